@@ -7854,6 +7854,8 @@ type PaymentEventMutation struct {
 	currency        *string
 	provider_ref    *string
 	transaction     *string
+	refund_key      *uuid.UUID
+	reason          *string
 	state           *paymentevent.State
 	outcome         *string
 	tries           *int
@@ -8280,6 +8282,91 @@ func (m *PaymentEventMutation) ResetTransaction() {
 	m.transaction = nil
 }
 
+// SetRefundKey sets the "refund_key" field.
+func (m *PaymentEventMutation) SetRefundKey(u uuid.UUID) {
+	m.refund_key = &u
+}
+
+// RefundKey returns the value of the "refund_key" field in the mutation.
+func (m *PaymentEventMutation) RefundKey() (r uuid.UUID, exists bool) {
+	v := m.refund_key
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRefundKey returns the old "refund_key" field's value of the PaymentEvent entity.
+// If the PaymentEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PaymentEventMutation) OldRefundKey(ctx context.Context) (v *uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRefundKey is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRefundKey requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRefundKey: %w", err)
+	}
+	return oldValue.RefundKey, nil
+}
+
+// ClearRefundKey clears the value of the "refund_key" field.
+func (m *PaymentEventMutation) ClearRefundKey() {
+	m.refund_key = nil
+	m.clearedFields[paymentevent.FieldRefundKey] = struct{}{}
+}
+
+// RefundKeyCleared returns if the "refund_key" field was cleared in this mutation.
+func (m *PaymentEventMutation) RefundKeyCleared() bool {
+	_, ok := m.clearedFields[paymentevent.FieldRefundKey]
+	return ok
+}
+
+// ResetRefundKey resets all changes to the "refund_key" field.
+func (m *PaymentEventMutation) ResetRefundKey() {
+	m.refund_key = nil
+	delete(m.clearedFields, paymentevent.FieldRefundKey)
+}
+
+// SetReason sets the "reason" field.
+func (m *PaymentEventMutation) SetReason(s string) {
+	m.reason = &s
+}
+
+// Reason returns the value of the "reason" field in the mutation.
+func (m *PaymentEventMutation) Reason() (r string, exists bool) {
+	v := m.reason
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReason returns the old "reason" field's value of the PaymentEvent entity.
+// If the PaymentEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PaymentEventMutation) OldReason(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReason is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReason requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReason: %w", err)
+	}
+	return oldValue.Reason, nil
+}
+
+// ResetReason resets all changes to the "reason" field.
+func (m *PaymentEventMutation) ResetReason() {
+	m.reason = nil
+}
+
 // SetState sets the "state" field.
 func (m *PaymentEventMutation) SetState(pa paymentevent.State) {
 	m.state = &pa
@@ -8599,7 +8686,7 @@ func (m *PaymentEventMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *PaymentEventMutation) Fields() []string {
-	fields := make([]string, 0, 15)
+	fields := make([]string, 0, 17)
 	if m.provider != nil {
 		fields = append(fields, paymentevent.FieldProvider)
 	}
@@ -8623,6 +8710,12 @@ func (m *PaymentEventMutation) Fields() []string {
 	}
 	if m.transaction != nil {
 		fields = append(fields, paymentevent.FieldTransaction)
+	}
+	if m.refund_key != nil {
+		fields = append(fields, paymentevent.FieldRefundKey)
+	}
+	if m.reason != nil {
+		fields = append(fields, paymentevent.FieldReason)
 	}
 	if m.state != nil {
 		fields = append(fields, paymentevent.FieldState)
@@ -8669,6 +8762,10 @@ func (m *PaymentEventMutation) Field(name string) (ent.Value, bool) {
 		return m.ProviderRef()
 	case paymentevent.FieldTransaction:
 		return m.Transaction()
+	case paymentevent.FieldRefundKey:
+		return m.RefundKey()
+	case paymentevent.FieldReason:
+		return m.Reason()
 	case paymentevent.FieldState:
 		return m.State()
 	case paymentevent.FieldOutcome:
@@ -8708,6 +8805,10 @@ func (m *PaymentEventMutation) OldField(ctx context.Context, name string) (ent.V
 		return m.OldProviderRef(ctx)
 	case paymentevent.FieldTransaction:
 		return m.OldTransaction(ctx)
+	case paymentevent.FieldRefundKey:
+		return m.OldRefundKey(ctx)
+	case paymentevent.FieldReason:
+		return m.OldReason(ctx)
 	case paymentevent.FieldState:
 		return m.OldState(ctx)
 	case paymentevent.FieldOutcome:
@@ -8786,6 +8887,20 @@ func (m *PaymentEventMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetTransaction(v)
+		return nil
+	case paymentevent.FieldRefundKey:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRefundKey(v)
+		return nil
+	case paymentevent.FieldReason:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReason(v)
 		return nil
 	case paymentevent.FieldState:
 		v, ok := value.(paymentevent.State)
@@ -8893,6 +9008,9 @@ func (m *PaymentEventMutation) AddField(name string, value ent.Value) error {
 // mutation.
 func (m *PaymentEventMutation) ClearedFields() []string {
 	var fields []string
+	if m.FieldCleared(paymentevent.FieldRefundKey) {
+		fields = append(fields, paymentevent.FieldRefundKey)
+	}
 	if m.FieldCleared(paymentevent.FieldHandledAt) {
 		fields = append(fields, paymentevent.FieldHandledAt)
 	}
@@ -8910,6 +9028,9 @@ func (m *PaymentEventMutation) FieldCleared(name string) bool {
 // error if the field is not defined in the schema.
 func (m *PaymentEventMutation) ClearField(name string) error {
 	switch name {
+	case paymentevent.FieldRefundKey:
+		m.ClearRefundKey()
+		return nil
 	case paymentevent.FieldHandledAt:
 		m.ClearHandledAt()
 		return nil
@@ -8944,6 +9065,12 @@ func (m *PaymentEventMutation) ResetField(name string) error {
 		return nil
 	case paymentevent.FieldTransaction:
 		m.ResetTransaction()
+		return nil
+	case paymentevent.FieldRefundKey:
+		m.ResetRefundKey()
+		return nil
+	case paymentevent.FieldReason:
+		m.ResetReason()
 		return nil
 	case paymentevent.FieldState:
 		m.ResetState()
@@ -9030,6 +9157,9 @@ type RefundMutation struct {
 	idempotency_key *string
 	cause           *refund.Cause
 	status          *refund.Status
+	attempts        *int
+	addattempts     *int
+	failure         *string
 	amount_minor    *int64
 	addamount_minor *int64
 	currency        *string
@@ -9369,6 +9499,98 @@ func (m *RefundMutation) OldStatus(ctx context.Context) (v refund.Status, err er
 // ResetStatus resets all changes to the "status" field.
 func (m *RefundMutation) ResetStatus() {
 	m.status = nil
+}
+
+// SetAttempts sets the "attempts" field.
+func (m *RefundMutation) SetAttempts(i int) {
+	m.attempts = &i
+	m.addattempts = nil
+}
+
+// Attempts returns the value of the "attempts" field in the mutation.
+func (m *RefundMutation) Attempts() (r int, exists bool) {
+	v := m.attempts
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAttempts returns the old "attempts" field's value of the Refund entity.
+// If the Refund object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RefundMutation) OldAttempts(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAttempts is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAttempts requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAttempts: %w", err)
+	}
+	return oldValue.Attempts, nil
+}
+
+// AddAttempts adds i to the "attempts" field.
+func (m *RefundMutation) AddAttempts(i int) {
+	if m.addattempts != nil {
+		*m.addattempts += i
+	} else {
+		m.addattempts = &i
+	}
+}
+
+// AddedAttempts returns the value that was added to the "attempts" field in this mutation.
+func (m *RefundMutation) AddedAttempts() (r int, exists bool) {
+	v := m.addattempts
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAttempts resets all changes to the "attempts" field.
+func (m *RefundMutation) ResetAttempts() {
+	m.attempts = nil
+	m.addattempts = nil
+}
+
+// SetFailure sets the "failure" field.
+func (m *RefundMutation) SetFailure(s string) {
+	m.failure = &s
+}
+
+// Failure returns the value of the "failure" field in the mutation.
+func (m *RefundMutation) Failure() (r string, exists bool) {
+	v := m.failure
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFailure returns the old "failure" field's value of the Refund entity.
+// If the Refund object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RefundMutation) OldFailure(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFailure is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFailure requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFailure: %w", err)
+	}
+	return oldValue.Failure, nil
+}
+
+// ResetFailure resets all changes to the "failure" field.
+func (m *RefundMutation) ResetFailure() {
+	m.failure = nil
 }
 
 // SetAmountMinor sets the "amount_minor" field.
@@ -9923,7 +10145,7 @@ func (m *RefundMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *RefundMutation) Fields() []string {
-	fields := make([]string, 0, 18)
+	fields := make([]string, 0, 20)
 	if m.order_id != nil {
 		fields = append(fields, refund.FieldOrderID)
 	}
@@ -9941,6 +10163,12 @@ func (m *RefundMutation) Fields() []string {
 	}
 	if m.status != nil {
 		fields = append(fields, refund.FieldStatus)
+	}
+	if m.attempts != nil {
+		fields = append(fields, refund.FieldAttempts)
+	}
+	if m.failure != nil {
+		fields = append(fields, refund.FieldFailure)
 	}
 	if m.amount_minor != nil {
 		fields = append(fields, refund.FieldAmountMinor)
@@ -9998,6 +10226,10 @@ func (m *RefundMutation) Field(name string) (ent.Value, bool) {
 		return m.Cause()
 	case refund.FieldStatus:
 		return m.Status()
+	case refund.FieldAttempts:
+		return m.Attempts()
+	case refund.FieldFailure:
+		return m.Failure()
 	case refund.FieldAmountMinor:
 		return m.AmountMinor()
 	case refund.FieldCurrency:
@@ -10043,6 +10275,10 @@ func (m *RefundMutation) OldField(ctx context.Context, name string) (ent.Value, 
 		return m.OldCause(ctx)
 	case refund.FieldStatus:
 		return m.OldStatus(ctx)
+	case refund.FieldAttempts:
+		return m.OldAttempts(ctx)
+	case refund.FieldFailure:
+		return m.OldFailure(ctx)
 	case refund.FieldAmountMinor:
 		return m.OldAmountMinor(ctx)
 	case refund.FieldCurrency:
@@ -10117,6 +10353,20 @@ func (m *RefundMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetStatus(v)
+		return nil
+	case refund.FieldAttempts:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAttempts(v)
+		return nil
+	case refund.FieldFailure:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFailure(v)
 		return nil
 	case refund.FieldAmountMinor:
 		v, ok := value.(int64)
@@ -10210,6 +10460,9 @@ func (m *RefundMutation) SetField(name string, value ent.Value) error {
 // this mutation.
 func (m *RefundMutation) AddedFields() []string {
 	var fields []string
+	if m.addattempts != nil {
+		fields = append(fields, refund.FieldAttempts)
+	}
 	if m.addamount_minor != nil {
 		fields = append(fields, refund.FieldAmountMinor)
 	}
@@ -10227,6 +10480,8 @@ func (m *RefundMutation) AddedFields() []string {
 // was not set, or was not defined in the schema.
 func (m *RefundMutation) AddedField(name string) (ent.Value, bool) {
 	switch name {
+	case refund.FieldAttempts:
+		return m.AddedAttempts()
 	case refund.FieldAmountMinor:
 		return m.AddedAmountMinor()
 	case refund.FieldVersion:
@@ -10242,6 +10497,13 @@ func (m *RefundMutation) AddedField(name string) (ent.Value, bool) {
 // type.
 func (m *RefundMutation) AddField(name string, value ent.Value) error {
 	switch name {
+	case refund.FieldAttempts:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAttempts(v)
+		return nil
 	case refund.FieldAmountMinor:
 		v, ok := value.(int64)
 		if !ok {
@@ -10322,6 +10584,12 @@ func (m *RefundMutation) ResetField(name string) error {
 		return nil
 	case refund.FieldStatus:
 		m.ResetStatus()
+		return nil
+	case refund.FieldAttempts:
+		m.ResetAttempts()
+		return nil
+	case refund.FieldFailure:
+		m.ResetFailure()
 		return nil
 	case refund.FieldAmountMinor:
 		m.ResetAmountMinor()

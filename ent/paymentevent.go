@@ -34,6 +34,10 @@ type PaymentEvent struct {
 	ProviderRef string `json:"provider_ref,omitempty"`
 	// Transaction holds the value of the "transaction" field.
 	Transaction string `json:"transaction,omitempty"`
+	// REFUND_FAILED: the idempotency key of the refund
+	RefundKey *uuid.UUID `json:"refund_key,omitempty"`
+	// REFUND_FAILED: in the provider's words
+	Reason string `json:"reason,omitempty"`
 	// HELD: a person must look at it
 	State paymentevent.State `json:"state,omitempty"`
 	// what was done, or why it is held
@@ -56,9 +60,11 @@ func (*PaymentEvent) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
+		case paymentevent.FieldRefundKey:
+			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
 		case paymentevent.FieldAmountMinor, paymentevent.FieldTries:
 			values[i] = new(sql.NullInt64)
-		case paymentevent.FieldProvider, paymentevent.FieldEventID, paymentevent.FieldKind, paymentevent.FieldCurrency, paymentevent.FieldProviderRef, paymentevent.FieldTransaction, paymentevent.FieldState, paymentevent.FieldOutcome:
+		case paymentevent.FieldProvider, paymentevent.FieldEventID, paymentevent.FieldKind, paymentevent.FieldCurrency, paymentevent.FieldProviderRef, paymentevent.FieldTransaction, paymentevent.FieldReason, paymentevent.FieldState, paymentevent.FieldOutcome:
 			values[i] = new(sql.NullString)
 		case paymentevent.FieldTryAt, paymentevent.FieldHappenedAt, paymentevent.FieldCreatedAt, paymentevent.FieldHandledAt:
 			values[i] = new(sql.NullTime)
@@ -132,6 +138,19 @@ func (_m *PaymentEvent) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field transaction", values[i])
 			} else if value.Valid {
 				_m.Transaction = value.String
+			}
+		case paymentevent.FieldRefundKey:
+			if value, ok := values[i].(*sql.NullScanner); !ok {
+				return fmt.Errorf("unexpected type %T for field refund_key", values[i])
+			} else if value.Valid {
+				_m.RefundKey = new(uuid.UUID)
+				*_m.RefundKey = *value.S.(*uuid.UUID)
+			}
+		case paymentevent.FieldReason:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field reason", values[i])
+			} else if value.Valid {
+				_m.Reason = value.String
 			}
 		case paymentevent.FieldState:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -235,6 +254,14 @@ func (_m *PaymentEvent) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("transaction=")
 	builder.WriteString(_m.Transaction)
+	builder.WriteString(", ")
+	if v := _m.RefundKey; v != nil {
+		builder.WriteString("refund_key=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("reason=")
+	builder.WriteString(_m.Reason)
 	builder.WriteString(", ")
 	builder.WriteString("state=")
 	builder.WriteString(fmt.Sprintf("%v", _m.State))

@@ -88,6 +88,34 @@ func (_c *PaymentEventCreate) SetNillableTransaction(v *string) *PaymentEventCre
 	return _c
 }
 
+// SetRefundKey sets the "refund_key" field.
+func (_c *PaymentEventCreate) SetRefundKey(v uuid.UUID) *PaymentEventCreate {
+	_c.mutation.SetRefundKey(v)
+	return _c
+}
+
+// SetNillableRefundKey sets the "refund_key" field if the given value is not nil.
+func (_c *PaymentEventCreate) SetNillableRefundKey(v *uuid.UUID) *PaymentEventCreate {
+	if v != nil {
+		_c.SetRefundKey(*v)
+	}
+	return _c
+}
+
+// SetReason sets the "reason" field.
+func (_c *PaymentEventCreate) SetReason(v string) *PaymentEventCreate {
+	_c.mutation.SetReason(v)
+	return _c
+}
+
+// SetNillableReason sets the "reason" field if the given value is not nil.
+func (_c *PaymentEventCreate) SetNillableReason(v *string) *PaymentEventCreate {
+	if v != nil {
+		_c.SetReason(*v)
+	}
+	return _c
+}
+
 // SetState sets the "state" field.
 func (_c *PaymentEventCreate) SetState(v paymentevent.State) *PaymentEventCreate {
 	_c.mutation.SetState(v)
@@ -211,6 +239,10 @@ func (_c *PaymentEventCreate) defaults() {
 		v := paymentevent.DefaultTransaction
 		_c.mutation.SetTransaction(v)
 	}
+	if _, ok := _c.mutation.Reason(); !ok {
+		v := paymentevent.DefaultReason
+		_c.mutation.SetReason(v)
+	}
 	if _, ok := _c.mutation.State(); !ok {
 		v := paymentevent.DefaultState
 		_c.mutation.SetState(v)
@@ -279,6 +311,14 @@ func (_c *PaymentEventCreate) check() error {
 	if v, ok := _c.mutation.Transaction(); ok {
 		if err := paymentevent.TransactionValidator(v); err != nil {
 			return &ValidationError{Name: "transaction", err: fmt.Errorf(`ent: validator failed for field "PaymentEvent.transaction": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.Reason(); !ok {
+		return &ValidationError{Name: "reason", err: errors.New(`ent: missing required field "PaymentEvent.reason"`)}
+	}
+	if v, ok := _c.mutation.Reason(); ok {
+		if err := paymentevent.ReasonValidator(v); err != nil {
+			return &ValidationError{Name: "reason", err: fmt.Errorf(`ent: validator failed for field "PaymentEvent.reason": %w`, err)}
 		}
 	}
 	if _, ok := _c.mutation.State(); !ok {
@@ -376,6 +416,14 @@ func (_c *PaymentEventCreate) createSpec() (*PaymentEvent, *sqlgraph.CreateSpec)
 	if value, ok := _c.mutation.Transaction(); ok {
 		_spec.SetField(paymentevent.FieldTransaction, field.TypeString, value)
 		_node.Transaction = value
+	}
+	if value, ok := _c.mutation.RefundKey(); ok {
+		_spec.SetField(paymentevent.FieldRefundKey, field.TypeUUID, value)
+		_node.RefundKey = &value
+	}
+	if value, ok := _c.mutation.Reason(); ok {
+		_spec.SetField(paymentevent.FieldReason, field.TypeString, value)
+		_node.Reason = value
 	}
 	if value, ok := _c.mutation.State(); ok {
 		_spec.SetField(paymentevent.FieldState, field.TypeEnum, value)
@@ -593,6 +641,12 @@ func (u *PaymentEventUpsertOne) UpdateNewValues() *PaymentEventUpsertOne {
 		}
 		if _, exists := u.create.mutation.Transaction(); exists {
 			s.SetIgnore(paymentevent.FieldTransaction)
+		}
+		if _, exists := u.create.mutation.RefundKey(); exists {
+			s.SetIgnore(paymentevent.FieldRefundKey)
+		}
+		if _, exists := u.create.mutation.Reason(); exists {
+			s.SetIgnore(paymentevent.FieldReason)
 		}
 	}))
 	return u
@@ -943,6 +997,12 @@ func (u *PaymentEventUpsertBulk) UpdateNewValues() *PaymentEventUpsertBulk {
 			}
 			if _, exists := b.mutation.Transaction(); exists {
 				s.SetIgnore(paymentevent.FieldTransaction)
+			}
+			if _, exists := b.mutation.RefundKey(); exists {
+				s.SetIgnore(paymentevent.FieldRefundKey)
+			}
+			if _, exists := b.mutation.Reason(); exists {
+				s.SetIgnore(paymentevent.FieldReason)
 			}
 		}
 	}))

@@ -205,6 +205,9 @@ func (_u *PaymentEventUpdate) sqlSave(ctx context.Context) (_node int, err error
 			}
 		}
 	}
+	if _u.mutation.RefundKeyCleared() {
+		_spec.ClearField(paymentevent.FieldRefundKey, field.TypeUUID)
+	}
 	if value, ok := _u.mutation.State(); ok {
 		_spec.SetField(paymentevent.FieldState, field.TypeEnum, value)
 	}
@@ -459,6 +462,9 @@ func (_u *PaymentEventUpdateOne) sqlSave(ctx context.Context) (_node *PaymentEve
 				ps[i](selector)
 			}
 		}
+	}
+	if _u.mutation.RefundKeyCleared() {
+		_spec.ClearField(paymentevent.FieldRefundKey, field.TypeUUID)
 	}
 	if value, ok := _u.mutation.State(); ok {
 		_spec.SetField(paymentevent.FieldState, field.TypeEnum, value)

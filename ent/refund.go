@@ -28,8 +28,12 @@ type Refund struct {
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
 	// LATE, DOUBLE: money that came for an order that could not take it goes back by itself
 	Cause refund.Cause `json:"cause,omitempty"`
-	// SENDING: decided; the provider is to be asked until it says done
+	// SENDING: decided; the provider is to be asked until it says done. FAILED: the provider gave up, maybe after it had said done
 	Status refund.Status `json:"status,omitempty"`
+	// the provider's idempotency key is of one attempt; an operator may order another after FAILED
+	Attempts int `json:"attempts,omitempty"`
+	// of the last attempt, in the provider's words
+	Failure string `json:"failure,omitempty"`
 	// AmountMinor holds the value of the "amount_minor" field.
 	AmountMinor int64 `json:"amount_minor,omitempty"`
 	// Currency holds the value of the "currency" field.
@@ -66,9 +70,9 @@ func (*Refund) scanValues(columns []string) ([]any, error) {
 			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
 		case refund.FieldRestock:
 			values[i] = new(sql.NullBool)
-		case refund.FieldAmountMinor, refund.FieldVersion, refund.FieldTries:
+		case refund.FieldAttempts, refund.FieldAmountMinor, refund.FieldVersion, refund.FieldTries:
 			values[i] = new(sql.NullInt64)
-		case refund.FieldTransaction, refund.FieldIdempotencyKey, refund.FieldCause, refund.FieldStatus, refund.FieldCurrency, refund.FieldReason, refund.FieldDecision:
+		case refund.FieldTransaction, refund.FieldIdempotencyKey, refund.FieldCause, refund.FieldStatus, refund.FieldFailure, refund.FieldCurrency, refund.FieldReason, refund.FieldDecision:
 			values[i] = new(sql.NullString)
 		case refund.FieldDecidedAt, refund.FieldTryAt, refund.FieldCreatedAt, refund.FieldUpdatedAt:
 			values[i] = new(sql.NullTime)
@@ -130,6 +134,18 @@ func (_m *Refund) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field status", values[i])
 			} else if value.Valid {
 				_m.Status = refund.Status(value.String)
+			}
+		case refund.FieldAttempts:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field attempts", values[i])
+			} else if value.Valid {
+				_m.Attempts = int(value.Int64)
+			}
+		case refund.FieldFailure:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field failure", values[i])
+			} else if value.Valid {
+				_m.Failure = value.String
 			}
 		case refund.FieldAmountMinor:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -258,6 +274,12 @@ func (_m *Refund) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("status=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Status))
+	builder.WriteString(", ")
+	builder.WriteString("attempts=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Attempts))
+	builder.WriteString(", ")
+	builder.WriteString("failure=")
+	builder.WriteString(_m.Failure)
 	builder.WriteString(", ")
 	builder.WriteString("amount_minor=")
 	builder.WriteString(fmt.Sprintf("%v", _m.AmountMinor))

@@ -68,6 +68,34 @@ func (_c *RefundCreate) SetStatus(v refund.Status) *RefundCreate {
 	return _c
 }
 
+// SetAttempts sets the "attempts" field.
+func (_c *RefundCreate) SetAttempts(v int) *RefundCreate {
+	_c.mutation.SetAttempts(v)
+	return _c
+}
+
+// SetNillableAttempts sets the "attempts" field if the given value is not nil.
+func (_c *RefundCreate) SetNillableAttempts(v *int) *RefundCreate {
+	if v != nil {
+		_c.SetAttempts(*v)
+	}
+	return _c
+}
+
+// SetFailure sets the "failure" field.
+func (_c *RefundCreate) SetFailure(v string) *RefundCreate {
+	_c.mutation.SetFailure(v)
+	return _c
+}
+
+// SetNillableFailure sets the "failure" field if the given value is not nil.
+func (_c *RefundCreate) SetNillableFailure(v *string) *RefundCreate {
+	if v != nil {
+		_c.SetFailure(*v)
+	}
+	return _c
+}
+
 // SetAmountMinor sets the "amount_minor" field.
 func (_c *RefundCreate) SetAmountMinor(v int64) *RefundCreate {
 	_c.mutation.SetAmountMinor(v)
@@ -233,6 +261,14 @@ func (_c *RefundCreate) defaults() {
 		v := refund.DefaultTransaction
 		_c.mutation.SetTransaction(v)
 	}
+	if _, ok := _c.mutation.Attempts(); !ok {
+		v := refund.DefaultAttempts
+		_c.mutation.SetAttempts(v)
+	}
+	if _, ok := _c.mutation.Failure(); !ok {
+		v := refund.DefaultFailure
+		_c.mutation.SetFailure(v)
+	}
 	if _, ok := _c.mutation.Restock(); !ok {
 		v := refund.DefaultRestock
 		_c.mutation.SetRestock(v)
@@ -289,6 +325,17 @@ func (_c *RefundCreate) check() error {
 	if v, ok := _c.mutation.Status(); ok {
 		if err := refund.StatusValidator(v); err != nil {
 			return &ValidationError{Name: "status", err: fmt.Errorf(`ent: validator failed for field "Refund.status": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.Attempts(); !ok {
+		return &ValidationError{Name: "attempts", err: errors.New(`ent: missing required field "Refund.attempts"`)}
+	}
+	if _, ok := _c.mutation.Failure(); !ok {
+		return &ValidationError{Name: "failure", err: errors.New(`ent: missing required field "Refund.failure"`)}
+	}
+	if v, ok := _c.mutation.Failure(); ok {
+		if err := refund.FailureValidator(v); err != nil {
+			return &ValidationError{Name: "failure", err: fmt.Errorf(`ent: validator failed for field "Refund.failure": %w`, err)}
 		}
 	}
 	if _, ok := _c.mutation.AmountMinor(); !ok {
@@ -401,6 +448,14 @@ func (_c *RefundCreate) createSpec() (*Refund, *sqlgraph.CreateSpec) {
 		_spec.SetField(refund.FieldStatus, field.TypeEnum, value)
 		_node.Status = value
 	}
+	if value, ok := _c.mutation.Attempts(); ok {
+		_spec.SetField(refund.FieldAttempts, field.TypeInt, value)
+		_node.Attempts = value
+	}
+	if value, ok := _c.mutation.Failure(); ok {
+		_spec.SetField(refund.FieldFailure, field.TypeString, value)
+		_node.Failure = value
+	}
 	if value, ok := _c.mutation.AmountMinor(); ok {
 		_spec.SetField(refund.FieldAmountMinor, field.TypeInt64, value)
 		_node.AmountMinor = value
@@ -510,6 +565,36 @@ func (u *RefundUpsert) SetStatus(v refund.Status) *RefundUpsert {
 // UpdateStatus sets the "status" field to the value that was provided on create.
 func (u *RefundUpsert) UpdateStatus() *RefundUpsert {
 	u.SetExcluded(refund.FieldStatus)
+	return u
+}
+
+// SetAttempts sets the "attempts" field.
+func (u *RefundUpsert) SetAttempts(v int) *RefundUpsert {
+	u.Set(refund.FieldAttempts, v)
+	return u
+}
+
+// UpdateAttempts sets the "attempts" field to the value that was provided on create.
+func (u *RefundUpsert) UpdateAttempts() *RefundUpsert {
+	u.SetExcluded(refund.FieldAttempts)
+	return u
+}
+
+// AddAttempts adds v to the "attempts" field.
+func (u *RefundUpsert) AddAttempts(v int) *RefundUpsert {
+	u.Add(refund.FieldAttempts, v)
+	return u
+}
+
+// SetFailure sets the "failure" field.
+func (u *RefundUpsert) SetFailure(v string) *RefundUpsert {
+	u.Set(refund.FieldFailure, v)
+	return u
+}
+
+// UpdateFailure sets the "failure" field to the value that was provided on create.
+func (u *RefundUpsert) UpdateFailure() *RefundUpsert {
+	u.SetExcluded(refund.FieldFailure)
 	return u
 }
 
@@ -728,6 +813,41 @@ func (u *RefundUpsertOne) SetStatus(v refund.Status) *RefundUpsertOne {
 func (u *RefundUpsertOne) UpdateStatus() *RefundUpsertOne {
 	return u.Update(func(s *RefundUpsert) {
 		s.UpdateStatus()
+	})
+}
+
+// SetAttempts sets the "attempts" field.
+func (u *RefundUpsertOne) SetAttempts(v int) *RefundUpsertOne {
+	return u.Update(func(s *RefundUpsert) {
+		s.SetAttempts(v)
+	})
+}
+
+// AddAttempts adds v to the "attempts" field.
+func (u *RefundUpsertOne) AddAttempts(v int) *RefundUpsertOne {
+	return u.Update(func(s *RefundUpsert) {
+		s.AddAttempts(v)
+	})
+}
+
+// UpdateAttempts sets the "attempts" field to the value that was provided on create.
+func (u *RefundUpsertOne) UpdateAttempts() *RefundUpsertOne {
+	return u.Update(func(s *RefundUpsert) {
+		s.UpdateAttempts()
+	})
+}
+
+// SetFailure sets the "failure" field.
+func (u *RefundUpsertOne) SetFailure(v string) *RefundUpsertOne {
+	return u.Update(func(s *RefundUpsert) {
+		s.SetFailure(v)
+	})
+}
+
+// UpdateFailure sets the "failure" field to the value that was provided on create.
+func (u *RefundUpsertOne) UpdateFailure() *RefundUpsertOne {
+	return u.Update(func(s *RefundUpsert) {
+		s.UpdateFailure()
 	})
 }
 
@@ -1135,6 +1255,41 @@ func (u *RefundUpsertBulk) SetStatus(v refund.Status) *RefundUpsertBulk {
 func (u *RefundUpsertBulk) UpdateStatus() *RefundUpsertBulk {
 	return u.Update(func(s *RefundUpsert) {
 		s.UpdateStatus()
+	})
+}
+
+// SetAttempts sets the "attempts" field.
+func (u *RefundUpsertBulk) SetAttempts(v int) *RefundUpsertBulk {
+	return u.Update(func(s *RefundUpsert) {
+		s.SetAttempts(v)
+	})
+}
+
+// AddAttempts adds v to the "attempts" field.
+func (u *RefundUpsertBulk) AddAttempts(v int) *RefundUpsertBulk {
+	return u.Update(func(s *RefundUpsert) {
+		s.AddAttempts(v)
+	})
+}
+
+// UpdateAttempts sets the "attempts" field to the value that was provided on create.
+func (u *RefundUpsertBulk) UpdateAttempts() *RefundUpsertBulk {
+	return u.Update(func(s *RefundUpsert) {
+		s.UpdateAttempts()
+	})
+}
+
+// SetFailure sets the "failure" field.
+func (u *RefundUpsertBulk) SetFailure(v string) *RefundUpsertBulk {
+	return u.Update(func(s *RefundUpsert) {
+		s.SetFailure(v)
+	})
+}
+
+// UpdateFailure sets the "failure" field to the value that was provided on create.
+func (u *RefundUpsertBulk) UpdateFailure() *RefundUpsertBulk {
+	return u.Update(func(s *RefundUpsert) {
+		s.UpdateFailure()
 	})
 }
 

@@ -44,6 +44,41 @@ func (_u *RefundUpdate) SetNillableStatus(v *refund.Status) *RefundUpdate {
 	return _u
 }
 
+// SetAttempts sets the "attempts" field.
+func (_u *RefundUpdate) SetAttempts(v int) *RefundUpdate {
+	_u.mutation.ResetAttempts()
+	_u.mutation.SetAttempts(v)
+	return _u
+}
+
+// SetNillableAttempts sets the "attempts" field if the given value is not nil.
+func (_u *RefundUpdate) SetNillableAttempts(v *int) *RefundUpdate {
+	if v != nil {
+		_u.SetAttempts(*v)
+	}
+	return _u
+}
+
+// AddAttempts adds value to the "attempts" field.
+func (_u *RefundUpdate) AddAttempts(v int) *RefundUpdate {
+	_u.mutation.AddAttempts(v)
+	return _u
+}
+
+// SetFailure sets the "failure" field.
+func (_u *RefundUpdate) SetFailure(v string) *RefundUpdate {
+	_u.mutation.SetFailure(v)
+	return _u
+}
+
+// SetNillableFailure sets the "failure" field if the given value is not nil.
+func (_u *RefundUpdate) SetNillableFailure(v *string) *RefundUpdate {
+	if v != nil {
+		_u.SetFailure(*v)
+	}
+	return _u
+}
+
 // SetRestock sets the "restock" field.
 func (_u *RefundUpdate) SetRestock(v bool) *RefundUpdate {
 	_u.mutation.SetRestock(v)
@@ -235,6 +270,11 @@ func (_u *RefundUpdate) check() error {
 			return &ValidationError{Name: "status", err: fmt.Errorf(`ent: validator failed for field "Refund.status": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.Failure(); ok {
+		if err := refund.FailureValidator(v); err != nil {
+			return &ValidationError{Name: "failure", err: fmt.Errorf(`ent: validator failed for field "Refund.failure": %w`, err)}
+		}
+	}
 	if v, ok := _u.mutation.Decision(); ok {
 		if err := refund.DecisionValidator(v); err != nil {
 			return &ValidationError{Name: "decision", err: fmt.Errorf(`ent: validator failed for field "Refund.decision": %w`, err)}
@@ -263,6 +303,15 @@ func (_u *RefundUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.Status(); ok {
 		_spec.SetField(refund.FieldStatus, field.TypeEnum, value)
+	}
+	if value, ok := _u.mutation.Attempts(); ok {
+		_spec.SetField(refund.FieldAttempts, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedAttempts(); ok {
+		_spec.AddField(refund.FieldAttempts, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.Failure(); ok {
+		_spec.SetField(refund.FieldFailure, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.Restock(); ok {
 		_spec.SetField(refund.FieldRestock, field.TypeBool, value)
@@ -335,6 +384,41 @@ func (_u *RefundUpdateOne) SetStatus(v refund.Status) *RefundUpdateOne {
 func (_u *RefundUpdateOne) SetNillableStatus(v *refund.Status) *RefundUpdateOne {
 	if v != nil {
 		_u.SetStatus(*v)
+	}
+	return _u
+}
+
+// SetAttempts sets the "attempts" field.
+func (_u *RefundUpdateOne) SetAttempts(v int) *RefundUpdateOne {
+	_u.mutation.ResetAttempts()
+	_u.mutation.SetAttempts(v)
+	return _u
+}
+
+// SetNillableAttempts sets the "attempts" field if the given value is not nil.
+func (_u *RefundUpdateOne) SetNillableAttempts(v *int) *RefundUpdateOne {
+	if v != nil {
+		_u.SetAttempts(*v)
+	}
+	return _u
+}
+
+// AddAttempts adds value to the "attempts" field.
+func (_u *RefundUpdateOne) AddAttempts(v int) *RefundUpdateOne {
+	_u.mutation.AddAttempts(v)
+	return _u
+}
+
+// SetFailure sets the "failure" field.
+func (_u *RefundUpdateOne) SetFailure(v string) *RefundUpdateOne {
+	_u.mutation.SetFailure(v)
+	return _u
+}
+
+// SetNillableFailure sets the "failure" field if the given value is not nil.
+func (_u *RefundUpdateOne) SetNillableFailure(v *string) *RefundUpdateOne {
+	if v != nil {
+		_u.SetFailure(*v)
 	}
 	return _u
 }
@@ -543,6 +627,11 @@ func (_u *RefundUpdateOne) check() error {
 			return &ValidationError{Name: "status", err: fmt.Errorf(`ent: validator failed for field "Refund.status": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.Failure(); ok {
+		if err := refund.FailureValidator(v); err != nil {
+			return &ValidationError{Name: "failure", err: fmt.Errorf(`ent: validator failed for field "Refund.failure": %w`, err)}
+		}
+	}
 	if v, ok := _u.mutation.Decision(); ok {
 		if err := refund.DecisionValidator(v); err != nil {
 			return &ValidationError{Name: "decision", err: fmt.Errorf(`ent: validator failed for field "Refund.decision": %w`, err)}
@@ -588,6 +677,15 @@ func (_u *RefundUpdateOne) sqlSave(ctx context.Context) (_node *Refund, err erro
 	}
 	if value, ok := _u.mutation.Status(); ok {
 		_spec.SetField(refund.FieldStatus, field.TypeEnum, value)
+	}
+	if value, ok := _u.mutation.Attempts(); ok {
+		_spec.SetField(refund.FieldAttempts, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedAttempts(); ok {
+		_spec.AddField(refund.FieldAttempts, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.Failure(); ok {
+		_spec.SetField(refund.FieldFailure, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.Restock(); ok {
 		_spec.SetField(refund.FieldRestock, field.TypeBool, value)

@@ -286,14 +286,20 @@ func init() {
 	paymentevent.DefaultTransaction = paymenteventDescTransaction.Default.(string)
 	// paymentevent.TransactionValidator is a validator for the "transaction" field. It is called by the builders before save.
 	paymentevent.TransactionValidator = paymenteventDescTransaction.Validators[0].(func(string) error)
+	// paymenteventDescReason is the schema descriptor for reason field.
+	paymenteventDescReason := paymenteventFields[10].Descriptor()
+	// paymentevent.DefaultReason holds the default value on creation for the reason field.
+	paymentevent.DefaultReason = paymenteventDescReason.Default.(string)
+	// paymentevent.ReasonValidator is a validator for the "reason" field. It is called by the builders before save.
+	paymentevent.ReasonValidator = paymenteventDescReason.Validators[0].(func(string) error)
 	// paymenteventDescOutcome is the schema descriptor for outcome field.
-	paymenteventDescOutcome := paymenteventFields[10].Descriptor()
+	paymenteventDescOutcome := paymenteventFields[12].Descriptor()
 	// paymentevent.DefaultOutcome holds the default value on creation for the outcome field.
 	paymentevent.DefaultOutcome = paymenteventDescOutcome.Default.(string)
 	// paymentevent.OutcomeValidator is a validator for the "outcome" field. It is called by the builders before save.
 	paymentevent.OutcomeValidator = paymenteventDescOutcome.Validators[0].(func(string) error)
 	// paymenteventDescTries is the schema descriptor for tries field.
-	paymenteventDescTries := paymenteventFields[11].Descriptor()
+	paymenteventDescTries := paymenteventFields[13].Descriptor()
 	// paymentevent.DefaultTries holds the default value on creation for the tries field.
 	paymentevent.DefaultTries = paymenteventDescTries.Default.(int)
 	refundFields := schema.Refund{}.Fields()
@@ -308,12 +314,22 @@ func init() {
 	refundDescIdempotencyKey := refundFields[4].Descriptor()
 	// refund.IdempotencyKeyValidator is a validator for the "idempotency_key" field. It is called by the builders before save.
 	refund.IdempotencyKeyValidator = refundDescIdempotencyKey.Validators[0].(func(string) error)
+	// refundDescAttempts is the schema descriptor for attempts field.
+	refundDescAttempts := refundFields[7].Descriptor()
+	// refund.DefaultAttempts holds the default value on creation for the attempts field.
+	refund.DefaultAttempts = refundDescAttempts.Default.(int)
+	// refundDescFailure is the schema descriptor for failure field.
+	refundDescFailure := refundFields[8].Descriptor()
+	// refund.DefaultFailure holds the default value on creation for the failure field.
+	refund.DefaultFailure = refundDescFailure.Default.(string)
+	// refund.FailureValidator is a validator for the "failure" field. It is called by the builders before save.
+	refund.FailureValidator = refundDescFailure.Validators[0].(func(string) error)
 	// refundDescAmountMinor is the schema descriptor for amount_minor field.
-	refundDescAmountMinor := refundFields[7].Descriptor()
+	refundDescAmountMinor := refundFields[9].Descriptor()
 	// refund.AmountMinorValidator is a validator for the "amount_minor" field. It is called by the builders before save.
 	refund.AmountMinorValidator = refundDescAmountMinor.Validators[0].(func(int64) error)
 	// refundDescCurrency is the schema descriptor for currency field.
-	refundDescCurrency := refundFields[8].Descriptor()
+	refundDescCurrency := refundFields[10].Descriptor()
 	// refund.CurrencyValidator is a validator for the "currency" field. It is called by the builders before save.
 	refund.CurrencyValidator = func() func(string) error {
 		validators := refundDescCurrency.Validators
@@ -331,25 +347,25 @@ func init() {
 		}
 	}()
 	// refundDescReason is the schema descriptor for reason field.
-	refundDescReason := refundFields[9].Descriptor()
+	refundDescReason := refundFields[11].Descriptor()
 	// refund.ReasonValidator is a validator for the "reason" field. It is called by the builders before save.
 	refund.ReasonValidator = refundDescReason.Validators[0].(func(string) error)
 	// refundDescRestock is the schema descriptor for restock field.
-	refundDescRestock := refundFields[10].Descriptor()
+	refundDescRestock := refundFields[12].Descriptor()
 	// refund.DefaultRestock holds the default value on creation for the restock field.
 	refund.DefaultRestock = refundDescRestock.Default.(bool)
 	// refundDescDecision is the schema descriptor for decision field.
-	refundDescDecision := refundFields[13].Descriptor()
+	refundDescDecision := refundFields[15].Descriptor()
 	// refund.DefaultDecision holds the default value on creation for the decision field.
 	refund.DefaultDecision = refundDescDecision.Default.(string)
 	// refund.DecisionValidator is a validator for the "decision" field. It is called by the builders before save.
 	refund.DecisionValidator = refundDescDecision.Validators[0].(func(string) error)
 	// refundDescVersion is the schema descriptor for version field.
-	refundDescVersion := refundFields[14].Descriptor()
+	refundDescVersion := refundFields[16].Descriptor()
 	// refund.DefaultVersion holds the default value on creation for the version field.
 	refund.DefaultVersion = refundDescVersion.Default.(int64)
 	// refundDescTries is the schema descriptor for tries field.
-	refundDescTries := refundFields[15].Descriptor()
+	refundDescTries := refundFields[17].Descriptor()
 	// refund.DefaultTries holds the default value on creation for the tries field.
 	refund.DefaultTries = refundDescTries.Default.(int)
 	saleFields := schema.Sale{}.Fields()

@@ -111,6 +111,7 @@ var steps = map[order.Code]text{
 	order.CodeRefundApproved:  {"The refund was approved.", "退款已批准。"},
 	order.CodeRefundRejected:  {"The refund was refused.", "退款被拒绝。"},
 	order.CodeRefunded:        {"The money went back.", "款项已退回。"},
+	order.CodeRefundFailed:    {"The refund did not arrive and will be sent again.", "退款未成功，将重新退款。"},
 	order.CodePaymentDeclined: {"A payment was declined.", "支付被拒绝。"},
 	order.CodePaymentReturned: {"A payment came too late, or twice; its money goes back.", "支付过晚或重复，款项将退回。"},
 	order.CodePaymentHeld:     {"A payment does not match and is being looked at.", "支付金额不符，正在核实。"},

@@ -87,10 +87,11 @@ func (r *Resolver) toPayments(ctx context.Context, list []*payment.Payment) []*m
 }
 
 // refundStatuses maps statuses to those of the API: a refund that was approved but not
-// completed is shown as requested; the order shows REFUNDING.
+// completed, or failed, is shown as requested; the order shows REFUNDING.
 var refundStatuses = map[payment.RefundStatus]model.RefundStatus{
 	payment.RefundRequested: model.RefundStatusRequested, payment.RefundSending: model.RefundStatusRequested,
 	payment.RefundRejected: model.RefundStatusRejected, payment.RefundSucceeded: model.RefundStatusSucceeded,
+	payment.RefundGivenUp: model.RefundStatusRequested,
 }
 
 func toRefund(ctx context.Context, r *payment.Refund) *model.Refund {
@@ -100,7 +101,7 @@ func toRefund(ctx context.Context, r *payment.Refund) *model.Refund {
 	out := &model.Refund{
 		ID: id.Format(id.Refund, r.ID), Status: refundStatuses[r.Status], Reason: r.Reason, CreatedAt: r.CreatedAt, DecidedAt: r.DecidedAt,
 		Amount: toMoney(money.Amount{Minor: r.AmountMinor, Currency: r.Currency}), Transaction: orAbsent(r.Transaction),
-		State: refundStates[r.Status], Decision: orAbsent(r.Decision), Source: r,
+		State: refundStates[r.Status], Decision: orAbsent(r.Decision), Failure: orAbsent(r.Failure), Source: r,
 	}
 	if reason, ok := ownReasons[r.Cause]; ok && r.DecidedBy == nil {
 		out.Reason = reason.in(ctx)
@@ -112,6 +113,7 @@ func toRefund(ctx context.Context, r *payment.Refund) *model.Refund {
 var refundStates = map[payment.RefundStatus]model.RefundState{
 	payment.RefundRequested: model.RefundStateRequested, payment.RefundSending: model.RefundStateApproved,
 	payment.RefundRejected: model.RefundStateRefused, payment.RefundSucceeded: model.RefundStateDone,
+	payment.RefundGivenUp: model.RefundStateFailed,
 }
 
 // ownReasons are the reasons of refunds that begin by themselves.

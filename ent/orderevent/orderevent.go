@@ -132,6 +132,7 @@ const (
 	CodePAYMENT_DECLINED Code = "PAYMENT_DECLINED"
 	CodePAYMENT_RETURNED Code = "PAYMENT_RETURNED"
 	CodePAYMENT_HELD     Code = "PAYMENT_HELD"
+	CodeREFUND_FAILED    Code = "REFUND_FAILED"
 )
 
 func (c Code) String() string {
@@ -141,7 +142,7 @@ func (c Code) String() string {
 // CodeValidator is a validator for the "code" field enum values. It is called by the builders before save.
 func CodeValidator(c Code) error {
 	switch c {
-	case CodePAID, CodePAID_LATE, CodeCANCELLED, CodeLAPSED, CodeVOIDED, CodeREFUND_ASKED, CodeREFUND_APPROVED, CodeREFUND_REJECTED, CodeREFUNDED, CodePAYMENT_DECLINED, CodePAYMENT_RETURNED, CodePAYMENT_HELD:
+	case CodePAID, CodePAID_LATE, CodeCANCELLED, CodeLAPSED, CodeVOIDED, CodeREFUND_ASKED, CodeREFUND_APPROVED, CodeREFUND_REJECTED, CodeREFUNDED, CodePAYMENT_DECLINED, CodePAYMENT_RETURNED, CodePAYMENT_HELD, CodeREFUND_FAILED:
 		return nil
 	default:
 		return fmt.Errorf("orderevent: invalid enum value for code field: %q", c)

@@ -29,6 +29,10 @@ const (
 	FieldProviderRef = "provider_ref"
 	// FieldTransaction holds the string denoting the transaction field in the database.
 	FieldTransaction = "transaction"
+	// FieldRefundKey holds the string denoting the refund_key field in the database.
+	FieldRefundKey = "refund_key"
+	// FieldReason holds the string denoting the reason field in the database.
+	FieldReason = "reason"
 	// FieldState holds the string denoting the state field in the database.
 	FieldState = "state"
 	// FieldOutcome holds the string denoting the outcome field in the database.
@@ -58,6 +62,8 @@ var Columns = []string{
 	FieldCurrency,
 	FieldProviderRef,
 	FieldTransaction,
+	FieldRefundKey,
+	FieldReason,
 	FieldState,
 	FieldOutcome,
 	FieldTries,
@@ -92,6 +98,10 @@ var (
 	DefaultTransaction string
 	// TransactionValidator is a validator for the "transaction" field. It is called by the builders before save.
 	TransactionValidator func(string) error
+	// DefaultReason holds the default value on creation for the "reason" field.
+	DefaultReason string
+	// ReasonValidator is a validator for the "reason" field. It is called by the builders before save.
+	ReasonValidator func(string) error
 	// DefaultOutcome holds the default value on creation for the "outcome" field.
 	DefaultOutcome string
 	// OutcomeValidator is a validator for the "outcome" field. It is called by the builders before save.
@@ -105,9 +115,10 @@ type Kind string
 
 // Kind values.
 const (
-	KindSUCCEEDED Kind = "SUCCEEDED"
-	KindDECLINED  Kind = "DECLINED"
-	KindCLOSED    Kind = "CLOSED"
+	KindSUCCEEDED     Kind = "SUCCEEDED"
+	KindDECLINED      Kind = "DECLINED"
+	KindCLOSED        Kind = "CLOSED"
+	KindREFUND_FAILED Kind = "REFUND_FAILED"
 )
 
 func (k Kind) String() string {
@@ -117,7 +128,7 @@ func (k Kind) String() string {
 // KindValidator is a validator for the "kind" field enum values. It is called by the builders before save.
 func KindValidator(k Kind) error {
 	switch k {
-	case KindSUCCEEDED, KindDECLINED, KindCLOSED:
+	case KindSUCCEEDED, KindDECLINED, KindCLOSED, KindREFUND_FAILED:
 		return nil
 	default:
 		return fmt.Errorf("paymentevent: invalid enum value for kind field: %q", k)
@@ -197,6 +208,16 @@ func ByProviderRef(opts ...sql.OrderTermOption) OrderOption {
 // ByTransaction orders the results by the transaction field.
 func ByTransaction(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldTransaction, opts...).ToFunc()
+}
+
+// ByRefundKey orders the results by the refund_key field.
+func ByRefundKey(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldRefundKey, opts...).ToFunc()
+}
+
+// ByReason orders the results by the reason field.
+func ByReason(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldReason, opts...).ToFunc()
 }
 
 // ByState orders the results by the state field.

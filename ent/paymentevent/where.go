@@ -90,6 +90,16 @@ func Transaction(v string) predicate.PaymentEvent {
 	return predicate.PaymentEvent(sql.FieldEQ(FieldTransaction, v))
 }
 
+// RefundKey applies equality check predicate on the "refund_key" field. It's identical to RefundKeyEQ.
+func RefundKey(v uuid.UUID) predicate.PaymentEvent {
+	return predicate.PaymentEvent(sql.FieldEQ(FieldRefundKey, v))
+}
+
+// Reason applies equality check predicate on the "reason" field. It's identical to ReasonEQ.
+func Reason(v string) predicate.PaymentEvent {
+	return predicate.PaymentEvent(sql.FieldEQ(FieldReason, v))
+}
+
 // Outcome applies equality check predicate on the "outcome" field. It's identical to OutcomeEQ.
 func Outcome(v string) predicate.PaymentEvent {
 	return predicate.PaymentEvent(sql.FieldEQ(FieldOutcome, v))
@@ -543,6 +553,121 @@ func TransactionEqualFold(v string) predicate.PaymentEvent {
 // TransactionContainsFold applies the ContainsFold predicate on the "transaction" field.
 func TransactionContainsFold(v string) predicate.PaymentEvent {
 	return predicate.PaymentEvent(sql.FieldContainsFold(FieldTransaction, v))
+}
+
+// RefundKeyEQ applies the EQ predicate on the "refund_key" field.
+func RefundKeyEQ(v uuid.UUID) predicate.PaymentEvent {
+	return predicate.PaymentEvent(sql.FieldEQ(FieldRefundKey, v))
+}
+
+// RefundKeyNEQ applies the NEQ predicate on the "refund_key" field.
+func RefundKeyNEQ(v uuid.UUID) predicate.PaymentEvent {
+	return predicate.PaymentEvent(sql.FieldNEQ(FieldRefundKey, v))
+}
+
+// RefundKeyIn applies the In predicate on the "refund_key" field.
+func RefundKeyIn(vs ...uuid.UUID) predicate.PaymentEvent {
+	return predicate.PaymentEvent(sql.FieldIn(FieldRefundKey, vs...))
+}
+
+// RefundKeyNotIn applies the NotIn predicate on the "refund_key" field.
+func RefundKeyNotIn(vs ...uuid.UUID) predicate.PaymentEvent {
+	return predicate.PaymentEvent(sql.FieldNotIn(FieldRefundKey, vs...))
+}
+
+// RefundKeyGT applies the GT predicate on the "refund_key" field.
+func RefundKeyGT(v uuid.UUID) predicate.PaymentEvent {
+	return predicate.PaymentEvent(sql.FieldGT(FieldRefundKey, v))
+}
+
+// RefundKeyGTE applies the GTE predicate on the "refund_key" field.
+func RefundKeyGTE(v uuid.UUID) predicate.PaymentEvent {
+	return predicate.PaymentEvent(sql.FieldGTE(FieldRefundKey, v))
+}
+
+// RefundKeyLT applies the LT predicate on the "refund_key" field.
+func RefundKeyLT(v uuid.UUID) predicate.PaymentEvent {
+	return predicate.PaymentEvent(sql.FieldLT(FieldRefundKey, v))
+}
+
+// RefundKeyLTE applies the LTE predicate on the "refund_key" field.
+func RefundKeyLTE(v uuid.UUID) predicate.PaymentEvent {
+	return predicate.PaymentEvent(sql.FieldLTE(FieldRefundKey, v))
+}
+
+// RefundKeyIsNil applies the IsNil predicate on the "refund_key" field.
+func RefundKeyIsNil() predicate.PaymentEvent {
+	return predicate.PaymentEvent(sql.FieldIsNull(FieldRefundKey))
+}
+
+// RefundKeyNotNil applies the NotNil predicate on the "refund_key" field.
+func RefundKeyNotNil() predicate.PaymentEvent {
+	return predicate.PaymentEvent(sql.FieldNotNull(FieldRefundKey))
+}
+
+// ReasonEQ applies the EQ predicate on the "reason" field.
+func ReasonEQ(v string) predicate.PaymentEvent {
+	return predicate.PaymentEvent(sql.FieldEQ(FieldReason, v))
+}
+
+// ReasonNEQ applies the NEQ predicate on the "reason" field.
+func ReasonNEQ(v string) predicate.PaymentEvent {
+	return predicate.PaymentEvent(sql.FieldNEQ(FieldReason, v))
+}
+
+// ReasonIn applies the In predicate on the "reason" field.
+func ReasonIn(vs ...string) predicate.PaymentEvent {
+	return predicate.PaymentEvent(sql.FieldIn(FieldReason, vs...))
+}
+
+// ReasonNotIn applies the NotIn predicate on the "reason" field.
+func ReasonNotIn(vs ...string) predicate.PaymentEvent {
+	return predicate.PaymentEvent(sql.FieldNotIn(FieldReason, vs...))
+}
+
+// ReasonGT applies the GT predicate on the "reason" field.
+func ReasonGT(v string) predicate.PaymentEvent {
+	return predicate.PaymentEvent(sql.FieldGT(FieldReason, v))
+}
+
+// ReasonGTE applies the GTE predicate on the "reason" field.
+func ReasonGTE(v string) predicate.PaymentEvent {
+	return predicate.PaymentEvent(sql.FieldGTE(FieldReason, v))
+}
+
+// ReasonLT applies the LT predicate on the "reason" field.
+func ReasonLT(v string) predicate.PaymentEvent {
+	return predicate.PaymentEvent(sql.FieldLT(FieldReason, v))
+}
+
+// ReasonLTE applies the LTE predicate on the "reason" field.
+func ReasonLTE(v string) predicate.PaymentEvent {
+	return predicate.PaymentEvent(sql.FieldLTE(FieldReason, v))
+}
+
+// ReasonContains applies the Contains predicate on the "reason" field.
+func ReasonContains(v string) predicate.PaymentEvent {
+	return predicate.PaymentEvent(sql.FieldContains(FieldReason, v))
+}
+
+// ReasonHasPrefix applies the HasPrefix predicate on the "reason" field.
+func ReasonHasPrefix(v string) predicate.PaymentEvent {
+	return predicate.PaymentEvent(sql.FieldHasPrefix(FieldReason, v))
+}
+
+// ReasonHasSuffix applies the HasSuffix predicate on the "reason" field.
+func ReasonHasSuffix(v string) predicate.PaymentEvent {
+	return predicate.PaymentEvent(sql.FieldHasSuffix(FieldReason, v))
+}
+
+// ReasonEqualFold applies the EqualFold predicate on the "reason" field.
+func ReasonEqualFold(v string) predicate.PaymentEvent {
+	return predicate.PaymentEvent(sql.FieldEqualFold(FieldReason, v))
+}
+
+// ReasonContainsFold applies the ContainsFold predicate on the "reason" field.
+func ReasonContainsFold(v string) predicate.PaymentEvent {
+	return predicate.PaymentEvent(sql.FieldContainsFold(FieldReason, v))
 }
 
 // StateEQ applies the EQ predicate on the "state" field.

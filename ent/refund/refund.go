@@ -25,6 +25,10 @@ const (
 	FieldCause = "cause"
 	// FieldStatus holds the string denoting the status field in the database.
 	FieldStatus = "status"
+	// FieldAttempts holds the string denoting the attempts field in the database.
+	FieldAttempts = "attempts"
+	// FieldFailure holds the string denoting the failure field in the database.
+	FieldFailure = "failure"
 	// FieldAmountMinor holds the string denoting the amount_minor field in the database.
 	FieldAmountMinor = "amount_minor"
 	// FieldCurrency holds the string denoting the currency field in the database.
@@ -62,6 +66,8 @@ var Columns = []string{
 	FieldIdempotencyKey,
 	FieldCause,
 	FieldStatus,
+	FieldAttempts,
+	FieldFailure,
 	FieldAmountMinor,
 	FieldCurrency,
 	FieldReason,
@@ -93,6 +99,12 @@ var (
 	TransactionValidator func(string) error
 	// IdempotencyKeyValidator is a validator for the "idempotency_key" field. It is called by the builders before save.
 	IdempotencyKeyValidator func(string) error
+	// DefaultAttempts holds the default value on creation for the "attempts" field.
+	DefaultAttempts int
+	// DefaultFailure holds the default value on creation for the "failure" field.
+	DefaultFailure string
+	// FailureValidator is a validator for the "failure" field. It is called by the builders before save.
+	FailureValidator func(string) error
 	// AmountMinorValidator is a validator for the "amount_minor" field. It is called by the builders before save.
 	AmountMinorValidator func(int64) error
 	// CurrencyValidator is a validator for the "currency" field. It is called by the builders before save.
@@ -145,6 +157,7 @@ const (
 	StatusREJECTED  Status = "REJECTED"
 	StatusSENDING   Status = "SENDING"
 	StatusSUCCEEDED Status = "SUCCEEDED"
+	StatusFAILED    Status = "FAILED"
 )
 
 func (s Status) String() string {
@@ -154,7 +167,7 @@ func (s Status) String() string {
 // StatusValidator is a validator for the "status" field enum values. It is called by the builders before save.
 func StatusValidator(s Status) error {
 	switch s {
-	case StatusREQUESTED, StatusREJECTED, StatusSENDING, StatusSUCCEEDED:
+	case StatusREQUESTED, StatusREJECTED, StatusSENDING, StatusSUCCEEDED, StatusFAILED:
 		return nil
 	default:
 		return fmt.Errorf("refund: invalid enum value for status field: %q", s)
@@ -197,6 +210,16 @@ func ByCause(opts ...sql.OrderTermOption) OrderOption {
 // ByStatus orders the results by the status field.
 func ByStatus(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldStatus, opts...).ToFunc()
+}
+
+// ByAttempts orders the results by the attempts field.
+func ByAttempts(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldAttempts, opts...).ToFunc()
+}
+
+// ByFailure orders the results by the failure field.
+func ByFailure(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldFailure, opts...).ToFunc()
 }
 
 // ByAmountMinor orders the results by the amount_minor field.

@@ -75,6 +75,16 @@ func IdempotencyKey(v string) predicate.Refund {
 	return predicate.Refund(sql.FieldEQ(FieldIdempotencyKey, v))
 }
 
+// Attempts applies equality check predicate on the "attempts" field. It's identical to AttemptsEQ.
+func Attempts(v int) predicate.Refund {
+	return predicate.Refund(sql.FieldEQ(FieldAttempts, v))
+}
+
+// Failure applies equality check predicate on the "failure" field. It's identical to FailureEQ.
+func Failure(v string) predicate.Refund {
+	return predicate.Refund(sql.FieldEQ(FieldFailure, v))
+}
+
 // AmountMinor applies equality check predicate on the "amount_minor" field. It's identical to AmountMinorEQ.
 func AmountMinor(v int64) predicate.Refund {
 	return predicate.Refund(sql.FieldEQ(FieldAmountMinor, v))
@@ -383,6 +393,111 @@ func StatusIn(vs ...Status) predicate.Refund {
 // StatusNotIn applies the NotIn predicate on the "status" field.
 func StatusNotIn(vs ...Status) predicate.Refund {
 	return predicate.Refund(sql.FieldNotIn(FieldStatus, vs...))
+}
+
+// AttemptsEQ applies the EQ predicate on the "attempts" field.
+func AttemptsEQ(v int) predicate.Refund {
+	return predicate.Refund(sql.FieldEQ(FieldAttempts, v))
+}
+
+// AttemptsNEQ applies the NEQ predicate on the "attempts" field.
+func AttemptsNEQ(v int) predicate.Refund {
+	return predicate.Refund(sql.FieldNEQ(FieldAttempts, v))
+}
+
+// AttemptsIn applies the In predicate on the "attempts" field.
+func AttemptsIn(vs ...int) predicate.Refund {
+	return predicate.Refund(sql.FieldIn(FieldAttempts, vs...))
+}
+
+// AttemptsNotIn applies the NotIn predicate on the "attempts" field.
+func AttemptsNotIn(vs ...int) predicate.Refund {
+	return predicate.Refund(sql.FieldNotIn(FieldAttempts, vs...))
+}
+
+// AttemptsGT applies the GT predicate on the "attempts" field.
+func AttemptsGT(v int) predicate.Refund {
+	return predicate.Refund(sql.FieldGT(FieldAttempts, v))
+}
+
+// AttemptsGTE applies the GTE predicate on the "attempts" field.
+func AttemptsGTE(v int) predicate.Refund {
+	return predicate.Refund(sql.FieldGTE(FieldAttempts, v))
+}
+
+// AttemptsLT applies the LT predicate on the "attempts" field.
+func AttemptsLT(v int) predicate.Refund {
+	return predicate.Refund(sql.FieldLT(FieldAttempts, v))
+}
+
+// AttemptsLTE applies the LTE predicate on the "attempts" field.
+func AttemptsLTE(v int) predicate.Refund {
+	return predicate.Refund(sql.FieldLTE(FieldAttempts, v))
+}
+
+// FailureEQ applies the EQ predicate on the "failure" field.
+func FailureEQ(v string) predicate.Refund {
+	return predicate.Refund(sql.FieldEQ(FieldFailure, v))
+}
+
+// FailureNEQ applies the NEQ predicate on the "failure" field.
+func FailureNEQ(v string) predicate.Refund {
+	return predicate.Refund(sql.FieldNEQ(FieldFailure, v))
+}
+
+// FailureIn applies the In predicate on the "failure" field.
+func FailureIn(vs ...string) predicate.Refund {
+	return predicate.Refund(sql.FieldIn(FieldFailure, vs...))
+}
+
+// FailureNotIn applies the NotIn predicate on the "failure" field.
+func FailureNotIn(vs ...string) predicate.Refund {
+	return predicate.Refund(sql.FieldNotIn(FieldFailure, vs...))
+}
+
+// FailureGT applies the GT predicate on the "failure" field.
+func FailureGT(v string) predicate.Refund {
+	return predicate.Refund(sql.FieldGT(FieldFailure, v))
+}
+
+// FailureGTE applies the GTE predicate on the "failure" field.
+func FailureGTE(v string) predicate.Refund {
+	return predicate.Refund(sql.FieldGTE(FieldFailure, v))
+}
+
+// FailureLT applies the LT predicate on the "failure" field.
+func FailureLT(v string) predicate.Refund {
+	return predicate.Refund(sql.FieldLT(FieldFailure, v))
+}
+
+// FailureLTE applies the LTE predicate on the "failure" field.
+func FailureLTE(v string) predicate.Refund {
+	return predicate.Refund(sql.FieldLTE(FieldFailure, v))
+}
+
+// FailureContains applies the Contains predicate on the "failure" field.
+func FailureContains(v string) predicate.Refund {
+	return predicate.Refund(sql.FieldContains(FieldFailure, v))
+}
+
+// FailureHasPrefix applies the HasPrefix predicate on the "failure" field.
+func FailureHasPrefix(v string) predicate.Refund {
+	return predicate.Refund(sql.FieldHasPrefix(FieldFailure, v))
+}
+
+// FailureHasSuffix applies the HasSuffix predicate on the "failure" field.
+func FailureHasSuffix(v string) predicate.Refund {
+	return predicate.Refund(sql.FieldHasSuffix(FieldFailure, v))
+}
+
+// FailureEqualFold applies the EqualFold predicate on the "failure" field.
+func FailureEqualFold(v string) predicate.Refund {
+	return predicate.Refund(sql.FieldEqualFold(FieldFailure, v))
+}
+
+// FailureContainsFold applies the ContainsFold predicate on the "failure" field.
+func FailureContainsFold(v string) predicate.Refund {
+	return predicate.Refund(sql.FieldContainsFold(FieldFailure, v))
 }
 
 // AmountMinorEQ applies the EQ predicate on the "amount_minor" field.

@@ -24,7 +24,7 @@ func (OrderEvent) Fields() []ent.Field {
 		field.Enum("code").Values(
 			"PAID", "PAID_LATE", "CANCELLED", "LAPSED", "VOIDED",
 			"REFUND_ASKED", "REFUND_APPROVED", "REFUND_REJECTED", "REFUNDED",
-			"PAYMENT_DECLINED", "PAYMENT_RETURNED", "PAYMENT_HELD",
+			"PAYMENT_DECLINED", "PAYMENT_RETURNED", "PAYMENT_HELD", "REFUND_FAILED",
 		).Immutable().Comment("what happened"),
 		field.String("note").MaxLen(4 * 200).Default("").Immutable().Comment("remark for the person"),
 		instant("created_at"),

@@ -62,11 +62,13 @@ func (PaymentEvent) Fields() []ent.Field {
 		field.String("provider").MaxLen(32).Immutable(),
 		field.String("event_id").MaxLen(128).Immutable().Comment("the provider's, or one derived from the answer"),
 		field.UUID("payment_id", uuid.UUID{}).Immutable().Comment("our payment, as the provider names it; may be unknown"),
-		field.Enum("kind").Values("SUCCEEDED", "DECLINED", "CLOSED").Immutable(),
+		field.Enum("kind").Values("SUCCEEDED", "DECLINED", "CLOSED", "REFUND_FAILED").Immutable(),
 		field.Int64("amount_minor").Immutable(),
 		currency(),
 		field.String("provider_ref").MaxLen(128).Default("").Immutable(),
 		field.String("transaction").MaxLen(128).Default("").Immutable(),
+		field.UUID("refund_key", uuid.UUID{}).Optional().Nillable().Immutable().Comment("REFUND_FAILED: the idempotency key of the refund"),
+		field.String("reason").MaxLen(200).Default("").Immutable().Comment("REFUND_FAILED: in the provider's words"),
 		field.Enum("state").Values("RECEIVED", "HANDLED", "HELD").Default("RECEIVED").
 			Comment("HELD: a person must look at it"),
 		field.String("outcome").MaxLen(200).Default("").Comment("what was done, or why it is held"),
@@ -89,7 +91,7 @@ func (PaymentEvent) Indexes() []ent.Index {
 }
 
 // Refund is money that goes back, or was asked back. Its id is the provider's
-// idempotency key. The money of a payment goes back once and whole, and so does each
+// idempotency key of the first attempt. The money of a payment goes back once and whole, and so does each
 // further transaction of it: at most one refund of each was not rejected.
 type Refund struct{ ent.Schema }
 
@@ -104,8 +106,10 @@ func (Refund) Fields() []ent.Field {
 		field.String("idempotency_key").MaxLen(64).Immutable().Comment("the asker's, per order"),
 		field.Enum("cause").Values("ASKED", "VOIDED", "LATE", "DOUBLE").Immutable().
 			Comment("LATE, DOUBLE: money that came for an order that could not take it goes back by itself"),
-		field.Enum("status").Values("REQUESTED", "REJECTED", "SENDING", "SUCCEEDED").
-			Comment("SENDING: decided; the provider is to be asked until it says done"),
+		field.Enum("status").Values("REQUESTED", "REJECTED", "SENDING", "SUCCEEDED", "FAILED").
+			Comment("SENDING: decided; the provider is to be asked until it says done. FAILED: the provider gave up, maybe after it had said done"),
+		field.Int("attempts").Default(1).Comment("the provider's idempotency key is of one attempt; an operator may order another after FAILED"),
+		field.String("failure").MaxLen(200).Default("").Comment("of the last attempt, in the provider's words"),
 		field.Int64("amount_minor").NonNegative().Immutable(),
 		currency(),
 		field.String("reason").MaxLen(4 * 200).Immutable(),

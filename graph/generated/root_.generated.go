@@ -2302,6 +2302,8 @@ enum RefundState {
   APPROVED
   """Money went back."""
   DONE
+  """The provider gave it up, maybe after it was DONE: approving it again sends it again."""
+  FAILED
   """Refused by an operator."""
   REFUSED
   """Waits for an operator."""
@@ -2354,6 +2356,8 @@ type Refund implements Node {
   decidedBy: User @auth(role: OPERATOR)
   """What was said when it was decided; null when nothing was."""
   decision: String
+  """Why the provider gave up the last attempt, in its words; null when it did not."""
+  failure: String @auth(role: OPERATOR)
   """Opaque global id."""
   id: ID!
   """Why: in the words of who asked for it; of money that came too late or twice in those of the shop."""
@@ -2544,7 +2548,7 @@ input DecideRefundInput {
   approve: Boolean!
   """Remark; the buyer sees it."""
   note: String @constraint(maxLength: 200)
-  """Refund that was asked for; never one of an own order."""
+  """Refund that was asked for, or that failed; never one of an own order."""
   refundId: ID!
   """Whether the units of an approved refund go back on sale; otherwise they leave it, and its total falls."""
   restock: Boolean! = true
@@ -2567,7 +2571,7 @@ extend type Mutation {
     input: CancelOrderInput!
   ): CancelOrderPayload @auth
 
-  """Decides on a refund that was asked for."""
+  """Decides on a refund that was asked for, or sends one again that failed."""
   decideRefund(
     """What is needed."""
     input: DecideRefundInput!
@@ -4859,6 +4863,8 @@ func (ec *executionContext) childFields_Refund(ctx context.Context, field graphq
 		return ec.fieldContext_Refund_decidedBy(ctx, field)
 	case "decision":
 		return ec.fieldContext_Refund_decision(ctx, field)
+	case "failure":
+		return ec.fieldContext_Refund_failure(ctx, field)
 	case "id":
 		return ec.fieldContext_Refund_id(ctx, field)
 	case "reason":

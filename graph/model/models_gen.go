@@ -403,7 +403,7 @@ type DecideRefundInput struct {
 	Approve bool `json:"approve"`
 	// Remark; the buyer sees it.
 	Note *string `json:"note,omitempty"`
-	// Refund that was asked for; never one of an own order.
+	// Refund that was asked for, or that failed; never one of an own order.
 	RefundID string `json:"refundId"`
 	// Whether the units of an approved refund go back on sale; otherwise they leave it, and its total falls.
 	Restock bool `json:"restock"`
@@ -1250,6 +1250,8 @@ type Refund struct {
 	DecidedBy *User `json:"decidedBy,omitempty"`
 	// What was said when it was decided; null when nothing was.
 	Decision *string `json:"decision,omitempty"`
+	// Why the provider gave up the last attempt, in its words; null when it did not.
+	Failure *string `json:"failure,omitempty"`
 	// Opaque global id.
 	ID string `json:"id"`
 	// Why: in the words of who asked for it; of money that came too late or twice in those of the shop.
@@ -2494,6 +2496,8 @@ const (
 	RefundStateApproved RefundState = "APPROVED"
 	// Money went back.
 	RefundStateDone RefundState = "DONE"
+	// The provider gave it up, maybe after it was DONE: approving it again sends it again.
+	RefundStateFailed RefundState = "FAILED"
 	// Refused by an operator.
 	RefundStateRefused RefundState = "REFUSED"
 	// Waits for an operator.
@@ -2503,13 +2507,14 @@ const (
 var AllRefundState = []RefundState{
 	RefundStateApproved,
 	RefundStateDone,
+	RefundStateFailed,
 	RefundStateRefused,
 	RefundStateRequested,
 }
 
 func (e RefundState) IsValid() bool {
 	switch e {
-	case RefundStateApproved, RefundStateDone, RefundStateRefused, RefundStateRequested:
+	case RefundStateApproved, RefundStateDone, RefundStateFailed, RefundStateRefused, RefundStateRequested:
 		return true
 	}
 	return false

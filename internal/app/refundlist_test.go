@@ -143,3 +143,46 @@ func TestTheRefundsOfAnOperatorsOwnOrdersAreLeftToOthers(t *testing.T) {
 		t.Error("an operator decided about the own order")
 	}
 }
+
+// The provider reported days later that a refund had failed.
+func TestOperatorsSeeWhyARefundFailedAndSendItAgain(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start("api", "worker", "scheduler")
+	ann, made := s.staff("ann@example.com", "OPERATOR"), s.seed(seed.Input{Users: 1, Stock: 1})
+	s.askedBack(made.Users[0].AccessToken, made)
+	const all = `first: 10, filter: {states: [REQUESTED, APPROVED, FAILED, DONE]}`
+	state := func() string { found, _ := s.refunds(ann, all); return found[0].State }
+	asked, _ := s.refunds(ann, all)
+	send := func(what string) {
+		t.Helper()
+		if why := s.mutate(ann, "decideRefund", "order { status }", map[string]any{"refundId": asked[0].ID, "approve": true}).why(); why != "" {
+			t.Fatalf("%s: %s", what, why)
+		}
+		testenv.Eventually(t, testenv.Wait, func() bool { return state() == "DONE" }, what)
+	}
+	send("the provider has taken the refund")
+	for _, statement := range []string{
+		"UPDATE refunds SET status = 'FAILED', failure = 'expired_or_canceled_card', version = version + 1",
+		"UPDATE payments SET status = 'SUCCEEDED', version = version + 1 WHERE status = 'REFUNDED'",
+		"UPDATE sandbox_charges SET refunded_minor = 0, version = version + 1", // the bank has the money again
+	} {
+		if _, err := s.database().SQL.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found, n := s.refunds(ann, `first: 10, filter: {states: [FAILED]}`); n != 1 || len(found) != 1 {
+		t.Fatalf("%d failed refunds: %+v", n, found)
+	}
+	var data struct {
+		Refunds struct {
+			Edges []struct{ Node struct{ Failure string } }
+		}
+	}
+	s.ask(ann, `{ refunds(first: 1) { edges { node { failure } } } }`, nil).into(t, &data)
+	if got := data.Refunds.Edges[0].Node.Failure; got != "expired_or_canceled_card" {
+		t.Errorf("the reason is %q", got)
+	}
+	send("the refund is sent again")
+	s.audit(made.SaleID)
+}

@@ -52,7 +52,7 @@ func (r *report) callbacks(ctx context.Context, d Deps, p payment.Provider) {
 	at := strings.TrimSuffix(d.Config.PublicURL, "/") + "/webhooks/payments/" + p.Name()
 	found := p.Name() + " reports to " + at
 	if p.Name() == stripe.Name {
-		found = "Stripe: its endpoint must send checkout.session events to " + at
+		found = "Stripe: its endpoint must send checkout.session and refund events to " + at
 	}
 	ctx, cancel := context.WithTimeout(ctx, serviceTimeout)
 	defer cancel()

@@ -30,7 +30,7 @@ func TestDoctorNamesTheAddressForStripeAndWarnsOfTestKeys(t *testing.T) {
 	d := cards(t, "sk_live_1", shop.URL)
 	d.Client = shop.Client()
 	live := check(t, d)
-	wants(t, live, "payments", doctor.OK, "checkout.session events to "+shop.URL+"/webhooks/payments/stripe, which leads to this shop")
+	wants(t, live, "payments", doctor.OK, "checkout.session and refund events to "+shop.URL+"/webhooks/payments/stripe, which leads to this shop")
 	for _, f := range live {
 		if strings.Contains(f.Message, "no payment provider") {
 			t.Errorf("finding %+v", f)

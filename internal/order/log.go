@@ -46,6 +46,7 @@ const (
 	CodeRefundApproved  Code = "REFUND_APPROVED"
 	CodeRefundRejected  Code = "REFUND_REJECTED"
 	CodeRefunded        Code = "REFUNDED"
+	CodeRefundFailed    Code = "REFUND_FAILED" // an operator sends it again
 	CodePaymentDeclined Code = "PAYMENT_DECLINED"
 	CodePaymentReturned Code = "PAYMENT_RETURNED" // a late or duplicate payment is refunded
 	CodePaymentHeld     Code = "PAYMENT_HELD"     // a payment that does not match is held for review

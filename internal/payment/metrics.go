@@ -35,6 +35,7 @@ var outcomeLabels = map[outcome]string{
 	outcomePaid: "paid", outcomePaidLate: "paid_late", outcomeRefund: "refund_order_ended", outcomeDouble: "refund_paid_twice",
 	outcomeRepeated: "repeated", outcomeClosed: "closed", outcomeMismatch: "held_mismatch",
 	outcomeTwoTx: "held_second_transaction", outcomeUnmatched: "held_unmatched", outcomePutOff: "put_off",
+	outcomeRefundFailed: "refund_failed",
 }
 
 func (m *metrics) event(kind EventKind, o outcome) {

@@ -6,7 +6,7 @@
 // provider. Providers implement the interface Provider; the built-in one is
 // internal/payment/sandbox.
 //
-//	payment   CREATING ──► PENDING ──► SUCCEEDED ──► REFUNDED
+//	payment   CREATING ──► PENDING ──► SUCCEEDED ◄──► REFUNDED
 //	             │            │            ▲
 //	             └────────────┴──► CLOSED ─┘          (paid after it was closed)
 //
@@ -14,6 +14,9 @@
 //	             │
 //	             ▼
 //	          SENDING ──► SUCCEEDED                   (retried until it succeeds)
+//	             ▲  │         │
+//	             │  ▼         │                       (an operator orders another attempt)
+//	            FAILED ◄──────┘                       (the provider gave up, maybe days later)
 //
 // A provider's event is first stored, once, and settled afterwards, by a message or, if
 // the message is lost, by a loop. Money that was received ends in a paid order or is
@@ -100,6 +103,7 @@ const (
 	RefundRejected  RefundStatus = "REJECTED"
 	RefundSending   RefundStatus = "SENDING" // decided; sent to the provider until it succeeds
 	RefundSucceeded RefundStatus = "SUCCEEDED"
+	RefundGivenUp   RefundStatus = "FAILED" // the provider gave up: an operator sends it again
 )
 
 // Cause is the reason of a refund.
@@ -119,7 +123,7 @@ func (c Cause) moves() bool { return c == Asked || c == Voided }
 
 // Refund is a requested or decided refund.
 type Refund struct {
-	ID             uuid.UUID // also the provider's idempotency key
+	ID             uuid.UUID
 	Order          uuid.UUID
 	Payment        uuid.UUID
 	Transaction    string // the transaction to refund; "" = the one that paid the payment
@@ -133,6 +137,8 @@ type Refund struct {
 	DecidedBy      *uuid.UUID
 	DecidedAt      *time.Time // nil while it waits for an operator
 	Decision       string     // operator's remark
+	Attempts       int        // ordered at the provider, from 1
+	Failure        string     // of the last attempt, in the provider's words
 	Version        int64
 	CreatedAt      time.Time
 	UpdatedAt      time.Time
@@ -143,6 +149,7 @@ func refundFromRow(row *ent.Refund) *Refund {
 		ID: row.ID, Order: row.OrderID, Payment: row.PaymentID, Transaction: row.Transaction, IdempotencyKey: row.IdempotencyKey,
 		Cause: Cause(row.Cause), Status: RefundStatus(row.Status), AmountMinor: row.AmountMinor, Currency: row.Currency,
 		Reason: row.Reason, Restock: row.Restock, DecidedBy: row.DecidedBy, DecidedAt: row.DecidedAt, Decision: row.Decision, Version: row.Version,
+		Attempts: row.Attempts, Failure: row.Failure,
 		CreatedAt: row.CreatedAt.UTC(), UpdatedAt: row.UpdatedAt.UTC(),
 	}
 }

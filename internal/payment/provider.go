@@ -33,7 +33,8 @@ type Provider interface {
 	// payment that was paid first stays paid.
 	Close(ctx context.Context, p Known) (State, error)
 	// Refund refunds money of a payment. It returns nil once the provider has durably
-	// accepted the refund.
+	// accepted the refund; a RefundFailed means that it has given up, and that a repeated
+	// call would not help. A refund that fails after it was accepted is an event.
 	Refund(ctx context.Context, in RefundInput) error
 	// Callback verifies and decodes a call-back. ErrForged means that it is not from
 	// the provider, or too old; any other error means that it is malformed. An event
@@ -143,6 +144,13 @@ type RefundInput struct {
 	Reason      string
 }
 
+// RefundFailed reports that a provider has given up a refund, and keeps the money for the
+// shop.
+type RefundFailed struct{ Why string } // in the provider's words
+
+// Error returns the reason.
+func (e RefundFailed) Error() string { return "the provider has given up the refund: " + e.Why }
+
 // Phase is the state of a payment at its provider.
 type Phase string
 
@@ -170,9 +178,10 @@ type EventKind string
 
 // Kinds of events.
 const (
-	EventSucceeded EventKind = "SUCCEEDED" // money was received
-	EventDeclined  EventKind = "DECLINED"
-	EventClosed    EventKind = "CLOSED"
+	EventSucceeded    EventKind = "SUCCEEDED" // money was received
+	EventDeclined     EventKind = "DECLINED"
+	EventClosed       EventKind = "CLOSED"
+	EventRefundFailed EventKind = "REFUND_FAILED" // money that went back has come back to the shop
 )
 
 // Event is a provider's report about a payment.
@@ -184,6 +193,8 @@ type Event struct {
 	Transaction string
 	AmountMinor int64
 	Currency    string
+	Refund      uuid.UUID // REFUND_FAILED: RefundInput.Refund of the refund
+	Reason      string    // REFUND_FAILED: in the provider's words; the first 200 bytes are kept
 	At          time.Time
 }
 

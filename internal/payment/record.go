@@ -59,8 +59,10 @@ func (e Event) validate() error {
 		return fmt.Errorf("%w: id of %d bytes", ErrMalformed, len(e.ID))
 	case e.Payment == uuid.Nil:
 		return fmt.Errorf("%w: no payment", ErrMalformed)
-	case e.Kind != EventSucceeded && e.Kind != EventDeclined && e.Kind != EventClosed:
+	case e.Kind != EventSucceeded && e.Kind != EventDeclined && e.Kind != EventClosed && e.Kind != EventRefundFailed:
 		return fmt.Errorf("%w: kind %q", ErrMalformed, e.Kind)
+	case (e.Kind == EventRefundFailed) != (e.Refund != uuid.Nil):
+		return fmt.Errorf("%w: refund %s of kind %s", ErrMalformed, e.Refund, e.Kind)
 	case len(e.Ref) > maxText || len(e.Transaction) > maxText:
 		return fmt.Errorf("%w: overlong reference", ErrMalformed)
 	case e.Kind == EventSucceeded && len(e.Currency) != 3:
@@ -76,10 +78,14 @@ func (s *Service) store(ctx context.Context, provider string, e Event) (uuid.UUI
 	now := s.now()
 	event := newID()
 	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		return tx.PaymentEvent.Create().SetID(event).SetProvider(provider).SetEventID(e.ID).SetPaymentID(e.Payment).
+		create := tx.PaymentEvent.Create().SetID(event).SetProvider(provider).SetEventID(e.ID).SetPaymentID(e.Payment).
 			SetKind(paymentevent.Kind(e.Kind)).SetAmountMinor(e.AmountMinor).SetCurrency(e.Currency).
 			SetProviderRef(e.Ref).SetTransaction(e.Transaction).SetTryAt(now.Add(retryLost)).
-			SetHappenedAt(e.At.UTC().Truncate(time.Microsecond)).SetCreatedAt(now).Exec(ctx)
+			SetHappenedAt(e.At.UTC().Truncate(time.Microsecond)).SetCreatedAt(now).SetReason(shortened(e.Reason))
+		if e.Refund != uuid.Nil {
+			create.SetRefundKey(e.Refund)
+		}
+		return create.Exec(ctx)
 	})
 	if err == nil {
 		return event, nil

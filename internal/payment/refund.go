@@ -176,7 +176,8 @@ type Decision struct {
 }
 
 // DecideRefund decides on a refund. Repeating the same decision changes nothing. A loop
-// sends the refund to the provider until it succeeds.
+// sends the refund to the provider until it succeeds. Approving a refund that the provider
+// gave up orders another attempt.
 func (s *Service) DecideRefund(ctx context.Context, d Decision) (RefundResult, error) {
 	for range maxRaces {
 		result, err := s.tryDecide(ctx, d)
@@ -203,9 +204,9 @@ func (s *Service) tryDecide(ctx context.Context, d Decision) (RefundResult, erro
 	if d.Approve && d.Amount != nil && *d.Amount != (money.Amount{Minor: r.AmountMinor, Currency: r.Currency}) {
 		return RefundResult{}, fault.BadField{At: []string{"input", "amount"}, Rule: "the amount of the refund"}
 	}
-	if r.Status != RefundRequested {
+	if r.Status != RefundRequested && !(r.Status == RefundGivenUp && d.Approve && r.Attempts < maxAttempts) {
 		approved := r.Status != RefundRejected
-		if approved != d.Approve || r.DecidedBy == nil {
+		if approved != d.Approve || r.DecidedBy == nil || r.Status == RefundGivenUp {
 			return RefundResult{Order: o, Refund: r}, fault.Refused{Why: fault.Conflict, At: at}
 		}
 		return RefundResult{Order: o, Refund: r, Replayed: true}, nil
@@ -213,7 +214,11 @@ func (s *Service) tryDecide(ctx context.Context, d Decision) (RefundResult, erro
 	if o.User == d.Operator {
 		return RefundResult{Order: o, Refund: r}, OwnOrder{fault.Refused{Why: fault.Conflict, At: at}}
 	}
-	moved, err := s.decide(ctx, r, o, d)
+	decide := s.decide
+	if r.Status == RefundGivenUp {
+		decide = s.sendAgain
+	}
+	moved, err := decide(ctx, r, o, d)
 	if err != nil {
 		return RefundResult{}, err
 	}
@@ -287,9 +292,12 @@ func (s *Service) send(ctx context.Context, r *Refund) error {
 	}
 	err = s.ask(ctx, "refund", func(ctx context.Context) error {
 		return provider.Refund(ctx, RefundInput{
-			Refund: r.ID, Paid: p.known(), Transaction: r.Transaction, AmountMinor: r.AmountMinor, Currency: r.Currency, Reason: r.Reason,
+			Refund: r.key(), Paid: p.known(), Transaction: r.Transaction, AmountMinor: r.AmountMinor, Currency: r.Currency, Reason: r.Reason,
 		})
 	})
+	if gaveUp, ok := errors.AsType[RefundFailed](err); ok {
+		return s.giveUp(ctx, r, gaveUp.Why)
+	}
 	if err != nil {
 		return err
 	}
@@ -338,7 +346,7 @@ func (s *Service) sent(ctx context.Context, r *Refund, p *Payment) (moved *order
 			return order.ErrMoved
 		}
 		entry := order.Entry{By: order.Actor{Kind: order.Provider}, Code: order.CodeRefunded}
-		if !r.Cause.moves() {
+		if !r.Cause.moves() || o.Status == order.Refunded { // the latter by a former attempt
 			moved, err = s.noteOrder(ctx, tx, o.ID, entry)
 			return err
 		}

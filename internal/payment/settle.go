@@ -50,6 +50,8 @@ const (
 	outcomeTwoTx     outcome = "held: second transaction of one payment"
 	outcomeUnmatched outcome = "held: still nothing to match it with"
 	outcomePutOff    outcome = "put off"
+
+	outcomeRefundFailed outcome = "refund failed: an operator sends it again"
 )
 
 // putOffError reports that an event cannot be handled yet.
@@ -104,6 +106,9 @@ func (s *Service) settle(ctx context.Context, e *ent.PaymentEvent) (done, error)
 		return done{}, err
 	case p == nil || p.Provider != e.Provider:
 		return done{}, putOffError{"no such payment"}
+	}
+	if e.Kind == paymentevent.KindREFUND_FAILED {
+		return s.settleRefundFailed(ctx, e, p)
 	}
 	if e.Kind != paymentevent.KindSUCCEEDED {
 		return s.settleClosed(ctx, e, p)

@@ -12,7 +12,8 @@ import (
 
 // Unfinished counts overdue work: payments past their deadline before the given time,
 // unhandled events, and unsent refunds. The loops finish it once the provider responds.
-// Held money waits for an operator and is counted regardless of its age.
+// Held money and failed refunds wait for an operator and are counted regardless of their
+// age.
 func (s *Service) Unfinished(ctx context.Context, before time.Time) (map[string]int, error) {
 	counts := map[string]int{}
 	for what, count := range map[string]func(context.Context) (int, error){
@@ -22,7 +23,8 @@ func (s *Service) Unfinished(ctx context.Context, before time.Time) (map[string]
 			Where(paymentevent.StateEQ(paymentevent.StateRECEIVED), paymentevent.CreatedAtLT(before)).Count,
 		"refunds": s.db.Ent.Refund.Query().
 			Where(entrefund.StatusEQ(entrefund.StatusSENDING), entrefund.UpdatedAtLT(before)).Count,
-		"held_payments": s.db.Ent.PaymentEvent.Query().Where(paymentevent.StateEQ(paymentevent.StateHELD)).Count,
+		"failed_refunds": s.db.Ent.Refund.Query().Where(entrefund.StatusEQ(entrefund.StatusFAILED)).Count,
+		"held_payments":  s.db.Ent.PaymentEvent.Query().Where(paymentevent.StateEQ(paymentevent.StateHELD)).Count,
 	} {
 		n, err := count(ctx)
 		if err != nil {

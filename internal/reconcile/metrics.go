@@ -29,7 +29,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		unfinished: auto.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "unfinished",
 			Help: "Overdue work of other loops, some seconds ago. Label what: unpaid_orders, returns, failures, payments, " +
-				"payment_events, refunds, held_payments, dead_letters.",
+				"payment_events, refunds, failed_refunds, held_payments, dead_letters.",
 		}, []string{"what"}),
 	}
 	for _, how := range []string{"resent", "rebuilt"} {

@@ -198,18 +198,21 @@ func (p *Provider) Refund(ctx context.Context, in payment.RefundInput) error {
 		return fmt.Errorf("refund %s: %w", in.Refund, err)
 	}
 	if r.Status == api.RefundStatusFailed || r.Status == api.RefundStatusCanceled {
-		return fmt.Errorf("refund %s is %s at Stripe", in.Refund, r.Status)
+		return payment.RefundFailed{Why: cmp.Or(string(r.FailureReason), string(r.Status))}
 	}
 	return nil
 }
 
-// kinds maps the types of events to ours. Sessions that are complete but not paid are not
-// reported.
+// kinds maps the types of events to ours. Sessions that are complete but not paid, and
+// refunds that have not failed, are not reported.
 var kinds = map[api.EventType]payment.EventKind{
 	api.EventTypeCheckoutSessionCompleted:             payment.EventSucceeded,
 	api.EventTypeCheckoutSessionAsyncPaymentSucceeded: payment.EventSucceeded,
 	api.EventTypeCheckoutSessionAsyncPaymentFailed:    payment.EventDeclined,
 	api.EventTypeCheckoutSessionExpired:               payment.EventClosed,
+	api.EventTypeRefundFailed:                         payment.EventRefundFailed,
+	api.EventTypeRefundUpdated:                        payment.EventRefundFailed,
+	api.EventTypeChargeRefundUpdated:                  payment.EventRefundFailed,
 }
 
 // Callback verifies and decodes an event. The fields that it reads are the same in all
@@ -230,10 +233,13 @@ func (p *Provider) Callback(header http.Header, body []byte) (payment.Event, err
 	if !ok {
 		return payment.Event{}, nil
 	}
-	var s api.CheckoutSession
 	if e.Data == nil {
 		return payment.Event{}, errors.New("event without data")
 	}
+	if kind == payment.EventRefundFailed {
+		return refundFailed(e)
+	}
+	var s api.CheckoutSession
 	if err := json.Unmarshal(e.Data.Raw, &s); err != nil {
 		return payment.Event{}, fmt.Errorf("event %s: %w", e.ID, err)
 	}
@@ -245,5 +251,24 @@ func (p *Provider) Callback(header http.Header, body []byte) (payment.Event, err
 	return payment.Event{
 		ID: e.ID, Payment: ours, Kind: kind, Ref: s.ID, Transaction: state.Transaction,
 		AmountMinor: state.AmountMinor, Currency: state.Currency, At: time.Unix(e.Created, 0),
+	}, nil
+}
+
+// refundFailed decodes an event about a refund. A refund may fail up to 30 days after
+// Stripe took it: the buyer's bank returns the money. Refunds that were made in Stripe's
+// dashboard are ignored.
+func refundFailed(e api.Event) (payment.Event, error) {
+	var r api.Refund
+	if err := json.Unmarshal(e.Data.Raw, &r); err != nil {
+		return payment.Event{}, fmt.Errorf("event %s: %w", e.ID, err)
+	}
+	refund, err1 := uuid.Parse(r.Metadata["refund"])
+	paid, err2 := uuid.Parse(r.Metadata["payment"])
+	if err1 != nil || err2 != nil || r.Status != api.RefundStatusFailed && r.Status != api.RefundStatusCanceled {
+		return payment.Event{}, nil //nolint:nilerr // not ours, or not failed
+	}
+	return payment.Event{
+		ID: e.ID, Payment: paid, Kind: payment.EventRefundFailed, Refund: refund, Reason: cmp.Or(string(r.FailureReason), string(r.Status)),
+		AmountMinor: r.Amount, Currency: strings.ToUpper(string(r.Currency)), At: time.Unix(e.Created, 0),
 	}, nil
 }

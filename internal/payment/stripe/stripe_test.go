@@ -229,12 +229,59 @@ func TestARefundIsSentUntilTheMoneyIsBack(t *testing.T) {
 	t.Parallel()
 	for text, done := range map[string]bool{
 		`{"id":"re_1","object":"refund","status":"succeeded"}`: true, `{"id":"re_1","object":"refund","status":"pending"}`: true,
-		`{"id":"re_1","object":"refund","status":"failed"}`: false, back: true, much: false,
+		`{"id":"re_1","object":"refund","status":"failed","failure_reason":"lost_or_stolen_card"}`: false, back: true, much: false,
 	} {
 		p := provider(t, answers(t, map[string]string{"POST /v1/refunds": text}))
 		err := p.Refund(t.Context(), payment.RefundInput{Refund: id.New(), Paid: known("cs_1", "pi_1"), AmountMinor: 1, Currency: "CNY"})
 		if (err == nil) != done {
 			t.Errorf("%s: %v", text, err)
+		}
+		gaveUp, ok := errors.AsType[payment.RefundFailed](err)
+		if ok != strings.Contains(text, "lost_or_stolen_card") || ok && gaveUp.Why != "lost_or_stolen_card" {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// event is a call-back of Stripe.
+func event(kind, object string) string {
+	return fmt.Sprintf(`{"id":"evt_1","object":"event","api_version":"2020-08-27","created":1795204800,"type":%q,"data":{"object":%s}}`, kind, object)
+}
+
+func sign(body, by string, at time.Time) http.Header {
+	signed := webhook.GenerateTestSignedPayload(&webhook.UnsignedPayload{Payload: []byte(body), Secret: by, Timestamp: at})
+	return http.Header{"Stripe-Signature": {signed.Header}}
+}
+
+// The buyer's bank sends the money back to Stripe, days after Stripe took the refund.
+func TestARefundThatFailsAfterStripeTookItIsReported(t *testing.T) {
+	t.Parallel()
+	p := provider(t, "http://127.0.0.1:1")
+	refund, paid := uuid.New(), uuid.New()
+	const text = `{"id":"re_1","object":"refund","amount":69900,"currency":"cny","status":%q,"failure_reason":"expired_or_canceled_card","metadata":{%s}}`
+	ours := fmt.Sprintf(`"refund":%q,"payment":%q`, refund, paid)
+	for _, c := range []struct {
+		kind             api.EventType
+		status, metadata string
+		want             payment.EventKind // "" = needs no action
+	}{
+		{api.EventTypeRefundFailed, "failed", ours, payment.EventRefundFailed},
+		{api.EventTypeRefundUpdated, "failed", ours, payment.EventRefundFailed},
+		{api.EventTypeChargeRefundUpdated, "canceled", ours, payment.EventRefundFailed},
+		{api.EventTypeRefundUpdated, "succeeded", ours, ""},
+		{api.EventTypeRefundFailed, "failed", "", ""},             // made in the dashboard
+		{api.EventTypeRefundFailed, "failed", `"refund":"7"`, ""}, // of other software
+	} {
+		body := event(string(c.kind), fmt.Sprintf(text, c.status, c.metadata))
+		e, err := p.Callback(sign(body, secret, time.Now()), []byte(body))
+		if err != nil || e.Kind != c.want {
+			t.Errorf("%s %s: %+v, %v, want %q", c.kind, c.status, e, err, c.want)
+		}
+		if c.want != "" && (e.ID != "evt_1" || e.Refund != refund || e.Payment != paid || e.Reason != "expired_or_canceled_card" || e.AmountMinor != 69900 || e.Currency != "CNY") {
+			t.Errorf("event %+v", e)
+		}
+		if _, err := p.Callback(sign(body, "whsec_other", time.Now()), []byte(body)); !errors.Is(err, payment.ErrForged) {
+			t.Errorf("forged: %v", err)
 		}
 	}
 }
@@ -243,13 +290,6 @@ func TestOnlySignedEventsOfOurPaymentsCount(t *testing.T) {
 	t.Parallel()
 	p := provider(t, "http://127.0.0.1:1")
 	ours := uuid.New()
-	event := func(kind, session string) string {
-		return fmt.Sprintf(`{"id":"evt_1","object":"event","api_version":"2020-08-27","created":1795204800,"type":%q,"data":{"object":%s}}`, kind, session)
-	}
-	sign := func(body, by string, at time.Time) http.Header {
-		signed := webhook.GenerateTestSignedPayload(&webhook.UnsignedPayload{Payload: []byte(body), Secret: by, Timestamp: at})
-		return http.Header{"Stripe-Signature": {signed.Header}}
-	}
 	whole := fmt.Sprintf(paid, ours)
 	for _, c := range []struct {
 		kind, session string

@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=c46df4406679";
+export{r as resumePlaces}from"./attempt.js?v=e808699eb9bc";

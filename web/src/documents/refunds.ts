@@ -10,6 +10,7 @@ export const ListedRefundParts = graphql(
     createdAt
     decidedAt
     decision
+    failure
     decidedBy {
       displayName
     }
@@ -36,7 +37,7 @@ export const ListedRefundParts = graphql(
 export const Refunds = graphql(
   `
   query Refunds {
-    waiting: refunds(first: 50, filter: { states: [REQUESTED] }) {
+    waiting: refunds(first: 50, filter: { states: [REQUESTED, FAILED] }) {
       totalCount
       edges {
         node {
@@ -58,7 +59,7 @@ export const Refunds = graphql(
 
 export const RefundsWaiting = graphql(`
   query RefundsWaiting {
-    refunds(first: 1, filter: { states: [REQUESTED] }) {
+    refunds(first: 1, filter: { states: [REQUESTED, FAILED] }) {
       totalCount
     }
   }

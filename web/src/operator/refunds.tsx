@@ -41,6 +41,11 @@ export function Refunds() {
           <Part name="op.toDecide" many={waiting?.totalCount ?? 0}>
             {waiting?.edges.map(({ node }) => (
               <Row key={node.id} refund={node}>
+                {node.state === 'FAILED' && (
+                  <p class="text-sm">
+                    <span class="chip">{ot('op.refundState.FAILED')}</span> {node.failure}
+                  </p>
+                )}
                 <Decide refund={node} reload={reload} />
               </Row>
             ))}
@@ -96,15 +101,16 @@ function Row({ refund, children }: { refund: Refund; children: ComponentChildren
 }
 
 interface Props {
-  refund: { id: string; amount: Money };
+  refund: { id: string; amount: Money; state?: Refund['state'] };
   reload: () => void;
 }
 
-/** Approves or refuses a refund. What is approved is the amount on the button. */
+/** Approves or refuses a refund, or sends one again that failed. What is approved is the amount on the button. */
 export function Decide({ refund, reload }: Props) {
   const asking = useSignal<'approve' | 'refuse' | null>(null);
   const amount = money(refund.amount);
-  const names = { approve: ot('op.refundYes', { amount }), refuse: ot('op.refundNo') };
+  const failed = refund.state === 'FAILED';
+  const names = { approve: ot(failed ? 'op.refundAgain' : 'op.refundYes', { amount }), refuse: ot('op.refundNo') };
   const close = (): void => void (asking.value = null);
   const decide = asking.value;
   return (
@@ -112,9 +118,11 @@ export function Decide({ refund, reload }: Props) {
       <button class="btn btn-main" onClick={() => (asking.value = 'approve')}>
         {names.approve}
       </button>
-      <button class="btn" onClick={() => (asking.value = 'refuse')}>
-        {names.refuse}
-      </button>
+      {!failed && (
+        <button class="btn" onClick={() => (asking.value = 'refuse')}>
+          {names.refuse}
+        </button>
+      )}
       {decide && (
         <Dialog title={names[decide]} close={close}>
           <Form
@@ -131,7 +139,7 @@ export function Decide({ refund, reload }: Props) {
             }}
           >
             <p>{ot(decide === 'approve' ? 'op.sure.sendBack' : 'op.sure.refuse', { amount })}</p>
-            {decide === 'approve' && (
+            {decide === 'approve' && !failed && (
               <label class="flex items-center gap-2">
                 <input type="checkbox" name="restock" class="size-4 accent-fill" defaultChecked />
                 {ot('op.restock')}

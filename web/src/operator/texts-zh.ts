@@ -140,6 +140,8 @@ export const zh: Record<OpKey, string> = {
   'op.refundState.APPROVED': '退款中',
   'op.refundState.DONE': '已退款',
   'op.refundState.REFUSED': '已拒绝',
+  'op.refundState.FAILED': '退款失败',
+  'op.refundAgain': '重新退款 {amount}',
   'op.restock': '商品重新上架',
   'op.saved': '已保存。',
   'op.edit': '编辑',

@@ -141,6 +141,8 @@ const en = {
   'op.refundState.APPROVED': 'Money on its way',
   'op.refundState.DONE': 'Refunded',
   'op.refundState.REFUSED': 'Refused',
+  'op.refundState.FAILED': 'Failed',
+  'op.refundAgain': 'Send {amount} again',
   'op.restock': 'Put the units back on sale',
   'op.saved': 'Saved.',
   'op.edit': 'Edit',
