@@ -35,6 +35,7 @@ type cli struct {
 	Doctor  doctorCmd  `cmd:"" help:"Examine settings and services, and say what to mend."`
 
 	Order       orderCmd       `cmd:"" help:"Act on one order."`
+	Payments    paymentsCmd    `cmd:"" help:"Compare payments with their providers."`
 	DeadLetters deadLettersCmd `cmd:"" name:"deadletters" help:"Replay messages that failed permanently."`
 
 	Webhooks webhooksCmd `cmd:"" help:"Send events to other systems."`

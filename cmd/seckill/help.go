@@ -11,8 +11,8 @@ import (
 // settings; the help of serve lists them all.
 var shown = map[string][]string{
 	"":       {},
-	"serve":  {"general", "services", "server", "accounts", "gate", "worker"},
-	"config": {"general", "services", "server", "accounts", "gate", "worker"},
+	"serve":  {"general", "services", "server", "accounts", "gate", "payments", "worker"},
+	"config": {"general", "services", "server", "accounts", "gate", "payments", "worker"},
 	"demo": {
 		"config", "http-addr", "admin-addr", "payment-window", "waitlist-offer", "pow-max", "limits", "log-level", "log-format",
 	},
@@ -28,6 +28,7 @@ var shown = map[string][]string{
 	"export":      {"config", "database-url"},
 	"deadletters": {"config", "services"},
 	"order":       {"config", "services", "jwt-key"},
+	"payments":    {"config", "services", "jwt-key", "payments"},
 	"doctor":      {"general", "services", "jwt-key"},
 	"schema":      {},
 	"version":     {},

@@ -54,14 +54,14 @@ func saying(lines []map[string]any, message string) (at []int) {
 
 func TestServeSaysThatOrdersCannotBePaidWithoutTheSandbox(t *testing.T) {
 	t.Parallel()
-	for setting, want := range map[string]int{"SECKILL_SANDBOX=off": 1, "SECKILL_SANDBOX=on": 0} {
+	for setting, want := range map[string]int{"SECKILL_SANDBOX=off": 1, "SECKILL_SANDBOX=trial": 0} {
 		lines := logged(t, append(services(t), "SECKILL_PROFILE=production", setting))
 		found := saying(lines, "no payment provider: orders cannot be paid")
 		if len(found) != want {
 			t.Fatalf("%s: said %d times, want %d: %v", setting, len(found), want, lines)
 		}
 		for _, at := range found {
-			if text, _ := lines[at]["msg"].(string); lines[at]["level"] != "WARN" || !strings.Contains(text, "SECKILL_SANDBOX=on") {
+			if text, _ := lines[at]["msg"].(string); lines[at]["level"] != "WARN" || !strings.Contains(text, "SECKILL_SANDBOX=trial") {
 				t.Errorf("line is %v", lines[at])
 			}
 		}

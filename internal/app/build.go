@@ -82,7 +82,7 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 	}
 	tabs := playgroundTabs("SALE_ID", "ITEM_ID")
 	a := &App{
-		cfg: cfg, log: log, roles: roles, svc: svc, tabs: &tabs, writer: orders.writer, operator: admin.operator,
+		cfg: cfg, log: log, roles: roles, svc: svc, tabs: &tabs, writer: orders.writer, operator: admin.operator, payments: payments.service,
 		seeding: seeding{db: svc.db, clock: gates.clock, load: scheduler.preloader.Load, tokens: accounts.tokens, paths: admission.paths},
 	}
 	a.schedule(gates, messages, stats, runningParts{admission, accounts, waiting, payments, scheduler, worker, shop, admin, hooks, measureStreams(b, messages)})

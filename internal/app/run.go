@@ -19,6 +19,7 @@ import (
 	"seckill/internal/config"
 	"seckill/internal/operator"
 	"seckill/internal/order"
+	"seckill/internal/payment"
 	"seckill/internal/periodic"
 	"seckill/internal/preload"
 	"seckill/internal/server"
@@ -67,6 +68,7 @@ type App struct {
 	tabs      *[]server.Tab  // of the playground
 	seeding   seeding
 	operator  *operator.Service // for commands
+	payments  *payment.Service  // for commands
 }
 
 // PublicAddr returns the address of the public listener, nil without one.

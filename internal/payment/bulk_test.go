@@ -18,7 +18,7 @@ import (
 	"seckill/internal/stream"
 )
 
-// 100,000 of each take about an hour.
+// 100,000 of each take about an hour; -at-each 20000 makes as many in all.
 var (
 	races    = flag.Int("races", manyRaces, "four-way races to run")
 	payments = flag.Int("payments", manyPayments, "payments to make with bad call-backs")

@@ -12,6 +12,7 @@ import (
 	"seckill/ent/paymentevent"
 	"seckill/internal/fault"
 	"seckill/internal/order"
+	"seckill/internal/postgres"
 )
 
 // Held is an event that waits for an operator: money that does not match its payment,
@@ -82,6 +83,9 @@ func (s *Service) ReturnHeld(ctx context.Context, event, operator uuid.UUID, not
 		})
 		return err
 	})
+	if postgres.IsUnique(err) { // two events about one transaction were held at the same time
+		noted, err = nil, s.dropHeld(ctx, e)
+	}
 	if err != nil {
 		return uuid.Nil, fmt.Errorf("return held money of event %s: %w", event, err)
 	}
@@ -89,6 +93,14 @@ func (s *Service) ReturnHeld(ctx context.Context, event, operator uuid.UUID, not
 		s.publisher.Publish(ctx, noted)
 	}
 	return p.ID, nil
+}
+
+// dropHeld ends an event whose money another one has returned.
+func (s *Service) dropHeld(ctx context.Context, e *ent.PaymentEvent) error {
+	return s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		return tx.PaymentEvent.Update().Where(paymentevent.ID(e.ID), paymentevent.StateEQ(paymentevent.StateHELD)).
+			SetState(paymentevent.StateHANDLED).SetOutcome("its money was sent back").SetHandledAt(s.now()).Exec(ctx)
+	})
 }
 
 // returnHeld returns the order, or nil when another operator was first.

@@ -153,15 +153,7 @@ func (s *Service) later(ctx context.Context, row *ent.Payment, now time.Time) er
 // check queries one payment and returns the result, "" when it is unchanged. A payment
 // that the provider does not know is left to be created, or closed at its deadline.
 func (s *Service) check(ctx context.Context, p *Payment) (string, error) {
-	provider, err := s.provider(p.Provider)
-	if err != nil {
-		return "", err
-	}
-	var state State
-	err = s.ask(ctx, "query", func(ctx context.Context) (err error) {
-		state, err = provider.Query(ctx, p.known())
-		return err
-	})
+	state, err := s.query(ctx, p)
 	if err != nil {
 		return "", err
 	}

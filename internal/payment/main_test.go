@@ -74,6 +74,7 @@ type shop struct {
 	roads     atomic.Pointer[func() fate] // fate of call-backs; nil = all arrive
 	prompt    atomic.Bool                 // whether the message of an event is delivered immediately
 	forged    []int                       // reports of forged call-backs
+	currency  string                      // of the items
 }
 
 // published records the published orders.
@@ -134,7 +135,7 @@ func shopOn(t testing.TB, db *postgres.DB, books *sql.DB, units int) *shop {
 	conn, prefix := testenv.Redis(t)
 	s := &shop{
 		t: t, db: db, books: books, conn: conn, keys: reservation.Keys{Prefix: prefix}, clock: clock.NewFake(opening),
-		published: &published{orders: map[uuid.UUID]*order.Order{}},
+		published: &published{orders: map[uuid.UUID]*order.Order{}}, currency: "EUR",
 	}
 	cache := order.NewCache(conn, s.keys.Tasks, s.clock)
 	s.orders = order.NewStore(order.StoreConfig{DB: db, Cache: cache, Clock: s.clock, Log: quiet})
@@ -222,7 +223,7 @@ func (s *shop) newSale(units int) {
 			return err
 		}
 		return tx.SaleItem.Create().SetID(s.item).SetSaleID(s.sale).SetGoodsID(id.New()).SetPosition(0).
-			SetPriceMinor(1999).SetCurrency("EUR").SetTotal(units).SetAvailable(units).Exec(ctx)
+			SetPriceMinor(1999).SetCurrency(s.currency).SetTotal(units).SetAvailable(units).Exec(ctx)
 	}))
 	loader := reservation.NewGate(reservation.GateConfig{Client: s.conn.Script, Keys: s.keys})
 	_, err := loader.Begin(s.t.Context(), s.sale, s.item, 1)
@@ -253,7 +254,7 @@ func (s *shop) place(user uuid.UUID, quantity int) *order.Order {
 		return nil
 	}
 	request := order.Requested{
-		V: 1, Task: task, User: user, Sale: s.sale, Item: s.item, Quantity: quantity, UnitPriceMinor: 1999, Currency: "EUR",
+		V: 1, Task: task, User: user, Sale: s.sale, Item: s.item, Quantity: quantity, UnitPriceMinor: 1999, Currency: s.currency,
 		PaymentWindowSeconds: int(window / time.Second), Epoch: 1, SubmittedAtMs: s.clock.Now().UnixMilli(),
 	}
 	out, err := patiently(func() (order.Outcome, error) { return s.writer.Write(s.t.Context(), request) })
@@ -319,12 +320,12 @@ func (s *shop) work() {
 
 // check queries the bank for open payments.
 func (s *shop) check(ctx context.Context) (map[string]int, error) {
-	return s.pay.CheckOpen(ctx, sandbox.Name)
+	return s.pay.CheckOpen(ctx, s.flaky.Name())
 }
 
 // refund sends refunds to the bank.
 func (s *shop) refund(ctx context.Context) (map[string]int, error) {
-	return s.pay.SendRefunds(ctx, sandbox.Name)
+	return s.pay.SendRefunds(ctx, s.flaky.Name())
 }
 
 func (s *shop) step(step func(context.Context) (map[string]int, error)) {

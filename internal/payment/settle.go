@@ -127,6 +127,12 @@ func (s *Service) settle(ctx context.Context, e *ent.PaymentEvent) (done, error)
 	case o == nil:
 		return done{}, putOffError{"no such order"}
 	case e.AmountMinor != p.AmountMinor || e.Currency != p.Currency:
+		switch known, err := s.heldBefore(ctx, e); {
+		case err != nil:
+			return done{}, err
+		case known:
+			return s.finish(ctx, e, outcomeRepeated, nil)
+		}
 		return s.settleMismatch(ctx, e, p, o)
 	}
 	switch o.Status {
@@ -157,6 +163,18 @@ func (s *Service) settleClosed(ctx context.Context, e *ent.PaymentEvent, p *Paym
 		}
 		return s.noteOrder(ctx, tx, p.Order, order.Entry{Code: order.CodePaymentDeclined})
 	})
+}
+
+// heldBefore reports whether another event about the same transaction is held, or was: a
+// report and the answer to a query have different ids.
+func (s *Service) heldBefore(ctx context.Context, e *ent.PaymentEvent) (bool, error) {
+	known, err := s.db.Ent.PaymentEvent.Query().Where(paymentevent.PaymentID(e.PaymentID), paymentevent.Provider(e.Provider),
+		paymentevent.Transaction(e.Transaction), paymentevent.KindEQ(paymentevent.KindSUCCEEDED), paymentevent.IDNEQ(e.ID),
+		paymentevent.AmountMinor(e.AmountMinor), paymentevent.Currency(e.Currency), paymentevent.StateNEQ(paymentevent.StateRECEIVED)).Exist(ctx)
+	if err != nil {
+		return false, fmt.Errorf("read held events of payment %s: %w", e.PaymentID, err)
+	}
+	return known, nil
 }
 
 // settleMismatch holds money that does not match its payment for an operator and does

@@ -6,5 +6,6 @@ package payment_test
 const (
 	manyLives    = "100"
 	manyRaces    = 300
+	manyAtEach   = 2000 // payments at each of five providers
 	manyPayments = 600
 )

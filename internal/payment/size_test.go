@@ -6,5 +6,6 @@ package payment_test
 const (
 	manyLives    = "12"
 	manyRaces    = 30
+	manyAtEach   = 100 // payments at each of five providers
 	manyPayments = 60
 )

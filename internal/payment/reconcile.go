@@ -1,0 +1,127 @@
+package payment
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	entpayment "seckill/ent/payment"
+)
+
+// Mismatch is the kind of a Finding.
+type Mismatch string
+
+// Kinds of findings.
+const (
+	MoneyMissed  Mismatch = "MONEY_MISSED"  // paid at the provider, and its report was lost; it is settled now
+	MoneyMissing Mismatch = "MONEY_MISSING" // paid here, and not at the provider
+	OtherMoney   Mismatch = "OTHER_MONEY"   // another amount, currency or transaction
+	Unanswered   Mismatch = "UNANSWERED"    // the provider did not answer
+)
+
+// Finding is a payment that is not the same here and at its provider.
+type Finding struct {
+	Payment  uuid.UUID
+	Order    uuid.UUID
+	Mismatch Mismatch
+	Ours     string
+	Theirs   string
+}
+
+// Reconciled is the result of Reconcile.
+type Reconciled struct {
+	Payments int              // that were compared
+	Paid     map[string]int64 // by currency, in minor units, at the provider, before refunds
+	Findings []Finding
+}
+
+// Reconcile queries a provider for all payments that were begun on a day, in UTC, and
+// compares them. Money that was not reported is settled as if it had been: it ends in a
+// paid order, a refund, or the list of held money. It finds no money for payments that the
+// shop does not know. The error is that of the database; calls that failed are findings.
+func (s *Service) Reconcile(ctx context.Context, provider string, day time.Time) (Reconciled, error) {
+	if _, err := s.provider(provider); err != nil {
+		return Reconciled{}, err
+	}
+	result := Reconciled{Paid: map[string]int64{}}
+	from, after := day.UTC().Truncate(24*time.Hour), uuid.Nil
+	for {
+		rows, err := s.db.Ent.Payment.Query().Where(entpayment.Provider(provider), entpayment.CreatedAtGTE(from),
+			entpayment.CreatedAtLT(from.AddDate(0, 0, 1)), entpayment.IDGT(after)).Order(ent.Asc(entpayment.FieldID)).Limit(batch).All(ctx)
+		if err != nil {
+			return result, fmt.Errorf("read payments of %s at %s: %w", from.Format(time.DateOnly), provider, err)
+		}
+		if len(rows) == 0 {
+			return result, nil
+		}
+		after = rows[len(rows)-1].ID
+		states := make([]State, len(rows))
+		failed := make([]error, len(rows))
+		numbers := make([]int, len(rows))
+		for i := range numbers {
+			numbers[i] = i
+		}
+		_, err = atOnce(ctx, numbers, func(i int) (string, error) {
+			states[i], failed[i] = s.query(ctx, fromRow(rows[i]))
+			return "", nil
+		})
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return result, fmt.Errorf("query payments at %s: %w", provider, err)
+		}
+		for i, row := range rows {
+			if err := s.compare(ctx, fromRow(row), states[i], failed[i], &result); err != nil {
+				return result, err
+			}
+		}
+	}
+}
+
+// query queries a payment at its provider.
+func (s *Service) query(ctx context.Context, p *Payment) (state State, err error) {
+	provider, err := s.provider(p.Provider)
+	if err != nil {
+		return State{}, err
+	}
+	err = s.ask(ctx, "query", func(ctx context.Context) (err error) {
+		state, err = provider.Query(ctx, p.known())
+		return err
+	})
+	return state, err
+}
+
+// compare adds what a provider answered about a payment to the result.
+func (s *Service) compare(ctx context.Context, p *Payment, theirs State, failed error, result *Reconciled) error {
+	result.Payments++
+	found := Finding{Payment: p.ID, Order: p.Order, Ours: string(p.Status), Theirs: string(theirs.Phase)}
+	paid := p.Status == Succeeded || p.Status == Refunded
+	if theirs.Phase == PhasePaid {
+		result.Paid[theirs.Currency] += theirs.AmountMinor
+		found.Theirs = fmt.Sprintf("%s %d %s", theirs.Phase, theirs.AmountMinor, theirs.Currency)
+	}
+	switch {
+	case failed != nil:
+		found.Mismatch, found.Theirs = Unanswered, failed.Error()
+	case theirs.Phase == PhasePaid && !paid:
+		if err := s.note(ctx, p, theirs); err != nil {
+			return err
+		}
+		found.Mismatch = MoneyMissed
+		if theirs.AmountMinor != p.AmountMinor || theirs.Currency != p.Currency {
+			found.Mismatch = OtherMoney
+		}
+	case theirs.Phase == PhasePaid && (theirs.AmountMinor != p.AmountMinor || theirs.Currency != p.Currency || theirs.Transaction != p.Transaction):
+		found.Mismatch = OtherMoney
+	case theirs.Phase != PhasePaid && p.Status == Succeeded:
+		found.Mismatch = MoneyMissing
+	default:
+		return nil
+	}
+	result.Findings = append(result.Findings, found)
+	return nil
+}
