@@ -9,6 +9,7 @@ import (
 	"context"
 	"seckill/graph/generated"
 	"seckill/graph/model"
+	"seckill/graph/push"
 	"seckill/internal/auth"
 	idpkg "seckill/internal/id"
 	"seckill/internal/order"
@@ -100,7 +101,7 @@ func (r *subscriptionResolver) OrderStatus(ctx context.Context, orderID string) 
 	if err != nil {
 		return nil, err
 	}
-	return storefront.Events(ctx, states, func(o *order.Order, snapshot bool) *model.OrderEvent {
+	return push.Events(ctx, states, func(o *order.Order, snapshot bool) *model.OrderEvent {
 		return &model.OrderEvent{Kind: kindOf(snapshot), Order: r.toOrder(o), ServerTime: r.Store.Now()}
 	}), nil
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"seckill/graph/generated"
 	"seckill/graph/model"
+	"seckill/graph/push"
 	"seckill/internal/auth"
 	"seckill/internal/checkout"
 	"seckill/internal/fault"
@@ -86,11 +87,11 @@ func (r *subscriptionResolver) OrderTaskStatus(ctx context.Context, orderTaskID 
 		return nil, err
 	}
 	if asked(ctx, "orderTask", "queue") {
-		return storefront.Events(ctx, r.Line.Follow(ctx, states), func(p orderintake.Placed, snapshot bool) *model.OrderTaskEvent {
+		return storefront.Events(ctx, r.Line.Follow(ctx, states.States()), func(p orderintake.Placed, snapshot bool) *model.OrderTaskEvent {
 			return &model.OrderTaskEvent{Kind: kindOf(snapshot), OrderTask: toPlacedTask(ctx, p), ServerTime: r.Store.Now()}
 		}), nil
 	}
-	return storefront.Events(ctx, states, func(t *order.Task, snapshot bool) *model.OrderTaskEvent {
+	return push.Events(ctx, states, func(t *order.Task, snapshot bool) *model.OrderTaskEvent {
 		return &model.OrderTaskEvent{Kind: kindOf(snapshot), OrderTask: toTask(ctx, t), ServerTime: r.Store.Now()}
 	}), nil
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"seckill/graph/generated"
 	"seckill/graph/model"
+	"seckill/graph/push"
 	"seckill/internal/id"
 	"seckill/internal/sale"
 	"seckill/internal/storefront"
@@ -93,7 +94,7 @@ func (r *subscriptionResolver) SaleStatus(ctx context.Context, saleID string) (<
 	if err != nil {
 		return nil, err
 	}
-	return storefront.Events(ctx, states, func(v *sale.Sale, snapshot bool) *model.SaleEvent {
+	return push.Events(ctx, states, func(v *sale.Sale, snapshot bool) *model.SaleEvent {
 		return &model.SaleEvent{Kind: kindOf(snapshot), Sale: r.toSale(v), ServerTime: r.Store.Now()}
 	}), nil
 }
@@ -107,7 +108,7 @@ func (r *subscriptionResolver) SaleStock(ctx context.Context, saleID string) (<-
 	if err != nil {
 		return nil, err
 	}
-	return storefront.Events(ctx, states, func(items []*sale.Item, snapshot bool) *model.StockEvent {
+	return push.Events(ctx, states, func(items []*sale.Item, snapshot bool) *model.StockEvent {
 		return &model.StockEvent{Kind: kindOf(snapshot), Items: toItems(items), ServerTime: r.Store.Now()}
 	}), nil
 }

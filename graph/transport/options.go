@@ -63,6 +63,8 @@ type Options struct {
 	// Shared lists root fields whose answers to a GET without a token are the same for
 	// all users and may be cached for one second.
 	Shared []string
+	// Public names the results of subscriptions that subscribers may share; none by default.
+	Public Public
 	// Registerer exports the metrics of operations; nil = they are not exported.
 	Registerer prometheus.Registerer
 	// Log receives the operations of sockets, panics and violated invariants; discarded by
@@ -85,6 +87,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout
+	}
+	if o.Public.Age == 0 {
+		o.Public.Age = frameAge
 	}
 	if o.KeepAlive == 0 {
 		o.KeepAlive = defaultKeepAlive

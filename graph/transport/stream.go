@@ -19,11 +19,12 @@ type stream struct {
 	id     string
 	ctx    context.Context
 	cancel context.CancelFunc
-	over   bool // guarded by s.mu: nothing more may be sent under this id
+	before []byte // what precedes the payload of a result
+	over   bool   // guarded by s.mu: nothing more may be sent under this id
 }
 
 func newStream(s *socket, id string) *stream {
-	st := &stream{s: s, id: id}
+	st := &stream{s: s, id: id, before: append(appendJSON([]byte(`{"type":"next","id":`), id), `,"payload":`...)}
 	st.ctx, st.cancel = context.WithCancel(telemetry.WithOperation(s.caller.Context))
 	return st
 }
@@ -48,12 +49,18 @@ func (st *stream) run(params *graphql.RawParams) {
 	}
 	limited, done := st.s.h.limited(st.ctx, op)
 	defer done()
-	responses, ctx := st.s.h.exec.DispatchOperation(limited, op)
+	results := st.s.h.dispatch(limited, op)
+	defer results.close()
 	for {
-		resp := responses(ctx)
+		payload, resp := results.next()
 		switch {
 		case st.ctx.Err() != nil:
 			return
+		case payload != nil:
+			if !st.next(payload) {
+				return
+			}
+			continue
 		case limited.Err() != nil:
 			st.refuse(errTimeout())
 			return
@@ -65,21 +72,27 @@ func (st *stream) run(params *graphql.RawParams) {
 			return
 		}
 		note(st.ctx, resp)
-		if !st.next(st.s.h.costed(op, resp)) {
+		if !st.reply(st.s.h.costed(op, resp)) {
 			return
 		}
 	}
 }
 
+// reply sends one response.
+func (st *stream) reply(r reply) bool {
+	buf := buffers.Get().(*[]byte)
+	defer keepBuffer(buf)
+	*buf = appendReply((*buf)[:0], r)
+	return st.next(*buf)
+}
+
 // next sends one result.
-func (st *stream) next(r reply) bool {
+func (st *stream) next(payload []byte) bool {
 	buf := buffers.Get().(*[]byte)
 	defer keepBuffer(buf)
 	*buf = append((*buf)[:0], header[:]...)
-	*buf = append(*buf, `{"type":"next","id":`...)
-	*buf = appendJSON(*buf, st.id)
-	*buf = append(*buf, `,"payload":`...)
-	*buf = appendReply(*buf, r)
+	*buf = append(*buf, st.before...)
+	*buf = append(*buf, payload...)
 	*buf = append(*buf, '}')
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()

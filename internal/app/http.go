@@ -172,6 +172,7 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 		Schema: schema, Guard: g, Sockets: sockets, Development: !b.cfg.Production(),
 		Timeout: b.cfg.RequestTimeout, Authenticate: in.admin.bearer.authenticate, ErrorPresenter: errs.Present, Recover: errs.Recover,
 		Shared:     []string{"sales", "sale", "goods"},
+		Public:     transport.Public{Fields: graph.PublicFields(), Audience: graph.Audience},
 		Extensions: []graphql.HandlerExtension{graph.NewConstraints(schema.Schema(), resolver)}, Registerer: b.registry, Log: b.log,
 	}), trusted, nil
 }

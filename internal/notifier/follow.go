@@ -14,20 +14,29 @@ const loadTimeout = 3 * time.Second
 // State is the state of a key at one revision.
 type State[T any] struct {
 	Value    T
-	Revision int64 // grows with every change, from 1
-	Terminal bool  // no later state follows
-	Snapshot bool  // first state of a follower; set by Follow
+	Key      string // of the hub; empty when the state is not that of one key
+	Revision int64  // grows with every change, from 1
+	Terminal bool   // no later state follows
+	Snapshot bool   // first state of a follower; set by Follow
+}
+
+// Source is a sequence of states. A receiver that stops must call Close, or end the
+// context of the source.
+type Source[T any] interface {
+	// Next waits for the next state; false means that no state follows.
+	Next() (State[T], bool)
+	Close()
 }
 
 // Follow returns the states of a key: first a snapshot, then only higher revisions.
 // Intermediate states may be left out; the last one is always sent: a change that the
-// hub loses is found by loading again, at least every five seconds. The channel is
-// closed after a terminal state and when ctx ends.
+// hub loses is found by loading again, at least every five seconds. The states end after
+// a terminal one and when ctx ends.
 //
 // Follow subscribes to the hub before it loads for the first time, so that no change is
-// missed in between. The error is that of load, or ErrFull; no channel is returned
-// then. Later loads that fail are retried. A receiver that stops must end ctx.
-func Follow[T any](ctx context.Context, hub *Hub, key string, load func(ctx context.Context) (State[T], error)) (<-chan State[T], error) {
+// missed in between. The error is that of load, or ErrFull. Later loads that fail are
+// retried.
+func Follow[T any](ctx context.Context, hub *Hub, key string, load func(ctx context.Context) (State[T], error)) (*Follower[T], error) {
 	sub, err := hub.Subscribe(key)
 	if err != nil {
 		return nil, err
@@ -37,23 +46,27 @@ func Follow[T any](ctx context.Context, hub *Hub, key string, load func(ctx cont
 		sub.Close()
 		return nil, err
 	}
-	first.Snapshot = true
-	f := &follower[T]{
+	first.Key, first.Snapshot = key, true
+	f := &Follower[T]{
 		hub: hub, sub: sub, load: load,
-		out:    make(chan State[T]),
 		loaded: make(chan loaded[T], 1),
 		next:   first, unsent: true,
 	}
-	go f.run(ctx)
-	return f.out, nil
+	f.ctx, f.cancel = context.WithCancel(ctx)
+	f.round = time.NewTimer(f.pause())
+	context.AfterFunc(f.ctx, f.release)
+	return f, nil
 }
 
-// follower is the goroutine of Follow.
-type follower[T any] struct {
-	hub  *Hub
-	sub  *Subscription
-	load func(ctx context.Context) (State[T], error)
-	out  chan State[T]
+// Follower is the result of Follow. It needs no goroutine of its own: the receiver waits
+// in Next. Only one goroutine may receive.
+type Follower[T any] struct {
+	hub    *Hub
+	sub    *Subscription
+	load   func(ctx context.Context) (State[T], error)
+	ctx    context.Context // of the follower; ended by Close
+	cancel context.CancelFunc
+	round  *time.Timer // the next load
 
 	next   State[T] // the latest state
 	unsent bool     // next was not received yet
@@ -68,58 +81,119 @@ type loaded[T any] struct {
 	err   error
 }
 
-func (f *follower[T]) run(ctx context.Context) {
-	loads, cancel := context.WithCancel(ctx)
-	round := time.NewTimer(f.pause())
-	defer func() {
-		round.Stop()
-		f.sub.Close()
-		cancel()
-		close(f.out)
-		if f.loading {
-			<-f.loaded
+// Next implements Source.
+func (f *Follower[T]) Next() (State[T], bool) {
+	for f.ctx.Err() == nil {
+		if f.unsent {
+			select {
+			case <-f.sub.Ready(): // a later state may be there
+				f.hear()
+			default:
+			}
+			f.unsent = false
+			return f.next, true
+		}
+		if f.next.Terminal {
+			f.Close()
+			return State[T]{}, false
+		}
+		f.wait(nil)
+	}
+	return State[T]{}, false
+}
+
+// States returns a channel of the states, for receivers that wait for other things too.
+// Until a state is received, a later one replaces it. It takes the place of Next.
+func (f *Follower[T]) States() <-chan State[T] {
+	states := make(chan State[T])
+	go func() {
+		defer close(states)
+		defer f.Close()
+		for f.ctx.Err() == nil && (f.unsent || !f.next.Terminal) {
+			if f.unsent {
+				f.wait(states)
+			} else {
+				f.wait(nil)
+			}
 		}
 	}()
-	for {
-		var out chan<- State[T]
-		if f.unsent {
-			out = f.out
+	return states
+}
+
+// Close ends the states. It may be called more than once.
+func (f *Follower[T]) Close() {
+	f.cancel()
+	f.release()
+}
+
+func (f *Follower[T]) release() {
+	f.round.Stop()
+	f.sub.Close()
+}
+
+// Either waits until one of two followers has a state that its Next will return at once,
+// and reports which; the first one if both have. ok is false when the first has ended.
+func Either[A, B any](a *Follower[A], b *Follower[B]) (first, ok bool) {
+	for a.ctx.Err() == nil && (a.unsent || !a.next.Terminal) {
+		if a.unsent || b.unsent {
+			return a.unsent, true
 		}
 		select {
-		case out <- f.next:
-			f.unsent = false
-			if f.next.Terminal {
-				return
-			}
-		case <-ctx.Done():
-			return
-		case <-f.sub.Ready():
-			f.hear(loads)
-		case <-round.C:
-			f.read(loads)
-			round.Reset(f.pause())
-		case result := <-f.loaded:
-			f.finish(loads, result)
+		case <-a.ctx.Done():
+		case <-a.sub.Ready():
+			a.hear()
+		case <-a.round.C:
+			a.reread()
+		case result := <-a.loaded:
+			a.finish(result)
+		case <-b.sub.Ready():
+			b.hear()
+		case <-b.round.C:
+			b.reread()
+		case result := <-b.loaded:
+			b.finish(result)
 		}
 	}
+	return false, false
+}
+
+// wait processes one change, or sends the latest state to out.
+func (f *Follower[T]) wait(out chan<- State[T]) {
+	select {
+	case out <- f.next:
+		f.unsent = false
+	case <-f.ctx.Done():
+	case <-f.sub.Ready():
+		f.hear()
+	case <-f.round.C:
+		f.reread()
+	case result := <-f.loaded:
+		f.finish(result)
+	}
+}
+
+// reread starts the load of a round.
+func (f *Follower[T]) reread() {
+	f.read()
+	f.round.Reset(f.pause())
 }
 
 // pause returns the time until the next round: up to 20% less than Reread, at random,
 // so that followers that started together do not load together.
-func (f *follower[T]) pause() time.Duration {
+func (f *Follower[T]) pause() time.Duration {
 	whole := f.hub.opts.Reread
 	return whole - time.Duration(rand.Int64N(int64(whole)/5+1)) //nolint:gosec // jitter, not a secret
 }
 
 // hear processes the latest event. An event without a usable value starts a load.
-func (f *follower[T]) hear(ctx context.Context) {
+func (f *Follower[T]) hear() {
 	e, filled := f.sub.Take()
 	if !filled || e.Revision <= f.next.Revision {
 		return
 	}
 	value, ok := valueOf[T](e.Value)
 	if !ok {
-		f.read(ctx)
+		f.read()
 		return
 	}
 	f.accept(State[T]{Value: value, Revision: e.Revision, Terminal: e.Terminal})
@@ -127,17 +201,17 @@ func (f *follower[T]) hear(ctx context.Context) {
 
 // accept stores a state that is newer than the latest. A snapshot that was not received
 // yet is replaced by the newer state.
-func (f *follower[T]) accept(s State[T]) {
+func (f *Follower[T]) accept(s State[T]) {
 	if s.Revision <= f.next.Revision || f.next.Terminal {
 		return
 	}
-	s.Snapshot = f.unsent && f.next.Snapshot
+	s.Key, s.Snapshot = f.sub.key, f.unsent && f.next.Snapshot
 	f.next, f.unsent = s, true
 }
 
 // read starts a load, unless the end is known or a load is running. Loads run in their
 // own goroutine: a slow database does not delay events.
-func (f *follower[T]) read(ctx context.Context) {
+func (f *Follower[T]) read() {
 	if f.next.Terminal {
 		return
 	}
@@ -147,7 +221,7 @@ func (f *follower[T]) read(ctx context.Context) {
 	}
 	f.loading = true
 	go func() {
-		ctx, cancel := context.WithTimeout(ctx, loadTimeout)
+		ctx, cancel := context.WithTimeout(f.ctx, loadTimeout)
 		defer cancel()
 		var result loaded[T]
 		defer func() {
@@ -160,16 +234,16 @@ func (f *follower[T]) read(ctx context.Context) {
 	}()
 }
 
-func (f *follower[T]) finish(ctx context.Context, result loaded[T]) {
+func (f *Follower[T]) finish(result loaded[T]) {
 	f.loading = false
 	if result.err == nil {
 		f.accept(result.state)
-	} else if ctx.Err() == nil && f.hub.opts.LoadFailed != nil {
+	} else if f.ctx.Err() == nil && f.hub.opts.LoadFailed != nil {
 		f.hub.opts.LoadFailed(f.sub.key, result.err)
 	}
 	if f.again {
 		f.again = false
-		f.read(ctx)
+		f.read()
 	}
 }
 

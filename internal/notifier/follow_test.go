@@ -40,7 +40,7 @@ func follow(t testing.TB, ctx context.Context, h *Hub, s *store) <-chan State[re
 	if err != nil {
 		t.Fatal(err)
 	}
-	return states
+	return states.States()
 }
 
 func want(t testing.TB, got State[record], revision int64, text string, snapshot bool) {
@@ -109,7 +109,7 @@ func TestNoChangeFallsBetweenLoadingAndJoining(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, s := NewHub(Options{}), &store{}
 		s.set(1, "submitted", false)
-		states, err := Follow(t.Context(), h, "k", func(ctx context.Context) (State[record], error) {
+		follower, err := Follow(t.Context(), h, "k", func(ctx context.Context) (State[record], error) {
 			old, err := s.load(ctx)
 			// Committed and published after the row was read, before Follow goes on.
 			s.set(2, "succeeded", true)
@@ -119,6 +119,7 @@ func TestNoChangeFallsBetweenLoadingAndJoining(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		states := follower.States()
 		began := time.Now()
 		var last State[record]
 		for state := range states {
@@ -231,7 +232,7 @@ func TestASlowLoadHoldsBackNoEventAndIsRepeatedForLaterOnes(t *testing.T) {
 		s.set(1, "one", false)
 		slow := make(chan struct{})
 		var slowed atomic.Bool
-		states, err := Follow(t.Context(), h, "k", func(ctx context.Context) (State[record], error) {
+		follower, err := Follow(t.Context(), h, "k", func(ctx context.Context) (State[record], error) {
 			state, err := s.load(ctx)
 			if slowed.Load() {
 				<-slow
@@ -241,6 +242,7 @@ func TestASlowLoadHoldsBackNoEventAndIsRepeatedForLaterOnes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		states := follower.States()
 		want(t, <-states, 1, "one", true)
 		slowed.Store(true)
 		h.Publish(Event{Key: "k", Revision: 2}) // starts a load that will return revision 1
@@ -266,7 +268,7 @@ func TestALoadThatFailsIsTriedAgain(t *testing.T) {
 		h, s := NewHub(Options{LoadFailed: func(string, error) { failures.Add(1) }}), &store{}
 		s.set(1, "one", false)
 		var panics atomic.Bool
-		states, err := Follow(t.Context(), h, "k", func(ctx context.Context) (State[record], error) {
+		follower, err := Follow(t.Context(), h, "k", func(ctx context.Context) (State[record], error) {
 			if panics.Load() {
 				panic("trouble")
 			}
@@ -275,6 +277,7 @@ func TestALoadThatFailsIsTriedAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		states := follower.States()
 		want(t, <-states, 1, "one", true)
 		s.fail.Store(true)
 		s.set(2, "two", true)
@@ -300,7 +303,7 @@ func TestALoadThatNeverEndsIsGivenUp(t *testing.T) {
 		s.set(1, "one", false)
 		var hang atomic.Bool
 		ctx, cancel := context.WithCancel(t.Context())
-		states, err := Follow(ctx, h, "k", func(ctx context.Context) (State[record], error) {
+		follower, err := Follow(ctx, h, "k", func(ctx context.Context) (State[record], error) {
 			if hang.Load() {
 				<-ctx.Done()
 				return State[record]{}, ctx.Err()
@@ -310,6 +313,7 @@ func TestALoadThatNeverEndsIsGivenUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		states := follower.States()
 		want(t, <-states, 1, "one", true)
 		hang.Store(true)
 		quiet(t, states, 6*time.Second)

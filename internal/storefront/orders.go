@@ -50,7 +50,7 @@ func (s *Storefront) WatchOrders(ctx context.Context, user uuid.UUID) (<-chan Or
 	go func() {
 		defer close(out)
 		seen := map[uuid.UUID]int64{}
-		for state := range states {
+		for state := range states.States() {
 			for i := len(state.Value) - 1; i >= 0; i-- { // oldest first
 				o := state.Value[i]
 				if o.Version <= seen[o.ID] {

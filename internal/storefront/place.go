@@ -22,12 +22,15 @@ type PlaceMark struct {
 // MarkOf returns the mark of a waitlist entry.
 func MarkOf(e *waitlist.Entry) PlaceMark { return PlaceMark{Open: e.Status.IsOpen()} }
 
-// placeWatch joins the states of a sale with those of one buyer's waitlist entries.
+// placeWatch joins the states of a sale with those of one buyer's waitlist entries: it has
+// a state after each change of either, until the sale ends.
 type placeWatch struct {
 	store *Storefront
+	ctx   context.Context // of the subscription
 	sale  uuid.UUID
 	user  uuid.UUID
-	marks <-chan notifier.State[PlaceMark]
+	sales *notifier.Follower[*sale.Sale]
+	marks *notifier.Follower[PlaceMark]
 	from  int64       // revision at the start
 	open  atomic.Bool // whether the buyer has an open waitlist entry
 }
@@ -35,7 +38,7 @@ type placeWatch struct {
 // watchPlace follows a buyer's waitlist entries in a sale. It costs nothing for a buyer
 // without one: Postgres is read only for buyers who are known to have an entry.
 func (s *Storefront) watchPlace(ctx context.Context, v *sale.Sale, user uuid.UUID) (_ *placeWatch, err error) {
-	w := &placeWatch{store: s, sale: v.ID, user: user}
+	w := &placeWatch{store: s, ctx: ctx, sale: v.ID, user: user}
 	w.open.Store(s.lined(v))
 	w.marks, err = notifier.Follow(ctx, s.hub, PlaceKey(v.ID, user), w.load)
 	return w, err
@@ -59,42 +62,28 @@ func (w *placeWatch) load(ctx context.Context) (notifier.State[PlaceMark], error
 	return state, nil
 }
 
-// join returns a state of the sale for the buyer after each change of the sale or of
-// the waitlist entry, until the sale ends. It calls stop at its end.
-func (w *placeWatch) join(ctx context.Context, stop func(), sales <-chan notifier.State[*sale.Sale]) <-chan notifier.State[*sale.Sale] {
-	out := make(chan notifier.State[*sale.Sale])
-	go func() {
-		defer close(out)
-		defer stop()
-		var next notifier.State[*sale.Sale]
-		var sink chan<- notifier.State[*sale.Sale] // out while there is a state to send
-		put := func(state notifier.State[*sale.Sale]) {
-			state.Snapshot = state.Snapshot || (sink != nil && next.Snapshot)
-			next, sink = state, out
+// Next implements notifier.Source. A state after a change of the waitlist entry is that of
+// this buyer alone and has no key.
+func (w *placeWatch) Next() (notifier.State[*sale.Sale], bool) {
+	for {
+		ofSale, ok := notifier.Either(w.sales, w.marks)
+		if !ok {
+			w.Close()
+			return notifier.State[*sale.Sale]{}, false
 		}
-		for sales != nil || sink != nil {
-			select {
-			case state, ok := <-sales:
-				if !ok {
-					sales = nil
-					continue
-				}
-				put(state)
-			case mark, ok := <-w.marks:
-				if !ok {
-					w.marks = nil
-					continue
-				}
-				w.open.Store(mark.Value.Open)
-				if v, err := w.store.find(ctx, w.sale); err == nil && mark.Revision > w.from {
-					put(notifier.State[*sale.Sale]{Value: v, Terminal: next.Terminal})
-				}
-			case sink <- next:
-				sink = nil
-			case <-ctx.Done():
-				return
-			}
+		if ofSale {
+			return w.sales.Next()
 		}
-	}()
-	return out
+		mark, _ := w.marks.Next()
+		w.open.Store(mark.Value.Open)
+		if v, err := w.store.find(w.ctx, w.sale); err == nil && mark.Revision > w.from {
+			return notifier.State[*sale.Sale]{Value: v}, true
+		}
+	}
+}
+
+// Close implements notifier.Source.
+func (w *placeWatch) Close() {
+	w.sales.Close()
+	w.marks.Close()
 }

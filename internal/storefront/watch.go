@@ -35,7 +35,7 @@ func stockKey(v uuid.UUID) string { return "stock:" + v.String() }
 func errGone(what string) error { return fault.New(fault.NotFound, "There is no such "+what+".") }
 
 // WatchTask follows an order task of a user until it ends.
-func (s *Storefront) WatchTask(ctx context.Context, taskID, owner uuid.UUID) (<-chan notifier.State[*order.Task], error) {
+func (s *Storefront) WatchTask(ctx context.Context, taskID, owner uuid.UUID) (*notifier.Follower[*order.Task], error) {
 	return notifier.Follow(ctx, s.hub, TaskKey(taskID), func(ctx context.Context) (notifier.State[*order.Task], error) {
 		t, err := s.orders.Task(ctx, taskID, owner)
 		if err == nil && t == nil {
@@ -49,7 +49,7 @@ func (s *Storefront) WatchTask(ctx context.Context, taskID, owner uuid.UUID) (<-
 }
 
 // WatchOrder follows an order until it ends.
-func (s *Storefront) WatchOrder(ctx context.Context, orderID uuid.UUID) (<-chan notifier.State[*order.Order], error) {
+func (s *Storefront) WatchOrder(ctx context.Context, orderID uuid.UUID) (*notifier.Follower[*order.Order], error) {
 	return notifier.Follow(ctx, s.hub, OrderKey(orderID), func(ctx context.Context) (notifier.State[*order.Order], error) {
 		o, err := s.orders.Order(ctx, orderID)
 		if err == nil && o == nil {
@@ -64,7 +64,7 @@ func (s *Storefront) WatchOrder(ctx context.Context, orderID uuid.UUID) (<-chan 
 
 // WatchStatus follows the state of a sale for a user until the sale ends: the public
 // state, and the user's own waitlist entry. uuid.Nil means no user.
-func (s *Storefront) WatchStatus(ctx context.Context, saleID, user uuid.UUID) (<-chan notifier.State[*sale.Sale], error) {
+func (s *Storefront) WatchStatus(ctx context.Context, saleID, user uuid.UUID) (notifier.Source[*sale.Sale], error) {
 	if user == uuid.Nil {
 		return s.watchPhase(ctx, saleID)
 	}
@@ -72,22 +72,19 @@ func (s *Storefront) WatchStatus(ctx context.Context, saleID, user uuid.UUID) (<
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := context.WithCancel(ctx)
 	place, err := s.watchPlace(ctx, v, user)
 	if err != nil {
-		stop()
 		return nil, err
 	}
-	sales, err := s.watchPhase(ctx, saleID)
-	if err != nil {
-		stop()
+	if place.sales, err = s.watchPhase(ctx, saleID); err != nil {
+		place.marks.Close()
 		return nil, err
 	}
-	return place.join(ctx, stop, sales), nil
+	return place, nil
 }
 
 // watchPhase follows the public state of a sale.
-func (s *Storefront) watchPhase(ctx context.Context, saleID uuid.UUID) (<-chan notifier.State[*sale.Sale], error) {
+func (s *Storefront) watchPhase(ctx context.Context, saleID uuid.UUID) (*notifier.Follower[*sale.Sale], error) {
 	return notifier.Follow(ctx, s.hub, saleKey(saleID), func(ctx context.Context) (notifier.State[*sale.Sale], error) {
 		revision := s.seen.phase(saleID)
 		v, err := s.find(ctx, saleID)
@@ -99,7 +96,7 @@ func (s *Storefront) watchPhase(ctx context.Context, saleID uuid.UUID) (<-chan n
 }
 
 // WatchStock follows the stock of a sale's items until the sale ends.
-func (s *Storefront) WatchStock(ctx context.Context, saleID uuid.UUID) (<-chan notifier.State[[]*sale.Item], error) {
+func (s *Storefront) WatchStock(ctx context.Context, saleID uuid.UUID) (*notifier.Follower[[]*sale.Item], error) {
 	return notifier.Follow(ctx, s.hub, stockKey(saleID), func(ctx context.Context) (notifier.State[[]*sale.Item], error) {
 		revision := s.seen.stock(saleID)
 		v, err := s.find(ctx, saleID)
@@ -171,7 +168,7 @@ func (s *Storefront) phasesChanged(v *sale.Sale) (notifier.Event, bool) {
 	phase := s.Phase(v, s.Now())
 	mark := fmt.Sprintf("%s/%d/%t", phase, v.Revision, phase == sale.PhaseSoldOut && s.gone(v))
 	revision, changed := s.seen.notePhase(v.ID, mark)
-	return notifier.Event{Key: saleKey(v.ID), Revision: revision}, changed
+	return notifier.Event{Key: saleKey(v.ID), Revision: revision, Terminal: s.over(v), Value: v}, changed
 }
 
 func (s *Storefront) stockChanged(v *sale.Sale) (notifier.Event, bool) {
@@ -181,7 +178,7 @@ func (s *Storefront) stockChanged(v *sale.Sale) (notifier.Event, bool) {
 		mark += fmt.Sprintf("%d/%d ", st.Revision, st.Remaining)
 	}
 	revision, changed := s.seen.noteStock(v.ID, mark)
-	return notifier.Event{Key: stockKey(v.ID), Revision: revision}, changed
+	return notifier.Event{Key: stockKey(v.ID), Revision: revision, Terminal: s.over(v), Value: v.Items}, changed
 }
 
 // sightings number the states of each sale that this process observed, so that its

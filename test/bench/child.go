@@ -39,7 +39,8 @@ const (
 	childNaive  = "naive"
 	childBare   = "bare"   // the product's edge and a minimal order path
 	childPush   = "push"   // the product's edge and hub, one state that changes continuously
-	childWrites = "writes" // bare websocket writes
+	childWrites = "writes" // bare websocket writes, without pause
+	childWoken  = "woken"  // bare websocket writes, one per change as in push
 )
 
 // envProfile names the directory to which the child writes a CPU profile.
@@ -119,7 +120,11 @@ func childHandler(ctx context.Context, kind string, log *slog.Logger) (http.Hand
 		go push.Run(ctx)
 		return stand.Edge(stand.Nothing, push.Watch, nil, log)
 	case childWrites:
-		return stand.Writes(), nil
+		return stand.NewWrites(false), nil
+	case childWoken:
+		writes := stand.NewWrites(true)
+		go writes.Run(ctx)
+		return writes, nil
 	case childNaive:
 		return naiveHandler(ctx, log)
 	case childBare:

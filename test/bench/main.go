@@ -35,6 +35,7 @@ type options struct {
 	profile     string // directory for CPU profiles; "" = none
 	gate        bool   // only captchas and path tokens
 	path        bool   // only the order path and its baselines
+	pushes      bool   // only sockets
 }
 
 func main() {
@@ -60,6 +61,7 @@ func parse() options {
 	flag.StringVar(&o.out, "out", "bench-out/bench.json", "where the figures go, as JSON")
 	flag.StringVar(&o.profile, "profile", "", "directory for CPU profiles of the servers")
 	flag.BoolVar(&o.path, "path", false, "only the no-op, the sold-out refusal and the whole path")
+	flag.BoolVar(&o.pushes, "pushes", false, "only pushes and the memory of sockets")
 	flag.BoolVar(&o.gate, "gate", false, "only captchas and paths beside orders")
 	flag.IntVar(&o.rounds, "rounds", o.rounds, "rounds; the median counts")
 	flag.IntVar(&o.orders, "orders", o.orders, "orders of the whole path in one round")
@@ -111,19 +113,24 @@ func measure(ctx context.Context, o options) (err error) {
 	if err := w.open(ctx); err != nil {
 		return err
 	}
-	if o.old != "" && !o.gate {
+	if o.old != "" && !o.gate && !o.pushes {
 		if w.former, err = openFormer(ctx, o); err != nil {
 			return fmt.Errorf("former product: %w", err)
 		}
 		defer func() { err = errors.Join(err, w.former.close(ctx)) }()
 	}
 	r := &report{Rates: map[string]float64{}, Micros: map[string]float64{}, Shares: map[string]shares{}, Rounds: o.rounds}
-	if !o.gate {
+	switch {
+	case o.pushes:
+		if err := sockets(ctx, w, r); err != nil {
+			return fmt.Errorf("sockets: %w", err)
+		}
+	case !o.gate:
 		if r, err = w.everything(ctx); err != nil {
 			return err
 		}
 	}
-	if !o.path {
+	if !o.path && !o.pushes {
 		if err := gate(ctx, w, r); err != nil {
 			return fmt.Errorf("gate: %w", err)
 		}

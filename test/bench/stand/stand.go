@@ -20,16 +20,18 @@ import (
 	"seckill/internal/clock"
 	"seckill/internal/order"
 	"seckill/internal/server"
+	"seckill/internal/storefront"
 	"seckill/internal/telemetry"
 )
 
 // Place resolves placeOrder.
 type Place func(ctx context.Context, in model.PlaceOrderInput) (*model.PlaceOrderPayload, error)
 
-// Watch resolves orderTaskStatus.
-type Watch func(ctx context.Context, taskID string) (<-chan *model.OrderTaskEvent, error)
+// Watch resolves saleStock.
+type Watch func(ctx context.Context, saleID string) (<-chan *model.StockEvent, error)
 
-// root replaces two of the product's resolvers, placeOrder and orderTaskStatus.
+// root replaces three of the product's resolvers: placeOrder, saleStock and the stock of an
+// item.
 type root struct {
 	*graph.Resolver
 	place Place
@@ -56,13 +58,23 @@ func (r root) Subscription() generated.SubscriptionResolver {
 	return subscriptions{r.Resolver.Subscription(), r.watch}
 }
 
+// SaleItem returns the resolvers of items.
+func (r root) SaleItem() generated.SaleItemResolver { return items{r.Resolver.SaleItem()} }
+
+type items struct{ generated.SaleItemResolver }
+
+// Stock returns what the event carries.
+func (items) Stock(_ context.Context, item *model.SaleItem) (*model.Stock, error) {
+	return &model.Stock{Level: storefront.Limited, Remaining: &item.Source.Available, Revision: int(item.Source.Revision), Total: &item.Source.Total}, nil
+}
+
 // PlaceOrder is the measured mutation.
 func (m mutations) PlaceOrder(ctx context.Context, in model.PlaceOrderInput) (*model.PlaceOrderPayload, error) {
 	return m.place(ctx, in)
 }
 
-// OrderTaskStatus is the measured subscription.
-func (s subscriptions) OrderTaskStatus(ctx context.Context, id string) (<-chan *model.OrderTaskEvent, error) {
+// SaleStock is the measured subscription.
+func (s subscriptions) SaleStock(ctx context.Context, id string) (<-chan *model.StockEvent, error) {
 	return s.watch(ctx, id)
 }
 
@@ -70,7 +82,7 @@ func resolver() *graph.Resolver {
 	return &graph.Resolver{Addr: server.ClientAddr}
 }
 
-// Schema returns the product's schema with these two resolvers.
+// Schema returns the product's schema with these resolvers.
 func Schema(place Place, watch Watch) graphql.ExecutableSchema {
 	r := resolver()
 	return generated.NewExecutableSchema(generated.Config{
@@ -90,7 +102,7 @@ func Nothing(context.Context, model.PlaceOrderInput) (*model.PlaceOrderPayload, 
 const NoTask = "task_01jd3v6g2pe0c8m2v1k4h5n6p7"
 
 // Edge returns the product's public handler with all of its middleware around the schema
-// with these two resolvers. tokens nil = no authentication.
+// with these resolvers. tokens nil = no authentication.
 func Edge(place Place, watch Watch, tokens *auth.Tokens, log *slog.Logger) (http.Handler, error) {
 	schema := Schema(place, watch)
 	g, err := guard.New(guard.Options{Schema: schema.Schema(), Introspection: true})
@@ -102,6 +114,7 @@ func Edge(place Place, watch Watch, tokens *auth.Tokens, log *slog.Logger) (http
 		Schema: schema, Guard: g, Development: true, Log: log,
 		Sockets:      transport.NewSockets(transport.SocketOptions{MaxPerUser: 1000}),
 		Authenticate: authenticate(tokens), ErrorPresenter: errs.Present, Recover: errs.Recover,
+		Public:     transport.Public{Fields: graph.PublicFields(), Audience: graph.Audience},
 		Extensions: []graphql.HandlerExtension{graph.NewConstraints(schema.Schema(), resolver())},
 	})
 	return server.NewPublic(server.PublicOptions{GraphQL: h, Log: log, Registerer: telemetry.NewRegistry()})

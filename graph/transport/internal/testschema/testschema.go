@@ -18,6 +18,8 @@ import (
 type Resolver struct {
 	// Viewer returns the caller, from the context.
 	Viewer func(ctx context.Context) string
+	// Feed replaces the resolver of feed; nil = what Publish sends.
+	Feed func(ctx context.Context, topic string) (<-chan string, error)
 	// Sets counts executed mutations.
 	Sets atomic.Int64
 	// Streams counts subscriptions that run now.
@@ -161,6 +163,9 @@ func (s subscriptions) Flood(ctx context.Context, bytes int) (<-chan string, err
 }
 
 func (s subscriptions) Feed(ctx context.Context, topic string) (<-chan string, error) {
+	if s.r.Feed != nil {
+		return s.r.Feed(ctx, topic)
+	}
 	in := make(chan string, 16)
 	s.r.mu.Lock()
 	if s.r.feeds == nil {
