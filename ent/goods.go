@@ -28,6 +28,10 @@ type Goods struct {
 	ListPriceMinor int64 `json:"list_price_minor,omitempty"`
 	// Currency holds the value of the "currency" field.
 	Currency string `json:"currency,omitempty"`
+	// id in another system; null = none
+	ExternalID *string `json:"external_id,omitempty"`
+	// stock keeping unit; null = none
+	Sku *string `json:"sku,omitempty"`
 	// Revision holds the value of the "revision" field.
 	Revision int64 `json:"revision,omitempty"`
 	// who wrote this revision
@@ -46,7 +50,7 @@ func (*Goods) scanValues(columns []string) ([]any, error) {
 			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
 		case goods.FieldListPriceMinor, goods.FieldRevision:
 			values[i] = new(sql.NullInt64)
-		case goods.FieldName, goods.FieldDescription, goods.FieldImageURL, goods.FieldCurrency:
+		case goods.FieldName, goods.FieldDescription, goods.FieldImageURL, goods.FieldCurrency, goods.FieldExternalID, goods.FieldSku:
 			values[i] = new(sql.NullString)
 		case goods.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
@@ -103,6 +107,20 @@ func (_m *Goods) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field currency", values[i])
 			} else if value.Valid {
 				_m.Currency = value.String
+			}
+		case goods.FieldExternalID:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field external_id", values[i])
+			} else if value.Valid {
+				_m.ExternalID = new(string)
+				*_m.ExternalID = value.String
+			}
+		case goods.FieldSku:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field sku", values[i])
+			} else if value.Valid {
+				_m.Sku = new(string)
+				*_m.Sku = value.String
 			}
 		case goods.FieldRevision:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -175,6 +193,16 @@ func (_m *Goods) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("currency=")
 	builder.WriteString(_m.Currency)
+	builder.WriteString(", ")
+	if v := _m.ExternalID; v != nil {
+		builder.WriteString("external_id=")
+		builder.WriteString(*v)
+	}
+	builder.WriteString(", ")
+	if v := _m.Sku; v != nil {
+		builder.WriteString("sku=")
+		builder.WriteString(*v)
+	}
 	builder.WriteString(", ")
 	builder.WriteString("revision=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Revision))

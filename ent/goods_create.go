@@ -70,6 +70,34 @@ func (_c *GoodsCreate) SetCurrency(v string) *GoodsCreate {
 	return _c
 }
 
+// SetExternalID sets the "external_id" field.
+func (_c *GoodsCreate) SetExternalID(v string) *GoodsCreate {
+	_c.mutation.SetExternalID(v)
+	return _c
+}
+
+// SetNillableExternalID sets the "external_id" field if the given value is not nil.
+func (_c *GoodsCreate) SetNillableExternalID(v *string) *GoodsCreate {
+	if v != nil {
+		_c.SetExternalID(*v)
+	}
+	return _c
+}
+
+// SetSku sets the "sku" field.
+func (_c *GoodsCreate) SetSku(v string) *GoodsCreate {
+	_c.mutation.SetSku(v)
+	return _c
+}
+
+// SetNillableSku sets the "sku" field if the given value is not nil.
+func (_c *GoodsCreate) SetNillableSku(v *string) *GoodsCreate {
+	if v != nil {
+		_c.SetSku(*v)
+	}
+	return _c
+}
+
 // SetRevision sets the "revision" field.
 func (_c *GoodsCreate) SetRevision(v int64) *GoodsCreate {
 	_c.mutation.SetRevision(v)
@@ -184,6 +212,16 @@ func (_c *GoodsCreate) check() error {
 			return &ValidationError{Name: "currency", err: fmt.Errorf(`ent: validator failed for field "Goods.currency": %w`, err)}
 		}
 	}
+	if v, ok := _c.mutation.ExternalID(); ok {
+		if err := goods.ExternalIDValidator(v); err != nil {
+			return &ValidationError{Name: "external_id", err: fmt.Errorf(`ent: validator failed for field "Goods.external_id": %w`, err)}
+		}
+	}
+	if v, ok := _c.mutation.Sku(); ok {
+		if err := goods.SkuValidator(v); err != nil {
+			return &ValidationError{Name: "sku", err: fmt.Errorf(`ent: validator failed for field "Goods.sku": %w`, err)}
+		}
+	}
 	if _, ok := _c.mutation.Revision(); !ok {
 		return &ValidationError{Name: "revision", err: errors.New(`ent: missing required field "Goods.revision"`)}
 	}
@@ -245,6 +283,14 @@ func (_c *GoodsCreate) createSpec() (*Goods, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Currency(); ok {
 		_spec.SetField(goods.FieldCurrency, field.TypeString, value)
 		_node.Currency = value
+	}
+	if value, ok := _c.mutation.ExternalID(); ok {
+		_spec.SetField(goods.FieldExternalID, field.TypeString, value)
+		_node.ExternalID = &value
+	}
+	if value, ok := _c.mutation.Sku(); ok {
+		_spec.SetField(goods.FieldSku, field.TypeString, value)
+		_node.Sku = &value
 	}
 	if value, ok := _c.mutation.Revision(); ok {
 		_spec.SetField(goods.FieldRevision, field.TypeInt64, value)
@@ -367,6 +413,42 @@ func (u *GoodsUpsert) UpdateListPriceMinor() *GoodsUpsert {
 // AddListPriceMinor adds v to the "list_price_minor" field.
 func (u *GoodsUpsert) AddListPriceMinor(v int64) *GoodsUpsert {
 	u.Add(goods.FieldListPriceMinor, v)
+	return u
+}
+
+// SetExternalID sets the "external_id" field.
+func (u *GoodsUpsert) SetExternalID(v string) *GoodsUpsert {
+	u.Set(goods.FieldExternalID, v)
+	return u
+}
+
+// UpdateExternalID sets the "external_id" field to the value that was provided on create.
+func (u *GoodsUpsert) UpdateExternalID() *GoodsUpsert {
+	u.SetExcluded(goods.FieldExternalID)
+	return u
+}
+
+// ClearExternalID clears the value of the "external_id" field.
+func (u *GoodsUpsert) ClearExternalID() *GoodsUpsert {
+	u.SetNull(goods.FieldExternalID)
+	return u
+}
+
+// SetSku sets the "sku" field.
+func (u *GoodsUpsert) SetSku(v string) *GoodsUpsert {
+	u.Set(goods.FieldSku, v)
+	return u
+}
+
+// UpdateSku sets the "sku" field to the value that was provided on create.
+func (u *GoodsUpsert) UpdateSku() *GoodsUpsert {
+	u.SetExcluded(goods.FieldSku)
+	return u
+}
+
+// ClearSku clears the value of the "sku" field.
+func (u *GoodsUpsert) ClearSku() *GoodsUpsert {
+	u.SetNull(goods.FieldSku)
 	return u
 }
 
@@ -536,6 +618,48 @@ func (u *GoodsUpsertOne) AddListPriceMinor(v int64) *GoodsUpsertOne {
 func (u *GoodsUpsertOne) UpdateListPriceMinor() *GoodsUpsertOne {
 	return u.Update(func(s *GoodsUpsert) {
 		s.UpdateListPriceMinor()
+	})
+}
+
+// SetExternalID sets the "external_id" field.
+func (u *GoodsUpsertOne) SetExternalID(v string) *GoodsUpsertOne {
+	return u.Update(func(s *GoodsUpsert) {
+		s.SetExternalID(v)
+	})
+}
+
+// UpdateExternalID sets the "external_id" field to the value that was provided on create.
+func (u *GoodsUpsertOne) UpdateExternalID() *GoodsUpsertOne {
+	return u.Update(func(s *GoodsUpsert) {
+		s.UpdateExternalID()
+	})
+}
+
+// ClearExternalID clears the value of the "external_id" field.
+func (u *GoodsUpsertOne) ClearExternalID() *GoodsUpsertOne {
+	return u.Update(func(s *GoodsUpsert) {
+		s.ClearExternalID()
+	})
+}
+
+// SetSku sets the "sku" field.
+func (u *GoodsUpsertOne) SetSku(v string) *GoodsUpsertOne {
+	return u.Update(func(s *GoodsUpsert) {
+		s.SetSku(v)
+	})
+}
+
+// UpdateSku sets the "sku" field to the value that was provided on create.
+func (u *GoodsUpsertOne) UpdateSku() *GoodsUpsertOne {
+	return u.Update(func(s *GoodsUpsert) {
+		s.UpdateSku()
+	})
+}
+
+// ClearSku clears the value of the "sku" field.
+func (u *GoodsUpsertOne) ClearSku() *GoodsUpsertOne {
+	return u.Update(func(s *GoodsUpsert) {
+		s.ClearSku()
 	})
 }
 
@@ -880,6 +1004,48 @@ func (u *GoodsUpsertBulk) AddListPriceMinor(v int64) *GoodsUpsertBulk {
 func (u *GoodsUpsertBulk) UpdateListPriceMinor() *GoodsUpsertBulk {
 	return u.Update(func(s *GoodsUpsert) {
 		s.UpdateListPriceMinor()
+	})
+}
+
+// SetExternalID sets the "external_id" field.
+func (u *GoodsUpsertBulk) SetExternalID(v string) *GoodsUpsertBulk {
+	return u.Update(func(s *GoodsUpsert) {
+		s.SetExternalID(v)
+	})
+}
+
+// UpdateExternalID sets the "external_id" field to the value that was provided on create.
+func (u *GoodsUpsertBulk) UpdateExternalID() *GoodsUpsertBulk {
+	return u.Update(func(s *GoodsUpsert) {
+		s.UpdateExternalID()
+	})
+}
+
+// ClearExternalID clears the value of the "external_id" field.
+func (u *GoodsUpsertBulk) ClearExternalID() *GoodsUpsertBulk {
+	return u.Update(func(s *GoodsUpsert) {
+		s.ClearExternalID()
+	})
+}
+
+// SetSku sets the "sku" field.
+func (u *GoodsUpsertBulk) SetSku(v string) *GoodsUpsertBulk {
+	return u.Update(func(s *GoodsUpsert) {
+		s.SetSku(v)
+	})
+}
+
+// UpdateSku sets the "sku" field to the value that was provided on create.
+func (u *GoodsUpsertBulk) UpdateSku() *GoodsUpsertBulk {
+	return u.Update(func(s *GoodsUpsert) {
+		s.UpdateSku()
+	})
+}
+
+// ClearSku clears the value of the "sku" field.
+func (u *GoodsUpsertBulk) ClearSku() *GoodsUpsertBulk {
+	return u.Update(func(s *GoodsUpsert) {
+		s.ClearSku()
 	})
 }
 

@@ -99,6 +99,46 @@ func (_u *GoodsUpdate) AddListPriceMinor(v int64) *GoodsUpdate {
 	return _u
 }
 
+// SetExternalID sets the "external_id" field.
+func (_u *GoodsUpdate) SetExternalID(v string) *GoodsUpdate {
+	_u.mutation.SetExternalID(v)
+	return _u
+}
+
+// SetNillableExternalID sets the "external_id" field if the given value is not nil.
+func (_u *GoodsUpdate) SetNillableExternalID(v *string) *GoodsUpdate {
+	if v != nil {
+		_u.SetExternalID(*v)
+	}
+	return _u
+}
+
+// ClearExternalID clears the value of the "external_id" field.
+func (_u *GoodsUpdate) ClearExternalID() *GoodsUpdate {
+	_u.mutation.ClearExternalID()
+	return _u
+}
+
+// SetSku sets the "sku" field.
+func (_u *GoodsUpdate) SetSku(v string) *GoodsUpdate {
+	_u.mutation.SetSku(v)
+	return _u
+}
+
+// SetNillableSku sets the "sku" field if the given value is not nil.
+func (_u *GoodsUpdate) SetNillableSku(v *string) *GoodsUpdate {
+	if v != nil {
+		_u.SetSku(*v)
+	}
+	return _u
+}
+
+// ClearSku clears the value of the "sku" field.
+func (_u *GoodsUpdate) ClearSku() *GoodsUpdate {
+	_u.mutation.ClearSku()
+	return _u
+}
+
 // SetRevision sets the "revision" field.
 func (_u *GoodsUpdate) SetRevision(v int64) *GoodsUpdate {
 	_u.mutation.ResetRevision()
@@ -198,6 +238,16 @@ func (_u *GoodsUpdate) check() error {
 			return &ValidationError{Name: "list_price_minor", err: fmt.Errorf(`ent: validator failed for field "Goods.list_price_minor": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.ExternalID(); ok {
+		if err := goods.ExternalIDValidator(v); err != nil {
+			return &ValidationError{Name: "external_id", err: fmt.Errorf(`ent: validator failed for field "Goods.external_id": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.Sku(); ok {
+		if err := goods.SkuValidator(v); err != nil {
+			return &ValidationError{Name: "sku", err: fmt.Errorf(`ent: validator failed for field "Goods.sku": %w`, err)}
+		}
+	}
 	return nil
 }
 
@@ -236,6 +286,18 @@ func (_u *GoodsUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.AddedListPriceMinor(); ok {
 		_spec.AddField(goods.FieldListPriceMinor, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.ExternalID(); ok {
+		_spec.SetField(goods.FieldExternalID, field.TypeString, value)
+	}
+	if _u.mutation.ExternalIDCleared() {
+		_spec.ClearField(goods.FieldExternalID, field.TypeString)
+	}
+	if value, ok := _u.mutation.Sku(); ok {
+		_spec.SetField(goods.FieldSku, field.TypeString, value)
+	}
+	if _u.mutation.SkuCleared() {
+		_spec.ClearField(goods.FieldSku, field.TypeString)
 	}
 	if value, ok := _u.mutation.Revision(); ok {
 		_spec.SetField(goods.FieldRevision, field.TypeInt64, value)
@@ -340,6 +402,46 @@ func (_u *GoodsUpdateOne) SetNillableListPriceMinor(v *int64) *GoodsUpdateOne {
 // AddListPriceMinor adds value to the "list_price_minor" field.
 func (_u *GoodsUpdateOne) AddListPriceMinor(v int64) *GoodsUpdateOne {
 	_u.mutation.AddListPriceMinor(v)
+	return _u
+}
+
+// SetExternalID sets the "external_id" field.
+func (_u *GoodsUpdateOne) SetExternalID(v string) *GoodsUpdateOne {
+	_u.mutation.SetExternalID(v)
+	return _u
+}
+
+// SetNillableExternalID sets the "external_id" field if the given value is not nil.
+func (_u *GoodsUpdateOne) SetNillableExternalID(v *string) *GoodsUpdateOne {
+	if v != nil {
+		_u.SetExternalID(*v)
+	}
+	return _u
+}
+
+// ClearExternalID clears the value of the "external_id" field.
+func (_u *GoodsUpdateOne) ClearExternalID() *GoodsUpdateOne {
+	_u.mutation.ClearExternalID()
+	return _u
+}
+
+// SetSku sets the "sku" field.
+func (_u *GoodsUpdateOne) SetSku(v string) *GoodsUpdateOne {
+	_u.mutation.SetSku(v)
+	return _u
+}
+
+// SetNillableSku sets the "sku" field if the given value is not nil.
+func (_u *GoodsUpdateOne) SetNillableSku(v *string) *GoodsUpdateOne {
+	if v != nil {
+		_u.SetSku(*v)
+	}
+	return _u
+}
+
+// ClearSku clears the value of the "sku" field.
+func (_u *GoodsUpdateOne) ClearSku() *GoodsUpdateOne {
+	_u.mutation.ClearSku()
 	return _u
 }
 
@@ -455,6 +557,16 @@ func (_u *GoodsUpdateOne) check() error {
 			return &ValidationError{Name: "list_price_minor", err: fmt.Errorf(`ent: validator failed for field "Goods.list_price_minor": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.ExternalID(); ok {
+		if err := goods.ExternalIDValidator(v); err != nil {
+			return &ValidationError{Name: "external_id", err: fmt.Errorf(`ent: validator failed for field "Goods.external_id": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.Sku(); ok {
+		if err := goods.SkuValidator(v); err != nil {
+			return &ValidationError{Name: "sku", err: fmt.Errorf(`ent: validator failed for field "Goods.sku": %w`, err)}
+		}
+	}
 	return nil
 }
 
@@ -510,6 +622,18 @@ func (_u *GoodsUpdateOne) sqlSave(ctx context.Context) (_node *Goods, err error)
 	}
 	if value, ok := _u.mutation.AddedListPriceMinor(); ok {
 		_spec.AddField(goods.FieldListPriceMinor, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.ExternalID(); ok {
+		_spec.SetField(goods.FieldExternalID, field.TypeString, value)
+	}
+	if _u.mutation.ExternalIDCleared() {
+		_spec.ClearField(goods.FieldExternalID, field.TypeString)
+	}
+	if value, ok := _u.mutation.Sku(); ok {
+		_spec.SetField(goods.FieldSku, field.TypeString, value)
+	}
+	if _u.mutation.SkuCleared() {
+		_spec.ClearField(goods.FieldSku, field.TypeString)
 	}
 	if value, ok := _u.mutation.Revision(); ok {
 		_spec.SetField(goods.FieldRevision, field.TypeInt64, value)

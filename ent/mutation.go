@@ -90,6 +90,8 @@ type GoodsMutation struct {
 	list_price_minor    *int64
 	addlist_price_minor *int64
 	currency            *string
+	external_id         *string
+	sku                 *string
 	revision            *int64
 	addrevision         *int64
 	changed_by          *uuid.UUID
@@ -417,6 +419,104 @@ func (m *GoodsMutation) ResetCurrency() {
 	m.currency = nil
 }
 
+// SetExternalID sets the "external_id" field.
+func (m *GoodsMutation) SetExternalID(s string) {
+	m.external_id = &s
+}
+
+// ExternalID returns the value of the "external_id" field in the mutation.
+func (m *GoodsMutation) ExternalID() (r string, exists bool) {
+	v := m.external_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldExternalID returns the old "external_id" field's value of the Goods entity.
+// If the Goods object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *GoodsMutation) OldExternalID(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldExternalID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldExternalID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldExternalID: %w", err)
+	}
+	return oldValue.ExternalID, nil
+}
+
+// ClearExternalID clears the value of the "external_id" field.
+func (m *GoodsMutation) ClearExternalID() {
+	m.external_id = nil
+	m.clearedFields[goods.FieldExternalID] = struct{}{}
+}
+
+// ExternalIDCleared returns if the "external_id" field was cleared in this mutation.
+func (m *GoodsMutation) ExternalIDCleared() bool {
+	_, ok := m.clearedFields[goods.FieldExternalID]
+	return ok
+}
+
+// ResetExternalID resets all changes to the "external_id" field.
+func (m *GoodsMutation) ResetExternalID() {
+	m.external_id = nil
+	delete(m.clearedFields, goods.FieldExternalID)
+}
+
+// SetSku sets the "sku" field.
+func (m *GoodsMutation) SetSku(s string) {
+	m.sku = &s
+}
+
+// Sku returns the value of the "sku" field in the mutation.
+func (m *GoodsMutation) Sku() (r string, exists bool) {
+	v := m.sku
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSku returns the old "sku" field's value of the Goods entity.
+// If the Goods object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *GoodsMutation) OldSku(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSku is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSku requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSku: %w", err)
+	}
+	return oldValue.Sku, nil
+}
+
+// ClearSku clears the value of the "sku" field.
+func (m *GoodsMutation) ClearSku() {
+	m.sku = nil
+	m.clearedFields[goods.FieldSku] = struct{}{}
+}
+
+// SkuCleared returns if the "sku" field was cleared in this mutation.
+func (m *GoodsMutation) SkuCleared() bool {
+	_, ok := m.clearedFields[goods.FieldSku]
+	return ok
+}
+
+// ResetSku resets all changes to the "sku" field.
+func (m *GoodsMutation) ResetSku() {
+	m.sku = nil
+	delete(m.clearedFields, goods.FieldSku)
+}
+
 // SetRevision sets the "revision" field.
 func (m *GoodsMutation) SetRevision(i int64) {
 	m.revision = &i
@@ -592,7 +692,7 @@ func (m *GoodsMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *GoodsMutation) Fields() []string {
-	fields := make([]string, 0, 8)
+	fields := make([]string, 0, 10)
 	if m.name != nil {
 		fields = append(fields, goods.FieldName)
 	}
@@ -607,6 +707,12 @@ func (m *GoodsMutation) Fields() []string {
 	}
 	if m.currency != nil {
 		fields = append(fields, goods.FieldCurrency)
+	}
+	if m.external_id != nil {
+		fields = append(fields, goods.FieldExternalID)
+	}
+	if m.sku != nil {
+		fields = append(fields, goods.FieldSku)
 	}
 	if m.revision != nil {
 		fields = append(fields, goods.FieldRevision)
@@ -635,6 +741,10 @@ func (m *GoodsMutation) Field(name string) (ent.Value, bool) {
 		return m.ListPriceMinor()
 	case goods.FieldCurrency:
 		return m.Currency()
+	case goods.FieldExternalID:
+		return m.ExternalID()
+	case goods.FieldSku:
+		return m.Sku()
 	case goods.FieldRevision:
 		return m.Revision()
 	case goods.FieldChangedBy:
@@ -660,6 +770,10 @@ func (m *GoodsMutation) OldField(ctx context.Context, name string) (ent.Value, e
 		return m.OldListPriceMinor(ctx)
 	case goods.FieldCurrency:
 		return m.OldCurrency(ctx)
+	case goods.FieldExternalID:
+		return m.OldExternalID(ctx)
+	case goods.FieldSku:
+		return m.OldSku(ctx)
 	case goods.FieldRevision:
 		return m.OldRevision(ctx)
 	case goods.FieldChangedBy:
@@ -709,6 +823,20 @@ func (m *GoodsMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetCurrency(v)
+		return nil
+	case goods.FieldExternalID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetExternalID(v)
+		return nil
+	case goods.FieldSku:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSku(v)
 		return nil
 	case goods.FieldRevision:
 		v, ok := value.(int64)
@@ -791,6 +919,12 @@ func (m *GoodsMutation) ClearedFields() []string {
 	if m.FieldCleared(goods.FieldImageURL) {
 		fields = append(fields, goods.FieldImageURL)
 	}
+	if m.FieldCleared(goods.FieldExternalID) {
+		fields = append(fields, goods.FieldExternalID)
+	}
+	if m.FieldCleared(goods.FieldSku) {
+		fields = append(fields, goods.FieldSku)
+	}
 	if m.FieldCleared(goods.FieldChangedBy) {
 		fields = append(fields, goods.FieldChangedBy)
 	}
@@ -810,6 +944,12 @@ func (m *GoodsMutation) ClearField(name string) error {
 	switch name {
 	case goods.FieldImageURL:
 		m.ClearImageURL()
+		return nil
+	case goods.FieldExternalID:
+		m.ClearExternalID()
+		return nil
+	case goods.FieldSku:
+		m.ClearSku()
 		return nil
 	case goods.FieldChangedBy:
 		m.ClearChangedBy()
@@ -836,6 +976,12 @@ func (m *GoodsMutation) ResetField(name string) error {
 		return nil
 	case goods.FieldCurrency:
 		m.ResetCurrency()
+		return nil
+	case goods.FieldExternalID:
+		m.ResetExternalID()
+		return nil
+	case goods.FieldSku:
+		m.ResetSku()
 		return nil
 	case goods.FieldRevision:
 		m.ResetRevision()
@@ -10686,6 +10832,7 @@ type SaleMutation struct {
 	typ                       string
 	id                        *uuid.UUID
 	slug                      *string
+	external_reference        *string
 	title                     *string
 	rules                     *string
 	status                    *sale.Status
@@ -10863,6 +11010,55 @@ func (m *SaleMutation) OldSlug(ctx context.Context) (v string, err error) {
 // ResetSlug resets all changes to the "slug" field.
 func (m *SaleMutation) ResetSlug() {
 	m.slug = nil
+}
+
+// SetExternalReference sets the "external_reference" field.
+func (m *SaleMutation) SetExternalReference(s string) {
+	m.external_reference = &s
+}
+
+// ExternalReference returns the value of the "external_reference" field in the mutation.
+func (m *SaleMutation) ExternalReference() (r string, exists bool) {
+	v := m.external_reference
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldExternalReference returns the old "external_reference" field's value of the Sale entity.
+// If the Sale object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleMutation) OldExternalReference(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldExternalReference is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldExternalReference requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldExternalReference: %w", err)
+	}
+	return oldValue.ExternalReference, nil
+}
+
+// ClearExternalReference clears the value of the "external_reference" field.
+func (m *SaleMutation) ClearExternalReference() {
+	m.external_reference = nil
+	m.clearedFields[sale.FieldExternalReference] = struct{}{}
+}
+
+// ExternalReferenceCleared returns if the "external_reference" field was cleared in this mutation.
+func (m *SaleMutation) ExternalReferenceCleared() bool {
+	_, ok := m.clearedFields[sale.FieldExternalReference]
+	return ok
+}
+
+// ResetExternalReference resets all changes to the "external_reference" field.
+func (m *SaleMutation) ResetExternalReference() {
+	m.external_reference = nil
+	delete(m.clearedFields, sale.FieldExternalReference)
 }
 
 // SetTitle sets the "title" field.
@@ -11967,9 +12163,12 @@ func (m *SaleMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *SaleMutation) Fields() []string {
-	fields := make([]string, 0, 24)
+	fields := make([]string, 0, 25)
 	if m.slug != nil {
 		fields = append(fields, sale.FieldSlug)
+	}
+	if m.external_reference != nil {
+		fields = append(fields, sale.FieldExternalReference)
 	}
 	if m.title != nil {
 		fields = append(fields, sale.FieldTitle)
@@ -12050,6 +12249,8 @@ func (m *SaleMutation) Field(name string) (ent.Value, bool) {
 	switch name {
 	case sale.FieldSlug:
 		return m.Slug()
+	case sale.FieldExternalReference:
+		return m.ExternalReference()
 	case sale.FieldTitle:
 		return m.Title()
 	case sale.FieldRules:
@@ -12107,6 +12308,8 @@ func (m *SaleMutation) OldField(ctx context.Context, name string) (ent.Value, er
 	switch name {
 	case sale.FieldSlug:
 		return m.OldSlug(ctx)
+	case sale.FieldExternalReference:
+		return m.OldExternalReference(ctx)
 	case sale.FieldTitle:
 		return m.OldTitle(ctx)
 	case sale.FieldRules:
@@ -12168,6 +12371,13 @@ func (m *SaleMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetSlug(v)
+		return nil
+	case sale.FieldExternalReference:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetExternalReference(v)
 		return nil
 	case sale.FieldTitle:
 		v, ok := value.(string)
@@ -12483,6 +12693,9 @@ func (m *SaleMutation) AddField(name string, value ent.Value) error {
 // mutation.
 func (m *SaleMutation) ClearedFields() []string {
 	var fields []string
+	if m.FieldCleared(sale.FieldExternalReference) {
+		fields = append(fields, sale.FieldExternalReference)
+	}
 	if m.FieldCleared(sale.FieldTotalLimit) {
 		fields = append(fields, sale.FieldTotalLimit)
 	}
@@ -12506,6 +12719,9 @@ func (m *SaleMutation) FieldCleared(name string) bool {
 // error if the field is not defined in the schema.
 func (m *SaleMutation) ClearField(name string) error {
 	switch name {
+	case sale.FieldExternalReference:
+		m.ClearExternalReference()
+		return nil
 	case sale.FieldTotalLimit:
 		m.ClearTotalLimit()
 		return nil
@@ -12525,6 +12741,9 @@ func (m *SaleMutation) ResetField(name string) error {
 	switch name {
 	case sale.FieldSlug:
 		m.ResetSlug()
+		return nil
+	case sale.FieldExternalReference:
+		m.ResetExternalReference()
 		return nil
 	case sale.FieldTitle:
 		m.ResetTitle()

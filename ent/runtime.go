@@ -66,8 +66,16 @@ func init() {
 			return nil
 		}
 	}()
+	// goodsDescExternalID is the schema descriptor for external_id field.
+	goodsDescExternalID := goodsFields[6].Descriptor()
+	// goods.ExternalIDValidator is a validator for the "external_id" field. It is called by the builders before save.
+	goods.ExternalIDValidator = goodsDescExternalID.Validators[0].(func(string) error)
+	// goodsDescSku is the schema descriptor for sku field.
+	goodsDescSku := goodsFields[7].Descriptor()
+	// goods.SkuValidator is a validator for the "sku" field. It is called by the builders before save.
+	goods.SkuValidator = goodsDescSku.Validators[0].(func(string) error)
 	// goodsDescRevision is the schema descriptor for revision field.
-	goodsDescRevision := goodsFields[6].Descriptor()
+	goodsDescRevision := goodsFields[8].Descriptor()
 	// goods.DefaultRevision holds the default value on creation for the revision field.
 	goods.DefaultRevision = goodsDescRevision.Default.(int64)
 	goodslogFields := schema.GoodsLog{}.Fields()
@@ -374,78 +382,82 @@ func init() {
 	saleDescSlug := saleFields[1].Descriptor()
 	// sale.SlugValidator is a validator for the "slug" field. It is called by the builders before save.
 	sale.SlugValidator = saleDescSlug.Validators[0].(func(string) error)
+	// saleDescExternalReference is the schema descriptor for external_reference field.
+	saleDescExternalReference := saleFields[2].Descriptor()
+	// sale.ExternalReferenceValidator is a validator for the "external_reference" field. It is called by the builders before save.
+	sale.ExternalReferenceValidator = saleDescExternalReference.Validators[0].(func(string) error)
 	// saleDescTitle is the schema descriptor for title field.
-	saleDescTitle := saleFields[2].Descriptor()
+	saleDescTitle := saleFields[3].Descriptor()
 	// sale.TitleValidator is a validator for the "title" field. It is called by the builders before save.
 	sale.TitleValidator = saleDescTitle.Validators[0].(func(string) error)
 	// saleDescRules is the schema descriptor for rules field.
-	saleDescRules := saleFields[3].Descriptor()
+	saleDescRules := saleFields[4].Descriptor()
 	// sale.DefaultRules holds the default value on creation for the rules field.
 	sale.DefaultRules = saleDescRules.Default.(string)
 	// saleDescPaymentWindowSeconds is the schema descriptor for payment_window_seconds field.
-	saleDescPaymentWindowSeconds := saleFields[8].Descriptor()
+	saleDescPaymentWindowSeconds := saleFields[9].Descriptor()
 	// sale.PaymentWindowSecondsValidator is a validator for the "payment_window_seconds" field. It is called by the builders before save.
 	sale.PaymentWindowSecondsValidator = saleDescPaymentWindowSeconds.Validators[0].(func(int) error)
 	// saleDescPurchaseLimit is the schema descriptor for purchase_limit field.
-	saleDescPurchaseLimit := saleFields[9].Descriptor()
+	saleDescPurchaseLimit := saleFields[10].Descriptor()
 	// sale.PurchaseLimitValidator is a validator for the "purchase_limit" field. It is called by the builders before save.
 	sale.PurchaseLimitValidator = saleDescPurchaseLimit.Validators[0].(func(int) error)
 	// saleDescTotalLimit is the schema descriptor for total_limit field.
-	saleDescTotalLimit := saleFields[10].Descriptor()
+	saleDescTotalLimit := saleFields[11].Descriptor()
 	// sale.TotalLimitValidator is a validator for the "total_limit" field. It is called by the builders before save.
 	sale.TotalLimitValidator = saleDescTotalLimit.Validators[0].(func(int) error)
 	// saleDescHideExactStock is the schema descriptor for hide_exact_stock field.
-	saleDescHideExactStock := saleFields[11].Descriptor()
+	saleDescHideExactStock := saleFields[12].Descriptor()
 	// sale.DefaultHideExactStock holds the default value on creation for the hide_exact_stock field.
 	sale.DefaultHideExactStock = saleDescHideExactStock.Default.(bool)
 	// saleDescEpoch is the schema descriptor for epoch field.
-	saleDescEpoch := saleFields[12].Descriptor()
+	saleDescEpoch := saleFields[13].Descriptor()
 	// sale.DefaultEpoch holds the default value on creation for the epoch field.
 	sale.DefaultEpoch = saleDescEpoch.Default.(int64)
 	// saleDescRevision is the schema descriptor for revision field.
-	saleDescRevision := saleFields[13].Descriptor()
+	saleDescRevision := saleFields[14].Descriptor()
 	// sale.DefaultRevision holds the default value on creation for the revision field.
 	sale.DefaultRevision = saleDescRevision.Default.(int64)
 	// saleDescNotice is the schema descriptor for notice field.
-	saleDescNotice := saleFields[16].Descriptor()
+	saleDescNotice := saleFields[17].Descriptor()
 	// sale.DefaultNotice holds the default value on creation for the notice field.
 	sale.DefaultNotice = saleDescNotice.Default.(string)
 	// sale.NoticeValidator is a validator for the "notice" field. It is called by the builders before save.
 	sale.NoticeValidator = saleDescNotice.Validators[0].(func(string) error)
 	// saleDescCaptchaRequired is the schema descriptor for captcha_required field.
-	saleDescCaptchaRequired := saleFields[18].Descriptor()
+	saleDescCaptchaRequired := saleFields[19].Descriptor()
 	// sale.DefaultCaptchaRequired holds the default value on creation for the captcha_required field.
 	sale.DefaultCaptchaRequired = saleDescCaptchaRequired.Default.(bool)
 	// saleDescCaptchaKinds is the schema descriptor for captcha_kinds field.
-	saleDescCaptchaKinds := saleFields[19].Descriptor()
+	saleDescCaptchaKinds := saleFields[20].Descriptor()
 	// sale.DefaultCaptchaKinds holds the default value on creation for the captcha_kinds field.
 	sale.DefaultCaptchaKinds = saleDescCaptchaKinds.Default.(string)
 	// saleDescPowMax is the schema descriptor for pow_max field.
-	saleDescPowMax := saleFields[20].Descriptor()
+	saleDescPowMax := saleFields[21].Descriptor()
 	// sale.DefaultPowMax holds the default value on creation for the pow_max field.
 	sale.DefaultPowMax = saleDescPowMax.Default.(int)
 	// sale.PowMaxValidator is a validator for the "pow_max" field. It is called by the builders before save.
 	sale.PowMaxValidator = saleDescPowMax.Validators[0].(func(int) error)
 	// saleDescPermitPerMille is the schema descriptor for permit_per_mille field.
-	saleDescPermitPerMille := saleFields[21].Descriptor()
+	saleDescPermitPerMille := saleFields[22].Descriptor()
 	// sale.DefaultPermitPerMille holds the default value on creation for the permit_per_mille field.
 	sale.DefaultPermitPerMille = saleDescPermitPerMille.Default.(int)
 	// sale.PermitPerMilleValidator is a validator for the "permit_per_mille" field. It is called by the builders before save.
 	sale.PermitPerMilleValidator = saleDescPermitPerMille.Validators[0].(func(int) error)
 	// saleDescInflowPerSecond is the schema descriptor for inflow_per_second field.
-	saleDescInflowPerSecond := saleFields[22].Descriptor()
+	saleDescInflowPerSecond := saleFields[23].Descriptor()
 	// sale.DefaultInflowPerSecond holds the default value on creation for the inflow_per_second field.
 	sale.DefaultInflowPerSecond = saleDescInflowPerSecond.Default.(int)
 	// sale.InflowPerSecondValidator is a validator for the "inflow_per_second" field. It is called by the builders before save.
 	sale.InflowPerSecondValidator = saleDescInflowPerSecond.Validators[0].(func(int) error)
 	// saleDescLimitBurst is the schema descriptor for limit_burst field.
-	saleDescLimitBurst := saleFields[23].Descriptor()
+	saleDescLimitBurst := saleFields[24].Descriptor()
 	// sale.DefaultLimitBurst holds the default value on creation for the limit_burst field.
 	sale.DefaultLimitBurst = saleDescLimitBurst.Default.(int)
 	// sale.LimitBurstValidator is a validator for the "limit_burst" field. It is called by the builders before save.
 	sale.LimitBurstValidator = saleDescLimitBurst.Validators[0].(func(int) error)
 	// saleDescLimitPerSecond is the schema descriptor for limit_per_second field.
-	saleDescLimitPerSecond := saleFields[24].Descriptor()
+	saleDescLimitPerSecond := saleFields[25].Descriptor()
 	// sale.DefaultLimitPerSecond holds the default value on creation for the limit_per_second field.
 	sale.DefaultLimitPerSecond = saleDescLimitPerSecond.Default.(float64)
 	// sale.LimitPerSecondValidator is a validator for the "limit_per_second" field. It is called by the builders before save.

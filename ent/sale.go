@@ -20,6 +20,8 @@ type Sale struct {
 	ID uuid.UUID `json:"id,omitempty"`
 	// Slug holds the value of the "slug" field.
 	Slug string `json:"slug,omitempty"`
+	// id in another system; null = none
+	ExternalReference *string `json:"external_reference,omitempty"`
 	// Title holds the value of the "title" field.
 	Title string `json:"title,omitempty"`
 	// Rules holds the value of the "rules" field.
@@ -82,7 +84,7 @@ func (*Sale) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullFloat64)
 		case sale.FieldPaymentWindowSeconds, sale.FieldPurchaseLimit, sale.FieldTotalLimit, sale.FieldEpoch, sale.FieldRevision, sale.FieldPowMax, sale.FieldPermitPerMille, sale.FieldInflowPerSecond, sale.FieldLimitBurst:
 			values[i] = new(sql.NullInt64)
-		case sale.FieldSlug, sale.FieldTitle, sale.FieldRules, sale.FieldStatus, sale.FieldNotice, sale.FieldCaptchaKinds:
+		case sale.FieldSlug, sale.FieldExternalReference, sale.FieldTitle, sale.FieldRules, sale.FieldStatus, sale.FieldNotice, sale.FieldCaptchaKinds:
 			values[i] = new(sql.NullString)
 		case sale.FieldStartsAt, sale.FieldEndsAt, sale.FieldPreheatAt, sale.FieldCreatedAt, sale.FieldSettledAt:
 			values[i] = new(sql.NullTime)
@@ -114,6 +116,13 @@ func (_m *Sale) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field slug", values[i])
 			} else if value.Valid {
 				_m.Slug = value.String
+			}
+		case sale.FieldExternalReference:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field external_reference", values[i])
+			} else if value.Valid {
+				_m.ExternalReference = new(string)
+				*_m.ExternalReference = value.String
 			}
 		case sale.FieldTitle:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -294,6 +303,11 @@ func (_m *Sale) String() string {
 	builder.WriteString(fmt.Sprintf("id=%v, ", _m.ID))
 	builder.WriteString("slug=")
 	builder.WriteString(_m.Slug)
+	builder.WriteString(", ")
+	if v := _m.ExternalReference; v != nil {
+		builder.WriteString("external_reference=")
+		builder.WriteString(*v)
+	}
 	builder.WriteString(", ")
 	builder.WriteString("title=")
 	builder.WriteString(_m.Title)

@@ -30,6 +30,20 @@ func (_c *SaleCreate) SetSlug(v string) *SaleCreate {
 	return _c
 }
 
+// SetExternalReference sets the "external_reference" field.
+func (_c *SaleCreate) SetExternalReference(v string) *SaleCreate {
+	_c.mutation.SetExternalReference(v)
+	return _c
+}
+
+// SetNillableExternalReference sets the "external_reference" field if the given value is not nil.
+func (_c *SaleCreate) SetNillableExternalReference(v *string) *SaleCreate {
+	if v != nil {
+		_c.SetExternalReference(*v)
+	}
+	return _c
+}
+
 // SetTitle sets the "title" field.
 func (_c *SaleCreate) SetTitle(v string) *SaleCreate {
 	_c.mutation.SetTitle(v)
@@ -401,6 +415,11 @@ func (_c *SaleCreate) check() error {
 			return &ValidationError{Name: "slug", err: fmt.Errorf(`ent: validator failed for field "Sale.slug": %w`, err)}
 		}
 	}
+	if v, ok := _c.mutation.ExternalReference(); ok {
+		if err := sale.ExternalReferenceValidator(v); err != nil {
+			return &ValidationError{Name: "external_reference", err: fmt.Errorf(`ent: validator failed for field "Sale.external_reference": %w`, err)}
+		}
+	}
 	if _, ok := _c.mutation.Title(); !ok {
 		return &ValidationError{Name: "title", err: errors.New(`ent: missing required field "Sale.title"`)}
 	}
@@ -556,6 +575,10 @@ func (_c *SaleCreate) createSpec() (*Sale, *sqlgraph.CreateSpec) {
 		_spec.SetField(sale.FieldSlug, field.TypeString, value)
 		_node.Slug = value
 	}
+	if value, ok := _c.mutation.ExternalReference(); ok {
+		_spec.SetField(sale.FieldExternalReference, field.TypeString, value)
+		_node.ExternalReference = &value
+	}
 	if value, ok := _c.mutation.Title(); ok {
 		_spec.SetField(sale.FieldTitle, field.TypeString, value)
 		_node.Title = value
@@ -709,6 +732,24 @@ func (u *SaleUpsert) SetSlug(v string) *SaleUpsert {
 // UpdateSlug sets the "slug" field to the value that was provided on create.
 func (u *SaleUpsert) UpdateSlug() *SaleUpsert {
 	u.SetExcluded(sale.FieldSlug)
+	return u
+}
+
+// SetExternalReference sets the "external_reference" field.
+func (u *SaleUpsert) SetExternalReference(v string) *SaleUpsert {
+	u.Set(sale.FieldExternalReference, v)
+	return u
+}
+
+// UpdateExternalReference sets the "external_reference" field to the value that was provided on create.
+func (u *SaleUpsert) UpdateExternalReference() *SaleUpsert {
+	u.SetExcluded(sale.FieldExternalReference)
+	return u
+}
+
+// ClearExternalReference clears the value of the "external_reference" field.
+func (u *SaleUpsert) ClearExternalReference() *SaleUpsert {
+	u.SetNull(sale.FieldExternalReference)
 	return u
 }
 
@@ -1125,6 +1166,27 @@ func (u *SaleUpsertOne) SetSlug(v string) *SaleUpsertOne {
 func (u *SaleUpsertOne) UpdateSlug() *SaleUpsertOne {
 	return u.Update(func(s *SaleUpsert) {
 		s.UpdateSlug()
+	})
+}
+
+// SetExternalReference sets the "external_reference" field.
+func (u *SaleUpsertOne) SetExternalReference(v string) *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.SetExternalReference(v)
+	})
+}
+
+// UpdateExternalReference sets the "external_reference" field to the value that was provided on create.
+func (u *SaleUpsertOne) UpdateExternalReference() *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.UpdateExternalReference()
+	})
+}
+
+// ClearExternalReference clears the value of the "external_reference" field.
+func (u *SaleUpsertOne) ClearExternalReference() *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.ClearExternalReference()
 	})
 }
 
@@ -1767,6 +1829,27 @@ func (u *SaleUpsertBulk) SetSlug(v string) *SaleUpsertBulk {
 func (u *SaleUpsertBulk) UpdateSlug() *SaleUpsertBulk {
 	return u.Update(func(s *SaleUpsert) {
 		s.UpdateSlug()
+	})
+}
+
+// SetExternalReference sets the "external_reference" field.
+func (u *SaleUpsertBulk) SetExternalReference(v string) *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.SetExternalReference(v)
+	})
+}
+
+// UpdateExternalReference sets the "external_reference" field to the value that was provided on create.
+func (u *SaleUpsertBulk) UpdateExternalReference() *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.UpdateExternalReference()
+	})
+}
+
+// ClearExternalReference clears the value of the "external_reference" field.
+func (u *SaleUpsertBulk) ClearExternalReference() *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.ClearExternalReference()
 	})
 }
 

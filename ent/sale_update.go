@@ -44,6 +44,26 @@ func (_u *SaleUpdate) SetNillableSlug(v *string) *SaleUpdate {
 	return _u
 }
 
+// SetExternalReference sets the "external_reference" field.
+func (_u *SaleUpdate) SetExternalReference(v string) *SaleUpdate {
+	_u.mutation.SetExternalReference(v)
+	return _u
+}
+
+// SetNillableExternalReference sets the "external_reference" field if the given value is not nil.
+func (_u *SaleUpdate) SetNillableExternalReference(v *string) *SaleUpdate {
+	if v != nil {
+		_u.SetExternalReference(*v)
+	}
+	return _u
+}
+
+// ClearExternalReference clears the value of the "external_reference" field.
+func (_u *SaleUpdate) ClearExternalReference() *SaleUpdate {
+	_u.mutation.ClearExternalReference()
+	return _u
+}
+
 // SetTitle sets the "title" field.
 func (_u *SaleUpdate) SetTitle(v string) *SaleUpdate {
 	_u.mutation.SetTitle(v)
@@ -493,6 +513,11 @@ func (_u *SaleUpdate) check() error {
 			return &ValidationError{Name: "slug", err: fmt.Errorf(`ent: validator failed for field "Sale.slug": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.ExternalReference(); ok {
+		if err := sale.ExternalReferenceValidator(v); err != nil {
+			return &ValidationError{Name: "external_reference", err: fmt.Errorf(`ent: validator failed for field "Sale.external_reference": %w`, err)}
+		}
+	}
 	if v, ok := _u.mutation.Title(); ok {
 		if err := sale.TitleValidator(v); err != nil {
 			return &ValidationError{Name: "title", err: fmt.Errorf(`ent: validator failed for field "Sale.title": %w`, err)}
@@ -571,6 +596,12 @@ func (_u *SaleUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.Slug(); ok {
 		_spec.SetField(sale.FieldSlug, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.ExternalReference(); ok {
+		_spec.SetField(sale.FieldExternalReference, field.TypeString, value)
+	}
+	if _u.mutation.ExternalReferenceCleared() {
+		_spec.ClearField(sale.FieldExternalReference, field.TypeString)
 	}
 	if value, ok := _u.mutation.Title(); ok {
 		_spec.SetField(sale.FieldTitle, field.TypeString, value)
@@ -713,6 +744,26 @@ func (_u *SaleUpdateOne) SetNillableSlug(v *string) *SaleUpdateOne {
 	if v != nil {
 		_u.SetSlug(*v)
 	}
+	return _u
+}
+
+// SetExternalReference sets the "external_reference" field.
+func (_u *SaleUpdateOne) SetExternalReference(v string) *SaleUpdateOne {
+	_u.mutation.SetExternalReference(v)
+	return _u
+}
+
+// SetNillableExternalReference sets the "external_reference" field if the given value is not nil.
+func (_u *SaleUpdateOne) SetNillableExternalReference(v *string) *SaleUpdateOne {
+	if v != nil {
+		_u.SetExternalReference(*v)
+	}
+	return _u
+}
+
+// ClearExternalReference clears the value of the "external_reference" field.
+func (_u *SaleUpdateOne) ClearExternalReference() *SaleUpdateOne {
+	_u.mutation.ClearExternalReference()
 	return _u
 }
 
@@ -1178,6 +1229,11 @@ func (_u *SaleUpdateOne) check() error {
 			return &ValidationError{Name: "slug", err: fmt.Errorf(`ent: validator failed for field "Sale.slug": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.ExternalReference(); ok {
+		if err := sale.ExternalReferenceValidator(v); err != nil {
+			return &ValidationError{Name: "external_reference", err: fmt.Errorf(`ent: validator failed for field "Sale.external_reference": %w`, err)}
+		}
+	}
 	if v, ok := _u.mutation.Title(); ok {
 		if err := sale.TitleValidator(v); err != nil {
 			return &ValidationError{Name: "title", err: fmt.Errorf(`ent: validator failed for field "Sale.title": %w`, err)}
@@ -1273,6 +1329,12 @@ func (_u *SaleUpdateOne) sqlSave(ctx context.Context) (_node *Sale, err error) {
 	}
 	if value, ok := _u.mutation.Slug(); ok {
 		_spec.SetField(sale.FieldSlug, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.ExternalReference(); ok {
+		_spec.SetField(sale.FieldExternalReference, field.TypeString, value)
+	}
+	if _u.mutation.ExternalReferenceCleared() {
+		_spec.ClearField(sale.FieldExternalReference, field.TypeString)
 	}
 	if value, ok := _u.mutation.Title(); ok {
 		_spec.SetField(sale.FieldTitle, field.TypeString, value)

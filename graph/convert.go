@@ -26,7 +26,7 @@ func toGoods(g *sale.Goods) *model.Goods {
 	}
 	return &model.Goods{
 		ID: id.Format(id.Goods, g.ID), Name: g.Name, Description: g.Description, ImageURL: g.ImageURL,
-		ListPrice: toMoney(g.ListPrice), CreatedAt: g.CreatedAt,
+		ListPrice: toMoney(g.ListPrice), CreatedAt: g.CreatedAt, ExternalID: unlessZero(g.ExternalID), Sku: unlessZero(g.SKU),
 	}
 }
 
@@ -41,6 +41,7 @@ func (r *Resolver) toSale(v *sale.Sale) *model.Sale {
 		Phase: r.Store.Phase(v, now), Status: v.Status,
 		PaymentWindowSeconds: int(v.PaymentWindow / time.Second), PurchaseLimit: unlessZero(v.PurchaseLimit),
 		Revision: int(v.Revision), Notice: unlessZero(v.Notice), PreheatAt: &v.PreheatAt, Switches: toSwitches(v.Switches), Source: v,
+		ExternalReference: unlessZero(v.ExternalReference),
 	}
 }
 

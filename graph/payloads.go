@@ -96,6 +96,8 @@ var payloads = map[string]setUserErrors{
 	"confirmTotp":        userErrorsOf(func(p *model.ConfirmTotpPayload) *[]model.UserError { return &p.UserErrors }),
 	"removeTotp":         userErrorsOf(func(p *model.RemoveTotpPayload) *[]model.UserError { return &p.UserErrors }),
 
+	"upsertGoods":        userErrorsOf(func(p *model.UpsertGoodsPayload) *[]model.UserError { return &p.UserErrors }),
+	"upsertSale":         userErrorsOf(func(p *model.UpsertSalePayload) *[]model.UserError { return &p.UserErrors }),
 	"createServiceToken": userErrorsOf(func(p *model.CreateServiceTokenPayload) *[]model.UserError { return &p.UserErrors }),
 	"revokeServiceToken": userErrorsOf(func(p *model.RevokeServiceTokenPayload) *[]model.UserError { return &p.UserErrors }),
 

@@ -21,6 +21,10 @@ const (
 	FieldListPriceMinor = "list_price_minor"
 	// FieldCurrency holds the string denoting the currency field in the database.
 	FieldCurrency = "currency"
+	// FieldExternalID holds the string denoting the external_id field in the database.
+	FieldExternalID = "external_id"
+	// FieldSku holds the string denoting the sku field in the database.
+	FieldSku = "sku"
 	// FieldRevision holds the string denoting the revision field in the database.
 	FieldRevision = "revision"
 	// FieldChangedBy holds the string denoting the changed_by field in the database.
@@ -39,6 +43,8 @@ var Columns = []string{
 	FieldImageURL,
 	FieldListPriceMinor,
 	FieldCurrency,
+	FieldExternalID,
+	FieldSku,
 	FieldRevision,
 	FieldChangedBy,
 	FieldCreatedAt,
@@ -63,6 +69,10 @@ var (
 	ListPriceMinorValidator func(int64) error
 	// CurrencyValidator is a validator for the "currency" field. It is called by the builders before save.
 	CurrencyValidator func(string) error
+	// ExternalIDValidator is a validator for the "external_id" field. It is called by the builders before save.
+	ExternalIDValidator func(string) error
+	// SkuValidator is a validator for the "sku" field. It is called by the builders before save.
+	SkuValidator func(string) error
 	// DefaultRevision holds the default value on creation for the "revision" field.
 	DefaultRevision int64
 )
@@ -98,6 +108,16 @@ func ByListPriceMinor(opts ...sql.OrderTermOption) OrderOption {
 // ByCurrency orders the results by the currency field.
 func ByCurrency(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldCurrency, opts...).ToFunc()
+}
+
+// ByExternalID orders the results by the external_id field.
+func ByExternalID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldExternalID, opts...).ToFunc()
+}
+
+// BySku orders the results by the sku field.
+func BySku(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldSku, opts...).ToFunc()
 }
 
 // ByRevision orders the results by the revision field.

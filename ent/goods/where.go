@@ -80,6 +80,16 @@ func Currency(v string) predicate.Goods {
 	return predicate.Goods(sql.FieldEQ(FieldCurrency, v))
 }
 
+// ExternalID applies equality check predicate on the "external_id" field. It's identical to ExternalIDEQ.
+func ExternalID(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldEQ(FieldExternalID, v))
+}
+
+// Sku applies equality check predicate on the "sku" field. It's identical to SkuEQ.
+func Sku(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldEQ(FieldSku, v))
+}
+
 // Revision applies equality check predicate on the "revision" field. It's identical to RevisionEQ.
 func Revision(v int64) predicate.Goods {
 	return predicate.Goods(sql.FieldEQ(FieldRevision, v))
@@ -403,6 +413,156 @@ func CurrencyEqualFold(v string) predicate.Goods {
 // CurrencyContainsFold applies the ContainsFold predicate on the "currency" field.
 func CurrencyContainsFold(v string) predicate.Goods {
 	return predicate.Goods(sql.FieldContainsFold(FieldCurrency, v))
+}
+
+// ExternalIDEQ applies the EQ predicate on the "external_id" field.
+func ExternalIDEQ(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldEQ(FieldExternalID, v))
+}
+
+// ExternalIDNEQ applies the NEQ predicate on the "external_id" field.
+func ExternalIDNEQ(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldNEQ(FieldExternalID, v))
+}
+
+// ExternalIDIn applies the In predicate on the "external_id" field.
+func ExternalIDIn(vs ...string) predicate.Goods {
+	return predicate.Goods(sql.FieldIn(FieldExternalID, vs...))
+}
+
+// ExternalIDNotIn applies the NotIn predicate on the "external_id" field.
+func ExternalIDNotIn(vs ...string) predicate.Goods {
+	return predicate.Goods(sql.FieldNotIn(FieldExternalID, vs...))
+}
+
+// ExternalIDGT applies the GT predicate on the "external_id" field.
+func ExternalIDGT(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldGT(FieldExternalID, v))
+}
+
+// ExternalIDGTE applies the GTE predicate on the "external_id" field.
+func ExternalIDGTE(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldGTE(FieldExternalID, v))
+}
+
+// ExternalIDLT applies the LT predicate on the "external_id" field.
+func ExternalIDLT(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldLT(FieldExternalID, v))
+}
+
+// ExternalIDLTE applies the LTE predicate on the "external_id" field.
+func ExternalIDLTE(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldLTE(FieldExternalID, v))
+}
+
+// ExternalIDContains applies the Contains predicate on the "external_id" field.
+func ExternalIDContains(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldContains(FieldExternalID, v))
+}
+
+// ExternalIDHasPrefix applies the HasPrefix predicate on the "external_id" field.
+func ExternalIDHasPrefix(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldHasPrefix(FieldExternalID, v))
+}
+
+// ExternalIDHasSuffix applies the HasSuffix predicate on the "external_id" field.
+func ExternalIDHasSuffix(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldHasSuffix(FieldExternalID, v))
+}
+
+// ExternalIDIsNil applies the IsNil predicate on the "external_id" field.
+func ExternalIDIsNil() predicate.Goods {
+	return predicate.Goods(sql.FieldIsNull(FieldExternalID))
+}
+
+// ExternalIDNotNil applies the NotNil predicate on the "external_id" field.
+func ExternalIDNotNil() predicate.Goods {
+	return predicate.Goods(sql.FieldNotNull(FieldExternalID))
+}
+
+// ExternalIDEqualFold applies the EqualFold predicate on the "external_id" field.
+func ExternalIDEqualFold(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldEqualFold(FieldExternalID, v))
+}
+
+// ExternalIDContainsFold applies the ContainsFold predicate on the "external_id" field.
+func ExternalIDContainsFold(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldContainsFold(FieldExternalID, v))
+}
+
+// SkuEQ applies the EQ predicate on the "sku" field.
+func SkuEQ(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldEQ(FieldSku, v))
+}
+
+// SkuNEQ applies the NEQ predicate on the "sku" field.
+func SkuNEQ(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldNEQ(FieldSku, v))
+}
+
+// SkuIn applies the In predicate on the "sku" field.
+func SkuIn(vs ...string) predicate.Goods {
+	return predicate.Goods(sql.FieldIn(FieldSku, vs...))
+}
+
+// SkuNotIn applies the NotIn predicate on the "sku" field.
+func SkuNotIn(vs ...string) predicate.Goods {
+	return predicate.Goods(sql.FieldNotIn(FieldSku, vs...))
+}
+
+// SkuGT applies the GT predicate on the "sku" field.
+func SkuGT(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldGT(FieldSku, v))
+}
+
+// SkuGTE applies the GTE predicate on the "sku" field.
+func SkuGTE(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldGTE(FieldSku, v))
+}
+
+// SkuLT applies the LT predicate on the "sku" field.
+func SkuLT(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldLT(FieldSku, v))
+}
+
+// SkuLTE applies the LTE predicate on the "sku" field.
+func SkuLTE(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldLTE(FieldSku, v))
+}
+
+// SkuContains applies the Contains predicate on the "sku" field.
+func SkuContains(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldContains(FieldSku, v))
+}
+
+// SkuHasPrefix applies the HasPrefix predicate on the "sku" field.
+func SkuHasPrefix(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldHasPrefix(FieldSku, v))
+}
+
+// SkuHasSuffix applies the HasSuffix predicate on the "sku" field.
+func SkuHasSuffix(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldHasSuffix(FieldSku, v))
+}
+
+// SkuIsNil applies the IsNil predicate on the "sku" field.
+func SkuIsNil() predicate.Goods {
+	return predicate.Goods(sql.FieldIsNull(FieldSku))
+}
+
+// SkuNotNil applies the NotNil predicate on the "sku" field.
+func SkuNotNil() predicate.Goods {
+	return predicate.Goods(sql.FieldNotNull(FieldSku))
+}
+
+// SkuEqualFold applies the EqualFold predicate on the "sku" field.
+func SkuEqualFold(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldEqualFold(FieldSku, v))
+}
+
+// SkuContainsFold applies the ContainsFold predicate on the "sku" field.
+func SkuContainsFold(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldContainsFold(FieldSku, v))
 }
 
 // RevisionEQ applies the EQ predicate on the "revision" field.

@@ -15,6 +15,8 @@ const (
 	FieldID = "id"
 	// FieldSlug holds the string denoting the slug field in the database.
 	FieldSlug = "slug"
+	// FieldExternalReference holds the string denoting the external_reference field in the database.
+	FieldExternalReference = "external_reference"
 	// FieldTitle holds the string denoting the title field in the database.
 	FieldTitle = "title"
 	// FieldRules holds the string denoting the rules field in the database.
@@ -69,6 +71,7 @@ const (
 var Columns = []string{
 	FieldID,
 	FieldSlug,
+	FieldExternalReference,
 	FieldTitle,
 	FieldRules,
 	FieldStatus,
@@ -107,6 +110,8 @@ func ValidColumn(column string) bool {
 var (
 	// SlugValidator is a validator for the "slug" field. It is called by the builders before save.
 	SlugValidator func(string) error
+	// ExternalReferenceValidator is a validator for the "external_reference" field. It is called by the builders before save.
+	ExternalReferenceValidator func(string) error
 	// TitleValidator is a validator for the "title" field. It is called by the builders before save.
 	TitleValidator func(string) error
 	// DefaultRules holds the default value on creation for the "rules" field.
@@ -198,6 +203,11 @@ func ByID(opts ...sql.OrderTermOption) OrderOption {
 // BySlug orders the results by the slug field.
 func BySlug(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldSlug, opts...).ToFunc()
+}
+
+// ByExternalReference orders the results by the external_reference field.
+func ByExternalReference(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldExternalReference, opts...).ToFunc()
 }
 
 // ByTitle orders the results by the title field.

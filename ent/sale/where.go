@@ -60,6 +60,11 @@ func Slug(v string) predicate.Sale {
 	return predicate.Sale(sql.FieldEQ(FieldSlug, v))
 }
 
+// ExternalReference applies equality check predicate on the "external_reference" field. It's identical to ExternalReferenceEQ.
+func ExternalReference(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldEQ(FieldExternalReference, v))
+}
+
 // Title applies equality check predicate on the "title" field. It's identical to TitleEQ.
 func Title(v string) predicate.Sale {
 	return predicate.Sale(sql.FieldEQ(FieldTitle, v))
@@ -233,6 +238,81 @@ func SlugEqualFold(v string) predicate.Sale {
 // SlugContainsFold applies the ContainsFold predicate on the "slug" field.
 func SlugContainsFold(v string) predicate.Sale {
 	return predicate.Sale(sql.FieldContainsFold(FieldSlug, v))
+}
+
+// ExternalReferenceEQ applies the EQ predicate on the "external_reference" field.
+func ExternalReferenceEQ(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldEQ(FieldExternalReference, v))
+}
+
+// ExternalReferenceNEQ applies the NEQ predicate on the "external_reference" field.
+func ExternalReferenceNEQ(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldNEQ(FieldExternalReference, v))
+}
+
+// ExternalReferenceIn applies the In predicate on the "external_reference" field.
+func ExternalReferenceIn(vs ...string) predicate.Sale {
+	return predicate.Sale(sql.FieldIn(FieldExternalReference, vs...))
+}
+
+// ExternalReferenceNotIn applies the NotIn predicate on the "external_reference" field.
+func ExternalReferenceNotIn(vs ...string) predicate.Sale {
+	return predicate.Sale(sql.FieldNotIn(FieldExternalReference, vs...))
+}
+
+// ExternalReferenceGT applies the GT predicate on the "external_reference" field.
+func ExternalReferenceGT(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldGT(FieldExternalReference, v))
+}
+
+// ExternalReferenceGTE applies the GTE predicate on the "external_reference" field.
+func ExternalReferenceGTE(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldGTE(FieldExternalReference, v))
+}
+
+// ExternalReferenceLT applies the LT predicate on the "external_reference" field.
+func ExternalReferenceLT(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldLT(FieldExternalReference, v))
+}
+
+// ExternalReferenceLTE applies the LTE predicate on the "external_reference" field.
+func ExternalReferenceLTE(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldLTE(FieldExternalReference, v))
+}
+
+// ExternalReferenceContains applies the Contains predicate on the "external_reference" field.
+func ExternalReferenceContains(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldContains(FieldExternalReference, v))
+}
+
+// ExternalReferenceHasPrefix applies the HasPrefix predicate on the "external_reference" field.
+func ExternalReferenceHasPrefix(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldHasPrefix(FieldExternalReference, v))
+}
+
+// ExternalReferenceHasSuffix applies the HasSuffix predicate on the "external_reference" field.
+func ExternalReferenceHasSuffix(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldHasSuffix(FieldExternalReference, v))
+}
+
+// ExternalReferenceIsNil applies the IsNil predicate on the "external_reference" field.
+func ExternalReferenceIsNil() predicate.Sale {
+	return predicate.Sale(sql.FieldIsNull(FieldExternalReference))
+}
+
+// ExternalReferenceNotNil applies the NotNil predicate on the "external_reference" field.
+func ExternalReferenceNotNil() predicate.Sale {
+	return predicate.Sale(sql.FieldNotNull(FieldExternalReference))
+}
+
+// ExternalReferenceEqualFold applies the EqualFold predicate on the "external_reference" field.
+func ExternalReferenceEqualFold(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldEqualFold(FieldExternalReference, v))
+}
+
+// ExternalReferenceContainsFold applies the ContainsFold predicate on the "external_reference" field.
+func ExternalReferenceContainsFold(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldContainsFold(FieldExternalReference, v))
 }
 
 // TitleEQ applies the EQ predicate on the "title" field.

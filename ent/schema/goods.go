@@ -19,6 +19,8 @@ func (Goods) Fields() []ent.Field {
 		field.String("image_url").Optional().Nillable(),
 		field.Int64("list_price_minor").NonNegative(),
 		currency(),
+		field.String("external_id").MaxLen(64).Optional().Nillable().Comment("id in another system; null = none"),
+		field.String("sku").MaxLen(64).Optional().Nillable().Comment("stock keeping unit; null = none"),
 		field.Int64("revision").Default(1),
 		field.UUID("changed_by", uuid.UUID{}).Optional().Nillable().Comment("who wrote this revision"),
 		instant("created_at"),
@@ -27,5 +29,5 @@ func (Goods) Fields() []ent.Field {
 
 // Indexes of Goods.
 func (Goods) Indexes() []ent.Index {
-	return []ent.Index{index.Fields("created_at", "id")}
+	return []ent.Index{index.Fields("created_at", "id"), index.Fields("external_id").Unique()}
 }

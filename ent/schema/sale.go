@@ -15,6 +15,7 @@ func (Sale) Fields() []ent.Field {
 	return []ent.Field{
 		id(),
 		field.String("slug").MaxLen(64),
+		field.String("external_reference").MaxLen(64).Optional().Nillable().Comment("id in another system; null = none"),
 		field.String("title").MaxLen(4 * 120), // bytes: 120 characters
 		field.Text("rules").Default(""),
 		field.Enum("status").Values(
@@ -52,6 +53,7 @@ func (Sale) Fields() []ent.Field {
 func (Sale) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("slug").Unique(),
+		index.Fields("external_reference").Unique(),
 		index.Fields("starts_at", "id"),
 		index.Fields("created_at", "id"),
 		index.Fields("status"),

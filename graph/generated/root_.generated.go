@@ -833,6 +833,102 @@ type PurchaseLimitError implements UserError {
   wholeSale: Boolean!
 }
 `, BuiltIn: false},
+	{Name: "../schema/external.graphqls", Input: `extend type Goods {
+  """Its id in another system; null = none."""
+  externalId: String @auth(role: OPERATOR, scope: CATALOGUE_READ)
+  """Stock keeping unit; null = none."""
+  sku: String
+}
+
+extend type Sale {
+  """Its id in another system; null = none."""
+  externalReference: String @auth(role: OPERATOR, scope: SALES_READ)
+}
+
+"""
+Input of ` + "`" + `upsertGoods` + "`" + `: the whole product as the other system has it.
+"""
+input UpsertGoodsInput {
+  """Longer text, in Markdown."""
+  description: String! = "" @constraint(maxLength: 10000)
+  """Its id in the other system: up to 64 printable ASCII characters without spaces."""
+  externalId: String! @constraint(minLength: 1, maxLength: 64)
+  """A product without such an id that gets it; only needed once."""
+  goodsId: ID
+  """Picture; none when left out."""
+  imageUrl: URL
+  """Everyday price; its currency stays."""
+  listPrice: MoneyInput!
+  """Name to show."""
+  name: String! @constraint(minLength: 1, maxLength: 120)
+  """Stock keeping unit; none when left out."""
+  sku: String @constraint(maxLength: 64)
+}
+
+"""
+Outcome of ` + "`" + `upsertGoods` + "`" + `.
+"""
+type UpsertGoodsPayload {
+  """Whether the goods were created by this call."""
+  created: Boolean!
+  """The goods as they stand now."""
+  goods: Goods
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `upsertSale` + "`" + `: the whole sale as the other system has it.
+"""
+input UpsertSaleInput {
+  """When it ends; after ` + "`" + `startsAt` + "`" + `."""
+  endsAt: DateTime!
+  """Its id in the other system: up to 64 printable ASCII characters without spaces."""
+  externalReference: String! @constraint(minLength: 1, maxLength: 64)
+  """Whether buyers see words instead of numbers for stock."""
+  hideExactStock: Boolean! = false
+  """What is on sale; 1 to 20 items."""
+  items: [SaleItemInput!]!
+  """How long a buyer has to pay; when left out, the installation's default for a new sale, else as it is."""
+  paymentWindowSeconds: Int @constraint(min: 30, max: 86400)
+  """Most units that one buyer may have of all items together; none when left out."""
+  purchaseLimit: Int @constraint(min: 1, max: 200)
+  """Rules, in Markdown."""
+  rules: String! = "" @constraint(maxLength: 10000)
+  """Name in addresses; made from the title of a new sale when left out."""
+  slug: String @constraint(maxLength: 64, format: "slug")
+  """When it begins."""
+  startsAt: DateTime!
+  """Name to show."""
+  title: String! @constraint(minLength: 1, maxLength: 120)
+}
+
+"""
+Outcome of ` + "`" + `upsertSale` + "`" + `.
+"""
+type UpsertSalePayload {
+  """Whether the sale was created by this call."""
+  created: Boolean!
+  """The sale as it stands now."""
+  sale: Sale
+  """Why it was refused; empty on success. ` + "`" + `CONFLICT` + "`" + ` when it is no draft any more and would change."""
+  userErrors: [UserError!]!
+}
+
+extend type Mutation {
+  """Creates the goods with an id of another system, or makes them equal to the input. Repeated and concurrent calls are safe."""
+  upsertGoods(
+    """The goods."""
+    input: UpsertGoodsInput!
+  ): UpsertGoodsPayload @auth(role: OPERATOR, scope: CATALOGUE_WRITE)
+
+  """Creates the draft of a sale with an id of another system, or makes the draft equal to the input. Repeated and concurrent calls are safe."""
+  upsertSale(
+    """The sale."""
+    input: UpsertSaleInput!
+  ): UpsertSalePayload @auth(role: OPERATOR, scope: SALES_WRITE)
+}
+`, BuiltIn: false},
 	{Name: "../schema/figures.graphqls", Input: `extend type Sale {
   """Live figures."""
   saleStats: SaleStats @auth(role: OPERATOR, scope: SALES_READ) @cost(weight: "10")
@@ -4351,6 +4447,10 @@ func (ec *executionContext) childFields_Goods(ctx context.Context, field graphql
 		return ec.fieldContext_Goods_listPrice(ctx, field)
 	case "name":
 		return ec.fieldContext_Goods_name(ctx, field)
+	case "externalId":
+		return ec.fieldContext_Goods_externalId(ctx, field)
+	case "sku":
+		return ec.fieldContext_Goods_sku(ctx, field)
 	case "timeline":
 		return ec.fieldContext_Goods_timeline(ctx, field)
 	}
@@ -5065,6 +5165,8 @@ func (ec *executionContext) childFields_Sale(ctx context.Context, field graphql.
 		return ec.fieldContext_Sale_title(ctx, field)
 	case "viewer":
 		return ec.fieldContext_Sale_viewer(ctx, field)
+	case "externalReference":
+		return ec.fieldContext_Sale_externalReference(ctx, field)
 	case "saleStats":
 		return ec.fieldContext_Sale_saleStats(ctx, field)
 	case "notice":
@@ -5489,6 +5591,30 @@ func (ec *executionContext) childFields_UpdateWebhookEndpointPayload(ctx context
 		return ec.fieldContext_UpdateWebhookEndpointPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type UpdateWebhookEndpointPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_UpsertGoodsPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "created":
+		return ec.fieldContext_UpsertGoodsPayload_created(ctx, field)
+	case "goods":
+		return ec.fieldContext_UpsertGoodsPayload_goods(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_UpsertGoodsPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UpsertGoodsPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_UpsertSalePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "created":
+		return ec.fieldContext_UpsertSalePayload_created(ctx, field)
+	case "sale":
+		return ec.fieldContext_UpsertSalePayload_sale(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_UpsertSalePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UpsertSalePayload", field.Name)
 }
 
 func (ec *executionContext) childFields_User(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -23,6 +23,7 @@ type SaleResolver interface {
 	Items(ctx context.Context, obj *model.Sale) ([]*model.SaleItem, error)
 
 	Viewer(ctx context.Context, obj *model.Sale) (*model.SaleViewer, error)
+
 	SaleStats(ctx context.Context, obj *model.Sale) (*model.SaleStats, error)
 
 	Timeline(ctx context.Context, obj *model.Sale) ([]*model.SaleLogEntry, error)
@@ -545,6 +546,52 @@ func (ec *executionContext) fieldContext_Sale_viewer(_ context.Context, field gr
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _Sale_externalReference(ctx context.Context, field graphql.CollectedField, obj *model.Sale) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Sale_externalReference(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ExternalReference, nil
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				if err != nil {
+					var zeroVal *string
+					return zeroVal, err
+				}
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_READ")
+				if err != nil {
+					var zeroVal *string
+					return zeroVal, err
+				}
+				if ec.Directives.Auth == nil {
+					var zeroVal *string
+					return zeroVal, errors.New("directive auth is not implemented")
+				}
+				return ec.Directives.Auth(ctx, obj, directive0, role, scope)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Sale_externalReference(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Sale", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _Sale_saleStats(ctx context.Context, field graphql.CollectedField, obj *model.Sale) (ret graphql.Marshaler) {
@@ -2454,6 +2501,11 @@ func (ec *executionContext) _Sale(ctx context.Context, sel ast.SelectionSet, obj
 			}
 
 			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "externalReference":
+			out.Values[i] = ec._Sale_externalReference(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		case "saleStats":
 			field := field
 

@@ -607,6 +607,10 @@ type Goods struct {
 	ListPrice *Money `json:"listPrice"`
 	// Name to show.
 	Name string `json:"name"`
+	// Its id in another system; null = none.
+	ExternalID *string `json:"externalId,omitempty"`
+	// Stock keeping unit; null = none.
+	Sku *string `json:"sku,omitempty"`
 	// Changes by operators, newest first. At most 50.
 	Timeline []*GoodsLogEntry `json:"timeline"`
 }
@@ -1522,6 +1526,8 @@ type Sale struct {
 	Title string `json:"title"`
 	// What the caller can do here; null without a signed-in user.
 	Viewer *SaleViewer `json:"viewer,omitempty"`
+	// Its id in another system; null = none.
+	ExternalReference *string `json:"externalReference,omitempty"`
 	// Live figures.
 	SaleStats *SaleStats `json:"saleStats,omitempty"`
 	// Why the sale is held or over; null when no reason was given.
@@ -2112,6 +2118,68 @@ type UpdateWebhookEndpointPayload struct {
 	// The endpoint as changed.
 	Endpoint *WebhookEndpoint `json:"endpoint,omitempty"`
 	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// Input of `upsertGoods`: the whole product as the other system has it.
+type UpsertGoodsInput struct {
+	// Longer text, in Markdown.
+	Description string `json:"description"`
+	// Its id in the other system: up to 64 printable ASCII characters without spaces.
+	ExternalID string `json:"externalId"`
+	// A product without such an id that gets it; only needed once.
+	GoodsID *string `json:"goodsId,omitempty"`
+	// Picture; none when left out.
+	ImageURL *string `json:"imageUrl,omitempty"`
+	// Everyday price; its currency stays.
+	ListPrice *MoneyInput `json:"listPrice"`
+	// Name to show.
+	Name string `json:"name"`
+	// Stock keeping unit; none when left out.
+	Sku *string `json:"sku,omitempty"`
+}
+
+// Outcome of `upsertGoods`.
+type UpsertGoodsPayload struct {
+	// Whether the goods were created by this call.
+	Created bool `json:"created"`
+	// The goods as they stand now.
+	Goods *Goods `json:"goods,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// Input of `upsertSale`: the whole sale as the other system has it.
+type UpsertSaleInput struct {
+	// When it ends; after `startsAt`.
+	EndsAt time.Time `json:"endsAt"`
+	// Its id in the other system: up to 64 printable ASCII characters without spaces.
+	ExternalReference string `json:"externalReference"`
+	// Whether buyers see words instead of numbers for stock.
+	HideExactStock bool `json:"hideExactStock"`
+	// What is on sale; 1 to 20 items.
+	Items []*SaleItemInput `json:"items"`
+	// How long a buyer has to pay; when left out, the installation's default for a new sale, else as it is.
+	PaymentWindowSeconds *int `json:"paymentWindowSeconds,omitempty"`
+	// Most units that one buyer may have of all items together; none when left out.
+	PurchaseLimit *int `json:"purchaseLimit,omitempty"`
+	// Rules, in Markdown.
+	Rules string `json:"rules"`
+	// Name in addresses; made from the title of a new sale when left out.
+	Slug *string `json:"slug,omitempty"`
+	// When it begins.
+	StartsAt time.Time `json:"startsAt"`
+	// Name to show.
+	Title string `json:"title"`
+}
+
+// Outcome of `upsertSale`.
+type UpsertSalePayload struct {
+	// Whether the sale was created by this call.
+	Created bool `json:"created"`
+	// The sale as it stands now.
+	Sale *Sale `json:"sale,omitempty"`
+	// Why it was refused; empty on success. `CONFLICT` when it is no draft any more and would change.
 	UserErrors []UserError `json:"userErrors"`
 }
 

@@ -49,6 +49,8 @@ func (d GoodsDraft) changes(before GoodsDraft) changes {
 	put(c, "name", before.Name, d.Name)
 	put(c, "description", before.Description, d.Description)
 	put(c, "listPrice", before.ListPrice.Decimal(), d.ListPrice.Decimal())
+	put(c, "externalId", before.ExternalID, d.ExternalID)
+	put(c, "sku", before.SKU, d.SKU)
 	if picture := pictureName(d.ImageURL); picture != pictureName(before.ImageURL) {
 		c["imageUrl"] = picture
 	}

@@ -35,6 +35,7 @@ type ItemDraft struct {
 type SaleDraft struct {
 	Title          string
 	Slug           string // "" = generated from the title
+	Reference      string // id in another system, which only a new sale takes; "" = none
 	Rules          string
 	StartsAt       time.Time
 	EndsAt         time.Time
@@ -66,11 +67,11 @@ func (d *SaleDraft) largestLimit() int {
 	return largest
 }
 
-func unlessZero(n int) *int {
-	if n == 0 {
+func unlessZero[T comparable](v T) *T {
+	if v == *new(T) {
 		return nil
 	}
-	return &n
+	return &v
 }
 
 // terms are what a draft is checked against.
@@ -86,6 +87,7 @@ func (d *SaleDraft) check(usual terms) error {
 		required(&d.Title, maxName, "title"),
 		checkText(d.Rules, maxText, "rules"),
 		checkSlug(d.Slug),
+		checkExternal(d.Reference, "externalReference"),
 		checkTimes(d.StartsAt, d.EndsAt, usual.after),
 		checkWindow(d.PaymentWindow, usual.window),
 		inRange(len(d.Items), 1, maxItems, "items"),
@@ -174,7 +176,7 @@ func (s *Service) CreateSale(ctx context.Context, by sale.Actor, d SaleDraft) (*
 		ID: s.cfg.NewID(), Sale: saleID, Act: sale.ActCreate, From: sale.Draft, To: sale.Draft, By: by, At: s.cfg.Clock.Now(),
 	}
 	err := s.write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		err := tx.Sale.Create().SetID(saleID).SetSlug(d.Slug).SetTitle(d.Title).SetRules(d.Rules).
+		err := tx.Sale.Create().SetID(saleID).SetSlug(d.Slug).SetTitle(d.Title).SetRules(d.Rules).SetNillableExternalReference(unlessZero(d.Reference)).
 			SetStartsAt(d.StartsAt).SetEndsAt(d.EndsAt).SetPreheatAt(d.StartsAt.Add(-preheatBefore)).
 			SetPaymentWindowSeconds(int(d.PaymentWindow / time.Second)).SetPurchaseLimit(d.largestLimit()).SetNillableTotalLimit(unlessZero(d.PurchaseLimit)).
 			SetHideExactStock(d.HideExactStock).SetCreatedBy(by.ID).SetCreatedAt(c.At).Exec(ctx)

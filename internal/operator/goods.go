@@ -20,6 +20,8 @@ type GoodsDraft struct {
 	Description string
 	ImageURL    *string // nil = no picture
 	ListPrice   money.Amount
+	ExternalID  string // id in another system; "" = none
+	SKU         string // stock keeping unit; "" = none
 }
 
 func (d *GoodsDraft) check() error {
@@ -28,6 +30,8 @@ func (d *GoodsDraft) check() error {
 		checkText(d.Description, maxText, "description"),
 		checkImageURL(d.ImageURL, "imageUrl"),
 		checkPrice(d.ListPrice, "listPrice"),
+		checkExternal(d.ExternalID, "externalId"),
+		checkExternal(d.SKU, "sku"),
 	)
 }
 
@@ -46,6 +50,7 @@ func (s *Service) CreateGoods(ctx context.Context, by sale.Actor, d GoodsDraft) 
 	err := s.write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		err := tx.Goods.Create().SetID(goodsID).SetName(d.Name).SetDescription(d.Description).SetNillableImageURL(d.ImageURL).
 			SetListPriceMinor(d.ListPrice.Minor).SetCurrency(d.ListPrice.Currency).
+			SetNillableExternalID(unlessZero(d.ExternalID)).SetNillableSku(unlessZero(d.SKU)).
 			SetChangedBy(by.ID).SetCreatedAt(s.cfg.Clock.Now()).Exec(ctx)
 		if err != nil {
 			return err
@@ -65,15 +70,19 @@ type GoodsPatch struct {
 	Description *string
 	ImageURL    **string // nil inside = remove the picture
 	ListPrice   *money.Amount
-	Note        string // the reason
+	ExternalID  *string
+	SKU         *string // "" inside = remove it
+	Note        string  // the reason
 }
 
 func (p GoodsPatch) of(g *sale.Goods) GoodsDraft {
-	d := GoodsDraft{Name: g.Name, Description: g.Description, ImageURL: g.ImageURL, ListPrice: g.ListPrice}
+	d := GoodsDraft{Name: g.Name, Description: g.Description, ImageURL: g.ImageURL, ListPrice: g.ListPrice, ExternalID: g.ExternalID, SKU: g.SKU}
 	set(&d.Name, p.Name)
 	set(&d.Description, p.Description)
 	set(&d.ImageURL, p.ImageURL)
 	set(&d.ListPrice, p.ListPrice)
+	set(&d.ExternalID, p.ExternalID)
+	set(&d.SKU, p.SKU)
 	return d
 }
 
@@ -148,6 +157,14 @@ func (s *Service) updateGoods(ctx context.Context, line sale.GoodsLine, g *sale.
 	err = s.write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		update := tx.Goods.Update().Where(entgoods.ID(g.ID), entgoods.Revision(g.Revision)).SetRevision(g.Revision + 1).
 			SetName(d.Name).SetDescription(d.Description).SetListPriceMinor(d.ListPrice.Minor).SetChangedBy(line.Actor)
+		if d.ExternalID != "" {
+			update.SetExternalID(d.ExternalID)
+		}
+		if d.SKU == "" {
+			update.ClearSku()
+		} else {
+			update.SetSku(d.SKU)
+		}
 		if d.ImageURL == nil {
 			update.ClearImageURL()
 		} else {

@@ -53,6 +53,18 @@ func checkText(text string, most int, path ...string) error {
 	return nil
 }
 
+// externalFormat are the characters of ids of other systems: printable ASCII without
+// spaces, so that no two look alike.
+var externalFormat = regexp.MustCompile(`^[!-~]{1,64}$`)
+
+// checkExternal checks the id that another system uses; "" = none.
+func checkExternal(text string, path ...string) error {
+	if text != "" && !externalFormat.MatchString(text) {
+		return invalid("1 to 64 printable ASCII characters", path...)
+	}
+	return nil
+}
+
 func inRange(n, least, most int, path ...string) error {
 	switch {
 	case n < least:

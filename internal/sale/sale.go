@@ -96,6 +96,8 @@ type Goods struct {
 	Description string
 	ImageURL    *string
 	ListPrice   money.Amount
+	ExternalID  string // id in another system; "" = none
+	SKU         string // stock keeping unit; "" = none
 	Revision    int64
 	CreatedAt   time.Time
 }
@@ -120,25 +122,26 @@ type Item struct {
 
 // Sale is a flash sale. It is shared between requests: read-only.
 type Sale struct {
-	ID             uuid.UUID
-	Slug           string
-	Title          string
-	Rules          string
-	Status         Status
-	StartsAt       time.Time
-	EndsAt         time.Time
-	PreheatAt      time.Time
-	PaymentWindow  time.Duration
-	PurchaseLimit  int // units per buyer over all items; 0 = no limit
-	HideExactStock bool
-	Epoch          int64 // of the gate in Redis; 0 = never loaded
-	Revision       int64
-	Items          []*Item // by position
-	CreatedBy      *uuid.UUID
-	CreatedAt      time.Time
-	Notice         string     // why the sale is paused or over, for buyers
-	SettledAt      *time.Time // when the last order had ended and the gate was removed from Redis
-	Switches       Switches
+	ID                uuid.UUID
+	Slug              string
+	Title             string
+	Rules             string
+	Status            Status
+	StartsAt          time.Time
+	EndsAt            time.Time
+	PreheatAt         time.Time
+	PaymentWindow     time.Duration
+	PurchaseLimit     int // units per buyer over all items; 0 = no limit
+	HideExactStock    bool
+	Epoch             int64 // of the gate in Redis; 0 = never loaded
+	Revision          int64
+	Items             []*Item // by position
+	CreatedBy         *uuid.UUID
+	CreatedAt         time.Time
+	ExternalReference string     // id in another system; "" = none
+	Notice            string     // why the sale is paused or over, for buyers
+	SettledAt         *time.Time // when the last order had ended and the gate was removed from Redis
+	Switches          Switches
 }
 
 // Phase returns the phase at now. soldOut means that no item has an available unit.

@@ -95,6 +95,30 @@ func (s *Store) GoodsByID(ctx context.Context, goodsID uuid.UUID) (*Goods, error
 	return goodsFromRow(row), nil
 }
 
+// GoodsByExternalID reads the product with an id of another system; nil if there is none.
+func (s *Store) GoodsByExternalID(ctx context.Context, externalID string) (*Goods, error) {
+	row, err := s.db.Goods.Query().Where(entgoods.ExternalID(externalID)).Only(ctx)
+	if ent.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // none is an answer
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read goods by external id: %w", err)
+	}
+	return goodsFromRow(row), nil
+}
+
+// ByReference reads the sale with an id of another system; nil if there is none.
+func (s *Store) ByReference(ctx context.Context, reference string) (*Sale, error) {
+	found, err := s.db.Sale.Query().Where(entsale.ExternalReference(reference)).OnlyID(ctx)
+	if ent.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // none is an answer
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read sale by reference: %w", err)
+	}
+	return s.ByID(ctx, found)
+}
+
 // All reads every sale with its items and products, and every product.
 func (s *Store) All(ctx context.Context) ([]*Sale, []*Goods, error) {
 	goodsRows, err := s.db.Goods.Query().All(ctx)
@@ -132,8 +156,9 @@ func (s *Store) All(ctx context.Context) ([]*Sale, []*Goods, error) {
 func goodsFromRow(g *ent.Goods) *Goods {
 	return &Goods{
 		ID: g.ID, Name: g.Name, Description: g.Description, ImageURL: g.ImageURL,
-		ListPrice: money.Amount{Minor: g.ListPriceMinor, Currency: g.Currency},
-		Revision:  g.Revision, CreatedAt: g.CreatedAt.UTC(),
+		ListPrice:  money.Amount{Minor: g.ListPriceMinor, Currency: g.Currency},
+		ExternalID: deref(g.ExternalID), SKU: deref(g.Sku),
+		Revision: g.Revision, CreatedAt: g.CreatedAt.UTC(),
 	}
 }
 
@@ -144,7 +169,7 @@ func saleFromRow(r *ent.Sale) *Sale {
 		PaymentWindow: time.Duration(r.PaymentWindowSeconds) * time.Second,
 		PurchaseLimit: LimitOf(r), HideExactStock: r.HideExactStock,
 		Epoch: r.Epoch, Revision: r.Revision, CreatedBy: r.CreatedBy, CreatedAt: r.CreatedAt.UTC(),
-		Notice: r.Notice, SettledAt: utc(r.SettledAt),
+		Notice: r.Notice, SettledAt: utc(r.SettledAt), ExternalReference: deref(r.ExternalReference),
 		Switches: Switches{
 			CaptchaRequired: r.CaptchaRequired, CaptchaKinds: splitKinds(r.CaptchaKinds), PowMax: r.PowMax,
 			PermitPerMille: r.PermitPerMille, InflowPerSecond: r.InflowPerSecond,
@@ -178,6 +203,13 @@ func itemFromRow(parent *ent.Sale, r *ent.SaleItem, g *Goods) *Item {
 		Total: r.Total, Available: r.Available, Held: r.Held, Sold: r.Sold, Revision: r.Revision,
 		SoldOutAt: utc(r.SoldOutAt),
 	}
+}
+
+func deref(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
 }
 
 func utc(t *time.Time) *time.Time {
