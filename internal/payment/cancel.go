@@ -117,7 +117,7 @@ func (s *Service) closeOne(ctx context.Context, p *Payment) closing {
 		return closedNot
 	}
 	var state State
-	err = s.ask(ctx, "close", func(ctx context.Context) (err error) {
+	err = s.ask(ctx, p.Provider, "close", func(ctx context.Context) (err error) {
 		state, err = provider.Close(ctx, p.known())
 		return err
 	})

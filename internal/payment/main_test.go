@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
 	"seckill/ent"
@@ -75,6 +76,8 @@ type shop struct {
 	prompt    atomic.Bool                 // whether the message of an event is delivered immediately
 	forged    []int                       // reports of forged call-backs
 	currency  string                      // of the items
+
+	registerer prometheus.Registerer // of the metrics; nil = none
 }
 
 // published records the published orders.
@@ -169,7 +172,7 @@ func (s *shop) restart() {
 	})
 	s.pay = payment.New(payment.Config{
 		DB: s.db, Orders: s.orders, Publisher: publisher, Outbox: webhook.NewOutbox(s.clock, nil), Gate: s.flaky, Providers: []payment.Provider{s.flaky},
-		Clock: s.clock, Log: quiet, Forged: func(_ context.Context, _ string, count int) { s.forged = append(s.forged, count) },
+		Clock: s.clock, Registerer: s.registerer, Log: quiet, Forged: func(_ context.Context, _ string, count int) { s.forged = append(s.forged, count) },
 		PublishEvent: func(ctx context.Context, event uuid.UUID) error {
 			if !s.prompt.Load() {
 				return errLost
@@ -389,12 +392,4 @@ func (s *shop) wantRefused(err error, want fault.Reason) {
 	if fault.ReasonOf(err) != want {
 		s.t.Errorf("got %v, want %s", err, want)
 	}
-}
-
-// unlessRefused returns an error that is not a refusal.
-func unlessRefused(err error) error {
-	if _, refused := fault.AsRefusal(err); refused {
-		return nil
-	}
-	return err
 }

@@ -13,14 +13,14 @@ type Option struct {
 }
 
 // Options returns the providers that take the money of an order, in the order of the
-// settings; none while the order cannot be paid.
+// settings, without those that are away; none while the order cannot be paid.
 func (s *Service) Options(o *order.Order) []Option {
 	if !slices.Contains(o.Actions(s.now()), order.ActionPay) {
 		return nil
 	}
 	var options []Option
 	for _, p := range s.offered {
-		if terms := p.Terms(); terms.takes(o) {
+		if terms := p.Terms(); terms.takes(o) && !s.breakers.away(p.Name(), s.now()) {
 			options = append(options, Option{p.Name(), terms})
 		}
 	}

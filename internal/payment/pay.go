@@ -81,6 +81,9 @@ func (s *Service) tryPay(ctx context.Context, in PayInput) (Paying, error) {
 	if provider := s.providers[in.Provider]; provider == nil || !provider.Terms().takes(o) {
 		return Paying{Order: o}, fault.BadField{At: []string{"input", "optionId"}, Rule: "option is not offered for this order"}
 	}
+	if s.breakers.away(in.Provider, now) {
+		return Paying{Order: o}, errAway()
+	}
 	if p, err = s.openOf(ctx, o.ID); err != nil {
 		return Paying{}, err
 	}
@@ -99,6 +102,10 @@ func (s *Service) tryPay(ctx context.Context, in PayInput) (Paying, error) {
 	}
 	p, err = s.create(ctx, p, in.Address)
 	return Paying{Order: o, Payment: p}, err
+}
+
+func errAway() error {
+	return fault.New(fault.Unavailable, "the payment provider is away; choose another one, or try again in half a minute")
 }
 
 // over asks the provider whether an open payment has already ended without a report, so
@@ -163,6 +170,7 @@ func (s *Service) begin(ctx context.Context, o *order.Order, in PayInput, now ti
 	if err != nil {
 		return nil, fmt.Errorf("begin payment of order %s: %w", o.ID, err)
 	}
+	s.metrics.result(p.Provider, resultCreated)
 	return p, nil
 }
 
@@ -175,7 +183,7 @@ func (s *Service) create(ctx context.Context, p *Payment, address string) (*Paym
 	var made Created
 	provider, err := s.provider(p.Provider)
 	if err == nil {
-		err = s.ask(ctx, "create", func(ctx context.Context) (err error) {
+		err = s.ask(ctx, p.Provider, "create", func(ctx context.Context) (err error) {
 			input := p.known().CreateInput
 			input.Address = address
 			made, err = provider.Create(ctx, input)

@@ -109,3 +109,11 @@ func TestDecisionsAtOnceAreOneDecision(t *testing.T) {
 		}
 	})
 }
+
+// unlessRefused returns an error that is not a refusal.
+func unlessRefused(err error) error {
+	if _, refused := fault.AsRefusal(err); refused {
+		return nil
+	}
+	return err
+}

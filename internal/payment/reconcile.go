@@ -88,7 +88,7 @@ func (s *Service) query(ctx context.Context, p *Payment) (state State, err error
 	if err != nil {
 		return State{}, err
 	}
-	err = s.ask(ctx, "query", func(ctx context.Context) (err error) {
+	err = s.ask(ctx, p.Provider, "query", func(ctx context.Context) (err error) {
 		state, err = provider.Query(ctx, p.known())
 		return err
 	})

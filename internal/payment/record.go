@@ -152,6 +152,7 @@ func (s *Service) webhook(w http.ResponseWriter, r *http.Request) {
 		s.log.ErrorContext(r.Context(), "store call-back", slog.String("provider", provider.Name()), slog.Any("error", err))
 		http.Error(w, "not stored; send it again", http.StatusServiceUnavailable)
 	default:
+		s.metrics.lag(provider.Name(), s.now().Sub(event.At))
 		provider.Terms().Reply.write(w)
 	}
 }

@@ -290,7 +290,7 @@ func (s *Service) send(ctx context.Context, r *Refund) error {
 	if err != nil {
 		return err
 	}
-	err = s.ask(ctx, "refund", func(ctx context.Context) error {
+	err = s.ask(ctx, p.Provider, "refund", func(ctx context.Context) error {
 		return provider.Refund(ctx, RefundInput{
 			Refund: r.key(), Paid: p.known(), Transaction: r.Transaction, AmountMinor: r.AmountMinor, Currency: r.Currency, Reason: r.Reason,
 		})
@@ -305,6 +305,7 @@ func (s *Service) send(ctx context.Context, r *Refund) error {
 		var moved *order.Order
 		moved, err = s.sent(ctx, r, p)
 		if err == nil {
+			s.metrics.result(p.Provider, resultRefunded)
 			if moved != nil {
 				s.publisher.Publish(ctx, moved)
 			}

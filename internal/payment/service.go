@@ -84,6 +84,7 @@ type Service struct {
 	clock        clock.Clock
 	shared       *clock.Shared
 	metrics      *metrics
+	breakers     breakers
 	forged       forgeries
 	log          *slog.Logger
 }
@@ -97,6 +98,7 @@ func New(cfg Config) *Service {
 	}
 	for _, p := range cfg.Providers {
 		s.providers[p.Name()] = p
+		s.metrics.start(p.Name())
 	}
 	if s.clock == nil {
 		s.clock = clock.System{}
@@ -116,12 +118,17 @@ func (s *Service) provider(name string) (Provider, error) {
 	return p, nil
 }
 
-// ask calls a provider with a timeout of providerTimeout, and counts failures by step.
-func (s *Service) ask(ctx context.Context, step string, call func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, providerTimeout)
+// ask calls a provider with a timeout of providerTimeout, and measures the call.
+func (s *Service) ask(ctx context.Context, provider, step string, call func(ctx context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, providerTimeout)
 	defer cancel()
-	if err := call(ctx); err != nil {
-		s.metrics.fault(step)
+	began := s.clock.Now()
+	err := call(limited)
+	s.metrics.called(provider, step, err, s.clock.Now().Sub(began))
+	if ctx.Err() == nil { // otherwise it was this process that ended the call
+		s.hear(provider, step, err)
+	}
+	if err != nil {
 		return fmt.Errorf("%s at the provider: %w", step, err)
 	}
 	return nil

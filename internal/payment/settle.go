@@ -82,6 +82,7 @@ func (s *Service) Settle(ctx context.Context, event uuid.UUID) error {
 			return fmt.Errorf("settle payment event %s: %w", event, err)
 		}
 		s.metrics.event(EventKind(row.Kind), done.what)
+		s.metrics.settled(row.Provider, EventKind(row.Kind), done.what)
 		if done.what == outcomeMismatch || done.what == outcomeTwoTx {
 			s.log.ErrorContext(ctx, "payment event held", slog.String("event", event.String()), slog.String("outcome", string(done.what)))
 		}

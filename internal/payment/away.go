@@ -1,0 +1,77 @@
+package payment
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+)
+
+const (
+	// awayAfter is how many calls in a row must fail before a provider counts as away:
+	// one lost call says nothing.
+	awayAfter = 5
+	// awayFor is how long a provider that is away is not offered. Then the next buyer
+	// tries it, and one failure more hides it again.
+	awayFor = 30 * time.Second
+)
+
+// breakers know which providers are away, as far as the calls of this process show.
+type breakers struct {
+	mu     sync.Mutex
+	states map[string]*breaker // by provider, guarded by mu
+}
+
+type breaker struct {
+	failures int // in a row
+	until    time.Time
+}
+
+// away reports whether a provider is not offered.
+func (b *breakers) away(provider string, now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	state := b.states[provider]
+	return state != nil && now.Before(state.until)
+}
+
+// heard records the result of a call, and reports whether the provider went away or came
+// back with it.
+func (b *breakers) heard(provider string, failed bool, now time.Time) (away, changed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.states == nil {
+		b.states = map[string]*breaker{}
+	}
+	state := b.states[provider]
+	if state == nil {
+		state = &breaker{}
+		b.states[provider] = state
+	}
+	was := state.failures >= awayAfter
+	if !failed {
+		*state = breaker{}
+		return false, was
+	}
+	if state.failures++; state.failures < awayAfter {
+		return false, false
+	}
+	state.until = now.Add(awayFor)
+	return true, !was
+}
+
+// hear notes the result of a call. Refusals of a close or a refund are about one payment,
+// and say nothing about the provider.
+func (s *Service) hear(provider, step string, err error) {
+	if err != nil && step != "create" && step != "query" {
+		return
+	}
+	away, changed := s.breakers.heard(provider, err != nil, s.now())
+	s.metrics.setAway(provider, away)
+	switch {
+	case !changed:
+	case away:
+		s.log.Error("payment provider is away; it is not offered", slog.String("provider", provider), slog.Any("error", err))
+	default:
+		s.log.Info("payment provider answers again", slog.String("provider", provider))
+	}
+}
