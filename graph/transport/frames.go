@@ -137,7 +137,7 @@ func (p Public) covers(set ast.SelectionSet) bool {
 	return true
 }
 
-// results are the responses of one subscription on a socket.
+// results are the responses of one operation of a socket or an event stream.
 type results struct {
 	frames    *frames
 	responses graphql.ResponseHandler
@@ -182,7 +182,7 @@ func (r *results) next() (payload []byte, resp *graphql.Response) {
 	return payload, resp
 }
 
-// dispatch executes an operation of a socket.
+// dispatch executes an operation.
 func (h *Handler) dispatch(ctx context.Context, op *graphql.OperationContext) *results {
 	ctx, slot := push.WithSlot(ctx)
 	r := &results{frames: &h.frames}

@@ -1,8 +1,11 @@
 package transport_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -114,6 +117,46 @@ func TestEventsWithOtherFieldsAreMarshalledForEachSubscriber(t *testing.T) {
 	one.expectPart(`"complete"`)
 	two.expectPart(`"complete"`)
 	testenv.Eventually(t, testenv.Wait, func() bool { return p.hub.Followers() == 0 }, "all have ended")
+}
+
+func TestEventStreamsShareWithSockets(t *testing.T) {
+	t.Parallel()
+	p := newPublicFeed(t, "feed")
+	const document = `subscription{feed(topic:"a")}`
+	one := p.watch("user:buyer1", document)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.server.URL+"/graphql?query="+url.QueryEscape(document), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Accept", "text/event-stream")
+	r.Header.Set("Authorization", "Bearer user:buyer2")
+	resp, err := p.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	lines := bufio.NewScanner(resp.Body)
+	data := func() string {
+		for lines.Scan() {
+			if text, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+				return text
+			}
+		}
+		t.Fatalf("the stream ended: %v", lines.Err())
+		return ""
+	}
+	if text := data(); !strings.Contains(text, `"feed":"0.`) {
+		t.Fatal(text)
+	}
+	p.hub.Publish(notifier.Event{Key: "a", Revision: 2, Value: 2, Terminal: true})
+	if want := `{"data":{"feed":"2.` + one.event(2) + `"}}`; data() != want {
+		t.Errorf("another event than the socket's %s", want)
+	}
+	for lines.Scan() && lines.Text() != "event: complete" {
+	}
+	if lines.Text() != "event: complete" {
+		t.Error("the stream does not end")
+	}
 }
 
 func TestAPanicOfOneSubscriberBlocksNoOther(t *testing.T) {

@@ -83,13 +83,19 @@ func (h *Handler) collapse(ctx context.Context, e *events, v any) {
 func (h *Handler) pump(ctx context.Context, e *events, op *graphql.OperationContext) {
 	limited, done := h.limited(ctx, op)
 	defer done()
-	responses, opCtx := h.exec.DispatchOperation(limited, op)
+	results := h.dispatch(limited, op)
+	defer results.close()
 	for {
-		resp := responses(opCtx)
+		payload, resp := results.next()
 		switch {
 		case ctx.Err() != nil:
 			e.begin()
 			return
+		case payload != nil:
+			if !e.event(payload) {
+				return
+			}
+			continue
 		case limited.Err() != nil:
 			resp := h.faultResponse(ctx, errTimeout())
 			note(ctx, resp)
@@ -186,11 +192,20 @@ func (e *events) keepAlive() {
 	}
 }
 
+// next sends one response.
 func (e *events) next(r reply) bool {
 	buf := buffers.Get().(*[]byte)
 	defer keepBuffer(buf)
+	*buf = appendReply((*buf)[:0], r)
+	return e.event(*buf)
+}
+
+// event sends one result.
+func (e *events) event(payload []byte) bool {
+	buf := buffers.Get().(*[]byte)
+	defer keepBuffer(buf)
 	*buf = append((*buf)[:0], "event: next\ndata: "...)
-	*buf = appendReply(*buf, r)
+	*buf = append(*buf, payload...)
 	*buf = append(*buf, "\n\n"...)
 	e.mu.Lock()
 	defer e.mu.Unlock()
