@@ -16,7 +16,7 @@ func (r *Resolver) inputFaults(ctx context.Context, input any) error {
 	}
 	switch in := input.(type) {
 	case model.RegisterInput:
-		return newUser(in).Check()
+		return r.Accounts.CheckNew(newUser(in))
 	case model.CreateGoodsInput:
 		return r.Operator.CheckGoods(ctx, goodsDraft(in))
 	case model.UpdateGoodsInput:

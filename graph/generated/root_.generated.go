@@ -217,7 +217,7 @@ input RegisterInput {
   captcha: CaptchaAnswerInput!
   """Name to show."""
   displayName: String! @constraint(minLength: 1, maxLength: 32)
-  """What to sign in with: an e-mail address, or a phone number with its country code (` + "`" + `+8613800000000` + "`" + `)."""
+  """What to sign in with: an e-mail address, or a phone number with its country code (` + "`" + `+8613800000000` + "`" + `), which may be left out where the installation has a country."""
   account: String! @constraint(minLength: 3, maxLength: 254)
   """At least 10 characters; kept as an Argon2id hash."""
   password: String! @constraint(minLength: 10, maxLength: 128)

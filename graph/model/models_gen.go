@@ -1305,7 +1305,7 @@ type RegisterInput struct {
 	Captcha *CaptchaAnswerInput `json:"captcha"`
 	// Name to show.
 	DisplayName string `json:"displayName"`
-	// What to sign in with: an e-mail address, or a phone number with its country code (`+8613800000000`).
+	// What to sign in with: an e-mail address, or a phone number with its country code (`+8613800000000`), which may be left out where the installation has a country.
 	Account string `json:"account"`
 	// At least 10 characters; kept as an Argon2id hash.
 	Password string `json:"password"`

@@ -94,6 +94,7 @@ type Config struct {
 	Directory   *Directory
 	Captchas    *captcha.Service
 	Limits      *ratelimit.Limiter
+	Names       Names // of accounts
 	Clock       clock.Clock
 	Log         *slog.Logger
 	Idle        time.Duration // 0 = DefaultIdle
@@ -134,7 +135,7 @@ func New(cfg Config) (*Service, error) {
 		return nil, err
 	}
 	return &Service{
-		cfg: cfg, store: NewStore(cfg.DB, cfg.Clock), passwords: pw,
+		cfg: cfg, store: NewStore(cfg.DB, cfg.Clock, cfg.Names), passwords: pw,
 		guard:     &guard{client: cfg.Redis, prefix: cfg.Prefix, captchas: cfg.Captchas},
 		refresher: newRefresher(cfg.Keys), devices: newDevices(cfg.Keys), totp: auth.NewSealer(cfg.Keys, "totp secrets"),
 	}, nil

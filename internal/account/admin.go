@@ -36,7 +36,7 @@ func NewAdmin(cfg AdminConfig) *Admin { return &Admin{cfg: cfg} }
 // ByAccount returns the user of an account, which is normalised first; nil if there is
 // none.
 func (a *Admin) ByAccount(ctx context.Context, account string) (*User, error) {
-	found, _, err := a.cfg.Store.byAccount(ctx, lookupName(account))
+	found, _, err := a.cfg.Store.byAccount(ctx, a.cfg.Store.names.lookup(account))
 	return found, err
 }
 

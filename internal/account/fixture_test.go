@@ -116,7 +116,7 @@ func (f *fixture) another(keys auth.Keys) *fixture {
 func (f *fixture) start(keys auth.Keys) *fixture {
 	f.t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	store := NewStore(f.db, f.clock)
+	store := NewStore(f.db, f.clock, Names{})
 	directory := NewDirectory(DirectoryConfig{Store: store, Client: f.conn.Script, Prefix: f.prefix, Clock: f.clock, Log: log, StaffTOTP: f.staffTOTP})
 	tail := f.conn.NewBlocking()
 	revocations := auth.NewRevocations(auth.RevocationsConfig{

@@ -22,17 +22,29 @@ const (
 	maxName     = 32
 )
 
-// accountRule is the rule of an account name.
-const accountRule = "e-mail address, or phone number with country code"
+// Names normalises account names.
+type Names struct {
+	// Country is the country of phone numbers without a country code, as two capitals
+	// (ISO 3166-1): CN. "" = numbers need their country code.
+	Country string
+}
+
+// rule returns the rule of an account name.
+func (n Names) rule() string {
+	if n.Country == "" {
+		return "e-mail address, or phone number with country code"
+	}
+	return "e-mail address or phone number"
+}
 
 // mailbox is an e-mail address as HTML forms accept it (HTML §4.10.5.1.5), with a dot in
 // its domain. International domains are given in ASCII form.
 var mailbox = regexp.MustCompile(`^[a-z0-9.!#$%&'*+/=?^_{|}~` + "`" + `-]{1,64}@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])$`)
 
-// normaliseAccount returns the form in which an account is stored and looked up: an
+// Normalise returns the form in which an account is stored and looked up: an
 // e-mail address in lower case, or a phone number in E.164. ok is false if the text is
 // neither.
-func normaliseAccount(text string) (account string, ok bool) {
+func (n Names) Normalise(text string) (account string, ok bool) {
 	if len(text) > 4*maxAccount { // checked before further processing
 		return "", false
 	}
@@ -40,20 +52,24 @@ func normaliseAccount(text string) (account string, ok bool) {
 	if len(text) > maxAccount {
 		return "", false
 	}
+	country := phonenumbers.UNKNOWN_REGION
 	if !strings.HasPrefix(text, "+") {
-		return text, mailbox.MatchString(text)
+		if n.Country == "" || strings.Contains(text, "@") {
+			return text, mailbox.MatchString(text)
+		}
+		country = n.Country
 	}
-	number, err := phonenumbers.Parse(text, phonenumbers.UNKNOWN_REGION)
+	number, err := phonenumbers.Parse(text, country)
 	if err != nil || !phonenumbers.IsPossibleNumber(number) || strings.ContainsFunc(text, unicode.IsLetter) {
 		return "", false
 	}
 	return phonenumbers.Format(number, phonenumbers.E164), true
 }
 
-// lookupName returns the normalised account. Invalid text becomes a name that no account
+// lookup returns the normalised account. Invalid text becomes a name that no account
 // can have, so that it is looked up and refused like an unknown account.
-func lookupName(text string) string {
-	if account, ok := normaliseAccount(text); ok {
+func (n Names) lookup(text string) string {
+	if account, ok := n.Normalise(text); ok {
 		return account
 	}
 	sum := sha256.Sum256([]byte(text))
@@ -71,21 +87,21 @@ type NewUser struct {
 	DisplayName string
 }
 
-// Check returns all faults of the input, as fault.BadField each.
-func (n NewUser) Check() error {
-	_, err := n.clean()
+// CheckNew returns all faults of the input for a new account, as fault.BadField each.
+func (s *Service) CheckNew(in NewUser) error {
+	_, err := s.store.names.clean(in)
 	return err
 }
 
 // clean returns the normalised form. The error is of fault.BadField.
-func (n NewUser) clean() (NewUser, error) {
-	account, ok := normaliseAccount(n.Account)
+func (n Names) clean(in NewUser) (NewUser, error) {
+	account, ok := n.Normalise(in.Account)
 	var badAccount error
 	if !ok {
-		badAccount = badField("account", accountRule)
+		badAccount = badField("account", n.rule())
 	}
-	name := strings.Join(strings.Fields(norm.NFC.String(n.DisplayName)), " ")
-	password := normalisePassword(n.Password)
+	name := strings.Join(strings.Fields(norm.NFC.String(in.DisplayName)), " ")
+	password := normalisePassword(in.Password)
 	err := fault.All(badAccount, checkName(name), checkPassword(password, account, "password"))
 	if err != nil {
 		return NewUser{}, err

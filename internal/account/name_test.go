@@ -9,6 +9,9 @@ import (
 	"seckill/internal/fault"
 )
 
+// everywhere are the names of an installation without a country.
+var everywhere Names
+
 func TestAccountsAreNormalised(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -22,7 +25,7 @@ func TestAccountsAreNormalised(t *testing.T) {
 		"+44 20 7946 0958":                       "+442079460958",
 		strings.Repeat("a", 64) + "@example.com": strings.Repeat("a", 64) + "@example.com",
 	} {
-		if got, ok := normaliseAccount(text); !ok || got != want {
+		if got, ok := everywhere.Normalise(text); !ok || got != want {
 			t.Errorf("%q: %q, %t; want %q", text, got, ok, want)
 		}
 	}
@@ -31,7 +34,27 @@ func TestAccountsAreNormalised(t *testing.T) {
 		"13800138000", "+", "+1", "+999999999999", "+86138001380001234567", "+86abc0013800", "tel:+8613800138000",
 		strings.Repeat("a", 65) + "@example.com", "a@" + strings.Repeat("b.", 200) + "co", "+1 800 FLOWERS",
 	} {
-		if got, ok := normaliseAccount(text); ok {
+		if got, ok := everywhere.Normalise(text); ok {
+			t.Errorf("%q was taken as %q", text, got)
+		}
+	}
+}
+
+func TestPhoneNumbersWithoutCountryCodeAreOfTheInstallationsCountry(t *testing.T) {
+	t.Parallel()
+	in := Names{Country: "CN"}
+	for text, want := range map[string]string{
+		"13800138000": "+8613800138000", "138 0013 8000": "+8613800138000", "+1 202-555-0123": "+12025550123", "a@b.co": "a@b.co",
+	} {
+		if got, ok := in.Normalise(text); !ok || got != want {
+			t.Errorf("%q: %q, %t; want %q", text, got, ok, want)
+		}
+		if got := in.lookup(text); got != want {
+			t.Errorf("sign-in with %q looks up %q, want %q", text, got, want)
+		}
+	}
+	for _, text := range []string{"", "a", "12", "13800138000123456", "1380013800x", "@", "a@b"} {
+		if got, ok := in.Normalise(text); ok {
 			t.Errorf("%q was taken as %q", text, got)
 		}
 	}
@@ -41,11 +64,11 @@ func FuzzNormaliseAccountIsStable(f *testing.F) {
 	f.Add("a@b.co")
 	f.Add("+86 138 0013 8000")
 	f.Fuzz(func(t *testing.T, text string) {
-		once, ok := normaliseAccount(text)
+		once, ok := everywhere.Normalise(text)
 		if !ok {
 			return
 		}
-		if twice, ok := normaliseAccount(once); !ok || twice != once {
+		if twice, ok := everywhere.Normalise(once); !ok || twice != once {
 			t.Errorf("%q becomes %q, then %q", text, once, twice)
 		}
 	})
@@ -54,7 +77,7 @@ func FuzzNormaliseAccountIsStable(f *testing.F) {
 func TestNewUsersAreChecked(t *testing.T) {
 	t.Parallel()
 	good := NewUser{Account: "a@b.co", Password: goodPassword, DisplayName: "  李  雷 "}
-	if clean, refusal := good.clean(); refusal != nil || clean.DisplayName != "李 雷" {
+	if clean, refusal := everywhere.clean(good); refusal != nil || clean.DisplayName != "李 雷" {
 		t.Errorf("%+v, %#v", clean, refusal)
 	}
 	for _, test := range []struct {
@@ -72,12 +95,12 @@ func TestNewUsersAreChecked(t *testing.T) {
 	} {
 		bad := good
 		test.change(&bad)
-		_, refusal := bad.clean()
+		_, refusal := everywhere.clean(bad)
 		if field, ok := errors.AsType[fault.BadField](refusal); !ok || !slices.Equal(field.At, []string{"input", test.field}) || field.Rule == "" {
 			t.Errorf("%+v: %#v, want %s refused", bad, refusal, test.field)
 		}
 	}
-	if _, refusal := (NewUser{Account: "a@b.co", Password: strings.Repeat("长", maxPassword-4) + "短宽窄高", DisplayName: "x"}).clean(); refusal != nil {
+	if _, refusal := everywhere.clean(NewUser{Account: "a@b.co", Password: strings.Repeat("长", maxPassword-4) + "短宽窄高", DisplayName: "x"}); refusal != nil {
 		t.Errorf("the longest password: %#v", refusal)
 	}
 }

@@ -25,7 +25,7 @@ type RegisterInput struct {
 // captcha.Required, captcha.Invalid, ACCOUNT_TAKEN. ACCOUNT_TAKEN reveals that an account
 // exists; the captcha and rate limits bound how many can be checked.
 func (s *Service) Register(ctx context.Context, in RegisterInput) (*SignedIn, error) {
-	clean, err := in.NewUser.clean()
+	clean, err := s.store.names.clean(in.NewUser)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ type LoginInput struct {
 // password, fault.Throttled, captcha.Required, captcha.Invalid, ONE_TIME_CODE_REQUIRED,
 // ONE_TIME_CODE_INVALID.
 func (s *Service) Login(ctx context.Context, in LoginInput) (*SignedIn, error) {
-	account := lookupName(in.Account)
+	account := s.store.names.lookup(in.Account)
 	if err := s.limit(ctx, loginsPerAddress, in.Addr); err != nil {
 		return nil, err
 	}

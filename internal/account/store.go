@@ -20,15 +20,18 @@ import (
 type Store struct {
 	db    *postgres.DB
 	clock clock.Clock
+	names Names
 }
 
-// NewStore returns a store.
-func NewStore(db *postgres.DB, c clock.Clock) *Store { return &Store{db: db, clock: c} }
+// NewStore returns a store of accounts with names.
+func NewStore(db *postgres.DB, c clock.Clock, names Names) *Store {
+	return &Store{db: db, clock: c, names: names}
+}
 
 // Create creates an account with any role, without captcha or limits, for tools. The
 // refusal is BadField or ACCOUNT_TAKEN.
 func (s *Store) Create(ctx context.Context, in NewUser, role auth.Role) (*User, error) {
-	in, err := in.clean()
+	in, err := s.names.clean(in)
 	if err != nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ type accounts struct {
 }
 
 func newAccounts(b base, adm admission, keys auth.Keys) (accounts, error) {
-	store := account.NewStore(b.svc.db, b.clock)
+	store := account.NewStore(b.svc.db, b.clock, names(b.cfg))
 	directory := account.NewDirectory(account.DirectoryConfig{
 		Store: store, Client: b.svc.redis.Script, Prefix: b.keys.Prefix, Clock: b.clock, Log: b.log,
 		StaffTOTP: b.cfg.StaffTOTP == config.StaffTOTPRequired,
@@ -98,7 +98,7 @@ func newAccounts(b base, adm admission, keys auth.Keys) (accounts, error) {
 	service, err := account.New(account.Config{
 		DB: b.svc.db, Redis: b.svc.redis.Script, Prefix: b.keys.Prefix, Keys: keys, Tokens: tokens,
 		Revocations: revocations, Directory: directory, Captchas: adm.captchas, Limits: adm.limits,
-		Clock: b.clock, Log: b.log, Idle: b.cfg.RefreshTokenTTL, Admin: admin,
+		Names: names(b.cfg), Clock: b.clock, Log: b.log, Idle: b.cfg.RefreshTokenTTL, Admin: admin,
 	})
 	machines := newServiceTokens(b.svc.db, revocations, security, b.log)
 	return accounts{store, service, tokens, revocations, security, machines}, err

@@ -104,7 +104,7 @@ func CreateUser(ctx context.Context, cfg *config.Config, u NewUser) (_ string, e
 		return "", err
 	}
 	defer func() { err = errors.Join(err, svc.Close()) }()
-	created, err := account.NewStore(svc.db, clock.System{}).Create(ctx, account.NewUser{
+	created, err := account.NewStore(svc.db, clock.System{}, names(cfg)).Create(ctx, account.NewUser{
 		Account: u.Account, DisplayName: u.DisplayName, Password: u.Password,
 	}, auth.Role(u.Role))
 	if err != nil {

@@ -31,7 +31,7 @@ func ExpireOrder(ctx context.Context, cfg *config.Config, in ExpireOrderInput, l
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, a.svc.Close()) }()
-	admin := account.NewAdmin(account.AdminConfig{Store: account.NewStore(a.svc.db, clock.System{}), Log: log})
+	admin := account.NewAdmin(account.AdminConfig{Store: account.NewStore(a.svc.db, clock.System{}, names(cfg)), Log: log})
 	u, err := admin.ByAccount(ctx, in.Account)
 	switch {
 	case err != nil:

@@ -49,6 +49,22 @@ func TestARateLimitOfAnUnknownOperationFailsTheStart(t *testing.T) {
 	}
 }
 
+func TestPhoneNumbersWithoutCountryCodeAreOfTheInstallation(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, func(c *config.Config) { c.PhoneCountry = "CN" })
+	s.start("api", "worker", "scheduler")
+	s.staff("138 0013 8000", "CUSTOMER")
+	token := s.login("+8613800138000", "a long password")
+	var data struct{ Viewer struct{ Account string } }
+	s.ask(token, `{ viewer { account } }`, nil).into(t, &data)
+	if data.Viewer.Account != "+8613800138000" {
+		t.Errorf("the account is %q", data.Viewer.Account)
+	}
+	wantFaults(t, s.faults("", "register", map[string]any{
+		"account": "1380", "password": "a long password", "displayName": "Li Lei", "captcha": map[string]any{"challengeId": "x", "answer": "1"},
+	}), map[string]string{"account": "Account: must be an e-mail address or a phone number."})
+}
+
 // awaitSaleFor is awaitSale for a sale that only its role may see.
 func (s *site) awaitSaleFor(token, saleID string) {
 	s.t.Helper()

@@ -31,7 +31,7 @@ func ChangeUsers(ctx context.Context, cfg *config.Config, log *slog.Logger, fn f
 	}
 	defer func() { err = errors.Join(err, svc.Close()) }()
 	c := clock.System{}
-	store := account.NewStore(svc.db, c)
+	store := account.NewStore(svc.db, c, names(cfg))
 	security := account.NewSecurityLog(svc.db, c, log, nil)
 	revocations := auth.NewRevocations(auth.RevocationsConfig{
 		Client: svc.redis.Cmd, Prefix: cfg.RedisPrefix, Keep: cfg.AccessTokenTTL + leeway, Clock: c, Log: log,
@@ -52,3 +52,6 @@ func newServiceTokens(db *postgres.DB, revocations *auth.Revocations, security *
 		},
 	})
 }
+
+// names returns the names of accounts.
+func names(cfg *config.Config) account.Names { return account.Names{Country: cfg.PhoneCountry} }

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/nyaruka/phonenumbers"
 )
 
 // Problems are the errors in the settings, one line each, with the remedy.
@@ -276,6 +278,9 @@ func (p *Problems) bounds(c *Config) {
 		if n.value < n.min || n.value > n.max {
 			p.add(n.flag, "is %d: choose between %d and %d", n.value, n.min, n.max)
 		}
+	}
+	if c.PhoneCountry != "" && phonenumbers.GetCountryCodeForRegion(c.PhoneCountry) == 0 {
+		p.add("phone-country", "is %q: write two capital letters, such as CN", c.PhoneCountry)
 	}
 	if c.PermitRatio < 1 || c.PermitRatio > 100 {
 		p.add("permit-ratio", "is %g: choose between 1 and 100; 1.2 to 1.5 is usual", c.PermitRatio)

@@ -63,6 +63,7 @@ func TestUnfitSettingsAreRefused(t *testing.T) {
 		"easy proof of work":   {func(c *Config) { c.PowMax = 9999 }, "SECKILL_POW_MAX is 9999"},
 		"milliseconds meant":   {func(c *Config) { c.PathTTL = 60 }, "SECKILL_PATH_TTL is 60ns: choose between 1s and 1h0m0s"},
 		"session too short":    {func(c *Config) { c.RefreshTokenTTL = 2 * time.Minute }, "shorter than an access token"},
+		"name of a country":    {func(c *Config) { c.PhoneCountry = "China" }, `SECKILL_PHONE_COUNTRY is "China": write two capital letters`},
 		"seconds meant":        {func(c *Config) { c.LoadSlot = 2 * time.Second }, "SECKILL_LOAD_SLOT is 2s: choose between 1m0s and"},
 		"no slot":              {func(c *Config) { c.LoadSlots = 0 }, "SECKILL_LOAD_SLOTS is 0: choose between 1 and"},
 		"permit ratio":         {func(c *Config) { c.PermitRatio = 0.5 }, "SECKILL_PERMIT_RATIO is 0.5"},
