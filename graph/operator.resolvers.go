@@ -199,14 +199,15 @@ func (r *mutationResolver) SetSaleSwitches(ctx context.Context, input model.SetS
 	return &model.SetSaleSwitchesPayload{Sale: r.toSale(v)}, err
 }
 
-func (r *queryResolver) Orders(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.OrderFilter) (*model.OrderConnection, error) {
+func (r *queryResolver) Orders(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.OrderFilter, orderBy *model.OrderSort) (*model.OrderConnection, error) {
 	in, err := orderPage(first, after, last, before)
 	if err != nil {
 		return nil, err
 	}
-	if in.Filter, err = orderFilter(filter); err != nil {
+	if in.Filter, err = r.staffFilter(ctx, filter); err != nil {
 		return nil, err
 	}
+	in.OldestFirst = orderBy != nil && orderBy.Direction == model.OrderDirectionAsc
 	return r.orderConnection(ctx, in)
 }
 

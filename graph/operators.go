@@ -13,6 +13,7 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/money"
 	"seckill/internal/operator"
+	"seckill/internal/order"
 	"seckill/internal/sale"
 )
 
@@ -218,6 +219,16 @@ func toPeople(people []operator.Person) []*model.User {
 		}
 	}
 	return out
+}
+
+// staffFilter parses a filter of operators, who search for more than numbers.
+func (r *Resolver) staffFilter(ctx context.Context, f *model.OrderFilter) (order.Filter, error) {
+	out, err := orderFilter(f)
+	if err != nil || out.Match == nil {
+		return out, err
+	}
+	out.Match, err = r.Operator.OrderMatch(ctx, actor(ctx), *f.Search)
+	return out, searched(err)
 }
 
 // searched converts the refusal of a search into a fault: a query has no userErrors list.

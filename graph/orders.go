@@ -99,7 +99,10 @@ func orderFilter(f *model.OrderFilter) (order.Filter, error) {
 		}
 		out.Sale = u
 	}
-	out.Statuses = f.Statuses
+	out.Statuses, out.From, out.Until = f.Statuses, deref(f.CreatedFrom), deref(f.CreatedUntil)
+	if f.Search != nil {
+		out.Match = order.Numbered(*f.Search)
+	}
 	return out, nil
 }
 

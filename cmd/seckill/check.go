@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -13,8 +14,9 @@ import (
 )
 
 type auditCmd struct {
-	Sale string `required:"" placeholder:"ID" help:"The sale: sal_…"`
-	JSON bool   `help:"Print {saleId,ok,findings,notes,postgres,redis,stream}."`
+	Sale string `required:"" xor:"which" placeholder:"ID" help:"The sale: sal_…"`
+	All  bool   `required:"" xor:"which" help:"Check every sale that was approved, one after the other."`
+	JSON bool   `help:"Print {saleId,ok,findings,notes,postgres,redis,stream}, one line for each sale with --all."`
 }
 
 // Help returns the examples.
@@ -23,11 +25,15 @@ func (auditCmd) Help() string {
 		"Exit 1 when something does not add up. Changes nothing, and may run while the sale does.\n\n" + examples(
 		"seckill audit --sale sal_01jd8z3q4vftn8r2m5w6x7y8z9",
 		"seckill audit --sale sal_01jd8z3q4vftn8r2m5w6x7y8z9 --json",
+		"seckill audit --all",
 	)
 }
 
-// Run audits a sale.
+// Run audits a sale, or all of them.
 func (a auditCmd) Run(c *call) error {
+	if a.All {
+		return a.runAll(c)
+	}
 	sale, err := saleOf(c, a.Sale, config.NeedDatabase, config.NeedRedis)
 	if err != nil {
 		return err
@@ -42,6 +48,25 @@ func (a auditCmd) Run(c *call) error {
 		err = printReport(c.env.stdout, report)
 	}
 	if err == nil && !report.OK {
+		return errFinding
+	}
+	return err
+}
+
+func (a auditCmd) runAll(c *call) error {
+	if err := c.cfg.Validate(config.NeedDatabase, config.NeedRedis); err != nil {
+		return err
+	}
+	ok := true
+	out := json.NewEncoder(c.env.stdout)
+	err := app.AuditAll(c.ctx, c.cfg, func(r *audit.Report) error {
+		ok = ok && r.OK
+		if a.JSON {
+			return out.Encode(r)
+		}
+		return printReport(c.env.stdout, r)
+	})
+	if err == nil && !ok {
 		return errFinding
 	}
 	return err

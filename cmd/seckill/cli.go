@@ -29,6 +29,7 @@ type cli struct {
 	Migrate migrateCmd `cmd:"" help:"Bring the database up to date, or say how it stands."`
 	Seed    seedCmd    `cmd:"" help:"Make a loaded sale and accounts that can buy."`
 	User    userCmd    `cmd:"" help:"Make accounts."`
+	Sales   salesCmd   `cmd:"" help:"List the sales with their ids."`
 	Audit   auditCmd   `cmd:"" help:"Check that a sale adds up in Postgres, Redis and the streams."`
 	Report  reportCmd  `cmd:"" help:"Show how a sale went, as a page, as JSON or in a few lines."`
 	Export  exportCmd  `cmd:"" help:"Write the orders of a sale as CSV."`

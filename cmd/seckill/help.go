@@ -23,6 +23,7 @@ var shown = map[string][]string{
 		"config", "profile", "services", "jwt-key", "path-ttl", "payment-window", "permit-ratio",
 	},
 	"user":        {"config", "database-url"},
+	"sales":       {"config", "database-url"},
 	"audit":       {"config", "services"},
 	"report":      {"config", "services"},
 	"export":      {"config", "database-url"},

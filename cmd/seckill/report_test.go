@@ -44,6 +44,14 @@ func TestASaleIsReportedAndExported(t *testing.T) {
 	if lines := strings.Count(log.stdout, "ORDERS_EXPORTED"); lines != 1 || !strings.Contains(log.stdout, made.SaleID) {
 		t.Errorf("security log after an export: %s", log.stdout)
 	}
+	for _, args := range [][]string{{"sales"}, {"sales", "--json"}, {"audit", "--all"}, {"audit", "--all", "--json"}} {
+		listed := command(t, environ, args...)
+		listed.wants(t, exitOK)
+		if !strings.Contains(listed.stdout, made.SaleID) {
+			t.Errorf("%v: %s", args, listed.stdout)
+		}
+	}
+	command(t, environ, "audit", "--all", "--sale", made.SaleID).wants(t, exitUnfit, "--all")
 	const gone = "sal_01jd8z3q4vftn8r2m5w6x7y8z9"
 	command(t, environ, "report", "--sale", gone).wants(t, exitUnfit, "no sale")
 	command(t, environ, "export", "--sale", gone, "--out", filepath.Join(t.TempDir(), "none.csv")).wants(t, exitUnfit, "no sale")

@@ -35,7 +35,7 @@ type QueryResolver interface {
 	DeadLetters(ctx context.Context, first int, after *string) ([]*model.DeadLetter, error)
 	DeadLetterActs(ctx context.Context) ([]*model.DeadLetterAct, error)
 	HeldPayments(ctx context.Context, first int, after *string) ([]*model.HeldPayment, error)
-	Orders(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.OrderFilter) (*model.OrderConnection, error)
+	Orders(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.OrderFilter, orderBy *model.OrderSort) (*model.OrderConnection, error)
 	SearchOrders(ctx context.Context, text string) ([]*model.Order, error)
 	SearchUsers(ctx context.Context, text string) ([]*model.User, error)
 	Interventions(ctx context.Context, saleID *string, states []operator.State) ([]*model.Intervention, error)
@@ -415,6 +415,14 @@ func (ec *executionContext) field_Query_orders_args(ctx context.Context, rawArgs
 		return nil, err
 	}
 	args["filter"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "orderBy",
+		func(ctx context.Context, v any) (*model.OrderSort, error) {
+			return ec.unmarshalOOrderSort2ᚖseckillᚋgraphᚋmodelᚐOrderSort(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["orderBy"] = arg5
 	return args, nil
 }
 
@@ -1341,7 +1349,7 @@ func (ec *executionContext) _Query_orders(ctx context.Context, field graphql.Col
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().Orders(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string), fc.Args["filter"].(*model.OrderFilter))
+			return ec.Resolvers.Query().Orders(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string), fc.Args["last"].(*int), fc.Args["before"].(*string), fc.Args["filter"].(*model.OrderFilter), fc.Args["orderBy"].(*model.OrderSort))
 		},
 		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
 			directive0 := next

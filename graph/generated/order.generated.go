@@ -795,13 +795,27 @@ func (ec *executionContext) unmarshalInputOrderFilter(ctx context.Context, obj a
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"saleId", "statuses"}
+	fieldsInOrder := [...]string{"createdFrom", "createdUntil", "saleId", "search", "statuses"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
 			continue
 		}
 		switch k {
+		case "createdFrom":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("createdFrom"))
+			data, err := ec.unmarshalODateTime2ᚖtimeᚐTime(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.CreatedFrom = data
+		case "createdUntil":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("createdUntil"))
+			data, err := ec.unmarshalODateTime2ᚖtimeᚐTime(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.CreatedUntil = data
 		case "saleId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("saleId"))
 			data, err := ec.unmarshalOID2ᚖstring(ctx, v)
@@ -809,6 +823,13 @@ func (ec *executionContext) unmarshalInputOrderFilter(ctx context.Context, obj a
 				return it, err
 			}
 			it.SaleID = data
+		case "search":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("search"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Search = data
 		case "statuses":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("statuses"))
 			data, err := ec.unmarshalOOrderStatus2ᚕseckillᚋinternalᚋorderᚐStatusᚄ(ctx, v)
@@ -816,6 +837,50 @@ func (ec *executionContext) unmarshalInputOrderFilter(ctx context.Context, obj a
 				return it, err
 			}
 			it.Statuses = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputOrderSort(ctx context.Context, obj any) (model.OrderSort, error) {
+	var it model.OrderSort
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["direction"]; !present {
+		asMap["direction"] = "DESC"
+	}
+	if _, present := asMap["field"]; !present {
+		asMap["field"] = "CREATED_AT"
+	}
+
+	fieldsInOrder := [...]string{"direction", "field"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "direction":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("direction"))
+			data, err := ec.unmarshalNOrderDirection2seckillᚋgraphᚋmodelᚐOrderDirection(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Direction = data
+		case "field":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("field"))
+			data, err := ec.unmarshalNOrderSortField2seckillᚋgraphᚋmodelᚐOrderSortField(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Field = data
 		}
 	}
 	return it, nil
@@ -1377,6 +1442,16 @@ func (ec *executionContext) marshalNOrderEvent2ᚖseckillᚋgraphᚋmodelᚐOrde
 	return ec._OrderEvent(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNOrderSortField2seckillᚋgraphᚋmodelᚐOrderSortField(ctx context.Context, v any) (model.OrderSortField, error) {
+	var res model.OrderSortField
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNOrderSortField2seckillᚋgraphᚋmodelᚐOrderSortField(ctx context.Context, sel ast.SelectionSet, v model.OrderSortField) graphql.Marshaler {
+	return v
+}
+
 func (ec *executionContext) unmarshalNOrderStatus2seckillᚋinternalᚋorderᚐStatus(ctx context.Context, v any) (order.Status, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := order.Status(tmp)
@@ -1432,6 +1507,14 @@ func (ec *executionContext) unmarshalOOrderFilter2ᚖseckillᚋgraphᚋmodelᚐO
 		return nil, nil
 	}
 	res, err := ec.unmarshalInputOrderFilter(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalOOrderSort2ᚖseckillᚋgraphᚋmodelᚐOrderSort(ctx context.Context, v any) (*model.OrderSort, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputOrderSort(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 

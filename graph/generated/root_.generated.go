@@ -72,6 +72,71 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 	opCtx := graphql.GetOperationContext(ctx)
 	ec := newExecutionContext(opCtx, e, make(chan graphql.DeferredResult))
+	inputUnmarshalMap := graphql.BuildUnmarshalerMap(
+		ec.unmarshalInputAdjustStockInput,
+		ec.unmarshalInputApproveSaleInput,
+		ec.unmarshalInputCancelOrderInput,
+		ec.unmarshalInputCaptchaAnswerInput,
+		ec.unmarshalInputChangePasswordInput,
+		ec.unmarshalInputConfirmTotpInput,
+		ec.unmarshalInputCreateCaptchaInput,
+		ec.unmarshalInputCreateGoodsInput,
+		ec.unmarshalInputCreateSaleInput,
+		ec.unmarshalInputCreateServiceTokenInput,
+		ec.unmarshalInputCreateWebhookEndpointInput,
+		ec.unmarshalInputDecideInterventionInput,
+		ec.unmarshalInputDecideRefundInput,
+		ec.unmarshalInputDeleteWebhookEndpointInput,
+		ec.unmarshalInputDisableUserInput,
+		ec.unmarshalInputDiscardSaleInput,
+		ec.unmarshalInputDropDeadLetterInput,
+		ec.unmarshalInputDuplicateSaleInput,
+		ec.unmarshalInputEnableUserInput,
+		ec.unmarshalInputEndSaleInput,
+		ec.unmarshalInputEndUserSessionsInput,
+		ec.unmarshalInputEnterQueueInput,
+		ec.unmarshalInputExpireOrderInput,
+		ec.unmarshalInputIssueSeckillPathInput,
+		ec.unmarshalInputJoinWaitlistInput,
+		ec.unmarshalInputLeaveQueueInput,
+		ec.unmarshalInputLeaveWaitlistInput,
+		ec.unmarshalInputLoginInput,
+		ec.unmarshalInputLogoutInput,
+		ec.unmarshalInputMoneyInput,
+		ec.unmarshalInputOrderFilter,
+		ec.unmarshalInputOrderSort,
+		ec.unmarshalInputPauseSaleInput,
+		ec.unmarshalInputPayOrderInput,
+		ec.unmarshalInputPlaceOrderInput,
+		ec.unmarshalInputPreheatSaleInput,
+		ec.unmarshalInputRefreshSessionInput,
+		ec.unmarshalInputRefundFilter,
+		ec.unmarshalInputRegisterInput,
+		ec.unmarshalInputRejectSaleInput,
+		ec.unmarshalInputRemoveTotpInput,
+		ec.unmarshalInputReplayDeadLetterInput,
+		ec.unmarshalInputReplayDeadLettersInput,
+		ec.unmarshalInputReplayWebhookDeliveryInput,
+		ec.unmarshalInputRequestRefundInput,
+		ec.unmarshalInputResumeSaleInput,
+		ec.unmarshalInputReturnHeldPaymentInput,
+		ec.unmarshalInputRevokeServiceTokenInput,
+		ec.unmarshalInputRotateWebhookSecretInput,
+		ec.unmarshalInputSaleFilter,
+		ec.unmarshalInputSaleItemInput,
+		ec.unmarshalInputSaleLookup,
+		ec.unmarshalInputSaleSort,
+		ec.unmarshalInputScheduleSaleInput,
+		ec.unmarshalInputSetSaleSwitchesInput,
+		ec.unmarshalInputSetUserRoleInput,
+		ec.unmarshalInputStartTotpInput,
+		ec.unmarshalInputSubmitSaleInput,
+		ec.unmarshalInputUpdateGoodsInput,
+		ec.unmarshalInputUpdateSaleInput,
+		ec.unmarshalInputUpdateWebhookEndpointInput,
+		ec.unmarshalInputVoidOrderInput,
+		ec.unmarshalInputWithdrawSaleInput,
+	)
 	first := true
 
 	switch opCtx.Operation.Operation {
@@ -81,6 +146,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			var data graphql.Marshaler
 			if first {
 				first = false
+				ctx = graphql.WithUnmarshalerMap(ctx, inputUnmarshalMap)
 				data = ec._Query(ctx, opCtx.Operation.SelectionSet)
 			} else {
 				if atomic.LoadInt32(&ec.PendingDeferred) > 0 {
@@ -110,6 +176,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 				return nil
 			}
 			first = false
+			ctx = graphql.WithUnmarshalerMap(ctx, inputUnmarshalMap)
 			data := ec._Mutation(ctx, opCtx.Operation.SelectionSet)
 			var buf bytes.Buffer
 			data.MarshalGQL(&buf)
@@ -2051,7 +2118,7 @@ type SetSaleSwitchesPayload {
 }
 
 extend type Query {
-  """All orders, newest first."""
+  """All orders, newest first unless sorted otherwise."""
   orders(
     """How many from the front, 1 to 100; 20 when neither is given."""
     first: Int @constraint(min: 1, max: 100)
@@ -2063,6 +2130,8 @@ extend type Query {
     before: String
     """Which."""
     filter: OrderFilter
+    """In which order."""
+    orderBy: OrderSort = { field: CREATED_AT, direction: DESC }
   ): OrderConnection @auth(role: OPERATOR, scope: ORDERS_READ) @listSize(assumedSize: 20, slicingArguments: ["first", "last"], sizedFields: ["edges"])
 
   """Orders by their number, id, or buyer, newest first; at most 50."""
@@ -2300,10 +2369,37 @@ type OrderEdge {
 Which orders to list. Fields are joined by AND, values in a list by OR.
 """
 input OrderFilter {
+  """Only orders created at this time or later."""
+  createdFrom: DateTime
+  """Only orders created before this time."""
+  createdUntil: DateTime
   """Only orders of this sale."""
   saleId: ID
+  """
+  Only orders with this number or its beginning. For operators also those with this id or transaction of a payment, and those of buyers with this
+  account, its beginning, or a part of the name.
+  """
+  search: String @constraint(minLength: 2, maxLength: 254)
   """Only orders in one of these states."""
   statuses: [OrderStatus!]
+}
+
+"""
+How to sort orders.
+"""
+input OrderSort {
+  """Which way."""
+  direction: OrderDirection! = DESC
+  """By what."""
+  field: OrderSortField! = CREATED_AT
+}
+
+"""
+What orders can be sorted by.
+"""
+enum OrderSortField {
+  """When it was made."""
+  CREATED_AT
 }
 
 """

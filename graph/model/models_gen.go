@@ -914,8 +914,15 @@ func (OrderEvent) IsStreamEvent() {}
 
 // Which orders to list. Fields are joined by AND, values in a list by OR.
 type OrderFilter struct {
+	// Only orders created at this time or later.
+	CreatedFrom *time.Time `json:"createdFrom,omitempty"`
+	// Only orders created before this time.
+	CreatedUntil *time.Time `json:"createdUntil,omitempty"`
 	// Only orders of this sale.
 	SaleID *string `json:"saleId,omitempty"`
+	// Only orders with this number or its beginning. For operators also those with this id or transaction of a payment, and those of buyers with this
+	// account, its beginning, or a part of the name.
+	Search *string `json:"search,omitempty"`
 	// Only orders in one of these states.
 	Statuses []order.Status `json:"statuses,omitempty"`
 }
@@ -937,6 +944,14 @@ type OrderQueue struct {
 	Ahead int `json:"ahead"`
 	// About how many seconds until its turn; null when not known.
 	Estimate *int `json:"estimate,omitempty"`
+}
+
+// How to sort orders.
+type OrderSort struct {
+	// Which way.
+	Direction OrderDirection `json:"direction"`
+	// By what.
+	Field OrderSortField `json:"field"`
 }
 
 // An attempt to buy that has passed the gate and holds stock.
@@ -2429,6 +2444,61 @@ func (e *OrderDirection) UnmarshalJSON(b []byte) error {
 }
 
 func (e OrderDirection) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// What orders can be sorted by.
+type OrderSortField string
+
+const (
+	// When it was made.
+	OrderSortFieldCreatedAt OrderSortField = "CREATED_AT"
+)
+
+var AllOrderSortField = []OrderSortField{
+	OrderSortFieldCreatedAt,
+}
+
+func (e OrderSortField) IsValid() bool {
+	switch e {
+	case OrderSortFieldCreatedAt:
+		return true
+	}
+	return false
+}
+
+func (e OrderSortField) String() string {
+	return string(e)
+}
+
+func (e *OrderSortField) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = OrderSortField(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid OrderSortField", str)
+	}
+	return nil
+}
+
+func (e OrderSortField) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *OrderSortField) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e OrderSortField) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil

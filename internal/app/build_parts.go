@@ -377,7 +377,7 @@ func newAdmin(b base, g gates, s stats, in adminParts) (admin, error) {
 			DB: b.svc.db, Sales: g.sales, Versions: g.versions, Catalog: g.catalog,
 			Gate: g.gate, Orders: in.orders.store, Gates: in.scheduler.preloader,
 			Stock: g.stock, Payments: in.payments.service, Outbox: b.outbox, Feed: s.feed, Security: in.accounts.security,
-			Agents: in.accounts.machines.CreatedBy, PaymentWindow: b.cfg.PaymentWindow,
+			Agents: in.accounts.machines.CreatedBy, PaymentWindow: b.cfg.PaymentWindow, Names: names(b.cfg),
 			TwoPersonUnits: b.cfg.TwoPersonUnits, Clock: b.clock, Log: b.log,
 		}),
 		reports: report.Source{DB: b.svc.db, Sales: g.sales, Stats: s.figures, Clock: b.clock},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,6 +47,46 @@ func Audit(ctx context.Context, cfg *config.Config, sale uuid.UUID) (_ *audit.Re
 	defer func() { err = errors.Join(err, svc.Close()) }()
 	auditor := audit.Auditor{DB: svc.db, Redis: svc.redis, Keys: reservation.Keys{Prefix: cfg.RedisPrefix}}
 	return auditor.Sale(ctx, sale)
+}
+
+// Sales returns all sales of an installation, the last to start first.
+func Sales(ctx context.Context, cfg *config.Config) (_ []*sale.Sale, err error) {
+	svc, err := openDatabase(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, svc.Close()) }()
+	sales, _, err := sale.NewStore(svc.db.Ent).All(ctx)
+	slices.SortStableFunc(sales, func(a, b *sale.Sale) int { return b.StartsAt.Compare(a.StartsAt) })
+	return sales, err
+}
+
+// AuditAll audits all sales of an installation that have stock in the ledger, the last to
+// start first, and passes each report to a function.
+func AuditAll(ctx context.Context, cfg *config.Config, each func(*audit.Report) error) (err error) {
+	sales, err := Sales(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	svc, err := openServices(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, svc.Close()) }()
+	auditor := audit.Auditor{DB: svc.db, Redis: svc.redis, Keys: reservation.Keys{Prefix: cfg.RedisPrefix}}
+	for _, v := range sales {
+		if v.Status == sale.Draft || v.Status == sale.PendingApproval || v.Status == sale.Rejected {
+			continue
+		}
+		report, err := auditor.Sale(ctx, v.ID)
+		if err != nil {
+			return fmt.Errorf("audit %s: %w", id.Format(id.Sale, v.ID), err)
+		}
+		if err := each(report); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Seed creates a sale and buyers in an installation.

@@ -28,6 +28,7 @@ const exportPage = 1000
 var exportHeader = []string{
 	"order_id", "number", "status", "sale_id", "item_id", "goods", "buyer_id", "buyer_account", "quantity",
 	"unit_price", "total", "currency", "reserved_at", "created_at", "payment_deadline", "paid_at", "updated_at",
+	"payment_provider", "payment_transaction", "refund_status", "refunded_amount", "refunded_at",
 }
 
 // Export is the table of a sale's orders.
@@ -79,8 +80,13 @@ func (e *Export) CSV(ctx context.Context, out io.Writer) (orders int, err error)
 		if err != nil {
 			return orders, err
 		}
+		money, err := e.money(ctx, rows)
+		if err != nil {
+			return orders, err
+		}
 		for _, row := range rows {
-			if err := w.Write(exportRow(row, goods[row.ItemID], accounts[row.UserID])); err != nil {
+			columns := exportRow(row, goods[row.ItemID], accounts[row.UserID])
+			if err := w.Write(append(columns, money[row.ID].columns()...)); err != nil {
 				return orders, fmt.Errorf("export orders: %w", err)
 			}
 			last = row.ID

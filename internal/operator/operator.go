@@ -69,6 +69,7 @@ type Config struct {
 	// TwoPersonUnits is how many units of an item can be added within 24 h without
 	// confirmation by a second operator; 0 = DefaultTwoPersonUnits.
 	TwoPersonUnits int
+	Names          account.Names // of accounts, for searches
 	// PaymentWindow is that of sales that are created without one; 0 = DefaultPaymentWindow.
 	PaymentWindow time.Duration
 	Clock         clock.Clock

@@ -12,6 +12,7 @@ import (
 
 	"seckill/ent"
 	entorder "seckill/ent/order"
+	entpayment "seckill/ent/payment"
 	"seckill/ent/predicate"
 	"seckill/ent/saleitem"
 	entuser "seckill/ent/user"
@@ -64,6 +65,10 @@ func query(by sale.Actor, text string) (string, error) {
 	if err := requireStaff(by); err != nil {
 		return "", err
 	}
+	return searchText(text)
+}
+
+func searchText(text string) (string, error) {
 	text = strings.TrimSpace(text)
 	if n := utf8.RuneCountInString(text); n < 2 || n > maxQuery {
 		return "", invalid(fmt.Sprintf("minLength: 2, maxLength: %d", maxQuery), "text")
@@ -73,6 +78,9 @@ func query(by sale.Actor, text string) (string, error) {
 
 func (s *Service) users(ctx context.Context, text string) ([]*ent.User, error) {
 	match := entuser.Or(entuser.AccountHasPrefix(strings.ToLower(text)), entuser.DisplayNameContainsFold(text))
+	if name, ok := s.cfg.Names.Normalise(text); ok {
+		match = entuser.Or(match, entuser.Account(name))
+	}
 	if userID, err := id.Parse(id.User, text); err == nil {
 		match = entuser.ID(userID)
 	}
@@ -84,13 +92,12 @@ func (s *Service) users(ctx context.Context, text string) ([]*ent.User, error) {
 	return rows, nil
 }
 
-// FindOrders returns orders by id, number prefix, or buyer; newest first, at most 50.
+// FindOrders returns the orders of OrderMatch, newest first, at most 50.
 func (s *Service) FindOrders(ctx context.Context, by sale.Actor, text string) ([]*order.Order, error) {
-	text, err := query(by, text)
-	if err != nil {
+	if err := requireStaff(by); err != nil {
 		return nil, err
 	}
-	match, err := s.orderMatch(ctx, by, text)
+	match, err := s.OrderMatch(ctx, by, text)
 	if err != nil {
 		return nil, err
 	}
@@ -115,9 +122,13 @@ func ofItem(item uuid.UUID) predicate.Order {
 	})
 }
 
-// orderMatch parses the text as a public id, else as a number or a buyer. A search for
-// buyers is logged.
-func (s *Service) orderMatch(ctx context.Context, by sale.Actor, text string) (predicate.Order, error) {
+// OrderMatch matches orders by a public id, else by a number, a transaction of a payment,
+// or a buyer. A search for buyers is logged.
+func (s *Service) OrderMatch(ctx context.Context, by sale.Actor, text string) (predicate.Order, error) {
+	text, err := searchText(text)
+	if err != nil {
+		return nil, err
+	}
 	if kind, u, err := id.Split(text); err == nil {
 		switch kind {
 		case id.Order, id.Task:
@@ -130,7 +141,7 @@ func (s *Service) orderMatch(ctx context.Context, by sale.Actor, text string) (p
 			return entorder.UserID(u), nil
 		}
 	}
-	match := []predicate.Order{entorder.NumberHasPrefix(strings.ToUpper(text))}
+	match := []predicate.Order{order.Numbered(text), paidBy(text)}
 	buyers, err := s.users(ctx, text)
 	if err != nil {
 		return nil, err
@@ -144,4 +155,13 @@ func (s *Service) orderMatch(ctx context.Context, by sale.Actor, text string) (p
 		match = append(match, entorder.UserIDIn(ids...))
 	}
 	return entorder.Or(match...), nil
+}
+
+// paidBy matches the orders of payments with a transaction or name of their provider.
+func paidBy(text string) predicate.Order {
+	return func(s *sql.Selector) {
+		payments := sql.Table(entpayment.Table)
+		s.Where(sql.In(s.C(entorder.FieldID), sql.Select(payments.C(entpayment.FieldOrderID)).From(payments).
+			Where(sql.Or(sql.EQ(payments.C(entpayment.FieldTransaction), text), sql.EQ(payments.C(entpayment.FieldProviderRef), text)))))
+	}
 }

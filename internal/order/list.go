@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -48,9 +49,12 @@ func ParseCursor(text string) (Cursor, error) {
 
 // Filter selects orders; its fields are combined with AND.
 type Filter struct {
-	User     uuid.UUID // zero = all users
-	Sale     uuid.UUID // zero = all sales
-	Statuses []Status  // nil = all states
+	User     uuid.UUID       // zero = all users
+	Sale     uuid.UUID       // zero = all sales
+	Statuses []Status        // nil = all states
+	From     time.Time       // created then or later; zero = no bound
+	Until    time.Time       // created before; zero = no bound
+	Match    predicate.Order // a further condition; nil = none
 }
 
 // ListInput asks for a page of orders, newest first.
@@ -62,13 +66,16 @@ type ListInput struct {
 	// Backward takes the page from the oldest end, or just before Before, like "last"
 	// and "before" in GraphQL. The page itself is still newest first.
 	Backward bool
+	// OldestFirst turns the list around: After and Before are then newer and older ones,
+	// and the page is oldest first.
+	OldestFirst bool
 }
 
-// Page is one page of a list, newest first.
+// Page is one page of a list, in its order.
 type Page struct {
 	Orders      []*Order
-	HasNext     bool // there are older orders
-	HasPrevious bool // there are newer orders
+	HasNext     bool // there are orders after the page
+	HasPrevious bool // there are orders before the page
 }
 
 // List returns a page of orders from Postgres.
@@ -77,13 +84,17 @@ func (s *Store) List(ctx context.Context, in ListInput) (Page, error) {
 		return Page{}, fmt.Errorf("list orders: page of %d, want 1 to %d", in.Limit, maxPage)
 	}
 	query := s.db.Ent.Order.Query().Where(in.predicates()...)
+	following, preceding := olderThan, newerThan
+	if in.OldestFirst {
+		following, preceding = newerThan, olderThan
+	}
 	if in.After != nil {
-		query.Where(olderThan(*in.After))
+		query.Where(following(*in.After))
 	}
 	if in.Before != nil {
-		query.Where(newerThan(*in.Before))
+		query.Where(preceding(*in.Before))
 	}
-	if in.Backward {
+	if in.Backward != in.OldestFirst {
 		query.Order(ent.Asc(entorder.FieldCreatedAt, entorder.FieldID))
 	} else {
 		query.Order(ent.Desc(entorder.FieldCreatedAt, entorder.FieldID))
@@ -135,7 +146,21 @@ func (f Filter) predicates() []predicate.Order {
 		}
 		ps = append(ps, entorder.StatusIn(in...))
 	}
+	if !f.From.IsZero() {
+		ps = append(ps, entorder.CreatedAtGTE(f.From))
+	}
+	if !f.Until.IsZero() {
+		ps = append(ps, entorder.CreatedAtLT(f.Until))
+	}
+	if f.Match != nil {
+		ps = append(ps, f.Match)
+	}
 	return ps
+}
+
+// Numbered matches orders by their number or its beginning.
+func Numbered(text string) predicate.Order {
+	return entorder.NumberHasPrefix(strings.ToUpper(strings.TrimSpace(text)))
 }
 
 // olderThan and newerThan bound the indexed column first and then compare the id for

@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=e808699eb9bc";
+export{r as resumePlaces}from"./attempt.js?v=3d2ae9011f86";

@@ -1,7 +1,6 @@
 import { graphql } from '../api/tada';
 import { FailureParts } from './account';
 import { AdminSaleParts } from './operator';
-import { OrderParts } from './orders';
 
 export const InterventionParts = graphql(`
   fragment InterventionParts on Intervention {
@@ -127,22 +126,6 @@ export const SetSaleSwitches = graphql(
   }
 `,
   [AdminSaleParts, FailureParts],
-);
-
-export const SearchOrders = graphql(
-  `
-  query SearchOrders($text: String!) {
-    searchOrders(text: $text) {
-      ...OrderParts
-      buyer {
-        id
-        displayName
-        account
-      }
-    }
-  }
-`,
-  [OrderParts],
 );
 
 export const Report = graphql(`

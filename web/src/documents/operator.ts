@@ -338,8 +338,8 @@ export const EndSale = graphql(
 
 export const AdminOrders = graphql(
   `
-  query AdminOrders($after: String, $filter: OrderFilter) {
-    orders(first: 20, after: $after, filter: $filter) {
+  query AdminOrders($after: String, $filter: OrderFilter, $orderBy: OrderSort) {
+    orders(first: 20, after: $after, filter: $filter, orderBy: $orderBy) {
       edges {
         node {
           ...OrderParts

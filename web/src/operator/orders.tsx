@@ -5,7 +5,7 @@ import type { Connection } from '../api/paged';
 import { request } from '../api/request';
 import type { ResultOf } from '../api/tada';
 import type { Failure, OrderStatus } from '../api/types';
-import { ExpireOrder, SearchOrders, VoidOrder } from '../documents/interventions';
+import { ExpireOrder, VoidOrder } from '../documents/interventions';
 import { AdminOrders } from '../documents/operator';
 import { money, t } from '../i18n/text';
 import { StatusChip } from '../pages/status';
@@ -23,20 +23,44 @@ type Found = NonNullable<ResultOf<typeof AdminOrders>['orders']>['edges'][number
 const statuses: OrderStatus[] = ['PENDING_PAYMENT', 'PAID', 'REFUNDING', 'REFUNDED', 'CANCELLED', 'EXPIRED'];
 const SHORTEST_SEARCH = 2;
 
-async function ask(text: string, status: OrderStatus | '', after: string | null, signal: AbortSignal): Promise<Connection<Found> | null> {
-  if (text.length >= SHORTEST_SEARCH) {
-    const { searchOrders } = await request(SearchOrders, { text }, signal);
-    const found = (searchOrders ?? []).filter((order) => !status || order.status === status);
-    return { edges: found.map((node) => ({ node })), pageInfo: { hasNextPage: false, endCursor: null } };
-  }
-  return (await request(AdminOrders, { after, filter: status ? { statuses: [status] } : null }, signal)).orders;
+interface Choice {
+  text: string;
+  status: OrderStatus | '';
+  /** The first and the last day, as date fields write them; empty = no bound. */
+  from: string;
+  until: string;
+  oldest: boolean;
 }
+
+/** Midnight of a day in the browser's time zone, some days later. */
+function midnight(day: string, later = 0): string {
+  const at = new Date(`${day}T00:00:00`);
+  at.setDate(at.getDate() + later);
+  return at.toISOString();
+}
+
+async function ask({ text, status, from, until, oldest }: Choice, after: string | null, signal: AbortSignal): Promise<Connection<Found> | null> {
+  const filter = {
+    ...(text.length >= SHORTEST_SEARCH && { search: text }),
+    ...(status && { statuses: [status] }),
+    ...(from && { createdFrom: midnight(from) }),
+    ...(until && { createdUntil: midnight(until, 1) }),
+  };
+  return (await request(AdminOrders, { after, filter, orderBy: { direction: oldest ? 'ASC' : 'DESC' } }, signal)).orders;
+}
+
+/** A day of the address; empty where it is none. */
+const day = (text: string): string => (/^\d{4}-\d\d-\d\d$/.test(text) ? text : '');
 
 /** The page. */
 export function Orders() {
   const [asked, setStatus] = useQuery('status');
   const status = statuses.find((each) => each === asked) ?? '';
   const [text, setText] = useQuery('q');
+  const [from, setFrom] = useQuery('from');
+  const [until, setUntil] = useQuery('until');
+  const [sort, setSort] = useQuery('sort');
+  const choice = { text, status, from: day(from), until: day(until), oldest: sort === 'oldest' } as const;
   return (
     <>
       <div class="mb-4 flex flex-wrap items-end justify-between gap-3">
@@ -53,9 +77,21 @@ export function Orders() {
               ))}
             </select>
           </Field>
+          <Field label={ot('op.from')}>
+            <input class="field font-normal" type="date" value={choice.from} onChange={(event) => setFrom(event.currentTarget.value)} />
+          </Field>
+          <Field label={ot('op.until')}>
+            <input class="field font-normal" type="date" value={choice.until} onChange={(event) => setUntil(event.currentTarget.value)} />
+          </Field>
+          <Field label={ot('op.sort')}>
+            <select class="field font-normal" value={choice.oldest ? 'oldest' : ''} onChange={(event) => setSort(event.currentTarget.value)}>
+              <option value="">{ot('op.newestFirst')}</option>
+              <option value="oldest">{ot('op.oldestFirst')}</option>
+            </select>
+          </Field>
         </div>
       </div>
-      <Paged name={`admin-orders ${status} ${text}`} ask={(after, signal) => ask(text, status, after, signal)}>
+      <Paged name={`admin-orders ${JSON.stringify(choice)}`} ask={(after, signal) => ask(choice, after, signal)}>
         {(orders, reload) => (
           <ul class="grid gap-2">
             {orders.map((order) => (

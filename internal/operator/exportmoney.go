@@ -1,0 +1,65 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	entpayment "seckill/ent/payment"
+	"seckill/ent/refund"
+	"seckill/internal/money"
+)
+
+// moneyOf is what came for an order, and what went back.
+type moneyOf struct {
+	payment  *ent.Payment // the one that succeeded; nil = none
+	refund   *ent.Refund  // the newest; nil = none
+	refunded money.Amount // the sum of finished refunds
+}
+
+// money reads the payments and refunds of a page of orders.
+func (e *Export) money(ctx context.Context, rows []*ent.Order) (map[uuid.UUID]*moneyOf, error) {
+	found := make(map[uuid.UUID]*moneyOf, len(rows))
+	ids := make([]uuid.UUID, len(rows))
+	for i, row := range rows {
+		ids[i], found[row.ID] = row.ID, &moneyOf{refunded: money.Amount{Currency: row.Currency}}
+	}
+	payments, err := e.s.cfg.DB.Ent.Payment.Query().
+		Where(entpayment.OrderIDIn(ids...), entpayment.StatusIn(entpayment.StatusSUCCEEDED, entpayment.StatusREFUNDED)).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("export payments: %w", err)
+	}
+	for _, p := range payments {
+		found[p.OrderID].payment = p
+	}
+	refunds, err := e.s.cfg.DB.Ent.Refund.Query().Where(refund.OrderIDIn(ids...)).Order(ent.Asc(refund.FieldID)).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("export refunds: %w", err)
+	}
+	for _, r := range refunds {
+		m := found[r.OrderID]
+		m.refund = r
+		if r.Status == refund.StatusSUCCEEDED {
+			m.refunded.Minor += r.AmountMinor
+		}
+	}
+	return found, nil
+}
+
+// columns returns the last columns of exportHeader.
+func (m *moneyOf) columns() []string {
+	columns := make([]string, 5)
+	if m.payment != nil {
+		columns[0], columns[1] = plain(m.payment.Provider), plain(m.payment.Transaction)
+	}
+	if m.refund != nil {
+		columns[2] = string(m.refund.Status)
+		columns[3] = m.refunded.Decimal()
+		if m.refund.Status == refund.StatusSUCCEEDED {
+			columns[4] = stamp(&m.refund.UpdatedAt)
+		}
+	}
+	return columns
+}
