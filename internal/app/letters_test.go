@@ -151,3 +151,49 @@ func (s *site) lettersAreGone(operator string) {
 		}
 	}
 }
+
+// No scheduler runs: it would replay the letters by itself after a minute.
+func TestAnOperatorReplaysAllDeadLettersInOneCall(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start("api", "worker")
+	operator := s.staff("letters@example.com", "OPERATOR")
+	made := s.seed(seed.Input{Users: 3, Stock: 3, PathTTL: 10 * time.Minute})
+	cure := s.poison(made.Users[0].Account, made.Users[1].Account, made.Users[2].Account)
+	tasks := map[string]string{} // by access token
+	for _, u := range made.Users {
+		p, err := s.place(u.AccessToken, order(made.ItemID, u.Path))
+		if err != nil || p.OrderTask == nil {
+			t.Fatalf("placed %+v %v", p, err)
+		}
+		tasks[u.AccessToken] = p.OrderTask.ID
+	}
+	testenv.Eventually(t, testenv.Wait, func() bool { return len(s.deadLetters(operator)) == 3 }, "all messages are set aside")
+	cure()
+	replay := func(token, note string) (replayed, refused int, code string) {
+		t.Helper()
+		var data struct {
+			ReplayDeadLetters struct{ Replayed, Refused int }
+		}
+		out := s.ask(token, `mutation($n: String!) { replayDeadLetters(input: { note: $n }) { replayed refused userErrors { code } } }`, map[string]any{"n": note})
+		if out.code() == "" {
+			out.into(t, &data)
+		}
+		return data.ReplayDeadLetters.Replayed, data.ReplayDeadLetters.Refused, out.code()
+	}
+	if _, _, code := replay(made.Users[0].AccessToken, "mine"); code != "FORBIDDEN" {
+		t.Errorf("a buyer: %q", code)
+	}
+	if replayed, refused, code := replay(operator, "the migration was taken back"); replayed != 3 || refused != 0 || code != "" {
+		t.Errorf("%d replayed, %d refused, %q", replayed, refused, code)
+	}
+	for token, task := range tasks {
+		testenv.Eventually(t, testenv.Wait, func() bool { return s.taskStatus(token, task) == "SUCCEEDED" }, "each buyer has the order")
+	}
+	if replayed, refused, code := replay(operator, "once more"); replayed != 0 || refused != 0 || code != "" {
+		t.Errorf("none is left: %d replayed, %d refused, %q", replayed, refused, code)
+	}
+	if report := s.drained(made.SaleID, 3); report.Stream.Dead != 0 {
+		t.Errorf("report %+v", report)
+	}
+}
