@@ -221,7 +221,10 @@ func TestPagesOfTheInstallationOpenSockets(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, func(c *config.Config) { c.PublicURL = "https://shop.example" })
 	s.start("api", "scheduler")
-	for origin, want := range map[string]int{"https://shop.example": http.StatusSwitchingProtocols, "https://evil.example": http.StatusForbidden} {
+	for origin, want := range map[string]int{
+		"https://shop.example": http.StatusSwitchingProtocols, "https://evil.example": http.StatusForbidden,
+		"http://shop.example": http.StatusForbidden, // a page that a network in between may have written
+	} {
 		conn, resp, err := websocket.Dial(t.Context(), strings.Replace(s.url, "http", "ws", 1)+"/graphql", //nolint:bodyclose // a socket has none
 			&websocket.DialOptions{Subprotocols: []string{"graphql-transport-ws"}, HTTPHeader: http.Header{"Origin": {origin}}})
 		if resp == nil {

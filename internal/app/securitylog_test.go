@@ -13,6 +13,7 @@ import (
 	"seckill/internal/account"
 	"seckill/internal/app"
 	"seckill/internal/id"
+	"seckill/internal/payment/sandbox"
 	"seckill/internal/seed"
 )
 
@@ -113,5 +114,32 @@ func TestTheSecurityLogNamesWhoExportedOrSearched(t *testing.T) {
 	}
 	if n, m := count(account.EventBuyerSearch, by["operator"]), count(account.EventBuyerSearch, by["admin"]); n != 1 || m != 2 {
 		t.Errorf("searches for buyers: %d by the operator, want 1; %d by the administrator, want 2: %+v", n, m, entries[account.EventBuyerSearch])
+	}
+}
+
+func TestTheSecurityLogNamesWhoForgesCallbacks(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start("api", "worker", "scheduler")
+	post := func(signature string) int {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/webhooks/payments/sandbox", strings.NewReader(`{"id":"x","type":"charge.paid"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set(sandbox.SignatureHeader, signature)
+		res, err := s.http.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		return res.StatusCode
+	}
+	if got := post("t=1,v1=a-guess"); got != http.StatusUnauthorized {
+		t.Fatalf("a forged call-back: %d", got)
+	}
+	forged := s.securityLog(account.EventWebhookForged)
+	if len(forged) != 1 || forged[0].Addr.String() != "127.0.0.1" || forged[0].Detail != "1 at sandbox" {
+		t.Errorf("security log: %+v", forged)
 	}
 }

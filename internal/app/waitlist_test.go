@@ -186,23 +186,28 @@ func TestSoldOutForNowDiffersFromSoldOutForGood(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.start("api", "worker", "scheduler")
-	made, _ := s.soldOut(seed.Input{Users: 2, PathTTL: time.Hour})
+	made, task := s.soldOut(seed.Input{Users: 2, PathTTL: time.Hour})
 	u := made.Users[1]
-	document := `mutation($in: PlaceOrderInput!) { placeOrder(input: $in) { userErrors { code message ... on SoldOutError { waitlistOpen item { id } } } } }`
+	document := `mutation($in: PlaceOrderInput!) { placeOrder(input: $in) { userErrors { code message ... on SoldOutError { waitlistOpen unpaidUnits nextReleaseAt item { id } } } } }`
 	refusal := func() string {
 		return string(s.ask(u.AccessToken, document, map[string]any{"in": order(made.ItemID, u.Path)}).Data)
 	}
 	testenv.Eventually(t, patience, func() bool {
 		return strings.Contains(refusal(), `not paid for yet: 1; the first may come back at 20`) && strings.Contains(refusal(), `"waitlistOpen":true`)
 	}, "sold out for now")
-	for _, statement := range []string{ // as if it had been paid
-		"UPDATE orders SET status = 'PAID', paid_at = now(), payment_deadline = NULL",
-		"UPDATE sale_items SET held = 0, sold = 1 WHERE held = 1",
-	} {
-		if _, err := s.database().SQL.ExecContext(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+	if got := refusal(); !strings.Contains(got, `"unpaidUnits":1`) || !strings.Contains(got, `"nextReleaseAt":"20`) {
+		t.Errorf("sold out for now: %s", got)
 	}
+	if _, err := s.database().SQL.ExecContext(t.Context(), "UPDATE sales SET hide_exact_stock = true, revision = revision + 1"); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Eventually(t, patience, func() bool {
+		got := refusal()
+		return strings.Contains(got, `"unpaidUnits":null`) && strings.Contains(got, `"nextReleaseAt":null`) && strings.Contains(got, `"waitlistOpen":true`) &&
+			!strings.Contains(got, "not paid for yet: 1")
+	}, "a sale that hides its stock shows no number of unpaid units")
+	_, page := s.pay(made.Users[0].AccessToken, "ord_"+strings.TrimPrefix(task, "tsk_"))
+	s.choose(page, "approve")
 	testenv.Eventually(t, patience, func() bool {
 		return strings.Contains(refusal(), `every unit is paid for`) && strings.Contains(refusal(), `"waitlistOpen":false`)
 	}, "sold out for good")
