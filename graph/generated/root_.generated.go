@@ -72,71 +72,6 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 	opCtx := graphql.GetOperationContext(ctx)
 	ec := newExecutionContext(opCtx, e, make(chan graphql.DeferredResult))
-	inputUnmarshalMap := graphql.BuildUnmarshalerMap(
-		ec.unmarshalInputAdjustStockInput,
-		ec.unmarshalInputApproveSaleInput,
-		ec.unmarshalInputCancelOrderInput,
-		ec.unmarshalInputCaptchaAnswerInput,
-		ec.unmarshalInputChangePasswordInput,
-		ec.unmarshalInputConfirmTotpInput,
-		ec.unmarshalInputCreateCaptchaInput,
-		ec.unmarshalInputCreateGoodsInput,
-		ec.unmarshalInputCreateSaleInput,
-		ec.unmarshalInputCreateServiceTokenInput,
-		ec.unmarshalInputCreateWebhookEndpointInput,
-		ec.unmarshalInputDecideInterventionInput,
-		ec.unmarshalInputDecideRefundInput,
-		ec.unmarshalInputDeleteWebhookEndpointInput,
-		ec.unmarshalInputDisableUserInput,
-		ec.unmarshalInputDiscardSaleInput,
-		ec.unmarshalInputDropDeadLetterInput,
-		ec.unmarshalInputDuplicateSaleInput,
-		ec.unmarshalInputEnableUserInput,
-		ec.unmarshalInputEndSaleInput,
-		ec.unmarshalInputEndUserSessionsInput,
-		ec.unmarshalInputEnterQueueInput,
-		ec.unmarshalInputExpireOrderInput,
-		ec.unmarshalInputIssueSeckillPathInput,
-		ec.unmarshalInputJoinWaitlistInput,
-		ec.unmarshalInputLeaveQueueInput,
-		ec.unmarshalInputLeaveWaitlistInput,
-		ec.unmarshalInputLoginInput,
-		ec.unmarshalInputLogoutInput,
-		ec.unmarshalInputMoneyInput,
-		ec.unmarshalInputOrderFilter,
-		ec.unmarshalInputOrderSort,
-		ec.unmarshalInputPauseSaleInput,
-		ec.unmarshalInputPayOrderInput,
-		ec.unmarshalInputPlaceOrderInput,
-		ec.unmarshalInputPreheatSaleInput,
-		ec.unmarshalInputRefreshSessionInput,
-		ec.unmarshalInputRefundFilter,
-		ec.unmarshalInputRegisterInput,
-		ec.unmarshalInputRejectSaleInput,
-		ec.unmarshalInputRemoveTotpInput,
-		ec.unmarshalInputReplayDeadLetterInput,
-		ec.unmarshalInputReplayDeadLettersInput,
-		ec.unmarshalInputReplayWebhookDeliveryInput,
-		ec.unmarshalInputRequestRefundInput,
-		ec.unmarshalInputResumeSaleInput,
-		ec.unmarshalInputReturnHeldPaymentInput,
-		ec.unmarshalInputRevokeServiceTokenInput,
-		ec.unmarshalInputRotateWebhookSecretInput,
-		ec.unmarshalInputSaleFilter,
-		ec.unmarshalInputSaleItemInput,
-		ec.unmarshalInputSaleLookup,
-		ec.unmarshalInputSaleSort,
-		ec.unmarshalInputScheduleSaleInput,
-		ec.unmarshalInputSetSaleSwitchesInput,
-		ec.unmarshalInputSetUserRoleInput,
-		ec.unmarshalInputStartTotpInput,
-		ec.unmarshalInputSubmitSaleInput,
-		ec.unmarshalInputUpdateGoodsInput,
-		ec.unmarshalInputUpdateSaleInput,
-		ec.unmarshalInputUpdateWebhookEndpointInput,
-		ec.unmarshalInputVoidOrderInput,
-		ec.unmarshalInputWithdrawSaleInput,
-	)
 	first := true
 
 	switch opCtx.Operation.Operation {
@@ -146,7 +81,6 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			var data graphql.Marshaler
 			if first {
 				first = false
-				ctx = graphql.WithUnmarshalerMap(ctx, inputUnmarshalMap)
 				data = ec._Query(ctx, opCtx.Operation.SelectionSet)
 			} else {
 				if atomic.LoadInt32(&ec.PendingDeferred) > 0 {
@@ -176,7 +110,6 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 				return nil
 			}
 			first = false
-			ctx = graphql.WithUnmarshalerMap(ctx, inputUnmarshalMap)
 			data := ec._Mutation(ctx, opCtx.Operation.SelectionSet)
 			var buf bytes.Buffer
 			data.MarshalGQL(&buf)
