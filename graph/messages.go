@@ -115,6 +115,9 @@ var steps = map[order.Code]text{
 	order.CodePaymentDeclined: {"A payment was declined.", "支付被拒绝。"},
 	order.CodePaymentReturned: {"A payment came too late, or twice; its money goes back.", "支付过晚或重复，款项将退回。"},
 	order.CodePaymentHeld:     {"A payment does not match and is being looked at.", "支付金额不符，正在核实。"},
+	order.CodePaymentDisputed: {"The payment is disputed at the bank.", "持卡人已向银行提出拒付。"},
+	order.CodeDisputeWon:      {"The dispute was decided for the shop.", "拒付争议已结束，款项归商家。"},
+	order.CodeDisputeLost:     {"The dispute was decided for the buyer; the bank took the money back.", "拒付争议已结束，银行已将款项退还持卡人。"},
 }
 
 // remark returns the text of a log entry: the event and the operator's note.

@@ -119,6 +119,9 @@ const (
 	KindDECLINED      Kind = "DECLINED"
 	KindCLOSED        Kind = "CLOSED"
 	KindREFUND_FAILED Kind = "REFUND_FAILED"
+	KindDISPUTED      Kind = "DISPUTED"
+	KindDISPUTE_WON   Kind = "DISPUTE_WON"
+	KindDISPUTE_LOST  Kind = "DISPUTE_LOST"
 )
 
 func (k Kind) String() string {
@@ -128,7 +131,7 @@ func (k Kind) String() string {
 // KindValidator is a validator for the "kind" field enum values. It is called by the builders before save.
 func KindValidator(k Kind) error {
 	switch k {
-	case KindSUCCEEDED, KindDECLINED, KindCLOSED, KindREFUND_FAILED:
+	case KindSUCCEEDED, KindDECLINED, KindCLOSED, KindREFUND_FAILED, KindDISPUTED, KindDISPUTE_WON, KindDISPUTE_LOST:
 		return nil
 	default:
 		return fmt.Errorf("paymentevent: invalid enum value for kind field: %q", k)

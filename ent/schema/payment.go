@@ -62,7 +62,7 @@ func (PaymentEvent) Fields() []ent.Field {
 		field.String("provider").MaxLen(32).Immutable(),
 		field.String("event_id").MaxLen(128).Immutable().Comment("the provider's, or one derived from the answer"),
 		field.UUID("payment_id", uuid.UUID{}).Immutable().Comment("our payment, as the provider names it; may be unknown"),
-		field.Enum("kind").Values("SUCCEEDED", "DECLINED", "CLOSED", "REFUND_FAILED").Immutable(),
+		field.Enum("kind").Values("SUCCEEDED", "DECLINED", "CLOSED", "REFUND_FAILED", "DISPUTED", "DISPUTE_WON", "DISPUTE_LOST").Immutable(),
 		field.Int64("amount_minor").Immutable(),
 		currency(),
 		field.String("provider_ref").MaxLen(128).Default("").Immutable(),

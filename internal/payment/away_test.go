@@ -108,7 +108,7 @@ func TestCallsOfProvidersAndTheLagOfReportsAreMeasured(t *testing.T) {
 			}
 		}
 	}
-	want := map[string]float64{"created": 2, "paid": 1, "declined": 1, "closed": 0, "held": 0, "refunded": 1}
+	want := map[string]float64{"created": 2, "paid": 1, "declined": 1, "closed": 0, "held": 0, "refunded": 1, "disputed": 0}
 	if !maps.Equal(results, want) {
 		t.Errorf("results %v, want %v", results, want)
 	}

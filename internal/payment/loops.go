@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"entgo.io/ent/dialect/sql"
+	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
 	"seckill/ent"
@@ -209,4 +210,12 @@ func (s *Service) retryLater(ctx context.Context, row *ent.Refund, now time.Time
 		return fmt.Errorf("put refund %s off: %w", row.ID, err)
 	}
 	return nil
+}
+
+func (s *Service) putOffByID(ctx context.Context, event uuid.UUID, why string) error {
+	row, err := s.db.Ent.PaymentEvent.Get(ctx, event)
+	if err != nil {
+		return fmt.Errorf("read payment event %s: %w", event, err)
+	}
+	return s.putOff(ctx, row, why)
 }

@@ -27,6 +27,7 @@ const (
 	resultClosed   = "closed"
 	resultRefunded = "refunded"
 	resultHeld     = "held"
+	resultDisputed = "disputed" // opened, won or lost
 )
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -43,7 +44,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}, []string{"step"}),
 		results: auto.NewCounterVec(prometheus.CounterOpts{
 			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "results_total",
-			Help: "Payments and refunds by what became of them. Label provider: its name. Label result: created, paid, declined, closed, refunded, held.",
+			Help: "Payments and refunds by what became of them. Label provider: its name. Label result: created, paid, declined, closed, refunded, held, disputed.",
 		}, []string{"provider", "result"}),
 		calls: auto.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "call_seconds", Buckets: telemetry.Seconds(),
@@ -68,7 +69,7 @@ var outcomeLabels = map[outcome]string{
 	outcomePaid: "paid", outcomePaidLate: "paid_late", outcomeRefund: "refund_order_ended", outcomeDouble: "refund_paid_twice",
 	outcomeRepeated: "repeated", outcomeClosed: "closed", outcomeMismatch: "held_mismatch",
 	outcomeTwoTx: "held_second_transaction", outcomeUnmatched: "held_unmatched", outcomePutOff: "put_off",
-	outcomeRefundFailed: "refund_failed",
+	outcomeRefundFailed: "refund_failed", outcomeDisputed: "disputed",
 }
 
 func (m *metrics) event(kind EventKind, o outcome) {
@@ -77,7 +78,7 @@ func (m *metrics) event(kind EventKind, o outcome) {
 
 // start exports the metrics of a provider as 0 from the start.
 func (m *metrics) start(provider string) {
-	for _, result := range []string{resultCreated, resultPaid, resultDeclined, resultClosed, resultRefunded, resultHeld} {
+	for _, result := range []string{resultCreated, resultPaid, resultDeclined, resultClosed, resultRefunded, resultHeld, resultDisputed} {
 		m.results.WithLabelValues(provider, result)
 	}
 	m.lags.WithLabelValues(provider)
@@ -99,7 +100,9 @@ func (m *metrics) settled(provider string, kind EventKind, o outcome) {
 		} else {
 			m.result(provider, resultClosed)
 		}
-	case outcomeRepeated, outcomePutOff:
+	case outcomeDisputed:
+		m.result(provider, resultDisputed)
+	case outcomeRepeated, outcomePutOff, outcomeRefundFailed:
 	}
 }
 

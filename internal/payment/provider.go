@@ -182,12 +182,15 @@ const (
 	EventDeclined     EventKind = "DECLINED"
 	EventClosed       EventKind = "CLOSED"
 	EventRefundFailed EventKind = "REFUND_FAILED" // money that went back has come back to the shop
+	EventDisputed     EventKind = "DISPUTED"      // the buyer disputes the payment at their bank
+	EventDisputeWon   EventKind = "DISPUTE_WON"
+	EventDisputeLost  EventKind = "DISPUTE_LOST" // the bank has taken the money back
 )
 
 // Event is a provider's report about a payment.
 type Event struct {
-	ID          string // the provider's, unique; the same event may be delivered many times
-	Payment     uuid.UUID
+	ID          string    // the provider's, unique; the same event may be delivered many times
+	Payment     uuid.UUID // zero in a call-back where only Transaction is known
 	Kind        EventKind
 	Ref         string
 	Transaction string

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -59,7 +60,7 @@ func (e Event) validate() error {
 		return fmt.Errorf("%w: id of %d bytes", ErrMalformed, len(e.ID))
 	case e.Payment == uuid.Nil:
 		return fmt.Errorf("%w: no payment", ErrMalformed)
-	case e.Kind != EventSucceeded && e.Kind != EventDeclined && e.Kind != EventClosed && e.Kind != EventRefundFailed:
+	case !slices.Contains(eventKinds, e.Kind):
 		return fmt.Errorf("%w: kind %q", ErrMalformed, e.Kind)
 	case (e.Kind == EventRefundFailed) != (e.Refund != uuid.Nil):
 		return fmt.Errorf("%w: refund %s of kind %s", ErrMalformed, e.Refund, e.Kind)
@@ -145,7 +146,15 @@ func (s *Service) webhook(w http.ResponseWriter, r *http.Request) {
 		provider.Terms().Reply.write(w)
 		return
 	}
-	switch _, err := s.Record(r.Context(), provider.Name(), event); {
+	known, err := s.match(r.Context(), provider.Name(), &event)
+	if err == nil && !known {
+		provider.Terms().Reply.write(w)
+		return
+	}
+	if err == nil {
+		_, err = s.Record(r.Context(), provider.Name(), event)
+	}
+	switch {
 	case errors.Is(err, ErrMalformed):
 		http.Error(w, "malformed event", http.StatusBadRequest)
 	case err != nil:

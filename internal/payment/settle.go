@@ -51,6 +51,7 @@ const (
 	outcomeUnmatched outcome = "held: still nothing to match it with"
 	outcomePutOff    outcome = "put off"
 
+	outcomeDisputed     outcome = "dispute noted"
 	outcomeRefundFailed outcome = "refund failed: an operator sends it again"
 )
 
@@ -110,6 +111,9 @@ func (s *Service) settle(ctx context.Context, e *ent.PaymentEvent) (done, error)
 	}
 	if e.Kind == paymentevent.KindREFUND_FAILED {
 		return s.settleRefundFailed(ctx, e, p)
+	}
+	if code, ok := disputes[EventKind(e.Kind)]; ok {
+		return s.settleDispute(ctx, e, p, code)
 	}
 	if e.Kind != paymentevent.KindSUCCEEDED {
 		return s.settleClosed(ctx, e, p)
@@ -387,12 +391,4 @@ func (s *Service) putOff(ctx context.Context, e *ent.PaymentEvent, why string) e
 		return fmt.Errorf("put payment event %s off: %w", e.ID, err)
 	}
 	return nil
-}
-
-func (s *Service) putOffByID(ctx context.Context, event uuid.UUID, why string) error {
-	row, err := s.db.Ent.PaymentEvent.Get(ctx, event)
-	if err != nil {
-		return fmt.Errorf("read payment event %s: %w", event, err)
-	}
-	return s.putOff(ctx, row, why)
 }

@@ -229,6 +229,9 @@ func (p *Provider) Callback(header http.Header, body []byte) (payment.Event, err
 		}
 		return payment.Event{}, err
 	}
+	if strings.HasPrefix(string(e.Type), "charge.dispute.") {
+		return dispute(&e)
+	}
 	kind, ok := kinds[e.Type]
 	if !ok {
 		return payment.Event{}, nil

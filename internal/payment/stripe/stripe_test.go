@@ -187,14 +187,15 @@ func answers(t *testing.T, by map[string]string) string {
 }
 
 const (
-	paid = `{"id":"cs_1","object":"checkout.session","status":"complete","payment_status":"paid","amount_total":69900,"currency":"cny","payment_intent":"pi_1","client_reference_id":"%s"}`
-	open = `{"id":"cs_1","object":"checkout.session","status":"open","payment_status":"unpaid","amount_total":69900,"currency":"cny"}`
-	gone = `{"id":"cs_1","object":"checkout.session","status":"expired","payment_status":"unpaid","amount_total":69900,"currency":"cny"}`
-	busy = `{"id":"cs_1","object":"checkout.session","status":"complete","payment_status":"unpaid","amount_total":69900,"currency":"cny"}`
-	late = `{"error":{"type":"invalid_request_error","param":"expires_at","message":"The expires_at timestamp must be at least 30 minutes from Checkout Session creation."}}`
-	shut = `{"error":{"type":"invalid_request_error","message":"Only Checkout Sessions with a status in [\"open\"] can be expired."}}`
-	back = `{"error":{"type":"invalid_request_error","code":"charge_already_refunded","message":"Charge has already been refunded."}}`
-	much = `{"error":{"type":"invalid_request_error","message":"Refund amount is greater than unrefunded amount on charge."}}`
+	paid     = `{"id":"cs_1","object":"checkout.session","status":"complete","payment_status":"paid","amount_total":69900,"currency":"cny","payment_intent":"pi_1","client_reference_id":"%s"}`
+	open     = `{"id":"cs_1","object":"checkout.session","status":"open","payment_status":"unpaid","amount_total":69900,"currency":"cny"}`
+	gone     = `{"id":"cs_1","object":"checkout.session","status":"expired","payment_status":"unpaid","amount_total":69900,"currency":"cny"}`
+	disputed = `{"id":"dp_1","object":"dispute","status":%q,"amount":69900,"currency":"cny","payment_intent":"pi_1","charge":"ch_1"}`
+	busy     = `{"id":"cs_1","object":"checkout.session","status":"complete","payment_status":"unpaid","amount_total":69900,"currency":"cny"}`
+	late     = `{"error":{"type":"invalid_request_error","param":"expires_at","message":"The expires_at timestamp must be at least 30 minutes from Checkout Session creation."}}`
+	shut     = `{"error":{"type":"invalid_request_error","message":"Only Checkout Sessions with a status in [\"open\"] can be expired."}}`
+	back     = `{"error":{"type":"invalid_request_error","code":"charge_already_refunded","message":"Charge has already been refunded."}}`
+	much     = `{"error":{"type":"invalid_request_error","message":"Refund amount is greater than unrefunded amount on charge."}}`
 )
 
 func TestAClosedPaymentCannotBePaidAndAPaidOneStaysPaid(t *testing.T) {
@@ -301,11 +302,18 @@ func TestOnlySignedEventsOfOurPaymentsCount(t *testing.T) {
 		{string(api.EventTypeCheckoutSessionExpired), whole, payment.EventClosed},
 		{string(api.EventTypeCheckoutSessionCompleted), fmt.Sprintf(paid, "another-shop-7"), ""},
 		{"customer.created", `{"id":"cus_1","object":"customer"}`, ""},
+		{string(api.EventTypeChargeDisputeCreated), fmt.Sprintf(disputed, "needs_response"), payment.EventDisputed},
+		{string(api.EventTypeChargeDisputeUpdated), fmt.Sprintf(disputed, "under_review"), ""},
+		{string(api.EventTypeChargeDisputeClosed), fmt.Sprintf(disputed, "won"), payment.EventDisputeWon},
+		{string(api.EventTypeChargeDisputeClosed), fmt.Sprintf(disputed, "lost"), payment.EventDisputeLost},
 	} {
 		body := event(c.kind, c.session)
 		e, err := p.Callback(sign(body, secret, time.Now()), []byte(body))
 		if err != nil || e.Kind != c.want {
 			t.Errorf("%s: %+v, %v, want %q", c.kind, e, err, c.want)
+		}
+		if strings.HasPrefix(string(e.Kind), "DISPUTE") && (e.Payment != uuid.Nil || e.Transaction != "pi_1" || e.AmountMinor != 69900) {
+			t.Errorf("dispute %+v", e)
 		}
 		if e.Kind == payment.EventSucceeded && (e.ID != "evt_1" || e.Payment != ours || e.Transaction != "pi_1" || e.AmountMinor != 69900 || e.Currency != "CNY") {
 			t.Errorf("event %+v", e)

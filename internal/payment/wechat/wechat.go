@@ -272,7 +272,7 @@ func (p *Provider) Refund(ctx context.Context, in payment.RefundInput) error {
 		return refusal("refund", err)
 	}
 	if s := value(r.Status); s != refunddomestic.STATUS_SUCCESS && s != refunddomestic.STATUS_PROCESSING {
-		return fmt.Errorf("refund %s is %s at WeChat Pay", in.Refund, s)
+		return payment.RefundFailed{Why: string(s)}
 	}
 	return nil
 }
