@@ -31,6 +31,7 @@ import (
 	"seckill/ent/session"
 	"seckill/ent/stockmovement"
 	"seckill/ent/user"
+	"seckill/ent/useridentity"
 	"seckill/ent/waitlistentry"
 	"seckill/ent/webhookdelivery"
 	"seckill/ent/webhookendpoint"
@@ -91,6 +92,8 @@ type Client struct {
 	StockMovement *StockMovementClient
 	// User is the client for interacting with the User builders.
 	User *UserClient
+	// UserIdentity is the client for interacting with the UserIdentity builders.
+	UserIdentity *UserIdentityClient
 	// WaitlistEntry is the client for interacting with the WaitlistEntry builders.
 	WaitlistEntry *WaitlistEntryClient
 	// WebhookDelivery is the client for interacting with the WebhookDelivery builders.
@@ -131,6 +134,7 @@ func (c *Client) init() {
 	c.Session = NewSessionClient(c.config)
 	c.StockMovement = NewStockMovementClient(c.config)
 	c.User = NewUserClient(c.config)
+	c.UserIdentity = NewUserIdentityClient(c.config)
 	c.WaitlistEntry = NewWaitlistEntryClient(c.config)
 	c.WebhookDelivery = NewWebhookDeliveryClient(c.config)
 	c.WebhookEndpoint = NewWebhookEndpointClient(c.config)
@@ -249,6 +253,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		Session:         NewSessionClient(cfg),
 		StockMovement:   NewStockMovementClient(cfg),
 		User:            NewUserClient(cfg),
+		UserIdentity:    NewUserIdentityClient(cfg),
 		WaitlistEntry:   NewWaitlistEntryClient(cfg),
 		WebhookDelivery: NewWebhookDeliveryClient(cfg),
 		WebhookEndpoint: NewWebhookEndpointClient(cfg),
@@ -294,6 +299,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		Session:         NewSessionClient(cfg),
 		StockMovement:   NewStockMovementClient(cfg),
 		User:            NewUserClient(cfg),
+		UserIdentity:    NewUserIdentityClient(cfg),
 		WaitlistEntry:   NewWaitlistEntryClient(cfg),
 		WebhookDelivery: NewWebhookDeliveryClient(cfg),
 		WebhookEndpoint: NewWebhookEndpointClient(cfg),
@@ -331,7 +337,8 @@ func (c *Client) Use(hooks ...Hook) {
 		c.OrderFailure, c.Payment, c.PaymentEvent, c.Refund, c.Sale, c.SaleFigures,
 		c.SaleItem, c.SaleLog, c.SandboxCall, c.SandboxCharge, c.SandboxRefund,
 		c.SecurityEvent, c.ServiceToken, c.Session, c.StockMovement, c.User,
-		c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint, c.WebhookEvent,
+		c.UserIdentity, c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint,
+		c.WebhookEvent,
 	} {
 		n.Use(hooks...)
 	}
@@ -345,7 +352,8 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 		c.OrderFailure, c.Payment, c.PaymentEvent, c.Refund, c.Sale, c.SaleFigures,
 		c.SaleItem, c.SaleLog, c.SandboxCall, c.SandboxCharge, c.SandboxRefund,
 		c.SecurityEvent, c.ServiceToken, c.Session, c.StockMovement, c.User,
-		c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint, c.WebhookEvent,
+		c.UserIdentity, c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint,
+		c.WebhookEvent,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -398,6 +406,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.StockMovement.mutate(ctx, m)
 	case *UserMutation:
 		return c.User.mutate(ctx, m)
+	case *UserIdentityMutation:
+		return c.UserIdentity.mutate(ctx, m)
 	case *WaitlistEntryMutation:
 		return c.WaitlistEntry.mutate(ctx, m)
 	case *WebhookDeliveryMutation:
@@ -3337,6 +3347,139 @@ func (c *UserClient) mutate(ctx context.Context, m *UserMutation) (Value, error)
 	}
 }
 
+// UserIdentityClient is a client for the UserIdentity schema.
+type UserIdentityClient struct {
+	config
+}
+
+// NewUserIdentityClient returns a client for the UserIdentity from the given config.
+func NewUserIdentityClient(c config) *UserIdentityClient {
+	return &UserIdentityClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `useridentity.Hooks(f(g(h())))`.
+func (c *UserIdentityClient) Use(hooks ...Hook) {
+	c.hooks.UserIdentity = append(c.hooks.UserIdentity, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `useridentity.Intercept(f(g(h())))`.
+func (c *UserIdentityClient) Intercept(interceptors ...Interceptor) {
+	c.inters.UserIdentity = append(c.inters.UserIdentity, interceptors...)
+}
+
+// Create returns a builder for creating a UserIdentity entity.
+func (c *UserIdentityClient) Create() *UserIdentityCreate {
+	mutation := newUserIdentityMutation(c.config, OpCreate)
+	return &UserIdentityCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of UserIdentity entities.
+func (c *UserIdentityClient) CreateBulk(builders ...*UserIdentityCreate) *UserIdentityCreateBulk {
+	return &UserIdentityCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *UserIdentityClient) MapCreateBulk(slice any, setFunc func(*UserIdentityCreate, int)) *UserIdentityCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &UserIdentityCreateBulk{err: fmt.Errorf("calling to UserIdentityClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*UserIdentityCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &UserIdentityCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for UserIdentity.
+func (c *UserIdentityClient) Update() *UserIdentityUpdate {
+	mutation := newUserIdentityMutation(c.config, OpUpdate)
+	return &UserIdentityUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *UserIdentityClient) UpdateOne(_m *UserIdentity) *UserIdentityUpdateOne {
+	mutation := newUserIdentityMutation(c.config, OpUpdateOne, withUserIdentity(_m))
+	return &UserIdentityUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *UserIdentityClient) UpdateOneID(id uuid.UUID) *UserIdentityUpdateOne {
+	mutation := newUserIdentityMutation(c.config, OpUpdateOne, withUserIdentityID(id))
+	return &UserIdentityUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for UserIdentity.
+func (c *UserIdentityClient) Delete() *UserIdentityDelete {
+	mutation := newUserIdentityMutation(c.config, OpDelete)
+	return &UserIdentityDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *UserIdentityClient) DeleteOne(_m *UserIdentity) *UserIdentityDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *UserIdentityClient) DeleteOneID(id uuid.UUID) *UserIdentityDeleteOne {
+	builder := c.Delete().Where(useridentity.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &UserIdentityDeleteOne{builder}
+}
+
+// Query returns a query builder for UserIdentity.
+func (c *UserIdentityClient) Query() *UserIdentityQuery {
+	return &UserIdentityQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeUserIdentity},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a UserIdentity entity by its id.
+func (c *UserIdentityClient) Get(ctx context.Context, id uuid.UUID) (*UserIdentity, error) {
+	return c.Query().Where(useridentity.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *UserIdentityClient) GetX(ctx context.Context, id uuid.UUID) *UserIdentity {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *UserIdentityClient) Hooks() []Hook {
+	return c.hooks.UserIdentity
+}
+
+// Interceptors returns the client interceptors.
+func (c *UserIdentityClient) Interceptors() []Interceptor {
+	return c.inters.UserIdentity
+}
+
+func (c *UserIdentityClient) mutate(ctx context.Context, m *UserIdentityMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&UserIdentityCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&UserIdentityUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&UserIdentityUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&UserIdentityDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown UserIdentity mutation op: %q", m.Op())
+	}
+}
+
 // WaitlistEntryClient is a client for the WaitlistEntry schema.
 type WaitlistEntryClient struct {
 	config
@@ -3875,15 +4018,15 @@ type (
 		Goods, GoodsLog, Intervention, LetterAct, Order, OrderEvent, OrderFailure,
 		Payment, PaymentEvent, Refund, Sale, SaleFigures, SaleItem, SaleLog,
 		SandboxCall, SandboxCharge, SandboxRefund, SecurityEvent, ServiceToken,
-		Session, StockMovement, User, WaitlistEntry, WebhookDelivery, WebhookEndpoint,
-		WebhookEvent []ent.Hook
+		Session, StockMovement, User, UserIdentity, WaitlistEntry, WebhookDelivery,
+		WebhookEndpoint, WebhookEvent []ent.Hook
 	}
 	inters struct {
 		Goods, GoodsLog, Intervention, LetterAct, Order, OrderEvent, OrderFailure,
 		Payment, PaymentEvent, Refund, Sale, SaleFigures, SaleItem, SaleLog,
 		SandboxCall, SandboxCharge, SandboxRefund, SecurityEvent, ServiceToken,
-		Session, StockMovement, User, WaitlistEntry, WebhookDelivery, WebhookEndpoint,
-		WebhookEvent []ent.Interceptor
+		Session, StockMovement, User, UserIdentity, WaitlistEntry, WebhookDelivery,
+		WebhookEndpoint, WebhookEvent []ent.Interceptor
 	}
 )
 

@@ -29,6 +29,7 @@ import (
 	"seckill/ent/session"
 	"seckill/ent/stockmovement"
 	"seckill/ent/user"
+	"seckill/ent/useridentity"
 	"seckill/ent/waitlistentry"
 	"seckill/ent/webhookdelivery"
 	"seckill/ent/webhookendpoint"
@@ -120,6 +121,7 @@ func checkColumn(t, c string) error {
 			session.Table:         session.ValidColumn,
 			stockmovement.Table:   stockmovement.ValidColumn,
 			user.Table:            user.ValidColumn,
+			useridentity.Table:    useridentity.ValidColumn,
 			waitlistentry.Table:   waitlistentry.ValidColumn,
 			webhookdelivery.Table: webhookdelivery.ValidColumn,
 			webhookendpoint.Table: webhookendpoint.ValidColumn,

@@ -24,6 +24,7 @@ import (
 	"seckill/ent/servicetoken"
 	"seckill/ent/session"
 	"seckill/ent/user"
+	"seckill/ent/useridentity"
 	"seckill/ent/waitlistentry"
 	"seckill/ent/webhookdelivery"
 	"seckill/ent/webhookendpoint"
@@ -668,6 +669,16 @@ func init() {
 	userDescRecoveryCodes := userFields[12].Descriptor()
 	// user.DefaultRecoveryCodes holds the default value on creation for the recovery_codes field.
 	user.DefaultRecoveryCodes = userDescRecoveryCodes.Default.(string)
+	useridentityFields := schema.UserIdentity{}.Fields()
+	_ = useridentityFields
+	// useridentityDescIssuer is the schema descriptor for issuer field.
+	useridentityDescIssuer := useridentityFields[1].Descriptor()
+	// useridentity.IssuerValidator is a validator for the "issuer" field. It is called by the builders before save.
+	useridentity.IssuerValidator = useridentityDescIssuer.Validators[0].(func(string) error)
+	// useridentityDescSubject is the schema descriptor for subject field.
+	useridentityDescSubject := useridentityFields[2].Descriptor()
+	// useridentity.SubjectValidator is a validator for the "subject" field. It is called by the builders before save.
+	useridentity.SubjectValidator = useridentityDescSubject.Validators[0].(func(string) error)
 	waitlistentryFields := schema.WaitlistEntry{}.Fields()
 	_ = waitlistentryFields
 	// waitlistentryDescQuantity is the schema descriptor for quantity field.

@@ -15,6 +15,7 @@ import (
 	"seckill/internal/admission/captcha"
 	"seckill/internal/admission/queue"
 	"seckill/internal/checkout"
+	"seckill/internal/oidc"
 	"seckill/internal/operator"
 	"seckill/internal/order"
 	"seckill/internal/orderintake"
@@ -47,7 +48,9 @@ type Resolver struct {
 	Reports  report.Source
 	Webhooks *webhook.Service
 	Tokens   *servicetoken.Service // of other systems
-	Limits   *ratelimit.Limiter
+
+	Providers *oidc.Service // with whose accounts users sign in; nil = there are none
+	Limits    *ratelimit.Limiter
 	// RateLimits replace the @rateLimit of the operations that they name.
 	RateLimits map[string]ratelimit.Policy
 	Addr       func(context.Context) netip.Addr // address of the client

@@ -72,6 +72,9 @@ type StockMovement func(*sql.Selector)
 // User is the predicate function for user builders.
 type User func(*sql.Selector)
 
+// UserIdentity is the predicate function for useridentity builders.
+type UserIdentity func(*sql.Selector)
+
 // WaitlistEntry is the predicate function for waitlistentry builders.
 type WaitlistEntry func(*sql.Selector)
 

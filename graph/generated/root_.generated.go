@@ -2731,6 +2731,21 @@ extend type Query {
   ): RefundConnection @auth(role: OPERATOR, scope: ORDERS_READ) @listSize(assumedSize: 20, slicingArguments: ["first", "last"], sizedFields: ["edges"])
 }
 `, BuiltIn: false},
+	{Name: "../schema/provider.graphqls", Input: `"""
+A provider with whose accounts users sign in.
+"""
+type SignInProvider {
+  """Name to show on the button."""
+  title: String!
+  """Where the browser goes; ` + "`" + `?to=/path` + "`" + ` is the page after the sign-in. Then ` + "`" + `refreshSession` + "`" + ` has the session, with the header ` + "`" + `X-Seckill-Session: cookie` + "`" + `."""
+  url: URL!
+}
+
+extend type Query {
+  """The providers with whose accounts users sign in; empty when there are none."""
+  signInProviders: [SignInProvider!]! @listSize(assumedSize: 10)
+}
+`, BuiltIn: false},
 	{Name: "../schema/purchase.graphqls", Input: `"""
 A short-lived right to try to buy: bound to one person and item, good once. It
 hides the real order entry from scripts until the sale is open.
@@ -5540,6 +5555,16 @@ func (ec *executionContext) childFields_SetUserRolePayload(ctx context.Context, 
 		return ec.fieldContext_SetUserRolePayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type SetUserRolePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_SignInProvider(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "title":
+		return ec.fieldContext_SignInProvider_title(ctx, field)
+	case "url":
+		return ec.fieldContext_SignInProvider_url(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SignInProvider", field.Name)
 }
 
 func (ec *executionContext) childFields_StartTotpPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -1969,6 +1969,14 @@ type SetUserRolePayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
+// A provider with whose accounts users sign in.
+type SignInProvider struct {
+	// Name to show on the button.
+	Title string `json:"title"`
+	// Where the browser goes; `?to=/path` is the page after the sign-in. Then `refreshSession` has the session, with the header `X-Seckill-Session: cookie`.
+	URL string `json:"url"`
+}
+
 // Nothing was left to buy, or fewer units than were asked for.
 type SoldOutError struct {
 	// Machine-readable reason.

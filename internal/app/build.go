@@ -80,6 +80,10 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 	if err != nil {
 		return nil, err
 	}
+	providers, err := newProviders(b, accounts, keys, listener)
+	if err != nil {
+		return nil, err
+	}
 	tabs := playgroundTabs("SALE_ID", "ITEM_ID")
 	a := &App{
 		cfg: cfg, log: log, roles: roles, svc: svc, tabs: &tabs, writer: orders.writer, operator: admin.operator, payments: payments.service,
@@ -88,7 +92,7 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 	a.schedule(gates, messages, stats, runningParts{admission, accounts, waiting, payments, scheduler, worker, shop, admin, hooks, measureStreams(b, messages)})
 	if roles != (Roles{}) {
 		var trusted *periodic.Loop
-		a.server, trusted, err = newServer(ctx, b, gates, serverParts{a.tabs, listener, stats, orders, admission, accounts, waiting, payments, shop, admin, hooks})
+		a.server, trusted, err = newServer(ctx, b, gates, serverParts{a.tabs, listener, stats, orders, admission, accounts, waiting, payments, shop, admin, hooks, providers})
 		if trusted != nil {
 			a.accepting = append(a.accepting, part{trusted.Name, trusted.Run})
 		}

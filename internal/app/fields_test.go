@@ -70,6 +70,7 @@ var doors = map[string]string{
 	"WebhookEventConnection":    `events { %s }`,
 	"WebhookEventEdge":          `events { edges { %s } }`,
 	"WebhookEvent":              `events { edges { node { %s } } }`,
+	"SignInProvider":            `signInProviders { %s }`,
 	"ServiceToken":              `serviceTokens { %s }`,
 	"WebhookEndpoint":           `webhookEndpoints { %s }`,
 	"WebhookDeliveryConnection": `webhookDeliveries(endpointId: "{endpoint}") { %s }`,

@@ -21,6 +21,7 @@ import (
 	"seckill/internal/config"
 	"seckill/internal/fault"
 	"seckill/internal/media"
+	"seckill/internal/oidc"
 	"seckill/internal/periodic"
 	"seckill/internal/ratelimit"
 	"seckill/internal/sale"
@@ -44,6 +45,7 @@ type serverParts struct {
 	shop      shop
 	admin     admin
 	webhooks  *webhook.Service
+	providers *oidc.Service // nil = there are none
 }
 
 // newServer connects resolvers, executor, transports and listeners, and opens the admin
@@ -95,7 +97,12 @@ func newPublic(b base, in serverParts, handler http.Handler) (http.Handler, erro
 	if err != nil {
 		return nil, err
 	}
+	var signIn http.Handler
+	if in.providers != nil {
+		signIn = in.providers
+	}
 	return server.NewPublic(server.PublicOptions{
+		SignIn:  signIn,
 		GraphQL: auth.WithCookies(handler, secure(b.cfg)), Site: server.WithFirstQuery(pages, handler, web.FirstQuery),
 		Playground: b.cfg.PlaygroundOn(), Tabs: func() []server.Tab { return *in.tabs },
 		Origins: b.cfg.AllowedOrigins, CaptchaOrigins: b.cfg.CaptchaSources(), Address: b.cfg.PublicURL, TrustedProxies: b.cfg.TrustedProxies, HTTPS: https(b.cfg),
@@ -141,7 +148,7 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 		},
 	}
 	resolver.Letters, resolver.Line, resolver.Counts = in.orders.letters, in.orders.line, in.stats.counts
-	resolver.Webhooks, resolver.Tokens = in.webhooks, in.accounts.machines
+	resolver.Webhooks, resolver.Tokens, resolver.Providers = in.webhooks, in.accounts.machines, in.providers
 	resolver.Operator, resolver.Figures, resolver.Feed, resolver.Reports = in.admin.operator, in.stats.figures, in.stats.feed, in.admin.reports
 	resolver.RateLimits = b.rateLimits()
 	schema := generated.NewExecutableSchema(generated.Config{

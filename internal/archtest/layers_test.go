@@ -26,7 +26,7 @@ var layers = []layer{
 	{"people", []string{"internal/account"}},
 	{"figures", []string{"internal/salestats", "internal/audit"}},
 	{"use cases", []string{
-		"internal/checkout", "internal/storefront", "internal/operator",
+		"internal/checkout", "internal/storefront", "internal/operator", "internal/oidc",
 		"internal/orderintake", "internal/preload", "internal/reconcile", "internal/seed", "internal/report",
 	}},
 	{"API", []string{"graph"}},

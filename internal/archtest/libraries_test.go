@@ -38,6 +38,7 @@ var owners = []owner{
 		},
 		"only packages that own tables, or build from them, see ent",
 	},
+	{"github.com/coreos/go-oidc", []string{"internal/oidc"}, "internal/oidc talks to providers"},
 	{"github.com/stripe/stripe-go", []string{"internal/payment/stripe", "internal/payment/providertest"}, "one package per payment provider"},
 	{"github.com/wechatpay-apiv3/wechatpay-go", []string{"internal/payment/wechat", "internal/payment/providertest"}, "one package per payment provider"},
 	{"github.com/smartwalle", []string{"internal/payment/alipay", "internal/payment/providertest"}, "one package per payment provider"},

@@ -37,6 +37,12 @@ func CookieFrom(ctx context.Context) *Cookie {
 	return c
 }
 
+// NewCookie returns the cookie of a request that is not of the API. secure reports whether
+// the client's connection is encrypted.
+func NewCookie(w http.ResponseWriter, secure bool) *Cookie {
+	return &Cookie{answer: w.Header(), secure: secure}
+}
+
 // WithCookies attaches a Cookie to requests with the header "X-Seckill-Session: cookie".
 // secure reports whether the client's connection is encrypted.
 func WithCookies(next http.Handler, secure func(*http.Request) bool) http.Handler {

@@ -57,9 +57,9 @@ type Config struct {
 	AccessTokenTTL  time.Duration `default:"10m" group:"accounts" help:"Life of an access token."`
 	RefreshTokenTTL time.Duration `default:"30m" group:"accounts" help:"A session ends after this long without a refresh; each refresh restarts it."`
 
-	PhoneCountry string `group:"accounts" placeholder:"CC" help:"Country of phone numbers without a country code, two letters: CN. Without it, phone numbers need their country code."`
-
-	StaffTOTP StaffTOTP `name:"staff-totp" default:"optional" group:"accounts" help:"One-time codes of operators and administrators: optional, or required: without one, they have the rights of a customer until they set it up on the account page."`
+	PhoneCountry string    `group:"accounts" placeholder:"CC" help:"Country of phone numbers without a country code, two letters: CN. Without it, phone numbers need their country code."`
+	OIDC         string    `name:"oidc" group:"accounts" placeholder:"FILE" help:"File of OpenID providers with whose accounts users sign in, a JSON array: docs/sign-in-with-others.md."`
+	StaffTOTP    StaffTOTP `name:"staff-totp" default:"optional" group:"accounts" help:"One-time codes of operators and administrators: optional, or required: without one, they have the rights of a customer until they set it up on the account page."`
 
 	PaymentWindow time.Duration `default:"15m" group:"gate" help:"How long a buyer has to pay, in sales that are created without a time of their own."`
 

@@ -73,6 +73,9 @@ CREATE TABLE IF NOT EXISTS `stock_movements` (`id` uuid NOT NULL, `order_id` uui
 CREATE INDEX IF NOT EXISTS `stock_movement_adjustments` ON `stock_movements` (`item_id`, `id`) WHERE kind = 'ADJUST';
 CREATE INDEX IF NOT EXISTS `stockmovement_item_id` ON `stock_movements` (`item_id`);
 CREATE UNIQUE INDEX IF NOT EXISTS `stockmovement_order_id_kind` ON `stock_movements` (`order_id`, `kind`);
+CREATE TABLE IF NOT EXISTS `user_identities` (`id` uuid NOT NULL, `issuer` text NOT NULL, `subject` text NOT NULL, `user_id` uuid NOT NULL, `created_at` datetime NOT NULL, PRIMARY KEY (`id`));
+CREATE UNIQUE INDEX IF NOT EXISTS `useridentity_issuer_subject` ON `user_identities` (`issuer`, `subject`);
+CREATE INDEX IF NOT EXISTS `useridentity_user_id` ON `user_identities` (`user_id`);
 CREATE TABLE IF NOT EXISTS `users` (`id` uuid NOT NULL, `account` text NOT NULL, `display_name` text NOT NULL, `password_hash` text NOT NULL, `role` text NOT NULL DEFAULT ('CUSTOMER'), `version` integer NOT NULL DEFAULT (1), `created_at` datetime NOT NULL, `disabled_at` datetime NULL, `disabled_reason` text NOT NULL DEFAULT (''), `totp_secret` blob NULL, `totp_since` datetime NULL, `totp_step` integer NOT NULL DEFAULT (0), `recovery_codes` text NOT NULL DEFAULT (''), PRIMARY KEY (`id`));
 CREATE UNIQUE INDEX IF NOT EXISTS `user_account` ON `users` (`account`);
 CREATE INDEX IF NOT EXISTS `user_disabled_at` ON `users` (`disabled_at`) WHERE disabled_at IS NOT NULL;

@@ -22,6 +22,8 @@ type PublicOptions struct {
 	Webhooks http.Handler
 	// Sandbox serves all paths below /sandbox/: pages of the built-in bank; nil = 404.
 	Sandbox http.Handler
+	// SignIn serves all paths below /auth/: sign-in with other providers; nil = 404.
+	SignIn http.Handler
 	// Media serves all paths below /media/, with bodies of up to MediaBody bytes; nil =
 	// 404.
 	Media     http.Handler
@@ -65,7 +67,7 @@ func NewPublic(opts PublicOptions) (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.Handle("/graphql", opts.GraphQL)
 	mux.Handle("/", site)
-	for below, handler := range map[string]http.Handler{"/webhooks": opts.Webhooks, "/sandbox": opts.Sandbox, "/exports": opts.Exports} {
+	for below, handler := range map[string]http.Handler{"/webhooks": opts.Webhooks, "/sandbox": opts.Sandbox, "/exports": opts.Exports, "/auth": opts.SignIn} {
 		if handler != nil {
 			mux.Handle(below+"/", handler)
 			mux.HandleFunc(below, http.NotFound) // the mux would redirect
@@ -144,6 +146,8 @@ func (o PublicOptions) route(r *http.Request) string {
 		return "/sandbox/"
 	case strings.HasPrefix(path, "/media/"):
 		return "/media/"
+	case strings.HasPrefix(path, "/auth/"):
+		return "/auth/"
 	case strings.HasPrefix(path, "/exports/"):
 		return "/exports/"
 	case path == "/playground" || strings.HasPrefix(path, "/playground/"):

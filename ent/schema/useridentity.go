@@ -1,0 +1,27 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+	"github.com/google/uuid"
+)
+
+// UserIdentity is a user's account at another provider, with which the user signs in.
+type UserIdentity struct{ ent.Schema }
+
+// Fields of UserIdentity.
+func (UserIdentity) Fields() []ent.Field {
+	return []ent.Field{
+		id(),
+		field.String("issuer").MaxLen(255).Immutable(),
+		field.String("subject").MaxLen(255).Immutable().Comment("unique at the issuer, for ever"),
+		field.UUID("user_id", uuid.UUID{}).Immutable(),
+		instant("created_at"),
+	}
+}
+
+// Indexes of UserIdentity.
+func (UserIdentity) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("issuer", "subject").Unique(), index.Fields("user_id")}
+}

@@ -1,0 +1,30 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"seckill/internal/account"
+	"seckill/internal/auth"
+	"seckill/internal/oidc"
+	"seckill/internal/server"
+)
+
+// newProviders returns the sign-in with other providers; nil without the setting.
+func newProviders(b base, in accounts, keys auth.Keys, l net.Listener) (*oidc.Service, error) {
+	if b.cfg.OIDC == "" || !b.roles.API {
+		return nil, nil //nolint:nilnil // no setting, no providers
+	}
+	providers, err := oidc.ReadProviders(b.cfg.OIDC, !b.cfg.Production())
+	if err != nil {
+		return nil, fmt.Errorf("SECKILL_OIDC: %w", err)
+	}
+	return oidc.New(oidc.Config{
+		Providers: providers, Address: baseURL(b.cfg, l), Keys: keys, Secure: secure(b.cfg), Clock: b.clock, Log: b.log,
+		SignIn: func(ctx context.Context, user account.External) (*account.SignedIn, error) {
+			user.Addr = server.ClientAddr(ctx)
+			return in.service.SignInExternal(ctx, user)
+		},
+	}), nil
+}
