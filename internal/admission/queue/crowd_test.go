@@ -37,7 +37,6 @@ type crowd struct {
 func newCrowd(f *fixture, people, stock int) *crowd {
 	f.t.Helper()
 	c := &crowd{fixture: f, stock: stock, tickets: map[string]*queue.Ticket{}, reported: map[string]int{}}
-	f.patiently()
 	f.rules.Store(&queue.Rules{PerMille: 200})
 	f.set("stock", stock, "total", stock, "opens", time.Now().Add(time.Hour).UnixMilli())
 	c.early = make([]*queue.Ticket, people/5)

@@ -35,7 +35,6 @@ type fixture struct {
 	paths    *path.Service
 	queue    *queue.Service
 
-	patiently func() // keeps tickets for an hour: a crowd takes longer than half a minute on a busy machine
 
 	rules atomic.Pointer[queue.Rules]
 	gone  func(ctx context.Context, item uuid.UUID) (bool, error) // nil = units may be released
@@ -57,8 +56,7 @@ func newFixture(t *testing.T, conn *redisconn.Conn, prefix string) *fixture {
 		t.Fatal(err)
 	}
 	f.paths = path.New(path.Config{Client: conn.Script, Keys: f.keys, Captchas: f.captchas, Tokens: tokens, Ratio: 1, Life: pathLife})
-	f.queue = f.service(conn, 0)
-	f.patiently = func() { f.queue = f.service(conn, time.Hour) }
+	f.queue = f.service(conn)
 	f.gate("gate", "open")
 	return f
 }
@@ -68,8 +66,11 @@ var tokens = path.NewTokens([][]byte{[]byte(strings.Repeat("path tok", 4))})
 // pathLife is longer than any test takes on a busy machine.
 const pathLife = time.Hour
 
+// patience is longer than any test takes on a busy machine.
+const patience = time.Hour
+
 // service returns the waiting rooms of one process.
-func (f *fixture) service(conn *redisconn.Conn, patience time.Duration) *queue.Service {
+func (f *fixture) service(conn *redisconn.Conn) *queue.Service {
 	return queue.New(queue.Config{
 		Client: conn.Script, Keys: f.keys, Captchas: f.captchas, Tokens: tokens, Patience: patience, Life: pathLife,
 		Rules: func(context.Context, uuid.UUID, uuid.UUID) (queue.Rules, error) { return *f.rules.Load(), nil },

@@ -152,7 +152,7 @@ func TestLeavingOrSilenceFreesThePlace(t *testing.T) {
 		if got := f.ticket(c).Position.Ahead; got != 1 {
 			t.Errorf("after one left: %d ahead", got)
 		}
-		silent := float64(time.Now().Add(-queue.Patience - time.Second).UnixMilli())
+		silent := float64(time.Now().Add(-patience - time.Second).UnixMilli())
 		f.must(f.redis.ZAdd(t.Context(), f.keys.WaitingRoomBeats(f.shard, f.item), redis.Z{Score: silent, Member: b.ID.String()}).Err())
 		if n := f.step()["freed"]; n != 1 || f.ticket(b).Status != queue.Left || f.ticket(c).Position.Ahead != 0 {
 			t.Errorf("freed %d, %+v", n, f.ticket(b))
@@ -292,7 +292,7 @@ func TestAskingForAPlaceKeepsItForItsOwnerAlone(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		place := f.enter(id.New())
-		beats, long := f.keys.WaitingRoomBeats(f.shard, f.item), float64(time.Now().Add(-queue.Patience-time.Hour).UnixMilli())
+		beats, long := f.keys.WaitingRoomBeats(f.shard, f.item), float64(time.Now().Add(-patience-time.Hour).UnixMilli())
 		for user, kept := range map[uuid.UUID]bool{id.New(): false, place.User: true} {
 			f.must(f.redis.ZAdd(t.Context(), beats, redis.Z{Score: long, Member: place.ID.String()}).Err())
 			got, err := f.queue.Own(t.Context(), place.ID, user)

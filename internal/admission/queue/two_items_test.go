@@ -86,7 +86,6 @@ func TestAUserWithAnotherPathBlocksNoOtherAndKeepsThePlace(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, a *fixture) {
 		const holders = 230 // more than one pass reads
-		a.patiently()
 		b := a.second()
 		b.set("stock", holders, "total", holders)
 		var held []*queue.Ticket
