@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=3d2ae9011f86";
+export{r as resumePlaces}from"./attempt.js?v=ca5f6ca7feff";

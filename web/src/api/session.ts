@@ -114,6 +114,15 @@ async function exchange(): Promise<void> {
   forget();
 }
 
+/** Takes over the session that is in the cookie after a sign-in at a provider; false if there is none. */
+export async function resume(): Promise<boolean> {
+  const { refreshSession } = await post(RefreshSession, { input: {} }, null);
+  if (!refreshSession?.tokens) return false;
+  const { viewer } = await post(Viewer, {}, refreshSession.tokens.accessToken);
+  if (viewer) adopt(refreshSession.tokens, viewer);
+  return viewer !== null;
+}
+
 /** Verifies the kept session and reads the user. Transient faults are left to the next request. */
 export async function restore(): Promise<void> {
   if (!person.peek()) return;

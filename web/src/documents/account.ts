@@ -124,6 +124,15 @@ export const Register = graphql(
   [TokenParts, PersonParts, FailureParts],
 );
 
+export const SignInProviders = graphql(`
+  query SignInProviders {
+    signInProviders {
+      title
+      url
+    }
+  }
+`);
+
 export const RefreshSession = graphql(
   `
   mutation RefreshSession($input: RefreshSessionInput!) {

@@ -14,6 +14,7 @@ import { Title } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { lazy } from '../ui/lazy';
 import { useTitle } from '../ui/title';
+import { Providers } from './providers';
 
 const Check = lazy(() => import('../captcha/check').then((module) => module.Check));
 
@@ -163,6 +164,7 @@ export function Sign({ isNew }: { isNew: boolean }) {
           {t(isNew ? 'sign.toIn' : 'sign.toUp')}
         </Link>
       </form>
+      <Providers search={search} next={next} />
       {state.value.state === 'checking' && (
         <Dialog title={t('check.title')} close={() => (state.value = { state: 'filling', why: null })}>
           <Check

@@ -1,0 +1,48 @@
+/** Sign-in with the accounts of other providers. */
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { post } from '../api/post';
+import { resume } from '../api/session';
+import { SignInProviders } from '../documents/account';
+import { maybe, t } from '../i18n/text';
+
+/** The outcome of a sign-in at a provider, in the address to which the server returns. */
+const OUTCOME = 'oidc';
+
+/** A link for each provider; after the return from one, the session or the reason of the failure. */
+export function Providers({ search, next }: { search: string; next: string }) {
+  const found = useSignal<{ title: string; url: string }[]>([]);
+  const outcome = useSignal(new URLSearchParams(search).get(OUTCOME));
+
+  useEffect(() => {
+    post(SignInProviders, {}, null)
+      .then(({ signInProviders }) => (found.value = signInProviders))
+      .catch(() => {}); // the form works without them
+    if (outcome.peek() !== 'done') return;
+    resume()
+      .catch(() => false)
+      .then((signedIn) => (outcome.value = signedIn ? null : 'failed'));
+  }, []);
+
+  const to = encodeURIComponent(`/sign-in?${OUTCOME}=done&next=${encodeURIComponent(next)}`);
+  return (
+    <>
+      {outcome.value && outcome.value !== 'done' && (
+        <p class="note mt-5 font-medium text-warn" role="alert">
+          {maybe(`sign.oidc.${outcome.value}`, t('sign.oidc.failed'))}
+        </p>
+      )}
+      {found.value.length > 0 && (
+        <ul class="mt-4 grid gap-2">
+          {found.value.map(({ title, url }) => (
+            <li key={url}>
+              <a class="btn min-h-12 w-full" href={`${url}?to=${to}`}>
+                {t('sign.with', { title })}
+              </a>
+            </li>
+          ))}
+        </ul>
+      )}
+    </>
+  );
+}
