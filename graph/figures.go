@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,8 +17,6 @@ import (
 	"seckill/internal/sale"
 	"seckill/internal/salestats"
 )
-
-func itoa(n int) string { return strconv.Itoa(n) }
 
 func toStats(s *salestats.Stats) *model.SaleStats {
 	if s == nil {

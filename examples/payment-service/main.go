@@ -7,6 +7,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"flag"
@@ -55,7 +56,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("listening on http://" + l.Addr().String())
+	fmt.Fprintln(os.Stdout, "listening on http://"+l.Addr().String())
 	s := &service{own: "http://" + l.Addr().String(), secret: secret, charges: map[string]*charge{}}
 	http.HandleFunc("POST /{call}", s.call)
 	http.HandleFunc("/pay/{payment}", s.page)
@@ -163,12 +164,14 @@ func (s *service) report(kind string, c charge) {
 		At   time.Time `json:"at"`
 		charge
 	}{kind, time.Now(), c})
-	req, err := http.NewRequest(http.MethodPost, c.WebhookURL, bytes.NewReader(body))
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.WebhookURL, bytes.NewReader(body))
 	if err != nil {
 		return
 	}
 	s.sign(req.Header, "evt_"+rand.Text(), body)
-	if res, err := http.DefaultClient.Do(req); err == nil {
+	if res, err := (&http.Client{}).Do(req); err == nil {
 		_ = res.Body.Close()
 	}
 }

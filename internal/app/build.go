@@ -16,7 +16,6 @@ import (
 	"seckill/internal/notifier"
 	"seckill/internal/order"
 	"seckill/internal/orderintake"
-	"seckill/internal/periodic"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
 	"seckill/internal/salestats"
@@ -91,13 +90,19 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 	}
 	a.schedule(gates, messages, stats, runningParts{admission, accounts, waiting, payments, scheduler, worker, shop, admin, hooks, measureStreams(b, messages)})
 	if roles != (Roles{}) {
-		var trusted *periodic.Loop
-		a.server, trusted, err = newServer(ctx, b, gates, serverParts{a.tabs, listener, stats, orders, admission, accounts, waiting, payments, shop, admin, hooks, providers})
-		if trusted != nil {
-			a.accepting = append(a.accepting, part{trusted.Name, trusted.Run})
-		}
+		err = a.listen(ctx, b, gates, serverParts{a.tabs, listener, stats, orders, admission, accounts, waiting, payments, shop, admin, hooks, providers})
 	}
 	return a, err
+}
+
+// listen opens the listeners.
+func (a *App) listen(ctx context.Context, b base, g gates, in serverParts) error {
+	s, trusted, err := newServer(ctx, b, g, in)
+	if trusted != nil {
+		a.accepting = append(a.accepting, part{trusted.Name, trusted.Run})
+	}
+	a.server = s
+	return err
 }
 
 // base holds what every stage needs.

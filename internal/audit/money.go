@@ -154,7 +154,7 @@ func (m *Money) sum(it *itemState) {
 			m.Back += p.refund.amount
 		case payment.RefundSending:
 			m.Coming += p.refund.amount
-		case payment.RefundRequested, payment.RefundRejected:
+		case payment.RefundRequested, payment.RefundRejected, payment.RefundGivenUp:
 		}
 	}
 }

@@ -82,7 +82,8 @@ func (c *Config) ServiceCurrencies() (map[string]Bounds, error) {
 	for entry := range strings.SplitSeq(c.PaymentServiceCurrencies, ",") {
 		code, amounts, _ := strings.Cut(strings.TrimSpace(entry), "=")
 		least, most, bounded := strings.Cut(amounts, ":")
-		b, err := Bounds{}, error(nil)
+		var b Bounds
+		var err error
 		if b.Least, err = strconv.ParseInt(least, 10, 64); err == nil && bounded {
 			b.Most, err = strconv.ParseInt(most, 10, 64)
 		}

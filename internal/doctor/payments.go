@@ -61,7 +61,7 @@ func (r *report) callbacks(ctx context.Context, d Deps, p payment.Provider) {
 		r.add(areaPayments, Error, fmt.Sprintf("%s, which is no address: %v", found, err))
 		return
 	}
-	res, err := cmp.Or(d.Client, http.DefaultClient).Do(req)
+	res, err := cmp.Or(d.Client, &http.Client{}).Do(req)
 	if err != nil {
 		r.add(areaPayments, Warning, fmt.Sprintf("%s, which this host does not reach: %v; start the shop, and check SECKILL_PUBLIC_URL, DNS and the proxy", found, err))
 		return

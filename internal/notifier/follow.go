@@ -52,7 +52,7 @@ func Follow[T any](ctx context.Context, hub *Hub, key string, load func(ctx cont
 		loaded: make(chan loaded[T], 1),
 		next:   first, unsent: true,
 	}
-	f.ctx, f.cancel = context.WithCancel(ctx)
+	f.ctx, f.cancel = context.WithCancel(ctx) //nolint:gosec // Close calls it
 	f.round = time.NewTimer(f.pause())
 	context.AfterFunc(f.ctx, f.release)
 	return f, nil

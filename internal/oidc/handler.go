@@ -150,7 +150,7 @@ func (s *Service) keep(w http.ResponseWriter, r *http.Request, st state) error {
 	if err != nil {
 		return err
 	}
-	c := s.cookie(r)
+	c := s.cookie(r) //nolint:gosec // Secure follows the request
 	c.Value, c.MaxAge = base64.RawURLEncoding.EncodeToString(sealed), int(stateLife/time.Second)
 	http.SetCookie(w, c)
 	return nil
@@ -173,7 +173,7 @@ func (s *Service) kept(r *http.Request) (st state, err error) {
 }
 
 func (s *Service) drop(w http.ResponseWriter, r *http.Request) {
-	c := s.cookie(r)
+	c := s.cookie(r) //nolint:gosec // Secure follows the request
 	c.MaxAge = -1
 	http.SetCookie(w, c)
 }

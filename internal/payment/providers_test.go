@@ -2,7 +2,6 @@ package payment_test
 
 import (
 	"bytes"
-	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -283,13 +282,14 @@ func (a *abroad) decide() {
 	ctx, operator := a.t.Context(), id.New()
 	rows, err := a.books.QueryContext(ctx, `SELECT id FROM refunds WHERE status = 'REQUESTED'`)
 	a.must(err)
+	defer func() { _ = rows.Close() }()
 	var refunds []uuid.UUID
 	for rows.Next() {
 		var refund uuid.UUID
 		a.must(rows.Scan(&refund))
 		refunds = append(refunds, refund)
 	}
-	a.must(errors.Join(rows.Err(), rows.Close()))
+	a.must(rows.Err())
 	for _, refund := range refunds {
 		for range 2 {
 			_, err := a.pay.DecideRefund(ctx, payment.Decision{Refund: refund, Operator: operator, Approve: true})

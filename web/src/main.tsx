@@ -16,7 +16,7 @@ void restore().then(() => {
   if (waits) void import('./purchase/attempt').then((module) => module.resumePlaces());
 });
 void sync();
-await Promise.all([loadTexts(), preloadPage(location.pathname)]);
+await Promise.allSettled([loadTexts(), preloadPage(location.pathname)]); // what failed is loaded again by the page that needs it
 
 /** Resolves after the effects of a render and the renders that they cause; in a tab without frames, after a moment. */
 const settled = (): Promise<unknown> =>

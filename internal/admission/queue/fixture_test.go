@@ -35,7 +35,6 @@ type fixture struct {
 	paths    *path.Service
 	queue    *queue.Service
 
-
 	rules atomic.Pointer[queue.Rules]
 	gone  func(ctx context.Context, item uuid.UUID) (bool, error) // nil = units may be released
 	sale  uuid.UUID

@@ -91,7 +91,11 @@ func TestThePageForPhonesIsSignedAndLeadsBackToTheOrder(t *testing.T) {
 			t.Errorf("no %s in %s", part, values.Get("biz_content"))
 		}
 	}
-	res, err := http.Get(made.RedirectURL) //nolint:gosec,noctx // a buyer
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, made.RedirectURL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := (&http.Client{}).Do(req) // a buyer
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -97,7 +97,12 @@ func TestTheExampleServiceTakesAndRefundsAPayment(t *testing.T) {
 		t.Fatalf("create: %+v, %v", made, err)
 	}
 	k.Ref = made.Ref
-	res, err := http.PostForm(made.RedirectURL, url.Values{"as": {"succeeded"}}) //nolint:noctx // a buyer
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, made.RedirectURL, strings.NewReader(url.Values{"as": {"succeeded"}}.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	res, err := (&http.Client{}).Do(req) // a buyer
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -257,8 +257,6 @@ func TestNoticesAreVerifiedAndDecrypted(t *testing.T) {
 		e.AmountMinor != 69900 || e.Currency != "CNY" {
 		t.Fatalf("%+v, %v", e, err)
 	}
-	foreign := paid
-	foreign.Payment = known().Payment
 	changed := append([]byte{}, body...)
 	changed[len(changed)-3] ^= 1
 	stale := header.Clone()

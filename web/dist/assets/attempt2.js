@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=ca5f6ca7feff";
+export{r as resumePlaces}from"./attempt.js?v=181450651a9b";
