@@ -43,7 +43,7 @@ type Deps struct {
 	Settings []config.Setting
 	Environ  []string // as of os.Environ
 	Clock    clock.Clock
-	Client   *http.Client // calls the public address; nil = http.DefaultClient
+	Client   *http.Client // calls the public address; nil = a plain one
 }
 
 // Check makes all checks and returns the findings in the order of areas.

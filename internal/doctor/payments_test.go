@@ -57,7 +57,7 @@ func TestKeysThatCannotBeReadAreAnError(t *testing.T) {
 	keys := providertest.TestKeys()
 	d := deps(t, testenv.PostgresURL(t), testenv.RedisURL(t), "SECKILL_PUBLIC_URL", "http://shop.example.com",
 		"SECKILL_ALIPAY_APP_ID", "2021", "SECKILL_ALIPAY_KEY", providertest.PrivatePEM(keys.Merchant), "SECKILL_ALIPAY_PUBLIC_KEY", "not a key")
-	wants(t, check(t, d), "payments", doctor.Error, "a key of a payment provider cannot be read: Alipay: public key of Alipay")
+	wants(t, check(t, d), "payments", doctor.Error, "a key of a payment provider cannot be read: alipay: public key of Alipay")
 }
 
 func TestTheBankThatApprovesEverythingIsAnErrorInProduction(t *testing.T) {

@@ -41,7 +41,7 @@ func Providers(cfg *config.Config, shop string, c clock.Clock) ([]payment.Provid
 			AppID: cfg.AlipayAppID, Key: cfg.AlipayKey.Reveal(), AlipayKey: cfg.AlipayPublicKey.Reveal(), APIURL: cfg.AlipayAPIURL, ShopURL: shop, Clock: c,
 		})
 		if err != nil {
-			return list, fmt.Errorf("provider Alipay: %w", err)
+			return list, fmt.Errorf("alipay: %w", err)
 		}
 		if list = append(list, qr); cfg.AlipayWAP == config.SwitchOn {
 			list = append(list, phone)
