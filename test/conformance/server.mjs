@@ -41,6 +41,9 @@ export async function anySale() {
   return sales.edges[0].node.id;
 }
 
+/** How long a test waits for what must come, in milliseconds: generous, for slow machines. */
+export const patience = 120_000;
+
 /** A bare socket with a queue of what came, for frames right or wrong. */
 export class Socket {
   constructor(protocols = ['graphql-transport-ws'], headers = {}) {
@@ -60,7 +63,7 @@ export class Socket {
   }
 
   /** The next message, close or error. */
-  next(within = 15_000) {
+  next(within = patience) {
     if (this.queue.length > 0) return Promise.resolve(this.queue.shift());
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => reject(new Error('nothing came')), within);

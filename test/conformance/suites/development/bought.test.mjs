@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import test from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { marker } from '../../marker.mjs';
-import { data, post, signIn } from '../../server.mjs';
+import { data, patience, post, signIn } from '../../server.mjs';
 
 const solve = (parameters) => {
   const { salt, challenge, maxNumber } = JSON.parse(parameters);
@@ -15,7 +15,7 @@ const solve = (parameters) => {
   return assert.fail('the proof of work has no solution');
 };
 
-test('an order is written, paid and cancelled with a marker in every text', { timeout: 120_000 }, async () => {
+test('an order is written, paid and cancelled with a marker in every text', { timeout: 2 * patience }, async () => {
   const headers = { authorization: `Bearer ${await signIn('bob@demo.example')}` };
   const { sales } = await data('{ sales(first: 1) { edges { node { id items { id } } } } }');
   const { id: saleId, items } = sales.edges[0].node;

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { createClient } from 'graphql-ws';
 import WebSocket from 'ws';
-import { anySale, data, password, signIn, socketURL } from '../../server.mjs';
+import { anySale, data, password, patience, signIn, socketURL } from '../../server.mjs';
 
 const streams = 100;
 const perSocket = 20;
@@ -20,7 +20,7 @@ async function lifeOfTokens() {
   return Date.parse(login.tokens.accessTokenExpiresAt) - Date.parse(serverInfo.serverTime);
 }
 
-test('100 of 100 streams resume after their token has expired', { timeout: 120_000 }, async () => {
+test('100 of 100 streams resume after their token has expired', { timeout: 2 * patience }, async () => {
   const tokenLife = await lifeOfTokens();
   assert.ok(tokenLife <= 30_000, 'start the server with SECKILL_ACCESS_TOKEN_TTL=10s');
   const sale = await anySale();
@@ -52,11 +52,14 @@ test('100 of 100 streams resume after their token has expired', { timeout: 120_0
     }
   });
   const late = new Promise((resolve) => {
-    setTimeout(resolve, tokenLife + 30_000).unref();
+    setTimeout(resolve, tokenLife + patience).unref();
   });
   await Promise.race([resumed, late]);
   assert.deepEqual(ended, []);
   assert.equal(snapshots.filter((n) => n >= 2).length, streams);
-  assert.deepEqual([...new Set(closes)], [4403]);
+  assert.ok(closes.includes(4403), String(closes));
+  // 4408: the sign-in inside of connectionParams took longer than a socket may stay
+  // without connection_init; the client connects again.
+  assert.deepEqual(closes.filter((code) => code !== 4403 && code !== 4408), []);
   await Promise.all(clients.map((client) => client.dispose()));
 });
