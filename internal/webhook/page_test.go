@@ -54,10 +54,15 @@ func TestAReaderOfPagesMissesNothingThroughKilledProcesses(t *testing.T) {
 	t.Cleanup(func() { _ = db.Close() })
 	outbox := webhook.NewOutbox(nil, pulled)
 	var writing sync.WaitGroup
-	quarter := make(chan struct{}, writers*each)
+	allowed := make(chan struct{}, writers*each) // one for each event that may be written
 	for w := range writers {
 		writing.Go(func() {
 			for n := range each {
+				select {
+				case <-allowed:
+				case <-t.Context().Done():
+					return
+				}
 				err := db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
 					err := outbox.Write(ctx, tx, webhook.OrderPlaced, func() []webhook.Event {
 						return []webhook.Event{{Kind: webhook.OrderPlaced, Subject: fmt.Sprintf("ord_%d", w), At: time.Now(), Data: n}}
@@ -71,7 +76,6 @@ func TestAReaderOfPagesMissesNothingThroughKilledProcesses(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				quarter <- struct{}{}
 			}
 		})
 	}
@@ -81,18 +85,19 @@ func TestAReaderOfPagesMissesNothingThroughKilledProcesses(t *testing.T) {
 		some, after := readAll(t, db, clock.System{}, last)
 		got, last = append(got, some...), after
 	}
+	const round = writers * each / (kills + 1)
 	for range kills {
+		for range round {
+			allowed <- struct{}{}
+		}
 		stop := startSender(t, url, 0)
 		before := len(got)
-		testenv.Eventually(t, testenv.Wait, func() bool { read(); return len(got) > before }, "no event was dispatched")
-		for range writers * each / (kills + 1) {
-			<-quarter
-			read()
-		}
+		testenv.Eventually(t, testenv.Wait, func() bool { read(); return len(got) > before+round/4 }, "no event was dispatched")
 		stop()
 		read()
 	}
-	defer startSender(t, url, 0)()
+	close(allowed)
+	startSender(t, url, 0)
 	writing.Wait()
 	testenv.Eventually(t, testenv.Wait, func() bool { read(); return len(got) >= writers*each }, "events are missing")
 	bySubject, ids := map[string][]int{}, map[string]bool{}

@@ -83,8 +83,7 @@ func TestAKilledSenderLosesNothing(t *testing.T) {
 		}
 		stop()
 	}
-	stop := startSender(t, url, kills*2*webhook.Lease)
-	defer stop()
+	startSender(t, url, kills*2*webhook.Lease)
 	// A signal comes before its event is recorded: the last one is no sign of all events.
 	testenv.Eventually(t, testenv.Wait, func() bool { return len(unique(r.events())) == subjects*each }, "not all events arrived")
 	got := r.events()
@@ -115,7 +114,8 @@ func unique(events []received) map[string]bool {
 	return ids
 }
 
-// startSender starts a process that sends, and returns a function that kills it.
+// startSender starts a process that sends until the test ends, and returns a function
+// that kills it before.
 func startSender(t testing.TB, url string, by time.Duration) (kill func()) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0]) //nolint:gosec // this binary
@@ -124,10 +124,12 @@ func startSender(t testing.TB, url string, by time.Duration) (kill func()) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	return sync.OnceFunc(func() {
+	kill = sync.OnceFunc(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
+	t.Cleanup(kill)
+	return kill
 }
 
 func TestManyProcessesShareTheWork(t *testing.T) {
