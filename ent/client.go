@@ -9,10 +9,12 @@ import (
 	"log"
 	"reflect"
 
+	"seckill/ent/accountlink"
 	"seckill/ent/goods"
 	"seckill/ent/goodslog"
 	"seckill/ent/intervention"
 	"seckill/ent/letteract"
+	"seckill/ent/mail"
 	"seckill/ent/order"
 	"seckill/ent/orderevent"
 	"seckill/ent/orderfailure"
@@ -48,6 +50,8 @@ import (
 // Client is the client that holds all ent builders.
 type Client struct {
 	config
+	// AccountLink is the client for interacting with the AccountLink builders.
+	AccountLink *AccountLinkClient
 	// Goods is the client for interacting with the Goods builders.
 	Goods *GoodsClient
 	// GoodsLog is the client for interacting with the GoodsLog builders.
@@ -56,6 +60,8 @@ type Client struct {
 	Intervention *InterventionClient
 	// LetterAct is the client for interacting with the LetterAct builders.
 	LetterAct *LetterActClient
+	// Mail is the client for interacting with the Mail builders.
+	Mail *MailClient
 	// Order is the client for interacting with the Order builders.
 	Order *OrderClient
 	// OrderEvent is the client for interacting with the OrderEvent builders.
@@ -112,10 +118,12 @@ func NewClient(opts ...Option) *Client {
 }
 
 func (c *Client) init() {
+	c.AccountLink = NewAccountLinkClient(c.config)
 	c.Goods = NewGoodsClient(c.config)
 	c.GoodsLog = NewGoodsLogClient(c.config)
 	c.Intervention = NewInterventionClient(c.config)
 	c.LetterAct = NewLetterActClient(c.config)
+	c.Mail = NewMailClient(c.config)
 	c.Order = NewOrderClient(c.config)
 	c.OrderEvent = NewOrderEventClient(c.config)
 	c.OrderFailure = NewOrderFailureClient(c.config)
@@ -231,10 +239,12 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 	return &Tx{
 		ctx:             ctx,
 		config:          cfg,
+		AccountLink:     NewAccountLinkClient(cfg),
 		Goods:           NewGoodsClient(cfg),
 		GoodsLog:        NewGoodsLogClient(cfg),
 		Intervention:    NewInterventionClient(cfg),
 		LetterAct:       NewLetterActClient(cfg),
+		Mail:            NewMailClient(cfg),
 		Order:           NewOrderClient(cfg),
 		OrderEvent:      NewOrderEventClient(cfg),
 		OrderFailure:    NewOrderFailureClient(cfg),
@@ -277,10 +287,12 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 	return &Tx{
 		ctx:             ctx,
 		config:          cfg,
+		AccountLink:     NewAccountLinkClient(cfg),
 		Goods:           NewGoodsClient(cfg),
 		GoodsLog:        NewGoodsLogClient(cfg),
 		Intervention:    NewInterventionClient(cfg),
 		LetterAct:       NewLetterActClient(cfg),
+		Mail:            NewMailClient(cfg),
 		Order:           NewOrderClient(cfg),
 		OrderEvent:      NewOrderEventClient(cfg),
 		OrderFailure:    NewOrderFailureClient(cfg),
@@ -310,7 +322,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 // Debug returns a new debug-client. It's used to get verbose logging on specific operations.
 //
 //	client.Debug().
-//		Goods.
+//		AccountLink.
 //		Query().
 //		Count(ctx)
 func (c *Client) Debug() *Client {
@@ -333,11 +345,11 @@ func (c *Client) Close() error {
 // In order to add hooks to a specific client, call: `client.Node.Use(...)`.
 func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
-		c.Goods, c.GoodsLog, c.Intervention, c.LetterAct, c.Order, c.OrderEvent,
-		c.OrderFailure, c.Payment, c.PaymentEvent, c.Refund, c.Sale, c.SaleFigures,
-		c.SaleItem, c.SaleLog, c.SandboxCall, c.SandboxCharge, c.SandboxRefund,
-		c.SecurityEvent, c.ServiceToken, c.Session, c.StockMovement, c.User,
-		c.UserIdentity, c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint,
+		c.AccountLink, c.Goods, c.GoodsLog, c.Intervention, c.LetterAct, c.Mail,
+		c.Order, c.OrderEvent, c.OrderFailure, c.Payment, c.PaymentEvent, c.Refund,
+		c.Sale, c.SaleFigures, c.SaleItem, c.SaleLog, c.SandboxCall, c.SandboxCharge,
+		c.SandboxRefund, c.SecurityEvent, c.ServiceToken, c.Session, c.StockMovement,
+		c.User, c.UserIdentity, c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint,
 		c.WebhookEvent,
 	} {
 		n.Use(hooks...)
@@ -348,11 +360,11 @@ func (c *Client) Use(hooks ...Hook) {
 // In order to add interceptors to a specific client, call: `client.Node.Intercept(...)`.
 func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
-		c.Goods, c.GoodsLog, c.Intervention, c.LetterAct, c.Order, c.OrderEvent,
-		c.OrderFailure, c.Payment, c.PaymentEvent, c.Refund, c.Sale, c.SaleFigures,
-		c.SaleItem, c.SaleLog, c.SandboxCall, c.SandboxCharge, c.SandboxRefund,
-		c.SecurityEvent, c.ServiceToken, c.Session, c.StockMovement, c.User,
-		c.UserIdentity, c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint,
+		c.AccountLink, c.Goods, c.GoodsLog, c.Intervention, c.LetterAct, c.Mail,
+		c.Order, c.OrderEvent, c.OrderFailure, c.Payment, c.PaymentEvent, c.Refund,
+		c.Sale, c.SaleFigures, c.SaleItem, c.SaleLog, c.SandboxCall, c.SandboxCharge,
+		c.SandboxRefund, c.SecurityEvent, c.ServiceToken, c.Session, c.StockMovement,
+		c.User, c.UserIdentity, c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint,
 		c.WebhookEvent,
 	} {
 		n.Intercept(interceptors...)
@@ -362,6 +374,8 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 // Mutate implements the ent.Mutator interface.
 func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 	switch m := m.(type) {
+	case *AccountLinkMutation:
+		return c.AccountLink.mutate(ctx, m)
 	case *GoodsMutation:
 		return c.Goods.mutate(ctx, m)
 	case *GoodsLogMutation:
@@ -370,6 +384,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Intervention.mutate(ctx, m)
 	case *LetterActMutation:
 		return c.LetterAct.mutate(ctx, m)
+	case *MailMutation:
+		return c.Mail.mutate(ctx, m)
 	case *OrderMutation:
 		return c.Order.mutate(ctx, m)
 	case *OrderEventMutation:
@@ -418,6 +434,139 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.WebhookEvent.mutate(ctx, m)
 	default:
 		return nil, fmt.Errorf("ent: unknown mutation type %T", m)
+	}
+}
+
+// AccountLinkClient is a client for the AccountLink schema.
+type AccountLinkClient struct {
+	config
+}
+
+// NewAccountLinkClient returns a client for the AccountLink from the given config.
+func NewAccountLinkClient(c config) *AccountLinkClient {
+	return &AccountLinkClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `accountlink.Hooks(f(g(h())))`.
+func (c *AccountLinkClient) Use(hooks ...Hook) {
+	c.hooks.AccountLink = append(c.hooks.AccountLink, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `accountlink.Intercept(f(g(h())))`.
+func (c *AccountLinkClient) Intercept(interceptors ...Interceptor) {
+	c.inters.AccountLink = append(c.inters.AccountLink, interceptors...)
+}
+
+// Create returns a builder for creating a AccountLink entity.
+func (c *AccountLinkClient) Create() *AccountLinkCreate {
+	mutation := newAccountLinkMutation(c.config, OpCreate)
+	return &AccountLinkCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of AccountLink entities.
+func (c *AccountLinkClient) CreateBulk(builders ...*AccountLinkCreate) *AccountLinkCreateBulk {
+	return &AccountLinkCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *AccountLinkClient) MapCreateBulk(slice any, setFunc func(*AccountLinkCreate, int)) *AccountLinkCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &AccountLinkCreateBulk{err: fmt.Errorf("calling to AccountLinkClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*AccountLinkCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &AccountLinkCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for AccountLink.
+func (c *AccountLinkClient) Update() *AccountLinkUpdate {
+	mutation := newAccountLinkMutation(c.config, OpUpdate)
+	return &AccountLinkUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *AccountLinkClient) UpdateOne(_m *AccountLink) *AccountLinkUpdateOne {
+	mutation := newAccountLinkMutation(c.config, OpUpdateOne, withAccountLink(_m))
+	return &AccountLinkUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *AccountLinkClient) UpdateOneID(id uuid.UUID) *AccountLinkUpdateOne {
+	mutation := newAccountLinkMutation(c.config, OpUpdateOne, withAccountLinkID(id))
+	return &AccountLinkUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for AccountLink.
+func (c *AccountLinkClient) Delete() *AccountLinkDelete {
+	mutation := newAccountLinkMutation(c.config, OpDelete)
+	return &AccountLinkDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *AccountLinkClient) DeleteOne(_m *AccountLink) *AccountLinkDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *AccountLinkClient) DeleteOneID(id uuid.UUID) *AccountLinkDeleteOne {
+	builder := c.Delete().Where(accountlink.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &AccountLinkDeleteOne{builder}
+}
+
+// Query returns a query builder for AccountLink.
+func (c *AccountLinkClient) Query() *AccountLinkQuery {
+	return &AccountLinkQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeAccountLink},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a AccountLink entity by its id.
+func (c *AccountLinkClient) Get(ctx context.Context, id uuid.UUID) (*AccountLink, error) {
+	return c.Query().Where(accountlink.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *AccountLinkClient) GetX(ctx context.Context, id uuid.UUID) *AccountLink {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *AccountLinkClient) Hooks() []Hook {
+	return c.hooks.AccountLink
+}
+
+// Interceptors returns the client interceptors.
+func (c *AccountLinkClient) Interceptors() []Interceptor {
+	return c.inters.AccountLink
+}
+
+func (c *AccountLinkClient) mutate(ctx context.Context, m *AccountLinkMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&AccountLinkCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&AccountLinkUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&AccountLinkUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&AccountLinkDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown AccountLink mutation op: %q", m.Op())
 	}
 }
 
@@ -950,6 +1099,139 @@ func (c *LetterActClient) mutate(ctx context.Context, m *LetterActMutation) (Val
 		return (&LetterActDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown LetterAct mutation op: %q", m.Op())
+	}
+}
+
+// MailClient is a client for the Mail schema.
+type MailClient struct {
+	config
+}
+
+// NewMailClient returns a client for the Mail from the given config.
+func NewMailClient(c config) *MailClient {
+	return &MailClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `mail.Hooks(f(g(h())))`.
+func (c *MailClient) Use(hooks ...Hook) {
+	c.hooks.Mail = append(c.hooks.Mail, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `mail.Intercept(f(g(h())))`.
+func (c *MailClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Mail = append(c.inters.Mail, interceptors...)
+}
+
+// Create returns a builder for creating a Mail entity.
+func (c *MailClient) Create() *MailCreate {
+	mutation := newMailMutation(c.config, OpCreate)
+	return &MailCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Mail entities.
+func (c *MailClient) CreateBulk(builders ...*MailCreate) *MailCreateBulk {
+	return &MailCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *MailClient) MapCreateBulk(slice any, setFunc func(*MailCreate, int)) *MailCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &MailCreateBulk{err: fmt.Errorf("calling to MailClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*MailCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &MailCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Mail.
+func (c *MailClient) Update() *MailUpdate {
+	mutation := newMailMutation(c.config, OpUpdate)
+	return &MailUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *MailClient) UpdateOne(_m *Mail) *MailUpdateOne {
+	mutation := newMailMutation(c.config, OpUpdateOne, withMail(_m))
+	return &MailUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *MailClient) UpdateOneID(id uuid.UUID) *MailUpdateOne {
+	mutation := newMailMutation(c.config, OpUpdateOne, withMailID(id))
+	return &MailUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Mail.
+func (c *MailClient) Delete() *MailDelete {
+	mutation := newMailMutation(c.config, OpDelete)
+	return &MailDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *MailClient) DeleteOne(_m *Mail) *MailDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *MailClient) DeleteOneID(id uuid.UUID) *MailDeleteOne {
+	builder := c.Delete().Where(mail.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &MailDeleteOne{builder}
+}
+
+// Query returns a query builder for Mail.
+func (c *MailClient) Query() *MailQuery {
+	return &MailQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeMail},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Mail entity by its id.
+func (c *MailClient) Get(ctx context.Context, id uuid.UUID) (*Mail, error) {
+	return c.Query().Where(mail.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *MailClient) GetX(ctx context.Context, id uuid.UUID) *Mail {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *MailClient) Hooks() []Hook {
+	return c.hooks.Mail
+}
+
+// Interceptors returns the client interceptors.
+func (c *MailClient) Interceptors() []Interceptor {
+	return c.inters.Mail
+}
+
+func (c *MailClient) mutate(ctx context.Context, m *MailMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&MailCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&MailUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&MailUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&MailDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Mail mutation op: %q", m.Op())
 	}
 }
 
@@ -4015,18 +4297,18 @@ func (c *WebhookEventClient) mutate(ctx context.Context, m *WebhookEventMutation
 // hooks and interceptors per client, for fast access.
 type (
 	hooks struct {
-		Goods, GoodsLog, Intervention, LetterAct, Order, OrderEvent, OrderFailure,
-		Payment, PaymentEvent, Refund, Sale, SaleFigures, SaleItem, SaleLog,
-		SandboxCall, SandboxCharge, SandboxRefund, SecurityEvent, ServiceToken,
-		Session, StockMovement, User, UserIdentity, WaitlistEntry, WebhookDelivery,
-		WebhookEndpoint, WebhookEvent []ent.Hook
+		AccountLink, Goods, GoodsLog, Intervention, LetterAct, Mail, Order, OrderEvent,
+		OrderFailure, Payment, PaymentEvent, Refund, Sale, SaleFigures, SaleItem,
+		SaleLog, SandboxCall, SandboxCharge, SandboxRefund, SecurityEvent,
+		ServiceToken, Session, StockMovement, User, UserIdentity, WaitlistEntry,
+		WebhookDelivery, WebhookEndpoint, WebhookEvent []ent.Hook
 	}
 	inters struct {
-		Goods, GoodsLog, Intervention, LetterAct, Order, OrderEvent, OrderFailure,
-		Payment, PaymentEvent, Refund, Sale, SaleFigures, SaleItem, SaleLog,
-		SandboxCall, SandboxCharge, SandboxRefund, SecurityEvent, ServiceToken,
-		Session, StockMovement, User, UserIdentity, WaitlistEntry, WebhookDelivery,
-		WebhookEndpoint, WebhookEvent []ent.Interceptor
+		AccountLink, Goods, GoodsLog, Intervention, LetterAct, Mail, Order, OrderEvent,
+		OrderFailure, Payment, PaymentEvent, Refund, Sale, SaleFigures, SaleItem,
+		SaleLog, SandboxCall, SandboxCharge, SandboxRefund, SecurityEvent,
+		ServiceToken, Session, StockMovement, User, UserIdentity, WaitlistEntry,
+		WebhookDelivery, WebhookEndpoint, WebhookEvent []ent.Interceptor
 	}
 )
 

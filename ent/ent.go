@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"seckill/ent/accountlink"
 	"seckill/ent/goods"
 	"seckill/ent/goodslog"
 	"seckill/ent/intervention"
 	"seckill/ent/letteract"
+	"seckill/ent/mail"
 	"seckill/ent/order"
 	"seckill/ent/orderevent"
 	"seckill/ent/orderfailure"
@@ -99,10 +101,12 @@ var (
 func checkColumn(t, c string) error {
 	initCheck.Do(func() {
 		columnCheck = sql.NewColumnCheck(map[string]func(string) bool{
+			accountlink.Table:     accountlink.ValidColumn,
 			goods.Table:           goods.ValidColumn,
 			goodslog.Table:        goodslog.ValidColumn,
 			intervention.Table:    intervention.ValidColumn,
 			letteract.Table:       letteract.ValidColumn,
+			mail.Table:            mail.ValidColumn,
 			order.Table:           order.ValidColumn,
 			orderevent.Table:      orderevent.ValidColumn,
 			orderfailure.Table:    orderfailure.ValidColumn,

@@ -3,10 +3,12 @@
 package ent
 
 import (
+	"seckill/ent/accountlink"
 	"seckill/ent/goods"
 	"seckill/ent/goodslog"
 	"seckill/ent/intervention"
 	"seckill/ent/letteract"
+	"seckill/ent/mail"
 	"seckill/ent/order"
 	"seckill/ent/orderevent"
 	"seckill/ent/orderfailure"
@@ -35,6 +37,16 @@ import (
 // (default values, validators, hooks and policies) and stitches it
 // to their package variables.
 func init() {
+	accountlinkFields := schema.AccountLink{}.Fields()
+	_ = accountlinkFields
+	// accountlinkDescAddress is the schema descriptor for address field.
+	accountlinkDescAddress := accountlinkFields[3].Descriptor()
+	// accountlink.AddressValidator is a validator for the "address" field. It is called by the builders before save.
+	accountlink.AddressValidator = accountlinkDescAddress.Validators[0].(func(string) error)
+	// accountlinkDescTokenHash is the schema descriptor for token_hash field.
+	accountlinkDescTokenHash := accountlinkFields[4].Descriptor()
+	// accountlink.TokenHashValidator is a validator for the "token_hash" field. It is called by the builders before save.
+	accountlink.TokenHashValidator = accountlinkDescTokenHash.Validators[0].(func([]byte) error)
 	goodsFields := schema.Goods{}.Fields()
 	_ = goodsFields
 	// goodsDescName is the schema descriptor for name field.
@@ -125,6 +137,30 @@ func init() {
 	letteractDescNote := letteractFields[6].Descriptor()
 	// letteract.NoteValidator is a validator for the "note" field. It is called by the builders before save.
 	letteract.NoteValidator = letteractDescNote.Validators[0].(func(string) error)
+	mailFields := schema.Mail{}.Fields()
+	_ = mailFields
+	// mailDescRecipient is the schema descriptor for recipient field.
+	mailDescRecipient := mailFields[2].Descriptor()
+	// mail.RecipientValidator is a validator for the "recipient" field. It is called by the builders before save.
+	mail.RecipientValidator = mailDescRecipient.Validators[0].(func(string) error)
+	// mailDescKind is the schema descriptor for kind field.
+	mailDescKind := mailFields[3].Descriptor()
+	// mail.KindValidator is a validator for the "kind" field. It is called by the builders before save.
+	mail.KindValidator = mailDescKind.Validators[0].(func(string) error)
+	// mailDescLanguage is the schema descriptor for language field.
+	mailDescLanguage := mailFields[4].Descriptor()
+	// mail.LanguageValidator is a validator for the "language" field. It is called by the builders before save.
+	mail.LanguageValidator = mailDescLanguage.Validators[0].(func(string) error)
+	// mailDescAttempts is the schema descriptor for attempts field.
+	mailDescAttempts := mailFields[7].Descriptor()
+	// mail.DefaultAttempts holds the default value on creation for the attempts field.
+	mail.DefaultAttempts = mailDescAttempts.Default.(int)
+	// mailDescError is the schema descriptor for error field.
+	mailDescError := mailFields[10].Descriptor()
+	// mail.DefaultError holds the default value on creation for the error field.
+	mail.DefaultError = mailDescError.Default.(string)
+	// mail.ErrorValidator is a validator for the "error" field. It is called by the builders before save.
+	mail.ErrorValidator = mailDescError.Validators[0].(func(string) error)
 	orderFields := schema.Order{}.Fields()
 	_ = orderFields
 	// orderDescNumber is the schema descriptor for number field.
@@ -665,8 +701,14 @@ func init() {
 	userDescTotpStep := userFields[11].Descriptor()
 	// user.DefaultTotpStep holds the default value on creation for the totp_step field.
 	user.DefaultTotpStep = userDescTotpStep.Default.(int64)
+	// userDescLanguage is the schema descriptor for language field.
+	userDescLanguage := userFields[13].Descriptor()
+	// user.DefaultLanguage holds the default value on creation for the language field.
+	user.DefaultLanguage = userDescLanguage.Default.(string)
+	// user.LanguageValidator is a validator for the "language" field. It is called by the builders before save.
+	user.LanguageValidator = userDescLanguage.Validators[0].(func(string) error)
 	// userDescRecoveryCodes is the schema descriptor for recovery_codes field.
-	userDescRecoveryCodes := userFields[12].Descriptor()
+	userDescRecoveryCodes := userFields[14].Descriptor()
 	// user.DefaultRecoveryCodes holds the default value on creation for the recovery_codes field.
 	user.DefaultRecoveryCodes = userDescRecoveryCodes.Default.(string)
 	useridentityFields := schema.UserIdentity{}.Fields()

@@ -14,6 +14,8 @@ import (
 // Tx is a transactional client that is created by calling Client.Tx().
 type Tx struct {
 	config
+	// AccountLink is the client for interacting with the AccountLink builders.
+	AccountLink *AccountLinkClient
 	// Goods is the client for interacting with the Goods builders.
 	Goods *GoodsClient
 	// GoodsLog is the client for interacting with the GoodsLog builders.
@@ -22,6 +24,8 @@ type Tx struct {
 	Intervention *InterventionClient
 	// LetterAct is the client for interacting with the LetterAct builders.
 	LetterAct *LetterActClient
+	// Mail is the client for interacting with the Mail builders.
+	Mail *MailClient
 	// Order is the client for interacting with the Order builders.
 	Order *OrderClient
 	// OrderEvent is the client for interacting with the OrderEvent builders.
@@ -199,10 +203,12 @@ func (tx *Tx) Client() *Client {
 }
 
 func (tx *Tx) init() {
+	tx.AccountLink = NewAccountLinkClient(tx.config)
 	tx.Goods = NewGoodsClient(tx.config)
 	tx.GoodsLog = NewGoodsLogClient(tx.config)
 	tx.Intervention = NewInterventionClient(tx.config)
 	tx.LetterAct = NewLetterActClient(tx.config)
+	tx.Mail = NewMailClient(tx.config)
 	tx.Order = NewOrderClient(tx.config)
 	tx.OrderEvent = NewOrderEventClient(tx.config)
 	tx.OrderFailure = NewOrderFailureClient(tx.config)
@@ -235,7 +241,7 @@ func (tx *Tx) init() {
 // of them in order to commit or rollback the transaction.
 //
 // If a closed transaction is embedded in one of the generated entities, and the entity
-// applies a query, for example: Goods.QueryXXX(), the query will be executed
+// applies a query, for example: AccountLink.QueryXXX(), the query will be executed
 // through the driver which created this transaction.
 //
 // Note that txDriver is not goroutine safe.

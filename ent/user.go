@@ -40,6 +40,10 @@ type User struct {
 	TotpSince *time.Time `json:"totp_since,omitempty"`
 	// time step of the newest used code: no code is used twice
 	TotpStep int64 `json:"totp_step,omitempty"`
+	// since when it is known that the user reads the account's address
+	VerifiedAt *time.Time `json:"verified_at,omitempty"`
+	// of e-mails: en or zh; empty = not known
+	Language string `json:"language,omitempty"`
 	// SHA-256 of the unused recovery codes, separated by spaces
 	RecoveryCodes string `json:"-"`
 	selectValues  sql.SelectValues
@@ -54,9 +58,9 @@ func (*User) scanValues(columns []string) ([]any, error) {
 			values[i] = new([]byte)
 		case user.FieldVersion, user.FieldTotpStep:
 			values[i] = new(sql.NullInt64)
-		case user.FieldAccount, user.FieldDisplayName, user.FieldPasswordHash, user.FieldRole, user.FieldDisabledReason, user.FieldRecoveryCodes:
+		case user.FieldAccount, user.FieldDisplayName, user.FieldPasswordHash, user.FieldRole, user.FieldDisabledReason, user.FieldLanguage, user.FieldRecoveryCodes:
 			values[i] = new(sql.NullString)
-		case user.FieldCreatedAt, user.FieldDisabledAt, user.FieldTotpSince:
+		case user.FieldCreatedAt, user.FieldDisabledAt, user.FieldTotpSince, user.FieldVerifiedAt:
 			values[i] = new(sql.NullTime)
 		case user.FieldID:
 			values[i] = new(uuid.UUID)
@@ -149,6 +153,19 @@ func (_m *User) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.TotpStep = value.Int64
 			}
+		case user.FieldVerifiedAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field verified_at", values[i])
+			} else if value.Valid {
+				_m.VerifiedAt = new(time.Time)
+				*_m.VerifiedAt = value.Time
+			}
+		case user.FieldLanguage:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field language", values[i])
+			} else if value.Valid {
+				_m.Language = value.String
+			}
 		case user.FieldRecoveryCodes:
 			if value, ok := values[i].(*sql.NullString); !ok {
 				return fmt.Errorf("unexpected type %T for field recovery_codes", values[i])
@@ -225,6 +242,14 @@ func (_m *User) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("totp_step=")
 	builder.WriteString(fmt.Sprintf("%v", _m.TotpStep))
+	builder.WriteString(", ")
+	if v := _m.VerifiedAt; v != nil {
+		builder.WriteString("verified_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("language=")
+	builder.WriteString(_m.Language)
 	builder.WriteString(", ")
 	builder.WriteString("recovery_codes=<sensitive>")
 	builder.WriteByte(')')

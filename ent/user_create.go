@@ -138,6 +138,34 @@ func (_c *UserCreate) SetNillableTotpStep(v *int64) *UserCreate {
 	return _c
 }
 
+// SetVerifiedAt sets the "verified_at" field.
+func (_c *UserCreate) SetVerifiedAt(v time.Time) *UserCreate {
+	_c.mutation.SetVerifiedAt(v)
+	return _c
+}
+
+// SetNillableVerifiedAt sets the "verified_at" field if the given value is not nil.
+func (_c *UserCreate) SetNillableVerifiedAt(v *time.Time) *UserCreate {
+	if v != nil {
+		_c.SetVerifiedAt(*v)
+	}
+	return _c
+}
+
+// SetLanguage sets the "language" field.
+func (_c *UserCreate) SetLanguage(v string) *UserCreate {
+	_c.mutation.SetLanguage(v)
+	return _c
+}
+
+// SetNillableLanguage sets the "language" field if the given value is not nil.
+func (_c *UserCreate) SetNillableLanguage(v *string) *UserCreate {
+	if v != nil {
+		_c.SetLanguage(*v)
+	}
+	return _c
+}
+
 // SetRecoveryCodes sets the "recovery_codes" field.
 func (_c *UserCreate) SetRecoveryCodes(v string) *UserCreate {
 	_c.mutation.SetRecoveryCodes(v)
@@ -209,6 +237,10 @@ func (_c *UserCreate) defaults() {
 		v := user.DefaultTotpStep
 		_c.mutation.SetTotpStep(v)
 	}
+	if _, ok := _c.mutation.Language(); !ok {
+		v := user.DefaultLanguage
+		_c.mutation.SetLanguage(v)
+	}
 	if _, ok := _c.mutation.RecoveryCodes(); !ok {
 		v := user.DefaultRecoveryCodes
 		_c.mutation.SetRecoveryCodes(v)
@@ -260,6 +292,14 @@ func (_c *UserCreate) check() error {
 	}
 	if _, ok := _c.mutation.TotpStep(); !ok {
 		return &ValidationError{Name: "totp_step", err: errors.New(`ent: missing required field "User.totp_step"`)}
+	}
+	if _, ok := _c.mutation.Language(); !ok {
+		return &ValidationError{Name: "language", err: errors.New(`ent: missing required field "User.language"`)}
+	}
+	if v, ok := _c.mutation.Language(); ok {
+		if err := user.LanguageValidator(v); err != nil {
+			return &ValidationError{Name: "language", err: fmt.Errorf(`ent: validator failed for field "User.language": %w`, err)}
+		}
 	}
 	if _, ok := _c.mutation.RecoveryCodes(); !ok {
 		return &ValidationError{Name: "recovery_codes", err: errors.New(`ent: missing required field "User.recovery_codes"`)}
@@ -343,6 +383,14 @@ func (_c *UserCreate) createSpec() (*User, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.TotpStep(); ok {
 		_spec.SetField(user.FieldTotpStep, field.TypeInt64, value)
 		_node.TotpStep = value
+	}
+	if value, ok := _c.mutation.VerifiedAt(); ok {
+		_spec.SetField(user.FieldVerifiedAt, field.TypeTime, value)
+		_node.VerifiedAt = &value
+	}
+	if value, ok := _c.mutation.Language(); ok {
+		_spec.SetField(user.FieldLanguage, field.TypeString, value)
+		_node.Language = value
 	}
 	if value, ok := _c.mutation.RecoveryCodes(); ok {
 		_spec.SetField(user.FieldRecoveryCodes, field.TypeString, value)
@@ -559,6 +607,36 @@ func (u *UserUpsert) UpdateTotpStep() *UserUpsert {
 // AddTotpStep adds v to the "totp_step" field.
 func (u *UserUpsert) AddTotpStep(v int64) *UserUpsert {
 	u.Add(user.FieldTotpStep, v)
+	return u
+}
+
+// SetVerifiedAt sets the "verified_at" field.
+func (u *UserUpsert) SetVerifiedAt(v time.Time) *UserUpsert {
+	u.Set(user.FieldVerifiedAt, v)
+	return u
+}
+
+// UpdateVerifiedAt sets the "verified_at" field to the value that was provided on create.
+func (u *UserUpsert) UpdateVerifiedAt() *UserUpsert {
+	u.SetExcluded(user.FieldVerifiedAt)
+	return u
+}
+
+// ClearVerifiedAt clears the value of the "verified_at" field.
+func (u *UserUpsert) ClearVerifiedAt() *UserUpsert {
+	u.SetNull(user.FieldVerifiedAt)
+	return u
+}
+
+// SetLanguage sets the "language" field.
+func (u *UserUpsert) SetLanguage(v string) *UserUpsert {
+	u.Set(user.FieldLanguage, v)
+	return u
+}
+
+// UpdateLanguage sets the "language" field to the value that was provided on create.
+func (u *UserUpsert) UpdateLanguage() *UserUpsert {
+	u.SetExcluded(user.FieldLanguage)
 	return u
 }
 
@@ -808,6 +886,41 @@ func (u *UserUpsertOne) AddTotpStep(v int64) *UserUpsertOne {
 func (u *UserUpsertOne) UpdateTotpStep() *UserUpsertOne {
 	return u.Update(func(s *UserUpsert) {
 		s.UpdateTotpStep()
+	})
+}
+
+// SetVerifiedAt sets the "verified_at" field.
+func (u *UserUpsertOne) SetVerifiedAt(v time.Time) *UserUpsertOne {
+	return u.Update(func(s *UserUpsert) {
+		s.SetVerifiedAt(v)
+	})
+}
+
+// UpdateVerifiedAt sets the "verified_at" field to the value that was provided on create.
+func (u *UserUpsertOne) UpdateVerifiedAt() *UserUpsertOne {
+	return u.Update(func(s *UserUpsert) {
+		s.UpdateVerifiedAt()
+	})
+}
+
+// ClearVerifiedAt clears the value of the "verified_at" field.
+func (u *UserUpsertOne) ClearVerifiedAt() *UserUpsertOne {
+	return u.Update(func(s *UserUpsert) {
+		s.ClearVerifiedAt()
+	})
+}
+
+// SetLanguage sets the "language" field.
+func (u *UserUpsertOne) SetLanguage(v string) *UserUpsertOne {
+	return u.Update(func(s *UserUpsert) {
+		s.SetLanguage(v)
+	})
+}
+
+// UpdateLanguage sets the "language" field to the value that was provided on create.
+func (u *UserUpsertOne) UpdateLanguage() *UserUpsertOne {
+	return u.Update(func(s *UserUpsert) {
+		s.UpdateLanguage()
 	})
 }
 
@@ -1226,6 +1339,41 @@ func (u *UserUpsertBulk) AddTotpStep(v int64) *UserUpsertBulk {
 func (u *UserUpsertBulk) UpdateTotpStep() *UserUpsertBulk {
 	return u.Update(func(s *UserUpsert) {
 		s.UpdateTotpStep()
+	})
+}
+
+// SetVerifiedAt sets the "verified_at" field.
+func (u *UserUpsertBulk) SetVerifiedAt(v time.Time) *UserUpsertBulk {
+	return u.Update(func(s *UserUpsert) {
+		s.SetVerifiedAt(v)
+	})
+}
+
+// UpdateVerifiedAt sets the "verified_at" field to the value that was provided on create.
+func (u *UserUpsertBulk) UpdateVerifiedAt() *UserUpsertBulk {
+	return u.Update(func(s *UserUpsert) {
+		s.UpdateVerifiedAt()
+	})
+}
+
+// ClearVerifiedAt clears the value of the "verified_at" field.
+func (u *UserUpsertBulk) ClearVerifiedAt() *UserUpsertBulk {
+	return u.Update(func(s *UserUpsert) {
+		s.ClearVerifiedAt()
+	})
+}
+
+// SetLanguage sets the "language" field.
+func (u *UserUpsertBulk) SetLanguage(v string) *UserUpsertBulk {
+	return u.Update(func(s *UserUpsert) {
+		s.SetLanguage(v)
+	})
+}
+
+// UpdateLanguage sets the "language" field to the value that was provided on create.
+func (u *UserUpsertBulk) UpdateLanguage() *UserUpsertBulk {
+	return u.Update(func(s *UserUpsert) {
+		s.UpdateLanguage()
 	})
 }
 

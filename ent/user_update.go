@@ -207,6 +207,40 @@ func (_u *UserUpdate) AddTotpStep(v int64) *UserUpdate {
 	return _u
 }
 
+// SetVerifiedAt sets the "verified_at" field.
+func (_u *UserUpdate) SetVerifiedAt(v time.Time) *UserUpdate {
+	_u.mutation.SetVerifiedAt(v)
+	return _u
+}
+
+// SetNillableVerifiedAt sets the "verified_at" field if the given value is not nil.
+func (_u *UserUpdate) SetNillableVerifiedAt(v *time.Time) *UserUpdate {
+	if v != nil {
+		_u.SetVerifiedAt(*v)
+	}
+	return _u
+}
+
+// ClearVerifiedAt clears the value of the "verified_at" field.
+func (_u *UserUpdate) ClearVerifiedAt() *UserUpdate {
+	_u.mutation.ClearVerifiedAt()
+	return _u
+}
+
+// SetLanguage sets the "language" field.
+func (_u *UserUpdate) SetLanguage(v string) *UserUpdate {
+	_u.mutation.SetLanguage(v)
+	return _u
+}
+
+// SetNillableLanguage sets the "language" field if the given value is not nil.
+func (_u *UserUpdate) SetNillableLanguage(v *string) *UserUpdate {
+	if v != nil {
+		_u.SetLanguage(*v)
+	}
+	return _u
+}
+
 // SetRecoveryCodes sets the "recovery_codes" field.
 func (_u *UserUpdate) SetRecoveryCodes(v string) *UserUpdate {
 	_u.mutation.SetRecoveryCodes(v)
@@ -273,6 +307,11 @@ func (_u *UserUpdate) check() error {
 	if v, ok := _u.mutation.DisabledReason(); ok {
 		if err := user.DisabledReasonValidator(v); err != nil {
 			return &ValidationError{Name: "disabled_reason", err: fmt.Errorf(`ent: validator failed for field "User.disabled_reason": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.Language(); ok {
+		if err := user.LanguageValidator(v); err != nil {
+			return &ValidationError{Name: "language", err: fmt.Errorf(`ent: validator failed for field "User.language": %w`, err)}
 		}
 	}
 	return nil
@@ -343,6 +382,15 @@ func (_u *UserUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.AddedTotpStep(); ok {
 		_spec.AddField(user.FieldTotpStep, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.VerifiedAt(); ok {
+		_spec.SetField(user.FieldVerifiedAt, field.TypeTime, value)
+	}
+	if _u.mutation.VerifiedAtCleared() {
+		_spec.ClearField(user.FieldVerifiedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.Language(); ok {
+		_spec.SetField(user.FieldLanguage, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.RecoveryCodes(); ok {
 		_spec.SetField(user.FieldRecoveryCodes, field.TypeString, value)
@@ -547,6 +595,40 @@ func (_u *UserUpdateOne) AddTotpStep(v int64) *UserUpdateOne {
 	return _u
 }
 
+// SetVerifiedAt sets the "verified_at" field.
+func (_u *UserUpdateOne) SetVerifiedAt(v time.Time) *UserUpdateOne {
+	_u.mutation.SetVerifiedAt(v)
+	return _u
+}
+
+// SetNillableVerifiedAt sets the "verified_at" field if the given value is not nil.
+func (_u *UserUpdateOne) SetNillableVerifiedAt(v *time.Time) *UserUpdateOne {
+	if v != nil {
+		_u.SetVerifiedAt(*v)
+	}
+	return _u
+}
+
+// ClearVerifiedAt clears the value of the "verified_at" field.
+func (_u *UserUpdateOne) ClearVerifiedAt() *UserUpdateOne {
+	_u.mutation.ClearVerifiedAt()
+	return _u
+}
+
+// SetLanguage sets the "language" field.
+func (_u *UserUpdateOne) SetLanguage(v string) *UserUpdateOne {
+	_u.mutation.SetLanguage(v)
+	return _u
+}
+
+// SetNillableLanguage sets the "language" field if the given value is not nil.
+func (_u *UserUpdateOne) SetNillableLanguage(v *string) *UserUpdateOne {
+	if v != nil {
+		_u.SetLanguage(*v)
+	}
+	return _u
+}
+
 // SetRecoveryCodes sets the "recovery_codes" field.
 func (_u *UserUpdateOne) SetRecoveryCodes(v string) *UserUpdateOne {
 	_u.mutation.SetRecoveryCodes(v)
@@ -626,6 +708,11 @@ func (_u *UserUpdateOne) check() error {
 	if v, ok := _u.mutation.DisabledReason(); ok {
 		if err := user.DisabledReasonValidator(v); err != nil {
 			return &ValidationError{Name: "disabled_reason", err: fmt.Errorf(`ent: validator failed for field "User.disabled_reason": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.Language(); ok {
+		if err := user.LanguageValidator(v); err != nil {
+			return &ValidationError{Name: "language", err: fmt.Errorf(`ent: validator failed for field "User.language": %w`, err)}
 		}
 	}
 	return nil
@@ -713,6 +800,15 @@ func (_u *UserUpdateOne) sqlSave(ctx context.Context) (_node *User, err error) {
 	}
 	if value, ok := _u.mutation.AddedTotpStep(); ok {
 		_spec.AddField(user.FieldTotpStep, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.VerifiedAt(); ok {
+		_spec.SetField(user.FieldVerifiedAt, field.TypeTime, value)
+	}
+	if _u.mutation.VerifiedAtCleared() {
+		_spec.ClearField(user.FieldVerifiedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.Language(); ok {
+		_spec.SetField(user.FieldLanguage, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.RecoveryCodes(); ok {
 		_spec.SetField(user.FieldRecoveryCodes, field.TypeString, value)

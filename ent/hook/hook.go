@@ -8,6 +8,18 @@ import (
 	"seckill/ent"
 )
 
+// The AccountLinkFunc type is an adapter to allow the use of ordinary
+// function as AccountLink mutator.
+type AccountLinkFunc func(context.Context, *ent.AccountLinkMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f AccountLinkFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.AccountLinkMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.AccountLinkMutation", m)
+}
+
 // The GoodsFunc type is an adapter to allow the use of ordinary
 // function as Goods mutator.
 type GoodsFunc func(context.Context, *ent.GoodsMutation) (ent.Value, error)
@@ -54,6 +66,18 @@ func (f LetterActFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, e
 		return f(ctx, mv)
 	}
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.LetterActMutation", m)
+}
+
+// The MailFunc type is an adapter to allow the use of ordinary
+// function as Mail mutator.
+type MailFunc func(context.Context, *ent.MailMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f MailFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.MailMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.MailMutation", m)
 }
 
 // The OrderFunc type is an adapter to allow the use of ordinary

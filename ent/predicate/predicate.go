@@ -6,6 +6,9 @@ import (
 	"entgo.io/ent/dialect/sql"
 )
 
+// AccountLink is the predicate function for accountlink builders.
+type AccountLink func(*sql.Selector)
+
 // Goods is the predicate function for goods builders.
 type Goods func(*sql.Selector)
 
@@ -17,6 +20,9 @@ type Intervention func(*sql.Selector)
 
 // LetterAct is the predicate function for letteract builders.
 type LetterAct func(*sql.Selector)
+
+// Mail is the predicate function for mail builders.
+type Mail func(*sql.Selector)
 
 // Order is the predicate function for order builders.
 type Order func(*sql.Selector)

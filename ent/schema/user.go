@@ -25,6 +25,8 @@ func (User) Fields() []ent.Field {
 		field.Bytes("totp_secret").Optional().Sensitive().Comment("sealed by a key derived from the signing key"),
 		field.Time("totp_since").Optional().Nillable().SchemaType(timestamptz).Comment("since when sign-in needs a one-time code; null while enrolment is not confirmed"),
 		field.Int64("totp_step").Default(0).Comment("time step of the newest used code: no code is used twice"),
+		field.Time("verified_at").Optional().Nillable().SchemaType(timestamptz).Comment("since when it is known that the user reads the account's address"),
+		field.String("language").MaxLen(8).Default("").Comment("of e-mails: en or zh; empty = not known"),
 		field.String("recovery_codes").Default("").Sensitive().Comment("SHA-256 of the unused recovery codes, separated by spaces"),
 	}
 }

@@ -35,6 +35,10 @@ const (
 	FieldTotpSince = "totp_since"
 	// FieldTotpStep holds the string denoting the totp_step field in the database.
 	FieldTotpStep = "totp_step"
+	// FieldVerifiedAt holds the string denoting the verified_at field in the database.
+	FieldVerifiedAt = "verified_at"
+	// FieldLanguage holds the string denoting the language field in the database.
+	FieldLanguage = "language"
 	// FieldRecoveryCodes holds the string denoting the recovery_codes field in the database.
 	FieldRecoveryCodes = "recovery_codes"
 	// Table holds the table name of the user in the database.
@@ -55,6 +59,8 @@ var Columns = []string{
 	FieldTotpSecret,
 	FieldTotpSince,
 	FieldTotpStep,
+	FieldVerifiedAt,
+	FieldLanguage,
 	FieldRecoveryCodes,
 }
 
@@ -81,6 +87,10 @@ var (
 	DisabledReasonValidator func(string) error
 	// DefaultTotpStep holds the default value on creation for the "totp_step" field.
 	DefaultTotpStep int64
+	// DefaultLanguage holds the default value on creation for the "language" field.
+	DefaultLanguage string
+	// LanguageValidator is a validator for the "language" field. It is called by the builders before save.
+	LanguageValidator func(string) error
 	// DefaultRecoveryCodes holds the default value on creation for the "recovery_codes" field.
 	DefaultRecoveryCodes string
 )
@@ -168,6 +178,16 @@ func ByTotpSince(opts ...sql.OrderTermOption) OrderOption {
 // ByTotpStep orders the results by the totp_step field.
 func ByTotpStep(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldTotpStep, opts...).ToFunc()
+}
+
+// ByVerifiedAt orders the results by the verified_at field.
+func ByVerifiedAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldVerifiedAt, opts...).ToFunc()
+}
+
+// ByLanguage orders the results by the language field.
+func ByLanguage(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldLanguage, opts...).ToFunc()
 }
 
 // ByRecoveryCodes orders the results by the recovery_codes field.

@@ -32,13 +32,15 @@ var owners = []owner{
 	{
 		"ent",
 		[]string{
-			"ent", "internal/postgres", "internal/sale", "internal/order", "internal/payment", "internal/waitlist", "internal/account", "internal/webhook", "internal/servicetoken",
+			"ent", "internal/postgres", "internal/sale", "internal/order", "internal/payment", "internal/waitlist", "internal/account", "internal/webhook", "internal/servicetoken", "internal/mail",
 			"internal/preload", "internal/audit", "internal/seed", "internal/app",
 			"internal/operator", "internal/orderintake", "internal/salestats", "internal/report",
 		},
 		"only packages that own tables, or build from them, see ent",
 	},
 	{"github.com/coreos/go-oidc", []string{"internal/oidc"}, "internal/oidc talks to providers"},
+	{"github.com/wneessen/go-mail", []string{"internal/mail"}, "internal/mail talks to the mail server"},
+	{"github.com/emersion", []string{"internal/testenv"}, "the mail server of tests"},
 	{"github.com/stripe/stripe-go", []string{"internal/payment/stripe", "internal/payment/providertest"}, "one package per payment provider"},
 	{"github.com/wechatpay-apiv3/wechatpay-go", []string{"internal/payment/wechat", "internal/payment/providertest"}, "one package per payment provider"},
 	{"github.com/smartwalle", []string{"internal/payment/alipay", "internal/payment/providertest"}, "one package per payment provider"},

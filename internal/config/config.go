@@ -63,6 +63,8 @@ type Config struct {
 
 	PaymentWindow time.Duration `default:"15m" group:"gate" help:"How long a buyer has to pay, in sales that are created without a time of their own."`
 
+	Mail
+
 	Providers
 
 	CaptchaTTL       time.Duration `default:"5m" group:"gate" help:"How long a captcha can be answered."`
@@ -97,6 +99,7 @@ func Groups() []Group {
 		{Key: "services", Title: "Settings: services"},
 		{Key: "server", Title: "Settings: server"},
 		{Key: "accounts", Title: "Settings: accounts"},
+		{Key: "mail", Title: "Settings: mail"},
 		{Key: "gate", Title: "Settings: gate"},
 		{Key: "payments", Title: "Settings: payments"},
 		{Key: "worker", Title: "Settings: worker and scheduler"},

@@ -62,6 +62,7 @@ func TestDefaultsArePublishedOnes(t *testing.T) {
 		PaymentWindow: 15 * time.Minute, CaptchaTTL: 5 * time.Minute, CaptchaPool: 1024, PathTTL: time.Minute,
 		PermitRatio: 1.5, PowMax: 100000, RiskTimeout: 50 * time.Millisecond, RiskFailure: "open",
 		WaitlistOffer: time.Minute, TwoPersonUnits: 100, Limits: SwitchOn,
+		Mail: Mail{SMTPTLS: SMTPTLSRequired},
 		Providers: Providers{
 			Sandbox: SandboxOff, WeChatH5: SwitchOff, AlipayWAP: SwitchOff,
 			PaymentServiceName: "service", PaymentServiceLabel: "Bank transfer", PaymentServiceKind: "redirect",

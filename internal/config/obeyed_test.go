@@ -12,7 +12,7 @@ import (
 
 // throughMethod lists the settings that the program reads with a method of Config.
 var throughMethod = map[string]string{
-	"Profile": "Production", "Limits": "LimitsOn", "Sandbox": "SandboxOn", "JWTKey": "SigningKeys", "JWTPreviousKeys": "SigningKeys",
+	"SMTPURL": "SMTP", "SMTPPassword": "SMTP", "SMTPFrom": "SMTP", "SMTPTLS": "SMTP", "Profile": "Production", "Limits": "LimitsOn", "Sandbox": "SandboxOn", "JWTKey": "SigningKeys", "JWTPreviousKeys": "SigningKeys",
 	"CaptchaOrigins": "CaptchaSources", "PaymentServiceSecret": "ServiceSecret", "PaymentServiceCurrencies": "ServiceCurrencies", "Introspection": "WhoIntrospects", "Playground": "PlaygroundOn",
 }
 

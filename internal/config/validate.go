@@ -141,6 +141,7 @@ func (p *Problems) server(c *Config) {
 	p.media(c.Media.Reveal())
 	p.outside(c)
 	p.payments(c)
+	p.mail(c)
 	if c.Production() && !c.LimitsOn() {
 		p.add("limits", "is off, which production does not allow: set it to on, or SECKILL_PROFILE to development")
 	}

@@ -46,6 +46,12 @@ func TestUnfitSettingsAreRefused(t *testing.T) {
 		"service named stripe": {func(c *Config) { sellers(c).PaymentServiceName = "stripe" }, "SECKILL_PAYMENT_SERVICE_NAME is \"stripe\""},
 		"service, currencies":  {func(c *Config) { sellers(c).PaymentServiceCurrencies = "EUR=100, USD" }, "SECKILL_PAYMENT_SERVICE_CURRENCIES has an entry that is unfit: \"USD\""},
 		"service, amounts":     {func(c *Config) { sellers(c).PaymentServiceCurrencies = "EUR=100:50" }, "SECKILL_PAYMENT_SERVICE_CURRENCIES has an entry that is unfit: \"EUR=100:50\""},
+		"mail, no server":      {func(c *Config) { c.SMTPFrom = "a@b.example" }, "SECKILL_SMTP_URL is not set"},
+		"mail by http":         {func(c *Config) { mailer(c).SMTPURL = "http://mail.example" }, "SECKILL_SMTP_URL is no mail server"},
+		"mail, no sender":      {func(c *Config) { mailer(c).SMTPFrom = "Shop" }, "SECKILL_SMTP_FROM is no sender"},
+		"mail, no links":       {func(c *Config) { mailer(c).PublicURL = "" }, "SECKILL_PUBLIC_URL is not set, and SECKILL_SMTP_URL is"},
+		"mail, no password":    {func(c *Config) { mailer(c).SMTPPassword = "" }, "SECKILL_SMTP_PASSWORD and the user in SECKILL_SMTP_URL go together"},
+		"password in clear":    {func(c *Config) { mailer(c).SMTPTLS = SMTPTLSOff }, "SECKILL_SMTP_TLS is off, and the password would cross the network"},
 		"stripe elsewhere":     {func(c *Config) { c.StripeAPIURL = "stripe" }, "SECKILL_STRIPE_API_URL is no address"},
 		"limits in production": {func(c *Config) { c.Limits = SwitchOff }, "SECKILL_LIMITS is off"},
 		"mysql":                {func(c *Config) { c.DatabaseURL = "mysql://x/y" }, "SECKILL_DATABASE_URL is not an address of Postgres"},
@@ -116,6 +122,31 @@ func sellers(c *Config) *Config {
 	c.PaymentServiceURL, c.PaymentServiceSecret = "https://pay.example/shop", "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
 	c.PaymentServiceCurrencies = "EUR=100, USD=50:500000"
 	return c
+}
+
+// mailer gives a configuration a mail server.
+func mailer(c *Config) *Config {
+	c.SMTPURL, c.SMTPPassword, c.SMTPFrom, c.PublicURL = "smtp://shop@mail.example", "a password", "Shop <shop@shop.example>", "https://shop.example"
+	return c
+}
+
+func TestTheMailServerHasThePortOfItsProtocol(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[Secret]SMTP{
+		"smtp://shop@mail.example":          {Host: "mail.example", Port: "587", User: "shop", Password: "a password"},
+		"smtps://shop@mail.example":         {Host: "mail.example", Port: "465", User: "shop", Password: "a password", TLS: true},
+		"smtp://shop:other@mail.example:25": {Host: "mail.example", Port: "25", User: "shop", Password: "other"},
+	} {
+		c := mailer(Default())
+		c.SMTPURL = address
+		want.From = c.SMTPFrom
+		if got := c.SMTP(); *got != want {
+			t.Errorf("%s: %+v, want %+v", address.Reveal(), *got, want)
+		}
+	}
+	if got := Default().SMTP(); got != nil {
+		t.Errorf("without settings: %+v", got)
+	}
 }
 
 func TestProvidersAreSetUpByTheirSettings(t *testing.T) {

@@ -1,5 +1,6 @@
 // Package doctor checks an installation, before or while it runs: settings, payment
-// providers, Postgres, Redis and the clocks. It reports problems with their remedy, and changes nothing.
+// providers, the mail server, Postgres, Redis and the clocks. It reports problems with
+// their remedy, and changes nothing.
 //
 // The requirements for a start are checked again when the services are opened; the doctor
 // reports more, and all problems at once.
@@ -7,6 +8,7 @@ package doctor
 
 import (
 	"context"
+	"crypto/tls"
 	"net/http"
 	"time"
 
@@ -26,7 +28,7 @@ const (
 
 // Finding is the result of one check.
 type Finding struct {
-	Area    string `json:"area"` // config, payments, postgres, redis or clock
+	Area    string `json:"area"` // config, payments, mail, postgres, redis or clock
 	Level   Level  `json:"level"`
 	Message string `json:"message"`
 }
@@ -44,6 +46,7 @@ type Deps struct {
 	Environ  []string // as of os.Environ
 	Clock    clock.Clock
 	Client   *http.Client // calls the public address; nil = a plain one
+	MailTLS  *tls.Config  // of the mail server; nil = the authorities of the system
 }
 
 // Check makes all checks and returns the findings in the order of areas.
@@ -51,6 +54,7 @@ func Check(ctx context.Context, d Deps) []Finding {
 	var r report
 	r.settings(d)
 	r.payments(ctx, d)
+	r.mail(ctx, d)
 	r.postgres(ctx, d)
 	r.redis(ctx, d)
 	return r.findings

@@ -1,0 +1,33 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+
+	"seckill/internal/mail"
+)
+
+const areaMail = "mail"
+
+// mail signs in at the mail server. Without one there is nothing to report: passwords are
+// then reset by operators.
+func (r *report) mail(ctx context.Context, d Deps) {
+	server := d.Config.SMTP()
+	if server == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, serviceTimeout)
+	defer cancel()
+	client, err := mail.Dial(ctx, *server, d.MailTLS)
+	if err != nil {
+		r.add(areaMail, Error, fmt.Sprintf("SECKILL_SMTP_URL: %v", err))
+		return
+	}
+	_ = client.Close()
+	found := fmt.Sprintf("the mail server %s:%s accepts this shop", server.Host, server.Port)
+	if server.Plain {
+		r.add(areaMail, Warning, found+", without encryption: keep it on this host or a private network, or set SECKILL_SMTP_TLS=required")
+		return
+	}
+	r.add(areaMail, OK, found)
+}

@@ -1,0 +1,133 @@
+// Package mail owns e-mails: the outbox that domains write in the transaction of a
+// reason, the texts in both languages, and the sender.
+//
+// It does not know why an e-mail is sent, or who may ask for one; the domains do.
+//
+//	reason + Mail PENDING ──► SENT
+//	(one transaction)   │
+//	                    └──► GIVEN_UP  refused by the mail server, or too late
+//
+// An e-mail is sent at least once. One that is sent twice has the same Message-ID. Until it
+// has ended, its content is sealed: it may hold a link that opens an account.
+package mail
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/internal/auth"
+	"seckill/internal/clock"
+	"seckill/internal/id"
+)
+
+// Language is the language of an e-mail.
+type Language string
+
+// Languages.
+const (
+	English Language = "en"
+	Chinese Language = "zh"
+)
+
+// Kind names the text of an e-mail.
+type Kind string
+
+// Kinds of e-mails. Each has a text in every language.
+const (
+	VerifyAddress   Kind = "verify"           // link to prove that the user reads the address
+	ChangeAddress   Kind = "change"           // the same for a new address
+	AddressChanged  Kind = "address_changed"  // to the former address
+	ResetPassword   Kind = "reset"            // link to choose a password
+	PasswordChanged Kind = "password_changed" // without a link
+	AccountDeleted  Kind = "deleted"
+)
+
+// Kinds lists every kind of e-mail.
+func Kinds() []Kind {
+	return []Kind{VerifyAddress, ChangeAddress, AddressChanged, ResetPassword, PasswordChanged, AccountDeleted}
+}
+
+// keepTrying is how long an e-mail without a deadline of its own is repeated.
+const keepTrying = 24 * time.Hour
+
+// Content are the values of a text. No value comes from a user: a stranger can have an
+// e-mail sent to an address that is not theirs.
+type Content struct {
+	Path string        `json:"path,omitempty"` // of the link in the shop; "" = none
+	Life time.Duration `json:"life,omitempty"` // of the link
+}
+
+// Message is an e-mail to send.
+type Message struct {
+	User     uuid.UUID // Nil = none
+	To       string    // e-mail address
+	Kind     Kind
+	Language Language
+	Content  Content
+	Until    time.Time // when it is too late; zero = after a day
+}
+
+// Outbox writes e-mails in the transactions of their reasons. It is safe for concurrent
+// use.
+type Outbox struct {
+	sealer auth.Sealer
+	clock  clock.Clock
+}
+
+// NewOutbox returns an Outbox.
+func NewOutbox(keys auth.Keys, c clock.Clock) *Outbox {
+	return &Outbox{sealer: newSealer(keys), clock: c}
+}
+
+func newSealer(keys auth.Keys) auth.Sealer { return auth.NewSealer(keys, "mail contents") }
+
+// Write writes an e-mail. It is sent after the commit.
+func (o *Outbox) Write(ctx context.Context, tx *ent.Tx, m Message) error {
+	create, err := o.prepare(tx, m)
+	if err == nil {
+		err = create.Exec(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("write e-mail %s: %w", m.Kind, err)
+	}
+	return nil
+}
+
+// Pretend writes an e-mail that is not sent. It takes as long as Write, so that the
+// duration of a request does not reveal whether an account exists.
+func (o *Outbox) Pretend(ctx context.Context, tx *ent.Tx, m Message) error {
+	create, err := o.prepare(tx, m)
+	if err == nil {
+		err = create.SetState("GIVEN_UP").SetEndedAt(o.clock.Now()).SetContent(nil).Exec(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("write e-mail %s: %w", m.Kind, err)
+	}
+	return nil
+}
+
+func (o *Outbox) prepare(tx *ent.Tx, m Message) (*ent.MailCreate, error) {
+	text, err := json.Marshal(m.Content)
+	if err != nil {
+		return nil, err
+	}
+	mailID, now := id.New(), o.clock.Now()
+	sealed, err := o.sealer.Seal(mailID, text)
+	if err != nil {
+		return nil, err
+	}
+	if m.Until.IsZero() {
+		m.Until = now.Add(keepTrying)
+	}
+	create := tx.Mail.Create().SetID(mailID).SetRecipient(m.To).SetKind(string(m.Kind)).SetLanguage(string(m.Language)).
+		SetContent(sealed).SetDueAt(now).SetRetryUntil(m.Until).SetCreatedAt(now)
+	if m.User != uuid.Nil {
+		create.SetUserID(m.User)
+	}
+	return create, nil
+}

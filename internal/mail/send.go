@@ -1,0 +1,284 @@
+package mail
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/mail"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"entgo.io/ent/dialect"
+	"entgo.io/ent/dialect/sql"
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	gomail "github.com/wneessen/go-mail"
+
+	"seckill/ent"
+	entmail "seckill/ent/mail"
+	"seckill/internal/auth"
+	"seckill/internal/clock"
+	"seckill/internal/config"
+	"seckill/internal/periodic"
+	"seckill/internal/postgres"
+)
+
+const (
+	// batch bounds the e-mails that a process claims at a time.
+	batch = 16
+	// smtpTimeout bounds the connection to the mail server, and each of its answers.
+	smtpTimeout = 10 * time.Second
+	// stepTimeout bounds one connection with a batch of e-mails.
+	stepTimeout = 2 * time.Minute
+	// lease is how long a claimed e-mail belongs to its process. Afterwards another process
+	// repeats it.
+	lease = stepTimeout + smtpTimeout
+	// firstRetry and maxRetry bound the pause before an e-mail is repeated; it triples.
+	firstRetry = 10 * time.Second
+	maxRetry   = time.Hour
+	// sendEvery and idleSend bound the pause between two looks for new e-mails.
+	sendEvery = 250 * time.Millisecond
+	idleSend  = time.Second
+	// unreachableRetry is the pause after the mail server was not reached.
+	unreachableRetry = 5 * time.Second
+	// maxError bounds the stored error in bytes.
+	maxError = 200
+)
+
+// Config holds the dependencies of a Sender.
+type Config struct {
+	DB         *postgres.DB
+	Keys       auth.Keys // open the contents
+	Server     config.SMTP
+	Shop       string      // address of the shop, without a slash at the end
+	TLS        *tls.Config // nil = the authorities of the system
+	Clock      clock.Clock
+	Registerer prometheus.Registerer // nil = metrics are not exported
+	Log        *slog.Logger
+}
+
+// Sender sends the e-mails of the outbox. Any number of processes share the work.
+type Sender struct {
+	cfg     Config
+	from    *mail.Address
+	sealer  auth.Sealer
+	metrics *metrics
+}
+
+// NewSender returns a Sender.
+func NewSender(cfg Config) (*Sender, error) {
+	from, err := mail.ParseAddress(cfg.Server.From)
+	if err != nil {
+		return nil, fmt.Errorf("sender of e-mails: %w", err)
+	}
+	return &Sender{cfg: cfg, from: from, sealer: newSealer(cfg.Keys), metrics: newMetrics(cfg.Registerer)}, nil
+}
+
+// Loop returns the loop that sends.
+func (s *Sender) Loop() periodic.Loop {
+	return periodic.Loop{
+		Name: "mail", Every: sendEvery, Idle: idleSend, Retry: unreachableRetry, Timeout: stepTimeout, Step: s.Step, Log: s.cfg.Log,
+	}
+}
+
+// Step sends the e-mails that are due, at most one batch. It is a periodic.Step. While
+// the mail server is not reached no attempt is counted.
+func (s *Sender) Step(ctx context.Context) (map[string]int, error) {
+	late, err := s.giveUpLate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	counts := map[string]int{"too_late": late}
+	s.metrics.ended.WithLabelValues(givenUp).Add(float64(late))
+	due, err := s.cfg.DB.Ent.Mail.Query().Where(entmail.StateEQ(entmail.StatePENDING), entmail.DueAtLTE(s.cfg.Clock.Now())).Exist(ctx)
+	if err != nil || !due {
+		return counts, err
+	}
+	client, err := Dial(ctx, s.cfg.Server, s.cfg.TLS)
+	if err != nil {
+		s.metrics.unreachable.Inc()
+		return counts, err
+	}
+	defer func() { _ = client.Close() }()
+	claimed, err := s.claim(ctx)
+	if err != nil {
+		return counts, err
+	}
+	for _, row := range claimed {
+		outcome, err := s.send(ctx, client, row)
+		if err != nil {
+			return counts, err
+		}
+		counts[outcome]++
+		s.metrics.ended.WithLabelValues(outcome).Inc()
+	}
+	return counts, nil
+}
+
+// Dial connects to a mail server, with TLS and authentication as it is set up. A nil
+// tlsConfig uses the authorities of the system.
+func Dial(ctx context.Context, server config.SMTP, tlsConfig *tls.Config) (*gomail.Client, error) {
+	port, err := strconv.Atoi(server.Port)
+	if err != nil {
+		return nil, fmt.Errorf("port of the mail server: %w", err)
+	}
+	options := []gomail.Option{gomail.WithPort(port), gomail.WithTimeout(smtpTimeout), gomail.WithTLSPolicy(gomail.TLSMandatory)}
+	switch {
+	case server.TLS:
+		options = append(options, gomail.WithSSL())
+	case server.Plain:
+		options = append(options, gomail.WithTLSPolicy(gomail.NoTLS))
+	}
+	if tlsConfig != nil {
+		options = append(options, gomail.WithTLSConfig(tlsConfig))
+	}
+	if server.User != "" {
+		options = append(options, gomail.WithSMTPAuth(gomail.SMTPAuthAutoDiscover), gomail.WithUsername(server.User), gomail.WithPassword(server.Password))
+	}
+	client, err := gomail.NewClient(server.Host, options...)
+	if err != nil {
+		return nil, fmt.Errorf("mail server %s: %w", server.Host, err)
+	}
+	if err := client.DialWithContext(ctx); err != nil {
+		return nil, fmt.Errorf("mail server %s: %w", server.Host, err)
+	}
+	return client, nil
+}
+
+// giveUpLate ends e-mails for which it is too late and returns their number.
+func (s *Sender) giveUpLate(ctx context.Context) (n int, err error) {
+	now := s.cfg.Clock.Now()
+	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		n, err = tx.Mail.Update().
+			Where(entmail.StateEQ(entmail.StatePENDING), entmail.DueAtLTE(now), entmail.RetryUntilLT(now)).
+			SetState(entmail.StateGIVEN_UP).SetEndedAt(now).ClearContent().Save(ctx)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("give up e-mails: %w", err)
+	}
+	return n, nil
+}
+
+// claim reserves due e-mails for this process, the oldest first.
+func (s *Sender) claim(ctx context.Context) (claimed []*ent.Mail, err error) {
+	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		now := s.cfg.Clock.Now()
+		query := tx.Mail.Query().Where(entmail.StateEQ(entmail.StatePENDING), entmail.DueAtLTE(now)).
+			Order(ent.Asc(entmail.FieldDueAt)).Limit(batch)
+		if s.cfg.DB.Dialect == dialect.Postgres {
+			query.ForUpdate(sql.WithLockAction(sql.SkipLocked))
+		}
+		if claimed, err = query.All(ctx); err != nil || len(claimed) == 0 {
+			return err
+		}
+		ids := make([]uuid.UUID, len(claimed))
+		for i, row := range claimed {
+			ids[i] = row.ID
+			row.Attempts++
+		}
+		return tx.Mail.Update().Where(entmail.IDIn(ids...)).AddAttempts(1).SetDueAt(now.Add(lease)).Exec(ctx)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("claim e-mails: %w", err)
+	}
+	return claimed, nil
+}
+
+// send sends an e-mail and records the outcome.
+func (s *Sender) send(ctx context.Context, client *gomail.Client, row *ent.Mail) (outcome string, err error) {
+	msg, err := s.message(row)
+	if err == nil {
+		err = client.Send(msg)
+	}
+	if ctx.Err() != nil {
+		return "", ctx.Err() // another process repeats it after the lease
+	}
+	now := s.cfg.Clock.Now()
+	update := s.cfg.DB.Ent.Mail.Update().
+		Where(entmail.ID(row.ID), entmail.Attempts(row.Attempts), entmail.StateEQ(entmail.StatePENDING))
+	switch outcome = outcomeOf(err); outcome {
+	case sent:
+		update.SetState(entmail.StateSENT).SetEndedAt(now).SetError("").ClearContent()
+	case givenUp:
+		update.SetState(entmail.StateGIVEN_UP).SetEndedAt(now).SetError(shorten(err.Error())).ClearContent()
+	default:
+		update.SetDueAt(now.Add(retryAfter(row.Attempts))).SetError(shorten(err.Error()))
+	}
+	if err := update.Exec(ctx); err != nil {
+		return outcome, fmt.Errorf("record e-mail %s: %w", row.ID, err)
+	}
+	return outcome, nil
+}
+
+// outcomeOf returns the outcome of an attempt. Only a refusal of the recipient or of the
+// e-mail itself is final: others may be faults of the settings.
+func outcomeOf(err error) string {
+	if err == nil {
+		return sent
+	}
+	refused, ok := errors.AsType[*gomail.SendError](err)
+	switch {
+	case !ok:
+		return failed
+	case refused.Reason == gomail.ErrSMTPReset: // after the e-mail was accepted
+		return sent
+	case refused.ErrorCode() >= 500 && (refused.Reason == gomail.ErrSMTPRcptTo || refused.Reason == gomail.ErrSMTPDataClose):
+		return givenUp
+	}
+	return failed
+}
+
+// message returns an e-mail as it is sent.
+func (s *Sender) message(row *ent.Mail) (*gomail.Msg, error) {
+	sealed, _, err := s.sealer.Open(row.ID, row.Content)
+	if err != nil {
+		return nil, err
+	}
+	var content Content
+	if err := json.Unmarshal(sealed, &content); err != nil {
+		return nil, fmt.Errorf("content of an e-mail: %w", err)
+	}
+	words, err := write(Kind(row.Kind), Language(row.Language), s.cfg.Shop, content)
+	if err != nil {
+		return nil, err
+	}
+	_, domain, _ := strings.Cut(s.from.Address, "@")
+	msg := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
+	msg.FromMailAddress(s.from)
+	if err := msg.To(row.Recipient); err != nil {
+		return nil, err
+	}
+	msg.Subject(words.subject)
+	msg.SetDateWithValue(row.CreatedAt)
+	msg.SetMessageIDWithValue(row.ID.String() + "@" + domain)
+	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no automatic replies
+	msg.SetBodyString(gomail.TypeTextPlain, words.plain)
+	msg.AddAlternativeString(gomail.TypeTextHTML, words.html)
+	return msg, nil
+}
+
+// retryAfter returns the pause after an attempt, the first of which is 1.
+func retryAfter(attempts int) time.Duration {
+	wait := firstRetry
+	for range attempts - 1 {
+		if wait *= 3; wait >= maxRetry {
+			return maxRetry
+		}
+	}
+	return wait
+}
+
+func shorten(words string) string {
+	words = strings.ToValidUTF8(words, "?")
+	for len(words) > maxError {
+		_, size := utf8.DecodeLastRuneInString(words)
+		words = words[:len(words)-size]
+	}
+	return words
+}
