@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -155,6 +156,46 @@ func TestAFailedStepIsRepeatedSooner(t *testing.T) {
 		}.Run(ctx)
 		if err != nil || len(at) != 4 || at[2] > 2*1100*time.Millisecond || at[3] < 12*time.Second {
 			t.Errorf("%v, steps at %v", err, at)
+		}
+	})
+}
+
+// A process that wakes for each of its loops needs several times the processor time of
+// one that wakes once for all of them.
+func TestIdleLoopsOfAProcessWakeTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var mu sync.Mutex
+		var loops sync.WaitGroup
+		rested := time.Now().Add(20 * time.Second)
+		wakes := map[time.Time]bool{} // guarded by mu
+		steps := 0                    // guarded by mu
+		for i, every := range []time.Duration{100 * time.Millisecond, 250 * time.Millisecond, time.Second, 2 * time.Second} {
+			l := periodic.Loop{
+				Name: "test", Every: every, Idle: time.Second, Log: slog.New(slog.DiscardHandler),
+				Step: func(context.Context) (map[string]int, error) {
+					mu.Lock()
+					defer mu.Unlock()
+					if now := time.Now(); now.After(rested) {
+						wakes[now] = true
+						steps++
+					}
+					return nil, nil
+				},
+			}
+			loops.Go(func() {
+				time.Sleep(time.Duration(i) * 70 * time.Millisecond) // loops begin at different times
+				_ = l.Run(ctx)
+			})
+		}
+		loops.Wait()
+		if len(wakes) > 41 {
+			t.Errorf("the process woke %d times in 40 s", len(wakes))
+		}
+		if steps < 130 {
+			t.Errorf("%d steps in 40 s, want 3.5 a second", steps)
 		}
 	})
 }

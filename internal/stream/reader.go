@@ -8,6 +8,8 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/periodic"
 )
 
 // fromStart is the start of a new group: it includes every existing entry.
@@ -124,13 +126,17 @@ func (r *reader) createGroup() error {
 // it. Entries that arrive while stop ends are still dispatched: this consumer owns
 // them, and the drain waits for them.
 func (r *reader) readNew(room int) error {
-	ctx, cancel := command(r.cfg.Block)
+	block := r.cfg.Block
+	if block >= periodic.Tick {
+		block = max(time.Millisecond, periodic.UntilTick(block)) // idle streams wake the process together
+	}
+	ctx, cancel := command(block)
 	defer cancel()
 	streams, err := r.cfg.Client.XReadGroup(ctx, &redis.XReadGroupArgs{
 		Group: r.cfg.Group, Consumer: r.cfg.Consumer,
 		Streams: []string{r.topic, ">"},
 		Count:   int64(room),
-		Block:   r.cfg.Block,
+		Block:   block,
 	}).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return err

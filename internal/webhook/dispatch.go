@@ -35,6 +35,10 @@ const (
 // dispatch gives new events to the endpoints that receive them, in the order of the
 // events. It returns the number of events.
 func (s *Service) dispatch(ctx context.Context) (int, error) {
+	// Most looks find nothing, and need neither a transaction nor the lock for that.
+	if found, err := s.db.Ent.WebhookEvent.Query().Where(webhookevent.Batch(0)).Exist(ctx); err != nil || !found {
+		return 0, err
+	}
 	all := 0
 	for range maxDispatches {
 		n, err := s.dispatchSome(ctx)
@@ -132,6 +136,9 @@ func (s *Service) addDeliveries(ctx context.Context, tx *ent.Tx, events []*ent.W
 // lag returns the age of the oldest event that an enabled endpoint has not received; 0
 // without one.
 func (s *Service) lag(ctx context.Context, enabled []uuid.UUID) (time.Duration, error) {
+	if len(enabled) == 0 {
+		return 0, nil
+	}
 	oldest := s.now()
 	undispatched, err := s.db.Ent.WebhookEvent.Query().Where(webhookevent.Batch(0)).
 		Order(ent.Asc(webhookevent.FieldID)).Select(webhookevent.FieldCreatedAt).First(ctx)

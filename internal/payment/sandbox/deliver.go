@@ -48,7 +48,7 @@ func NewCourier(bank *Bank, url string, signer *Signer, log *slog.Logger) *Couri
 
 // Loop returns the delivery loop.
 func (c *Courier) Loop() periodic.Loop {
-	return periodic.Loop{Name: "sandbox call-backs", Every: 200 * time.Millisecond, Idle: 800 * time.Millisecond, Timeout: 30 * time.Second, Step: c.Step, Log: c.log}
+	return periodic.Loop{Name: "sandbox call-backs", Every: 200 * time.Millisecond, Idle: time.Second, Timeout: 30 * time.Second, Step: c.Step, Log: c.log}
 }
 
 // Step settles late money and delivers due call-backs.
