@@ -197,7 +197,8 @@ func New(cfg Config) (*Service, error) {
 	}
 	signing := hmac.New(sha256.New, cfg.Secret)
 	signing.Write([]byte("signature of a proof of work"))
-	return &Service{cfg: cfg, images: newImagePool(cfg.PoolSize), signing: string(signing.Sum(nil))}, nil
+	images, err := newImagePool(cfg.PoolSize)
+	return &Service{cfg: cfg, images: images, signing: string(signing.Sum(nil))}, err
 }
 
 // Run draws images in advance until ctx ends, and returns nil then.

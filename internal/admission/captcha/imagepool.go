@@ -5,12 +5,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"image/color"
 	"math/big"
 	"strconv"
 	"time"
-
-	"github.com/mojocn/base64Captcha"
 )
 
 const (
@@ -40,10 +37,6 @@ const (
 	mathAddend  = 90 // addends 10 to 99
 )
 
-// pictureFonts are the readable fonts of the library. The last one has Chinese
-// characters too; all have digits, + and =.
-var pictureFonts = []string{"chromohv.ttf", "RitaSmith.ttf", "ApothecaryFont.ttf", "wqy-microhei.ttc"}
-
 var errNoImage = errors.New("images are requested faster than they are drawn")
 
 // picture is a drawn challenge that was not used yet. It is used once.
@@ -55,7 +48,7 @@ type picture struct {
 
 // imagePool draws images, usually in advance.
 type imagePool struct {
-	driver  *base64Captcha.DriverString
+	artist  *artist
 	printer *printer
 	text    chan picture
 	math    chan picture
@@ -63,18 +56,15 @@ type imagePool struct {
 	wait    time.Duration // how long a request may wait that may have no proof of work instead
 }
 
-func newImagePool(size int) *imagePool {
-	const noise = 0 // no noise characters: users could not distinguish them from the answer
-	paper := &color.RGBA{R: 245, G: 247, B: 250, A: 255}
+func newImagePool(size int) (*imagePool, error) {
+	artist, err := newArtist()
 	return &imagePool{
-		driver: base64Captcha.NewDriverString(pictureHeight, pictureWidth, noise,
-			base64Captcha.OptionShowSlimeLine|base64Captcha.OptionShowHollowLine, textLength, textAlphabet, paper, nil, pictureFonts),
-		printer: newPrinter(),
-		text:    make(chan picture, size),
-		math:    make(chan picture, size),
-		inline:  make(chan struct{}, 1),
-		wait:    imageWait,
-	}
+		artist: artist, printer: newPrinter(),
+		text:   make(chan picture, size),
+		math:   make(chan picture, size),
+		inline: make(chan struct{}, 1),
+		wait:   imageWait,
+	}, err
 }
 
 // run keeps both pools full. One goroutine draws one image at a time, with pauses, so
@@ -157,18 +147,17 @@ func (s *imagePool) take(ctx context.Context, kind Kind, wait bool) (picture, bo
 	}
 }
 
-// draw creates an image. The answer comes from crypto/rand; the library's own
-// generator, which only places lines and letters, is seeded with the clock.
+// draw creates an image. The answer comes from crypto/rand.
 func (s *imagePool) draw(kind Kind) (picture, error) {
 	question, answer, err := puzzle(kind)
 	if err != nil {
 		return picture{}, err
 	}
-	item, err := s.driver.DrawCaptcha(question)
+	drawn, err := s.artist.draw(question)
 	if err != nil {
 		return picture{}, fmt.Errorf("draw: %w", err)
 	}
-	shown, err := s.printer.print(item)
+	shown, err := s.printer.print(drawn)
 	return picture{kind: kind, answer: answer, image: shown}, err
 }
 

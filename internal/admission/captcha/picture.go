@@ -8,10 +8,7 @@ import (
 	"image/color"
 	"image/png"
 	"math"
-	"reflect"
 	"sync"
-
-	"github.com/mojocn/base64Captcha"
 )
 
 // cubeSide is the number of shades of red, green and blue in an image. With six, an
@@ -40,15 +37,14 @@ func shade(n int) uint8 { return uint8(n % cubeSide * 255 / (cubeSide - 1)) } //
 
 const (
 	// vivid is the minimum difference between the components of a colour that is not
-	// grey: the paper is grey, the wide line and the soft edges of letters nearly are.
+	// grey: the paper is grey, the soft edges of letters nearly are.
 	vivid = 102
 	// brightest is the maximum luminance (WCAG) of such a colour: a third of the
 	// paper's.
 	brightest = 0.27
 )
 
-// legible darkens a colour that has too little contrast with the paper. The library
-// draws letters in any colour, pure yellow too.
+// legible darkens a colour that has too little contrast with the paper.
 func legible(c color.RGBA) color.RGBA {
 	if max(c.R, c.G, c.B)-min(c.R, c.G, c.B) < vivid {
 		return c
@@ -76,15 +72,11 @@ func (b *buffers) Get() *png.EncoderBuffer {
 
 func (b *buffers) Put(kept *png.EncoderBuffer) { b.pool.Put(kept) }
 
-// print encodes a drawing. The library would write 24 bits per pixel with high
-// compression: three quarters of the CPU time of an image, which would delay orders.
-func (p *printer) print(item base64Captcha.Item) (dataURL string, err error) {
-	drawn := raster(item)
-	if drawn == nil {
-		return item.EncodeB64string(), nil
-	}
-	bounds := drawn.Bounds()
-	small := image.NewPaletted(bounds, p.palette)
+// print encodes a drawing with one byte per pixel and little compression: full colours
+// and high compression would take three quarters of the CPU time of an image, which would
+// delay orders.
+func (p *printer) print(drawn *image.RGBA) (dataURL string, err error) {
+	small := image.NewPaletted(drawn.Bounds(), p.palette)
 	for i := range small.Pix {
 		rgb := drawn.Pix[4*i : 4*i+3 : 4*i+3]
 		small.Pix[i] = (p.nearest[rgb[0]]*cubeSide+p.nearest[rgb[1]])*cubeSide + p.nearest[rgb[2]]
@@ -94,22 +86,4 @@ func (p *printer) print(item base64Captcha.Item) (dataURL string, err error) {
 		return "", fmt.Errorf("write picture: %w", err)
 	}
 	return "data:image/png;base64," + base64.StdEncoding.EncodeToString(out.Bytes()), nil
-}
-
-// raster returns the pixels of a drawing, which the library does not export: it returns
-// only its own PNG. nil if this version of the library stores them elsewhere.
-func raster(item base64Captcha.Item) *image.NRGBA {
-	drawn, ok := item.(*base64Captcha.ItemChar)
-	if !ok || drawn == nil {
-		return nil
-	}
-	field := reflect.ValueOf(drawn).Elem().FieldByName("nrgba")
-	if !field.IsValid() || field.Type() != reflect.TypeFor[*image.NRGBA]() {
-		return nil
-	}
-	pixels := (*image.NRGBA)(field.UnsafePointer())
-	if pixels == nil || len(pixels.Pix) != 4*pixels.Rect.Dx()*pixels.Rect.Dy() {
-		return nil
-	}
-	return pixels
 }
