@@ -28,8 +28,8 @@ const (
 	// turn is how far a letter is turned at most, in radians: no letter of the alphabet
 	// becomes another one.
 	turn = 0.32
-	// curves cross the letters in their colours, so that a program cannot tell them apart
-	// by colour.
+	// curves cross the letters in their colours, so that colour does not separate them
+	
 	curves = 3
 	// wave is how far columns are moved up or down at most, in pixels.
 	wave = 4.0

@@ -128,7 +128,7 @@ func TestWhenPicturesRunOutAProofOfWorkIsGiven(t *testing.T) {
 	}
 }
 
-// pool returns a pool that nobody fills.
+// pool returns an empty pool.
 func pool(t testing.TB) *imagePool {
 	t.Helper()
 	p, err := newImagePool(1)
