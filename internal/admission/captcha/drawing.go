@@ -29,7 +29,7 @@ const (
 	// becomes another one.
 	turn = 0.32
 	// curves cross the letters in their colours, so that colour does not separate them
-	
+
 	curves = 3
 	// wave is how far columns are moved up or down at most, in pixels.
 	wave = 4.0
