@@ -105,7 +105,7 @@ func (e Errors) Present(ctx context.Context, err error) *gqlerror.Error {
 		return known
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return at(ctx, fault.Timeout, "The answer took too long.", nil)
-	case fault.Passing(err):
+	case fault.IsTransient(err):
 		return e.fromFault(ctx, fault.Wrap(fault.Unavailable, "A service that this needs is away; try again shortly.", err))
 	}
 	if refusal, ok := fault.AsRefusal(err); ok {

@@ -9,7 +9,7 @@
 //
 // A Fault is anything else: no principal, a service down, a bug. It carries one of about
 // ten codes, and reaches the client in the top-level errors list. An error without a code is
-// UNAVAILABLE when it shows that a service is unreachable or busy (Passing), else
+// UNAVAILABLE when it shows that a service is unreachable or busy (IsTransient), else
 // INTERNAL: the client receives only an error id.
 package fault
 

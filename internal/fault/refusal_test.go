@@ -32,7 +32,7 @@ func TestARefusalIsNotRetriedAndHasNoFaultCode(t *testing.T) {
 	for _, refusal := range []error{
 		fault.Refused{Why: fault.IdempotencyInProgress}, fault.Throttled{RetryAfter: time.Second}, fault.BadField{Rule: "min: 1"},
 	} {
-		if fault.Passing(refusal) || fault.Passing(fmt.Errorf("try: %w", refusal)) || fault.CodeOf(refusal) != fault.Internal {
+		if fault.IsTransient(refusal) || fault.IsTransient(fmt.Errorf("try: %w", refusal)) || fault.CodeOf(refusal) != fault.Internal {
 			t.Errorf("%v counts as a fault of a service", refusal)
 		}
 	}

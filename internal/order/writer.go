@@ -283,7 +283,7 @@ func (w *Writer) settle(ctx context.Context, requests []Requested) (map[uuid.UUI
 // request, and counts against none; so does an error that all requests of a batch have.
 func IsTransient(err error) bool {
 	return errors.Is(err, postgres.ErrCommitUnknown) || errors.Is(err, errNeedsCareful) || errors.Is(err, errAlike) ||
-		postgres.Retryable(err) || postgres.IsRefusal(err) || fault.Passing(err)
+		postgres.Retryable(err) || postgres.IsRefusal(err) || fault.IsTransient(err)
 }
 
 func merge[V any](a, b map[uuid.UUID]V) map[uuid.UUID]V {

@@ -60,5 +60,5 @@ func (s *Service) Handle(msg *stream.Message) error {
 
 // isTransient reports whether an error is independent of the event.
 func isTransient(err error) bool {
-	return errors.Is(err, postgres.ErrCommitUnknown) || postgres.Retryable(err) || fault.Passing(err)
+	return errors.Is(err, postgres.ErrCommitUnknown) || postgres.Retryable(err) || fault.IsTransient(err)
 }

@@ -12,7 +12,7 @@ import (
 
 // ErrConnectionLost reports that the connection failed while a statement was running:
 // outside a transaction it is unknown whether the statement took effect. It is an error
-// of the service, not of the statement (fault.Passing).
+// of the service, not of the statement (fault.IsTransient).
 var ErrConnectionLost = fmt.Errorf("connection lost while the statement ran: %w", io.ErrUnexpectedEOF)
 
 // connector opens connections of lib/pq and wraps them as conn.

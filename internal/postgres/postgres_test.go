@@ -163,8 +163,8 @@ func TestAStatementWhoseReplyIsLostIsNotRunTwice(t *testing.T) {
 	if !errors.Is(err, postgres.ErrConnectionLost) {
 		t.Errorf("error is %v, want ErrConnectionLost", err)
 	}
-	if !fault.Passing(err) { // otherwise a restart would create dead letters and INTERNAL errors
-		t.Errorf("%v does not count as passing", err)
+	if !fault.IsTransient(err) { // otherwise a restart would create dead letters and INTERNAL errors
+		t.Errorf("%v does not count as transient", err)
 	}
 	if n := number(t, direct, "SELECT n FROM counter"); n != 1 {
 		t.Errorf("the row was incremented %d times", n)

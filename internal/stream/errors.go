@@ -43,7 +43,7 @@ func IsRetryable(err error) bool {
 	if v, ok := errors.AsType[*classifiedError](err); ok {
 		return !v.permanent
 	}
-	return fault.Passing(err)
+	return fault.IsTransient(err)
 }
 
 // maxReason bounds the text of an error in logs and dead letters, in bytes.

@@ -59,7 +59,7 @@ func (l load) run(ctx context.Context) (loadResult, error) {
 					return
 				}
 				ok, body, err := c.ask(l.request(i), l.want)
-				for tries := 0; err == nil && !ok && tries < maxAgain && passing(body); tries++ {
+				for tries := 0; err == nil && !ok && tries < maxAgain && isTransient(body); tries++ {
 					again.Add(1)
 					ok, body, err = c.ask(l.request(i), l.want)
 				}
@@ -104,9 +104,9 @@ func (l load) connect(ctx context.Context) ([]net.Conn, error) {
 // maxAgain bounds the retries of one order.
 const maxAgain = 50
 
-// passing reports whether a response asks for a retry with the same idempotency key.
+// isTransient reports whether a response asks for a retry with the same idempotency key.
 // Buyers retry too; on a busy machine Redis can time out.
-func passing(answer []byte) bool {
+func isTransient(answer []byte) bool {
 	return bytes.Contains(answer, []byte(`"TIMEOUT"`)) || bytes.Contains(answer, []byte(`"OVERLOADED"`)) || bytes.Contains(answer, []byte(`"UNAVAILABLE"`))
 }
 

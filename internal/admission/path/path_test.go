@@ -58,7 +58,7 @@ func TestOneOfAHundredEqualRequestsGetsAPath(t *testing.T) {
 				defer func() { <-places }()
 				p, err := f.paths.Issue(t.Context(), f.input(user, a))
 				switch {
-				case fault.Passing(err):
+				case fault.IsTransient(err):
 					unclear.Add(1)
 				case testenv.Refusal(t, err) == nil && err == nil:
 					mu.Lock()

@@ -25,7 +25,7 @@ func (a answer) Error() string { return string(a) }
 // RedisError marks the type as go-redis does.
 func (answer) RedisError() {}
 
-func TestPassingErrorsSpeakOfTheServiceAlone(t *testing.T) {
+func TestTransientErrorsSpeakOfTheServiceAlone(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{
 		fault.New(fault.Unavailable, ""), fault.New(fault.Timeout, ""), fault.New(fault.Overloaded, ""), fault.New(fault.RateLimited, ""),
@@ -38,8 +38,8 @@ func TestPassingErrorsSpeakOfTheServiceAlone(t *testing.T) {
 		answer("READONLY You can't write against a read only replica."), answer("MOVED 3999 127.0.0.1:6381"),
 		redis.ErrPoolTimeout,
 	} {
-		if !fault.Passing(err) || !fault.Passing(fmt.Errorf("read session: %w", err)) {
-			t.Errorf("%v does not count as passing", err)
+		if !fault.IsTransient(err) || !fault.IsTransient(fmt.Errorf("read session: %w", err)) {
+			t.Errorf("%v does not count as transient", err)
 		}
 	}
 	for _, err := range []error{
@@ -47,8 +47,8 @@ func TestPassingErrorsSpeakOfTheServiceAlone(t *testing.T) {
 		&pq.Error{Code: "23505"}, &pq.Error{Code: "42P01"}, &pq.Error{Code: "0800"}, &pq.Error{}, &pq.Error{Code: "25001"},
 		answer("WRONGTYPE Operation against a key holding the wrong kind of value"), answer("ERR unknown command 'OOM '"), redis.Nil,
 	} {
-		if fault.Passing(err) {
-			t.Errorf("%v counts as passing", err)
+		if fault.IsTransient(err) {
+			t.Errorf("%v counts as transient", err)
 		}
 	}
 }

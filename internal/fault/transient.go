@@ -10,20 +10,20 @@ import (
 	"strings"
 )
 
-// sqlPassing lists the SQLSTATE classes that concern the server and not the statement:
+// sqlTransient lists the SQLSTATE classes that concern the server and not the statement:
 // connection, authorisation, no such database, transaction rollback, resources, object in
 // use, operator intervention, system error.
-const sqlPassing = "08 28 3D 40 53 55 57 58"
+const sqlTransient = "08 28 3D 40 53 55 57 58"
 
 // sqlStandby lists states of a server that is not the primary: it refuses to begin a
 // transaction that may write (0A000), and to write (25006). 25P03 and 25P04 end the
 // connections of transactions that exceeded a timeout.
 const sqlStandby = "0A000 25006 25P03 25P04"
 
-// redisPassing lists the prefixes of Redis errors about the server and not the command:
+// redisTransient lists the prefixes of Redis errors about the server and not the command:
 // loading its data, out of memory, persistence failing, a replica, a script running, or
 // the slot moved to another node of the Cluster.
-var redisPassing = []string{
+var redisTransient = []string{
 	"LOADING ", "OOM ", "MISCONF ", "READONLY ", "MASTERDOWN ", "NOREPLICAS ", "BUSY ", "ERR max number of clients",
 	"CLUSTERDOWN ", "TRYAGAIN ", "MOVED ", "ASK ",
 }
@@ -31,11 +31,11 @@ var redisPassing = []string{
 // redisBusy is the text of the Redis client's error for a connection pool timeout.
 const redisBusy = "redis: connection pool timeout"
 
-// Passing reports whether an error is transient: a service is unreachable or busy, and a
+// IsTransient reports whether an error is transient: a service is unreachable or busy, and a
 // retry may succeed. It recognises faults with such a code and the errors of the service
 // clients: deadlines, connections, SQLSTATE classes, Redis errors about the server's own
 // state.
-func Passing(err error) bool {
+func IsTransient(err error) bool {
 	if f, ok := errors.AsType[*Error](err); ok {
 		switch f.Code {
 		case Unavailable, Timeout, Overloaded, RateLimited:
@@ -58,13 +58,13 @@ func Passing(err error) bool {
 		SQLState() string
 	}](err); ok {
 		state := s.SQLState()
-		return len(state) == 5 && (strings.Contains(sqlPassing, state[:2]) || strings.Contains(sqlStandby, state))
+		return len(state) == 5 && (strings.Contains(sqlTransient, state[:2]) || strings.Contains(sqlStandby, state))
 	}
 	if r, ok := errors.AsType[interface {
 		error
 		RedisError()
 	}](err); ok {
-		return slices.ContainsFunc(redisPassing, func(begin string) bool { return strings.HasPrefix(r.Error(), begin) })
+		return slices.ContainsFunc(redisTransient, func(begin string) bool { return strings.HasPrefix(r.Error(), begin) })
 	}
 	return err != nil && strings.HasSuffix(err.Error(), redisBusy)
 }
