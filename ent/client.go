@@ -10,6 +10,8 @@ import (
 	"reflect"
 
 	"seckill/ent/accountlink"
+	"seckill/ent/address"
+	"seckill/ent/fulfilment"
 	"seckill/ent/goods"
 	"seckill/ent/goodslog"
 	"seckill/ent/intervention"
@@ -18,6 +20,7 @@ import (
 	"seckill/ent/order"
 	"seckill/ent/orderevent"
 	"seckill/ent/orderfailure"
+	"seckill/ent/orderrecipient"
 	"seckill/ent/payment"
 	"seckill/ent/paymentevent"
 	"seckill/ent/refund"
@@ -52,6 +55,10 @@ type Client struct {
 	config
 	// AccountLink is the client for interacting with the AccountLink builders.
 	AccountLink *AccountLinkClient
+	// Address is the client for interacting with the Address builders.
+	Address *AddressClient
+	// Fulfilment is the client for interacting with the Fulfilment builders.
+	Fulfilment *FulfilmentClient
 	// Goods is the client for interacting with the Goods builders.
 	Goods *GoodsClient
 	// GoodsLog is the client for interacting with the GoodsLog builders.
@@ -68,6 +75,8 @@ type Client struct {
 	OrderEvent *OrderEventClient
 	// OrderFailure is the client for interacting with the OrderFailure builders.
 	OrderFailure *OrderFailureClient
+	// OrderRecipient is the client for interacting with the OrderRecipient builders.
+	OrderRecipient *OrderRecipientClient
 	// Payment is the client for interacting with the Payment builders.
 	Payment *PaymentClient
 	// PaymentEvent is the client for interacting with the PaymentEvent builders.
@@ -119,6 +128,8 @@ func NewClient(opts ...Option) *Client {
 
 func (c *Client) init() {
 	c.AccountLink = NewAccountLinkClient(c.config)
+	c.Address = NewAddressClient(c.config)
+	c.Fulfilment = NewFulfilmentClient(c.config)
 	c.Goods = NewGoodsClient(c.config)
 	c.GoodsLog = NewGoodsLogClient(c.config)
 	c.Intervention = NewInterventionClient(c.config)
@@ -127,6 +138,7 @@ func (c *Client) init() {
 	c.Order = NewOrderClient(c.config)
 	c.OrderEvent = NewOrderEventClient(c.config)
 	c.OrderFailure = NewOrderFailureClient(c.config)
+	c.OrderRecipient = NewOrderRecipientClient(c.config)
 	c.Payment = NewPaymentClient(c.config)
 	c.PaymentEvent = NewPaymentEventClient(c.config)
 	c.Refund = NewRefundClient(c.config)
@@ -240,6 +252,8 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		ctx:             ctx,
 		config:          cfg,
 		AccountLink:     NewAccountLinkClient(cfg),
+		Address:         NewAddressClient(cfg),
+		Fulfilment:      NewFulfilmentClient(cfg),
 		Goods:           NewGoodsClient(cfg),
 		GoodsLog:        NewGoodsLogClient(cfg),
 		Intervention:    NewInterventionClient(cfg),
@@ -248,6 +262,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		Order:           NewOrderClient(cfg),
 		OrderEvent:      NewOrderEventClient(cfg),
 		OrderFailure:    NewOrderFailureClient(cfg),
+		OrderRecipient:  NewOrderRecipientClient(cfg),
 		Payment:         NewPaymentClient(cfg),
 		PaymentEvent:    NewPaymentEventClient(cfg),
 		Refund:          NewRefundClient(cfg),
@@ -288,6 +303,8 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		ctx:             ctx,
 		config:          cfg,
 		AccountLink:     NewAccountLinkClient(cfg),
+		Address:         NewAddressClient(cfg),
+		Fulfilment:      NewFulfilmentClient(cfg),
 		Goods:           NewGoodsClient(cfg),
 		GoodsLog:        NewGoodsLogClient(cfg),
 		Intervention:    NewInterventionClient(cfg),
@@ -296,6 +313,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		Order:           NewOrderClient(cfg),
 		OrderEvent:      NewOrderEventClient(cfg),
 		OrderFailure:    NewOrderFailureClient(cfg),
+		OrderRecipient:  NewOrderRecipientClient(cfg),
 		Payment:         NewPaymentClient(cfg),
 		PaymentEvent:    NewPaymentEventClient(cfg),
 		Refund:          NewRefundClient(cfg),
@@ -345,12 +363,12 @@ func (c *Client) Close() error {
 // In order to add hooks to a specific client, call: `client.Node.Use(...)`.
 func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
-		c.AccountLink, c.Goods, c.GoodsLog, c.Intervention, c.LetterAct, c.Mail,
-		c.Order, c.OrderEvent, c.OrderFailure, c.Payment, c.PaymentEvent, c.Refund,
-		c.Sale, c.SaleFigures, c.SaleItem, c.SaleLog, c.SandboxCall, c.SandboxCharge,
-		c.SandboxRefund, c.SecurityEvent, c.ServiceToken, c.Session, c.StockMovement,
-		c.User, c.UserIdentity, c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint,
-		c.WebhookEvent,
+		c.AccountLink, c.Address, c.Fulfilment, c.Goods, c.GoodsLog, c.Intervention,
+		c.LetterAct, c.Mail, c.Order, c.OrderEvent, c.OrderFailure, c.OrderRecipient,
+		c.Payment, c.PaymentEvent, c.Refund, c.Sale, c.SaleFigures, c.SaleItem,
+		c.SaleLog, c.SandboxCall, c.SandboxCharge, c.SandboxRefund, c.SecurityEvent,
+		c.ServiceToken, c.Session, c.StockMovement, c.User, c.UserIdentity,
+		c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint, c.WebhookEvent,
 	} {
 		n.Use(hooks...)
 	}
@@ -360,12 +378,12 @@ func (c *Client) Use(hooks ...Hook) {
 // In order to add interceptors to a specific client, call: `client.Node.Intercept(...)`.
 func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
-		c.AccountLink, c.Goods, c.GoodsLog, c.Intervention, c.LetterAct, c.Mail,
-		c.Order, c.OrderEvent, c.OrderFailure, c.Payment, c.PaymentEvent, c.Refund,
-		c.Sale, c.SaleFigures, c.SaleItem, c.SaleLog, c.SandboxCall, c.SandboxCharge,
-		c.SandboxRefund, c.SecurityEvent, c.ServiceToken, c.Session, c.StockMovement,
-		c.User, c.UserIdentity, c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint,
-		c.WebhookEvent,
+		c.AccountLink, c.Address, c.Fulfilment, c.Goods, c.GoodsLog, c.Intervention,
+		c.LetterAct, c.Mail, c.Order, c.OrderEvent, c.OrderFailure, c.OrderRecipient,
+		c.Payment, c.PaymentEvent, c.Refund, c.Sale, c.SaleFigures, c.SaleItem,
+		c.SaleLog, c.SandboxCall, c.SandboxCharge, c.SandboxRefund, c.SecurityEvent,
+		c.ServiceToken, c.Session, c.StockMovement, c.User, c.UserIdentity,
+		c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint, c.WebhookEvent,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -376,6 +394,10 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 	switch m := m.(type) {
 	case *AccountLinkMutation:
 		return c.AccountLink.mutate(ctx, m)
+	case *AddressMutation:
+		return c.Address.mutate(ctx, m)
+	case *FulfilmentMutation:
+		return c.Fulfilment.mutate(ctx, m)
 	case *GoodsMutation:
 		return c.Goods.mutate(ctx, m)
 	case *GoodsLogMutation:
@@ -392,6 +414,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.OrderEvent.mutate(ctx, m)
 	case *OrderFailureMutation:
 		return c.OrderFailure.mutate(ctx, m)
+	case *OrderRecipientMutation:
+		return c.OrderRecipient.mutate(ctx, m)
 	case *PaymentMutation:
 		return c.Payment.mutate(ctx, m)
 	case *PaymentEventMutation:
@@ -567,6 +591,272 @@ func (c *AccountLinkClient) mutate(ctx context.Context, m *AccountLinkMutation) 
 		return (&AccountLinkDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown AccountLink mutation op: %q", m.Op())
+	}
+}
+
+// AddressClient is a client for the Address schema.
+type AddressClient struct {
+	config
+}
+
+// NewAddressClient returns a client for the Address from the given config.
+func NewAddressClient(c config) *AddressClient {
+	return &AddressClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `address.Hooks(f(g(h())))`.
+func (c *AddressClient) Use(hooks ...Hook) {
+	c.hooks.Address = append(c.hooks.Address, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `address.Intercept(f(g(h())))`.
+func (c *AddressClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Address = append(c.inters.Address, interceptors...)
+}
+
+// Create returns a builder for creating a Address entity.
+func (c *AddressClient) Create() *AddressCreate {
+	mutation := newAddressMutation(c.config, OpCreate)
+	return &AddressCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Address entities.
+func (c *AddressClient) CreateBulk(builders ...*AddressCreate) *AddressCreateBulk {
+	return &AddressCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *AddressClient) MapCreateBulk(slice any, setFunc func(*AddressCreate, int)) *AddressCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &AddressCreateBulk{err: fmt.Errorf("calling to AddressClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*AddressCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &AddressCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Address.
+func (c *AddressClient) Update() *AddressUpdate {
+	mutation := newAddressMutation(c.config, OpUpdate)
+	return &AddressUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *AddressClient) UpdateOne(_m *Address) *AddressUpdateOne {
+	mutation := newAddressMutation(c.config, OpUpdateOne, withAddress(_m))
+	return &AddressUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *AddressClient) UpdateOneID(id uuid.UUID) *AddressUpdateOne {
+	mutation := newAddressMutation(c.config, OpUpdateOne, withAddressID(id))
+	return &AddressUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Address.
+func (c *AddressClient) Delete() *AddressDelete {
+	mutation := newAddressMutation(c.config, OpDelete)
+	return &AddressDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *AddressClient) DeleteOne(_m *Address) *AddressDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *AddressClient) DeleteOneID(id uuid.UUID) *AddressDeleteOne {
+	builder := c.Delete().Where(address.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &AddressDeleteOne{builder}
+}
+
+// Query returns a query builder for Address.
+func (c *AddressClient) Query() *AddressQuery {
+	return &AddressQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeAddress},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Address entity by its id.
+func (c *AddressClient) Get(ctx context.Context, id uuid.UUID) (*Address, error) {
+	return c.Query().Where(address.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *AddressClient) GetX(ctx context.Context, id uuid.UUID) *Address {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *AddressClient) Hooks() []Hook {
+	return c.hooks.Address
+}
+
+// Interceptors returns the client interceptors.
+func (c *AddressClient) Interceptors() []Interceptor {
+	return c.inters.Address
+}
+
+func (c *AddressClient) mutate(ctx context.Context, m *AddressMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&AddressCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&AddressUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&AddressUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&AddressDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Address mutation op: %q", m.Op())
+	}
+}
+
+// FulfilmentClient is a client for the Fulfilment schema.
+type FulfilmentClient struct {
+	config
+}
+
+// NewFulfilmentClient returns a client for the Fulfilment from the given config.
+func NewFulfilmentClient(c config) *FulfilmentClient {
+	return &FulfilmentClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `fulfilment.Hooks(f(g(h())))`.
+func (c *FulfilmentClient) Use(hooks ...Hook) {
+	c.hooks.Fulfilment = append(c.hooks.Fulfilment, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `fulfilment.Intercept(f(g(h())))`.
+func (c *FulfilmentClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Fulfilment = append(c.inters.Fulfilment, interceptors...)
+}
+
+// Create returns a builder for creating a Fulfilment entity.
+func (c *FulfilmentClient) Create() *FulfilmentCreate {
+	mutation := newFulfilmentMutation(c.config, OpCreate)
+	return &FulfilmentCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Fulfilment entities.
+func (c *FulfilmentClient) CreateBulk(builders ...*FulfilmentCreate) *FulfilmentCreateBulk {
+	return &FulfilmentCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *FulfilmentClient) MapCreateBulk(slice any, setFunc func(*FulfilmentCreate, int)) *FulfilmentCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &FulfilmentCreateBulk{err: fmt.Errorf("calling to FulfilmentClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*FulfilmentCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &FulfilmentCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Fulfilment.
+func (c *FulfilmentClient) Update() *FulfilmentUpdate {
+	mutation := newFulfilmentMutation(c.config, OpUpdate)
+	return &FulfilmentUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *FulfilmentClient) UpdateOne(_m *Fulfilment) *FulfilmentUpdateOne {
+	mutation := newFulfilmentMutation(c.config, OpUpdateOne, withFulfilment(_m))
+	return &FulfilmentUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *FulfilmentClient) UpdateOneID(id uuid.UUID) *FulfilmentUpdateOne {
+	mutation := newFulfilmentMutation(c.config, OpUpdateOne, withFulfilmentID(id))
+	return &FulfilmentUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Fulfilment.
+func (c *FulfilmentClient) Delete() *FulfilmentDelete {
+	mutation := newFulfilmentMutation(c.config, OpDelete)
+	return &FulfilmentDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *FulfilmentClient) DeleteOne(_m *Fulfilment) *FulfilmentDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *FulfilmentClient) DeleteOneID(id uuid.UUID) *FulfilmentDeleteOne {
+	builder := c.Delete().Where(fulfilment.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &FulfilmentDeleteOne{builder}
+}
+
+// Query returns a query builder for Fulfilment.
+func (c *FulfilmentClient) Query() *FulfilmentQuery {
+	return &FulfilmentQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeFulfilment},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Fulfilment entity by its id.
+func (c *FulfilmentClient) Get(ctx context.Context, id uuid.UUID) (*Fulfilment, error) {
+	return c.Query().Where(fulfilment.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *FulfilmentClient) GetX(ctx context.Context, id uuid.UUID) *Fulfilment {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *FulfilmentClient) Hooks() []Hook {
+	return c.hooks.Fulfilment
+}
+
+// Interceptors returns the client interceptors.
+func (c *FulfilmentClient) Interceptors() []Interceptor {
+	return c.inters.Fulfilment
+}
+
+func (c *FulfilmentClient) mutate(ctx context.Context, m *FulfilmentMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&FulfilmentCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&FulfilmentUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&FulfilmentUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&FulfilmentDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Fulfilment mutation op: %q", m.Op())
 	}
 }
 
@@ -1631,6 +1921,139 @@ func (c *OrderFailureClient) mutate(ctx context.Context, m *OrderFailureMutation
 		return (&OrderFailureDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown OrderFailure mutation op: %q", m.Op())
+	}
+}
+
+// OrderRecipientClient is a client for the OrderRecipient schema.
+type OrderRecipientClient struct {
+	config
+}
+
+// NewOrderRecipientClient returns a client for the OrderRecipient from the given config.
+func NewOrderRecipientClient(c config) *OrderRecipientClient {
+	return &OrderRecipientClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `orderrecipient.Hooks(f(g(h())))`.
+func (c *OrderRecipientClient) Use(hooks ...Hook) {
+	c.hooks.OrderRecipient = append(c.hooks.OrderRecipient, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `orderrecipient.Intercept(f(g(h())))`.
+func (c *OrderRecipientClient) Intercept(interceptors ...Interceptor) {
+	c.inters.OrderRecipient = append(c.inters.OrderRecipient, interceptors...)
+}
+
+// Create returns a builder for creating a OrderRecipient entity.
+func (c *OrderRecipientClient) Create() *OrderRecipientCreate {
+	mutation := newOrderRecipientMutation(c.config, OpCreate)
+	return &OrderRecipientCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of OrderRecipient entities.
+func (c *OrderRecipientClient) CreateBulk(builders ...*OrderRecipientCreate) *OrderRecipientCreateBulk {
+	return &OrderRecipientCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *OrderRecipientClient) MapCreateBulk(slice any, setFunc func(*OrderRecipientCreate, int)) *OrderRecipientCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &OrderRecipientCreateBulk{err: fmt.Errorf("calling to OrderRecipientClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*OrderRecipientCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &OrderRecipientCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for OrderRecipient.
+func (c *OrderRecipientClient) Update() *OrderRecipientUpdate {
+	mutation := newOrderRecipientMutation(c.config, OpUpdate)
+	return &OrderRecipientUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *OrderRecipientClient) UpdateOne(_m *OrderRecipient) *OrderRecipientUpdateOne {
+	mutation := newOrderRecipientMutation(c.config, OpUpdateOne, withOrderRecipient(_m))
+	return &OrderRecipientUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *OrderRecipientClient) UpdateOneID(id uuid.UUID) *OrderRecipientUpdateOne {
+	mutation := newOrderRecipientMutation(c.config, OpUpdateOne, withOrderRecipientID(id))
+	return &OrderRecipientUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for OrderRecipient.
+func (c *OrderRecipientClient) Delete() *OrderRecipientDelete {
+	mutation := newOrderRecipientMutation(c.config, OpDelete)
+	return &OrderRecipientDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *OrderRecipientClient) DeleteOne(_m *OrderRecipient) *OrderRecipientDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *OrderRecipientClient) DeleteOneID(id uuid.UUID) *OrderRecipientDeleteOne {
+	builder := c.Delete().Where(orderrecipient.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &OrderRecipientDeleteOne{builder}
+}
+
+// Query returns a query builder for OrderRecipient.
+func (c *OrderRecipientClient) Query() *OrderRecipientQuery {
+	return &OrderRecipientQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeOrderRecipient},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a OrderRecipient entity by its id.
+func (c *OrderRecipientClient) Get(ctx context.Context, id uuid.UUID) (*OrderRecipient, error) {
+	return c.Query().Where(orderrecipient.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *OrderRecipientClient) GetX(ctx context.Context, id uuid.UUID) *OrderRecipient {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *OrderRecipientClient) Hooks() []Hook {
+	return c.hooks.OrderRecipient
+}
+
+// Interceptors returns the client interceptors.
+func (c *OrderRecipientClient) Interceptors() []Interceptor {
+	return c.inters.OrderRecipient
+}
+
+func (c *OrderRecipientClient) mutate(ctx context.Context, m *OrderRecipientMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&OrderRecipientCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&OrderRecipientUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&OrderRecipientUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&OrderRecipientDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown OrderRecipient mutation op: %q", m.Op())
 	}
 }
 
@@ -4297,18 +4720,20 @@ func (c *WebhookEventClient) mutate(ctx context.Context, m *WebhookEventMutation
 // hooks and interceptors per client, for fast access.
 type (
 	hooks struct {
-		AccountLink, Goods, GoodsLog, Intervention, LetterAct, Mail, Order, OrderEvent,
-		OrderFailure, Payment, PaymentEvent, Refund, Sale, SaleFigures, SaleItem,
-		SaleLog, SandboxCall, SandboxCharge, SandboxRefund, SecurityEvent,
-		ServiceToken, Session, StockMovement, User, UserIdentity, WaitlistEntry,
-		WebhookDelivery, WebhookEndpoint, WebhookEvent []ent.Hook
+		AccountLink, Address, Fulfilment, Goods, GoodsLog, Intervention, LetterAct,
+		Mail, Order, OrderEvent, OrderFailure, OrderRecipient, Payment, PaymentEvent,
+		Refund, Sale, SaleFigures, SaleItem, SaleLog, SandboxCall, SandboxCharge,
+		SandboxRefund, SecurityEvent, ServiceToken, Session, StockMovement, User,
+		UserIdentity, WaitlistEntry, WebhookDelivery, WebhookEndpoint,
+		WebhookEvent []ent.Hook
 	}
 	inters struct {
-		AccountLink, Goods, GoodsLog, Intervention, LetterAct, Mail, Order, OrderEvent,
-		OrderFailure, Payment, PaymentEvent, Refund, Sale, SaleFigures, SaleItem,
-		SaleLog, SandboxCall, SandboxCharge, SandboxRefund, SecurityEvent,
-		ServiceToken, Session, StockMovement, User, UserIdentity, WaitlistEntry,
-		WebhookDelivery, WebhookEndpoint, WebhookEvent []ent.Interceptor
+		AccountLink, Address, Fulfilment, Goods, GoodsLog, Intervention, LetterAct,
+		Mail, Order, OrderEvent, OrderFailure, OrderRecipient, Payment, PaymentEvent,
+		Refund, Sale, SaleFigures, SaleItem, SaleLog, SandboxCall, SandboxCharge,
+		SandboxRefund, SecurityEvent, ServiceToken, Session, StockMovement, User,
+		UserIdentity, WaitlistEntry, WebhookDelivery, WebhookEndpoint,
+		WebhookEvent []ent.Interceptor
 	}
 )
 

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"reflect"
 	"seckill/ent/accountlink"
+	"seckill/ent/address"
+	"seckill/ent/fulfilment"
 	"seckill/ent/goods"
 	"seckill/ent/goodslog"
 	"seckill/ent/intervention"
@@ -16,6 +18,7 @@ import (
 	"seckill/ent/order"
 	"seckill/ent/orderevent"
 	"seckill/ent/orderfailure"
+	"seckill/ent/orderrecipient"
 	"seckill/ent/payment"
 	"seckill/ent/paymentevent"
 	"seckill/ent/refund"
@@ -102,6 +105,8 @@ func checkColumn(t, c string) error {
 	initCheck.Do(func() {
 		columnCheck = sql.NewColumnCheck(map[string]func(string) bool{
 			accountlink.Table:     accountlink.ValidColumn,
+			address.Table:         address.ValidColumn,
+			fulfilment.Table:      fulfilment.ValidColumn,
 			goods.Table:           goods.ValidColumn,
 			goodslog.Table:        goodslog.ValidColumn,
 			intervention.Table:    intervention.ValidColumn,
@@ -110,6 +115,7 @@ func checkColumn(t, c string) error {
 			order.Table:           order.ValidColumn,
 			orderevent.Table:      orderevent.ValidColumn,
 			orderfailure.Table:    orderfailure.ValidColumn,
+			orderrecipient.Table:  orderrecipient.ValidColumn,
 			payment.Table:         payment.ValidColumn,
 			paymentevent.Table:    paymentevent.ValidColumn,
 			refund.Table:          refund.ValidColumn,

@@ -4,6 +4,8 @@ package ent
 
 import (
 	"seckill/ent/accountlink"
+	"seckill/ent/address"
+	"seckill/ent/fulfilment"
 	"seckill/ent/goods"
 	"seckill/ent/goodslog"
 	"seckill/ent/intervention"
@@ -12,6 +14,7 @@ import (
 	"seckill/ent/order"
 	"seckill/ent/orderevent"
 	"seckill/ent/orderfailure"
+	"seckill/ent/orderrecipient"
 	"seckill/ent/payment"
 	"seckill/ent/paymentevent"
 	"seckill/ent/refund"
@@ -47,6 +50,76 @@ func init() {
 	accountlinkDescTokenHash := accountlinkFields[4].Descriptor()
 	// accountlink.TokenHashValidator is a validator for the "token_hash" field. It is called by the builders before save.
 	accountlink.TokenHashValidator = accountlinkDescTokenHash.Validators[0].(func([]byte) error)
+	addressFields := schema.Address{}.Fields()
+	_ = addressFields
+	// addressDescSlot is the schema descriptor for slot field.
+	addressDescSlot := addressFields[2].Descriptor()
+	// address.SlotValidator is a validator for the "slot" field. It is called by the builders before save.
+	address.SlotValidator = addressDescSlot.Validators[0].(func(int) error)
+	// addressDescIsDefault is the schema descriptor for is_default field.
+	addressDescIsDefault := addressFields[3].Descriptor()
+	// address.DefaultIsDefault holds the default value on creation for the is_default field.
+	address.DefaultIsDefault = addressDescIsDefault.Default.(bool)
+	// addressDescName is the schema descriptor for name field.
+	addressDescName := addressFields[5].Descriptor()
+	// address.NameValidator is a validator for the "name" field. It is called by the builders before save.
+	address.NameValidator = addressDescName.Validators[0].(func(string) error)
+	// addressDescPhone is the schema descriptor for phone field.
+	addressDescPhone := addressFields[6].Descriptor()
+	// address.PhoneValidator is a validator for the "phone" field. It is called by the builders before save.
+	address.PhoneValidator = addressDescPhone.Validators[0].(func(string) error)
+	// addressDescCountry is the schema descriptor for country field.
+	addressDescCountry := addressFields[7].Descriptor()
+	// address.CountryValidator is a validator for the "country" field. It is called by the builders before save.
+	address.CountryValidator = func() func(string) error {
+		validators := addressDescCountry.Validators
+		fns := [...]func(string) error{
+			validators[0].(func(string) error),
+			validators[1].(func(string) error),
+		}
+		return func(country string) error {
+			for _, fn := range fns {
+				if err := fn(country); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}()
+	// addressDescRegion is the schema descriptor for region field.
+	addressDescRegion := addressFields[8].Descriptor()
+	// address.DefaultRegion holds the default value on creation for the region field.
+	address.DefaultRegion = addressDescRegion.Default.(string)
+	// address.RegionValidator is a validator for the "region" field. It is called by the builders before save.
+	address.RegionValidator = addressDescRegion.Validators[0].(func(string) error)
+	// addressDescCity is the schema descriptor for city field.
+	addressDescCity := addressFields[9].Descriptor()
+	// address.CityValidator is a validator for the "city" field. It is called by the builders before save.
+	address.CityValidator = addressDescCity.Validators[0].(func(string) error)
+	// addressDescStreet is the schema descriptor for street field.
+	addressDescStreet := addressFields[10].Descriptor()
+	// address.StreetValidator is a validator for the "street" field. It is called by the builders before save.
+	address.StreetValidator = addressDescStreet.Validators[0].(func(string) error)
+	// addressDescPostalCode is the schema descriptor for postal_code field.
+	addressDescPostalCode := addressFields[11].Descriptor()
+	// address.DefaultPostalCode holds the default value on creation for the postal_code field.
+	address.DefaultPostalCode = addressDescPostalCode.Default.(string)
+	// address.PostalCodeValidator is a validator for the "postal_code" field. It is called by the builders before save.
+	address.PostalCodeValidator = addressDescPostalCode.Validators[0].(func(string) error)
+	fulfilmentFields := schema.Fulfilment{}.Fields()
+	_ = fulfilmentFields
+	// fulfilmentDescCarrier is the schema descriptor for carrier field.
+	fulfilmentDescCarrier := fulfilmentFields[2].Descriptor()
+	// fulfilment.DefaultCarrier holds the default value on creation for the carrier field.
+	fulfilment.DefaultCarrier = fulfilmentDescCarrier.Default.(string)
+	// fulfilment.CarrierValidator is a validator for the "carrier" field. It is called by the builders before save.
+	fulfilment.CarrierValidator = fulfilmentDescCarrier.Validators[0].(func(string) error)
+	// fulfilmentDescTrackingURL is the schema descriptor for tracking_url field.
+	fulfilmentDescTrackingURL := fulfilmentFields[3].Descriptor()
+	// fulfilment.DefaultTrackingURL holds the default value on creation for the tracking_url field.
+	fulfilment.DefaultTrackingURL = fulfilmentDescTrackingURL.Default.(string)
+	// fulfilment.TrackingURLValidator is a validator for the "tracking_url" field. It is called by the builders before save.
+	fulfilment.TrackingURLValidator = fulfilmentDescTrackingURL.Validators[0].(func(string) error)
 	goodsFields := schema.Goods{}.Fields()
 	_ = goodsFields
 	// goodsDescName is the schema descriptor for name field.
@@ -223,6 +296,54 @@ func init() {
 	orderfailureDescReleased := orderfailureFields[7].Descriptor()
 	// orderfailure.DefaultReleased holds the default value on creation for the released field.
 	orderfailure.DefaultReleased = orderfailureDescReleased.Default.(bool)
+	orderrecipientFields := schema.OrderRecipient{}.Fields()
+	_ = orderrecipientFields
+	// orderrecipientDescName is the schema descriptor for name field.
+	orderrecipientDescName := orderrecipientFields[2].Descriptor()
+	// orderrecipient.NameValidator is a validator for the "name" field. It is called by the builders before save.
+	orderrecipient.NameValidator = orderrecipientDescName.Validators[0].(func(string) error)
+	// orderrecipientDescPhone is the schema descriptor for phone field.
+	orderrecipientDescPhone := orderrecipientFields[3].Descriptor()
+	// orderrecipient.PhoneValidator is a validator for the "phone" field. It is called by the builders before save.
+	orderrecipient.PhoneValidator = orderrecipientDescPhone.Validators[0].(func(string) error)
+	// orderrecipientDescCountry is the schema descriptor for country field.
+	orderrecipientDescCountry := orderrecipientFields[4].Descriptor()
+	// orderrecipient.CountryValidator is a validator for the "country" field. It is called by the builders before save.
+	orderrecipient.CountryValidator = func() func(string) error {
+		validators := orderrecipientDescCountry.Validators
+		fns := [...]func(string) error{
+			validators[0].(func(string) error),
+			validators[1].(func(string) error),
+		}
+		return func(country string) error {
+			for _, fn := range fns {
+				if err := fn(country); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}()
+	// orderrecipientDescRegion is the schema descriptor for region field.
+	orderrecipientDescRegion := orderrecipientFields[5].Descriptor()
+	// orderrecipient.DefaultRegion holds the default value on creation for the region field.
+	orderrecipient.DefaultRegion = orderrecipientDescRegion.Default.(string)
+	// orderrecipient.RegionValidator is a validator for the "region" field. It is called by the builders before save.
+	orderrecipient.RegionValidator = orderrecipientDescRegion.Validators[0].(func(string) error)
+	// orderrecipientDescCity is the schema descriptor for city field.
+	orderrecipientDescCity := orderrecipientFields[6].Descriptor()
+	// orderrecipient.CityValidator is a validator for the "city" field. It is called by the builders before save.
+	orderrecipient.CityValidator = orderrecipientDescCity.Validators[0].(func(string) error)
+	// orderrecipientDescStreet is the schema descriptor for street field.
+	orderrecipientDescStreet := orderrecipientFields[7].Descriptor()
+	// orderrecipient.StreetValidator is a validator for the "street" field. It is called by the builders before save.
+	orderrecipient.StreetValidator = orderrecipientDescStreet.Validators[0].(func(string) error)
+	// orderrecipientDescPostalCode is the schema descriptor for postal_code field.
+	orderrecipientDescPostalCode := orderrecipientFields[8].Descriptor()
+	// orderrecipient.DefaultPostalCode holds the default value on creation for the postal_code field.
+	orderrecipient.DefaultPostalCode = orderrecipientDescPostalCode.Default.(string)
+	// orderrecipient.PostalCodeValidator is a validator for the "postal_code" field. It is called by the builders before save.
+	orderrecipient.PostalCodeValidator = orderrecipientDescPostalCode.Validators[0].(func(string) error)
 	paymentFields := schema.Payment{}.Fields()
 	_ = paymentFields
 	// paymentDescProvider is the schema descriptor for provider field.
@@ -447,54 +568,58 @@ func init() {
 	saleDescHideExactStock := saleFields[12].Descriptor()
 	// sale.DefaultHideExactStock holds the default value on creation for the hide_exact_stock field.
 	sale.DefaultHideExactStock = saleDescHideExactStock.Default.(bool)
+	// saleDescRequiresAddress is the schema descriptor for requires_address field.
+	saleDescRequiresAddress := saleFields[13].Descriptor()
+	// sale.DefaultRequiresAddress holds the default value on creation for the requires_address field.
+	sale.DefaultRequiresAddress = saleDescRequiresAddress.Default.(bool)
 	// saleDescEpoch is the schema descriptor for epoch field.
-	saleDescEpoch := saleFields[13].Descriptor()
+	saleDescEpoch := saleFields[14].Descriptor()
 	// sale.DefaultEpoch holds the default value on creation for the epoch field.
 	sale.DefaultEpoch = saleDescEpoch.Default.(int64)
 	// saleDescRevision is the schema descriptor for revision field.
-	saleDescRevision := saleFields[14].Descriptor()
+	saleDescRevision := saleFields[15].Descriptor()
 	// sale.DefaultRevision holds the default value on creation for the revision field.
 	sale.DefaultRevision = saleDescRevision.Default.(int64)
 	// saleDescNotice is the schema descriptor for notice field.
-	saleDescNotice := saleFields[17].Descriptor()
+	saleDescNotice := saleFields[18].Descriptor()
 	// sale.DefaultNotice holds the default value on creation for the notice field.
 	sale.DefaultNotice = saleDescNotice.Default.(string)
 	// sale.NoticeValidator is a validator for the "notice" field. It is called by the builders before save.
 	sale.NoticeValidator = saleDescNotice.Validators[0].(func(string) error)
 	// saleDescCaptchaRequired is the schema descriptor for captcha_required field.
-	saleDescCaptchaRequired := saleFields[19].Descriptor()
+	saleDescCaptchaRequired := saleFields[20].Descriptor()
 	// sale.DefaultCaptchaRequired holds the default value on creation for the captcha_required field.
 	sale.DefaultCaptchaRequired = saleDescCaptchaRequired.Default.(bool)
 	// saleDescCaptchaKinds is the schema descriptor for captcha_kinds field.
-	saleDescCaptchaKinds := saleFields[20].Descriptor()
+	saleDescCaptchaKinds := saleFields[21].Descriptor()
 	// sale.DefaultCaptchaKinds holds the default value on creation for the captcha_kinds field.
 	sale.DefaultCaptchaKinds = saleDescCaptchaKinds.Default.(string)
 	// saleDescPowMax is the schema descriptor for pow_max field.
-	saleDescPowMax := saleFields[21].Descriptor()
+	saleDescPowMax := saleFields[22].Descriptor()
 	// sale.DefaultPowMax holds the default value on creation for the pow_max field.
 	sale.DefaultPowMax = saleDescPowMax.Default.(int)
 	// sale.PowMaxValidator is a validator for the "pow_max" field. It is called by the builders before save.
 	sale.PowMaxValidator = saleDescPowMax.Validators[0].(func(int) error)
 	// saleDescPermitPerMille is the schema descriptor for permit_per_mille field.
-	saleDescPermitPerMille := saleFields[22].Descriptor()
+	saleDescPermitPerMille := saleFields[23].Descriptor()
 	// sale.DefaultPermitPerMille holds the default value on creation for the permit_per_mille field.
 	sale.DefaultPermitPerMille = saleDescPermitPerMille.Default.(int)
 	// sale.PermitPerMilleValidator is a validator for the "permit_per_mille" field. It is called by the builders before save.
 	sale.PermitPerMilleValidator = saleDescPermitPerMille.Validators[0].(func(int) error)
 	// saleDescInflowPerSecond is the schema descriptor for inflow_per_second field.
-	saleDescInflowPerSecond := saleFields[23].Descriptor()
+	saleDescInflowPerSecond := saleFields[24].Descriptor()
 	// sale.DefaultInflowPerSecond holds the default value on creation for the inflow_per_second field.
 	sale.DefaultInflowPerSecond = saleDescInflowPerSecond.Default.(int)
 	// sale.InflowPerSecondValidator is a validator for the "inflow_per_second" field. It is called by the builders before save.
 	sale.InflowPerSecondValidator = saleDescInflowPerSecond.Validators[0].(func(int) error)
 	// saleDescLimitBurst is the schema descriptor for limit_burst field.
-	saleDescLimitBurst := saleFields[24].Descriptor()
+	saleDescLimitBurst := saleFields[25].Descriptor()
 	// sale.DefaultLimitBurst holds the default value on creation for the limit_burst field.
 	sale.DefaultLimitBurst = saleDescLimitBurst.Default.(int)
 	// sale.LimitBurstValidator is a validator for the "limit_burst" field. It is called by the builders before save.
 	sale.LimitBurstValidator = saleDescLimitBurst.Validators[0].(func(int) error)
 	// saleDescLimitPerSecond is the schema descriptor for limit_per_second field.
-	saleDescLimitPerSecond := saleFields[25].Descriptor()
+	saleDescLimitPerSecond := saleFields[26].Descriptor()
 	// sale.DefaultLimitPerSecond holds the default value on creation for the limit_per_second field.
 	sale.DefaultLimitPerSecond = saleDescLimitPerSecond.Default.(float64)
 	// sale.LimitPerSecondValidator is a validator for the "limit_per_second" field. It is called by the builders before save.

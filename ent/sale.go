@@ -42,6 +42,8 @@ type Sale struct {
 	TotalLimit *int `json:"total_limit,omitempty"`
 	// HideExactStock holds the value of the "hide_exact_stock" field.
 	HideExactStock bool `json:"hide_exact_stock,omitempty"`
+	// whether an order has the buyer's address
+	RequiresAddress bool `json:"requires_address,omitempty"`
 	// grows each time the gate in Redis is rebuilt; 0 = never loaded
 	Epoch int64 `json:"epoch,omitempty"`
 	// Revision holds the value of the "revision" field.
@@ -78,7 +80,7 @@ func (*Sale) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case sale.FieldCreatedBy:
 			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
-		case sale.FieldHideExactStock, sale.FieldCaptchaRequired:
+		case sale.FieldHideExactStock, sale.FieldRequiresAddress, sale.FieldCaptchaRequired:
 			values[i] = new(sql.NullBool)
 		case sale.FieldLimitPerSecond:
 			values[i] = new(sql.NullFloat64)
@@ -184,6 +186,12 @@ func (_m *Sale) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field hide_exact_stock", values[i])
 			} else if value.Valid {
 				_m.HideExactStock = value.Bool
+			}
+		case sale.FieldRequiresAddress:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field requires_address", values[i])
+			} else if value.Valid {
+				_m.RequiresAddress = value.Bool
 			}
 		case sale.FieldEpoch:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -340,6 +348,9 @@ func (_m *Sale) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("hide_exact_stock=")
 	builder.WriteString(fmt.Sprintf("%v", _m.HideExactStock))
+	builder.WriteString(", ")
+	builder.WriteString("requires_address=")
+	builder.WriteString(fmt.Sprintf("%v", _m.RequiresAddress))
 	builder.WriteString(", ")
 	builder.WriteString("epoch=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Epoch))

@@ -136,6 +136,20 @@ func (_c *SaleCreate) SetNillableHideExactStock(v *bool) *SaleCreate {
 	return _c
 }
 
+// SetRequiresAddress sets the "requires_address" field.
+func (_c *SaleCreate) SetRequiresAddress(v bool) *SaleCreate {
+	_c.mutation.SetRequiresAddress(v)
+	return _c
+}
+
+// SetNillableRequiresAddress sets the "requires_address" field if the given value is not nil.
+func (_c *SaleCreate) SetNillableRequiresAddress(v *bool) *SaleCreate {
+	if v != nil {
+		_c.SetRequiresAddress(*v)
+	}
+	return _c
+}
+
 // SetEpoch sets the "epoch" field.
 func (_c *SaleCreate) SetEpoch(v int64) *SaleCreate {
 	_c.mutation.SetEpoch(v)
@@ -363,6 +377,10 @@ func (_c *SaleCreate) defaults() {
 		v := sale.DefaultHideExactStock
 		_c.mutation.SetHideExactStock(v)
 	}
+	if _, ok := _c.mutation.RequiresAddress(); !ok {
+		v := sale.DefaultRequiresAddress
+		_c.mutation.SetRequiresAddress(v)
+	}
 	if _, ok := _c.mutation.Epoch(); !ok {
 		v := sale.DefaultEpoch
 		_c.mutation.SetEpoch(v)
@@ -471,6 +489,9 @@ func (_c *SaleCreate) check() error {
 	}
 	if _, ok := _c.mutation.HideExactStock(); !ok {
 		return &ValidationError{Name: "hide_exact_stock", err: errors.New(`ent: missing required field "Sale.hide_exact_stock"`)}
+	}
+	if _, ok := _c.mutation.RequiresAddress(); !ok {
+		return &ValidationError{Name: "requires_address", err: errors.New(`ent: missing required field "Sale.requires_address"`)}
 	}
 	if _, ok := _c.mutation.Epoch(); !ok {
 		return &ValidationError{Name: "epoch", err: errors.New(`ent: missing required field "Sale.epoch"`)}
@@ -618,6 +639,10 @@ func (_c *SaleCreate) createSpec() (*Sale, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.HideExactStock(); ok {
 		_spec.SetField(sale.FieldHideExactStock, field.TypeBool, value)
 		_node.HideExactStock = value
+	}
+	if value, ok := _c.mutation.RequiresAddress(); ok {
+		_spec.SetField(sale.FieldRequiresAddress, field.TypeBool, value)
+		_node.RequiresAddress = value
 	}
 	if value, ok := _c.mutation.Epoch(); ok {
 		_spec.SetField(sale.FieldEpoch, field.TypeInt64, value)
@@ -894,6 +919,18 @@ func (u *SaleUpsert) SetHideExactStock(v bool) *SaleUpsert {
 // UpdateHideExactStock sets the "hide_exact_stock" field to the value that was provided on create.
 func (u *SaleUpsert) UpdateHideExactStock() *SaleUpsert {
 	u.SetExcluded(sale.FieldHideExactStock)
+	return u
+}
+
+// SetRequiresAddress sets the "requires_address" field.
+func (u *SaleUpsert) SetRequiresAddress(v bool) *SaleUpsert {
+	u.Set(sale.FieldRequiresAddress, v)
+	return u
+}
+
+// UpdateRequiresAddress sets the "requires_address" field to the value that was provided on create.
+func (u *SaleUpsert) UpdateRequiresAddress() *SaleUpsert {
+	u.SetExcluded(sale.FieldRequiresAddress)
 	return u
 }
 
@@ -1355,6 +1392,20 @@ func (u *SaleUpsertOne) SetHideExactStock(v bool) *SaleUpsertOne {
 func (u *SaleUpsertOne) UpdateHideExactStock() *SaleUpsertOne {
 	return u.Update(func(s *SaleUpsert) {
 		s.UpdateHideExactStock()
+	})
+}
+
+// SetRequiresAddress sets the "requires_address" field.
+func (u *SaleUpsertOne) SetRequiresAddress(v bool) *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.SetRequiresAddress(v)
+	})
+}
+
+// UpdateRequiresAddress sets the "requires_address" field to the value that was provided on create.
+func (u *SaleUpsertOne) UpdateRequiresAddress() *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.UpdateRequiresAddress()
 	})
 }
 
@@ -2018,6 +2069,20 @@ func (u *SaleUpsertBulk) SetHideExactStock(v bool) *SaleUpsertBulk {
 func (u *SaleUpsertBulk) UpdateHideExactStock() *SaleUpsertBulk {
 	return u.Update(func(s *SaleUpsert) {
 		s.UpdateHideExactStock()
+	})
+}
+
+// SetRequiresAddress sets the "requires_address" field.
+func (u *SaleUpsertBulk) SetRequiresAddress(v bool) *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.SetRequiresAddress(v)
+	})
+}
+
+// UpdateRequiresAddress sets the "requires_address" field to the value that was provided on create.
+func (u *SaleUpsertBulk) UpdateRequiresAddress() *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.UpdateRequiresAddress()
 	})
 }
 

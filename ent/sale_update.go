@@ -231,6 +231,20 @@ func (_u *SaleUpdate) SetNillableHideExactStock(v *bool) *SaleUpdate {
 	return _u
 }
 
+// SetRequiresAddress sets the "requires_address" field.
+func (_u *SaleUpdate) SetRequiresAddress(v bool) *SaleUpdate {
+	_u.mutation.SetRequiresAddress(v)
+	return _u
+}
+
+// SetNillableRequiresAddress sets the "requires_address" field if the given value is not nil.
+func (_u *SaleUpdate) SetNillableRequiresAddress(v *bool) *SaleUpdate {
+	if v != nil {
+		_u.SetRequiresAddress(*v)
+	}
+	return _u
+}
+
 // SetEpoch sets the "epoch" field.
 func (_u *SaleUpdate) SetEpoch(v int64) *SaleUpdate {
 	_u.mutation.ResetEpoch()
@@ -645,6 +659,9 @@ func (_u *SaleUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if value, ok := _u.mutation.HideExactStock(); ok {
 		_spec.SetField(sale.FieldHideExactStock, field.TypeBool, value)
 	}
+	if value, ok := _u.mutation.RequiresAddress(); ok {
+		_spec.SetField(sale.FieldRequiresAddress, field.TypeBool, value)
+	}
 	if value, ok := _u.mutation.Epoch(); ok {
 		_spec.SetField(sale.FieldEpoch, field.TypeInt64, value)
 	}
@@ -930,6 +947,20 @@ func (_u *SaleUpdateOne) SetHideExactStock(v bool) *SaleUpdateOne {
 func (_u *SaleUpdateOne) SetNillableHideExactStock(v *bool) *SaleUpdateOne {
 	if v != nil {
 		_u.SetHideExactStock(*v)
+	}
+	return _u
+}
+
+// SetRequiresAddress sets the "requires_address" field.
+func (_u *SaleUpdateOne) SetRequiresAddress(v bool) *SaleUpdateOne {
+	_u.mutation.SetRequiresAddress(v)
+	return _u
+}
+
+// SetNillableRequiresAddress sets the "requires_address" field if the given value is not nil.
+func (_u *SaleUpdateOne) SetNillableRequiresAddress(v *bool) *SaleUpdateOne {
+	if v != nil {
+		_u.SetRequiresAddress(*v)
 	}
 	return _u
 }
@@ -1377,6 +1408,9 @@ func (_u *SaleUpdateOne) sqlSave(ctx context.Context) (_node *Sale, err error) {
 	}
 	if value, ok := _u.mutation.HideExactStock(); ok {
 		_spec.SetField(sale.FieldHideExactStock, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.RequiresAddress(); ok {
+		_spec.SetField(sale.FieldRequiresAddress, field.TypeBool, value)
 	}
 	if value, ok := _u.mutation.Epoch(); ok {
 		_spec.SetField(sale.FieldEpoch, field.TypeInt64, value)

@@ -16,6 +16,10 @@ type Tx struct {
 	config
 	// AccountLink is the client for interacting with the AccountLink builders.
 	AccountLink *AccountLinkClient
+	// Address is the client for interacting with the Address builders.
+	Address *AddressClient
+	// Fulfilment is the client for interacting with the Fulfilment builders.
+	Fulfilment *FulfilmentClient
 	// Goods is the client for interacting with the Goods builders.
 	Goods *GoodsClient
 	// GoodsLog is the client for interacting with the GoodsLog builders.
@@ -32,6 +36,8 @@ type Tx struct {
 	OrderEvent *OrderEventClient
 	// OrderFailure is the client for interacting with the OrderFailure builders.
 	OrderFailure *OrderFailureClient
+	// OrderRecipient is the client for interacting with the OrderRecipient builders.
+	OrderRecipient *OrderRecipientClient
 	// Payment is the client for interacting with the Payment builders.
 	Payment *PaymentClient
 	// PaymentEvent is the client for interacting with the PaymentEvent builders.
@@ -204,6 +210,8 @@ func (tx *Tx) Client() *Client {
 
 func (tx *Tx) init() {
 	tx.AccountLink = NewAccountLinkClient(tx.config)
+	tx.Address = NewAddressClient(tx.config)
+	tx.Fulfilment = NewFulfilmentClient(tx.config)
 	tx.Goods = NewGoodsClient(tx.config)
 	tx.GoodsLog = NewGoodsLogClient(tx.config)
 	tx.Intervention = NewInterventionClient(tx.config)
@@ -212,6 +220,7 @@ func (tx *Tx) init() {
 	tx.Order = NewOrderClient(tx.config)
 	tx.OrderEvent = NewOrderEventClient(tx.config)
 	tx.OrderFailure = NewOrderFailureClient(tx.config)
+	tx.OrderRecipient = NewOrderRecipientClient(tx.config)
 	tx.Payment = NewPaymentClient(tx.config)
 	tx.PaymentEvent = NewPaymentEventClient(tx.config)
 	tx.Refund = NewRefundClient(tx.config)

@@ -41,7 +41,7 @@ func (r *Resolver) toSale(v *sale.Sale) *model.Sale {
 		Phase: r.Store.Phase(v, now), Status: v.Status,
 		PaymentWindowSeconds: int(v.PaymentWindow / time.Second), PurchaseLimit: unlessZero(v.PurchaseLimit),
 		Revision: int(v.Revision), Notice: unlessZero(v.Notice), PreheatAt: &v.PreheatAt, Switches: toSwitches(v.Switches), Source: v,
-		ExternalReference: unlessZero(v.ExternalReference),
+		ExternalReference: unlessZero(v.ExternalReference), RequiresAddress: v.RequiresAddress,
 	}
 }
 

@@ -44,6 +44,7 @@ func (t text) in(ctx context.Context) string {
 
 // reasons are the messages of refusals.
 var reasons = map[fault.Reason]text{
+	fault.AddressRequired:       {"Please add your delivery address first.", "请先添加收货地址。"},
 	fault.AlreadyOrdered:        {"You already have an order for this item.", "您已有该商品的订单。"},
 	fault.CaptchaInvalid:        {"That answer was not right. Please try the new one.", "验证码不正确，请重新作答。"},
 	fault.CaptchaRequired:       {"Please solve the captcha first.", "请先完成验证码。"},
@@ -117,6 +118,10 @@ var steps = map[order.Code]text{
 	order.CodePaymentHeld:     {"A payment does not match and is being looked at.", "支付金额不符，正在核实。"},
 	order.CodePaymentDisputed: {"The payment is disputed at the bank.", "持卡人已向银行提出拒付。"},
 	order.CodeDisputeWon:      {"The dispute was decided for the shop.", "拒付争议已结束，款项归商家。"},
+	order.CodePreparing:       {"The shop packs the goods.", "商家正在备货。"},
+	order.CodeShipped:         {"The goods are on their way.", "商品已发货。"},
+	order.CodeDelivered:       {"The goods have arrived.", "商品已签收。"},
+	order.CodeReturned:        {"The goods came back to the shop.", "商品已退回商家。"},
 	order.CodeDisputeLost:     {"The dispute was decided for the buyer; the bank took the money back.", "拒付争议已结束，银行已将款项退还持卡人。"},
 }
 

@@ -88,7 +88,7 @@ func saleDraft(in model.CreateSaleInput) operator.SaleDraft {
 	return operator.SaleDraft{
 		Title: in.Title, Slug: deref(in.Slug), Rules: in.Rules, StartsAt: in.StartsAt, EndsAt: in.EndsAt,
 		PaymentWindow: time.Duration(deref(in.PaymentWindowSeconds)) * time.Second, PurchaseLimit: deref(in.PurchaseLimit),
-		HideExactStock: in.HideExactStock, Items: itemDrafts(in.Items),
+		HideExactStock: in.HideExactStock, RequiresAddress: in.RequiresAddress, Items: itemDrafts(in.Items),
 	}
 }
 
@@ -96,7 +96,7 @@ func saleDraft(in model.CreateSaleInput) operator.SaleDraft {
 func salePatch(in model.UpdateSaleInput) operator.SalePatch {
 	p := operator.SalePatch{
 		Title: in.Title, Slug: in.Slug, Rules: in.Rules, StartsAt: in.StartsAt, EndsAt: in.EndsAt,
-		HideExactStock: in.HideExactStock, Note: deref(in.Note),
+		HideExactStock: in.HideExactStock, RequiresAddress: in.RequiresAddress, Note: deref(in.Note),
 	}
 	if limit, given := in.PurchaseLimit.ValueOK(); given {
 		n := deref(limit)

@@ -21,6 +21,7 @@ import (
 	"seckill/internal/orderintake"
 	"seckill/internal/payment"
 	"seckill/internal/ratelimit"
+	"seckill/internal/recipient"
 	"seckill/internal/report"
 	"seckill/internal/salestats"
 	"seckill/internal/servicetoken"
@@ -31,23 +32,25 @@ import (
 
 // Resolver holds the domain services behind the API.
 type Resolver struct {
-	Accounts *account.Service
-	Captchas *captcha.Service
-	Store    *storefront.Storefront
-	Checkout *checkout.Checkout
-	Queue    *queue.Service
-	Waitlist *waitlist.Service
-	Orders   *order.Store
-	Payments *payment.Service
-	Operator *operator.Service
-	Letters  *orderintake.DeadLetters
-	Line     *orderintake.Line
-	Figures  *salestats.Reader
-	Counts   *salestats.Recorder
-	Feed     *salestats.Feed
-	Reports  report.Source
-	Webhooks *webhook.Service
-	Tokens   *servicetoken.Service // of other systems
+	Accounts    *account.Service
+	Captchas    *captcha.Service
+	Store       *storefront.Storefront
+	Checkout    *checkout.Checkout
+	Queue       *queue.Service
+	Waitlist    *waitlist.Service
+	Orders      *order.Store
+	Addresses   *recipient.Book
+	Fulfilments order.Fulfilments
+	Payments    *payment.Service
+	Operator    *operator.Service
+	Letters     *orderintake.DeadLetters
+	Line        *orderintake.Line
+	Figures     *salestats.Reader
+	Counts      *salestats.Recorder
+	Feed        *salestats.Feed
+	Reports     report.Source
+	Webhooks    *webhook.Service
+	Tokens      *servicetoken.Service // of other systems
 
 	Providers *oidc.Service // with whose accounts users sign in; nil = there are none
 	Limits    *ratelimit.Limiter

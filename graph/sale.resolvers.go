@@ -60,7 +60,7 @@ func (r *saleResolver) Viewer(ctx context.Context, obj *model.Sale) (*model.Sale
 	if err != nil {
 		return nil, err
 	}
-	return r.toViewer(ctx, v), nil
+	return r.toViewer(ctx, obj.Source, v), nil
 }
 
 func (r *saleItemResolver) Goods(ctx context.Context, obj *model.SaleItem) (*model.Goods, error) {
@@ -121,11 +121,14 @@ func (r *Resolver) SaleItemViewer() generated.SaleItemViewerResolver {
 	return &saleItemViewerResolver{r}
 }
 
+func (r *Resolver) SaleViewer() generated.SaleViewerResolver { return &saleViewerResolver{r} }
+
 func (r *Resolver) Subscription() generated.SubscriptionResolver { return &subscriptionResolver{r} }
 
 type (
 	saleResolver           struct{ *Resolver }
 	saleItemResolver       struct{ *Resolver }
 	saleItemViewerResolver struct{ *Resolver }
+	saleViewerResolver     struct{ *Resolver }
 	subscriptionResolver   struct{ *Resolver }
 )

@@ -100,9 +100,9 @@ func toItems(items []*sale.Item) []*model.SaleItem {
 	return out
 }
 
-func (r *Resolver) toViewer(ctx context.Context, v storefront.Viewer) *model.SaleViewer {
+func (r *Resolver) toViewer(ctx context.Context, of *sale.Sale, v storefront.Viewer) *model.SaleViewer {
 	out := &model.SaleViewer{
-		Action: v.Action, RemainingLimit: v.RemainingLimit,
+		Source: of, Action: v.Action, RemainingLimit: v.RemainingLimit,
 		Order: r.toOrder(v.Order), OrderTask: toTask(ctx, v.Task), WaitlistEntry: toPlace(v.Place), QueueTicket: toTicket(v.Ticket),
 	}
 	for _, item := range v.Items {

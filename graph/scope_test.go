@@ -44,7 +44,7 @@ func TestAServiceAccountWithAllScopesCannotBuyDecideOrConfirm(t *testing.T) {
 	all := &auth.Principal{Scopes: auth.Scopes()}
 	permitted := map[string]bool{
 		"createGoods": true, "updateGoods": true, "upsertGoods": true, "createSale": true, "updateSale": true, "upsertSale": true,
-		"setOrderMetadata": true,
+		"setOrderMetadata": true, "setFulfilment": true,
 	}
 	for _, field := range schema.Mutation.Fields {
 		if field.Directives.ForName("auth") == nil {

@@ -20,6 +20,30 @@ func (f AccountLinkFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value,
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.AccountLinkMutation", m)
 }
 
+// The AddressFunc type is an adapter to allow the use of ordinary
+// function as Address mutator.
+type AddressFunc func(context.Context, *ent.AddressMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f AddressFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.AddressMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.AddressMutation", m)
+}
+
+// The FulfilmentFunc type is an adapter to allow the use of ordinary
+// function as Fulfilment mutator.
+type FulfilmentFunc func(context.Context, *ent.FulfilmentMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f FulfilmentFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.FulfilmentMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.FulfilmentMutation", m)
+}
+
 // The GoodsFunc type is an adapter to allow the use of ordinary
 // function as Goods mutator.
 type GoodsFunc func(context.Context, *ent.GoodsMutation) (ent.Value, error)
@@ -114,6 +138,18 @@ func (f OrderFailureFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value
 		return f(ctx, mv)
 	}
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.OrderFailureMutation", m)
+}
+
+// The OrderRecipientFunc type is an adapter to allow the use of ordinary
+// function as OrderRecipient mutator.
+type OrderRecipientFunc func(context.Context, *ent.OrderRecipientMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f OrderRecipientFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.OrderRecipientMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.OrderRecipientMutation", m)
 }
 
 // The PaymentFunc type is an adapter to allow the use of ordinary

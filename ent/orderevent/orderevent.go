@@ -136,6 +136,10 @@ const (
 	CodePAYMENT_DISPUTED Code = "PAYMENT_DISPUTED"
 	CodeDISPUTE_WON      Code = "DISPUTE_WON"
 	CodeDISPUTE_LOST     Code = "DISPUTE_LOST"
+	CodePREPARING        Code = "PREPARING"
+	CodeSHIPPED          Code = "SHIPPED"
+	CodeDELIVERED        Code = "DELIVERED"
+	CodeRETURNED         Code = "RETURNED"
 )
 
 func (c Code) String() string {
@@ -145,7 +149,7 @@ func (c Code) String() string {
 // CodeValidator is a validator for the "code" field enum values. It is called by the builders before save.
 func CodeValidator(c Code) error {
 	switch c {
-	case CodePAID, CodePAID_LATE, CodeCANCELLED, CodeLAPSED, CodeVOIDED, CodeREFUND_ASKED, CodeREFUND_APPROVED, CodeREFUND_REJECTED, CodeREFUNDED, CodePAYMENT_DECLINED, CodePAYMENT_RETURNED, CodePAYMENT_HELD, CodeREFUND_FAILED, CodePAYMENT_DISPUTED, CodeDISPUTE_WON, CodeDISPUTE_LOST:
+	case CodePAID, CodePAID_LATE, CodeCANCELLED, CodeLAPSED, CodeVOIDED, CodeREFUND_ASKED, CodeREFUND_APPROVED, CodeREFUND_REJECTED, CodeREFUNDED, CodePAYMENT_DECLINED, CodePAYMENT_RETURNED, CodePAYMENT_HELD, CodeREFUND_FAILED, CodePAYMENT_DISPUTED, CodeDISPUTE_WON, CodeDISPUTE_LOST, CodePREPARING, CodeSHIPPED, CodeDELIVERED, CodeRETURNED:
 		return nil
 	default:
 		return fmt.Errorf("orderevent: invalid enum value for code field: %q", c)

@@ -9,6 +9,12 @@ import (
 // AccountLink is the predicate function for accountlink builders.
 type AccountLink func(*sql.Selector)
 
+// Address is the predicate function for address builders.
+type Address func(*sql.Selector)
+
+// Fulfilment is the predicate function for fulfilment builders.
+type Fulfilment func(*sql.Selector)
+
 // Goods is the predicate function for goods builders.
 type Goods func(*sql.Selector)
 
@@ -32,6 +38,9 @@ type OrderEvent func(*sql.Selector)
 
 // OrderFailure is the predicate function for orderfailure builders.
 type OrderFailure func(*sql.Selector)
+
+// OrderRecipient is the predicate function for orderrecipient builders.
+type OrderRecipient func(*sql.Selector)
 
 // Payment is the predicate function for payment builders.
 type Payment func(*sql.Selector)

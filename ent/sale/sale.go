@@ -37,6 +37,8 @@ const (
 	FieldTotalLimit = "total_limit"
 	// FieldHideExactStock holds the string denoting the hide_exact_stock field in the database.
 	FieldHideExactStock = "hide_exact_stock"
+	// FieldRequiresAddress holds the string denoting the requires_address field in the database.
+	FieldRequiresAddress = "requires_address"
 	// FieldEpoch holds the string denoting the epoch field in the database.
 	FieldEpoch = "epoch"
 	// FieldRevision holds the string denoting the revision field in the database.
@@ -82,6 +84,7 @@ var Columns = []string{
 	FieldPurchaseLimit,
 	FieldTotalLimit,
 	FieldHideExactStock,
+	FieldRequiresAddress,
 	FieldEpoch,
 	FieldRevision,
 	FieldCreatedBy,
@@ -124,6 +127,8 @@ var (
 	TotalLimitValidator func(int) error
 	// DefaultHideExactStock holds the default value on creation for the "hide_exact_stock" field.
 	DefaultHideExactStock bool
+	// DefaultRequiresAddress holds the default value on creation for the "requires_address" field.
+	DefaultRequiresAddress bool
 	// DefaultEpoch holds the default value on creation for the "epoch" field.
 	DefaultEpoch int64
 	// DefaultRevision holds the default value on creation for the "revision" field.
@@ -258,6 +263,11 @@ func ByTotalLimit(opts ...sql.OrderTermOption) OrderOption {
 // ByHideExactStock orders the results by the hide_exact_stock field.
 func ByHideExactStock(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldHideExactStock, opts...).ToFunc()
+}
+
+// ByRequiresAddress orders the results by the requires_address field.
+func ByRequiresAddress(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldRequiresAddress, opts...).ToFunc()
 }
 
 // ByEpoch orders the results by the epoch field.

@@ -110,6 +110,11 @@ func HideExactStock(v bool) predicate.Sale {
 	return predicate.Sale(sql.FieldEQ(FieldHideExactStock, v))
 }
 
+// RequiresAddress applies equality check predicate on the "requires_address" field. It's identical to RequiresAddressEQ.
+func RequiresAddress(v bool) predicate.Sale {
+	return predicate.Sale(sql.FieldEQ(FieldRequiresAddress, v))
+}
+
 // Epoch applies equality check predicate on the "epoch" field. It's identical to EpochEQ.
 func Epoch(v int64) predicate.Sale {
 	return predicate.Sale(sql.FieldEQ(FieldEpoch, v))
@@ -723,6 +728,16 @@ func HideExactStockEQ(v bool) predicate.Sale {
 // HideExactStockNEQ applies the NEQ predicate on the "hide_exact_stock" field.
 func HideExactStockNEQ(v bool) predicate.Sale {
 	return predicate.Sale(sql.FieldNEQ(FieldHideExactStock, v))
+}
+
+// RequiresAddressEQ applies the EQ predicate on the "requires_address" field.
+func RequiresAddressEQ(v bool) predicate.Sale {
+	return predicate.Sale(sql.FieldEQ(FieldRequiresAddress, v))
+}
+
+// RequiresAddressNEQ applies the NEQ predicate on the "requires_address" field.
+func RequiresAddressNEQ(v bool) predicate.Sale {
+	return predicate.Sale(sql.FieldNEQ(FieldRequiresAddress, v))
 }
 
 // EpochEQ applies the EQ predicate on the "epoch" field.

@@ -26,6 +26,7 @@ func (OrderEvent) Fields() []ent.Field {
 			"REFUND_ASKED", "REFUND_APPROVED", "REFUND_REJECTED", "REFUNDED",
 			"PAYMENT_DECLINED", "PAYMENT_RETURNED", "PAYMENT_HELD", "REFUND_FAILED",
 			"PAYMENT_DISPUTED", "DISPUTE_WON", "DISPUTE_LOST",
+			"PREPARING", "SHIPPED", "DELIVERED", "RETURNED",
 		).Immutable().Comment("what happened"),
 		field.String("note").MaxLen(4 * 200).Default("").Immutable().Comment("remark for the person"),
 		instant("created_at"),

@@ -29,6 +29,7 @@ func (Sale) Fields() []ent.Field {
 		field.Int("purchase_limit").Positive().Comment("largest purchase limit of the items; the limit of items without their own, which release 0.1 writes"),
 		field.Int("total_limit").Optional().Nillable().Positive().Comment("units per buyer over all items; null = no limit"),
 		field.Bool("hide_exact_stock").Default(false),
+		field.Bool("requires_address").Default(false).Comment("whether an order has the buyer's address"),
 		field.Int64("epoch").Default(0).Comment("grows each time the gate in Redis is rebuilt; 0 = never loaded"),
 		field.Int64("revision").Default(1),
 		field.UUID("created_by", uuid.UUID{}).Optional().Nillable(),

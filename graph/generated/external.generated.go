@@ -292,11 +292,14 @@ func (ec *executionContext) unmarshalInputUpsertSaleInput(ctx context.Context, o
 	if _, present := asMap["hideExactStock"]; !present {
 		asMap["hideExactStock"] = false
 	}
+	if _, present := asMap["requiresAddress"]; !present {
+		asMap["requiresAddress"] = false
+	}
 	if _, present := asMap["rules"]; !present {
 		asMap["rules"] = ""
 	}
 
-	fieldsInOrder := [...]string{"endsAt", "externalReference", "hideExactStock", "items", "paymentWindowSeconds", "purchaseLimit", "rules", "slug", "startsAt", "title"}
+	fieldsInOrder := [...]string{"endsAt", "externalReference", "hideExactStock", "requiresAddress", "items", "paymentWindowSeconds", "purchaseLimit", "rules", "slug", "startsAt", "title"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -324,6 +327,13 @@ func (ec *executionContext) unmarshalInputUpsertSaleInput(ctx context.Context, o
 				return it, err
 			}
 			it.HideExactStock = data
+		case "requiresAddress":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("requiresAddress"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RequiresAddress = data
 		case "items":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("items"))
 			data, err := ec.unmarshalNSaleItemInput2ᚕᚖseckillᚋgraphᚋmodelᚐSaleItemInputᚄ(ctx, v)

@@ -2293,11 +2293,14 @@ func (ec *executionContext) unmarshalInputCreateSaleInput(ctx context.Context, o
 	if _, present := asMap["hideExactStock"]; !present {
 		asMap["hideExactStock"] = false
 	}
+	if _, present := asMap["requiresAddress"]; !present {
+		asMap["requiresAddress"] = false
+	}
 	if _, present := asMap["rules"]; !present {
 		asMap["rules"] = ""
 	}
 
-	fieldsInOrder := [...]string{"endsAt", "hideExactStock", "items", "paymentWindowSeconds", "purchaseLimit", "rules", "slug", "startsAt", "title"}
+	fieldsInOrder := [...]string{"endsAt", "hideExactStock", "requiresAddress", "items", "paymentWindowSeconds", "purchaseLimit", "rules", "slug", "startsAt", "title"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2318,6 +2321,13 @@ func (ec *executionContext) unmarshalInputCreateSaleInput(ctx context.Context, o
 				return it, err
 			}
 			it.HideExactStock = data
+		case "requiresAddress":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("requiresAddress"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RequiresAddress = data
 		case "items":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("items"))
 			data, err := ec.unmarshalNSaleItemInput2ᚕᚖseckillᚋgraphᚋmodelᚐSaleItemInputᚄ(ctx, v)
@@ -3071,7 +3081,7 @@ func (ec *executionContext) unmarshalInputUpdateSaleInput(ctx context.Context, o
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"endsAt", "hideExactStock", "items", "note", "paymentWindowSeconds", "purchaseLimit", "rules", "saleId", "slug", "startsAt", "title"}
+	fieldsInOrder := [...]string{"endsAt", "hideExactStock", "requiresAddress", "items", "note", "paymentWindowSeconds", "purchaseLimit", "rules", "saleId", "slug", "startsAt", "title"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -3092,6 +3102,13 @@ func (ec *executionContext) unmarshalInputUpdateSaleInput(ctx context.Context, o
 				return it, err
 			}
 			it.HideExactStock = data
+		case "requiresAddress":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("requiresAddress"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RequiresAddress = data
 		case "items":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("items"))
 			data, err := ec.unmarshalOSaleItemInput2ᚕᚖseckillᚋgraphᚋmodelᚐSaleItemInputᚄ(ctx, v)

@@ -41,6 +41,7 @@ type ResolverRoot interface {
 	SaleItemViewer() SaleItemViewerResolver
 	SaleLogEntry() SaleLogEntryResolver
 	SaleReport() SaleReportResolver
+	SaleViewer() SaleViewerResolver
 	SoldOutError() SoldOutErrorResolver
 	Subscription() SubscriptionResolver
 	WaitlistEntry() WaitlistEntryResolver
@@ -642,6 +643,8 @@ Stable, machine-readable reasons. New values may be added: treat an unknown one
 as a plain failure and show ` + "`" + `message` + "`" + `.
 """
 enum ErrorCode {
+  """Orders of the sale have the buyer's address, and the caller has none: add one by ` + "`" + `saveAddress` + "`" + `."""
+  ADDRESS_REQUIRED
   """The caller has an order for this item already; it comes with the error."""
   ALREADY_ORDERED
   """The captcha answer was wrong; a fresh challenge comes with the error."""
@@ -887,6 +890,8 @@ input UpsertSaleInput {
   externalReference: String! @constraint(minLength: 1, maxLength: 64)
   """Whether buyers see words instead of numbers for stock."""
   hideExactStock: Boolean! = false
+  """Whether an order has the buyer's address: buyers then need one before they can buy."""
+  requiresAddress: Boolean! = false
   """What is on sale; 1 to 20 items."""
   items: [SaleItemInput!]!
   """How long a buyer has to pay; when left out, the installation's default for a new sale, else as it is."""
@@ -1606,6 +1611,8 @@ input CreateSaleInput {
   endsAt: DateTime!
   """Whether buyers see words instead of numbers for stock."""
   hideExactStock: Boolean! = false
+  """Whether an order has the buyer's address: buyers then need one before they can buy."""
+  requiresAddress: Boolean! = false
   """What is on sale; 1 to 20 items."""
   items: [SaleItemInput!]!
   """How long a buyer has to pay; the installation's default, ` + "`" + `SECKILL_PAYMENT_WINDOW` + "`" + `, when left out."""
@@ -1898,6 +1905,8 @@ input UpdateSaleInput {
   endsAt: DateTime
   """Whether buyers see words instead of numbers for stock."""
   hideExactStock: Boolean
+  """Whether an order has the buyer's address: buyers then need one before they can buy."""
+  requiresAddress: Boolean
   """What is on sale, in place of what was; 1 to 20 items."""
   items: [SaleItemInput!]
   """Why."""
@@ -3041,6 +3050,184 @@ extend type Subscription {
   ): QueuePositionEvent! @auth
 }
 `, BuiltIn: false},
+	{Name: "../schema/recipient.graphqls", Input: `extend type Sale {
+  """Whether an order has the buyer's address: its default address at that time. Buyers without one are refused with ` + "`" + `ADDRESS_REQUIRED` + "`" + ` before they get a path."""
+  requiresAddress: Boolean!
+}
+
+extend type SaleViewer {
+  """Whether the caller has to add an address before buying here; false where the sale requires none."""
+  needsAddress: Boolean!
+}
+
+"""
+A person and a place.
+"""
+type Recipient {
+  """City."""
+  city: String!
+  """Country or region: ISO 3166-1 alpha-2, such as ` + "`" + `CN` + "`" + `."""
+  country: String!
+  """Who receives the goods."""
+  name: String!
+  """Phone number of that person."""
+  phone: String!
+  """Postal code; null when there is none."""
+  postalCode: String
+  """Province or state; null when there is none."""
+  region: String
+  """Street and number, building, room."""
+  street: String!
+}
+
+"""
+An entry of the caller's address book.
+"""
+type Address {
+  """Whether new orders get it. Exactly one address of a book that is not empty is the default."""
+  default: Boolean!
+  """Opaque global id."""
+  id: ID!
+  """The person and the place."""
+  recipient: Recipient!
+}
+
+"""
+How far the goods of an order are.
+"""
+enum FulfilmentState {
+  """They have arrived."""
+  DELIVERED
+  """The shop packs them."""
+  PREPARING
+  """They came back to the shop."""
+  RETURNED
+  """They are on their way."""
+  SHIPPED
+}
+
+"""
+How far the goods of an order are, as the shop says.
+"""
+type Fulfilment {
+  """Who carries them; null when that is not known."""
+  carrier: String
+  """How far they are."""
+  state: FulfilmentState!
+  """Where to follow them; null when there is no such page."""
+  trackingUrl: URL
+  """When this was said."""
+  updatedAt: DateTime!
+}
+
+extend type Order {
+  """How far the goods are; null until the shop says."""
+  fulfilment: Fulfilment
+  """To whom it goes: the buyer's default address when the order was written. Null where the sale requires none, and after the account was deleted."""
+  recipient: Recipient
+}
+
+"""
+Input of ` + "`" + `saveAddress` + "`" + `.
+"""
+input SaveAddressInput {
+  """Address to change; a new one when left out."""
+  addressId: ID
+  """City."""
+  city: String! @constraint(minLength: 1, maxLength: 64)
+  """Country or region: ISO 3166-1 alpha-2, such as ` + "`" + `CN` + "`" + `."""
+  country: String! @constraint(minLength: 2, maxLength: 2)
+  """Whether new orders get it. The first address of a book is the default in any case."""
+  makeDefault: Boolean! = false
+  """Who receives the goods."""
+  name: String! @constraint(minLength: 1, maxLength: 64)
+  """Phone number of that person."""
+  phone: String! @constraint(minLength: 5, maxLength: 32)
+  """Postal code."""
+  postalCode: String @constraint(maxLength: 16)
+  """Province or state."""
+  region: String @constraint(maxLength: 64)
+  """Street and number, building, room; one line."""
+  street: String! @constraint(minLength: 1, maxLength: 200)
+}
+
+"""
+Outcome of ` + "`" + `saveAddress` + "`" + `.
+"""
+type SaveAddressPayload {
+  """The address as it is now."""
+  address: Address
+  """Why it was refused; empty on success. ` + "`" + `CONFLICT` + "`" + ` when the book has five addresses already."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `removeAddress` + "`" + `.
+"""
+input RemoveAddressInput {
+  """Address to remove. Removing it again succeeds."""
+  addressId: ID!
+}
+
+"""
+Outcome of ` + "`" + `removeAddress` + "`" + `.
+"""
+type RemoveAddressPayload {
+  """The addresses that are left."""
+  addresses: [Address!]! @listSize(assumedSize: 5)
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `setFulfilment` + "`" + `.
+"""
+input SetFulfilmentInput {
+  """Who carries the goods."""
+  carrier: String @constraint(maxLength: 64)
+  """A paid order."""
+  orderId: ID!
+  """How far they are."""
+  state: FulfilmentState!
+  """Where to follow them: an address of https."""
+  trackingUrl: URL @constraint(maxLength: 500)
+}
+
+"""
+Outcome of ` + "`" + `setFulfilment` + "`" + `.
+"""
+type SetFulfilmentPayload {
+  """The order as it stands now."""
+  order: Order
+  """Why it was refused; empty on success. ` + "`" + `CONFLICT` + "`" + ` when the order was never paid."""
+  userErrors: [UserError!]!
+}
+
+extend type Query {
+  """The caller's address book, oldest first; at most five addresses."""
+  myAddresses: [Address!] @auth @listSize(assumedSize: 5)
+}
+
+extend type Mutation {
+  """Removes an address from the caller's book. When it was the default, the oldest of the others becomes it. Orders keep theirs."""
+  removeAddress(
+    """What is needed."""
+    input: RemoveAddressInput!
+  ): RemoveAddressPayload @auth
+
+  """Adds an address to the caller's book, or changes one. Orders keep theirs."""
+  saveAddress(
+    """What is needed."""
+    input: SaveAddressInput!
+  ): SaveAddressPayload @auth @rateLimit(burst: 10, perSecond: 0.5)
+
+  """Says how far the goods of a paid order are. The buyer sees it at once; repeating it changes nothing."""
+  setFulfilment(
+    """What is needed."""
+    input: SetFulfilmentInput!
+  ): SetFulfilmentPayload @auth(role: OPERATOR, scope: ORDERS_WRITE)
+}
+`, BuiltIn: false},
 	{Name: "../schema/sale.graphqls", Input: `"""
 Where a sale stands in its making. For operators; buyers see ` + "`" + `SalePhase` + "`" + `.
 """
@@ -3819,6 +4006,8 @@ enum WebhookEventKind {
   ORDER_CANCELLED
   """The money of a paid order was sent back (` + "`" + `order.refunded` + "`" + `)."""
   ORDER_REFUNDED
+  """It was said how far the goods of an order are (` + "`" + `order.fulfilment_changed` + "`" + `)."""
+  ORDER_FULFILMENT_CHANGED
   """The status of a sale changed (` + "`" + `sale.state_changed` + "`" + `)."""
   SALE_STATE_CHANGED
   """New orders left a tenth of an item's units or less (` + "`" + `stock.low` + "`" + `)."""
@@ -4143,6 +4332,18 @@ var parsedSchema = gqlparser.MustLoadSchema(sources...)
 // Each function is generated once per unique object type, deduplicating the
 // switch statements that were previously inlined in every fieldContext_* function.
 
+func (ec *executionContext) childFields_Address(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "default":
+		return ec.fieldContext_Address_default(ctx, field)
+	case "id":
+		return ec.fieldContext_Address_id(ctx, field)
+	case "recipient":
+		return ec.fieldContext_Address_recipient(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Address", field.Name)
+}
+
 func (ec *executionContext) childFields_AdjustStockPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "intervention":
@@ -4459,6 +4660,20 @@ func (ec *executionContext) childFields_ExpireOrderPayload(ctx context.Context, 
 	return nil, fmt.Errorf("no field named %q was found under type ExpireOrderPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_Fulfilment(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "carrier":
+		return ec.fieldContext_Fulfilment_carrier(ctx, field)
+	case "state":
+		return ec.fieldContext_Fulfilment_state(ctx, field)
+	case "trackingUrl":
+		return ec.fieldContext_Fulfilment_trackingUrl(ctx, field)
+	case "updatedAt":
+		return ec.fieldContext_Fulfilment_updatedAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Fulfilment", field.Name)
+}
+
 func (ec *executionContext) childFields_GateStage(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "calls":
@@ -4705,6 +4920,10 @@ func (ec *executionContext) childFields_Order(ctx context.Context, field graphql
 		return ec.fieldContext_Order_total(ctx, field)
 	case "unitPrice":
 		return ec.fieldContext_Order_unitPrice(ctx, field)
+	case "fulfilment":
+		return ec.fieldContext_Order_fulfilment(ctx, field)
+	case "recipient":
+		return ec.fieldContext_Order_recipient(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Order", field.Name)
 }
@@ -4985,6 +5204,26 @@ func (ec *executionContext) childFields_RateLimit(ctx context.Context, field gra
 	return nil, fmt.Errorf("no field named %q was found under type RateLimit", field.Name)
 }
 
+func (ec *executionContext) childFields_Recipient(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "city":
+		return ec.fieldContext_Recipient_city(ctx, field)
+	case "country":
+		return ec.fieldContext_Recipient_country(ctx, field)
+	case "name":
+		return ec.fieldContext_Recipient_name(ctx, field)
+	case "phone":
+		return ec.fieldContext_Recipient_phone(ctx, field)
+	case "postalCode":
+		return ec.fieldContext_Recipient_postalCode(ctx, field)
+	case "region":
+		return ec.fieldContext_Recipient_region(ctx, field)
+	case "street":
+		return ec.fieldContext_Recipient_street(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Recipient", field.Name)
+}
+
 func (ec *executionContext) childFields_RefreshSessionPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "tokens":
@@ -5077,6 +5316,16 @@ func (ec *executionContext) childFields_RejectionCount(ctx context.Context, fiel
 		return ec.fieldContext_RejectionCount_count(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RejectionCount", field.Name)
+}
+
+func (ec *executionContext) childFields_RemoveAddressPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "addresses":
+		return ec.fieldContext_RemoveAddressPayload_addresses(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_RemoveAddressPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RemoveAddressPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_RemoveTotpPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -5221,6 +5470,8 @@ func (ec *executionContext) childFields_Sale(ctx context.Context, field graphql.
 		return ec.fieldContext_Sale_switches(ctx, field)
 	case "timeline":
 		return ec.fieldContext_Sale_timeline(ctx, field)
+	case "requiresAddress":
+		return ec.fieldContext_Sale_requiresAddress(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Sale", field.Name)
 }
@@ -5479,8 +5730,20 @@ func (ec *executionContext) childFields_SaleViewer(ctx context.Context, field gr
 		return ec.fieldContext_SaleViewer_remainingLimit(ctx, field)
 	case "waitlistEntry":
 		return ec.fieldContext_SaleViewer_waitlistEntry(ctx, field)
+	case "needsAddress":
+		return ec.fieldContext_SaleViewer_needsAddress(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type SaleViewer", field.Name)
+}
+
+func (ec *executionContext) childFields_SaveAddressPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "address":
+		return ec.fieldContext_SaveAddressPayload_address(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_SaveAddressPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SaveAddressPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_ScheduleSalePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -5535,6 +5798,16 @@ func (ec *executionContext) childFields_ServiceToken(ctx context.Context, field 
 		return ec.fieldContext_ServiceToken_lastUsedAt(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ServiceToken", field.Name)
+}
+
+func (ec *executionContext) childFields_SetFulfilmentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "order":
+		return ec.fieldContext_SetFulfilmentPayload_order(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_SetFulfilmentPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SetFulfilmentPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_SetSaleSwitchesPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -44,6 +44,16 @@ type UserError interface {
 	IsUserError()
 }
 
+// An entry of the caller's address book.
+type Address struct {
+	// Whether new orders get it. Exactly one address of a book that is not empty is the default.
+	Default bool `json:"default"`
+	// Opaque global id.
+	ID string `json:"id"`
+	// The person and the place.
+	Recipient *Recipient `json:"recipient"`
+}
+
 // Input of `adjustStock`.
 type AdjustStockInput struct {
 	// Made by the client once per press of the button and kept for retries.
@@ -262,6 +272,8 @@ type CreateSaleInput struct {
 	EndsAt time.Time `json:"endsAt"`
 	// Whether buyers see words instead of numbers for stock.
 	HideExactStock bool `json:"hideExactStock"`
+	// Whether an order has the buyer's address: buyers then need one before they can buy.
+	RequiresAddress bool `json:"requiresAddress"`
 	// What is on sale; 1 to 20 items.
 	Items []*SaleItemInput `json:"items"`
 	// How long a buyer has to pay; the installation's default, `SECKILL_PAYMENT_WINDOW`, when left out.
@@ -575,6 +587,18 @@ type ExpireOrderPayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
+// How far the goods of an order are, as the shop says.
+type Fulfilment struct {
+	// Who carries them; null when that is not known.
+	Carrier *string `json:"carrier,omitempty"`
+	// How far they are.
+	State order.FulfilmentState `json:"state"`
+	// Where to follow them; null when there is no such page.
+	TrackingURL *string `json:"trackingUrl,omitempty"`
+	// When this was said.
+	UpdatedAt time.Time `json:"updatedAt"`
+}
+
 // How often buyers made one call, and what came of it: `calls` is always
 // `passed + queued + faults` and all `rejections`. Calls of visitors, and those
 // that name no item or sale, are of no sale and not counted.
@@ -876,7 +900,11 @@ type Order struct {
 	// What it costs in all.
 	Total *Money `json:"total"`
 	// Price of one, as it was when ordered.
-	UnitPrice *Money       `json:"unitPrice"`
+	UnitPrice *Money `json:"unitPrice"`
+	// How far the goods are; null until the shop says.
+	Fulfilment *Fulfilment `json:"fulfilment,omitempty"`
+	// To whom it goes: the buyer's default address when the order was written. Null where the sale requires none, and after the account was deleted.
+	Recipient *Recipient   `json:"recipient,omitempty"`
 	Source    *order.Order `json:"-"`
 }
 
@@ -1243,6 +1271,24 @@ type RateLimitedError struct {
 
 func (RateLimitedError) IsUserError() {}
 
+// A person and a place.
+type Recipient struct {
+	// City.
+	City string `json:"city"`
+	// Country or region: ISO 3166-1 alpha-2, such as `CN`.
+	Country string `json:"country"`
+	// Who receives the goods.
+	Name string `json:"name"`
+	// Phone number of that person.
+	Phone string `json:"phone"`
+	// Postal code; null when there is none.
+	PostalCode *string `json:"postalCode,omitempty"`
+	// Province or state; null when there is none.
+	Region *string `json:"region,omitempty"`
+	// Street and number, building, room.
+	Street string `json:"street"`
+}
+
 // Input of `refreshSession`.
 type RefreshSessionInput struct {
 	// The refresh token; leave it out when it travels as a cookie.
@@ -1358,6 +1404,20 @@ type RejectionCount struct {
 	Code fault.Reason `json:"code"`
 	// How often.
 	Count int `json:"count"`
+}
+
+// Input of `removeAddress`.
+type RemoveAddressInput struct {
+	// Address to remove. Removing it again succeeds.
+	AddressID string `json:"addressId"`
+}
+
+// Outcome of `removeAddress`.
+type RemoveAddressPayload struct {
+	// The addresses that are left.
+	Addresses []*Address `json:"addresses"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `removeTotp`.
@@ -1553,7 +1613,9 @@ type Sale struct {
 	Switches *SaleSwitches `json:"switches,omitempty"`
 	// Steps taken by operators, newest first. At most 50.
 	Timeline []*SaleLogEntry `json:"timeline"`
-	Source   *sale.Sale      `json:"-"`
+	// Whether an order has the buyer's address: its default address at that time. Buyers without one are refused with `ADDRESS_REQUIRED` before they get a path.
+	RequiresAddress bool       `json:"requiresAddress"`
+	Source          *sale.Sale `json:"-"`
 }
 
 func (Sale) IsNode() {}
@@ -1859,6 +1921,39 @@ type SaleViewer struct {
 	RemainingLimit int `json:"remainingLimit"`
 	// The caller's place on the waitlist.
 	WaitlistEntry *WaitlistEntry `json:"waitlistEntry,omitempty"`
+	// Whether the caller has to add an address before buying here; false where the sale requires none.
+	NeedsAddress bool       `json:"needsAddress"`
+	Source       *sale.Sale `json:"-"`
+}
+
+// Input of `saveAddress`.
+type SaveAddressInput struct {
+	// Address to change; a new one when left out.
+	AddressID *string `json:"addressId,omitempty"`
+	// City.
+	City string `json:"city"`
+	// Country or region: ISO 3166-1 alpha-2, such as `CN`.
+	Country string `json:"country"`
+	// Whether new orders get it. The first address of a book is the default in any case.
+	MakeDefault bool `json:"makeDefault"`
+	// Who receives the goods.
+	Name string `json:"name"`
+	// Phone number of that person.
+	Phone string `json:"phone"`
+	// Postal code.
+	PostalCode *string `json:"postalCode,omitempty"`
+	// Province or state.
+	Region *string `json:"region,omitempty"`
+	// Street and number, building, room; one line.
+	Street string `json:"street"`
+}
+
+// Outcome of `saveAddress`.
+type SaveAddressPayload struct {
+	// The address as it is now.
+	Address *Address `json:"address,omitempty"`
+	// Why it was refused; empty on success. `CONFLICT` when the book has five addresses already.
+	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `scheduleSale`.
@@ -1921,6 +2016,26 @@ type ServiceToken struct {
 	ExpiresAt time.Time `json:"expiresAt"`
 	// When it was last used, to the minute; null = never.
 	LastUsedAt *time.Time `json:"lastUsedAt,omitempty"`
+}
+
+// Input of `setFulfilment`.
+type SetFulfilmentInput struct {
+	// Who carries the goods.
+	Carrier *string `json:"carrier,omitempty"`
+	// A paid order.
+	OrderID string `json:"orderId"`
+	// How far they are.
+	State order.FulfilmentState `json:"state"`
+	// Where to follow them: an address of https.
+	TrackingURL *string `json:"trackingUrl,omitempty"`
+}
+
+// Outcome of `setFulfilment`.
+type SetFulfilmentPayload struct {
+	// The order as it stands now.
+	Order *Order `json:"order,omitempty"`
+	// Why it was refused; empty on success. `CONFLICT` when the order was never paid.
+	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `setSaleSwitches`. What is left out stays as it is.
@@ -2094,6 +2209,8 @@ type UpdateSaleInput struct {
 	EndsAt *time.Time `json:"endsAt,omitempty"`
 	// Whether buyers see words instead of numbers for stock.
 	HideExactStock *bool `json:"hideExactStock,omitempty"`
+	// Whether an order has the buyer's address: buyers then need one before they can buy.
+	RequiresAddress *bool `json:"requiresAddress,omitempty"`
 	// What is on sale, in place of what was; 1 to 20 items.
 	Items []*SaleItemInput `json:"items,omitempty"`
 	// Why.
@@ -2180,6 +2297,8 @@ type UpsertSaleInput struct {
 	ExternalReference string `json:"externalReference"`
 	// Whether buyers see words instead of numbers for stock.
 	HideExactStock bool `json:"hideExactStock"`
+	// Whether an order has the buyer's address: buyers then need one before they can buy.
+	RequiresAddress bool `json:"requiresAddress"`
 	// What is on sale; 1 to 20 items.
 	Items []*SaleItemInput `json:"items"`
 	// How long a buyer has to pay; when left out, the installation's default for a new sale, else as it is.
@@ -2895,6 +3014,8 @@ const (
 	WebhookEventKindOrderCancelled WebhookEventKind = "ORDER_CANCELLED"
 	// The money of a paid order was sent back (`order.refunded`).
 	WebhookEventKindOrderRefunded WebhookEventKind = "ORDER_REFUNDED"
+	// It was said how far the goods of an order are (`order.fulfilment_changed`).
+	WebhookEventKindOrderFulfilmentChanged WebhookEventKind = "ORDER_FULFILMENT_CHANGED"
 	// The status of a sale changed (`sale.state_changed`).
 	WebhookEventKindSaleStateChanged WebhookEventKind = "SALE_STATE_CHANGED"
 	// New orders left a tenth of an item's units or less (`stock.low`).
@@ -2909,6 +3030,7 @@ var AllWebhookEventKind = []WebhookEventKind{
 	WebhookEventKindOrderExpired,
 	WebhookEventKindOrderCancelled,
 	WebhookEventKindOrderRefunded,
+	WebhookEventKindOrderFulfilmentChanged,
 	WebhookEventKindSaleStateChanged,
 	WebhookEventKindStockLow,
 	WebhookEventKindPaymentUnmatched,
@@ -2916,7 +3038,7 @@ var AllWebhookEventKind = []WebhookEventKind{
 
 func (e WebhookEventKind) IsValid() bool {
 	switch e {
-	case WebhookEventKindOrderPlaced, WebhookEventKindOrderPaid, WebhookEventKindOrderExpired, WebhookEventKindOrderCancelled, WebhookEventKindOrderRefunded, WebhookEventKindSaleStateChanged, WebhookEventKindStockLow, WebhookEventKindPaymentUnmatched:
+	case WebhookEventKindOrderPlaced, WebhookEventKindOrderPaid, WebhookEventKindOrderExpired, WebhookEventKindOrderCancelled, WebhookEventKindOrderRefunded, WebhookEventKindOrderFulfilmentChanged, WebhookEventKindSaleStateChanged, WebhookEventKindStockLow, WebhookEventKindPaymentUnmatched:
 		return true
 	}
 	return false

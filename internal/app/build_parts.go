@@ -14,7 +14,6 @@ import (
 	"seckill/internal/account"
 	"seckill/internal/audit"
 	"seckill/internal/auth"
-	"seckill/internal/checkout"
 	"seckill/internal/config"
 	"seckill/internal/id"
 	"seckill/internal/media"
@@ -32,7 +31,6 @@ import (
 	"seckill/internal/reservation"
 	"seckill/internal/server"
 	"seckill/internal/servicetoken"
-	"seckill/internal/storefront"
 	"seckill/internal/stream"
 )
 
@@ -322,37 +320,6 @@ func newWorker(b base, g gates, m messages, o orders) (worker, error) {
 		hands.Loop(),
 		{Name: "trim streams", Every: trimEvery, Idle: idleTrim, Step: stream.NewTrimmer(b.svc.redis.Cmd, topics, b.streams).Step, Log: b.log},
 	}}, nil
-}
-
-// shop holds the use cases of buyers.
-type shop struct {
-	store    *storefront.Storefront
-	checkout *checkout.Checkout
-}
-
-// shopParts are the stages that only the shop needs.
-type shopParts struct {
-	orders    orders
-	admission admission
-	waiting   waiting
-}
-
-func newShop(b base, g gates, m messages, s stats, in shopParts) shop {
-	tries := checkout.NewTries(b.clock, b.rateLimits()["placeOrder"])
-	if !b.cfg.LimitsOn() {
-		tries = checkout.NoLimit()
-	}
-	return shop{
-		store: storefront.New(storefront.Config{
-			Catalog: g.catalog, Stock: g.stock, Gate: g.gate, Orders: in.orders.store,
-			Waitlist: in.waiting.service, Queue: in.admission.queue, RestockOutlooks: in.waiting.restockOutlooks, Hub: m.hub,
-		}),
-		checkout: checkout.New(checkout.Config{
-			Catalog: g.catalog, Stock: g.stock, Gate: g.gate, Orders: in.orders.store,
-			Paths: in.admission.paths, Queue: in.admission.queue, Waitlist: in.waiting.service, Tries: tries, Risk: in.admission.risk,
-			Counts: s.counts,
-		}),
-	}
 }
 
 // admin holds the use cases of operators.

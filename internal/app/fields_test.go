@@ -8,9 +8,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vektah/gqlparser/v2/ast"
 
+	"seckill/internal/id"
 	"seckill/internal/seed"
 	"seckill/internal/testenv"
 )
@@ -61,6 +63,9 @@ var doors = map[string]string{
 	"DeadLetter":       `deadLetters { %s }`,
 	"DeadLetterField":  `deadLetters { fields { %s } }`,
 	"DeadLetterAct":    `deadLetterActs { %s }`,
+	"Address":          `myAddresses { %s }`,
+	"Recipient":        `node(id: "{order}") { ... on Order { recipient { %s } } }`,
+	"Fulfilment":       `node(id: "{order}") { ... on Order { fulfilment { %s } } }`,
 	"RefundConnection": `refunds { %s }`,
 	"RefundEdge":       `refunds { edges { %s } }`,
 	"HeldPayment":      `heldPayments { %s }`,
@@ -187,6 +192,7 @@ func (m *matrix) furnish() {
 	m.ids["payment"] = paid.PayOrder.Payment.ID
 
 	m.ids["endpoint"] = m.endpoint()
+	m.recipients()
 	adjust := map[string]any{"itemId": m.ids["itemId"], "units": 1000, "note": "more came", "idempotencyKey": "0123456789abcdef"}
 	if p := m.mutate(operator, "adjustStock", "intervention { id }", adjust); p.Intervention == nil {
 		m.t.Fatalf("adjustStock: %+v", p)
@@ -198,6 +204,31 @@ func (m *matrix) furnish() {
 		f := m.figures(operator, m.ids["saleId"])
 		return len(f.Rejections) > 0 && len(f.Series) > 0
 	}, "the sale has figures")
+}
+
+// recipients gives the owner an address, and the order a recipient and a fulfilment.
+func (m *matrix) recipients() {
+	m.t.Helper()
+	m.saveAddress(m.tokens["owner"], home)
+	order, err := id.Parse(id.Order, m.ids["orderId"])
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	owner, err := id.Parse(id.User, m.ids["owner"])
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	db := m.database()
+	err = db.Ent.OrderRecipient.Create().SetID(order).SetUserID(owner).SetName("Lin").SetPhone("13800001111").SetCountry("CN").SetRegion("Zhejiang").
+		SetCity("Hangzhou").SetStreet("90 Wensan Road").SetPostalCode("310012").Exec(m.t.Context())
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	err = db.Ent.Fulfilment.Create().SetID(order).SetState("SHIPPED").SetCarrier("SF Express").SetTrackingURL("https://track.example.com/1").
+		SetUpdatedAt(time.Now()).Exec(m.t.Context())
+	if err != nil {
+		m.t.Fatal(err)
+	}
 }
 
 // behind queries the fields of an object through its door.

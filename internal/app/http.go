@@ -22,6 +22,7 @@ import (
 	"seckill/internal/fault"
 	"seckill/internal/media"
 	"seckill/internal/oidc"
+	"seckill/internal/order"
 	"seckill/internal/periodic"
 	"seckill/internal/ratelimit"
 	"seckill/internal/sale"
@@ -150,6 +151,8 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 	resolver.Letters, resolver.Line, resolver.Counts = in.orders.letters, in.orders.line, in.stats.counts
 	resolver.Webhooks, resolver.Tokens, resolver.Providers = in.webhooks, in.accounts.machines, in.providers
 	resolver.Operator, resolver.Figures, resolver.Feed, resolver.Reports = in.admin.operator, in.stats.figures, in.stats.feed, in.admin.reports
+	resolver.Addresses = in.shop.book
+	resolver.Fulfilments = order.Fulfilments{DB: b.svc.db, Publisher: in.orders.publisher, Outbox: b.outbox, Clock: b.clock}
 	resolver.RateLimits = b.rateLimits()
 	schema := generated.NewExecutableSchema(generated.Config{
 		Resolvers: resolver, Directives: resolver.Directives(),

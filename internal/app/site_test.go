@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -38,7 +39,26 @@ type site struct {
 	t    testing.TB
 	cfg  *config.Config
 	http *http.Client
-	url  string // of the API process
+	url  string        // of the API process
+	logs *lockedBuffer // receives everything that the processes log; nil = errors go to stderr
+}
+
+// lockedBuffer is a buffer that many processes write.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer // guarded by mu
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
 }
 
 // newSite returns an installation without processes, in the development profile and
@@ -72,6 +92,9 @@ func (s *site) start(roles ...string) (stop func()) {
 func (s *site) open(roles ...string) (_ *app.App, stop func()) {
 	s.t.Helper()
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	if s.logs != nil {
+		log = slog.New(slog.NewJSONHandler(s.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
 	a, err := app.Open(s.t.Context(), s.cfg, roles, log)
 	if err != nil {
 		s.t.Fatal(err)

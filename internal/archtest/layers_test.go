@@ -19,7 +19,7 @@ var layers = []layer{
 	{"leaf", []string{"ent", "migrations", "web", "internal/clock", "internal/config", "internal/fault", "internal/id", "internal/money"}},
 	{"services", []string{"internal/postgres", "internal/redisconn", "internal/periodic", "internal/batch", "internal/telemetry"}},
 	{"platform", []string{"internal/auth", "internal/ratelimit", "internal/stream", "internal/testenv", "internal/media"}},
-	{"facts for others", []string{"internal/webhook", "internal/servicetoken", "internal/mail"}},
+	{"facts for others", []string{"internal/webhook", "internal/servicetoken", "internal/recipient", "internal/mail"}},
 	{"nouns", []string{"internal/sale", "internal/reservation", "internal/order", "internal/notifier"}},
 	{"after the order", []string{"internal/payment", "internal/waitlist"}},
 	{"gate", []string{"internal/admission"}},

@@ -19,6 +19,7 @@ import (
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/order"
+	"seckill/internal/recipient"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
 	"seckill/internal/salestats"
@@ -36,6 +37,7 @@ type Checkout struct {
 	waitlist *waitlist.Service
 	tries    *Tries
 	risk     *risk.Hook
+	book     *recipient.Book
 	counts   *salestats.Recorder
 }
 
@@ -48,8 +50,9 @@ type Config struct {
 	Paths    *path.Service
 	Queue    *queue.Service
 	Waitlist *waitlist.Service
-	Tries    *Tries     // nil = NoLimit
-	Risk     *risk.Hook // asked about buyers before admission; nil = none
+	Tries    *Tries          // nil = NoLimit
+	Risk     *risk.Hook      // asked about buyers before admission; nil = none
+	Book     *recipient.Book // for sales whose orders have an address
 	// Counts counts calls of Place on public items, and issued path tokens.
 	Counts *salestats.Recorder
 }
@@ -61,7 +64,7 @@ func New(cfg Config) *Checkout {
 	}
 	return &Checkout{
 		catalog: cfg.Catalog, stock: cfg.Stock, gate: cfg.Gate, orders: cfg.Orders, paths: cfg.Paths,
-		queue: cfg.Queue, waitlist: cfg.Waitlist, tries: cfg.Tries, risk: cfg.Risk, counts: cfg.Counts,
+		queue: cfg.Queue, waitlist: cfg.Waitlist, tries: cfg.Tries, risk: cfg.Risk, book: cfg.Book, counts: cfg.Counts,
 	}
 }
 

@@ -12,6 +12,7 @@ type Reason string
 
 // Reasons of refusals. The API schema documents their meaning.
 const (
+	AddressRequired       Reason = "ADDRESS_REQUIRED"
 	AlreadyOrdered        Reason = "ALREADY_ORDERED"
 	CaptchaInvalid        Reason = "CAPTCHA_INVALID"
 	CaptchaRequired       Reason = "CAPTCHA_REQUIRED"

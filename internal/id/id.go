@@ -38,6 +38,7 @@ const (
 	Held      Kind = "hld" // money that needs a decision of an operator
 	Endpoint  Kind = "whe" // an address that receives events
 	Event     Kind = "evt" // a fact that is published to other systems
+	Address   Kind = "adr" // of a user's address book
 	Delivery  Kind = "dlv" // an event on its way to an endpoint
 
 	ServiceToken Kind = "svt" // lets another system use the API

@@ -34,6 +34,7 @@ func (d SaleDraft) changes(before SaleDraft) changes {
 	put(c, "paymentWindowSeconds", int(before.PaymentWindow/time.Second), int(d.PaymentWindow/time.Second))
 	put(c, "purchaseLimit", before.PurchaseLimit, d.PurchaseLimit)
 	put(c, "hideExactStock", before.HideExactStock, d.HideExactStock)
+	put(c, "requiresAddress", before.RequiresAddress, d.RequiresAddress)
 	if !slices.Equal(before.Items, d.Items) {
 		items := make([]map[string]any, len(d.Items))
 		for i, item := range d.Items {

@@ -61,7 +61,7 @@ func (s *Service) CopySale(ctx context.Context, by sale.Actor, in CopyInput) (*s
 func copyOf(v *sale.Sale, in CopyInput) SaleDraft {
 	d := SaleDraft{
 		Title: in.Title, Rules: v.Rules, StartsAt: in.StartsAt, EndsAt: in.EndsAt, PaymentWindow: v.PaymentWindow,
-		PurchaseLimit: v.PurchaseLimit, HideExactStock: v.HideExactStock,
+		PurchaseLimit: v.PurchaseLimit, HideExactStock: v.HideExactStock, RequiresAddress: v.RequiresAddress,
 	}
 	if d.Title == "" {
 		d.Title = v.Title

@@ -33,16 +33,17 @@ type ItemDraft struct {
 
 // SaleDraft is a sale as input by an operator.
 type SaleDraft struct {
-	Title          string
-	Slug           string // "" = generated from the title
-	Reference      string // id in another system, which only a new sale takes; "" = none
-	Rules          string
-	StartsAt       time.Time
-	EndsAt         time.Time
-	PaymentWindow  time.Duration // 0 = that of the installation
-	PurchaseLimit  int           // units per buyer over all items; 0 = no limit
-	HideExactStock bool
-	Items          []ItemDraft
+	Title           string
+	Slug            string // "" = generated from the title
+	Reference       string // id in another system, which only a new sale takes; "" = none
+	Rules           string
+	StartsAt        time.Time
+	EndsAt          time.Time
+	PaymentWindow   time.Duration // 0 = that of the installation
+	PurchaseLimit   int           // units per buyer over all items; 0 = no limit
+	HideExactStock  bool
+	RequiresAddress bool
+	Items           []ItemDraft
 }
 
 // setDefaults sets the payment window of a sale, and the purchase limit of items, without
@@ -179,7 +180,7 @@ func (s *Service) CreateSale(ctx context.Context, by sale.Actor, d SaleDraft) (*
 		err := tx.Sale.Create().SetID(saleID).SetSlug(d.Slug).SetTitle(d.Title).SetRules(d.Rules).SetNillableExternalReference(unlessZero(d.Reference)).
 			SetStartsAt(d.StartsAt).SetEndsAt(d.EndsAt).SetPreheatAt(d.StartsAt.Add(-preheatBefore)).
 			SetPaymentWindowSeconds(int(d.PaymentWindow / time.Second)).SetPurchaseLimit(d.largestLimit()).SetNillableTotalLimit(unlessZero(d.PurchaseLimit)).
-			SetHideExactStock(d.HideExactStock).SetCreatedBy(by.ID).SetCreatedAt(c.At).Exec(ctx)
+			SetHideExactStock(d.HideExactStock).SetRequiresAddress(d.RequiresAddress).SetCreatedBy(by.ID).SetCreatedAt(c.At).Exec(ctx)
 		if err != nil {
 			return err
 		}
@@ -233,22 +234,24 @@ func (s *Service) writeItems(ctx context.Context, tx *ent.Tx, saleID uuid.UUID, 
 
 // SalePatch holds the changes of a draft; nil leaves a field unchanged.
 type SalePatch struct {
-	Title          *string
-	Slug           *string
-	Rules          *string
-	StartsAt       *time.Time
-	EndsAt         *time.Time
-	PaymentWindow  *time.Duration
-	PurchaseLimit  *int // 0 = no limit
-	HideExactStock *bool
-	Items          []ItemDraft // nil = unchanged
-	Note           string      // the reason
+	Title           *string
+	Slug            *string
+	Rules           *string
+	StartsAt        *time.Time
+	EndsAt          *time.Time
+	PaymentWindow   *time.Duration
+	PurchaseLimit   *int // 0 = no limit
+	HideExactStock  *bool
+	RequiresAddress *bool
+	Items           []ItemDraft // nil = unchanged
+	Note            string      // the reason
 }
 
 func (p SalePatch) of(v *sale.Sale) SaleDraft {
 	d := SaleDraft{
 		Title: v.Title, Slug: v.Slug, Rules: v.Rules, StartsAt: v.StartsAt, EndsAt: v.EndsAt,
-		PaymentWindow: v.PaymentWindow, PurchaseLimit: v.PurchaseLimit, HideExactStock: v.HideExactStock, Items: p.Items,
+		PaymentWindow: v.PaymentWindow, PurchaseLimit: v.PurchaseLimit, HideExactStock: v.HideExactStock,
+		RequiresAddress: v.RequiresAddress, Items: p.Items,
 	}
 	set(&d.Title, p.Title)
 	set(&d.Slug, p.Slug)
@@ -258,6 +261,7 @@ func (p SalePatch) of(v *sale.Sale) SaleDraft {
 	set(&d.PaymentWindow, p.PaymentWindow)
 	set(&d.PurchaseLimit, p.PurchaseLimit)
 	set(&d.HideExactStock, p.HideExactStock)
+	set(&d.RequiresAddress, p.RequiresAddress)
 	if p.Items == nil {
 		for _, item := range v.Items {
 			d.Items = append(d.Items, ItemDraft{Goods: item.Goods.ID, Price: item.Price, Stock: item.Total, PurchaseLimit: item.PurchaseLimit})
@@ -306,7 +310,7 @@ func (s *Service) UpdateSale(ctx context.Context, by sale.Actor, saleID uuid.UUI
 		set: func(u *ent.SaleUpdate) {
 			u.SetTitle(d.Title).SetSlug(d.Slug).SetRules(d.Rules).SetStartsAt(d.StartsAt).SetEndsAt(d.EndsAt).
 				SetPreheatAt(d.StartsAt.Add(-preheatBefore)).SetPaymentWindowSeconds(int(d.PaymentWindow / time.Second)).
-				SetPurchaseLimit(d.largestLimit()).SetHideExactStock(d.HideExactStock)
+				SetPurchaseLimit(d.largestLimit()).SetHideExactStock(d.HideExactStock).SetRequiresAddress(d.RequiresAddress)
 			if d.PurchaseLimit > 0 {
 				u.SetTotalLimit(d.PurchaseLimit)
 			} else {

@@ -17,6 +17,7 @@ import (
 	"seckill/internal/account"
 	"seckill/internal/id"
 	"seckill/internal/money"
+	"seckill/internal/recipient"
 	"seckill/internal/sale"
 )
 
@@ -29,6 +30,7 @@ var exportHeader = []string{
 	"order_id", "number", "status", "sale_id", "item_id", "goods", "buyer_id", "buyer_account", "quantity",
 	"unit_price", "total", "currency", "reserved_at", "created_at", "payment_deadline", "paid_at", "updated_at",
 	"payment_provider", "payment_transaction", "refund_status", "refunded_amount", "refunded_at",
+	"recipient_name", "recipient_phone", "recipient_country", "recipient_region", "recipient_city", "recipient_street", "recipient_postal_code",
 }
 
 // Export is the table of a sale's orders.
@@ -84,9 +86,13 @@ func (e *Export) CSV(ctx context.Context, out io.Writer) (orders int, err error)
 		if err != nil {
 			return orders, err
 		}
+		recipients, err := e.recipients(ctx, rows)
+		if err != nil {
+			return orders, err
+		}
 		for _, row := range rows {
-			columns := exportRow(row, goods[row.ItemID], accounts[row.UserID])
-			if err := w.Write(append(columns, money[row.ID].columns()...)); err != nil {
+			columns := append(exportRow(row, goods[row.ItemID], accounts[row.UserID]), money[row.ID].columns()...)
+			if err := w.Write(append(columns, recipientColumns(recipients[row.ID])...)); err != nil {
 				return orders, fmt.Errorf("export orders: %w", err)
 			}
 			last = row.ID
@@ -133,6 +139,20 @@ func exportRow(r *ent.Order, goods, account string) []string {
 		unit.Decimal(), unit.Times(r.Quantity).Decimal(), r.Currency,
 		stamp(&r.ReservedAt), stamp(&r.CreatedAt), stamp(r.PaymentDeadline), stamp(r.PaidAt), stamp(&r.UpdatedAt),
 	}
+}
+
+func (e *Export) recipients(ctx context.Context, rows []*ent.Order) (map[uuid.UUID]recipient.Recipient, error) {
+	ids := make([]uuid.UUID, len(rows))
+	for i, row := range rows {
+		ids[i] = row.ID
+	}
+	return recipient.Of(ctx, e.s.cfg.DB.Ent.OrderRecipient, ids...)
+}
+
+// recipientColumns returns the last columns of exportHeader; empty where an order has no
+// recipient.
+func recipientColumns(r recipient.Recipient) []string {
+	return []string{plain(r.Name), plain(r.Phone), r.Country, plain(r.Region), plain(r.City), plain(r.Street), plain(r.PostalCode)}
 }
 
 // plain prevents a spreadsheet from interpreting a text as a formula (OWASP, CSV

@@ -48,7 +48,7 @@ func (e *Export) money(ctx context.Context, rows []*ent.Order) (map[uuid.UUID]*m
 	return found, nil
 }
 
-// columns returns the last columns of exportHeader.
+// columns returns the columns of the money of exportHeader.
 func (m *moneyOf) columns() []string {
 	columns := make([]string, 5)
 	if m.payment != nil {

@@ -123,6 +123,9 @@ func (b *batch) insertOrders(ctx context.Context, tx *ent.Tx, requests []Request
 	if err := b.rows.insert(ctx, tx, orders); err != nil {
 		return err
 	}
+	if err := b.copyRecipients(ctx, tx, orders); err != nil {
+		return err
+	}
 	if err := writeEvents(ctx, tx, b.outbox, "", orders...); err != nil {
 		return err
 	}

@@ -40,11 +40,15 @@ func (b *batch) careful(ctx context.Context, tx *ent.Tx, requests []Requested) e
 	if err != nil {
 		return err
 	}
+	left, nowhere, err := b.refuseWithoutAddress(ctx, tx, left)
+	if err != nil {
+		return err
+	}
 	chosen, failed := b.choose(left, live, stock)
 	if err := b.insertOrders(ctx, tx, chosen); err != nil {
 		return err
 	}
-	return b.insertFailures(ctx, tx, failed)
+	return b.insertFailures(ctx, tx, append(failed, nowhere...))
 }
 
 // itemStock is what a batch reads of a locked item.

@@ -3,13 +3,16 @@ package order
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
 
 	"seckill/ent"
+	"seckill/ent/fulfilment"
 	"seckill/internal/id"
 	"seckill/internal/money"
+	"seckill/internal/recipient"
 	"seckill/internal/webhook"
 )
 
@@ -31,6 +34,17 @@ type eventData struct {
 	PlacedAt        time.Time   `json:"placedAt"`
 	PaymentDeadline *time.Time  `json:"paymentDeadline,omitempty"`
 	PaidAt          *time.Time  `json:"paidAt,omitempty"`
+	// Recipient is to whom the order goes, where its sale requires an address.
+	Recipient  *recipient.Recipient `json:"recipient,omitempty"`
+	Fulfilment *eventFulfilment     `json:"fulfilment,omitempty"`
+}
+
+// eventFulfilment is how far the goods of an order are, as other systems receive it.
+type eventFulfilment struct {
+	State       FulfilmentState `json:"state"`
+	Carrier     string          `json:"carrier,omitempty"`
+	TrackingURL string          `json:"trackingUrl,omitempty"`
+	UpdatedAt   time.Time       `json:"updatedAt"`
 }
 
 // eventAmount is an amount as other systems receive it, and as the API returns it.
@@ -70,18 +84,51 @@ func writeEvents(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, from S
 	if kind == "" {
 		return nil
 	}
+	return writeKind(ctx, tx, outbox, kind, orders...)
+}
+
+// writeKind writes events of one kind. It reads what belongs to the orders only when
+// another system receives the events.
+func writeKind(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, kind webhook.Kind, orders ...*Order) error {
+	if wants, err := outbox.Wants(ctx, tx, kind); err != nil || !wants {
+		return err
+	}
+	ids := make([]uuid.UUID, len(orders))
+	for i, o := range orders {
+		ids[i] = o.ID
+	}
+	recipients, err := recipient.Of(ctx, tx.OrderRecipient, ids...)
+	if err != nil {
+		return err
+	}
+	fulfilments, err := tx.Fulfilment.Query().Where(fulfilment.IDIn(ids...)).All(ctx)
+	if err != nil {
+		return fmt.Errorf("read fulfilments of orders: %w", err)
+	}
 	return outbox.Write(ctx, tx, kind, func() []webhook.Event {
 		events := make([]webhook.Event, len(orders))
 		for i, o := range orders {
-			events[i] = webhook.Event{Kind: kind, Subject: id.Format(id.Order, o.ID), At: o.UpdatedAt, Data: eventData{
-				OrderID: id.Format(id.Order, o.ID), Number: o.Number, SaleID: id.Format(id.Sale, o.Sale), ItemID: id.Format(id.Item, o.Item),
-				BuyerID: id.Format(id.User, o.User), Status: o.Status, Quantity: o.Quantity,
-				UnitPrice: amountOf(o.UnitPriceMinor, o.Currency), Total: amountOf(o.TotalMinor(), o.Currency),
-				Revision: o.Version, PlacedAt: o.CreatedAt, PaymentDeadline: o.PaymentDeadline, PaidAt: o.PaidAt,
-			}}
+			data := eventDataOf(o)
+			if r, ok := recipients[o.ID]; ok {
+				data.Recipient = &r
+			}
+			if at := slices.IndexFunc(fulfilments, func(row *ent.Fulfilment) bool { return row.ID == o.ID }); at >= 0 {
+				row := fulfilments[at]
+				data.Fulfilment = &eventFulfilment{FulfilmentState(row.State), row.Carrier, row.TrackingURL, row.UpdatedAt.UTC()}
+			}
+			events[i] = webhook.Event{Kind: kind, Subject: data.OrderID, At: o.UpdatedAt, Data: data}
 		}
 		return events
 	})
+}
+
+func eventDataOf(o *Order) eventData {
+	return eventData{
+		OrderID: id.Format(id.Order, o.ID), Number: o.Number, SaleID: id.Format(id.Sale, o.Sale), ItemID: id.Format(id.Item, o.Item),
+		BuyerID: id.Format(id.User, o.User), Status: o.Status, Quantity: o.Quantity,
+		UnitPrice: amountOf(o.UnitPriceMinor, o.Currency), Total: amountOf(o.TotalMinor(), o.Currency),
+		Revision: o.Version, PlacedAt: o.CreatedAt, PaymentDeadline: o.PaymentDeadline, PaidAt: o.PaidAt,
+	}
 }
 
 // stockData is the stock of an item as other systems receive it.

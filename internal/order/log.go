@@ -52,7 +52,11 @@ const (
 	CodePaymentHeld     Code = "PAYMENT_HELD"     // a payment that does not match is held for review
 	CodePaymentDisputed Code = "PAYMENT_DISPUTED" // the buyer disputes a payment at their bank
 	CodeDisputeWon      Code = "DISPUTE_WON"      // the shop keeps the money
-	CodeDisputeLost     Code = "DISPUTE_LOST"     // the bank has taken the money back
+	CodePreparing       Code = "PREPARING"
+	CodeShipped         Code = "SHIPPED"
+	CodeDelivered       Code = "DELIVERED"
+	CodeReturned        Code = "RETURNED"
+	CodeDisputeLost     Code = "DISPUTE_LOST" // the bank has taken the money back
 )
 
 // Entry is the content of a new log entry.

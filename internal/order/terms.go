@@ -28,6 +28,7 @@ type terms struct {
 	currency   string
 	limit      int           // maximum units per user
 	window     time.Duration // payment window
+	address    bool          // orders have the address of their buyer
 	readAt     time.Time
 }
 
@@ -105,7 +106,7 @@ func (c *termsCache) read(ctx context.Context, ids []uuid.UUID, now time.Time) (
 		}
 		read[item.ID] = terms{
 			sale: s.ID, priceMinor: item.PriceMinor, currency: item.Currency, limit: limit,
-			window: time.Duration(s.PaymentWindowSeconds) * time.Second, readAt: now,
+			window: time.Duration(s.PaymentWindowSeconds) * time.Second, address: s.RequiresAddress, readAt: now,
 		}
 	}
 	return read, nil

@@ -133,6 +133,7 @@ type Sale struct {
 	PaymentWindow     time.Duration
 	PurchaseLimit     int // units per buyer over all items; 0 = no limit
 	HideExactStock    bool
+	RequiresAddress   bool  // orders have the address of their buyer
 	Epoch             int64 // of the gate in Redis; 0 = never loaded
 	Revision          int64
 	Items             []*Item // by position

@@ -167,7 +167,7 @@ func saleFromRow(r *ent.Sale) *Sale {
 		ID: r.ID, Slug: r.Slug, Title: r.Title, Rules: r.Rules, Status: Status(r.Status),
 		StartsAt: r.StartsAt.UTC(), EndsAt: r.EndsAt.UTC(), PreheatAt: r.PreheatAt.UTC(),
 		PaymentWindow: time.Duration(r.PaymentWindowSeconds) * time.Second,
-		PurchaseLimit: LimitOf(r), HideExactStock: r.HideExactStock,
+		PurchaseLimit: LimitOf(r), HideExactStock: r.HideExactStock, RequiresAddress: r.RequiresAddress,
 		Epoch: r.Epoch, Revision: r.Revision, CreatedBy: r.CreatedBy, CreatedAt: r.CreatedAt.UTC(),
 		Notice: r.Notice, SettledAt: utc(r.SettledAt), ExternalReference: deref(r.ExternalReference),
 		Switches: Switches{

@@ -45,6 +45,7 @@ const (
 	OrderExpired     Kind = "order.expired"
 	OrderCancelled   Kind = "order.cancelled"
 	OrderRefunded    Kind = "order.refunded"
+	OrderFulfilment  Kind = "order.fulfilment_changed"
 	SaleStateChanged Kind = "sale.state_changed"
 	StockLow         Kind = "stock.low"
 	PaymentUnmatched Kind = "payment.unmatched"
@@ -52,7 +53,7 @@ const (
 
 // Kinds lists every kind of event.
 func Kinds() []Kind {
-	return []Kind{OrderPlaced, OrderPaid, OrderExpired, OrderCancelled, OrderRefunded, SaleStateChanged, StockLow, PaymentUnmatched}
+	return []Kind{OrderPlaced, OrderPaid, OrderExpired, OrderCancelled, OrderRefunded, OrderFulfilment, SaleStateChanged, StockLow, PaymentUnmatched}
 }
 
 // Valid reports whether k is a known kind.

@@ -1,0 +1,61 @@
+package graph
+
+import (
+	"github.com/google/uuid"
+
+	"seckill/graph/model"
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/recipient"
+)
+
+func toRecipient(r *recipient.Recipient) *model.Recipient {
+	if r == nil {
+		return nil
+	}
+	return &model.Recipient{
+		Name: r.Name, Phone: r.Phone, Country: r.Country, Region: unlessZero(r.Region), City: r.City, Street: r.Street,
+		PostalCode: unlessZero(r.PostalCode),
+	}
+}
+
+func toAddress(a recipient.Address) *model.Address {
+	return &model.Address{ID: id.Format(id.Address, a.ID), Default: a.Default, Recipient: toRecipient(&a.Recipient)}
+}
+
+func toAddresses(list []recipient.Address) []*model.Address {
+	out := make([]*model.Address, len(list))
+	for i, a := range list {
+		out[i] = toAddress(a)
+	}
+	return out
+}
+
+// address parses the input of saveAddress; without an id, it is a new address.
+func address(in model.SaveAddressInput) (recipient.Address, error) {
+	a := recipient.Address{Recipient: recipient.Recipient{
+		Name: in.Name, Phone: in.Phone, Country: in.Country, Region: deref(in.Region), City: in.City, Street: in.Street,
+		PostalCode: deref(in.PostalCode),
+	}}
+	if in.AddressID == nil {
+		return a, nil
+	}
+	var err error
+	a.ID, err = addressID(*in.AddressID)
+	return a, err
+}
+
+func addressID(text string) (uuid.UUID, error) {
+	u, err := id.Parse(id.Address, text)
+	if err != nil {
+		return u, unknown("addressId")
+	}
+	return u, nil
+}
+
+func toFulfilment(f *order.Fulfilment) *model.Fulfilment {
+	if f == nil {
+		return nil
+	}
+	return &model.Fulfilment{State: f.State, Carrier: unlessZero(f.Carrier), TrackingURL: unlessZero(f.TrackingURL), UpdatedAt: f.UpdatedAt}
+}

@@ -1,0 +1,77 @@
+package order_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/recipient"
+)
+
+// needAddresses makes the sale one whose orders have an address.
+func (e *env) needAddresses() {
+	e.t.Helper()
+	e.must(e.db.WithTx(e.t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+		return tx.Sale.UpdateOneID(e.sale).SetRequiresAddress(true).Exec(ctx)
+	}))
+}
+
+func (e *env) lives(user uuid.UUID, street string) recipient.Address {
+	e.t.Helper()
+	a, err := recipient.NewBook(e.db, e.clock).Save(e.t.Context(), user, recipient.Address{Recipient: recipient.Recipient{
+		Name: "Lin", Phone: "13800001111", Country: "CN", City: "Hangzhou", Street: street,
+	}}, true)
+	e.must(err)
+	return a
+}
+
+func TestAnOrderKeepsTheAddressThatItsBuyerHad(t *testing.T) {
+	onBoth(t, stock{units: 5, limit: 1}, func(t *testing.T, e *env) {
+		e.needAddresses()
+		w := e.writer(nil)
+		requests := e.requests(3)
+		var moved recipient.Address
+		for i, street := range []string{"1 First Road", "2 Second Road"} {
+			moved = e.lives(requests[i].User, street)
+		}
+		results := w.WriteAll(t.Context(), requests)
+		for i, r := range results {
+			if r.Err != nil {
+				t.Fatalf("request %d: %v", i, r.Err)
+			}
+		}
+		if got := results[2].Outcome.Task; got.Status != order.Failed || got.Failure != fault.AddressRequired {
+			t.Errorf("without an address: %+v, want it failed with ADDRESS_REQUIRED", got)
+		}
+		moved.Street = "9 Ninth Road"
+		_, err := recipient.NewBook(e.db, e.clock).Save(t.Context(), requests[1].User, moved, true)
+		e.must(err)
+		of, err := recipient.Of(t.Context(), e.db.Ent.OrderRecipient, requests[0].Task, requests[1].Task, requests[2].Task)
+		e.must(err)
+		if len(of) != 2 || of[requests[0].Task].Street != "1 First Road" || of[requests[1].Task].Street != "2 Second Road" {
+			t.Errorf("%d orders have an address, of %d", len(of), 2)
+		}
+		if got := e.figures(); got.held != 2 || e.failures() != 1 {
+			t.Errorf("stock %+v and %d failures, want 2 held and one failure", got, e.failures())
+		}
+		e.conserved()
+	})
+}
+
+func TestASaleWithoutAddressesKeepsNone(t *testing.T) {
+	onBoth(t, stock{units: 5, limit: 1}, func(t *testing.T, e *env) {
+		r := e.requestOf(id.New(), 1)
+		e.lives(r.User, "1 First Road")
+		e.write(e.writer(nil), r)
+		of, err := recipient.Of(t.Context(), e.db.Ent.OrderRecipient, r.Task)
+		e.must(err)
+		if len(of) != 0 || e.orders() != 1 {
+			t.Errorf("%d orders, %d with an address", e.orders(), len(of))
+		}
+	})
+}

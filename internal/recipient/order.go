@@ -1,0 +1,78 @@
+package recipient
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/ent/address"
+	"seckill/ent/orderrecipient"
+)
+
+// Order is an order that gets a recipient.
+type Order struct{ ID, User uuid.UUID }
+
+// Copy writes the recipients of new orders: the default addresses of their buyers, as they
+// are now. It returns the number of orders that have one, in the caller's transaction.
+func Copy(ctx context.Context, tx *ent.Tx, orders []Order) (copied int, err error) {
+	users := make([]uuid.UUID, len(orders))
+	for i, o := range orders {
+		users[i] = o.User
+	}
+	rows, err := tx.Address.Query().Where(address.UserIDIn(users...), address.IsDefault(true)).All(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("read addresses of %d buyers: %w", len(users), err)
+	}
+	of := make(map[uuid.UUID]*ent.Address, len(rows))
+	for _, row := range rows {
+		of[row.UserID] = row
+	}
+	var creates []*ent.OrderRecipientCreate
+	for _, o := range orders {
+		if a := of[o.User]; a != nil {
+			creates = append(creates, tx.OrderRecipient.Create().SetID(o.ID).SetUserID(o.User).SetName(a.Name).SetPhone(a.Phone).SetCountry(a.Country).
+				SetRegion(a.Region).SetCity(a.City).SetStreet(a.Street).SetPostalCode(a.PostalCode))
+		}
+	}
+	if len(creates) == 0 {
+		return 0, nil
+	}
+	if err := tx.OrderRecipient.CreateBulk(creates...).Exec(ctx); err != nil {
+		return 0, fmt.Errorf("write recipients of %d orders: %w", len(creates), err)
+	}
+	return len(creates), nil
+}
+
+// Without returns the users among the given ones that have no default address.
+func Without(ctx context.Context, tx *ent.Tx, users []uuid.UUID) (map[uuid.UUID]bool, error) {
+	missing := make(map[uuid.UUID]bool, len(users))
+	if len(users) == 0 {
+		return missing, nil
+	}
+	for _, user := range users {
+		missing[user] = true
+	}
+	rows, err := tx.Address.Query().Where(address.UserIDIn(users...), address.IsDefault(true)).Select(address.FieldID, address.FieldUserID).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read addresses of %d buyers: %w", len(users), err)
+	}
+	for _, row := range rows {
+		delete(missing, row.UserID)
+	}
+	return missing, nil
+}
+
+// Of returns the recipients of the orders that have one.
+func Of(ctx context.Context, client *ent.OrderRecipientClient, orders ...uuid.UUID) (map[uuid.UUID]Recipient, error) {
+	rows, err := client.Query().Where(orderrecipient.IDIn(orders...)).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read recipients of orders: %w", err)
+	}
+	of := make(map[uuid.UUID]Recipient, len(rows))
+	for _, row := range rows {
+		of[row.ID] = fromOrder(row)
+	}
+	return of, nil
+}

@@ -1,0 +1,121 @@
+// Package recipient owns the address books of users, and the recipient of each order: a
+// copy of the buyer's default address at the time when the order was written.
+//
+// It does not own orders or shipping. A sale decides whether its orders have a recipient
+// (sale.Sale.RequiresAddress).
+//
+// An address is private: it is stored, returned to its user and to staff, and sent to
+// other systems with the order. It is never logged; formatting a Recipient hides it.
+package recipient
+
+import (
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"seckill/ent"
+	"seckill/internal/fault"
+)
+
+// Bounds of an address in characters. Postal codes and phone numbers are ASCII. The longest
+// city and person names known have less than 64 characters.
+const (
+	maxName   = 64
+	maxPhone  = 32
+	maxRegion = 64
+	maxCity   = 64
+	maxStreet = 200
+	maxPostal = 16
+)
+
+// Recipient is a person and a place.
+type Recipient struct {
+	Name       string `json:"name"`
+	Phone      string `json:"phone"`
+	Country    string `json:"country"`          // ISO 3166-1 alpha-2
+	Region     string `json:"region,omitempty"` // province or state
+	City       string `json:"city"`
+	Street     string `json:"street"`
+	PostalCode string `json:"postalCode,omitempty"`
+}
+
+// hidden is shown instead of an address.
+const hidden = "[address]"
+
+// String hides the address.
+func (Recipient) String() string { return hidden }
+
+// GoString hides the address.
+func (Recipient) GoString() string { return hidden }
+
+// LogValue hides the address.
+func (Recipient) LogValue() slog.Value { return slog.StringValue(hidden) }
+
+var (
+	phoneNumber = regexp.MustCompile(`^\+?[0-9][0-9 ()-]{3,}[0-9]$`)
+	postalCode  = regexp.MustCompile(`^[0-9A-Za-z -]*$`)
+	countryCode = regexp.MustCompile(`^[A-Z]{2}$`)
+)
+
+// Ready returns the address without surrounding spaces, or all its faults.
+func (r Recipient) Ready() (Recipient, error) {
+	r = Recipient{
+		Name: strings.TrimSpace(r.Name), Phone: strings.TrimSpace(r.Phone), Country: strings.ToUpper(strings.TrimSpace(r.Country)),
+		Region: strings.TrimSpace(r.Region), City: strings.TrimSpace(r.City), Street: strings.TrimSpace(r.Street),
+		PostalCode: strings.TrimSpace(r.PostalCode),
+	}
+	return r, fault.All(
+		text(r.Name, "name", bounds{1, maxName}), matches(r.Phone, "phone", maxPhone, phoneNumber),
+		matches(r.Country, "country", len("CN"), countryCode), text(r.Region, "region", bounds{0, maxRegion}),
+		text(r.City, "city", bounds{1, maxCity}), text(r.Street, "street", bounds{1, maxStreet}),
+		matches(r.PostalCode, "postalCode", maxPostal, postalCode),
+	)
+}
+
+type bounds struct{ least, most int }
+
+// text refuses a text that is too short or too long, or that does not fit on a line.
+func text(value, field string, in bounds) error {
+	n := utf8.RuneCountInString(value)
+	switch {
+	case n < in.least:
+		return bad(field, "minLength: 1")
+	case n > in.most:
+		return bad(field, fmt.Sprintf("maxLength: %d", in.most))
+	case strings.ContainsFunc(value, unicode.IsControl):
+		return bad(field, "no control characters")
+	}
+	return nil
+}
+
+func matches(value, field string, most int, pattern *regexp.Regexp) error {
+	if len(value) > most {
+		return bad(field, fmt.Sprintf("maxLength: %d", most))
+	}
+	if !pattern.MatchString(value) {
+		return bad(field, "pattern: "+pattern.String())
+	}
+	return nil
+}
+
+func bad(field, rule string) error { return fault.BadField{At: []string{"input", field}, Rule: rule} }
+
+// Required refuses to admit a buyer without an address to a sale whose orders have one.
+func Required() error {
+	return fault.Refused{Why: fault.AddressRequired, At: []string{"input", "itemId"}}
+}
+
+func fromAddress(row *ent.Address) Recipient {
+	return Recipient{
+		Name: row.Name, Phone: row.Phone, Country: row.Country, Region: row.Region, City: row.City, Street: row.Street, PostalCode: row.PostalCode,
+	}
+}
+
+func fromOrder(row *ent.OrderRecipient) Recipient {
+	return Recipient{
+		Name: row.Name, Phone: row.Phone, Country: row.Country, Region: row.Region, City: row.City, Street: row.Street, PostalCode: row.PostalCode,
+	}
+}
