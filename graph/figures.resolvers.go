@@ -10,9 +10,10 @@ import (
 	"errors"
 	"seckill/graph/generated"
 	"seckill/graph/model"
+	"seckill/graph/push"
 	"seckill/internal/fault"
+	"seckill/internal/notifier"
 	"seckill/internal/salestats"
-	"seckill/internal/storefront"
 	"strings"
 )
 
@@ -53,7 +54,7 @@ func (r *subscriptionResolver) SaleFeed(ctx context.Context, saleID string, afte
 	if err != nil {
 		return nil, err
 	}
-	return storefront.Events(ctx, lines, func(e salestats.FeedEvent, _ bool) *model.SaleFeedEvent { return r.toFeedEvent(ctx, e) }), nil
+	return push.Events(ctx, notifier.FromChannel(ctx, lines), func(e salestats.FeedEvent, _ bool) *model.SaleFeedEvent { return r.toFeedEvent(ctx, e) }), nil
 }
 
 func (r *subscriptionResolver) SaleStats(ctx context.Context, saleID string) (<-chan *model.SaleStatsEvent, error) {
@@ -65,7 +66,7 @@ func (r *subscriptionResolver) SaleStats(ctx context.Context, saleID string) (<-
 	if err != nil {
 		return nil, err
 	}
-	return storefront.Events(ctx, states, func(s *salestats.Stats, snapshot bool) *model.SaleStatsEvent {
+	return push.Events(ctx, notifier.FromChannel(ctx, states), func(s *salestats.Stats, snapshot bool) *model.SaleStatsEvent {
 		return &model.SaleStatsEvent{Kind: kindOf(snapshot), SaleStats: toStats(s), ServerTime: r.Store.Now()}
 	}), nil
 }

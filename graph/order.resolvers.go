@@ -13,7 +13,6 @@ import (
 	"seckill/internal/auth"
 	idpkg "seckill/internal/id"
 	"seckill/internal/order"
-	"seckill/internal/storefront"
 )
 
 func (r *orderResolver) Sale(ctx context.Context, obj *model.Order) (*model.Sale, error) {
@@ -87,8 +86,8 @@ func (r *subscriptionResolver) MyOrderUpdates(ctx context.Context) (<-chan *mode
 	if err != nil {
 		return nil, err
 	}
-	return storefront.Map(ctx, changes, func(c storefront.OrderChange) *model.OrderEvent {
-		return &model.OrderEvent{Kind: kindOf(c.Snapshot), Order: r.toOrder(c.Order), ServerTime: r.Store.Now()}
+	return push.Events(ctx, changes, func(o *order.Order, snapshot bool) *model.OrderEvent {
+		return &model.OrderEvent{Kind: kindOf(snapshot), Order: r.toOrder(o), ServerTime: r.Store.Now()}
 	}), nil
 }
 

@@ -14,9 +14,9 @@ import (
 	"seckill/internal/checkout"
 	"seckill/internal/fault"
 	idpkg "seckill/internal/id"
+	"seckill/internal/notifier"
 	"seckill/internal/order"
 	"seckill/internal/orderintake"
-	"seckill/internal/storefront"
 )
 
 func (r *mutationResolver) IssueSeckillPath(ctx context.Context, input model.IssueSeckillPathInput) (*model.IssueSeckillPathPayload, error) {
@@ -87,7 +87,7 @@ func (r *subscriptionResolver) OrderTaskStatus(ctx context.Context, orderTaskID 
 		return nil, err
 	}
 	if asked(ctx, "orderTask", "queue") {
-		return storefront.Events(ctx, r.Line.Follow(ctx, states.States()), func(p orderintake.Placed, snapshot bool) *model.OrderTaskEvent {
+		return push.Events(ctx, notifier.FromChannel(ctx, r.Line.Follow(ctx, states.States())), func(p orderintake.Placed, snapshot bool) *model.OrderTaskEvent {
 			return &model.OrderTaskEvent{Kind: kindOf(snapshot), OrderTask: toPlacedTask(ctx, p), ServerTime: r.Store.Now()}
 		}), nil
 	}

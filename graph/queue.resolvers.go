@@ -9,12 +9,13 @@ import (
 	"context"
 	"seckill/graph/generated"
 	"seckill/graph/model"
+	"seckill/graph/push"
 	"seckill/internal/admission/queue"
 	"seckill/internal/auth"
 	"seckill/internal/checkout"
 	"seckill/internal/fault"
 	idpkg "seckill/internal/id"
-	"seckill/internal/storefront"
+	"seckill/internal/notifier"
 )
 
 func (r *mutationResolver) EnterQueue(ctx context.Context, input model.EnterQueueInput) (*model.EnterQueuePayload, error) {
@@ -59,7 +60,7 @@ func (r *subscriptionResolver) QueuePosition(ctx context.Context, ticketID strin
 	if err != nil {
 		return nil, err
 	}
-	return storefront.Events(ctx, states, func(t *queue.Ticket, snapshot bool) *model.QueuePositionEvent {
+	return push.Events(ctx, notifier.FromChannel(ctx, states), func(t *queue.Ticket, snapshot bool) *model.QueuePositionEvent {
 		return &model.QueuePositionEvent{Kind: kindOf(snapshot), Ticket: toTicket(t), ServerTime: r.Store.Now()}
 	}), nil
 }

@@ -28,6 +28,28 @@ type Source[T any] interface {
 	Close()
 }
 
+// FromChannel returns the states of a channel, until it is closed or ctx ends. The sender
+// stops when ctx ends, not on Close.
+func FromChannel[T any](ctx context.Context, states <-chan State[T]) Source[T] {
+	return &received[T]{states, ctx.Done()}
+}
+
+type received[T any] struct {
+	states <-chan State[T]
+	done   <-chan struct{}
+}
+
+func (r *received[T]) Next() (State[T], bool) {
+	select {
+	case state, ok := <-r.states:
+		return state, ok
+	case <-r.done:
+		return State[T]{}, false
+	}
+}
+
+func (r *received[T]) Close() {}
+
 // Follow returns the states of a key: first a snapshot, then only higher revisions.
 // Intermediate states may be left out; the last one is always sent: a change that the
 // hub loses is found by loading again, at least every five seconds. The states end after

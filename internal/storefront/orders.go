@@ -21,16 +21,9 @@ func BuyerKey(user uuid.UUID) string { return "buyer:" + user.String() }
 // followers read the orders again.
 const BuyerRevision = math.MaxInt64
 
-// OrderChange is an order of a followed buyer: an open order at the start, or a changed
-// one.
-type OrderChange struct {
-	Order    *order.Order
-	Snapshot bool
-}
-
 // WatchOrders follows a buyer's newest orders until ctx ends: first a snapshot of each
 // open order, then each order that is new or changed.
-func (s *Storefront) WatchOrders(ctx context.Context, user uuid.UUID) (<-chan OrderChange, error) {
+func (s *Storefront) WatchOrders(ctx context.Context, user uuid.UUID) (notifier.Source[*order.Order], error) {
 	reads := int64(0)
 	states, err := notifier.Follow(ctx, s.hub, BuyerKey(user), func(ctx context.Context) (notifier.State[[]*order.Order], error) {
 		page, err := s.orders.ListByUser(ctx, user, order.ListInput{Limit: followedOrders})
@@ -46,27 +39,39 @@ func (s *Storefront) WatchOrders(ctx context.Context, user uuid.UUID) (<-chan Or
 	if err != nil {
 		return nil, err
 	}
-	out := make(chan OrderChange)
-	go func() {
-		defer close(out)
-		seen := map[uuid.UUID]int64{}
-		for state := range states.States() {
-			for i := len(state.Value) - 1; i >= 0; i-- { // oldest first
-				o := state.Value[i]
-				if o.Version <= seen[o.ID] {
-					continue
-				}
-				seen[o.ID] = o.Version
-				if state.Snapshot && o.Status.Ended() {
-					continue
-				}
-				select {
-				case out <- OrderChange{Order: o, Snapshot: state.Snapshot}:
-				case <-ctx.Done():
-					return
-				}
+	return &orderChanges{pages: states, seen: map[uuid.UUID]int64{}}, nil
+}
+
+// orderChanges are the changes of single orders between the pages of a buyer's newest
+// orders.
+type orderChanges struct {
+	pages   notifier.Source[[]*order.Order]
+	seen    map[uuid.UUID]int64 // versions by order
+	waiting []notifier.State[*order.Order]
+}
+
+// Next implements notifier.Source.
+func (c *orderChanges) Next() (notifier.State[*order.Order], bool) {
+	for len(c.waiting) == 0 {
+		page, ok := c.pages.Next()
+		if !ok {
+			return notifier.State[*order.Order]{}, false
+		}
+		for i := len(page.Value) - 1; i >= 0; i-- { // oldest first
+			o := page.Value[i]
+			if o.Version <= c.seen[o.ID] {
+				continue
+			}
+			c.seen[o.ID] = o.Version
+			if !page.Snapshot || !o.Status.Ended() {
+				c.waiting = append(c.waiting, notifier.State[*order.Order]{Value: o, Snapshot: page.Snapshot})
 			}
 		}
-	}()
-	return out, nil
+	}
+	next := c.waiting[0]
+	c.waiting = c.waiting[1:]
+	return next, true
 }
+
+// Close implements notifier.Source.
+func (c *orderChanges) Close() { c.pages.Close() }

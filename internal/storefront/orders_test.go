@@ -18,7 +18,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-// patience bounds the wait for an expected event.
+// patience bounds the time in which all expected events arrive.
 const patience = testenv.Wait
 
 // customer is a buyer who follows two unpaid orders.
@@ -30,7 +30,7 @@ type customer struct {
 	user    uuid.UUID
 	ids     [2]uuid.UUID
 	began   time.Time
-	changes <-chan storefront.OrderChange
+	changes notifier.Source[*order.Order]
 }
 
 func newCustomer(t *testing.T, reread time.Duration) *customer {
@@ -59,15 +59,12 @@ func newCustomer(t *testing.T, reread time.Duration) *customer {
 		}
 		return nil
 	}))
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
 	var err error
 	c.changes, err = storefront.New(storefront.Config{Orders: c.orders, Hub: c.hub}).WatchOrders(ctx, c.user)
 	c.must(err)
-	t.Cleanup(func() {
-		cancel()
-		for range c.changes { // until its goroutine has ended
-		}
-	})
+	t.Cleanup(c.changes.Close)
 	return c
 }
 
@@ -104,13 +101,12 @@ func (c *customer) publish() {
 // want waits until an order is published in a state.
 func (c *customer) want(which int, status order.Status) {
 	c.t.Helper()
-	select {
-	case change := <-c.changes:
-		if change.Order.ID != c.ids[which] || change.Order.Status != status {
-			c.t.Errorf("pushed %s as %s, want order %d as %s", change.Order.ID, change.Order.Status, which, status)
-		}
-	case <-time.After(patience):
-		c.t.Errorf("order %d is never pushed as %s", which, status)
+	change, ok := c.changes.Next()
+	if !ok {
+		c.t.Fatalf("order %d is never pushed as %s", which, status)
+	}
+	if change.Value.ID != c.ids[which] || change.Value.Status != status {
+		c.t.Errorf("pushed %s as %s, want order %d as %s", change.Value.ID, change.Value.Status, which, status)
 	}
 }
 
