@@ -34,13 +34,13 @@ func large(t *testing.T, n int) *fixture {
 	f.clock.Advance(6 * time.Second)
 	f.step(t)
 	patient := open(fmt.Sprintf("%s&synchronous_commit=off&statement_timeout=%d", url, testenv.Wait.Milliseconds()))
-	for _, statement := range []string{
+	for _, statement := range []string{ // ids grow with time, as those of the product
 		fmt.Sprintf(`INSERT INTO orders (id, number, sale_id, item_id, user_id, kind, status, quantity, unit_price_minor, currency,
 			version, epoch, reserved_at, created_at, updated_at, return_due)
-			SELECT gen_random_uuid(), 'n' || i, '%s', '%s', gen_random_uuid(), 'SECKILL', CASE i %% 2 WHEN 0 THEN 'PAID' ELSE 'PENDING_PAYMENT' END,
+			SELECT ('01900000-0000-7000-8000-' || lpad(to_hex(i), 12, '0'))::uuid, 'n' || i, '%s', '%s', gen_random_uuid(), 'SECKILL', CASE i %% 2 WHEN 0 THEN 'PAID' ELSE 'PENDING_PAYMENT' END,
 			1, 4900, 'CNY', 1, 1, now(), now(), now(), false FROM generate_series(1, %d) i`, f.sale, f.item, n),
 		fmt.Sprintf(`INSERT INTO stock_movements (id, order_id, item_id, kind, quantity, created_at)
-			SELECT gen_random_uuid(), id, item_id, 'SELL', 1, now() FROM orders WHERE item_id = '%s'`, f.item),
+			SELECT id, id, item_id, 'SELL', 1, now() FROM orders WHERE item_id = '%s'`, f.item),
 		fmt.Sprintf("UPDATE sale_items SET total = %d, available = 5, held = %d WHERE id = '%s'", n+5, n, f.item),
 		"ANALYZE orders", "ANALYZE stock_movements",
 	} {
