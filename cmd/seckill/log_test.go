@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"database/sql"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -65,6 +66,31 @@ func TestServeSaysThatOrdersCannotBePaidWithoutTheSandbox(t *testing.T) {
 				t.Errorf("line is %v", lines[at])
 			}
 		}
+	}
+}
+
+// During a rolling upgrade processes of both releases run; one of the former release that
+// restarts must start.
+func TestServeWarnsOfADatabaseOfANewerRelease(t *testing.T) {
+	t.Parallel()
+	environ := services(t)
+	at := slices.IndexFunc(environ, func(v string) bool { return strings.HasPrefix(v, "SECKILL_DATABASE_URL=") })
+	db, err := sql.Open("postgres", strings.TrimPrefix(environ[at], "SECKILL_DATABASE_URL="))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(t.Context(), "INSERT INTO goose_db_version (version_id, is_applied) VALUES (29991231000000, true)"); err != nil {
+		t.Fatal(err)
+	}
+	lines := logged(t, environ)
+	found := saying(lines, "the database has migrations of a newer release")
+	if len(found) != 1 || lines[found[0]]["level"] != "WARN" || lines[found[0]]["newer"] != 1.0 {
+		t.Errorf("lines are %v", lines)
+	}
+	got := command(t, environ, "doctor")
+	if !strings.Contains(got.stdout+got.stderr, "has 1 migrations of a newer release") {
+		t.Errorf("the doctor found\n%s%s", got.stdout, got.stderr)
 	}
 }
 

@@ -266,6 +266,9 @@ func Serve(ctx context.Context, cfg *config.Config, roleNames []string, log *slo
 	if err != nil {
 		return err
 	}
+	if newer, err := a.svc.db.NewerMigrations(ctx); err == nil && newer > 0 {
+		log.WarnContext(ctx, "the database has migrations of a newer release: replace this binary", slog.Int("newer", newer))
+	}
 	if a.roles.API && !cfg.PaymentsOn() {
 		log.WarnContext(ctx, "no payment provider: orders cannot be paid, and expire; for a trial set SECKILL_SANDBOX=trial")
 	}

@@ -29,7 +29,7 @@ type Config struct {
 	LogLevel  slog.Level `default:"info" group:"general" help:"Least severe lines to log: debug, info, warn or error."`
 	LogFormat LogFormat  `default:"auto" group:"general" help:"json, text, or auto: text on a terminal and in the development profile, else json."`
 
-	DatabaseURL     Secret  `group:"services" placeholder:"URL" help:"Postgres: postgres://user:password@host:5432/seckill."`
+	DatabaseURL     Secret  `group:"services" placeholder:"URL" help:"Postgres: postgres://user:password@host:5432/seckill. Several hosts, comma separated, are tried in their order, with ?target_session_attrs=read-write until one takes writes; ?host=/directory is a Unix socket."`
 	DatabasePool    int     `default:"16" group:"services" help:"Most Postgres connections of one process."`
 	DatabasePooling Pooling `default:"session" group:"services" help:"session, or transaction: the address leads to a pooler in transaction mode, such as PgBouncer. Timeouts are then those of the role."`
 	RedisURL        Secret  `group:"services" placeholder:"URL" help:"Redis: redis://host:6379/0, rediss for TLS (?ca=FILE). Several, comma separated, are the nodes of a Cluster. redis+sentinel://host:26379,host:26379/mymaster asks Sentinels for the master."`

@@ -219,6 +219,12 @@ func TestSecretsAreMaskedInEveryPlaceThatShowsThem(t *testing.T) {
 	if got, want := find(t, settings, "redis-url").Value, "redis://***@a:6379,redis://***@b:6379"; got != want {
 		t.Errorf("redis url shows as %q, want %q", got, want)
 	}
+	if got, want := Secret("postgres://u:hunter2@a:1,b:2/shop?sslmode=require").String(), "postgres://***@a:1,b:2/shop?sslmode=require"; got != want {
+		t.Errorf("several hosts are shown as %s, want %s", got, want)
+	}
+	if got, want := Secret("postgres:///shop?host=/run&password=hunter2").String(), "postgres:///shop?host=%2Frun&password=***"; got != want {
+		t.Errorf("a socket is shown as %s, want %s", got, want)
+	}
 	if got, want := Secret("redis+sentinel://:hunter2@a:1,b:2/shop?db=1&sentinel_password=hunter2").String(), "redis+sentinel://***@a:1,b:2/shop?db=1&sentinel_password=***"; got != want {
 		t.Errorf("sentinels show as %q, want %q", got, want)
 	}

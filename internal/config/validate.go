@@ -65,7 +65,7 @@ func (p *Problems) database(raw Secret) {
 		return
 	}
 	u, err := url.Parse(string(raw))
-	if err != nil || u.Host == "" || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
+	if err != nil || u.Host == "" && !u.Query().Has("host") || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
 		p.add("database-url", "is not an address of Postgres: write postgres://user:password@host:5432/seckill")
 		return
 	}
@@ -90,7 +90,7 @@ func (p *Problems) redis(raw Secret) {
 			node = "redis://" + node // the nodes after the first may be plain host:port
 		}
 		u, err := url.Parse(node)
-		if err != nil || u.Host == "" || (u.Scheme != "redis" && u.Scheme != "rediss") {
+		if err != nil || u.Host == "" && !u.Query().Has("host") || (u.Scheme != "redis" && u.Scheme != "rediss") {
 			p.add("redis-url", "is not an address of Redis in place %d: write redis://host:6379/0", i+1)
 			continue
 		}

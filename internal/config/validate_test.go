@@ -237,3 +237,17 @@ func TestRateLimitsAreParsedAndBounded(t *testing.T) {
 		}
 	}
 }
+
+func TestAddressesOfPostgresMayNameSeveralHostsOrASocket(t *testing.T) {
+	t.Parallel()
+	for _, address := range []Secret{
+		"postgres://u:p@a:5432,b:5433/shop?target_session_attrs=read-write",
+		"postgres:///shop?host=/run/postgresql",
+	} {
+		c := Default()
+		c.DatabaseURL = address
+		if err := c.Validate(NeedDatabase); err != nil {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}

@@ -235,12 +235,12 @@ func (s Secret) String() string {
 		return ""
 	}
 	parts := strings.Split(string(s), ",")
-	if scheme, _, _ := strings.Cut(string(s), "://"); strings.HasSuffix(scheme, "+sentinel") {
+	if scheme, _, _ := strings.Cut(string(s), "://"); strings.HasSuffix(scheme, "+sentinel") || strings.HasPrefix(scheme, "postgres") {
 		parts = []string{string(s)} // the list of hosts is part of one URL
 	}
 	for i, part := range parts {
 		u, err := url.Parse(strings.TrimSpace(part))
-		if err != nil || u.Host == "" {
+		if err != nil || u.Host == "" && !u.Query().Has("host") {
 			return mask
 		}
 		if u.User != nil {

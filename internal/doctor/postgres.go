@@ -130,7 +130,15 @@ func (r *report) migrations(ctx context.Context, db *postgres.DB) {
 		r.add(areaPostgres, Error, fmt.Sprintf("%d of %d migrations are not applied (%s): run `seckill migrate up`", len(missing), len(all), strings.Join(missing, ", ")))
 		return
 	}
-	r.add(areaPostgres, OK, fmt.Sprintf("all %d migrations are applied", len(all)))
+	newer, err := db.NewerMigrations(ctx)
+	switch {
+	case err != nil:
+		r.add(areaPostgres, Error, fmt.Sprintf("does not report its migrations: %v", err))
+	case newer > 0:
+		r.add(areaPostgres, Warning, fmt.Sprintf("has %d migrations of a newer release: replace this binary by that release; it works until then", newer))
+	default:
+		r.add(areaPostgres, OK, fmt.Sprintf("all %d migrations are applied", len(all)))
+	}
 }
 
 func (r *report) postgresClock(ctx context.Context, db *postgres.DB, d Deps) {

@@ -64,6 +64,20 @@ func (db *DB) MigrationStatus(ctx context.Context) ([]Migration, error) {
 	return list, err
 }
 
+// NewerMigrations returns the number of migrations that were applied by a newer release
+// and are unknown to this one.
+func (db *DB) NewerMigrations(ctx context.Context) (n int, err error) {
+	known, err := db.MigrationStatus(ctx)
+	if err != nil || len(known) == 0 {
+		return 0, err
+	}
+	const query = "SELECT count(DISTINCT version_id) FROM goose_db_version WHERE is_applied AND version_id > $1"
+	if err := db.SQL.QueryRowContext(ctx, query, known[len(known)-1].Version).Scan(&n); err != nil {
+		return 0, fmt.Errorf("read migrations: %w", err)
+	}
+	return n, nil
+}
+
 // withGoose calls do with a provider on its own connections, because a migration may
 // take longer than the product's statement timeout.
 func (db *DB) withGoose(do func(*goose.Provider, *sql.DB) error) error {

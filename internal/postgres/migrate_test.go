@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -56,6 +57,17 @@ func TestStatusListsWhatIsNotApplied(t *testing.T) {
 		if m.Applied {
 			t.Errorf("applied to an empty database: %+v", m)
 		}
+	}
+}
+
+func TestMigrationsOfANewerReleaseAreCounted(t *testing.T) {
+	t.Parallel()
+	db := open(t, testenv.PostgresURL(t))
+	for want := range 3 {
+		if n, err := db.NewerMigrations(t.Context()); n != want || err != nil {
+			t.Errorf("%d newer migrations, %v, want %d", n, err, want)
+		}
+		exec(t, db, fmt.Sprintf("INSERT INTO goose_db_version (version_id, is_applied) VALUES (%d, true)", 29991231000000+want))
 	}
 }
 

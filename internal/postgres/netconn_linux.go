@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"strings"
 	"syscall"
 	"time"
 
@@ -8,9 +9,12 @@ import (
 )
 
 // userTimeout sets TCP_USER_TIMEOUT: unacknowledged data closes the connection after
-// this time, even when no read is waiting.
+// this time, even when no read is waiting. Unix sockets have no such option and need none.
 func userTimeout(d time.Duration) func(network, address string, c syscall.RawConn) error {
-	return func(_, _ string, c syscall.RawConn) error {
+	return func(network, _ string, c syscall.RawConn) error {
+		if !strings.HasPrefix(network, "tcp") {
+			return nil
+		}
 		var optErr error
 		err := c.Control(func(fd uintptr) {
 			optErr = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d.Milliseconds()))

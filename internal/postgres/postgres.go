@@ -9,9 +9,13 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"entgo.io/ent/dialect"
@@ -23,6 +27,7 @@ import (
 
 // Bounds of a connection and its pool.
 const (
+	defaultPort      = "5432"
 	defaultMaxConns  = 16                      // per process; Postgres's default limit is 100 in total
 	connMaxIdle      = 5 * time.Minute         // idle connections are closed after a peak
 	connMaxLifetime  = time.Hour               // so that a failover or a new address takes effect eventually
@@ -45,7 +50,9 @@ type DB struct {
 
 // Options configure a Postgres database.
 type Options struct {
-	// URL is postgres://user@host:port/name?sslmode=…, or lib/pq's key=value form. The
+	// URL is postgres://user@host:port/name?sslmode=…, or lib/pq's key=value form. Several
+	// hosts are tried in their order, with target_session_attrs=read-write until one takes
+	// writes; host=/directory is a Unix socket. The
 	// parameters statement_timeout, lock_timeout and
 	// idle_in_transaction_session_timeout, in milliseconds, override the defaults of 2
 	// s, 1.5 s and 5 s.
@@ -104,9 +111,9 @@ type session struct {
 }
 
 // sessionOf returns the timeouts in a URL, and the defaults for the others.
-func sessionOf(url string) (session, error) {
+func sessionOf(address string) (session, error) {
 	s := session{statement: statementTimeout, lock: lockTimeout, idleInTx: idleInTxTimeout}
-	cfg, err := pq.NewConfig(url)
+	cfg, err := configOf(address)
 	if err != nil {
 		return s, fmt.Errorf("database url: %w", err)
 	}
@@ -124,6 +131,38 @@ func sessionOf(url string) (session, error) {
 	return s, nil
 }
 
+// configOf parses a URL or key=value form. lib/pq takes several hosts as parameters only,
+// not as in libpq's postgres://user@host1:5432,host2:5432/name, so that they become
+// parameters here.
+func configOf(raw string) (pq.Config, error) {
+	scheme, rest, isURL := strings.Cut(raw, "://")
+	end := strings.IndexAny(rest, "/?")
+	if !isURL || end < 0 || !strings.Contains(rest[:end], ",") {
+		return pq.NewConfig(raw)
+	}
+	user, list := "", rest[:end]
+	if at := strings.LastIndexByte(list, '@'); at >= 0 {
+		user, list = list[:at+1], list[at+1:]
+	}
+	var hosts, ports []string
+	for address := range strings.SplitSeq(list, ",") {
+		host, port, err := net.SplitHostPort(address)
+		if err != nil {
+			host, port = strings.Trim(address, "[]"), defaultPort
+		}
+		hosts, ports = append(hosts, host), append(ports, port)
+	}
+	u, err := url.Parse(scheme + "://" + user + rest[end:])
+	if err != nil {
+		return pq.Config{}, errors.New("malformed") // the error of url.Parse contains the password
+	}
+	q := u.Query()
+	q.Set("host", strings.Join(hosts, ","))
+	q.Set("port", strings.Join(ports, ","))
+	u.RawQuery = q.Encode()
+	return pq.NewConfig(u.String())
+}
+
 // parameters returns the timeouts by the names of their server parameters.
 func (s *session) parameters() map[string]*time.Duration {
 	return map[string]*time.Duration{
@@ -139,7 +178,7 @@ func (s *session) parameters() map[string]*time.Duration {
 // text, because only a superuser may set it. Errors are identified by SQLSTATE instead,
 // see IsUnique.
 func openPool(o Options, s session) (*sql.DB, error) {
-	cfg, err := pq.NewConfig(o.URL)
+	cfg, err := configOf(o.URL)
 	if err != nil {
 		return nil, fmt.Errorf("database url: %w", err)
 	}
