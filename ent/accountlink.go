@@ -30,7 +30,7 @@ type AccountLink struct {
 	CreatedAt time.Time `json:"created_at,omitempty"`
 	// ExpiresAt holds the value of the "expires_at" field.
 	ExpiresAt time.Time `json:"expires_at,omitempty"`
-	// used, or replaced by another one
+	// when it was used, or made void by a change of password or address
 	UsedAt       *time.Time `json:"used_at,omitempty"`
 	selectValues sql.SelectValues
 }

@@ -48,7 +48,7 @@ func (r *mutationResolver) RefreshSession(ctx context.Context, input model.Refre
 func (r *mutationResolver) Register(ctx context.Context, input model.RegisterInput) (*model.RegisterPayload, error) {
 	signed, err := r.Accounts.Register(ctx, account.RegisterInput{
 		NewUser: newUser(input),
-		Captcha: toAnswer(input.Captcha), Addr: r.Addr(ctx),
+		Captcha: toAnswer(input.Captcha), Language: languageOf(ctx), Addr: r.Addr(ctx),
 	})
 	if err != nil {
 		return nil, err

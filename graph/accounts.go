@@ -42,7 +42,7 @@ func toUser(u *account.User) *model.User {
 	}
 	return &model.User{
 		ID: id.Format(id.User, u.ID), Account: &u.Account, DisplayName: u.DisplayName,
-		Role: u.Role, CreatedAt: u.CreatedAt, Disabled: &u.Disabled, Totp: &u.TOTP,
+		Role: u.Role, CreatedAt: u.CreatedAt, Disabled: &u.Disabled, Totp: &u.TOTP, ContactVerified: &u.Verified,
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/text/language"
 
 	"seckill/internal/fault"
+	"seckill/internal/mail"
 	"seckill/internal/order"
 )
 
@@ -25,21 +26,29 @@ var languages = language.NewMatcher([]language.Tag{language.English, language.Si
 
 // in returns the message in the caller's language.
 func (t text) in(ctx context.Context) string {
-	if !graphql.HasOperationContext(ctx) {
-		return t.en
-	}
-	header := graphql.GetOperationContext(ctx).Headers.Get("Accept-Language")
-	if header == "" {
-		return t.en
-	}
-	wanted, _, err := language.ParseAcceptLanguage(header)
-	if err != nil {
-		return t.en
-	}
-	if _, i, _ := languages.Match(wanted...); i == 1 {
+	if languageOf(ctx) == mail.Chinese {
 		return t.zh
 	}
 	return t.en
+}
+
+// languageOf returns the caller's language.
+func languageOf(ctx context.Context) mail.Language {
+	if !graphql.HasOperationContext(ctx) {
+		return mail.English
+	}
+	header := graphql.GetOperationContext(ctx).Headers.Get("Accept-Language")
+	if header == "" {
+		return mail.English
+	}
+	wanted, _, err := language.ParseAcceptLanguage(header)
+	if err != nil {
+		return mail.English
+	}
+	if _, i, _ := languages.Match(wanted...); i == 1 {
+		return mail.Chinese
+	}
+	return mail.English
 }
 
 // reasons are the messages of refusals.
@@ -54,6 +63,8 @@ var reasons = map[fault.Reason]text{
 	fault.IdempotencyMismatch:   {"This idempotency key was used before with other input.", "该幂等键已用于不同的请求内容。"},
 	fault.InvalidCredentials:    {"Account or password is wrong.", "账号或密码错误。"},
 	fault.InvalidInput:          {"This value does not fit.", "输入内容不符合要求。"},
+	fault.LinkInvalid:           {"This link was used before, or is no longer valid. Please ask for a new one.", "链接已使用或已失效，请重新获取。"},
+	fault.MailUnavailable:       {"This shop sends no e-mails.", "本店暂不支持发送邮件。"},
 	fault.Unknown:               {"There is nothing with that id.", "未找到该内容。"},
 	fault.OneTimeCodeInvalid:    {"This code is wrong or was used before.", "验证码错误或已被使用。"},
 	fault.OneTimeCodeRequired:   {"Please enter the code of your authenticator app.", "请输入身份验证器中的验证码。"},

@@ -99,6 +99,13 @@ var payloads = map[string]setUserErrors{
 	"confirmTotp":        userErrorsOf(func(p *model.ConfirmTotpPayload) *[]model.UserError { return &p.UserErrors }),
 	"removeTotp":         userErrorsOf(func(p *model.RemoveTotpPayload) *[]model.UserError { return &p.UserErrors }),
 
+	"requestEmail":         userErrorsOf(func(p *model.RequestEmailPayload) *[]model.UserError { return &p.UserErrors }),
+	"confirmEmail":         userErrorsOf(func(p *model.ConfirmEmailPayload) *[]model.UserError { return &p.UserErrors }),
+	"requestPasswordReset": userErrorsOf(func(p *model.RequestPasswordResetPayload) *[]model.UserError { return &p.UserErrors }),
+	"resetPassword":        userErrorsOf(func(p *model.ResetPasswordPayload) *[]model.UserError { return &p.UserErrors }),
+	"exportPersonalData":   userErrorsOf(func(p *model.ExportPersonalDataPayload) *[]model.UserError { return &p.UserErrors }),
+	"deleteAccount":        userErrorsOf(func(p *model.DeleteAccountPayload) *[]model.UserError { return &p.UserErrors }),
+
 	"upsertGoods":        userErrorsOf(func(p *model.UpsertGoodsPayload) *[]model.UserError { return &p.UserErrors }),
 	"upsertSale":         userErrorsOf(func(p *model.UpsertSalePayload) *[]model.UserError { return &p.UserErrors }),
 	"createServiceToken": userErrorsOf(func(p *model.CreateServiceTokenPayload) *[]model.UserError { return &p.UserErrors }),

@@ -17,7 +17,7 @@ import (
 
 func (r *mutationResolver) ChangePassword(ctx context.Context, input model.ChangePasswordInput) (*model.ChangePasswordPayload, error) {
 	ended, err := r.Accounts.ChangePassword(ctx, auth.PrincipalFrom(ctx), account.ChangePasswordInput{
-		Current: input.CurrentPassword, Next: input.NewPassword, Addr: r.Addr(ctx),
+		Current: input.CurrentPassword, Next: input.NewPassword, Language: languageOf(ctx), Addr: r.Addr(ctx),
 	})
 	if err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ func (AccountLink) Fields() []ent.Field {
 		field.Bytes("token_hash").MaxLen(32).Immutable().Sensitive().Comment("SHA-256 of the secret in the link"),
 		instant("created_at"),
 		field.Time("expires_at").Immutable().SchemaType(timestamptz),
-		field.Time("used_at").Optional().Nillable().SchemaType(timestamptz).Comment("used, or replaced by another one"),
+		field.Time("used_at").Optional().Nillable().SchemaType(timestamptz).Comment("when it was used, or made void by a change of password or address"),
 	}
 }
 

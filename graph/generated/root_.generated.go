@@ -638,6 +638,164 @@ extend type Mutation {
   ): CreateCaptchaPayload @rateLimit(burst: 10, perSecond: 1)
 }
 `, BuiltIn: false},
+	{Name: "../schema/contact.graphqls", Input: `extend type ServerInfo {
+  """Whether the server sends e-mails: without them, passwords cannot be reset and addresses cannot be verified."""
+  mail: Boolean!
+}
+
+extend type User {
+  """Whether the user has shown, by a link, that they read the account's address. Only to operators and to the user, else null."""
+  contactVerified: Boolean
+}
+
+"""
+Input of ` + "`" + `requestEmail` + "`" + `.
+"""
+input RequestEmailInput {
+  """The account's own address, or the one that is to replace it."""
+  email: String! @constraint(minLength: 3, maxLength: 254)
+  """The present password; only needed for another address."""
+  currentPassword: String @constraint(maxLength: 128)
+}
+
+"""
+Outcome of ` + "`" + `requestEmail` + "`" + `.
+"""
+type RequestEmailPayload {
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `confirmEmail` + "`" + `.
+"""
+input ConfirmEmailInput {
+  """What the link of the e-mail has behind ` + "`" + `#` + "`" + `."""
+  token: String! @constraint(minLength: 1, maxLength: 128)
+}
+
+"""
+Outcome of ` + "`" + `confirmEmail` + "`" + `.
+"""
+type ConfirmEmailPayload {
+  """The address that is verified now, with which the user signs in."""
+  email: String
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `requestPasswordReset` + "`" + `.
+"""
+input RequestPasswordResetInput {
+  """E-mail address of the account."""
+  account: String! @constraint(minLength: 3, maxLength: 254)
+}
+
+"""
+Outcome of ` + "`" + `requestPasswordReset` + "`" + `.
+"""
+type RequestPasswordResetPayload {
+  """Why it was refused; empty on success, also when there is no such account."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `resetPassword` + "`" + `.
+"""
+input ResetPasswordInput {
+  """What the link of the e-mail has behind ` + "`" + `#` + "`" + `."""
+  token: String! @constraint(minLength: 1, maxLength: 128)
+  """The new password, at least 10 characters; common passwords are refused."""
+  newPassword: String! @constraint(minLength: 10, maxLength: 128)
+}
+
+"""
+Outcome of ` + "`" + `resetPassword` + "`" + `.
+"""
+type ResetPasswordPayload {
+  """How many sessions of the account were ended: all. The user signs in with the new password."""
+  endedSessions: Int!
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `exportPersonalData` + "`" + `.
+"""
+input ExportPersonalDataInput {
+  """The present password."""
+  currentPassword: String! @constraint(maxLength: 128)
+}
+
+"""
+Outcome of ` + "`" + `exportPersonalData` + "`" + `.
+"""
+type ExportPersonalDataPayload {
+  """What is stored about the user, as a JSON document; of each list, the newest 1,000 entries."""
+  document: String
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `deleteAccount` + "`" + `.
+"""
+input DeleteAccountInput {
+  """The present password."""
+  currentPassword: String! @constraint(maxLength: 128)
+  """A one-time code, or a recovery code, when sign-in needs one."""
+  oneTimeCode: String @constraint(maxLength: 32)
+}
+
+"""
+Outcome of ` + "`" + `deleteAccount` + "`" + `.
+"""
+type DeleteAccountPayload {
+  """Whether the account was deleted."""
+  deleted: Boolean!
+  """Why it was refused; empty on success. ` + "`" + `CONFLICT` + "`" + ` while an order waits for its payment or a refund, or the user is on a waitlist."""
+  userErrors: [UserError!]!
+}
+
+extend type Mutation {
+  """Mails a link that verifies the account's address, or another one, which then becomes the account's. Nothing is sent to a verified address."""
+  requestEmail(
+    """What is needed."""
+    input: RequestEmailInput!
+  ): RequestEmailPayload @auth @rateLimit(burst: 5, perSecond: 0.02)
+
+  """Uses the link of ` + "`" + `requestEmail` + "`" + ` or ` + "`" + `register` + "`" + `."""
+  confirmEmail(
+    """What is needed."""
+    input: ConfirmEmailInput!
+  ): ConfirmEmailPayload @rateLimit(burst: 10, perSecond: 0.1)
+
+  """Mails a link to choose a new password, if there is an account with that e-mail address. The answer is the same without one."""
+  requestPasswordReset(
+    """What is needed."""
+    input: RequestPasswordResetInput!
+  ): RequestPasswordResetPayload @rateLimit(burst: 5, perSecond: 0.02)
+
+  """Uses the link of ` + "`" + `requestPasswordReset` + "`" + `, and ends all sessions of the account."""
+  resetPassword(
+    """What is needed."""
+    input: ResetPasswordInput!
+  ): ResetPasswordPayload @rateLimit(burst: 5, perSecond: 0.05)
+
+  """Returns what is stored about the caller."""
+  exportPersonalData(
+    """What is needed."""
+    input: ExportPersonalDataInput!
+  ): ExportPersonalDataPayload @auth @rateLimit(burst: 3, perSecond: 0.01)
+
+  """Deletes the caller's account and personal data, and ends its sessions. Orders stay for the books, without a name. Operators and administrators are refused as ` + "`" + `FORBIDDEN` + "`" + `."""
+  deleteAccount(
+    """What is needed."""
+    input: DeleteAccountInput!
+  ): DeleteAccountPayload @auth @rateLimit(burst: 5, perSecond: 0.05)
+}
+`, BuiltIn: false},
 	{Name: "../schema/errors.graphqls", Input: `"""
 Stable, machine-readable reasons. New values may be added: treat an unknown one
 as a plain failure and show ` + "`" + `message` + "`" + `.
@@ -663,6 +821,10 @@ enum ErrorCode {
   INVALID_CREDENTIALS
   """An input field broke a rule; see ` + "`" + `path` + "`" + `."""
   INVALID_INPUT
+  """The link of an e-mail was used before, has expired, or never was one."""
+  LINK_INVALID
+  """The installation sends no e-mails; see ` + "`" + `serverInfo.mail` + "`" + `."""
+  MAIL_UNAVAILABLE
   """Nothing visible to the caller has that id."""
   NOT_FOUND
   """The one-time code or recovery code is wrong, or was used before."""
@@ -4422,6 +4584,16 @@ func (ec *executionContext) childFields_ChangePasswordPayload(ctx context.Contex
 	return nil, fmt.Errorf("no field named %q was found under type ChangePasswordPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_ConfirmEmailPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "email":
+		return ec.fieldContext_ConfirmEmailPayload_email(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ConfirmEmailPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ConfirmEmailPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_ConfirmTotpPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "recoveryCodes":
@@ -4560,6 +4732,16 @@ func (ec *executionContext) childFields_DecideRefundPayload(ctx context.Context,
 	return nil, fmt.Errorf("no field named %q was found under type DecideRefundPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_DeleteAccountPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "deleted":
+		return ec.fieldContext_DeleteAccountPayload_deleted(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_DeleteAccountPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DeleteAccountPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_DeleteWebhookEndpointPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "endpoint":
@@ -4658,6 +4840,16 @@ func (ec *executionContext) childFields_ExpireOrderPayload(ctx context.Context, 
 		return ec.fieldContext_ExpireOrderPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ExpireOrderPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_ExportPersonalDataPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "document":
+		return ec.fieldContext_ExportPersonalDataPayload_document(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ExportPersonalDataPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ExportPersonalDataPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_Fulfilment(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -5370,6 +5562,22 @@ func (ec *executionContext) childFields_ReplayWebhookDeliveryPayload(ctx context
 	return nil, fmt.Errorf("no field named %q was found under type ReplayWebhookDeliveryPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_RequestEmailPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "userErrors":
+		return ec.fieldContext_RequestEmailPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RequestEmailPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_RequestPasswordResetPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "userErrors":
+		return ec.fieldContext_RequestPasswordResetPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RequestPasswordResetPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_RequestRefundPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "order":
@@ -5382,6 +5590,16 @@ func (ec *executionContext) childFields_RequestRefundPayload(ctx context.Context
 		return ec.fieldContext_RequestRefundPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RequestRefundPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_ResetPasswordPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "endedSessions":
+		return ec.fieldContext_ResetPasswordPayload_endedSessions(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ResetPasswordPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ResetPasswordPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_ResumeSalePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -5776,6 +5994,8 @@ func (ec *executionContext) childFields_ServerInfo(ctx context.Context, field gr
 		return ec.fieldContext_ServerInfo_serverTime(ctx, field)
 	case "version":
 		return ec.fieldContext_ServerInfo_version(ctx, field)
+	case "mail":
+		return ec.fieldContext_ServerInfo_mail(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ServerInfo", field.Name)
 }
@@ -5956,6 +6176,8 @@ func (ec *executionContext) childFields_User(ctx context.Context, field graphql.
 		return ec.fieldContext_User_id(ctx, field)
 	case "role":
 		return ec.fieldContext_User_role(ctx, field)
+	case "contactVerified":
+		return ec.fieldContext_User_contactVerified(ctx, field)
 	case "disabled":
 		return ec.fieldContext_User_disabled(ctx, field)
 	case "grantedRole":

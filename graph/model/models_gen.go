@@ -212,6 +212,20 @@ type ChangePasswordPayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
+// Input of `confirmEmail`.
+type ConfirmEmailInput struct {
+	// What the link of the e-mail has behind `#`.
+	Token string `json:"token"`
+}
+
+// Outcome of `confirmEmail`.
+type ConfirmEmailPayload struct {
+	// The address that is verified now, with which the user signs in.
+	Email *string `json:"email,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // Input of `confirmTotp`.
 type ConfirmTotpInput struct {
 	// The code that the app shows.
@@ -429,6 +443,22 @@ type DecideRefundPayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
+// Input of `deleteAccount`.
+type DeleteAccountInput struct {
+	// The present password.
+	CurrentPassword string `json:"currentPassword"`
+	// A one-time code, or a recovery code, when sign-in needs one.
+	OneTimeCode *string `json:"oneTimeCode,omitempty"`
+}
+
+// Outcome of `deleteAccount`.
+type DeleteAccountPayload struct {
+	// Whether the account was deleted.
+	Deleted bool `json:"deleted"`
+	// Why it was refused; empty on success. `CONFLICT` while an order waits for its payment or a refund, or the user is on a waitlist.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // Input of `deleteWebhookEndpoint`.
 type DeleteWebhookEndpointInput struct {
 	// The endpoint.
@@ -583,6 +613,20 @@ type ExpireOrderInput struct {
 type ExpireOrderPayload struct {
 	// The order as it stands now.
 	Order *Order `json:"order,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// Input of `exportPersonalData`.
+type ExportPersonalDataInput struct {
+	// The present password.
+	CurrentPassword string `json:"currentPassword"`
+}
+
+// Outcome of `exportPersonalData`.
+type ExportPersonalDataPayload struct {
+	// What is stored about the user, as a JSON document; of each list, the newest 1,000 entries.
+	Document *string `json:"document,omitempty"`
 	// Why it was refused; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
@@ -1482,6 +1526,32 @@ type ReplayWebhookDeliveryPayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
+// Input of `requestEmail`.
+type RequestEmailInput struct {
+	// The account's own address, or the one that is to replace it.
+	Email string `json:"email"`
+	// The present password; only needed for another address.
+	CurrentPassword *string `json:"currentPassword,omitempty"`
+}
+
+// Outcome of `requestEmail`.
+type RequestEmailPayload struct {
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// Input of `requestPasswordReset`.
+type RequestPasswordResetInput struct {
+	// E-mail address of the account.
+	Account string `json:"account"`
+}
+
+// Outcome of `requestPasswordReset`.
+type RequestPasswordResetPayload struct {
+	// Why it was refused; empty on success, also when there is no such account.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // Input of `requestRefund`.
 type RequestRefundInput struct {
 	// Made by the client once per press of the button and kept for retries.
@@ -1500,6 +1570,22 @@ type RequestRefundPayload struct {
 	Refund *Refund `json:"refund,omitempty"`
 	// Whether this answers an earlier call with the same key.
 	Replayed bool `json:"replayed"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// Input of `resetPassword`.
+type ResetPasswordInput struct {
+	// What the link of the e-mail has behind `#`.
+	Token string `json:"token"`
+	// The new password, at least 10 characters; common passwords are refused.
+	NewPassword string `json:"newPassword"`
+}
+
+// Outcome of `resetPassword`.
+type ResetPasswordPayload struct {
+	// How many sessions of the account were ended: all. The user signs in with the new password.
+	EndedSessions int `json:"endedSessions"`
 	// Why it was refused; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
@@ -1997,6 +2083,8 @@ type ServerInfo struct {
 	ServerTime time.Time `json:"serverTime"`
 	// Release of the binary.
 	Version string `json:"version"`
+	// Whether the server sends e-mails: without them, passwords cannot be reset and addresses cannot be verified.
+	Mail bool `json:"mail"`
 }
 
 // Lets another system use the API as a bearer token: without a user, with the rights of
@@ -2337,6 +2425,8 @@ type User struct {
 	ID string `json:"id"`
 	// What the person may do.
 	Role auth.Role `json:"role"`
+	// Whether the user has shown, by a link, that they read the account's address. Only to operators and to the user, else null.
+	ContactVerified *bool `json:"contactVerified,omitempty"`
 	// Whether sign-in is disabled. Only to operators and to the user, else null.
 	Disabled *bool `json:"disabled,omitempty"`
 	// The role that the caller's session has: `CUSTOMER` in place of `role` while the installation requires one-time codes and the account has none. Null for other users.

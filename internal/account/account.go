@@ -32,6 +32,7 @@ import (
 	"seckill/internal/auth"
 	"seckill/internal/clock"
 	"seckill/internal/fault"
+	"seckill/internal/mail"
 	"seckill/internal/postgres"
 	"seckill/internal/ratelimit"
 )
@@ -61,6 +62,7 @@ type User struct {
 	Version     int64 // grows with every change
 	Disabled    bool  // cannot sign in
 	TOTP        bool  // sign-in needs a one-time code
+	Verified    bool  // the user has shown that they read the account's address
 	CreatedAt   time.Time
 }
 
@@ -100,6 +102,7 @@ type Config struct {
 	Idle        time.Duration // 0 = DefaultIdle
 	Longest     time.Duration // 0 = DefaultLongest
 	Admin       *Admin
+	Mail        *mail.Outbox // nil = no e-mails are sent
 }
 
 // Service implements registration, sign-in, refresh and sign-out. It is safe for

@@ -115,12 +115,21 @@ func (a *Admin) SetPassword(ctx context.Context, by uuid.UUID, u *User, password
 // change updates a user and invalidates the cached user in all processes. It returns nil
 // if the user does not exist.
 func (a *Admin) change(ctx context.Context, userID uuid.UUID, set func(*ent.UserUpdateOne)) (*User, error) {
-	changed, err := a.cfg.Store.update(ctx, userID, set)
+	return a.changeWith(ctx, func(ctx context.Context, tx *ent.Tx) (*ent.User, error) {
+		update := tx.User.UpdateOneID(userID).AddVersion(1)
+		set(update)
+		return update.Save(ctx)
+	})
+}
+
+// changeWith is like change, with a transaction that returns the user as changed.
+func (a *Admin) changeWith(ctx context.Context, do func(ctx context.Context, tx *ent.Tx) (*ent.User, error)) (*User, error) {
+	changed, err := a.cfg.Store.update(ctx, do)
 	if err != nil || changed == nil {
 		return nil, err
 	}
 	a.cfg.Directory.cache(ctx, changed)
-	if err := a.cfg.Revocations.UserChanged(ctx, userID); err != nil {
+	if err := a.cfg.Revocations.UserChanged(ctx, changed.ID); err != nil {
 		return nil, fmt.Errorf("the user was changed: %w", err)
 	}
 	return changed, nil

@@ -8,14 +8,16 @@ import (
 	"seckill/internal/admission/captcha"
 	"seckill/internal/auth"
 	"seckill/internal/fault"
+	"seckill/internal/mail"
 	"seckill/internal/ratelimit"
 )
 
 // ChangePasswordInput holds the present and the new password of the signed-in user.
 type ChangePasswordInput struct {
-	Current string
-	Next    string
-	Addr    netip.Addr // of the client
+	Current  string
+	Next     string
+	Language mail.Language // of the notice
+	Addr     netip.Addr    // of the client
 }
 
 // ChangePassword changes the password of the signed-in user, ends the user's other
@@ -40,7 +42,9 @@ func (s *Service) ChangePassword(ctx context.Context, p *auth.Principal, in Chan
 	}); err != nil {
 		return 0, err
 	}
-	if _, err := s.cfg.Admin.change(ctx, user.ID, func(u *ent.UserUpdateOne) { u.SetPasswordHash(hash) }); err != nil {
+	if _, err := s.cfg.Admin.changeWith(ctx, func(ctx context.Context, tx *ent.Tx) (*ent.User, error) {
+		return s.passwordChanged(ctx, tx, tx.User.UpdateOneID(user.ID).AddVersion(1).SetPasswordHash(hash), in.Language)
+	}); err != nil {
 		return 0, err
 	}
 	s.cfg.Admin.cfg.Security.Write(ctx, Event{Kind: EventPasswordChanged, Actor: user.ID, Subject: user.ID, Addr: in.Addr})

@@ -23,6 +23,7 @@ import (
 	"seckill/internal/auth"
 	"seckill/internal/clock"
 	"seckill/internal/fault"
+	"seckill/internal/mail"
 	"seckill/internal/postgres"
 	"seckill/internal/ratelimit"
 	"seckill/internal/redisconn"
@@ -47,7 +48,8 @@ type fixture struct {
 	clock  *clock.Fake
 	mini   *miniredis.Miniredis // nil on real Redis
 
-	staffTOTP bool // before start: one-time codes are required from staff
+	outbox    *mail.Outbox // before start; nil = no e-mails are sent
+	staffTOTP bool         // before start: one-time codes are required from staff
 
 	admin    *Admin
 	security *SecurityLog
@@ -137,7 +139,7 @@ func (f *fixture) start(keys auth.Keys) *fixture {
 	f.admin = NewAdmin(AdminConfig{Store: store, Directory: directory, Revocations: revocations, Security: f.security, Log: log})
 	f.Service, err = New(Config{
 		DB: f.db, Redis: f.conn.Script, Prefix: f.prefix, Keys: keys, Tokens: tokens, Revocations: revocations, Directory: directory,
-		Captchas: captchas, Clock: f.clock, Log: log, Admin: f.admin,
+		Captchas: captchas, Clock: f.clock, Log: log, Admin: f.admin, Mail: f.outbox,
 		Limits: ratelimit.New(ratelimit.Config{Client: f.conn.Script, Prefix: f.prefix, Clock: f.clock, Off: true}),
 	})
 	if err != nil {

@@ -25,6 +25,10 @@ const (
 	EventSignInFailed    EventKind = "SIGN_IN_FAILED"
 	EventTokenReused     EventKind = "REFRESH_TOKEN_REUSED" // #nosec G101 -- the name of an event
 	EventPasswordChanged EventKind = "PASSWORD_CHANGED"     // #nosec G101 -- the name of an event
+	EventAddressChanged  EventKind = "ADDRESS_CHANGED"
+	EventResetRequested  EventKind = "PASSWORD_RESET_REQUESTED" // #nosec G101 -- the name of an event
+	EventPersonalData    EventKind = "PERSONAL_DATA_EXPORTED"
+	EventDeleted         EventKind = "USER_DELETED"
 	EventRoleChanged     EventKind = "ROLE_CHANGED"
 	EventDisabled        EventKind = "USER_DISABLED"
 	EventEnabled         EventKind = "USER_ENABLED"

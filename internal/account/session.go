@@ -25,6 +25,7 @@ const (
 	endedByPassword  = "password changed"
 	endedByRole      = "role changed"
 	endedByDisabling = "user disabled"
+	endedByDeletion  = "user deleted"
 	endedByStaff     = "ended by staff"
 	endedByTOTP      = "one-time codes changed"
 )

@@ -7,9 +7,11 @@ import (
 	"net/netip"
 
 	"seckill/ent"
+	"seckill/ent/accountlink"
 	"seckill/internal/admission/captcha"
 	"seckill/internal/auth"
 	"seckill/internal/fault"
+	"seckill/internal/mail"
 	"seckill/internal/postgres"
 	"seckill/internal/ratelimit"
 )
@@ -17,11 +19,13 @@ import (
 // RegisterInput describes a new account.
 type RegisterInput struct {
 	NewUser
-	Captcha captcha.Answer
-	Addr    netip.Addr // of the client
+	Captcha  captcha.Answer
+	Language mail.Language // of e-mails
+	Addr     netip.Addr    // of the client
 }
 
-// Register creates an account and signs in. Refusals: BadField, fault.Throttled,
+// Register creates an account, signs in, and mails a link that verifies an e-mail address.
+// Refusals: BadField, fault.Throttled,
 // captcha.Required, captcha.Invalid, ACCOUNT_TAKEN. ACCOUNT_TAKEN reveals that an account
 // exists; the captcha and rate limits bound how many can be checked.
 func (s *Service) Register(ctx context.Context, in RegisterInput) (*SignedIn, error) {
@@ -49,7 +53,15 @@ func (s *Service) Register(ctx context.Context, in RegisterInput) (*SignedIn, er
 		return nil, err
 	}
 	made := s.store.newUser(clean, auth.Customer)
-	signed, err := s.signIn(ctx, made, func(ctx context.Context, tx *ent.Tx) error { return insertUser(ctx, tx, made, hash) })
+	signed, err := s.signIn(ctx, made, func(ctx context.Context, tx *ent.Tx) error {
+		if err := insertUser(ctx, tx, made, hash); err != nil {
+			return err
+		}
+		if err := tx.User.UpdateOneID(made.ID).SetLanguage(string(in.Language)).Exec(ctx); err != nil || !s.SendsMail() || !isEmail(made.Account) {
+			return err
+		}
+		return s.mailLink(ctx, tx, newLink{user: made.ID, purpose: accountlink.PurposeVERIFY, to: made.Account, language: in.Language})
+	})
 	if postgres.IsUnique(err) {
 		return nil, taken
 	}

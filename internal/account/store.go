@@ -88,13 +88,12 @@ func (s *Store) byAccount(ctx context.Context, account string) (*User, string, e
 	return toUser(row), row.PasswordHash, nil
 }
 
-// update changes a user and returns it as changed; nil if there is none.
-func (s *Store) update(ctx context.Context, id uuid.UUID, set func(*ent.UserUpdateOne)) (*User, error) {
+// update runs a transaction that changes a user and returns the user as changed; nil if
+// there is none.
+func (s *Store) update(ctx context.Context, do func(ctx context.Context, tx *ent.Tx) (*ent.User, error)) (*User, error) {
 	var row *ent.User
 	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
-		change := tx.User.UpdateOneID(id).AddVersion(1)
-		set(change)
-		row, err = change.Save(ctx)
+		row, err = do(ctx, tx)
 		return err
 	})
 	if ent.IsNotFound(err) {
@@ -125,6 +124,6 @@ func toUser(row *ent.User) *User {
 	return &User{
 		ID: row.ID, Account: row.Account, DisplayName: row.DisplayName,
 		Role: auth.Role(row.Role), Version: row.Version, CreatedAt: row.CreatedAt.UTC(), Disabled: row.DisabledAt != nil,
-		TOTP: row.TotpSince != nil,
+		TOTP: row.TotpSince != nil, Verified: row.VerifiedAt != nil,
 	}
 }

@@ -52,15 +52,19 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 	if err != nil {
 		return nil, err
 	}
-	accounts, err := newAccounts(b, admission, keys)
-	if err != nil {
-		return nil, err
-	}
-	waiting := newWaitlist(b, gates, orders)
 	listener, err := listenPublic(ctx, b)
 	if err != nil {
 		return nil, err
 	}
+	mailing, err := newMailing(b, keys, listener)
+	if err != nil {
+		return nil, err
+	}
+	accounts, err := newAccounts(b, admission, mailing, keys)
+	if err != nil {
+		return nil, err
+	}
+	waiting := newWaitlist(b, gates, orders)
 	payments, err := newPayments(b, gates, messages, orders, paymentSetup{keys, listener, accounts.security})
 	if err != nil {
 		return nil, err
@@ -88,7 +92,7 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 		cfg: cfg, log: log, roles: roles, svc: svc, tabs: &tabs, writer: orders.writer, operator: admin.operator, payments: payments.service,
 		seeding: seeding{db: svc.db, clock: gates.clock, load: scheduler.preloader.Load, tokens: accounts.tokens, paths: admission.paths},
 	}
-	a.schedule(gates, messages, stats, runningParts{admission, accounts, waiting, payments, scheduler, worker, shop, admin, hooks, measureStreams(b, messages)})
+	a.schedule(gates, messages, stats, runningParts{admission, accounts, waiting, payments, scheduler, worker, shop, admin, hooks, mailing, measureStreams(b, messages)})
 	if roles != (Roles{}) {
 		err = a.listen(ctx, b, gates, serverParts{a.tabs, listener, stats, orders, admission, accounts, waiting, payments, shop, admin, hooks, providers})
 	}

@@ -70,7 +70,7 @@ type accounts struct {
 	machines    *servicetoken.Service
 }
 
-func newAccounts(b base, adm admission, keys auth.Keys) (accounts, error) {
+func newAccounts(b base, adm admission, m mailing, keys auth.Keys) (accounts, error) {
 	store := account.NewStore(b.svc.db, b.clock, names(b.cfg))
 	directory := account.NewDirectory(account.DirectoryConfig{
 		Store: store, Client: b.svc.redis.Script, Prefix: b.keys.Prefix, Clock: b.clock, Log: b.log,
@@ -96,7 +96,7 @@ func newAccounts(b base, adm admission, keys auth.Keys) (accounts, error) {
 	service, err := account.New(account.Config{
 		DB: b.svc.db, Redis: b.svc.redis.Script, Prefix: b.keys.Prefix, Keys: keys, Tokens: tokens,
 		Revocations: revocations, Directory: directory, Captchas: adm.captchas, Limits: adm.limits,
-		Names: names(b.cfg), Clock: b.clock, Log: b.log, Idle: b.cfg.RefreshTokenTTL, Admin: admin,
+		Names: names(b.cfg), Clock: b.clock, Log: b.log, Idle: b.cfg.RefreshTokenTTL, Admin: admin, Mail: m.outbox,
 	})
 	machines := newServiceTokens(b.svc.db, revocations, security, b.log)
 	return accounts{store, service, tokens, revocations, security, machines}, err

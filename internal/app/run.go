@@ -153,6 +153,7 @@ type runningParts struct {
 	shop      shop
 	admin     admin
 	webhooks  *webhook.Service
+	mailing   mailing
 	measure   periodic.Loop
 }
 
@@ -178,6 +179,9 @@ func (a *App) schedule(g gates, m messages, s stats, in runningParts) {
 			store(l.Name, l.Run)
 		}
 		store("webhooks", in.webhooks.Run)
+		if in.mailing.sender != nil {
+			store("mail", in.mailing.sender.Loop().Run)
+		}
 	}
 	if a.roles.Worker || a.roles.Scheduler {
 		store(in.measure.Name, in.measure.Run)
@@ -190,6 +194,8 @@ func (a *App) schedule(g gates, m messages, s stats, in runningParts) {
 		store("interventions", in.admin.operator.Loop().Run)
 		store("purge sessions", loop("purge sessions", purgeEvery, in.accounts.store.Purge).Run)
 		store("purge security log", loop("purge security log", purgeEvery, in.accounts.security.Purge).Run)
+		store("purge links", loop("purge links", purgeEvery, in.accounts.store.PurgeLinks).Run)
+		store("purge mail", loop("purge mail", purgeEvery, in.mailing.purge).Run)
 		store("purge waitlist", loop("purge waitlist", purgeEvery, in.waiting.service.Purge).Run)
 		store("purge webhooks", loop("purge webhooks", purgeEvery, in.webhooks.Purge).Run)
 		rooms := loop("waiting rooms", admitEvery, in.admission.queue.Step)

@@ -22,6 +22,8 @@ const (
 	IdempotencyMismatch   Reason = "IDEMPOTENCY_MISMATCH"
 	InvalidCredentials    Reason = "INVALID_CREDENTIALS"
 	InvalidInput          Reason = "INVALID_INPUT"
+	LinkInvalid           Reason = "LINK_INVALID"
+	MailUnavailable       Reason = "MAIL_UNAVAILABLE"
 	Unknown               Reason = "NOT_FOUND"
 	OneTimeCodeInvalid    Reason = "ONE_TIME_CODE_INVALID"
 	OneTimeCodeRequired   Reason = "ONE_TIME_CODE_REQUIRED"

@@ -50,6 +50,7 @@ func (m Mail) Token() string {
 type MailServer struct {
 	Host, Port string
 	TLS        *tls.Config // trusts its certificate
+	open       bool        // to clients that did not authenticate
 
 	mu      sync.Mutex
 	mails   []Mail                // guarded by mu
@@ -57,14 +58,25 @@ type MailServer struct {
 	server  *smtp.Server
 }
 
+// NewLocalMailServer is like NewMailServer without authentication, as on the same host.
+func NewLocalMailServer(t testing.TB) *MailServer {
+	t.Helper()
+	return startMailServer(t, true)
+}
+
 // NewMailServer starts an SMTP server until the test ends.
 func NewMailServer(t testing.TB) *MailServer {
+	t.Helper()
+	return startMailServer(t, false)
+}
+
+func startMailServer(t testing.TB, open bool) *MailServer {
 	t.Helper()
 	certified := httptest.NewTLSServer(nil) // has a certificate of 127.0.0.1
 	defer certified.Close()
 	roots := x509.NewCertPool()
 	roots.AddCert(certified.Certificate())
-	m := &MailServer{TLS: &tls.Config{RootCAs: roots, ServerName: "example.com", MinVersion: tls.VersionTLS12}}
+	m := &MailServer{open: open, TLS: &tls.Config{RootCAs: roots, ServerName: "example.com", MinVersion: tls.VersionTLS12}}
 	m.server = smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return &mailSession{server: m}, nil }))
 	m.server.TLSConfig = &tls.Config{Certificates: certified.TLS.Certificates, MinVersion: tls.VersionTLS12}
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // of a test
@@ -128,7 +140,7 @@ func (s *mailSession) Auth(string) (sasl.Server, error) {
 }
 
 func (s *mailSession) Mail(from string, _ *smtp.MailOptions) error {
-	if !s.known {
+	if !s.known && !s.server.open {
 		return smtp.ErrAuthRequired
 	}
 	s.from = from

@@ -18,6 +18,9 @@ import { Toasts } from './ui/toast';
 const SalePage = lazy(() => import('./pages/sale').then((module) => module.SalePage));
 const Sign = lazy(() => import('./pages/sign').then((module) => module.Sign));
 const AccountPage = lazy(() => import('./pages/account').then((module) => module.Account));
+const Forgot = lazy(() => import('./pages/mail').then((module) => module.Forgot));
+const Reset = lazy(() => import('./pages/mail').then((module) => module.Reset));
+const VerifyEmail = lazy(() => import('./pages/mail').then((module) => module.VerifyEmail));
 const Orders = lazy(() => import('./pages/orders').then((module) => module.Orders));
 const OrderPage = lazy(() => import('./pages/orders').then((module) => module.OrderPage));
 
@@ -57,6 +60,9 @@ export function App() {
           <Route path="/s/:slug">{({ slug }) => <SalePage key={slug} slug={slug} />}</Route>
           <Route path="/sign-in">{() => <Sign isNew={false} />}</Route>
           <Route path="/register">{() => <Sign isNew />}</Route>
+          <Route path="/forgot-password">{() => <Forgot />}</Route>
+          <Route path="/reset-password">{() => <Reset />}</Route>
+          <Route path="/verify-email">{() => <VerifyEmail />}</Route>
           <Route path="/account">{() => <AccountPage />}</Route>
           <Route path="/orders">{() => <Orders />}</Route>
           <Route path="/operate/*?">{() => <Operator />}</Route>

@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=181450651a9b";
+export{r as resumePlaces}from"./attempt.js?v=1a9806ccb18c";

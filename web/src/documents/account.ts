@@ -130,6 +130,9 @@ export const SignInProviders = graphql(`
       title
       url
     }
+    serverInfo {
+      mail
+    }
   }
 `);
 
@@ -188,6 +191,10 @@ export const Account = graphql(`
       role
       grantedRole
       totp
+      contactVerified
+    }
+    serverInfo {
+      mail
     }
   }
 `);
@@ -241,6 +248,88 @@ export const RemoveTotp = graphql(
   mutation RemoveTotp($input: RemoveTotpInput!) {
     removeTotp(input: $input) {
       endedSessions
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [FailureParts],
+);
+
+export const RequestEmail = graphql(
+  `
+  mutation RequestEmail($input: RequestEmailInput!) {
+    requestEmail(input: $input) {
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [FailureParts],
+);
+
+export const ConfirmEmail = graphql(
+  `
+  mutation ConfirmEmail($input: ConfirmEmailInput!) {
+    confirmEmail(input: $input) {
+      email
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [FailureParts],
+);
+
+export const RequestPasswordReset = graphql(
+  `
+  mutation RequestPasswordReset($input: RequestPasswordResetInput!) {
+    requestPasswordReset(input: $input) {
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [FailureParts],
+);
+
+export const ResetPassword = graphql(
+  `
+  mutation ResetPassword($input: ResetPasswordInput!) {
+    resetPassword(input: $input) {
+      endedSessions
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [FailureParts],
+);
+
+export const ExportPersonalData = graphql(
+  `
+  mutation ExportPersonalData($input: ExportPersonalDataInput!) {
+    exportPersonalData(input: $input) {
+      document
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [FailureParts],
+);
+
+export const DeleteAccount = graphql(
+  `
+  mutation DeleteAccount($input: DeleteAccountInput!) {
+    deleteAccount(input: $input) {
+      deleted
       userErrors {
         ...FailureParts
       }

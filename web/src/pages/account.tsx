@@ -9,12 +9,16 @@ import { t } from '../i18n/text';
 import { Ask } from '../ui/ask';
 import { Broken, Good, Loading, Title } from '../ui/bits';
 import { useTitle } from '../ui/title';
+import { Email, PersonalData } from './contact';
 import { Qr } from './qr';
 
 /** The page. */
 export function Account() {
   useTitle(t('account.title'));
-  const { page, reload } = useLoad('account', async (signal) => (await request(AccountDoc, {}, signal)).viewer);
+  const { page, reload } = useLoad('account', async (signal) => {
+    const { viewer, serverInfo } = await request(AccountDoc, {}, signal);
+    return viewer && { ...viewer, mail: serverInfo?.mail === true };
+  });
   if (!person.value) {
     return (
       <div class="page max-w-md">
@@ -36,20 +40,22 @@ export function Account() {
         </div>
       );
     case 'ready': {
-      const { displayName, account, role, grantedRole, totp } = page.value.data;
+      const { displayName, account, role, grantedRole, totp, contactVerified, mail } = page.value.data;
       return (
         <div class="page grid max-w-md gap-5">
           <div>
             <Title>{displayName}</Title>
-            <p class="text-soft">{account}</p>
+            <p class="wrap-anywhere text-soft">{account}</p>
           </div>
           {grantedRole !== role && (
             <p class="note font-medium text-warn" role="status">
               {t('account.required')}
             </p>
           )}
+          {mail && account && <Email account={account} verified={contactVerified === true} />}
           <Password />
           <Codes on={totp === true} changed={reload} />
+          <PersonalData codes={totp === true} customer={role === 'CUSTOMER'} />
         </div>
       );
     }

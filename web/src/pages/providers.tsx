@@ -1,6 +1,7 @@
-/** Sign-in with the accounts of other providers. */
+/** Sign-in with the accounts of other providers, and without the password. */
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
+import { Link } from 'wouter-preact';
 import { post } from '../api/post';
 import { resume } from '../api/session';
 import { SignInProviders } from '../documents/account';
@@ -10,13 +11,17 @@ import { maybe, t } from '../i18n/text';
 const OUTCOME = 'oidc';
 
 /** A link for each provider; after the return from one, the session or the reason of the failure. */
-export function Providers({ search, next }: { search: string; next: string }) {
+export function Providers({ search, next, isNew }: { search: string; next: string; isNew?: boolean }) {
   const found = useSignal<{ title: string; url: string }[]>([]);
+  const mail = useSignal(false);
   const outcome = useSignal(new URLSearchParams(search).get(OUTCOME));
 
   useEffect(() => {
     post(SignInProviders, {}, null)
-      .then(({ signInProviders }) => (found.value = signInProviders))
+      .then(({ signInProviders, serverInfo }) => {
+        found.value = signInProviders;
+        mail.value = serverInfo?.mail === true;
+      })
       .catch(() => {}); // the form works without them
     if (outcome.peek() !== 'done') return;
     resume()
@@ -27,6 +32,11 @@ export function Providers({ search, next }: { search: string; next: string }) {
   const to = encodeURIComponent(`/sign-in?${OUTCOME}=done&next=${encodeURIComponent(next)}`);
   return (
     <>
+      {mail.value && !isNew && (
+        <Link class="link mt-4 block text-center" href="/forgot-password">
+          {t('sign.forgot')}
+        </Link>
+      )}
       {outcome.value && outcome.value !== 'done' && (
         <p class="note mt-5 font-medium text-warn" role="alert">
           {maybe(`sign.oidc.${outcome.value}`, t('sign.oidc.failed'))}

@@ -164,7 +164,7 @@ export function Sign({ isNew }: { isNew: boolean }) {
           {t(isNew ? 'sign.toIn' : 'sign.toUp')}
         </Link>
       </form>
-      <Providers search={search} next={next} />
+      <Providers search={search} next={next} isNew={isNew} />
       {state.value.state === 'checking' && (
         <Dialog title={t('check.title')} close={() => (state.value = { state: 'filling', why: null })}>
           <Check

@@ -6,12 +6,15 @@ import type { Failure } from '../api/types';
 import type { Key } from '../i18n/en';
 import { apologise, explain, t } from '../i18n/text';
 
-/** A field: a password, or a one-time code. */
+/** A field: a password, a one-time code, or an e-mail address. */
 export interface Asked {
   name: string;
   label: Key;
-  kind: 'current-password' | 'new-password' | 'one-time-code';
+  kind: 'current-password' | 'new-password' | 'one-time-code' | 'email';
 }
+
+const types = { 'current-password': 'password', 'new-password': 'password', 'one-time-code': 'text', email: 'email' };
+const lengths = { 'current-password': 128, 'new-password': 128, 'one-time-code': 32, email: 254 };
 
 interface Props {
   fields: readonly Asked[];
@@ -56,11 +59,11 @@ export function Ask({ fields, label, send }: Props) {
             id={`${id}-${name}`}
             name={name}
             class="field"
-            type={(kind === 'one-time-code' ? 'text' : 'password') as 'password'}
+            type={types[kind] as 'password'}
             autocomplete={kind as 'current-password'}
             required
             minLength={kind === 'new-password' ? 10 : 1}
-            maxLength={kind === 'one-time-code' ? 32 : 128}
+            maxLength={lengths[kind]}
           />
         </div>
       ))}

@@ -1,0 +1,243 @@
+package account
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/ent/accountlink"
+	entmail "seckill/ent/mail"
+	"seckill/ent/order"
+	"seckill/ent/refund"
+	"seckill/ent/securityevent"
+	"seckill/ent/session"
+	"seckill/ent/useridentity"
+	"seckill/ent/waitlistentry"
+	"seckill/internal/auth"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/mail"
+)
+
+// maxPersonal bounds each list of personal data; the newest entries are kept.
+const maxPersonal = 1000
+
+// PersonalData returns what is stored about the signed-in user, as a JSON document. It
+// needs the password. Refusals: those of a wrong password, see ChangePassword.
+func (s *Service) PersonalData(ctx context.Context, p *auth.Principal, password string, from netip.Addr) ([]byte, error) {
+	user, err := s.signedIn(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.present(ctx, p, user, presented{password: password, field: "currentPassword", from: from}, nil); err != nil {
+		return nil, err
+	}
+	doc, err := s.store.personal(ctx, user)
+	if err != nil {
+		return nil, fmt.Errorf("personal data: %w", err)
+	}
+	doc.ExportedAt = s.cfg.Clock.Now()
+	s.cfg.Admin.cfg.Security.Write(ctx, Event{Kind: EventPersonalData, Actor: user.ID, Subject: user.ID, Addr: from})
+	return json.MarshalIndent(doc, "", "  ")
+}
+
+// personalData is the document of PersonalData.
+type personalData struct {
+	ExportedAt time.Time          `json:"exportedAt"`
+	ID         string             `json:"id"`
+	Account    string             `json:"account"`
+	Name       string             `json:"displayName"`
+	CreatedAt  time.Time          `json:"createdAt"`
+	VerifiedAt *time.Time         `json:"verifiedAt"`
+	Language   string             `json:"language"`
+	Identities []personalIdentity `json:"identities"`
+	Sessions   []personalSession  `json:"sessions"`
+	Orders     []personalOrder    `json:"orders"`
+	Waitlist   []personalWait     `json:"waitlist"`
+	Log        []personalEvent    `json:"securityLog"`
+}
+
+type personalIdentity struct {
+	Issuer  string    `json:"issuer"`
+	Subject string    `json:"subject"`
+	Since   time.Time `json:"since"`
+}
+
+type personalSession struct {
+	CreatedAt time.Time  `json:"createdAt"`
+	RotatedAt time.Time  `json:"lastUsedAt"`
+	EndedAt   *time.Time `json:"endedAt"`
+}
+
+type personalOrder struct {
+	Number   string     `json:"number"`
+	Status   string     `json:"status"`
+	Item     string     `json:"itemId"`
+	Quantity int        `json:"quantity"`
+	Total    int64      `json:"totalInMinorUnits"`
+	Currency string     `json:"currency"`
+	At       time.Time  `json:"createdAt"`
+	PaidAt   *time.Time `json:"paidAt"`
+}
+
+type personalWait struct {
+	Item   string    `json:"itemId"`
+	Status string    `json:"status"`
+	At     time.Time `json:"createdAt"`
+}
+
+type personalEvent struct {
+	Kind    string    `json:"kind"`
+	Address string    `json:"address"`
+	At      time.Time `json:"at"`
+}
+
+// personal reads what is stored about a user.
+func (s *Store) personal(ctx context.Context, u *User) (*personalData, error) {
+	row, err := s.db.Ent.User.Get(ctx, u.ID)
+	if err != nil {
+		return nil, err
+	}
+	doc := &personalData{
+		ID: id.Format(id.User, u.ID), Account: u.Account, Name: u.DisplayName, CreatedAt: u.CreatedAt, VerifiedAt: row.VerifiedAt, Language: row.Language,
+		Identities: []personalIdentity{}, Sessions: []personalSession{}, Orders: []personalOrder{}, Waitlist: []personalWait{}, Log: []personalEvent{},
+	}
+	identities, err := s.db.Ent.UserIdentity.Query().Where(useridentity.UserID(u.ID)).Limit(maxPersonal).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range identities {
+		doc.Identities = append(doc.Identities, personalIdentity{r.Issuer, r.Subject, r.CreatedAt})
+	}
+	sessions, err := s.db.Ent.Session.Query().Where(session.UserID(u.ID)).Order(ent.Desc(session.FieldID)).Limit(maxPersonal).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range sessions {
+		doc.Sessions = append(doc.Sessions, personalSession{r.CreatedAt, r.RotatedAt, r.RevokedAt})
+	}
+	events, err := s.db.Ent.SecurityEvent.Query().Where(securityevent.SubjectID(u.ID)).Order(ent.Desc(securityevent.FieldID)).Limit(maxPersonal).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range events {
+		doc.Log = append(doc.Log, personalEvent{r.Kind, r.Address, r.CreatedAt})
+	}
+	return doc, s.purchases(ctx, u.ID, doc)
+}
+
+// purchases adds the orders and places on the waitlist.
+func (s *Store) purchases(ctx context.Context, user uuid.UUID, doc *personalData) error {
+	orders, err := s.db.Ent.Order.Query().Where(order.UserID(user)).Order(ent.Desc(order.FieldID)).Limit(maxPersonal).All(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range orders {
+		doc.Orders = append(doc.Orders, personalOrder{
+			Number: r.Number, Status: string(r.Status), Item: id.Format(id.Item, r.ItemID), Quantity: r.Quantity,
+			Total: r.UnitPriceMinor * int64(r.Quantity), Currency: r.Currency, At: r.CreatedAt, PaidAt: r.PaidAt,
+		})
+	}
+	waits, err := s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.UserID(user)).Order(ent.Desc(waitlistentry.FieldID)).Limit(maxPersonal).All(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range waits {
+		doc.Waitlist = append(doc.Waitlist, personalWait{id.Format(id.Item, r.ItemID), string(r.Status), r.CreatedAt})
+	}
+	return nil
+}
+
+// DeleteInput holds what the signed-in user enters to delete the account.
+type DeleteInput struct {
+	Password string
+	Code     string // one-time or recovery code, when sign-in needs one
+	Language mail.Language
+	Addr     netip.Addr // of the client
+}
+
+// Delete deletes the account of the signed-in user: address, name, password, one-time
+// codes, identities, links and e-mails. Orders stay, for the books, with the id of a user
+// who can no longer be identified. Refusals: those of a wrong password, see ChangePassword;
+// ONE_TIME_CODE_REQUIRED, ONE_TIME_CODE_INVALID; CONFLICT while an order waits for its
+// payment or a refund, or the user is on a waitlist.
+func (s *Service) Delete(ctx context.Context, p *auth.Principal, in DeleteInput) error {
+	user, err := s.signedIn(ctx, p)
+	if err != nil {
+		return err
+	}
+	if user.Role != auth.Customer {
+		return fault.New(fault.Forbidden, "An administrator has to remove your role first.")
+	}
+	if err := s.present(ctx, p, user, presented{password: in.Password, field: "currentPassword", code: &in.Code, from: in.Addr}, nil); err != nil {
+		return err
+	}
+	_, err = s.cfg.Admin.changeWith(ctx, func(ctx context.Context, tx *ent.Tx) (*ent.User, error) {
+		if err := unfinished(ctx, tx, user.ID); err != nil {
+			return nil, err
+		}
+		return s.erase(ctx, tx, user, in.Language)
+	})
+	if err != nil {
+		return err
+	}
+	s.cfg.Admin.cfg.Security.Write(ctx, Event{Kind: EventDeleted, Actor: user.ID, Subject: user.ID, Addr: in.Addr})
+	_, err = s.cfg.Admin.endAll(ctx, user.ID, uuid.Nil, endedByDeletion)
+	return err
+}
+
+// unfinished refuses with CONFLICT while money or stock of a user is on its way.
+func unfinished(ctx context.Context, tx *ent.Tx, user uuid.UUID) error {
+	orders, err := tx.Order.Query().
+		Where(order.UserID(user), order.StatusIn(order.StatusPENDING_PAYMENT, order.StatusREFUNDING)).Exist(ctx)
+	if err != nil {
+		return fmt.Errorf("read open orders: %w", err)
+	}
+	waits, err := tx.WaitlistEntry.Query().
+		Where(waitlistentry.UserID(user), waitlistentry.StatusIn(waitlistentry.StatusWAITING, waitlistentry.StatusOFFERED)).Exist(ctx)
+	if err != nil {
+		return fmt.Errorf("read waitlist: %w", err)
+	}
+	ids, err := tx.Order.Query().Where(order.UserID(user)).IDs(ctx)
+	if err != nil {
+		return fmt.Errorf("read orders: %w", err)
+	}
+	refunds, err := tx.Refund.Query().
+		Where(refund.OrderIDIn(ids...), refund.StatusIn(refund.StatusREQUESTED, refund.StatusSENDING, refund.StatusFAILED)).Exist(ctx)
+	if err != nil {
+		return fmt.Errorf("read refunds: %w", err)
+	}
+	if orders || waits || refunds {
+		return refused(fault.Conflict)
+	}
+	return nil
+}
+
+// erase removes the personal data of a user. The new account name is none that can be
+// registered.
+func (s *Service) erase(ctx context.Context, tx *ent.Tx, u *User, language mail.Language) (*ent.User, error) {
+	if _, err := tx.UserIdentity.Delete().Where(useridentity.UserID(u.ID)).Exec(ctx); err != nil {
+		return nil, err
+	}
+	if _, err := tx.AccountLink.Delete().Where(accountlink.UserID(u.ID)).Exec(ctx); err != nil {
+		return nil, err
+	}
+	if _, err := tx.Mail.Delete().Where(entmail.UserID(u.ID)).Exec(ctx); err != nil {
+		return nil, err
+	}
+	if s.SendsMail() && isEmail(u.Account) {
+		m := mail.Message{To: u.Account, Kind: mail.AccountDeleted, Language: language, Content: mail.Content{Path: "/"}}
+		if err := s.cfg.Mail.Write(ctx, tx, m); err != nil {
+			return nil, err
+		}
+	}
+	update := tx.User.UpdateOneID(u.ID).AddVersion(1).SetAccount("deleted " + u.ID.String()).SetDisplayName("–").SetPasswordHash("").
+		SetLanguage("").ClearVerifiedAt().SetDisabledAt(s.cfg.Clock.Now()).SetDisabledReason("deleted by the user")
+	clearTOTP(update)
+	return update.Save(ctx)
+}

@@ -1,0 +1,72 @@
+package app_test
+
+import (
+	"testing"
+
+	"seckill/internal/config"
+	"seckill/internal/seed"
+	"seckill/internal/testenv"
+)
+
+func TestAPasswordIsResetByMailThroughTheAPI(t *testing.T) {
+	t.Parallel()
+	server := testenv.NewLocalMailServer(t)
+	s := newSite(t, func(c *config.Config) {
+		c.SMTPURL, c.SMTPFrom, c.SMTPTLS = config.Secret("smtp://"+server.Host+":"+server.Port), "Shop <shop@shop.example>", config.SMTPTLSOff
+	})
+	s.start("api", "worker", "scheduler")
+	made := s.seed(seed.Input{Users: 1, Stock: 1})
+	var data struct {
+		ServerInfo struct{ Mail bool }
+		Viewer     struct {
+			Account         string
+			ContactVerified bool
+		}
+	}
+	const viewer = `{ serverInfo { mail } viewer { account contactVerified } }`
+	s.ask(made.Users[0].AccessToken, viewer, nil).into(t, &data)
+	if !data.ServerInfo.Mail || data.Viewer.ContactVerified {
+		t.Fatalf("before: %+v", data)
+	}
+	account := data.Viewer.Account
+	s.mailed(`mutation($in: RequestPasswordResetInput!) { p: requestPasswordReset(input: $in) { userErrors { code } } }`, "", map[string]any{"account": account})
+	m := server.To(t, account, 1)
+	const reset = `mutation($in: ResetPasswordInput!) { p: resetPassword(input: $in) { endedSessions userErrors { code } } }`
+	in := map[string]any{"token": m.Token(), "newPassword": "another horse battery"}
+	s.mailed(reset, "", in)
+	s.mailed(reset, "LINK_INVALID", in)
+	if notice := server.To(t, account, 2); notice.Subject != "Your password was changed" || notice.Link() != s.url+"/" {
+		t.Errorf("notice %+v", notice)
+	}
+	var signed struct {
+		Login struct {
+			Tokens *struct{ AccessToken string }
+			UserErrors
+		}
+	}
+	s.ask("", `mutation($a: String!) { login(input: {account: $a, password: "another horse battery"}) { tokens { accessToken } userErrors { code } } }`,
+		map[string]any{"a": account}).into(t, &signed)
+	if signed.Login.Tokens == nil {
+		t.Fatalf("sign-in: %+v", signed)
+	}
+	s.ask(signed.Login.Tokens.AccessToken, viewer, nil).into(t, &data)
+	if !data.Viewer.ContactVerified {
+		t.Error("the link did not verify the address")
+	}
+}
+
+// mailed runs a mutation of visitors with the expected code, "" = none.
+func (s *site) mailed(document, want string, in map[string]any) {
+	s.t.Helper()
+	var data struct {
+		P struct{ UserErrors []struct{ Code string } }
+	}
+	s.ask("", document, map[string]any{"in": in}).into(s.t, &data)
+	got := ""
+	if len(data.P.UserErrors) > 0 {
+		got = data.P.UserErrors[0].Code
+	}
+	if got != want {
+		s.t.Errorf("%s: %q, want %q", document, got, want)
+	}
+}

@@ -1,0 +1,116 @@
+/** The life of an account by e-mail, with a real SMTP server: links, a forgotten password, personal data. */
+import { readFileSync } from 'node:fs';
+import { SMTPServer } from 'smtp-server';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { look } from './axe';
+import { curtain, demoPerson, fillSignIn, signIn, startDemo, type Demo } from './shop';
+
+const it = curtain();
+const mails: { to: string; text: string }[] = [];
+let server: SMTPServer;
+let demo: Demo;
+
+beforeAll(async () => {
+  server = new SMTPServer({
+    disabledCommands: ['AUTH', 'STARTTLS'],
+    onData(stream, { envelope }, done) {
+      let text = '';
+      stream.on('data', (part: Buffer) => (text += part.toString()));
+      stream.on('end', () => {
+        mails.push({ to: envelope.rcptTo[0]!.address, text: text.replace(/=\r\n/g, '') });
+        done();
+      });
+    },
+  });
+  const port = await new Promise<number>((listening) => {
+    const socket = server.listen(0, '127.0.0.1', () => listening(socket.address().port));
+  });
+  demo = await startDemo({
+    SECKILL_LIMITS: 'off',
+    SECKILL_SMTP_URL: `smtp://127.0.0.1:${port}`,
+    SECKILL_SMTP_TLS: 'off',
+    SECKILL_SMTP_FROM: 'Shop <shop@shop.example>',
+  });
+});
+
+afterAll(async () => {
+  await demo?.stop();
+  await new Promise<void>((closed) => server.close(closed));
+});
+
+/** The link in the newest e-mail to an address whose path is this. */
+async function linkTo(address: string, path: string): Promise<string> {
+  const links = () =>
+    mails
+      .filter(({ to }) => to === address)
+      .flatMap(({ text }) => text.match(/https?:\/\/[\w.:/#-]+/g) ?? [])
+      .filter((link) => new URL(link).pathname === path);
+  await expect.poll(links).not.toHaveLength(0);
+  return links().at(-1)!;
+}
+
+test('a user who forgot the password chooses another one with the link of an e-mail', async () => {
+  const { account } = demoPerson('alice');
+  const page = await it.page();
+  await page.goto(`${demo.url}/sign-in`);
+  await page.getByRole('link', { name: 'Forgot your password?' }).click();
+  await look(page, 'forgot password');
+  await page.getByLabel('E-mail address').fill(account);
+  await page.getByRole('button', { name: 'Send link' }).click();
+  await page.getByText('If there is an account').waitFor();
+
+  await page.goto(await linkTo(account, '/reset-password'));
+  await look(page, 'reset password');
+  const chosen = 'a new long passphrase';
+  await page.getByLabel('New password').fill(chosen);
+  await page.getByRole('button', { name: 'Save password' }).click();
+  await page.getByText('Your password was changed').waitFor();
+  await page.goto(`${demo.url}/sign-in?next=/account`);
+  await fillSignIn(page, account, chosen);
+  await page.getByText('Your address is confirmed.').waitFor();
+
+  const again = await it.page();
+  await again.goto(await linkTo(account, '/reset-password'));
+  await again.getByLabel('New password').fill('yet another passphrase');
+  await again.getByRole('button', { name: 'Save password' }).click();
+  await again.getByRole('alert').getByText('This link was used before').waitFor();
+});
+
+test('a user confirms the address, changes it, takes the data along and deletes the account', async () => {
+  const { account, password } = demoPerson('bob');
+  const page = await it.page();
+  await signIn(page, { ...demo }, 'bob', '/account');
+  await page.getByText('Your address is not confirmed yet.').waitFor();
+  await look(page, 'account with e-mail');
+  const section = page.locator('section', { hasText: 'Change e-mail address' });
+  await section.getByRole('button', { name: 'Send link' }).first().click();
+  await page.getByText(`We have sent a link to ${account}.`).waitFor();
+  await page.goto(await linkTo(account, '/verify-email'));
+  await page.getByText(`${account} is confirmed.`).waitFor();
+  await look(page, 'confirmed address');
+
+  await page.goto(`${demo.url}/account`);
+  await page.getByText('Change e-mail address').click();
+  await section.getByLabel('New e-mail address').fill('robert@example.com');
+  await section.getByLabel('Current password').fill(password);
+  await section.getByRole('button', { name: 'Send link' }).click();
+  await page.goto(await linkTo('robert@example.com', '/verify-email'));
+  await page.getByText('robert@example.com is confirmed.').waitFor();
+
+  await page.goto(`${demo.url}/account`);
+  await page.getByText('robert@example.com').first().waitFor();
+  const data = page.locator('section', { hasText: 'Personal data' });
+  await data.getByText('Download my data').first().click();
+  await data.getByLabel('Current password').first().fill(password);
+  const [file] = await Promise.all([page.waitForEvent('download'), data.getByRole('button', { name: 'Download my data' }).click()]);
+  expect(JSON.parse(readFileSync(await file.path(), 'utf8')).account).toBe('robert@example.com');
+
+  await data.getByText('Delete account').first().click();
+  await data.getByLabel('Current password').last().fill(password);
+  await data.getByRole('button', { name: 'Delete account' }).click();
+  await page.waitForURL(`${demo.url}/`);
+  await page.getByRole('link', { name: 'Sign in' }).first().waitFor();
+  await page.goto(`${demo.url}/sign-in`);
+  await fillSignIn(page, 'robert@example.com', password);
+  await page.getByRole('alert').waitFor();
+});

@@ -1,0 +1,107 @@
+/** The address, and the personal data, on the account page. */
+import { useSignal } from '@preact/signals';
+import { useLocation } from 'wouter-preact';
+import { request } from '../api/request';
+import { signOut } from '../api/session';
+import { DeleteAccount, ExportPersonalData, RequestEmail } from '../documents/account';
+import { t } from '../i18n/text';
+import { Ask } from '../ui/ask';
+import { Good } from '../ui/bits';
+
+/** The address: whether it is verified, a link for it, and another address. */
+export function Email({ account, verified }: { account: string; verified: boolean }) {
+  const sentTo = useSignal('');
+  const ask = async (email: string, currentPassword?: string) => {
+    sentTo.value = '';
+    const { requestEmail } = await request(RequestEmail, { input: { email, ...(currentPassword && { currentPassword }) } });
+    const failure = requestEmail?.userErrors[0];
+    if (!failure) sentTo.value = email;
+    return failure;
+  };
+  const isEmail = account.includes('@');
+  return (
+    <section class="card grid gap-3 p-5">
+      <h2 class="head">{t('mail.head')}</h2>
+      {isEmail && verified && <Good>{t('mail.verified')}</Good>}
+      {isEmail && !verified && (
+        <>
+          <p class="text-soft">{t('mail.unverified')}</p>
+          <Ask label="mail.sendLink" fields={[]} send={() => ask(account)} />
+        </>
+      )}
+      {sentTo.value && (
+        <div class="wrap-anywhere" role="status">
+          <Good>{t('mail.sent', { email: sentTo.value })}</Good>
+        </div>
+      )}
+      <details>
+        <summary class="link">{t('mail.change')}</summary>
+        <div class="mt-3">
+          <Ask
+            label="mail.sendLink"
+            fields={[
+              { name: 'email', label: 'mail.next', kind: 'email' },
+              { name: 'currentPassword', label: 'account.current', kind: 'current-password' },
+            ]}
+            send={({ email = '', currentPassword = '' }) => ask(email, currentPassword)}
+          />
+        </div>
+      </details>
+    </section>
+  );
+}
+
+/** Lets the browser save a document. */
+function save(name: string, text: string): void {
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(new Blob([text], { type: 'application/json' }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href));
+}
+
+/** Download of the personal data, and deletion of the account. */
+export function PersonalData({ codes, customer }: { codes: boolean; customer: boolean }) {
+  const [, go] = useLocation();
+  return (
+    <section class="card grid gap-3 p-5">
+      <h2 class="head">{t('data.head')}</h2>
+      <details>
+        <summary class="link">{t('data.export')}</summary>
+        <div class="mt-3">
+          <Ask
+            label="data.export"
+            fields={[{ name: 'currentPassword', label: 'account.current', kind: 'current-password' }]}
+            send={async ({ currentPassword = '' }) => {
+              const { exportPersonalData } = await request(ExportPersonalData, { input: { currentPassword } });
+              if (exportPersonalData?.document) save('personal-data.json', exportPersonalData.document);
+              return exportPersonalData?.userErrors[0];
+            }}
+          />
+        </div>
+      </details>
+      {customer && (
+        <details>
+          <summary class="link">{t('data.delete')}</summary>
+          <p class="mt-3 text-soft">{t('data.deleteHint')}</p>
+          <div class="mt-3">
+            <Ask
+              label="data.delete"
+              fields={[
+                { name: 'currentPassword', label: 'account.current', kind: 'current-password' },
+                ...(codes ? [{ name: 'oneTimeCode', label: 'sign.code', kind: 'one-time-code' } as const] : []),
+              ]}
+              send={async ({ currentPassword = '', oneTimeCode }) => {
+                const { deleteAccount } = await request(DeleteAccount, { input: { currentPassword, ...(oneTimeCode && { oneTimeCode }) } });
+                if (!deleteAccount?.deleted) return deleteAccount?.userErrors[0];
+                await signOut(false);
+                go('/');
+                return null;
+              }}
+            />
+          </div>
+        </details>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,121 @@
+/** The pages behind the links of e-mails, and the one that asks for a link to choose a password. */
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { Link } from 'wouter-preact';
+import { toFault } from '../api/fault';
+import { post } from '../api/post';
+import { person, signOut } from '../api/session';
+import { ConfirmEmail, RequestPasswordReset, ResetPassword } from '../documents/account';
+import { apologise, explain, t } from '../i18n/text';
+import { Ask } from '../ui/ask';
+import { Good, Loading, Title } from '../ui/bits';
+import { useTitle } from '../ui/title';
+
+/** What the address has behind #. Browsers do not send it to servers. */
+const secretOfLink = (): string => decodeURIComponent(location.hash.slice(1));
+
+/** Asks for a link to choose a password. The answer is the same without an account. */
+export function Forgot() {
+  const done = useSignal(false);
+  useTitle(t('forgot.title'));
+  return (
+    <div class="page grid max-w-md gap-5">
+      <Title>{t('forgot.title')}</Title>
+      {done.value ? (
+        <div class="card p-5" role="status">
+          <Good>{t('forgot.done')}</Good>
+        </div>
+      ) : (
+        <section class="card grid gap-3 p-5">
+          <p class="text-soft">{t('forgot.hint')}</p>
+          <Ask
+            label="forgot.send"
+            fields={[{ name: 'account', label: 'mail.address', kind: 'email' }]}
+            send={async ({ account = '' }) => {
+              const { requestPasswordReset } = await post(RequestPasswordReset, { input: { account } }, null);
+              const failure = requestPasswordReset?.userErrors[0];
+              done.value = !failure;
+              return failure;
+            }}
+          />
+        </section>
+      )}
+      <Link class="link" href="/sign-in">
+        {t('forgot.back')}
+      </Link>
+    </div>
+  );
+}
+
+/** Chooses a password with the secret of a link. */
+export function Reset() {
+  const done = useSignal(false);
+  useTitle(t('reset.title'));
+  return (
+    <div class="page grid max-w-md gap-5">
+      <Title>{t('reset.title')}</Title>
+      {done.value ? (
+        <div class="card grid gap-3 p-5" role="status">
+          <Good>{t('reset.done')}</Good>
+        </div>
+      ) : (
+        <section class="card grid gap-3 p-5">
+          <p class="text-soft">{t('sign.passwordHint')}</p>
+          <Ask
+            label="reset.save"
+            fields={[{ name: 'newPassword', label: 'account.next', kind: 'new-password' }]}
+            send={async ({ newPassword = '' }) => {
+              const { resetPassword } = await post(ResetPassword, { input: { token: secretOfLink() || '-', newPassword } }, null);
+              const failure = resetPassword?.userErrors[0];
+              if (failure) return failure;
+              if (person.peek()) await signOut(false);
+              done.value = true;
+              return null;
+            }}
+          />
+        </section>
+      )}
+      <Link class="link" href={done.value ? '/sign-in' : '/forgot-password'}>
+        {t(done.value ? 'sign.in' : 'reset.again')}
+      </Link>
+    </div>
+  );
+}
+
+type Outcome = { state: 'working' } | { state: 'done'; email: string } | { state: 'failed'; why: () => string };
+
+/** Uses the link that verifies an address. */
+export function VerifyEmail() {
+  const outcome = useSignal<Outcome>({ state: 'working' });
+  useTitle(t('verify.title'));
+  useEffect(() => {
+    post(ConfirmEmail, { input: { token: secretOfLink() || '-' } }, null)
+      .then(({ confirmEmail }) => {
+        const failure = confirmEmail?.userErrors[0];
+        outcome.value = failure
+          ? { state: 'failed', why: () => explain(failure) }
+          : { state: 'done', email: confirmEmail?.email ?? '' };
+      })
+      .catch((thrown: unknown) => (outcome.value = { state: 'failed', why: () => apologise(toFault(thrown)) }));
+  }, []);
+  if (outcome.value.state === 'working') return <Loading />;
+  return (
+    <div class="page grid max-w-md gap-5">
+      <Title>{t('verify.title')}</Title>
+      <div class="card p-5">
+        {outcome.value.state === 'done' ? (
+          <div class="wrap-anywhere" role="status">
+            <Good>{t('verify.done', { email: outcome.value.email })}</Good>
+          </div>
+        ) : (
+          <p class="font-medium text-warn" role="alert">
+            {outcome.value.why()}
+          </p>
+        )}
+      </div>
+      <Link class="link" href={person.value ? '/account' : '/'}>
+        {t(person.value ? 'account.title' : 'nav.sales')}
+      </Link>
+    </div>
+  );
+}
