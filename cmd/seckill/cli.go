@@ -24,16 +24,17 @@ var errFinding = errors.New("a check found something")
 type cli struct {
 	Settings config.Config `embed:""`
 
-	Demo    demoCmd    `cmd:"" help:"Try everything: one process, no services needed."`
-	Serve   serveCmd   `cmd:"" help:"Serve the shop on Postgres and Redis."`
-	Migrate migrateCmd `cmd:"" help:"Bring the database up to date, or say how it stands."`
-	Seed    seedCmd    `cmd:"" help:"Make a loaded sale and accounts that can buy."`
-	User    userCmd    `cmd:"" help:"Make accounts."`
-	Sales   salesCmd   `cmd:"" help:"List the sales with their ids."`
-	Audit   auditCmd   `cmd:"" help:"Check that a sale adds up in Postgres, Redis and the streams."`
-	Report  reportCmd  `cmd:"" help:"Show how a sale went, as a page, as JSON or in a few lines."`
-	Export  exportCmd  `cmd:"" help:"Write the orders of a sale as CSV."`
-	Doctor  doctorCmd  `cmd:"" help:"Examine settings and services, and say what to mend."`
+	Demo     demoCmd     `cmd:"" help:"Try everything: one process, no services needed."`
+	Serve    serveCmd    `cmd:"" help:"Serve the shop on Postgres and Redis."`
+	Migrate  migrateCmd  `cmd:"" help:"Bring the database up to date, or say how it stands."`
+	Seed     seedCmd     `cmd:"" help:"Make a loaded sale and accounts that can buy."`
+	User     userCmd     `cmd:"" help:"Make accounts."`
+	Sales    salesCmd    `cmd:"" help:"List the sales with their ids."`
+	Audit    auditCmd    `cmd:"" help:"Check that a sale adds up in Postgres, Redis and the streams."`
+	Report   reportCmd   `cmd:"" help:"Show how a sale went, as a page, as JSON or in a few lines."`
+	Export   exportCmd   `cmd:"" help:"Write the orders of a sale as CSV."`
+	Capacity capacityCmd `cmd:"" help:"Calculate the resources for an opening, and simulate it."`
+	Doctor   doctorCmd   `cmd:"" help:"Examine settings and services, and say what to mend."`
 
 	Order       orderCmd       `cmd:"" help:"Act on one order."`
 	Payments    paymentsCmd    `cmd:"" help:"Compare payments with their providers."`

@@ -13,7 +13,7 @@ import (
 
 // commands lists all commands.
 var commands = []string{
-	"demo", "serve", "migrate up", "migrate status", "seed", "user create", "audit", "doctor",
+	"demo", "serve", "migrate up", "migrate status", "seed", "user create", "audit", "capacity", "doctor",
 	"schema print", "config print", "version", "completion",
 }
 

@@ -11,8 +11,8 @@ import (
 // settings; the help of serve lists them all.
 var shown = map[string][]string{
 	"":       {},
-	"serve":  {"general", "services", "server", "accounts", "gate", "payments", "worker"},
-	"config": {"general", "services", "server", "accounts", "gate", "payments", "worker"},
+	"serve":  {"general", "services", "server", "accounts", "mail", "gate", "payments", "worker"},
+	"config": {"general", "services", "server", "accounts", "mail", "gate", "payments", "worker"},
 	"demo": {
 		"config", "http-addr", "admin-addr", "payment-window", "waitlist-offer", "pow-max", "limits", "log-level", "log-format",
 	},
@@ -31,6 +31,7 @@ var shown = map[string][]string{
 	"order":       {"config", "services", "jwt-key"},
 	"payments":    {"config", "services", "jwt-key", "payments"},
 	"doctor":      {"general", "services", "jwt-key"},
+	"capacity":    {},
 	"schema":      {},
 	"version":     {},
 	"completion":  {},
