@@ -92,7 +92,7 @@ function Header({ where }: { where: string }) {
     </Link>
   );
   return (
-    <header class="z-20 sm:sticky sm:top-0 border-b border-line bg-card print:static!">
+    <header class="z-20 sm:sticky sm:top-0 border-b border-line bg-card print:hidden">
       <div class={`mx-auto flex flex-wrap items-center gap-x-1 px-3 sm:px-4 ${where.startsWith('/operate') ? 'max-w-7xl' : 'max-w-5xl'}`}>
         <Link href="/" class="flex min-h-12 shrink-0 items-center gap-2 pr-1 font-extrabold tracking-tight">
           <Bolt />

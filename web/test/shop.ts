@@ -21,6 +21,7 @@ export function sale(fields: Partial<Sale> = {}): Sale {
     revision: 1,
     purchaseLimit: null,
     paymentWindowSeconds: 900,
+    requiresAddress: false,
     rules: '',
     notice: null,
     items: [

@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=1a9806ccb18c";
+export{r as resumePlaces}from"./attempt.js?v=66e8c2980b05";

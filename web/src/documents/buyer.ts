@@ -98,6 +98,7 @@ export const SaleParts = graphql(
     ...HeadParts
     purchaseLimit
     paymentWindowSeconds
+    requiresAddress
     rules
     notice
     items {

@@ -12,6 +12,7 @@ export const AdminSaleParts = graphql(
     preheatAt
     purchaseLimit
     paymentWindowSeconds
+    requiresAddress
     rules
     items {
       ...ItemParts

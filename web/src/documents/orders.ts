@@ -33,6 +33,20 @@ export const OrderParts = graphql(
       title
     }
     availableActions
+    recipient {
+      name
+      phone
+      country
+      region
+      city
+      street
+      postalCode
+    }
+    fulfilment {
+      state
+      carrier
+      trackingUrl
+    }
     payments {
       id
       failure {

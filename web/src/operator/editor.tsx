@@ -83,6 +83,7 @@ function Written({ goods, sale }: { goods: Kind[]; sale: AdminSale | null }) {
       ...(of['window'] && { paymentWindowSeconds: Math.round(Number(of['window']) * 60) }),
       rules: of['rules']!,
       hideExactStock: 'hide' in of,
+      requiresAddress: 'address' in of,
       items: rows.peek().map(({ key }) => {
         const goodsId = of[`goods-${key}`]!;
         const currencyCode = goods.find((each) => each.id === goodsId)?.currency ?? 'CNY';
@@ -141,6 +142,10 @@ function Written({ goods, sale }: { goods: Kind[]; sale: AdminSale | null }) {
         <label class="flex items-center gap-2 sm:col-span-2">
           <input type="checkbox" name="hide" class="size-4 accent-fill" defaultChecked={sale?.items[0]?.stock.total === null} />
           {ot('op.hide')}
+        </label>
+        <label class="flex items-center gap-2 sm:col-span-2">
+          <input type="checkbox" name="address" class="size-4 accent-fill" defaultChecked={sale?.requiresAddress} />
+          {ot('op.address')}
         </label>
       </div>
       {rows.value.map((row, i) => (

@@ -30,6 +30,7 @@ const labels: Record<string, OpKey> = {
   permitRatio: 'op.detail.permits',
   purchaseLimit: 'op.saleLimit',
   hideExactStock: 'op.hide',
+  requiresAddress: 'op.address',
   items: 'op.items',
   captchaRequired: 'op.captchaRequired',
   captchaKinds: 'op.detail.captchaKinds',

@@ -117,6 +117,7 @@ export const zh: Record<OpKey, string> = {
   'op.windowOptional': '付款时限（分钟）（留空则使用默认值）',
   'op.rules': '活动规则',
   'op.hide': '隐藏具体库存',
+  'op.address': '需要收货地址',
   'op.addItem': '添加商品',
   'op.removeItem': '移除 {name}',
   'op.item': '商品 {n}',

@@ -118,6 +118,7 @@ const en = {
   'op.windowOptional': 'Minutes to pay (empty = default)',
   'op.rules': 'Rules',
   'op.hide': 'Hide exact stock',
+  'op.address': 'Buyers need a delivery address',
   'op.addItem': 'Add an item',
   'op.removeItem': 'Remove {name}',
   'op.item': 'Item {n}',

@@ -10,6 +10,7 @@ import { Ask } from '../ui/ask';
 import { Broken, Good, Loading, Title } from '../ui/bits';
 import { useTitle } from '../ui/title';
 import { Email, PersonalData } from './contact';
+import { Addresses } from './addresses';
 import { Qr } from './qr';
 
 /** The page. */
@@ -53,6 +54,7 @@ export function Account() {
             </p>
           )}
           {mail && account && <Email account={account} verified={contactVerified === true} />}
+          <Addresses />
           <Password />
           <Codes on={totp === true} changed={reload} />
           <PersonalData codes={totp === true} customer={role === 'CUSTOMER'} />

@@ -13,6 +13,7 @@ import { money, t } from '../i18n/text';
 import { Broken, Loading, Picture, Stale, Title, When } from '../ui/bits';
 import { Tiles, useLeft, useThresholds } from '../ui/countdown';
 import { useTitle } from '../ui/title';
+import { addressLine } from './addresses';
 import { OrderActions } from './order-actions';
 import { StatusChip } from './status';
 
@@ -94,7 +95,8 @@ function Shown({ order }: { order: Order }) {
     <>
       <div class="mb-5 flex flex-wrap items-center justify-between gap-3">
         <Title>{t('order.title', { number: order.number })}</Title>
-        <span aria-live="polite">
+        {order.paidAt && <p class="hidden text-lg font-semibold print:block">{t('receipt.number', { number: order.number })}</p>}
+        <span aria-live="polite" class="print:hidden">
           <StatusChip status={order.status} />
         </span>
       </div>
@@ -113,8 +115,16 @@ function Shown({ order }: { order: Order }) {
         {order.status === 'PAID' && (
           <p class="moment font-medium text-good">{t('order.thanks', { amount: money(order.total) })}</p>
         )}
-        <OrderActions order={order} />
+        <div class="print:hidden">
+          <OrderActions order={order} />
+        </div>
+        <Shipping order={order} />
         <Facts order={order} />
+        {order.paidAt && (
+          <button class="btn justify-self-start print:hidden" onClick={() => print()}>
+            {t('receipt.print')}
+          </button>
+        )}
       </div>
       <History order={order} />
     </>
@@ -131,6 +141,33 @@ function Deadline({ until }: { until: string }) {
       <span>{t('order.left')}</span>
       <Tiles until={at} rounding="down" />
     </p>
+  );
+}
+
+/** Where the goods go, and how far they are. */
+function Shipping({ order: { recipient, fulfilment } }: { order: Order }) {
+  if (!recipient && !fulfilment) return null;
+  return (
+    <section class="grid gap-2" aria-label={t('ship.title')}>
+      {fulfilment && (
+        <p class="note" aria-live="polite">
+          <strong>{t(`ship.${fulfilment.state}`)}</strong>
+          {fulfilment.carrier && ` · ${fulfilment.carrier}`}{' '}
+          {fulfilment.trackingUrl && (
+            <a class="link print:hidden" href={fulfilment.trackingUrl} rel="noopener noreferrer" target="_blank">
+              {t('ship.track')}
+            </a>
+          )}
+        </p>
+      )}
+      {recipient && (
+        <p>
+          <span class="text-soft">{t('ship.to')}</span> {recipient.name}, {recipient.phone}
+          <br />
+          {addressLine(recipient)}
+        </p>
+      )}
+    </section>
   );
 }
 
@@ -193,7 +230,7 @@ function History({ order }: { order: Order }) {
         </section>
       )}
       {!!order.timeline?.length && (
-        <section class="mt-6">
+        <section class="mt-6 print:hidden">
           <h2 class="head mb-2">{t('order.history')}</h2>
           <ol class="grid gap-3 border-l-2 border-line pl-4">
             {order.timeline.map((step) => (

@@ -13,6 +13,7 @@ import type { Item, Sale } from '../api/types';
 import { SaleBySlug, SaleStatus, SaleStock } from '../documents/buyer';
 import { clockTime, money, span, t } from '../i18n/text';
 import { BuyBox } from '../purchase/buybox';
+import { Checklist } from '../purchase/checklist';
 import { Remind } from '../purchase/remind';
 import { isOver, usePhase } from '../purchase/button';
 import { Broken, leftOf, Loading, NoSale, PhaseChip, Picture, Price, Stale, StockBar, Title, When } from '../ui/bits';
@@ -198,9 +199,13 @@ function calendarOf(sale: Sale): string {
 
 /** What can be prepared before the opening. */
 function Prepare({ sale }: { sale: Sale }) {
-  if (usePhase(sale) !== 'UPCOMING') return null;
+  const phase = usePhase(sale);
+  if (phase !== 'UPCOMING') return sale.requiresAddress && phase === 'LIVE' ? <Checklist sale={sale} /> : null;
   return (
-    <div class="flex flex-wrap gap-2">
+    <div class="flex flex-wrap gap-3">
+      <div class="basis-full">
+        <Checklist sale={sale} />
+      </div>
       <Remind sale={sale} />
       <a class="btn grow" href={calendarOf(sale)} download={`${sale.slug}.ics`}>
         {t('wait.calendar')}

@@ -1,0 +1,61 @@
+import { graphql } from '../api/tada';
+import { FailureParts } from './account';
+
+export const AddressParts = graphql(`
+  fragment AddressParts on Address {
+    id
+    default
+    recipient {
+      name
+      phone
+      country
+      region
+      city
+      street
+      postalCode
+    }
+  }
+`);
+
+export const MyAddresses = graphql(
+  `
+  query MyAddresses {
+    myAddresses {
+      ...AddressParts
+    }
+  }
+`,
+  [AddressParts],
+);
+
+export const SaveAddress = graphql(
+  `
+  mutation SaveAddress($input: SaveAddressInput!) {
+    saveAddress(input: $input) {
+      address {
+        ...AddressParts
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [AddressParts, FailureParts],
+);
+
+export const RemoveAddress = graphql(
+  `
+  mutation RemoveAddress($input: RemoveAddressInput!) {
+    removeAddress(input: $input) {
+      addresses {
+        ...AddressParts
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [AddressParts, FailureParts],
+);
