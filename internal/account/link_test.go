@@ -304,6 +304,7 @@ func TestADeletedAccountLeavesOrdersWithoutAName(t *testing.T) {
 		in := p.register(who)
 		me := &auth.Principal{UserID: in.User.ID, SessionID: in.Session, Role: auth.Customer}
 		bought := p.order(in.User.ID)
+		p.lives(in.User.ID, bought)
 		del := DeleteInput{Password: who.Password, Language: mail.English, Addr: address(1)}
 		wantReason(t, "a wrong password", p.Delete(t.Context(), me, DeleteInput{Password: "wrong"}), fault.InvalidCredentials)
 		wantReason(t, "with an open order", p.Delete(t.Context(), me, del), fault.Conflict)
@@ -313,9 +314,14 @@ func TestADeletedAccountLeavesOrdersWithoutAName(t *testing.T) {
 		document, err := p.PersonalData(t.Context(), me, who.Password, address(1))
 		var data struct {
 			Account string
-			Orders  []struct{ Number string }
+			Orders  []struct {
+				Number    string
+				Recipient struct{ Street string }
+			}
+			Addresses []struct{ Street string }
 		}
-		if err != nil || json.Unmarshal(document, &data) != nil || data.Account != who.Account || len(data.Orders) != 1 {
+		if err != nil || json.Unmarshal(document, &data) != nil || data.Account != who.Account || len(data.Orders) != 1 ||
+			len(data.Addresses) != 1 || data.Orders[0].Recipient.Street != data.Addresses[0].Street {
 			t.Errorf("personal data %s %v", document, err)
 		}
 		wantReason(t, "delete", p.Delete(t.Context(), me, del), "")
@@ -331,6 +337,9 @@ func TestADeletedAccountLeavesOrdersWithoutAName(t *testing.T) {
 		}
 		if notice := p.deliver(who.Account); notice.Subject != "Your account was deleted" {
 			t.Errorf("notice %q", notice.Subject)
+		}
+		if n := p.addresses(); n != 0 {
+			t.Errorf("%d addresses are left", n)
 		}
 		if again := p.register(who); again.User.ID == in.User.ID {
 			t.Error("the address opens the deleted account")

@@ -22,6 +22,7 @@ import (
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/mail"
+	"seckill/internal/recipient"
 )
 
 // maxPersonal bounds each list of personal data; the newest entries are kept.
@@ -48,18 +49,19 @@ func (s *Service) PersonalData(ctx context.Context, p *auth.Principal, password 
 
 // personalData is the document of PersonalData.
 type personalData struct {
-	ExportedAt time.Time          `json:"exportedAt"`
-	ID         string             `json:"id"`
-	Account    string             `json:"account"`
-	Name       string             `json:"displayName"`
-	CreatedAt  time.Time          `json:"createdAt"`
-	VerifiedAt *time.Time         `json:"verifiedAt"`
-	Language   string             `json:"language"`
-	Identities []personalIdentity `json:"identities"`
-	Sessions   []personalSession  `json:"sessions"`
-	Orders     []personalOrder    `json:"orders"`
-	Waitlist   []personalWait     `json:"waitlist"`
-	Log        []personalEvent    `json:"securityLog"`
+	ExportedAt time.Time             `json:"exportedAt"`
+	ID         string                `json:"id"`
+	Account    string                `json:"account"`
+	Name       string                `json:"displayName"`
+	CreatedAt  time.Time             `json:"createdAt"`
+	VerifiedAt *time.Time            `json:"verifiedAt"`
+	Language   string                `json:"language"`
+	Identities []personalIdentity    `json:"identities"`
+	Sessions   []personalSession     `json:"sessions"`
+	Addresses  []recipient.Recipient `json:"addresses"`
+	Orders     []personalOrder       `json:"orders"`
+	Waitlist   []personalWait        `json:"waitlist"`
+	Log        []personalEvent       `json:"securityLog"`
 }
 
 type personalIdentity struct {
@@ -83,6 +85,8 @@ type personalOrder struct {
 	Currency string     `json:"currency"`
 	At       time.Time  `json:"createdAt"`
 	PaidAt   *time.Time `json:"paidAt"`
+	// Recipient is to whom the order goes, where its sale required an address.
+	Recipient *recipient.Recipient `json:"recipient,omitempty"`
 }
 
 type personalWait struct {
@@ -105,7 +109,7 @@ func (s *Store) personal(ctx context.Context, u *User) (*personalData, error) {
 	}
 	doc := &personalData{
 		ID: id.Format(id.User, u.ID), Account: u.Account, Name: u.DisplayName, CreatedAt: u.CreatedAt, VerifiedAt: row.VerifiedAt, Language: row.Language,
-		Identities: []personalIdentity{}, Sessions: []personalSession{}, Orders: []personalOrder{}, Waitlist: []personalWait{}, Log: []personalEvent{},
+		Identities: []personalIdentity{}, Sessions: []personalSession{}, Addresses: []recipient.Recipient{}, Orders: []personalOrder{}, Waitlist: []personalWait{}, Log: []personalEvent{},
 	}
 	identities, err := s.db.Ent.UserIdentity.Query().Where(useridentity.UserID(u.ID)).Limit(maxPersonal).All(ctx)
 	if err != nil {
@@ -137,11 +141,30 @@ func (s *Store) purchases(ctx context.Context, user uuid.UUID, doc *personalData
 	if err != nil {
 		return err
 	}
+	ids := make([]uuid.UUID, len(orders))
+	for i, r := range orders {
+		ids[i] = r.ID
+	}
+	recipients, err := recipient.Of(ctx, s.db.Ent.OrderRecipient, ids...)
+	if err != nil {
+		return err
+	}
 	for _, r := range orders {
-		doc.Orders = append(doc.Orders, personalOrder{
+		one := personalOrder{
 			Number: r.Number, Status: string(r.Status), Item: id.Format(id.Item, r.ItemID), Quantity: r.Quantity,
 			Total: r.UnitPriceMinor * int64(r.Quantity), Currency: r.Currency, At: r.CreatedAt, PaidAt: r.PaidAt,
-		})
+		}
+		if to, ok := recipients[r.ID]; ok {
+			one.Recipient = &to
+		}
+		doc.Orders = append(doc.Orders, one)
+	}
+	book, err := recipient.NewBook(s.db, nil).List(ctx, user)
+	if err != nil {
+		return err
+	}
+	for _, a := range book {
+		doc.Addresses = append(doc.Addresses, a.Recipient)
 	}
 	waits, err := s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.UserID(user)).Order(ent.Desc(waitlistentry.FieldID)).Limit(maxPersonal).All(ctx)
 	if err != nil {
@@ -162,7 +185,7 @@ type DeleteInput struct {
 }
 
 // Delete deletes the account of the signed-in user: address, name, password, one-time
-// codes, identities, links and e-mails. Orders stay, for the books, with the id of a user
+// codes, identities, links, e-mails and delivery addresses. Orders stay, for the books, with the id of a user
 // who can no longer be identified. Refusals: those of a wrong password, see ChangePassword;
 // ONE_TIME_CODE_REQUIRED, ONE_TIME_CODE_INVALID; CONFLICT while an order waits for its
 // payment or a refund, or the user is on a waitlist.
@@ -225,6 +248,9 @@ func (s *Service) erase(ctx context.Context, tx *ent.Tx, u *User, language mail.
 		return nil, err
 	}
 	if _, err := tx.AccountLink.Delete().Where(accountlink.UserID(u.ID)).Exec(ctx); err != nil {
+		return nil, err
+	}
+	if err := recipient.Forget(ctx, tx, u.ID); err != nil {
 		return nil, err
 	}
 	if _, err := tx.Mail.Delete().Where(entmail.UserID(u.ID)).Exec(ctx); err != nil {
