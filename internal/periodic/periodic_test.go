@@ -186,7 +186,7 @@ func TestIdleLoopsOfAProcessWakeTogether(t *testing.T) {
 				},
 			}
 			loops.Go(func() {
-				time.Sleep(time.Duration(i) * 70 * time.Millisecond) // loops begin at different times
+				<-time.After(time.Duration(i) * 70 * time.Millisecond) // loops begin at different times
 				_ = l.Run(ctx)
 			})
 		}

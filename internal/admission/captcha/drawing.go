@@ -76,7 +76,7 @@ func (a *artist) draw(text string) (*image.RGBA, error) {
 
 // letter draws a letter with its middle at x.
 func (a *artist) letter(onto *image.RGBA, letter rune, x, size float64) error {
-	face, err := opentype.NewFace(a.fonts[rand.IntN(len(a.fonts))], &opentype.FaceOptions{Size: size, DPI: 72})
+	face, err := opentype.NewFace(a.fonts[rand.IntN(len(a.fonts))], &opentype.FaceOptions{Size: size, DPI: 72}) //nolint:gosec // a font, not a secret
 	if err != nil {
 		return fmt.Errorf("size font: %w", err)
 	}
@@ -132,8 +132,8 @@ func wavy(flat *image.RGBA) *image.RGBA {
 
 // ink returns a colour that is neither pale nor grey.
 func ink() color.RGBA {
-	channels := [3]uint8{uint8(rand.IntN(60)), uint8(60 + rand.IntN(90)), uint8(180 + rand.IntN(60))} //nolint:gosec // a colour, not a secret
-	rand.Shuffle(len(channels), func(i, j int) { channels[i], channels[j] = channels[j], channels[i] })
+	channels := [3]uint8{uint8(rand.IntN(60)), uint8(60 + rand.IntN(90)), uint8(180 + rand.IntN(60))}   //nolint:gosec // a colour, not a secret
+	rand.Shuffle(len(channels), func(i, j int) { channels[i], channels[j] = channels[j], channels[i] }) //nolint:gosec // a colour, not a secret
 	return legible(color.RGBA{R: channels[0], G: channels[1], B: channels[2], A: 255})
 }
 
