@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=66e8c2980b05";
+export{r as resumePlaces}from"./attempt.js?v=971e43454d00";

@@ -17,6 +17,7 @@ import { Orders } from './orders';
 import { People } from './people';
 import { Refunds } from './refunds';
 import { Sales } from './sales';
+import { Deliveries, Webhooks } from './webhooks';
 import { ot, texts, type OpKey } from './texts';
 
 /** Adds the texts of the admin pages. */
@@ -54,6 +55,8 @@ export function Operator() {
           <Route path="/operate/refunds">{() => <Refunds />}</Route>
           <Route path="/operate/aside">{() => <DeadLetters />}</Route>
           <Route path="/operate/people">{() => <People />}</Route>
+          <Route path="/operate/webhooks">{() => <Webhooks />}</Route>
+          <Route path="/operate/webhooks/:id">{({ id }) => <Deliveries key={id} id={id} />}</Route>
           <Route component={Missing} />
         </Switch>
       </div>
@@ -96,6 +99,7 @@ function Nav() {
       {link('/operate/refunds', <Counted name="op.refunds" n={refundsWaiting.value} />)}
       {link('/operate/aside', <Counted name="op.inbox" n={inbox.value} />)}
       {link('/operate/people', ot('op.people'))}
+      {person.value?.role === 'ADMIN' && link('/operate/webhooks', ot('op.hooks'))}
     </nav>
   );
 }

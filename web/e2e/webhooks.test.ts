@@ -1,0 +1,34 @@
+/** The page of webhooks: an endpoint is created, its secret shown once and replaced, its deliveries read. */
+import { expect, test } from 'vitest';
+import { look } from './axe';
+import { signIn, stage } from './shop';
+
+const it = stage({ SECKILL_LIMITS: 'off', SECKILL_WEBHOOK_NETWORKS: '127.0.0.0/8' });
+
+test('an administrator sets up an endpoint and replaces its secret', async () => {
+  const page = await it.page();
+  await signIn(page, it.demo, 'admin', '/operate/webhooks');
+  await page.getByText('No other system receives events yet.').waitFor();
+  await page.getByRole('button', { name: 'New endpoint' }).click();
+  const sheet = page.getByRole('dialog');
+  await look(page, 'new webhook endpoint');
+  await sheet.getByLabel('Address').fill('http://127.0.0.1:9/events');
+  await sheet.getByLabel('Order placed').uncheck();
+  await sheet.getByRole('button', { name: 'Save' }).click();
+  const first = await sheet.locator('code').innerText();
+  expect(first).toMatch(/^whsec_/);
+  await look(page, 'secret of a webhook endpoint');
+  await page.keyboard.press('Escape');
+  await page.getByText('http://127.0.0.1:9/events').waitFor();
+  await look(page, 'webhook endpoints');
+
+  await page.getByRole('button', { name: 'Replace secret: http' }).click();
+  await sheet.getByRole('button', { name: 'Replace secret' }).click();
+  await expect.poll(() => sheet.locator('code').innerText()).not.toBe(first);
+  await page.keyboard.press('Escape');
+  await page.getByText('The former secret signs until').waitFor();
+
+  await page.getByRole('link', { name: 'Deliveries: http' }).click();
+  await page.getByText('Nothing here yet.').waitFor();
+  await look(page, 'webhook deliveries');
+});
