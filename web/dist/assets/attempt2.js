@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=971e43454d00";
+export{r as resumePlaces}from"./attempt.js?v=6e060f331160";

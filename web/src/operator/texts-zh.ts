@@ -291,6 +291,7 @@ export const zh: Record<OpKey, string> = {
   'op.hooks.event.ORDER_EXPIRED': '订单超时',
   'op.hooks.event.ORDER_CANCELLED': '订单取消',
   'op.hooks.event.ORDER_REFUNDED': '已退款',
+  'op.hooks.event.ORDER_FULFILMENT_CHANGED': '订单物流更新',
   'op.hooks.event.SALE_STATE_CHANGED': '活动状态变更',
   'op.hooks.event.STOCK_LOW': '库存不足',
   'op.hooks.event.PAYMENT_UNMATCHED': '待核对款项',

@@ -292,6 +292,7 @@ const en = {
   'op.hooks.event.ORDER_EXPIRED': 'Order expired',
   'op.hooks.event.ORDER_CANCELLED': 'Order cancelled',
   'op.hooks.event.ORDER_REFUNDED': 'Order refunded',
+  'op.hooks.event.ORDER_FULFILMENT_CHANGED': 'Delivery of an order changed',
   'op.hooks.event.SALE_STATE_CHANGED': 'Sale changed state',
   'op.hooks.event.STOCK_LOW': 'Stock low',
   'op.hooks.event.PAYMENT_UNMATCHED': 'Unmatched payment',
