@@ -15,6 +15,7 @@ import (
 	"seckill/internal/admission/captcha"
 	"seckill/internal/admission/queue"
 	"seckill/internal/checkout"
+	"seckill/internal/inbox"
 	"seckill/internal/oidc"
 	"seckill/internal/operator"
 	"seckill/internal/order"
@@ -50,6 +51,7 @@ type Resolver struct {
 	Feed        *salestats.Feed
 	Reports     report.Source
 	Webhooks    *webhook.Service
+	Waiting     *inbox.Inbox
 	Tokens      *servicetoken.Service // of other systems
 
 	Providers *oidc.Service // with whose accounts users sign in; nil = there are none

@@ -10,6 +10,7 @@ import (
 	"seckill/graph/model"
 	"seckill/graph/scalar"
 	"seckill/internal/auth"
+	"seckill/internal/inbox"
 	"seckill/internal/operator"
 	"seckill/internal/webhook"
 	"strconv"
@@ -31,6 +32,7 @@ type QueryResolver interface {
 	Viewer(ctx context.Context) (*model.User, error)
 	SaleReport(ctx context.Context, saleID string) (*model.SaleReport, error)
 	Goods(ctx context.Context, first *int, after *string, last *int, before *string, search *string) (*model.GoodsConnection, error)
+	Inbox(ctx context.Context, kinds []inbox.Kind) (*model.Inbox, error)
 	DeadLetter(ctx context.Context, id string) (*model.DeadLetter, error)
 	DeadLetters(ctx context.Context, first int, after *string) ([]*model.DeadLetter, error)
 	DeadLetterActs(ctx context.Context) ([]*model.DeadLetterAct, error)
@@ -247,6 +249,20 @@ func (ec *executionContext) field_Query_heldPayments_args(ctx context.Context, r
 		return nil, err
 	}
 	args["after"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_inbox_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "kinds",
+		func(ctx context.Context, v any) ([]inbox.Kind, error) {
+			return ec.unmarshalOInboxKind2ᚕseckillᚋinternalᚋinboxᚐKindᚄ(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["kinds"] = arg0
 	return args, nil
 }
 
@@ -1099,6 +1115,68 @@ func (ec *executionContext) fieldContext_Query_goods(ctx context.Context, field 
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Query_goods_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_inbox(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_inbox(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().Inbox(ctx, fc.Args["kinds"].([]inbox.Kind))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				if err != nil {
+					var zeroVal *model.Inbox
+					return zeroVal, err
+				}
+				if ec.Directives.Auth == nil {
+					var zeroVal *model.Inbox
+					return zeroVal, errors.New("directive auth is not implemented")
+				}
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Inbox) graphql.Marshaler {
+			return ec.marshalOInbox2ᚖseckillᚋgraphᚋmodelᚐInbox(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Query_inbox(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Inbox(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_inbox_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -2770,6 +2848,13 @@ func (ec *executionContext) _StreamEvent(ctx context.Context, sel ast.SelectionS
 			return graphql.Null
 		}
 		return ec._OrderEvent(ctx, sel, obj)
+	case model.InboxCountEvent:
+		return ec._InboxCountEvent(ctx, sel, &obj)
+	case *model.InboxCountEvent:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._InboxCountEvent(ctx, sel, obj)
 	default:
 		if typedObj, ok := obj.(graphql.Marshaler); ok {
 			return typedObj
@@ -3041,6 +3126,28 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 					}
 				}()
 				res = ec._Query_goods(ctx, field)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "inbox":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_inbox(ctx, field)
 				if res == graphql.RequiredNull {
 					atomic.AddUint32(&fs.Invalids, 1)
 				}

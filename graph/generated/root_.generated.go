@@ -28,6 +28,7 @@ type ResolverRoot interface {
 	Goods() GoodsResolver
 	GoodsLogEntry() GoodsLogEntryResolver
 	HeldPayment() HeldPaymentResolver
+	InboxEntry() InboxEntryResolver
 	Intervention() InterventionResolver
 	Mutation() MutationResolver
 	Order() OrderResolver
@@ -1360,6 +1361,109 @@ extend type Query {
     """Only those whose name has this text."""
     search: String @constraint(maxLength: 64)
   ): GoodsConnection @listSize(assumedSize: 20, slicingArguments: ["first", "last"], sizedFields: ["edges"])
+}
+`, BuiltIn: false},
+	{Name: "../schema/inbox.graphqls", Input: `"""
+What waits for a person.
+"""
+enum InboxKind {
+  """A message that was set aside: ` + "`" + `replayDeadLetter` + "`" + ` or ` + "`" + `dropDeadLetter` + "`" + `."""
+  DEAD_LETTER
+  """A sale whose gates are lost and were not rebuilt within seconds: buyers see it as held. Look at the schedulers and at Redis."""
+  GATE_LOST
+  """The void of a paid order that a second person confirms: ` + "`" + `decideIntervention` + "`" + `."""
+  ORDER_VOID
+  """A payment provider that does not answer. Buyers are not offered it."""
+  PROVIDER_AWAY
+  """A refund that a buyer asked for: ` + "`" + `decideRefund` + "`" + `."""
+  REFUND
+  """A refund that the provider gave up: ` + "`" + `decideRefund` + "`" + ` sends it again."""
+  REFUND_FAILED
+  """A sale that was handed in: ` + "`" + `approveSale` + "`" + ` or ` + "`" + `rejectSale` + "`" + `. For administrators."""
+  SALE_APPROVAL
+  """A large change of stock that a second person confirms: ` + "`" + `decideIntervention` + "`" + `."""
+  STOCK_CHANGE
+  """Money that fits nothing: ` + "`" + `returnHeldPayment` + "`" + `."""
+  UNMATCHED_PAYMENT
+  """A webhook endpoint that was disabled because its deliveries failed: ` + "`" + `updateWebhookEndpoint` + "`" + `. For administrators."""
+  WEBHOOK_DISABLED
+}
+
+"""
+Something that waits for a person.
+"""
+type InboxEntry {
+  """Whether the caller may decide it: nobody decides about an own request, sale, or order."""
+  decidable: Boolean!
+  """What it is."""
+  kind: InboxKind!
+  """Why it was asked for, or what is wrong; null when nothing was said."""
+  note: String
+  """The order that it is about; null when there is none, or it is unknown."""
+  order: Order
+  """The sale that it is about; null when it is of no sale, or of that of ` + "`" + `order` + "`" + `."""
+  sale: Sale
+  """Since when it waits."""
+  since: DateTime!
+  """Id of what waits: the sale, intervention, refund, dead letter, held payment or endpoint; the name of a provider."""
+  subjectId: ID!
+}
+
+"""
+How many things of one kind wait.
+"""
+type InboxKindCount {
+  """How many, at most 200."""
+  count: Int!
+  """How many of them the caller may decide."""
+  decidable: Int!
+  """What."""
+  kind: InboxKind!
+  """Whether there may be more than were counted."""
+  more: Boolean!
+}
+
+"""
+Everything that waits for a person and that the role of the caller may act on.
+"""
+type Inbox {
+  """How many of each kind; kinds of which none waits are left out."""
+  counts: [InboxKindCount!]! @listSize(assumedSize: 10)
+  """How many of ` + "`" + `totalCount` + "`" + ` the caller may decide."""
+  decidableCount: Int!
+  """What waits, the longest first: at most 200 of each kind."""
+  entries: [InboxEntry!]! @listSize(assumedSize: 50)
+  """How many there are; of each kind at most 200 are counted."""
+  totalCount: Int!
+}
+
+"""
+How many things wait for a person. Sent when something is new or decided.
+"""
+type InboxCountEvent implements StreamEvent {
+  """How many of each kind; kinds of which none waits are left out."""
+  counts: [InboxKindCount!]! @listSize(assumedSize: 10)
+  """How many of ` + "`" + `totalCount` + "`" + ` the caller may decide."""
+  decidableCount: Int!
+  """What it is."""
+  kind: StreamEventKind!
+  """The server's clock when it was sent."""
+  serverTime: DateTime!
+  """How many there are; of each kind at most 200 are counted."""
+  totalCount: Int!
+}
+
+extend type Query {
+  """What waits for a person and the role of the caller may act on."""
+  inbox(
+    """Only these kinds; every kind when left out."""
+    kinds: [InboxKind!]
+  ): Inbox @auth(role: OPERATOR) @cost(weight: "10")
+}
+
+extend type Subscription {
+  """How many things wait for a person, as ` + "`" + `inbox` + "`" + ` has them."""
+  inboxCount: InboxCountEvent! @auth(role: OPERATOR)
 }
 `, BuiltIn: false},
 	{Name: "../schema/letter.graphqls", Input: `"""
@@ -4964,6 +5068,70 @@ func (ec *executionContext) childFields_HeldPayment(ctx context.Context, field g
 		return ec.fieldContext_HeldPayment_transaction(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type HeldPayment", field.Name)
+}
+
+func (ec *executionContext) childFields_Inbox(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "counts":
+		return ec.fieldContext_Inbox_counts(ctx, field)
+	case "decidableCount":
+		return ec.fieldContext_Inbox_decidableCount(ctx, field)
+	case "entries":
+		return ec.fieldContext_Inbox_entries(ctx, field)
+	case "totalCount":
+		return ec.fieldContext_Inbox_totalCount(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Inbox", field.Name)
+}
+
+func (ec *executionContext) childFields_InboxCountEvent(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "counts":
+		return ec.fieldContext_InboxCountEvent_counts(ctx, field)
+	case "decidableCount":
+		return ec.fieldContext_InboxCountEvent_decidableCount(ctx, field)
+	case "kind":
+		return ec.fieldContext_InboxCountEvent_kind(ctx, field)
+	case "serverTime":
+		return ec.fieldContext_InboxCountEvent_serverTime(ctx, field)
+	case "totalCount":
+		return ec.fieldContext_InboxCountEvent_totalCount(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type InboxCountEvent", field.Name)
+}
+
+func (ec *executionContext) childFields_InboxEntry(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "decidable":
+		return ec.fieldContext_InboxEntry_decidable(ctx, field)
+	case "kind":
+		return ec.fieldContext_InboxEntry_kind(ctx, field)
+	case "note":
+		return ec.fieldContext_InboxEntry_note(ctx, field)
+	case "order":
+		return ec.fieldContext_InboxEntry_order(ctx, field)
+	case "sale":
+		return ec.fieldContext_InboxEntry_sale(ctx, field)
+	case "since":
+		return ec.fieldContext_InboxEntry_since(ctx, field)
+	case "subjectId":
+		return ec.fieldContext_InboxEntry_subjectId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type InboxEntry", field.Name)
+}
+
+func (ec *executionContext) childFields_InboxKindCount(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "count":
+		return ec.fieldContext_InboxKindCount_count(ctx, field)
+	case "decidable":
+		return ec.fieldContext_InboxKindCount_decidable(ctx, field)
+	case "kind":
+		return ec.fieldContext_InboxKindCount_kind(ctx, field)
+	case "more":
+		return ec.fieldContext_InboxKindCount_more(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type InboxKindCount", field.Name)
 }
 
 func (ec *executionContext) childFields_Intervention(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -45,6 +45,7 @@ type SubscriptionResolver interface {
 	SaleStock(ctx context.Context, saleID string) (<-chan *model.StockEvent, error)
 	SaleFeed(ctx context.Context, saleID string, after *string) (<-chan *model.SaleFeedEvent, error)
 	SaleStats(ctx context.Context, saleID string) (<-chan *model.SaleStatsEvent, error)
+	InboxCount(ctx context.Context) (<-chan *model.InboxCountEvent, error)
 	MyOrderUpdates(ctx context.Context) (<-chan *model.OrderEvent, error)
 	OrderStatus(ctx context.Context, orderID string) (<-chan *model.OrderEvent, error)
 	OrderTaskStatus(ctx context.Context, orderTaskID string) (<-chan *model.OrderTaskEvent, error)
@@ -2019,6 +2020,56 @@ func (ec *executionContext) fieldContext_Subscription_saleStats(ctx context.Cont
 	return fc, nil
 }
 
+func (ec *executionContext) _Subscription_inboxCount(ctx context.Context, field graphql.CollectedField) (ret func(ctx context.Context) graphql.Marshaler) {
+	return graphql.ResolveFieldStream(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Subscription_inboxCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Subscription().InboxCount(ctx)
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				if err != nil {
+					var zeroVal *model.InboxCountEvent
+					return zeroVal, err
+				}
+				if ec.Directives.Auth == nil {
+					var zeroVal *model.InboxCountEvent
+					return zeroVal, errors.New("directive auth is not implemented")
+				}
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.InboxCountEvent) graphql.Marshaler {
+			return ec.marshalNInboxCountEvent2ᚖseckillᚋgraphᚋmodelᚐInboxCountEvent(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Subscription_inboxCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Subscription",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_InboxCountEvent(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Subscription_myOrderUpdates(ctx context.Context, field graphql.CollectedField) (ret func(ctx context.Context) graphql.Marshaler) {
 	return graphql.ResolveFieldStream(
 		ctx,
@@ -3292,6 +3343,8 @@ func (ec *executionContext) _Subscription(ctx context.Context, sel ast.Selection
 		return ec._Subscription_saleFeed(ctx, fields[0])
 	case "saleStats":
 		return ec._Subscription_saleStats(ctx, fields[0])
+	case "inboxCount":
+		return ec._Subscription_inboxCount(ctx, fields[0])
 	case "myOrderUpdates":
 		return ec._Subscription_myOrderUpdates(ctx, fields[0])
 	case "orderStatus":

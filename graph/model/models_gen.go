@@ -10,6 +10,7 @@ import (
 	"seckill/internal/admission/queue"
 	"seckill/internal/auth"
 	"seckill/internal/fault"
+	"seckill/internal/inbox"
 	"seckill/internal/operator"
 	"seckill/internal/order"
 	"seckill/internal/orderintake"
@@ -736,6 +737,65 @@ type HeldPayment struct {
 	// The provider's number for it.
 	Transaction string       `json:"transaction"`
 	Source      payment.Held `json:"-"`
+}
+
+// Everything that waits for a person and that the role of the caller may act on.
+type Inbox struct {
+	// How many of each kind; kinds of which none waits are left out.
+	Counts []*InboxKindCount `json:"counts"`
+	// How many of `totalCount` the caller may decide.
+	DecidableCount int `json:"decidableCount"`
+	// What waits, the longest first: at most 200 of each kind.
+	Entries []*InboxEntry `json:"entries"`
+	// How many there are; of each kind at most 200 are counted.
+	TotalCount int `json:"totalCount"`
+}
+
+// How many things wait for a person. Sent when something is new or decided.
+type InboxCountEvent struct {
+	// How many of each kind; kinds of which none waits are left out.
+	Counts []*InboxKindCount `json:"counts"`
+	// How many of `totalCount` the caller may decide.
+	DecidableCount int `json:"decidableCount"`
+	// What it is.
+	Kind StreamEventKind `json:"kind"`
+	// The server's clock when it was sent.
+	ServerTime time.Time `json:"serverTime"`
+	// How many there are; of each kind at most 200 are counted.
+	TotalCount int `json:"totalCount"`
+}
+
+func (InboxCountEvent) IsStreamEvent() {}
+
+// Something that waits for a person.
+type InboxEntry struct {
+	// Whether the caller may decide it: nobody decides about an own request, sale, or order.
+	Decidable bool `json:"decidable"`
+	// What it is.
+	Kind inbox.Kind `json:"kind"`
+	// Why it was asked for, or what is wrong; null when nothing was said.
+	Note *string `json:"note,omitempty"`
+	// The order that it is about; null when there is none, or it is unknown.
+	Order *Order `json:"order,omitempty"`
+	// The sale that it is about; null when it is of no sale, or of that of `order`.
+	Sale *Sale `json:"sale,omitempty"`
+	// Since when it waits.
+	Since time.Time `json:"since"`
+	// Id of what waits: the sale, intervention, refund, dead letter, held payment or endpoint; the name of a provider.
+	SubjectID string      `json:"subjectId"`
+	Source    inbox.Entry `json:"-"`
+}
+
+// How many things of one kind wait.
+type InboxKindCount struct {
+	// How many, at most 200.
+	Count int `json:"count"`
+	// How many of them the caller may decide.
+	Decidable int `json:"decidable"`
+	// What.
+	Kind inbox.Kind `json:"kind"`
+	// Whether there may be more than were counted.
+	More bool `json:"more"`
 }
 
 // An input value broke a rule.

@@ -13,6 +13,7 @@ import (
 
 	"seckill/internal/clock"
 	"seckill/internal/config"
+	"seckill/internal/inbox"
 	"seckill/internal/notifier"
 	"seckill/internal/order"
 	"seckill/internal/orderintake"
@@ -78,8 +79,8 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 		return nil, err
 	}
 	shop := newShop(b, gates, messages, stats, shopParts{orders, admission, waiting})
-	hooks := newWebhooks(b, gates.clock, keys, accounts.security)
-	admin, err := newAdmin(b, gates, stats, adminParts{orders, payments, scheduler, accounts})
+	hooks := newWebhooks(b, gates.clock, messages, keys, accounts.security)
+	admin, err := newAdmin(b, gates, stats, adminParts{messages, orders, payments, scheduler, accounts})
 	if err != nil {
 		return nil, err
 	}
@@ -87,14 +88,15 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 	if err != nil {
 		return nil, err
 	}
+	waits := newInbox(b, gates, messages, inboxParts{admin, payments, hooks})
 	tabs := playgroundTabs("SALE_ID", "ITEM_ID")
 	a := &App{
 		cfg: cfg, log: log, roles: roles, svc: svc, tabs: &tabs, writer: orders.writer, operator: admin.operator, payments: payments.service,
 		seeding: seeding{db: svc.db, clock: gates.clock, load: scheduler.preloader.Load, tokens: accounts.tokens, paths: admission.paths},
 	}
-	a.schedule(gates, messages, stats, runningParts{admission, accounts, waiting, payments, scheduler, worker, shop, admin, hooks, mailing, measureStreams(b, messages)})
+	a.schedule(gates, messages, stats, runningParts{admission, accounts, waiting, payments, scheduler, worker, shop, admin, hooks, mailing, waits, measureStreams(b, messages)})
 	if roles != (Roles{}) {
-		err = a.listen(ctx, b, gates, serverParts{a.tabs, listener, stats, orders, admission, accounts, waiting, payments, shop, admin, hooks, providers})
+		err = a.listen(ctx, b, gates, serverParts{a.tabs, listener, stats, orders, admission, accounts, waiting, payments, shop, admin, hooks, waits, providers})
 	}
 	return a, err
 }
@@ -207,6 +209,7 @@ type messages struct {
 	publisher   stream.Publisher
 	deadLetters *stream.DeadLetters
 	inspector   stream.Inspector
+	waiting     func(context.Context) // signals that the inbox changed
 }
 
 func newMessages(b base) (messages, error) {
@@ -225,16 +228,18 @@ func newMessages(b base) (messages, error) {
 		return messages{}, fmt.Errorf("publisher: %w", err)
 	}
 	b.svc.onClose(publisher.Close)
-	dead := newDeadLetters(b)
+	bus := notifier.NewBus(hub, broadcast, b.log)
+	waiting := bus.Signal(inbox.Key)
+	dead := newDeadLetters(b, waiting)
 	return messages{
-		hub: hub, bus: notifier.NewBus(hub, broadcast, b.log), publisher: publisher, deadLetters: dead,
+		hub: hub, bus: bus, publisher: publisher, deadLetters: dead, waiting: waiting,
 		inspector: stream.Inspector{Client: b.svc.redis.Cmd, Dead: dead, Clock: b.clock},
 	}, nil
 }
 
-func newDeadLetters(b base) *stream.DeadLetters {
+func newDeadLetters(b base, changed func(context.Context)) *stream.DeadLetters {
 	return stream.NewDeadLetters(stream.DeadLettersConfig{
-		Client: b.svc.redis.Cmd, Key: b.keys.DeadLetters(), Log: b.log, Metrics: b.streams,
+		Client: b.svc.redis.Cmd, Key: b.keys.DeadLetters(), Log: b.log, Metrics: b.streams, Changed: changed,
 	})
 }
 

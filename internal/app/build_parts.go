@@ -15,7 +15,6 @@ import (
 	"seckill/internal/audit"
 	"seckill/internal/auth"
 	"seckill/internal/config"
-	"seckill/internal/id"
 	"seckill/internal/media"
 	"seckill/internal/operator"
 	"seckill/internal/order"
@@ -124,6 +123,7 @@ func newPayments(b base, g gates, m messages, o orders, in paymentSetup) (paymen
 	topic := payment.Topic(b.keys.Prefix)
 	cfg := payment.Config{
 		DB: b.svc.db, Orders: o.store, Publisher: o.publisher, Outbox: b.outbox, Gate: gate, Clock: g.clock, Shared: g.clock, Registerer: b.registry, Log: b.log,
+		Waiting: m.waiting, Away: reportAway(b, m),
 		Forged: func(ctx context.Context, provider string, count int) {
 			in.security.Write(ctx, account.Event{Kind: account.EventWebhookForged, Detail: fmt.Sprintf("%d at %s", count, provider)})
 		},
@@ -271,23 +271,6 @@ func newScheduler(b base, g gates, s stats, in schedulerParts) scheduler {
 	return scheduler{preloader, reconciler.Loop(), lost.Loop()}
 }
 
-// orderTopics returns the order streams of all shards.
-func orderTopics(b base) []string {
-	topics := make([]string, id.Shards)
-	for shard := range topics {
-		topics[shard] = b.keys.Orders(shard)
-	}
-	return topics
-}
-
-// measureStreams returns the loop that measures the order streams. Schedulers run it
-// too: without any worker, they show that orders are delayed.
-func measureStreams(b base, m messages) periodic.Loop {
-	return periodic.Loop{Name: "measure streams", Every: measureEvery, Log: b.log, Step: func(ctx context.Context) (map[string]int, error) {
-		return nil, m.inspector.Measure(ctx, b.streams, ordersGroup, orderTopics(b))
-	}}
-}
-
 // worker holds the router that turns messages into orders.
 type worker struct {
 	router *stream.Router // nil without the worker role
@@ -332,6 +315,7 @@ type admin struct {
 
 // adminParts are the stages that only the admin stage needs.
 type adminParts struct {
+	messages  messages
 	orders    orders
 	payments  payments
 	scheduler scheduler
@@ -343,7 +327,7 @@ func newAdmin(b base, g gates, s stats, in adminParts) (admin, error) {
 		operator: operator.New(operator.Config{
 			DB: b.svc.db, Sales: g.sales, Versions: g.versions, Catalog: g.catalog,
 			Gate: g.gate, Orders: in.orders.store, Gates: in.scheduler.preloader,
-			Stock: g.stock, Payments: in.payments.service, Outbox: b.outbox, Feed: s.feed, Security: in.accounts.security,
+			Stock: g.stock, Payments: in.payments.service, Outbox: b.outbox, Feed: s.feed, Waiting: in.messages.waiting, Security: in.accounts.security,
 			Agents: in.accounts.machines.CreatedBy, PaymentWindow: b.cfg.PaymentWindow, Names: names(b.cfg),
 			TwoPersonUnits: b.cfg.TwoPersonUnits, Clock: b.clock, Log: b.log,
 		}),

@@ -14,9 +14,14 @@ import (
 	"seckill/internal/webhook"
 )
 
-func newWebhooks(b base, c clock.Clock, keys auth.Keys, security *account.SecurityLog) *webhook.Service {
+func newWebhooks(b base, c clock.Clock, m messages, keys auth.Keys, security *account.SecurityLog) *webhook.Service {
+	note := changed(security)
 	return webhook.New(webhook.Config{
-		DB: b.svc.db, Keys: keys, Networks: b.cfg.WebhookNetworks, Outbox: b.outbox, Changed: changed(security), Clock: c,
+		DB: b.svc.db, Keys: keys, Networks: b.cfg.WebhookNetworks, Outbox: b.outbox, Clock: c, Rated: m.waiting,
+		Changed: func(ctx context.Context, by uuid.UUID, what string) {
+			note(ctx, by, what)
+			m.waiting(ctx)
+		},
 		Registerer: b.registry, Log: b.log,
 	})
 }

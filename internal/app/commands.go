@@ -194,7 +194,7 @@ func Report(ctx context.Context, cfg *config.Config, saleID uuid.UUID, log *slog
 	}
 	defer func() { err = errors.Join(err, svc.Close()) }()
 	b := newBase(cfg, Roles{}, svc, log)
-	inspector := stream.Inspector{Client: svc.redis.Cmd, Dead: newDeadLetters(b), Clock: b.clock}
+	inspector := stream.Inspector{Client: svc.redis.Cmd, Dead: newDeadLetters(b, nil), Clock: b.clock}
 	source := report.Source{DB: svc.db, Sales: sale.NewStore(svc.db.Ent), Stats: newFigures(b, inspector), Clock: b.clock}
 	return source.Build(ctx, saleID)
 }

@@ -24,6 +24,6 @@ func ChangeDeadLetters(ctx context.Context, cfg *config.Config, log *slog.Logger
 		DB: svc.db, Cache: order.NewCache(svc.redis, b.keys.Tasks, b.clock), Clock: b.clock, Log: log,
 	})
 	return fn(orderintake.NewDeadLetters(orderintake.DeadLettersConfig{
-		DB: svc.db, Letters: newDeadLetters(b), Orders: store, Clock: b.clock, Log: log,
+		DB: svc.db, Letters: newDeadLetters(b, nil), Orders: store, Clock: b.clock, Log: log,
 	}))
 }

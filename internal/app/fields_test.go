@@ -69,6 +69,9 @@ var doors = map[string]string{
 	"RefundConnection": `refunds { %s }`,
 	"RefundEdge":       `refunds { edges { %s } }`,
 	"HeldPayment":      `heldPayments { %s }`,
+	"Inbox":            `inbox { %s }`,
+	"InboxEntry":       `inbox { entries { %s } }`,
+	"InboxKindCount":   `inbox { counts { %s } }`,
 	"RateLimit":        `rateLimit { %s }`,
 	"ServerInfo":       `serverInfo { %s }`,
 

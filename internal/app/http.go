@@ -20,6 +20,7 @@ import (
 	"seckill/internal/auth"
 	"seckill/internal/config"
 	"seckill/internal/fault"
+	"seckill/internal/inbox"
 	"seckill/internal/media"
 	"seckill/internal/oidc"
 	"seckill/internal/order"
@@ -46,6 +47,7 @@ type serverParts struct {
 	shop      shop
 	admin     admin
 	webhooks  *webhook.Service
+	inbox     *inbox.Inbox
 	providers *oidc.Service // nil = there are none
 }
 
@@ -149,7 +151,7 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 		},
 	}
 	resolver.Letters, resolver.Line, resolver.Counts = in.orders.letters, in.orders.line, in.stats.counts
-	resolver.Webhooks, resolver.Tokens, resolver.Providers = in.webhooks, in.accounts.machines, in.providers
+	resolver.Webhooks, resolver.Tokens, resolver.Providers, resolver.Waiting = in.webhooks, in.accounts.machines, in.providers, in.inbox
 	resolver.Operator, resolver.Figures, resolver.Feed, resolver.Reports = in.admin.operator, in.stats.figures, in.stats.feed, in.admin.reports
 	resolver.Addresses = in.shop.book
 	resolver.Fulfilments = order.Fulfilments{DB: b.svc.db, Publisher: in.orders.publisher, Outbox: b.outbox, Clock: b.clock}

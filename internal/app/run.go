@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"seckill/internal/config"
+	"seckill/internal/inbox"
 	"seckill/internal/operator"
 	"seckill/internal/order"
 	"seckill/internal/payment"
@@ -154,6 +155,7 @@ type runningParts struct {
 	admin     admin
 	webhooks  *webhook.Service
 	mailing   mailing
+	inbox     *inbox.Inbox
 	measure   periodic.Loop
 }
 
@@ -208,6 +210,7 @@ func (a *App) schedule(g gates, m messages, s stats, in runningParts) {
 		accept("restock outlooks", in.waiting.restockOutlooks.Loop().Run)
 		accept("captcha pictures", in.admission.captchas.Run)
 		accept("sale watch", in.shop.store.Run)
+		accept("inbox", in.inbox.Run)
 	}
 }
 

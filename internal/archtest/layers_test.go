@@ -29,6 +29,7 @@ var layers = []layer{
 		"internal/checkout", "internal/storefront", "internal/operator", "internal/oidc",
 		"internal/orderintake", "internal/preload", "internal/reconcile", "internal/seed", "internal/report",
 	}},
+	{"what waits", []string{"internal/inbox"}},
 	{"API", []string{"graph"}},
 	{"door", []string{"internal/server", "internal/doctor"}},
 	{"wiring", []string{"internal/app"}},

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"sync"
+	"time"
 
 	"seckill/internal/id"
 	"seckill/internal/stream"
@@ -77,6 +79,22 @@ func (b *Bus) Publish(ctx context.Context, entries []StatusEntry) error {
 		return fmt.Errorf("publish %d changes: %w", len(entries), err)
 	}
 	return nil
+}
+
+// signalTimeout bounds one signal, because the operation that changed something returns
+// after it.
+const signalTimeout = 2 * time.Second
+
+// Signal returns a function that signals a change of a key whose state the bus does not
+// carry: followers of the key load it again. Call it after the commit.
+func (b *Bus) Signal(key string) func(ctx context.Context) {
+	return func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), signalTimeout)
+		defer cancel()
+		if err := b.Publish(ctx, []StatusEntry{{Key: key, Revision: math.MaxInt64}}); err != nil {
+			b.log.WarnContext(ctx, "signal after commit", slog.String("key", key), slog.Any("error", err))
+		}
+	}
 }
 
 // Run publishes the changes of other processes to the hub until ctx ends, and returns

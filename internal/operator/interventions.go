@@ -233,6 +233,7 @@ func (s *Service) Decide(ctx context.Context, in DecideInput) (*Intervention, er
 	request.DecidedBy, request.Decision = &in.By.ID, in.Note
 	if !in.Confirm {
 		now, err := s.move(ctx, request, Declined)
+		s.waiting(ctx)
 		if err == nil && now.State != Declined {
 			return now, conflict("interventionId")
 		}

@@ -60,8 +60,11 @@ type Config struct {
 	// that the operator sees it at once; nil = it is visible a moment later.
 	Stock    *reservation.StockCache
 	Payments *payment.Service
-	Outbox   *webhook.Outbox      // nil = events for other systems are not written
-	Feed     Feed                 // nil = log entries are not published
+	Outbox   *webhook.Outbox // nil = events for other systems are not written
+	Feed     Feed            // nil = log entries are not published
+	// Waiting is called after the commit of a change of what waits for another operator;
+	// nil = it is not called.
+	Waiting  func(ctx context.Context)
 	Security *account.SecurityLog // records what operators view; nil = not recorded
 	// Agents returns the service accounts of a user: what they wrote counts as written by the
 	// user; nil = there are none.
@@ -211,6 +214,13 @@ func (s *Service) forgetCatalog() {
 func (s *Service) publish(ctx context.Context, line sale.LogLine) {
 	if s.cfg.Feed != nil {
 		s.cfg.Feed.Act(ctx, line)
+	}
+	s.waiting(ctx)
+}
+
+func (s *Service) waiting(ctx context.Context) {
+	if s.cfg.Waiting != nil {
+		s.cfg.Waiting(ctx)
 	}
 }
 

@@ -1,6 +1,7 @@
 package payment
 
 import (
+	"context"
 	"log/slog"
 	"sync"
 	"time"
@@ -61,12 +62,19 @@ func (b *breakers) heard(provider string, failed bool, now time.Time) (away, cha
 
 // hear notes the result of a call. Refusals of a close or a refund are about one payment,
 // and say nothing about the provider.
-func (s *Service) hear(provider, step string, err error) {
+func (s *Service) hear(ctx context.Context, provider, step string, err error) {
 	if err != nil && step != "create" && step != "query" {
 		return
 	}
-	away, changed := s.breakers.heard(provider, err != nil, s.now())
+	now := s.now()
+	away, changed := s.breakers.heard(provider, err != nil, now)
 	s.metrics.setAway(provider, away)
+	switch {
+	case away:
+		s.reportAway(ctx, provider, now.Add(awayFor))
+	case changed:
+		s.reportAway(ctx, provider, time.Time{})
+	}
 	switch {
 	case !changed:
 	case away:

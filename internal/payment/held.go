@@ -92,6 +92,7 @@ func (s *Service) ReturnHeld(ctx context.Context, event, operator uuid.UUID, not
 	if noted != nil {
 		s.publisher.Publish(ctx, noted)
 	}
+	s.waiting(ctx)
 	return p.ID, nil
 }
 

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -59,7 +61,13 @@ type Config struct {
 	PublishEvent func(ctx context.Context, event uuid.UUID) error
 	// Forged is called when forged call-backs were received, at most every 10 s, with their
 	// number; nil = it is not called.
-	Forged   func(ctx context.Context, provider string, count int)
+	Forged func(ctx context.Context, provider string, count int)
+	// Waiting is called after the commit of a change of what waits for an operator; nil = it
+	// is not called.
+	Waiting func(ctx context.Context)
+	// Away is called with each failed call of a provider that is away: it is not offered
+	// until then. A zero time means that it answers again. nil = it is not called.
+	Away     func(ctx context.Context, provider string, until time.Time)
 	Patience time.Duration // bound on the wait for providers in one expiry step; 0 = 6 s
 	Clock    clock.Clock   // nil = clock.System
 	// Shared compares the clocks before an act that cannot be undone; nil = Clock alone.
@@ -80,6 +88,8 @@ type Service struct {
 	providers    map[string]Provider
 	offered      []Provider // in the order of the settings
 	publishEvent func(ctx context.Context, event uuid.UUID) error
+	waiting      func(ctx context.Context)
+	reportAway   func(ctx context.Context, provider string, until time.Time)
 	patience     time.Duration
 	clock        clock.Clock
 	shared       *clock.Shared
@@ -94,11 +104,17 @@ func New(cfg Config) *Service {
 	s := &Service{
 		db: cfg.DB, orders: cfg.Orders, publisher: cfg.Publisher, outbox: cfg.Outbox, gate: cfg.Gate, providers: map[string]Provider{}, offered: cfg.Providers,
 		publishEvent: cfg.PublishEvent, patience: cmp.Or(cfg.Patience, defaultPatience), clock: cfg.Clock, shared: cfg.Shared,
-		metrics: newMetrics(cfg.Registerer), log: cfg.Log,
+		metrics: newMetrics(cfg.Registerer), log: cfg.Log, waiting: cfg.Waiting, reportAway: cfg.Away,
 	}
 	for _, p := range cfg.Providers {
 		s.providers[p.Name()] = p
 		s.metrics.start(p.Name())
+	}
+	if s.waiting == nil {
+		s.waiting = func(context.Context) {}
+	}
+	if s.reportAway == nil {
+		s.reportAway = func(context.Context, string, time.Time) {}
 	}
 	if s.clock == nil {
 		s.clock = clock.System{}
@@ -109,6 +125,9 @@ func New(cfg Config) *Service {
 	s.forged.report, s.forged.clock = cfg.Forged, s.clock
 	return s
 }
+
+// Names returns the names of the providers.
+func (s *Service) Names() []string { return slices.Sorted(maps.Keys(s.providers)) }
 
 func (s *Service) provider(name string) (Provider, error) {
 	p, ok := s.providers[name]
@@ -126,7 +145,7 @@ func (s *Service) ask(ctx context.Context, provider, step string, call func(ctx 
 	err := call(limited)
 	s.metrics.called(provider, step, err, s.clock.Now().Sub(began))
 	if ctx.Err() == nil { // otherwise it was this process that ended the call
-		s.hear(provider, step, err)
+		s.hear(ctx, provider, step, err)
 	}
 	if err != nil {
 		return fmt.Errorf("%s at the provider: %w", step, err)

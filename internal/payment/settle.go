@@ -90,6 +90,9 @@ func (s *Service) Settle(ctx context.Context, event uuid.UUID) error {
 		if done.order != nil {
 			s.publisher.Publish(ctx, done.order)
 		}
+		if done.held || done.what == outcomeRefundFailed {
+			s.waiting(ctx)
+		}
 		return nil
 	}
 	return s.putOffByID(ctx, event, "the order keeps moving")
@@ -99,6 +102,7 @@ func (s *Service) Settle(ctx context.Context, event uuid.UUID) error {
 type done struct {
 	what  outcome
 	order *order.Order // when it moved
+	held  bool         // for an operator
 }
 
 func (s *Service) settle(ctx context.Context, e *ent.PaymentEvent) (done, error) {
@@ -322,7 +326,7 @@ func (s *Service) finish(ctx context.Context, e *ent.PaymentEvent, what outcome,
 	if what == outcomeMismatch || what == outcomeTwoTx || what == outcomeUnmatched {
 		state = paymentevent.StateHELD
 	}
-	result := done{what: what}
+	result := done{what: what, held: state == paymentevent.StateHELD}
 	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		now := s.now()
 		n, err := tx.PaymentEvent.Update().Where(paymentevent.ID(e.ID), paymentevent.StateEQ(paymentevent.StateRECEIVED)).
@@ -379,6 +383,7 @@ func (s *Service) putOff(ctx context.Context, e *ent.PaymentEvent, why string) e
 		s.log.ErrorContext(ctx, "payment event held", slog.String("event", e.ID.String()), slog.String("outcome", why))
 		s.metrics.event(EventKind(e.Kind), outcomeUnmatched)
 		_, err := s.finish(ctx, e, outcomeUnmatched, nil)
+		s.waiting(ctx)
 		return err
 	}
 	wait := min(firstRetry<<min(e.Tries, 10), maxRetry)

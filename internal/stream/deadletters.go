@@ -43,6 +43,7 @@ type DeadLetters struct {
 	key     string
 	log     *slog.Logger
 	metrics *Metrics
+	changed func(ctx context.Context)
 
 	append, remove, replay *redis.Script
 }
@@ -53,12 +54,16 @@ type DeadLettersConfig struct {
 	Key     string                // with a hash tag, so that the index shares its slot
 	Log     *slog.Logger
 	Metrics *Metrics
+	Changed func(ctx context.Context) // called when a letter is new or gone; nil = it is not called
 }
 
 // NewDeadLetters returns the dead letters under a key.
 func NewDeadLetters(cfg DeadLettersConfig) *DeadLetters {
+	if cfg.Changed == nil {
+		cfg.Changed = func(context.Context) {}
+	}
 	return &DeadLetters{
-		client: cfg.Client, key: cfg.Key, log: cfg.Log, metrics: cfg.Metrics,
+		client: cfg.Client, key: cfg.Key, log: cfg.Log, metrics: cfg.Metrics, changed: cfg.Changed,
 		append: redis.NewScript(deadAppend),
 		remove: redis.NewScript(deadRemove),
 		replay: redis.NewScript(AppendLua + replay),
@@ -120,6 +125,7 @@ func (d *DeadLetters) setAside(ctx context.Context, msg *Message) error {
 		d.metrics.count(DeadLettered, letter.Stream, 1)
 		d.log.Error("message set aside", slog.String("stream", letter.Stream), slog.String("entry", letter.Entry),
 			slog.String("message_id", letter.MessageID), slog.String("reason", letter.Reason))
+		d.changed(ctx)
 	}
 	return nil
 }
@@ -308,5 +314,6 @@ func (d *DeadLetters) delete(ctx context.Context, l Letter) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("remove dead letter %s: %w", l.ID, err)
 	}
+	d.changed(ctx)
 	return n == 1, nil
 }

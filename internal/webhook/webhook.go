@@ -97,7 +97,10 @@ type Config struct {
 	Outbox   *Outbox // of this process, which learns of a new endpoint at once; may be nil
 	// Changed is called after each change of an endpoint, for the security log; nil = it is
 	// not called.
-	Changed    func(ctx context.Context, by uuid.UUID, what string)
+	Changed func(ctx context.Context, by uuid.UUID, what string)
+	// Rated is called after an endpoint was disabled because deliveries failed; nil = it is
+	// not called.
+	Rated      func(ctx context.Context)
 	Clock      clock.Clock           // nil = clock.System
 	Registerer prometheus.Registerer // nil = metrics are not exported
 	Log        *slog.Logger
@@ -111,6 +114,7 @@ type Service struct {
 	target  target
 	outbox  *Outbox
 	changed func(ctx context.Context, by uuid.UUID, what string)
+	rated   func(ctx context.Context)
 	clock   clock.Clock
 	metrics *metrics
 	log     *slog.Logger
@@ -124,11 +128,14 @@ type Service struct {
 // New returns a Service.
 func New(cfg Config) *Service {
 	s := &Service{
-		db: cfg.DB, sealer: auth.NewSealer(cfg.Keys, "webhook secrets"), target: newTarget(cfg.Networks), outbox: cfg.Outbox, changed: cfg.Changed,
+		db: cfg.DB, sealer: auth.NewSealer(cfg.Keys, "webhook secrets"), target: newTarget(cfg.Networks), outbox: cfg.Outbox, changed: cfg.Changed, rated: cfg.Rated,
 		clock: cfg.Clock, metrics: newMetrics(cfg.Registerer), log: cfg.Log, sending: map[uuid.UUID]bool{},
 	}
 	if s.changed == nil {
 		s.changed = func(context.Context, uuid.UUID, string) {}
+	}
+	if s.rated == nil {
+		s.rated = func(context.Context) {}
 	}
 	if s.clock == nil {
 		s.clock = clock.System{}

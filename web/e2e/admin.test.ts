@@ -70,7 +70,7 @@ test('a sale on its way through review', async () => {
   await look(operator, 'admin-waits');
   await admin.setViewportSize({ width: 768, height: 900 });
   await goto(admin, '/operate', 'main li');
-  const heights = await admin.locator('main li').evaluateAll((rows) => rows.map((row) => row.clientHeight));
+  const heights = await admin.locator('main li:has(a[href^="/operate/sales"])').evaluateAll((rows) => rows.map((row) => row.clientHeight));
   expect(new Set(heights).size, `heights of the rows: ${heights}`).toBe(1); // no mark on a line of its own
   await goto(admin, '/operate/nope', 'main h1');
   await look(admin, 'admin-missing');
@@ -104,6 +104,11 @@ test('orders: called off, paid back', async () => {
     }
     await buyer.context().close();
   }
+  await operator.getByRole('navigation').getByRole('link', { name: /^Inbox ?1$/ }).click(); // pushed to a page that was open
+  await operator.getByRole('link', { name: 'Refund request' }).waitFor();
+  await look(operator, 'admin-inbox');
+  await operator.getByRole('link', { name: 'Refund request' }).click();
+  await operator.waitForURL('**/operate/refunds');
   await goto(operator, '/operate/orders', 'main li');
   await operator.getByRole('button', { name: /^Refund ¥/ }).waitFor();
   await look(operator, 'admin-orders');

@@ -56,11 +56,3 @@ export const Refunds = graphql(
 `,
   [ListedRefundParts],
 );
-
-export const RefundsWaiting = graphql(`
-  query RefundsWaiting {
-    refunds(first: 1, filter: { states: [REQUESTED, FAILED] }) {
-      totalCount
-    }
-  }
-`);

@@ -1,37 +1,25 @@
 /** The first page of the admin pages: what waits for a decision, what runs, what opens next. */
-import { signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { Link } from 'wouter-preact';
 import { useLoad } from '../api/load';
 import { request } from '../api/request';
-import { Interventions } from '../documents/interventions';
-import { SetAside } from '../documents/letters';
+import { InboxCountNow } from '../documents/inbox';
 import { AdminSales } from '../documents/operator';
-import { RefundsWaiting } from '../documents/refunds';
 import { count } from '../i18n/text';
 import { Broken, Loading, Stale, Title } from '../ui/bits';
 import type { AdminSale, SaleStatus } from './acts';
 import { SaleRow } from './sales';
 import { ot, type OpKey } from './texts';
 
-/** How many messages and payments wait in the inbox, as last read. */
-export const inbox = signal(0);
-/** How many refunds wait for a decision, as last read. */
-export const refundsWaiting = signal(0);
-
 /** Statuses of the sales that need attention, from the most urgent. */
 const SHOWN: SaleStatus[] = ['LIVE', 'PAUSED', 'PREHEATED', 'SCHEDULED', 'APPROVED', 'PENDING_APPROVAL', 'DRAFT', 'REJECTED'];
 
 async function load(abort: AbortSignal) {
-  const [{ sales }, { deadLetters, heldPayments }, { interventions }, { refunds }] = await Promise.all([
+  const [{ sales }, { inbox }] = await Promise.all([
     request(AdminSales, { after: null, search: null, statuses: SHOWN }, abort),
-    request(SetAside, {}, abort),
-    request(Interventions, { saleId: null, states: ['REQUESTED'] }, abort),
-    request(RefundsWaiting, {}, abort),
+    request(InboxCountNow, {}, abort),
   ]);
-  refundsWaiting.value = refunds?.totalCount ?? 0;
-  inbox.value = (deadLetters?.length ?? 0) + (heldPayments?.length ?? 0);
-  return { sales: (sales?.edges ?? []).map(({ node }) => node), inbox: inbox.value, refunds: refundsWaiting.value, requested: interventions ?? [] };
+  return { sales: (sales?.edges ?? []).map(({ node }) => node), waiting: inbox?.totalCount ?? 0 };
 }
 
 /** The page. */
@@ -44,7 +32,7 @@ export function Home() {
     case 'failed':
       return <Broken fault={page.value.fault} again={reload} />;
     case 'ready': {
-      const { sales, inbox, refunds, requested } = page.value.data;
+      const { sales, waiting } = page.value.data;
       const of = (...statuses: SaleStatus[]): AdminSale[] =>
         sales.filter(({ status }) => statuses.includes(status)).sort((a, b) => Date.parse(a.startsAt) - Date.parse(b.startsAt));
       return (
@@ -56,13 +44,9 @@ export function Home() {
             </Link>
           </div>
           <Stale fault={page.value.fault} again={reload} />
-          {(inbox > 0 || refunds > 0 || requested.length > 0) && (
+          {waiting > 0 && (
             <Group name="op.waiting">
-              {refunds > 0 && <Waits href="/operate/refunds" text={ot('op.refunds')} n={refunds} />}
-              {inbox > 0 && <Waits href="/operate/aside" text={ot('op.inbox')} n={inbox} />}
-              {requested.map(({ id, sale, kind }) => (
-                <Waits key={id} href={sale ? `/operate/sales/${sale.id}` : '/operate'} text={`${ot(`op.did.${kind}`)} · ${sale?.title ?? ''}`} n={1} />
-              ))}
+              <Waits href="/operate/inbox" text={ot('op.inbox')} n={waiting} />
             </Group>
           )}
           <SaleGroup name="op.group.running" sales={of('LIVE', 'PAUSED')} />

@@ -12,7 +12,8 @@ import { DeadLetters } from './deadletters';
 import { SalePage } from './sale';
 import { SaleEditor } from './editor';
 import { Goods } from './goods';
-import { Home, inbox, refundsWaiting } from './home';
+import { Home } from './home';
+import { Inbox, useInboxCount } from './inbox';
 import { Orders } from './orders';
 import { People } from './people';
 import { Refunds } from './refunds';
@@ -52,6 +53,7 @@ export function Operator() {
           <Route path="/operate/sales/:id">{({ id }) => <SalePage key={id} id={id} />}</Route>
           <Route path="/operate/goods">{() => <Goods />}</Route>
           <Route path="/operate/orders">{() => <Orders />}</Route>
+          <Route path="/operate/inbox">{() => <Inbox />}</Route>
           <Route path="/operate/refunds">{() => <Refunds />}</Route>
           <Route path="/operate/aside">{() => <DeadLetters />}</Route>
           <Route path="/operate/people">{() => <People />}</Route>
@@ -80,6 +82,7 @@ function NeedsCodes() {
 
 /** The navigation: a column on a desktop, a row that scrolls on a phone. */
 function Nav() {
+  const waiting = useInboxCount();
   const [where] = useLocation();
   const link = (href: string, text: ComponentChildren, here = where.startsWith(href)) => (
     <Link
@@ -93,11 +96,12 @@ function Nav() {
   return (
     <nav aria-label={ot('op.tabs')} class="-mx-4 flex gap-1 overflow-x-auto px-4 pb-1 lg:sticky lg:top-16 lg:mx-0 lg:grid lg:px-0 print:hidden">
       {link('/operate', ot('op.home'), where === '/operate')}
+      {link('/operate/inbox', <Counted name="op.inbox" n={waiting} />)}
       {link('/operate/sales', ot('op.sales'), where.startsWith('/operate/sales') || where === '/operate/new')}
       {link('/operate/orders', ot('op.orders'))}
       {link('/operate/goods', ot('op.goods'))}
-      {link('/operate/refunds', <Counted name="op.refunds" n={refundsWaiting.value} />)}
-      {link('/operate/aside', <Counted name="op.inbox" n={inbox.value} />)}
+      {link('/operate/refunds', ot('op.refunds'))}
+      {link('/operate/aside', ot('op.aside'))}
       {link('/operate/people', ot('op.people'))}
       {person.value?.role === 'ADMIN' && link('/operate/webhooks', ot('op.hooks'))}
     </nav>

@@ -1,0 +1,42 @@
+package graph
+
+import (
+	"context"
+
+	"seckill/graph/model"
+	"seckill/internal/auth"
+	"seckill/internal/inbox"
+)
+
+// inboxViewer returns the caller as a reader of the inbox.
+func (r *Resolver) inboxViewer(ctx context.Context) (inbox.Viewer, error) {
+	return r.Waiting.Viewer(ctx, auth.PrincipalFrom(ctx))
+}
+
+func toInbox(v inbox.Viewer, list inbox.List) *model.Inbox {
+	out := &model.Inbox{
+		TotalCount: list.Total, DecidableCount: list.Decidable, Counts: toInboxCounts(list.Counts),
+		Entries: make([]*model.InboxEntry, len(list.Entries)),
+	}
+	for i, e := range list.Entries {
+		out.Entries[i] = &model.InboxEntry{
+			Kind: e.Kind, SubjectID: e.Subject, Since: e.Since, Note: unlessZero(e.Note), Decidable: e.Decidable(v), Source: e,
+		}
+	}
+	return out
+}
+
+func toInboxCounts(counts []inbox.Count) []*model.InboxKindCount {
+	out := make([]*model.InboxKindCount, len(counts))
+	for i, c := range counts {
+		out[i] = &model.InboxKindCount{Kind: c.Kind, Count: c.Count, Decidable: c.Decidable, More: c.More}
+	}
+	return out
+}
+
+func (r *Resolver) toInboxEvent(list inbox.List, snapshot bool) *model.InboxCountEvent {
+	return &model.InboxCountEvent{
+		Kind: kindOf(snapshot), ServerTime: r.Store.Now(), TotalCount: list.Total, DecidableCount: list.Decidable,
+		Counts: toInboxCounts(list.Counts),
+	}
+}

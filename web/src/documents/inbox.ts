@@ -1,0 +1,43 @@
+import { graphql } from '../api/tada';
+
+export const Inbox = graphql(`
+  query Inbox {
+    inbox {
+      totalCount
+      decidableCount
+      entries {
+        kind
+        subjectId
+        since
+        note
+        decidable
+        sale {
+          id
+          title
+        }
+        order {
+          id
+          number
+        }
+      }
+    }
+  }
+`);
+
+export const InboxCountNow = graphql(`
+  query InboxCountNow {
+    inbox {
+      totalCount
+      decidableCount
+    }
+  }
+`);
+
+export const InboxCount = graphql(`
+  subscription InboxCount {
+    inboxCount {
+      totalCount
+      decidableCount
+    }
+  }
+`);

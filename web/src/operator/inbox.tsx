@@ -1,0 +1,132 @@
+/** Everything that waits for a person, with links to where it is decided. */
+import { signal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { Link } from 'wouter-preact';
+import { follow } from '../api/live';
+import { useLoad } from '../api/load';
+import { request } from '../api/request';
+import type { ResultOf } from '../api/tada';
+import { Inbox as InboxDoc, InboxCount, InboxCountNow } from '../documents/inbox';
+import { count } from '../i18n/text';
+import { Broken, Loading, Stale, Title, When } from '../ui/bits';
+import { ot } from './texts';
+
+type Entry = NonNullable<ResultOf<typeof InboxDoc>['inbox']>['entries'][number];
+
+interface Counted {
+  totalCount: number;
+  decidableCount: number;
+}
+
+/** How much waits, as last pushed. */
+const waiting = signal<Counted>({ totalCount: 0, decidableCount: 0 });
+
+/** Pause between polls, where nothing can be pushed. */
+const POLL_MS = 10_000;
+
+/** Follows the count, and returns how much waits for this person. */
+export function useInboxCount(): number {
+  useEffect(
+    () =>
+      follow(InboxCount, {}, {
+        next: ({ inboxCount }) => {
+          waiting.value = inboxCount;
+          return false;
+        },
+        failed: () => {},
+        poll: async () => {
+          const { inbox } = await request(InboxCountNow, {});
+          if (inbox) waiting.value = inbox;
+          return POLL_MS;
+        },
+      }),
+    [],
+  );
+  return waiting.value.decidableCount;
+}
+
+/** The page. It loads again when the count is pushed. */
+export function Inbox() {
+  const { page, reload } = useLoad('inbox', async (abort) => (await request(InboxDoc, {}, abort)).inbox);
+  const pushed = waiting.value;
+  useEffect(() => {
+    if (page.peek().state === 'ready') void reload();
+  }, [pushed]);
+  switch (page.value.state) {
+    case 'loading':
+    case 'missing':
+      return <Loading />;
+    case 'failed':
+      return <Broken fault={page.value.fault} again={reload} />;
+    case 'ready': {
+      const { entries, totalCount } = page.value.data;
+      return (
+        <div class="grid grid-cols-1 gap-6">
+          <div class="flex flex-wrap items-center justify-between gap-3">
+            <Title>
+              {ot('op.inbox')} <span class="font-normal text-soft tabular-nums">{count(totalCount)}</span>
+            </Title>
+            <button class="btn" onClick={reload}>
+              {ot('op.refresh')}
+            </button>
+          </div>
+          <Stale fault={page.value.fault} again={reload} />
+          {entries.length ? (
+            <ul class="grid grid-cols-1 gap-2">
+              {entries.map((entry) => (
+                <Row key={entry.kind + entry.subjectId} entry={entry} />
+              ))}
+            </ul>
+          ) : (
+            <p class="note">{ot('op.inboxNone')}</p>
+          )}
+        </div>
+      );
+    }
+  }
+}
+
+function Row({ entry }: { entry: Entry }) {
+  const href = placeOf(entry);
+  const name = ot(`op.inbox.${entry.kind}`);
+  const about = entry.order?.number ?? entry.sale?.title ?? (entry.kind === 'PROVIDER_AWAY' ? entry.subjectId : '');
+  return (
+    <li class="card relative grid grid-cols-1 gap-1 px-4 py-3">
+      <p class="flex flex-wrap items-baseline gap-x-3 gap-y-1">
+        {href ? (
+          <Link href={href} class="font-semibold after:absolute after:inset-0">
+            {name}
+          </Link>
+        ) : (
+          <span class="font-semibold">{name}</span>
+        )}
+        <span class="min-w-0 grow break-words">{about}</span>
+        {!entry.decidable && <span class="chip">{ot('op.inboxOwn')}</span>}
+      </p>
+      <p class="min-w-0 text-sm break-words text-soft">
+        <When at={entry.since} />
+        {entry.note && ` · ${entry.note}`}
+      </p>
+    </li>
+  );
+}
+
+/** The page where an entry is decided; null where it is outside the admin pages. */
+function placeOf({ kind, sale }: Entry): string | null {
+  switch (kind) {
+    case 'REFUND':
+    case 'REFUND_FAILED':
+      return '/operate/refunds';
+    case 'DEAD_LETTER':
+    case 'UNMATCHED_PAYMENT':
+      return '/operate/aside';
+    case 'SALE_APPROVAL':
+    case 'STOCK_CHANGE':
+    case 'ORDER_VOID':
+    case 'GATE_LOST':
+      return sale && `/operate/sales/${sale.id}`;
+    case 'PROVIDER_AWAY':
+    case 'WEBHOOK_DISABLED':
+      return null;
+  }
+}
