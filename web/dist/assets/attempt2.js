@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=6e060f331160";
+export{r as resumePlaces}from"./attempt.js?v=4e0d8591c788";

@@ -125,8 +125,9 @@ function placeOf({ kind, sale }: Entry): string | null {
     case 'ORDER_VOID':
     case 'GATE_LOST':
       return sale && `/operate/sales/${sale.id}`;
-    case 'PROVIDER_AWAY':
     case 'WEBHOOK_DISABLED':
+      return '/operate/webhooks';
+    case 'PROVIDER_AWAY':
       return null;
   }
 }
