@@ -1393,7 +1393,7 @@ enum InboxKind {
 Something that waits for a person.
 """
 type InboxEntry {
-  """Whether the caller may decide it: nobody decides about an own request, sale, or order."""
+  """Whether the caller may decide it: own requests, sales and orders are left to others."""
   decidable: Boolean!
   """What it is."""
   kind: InboxKind!
@@ -4156,7 +4156,7 @@ extend type Mutation {
     input: SetUserRoleInput!
   ): SetUserRolePayload @auth(role: ADMIN)
 
-  """Disables sign-in and ends the user's sessions. Another administrator has to disable one's own account."""
+  """Disables sign-in and ends the user's sessions at once, with sockets and path tokens. Unpaid orders are cancelled, and places on waitlists given up, within seconds. Another administrator has to disable one's own account."""
   disableUser(
     """What is needed."""
     input: DisableUserInput!

@@ -769,7 +769,7 @@ func (InboxCountEvent) IsStreamEvent() {}
 
 // Something that waits for a person.
 type InboxEntry struct {
-	// Whether the caller may decide it: nobody decides about an own request, sale, or order.
+	// Whether the caller may decide it: own requests, sales and orders are left to others.
 	Decidable bool `json:"decidable"`
 	// What it is.
 	Kind inbox.Kind `json:"kind"`

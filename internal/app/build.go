@@ -80,7 +80,7 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 	}
 	shop := newShop(b, gates, messages, stats, shopParts{orders, admission, waiting})
 	hooks := newWebhooks(b, gates.clock, messages, keys, accounts.security)
-	admin, err := newAdmin(b, gates, stats, adminParts{messages, orders, payments, scheduler, accounts})
+	admin, err := newAdmin(b, gates, stats, adminParts{waiting, messages, orders, payments, scheduler, accounts})
 	if err != nil {
 		return nil, err
 	}

@@ -315,6 +315,7 @@ type admin struct {
 
 // adminParts are the stages that only the admin stage needs.
 type adminParts struct {
+	waiting   waiting
 	messages  messages
 	orders    orders
 	payments  payments
@@ -327,7 +328,7 @@ func newAdmin(b base, g gates, s stats, in adminParts) (admin, error) {
 		operator: operator.New(operator.Config{
 			DB: b.svc.db, Sales: g.sales, Versions: g.versions, Catalog: g.catalog,
 			Gate: g.gate, Orders: in.orders.store, Gates: in.scheduler.preloader,
-			Stock: g.stock, Payments: in.payments.service, Outbox: b.outbox, Feed: s.feed, Waiting: in.messages.waiting, Security: in.accounts.security,
+			Stock: g.stock, Payments: in.payments.service, Waitlist: in.waiting.service, Outbox: b.outbox, Feed: s.feed, Waiting: in.messages.waiting, Security: in.accounts.security,
 			Agents: in.accounts.machines.CreatedBy, PaymentWindow: b.cfg.PaymentWindow, Names: names(b.cfg),
 			TwoPersonUnits: b.cfg.TwoPersonUnits, Clock: b.clock, Log: b.log,
 		}),

@@ -194,6 +194,7 @@ func (a *App) schedule(g gates, m messages, s stats, in runningParts) {
 		store(gates.Name, gates.Run)
 		store("reconcile", in.scheduler.reconcile.Run)
 		store("interventions", in.admin.operator.Loop().Run)
+		store("blocked users", in.admin.operator.BlockedLoop().Run)
 		store("purge sessions", loop("purge sessions", purgeEvery, in.accounts.store.Purge).Run)
 		store("purge security log", loop("purge security log", purgeEvery, in.accounts.security.Purge).Run)
 		store("purge links", loop("purge links", purgeEvery, in.accounts.store.PurgeLinks).Run)

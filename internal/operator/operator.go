@@ -33,6 +33,7 @@ import (
 	"seckill/internal/postgres"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
+	"seckill/internal/waitlist"
 	"seckill/internal/webhook"
 )
 
@@ -60,6 +61,7 @@ type Config struct {
 	// that the operator sees it at once; nil = it is visible a moment later.
 	Stock    *reservation.StockCache
 	Payments *payment.Service
+	Waitlist *waitlist.Service
 	Outbox   *webhook.Outbox // nil = events for other systems are not written
 	Feed     Feed            // nil = log entries are not published
 	// Waiting is called after the commit of a change of what waits for another operator;

@@ -37,6 +37,19 @@ func (s *Service) Cancel(ctx context.Context, id, user uuid.UUID, reason string)
 	return s.callOff(ctx, o, order.Entry{By: order.Actor{Kind: order.Buyer, User: user}, Code: order.CodeCancelled, Note: reason})
 }
 
+// CancelUnpaid cancels an unpaid order by the clock, after closing its payment at the
+// provider. An order that is paid or expired is returned beside the refusal.
+func (s *Service) CancelUnpaid(ctx context.Context, id uuid.UUID) (*order.Order, error) {
+	o, err := s.orders.Reload(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if o == nil {
+		return nil, fault.Refused{Why: fault.Unknown}
+	}
+	return s.callOff(ctx, o, order.Entry{By: order.Actor{Kind: order.Clock}, Code: order.CodeVoided})
+}
+
 // callOff cancels an order while it is unpaid. Otherwise it returns the order beside a
 // refusal.
 func (s *Service) callOff(ctx context.Context, o *order.Order, entry order.Entry) (*order.Order, error) {
