@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"time"
 
 	"entgo.io/ent/dialect"
 
@@ -24,4 +25,16 @@ func (db *DB) ReadSnapshot(ctx context.Context, fn func(ctx context.Context, tx 
 	}
 	defer func() { _ = tx.Rollback() }() // nothing to commit
 	return fn(ctx, tx)
+}
+
+// LimitStatements sets how long each later statement of a transaction may take, instead
+// of the statement timeout of the connection. It has no effect on SQLite.
+func (db *DB) LimitStatements(ctx context.Context, tx *ent.Tx, limit time.Duration) error {
+	if db.Dialect == dialect.SQLite {
+		return nil
+	}
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf("SET LOCAL statement_timeout = %d", limit.Milliseconds())); err != nil {
+		return fmt.Errorf("set statement timeout: %w", err)
+	}
+	return nil
 }

@@ -19,9 +19,14 @@ import (
 	"seckill/internal/waitlist"
 )
 
-// orderPage bounds the live orders in one statement and in memory: 5,000 rows take some
-// 20 ms and 2 MB.
-const orderPage = 5000
+const (
+	// orderPage bounds the live orders in one statement and in memory. They lie anywhere in
+	// the table: a page that is not in memory is as many reads of the disk.
+	orderPage = 2000
+	// pageTimeout is the timeout of a statement of a build. It is shorter than buildTimeout:
+	// otherwise another process would take over a build that reads.
+	pageTimeout = 8 * time.Second
+)
 
 // build reads every item of a sale and writes its reservations, and then opens all gates:
 // a gate of a sale with a limit needs the units per buyer of all items. It returns false
@@ -54,6 +59,9 @@ func (p *Preloader) fill(ctx context.Context, of *ent.Sale, itemID uuid.UUID, wa
 		return gate, false, err
 	}
 	err = p.db.ReadSnapshot(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		if err := p.db.LimitStatements(ctx, tx, pageTimeout); err != nil {
+			return err
+		}
 		row, err := tx.Sale.Get(ctx, of.ID) // it may have been paused or ended since the epoch was taken
 		if err != nil {
 			return err
