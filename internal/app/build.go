@@ -71,9 +71,6 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 		return nil, err
 	}
 	scheduler := newScheduler(b, gates, stats, schedulerParts{messages, orders, payments})
-	if err := reservation.LoadScripts(ctx, svc.redis.Script); err != nil {
-		return nil, err
-	}
 	worker, err := newWorker(b, gates, messages, orders)
 	if err != nil {
 		return nil, err
@@ -95,14 +92,14 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 		seeding: seeding{db: svc.db, clock: gates.clock, load: scheduler.preloader.Load, tokens: accounts.tokens, paths: admission.paths},
 	}
 	a.schedule(gates, messages, stats, runningParts{admission, accounts, waiting, payments, scheduler, worker, shop, admin, hooks, mailing, waits, measureStreams(b, messages)})
-	if roles != (Roles{}) {
-		err = a.listen(ctx, b, gates, serverParts{a.tabs, listener, stats, orders, admission, accounts, waiting, payments, shop, admin, hooks, waits, providers})
-	}
-	return a, err
+	return a, a.listen(ctx, b, gates, serverParts{a.tabs, listener, stats, orders, admission, accounts, waiting, payments, shop, admin, hooks, waits, providers})
 }
 
-// listen opens the listeners.
+// listen opens the listeners. A process without roles has none.
 func (a *App) listen(ctx context.Context, b base, g gates, in serverParts) error {
+	if a.roles == (Roles{}) {
+		return nil
+	}
 	s, trusted, err := newServer(ctx, b, g, in)
 	if trusted != nil {
 		a.accepting = append(a.accepting, part{trusted.Name, trusted.Run})
@@ -162,6 +159,9 @@ func sharedClock(b base) *clock.Shared {
 }
 
 func newGates(ctx context.Context, b base) (gates, error) {
+	if err := reservation.LoadScripts(ctx, b.svc.redis.Script); err != nil {
+		return gates{}, err
+	}
 	sales := sale.NewStore(b.svc.db.Ent)
 	versions := sale.NewVersions(b.svc.redis.Cmd, b.keys.Prefix, b.log)
 	catalog := sale.NewCatalog(sales, b.clock, b.log).Following(versions)
