@@ -92,6 +92,7 @@ func TestEveryOperationIsCountedByFieldAndCode(t *testing.T) {
 	c.subscribe("1", `subscription Count { ticks(n: 1) }`)
 	c.expectPart(`"next"`)
 	c.expectPart(`"complete"`)
+	testenv.Eventually(t, testenv.Wait, func() bool { return len(log.operations(t)) == 1 }, "the subscription is logged") // after its last frame
 	c.subscribe("2", `{ nothing }`)
 	c.expectPart(`"error"`)
 	want := map[string]uint64{
