@@ -104,7 +104,7 @@ func TestALoopWithNothingToDoRestsAndIsInItsRhythmWhenThereIs(t *testing.T) {
 				switch {
 				case now > 10*time.Second && now < 12*time.Second:
 					return map[string]int{"done": 1}, nil
-				case now > 15*time.Second && now < 16*time.Second:
+				case now > 14*time.Second && now < 16*time.Second:
 					return nil, errors.New("away")
 				default:
 					return map[string]int{"nothing": 0}, nil
@@ -130,7 +130,7 @@ func TestALoopWithNothingToDoRestsAndIsInItsRhythmWhenThereIs(t *testing.T) {
 				t.Errorf("%d steps in %d s with nothing to do, want one a second", n, seconds)
 			}
 		}
-		for name, rush := range map[string]time.Duration{"work": 11200 * time.Millisecond, "failures": 15700 * time.Millisecond, "waiting work": 22 * time.Second} {
+		for name, rush := range map[string]time.Duration{"work": 11200 * time.Millisecond, "failures": 15200 * time.Millisecond, "waiting work": 22 * time.Second} {
 			if n := count(rush, rush+300*time.Millisecond); n < 2 || n > 3 {
 				t.Errorf("%d steps in 300 ms with %s, want 3", n, name)
 			}
