@@ -287,7 +287,7 @@ func newOrders(b base, g gates, m messages, s stats) orders {
 	cache := order.NewCache(b.svc.redis, b.keys.Tasks, g.clock)
 	store := order.NewStore(order.StoreConfig{
 		DB: b.svc.db, Cache: cache, Clock: g.clock, Log: b.log,
-		Submitted: orderintake.Submitted{Gate: g.gate, Loaded: g.loaded},
+		Submitted: orderintake.Submitted{Gate: g.gate, Items: g.items},
 		Vanished:  orderintake.Vanished{Gate: g.gate, Items: g.items, Loaded: g.loaded, Clock: g.clock},
 	})
 	status := storefront.NewPublisher(m.bus, s.feed)

@@ -13,14 +13,15 @@ import (
 // reservation at the gate.
 type Submitted struct {
 	Gate *reservation.Gate
-	// Loaded lists the items that have a gate.
-	Loaded func(ctx context.Context) ([]reservation.ItemRef, error)
+	// Items lists all items of the catalogue: its copy in this process may be from before a
+	// gate was loaded that already takes orders.
+	Items func(ctx context.Context) ([]reservation.ItemRef, error)
 }
 
 // Task returns the task, or nil when no reservation is of the task. A Nil owner stands
 // for any user: all reservations of the item are read.
 func (s Submitted) Task(ctx context.Context, task, owner uuid.UUID) (*order.Task, error) {
-	items, err := s.Loaded(ctx)
+	items, err := s.Items(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func (r *rig) reserve() (reservation.Attempt, *order.Store) {
 	if r.must(err); o.Code != reservation.Accepted {
 		r.t.Fatalf("reserve: %+v", o)
 	}
-	submitted := orderintake.Submitted{Gate: gate, Loaded: func(context.Context) ([]reservation.ItemRef, error) {
+	submitted := orderintake.Submitted{Gate: gate, Items: func(context.Context) ([]reservation.ItemRef, error) {
 		return []reservation.ItemRef{{Sale: r.sale, Item: r.item}}, nil
 	}}
 	return a, order.NewStore(order.StoreConfig{DB: r.db, Cache: r.cache, Submitted: submitted, Clock: r.clock, Log: quiet})

@@ -25,7 +25,7 @@ func TestAnOldTaskThatNoStoreKnowsIsFailedForItsBuyerOnly(t *testing.T) {
 	}
 	orders := order.NewStore(order.StoreConfig{
 		DB: r.db, Cache: r.cache, Clock: r.clock, Log: quiet,
-		Submitted: orderintake.Submitted{Gate: gate, Loaded: items},
+		Submitted: orderintake.Submitted{Gate: gate, Items: items},
 		Vanished:  orderintake.Vanished{Gate: gate, Items: items, Loaded: items, Clock: r.clock},
 	})
 	want := func(when string, task, owner uuid.UUID, status order.TaskStatus) {
