@@ -16,7 +16,8 @@ import (
 const logDir = ".services/test"
 
 // sites is the package of the tests that run whole installations. Its tests wait more
-// than they compute, so more of them run in parallel.
+// than they compute, so more of them run in parallel, and no other Go package runs at the
+// same time.
 const sites = "seckill/internal/app"
 
 // alsoFaulty lists packages whose ordinary tests include faults: masters of Redis are
@@ -47,7 +48,7 @@ var unwatched = []string{
 }
 
 // plan lists the steps of one run: first the build, then lanes of steps that run side by
-// side, because some steps compute and others wait, for browsers, leases and restarts.
+// side, because the tests of the shop wait for browsers while Go compiles.
 type plan struct {
 	build   step
 	lanes   [][]step
@@ -91,12 +92,11 @@ func planOf(ctx context.Context, mode, binary string) (plan, error) {
 		flags := append(raceFlags(ctx), "-timeout", "30m")
 		raced := without(packages, append(alone, sites))
 		p.lanes = [][]step{
-			{goStep("go -race", raced, slices.Concat(flags, []string{"-p", "3"}))},
+			{goStep("go -race", raced, append(flags, "-p", "3")), goStep("sites", []string{sites}, append(flags, "-parallel", "4"))},
 			{
 				webStep("types", plainOutput), webStep("unit", vitestOutput), webStep("build", plainOutput), webStep("e2e", vitestOutput),
-				goStep("sites", []string{sites}, slices.Concat(flags, []string{"-parallel", "6"})),
+				goStep("go", without(packages, append(raced, sites)), []string{"-timeout", "30m"}),
 			},
-			{goStep("go", without(packages, append(raced, sites)), []string{"-timeout", "30m", "-p", "1"})},
 		}
 	case "short":
 		p.lanes = [][]step{{goStep("go", without(packages, slow), []string{"-timeout", "10m"})}, {webStep("types", plainOutput), webStep("unit", vitestOutput)}}
