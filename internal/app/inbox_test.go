@@ -42,10 +42,11 @@ func (s *site) counting(token string) (reaches func(total, decidable int, what s
 		"query": `subscription { inboxCount { kind totalCount decidableCount counts { kind count decidable more } } }`,
 	})
 	k.send(frame{ID: "inbox", Type: "subscribe", Payload: payload})
+	frames := k.listen()
 	return func(total, decidable int, what string) {
 		s.t.Helper()
 		for {
-			f := k.read()
+			f := <-frames
 			var next struct {
 				Data struct {
 					InboxCount struct{ TotalCount, DecidableCount int }

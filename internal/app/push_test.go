@@ -74,6 +74,32 @@ func (k *socket) read() frame {
 	}
 }
 
+// listen reads all further frames in the background, for tests that do other things for
+// longer than the server waits for an answer to its ping. A closed channel is the end of
+// the socket.
+func (k *socket) listen() <-chan frame {
+	frames := make(chan frame, 1000)
+	go func() {
+		defer close(frames)
+		for {
+			var f frame
+			if wsjson.Read(k.ctx, k.conn, &f) != nil {
+				return
+			}
+			if f.Type == "ping" {
+				_ = wsjson.Write(k.ctx, k.conn, frame{Type: "pong"}) // the next read fails as well
+				continue
+			}
+			select {
+			case frames <- f:
+			case <-k.ctx.Done():
+				return
+			}
+		}
+	}()
+	return frames
+}
+
 // taskEvent is an event of orderTaskStatus.
 type taskEvent struct {
 	Kind      string
