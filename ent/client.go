@@ -20,10 +20,12 @@ import (
 	"seckill/ent/order"
 	"seckill/ent/orderevent"
 	"seckill/ent/orderfailure"
+	"seckill/ent/ordermetadata"
 	"seckill/ent/orderrecipient"
 	"seckill/ent/payment"
 	"seckill/ent/paymentevent"
 	"seckill/ent/refund"
+	"seckill/ent/refusedattempt"
 	"seckill/ent/sale"
 	"seckill/ent/salefigures"
 	"seckill/ent/saleitem"
@@ -75,6 +77,8 @@ type Client struct {
 	OrderEvent *OrderEventClient
 	// OrderFailure is the client for interacting with the OrderFailure builders.
 	OrderFailure *OrderFailureClient
+	// OrderMetadata is the client for interacting with the OrderMetadata builders.
+	OrderMetadata *OrderMetadataClient
 	// OrderRecipient is the client for interacting with the OrderRecipient builders.
 	OrderRecipient *OrderRecipientClient
 	// Payment is the client for interacting with the Payment builders.
@@ -83,6 +87,8 @@ type Client struct {
 	PaymentEvent *PaymentEventClient
 	// Refund is the client for interacting with the Refund builders.
 	Refund *RefundClient
+	// RefusedAttempt is the client for interacting with the RefusedAttempt builders.
+	RefusedAttempt *RefusedAttemptClient
 	// Sale is the client for interacting with the Sale builders.
 	Sale *SaleClient
 	// SaleFigures is the client for interacting with the SaleFigures builders.
@@ -138,10 +144,12 @@ func (c *Client) init() {
 	c.Order = NewOrderClient(c.config)
 	c.OrderEvent = NewOrderEventClient(c.config)
 	c.OrderFailure = NewOrderFailureClient(c.config)
+	c.OrderMetadata = NewOrderMetadataClient(c.config)
 	c.OrderRecipient = NewOrderRecipientClient(c.config)
 	c.Payment = NewPaymentClient(c.config)
 	c.PaymentEvent = NewPaymentEventClient(c.config)
 	c.Refund = NewRefundClient(c.config)
+	c.RefusedAttempt = NewRefusedAttemptClient(c.config)
 	c.Sale = NewSaleClient(c.config)
 	c.SaleFigures = NewSaleFiguresClient(c.config)
 	c.SaleItem = NewSaleItemClient(c.config)
@@ -262,10 +270,12 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		Order:           NewOrderClient(cfg),
 		OrderEvent:      NewOrderEventClient(cfg),
 		OrderFailure:    NewOrderFailureClient(cfg),
+		OrderMetadata:   NewOrderMetadataClient(cfg),
 		OrderRecipient:  NewOrderRecipientClient(cfg),
 		Payment:         NewPaymentClient(cfg),
 		PaymentEvent:    NewPaymentEventClient(cfg),
 		Refund:          NewRefundClient(cfg),
+		RefusedAttempt:  NewRefusedAttemptClient(cfg),
 		Sale:            NewSaleClient(cfg),
 		SaleFigures:     NewSaleFiguresClient(cfg),
 		SaleItem:        NewSaleItemClient(cfg),
@@ -313,10 +323,12 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		Order:           NewOrderClient(cfg),
 		OrderEvent:      NewOrderEventClient(cfg),
 		OrderFailure:    NewOrderFailureClient(cfg),
+		OrderMetadata:   NewOrderMetadataClient(cfg),
 		OrderRecipient:  NewOrderRecipientClient(cfg),
 		Payment:         NewPaymentClient(cfg),
 		PaymentEvent:    NewPaymentEventClient(cfg),
 		Refund:          NewRefundClient(cfg),
+		RefusedAttempt:  NewRefusedAttemptClient(cfg),
 		Sale:            NewSaleClient(cfg),
 		SaleFigures:     NewSaleFiguresClient(cfg),
 		SaleItem:        NewSaleItemClient(cfg),
@@ -364,11 +376,12 @@ func (c *Client) Close() error {
 func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
 		c.AccountLink, c.Address, c.Fulfilment, c.Goods, c.GoodsLog, c.Intervention,
-		c.LetterAct, c.Mail, c.Order, c.OrderEvent, c.OrderFailure, c.OrderRecipient,
-		c.Payment, c.PaymentEvent, c.Refund, c.Sale, c.SaleFigures, c.SaleItem,
-		c.SaleLog, c.SandboxCall, c.SandboxCharge, c.SandboxRefund, c.SecurityEvent,
-		c.ServiceToken, c.Session, c.StockMovement, c.User, c.UserIdentity,
-		c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint, c.WebhookEvent,
+		c.LetterAct, c.Mail, c.Order, c.OrderEvent, c.OrderFailure, c.OrderMetadata,
+		c.OrderRecipient, c.Payment, c.PaymentEvent, c.Refund, c.RefusedAttempt,
+		c.Sale, c.SaleFigures, c.SaleItem, c.SaleLog, c.SandboxCall, c.SandboxCharge,
+		c.SandboxRefund, c.SecurityEvent, c.ServiceToken, c.Session, c.StockMovement,
+		c.User, c.UserIdentity, c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint,
+		c.WebhookEvent,
 	} {
 		n.Use(hooks...)
 	}
@@ -379,11 +392,12 @@ func (c *Client) Use(hooks ...Hook) {
 func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
 		c.AccountLink, c.Address, c.Fulfilment, c.Goods, c.GoodsLog, c.Intervention,
-		c.LetterAct, c.Mail, c.Order, c.OrderEvent, c.OrderFailure, c.OrderRecipient,
-		c.Payment, c.PaymentEvent, c.Refund, c.Sale, c.SaleFigures, c.SaleItem,
-		c.SaleLog, c.SandboxCall, c.SandboxCharge, c.SandboxRefund, c.SecurityEvent,
-		c.ServiceToken, c.Session, c.StockMovement, c.User, c.UserIdentity,
-		c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint, c.WebhookEvent,
+		c.LetterAct, c.Mail, c.Order, c.OrderEvent, c.OrderFailure, c.OrderMetadata,
+		c.OrderRecipient, c.Payment, c.PaymentEvent, c.Refund, c.RefusedAttempt,
+		c.Sale, c.SaleFigures, c.SaleItem, c.SaleLog, c.SandboxCall, c.SandboxCharge,
+		c.SandboxRefund, c.SecurityEvent, c.ServiceToken, c.Session, c.StockMovement,
+		c.User, c.UserIdentity, c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint,
+		c.WebhookEvent,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -414,6 +428,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.OrderEvent.mutate(ctx, m)
 	case *OrderFailureMutation:
 		return c.OrderFailure.mutate(ctx, m)
+	case *OrderMetadataMutation:
+		return c.OrderMetadata.mutate(ctx, m)
 	case *OrderRecipientMutation:
 		return c.OrderRecipient.mutate(ctx, m)
 	case *PaymentMutation:
@@ -422,6 +438,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.PaymentEvent.mutate(ctx, m)
 	case *RefundMutation:
 		return c.Refund.mutate(ctx, m)
+	case *RefusedAttemptMutation:
+		return c.RefusedAttempt.mutate(ctx, m)
 	case *SaleMutation:
 		return c.Sale.mutate(ctx, m)
 	case *SaleFiguresMutation:
@@ -1924,6 +1942,139 @@ func (c *OrderFailureClient) mutate(ctx context.Context, m *OrderFailureMutation
 	}
 }
 
+// OrderMetadataClient is a client for the OrderMetadata schema.
+type OrderMetadataClient struct {
+	config
+}
+
+// NewOrderMetadataClient returns a client for the OrderMetadata from the given config.
+func NewOrderMetadataClient(c config) *OrderMetadataClient {
+	return &OrderMetadataClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `ordermetadata.Hooks(f(g(h())))`.
+func (c *OrderMetadataClient) Use(hooks ...Hook) {
+	c.hooks.OrderMetadata = append(c.hooks.OrderMetadata, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `ordermetadata.Intercept(f(g(h())))`.
+func (c *OrderMetadataClient) Intercept(interceptors ...Interceptor) {
+	c.inters.OrderMetadata = append(c.inters.OrderMetadata, interceptors...)
+}
+
+// Create returns a builder for creating a OrderMetadata entity.
+func (c *OrderMetadataClient) Create() *OrderMetadataCreate {
+	mutation := newOrderMetadataMutation(c.config, OpCreate)
+	return &OrderMetadataCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of OrderMetadata entities.
+func (c *OrderMetadataClient) CreateBulk(builders ...*OrderMetadataCreate) *OrderMetadataCreateBulk {
+	return &OrderMetadataCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *OrderMetadataClient) MapCreateBulk(slice any, setFunc func(*OrderMetadataCreate, int)) *OrderMetadataCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &OrderMetadataCreateBulk{err: fmt.Errorf("calling to OrderMetadataClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*OrderMetadataCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &OrderMetadataCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for OrderMetadata.
+func (c *OrderMetadataClient) Update() *OrderMetadataUpdate {
+	mutation := newOrderMetadataMutation(c.config, OpUpdate)
+	return &OrderMetadataUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *OrderMetadataClient) UpdateOne(_m *OrderMetadata) *OrderMetadataUpdateOne {
+	mutation := newOrderMetadataMutation(c.config, OpUpdateOne, withOrderMetadata(_m))
+	return &OrderMetadataUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *OrderMetadataClient) UpdateOneID(id uuid.UUID) *OrderMetadataUpdateOne {
+	mutation := newOrderMetadataMutation(c.config, OpUpdateOne, withOrderMetadataID(id))
+	return &OrderMetadataUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for OrderMetadata.
+func (c *OrderMetadataClient) Delete() *OrderMetadataDelete {
+	mutation := newOrderMetadataMutation(c.config, OpDelete)
+	return &OrderMetadataDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *OrderMetadataClient) DeleteOne(_m *OrderMetadata) *OrderMetadataDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *OrderMetadataClient) DeleteOneID(id uuid.UUID) *OrderMetadataDeleteOne {
+	builder := c.Delete().Where(ordermetadata.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &OrderMetadataDeleteOne{builder}
+}
+
+// Query returns a query builder for OrderMetadata.
+func (c *OrderMetadataClient) Query() *OrderMetadataQuery {
+	return &OrderMetadataQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeOrderMetadata},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a OrderMetadata entity by its id.
+func (c *OrderMetadataClient) Get(ctx context.Context, id uuid.UUID) (*OrderMetadata, error) {
+	return c.Query().Where(ordermetadata.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *OrderMetadataClient) GetX(ctx context.Context, id uuid.UUID) *OrderMetadata {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *OrderMetadataClient) Hooks() []Hook {
+	return c.hooks.OrderMetadata
+}
+
+// Interceptors returns the client interceptors.
+func (c *OrderMetadataClient) Interceptors() []Interceptor {
+	return c.inters.OrderMetadata
+}
+
+func (c *OrderMetadataClient) mutate(ctx context.Context, m *OrderMetadataMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&OrderMetadataCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&OrderMetadataUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&OrderMetadataUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&OrderMetadataDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown OrderMetadata mutation op: %q", m.Op())
+	}
+}
+
 // OrderRecipientClient is a client for the OrderRecipient schema.
 type OrderRecipientClient struct {
 	config
@@ -2453,6 +2604,139 @@ func (c *RefundClient) mutate(ctx context.Context, m *RefundMutation) (Value, er
 		return (&RefundDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown Refund mutation op: %q", m.Op())
+	}
+}
+
+// RefusedAttemptClient is a client for the RefusedAttempt schema.
+type RefusedAttemptClient struct {
+	config
+}
+
+// NewRefusedAttemptClient returns a client for the RefusedAttempt from the given config.
+func NewRefusedAttemptClient(c config) *RefusedAttemptClient {
+	return &RefusedAttemptClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `refusedattempt.Hooks(f(g(h())))`.
+func (c *RefusedAttemptClient) Use(hooks ...Hook) {
+	c.hooks.RefusedAttempt = append(c.hooks.RefusedAttempt, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `refusedattempt.Intercept(f(g(h())))`.
+func (c *RefusedAttemptClient) Intercept(interceptors ...Interceptor) {
+	c.inters.RefusedAttempt = append(c.inters.RefusedAttempt, interceptors...)
+}
+
+// Create returns a builder for creating a RefusedAttempt entity.
+func (c *RefusedAttemptClient) Create() *RefusedAttemptCreate {
+	mutation := newRefusedAttemptMutation(c.config, OpCreate)
+	return &RefusedAttemptCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of RefusedAttempt entities.
+func (c *RefusedAttemptClient) CreateBulk(builders ...*RefusedAttemptCreate) *RefusedAttemptCreateBulk {
+	return &RefusedAttemptCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *RefusedAttemptClient) MapCreateBulk(slice any, setFunc func(*RefusedAttemptCreate, int)) *RefusedAttemptCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &RefusedAttemptCreateBulk{err: fmt.Errorf("calling to RefusedAttemptClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*RefusedAttemptCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &RefusedAttemptCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for RefusedAttempt.
+func (c *RefusedAttemptClient) Update() *RefusedAttemptUpdate {
+	mutation := newRefusedAttemptMutation(c.config, OpUpdate)
+	return &RefusedAttemptUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *RefusedAttemptClient) UpdateOne(_m *RefusedAttempt) *RefusedAttemptUpdateOne {
+	mutation := newRefusedAttemptMutation(c.config, OpUpdateOne, withRefusedAttempt(_m))
+	return &RefusedAttemptUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *RefusedAttemptClient) UpdateOneID(id uuid.UUID) *RefusedAttemptUpdateOne {
+	mutation := newRefusedAttemptMutation(c.config, OpUpdateOne, withRefusedAttemptID(id))
+	return &RefusedAttemptUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for RefusedAttempt.
+func (c *RefusedAttemptClient) Delete() *RefusedAttemptDelete {
+	mutation := newRefusedAttemptMutation(c.config, OpDelete)
+	return &RefusedAttemptDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *RefusedAttemptClient) DeleteOne(_m *RefusedAttempt) *RefusedAttemptDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *RefusedAttemptClient) DeleteOneID(id uuid.UUID) *RefusedAttemptDeleteOne {
+	builder := c.Delete().Where(refusedattempt.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &RefusedAttemptDeleteOne{builder}
+}
+
+// Query returns a query builder for RefusedAttempt.
+func (c *RefusedAttemptClient) Query() *RefusedAttemptQuery {
+	return &RefusedAttemptQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeRefusedAttempt},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a RefusedAttempt entity by its id.
+func (c *RefusedAttemptClient) Get(ctx context.Context, id uuid.UUID) (*RefusedAttempt, error) {
+	return c.Query().Where(refusedattempt.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *RefusedAttemptClient) GetX(ctx context.Context, id uuid.UUID) *RefusedAttempt {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *RefusedAttemptClient) Hooks() []Hook {
+	return c.hooks.RefusedAttempt
+}
+
+// Interceptors returns the client interceptors.
+func (c *RefusedAttemptClient) Interceptors() []Interceptor {
+	return c.inters.RefusedAttempt
+}
+
+func (c *RefusedAttemptClient) mutate(ctx context.Context, m *RefusedAttemptMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&RefusedAttemptCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&RefusedAttemptUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&RefusedAttemptUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&RefusedAttemptDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown RefusedAttempt mutation op: %q", m.Op())
 	}
 }
 
@@ -4721,19 +5005,19 @@ func (c *WebhookEventClient) mutate(ctx context.Context, m *WebhookEventMutation
 type (
 	hooks struct {
 		AccountLink, Address, Fulfilment, Goods, GoodsLog, Intervention, LetterAct,
-		Mail, Order, OrderEvent, OrderFailure, OrderRecipient, Payment, PaymentEvent,
-		Refund, Sale, SaleFigures, SaleItem, SaleLog, SandboxCall, SandboxCharge,
-		SandboxRefund, SecurityEvent, ServiceToken, Session, StockMovement, User,
-		UserIdentity, WaitlistEntry, WebhookDelivery, WebhookEndpoint,
-		WebhookEvent []ent.Hook
+		Mail, Order, OrderEvent, OrderFailure, OrderMetadata, OrderRecipient, Payment,
+		PaymentEvent, Refund, RefusedAttempt, Sale, SaleFigures, SaleItem, SaleLog,
+		SandboxCall, SandboxCharge, SandboxRefund, SecurityEvent, ServiceToken,
+		Session, StockMovement, User, UserIdentity, WaitlistEntry, WebhookDelivery,
+		WebhookEndpoint, WebhookEvent []ent.Hook
 	}
 	inters struct {
 		AccountLink, Address, Fulfilment, Goods, GoodsLog, Intervention, LetterAct,
-		Mail, Order, OrderEvent, OrderFailure, OrderRecipient, Payment, PaymentEvent,
-		Refund, Sale, SaleFigures, SaleItem, SaleLog, SandboxCall, SandboxCharge,
-		SandboxRefund, SecurityEvent, ServiceToken, Session, StockMovement, User,
-		UserIdentity, WaitlistEntry, WebhookDelivery, WebhookEndpoint,
-		WebhookEvent []ent.Interceptor
+		Mail, Order, OrderEvent, OrderFailure, OrderMetadata, OrderRecipient, Payment,
+		PaymentEvent, Refund, RefusedAttempt, Sale, SaleFigures, SaleItem, SaleLog,
+		SandboxCall, SandboxCharge, SandboxRefund, SecurityEvent, ServiceToken,
+		Session, StockMovement, User, UserIdentity, WaitlistEntry, WebhookDelivery,
+		WebhookEndpoint, WebhookEvent []ent.Interceptor
 	}
 )
 

@@ -18,10 +18,12 @@ import (
 	"seckill/ent/order"
 	"seckill/ent/orderevent"
 	"seckill/ent/orderfailure"
+	"seckill/ent/ordermetadata"
 	"seckill/ent/orderrecipient"
 	"seckill/ent/payment"
 	"seckill/ent/paymentevent"
 	"seckill/ent/refund"
+	"seckill/ent/refusedattempt"
 	"seckill/ent/sale"
 	"seckill/ent/salefigures"
 	"seckill/ent/saleitem"
@@ -115,10 +117,12 @@ func checkColumn(t, c string) error {
 			order.Table:           order.ValidColumn,
 			orderevent.Table:      orderevent.ValidColumn,
 			orderfailure.Table:    orderfailure.ValidColumn,
+			ordermetadata.Table:   ordermetadata.ValidColumn,
 			orderrecipient.Table:  orderrecipient.ValidColumn,
 			payment.Table:         payment.ValidColumn,
 			paymentevent.Table:    paymentevent.ValidColumn,
 			refund.Table:          refund.ValidColumn,
+			refusedattempt.Table:  refusedattempt.ValidColumn,
 			sale.Table:            sale.ValidColumn,
 			salefigures.Table:     salefigures.ValidColumn,
 			saleitem.Table:        saleitem.ValidColumn,

@@ -20,7 +20,7 @@ type Intervention struct {
 	ID uuid.UUID `json:"id,omitempty"`
 	// SaleID holds the value of the "sale_id" field.
 	SaleID uuid.UUID `json:"sale_id,omitempty"`
-	// ItemID holds the value of the "item_id" field.
+	// zero for EXTEND_SALE
 	ItemID uuid.UUID `json:"item_id,omitempty"`
 	// Kind holds the value of the "kind" field.
 	Kind intervention.Kind `json:"kind,omitempty"`
@@ -28,8 +28,10 @@ type Intervention struct {
 	OrderID *uuid.UUID `json:"order_id,omitempty"`
 	// the order's buyer
 	HolderID *uuid.UUID `json:"holder_id,omitempty"`
-	// units; signed for ADJUST_STOCK
+	// units; signed for ADJUST_STOCK; seconds for EXTEND_SALE
 	Quantity int `json:"quantity,omitempty"`
+	// new end of the sale, for EXTEND_SALE
+	EndsAt *time.Time `json:"ends_at,omitempty"`
 	// why
 	Note string `json:"note,omitempty"`
 	// State holds the value of the "state" field.
@@ -58,7 +60,7 @@ func (*Intervention) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullInt64)
 		case intervention.FieldKind, intervention.FieldNote, intervention.FieldState, intervention.FieldDecision:
 			values[i] = new(sql.NullString)
-		case intervention.FieldCreatedAt, intervention.FieldUpdatedAt:
+		case intervention.FieldEndsAt, intervention.FieldCreatedAt, intervention.FieldUpdatedAt:
 			values[i] = new(sql.NullTime)
 		case intervention.FieldID, intervention.FieldSaleID, intervention.FieldItemID, intervention.FieldRequestedBy:
 			values[i] = new(uuid.UUID)
@@ -120,6 +122,13 @@ func (_m *Intervention) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field quantity", values[i])
 			} else if value.Valid {
 				_m.Quantity = int(value.Int64)
+			}
+		case intervention.FieldEndsAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field ends_at", values[i])
+			} else if value.Valid {
+				_m.EndsAt = new(time.Time)
+				*_m.EndsAt = value.Time
 			}
 		case intervention.FieldNote:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -221,6 +230,11 @@ func (_m *Intervention) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("quantity=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Quantity))
+	builder.WriteString(", ")
+	if v := _m.EndsAt; v != nil {
+		builder.WriteString("ends_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
 	builder.WriteString(", ")
 	builder.WriteString("note=")
 	builder.WriteString(_m.Note)

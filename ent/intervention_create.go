@@ -76,6 +76,20 @@ func (_c *InterventionCreate) SetQuantity(v int) *InterventionCreate {
 	return _c
 }
 
+// SetEndsAt sets the "ends_at" field.
+func (_c *InterventionCreate) SetEndsAt(v time.Time) *InterventionCreate {
+	_c.mutation.SetEndsAt(v)
+	return _c
+}
+
+// SetNillableEndsAt sets the "ends_at" field if the given value is not nil.
+func (_c *InterventionCreate) SetNillableEndsAt(v *time.Time) *InterventionCreate {
+	if v != nil {
+		_c.SetEndsAt(*v)
+	}
+	return _c
+}
+
 // SetNote sets the "note" field.
 func (_c *InterventionCreate) SetNote(v string) *InterventionCreate {
 	_c.mutation.SetNote(v)
@@ -293,6 +307,10 @@ func (_c *InterventionCreate) createSpec() (*Intervention, *sqlgraph.CreateSpec)
 		_spec.SetField(intervention.FieldQuantity, field.TypeInt, value)
 		_node.Quantity = value
 	}
+	if value, ok := _c.mutation.EndsAt(); ok {
+		_spec.SetField(intervention.FieldEndsAt, field.TypeTime, value)
+		_node.EndsAt = &value
+	}
 	if value, ok := _c.mutation.Note(); ok {
 		_spec.SetField(intervention.FieldNote, field.TypeString, value)
 		_node.Note = value
@@ -473,6 +491,9 @@ func (u *InterventionUpsertOne) UpdateNewValues() *InterventionUpsertOne {
 		}
 		if _, exists := u.create.mutation.Quantity(); exists {
 			s.SetIgnore(intervention.FieldQuantity)
+		}
+		if _, exists := u.create.mutation.EndsAt(); exists {
+			s.SetIgnore(intervention.FieldEndsAt)
 		}
 		if _, exists := u.create.mutation.Note(); exists {
 			s.SetIgnore(intervention.FieldNote)
@@ -788,6 +809,9 @@ func (u *InterventionUpsertBulk) UpdateNewValues() *InterventionUpsertBulk {
 			}
 			if _, exists := b.mutation.Quantity(); exists {
 				s.SetIgnore(intervention.FieldQuantity)
+			}
+			if _, exists := b.mutation.EndsAt(); exists {
+				s.SetIgnore(intervention.FieldEndsAt)
 			}
 			if _, exists := b.mutation.Note(); exists {
 				s.SetIgnore(intervention.FieldNote)

@@ -177,6 +177,9 @@ func (_u *InterventionUpdate) sqlSave(ctx context.Context) (_node int, err error
 	if _u.mutation.HolderIDCleared() {
 		_spec.ClearField(intervention.FieldHolderID, field.TypeUUID)
 	}
+	if _u.mutation.EndsAtCleared() {
+		_spec.ClearField(intervention.FieldEndsAt, field.TypeTime)
+	}
 	if value, ok := _u.mutation.State(); ok {
 		_spec.SetField(intervention.FieldState, field.TypeEnum, value)
 	}
@@ -393,6 +396,9 @@ func (_u *InterventionUpdateOne) sqlSave(ctx context.Context) (_node *Interventi
 	}
 	if _u.mutation.HolderIDCleared() {
 		_spec.ClearField(intervention.FieldHolderID, field.TypeUUID)
+	}
+	if _u.mutation.EndsAtCleared() {
+		_spec.ClearField(intervention.FieldEndsAt, field.TypeTime)
 	}
 	if value, ok := _u.mutation.State(); ok {
 		_spec.SetField(intervention.FieldState, field.TypeEnum, value)

@@ -17,11 +17,13 @@ import (
 	"seckill/ent/order"
 	"seckill/ent/orderevent"
 	"seckill/ent/orderfailure"
+	"seckill/ent/ordermetadata"
 	"seckill/ent/orderrecipient"
 	"seckill/ent/payment"
 	"seckill/ent/paymentevent"
 	"seckill/ent/predicate"
 	"seckill/ent/refund"
+	"seckill/ent/refusedattempt"
 	"seckill/ent/sale"
 	"seckill/ent/salefigures"
 	"seckill/ent/saleitem"
@@ -67,10 +69,12 @@ const (
 	TypeOrder           = "Order"
 	TypeOrderEvent      = "OrderEvent"
 	TypeOrderFailure    = "OrderFailure"
+	TypeOrderMetadata   = "OrderMetadata"
 	TypeOrderRecipient  = "OrderRecipient"
 	TypePayment         = "Payment"
 	TypePaymentEvent    = "PaymentEvent"
 	TypeRefund          = "Refund"
+	TypeRefusedAttempt  = "RefusedAttempt"
 	TypeSale            = "Sale"
 	TypeSaleFigures     = "SaleFigures"
 	TypeSaleItem        = "SaleItem"
@@ -3860,6 +3864,7 @@ type InterventionMutation struct {
 	holder_id     *uuid.UUID
 	quantity      *int
 	addquantity   *int
+	ends_at       *time.Time
 	note          *string
 	state         *intervention.State
 	requested_by  *uuid.UUID
@@ -4239,6 +4244,55 @@ func (m *InterventionMutation) ResetQuantity() {
 	m.addquantity = nil
 }
 
+// SetEndsAt sets the "ends_at" field.
+func (m *InterventionMutation) SetEndsAt(t time.Time) {
+	m.ends_at = &t
+}
+
+// EndsAt returns the value of the "ends_at" field in the mutation.
+func (m *InterventionMutation) EndsAt() (r time.Time, exists bool) {
+	v := m.ends_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEndsAt returns the old "ends_at" field's value of the Intervention entity.
+// If the Intervention object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InterventionMutation) OldEndsAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEndsAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEndsAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEndsAt: %w", err)
+	}
+	return oldValue.EndsAt, nil
+}
+
+// ClearEndsAt clears the value of the "ends_at" field.
+func (m *InterventionMutation) ClearEndsAt() {
+	m.ends_at = nil
+	m.clearedFields[intervention.FieldEndsAt] = struct{}{}
+}
+
+// EndsAtCleared returns if the "ends_at" field was cleared in this mutation.
+func (m *InterventionMutation) EndsAtCleared() bool {
+	_, ok := m.clearedFields[intervention.FieldEndsAt]
+	return ok
+}
+
+// ResetEndsAt resets all changes to the "ends_at" field.
+func (m *InterventionMutation) ResetEndsAt() {
+	m.ends_at = nil
+	delete(m.clearedFields, intervention.FieldEndsAt)
+}
+
 // SetNote sets the "note" field.
 func (m *InterventionMutation) SetNote(s string) {
 	m.note = &s
@@ -4538,7 +4592,7 @@ func (m *InterventionMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *InterventionMutation) Fields() []string {
-	fields := make([]string, 0, 13)
+	fields := make([]string, 0, 14)
 	if m.sale_id != nil {
 		fields = append(fields, intervention.FieldSaleID)
 	}
@@ -4556,6 +4610,9 @@ func (m *InterventionMutation) Fields() []string {
 	}
 	if m.quantity != nil {
 		fields = append(fields, intervention.FieldQuantity)
+	}
+	if m.ends_at != nil {
+		fields = append(fields, intervention.FieldEndsAt)
 	}
 	if m.note != nil {
 		fields = append(fields, intervention.FieldNote)
@@ -4598,6 +4655,8 @@ func (m *InterventionMutation) Field(name string) (ent.Value, bool) {
 		return m.HolderID()
 	case intervention.FieldQuantity:
 		return m.Quantity()
+	case intervention.FieldEndsAt:
+		return m.EndsAt()
 	case intervention.FieldNote:
 		return m.Note()
 	case intervention.FieldState:
@@ -4633,6 +4692,8 @@ func (m *InterventionMutation) OldField(ctx context.Context, name string) (ent.V
 		return m.OldHolderID(ctx)
 	case intervention.FieldQuantity:
 		return m.OldQuantity(ctx)
+	case intervention.FieldEndsAt:
+		return m.OldEndsAt(ctx)
 	case intervention.FieldNote:
 		return m.OldNote(ctx)
 	case intervention.FieldState:
@@ -4697,6 +4758,13 @@ func (m *InterventionMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetQuantity(v)
+		return nil
+	case intervention.FieldEndsAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEndsAt(v)
 		return nil
 	case intervention.FieldNote:
 		v, ok := value.(string)
@@ -4798,6 +4866,9 @@ func (m *InterventionMutation) ClearedFields() []string {
 	if m.FieldCleared(intervention.FieldHolderID) {
 		fields = append(fields, intervention.FieldHolderID)
 	}
+	if m.FieldCleared(intervention.FieldEndsAt) {
+		fields = append(fields, intervention.FieldEndsAt)
+	}
 	if m.FieldCleared(intervention.FieldDecidedBy) {
 		fields = append(fields, intervention.FieldDecidedBy)
 	}
@@ -4820,6 +4891,9 @@ func (m *InterventionMutation) ClearField(name string) error {
 		return nil
 	case intervention.FieldHolderID:
 		m.ClearHolderID()
+		return nil
+	case intervention.FieldEndsAt:
+		m.ClearEndsAt()
 		return nil
 	case intervention.FieldDecidedBy:
 		m.ClearDecidedBy()
@@ -4849,6 +4923,9 @@ func (m *InterventionMutation) ResetField(name string) error {
 		return nil
 	case intervention.FieldQuantity:
 		m.ResetQuantity()
+		return nil
+	case intervention.FieldEndsAt:
+		m.ResetEndsAt()
 		return nil
 	case intervention.FieldNote:
 		m.ResetNote()
@@ -9690,6 +9767,482 @@ func (m *OrderFailureMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown OrderFailure edge %s", name)
 }
 
+// OrderMetadataMutation represents an operation that mutates the OrderMetadata nodes in the graph.
+type OrderMetadataMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *uuid.UUID
+	entries       *[]byte
+	version       *int64
+	addversion    *int64
+	updated_at    *time.Time
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*OrderMetadata, error)
+	predicates    []predicate.OrderMetadata
+}
+
+var _ ent.Mutation = (*OrderMetadataMutation)(nil)
+
+// ordermetadataOption allows management of the mutation configuration using functional options.
+type ordermetadataOption func(*OrderMetadataMutation)
+
+// newOrderMetadataMutation creates new mutation for the OrderMetadata entity.
+func newOrderMetadataMutation(c config, op Op, opts ...ordermetadataOption) *OrderMetadataMutation {
+	m := &OrderMetadataMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeOrderMetadata,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withOrderMetadataID sets the ID field of the mutation.
+func withOrderMetadataID(id uuid.UUID) ordermetadataOption {
+	return func(m *OrderMetadataMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *OrderMetadata
+		)
+		m.oldValue = func(ctx context.Context) (*OrderMetadata, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().OrderMetadata.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withOrderMetadata sets the old OrderMetadata of the mutation.
+func withOrderMetadata(node *OrderMetadata) ordermetadataOption {
+	return func(m *OrderMetadataMutation) {
+		m.oldValue = func(context.Context) (*OrderMetadata, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m OrderMetadataMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m OrderMetadataMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of OrderMetadata entities.
+func (m *OrderMetadataMutation) SetID(id uuid.UUID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *OrderMetadataMutation) ID() (id uuid.UUID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *OrderMetadataMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []uuid.UUID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().OrderMetadata.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetEntries sets the "entries" field.
+func (m *OrderMetadataMutation) SetEntries(b []byte) {
+	m.entries = &b
+}
+
+// Entries returns the value of the "entries" field in the mutation.
+func (m *OrderMetadataMutation) Entries() (r []byte, exists bool) {
+	v := m.entries
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEntries returns the old "entries" field's value of the OrderMetadata entity.
+// If the OrderMetadata object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OrderMetadataMutation) OldEntries(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEntries is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEntries requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEntries: %w", err)
+	}
+	return oldValue.Entries, nil
+}
+
+// ResetEntries resets all changes to the "entries" field.
+func (m *OrderMetadataMutation) ResetEntries() {
+	m.entries = nil
+}
+
+// SetVersion sets the "version" field.
+func (m *OrderMetadataMutation) SetVersion(i int64) {
+	m.version = &i
+	m.addversion = nil
+}
+
+// Version returns the value of the "version" field in the mutation.
+func (m *OrderMetadataMutation) Version() (r int64, exists bool) {
+	v := m.version
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldVersion returns the old "version" field's value of the OrderMetadata entity.
+// If the OrderMetadata object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OrderMetadataMutation) OldVersion(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldVersion is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldVersion requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldVersion: %w", err)
+	}
+	return oldValue.Version, nil
+}
+
+// AddVersion adds i to the "version" field.
+func (m *OrderMetadataMutation) AddVersion(i int64) {
+	if m.addversion != nil {
+		*m.addversion += i
+	} else {
+		m.addversion = &i
+	}
+}
+
+// AddedVersion returns the value that was added to the "version" field in this mutation.
+func (m *OrderMetadataMutation) AddedVersion() (r int64, exists bool) {
+	v := m.addversion
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetVersion resets all changes to the "version" field.
+func (m *OrderMetadataMutation) ResetVersion() {
+	m.version = nil
+	m.addversion = nil
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (m *OrderMetadataMutation) SetUpdatedAt(t time.Time) {
+	m.updated_at = &t
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *OrderMetadataMutation) UpdatedAt() (r time.Time, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the OrderMetadata entity.
+// If the OrderMetadata object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OrderMetadataMutation) OldUpdatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *OrderMetadataMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+}
+
+// Where appends a list predicates to the OrderMetadataMutation builder.
+func (m *OrderMetadataMutation) Where(ps ...predicate.OrderMetadata) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the OrderMetadataMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *OrderMetadataMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.OrderMetadata, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *OrderMetadataMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *OrderMetadataMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (OrderMetadata).
+func (m *OrderMetadataMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *OrderMetadataMutation) Fields() []string {
+	fields := make([]string, 0, 3)
+	if m.entries != nil {
+		fields = append(fields, ordermetadata.FieldEntries)
+	}
+	if m.version != nil {
+		fields = append(fields, ordermetadata.FieldVersion)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, ordermetadata.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *OrderMetadataMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case ordermetadata.FieldEntries:
+		return m.Entries()
+	case ordermetadata.FieldVersion:
+		return m.Version()
+	case ordermetadata.FieldUpdatedAt:
+		return m.UpdatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *OrderMetadataMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case ordermetadata.FieldEntries:
+		return m.OldEntries(ctx)
+	case ordermetadata.FieldVersion:
+		return m.OldVersion(ctx)
+	case ordermetadata.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown OrderMetadata field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *OrderMetadataMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case ordermetadata.FieldEntries:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEntries(v)
+		return nil
+	case ordermetadata.FieldVersion:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetVersion(v)
+		return nil
+	case ordermetadata.FieldUpdatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown OrderMetadata field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *OrderMetadataMutation) AddedFields() []string {
+	var fields []string
+	if m.addversion != nil {
+		fields = append(fields, ordermetadata.FieldVersion)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *OrderMetadataMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case ordermetadata.FieldVersion:
+		return m.AddedVersion()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *OrderMetadataMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case ordermetadata.FieldVersion:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddVersion(v)
+		return nil
+	}
+	return fmt.Errorf("unknown OrderMetadata numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *OrderMetadataMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *OrderMetadataMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *OrderMetadataMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown OrderMetadata nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *OrderMetadataMutation) ResetField(name string) error {
+	switch name {
+	case ordermetadata.FieldEntries:
+		m.ResetEntries()
+		return nil
+	case ordermetadata.FieldVersion:
+		m.ResetVersion()
+		return nil
+	case ordermetadata.FieldUpdatedAt:
+		m.ResetUpdatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown OrderMetadata field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *OrderMetadataMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *OrderMetadataMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *OrderMetadataMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *OrderMetadataMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *OrderMetadataMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *OrderMetadataMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *OrderMetadataMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown OrderMetadata unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *OrderMetadataMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown OrderMetadata edge %s", name)
+}
+
 // OrderRecipientMutation represents an operation that mutates the OrderRecipient nodes in the graph.
 type OrderRecipientMutation struct {
 	config
@@ -10419,6 +10972,11 @@ type PaymentMutation struct {
 	qr_code         *string
 	redirect_url    *string
 	declined        *bool
+	failure_code    *string
+	fee_minor       *int64
+	addfee_minor    *int64
+	fee_currency    *string
+	dispute         *payment.Dispute
 	version         *int64
 	addversion      *int64
 	expires_at      *time.Time
@@ -10990,6 +11548,184 @@ func (m *PaymentMutation) ResetDeclined() {
 	m.declined = nil
 }
 
+// SetFailureCode sets the "failure_code" field.
+func (m *PaymentMutation) SetFailureCode(s string) {
+	m.failure_code = &s
+}
+
+// FailureCode returns the value of the "failure_code" field in the mutation.
+func (m *PaymentMutation) FailureCode() (r string, exists bool) {
+	v := m.failure_code
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFailureCode returns the old "failure_code" field's value of the Payment entity.
+// If the Payment object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PaymentMutation) OldFailureCode(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFailureCode is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFailureCode requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFailureCode: %w", err)
+	}
+	return oldValue.FailureCode, nil
+}
+
+// ResetFailureCode resets all changes to the "failure_code" field.
+func (m *PaymentMutation) ResetFailureCode() {
+	m.failure_code = nil
+}
+
+// SetFeeMinor sets the "fee_minor" field.
+func (m *PaymentMutation) SetFeeMinor(i int64) {
+	m.fee_minor = &i
+	m.addfee_minor = nil
+}
+
+// FeeMinor returns the value of the "fee_minor" field in the mutation.
+func (m *PaymentMutation) FeeMinor() (r int64, exists bool) {
+	v := m.fee_minor
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFeeMinor returns the old "fee_minor" field's value of the Payment entity.
+// If the Payment object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PaymentMutation) OldFeeMinor(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFeeMinor is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFeeMinor requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFeeMinor: %w", err)
+	}
+	return oldValue.FeeMinor, nil
+}
+
+// AddFeeMinor adds i to the "fee_minor" field.
+func (m *PaymentMutation) AddFeeMinor(i int64) {
+	if m.addfee_minor != nil {
+		*m.addfee_minor += i
+	} else {
+		m.addfee_minor = &i
+	}
+}
+
+// AddedFeeMinor returns the value that was added to the "fee_minor" field in this mutation.
+func (m *PaymentMutation) AddedFeeMinor() (r int64, exists bool) {
+	v := m.addfee_minor
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearFeeMinor clears the value of the "fee_minor" field.
+func (m *PaymentMutation) ClearFeeMinor() {
+	m.fee_minor = nil
+	m.addfee_minor = nil
+	m.clearedFields[payment.FieldFeeMinor] = struct{}{}
+}
+
+// FeeMinorCleared returns if the "fee_minor" field was cleared in this mutation.
+func (m *PaymentMutation) FeeMinorCleared() bool {
+	_, ok := m.clearedFields[payment.FieldFeeMinor]
+	return ok
+}
+
+// ResetFeeMinor resets all changes to the "fee_minor" field.
+func (m *PaymentMutation) ResetFeeMinor() {
+	m.fee_minor = nil
+	m.addfee_minor = nil
+	delete(m.clearedFields, payment.FieldFeeMinor)
+}
+
+// SetFeeCurrency sets the "fee_currency" field.
+func (m *PaymentMutation) SetFeeCurrency(s string) {
+	m.fee_currency = &s
+}
+
+// FeeCurrency returns the value of the "fee_currency" field in the mutation.
+func (m *PaymentMutation) FeeCurrency() (r string, exists bool) {
+	v := m.fee_currency
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFeeCurrency returns the old "fee_currency" field's value of the Payment entity.
+// If the Payment object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PaymentMutation) OldFeeCurrency(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFeeCurrency is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFeeCurrency requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFeeCurrency: %w", err)
+	}
+	return oldValue.FeeCurrency, nil
+}
+
+// ResetFeeCurrency resets all changes to the "fee_currency" field.
+func (m *PaymentMutation) ResetFeeCurrency() {
+	m.fee_currency = nil
+}
+
+// SetDispute sets the "dispute" field.
+func (m *PaymentMutation) SetDispute(pa payment.Dispute) {
+	m.dispute = &pa
+}
+
+// Dispute returns the value of the "dispute" field in the mutation.
+func (m *PaymentMutation) Dispute() (r payment.Dispute, exists bool) {
+	v := m.dispute
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDispute returns the old "dispute" field's value of the Payment entity.
+// If the Payment object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PaymentMutation) OldDispute(ctx context.Context) (v payment.Dispute, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDispute is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDispute requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDispute: %w", err)
+	}
+	return oldValue.Dispute, nil
+}
+
+// ResetDispute resets all changes to the "dispute" field.
+func (m *PaymentMutation) ResetDispute() {
+	m.dispute = nil
+}
+
 // SetVersion sets the "version" field.
 func (m *PaymentMutation) SetVersion(i int64) {
 	m.version = &i
@@ -11329,7 +12065,7 @@ func (m *PaymentMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *PaymentMutation) Fields() []string {
-	fields := make([]string, 0, 19)
+	fields := make([]string, 0, 23)
 	if m.order_id != nil {
 		fields = append(fields, payment.FieldOrderID)
 	}
@@ -11365,6 +12101,18 @@ func (m *PaymentMutation) Fields() []string {
 	}
 	if m.declined != nil {
 		fields = append(fields, payment.FieldDeclined)
+	}
+	if m.failure_code != nil {
+		fields = append(fields, payment.FieldFailureCode)
+	}
+	if m.fee_minor != nil {
+		fields = append(fields, payment.FieldFeeMinor)
+	}
+	if m.fee_currency != nil {
+		fields = append(fields, payment.FieldFeeCurrency)
+	}
+	if m.dispute != nil {
+		fields = append(fields, payment.FieldDispute)
 	}
 	if m.version != nil {
 		fields = append(fields, payment.FieldVersion)
@@ -11419,6 +12167,14 @@ func (m *PaymentMutation) Field(name string) (ent.Value, bool) {
 		return m.RedirectURL()
 	case payment.FieldDeclined:
 		return m.Declined()
+	case payment.FieldFailureCode:
+		return m.FailureCode()
+	case payment.FieldFeeMinor:
+		return m.FeeMinor()
+	case payment.FieldFeeCurrency:
+		return m.FeeCurrency()
+	case payment.FieldDispute:
+		return m.Dispute()
 	case payment.FieldVersion:
 		return m.Version()
 	case payment.FieldExpiresAt:
@@ -11466,6 +12222,14 @@ func (m *PaymentMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldRedirectURL(ctx)
 	case payment.FieldDeclined:
 		return m.OldDeclined(ctx)
+	case payment.FieldFailureCode:
+		return m.OldFailureCode(ctx)
+	case payment.FieldFeeMinor:
+		return m.OldFeeMinor(ctx)
+	case payment.FieldFeeCurrency:
+		return m.OldFeeCurrency(ctx)
+	case payment.FieldDispute:
+		return m.OldDispute(ctx)
 	case payment.FieldVersion:
 		return m.OldVersion(ctx)
 	case payment.FieldExpiresAt:
@@ -11573,6 +12337,34 @@ func (m *PaymentMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetDeclined(v)
 		return nil
+	case payment.FieldFailureCode:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFailureCode(v)
+		return nil
+	case payment.FieldFeeMinor:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFeeMinor(v)
+		return nil
+	case payment.FieldFeeCurrency:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFeeCurrency(v)
+		return nil
+	case payment.FieldDispute:
+		v, ok := value.(payment.Dispute)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDispute(v)
+		return nil
 	case payment.FieldVersion:
 		v, ok := value.(int64)
 		if !ok {
@@ -11633,6 +12425,9 @@ func (m *PaymentMutation) AddedFields() []string {
 	if m.addamount_minor != nil {
 		fields = append(fields, payment.FieldAmountMinor)
 	}
+	if m.addfee_minor != nil {
+		fields = append(fields, payment.FieldFeeMinor)
+	}
 	if m.addversion != nil {
 		fields = append(fields, payment.FieldVersion)
 	}
@@ -11649,6 +12444,8 @@ func (m *PaymentMutation) AddedField(name string) (ent.Value, bool) {
 	switch name {
 	case payment.FieldAmountMinor:
 		return m.AddedAmountMinor()
+	case payment.FieldFeeMinor:
+		return m.AddedFeeMinor()
 	case payment.FieldVersion:
 		return m.AddedVersion()
 	case payment.FieldChecks:
@@ -11668,6 +12465,13 @@ func (m *PaymentMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddAmountMinor(v)
+		return nil
+	case payment.FieldFeeMinor:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddFeeMinor(v)
 		return nil
 	case payment.FieldVersion:
 		v, ok := value.(int64)
@@ -11691,6 +12495,9 @@ func (m *PaymentMutation) AddField(name string, value ent.Value) error {
 // mutation.
 func (m *PaymentMutation) ClearedFields() []string {
 	var fields []string
+	if m.FieldCleared(payment.FieldFeeMinor) {
+		fields = append(fields, payment.FieldFeeMinor)
+	}
 	if m.FieldCleared(payment.FieldPaidAt) {
 		fields = append(fields, payment.FieldPaidAt)
 	}
@@ -11708,6 +12515,9 @@ func (m *PaymentMutation) FieldCleared(name string) bool {
 // error if the field is not defined in the schema.
 func (m *PaymentMutation) ClearField(name string) error {
 	switch name {
+	case payment.FieldFeeMinor:
+		m.ClearFeeMinor()
+		return nil
 	case payment.FieldPaidAt:
 		m.ClearPaidAt()
 		return nil
@@ -11754,6 +12564,18 @@ func (m *PaymentMutation) ResetField(name string) error {
 		return nil
 	case payment.FieldDeclined:
 		m.ResetDeclined()
+		return nil
+	case payment.FieldFailureCode:
+		m.ResetFailureCode()
+		return nil
+	case payment.FieldFeeMinor:
+		m.ResetFeeMinor()
+		return nil
+	case payment.FieldFeeCurrency:
+		m.ResetFeeCurrency()
+		return nil
+	case payment.FieldDispute:
+		m.ResetDispute()
 		return nil
 	case payment.FieldVersion:
 		m.ResetVersion()
@@ -14666,6 +15488,969 @@ func (m *RefundMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *RefundMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown Refund edge %s", name)
+}
+
+// RefusedAttemptMutation represents an operation that mutates the RefusedAttempt nodes in the graph.
+type RefusedAttemptMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *uuid.UUID
+	user_id       *uuid.UUID
+	sale_id       *uuid.UUID
+	item_id       *uuid.UUID
+	stage         *string
+	code          *string
+	times         *int
+	addtimes      *int
+	first_at      *time.Time
+	last_at       *time.Time
+	units_left    *int
+	addunits_left *int
+	ahead         *int
+	addahead      *int
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*RefusedAttempt, error)
+	predicates    []predicate.RefusedAttempt
+}
+
+var _ ent.Mutation = (*RefusedAttemptMutation)(nil)
+
+// refusedattemptOption allows management of the mutation configuration using functional options.
+type refusedattemptOption func(*RefusedAttemptMutation)
+
+// newRefusedAttemptMutation creates new mutation for the RefusedAttempt entity.
+func newRefusedAttemptMutation(c config, op Op, opts ...refusedattemptOption) *RefusedAttemptMutation {
+	m := &RefusedAttemptMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeRefusedAttempt,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withRefusedAttemptID sets the ID field of the mutation.
+func withRefusedAttemptID(id uuid.UUID) refusedattemptOption {
+	return func(m *RefusedAttemptMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *RefusedAttempt
+		)
+		m.oldValue = func(ctx context.Context) (*RefusedAttempt, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().RefusedAttempt.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withRefusedAttempt sets the old RefusedAttempt of the mutation.
+func withRefusedAttempt(node *RefusedAttempt) refusedattemptOption {
+	return func(m *RefusedAttemptMutation) {
+		m.oldValue = func(context.Context) (*RefusedAttempt, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m RefusedAttemptMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m RefusedAttemptMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of RefusedAttempt entities.
+func (m *RefusedAttemptMutation) SetID(id uuid.UUID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *RefusedAttemptMutation) ID() (id uuid.UUID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *RefusedAttemptMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []uuid.UUID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().RefusedAttempt.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetUserID sets the "user_id" field.
+func (m *RefusedAttemptMutation) SetUserID(u uuid.UUID) {
+	m.user_id = &u
+}
+
+// UserID returns the value of the "user_id" field in the mutation.
+func (m *RefusedAttemptMutation) UserID() (r uuid.UUID, exists bool) {
+	v := m.user_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUserID returns the old "user_id" field's value of the RefusedAttempt entity.
+// If the RefusedAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RefusedAttemptMutation) OldUserID(ctx context.Context) (v uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUserID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUserID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUserID: %w", err)
+	}
+	return oldValue.UserID, nil
+}
+
+// ResetUserID resets all changes to the "user_id" field.
+func (m *RefusedAttemptMutation) ResetUserID() {
+	m.user_id = nil
+}
+
+// SetSaleID sets the "sale_id" field.
+func (m *RefusedAttemptMutation) SetSaleID(u uuid.UUID) {
+	m.sale_id = &u
+}
+
+// SaleID returns the value of the "sale_id" field in the mutation.
+func (m *RefusedAttemptMutation) SaleID() (r uuid.UUID, exists bool) {
+	v := m.sale_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSaleID returns the old "sale_id" field's value of the RefusedAttempt entity.
+// If the RefusedAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RefusedAttemptMutation) OldSaleID(ctx context.Context) (v uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSaleID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSaleID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSaleID: %w", err)
+	}
+	return oldValue.SaleID, nil
+}
+
+// ResetSaleID resets all changes to the "sale_id" field.
+func (m *RefusedAttemptMutation) ResetSaleID() {
+	m.sale_id = nil
+}
+
+// SetItemID sets the "item_id" field.
+func (m *RefusedAttemptMutation) SetItemID(u uuid.UUID) {
+	m.item_id = &u
+}
+
+// ItemID returns the value of the "item_id" field in the mutation.
+func (m *RefusedAttemptMutation) ItemID() (r uuid.UUID, exists bool) {
+	v := m.item_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldItemID returns the old "item_id" field's value of the RefusedAttempt entity.
+// If the RefusedAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RefusedAttemptMutation) OldItemID(ctx context.Context) (v uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldItemID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldItemID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldItemID: %w", err)
+	}
+	return oldValue.ItemID, nil
+}
+
+// ResetItemID resets all changes to the "item_id" field.
+func (m *RefusedAttemptMutation) ResetItemID() {
+	m.item_id = nil
+}
+
+// SetStage sets the "stage" field.
+func (m *RefusedAttemptMutation) SetStage(s string) {
+	m.stage = &s
+}
+
+// Stage returns the value of the "stage" field in the mutation.
+func (m *RefusedAttemptMutation) Stage() (r string, exists bool) {
+	v := m.stage
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldStage returns the old "stage" field's value of the RefusedAttempt entity.
+// If the RefusedAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RefusedAttemptMutation) OldStage(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldStage is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldStage requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldStage: %w", err)
+	}
+	return oldValue.Stage, nil
+}
+
+// ResetStage resets all changes to the "stage" field.
+func (m *RefusedAttemptMutation) ResetStage() {
+	m.stage = nil
+}
+
+// SetCode sets the "code" field.
+func (m *RefusedAttemptMutation) SetCode(s string) {
+	m.code = &s
+}
+
+// Code returns the value of the "code" field in the mutation.
+func (m *RefusedAttemptMutation) Code() (r string, exists bool) {
+	v := m.code
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCode returns the old "code" field's value of the RefusedAttempt entity.
+// If the RefusedAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RefusedAttemptMutation) OldCode(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCode is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCode requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCode: %w", err)
+	}
+	return oldValue.Code, nil
+}
+
+// ResetCode resets all changes to the "code" field.
+func (m *RefusedAttemptMutation) ResetCode() {
+	m.code = nil
+}
+
+// SetTimes sets the "times" field.
+func (m *RefusedAttemptMutation) SetTimes(i int) {
+	m.times = &i
+	m.addtimes = nil
+}
+
+// Times returns the value of the "times" field in the mutation.
+func (m *RefusedAttemptMutation) Times() (r int, exists bool) {
+	v := m.times
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTimes returns the old "times" field's value of the RefusedAttempt entity.
+// If the RefusedAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RefusedAttemptMutation) OldTimes(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTimes is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTimes requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTimes: %w", err)
+	}
+	return oldValue.Times, nil
+}
+
+// AddTimes adds i to the "times" field.
+func (m *RefusedAttemptMutation) AddTimes(i int) {
+	if m.addtimes != nil {
+		*m.addtimes += i
+	} else {
+		m.addtimes = &i
+	}
+}
+
+// AddedTimes returns the value that was added to the "times" field in this mutation.
+func (m *RefusedAttemptMutation) AddedTimes() (r int, exists bool) {
+	v := m.addtimes
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetTimes resets all changes to the "times" field.
+func (m *RefusedAttemptMutation) ResetTimes() {
+	m.times = nil
+	m.addtimes = nil
+}
+
+// SetFirstAt sets the "first_at" field.
+func (m *RefusedAttemptMutation) SetFirstAt(t time.Time) {
+	m.first_at = &t
+}
+
+// FirstAt returns the value of the "first_at" field in the mutation.
+func (m *RefusedAttemptMutation) FirstAt() (r time.Time, exists bool) {
+	v := m.first_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFirstAt returns the old "first_at" field's value of the RefusedAttempt entity.
+// If the RefusedAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RefusedAttemptMutation) OldFirstAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFirstAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFirstAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFirstAt: %w", err)
+	}
+	return oldValue.FirstAt, nil
+}
+
+// ResetFirstAt resets all changes to the "first_at" field.
+func (m *RefusedAttemptMutation) ResetFirstAt() {
+	m.first_at = nil
+}
+
+// SetLastAt sets the "last_at" field.
+func (m *RefusedAttemptMutation) SetLastAt(t time.Time) {
+	m.last_at = &t
+}
+
+// LastAt returns the value of the "last_at" field in the mutation.
+func (m *RefusedAttemptMutation) LastAt() (r time.Time, exists bool) {
+	v := m.last_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLastAt returns the old "last_at" field's value of the RefusedAttempt entity.
+// If the RefusedAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RefusedAttemptMutation) OldLastAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLastAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLastAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLastAt: %w", err)
+	}
+	return oldValue.LastAt, nil
+}
+
+// ResetLastAt resets all changes to the "last_at" field.
+func (m *RefusedAttemptMutation) ResetLastAt() {
+	m.last_at = nil
+}
+
+// SetUnitsLeft sets the "units_left" field.
+func (m *RefusedAttemptMutation) SetUnitsLeft(i int) {
+	m.units_left = &i
+	m.addunits_left = nil
+}
+
+// UnitsLeft returns the value of the "units_left" field in the mutation.
+func (m *RefusedAttemptMutation) UnitsLeft() (r int, exists bool) {
+	v := m.units_left
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUnitsLeft returns the old "units_left" field's value of the RefusedAttempt entity.
+// If the RefusedAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RefusedAttemptMutation) OldUnitsLeft(ctx context.Context) (v *int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUnitsLeft is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUnitsLeft requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUnitsLeft: %w", err)
+	}
+	return oldValue.UnitsLeft, nil
+}
+
+// AddUnitsLeft adds i to the "units_left" field.
+func (m *RefusedAttemptMutation) AddUnitsLeft(i int) {
+	if m.addunits_left != nil {
+		*m.addunits_left += i
+	} else {
+		m.addunits_left = &i
+	}
+}
+
+// AddedUnitsLeft returns the value that was added to the "units_left" field in this mutation.
+func (m *RefusedAttemptMutation) AddedUnitsLeft() (r int, exists bool) {
+	v := m.addunits_left
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearUnitsLeft clears the value of the "units_left" field.
+func (m *RefusedAttemptMutation) ClearUnitsLeft() {
+	m.units_left = nil
+	m.addunits_left = nil
+	m.clearedFields[refusedattempt.FieldUnitsLeft] = struct{}{}
+}
+
+// UnitsLeftCleared returns if the "units_left" field was cleared in this mutation.
+func (m *RefusedAttemptMutation) UnitsLeftCleared() bool {
+	_, ok := m.clearedFields[refusedattempt.FieldUnitsLeft]
+	return ok
+}
+
+// ResetUnitsLeft resets all changes to the "units_left" field.
+func (m *RefusedAttemptMutation) ResetUnitsLeft() {
+	m.units_left = nil
+	m.addunits_left = nil
+	delete(m.clearedFields, refusedattempt.FieldUnitsLeft)
+}
+
+// SetAhead sets the "ahead" field.
+func (m *RefusedAttemptMutation) SetAhead(i int) {
+	m.ahead = &i
+	m.addahead = nil
+}
+
+// Ahead returns the value of the "ahead" field in the mutation.
+func (m *RefusedAttemptMutation) Ahead() (r int, exists bool) {
+	v := m.ahead
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAhead returns the old "ahead" field's value of the RefusedAttempt entity.
+// If the RefusedAttempt object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RefusedAttemptMutation) OldAhead(ctx context.Context) (v *int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAhead is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAhead requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAhead: %w", err)
+	}
+	return oldValue.Ahead, nil
+}
+
+// AddAhead adds i to the "ahead" field.
+func (m *RefusedAttemptMutation) AddAhead(i int) {
+	if m.addahead != nil {
+		*m.addahead += i
+	} else {
+		m.addahead = &i
+	}
+}
+
+// AddedAhead returns the value that was added to the "ahead" field in this mutation.
+func (m *RefusedAttemptMutation) AddedAhead() (r int, exists bool) {
+	v := m.addahead
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearAhead clears the value of the "ahead" field.
+func (m *RefusedAttemptMutation) ClearAhead() {
+	m.ahead = nil
+	m.addahead = nil
+	m.clearedFields[refusedattempt.FieldAhead] = struct{}{}
+}
+
+// AheadCleared returns if the "ahead" field was cleared in this mutation.
+func (m *RefusedAttemptMutation) AheadCleared() bool {
+	_, ok := m.clearedFields[refusedattempt.FieldAhead]
+	return ok
+}
+
+// ResetAhead resets all changes to the "ahead" field.
+func (m *RefusedAttemptMutation) ResetAhead() {
+	m.ahead = nil
+	m.addahead = nil
+	delete(m.clearedFields, refusedattempt.FieldAhead)
+}
+
+// Where appends a list predicates to the RefusedAttemptMutation builder.
+func (m *RefusedAttemptMutation) Where(ps ...predicate.RefusedAttempt) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the RefusedAttemptMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *RefusedAttemptMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.RefusedAttempt, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *RefusedAttemptMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *RefusedAttemptMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (RefusedAttempt).
+func (m *RefusedAttemptMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *RefusedAttemptMutation) Fields() []string {
+	fields := make([]string, 0, 10)
+	if m.user_id != nil {
+		fields = append(fields, refusedattempt.FieldUserID)
+	}
+	if m.sale_id != nil {
+		fields = append(fields, refusedattempt.FieldSaleID)
+	}
+	if m.item_id != nil {
+		fields = append(fields, refusedattempt.FieldItemID)
+	}
+	if m.stage != nil {
+		fields = append(fields, refusedattempt.FieldStage)
+	}
+	if m.code != nil {
+		fields = append(fields, refusedattempt.FieldCode)
+	}
+	if m.times != nil {
+		fields = append(fields, refusedattempt.FieldTimes)
+	}
+	if m.first_at != nil {
+		fields = append(fields, refusedattempt.FieldFirstAt)
+	}
+	if m.last_at != nil {
+		fields = append(fields, refusedattempt.FieldLastAt)
+	}
+	if m.units_left != nil {
+		fields = append(fields, refusedattempt.FieldUnitsLeft)
+	}
+	if m.ahead != nil {
+		fields = append(fields, refusedattempt.FieldAhead)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *RefusedAttemptMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case refusedattempt.FieldUserID:
+		return m.UserID()
+	case refusedattempt.FieldSaleID:
+		return m.SaleID()
+	case refusedattempt.FieldItemID:
+		return m.ItemID()
+	case refusedattempt.FieldStage:
+		return m.Stage()
+	case refusedattempt.FieldCode:
+		return m.Code()
+	case refusedattempt.FieldTimes:
+		return m.Times()
+	case refusedattempt.FieldFirstAt:
+		return m.FirstAt()
+	case refusedattempt.FieldLastAt:
+		return m.LastAt()
+	case refusedattempt.FieldUnitsLeft:
+		return m.UnitsLeft()
+	case refusedattempt.FieldAhead:
+		return m.Ahead()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *RefusedAttemptMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case refusedattempt.FieldUserID:
+		return m.OldUserID(ctx)
+	case refusedattempt.FieldSaleID:
+		return m.OldSaleID(ctx)
+	case refusedattempt.FieldItemID:
+		return m.OldItemID(ctx)
+	case refusedattempt.FieldStage:
+		return m.OldStage(ctx)
+	case refusedattempt.FieldCode:
+		return m.OldCode(ctx)
+	case refusedattempt.FieldTimes:
+		return m.OldTimes(ctx)
+	case refusedattempt.FieldFirstAt:
+		return m.OldFirstAt(ctx)
+	case refusedattempt.FieldLastAt:
+		return m.OldLastAt(ctx)
+	case refusedattempt.FieldUnitsLeft:
+		return m.OldUnitsLeft(ctx)
+	case refusedattempt.FieldAhead:
+		return m.OldAhead(ctx)
+	}
+	return nil, fmt.Errorf("unknown RefusedAttempt field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *RefusedAttemptMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case refusedattempt.FieldUserID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUserID(v)
+		return nil
+	case refusedattempt.FieldSaleID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSaleID(v)
+		return nil
+	case refusedattempt.FieldItemID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetItemID(v)
+		return nil
+	case refusedattempt.FieldStage:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetStage(v)
+		return nil
+	case refusedattempt.FieldCode:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCode(v)
+		return nil
+	case refusedattempt.FieldTimes:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTimes(v)
+		return nil
+	case refusedattempt.FieldFirstAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFirstAt(v)
+		return nil
+	case refusedattempt.FieldLastAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLastAt(v)
+		return nil
+	case refusedattempt.FieldUnitsLeft:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUnitsLeft(v)
+		return nil
+	case refusedattempt.FieldAhead:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAhead(v)
+		return nil
+	}
+	return fmt.Errorf("unknown RefusedAttempt field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *RefusedAttemptMutation) AddedFields() []string {
+	var fields []string
+	if m.addtimes != nil {
+		fields = append(fields, refusedattempt.FieldTimes)
+	}
+	if m.addunits_left != nil {
+		fields = append(fields, refusedattempt.FieldUnitsLeft)
+	}
+	if m.addahead != nil {
+		fields = append(fields, refusedattempt.FieldAhead)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *RefusedAttemptMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case refusedattempt.FieldTimes:
+		return m.AddedTimes()
+	case refusedattempt.FieldUnitsLeft:
+		return m.AddedUnitsLeft()
+	case refusedattempt.FieldAhead:
+		return m.AddedAhead()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *RefusedAttemptMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case refusedattempt.FieldTimes:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddTimes(v)
+		return nil
+	case refusedattempt.FieldUnitsLeft:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddUnitsLeft(v)
+		return nil
+	case refusedattempt.FieldAhead:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAhead(v)
+		return nil
+	}
+	return fmt.Errorf("unknown RefusedAttempt numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *RefusedAttemptMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(refusedattempt.FieldUnitsLeft) {
+		fields = append(fields, refusedattempt.FieldUnitsLeft)
+	}
+	if m.FieldCleared(refusedattempt.FieldAhead) {
+		fields = append(fields, refusedattempt.FieldAhead)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *RefusedAttemptMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *RefusedAttemptMutation) ClearField(name string) error {
+	switch name {
+	case refusedattempt.FieldUnitsLeft:
+		m.ClearUnitsLeft()
+		return nil
+	case refusedattempt.FieldAhead:
+		m.ClearAhead()
+		return nil
+	}
+	return fmt.Errorf("unknown RefusedAttempt nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *RefusedAttemptMutation) ResetField(name string) error {
+	switch name {
+	case refusedattempt.FieldUserID:
+		m.ResetUserID()
+		return nil
+	case refusedattempt.FieldSaleID:
+		m.ResetSaleID()
+		return nil
+	case refusedattempt.FieldItemID:
+		m.ResetItemID()
+		return nil
+	case refusedattempt.FieldStage:
+		m.ResetStage()
+		return nil
+	case refusedattempt.FieldCode:
+		m.ResetCode()
+		return nil
+	case refusedattempt.FieldTimes:
+		m.ResetTimes()
+		return nil
+	case refusedattempt.FieldFirstAt:
+		m.ResetFirstAt()
+		return nil
+	case refusedattempt.FieldLastAt:
+		m.ResetLastAt()
+		return nil
+	case refusedattempt.FieldUnitsLeft:
+		m.ResetUnitsLeft()
+		return nil
+	case refusedattempt.FieldAhead:
+		m.ResetAhead()
+		return nil
+	}
+	return fmt.Errorf("unknown RefusedAttempt field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *RefusedAttemptMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *RefusedAttemptMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *RefusedAttemptMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *RefusedAttemptMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *RefusedAttemptMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *RefusedAttemptMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *RefusedAttemptMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown RefusedAttempt unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *RefusedAttemptMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown RefusedAttempt edge %s", name)
 }
 
 // SaleMutation represents an operation that mutates the Sale nodes in the graph.
@@ -20118,6 +21903,7 @@ type SandboxChargeMutation struct {
 	currency          *string
 	status            *sandboxcharge.Status
 	transaction       *string
+	decline_code      *string
 	refunded_minor    *int64
 	addrefunded_minor *int64
 	version           *int64
@@ -20472,6 +22258,42 @@ func (m *SandboxChargeMutation) ResetTransaction() {
 	m.transaction = nil
 }
 
+// SetDeclineCode sets the "decline_code" field.
+func (m *SandboxChargeMutation) SetDeclineCode(s string) {
+	m.decline_code = &s
+}
+
+// DeclineCode returns the value of the "decline_code" field in the mutation.
+func (m *SandboxChargeMutation) DeclineCode() (r string, exists bool) {
+	v := m.decline_code
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeclineCode returns the old "decline_code" field's value of the SandboxCharge entity.
+// If the SandboxCharge object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SandboxChargeMutation) OldDeclineCode(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeclineCode is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeclineCode requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeclineCode: %w", err)
+	}
+	return oldValue.DeclineCode, nil
+}
+
+// ResetDeclineCode resets all changes to the "decline_code" field.
+func (m *SandboxChargeMutation) ResetDeclineCode() {
+	m.decline_code = nil
+}
+
 // SetRefundedMinor sets the "refunded_minor" field.
 func (m *SandboxChargeMutation) SetRefundedMinor(i int64) {
 	m.refunded_minor = &i
@@ -20788,7 +22610,7 @@ func (m *SandboxChargeMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *SandboxChargeMutation) Fields() []string {
-	fields := make([]string, 0, 12)
+	fields := make([]string, 0, 13)
 	if m.merchant_payment != nil {
 		fields = append(fields, sandboxcharge.FieldMerchantPayment)
 	}
@@ -20806,6 +22628,9 @@ func (m *SandboxChargeMutation) Fields() []string {
 	}
 	if m.transaction != nil {
 		fields = append(fields, sandboxcharge.FieldTransaction)
+	}
+	if m.decline_code != nil {
+		fields = append(fields, sandboxcharge.FieldDeclineCode)
 	}
 	if m.refunded_minor != nil {
 		fields = append(fields, sandboxcharge.FieldRefundedMinor)
@@ -20845,6 +22670,8 @@ func (m *SandboxChargeMutation) Field(name string) (ent.Value, bool) {
 		return m.Status()
 	case sandboxcharge.FieldTransaction:
 		return m.Transaction()
+	case sandboxcharge.FieldDeclineCode:
+		return m.DeclineCode()
 	case sandboxcharge.FieldRefundedMinor:
 		return m.RefundedMinor()
 	case sandboxcharge.FieldVersion:
@@ -20878,6 +22705,8 @@ func (m *SandboxChargeMutation) OldField(ctx context.Context, name string) (ent.
 		return m.OldStatus(ctx)
 	case sandboxcharge.FieldTransaction:
 		return m.OldTransaction(ctx)
+	case sandboxcharge.FieldDeclineCode:
+		return m.OldDeclineCode(ctx)
 	case sandboxcharge.FieldRefundedMinor:
 		return m.OldRefundedMinor(ctx)
 	case sandboxcharge.FieldVersion:
@@ -20940,6 +22769,13 @@ func (m *SandboxChargeMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetTransaction(v)
+		return nil
+	case sandboxcharge.FieldDeclineCode:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeclineCode(v)
 		return nil
 	case sandboxcharge.FieldRefundedMinor:
 		v, ok := value.(int64)
@@ -21103,6 +22939,9 @@ func (m *SandboxChargeMutation) ResetField(name string) error {
 		return nil
 	case sandboxcharge.FieldTransaction:
 		m.ResetTransaction()
+		return nil
+	case sandboxcharge.FieldDeclineCode:
+		m.ResetDeclineCode()
 		return nil
 	case sandboxcharge.FieldRefundedMinor:
 		m.ResetRefundedMinor()
@@ -24582,6 +26421,7 @@ type UserMutation struct {
 	addtotp_step    *int64
 	verified_at     *time.Time
 	language        *string
+	external_id     *string
 	recovery_codes  *string
 	clearedFields   map[string]struct{}
 	done            bool
@@ -25253,6 +27093,55 @@ func (m *UserMutation) ResetLanguage() {
 	m.language = nil
 }
 
+// SetExternalID sets the "external_id" field.
+func (m *UserMutation) SetExternalID(s string) {
+	m.external_id = &s
+}
+
+// ExternalID returns the value of the "external_id" field in the mutation.
+func (m *UserMutation) ExternalID() (r string, exists bool) {
+	v := m.external_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldExternalID returns the old "external_id" field's value of the User entity.
+// If the User object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *UserMutation) OldExternalID(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldExternalID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldExternalID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldExternalID: %w", err)
+	}
+	return oldValue.ExternalID, nil
+}
+
+// ClearExternalID clears the value of the "external_id" field.
+func (m *UserMutation) ClearExternalID() {
+	m.external_id = nil
+	m.clearedFields[user.FieldExternalID] = struct{}{}
+}
+
+// ExternalIDCleared returns if the "external_id" field was cleared in this mutation.
+func (m *UserMutation) ExternalIDCleared() bool {
+	_, ok := m.clearedFields[user.FieldExternalID]
+	return ok
+}
+
+// ResetExternalID resets all changes to the "external_id" field.
+func (m *UserMutation) ResetExternalID() {
+	m.external_id = nil
+	delete(m.clearedFields, user.FieldExternalID)
+}
+
 // SetRecoveryCodes sets the "recovery_codes" field.
 func (m *UserMutation) SetRecoveryCodes(s string) {
 	m.recovery_codes = &s
@@ -25323,7 +27212,7 @@ func (m *UserMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *UserMutation) Fields() []string {
-	fields := make([]string, 0, 14)
+	fields := make([]string, 0, 15)
 	if m.account != nil {
 		fields = append(fields, user.FieldAccount)
 	}
@@ -25363,6 +27252,9 @@ func (m *UserMutation) Fields() []string {
 	if m.language != nil {
 		fields = append(fields, user.FieldLanguage)
 	}
+	if m.external_id != nil {
+		fields = append(fields, user.FieldExternalID)
+	}
 	if m.recovery_codes != nil {
 		fields = append(fields, user.FieldRecoveryCodes)
 	}
@@ -25400,6 +27292,8 @@ func (m *UserMutation) Field(name string) (ent.Value, bool) {
 		return m.VerifiedAt()
 	case user.FieldLanguage:
 		return m.Language()
+	case user.FieldExternalID:
+		return m.ExternalID()
 	case user.FieldRecoveryCodes:
 		return m.RecoveryCodes()
 	}
@@ -25437,6 +27331,8 @@ func (m *UserMutation) OldField(ctx context.Context, name string) (ent.Value, er
 		return m.OldVerifiedAt(ctx)
 	case user.FieldLanguage:
 		return m.OldLanguage(ctx)
+	case user.FieldExternalID:
+		return m.OldExternalID(ctx)
 	case user.FieldRecoveryCodes:
 		return m.OldRecoveryCodes(ctx)
 	}
@@ -25539,6 +27435,13 @@ func (m *UserMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetLanguage(v)
 		return nil
+	case user.FieldExternalID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetExternalID(v)
+		return nil
 	case user.FieldRecoveryCodes:
 		v, ok := value.(string)
 		if !ok {
@@ -25615,6 +27518,9 @@ func (m *UserMutation) ClearedFields() []string {
 	if m.FieldCleared(user.FieldVerifiedAt) {
 		fields = append(fields, user.FieldVerifiedAt)
 	}
+	if m.FieldCleared(user.FieldExternalID) {
+		fields = append(fields, user.FieldExternalID)
+	}
 	return fields
 }
 
@@ -25640,6 +27546,9 @@ func (m *UserMutation) ClearField(name string) error {
 		return nil
 	case user.FieldVerifiedAt:
 		m.ClearVerifiedAt()
+		return nil
+	case user.FieldExternalID:
+		m.ClearExternalID()
 		return nil
 	}
 	return fmt.Errorf("unknown User nullable field %s", name)
@@ -25687,6 +27596,9 @@ func (m *UserMutation) ResetField(name string) error {
 		return nil
 	case user.FieldLanguage:
 		m.ResetLanguage()
+		return nil
+	case user.FieldExternalID:
+		m.ResetExternalID()
 		return nil
 	case user.FieldRecoveryCodes:
 		m.ResetRecoveryCodes()

@@ -42,6 +42,14 @@ type Payment struct {
 	RedirectURL string `json:"redirect_url,omitempty"`
 	// CLOSED because the provider refused it
 	Declined bool `json:"declined,omitempty"`
+	// why the provider declined the last attempt, of the shop's list
+	FailureCode string `json:"failure_code,omitempty"`
+	// what the provider keeps of the money; absent until it says so
+	FeeMinor *int64 `json:"fee_minor,omitempty"`
+	// that of the account at the provider; empty without a fee
+	FeeCurrency string `json:"fee_currency,omitempty"`
+	// of the buyer, at their bank
+	Dispute payment.Dispute `json:"dispute,omitempty"`
 	// compare-and-set guard
 	Version int64 `json:"version,omitempty"`
 	// ExpiresAt holds the value of the "expires_at" field.
@@ -66,9 +74,9 @@ func (*Payment) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case payment.FieldDeclined:
 			values[i] = new(sql.NullBool)
-		case payment.FieldAmountMinor, payment.FieldVersion, payment.FieldChecks:
+		case payment.FieldAmountMinor, payment.FieldFeeMinor, payment.FieldVersion, payment.FieldChecks:
 			values[i] = new(sql.NullInt64)
-		case payment.FieldProvider, payment.FieldIdempotencyKey, payment.FieldStatus, payment.FieldCurrency, payment.FieldProviderRef, payment.FieldTransaction, payment.FieldQrCode, payment.FieldRedirectURL:
+		case payment.FieldProvider, payment.FieldIdempotencyKey, payment.FieldStatus, payment.FieldCurrency, payment.FieldProviderRef, payment.FieldTransaction, payment.FieldQrCode, payment.FieldRedirectURL, payment.FieldFailureCode, payment.FieldFeeCurrency, payment.FieldDispute:
 			values[i] = new(sql.NullString)
 		case payment.FieldExpiresAt, payment.FieldCheckAt, payment.FieldCreatedAt, payment.FieldUpdatedAt, payment.FieldPaidAt:
 			values[i] = new(sql.NullTime)
@@ -166,6 +174,31 @@ func (_m *Payment) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field declined", values[i])
 			} else if value.Valid {
 				_m.Declined = value.Bool
+			}
+		case payment.FieldFailureCode:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field failure_code", values[i])
+			} else if value.Valid {
+				_m.FailureCode = value.String
+			}
+		case payment.FieldFeeMinor:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field fee_minor", values[i])
+			} else if value.Valid {
+				_m.FeeMinor = new(int64)
+				*_m.FeeMinor = value.Int64
+			}
+		case payment.FieldFeeCurrency:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field fee_currency", values[i])
+			} else if value.Valid {
+				_m.FeeCurrency = value.String
+			}
+		case payment.FieldDispute:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field dispute", values[i])
+			} else if value.Valid {
+				_m.Dispute = payment.Dispute(value.String)
 			}
 		case payment.FieldVersion:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -281,6 +314,20 @@ func (_m *Payment) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("declined=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Declined))
+	builder.WriteString(", ")
+	builder.WriteString("failure_code=")
+	builder.WriteString(_m.FailureCode)
+	builder.WriteString(", ")
+	if v := _m.FeeMinor; v != nil {
+		builder.WriteString("fee_minor=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("fee_currency=")
+	builder.WriteString(_m.FeeCurrency)
+	builder.WriteString(", ")
+	builder.WriteString("dispute=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Dispute))
 	builder.WriteString(", ")
 	builder.WriteString("version=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Version))

@@ -144,6 +144,62 @@ func (_c *PaymentCreate) SetNillableDeclined(v *bool) *PaymentCreate {
 	return _c
 }
 
+// SetFailureCode sets the "failure_code" field.
+func (_c *PaymentCreate) SetFailureCode(v string) *PaymentCreate {
+	_c.mutation.SetFailureCode(v)
+	return _c
+}
+
+// SetNillableFailureCode sets the "failure_code" field if the given value is not nil.
+func (_c *PaymentCreate) SetNillableFailureCode(v *string) *PaymentCreate {
+	if v != nil {
+		_c.SetFailureCode(*v)
+	}
+	return _c
+}
+
+// SetFeeMinor sets the "fee_minor" field.
+func (_c *PaymentCreate) SetFeeMinor(v int64) *PaymentCreate {
+	_c.mutation.SetFeeMinor(v)
+	return _c
+}
+
+// SetNillableFeeMinor sets the "fee_minor" field if the given value is not nil.
+func (_c *PaymentCreate) SetNillableFeeMinor(v *int64) *PaymentCreate {
+	if v != nil {
+		_c.SetFeeMinor(*v)
+	}
+	return _c
+}
+
+// SetFeeCurrency sets the "fee_currency" field.
+func (_c *PaymentCreate) SetFeeCurrency(v string) *PaymentCreate {
+	_c.mutation.SetFeeCurrency(v)
+	return _c
+}
+
+// SetNillableFeeCurrency sets the "fee_currency" field if the given value is not nil.
+func (_c *PaymentCreate) SetNillableFeeCurrency(v *string) *PaymentCreate {
+	if v != nil {
+		_c.SetFeeCurrency(*v)
+	}
+	return _c
+}
+
+// SetDispute sets the "dispute" field.
+func (_c *PaymentCreate) SetDispute(v payment.Dispute) *PaymentCreate {
+	_c.mutation.SetDispute(v)
+	return _c
+}
+
+// SetNillableDispute sets the "dispute" field if the given value is not nil.
+func (_c *PaymentCreate) SetNillableDispute(v *payment.Dispute) *PaymentCreate {
+	if v != nil {
+		_c.SetDispute(*v)
+	}
+	return _c
+}
+
 // SetVersion sets the "version" field.
 func (_c *PaymentCreate) SetVersion(v int64) *PaymentCreate {
 	_c.mutation.SetVersion(v)
@@ -275,6 +331,18 @@ func (_c *PaymentCreate) defaults() {
 		v := payment.DefaultDeclined
 		_c.mutation.SetDeclined(v)
 	}
+	if _, ok := _c.mutation.FailureCode(); !ok {
+		v := payment.DefaultFailureCode
+		_c.mutation.SetFailureCode(v)
+	}
+	if _, ok := _c.mutation.FeeCurrency(); !ok {
+		v := payment.DefaultFeeCurrency
+		_c.mutation.SetFeeCurrency(v)
+	}
+	if _, ok := _c.mutation.Dispute(); !ok {
+		v := payment.DefaultDispute
+		_c.mutation.SetDispute(v)
+	}
 	if _, ok := _c.mutation.Version(); !ok {
 		v := payment.DefaultVersion
 		_c.mutation.SetVersion(v)
@@ -367,6 +435,30 @@ func (_c *PaymentCreate) check() error {
 	}
 	if _, ok := _c.mutation.Declined(); !ok {
 		return &ValidationError{Name: "declined", err: errors.New(`ent: missing required field "Payment.declined"`)}
+	}
+	if _, ok := _c.mutation.FailureCode(); !ok {
+		return &ValidationError{Name: "failure_code", err: errors.New(`ent: missing required field "Payment.failure_code"`)}
+	}
+	if v, ok := _c.mutation.FailureCode(); ok {
+		if err := payment.FailureCodeValidator(v); err != nil {
+			return &ValidationError{Name: "failure_code", err: fmt.Errorf(`ent: validator failed for field "Payment.failure_code": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.FeeCurrency(); !ok {
+		return &ValidationError{Name: "fee_currency", err: errors.New(`ent: missing required field "Payment.fee_currency"`)}
+	}
+	if v, ok := _c.mutation.FeeCurrency(); ok {
+		if err := payment.FeeCurrencyValidator(v); err != nil {
+			return &ValidationError{Name: "fee_currency", err: fmt.Errorf(`ent: validator failed for field "Payment.fee_currency": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.Dispute(); !ok {
+		return &ValidationError{Name: "dispute", err: errors.New(`ent: missing required field "Payment.dispute"`)}
+	}
+	if v, ok := _c.mutation.Dispute(); ok {
+		if err := payment.DisputeValidator(v); err != nil {
+			return &ValidationError{Name: "dispute", err: fmt.Errorf(`ent: validator failed for field "Payment.dispute": %w`, err)}
+		}
 	}
 	if _, ok := _c.mutation.Version(); !ok {
 		return &ValidationError{Name: "version", err: errors.New(`ent: missing required field "Payment.version"`)}
@@ -469,6 +561,22 @@ func (_c *PaymentCreate) createSpec() (*Payment, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Declined(); ok {
 		_spec.SetField(payment.FieldDeclined, field.TypeBool, value)
 		_node.Declined = value
+	}
+	if value, ok := _c.mutation.FailureCode(); ok {
+		_spec.SetField(payment.FieldFailureCode, field.TypeString, value)
+		_node.FailureCode = value
+	}
+	if value, ok := _c.mutation.FeeMinor(); ok {
+		_spec.SetField(payment.FieldFeeMinor, field.TypeInt64, value)
+		_node.FeeMinor = &value
+	}
+	if value, ok := _c.mutation.FeeCurrency(); ok {
+		_spec.SetField(payment.FieldFeeCurrency, field.TypeString, value)
+		_node.FeeCurrency = value
+	}
+	if value, ok := _c.mutation.Dispute(); ok {
+		_spec.SetField(payment.FieldDispute, field.TypeEnum, value)
+		_node.Dispute = value
 	}
 	if value, ok := _c.mutation.Version(); ok {
 		_spec.SetField(payment.FieldVersion, field.TypeInt64, value)
@@ -619,6 +727,66 @@ func (u *PaymentUpsert) SetDeclined(v bool) *PaymentUpsert {
 // UpdateDeclined sets the "declined" field to the value that was provided on create.
 func (u *PaymentUpsert) UpdateDeclined() *PaymentUpsert {
 	u.SetExcluded(payment.FieldDeclined)
+	return u
+}
+
+// SetFailureCode sets the "failure_code" field.
+func (u *PaymentUpsert) SetFailureCode(v string) *PaymentUpsert {
+	u.Set(payment.FieldFailureCode, v)
+	return u
+}
+
+// UpdateFailureCode sets the "failure_code" field to the value that was provided on create.
+func (u *PaymentUpsert) UpdateFailureCode() *PaymentUpsert {
+	u.SetExcluded(payment.FieldFailureCode)
+	return u
+}
+
+// SetFeeMinor sets the "fee_minor" field.
+func (u *PaymentUpsert) SetFeeMinor(v int64) *PaymentUpsert {
+	u.Set(payment.FieldFeeMinor, v)
+	return u
+}
+
+// UpdateFeeMinor sets the "fee_minor" field to the value that was provided on create.
+func (u *PaymentUpsert) UpdateFeeMinor() *PaymentUpsert {
+	u.SetExcluded(payment.FieldFeeMinor)
+	return u
+}
+
+// AddFeeMinor adds v to the "fee_minor" field.
+func (u *PaymentUpsert) AddFeeMinor(v int64) *PaymentUpsert {
+	u.Add(payment.FieldFeeMinor, v)
+	return u
+}
+
+// ClearFeeMinor clears the value of the "fee_minor" field.
+func (u *PaymentUpsert) ClearFeeMinor() *PaymentUpsert {
+	u.SetNull(payment.FieldFeeMinor)
+	return u
+}
+
+// SetFeeCurrency sets the "fee_currency" field.
+func (u *PaymentUpsert) SetFeeCurrency(v string) *PaymentUpsert {
+	u.Set(payment.FieldFeeCurrency, v)
+	return u
+}
+
+// UpdateFeeCurrency sets the "fee_currency" field to the value that was provided on create.
+func (u *PaymentUpsert) UpdateFeeCurrency() *PaymentUpsert {
+	u.SetExcluded(payment.FieldFeeCurrency)
+	return u
+}
+
+// SetDispute sets the "dispute" field.
+func (u *PaymentUpsert) SetDispute(v payment.Dispute) *PaymentUpsert {
+	u.Set(payment.FieldDispute, v)
+	return u
+}
+
+// UpdateDispute sets the "dispute" field to the value that was provided on create.
+func (u *PaymentUpsert) UpdateDispute() *PaymentUpsert {
+	u.SetExcluded(payment.FieldDispute)
 	return u
 }
 
@@ -871,6 +1039,76 @@ func (u *PaymentUpsertOne) SetDeclined(v bool) *PaymentUpsertOne {
 func (u *PaymentUpsertOne) UpdateDeclined() *PaymentUpsertOne {
 	return u.Update(func(s *PaymentUpsert) {
 		s.UpdateDeclined()
+	})
+}
+
+// SetFailureCode sets the "failure_code" field.
+func (u *PaymentUpsertOne) SetFailureCode(v string) *PaymentUpsertOne {
+	return u.Update(func(s *PaymentUpsert) {
+		s.SetFailureCode(v)
+	})
+}
+
+// UpdateFailureCode sets the "failure_code" field to the value that was provided on create.
+func (u *PaymentUpsertOne) UpdateFailureCode() *PaymentUpsertOne {
+	return u.Update(func(s *PaymentUpsert) {
+		s.UpdateFailureCode()
+	})
+}
+
+// SetFeeMinor sets the "fee_minor" field.
+func (u *PaymentUpsertOne) SetFeeMinor(v int64) *PaymentUpsertOne {
+	return u.Update(func(s *PaymentUpsert) {
+		s.SetFeeMinor(v)
+	})
+}
+
+// AddFeeMinor adds v to the "fee_minor" field.
+func (u *PaymentUpsertOne) AddFeeMinor(v int64) *PaymentUpsertOne {
+	return u.Update(func(s *PaymentUpsert) {
+		s.AddFeeMinor(v)
+	})
+}
+
+// UpdateFeeMinor sets the "fee_minor" field to the value that was provided on create.
+func (u *PaymentUpsertOne) UpdateFeeMinor() *PaymentUpsertOne {
+	return u.Update(func(s *PaymentUpsert) {
+		s.UpdateFeeMinor()
+	})
+}
+
+// ClearFeeMinor clears the value of the "fee_minor" field.
+func (u *PaymentUpsertOne) ClearFeeMinor() *PaymentUpsertOne {
+	return u.Update(func(s *PaymentUpsert) {
+		s.ClearFeeMinor()
+	})
+}
+
+// SetFeeCurrency sets the "fee_currency" field.
+func (u *PaymentUpsertOne) SetFeeCurrency(v string) *PaymentUpsertOne {
+	return u.Update(func(s *PaymentUpsert) {
+		s.SetFeeCurrency(v)
+	})
+}
+
+// UpdateFeeCurrency sets the "fee_currency" field to the value that was provided on create.
+func (u *PaymentUpsertOne) UpdateFeeCurrency() *PaymentUpsertOne {
+	return u.Update(func(s *PaymentUpsert) {
+		s.UpdateFeeCurrency()
+	})
+}
+
+// SetDispute sets the "dispute" field.
+func (u *PaymentUpsertOne) SetDispute(v payment.Dispute) *PaymentUpsertOne {
+	return u.Update(func(s *PaymentUpsert) {
+		s.SetDispute(v)
+	})
+}
+
+// UpdateDispute sets the "dispute" field to the value that was provided on create.
+func (u *PaymentUpsertOne) UpdateDispute() *PaymentUpsertOne {
+	return u.Update(func(s *PaymentUpsert) {
+		s.UpdateDispute()
 	})
 }
 
@@ -1307,6 +1545,76 @@ func (u *PaymentUpsertBulk) SetDeclined(v bool) *PaymentUpsertBulk {
 func (u *PaymentUpsertBulk) UpdateDeclined() *PaymentUpsertBulk {
 	return u.Update(func(s *PaymentUpsert) {
 		s.UpdateDeclined()
+	})
+}
+
+// SetFailureCode sets the "failure_code" field.
+func (u *PaymentUpsertBulk) SetFailureCode(v string) *PaymentUpsertBulk {
+	return u.Update(func(s *PaymentUpsert) {
+		s.SetFailureCode(v)
+	})
+}
+
+// UpdateFailureCode sets the "failure_code" field to the value that was provided on create.
+func (u *PaymentUpsertBulk) UpdateFailureCode() *PaymentUpsertBulk {
+	return u.Update(func(s *PaymentUpsert) {
+		s.UpdateFailureCode()
+	})
+}
+
+// SetFeeMinor sets the "fee_minor" field.
+func (u *PaymentUpsertBulk) SetFeeMinor(v int64) *PaymentUpsertBulk {
+	return u.Update(func(s *PaymentUpsert) {
+		s.SetFeeMinor(v)
+	})
+}
+
+// AddFeeMinor adds v to the "fee_minor" field.
+func (u *PaymentUpsertBulk) AddFeeMinor(v int64) *PaymentUpsertBulk {
+	return u.Update(func(s *PaymentUpsert) {
+		s.AddFeeMinor(v)
+	})
+}
+
+// UpdateFeeMinor sets the "fee_minor" field to the value that was provided on create.
+func (u *PaymentUpsertBulk) UpdateFeeMinor() *PaymentUpsertBulk {
+	return u.Update(func(s *PaymentUpsert) {
+		s.UpdateFeeMinor()
+	})
+}
+
+// ClearFeeMinor clears the value of the "fee_minor" field.
+func (u *PaymentUpsertBulk) ClearFeeMinor() *PaymentUpsertBulk {
+	return u.Update(func(s *PaymentUpsert) {
+		s.ClearFeeMinor()
+	})
+}
+
+// SetFeeCurrency sets the "fee_currency" field.
+func (u *PaymentUpsertBulk) SetFeeCurrency(v string) *PaymentUpsertBulk {
+	return u.Update(func(s *PaymentUpsert) {
+		s.SetFeeCurrency(v)
+	})
+}
+
+// UpdateFeeCurrency sets the "fee_currency" field to the value that was provided on create.
+func (u *PaymentUpsertBulk) UpdateFeeCurrency() *PaymentUpsertBulk {
+	return u.Update(func(s *PaymentUpsert) {
+		s.UpdateFeeCurrency()
+	})
+}
+
+// SetDispute sets the "dispute" field.
+func (u *PaymentUpsertBulk) SetDispute(v payment.Dispute) *PaymentUpsertBulk {
+	return u.Update(func(s *PaymentUpsert) {
+		s.SetDispute(v)
+	})
+}
+
+// UpdateDispute sets the "dispute" field to the value that was provided on create.
+func (u *PaymentUpsertBulk) UpdateDispute() *PaymentUpsertBulk {
+	return u.Update(func(s *PaymentUpsert) {
+		s.UpdateDispute()
 	})
 }
 

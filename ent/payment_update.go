@@ -113,6 +113,75 @@ func (_u *PaymentUpdate) SetNillableDeclined(v *bool) *PaymentUpdate {
 	return _u
 }
 
+// SetFailureCode sets the "failure_code" field.
+func (_u *PaymentUpdate) SetFailureCode(v string) *PaymentUpdate {
+	_u.mutation.SetFailureCode(v)
+	return _u
+}
+
+// SetNillableFailureCode sets the "failure_code" field if the given value is not nil.
+func (_u *PaymentUpdate) SetNillableFailureCode(v *string) *PaymentUpdate {
+	if v != nil {
+		_u.SetFailureCode(*v)
+	}
+	return _u
+}
+
+// SetFeeMinor sets the "fee_minor" field.
+func (_u *PaymentUpdate) SetFeeMinor(v int64) *PaymentUpdate {
+	_u.mutation.ResetFeeMinor()
+	_u.mutation.SetFeeMinor(v)
+	return _u
+}
+
+// SetNillableFeeMinor sets the "fee_minor" field if the given value is not nil.
+func (_u *PaymentUpdate) SetNillableFeeMinor(v *int64) *PaymentUpdate {
+	if v != nil {
+		_u.SetFeeMinor(*v)
+	}
+	return _u
+}
+
+// AddFeeMinor adds value to the "fee_minor" field.
+func (_u *PaymentUpdate) AddFeeMinor(v int64) *PaymentUpdate {
+	_u.mutation.AddFeeMinor(v)
+	return _u
+}
+
+// ClearFeeMinor clears the value of the "fee_minor" field.
+func (_u *PaymentUpdate) ClearFeeMinor() *PaymentUpdate {
+	_u.mutation.ClearFeeMinor()
+	return _u
+}
+
+// SetFeeCurrency sets the "fee_currency" field.
+func (_u *PaymentUpdate) SetFeeCurrency(v string) *PaymentUpdate {
+	_u.mutation.SetFeeCurrency(v)
+	return _u
+}
+
+// SetNillableFeeCurrency sets the "fee_currency" field if the given value is not nil.
+func (_u *PaymentUpdate) SetNillableFeeCurrency(v *string) *PaymentUpdate {
+	if v != nil {
+		_u.SetFeeCurrency(*v)
+	}
+	return _u
+}
+
+// SetDispute sets the "dispute" field.
+func (_u *PaymentUpdate) SetDispute(v payment.Dispute) *PaymentUpdate {
+	_u.mutation.SetDispute(v)
+	return _u
+}
+
+// SetNillableDispute sets the "dispute" field if the given value is not nil.
+func (_u *PaymentUpdate) SetNillableDispute(v *payment.Dispute) *PaymentUpdate {
+	if v != nil {
+		_u.SetDispute(*v)
+	}
+	return _u
+}
+
 // SetVersion sets the "version" field.
 func (_u *PaymentUpdate) SetVersion(v int64) *PaymentUpdate {
 	_u.mutation.ResetVersion()
@@ -290,6 +359,21 @@ func (_u *PaymentUpdate) check() error {
 			return &ValidationError{Name: "redirect_url", err: fmt.Errorf(`ent: validator failed for field "Payment.redirect_url": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.FailureCode(); ok {
+		if err := payment.FailureCodeValidator(v); err != nil {
+			return &ValidationError{Name: "failure_code", err: fmt.Errorf(`ent: validator failed for field "Payment.failure_code": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.FeeCurrency(); ok {
+		if err := payment.FeeCurrencyValidator(v); err != nil {
+			return &ValidationError{Name: "fee_currency", err: fmt.Errorf(`ent: validator failed for field "Payment.fee_currency": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.Dispute(); ok {
+		if err := payment.DisputeValidator(v); err != nil {
+			return &ValidationError{Name: "dispute", err: fmt.Errorf(`ent: validator failed for field "Payment.dispute": %w`, err)}
+		}
+	}
 	return nil
 }
 
@@ -328,6 +412,24 @@ func (_u *PaymentUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.Declined(); ok {
 		_spec.SetField(payment.FieldDeclined, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.FailureCode(); ok {
+		_spec.SetField(payment.FieldFailureCode, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.FeeMinor(); ok {
+		_spec.SetField(payment.FieldFeeMinor, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedFeeMinor(); ok {
+		_spec.AddField(payment.FieldFeeMinor, field.TypeInt64, value)
+	}
+	if _u.mutation.FeeMinorCleared() {
+		_spec.ClearField(payment.FieldFeeMinor, field.TypeInt64)
+	}
+	if value, ok := _u.mutation.FeeCurrency(); ok {
+		_spec.SetField(payment.FieldFeeCurrency, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Dispute(); ok {
+		_spec.SetField(payment.FieldDispute, field.TypeEnum, value)
 	}
 	if value, ok := _u.mutation.Version(); ok {
 		_spec.SetField(payment.FieldVersion, field.TypeInt64, value)
@@ -461,6 +563,75 @@ func (_u *PaymentUpdateOne) SetDeclined(v bool) *PaymentUpdateOne {
 func (_u *PaymentUpdateOne) SetNillableDeclined(v *bool) *PaymentUpdateOne {
 	if v != nil {
 		_u.SetDeclined(*v)
+	}
+	return _u
+}
+
+// SetFailureCode sets the "failure_code" field.
+func (_u *PaymentUpdateOne) SetFailureCode(v string) *PaymentUpdateOne {
+	_u.mutation.SetFailureCode(v)
+	return _u
+}
+
+// SetNillableFailureCode sets the "failure_code" field if the given value is not nil.
+func (_u *PaymentUpdateOne) SetNillableFailureCode(v *string) *PaymentUpdateOne {
+	if v != nil {
+		_u.SetFailureCode(*v)
+	}
+	return _u
+}
+
+// SetFeeMinor sets the "fee_minor" field.
+func (_u *PaymentUpdateOne) SetFeeMinor(v int64) *PaymentUpdateOne {
+	_u.mutation.ResetFeeMinor()
+	_u.mutation.SetFeeMinor(v)
+	return _u
+}
+
+// SetNillableFeeMinor sets the "fee_minor" field if the given value is not nil.
+func (_u *PaymentUpdateOne) SetNillableFeeMinor(v *int64) *PaymentUpdateOne {
+	if v != nil {
+		_u.SetFeeMinor(*v)
+	}
+	return _u
+}
+
+// AddFeeMinor adds value to the "fee_minor" field.
+func (_u *PaymentUpdateOne) AddFeeMinor(v int64) *PaymentUpdateOne {
+	_u.mutation.AddFeeMinor(v)
+	return _u
+}
+
+// ClearFeeMinor clears the value of the "fee_minor" field.
+func (_u *PaymentUpdateOne) ClearFeeMinor() *PaymentUpdateOne {
+	_u.mutation.ClearFeeMinor()
+	return _u
+}
+
+// SetFeeCurrency sets the "fee_currency" field.
+func (_u *PaymentUpdateOne) SetFeeCurrency(v string) *PaymentUpdateOne {
+	_u.mutation.SetFeeCurrency(v)
+	return _u
+}
+
+// SetNillableFeeCurrency sets the "fee_currency" field if the given value is not nil.
+func (_u *PaymentUpdateOne) SetNillableFeeCurrency(v *string) *PaymentUpdateOne {
+	if v != nil {
+		_u.SetFeeCurrency(*v)
+	}
+	return _u
+}
+
+// SetDispute sets the "dispute" field.
+func (_u *PaymentUpdateOne) SetDispute(v payment.Dispute) *PaymentUpdateOne {
+	_u.mutation.SetDispute(v)
+	return _u
+}
+
+// SetNillableDispute sets the "dispute" field if the given value is not nil.
+func (_u *PaymentUpdateOne) SetNillableDispute(v *payment.Dispute) *PaymentUpdateOne {
+	if v != nil {
+		_u.SetDispute(*v)
 	}
 	return _u
 }
@@ -655,6 +826,21 @@ func (_u *PaymentUpdateOne) check() error {
 			return &ValidationError{Name: "redirect_url", err: fmt.Errorf(`ent: validator failed for field "Payment.redirect_url": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.FailureCode(); ok {
+		if err := payment.FailureCodeValidator(v); err != nil {
+			return &ValidationError{Name: "failure_code", err: fmt.Errorf(`ent: validator failed for field "Payment.failure_code": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.FeeCurrency(); ok {
+		if err := payment.FeeCurrencyValidator(v); err != nil {
+			return &ValidationError{Name: "fee_currency", err: fmt.Errorf(`ent: validator failed for field "Payment.fee_currency": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.Dispute(); ok {
+		if err := payment.DisputeValidator(v); err != nil {
+			return &ValidationError{Name: "dispute", err: fmt.Errorf(`ent: validator failed for field "Payment.dispute": %w`, err)}
+		}
+	}
 	return nil
 }
 
@@ -710,6 +896,24 @@ func (_u *PaymentUpdateOne) sqlSave(ctx context.Context) (_node *Payment, err er
 	}
 	if value, ok := _u.mutation.Declined(); ok {
 		_spec.SetField(payment.FieldDeclined, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.FailureCode(); ok {
+		_spec.SetField(payment.FieldFailureCode, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.FeeMinor(); ok {
+		_spec.SetField(payment.FieldFeeMinor, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedFeeMinor(); ok {
+		_spec.AddField(payment.FieldFeeMinor, field.TypeInt64, value)
+	}
+	if _u.mutation.FeeMinorCleared() {
+		_spec.ClearField(payment.FieldFeeMinor, field.TypeInt64)
+	}
+	if value, ok := _u.mutation.FeeCurrency(); ok {
+		_spec.SetField(payment.FieldFeeCurrency, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Dispute(); ok {
+		_spec.SetField(payment.FieldDispute, field.TypeEnum, value)
 	}
 	if value, ok := _u.mutation.Version(); ok {
 		_spec.SetField(payment.FieldVersion, field.TypeInt64, value)

@@ -36,7 +36,7 @@ type PaymentEvent struct {
 	Transaction string `json:"transaction,omitempty"`
 	// REFUND_FAILED: the idempotency key of the refund
 	RefundKey *uuid.UUID `json:"refund_key,omitempty"`
-	// REFUND_FAILED: in the provider's words
+	// REFUND_FAILED: in the provider's words; declined: a code of the shop's list
 	Reason string `json:"reason,omitempty"`
 	// HELD: a person must look at it
 	State paymentevent.State `json:"state,omitempty"`

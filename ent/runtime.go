@@ -14,10 +14,12 @@ import (
 	"seckill/ent/order"
 	"seckill/ent/orderevent"
 	"seckill/ent/orderfailure"
+	"seckill/ent/ordermetadata"
 	"seckill/ent/orderrecipient"
 	"seckill/ent/payment"
 	"seckill/ent/paymentevent"
 	"seckill/ent/refund"
+	"seckill/ent/refusedattempt"
 	"seckill/ent/sale"
 	"seckill/ent/saleitem"
 	"seckill/ent/salelog"
@@ -183,11 +185,11 @@ func init() {
 	interventionFields := schema.Intervention{}.Fields()
 	_ = interventionFields
 	// interventionDescNote is the schema descriptor for note field.
-	interventionDescNote := interventionFields[7].Descriptor()
+	interventionDescNote := interventionFields[8].Descriptor()
 	// intervention.NoteValidator is a validator for the "note" field. It is called by the builders before save.
 	intervention.NoteValidator = interventionDescNote.Validators[0].(func(string) error)
 	// interventionDescDecision is the schema descriptor for decision field.
-	interventionDescDecision := interventionFields[11].Descriptor()
+	interventionDescDecision := interventionFields[12].Descriptor()
 	// intervention.DefaultDecision holds the default value on creation for the decision field.
 	intervention.DefaultDecision = interventionDescDecision.Default.(string)
 	// intervention.DecisionValidator is a validator for the "decision" field. It is called by the builders before save.
@@ -296,6 +298,16 @@ func init() {
 	orderfailureDescReleased := orderfailureFields[7].Descriptor()
 	// orderfailure.DefaultReleased holds the default value on creation for the released field.
 	orderfailure.DefaultReleased = orderfailureDescReleased.Default.(bool)
+	ordermetadataFields := schema.OrderMetadata{}.Fields()
+	_ = ordermetadataFields
+	// ordermetadataDescEntries is the schema descriptor for entries field.
+	ordermetadataDescEntries := ordermetadataFields[1].Descriptor()
+	// ordermetadata.EntriesValidator is a validator for the "entries" field. It is called by the builders before save.
+	ordermetadata.EntriesValidator = ordermetadataDescEntries.Validators[0].(func([]byte) error)
+	// ordermetadataDescVersion is the schema descriptor for version field.
+	ordermetadataDescVersion := ordermetadataFields[2].Descriptor()
+	// ordermetadata.DefaultVersion holds the default value on creation for the version field.
+	ordermetadata.DefaultVersion = ordermetadataDescVersion.Default.(int64)
 	orderrecipientFields := schema.OrderRecipient{}.Fields()
 	_ = orderrecipientFields
 	// orderrecipientDescName is the schema descriptor for name field.
@@ -404,12 +416,24 @@ func init() {
 	paymentDescDeclined := paymentFields[12].Descriptor()
 	// payment.DefaultDeclined holds the default value on creation for the declined field.
 	payment.DefaultDeclined = paymentDescDeclined.Default.(bool)
+	// paymentDescFailureCode is the schema descriptor for failure_code field.
+	paymentDescFailureCode := paymentFields[13].Descriptor()
+	// payment.DefaultFailureCode holds the default value on creation for the failure_code field.
+	payment.DefaultFailureCode = paymentDescFailureCode.Default.(string)
+	// payment.FailureCodeValidator is a validator for the "failure_code" field. It is called by the builders before save.
+	payment.FailureCodeValidator = paymentDescFailureCode.Validators[0].(func(string) error)
+	// paymentDescFeeCurrency is the schema descriptor for fee_currency field.
+	paymentDescFeeCurrency := paymentFields[15].Descriptor()
+	// payment.DefaultFeeCurrency holds the default value on creation for the fee_currency field.
+	payment.DefaultFeeCurrency = paymentDescFeeCurrency.Default.(string)
+	// payment.FeeCurrencyValidator is a validator for the "fee_currency" field. It is called by the builders before save.
+	payment.FeeCurrencyValidator = paymentDescFeeCurrency.Validators[0].(func(string) error)
 	// paymentDescVersion is the schema descriptor for version field.
-	paymentDescVersion := paymentFields[13].Descriptor()
+	paymentDescVersion := paymentFields[17].Descriptor()
 	// payment.DefaultVersion holds the default value on creation for the version field.
 	payment.DefaultVersion = paymentDescVersion.Default.(int64)
 	// paymentDescChecks is the schema descriptor for checks field.
-	paymentDescChecks := paymentFields[16].Descriptor()
+	paymentDescChecks := paymentFields[20].Descriptor()
 	// payment.DefaultChecks holds the default value on creation for the checks field.
 	payment.DefaultChecks = paymentDescChecks.Default.(int)
 	paymenteventFields := schema.PaymentEvent{}.Fields()
@@ -534,6 +558,20 @@ func init() {
 	refundDescTries := refundFields[17].Descriptor()
 	// refund.DefaultTries holds the default value on creation for the tries field.
 	refund.DefaultTries = refundDescTries.Default.(int)
+	refusedattemptFields := schema.RefusedAttempt{}.Fields()
+	_ = refusedattemptFields
+	// refusedattemptDescStage is the schema descriptor for stage field.
+	refusedattemptDescStage := refusedattemptFields[4].Descriptor()
+	// refusedattempt.StageValidator is a validator for the "stage" field. It is called by the builders before save.
+	refusedattempt.StageValidator = refusedattemptDescStage.Validators[0].(func(string) error)
+	// refusedattemptDescCode is the schema descriptor for code field.
+	refusedattemptDescCode := refusedattemptFields[5].Descriptor()
+	// refusedattempt.CodeValidator is a validator for the "code" field. It is called by the builders before save.
+	refusedattempt.CodeValidator = refusedattemptDescCode.Validators[0].(func(string) error)
+	// refusedattemptDescTimes is the schema descriptor for times field.
+	refusedattemptDescTimes := refusedattemptFields[6].Descriptor()
+	// refusedattempt.TimesValidator is a validator for the "times" field. It is called by the builders before save.
+	refusedattempt.TimesValidator = refusedattemptDescTimes.Validators[0].(func(int) error)
 	saleFields := schema.Sale{}.Fields()
 	_ = saleFields
 	// saleDescSlug is the schema descriptor for slug field.
@@ -748,14 +786,20 @@ func init() {
 	sandboxcharge.DefaultTransaction = sandboxchargeDescTransaction.Default.(string)
 	// sandboxcharge.TransactionValidator is a validator for the "transaction" field. It is called by the builders before save.
 	sandboxcharge.TransactionValidator = sandboxchargeDescTransaction.Validators[0].(func(string) error)
+	// sandboxchargeDescDeclineCode is the schema descriptor for decline_code field.
+	sandboxchargeDescDeclineCode := sandboxchargeFields[7].Descriptor()
+	// sandboxcharge.DefaultDeclineCode holds the default value on creation for the decline_code field.
+	sandboxcharge.DefaultDeclineCode = sandboxchargeDescDeclineCode.Default.(string)
+	// sandboxcharge.DeclineCodeValidator is a validator for the "decline_code" field. It is called by the builders before save.
+	sandboxcharge.DeclineCodeValidator = sandboxchargeDescDeclineCode.Validators[0].(func(string) error)
 	// sandboxchargeDescRefundedMinor is the schema descriptor for refunded_minor field.
-	sandboxchargeDescRefundedMinor := sandboxchargeFields[7].Descriptor()
+	sandboxchargeDescRefundedMinor := sandboxchargeFields[8].Descriptor()
 	// sandboxcharge.DefaultRefundedMinor holds the default value on creation for the refunded_minor field.
 	sandboxcharge.DefaultRefundedMinor = sandboxchargeDescRefundedMinor.Default.(int64)
 	// sandboxcharge.RefundedMinorValidator is a validator for the "refunded_minor" field. It is called by the builders before save.
 	sandboxcharge.RefundedMinorValidator = sandboxchargeDescRefundedMinor.Validators[0].(func(int64) error)
 	// sandboxchargeDescVersion is the schema descriptor for version field.
-	sandboxchargeDescVersion := sandboxchargeFields[8].Descriptor()
+	sandboxchargeDescVersion := sandboxchargeFields[9].Descriptor()
 	// sandboxcharge.DefaultVersion holds the default value on creation for the version field.
 	sandboxcharge.DefaultVersion = sandboxchargeDescVersion.Default.(int64)
 	sandboxrefundFields := schema.SandboxRefund{}.Fields()
@@ -832,8 +876,12 @@ func init() {
 	user.DefaultLanguage = userDescLanguage.Default.(string)
 	// user.LanguageValidator is a validator for the "language" field. It is called by the builders before save.
 	user.LanguageValidator = userDescLanguage.Validators[0].(func(string) error)
+	// userDescExternalID is the schema descriptor for external_id field.
+	userDescExternalID := userFields[14].Descriptor()
+	// user.ExternalIDValidator is a validator for the "external_id" field. It is called by the builders before save.
+	user.ExternalIDValidator = userDescExternalID.Validators[0].(func(string) error)
 	// userDescRecoveryCodes is the schema descriptor for recovery_codes field.
-	userDescRecoveryCodes := userFields[14].Descriptor()
+	userDescRecoveryCodes := userFields[15].Descriptor()
 	// user.DefaultRecoveryCodes holds the default value on creation for the recovery_codes field.
 	user.DefaultRecoveryCodes = userDescRecoveryCodes.Default.(string)
 	useridentityFields := schema.UserIdentity{}.Fields()

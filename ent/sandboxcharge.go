@@ -30,6 +30,8 @@ type SandboxCharge struct {
 	Status sandboxcharge.Status `json:"status,omitempty"`
 	// Transaction holds the value of the "transaction" field.
 	Transaction string `json:"transaction,omitempty"`
+	// why it was declined
+	DeclineCode string `json:"decline_code,omitempty"`
 	// RefundedMinor holds the value of the "refunded_minor" field.
 	RefundedMinor int64 `json:"refunded_minor,omitempty"`
 	// Version holds the value of the "version" field.
@@ -52,7 +54,7 @@ func (*SandboxCharge) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case sandboxcharge.FieldAmountMinor, sandboxcharge.FieldRefundedMinor, sandboxcharge.FieldVersion:
 			values[i] = new(sql.NullInt64)
-		case sandboxcharge.FieldDescription, sandboxcharge.FieldCurrency, sandboxcharge.FieldStatus, sandboxcharge.FieldTransaction:
+		case sandboxcharge.FieldDescription, sandboxcharge.FieldCurrency, sandboxcharge.FieldStatus, sandboxcharge.FieldTransaction, sandboxcharge.FieldDeclineCode:
 			values[i] = new(sql.NullString)
 		case sandboxcharge.FieldExpiresAt, sandboxcharge.FieldCreatedAt, sandboxcharge.FieldSettlesAt, sandboxcharge.FieldPaidAt:
 			values[i] = new(sql.NullTime)
@@ -114,6 +116,12 @@ func (_m *SandboxCharge) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field transaction", values[i])
 			} else if value.Valid {
 				_m.Transaction = value.String
+			}
+		case sandboxcharge.FieldDeclineCode:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field decline_code", values[i])
+			} else if value.Valid {
+				_m.DeclineCode = value.String
 			}
 		case sandboxcharge.FieldRefundedMinor:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -206,6 +214,9 @@ func (_m *SandboxCharge) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("transaction=")
 	builder.WriteString(_m.Transaction)
+	builder.WriteString(", ")
+	builder.WriteString("decline_code=")
+	builder.WriteString(_m.DeclineCode)
 	builder.WriteString(", ")
 	builder.WriteString("refunded_minor=")
 	builder.WriteString(fmt.Sprintf("%v", _m.RefundedMinor))

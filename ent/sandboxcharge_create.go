@@ -76,6 +76,20 @@ func (_c *SandboxChargeCreate) SetNillableTransaction(v *string) *SandboxChargeC
 	return _c
 }
 
+// SetDeclineCode sets the "decline_code" field.
+func (_c *SandboxChargeCreate) SetDeclineCode(v string) *SandboxChargeCreate {
+	_c.mutation.SetDeclineCode(v)
+	return _c
+}
+
+// SetNillableDeclineCode sets the "decline_code" field if the given value is not nil.
+func (_c *SandboxChargeCreate) SetNillableDeclineCode(v *string) *SandboxChargeCreate {
+	if v != nil {
+		_c.SetDeclineCode(*v)
+	}
+	return _c
+}
+
 // SetRefundedMinor sets the "refunded_minor" field.
 func (_c *SandboxChargeCreate) SetRefundedMinor(v int64) *SandboxChargeCreate {
 	_c.mutation.SetRefundedMinor(v)
@@ -193,6 +207,10 @@ func (_c *SandboxChargeCreate) defaults() {
 		v := sandboxcharge.DefaultTransaction
 		_c.mutation.SetTransaction(v)
 	}
+	if _, ok := _c.mutation.DeclineCode(); !ok {
+		v := sandboxcharge.DefaultDeclineCode
+		_c.mutation.SetDeclineCode(v)
+	}
 	if _, ok := _c.mutation.RefundedMinor(); !ok {
 		v := sandboxcharge.DefaultRefundedMinor
 		_c.mutation.SetRefundedMinor(v)
@@ -246,6 +264,14 @@ func (_c *SandboxChargeCreate) check() error {
 	if v, ok := _c.mutation.Transaction(); ok {
 		if err := sandboxcharge.TransactionValidator(v); err != nil {
 			return &ValidationError{Name: "transaction", err: fmt.Errorf(`ent: validator failed for field "SandboxCharge.transaction": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.DeclineCode(); !ok {
+		return &ValidationError{Name: "decline_code", err: errors.New(`ent: missing required field "SandboxCharge.decline_code"`)}
+	}
+	if v, ok := _c.mutation.DeclineCode(); ok {
+		if err := sandboxcharge.DeclineCodeValidator(v); err != nil {
+			return &ValidationError{Name: "decline_code", err: fmt.Errorf(`ent: validator failed for field "SandboxCharge.decline_code": %w`, err)}
 		}
 	}
 	if _, ok := _c.mutation.RefundedMinor(); !ok {
@@ -324,6 +350,10 @@ func (_c *SandboxChargeCreate) createSpec() (*SandboxCharge, *sqlgraph.CreateSpe
 	if value, ok := _c.mutation.Transaction(); ok {
 		_spec.SetField(sandboxcharge.FieldTransaction, field.TypeString, value)
 		_node.Transaction = value
+	}
+	if value, ok := _c.mutation.DeclineCode(); ok {
+		_spec.SetField(sandboxcharge.FieldDeclineCode, field.TypeString, value)
+		_node.DeclineCode = value
 	}
 	if value, ok := _c.mutation.RefundedMinor(); ok {
 		_spec.SetField(sandboxcharge.FieldRefundedMinor, field.TypeInt64, value)
@@ -422,6 +452,18 @@ func (u *SandboxChargeUpsert) SetTransaction(v string) *SandboxChargeUpsert {
 // UpdateTransaction sets the "transaction" field to the value that was provided on create.
 func (u *SandboxChargeUpsert) UpdateTransaction() *SandboxChargeUpsert {
 	u.SetExcluded(sandboxcharge.FieldTransaction)
+	return u
+}
+
+// SetDeclineCode sets the "decline_code" field.
+func (u *SandboxChargeUpsert) SetDeclineCode(v string) *SandboxChargeUpsert {
+	u.Set(sandboxcharge.FieldDeclineCode, v)
+	return u
+}
+
+// UpdateDeclineCode sets the "decline_code" field to the value that was provided on create.
+func (u *SandboxChargeUpsert) UpdateDeclineCode() *SandboxChargeUpsert {
+	u.SetExcluded(sandboxcharge.FieldDeclineCode)
 	return u
 }
 
@@ -606,6 +648,20 @@ func (u *SandboxChargeUpsertOne) SetTransaction(v string) *SandboxChargeUpsertOn
 func (u *SandboxChargeUpsertOne) UpdateTransaction() *SandboxChargeUpsertOne {
 	return u.Update(func(s *SandboxChargeUpsert) {
 		s.UpdateTransaction()
+	})
+}
+
+// SetDeclineCode sets the "decline_code" field.
+func (u *SandboxChargeUpsertOne) SetDeclineCode(v string) *SandboxChargeUpsertOne {
+	return u.Update(func(s *SandboxChargeUpsert) {
+		s.SetDeclineCode(v)
+	})
+}
+
+// UpdateDeclineCode sets the "decline_code" field to the value that was provided on create.
+func (u *SandboxChargeUpsertOne) UpdateDeclineCode() *SandboxChargeUpsertOne {
+	return u.Update(func(s *SandboxChargeUpsert) {
+		s.UpdateDeclineCode()
 	})
 }
 
@@ -973,6 +1029,20 @@ func (u *SandboxChargeUpsertBulk) SetTransaction(v string) *SandboxChargeUpsertB
 func (u *SandboxChargeUpsertBulk) UpdateTransaction() *SandboxChargeUpsertBulk {
 	return u.Update(func(s *SandboxChargeUpsert) {
 		s.UpdateTransaction()
+	})
+}
+
+// SetDeclineCode sets the "decline_code" field.
+func (u *SandboxChargeUpsertBulk) SetDeclineCode(v string) *SandboxChargeUpsertBulk {
+	return u.Update(func(s *SandboxChargeUpsert) {
+		s.SetDeclineCode(v)
+	})
+}
+
+// UpdateDeclineCode sets the "decline_code" field to the value that was provided on create.
+func (u *SandboxChargeUpsertBulk) UpdateDeclineCode() *SandboxChargeUpsertBulk {
+	return u.Update(func(s *SandboxChargeUpsert) {
+		s.UpdateDeclineCode()
 	})
 }
 

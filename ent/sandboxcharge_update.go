@@ -57,6 +57,20 @@ func (_u *SandboxChargeUpdate) SetNillableTransaction(v *string) *SandboxChargeU
 	return _u
 }
 
+// SetDeclineCode sets the "decline_code" field.
+func (_u *SandboxChargeUpdate) SetDeclineCode(v string) *SandboxChargeUpdate {
+	_u.mutation.SetDeclineCode(v)
+	return _u
+}
+
+// SetNillableDeclineCode sets the "decline_code" field if the given value is not nil.
+func (_u *SandboxChargeUpdate) SetNillableDeclineCode(v *string) *SandboxChargeUpdate {
+	if v != nil {
+		_u.SetDeclineCode(*v)
+	}
+	return _u
+}
+
 // SetRefundedMinor sets the "refunded_minor" field.
 func (_u *SandboxChargeUpdate) SetRefundedMinor(v int64) *SandboxChargeUpdate {
 	_u.mutation.ResetRefundedMinor()
@@ -211,6 +225,11 @@ func (_u *SandboxChargeUpdate) check() error {
 			return &ValidationError{Name: "transaction", err: fmt.Errorf(`ent: validator failed for field "SandboxCharge.transaction": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.DeclineCode(); ok {
+		if err := sandboxcharge.DeclineCodeValidator(v); err != nil {
+			return &ValidationError{Name: "decline_code", err: fmt.Errorf(`ent: validator failed for field "SandboxCharge.decline_code": %w`, err)}
+		}
+	}
 	if v, ok := _u.mutation.RefundedMinor(); ok {
 		if err := sandboxcharge.RefundedMinorValidator(v); err != nil {
 			return &ValidationError{Name: "refunded_minor", err: fmt.Errorf(`ent: validator failed for field "SandboxCharge.refunded_minor": %w`, err)}
@@ -242,6 +261,9 @@ func (_u *SandboxChargeUpdate) sqlSave(ctx context.Context) (_node int, err erro
 	}
 	if value, ok := _u.mutation.Transaction(); ok {
 		_spec.SetField(sandboxcharge.FieldTransaction, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.DeclineCode(); ok {
+		_spec.SetField(sandboxcharge.FieldDeclineCode, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.RefundedMinor(); ok {
 		_spec.SetField(sandboxcharge.FieldRefundedMinor, field.TypeInt64, value)
@@ -319,6 +341,20 @@ func (_u *SandboxChargeUpdateOne) SetTransaction(v string) *SandboxChargeUpdateO
 func (_u *SandboxChargeUpdateOne) SetNillableTransaction(v *string) *SandboxChargeUpdateOne {
 	if v != nil {
 		_u.SetTransaction(*v)
+	}
+	return _u
+}
+
+// SetDeclineCode sets the "decline_code" field.
+func (_u *SandboxChargeUpdateOne) SetDeclineCode(v string) *SandboxChargeUpdateOne {
+	_u.mutation.SetDeclineCode(v)
+	return _u
+}
+
+// SetNillableDeclineCode sets the "decline_code" field if the given value is not nil.
+func (_u *SandboxChargeUpdateOne) SetNillableDeclineCode(v *string) *SandboxChargeUpdateOne {
+	if v != nil {
+		_u.SetDeclineCode(*v)
 	}
 	return _u
 }
@@ -490,6 +526,11 @@ func (_u *SandboxChargeUpdateOne) check() error {
 			return &ValidationError{Name: "transaction", err: fmt.Errorf(`ent: validator failed for field "SandboxCharge.transaction": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.DeclineCode(); ok {
+		if err := sandboxcharge.DeclineCodeValidator(v); err != nil {
+			return &ValidationError{Name: "decline_code", err: fmt.Errorf(`ent: validator failed for field "SandboxCharge.decline_code": %w`, err)}
+		}
+	}
 	if v, ok := _u.mutation.RefundedMinor(); ok {
 		if err := sandboxcharge.RefundedMinorValidator(v); err != nil {
 			return &ValidationError{Name: "refunded_minor", err: fmt.Errorf(`ent: validator failed for field "SandboxCharge.refunded_minor": %w`, err)}
@@ -538,6 +579,9 @@ func (_u *SandboxChargeUpdateOne) sqlSave(ctx context.Context) (_node *SandboxCh
 	}
 	if value, ok := _u.mutation.Transaction(); ok {
 		_spec.SetField(sandboxcharge.FieldTransaction, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.DeclineCode(); ok {
+		_spec.SetField(sandboxcharge.FieldDeclineCode, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.RefundedMinor(); ok {
 		_spec.SetField(sandboxcharge.FieldRefundedMinor, field.TypeInt64, value)

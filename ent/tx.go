@@ -36,6 +36,8 @@ type Tx struct {
 	OrderEvent *OrderEventClient
 	// OrderFailure is the client for interacting with the OrderFailure builders.
 	OrderFailure *OrderFailureClient
+	// OrderMetadata is the client for interacting with the OrderMetadata builders.
+	OrderMetadata *OrderMetadataClient
 	// OrderRecipient is the client for interacting with the OrderRecipient builders.
 	OrderRecipient *OrderRecipientClient
 	// Payment is the client for interacting with the Payment builders.
@@ -44,6 +46,8 @@ type Tx struct {
 	PaymentEvent *PaymentEventClient
 	// Refund is the client for interacting with the Refund builders.
 	Refund *RefundClient
+	// RefusedAttempt is the client for interacting with the RefusedAttempt builders.
+	RefusedAttempt *RefusedAttemptClient
 	// Sale is the client for interacting with the Sale builders.
 	Sale *SaleClient
 	// SaleFigures is the client for interacting with the SaleFigures builders.
@@ -220,10 +224,12 @@ func (tx *Tx) init() {
 	tx.Order = NewOrderClient(tx.config)
 	tx.OrderEvent = NewOrderEventClient(tx.config)
 	tx.OrderFailure = NewOrderFailureClient(tx.config)
+	tx.OrderMetadata = NewOrderMetadataClient(tx.config)
 	tx.OrderRecipient = NewOrderRecipientClient(tx.config)
 	tx.Payment = NewPaymentClient(tx.config)
 	tx.PaymentEvent = NewPaymentEventClient(tx.config)
 	tx.Refund = NewRefundClient(tx.config)
+	tx.RefusedAttempt = NewRefusedAttemptClient(tx.config)
 	tx.Sale = NewSaleClient(tx.config)
 	tx.SaleFigures = NewSaleFiguresClient(tx.config)
 	tx.SaleItem = NewSaleItemClient(tx.config)

@@ -44,6 +44,8 @@ type User struct {
 	VerifiedAt *time.Time `json:"verified_at,omitempty"`
 	// of e-mails: en or zh; empty = not known
 	Language string `json:"language,omitempty"`
+	// its id in another system; null = none
+	ExternalID *string `json:"external_id,omitempty"`
 	// SHA-256 of the unused recovery codes, separated by spaces
 	RecoveryCodes string `json:"-"`
 	selectValues  sql.SelectValues
@@ -58,7 +60,7 @@ func (*User) scanValues(columns []string) ([]any, error) {
 			values[i] = new([]byte)
 		case user.FieldVersion, user.FieldTotpStep:
 			values[i] = new(sql.NullInt64)
-		case user.FieldAccount, user.FieldDisplayName, user.FieldPasswordHash, user.FieldRole, user.FieldDisabledReason, user.FieldLanguage, user.FieldRecoveryCodes:
+		case user.FieldAccount, user.FieldDisplayName, user.FieldPasswordHash, user.FieldRole, user.FieldDisabledReason, user.FieldLanguage, user.FieldExternalID, user.FieldRecoveryCodes:
 			values[i] = new(sql.NullString)
 		case user.FieldCreatedAt, user.FieldDisabledAt, user.FieldTotpSince, user.FieldVerifiedAt:
 			values[i] = new(sql.NullTime)
@@ -166,6 +168,13 @@ func (_m *User) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.Language = value.String
 			}
+		case user.FieldExternalID:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field external_id", values[i])
+			} else if value.Valid {
+				_m.ExternalID = new(string)
+				*_m.ExternalID = value.String
+			}
 		case user.FieldRecoveryCodes:
 			if value, ok := values[i].(*sql.NullString); !ok {
 				return fmt.Errorf("unexpected type %T for field recovery_codes", values[i])
@@ -250,6 +259,11 @@ func (_m *User) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("language=")
 	builder.WriteString(_m.Language)
+	builder.WriteString(", ")
+	if v := _m.ExternalID; v != nil {
+		builder.WriteString("external_id=")
+		builder.WriteString(*v)
+	}
 	builder.WriteString(", ")
 	builder.WriteString("recovery_codes=<sensitive>")
 	builder.WriteByte(')')

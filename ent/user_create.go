@@ -166,6 +166,20 @@ func (_c *UserCreate) SetNillableLanguage(v *string) *UserCreate {
 	return _c
 }
 
+// SetExternalID sets the "external_id" field.
+func (_c *UserCreate) SetExternalID(v string) *UserCreate {
+	_c.mutation.SetExternalID(v)
+	return _c
+}
+
+// SetNillableExternalID sets the "external_id" field if the given value is not nil.
+func (_c *UserCreate) SetNillableExternalID(v *string) *UserCreate {
+	if v != nil {
+		_c.SetExternalID(*v)
+	}
+	return _c
+}
+
 // SetRecoveryCodes sets the "recovery_codes" field.
 func (_c *UserCreate) SetRecoveryCodes(v string) *UserCreate {
 	_c.mutation.SetRecoveryCodes(v)
@@ -301,6 +315,11 @@ func (_c *UserCreate) check() error {
 			return &ValidationError{Name: "language", err: fmt.Errorf(`ent: validator failed for field "User.language": %w`, err)}
 		}
 	}
+	if v, ok := _c.mutation.ExternalID(); ok {
+		if err := user.ExternalIDValidator(v); err != nil {
+			return &ValidationError{Name: "external_id", err: fmt.Errorf(`ent: validator failed for field "User.external_id": %w`, err)}
+		}
+	}
 	if _, ok := _c.mutation.RecoveryCodes(); !ok {
 		return &ValidationError{Name: "recovery_codes", err: errors.New(`ent: missing required field "User.recovery_codes"`)}
 	}
@@ -391,6 +410,10 @@ func (_c *UserCreate) createSpec() (*User, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Language(); ok {
 		_spec.SetField(user.FieldLanguage, field.TypeString, value)
 		_node.Language = value
+	}
+	if value, ok := _c.mutation.ExternalID(); ok {
+		_spec.SetField(user.FieldExternalID, field.TypeString, value)
+		_node.ExternalID = &value
 	}
 	if value, ok := _c.mutation.RecoveryCodes(); ok {
 		_spec.SetField(user.FieldRecoveryCodes, field.TypeString, value)
@@ -637,6 +660,24 @@ func (u *UserUpsert) SetLanguage(v string) *UserUpsert {
 // UpdateLanguage sets the "language" field to the value that was provided on create.
 func (u *UserUpsert) UpdateLanguage() *UserUpsert {
 	u.SetExcluded(user.FieldLanguage)
+	return u
+}
+
+// SetExternalID sets the "external_id" field.
+func (u *UserUpsert) SetExternalID(v string) *UserUpsert {
+	u.Set(user.FieldExternalID, v)
+	return u
+}
+
+// UpdateExternalID sets the "external_id" field to the value that was provided on create.
+func (u *UserUpsert) UpdateExternalID() *UserUpsert {
+	u.SetExcluded(user.FieldExternalID)
+	return u
+}
+
+// ClearExternalID clears the value of the "external_id" field.
+func (u *UserUpsert) ClearExternalID() *UserUpsert {
+	u.SetNull(user.FieldExternalID)
 	return u
 }
 
@@ -921,6 +962,27 @@ func (u *UserUpsertOne) SetLanguage(v string) *UserUpsertOne {
 func (u *UserUpsertOne) UpdateLanguage() *UserUpsertOne {
 	return u.Update(func(s *UserUpsert) {
 		s.UpdateLanguage()
+	})
+}
+
+// SetExternalID sets the "external_id" field.
+func (u *UserUpsertOne) SetExternalID(v string) *UserUpsertOne {
+	return u.Update(func(s *UserUpsert) {
+		s.SetExternalID(v)
+	})
+}
+
+// UpdateExternalID sets the "external_id" field to the value that was provided on create.
+func (u *UserUpsertOne) UpdateExternalID() *UserUpsertOne {
+	return u.Update(func(s *UserUpsert) {
+		s.UpdateExternalID()
+	})
+}
+
+// ClearExternalID clears the value of the "external_id" field.
+func (u *UserUpsertOne) ClearExternalID() *UserUpsertOne {
+	return u.Update(func(s *UserUpsert) {
+		s.ClearExternalID()
 	})
 }
 
@@ -1374,6 +1436,27 @@ func (u *UserUpsertBulk) SetLanguage(v string) *UserUpsertBulk {
 func (u *UserUpsertBulk) UpdateLanguage() *UserUpsertBulk {
 	return u.Update(func(s *UserUpsert) {
 		s.UpdateLanguage()
+	})
+}
+
+// SetExternalID sets the "external_id" field.
+func (u *UserUpsertBulk) SetExternalID(v string) *UserUpsertBulk {
+	return u.Update(func(s *UserUpsert) {
+		s.SetExternalID(v)
+	})
+}
+
+// UpdateExternalID sets the "external_id" field to the value that was provided on create.
+func (u *UserUpsertBulk) UpdateExternalID() *UserUpsertBulk {
+	return u.Update(func(s *UserUpsert) {
+		s.UpdateExternalID()
+	})
+}
+
+// ClearExternalID clears the value of the "external_id" field.
+func (u *UserUpsertBulk) ClearExternalID() *UserUpsertBulk {
+	return u.Update(func(s *UserUpsert) {
+		s.ClearExternalID()
 	})
 }
 

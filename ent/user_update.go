@@ -241,6 +241,26 @@ func (_u *UserUpdate) SetNillableLanguage(v *string) *UserUpdate {
 	return _u
 }
 
+// SetExternalID sets the "external_id" field.
+func (_u *UserUpdate) SetExternalID(v string) *UserUpdate {
+	_u.mutation.SetExternalID(v)
+	return _u
+}
+
+// SetNillableExternalID sets the "external_id" field if the given value is not nil.
+func (_u *UserUpdate) SetNillableExternalID(v *string) *UserUpdate {
+	if v != nil {
+		_u.SetExternalID(*v)
+	}
+	return _u
+}
+
+// ClearExternalID clears the value of the "external_id" field.
+func (_u *UserUpdate) ClearExternalID() *UserUpdate {
+	_u.mutation.ClearExternalID()
+	return _u
+}
+
 // SetRecoveryCodes sets the "recovery_codes" field.
 func (_u *UserUpdate) SetRecoveryCodes(v string) *UserUpdate {
 	_u.mutation.SetRecoveryCodes(v)
@@ -312,6 +332,11 @@ func (_u *UserUpdate) check() error {
 	if v, ok := _u.mutation.Language(); ok {
 		if err := user.LanguageValidator(v); err != nil {
 			return &ValidationError{Name: "language", err: fmt.Errorf(`ent: validator failed for field "User.language": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.ExternalID(); ok {
+		if err := user.ExternalIDValidator(v); err != nil {
+			return &ValidationError{Name: "external_id", err: fmt.Errorf(`ent: validator failed for field "User.external_id": %w`, err)}
 		}
 	}
 	return nil
@@ -391,6 +416,12 @@ func (_u *UserUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.Language(); ok {
 		_spec.SetField(user.FieldLanguage, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.ExternalID(); ok {
+		_spec.SetField(user.FieldExternalID, field.TypeString, value)
+	}
+	if _u.mutation.ExternalIDCleared() {
+		_spec.ClearField(user.FieldExternalID, field.TypeString)
 	}
 	if value, ok := _u.mutation.RecoveryCodes(); ok {
 		_spec.SetField(user.FieldRecoveryCodes, field.TypeString, value)
@@ -629,6 +660,26 @@ func (_u *UserUpdateOne) SetNillableLanguage(v *string) *UserUpdateOne {
 	return _u
 }
 
+// SetExternalID sets the "external_id" field.
+func (_u *UserUpdateOne) SetExternalID(v string) *UserUpdateOne {
+	_u.mutation.SetExternalID(v)
+	return _u
+}
+
+// SetNillableExternalID sets the "external_id" field if the given value is not nil.
+func (_u *UserUpdateOne) SetNillableExternalID(v *string) *UserUpdateOne {
+	if v != nil {
+		_u.SetExternalID(*v)
+	}
+	return _u
+}
+
+// ClearExternalID clears the value of the "external_id" field.
+func (_u *UserUpdateOne) ClearExternalID() *UserUpdateOne {
+	_u.mutation.ClearExternalID()
+	return _u
+}
+
 // SetRecoveryCodes sets the "recovery_codes" field.
 func (_u *UserUpdateOne) SetRecoveryCodes(v string) *UserUpdateOne {
 	_u.mutation.SetRecoveryCodes(v)
@@ -713,6 +764,11 @@ func (_u *UserUpdateOne) check() error {
 	if v, ok := _u.mutation.Language(); ok {
 		if err := user.LanguageValidator(v); err != nil {
 			return &ValidationError{Name: "language", err: fmt.Errorf(`ent: validator failed for field "User.language": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.ExternalID(); ok {
+		if err := user.ExternalIDValidator(v); err != nil {
+			return &ValidationError{Name: "external_id", err: fmt.Errorf(`ent: validator failed for field "User.external_id": %w`, err)}
 		}
 	}
 	return nil
@@ -809,6 +865,12 @@ func (_u *UserUpdateOne) sqlSave(ctx context.Context) (_node *User, err error) {
 	}
 	if value, ok := _u.mutation.Language(); ok {
 		_spec.SetField(user.FieldLanguage, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.ExternalID(); ok {
+		_spec.SetField(user.FieldExternalID, field.TypeString, value)
+	}
+	if _u.mutation.ExternalIDCleared() {
+		_spec.ClearField(user.FieldExternalID, field.TypeString)
 	}
 	if value, ok := _u.mutation.RecoveryCodes(); ok {
 		_spec.SetField(user.FieldRecoveryCodes, field.TypeString, value)

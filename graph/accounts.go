@@ -12,10 +12,10 @@ import (
 	"seckill/internal/id"
 )
 
-// user reads a user. Users can read themselves; who reads orders can read all users.
+// user reads a user. Users can read themselves; who reads orders or users can read all users.
 func (r *Resolver) user(ctx context.Context, userID uuid.UUID) (*model.User, error) {
 	p := auth.PrincipalFrom(ctx)
-	if p == nil || (p.UserID != userID && !reads(ctx, auth.OrdersRead)) {
+	if p == nil || (p.UserID != userID && !reads(ctx, auth.OrdersRead) && !reads(ctx, auth.UsersRead)) {
 		return nil, nil
 	}
 	u, err := r.Accounts.Directory().User(ctx, userID)
@@ -42,7 +42,7 @@ func toUser(u *account.User) *model.User {
 	}
 	return &model.User{
 		ID: id.Format(id.User, u.ID), Account: &u.Account, DisplayName: u.DisplayName,
-		Role: u.Role, CreatedAt: u.CreatedAt, Disabled: &u.Disabled, Totp: &u.TOTP, ContactVerified: &u.Verified,
+		Role: u.Role, CreatedAt: u.CreatedAt, Disabled: &u.Disabled, Totp: &u.TOTP, ContactVerified: &u.Verified, ExternalID: unlessZero(u.ExternalID),
 	}
 }
 

@@ -105,6 +105,25 @@ func toPage[T, E any](p storefront.Page[T], edge func(node T, cursor string) E) 
 	return edges, toPageInfo(p.Cursors, p.HasNext, p.HasPrev)
 }
 
+// firstOf returns the first nodes of a list that was read with one more, which says
+// whether another page follows. before reports whether there is a page before.
+func firstOf[T any](list []T, first int, before bool, cursor func(T) string) storefront.Page[T] {
+	p := storefront.Page[T]{Nodes: list[:min(len(list), first)], HasNext: len(list) > first, HasPrev: before}
+	for _, n := range p.Nodes {
+		p.Cursors = append(p.Cursors, cursor(n))
+	}
+	return p
+}
+
+// totalOf returns the total of a connection; nil when the query does not select it.
+func totalOf(ctx context.Context, count func(context.Context) (int, error)) (*int, error) {
+	if !asked(ctx, "totalCount") {
+		return nil, nil //nolint:nilnil // not selected
+	}
+	total, err := count(ctx)
+	return &total, err
+}
+
 func toPageInfo(cursors []string, next, prev bool) *model.PageInfo {
 	info := &model.PageInfo{HasNextPage: next, HasPreviousPage: prev}
 	if len(cursors) > 0 {
@@ -133,4 +152,13 @@ func toRateLimit(c guard.Cost, now time.Time) *model.RateLimit {
 		Burst: int(b.Burst), Cost: int(c.Requested), Remaining: int(b.Remaining), RestoreRate: b.RestoreRate,
 		ResetAt: now.Add(time.Duration(missing / b.RestoreRate * float64(time.Second))),
 	}
+}
+
+// pointers returns pointers to the elements of a list.
+func pointers[T any](list []T) []*T {
+	out := make([]*T, len(list))
+	for i := range list {
+		out[i] = &list[i]
+	}
+	return out
 }

@@ -9,10 +9,7 @@ import (
 	"seckill/graph/model"
 	"seckill/internal/auth"
 	"seckill/internal/fault"
-	"seckill/internal/id"
-	"seckill/internal/money"
 	"seckill/internal/orderintake"
-	"seckill/internal/payment"
 )
 
 // maxFieldText bounds the shown text of a message field, in bytes.
@@ -60,15 +57,53 @@ func decision(ctx context.Context, letterID, note string) orderintake.Decision {
 	return orderintake.Decision{Letter: letterID, Actor: auth.PrincipalFrom(ctx).UserID, Note: note}
 }
 
-func toHeld(list []payment.Held) []*model.HeldPayment {
-	out := make([]*model.HeldPayment, len(list))
-	for i, h := range list {
-		out[i] = &model.HeldPayment{
-			ID: id.Format(id.Held, h.ID), At: h.At, Amount: toMoney(money.Amount{Minor: h.AmountMinor, Currency: h.Currency}),
-			Provider: h.Provider, Transaction: h.Transaction, Reason: h.Why, Source: h,
+// letterConnection returns a page of dead letters.
+func (r *Resolver) letterConnection(ctx context.Context, first int, after *string) (*model.DeadLetterConnection, error) {
+	list, err := r.Letters.List(ctx, deref(after), first+1)
+	if err != nil {
+		return nil, err
+	}
+	page := firstOf(toLetters(list), first, after != nil, func(l *model.DeadLetter) string { return l.ID })
+	edges, info := toPage(page, func(l *model.DeadLetter, cursor string) *model.DeadLetterEdge {
+		return &model.DeadLetterEdge{Cursor: cursor, Node: l}
+	})
+	total, err := totalOf(ctx, r.Letters.Count)
+	return &model.DeadLetterConnection{Edges: edges, PageInfo: info, TotalCount: total}, err
+}
+
+// maxActs bounds the list of decisions that has no pages.
+const maxActs = 200
+
+// actConnection returns a page of decisions about dead letters. A cursor is the id of a
+// decision.
+func (r *Resolver) actConnection(ctx context.Context, in orderintake.ActList, after *string) (*model.DeadLetterActConnection, error) {
+	if after != nil {
+		var err error
+		if in.After, err = uuid.Parse(*after); err != nil {
+			return nil, fault.Wrap(fault.BadInput, "Invalid cursor.", err)
 		}
 	}
-	return out
+	first := in.Limit
+	in.Limit++ // to know whether there are more
+	list, err := r.Letters.Acts(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	page := firstOf(toLetterActs(list), first, after != nil, func(a *model.DeadLetterAct) string { return a.Source.ID.String() })
+	edges, info := toPage(page, func(a *model.DeadLetterAct, cursor string) *model.DeadLetterActEdge {
+		return &model.DeadLetterActEdge{Cursor: cursor, Node: a}
+	})
+	total, err := totalOf(ctx, func(ctx context.Context) (int, error) { return r.Letters.CountActs(ctx, in) })
+	return &model.DeadLetterActConnection{Edges: edges, PageInfo: info, TotalCount: total}, err
+}
+
+// letterNode returns a dead letter, for operators.
+func (r *Resolver) letterNode(ctx context.Context, letterID string) (model.Node, error) {
+	if !isOperator(ctx) {
+		return nil, nil
+	}
+	l, err := r.Letters.Letter(ctx, letterID)
+	return orNil(toLetter(l)), err
 }
 
 // paidFor returns the order of a payment, or nil when it is unknown.
@@ -79,16 +114,4 @@ func (r *Resolver) paidFor(ctx context.Context, paymentID uuid.UUID) (*model.Ord
 	}
 	o, err := r.Orders.Order(ctx, p.Order)
 	return r.toOrder(o), err
-}
-
-// heldAfter parses the cursor of heldPayments.
-func heldAfter(after *string) (uuid.UUID, error) {
-	if after == nil {
-		return uuid.Nil, nil
-	}
-	u, err := id.Parse(id.Held, *after)
-	if err != nil {
-		return u, fault.Wrap(fault.BadInput, "Invalid cursor.", err)
-	}
-	return u, nil
 }

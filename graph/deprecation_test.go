@@ -2,6 +2,7 @@ package graph
 
 import (
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -37,5 +38,24 @@ func TestEveryDeprecationIsListedWithItsReplacement(t *testing.T) {
 	}
 	if rows := strings.Count(string(page), " | 0."); rows != found {
 		t.Errorf("%d rows for %d deprecations", rows, found)
+	}
+}
+
+// Every act that the log of a sale can have is a value of the enum.
+func TestEveryActOfALogIsAValueOfItsEnum(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("../internal/sale/status.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	enum := generated.NewExecutableSchema(generated.Config{}).Schema().Types["SaleAct"].EnumValues
+	acts := regexp.MustCompile(`Act\w+ +Act = "(\w+)"`).FindAllSubmatch(source, -1)
+	if len(acts) < 20 {
+		t.Errorf("found %d acts", len(acts))
+	}
+	for _, act := range acts {
+		if enum.ForName(string(act[1])) == nil {
+			t.Errorf("SaleAct has no value %s", act[1])
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/99designs/gqlgen/graphql"
+	"github.com/google/uuid"
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"seckill/graph/generated"
@@ -91,20 +92,27 @@ func shownToken(ctx context.Context, input model.RefreshSessionInput) string {
 	return auth.CookieFrom(ctx).Sent()
 }
 
-// saleAsked returns the sale of an operation on a sale; nil for other operations and for
-// unknown items.
-func (r *Resolver) saleAsked(ctx context.Context) *sale.Sale {
+// itemAsked returns the item that an operation on a sale names, zero for none.
+func itemAsked(fc *graphql.FieldContext) uuid.UUID {
 	var text string
-	switch input := graphql.GetFieldContext(ctx).Args["input"].(type) {
+	switch input := fc.Args["input"].(type) {
 	case model.IssueSeckillPathInput:
 		text = input.ItemID
 	case model.EnterQueueInput:
 		text = input.ItemID
-	default:
-		return nil
 	}
 	itemID, err := id.Parse(id.Item, text)
 	if err != nil {
+		return uuid.Nil
+	}
+	return itemID
+}
+
+// saleAsked returns the sale of an operation on a sale; nil for other operations and for
+// unknown items.
+func (r *Resolver) saleAsked(ctx context.Context) *sale.Sale {
+	itemID := itemAsked(graphql.GetFieldContext(ctx))
+	if itemID == uuid.Nil {
 		return nil
 	}
 	snap, err := r.Store.Catalog(ctx)

@@ -92,28 +92,32 @@ type Errors struct {
 	Log *slog.Logger
 }
 
+const ourFault = "Something went wrong on our side."
+
 // Present implements gqlgen's error presenter.
 func (e Errors) Present(ctx context.Context, err error) *gqlerror.Error {
 	var known *gqlerror.Error
 	var f *fault.Error
 	switch {
 	case errors.As(err, &f) && f.Code != fault.Internal:
-		return e.fromFault(ctx, f)
+		return e.fromFault(ctx, f, faultMessage(ctx, f.Code, f.Message))
 	case errors.As(err, &known) && known.Err == nil:
 		return known // created by the parser, the validator or a transport
 	case errors.As(err, &known) && known.Rule != "":
 		return known
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return at(ctx, fault.Timeout, "The answer took too long.", nil)
+		return at(ctx, fault.Timeout, faultMessage(ctx, fault.Timeout, "The answer took too long."), nil)
 	case fault.IsTransient(err):
-		return e.fromFault(ctx, fault.Wrap(fault.Unavailable, "A service that this needs is away; try again shortly.", err))
+		f := fault.Wrap(fault.Unavailable, "A service that this needs is away; try again shortly.", err)
+		return e.fromFault(ctx, f, faultMessage(ctx, f.Code, f.Message))
 	}
 	if refusal, ok := fault.AsRefusal(err); ok {
-		return e.fromFault(ctx, refusalFault(ctx, refusal))
+		f := refusalFault(ctx, refusal)
+		return e.fromFault(ctx, f, f.Message)
 	}
 	errorID := uuid.NewString()
 	e.Log.ErrorContext(ctx, "request failed", slog.String("error_id", errorID), slog.Any("error", err))
-	return at(ctx, fault.Internal, "Something went wrong on our side.", map[string]any{"errorId": errorID})
+	return at(ctx, fault.Internal, faultMessage(ctx, fault.Internal, ourFault), map[string]any{"errorId": errorID})
 }
 
 // refusalFault converts a refusal of a query or subscription: only mutations have a
@@ -131,7 +135,7 @@ func refusalFault(ctx context.Context, refusal fault.Refusal) *fault.Error {
 	return f
 }
 
-func (e Errors) fromFault(ctx context.Context, f *fault.Error) *gqlerror.Error {
+func (e Errors) fromFault(ctx context.Context, f *fault.Error, msg string) *gqlerror.Error {
 	var more map[string]any
 	if f.RetryAfter > 0 {
 		more = map[string]any{"retryAfterMs": f.RetryAfter.Milliseconds()}
@@ -141,7 +145,7 @@ func (e Errors) fromFault(ctx context.Context, f *fault.Error) *gqlerror.Error {
 		e.Log.WarnContext(ctx, "request not answered", slog.String("code", string(f.Code)), slog.Any("error", f))
 	default: // an expected fault: a metric, not a log line
 	}
-	return at(ctx, f.Code, f.Message, more)
+	return at(ctx, f.Code, msg, more)
 }
 
 func at(ctx context.Context, code fault.Code, msg string, more map[string]any) *gqlerror.Error {
@@ -168,7 +172,7 @@ func (e Errors) Recover(ctx context.Context, p any) error {
 	e.Log.ErrorContext(ctx, "panic", slog.String("error_id", errorID),
 		slog.String("panic", what), slog.String("stack", string(debug.Stack())))
 	return &gqlerror.Error{
-		Message:    "Something went wrong on our side.",
+		Message:    faultMessage(ctx, fault.Internal, ourFault),
 		Extensions: map[string]any{"code": string(fault.Internal), "errorId": errorID},
 	}
 }

@@ -8,11 +8,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
 	"seckill/graph"
@@ -87,5 +90,25 @@ func TestForeseenFaultsKeepTheirCode(t *testing.T) {
 		if err != nil || got.Extensions["code"] != c.code || !strings.Contains(string(text), c.more) {
 			t.Errorf("%v: %s", c.err, text)
 		}
+	}
+}
+
+func TestFaultsAreInTheLanguageOfTheReader(t *testing.T) {
+	t.Parallel()
+	e := graph.Errors{Log: slog.New(slog.DiscardHandler)}
+	chinese := graphql.WithOperationContext(t.Context(), &graphql.OperationContext{Headers: http.Header{"Accept-Language": {"zh-CN,zh;q=0.9,en;q=0.5"}}})
+	han := regexp.MustCompile(`\p{Han}`)
+	for _, err := range []error{
+		fault.New(fault.Unauthenticated, "Sign in first."), fault.New(fault.Forbidden, "Not you."), fault.New(fault.BadInput, "Invalid cursor."),
+		fault.New(fault.NotFound, "There is no such sale."), fault.New(fault.RateLimited, "Too many."), fault.New(fault.Overloaded, "Too busy."),
+		fault.New(fault.Unavailable, "Away."), fault.New(fault.Timeout, "Slow."), errors.New("a bug"), context.DeadlineExceeded, syscall.ECONNREFUSED,
+		fault.Refused{Why: fault.Unknown}, e.Recover(chinese, "a panic"),
+	} {
+		if got := e.Present(chinese, err); !han.MatchString(got.Message) {
+			t.Errorf("%v: %q", err, got.Message)
+		}
+	}
+	if got := e.Present(t.Context(), fault.New(fault.BadInput, "Invalid cursor.")); got.Message != "Invalid cursor." {
+		t.Errorf("in English: %q", got.Message)
 	}
 }

@@ -8,7 +8,27 @@ package graph
 import (
 	"context"
 	"seckill/graph/model"
+	"seckill/internal/account"
+	idpkg "seckill/internal/id"
+
+	"github.com/google/uuid"
 )
+
+func (r *mutationResolver) SetOrderMetadata(ctx context.Context, input model.SetOrderMetadataInput) (*model.SetOrderMetadataPayload, error) {
+	orderID, err := idpkg.Parse(idpkg.Order, input.OrderID)
+	if err != nil {
+		return nil, unknown("orderId")
+	}
+	o, err := r.Resolver.Metadata.Set(ctx, orderID, metadataOf(input.Entries))
+	return &model.SetOrderMetadataPayload{Order: r.toOrder(o)}, err
+}
+
+func (r *mutationResolver) SetUserExternalID(ctx context.Context, input model.SetUserExternalIDInput) (*model.SetUserExternalIDPayload, error) {
+	changed, err := changeUser(ctx, input.UserID, func(by, user uuid.UUID) (*account.User, error) {
+		return r.Accounts.Admin().SetExternalID(ctx, by, user, deref(input.ExternalID))
+	})
+	return &model.SetUserExternalIDPayload{User: changed}, err
+}
 
 func (r *mutationResolver) UpsertGoods(ctx context.Context, input model.UpsertGoodsInput) (*model.UpsertGoodsPayload, error) {
 	link, err := linkedGoods(input.GoodsID)
@@ -22,4 +42,14 @@ func (r *mutationResolver) UpsertGoods(ctx context.Context, input model.UpsertGo
 func (r *mutationResolver) UpsertSale(ctx context.Context, input model.UpsertSaleInput) (*model.UpsertSalePayload, error) {
 	v, created, err := r.Operator.UpsertSale(ctx, actor(ctx), upsertedSale(input))
 	return &model.UpsertSalePayload{Sale: r.toSale(v), Created: created}, err
+}
+
+func (r *orderResolver) Metadata(ctx context.Context, obj *model.Order) ([]*model.OrderMetadataEntry, error) {
+	m, err := r.Orders.Metadata(ctx, obj.Source)
+	return toMetadata(m), err
+}
+
+func (r *queryResolver) UserByExternalID(ctx context.Context, externalID string) (*model.User, error) {
+	u, err := r.Accounts.Admin().ByExternalID(ctx, externalID)
+	return toUser(u), err
 }

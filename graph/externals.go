@@ -1,11 +1,15 @@
 package graph
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/google/uuid"
 
 	"seckill/graph/model"
 	"seckill/internal/id"
 	"seckill/internal/operator"
+	"seckill/internal/order"
 )
 
 // linkedGoods parses the id of a product that gets an id of another system; Nil = none.
@@ -34,4 +38,24 @@ func upsertedSale(in model.UpsertSaleInput) operator.SaleDraft {
 	})
 	d.Reference = in.ExternalReference
 	return d
+}
+
+// metadataOf returns entries by key; nil when a key is there twice, which is refused.
+func metadataOf(entries []*model.OrderMetadataEntryInput) order.Metadata {
+	m := order.Metadata{}
+	for _, e := range entries {
+		if _, twice := m[e.Key]; twice {
+			return nil
+		}
+		m[e.Key] = e.Value
+	}
+	return m
+}
+
+func toMetadata(m order.Metadata) []*model.OrderMetadataEntry {
+	out := make([]*model.OrderMetadataEntry, 0, len(m))
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		out = append(out, &model.OrderMetadataEntry{Key: key, Value: m[key]})
+	}
+	return out
 }

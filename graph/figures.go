@@ -14,7 +14,6 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/report"
-	"seckill/internal/sale"
 	"seckill/internal/salestats"
 )
 
@@ -33,7 +32,13 @@ func toStats(s *salestats.Stats) *model.SaleStats {
 	}
 	out.Gate = toGates(s.Gate)
 	out.NetValue, out.RefundedValue = toMoney(s.Net), toMoney(s.RefundSum)
-	out.UnpaidUnits, out.OfferedUnits = s.Units.Held, s.Units.Offered
+	out.UnpaidUnits, out.OfferedUnits, out.WaitingBuyers = s.Units.Held, s.Units.Offered, s.Waiting
+	out.Items = make([]*model.ItemFigures, len(s.Items))
+	for i, f := range s.Items {
+		out.Items[i] = &model.ItemFigures{
+			ItemID: id.Format(id.Item, f.Item), TotalUnits: f.Total, UnpaidUnits: f.Held, PaidUnits: f.Sold, OfferedUnits: f.Offered, WaitingBuyers: f.Waiting,
+		}
+	}
 	if !s.CountedSince.IsZero() {
 		out.CountedSince = &s.CountedSince
 	}
@@ -66,8 +71,11 @@ func toRejections(list []salestats.Rejection) []*model.RejectionCount {
 
 func toMs(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
+// errNothingEarlier refuses a comparison with a sale that does not exist.
+var errNothingEarlier = fault.New(fault.BadInput, "There is no sale to compare with.")
+
 // report returns the report of a sale, or nil.
-func (r *Resolver) report(ctx context.Context, saleID string) (*model.SaleReport, error) {
+func (r *Resolver) report(ctx context.Context, saleID string, compareTo *string) (*model.SaleReport, error) {
 	u, err := id.Parse(id.Sale, saleID)
 	if err != nil {
 		return nil, nil
@@ -79,7 +87,39 @@ func (r *Resolver) report(ctx context.Context, saleID string) (*model.SaleReport
 	if err != nil {
 		return nil, err
 	}
-	return &model.SaleReport{Conserved: made.Conserved, Final: made.Final, Findings: made.Findings, Source: made}, nil
+	if compareTo != nil {
+		earlier, err := id.Parse(id.Sale, *compareTo)
+		if err == nil {
+			err = r.Reports.Compare(ctx, made, earlier)
+		} else {
+			err = report.ErrUnknownSale
+		}
+		if errors.Is(err, report.ErrUnknownSale) {
+			return nil, errNothingEarlier
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	out := &model.SaleReport{Conserved: made.Conserved, Final: made.Final, Findings: make([]string, len(made.Findings)), Source: made}
+	for i, f := range made.Findings {
+		out.Findings[i] = f.In(report.Reader{Language: languageOf(ctx)})
+	}
+	return out, nil
+}
+
+// reader returns who reads a report: in the caller's language, with the times of a zone.
+func reader(ctx context.Context, zone *string) (report.Reader, error) {
+	to := report.Reader{Language: languageOf(ctx)}
+	if zone == nil {
+		return to, nil
+	}
+	found, err := time.LoadLocation(*zone)
+	if err != nil {
+		return to, fault.Wrap(fault.BadInput, "The time zone is unknown: give a name such as Asia/Shanghai.", err)
+	}
+	to.Zone = found
+	return to, nil
 }
 
 // written returns the text that a report writes.
@@ -106,7 +146,7 @@ func (r *Resolver) lineMessage(ctx context.Context, l *salestats.Line) string {
 		if l.Actor != nil {
 			who = r.displayName(ctx, *l.Actor)
 		}
-		line := fmt.Sprintf("%s: %s (%s)", who, actMessage(ctx, l), l.To)
+		line := text{"%s: %s (%s)", "%s：%s（%s）"}.with(ctx, who, report.Did(languageOf(ctx), l.Act, l.Units), report.State(languageOf(ctx), l.To))
 		if l.Note != "" {
 			line += " – " + l.Note
 		}
@@ -121,46 +161,12 @@ func (r *Resolver) lineMessage(ctx context.Context, l *salestats.Line) string {
 	return string(l.Kind)
 }
 
-// actMessage formats an operator's action, with the number of units that it moved.
-func actMessage(ctx context.Context, l *salestats.Line) string {
-	switch {
-	case l.Units > 0:
-		return fmt.Sprintf(text{"put %d units on sale", "上架 %d 件"}.in(ctx), l.Units)
-	case l.Units < 0:
-		return fmt.Sprintf(text{"took %d units off sale", "下架 %d 件"}.in(ctx), -l.Units)
-	}
-	return actTexts[l.Act].in(ctx)
-}
-
 func (r *Resolver) displayName(ctx context.Context, userID uuid.UUID) string {
 	u, err := r.Accounts.Directory().User(ctx, userID)
 	if err != nil || u == nil {
 		return id.Format(id.User, userID)
 	}
 	return u.DisplayName
-}
-
-var actTexts = map[sale.Act]text{
-	sale.ActCreate:   {"created the sale", "创建了活动"},
-	sale.ActUpdate:   {"changed the draft", "修改了草稿"},
-	sale.ActSubmit:   {"handed it in for approval", "提交审核"},
-	sale.ActApprove:  {"approved it", "审核通过"},
-	sale.ActReject:   {"sent it back", "驳回"},
-	sale.ActWithdraw: {"took it back from approval", "撤回审核"},
-	sale.ActDiscard:  {"discarded the draft", "废弃草稿"},
-	sale.ActSchedule: {"set its times", "设定时间"},
-	sale.ActPreheat:  {"loaded it", "预热"},
-	sale.ActOpen:     {"opened it", "开始"},
-	sale.ActPause:    {"held it", "暂停"},
-	sale.ActResume:   {"went on with it", "恢复"},
-	sale.ActEnd:      {"ended it", "结束"},
-	sale.ActCancel:   {"called it off", "取消"},
-	sale.ActSettle:   {"settled it", "结清"},
-	sale.ActRebuild:  {"rebuilt its gates", "重建库存闸门"},
-	sale.ActAdjust:   {"changed its stock", "调整库存"},
-	sale.ActVoid:     {"voided an order", "作废订单"},
-	sale.ActExpire:   {"expired an unpaid order", "结束未付订单"},
-	sale.ActSwitch:   {"switched its rules", "切换规则"},
 }
 
 var movedTexts = map[order.Status]text{

@@ -17,8 +17,8 @@ import (
 	"strings"
 )
 
-func (r *queryResolver) SaleReport(ctx context.Context, saleID string) (*model.SaleReport, error) {
-	return r.report(ctx, saleID)
+func (r *queryResolver) SaleReport(ctx context.Context, saleID string, compareTo *string) (*model.SaleReport, error) {
+	return r.report(ctx, saleID, compareTo)
 }
 
 func (r *saleResolver) SaleStats(ctx context.Context, obj *model.Sale) (*model.SaleStats, error) {
@@ -34,8 +34,12 @@ func (r *saleFeedEventResolver) Order(ctx context.Context, obj *model.SaleFeedEv
 	return r.toOrder(o), err
 }
 
-func (r *saleReportResolver) HTML(ctx context.Context, obj *model.SaleReport) (string, error) {
-	return written(func(out *strings.Builder) error { return obj.Source.HTML(out) })
+func (r *saleReportResolver) HTML(ctx context.Context, obj *model.SaleReport, timeZone *string) (string, error) {
+	to, err := reader(ctx, timeZone)
+	if err != nil {
+		return "", err
+	}
+	return written(func(out *strings.Builder) error { return obj.Source.HTML(out, to) })
 }
 
 func (r *saleReportResolver) JSON(ctx context.Context, obj *model.SaleReport) (string, error) {

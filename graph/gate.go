@@ -34,5 +34,8 @@ func (r *Resolver) counted(ctx context.Context, fc *graphql.FieldContext, payloa
 		return
 	}
 	issued, _ := payload.(*model.IssueSeckillPathPayload)
-	r.Counts.Called(salestats.Call{Sale: v.ID, Stage: stage, Queued: issued != nil && issued.Ticket != nil, Err: err})
+	r.Counts.Called(salestats.Call{
+		Sale: v.ID, User: auth.PrincipalFrom(ctx).UserID, Item: itemAsked(fc), Stage: stage,
+		Queued: issued != nil && issued.Ticket != nil, Err: err,
+	})
 }

@@ -11,6 +11,7 @@ import (
 	"seckill/graph/model"
 	"seckill/internal/auth"
 	"seckill/internal/id"
+	"seckill/internal/orderintake"
 )
 
 func (r *deadLetterResolver) OrderTask(ctx context.Context, obj *model.DeadLetter) (*model.OrderTask, error) {
@@ -77,18 +78,37 @@ func (r *queryResolver) DeadLetters(ctx context.Context, first int, after *strin
 	return toLetters(list), err
 }
 
+func (r *queryResolver) DeadLettersConnection(ctx context.Context, first int, after *string) (*model.DeadLetterConnection, error) {
+	return r.letterConnection(ctx, first, after)
+}
+
 func (r *queryResolver) DeadLetterActs(ctx context.Context) ([]*model.DeadLetterAct, error) {
-	acts, err := r.Letters.Acts(ctx)
+	acts, err := r.Letters.Acts(ctx, orderintake.ActList{Limit: maxActs})
 	return toLetterActs(acts), err
 }
 
+func (r *queryResolver) DeadLetterActsConnection(ctx context.Context, first int, after *string, kind *orderintake.Kind) (*model.DeadLetterActConnection, error) {
+	in := orderintake.ActList{Limit: first}
+	if kind != nil {
+		in.Kind = *kind
+	}
+	return r.actConnection(ctx, in, after)
+}
+
 func (r *queryResolver) HeldPayments(ctx context.Context, first int, after *string) ([]*model.HeldPayment, error) {
-	behind, err := heldAfter(after)
+	in, err := heldPage(first, after, nil)
 	if err != nil {
 		return nil, err
 	}
-	held, err := r.Payments.HeldEvents(ctx, behind, first)
-	return toHeld(held), err
+	return r.heldPayments(ctx, in)
+}
+
+func (r *queryResolver) HeldPaymentsConnection(ctx context.Context, first int, after *string, provider *string) (*model.HeldPaymentConnection, error) {
+	in, err := heldPage(first, after, provider)
+	if err != nil {
+		return nil, err
+	}
+	return r.heldConnection(ctx, in)
 }
 
 func (r *Resolver) DeadLetter() generated.DeadLetterResolver { return &deadLetterResolver{r} }

@@ -9,8 +9,9 @@ import (
 	"golang.org/x/text/language"
 
 	"seckill/internal/fault"
-	"seckill/internal/mail"
+	"seckill/internal/locale"
 	"seckill/internal/order"
+	"seckill/internal/payment"
 )
 
 // text is a message for users in the languages of the product.
@@ -26,29 +27,29 @@ var languages = language.NewMatcher([]language.Tag{language.English, language.Si
 
 // in returns the message in the caller's language.
 func (t text) in(ctx context.Context) string {
-	if languageOf(ctx) == mail.Chinese {
+	if languageOf(ctx) == locale.Chinese {
 		return t.zh
 	}
 	return t.en
 }
 
 // languageOf returns the caller's language.
-func languageOf(ctx context.Context) mail.Language {
+func languageOf(ctx context.Context) locale.Language {
 	if !graphql.HasOperationContext(ctx) {
-		return mail.English
+		return locale.English
 	}
 	header := graphql.GetOperationContext(ctx).Headers.Get("Accept-Language")
 	if header == "" {
-		return mail.English
+		return locale.English
 	}
 	wanted, _, err := language.ParseAcceptLanguage(header)
 	if err != nil {
-		return mail.English
+		return locale.English
 	}
 	if _, i, _ := languages.Match(wanted...); i == 1 {
-		return mail.Chinese
+		return locale.Chinese
 	}
-	return mail.English
+	return locale.English
 }
 
 // reasons are the messages of refusals.
@@ -69,6 +70,7 @@ var reasons = map[fault.Reason]text{
 	fault.OneTimeCodeInvalid:    {"This code is wrong or was used before.", "验证码错误或已被使用。"},
 	fault.OneTimeCodeRequired:   {"Please enter the code of your authenticator app.", "请输入身份验证器中的验证码。"},
 	fault.OrderExpired:          {"The time to pay is over and the unit went back.", "支付时间已过，库存已退回。"},
+	fault.OwnSale:               {"You prepared or approved this sale, so you cannot buy in it.", "您参与了本场抢购的筹备或审批，不能参与购买。"},
 	fault.PathInvalid:           {"This right to buy is unknown, used or expired. Please solve a new captcha.", "抢购资格无效或已过期，请重新验证。"},
 	fault.PaymentDeclined:       {"The payment was declined.", "支付被拒绝。"},
 	fault.PurchaseLimitReached:  {"This is more than one buyer may have.", "超出限购数量。"},
@@ -78,6 +80,32 @@ var reasons = map[fault.Reason]text{
 	fault.SessionInvalid:        {"Please sign in again.", "登录已失效，请重新登录。"},
 	fault.SoldOut:               {"Nothing is left at present.", "商品已抢光。"},
 	fault.TooFewLeft:            {"Fewer are left than you want.", "剩余数量不足。"},
+}
+
+// faults are the messages of faults for readers of Chinese. In English a fault has a
+// message of its own.
+var faults = map[fault.Code]string{
+	fault.Unauthenticated: "请先登录。",
+	fault.Forbidden:       "您没有执行该操作的权限。",
+	fault.BadInput:        "请求参数有误：",
+	fault.NotFound:        "未找到该内容。",
+	fault.RateLimited:     "操作过于频繁，请稍后再试。",
+	fault.Overloaded:      "当前访问人数过多，请稍后再试。",
+	fault.Unavailable:     "服务暂时不可用，请稍后再试。",
+	fault.Timeout:         "处理超时，请稍后查看结果。",
+	fault.Internal:        "系统出现错误，请稍后再试。",
+}
+
+// faultMessage returns the message of a fault in the caller's language.
+func faultMessage(ctx context.Context, code fault.Code, english string) string {
+	t, known := faults[code]
+	switch {
+	case !known || languageOf(ctx) != locale.Chinese:
+		return english
+	case code == fault.BadInput: // for developers: it names the argument
+		return t + english
+	}
+	return t
 }
 
 // message returns the message of a reason in the caller's language.
@@ -143,4 +171,20 @@ func remark(ctx context.Context, e order.Entry) string {
 		line = strings.TrimSpace(line + " " + e.Note)
 	}
 	return line
+}
+
+// optionAway says why a provider cannot be chosen.
+var optionAway = text{"Not available at the moment. Please try again shortly.", "暂时不可用，请稍后再试。"}
+
+// declineTexts say why a payment was declined, and what helps.
+var declineTexts = map[payment.Decline]text{
+	payment.CardDeclined:         {"The bank declined the payment. Please try another card, or ask your bank.", "银行拒绝了这笔支付，请换卡重试或咨询发卡行。"},
+	payment.InsufficientFunds:    {"There is not enough money in the account. Please pay another way.", "账户余额不足，请更换支付方式。"},
+	payment.CardExpired:          {"The card has expired. Please use another one.", "银行卡已过期，请换一张卡。"},
+	payment.WrongDetails:         {"The number, date or code of the card is wrong. Please check them.", "卡号、有效期或安全码有误，请核对后重试。"},
+	payment.AuthenticationFailed: {"The bank could not confirm that it is you. Please try again.", "身份验证未通过，请重试。"},
+	payment.LimitExceeded:        {"The payment is above the limit of the card. Please pay another way.", "超出银行卡限额，请更换支付方式。"},
+	payment.NotSupported:         {"The card cannot be used for this purchase. Please use another one.", "此卡不支持该笔支付，请换一张卡。"},
+	payment.ProcessingError:      {"The bank could not be reached. Please try again.", "银行系统繁忙，请重试。"},
+	payment.OtherDecline:         {"The payment was declined. Please try again or pay another way.", "支付未成功，请重试或更换支付方式。"},
 }

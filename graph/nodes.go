@@ -18,7 +18,7 @@ const maxNodes = 100
 func (r *Resolver) node(ctx context.Context, nodeID string) (model.Node, error) {
 	kind, u, err := id.Split(nodeID)
 	if err != nil {
-		return nil, nil
+		return r.letterNode(ctx, nodeID) // the ids of dead letters are those of their stream
 	}
 	switch kind {
 	case id.Sale, id.Item, id.Goods:
@@ -46,6 +46,8 @@ func (r *Resolver) node(ctx context.Context, nodeID string) (model.Node, error) 
 		return orNil(toPlace(e)), err
 	case id.Act:
 		return r.interventionNode(ctx, u)
+	case id.Held:
+		return r.heldNode(ctx, u)
 	case id.Payment, id.Refund:
 		return r.moneyNode(ctx, kind, u)
 	}

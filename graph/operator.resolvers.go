@@ -162,6 +162,15 @@ func (r *mutationResolver) AdjustStock(ctx context.Context, input model.AdjustSt
 	return &model.AdjustStockPayload{Intervention: toIntervention(done)}, err
 }
 
+func (r *mutationResolver) ExtendSale(ctx context.Context, input model.ExtendSaleInput) (*model.ExtendSalePayload, error) {
+	saleID, err := id.Parse(id.Sale, input.SaleID)
+	if err != nil {
+		return nil, unknown("saleId")
+	}
+	done, err := r.Operator.Extend(ctx, operator.ExtendInput{By: actor(ctx), Sale: saleID, EndsAt: input.EndsAt, Note: input.Note})
+	return &model.ExtendSalePayload{Sale: r.toSale(done.Sale), Intervention: toIntervention(done.Intervention)}, err
+}
+
 func (r *mutationResolver) VoidOrder(ctx context.Context, input model.VoidOrderInput) (*model.VoidOrderPayload, error) {
 	orderID, err := id.Parse(id.Order, input.OrderID)
 	if err != nil {
@@ -230,6 +239,14 @@ func (r *queryResolver) SearchUsers(ctx context.Context, text string) ([]*model.
 
 func (r *queryResolver) Interventions(ctx context.Context, saleID *string, states []operator.State) ([]*model.Intervention, error) {
 	return r.interventions(ctx, saleID, states)
+}
+
+func (r *queryResolver) InterventionsConnection(ctx context.Context, first int, after *string, filter *model.InterventionFilter) (*model.InterventionConnection, error) {
+	in, err := interventionPage(first, after, filter)
+	if err != nil {
+		return nil, err
+	}
+	return r.interventionConnection(ctx, in)
 }
 
 func (r *saleResolver) Timeline(ctx context.Context, obj *model.Sale) ([]*model.SaleLogEntry, error) {

@@ -142,7 +142,7 @@ func toLogEntries(lines []sale.LogLine) []*model.SaleLogEntry {
 	out := make([]*model.SaleLogEntry, len(lines))
 	for i, l := range lines {
 		out[i] = &model.SaleLogEntry{
-			At: l.At, Act: string(l.Act), Status: l.To, Note: unlessZero(l.Note), Details: unlessZero(l.Details), Source: l,
+			At: l.At, Act: string(l.Act), Action: l.Act, Changes: pointers(l.Changes()), Status: l.To, Note: unlessZero(l.Note), Details: unlessZero(l.Details), Source: l,
 		}
 	}
 	return out
@@ -157,7 +157,9 @@ func (r *Resolver) goodsTimeline(ctx context.Context, goodsID string) ([]*model.
 	lines, err := r.Operator.GoodsTimeline(ctx, u)
 	out := make([]*model.GoodsLogEntry, len(lines))
 	for i, l := range lines {
-		out[i] = &model.GoodsLogEntry{At: l.At, Act: string(l.Act), Note: unlessZero(l.Note), Details: unlessZero(l.Details), Source: l}
+		out[i] = &model.GoodsLogEntry{
+			At: l.At, Act: string(l.Act), Action: l.Act, Changes: pointers(l.Changes()), Note: unlessZero(l.Note), Details: unlessZero(l.Details), Source: l,
+		}
 	}
 	return out, err
 }
@@ -174,31 +176,14 @@ func toIntervention(in *operator.Intervention) *model.Intervention {
 	if in == nil {
 		return nil
 	}
+	units := in.Units
+	if in.Kind == operator.ExtendSale {
+		units = 0
+	}
 	return &model.Intervention{
-		ID: id.Format(id.Act, in.ID), Kind: in.Kind, State: in.State, Units: in.Units,
+		ID: id.Format(id.Act, in.ID), Kind: in.Kind, State: in.State, Units: units, EndsAt: in.EndsAt,
 		Note: in.Note, Decision: unlessZero(in.Decision), CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt, Source: in,
 	}
-}
-
-// interventions lists operator actions that move units.
-func (r *Resolver) interventions(ctx context.Context, saleID *string, states []operator.State) ([]*model.Intervention, error) {
-	var of *uuid.UUID
-	if saleID != nil {
-		u, err := id.Parse(id.Sale, *saleID)
-		if err != nil {
-			return []*model.Intervention{}, nil
-		}
-		of = &u
-	}
-	list, err := r.Operator.Interventions(ctx, of, states...)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]*model.Intervention, len(list))
-	for i, in := range list {
-		out[i] = toIntervention(in)
-	}
-	return out, nil
 }
 
 // interventionNode returns an intervention, for operators.

@@ -39,7 +39,10 @@ func (r *orderResolver) Payments(ctx context.Context, obj *model.Order) ([]*mode
 	return r.toPayments(ctx, list), nil
 }
 
-func (r *orderResolver) PaymentOptions(ctx context.Context, obj *model.Order) ([]*model.PaymentOption, error) {
+func (r *orderResolver) PaymentOptions(ctx context.Context, obj *model.Order, includeUnavailable bool) ([]*model.PaymentOption, error) {
+	if includeUnavailable {
+		return toOptions(ctx, r.Resolver.Payments.AllOptions(obj.Source)), nil
+	}
 	return toOptions(ctx, r.Resolver.Payments.Options(obj.Source)), nil
 }
 
@@ -49,6 +52,11 @@ func (r *orderResolver) Refunds(ctx context.Context, obj *model.Order) ([]*model
 		return nil, err
 	}
 	return toRefunds(ctx, byOrder[obj.Source.ID]), nil
+}
+
+func (r *orderResolver) Ledger(ctx context.Context, obj *model.Order) ([]*model.LedgerEntry, error) {
+	list, err := r.Resolver.Payments.Ledger(ctx, obj.Source.ID)
+	return toLedger(list), err
 }
 
 func (r *orderResolver) Timeline(ctx context.Context, obj *model.Order) ([]*model.OrderLogEntry, error) {

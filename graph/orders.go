@@ -118,14 +118,8 @@ func (r *Resolver) orderConnection(ctx context.Context, in order.ListInput) (*mo
 		out.Edges[i] = &model.OrderEdge{Cursor: cursors[i], Node: r.toOrder(o)}
 	}
 	out.PageInfo = toPageInfo(cursors, page.HasNext, page.HasPrevious)
-	if asked(ctx, "totalCount") {
-		total, err := r.Orders.Count(ctx, in.Filter)
-		if err != nil {
-			return nil, err
-		}
-		out.TotalCount = &total
-	}
-	return out, nil
+	out.TotalCount, err = totalOf(ctx, func(ctx context.Context) (int, error) { return r.Orders.Count(ctx, in.Filter) })
+	return out, err
 }
 
 // asked reports whether the current field selects a subfield: of the first name, in it one

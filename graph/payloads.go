@@ -79,6 +79,7 @@ var payloads = map[string]setUserErrors{
 	"resumeSale":         userErrorsOf(func(p *model.ResumeSalePayload) *[]model.UserError { return &p.UserErrors }),
 	"endSale":            userErrorsOf(func(p *model.EndSalePayload) *[]model.UserError { return &p.UserErrors }),
 	"adjustStock":        userErrorsOf(func(p *model.AdjustStockPayload) *[]model.UserError { return &p.UserErrors }),
+	"extendSale":         userErrorsOf(func(p *model.ExtendSalePayload) *[]model.UserError { return &p.UserErrors }),
 	"expireOrder":        userErrorsOf(func(p *model.ExpireOrderPayload) *[]model.UserError { return &p.UserErrors }),
 	"voidOrder":          userErrorsOf(func(p *model.VoidOrderPayload) *[]model.UserError { return &p.UserErrors }),
 	"decideIntervention": userErrorsOf(func(p *model.DecideInterventionPayload) *[]model.UserError { return &p.UserErrors }),
@@ -108,6 +109,8 @@ var payloads = map[string]setUserErrors{
 
 	"upsertGoods":        userErrorsOf(func(p *model.UpsertGoodsPayload) *[]model.UserError { return &p.UserErrors }),
 	"upsertSale":         userErrorsOf(func(p *model.UpsertSalePayload) *[]model.UserError { return &p.UserErrors }),
+	"setOrderMetadata":   userErrorsOf(func(p *model.SetOrderMetadataPayload) *[]model.UserError { return &p.UserErrors }),
+	"setUserExternalId":  userErrorsOf(func(p *model.SetUserExternalIDPayload) *[]model.UserError { return &p.UserErrors }),
 	"createServiceToken": userErrorsOf(func(p *model.CreateServiceTokenPayload) *[]model.UserError { return &p.UserErrors }),
 	"revokeServiceToken": userErrorsOf(func(p *model.RevokeServiceTokenPayload) *[]model.UserError { return &p.UserErrors }),
 

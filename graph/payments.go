@@ -42,7 +42,11 @@ func methodOf(provider string) model.PaymentMethod {
 
 func toOption(ctx context.Context, o payment.Option) *model.PaymentOption {
 	label := text{o.Label.English, cmp.Or(o.Label.Chinese, o.Label.English)}
-	return &model.PaymentOption{ID: o.ID, DisplayName: label.in(ctx), Kind: o.Kind, Icon: o.Icon, Device: cmp.Or(o.Device, payment.AnyDevice)}
+	out := &model.PaymentOption{ID: o.ID, DisplayName: label.in(ctx), Kind: o.Kind, Icon: o.Icon, Device: cmp.Or(o.Device, payment.AnyDevice)}
+	if o.Away {
+		out.UnavailableReason = orAbsent(optionAway.in(ctx))
+	}
+	return out
 }
 
 func toOptions(ctx context.Context, list []payment.Option) []*model.PaymentOption {
@@ -72,16 +76,47 @@ func (r *Resolver) toPayment(ctx context.Context, p *payment.Payment) *model.Pay
 		CreatedAt: p.CreatedAt, ExpiresAt: p.ExpiresAt, PaidAt: p.PaidAt,
 		QRCode: orAbsent(p.QRCode), RedirectURL: orAbsent(p.RedirectURL), Transaction: orAbsent(p.Transaction),
 	}
+	declined(ctx, p, out)
+	if p.Fee != nil {
+		out.Fee = toMoney(*p.Fee)
+	}
+	if state, ok := disputeStates[p.Dispute]; ok {
+		out.Dispute = &state
+	}
 	if p.Declined && p.Status == payment.Closed {
 		out.Failure = basicError(ctx, fault.PaymentDeclined, nil)
 	}
 	return out
 }
 
+// declined fills in why the provider declined the last attempt of a payment without money.
+func declined(ctx context.Context, p *payment.Payment, out *model.Payment) {
+	if p.Decline == "" || p.Status == payment.Succeeded || p.Status == payment.Refunded {
+		return
+	}
+	words := declineTexts[p.Decline].in(ctx)
+	out.FailureCode, out.FailureText = &p.Decline, &words
+}
+
 func (r *Resolver) toPayments(ctx context.Context, list []*payment.Payment) []*model.Payment {
 	out := make([]*model.Payment, len(list))
 	for i, p := range list {
 		out[i] = r.toPayment(ctx, p)
+	}
+	return out
+}
+
+// disputeStates maps states of disputes to those of the API.
+var disputeStates = map[payment.Dispute]model.PaymentDispute{
+	payment.DisputeOpen: model.PaymentDisputeOpen, payment.DisputeWon: model.PaymentDisputeWon, payment.DisputeLost: model.PaymentDisputeLost,
+}
+
+func toLedger(list []payment.LedgerEntry) []*model.LedgerEntry {
+	out := make([]*model.LedgerEntry, len(list))
+	for i, e := range list {
+		out[i] = &model.LedgerEntry{
+			At: e.At, Kind: e.Kind, Amount: toMoney(e.Amount), PaymentID: id.Format(id.Payment, e.Payment), Provider: e.Provider, Transaction: orAbsent(e.Transaction),
+		}
 	}
 	return out
 }

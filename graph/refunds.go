@@ -75,14 +75,8 @@ func (r *Resolver) refundConnection(ctx context.Context, in payment.RefundList) 
 		out.Edges[i] = &model.RefundEdge{Cursor: cursors[i], Node: toRefund(ctx, f)}
 	}
 	out.PageInfo = toPageInfo(cursors, page.HasNext, page.HasPrevious)
-	if asked(ctx, "totalCount") {
-		total, err := r.Payments.CountRefunds(ctx, in.RefundFilter)
-		if err != nil {
-			return nil, err
-		}
-		out.TotalCount = &total
-	}
-	return out, nil
+	out.TotalCount, err = totalOf(ctx, func(ctx context.Context) (int, error) { return r.Payments.CountRefunds(ctx, in.RefundFilter) })
+	return out, err
 }
 
 // refundDecision parses the input of decideRefund.

@@ -14,6 +14,7 @@ import (
 	"seckill/internal/account"
 	"seckill/internal/admission/captcha"
 	"seckill/internal/admission/queue"
+	"seckill/internal/attempt"
 	"seckill/internal/checkout"
 	"seckill/internal/inbox"
 	"seckill/internal/oidc"
@@ -42,12 +43,14 @@ type Resolver struct {
 	Orders      *order.Store
 	Addresses   *recipient.Book
 	Fulfilments order.Fulfilments
+	Metadata    order.MetadataStore
 	Payments    *payment.Service
 	Operator    *operator.Service
 	Letters     *orderintake.DeadLetters
 	Line        *orderintake.Line
 	Figures     *salestats.Reader
 	Counts      *salestats.Recorder
+	Attempts    *attempt.Log
 	Feed        *salestats.Feed
 	Reports     report.Source
 	Webhooks    *webhook.Service

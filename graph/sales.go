@@ -113,6 +113,9 @@ func (r *Resolver) toViewer(ctx context.Context, of *sale.Sale, v storefront.Vie
 		if v.Phase == sale.PhaseSoldOut && v.Gone {
 			reason = goneForGood.in(ctx)
 		}
+		if v.Prepared {
+			reason = message(ctx, fault.OwnSale)
+		}
 		out.DisabledReason = &reason
 	}
 	return out

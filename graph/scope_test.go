@@ -37,14 +37,14 @@ func mayUse(t *testing.T, p *auth.Principal, field *ast.FieldDefinition) bool {
 }
 
 // What a service account must never do, whatever its scopes are: buy, decide about money,
-// confirm as a second person, change users or their rights.
+// confirm as a second person, change the accounts or rights of users.
 func TestAServiceAccountWithAllScopesCannotBuyDecideOrConfirm(t *testing.T) {
 	t.Parallel()
 	schema := generated.NewExecutableSchema(generated.Config{}).Schema()
 	all := &auth.Principal{Scopes: auth.Scopes()}
 	permitted := map[string]bool{
 		"createGoods": true, "updateGoods": true, "upsertGoods": true, "createSale": true, "updateSale": true, "upsertSale": true,
-		"setOrderMetadata": true, "setFulfilment": true,
+		"setOrderMetadata": true, "setFulfilment": true, "setUserExternalId": true,
 	}
 	for _, field := range schema.Mutation.Fields {
 		if field.Directives.ForName("auth") == nil {

@@ -2,11 +2,13 @@ package main
 
 import (
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -223,5 +225,35 @@ func TestTestsOfTheDocumentationExist(t *testing.T) {
 	}
 	if named < 100 {
 		t.Errorf("found %d tests in the documentation", named)
+	}
+}
+
+// requirementRow matches a row of docs/requirements.md: id, text, tests, state.
+var requirementRow = regexp.MustCompile(`(?m)^\| ([A-Z][0-9]+) \| (.+?) \| (.*?) ?\| (.+) \|$`)
+
+func TestEveryRequirementHasATestOrIsOpen(t *testing.T) {
+	t.Parallel()
+	missing := map[string]bool{}
+	for letter, n := range map[string]int{"A": 5, "G": 8, "C": 7, "T": 6, "O": 7, "P": 9, "R": 3, "I": 5, "X": 4, "E": 6, "N": 8, "D": 21} {
+		for i := range n {
+			missing[letter+strconv.Itoa(i+1)] = true
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(top, "docs", "requirements.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range requirementRow.FindAllStringSubmatch(string(text), -1) {
+		id, tests, state := row[1], row[3], row[4]
+		if !missing[id] {
+			t.Errorf("%s is no requirement, or stands twice", id)
+		}
+		delete(missing, id)
+		if tests == "" && !strings.HasPrefix(state, "open") {
+			t.Errorf("%s has no test and is not open: %s", id, state)
+		}
+	}
+	if len(missing) > 0 {
+		t.Errorf("requirements without a row: %v", slices.Sorted(maps.Keys(missing)))
 	}
 }

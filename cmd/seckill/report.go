@@ -7,12 +7,15 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
 	"seckill/internal/app"
 	"seckill/internal/config"
 	"seckill/internal/id"
+	"seckill/internal/locale"
 	"seckill/internal/report"
 )
 
@@ -20,6 +23,10 @@ type reportCmd struct {
 	Sale string `required:"" placeholder:"ID" help:"The sale: sal_…"`
 	HTML string `placeholder:"FILE" help:"Write the report as one page that needs nothing beside itself."`
 	JSON bool   `help:"Print the report as JSON."`
+
+	Compare  string `placeholder:"ID" help:"An earlier sale, whose figures are shown beside."`
+	Language string `enum:"en,zh" default:"en" help:"Language of the page: en or zh."`
+	TimeZone string `default:"UTC" placeholder:"NAME" help:"Time zone of the page, such as Asia/Shanghai."`
 }
 
 // Help returns the examples.
@@ -27,7 +34,8 @@ func (reportCmd) Help() string {
 	return "Sell-out curve, refusals by reason, queue lag, expired and sold-again units, what operators did, and whether " +
 		"everything adds up: exit 1 when it does not. Changes nothing, and may run while the sale does.\n\n" + examples(
 		"seckill report --sale sal_01jd8z3q4vftn8r2m5w6x7y8z9",
-		"seckill report --sale sal_01jd8z3q4vftn8r2m5w6x7y8z9 --html report.html",
+		"seckill report --sale sal_01jd8z3q4vftn8r2m5w6x7y8z9 --html report.html --time-zone Asia/Shanghai",
+		"seckill report --sale sal_01jd8z3q4vftn8r2m5w6x7y8z9 --compare sal_01hgw2bbg0000000000000000",
 		"seckill report --sale sal_01jd8z3q4vftn8r2m5w6x7y8z9 --json > report.json",
 	)
 }
@@ -38,12 +46,23 @@ func (r reportCmd) Run(c *call) error {
 	if err != nil {
 		return err
 	}
-	made, err := app.Report(c.ctx, c.cfg, sale, silent())
+	zone, err := time.LoadLocation(r.TimeZone)
 	if err != nil {
-		return noSuchSale(err, r.Sale)
+		return fmt.Errorf("--time-zone %q is not the name of a time zone, such as Asia/Shanghai", r.TimeZone)
+	}
+	var earlier uuid.UUID
+	if r.Compare != "" {
+		if earlier, err = id.Parse(id.Sale, r.Compare); err != nil {
+			return fmt.Errorf("--compare %q is not the id of a sale: it begins with sal_", r.Compare)
+		}
+	}
+	made, err := app.Report(c.ctx, c.cfg, sale, earlier, silent())
+	if err != nil {
+		return noSuchSale(err, strings.Join(strings.Fields(r.Sale+" "+r.Compare), " or "))
 	}
 	if r.HTML != "" {
-		if err := toFile(r.HTML, made.HTML); err != nil {
+		reader := report.Reader{Language: locale.Language(r.Language), Zone: zone}
+		if err := toFile(r.HTML, func(out io.Writer) error { return made.HTML(out, reader) }); err != nil {
 			return err
 		}
 	}

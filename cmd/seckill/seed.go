@@ -19,6 +19,7 @@ type seedCmd struct {
 	Lasts   time.Duration `default:"1h" help:"How long it is open."`
 	Limit   int           `default:"1" help:"Most units that one person may hold."`
 	Paths   bool          `help:"Issue each account's path as well, so that load tools begin at placeOrder. Refused in production."`
+	Yes     bool          `name:"yes-make-test-buyers" help:"Make the sale and its buyers in production too."`
 	Demo    bool          `help:"Make what the demo shows instead: its goods, its two sales and its four accounts. Refused in production."`
 	JSON    bool          `help:"Print {saleId,itemId,users:[{account,password,accessToken,path}]}; with --demo, {sales:[{saleId,title,slug,opensAt}],accounts}."`
 }
@@ -26,8 +27,8 @@ type seedCmd struct {
 // Help returns the examples.
 func (seedCmd) Help() string {
 	return "Makes an approved sale, loads it into Redis, and makes its buyers. Nothing that is there is changed.\n\n" + examples(
-		"seckill seed",
-		"seckill seed --users 2000 --stock 200 --opens-in 30s --json > sale.json",
+		"seckill seed --profile development",
+		"seckill seed --users 2000 --stock 200 --opens-in 30s --yes-make-test-buyers --json > sale.json",
 		"seckill seed --profile development --users 5000 --paths --path-ttl 10m --json",
 		"seckill seed --profile development --demo",
 	)
@@ -40,6 +41,10 @@ func (s seedCmd) Run(c *call) error {
 	}
 	if s.Demo {
 		return s.demo(c)
+	}
+	if c.cfg.Production() && !s.Yes {
+		return errors.New("this makes a sale and buyers for tests, and the profile is production: add --yes-make-test-buyers, " +
+			"or set SECKILL_PROFILE to development")
 	}
 	in := seed.Input{
 		Users: s.Users, Stock: s.Stock, OpensIn: s.OpensIn, Lasts: s.Lasts,

@@ -126,8 +126,19 @@ func burnUnit(t *testing.T, environ []string, result seed.Result) {
 func TestPathsAreNotSeededInProductionNorTheDemo(t *testing.T) {
 	t.Parallel()
 	environ := append(services(t), "SECKILL_PROFILE=production")
-	command(t, environ, "seed", "--users", "1", "--paths").wants(t, exitUnfit, "--paths goes around the captcha")
+	command(t, environ, "seed", "--users", "1", "--paths", "--yes-make-test-buyers").wants(t, exitUnfit, "--paths goes around the captcha")
 	command(t, environ, "seed", "--demo").wants(t, exitUnfit, "whose password is public")
+}
+
+func TestProductionIsSeededOnlyOnRequest(t *testing.T) {
+	t.Parallel()
+	environ := append(services(t), "SECKILL_PROFILE=production")
+	command(t, environ, "seed", "--users", "1", "--stock", "1").wants(t, exitUnfit, "--yes-make-test-buyers")
+	made := command(t, environ, "seed", "--users", "1", "--stock", "1", "--yes-make-test-buyers")
+	made.wants(t, exitOK)
+	if !strings.Contains(made.stdout, "sale   sal_") {
+		t.Errorf("it printed\n%s", made.stdout)
+	}
 }
 
 func TestTheDemoIsSeededOnce(t *testing.T) {

@@ -140,6 +140,18 @@ func (f OrderFailureFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.OrderFailureMutation", m)
 }
 
+// The OrderMetadataFunc type is an adapter to allow the use of ordinary
+// function as OrderMetadata mutator.
+type OrderMetadataFunc func(context.Context, *ent.OrderMetadataMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f OrderMetadataFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.OrderMetadataMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.OrderMetadataMutation", m)
+}
+
 // The OrderRecipientFunc type is an adapter to allow the use of ordinary
 // function as OrderRecipient mutator.
 type OrderRecipientFunc func(context.Context, *ent.OrderRecipientMutation) (ent.Value, error)
@@ -186,6 +198,18 @@ func (f RefundFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, erro
 		return f(ctx, mv)
 	}
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.RefundMutation", m)
+}
+
+// The RefusedAttemptFunc type is an adapter to allow the use of ordinary
+// function as RefusedAttempt mutator.
+type RefusedAttemptFunc func(context.Context, *ent.RefusedAttemptMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f RefusedAttemptFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.RefusedAttemptMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.RefusedAttemptMutation", m)
 }
 
 // The SaleFunc type is an adapter to allow the use of ordinary

@@ -25,6 +25,8 @@ const (
 	FieldHolderID = "holder_id"
 	// FieldQuantity holds the string denoting the quantity field in the database.
 	FieldQuantity = "quantity"
+	// FieldEndsAt holds the string denoting the ends_at field in the database.
+	FieldEndsAt = "ends_at"
 	// FieldNote holds the string denoting the note field in the database.
 	FieldNote = "note"
 	// FieldState holds the string denoting the state field in the database.
@@ -52,6 +54,7 @@ var Columns = []string{
 	FieldOrderID,
 	FieldHolderID,
 	FieldQuantity,
+	FieldEndsAt,
 	FieldNote,
 	FieldState,
 	FieldRequestedBy,
@@ -87,6 +90,7 @@ type Kind string
 const (
 	KindADJUST_STOCK Kind = "ADJUST_STOCK"
 	KindVOID_ORDER   Kind = "VOID_ORDER"
+	KindEXTEND_SALE  Kind = "EXTEND_SALE"
 )
 
 func (k Kind) String() string {
@@ -96,7 +100,7 @@ func (k Kind) String() string {
 // KindValidator is a validator for the "kind" field enum values. It is called by the builders before save.
 func KindValidator(k Kind) error {
 	switch k {
-	case KindADJUST_STOCK, KindVOID_ORDER:
+	case KindADJUST_STOCK, KindVOID_ORDER, KindEXTEND_SALE:
 		return nil
 	default:
 		return fmt.Errorf("intervention: invalid enum value for kind field: %q", k)
@@ -168,6 +172,11 @@ func ByHolderID(opts ...sql.OrderTermOption) OrderOption {
 // ByQuantity orders the results by the quantity field.
 func ByQuantity(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldQuantity, opts...).ToFunc()
+}
+
+// ByEndsAt orders the results by the ends_at field.
+func ByEndsAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldEndsAt, opts...).ToFunc()
 }
 
 // ByNote orders the results by the note field.

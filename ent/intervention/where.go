@@ -80,6 +80,11 @@ func Quantity(v int) predicate.Intervention {
 	return predicate.Intervention(sql.FieldEQ(FieldQuantity, v))
 }
 
+// EndsAt applies equality check predicate on the "ends_at" field. It's identical to EndsAtEQ.
+func EndsAt(v time.Time) predicate.Intervention {
+	return predicate.Intervention(sql.FieldEQ(FieldEndsAt, v))
+}
+
 // Note applies equality check predicate on the "note" field. It's identical to NoteEQ.
 func Note(v string) predicate.Intervention {
 	return predicate.Intervention(sql.FieldEQ(FieldNote, v))
@@ -348,6 +353,56 @@ func QuantityLT(v int) predicate.Intervention {
 // QuantityLTE applies the LTE predicate on the "quantity" field.
 func QuantityLTE(v int) predicate.Intervention {
 	return predicate.Intervention(sql.FieldLTE(FieldQuantity, v))
+}
+
+// EndsAtEQ applies the EQ predicate on the "ends_at" field.
+func EndsAtEQ(v time.Time) predicate.Intervention {
+	return predicate.Intervention(sql.FieldEQ(FieldEndsAt, v))
+}
+
+// EndsAtNEQ applies the NEQ predicate on the "ends_at" field.
+func EndsAtNEQ(v time.Time) predicate.Intervention {
+	return predicate.Intervention(sql.FieldNEQ(FieldEndsAt, v))
+}
+
+// EndsAtIn applies the In predicate on the "ends_at" field.
+func EndsAtIn(vs ...time.Time) predicate.Intervention {
+	return predicate.Intervention(sql.FieldIn(FieldEndsAt, vs...))
+}
+
+// EndsAtNotIn applies the NotIn predicate on the "ends_at" field.
+func EndsAtNotIn(vs ...time.Time) predicate.Intervention {
+	return predicate.Intervention(sql.FieldNotIn(FieldEndsAt, vs...))
+}
+
+// EndsAtGT applies the GT predicate on the "ends_at" field.
+func EndsAtGT(v time.Time) predicate.Intervention {
+	return predicate.Intervention(sql.FieldGT(FieldEndsAt, v))
+}
+
+// EndsAtGTE applies the GTE predicate on the "ends_at" field.
+func EndsAtGTE(v time.Time) predicate.Intervention {
+	return predicate.Intervention(sql.FieldGTE(FieldEndsAt, v))
+}
+
+// EndsAtLT applies the LT predicate on the "ends_at" field.
+func EndsAtLT(v time.Time) predicate.Intervention {
+	return predicate.Intervention(sql.FieldLT(FieldEndsAt, v))
+}
+
+// EndsAtLTE applies the LTE predicate on the "ends_at" field.
+func EndsAtLTE(v time.Time) predicate.Intervention {
+	return predicate.Intervention(sql.FieldLTE(FieldEndsAt, v))
+}
+
+// EndsAtIsNil applies the IsNil predicate on the "ends_at" field.
+func EndsAtIsNil() predicate.Intervention {
+	return predicate.Intervention(sql.FieldIsNull(FieldEndsAt))
+}
+
+// EndsAtNotNil applies the NotNil predicate on the "ends_at" field.
+func EndsAtNotNil() predicate.Intervention {
+	return predicate.Intervention(sql.FieldNotNull(FieldEndsAt))
 }
 
 // NoteEQ applies the EQ predicate on the "note" field.

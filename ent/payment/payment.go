@@ -37,6 +37,14 @@ const (
 	FieldRedirectURL = "redirect_url"
 	// FieldDeclined holds the string denoting the declined field in the database.
 	FieldDeclined = "declined"
+	// FieldFailureCode holds the string denoting the failure_code field in the database.
+	FieldFailureCode = "failure_code"
+	// FieldFeeMinor holds the string denoting the fee_minor field in the database.
+	FieldFeeMinor = "fee_minor"
+	// FieldFeeCurrency holds the string denoting the fee_currency field in the database.
+	FieldFeeCurrency = "fee_currency"
+	// FieldDispute holds the string denoting the dispute field in the database.
+	FieldDispute = "dispute"
 	// FieldVersion holds the string denoting the version field in the database.
 	FieldVersion = "version"
 	// FieldExpiresAt holds the string denoting the expires_at field in the database.
@@ -70,6 +78,10 @@ var Columns = []string{
 	FieldQrCode,
 	FieldRedirectURL,
 	FieldDeclined,
+	FieldFailureCode,
+	FieldFeeMinor,
+	FieldFeeCurrency,
+	FieldDispute,
 	FieldVersion,
 	FieldExpiresAt,
 	FieldCheckAt,
@@ -116,6 +128,14 @@ var (
 	RedirectURLValidator func(string) error
 	// DefaultDeclined holds the default value on creation for the "declined" field.
 	DefaultDeclined bool
+	// DefaultFailureCode holds the default value on creation for the "failure_code" field.
+	DefaultFailureCode string
+	// FailureCodeValidator is a validator for the "failure_code" field. It is called by the builders before save.
+	FailureCodeValidator func(string) error
+	// DefaultFeeCurrency holds the default value on creation for the "fee_currency" field.
+	DefaultFeeCurrency string
+	// FeeCurrencyValidator is a validator for the "fee_currency" field. It is called by the builders before save.
+	FeeCurrencyValidator func(string) error
 	// DefaultVersion holds the default value on creation for the "version" field.
 	DefaultVersion int64
 	// DefaultChecks holds the default value on creation for the "checks" field.
@@ -148,6 +168,34 @@ func StatusValidator(s Status) error {
 		return nil
 	default:
 		return fmt.Errorf("payment: invalid enum value for status field: %q", s)
+	}
+}
+
+// Dispute defines the type for the "dispute" enum field.
+type Dispute string
+
+// DisputeNONE is the default value of the Dispute enum.
+const DefaultDispute = DisputeNONE
+
+// Dispute values.
+const (
+	DisputeNONE Dispute = "NONE"
+	DisputeOPEN Dispute = "OPEN"
+	DisputeWON  Dispute = "WON"
+	DisputeLOST Dispute = "LOST"
+)
+
+func (d Dispute) String() string {
+	return string(d)
+}
+
+// DisputeValidator is a validator for the "dispute" field enum values. It is called by the builders before save.
+func DisputeValidator(d Dispute) error {
+	switch d {
+	case DisputeNONE, DisputeOPEN, DisputeWON, DisputeLOST:
+		return nil
+	default:
+		return fmt.Errorf("payment: invalid enum value for dispute field: %q", d)
 	}
 }
 
@@ -217,6 +265,26 @@ func ByRedirectURL(opts ...sql.OrderTermOption) OrderOption {
 // ByDeclined orders the results by the declined field.
 func ByDeclined(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldDeclined, opts...).ToFunc()
+}
+
+// ByFailureCode orders the results by the failure_code field.
+func ByFailureCode(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldFailureCode, opts...).ToFunc()
+}
+
+// ByFeeMinor orders the results by the fee_minor field.
+func ByFeeMinor(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldFeeMinor, opts...).ToFunc()
+}
+
+// ByFeeCurrency orders the results by the fee_currency field.
+func ByFeeCurrency(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldFeeCurrency, opts...).ToFunc()
+}
+
+// ByDispute orders the results by the dispute field.
+func ByDispute(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldDispute, opts...).ToFunc()
 }
 
 // ByVersion orders the results by the version field.

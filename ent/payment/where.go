@@ -110,6 +110,21 @@ func Declined(v bool) predicate.Payment {
 	return predicate.Payment(sql.FieldEQ(FieldDeclined, v))
 }
 
+// FailureCode applies equality check predicate on the "failure_code" field. It's identical to FailureCodeEQ.
+func FailureCode(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldEQ(FieldFailureCode, v))
+}
+
+// FeeMinor applies equality check predicate on the "fee_minor" field. It's identical to FeeMinorEQ.
+func FeeMinor(v int64) predicate.Payment {
+	return predicate.Payment(sql.FieldEQ(FieldFeeMinor, v))
+}
+
+// FeeCurrency applies equality check predicate on the "fee_currency" field. It's identical to FeeCurrencyEQ.
+func FeeCurrency(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldEQ(FieldFeeCurrency, v))
+}
+
 // Version applies equality check predicate on the "version" field. It's identical to VersionEQ.
 func Version(v int64) predicate.Payment {
 	return predicate.Payment(sql.FieldEQ(FieldVersion, v))
@@ -748,6 +763,206 @@ func DeclinedEQ(v bool) predicate.Payment {
 // DeclinedNEQ applies the NEQ predicate on the "declined" field.
 func DeclinedNEQ(v bool) predicate.Payment {
 	return predicate.Payment(sql.FieldNEQ(FieldDeclined, v))
+}
+
+// FailureCodeEQ applies the EQ predicate on the "failure_code" field.
+func FailureCodeEQ(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldEQ(FieldFailureCode, v))
+}
+
+// FailureCodeNEQ applies the NEQ predicate on the "failure_code" field.
+func FailureCodeNEQ(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldNEQ(FieldFailureCode, v))
+}
+
+// FailureCodeIn applies the In predicate on the "failure_code" field.
+func FailureCodeIn(vs ...string) predicate.Payment {
+	return predicate.Payment(sql.FieldIn(FieldFailureCode, vs...))
+}
+
+// FailureCodeNotIn applies the NotIn predicate on the "failure_code" field.
+func FailureCodeNotIn(vs ...string) predicate.Payment {
+	return predicate.Payment(sql.FieldNotIn(FieldFailureCode, vs...))
+}
+
+// FailureCodeGT applies the GT predicate on the "failure_code" field.
+func FailureCodeGT(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldGT(FieldFailureCode, v))
+}
+
+// FailureCodeGTE applies the GTE predicate on the "failure_code" field.
+func FailureCodeGTE(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldGTE(FieldFailureCode, v))
+}
+
+// FailureCodeLT applies the LT predicate on the "failure_code" field.
+func FailureCodeLT(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldLT(FieldFailureCode, v))
+}
+
+// FailureCodeLTE applies the LTE predicate on the "failure_code" field.
+func FailureCodeLTE(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldLTE(FieldFailureCode, v))
+}
+
+// FailureCodeContains applies the Contains predicate on the "failure_code" field.
+func FailureCodeContains(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldContains(FieldFailureCode, v))
+}
+
+// FailureCodeHasPrefix applies the HasPrefix predicate on the "failure_code" field.
+func FailureCodeHasPrefix(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldHasPrefix(FieldFailureCode, v))
+}
+
+// FailureCodeHasSuffix applies the HasSuffix predicate on the "failure_code" field.
+func FailureCodeHasSuffix(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldHasSuffix(FieldFailureCode, v))
+}
+
+// FailureCodeEqualFold applies the EqualFold predicate on the "failure_code" field.
+func FailureCodeEqualFold(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldEqualFold(FieldFailureCode, v))
+}
+
+// FailureCodeContainsFold applies the ContainsFold predicate on the "failure_code" field.
+func FailureCodeContainsFold(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldContainsFold(FieldFailureCode, v))
+}
+
+// FeeMinorEQ applies the EQ predicate on the "fee_minor" field.
+func FeeMinorEQ(v int64) predicate.Payment {
+	return predicate.Payment(sql.FieldEQ(FieldFeeMinor, v))
+}
+
+// FeeMinorNEQ applies the NEQ predicate on the "fee_minor" field.
+func FeeMinorNEQ(v int64) predicate.Payment {
+	return predicate.Payment(sql.FieldNEQ(FieldFeeMinor, v))
+}
+
+// FeeMinorIn applies the In predicate on the "fee_minor" field.
+func FeeMinorIn(vs ...int64) predicate.Payment {
+	return predicate.Payment(sql.FieldIn(FieldFeeMinor, vs...))
+}
+
+// FeeMinorNotIn applies the NotIn predicate on the "fee_minor" field.
+func FeeMinorNotIn(vs ...int64) predicate.Payment {
+	return predicate.Payment(sql.FieldNotIn(FieldFeeMinor, vs...))
+}
+
+// FeeMinorGT applies the GT predicate on the "fee_minor" field.
+func FeeMinorGT(v int64) predicate.Payment {
+	return predicate.Payment(sql.FieldGT(FieldFeeMinor, v))
+}
+
+// FeeMinorGTE applies the GTE predicate on the "fee_minor" field.
+func FeeMinorGTE(v int64) predicate.Payment {
+	return predicate.Payment(sql.FieldGTE(FieldFeeMinor, v))
+}
+
+// FeeMinorLT applies the LT predicate on the "fee_minor" field.
+func FeeMinorLT(v int64) predicate.Payment {
+	return predicate.Payment(sql.FieldLT(FieldFeeMinor, v))
+}
+
+// FeeMinorLTE applies the LTE predicate on the "fee_minor" field.
+func FeeMinorLTE(v int64) predicate.Payment {
+	return predicate.Payment(sql.FieldLTE(FieldFeeMinor, v))
+}
+
+// FeeMinorIsNil applies the IsNil predicate on the "fee_minor" field.
+func FeeMinorIsNil() predicate.Payment {
+	return predicate.Payment(sql.FieldIsNull(FieldFeeMinor))
+}
+
+// FeeMinorNotNil applies the NotNil predicate on the "fee_minor" field.
+func FeeMinorNotNil() predicate.Payment {
+	return predicate.Payment(sql.FieldNotNull(FieldFeeMinor))
+}
+
+// FeeCurrencyEQ applies the EQ predicate on the "fee_currency" field.
+func FeeCurrencyEQ(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldEQ(FieldFeeCurrency, v))
+}
+
+// FeeCurrencyNEQ applies the NEQ predicate on the "fee_currency" field.
+func FeeCurrencyNEQ(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldNEQ(FieldFeeCurrency, v))
+}
+
+// FeeCurrencyIn applies the In predicate on the "fee_currency" field.
+func FeeCurrencyIn(vs ...string) predicate.Payment {
+	return predicate.Payment(sql.FieldIn(FieldFeeCurrency, vs...))
+}
+
+// FeeCurrencyNotIn applies the NotIn predicate on the "fee_currency" field.
+func FeeCurrencyNotIn(vs ...string) predicate.Payment {
+	return predicate.Payment(sql.FieldNotIn(FieldFeeCurrency, vs...))
+}
+
+// FeeCurrencyGT applies the GT predicate on the "fee_currency" field.
+func FeeCurrencyGT(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldGT(FieldFeeCurrency, v))
+}
+
+// FeeCurrencyGTE applies the GTE predicate on the "fee_currency" field.
+func FeeCurrencyGTE(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldGTE(FieldFeeCurrency, v))
+}
+
+// FeeCurrencyLT applies the LT predicate on the "fee_currency" field.
+func FeeCurrencyLT(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldLT(FieldFeeCurrency, v))
+}
+
+// FeeCurrencyLTE applies the LTE predicate on the "fee_currency" field.
+func FeeCurrencyLTE(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldLTE(FieldFeeCurrency, v))
+}
+
+// FeeCurrencyContains applies the Contains predicate on the "fee_currency" field.
+func FeeCurrencyContains(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldContains(FieldFeeCurrency, v))
+}
+
+// FeeCurrencyHasPrefix applies the HasPrefix predicate on the "fee_currency" field.
+func FeeCurrencyHasPrefix(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldHasPrefix(FieldFeeCurrency, v))
+}
+
+// FeeCurrencyHasSuffix applies the HasSuffix predicate on the "fee_currency" field.
+func FeeCurrencyHasSuffix(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldHasSuffix(FieldFeeCurrency, v))
+}
+
+// FeeCurrencyEqualFold applies the EqualFold predicate on the "fee_currency" field.
+func FeeCurrencyEqualFold(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldEqualFold(FieldFeeCurrency, v))
+}
+
+// FeeCurrencyContainsFold applies the ContainsFold predicate on the "fee_currency" field.
+func FeeCurrencyContainsFold(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldContainsFold(FieldFeeCurrency, v))
+}
+
+// DisputeEQ applies the EQ predicate on the "dispute" field.
+func DisputeEQ(v Dispute) predicate.Payment {
+	return predicate.Payment(sql.FieldEQ(FieldDispute, v))
+}
+
+// DisputeNEQ applies the NEQ predicate on the "dispute" field.
+func DisputeNEQ(v Dispute) predicate.Payment {
+	return predicate.Payment(sql.FieldNEQ(FieldDispute, v))
+}
+
+// DisputeIn applies the In predicate on the "dispute" field.
+func DisputeIn(vs ...Dispute) predicate.Payment {
+	return predicate.Payment(sql.FieldIn(FieldDispute, vs...))
+}
+
+// DisputeNotIn applies the NotIn predicate on the "dispute" field.
+func DisputeNotIn(vs ...Dispute) predicate.Payment {
+	return predicate.Payment(sql.FieldNotIn(FieldDispute, vs...))
 }
 
 // VersionEQ applies the EQ predicate on the "version" field.

@@ -115,13 +115,14 @@ type Kind string
 
 // Kind values.
 const (
-	KindSUCCEEDED     Kind = "SUCCEEDED"
-	KindDECLINED      Kind = "DECLINED"
-	KindCLOSED        Kind = "CLOSED"
-	KindREFUND_FAILED Kind = "REFUND_FAILED"
-	KindDISPUTED      Kind = "DISPUTED"
-	KindDISPUTE_WON   Kind = "DISPUTE_WON"
-	KindDISPUTE_LOST  Kind = "DISPUTE_LOST"
+	KindSUCCEEDED        Kind = "SUCCEEDED"
+	KindDECLINED         Kind = "DECLINED"
+	KindCLOSED           Kind = "CLOSED"
+	KindATTEMPT_DECLINED Kind = "ATTEMPT_DECLINED"
+	KindREFUND_FAILED    Kind = "REFUND_FAILED"
+	KindDISPUTED         Kind = "DISPUTED"
+	KindDISPUTE_WON      Kind = "DISPUTE_WON"
+	KindDISPUTE_LOST     Kind = "DISPUTE_LOST"
 )
 
 func (k Kind) String() string {
@@ -131,7 +132,7 @@ func (k Kind) String() string {
 // KindValidator is a validator for the "kind" field enum values. It is called by the builders before save.
 func KindValidator(k Kind) error {
 	switch k {
-	case KindSUCCEEDED, KindDECLINED, KindCLOSED, KindREFUND_FAILED, KindDISPUTED, KindDISPUTE_WON, KindDISPUTE_LOST:
+	case KindSUCCEEDED, KindDECLINED, KindCLOSED, KindATTEMPT_DECLINED, KindREFUND_FAILED, KindDISPUTED, KindDISPUTE_WON, KindDISPUTE_LOST:
 		return nil
 	default:
 		return fmt.Errorf("paymentevent: invalid enum value for kind field: %q", k)

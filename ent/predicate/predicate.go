@@ -39,6 +39,9 @@ type OrderEvent func(*sql.Selector)
 // OrderFailure is the predicate function for orderfailure builders.
 type OrderFailure func(*sql.Selector)
 
+// OrderMetadata is the predicate function for ordermetadata builders.
+type OrderMetadata func(*sql.Selector)
+
 // OrderRecipient is the predicate function for orderrecipient builders.
 type OrderRecipient func(*sql.Selector)
 
@@ -50,6 +53,9 @@ type PaymentEvent func(*sql.Selector)
 
 // Refund is the predicate function for refund builders.
 type Refund func(*sql.Selector)
+
+// RefusedAttempt is the predicate function for refusedattempt builders.
+type RefusedAttempt func(*sql.Selector)
 
 // Sale is the predicate function for sale builders.
 type Sale func(*sql.Selector)

@@ -25,6 +25,8 @@ const (
 	FieldStatus = "status"
 	// FieldTransaction holds the string denoting the transaction field in the database.
 	FieldTransaction = "transaction"
+	// FieldDeclineCode holds the string denoting the decline_code field in the database.
+	FieldDeclineCode = "decline_code"
 	// FieldRefundedMinor holds the string denoting the refunded_minor field in the database.
 	FieldRefundedMinor = "refunded_minor"
 	// FieldVersion holds the string denoting the version field in the database.
@@ -50,6 +52,7 @@ var Columns = []string{
 	FieldCurrency,
 	FieldStatus,
 	FieldTransaction,
+	FieldDeclineCode,
 	FieldRefundedMinor,
 	FieldVersion,
 	FieldExpiresAt,
@@ -79,6 +82,10 @@ var (
 	DefaultTransaction string
 	// TransactionValidator is a validator for the "transaction" field. It is called by the builders before save.
 	TransactionValidator func(string) error
+	// DefaultDeclineCode holds the default value on creation for the "decline_code" field.
+	DefaultDeclineCode string
+	// DeclineCodeValidator is a validator for the "decline_code" field. It is called by the builders before save.
+	DeclineCodeValidator func(string) error
 	// DefaultRefundedMinor holds the default value on creation for the "refunded_minor" field.
 	DefaultRefundedMinor int64
 	// RefundedMinorValidator is a validator for the "refunded_minor" field. It is called by the builders before save.
@@ -151,6 +158,11 @@ func ByStatus(opts ...sql.OrderTermOption) OrderOption {
 // ByTransaction orders the results by the transaction field.
 func ByTransaction(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldTransaction, opts...).ToFunc()
+}
+
+// ByDeclineCode orders the results by the decline_code field.
+func ByDeclineCode(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldDeclineCode, opts...).ToFunc()
 }
 
 // ByRefundedMinor orders the results by the refunded_minor field.

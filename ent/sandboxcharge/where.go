@@ -80,6 +80,11 @@ func Transaction(v string) predicate.SandboxCharge {
 	return predicate.SandboxCharge(sql.FieldEQ(FieldTransaction, v))
 }
 
+// DeclineCode applies equality check predicate on the "decline_code" field. It's identical to DeclineCodeEQ.
+func DeclineCode(v string) predicate.SandboxCharge {
+	return predicate.SandboxCharge(sql.FieldEQ(FieldDeclineCode, v))
+}
+
 // RefundedMinor applies equality check predicate on the "refunded_minor" field. It's identical to RefundedMinorEQ.
 func RefundedMinor(v int64) predicate.SandboxCharge {
 	return predicate.SandboxCharge(sql.FieldEQ(FieldRefundedMinor, v))
@@ -403,6 +408,71 @@ func TransactionEqualFold(v string) predicate.SandboxCharge {
 // TransactionContainsFold applies the ContainsFold predicate on the "transaction" field.
 func TransactionContainsFold(v string) predicate.SandboxCharge {
 	return predicate.SandboxCharge(sql.FieldContainsFold(FieldTransaction, v))
+}
+
+// DeclineCodeEQ applies the EQ predicate on the "decline_code" field.
+func DeclineCodeEQ(v string) predicate.SandboxCharge {
+	return predicate.SandboxCharge(sql.FieldEQ(FieldDeclineCode, v))
+}
+
+// DeclineCodeNEQ applies the NEQ predicate on the "decline_code" field.
+func DeclineCodeNEQ(v string) predicate.SandboxCharge {
+	return predicate.SandboxCharge(sql.FieldNEQ(FieldDeclineCode, v))
+}
+
+// DeclineCodeIn applies the In predicate on the "decline_code" field.
+func DeclineCodeIn(vs ...string) predicate.SandboxCharge {
+	return predicate.SandboxCharge(sql.FieldIn(FieldDeclineCode, vs...))
+}
+
+// DeclineCodeNotIn applies the NotIn predicate on the "decline_code" field.
+func DeclineCodeNotIn(vs ...string) predicate.SandboxCharge {
+	return predicate.SandboxCharge(sql.FieldNotIn(FieldDeclineCode, vs...))
+}
+
+// DeclineCodeGT applies the GT predicate on the "decline_code" field.
+func DeclineCodeGT(v string) predicate.SandboxCharge {
+	return predicate.SandboxCharge(sql.FieldGT(FieldDeclineCode, v))
+}
+
+// DeclineCodeGTE applies the GTE predicate on the "decline_code" field.
+func DeclineCodeGTE(v string) predicate.SandboxCharge {
+	return predicate.SandboxCharge(sql.FieldGTE(FieldDeclineCode, v))
+}
+
+// DeclineCodeLT applies the LT predicate on the "decline_code" field.
+func DeclineCodeLT(v string) predicate.SandboxCharge {
+	return predicate.SandboxCharge(sql.FieldLT(FieldDeclineCode, v))
+}
+
+// DeclineCodeLTE applies the LTE predicate on the "decline_code" field.
+func DeclineCodeLTE(v string) predicate.SandboxCharge {
+	return predicate.SandboxCharge(sql.FieldLTE(FieldDeclineCode, v))
+}
+
+// DeclineCodeContains applies the Contains predicate on the "decline_code" field.
+func DeclineCodeContains(v string) predicate.SandboxCharge {
+	return predicate.SandboxCharge(sql.FieldContains(FieldDeclineCode, v))
+}
+
+// DeclineCodeHasPrefix applies the HasPrefix predicate on the "decline_code" field.
+func DeclineCodeHasPrefix(v string) predicate.SandboxCharge {
+	return predicate.SandboxCharge(sql.FieldHasPrefix(FieldDeclineCode, v))
+}
+
+// DeclineCodeHasSuffix applies the HasSuffix predicate on the "decline_code" field.
+func DeclineCodeHasSuffix(v string) predicate.SandboxCharge {
+	return predicate.SandboxCharge(sql.FieldHasSuffix(FieldDeclineCode, v))
+}
+
+// DeclineCodeEqualFold applies the EqualFold predicate on the "decline_code" field.
+func DeclineCodeEqualFold(v string) predicate.SandboxCharge {
+	return predicate.SandboxCharge(sql.FieldEqualFold(FieldDeclineCode, v))
+}
+
+// DeclineCodeContainsFold applies the ContainsFold predicate on the "decline_code" field.
+func DeclineCodeContainsFold(v string) predicate.SandboxCharge {
+	return predicate.SandboxCharge(sql.FieldContainsFold(FieldDeclineCode, v))
 }
 
 // RefundedMinorEQ applies the EQ predicate on the "refunded_minor" field.

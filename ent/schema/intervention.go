@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// Intervention is an act of an operator that moves units: a change of an item's
-// stock, or the voiding of an order. The row is the request that a second person
+// Intervention is an act of an operator that may need a second person: a change of an
+// item's stock, the voiding of an order, or the extension of a sale. The row is the request that a second person
 // confirms, where the act needs two, and afterwards the note of how far the act
 // has got between Postgres and Redis, so that a crash in between is made good.
 type Intervention struct{ ent.Schema }
@@ -18,11 +18,12 @@ func (Intervention) Fields() []ent.Field {
 	return []ent.Field{
 		id(),
 		field.UUID("sale_id", uuid.UUID{}).Immutable(),
-		field.UUID("item_id", uuid.UUID{}).Immutable(),
-		field.Enum("kind").Values("ADJUST_STOCK", "VOID_ORDER").Immutable(),
+		field.UUID("item_id", uuid.UUID{}).Immutable().Comment("zero for EXTEND_SALE"),
+		field.Enum("kind").Values("ADJUST_STOCK", "VOID_ORDER", "EXTEND_SALE").Immutable(),
 		field.UUID("order_id", uuid.UUID{}).Optional().Nillable().Immutable().Comment("of VOID_ORDER"),
 		field.UUID("holder_id", uuid.UUID{}).Optional().Nillable().Immutable().Comment("the order's buyer"),
-		field.Int("quantity").Immutable().Comment("units; signed for ADJUST_STOCK"),
+		field.Int("quantity").Immutable().Comment("units; signed for ADJUST_STOCK; seconds for EXTEND_SALE"),
+		field.Time("ends_at").Optional().Nillable().Immutable().SchemaType(timestamptz).Comment("new end of the sale, for EXTEND_SALE"),
 		field.String("note").MaxLen(4 * 200).Immutable().Comment("why"),
 		field.Enum("state").Values("REQUESTED", "DECLINED", "TAKING", "RETURNING", "REFUNDING", "FINISHING", "DONE", "REFUSED"),
 		field.UUID("requested_by", uuid.UUID{}).Immutable(),

@@ -30,6 +30,10 @@ func (Payment) Fields() []ent.Field {
 		field.String("qr_code").MaxLen(1024).Default(""),
 		field.String("redirect_url").MaxLen(4096).Default(""),
 		field.Bool("declined").Default(false).Comment("CLOSED because the provider refused it"),
+		field.String("failure_code").MaxLen(32).Default("").Comment("why the provider declined the last attempt, of the shop's list"),
+		field.Int64("fee_minor").Optional().Nillable().Comment("what the provider keeps of the money; absent until it says so"),
+		field.String("fee_currency").MaxLen(3).Default("").Comment("that of the account at the provider; empty without a fee"),
+		field.Enum("dispute").Values("NONE", "OPEN", "WON", "LOST").Default("NONE").Comment("of the buyer, at their bank"),
 		field.Int64("version").Default(1).Comment("compare-and-set guard"),
 		instant("expires_at"),
 		field.Time("check_at").SchemaType(timestamptz).Comment("when to ask the provider how it stands, while open"),
@@ -48,6 +52,9 @@ func (Payment) Indexes() []ent.Index {
 			Annotations(entsql.IndexWhere("status IN ('CREATING', 'PENDING')")),
 		index.Fields("check_at").StorageKey("payment_open_by_check_at").
 			Annotations(entsql.IndexWhere("status IN ('CREATING', 'PENDING')")),
+		index.Fields("transaction"),  // operators search orders by what a bank statement says
+		index.Fields("provider_ref"), // and by what the provider's pages say
+		index.Fields("id").StorageKey("payment_disputed").Annotations(entsql.IndexWhere("dispute = 'OPEN'")),
 	}
 }
 
@@ -62,13 +69,13 @@ func (PaymentEvent) Fields() []ent.Field {
 		field.String("provider").MaxLen(32).Immutable(),
 		field.String("event_id").MaxLen(128).Immutable().Comment("the provider's, or one derived from the answer"),
 		field.UUID("payment_id", uuid.UUID{}).Immutable().Comment("our payment, as the provider names it; may be unknown"),
-		field.Enum("kind").Values("SUCCEEDED", "DECLINED", "CLOSED", "REFUND_FAILED", "DISPUTED", "DISPUTE_WON", "DISPUTE_LOST").Immutable(),
+		field.Enum("kind").Values("SUCCEEDED", "DECLINED", "CLOSED", "ATTEMPT_DECLINED", "REFUND_FAILED", "DISPUTED", "DISPUTE_WON", "DISPUTE_LOST").Immutable(),
 		field.Int64("amount_minor").Immutable(),
 		currency(),
 		field.String("provider_ref").MaxLen(128).Default("").Immutable(),
 		field.String("transaction").MaxLen(128).Default("").Immutable(),
 		field.UUID("refund_key", uuid.UUID{}).Optional().Nillable().Immutable().Comment("REFUND_FAILED: the idempotency key of the refund"),
-		field.String("reason").MaxLen(200).Default("").Immutable().Comment("REFUND_FAILED: in the provider's words"),
+		field.String("reason").MaxLen(200).Default("").Immutable().Comment("REFUND_FAILED: in the provider's words; declined: a code of the shop's list"),
 		field.Enum("state").Values("RECEIVED", "HANDLED", "HELD").Default("RECEIVED").
 			Comment("HELD: a person must look at it"),
 		field.String("outcome").MaxLen(200).Default("").Comment("what was done, or why it is held"),
@@ -150,6 +157,7 @@ func (SandboxCharge) Fields() []ent.Field {
 		currency(),
 		field.Enum("status").Values("OPEN", "PAID", "DECLINED", "CLOSED").Default("OPEN"),
 		field.String("transaction").MaxLen(64).Default(""),
+		field.String("decline_code").MaxLen(32).Default("").Comment("why it was declined"),
 		field.Int64("refunded_minor").NonNegative().Default(0),
 		field.Int64("version").Default(1),
 		instant("expires_at"),

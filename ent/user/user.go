@@ -39,6 +39,8 @@ const (
 	FieldVerifiedAt = "verified_at"
 	// FieldLanguage holds the string denoting the language field in the database.
 	FieldLanguage = "language"
+	// FieldExternalID holds the string denoting the external_id field in the database.
+	FieldExternalID = "external_id"
 	// FieldRecoveryCodes holds the string denoting the recovery_codes field in the database.
 	FieldRecoveryCodes = "recovery_codes"
 	// Table holds the table name of the user in the database.
@@ -61,6 +63,7 @@ var Columns = []string{
 	FieldTotpStep,
 	FieldVerifiedAt,
 	FieldLanguage,
+	FieldExternalID,
 	FieldRecoveryCodes,
 }
 
@@ -91,6 +94,8 @@ var (
 	DefaultLanguage string
 	// LanguageValidator is a validator for the "language" field. It is called by the builders before save.
 	LanguageValidator func(string) error
+	// ExternalIDValidator is a validator for the "external_id" field. It is called by the builders before save.
+	ExternalIDValidator func(string) error
 	// DefaultRecoveryCodes holds the default value on creation for the "recovery_codes" field.
 	DefaultRecoveryCodes string
 )
@@ -188,6 +193,11 @@ func ByVerifiedAt(opts ...sql.OrderTermOption) OrderOption {
 // ByLanguage orders the results by the language field.
 func ByLanguage(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldLanguage, opts...).ToFunc()
+}
+
+// ByExternalID orders the results by the external_id field.
+func ByExternalID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldExternalID, opts...).ToFunc()
 }
 
 // ByRecoveryCodes orders the results by the recovery_codes field.

@@ -23,13 +23,27 @@ type SaleFeedEventResolver interface {
 	Order(ctx context.Context, obj *model.SaleFeedEvent) (*model.Order, error)
 }
 type SaleReportResolver interface {
-	HTML(ctx context.Context, obj *model.SaleReport) (string, error)
+	HTML(ctx context.Context, obj *model.SaleReport, timeZone *string) (string, error)
 	JSON(ctx context.Context, obj *model.SaleReport) (string, error)
 }
 
 // endregion ************************** generated!.gotpl **************************
 
 // region    ***************************** args.gotpl *****************************
+
+func (ec *executionContext) field_SaleReport_html_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "timeZone",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["timeZone"] = arg0
+	return args, nil
+}
 
 // endregion ***************************** args.gotpl *****************************
 
@@ -203,6 +217,144 @@ func (ec *executionContext) _GateStage_stage(ctx context.Context, field graphql.
 }
 func (ec *executionContext) fieldContext_GateStage_stage(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("GateStage", field, false, false, errors.New("field of type GateStageName does not have child fields"))
+}
+
+func (ec *executionContext) _ItemFigures_itemId(ctx context.Context, field graphql.CollectedField, obj *model.ItemFigures) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ItemFigures_itemId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ItemID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNID2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ItemFigures_itemId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ItemFigures", field, false, false, errors.New("field of type ID does not have child fields"))
+}
+
+func (ec *executionContext) _ItemFigures_offeredUnits(ctx context.Context, field graphql.CollectedField, obj *model.ItemFigures) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ItemFigures_offeredUnits(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.OfferedUnits, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ItemFigures_offeredUnits(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ItemFigures", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _ItemFigures_paidUnits(ctx context.Context, field graphql.CollectedField, obj *model.ItemFigures) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ItemFigures_paidUnits(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PaidUnits, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ItemFigures_paidUnits(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ItemFigures", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _ItemFigures_totalUnits(ctx context.Context, field graphql.CollectedField, obj *model.ItemFigures) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ItemFigures_totalUnits(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TotalUnits, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ItemFigures_totalUnits(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ItemFigures", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _ItemFigures_unpaidUnits(ctx context.Context, field graphql.CollectedField, obj *model.ItemFigures) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ItemFigures_unpaidUnits(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UnpaidUnits, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ItemFigures_unpaidUnits(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ItemFigures", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _ItemFigures_waitingBuyers(ctx context.Context, field graphql.CollectedField, obj *model.ItemFigures) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ItemFigures_waitingBuyers(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WaitingBuyers, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ItemFigures_waitingBuyers(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ItemFigures", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
 func (ec *executionContext) _RejectionCount_code(ctx context.Context, field graphql.CollectedField, obj *model.RejectionCount) (ret graphql.Marshaler) {
@@ -453,7 +605,8 @@ func (ec *executionContext) _SaleReport_html(ctx context.Context, field graphql.
 			return ec.fieldContext_SaleReport_html(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return ec.Resolvers.SaleReport().HTML(ctx, obj)
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.SaleReport().HTML(ctx, obj, fc.Args["timeZone"].(*string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
@@ -463,8 +616,28 @@ func (ec *executionContext) _SaleReport_html(ctx context.Context, field graphql.
 		true,
 	)
 }
-func (ec *executionContext) fieldContext_SaleReport_html(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("SaleReport", field, true, true, errors.New("field of type String does not have child fields"))
+func (ec *executionContext) fieldContext_SaleReport_html(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SaleReport",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_SaleReport_html_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _SaleReport_json(ctx context.Context, field graphql.CollectedField, obj *model.SaleReport) (ret graphql.Marshaler) {
@@ -805,6 +978,61 @@ func (ec *executionContext) _SaleStats_lapsedOrders(ctx context.Context, field g
 }
 func (ec *executionContext) fieldContext_SaleStats_lapsedOrders(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("SaleStats", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _SaleStats_items(ctx context.Context, field graphql.CollectedField, obj *model.SaleStats) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SaleStats_items(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Items, nil
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				if err != nil {
+					var zeroVal []*model.ItemFigures
+					return zeroVal, err
+				}
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_READ")
+				if err != nil {
+					var zeroVal []*model.ItemFigures
+					return zeroVal, err
+				}
+				if ec.Directives.Auth == nil {
+					var zeroVal []*model.ItemFigures
+					return zeroVal, errors.New("directive auth is not implemented")
+				}
+				return ec.Directives.Auth(ctx, obj, directive0, role, scope)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.ItemFigures) graphql.Marshaler {
+			return ec.marshalNItemFigures2ᚕᚖseckillᚋgraphᚋmodelᚐItemFiguresᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SaleStats_items(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SaleStats",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ItemFigures(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _SaleStats_netValue(ctx context.Context, field graphql.CollectedField, obj *model.SaleStats) (ret graphql.Marshaler) {
@@ -1395,6 +1623,29 @@ func (ec *executionContext) fieldContext_SaleStats_unpaidUnits(_ context.Context
 	return graphql.NewScalarFieldContext("SaleStats", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
+func (ec *executionContext) _SaleStats_waitingBuyers(ctx context.Context, field graphql.CollectedField, obj *model.SaleStats) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SaleStats_waitingBuyers(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WaitingBuyers, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SaleStats_waitingBuyers(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SaleStats", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
 func (ec *executionContext) _SaleStatsEvent_kind(ctx context.Context, field graphql.CollectedField, obj *model.SaleStatsEvent) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1662,6 +1913,69 @@ func (ec *executionContext) _GateStage(ctx context.Context, sel ast.SelectionSet
 			}
 		case "stage":
 			out.Values[i] = ec._GateStage_stage(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var itemFiguresImplementors = []string{"ItemFigures"}
+
+func (ec *executionContext) _ItemFigures(ctx context.Context, sel ast.SelectionSet, obj *model.ItemFigures) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, itemFiguresImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ItemFigures")
+		case "itemId":
+			out.Values[i] = ec._ItemFigures_itemId(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "offeredUnits":
+			out.Values[i] = ec._ItemFigures_offeredUnits(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "paidUnits":
+			out.Values[i] = ec._ItemFigures_paidUnits(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "totalUnits":
+			out.Values[i] = ec._ItemFigures_totalUnits(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "unpaidUnits":
+			out.Values[i] = ec._ItemFigures_unpaidUnits(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "waitingBuyers":
+			out.Values[i] = ec._ItemFigures_waitingBuyers(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -2016,6 +2330,11 @@ func (ec *executionContext) _SaleStats(ctx context.Context, sel ast.SelectionSet
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "items":
+			out.Values[i] = ec._SaleStats_items(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "netValue":
 			out.Values[i] = ec._SaleStats_netValue(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -2123,6 +2442,11 @@ func (ec *executionContext) _SaleStats(ctx context.Context, sel ast.SelectionSet
 			}
 		case "unpaidUnits":
 			out.Values[i] = ec._SaleStats_unpaidUnits(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "waitingBuyers":
+			out.Values[i] = ec._SaleStats_waitingBuyers(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -2298,6 +2622,32 @@ func (ec *executionContext) marshalNGateStageName2seckillᚋinternalᚋsalestats
 		}
 	}
 	return res
+}
+
+func (ec *executionContext) marshalNItemFigures2ᚕᚖseckillᚋgraphᚋmodelᚐItemFiguresᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ItemFigures) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNItemFigures2ᚖseckillᚋgraphᚋmodelᚐItemFigures(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNItemFigures2ᚖseckillᚋgraphᚋmodelᚐItemFigures(ctx context.Context, sel ast.SelectionSet, v *model.ItemFigures) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._ItemFigures(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalNRejectionCount2ᚕᚖseckillᚋgraphᚋmodelᚐRejectionCountᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.RejectionCount) graphql.Marshaler {

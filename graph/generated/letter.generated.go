@@ -419,6 +419,290 @@ func (ec *executionContext) fieldContext_DeadLetterAct_reason(_ context.Context,
 	return graphql.NewScalarFieldContext("DeadLetterAct", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
+func (ec *executionContext) _DeadLetterActConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.DeadLetterActConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeadLetterActConnection_edges(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Edges, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.DeadLetterActEdge) graphql.Marshaler {
+			return ec.marshalNDeadLetterActEdge2ᚕᚖseckillᚋgraphᚋmodelᚐDeadLetterActEdgeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DeadLetterActConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DeadLetterActConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_DeadLetterActEdge(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _DeadLetterActConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.DeadLetterActConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeadLetterActConnection_pageInfo(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.PageInfo) graphql.Marshaler {
+			return ec.marshalNPageInfo2ᚖseckillᚋgraphᚋmodelᚐPageInfo(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DeadLetterActConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DeadLetterActConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _DeadLetterActConnection_totalCount(ctx context.Context, field graphql.CollectedField, obj *model.DeadLetterActConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeadLetterActConnection_totalCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TotalCount, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_DeadLetterActConnection_totalCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("DeadLetterActConnection", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _DeadLetterActEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.DeadLetterActEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeadLetterActEdge_cursor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cursor, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DeadLetterActEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("DeadLetterActEdge", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _DeadLetterActEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.DeadLetterActEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeadLetterActEdge_node(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Node, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.DeadLetterAct) graphql.Marshaler {
+			return ec.marshalNDeadLetterAct2ᚖseckillᚋgraphᚋmodelᚐDeadLetterAct(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DeadLetterActEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DeadLetterActEdge",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_DeadLetterAct(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _DeadLetterConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.DeadLetterConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeadLetterConnection_edges(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Edges, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.DeadLetterEdge) graphql.Marshaler {
+			return ec.marshalNDeadLetterEdge2ᚕᚖseckillᚋgraphᚋmodelᚐDeadLetterEdgeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DeadLetterConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DeadLetterConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_DeadLetterEdge(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _DeadLetterConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.DeadLetterConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeadLetterConnection_pageInfo(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.PageInfo) graphql.Marshaler {
+			return ec.marshalNPageInfo2ᚖseckillᚋgraphᚋmodelᚐPageInfo(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DeadLetterConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DeadLetterConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _DeadLetterConnection_totalCount(ctx context.Context, field graphql.CollectedField, obj *model.DeadLetterConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeadLetterConnection_totalCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TotalCount, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_DeadLetterConnection_totalCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("DeadLetterConnection", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _DeadLetterEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.DeadLetterEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeadLetterEdge_cursor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cursor, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DeadLetterEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("DeadLetterEdge", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _DeadLetterEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.DeadLetterEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeadLetterEdge_node(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Node, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.DeadLetter) graphql.Marshaler {
+			return ec.marshalNDeadLetter2ᚖseckillᚋgraphᚋmodelᚐDeadLetter(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DeadLetterEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DeadLetterEdge",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_DeadLetter(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _DeadLetterField_name(ctx context.Context, field graphql.CollectedField, obj *model.DeadLetterField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -706,6 +990,148 @@ func (ec *executionContext) _HeldPayment_transaction(ctx context.Context, field 
 }
 func (ec *executionContext) fieldContext_HeldPayment_transaction(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("HeldPayment", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _HeldPaymentConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.HeldPaymentConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_HeldPaymentConnection_edges(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Edges, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.HeldPaymentEdge) graphql.Marshaler {
+			return ec.marshalNHeldPaymentEdge2ᚕᚖseckillᚋgraphᚋmodelᚐHeldPaymentEdgeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_HeldPaymentConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "HeldPaymentConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_HeldPaymentEdge(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _HeldPaymentConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.HeldPaymentConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_HeldPaymentConnection_pageInfo(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.PageInfo) graphql.Marshaler {
+			return ec.marshalNPageInfo2ᚖseckillᚋgraphᚋmodelᚐPageInfo(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_HeldPaymentConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "HeldPaymentConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _HeldPaymentConnection_totalCount(ctx context.Context, field graphql.CollectedField, obj *model.HeldPaymentConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_HeldPaymentConnection_totalCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TotalCount, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_HeldPaymentConnection_totalCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("HeldPaymentConnection", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _HeldPaymentEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.HeldPaymentEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_HeldPaymentEdge_cursor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cursor, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_HeldPaymentEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("HeldPaymentEdge", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _HeldPaymentEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.HeldPaymentEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_HeldPaymentEdge_node(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Node, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.HeldPayment) graphql.Marshaler {
+			return ec.marshalNHeldPayment2ᚖseckillᚋgraphᚋmodelᚐHeldPayment(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_HeldPaymentEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "HeldPaymentEdge",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_HeldPayment(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _ReplayDeadLetterPayload_deadLetter(ctx context.Context, field graphql.CollectedField, obj *model.ReplayDeadLetterPayload) (ret graphql.Marshaler) {
@@ -1067,7 +1493,7 @@ func (ec *executionContext) unmarshalInputReturnHeldPaymentInput(ctx context.Con
 
 // region    **************************** object.gotpl ****************************
 
-var deadLetterImplementors = []string{"DeadLetter"}
+var deadLetterImplementors = []string{"DeadLetter", "Node"}
 
 func (ec *executionContext) _DeadLetter(ctx context.Context, sel ast.SelectionSet, obj *model.DeadLetter) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, deadLetterImplementors)
@@ -1307,6 +1733,188 @@ func (ec *executionContext) _DeadLetterAct(ctx context.Context, sel ast.Selectio
 	return out
 }
 
+var deadLetterActConnectionImplementors = []string{"DeadLetterActConnection"}
+
+func (ec *executionContext) _DeadLetterActConnection(ctx context.Context, sel ast.SelectionSet, obj *model.DeadLetterActConnection) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, deadLetterActConnectionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("DeadLetterActConnection")
+		case "edges":
+			out.Values[i] = ec._DeadLetterActConnection_edges(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._DeadLetterActConnection_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "totalCount":
+			out.Values[i] = ec._DeadLetterActConnection_totalCount(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var deadLetterActEdgeImplementors = []string{"DeadLetterActEdge"}
+
+func (ec *executionContext) _DeadLetterActEdge(ctx context.Context, sel ast.SelectionSet, obj *model.DeadLetterActEdge) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, deadLetterActEdgeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("DeadLetterActEdge")
+		case "cursor":
+			out.Values[i] = ec._DeadLetterActEdge_cursor(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "node":
+			out.Values[i] = ec._DeadLetterActEdge_node(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var deadLetterConnectionImplementors = []string{"DeadLetterConnection"}
+
+func (ec *executionContext) _DeadLetterConnection(ctx context.Context, sel ast.SelectionSet, obj *model.DeadLetterConnection) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, deadLetterConnectionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("DeadLetterConnection")
+		case "edges":
+			out.Values[i] = ec._DeadLetterConnection_edges(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._DeadLetterConnection_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "totalCount":
+			out.Values[i] = ec._DeadLetterConnection_totalCount(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var deadLetterEdgeImplementors = []string{"DeadLetterEdge"}
+
+func (ec *executionContext) _DeadLetterEdge(ctx context.Context, sel ast.SelectionSet, obj *model.DeadLetterEdge) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, deadLetterEdgeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("DeadLetterEdge")
+		case "cursor":
+			out.Values[i] = ec._DeadLetterEdge_cursor(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "node":
+			out.Values[i] = ec._DeadLetterEdge_node(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var deadLetterFieldImplementors = []string{"DeadLetterField"}
 
 func (ec *executionContext) _DeadLetterField(ctx context.Context, sel ast.SelectionSet, obj *model.DeadLetterField) graphql.Marshaler {
@@ -1393,7 +2001,7 @@ func (ec *executionContext) _DropDeadLetterPayload(ctx context.Context, sel ast.
 	return out
 }
 
-var heldPaymentImplementors = []string{"HeldPayment"}
+var heldPaymentImplementors = []string{"HeldPayment", "Node"}
 
 func (ec *executionContext) _HeldPayment(ctx context.Context, sel ast.SelectionSet, obj *model.HeldPayment) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, heldPaymentImplementors)
@@ -1472,6 +2080,97 @@ func (ec *executionContext) _HeldPayment(ctx context.Context, sel ast.SelectionS
 			out.Values[i] = ec._HeldPayment_transaction(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var heldPaymentConnectionImplementors = []string{"HeldPaymentConnection"}
+
+func (ec *executionContext) _HeldPaymentConnection(ctx context.Context, sel ast.SelectionSet, obj *model.HeldPaymentConnection) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, heldPaymentConnectionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("HeldPaymentConnection")
+		case "edges":
+			out.Values[i] = ec._HeldPaymentConnection_edges(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._HeldPaymentConnection_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "totalCount":
+			out.Values[i] = ec._HeldPaymentConnection_totalCount(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var heldPaymentEdgeImplementors = []string{"HeldPaymentEdge"}
+
+func (ec *executionContext) _HeldPaymentEdge(ctx context.Context, sel ast.SelectionSet, obj *model.HeldPaymentEdge) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, heldPaymentEdgeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("HeldPaymentEdge")
+		case "cursor":
+			out.Values[i] = ec._HeldPaymentEdge_cursor(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "node":
+			out.Values[i] = ec._HeldPaymentEdge_node(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
 			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -1652,6 +2351,32 @@ func (ec *executionContext) marshalNDeadLetterAct2ᚖseckillᚋgraphᚋmodelᚐD
 	return ec._DeadLetterAct(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalNDeadLetterActEdge2ᚕᚖseckillᚋgraphᚋmodelᚐDeadLetterActEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.DeadLetterActEdge) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNDeadLetterActEdge2ᚖseckillᚋgraphᚋmodelᚐDeadLetterActEdge(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNDeadLetterActEdge2ᚖseckillᚋgraphᚋmodelᚐDeadLetterActEdge(ctx context.Context, sel ast.SelectionSet, v *model.DeadLetterActEdge) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._DeadLetterActEdge(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNDeadLetterActKind2seckillᚋinternalᚋorderintakeᚐKind(ctx context.Context, v any) (orderintake.Kind, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := orderintake.Kind(tmp)
@@ -1667,6 +2392,32 @@ func (ec *executionContext) marshalNDeadLetterActKind2seckillᚋinternalᚋorder
 		}
 	}
 	return res
+}
+
+func (ec *executionContext) marshalNDeadLetterEdge2ᚕᚖseckillᚋgraphᚋmodelᚐDeadLetterEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.DeadLetterEdge) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNDeadLetterEdge2ᚖseckillᚋgraphᚋmodelᚐDeadLetterEdge(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNDeadLetterEdge2ᚖseckillᚋgraphᚋmodelᚐDeadLetterEdge(ctx context.Context, sel ast.SelectionSet, v *model.DeadLetterEdge) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._DeadLetterEdge(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalNDeadLetterField2ᚕᚖseckillᚋgraphᚋmodelᚐDeadLetterFieldᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.DeadLetterField) graphql.Marshaler {
@@ -1708,6 +2459,32 @@ func (ec *executionContext) marshalNHeldPayment2ᚖseckillᚋgraphᚋmodelᚐHel
 		return graphql.Null
 	}
 	return ec._HeldPayment(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNHeldPaymentEdge2ᚕᚖseckillᚋgraphᚋmodelᚐHeldPaymentEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.HeldPaymentEdge) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNHeldPaymentEdge2ᚖseckillᚋgraphᚋmodelᚐHeldPaymentEdge(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNHeldPaymentEdge2ᚖseckillᚋgraphᚋmodelᚐHeldPaymentEdge(ctx context.Context, sel ast.SelectionSet, v *model.HeldPaymentEdge) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._HeldPaymentEdge(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNReplayDeadLetterInput2seckillᚋgraphᚋmodelᚐReplayDeadLetterInput(ctx context.Context, v any) (model.ReplayDeadLetterInput, error) {
@@ -1770,6 +2547,39 @@ func (ec *executionContext) marshalODeadLetterAct2ᚕᚖseckillᚋgraphᚋmodel�
 	return ret
 }
 
+func (ec *executionContext) marshalODeadLetterActConnection2ᚖseckillᚋgraphᚋmodelᚐDeadLetterActConnection(ctx context.Context, sel ast.SelectionSet, v *model.DeadLetterActConnection) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._DeadLetterActConnection(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalODeadLetterActKind2ᚖseckillᚋinternalᚋorderintakeᚐKind(ctx context.Context, v any) (*orderintake.Kind, error) {
+	if v == nil {
+		return nil, nil
+	}
+	tmp, err := graphql.UnmarshalString(v)
+	res := orderintake.Kind(tmp)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalODeadLetterActKind2ᚖseckillᚋinternalᚋorderintakeᚐKind(ctx context.Context, sel ast.SelectionSet, v *orderintake.Kind) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	_ = sel
+	_ = ctx
+	res := graphql.MarshalString(string(*v))
+	return res
+}
+
+func (ec *executionContext) marshalODeadLetterConnection2ᚖseckillᚋgraphᚋmodelᚐDeadLetterConnection(ctx context.Context, sel ast.SelectionSet, v *model.DeadLetterConnection) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._DeadLetterConnection(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalODropDeadLetterPayload2ᚖseckillᚋgraphᚋmodelᚐDropDeadLetterPayload(ctx context.Context, sel ast.SelectionSet, v *model.DropDeadLetterPayload) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
@@ -1794,6 +2604,13 @@ func (ec *executionContext) marshalOHeldPayment2ᚕᚖseckillᚋgraphᚋmodelᚐ
 	}
 
 	return ret
+}
+
+func (ec *executionContext) marshalOHeldPaymentConnection2ᚖseckillᚋgraphᚋmodelᚐHeldPaymentConnection(ctx context.Context, sel ast.SelectionSet, v *model.HeldPaymentConnection) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._HeldPaymentConnection(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalOReplayDeadLetterPayload2ᚖseckillᚋgraphᚋmodelᚐReplayDeadLetterPayload(ctx context.Context, sel ast.SelectionSet, v *model.ReplayDeadLetterPayload) graphql.Marshaler {

@@ -620,6 +620,102 @@ func (ec *executionContext) fieldContext_ExpireOrderPayload_userErrors(_ context
 	return fc, nil
 }
 
+func (ec *executionContext) _ExtendSalePayload_intervention(ctx context.Context, field graphql.CollectedField, obj *model.ExtendSalePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ExtendSalePayload_intervention(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Intervention, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Intervention) graphql.Marshaler {
+			return ec.marshalOIntervention2ᚖseckillᚋgraphᚋmodelᚐIntervention(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ExtendSalePayload_intervention(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ExtendSalePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Intervention(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ExtendSalePayload_sale(ctx context.Context, field graphql.CollectedField, obj *model.ExtendSalePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ExtendSalePayload_sale(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Sale, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Sale) graphql.Marshaler {
+			return ec.marshalOSale2ᚖseckillᚋgraphᚋmodelᚐSale(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ExtendSalePayload_sale(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ExtendSalePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Sale(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ExtendSalePayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ExtendSalePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ExtendSalePayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕseckillᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ExtendSalePayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ExtendSalePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _GoodsLogEntry_act(ctx context.Context, field graphql.CollectedField, obj *model.GoodsLogEntry) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -641,6 +737,29 @@ func (ec *executionContext) _GoodsLogEntry_act(ctx context.Context, field graphq
 }
 func (ec *executionContext) fieldContext_GoodsLogEntry_act(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("GoodsLogEntry", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _GoodsLogEntry_action(ctx context.Context, field graphql.CollectedField, obj *model.GoodsLogEntry) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_GoodsLogEntry_action(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Action, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v sale.Act) graphql.Marshaler {
+			return ec.marshalNGoodsAct2seckillᚋinternalᚋsaleᚐAct(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_GoodsLogEntry_action(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("GoodsLogEntry", field, false, false, errors.New("field of type GoodsAct does not have child fields"))
 }
 
 func (ec *executionContext) _GoodsLogEntry_actor(ctx context.Context, field graphql.CollectedField, obj *model.GoodsLogEntry) (ret graphql.Marshaler) {
@@ -696,6 +815,38 @@ func (ec *executionContext) _GoodsLogEntry_at(ctx context.Context, field graphql
 }
 func (ec *executionContext) fieldContext_GoodsLogEntry_at(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("GoodsLogEntry", field, false, false, errors.New("field of type DateTime does not have child fields"))
+}
+
+func (ec *executionContext) _GoodsLogEntry_changes(ctx context.Context, field graphql.CollectedField, obj *model.GoodsLogEntry) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_GoodsLogEntry_changes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Changes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*sale.LogChange) graphql.Marshaler {
+			return ec.marshalNLogChange2ᚕᚖseckillᚋinternalᚋsaleᚐLogChangeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_GoodsLogEntry_changes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "GoodsLogEntry",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_LogChange(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _GoodsLogEntry_details(ctx context.Context, field graphql.CollectedField, obj *model.GoodsLogEntry) (ret graphql.Marshaler) {
@@ -820,6 +971,29 @@ func (ec *executionContext) _Intervention_decision(ctx context.Context, field gr
 }
 func (ec *executionContext) fieldContext_Intervention_decision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Intervention", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Intervention_endsAt(ctx context.Context, field graphql.CollectedField, obj *model.Intervention) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Intervention_endsAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.EndsAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Intervention_endsAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Intervention", field, false, false, errors.New("field of type DateTime does not have child fields"))
 }
 
 func (ec *executionContext) _Intervention_id(ctx context.Context, field graphql.CollectedField, obj *model.Intervention) (ret graphql.Marshaler) {
@@ -1086,6 +1260,217 @@ func (ec *executionContext) _Intervention_updatedAt(ctx context.Context, field g
 }
 func (ec *executionContext) fieldContext_Intervention_updatedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Intervention", field, false, false, errors.New("field of type DateTime does not have child fields"))
+}
+
+func (ec *executionContext) _InterventionConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.InterventionConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InterventionConnection_edges(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Edges, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.InterventionEdge) graphql.Marshaler {
+			return ec.marshalNInterventionEdge2ᚕᚖseckillᚋgraphᚋmodelᚐInterventionEdgeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InterventionConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "InterventionConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_InterventionEdge(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _InterventionConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.InterventionConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InterventionConnection_pageInfo(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.PageInfo) graphql.Marshaler {
+			return ec.marshalNPageInfo2ᚖseckillᚋgraphᚋmodelᚐPageInfo(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InterventionConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "InterventionConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _InterventionConnection_totalCount(ctx context.Context, field graphql.CollectedField, obj *model.InterventionConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InterventionConnection_totalCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TotalCount, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_InterventionConnection_totalCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("InterventionConnection", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _InterventionEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.InterventionEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InterventionEdge_cursor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cursor, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InterventionEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("InterventionEdge", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _InterventionEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.InterventionEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InterventionEdge_node(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Node, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Intervention) graphql.Marshaler {
+			return ec.marshalNIntervention2ᚖseckillᚋgraphᚋmodelᚐIntervention(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InterventionEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "InterventionEdge",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Intervention(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _LogChange_from(ctx context.Context, field graphql.CollectedField, obj *sale.LogChange) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LogChange_from(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.From, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_LogChange_from(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LogChange", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _LogChange_name(ctx context.Context, field graphql.CollectedField, obj *sale.LogChange) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LogChange_name(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Name, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LogChange_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LogChange", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _LogChange_to(ctx context.Context, field graphql.CollectedField, obj *sale.LogChange) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LogChange_to(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.To, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LogChange_to(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LogChange", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _PauseSalePayload_sale(ctx context.Context, field graphql.CollectedField, obj *model.PauseSalePayload) (ret graphql.Marshaler) {
@@ -1367,6 +1752,29 @@ func (ec *executionContext) fieldContext_SaleLogEntry_act(_ context.Context, fie
 	return graphql.NewScalarFieldContext("SaleLogEntry", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
+func (ec *executionContext) _SaleLogEntry_action(ctx context.Context, field graphql.CollectedField, obj *model.SaleLogEntry) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SaleLogEntry_action(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Action, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v sale.Act) graphql.Marshaler {
+			return ec.marshalNSaleAct2seckillᚋinternalᚋsaleᚐAct(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SaleLogEntry_action(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SaleLogEntry", field, false, false, errors.New("field of type SaleAct does not have child fields"))
+}
+
 func (ec *executionContext) _SaleLogEntry_actor(ctx context.Context, field graphql.CollectedField, obj *model.SaleLogEntry) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1420,6 +1828,38 @@ func (ec *executionContext) _SaleLogEntry_at(ctx context.Context, field graphql.
 }
 func (ec *executionContext) fieldContext_SaleLogEntry_at(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("SaleLogEntry", field, false, false, errors.New("field of type DateTime does not have child fields"))
+}
+
+func (ec *executionContext) _SaleLogEntry_changes(ctx context.Context, field graphql.CollectedField, obj *model.SaleLogEntry) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SaleLogEntry_changes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Changes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*sale.LogChange) graphql.Marshaler {
+			return ec.marshalNLogChange2ᚕᚖseckillᚋinternalᚋsaleᚐLogChangeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SaleLogEntry_changes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SaleLogEntry",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_LogChange(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _SaleLogEntry_note(ctx context.Context, field graphql.CollectedField, obj *model.SaleLogEntry) (ret graphql.Marshaler) {
@@ -2588,6 +3028,94 @@ func (ec *executionContext) unmarshalInputExpireOrderInput(ctx context.Context, 
 	return it, nil
 }
 
+func (ec *executionContext) unmarshalInputExtendSaleInput(ctx context.Context, obj any) (model.ExtendSaleInput, error) {
+	var it model.ExtendSaleInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"endsAt", "note", "saleId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "endsAt":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("endsAt"))
+			data, err := ec.unmarshalNDateTime2timeᚐTime(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.EndsAt = data
+		case "note":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("note"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Note = data
+		case "saleId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("saleId"))
+			data, err := ec.unmarshalNID2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.SaleID = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputInterventionFilter(ctx context.Context, obj any) (model.InterventionFilter, error) {
+	var it model.InterventionFilter
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"kind", "saleId", "states"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "kind":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("kind"))
+			data, err := ec.unmarshalOInterventionKind2ᚖseckillᚋinternalᚋoperatorᚐKind(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Kind = data
+		case "saleId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("saleId"))
+			data, err := ec.unmarshalOID2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.SaleID = data
+		case "states":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("states"))
+			data, err := ec.unmarshalOInterventionState2ᚕseckillᚋinternalᚋoperatorᚐStateᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.States = data
+		}
+	}
+	return it, nil
+}
+
 func (ec *executionContext) unmarshalInputMoneyInput(ctx context.Context, obj any) (model.MoneyInput, error) {
 	var it model.MoneyInput
 	if obj == nil {
@@ -3646,6 +4174,54 @@ func (ec *executionContext) _ExpireOrderPayload(ctx context.Context, sel ast.Sel
 	return out
 }
 
+var extendSalePayloadImplementors = []string{"ExtendSalePayload"}
+
+func (ec *executionContext) _ExtendSalePayload(ctx context.Context, sel ast.SelectionSet, obj *model.ExtendSalePayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, extendSalePayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ExtendSalePayload")
+		case "intervention":
+			out.Values[i] = ec._ExtendSalePayload_intervention(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "sale":
+			out.Values[i] = ec._ExtendSalePayload_sale(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ExtendSalePayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var goodsLogEntryImplementors = []string{"GoodsLogEntry"}
 
 func (ec *executionContext) _GoodsLogEntry(ctx context.Context, sel ast.SelectionSet, obj *model.GoodsLogEntry) graphql.Marshaler {
@@ -3660,6 +4236,11 @@ func (ec *executionContext) _GoodsLogEntry(ctx context.Context, sel ast.Selectio
 			out.Values[i] = graphql.MarshalString("GoodsLogEntry")
 		case "act":
 			out.Values[i] = ec._GoodsLogEntry_act(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "action":
+			out.Values[i] = ec._GoodsLogEntry_action(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
@@ -3703,6 +4284,11 @@ func (ec *executionContext) _GoodsLogEntry(ctx context.Context, sel ast.Selectio
 			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "at":
 			out.Values[i] = ec._GoodsLogEntry_at(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "changes":
+			out.Values[i] = ec._GoodsLogEntry_changes(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
@@ -3794,6 +4380,11 @@ func (ec *executionContext) _Intervention(ctx context.Context, sel ast.Selection
 			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "decision":
 			out.Values[i] = ec._Intervention_decision(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "endsAt":
+			out.Values[i] = ec._Intervention_endsAt(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
@@ -3978,6 +4569,145 @@ func (ec *executionContext) _Intervention(ctx context.Context, sel ast.Selection
 			out.Values[i] = ec._Intervention_updatedAt(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var interventionConnectionImplementors = []string{"InterventionConnection"}
+
+func (ec *executionContext) _InterventionConnection(ctx context.Context, sel ast.SelectionSet, obj *model.InterventionConnection) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, interventionConnectionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("InterventionConnection")
+		case "edges":
+			out.Values[i] = ec._InterventionConnection_edges(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._InterventionConnection_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "totalCount":
+			out.Values[i] = ec._InterventionConnection_totalCount(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var interventionEdgeImplementors = []string{"InterventionEdge"}
+
+func (ec *executionContext) _InterventionEdge(ctx context.Context, sel ast.SelectionSet, obj *model.InterventionEdge) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, interventionEdgeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("InterventionEdge")
+		case "cursor":
+			out.Values[i] = ec._InterventionEdge_cursor(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "node":
+			out.Values[i] = ec._InterventionEdge_node(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var logChangeImplementors = []string{"LogChange"}
+
+func (ec *executionContext) _LogChange(ctx context.Context, sel ast.SelectionSet, obj *sale.LogChange) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, logChangeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("LogChange")
+		case "from":
+			out.Values[i] = ec._LogChange_from(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "name":
+			out.Values[i] = ec._LogChange_name(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "to":
+			out.Values[i] = ec._LogChange_to(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
 			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -4189,6 +4919,11 @@ func (ec *executionContext) _SaleLogEntry(ctx context.Context, sel ast.Selection
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "action":
+			out.Values[i] = ec._SaleLogEntry_action(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		case "actor":
 			field := field
 
@@ -4229,6 +4964,11 @@ func (ec *executionContext) _SaleLogEntry(ctx context.Context, sel ast.Selection
 			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "at":
 			out.Values[i] = ec._SaleLogEntry_at(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "changes":
+			out.Values[i] = ec._SaleLogEntry_changes(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
@@ -4691,6 +5431,28 @@ func (ec *executionContext) unmarshalNExpireOrderInput2seckillᚋgraphᚋmodel�
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) unmarshalNExtendSaleInput2seckillᚋgraphᚋmodelᚐExtendSaleInput(ctx context.Context, v any) (model.ExtendSaleInput, error) {
+	res, err := ec.unmarshalInputExtendSaleInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalNGoodsAct2seckillᚋinternalᚋsaleᚐAct(ctx context.Context, v any) (sale.Act, error) {
+	tmp, err := graphql.UnmarshalString(v)
+	res := sale.Act(tmp)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNGoodsAct2seckillᚋinternalᚋsaleᚐAct(ctx context.Context, sel ast.SelectionSet, v sale.Act) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
+}
+
 func (ec *executionContext) marshalNGoodsLogEntry2ᚕᚖseckillᚋgraphᚋmodelᚐGoodsLogEntryᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.GoodsLogEntry) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
@@ -4727,6 +5489,32 @@ func (ec *executionContext) marshalNIntervention2ᚖseckillᚋgraphᚋmodelᚐIn
 	return ec._Intervention(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalNInterventionEdge2ᚕᚖseckillᚋgraphᚋmodelᚐInterventionEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.InterventionEdge) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNInterventionEdge2ᚖseckillᚋgraphᚋmodelᚐInterventionEdge(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNInterventionEdge2ᚖseckillᚋgraphᚋmodelᚐInterventionEdge(ctx context.Context, sel ast.SelectionSet, v *model.InterventionEdge) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._InterventionEdge(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNInterventionKind2seckillᚋinternalᚋoperatorᚐKind(ctx context.Context, v any) (operator.Kind, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := operator.Kind(tmp)
@@ -4761,6 +5549,32 @@ func (ec *executionContext) marshalNInterventionState2seckillᚋinternalᚋopera
 	return res
 }
 
+func (ec *executionContext) marshalNLogChange2ᚕᚖseckillᚋinternalᚋsaleᚐLogChangeᚄ(ctx context.Context, sel ast.SelectionSet, v []*sale.LogChange) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNLogChange2ᚖseckillᚋinternalᚋsaleᚐLogChange(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNLogChange2ᚖseckillᚋinternalᚋsaleᚐLogChange(ctx context.Context, sel ast.SelectionSet, v *sale.LogChange) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._LogChange(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNMoneyInput2ᚖseckillᚋgraphᚋmodelᚐMoneyInput(ctx context.Context, v any) (*model.MoneyInput, error) {
 	res, err := ec.unmarshalInputMoneyInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
@@ -4784,6 +5598,23 @@ func (ec *executionContext) unmarshalNRejectSaleInput2seckillᚋgraphᚋmodelᚐ
 func (ec *executionContext) unmarshalNResumeSaleInput2seckillᚋgraphᚋmodelᚐResumeSaleInput(ctx context.Context, v any) (model.ResumeSaleInput, error) {
 	res, err := ec.unmarshalInputResumeSaleInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalNSaleAct2seckillᚋinternalᚋsaleᚐAct(ctx context.Context, v any) (sale.Act, error) {
+	tmp, err := graphql.UnmarshalString(v)
+	res := sale.Act(tmp)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNSaleAct2seckillᚋinternalᚋsaleᚐAct(ctx context.Context, sel ast.SelectionSet, v sale.Act) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) unmarshalNSaleItemInput2ᚕᚖseckillᚋgraphᚋmodelᚐSaleItemInputᚄ(ctx context.Context, v any) ([]*model.SaleItemInput, error) {
@@ -4929,6 +5760,13 @@ func (ec *executionContext) marshalOExpireOrderPayload2ᚖseckillᚋgraphᚋmode
 	return ec._ExpireOrderPayload(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalOExtendSalePayload2ᚖseckillᚋgraphᚋmodelᚐExtendSalePayload(ctx context.Context, sel ast.SelectionSet, v *model.ExtendSalePayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._ExtendSalePayload(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalOIntervention2ᚕᚖseckillᚋgraphᚋmodelᚐInterventionᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Intervention) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
@@ -4953,6 +5791,40 @@ func (ec *executionContext) marshalOIntervention2ᚖseckillᚋgraphᚋmodelᚐIn
 		return graphql.Null
 	}
 	return ec._Intervention(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOInterventionConnection2ᚖseckillᚋgraphᚋmodelᚐInterventionConnection(ctx context.Context, sel ast.SelectionSet, v *model.InterventionConnection) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._InterventionConnection(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalOInterventionFilter2ᚖseckillᚋgraphᚋmodelᚐInterventionFilter(ctx context.Context, v any) (*model.InterventionFilter, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputInterventionFilter(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalOInterventionKind2ᚖseckillᚋinternalᚋoperatorᚐKind(ctx context.Context, v any) (*operator.Kind, error) {
+	if v == nil {
+		return nil, nil
+	}
+	tmp, err := graphql.UnmarshalString(v)
+	res := operator.Kind(tmp)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOInterventionKind2ᚖseckillᚋinternalᚋoperatorᚐKind(ctx context.Context, sel ast.SelectionSet, v *operator.Kind) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	_ = sel
+	_ = ctx
+	res := graphql.MarshalString(string(*v))
+	return res
 }
 
 func (ec *executionContext) unmarshalOInterventionState2ᚕseckillᚋinternalᚋoperatorᚐStateᚄ(ctx context.Context, v any) ([]operator.State, error) {

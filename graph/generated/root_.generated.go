@@ -340,6 +340,55 @@ type Mutation {
   ): RegisterPayload @rateLimit(burst: 5, perSecond: 0.05)
 }
 `, BuiltIn: false},
+	{Name: "../schema/attempt.graphqls", Input: `"""
+What was refused to the caller at the gate of a sale: where, why, how often, when,
+and what was left.
+"""
+type RefusedAttempts {
+  """One for each item, stage and code, the latest first."""
+  attempts: [RefusedAttempt!]! @listSize(assumedSize: 20)
+  """Refused calls in all."""
+  total: Int!
+}
+
+"""
+The refused calls of the caller at one stage of the gate with one code.
+"""
+type RefusedAttempt {
+  """
+  How many buyers were ahead in the waiting room, the last time; null without a place. A
+  place that ended because nothing was left is a refusal of the stage QUEUE.
+  """
+  ahead: Int
+  """Why."""
+  code: ErrorCode!
+  """The first time."""
+  firstAt: DateTime!
+  """What was wanted; null when the call named no item, as ` + "`" + `createCaptcha` + "`" + ` does."""
+  item: SaleItem
+  """The last time."""
+  lastAt: DateTime!
+  """What the code means, in the language of ` + "`" + `Accept-Language` + "`" + `."""
+  message: String!
+  """At which call."""
+  stage: GateStageName!
+  """How often."""
+  times: Int!
+  """Units of the item that were left, the last time; null when not known, or hidden by the sale."""
+  unitsLeft: Int
+}
+
+extend type Query {
+  """
+  Why the caller got nothing in a sale: the refusals at the gate, a second or two after they
+  happened. Kept for 30 days.
+  """
+  myAttempts(
+    """Global id of the sale."""
+    saleId: ID!
+  ): RefusedAttempts! @auth @cost(weight: "5")
+}
+`, BuiltIn: false},
 	{Name: "../schema/base.graphqls", Input: `"""
 Requires a signed-in caller that holds at least ` + "`" + `role` + "`" + `, or a service token with
 ` + "`" + `scope` + "`" + `. On an OBJECT it guards every field of it. Missing or expired token:
@@ -834,6 +883,8 @@ enum ErrorCode {
   ONE_TIME_CODE_REQUIRED
   """The payment deadline has passed and the stock went back."""
   ORDER_EXPIRED
+  """The caller prepared or approved the sale, and cannot buy in it."""
+  OWN_SALE
   """The seckill path is unknown, used, expired or someone else's."""
   PATH_INVALID
   """The payment provider said no."""
@@ -1011,6 +1062,76 @@ extend type Sale {
   externalReference: String @auth(role: OPERATOR, scope: SALES_READ)
 }
 
+extend type User {
+  """Id of the person in another system; null = none. Only to the person, to operators and to service accounts that read users or orders."""
+  externalId: String
+}
+
+"""
+An entry of the metadata of an order.
+"""
+type OrderMetadataEntry {
+  """Name of the entry."""
+  key: String!
+  """Its text."""
+  value: String!
+}
+
+extend type Order {
+  """What other systems stored with the order, by key; at most 20 entries."""
+  metadata: [OrderMetadataEntry!] @auth(role: OPERATOR, scope: ORDERS_READ) @listSize(assumedSize: 20)
+}
+
+"""
+An entry to store or to remove.
+"""
+input OrderMetadataEntryInput {
+  """Name of the entry: up to 40 characters of a-z, A-Z, 0-9, ` + "`" + `.` + "`" + `, ` + "`" + `:` + "`" + `, ` + "`" + `_` + "`" + ` and ` + "`" + `-` + "`" + `."""
+  key: String! @constraint(minLength: 1, maxLength: 40)
+  """Its text; an empty one removes the entry."""
+  value: String! @constraint(maxLength: 500)
+}
+
+"""
+Input of ` + "`" + `setOrderMetadata` + "`" + `.
+"""
+input SetOrderMetadataInput {
+  """Entries to store or to remove, each key once; others stay as they are. 1 to 20."""
+  entries: [OrderMetadataEntryInput!]!
+  """The order."""
+  orderId: ID!
+}
+
+"""
+Outcome of ` + "`" + `setOrderMetadata` + "`" + `.
+"""
+type SetOrderMetadataPayload {
+  """The order."""
+  order: Order
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `setUserExternalId` + "`" + `.
+"""
+input SetUserExternalIdInput {
+  """Id of the person in the other system: up to 255 printable ASCII characters without spaces. Removed when left out."""
+  externalId: String @constraint(minLength: 1, maxLength: 255)
+  """The user."""
+  userId: ID!
+}
+
+"""
+Outcome of ` + "`" + `setUserExternalId` + "`" + `.
+"""
+type SetUserExternalIdPayload {
+  """The user as changed."""
+  user: User
+  """Why it was refused; empty on success. ` + "`" + `CONFLICT` + "`" + ` when another user has the id, or this one has another id."""
+  userErrors: [UserError!]!
+}
+
 """
 Input of ` + "`" + `upsertGoods` + "`" + `: the whole product as the other system has it.
 """
@@ -1083,7 +1204,27 @@ type UpsertSalePayload {
   userErrors: [UserError!]!
 }
 
+extend type Query {
+  """The user with an id of another system."""
+  userByExternalId(
+    """Id in the other system."""
+    externalId: String! @constraint(minLength: 1, maxLength: 255)
+  ): User @auth(role: OPERATOR, scope: USERS_READ)
+}
+
 extend type Mutation {
+  """Stores texts of other systems with an order, or removes them. Repeated and concurrent calls are safe; the buyer does not see the texts."""
+  setOrderMetadata(
+    """The order and the texts."""
+    input: SetOrderMetadataInput!
+  ): SetOrderMetadataPayload @auth(role: OPERATOR, scope: ORDERS_WRITE)
+
+  """Gives a user the id that the person has in another system, or removes it. Repeated calls are safe."""
+  setUserExternalId(
+    """The user and the id."""
+    input: SetUserExternalIdInput!
+  ): SetUserExternalIdPayload @auth(role: ADMIN, scope: USERS_WRITE)
+
   """Creates the goods with an id of another system, or makes them equal to the input. Repeated and concurrent calls are safe."""
   upsertGoods(
     """The goods."""
@@ -1133,6 +1274,8 @@ type SaleStats @auth(role: OPERATOR, scope: SALES_READ) {
   inFlightUnits: Int!
   """Orders that expired so far."""
   lapsedOrders: Int!
+  """Units and waitlist of each item, in the order of the sale's items."""
+  items: [ItemFigures!]! @listSize(assumedSize: 20)
   """What came in and did not go back: orders that are paid, or whose refund is not done."""
   netValue: Money!
   """Units reserved for offers of the waitlist."""
@@ -1177,6 +1320,26 @@ type SaleStats @auth(role: OPERATOR, scope: SALES_READ) {
   totalUnits: Int!
   """Units in orders that wait for payment."""
   unpaidUnits: Int!
+  """Buyers who wait on the waitlists; those with an offer are in ` + "`" + `offeredUnits` + "`" + `."""
+  waitingBuyers: Int!
+}
+
+"""
+Units and waitlist of one item, as they are recorded: the gate may have taken more already.
+"""
+type ItemFigures @auth(role: OPERATOR, scope: SALES_READ) {
+  """Global id of the item."""
+  itemId: ID!
+  """Units reserved for offers of the waitlist."""
+  offeredUnits: Int!
+  """Units in paid orders."""
+  paidUnits: Int!
+  """Units put on sale."""
+  totalUnits: Int!
+  """Units in orders that wait for payment."""
+  unpaidUnits: Int!
+  """Buyers who wait on the waitlist."""
+  waitingBuyers: Int!
 }
 
 """
@@ -1275,10 +1438,13 @@ type SaleReport {
   conserved: Boolean!
   """Whether nothing will change any more."""
   final: Boolean!
-  """What does not add up, one sentence each."""
+  """What does not add up, one sentence each, in the language of ` + "`" + `Accept-Language` + "`" + `."""
   findings: [String!]! @listSize(assumedSize: 5)
-  """The report as one page that needs nothing beside itself."""
-  html: String! @cost(weight: "20")
+  """The report as one page that needs nothing beside itself, in the language of ` + "`" + `Accept-Language` + "`" + `."""
+  html(
+    """Time zone of the times on the page, such as ` + "`" + `Asia/Shanghai` + "`" + `; UTC when left out."""
+    timeZone: String @constraint(maxLength: 64)
+  ): String! @cost(weight: "20")
   """The report for programs, as JSON."""
   json: String! @cost(weight: "20")
 }
@@ -1288,6 +1454,8 @@ extend type Query {
   saleReport(
     """Global id."""
     saleId: ID!
+    """A sale whose figures are shown beside: buyers, accepted, paid, net value, sell-through, time to sold out."""
+    compareTo: ID
   ): SaleReport @auth(role: OPERATOR, scope: SALES_READ) @cost(weight: "50")
 }
 
@@ -1373,6 +1541,8 @@ enum InboxKind {
   GATE_LOST
   """The void of a paid order that a second person confirms: ` + "`" + `decideIntervention` + "`" + `."""
   ORDER_VOID
+  """A payment that its buyer disputes at their bank, until it is decided there: the provider's dashboard takes evidence."""
+  PAYMENT_DISPUTED
   """A payment provider that does not answer. Buyers are not offered it."""
   PROVIDER_AWAY
   """A refund that a buyer asked for: ` + "`" + `decideRefund` + "`" + `."""
@@ -1381,6 +1551,8 @@ enum InboxKind {
   REFUND_FAILED
   """A sale that was handed in: ` + "`" + `approveSale` + "`" + ` or ` + "`" + `rejectSale` + "`" + `. For administrators."""
   SALE_APPROVAL
+  """A long extension of a live sale that a second person confirms: ` + "`" + `decideIntervention` + "`" + `."""
+  SALE_EXTENSION
   """A large change of stock that a second person confirms: ` + "`" + `decideIntervention` + "`" + `."""
   STOCK_CHANGE
   """Money that fits nothing: ` + "`" + `returnHeldPayment` + "`" + `."""
@@ -1472,7 +1644,7 @@ it stands for waits for a decision. After a minute the message is put back once;
 comes here again, the task fails after five minutes, its units go back on sale, and the
 message stays here, with the reason.
 """
-type DeadLetter {
+type DeadLetter implements Node {
   """How often the last server tried."""
   attempts: Int!
   """How often it was handed to a server."""
@@ -1489,6 +1661,28 @@ type DeadLetter {
   setAsideAt: DateTime!
   """The stream that it came from."""
   stream: String!
+}
+
+"""
+A page of messages that were set aside.
+"""
+type DeadLetterConnection {
+  """The messages that were set aside with their cursors."""
+  edges: [DeadLetterEdge!]!
+  """Where the page stands."""
+  pageInfo: PageInfo!
+  """How many there are in all. Costs a count: ask only when it is shown."""
+  totalCount: Int @cost(weight: "5")
+}
+
+"""
+A message in a page.
+"""
+type DeadLetterEdge {
+  """Cursor of this message."""
+  cursor: String!
+  """The message."""
+  node: DeadLetter!
 }
 
 """
@@ -1529,6 +1723,28 @@ type DeadLetterAct {
   orderTask: OrderTask
   """Why it had been set aside."""
   reason: String!
+}
+
+"""
+A page of decisions about messages that were set aside.
+"""
+type DeadLetterActConnection {
+  """The decisions with their cursors."""
+  edges: [DeadLetterActEdge!]!
+  """Where the page stands."""
+  pageInfo: PageInfo!
+  """How many there are in all. Costs a count: ask only when it is shown."""
+  totalCount: Int @cost(weight: "5")
+}
+
+"""
+A decision in a page.
+"""
+type DeadLetterActEdge {
+  """Cursor of this decision."""
+  cursor: String!
+  """The decision."""
+  node: DeadLetterAct!
 }
 
 """
@@ -1595,7 +1811,7 @@ type DropDeadLetterPayload {
 Money that came and fits nothing: another sum or currency than was asked for, or a
 payment that is unknown. It waits for an operator.
 """
-type HeldPayment {
+type HeldPayment implements Node {
   """What came."""
   amount: Money!
   """When it came."""
@@ -1610,6 +1826,28 @@ type HeldPayment {
   reason: String!
   """The provider's number for it."""
   transaction: String!
+}
+
+"""
+A page of held payments.
+"""
+type HeldPaymentConnection {
+  """The held payments with their cursors."""
+  edges: [HeldPaymentEdge!]!
+  """Where the page stands."""
+  pageInfo: PageInfo!
+  """How many there are in all. Costs a count: ask only when it is shown."""
+  totalCount: Int @cost(weight: "5")
+}
+
+"""
+A held payment in a page.
+"""
+type HeldPaymentEdge {
+  """Cursor of this held payment."""
+  cursor: String!
+  """The held payment."""
+  node: HeldPayment!
 }
 
 """
@@ -1645,10 +1883,28 @@ extend type Query {
     first: Int! = 20 @constraint(min: 1, max: 100)
     """Behind the one with this id."""
     after: ID
-  ): [DeadLetter!] @auth(role: OPERATOR) @listSize(assumedSize: 20, slicingArguments: ["first"])
+  ): [DeadLetter!] @auth(role: OPERATOR) @listSize(assumedSize: 20, slicingArguments: ["first"]) @deprecated(reason: "Use ` + "`" + `deadLettersConnection` + "`" + `.")
+
+  """Messages that were set aside, oldest first."""
+  deadLettersConnection(
+    """How many, 1 to 100."""
+    first: Int! = 20 @constraint(min: 1, max: 100)
+    """After this cursor."""
+    after: String
+  ): DeadLetterConnection @auth(role: OPERATOR) @listSize(assumedSize: 20, slicingArguments: ["first"], sizedFields: ["edges"])
 
   """What was decided about messages that were set aside, newest first; at most 200."""
-  deadLetterActs: [DeadLetterAct!] @auth(role: OPERATOR) @listSize(assumedSize: 50)
+  deadLetterActs: [DeadLetterAct!] @auth(role: OPERATOR) @listSize(assumedSize: 50) @deprecated(reason: "Use ` + "`" + `deadLetterActsConnection` + "`" + `.")
+
+  """What was decided about messages that were set aside, newest first."""
+  deadLetterActsConnection(
+    """How many, 1 to 100."""
+    first: Int! = 20 @constraint(min: 1, max: 100)
+    """After this cursor."""
+    after: String
+    """Only decisions of this kind."""
+    kind: DeadLetterActKind
+  ): DeadLetterActConnection @auth(role: OPERATOR) @listSize(assumedSize: 20, slicingArguments: ["first"], sizedFields: ["edges"])
 
   """Money that waits for a person, oldest first."""
   heldPayments(
@@ -1656,7 +1912,17 @@ extend type Query {
     first: Int! = 20 @constraint(min: 1, max: 100)
     """Behind the one with this id."""
     after: ID
-  ): [HeldPayment!] @auth(role: OPERATOR) @listSize(assumedSize: 20, slicingArguments: ["first"])
+  ): [HeldPayment!] @auth(role: OPERATOR) @listSize(assumedSize: 20, slicingArguments: ["first"]) @deprecated(reason: "Use ` + "`" + `heldPaymentsConnection` + "`" + `.")
+
+  """Money that waits for a person, oldest first."""
+  heldPaymentsConnection(
+    """How many, 1 to 100."""
+    first: Int! = 20 @constraint(min: 1, max: 100)
+    """After this cursor."""
+    after: String
+    """Only what this provider took."""
+    provider: String @constraint(minLength: 1, maxLength: 32)
+  ): HeldPaymentConnection @auth(role: OPERATOR) @listSize(assumedSize: 20, slicingArguments: ["first"], sizedFields: ["edges"])
 }
 
 extend type Mutation {
@@ -1708,18 +1974,20 @@ enum InterventionState {
 }
 
 """
-What an act that moves units does.
+What an act does that may need a second person.
 """
 enum InterventionKind {
   """Changes the stock of an item."""
   ADJUST_STOCK
+  """Moves the end of a sale to a later time."""
+  EXTEND_SALE
   """Calls an order off in the name of the house."""
   VOID_ORDER
 }
 
 """
-An act of an operator that moves units. A large increase of stock and the void
-of a paid order wait for a second person.
+An act of an operator that moves units or extends a sale. A large increase of
+stock, the void of a paid order and a long extension wait for a second person.
 """
 type Intervention implements Node {
   """When it was asked for."""
@@ -1728,15 +1996,17 @@ type Intervention implements Node {
   decidedBy: User
   """Remark of the second person; null when there is none."""
   decision: String
+  """The new end of the sale; null when it is no extension."""
+  endsAt: DateTime
   """Opaque global id."""
   id: ID!
-  """The item whose units move."""
+  """The item whose units move; null for an extension."""
   item: SaleItem
   """What it does."""
   kind: InterventionKind!
   """Why."""
   note: String!
-  """The order that is voided; null for a change of stock."""
+  """The order that is voided; null for other acts."""
   order: Order
   """Who asked for it."""
   requestedBy: User
@@ -1744,10 +2014,44 @@ type Intervention implements Node {
   sale: Sale
   """How far it has got."""
   state: InterventionState!
-  """Units; below zero when they are taken off sale."""
+  """Units; below zero when they are taken off sale; 0 for an extension."""
   units: Int!
   """When it last changed."""
   updatedAt: DateTime!
+}
+
+"""
+Which acts that move units to list.
+"""
+input InterventionFilter {
+  """Only of this kind."""
+  kind: InterventionKind
+  """Only those of this sale."""
+  saleId: ID
+  """Only those in one of these states."""
+  states: [InterventionState!]
+}
+
+"""
+A page of acts that move units.
+"""
+type InterventionConnection {
+  """The acts with their cursors."""
+  edges: [InterventionEdge!]!
+  """Where the page stands."""
+  pageInfo: PageInfo!
+  """How many there are in all. Costs a count: ask only when it is shown."""
+  totalCount: Int @cost(weight: "5")
+}
+
+"""
+An act that moves units in a page.
+"""
+type InterventionEdge {
+  """Cursor of this act."""
+  cursor: String!
+  """The act."""
+  node: Intervention!
 }
 
 """
@@ -1783,19 +2087,85 @@ extend type Sale {
 }
 
 """
+What an operator, or the clock, did with a sale.
+"""
+enum SaleAct {
+  """Units were put on sale, or taken off sale."""
+  ADJUST_STOCK
+  """Approved by another person than its maker."""
+  APPROVE
+  """Called off before it began."""
+  CANCEL
+  """Made, as a draft."""
+  CREATE
+  """Title or rules changed after the approval."""
+  DESCRIBE
+  """A draft of one's own was cancelled."""
+  DISCARD
+  """Ended."""
+  END
+  """An unpaid order was expired before its deadline."""
+  EXPIRE_ORDER
+  """A live sale got a later end."""
+  EXTEND_SALE
+  """It began."""
+  OPEN
+  """Held."""
+  PAUSE
+  """Loaded into Redis."""
+  PREHEAT
+  """A gate that Redis had lost was built again."""
+  REBUILD
+  """Sent back."""
+  REJECT
+  """Continued."""
+  RESUME
+  """Its times were set."""
+  SCHEDULE
+  """Rules at the gate were changed."""
+  SET_SWITCHES
+  """Its last order ended, and its gate left Redis."""
+  SETTLE
+  """Handed in for approval."""
+  SUBMIT
+  """A draft was changed."""
+  UPDATE
+  """An order was called off."""
+  VOID_ORDER
+  """A submission was taken back."""
+  WITHDRAW
+}
+
+"""
+A field that an act changed.
+"""
+type LogChange {
+  """The former value in the form of ` + "`" + `to` + "`" + `; null when there was none, or it was not recorded."""
+  from: String
+  """Its name in the input of the mutation, or ` + "`" + `units` + "`" + `, ` + "`" + `item` + "`" + ` and ` + "`" + `order` + "`" + ` for acts that move units."""
+  name: String!
+  """The new value: text as it is, everything else as JSON."""
+  to: String!
+}
+
+"""
 A step that an operator, or the clock, took with a sale.
 """
 type SaleLogEntry {
   """What was done: CREATE, SUBMIT, PAUSE, ADJUST_STOCK and so on."""
-  act: String!
+  act: String! @deprecated(reason: "Use ` + "`" + `action` + "`" + `.")
+  """What was done."""
+  action: SaleAct!
   """Who; null when the clock did it."""
   actor: User
   """When."""
   at: DateTime!
+  """What it changed beside the status, by name."""
+  changes: [LogChange!]! @listSize(assumedSize: 5)
   """Remark; null when there is none."""
   note: String
-  """What the act changed beside the status, as JSON: fields of a draft, times, switches, units; null when nothing."""
-  details: String
+  """What the act changed beside the status, as JSON: fields of a draft, times, switches, units, and in ` + "`" + `before` + "`" + ` the former values; null when nothing."""
+  details: String @deprecated(reason: "Use ` + "`" + `changes` + "`" + `.")
   """How the sale stood afterwards."""
   status: SaleStatus!
 }
@@ -1806,17 +2176,31 @@ extend type Goods {
 }
 
 """
+What an operator did with a goods.
+"""
+enum GoodsAct {
+  """Made."""
+  CREATE
+  """Changed."""
+  UPDATE
+}
+
+"""
 A change of a goods.
 """
 type GoodsLogEntry {
   """What was done: CREATE or UPDATE."""
-  act: String!
+  act: String! @deprecated(reason: "Use ` + "`" + `action` + "`" + `.")
+  """What was done."""
+  action: GoodsAct!
   """Who."""
   actor: User
   """When."""
   at: DateTime!
-  """The fields that changed, with what they are now, as JSON; null for CREATE."""
-  details: String
+  """What it changed, by name; empty for CREATE."""
+  changes: [LogChange!]! @listSize(assumedSize: 5)
+  """The fields that changed, with what they are now, and in ` + "`" + `before` + "`" + ` the former values, as JSON; null for CREATE."""
+  details: String @deprecated(reason: "Use ` + "`" + `changes` + "`" + `.")
   """Remark; null when there is none."""
   note: String
 }
@@ -2033,7 +2417,7 @@ type RejectSalePayload {
 Input of ` + "`" + `scheduleSale` + "`" + `.
 """
 input ScheduleSaleInput {
-  """Approved sale."""
+  """Approved sale, or a scheduled or loaded one whose opening is more than 30 seconds ahead."""
   saleId: ID!
   """New end; unchanged when left out."""
   endsAt: DateTime
@@ -2183,7 +2567,7 @@ input UpdateSaleInput {
   purchaseLimit: Int @constraint(min: 1, max: 200)
   """Rules, in Markdown."""
   rules: String @constraint(maxLength: 10000)
-  """Draft to change, or a sale that was sent back: it becomes a draft again."""
+  """Draft to change, or a sale that was sent back: it becomes a draft again. Of a sale that was approved, only ` + "`" + `title` + "`" + ` and ` + "`" + `rules` + "`" + ` change."""
   saleId: ID!
   """Name in addresses."""
   slug: String @constraint(maxLength: 64, format: "slug")
@@ -2223,6 +2607,30 @@ Outcome of ` + "`" + `adjustStock` + "`" + `.
 type AdjustStockPayload {
   """How far it has got; REQUESTED when it waits for a second person."""
   intervention: Intervention
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `extendSale` + "`" + `.
+"""
+input ExtendSaleInput {
+  """New end; after the present one, by seven days at most."""
+  endsAt: DateTime!
+  """Why."""
+  note: String! @constraint(minLength: 1, maxLength: 200)
+  """Loaded sale to extend."""
+  saleId: ID!
+}
+
+"""
+Outcome of ` + "`" + `extendSale` + "`" + `. Extending to the present end changes nothing.
+"""
+type ExtendSalePayload {
+  """The extension, or the request for it; null when nothing changed."""
+  intervention: Intervention
+  """The sale as it stands now."""
+  sale: Sale
   """Why it was refused; empty on success."""
   userErrors: [UserError!]!
 }
@@ -2346,7 +2754,7 @@ extend type Query {
   searchOrders(
     """A number or its beginning, an id, an account or its beginning, a part of a name."""
     text: String! @constraint(minLength: 2, maxLength: 254)
-  ): [Order!] @auth(role: OPERATOR) @listSize(assumedSize: 50)
+  ): [Order!] @auth(role: OPERATOR) @listSize(assumedSize: 50) @deprecated(reason: "Use ` + "`" + `orders` + "`" + `.")
 
   """People by their account, id, or name, newest first; at most 50."""
   searchUsers(
@@ -2360,7 +2768,17 @@ extend type Query {
     saleId: ID
     """Only those in one of these states."""
     states: [InterventionState!]
-  ): [Intervention!] @auth(role: OPERATOR) @listSize(assumedSize: 50)
+  ): [Intervention!] @auth(role: OPERATOR) @listSize(assumedSize: 50) @deprecated(reason: "Use ` + "`" + `interventionsConnection` + "`" + `.")
+
+  """Acts that move units, newest first."""
+  interventionsConnection(
+    """How many, 1 to 100."""
+    first: Int! = 20 @constraint(min: 1, max: 100)
+    """After this cursor."""
+    after: String
+    """Which."""
+    filter: InterventionFilter
+  ): InterventionConnection @auth(role: OPERATOR) @listSize(assumedSize: 20, slicingArguments: ["first"], sizedFields: ["edges"])
 }
 
 extend type Mutation {
@@ -2460,6 +2878,15 @@ extend type Mutation {
     input: AdjustStockInput!
   ): AdjustStockPayload @auth(role: OPERATOR)
 
+  """
+  Moves the end of a loaded sale to a later time. More than 30 minutes within 24
+  hours wait for a second person.
+  """
+  extendSale(
+    """What is needed."""
+    input: ExtendSaleInput!
+  ): ExtendSalePayload @auth(role: OPERATOR)
+
   """Calls an order off: an unpaid one at once, a paid one once a second person has agreed."""
   voidOrder(
     """What is needed."""
@@ -2532,11 +2959,16 @@ type Order implements Node {
   """When it expires if unpaid; null once it cannot expire."""
   paymentDeadline: DateTime
   """Where it can be paid; empty unless it can be paid now."""
-  paymentOptions: [PaymentOption!]! @listSize(assumedSize: 5)
+  paymentOptions(
+    """Also those that cannot be chosen now; see ` + "`" + `PaymentOption.unavailableReason` + "`" + `."""
+    includeUnavailable: Boolean! = false
+  ): [PaymentOption!]! @listSize(assumedSize: 5)
   """How many."""
   quantity: Int!
   """Refunds asked for or made."""
   refunds: [Refund!]! @listSize(assumedSize: 5)
+  """What was charged, kept as a fee and given back, oldest first."""
+  ledger: [LedgerEntry!] @auth(role: OPERATOR, scope: ORDERS_READ) @listSize(assumedSize: 10)
   """Grows by one with every change; a lower one than you have is old news."""
   revision: Int!
   """The server's clock when this was resolved."""
@@ -2818,6 +3250,76 @@ type PaymentOption {
   id: ID!
   """How a buyer pays with it."""
   kind: PaymentKind!
+  """Why it cannot be chosen now, in the language of the request; null when it can be."""
+  unavailableReason: String
+}
+
+"""
+Why a provider declined a payment: the same list for all providers.
+"""
+enum PaymentFailureCode {
+  """The buyer was not confirmed, or did not confirm."""
+  AUTHENTICATION_FAILED
+  """Declined without a reason that helps the buyer."""
+  CARD_DECLINED
+  """The card has expired."""
+  CARD_EXPIRED
+  """Too little money."""
+  INSUFFICIENT_FUNDS
+  """More than the card may spend or be used."""
+  LIMIT_EXCEEDED
+  """The card does not take this currency or kind of purchase."""
+  NOT_SUPPORTED
+  """Another reason."""
+  OTHER
+  """A failure on the way to the bank."""
+  PROCESSING_ERROR
+  """A wrong number, date or code."""
+  WRONG_DETAILS
+}
+
+"""
+How far a buyer's dispute of a payment has got at their bank. It is argued in the provider's dashboard.
+"""
+enum PaymentDispute {
+  """The bank has taken the money back."""
+  LOST
+  """Not decided yet."""
+  OPEN
+  """The shop keeps the money."""
+  WON
+}
+
+"""
+What money of an order did.
+"""
+enum LedgerKind {
+  """Came from the buyer."""
+  CHARGED
+  """Taken back by the buyer's bank, after a lost dispute."""
+  DISPUTE_LOST
+  """Kept by the provider."""
+  FEE
+  """Went back to the buyer."""
+  REFUNDED
+}
+
+"""
+One movement of money of an order.
+"""
+type LedgerEntry {
+  """How much; the kind says in which direction."""
+  amount: Money!
+  """When; of a fee, when the money came in."""
+  at: DateTime!
+  """What it was."""
+  kind: LedgerKind!
+  """The payment that it belongs to."""
+  paymentId: ID!
+  """Name of the provider."""
+  provider: String!
+  """The provider's number of the transaction; null when there is none."""
+  transaction: String
 }
 
 """
@@ -2842,10 +3344,18 @@ type Payment implements Node {
   amount: Money!
   """When it was begun."""
   createdAt: DateTime!
+  """Of a disputed payment, how far that has got; null without a dispute."""
+  dispute: PaymentDispute @auth(role: OPERATOR, scope: ORDERS_READ)
   """When it expires."""
   expiresAt: DateTime!
   """Why the provider refused it; null when it did not. The order can be paid again at once."""
   failure: UserError
+  """Why the provider declined the last attempt; null when it did not. While the payment is PENDING, another card may be tried at the same place."""
+  failureCode: PaymentFailureCode
+  """` + "`" + `failureCode` + "`" + ` in words, in the language of the request."""
+  failureText: String
+  """What the provider keeps of the money; null until it is known."""
+  fee: Money @auth(role: OPERATOR, scope: ORDERS_READ)
   """Opaque global id."""
   id: ID!
   """How it is paid."""
@@ -3832,12 +4342,16 @@ enum ServiceScope {
   SALES_WRITE
   """Read the orders, payments and refunds of all buyers, and who they are."""
   ORDERS_READ
-  """Write the metadata of orders."""
+  """Say how far the goods of orders are, and write the metadata of orders."""
   ORDERS_WRITE
   """Download the orders of a sale as CSV."""
   EXPORTS
   """Read the events for other systems."""
   EVENTS_READ
+  """Read who users are, and their ids in the other system."""
+  USERS_READ
+  """Write the ids that users have in the other system."""
+  USERS_WRITE
 }
 
 """
@@ -4806,6 +5320,50 @@ func (ec *executionContext) childFields_DeadLetterAct(ctx context.Context, field
 	return nil, fmt.Errorf("no field named %q was found under type DeadLetterAct", field.Name)
 }
 
+func (ec *executionContext) childFields_DeadLetterActConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_DeadLetterActConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_DeadLetterActConnection_pageInfo(ctx, field)
+	case "totalCount":
+		return ec.fieldContext_DeadLetterActConnection_totalCount(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DeadLetterActConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_DeadLetterActEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_DeadLetterActEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_DeadLetterActEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DeadLetterActEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_DeadLetterConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_DeadLetterConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_DeadLetterConnection_pageInfo(ctx, field)
+	case "totalCount":
+		return ec.fieldContext_DeadLetterConnection_totalCount(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DeadLetterConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_DeadLetterEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_DeadLetterEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_DeadLetterEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DeadLetterEdge", field.Name)
+}
+
 func (ec *executionContext) childFields_DeadLetterField(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "name":
@@ -4956,6 +5514,18 @@ func (ec *executionContext) childFields_ExportPersonalDataPayload(ctx context.Co
 	return nil, fmt.Errorf("no field named %q was found under type ExportPersonalDataPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_ExtendSalePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "intervention":
+		return ec.fieldContext_ExtendSalePayload_intervention(ctx, field)
+	case "sale":
+		return ec.fieldContext_ExtendSalePayload_sale(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ExtendSalePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ExtendSalePayload", field.Name)
+}
+
 func (ec *executionContext) childFields_Fulfilment(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "carrier":
@@ -5038,10 +5608,14 @@ func (ec *executionContext) childFields_GoodsLogEntry(ctx context.Context, field
 	switch field.Name {
 	case "act":
 		return ec.fieldContext_GoodsLogEntry_act(ctx, field)
+	case "action":
+		return ec.fieldContext_GoodsLogEntry_action(ctx, field)
 	case "actor":
 		return ec.fieldContext_GoodsLogEntry_actor(ctx, field)
 	case "at":
 		return ec.fieldContext_GoodsLogEntry_at(ctx, field)
+	case "changes":
+		return ec.fieldContext_GoodsLogEntry_changes(ctx, field)
 	case "details":
 		return ec.fieldContext_GoodsLogEntry_details(ctx, field)
 	case "note":
@@ -5068,6 +5642,28 @@ func (ec *executionContext) childFields_HeldPayment(ctx context.Context, field g
 		return ec.fieldContext_HeldPayment_transaction(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type HeldPayment", field.Name)
+}
+
+func (ec *executionContext) childFields_HeldPaymentConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_HeldPaymentConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_HeldPaymentConnection_pageInfo(ctx, field)
+	case "totalCount":
+		return ec.fieldContext_HeldPaymentConnection_totalCount(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type HeldPaymentConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_HeldPaymentEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_HeldPaymentEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_HeldPaymentEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type HeldPaymentEdge", field.Name)
 }
 
 func (ec *executionContext) childFields_Inbox(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -5142,6 +5738,8 @@ func (ec *executionContext) childFields_Intervention(ctx context.Context, field 
 		return ec.fieldContext_Intervention_decidedBy(ctx, field)
 	case "decision":
 		return ec.fieldContext_Intervention_decision(ctx, field)
+	case "endsAt":
+		return ec.fieldContext_Intervention_endsAt(ctx, field)
 	case "id":
 		return ec.fieldContext_Intervention_id(ctx, field)
 	case "item":
@@ -5166,6 +5764,28 @@ func (ec *executionContext) childFields_Intervention(ctx context.Context, field 
 	return nil, fmt.Errorf("no field named %q was found under type Intervention", field.Name)
 }
 
+func (ec *executionContext) childFields_InterventionConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_InterventionConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_InterventionConnection_pageInfo(ctx, field)
+	case "totalCount":
+		return ec.fieldContext_InterventionConnection_totalCount(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type InterventionConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_InterventionEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_InterventionEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_InterventionEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type InterventionEdge", field.Name)
+}
+
 func (ec *executionContext) childFields_IssueSeckillPathPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "path":
@@ -5176,6 +5796,24 @@ func (ec *executionContext) childFields_IssueSeckillPathPayload(ctx context.Cont
 		return ec.fieldContext_IssueSeckillPathPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type IssueSeckillPathPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_ItemFigures(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "itemId":
+		return ec.fieldContext_ItemFigures_itemId(ctx, field)
+	case "offeredUnits":
+		return ec.fieldContext_ItemFigures_offeredUnits(ctx, field)
+	case "paidUnits":
+		return ec.fieldContext_ItemFigures_paidUnits(ctx, field)
+	case "totalUnits":
+		return ec.fieldContext_ItemFigures_totalUnits(ctx, field)
+	case "unpaidUnits":
+		return ec.fieldContext_ItemFigures_unpaidUnits(ctx, field)
+	case "waitingBuyers":
+		return ec.fieldContext_ItemFigures_waitingBuyers(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ItemFigures", field.Name)
 }
 
 func (ec *executionContext) childFields_JoinWaitlistPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -5206,6 +5844,36 @@ func (ec *executionContext) childFields_LeaveWaitlistPayload(ctx context.Context
 		return ec.fieldContext_LeaveWaitlistPayload_waitlistEntry(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type LeaveWaitlistPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_LedgerEntry(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "amount":
+		return ec.fieldContext_LedgerEntry_amount(ctx, field)
+	case "at":
+		return ec.fieldContext_LedgerEntry_at(ctx, field)
+	case "kind":
+		return ec.fieldContext_LedgerEntry_kind(ctx, field)
+	case "paymentId":
+		return ec.fieldContext_LedgerEntry_paymentId(ctx, field)
+	case "provider":
+		return ec.fieldContext_LedgerEntry_provider(ctx, field)
+	case "transaction":
+		return ec.fieldContext_LedgerEntry_transaction(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type LedgerEntry", field.Name)
+}
+
+func (ec *executionContext) childFields_LogChange(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "from":
+		return ec.fieldContext_LogChange_from(ctx, field)
+	case "name":
+		return ec.fieldContext_LogChange_name(ctx, field)
+	case "to":
+		return ec.fieldContext_LogChange_to(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type LogChange", field.Name)
 }
 
 func (ec *executionContext) childFields_LoginPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -5268,6 +5936,8 @@ func (ec *executionContext) childFields_Order(ctx context.Context, field graphql
 		return ec.fieldContext_Order_quantity(ctx, field)
 	case "refunds":
 		return ec.fieldContext_Order_refunds(ctx, field)
+	case "ledger":
+		return ec.fieldContext_Order_ledger(ctx, field)
 	case "revision":
 		return ec.fieldContext_Order_revision(ctx, field)
 	case "serverTime":
@@ -5280,6 +5950,8 @@ func (ec *executionContext) childFields_Order(ctx context.Context, field graphql
 		return ec.fieldContext_Order_total(ctx, field)
 	case "unitPrice":
 		return ec.fieldContext_Order_unitPrice(ctx, field)
+	case "metadata":
+		return ec.fieldContext_Order_metadata(ctx, field)
 	case "fulfilment":
 		return ec.fieldContext_Order_fulfilment(ctx, field)
 	case "recipient":
@@ -5332,6 +6004,16 @@ func (ec *executionContext) childFields_OrderLogEntry(ctx context.Context, field
 		return ec.fieldContext_OrderLogEntry_status(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type OrderLogEntry", field.Name)
+}
+
+func (ec *executionContext) childFields_OrderMetadataEntry(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "key":
+		return ec.fieldContext_OrderMetadataEntry_key(ctx, field)
+	case "value":
+		return ec.fieldContext_OrderMetadataEntry_value(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type OrderMetadataEntry", field.Name)
 }
 
 func (ec *executionContext) childFields_OrderQueue(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -5430,10 +6112,18 @@ func (ec *executionContext) childFields_Payment(ctx context.Context, field graph
 		return ec.fieldContext_Payment_amount(ctx, field)
 	case "createdAt":
 		return ec.fieldContext_Payment_createdAt(ctx, field)
+	case "dispute":
+		return ec.fieldContext_Payment_dispute(ctx, field)
 	case "expiresAt":
 		return ec.fieldContext_Payment_expiresAt(ctx, field)
 	case "failure":
 		return ec.fieldContext_Payment_failure(ctx, field)
+	case "failureCode":
+		return ec.fieldContext_Payment_failureCode(ctx, field)
+	case "failureText":
+		return ec.fieldContext_Payment_failureText(ctx, field)
+	case "fee":
+		return ec.fieldContext_Payment_fee(ctx, field)
 	case "id":
 		return ec.fieldContext_Payment_id(ctx, field)
 	case "method":
@@ -5466,6 +6156,8 @@ func (ec *executionContext) childFields_PaymentOption(ctx context.Context, field
 		return ec.fieldContext_PaymentOption_id(ctx, field)
 	case "kind":
 		return ec.fieldContext_PaymentOption_kind(ctx, field)
+	case "unavailableReason":
+		return ec.fieldContext_PaymentOption_unavailableReason(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type PaymentOption", field.Name)
 }
@@ -5644,6 +6336,40 @@ func (ec *executionContext) childFields_RefundEdge(ctx context.Context, field gr
 		return ec.fieldContext_RefundEdge_node(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RefundEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_RefusedAttempt(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "ahead":
+		return ec.fieldContext_RefusedAttempt_ahead(ctx, field)
+	case "code":
+		return ec.fieldContext_RefusedAttempt_code(ctx, field)
+	case "firstAt":
+		return ec.fieldContext_RefusedAttempt_firstAt(ctx, field)
+	case "item":
+		return ec.fieldContext_RefusedAttempt_item(ctx, field)
+	case "lastAt":
+		return ec.fieldContext_RefusedAttempt_lastAt(ctx, field)
+	case "message":
+		return ec.fieldContext_RefusedAttempt_message(ctx, field)
+	case "stage":
+		return ec.fieldContext_RefusedAttempt_stage(ctx, field)
+	case "times":
+		return ec.fieldContext_RefusedAttempt_times(ctx, field)
+	case "unitsLeft":
+		return ec.fieldContext_RefusedAttempt_unitsLeft(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RefusedAttempt", field.Name)
+}
+
+func (ec *executionContext) childFields_RefusedAttempts(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "attempts":
+		return ec.fieldContext_RefusedAttempts_attempts(ctx, field)
+	case "total":
+		return ec.fieldContext_RefusedAttempts_total(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RefusedAttempts", field.Name)
 }
 
 func (ec *executionContext) childFields_RegisterPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -5946,10 +6672,14 @@ func (ec *executionContext) childFields_SaleLogEntry(ctx context.Context, field 
 	switch field.Name {
 	case "act":
 		return ec.fieldContext_SaleLogEntry_act(ctx, field)
+	case "action":
+		return ec.fieldContext_SaleLogEntry_action(ctx, field)
 	case "actor":
 		return ec.fieldContext_SaleLogEntry_actor(ctx, field)
 	case "at":
 		return ec.fieldContext_SaleLogEntry_at(ctx, field)
+	case "changes":
+		return ec.fieldContext_SaleLogEntry_changes(ctx, field)
 	case "note":
 		return ec.fieldContext_SaleLogEntry_note(ctx, field)
 	case "details":
@@ -6002,6 +6732,8 @@ func (ec *executionContext) childFields_SaleStats(ctx context.Context, field gra
 		return ec.fieldContext_SaleStats_inFlightUnits(ctx, field)
 	case "lapsedOrders":
 		return ec.fieldContext_SaleStats_lapsedOrders(ctx, field)
+	case "items":
+		return ec.fieldContext_SaleStats_items(ctx, field)
 	case "netValue":
 		return ec.fieldContext_SaleStats_netValue(ctx, field)
 	case "offeredUnits":
@@ -6046,6 +6778,8 @@ func (ec *executionContext) childFields_SaleStats(ctx context.Context, field gra
 		return ec.fieldContext_SaleStats_totalUnits(ctx, field)
 	case "unpaidUnits":
 		return ec.fieldContext_SaleStats_unpaidUnits(ctx, field)
+	case "waitingBuyers":
+		return ec.fieldContext_SaleStats_waitingBuyers(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type SaleStats", field.Name)
 }
@@ -6198,6 +6932,16 @@ func (ec *executionContext) childFields_SetFulfilmentPayload(ctx context.Context
 	return nil, fmt.Errorf("no field named %q was found under type SetFulfilmentPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_SetOrderMetadataPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "order":
+		return ec.fieldContext_SetOrderMetadataPayload_order(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_SetOrderMetadataPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SetOrderMetadataPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_SetSaleSwitchesPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "sale":
@@ -6206,6 +6950,16 @@ func (ec *executionContext) childFields_SetSaleSwitchesPayload(ctx context.Conte
 		return ec.fieldContext_SetSaleSwitchesPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type SetSaleSwitchesPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_SetUserExternalIdPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "user":
+		return ec.fieldContext_SetUserExternalIdPayload_user(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_SetUserExternalIdPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SetUserExternalIdPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_SetUserRolePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -6346,6 +7100,8 @@ func (ec *executionContext) childFields_User(ctx context.Context, field graphql.
 		return ec.fieldContext_User_role(ctx, field)
 	case "contactVerified":
 		return ec.fieldContext_User_contactVerified(ctx, field)
+	case "externalId":
+		return ec.fieldContext_User_externalId(ctx, field)
 	case "disabled":
 		return ec.fieldContext_User_disabled(ctx, field)
 	case "grantedRole":

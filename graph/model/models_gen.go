@@ -377,6 +377,8 @@ type DeadLetter struct {
 	Source *orderintake.Letter `json:"-"`
 }
 
+func (DeadLetter) IsNode() {}
+
 // A decision about a message that was set aside.
 type DeadLetterAct struct {
 	// Who.
@@ -394,6 +396,42 @@ type DeadLetterAct struct {
 	// Why it had been set aside.
 	Reason string           `json:"reason"`
 	Source *orderintake.Act `json:"-"`
+}
+
+// A page of decisions about messages that were set aside.
+type DeadLetterActConnection struct {
+	// The decisions with their cursors.
+	Edges []*DeadLetterActEdge `json:"edges"`
+	// Where the page stands.
+	PageInfo *PageInfo `json:"pageInfo"`
+	// How many there are in all. Costs a count: ask only when it is shown.
+	TotalCount *int `json:"totalCount,omitempty"`
+}
+
+// A decision in a page.
+type DeadLetterActEdge struct {
+	// Cursor of this decision.
+	Cursor string `json:"cursor"`
+	// The decision.
+	Node *DeadLetterAct `json:"node"`
+}
+
+// A page of messages that were set aside.
+type DeadLetterConnection struct {
+	// The messages that were set aside with their cursors.
+	Edges []*DeadLetterEdge `json:"edges"`
+	// Where the page stands.
+	PageInfo *PageInfo `json:"pageInfo"`
+	// How many there are in all. Costs a count: ask only when it is shown.
+	TotalCount *int `json:"totalCount,omitempty"`
+}
+
+// A message in a page.
+type DeadLetterEdge struct {
+	// Cursor of this message.
+	Cursor string `json:"cursor"`
+	// The message.
+	Node *DeadLetter `json:"node"`
 }
 
 // A field of a message that was set aside. Bytes that are no text are replaced.
@@ -632,6 +670,26 @@ type ExportPersonalDataPayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
+// Input of `extendSale`.
+type ExtendSaleInput struct {
+	// New end; after the present one, by seven days at most.
+	EndsAt time.Time `json:"endsAt"`
+	// Why.
+	Note string `json:"note"`
+	// Loaded sale to extend.
+	SaleID string `json:"saleId"`
+}
+
+// Outcome of `extendSale`. Extending to the present end changes nothing.
+type ExtendSalePayload struct {
+	// The extension, or the request for it; null when nothing changed.
+	Intervention *Intervention `json:"intervention,omitempty"`
+	// The sale as it stands now.
+	Sale *Sale `json:"sale,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // How far the goods of an order are, as the shop says.
 type Fulfilment struct {
 	// Who carries them; null when that is not known.
@@ -708,11 +766,15 @@ type GoodsEdge struct {
 type GoodsLogEntry struct {
 	// What was done: CREATE or UPDATE.
 	Act string `json:"act"`
+	// What was done.
+	Action sale.Act `json:"action"`
 	// Who.
 	Actor *User `json:"actor,omitempty"`
 	// When.
 	At time.Time `json:"at"`
-	// The fields that changed, with what they are now, as JSON; null for CREATE.
+	// What it changed, by name; empty for CREATE.
+	Changes []*sale.LogChange `json:"changes"`
+	// The fields that changed, with what they are now, and in `before` the former values, as JSON; null for CREATE.
 	Details *string `json:"details,omitempty"`
 	// Remark; null when there is none.
 	Note   *string        `json:"note,omitempty"`
@@ -737,6 +799,26 @@ type HeldPayment struct {
 	// The provider's number for it.
 	Transaction string       `json:"transaction"`
 	Source      payment.Held `json:"-"`
+}
+
+func (HeldPayment) IsNode() {}
+
+// A page of held payments.
+type HeldPaymentConnection struct {
+	// The held payments with their cursors.
+	Edges []*HeldPaymentEdge `json:"edges"`
+	// Where the page stands.
+	PageInfo *PageInfo `json:"pageInfo"`
+	// How many there are in all. Costs a count: ask only when it is shown.
+	TotalCount *int `json:"totalCount,omitempty"`
+}
+
+// A held payment in a page.
+type HeldPaymentEdge struct {
+	// Cursor of this held payment.
+	Cursor string `json:"cursor"`
+	// The held payment.
+	Node *HeldPayment `json:"node"`
 }
 
 // Everything that waits for a person and that the role of the caller may act on.
@@ -812,8 +894,8 @@ type InputError struct {
 
 func (InputError) IsUserError() {}
 
-// An act of an operator that moves units. A large increase of stock and the void
-// of a paid order wait for a second person.
+// An act of an operator that moves units or extends a sale. A large increase of
+// stock, the void of a paid order and a long extension wait for a second person.
 type Intervention struct {
 	// When it was asked for.
 	CreatedAt time.Time `json:"createdAt"`
@@ -821,15 +903,17 @@ type Intervention struct {
 	DecidedBy *User `json:"decidedBy,omitempty"`
 	// Remark of the second person; null when there is none.
 	Decision *string `json:"decision,omitempty"`
+	// The new end of the sale; null when it is no extension.
+	EndsAt *time.Time `json:"endsAt,omitempty"`
 	// Opaque global id.
 	ID string `json:"id"`
-	// The item whose units move.
+	// The item whose units move; null for an extension.
 	Item *SaleItem `json:"item,omitempty"`
 	// What it does.
 	Kind operator.Kind `json:"kind"`
 	// Why.
 	Note string `json:"note"`
-	// The order that is voided; null for a change of stock.
+	// The order that is voided; null for other acts.
 	Order *Order `json:"order,omitempty"`
 	// Who asked for it.
 	RequestedBy *User `json:"requestedBy,omitempty"`
@@ -837,7 +921,7 @@ type Intervention struct {
 	Sale *Sale `json:"sale,omitempty"`
 	// How far it has got.
 	State operator.State `json:"state"`
-	// Units; below zero when they are taken off sale.
+	// Units; below zero when they are taken off sale; 0 for an extension.
 	Units int `json:"units"`
 	// When it last changed.
 	UpdatedAt time.Time              `json:"updatedAt"`
@@ -845,6 +929,34 @@ type Intervention struct {
 }
 
 func (Intervention) IsNode() {}
+
+// A page of acts that move units.
+type InterventionConnection struct {
+	// The acts with their cursors.
+	Edges []*InterventionEdge `json:"edges"`
+	// Where the page stands.
+	PageInfo *PageInfo `json:"pageInfo"`
+	// How many there are in all. Costs a count: ask only when it is shown.
+	TotalCount *int `json:"totalCount,omitempty"`
+}
+
+// An act that moves units in a page.
+type InterventionEdge struct {
+	// Cursor of this act.
+	Cursor string `json:"cursor"`
+	// The act.
+	Node *Intervention `json:"node"`
+}
+
+// Which acts that move units to list.
+type InterventionFilter struct {
+	// Only of this kind.
+	Kind *operator.Kind `json:"kind,omitempty"`
+	// Only those of this sale.
+	SaleID *string `json:"saleId,omitempty"`
+	// Only those in one of these states.
+	States []operator.State `json:"states,omitempty"`
+}
 
 // Input of `issueSeckillPath`.
 type IssueSeckillPathInput struct {
@@ -862,6 +974,22 @@ type IssueSeckillPathPayload struct {
 	Ticket *QueueTicket `json:"ticket,omitempty"`
 	// Why it was refused; empty on success.
 	UserErrors []UserError `json:"userErrors"`
+}
+
+// Units and waitlist of one item, as they are recorded: the gate may have taken more already.
+type ItemFigures struct {
+	// Global id of the item.
+	ItemID string `json:"itemId"`
+	// Units reserved for offers of the waitlist.
+	OfferedUnits int `json:"offeredUnits"`
+	// Units in paid orders.
+	PaidUnits int `json:"paidUnits"`
+	// Units put on sale.
+	TotalUnits int `json:"totalUnits"`
+	// Units in orders that wait for payment.
+	UnpaidUnits int `json:"unpaidUnits"`
+	// Buyers who wait on the waitlist.
+	WaitingBuyers int `json:"waitingBuyers"`
 }
 
 // Input of `joinWaitlist`.
@@ -904,6 +1032,22 @@ type LeaveWaitlistPayload struct {
 	UserErrors []UserError `json:"userErrors"`
 	// The place that was given up.
 	WaitlistEntry *WaitlistEntry `json:"waitlistEntry,omitempty"`
+}
+
+// One movement of money of an order.
+type LedgerEntry struct {
+	// How much; the kind says in which direction.
+	Amount *Money `json:"amount"`
+	// When; of a fee, when the money came in.
+	At time.Time `json:"at"`
+	// What it was.
+	Kind payment.LedgerKind `json:"kind"`
+	// The payment that it belongs to.
+	PaymentID string `json:"paymentId"`
+	// Name of the provider.
+	Provider string `json:"provider"`
+	// The provider's number of the transaction; null when there is none.
+	Transaction *string `json:"transaction,omitempty"`
 }
 
 // Input of `login`.
@@ -993,6 +1137,8 @@ type Order struct {
 	Quantity int `json:"quantity"`
 	// Refunds asked for or made.
 	Refunds []*Refund `json:"refunds"`
+	// What was charged, kept as a fee and given back, oldest first.
+	Ledger []*LedgerEntry `json:"ledger,omitempty"`
 	// Grows by one with every change; a lower one than you have is old news.
 	Revision int `json:"revision"`
 	// The server's clock when this was resolved.
@@ -1005,6 +1151,8 @@ type Order struct {
 	Total *Money `json:"total"`
 	// Price of one, as it was when ordered.
 	UnitPrice *Money `json:"unitPrice"`
+	// What other systems stored with the order, by key; at most 20 entries.
+	Metadata []*OrderMetadataEntry `json:"metadata,omitempty"`
 	// How far the goods are; null until the shop says.
 	Fulfilment *Fulfilment `json:"fulfilment,omitempty"`
 	// To whom it goes: the buyer's default address when the order was written. Null where the sale requires none, and after the account was deleted.
@@ -1067,6 +1215,22 @@ type OrderLogEntry struct {
 	Note *string `json:"note,omitempty"`
 	// How it stood afterwards.
 	Status order.Status `json:"status"`
+}
+
+// An entry of the metadata of an order.
+type OrderMetadataEntry struct {
+	// Name of the entry.
+	Key string `json:"key"`
+	// Its text.
+	Value string `json:"value"`
+}
+
+// An entry to store or to remove.
+type OrderMetadataEntryInput struct {
+	// Name of the entry: up to 40 characters of a-z, A-Z, 0-9, `.`, `:`, `_` and `-`.
+	Key string `json:"key"`
+	// Its text; an empty one removes the entry.
+	Value string `json:"value"`
 }
 
 // The place of an attempt in the line of orders that wait for a worker. An
@@ -1189,10 +1353,18 @@ type Payment struct {
 	Amount *Money `json:"amount"`
 	// When it was begun.
 	CreatedAt time.Time `json:"createdAt"`
+	// Of a disputed payment, how far that has got; null without a dispute.
+	Dispute *PaymentDispute `json:"dispute,omitempty"`
 	// When it expires.
 	ExpiresAt time.Time `json:"expiresAt"`
 	// Why the provider refused it; null when it did not. The order can be paid again at once.
 	Failure UserError `json:"failure,omitempty"`
+	// Why the provider declined the last attempt; null when it did not. While the payment is PENDING, another card may be tried at the same place.
+	FailureCode *payment.Decline `json:"failureCode,omitempty"`
+	// `failureCode` in words, in the language of the request.
+	FailureText *string `json:"failureText,omitempty"`
+	// What the provider keeps of the money; null until it is known.
+	Fee *Money `json:"fee,omitempty"`
 	// Opaque global id.
 	ID string `json:"id"`
 	// How it is paid.
@@ -1225,6 +1397,8 @@ type PaymentOption struct {
 	ID string `json:"id"`
 	// How a buyer pays with it.
 	Kind payment.Kind `json:"kind"`
+	// Why it cannot be chosen now, in the language of the request; null when it can be.
+	UnavailableReason *string `json:"unavailableReason,omitempty"`
 }
 
 // Input of `placeOrder`.
@@ -1462,6 +1636,38 @@ type RefundFilter struct {
 	SaleID *string `json:"saleId,omitempty"`
 	// Only those in one of these states.
 	States []RefundState `json:"states,omitempty"`
+}
+
+// The refused calls of the caller at one stage of the gate with one code.
+type RefusedAttempt struct {
+	// How many buyers were ahead in the waiting room, the last time; null without a place. A
+	// place that ended because nothing was left is a refusal of the stage QUEUE.
+	Ahead *int `json:"ahead,omitempty"`
+	// Why.
+	Code fault.Reason `json:"code"`
+	// The first time.
+	FirstAt time.Time `json:"firstAt"`
+	// What was wanted; null when the call named no item, as `createCaptcha` does.
+	Item *SaleItem `json:"item,omitempty"`
+	// The last time.
+	LastAt time.Time `json:"lastAt"`
+	// What the code means, in the language of `Accept-Language`.
+	Message string `json:"message"`
+	// At which call.
+	Stage salestats.Stage `json:"stage"`
+	// How often.
+	Times int `json:"times"`
+	// Units of the item that were left, the last time; null when not known, or hidden by the sale.
+	UnitsLeft *int `json:"unitsLeft,omitempty"`
+}
+
+// What was refused to the caller at the gate of a sale: where, why, how often, when,
+// and what was left.
+type RefusedAttempts struct {
+	// One for each item, stage and code, the latest first.
+	Attempts []*RefusedAttempt `json:"attempts"`
+	// Refused calls in all.
+	Total int `json:"total"`
 }
 
 // Input of `register`.
@@ -1869,13 +2075,17 @@ type SaleItemViewer struct {
 type SaleLogEntry struct {
 	// What was done: CREATE, SUBMIT, PAUSE, ADJUST_STOCK and so on.
 	Act string `json:"act"`
+	// What was done.
+	Action sale.Act `json:"action"`
 	// Who; null when the clock did it.
 	Actor *User `json:"actor,omitempty"`
 	// When.
 	At time.Time `json:"at"`
+	// What it changed beside the status, by name.
+	Changes []*sale.LogChange `json:"changes"`
 	// Remark; null when there is none.
 	Note *string `json:"note,omitempty"`
-	// What the act changed beside the status, as JSON: fields of a draft, times, switches, units; null when nothing.
+	// What the act changed beside the status, as JSON: fields of a draft, times, switches, units, and in `before` the former values; null when nothing.
 	Details *string `json:"details,omitempty"`
 	// How the sale stood afterwards.
 	Status sale.Status  `json:"status"`
@@ -1914,9 +2124,9 @@ type SaleReport struct {
 	Conserved bool `json:"conserved"`
 	// Whether nothing will change any more.
 	Final bool `json:"final"`
-	// What does not add up, one sentence each.
+	// What does not add up, one sentence each, in the language of `Accept-Language`.
 	Findings []string `json:"findings"`
-	// The report as one page that needs nothing beside itself.
+	// The report as one page that needs nothing beside itself, in the language of `Accept-Language`.
 	HTML string `json:"html"`
 	// The report for programs, as JSON.
 	JSON   string         `json:"json"`
@@ -1958,6 +2168,8 @@ type SaleStats struct {
 	InFlightUnits int `json:"inFlightUnits"`
 	// Orders that expired so far.
 	LapsedOrders int `json:"lapsedOrders"`
+	// Units and waitlist of each item, in the order of the sale's items.
+	Items []*ItemFigures `json:"items"`
 	// What came in and did not go back: orders that are paid, or whose refund is not done.
 	NetValue *Money `json:"netValue"`
 	// Units reserved for offers of the waitlist.
@@ -2002,6 +2214,8 @@ type SaleStats struct {
 	TotalUnits int `json:"totalUnits"`
 	// Units in orders that wait for payment.
 	UnpaidUnits int `json:"unpaidUnits"`
+	// Buyers who wait on the waitlists; those with an offer are in `offeredUnits`.
+	WaitingBuyers int `json:"waitingBuyers"`
 }
 
 // Figures of a sale. Sent once a second.
@@ -2104,7 +2318,7 @@ type SaveAddressPayload struct {
 
 // Input of `scheduleSale`.
 type ScheduleSaleInput struct {
-	// Approved sale.
+	// Approved sale, or a scheduled or loaded one whose opening is more than 30 seconds ahead.
 	SaleID string `json:"saleId"`
 	// New end; unchanged when left out.
 	EndsAt *time.Time `json:"endsAt,omitempty"`
@@ -2186,6 +2400,22 @@ type SetFulfilmentPayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
+// Input of `setOrderMetadata`.
+type SetOrderMetadataInput struct {
+	// Entries to store or to remove, each key once; others stay as they are. 1 to 20.
+	Entries []*OrderMetadataEntryInput `json:"entries"`
+	// The order.
+	OrderID string `json:"orderId"`
+}
+
+// Outcome of `setOrderMetadata`.
+type SetOrderMetadataPayload struct {
+	// The order.
+	Order *Order `json:"order,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // Input of `setSaleSwitches`. What is left out stays as it is.
 type SetSaleSwitchesInput struct {
 	// Kinds of captcha to offer; empty = every kind. Others are not granted, PROOF_OF_WORK included.
@@ -2213,6 +2443,22 @@ type SetSaleSwitchesPayload struct {
 	// The sale as it stands now.
 	Sale *Sale `json:"sale,omitempty"`
 	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// Input of `setUserExternalId`.
+type SetUserExternalIDInput struct {
+	// Id of the person in the other system: up to 255 printable ASCII characters without spaces. Removed when left out.
+	ExternalID *string `json:"externalId,omitempty"`
+	// The user.
+	UserID string `json:"userId"`
+}
+
+// Outcome of `setUserExternalId`.
+type SetUserExternalIDPayload struct {
+	// The user as changed.
+	User *User `json:"user,omitempty"`
+	// Why it was refused; empty on success. `CONFLICT` when another user has the id, or this one has another id.
 	UserErrors []UserError `json:"userErrors"`
 }
 
@@ -2369,7 +2615,7 @@ type UpdateSaleInput struct {
 	PurchaseLimit graphql.Omittable[*int] `json:"purchaseLimit,omitempty"`
 	// Rules, in Markdown.
 	Rules *string `json:"rules,omitempty"`
-	// Draft to change, or a sale that was sent back: it becomes a draft again.
+	// Draft to change, or a sale that was sent back: it becomes a draft again. Of a sale that was approved, only `title` and `rules` change.
 	SaleID string `json:"saleId"`
 	// Name in addresses.
 	Slug *string `json:"slug,omitempty"`
@@ -2487,6 +2733,8 @@ type User struct {
 	Role auth.Role `json:"role"`
 	// Whether the user has shown, by a link, that they read the account's address. Only to operators and to the user, else null.
 	ContactVerified *bool `json:"contactVerified,omitempty"`
+	// Id of the person in another system; null = none. Only to the person, to operators and to service accounts that read users or orders.
+	ExternalID *string `json:"externalId,omitempty"`
 	// Whether sign-in is disabled. Only to operators and to the user, else null.
 	Disabled *bool `json:"disabled,omitempty"`
 	// The role that the caller's session has: `CUSTOMER` in place of `role` while the installation requires one-time codes and the account has none. Null for other users.
@@ -2776,6 +3024,67 @@ func (e *OrderSortField) UnmarshalJSON(b []byte) error {
 }
 
 func (e OrderSortField) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// How far a buyer's dispute of a payment has got at their bank. It is argued in the provider's dashboard.
+type PaymentDispute string
+
+const (
+	// The bank has taken the money back.
+	PaymentDisputeLost PaymentDispute = "LOST"
+	// Not decided yet.
+	PaymentDisputeOpen PaymentDispute = "OPEN"
+	// The shop keeps the money.
+	PaymentDisputeWon PaymentDispute = "WON"
+)
+
+var AllPaymentDispute = []PaymentDispute{
+	PaymentDisputeLost,
+	PaymentDisputeOpen,
+	PaymentDisputeWon,
+}
+
+func (e PaymentDispute) IsValid() bool {
+	switch e {
+	case PaymentDisputeLost, PaymentDisputeOpen, PaymentDisputeWon:
+		return true
+	}
+	return false
+}
+
+func (e PaymentDispute) String() string {
+	return string(e)
+}
+
+func (e *PaymentDispute) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = PaymentDispute(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid PaymentDispute", str)
+	}
+	return nil
+}
+
+func (e PaymentDispute) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *PaymentDispute) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e PaymentDispute) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil

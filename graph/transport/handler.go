@@ -170,7 +170,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, params *graphql
 	ctx := r.Context()
 	caller, err := h.authenticate(ctx, r.Header.Get("Authorization"))
 	if err != nil {
-		h.writeFault(ctx, w, kind, err)
+		h.writeFault(withHeaders(ctx, r.Header), w, kind, err)
 		return
 	}
 	params.Headers = r.Header
@@ -188,7 +188,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, params *graphql
 	responses, opCtx := h.exec.DispatchOperation(ctx, op)
 	resp := responses(opCtx)
 	if resp == nil && r.Context().Err() == nil {
-		h.writeFault(ctx, w, kind, errTimeout())
+		h.writeFault(withHeaders(ctx, r.Header), w, kind, errTimeout())
 		return
 	}
 	note(ctx, resp)
@@ -299,6 +299,15 @@ func (h *Handler) charged(ctx context.Context, errs gqlerror.List) gqlerror.List
 // plainRoot runs a root field without middleware.
 func plainRoot(ctx context.Context, next graphql.RootResolver) graphql.Marshaler { return next(ctx) }
 
+// withHeaders lets the presenter of an error that comes before or after an operation see
+// the language of the reader.
+func withHeaders(ctx context.Context, headers http.Header) context.Context {
+	if graphql.HasOperationContext(ctx) {
+		return ctx
+	}
+	return graphql.WithOperationContext(ctx, &graphql.OperationContext{Headers: headers})
+}
+
 // faultResponse returns the response to a request that failed as a whole.
 func (h *Handler) faultResponse(ctx context.Context, err error) *graphql.Response {
 	return &graphql.Response{Errors: gqlerror.List{h.opts.ErrorPresenter(ctx, err)}}
@@ -362,7 +371,8 @@ func (h *Handler) recovered(w http.ResponseWriter, r *http.Request) {
 	if v == http.ErrAbortHandler { //nolint:errorlint // net/http's own sentinel, thrown as it is
 		panic(v)
 	}
-	resp := h.faultResponse(r.Context(), h.opts.Recover(r.Context(), v))
+	ctx := withHeaders(r.Context(), r.Header)
+	resp := h.faultResponse(ctx, h.opts.Recover(ctx, v))
 	note(r.Context(), resp)
 	writeResponse(w, accepted(r.Header.Get("Accept")), http.StatusInternalServerError, resp)
 }

@@ -48,7 +48,7 @@ func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request) {
 	}
 	s := &socket{h: h}
 	if err := h.opts.Sockets.admits(r.Context()); err != nil {
-		h.writeFault(r.Context(), w, graphqlResponse, err)
+		h.writeFault(withHeaders(r.Context(), r.Header), w, graphqlResponse, err)
 		return
 	}
 	protocols := offered(r)

@@ -26,7 +26,7 @@ func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, read func(
 	ctx := r.Context()
 	caller, err := h.authenticate(ctx, r.Header.Get("Authorization"))
 	if err != nil {
-		h.writeFault(ctx, w, graphqlResponse, err)
+		h.writeFault(withHeaders(ctx, r.Header), w, graphqlResponse, err)
 		return
 	}
 	params.Headers = r.Header
@@ -41,7 +41,7 @@ func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, read func(
 	defer cancel(nil)
 	left, err := h.opts.Sockets.joinStream(caller, cancel)
 	if err != nil {
-		h.writeFault(ctx, w, graphqlResponse, err)
+		h.writeFault(withHeaders(ctx, r.Header), w, graphqlResponse, err)
 		return
 	}
 	defer left()
@@ -97,7 +97,7 @@ func (h *Handler) pump(ctx context.Context, e *events, op *graphql.OperationCont
 			}
 			continue
 		case limited.Err() != nil:
-			resp := h.faultResponse(ctx, errTimeout())
+			resp := h.faultResponse(withHeaders(ctx, op.Headers), errTimeout())
 			note(ctx, resp)
 			e.next(reply{Response: resp})
 			e.complete()

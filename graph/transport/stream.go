@@ -133,5 +133,5 @@ func (st *stream) finish(kind string, errs gqlerror.List) {
 // refuse ends the stream with a fault.
 func (st *stream) refuse(err error) {
 	st.cancel()
-	st.finish("error", st.s.h.faultResponse(st.ctx, err).Errors)
+	st.finish("error", st.s.h.faultResponse(withHeaders(st.ctx, st.s.headers), err).Errors)
 }

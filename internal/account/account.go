@@ -59,10 +59,11 @@ type User struct {
 	Account     string // normalised e-mail address or E.164 phone number
 	DisplayName string
 	Role        auth.Role
-	Version     int64 // grows with every change
-	Disabled    bool  // cannot sign in
-	TOTP        bool  // sign-in needs a one-time code
-	Verified    bool  // the user has shown that they read the account's address
+	Version     int64  // grows with every change
+	Disabled    bool   // cannot sign in
+	TOTP        bool   // sign-in needs a one-time code
+	Verified    bool   // the user has shown that they read the account's address
+	ExternalID  string // in another system; "" = none
 	CreatedAt   time.Time
 }
 

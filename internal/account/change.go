@@ -8,7 +8,7 @@ import (
 	"seckill/internal/admission/captcha"
 	"seckill/internal/auth"
 	"seckill/internal/fault"
-	"seckill/internal/mail"
+	"seckill/internal/locale"
 	"seckill/internal/ratelimit"
 )
 
@@ -16,8 +16,8 @@ import (
 type ChangePasswordInput struct {
 	Current  string
 	Next     string
-	Language mail.Language // of the notice
-	Addr     netip.Addr    // of the client
+	Language locale.Language // of the notice
+	Addr     netip.Addr      // of the client
 }
 
 // ChangePassword changes the password of the signed-in user, ends the user's other

@@ -18,6 +18,7 @@ import (
 	"seckill/internal/auth"
 	"seckill/internal/fault"
 	"seckill/internal/id"
+	"seckill/internal/locale"
 	"seckill/internal/mail"
 	"seckill/internal/postgres"
 	"seckill/internal/ratelimit"
@@ -48,7 +49,7 @@ func (s *Service) SendsMail() bool { return s.cfg.Mail != nil }
 type RequestEmailInput struct {
 	Email    string
 	Password string // the present one, for another address than the account's
-	Language mail.Language
+	Language locale.Language
 	Addr     netip.Addr // of the client
 }
 
@@ -112,7 +113,7 @@ func (s *Service) ConfirmEmail(ctx context.Context, token string, from netip.Add
 		case link.Purpose == accountlink.PurposeVERIFY: // the account has another address by now
 			return nil, refused(fault.LinkInvalid, "input", "token")
 		}
-		if err := s.notify(ctx, tx, row, mail.AddressChanged, mail.Language(row.Language)); err != nil {
+		if err := s.notify(ctx, tx, row, mail.AddressChanged, locale.Language(row.Language)); err != nil {
 			return nil, err
 		}
 		if err := s.voidLinks(ctx, tx, row.ID); err != nil {
@@ -135,7 +136,7 @@ func (s *Service) ConfirmEmail(ctx context.Context, token string, from netip.Add
 // RequestResetInput names the account whose password was forgotten.
 type RequestResetInput struct {
 	Account  string
-	Language mail.Language
+	Language locale.Language
 	Addr     netip.Addr // of the client
 }
 
@@ -175,7 +176,7 @@ func (s *Service) RequestReset(ctx context.Context, in RequestResetInput) error 
 type ResetPasswordInput struct {
 	Token    string
 	Next     string
-	Language mail.Language
+	Language locale.Language
 	Addr     netip.Addr // of the client
 }
 
@@ -227,7 +228,7 @@ func (s *Service) ResetPassword(ctx context.Context, in ResetPasswordInput) (int
 
 // passwordChanged saves a user with a new password, voids the links that are out, and
 // sends a notice.
-func (s *Service) passwordChanged(ctx context.Context, tx *ent.Tx, update *ent.UserUpdateOne, language mail.Language) (*ent.User, error) {
+func (s *Service) passwordChanged(ctx context.Context, tx *ent.Tx, update *ent.UserUpdateOne, language locale.Language) (*ent.User, error) {
 	row, err := update.Save(ctx)
 	if err != nil {
 		return nil, err
@@ -244,7 +245,7 @@ type newLink struct {
 	user     uuid.UUID
 	purpose  accountlink.Purpose
 	to       string
-	language mail.Language
+	language locale.Language
 }
 
 // mailLink stores a link and writes its e-mail.
@@ -323,7 +324,7 @@ func (s *Service) voidLinks(ctx context.Context, tx *ent.Tx, user uuid.UUID) err
 }
 
 // notify writes an e-mail without a secret to the user's address, if there is one.
-func (s *Service) notify(ctx context.Context, tx *ent.Tx, to *ent.User, kind mail.Kind, language mail.Language) error {
+func (s *Service) notify(ctx context.Context, tx *ent.Tx, to *ent.User, kind mail.Kind, language locale.Language) error {
 	if !s.SendsMail() || !isEmail(to.Account) {
 		return nil
 	}

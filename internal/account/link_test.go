@@ -13,10 +13,12 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/ent"
+	"seckill/internal/attempt"
 	"seckill/internal/auth"
 	"seckill/internal/config"
 	"seckill/internal/fault"
 	"seckill/internal/id"
+	"seckill/internal/locale"
 	"seckill/internal/mail"
 	"seckill/internal/testenv"
 )
@@ -64,12 +66,12 @@ func (p *post) deliver(to string) *testenv.Mail {
 
 func (p *post) forgot(account string) error {
 	p.t.Helper()
-	return p.RequestReset(p.t.Context(), RequestResetInput{Account: account, Language: mail.English, Addr: address(1)})
+	return p.RequestReset(p.t.Context(), RequestResetInput{Account: account, Language: locale.English, Addr: address(1)})
 }
 
 func (p *post) reset(token, password string) (int, error) {
 	p.t.Helper()
-	return p.ResetPassword(p.t.Context(), ResetPasswordInput{Token: token, Next: password, Language: mail.English, Addr: address(1)})
+	return p.ResetPassword(p.t.Context(), ResetPasswordInput{Token: token, Next: password, Language: locale.English, Addr: address(1)})
 }
 
 const freshPassword = "another horse battery"
@@ -251,7 +253,7 @@ func TestANewAddressReplacesTheFormerOneWhenItsLinkIsOpened(t *testing.T) {
 		me := &auth.Principal{UserID: in.User.ID, SessionID: in.Session}
 		fresh := someone().Account
 		ask := func(email, password string) error {
-			return p.RequestEmail(t.Context(), me, RequestEmailInput{Email: email, Password: password, Language: mail.Chinese, Addr: address(1)})
+			return p.RequestEmail(t.Context(), me, RequestEmailInput{Email: email, Password: password, Language: locale.Chinese, Addr: address(1)})
 		}
 		wantReason(t, "without the password", ask(fresh, ""), fault.InvalidCredentials)
 		wantReason(t, "a phone number", ask("+8613800138000", who.Password), fault.InvalidInput)
@@ -305,7 +307,8 @@ func TestADeletedAccountLeavesOrdersWithoutAName(t *testing.T) {
 		me := &auth.Principal{UserID: in.User.ID, SessionID: in.Session, Role: auth.Customer}
 		bought := p.order(in.User.ID)
 		p.lives(in.User.ID, bought)
-		del := DeleteInput{Password: who.Password, Language: mail.English, Addr: address(1)}
+		p.refused(in.User.ID)
+		del := DeleteInput{Password: who.Password, Language: locale.English, Addr: address(1)}
 		wantReason(t, "a wrong password", p.Delete(t.Context(), me, DeleteInput{Password: "wrong"}), fault.InvalidCredentials)
 		wantReason(t, "with an open order", p.Delete(t.Context(), me, del), fault.Conflict)
 		if err := p.db.Ent.Order.UpdateOneID(bought).SetStatus("PAID").Exec(t.Context()); err != nil {
@@ -319,6 +322,9 @@ func TestADeletedAccountLeavesOrdersWithoutAName(t *testing.T) {
 				Recipient struct{ Street string }
 			}
 			Addresses []struct{ Street string }
+		}
+		if !strings.Contains(string(document), `"code": "SOLD_OUT"`) {
+			t.Errorf("no refused attempt in %s", document)
 		}
 		if err != nil || json.Unmarshal(document, &data) != nil || data.Account != who.Account || len(data.Orders) != 1 ||
 			len(data.Addresses) != 1 || data.Orders[0].Recipient.Street != data.Addresses[0].Street {
@@ -338,6 +344,9 @@ func TestADeletedAccountLeavesOrdersWithoutAName(t *testing.T) {
 		if notice := p.deliver(who.Account); notice.Subject != "Your account was deleted" {
 			t.Errorf("notice %q", notice.Subject)
 		}
+		if left, err := attempt.Of(t.Context(), p.db.Ent.RefusedAttempt, in.User.ID, 1); err != nil || len(left) != 0 {
+			t.Errorf("refused attempts are left: %+v %v", left, err)
+		}
 		if n := p.addresses(); n != 0 {
 			t.Errorf("%d addresses are left", n)
 		}
@@ -345,6 +354,16 @@ func TestADeletedAccountLeavesOrdersWithoutAName(t *testing.T) {
 			t.Error("the address opens the deleted account")
 		}
 	})
+}
+
+// refused writes a refused attempt of a user.
+func (f *fixture) refused(user uuid.UUID) {
+	f.t.Helper()
+	log := attempt.NewLog(attempt.Config{DB: f.db, Clock: f.clock, Log: slog.New(slog.DiscardHandler)})
+	log.Note(attempt.Refused{User: user, Sale: id.New(), Stage: "ORDER", Code: fault.SoldOut})
+	if _, err := log.Flush(f.t.Context()); err != nil {
+		f.t.Fatal(err)
+	}
 }
 
 // order writes an unpaid order of a user.

@@ -18,9 +18,11 @@ import (
 	"seckill/ent/session"
 	"seckill/ent/useridentity"
 	"seckill/ent/waitlistentry"
+	"seckill/internal/attempt"
 	"seckill/internal/auth"
 	"seckill/internal/fault"
 	"seckill/internal/id"
+	"seckill/internal/locale"
 	"seckill/internal/mail"
 	"seckill/internal/recipient"
 )
@@ -52,6 +54,7 @@ type personalData struct {
 	ExportedAt time.Time             `json:"exportedAt"`
 	ID         string                `json:"id"`
 	Account    string                `json:"account"`
+	ExternalID string                `json:"externalId,omitempty"`
 	Name       string                `json:"displayName"`
 	CreatedAt  time.Time             `json:"createdAt"`
 	VerifiedAt *time.Time            `json:"verifiedAt"`
@@ -61,6 +64,7 @@ type personalData struct {
 	Addresses  []recipient.Recipient `json:"addresses"`
 	Orders     []personalOrder       `json:"orders"`
 	Waitlist   []personalWait        `json:"waitlist"`
+	Refused    []personalRefusal     `json:"refusedAttempts"`
 	Log        []personalEvent       `json:"securityLog"`
 }
 
@@ -95,6 +99,15 @@ type personalWait struct {
 	At     time.Time `json:"createdAt"`
 }
 
+type personalRefusal struct {
+	Sale  string    `json:"saleId"`
+	Stage string    `json:"stage"`
+	Code  string    `json:"code"`
+	Times int       `json:"times"`
+	First time.Time `json:"firstAt"`
+	Last  time.Time `json:"lastAt"`
+}
+
 type personalEvent struct {
 	Kind    string    `json:"kind"`
 	Address string    `json:"address"`
@@ -108,8 +121,8 @@ func (s *Store) personal(ctx context.Context, u *User) (*personalData, error) {
 		return nil, err
 	}
 	doc := &personalData{
-		ID: id.Format(id.User, u.ID), Account: u.Account, Name: u.DisplayName, CreatedAt: u.CreatedAt, VerifiedAt: row.VerifiedAt, Language: row.Language,
-		Identities: []personalIdentity{}, Sessions: []personalSession{}, Addresses: []recipient.Recipient{}, Orders: []personalOrder{}, Waitlist: []personalWait{}, Log: []personalEvent{},
+		ID: id.Format(id.User, u.ID), Account: u.Account, ExternalID: u.ExternalID, Name: u.DisplayName, CreatedAt: u.CreatedAt, VerifiedAt: row.VerifiedAt, Language: row.Language,
+		Identities: []personalIdentity{}, Sessions: []personalSession{}, Addresses: []recipient.Recipient{}, Orders: []personalOrder{}, Waitlist: []personalWait{}, Refused: []personalRefusal{}, Log: []personalEvent{},
 	}
 	identities, err := s.db.Ent.UserIdentity.Query().Where(useridentity.UserID(u.ID)).Limit(maxPersonal).All(ctx)
 	if err != nil {
@@ -173,6 +186,13 @@ func (s *Store) purchases(ctx context.Context, user uuid.UUID, doc *personalData
 	for _, r := range waits {
 		doc.Waitlist = append(doc.Waitlist, personalWait{id.Format(id.Item, r.ItemID), string(r.Status), r.CreatedAt})
 	}
+	refused, err := attempt.Of(ctx, s.db.Ent.RefusedAttempt, user, maxPersonal)
+	if err != nil {
+		return err
+	}
+	for _, r := range refused {
+		doc.Refused = append(doc.Refused, personalRefusal{id.Format(id.Sale, r.Sale), r.Stage, string(r.Code), r.Times, r.First, r.Last})
+	}
 	return nil
 }
 
@@ -180,12 +200,12 @@ func (s *Store) purchases(ctx context.Context, user uuid.UUID, doc *personalData
 type DeleteInput struct {
 	Password string
 	Code     string // one-time or recovery code, when sign-in needs one
-	Language mail.Language
+	Language locale.Language
 	Addr     netip.Addr // of the client
 }
 
 // Delete deletes the account of the signed-in user: address, name, password, one-time
-// codes, identities, links, e-mails and delivery addresses. Orders stay, for the books, with the id of a user
+// codes, identities, links, e-mails, delivery addresses and refused attempts. Orders stay, for the books, with the id of a user
 // who can no longer be identified. Refusals: those of a wrong password, see ChangePassword;
 // ONE_TIME_CODE_REQUIRED, ONE_TIME_CODE_INVALID; CONFLICT while an order waits for its
 // payment or a refund, or the user is on a waitlist.
@@ -243,7 +263,7 @@ func unfinished(ctx context.Context, tx *ent.Tx, user uuid.UUID) error {
 
 // erase removes the personal data of a user. The new account name is none that can be
 // registered.
-func (s *Service) erase(ctx context.Context, tx *ent.Tx, u *User, language mail.Language) (*ent.User, error) {
+func (s *Service) erase(ctx context.Context, tx *ent.Tx, u *User, language locale.Language) (*ent.User, error) {
 	if _, err := tx.UserIdentity.Delete().Where(useridentity.UserID(u.ID)).Exec(ctx); err != nil {
 		return nil, err
 	}
@@ -251,6 +271,9 @@ func (s *Service) erase(ctx context.Context, tx *ent.Tx, u *User, language mail.
 		return nil, err
 	}
 	if err := recipient.Forget(ctx, tx, u.ID); err != nil {
+		return nil, err
+	}
+	if err := attempt.Forget(ctx, tx, u.ID); err != nil {
 		return nil, err
 	}
 	if _, err := tx.Mail.Delete().Where(entmail.UserID(u.ID)).Exec(ctx); err != nil {
@@ -263,7 +286,7 @@ func (s *Service) erase(ctx context.Context, tx *ent.Tx, u *User, language mail.
 		}
 	}
 	update := tx.User.UpdateOneID(u.ID).AddVersion(1).SetAccount("deleted " + u.ID.String()).SetDisplayName("–").SetPasswordHash("").
-		SetLanguage("").ClearVerifiedAt().SetDisabledAt(s.cfg.Clock.Now()).SetDisabledReason("deleted by the user")
+		SetLanguage("").ClearVerifiedAt().ClearExternalID().SetDisabledAt(s.cfg.Clock.Now()).SetDisabledReason("deleted by the user")
 	clearTOTP(update)
 	return update.Save(ctx)
 }

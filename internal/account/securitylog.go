@@ -38,6 +38,7 @@ const (
 	EventWebhookChanged  EventKind = "WEBHOOK_ENDPOINT_CHANGED"
 	EventTokenChanged    EventKind = "SERVICE_TOKEN_CHANGED" // #nosec G101 -- the name of an event
 	EventWebhookForged   EventKind = "WEBHOOK_FORGED"
+	EventExternalID      EventKind = "EXTERNAL_ID_CHANGED"
 	EventSessionsEnded   EventKind = "SESSIONS_ENDED"
 	EventExport          EventKind = "ORDERS_EXPORTED"
 	EventBuyerSearch     EventKind = "BUYERS_SEARCHED"

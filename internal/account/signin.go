@@ -11,7 +11,7 @@ import (
 	"seckill/internal/admission/captcha"
 	"seckill/internal/auth"
 	"seckill/internal/fault"
-	"seckill/internal/mail"
+	"seckill/internal/locale"
 	"seckill/internal/postgres"
 	"seckill/internal/ratelimit"
 )
@@ -20,8 +20,8 @@ import (
 type RegisterInput struct {
 	NewUser
 	Captcha  captcha.Answer
-	Language mail.Language // of e-mails
-	Addr     netip.Addr    // of the client
+	Language locale.Language // of e-mails
+	Addr     netip.Addr      // of the client
 }
 
 // Register creates an account, signs in, and mails a link that verifies an e-mail address.

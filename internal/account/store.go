@@ -124,6 +124,13 @@ func toUser(row *ent.User) *User {
 	return &User{
 		ID: row.ID, Account: row.Account, DisplayName: row.DisplayName,
 		Role: auth.Role(row.Role), Version: row.Version, CreatedAt: row.CreatedAt.UTC(), Disabled: row.DisabledAt != nil,
-		TOTP: row.TotpSince != nil, Verified: row.VerifiedAt != nil,
+		TOTP: row.TotpSince != nil, Verified: row.VerifiedAt != nil, ExternalID: externalOf(row.ExternalID),
 	}
+}
+
+func externalOf(externalID *string) string {
+	if externalID == nil {
+		return ""
+	}
+	return *externalID
 }

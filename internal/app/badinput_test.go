@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -251,4 +252,25 @@ func (s *site) awaitSale(saleID string) {
 		s.ask("", `query($i: ID!) { sale(by: {id: $i}) { id } }`, map[string]any{"i": saleID}).into(s.t, &data)
 		return data.Sale != nil
 	}, "the process knows sale "+saleID)
+}
+
+func TestErrorsOfAResponseAreInTheLanguageOfTheReader(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start("api")
+	for name, c := range map[string]struct{ document, token, want string }{
+		"no principal":  {`{ inbox { totalCount } }`, "", "请先登录。"},
+		"invalid token": {`{ serverTime }`, "Bearer made up", "请先登录。"},
+		"bad argument":  {`{ goods(first: 1, last: 1) { edges { cursor } } }`, "", "请求参数有误："},
+	} {
+		body, err := json.Marshal(map[string]string{"query": c.document})
+		if err != nil {
+			t.Fatal(err)
+		}
+		res := s.from(t, s.url, http.MethodPost, string(body), "Sec-Fetch-Site", "same-origin", "Accept-Language", "zh-CN", "Authorization", c.token)
+		var out answer
+		if err := json.NewDecoder(res.Body).Decode(&out); err != nil || len(out.Errors) != 1 || !strings.HasPrefix(out.Errors[0].Message, c.want) {
+			t.Errorf("%s: %+v, %v", name, out, err)
+		}
+	}
 }

@@ -11,8 +11,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
+	"seckill/internal/admission/queue"
+	"seckill/internal/attempt"
 	"seckill/internal/clock"
 	"seckill/internal/config"
+	"seckill/internal/fault"
 	"seckill/internal/inbox"
 	"seckill/internal/notifier"
 	"seckill/internal/order"
@@ -248,17 +251,47 @@ type stats struct {
 	feed    *salestats.Feed
 	counts  *salestats.Recorder
 	figures *salestats.Reader
+	refused *attempt.Log
+	note    func(attempt.Refused) // keeps a refusal with the units that were left
 }
 
 func newStats(b base, g gates, m messages) stats {
+	refused := attempt.NewLog(attempt.Config{DB: b.svc.db, Clock: g.clock, Registerer: b.registry, Log: b.log})
+	note := noteRefusals(refused, g.stock)
 	return stats{
-		feed: salestats.NewFeed(salestats.FeedConfig{Client: b.svc.redis.Cmd, Keys: b.keys, Log: b.log}),
+		refused: refused,
+		note:    note,
+		feed:    salestats.NewFeed(salestats.FeedConfig{Client: b.svc.redis.Cmd, Keys: b.keys, Log: b.log}),
 		counts: salestats.NewRecorder(salestats.Config{
 			Client: b.svc.redis.Script, Keys: b.keys, Remaining: salestats.UnitsLeft(g.catalog, g.stock), Clock: b.clock,
+			Refused:    note,
 			Registerer: b.registry, Log: b.log,
 		}),
 		figures: newFigures(b, m.inspector),
 	}
+}
+
+// noteRefusals returns a function that keeps a refused call with the units that were left.
+func noteRefusals(log *attempt.Log, stock *reservation.StockCache) func(attempt.Refused) {
+	return func(r attempt.Refused) {
+		left, known := 0, r.Code == fault.SoldOut // Redis says so before the copy in memory does
+		if view, read := stock.View(r.Item); read && !known {
+			left, known = view.ForSale(stock.ServerTime()), true
+		}
+		if known {
+			r.Left = &left
+		}
+		log.Note(r)
+	}
+}
+
+// closed keeps the end of a place in the waiting room among the refusals of its buyer.
+func (s stats) closed(u queue.Unserved) {
+	r := attempt.Refused{User: u.User, Sale: u.Sale, Item: u.Item, Stage: string(salestats.StageQueue), Code: fault.SaleClosed, Ahead: u.Ahead}
+	if u.SoldOut {
+		r.Code = fault.SoldOut
+	}
+	s.note(r)
 }
 
 func newFigures(b base, inspector stream.Inspector) *salestats.Reader {

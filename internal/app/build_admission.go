@@ -47,6 +47,7 @@ func newAdmission(b base, g gates, s stats, keys auth.Keys) (admission, error) {
 		queue: queue.New(queue.Config{
 			Client: b.svc.redis.Script, Keys: b.keys, Captchas: captchas, Tokens: tokens, Life: b.cfg.PathTTL,
 			Rules: checkout.QueueRules(g.catalog, int(b.cfg.PermitRatio*1000+0.5)), Gone: g.sales.Gone,
+			Closed:   s.closed,
 			Admitted: func(sale uuid.UUID, n int) { s.counts.Stepped(sale, salestats.StepPath, n) },
 		}),
 	}, nil

@@ -185,9 +185,10 @@ func inWords(rule string) string {
 	return "does not keep the rule " + rule
 }
 
-// Report returns the report of a sale. The error is report.ErrUnknownSale when the sale
-// does not exist. It needs no signing key.
-func Report(ctx context.Context, cfg *config.Config, saleID uuid.UUID, log *slog.Logger) (_ *report.Report, err error) {
+// Report returns the report of a sale, with the figures of an earlier one unless that is
+// the zero id. The error is report.ErrUnknownSale when a sale does not exist. It needs no
+// signing key.
+func Report(ctx context.Context, cfg *config.Config, saleID, earlier uuid.UUID, log *slog.Logger) (_ *report.Report, err error) {
 	svc, err := openServices(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -196,7 +197,11 @@ func Report(ctx context.Context, cfg *config.Config, saleID uuid.UUID, log *slog
 	b := newBase(cfg, Roles{}, svc, log)
 	inspector := stream.Inspector{Client: svc.redis.Cmd, Dead: newDeadLetters(b, nil), Clock: b.clock}
 	source := report.Source{DB: svc.db, Sales: sale.NewStore(svc.db.Ent), Stats: newFigures(b, inspector), Clock: b.clock}
-	return source.Build(ctx, saleID)
+	made, err := source.Build(ctx, saleID)
+	if err != nil || earlier == uuid.Nil {
+		return made, err
+	}
+	return made, source.Compare(ctx, made, earlier)
 }
 
 // Export writes the orders of a sale as CSV and returns their number. The error is

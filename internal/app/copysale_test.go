@@ -60,8 +60,8 @@ func TestASubmissionIsWithdrawnAndADraftDiscarded(t *testing.T) {
 		t.Errorf("another operator discards the draft: %q", p.why())
 	}
 	s.onSale(ann, "discardSale", saleID, "not this year", "CANCELLED")
-	s.says(ann, saleID, "OPERATOR: took it back from approval (DRAFT)")
-	s.says(ann, saleID, "OPERATOR: discarded the draft (CANCELLED)")
+	s.says(ann, saleID, "OPERATOR: took it back from approval (Draft)")
+	s.says(ann, saleID, "OPERATOR: discarded the draft (Called off)")
 	s.audit(saleID)
 }
 
@@ -102,5 +102,5 @@ func TestASaleIsDuplicatedAsADraft(t *testing.T) {
 	if p := s.mutate(ann, "duplicateSale", parts, in); p.why() != "INVALID_INPUT" {
 		t.Errorf("a copy that ends when it starts: %q", p.why())
 	}
-	s.says(ann, made.Sale["id"].(string), "OPERATOR: created the sale (DRAFT)")
+	s.says(ann, made.Sale["id"].(string), "OPERATOR: created the sale (Draft)")
 }

@@ -145,10 +145,54 @@ func (s *site) lettersAreGone(operator string) {
 	if len(data.DeadLetterActs) != 2 {
 		s.t.Fatalf("log %+v", data.DeadLetterActs)
 	}
+	s.actsArePaged(operator)
 	for _, a := range data.DeadLetterActs {
 		if a.Actor == nil || a.Note != "looked at" || a.OrderTask == nil {
 			s.t.Errorf("log %+v", a)
 		}
+	}
+}
+
+// actsArePaged reads the two decisions page by page, and by kind.
+func (s *site) actsArePaged(operator string) {
+	s.t.Helper()
+	type page struct {
+		TotalCount int
+		PageInfo   struct {
+			HasNextPage bool
+			EndCursor   string
+		}
+		Edges []struct {
+			Node struct{ LetterID, Kind string }
+		}
+	}
+	read := func(arguments string) page {
+		s.t.Helper()
+		var data struct{ DeadLetterActsConnection page }
+		s.ask(operator, `{ deadLetterActsConnection`+arguments+` { totalCount pageInfo { hasNextPage endCursor } edges { node { letterId kind } } } }`, nil).into(s.t, &data)
+		return data.DeadLetterActsConnection
+	}
+	first := read(`(first: 1)`)
+	second := read(`(first: 1, after: "` + first.PageInfo.EndCursor + `")`)
+	if first.TotalCount != 2 || !first.PageInfo.HasNextPage || second.PageInfo.HasNextPage || second.TotalCount != 2 ||
+		len(first.Edges) != 1 || len(second.Edges) != 1 || first.Edges[0].Node.LetterID == second.Edges[0].Node.LetterID {
+		s.t.Errorf("pages %+v %+v", first, second)
+	}
+	kinds := 0
+	for _, kind := range []string{"REPLAY", "DROP"} {
+		list := read(`(kind: ` + kind + `)`)
+		kinds += list.TotalCount
+		for _, e := range list.Edges {
+			if e.Node.Kind != kind {
+				s.t.Errorf("%s among %s", e.Node.Kind, kind)
+			}
+		}
+	}
+	if kinds != 2 {
+		s.t.Errorf("%d decisions by kind", kinds)
+	}
+	if out := s.ask(operator, `{ deadLetterActsConnection(after: "no cursor") { totalCount } }`, nil); out.code() != "BAD_USER_INPUT" {
+		s.t.Errorf("a wrong cursor: %q", out.code())
 	}
 }
 

@@ -6,10 +6,19 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/id"
 	"seckill/internal/seed"
 	"seckill/internal/testenv"
 )
+
+// expired expires the unpaid order of a task, and returns the input of the call.
+func (s *site) expired(operator, task string) (in map[string]any) {
+	s.t.Helper()
+	in = map[string]any{"orderId": "ord_" + strings.TrimPrefix(task, "tsk_"), "note": "the bank closed"}
+	if p := s.mutate(operator, "expireOrder", "order { status }", in); p.why() != "" || p.Order["status"] != "EXPIRED" {
+		s.t.Fatalf("expired: %+v", p)
+	}
+	return in
+}
 
 func TestAnUnpaidOrderThatAnOperatorExpiresIsOnSaleAgainAndInTheFeed(t *testing.T) {
 	t.Parallel()
@@ -23,14 +32,7 @@ func TestAnUnpaidOrderThatAnOperatorExpiresIsOnSaleAgainAndInTheFeed(t *testing.
 		t.Fatalf("%+v %v", placed, err)
 	}
 	s.drained(made.SaleID, 1)
-	task, err := id.Parse(id.Task, placed.OrderTask.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	in := map[string]any{"orderId": id.Format(id.Order, task), "note": "the bank closed"}
-	if p := s.mutate(operator, "expireOrder", "order { status }", in); p.why() != "" || p.Order["status"] != "EXPIRED" {
-		t.Fatalf("expired: %+v", p)
-	}
+	in := s.expired(operator, placed.OrderTask.ID)
 	if p := s.mutate(operator, "expireOrder", "order { status }", in); p.why() != "CONFLICT" || p.Order["status"] != "EXPIRED" {
 		t.Errorf("expired again: %+v", p)
 	}

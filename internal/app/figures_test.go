@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"seckill/internal/report"
 	"seckill/internal/seed"
 	"seckill/internal/testenv"
 	"seckill/web"
@@ -26,6 +27,14 @@ type figures struct {
 		Count int
 	}
 	Series []struct{ Requests, Orders int }
+	Gate   []struct {
+		Stage         string
+		Calls, Passed int
+		Rejections    []struct {
+			Code  string
+			Count int
+		}
+	}
 }
 
 // series returns the totals of the per-second series.
@@ -37,7 +46,7 @@ func (f figures) series() (requests, orders int) {
 }
 
 const figureParts = `captchas paths requests accepted replayed faults orders totalUnits remainingUnits pendingUnits paidUnits inFlightUnits queueDepth
-  conserved rejections { code count } series { requests orders }`
+  conserved rejections { code count } series { requests orders } gate { stage calls passed rejections { code count } }`
 
 func (s *site) figures(token, saleID string) figures {
 	s.t.Helper()
@@ -60,12 +69,31 @@ func TestFiguresOfTwoProcessesAreTheSumOfWhatTheClientsSaw(t *testing.T) {
 	s.start("api")
 	admin := s.staff("carla@example.com", "ADMIN")
 	const stock, buyers = 40, 120
-	made := s.seed(seed.Input{Users: buyers, Stock: stock, PathTTL: 10 * time.Minute})
+	made := s.seed(seed.Input{Users: buyers, Stock: stock, PermitRatio: 2 * buyers / stock})
 	second := *s
 	second.url = first
 	second.awaitSale(made.SaleID) // an attempt before the process has loaded the item is counted for no sale
-	challenge, right := s.captcha(made.Users[0].AccessToken, made.SaleID)
-	made.Users[0].Path, _ = s.path(made.Users[0].AccessToken, made.ItemID, challenge, right)
+	at := func(buyer int) *site {
+		if buyer%2 == 0 {
+			return &second
+		}
+		return s
+	}
+	var admitting sync.WaitGroup
+	for i := range made.Users {
+		admitting.Go(func() {
+			u, here := &made.Users[i], at(i)
+			challenge, right := here.captcha(u.AccessToken, made.SaleID)
+			if _, why := here.path(u.AccessToken, made.ItemID, challenge, "wrong"); why != "CAPTCHA_INVALID" {
+				t.Errorf("a wrong answer: %q", why)
+			}
+			var why string
+			if u.Path, why = here.path(u.AccessToken, made.ItemID, challenge, right); why != "" {
+				t.Errorf("no path: %s", why)
+			}
+		})
+	}
+	admitting.Wait()
 	var mu sync.Mutex
 	seen := map[string]int{}
 	requests := 0
@@ -87,15 +115,11 @@ func TestFiguresOfTwoProcessesAreTheSumOfWhatTheClientsSaw(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	for i, u := range made.Users {
-		at := s
-		if i%2 == 0 {
-			at = &second
-		}
 		wg.Go(func() {
 			in := order(made.ItemID, u.Path)
-			press(at, u, in)
-			press(at, u, in)                                  // a double click
-			press(at, u, order(made.ItemID, "a wrong token")) // another attempt
+			press(at(i), u, in)
+			press(at(i), u, in)                                  // a double click
+			press(at(i), u, order(made.ItemID, "a wrong token")) // another attempt
 		})
 	}
 	wg.Wait()
@@ -114,8 +138,16 @@ func TestFiguresOfTwoProcessesAreTheSumOfWhatTheClientsSaw(t *testing.T) {
 		asked, written := got.series()
 		return got.Requests >= requests && asked >= requests && written >= stock
 	}, "all figures arrive")
-	if got.Captchas != 1 || got.Paths != 1 {
-		t.Errorf("%d captchas and %d paths; one of each was given", got.Captchas, got.Paths)
+	if got.Captchas != 2*buyers || got.Paths != buyers { // a wrong answer comes with the next captcha
+		t.Errorf("%d captchas and %d paths; each of %d buyers was given two and one", got.Captchas, got.Paths, buyers)
+	}
+	for _, g := range got.Gate {
+		if want := map[string]int{"CAPTCHA": buyers, "PATH": 2 * buyers, "ORDER": requests}[g.Stage]; g.Calls != want {
+			t.Errorf("%s: %d calls counted, %d made", g.Stage, g.Calls, want)
+		}
+		if g.Stage == "PATH" && (g.Passed != buyers || len(g.Rejections) != 1 || g.Rejections[0].Code != "CAPTCHA_INVALID" || g.Rejections[0].Count != buyers) {
+			t.Errorf("calls for a path: %+v", g)
+		}
 	}
 	counted := map[string]int{"accepted": got.Accepted}
 	if got.Replayed > 0 {
@@ -149,11 +181,19 @@ func (s *site) report(token, saleID string, orders int) {
 			HTML, JSON string
 		}
 	}
-	s.ask(token, `query($id: ID!) { saleReport(saleId: $id) { conserved findings html json } }`, map[string]any{"id": saleID}).into(s.t, &data)
+	const ask = `query($id: ID!, $to: ID, $zone: String) { saleReport(saleId: $id, compareTo: $to) { conserved findings html(timeZone: $zone) json } }`
+	s.ask(token, ask, map[string]any{"id": saleID, "to": saleID, "zone": "Asia/Shanghai"}).into(s.t, &data)
 	r := data.SaleReport
-	if !r.Conserved || !strings.Contains(r.HTML, "<svg") || !json.Valid([]byte(r.JSON)) {
+	if !r.Conserved || !strings.Contains(r.HTML, "<svg") || !strings.Contains(r.HTML, "Times are those of Asia/Shanghai") ||
+		!strings.Contains(r.HTML, "Compared with an earlier sale") {
 		s.t.Errorf("report: %v %q, %d bytes of HTML", r.Conserved, r.Findings, len(r.HTML))
 	}
+	for _, wrong := range []map[string]any{{"id": saleID, "zone": "Mars/Olympus"}, {"id": saleID, "to": "sal_01jd0000000000000000000000"}, {"id": saleID, "to": "x"}} {
+		if code := s.ask(token, ask, wrong).code(); code != "BAD_USER_INPUT" {
+			s.t.Errorf("%v: %s", wrong, code)
+		}
+	}
+	s.agrees(token, saleID, r.JSON, orders)
 	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+"/exports/orders.csv?sale="+url.QueryEscape(saleID), nil)
 	if err != nil {
 		s.t.Fatal(err)
@@ -167,6 +207,23 @@ func (s *site) report(token, saleID string, orders int) {
 	rows, err := csv.NewReader(res.Body).ReadAll()
 	if err != nil || res.StatusCode != http.StatusOK || len(rows) != orders+1 {
 		s.t.Errorf("export: %d, %d rows, error %v", res.StatusCode, len(rows), err)
+	}
+}
+
+// agrees checks that the report, the live figures and the audit have the same figures.
+func (s *site) agrees(token, saleID, text string, orders int) {
+	s.t.Helper()
+	var r report.Report
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		s.t.Fatal(err)
+	}
+	live, checked := s.figures(token, saleID), s.look(saleID)
+	if r.Requests.Total != int64(live.Requests) || r.Summary.Accepted != int64(live.Accepted) || r.Orders.Written != live.Orders ||
+		r.Units.Total != live.TotalUnits || r.Units.Remaining != live.RemainingUnits || r.Units.Sold != live.PaidUnits || r.Summary.Buyers != orders {
+		s.t.Errorf("report %+v %+v, live figures %+v", r.Summary, r.Units, live)
+	}
+	if p := checked.Postgres; p.Total != r.Units.Total || p.Available != r.Units.Remaining || p.Held != r.Units.Held || p.Sold != r.Units.Sold || p.Orders != r.Orders.Written {
+		s.t.Errorf("report %+v, audit %+v", r.Units, p)
 	}
 }
 

@@ -104,9 +104,12 @@ func newPublic(b base, in serverParts, handler http.Handler) (http.Handler, erro
 	if in.providers != nil {
 		signIn = in.providers
 	}
+	first := server.FirstQuery{Timeout: b.cfg.RequestTimeout / firstQueryShare, Body: web.FirstQuery, Preview: func(path string, data []byte) []byte {
+		return web.Preview(path, data, b.cfg.PublicURL)
+	}}
 	return server.NewPublic(server.PublicOptions{
 		SignIn:  signIn,
-		GraphQL: auth.WithCookies(handler, secure(b.cfg)), Site: server.WithFirstQuery(pages, handler, web.FirstQuery),
+		GraphQL: auth.WithCookies(handler, secure(b.cfg)), Site: server.WithFirstQuery(pages, handler, first),
 		Playground: b.cfg.PlaygroundOn(), Tabs: func() []server.Tab { return *in.tabs },
 		Origins: b.cfg.AllowedOrigins, CaptchaOrigins: b.cfg.CaptchaSources(), Address: b.cfg.PublicURL, TrustedProxies: b.cfg.TrustedProxies, HTTPS: https(b.cfg),
 		Webhooks: in.payments.service.Webhooks(), Sandbox: in.payments.pages,
@@ -151,9 +154,11 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 		},
 	}
 	resolver.Letters, resolver.Line, resolver.Counts = in.orders.letters, in.orders.line, in.stats.counts
+	resolver.Attempts = in.stats.refused
 	resolver.Webhooks, resolver.Tokens, resolver.Providers, resolver.Waiting = in.webhooks, in.accounts.machines, in.providers, in.inbox
 	resolver.Operator, resolver.Figures, resolver.Feed, resolver.Reports = in.admin.operator, in.stats.figures, in.stats.feed, in.admin.reports
 	resolver.Addresses = in.shop.book
+	resolver.Metadata = order.MetadataStore{DB: b.svc.db, Clock: b.clock}
 	resolver.Fulfilments = order.Fulfilments{DB: b.svc.db, Publisher: in.orders.publisher, Outbox: b.outbox, Clock: b.clock}
 	resolver.RateLimits = b.rateLimits()
 	schema := generated.NewExecutableSchema(generated.Config{
@@ -306,6 +311,10 @@ func spend(b base) func(ctx context.Context, cost int64) (guard.Budget, error) {
 
 // documentsEvery is the interval between two checks of the trusted-document manifests.
 const documentsEvery = 5 * time.Second
+
+// firstQueryShare is the request timeout over that of a page's first query: a page is sent
+// without data after a third of a second by default.
+const firstQueryShare = 15
 
 // trustDocuments reads the manifests of SECKILL_TRUSTED_DOCUMENTS and returns the loop
 // that rereads them after a change; nil without the setting. An invalid manifest is an

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"seckill/internal/config"
 	"seckill/internal/id"
 	"seckill/internal/seed"
@@ -166,4 +168,47 @@ func TestALostGateIsAnAlarmInTheInbox(t *testing.T) {
 	if i := slices.IndexFunc(found, func(w waits) bool { return w.Kind == "GATE_LOST" }); i < 0 || found[i].Sale == nil || found[i].Sale.ID != made.SaleID {
 		t.Errorf("the inbox has %+v", found)
 	}
+}
+
+// The payment service of the installation refuses the connection, and the process that
+// finds out is not the one that the operator asks.
+func TestAPaymentProviderThatIsAwayIsAnAlarmInTheInbox(t *testing.T) {
+	t.Parallel()
+	absent := "http://" + testenv.ReserveAddr(t)
+	s := newSite(t, func(c *config.Config) {
+		c.PaymentServiceURL, c.PaymentServiceSecret = absent, "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+	})
+	s.start("api", "worker", "scheduler")
+	operators := *s
+	s.start("api")
+	ann := s.staff("ann@example.com", "OPERATOR")
+	count := operators.counting(ann)
+	count(0, 0, "nothing waits")
+	made := s.seed(seed.Input{Users: 5, Stock: 5})
+	orders := make([]string, len(made.Users))
+	for i, u := range made.Users {
+		orders[i] = "ord_" + strings.TrimPrefix(s.bought(u.AccessToken, made), "tsk_")
+	}
+	s.drained(made.SaleID, len(orders))
+	for i, u := range made.Users {
+		if why := s.payAt("service", u.AccessToken, orders[i]); why != "UNAVAILABLE" {
+			t.Fatalf("payment %d: %q", i, why)
+		}
+	}
+	count(1, 1, "the provider is away")
+	if found, _, _ := operators.inbox(ann, ""); len(found) != 1 || found[0].Kind != "PROVIDER_AWAY" || found[0].SubjectID != "service" || !found[0].Decidable {
+		t.Errorf("the inbox has %+v", found)
+	}
+}
+
+// payAt begins a payment with a provider and returns the code of the refusal.
+func (s *site) payAt(provider, token, orderID string) string {
+	s.t.Helper()
+	var data struct{ PayOrder *UserErrors }
+	out := s.ask(token, `mutation($o: ID!, $p: ID!, $k: String!) { payOrder(input: {orderId: $o, optionId: $p, idempotencyKey: $k}) { userErrors { code } } }`,
+		map[string]any{"o": orderID, "p": provider, "k": uuid.NewString()})
+	if out.into(s.t, &data); data.PayOrder == nil {
+		return out.code()
+	}
+	return data.PayOrder.why()
 }

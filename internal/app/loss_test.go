@@ -10,6 +10,7 @@ import (
 
 	"seckill/internal/config"
 	"seckill/internal/id"
+	"seckill/internal/postgres"
 	"seckill/internal/reservation"
 	"seckill/internal/seed"
 	"seckill/internal/testenv"
@@ -89,13 +90,13 @@ func TestRedisLostInMidSaleIsRebuiltAndNothingIsOversold(t *testing.T) {
 				g := gateOf(t, client, keys, made)
 				return g["epoch"] > "1" && g["gate"] == reservation.GateOpen
 			}, "the gate is rebuilt under a higher epoch")
-			recovery := time.Since(lost)
 			if g := gateOf(t, client, keys, made); g["stock"] != "6" || g["reserved"] != "4" {
 				t.Errorf("gate %v, want 6 left and 4 reserved", g)
 			}
 			if n := s.buy(made, made.Users[4:]); n != 6 {
 				t.Errorf("%d accepted afterwards, want the 6 that were left", n)
 			}
+			recovery := time.Since(lost) // until all stock is sold
 			report := s.drained(made.SaleID, 10)
 			if report.Postgres.Orders != 10 {
 				t.Errorf("report %+v", report)
@@ -212,13 +213,15 @@ func TestOrdersInTheHandsOfAWorkerAreCountedByTheRebuildOfTheirGate(t *testing.T
 	}
 	waiting := func() int64 { return client.XLen(t.Context(), keys.Orders(id.ShardOf(saleID))).Val() }
 	restore := server.Backup()
-	release := holdStock(t, s.database())
+	db := s.database()
+	release := holdStock(t, db)
 	early := *made
 	early.Users = made.Users[:inHand]
 	if n := s.buyAll(&early, nil); n != inHand {
 		t.Fatalf("%d accepted", n)
 	}
 	testenv.Eventually(t, testenv.Wait, func() bool { r := s.look(made.SaleID).Stream; return r.Pending == inHand }, "the worker has all orders in hand")
+	testenv.Eventually(t, testenv.Wait, func() bool { return noting(t, db) }, "the scheduler waits for the stock as well")
 	restore()
 	testenv.Eventually(t, testenv.Wait, func() bool {
 		return gateOf(t, client, keys, made)["gate"] == reservation.GateLoading && waiting() > 0
@@ -237,6 +240,19 @@ func TestOrdersInTheHandsOfAWorkerAreCountedByTheRebuildOfTheirGate(t *testing.T
 	testenv.RecordFault(t, testenv.FaultRow{
 		Fault: "failover to a copy without the orders in a worker's hands", Accepted: stock, Stored: report.Postgres.Orders, LostUnits: lostUnits(report), Recovery: recovery,
 	})
+}
+
+// noting reports whether a statement that records the stock revision of a gate waits for a
+// lock.
+func noting(t *testing.T, db *postgres.DB) bool {
+	t.Helper()
+	var n int
+	err := db.SQL.QueryRowContext(t.Context(), `SELECT count(*) FROM pg_stat_activity
+		WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'UPDATE "sale_items"%"gate_revision"%'`).Scan(&n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n > 0
 }
 
 func TestDriftIsRepairedTowardsTheRecord(t *testing.T) {

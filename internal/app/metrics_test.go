@@ -28,6 +28,7 @@ var shownMetrics = []string{
 	`seckill_payment_faults_total{step="close"}`, `seckill_payment_faults_total{step="create"}`,
 	`seckill_payment_faults_total{step="query"}`, `seckill_payment_faults_total{step="refund"}`,
 	`seckill_payment_results_total{provider="sandbox",result="paid"} 1`, `seckill_payment_call_seconds_count{outcome="ok",provider="sandbox",step="create"} 1`,
+	`seckill_payment_declines_total{code="CARD_DECLINED",provider="sandbox"} 0`,
 	`seckill_payment_report_lag_seconds_count{provider="sandbox"} 1`, `seckill_payment_provider_away{provider="sandbox"} 0`,
 	`seckill_ratelimit_tries_total{outcome="passed",policy="`,
 	"seckill_reconcile_findings_total ",

@@ -40,10 +40,10 @@ func (s *site) refunds(token, arguments string) (found []listedRefund, total int
 	return found, data.Refunds.TotalCount
 }
 
-// askedBack buys a unit, pays for it and asks for the money back.
-func (s *site) askedBack(token string, made *seed.Result) (orderID string) {
+// paid pays for the order of a task at the bank, and returns once it is paid.
+func (s *site) paid(token, task string) (orderID string) {
 	s.t.Helper()
-	orderID = "ord_" + strings.TrimPrefix(s.bought(token, made), "tsk_")
+	orderID = "ord_" + strings.TrimPrefix(task, "tsk_")
 	status := func() string {
 		var data struct{ Order *struct{ Status string } }
 		s.ask(token, `query($o: ID!) { order(id: $o) { status } }`, map[string]any{"o": orderID}).into(s.t, &data)
@@ -56,6 +56,13 @@ func (s *site) askedBack(token string, made *seed.Result) (orderID string) {
 	_, page := s.pay(token, orderID)
 	s.choose(page, "approve")
 	testenv.Eventually(s.t, testenv.Wait, func() bool { return status() == "PAID" }, "the order is paid")
+	return orderID
+}
+
+// askedBack buys a unit, pays for it and asks for the money back.
+func (s *site) askedBack(token string, made *seed.Result) (orderID string) {
+	s.t.Helper()
+	orderID = s.paid(token, s.bought(token, made))
 	p := s.mutate(token, "requestRefund", "order { status }", map[string]any{"orderId": orderID, "reason": "too heavy", "idempotencyKey": uuid.NewString()})
 	if p.why() != "" {
 		s.t.Fatalf("requestRefund: %s", p.why())

@@ -106,6 +106,7 @@ func TestARefusalBeforePreloadCarriesTheOpening(t *testing.T) {
 	s.onSale(ann, "submitSale", saleID, "", "PENDING_APPROVAL")
 	s.onSale(admin, "approveSale", saleID, "fine", "APPROVED")
 	v := s.onSale(ann, "scheduleSale", saleID, "", "SCHEDULED")
+	buyer := s.staff("buyer@example.com", "CUSTOMER")
 	itemID := v["items"].([]any)[0].(map[string]any)["id"].(string)
 	s.awaitSale(saleID)
 	var data struct{ Sale struct{ StartsAt time.Time } }
@@ -113,7 +114,7 @@ func TestARefusalBeforePreloadCarriesTheOpening(t *testing.T) {
 	for field, input := range map[string]map[string]any{
 		"placeOrder": order(itemID, "AAAAAAAAAAAAAAAAAAAAAA"), "joinWaitlist": {"itemId": itemID},
 	} {
-		got := s.closed(ann, field, input)
+		got := s.closed(buyer, field, input)
 		if got.Code != "SALE_NOT_STARTED" || got.StartsAt == nil || !got.StartsAt.Equal(data.Sale.StartsAt) {
 			t.Errorf("%s: %+v, want the start %s", field, got, data.Sale.StartsAt)
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -293,15 +292,15 @@ func (s *site) place(token string, in map[string]any) (placed, error) {
 // errors with the same input.
 func (s *site) insist(token string, in map[string]any) (p placed, err error) {
 	for range 20 {
-		out, err := s.try(token, placeOrder, map[string]any{"in": in})
-		if err != nil {
-			return placed{}, err
+		var out answer
+		if out, err = s.try(token, placeOrder, map[string]any{"in": in}); err != nil {
+			continue
 		}
 		if code := out.code(); code != "TIMEOUT" && code != "OVERLOADED" && code != "UNAVAILABLE" {
 			return out.placed()
 		}
 	}
-	return placed{}, errors.New("twenty times no answer")
+	return placed{}, fmt.Errorf("twenty times no answer: %w", err)
 }
 
 // placed decodes the payload of placeOrder.

@@ -5,3 +5,7 @@ package app_test
 // manyOrders is the number of orders of the test that kills workers: enough for three
 // kills.
 const manyOrders = 1500
+
+// callsInFlight is the number of calls of one buyer that are under way at the same time:
+// each takes an open file of this process and one of the server's.
+const callsInFlight = 2500

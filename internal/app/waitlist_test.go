@@ -67,6 +67,18 @@ func TestAUnitThatComesBackIsOfferedByPushAndBecomesAnOrder(t *testing.T) {
 	}
 	s.cancel(first.AccessToken, p.OrderTask.ID)
 	other.until("OFFERED")
+	paid, err := s.place(second.AccessToken, order(made.ItemID, next.ID))
+	if err != nil || paid.why() != "" {
+		t.Fatalf("redeemed: %+v %v", paid, err)
+	}
+	s.paid(second.AccessToken, paid.OrderTask.ID)
+	other.until("REDEEMED")
+	if report := s.drained(made.SaleID, 1); report.Postgres.Sold != 1 || report.Postgres.Available != 0 {
+		t.Errorf("with a paid unit: %+v", report)
+	}
+	if p, why := s.press(passer.AccessToken, made); why != "SOLD_OUT" {
+		t.Errorf("a passer-by after the payment: %+v %s", p, why)
+	}
 }
 
 // joinedHereSeenThere joins at one process and reads at another immediately.
@@ -93,22 +105,18 @@ func TestAnOfferThatNoBuyerTakesGoesOnAndThenBackOnOpenSale(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.start("api", "worker", "scheduler")
-	made, _ := s.soldOut(seed.Input{Users: 4})
+	made, task := s.soldOut(seed.Input{Users: 4})
 	first, second, passer := made.Users[1], made.Users[2], made.Users[3]
 	place := s.joinedHereSeenThere(first, made)
 	next := s.joined(second.AccessToken, made.ItemID)
 	k, other := s.watch(first.AccessToken, made.SaleID), s.watch(second.AccessToken, made.SaleID)
 
 	db := s.database()
-	expire := func(statement string) {
-		t.Helper()
-		if _, err := db.SQL.ExecContext(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
-	}
-	expire("UPDATE orders SET payment_deadline = now() - interval '1 second'") // the order was not paid in time
+	s.expired(s.staff("ann@example.com", "OPERATOR"), task)
 	k.until("OFFERED")
-	expire("UPDATE waitlist_entries SET offer_expires_at = now() - interval '1 second' WHERE status = 'OFFERED'")
+	if _, err := db.SQL.ExecContext(t.Context(), "UPDATE waitlist_entries SET offer_expires_at = now() - interval '1 second' WHERE status = 'OFFERED'"); err != nil {
+		t.Fatal(err)
+	}
 	k.until("EXPIRED")
 	other.until("OFFERED")
 	if p, err := s.place(first.AccessToken, order(made.ItemID, place.ID)); err != nil || p.why() != "PATH_INVALID" {

@@ -18,11 +18,13 @@ const (
 	OrdersWrite    Scope = "ORDERS_WRITE"
 	Exports        Scope = "EXPORTS"
 	EventsRead     Scope = "EVENTS_READ"
+	UsersRead      Scope = "USERS_READ"
+	UsersWrite     Scope = "USERS_WRITE"
 )
 
 // Scopes lists every scope.
 func Scopes() []Scope {
-	return []Scope{CatalogueRead, CatalogueWrite, SalesRead, SalesWrite, OrdersRead, OrdersWrite, Exports, EventsRead}
+	return []Scope{CatalogueRead, CatalogueWrite, SalesRead, SalesWrite, OrdersRead, OrdersWrite, Exports, EventsRead, UsersRead, UsersWrite}
 }
 
 // Valid reports whether the scope is one of the constants.

@@ -94,7 +94,7 @@ func (c *Checkout) Place(ctx context.Context, in PlaceInput) (Placed, error) {
 	began := time.Now()
 	placed, err := c.take(ctx, parent, item, in)
 	c.counts.Placed(salestats.Placement{
-		Sale: parent.ID, Took: time.Since(began), Replayed: placed.Replayed, Err: err,
+		Sale: parent.ID, User: in.User, Item: in.Item, Took: time.Since(began), Replayed: placed.Replayed, Err: err,
 	})
 	return placed, err
 }
@@ -102,6 +102,9 @@ func (c *Checkout) Place(ctx context.Context, in PlaceInput) (Placed, error) {
 // take checks the StockCache, then the gate in Redis. An offer of the waitlist skips
 // both the cache and the path token.
 func (c *Checkout) take(ctx context.Context, parent *sale.Sale, item *sale.Item, in PlaceInput) (Placed, error) {
+	if parent.PreparedBy(in.User) {
+		return Placed{}, sale.OwnSale()
+	}
 	tries, err := c.tries.take(parent, in.User)
 	if err != nil {
 		return Placed{}, err

@@ -41,6 +41,9 @@ func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, error)
 	if err != nil {
 		return Issued{}, err
 	}
+	if parent.PreparedBy(in.User) {
+		return Issued{}, sale.OwnSale()
+	}
 	if o, refused := c.stock.Refuse(item.ID); refused {
 		_, err = c.refuse(ctx, parent, PlaceInput{User: in.User, Item: in.Item}, o)
 		return Issued{}, err
@@ -70,6 +73,9 @@ func (c *Checkout) EnterQueue(ctx context.Context, in IssueInput) (*queue.Ticket
 	_, parent, err := c.find(ctx, in.Item)
 	if err != nil {
 		return nil, err
+	}
+	if parent.PreparedBy(in.User) {
+		return nil, sale.OwnSale()
 	}
 	if err := c.addressed(ctx, parent, in.User); err != nil {
 		return nil, err

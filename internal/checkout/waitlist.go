@@ -20,6 +20,9 @@ func (c *Checkout) JoinWaitlist(ctx context.Context, user, itemID uuid.UUID) (*w
 	if err != nil {
 		return nil, err
 	}
+	if parent.PreparedBy(user) {
+		return nil, sale.OwnSale()
+	}
 	now := reservation.Outcome{At: c.stock.ServerTime()}
 	if phase := parent.Phase(now.At, false); phase == sale.PhaseUpcoming {
 		return nil, notOpen(phase, parent, now)

@@ -28,6 +28,7 @@ const (
 	OneTimeCodeInvalid    Reason = "ONE_TIME_CODE_INVALID"
 	OneTimeCodeRequired   Reason = "ONE_TIME_CODE_REQUIRED"
 	OrderExpired          Reason = "ORDER_EXPIRED"
+	OwnSale               Reason = "OWN_SALE"
 	PathInvalid           Reason = "PATH_INVALID"
 	PaymentDeclined       Reason = "PAYMENT_DECLINED"
 	PurchaseLimitReached  Reason = "PURCHASE_LIMIT_REACHED"

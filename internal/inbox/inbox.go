@@ -41,10 +41,12 @@ const (
 	DeadLetter       Kind = "DEAD_LETTER"
 	GateLost         Kind = "GATE_LOST"
 	OrderVoid        Kind = "ORDER_VOID"
+	PaymentDisputed  Kind = "PAYMENT_DISPUTED"
 	ProviderAway     Kind = "PROVIDER_AWAY"
 	Refund           Kind = "REFUND"
 	RefundFailed     Kind = "REFUND_FAILED"
 	SaleApproval     Kind = "SALE_APPROVAL"
+	SaleExtension    Kind = "SALE_EXTENSION"
 	StockChange      Kind = "STOCK_CHANGE"
 	UnmatchedPayment Kind = "UNMATCHED_PAYMENT"
 	WebhookDisabled  Kind = "WEBHOOK_DISABLED"
@@ -120,7 +122,7 @@ func (b *Inbox) Viewer(ctx context.Context, p *auth.Principal) (Viewer, error) {
 // Read returns what waits now, the longest first; at most 200 of each kind.
 func (b *Inbox) Read(ctx context.Context) ([]Entry, error) {
 	entries := b.alarms.entries(b.cfg.Clock.Now())
-	for _, source := range []func(context.Context) ([]Entry, error){b.approvals, b.requests, b.money, b.letters, b.endpoints} {
+	for _, source := range []func(context.Context) ([]Entry, error){b.approvals, b.requests, b.money, b.disputes, b.letters, b.endpoints} {
 		found, err := source(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("read the inbox: %w", err)
@@ -150,6 +152,9 @@ func (b *Inbox) requests(ctx context.Context) ([]Entry, error) {
 			Kind: StockChange, Subject: id.Format(id.Act, w.ID), Since: w.CreatedAt, Note: w.Note, Sale: w.Sale,
 			barred: []uuid.UUID{w.RequestedBy},
 		}
+		if w.Kind == operator.ExtendSale {
+			e.Kind = SaleExtension
+		}
 		if w.Kind == operator.VoidOrder {
 			e.Kind, e.Order, e.barred = OrderVoid, *w.Order, append(e.barred, w.Buyer)
 		}
@@ -172,6 +177,15 @@ func (b *Inbox) money(ctx context.Context) ([]Entry, error) {
 			e.Kind, e.Subject, e.Note = Refund, id.Format(id.Refund, w.Refund.ID), w.Refund.Reason
 		}
 		entries[i] = e
+	}
+	return entries, err
+}
+
+func (b *Inbox) disputes(ctx context.Context) ([]Entry, error) {
+	disputed, err := b.cfg.Payments.Disputed(ctx, maxPerKind)
+	entries := make([]Entry, len(disputed))
+	for i, p := range disputed {
+		entries[i] = Entry{Kind: PaymentDisputed, Subject: id.Format(id.Payment, p.ID), Since: p.UpdatedAt, Order: p.Order, barred: []uuid.UUID{p.User}}
 	}
 	return entries, err
 }

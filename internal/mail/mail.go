@@ -23,15 +23,7 @@ import (
 	"seckill/internal/auth"
 	"seckill/internal/clock"
 	"seckill/internal/id"
-)
-
-// Language is the language of an e-mail.
-type Language string
-
-// Languages.
-const (
-	English Language = "en"
-	Chinese Language = "zh"
+	"seckill/internal/locale"
 )
 
 // Kind names the text of an e-mail.
@@ -67,7 +59,7 @@ type Message struct {
 	User     uuid.UUID // Nil = none
 	To       string    // e-mail address
 	Kind     Kind
-	Language Language
+	Language locale.Language
 	Content  Content
 	Until    time.Time // when it is too late; zero = after a day
 }

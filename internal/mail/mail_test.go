@@ -17,6 +17,7 @@ import (
 	"seckill/internal/auth"
 	"seckill/internal/clock"
 	"seckill/internal/config"
+	"seckill/internal/locale"
 	"seckill/internal/mail"
 	"seckill/internal/postgres"
 	"seckill/internal/testenv"
@@ -107,7 +108,7 @@ func (e *env) row() *ent.Mail {
 
 func reset() mail.Message {
 	return mail.Message{
-		To: "one@example.com", Kind: mail.ResetPassword, Language: mail.English,
+		To: "one@example.com", Kind: mail.ResetPassword, Language: locale.English,
 		Content: mail.Content{Path: "/reset-password#secret-of-the-link", Life: 30 * time.Minute},
 	}
 }
@@ -148,7 +149,7 @@ func TestEveryKindHasATextInBothLanguages(t *testing.T) {
 	t.Parallel()
 	e := setup(t, testenv.Postgres(t))
 	for _, kind := range mail.Kinds() {
-		for _, language := range []mail.Language{mail.English, mail.Chinese} {
+		for _, language := range []locale.Language{locale.English, locale.Chinese} {
 			m := reset()
 			m.Kind, m.Language = kind, language
 			e.write(m)

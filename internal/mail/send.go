@@ -24,6 +24,7 @@ import (
 	"seckill/internal/auth"
 	"seckill/internal/clock"
 	"seckill/internal/config"
+	"seckill/internal/locale"
 	"seckill/internal/periodic"
 	"seckill/internal/postgres"
 )
@@ -244,7 +245,7 @@ func (s *Sender) message(row *ent.Mail) (*gomail.Msg, error) {
 	if err := json.Unmarshal(sealed, &content); err != nil {
 		return nil, fmt.Errorf("content of an e-mail: %w", err)
 	}
-	words, err := write(Kind(row.Kind), Language(row.Language), s.cfg.Shop, content)
+	words, err := write(Kind(row.Kind), locale.Language(row.Language), s.cfg.Shop, content)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	texttemplate "text/template"
 	"time"
+
+	"seckill/internal/locale"
 )
 
 //go:embed templates
@@ -14,9 +16,9 @@ var files embed.FS
 
 // texts are the texts of each language: a template for each kind, whose first line is the
 // subject. Paragraphs are separated by blank lines; the link is one of its own.
-var texts = map[Language]*texttemplate.Template{
-	English: texttemplate.Must(texttemplate.ParseFS(files, "templates/en.txt")),
-	Chinese: texttemplate.Must(texttemplate.ParseFS(files, "templates/zh.txt")),
+var texts = map[locale.Language]*texttemplate.Template{
+	locale.English: texttemplate.Must(texttemplate.ParseFS(files, "templates/en.txt")),
+	locale.Chinese: texttemplate.Must(texttemplate.ParseFS(files, "templates/zh.txt")),
 }
 
 // page is the HTML of an e-mail, made of the same paragraphs.
@@ -26,10 +28,10 @@ var page = template.Must(template.ParseFS(files, "templates/page.html"))
 type text struct{ subject, plain, html string }
 
 // write returns the text of an e-mail. base is the address of the shop.
-func write(kind Kind, language Language, base string, c Content) (text, error) {
+func write(kind Kind, language locale.Language, base string, c Content) (text, error) {
 	templates, ok := texts[language]
 	if !ok {
-		templates = texts[English]
+		templates = texts[locale.English]
 	}
 	values := map[string]any{"Shop": base, "Link": base + c.Path, "Life": duration(language, c.Life)}
 	var out strings.Builder
@@ -49,12 +51,12 @@ func write(kind Kind, language Language, base string, c Content) (text, error) {
 }
 
 // duration returns a duration in words: whole hours, or minutes.
-func duration(language Language, d time.Duration) string {
+func duration(language locale.Language, d time.Duration) string {
 	n, unit := int(d/time.Minute), [2]string{"minutes", "分钟"}
 	if d >= time.Hour && d%time.Hour == 0 {
 		n, unit = int(d/time.Hour), [2]string{"hours", "小时"}
 	}
-	if language == Chinese {
+	if language == locale.Chinese {
 		return fmt.Sprintf("%d %s", n, unit[1])
 	}
 	if n == 1 {

@@ -15,7 +15,7 @@ type Awaiting struct {
 // AwaitingSecond returns the requests that wait for a second operator, newest first; at
 // most 200.
 func (s *Service) AwaitingSecond(ctx context.Context) ([]Awaiting, error) {
-	requests, err := s.Interventions(ctx, nil, Requested)
+	requests, err := s.Interventions(ctx, InterventionList{States: []State{Requested}})
 	if err != nil {
 		return nil, err
 	}

@@ -5,22 +5,36 @@ import (
 	"time"
 
 	"seckill/internal/id"
+	"seckill/internal/sale"
 )
 
 // changes are the fields that an edit changed, each with its new value, as written to the
-// log.
+// log. The field beforeField has the former values.
 type changes map[string]any
+
+// beforeField is the field of changes with the former value of each changed field.
+const beforeField = "before"
+
+// set records the values of a field that changed.
+func (c changes) set(field string, before, now any) {
+	old, ok := c[beforeField].(changes)
+	if !ok {
+		old = changes{}
+		c[beforeField] = old
+	}
+	c[field], old[field] = now, before
+}
 
 // put records a field if it changed.
 func put[T comparable](c changes, field string, before, now T) {
 	if before != now {
-		c[field] = now
+		c.set(field, before, now)
 	}
 }
 
 func putTime(c changes, field string, before, now time.Time) {
 	if !before.Equal(now) {
-		c[field] = now.UTC()
+		c.set(field, before.UTC(), now.UTC())
 	}
 }
 
@@ -36,13 +50,38 @@ func (d SaleDraft) changes(before SaleDraft) changes {
 	put(c, "hideExactStock", before.HideExactStock, d.HideExactStock)
 	put(c, "requiresAddress", before.RequiresAddress, d.RequiresAddress)
 	if !slices.Equal(before.Items, d.Items) {
-		items := make([]map[string]any, len(d.Items))
-		for i, item := range d.Items {
-			items[i] = map[string]any{"goods": id.Format(id.Goods, item.Goods), "price": item.Price.Decimal(), "stock": item.Stock, "purchaseLimit": item.PurchaseLimit}
-		}
-		c["items"] = items
+		c.set("items", loggedItems(before.Items), loggedItems(d.Items))
 	}
 	return c
+}
+
+func loggedItems(items []ItemDraft) []map[string]any {
+	out := make([]map[string]any, len(items))
+	for i, item := range items {
+		out[i] = map[string]any{"goods": id.Format(id.Goods, item.Goods), "price": item.Price.Decimal(), "stock": item.Stock, "purchaseLimit": item.PurchaseLimit}
+	}
+	return out
+}
+
+// switchChanges are all switches as they are now, and before those that changed.
+type switchChanges struct {
+	sale.Switches
+	Before changes `json:"before,omitempty"`
+}
+
+func newSwitchChanges(before, now sale.Switches) switchChanges {
+	c := changes{}
+	put(c, "captchaRequired", before.CaptchaRequired, now.CaptchaRequired)
+	put(c, "proofOfWorkMax", before.PowMax, now.PowMax)
+	put(c, "permitPerMille", before.PermitPerMille, now.PermitPerMille)
+	put(c, "inflowPerSecond", before.InflowPerSecond, now.InflowPerSecond)
+	put(c, "limitBurst", before.LimitBurst, now.LimitBurst)
+	put(c, "limitPerSecond", before.LimitPerSecond, now.LimitPerSecond)
+	if !slices.Equal(before.CaptchaKinds, now.CaptchaKinds) {
+		c.set("captchaKinds", before.CaptchaKinds, now.CaptchaKinds)
+	}
+	old, _ := c[beforeField].(changes)
+	return switchChanges{Switches: now, Before: old}
 }
 
 func (d GoodsDraft) changes(before GoodsDraft) changes {
@@ -53,7 +92,7 @@ func (d GoodsDraft) changes(before GoodsDraft) changes {
 	put(c, "externalId", before.ExternalID, d.ExternalID)
 	put(c, "sku", before.SKU, d.SKU)
 	if picture := pictureName(d.ImageURL); picture != pictureName(before.ImageURL) {
-		c["imageUrl"] = picture
+		c.set("imageUrl", pictureName(before.ImageURL), picture)
 	}
 	return c
 }

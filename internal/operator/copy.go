@@ -42,8 +42,7 @@ type CopyInput struct {
 	StartsAt, EndsAt time.Time
 }
 
-// CopySale creates a draft with the items, prices, stock and rules of a sale, but not
-// its access controls.
+// CopySale creates a draft with the items, prices, stock, rules and switches of a sale.
 func (s *Service) CopySale(ctx context.Context, by sale.Actor, in CopyInput) (*sale.Sale, error) {
 	if err := authorise(by, sale.ActCreate); err != nil {
 		return nil, err
@@ -61,7 +60,7 @@ func (s *Service) CopySale(ctx context.Context, by sale.Actor, in CopyInput) (*s
 func copyOf(v *sale.Sale, in CopyInput) SaleDraft {
 	d := SaleDraft{
 		Title: in.Title, Rules: v.Rules, StartsAt: in.StartsAt, EndsAt: in.EndsAt, PaymentWindow: v.PaymentWindow,
-		PurchaseLimit: v.PurchaseLimit, HideExactStock: v.HideExactStock, RequiresAddress: v.RequiresAddress,
+		PurchaseLimit: v.PurchaseLimit, HideExactStock: v.HideExactStock, RequiresAddress: v.RequiresAddress, Switches: &v.Switches,
 	}
 	if d.Title == "" {
 		d.Title = v.Title

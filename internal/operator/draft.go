@@ -44,6 +44,7 @@ type SaleDraft struct {
 	HideExactStock  bool
 	RequiresAddress bool
 	Items           []ItemDraft
+	Switches        *sale.Switches // which only a new sale takes; nil = the defaults
 }
 
 // setDefaults sets the payment window of a sale, and the purchase limit of items, without
@@ -177,11 +178,14 @@ func (s *Service) CreateSale(ctx context.Context, by sale.Actor, d SaleDraft) (*
 		ID: s.cfg.NewID(), Sale: saleID, Act: sale.ActCreate, From: sale.Draft, To: sale.Draft, By: by, At: s.cfg.Clock.Now(),
 	}
 	err := s.write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		err := tx.Sale.Create().SetID(saleID).SetSlug(d.Slug).SetTitle(d.Title).SetRules(d.Rules).SetNillableExternalReference(unlessZero(d.Reference)).
+		create := tx.Sale.Create().SetID(saleID).SetSlug(d.Slug).SetTitle(d.Title).SetRules(d.Rules).SetNillableExternalReference(unlessZero(d.Reference)).
 			SetStartsAt(d.StartsAt).SetEndsAt(d.EndsAt).SetPreheatAt(d.StartsAt.Add(-preheatBefore)).
 			SetPaymentWindowSeconds(int(d.PaymentWindow / time.Second)).SetPurchaseLimit(d.largestLimit()).SetNillableTotalLimit(unlessZero(d.PurchaseLimit)).
-			SetHideExactStock(d.HideExactStock).SetRequiresAddress(d.RequiresAddress).SetCreatedBy(by.ID).SetCreatedAt(c.At).Exec(ctx)
-		if err != nil {
+			SetHideExactStock(d.HideExactStock).SetRequiresAddress(d.RequiresAddress).SetCreatedBy(by.ID).SetCreatedAt(c.At)
+		if d.Switches != nil {
+			setSwitches(create.Mutation(), *d.Switches)
+		}
+		if err := create.Exec(ctx); err != nil {
 			return err
 		}
 		if err := s.writeItems(ctx, tx, saleID, d.Items); err != nil {
@@ -293,8 +297,20 @@ func (s *Service) CheckSaleUpdate(ctx context.Context, saleID uuid.UUID, p SaleP
 	return fault.All(checkText(p.Note, maxNote, "note"), s.checkDraft(ctx, &d, p.after(s.cfg.Clock.Now())))
 }
 
-// UpdateSale changes a draft, or a rejected sale, which becomes a draft again.
+// UpdateSale changes a draft, or a rejected sale, which becomes a draft again. Of a sale
+// that was approved, only title and rules change.
 func (s *Service) UpdateSale(ctx context.Context, by sale.Actor, saleID uuid.UUID, p SalePatch) (*sale.Sale, error) {
+	v, err := s.cfg.Sales.ByID(ctx, saleID)
+	if err != nil {
+		return nil, err
+	}
+	if v != nil && len(sale.Targets(sale.ActDescribe, v.Status)) > 0 {
+		return s.describe(ctx, by, saleID, p)
+	}
+	return s.updateDraft(ctx, by, saleID, p)
+}
+
+func (s *Service) updateDraft(ctx context.Context, by sale.Actor, saleID uuid.UUID, p SalePatch) (*sale.Sale, error) {
 	var d SaleDraft
 	var changed changes
 	v, err := s.do(ctx, act{

@@ -22,6 +22,7 @@ type Kind string
 const (
 	AdjustStock Kind = "ADJUST_STOCK"
 	VoidOrder   Kind = "VOID_ORDER"
+	ExtendSale  Kind = "EXTEND_SALE"
 )
 
 // State is the progress of an intervention.
@@ -56,15 +57,17 @@ const (
 	Refused   State = "REFUSED" // fewer units were left than requested
 )
 
-// Intervention is an operation of an operator that moves units.
+// Intervention is an operation of an operator that may need a second one: it moves units,
+// or extends a sale.
 type Intervention struct {
 	ID          uuid.UUID
 	Kind        Kind
 	State       State
 	Sale        uuid.UUID
-	Item        uuid.UUID
+	Item        uuid.UUID  // Nil for ExtendSale
 	Order       *uuid.UUID // of VoidOrder
-	Units       int        // signed for AdjustStock
+	Units       int        // signed for AdjustStock; for ExtendSale, seconds
+	EndsAt      *time.Time // new end of the sale, for ExtendSale
 	Note        string
 	RequestedBy uuid.UUID
 	DecidedBy   *uuid.UUID // the second operator
@@ -76,7 +79,7 @@ type Intervention struct {
 func fromRow(r *ent.Intervention) *Intervention {
 	return &Intervention{
 		ID: r.ID, Kind: Kind(r.Kind), State: State(r.State), Sale: r.SaleID, Item: r.ItemID, Order: r.OrderID,
-		Units: r.Quantity, Note: r.Note, RequestedBy: r.RequestedBy, DecidedBy: r.DecidedBy, Decision: r.Decision,
+		Units: r.Quantity, EndsAt: r.EndsAt, Note: r.Note, RequestedBy: r.RequestedBy, DecidedBy: r.DecidedBy, Decision: r.Decision,
 		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
 	}
 }
@@ -85,6 +88,7 @@ func fromRow(r *ent.Intervention) *Intervention {
 const (
 	ActRequestAdjust sale.Act = "REQUEST_ADJUST_STOCK"
 	ActRequestVoid   sale.Act = "REQUEST_VOID_ORDER"
+	ActRequestExtend sale.Act = "REQUEST_EXTEND_SALE"
 )
 
 // publishRequest publishes an entry about a request to the live feed.
@@ -103,16 +107,16 @@ func (s *Service) publishRequest(ctx context.Context, v *sale.Sale, act *Interve
 // details returns the log details: what moves, who requested and who confirmed it, each
 // with the reason.
 func (act *Intervention) details() (string, error) {
-	d := map[string]any{"units": act.Units}
-	if act.Order != nil {
-		d["order"] = id.Format(id.Order, *act.Order)
-	} else {
-		d["item"] = id.Format(id.Item, act.Item)
+	d := map[string]any{}
+	switch {
+	case act.Kind == ExtendSale:
+		d["endsAt"] = act.EndsAt.UTC()
+	case act.Order != nil:
+		d["units"], d["order"] = act.Units, id.Format(id.Order, *act.Order)
+	default:
+		d["units"], d["item"] = act.Units, id.Format(id.Item, act.Item)
 	}
-	if act.DecidedBy != nil {
-		d["requestedBy"], d["requestNote"] = id.Format(id.User, act.RequestedBy), act.Note
-		d["confirmedBy"], d["confirmNote"] = id.Format(id.User, *act.DecidedBy), act.Decision
-	}
+	act.persons(d)
 	return detailsOf(d)
 }
 
@@ -121,7 +125,7 @@ func (s *Service) insert(ctx context.Context, tx *ent.Tx, in *Intervention) erro
 	now := s.cfg.Clock.Now()
 	in.CreatedAt, in.UpdatedAt = now, now
 	return tx.Intervention.Create().SetID(in.ID).SetKind(intervention.Kind(in.Kind)).SetState(intervention.State(in.State)).
-		SetSaleID(in.Sale).SetItemID(in.Item).SetNillableOrderID(in.Order).SetQuantity(in.Units).SetNote(in.Note).
+		SetSaleID(in.Sale).SetItemID(in.Item).SetNillableOrderID(in.Order).SetQuantity(in.Units).SetNillableEndsAt(in.EndsAt).SetNote(in.Note).
 		SetRequestedBy(in.RequestedBy).SetCreatedAt(now).SetUpdatedAt(now).Exec(ctx)
 }
 
@@ -162,35 +166,6 @@ func (s *Service) Intervention(ctx context.Context, interventionID uuid.UUID) (*
 		return nil, fmt.Errorf("read intervention %s: %w", interventionID, err)
 	}
 	return fromRow(row), nil
-}
-
-// maxInterventions limits the length of a list.
-const maxInterventions = 200
-
-// Interventions returns those of a sale, or of all sales, newest first, filtered by
-// states if any are given.
-func (s *Service) Interventions(ctx context.Context, saleID *uuid.UUID, states ...State) ([]*Intervention, error) {
-	query := s.cfg.DB.Ent.Intervention.Query().
-		Order(ent.Desc(intervention.FieldCreatedAt, intervention.FieldID)).Limit(maxInterventions)
-	if saleID != nil {
-		query.Where(intervention.SaleID(*saleID))
-	}
-	if len(states) > 0 {
-		in := make([]intervention.State, len(states))
-		for i, st := range states {
-			in[i] = intervention.State(st)
-		}
-		query.Where(intervention.StateIn(in...))
-	}
-	rows, err := query.All(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list interventions: %w", err)
-	}
-	list := make([]*Intervention, len(rows))
-	for i, row := range rows {
-		list[i] = fromRow(row)
-	}
-	return list, nil
 }
 
 // DecideInput is the decision of the second operator on a request.
@@ -239,8 +214,14 @@ func (s *Service) Decide(ctx context.Context, in DecideInput) (*Intervention, er
 		}
 		return now, err
 	}
-	if request.Kind == VoidOrder {
+	switch request.Kind {
+	case VoidOrder:
 		return s.voidConfirmed(ctx, request)
+	case ExtendSale:
+		extended, err := s.extend(ctx, in.By, request)
+		s.waiting(ctx)
+		return extended.Intervention, err
+	case AdjustStock:
 	}
 	return s.adjust(ctx, in.By, request)
 }

@@ -130,9 +130,12 @@ func (e *env) acts(v *sale.Sale, by sale.Actor) map[sale.Act]func() error {
 
 // fits lists the statuses in which each operation is allowed, apart from the role.
 var fits = map[sale.Act][]sale.Status{
-	sale.ActUpdate: {sale.Draft, sale.Rejected}, sale.ActSubmit: {sale.Draft},
+	sale.ActUpdate: { // of sales that were approved, title and rules
+		sale.Draft, sale.Rejected, sale.Approved, sale.Scheduled, sale.Preheated, sale.Live, sale.Paused, sale.Ended,
+	},
+	sale.ActSubmit:  {sale.Draft},
 	sale.ActApprove: {sale.PendingApproval}, sale.ActReject: {sale.PendingApproval}, sale.ActWithdraw: {sale.PendingApproval},
-	sale.ActSchedule: {sale.Approved, sale.Scheduled},
+	sale.ActSchedule: {sale.Approved, sale.Scheduled, sale.Preheated},
 	sale.ActPreheat:  {sale.Scheduled, sale.Preheated, sale.Live, sale.Paused}, // repeating it changes nothing
 	sale.ActPause:    {sale.Preheated, sale.Live}, sale.ActResume: {sale.Paused},
 	sale.ActEnd: {

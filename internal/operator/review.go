@@ -2,7 +2,6 @@ package operator
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -108,9 +107,14 @@ type ScheduleInput struct {
 // times are the times of a sale.
 type times struct{ starts, ends, preheat time.Time }
 
-// MarshalJSON writes the times for the log.
-func (t *times) MarshalJSON() ([]byte, error) {
-	return json.Marshal(map[string]time.Time{"startsAt": t.starts, "endsAt": t.ends, "preheatAt": t.preheat})
+// changes returns the times for the log, and before those that changed.
+func (t times) changes(v *sale.Sale) changes {
+	c := changes{}
+	putTime(c, "startsAt", v.StartsAt, t.starts)
+	putTime(c, "endsAt", v.EndsAt, t.ends)
+	putTime(c, "preheatAt", v.PreheatAt, t.preheat)
+	c["startsAt"], c["endsAt"], c["preheatAt"] = t.starts.UTC(), t.ends.UTC(), t.preheat.UTC()
+	return c
 }
 
 func (in ScheduleInput) of(v *sale.Sale) times {
@@ -130,17 +134,33 @@ func (t times) check(now time.Time) error {
 	return fault.All(checkTimes(t.starts, t.ends, now), preheat)
 }
 
-// Schedule sets the times of an approved sale, or of one that is not loaded yet.
+// rescheduleMargin is the time before its opening in which a loaded sale keeps its times.
+// The gates have new times at once, or after the next step of the scheduler, every
+// preload.Every.
+const rescheduleMargin = 30 * time.Second
+
+// Schedule sets the times of an approved sale, and of a scheduled or loaded one before its
+// opening: not within rescheduleMargin of the opening of a loaded sale.
 func (s *Service) Schedule(ctx context.Context, in ScheduleInput) (*sale.Sale, error) {
 	if err := checkText(in.Note, maxNote, "note"); err != nil {
 		return nil, err
 	}
 	var t times
-	return s.do(ctx, act{
-		by: in.By, sale: in.Sale, what: sale.ActSchedule, note: in.Note, details: &t,
+	var changed changes
+	return s.withGate(ctx, act{
+		by: in.By, sale: in.Sale, what: sale.ActSchedule, note: in.Note, details: &changed,
 		decide: func(v *sale.Sale) (sale.Status, error) {
+			now := s.cfg.Clock.Now()
+			to := sale.Scheduled
+			if v.Status.Loaded() {
+				to = v.Status
+				if !v.StartsAt.After(now.Add(rescheduleMargin)) {
+					return "", conflict("saleId")
+				}
+			}
 			t = in.of(v)
-			return sale.Scheduled, t.check(s.cfg.Clock.Now())
+			changed = t.changes(v)
+			return to, t.check(now)
 		},
 		set: func(u *ent.SaleUpdate) { u.SetStartsAt(t.starts).SetEndsAt(t.ends).SetPreheatAt(t.preheat) },
 	})

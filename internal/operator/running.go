@@ -213,17 +213,28 @@ func (s *Service) SetSwitches(ctx context.Context, in ActInput, p SwitchesPatch)
 		return nil, err
 	}
 	var next sale.Switches
+	var changed switchChanges
 	return s.do(ctx, act{
 		by: in.By, sale: in.Sale, what: sale.ActSwitch, note: in.Note,
-		details: &next,
+		details: &changed,
 		decide: func(v *sale.Sale) (sale.Status, error) {
 			next = p.of(v.Switches)
+			changed = newSwitchChanges(v.Switches, next)
 			return v.Status, nil
 		},
 		set: func(u *ent.SaleUpdate) {
-			u.SetCaptchaRequired(next.CaptchaRequired).SetCaptchaKinds(sale.JoinKinds(next.CaptchaKinds)).SetPowMax(next.PowMax).
-				SetPermitPerMille(next.PermitPerMille).SetInflowPerSecond(next.InflowPerSecond).
-				SetLimitBurst(next.LimitBurst).SetLimitPerSecond(next.LimitPerSecond)
+			setSwitches(u.Mutation(), next)
 		},
 	})
+}
+
+// setSwitches sets the columns of a sale's switches.
+func setSwitches(m *ent.SaleMutation, s sale.Switches) {
+	m.SetCaptchaRequired(s.CaptchaRequired)
+	m.SetCaptchaKinds(sale.JoinKinds(s.CaptchaKinds))
+	m.SetPowMax(s.PowMax)
+	m.SetPermitPerMille(s.PermitPerMille)
+	m.SetInflowPerSecond(s.InflowPerSecond)
+	m.SetLimitBurst(s.LimitBurst)
+	m.SetLimitPerSecond(s.LimitPerSecond)
 }

@@ -159,7 +159,7 @@ func TestAdjustingARunningSaleKeepsTheInvariantsAtEverySample(t *testing.T) {
 	if f.total != f.gateTotal || f.available != f.stock || f.held != f.reserved || f.held != int(r.accepted.Load()) {
 		t.Errorf("the stores differ: %+v, accepted %d", f, r.accepted.Load())
 	}
-	acts, err := e.ops.Interventions(context.Background(), &v.ID)
+	acts, err := e.ops.Interventions(context.Background(), operator.InterventionList{Sale: &v.ID})
 	e.must(err)
 	change := 0
 	for _, act := range acts {

@@ -141,7 +141,14 @@ func (s *Service) OrderMatch(ctx context.Context, by sale.Actor, text string) (p
 			return entorder.UserID(u), nil
 		}
 	}
-	match := []predicate.Order{order.Numbered(text), paidBy(text)}
+	paid, err := s.paidBy(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	match := []predicate.Order{order.Numbered(text)}
+	if len(paid) > 0 {
+		match = append(match, entorder.IDIn(paid...))
+	}
 	buyers, err := s.users(ctx, text)
 	if err != nil {
 		return nil, err
@@ -157,11 +164,21 @@ func (s *Service) OrderMatch(ctx context.Context, by sale.Actor, text string) (p
 	return entorder.Or(match...), nil
 }
 
-// paidBy matches the orders of payments with a transaction or name of their provider.
-func paidBy(text string) predicate.Order {
-	return func(s *sql.Selector) {
-		payments := sql.Table(entpayment.Table)
-		s.Where(sql.In(s.C(entorder.FieldID), sql.Select(payments.C(entpayment.FieldOrderID)).From(payments).
-			Where(sql.Or(sql.EQ(payments.C(entpayment.FieldTransaction), text), sql.EQ(payments.C(entpayment.FieldProviderRef), text)))))
+// maxPaid bounds the payments that share a number: those of one order, and of providers
+// that use the same one.
+const maxPaid = 100
+
+// paidBy returns the orders of payments with a transaction or name of their provider. The
+// search has their ids instead of a subquery, with which Postgres would read all orders.
+func (s *Service) paidBy(ctx context.Context, text string) ([]uuid.UUID, error) {
+	rows, err := s.cfg.DB.Ent.Payment.Query().Where(entpayment.Or(entpayment.Transaction(text), entpayment.ProviderRef(text))).
+		Select(entpayment.FieldOrderID).Limit(maxPaid).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find payments: %w", err)
 	}
+	ids := make([]uuid.UUID, len(rows))
+	for i, row := range rows {
+		ids[i] = row.OrderID
+	}
+	return ids, nil
 }

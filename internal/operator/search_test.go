@@ -177,3 +177,32 @@ func TestExportsAreDownloadedByStaff(t *testing.T) {
 		}
 	}
 }
+
+func TestPaymentsAreFoundByTheirNumbersWithoutReadingAll(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	e.must(execSQL(t, e, `INSERT INTO payments (id, order_id, user_id, provider, idempotency_key, status, amount_minor, currency, transaction, provider_ref,
+		expires_at, check_at, created_at, updated_at)
+		SELECT gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), 'sandbox', 'k', 'CLOSED', 1, 'CNY', 'tx' || n, 'ref' || n, now(), now(), now(), now()
+		FROM generate_series(1, 5000) n`))
+	e.must(execSQL(t, e, "ANALYZE payments"))
+	rows, err := e.db.SQL.QueryContext(t.Context(), "EXPLAIN SELECT order_id FROM payments WHERE transaction = 'tx7' OR provider_ref = 'tx7' LIMIT 100")
+	e.must(err)
+	defer rows.Close()
+	plan := ""
+	for rows.Next() {
+		var line string
+		e.must(rows.Scan(&line))
+		plan += line + "\n"
+	}
+	e.must(rows.Err())
+	if strings.Contains(plan, "Seq Scan") || !strings.Contains(plan, "payment_transaction") || !strings.Contains(plan, "payment_provider_ref") {
+		t.Errorf("plan:\n%s", plan)
+	}
+}
+
+func execSQL(t *testing.T, e *env, statement string) error {
+	t.Helper()
+	_, err := e.db.SQL.ExecContext(t.Context(), statement)
+	return err
+}

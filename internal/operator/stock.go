@@ -104,12 +104,16 @@ func mismatch(before, act *Intervention) error {
 
 // request records a request for confirmation, and publishes it.
 func (s *Service) request(ctx context.Context, act *Intervention) (*Intervention, error) {
+	what, asks, field := sale.ActAdjust, ActRequestAdjust, "itemId"
+	if act.Kind == ExtendSale {
+		what, asks, field = sale.ActExtend, ActRequestExtend, "saleId"
+	}
 	v, err := s.cfg.Sales.ByID(ctx, act.Sale)
 	if err != nil {
 		return nil, err
 	}
-	if v == nil || len(sale.Targets(sale.ActAdjust, v.Status)) == 0 {
-		return nil, conflict("itemId")
+	if v == nil || len(sale.Targets(what, v.Status)) == 0 {
+		return nil, conflict(field)
 	}
 	act.State = Requested
 	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error { return s.insert(ctx, tx, act) })
@@ -119,7 +123,7 @@ func (s *Service) request(ctx context.Context, act *Intervention) (*Intervention
 	if err != nil {
 		return nil, unknownOutcome(err)
 	}
-	s.publishRequest(ctx, v, act, ActRequestAdjust)
+	s.publishRequest(ctx, v, act, asks)
 	return act, nil
 }
 

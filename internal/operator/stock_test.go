@@ -168,7 +168,7 @@ func TestManyUnitsNeedTwoPersons(t *testing.T) {
 			t.Errorf("taken back by the one who asked: %+v %v", taken, err)
 		}
 		e.want(v, figures{total: 111, available: 111, gateTotal: 111, stock: 111})
-		open, err := e.ops.Interventions(t.Context(), &v.ID, operator.Requested)
+		open, err := e.ops.Interventions(t.Context(), operator.InterventionList{Sale: &v.ID, States: []operator.State{operator.Requested}})
 		if err != nil || len(open) != 0 {
 			t.Errorf("%d requests are open, error %v", len(open), err)
 		}

@@ -113,6 +113,12 @@ func (d *DeadLetters) List(ctx context.Context, after string, limit int) ([]*Let
 	return letters, nil
 }
 
+// Count returns the number of letters.
+func (d *DeadLetters) Count(ctx context.Context) (int, error) {
+	n, err := d.cfg.Letters.Len(ctx)
+	return int(n), err
+}
+
 // Letter returns one letter with its fields; nil when there is none with that id.
 func (d *DeadLetters) Letter(ctx context.Context, letterID string) (*Letter, error) {
 	l, err := d.read(ctx, letterID)

@@ -184,7 +184,7 @@ func TestADroppedLetterEndsItsTaskAndIsLogged(t *testing.T) {
 	if fault.ReasonOf(err) != fault.Unknown {
 		t.Errorf("drop again: %v", err)
 	}
-	acts, err := r.dead.Acts(t.Context())
+	acts, err := r.dead.Acts(t.Context(), orderintake.ActList{Limit: 10})
 	if err != nil || len(acts) != 1 || acts[0].Kind != orderintake.Dropped || acts[0].Actor != in.Actor || acts[0].Note != "poison" ||
 		acts[0].Task == nil || *acts[0].Task != task {
 		t.Errorf("log %+v %v", acts, err)

@@ -12,17 +12,15 @@ import (
 
 	"seckill/ent"
 	"seckill/ent/letteract"
+	"seckill/ent/predicate"
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/postgres"
 	"seckill/internal/stream"
 )
 
-// Bounds of operators' notes and lists.
-const (
-	maxNote = 200 // characters
-	maxActs = 200
-)
+// maxNote bounds operators' notes, in characters.
+const maxNote = 200
 
 // Kind is the kind of an operator's decision.
 type Kind string
@@ -176,9 +174,27 @@ func (d *DeadLetters) log(ctx context.Context, l *Letter, in Decision, kind Kind
 	return nil
 }
 
-// Acts returns the newest decisions, newest first, at most 200.
-func (d *DeadLetters) Acts(ctx context.Context) ([]*Act, error) {
-	rows, err := d.cfg.DB.Ent.LetterAct.Query().Order(ent.Desc(letteract.FieldID)).Limit(maxActs).All(ctx)
+// ActList selects decisions about dead letters.
+type ActList struct {
+	Kind  Kind      // "" = of every kind
+	After uuid.UUID // the decision before the first; zero = from the newest
+	Limit int
+}
+
+func (in ActList) match() (match []predicate.LetterAct) {
+	if in.Kind != "" {
+		match = append(match, letteract.KindEQ(letteract.Kind(in.Kind)))
+	}
+	return match
+}
+
+// Acts returns decisions, newest first.
+func (d *DeadLetters) Acts(ctx context.Context, in ActList) ([]*Act, error) {
+	query := d.cfg.DB.Ent.LetterAct.Query().Where(in.match()...)
+	if in.After != uuid.Nil {
+		query.Where(letteract.IDLT(in.After))
+	}
+	rows, err := query.Order(ent.Desc(letteract.FieldID)).Limit(in.Limit).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read decisions about dead letters: %w", err)
 	}
@@ -190,4 +206,13 @@ func (d *DeadLetters) Acts(ctx context.Context) ([]*Act, error) {
 		}
 	}
 	return acts, nil
+}
+
+// CountActs returns how many decisions there are on all pages of a list.
+func (d *DeadLetters) CountActs(ctx context.Context, in ActList) (int, error) {
+	n, err := d.cfg.DB.Ent.LetterAct.Query().Where(in.match()...).Count(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("count decisions about dead letters: %w", err)
+	}
+	return n, nil
 }

@@ -50,6 +50,11 @@ func TestAProviderThatIsAwayIsNotOfferedUntilItAnswers(t *testing.T) {
 	if got := s.offered(o); got != "card" {
 		t.Errorf("offered %q while the bank is away", got)
 	}
+	for _, option := range s.pay.AllOptions(s.order(o)) {
+		if option.Away != (option.ID == sandbox.Name) {
+			t.Errorf("%s away %t", option.ID, option.Away)
+		}
+	}
 	before := calls
 	o, err := try()
 	if fault.CodeOf(err) != fault.Unavailable || calls != before {
@@ -88,7 +93,7 @@ func TestCallsOfProvidersAndTheLagOfReportsAreMeasured(t *testing.T) {
 	s.step(s.courier.Step)
 	s.settleDown()
 	declined := s.begin(s.buy(), "key-1")
-	s.must(s.bank.Decline(t.Context(), s.charge(declined).ID))
+	s.must(s.bank.Decline(t.Context(), s.charge(declined).ID, "CARD_DECLINED"))
 	s.settleDown()
 	s.approveRefund(s.askRefund(&order.Order{ID: p.Order, User: p.User}), false)
 	s.settleDown()

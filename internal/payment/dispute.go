@@ -14,8 +14,19 @@ import (
 
 // eventKinds are the kinds that providers may report.
 var eventKinds = []EventKind{
-	EventSucceeded, EventDeclined, EventClosed, EventRefundFailed, EventDisputed, EventDisputeWon, EventDisputeLost,
+	EventSucceeded, EventDeclined, EventAttemptDeclined, EventClosed, EventRefundFailed, EventDisputed, EventDisputeWon, EventDisputeLost,
 }
+
+// Dispute is how far the dispute of a payment has got.
+type Dispute string
+
+// States of a dispute.
+const (
+	NotDisputed Dispute = "NONE"
+	DisputeOpen Dispute = "OPEN"
+	DisputeWon  Dispute = "WON"
+	DisputeLost Dispute = "LOST" // the bank has taken the money back
+)
 
 // disputes maps the kinds of events about disputes to the entries of the order's log.
 var disputes = map[EventKind]order.Code{
@@ -36,10 +47,23 @@ func (s *Service) match(ctx context.Context, provider string, e *Event) (bool, e
 	return true, nil
 }
 
-// settleDispute notes a dispute in the log of its order, which operators and the buyer see.
-// The order stays as it is: a dispute is argued in the provider's dashboard.
+// settleDispute records a dispute at its payment, and notes it in the log of its order, which
+// operators and the buyer see. An open one waits for an operator. The order stays as it is: a
+// dispute is argued in the provider's dashboard.
 func (s *Service) settleDispute(ctx context.Context, e *ent.PaymentEvent, p *Payment, code order.Code) (done, error) {
 	result, err := s.finish(ctx, e, outcomeDisputed, func(ctx context.Context, tx *ent.Tx) (*order.Order, error) {
+		update := tx.Payment.Update().Where(entpayment.ID(p.ID)).SetUpdatedAt(s.now()).AddVersion(1)
+		switch EventKind(e.Kind) {
+		case EventDisputeWon:
+			update.SetDispute(entpayment.DisputeWON)
+		case EventDisputeLost:
+			update.SetDispute(entpayment.DisputeLOST)
+		default: // the report of the decision may have come first
+			update.Where(entpayment.DisputeEQ(entpayment.DisputeNONE)).SetDispute(entpayment.DisputeOPEN)
+		}
+		if err := update.Exec(ctx); err != nil {
+			return nil, err
+		}
 		return s.noteOrder(ctx, tx, p.Order, order.Entry{Code: code})
 	})
 	if err != nil {
@@ -47,4 +71,17 @@ func (s *Service) settleDispute(ctx context.Context, e *ent.PaymentEvent, p *Pay
 	}
 	s.log.WarnContext(ctx, "payment disputed", slog.String("payment", p.ID.String()), slog.String("state", string(e.Kind)))
 	return result, nil
+}
+
+// Disputed returns at most limit payments whose dispute is not decided, oldest first.
+func (s *Service) Disputed(ctx context.Context, limit int) ([]*Payment, error) {
+	rows, err := s.db.Ent.Payment.Query().Where(entpayment.DisputeEQ(entpayment.DisputeOPEN)).Order(ent.Asc(entpayment.FieldID)).Limit(limit).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read disputed payments: %w", err)
+	}
+	payments := make([]*Payment, len(rows))
+	for i, row := range rows {
+		payments[i] = fromRow(row)
+	}
+	return payments, nil
 }

@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/order"
 	"seckill/internal/payment"
 	"seckill/internal/payment/sandbox"
@@ -44,6 +42,16 @@ func TestADisputeIsNotedOnItsOrderOnce(t *testing.T) {
 			}
 			s.clock.Advance(5e9)
 			s.step(s.pay.RetryEvents)
+			open, err := s.pay.Disputed(t.Context(), 10)
+			s.must(err)
+			if got := len(open) == 1; got != (e.ID != "dp_3") {
+				t.Errorf("after %+v: %d open disputes", e, len(open))
+			}
+		}
+		ledger, err := s.pay.Ledger(t.Context(), o.ID)
+		s.must(err)
+		if len(ledger) != 2 || ledger[1].Kind != payment.LedgerDisputeLost || ledger[1].Amount.Minor != 1999 {
+			t.Errorf("ledger %+v", ledger)
 		}
 		log, err := s.orders.Timeline(t.Context(), s.wantOrder(o, order.Paid))
 		s.must(err)
@@ -55,7 +63,7 @@ func TestADisputeIsNotedOnItsOrderOnce(t *testing.T) {
 			t.Errorf("log %v", codes)
 		}
 		s.wantPayment(p, payment.Succeeded)
-		held, err := s.pay.HeldEvents(t.Context(), uuid.Nil, 10)
+		held, err := s.pay.HeldEvents(t.Context(), payment.HeldList{Limit: 10})
 		s.must(err)
 		if len(held) != 0 {
 			t.Errorf("held %+v", held)

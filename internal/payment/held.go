@@ -10,6 +10,7 @@ import (
 	"seckill/ent"
 	entpayment "seckill/ent/payment"
 	"seckill/ent/paymentevent"
+	"seckill/ent/predicate"
 	"seckill/internal/fault"
 	"seckill/internal/order"
 	"seckill/internal/postgres"
@@ -28,23 +29,63 @@ type Held struct {
 	At          time.Time
 }
 
-// HeldEvents returns events that wait for an operator, oldest first, after the given
-// event.
-func (s *Service) HeldEvents(ctx context.Context, after uuid.UUID, limit int) ([]Held, error) {
-	rows, err := s.db.Ent.PaymentEvent.Query().
-		Where(paymentevent.StateEQ(paymentevent.StateHELD), paymentevent.IDGT(after)).
-		Order(ent.Asc(paymentevent.FieldID)).Limit(limit).All(ctx)
+// HeldList says which events that wait for an operator are listed.
+type HeldList struct {
+	Provider string    // "" = of every provider
+	After    uuid.UUID // the event before the first; zero = from the oldest
+	Limit    int
+}
+
+// HeldEvents returns events that wait for an operator, oldest first.
+func (s *Service) HeldEvents(ctx context.Context, in HeldList) ([]Held, error) {
+	rows, err := s.db.Ent.PaymentEvent.Query().Where(in.match()...).Where(paymentevent.IDGT(in.After)).
+		Order(ent.Asc(paymentevent.FieldID)).Limit(in.Limit).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read held payment events: %w", err)
 	}
 	held := make([]Held, 0, len(rows))
 	for _, row := range rows {
-		held = append(held, Held{
-			ID: row.ID, Provider: row.Provider, Payment: row.PaymentID, Transaction: row.Transaction,
-			AmountMinor: row.AmountMinor, Currency: row.Currency, Why: row.Outcome, At: row.HappenedAt.UTC(),
-		})
+		held = append(held, heldFromRow(row))
 	}
 	return held, nil
+}
+
+// CountHeld returns the number of events that wait for an operator, whatever After is.
+func (s *Service) CountHeld(ctx context.Context, in HeldList) (int, error) {
+	n, err := s.db.Ent.PaymentEvent.Query().Where(in.match()...).Count(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("count held payment events: %w", err)
+	}
+	return n, nil
+}
+
+// HeldEvent returns an event that waits for an operator; nil when there is none with that
+// id.
+func (s *Service) HeldEvent(ctx context.Context, event uuid.UUID) (*Held, error) {
+	row, err := s.db.Ent.PaymentEvent.Query().Where(HeldList{}.match()...).Where(paymentevent.ID(event)).Only(ctx)
+	if ent.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // none is an answer
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read held payment event %s: %w", event, err)
+	}
+	held := heldFromRow(row)
+	return &held, nil
+}
+
+func (in HeldList) match() []predicate.PaymentEvent {
+	match := []predicate.PaymentEvent{paymentevent.StateEQ(paymentevent.StateHELD)}
+	if in.Provider != "" {
+		match = append(match, paymentevent.Provider(in.Provider))
+	}
+	return match
+}
+
+func heldFromRow(row *ent.PaymentEvent) Held {
+	return Held{
+		ID: row.ID, Provider: row.Provider, Payment: row.PaymentID, Transaction: row.Transaction,
+		AmountMinor: row.AmountMinor, Currency: row.Currency, Why: row.Outcome, At: row.HappenedAt.UTC(),
+	}
 }
 
 // ReturnHeld refunds held money, exactly the received amount, and returns its payment.

@@ -3,8 +3,6 @@ package payment_test
 import (
 	"testing"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/payment"
@@ -25,7 +23,7 @@ func (s *shop) money(p *payment.Payment, transaction string, amount int64) {
 // returnHeld returns the only held money twice: the second call changes nothing.
 func (s *shop) returnHeld() {
 	s.t.Helper()
-	held, err := s.pay.HeldEvents(s.t.Context(), uuid.Nil, 10)
+	held, err := s.pay.HeldEvents(s.t.Context(), payment.HeldList{Limit: 10})
 	s.must(err)
 	if len(held) != 1 {
 		s.t.Fatalf("held: %+v", held)

@@ -108,7 +108,7 @@ func (l *life) steps() map[string]func(*rapid.T) {
 			if habit := rapid.SampledFrom([]sandbox.Habit{sandbox.Prompt, sandbox.Delayed, sandbox.Duplicate, sandbox.Late, ""}).Draw(rt, "habit"); habit != "" {
 				_ = l.bank.Approve(rt.Context(), c.ID, habit) // it may be closed
 			} else {
-				_ = l.bank.Decline(rt.Context(), c.ID)
+				_ = l.bank.Decline(rt.Context(), c.ID, "CARD_DECLINED")
 			}
 		},
 		"cancel": func(rt *rapid.T) {

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"seckill/ent"
 	"seckill/internal/telemetry"
 )
 
@@ -13,10 +14,11 @@ type metrics struct {
 	events *prometheus.CounterVec // by kind and outcome
 	faults *prometheus.CounterVec // by step
 	// By provider, which is the name of a configured one:
-	results *prometheus.CounterVec   // and result
-	calls   *prometheus.HistogramVec // and step and outcome
-	lags    *prometheus.HistogramVec
-	away    *prometheus.GaugeVec
+	results  *prometheus.CounterVec   // and result
+	declines *prometheus.CounterVec   // and code
+	calls    *prometheus.HistogramVec // and step and outcome
+	lags     *prometheus.HistogramVec
+	away     *prometheus.GaugeVec
 }
 
 // Values of the label result.
@@ -46,6 +48,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "results_total",
 			Help: "Payments and refunds by what became of them. Label provider: its name. Label result: created, paid, declined, closed, refunded, held, disputed.",
 		}, []string{"provider", "result"}),
+		declines: auto.NewCounterVec(prometheus.CounterOpts{
+			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "declines_total",
+			Help: "Declined attempts to pay, by reason. Label provider: its name. Label code: as PaymentFailureCode of the API.",
+		}, []string{"provider", "code"}),
 		calls: auto.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "call_seconds", Buckets: telemetry.Seconds(),
 			Help: "Duration of a call of a payment provider. Label provider: its name. Label step: create, query, close, refund. Label outcome: ok, failed.",
@@ -69,7 +75,7 @@ var outcomeLabels = map[outcome]string{
 	outcomePaid: "paid", outcomePaidLate: "paid_late", outcomeRefund: "refund_order_ended", outcomeDouble: "refund_paid_twice",
 	outcomeRepeated: "repeated", outcomeClosed: "closed", outcomeMismatch: "held_mismatch",
 	outcomeTwoTx: "held_second_transaction", outcomeUnmatched: "held_unmatched", outcomePutOff: "put_off",
-	outcomeRefundFailed: "refund_failed", outcomeDisputed: "disputed",
+	outcomeRefundFailed: "refund_failed", outcomeDisputed: "disputed", outcomeAttempt: "attempt_declined",
 }
 
 func (m *metrics) event(kind EventKind, o outcome) {
@@ -81,6 +87,9 @@ func (m *metrics) start(provider string) {
 	for _, result := range []string{resultCreated, resultPaid, resultDeclined, resultClosed, resultRefunded, resultHeld, resultDisputed} {
 		m.results.WithLabelValues(provider, result)
 	}
+	for _, d := range Declines {
+		m.declines.WithLabelValues(provider, string(d))
+	}
 	m.lags.WithLabelValues(provider)
 	m.setAway(provider, false)
 }
@@ -88,7 +97,11 @@ func (m *metrics) start(provider string) {
 func (m *metrics) result(provider, result string) { m.results.WithLabelValues(provider, result).Inc() }
 
 // settled counts what an event made of its payment. Repeated events count once.
-func (m *metrics) settled(provider string, kind EventKind, o outcome) {
+func (m *metrics) settled(e *ent.PaymentEvent, o outcome) {
+	provider, kind := e.Provider, EventKind(e.Kind)
+	if kind.declines() && (o == outcomeClosed || o == outcomeAttempt) {
+		m.declines.WithLabelValues(provider, string(DeclineOf(e.Reason))).Inc()
+	}
 	switch o {
 	case outcomePaid, outcomePaidLate, outcomeRefund, outcomeDouble:
 		m.result(provider, resultPaid)
@@ -102,7 +115,7 @@ func (m *metrics) settled(provider string, kind EventKind, o outcome) {
 		}
 	case outcomeDisputed:
 		m.result(provider, resultDisputed)
-	case outcomeRepeated, outcomePutOff, outcomeRefundFailed:
+	case outcomeRepeated, outcomePutOff, outcomeRefundFailed, outcomeAttempt:
 	}
 }
 

@@ -8,20 +8,26 @@ import (
 
 // Option is a provider that a buyer may choose.
 type Option struct {
-	ID string // the provider's name
+	ID   string // the provider's name
+	Away bool   // its calls fail: it cannot be chosen now
 	Terms
 }
 
 // Options returns the providers that take the money of an order, in the order of the
 // settings, without those that are away; none while the order cannot be paid.
 func (s *Service) Options(o *order.Order) []Option {
+	return slices.DeleteFunc(s.AllOptions(o), func(option Option) bool { return option.Away })
+}
+
+// AllOptions returns the options of an order with those that are away.
+func (s *Service) AllOptions(o *order.Order) []Option {
 	if !slices.Contains(o.Actions(s.now()), order.ActionPay) {
 		return nil
 	}
 	var options []Option
 	for _, p := range s.offered {
-		if terms := p.Terms(); terms.takes(o) && !s.breakers.away(p.Name(), s.now()) {
-			options = append(options, Option{p.Name(), terms})
+		if terms := p.Terms(); terms.takes(o) {
+			options = append(options, Option{ID: p.Name(), Away: s.breakers.away(p.Name(), s.now()), Terms: terms})
 		}
 	}
 	return options
@@ -31,7 +37,7 @@ func (s *Service) Options(o *order.Order) []Option {
 // name as its label.
 func (s *Service) Option(provider string) Option {
 	if p, ok := s.providers[provider]; ok {
-		return Option{provider, p.Terms()}
+		return Option{ID: provider, Terms: p.Terms()}
 	}
-	return Option{provider, Terms{Label: Label{English: provider}, Kind: Redirect}}
+	return Option{ID: provider, Terms: Terms{Label: Label{English: provider}, Kind: Redirect}}
 }

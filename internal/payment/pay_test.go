@@ -116,7 +116,7 @@ func TestADeclinedPaymentLeavesTheOrderToBePaid(t *testing.T) {
 	onBoth(t, 2, func(t *testing.T, s *shop) {
 		o := s.buy()
 		first := s.begin(o, "key-1")
-		s.must(s.bank.Decline(t.Context(), s.charge(first).ID))
+		s.must(s.bank.Decline(t.Context(), s.charge(first).ID, "CARD_DECLINED"))
 		s.work()
 		s.clock.Advance(4 * time.Second)
 		s.work()
@@ -146,7 +146,7 @@ func TestADeclineIsKnownBeforeItIsReported(t *testing.T) {
 	onBoth(t, 2, func(t *testing.T, s *shop) {
 		o := s.buy()
 		first := s.begin(o, "key-1")
-		s.must(s.bank.Decline(t.Context(), s.charge(first).ID))
+		s.must(s.bank.Decline(t.Context(), s.charge(first).ID, "CARD_DECLINED"))
 		second := s.begin(o, "key-2")
 		if second.ID == first.ID || second.Status != payment.Pending {
 			t.Errorf("payment %s is %s, after %s", second.ID, second.Status, first.ID)
@@ -304,7 +304,7 @@ func TestMoneyThatDoesNotMatchIsHeld(t *testing.T) {
 			s.must(err)
 			s.must(s.pay.Settle(t.Context(), event))
 			s.wantOrder(o, order.PendingPayment)
-			held, err := s.pay.HeldEvents(t.Context(), uuid.Nil, 10)
+			held, err := s.pay.HeldEvents(t.Context(), payment.HeldList{Limit: 10})
 			if err != nil || len(held) != 1 || held[0].AmountMinor != c.amount || held[0].Payment != p.ID {
 				t.Fatalf("held %+v, %v", held, err)
 			}

@@ -39,6 +39,7 @@ import (
 
 	"seckill/ent"
 	"seckill/internal/id"
+	"seckill/internal/money"
 )
 
 // Status is the state of a payment.
@@ -66,15 +67,19 @@ type Payment struct {
 	Status         Status
 	AmountMinor    int64
 	Currency       string
-	ProviderRef    string // the provider's reference; empty while CREATING
-	Transaction    string // the provider's transaction number, once paid
-	Declined       bool   // closed because the provider refused it
-	QRCode         string // text to show as a QR code; may be empty
-	RedirectURL    string // where to redirect the buyer; may be empty
+	ProviderRef    string        // the provider's reference; empty while CREATING
+	Transaction    string        // the provider's transaction number, once paid
+	Declined       bool          // closed because the provider refused it
+	Decline        Decline       // why it declined the last attempt; "" = it did not
+	QRCode         string        // text to show as a QR code; may be empty
+	RedirectURL    string        // where to redirect the buyer; may be empty
+	Fee            *money.Amount // what the provider keeps; nil until it is known
+	Dispute        Dispute
 	Version        int64
 	ExpiresAt      time.Time
 	CreatedAt      time.Time
 	PaidAt         *time.Time
+	UpdatedAt      time.Time
 }
 
 // known returns what the calls to the payment's provider need.
@@ -86,12 +91,17 @@ func (p *Payment) known() Known {
 }
 
 func fromRow(row *ent.Payment) *Payment {
-	return &Payment{
+	p := &Payment{
 		ID: row.ID, Order: row.OrderID, User: row.UserID, Provider: row.Provider, IdempotencyKey: row.IdempotencyKey,
 		Status: Status(row.Status), AmountMinor: row.AmountMinor, Currency: row.Currency, ProviderRef: row.ProviderRef,
-		Transaction: row.Transaction, Declined: row.Declined, QRCode: row.QrCode, RedirectURL: row.RedirectURL, Version: row.Version,
-		ExpiresAt: row.ExpiresAt.UTC(), CreatedAt: row.CreatedAt.UTC(), PaidAt: row.PaidAt,
+		Transaction: row.Transaction, Declined: row.Declined, Decline: Decline(row.FailureCode), QRCode: row.QrCode, RedirectURL: row.RedirectURL, Version: row.Version,
+		ExpiresAt: row.ExpiresAt.UTC(), CreatedAt: row.CreatedAt.UTC(), PaidAt: row.PaidAt, UpdatedAt: row.UpdatedAt.UTC(),
+		Dispute: Dispute(row.Dispute),
 	}
+	if row.FeeMinor != nil {
+		p.Fee = &money.Amount{Minor: *row.FeeMinor, Currency: row.FeeCurrency}
+	}
+	return p
 }
 
 // RefundStatus is the state of a refund.

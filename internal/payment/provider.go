@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"seckill/internal/money"
 	"seckill/internal/order"
 )
 
@@ -170,7 +171,11 @@ type State struct {
 	Transaction string // number of the transaction, once PAID
 	AmountMinor int64  // received amount, once PAID
 	Currency    string
-	At          time.Time // when it entered this state
+	Decline     Decline // why, once DECLINED; other codes, and none, are OtherDecline
+	// Fee is what the provider keeps, once PAID; nil = it does not say. It is only asked for
+	// with Known.Transaction.
+	Fee *money.Amount
+	At  time.Time // when it entered this state
 }
 
 // EventKind is the kind of a provider's event.
@@ -185,6 +190,8 @@ const (
 	EventDisputed     EventKind = "DISPUTED"      // the buyer disputes the payment at their bank
 	EventDisputeWon   EventKind = "DISPUTE_WON"
 	EventDisputeLost  EventKind = "DISPUTE_LOST" // the bank has taken the money back
+	// EventAttemptDeclined reports a declined attempt on a payment that stays open.
+	EventAttemptDeclined EventKind = "ATTEMPT_DECLINED"
 )
 
 // Event is a provider's report about a payment.
@@ -196,6 +203,7 @@ type Event struct {
 	Transaction string
 	AmountMinor int64
 	Currency    string
+	Decline     Decline   // DECLINED, ATTEMPT_DECLINED: why; other codes, and none, are OtherDecline
 	Refund      uuid.UUID // REFUND_FAILED: RefundInput.Refund of the refund
 	Reason      string    // REFUND_FAILED: in the provider's words; the first 200 bytes are kept
 	At          time.Time
@@ -209,6 +217,6 @@ func (s State) event(payment uuid.UUID) (Event, bool) {
 	}[s.Phase]
 	return Event{
 		ID: "asked:" + string(kind) + ":" + payment.String() + ":" + s.Transaction, Payment: payment, Kind: kind, Ref: s.Ref,
-		Transaction: s.Transaction, AmountMinor: s.AmountMinor, Currency: s.Currency, At: s.At,
+		Transaction: s.Transaction, AmountMinor: s.AmountMinor, Currency: s.Currency, Decline: s.Decline, At: s.At,
 	}, ok
 }

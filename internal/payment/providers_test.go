@@ -296,7 +296,7 @@ func (a *abroad) decide() {
 			a.must(unlessRefused(err))
 		}
 	}
-	for held, err := a.pay.HeldEvents(ctx, uuid.Nil, 1000); ; held, err = a.pay.HeldEvents(ctx, uuid.Nil, 1000) {
+	for held, err := a.pay.HeldEvents(ctx, payment.HeldList{Limit: 1000}); ; held, err = a.pay.HeldEvents(ctx, payment.HeldList{Limit: 1000}) {
 		a.must(err)
 		if len(held) == 0 {
 			return

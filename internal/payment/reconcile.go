@@ -104,6 +104,11 @@ func (s *Service) compare(ctx context.Context, p *Payment, theirs State, failed 
 		result.Paid[theirs.Currency] += theirs.AmountMinor
 		found.Theirs = fmt.Sprintf("%s %d %s", theirs.Phase, theirs.AmountMinor, theirs.Currency)
 	}
+	if theirs.Phase == PhasePaid {
+		if err := s.keepFee(ctx, p, theirs.Fee); err != nil {
+			return err
+		}
+	}
 	switch {
 	case failed != nil:
 		found.Mismatch, found.Theirs = Unanswered, failed.Error()

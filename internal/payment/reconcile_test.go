@@ -76,7 +76,7 @@ func TestTheSameWrongMoneyIsHeldOnce(t *testing.T) {
 			s.must(err)
 		}
 		s.settleDown()
-		held, err := s.pay.HeldEvents(t.Context(), p.Order, 10)
+		held, err := s.pay.HeldEvents(t.Context(), payment.HeldList{After: p.Order, Limit: 10})
 		s.must(err)
 		if len(held) != 1 {
 			t.Errorf("held %+v", held)

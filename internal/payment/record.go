@@ -76,6 +76,9 @@ func (s *Service) store(ctx context.Context, provider string, e Event) (uuid.UUI
 	if len(e.Currency) != 3 {
 		e.Currency = money.NoCurrency
 	}
+	if e.Kind.declines() {
+		e.Reason = string(DeclineOf(string(e.Decline)))
+	}
 	now := s.now()
 	event := newID()
 	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {

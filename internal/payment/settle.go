@@ -35,26 +35,6 @@ var reacquireNamespace = uuid.MustParse("8f2f3c52-6a1d-5f0e-9c0b-6d2a55a1e7b4")
 // paid late. It is the same for every attempt, so that it happens once.
 func LateClaim(order uuid.UUID) uuid.UUID { return uuid.NewSHA1(reacquireNamespace, order[:]) }
 
-// outcome is the result of an event.
-type outcome string
-
-// Outcomes of events.
-const (
-	outcomePaid      outcome = "order paid"
-	outcomePaidLate  outcome = "expired order paid, units taken again"
-	outcomeRefund    outcome = "refund begun: the order had ended"
-	outcomeDouble    outcome = "refund begun: the order was paid"
-	outcomeRepeated  outcome = "known already"
-	outcomeClosed    outcome = "payment closed"
-	outcomeMismatch  outcome = "held: amount or currency differs"
-	outcomeTwoTx     outcome = "held: second transaction of one payment"
-	outcomeUnmatched outcome = "held: still nothing to match it with"
-	outcomePutOff    outcome = "put off"
-
-	outcomeDisputed     outcome = "dispute noted"
-	outcomeRefundFailed outcome = "refund failed: an operator sends it again"
-)
-
 // putOffError reports that an event cannot be handled yet.
 type putOffError struct{ why string }
 
@@ -83,14 +63,14 @@ func (s *Service) Settle(ctx context.Context, event uuid.UUID) error {
 			return fmt.Errorf("settle payment event %s: %w", event, err)
 		}
 		s.metrics.event(EventKind(row.Kind), done.what)
-		s.metrics.settled(row.Provider, EventKind(row.Kind), done.what)
+		s.metrics.settled(row, done.what)
 		if done.what == outcomeMismatch || done.what == outcomeTwoTx {
 			s.log.ErrorContext(ctx, "payment event held", slog.String("event", event.String()), slog.String("outcome", string(done.what)))
 		}
 		if done.order != nil {
 			s.publisher.Publish(ctx, done.order)
 		}
-		if done.held || done.what == outcomeRefundFailed {
+		if done.held || done.what == outcomeRefundFailed || done.what == outcomeDisputed {
 			s.waiting(ctx)
 		}
 		return nil
@@ -118,6 +98,9 @@ func (s *Service) settle(ctx context.Context, e *ent.PaymentEvent) (done, error)
 	}
 	if code, ok := disputes[EventKind(e.Kind)]; ok {
 		return s.settleDispute(ctx, e, p, code)
+	}
+	if e.Kind == paymentevent.KindATTEMPT_DECLINED {
+		return s.settleAttempt(ctx, e, p)
 	}
 	if e.Kind != paymentevent.KindSUCCEEDED {
 		return s.settleClosed(ctx, e, p)
@@ -362,8 +345,8 @@ func (s *Service) mark(ctx context.Context, tx *ent.Tx, p *Payment, to entpaymen
 		if e.ProviderRef != "" {
 			update.SetProviderRef(e.ProviderRef)
 		}
-	case e != nil && e.Kind == paymentevent.KindDECLINED:
-		update.SetDeclined(true)
+	case e != nil && EventKind(e.Kind).declines():
+		update.SetDeclined(e.Kind == paymentevent.KindDECLINED).SetFailureCode(string(DeclineOf(e.Reason)))
 	}
 	n, err := update.Save(ctx)
 	if err != nil {

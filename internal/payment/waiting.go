@@ -32,7 +32,7 @@ func (s *Service) AwaitingOperator(ctx context.Context, limit int) ([]Waiting, e
 			waiting = append(waiting, Waiting{Refund: r, Order: r.Order})
 		}
 	}
-	held, err := s.HeldEvents(ctx, uuid.Nil, limit)
+	held, err := s.HeldEvents(ctx, HeldList{Limit: limit})
 	if err != nil {
 		return nil, err
 	}

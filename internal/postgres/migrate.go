@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"entgo.io/ent/dialect"
@@ -102,7 +103,9 @@ func (db *DB) withGoose(do func(*goose.Provider, *sql.DB) error) error {
 // locked calls do while no other process migrates. The lock belongs to a transaction,
 // which keeps its server behind a pooler in transaction mode, unlike a session. It has
 // the id of goose's session lock, and thus also excludes older versions. The transaction
-// asks without waiting: a waiting statement would block CREATE INDEX CONCURRENTLY.
+// asks without waiting, and without parameters: a waiting statement would block CREATE
+// INDEX CONCURRENTLY, and so would the portal of a statement with parameters, which keeps
+// its snapshot.
 func locked(ctx context.Context, pool *sql.DB, do func() error) error {
 	tx, err := pool.BeginTx(ctx, nil)
 	if err != nil {
@@ -112,11 +115,12 @@ func locked(ctx context.Context, pool *sql.DB, do func() error) error {
 	if _, err := tx.ExecContext(ctx, "SET LOCAL idle_in_transaction_session_timeout = 0"); err != nil {
 		return err
 	}
+	ask := "SELECT pg_try_advisory_xact_lock(" + strconv.FormatInt(lock.DefaultLockID, 10) + ")"
 	every := time.NewTicker(lockEvery)
 	defer every.Stop()
 	for range lockTries {
 		var got bool
-		if err := tx.QueryRowContext(ctx, "SELECT pg_try_advisory_xact_lock($1)", lock.DefaultLockID).Scan(&got); err != nil {
+		if err := tx.QueryRowContext(ctx, ask).Scan(&got); err != nil {
 			return err
 		}
 		if got {

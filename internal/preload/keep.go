@@ -16,8 +16,8 @@ import (
 	"seckill/internal/sale"
 )
 
-// keep checks the gate of every item of a sale, sets the state of gates that do not
-// match the sale's status, and records when a gate is empty for the first time. It
+// keep checks the gate of every item of a sale, sets the state and times of gates that do
+// not match the sale, and records when a gate is empty for the first time. It
 // returns false if a gate is lost: not in Redis under the sale's epoch, built before
 // the last Redis restart or failover, or with older data than before. A gate that
 // another process builds, or has just taken the epoch for, counts as present until it
@@ -50,8 +50,8 @@ func (p *Preloader) keep(ctx context.Context, row *ent.Sale, items []*ent.SaleIt
 		if err := p.noteRevision(ctx, item, state.Revision); err != nil {
 			return false, err
 		}
-		if want := gateState(row); state.Gate != want {
-			if err := p.turn(ctx, row, item.ID, want); err != nil {
+		if !follows(state, row) {
+			if err := p.turn(ctx, row, item.ID); err != nil {
 				return false, err
 			}
 		}
@@ -79,9 +79,16 @@ func (p *Preloader) taken(ctx context.Context, row *ent.Sale, now time.Time) (bo
 	return now.Sub(line.CreatedAt) < beginTimeout, nil
 }
 
-func (p *Preloader) turn(ctx context.Context, row *ent.Sale, item uuid.UUID, state string) error {
+// follows reports whether a gate has the state and the times of its sale. Redis has times
+// in milliseconds.
+func follows(state reservation.State, row *ent.Sale) bool {
+	return state.Gate == gateState(row) && state.Opens.UnixMilli() == row.StartsAt.UnixMilli() && state.Closes.UnixMilli() == row.EndsAt.UnixMilli()
+}
+
+func (p *Preloader) turn(ctx context.Context, row *ent.Sale, item uuid.UUID) error {
 	_, err := p.gate.SetState(ctx, reservation.StateChange{
-		Sale: row.ID, Item: item, Epoch: row.Epoch, Revision: row.Revision, State: state,
+		Sale: row.ID, Item: item, Epoch: row.Epoch, Revision: row.Revision,
+		State: gateState(row), Opens: row.StartsAt, Closes: row.EndsAt,
 	})
 	return err
 }
@@ -102,7 +109,7 @@ func (p *Preloader) SetState(ctx context.Context, saleID uuid.UUID) error {
 	}
 	var errs []error
 	for _, item := range items {
-		errs = append(errs, p.turn(ctx, row, item.ID, gateState(row)))
+		errs = append(errs, p.turn(ctx, row, item.ID))
 	}
 	return errors.Join(errs...)
 }
@@ -113,6 +120,8 @@ func (p *Preloader) noteRevision(ctx context.Context, item *ent.SaleItem, revisi
 	if revision <= item.GateRevision {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, noteTimeout)
+	defer cancel()
 	return p.raiseRevision(ctx, item.ID, revision)
 }
 
@@ -152,6 +161,8 @@ func (p *Preloader) awaitHands(ctx context.Context) error {
 }
 
 func (p *Preloader) noteSoldOut(ctx context.Context, item uuid.UUID, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, noteTimeout)
+	defer cancel()
 	err := p.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		return tx.SaleItem.Update().Where(saleitem.ID(item), saleitem.SoldOutAtIsNil()).SetSoldOutAt(now).Exec(ctx)
 	})

@@ -61,6 +61,10 @@ const (
 	// beginTimeout is how long a process that took an epoch may take to begin the
 	// build.
 	beginTimeout = 3 * time.Second
+	// noteTimeout bounds how long a step waits for the row of an item to record what it has
+	// seen of its gate: the row may be locked by orders that make no progress, and a gate
+	// that Redis loses meanwhile is rebuilt by the next step.
+	noteTimeout = 2 * time.Second
 )
 
 // Preloader builds and maintains gates.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -215,19 +216,35 @@ func (f *fixture) must(t *testing.T, err error) {
 	}
 }
 
+// stepAtOnce lets eight processes handle the sale at the same time, and fails the test
+// unless exactly one of them made the change.
+func (f *fixture) stepAtOnce(t *testing.T, change string) {
+	t.Helper()
+	var wg sync.WaitGroup
+	var made atomic.Int64
+	begin := make(chan struct{})
+	for range 8 {
+		wg.Go(func() {
+			<-begin
+			counts, err := f.preloader().Step(context.Background())
+			if err != nil {
+				t.Error(err)
+			}
+			made.Add(int64(counts[change]))
+		})
+	}
+	close(begin)
+	wg.Wait()
+	if made.Load() != 1 {
+		t.Errorf("%s %d times by 8 processes, want once", change, made.Load())
+	}
+}
+
 func TestTwoProcessesThatLoadAtOnceLeaveOneGate(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.clock.Advance(6 * time.Second)
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			if _, err := f.preloader().Step(context.Background()); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
+	f.stepAtOnce(t, "loaded")
 	f.step(t) // the next step completes the work of a process that lost a race
 	g := f.gate(t)
 	if g["stock"] != "10" || g["reserved"] != "0" || g["gate"] != reservation.GateOpen {

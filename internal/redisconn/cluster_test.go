@@ -26,6 +26,7 @@ func TestADeadMasterStopsItsSlotsForSeconds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	cluster.AwaitReplicaOf(key)
 	cluster.KillMasterOf(key)
 	killed := time.Now()
 	testenv.Eventually(t, testenv.Wait, func() bool { return write(t.Context()) == nil }, "the slots of a dead master stay unreachable")

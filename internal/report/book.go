@@ -6,13 +6,13 @@ import (
 	"sort"
 	"time"
 
+	"entgo.io/ent/dialect/sql"
 	"github.com/google/uuid"
 
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/ent/saleitem"
 	"seckill/ent/stockmovement"
-	"seckill/ent/user"
 	"seckill/internal/id"
 	"seckill/internal/money"
 	"seckill/internal/order"
@@ -28,6 +28,7 @@ type book struct {
 	items  []*ent.SaleItem
 	orders []entry
 	moves  []movement
+	buyers int                     // users with an order
 	units  map[entorder.Status]int // units in orders of each status
 }
 
@@ -62,6 +63,9 @@ func (src Source) readBook(ctx context.Context, v *sale.Sale) (*book, error) {
 		if err := b.readOrders(ctx, tx); err != nil {
 			return fmt.Errorf("read orders: %w", err)
 		}
+		if b.buyers, err = buyers(ctx, tx, v.ID); err != nil {
+			return fmt.Errorf("count buyers: %w", err)
+		}
 		for _, item := range b.items {
 			if err := b.readMoves(ctx, tx, item.ID); err != nil {
 				return fmt.Errorf("read ledger: %w", err)
@@ -89,6 +93,13 @@ func (b *book) readOrders(ctx context.Context, tx *ent.Tx) error {
 			return nil
 		}
 	}
+}
+
+// buyers counts the users with an order in a sale.
+func buyers(ctx context.Context, tx *ent.Tx, saleID uuid.UUID) (int, error) {
+	return tx.Order.Query().Where(entorder.SaleID(saleID)).Aggregate(func(s *sql.Selector) string {
+		return sql.Count(sql.Distinct(s.C(entorder.FieldUserID)))
+	}).Int(ctx)
 }
 
 func (b *book) readMoves(ctx context.Context, tx *ent.Tx, item uuid.UUID) error {
@@ -177,38 +188,4 @@ func (r *Report) addItems(b *book) {
 	r.Units.Expired = b.units[entorder.StatusEXPIRED]
 	r.Units.Withdrawn = b.moved(order.Withdraw)
 	r.Units.Resold = max(0, b.taken()-r.Units.Total-r.Units.Withdrawn)
-}
-
-// maxActs limits the operations in a report.
-const maxActs = 500
-
-func (src Source) acts(ctx context.Context, v *sale.Sale) ([]Act, error) {
-	lines, err := src.Sales.Log(ctx, v.ID, maxActs)
-	if err != nil {
-		return nil, err
-	}
-	people := []uuid.UUID{}
-	for _, l := range lines {
-		if l.Actor != nil {
-			people = append(people, *l.Actor)
-		}
-	}
-	users, err := src.DB.Ent.User.Query().Where(user.IDIn(people...)).All(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read operators: %w", err)
-	}
-	names := map[uuid.UUID]string{}
-	for _, u := range users {
-		names[u.ID] = u.DisplayName
-	}
-	acts := make([]Act, 0, len(lines))
-	for i := len(lines) - 1; i >= 0; i-- {
-		l := lines[i]
-		a := Act{At: l.At, Act: string(l.Act), From: string(l.From), To: string(l.To), Note: l.Note, Detail: l.Details, Name: "the clock"}
-		if l.Actor != nil {
-			a.Actor, a.Name = id.Format(id.User, *l.Actor), names[*l.Actor]
-		}
-		acts = append(acts, a)
-	}
-	return acts, nil
 }

@@ -1,17 +1,36 @@
 package report
 
 import (
-	"fmt"
-
 	entorder "seckill/ent/order"
 	"seckill/internal/order"
 	"seckill/internal/salestats"
 )
 
+// Finding is a mismatch between figures.
+type Finding struct {
+	text   string
+	values []any
+}
+
+// In returns the finding in the reader's language.
+func (f Finding) In(reader Reader) string { return reader.words().say(f.text, f.values...) }
+
+// String returns the finding in English.
+func (f Finding) String() string { return f.In(Reader{}) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (f Finding) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (f *Finding) UnmarshalText(text []byte) error {
+	*f = Finding{text: string(text)}
+	return nil
+}
+
 // check adds findings about each mismatch: the columns of each item, the ledger, the
 // orders, and the gate while there is one.
 func (r *Report) check(s *salestats.Stats, b *book) {
-	find := func(format string, args ...any) { r.Findings = append(r.Findings, fmt.Sprintf(format, args...)) }
+	find := func(format string, args ...any) { r.Findings = append(r.Findings, Finding{format, args}) }
 	for _, it := range r.Items {
 		if it.Available+it.Held+it.Sold != it.Total || it.Available < 0 || it.Held < 0 || it.Sold < 0 {
 			find("%s: available %d + held %d + sold %d is not the total of %d.", it.Goods, it.Available, it.Held, it.Sold, it.Total)

@@ -88,11 +88,12 @@ func (r *Report) addLag(b *book, since func(time.Time) int64) {
 		return
 	}
 	all := make([]time.Duration, len(b.orders))
-	width := max(1, int64(r.rushEnd())/lagPoints)
+	rush := r.rush()
+	from, width := int64(rush.from), max(1, int64(rush.span())/lagPoints)
 	buckets := make([][]time.Duration, lagPoints)
 	for i, o := range b.orders {
 		all[i] = max(0, o.written.Sub(o.reserved))
-		if n := since(o.reserved) / width; n >= 0 && n < lagPoints {
+		if n := (since(o.reserved) - from) / width; n >= 0 && n < lagPoints {
 			buckets[n] = append(buckets[n], all[i])
 		}
 	}
@@ -102,7 +103,7 @@ func (r *Report) addLag(b *book, since func(time.Time) int64) {
 		}
 		slices.Sort(lags)
 		r.LagCurve = append(r.LagCurve, LagPoint{
-			Ms: int64(n)*width + width/2, P50Ms: ms(quantile(lags, 0.50)), P99Ms: ms(quantile(lags, 0.99)),
+			Ms: from + int64(n)*width + width/2, P50Ms: ms(quantile(lags, 0.50)), P99Ms: ms(quantile(lags, 0.99)),
 		})
 	}
 	slices.Sort(all)
@@ -117,6 +118,7 @@ func quantile(sorted []time.Duration, share float64) time.Duration {
 // addSeries combines requests and written orders, by the second or the history's step.
 func (r *Report) addSeries(b *book, history *salestats.Kept, since func(time.Time) int64) {
 	step := max(1, history.Step)
+	r.StepSeconds = step
 	written := map[int64]int{}
 	for _, o := range b.orders {
 		at := o.written.Unix()

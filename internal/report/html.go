@@ -7,56 +7,64 @@ import (
 	"io"
 	"slices"
 	"time"
+
+	"seckill/internal/fault"
+	"seckill/internal/sale"
+	"seckill/internal/salestats"
 )
 
 //go:embed page.gohtml
 var pageSource string
 
-var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
-	"n":   func(n int) string { return grouped(int64(n)) },
-	"n64": grouped,
-	"lasts": func(ms int64) string {
-		if ms < 0 {
-			return "not reached"
-		}
-		return lasts(float64(ms))
-	},
-	"ms":  func(v float64) string { return lasts(v) },
-	"at":  func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000") },
-	"day": func(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04:05 MST") },
-	"when": func(t *time.Time) string {
-		if t == nil {
-			return "–"
-		}
-		return t.UTC().Format("15:04:05.000")
-	},
-}).Parse(pageSource))
+var pageTemplate = template.Must(template.New("report").Parse(pageSource))
 
 // view is the data of the page in addition to the report.
 type view struct {
 	*Report
-	Rush    template.HTML // units left, during the rush
-	Whole   template.HTML // units left, over the whole sale
-	Asked   template.HTML
-	Written template.HTML
-	Waited  template.HTML
-	Why     template.HTML
+	words
+
+	Lang     string
+	Rush     template.HTML // units left, during the rush
+	Whole    template.HTML // units left, over the whole sale
+	Asked    template.HTML
+	Written  template.HTML
+	Waited   template.HTML
+	Why      template.HTML
+	Compared []comparison
+	Stages   []stage
+	Did      []actRow
 }
 
-// HTML writes the report as one self-contained page: styles and plots are inline, and
-// there is no script.
-func (r *Report) HTML(out io.Writer) error {
-	end, asked, last := r.rushEnd(), r.askedEnd(), r.lastMs()
+// stage is one row of the calls of buyers.
+type stage struct {
+	Name                                   string
+	Calls, Passed, Queued, Refused, Faults string
+}
+
+// actRow is one row of the operations.
+type actRow struct {
+	At, Who, What, Status, Note string
+	Changes                     []fieldChange
+}
+
+// HTML writes the report for a reader as one self-contained page: styles and plots are
+// inline, and there is no script. The admin pages show the same page.
+func (r *Report) HTML(out io.Writer, reader Reader) error {
+	w := reader.words()
+	rush, whole := r.rush(), r.whole()
 	v := view{
-		Report:  r,
-		Rush:    r.stockPlot("Units left during the rush", 0, end).draw(),
-		Asked:   r.seriesPlot("Requests per second", asked, "a", func(s Second) int { return s.Requests }).draw(),
-		Written: r.seriesPlot("Orders written per second", asked, "b", func(s Second) int { return s.Orders }).draw(),
-		Waited:  r.lagPlot(end).draw(),
-		Why:     r.refusals(),
+		Report: r, words: w, Lang: "en", Compared: r.compared(w), Stages: r.stages(w), Did: r.actRows(w),
+		Rush:    r.stockPlot(w, w.say("Units left during the rush"), rush).draw(w),
+		Asked:   r.seriesPlot(w, w.say("Requests per second"), "a", func(s Second) int { return s.Requests }).draw(w),
+		Written: r.seriesPlot(w, w.say("Orders written per second"), "b", func(s Second) int { return s.Orders }).draw(w),
+		Waited:  r.lagPlot(w, w.say("How long buyers waited")).draw(w),
+		Why:     r.refusals(w),
 	}
-	if last > 3*end {
-		v.Whole = r.stockPlot("Units left over the whole sale", 0, last).draw()
+	if w.chinese {
+		v.Lang = "zh-CN"
+	}
+	if whole.span() > 3*rush.span() {
+		v.Whole = r.stockPlot(w, w.say("Units left over the whole sale"), whole).draw(w)
 	}
 	if err := pageTemplate.Execute(out, v); err != nil {
 		return fmt.Errorf("write report: %w", err)
@@ -64,134 +72,112 @@ func (r *Report) HTML(out io.Writer) error {
 	return nil
 }
 
-// rushEnd returns the end of the rush: a little after the sale was sold out or, if it was
-// not, after 95% of the most units ever taken.
-func (r *Report) rushEnd() float64 {
-	end := float64(r.Sale.SoldOutMs)
-	if end < 0 {
-		end = r.lastMs()
-		low := r.Units.Total
-		for _, l := range r.Curve {
-			low = min(low, l.Left)
-		}
-		for _, l := range r.Curve {
-			if 20*(r.Units.Total-l.Left) >= 19*(r.Units.Total-low) {
-				end = float64(l.Ms)
-				break
-			}
-		}
-	}
-	return max(2000, end*1.15)
+// Methods of the template, in addition to those of Report.
+
+// Say returns a text in the reader's language.
+func (v view) Say(text string, values ...any) string { return v.say(text, values...) }
+
+// N returns a whole number.
+func (v view) N(n int) string { return grouped(int64(n)) }
+
+// N64 returns a whole number.
+func (v view) N64(n int64) string { return grouped(n) }
+
+// Zone returns the name of the reader's time zone.
+func (v view) Zone() string { return v.zone.String() }
+
+// State returns the state of the sale.
+func (v view) State() string { return v.say(statuses[sale.Status(v.Status)]) }
+
+// Share returns the sell-through of an item.
+func (v view) Share(i Item) string { return v.share(sellThrough(i.Sold, i.Total)) }
+
+// Finding returns a mismatch in words.
+func (v view) Finding(f Finding) string { return v.say(f.text, f.values...) }
+
+// Day returns a time in words.
+func (v view) Day(t time.Time) string { return v.day(t) }
+
+// When returns the time of day of a time that may be missing.
+func (v view) When(t *time.Time) string { return v.when(t) }
+
+// Lasts returns milliseconds as a duration.
+func (v view) Lasts(ms float64) string { return v.lasts(ms) }
+
+// Reached returns the time from the opening until the sale was sold out, if it was.
+func (v view) Reached(ms int64) string { return v.reached(ms) }
+
+// WaitedFor returns how long buyers waited in a sentence.
+func (v view) WaitedFor() string { return v.waited(v.Lag) }
+
+// reasons are the refusals in words.
+var reasons = map[fault.Reason]string{
+	fault.SoldOut: "Sold out", fault.PathInvalid: "Invalid path", fault.TooManyTries: "Rate limited", fault.SaleNotStarted: "Not started",
+	fault.SaleClosed: "Sale closed", fault.PurchaseLimitReached: "Limit reached", fault.AlreadyOrdered: "Ordered already",
+	fault.TooFewLeft: "Too few left", fault.IdempotencyMismatch: "Idempotency key reused", fault.IdempotencyInProgress: "Duplicate request",
+	fault.CaptchaInvalid: "Wrong captcha", fault.CaptchaRequired: "No captcha", fault.InvalidInput: "Invalid input",
+	fault.Unknown: "Not found", fault.AddressRequired: "No address", fault.OwnSale: "Own sale", fault.Conflict: "Wrong state",
 }
 
-// askedEnd returns the end of the request peak: after 98% of the requests, but not so
-// late that the rush is too narrow to see.
-func (r *Report) askedEnd() float64 {
-	rush := r.rushEnd()
-	all, seen := 0, 0
-	for _, s := range r.Series {
-		all += s.Requests
+func (w words) reason(of fault.Reason) string {
+	if text, ok := reasons[of]; ok {
+		return w.say(text)
 	}
-	for _, s := range r.Series {
-		if seen += s.Requests; 50*seen >= 49*all {
-			return min(max(rush, float64(s.Ms+2000)), max(10*rush, 60_000))
-		}
-	}
-	return rush
+	return string(of)
 }
 
-// lastMs returns the time of the last event.
-func (r *Report) lastMs() float64 {
-	last := int64(2000)
-	if n := len(r.Curve); n > 0 {
-		last = max(last, r.Curve[n-1].Ms)
-	}
-	if n := len(r.Series); n > 0 {
-		last = max(last, r.Series[n-1].Ms+1000)
-	}
-	return float64(last)
-}
-
-func (r *Report) stockPlot(title string, from, to float64) plot {
-	c := curve{name: "units left", class: "a", step: true, area: true}
-	for _, l := range r.Curve {
-		if x := float64(l.Ms); x <= to {
-			c.x, c.y = append(c.x, max(from, x)), append(c.y, float64(l.Left))
-		}
-	}
-	if n := len(c.y); n > 0 {
-		c.x, c.y = append(c.x, to), append(c.y, c.y[n-1])
-	}
-	about := fmt.Sprintf("%d units on sale; sold out after %s.", r.Units.Total, orNever(r.Sale.SoldOutMs))
-	return plot{title: title, about: about, from: from, to: to, curves: []curve{c}}
-}
-
-func orNever(ms int64) string {
-	if ms < 0 {
-		return "never"
-	}
-	return lasts(float64(ms))
-}
-
-// seriesPlot draws one figure by the second; seconds without counts are 0.
-func (r *Report) seriesPlot(title string, to float64, class string, of func(Second) int) plot {
-	c := curve{name: title, class: class, step: true, area: true}
-	most, from := 0, 0.0
-	next := int64(0)
-	for _, s := range r.Series {
-		if float64(s.Ms) > to {
-			break
-		}
-		if s.Ms < -1000 || of(s) == 0 {
-			continue
-		}
-		if s.Ms > next || len(c.x) == 0 {
-			c.x, c.y = append(c.x, float64(next)), append(c.y, 0)
-		}
-		from = min(from, float64(s.Ms))
-		c.x, c.y = append(c.x, float64(s.Ms)), append(c.y, float64(of(s)))
-		most = max(most, of(s))
-		next = s.Ms + 1000
-	}
-	c.x, c.y = append(c.x, float64(next)), append(c.y, 0)
-	return plot{title: title, about: fmt.Sprintf("At most %d in a second.", most), from: from, to: max(to, from+1), curves: []curve{c}}
-}
-
-func (r *Report) lagPlot(to float64) plot {
-	fast, slow := curve{name: "half of the orders", class: "b"}, curve{name: "99 of 100", class: "c"}
-	for _, p := range r.LagCurve {
-		if float64(p.Ms) > to {
-			break
-		}
-		fast.x, fast.y = append(fast.x, float64(p.Ms)), append(fast.y, p.P50Ms)
-		slow.x, slow.y = append(slow.x, float64(p.Ms)), append(slow.y, p.P99Ms)
-	}
-	about := fmt.Sprintf("Half of all orders within %s, 99 of 100 within %s.", lasts(r.Lag.P50Ms), lasts(r.Lag.P99Ms))
-	return plot{title: "From taking the unit to the written order", about: about, unit: " ms", to: to, curves: []curve{slow, fast}}
-}
-
-// reasons are the display texts of refusal reasons.
-var reasons = map[string]string{
-	"SOLD_OUT": "sold out", "PATH_INVALID": "no valid path", "RATE_LIMITED": "too many tries", "SALE_NOT_STARTED": "not begun",
-	"SALE_CLOSED": "over or held", "PURCHASE_LIMIT_REACHED": "bought before", "IDEMPOTENCY_MISMATCH": "key used otherwise",
-	"CAPTCHA_INVALID": "wrong captcha", "CAPTCHA_REQUIRED": "no captcha", "INVALID_INPUT": "bad input", "NOT_FOUND": "unknown item",
-}
-
-func (r *Report) refusals() template.HTML {
+func (r *Report) refusals(w words) template.HTML {
 	bars := make([]bar, 0, len(r.Requests.Refused)+1)
 	for _, f := range r.Requests.Refused {
-		label, ok := reasons[string(f.Reason)]
-		if !ok {
-			label = string(f.Reason)
-		}
-		bars = append(bars, bar{label, f.Count})
+		bars = append(bars, bar{w.reason(f.Reason), f.Count})
 	}
 	if r.Requests.Faulted > 0 {
-		bars = append(bars, bar{"server fault or overload", r.Requests.Faulted})
+		bars = append(bars, bar{w.say("server fault or overload"), r.Requests.Faulted})
 	}
 	if len(bars) == 0 {
 		return ""
 	}
 	slices.SortStableFunc(bars, func(a, b bar) int { return int(min(1, max(-1, b.value-a.value))) })
-	return drawBars("Refused requests by reason", bars)
+	return drawBars(w.say("Refused requests by reason"), bars)
+}
+
+// stageNames are the steps of buyers in words.
+var stageNames = map[salestats.Stage]string{
+	salestats.StageCaptcha: "Captcha", salestats.StagePath: "Admission", salestats.StageQueue: "Waiting room", salestats.StageOrder: "Order",
+}
+
+// stages returns the calls of buyers by step.
+func (r *Report) stages(w words) []stage {
+	var out []stage
+	for _, g := range r.Requests.Gate {
+		refused := int64(0)
+		for _, f := range g.Refused {
+			refused += f.Count
+		}
+		out = append(out, stage{
+			Name: w.say(stageNames[g.Stage]), Calls: grouped(g.Calls), Passed: grouped(g.Passed), Queued: grouped(g.Queued),
+			Refused: grouped(refused), Faults: grouped(g.Faulted),
+		})
+	}
+	return out
+}
+
+// actRows returns the operations in words.
+func (r *Report) actRows(w words) []actRow {
+	rows := make([]actRow, len(r.Acts))
+	for i, a := range r.Acts {
+		who := a.Name
+		if a.Actor == "" {
+			who = w.say("The system")
+		}
+		act := did[sale.Act(a.Act)]
+		if act == "" {
+			act = a.Act
+		}
+		rows[i] = actRow{
+			At: w.at(a.At), Who: who, What: w.say(act), Status: w.say(statuses[sale.Status(a.To)]), Note: a.Note,
+			Changes: r.changesOf(w, a.Detail),
+		}
+	}
+	return rows
 }

@@ -42,19 +42,28 @@ type Report struct {
 	EndsAt    time.Time `json:"endsAt"`
 	MadeAt    time.Time `json:"madeAt"`
 	Final     bool      `json:"final"`    // the sale is settled: the report will not change
-	Findings  []string  `json:"findings"` // mismatches; empty if all figures add up
+	Findings  []Finding `json:"findings"` // mismatches; empty if all figures add up
 	Conserved bool      `json:"conserved"`
 
-	Requests Requests   `json:"requests"`
-	Orders   Orders     `json:"orders"`
-	Units    Units      `json:"units"`
-	Sale     Selling    `json:"selling"`
-	Lag      Lag        `json:"queueLag"`
-	Items    []Item     `json:"items"`
-	Curve    []Level    `json:"sellOutCurve"`
-	Series   []Second   `json:"series"`
-	LagCurve []LagPoint `json:"queueLagCurve"`
-	Acts     []Act      `json:"acts"`
+	Requests Requests `json:"requests"`
+	Orders   Orders   `json:"orders"`
+	Units    Units    `json:"units"`
+	Sale     Selling  `json:"selling"`
+	Lag      Lag      `json:"queueLag"`
+	Items    []Item   `json:"items"`
+	Curve    []Level  `json:"sellOutCurve"`
+	Series   []Second `json:"series"`
+	// StepSeconds is the length of an entry of Series.
+	StepSeconds int64      `json:"stepSeconds"`
+	LagCurve    []LagPoint `json:"queueLagCurve"`
+	Acts        []Act      `json:"acts"`
+
+	// Summary has the figures that sales are compared by; Earlier has those of another
+	// sale, nil unless Compare was called.
+	Summary Summary  `json:"summary"`
+	Earlier *Summary `json:"earlier,omitempty"`
+
+	names map[string]string // of users, orders, items and products in the acts, by public id
 }
 
 // Requests are the requests of buyers and their results.
@@ -74,6 +83,7 @@ type Requests struct {
 
 // Orders are the numbers of orders by outcome.
 type Orders struct {
+	Buyers    int    `json:"buyers"` // users with an order
 	Written   int    `json:"written"`
 	Paid      int    `json:"paid"`
 	Unpaid    int    `json:"unpaid"`
@@ -176,7 +186,7 @@ func (src Source) Build(ctx context.Context, saleID uuid.UUID) (*Report, error) 
 	now := src.Clock.Now()
 	r := &Report{
 		SaleID: id.Format(id.Sale, v.ID), Title: v.Title, Slug: v.Slug, Status: string(v.Status),
-		StartsAt: v.StartsAt, EndsAt: v.EndsAt, MadeAt: now, Final: v.SettledAt != nil, Findings: []string{},
+		StartsAt: v.StartsAt, EndsAt: v.EndsAt, MadeAt: now, Final: v.SettledAt != nil, Findings: []Finding{},
 	}
 	stats, err := src.Stats.Stats(ctx, saleID)
 	if err != nil {
@@ -192,10 +202,12 @@ func (src Source) Build(ctx context.Context, saleID uuid.UUID) (*Report, error) 
 	if err != nil {
 		return nil, err
 	}
+	r.Orders.Buyers = book.buyers
 	r.addItems(book)
 	r.addCurves(v, book, history)
 	r.check(stats, book)
-	if r.Acts, err = src.acts(ctx, v); err != nil {
+	r.Summary = r.summary()
+	if err := src.addActs(ctx, r, v); err != nil {
 		return nil, err
 	}
 	return r, nil

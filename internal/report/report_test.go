@@ -150,9 +150,13 @@ func (e *env) rush() {
 }
 
 func (e *env) order(ctx context.Context, tx *ent.Tx, at time.Time, lag time.Duration) (*order.Order, error) {
+	return e.orderOf(ctx, tx, id.New(), at, lag)
+}
+
+func (e *env) orderOf(ctx context.Context, tx *ent.Tx, user uuid.UUID, at time.Time, lag time.Duration) (*order.Order, error) {
 	task, written := id.NewTask(id.ShardOf(e.sale)), at.Add(lag)
 	err := errors.Join(
-		tx.Order.Create().SetID(task).SetNumber(order.Number(task, at, 1)).SetSaleID(e.sale).SetItemID(e.item).SetUserID(id.New()).
+		tx.Order.Create().SetID(task).SetNumber(order.Number(task, at, 1)).SetSaleID(e.sale).SetItemID(e.item).SetUserID(user).
 			SetQuantity(1).SetUnitPriceMinor(49900).SetCurrency("CNY").SetEpoch(1).SetReservedAt(at).
 			SetCreatedAt(written).SetUpdatedAt(written).SetPaymentDeadline(written.Add(15*time.Minute)).Exec(ctx),
 		e.movement(ctx, tx, task, "HOLD", 1, written),
@@ -283,7 +287,7 @@ func TestAReportSaysWhatDoesNotAddUp(t *testing.T) {
 		t.Errorf("findings %q", r.Findings)
 	}
 	var page, text bytes.Buffer
-	e.must(r.HTML(&page))
+	e.must(r.HTML(&page, report.Reader{}))
 	e.must(r.Text(&text))
 	if !strings.Contains(page.String(), "Something does not add up") || !strings.Contains(text.String(), "DOES NOT ADD UP") {
 		t.Error("neither page nor text says so")
@@ -295,7 +299,7 @@ func TestASaleWithoutVisitorsHasAReportToo(t *testing.T) {
 	e := setup(t)
 	r := e.build()
 	var page bytes.Buffer
-	e.must(r.HTML(&page))
+	e.must(r.HTML(&page, report.Reader{}))
 	if !r.Conserved || r.Sale.SoldOutMs != -1 || !strings.Contains(page.String(), "No attempt was refused") {
 		t.Errorf("%+v", r)
 	}
@@ -310,7 +314,7 @@ func TestThePageNeedsNothingBesideItself(t *testing.T) {
 	e.rush()
 	r := e.build()
 	var page, text, program bytes.Buffer
-	e.must(r.HTML(&page))
+	e.must(r.HTML(&page, report.Reader{}))
 	e.must(r.Text(&text))
 	e.must(r.JSON(&program))
 	html := page.String()

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"seckill/internal/report"
 	"seckill/internal/salestats"
 )
 
@@ -33,12 +34,12 @@ func TestAReportSaysSinceWhenItCountsRequests(t *testing.T) {
 			var text, page bytes.Buffer
 			r := e.build()
 			e.must(r.Text(&text))
-			e.must(r.HTML(&page))
+			e.must(r.HTML(&page, report.Reader{}))
 			line := "  counted    requests since " + since + "; Redis lost the counts before\n"
 			if strings.Contains(text.String(), line) != loses || strings.Contains(text.String(), "counted ") != loses {
 				t.Errorf("want the line %t: %q in\n%s", loses, line, text.String())
 			}
-			if strings.Contains(page.String(), "; counted since ") != loses {
+			if strings.Contains(page.String(), "Requests are counted since ") != loses {
 				t.Errorf("want the words on the page: %t", loses)
 			}
 		})

@@ -19,9 +19,11 @@ const (
 	barHeight, barGap, barLabel, wide = 22.0, 8.0, 190.0, 720.0
 )
 
+// maxDots limits the points of a line that are marked: a single one would not be seen.
+const maxDots = 20
+
 // curve is one line of a plot. Points are in the order of x.
 type curve struct {
-	name  string
 	class string // a, b or c: its colour
 	x, y  []float64
 	step  bool // holds its value until the next point
@@ -32,22 +34,24 @@ type curve struct {
 type plot struct {
 	title, about string // about is the text alternative for screen readers
 	unit         string
-	from, to     float64 // milliseconds from the opening
+	window       window
+	whole        bool // the values are whole numbers
 	curves       []curve
 }
 
 // draw returns the plot as inline SVG.
-func (p plot) draw() template.HTML {
+func (p plot) draw(w words) template.HTML {
 	top := 0.0
 	for _, c := range p.curves {
 		for _, y := range c.y {
 			top = max(top, y)
 		}
 	}
-	ticks := niceTicks(top)
+	ticks := niceTicks(top, p.whole)
 	top = max(ticks[len(ticks)-1], 1e-9)
-	span := max(p.to-p.from, 1)
-	px := func(x float64) float64 { return leftEdge + (min(max(x, p.from), p.to)-p.from)/span*innerWidth }
+	from, to := p.window.from, p.window.to
+	span := max(to-from, 1)
+	px := func(x float64) float64 { return leftEdge + (min(max(x, from), to)-from)/span*innerWidth }
 	py := func(y float64) float64 { return topEdge + (1-y/top)*innerHeight }
 
 	var b strings.Builder
@@ -56,8 +60,9 @@ func (p plot) draw() template.HTML {
 		fmt.Fprintf(&b, `<line class="grid" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/>`, leftEdge, plotWidth-rightEdge, py(t), py(t))
 		fmt.Fprintf(&b, `<text class="tick" x="%g" y="%.1f" text-anchor="end">%s</text>`, leftEdge-8, py(t)+4, escape(short(t)+p.unit))
 	}
-	for _, t := range timeTicks(p.from, p.to) {
-		fmt.Fprintf(&b, `<text class="tick" x="%.1f" y="%g" text-anchor="%s">%s</text>`, px(t), plotHeight-12, anchor(t, p), escape(lasts(t)))
+	times := timeTicks(from, to)
+	for _, t := range times {
+		fmt.Fprintf(&b, `<text class="tick" x="%.1f" y="%g" text-anchor="%s">%s</text>`, px(t), plotHeight-12, anchor(t, p.window), escape(w.tick(t, times)))
 	}
 	for _, c := range p.curves {
 		c.draw(&b, px, py)
@@ -67,7 +72,7 @@ func (p plot) draw() template.HTML {
 }
 
 // anchor keeps the outermost labels inside the diagram.
-func anchor(t float64, p plot) string {
+func anchor(t float64, p window) string {
 	switch {
 	case t <= p.from:
 		return "start"
@@ -97,6 +102,12 @@ func (c curve) draw(b *strings.Builder, px, py func(float64) float64) {
 		fmt.Fprintf(b, `<path class="area %s" d="%sV%.1fH%.1fZ"/>`, c.class, path.String(), py(0), px(c.x[0]))
 	}
 	fmt.Fprintf(b, `<path class="line %s" d="%s"/>`, c.class, path.String())
+	if c.step || len(c.x) > maxDots {
+		return
+	}
+	for i := range c.x {
+		fmt.Fprintf(b, `<circle class="dot %s" cx="%.1f" cy="%.1f" r="2.5"/>`, c.class, px(c.x[i]), py(c.y[i]))
+	}
 }
 
 // bar is one line of a bar chart.
@@ -116,7 +127,7 @@ func drawBars(title string, bars []bar) template.HTML {
 	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, wide, height, escape(title))
 	for i, r := range bars {
 		y := barGap + float64(i)*(barHeight+barGap)
-		length := max(2, float64(r.value)/float64(most)*(wide-barLabel-110))
+		length := max(2.0, float64(r.value)/float64(most)*(wide-barLabel-110))
 		fmt.Fprintf(&b, `<text class="label" x="%g" y="%.1f" text-anchor="end">%s</text>`, barLabel-10, y+barHeight-6, escape(r.label))
 		fmt.Fprintf(&b, `<rect class="bar" x="%g" y="%.1f" width="%.1f" height="%g" rx="2"/>`, barLabel, y, length, barHeight)
 		fmt.Fprintf(&b, `<text class="value" x="%.1f" y="%.1f">%s</text>`, barLabel+length+8, y+barHeight-6, grouped(r.value))
@@ -128,11 +139,14 @@ func drawBars(title string, bars []bar) template.HTML {
 func escape(text string) string { return template.HTMLEscapeString(text) }
 
 // niceTicks returns round numbers from 0 to at least top.
-func niceTicks(top float64) []float64 {
+func niceTicks(top float64, whole bool) []float64 {
 	if top <= 0 {
 		return []float64{0, 1}
 	}
 	step := niceStep(top / 5)
+	if whole {
+		step = max(1, step)
+	}
 	ticks := []float64{0}
 	for t := step; ticks[len(ticks)-1] < top; t += step {
 		ticks = append(ticks, t)
@@ -170,6 +184,25 @@ func timeTicks(from, to float64) []float64 {
 		ticks = append(ticks, t)
 	}
 	return ticks
+}
+
+// tick returns the label of a time tick: a duration or, for ticks that are less than a
+// minute apart, minutes and seconds where seconds alone are hard to read.
+func (w words) tick(t float64, all []float64) string {
+	const second, minute = 1000.0, 60_000.0
+	apart := math.Mod(all[len(all)-1]-all[0], minute) != 0 || len(all) > 1 && all[1]-all[0] < minute
+	if t < 2*minute || !apart {
+		return w.lasts(t)
+	}
+	d := time.Duration(t * float64(time.Millisecond)).Truncate(time.Second)
+	text := fmt.Sprintf("%d:%02d", int(d.Minutes())%60, int(d.Seconds())%60)
+	if d >= time.Hour {
+		text = fmt.Sprintf("%d:%02d:%02d", int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60)
+	}
+	if rest := math.Mod(t, second); rest > 0 {
+		text += strings.TrimPrefix(strconv.FormatFloat(rest/second, 'f', -1, 64), "0")
+	}
+	return text
 }
 
 // lasts formats milliseconds as a duration.

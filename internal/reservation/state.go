@@ -27,8 +27,10 @@ type State struct {
 	Since time.Time // last step of the present build
 	// SaleRevision is the revision of the sale that set the state.
 	SaleRevision int64
-	Stock        int   // available units; 0 while the gate is being built
-	Revision     int64 // of the stock; 0 if the gate was never built
+	Opens        time.Time // zero while the gate is being built
+	Closes       time.Time // as Opens
+	Stock        int       // available units; 0 while the gate is being built
+	Revision     int64     // of the stock; 0 if the gate was never built
 	// Stale means that the gate was built before the last restart, failover or restore
 	// of Redis, or that Redis has lost the units per buyer of its sale. Its units cannot be
 	// reserved.
@@ -38,7 +40,7 @@ type State struct {
 // State returns the state of the gate of an item.
 func (g *Gate) State(ctx context.Context, sale, item uuid.UUID) (State, error) {
 	f, err := stateScript.Run(ctx, g.client, []string{g.keys.Item(id.ShardOf(sale), item), g.keys.Units(id.ShardOf(sale), sale)}).StringSlice()
-	if err == nil && len(f) != 7 {
+	if err == nil && len(f) != 9 {
 		err = fmt.Errorf("reply of %d values", len(f))
 	}
 	if err != nil {
@@ -56,13 +58,20 @@ func (g *Gate) State(ctx context.Context, sale, item uuid.UUID) (State, error) {
 	st := State{
 		Gate: f[0], Epoch: number(f[1]), SaleRevision: number(f[3]), Stock: int(number(f[4])), Revision: number(f[6]), Stale: f[5] == "0",
 	}
-	if ms := number(f[2]); ms > 0 {
-		st.Since = time.UnixMilli(ms).UTC()
-	}
+	st.Since = moment(number(f[2]))
+	st.Opens, st.Closes = moment(number(f[7])), moment(number(f[8]))
 	if errs != nil {
 		return State{}, fmt.Errorf("read gate of %s: %w", item, errs)
 	}
 	return st, nil
+}
+
+// moment returns a time of a gate in Unix ms; 0 = none.
+func moment(ms int64) time.Time {
+	if ms <= 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
 }
 
 // StateChange is a new state of an item's gate.
@@ -71,14 +80,16 @@ type StateChange struct {
 	Epoch      int64
 	Revision   int64  // of the sale, in which State was set
 	State      string // GateOpen, GatePaused or GateEnded
+	Opens      time.Time
+	Closes     time.Time
 }
 
-// SetState sets the state of a gate. It returns false if there is no gate, if it is
+// SetState sets the state and the times of a gate. It returns false if there is no gate, if it is
 // being built, if a later revision has set its state, or, for GateOpen, if it has
 // another epoch.
 func (g *Gate) SetState(ctx context.Context, c StateChange) (bool, error) {
 	done, err := setStateScript.Run(ctx, g.client, []string{g.keys.Item(id.ShardOf(c.Sale), c.Item)},
-		c.Epoch, c.Revision, c.State).Int()
+		c.Epoch, c.Revision, c.State, c.Opens.UnixMilli(), c.Closes.UnixMilli()).Int()
 	if err != nil {
 		return false, fmt.Errorf("set gate of %s to %s: %w", c.Item, c.State, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -127,7 +128,7 @@ func TestOfTwoTurnsTheLaterDecides(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		turn := func(epoch, revision int64, state string) bool {
 			done, err := f.gate.SetState(t.Context(), reservation.StateChange{
-				Sale: f.sale, Item: f.item, Epoch: epoch, Revision: revision, State: state,
+				Sale: f.sale, Item: f.item, Epoch: epoch, Revision: revision, State: state, Opens: time.Now().Add(-time.Hour), Closes: time.Now().Add(time.Hour),
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -2,11 +2,16 @@ package sale_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"entgo.io/ent/dialect"
+	entsql "entgo.io/ent/dialect/sql"
 	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
@@ -94,6 +99,46 @@ func TestAnUnchangedCatalogueIsNotReadAgain(t *testing.T) {
 	}
 }
 
+// counted returns a client of the same database that counts the reads of all sales.
+func counted(db *postgres.DB, reads *atomic.Int64) *ent.Client {
+	driver := dialect.DebugWithContext(entsql.OpenDB(dialect.Postgres, db.SQL), func(_ context.Context, message ...any) {
+		if strings.Contains(fmt.Sprint(message...), `FROM "sale_items"`) {
+			reads.Add(1)
+		}
+	})
+	return ent.NewClient(ent.Driver(driver))
+}
+
+func TestAHundredReadersOfAChangedCatalogueReadItOnce(t *testing.T) {
+	t.Parallel()
+	db, now := testenv.Postgres(t), clock.NewFake(time.Now())
+	var reads atomic.Int64
+	c := sale.NewCatalog(sale.NewStore(counted(db, &reads)), now, slog.New(slog.DiscardHandler))
+	saleID, _ := addSale(t, db, "only", now.Now())
+	for round := range 5 {
+		title := fmt.Sprint("Title ", round)
+		if err := db.Ent.Sale.UpdateOneID(saleID).SetTitle(title).AddRevision(1).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		now.Advance(time.Minute) // longer than an old snapshot may be served during a rebuild
+		begin := make(chan struct{})
+		var wg sync.WaitGroup
+		for range 100 {
+			wg.Go(func() {
+				<-begin
+				if s, err := c.Snapshot(context.Background()); err != nil || s.Sale(saleID).Title != title {
+					t.Errorf("snapshot %v, error %v", s, err)
+				}
+			})
+		}
+		close(begin)
+		wg.Wait()
+		if n := reads.Load(); n != int64(round+1) {
+			t.Fatalf("%d reads after %d changes", n, round+1)
+		}
+	}
+}
+
 func TestAnAbsentDatabaseLeavesTheLastCatalogue(t *testing.T) {
 	t.Parallel()
 	db, now := testenv.Postgres(t), clock.NewFake(time.Now())
@@ -145,5 +190,40 @@ func TestPhases(t *testing.T) {
 		if got := c.sale.Phase(start.Add(c.at), c.soldOut); got != c.want {
 			t.Errorf("%s at %s, sold out %v: %s, want %s", c.sale.Status, c.at, c.soldOut, got, c.want)
 		}
+	}
+}
+
+func TestTheCatalogueKnowsWhoPreparedASaleAlsoByAServiceToken(t *testing.T) {
+	t.Parallel()
+	db, now := testenv.Postgres(t), clock.NewFake(time.Now())
+	saleID, _ := addSale(t, db, "first", now.Now())
+	author, approver, pauser, owner, token := id.New(), id.New(), id.New(), id.New(), id.New()
+	err := db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+		if err := tx.ServiceToken.Create().SetID(token).SetName("shop").SetScopes("SALES_WRITE").SetHash(token[:]).SetCreatedBy(owner).
+			SetCreatedAt(now.Now()).SetExpiresAt(now.Now().Add(time.Hour)).Exec(ctx); err != nil {
+			return err
+		}
+		for _, line := range []struct {
+			act sale.Act
+			by  uuid.UUID
+		}{{sale.ActCreate, author}, {sale.ActUpdate, token}, {sale.ActApprove, approver}, {sale.ActPause, pauser}} {
+			if err := tx.SaleLog.Create().SetID(id.New()).SetSaleID(saleID).SetActorID(line.by).SetAct(string(line.act)).
+				SetFromStatus("DRAFT").SetToStatus("DRAFT").SetRevision(1).SetCreatedAt(now.Now()).Exec(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := snapshot(t, sale.NewCatalog(sale.NewStore(db.Ent), now, slog.New(slog.DiscardHandler))).Sale(saleID)
+	for name, user := range map[string]uuid.UUID{"author": author, "approver": approver, "owner of the service token": owner} {
+		if !v.PreparedBy(user) {
+			t.Errorf("the %s may buy", name)
+		}
+	}
+	if v.PreparedBy(pauser) {
+		t.Error("who only paused the sale may not buy")
 	}
 }

@@ -138,6 +138,7 @@ type Sale struct {
 	Revision          int64
 	Items             []*Item // by position
 	CreatedBy         *uuid.UUID
+	Preparers         []uuid.UUID // who prepared or approved it; only in the catalogue, for sales that may sell
 	CreatedAt         time.Time
 	ExternalReference string     // id in another system; "" = none
 	Notice            string     // why the sale is paused or over, for buyers

@@ -27,11 +27,13 @@ const (
 	ActDiscard  Act = "DISCARD" // of an own draft
 	ActSettle   Act = "SETTLE"  // the last order has ended; the gate is removed from Redis
 	// The following acts do not change the status.
-	ActRebuild Act = "REBUILD" // a gate that Redis lost is rebuilt
-	ActAdjust  Act = "ADJUST_STOCK"
-	ActVoid    Act = "VOID_ORDER"
-	ActExpire  Act = "EXPIRE_ORDER" // an unpaid order, before the clock does
-	ActSwitch  Act = "SET_SWITCHES"
+	ActRebuild  Act = "REBUILD" // a gate that Redis lost is rebuilt
+	ActAdjust   Act = "ADJUST_STOCK"
+	ActVoid     Act = "VOID_ORDER"
+	ActExpire   Act = "EXPIRE_ORDER" // an unpaid order, before the clock does
+	ActSwitch   Act = "SET_SWITCHES"
+	ActExtend   Act = "EXTEND_SALE" // a later end of a loaded sale
+	ActDescribe Act = "DESCRIBE"    // title and rules of a sale that was approved
 )
 
 // who is the set of actors that may perform an act.
@@ -67,6 +69,8 @@ var moves = []move{
 	{ActWithdraw, PendingApproval, Draft, operators},
 	{ActSchedule, Approved, Scheduled, operators},
 	{ActSchedule, Scheduled, Scheduled, operators},
+	{ActSchedule, Preheated, Preheated, operators}, // before the opening
+	{ActSchedule, Paused, Paused, operators},       // before the opening
 	{ActPreheat, Scheduled, Preheated, operatorsClock},
 	{ActOpen, Preheated, Live, theClock},
 	{ActPause, Preheated, Paused, operators},
@@ -114,6 +118,15 @@ var moves = []move{
 	{ActSwitch, Preheated, Preheated, operators},
 	{ActSwitch, Live, Live, operators},
 	{ActSwitch, Paused, Paused, operators},
+	{ActExtend, Preheated, Preheated, operators},
+	{ActExtend, Live, Live, operators},
+	{ActExtend, Paused, Paused, operators},
+	{ActDescribe, Approved, Approved, operators},
+	{ActDescribe, Scheduled, Scheduled, operators},
+	{ActDescribe, Preheated, Preheated, operators},
+	{ActDescribe, Live, Live, operators},
+	{ActDescribe, Paused, Paused, operators},
+	{ActDescribe, Ended, Ended, operators},
 }
 
 // Allowed reports whether an act may move a sale from one status to another.
@@ -164,6 +177,6 @@ func Statuses() []Status {
 func Acts() []Act {
 	return []Act{
 		ActCreate, ActUpdate, ActSubmit, ActApprove, ActReject, ActWithdraw, ActSchedule, ActPreheat, ActOpen, ActPause, ActResume,
-		ActEnd, ActCancel, ActDiscard, ActSettle, ActRebuild, ActAdjust, ActVoid, ActExpire, ActSwitch,
+		ActEnd, ActCancel, ActDiscard, ActSettle, ActRebuild, ActAdjust, ActVoid, ActExpire, ActSwitch, ActExtend, ActDescribe,
 	}
 }

@@ -35,7 +35,7 @@ var wanted = map[sale.Act]map[sale.Status]map[sale.Status]string{
 	sale.ActReject:   {sale.PendingApproval: {sale.Rejected: "a"}},
 	sale.ActWithdraw: {sale.PendingApproval: {sale.Draft: "o"}},
 	sale.ActDiscard:  {sale.Draft: {sale.Cancelled: "o"}, sale.Rejected: {sale.Cancelled: "o"}},
-	sale.ActSchedule: {sale.Approved: {sale.Scheduled: "o"}, sale.Scheduled: {sale.Scheduled: "o"}},
+	sale.ActSchedule: {sale.Approved: {sale.Scheduled: "o"}, sale.Scheduled: {sale.Scheduled: "o"}, sale.Preheated: {sale.Preheated: "o"}, sale.Paused: {sale.Paused: "o"}},
 	sale.ActPreheat:  {sale.Scheduled: {sale.Preheated: "oc"}},
 	sale.ActOpen:     {sale.Preheated: {sale.Live: "c"}},
 	sale.ActPause:    {sale.Preheated: {sale.Paused: "o"}, sale.Live: {sale.Paused: "o"}},
@@ -65,6 +65,11 @@ var wanted = map[sale.Act]map[sale.Status]map[sale.Status]string{
 		sale.Draft: {sale.Draft: "o"}, sale.PendingApproval: {sale.PendingApproval: "o"}, sale.Rejected: {sale.Rejected: "o"},
 		sale.Approved: {sale.Approved: "o"}, sale.Scheduled: {sale.Scheduled: "o"}, sale.Preheated: {sale.Preheated: "o"},
 		sale.Live: {sale.Live: "o"}, sale.Paused: {sale.Paused: "o"},
+	},
+	sale.ActExtend: {sale.Preheated: {sale.Preheated: "o"}, sale.Live: {sale.Live: "o"}, sale.Paused: {sale.Paused: "o"}},
+	sale.ActDescribe: {
+		sale.Approved: {sale.Approved: "o"}, sale.Scheduled: {sale.Scheduled: "o"}, sale.Preheated: {sale.Preheated: "o"},
+		sale.Live: {sale.Live: "o"}, sale.Paused: {sale.Paused: "o"}, sale.Ended: {sale.Ended: "o"},
 	},
 }
 

@@ -150,6 +150,9 @@ func (s *Store) All(ctx context.Context) ([]*Sale, []*Goods, error) {
 			sales[i].Items = append(sales[i].Items, itemFromRow(saleRows[i], row, byID[row.GoodsID]))
 		}
 	}
+	if err := s.addPreparers(ctx, sales, indexByID); err != nil {
+		return nil, nil, err
+	}
 	return sales, goods, nil
 }
 

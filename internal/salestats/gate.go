@@ -36,6 +36,8 @@ const (
 // Call is one call of a stage other than StageOrder, for which see Placement.
 type Call struct {
 	Sale   uuid.UUID
+	User   uuid.UUID
+	Item   uuid.UUID // zero = the call named none
 	Stage  Stage
 	Queued bool  // answered with a place in the waiting room instead of a path token
 	Err    error // a refusal or a fault; nil = passed or queued

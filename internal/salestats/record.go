@@ -33,7 +33,11 @@ type record struct {
 	// have.
 	withdrawing int
 	offered     int // units of open offers of the waitlist
+	line        map[uuid.UUID]line
 }
+
+// line is the waitlist of one item.
+type line struct{ waiting, offered int }
 
 // tally is the number and value of the orders in one status.
 type tally struct {
@@ -50,18 +54,13 @@ func (r *Reader) record(ctx context.Context, sale uuid.UUID) (*record, error) {
 		if there, err = tx.Sale.Query().Where(entsale.ID(sale)).Exist(ctx); err != nil || !there {
 			return err
 		}
-		if rec.items, err = tx.SaleItem.Query().Where(saleitem.SaleID(sale)).All(ctx); err != nil {
+		if rec.items, err = tx.SaleItem.Query().Where(saleitem.SaleID(sale)).Order(ent.Asc(saleitem.FieldPosition)).All(ctx); err != nil {
 			return err
 		}
 		if rec.failed, err = tx.OrderFailure.Query().Where(orderfailure.SaleID(sale)).Count(ctx); err != nil {
 			return err
 		}
-		offers, err := tx.WaitlistEntry.Query().Where(waitlistentry.SaleID(sale), waitlistentry.StatusEQ(waitlistentry.StatusOFFERED)).
-			Select(waitlistentry.FieldQuantity).Ints(ctx)
-		for _, units := range offers {
-			rec.offered += units
-		}
-		if err != nil {
+		if err := rec.readLines(ctx, tx); err != nil {
 			return err
 		}
 		return rec.tally(ctx, tx, sale)
@@ -76,6 +75,36 @@ func (r *Reader) record(ctx context.Context, sale uuid.UUID) (*record, error) {
 		rec.currency = item.Currency
 	}
 	return rec, nil
+}
+
+// readLines reads the waitlists of the items.
+func (rec *record) readLines(ctx context.Context, tx *ent.Tx) error {
+	rec.line = map[uuid.UUID]line{}
+	items := make([]uuid.UUID, len(rec.items))
+	for i, item := range rec.items {
+		items[i] = item.ID
+	}
+	var rows []struct {
+		ItemID uuid.UUID `json:"item_id"`
+		Status string    `json:"status"`
+		Count  int       `json:"count"`
+		Units  int       `json:"units"`
+	}
+	err := tx.WaitlistEntry.Query().
+		Where(waitlistentry.ItemIDIn(items...), waitlistentry.StatusIn(waitlistentry.StatusWAITING, waitlistentry.StatusOFFERED)).
+		GroupBy(waitlistentry.FieldItemID, waitlistentry.FieldStatus).
+		Aggregate(ent.As(ent.Count(), "count"), ent.As(ent.Sum(waitlistentry.FieldQuantity), "units")).Scan(ctx, &rows)
+	for _, row := range rows {
+		l := rec.line[row.ItemID]
+		if row.Status == string(waitlistentry.StatusWAITING) {
+			l.waiting = row.Count
+		} else {
+			l.offered = row.Units
+			rec.offered += row.Units
+		}
+		rec.line[row.ItemID] = l
+	}
+	return err
 }
 
 func (rec *record) tally(ctx context.Context, tx *ent.Tx, sale uuid.UUID) error {
@@ -127,6 +156,9 @@ func (rec *record) into(s *Stats) {
 		s.Units.Remaining += item.Available
 		s.Units.Held += item.Held
 		s.Units.Sold += item.Sold
+		l := rec.line[item.ID]
+		s.Waiting += l.waiting
+		s.Items = append(s.Items, ItemFigures{item.ID, item.Total, item.Held, item.Sold, l.offered, l.waiting})
 		s.Units.Conserved = s.Units.Conserved && item.Available+item.Held+item.Sold == item.Total
 	}
 }

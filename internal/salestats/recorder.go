@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
+	"seckill/internal/attempt"
 	"seckill/internal/clock"
 	"seckill/internal/fault"
 	"seckill/internal/id"
@@ -37,6 +38,8 @@ var countScript = redis.NewScript(countLua)
 // Placement is the result of one call of placeOrder.
 type Placement struct {
 	Sale     uuid.UUID
+	User     uuid.UUID
+	Item     uuid.UUID
 	Took     time.Duration
 	Replayed bool
 	Err      error // a refusal or a fault; nil = accepted or replayed
@@ -59,6 +62,8 @@ type Config struct {
 	// process; nil = this process does not sample.
 	Remaining func() map[uuid.UUID]int
 	Clock     clock.Clock
+	// Refused receives each refused call; nil = none does. It must not wait.
+	Refused func(attempt.Refused)
 	// Registerer registers the metric; nil = it is not exported.
 	Registerer prometheus.Registerer
 	Log        *slog.Logger
@@ -104,6 +109,7 @@ func NewRecorder(cfg Config) *Recorder {
 // Placed counts one call of placeOrder.
 func (r *Recorder) Placed(p Placement) {
 	now, why := r.cfg.Clock.Now().Unix(), fault.ReasonOf(p.Err)
+	r.refused(attempt.Refused{User: p.User, Sale: p.Sale, Item: p.Item, Stage: string(StageOrder), Code: why})
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	b := r.batch(p.Sale)
@@ -140,8 +146,16 @@ func (r *Recorder) Stepped(sale uuid.UUID, step Step, n int) {
 	}
 }
 
+// refused passes on a refused call; one without a code was not refused.
+func (r *Recorder) refused(a attempt.Refused) {
+	if a.Code != "" && r.cfg.Refused != nil {
+		r.cfg.Refused(a)
+	}
+}
+
 // Called counts one call of a stage before placeOrder.
 func (r *Recorder) Called(c Call) {
+	r.refused(attempt.Refused{User: c.User, Sale: c.Sale, Item: c.Item, Stage: string(c.Stage), Code: fault.ReasonOf(c.Err)})
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if b := r.batch(c.Sale); b != nil {

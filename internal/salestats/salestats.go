@@ -71,9 +71,11 @@ type Stats struct {
 	Failed    int // tasks that ended without an order
 
 	Units     Units
-	GMV       money.Amount // total of paid orders
-	Net       money.Amount // total that came in and did not go back: paid orders, and those whose refund is not done
-	RefundSum money.Amount // total that went back
+	Items     []ItemFigures // in the order of the sale
+	Waiting   int           // buyers on the waitlists
+	GMV       money.Amount  // total of paid orders
+	Net       money.Amount  // total that came in and did not go back: paid orders, and those whose refund is not done
+	RefundSum money.Amount  // total that went back
 
 	Series []Point // the last five minutes, oldest first
 }
@@ -106,6 +108,16 @@ type Units struct {
 // Pending returns the units that are taken and not paid, Held + Offered + InFlight: Total
 // is always Remaining + Pending + Sold.
 func (u Units) Pending() int { return u.Total - u.Remaining - u.Sold }
+
+// ItemFigures are the units of one item in Postgres, and its waitlist.
+type ItemFigures struct {
+	Item    uuid.UUID
+	Total   int
+	Held    int // in unpaid orders
+	Sold    int // in paid orders
+	Offered int // reserved for offers of the waitlist
+	Waiting int // buyers on the waitlist
+}
 
 // Rejection is the count of one refusal reason.
 type Rejection struct {

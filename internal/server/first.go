@@ -11,43 +11,52 @@ import (
 	"time"
 )
 
-// firstQueryTimeout is the timeout of the first query of a page. After a timeout the
-// browser sends the query itself, because the page has no response.
-const firstQueryTimeout = 300 * time.Millisecond
-
 // headEnd is where the response is inserted into a page.
 var headEnd = []byte("</head>")
 
+// FirstQuery names the first queries of pages.
+type FirstQuery struct {
+	Timeout time.Duration                         // of a query; after it the browser sends the query itself
+	Body    func(path string) []byte              // body of the query for a URL path, or nil
+	Preview func(path string, data []byte) []byte // elements for the head of a page with a response, or nil
+}
+
 // WithFirstQuery serves the pages of a site with the response to their first
 // query inlined as <script type="application/json" id="first">, so that the
-// first paint shows data. query returns the body of that query for a URL path,
-// or nil. Where the query fails or is slow, the page is served without it.
-func WithFirstQuery(site, graphql http.Handler, query func(path string) []byte) http.Handler {
+// first paint shows data. Where the query fails or is slow, the page is served
+// without it.
+func WithFirstQuery(site, graphql http.Handler, first FirstQuery) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body := firstBody(r, query)
+		body := firstBody(r, first.Body)
 		if body == nil {
 			site.ServeHTTP(w, r)
 			return
 		}
 		page := replay(site, firstRequest(r.Context(), r, http.MethodGet, r.URL.Path, nil))
 		at := bytes.Index(page.body.Bytes(), headEnd)
-		data := runFirst(graphql, r, body)
+		data := runFirst(graphql, r, body, first.Timeout)
 		if page.status != http.StatusOK || at < 0 || data == nil {
 			site.ServeHTTP(w, r)
 			return
 		}
 		html := page.body.Bytes()
-		script := firstScript(body, data)
-		serveFirst(w, r, bytes.Join([][]byte{html[:at], script, html[at:]}, nil))
+		preview := first.Preview(r.URL.Path, data)
+		serveFirst(w, r, bytes.Join([][]byte{html[:at], preview, firstScript(body, data), html[at:]}, nil))
 	})
 }
 
 // firstBody returns the first query of a request for a page, or nil.
 func firstBody(r *http.Request, query func(path string) []byte) []byte {
-	if r.Method != http.MethodGet || r.URL.RawQuery != "" || !strings.Contains(r.Header.Get("Accept"), "text/html") {
+	if r.Method != http.MethodGet || r.URL.RawQuery != "" || !acceptsPage(r.Header.Get("Accept")) {
 		return nil
 	}
 	return query(r.URL.Path)
+}
+
+// acceptsPage reports whether an Accept header includes a page. Clients that preview links
+// accept everything, or say nothing.
+func acceptsPage(accept string) bool {
+	return accept == "" || strings.Contains(accept, "text/html") || strings.Contains(accept, "*/*")
 }
 
 // firstRequest returns a request on behalf of the client of r, without its credentials
@@ -66,8 +75,8 @@ func firstRequest(ctx context.Context, r *http.Request, method, path string, bod
 }
 
 // runFirst returns the data of a query, or nil if it failed.
-func runFirst(graphql http.Handler, r *http.Request, body []byte) json.RawMessage {
-	ctx, cancel := context.WithTimeout(r.Context(), firstQueryTimeout)
+func runFirst(graphql http.Handler, r *http.Request, body []byte, timeout time.Duration) json.RawMessage {
+	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
 	got := replay(graphql, firstRequest(ctx, r, http.MethodPost, "/graphql", body))
 	var response struct {

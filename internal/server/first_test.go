@@ -9,6 +9,7 @@ import (
 	"testing/fstest"
 
 	"seckill/internal/server"
+	"seckill/internal/testenv"
 )
 
 func TestFirstQueryIsInlined(t *testing.T) {
@@ -35,13 +36,16 @@ func TestFirstQueryIsInlined(t *testing.T) {
 		}
 		return []byte(`{"q":1}`)
 	}
+	first := server.FirstQuery{Timeout: testenv.Wait, Body: query, Preview: func(path string, data []byte) []byte {
+		return []byte(`<meta content="` + path + `">`)
+	}}
 	const inlined = `<script type="application/json" id="first">`
 	for name, c := range map[string]struct {
 		graphql http.Handler
 		target  string
 		want    string
 	}{
-		"data":          {answer(http.StatusOK, `{"data":{"title":"</script>"}}`), "/", inlined + `{"body":{"q":1},"data":{"title":"\u003c/script>"}}</script></head>`},
+		"data":          {answer(http.StatusOK, `{"data":{"title":"</script>"}}`), "/", `<meta content="/">` + inlined + `{"body":{"q":1},"data":{"title":"\u003c/script>"}}</script></head>`},
 		"errors":        {answer(http.StatusOK, `{"data":null,"errors":[{"message":"no"}]}`), "/", ""},
 		"unavailable":   {answer(http.StatusServiceUnavailable, `{}`), "/", ""},
 		"another page":  {http.NotFoundHandler(), "/orders", ""},
@@ -54,7 +58,7 @@ func TestFirstQueryIsInlined(t *testing.T) {
 			r.Header.Set("Cookie", "seckill_refresh=x")
 			r.Header.Set("Authorization", "Bearer x")
 			w := httptest.NewRecorder()
-			server.WithFirstQuery(site, c.graphql, query).ServeHTTP(w, r)
+			server.WithFirstQuery(site, c.graphql, first).ServeHTTP(w, r)
 			body := w.Body.String()
 			if w.Code != http.StatusOK || !strings.Contains(body, "<title>") {
 				t.Fatalf("got %d %q", w.Code, body)

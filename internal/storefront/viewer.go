@@ -44,6 +44,7 @@ type Viewer struct {
 	Place          *waitlist.Entry // the open waitlist entry, otherwise the newest
 	Ticket         *queue.Ticket   // the place in a waiting room, while it waits
 	Gone           bool            // sold out, and no unit can return
+	Prepared       bool            // the user prepared or approved the sale, and cannot buy in it
 	RemainingLimit int             // most units that the limits allow the next order, of whichever item
 	Items          []ItemViewer    // by position
 }
@@ -59,7 +60,7 @@ type ItemViewer struct {
 // only when no cache has the buyer's order or the sale has a waitlist.
 func (s *Storefront) Viewer(ctx context.Context, v *sale.Sale, user uuid.UUID) (Viewer, error) {
 	phase := s.Phase(v, s.Now())
-	out := Viewer{Phase: phase, Gone: s.gone(v)}
+	out := Viewer{Phase: phase, Gone: s.gone(v), Prepared: v.PreparedBy(user)}
 	all, lined, err := s.holding(ctx, v, user)
 	if err != nil {
 		return out, err
@@ -222,6 +223,9 @@ func action(phase sale.Phase, v Viewer, now time.Time) Action {
 		return ActionPay
 	case v.Order != nil:
 		return ActionViewOrder
+	}
+	if v.Prepared {
+		return ActionNone
 	}
 	offered := v.Place != nil && v.Place.Status == waitlist.Offered
 	if v.Ticket != nil && phase != sale.PhasePaused && !offered {

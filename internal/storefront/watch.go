@@ -167,6 +167,11 @@ func (s *Storefront) publish(ctx context.Context, changed func(*sale.Sale) (noti
 func (s *Storefront) phasesChanged(v *sale.Sale) (notifier.Event, bool) {
 	phase := s.Phase(v, s.Now())
 	mark := fmt.Sprintf("%s/%d/%t", phase, v.Revision, phase == sale.PhaseSoldOut && s.gone(v))
+	for _, item := range v.Items {
+		if item.Goods != nil {
+			mark += fmt.Sprintf("/%d", item.Goods.Revision) // name and picture
+		}
+	}
 	revision, changed := s.seen.notePhase(v.ID, mark)
 	return notifier.Event{Key: saleKey(v.ID), Revision: revision, Terminal: s.over(v), Value: v}, changed
 }

@@ -138,8 +138,10 @@ func TestAWorkerThatComesBackTakesItsOwnEntriesFirst(t *testing.T) {
 			if msg.UUID != name(i) {
 				t.Fatalf("%s came %d.", msg.UUID, i)
 			}
-			if want := map[bool]int{true: 2, false: 1}[i < 500]; Deliveries(msg) != want {
-				t.Fatalf("%d: delivery %d", i, Deliveries(msg))
+			want, got := map[bool]int{true: 2, false: 1}[i < 500], Deliveries(msg)
+			// Redis assigns entries also when its reply comes too late for the reader.
+			if got < want || got > want && r.tally.of(ReadFailed) == 0 {
+				t.Fatalf("%d: delivery %d, want %d", i, got, want)
 			}
 			msg.Ack()
 		}

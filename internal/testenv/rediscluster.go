@@ -3,6 +3,7 @@ package testenv
 import (
 	"fmt"
 	"net"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -62,6 +63,7 @@ func RedisCluster(t testing.TB) *Cluster {
 				info, err := n.client.Info(t.Context(), "replication").Result()
 				return err == nil && strings.Contains(info, "master_link_status:up")
 			}, "the replica does not follow its master")
+			caughtUp(t, c.nodes[i-clusterMasters].client)
 		}
 	}
 	return c
@@ -99,15 +101,41 @@ func (c *Cluster) URL() string {
 	return "redis://" + strings.Join(addrs, ",")
 }
 
+// AwaitReplicaOf waits until the replica of a key's master has all writes acknowledged so far.
+func (c *Cluster) AwaitReplicaOf(key string) {
+	c.t.Helper()
+	caughtUp(c.t, c.masterOf(key).client)
+}
+
+var masterOffset = regexp.MustCompile(`\bmaster_repl_offset:(\d+)`)
+
+// caughtUp waits until the only replica of a master has its writes. A replica reports its link
+// as up before the master sends it what was written during the first synchronization.
+func caughtUp(t testing.TB, master redis.Cmdable) {
+	t.Helper()
+	Eventually(t, Wait, func() bool {
+		info, err := master.Info(t.Context(), "replication").Result()
+		written := masterOffset.FindStringSubmatch(info)
+		return err == nil && written != nil && strings.Contains(info, "state=online,offset="+written[1]+",")
+	}, "the replica has the writes of its master")
+}
+
 // KillMasterOf kills the server that was the master of a key at the start, by SIGKILL.
 func (c *Cluster) KillMasterOf(key string) {
+	c.t.Helper()
+	c.masterOf(key).Kill()
+}
+
+// masterOf returns the server that was the master of a key at the start.
+func (c *Cluster) masterOf(key string) *clusterNode {
 	c.t.Helper()
 	slot, err := c.nodes[len(c.nodes)-1].client.ClusterKeySlot(c.t.Context(), key).Result()
 	c.must(err)
 	for i, n := range c.nodes[:clusterMasters] {
 		if int(slot) < (i+1)*clusterSlots/clusterMasters {
-			n.Kill()
-			return
+			return n
 		}
 	}
+	c.t.Fatalf("slot %d of %s", slot, key)
+	return nil
 }

@@ -44,6 +44,7 @@ func RedisSentinels(t testing.TB) *Sentinels {
 	Eventually(t, Wait, func() bool {
 		return strings.Contains(s.nodes[1].Conn().Cmd.Info(t.Context(), "replication").Val(), "master_link_status:up")
 	}, "the replica follows the master")
+	caughtUp(t, master.Conn().Cmd)
 	for range sentinels {
 		s.startSentinel(host, port)
 	}

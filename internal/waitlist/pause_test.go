@@ -28,6 +28,7 @@ func (h *hall) turn(what sale.Act, to sale.Status, gate string) {
 	}))
 	_, err = reservation.NewGate(reservation.GateConfig{Client: h.conn.Script, Keys: h.keys}).SetState(h.t.Context(), reservation.StateChange{
 		Sale: h.sale, Item: h.item, Epoch: 1, Revision: row.Revision + 1, State: gate,
+		Opens: time.Now().Add(-time.Hour), Closes: time.Now().Add(time.Hour),
 	})
 	h.must(err)
 }

@@ -36,6 +36,7 @@ type options struct {
 	gate        bool   // only captchas and path tokens
 	path        bool   // only the order path and its baselines
 	pushes      bool   // only sockets
+	idle        bool   // only what idle processes cost
 }
 
 func main() {
@@ -55,13 +56,14 @@ func main() {
 
 func parse() options {
 	o := options{rounds: 7, lasts: 4 * time.Second, orders: 30_000, naiveOrders: 5000, messages: 30_000, sockets: 1000}
-	flag.BoolVar(&o.quick, "quick", false, "about two minutes instead of about seven")
+	flag.BoolVar(&o.quick, "quick", false, "about two minutes instead of about ten")
 	flag.StringVar(&o.seckill, "seckill", "bin/seckill", "the product's binary")
 	flag.StringVar(&o.old, "old", "", "a former binary of the product, for one more line")
 	flag.StringVar(&o.out, "out", "bench-out/bench.json", "where the figures go, as JSON")
 	flag.StringVar(&o.profile, "profile", "", "directory for CPU profiles of the servers")
 	flag.BoolVar(&o.path, "path", false, "only the no-op, the sold-out refusal and the whole path")
 	flag.BoolVar(&o.pushes, "pushes", false, "only pushes and the memory of sockets")
+	flag.BoolVar(&o.idle, "idle", false, "only the processor time and memory of idle processes, two minutes and a half")
 	flag.BoolVar(&o.gate, "gate", false, "only captchas and paths beside orders")
 	flag.IntVar(&o.rounds, "rounds", o.rounds, "rounds; the median counts")
 	flag.IntVar(&o.orders, "orders", o.orders, "orders of the whole path in one round")
@@ -74,6 +76,9 @@ func parse() options {
 
 // measure runs everything once and prints the table.
 func measure(ctx context.Context, o options) (err error) {
+	if o.idle {
+		return measureIdle(ctx, o)
+	}
 	s, err := newSite(ctx)
 	if err != nil {
 		return err
@@ -135,6 +140,13 @@ func measure(ctx context.Context, o options) (err error) {
 			return fmt.Errorf("gate: %w", err)
 		}
 	}
+	if !o.path && !o.pushes && !o.gate && !o.quick {
+		figures, err := idleCost(ctx, o)
+		if err != nil {
+			return fmt.Errorf("idle processes: %w", err)
+		}
+		r.Figures = append(r.Figures, figures...)
+	}
 	r.print(os.Stdout)
 	if err := r.save(o.out); err != nil {
 		return err
@@ -143,6 +155,17 @@ func measure(ctx context.Context, o options) (err error) {
 		return errors.New("the orders do not add up")
 	}
 	return nil
+}
+
+// measureIdle measures idle processes only.
+func measureIdle(ctx context.Context, o options) error {
+	figures, err := idleCost(ctx, o)
+	if err != nil {
+		return fmt.Errorf("idle processes: %w", err)
+	}
+	r := &report{Figures: figures, Rounds: 1}
+	r.print(os.Stdout)
+	return r.save(o.out)
 }
 
 // everything runs all measurements except the gate's.

@@ -135,6 +135,9 @@ func (r *report) print(out io.Writer) {
 		}
 		fmt.Fprintf(out, "  %-52s %8.2f %15s %8s %10s %9s\n", f.Name, f.Ratio, fmt.Sprintf("%.2f - %.2f", f.Least, f.Most), cpu, f.Wanted, f.ToReach)
 	}
+	if len(r.Rates) == 0 {
+		return
+	}
 	fmt.Fprintf(out, "\n  %-34s %11s %10s %8s %9s %10s %6s\n", "on this machine, now", "per second", "server us", "Redis", "Postgres", "generator", "idle")
 	for _, name := range slices.Sorted(keysOf(r.Rates)) {
 		fmt.Fprintf(out, "  %-34s %11.0f %10.1f", name, r.Rates[name], r.Micros[name])

@@ -34,6 +34,12 @@ func startShop(ctx context.Context, program string, s *site) (*server, error) {
 	cmd := exec.CommandContext(ctx, program, "serve")
 	cmd.Stderr = log
 	cmd.Env = s.environ("SECKILL_HTTP_ADDR="+public, "SECKILL_ADMIN_ADDR="+admin, "SECKILL_LOG_LEVEL=warn")
+	return start(ctx, cmd, public, admin)
+}
+
+// start runs a program that listens on the given addresses, and waits until it is ready
+// and idle.
+func start(ctx context.Context, cmd *exec.Cmd, public, admin string) (*server, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -49,7 +55,7 @@ func startShop(ctx context.Context, program string, s *site) (*server, error) {
 		}
 	}
 	shop.stop()
-	return nil, errors.New("seckill serve is not ready")
+	return nil, fmt.Errorf("%v is not ready", cmd.Args)
 }
 
 // quietTimeout bounds the wait for an idle server: filling the image pool takes most of a

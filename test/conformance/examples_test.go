@@ -32,7 +32,7 @@ func TestExamplesBuyFromAProductionServer(t *testing.T) {
 	var seeded struct {
 		Users []struct{ Account, Password string }
 	}
-	seed := exec.CommandContext(t.Context(), path, "seed", "--users", "3", "--stock", "8", "--json")
+	seed := exec.CommandContext(t.Context(), path, "seed", "--users", "3", "--stock", "8", "--yes-make-test-buyers", "--json")
 	seed.Env = append(clean(os.Environ()), env...)
 	if out, err := seed.Output(); err != nil || json.Unmarshal(out, &seeded) != nil || len(seeded.Users) != 3 {
 		t.Fatalf("seed: %v\n%s", err, out)

@@ -81,7 +81,7 @@ func (s *shop) seed() {
 		SaleID, ItemID string
 		Users          []buyer
 	}
-	if err := json.Unmarshal(s.command("seed", "--users", "8", "--stock", "8", "--json"), &seeded); err != nil {
+	if err := json.Unmarshal(s.command("seed", "--users", "8", "--stock", "8", "--yes-make-test-buyers", "--json"), &seeded); err != nil {
 		s.t.Fatal(err)
 	}
 	s.saleID, s.itemID, s.buyers = seeded.SaleID, seeded.ItemID, seeded.Users

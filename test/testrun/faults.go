@@ -15,7 +15,7 @@ import (
 const faultsVariable = "SECKILL_FAULTS_FILE"
 
 // faultTests selects the tests that `make faults` runs.
-const faultTests = "Killed|Many|LargeSale|RedisLost|LostMessage|RedisClock|ADeadMaster|Sentinels|" +
+const faultTests = "Killed|Many|Thousand|LargeSale|RedisLost|LostMessage|RedisClock|ADeadMaster|Sentinels|" +
 	"NotSoldAgain|InTheHandsOf|RebuildThatBegan|OlderDataThanBefore|StockBelowZero|AllFailAlike|TheCopyThatRedis"
 
 // faultRow is a testenv.FaultRow.

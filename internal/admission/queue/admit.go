@@ -82,6 +82,10 @@ func (s *Service) tend(ctx context.Context, room string, counts map[string]int) 
 		}
 		counts["freed"] += p.freed
 		counts["closed"] += p.closed
+		for _, u := range p.unserved {
+			u.Sale, u.Item = saleID, itemID
+			s.cfg.Closed(u)
+		}
 		if at, skipped = p.at, skipped+p.skipped; skipped >= maxSkipped {
 			return nil
 		}
@@ -106,6 +110,7 @@ type passed struct {
 	skipped                 int   // skipped buyers
 	at                      int64 // score at which the pass ended
 	more                    bool  // permits are free, and buyers behind at may get them
+	unserved                []Unserved
 }
 
 // pass makes one pass over the tickets with a score above at.
@@ -124,15 +129,40 @@ func (s *Service) pass(ctx context.Context, saleID, itemID uuid.UUID, rules Rule
 		k.Item(shard, itemID), k.Reservations(shard, itemID), k.WaitingRoom(shard, itemID), k.WaitingRoomTickets(shard, itemID),
 		k.WaitingRoomBeats(shard, itemID), k.WaitingRoomStats(shard, itemID), k.WaitingRooms(shard), k.Permits(shard, itemID),
 		k.Units(shard, saleID),
-	}, args...).Int64Slice()
+	}, args...).Slice()
 	if err != nil {
 		return passed{}, err
 	}
-	if len(reply) != 8 {
+	return passedFrom(reply)
+}
+
+// passedFrom parses a reply of admit.lua.
+func passedFrom(reply []any) (passed, error) {
+	const figures = 8
+	if len(reply) != figures+1 {
 		return passed{}, fmt.Errorf("admit replied %d values", len(reply))
 	}
-	return passed{
-		admitted: int(reply[0]), freed: int(reply[1]), closed: int(reply[2]), waiting: int(reply[3]), left: int(reply[4]),
-		skipped: int(reply[5]), at: reply[6], more: reply[7] == 1,
-	}, nil
+	var n [figures]int64
+	for i := range n {
+		n[i], _ = reply[i].(int64)
+	}
+	p := passed{
+		admitted: int(n[0]), freed: int(n[1]), closed: int(n[2]), waiting: int(n[3]), left: int(n[4]),
+		skipped: int(n[5]), at: n[6], more: n[7] == 1,
+	}
+	closed, _ := reply[figures].([]any)
+	for i := 0; i+1 < len(closed); i += 2 {
+		text, _ := closed[i].(string)
+		user, err := uuid.Parse(text)
+		if err != nil {
+			return p, fmt.Errorf("admit replied user %q: %w", text, err)
+		}
+		u := Unserved{User: user, SoldOut: p.left == 0}
+		if ahead, ok := closed[i+1].(int64); ok && ahead >= 0 {
+			position := int(ahead)
+			u.Ahead = &position
+		}
+		p.unserved = append(p.unserved, u)
+	}
+	return p, nil
 }

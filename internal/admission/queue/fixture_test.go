@@ -40,6 +40,8 @@ type fixture struct {
 	sale  uuid.UUID
 	item  uuid.UUID
 	shard int
+
+	unserved []queue.Unserved // buyers whose tickets were closed
 }
 
 func newFixture(t *testing.T, conn *redisconn.Conn, prefix string) *fixture {
@@ -72,7 +74,8 @@ const patience = time.Hour
 func (f *fixture) service(conn *redisconn.Conn) *queue.Service {
 	return queue.New(queue.Config{
 		Client: conn.Script, Keys: f.keys, Captchas: f.captchas, Tokens: tokens, Patience: patience, Life: pathLife,
-		Rules: func(context.Context, uuid.UUID, uuid.UUID) (queue.Rules, error) { return *f.rules.Load(), nil },
+		Closed: func(u queue.Unserved) { f.unserved = append(f.unserved, u) },
+		Rules:  func(context.Context, uuid.UUID, uuid.UUID) (queue.Rules, error) { return *f.rules.Load(), nil },
 		Gone: func(ctx context.Context, item uuid.UUID) (bool, error) {
 			if f.gone == nil {
 				return false, nil

@@ -87,6 +87,13 @@ type Position struct {
 	Chance *int           // probability in percent that a unit is left; nil = unknown
 }
 
+// Unserved is a buyer whose ticket was closed before the turn came.
+type Unserved struct {
+	Sale, Item, User uuid.UUID
+	SoldOut          bool // no unit was left; else the sale was over
+	Ahead            *int // the last position that the buyer saw; nil = none
+}
+
 // Rules are the present rules of a sale for its waiting rooms.
 type Rules struct {
 	PerMille int  // unused path tokens at a time per thousand units left; 0 = no limit
@@ -107,6 +114,8 @@ type Config struct {
 	// Admitted is called with the number of admitted buyers of a sale; nil = not
 	// counted.
 	Admitted func(sale uuid.UUID, n int)
+	// Closed is called for each buyer whose ticket was closed; nil = not kept.
+	Closed func(Unserved)
 	// Gone reports whether a sold-out item will have no unit again: all are paid. It is
 	// called once per pass while buyers wait for such an item; nil = units may always
 	// be released.
@@ -127,6 +136,9 @@ func New(cfg Config) *Service {
 	}
 	if cfg.Admitted == nil {
 		cfg.Admitted = func(uuid.UUID, int) {}
+	}
+	if cfg.Closed == nil {
+		cfg.Closed = func(Unserved) {}
 	}
 	if cfg.Patience == 0 {
 		cfg.Patience = Patience

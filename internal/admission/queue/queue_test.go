@@ -192,9 +192,17 @@ func TestTheEndIsShownToAllWhoWait(t *testing.T) {
 		for range 300 {
 			all = append(all, f.enter(id.New()))
 		}
+		f.set("opens", time.Now().Add(-time.Minute).UnixMilli())
+		last := f.ticket(all[len(all)-1]) // the only buyer who saw a position
 		f.rules.Store(&queue.Rules{Over: true})
-		if n := f.step()["closed"]; n != len(all) {
-			t.Errorf("%d were notified", n)
+		if n := f.step()["closed"]; n != len(all) || len(f.unserved) != n {
+			t.Errorf("%d were notified, %d kept", n, len(f.unserved))
+		}
+		for _, u := range f.unserved {
+			if u.Sale != f.sale || u.Item != f.item || !u.SoldOut || (u.Ahead != nil) != (u.User == last.User) ||
+				u.Ahead != nil && *u.Ahead != last.Position.Ahead {
+				t.Fatalf("%+v", u)
+			}
 		}
 		for _, ticket := range all {
 			if got := f.ticket(ticket); got.Status != queue.Closed || got.Position != nil {

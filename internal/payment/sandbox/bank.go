@@ -63,7 +63,8 @@ type Charge struct {
 	Currency    string
 	Status      string // OPEN PAID DECLINED CLOSED
 	Transaction string
-	Refunded    int64 // in minor units
+	Decline     string // why it was DECLINED
+	Refunded    int64  // in minor units
 	ExpiresAt   time.Time
 	PaidAt      *time.Time
 	SettlesAt   *time.Time // when late money arrives
@@ -72,7 +73,7 @@ type Charge struct {
 func fromRow(row *ent.SandboxCharge) *Charge {
 	return &Charge{
 		ID: row.ID, Merchant: row.MerchantPayment, Description: row.Description, AmountMinor: row.AmountMinor,
-		Currency: row.Currency, Status: string(row.Status), Transaction: row.Transaction, Refunded: row.RefundedMinor,
+		Currency: row.Currency, Status: string(row.Status), Transaction: row.Transaction, Decline: row.DeclineCode, Refunded: row.RefundedMinor,
 		ExpiresAt: row.ExpiresAt.UTC(), PaidAt: row.PaidAt, SettlesAt: row.SettlesAt,
 	}
 }
@@ -153,17 +154,17 @@ func (b *Bank) Approve(ctx context.Context, charge uuid.UUID, habit Habit) error
 	})
 }
 
-// Decline declines a charge.
-func (b *Bank) Decline(ctx context.Context, charge uuid.UUID) error {
+// Decline declines a charge for a reason, one of package payment.
+func (b *Bank) Decline(ctx context.Context, charge uuid.UUID, reason string) error {
 	return b.change(ctx, charge, func(ctx context.Context, tx *ent.Tx, c *Charge) error {
 		if c.Status != "OPEN" {
 			return ErrNotOpen
 		}
-		err := b.update(ctx, tx, c, func(u *ent.SandboxChargeUpdate) { u.SetStatus(sandboxcharge.StatusDECLINED) })
+		err := b.update(ctx, tx, c, func(u *ent.SandboxChargeUpdate) { u.SetStatus(sandboxcharge.StatusDECLINED).SetDeclineCode(reason) })
 		if err != nil {
 			return err
 		}
-		c.Status = "DECLINED"
+		c.Status, c.Decline = "DECLINED", reason
 		return b.owe(ctx, tx, c, report{times: 1, due: b.now()})
 	})
 }
@@ -307,6 +308,7 @@ type notice struct {
 	Transaction string    `json:"transaction,omitempty"`
 	AmountMinor int64     `json:"amountMinor"`
 	Currency    string    `json:"currency"`
+	Reason      string    `json:"reason,omitempty"` // of a declined charge
 	At          time.Time `json:"at"`
 }
 
@@ -315,7 +317,7 @@ func (b *Bank) owe(ctx context.Context, tx *ent.Tx, c *Charge, r report) error {
 	call := id.New()
 	body, err := json.Marshal(notice{
 		ID: "evt_" + call.String(), Type: "charge." + strings.ToLower(c.Status), Payment: c.Merchant, Charge: c.ID,
-		Transaction: c.Transaction, AmountMinor: c.AmountMinor, Currency: c.Currency, At: b.now(),
+		Transaction: c.Transaction, AmountMinor: c.AmountMinor, Currency: c.Currency, Reason: c.Decline, At: b.now(),
 	})
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"github.com/skip2/go-qrcode"
 
 	"seckill/internal/money"
+	"seckill/internal/payment"
 )
 
 // qrSize is the width of the QR code in pixels.
@@ -60,6 +61,7 @@ type act struct{ Path, Label, Hint string }
 var acts = []act{
 	{string(Prompt), "Approve", "pays, and notifies the shop at once"},
 	{"decline", "Decline", "refuses to pay"},
+	{"decline-funds", "Decline: no money", "refuses to pay, because the account has too little"},
 	{string(Delayed), "Approve, notify later", "pays now; the shop hears of it 20 seconds later"},
 	{string(Duplicate), "Approve, notify three times", "pays once; the shop hears of it three times"},
 	{string(Late), "Pay too late", "the money comes five seconds after the payment expired"},
@@ -115,7 +117,9 @@ func (p *Pages) act(w http.ResponseWriter, r *http.Request) {
 	var err error
 	switch name := r.PathValue("act"); name {
 	case "decline":
-		err = p.bank.Decline(r.Context(), c.ID)
+		err = p.bank.Decline(r.Context(), c.ID, string(payment.CardDeclined))
+	case "decline-funds":
+		err = p.bank.Decline(r.Context(), c.ID, string(payment.InsufficientFunds))
 	case string(Prompt), string(Delayed), string(Duplicate), string(Late):
 		err = p.bank.Approve(r.Context(), c.ID, Habit(name))
 	default:

@@ -85,7 +85,7 @@ func (p *Provider) state(c *Charge, err error) (payment.State, error) {
 	now := p.clock.Now()
 	s := payment.State{
 		Phase: payment.Phase(c.Status), Ref: c.ID.String(), Transaction: c.Transaction,
-		AmountMinor: c.AmountMinor, Currency: c.Currency, At: now,
+		AmountMinor: c.AmountMinor, Currency: c.Currency, Decline: payment.Decline(c.Decline), At: now,
 	}
 	if c.PaidAt != nil {
 		s.At = *c.PaidAt
@@ -113,6 +113,6 @@ func (p *Provider) Callback(header http.Header, body []byte) (payment.Event, err
 	}
 	return payment.Event{
 		ID: n.ID, Payment: n.Payment, Kind: kind, Ref: n.Charge.String(), Transaction: n.Transaction,
-		AmountMinor: n.AmountMinor, Currency: n.Currency, At: n.At,
+		AmountMinor: n.AmountMinor, Currency: n.Currency, Decline: payment.Decline(n.Reason), At: n.At,
 	}, nil
 }

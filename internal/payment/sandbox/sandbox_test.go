@@ -177,7 +177,7 @@ func TestACallbackIsSentUntilItIsTaken(t *testing.T) {
 	t.Parallel()
 	b := open(t)
 	b.answer.Store(http.StatusServiceUnavailable)
-	b.must(b.bank.Decline(t.Context(), b.charge().ID))
+	b.must(b.bank.Decline(t.Context(), b.charge().ID, "CARD_DECLINED"))
 	b.deliver(1)
 	b.deliver(0) // after a pause
 	b.clock.Advance(time.Second)

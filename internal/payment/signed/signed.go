@@ -24,6 +24,7 @@ import (
 
 	"seckill/internal/clock"
 	"seckill/internal/id"
+	"seckill/internal/money"
 	"seckill/internal/payment"
 )
 
@@ -126,6 +127,9 @@ func (p *Provider) state(ctx context.Context, path string, known payment.Known) 
 		Transaction string        `json:"transaction"`
 		AmountMinor int64         `json:"amountMinor"`
 		Currency    string        `json:"currency"`
+		Reason      string        `json:"reason"`
+		FeeMinor    *int64        `json:"feeMinor"`
+		FeeCurrency string        `json:"feeCurrency"`
 		At          time.Time     `json:"at"`
 	}
 	if err := p.call(ctx, path, p.charge(known), &s); err != nil {
@@ -142,8 +146,13 @@ func (p *Provider) state(ctx context.Context, path string, known payment.Known) 
 	if s.At.IsZero() {
 		s.At = p.cfg.Clock.Now()
 	}
+	var fee *money.Amount
+	if s.FeeMinor != nil && s.Phase == payment.PhasePaid {
+		fee = &money.Amount{Minor: *s.FeeMinor, Currency: cmp.Or(s.FeeCurrency, s.Currency)}
+	}
 	return payment.State{
-		Phase: s.Phase, Ref: cmp.Or(s.Ref, known.Ref), Transaction: s.Transaction, AmountMinor: s.AmountMinor, Currency: s.Currency, At: s.At,
+		Phase: s.Phase, Ref: cmp.Or(s.Ref, known.Ref), Transaction: s.Transaction, AmountMinor: s.AmountMinor, Currency: s.Currency,
+		Decline: payment.Decline(s.Reason), Fee: fee, At: s.At,
 	}, nil
 }
 
@@ -217,6 +226,7 @@ func (p *Provider) verify(header http.Header, body []byte) error {
 
 var kinds = map[string]payment.EventKind{
 	"payment.succeeded": payment.EventSucceeded, "payment.declined": payment.EventDeclined, "payment.closed": payment.EventClosed,
+	"payment.attempt_declined": payment.EventAttemptDeclined,
 }
 
 // Callback verifies and decodes a webhook. Other types than those of payments are ignored.
@@ -231,6 +241,7 @@ func (p *Provider) Callback(header http.Header, body []byte) (payment.Event, err
 		Transaction string    `json:"transaction"`
 		AmountMinor int64     `json:"amountMinor"`
 		Currency    string    `json:"currency"`
+		Reason      string    `json:"reason"`
 		At          time.Time `json:"at"`
 	}
 	if err := json.Unmarshal(body, &e); err != nil {
@@ -245,6 +256,6 @@ func (p *Provider) Callback(header http.Header, body []byte) (payment.Event, err
 	}
 	return payment.Event{
 		ID: header.Get(standardwebhooks.HeaderWebhookID), Payment: e.Payment, Kind: kind, Ref: e.Ref, Transaction: e.Transaction,
-		AmountMinor: e.AmountMinor, Currency: e.Currency, At: e.At,
+		AmountMinor: e.AmountMinor, Currency: e.Currency, Decline: payment.Decline(e.Reason), At: e.At,
 	}, nil
 }

@@ -138,7 +138,11 @@ func (p *Provider) Query(ctx context.Context, known payment.Known) (payment.Stat
 	if err != nil {
 		return payment.State{}, fmt.Errorf("read checkout session: %w", err)
 	}
-	return p.state(s), nil
+	state := p.state(s)
+	if state.Phase == payment.PhasePaid && known.Transaction != "" {
+		state.Fee = p.fee(ctx, state.Transaction)
+	}
+	return state, nil
 }
 
 // Close expires a page. Where the reply to Create was lost, the call is repeated with its
@@ -210,6 +214,7 @@ var kinds = map[api.EventType]payment.EventKind{
 	api.EventTypeCheckoutSessionAsyncPaymentSucceeded: payment.EventSucceeded,
 	api.EventTypeCheckoutSessionAsyncPaymentFailed:    payment.EventDeclined,
 	api.EventTypeCheckoutSessionExpired:               payment.EventClosed,
+	api.EventTypePaymentIntentPaymentFailed:           payment.EventAttemptDeclined,
 	api.EventTypeRefundFailed:                         payment.EventRefundFailed,
 	api.EventTypeRefundUpdated:                        payment.EventRefundFailed,
 	api.EventTypeChargeRefundUpdated:                  payment.EventRefundFailed,
@@ -241,6 +246,9 @@ func (p *Provider) Callback(header http.Header, body []byte) (payment.Event, err
 	}
 	if kind == payment.EventRefundFailed {
 		return refundFailed(e)
+	}
+	if kind == payment.EventAttemptDeclined {
+		return attemptDeclined(e)
 	}
 	var s api.CheckoutSession
 	if err := json.Unmarshal(e.Data.Raw, &s); err != nil {

@@ -300,6 +300,7 @@ func TestOnlySignedEventsOfOurPaymentsCount(t *testing.T) {
 		{string(api.EventTypeCheckoutSessionCompleted), strings.Replace(whole, `"paid"`, `"unpaid"`, 1), ""},
 		{string(api.EventTypeCheckoutSessionAsyncPaymentFailed), whole, payment.EventDeclined},
 		{string(api.EventTypeCheckoutSessionExpired), whole, payment.EventClosed},
+		{string(api.EventTypePaymentIntentPaymentFailed), `{"id":"pi_9","object":"payment_intent","metadata":{}}`, ""},
 		{string(api.EventTypeCheckoutSessionCompleted), fmt.Sprintf(paid, "another-shop-7"), ""},
 		{"customer.created", `{"id":"cus_1","object":"customer"}`, ""},
 		{string(api.EventTypeChargeDisputeCreated), fmt.Sprintf(disputed, "needs_response"), payment.EventDisputed},

@@ -245,6 +245,9 @@ func (p *Provider) state(t *payments.Transaction) payment.State {
 	s := payment.State{
 		Phase: cmp.Or(phases[value(t.TradeState)], payment.PhaseOpen), Ref: value(t.OutTradeNo), Transaction: value(t.TransactionId), At: p.cfg.Clock.Now(),
 	}
+	if s.Phase == payment.PhaseDeclined {
+		s.Decline = payment.CardDeclined // WeChat Pay shows the reason to the buyer only
+	}
 	if t.Amount != nil {
 		s.AmountMinor, s.Currency = value(t.Amount.Total), cmp.Or(value(t.Amount.Currency), "CNY")
 	}
@@ -302,7 +305,7 @@ func (p *Provider) Callback(header http.Header, body []byte) (payment.Event, err
 	}
 	return payment.Event{
 		ID: n.ID, Payment: ours, Kind: kind, Ref: state.Ref, Transaction: state.Transaction,
-		AmountMinor: state.AmountMinor, Currency: state.Currency, At: state.At,
+		AmountMinor: state.AmountMinor, Currency: state.Currency, Decline: state.Decline, At: state.At,
 	}, nil
 }
 

@@ -1,7 +1,9 @@
--- set_state: opens, pauses or ends the gate of an item for a revision of its sale.
+-- set_state: opens, pauses or ends the gate of an item for a revision of its sale, and
+-- sets the times of that revision.
 --
 -- KEYS  [1] item
 -- ARGV  [1] epoch   [2] revision of the sale   [3] state: open, paused or ended
+--       [4] opens (Unix ms)   [5] closes (Unix ms)
 -- Reply 1 done | 0 the gate is being built or has a later revision, or, for open, has
 --       another epoch
 --
@@ -17,5 +19,5 @@ end
 if g.srev and g.srev > tonumber(ARGV[2]) then
   return 0
 end
-redis.call('HSET', KEYS[1], 'gate', ARGV[3], 'srev', ARGV[2])
+redis.call('HSET', KEYS[1], 'gate', ARGV[3], 'srev', ARGV[2], 'opens', ARGV[4], 'closes', ARGV[5])
 return 1

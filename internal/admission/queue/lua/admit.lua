@@ -20,7 +20,8 @@
 --       a user   [12] maximum of buyers to admit in this pass
 --
 -- Reply { admitted, freed, closed, waiting, units left (-1 = no gate), skipped,
---         score where this pass ended, 1 = continue in another pass }
+--         score where this pass ended, 1 = continue in another pass,
+--         user and last reported position (-1 = none) of each closed ticket }
 -- Passes search beyond that limit once a second, over all processes.
 --
 -- Invariant: buyers are admitted in the order of their scores, except those who have an
@@ -38,11 +39,11 @@ local now = redis_time()
 
 local function ms(n) return string.format('%.0f', n) end
 
-local admitted, freed, closed, left, passed, more = 0, 0, 0, -1, 0, 0
+local admitted, freed, closed, left, passed, more, unserved = 0, 0, 0, -1, 0, 0, {}
 local function done()
   local waiting = redis.call('ZCARD', queue)
   if waiting == 0 then redis.call('SREM', rooms, ARGV[7]) end
-  return {admitted, freed, closed, waiting, left, passed, at, more}
+  return {admitted, freed, closed, waiting, left, passed, at, more, unserved}
 end
 
 local function out(ticket, status, why)
@@ -60,6 +61,11 @@ local stock = gate.stock
 left = stock or -1
 if ARGV[1] == '1' or gate.state == 'ended' then
   for _, ticket in ipairs(redis.call('ZRANGE', queue, 0, most - 1)) do
+    local t = redis.call('HMGET', prefix .. ticket, 'user', 'ahead')
+    if t[1] then
+      table.insert(unserved, t[1])
+      table.insert(unserved, tonumber(t[2] or '-1'))
+    end
     out(ticket, 'CLOSED')
     closed = closed + 1
   end

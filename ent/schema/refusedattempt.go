@@ -1,0 +1,37 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+	"github.com/google/uuid"
+)
+
+// RefusedAttempt is why a buyer was refused at the gate of a sale: one row for each stage
+// and code, however often it happened. It is kept for 30 days after the last time.
+type RefusedAttempt struct{ ent.Schema }
+
+// Fields of RefusedAttempt.
+func (RefusedAttempt) Fields() []ent.Field {
+	return []ent.Field{
+		id(),
+		field.UUID("user_id", uuid.UUID{}).Immutable(),
+		field.UUID("sale_id", uuid.UUID{}).Immutable(),
+		field.UUID("item_id", uuid.UUID{}).Immutable().Comment("zero = no item was named"),
+		field.String("stage").MaxLen(16).Immutable().Comment("of the gate: CAPTCHA, PATH, QUEUE, ORDER"),
+		field.String("code").MaxLen(64).Immutable().Comment("GraphQL ErrorCode shown to the buyer"),
+		field.Int("times").Positive(),
+		field.Time("first_at").SchemaType(timestamptz).Immutable(),
+		instant("last_at"),
+		field.Int("units_left").Optional().Nillable().Comment("of the item, the last time; null = not known"),
+		field.Int("ahead").Optional().Nillable().Comment("buyers ahead in the waiting room, the last time; null = no place"),
+	}
+}
+
+// Indexes of RefusedAttempt.
+func (RefusedAttempt) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("user_id", "sale_id", "item_id", "stage", "code").Unique(),
+		index.Fields("last_at"),
+	}
+}

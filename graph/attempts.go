@@ -1,0 +1,31 @@
+package graph
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"seckill/graph/model"
+	"seckill/internal/attempt"
+	"seckill/internal/salestats"
+)
+
+// toAttempts returns what was refused to a user, without the units that a sale hides.
+func (r *Resolver) toAttempts(ctx context.Context, list []attempt.Refusal) *model.RefusedAttempts {
+	out := &model.RefusedAttempts{Attempts: make([]*model.RefusedAttempt, len(list))}
+	for i, a := range list {
+		out.Total += a.Times
+		one := &model.RefusedAttempt{
+			Stage: salestats.Stage(a.Stage), Code: a.Code, Message: reasons[a.Code].in(ctx), Times: a.Times,
+			FirstAt: a.First, LastAt: a.Last, Ahead: a.Ahead,
+		}
+		if item := r.item(ctx, a.Item); a.Item != uuid.Nil && item != nil {
+			one.Item = toItem(item)
+			if !r.numbersHidden(ctx, item) {
+				one.UnitsLeft = a.Left
+			}
+		}
+		out.Attempts[i] = one
+	}
+	return out
+}

@@ -1,0 +1,70 @@
+package graph
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"seckill/graph/model"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/money"
+	"seckill/internal/payment"
+)
+
+func toHeld(h *payment.Held) *model.HeldPayment {
+	if h == nil {
+		return nil
+	}
+	return &model.HeldPayment{
+		ID: id.Format(id.Held, h.ID), At: h.At, Amount: toMoney(money.Amount{Minor: h.AmountMinor, Currency: h.Currency}),
+		Provider: h.Provider, Transaction: h.Transaction, Reason: h.Why, Source: *h,
+	}
+}
+
+// heldPage parses the arguments of a page.
+func heldPage(first int, after, provider *string) (payment.HeldList, error) {
+	in := payment.HeldList{Limit: first, Provider: deref(provider)}
+	if after == nil {
+		return in, nil
+	}
+	var err error
+	if in.After, err = id.Parse(id.Held, *after); err != nil {
+		return in, fault.Wrap(fault.BadInput, "Invalid cursor.", err)
+	}
+	return in, nil
+}
+
+// heldPayments lists money that waits for an operator.
+func (r *Resolver) heldPayments(ctx context.Context, in payment.HeldList) ([]*model.HeldPayment, error) {
+	list, err := r.Payments.HeldEvents(ctx, in)
+	out := make([]*model.HeldPayment, len(list))
+	for i := range list {
+		out[i] = toHeld(&list[i])
+	}
+	return out, err
+}
+
+func (r *Resolver) heldConnection(ctx context.Context, in payment.HeldList) (*model.HeldPaymentConnection, error) {
+	first := in.Limit
+	in.Limit++ // to know whether there are more
+	list, err := r.heldPayments(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	page := firstOf(list, first, in.After != uuid.Nil, func(h *model.HeldPayment) string { return h.ID })
+	edges, info := toPage(page, func(h *model.HeldPayment, cursor string) *model.HeldPaymentEdge {
+		return &model.HeldPaymentEdge{Cursor: cursor, Node: h}
+	})
+	total, err := totalOf(ctx, func(ctx context.Context) (int, error) { return r.Payments.CountHeld(ctx, in) })
+	return &model.HeldPaymentConnection{Edges: edges, PageInfo: info, TotalCount: total}, err
+}
+
+// heldNode returns money that waits for an operator, for operators.
+func (r *Resolver) heldNode(ctx context.Context, u uuid.UUID) (model.Node, error) {
+	if !isOperator(ctx) {
+		return nil, nil
+	}
+	h, err := r.Payments.HeldEvent(ctx, u)
+	return orNil(toHeld(h)), err
+}

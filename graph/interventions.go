@@ -1,0 +1,73 @@
+package graph
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"seckill/graph/model"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/operator"
+)
+
+// interventions lists operator actions that move units. A malformed id is that of no sale.
+func (r *Resolver) interventions(ctx context.Context, saleID *string, states []operator.State) ([]*model.Intervention, error) {
+	in := operator.InterventionList{States: states}
+	if saleID != nil {
+		u, err := id.Parse(id.Sale, *saleID)
+		if err != nil {
+			return []*model.Intervention{}, nil
+		}
+		in.Sale = &u
+	}
+	list, err := r.Operator.Interventions(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*model.Intervention, len(list))
+	for i, in := range list {
+		out[i] = toIntervention(in)
+	}
+	return out, nil
+}
+
+// interventionPage parses the arguments of a page. It reads one more than is shown.
+func interventionPage(first int, after *string, f *model.InterventionFilter) (operator.InterventionList, error) {
+	in := operator.InterventionList{Limit: first + 1}
+	if after != nil {
+		u, err := id.Parse(id.Act, *after)
+		if err != nil {
+			return in, fault.Wrap(fault.BadInput, "Invalid cursor.", err)
+		}
+		in.After = u
+	}
+	if f == nil {
+		return in, nil
+	}
+	in.States = f.States
+	if f.Kind != nil {
+		in.Kind = *f.Kind
+	}
+	if f.SaleID != nil {
+		u, err := id.Parse(id.Sale, *f.SaleID)
+		if err != nil {
+			return in, fault.Wrap(fault.BadInput, "filter.saleId is no id of a sale.", err)
+		}
+		in.Sale = &u
+	}
+	return in, nil
+}
+
+func (r *Resolver) interventionConnection(ctx context.Context, in operator.InterventionList) (*model.InterventionConnection, error) {
+	list, err := r.Operator.Interventions(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	page := firstOf(list, in.Limit-1, in.After != uuid.Nil, func(i *operator.Intervention) string { return id.Format(id.Act, i.ID) })
+	edges, info := toPage(page, func(i *operator.Intervention, cursor string) *model.InterventionEdge {
+		return &model.InterventionEdge{Cursor: cursor, Node: toIntervention(i)}
+	})
+	total, err := totalOf(ctx, func(ctx context.Context) (int, error) { return r.Operator.CountInterventions(ctx, in) })
+	return &model.InterventionConnection{Edges: edges, PageInfo: info, TotalCount: total}, err
+}

@@ -1,0 +1,70 @@
+package account
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/ent/user"
+	"seckill/internal/fault"
+	"seckill/internal/postgres"
+)
+
+// externalIDFormat are the characters of ids of other systems: printable ASCII without
+// spaces, so that no two look alike. The length is that of a subject in OpenID Connect.
+var externalIDFormat = regexp.MustCompile(`^[!-~]{1,255}$`)
+
+// SetExternalID gives a user the id that the person has in another system; "" removes it.
+// Setting what is set already changes nothing. Another id has to be removed first, so that
+// a system does not take a user from another one by accident.
+// Refusals: INVALID_INPUT; NOT_FOUND; CONFLICT when another user has the id, or this one
+// has another id.
+func (a *Admin) SetExternalID(ctx context.Context, by, userID uuid.UUID, externalID string) (*User, error) {
+	if externalID != "" && !externalIDFormat.MatchString(externalID) {
+		return nil, badField("externalId", "1 to 255 printable ASCII characters")
+	}
+	known, err := a.cfg.Store.User(ctx, userID)
+	switch {
+	case err != nil:
+		return nil, err
+	case known == nil:
+		return nil, refused(fault.Unknown, "input", "userId")
+	case known.ExternalID == externalID:
+		return known, nil
+	case known.ExternalID != "" && externalID != "":
+		return nil, refused(fault.Conflict, "input", "externalId")
+	}
+	changed, err := a.changeWith(ctx, func(ctx context.Context, tx *ent.Tx) (*ent.User, error) {
+		if externalID == "" {
+			return tx.User.UpdateOneID(userID).AddVersion(1).ClearExternalID().Save(ctx)
+		}
+		return tx.User.UpdateOneID(userID).Where(user.ExternalIDIsNil()).AddVersion(1).SetExternalID(externalID).Save(ctx)
+	})
+	if postgres.IsUnique(err) || (err == nil && changed == nil) {
+		return nil, refused(fault.Conflict, "input", "externalId")
+	}
+	if err != nil {
+		return nil, err
+	}
+	a.cfg.Security.Write(ctx, Event{Kind: EventExternalID, Actor: by, Subject: userID, Detail: externalID})
+	return changed, nil
+}
+
+// ByExternalID returns the user with an id of another system; nil if there is none.
+func (a *Admin) ByExternalID(ctx context.Context, externalID string) (*User, error) {
+	return a.cfg.Store.byExternalID(ctx, externalID)
+}
+
+func (s *Store) byExternalID(ctx context.Context, externalID string) (*User, error) {
+	row, err := s.db.Ent.User.Query().Where(user.ExternalID(externalID)).Only(ctx)
+	if ent.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read user by external id: %w", err)
+	}
+	return toUser(row), nil
+}

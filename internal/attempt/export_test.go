@@ -1,0 +1,4 @@
+package attempt
+
+// MaxWaiting is the bound of the rows that wait in memory.
+const MaxWaiting = maxWaiting

@@ -1,0 +1,234 @@
+package attempt_test
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+
+	"seckill/ent"
+	"seckill/internal/attempt"
+	"seckill/internal/clock"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/postgres"
+	"seckill/internal/testenv"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fixture is the log of one process.
+type fixture struct {
+	*testing.T
+	*attempt.Log
+	db       *postgres.DB
+	clock    *clock.Fake
+	registry *prometheus.Registry
+}
+
+func newFixture(t *testing.T, db *postgres.DB, c *clock.Fake) fixture {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	return fixture{t, attempt.NewLog(attempt.Config{DB: db, Clock: c, Registerer: registry, Log: slog.New(slog.DiscardHandler)}), db, c, registry}
+}
+
+// onBoth runs a test on Postgres and on the database of the demo.
+func onBoth(t *testing.T, test func(t *testing.T, f fixture)) {
+	t.Helper()
+	start := time.Date(2026, 11, 11, 10, 0, 0, 0, time.UTC)
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		test(t, newFixture(t, testenv.Postgres(t), clock.NewFake(start)))
+	})
+	t.Run("embedded", func(t *testing.T) {
+		t.Parallel()
+		db, err := postgres.OpenSQLite(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		test(t, newFixture(t, db, clock.NewFake(start)))
+	})
+}
+
+// written writes all that waits.
+func (f fixture) written() {
+	f.Helper()
+	for f.Waiting() > 0 {
+		if _, err := f.Flush(f.Context()); err != nil {
+			f.Fatal(err)
+		}
+	}
+}
+
+func (f fixture) list(user, sale uuid.UUID) []attempt.Refusal {
+	f.Helper()
+	list, err := f.Log.List(f.Context(), user, sale)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return list
+}
+
+func refused(user, sale uuid.UUID, stage string, code fault.Reason) attempt.Refused {
+	return attempt.Refused{User: user, Sale: sale, Stage: stage, Code: code}
+}
+
+func TestARefusalIsKeptWithItsCountAndTheLastFigures(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f fixture) {
+		user, sale, item := id.New(), id.New(), id.New()
+		start := f.clock.Now()
+		left := 7
+		first := attempt.Refused{User: user, Sale: sale, Item: item, Stage: "ORDER", Code: fault.SoldOut, Left: &left}
+		f.Note(first)
+		f.Note(refused(user, id.New(), "ORDER", fault.SoldOut)) // another sale
+		f.Note(refused(id.New(), sale, "ORDER", fault.SoldOut)) // another buyer
+		f.written()
+		f.clock.Advance(time.Second)
+		f.Note(refused(user, sale, "CAPTCHA", fault.TooManyTries))
+		none, ahead := 0, 12
+		for range 3 {
+			f.clock.Advance(time.Second)
+			again := first
+			again.Left, again.Ahead = &none, &ahead
+			f.Note(again)
+		}
+		f.written()
+		list := f.list(user, sale)
+		if len(list) != 2 || list[1].Stage != "CAPTCHA" || list[1].Times != 1 || list[1].Left != nil {
+			t.Fatalf("%+v", list)
+		}
+		got := list[0]
+		if got.Item != item || got.Code != fault.SoldOut || got.Times != 4 || !got.First.Equal(start) || !got.Last.Equal(start.Add(4*time.Second)) ||
+			got.Left == nil || *got.Left != 0 || got.Ahead == nil || *got.Ahead != 12 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+func TestRefusalsOfManyProcessesAreCountedExactly(t *testing.T) {
+	t.Parallel()
+	db, c := testenv.Postgres(t), clock.NewFake(time.Now())
+	const processes, buyers, rounds = 4, 40, 25
+	users, sale := make([]uuid.UUID, buyers), id.New()
+	for i := range users {
+		users[i] = id.New()
+	}
+	var wg sync.WaitGroup
+	for range processes {
+		f := newFixture(t, db, c)
+		wg.Go(func() {
+			for range rounds {
+				for _, user := range users {
+					f.Note(refused(user, sale, "ORDER", fault.SoldOut))
+				}
+				if _, err := f.Flush(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	f := newFixture(t, db, c)
+	for _, user := range users {
+		if list := f.list(user, sale); len(list) != 1 || list[0].Times != processes*rounds {
+			t.Fatalf("%+v", list)
+		}
+	}
+}
+
+// A stall of Postgres costs no refusal a wait: they fill a bounded memory, and what does
+// not fit is counted.
+func TestRefusalsWaitInBoundedMemoryAndWhatIsDroppedIsCounted(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, testenv.Postgres(t), clock.NewFake(time.Now()))
+	sale := id.New()
+	const more = 500
+	for range attempt.MaxWaiting + more {
+		f.Note(refused(id.New(), sale, "ORDER", fault.SoldOut))
+	}
+	if n := f.Waiting(); n != attempt.MaxWaiting {
+		t.Errorf("%d wait", n)
+	}
+	families, err := f.registry.Gather()
+	if err != nil || len(families) != 2 {
+		t.Fatalf("%d metrics %v", len(families), err)
+	}
+	for _, family := range families {
+		if family.GetName() == "seckill_attempt_refusals_dropped_total" && family.GetMetric()[0].GetCounter().GetValue() != more {
+			t.Errorf("dropped: %v", family)
+		}
+	}
+}
+
+func TestRefusalsOutliveAFailureOfPostgres(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, testenv.Postgres(t), clock.NewFake(time.Now()))
+	user, sale := id.New(), id.New()
+	f.Note(refused(user, sale, "PATH", fault.CaptchaInvalid))
+	away, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := f.Flush(away); err == nil || f.Waiting() != 1 {
+		t.Fatalf("%v, %d wait", err, f.Waiting())
+	}
+	f.Note(refused(user, sale, "PATH", fault.CaptchaInvalid))
+	f.written()
+	if list := f.list(user, sale); len(list) != 1 || list[0].Times != 2 {
+		t.Errorf("%+v", list)
+	}
+}
+
+func TestAProcessWritesItsLastRefusals(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, testenv.Postgres(t), clock.NewFake(time.Now()))
+	sale, user := id.New(), id.New()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	f.Note(refused(user, sale, "PATH", fault.PathInvalid))
+	if err := f.Log.Run(ended); err != nil {
+		t.Fatal(err)
+	}
+	if list := f.list(user, sale); len(list) != 1 {
+		t.Errorf("%+v", list)
+	}
+}
+
+func TestRefusalsAreKeptFor30DaysAndForgottenWithTheirUser(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f fixture) {
+		sale, old, gone, other := id.New(), id.New(), id.New(), id.New()
+		purged := func() int {
+			t.Helper()
+			counts, err := f.Purge(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return counts["attempts_deleted"]
+		}
+		f.Note(refused(old, sale, "ORDER", fault.SoldOut))
+		f.written()
+		f.clock.Advance(30 * 24 * time.Hour)
+		if n := purged(); n != 0 {
+			t.Errorf("%d purged on the last day", n)
+		}
+		f.Note(refused(gone, sale, "ORDER", fault.SoldOut))
+		f.Note(refused(other, sale, "ORDER", fault.SoldOut))
+		f.written()
+		f.clock.Advance(time.Second)
+		if n := purged(); n != 1 || len(f.list(old, sale)) != 0 {
+			t.Errorf("%d purged", n)
+		}
+		if err := f.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error { return attempt.Forget(ctx, tx, gone) }); err != nil {
+			t.Fatal(err)
+		}
+		if len(f.list(gone, sale)) != 0 || len(f.list(other, sale)) != 1 {
+			t.Error("the refusals of one user are not forgotten alone")
+		}
+	})
+}

@@ -1,0 +1,114 @@
+package attempt
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"entgo.io/ent/dialect/sql"
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/ent/refusedattempt"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+)
+
+const (
+	// keep is the retention of a row after its last refusal.
+	keep = 30 * 24 * time.Hour
+	// maxListed bounds a list: a buyer has at most a few rows for each item of a sale.
+	maxListed = 200
+	// purgeBatch bounds one transaction, and maxPurges those of one step.
+	purgeBatch = 1000
+	maxPurges  = 100
+)
+
+// write adds rows to those in Postgres.
+func (l *Log) write(ctx context.Context, rows map[key]*Refusal) error {
+	err := l.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		keys := sorted(rows)
+		bulk := make([]*ent.RefusedAttemptCreate, len(keys))
+		for i, k := range keys {
+			r := rows[k]
+			bulk[i] = tx.RefusedAttempt.Create().SetID(id.New()).SetUserID(k.user).SetSaleID(k.sale).SetItemID(k.item).
+				SetStage(k.stage).SetCode(string(k.code)).SetTimes(r.Times).SetFirstAt(r.First).SetLastAt(r.Last).
+				SetNillableUnitsLeft(r.Left).SetNillableAhead(r.Ahead)
+		}
+		return tx.RefusedAttempt.CreateBulk(bulk...).OnConflict(
+			sql.ConflictColumns(refusedattempt.FieldUserID, refusedattempt.FieldSaleID, refusedattempt.FieldItemID, refusedattempt.FieldStage, refusedattempt.FieldCode),
+			sql.ResolveWith(func(u *sql.UpdateSet) {
+				u.Set(refusedattempt.FieldTimes, sql.Expr("refused_attempts.times + excluded.times"))
+				u.SetExcluded(refusedattempt.FieldLastAt).SetExcluded(refusedattempt.FieldUnitsLeft).SetExcluded(refusedattempt.FieldAhead)
+			}),
+		).Exec(ctx)
+	})
+	if err != nil {
+		return fmt.Errorf("write refused attempts: %w", err)
+	}
+	return nil
+}
+
+// List returns what was refused to a user in a sale, the latest first.
+func (l *Log) List(ctx context.Context, user, sale uuid.UUID) ([]Refusal, error) {
+	rows, err := l.cfg.DB.Ent.RefusedAttempt.Query().Where(refusedattempt.UserID(user), refusedattempt.SaleID(sale)).
+		Order(ent.Desc(refusedattempt.FieldLastAt), ent.Desc(refusedattempt.FieldID)).Limit(maxListed).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read refused attempts: %w", err)
+	}
+	return refusals(rows), nil
+}
+
+// Of returns what was refused to a user in all sales, the latest first, at most limit.
+func Of(ctx context.Context, client *ent.RefusedAttemptClient, user uuid.UUID, limit int) ([]Refusal, error) {
+	rows, err := client.Query().Where(refusedattempt.UserID(user)).
+		Order(ent.Desc(refusedattempt.FieldLastAt), ent.Desc(refusedattempt.FieldID)).Limit(limit).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read refused attempts: %w", err)
+	}
+	return refusals(rows), nil
+}
+
+func refusals(rows []*ent.RefusedAttempt) []Refusal {
+	list := make([]Refusal, len(rows))
+	for i, row := range rows {
+		list[i] = Refusal{
+			Sale: row.SaleID, Item: row.ItemID, Stage: row.Stage, Code: fault.Reason(row.Code), Times: row.Times,
+			First: row.FirstAt, Last: row.LastAt, Left: row.UnitsLeft, Ahead: row.Ahead,
+		}
+	}
+	return list
+}
+
+// Forget removes the refused attempts of a user, in the caller's transaction.
+func Forget(ctx context.Context, tx *ent.Tx, user uuid.UUID) error {
+	if _, err := tx.RefusedAttempt.Delete().Where(refusedattempt.UserID(user)).Exec(ctx); err != nil {
+		return fmt.Errorf("remove refused attempts: %w", err)
+	}
+	return nil
+}
+
+// Purge deletes rows whose last refusal was 30 days ago, in batches, at most 100,000. It
+// is a periodic.Step.
+func (l *Log) Purge(ctx context.Context) (map[string]int, error) {
+	total := 0
+	for range maxPurges {
+		n := 0
+		err := l.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+			ids, err := tx.RefusedAttempt.Query().Where(refusedattempt.LastAtLT(l.cfg.Clock.Now().Add(-keep))).Limit(purgeBatch).IDs(ctx)
+			if err != nil || len(ids) == 0 {
+				return err
+			}
+			n, err = tx.RefusedAttempt.Delete().Where(refusedattempt.IDIn(ids...)).Exec(ctx)
+			return err
+		})
+		total += n
+		if err != nil {
+			return map[string]int{"attempts_deleted": total}, fmt.Errorf("purge refused attempts: %w", err)
+		}
+		if n < purgeBatch {
+			break
+		}
+	}
+	return map[string]int{"attempts_deleted": total}, nil
+}

@@ -1,0 +1,38 @@
+package operator
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/internal/fault"
+	"seckill/internal/sale"
+)
+
+// described are the fields that change after the approval of a sale: buyers read them, but
+// neither the gate nor an order depends on them.
+var described = []string{"title", "rules"}
+
+// describe changes title and rules of a sale that was approved. A patch that changes
+// another field is refused.
+func (s *Service) describe(ctx context.Context, by sale.Actor, saleID uuid.UUID, p SalePatch) (*sale.Sale, error) {
+	var d SaleDraft
+	var changed changes
+	return s.do(ctx, act{
+		by: by, sale: saleID, what: sale.ActDescribe, note: p.Note, details: &changed,
+		decide: func(v *sale.Sale) (sale.Status, error) {
+			d = p.of(v)
+			changed = d.changes(SalePatch{}.of(v))
+			for _, field := range slices.Sorted(maps.Keys(changed)) {
+				if field != beforeField && !slices.Contains(described, field) {
+					return "", conflict(field)
+				}
+			}
+			return v.Status, fault.All(checkText(p.Note, maxNote, "note"), required(&d.Title, maxName, "title"), checkText(d.Rules, maxText, "rules"))
+		},
+		set: func(u *ent.SaleUpdate) { u.SetTitle(d.Title).SetRules(d.Rules) },
+	})
+}

@@ -1,0 +1,22 @@
+package payment
+
+// outcome is the result of an event.
+type outcome string
+
+// Outcomes of events.
+const (
+	outcomePaid      outcome = "order paid"
+	outcomePaidLate  outcome = "expired order paid, units taken again"
+	outcomeRefund    outcome = "refund begun: the order had ended"
+	outcomeDouble    outcome = "refund begun: the order was paid"
+	outcomeRepeated  outcome = "known already"
+	outcomeClosed    outcome = "payment closed"
+	outcomeMismatch  outcome = "held: amount or currency differs"
+	outcomeTwoTx     outcome = "held: second transaction of one payment"
+	outcomeUnmatched outcome = "held: still nothing to match it with"
+	outcomePutOff    outcome = "put off"
+
+	outcomeAttempt      outcome = "attempt declined: the payment stays open"
+	outcomeDisputed     outcome = "dispute noted"
+	outcomeRefundFailed outcome = "refund failed: an operator sends it again"
+)

@@ -1,0 +1,83 @@
+package sale
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"entgo.io/ent/dialect/sql"
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	entsale "seckill/ent/sale"
+	"seckill/ent/salelog"
+	"seckill/ent/servicetoken"
+	"seckill/internal/fault"
+)
+
+// preparing are the acts whose actors must not buy in the sale.
+var preparing = []string{string(ActCreate), string(ActUpdate), string(ActSubmit), string(ActApprove), string(ActSchedule)}
+
+// sellable are the statuses of sales in which buyers may buy, now or later.
+var sellable = []any{string(Scheduled), string(Preheated), string(Live), string(Paused)}
+
+// PreparedBy reports whether a user prepared or approved a sale of the catalogue.
+func (s *Sale) PreparedBy(user uuid.UUID) bool { return slices.Contains(s.Preparers, user) }
+
+// OwnSale refuses to sell an item to a user who prepared or approved its sale.
+func OwnSale() error { return fault.Refused{Why: fault.OwnSale, At: []string{"input", "itemId"}} }
+
+// addPreparers sets the preparers of sales in which buyers may buy. What a service token
+// did counts as done by the user who created it.
+func (s *Store) addPreparers(ctx context.Context, sales []*Sale, indexByID map[uuid.UUID]int) error {
+	lines, err := s.db.SaleLog.Query().
+		Where(salelog.ActIn(preparing...), salelog.ActorIDNotNil(), func(q *sql.Selector) {
+			of := sql.Table(entsale.Table)
+			q.Where(sql.In(q.C(salelog.FieldSaleID), sql.Select(of.C(entsale.FieldID)).From(of).Where(sql.In(of.C(entsale.FieldStatus), sellable...))))
+		}).
+		Select(salelog.FieldSaleID, salelog.FieldActorID).All(ctx)
+	if err != nil {
+		return fmt.Errorf("read who prepared sales: %w", err)
+	}
+	owners, err := s.owners(ctx, lines)
+	if err != nil {
+		return err
+	}
+	for _, line := range lines {
+		i, ok := indexByID[line.SaleID]
+		if !ok {
+			continue
+		}
+		user := *line.ActorID
+		if owner, ok := owners[user]; ok {
+			user = owner
+		}
+		if !sales[i].PreparedBy(user) {
+			sales[i].Preparers = append(sales[i].Preparers, user)
+		}
+	}
+	return nil
+}
+
+// owners returns the users who created the service tokens among the actors of log lines.
+func (s *Store) owners(ctx context.Context, lines []*ent.SaleLog) (map[uuid.UUID]uuid.UUID, error) {
+	var actors []uuid.UUID
+	for _, line := range lines {
+		if !slices.Contains(actors, *line.ActorID) {
+			actors = append(actors, *line.ActorID)
+		}
+	}
+	if len(actors) == 0 {
+		return nil, nil
+	}
+	tokens, err := s.db.ServiceToken.Query().Where(servicetoken.IDIn(actors...), servicetoken.CreatedByNotNil()).
+		Select(servicetoken.FieldID, servicetoken.FieldCreatedBy).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read who created service tokens: %w", err)
+	}
+	owners := make(map[uuid.UUID]uuid.UUID, len(tokens))
+	for _, token := range tokens {
+		owners[token.ID] = *token.CreatedBy
+	}
+	return owners, nil
+}
