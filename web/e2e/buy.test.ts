@@ -87,3 +87,25 @@ test('the session is where no script can read it, and survives a reload', async 
   const left = await page.context().cookies(`${it.demo.url}/graphql`);
   expect(left.map(({ name }) => name)).not.toContain('seckill_refresh');
 });
+
+test('a buyer who was refused sees where and why, and what was left', async () => {
+  const page = await it.page();
+  await signIn(page, it.demo, 'bob', `/s/${it.demo.open.slug}`);
+  await button(page, 'buy').click();
+  const sheet = page.getByRole('dialog');
+  await sheet.getByLabel('Your answer').fill('wrong');
+  await sheet.getByRole('button', { name: 'Verify', exact: true }).click();
+  await sheet.getByText('That was not right').waitFor();
+  const why = page.locator('[data-attempts]');
+  await expect
+    .poll(
+      async () => {
+        await page.reload(); // a refusal is written a second later
+        await why.locator('summary').click();
+        await why.locator('li, p').first().waitFor();
+        return why.innerText();
+      },
+      { timeout: 120_000 },
+    )
+    .toMatch(/Security check · 1×[\s\S]*Units left at that moment: \d+/);
+});

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { look } from './axe';
 import { button, buy, signIn, stage } from './shop';
 
 const it = stage();
@@ -35,6 +36,31 @@ test('stock is changed while the sale runs, a large change by two people', async
   await admin.getByRole('dialog').waitFor({ state: 'detached' }); // a reload would cut the request off
   await admin.reload();
   await admin.getByText('5,105 / 5,105').waitFor();
+});
+
+test('the live page shows what happened before it was opened, by item and in the language in use, and offers reasons for a pause', async () => {
+  const admin = await it.page({ reducedMotion: 'reduce' });
+  await signIn(admin, it.demo, 'admin', '/operate');
+  await admin.getByRole('link', { name: it.demo.open.title }).click();
+  const activity = admin.getByRole('list', { name: 'Activity' });
+  await activity.getByText('put 5 units on sale').waitFor();
+  await activity.getByText('The clock: opened it (Live)').waitFor();
+  const rows = admin.getByRole('region', { name: 'By item' }).getByRole('row');
+  expect(await rows.count()).toBeGreaterThan(2);
+  expect(await rows.nth(1).innerText()).toMatch(/0% · 0 \/ [\d,]+\s+0\s+0\s+0$/);
+  await admin.evaluate(() => scrollTo(0, 2_000));
+  await admin.locator('[data-bar]').getByText('Ends in').waitFor();
+  const top = await admin.locator('[data-bar]').evaluate((bar) => bar.getBoundingClientRect().top);
+  expect(top).toBeGreaterThanOrEqual(0);
+  expect(top).toBeLessThan(60); // it stays on the screen
+  await look(admin, 'admin-live');
+  await admin.locator('[data-bar]').getByRole('button', { name: 'Pause' }).click();
+  await admin.getByRole('dialog').getByRole('button', { name: 'We are checking the stock.' }).click();
+  expect(await admin.getByRole('dialog').getByLabel('Reason').last().inputValue()).toBe('We are checking the stock.');
+  await look(admin, 'admin-pause');
+  await admin.getByRole('dialog').getByRole('button', { name: 'Back' }).click();
+  await admin.locator('header button[lang]').click();
+  await admin.getByRole('list', { name: '动态' }).getByText('上架 5 件（进行中）').waitFor();
 });
 
 test('rules at the gate are changed live, goods are made, orders are found, called off and paid back', async () => {

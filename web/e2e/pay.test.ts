@@ -30,10 +30,10 @@ test('a buyer pays by QR code, sees it at once, and asks for the money back', as
   expect(await page.getByRole('heading', { name: 'Order history' }).count()).toBe(1);
 });
 
-test('a declined payment can be tried again', async () => {
+test('a buyer without enough money reads why, and pays again at once', async () => {
   const page = await order('bob');
-  await atTheBank(page, 'Decline');
-  await page.getByText('The bank declined it.').waitFor(); // pushed to the open page
+  await atTheBank(page, 'Decline: no money');
+  await page.getByText('There is not enough money in the account.').waitFor(); // pushed to the open page
   await page.getByRole('button', { name: /^Pay ¥.* again$/ }).click();
   await atTheBank(page, 'Approve, notify three times');
   await status(page, 'Paid').waitFor();

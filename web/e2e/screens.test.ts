@@ -212,7 +212,7 @@ test('addresses and long words that people write are broken within the page', as
     ['/operate/orders', 'main li'],
   ] as const) {
     await goto(page, path, sign);
-    await page.getByRole('main').getByText(long.slice(0, 30)).first().waitFor();
+    await page.getByRole('main').getByText(long.slice(0, 30)).filter({ visible: true }).first().waitFor();
     for (const width of [360, 768, 1440]) {
       await page.setViewportSize({ width, height: 900 });
       const wide = await page.evaluate(async () => {

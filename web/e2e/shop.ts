@@ -128,7 +128,10 @@ export function curtain(): Pages {
     // What a failed journey looked like at its end.
     for (const [n, page] of pages.entries()) {
       if (task.result?.state !== 'fail' || page.isClosed()) continue;
-      console.error(`${task.name}, page ${n}: ${page.url()}\n${await page.innerText('body').catch(String)}`);
+      const text = await page.innerText('body').catch(String);
+      console.error(`${task.name}, page ${n}: ${page.url()}\n${text}`);
+      const [error] = task.result.errors ?? [];
+      if (error) error.message += `\npage ${n}, ${new URL(page.url()).pathname}: ${text.replace(/\s+/g, ' ').slice(0, 400)}`;
       const file = `failed-${task.name.replace(/\W+/g, '-').slice(0, 60)}-${n}.png`;
       await page.screenshot({ path: join(import.meta.dirname, '../screens', file), fullPage: true }).catch(() => {});
     }

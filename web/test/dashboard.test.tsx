@@ -17,7 +17,7 @@ const stats = (s: number, left: number) => ({
   at: iso(s), conserved: true, totalUnits: 100, remainingUnits: left, pendingUnits: 100 - left, paidUnits: 0,
   countedSince: null, captchas: 0, paths: 0, requests: 0, accepted: 0, orders: 0, paidOrders: 0, lapsedOrders: 0, refundedOrders: 0,
   p99Ms: 1, queueDepth: 0, queueAgeSeconds: 0, requestsPerSecond: 1, ordersPerSecond: 1,
-  unpaidUnits: 100 - left, offeredUnits: 0, netValue: { amount: '1.00', currencyCode: 'CNY' }, gate: [],
+  unpaidUnits: 100 - left, offeredUnits: 0, waitingBuyers: 0, items: [], netValue: { amount: '1.00', currencyCode: 'CNY' }, gate: [],
 });
 
 /** A whole answer: the figures, and the seconds since one that were over by then. */

@@ -15,7 +15,11 @@ afterEach(() => {
 const letter = (id: string) => ({
   id, reason: 'the disk is full', stream: 'orders', attempts: 5, deliveries: 1, setAsideAt: '2026-11-20T12:00:00.000Z', orderTask: null,
 });
-const page = (...ids: string[]) => ({ deadLetters: ids.map(letter), heldPayments: [], deadLetterActs: [] });
+const page = (...ids: string[]) => ({
+  letters: { totalCount: ids.length, edges: ids.map((id) => ({ node: letter(id) })) },
+  held: { totalCount: 0, edges: [] },
+  acts: null,
+});
 const shown = (): string => document.body.textContent!;
 const button = (name: string): HTMLElement | undefined => [...document.querySelectorAll('button')].find((b) => b.textContent === name);
 const show = (): Promise<void> =>

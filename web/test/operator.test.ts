@@ -25,7 +25,7 @@ const figures = (at: number, fields: Partial<Figures> = {}): Figures => ({
   remainingUnits: 10,
   pendingUnits: 12,
   unpaidUnits: 12,
-  offeredUnits: 0,
+  offeredUnits: 0, waitingBuyers: 0, items: [],
   paidUnits: 20,
   queueDepth: 0,
   requestsPerSecond: 5,
@@ -43,8 +43,8 @@ describe('the steps of a sale', () => {
     expect(actsOf('PENDING_APPROVAL', admin)).toEqual(['approve', 'reject', 'withdraw', 'cancel', 'duplicate']);
     expect(actsOf('DRAFT', operator)).toEqual(['submit', 'discard', 'duplicate']);
     expect(actsOf('DRAFT', admin)).toEqual(['submit', 'cancel', 'duplicate']);
-    expect(actsOf('LIVE', operator)).toEqual(['pause', 'duplicate']);
-    expect(actsOf('ENDED', admin)).toEqual(['duplicate']);
+    expect(actsOf('LIVE', operator)).toEqual(['pause', 'extend', 'describe', 'duplicate']);
+    expect(actsOf('ENDED', admin)).toEqual(['describe', 'duplicate']);
   });
   test('of a status that is not known yet are none', () => expect(actsOf('NEW' as never, admin)).toEqual([]));
 });
@@ -96,9 +96,16 @@ test('a place in the waiting room never moves back', () => {
 
 describe('the log of a sale', () => {
   const names = { gds_1: 'Night lamp' };
-  test('lists what an act changed, in one order, and nothing of what it cannot read', () => {
-    expect(fieldsOf('{"endsAt":"b","startsAt":"a","title":"T"}').map(([name]) => name)).toEqual(['title', 'startsAt', 'endsAt']);
-    expect([fieldsOf(null), fieldsOf('{'), fieldsOf('[1]'), fieldsOf('"text"')]).toEqual([[], [], [], []]);
+  const change = (name: string, to: string, from: string | null = null) => ({ name, from, to });
+  test('lists what an act changed, in one order', () => {
+    expect(fieldsOf([change('endsAt', 'b'), change('startsAt', 'a'), change('title', 'T')]).map(([name]) => name)).toEqual(['title', 'startsAt', 'endsAt']);
+    expect(fieldsOf([change('title', '12', 'A')])).toEqual([['title', '12', 'A']]);
+  });
+  test('reads JSON where it is not text, and shows what it cannot read as it is', () => {
+    expect(fieldsOf([change('units', '-3')])).toEqual([['units', -3]]);
+    expect(fieldsOf([change('captchaKinds', '["TEXT"]', '[]')])).toEqual([['captchaKinds', ['TEXT'], []]]);
+    expect(fieldsOf([change('listPrice', '19.90')])).toEqual([['listPrice', '19.90']]);
+    expect(fieldsOf([change('items', '{')])).toEqual([['items', '{']]);
   });
   test('words values as people read them', () => {
     expect(valueWords('items', [{ goods: 'gds_1', stock: 5, price: '19.90' }], names)).toBe('Night lamp × 5, 19.90');

@@ -31,18 +31,19 @@ const shown = (): string => document.body.textContent!;
 test('loaded pages of a list stay visible while more load, and are there again after going back', async () => {
   await speak('en');
   const asked = server({ AdminOrders: [pageOf(1, true), pageOf(1, true), pageOf(2, false), pageOf(1, true), pageOf(2, false)] });
+  const orders = () => asked.filter(({ name }) => name === 'AdminOrders');
   render(<Orders />, document.body);
   await vi.waitFor(() => expect(shown()).toContain('No 1'));
   const more = [...document.querySelectorAll('button')].find((button) => button.textContent!.includes('Show more'))!;
   await act(() => more.click());
   expect(shown()).toContain('No 1');
   await vi.waitFor(() => expect(shown()).toContain('No 2'));
-  expect(asked.at(-1)!.variables).toMatchObject({ after: 'after 1' });
+  expect(orders().at(-1)!.variables).toMatchObject({ after: 'after 1' });
 
   render(null, document.body);
   render(<Orders />, document.body);
   expect(shown()).toContain('No 2');
-  await vi.waitFor(() => expect(asked).toHaveLength(5)); // as many pages as before
+  await vi.waitFor(() => expect(orders()).toHaveLength(5)); // as many pages as before
 });
 
 test('a page that was gone back to stands where it stood, one that was gone to at its top', async () => {

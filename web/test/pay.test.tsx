@@ -6,8 +6,8 @@ import { speak } from '../src/i18n/text';
 import { OrderActions } from '../src/pages/order-actions';
 import { server, type Reply } from './shop';
 
-const bank: PaymentOption = { id: 'sandbox', displayName: 'Test bank', icon: 'bank', kind: 'QR', device: 'ANY' };
-const card: PaymentOption = { id: 'card', displayName: 'Card', icon: 'card', kind: 'REDIRECT', device: 'ANY' };
+const bank: PaymentOption = { id: 'sandbox', displayName: 'Test bank', icon: 'bank', kind: 'QR', device: 'ANY', unavailableReason: null };
+const card: PaymentOption = { id: 'card', displayName: 'Card', icon: 'card', kind: 'REDIRECT', device: 'ANY', unavailableReason: null };
 const total = { amount: '699.00', currencyCode: 'CNY' };
 let number = 0;
 
@@ -37,8 +37,8 @@ afterEach(() => {
 });
 
 test('a desktop is offered the code, and a phone the link of the same provider', async () => {
-  const code: PaymentOption = { id: 'wechat', displayName: 'WeChat Pay', icon: 'chat', kind: 'QR', device: 'DESKTOP' };
-  const link: PaymentOption = { id: 'wechat-h5', displayName: 'WeChat Pay', icon: 'chat', kind: 'REDIRECT', device: 'PHONE' };
+  const code: PaymentOption = { id: 'wechat', displayName: 'WeChat Pay', icon: 'chat', kind: 'QR', device: 'DESKTOP', unavailableReason: null };
+  const link: PaymentOption = { id: 'wechat-h5', displayName: 'WeChat Pay', icon: 'chat', kind: 'REDIRECT', device: 'PHONE', unavailableReason: null };
   const offered = () => [...document.querySelectorAll('input')].map(({ value }) => value);
   await show(code, link, card);
   expect(offered()).toEqual(['wechat', 'card']);

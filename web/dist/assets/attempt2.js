@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=4e0d8591c788";
+export{r as resumePlaces}from"./attempt.js?v=cfd108d84b2d";

@@ -49,3 +49,35 @@ export const DuplicateSale = graphql(
 `,
   [AdminSaleParts, FailureParts],
 );
+
+export const ExtendSale = graphql(
+  `
+  mutation ExtendSale($input: ExtendSaleInput!) {
+    act: extendSale(input: $input) {
+      sale {
+        ...AdminSaleParts
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [AdminSaleParts, FailureParts],
+);
+
+export const DescribeSale = graphql(
+  `
+  mutation DescribeSale($input: UpdateSaleInput!) {
+    act: updateSale(input: $input) {
+      sale {
+        ...AdminSaleParts
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [AdminSaleParts, FailureParts],
+);

@@ -13,7 +13,16 @@ export const FigureParts = graphql(
     pendingUnits
     unpaidUnits
     offeredUnits
+    waitingBuyers
     paidUnits
+    items {
+      itemId
+      totalUnits
+      unpaidUnits
+      paidUnits
+      offeredUnits
+      waitingBuyers
+    }
     captchas
     paths
     requests

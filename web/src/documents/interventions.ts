@@ -11,6 +11,7 @@ export const InterventionParts = graphql(`
     note
     decision
     createdAt
+    endsAt
     requestedBy {
       id
       displayName
@@ -39,8 +40,12 @@ export const InterventionParts = graphql(`
 export const Interventions = graphql(
   `
   query Interventions($saleId: ID, $states: [InterventionState!]) {
-    interventions(saleId: $saleId, states: $states) {
-      ...InterventionParts
+    interventions: interventionsConnection(first: 100, filter: { saleId: $saleId, states: $states }) {
+      edges {
+        node {
+          ...InterventionParts
+        }
+      }
     }
   }
 `,
@@ -129,12 +134,32 @@ export const SetSaleSwitches = graphql(
 );
 
 export const Report = graphql(`
-  query Report($saleId: ID!) {
-    saleReport(saleId: $saleId) {
+  query Report($saleId: ID!, $compareTo: ID, $timeZone: String) {
+    saleReport(saleId: $saleId, compareTo: $compareTo) {
       conserved
       final
       findings
-      html
+      html(timeZone: $timeZone)
+    }
+  }
+`);
+
+/** The sales that a report can be compared with, the latest first. */
+export const EndedSales = graphql(`
+  query EndedSales($saleId: ID!) {
+    sale(by: { id: $saleId }) {
+      id
+      slug
+      startsAt
+    }
+    sales(first: 50, filter: { statuses: [ENDED] }, orderBy: { field: STARTS_AT, direction: DESC }) {
+      edges {
+        node {
+          id
+          title
+          startsAt
+        }
+      }
     }
   }
 `);

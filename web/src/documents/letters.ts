@@ -20,31 +20,46 @@ export const LetterParts = graphql(`
 export const SetAside = graphql(
   `
   query SetAside {
-    deadLetters(first: 100) {
-      ...LetterParts
-    }
-    heldPayments(first: 100) {
-      id
-      at
-      provider
-      transaction
-      reason
-      amount {
-        ...MoneyParts
-      }
-      order {
-        id
-        number
+    letters: deadLettersConnection(first: 100) {
+      totalCount
+      edges {
+        node {
+          ...LetterParts
+        }
       }
     }
-    deadLetterActs {
-      letterId
-      kind
-      at
-      note
-      reason
-      actor {
-        displayName
+    held: heldPaymentsConnection(first: 100) {
+      totalCount
+      edges {
+        node {
+          id
+          at
+          provider
+          transaction
+          reason
+          amount {
+            ...MoneyParts
+          }
+          order {
+            id
+            number
+          }
+        }
+      }
+    }
+    acts: deadLetterActsConnection(first: 100) {
+      totalCount
+      edges {
+        cursor
+        node {
+          kind
+          at
+          note
+          reason
+          actor {
+            displayName
+          }
+        }
       }
     }
   }

@@ -35,10 +35,14 @@ export const AdminSaleParts = graphql(
 export const LogParts = graphql(`
   fragment LogParts on SaleLogEntry {
     at
-    act
+    action
     status
     note
-    details
+    changes {
+      name
+      from
+      to
+    }
     actor {
       id
       displayName
@@ -49,9 +53,13 @@ export const LogParts = graphql(`
 export const GoodsLogParts = graphql(`
   fragment GoodsLogParts on GoodsLogEntry {
     at
-    act
+    action
     note
-    details
+    changes {
+      name
+      from
+      to
+    }
     actor {
       id
       displayName

@@ -52,8 +52,11 @@ export const OrderParts = graphql(
       failure {
         code
       }
+      failureCode
+      failureText
     }
-    paymentOptions {
+    paymentOptions(includeUnavailable: true) {
+      unavailableReason
       id
       displayName
       icon

@@ -3,7 +3,7 @@ import type { Person } from '../api/session';
 import { request } from '../api/request';
 import type { Failure } from '../api/types';
 import type { ResultOf } from '../api/tada';
-import { DiscardSale, DuplicateSale, WithdrawSale } from '../documents/drafts';
+import { DescribeSale, DiscardSale, DuplicateSale, ExtendSale, WithdrawSale } from '../documents/drafts';
 import {
   ApproveSale,
   EndSale,
@@ -22,7 +22,7 @@ export type AdminSale = ResultOf<typeof AdminSaleParts>;
 export type SaleStatus = AdminSale['status'];
 
 /** A step. */
-export type Act = 'submit' | 'withdraw' | 'discard' | 'duplicate' | 'approve' | 'reject' | 'schedule' | 'preheat' | 'pause' | 'resume' | 'end' | 'cancel';
+export type Act = 'submit' | 'withdraw' | 'discard' | 'duplicate' | 'approve' | 'reject' | 'schedule' | 'reschedule' | 'extend' | 'describe' | 'preheat' | 'pause' | 'resume' | 'end' | 'cancel';
 
 /** What a step needs: a note, and an administrator. */
 export const needs: Record<Act, { note: 'none' | 'optional' | 'required'; admin: boolean }> = {
@@ -33,6 +33,9 @@ export const needs: Record<Act, { note: 'none' | 'optional' | 'required'; admin:
   approve: { note: 'optional', admin: true },
   reject: { note: 'required', admin: true },
   schedule: { note: 'none', admin: false },
+  reschedule: { note: 'optional', admin: false },
+  extend: { note: 'required', admin: false },
+  describe: { note: 'optional', admin: false },
   preheat: { note: 'none', admin: false },
   pause: { note: 'required', admin: false },
   resume: { note: 'none', admin: false },
@@ -44,12 +47,12 @@ const byStatus: Record<SaleStatus, Act[]> = {
   DRAFT: ['submit', 'discard', 'cancel'],
   PENDING_APPROVAL: ['approve', 'reject', 'withdraw', 'cancel'],
   REJECTED: ['discard', 'cancel'],
-  APPROVED: ['schedule', 'cancel'],
-  SCHEDULED: ['preheat', 'cancel'],
-  PREHEATED: ['pause', 'cancel'],
-  LIVE: ['pause', 'end'],
-  PAUSED: ['resume', 'end'],
-  ENDED: [],
+  APPROVED: ['schedule', 'describe', 'cancel'],
+  SCHEDULED: ['preheat', 'reschedule', 'describe', 'cancel'],
+  PREHEATED: ['pause', 'reschedule', 'describe', 'cancel'],
+  LIVE: ['pause', 'extend', 'describe', 'end'],
+  PAUSED: ['resume', 'extend', 'describe', 'end'],
+  ENDED: ['describe'],
   CANCELLED: [],
 };
 
@@ -78,7 +81,7 @@ export function instant(field = '', before?: string): string {
 }
 
 /** Takes a step with the values of its form. */
-export async function take(act: Act, { id: saleId, startsAt, endsAt }: Pick<AdminSale, 'id' | 'startsAt' | 'endsAt'>, { note = '', starts, ends }: Record<string, string>): Promise<SalePayload | null> {
+export async function take(act: Act, { id: saleId, startsAt, endsAt }: Pick<AdminSale, 'id' | 'startsAt' | 'endsAt'>, { note = '', starts, ends, title = '', rules = '' }: Record<string, string>): Promise<SalePayload | null> {
   const input = { saleId };
   switch (act) {
     case 'submit':
@@ -95,6 +98,12 @@ export async function take(act: Act, { id: saleId, startsAt, endsAt }: Pick<Admi
       return (await request(RejectSale, { input: { saleId, note } })).act;
     case 'schedule':
       return (await request(ScheduleSale, { input: { saleId, startsAt: instant(starts, startsAt), endsAt: instant(ends, endsAt) } })).act;
+    case 'reschedule':
+      return (await request(ScheduleSale, { input: { saleId, startsAt: instant(starts, startsAt), endsAt: instant(ends, endsAt), note: note || null } })).act;
+    case 'extend':
+      return (await request(ExtendSale, { input: { saleId, endsAt: instant(ends, endsAt), note } })).act;
+    case 'describe':
+      return (await request(DescribeSale, { input: { saleId, title, rules, note: note || null } })).act;
     case 'preheat':
       return (await request(PreheatSale, { input })).act;
     case 'pause':

@@ -1,17 +1,18 @@
 /** The figures of a running sale, once a second. */
-import { signal, useSignal } from '@preact/signals';
+import { signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo } from 'preact/hooks';
-import { Link } from 'wouter-preact';
 import { Fault } from '../api/fault';
 import { follow } from '../api/live';
 import { useLoad, type Page } from '../api/load';
 import { request } from '../api/request';
-import { Feed as FeedDoc, Figures as FiguresDoc, FiguresLive } from '../documents/figures';
+import { Figures as FiguresDoc, FiguresLive } from '../documents/figures';
 import { count, maybe, money, span } from '../i18n/text';
 import { Broken, Stale, When } from '../ui/bits';
+import { Feed } from './feed';
 import { extend, sumHolds, type Figures, type Point } from './figures';
-import { Plot } from './plot';
+import type { Names } from './log';
+import { Plot, type Mark } from './plot';
 import { holed, merge } from './series';
 import { ot } from './texts';
 
@@ -20,15 +21,9 @@ const POLL_MS = 2_000;
 const FILL_MS = 10_000;
 /** How long after the opening the first count may come, although none is missing, in ms. */
 const FIRST_COUNT_MS = 5_000;
-/** Lines of the feed that are kept. */
-const FEED_LINES = 50;
 
 /** Milliseconds, with one decimal below ten. */
 const decimals = (ms: number): string => (ms < 10 ? ms.toFixed(1) : count(Math.round(ms)));
-
-const requests = (point: Point): number => point.requests;
-const orders = (point: Point): number => point.orders;
-const left = (point: Point): number => point.left;
 
 /** The fault of a load. */
 const faultIn = <T,>(page: Page<T>): Fault | null => ('fault' in page ? page.fault : null);
@@ -40,8 +35,18 @@ async function load(id: string, signal: AbortSignal) {
   return sale?.saleStats ?? null;
 }
 
-/** The figures, the plots and the feed of a sale. */
-export function Dashboard({ id, live, opening }: { id: string; live: boolean; opening: string }) {
+interface Props {
+  id: string;
+  live: boolean;
+  opening: string;
+  /** Names of the items. */
+  names?: Names;
+  /** What people did, for the chart. */
+  marks?: readonly Mark[];
+}
+
+/** The figures, the chart and the feed of a sale. */
+export function Dashboard({ id, live, opening, names = {}, marks = [] }: Props) {
   // The figures are loaded again when the sale ends: the last frame is not final.
   const { page, reload } = useLoad(`figures ${id} ${live}`, (signal) => load(id, signal));
   const { figures, series } = useMemo(() => ({ figures: signal<Figures | null>(null), series: signal<Point[]>([]) }), [id]);
@@ -105,12 +110,11 @@ export function Dashboard({ id, live, opening }: { id: string; live: boolean; op
           {ot('op.countedSince')} <When at={now.countedSince} />
         </p>
       )}
-      <dl class="grid grid-cols-2 gap-4 sm:grid-cols-4">
+      <dl class="grid grid-cols-2 gap-4 sm:grid-cols-5">
         <Figure name={ot('op.remaining')}>{count(now.remainingUnits)}</Figure>
-        <Figure name={ot('op.pending')}>
-          {count(now.unpaidUnits)}
-          {now.offeredUnits > 0 && <small class="font-normal text-soft"> · {ot('op.offered', { n: count(now.offeredUnits) })}</small>}
-        </Figure>
+        <Figure name={ot('op.pending')}>{count(now.unpaidUnits)}</Figure>
+        <Figure name={ot('op.onOffer')}>{count(now.offeredUnits)}</Figure>
+        <Figure name={ot('op.onWaitlist')}>{count(now.waitingBuyers)}</Figure>
         <Figure name={ot('op.paid')}>{count(now.paidUnits)}</Figure>
         <Figure name={ot('op.gmv')}>{money(now.netValue)}</Figure>
         <Figure name={ot('op.requests')}>{count(Math.round(now.requestsPerSecond))}</Figure>
@@ -122,17 +126,14 @@ export function Dashboard({ id, live, opening }: { id: string; live: boolean; op
         <Figure name={ot('op.p99')}>{decimals(now.p99Ms)} ms</Figure>
       </dl>
       <Sum figures={now} />
-      <div class="grid gap-5 lg:grid-cols-3">
-        <Plot name={ot('op.requests')} series={series.value} of={requests} colour="warn" />
-        <Plot name={ot('op.perSecond')} series={series.value} of={orders} colour="good" />
-        <Plot name={ot('op.remaining')} series={series.value} of={left} colour="accent" />
-      </div>
+      <Plot series={series.value} marks={marks} />
+      <Items figures={now} names={names} />
       <div class="grid items-start gap-6 lg:grid-cols-2">
         <div class="grid gap-6">
           <Funnel figures={now} />
           <Refused figures={now} />
         </div>
-        {live && <Feed id={id} />}
+        <Feed id={id} />
       </div>
     </section>
   );
@@ -162,6 +163,42 @@ function Sum({ figures }: { figures: Figures }) {
         })}
       </span>
     </p>
+  );
+}
+
+/** Units and waitlist by item. */
+function Items({ figures, names }: { figures: Figures; names: Names }) {
+  const head = [ot('op.sellThrough'), ot('op.pending'), ot('op.onOffer'), ot('op.onWaitlist')];
+  return (
+    <div class="overflow-x-auto" role="region" tabIndex={0} aria-label={ot('op.byItem')}>
+      <table class="w-full text-left tabular-nums">
+        <thead class="text-sm text-soft">
+          <tr>
+            <th class="py-1 font-medium">{ot('op.byItem')}</th>
+            {head.map((each) => (
+              <th key={each} class="py-1 pl-3 text-right font-medium">
+                {each}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {figures.items.map((item) => (
+            <tr key={item.itemId} class="border-t border-line">
+              <td class="min-w-32 py-2">{names[item.itemId] ?? item.itemId}</td>
+              <td class="py-2 pl-3 text-right whitespace-nowrap">
+                {ot('op.sold', { percent: Math.floor((100 * item.paidUnits) / Math.max(1, item.totalUnits)), paid: count(item.paidUnits), total: count(item.totalUnits) })}
+              </td>
+              {[item.unpaidUnits, item.offeredUnits, item.waitingBuyers].map((n, i) => (
+                <td key={i} class="py-2 pl-3 text-right">
+                  {count(n)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }
 
@@ -215,54 +252,6 @@ function Refused({ figures }: { figures: Figures }) {
     <div>
       <h3 class="mb-2 font-semibold">{ot('op.refused')}</h3>
       <Bars rows={rows.map((row) => [`${ot(`op.stage.${row.stage}`)}: ${maybe(`op.why.${row.code}`, row.code)}`, row.count])} most={rows[0]!.count} colour="bg-warn" />
-    </div>
-  );
-}
-
-interface FeedLine {
-  cursor: string;
-  at: string;
-  message: string | null;
-  order: { id: string; number: string } | null;
-}
-
-/** What happens in the sale, newest first. */
-function Feed({ id }: { id: string }) {
-  const lines = useSignal<FeedLine[]>([]);
-  useEffect(() => {
-    const where: { id: string; after: string | null } = { id, after: null }; // where a new connection resumes
-    return follow(FeedDoc, where, {
-      next: ({ saleFeed: { kind, cursor, serverTime, message, order } }) => {
-        where.after = cursor;
-        const text = kind === 'GAP' ? ot('op.feedGap') : message;
-        if (text || order) lines.value = [{ cursor, at: serverTime, message: text, order }, ...lines.peek()].slice(0, FEED_LINES);
-        return false;
-      },
-      failed: () => {},
-      poll: () => Promise.resolve(60_000), // the feed has no query
-    });
-  }, [id]);
-  return (
-    <div>
-      <h3 class="mb-2 font-semibold">{ot('op.feed')}</h3>
-      {!lines.value.length && <p class="text-sm text-soft">{ot('op.feedEmpty')}</p>}
-      <ol class="grid max-h-64 gap-1 overflow-y-auto text-sm" tabIndex={0} aria-label={ot('op.feed')}>
-        {lines.value.map((line) => (
-          <li key={line.cursor} class="flex gap-3">
-            <span class="shrink-0 text-soft">
-              <When at={line.at} />
-            </span>
-            <span>
-              {line.message}{' '}
-              {line.order && (
-                <Link class="link" href={`/orders/${line.order.id}`}>
-                  {line.order.number}
-                </Link>
-              )}
-            </span>
-          </li>
-        ))}
-      </ol>
     </div>
   );
 }

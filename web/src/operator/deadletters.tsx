@@ -15,9 +15,9 @@ import { Form, Note } from './form';
 import { ot, type OpKey } from './texts';
 
 type Found = ResultOf<typeof SetAside>;
-type Letter = NonNullable<Found['deadLetters']>[number];
-type Held = NonNullable<Found['heldPayments']>[number];
-type Past = NonNullable<Found['deadLetterActs']>[number];
+type Letter = NonNullable<Found['letters']>['edges'][number]['node'];
+type Held = NonNullable<Found['held']>['edges'][number]['node'];
+type Past = NonNullable<Found['acts']>['edges'][number]['node'];
 
 /** The page. */
 export function DeadLetters() {
@@ -29,7 +29,8 @@ export function DeadLetters() {
     case 'failed':
       return <Broken fault={page.value.fault} again={reload} />;
     case 'ready': {
-      const { deadLetters, heldPayments, deadLetterActs } = page.value.data;
+      const { letters, held, acts } = page.value.data;
+      const all = letters?.totalCount ?? 0;
       return (
         <div class="grid grid-cols-1 gap-6">
           <div class="flex flex-wrap items-center justify-between gap-3">
@@ -39,16 +40,16 @@ export function DeadLetters() {
             </button>
           </div>
           <Stale fault={page.value.fault} again={reload} />
-          <Part name="op.letters" none="op.lettersNone" many={deadLetters?.length ?? 0}>
-            {(deadLetters?.length ?? 0) > 1 && <ReplayAll many={deadLetters!.length} reload={reload} />}
-            {deadLetters?.map((letter) => <LetterRow key={letter.id} letter={letter} reload={reload} />)}
+          <Part name="op.letters" none="op.lettersNone" many={all}>
+            {all > 1 && <ReplayAll many={all} reload={reload} />}
+            {letters?.edges.map(({ node }) => <LetterRow key={node.id} letter={node} reload={reload} />)}
           </Part>
-          <Part name="op.held" none="op.heldNone" many={heldPayments?.length ?? 0}>
-            {heldPayments?.map((held) => <HeldRow key={held.id} held={held} reload={reload} />)}
+          <Part name="op.held" none="op.heldNone" many={held?.totalCount ?? 0}>
+            {held?.edges.map(({ node }) => <HeldRow key={node.id} held={node} reload={reload} />)}
           </Part>
-          {!!deadLetterActs?.length && (
-            <Part name="op.decided" none="op.none" many={deadLetterActs.length}>
-              {deadLetterActs.map((past) => <PastRow key={`${past.letterId}${past.at}`} past={past} />)}
+          {!!acts?.edges.length && (
+            <Part name="op.decided" none="op.none" many={acts.totalCount ?? 0}>
+              {acts.edges.map(({ cursor, node }) => <PastRow key={cursor} past={node} />)}
             </Part>
           )}
         </div>

@@ -105,14 +105,28 @@ export function Note({ label, required }: { label: string; required?: boolean })
   );
 }
 
-/** The opening and the end of a sale. */
-export function Times({ sale }: { sale: { startsAt: string; endsAt: string } }) {
+/** Title and rules of a sale. */
+export function Texts({ sale }: { sale: { title: string; rules: string } }) {
+  return (
+    <>
+      <Field label={ot('op.saleTitle')}>
+        <input name="title" class="field font-normal" maxLength={120} required defaultValue={sale.title} />
+      </Field>
+      <Field label={ot('op.rules')}>
+        <textarea name="rules" class="field font-normal" rows={6} maxLength={10_000} defaultValue={sale.rules} />
+      </Field>
+    </>
+  );
+}
+
+/** The opening and the end of a sale, or the end alone. */
+export function Times({ sale, endOnly }: { sale: { startsAt: string; endsAt: string }; endOnly?: boolean }) {
   const field = (name: string, at: string) => (
     <input name={name} class="field font-normal max-sm:px-2 max-sm:text-sm" type="datetime-local" step="1" required defaultValue={localInput(Date.parse(at))} />
   );
   return (
     <>
-      <Field label={ot('op.starts')}>{field('starts', sale.startsAt)}</Field>
+      {!endOnly && <Field label={ot('op.starts')}>{field('starts', sale.startsAt)}</Field>}
       <Field label={ot('op.ends')}>{field('ends', sale.endsAt)}</Field>
       <p class="col-span-full text-sm text-soft">{ot('op.local', { zone: Intl.DateTimeFormat().resolvedOptions().timeZone })}</p>
     </>

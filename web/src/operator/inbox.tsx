@@ -106,12 +106,13 @@ function Row({ entry }: { entry: Entry }) {
       <p class="min-w-0 text-sm break-words text-soft">
         <When at={entry.since} />
         {entry.note && ` · ${entry.note}`}
+        {entry.kind === 'PROVIDER_AWAY' && ` · ${ot('op.inboxAway')}`}
       </p>
     </li>
   );
 }
 
-/** The page where an entry is decided; null where it is outside the admin pages. */
+/** The page where an entry is decided, or where its effects are limited. */
 function placeOf({ kind, sale }: Entry): string | null {
   switch (kind) {
     case 'REFUND':
@@ -121,13 +122,16 @@ function placeOf({ kind, sale }: Entry): string | null {
     case 'UNMATCHED_PAYMENT':
       return '/operate/aside';
     case 'SALE_APPROVAL':
+    case 'SALE_EXTENSION':
     case 'STOCK_CHANGE':
     case 'ORDER_VOID':
     case 'GATE_LOST':
       return sale && `/operate/sales/${sale.id}`;
+    case 'PAYMENT_DISPUTED':
+      return '/operate/orders';
+    case 'PROVIDER_AWAY':
+      return '/operate/sales';
     case 'WEBHOOK_DISABLED':
       return '/operate/webhooks';
-    case 'PROVIDER_AWAY':
-      return null;
   }
 }

@@ -17,6 +17,7 @@ import { Inbox, useInboxCount } from './inbox';
 import { Orders } from './orders';
 import { People } from './people';
 import { Refunds } from './refunds';
+import { ReportPage } from './report';
 import { Sales } from './sales';
 import { Deliveries, Webhooks } from './webhooks';
 import { ot, texts, type OpKey } from './texts';
@@ -50,6 +51,7 @@ export function Operator() {
           <Route path="/operate/sales">{() => <Sales />}</Route>
           <Route path="/operate/new">{() => <SaleEditor />}</Route>
           <Route path="/operate/sales/:id/edit">{({ id }) => <SaleEditor key={id} id={id} />}</Route>
+          <Route path="/operate/sales/:id/report">{({ id }) => <ReportPage key={id} id={id} />}</Route>
           <Route path="/operate/sales/:id">{({ id }) => <SalePage key={id} id={id} />}</Route>
           <Route path="/operate/goods">{() => <Goods />}</Route>
           <Route path="/operate/orders">{() => <Orders />}</Route>

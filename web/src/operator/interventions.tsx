@@ -6,7 +6,7 @@ import { request } from '../api/request';
 import { person } from '../api/session';
 import type { ResultOf } from '../api/tada';
 import { DecideIntervention, Interventions as InterventionsDoc, type InterventionParts } from '../documents/interventions';
-import { count } from '../i18n/text';
+import { count, moment } from '../i18n/text';
 import { When } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { Form, Note } from './form';
@@ -21,7 +21,7 @@ const REFRESH_MS = 1_000;
 /** The changes of a sale; nothing where there are none. `moved` is called when the state of one changed. */
 export function Interventions({ saleId, moved }: { saleId: string; moved: () => void }) {
   const { page, reload } = useLoad(`interventions ${saleId}`, async (signal) =>
-    (await request(InterventionsDoc, { saleId, states: null }, signal)).interventions,
+    (await request(InterventionsDoc, { saleId, states: null }, signal)).interventions?.edges.map(({ node }) => node) ?? [],
   );
   const found = page.value.state === 'ready' ? page.value.data : [];
   const moving = found.some(({ state }) => UNDER_WAY.includes(state));
@@ -52,6 +52,8 @@ function Row({ act, reload }: { act: Intervention; reload: () => void }) {
   const what =
     act.kind === 'VOID_ORDER'
       ? ot('op.void.of', { number: act.order?.number ?? '' })
+      : act.kind === 'EXTEND_SALE'
+      ? ot('op.extend.of', { time: act.endsAt ? moment(act.endsAt) : '' })
       : ot('op.adjust.of', { units: act.units > 0 ? `+${count(act.units)}` : count(act.units), name: act.item?.goods.name ?? '' });
   const mine = act.requestedBy?.id === person.value?.id;
   const confirm = deciding.value;

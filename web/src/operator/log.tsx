@@ -7,9 +7,9 @@ import { ot, type OpKey } from './texts';
 /** A line of a log, as the API answers it. */
 export interface Entry {
   at: string;
-  act: string;
+  action: string;
   note: string | null;
-  details: string | null;
+  changes: readonly { name: string; from: string | null; to: string }[];
   actor: { displayName: string } | null;
 }
 
@@ -42,6 +42,10 @@ const labels: Record<string, OpKey> = {
   item: 'op.detail.item',
   units: 'op.units',
   order: 'op.detail.order',
+  requestedBy: 'op.detail.requestedBy',
+  requestNote: 'op.detail.requestNote',
+  confirmedBy: 'op.detail.confirmedBy',
+  confirmNote: 'op.detail.confirmNote',
   name: 'op.name',
   description: 'op.description',
   listPrice: 'op.usual',
@@ -56,16 +60,27 @@ export const fieldName = (name: string): string => (labels[name] ? ot(labels[nam
 
 const INSTANT = /^\d{4}-\d\d-\d\dT/;
 
-/** The changed fields; none where the details cannot be parsed. */
-export function fieldsOf(details: string | null): [string, unknown][] {
-  if (!details) return [];
+/** A changed field: its name, its value, and its former value where the log has it. */
+export type Change = [name: string, value: unknown, before?: unknown];
+
+/** Fields that hold what people wrote; a title may be a number. */
+const written = new Set(['title', 'slug', 'rules', 'name', 'description', 'requestNote', 'confirmNote']);
+/** JSON of anything but text and amounts of money. */
+const JSON_TEXT = /^(?:[[{].*|true|false|null|-?\d+)$/s;
+
+function read(name: string, text: string): unknown {
+  if (written.has(name) || !JSON_TEXT.test(text)) return text;
   try {
-    const read: unknown = JSON.parse(details);
-    const found: [string, unknown][] = read && typeof read === 'object' && !Array.isArray(read) ? Object.entries(read) : [];
-    return found.sort(([a], [b]) => order.indexOf(a) - order.indexOf(b));
+    return JSON.parse(text);
   } catch {
-    return [];
+    return text;
   }
+}
+
+/** The changed fields in the order in which they are shown. */
+export function fieldsOf(changes: Entry['changes']): Change[] {
+  const found = changes.map(({ name, from, to }): Change => (from === null ? [name, read(name, to)] : [name, read(name, to), read(name, from)]));
+  return found.sort(([a], [b]) => order.indexOf(a) - order.indexOf(b));
 }
 
 /** The text of a value; instants and orders have components of their own. */
@@ -105,27 +120,32 @@ export function Log({ entries, names }: { entries: readonly Entry[]; names: Name
   return (
     <ol class="grid gap-3 border-l-2 border-line pl-4">
       {entries.map((entry) => (
-        <li key={`${entry.at}${entry.act}`} class="min-w-0">
-          <p class="font-medium">{maybe(`op.did.${entry.act}`, entry.act)}</p>
+        <li key={`${entry.at}${entry.action}`} class="min-w-0">
+          <p class="font-medium">{maybe(`op.did.${entry.action}`, entry.action)}</p>
           <p class="text-sm text-soft">
             <When at={entry.at} /> · {entry.actor?.displayName ?? ot('op.byClock')}
             {entry.note && ` · ${entry.note}`}
           </p>
-          <Changes fields={fieldsOf(entry.details)} names={names} />
+          <Changes fields={fieldsOf(entry.changes)} names={names} />
         </li>
       ))}
     </ol>
   );
 }
 
-function Changes({ fields, names }: { fields: [string, unknown][]; names: Names }) {
+function Changes({ fields, names }: { fields: Change[]; names: Names }) {
   if (!fields.length) return null;
   return (
     <dl class="mt-1 grid gap-x-3 text-sm sm:grid-cols-[auto_1fr]" aria-label={ot('op.changed')}>
-      {fields.map(([name, value]) => (
+      {fields.map(([name, value, before]) => (
         <>
           <dt class="text-soft">{fieldName(name)}</dt>
           <dd class="min-w-0 break-words whitespace-pre-line max-sm:mb-1">
+            {before !== undefined && (
+              <del class="mr-2 text-soft">
+                <Value name={name} value={before} names={names} />
+              </del>
+            )}
             <Value name={name} value={value} names={names} />
           </dd>
         </>

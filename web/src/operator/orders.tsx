@@ -1,12 +1,13 @@
 /** All orders: search, decide on refunds, cancel. */
 import { useSignal } from '@preact/signals';
 import { Link } from 'wouter-preact';
+import { useLoad } from '../api/load';
 import type { Connection } from '../api/paged';
 import { request } from '../api/request';
 import type { ResultOf } from '../api/tada';
 import type { Failure, OrderStatus } from '../api/types';
 import { ExpireOrder, VoidOrder } from '../documents/interventions';
-import { AdminOrders } from '../documents/operator';
+import { AdminOrders, AdminSales } from '../documents/operator';
 import { money, t } from '../i18n/text';
 import { StatusChip } from '../pages/status';
 import { Title, When } from '../ui/bits';
@@ -26,6 +27,8 @@ const SHORTEST_SEARCH = 2;
 interface Choice {
   text: string;
   status: OrderStatus | '';
+  /** The id of a sale; empty = of all sales. */
+  saleId: string;
   /** The first and the last day, as date fields write them; empty = no bound. */
   from: string;
   until: string;
@@ -39,10 +42,11 @@ function midnight(day: string, later = 0): string {
   return at.toISOString();
 }
 
-async function ask({ text, status, from, until, oldest }: Choice, after: string | null, signal: AbortSignal): Promise<Connection<Found> | null> {
+async function ask({ text, status, saleId, from, until, oldest }: Choice, after: string | null, signal: AbortSignal): Promise<Connection<Found> | null> {
   const filter = {
     ...(text.length >= SHORTEST_SEARCH && { search: text }),
     ...(status && { statuses: [status] }),
+    ...(saleId && { saleId }),
     ...(from && { createdFrom: midnight(from) }),
     ...(until && { createdUntil: midnight(until, 1) }),
   };
@@ -57,10 +61,11 @@ export function Orders() {
   const [asked, setStatus] = useQuery('status');
   const status = statuses.find((each) => each === asked) ?? '';
   const [text, setText] = useQuery('q');
+  const [saleId, setSale] = useQuery('sale');
   const [from, setFrom] = useQuery('from');
   const [until, setUntil] = useQuery('until');
   const [sort, setSort] = useQuery('sort');
-  const choice = { text, status, from: day(from), until: day(until), oldest: sort === 'oldest' } as const;
+  const choice = { text, status, saleId, from: day(from), until: day(until), oldest: sort === 'oldest' } as const;
   return (
     <>
       <div class="mb-4 flex flex-wrap items-end justify-between gap-3">
@@ -77,6 +82,7 @@ export function Orders() {
               ))}
             </select>
           </Field>
+          <Sale id={saleId} choose={setSale} />
           <Field label={ot('op.from')}>
             <input class="field font-normal" type="date" value={choice.from} onChange={(event) => setFrom(event.currentTarget.value)} />
           </Field>
@@ -101,6 +107,25 @@ export function Orders() {
         )}
       </Paged>
     </>
+  );
+}
+
+/** The filter by sale: the newest sales, and the one of the address. */
+function Sale({ id, choose }: { id: string; choose: (id: string) => void }) {
+  const { page } = useLoad('admin-orders sales', async (signal) => (await request(AdminSales, { after: null, statuses: null, search: null }, signal)).sales);
+  const sales = page.value.state === 'ready' ? page.value.data.edges.map(({ node }) => node) : [];
+  return (
+    <Field label={ot('op.sale')}>
+      <select class="field max-w-full font-normal sm:max-w-48" value={id} onChange={(event) => choose(event.currentTarget.value)}>
+        <option value="">{ot('op.all')}</option>
+        {id && !sales.some((sale) => sale.id === id) && <option value={id}>{ot('op.chosenSale')}</option>}
+        {sales.map((sale) => (
+          <option key={sale.id} value={sale.id}>
+            {sale.title}
+          </option>
+        ))}
+      </select>
+    </Field>
   );
 }
 

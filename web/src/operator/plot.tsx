@@ -1,22 +1,33 @@
+import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import UPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
-import { clockTime } from '../i18n/text';
+import { lang } from '../i18n/lang';
+import { clockTime, count } from '../i18n/text';
 import { dark } from '../ui/theme';
 import type { Point } from './figures';
-import { ot } from './texts';
+import { ot, type OpKey } from './texts';
 
-interface Props {
+/** An act of a person, or of the clock, in the chart. */
+export interface Mark {
+  /** Epoch in seconds. */
+  at: number;
   name: string;
-  series: Point[];
-  of: (point: Point) => number;
-  /** Name of a colour of the shop. */
-  colour: 'accent' | 'good' | 'warn';
 }
 
-const HEIGHT = 160;
+interface Props {
+  series: Point[];
+  marks: readonly Mark[];
+}
+
+const HEIGHT = 300;
 /** Steps between ticks: what is counted comes in whole numbers. */
 const WHOLE = Array.from({ length: 10 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat();
+
+/** Steps between ticks of time, in seconds. */
+const MINUTES = [60, 120, 300];
+/** Width below which the axes have no names, in px. */
+const SLIM_PX = 500;
 
 /** A colour resolved for the theme, by a new element, which is not in transition. */
 function resolve(parent: HTMLElement, name: string): string {
@@ -30,24 +41,68 @@ function resolve(parent: HTMLElement, name: string): string {
 /** Time of day of an epoch in seconds, without the seconds. */
 const minute = (at: number): string => clockTime(at * 1000).slice(0, 5);
 
-/** A line over the last minutes. The figures above are its text alternative. */
-export function Plot({ name, series, of, colour }: Props) {
+/** Draws the marks as dashed lines with their names. */
+function drawMarks(plot: UPlot, marks: readonly Mark[], colour: string): void {
+  const { ctx, bbox } = plot;
+  const ratio = devicePixelRatio;
+  ctx.save();
+  ctx.strokeStyle = ctx.fillStyle = colour;
+  ctx.font = `${12 * ratio}px system-ui, sans-serif`;
+  ctx.setLineDash([4 * ratio, 4 * ratio]);
+  const { min = 0, max = 0 } = plot.scales['x']!;
+  let row = 0;
+  for (const { at, name } of marks) {
+    if (at < min || at > max) continue;
+    const x = plot.valToPos(at, 'x', true);
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+    const right = x + ctx.measureText(name).width + 6 * ratio > bbox.left + bbox.width;
+    ctx.textAlign = right ? 'right' : 'left';
+    ctx.fillText(name, x + (right ? -4 : 4) * ratio, bbox.top + (14 + 14 * (row++ % 3)) * ratio);
+  }
+  ctx.restore();
+}
+
+/** Demand against orders, with the units left as an area, over the last minutes. The figures above are its text alternative. */
+export function Plot({ series, marks }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<UPlot | null>(null);
-  const data: UPlot.AlignedData = [series.map(({ at }) => at), series.map(of)];
+  const marked = useRef(marks);
+  marked.current = marks;
+  const under = useSignal<number | null>(null);
+  const data: UPlot.AlignedData = [series.map(({ at }) => at), series.map(({ left }) => left), series.map(({ requests }) => requests), series.map(({ orders }) => orders)];
 
   useEffect(() => {
     const element = box.current!;
-    const axis = { stroke: resolve(element, 'soft'), grid: { stroke: resolve(element, 'line'), width: 1 }, ticks: { show: false } };
+    const colour = (name: string): string => resolve(element, name);
+    const slim = element.clientWidth < SLIM_PX;
+    const value = (label: OpKey) => ({ ...axis, size: slim ? 40 : 56, incrs: WHOLE, ...(!slim && { label: ot(label), labelSize: 20 }) });
+    const axis = { stroke: colour('soft'), grid: { stroke: colour('line'), width: 1 }, ticks: { show: false } };
+    const upright = { range: (_plot: UPlot, _min: number, max: number): [number, number] => [0, Math.max(1, max * 1.1)] };
     const made = new UPlot(
       {
         width: element.clientWidth,
         height: HEIGHT,
-        cursor: { show: false },
+        cursor: { y: false, drag: { x: false, y: false } },
         legend: { show: false },
-        axes: [{ ...axis, values: (_plot, splits) => splits.map(minute) }, { ...axis, size: 48, incrs: WHOLE }],
-        scales: { y: { range: (_plot, _min, max) => [0, Math.max(1, max * 1.1)] } },
-        series: [{}, { stroke: resolve(element, colour), width: 2, points: { show: false } }],
+        axes: [
+          { ...axis, size: 28, incrs: MINUTES, values: (_plot, splits) => splits.map(minute) },
+          value('op.everySecond'),
+          { ...value('op.units'), scale: 'units', side: 1, grid: { show: false } },
+        ],
+        scales: { y: upright, units: upright },
+        series: [
+          {},
+          { scale: 'units', stroke: colour('edge'), fill: colour('sunk'), width: 1, points: { show: false } },
+          { stroke: colour('warn'), width: 2, points: { show: false } },
+          { stroke: colour('good'), width: 2, points: { show: false } },
+        ],
+        hooks: {
+          draw: [(self) => drawMarks(self, marked.current, colour('ink'))],
+          setCursor: [({ cursor: { idx } }) => void (under.value = idx ?? null)],
+        },
       },
       data,
       element,
@@ -59,16 +114,27 @@ export function Plot({ name, series, of, colour }: Props) {
       sized.disconnect();
       made.destroy();
     };
-  }, [dark.value]);
-  useEffect(() => plot.current?.setData(data), [series]);
+  }, [dark.value, lang.value]);
+  useEffect(() => plot.current?.setData(data), [series, marks.length]);
 
+  const point = series[under.value ?? -1] ?? series.at(-1);
+  const keys = [
+    ['bg-warn', ot('op.requests'), point?.requests],
+    ['bg-good', ot('op.perSecond'), point?.orders],
+    ['bg-edge', ot('op.remaining'), point?.left],
+  ] as const;
   return (
     <figure class="min-w-0">
-      <figcaption class="mb-1 flex items-center gap-1.5 text-sm text-soft">
-        <span class={`h-0.5 w-4 ${{ accent: 'bg-accent', good: 'bg-good', warn: 'bg-warn' }[colour]}`} />
-        {name}
+      <figcaption class="mb-1 flex flex-wrap items-center gap-x-4 gap-y-1 text-sm text-soft tabular-nums">
+        {keys.map(([colour, name, n]) => (
+          <span key={name} class="flex items-center gap-1.5">
+            <span class={`h-0.5 w-4 ${colour}`} />
+            {name} {count(Math.round(n ?? 0))}
+          </span>
+        ))}
+        {point && <span>{clockTime(point.at * 1000)}</span>}
       </figcaption>
-      <div ref={box} role="img" aria-label={ot('op.plot', { name })} />
+      <div ref={box} role="img" aria-label={ot('op.plot', { name: keys.map(([, name]) => name).join(', ') })} />
     </figure>
   );
 }

@@ -1,11 +1,18 @@
-/** Exports of a sale: the report and its orders. */
+/** The report of a sale as a page, on paper and as a file, and the export of its orders. */
 import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { Link } from 'wouter-preact';
 import { Fault, toFault } from '../api/fault';
+import { useLoad } from '../api/load';
 import { request } from '../api/request';
 import { bearer } from '../api/session';
-import { Report } from '../documents/interventions';
-import { apologise } from '../i18n/text';
+import { EndedSales, Report as ReportDoc } from '../documents/interventions';
+import { apologise, moment } from '../i18n/text';
+import { Broken, Loading, NoSale, Stale, Title } from '../ui/bits';
+import { useTitle } from '../ui/title';
 import type { AdminSale } from './acts';
+import { Field } from './form';
+import { useQuery } from './search';
 import { ot } from './texts';
 
 /** Downloads a blob under a name. */
@@ -17,47 +24,116 @@ function save(content: Blob, name: string): void {
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
-/** The buttons. */
+/** The ways to the report and to the orders as a file. */
 export function Downloads({ sale }: { sale: AdminSale }) {
   const why = useSignal<string | null>(null);
-  const findings = useSignal<readonly string[]>([]);
-  const run = (work: () => Promise<void>) => async (): Promise<void> => {
+  const orders = async (): Promise<void> => {
     try {
-      await work();
+      const token = await bearer();
+      const response = await fetch(`/exports/orders.csv?sale=${sale.id}`, { headers: { authorization: `Bearer ${token}` } });
+      if (!response.ok) throw new Fault('UNAVAILABLE', '');
+      save(await response.blob(), `${sale.slug}-orders.csv`);
       why.value = null;
     } catch (thrown) {
       why.value = apologise(toFault(thrown));
     }
   };
-  const report = run(async () => {
-    const { saleReport } = await request(Report, { saleId: sale.id });
-    if (!saleReport) throw new Fault('NOT_FOUND', '');
-    findings.value = saleReport.findings;
-    save(new Blob([saleReport.html], { type: 'text/html' }), `${sale.slug}.html`);
-  });
-  const orders = run(async () => {
-    const token = await bearer();
-    const response = await fetch(`/exports/orders.csv?sale=${sale.id}`, { headers: { authorization: `Bearer ${token}` } });
-    if (!response.ok) throw new Fault('UNAVAILABLE', '');
-    save(await response.blob(), `${sale.slug}-orders.csv`);
-  });
   return (
     <section class="card grid gap-3 p-5">
       <h2 class="head">{ot('op.downloads')}</h2>
       <div class="flex flex-wrap gap-3">
-        <button class="btn" onClick={() => void report()}>
+        <Link class="btn" href={`/operate/sales/${sale.id}/report`}>
           {ot('op.report')}
-        </button>
+        </Link>
         <button class="btn" onClick={() => void orders()}>
           {ot('op.csv')}
         </button>
       </div>
       {why.value && <p role="alert">{why.value}</p>}
-      {findings.value.map((finding) => (
-        <p key={finding} class="text-danger" role="alert">
-          {finding}
-        </p>
-      ))}
     </section>
   );
+}
+
+/** The page: the document that is also the file, with what can be done with it. */
+export function ReportPage({ id }: { id: string }) {
+  const [compared, compare] = useQuery('compare');
+  const { page, reload } = useLoad(`report ${id} ${compared}`, async (signal) => {
+    const timeZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    return (await request(ReportDoc, { saleId: id, compareTo: compared || null, timeZone }, signal)).saleReport;
+  });
+  useTitle(ot('op.report'));
+  const shown = page.value;
+  if (shown.state === 'missing') return <NoSale again={reload} />;
+  return (
+    <>
+      <Tools id={id} compared={compared} compare={compare} html={shown.state === 'ready' ? shown.data.html : null} />
+      {shown.state === 'loading' && <Loading />}
+      {shown.state === 'failed' && <Broken fault={shown.fault} again={reload} />}
+      {shown.state === 'ready' && (
+        <>
+          <Stale fault={shown.fault} again={reload} />
+          <Paper html={shown.data.html} />
+        </>
+      )}
+    </>
+  );
+}
+
+interface ToolsProps {
+  id: string;
+  compared: string;
+  compare: (id: string) => void;
+  html: string | null;
+}
+
+function Tools({ id, compared, compare, html }: ToolsProps) {
+  const { page } = useLoad(`ended-sales ${id}`, async (signal) => request(EndedSales, { saleId: id }, signal));
+  const known = page.value.state === 'ready' ? page.value.data : null;
+  const opening = known?.sale?.startsAt ?? '';
+  const earlier = known?.sales?.edges.map(({ node }) => node).filter(({ startsAt }) => startsAt < opening) ?? [];
+  return (
+    <div class="mb-6 flex flex-wrap items-end gap-3 print:hidden">
+      <div class="w-full">
+        <Title>{ot('op.report')}</Title>
+      </div>
+      <Link class="btn" href={`/operate/sales/${id}`}>
+        {ot('op.back')}
+      </Link>
+      <button class="btn" disabled={!html} onClick={() => print()}>
+        {ot('op.print')}
+      </button>
+      <button class="btn" disabled={!html} onClick={() => html && save(new Blob([html], { type: 'text/html' }), `${known?.sale?.slug ?? 'report'}.html`)}>
+        {ot('op.saveFile')}
+      </button>
+      {earlier.length > 0 && (
+        <div class="max-sm:w-full sm:w-80">
+          <Field label={ot('op.compare')}>
+            <select class="field font-normal" value={compared} onChange={(event) => compare(event.currentTarget.value)}>
+              <option value="">–</option>
+              {earlier.map((sale) => (
+                <option key={sale.id} value={sale.id}>
+                  {sale.title} · {moment(sale.startsAt)}
+                </option>
+              ))}
+            </select>
+          </Field>
+        </div>
+      )}
+    </div>
+  );
+}
+
+/** The report with its own styles, as the file has them. The content policy of the page forbids style elements, so they become a style sheet. */
+function Paper({ html }: { html: string }) {
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const [before = '', styles = '', after = ''] = html.split(/<\/?style>/);
+    const written = new DOMParser().parseFromString(before + after, 'text/html');
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(styles);
+    const root = box.current!.shadowRoot ?? box.current!.attachShadow({ mode: 'open' });
+    root.adoptedStyleSheets = [sheet];
+    root.replaceChildren(...written.body.childNodes);
+  }, [html]);
+  return <div ref={box} class="paper" />;
 }

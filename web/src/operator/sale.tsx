@@ -6,16 +6,19 @@ import { request } from '../api/request';
 import { person } from '../api/session';
 import type { ResultOf } from '../api/tada';
 import { AdminSale as AdminSaleDoc } from '../documents/operator';
-import { Broken, Loading, NoSale, Stale, Title } from '../ui/bits';
+import { maybe, t } from '../i18n/text';
+import { Broken, Loading, NoSale, Stale, Title, When } from '../ui/bits';
+import { Ticking } from '../ui/countdown';
 import { Dialog } from '../ui/dialog';
 import { toast } from '../ui/toast';
 import { actsOf, needs, take, type Act, type AdminSale } from './acts';
 import { Dashboard } from './dashboard';
-import { Form, Note, Times } from './form';
+import { Form, Note, Texts, Times } from './form';
 import { Interventions } from './interventions';
 import { Items } from './items';
 import { useAdminSale } from './live';
 import { Log, type Names } from './log';
+import type { Mark } from './plot';
 import { Downloads } from './report';
 import { Review } from './review';
 import { StatusChip } from './sales';
@@ -60,7 +63,7 @@ function Shown({ sale, reload }: { sale: Whole; reload: () => Promise<void> }) {
       <div class="flex flex-wrap items-center justify-between gap-3">
         <div class="flex flex-wrap items-center gap-3">
           <Title>{sale.title}</Title>
-          <StatusChip status={sale.status} />
+          {!sold && <StatusChip status={sale.status} />}
         </div>
         <Link href={`/s/${sale.slug}`} class="link">
           {ot('op.shop')}
@@ -68,8 +71,16 @@ function Shown({ sale, reload }: { sale: Whole; reload: () => Promise<void> }) {
       </div>
       {sale.notice && <p class="note">{ot('op.notice', { text: sale.notice })}</p>}
       {REVIEWED.includes(sale.status) && <Review sale={sale} />}
-      <Acts sale={sale} reload={reload} />
-      {sold && <Dashboard id={sale.id} live={sale.status !== 'ENDED'} opening={sale.startsAt} />}
+      {sold ? (
+        <div class="sticky top-0 z-10 -mx-4 flex flex-wrap items-center gap-3 border-b border-line bg-page px-4 py-2 sm:top-[calc(3rem+1px)] print:static" data-bar>
+          <StatusChip status={sale.status} />
+          <Clock sale={sale} />
+          <Acts sale={sale} reload={() => (acts.value++, void reload())} />
+        </div>
+      ) : (
+        <Acts sale={sale} reload={() => (acts.value++, void reload())} />
+      )}
+      {sold && <Dashboard id={sale.id} live={sale.status !== 'ENDED'} opening={sale.startsAt} names={namesOf(sale)} marks={marksOf(sale)} />}
       <Interventions key={acts.value} saleId={sale.id} moved={reload} />
       <div class="grid items-start gap-6 lg:grid-cols-2">
         <div class="grid gap-6">
@@ -89,8 +100,51 @@ function Shown({ sale, reload }: { sale: Whole; reload: () => Promise<void> }) {
 }
 
 /** Names for the ids in the log. */
-function namesOf({ items }: AdminSale): Names {
-  return Object.fromEntries(items.flatMap(({ id, goods }) => [[id, goods.name], [goods.id, goods.name]]));
+function namesOf({ items, timeline }: Whole): Names {
+  const people = timeline.flatMap(({ actor }) => (actor ? [[actor.id, actor.displayName]] : []));
+  return Object.fromEntries([...people, ...items.flatMap(({ id, goods }) => [[id, goods.name], [goods.id, goods.name]])]);
+}
+
+/** What people did, and when the sale opened, for the chart. */
+function marksOf({ timeline }: Whole): Mark[] {
+  return timeline
+    .filter(({ actor, action }) => actor || action === 'OPEN')
+    .map(({ at, action, actor }) => ({ at: Date.parse(at) / 1000, name: [maybe(`op.did.${action}`, action), actor?.displayName].filter(Boolean).join(' · ') }))
+    .reverse();
+}
+
+/** How long until the sale opens or ends. */
+function Clock({ sale: { status, startsAt, endsAt } }: { sale: AdminSale }) {
+  const opens = status === 'PREHEATED';
+  if (status === 'ENDED') return null;
+  const at = opens ? startsAt : endsAt;
+  return (
+    <span class="flex items-baseline gap-2 font-semibold">
+      <span class="text-sm font-normal text-soft">{t(opens ? 'sale.opensIn' : 'sale.endsIn')}</span>
+      <Ticking until={Date.parse(at)} />
+      <span class="sr-only">
+        <When at={at} />
+      </span>
+    </span>
+  );
+}
+
+/** Reasons of a pause, as buyers read them; one fills the field. */
+function Presets() {
+  const fill = (text: string) => (event: Event) => {
+    const field = (event.currentTarget as HTMLButtonElement).form!.elements.namedItem('note') as HTMLTextAreaElement;
+    field.value = text;
+    field.focus();
+  };
+  return (
+    <div class="flex flex-wrap gap-2" role="group" aria-label={ot('op.suggestions')}>
+      {(['op.pause.technical', 'op.pause.stock', 'op.pause.price'] as const).map((key) => (
+        <button key={key} type="button" class="chip min-h-10 px-3 whitespace-normal hover:border-edge" onClick={fill(ot(key))}>
+          {ot(key)}
+        </button>
+      ))}
+    </div>
+  );
 }
 
 /** The steps that can be taken now; each is confirmed. */
@@ -106,7 +160,7 @@ function Acts({ sale, reload }: { sale: AdminSale; reload: () => void }) {
       {acts.map((each) => (
         <button
           key={each}
-          class={`btn ${['end', 'cancel', 'reject', 'withdraw', 'discard', 'duplicate'].includes(each) ? '' : 'btn-main'}`}
+          class={`btn ${['end', 'cancel', 'reject', 'withdraw', 'discard', 'duplicate', 'reschedule', 'extend', 'describe'].includes(each) ? '' : 'btn-main'}`}
           onClick={() => (asking.value = each)}
         >
           {ot(`op.act.${each}`)}
@@ -139,7 +193,10 @@ function Acts({ sale, reload }: { sale: AdminSale; reload: () => void }) {
             }
           >
             <p>{ot(`op.sure.${act}`)}</p>
-            {(act === 'schedule' || act === 'duplicate') && <Times sale={sale} />}
+            {(act === 'schedule' || act === 'reschedule' || act === 'duplicate') && <Times sale={sale} />}
+            {act === 'extend' && <Times sale={sale} endOnly />}
+            {act === 'describe' && <Texts sale={sale} />}
+            {act === 'pause' && <Presets />}
             {needs[act].note !== 'none' && (
               <Note label={ot(needs[act].note === 'required' ? 'op.reason' : 'op.note')} required={needs[act].note === 'required'} />
             )}

@@ -79,10 +79,12 @@ export function OrderActions({ order }: { order: Order }) {
   const can = (act: 'PAY' | 'CANCEL' | 'REFUND'): boolean => order.availableActions?.includes(act) ?? false;
   const last = can('PAY') ? order.payments?.[0] : undefined;
   const declined = last?.failure ? last.id : null;
+  const why = last?.failureText ?? t('error.PAYMENT_DECLINED');
   const begun = can('PAY') ? payments.value[order.id] : undefined;
   const payment = begun?.id === declined ? undefined : begun;
   const sending = state.value.state === 'sending';
-  const options = fitting(order.paymentOptions ?? []);
+  const shown = fitting(order.paymentOptions ?? []);
+  const options = shown.filter(({ unavailableReason }) => !unavailableReason);
   const chosen = useSignal<string | null>(null);
   const option = (options.find(({ id }) => id === chosen.value) ?? options[0])?.id;
 
@@ -122,13 +124,18 @@ export function OrderActions({ order }: { order: Order }) {
           other={options.length > 1 ? () => forget(order) : null}
         />
       )}
-      {declined && !payment && (
+      {last?.failureText && !declined && (
         <p class="note font-medium" role="alert">
-          {t('error.PAYMENT_DECLINED')} {t('order.declined')}
+          {last.failureText}
         </p>
       )}
-      {can('PAY') && !payment && option && <PayOptions options={options} chosen={option} choose={(id) => (chosen.value = id)} />}
-      {can('PAY') && !payment && !option && <p class="note">{t('order.payNone')}</p>}
+      {declined && !payment && (
+        <p class="note font-medium" role="alert">
+          {why} {t('order.declined')}
+        </p>
+      )}
+      {can('PAY') && !payment && option && <PayOptions options={shown} chosen={option} choose={(id) => (chosen.value = id)} />}
+      {can('PAY') && !payment && !option && <p class="note">{shown[0]?.unavailableReason ?? t('order.payNone')}</p>}
       <div class="flex flex-wrap gap-3">
         {can('PAY') && !payment && option && (
           <button class="btn btn-main btn-big" aria-disabled={sending} onClick={() => void run('PAY', () => (declined ? payAgain(order, option) : pay(order, option)))}>

@@ -10,17 +10,22 @@ export function fitting(options: PaymentOption[]): PaymentOption[] {
   return fit.length ? fit : options;
 }
 
-/** One provider per line; nothing where there is no choice. */
+/** One provider per line, those that are away with the reason; nothing where there is no choice. */
 export function PayOptions({ options, chosen, choose }: { options: PaymentOption[]; chosen: string; choose: (id: string) => void }) {
   if (options.length < 2) return null;
   return (
     <fieldset class="grid gap-2">
       <legend class="mb-2 font-medium">{t('order.payHow')}</legend>
-      {options.map(({ id, displayName, icon }) => (
+      {options.map(({ id, displayName, icon, unavailableReason }) => (
         <label key={id} class="note flex cursor-pointer items-center gap-3">
-          <input type="radio" name="pay-option" value={id} checked={id === chosen} onChange={() => choose(id)} />
+          <input type="radio" name="pay-option" value={id} checked={id === chosen} disabled={!!unavailableReason} aria-describedby={unavailableReason ? `away-${id}` : undefined} onChange={() => choose(id)} />
           <Icon name={known(icon)} />
           <span class="font-medium">{displayName}</span>
+          {unavailableReason && (
+            <span id={`away-${id}`} class="text-sm text-soft">
+              {unavailableReason}
+            </span>
+          )}
         </label>
       ))}
     </fieldset>

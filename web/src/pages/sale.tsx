@@ -18,6 +18,7 @@ import { Remind } from '../purchase/remind';
 import { isOver, usePhase } from '../purchase/button';
 import { Broken, leftOf, Loading, NoSale, PhaseChip, Picture, Price, Stale, StockBar, Title, When } from '../ui/bits';
 import { Markdown } from '../ui/markdown';
+import { Attempts } from './attempts';
 import { useCountedTitle } from '../ui/title';
 
 const POLL_MS = 3_000;
@@ -143,6 +144,7 @@ function Shown({ sale, reload }: { sale: Sale; reload: () => void }) {
           </p>
           <Prepare sale={sale} />
         </div>
+        {person.value && phase !== 'UPCOMING' && <Attempts sale={sale} />}
       </div>
     </div>
   );

@@ -1,0 +1,68 @@
+/** Why the signed-in user got nothing in a sale. */
+import { useSignal } from '@preact/signals';
+import { useLoad } from '../api/load';
+import { request } from '../api/request';
+import type { ResultOf } from '../api/tada';
+import type { Sale } from '../api/types';
+import { MyAttempts } from '../documents/attempts';
+import { count, t } from '../i18n/text';
+import { Broken, Loading, When } from '../ui/bits';
+
+type Attempt = ResultOf<typeof MyAttempts>['myAttempts']['attempts'][number];
+
+/** The section of a sale's page. It asks the server only once it is opened: a crowd that finds a sale sold out asks nothing. */
+export function Attempts({ sale }: { sale: Sale }) {
+  const open = useSignal(false);
+  return (
+    <details class="card p-4" data-attempts onToggle={(event) => (open.value = event.currentTarget.open)}>
+      <summary class="cursor-pointer font-medium">{t('why.title')}</summary>
+      {open.value && <List sale={sale} />}
+    </details>
+  );
+}
+
+function List({ sale }: { sale: Sale }) {
+  const { page, reload } = useLoad(`attempts ${sale.id}`, async (signal) => (await request(MyAttempts, { id: sale.id }, signal)).myAttempts);
+  switch (page.value.state) {
+    case 'loading':
+    case 'missing':
+      return <Loading />;
+    case 'failed':
+      return <Broken fault={page.value.fault} again={reload} />;
+    case 'ready': {
+      const { attempts } = page.value.data;
+      if (!attempts.length) return <p class="mt-3 text-sm text-soft">{t('why.none')}</p>;
+      return (
+        <>
+          <ul class="mt-3 grid gap-3">
+            {attempts.map((attempt) => (
+              <Row key={`${attempt.stage}${attempt.code}${attempt.item?.id}`} attempt={attempt} sale={sale} />
+            ))}
+          </ul>
+          <p class="mt-3 text-sm text-soft">{t('why.kept')}</p>
+        </>
+      );
+    }
+  }
+}
+
+function Row({ attempt, sale }: { attempt: Attempt; sale: Sale }) {
+  const { stage, message, times, lastAt, unitsLeft, ahead, item } = attempt;
+  const name = sale.items.length > 1 && sale.items.find(({ id }) => id === item?.id)?.goods.name;
+  return (
+    <li class="border-t border-line pt-3">
+      <p class="font-medium">{message}</p>
+      <p class="text-sm text-soft">
+        {name && `${name} · `}
+        {t(`why.${stage}`)} · {t('why.times', { n: count(times) })} · <When at={lastAt} />
+      </p>
+      {(unitsLeft !== null || ahead !== null) && (
+        <p class="text-sm text-soft">
+          {unitsLeft !== null && t('why.left', { n: count(unitsLeft) })}
+          {unitsLeft !== null && ahead !== null && ' · '}
+          {ahead !== null && t('why.ahead', { n: count(ahead) })}
+        </p>
+      )}
+    </li>
+  );
+}

@@ -1,0 +1,28 @@
+import { render } from 'preact';
+import { act } from 'preact/test-utils';
+import { afterEach, expect, test, vi } from 'vitest';
+import { speak } from '../src/i18n/text';
+import { prepare } from '../src/operator';
+import { Inbox } from '../src/operator/inbox';
+import { server } from './shop';
+
+afterEach(() => {
+  render(null, document.body);
+  vi.unstubAllGlobals();
+});
+
+const away = { kind: 'PROVIDER_AWAY', subjectId: 'wechat', since: '2026-11-20T12:00:00.000Z', note: null, decidable: true, sale: null, order: null };
+
+test.each([
+  ['en', 'pause the sales'],
+  ['zh', '暂停'],
+] as const)('a payment provider that is away says what to do and leads to the sales (%s)', async (language, advice) => {
+  await speak(language);
+  await prepare();
+  server({ Inbox: [{ inbox: { totalCount: 1, decidableCount: 1, entries: [away] } }] });
+  await act(() => render(<Inbox />, document.body));
+  await vi.waitFor(() => expect(document.querySelector('li')).not.toBeNull());
+  expect(document.querySelector('li')!.textContent).toContain('wechat');
+  expect(document.querySelector('li')!.textContent).toContain(advice);
+  expect(document.querySelector('li a')!.getAttribute('href')).toBe('/operate/sales');
+});
