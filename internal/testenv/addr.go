@@ -1,10 +1,9 @@
 package testenv
 
 import (
+	"math/rand/v2"
 	"net"
-	"runtime"
 	"strconv"
-	"syscall"
 	"testing"
 )
 
@@ -14,32 +13,35 @@ func ReserveAddr(t testing.TB) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(ReservePort(t)))
 }
 
+const (
+	// Kernels choose ports for connections and for listeners without one from higher
+	// ranges: 32768 to 60999 on Linux, 49152 to 65535 elsewhere.
+	firstReserved, reservable = 20_000, 12_000
+	reserveAttempts           = 1000
+)
+
 // ReservePort returns a port of 127.0.0.1 for a process that must be given a fixed port,
-// for example to get it again after a restart. It is assigned to no other process until
-// the test ends: a socket without a listener stays bound to it, so that the kernel skips
-// the port when it chooses one. A server with SO_REUSEADDR (Go, Redis, nginx) may listen
-// on it all the same. That works on Linux only; elsewhere the port is merely free now.
+// for example to get it again after a restart. No kernel chooses it, and no other call
+// of ReservePort returns it until the test ends.
 func ReservePort(t testing.TB) int {
 	t.Helper()
-	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
-	if err != nil {
-		t.Fatal(err)
+	for range reserveAttempts {
+		port := firstReserved + rand.IntN(reservable)
+		unlock, err := lockPort(port)
+		if err != nil {
+			continue // another test has it
+		}
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil { // a service of this machine has it
+			unlock()
+			continue
+		}
+		t.Cleanup(unlock)
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return port
 	}
-	syscall.CloseOnExec(fd)
-	if runtime.GOOS == "linux" {
-		t.Cleanup(func() { _ = syscall.Close(fd) })
-	} else {
-		defer func() { _ = syscall.Close(fd) }()
-	}
-	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		t.Fatal(err)
-	}
-	name, err := syscall.Getsockname(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return name.(*syscall.SockaddrInet4).Port
+	t.Fatalf("no free port of 127.0.0.1 among %d from %d on", reservable, firstReserved)
+	return 0
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The kernel assigns ports from a range of about 28,000: without a reservation, 1,000
-// listeners would meet one of 200 ports.
+// Without a reservation 200 of 12,000 ports would have duplicates, and 1,000 listeners
+// would meet one of 200 ports of the kernel's range of about 28,000.
 func TestAReservedAddressIsOnlyForWhoKnowsIt(t *testing.T) {
 	t.Parallel()
 	reserved := map[string]bool{}
