@@ -12,7 +12,8 @@ import (
 	"seckill/internal/id"
 )
 
-// user reads a user. Users can read themselves; who reads orders or users can read all users.
+// user reads a user: the caller, or any user for operators and tokens with ORDERS_READ or
+// USERS_READ; otherwise nil.
 func (r *Resolver) user(ctx context.Context, userID uuid.UUID) (*model.User, error) {
 	p := auth.PrincipalFrom(ctx)
 	if p == nil || (p.UserID != userID && !reads(ctx, auth.OrdersRead) && !reads(ctx, auth.UsersRead)) {

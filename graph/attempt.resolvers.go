@@ -15,7 +15,7 @@ import (
 func (r *queryResolver) MyAttempts(ctx context.Context, saleID string) (*model.RefusedAttempts, error) {
 	sale, err := idpkg.Parse(idpkg.Sale, saleID)
 	if err != nil {
-		return r.toAttempts(ctx, nil), nil // of a sale that does not exist, like that of any other
+		return r.toAttempts(ctx, nil), nil // an unknown sale has no refusals
 	}
 	list, err := r.Attempts.List(ctx, auth.PrincipalFrom(ctx).UserID, sale)
 	if err != nil {

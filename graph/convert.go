@@ -105,14 +105,28 @@ func toPage[T, E any](p storefront.Page[T], edge func(node T, cursor string) E) 
 	return edges, toPageInfo(p.Cursors, p.HasNext, p.HasPrev)
 }
 
-// firstOf returns the first nodes of a list that was read with one more, which says
-// whether another page follows. before reports whether there is a page before.
-func firstOf[T any](list []T, first int, before bool, cursor func(T) string) storefront.Page[T] {
-	p := storefront.Page[T]{Nodes: list[:min(len(list), first)], HasNext: len(list) > first, HasPrev: before}
-	for _, n := range p.Nodes {
-		p.Cursors = append(p.Cursors, cursor(n))
+// listing reads a list in pages.
+type listing[T any] struct {
+	first  int  // length of a page
+	begun  bool // there is a page before
+	read   func(ctx context.Context, limit int) ([]T, error)
+	cursor func(T) string
+	count  func(context.Context) (int, error)
+}
+
+// page returns a page and, if the query selects it, the total. It reads one more than is
+// shown, to know whether another page follows.
+func (l listing[T]) page(ctx context.Context) (p storefront.Page[T], total *int, err error) {
+	list, err := l.read(ctx, l.first+1)
+	if err != nil {
+		return p, nil, err
 	}
-	return p
+	p = storefront.Page[T]{Nodes: list[:min(len(list), l.first)], HasNext: len(list) > l.first, HasPrev: l.begun}
+	for _, n := range p.Nodes {
+		p.Cursors = append(p.Cursors, l.cursor(n))
+	}
+	total, err = totalOf(ctx, l.count)
+	return p, total, err
 }
 
 // totalOf returns the total of a connection; nil when the query does not select it.

@@ -45,11 +45,13 @@ func toLetters(list []*orderintake.Letter) []*model.DeadLetter {
 func toLetterActs(list []*orderintake.Act) []*model.DeadLetterAct {
 	out := make([]*model.DeadLetterAct, len(list))
 	for i, a := range list {
-		out[i] = &model.DeadLetterAct{
-			At: a.At, Kind: a.Kind, LetterID: a.Letter, Note: a.Note, Reason: a.Reason, Source: a,
-		}
+		out[i] = toLetterAct(a)
 	}
 	return out
+}
+
+func toLetterAct(a *orderintake.Act) *model.DeadLetterAct {
+	return &model.DeadLetterAct{At: a.At, Kind: a.Kind, LetterID: a.Letter, Note: a.Note, Reason: a.Reason, Source: a}
 }
 
 // decision returns the caller's decision about a dead letter.
@@ -59,16 +61,20 @@ func decision(ctx context.Context, letterID, note string) orderintake.Decision {
 
 // letterConnection returns a page of dead letters.
 func (r *Resolver) letterConnection(ctx context.Context, first int, after *string) (*model.DeadLetterConnection, error) {
-	list, err := r.Letters.List(ctx, deref(after), first+1)
+	page, total, err := listing[*orderintake.Letter]{
+		first: first, begun: after != nil, count: r.Letters.Count,
+		read: func(ctx context.Context, limit int) ([]*orderintake.Letter, error) {
+			return r.Letters.List(ctx, deref(after), limit)
+		},
+		cursor: func(l *orderintake.Letter) string { return l.ID },
+	}.page(ctx)
 	if err != nil {
 		return nil, err
 	}
-	page := firstOf(toLetters(list), first, after != nil, func(l *model.DeadLetter) string { return l.ID })
-	edges, info := toPage(page, func(l *model.DeadLetter, cursor string) *model.DeadLetterEdge {
-		return &model.DeadLetterEdge{Cursor: cursor, Node: l}
+	edges, info := toPage(page, func(l *orderintake.Letter, cursor string) *model.DeadLetterEdge {
+		return &model.DeadLetterEdge{Cursor: cursor, Node: toLetter(l)}
 	})
-	total, err := totalOf(ctx, r.Letters.Count)
-	return &model.DeadLetterConnection{Edges: edges, PageInfo: info, TotalCount: total}, err
+	return &model.DeadLetterConnection{Edges: edges, PageInfo: info, TotalCount: total}, nil
 }
 
 // maxActs bounds the list of decisions that has no pages.
@@ -83,18 +89,22 @@ func (r *Resolver) actConnection(ctx context.Context, in orderintake.ActList, af
 			return nil, fault.Wrap(fault.BadInput, "Invalid cursor.", err)
 		}
 	}
-	first := in.Limit
-	in.Limit++ // to know whether there are more
-	list, err := r.Letters.Acts(ctx, in)
+	page, total, err := listing[*orderintake.Act]{
+		first: in.Limit, begun: after != nil,
+		read: func(ctx context.Context, limit int) ([]*orderintake.Act, error) {
+			in.Limit = limit
+			return r.Letters.Acts(ctx, in)
+		},
+		cursor: func(a *orderintake.Act) string { return a.ID.String() },
+		count:  func(ctx context.Context) (int, error) { return r.Letters.CountActs(ctx, in) },
+	}.page(ctx)
 	if err != nil {
 		return nil, err
 	}
-	page := firstOf(toLetterActs(list), first, after != nil, func(a *model.DeadLetterAct) string { return a.Source.ID.String() })
-	edges, info := toPage(page, func(a *model.DeadLetterAct, cursor string) *model.DeadLetterActEdge {
-		return &model.DeadLetterActEdge{Cursor: cursor, Node: a}
+	edges, info := toPage(page, func(a *orderintake.Act, cursor string) *model.DeadLetterActEdge {
+		return &model.DeadLetterActEdge{Cursor: cursor, Node: toLetterAct(a)}
 	})
-	total, err := totalOf(ctx, func(ctx context.Context) (int, error) { return r.Letters.CountActs(ctx, in) })
-	return &model.DeadLetterActConnection{Edges: edges, PageInfo: info, TotalCount: total}, err
+	return &model.DeadLetterActConnection{Edges: edges, PageInfo: info, TotalCount: total}, nil
 }
 
 // letterNode returns a dead letter, for operators.

@@ -71,8 +71,8 @@ func toRejections(list []salestats.Rejection) []*model.RejectionCount {
 
 func toMs(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// errNothingEarlier refuses a comparison with a sale that does not exist.
-var errNothingEarlier = fault.New(fault.BadInput, "There is no sale to compare with.")
+// errNoEarlierSale refuses a comparison with a sale that does not exist.
+var errNoEarlierSale = fault.New(fault.BadInput, "There is no sale to compare with.")
 
 // report returns the report of a sale, or nil.
 func (r *Resolver) report(ctx context.Context, saleID string, compareTo *string) (*model.SaleReport, error) {
@@ -95,7 +95,7 @@ func (r *Resolver) report(ctx context.Context, saleID string, compareTo *string)
 			err = report.ErrUnknownSale
 		}
 		if errors.Is(err, report.ErrUnknownSale) {
-			return nil, errNothingEarlier
+			return nil, errNoEarlierSale
 		}
 		if err != nil {
 			return nil, err
@@ -108,7 +108,7 @@ func (r *Resolver) report(ctx context.Context, saleID string, compareTo *string)
 	return out, nil
 }
 
-// reader returns who reads a report: in the caller's language, with the times of a zone.
+// reader returns the language and the time zone in which a report is written; nil = UTC.
 func reader(ctx context.Context, zone *string) (report.Reader, error) {
 	to := report.Reader{Language: languageOf(ctx)}
 	if zone == nil {

@@ -46,18 +46,22 @@ func (r *Resolver) heldPayments(ctx context.Context, in payment.HeldList) ([]*mo
 }
 
 func (r *Resolver) heldConnection(ctx context.Context, in payment.HeldList) (*model.HeldPaymentConnection, error) {
-	first := in.Limit
-	in.Limit++ // to know whether there are more
-	list, err := r.heldPayments(ctx, in)
+	page, total, err := listing[payment.Held]{
+		first: in.Limit, begun: in.After != uuid.Nil,
+		read: func(ctx context.Context, limit int) ([]payment.Held, error) {
+			in.Limit = limit
+			return r.Payments.HeldEvents(ctx, in)
+		},
+		cursor: func(h payment.Held) string { return id.Format(id.Held, h.ID) },
+		count:  func(ctx context.Context) (int, error) { return r.Payments.CountHeld(ctx, in) },
+	}.page(ctx)
 	if err != nil {
 		return nil, err
 	}
-	page := firstOf(list, first, in.After != uuid.Nil, func(h *model.HeldPayment) string { return h.ID })
-	edges, info := toPage(page, func(h *model.HeldPayment, cursor string) *model.HeldPaymentEdge {
-		return &model.HeldPaymentEdge{Cursor: cursor, Node: h}
+	edges, info := toPage(page, func(h payment.Held, cursor string) *model.HeldPaymentEdge {
+		return &model.HeldPaymentEdge{Cursor: cursor, Node: toHeld(&h)}
 	})
-	total, err := totalOf(ctx, func(ctx context.Context) (int, error) { return r.Payments.CountHeld(ctx, in) })
-	return &model.HeldPaymentConnection{Edges: edges, PageInfo: info, TotalCount: total}, err
+	return &model.HeldPaymentConnection{Edges: edges, PageInfo: info, TotalCount: total}, nil
 }
 
 // heldNode returns money that waits for an operator, for operators.

@@ -32,9 +32,9 @@ func (r *Resolver) interventions(ctx context.Context, saleID *string, states []o
 	return out, nil
 }
 
-// interventionPage parses the arguments of a page. It reads one more than is shown.
+// interventionPage parses the arguments of a page.
 func interventionPage(first int, after *string, f *model.InterventionFilter) (operator.InterventionList, error) {
-	in := operator.InterventionList{Limit: first + 1}
+	in := operator.InterventionList{Limit: first}
 	if after != nil {
 		u, err := id.Parse(id.Act, *after)
 		if err != nil {
@@ -60,14 +60,20 @@ func interventionPage(first int, after *string, f *model.InterventionFilter) (op
 }
 
 func (r *Resolver) interventionConnection(ctx context.Context, in operator.InterventionList) (*model.InterventionConnection, error) {
-	list, err := r.Operator.Interventions(ctx, in)
+	page, total, err := listing[*operator.Intervention]{
+		first: in.Limit, begun: in.After != uuid.Nil,
+		read: func(ctx context.Context, limit int) ([]*operator.Intervention, error) {
+			in.Limit = limit
+			return r.Operator.Interventions(ctx, in)
+		},
+		cursor: func(i *operator.Intervention) string { return id.Format(id.Act, i.ID) },
+		count:  func(ctx context.Context) (int, error) { return r.Operator.CountInterventions(ctx, in) },
+	}.page(ctx)
 	if err != nil {
 		return nil, err
 	}
-	page := firstOf(list, in.Limit-1, in.After != uuid.Nil, func(i *operator.Intervention) string { return id.Format(id.Act, i.ID) })
 	edges, info := toPage(page, func(i *operator.Intervention, cursor string) *model.InterventionEdge {
 		return &model.InterventionEdge{Cursor: cursor, Node: toIntervention(i)}
 	})
-	total, err := totalOf(ctx, func(ctx context.Context) (int, error) { return r.Operator.CountInterventions(ctx, in) })
-	return &model.InterventionConnection{Edges: edges, PageInfo: info, TotalCount: total}, err
+	return &model.InterventionConnection{Edges: edges, PageInfo: info, TotalCount: total}, nil
 }

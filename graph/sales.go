@@ -126,7 +126,7 @@ var disabledReasons = map[sale.Phase]text{
 	sale.PhaseSoldOut:   {"Sold out at present.", "已抢光。"},
 	sale.PhasePaused:    {"The sale is held for a moment.", "抢购暂停中。"},
 	sale.PhaseEnded:     {"The sale is over.", "抢购已结束。"},
-	sale.PhaseCancelled: {"The sale was called off.", "抢购已取消。"},
+	sale.PhaseCancelled: {"The sale was cancelled.", "抢购已取消。"},
 	sale.PhaseLive:      {"Nothing can be done at present.", "当前无法操作。"},
 	sale.PhaseUpcoming:  {"The sale has not begun.", "抢购尚未开始。"},
 }

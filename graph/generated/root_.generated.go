@@ -341,13 +341,12 @@ type Mutation {
 }
 `, BuiltIn: false},
 	{Name: "../schema/attempt.graphqls", Input: `"""
-What was refused to the caller at the gate of a sale: where, why, how often, when,
-and what was left.
+The refused calls of the caller at the gate of a sale.
 """
 type RefusedAttempts {
   """One for each item, stage and code, the latest first."""
   attempts: [RefusedAttempt!]! @listSize(assumedSize: 20)
-  """Refused calls in all."""
+  """Total of refused calls."""
   total: Int!
 }
 
@@ -360,19 +359,19 @@ type RefusedAttempt {
   place that ended because nothing was left is a refusal of the stage QUEUE.
   """
   ahead: Int
-  """Why."""
+  """Reason of the refusals."""
   code: ErrorCode!
-  """The first time."""
+  """Time of the first refusal."""
   firstAt: DateTime!
-  """What was wanted; null when the call named no item, as ` + "`" + `createCaptcha` + "`" + ` does."""
+  """The wanted item; null when the call named no item, as ` + "`" + `createCaptcha` + "`" + ` does."""
   item: SaleItem
-  """The last time."""
+  """Time of the last refusal."""
   lastAt: DateTime!
   """What the code means, in the language of ` + "`" + `Accept-Language` + "`" + `."""
   message: String!
-  """At which call."""
+  """Stage of the gate that refused."""
   stage: GateStageName!
-  """How often."""
+  """Number of refused calls."""
   times: Int!
   """Units of the item that were left, the last time; null when not known, or hidden by the sale."""
   unitsLeft: Int
@@ -1253,7 +1252,7 @@ type SaleStats @auth(role: OPERATOR, scope: SALES_READ) {
   at: DateTime!
   """Captchas that buyers were given so far."""
   captchas: Int!
-  """Orders that were called off so far."""
+  """Orders that were cancelled so far."""
   cancelledOrders: Int!
   """Whether each store adds up in itself and they agree on the total."""
   conserved: Boolean!
@@ -1920,7 +1919,7 @@ extend type Query {
     first: Int! = 20 @constraint(min: 1, max: 100)
     """After this cursor."""
     after: String
-    """Only what this provider took."""
+    """Only payments of this provider."""
     provider: String @constraint(minLength: 1, maxLength: 32)
   ): HeldPaymentConnection @auth(role: OPERATOR) @listSize(assumedSize: 20, slicingArguments: ["first"], sizedFields: ["edges"])
 }
@@ -2087,20 +2086,20 @@ extend type Sale {
 }
 
 """
-What an operator, or the clock, did with a sale.
+What an operator or the scheduler did with a sale.
 """
 enum SaleAct {
   """Units were put on sale, or taken off sale."""
   ADJUST_STOCK
-  """Approved by another person than its maker."""
+  """Approved by another user than its author."""
   APPROVE
-  """Called off before it began."""
+  """Cancelled before it opened."""
   CANCEL
-  """Made, as a draft."""
+  """Created as a draft."""
   CREATE
   """Title or rules changed after the approval."""
   DESCRIBE
-  """A draft of one's own was cancelled."""
+  """The author discarded the draft."""
   DISCARD
   """Ended."""
   END
@@ -2108,31 +2107,31 @@ enum SaleAct {
   EXPIRE_ORDER
   """A live sale got a later end."""
   EXTEND_SALE
-  """It began."""
+  """Opened."""
   OPEN
-  """Held."""
+  """Paused."""
   PAUSE
   """Loaded into Redis."""
   PREHEAT
-  """A gate that Redis had lost was built again."""
+  """A gate that Redis had lost was rebuilt."""
   REBUILD
-  """Sent back."""
+  """Rejected in review."""
   REJECT
   """Continued."""
   RESUME
   """Its times were set."""
   SCHEDULE
-  """Rules at the gate were changed."""
+  """The access controls were changed."""
   SET_SWITCHES
   """Its last order ended, and its gate left Redis."""
   SETTLE
-  """Handed in for approval."""
+  """Submitted for approval."""
   SUBMIT
   """A draft was changed."""
   UPDATE
-  """An order was called off."""
+  """An order was voided."""
   VOID_ORDER
-  """A submission was taken back."""
+  """Withdrawn from review."""
   WITHDRAW
 }
 
@@ -2176,10 +2175,10 @@ extend type Goods {
 }
 
 """
-What an operator did with a goods.
+What an operator did with a product.
 """
 enum GoodsAct {
-  """Made."""
+  """Created."""
   CREATE
   """Changed."""
   UPDATE
@@ -2920,7 +2919,7 @@ extend type Mutation {
 How an order stands.
 """
 enum OrderStatus {
-  """Called off by the person or an operator; stock went back."""
+  """Cancelled by the person or an operator; stock went back."""
   CANCELLED
   """Not paid in time; stock went back."""
   EXPIRED
@@ -4010,7 +4009,7 @@ Where a sale stands in its making. For operators; buyers see ` + "`" + `SalePhas
 enum SaleStatus {
   """Approved; waits for a schedule."""
   APPROVED
-  """Called off before it began."""
+  """Cancelled before it began."""
   CANCELLED
   """Being written."""
   DRAFT
@@ -4034,7 +4033,7 @@ enum SaleStatus {
 What a buyer sees of a sale.
 """
 enum SalePhase {
-  """Called off."""
+  """Cancelled."""
   CANCELLED
   """Over."""
   ENDED

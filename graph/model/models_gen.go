@@ -1643,30 +1643,29 @@ type RefusedAttempt struct {
 	// How many buyers were ahead in the waiting room, the last time; null without a place. A
 	// place that ended because nothing was left is a refusal of the stage QUEUE.
 	Ahead *int `json:"ahead,omitempty"`
-	// Why.
+	// Reason of the refusals.
 	Code fault.Reason `json:"code"`
-	// The first time.
+	// Time of the first refusal.
 	FirstAt time.Time `json:"firstAt"`
-	// What was wanted; null when the call named no item, as `createCaptcha` does.
+	// The wanted item; null when the call named no item, as `createCaptcha` does.
 	Item *SaleItem `json:"item,omitempty"`
-	// The last time.
+	// Time of the last refusal.
 	LastAt time.Time `json:"lastAt"`
 	// What the code means, in the language of `Accept-Language`.
 	Message string `json:"message"`
-	// At which call.
+	// Stage of the gate that refused.
 	Stage salestats.Stage `json:"stage"`
-	// How often.
+	// Number of refused calls.
 	Times int `json:"times"`
 	// Units of the item that were left, the last time; null when not known, or hidden by the sale.
 	UnitsLeft *int `json:"unitsLeft,omitempty"`
 }
 
-// What was refused to the caller at the gate of a sale: where, why, how often, when,
-// and what was left.
+// The refused calls of the caller at the gate of a sale.
 type RefusedAttempts struct {
 	// One for each item, stage and code, the latest first.
 	Attempts []*RefusedAttempt `json:"attempts"`
-	// Refused calls in all.
+	// Total of refused calls.
 	Total int `json:"total"`
 }
 
@@ -2149,7 +2148,7 @@ type SaleStats struct {
 	At time.Time `json:"at"`
 	// Captchas that buyers were given so far.
 	Captchas int `json:"captchas"`
-	// Orders that were called off so far.
+	// Orders that were cancelled so far.
 	CancelledOrders int `json:"cancelledOrders"`
 	// Whether each store adds up in itself and they agree on the total.
 	Conserved bool `json:"conserved"`

@@ -61,7 +61,7 @@ func TestASubmissionIsWithdrawnAndADraftDiscarded(t *testing.T) {
 	}
 	s.onSale(ann, "discardSale", saleID, "not this year", "CANCELLED")
 	s.says(ann, saleID, "OPERATOR: took it back from approval (Draft)")
-	s.says(ann, saleID, "OPERATOR: discarded the draft (Called off)")
+	s.says(ann, saleID, "OPERATOR: discarded the draft (Cancelled)")
 	s.audit(saleID)
 }
 

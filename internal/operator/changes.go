@@ -9,18 +9,15 @@ import (
 )
 
 // changes are the fields that an edit changed, each with its new value, as written to the
-// log. The field beforeField has the former values.
+// log. The field sale.FormerValues has the former values.
 type changes map[string]any
-
-// beforeField is the field of changes with the former value of each changed field.
-const beforeField = "before"
 
 // set records the values of a field that changed.
 func (c changes) set(field string, before, now any) {
-	old, ok := c[beforeField].(changes)
+	old, ok := c[sale.FormerValues].(changes)
 	if !ok {
 		old = changes{}
-		c[beforeField] = old
+		c[sale.FormerValues] = old
 	}
 	c[field], old[field] = now, before
 }
@@ -80,7 +77,7 @@ func newSwitchChanges(before, now sale.Switches) switchChanges {
 	if !slices.Equal(before.CaptchaKinds, now.CaptchaKinds) {
 		c.set("captchaKinds", before.CaptchaKinds, now.CaptchaKinds)
 	}
-	old, _ := c[beforeField].(changes)
+	old, _ := c[sale.FormerValues].(changes)
 	return switchChanges{Switches: now, Before: old}
 }
 

@@ -27,7 +27,7 @@ func (s *Service) describe(ctx context.Context, by sale.Actor, saleID uuid.UUID,
 			d = p.of(v)
 			changed = d.changes(SalePatch{}.of(v))
 			for _, field := range slices.Sorted(maps.Keys(changed)) {
-				if field != beforeField && !slices.Contains(described, field) {
+				if field != sale.FormerValues && !slices.Contains(described, field) {
 					return "", conflict(field)
 				}
 			}

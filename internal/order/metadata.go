@@ -56,7 +56,7 @@ func (m Metadata) with(change Metadata) (Metadata, error) {
 }
 
 // MetadataStore changes the metadata of orders. It does not change the order itself: its
-// revision stays, and its buyer learns nothing.
+// revision stays, and no status update is pushed.
 type MetadataStore struct {
 	DB    *postgres.DB
 	Clock clock.Clock

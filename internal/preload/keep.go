@@ -51,7 +51,7 @@ func (p *Preloader) keep(ctx context.Context, row *ent.Sale, items []*ent.SaleIt
 			return false, err
 		}
 		if !follows(state, row) {
-			if err := p.turn(ctx, row, item.ID); err != nil {
+			if err := p.setGate(ctx, row, item.ID); err != nil {
 				return false, err
 			}
 		}
@@ -85,7 +85,7 @@ func follows(state reservation.State, row *ent.Sale) bool {
 	return state.Gate == gateState(row) && state.Opens.UnixMilli() == row.StartsAt.UnixMilli() && state.Closes.UnixMilli() == row.EndsAt.UnixMilli()
 }
 
-func (p *Preloader) turn(ctx context.Context, row *ent.Sale, item uuid.UUID) error {
+func (p *Preloader) setGate(ctx context.Context, row *ent.Sale, item uuid.UUID) error {
 	_, err := p.gate.SetState(ctx, reservation.StateChange{
 		Sale: row.ID, Item: item, Epoch: row.Epoch, Revision: row.Revision,
 		State: gateState(row), Opens: row.StartsAt, Closes: row.EndsAt,
@@ -109,7 +109,7 @@ func (p *Preloader) SetState(ctx context.Context, saleID uuid.UUID) error {
 	}
 	var errs []error
 	for _, item := range items {
-		errs = append(errs, p.turn(ctx, row, item.ID))
+		errs = append(errs, p.setGate(ctx, row, item.ID))
 	}
 	return errors.Join(errs...)
 }

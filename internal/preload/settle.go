@@ -93,7 +93,7 @@ func (p *Preloader) shut(ctx context.Context, row *ent.Sale, items []*ent.SaleIt
 		if state.Gate == reservation.GateEnded {
 			return nil
 		}
-		return p.turn(ctx, row, item.ID)
+		return p.setGate(ctx, row, item.ID)
 	}
 	if !rested {
 		if waits, err := p.waits(ctx, row, items); err != nil || waits {

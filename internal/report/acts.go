@@ -22,12 +22,12 @@ import (
 // maxActs limits the operations in a report.
 const maxActs = 500
 
-// did are the acts in words, as the predicate of who acted.
+// did are the acts in words; the subject is the actor.
 var did = map[sale.Act]string{
 	sale.ActCreate: "created the sale", sale.ActUpdate: "changed the draft", sale.ActSubmit: "submitted it for approval",
 	sale.ActApprove: "approved it", sale.ActReject: "sent it back", sale.ActWithdraw: "took it back from approval",
 	sale.ActDiscard: "discarded the draft", sale.ActSchedule: "set its times", sale.ActPreheat: "loaded it", sale.ActOpen: "opened it",
-	sale.ActPause: "paused it", sale.ActResume: "resumed it", sale.ActEnd: "ended it", sale.ActCancel: "called it off",
+	sale.ActPause: "paused it", sale.ActResume: "resumed it", sale.ActEnd: "ended it", sale.ActCancel: "cancelled it",
 	sale.ActSettle: "settled it", sale.ActRebuild: "rebuilt its gates", sale.ActAdjust: "changed its stock",
 	sale.ActVoid: "voided an order", sale.ActExpire: "expired an unpaid order", sale.ActSwitch: "changed its access controls",
 	sale.ActExtend: "extended it", sale.ActDescribe: "changed its title or rules",
@@ -50,7 +50,7 @@ func Did(in locale.Language, act sale.Act, units int) string {
 // statuses are the states of a sale in words.
 var statuses = map[sale.Status]string{
 	sale.Draft: "Draft", sale.PendingApproval: "In review", sale.Approved: "Approved", sale.Rejected: "Rejected", sale.Scheduled: "Scheduled",
-	sale.Preheated: "Preloaded", sale.Live: "Live", sale.Paused: "Paused", sale.Ended: "Ended", sale.Cancelled: "Called off",
+	sale.Preheated: "Preloaded", sale.Live: "Live", sale.Paused: "Paused", sale.Ended: "Ended", sale.Cancelled: "Cancelled",
 }
 
 // State returns the state of a sale in words.
@@ -83,8 +83,8 @@ func (r *Report) changesOf(w words, details string) []fieldChange {
 	if details == "" || json.Unmarshal([]byte(details), &values) != nil {
 		return nil
 	}
-	former, _ := values["before"].(map[string]any)
-	delete(values, "before")
+	former, _ := values[sale.FormerValues].(map[string]any)
+	delete(values, sale.FormerValues)
 	var out []fieldChange
 	for _, f := range ordered(values) {
 		text := r.value(w, f.name, values[f.name])

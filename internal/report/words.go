@@ -11,7 +11,7 @@ import (
 	"seckill/internal/locale"
 )
 
-// Reader is who reads a report. The zero value reads English and UTC.
+// Reader is the language and time zone of a report. The zero value is English and UTC.
 type Reader struct {
 	Language locale.Language
 	Zone     *time.Location
@@ -182,14 +182,14 @@ var chinese = map[string]string{
 	"Paid orders have %d units, and %d are sold.":                                                   "已付款订单共 %d 件，实际已售 %d 件。",
 	"The gate does not add up, or differs from the record: %d units in all, %d left.":               "库存闸门账目不一致，或与记录不符：共 %d 件，剩余 %d 件。",
 	"Draft": "草稿", "In review": "待审核", "Approved": "已通过", "Rejected": "已退回", "Scheduled": "已排期", "Preloaded": "已预热",
-	"Live": "进行中", "Paused": "已暂停", "Ended": "已结束", "Called off": "已取消",
+	"Live": "进行中", "Paused": "已暂停", "Ended": "已结束",
 	"Sold out": "已抢光", "Invalid path": "资格无效", "Rate limited": "过于频繁", "Not started": "尚未开始", "Sale closed": "活动已关闭",
 	"Limit reached": "已达限购", "Ordered already": "已有订单", "Too few left": "库存不足", "Idempotency key reused": "幂等键不符",
 	"Duplicate request": "重复提交", "Wrong captcha": "验证错误", "No captcha": "未验证", "Invalid input": "输入有误", "Not found": "不存在",
 	"No address": "无收货地址", "Own sale": "员工自办场次", "Wrong state": "状态不符",
 	"created the sale": "创建了活动", "changed the draft": "修改了草稿", "submitted it for approval": "提交审核", "approved it": "审核通过",
 	"sent it back": "驳回", "took it back from approval": "撤回审核", "discarded the draft": "废弃草稿", "set its times": "设定时间",
-	"loaded it": "预热", "opened it": "开始", "paused it": "暂停", "resumed it": "恢复", "ended it": "结束", "called it off": "取消",
+	"loaded it": "预热", "opened it": "开始", "paused it": "暂停", "resumed it": "恢复", "ended it": "结束", "cancelled it": "取消",
 	"settled it": "结清", "rebuilt its gates": "重建库存闸门", "changed its stock": "调整库存", "voided an order": "作废订单",
 	"expired an unpaid order": "结束未付订单", "changed its access controls": "修改准入控制",
 	"asked for a change of stock": "申请调整库存", "asked to void an order": "申请作废订单",

@@ -13,8 +13,8 @@ type LogChange struct {
 	To   string  // text as it is, everything else as JSON
 }
 
-// formerValues is the field of the details that has the former values by name.
-const formerValues = "before"
+// FormerValues is the field of an act's details with the former values of the other fields.
+const FormerValues = "before"
 
 // Changes returns what an act changed, by name.
 func (l LogLine) Changes() []LogChange { return changesOf(l.Details) }
@@ -28,8 +28,8 @@ func changesOf(details string) []LogChange {
 	if json.Unmarshal([]byte(details), &now) != nil {
 		return changes // of an act that changed nothing
 	}
-	if json.Unmarshal(now[formerValues], &before) == nil {
-		delete(now, formerValues)
+	if json.Unmarshal(now[FormerValues], &before) == nil {
+		delete(now, FormerValues)
 	}
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		change := LogChange{Name: name, To: plain(now[name])}

@@ -32,12 +32,12 @@ type record struct {
 	// withdrawing bounds the units that a refund took off the sale and the gate may still
 	// have.
 	withdrawing int
-	offered     int // units of open offers of the waitlist
-	line        map[uuid.UUID]line
+	offered     int                           // units of open offers of the waitlist
+	waitlists   map[uuid.UUID]waitlistFigures // by item
 }
 
-// line is the waitlist of one item.
-type line struct{ waiting, offered int }
+// waitlistFigures are the buyers who wait for an item, and the units of its open offers.
+type waitlistFigures struct{ waiting, offered int }
 
 // tally is the number and value of the orders in one status.
 type tally struct {
@@ -60,7 +60,7 @@ func (r *Reader) record(ctx context.Context, sale uuid.UUID) (*record, error) {
 		if rec.failed, err = tx.OrderFailure.Query().Where(orderfailure.SaleID(sale)).Count(ctx); err != nil {
 			return err
 		}
-		if err := rec.readLines(ctx, tx); err != nil {
+		if err := rec.readWaitlists(ctx, tx); err != nil {
 			return err
 		}
 		return rec.tally(ctx, tx, sale)
@@ -77,9 +77,9 @@ func (r *Reader) record(ctx context.Context, sale uuid.UUID) (*record, error) {
 	return rec, nil
 }
 
-// readLines reads the waitlists of the items.
-func (rec *record) readLines(ctx context.Context, tx *ent.Tx) error {
-	rec.line = map[uuid.UUID]line{}
+// readWaitlists reads the waitlists of the items.
+func (rec *record) readWaitlists(ctx context.Context, tx *ent.Tx) error {
+	rec.waitlists = map[uuid.UUID]waitlistFigures{}
 	items := make([]uuid.UUID, len(rec.items))
 	for i, item := range rec.items {
 		items[i] = item.ID
@@ -95,14 +95,14 @@ func (rec *record) readLines(ctx context.Context, tx *ent.Tx) error {
 		GroupBy(waitlistentry.FieldItemID, waitlistentry.FieldStatus).
 		Aggregate(ent.As(ent.Count(), "count"), ent.As(ent.Sum(waitlistentry.FieldQuantity), "units")).Scan(ctx, &rows)
 	for _, row := range rows {
-		l := rec.line[row.ItemID]
+		l := rec.waitlists[row.ItemID]
 		if row.Status == string(waitlistentry.StatusWAITING) {
 			l.waiting = row.Count
 		} else {
 			l.offered = row.Units
 			rec.offered += row.Units
 		}
-		rec.line[row.ItemID] = l
+		rec.waitlists[row.ItemID] = l
 	}
 	return err
 }
@@ -156,7 +156,7 @@ func (rec *record) into(s *Stats) {
 		s.Units.Remaining += item.Available
 		s.Units.Held += item.Held
 		s.Units.Sold += item.Sold
-		l := rec.line[item.ID]
+		l := rec.waitlists[item.ID]
 		s.Waiting += l.waiting
 		s.Items = append(s.Items, ItemFigures{item.ID, item.Total, item.Held, item.Sold, l.offered, l.waiting})
 		s.Units.Conserved = s.Units.Conserved && item.Available+item.Held+item.Sold == item.Total

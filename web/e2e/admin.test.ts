@@ -89,7 +89,7 @@ test('a sale on its way through review', async () => {
   await look(admin, 'admin-loaded');
 });
 
-test('orders: called off, paid back', async () => {
+test('orders: cancelled, refunded', async () => {
   for (const who of ['alice', 'bob']) {
     const buyer = await it.page();
     await signIn(buyer, it.demo, who, `/s/${it.demo.open.slug}`);

@@ -63,7 +63,7 @@ test('the live page shows what happened before it was opened, by item and in the
   await admin.getByRole('list', { name: '动态' }).getByText('上架 5 件（进行中）').waitFor();
 });
 
-test('rules at the gate are changed live, goods are made, orders are found, called off and paid back', async () => {
+test('rules at the gate are changed live, goods are made, orders are found, cancelled and refunded', async () => {
   const buyer = await it.page();
   await signIn(buyer, it.demo, 'bob', `/s/${it.demo.open.slug}`);
   await buy(buyer);

@@ -21,7 +21,7 @@ describe('the phase', () => {
     expect(phaseAt(soon, T0 + minute)).toBe('LIVE');
   });
   test('ends by the clock', () => expect(phaseAt(sale(), T0 + 61 * minute)).toBe('ENDED'));
-  test('stays called off', () => expect(phaseAt(sale({ phase: 'CANCELLED' }), T0)).toBe('CANCELLED'));
+  test('stays cancelled', () => expect(phaseAt(sale({ phase: 'CANCELLED' }), T0)).toBe('CANCELLED'));
 });
 
 describe('the action', () => {
