@@ -10,10 +10,11 @@ const SECRET = 'secret of the shop';
 /** Like the scripts of hCaptcha and reCAPTCHA: a frame with a box to tick, and a task in a popup of the page. */
 const script = `(() => {
   const address = new URL(document.currentScript.src);
+  let rendered = 0;
   window.hcaptcha = {
     render(at, { sitekey, callback }) {
       const frame = document.createElement('iframe');
-      frame.title = 'Check of ' + sitekey;
+      frame.title = 'Check ' + ++rendered + ' of ' + sitekey;
       frame.src = 'http://localhost:' + address.port + '/frame';
       at.append(frame);
       addEventListener('message', ({ source }) => {
@@ -85,9 +86,9 @@ async function visit(who: string, options: Parameters<typeof it.page>[0] = {}): 
   return { page, loaded };
 }
 
-/** Answers the widget. */
-async function answer(page: Page): Promise<void> {
-  await page.frameLocator('iframe[title="Check of shop"]').getByRole('button', { name: 'I am human' }).click();
+/** Answers the widget that the page renders as its nth; the one before it may still be there, about to go. */
+async function answer(page: Page, nth = 1): Promise<void> {
+  await page.frameLocator(`iframe[title="Check ${nth} of shop"]`).getByRole('button', { name: 'I am human' }).click();
   await page.getByRole('button', { name: 'Pick the drones' }).click();
 }
 
@@ -98,9 +99,9 @@ test('a buyer answers the widget of another operator and buys; nothing of it is 
   accepts = false;
   await button(page, 'buy').click();
   await answer(page);
-  await page.getByRole('alert').waitFor(); // refused: the next challenge is there
+  await page.getByRole('alert').waitFor(); // refused: the next challenge comes
   accepts = true;
-  await answer(page);
+  await answer(page, 2);
   await button(page, 'pay').waitFor();
   expect(verified).toEqual([`${SECRET}, token of shop`, `${SECRET}, token of shop`]);
   expect(loaded).toEqual(['/api.js']);
