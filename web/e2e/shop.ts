@@ -34,7 +34,7 @@ const demoPassword = 'flash-sale-demo';
 /** Longest wait for one thing on a page, in ms: a busy machine is slow. */
 const PATIENCE_MS = 120_000;
 
-const browsers = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
+const browsers = ['/usr/bin/chromium-headless-shell', '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 /** Flags of a browser that tests drive. */
 export const flags = [
   '--headless',
