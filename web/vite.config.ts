@@ -8,6 +8,7 @@ const server = process.env['SHOP_SERVER'] ?? 'http://127.0.0.1:8080';
 
 export default defineConfig({
   root,
+  resolve: { alias: [{ find: /^@seckill\/client\/(.*)$/, replacement: `${root}/client/src/$1.ts` }] },
   plugins: [documents(root), tailwindcss(), plainImports(), version()],
   build: {
     outDir: 'dist',
@@ -23,7 +24,7 @@ export default defineConfig({
         chunkFileNames: 'assets/[name].js',
         assetFileNames: 'assets/app[extname]',
         codeSplitting: {
-          groups: [{ name: 'core', test: /node_modules\/(@?preact|wouter|regexparam)|src\/(api\/(?!socket)|i18n\/(lang|text|en)|ui|documents\/(account|buyer)|purchase\/(button|places))/ }],
+          groups: [{ name: 'core', test: /node_modules\/(@?preact|wouter|regexparam)|client\/src\/((backoff|client|clock|events|fault|http|live|operation|order|places|press|session|storage|task)\.ts|documents\/(order|purchase|sale|server))|src\/(api|i18n\/(lang|text|en)|ui|documents\/account|purchase\/button)/ }],
         },
       },
     },

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -16,7 +17,10 @@ import (
 
 const examples = "../../examples"
 
-func TestExamplesBuyFromAProductionServer(t *testing.T) {
+// clients are the commands that buy, each with an account of its own.
+const clients = 6
+
+func TestClientsBuyFromAProductionServer(t *testing.T) {
 	t.Parallel()
 	if err := packages(); err != nil {
 		t.Fatalf("the examples need Node 20 or newer with npm: %v", err)
@@ -32,13 +36,39 @@ func TestExamplesBuyFromAProductionServer(t *testing.T) {
 	var seeded struct {
 		Users []struct{ Account, Password string }
 	}
-	seed := exec.CommandContext(t.Context(), path, "seed", "--users", "3", "--stock", "8", "--yes-make-test-buyers", "--json")
+	seed := exec.CommandContext(t.Context(), path, "seed", "--users", strconv.Itoa(clients), "--stock", "8", "--yes-make-test-buyers", "--json")
 	seed.Env = append(clean(os.Environ()), env...)
-	if out, err := seed.Output(); err != nil || json.Unmarshal(out, &seeded) != nil || len(seeded.Users) != 3 {
+	if out, err := seed.Output(); err != nil || json.Unmarshal(out, &seeded) != nil || len(seeded.Users) != clients {
 		t.Fatalf("seed: %v\n%s", err, out)
 	}
 	url := start(t, []string{"serve"}, env...)
 
+	dir := installExamples(t, path)
+	bought := regexp.MustCompile(`(?m)^\w+ SUCCEEDED \S+$`)
+	last := seeded.Users[clients-1]
+	for i, client := range []struct {
+		wants   *regexp.Regexp
+		command []string
+	}{
+		{bought, []string{"node", filepath.Join(dir, "apollo.mjs")}},
+		{bought, []string{"node", filepath.Join(dir, "urql.mjs")}},
+		{bought, []string{"node", filepath.Join(dir, "relay.mjs")}},
+		{bought, []string{"node", filepath.Join(dir, "fetch.mjs")}},
+		{regexp.MustCompile(`(?m)^bought\norder \S+ is paid`), []string{"node", installClient(t)}},
+		{bought, []string{"go", "run", "seckill/examples/go", "-url", url, "-account", last.Account, "-password", last.Password}},
+	} {
+		cmd := exec.CommandContext(t.Context(), client.command[0], client.command[1:]...)
+		cmd.Env = append(os.Environ(), "SECKILL_URL="+url, "SECKILL_ACCOUNT="+seeded.Users[i].Account, "SECKILL_PASSWORD="+seeded.Users[i].Password)
+		if out, err := cmd.CombinedOutput(); err != nil || !client.wants.Match(out) {
+			t.Errorf("%s: %v\n%s", strings.Join(client.command[:2], " "), err, out)
+		}
+	}
+}
+
+// installExamples copies the examples to a folder with their packages, and compiles the
+// operations of Relay.
+func installExamples(t *testing.T, binary string) string {
+	t.Helper()
 	dir := t.TempDir()
 	installed, err := filepath.Abs("node_modules")
 	if err != nil {
@@ -47,19 +77,89 @@ func TestExamplesBuyFromAProductionServer(t *testing.T) {
 	if err := os.CopyFS(dir, os.DirFS(examples)); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.RemoveAll(filepath.Join(dir, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.Symlink(installed, filepath.Join(dir, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
-	bought := regexp.MustCompile(`(?m)^\w+ SUCCEEDED \S+$`)
-	for i, command := range [][]string{
-		{"node", filepath.Join(dir, "apollo.mjs")}, {"node", filepath.Join(dir, "urql.mjs")},
-		{"go", "run", "seckill/examples/go", "-url", url, "-account", seeded.Users[2].Account, "-password", seeded.Users[2].Password},
-	} {
-		cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
-		cmd.Env = append(os.Environ(), "SECKILL_URL="+url, "SECKILL_ACCOUNT="+seeded.Users[i].Account, "SECKILL_PASSWORD="+seeded.Users[i].Password)
-		if out, err := cmd.CombinedOutput(); err != nil || !bought.Match(out) {
-			t.Errorf("%s: %v\n%s", strings.Join(command[:2], " "), err, out)
-		}
+	schema, err := exec.CommandContext(t.Context(), binary, "schema", "print").Output()
+	if err != nil {
+		t.Fatalf("print the schema: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "schema.graphql"), schema, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(t, dir, "node", filepath.Join(installed, "relay-compiler/cli.js"))
+	return dir
+}
+
+// installClient packs @seckill/client, installs it in a clean folder, and returns the
+// program of its README there.
+func installClient(t *testing.T) string {
+	t.Helper()
+	web, err := filepath.Abs("../../web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(web, "node_modules/typescript")); err != nil {
+		run(t, web, "npm", "ci", "--no-audit", "--no-fund", "--prefer-offline")
+	}
+	dir := t.TempDir()
+	run(t, filepath.Join(web, "client"), "npm", "pack", "--pack-destination", dir)
+	packed, err := filepath.Glob(filepath.Join(dir, "seckill-client-*.tgz"))
+	if err != nil || len(packed) != 1 {
+		t.Fatalf("packed %v, %v", packed, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"type": "module", "private": true}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(t, dir, "npm", "install", "--no-audit", "--no-fund", "--prefer-offline", packed[0])
+	readme, err := os.ReadFile(filepath.Join(web, "client/README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, program, _ := strings.Cut(string(readme), "```js\n")
+	program, _, _ = strings.Cut(program, "```")
+	if lines := strings.Count(program, "\n"); lines == 0 || lines > 60 {
+		t.Errorf("the purchase of the README has %d lines", lines)
+	}
+	file := filepath.Join(dir, "buy.js")
+	if err := os.WriteFile(file, []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	checkTypes(t, web, dir)
+	return file
+}
+
+// checkTypes compiles a program in TypeScript against the installed package: its types
+// need nothing else.
+func checkTypes(t *testing.T, web, dir string) {
+	t.Helper()
+	const program = `import { buy, createClient, documents, type Sale } from '@seckill/client';
+const client = createClient({ url: 'https://shop.example/graphql' });
+export async function first(): Promise<Sale['title'] | undefined> {
+  const { sale } = await client.request(documents.SaleBySlug, { slug: 'one' });
+  const task = await buy(client, { saleId: 'sal_1', itemId: 'itm_1' }, (attempt) => { if (attempt.step === 'refused') attempt.failure.code satisfies string; });
+  task.status satisfies 'FAILED' | 'SUBMITTED' | 'SUCCEEDED';
+  // @ts-expect-error: a document has types
+  await client.request(documents.SaleBySlug, { slug: 1 });
+  return sale?.title;
+}
+`
+	if err := os.WriteFile(filepath.Join(dir, "types.ts"), []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(t, dir, "node", filepath.Join(web, "node_modules/typescript/bin/tsc"), "--noEmit", "--strict", "--target", "es2023",
+		"--lib", "es2023,dom", "--module", "nodenext", "--moduleResolution", "nodenext", "types.ts")
+}
+
+func run(t *testing.T, dir, name string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
 	}
 }
 

@@ -1,5 +1,5 @@
 /**
- * Replaces the documents of src/documents/*.ts by what the browser needs: name
+ * Replaces the documents of src/documents/*.ts and client/src/documents/*.ts by what the browser needs: name
  * and sha256 of each operation. The same hashes with their texts make
  * documents.json, the server's list of trusted documents. Only the development
  * server sends texts, so that a document can be changed at will.
@@ -34,6 +34,8 @@ export interface Operation {
 
 /** The operations of a file by export name; null stands for a fragment. */
 export interface Group {
+  /** The path of the file. */
+  file: string;
   name: string;
   exports: Map<string, Operation | null>;
 }
@@ -42,7 +44,7 @@ const exported = /export const (\w+) = graphql\(\s*`([^`]*)`/g;
 
 interface Definition {
   exportName: string;
-  group: string;
+  file: string;
   node: OperationDefinitionNode | FragmentDefinitionNode;
 }
 
@@ -54,7 +56,7 @@ function readDefinitions(dir: string): Definition[] {
     for (const [, exportName, text] of source.matchAll(exported)) {
       for (const node of parse(text!, { noLocation: true }).definitions) {
         if (node.kind !== Kind.OPERATION_DEFINITION && node.kind !== Kind.FRAGMENT_DEFINITION) continue;
-        found.push({ exportName: exportName!, group: basename(file, '.ts'), node });
+        found.push({ exportName: exportName!, file: join(dir, file), node });
       }
     }
   }
@@ -84,16 +86,17 @@ function assemble(operation: OperationDefinitionNode, fragments: Map<string, Fra
   return { kind: Kind.DOCUMENT, definitions: [operation, ...reached.values()] };
 }
 
-/** Reads the documents of a folder; throws where one does not fit the schema. */
-export function readGroups(dir: string, schema: GraphQLSchema): Group[] {
-  const definitions = readDefinitions(dir);
+/** Reads the documents of folders; throws where one does not fit the schema. */
+export function readGroups(dirs: string[], schema: GraphQLSchema): Group[] {
+  const definitions = dirs.flatMap(readDefinitions);
   const fragments = new Map<string, FragmentDefinitionNode>();
   for (const { node } of definitions) if (node.kind === Kind.FRAGMENT_DEFINITION) fragments.set(node.name.value, node);
 
   const groups = new Map<string, Group>();
-  for (const { exportName, group: name, node } of definitions) {
-    const group: Group = groups.get(name) ?? { name, exports: new Map() };
-    groups.set(name, group);
+  for (const { exportName, file, node } of definitions) {
+    const name = basename(file, '.ts');
+    const group: Group = groups.get(file) ?? { file, name, exports: new Map() };
+    groups.set(file, group);
     if (node.kind === Kind.FRAGMENT_DEFINITION) {
       group.exports.set(exportName, null);
       continue;
@@ -129,8 +132,8 @@ export function loadSchema(dir: string): GraphQLSchema {
 
 /** The Vite plugin. */
 export function documents(root: string): Plugin {
-  const dir = join(root, 'src/documents');
-  const read = (): Group[] => readGroups(dir, loadSchema(join(root, '../graph/schema')));
+  const dirs = [join(root, 'client/src/documents'), join(root, 'src/documents')];
+  const read = (): Group[] => readGroups(dirs, loadSchema(join(root, '../graph/schema')));
   let groups: Group[] = [];
   let texts = false;
   return {
@@ -141,9 +144,9 @@ export function documents(root: string): Plugin {
       groups = read();
     },
     transform(_code, file) {
-      if (!file.startsWith(dir + '/')) return null;
+      if (!dirs.some((dir) => file.startsWith(dir + '/'))) return null;
       if (texts) groups = read(); // the file may have changed
-      const group = groups.find((candidate) => candidate.name === basename(file, '.ts'));
+      const group = groups.find((candidate) => candidate.file === file);
       if (!group) return null;
       const lines = [...group.exports].map(([name, operation]) => {
         const sent = operation && { ...operation, text: texts ? operation.text : undefined };

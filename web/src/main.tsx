@@ -2,17 +2,18 @@ import { render } from 'preact';
 import { hasFirst } from './api/first';
 import { startClock, sync } from './api/clock';
 import { person, restore } from './api/session';
+import { forTab } from './api/storage';
 import { startWake } from './api/wake';
 import { App, preloadPage } from './app';
 import { loadTexts } from './i18n/text';
-import { waitingFor } from './purchase/places';
+import { waitingFor } from '@seckill/client/places';
 import './style.css';
 
 startClock();
 startWake();
 void restore().then(() => {
   // A place in a waiting room expires unless it is followed.
-  const waits = person.peek() && waitingFor().length > 0;
+  const waits = person.peek() && waitingFor(forTab).length > 0;
   if (waits) void import('./purchase/attempt').then((module) => module.resumePlaces());
 });
 void sync();

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { better, measure } from '../src/api/clock';
-import { splitEvents } from '../src/api/events';
-import { Fault, faultOf } from '../src/api/fault';
+import { better, measure } from '@seckill/client/clock';
+import { splitEvents } from '@seckill/client/events';
+import { Fault, faultOf } from '@seckill/client/fault';
 import { RevisionStore } from '../src/api/store';
 import { T0 } from './shop';
 

@@ -1,12 +1,14 @@
 import { h, render } from 'preact';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { adopt } from '../src/api/session';
-import type { Challenge } from '../src/api/types';
-import { Purchase, purchaseOf, resumePlaces } from '../src/purchase/attempt';
+import { forTab } from '../src/api/storage';
+import type { Challenge } from '@seckill/client/types';
+import type { Purchase } from '@seckill/client/purchase';
+import { newPurchase, purchaseOf, resumePlaces } from '../src/purchase/attempt';
 import { speak } from '../src/i18n/text';
-import { pending } from '../src/purchase/press';
+import { pending } from '@seckill/client/press';
 import { Toasts } from '../src/ui/toast';
-import type { Waiting } from '../src/purchase/waiting';
+import type { Waiting } from '@seckill/client/waiting';
 import { line, server, T0, type Reply, type Streamed } from './shop';
 
 const now = new Date(T0).toISOString();
@@ -21,10 +23,15 @@ function refuse(field: string, error: Record<string, unknown>): Reply {
   return { [field]: { path: null, orderTask: null, userErrors: [{ __typename: 'BasicError', message: '', path: null, ...error }] } };
 }
 
+/** The streams of the page: it follows the task of each purchase. */
+const streams: Streamed[] = [];
+const made: Purchase[] = [];
 let changed: ReturnType<typeof vi.fn<() => void>>;
 function purchase(): Purchase {
   changed = vi.fn<() => void>();
-  return new Purchase('sal_1', changed);
+  const it = newPurchase('sal_1', changed);
+  made.push(it);
+  return it;
 }
 
 /** Lets waits pass and promises settle. */
@@ -38,9 +45,12 @@ function signIn(id: string): void {
 beforeEach(() => {
   vi.useFakeTimers({ now: T0 });
   sessionStorage.clear();
+  streams.length = 0;
+  line(streams);
   signIn('usr_1');
 });
 afterEach(() => {
+  for (const it of made.splice(0)) it.close();
   vi.useRealTimers();
   vi.unstubAllGlobals();
 });
@@ -57,7 +67,7 @@ describe('a press', () => {
     expect(asked.map(({ name }) => name)).toEqual(['IssuePath', 'PlaceOrder']);
     expect(asked[1]!.variables.input).toMatchObject({ itemId: 'itm_1', quantity: 1, pathToken: 'p1' });
     expect(it.attempt.value).toEqual({ step: 'queued', taskId: 'tsk_1' });
-    expect(pending('sal_1')).toBeNull();
+    expect(pending(forTab, 'sal_1')).toBeNull();
   });
 
   test('is sent at once with a check done ahead', async () => {
@@ -147,7 +157,7 @@ describe('a press', () => {
     it.answer(answer);
     await pass(34_000);
     expect(it.attempt.value.step).toBe('broken');
-    expect(pending('sal_1')!.key).toBe(asked[1]!.variables.input['idempotencyKey']);
+    expect(pending(forTab, 'sal_1')!.key).toBe(asked[1]!.variables.input['idempotencyKey']);
   });
 });
 
@@ -173,13 +183,13 @@ describe('a refusal', () => {
   test('of the path asks for the check again and keeps the key', async () => {
     const it = await refused('placeOrder', { code: 'PATH_INVALID' });
     expect(it.attempt.value).toMatchObject({ step: 'check', failure: { code: 'PATH_INVALID' } });
-    expect(pending('sal_1')).toMatchObject({ path: null });
+    expect(pending(forTab, 'sal_1')).toMatchObject({ path: null });
   });
 
   test('for good ends the press', async () => {
     const it = await refused('placeOrder', { __typename: 'SoldOutError', code: 'SOLD_OUT' });
     expect(it.attempt.value).toMatchObject({ step: 'refused', failure: { code: 'SOLD_OUT' } });
-    expect(pending('sal_1')).toBeNull();
+    expect(pending(forTab, 'sal_1')).toBeNull();
     expect(changed).toHaveBeenCalledOnce();
   });
 
@@ -231,8 +241,6 @@ describe('the waiting room', () => {
     queuePosition: { ticket: { __typename: 'QueueTicket', id, status, path: null, position: null, ...more } },
   });
   const entered: Reply = { enterQueue: { ticket: { id: 'tkt_1' }, userErrors: [] } };
-  const streams: Streamed[] = [];
-  beforeEach(() => line(streams));
   /** The stream that keeps a place. */
   const kept = async (): Promise<Streamed> => {
     await vi.dynamicImportSettled();
@@ -305,7 +313,7 @@ describe('the waiting room', () => {
     first.answer(answer);
     await pass(0);
     await kept();
-    const { key } = pending('sal_1')!;
+    const { key } = pending(forTab, 'sal_1')!;
     first.close();
     const second = purchase();
     second.resume();

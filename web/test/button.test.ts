@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Action, Viewer } from '../src/api/types';
+import type { Action, Viewer } from '@seckill/client/types';
 import { actionOf, buttonOf, phaseAt, type Situation } from '../src/purchase/button';
 import { sale, T0 } from './shop';
 

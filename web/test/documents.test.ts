@@ -10,11 +10,11 @@ const root = join(import.meta.dirname, '..');
 function build(document: string, schema: string): Group {
   const dir = mkdtempSync(join(tmpdir(), 'documents-'));
   writeFileSync(join(dir, 'thing.ts'), `export const It = graphql(\`${document}\`);`);
-  return readGroups(dir, buildSchema(schema))[0]!;
+  return readGroups([dir], buildSchema(schema))[0]!;
 }
 
 test('documents.json holds the documents of the source, valid against the schema of the server', () => {
-  const groups = readGroups(join(root, 'src/documents'), loadSchema(join(root, '../graph/schema')));
+  const groups = readGroups([join(root, 'client/src/documents'), join(root, 'src/documents')], loadSchema(join(root, '../graph/schema')));
   expect(readFileSync(join(root, 'documents.json'), 'utf8')).toBe(manifest(groups));
 }, 60_000); // it validates every document against the whole schema
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { SaleStock } from '../src/documents/buyer';
+import { SaleStock } from '@seckill/client/documents/sale';
 
 /** Each connection for events as the server sees it. */
 let streams: { at: number; send(text: string): void; cut(): void }[];
@@ -9,11 +9,10 @@ let pills: string[];
 /** Follows a stream with WebSockets blocked, by the client as it is before it tried anything. */
 async function follow(): Promise<() => void> {
   vi.resetModules();
-  const { connection } = await import('../src/api/connection');
-  const live = await import('../src/api/live');
+  const { connection, follow } = await import('../src/api/client');
   connection.subscribe(({ state }) => pills.push(state));
   const sink = { next: () => false, failed: () => {}, poll: () => Promise.resolve((asked++, 1_000)) };
-  return live.follow(SaleStock, { id: 'sal_1' }, sink);
+  return follow(SaleStock, { id: 'sal_1' }, sink);
 }
 
 async function pass(seconds: number): Promise<void> {

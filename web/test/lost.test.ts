@@ -1,7 +1,7 @@
 import { h, render } from 'preact';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { adopt } from '../src/api/session';
-import { Purchase } from '../src/purchase/attempt';
+import { newPurchase } from '../src/purchase/attempt';
 import { usePurchase } from '../src/purchase/follow';
 import { line, sale, server, T0, type Reply, type Streamed } from './shop';
 
@@ -20,8 +20,8 @@ test('a task that the server does not know is given up, and the user can try aga
   const streams: Streamed[] = [];
   line(streams);
   const asked = server({ Task: Array<Reply>(100).fill({ orderTask: null }) });
-  const it = new Purchase('sal_1', () => {});
   const reload = vi.fn<() => void>();
+  const it = newPurchase('sal_1', reload);
   const offer = sale();
   const Page = (): null => (usePurchase(it, offer, true, reload), null);
   render(h(Page, {}), document.body);

@@ -4,7 +4,7 @@ import { extend, sumHolds, REACH_S, type Figures, type Point } from '../src/oper
 import { decimal } from '../src/operator/form';
 import { fieldsOf, valueWords } from '../src/operator/log';
 import { texts } from '../src/operator/texts';
-import { ahead } from '../src/purchase/waiting';
+import { ahead } from '@seckill/client/waiting';
 import { T0 } from './shop';
 
 const figures = (at: number, fields: Partial<Figures> = {}): Figures => ({

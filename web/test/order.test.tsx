@@ -4,7 +4,7 @@ import { afterEach, expect, test, vi } from 'vitest';
 import { speak } from '../src/i18n/text';
 import { OrderPage } from '../src/pages/order';
 import { OrderActions } from '../src/pages/order-actions';
-import type { Order } from '../src/api/types';
+import type { Order } from '@seckill/client/types';
 import { server } from './shop';
 
 afterEach(() => {

@@ -1,7 +1,7 @@
 import { render } from 'preact';
 import { act } from 'preact/test-utils';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import type { Order, PaymentOption } from '../src/api/types';
+import type { Order, PaymentOption } from '@seckill/client/types';
 import { speak } from '../src/i18n/text';
 import { OrderActions } from '../src/pages/order-actions';
 import { server, type Reply } from './shop';

@@ -1,6 +1,6 @@
 /** Things that several tests need: a sale, and a server with prepared answers. */
 import { vi } from 'vitest';
-import type { Sale } from '../src/api/types';
+import type { Sale } from '@seckill/client/types';
 
 /** An instant to count from. */
 export const T0 = Date.parse('2026-11-20T12:00:00.000Z');

@@ -1,9 +1,9 @@
 import { beforeAll, expect, test } from 'vitest';
-import type { Viewer } from '../src/api/types';
+import type { Viewer } from '@seckill/client/types';
 import { speak } from '../src/i18n/text';
-import { Fault } from '../src/api/fault';
+import { Fault } from '@seckill/client/fault';
 import { tasks } from '../src/api/stores';
-import type { Attempt } from '../src/purchase/attempt';
+import type { Attempt } from '@seckill/client/purchase';
 import { buttonOf, DRAW_MS, type Situation } from '../src/purchase/button';
 import { statusOf, WARN_MS } from '../src/purchase/status';
 import { sale, T0 } from './shop';

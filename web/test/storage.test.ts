@@ -13,16 +13,17 @@ const forbidden = (): never => {
 test('the shop opens in a browser that forbids to keep anything', async () => {
   for (const name of ['localStorage', 'sessionStorage']) Object.defineProperty(globalThis, name, { get: forbidden, configurable: true });
   try {
+    const { forTab } = await import('../src/api/storage');
     const { lang } = await import('../src/i18n/lang');
     const { theme, nextTheme } = await import('../src/ui/theme');
-    const { press, pending } = await import('../src/purchase/press');
-    const { waitingFor } = await import('../src/purchase/places');
+    const { press, pending } = await import('@seckill/client/press');
+    const { waitingFor } = await import('@seckill/client/places');
     expect(lang.value).toBe('en');
     nextTheme();
     expect(theme.value).toBe('light');
-    const pressed = press('sal_1', 'itm_1', 1);
-    expect(pending('sal_1')).toEqual(pressed);
-    expect(waitingFor()).toEqual([]);
+    const pressed = press(forTab, 'sal_1', 'itm_1', 1);
+    expect(pending(forTab, 'sal_1')).toEqual(pressed);
+    expect(waitingFor(forTab)).toEqual([]);
   } finally {
     for (const name of ['localStorage', 'sessionStorage']) Reflect.deleteProperty(globalThis, name);
   }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { hex, sha256 } from '../src/captcha/sha256';
-import { readWork, search } from '../src/captcha/work';
+import { hex, sha256 } from '@seckill/client/captcha/sha256';
+import { readWork, search } from '@seckill/client/captcha/work';
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 const reference = (text: string): string => createHash('sha256').update(text).digest('hex');

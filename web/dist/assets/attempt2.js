@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=cfd108d84b2d";
+export{r as resumePlaces}from"./attempt.js?v=48bb03b51772";

@@ -1,1 +1,1 @@
-import{Dt as e,W as t}from"./core.js?v=cfd108d84b2d";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r}){return t(`span`,{class:`chip ${n[r]??`text-soft`}`,children:e(`status.${r}`)},r)}export{r as t};
+import{Lt as e,it as t}from"./core.js?v=48bb03b51772";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r}){return t(`span`,{class:`chip ${n[r]??`text-soft`}`,children:e(`status.${r}`)},r)}export{r as t};

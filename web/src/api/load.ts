@@ -1,7 +1,7 @@
 import { signal, type ReadonlySignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
-import { backoff } from './connection';
-import { toFault, type Fault } from './fault';
+import { backoff } from '@seckill/client/backoff';
+import { toFault, type Fault } from '@seckill/client/fault';
 import { person } from './session';
 import { lang } from '../i18n/lang';
 import { onWake } from './wake';

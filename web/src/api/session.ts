@@ -7,10 +7,10 @@
 import { signal } from '@preact/signals';
 import { Logout, PersonParts, RefreshSession, TokenParts, Viewer } from '../documents/account';
 import { now } from './clock';
-import { Fault, toFault } from './fault';
-import { post } from './post';
+import { Fault, toFault } from '@seckill/client/fault';
+import { http } from './http';
 import { forGood } from './storage';
-import type { ResultOf } from './tada';
+import type { ResultOf } from '@seckill/client/operation';
 
 /** A user. */
 export type Person = ResultOf<typeof PersonParts>;
@@ -107,7 +107,7 @@ async function exchange(): Promise<void> {
   const before = kept();
   if (access && access.expires - now() >= MARGIN_MS) return; // another tab was first
   if (!before) return forget();
-  const { refreshSession } = await post(RefreshSession, { input: {} }, null);
+  const { refreshSession } = await http.post(RefreshSession, { input: {} }, null);
   if (refreshSession?.tokens) return adopt(refreshSession.tokens, before);
   const code = refreshSession?.userErrors[0]?.code;
   if (code === 'RATE_LIMITED') throw new Fault('RATE_LIMITED', '', 1000);
@@ -116,9 +116,9 @@ async function exchange(): Promise<void> {
 
 /** Takes over the session that is in the cookie after a sign-in at a provider; false if there is none. */
 export async function resume(): Promise<boolean> {
-  const { refreshSession } = await post(RefreshSession, { input: {} }, null);
+  const { refreshSession } = await http.post(RefreshSession, { input: {} }, null);
   if (!refreshSession?.tokens) return false;
-  const { viewer } = await post(Viewer, {}, refreshSession.tokens.accessToken);
+  const { viewer } = await http.post(Viewer, {}, refreshSession.tokens.accessToken);
   if (viewer) adopt(refreshSession.tokens, viewer);
   return viewer !== null;
 }
@@ -129,7 +129,7 @@ export async function restore(): Promise<void> {
   try {
     const token = await bearer();
     if (!token) return;
-    const { viewer } = await post(Viewer, {}, token);
+    const { viewer } = await http.post(Viewer, {}, token);
     if (viewer && kept()) {
       keep(viewer);
       become(viewer);
@@ -143,6 +143,6 @@ export async function restore(): Promise<void> {
 /** Signs out, here or everywhere. */
 export async function signOut(everywhere: boolean): Promise<void> {
   const token = await bearer().catch(() => null);
-  if (token) await post(Logout, { input: { everywhere } }, token).catch(() => null);
+  if (token) await http.post(Logout, { input: { everywhere } }, token).catch(() => null);
   forget();
 }

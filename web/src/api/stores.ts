@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals';
 import { RevisionStore } from './store';
 import { onSwitch, person } from './session';
-import type { Entry, Line, Order, Sale, Stock, Task } from './types';
+import type { Entry, Line, Order, Sale, Stock, Task } from '@seckill/client/types';
 
 /** Sales with all fields of a sale page. Their viewer is the signed-in user. */
 export const sales = new RevisionStore<Sale>();

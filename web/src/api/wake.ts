@@ -1,5 +1,5 @@
 import { sync } from './clock';
-import { renew } from './live';
+import { client } from './client';
 
 /** After being hidden or asleep for longer than this, in ms, the connection may be dead and the state old. */
 const ASLEEP_MS = 10_000;
@@ -19,7 +19,7 @@ export function startWake(): void {
   const wake = (): void => {
     seen = Date.now();
     void sync();
-    renew();
+    client.renew();
     for (const call of listeners) call();
   };
   setInterval(() => {

@@ -2,19 +2,18 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useId, useRef } from 'preact/hooks';
 import { now } from '../api/clock';
-import { backoff } from '../api/connection';
-import { toFault } from '../api/fault';
-import { request } from '../api/request';
+import { backoff } from '@seckill/client/backoff';
+import { work } from '@seckill/client/captcha/solve';
+import { toFault } from '@seckill/client/fault';
+import { request } from '../api/client';
 import { forGood } from '../api/storage';
-import type { CaptchaPurpose, Challenge, Failure } from '../api/types';
-import { CreateCaptcha } from '../documents/account';
+import type { CaptchaPurpose, Challenge, Failure } from '@seckill/client/types';
+import { CreateCaptcha } from '@seckill/client/documents/server';
 import { apologise, explain, t } from '../i18n/text';
 import { readOut } from '../ui/live-region';
-import type { Answer } from '../purchase/attempt';
+import type { Answer } from '@seckill/client/purchase';
 import { Outside, readOutside } from './outside';
 import { Puzzle } from './picture';
-import { readWork } from './work';
-import type { Report } from './worker';
 
 /** The state of the captcha. */
 type State =
@@ -36,15 +35,6 @@ interface Props {
 
 const LIKING = 'captcha';
 const byBrowser = (): boolean => forGood.getItem(LIKING) === 'browser';
-
-/** Searches the number in a worker; returns a function that stops it. */
-function work(challenge: Challenge, on: (report: Report) => void): () => void {
-  const worker = new Worker(new URL('./worker.ts', import.meta.url), { type: 'module' });
-  worker.onmessage = ({ data }: MessageEvent<Report>) => on(data);
-  worker.onerror = () => on({ failed: true });
-  worker.postMessage(readWork(challenge.parameters ?? '{}'));
-  return () => worker.terminate();
-}
 
 /** Loads a captcha and calls back once with the answer. */
 export function Check({ purpose, saleId, challenge, failure, onAnswer }: Props) {
@@ -77,7 +67,7 @@ export function Check({ purpose, saleId, challenge, failure, onAnswer }: Props) 
     }
     if (next.kind !== 'PROOF_OF_WORK') return quietly ? fail(t('check.failed')) : void fetchOne(true);
     state.value = { state: 'work', challenge: next, share: 0 };
-    stop.current = work(next, (report) => {
+    stop.current = work(next.parameters ?? '{}', (report) => {
       if ('share' in report) state.value = { state: 'work', challenge: next, share: report.share };
       else if ('answer' in report) answered(next, report.answer);
       else fail(t('check.failed'));

@@ -1,55 +1,5 @@
-import { graphql } from '../api/tada';
-
-export const ChallengeParts = graphql(`
-  fragment ChallengeParts on CaptchaChallenge {
-    id
-    kind
-    prompt
-    image
-    media
-    parameters
-    expiresAt
-    early
-  }
-`);
-
-export const FailureParts = graphql(
-  `
-  fragment FailureParts on UserError {
-    __typename
-    code
-    message
-    path
-    ... on CaptchaError {
-      challenge {
-        ...ChallengeParts
-      }
-    }
-    ... on RateLimitedError {
-      retryAfterMs
-    }
-    ... on SaleNotOpenError {
-      phase
-      startsAt
-      serverTime
-    }
-    ... on SoldOutError {
-      waitlistOpen
-    }
-    ... on PurchaseLimitError {
-      limit
-      remaining
-      wholeSale
-    }
-    ... on AlreadyOrderedError {
-      order {
-        id
-      }
-    }
-  }
-`,
-  [ChallengeParts],
-);
+import { FailureParts } from '@seckill/client/documents/failure';
+import { graphql } from '@seckill/client/tada';
 
 export const PersonParts = graphql(`
   fragment PersonParts on User {
@@ -64,14 +14,6 @@ export const TokenParts = graphql(`
   fragment TokenParts on AuthTokens {
     accessToken
     accessTokenExpiresAt
-  }
-`);
-
-export const Clock = graphql(`
-  query Clock {
-    serverInfo {
-      serverTime
-    }
   }
 `);
 
@@ -164,22 +106,6 @@ export const Logout = graphql(
   }
 `,
   [FailureParts],
-);
-
-export const CreateCaptcha = graphql(
-  `
-  mutation CreateCaptcha($input: CreateCaptchaInput!) {
-    createCaptcha(input: $input) {
-      challenge {
-        ...ChallengeParts
-      }
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [ChallengeParts, FailureParts],
 );
 
 export const Account = graphql(`

@@ -1,5 +1,5 @@
-import { graphql } from '../api/tada';
-import { FailureParts } from './account';
+import { graphql } from '@seckill/client/tada';
+import { FailureParts } from '@seckill/client/documents/failure';
 import { AdminSaleParts } from './operator';
 
 export const WithdrawSale = graphql(

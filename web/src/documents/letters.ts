@@ -1,6 +1,6 @@
-import { graphql } from '../api/tada';
-import { FailureParts } from './account';
-import { MoneyParts } from './buyer';
+import { graphql } from '@seckill/client/tada';
+import { FailureParts } from '@seckill/client/documents/failure';
+import { MoneyParts } from '@seckill/client/documents/sale';
 
 export const LetterParts = graphql(`
   fragment LetterParts on DeadLetter {

@@ -1,7 +1,7 @@
-import { graphql } from '../api/tada';
-import { FailureParts } from './account';
-import { HeadParts, ItemParts, MoneyParts } from './buyer';
-import { OrderParts } from './orders';
+import { graphql } from '@seckill/client/tada';
+import { FailureParts } from '@seckill/client/documents/failure';
+import { HeadParts, ItemParts, MoneyParts } from '@seckill/client/documents/sale';
+import { OrderParts } from '@seckill/client/documents/order';
 
 export const AdminSaleParts = graphql(
   `

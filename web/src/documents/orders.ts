@@ -1,86 +1,5 @@
-import { graphql } from '../api/tada';
-import { MoneyParts } from './buyer';
-
-export const OrderParts = graphql(
-  `
-  fragment OrderParts on Order {
-    id
-    number
-    status
-    revision
-    quantity
-    createdAt
-    paidAt
-    paymentDeadline
-    serverTime
-    unitPrice {
-      ...MoneyParts
-    }
-    total {
-      ...MoneyParts
-    }
-    item {
-      id
-      goods {
-        id
-        name
-        imageUrl
-      }
-    }
-    sale {
-      id
-      slug
-      title
-    }
-    availableActions
-    recipient {
-      name
-      phone
-      country
-      region
-      city
-      street
-      postalCode
-    }
-    fulfilment {
-      state
-      carrier
-      trackingUrl
-    }
-    payments {
-      id
-      failure {
-        code
-      }
-      failureCode
-      failureText
-    }
-    paymentOptions(includeUnavailable: true) {
-      unavailableReason
-      id
-      displayName
-      icon
-      kind
-      device
-    }
-    timeline {
-      at
-      status
-      note
-    }
-    refunds {
-      id
-      status
-      reason
-      createdAt
-      amount {
-        ...MoneyParts
-      }
-    }
-  }
-`,
-  [MoneyParts],
-);
+import { graphql } from '@seckill/client/tada';
+import { OrderParts } from '@seckill/client/documents/order';
 
 export const MyOrders = graphql(
   `
@@ -94,32 +13,6 @@ export const MyOrders = graphql(
       pageInfo {
         hasNextPage
         endCursor
-      }
-    }
-  }
-`,
-  [OrderParts],
-);
-
-export const OneOrder = graphql(
-  `
-  query OneOrder($id: ID!) {
-    order(id: $id) {
-      ...OrderParts
-    }
-  }
-`,
-  [OrderParts],
-);
-
-export const OrderStatus = graphql(
-  `
-  subscription OrderStatus($id: ID!) {
-    orderStatus(orderId: $id) {
-      kind
-      serverTime
-      order {
-        ...OrderParts
       }
     }
   }

@@ -1,53 +1,6 @@
-import { graphql } from '../api/tada';
-import { FailureParts } from './account';
-import { MoneyParts } from './buyer';
-import { OrderParts } from './orders';
-
-export const PayOrder = graphql(
-  `
-  mutation PayOrder($input: PayOrderInput!) {
-    payOrder(input: $input) {
-      payment {
-        id
-        status
-        qrCode
-        redirectUrl
-        option {
-          id
-          kind
-        }
-        expiresAt
-        amount {
-          ...MoneyParts
-        }
-      }
-      order {
-        ...OrderParts
-      }
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [MoneyParts, OrderParts, FailureParts],
-);
-
-export const CancelOrder = graphql(
-  `
-  mutation CancelOrder($input: CancelOrderInput!) {
-    cancelOrder(input: $input) {
-      order {
-        ...OrderParts
-      }
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [OrderParts, FailureParts],
-);
+import { graphql } from '@seckill/client/tada';
+import { FailureParts } from '@seckill/client/documents/failure';
+import { OrderParts } from '@seckill/client/documents/order';
 
 export const RequestRefund = graphql(
   `

@@ -1,5 +1,5 @@
-import { graphql } from '../api/tada';
-import { MoneyParts } from './buyer';
+import { graphql } from '@seckill/client/tada';
+import { MoneyParts } from '@seckill/client/documents/sale';
 
 export const ListedRefundParts = graphql(
   `

@@ -1,5 +1,5 @@
-import { graphql } from '../api/tada';
-import { FailureParts } from './account';
+import { graphql } from '@seckill/client/tada';
+import { FailureParts } from '@seckill/client/documents/failure';
 
 export const Users = graphql(`
   query Users($after: String, $search: String, $role: Role, $disabled: Boolean) {

@@ -1,6 +1,6 @@
 import { batch, signal } from '@preact/signals';
-import type { Fault } from '../api/fault';
-import type { Failure, Money } from '../api/types';
+import type { Fault } from '@seckill/client/fault';
+import type { Failure, Money } from '@seckill/client/types';
 import { forGood } from '../api/storage';
 import { en, type Key } from './en';
 import { lang, tag, type Lang } from './lang';

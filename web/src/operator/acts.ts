@@ -1,20 +1,10 @@
 /** The steps of a sale by its status, for the buttons. The server checks them again. */
 import type { Person } from '../api/session';
-import { request } from '../api/request';
-import type { Failure } from '../api/types';
-import type { ResultOf } from '../api/tada';
+import { request } from '../api/client';
+import type { Failure } from '@seckill/client/types';
+import type { ResultOf } from '@seckill/client/operation';
 import { DescribeSale, DiscardSale, DuplicateSale, ExtendSale, WithdrawSale } from '../documents/drafts';
-import {
-  ApproveSale,
-  EndSale,
-  PauseSale,
-  PreheatSale,
-  RejectSale,
-  ResumeSale,
-  ScheduleSale,
-  SubmitSale,
-  type AdminSaleParts,
-} from '../documents/operator';
+import { ApproveSale, EndSale, PauseSale, PreheatSale, RejectSale, ResumeSale, ScheduleSale, SubmitSale, type AdminSaleParts } from '../documents/operator';
 
 /** A sale as operators see it. */
 export type AdminSale = ResultOf<typeof AdminSaleParts>;

@@ -2,10 +2,10 @@
 import { signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo } from 'preact/hooks';
-import { Fault } from '../api/fault';
-import { follow } from '../api/live';
+import { Fault } from '@seckill/client/fault';
+import { follow } from '../api/client';
 import { useLoad, type Page } from '../api/load';
-import { request } from '../api/request';
+import { request } from '../api/client';
 import { Figures as FiguresDoc, FiguresLive } from '../documents/figures';
 import { count, maybe, money, span } from '../i18n/text';
 import { Broken, Stale, When } from '../ui/bits';

@@ -2,9 +2,9 @@
 import { useSignal } from '@preact/signals';
 import { useRef } from 'preact/hooks';
 import { useLocation } from 'wouter-preact';
-import { Fault } from '../api/fault';
+import { Fault } from '@seckill/client/fault';
 import { useLoad } from '../api/load';
-import { request } from '../api/request';
+import { request } from '../api/client';
 import { CreateSale, AdminSale as AdminSaleDoc, GoodsList, UpdateSale } from '../documents/operator';
 import { Broken, Loading, NoSale, Title } from '../ui/bits';
 import { Icon } from '../ui/icons';

@@ -2,7 +2,7 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { Link } from 'wouter-preact';
-import { follow } from '../api/live';
+import { follow } from '../api/client';
 import { Feed as FeedDoc } from '../documents/figures';
 import { lang } from '../i18n/lang';
 import { When } from '../ui/bits';

@@ -1,4 +1,4 @@
-import type { ResultOf } from '../api/tada';
+import type { ResultOf } from '@seckill/client/operation';
 import type { FigureParts } from '../documents/figures';
 
 /** The figures of a sale at one moment. */

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import { toFault } from '../api/fault';
-import type { Failure } from '../api/types';
+import { toFault } from '@seckill/client/fault';
+import type { Failure } from '@seckill/client/types';
 import { apologise, count, explain } from '../i18n/text';
 import { localInput } from './acts';
 import { fieldName } from './log';

@@ -1,11 +1,11 @@
 /** The catalogue of products. */
 import { useSignal } from '@preact/signals';
 import { useRef } from 'preact/hooks';
-import { Fault } from '../api/fault';
+import { Fault } from '@seckill/client/fault';
 import { useLoad } from '../api/load';
-import { request } from '../api/request';
+import { request } from '../api/client';
 import { bearer } from '../api/session';
-import type { ResultOf } from '../api/tada';
+import type { ResultOf } from '@seckill/client/operation';
 import { CreateGoods, GoodsList, GoodsLog, UpdateGoods } from '../documents/operator';
 import { money } from '../i18n/text';
 import { Picture, Title } from '../ui/bits';

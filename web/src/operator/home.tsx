@@ -2,7 +2,7 @@
 import type { ComponentChildren } from 'preact';
 import { Link } from 'wouter-preact';
 import { useLoad } from '../api/load';
-import { request } from '../api/request';
+import { request } from '../api/client';
 import { InboxCountNow } from '../documents/inbox';
 import { AdminSales } from '../documents/operator';
 import { count } from '../i18n/text';

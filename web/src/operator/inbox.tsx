@@ -2,10 +2,10 @@
 import { signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { Link } from 'wouter-preact';
-import { follow } from '../api/live';
+import { follow } from '../api/client';
 import { useLoad } from '../api/load';
-import { request } from '../api/request';
-import type { ResultOf } from '../api/tada';
+import { request } from '../api/client';
+import type { ResultOf } from '@seckill/client/operation';
 import { Inbox as InboxDoc, InboxCount, InboxCountNow } from '../documents/inbox';
 import { count } from '../i18n/text';
 import { Broken, Loading, Stale, Title, When } from '../ui/bits';

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from 'preact';
 import { Link, Route, Switch, useLocation } from 'wouter-preact';
 import { useLoad } from '../api/load';
-import { request } from '../api/request';
+import { request } from '../api/client';
 import { person } from '../api/session';
 import { Account } from '../documents/account';
 import { count, loadTexts, t } from '../i18n/text';

@@ -2,9 +2,9 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { useLoad } from '../api/load';
-import { request } from '../api/request';
+import { request } from '../api/client';
 import { person } from '../api/session';
-import type { ResultOf } from '../api/tada';
+import type { ResultOf } from '@seckill/client/operation';
 import { DecideIntervention, Interventions as InterventionsDoc, type InterventionParts } from '../documents/interventions';
 import { count, moment } from '../i18n/text';
 import { When } from '../ui/bits';

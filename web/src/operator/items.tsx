@@ -1,11 +1,12 @@
 /** The items of a sale, and the change of their stock. */
 import { useSignal } from '@preact/signals';
 import { stocks } from '../api/stores';
-import { request } from '../api/request';
-import type { Stock } from '../api/types';
+import { request } from '../api/client';
+import { forTab } from '../api/storage';
+import type { Stock } from '@seckill/client/types';
 import { AdjustStock } from '../documents/interventions';
 import { count, money, t } from '../i18n/text';
-import { actKey, settleAct } from '../purchase/press';
+import { actKey, settleAct } from '@seckill/client/press';
 import { When } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { toast } from '../ui/toast';
@@ -78,9 +79,9 @@ function Adjust({ item, close, done }: { item: AdminSale['items'][number]; close
         label={ot('op.adjust')}
         send={async ({ units, note = '' }) => {
           const act = `stock ${units} ${note}`;
-          const input = { itemId: item.id, units: Number(units), note, idempotencyKey: actKey(act, item.id) };
+          const input = { itemId: item.id, units: Number(units), note, idempotencyKey: actKey(forTab, act, item.id) };
           const { adjustStock } = await request(AdjustStock, { input });
-          settleAct(act, item.id);
+          settleAct(forTab, act, item.id);
           if (adjustStock?.intervention) toast(ot(adjustStock.intervention.state === 'REQUESTED' ? 'op.asked' : 'op.saved'));
           return adjustStock?.userErrors[0];
         }}

@@ -1,7 +1,7 @@
 import { useEffect } from 'preact/hooks';
 import { stocks } from '../api/stores';
-import { follow } from '../api/live';
-import { SaleStatus, SaleStock } from '../documents/buyer';
+import { follow } from '../api/client';
+import { SaleStatus, SaleStock } from '@seckill/client/documents/sale';
 import type { AdminSale } from './acts';
 
 const POLL_MS = 3_000;

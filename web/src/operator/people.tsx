@@ -2,10 +2,10 @@
 import { useSignal } from '@preact/signals';
 import { Link } from 'wouter-preact';
 import { useLoad } from '../api/load';
-import { request } from '../api/request';
+import { request } from '../api/client';
 import { person, type Person } from '../api/session';
-import type { ResultOf, VariablesOf } from '../api/tada';
-import type { Failure } from '../api/types';
+import type { ResultOf, VariablesOf } from '@seckill/client/operation';
+import type { Failure } from '@seckill/client/types';
 import { SearchUsers } from '../documents/operator';
 import { DisableUser, EnableUser, EndUserSessions, SetUserRole, Users } from '../documents/users';
 import { Broken, Loading, Title } from '../ui/bits';

@@ -2,9 +2,9 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { Link } from 'wouter-preact';
-import { Fault, toFault } from '../api/fault';
+import { Fault, toFault } from '@seckill/client/fault';
 import { useLoad } from '../api/load';
-import { request } from '../api/request';
+import { request } from '../api/client';
 import { bearer } from '../api/session';
 import { EndedSales, Report as ReportDoc } from '../documents/interventions';
 import { apologise, moment } from '../i18n/text';

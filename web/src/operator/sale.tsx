@@ -2,9 +2,9 @@
 import { useSignal } from '@preact/signals';
 import { Link, useLocation } from 'wouter-preact';
 import { useLoad } from '../api/load';
-import { request } from '../api/request';
+import { request } from '../api/client';
 import { person } from '../api/session';
-import type { ResultOf } from '../api/tada';
+import type { ResultOf } from '@seckill/client/operation';
 import { AdminSale as AdminSaleDoc } from '../documents/operator';
 import { maybe, t } from '../i18n/text';
 import { Broken, Loading, NoSale, Stale, Title, When } from '../ui/bits';

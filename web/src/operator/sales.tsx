@@ -1,6 +1,6 @@
 /** All sales, newest first. */
 import { Link } from 'wouter-preact';
-import { request } from '../api/request';
+import { request } from '../api/client';
 import { AdminSales } from '../documents/operator';
 import { count } from '../i18n/text';
 import { Title, When } from '../ui/bits';

@@ -1,6 +1,6 @@
 /** The access controls, which can be changed while the sale runs. */
-import { request } from '../api/request';
-import type { CaptchaKind } from '../api/types';
+import { request } from '../api/client';
+import type { CaptchaKind } from '@seckill/client/types';
 import { SetSaleSwitches } from '../documents/interventions';
 import { toast } from '../ui/toast';
 import type { AdminSale } from './acts';

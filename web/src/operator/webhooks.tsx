@@ -2,18 +2,9 @@
 import { useSignal } from '@preact/signals';
 import { Link } from 'wouter-preact';
 import { useLoad } from '../api/load';
-import { request } from '../api/request';
-import type { ResultOf } from '../api/tada';
-import {
-  CreateEndpoint,
-  DeleteEndpoint,
-  Deliveries as DeliveriesDoc,
-  EndpointParts,
-  Endpoints,
-  ReplayDelivery,
-  RotateSecret,
-  UpdateEndpoint,
-} from '../documents/webhooks';
+import { request } from '../api/client';
+import type { ResultOf } from '@seckill/client/operation';
+import { CreateEndpoint, DeleteEndpoint, Deliveries as DeliveriesDoc, EndpointParts, Endpoints, ReplayDelivery, RotateSecret, UpdateEndpoint } from '../documents/webhooks';
 import { count } from '../i18n/text';
 import { Broken, Loading, Missing, Stale, Title, When } from '../ui/bits';
 import { Dialog } from '../ui/dialog';

@@ -2,7 +2,7 @@
 import { useSignal } from '@preact/signals';
 import { Link } from 'wouter-preact';
 import { useLoad } from '../api/load';
-import { request } from '../api/request';
+import { request } from '../api/client';
 import { person, renewAccess } from '../api/session';
 import { Account as AccountDoc, ChangePassword, ConfirmTotp, RemoveTotp, StartTotp } from '../documents/account';
 import { t } from '../i18n/text';

@@ -2,9 +2,9 @@
 import { useSignal } from '@preact/signals';
 import { useId } from 'preact/hooks';
 import { useLoad } from '../api/load';
-import { toFault } from '../api/fault';
-import { request } from '../api/request';
-import type { ResultOf } from '../api/tada';
+import { toFault } from '@seckill/client/fault';
+import { request } from '../api/client';
+import type { ResultOf } from '@seckill/client/operation';
 import { type AddressParts, MyAddresses, RemoveAddress, SaveAddress } from '../documents/addresses';
 import { apologise, explain, t } from '../i18n/text';
 import { lang } from '../i18n/lang';

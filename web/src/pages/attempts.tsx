@@ -1,9 +1,9 @@
 /** Why the signed-in user got nothing in a sale. */
 import { useSignal } from '@preact/signals';
 import { useLoad } from '../api/load';
-import { request } from '../api/request';
-import type { ResultOf } from '../api/tada';
-import type { Sale } from '../api/types';
+import { request } from '../api/client';
+import type { ResultOf } from '@seckill/client/operation';
+import type { Sale } from '@seckill/client/types';
 import { MyAttempts } from '../documents/attempts';
 import { count, t } from '../i18n/text';
 import { Broken, Loading, When } from '../ui/bits';

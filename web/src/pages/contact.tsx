@@ -1,7 +1,7 @@
 /** The address, and the personal data, on the account page. */
 import { useSignal } from '@preact/signals';
 import { useLocation } from 'wouter-preact';
-import { request } from '../api/request';
+import { request } from '../api/client';
 import { signOut } from '../api/session';
 import { DeleteAccount, ExportPersonalData, RequestEmail } from '../documents/account';
 import { t } from '../i18n/text';

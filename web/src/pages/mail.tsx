@@ -2,8 +2,8 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { Link } from 'wouter-preact';
-import { toFault } from '../api/fault';
-import { post } from '../api/post';
+import { toFault } from '@seckill/client/fault';
+import { http } from '../api/http';
 import { person, signOut } from '../api/session';
 import { ConfirmEmail, RequestPasswordReset, ResetPassword } from '../documents/account';
 import { apologise, explain, t } from '../i18n/text';
@@ -32,7 +32,7 @@ export function Forgot() {
             label="forgot.send"
             fields={[{ name: 'account', label: 'mail.address', kind: 'email' }]}
             send={async ({ account = '' }) => {
-              const { requestPasswordReset } = await post(RequestPasswordReset, { input: { account } }, null);
+              const { requestPasswordReset } = await http.post(RequestPasswordReset, { input: { account } }, null);
               const failure = requestPasswordReset?.userErrors[0];
               done.value = !failure;
               return failure;
@@ -65,7 +65,7 @@ export function Reset() {
             label="reset.save"
             fields={[{ name: 'newPassword', label: 'account.next', kind: 'new-password' }]}
             send={async ({ newPassword = '' }) => {
-              const { resetPassword } = await post(ResetPassword, { input: { token: secretOfLink() || '-', newPassword } }, null);
+              const { resetPassword } = await http.post(ResetPassword, { input: { token: secretOfLink() || '-', newPassword } }, null);
               const failure = resetPassword?.userErrors[0];
               if (failure) return failure;
               if (person.peek()) await signOut(false);
@@ -89,7 +89,7 @@ export function VerifyEmail() {
   const outcome = useSignal<Outcome>({ state: 'working' });
   useTitle(t('verify.title'));
   useEffect(() => {
-    post(ConfirmEmail, { input: { token: secretOfLink() || '-' } }, null)
+    http.post(ConfirmEmail, { input: { token: secretOfLink() || '-' } }, null)
       .then(({ confirmEmail }) => {
         const failure = confirmEmail?.userErrors[0];
         outcome.value = failure

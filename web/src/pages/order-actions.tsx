@@ -3,12 +3,14 @@ import { signal, useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { useLocation, useSearch } from 'wouter-preact';
 import { orders } from '../api/stores';
-import { toFault } from '../api/fault';
-import { request } from '../api/request';
-import type { Failure, Order, Payment } from '../api/types';
-import { CancelOrder, PayOrder, RequestRefund } from '../documents/payment';
+import { toFault } from '@seckill/client/fault';
+import { client, request } from '../api/client';
+import { forTab } from '../api/storage';
+import type { Order, Payment } from '@seckill/client/types';
+import { cancelOrder, payAgain, payOrder, type OrderPayload } from '@seckill/client/order';
+import { RequestRefund } from '../documents/payment';
 import { apologise, digits, explain, money, t } from '../i18n/text';
-import { actKey, settleAct } from '../purchase/press';
+import { actKey, settleAct } from '@seckill/client/press';
 import { useLeft } from '../ui/countdown';
 import { Dialog } from '../ui/dialog';
 import { fitting, PayOptions } from './pay-options';
@@ -29,48 +31,33 @@ function forget(order: Order): void {
   payments.value = others;
 }
 
-/** Begins another payment after a declined one, whose link is no longer shown. */
-function payAgain(order: Order, option: string): Promise<OrderPayload | null> {
-  forget(order);
-  settleAct(payAct(option), order.id);
-  return pay(order, option);
-}
-
-/** The act of paying with an option: a key belongs to one of them. */
-const payAct = (option: string): string => `pay ${option}`;
-
-/** Payload of a mutation on an order. */
-interface OrderPayload {
-  order: Order | null;
-  userErrors: Failure[];
-}
-
-/**
- * Begins a payment, or returns the one that was begun before. A closed one is replaced. The provider's page opens at once
- * where paying means to go there.
- */
-async function pay(order: Order, option: string): Promise<OrderPayload | null> {
-  const input = { orderId: order.id, optionId: option, idempotencyKey: actKey(payAct(option), order.id) };
-  const { payOrder } = await request(PayOrder, { input });
-  if (payOrder?.payment?.status === 'PENDING') {
-    payments.value = { ...payments.peek(), [order.id]: payOrder.payment };
-    if (payOrder.payment.option.kind === 'REDIRECT' && payOrder.payment.redirectUrl) location.assign(payOrder.payment.redirectUrl);
-    return payOrder;
+/** Shows a payment that was begun. The provider's page opens at once where paying means to go there. */
+async function begin(order: Order, payload: Promise<OrderPayload | null>): Promise<OrderPayload | null> {
+  const begun = await payload;
+  const payment = begun?.payment;
+  if (payment?.status === 'PENDING') {
+    payments.value = { ...payments.peek(), [order.id]: payment };
+    if (payment.option.kind === 'REDIRECT' && payment.redirectUrl) location.assign(payment.redirectUrl);
   }
-  settleAct(payAct(option), order.id);
-  return payOrder?.payment?.status === 'CLOSED' ? pay(order, option) : payOrder;
+  return begun;
+}
+
+const pay = (order: Order, option: string): Promise<OrderPayload | null> => begin(order, payOrder(client, order.id, option));
+
+/** Begins another payment after a declined one, whose link is no longer shown. */
+function payAnother(order: Order, option: string): Promise<OrderPayload | null> {
+  forget(order);
+  return begin(order, payAgain(client, order.id, option));
 }
 
 async function refund(order: Order, reason: string): Promise<OrderPayload | null> {
-  const input = { orderId: order.id, reason, idempotencyKey: actKey('refund', order.id) };
+  const input = { orderId: order.id, reason, idempotencyKey: actKey(forTab, 'refund', order.id) };
   const { requestRefund } = await request(RequestRefund, { input });
-  settleAct('refund', order.id);
+  settleAct(forTab, 'refund', order.id);
   return requestRefund;
 }
 
-async function cancel(order: Order): Promise<OrderPayload | null> {
-  return (await request(CancelOrder, { input: { orderId: order.id } })).cancelOrder;
-}
+const cancel = (order: Order): Promise<OrderPayload | null> => cancelOrder(client, order.id);
 
 /** The buttons of an order and what they open. */
 export function OrderActions({ order }: { order: Order }) {
@@ -120,7 +107,7 @@ export function OrderActions({ order }: { order: Order }) {
       {payment && (
         <PayHere
           payment={payment}
-          again={() => void run('PAY', () => payAgain(order, payment.option.id))}
+          again={() => void run('PAY', () => payAnother(order, payment.option.id))}
           other={options.length > 1 ? () => forget(order) : null}
         />
       )}
@@ -138,7 +125,7 @@ export function OrderActions({ order }: { order: Order }) {
       {can('PAY') && !payment && !option && <p class="note">{shown[0]?.unavailableReason ?? t('order.payNone')}</p>}
       <div class="flex flex-wrap gap-3">
         {can('PAY') && !payment && option && (
-          <button class="btn btn-main btn-big" aria-disabled={sending} onClick={() => void run('PAY', () => (declined ? payAgain(order, option) : pay(order, option)))}>
+          <button class="btn btn-main btn-big" aria-disabled={sending} onClick={() => void run('PAY', () => (declined ? payAnother(order, option) : pay(order, option)))}>
             {sending && <span class="spin" />}
             <span>
               {t(declined ? 'order.payRetry' : 'button.pay', { amount: money(order.total) })}

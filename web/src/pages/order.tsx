@@ -3,12 +3,11 @@ import { useEffect } from 'preact/hooks';
 import { Link } from 'wouter-preact';
 import { orders } from '../api/stores';
 import { now } from '../api/clock';
-import { follow } from '../api/live';
+import { client } from '../api/client';
 import { useLoad } from '../api/load';
-import { request } from '../api/request';
 import { person } from '../api/session';
-import type { Order } from '../api/types';
-import { OneOrder, OrderStatus } from '../documents/orders';
+import { followOrder, readOrder } from '@seckill/client/order';
+import type { Order } from '@seckill/client/types';
 import { money, t } from '../i18n/text';
 import { Broken, Loading, Picture, Stale, Title, When } from '../ui/bits';
 import { Tiles, useLeft, useThresholds } from '../ui/countdown';
@@ -17,13 +16,10 @@ import { addressLine } from './addresses';
 import { OrderActions } from './order-actions';
 import { StatusChip } from './status';
 
-const POLL_MS = 3_000;
 const WARNING = { 120: 'order.warn2m' } as const;
-/** Final states. An expired order is not: a late payment may still be accepted. */
-const LAST = ['CANCELLED', 'REFUNDED'];
 
 async function ask(id: string, signal?: AbortSignal): Promise<Order | null> {
-  const { order } = await request(OneOrder, { id }, signal);
+  const order = await readOrder(client, id, signal);
   return order && orders.put(order.id, order);
 }
 
@@ -34,14 +30,7 @@ export function OrderPage({ id }: { id: string }) {
   useTitle(order ? t('order.title', { number: order.number }) : t('orders.title'));
   useEffect(
     () =>
-      person.peek() ? follow(OrderStatus, { id }, {
-        next: ({ orderStatus }) => LAST.includes(orders.put(id, orderStatus.order).status),
-        failed: () => {},
-        poll: async () => {
-          const state = await ask(id);
-          return state && LAST.includes(state.status) ? null : POLL_MS;
-        },
-      }) : undefined,
+      person.peek() ? followOrder(client, id, (order) => void orders.put(id, order)) : undefined,
     [id, person.value?.id],
   );
   if (!person.value) return <SignInFirst next={`/orders/${id}`} />;

@@ -1,5 +1,5 @@
 /** The choice of a provider to pay an order at. */
-import type { PaymentOption } from '../api/types';
+import type { PaymentOption } from '@seckill/client/types';
 import { t } from '../i18n/text';
 import { Icon, known } from '../ui/icons';
 

@@ -2,7 +2,7 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { Link } from 'wouter-preact';
-import { post } from '../api/post';
+import { http } from '../api/http';
 import { resume } from '../api/session';
 import { SignInProviders } from '../documents/account';
 import { maybe, t } from '../i18n/text';
@@ -17,7 +17,7 @@ export function Providers({ search, next, isNew }: { search: string; next: strin
   const outcome = useSignal(new URLSearchParams(search).get(OUTCOME));
 
   useEffect(() => {
-    post(SignInProviders, {}, null)
+    http.post(SignInProviders, {}, null)
       .then(({ signInProviders, serverInfo }) => {
         found.value = signInProviders;
         mail.value = serverInfo?.mail === true;

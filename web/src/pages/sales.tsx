@@ -4,11 +4,11 @@ import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { Link, useLocation, useSearch } from 'wouter-preact';
 import { stocks } from '../api/stores';
 import { now, second } from '../api/clock';
-import { follow } from '../api/live';
+import { follow } from '../api/client';
 import { usePaged } from '../api/paged';
-import { post } from '../api/post';
-import type { Card, Phase } from '../api/types';
-import { Sales as SalesDoc, SaleStock } from '../documents/buyer';
+import { http } from '../api/http';
+import type { Card, Phase } from '@seckill/client/types';
+import { Sales as SalesDoc, SaleStock } from '@seckill/client/documents/sale';
 import { lowest, money, t, timeOfDay } from '../i18n/text';
 import { phaseAt, usePhase } from '../purchase/button';
 import { Broken, Loading, More, PhaseChip, Picture, Stale, StockBar, Title, When } from '../ui/bits';
@@ -269,5 +269,5 @@ export function Sales() {
 
 /** Reads the list without a token: it is the same for every user. */
 function ask(after: string | null, search: string, signal: AbortSignal) {
-  return post(SalesDoc, { after, search: search || null }, null, signal);
+  return http.post(SalesDoc, { after, search: search || null }, null, signal);
 }

@@ -2,14 +2,14 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useId } from 'preact/hooks';
 import { Link, useLocation, useSearch } from 'wouter-preact';
-import { toFault } from '../api/fault';
-import { post } from '../api/post';
+import { toFault } from '@seckill/client/fault';
+import { http } from '../api/http';
 import { adopt, person } from '../api/session';
-import type { Challenge, Failure } from '../api/types';
+import type { Challenge, Failure } from '@seckill/client/types';
 import { Login, Register } from '../documents/account';
 import type { Key } from '../i18n/en';
 import { apologise, explain, t } from '../i18n/text';
-import type { Answer } from '../purchase/attempt';
+import type { Answer } from '@seckill/client/purchase';
 import { Title } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { lazy } from '../ui/lazy';
@@ -42,9 +42,9 @@ async function send(fields: Fields, isNew: boolean, answer: Answer | null) {
   const captcha = answer && { challengeId: answer.challengeId, answer: answer.answer };
   if (!isNew) {
     const input = { account, password, ...(captcha && { captcha }), ...(oneTimeCode && { oneTimeCode }) };
-    return (await post(Login, { input }, null)).login;
+    return (await http.post(Login, { input }, null)).login;
   }
-  return (await post(Register, { input: { account, password, displayName, captcha: captcha! } }, null)).register;
+  return (await http.post(Register, { input: { account, password, displayName, captcha: captcha! } }, null)).register;
 }
 
 /** The page; `isNew` makes it the one for a new account. */

@@ -1,4 +1,4 @@
-import type { Card } from '../api/types';
+import type { Card } from '@seckill/client/types';
 import { moment, t } from '../i18n/text';
 import { isOver, phaseAt } from '../purchase/button';
 

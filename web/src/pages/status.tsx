@@ -1,4 +1,4 @@
-import type { OrderStatus } from '../api/types';
+import type { OrderStatus } from '@seckill/client/types';
 import { t } from '../i18n/text';
 
 const tones: Partial<Record<OrderStatus, string>> = { PENDING_PAYMENT: 'text-warn', PAID: 'text-good' };

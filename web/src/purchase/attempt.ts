@@ -1,351 +1,74 @@
 /**
- * An attempt to buy, from the press of the button to the task. One object per
- * sale and tab; leaving the page does not stop it, not even in the waiting room;
+ * The purchases of this tab, one per sale. Leaving the page does not stop one, not even in the waiting room;
  * reloading resumes it.
- *
- *   idle ─press→ check ─answer→ sending ─task→ queued ─order→ bought
- *                  ↑ wrong answer, path expired│
- *                  └───────────────────────────┤─→ refused (the server said no)
- *                                              ├─→ broken  (no answer; same key again)
- *                                              └─→ room    (all permits are out)
- *   room ─turn comes→ sending; without a press, for a place taken before the opening: turn ─press→ sending
  */
-import { effect, signal, type Signal } from '@preact/signals';
-import { sales, tasks } from '../api/stores';
-import { backoff, jitter } from '../api/connection';
-import { now } from '../api/clock';
-import { Fault, toFault } from '../api/fault';
-import { request } from '../api/request';
+import { effect } from '@preact/signals';
+import { Purchase, type Hooks } from '@seckill/client/purchase';
+import { waitingFor, type Place } from '@seckill/client/places';
+import type { Ticket } from '@seckill/client/types';
+import type { Waiting } from '@seckill/client/waiting';
+import { client } from '../api/client';
 import { onSwitch } from '../api/session';
-import type { Challenge, Failure, Task } from '../api/types';
-import { IssuePath, PlaceOrder } from '../documents/buyer';
-import { EnterQueue } from '../documents/queue';
+import { lines, sales, tasks } from '../api/stores';
+import { t } from '../i18n/text';
+import { readOut } from '../ui/live-region';
+import { notify, toast } from '../ui/toast';
 import { share } from './shared';
-import { keepPlace, place, waitingFor, type Place } from './places';
-import { keep, pending, press, settle, type Press } from './press';
-import { notifyEnd, Waiting, type Ticket } from './waiting';
 
-/** The state of the attempt. */
-export type Attempt =
-  | { step: 'idle' }
-  | { step: 'check'; challenge: Challenge | null; failure: Failure | null }
-  | { step: 'sending'; slow: boolean }
-  | { step: 'room'; waiting: Waiting }
-  | { step: 'turn'; itemId: string; path: Path }
-  | { step: 'queued'; taskId: string }
-  | { step: 'bought' }
-  | { step: 'refused'; failure: Failure }
-  | { step: 'broken'; fault: Fault };
-
-/** An answered captcha that was not used yet. */
-export interface Answer {
-  challengeId: string;
-  answer: string;
-  /** Server time in ms. */
-  expires: number;
-  /** Worked out before the opening: good for the draw only. */
-  early: boolean;
+/** Notifies of the end of a place, on any page; null is an unknown place. */
+function notifyEnd(ticket: Ticket | null, title: string): void {
+  if (ticket?.status === 'ADMITTED') return ticket.path ? notify(t('room.turn', { title })) : toast(t('room.expired'));
+  if (ticket?.endReason === 'ALREADY_ORDERED' || ticket?.endReason === 'PURCHASE_LIMIT_REACHED') return toast(t(`room.${ticket.endReason}`, { title }));
+  toast(t(ticket?.status === 'CLOSED' ? 'room.closed' : 'room.lost'));
 }
 
-/** How long to retry before the user is informed, in ms. */
-const PATIENCE_MS = 30_000;
-/** Longest delay between two attempts, in ms: others buy meanwhile. */
-const LONGEST_WAIT_MS = 3_000;
-/** Tokens that expire sooner than this, in ms, are not used. */
-const MARGIN_MS = 3_000;
+/** What the page adds to a purchase: texts, the strip on other pages, the stores. */
+function hooksOf(saleId: string, changed: () => void): Hooks {
+  return {
+    changed,
+    task: (task, line) => {
+      tasks.put(task.id, task);
+      lines.value = line ? { [task.id]: line } : {}; // one attempt is followed at a time
+    },
+    ended: (task) => {
+      if (task.status === 'SUCCEEDED') readOut(t('queue.done'));
+    },
+    describe: () => {
+      const sale = sales.of(saleId).peek();
+      return { title: sale?.title ?? '', slug: sale?.slug ?? '' };
+    },
+    waiting: ({ title, slug }: Place, waiting: Waiting) =>
+      effect(() => {
+        const kind = waiting.ticket.value && !waiting.ticket.value.position ? 'joined' : 'room';
+        share(saleId, { title, slug, orderId: null, kind, until: null, amount: null });
+      }),
+    called: ({ title, slug, pressed }, ticket) => {
+      notifyEnd(ticket, title);
+      if (pressed || ticket?.status !== 'ADMITTED' || !ticket.path) return;
+      share(saleId, { title, slug, orderId: null, kind: 'turn', until: Date.parse(ticket.path.expiresAt), amount: null });
+    },
+    left: () => share(saleId, null),
+  };
+}
 
-const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
-
-/** Outcome of one request: a result, a retry after so many ms, or a refusal. */
-type Outcome<T> = { done: T } | { again: number } | { failure: Failure };
-
-/** A path token with its expiry. */
-export type Path = NonNullable<Press['path']>;
-
-/** What a solved captcha gives: a path, or a ticket of the waiting room. */
-type Admission = { path: Path } | { ticketId: string };
-
-/** The attempt of one sale. */
-export class Purchase {
-  readonly attempt: Signal<Attempt> = signal({ step: 'idle' });
-  /** A captcha answered before the button was pressed. */
-  readonly ready: Signal<Answer | null> = signal(null);
-  #press: Press | null = null;
-  /** The item of a captcha that is answered before the opening. */
-  #early: string | null = null;
-  /** The turn that was not used yet. */
-  #turn: { itemId: string; path: Path } | null = null;
-  /** Stops sharing the place in the waiting room with other tabs. */
-  #unshare: () => void = () => {};
-
-  constructor(
-    readonly saleId: string,
-    /** Called after a refusal: the sale may have changed for the user. */
-    public changed: () => void,
-  ) {}
-
-  /** Whether an attempt is under way. */
-  get busy(): boolean {
-    return ['sending', 'queued', 'room'].includes(this.attempt.peek().step);
-  }
-
-  /** Buys; with an offer of the waitlist, without a captcha. Does nothing while an attempt is under way. */
-  press(itemId: string, quantity: number, offer: Path | null = null): void {
-    if (this.busy) return;
-    this.#press = press(this.saleId, itemId, quantity);
-    if (offer) this.#press = keep(this.saleId, { ...this.#press, path: offer });
-    if (this.#turn?.itemId === itemId) {
-      this.#press = keep(this.saleId, { ...this.#press, path: this.#turn.path });
-      this.#endTurn();
-    }
-    if (this.#usable(this.#press.path)) return void this.#place();
-    const ready = this.ready.peek();
-    if (ready && !ready.early && ready.expires - now() > MARGIN_MS) return void this.#enter(ready);
-    this.attempt.value = { step: 'check', challenge: null, failure: null };
-  }
-
-  /** Takes the answer to the captcha; continues at once when the button was pressed. */
-  answer(answer: Answer): void {
-    if (this.busy) return;
-    if (this.attempt.peek().step === 'check' && this.#press) void this.#enter(answer);
-    else if (this.#early) void this.#join(this.#early, answer);
-    else this.#keepAnswer(answer);
-  }
-
-  #keepAnswer(answer: Answer): void {
-    this.ready.value = answer;
-    this.attempt.value = { step: 'idle' };
-  }
-
-  /** Opens the captcha before the sale opens. */
-  prepare(itemId: string): void {
-    if (this.busy) return;
-    this.#press = null;
-    this.#early = itemId;
-    this.attempt.value = { step: 'check', challenge: null, failure: null };
-  }
-
-  /** Closes the captcha, the refusal or the fault. */
-  dismiss(): void {
-    this.#early = null;
-    if (this.busy) return;
-    this.attempt.value = this.#turn && this.#usable(this.#turn.path) ? { step: 'turn', ...this.#turn } : { step: 'idle' };
-  }
-
-  /** Resumes the attempt that a reload interrupted. */
-  resume(): void {
-    if (this.attempt.peek().step !== 'idle') return;
-    const before = pending(this.saleId);
-    const kept = place(this.saleId);
-    if (before && this.#usable(before.path)) {
-      this.#press = before;
-      void this.#place();
-    } else if (kept) {
-      if (kept.pressed) this.#press = before;
-      this.#wait(kept);
-    }
-  }
-
-  /** The user's order task in this sale, started in any tab. */
-  queued(taskId: string): void {
-    this.attempt.value = { step: 'queued', taskId };
-  }
-
-  /** The user's place in the waiting room, taken on another device. */
-  found(ticketId: string, itemId: string): void {
-    if (this.attempt.peek().step === 'idle') this.#wait(this.#placeOf(ticketId, itemId, false));
-  }
-
-  /** The task ended. */
-  ended(task: Task): void {
-    this.attempt.value = task.failure ? { step: 'refused', failure: task.failure } : { step: 'bought' };
-  }
-
-  /** The task is unknown to the server: the user may try again. */
-  lost(): void {
-    this.attempt.value = { step: 'broken', fault: new Fault('UNAVAILABLE', '') };
-  }
-
-  /** The place in the waiting room, or the turn, was left or has expired. */
-  left(): void {
-    settle(this.saleId);
-    this.#unshare();
-    share(this.saleId, null);
-    this.#endTurn();
-    this.attempt.value = { step: 'idle' };
-    this.changed();
-  }
-
-  /** Stops background work, after another user signed in. */
-  close(): void {
-    const attempt = this.attempt.peek();
-    this.#unshare();
-    if (attempt.step === 'room') attempt.waiting.end();
-  }
-
-  /** Handles a turn: continues the attempt, or waits for the button. */
-  #admitted({ itemId, pressed, title, slug }: Place, path: Path): void {
-    if (!pressed) {
-      this.#turn = { itemId, path }; // the place is kept: it restores the turn after a reload
-      this.attempt.value = { step: 'turn', itemId, path };
-      share(this.saleId, { title, slug, orderId: null, kind: 'turn', until: Date.parse(path.expiresAt), amount: null });
-      return;
-    }
-    this.#endTurn();
-    this.#press = keep(this.saleId, { ...(this.#press ?? press(this.saleId, itemId, 1)), path });
-    void this.#place();
-  }
-
-  #endTurn(): void {
-    this.#turn = null;
-    keepPlace(this.saleId, null);
-  }
-
-  #usable(path: Press['path']): path is NonNullable<Press['path']> {
-    return path !== null && Date.parse(path.expiresAt) - now() > MARGIN_MS;
-  }
-
-  async #enter({ challengeId, answer }: Answer): Promise<void> {
-    const current = this.#press!;
-    this.ready.value = null;
-    this.#endTurn(); // a new path replaces the turn on the server
-    const input = { itemId: current.itemId, captcha: { challengeId, answer } };
-    const outcome = await this.#exchange<Admission>(async () => {
-      const { issueSeckillPath: payload } = await request(IssuePath, { input });
-      if (payload?.path) return { done: { path: payload.path } };
-      if (payload?.ticket) return { done: { ticketId: payload.ticket.id } };
-      return this.#classify(payload?.userErrors[0]);
-    });
-    if (!outcome) return;
-    if ('failure' in outcome) return this.#refuse(outcome.failure);
-    if ('ticketId' in outcome.done) this.#wait(this.#placeOf(outcome.done.ticketId, current.itemId, true));
-    else {
-      this.#press = keep(this.saleId, { ...current, path: outcome.done.path });
-      await this.#place();
-    }
-  }
-
-  /** Joins the draw: takes a place in the waiting room before the opening. */
-  async #join(itemId: string, answer: Answer): Promise<void> {
-    const input = { itemId, captcha: { challengeId: answer.challengeId, answer: answer.answer } };
-    const outcome = await this.#exchange<string>(async () => {
-      const { enterQueue: payload } = await request(EnterQueue, { input });
-      return payload?.ticket ? { done: payload.ticket.id } : this.#classify(payload?.userErrors[0]);
-    });
-    if (!outcome) return;
-    if ('done' in outcome) this.#wait(this.#placeOf(outcome.done, itemId, false));
-    else if (outcome.failure.__typename === 'SaleNotOpenError') this.#keepAnswer(answer); // the waiting room is not open yet; the captcha was not used
-    else this.#refuse(outcome.failure);
-  }
-
-  #placeOf(ticketId: string, itemId: string, pressed: boolean): Place {
-    const sale = sales.of(this.saleId).peek();
-    return { ticketId, itemId, pressed, title: sale?.title ?? '', slug: sale?.slug ?? '' };
-  }
-
-  #wait(kept: Place): void {
-    keepPlace(this.saleId, kept);
-    const waiting = new Waiting(kept.ticketId, (ticket) => this.#called(kept, ticket));
-    this.attempt.value = { step: 'room', waiting };
-    this.#unshare();
-    this.#unshare = effect(() => {
-      const kind = waiting.ticket.value && !waiting.ticket.value.position ? 'joined' : 'room';
-      share(this.saleId, { title: kept.title, slug: kept.slug, orderId: null, kind, until: null, amount: null });
-    });
-  }
-
-  /** The place in the waiting room became a turn, or was lost. */
-  #called(kept: Place, ticket: Ticket | null): void {
-    notifyEnd(ticket, kept.title);
-    this.#unshare();
-    if (ticket?.status === 'ADMITTED' && ticket.path) this.#admitted(kept, ticket.path);
-    else this.left();
-  }
-
-  async #place(): Promise<void> {
-    const { key, itemId, quantity, path } = this.#press!;
-    const input = { idempotencyKey: key, itemId, quantity, pathToken: path!.token };
-    const outcome = await this.#exchange<Task>(async () => {
-      const { placeOrder: payload } = await request(PlaceOrder, { input });
-      return payload?.orderTask ? { done: payload.orderTask } : this.#classify(payload?.userErrors[0]);
-    });
-    if (!outcome) return;
-    if ('failure' in outcome) return this.#refuse(outcome.failure);
-    settle(this.saleId);
-    tasks.put(outcome.done.id, outcome.done);
-    this.queued(outcome.done.id);
-  }
-
-  /** Retries until there is an outcome; null after PATIENCE_MS. */
-  async #exchange<T>(ask: () => Promise<Outcome<T>>): Promise<{ done: T } | { failure: Failure } | null> {
-    const since = performance.now();
-    this.attempt.value = { step: 'sending', slow: false };
-    for (let tries = 0; ; tries++) {
-      let pause: number;
-      try {
-        const outcome = await ask();
-        if (!('again' in outcome)) return outcome;
-        pause = outcome.again;
-      } catch (thrown) {
-        const fault = toFault(thrown);
-        if (!fault.passing || performance.now() - since > PATIENCE_MS) {
-          this.attempt.value = { step: 'broken', fault };
-          return null;
-        }
-        pause = Math.max(jitter(fault.retryAfterMs), Math.min(backoff(tries), LONGEST_WAIT_MS));
-      }
-      this.attempt.value = { step: 'sending', slow: true };
-      await wait(pause);
-    }
-  }
-
-  /** Classifies a refusal as final or retryable. */
-  #classify(failure: Failure | undefined): { again: number } | { failure: Failure } {
-    if (!failure) throw new Fault('INTERNAL', 'neither answer nor reason');
-    if (failure.__typename === 'RateLimitedError' && failure.retryAfterMs < PATIENCE_MS) {
-      return { again: failure.retryAfterMs * (1 + Math.random() * 0.2) };
-    }
-    if (failure.code === 'IDEMPOTENCY_IN_PROGRESS') return { again: jitter(400) };
-    if (failure.__typename === 'SaleNotOpenError' && failure.phase === 'UPCOMING' && failure.startsAt) {
-      const left = Date.parse(failure.startsAt) - Date.parse(failure.serverTime);
-      if (left < 5_000) return { again: Math.max(left, 0) + 50 + Math.random() * 200 };
-    }
-    return { failure };
-  }
-
-  #refuse(failure: Failure): void {
-    switch (failure.code) {
-      case 'CAPTCHA_INVALID':
-      case 'CAPTCHA_REQUIRED': {
-        const challenge = failure.__typename === 'CaptchaError' ? failure.challenge : null;
-        this.attempt.value = { step: 'check', challenge, failure };
-        return;
-      }
-      case 'PATH_INVALID':
-        if (this.#press) this.#press = keep(this.saleId, { ...this.#press, path: null });
-        this.attempt.value = { step: 'check', challenge: null, failure };
-        return;
-      default:
-        settle(this.saleId);
-        this.attempt.value = { step: 'refused', failure };
-        this.changed();
-    }
-  }
+/** A purchase of the page. */
+export function newPurchase(saleId: string, changed: () => void): Purchase {
+  return new Purchase(client, saleId, hooksOf(saleId, changed));
 }
 
 const purchases = new Map<string, Purchase>();
 
-/** The purchase of a sale, created by the first call. */
+/** The purchase of a sale, created by the first call. `changed` is called when the sale may have changed for the user. */
 export function purchaseOf(saleId: string, changed: () => void): Purchase {
   let found = purchases.get(saleId);
-  if (!found) purchases.set(saleId, (found = new Purchase(saleId, changed)));
-  found.changed = changed; // the page may have been left and opened again
+  if (!found) purchases.set(saleId, (found = newPurchase(saleId, changed)));
+  else found.hooks = hooksOf(saleId, changed); // the page may have been left and opened again
   return found;
 }
 
 /** Resumes every waiting room that a reload of this tab interrupted, on any page. */
 export function resumePlaces(): void {
-  for (const saleId of waitingFor()) purchaseOf(saleId, () => {}).resume();
+  for (const saleId of waitingFor(client.store)) purchaseOf(saleId, () => {}).resume();
 }
 
 onSwitch(() => {

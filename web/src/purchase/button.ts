@@ -3,8 +3,8 @@ import { computed } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import { now, second } from '../api/clock';
 import { tasks } from '../api/stores';
-import type { Action, Phase, Sale, Stock, Viewer } from '../api/types';
-import type { Attempt, Path } from './attempt';
+import type { Action, Phase, Sale, Stock, Viewer } from '@seckill/client/types';
+import type { Attempt, Path } from '@seckill/client/purchase';
 
 /** The button. */
 export type Button =

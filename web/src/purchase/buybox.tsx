@@ -2,13 +2,14 @@
 import { useEffect, useMemo } from 'preact/hooks';
 import { Link, useLocation } from 'wouter-preact';
 import { now } from '../api/clock';
-import type { Item, Sale, Stock } from '../api/types';
+import type { Item, Sale, Stock } from '@seckill/client/types';
 import { t } from '../i18n/text';
 import { OPENING, useLeft, useThresholds } from '../ui/countdown';
 import { Dialog } from '../ui/dialog';
 import { lazy } from '../ui/lazy';
 import { toast } from '../ui/toast';
-import { purchaseOf, type Purchase } from './attempt';
+import { type Purchase } from '@seckill/client/purchase';
+import { purchaseOf } from './attempt';
 import { buttonOf, offerOf, usePhase, type Button, type Situation } from './button';
 import { usePurchase } from './follow';
 import { share, type Shared } from './shared';

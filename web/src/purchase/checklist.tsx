@@ -3,7 +3,7 @@ import { Link } from 'wouter-preact';
 import { reading } from '../api/clock';
 import { useLoad } from '../api/load';
 import { person } from '../api/session';
-import type { Sale } from '../api/types';
+import type { Sale } from '@seckill/client/types';
 import type { Key } from '../i18n/en';
 import { t } from '../i18n/text';
 import { addressLine, readAddresses } from '../pages/addresses';

@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { now } from '../api/clock';
-import type { Sale } from '../api/types';
+import type { Sale } from '@seckill/client/types';
 import { t } from '../i18n/text';
 import { Icon } from '../ui/icons';
 import { notify, toast } from '../ui/toast';

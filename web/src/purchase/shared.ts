@@ -3,7 +3,7 @@ import { computed, signal } from '@preact/signals';
 import { now, second } from '../api/clock';
 import { onSwitch } from '../api/session';
 import { forGood } from '../api/storage';
-import type { Money } from '../api/types';
+import type { Money } from '@seckill/client/types';
 
 /** A status of a sale that needs attention or runs out. */
 export interface Shared {

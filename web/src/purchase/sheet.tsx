@@ -2,9 +2,9 @@
 import { useRef } from 'preact/hooks';
 import type { ComponentChildren } from 'preact';
 import { now } from '../api/clock';
-import { connection } from '../api/connection';
+import { connection } from '../api/client';
 import { digits, money, t, times } from '../i18n/text';
-import type { Item } from '../api/types';
+import type { Item } from '@seckill/client/types';
 import { useLeft } from '../ui/countdown';
 import type { Button } from './button';
 import { LAST_MS, type Status } from './status';

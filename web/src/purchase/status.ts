@@ -3,7 +3,7 @@ import { lines } from '../api/stores';
 import { apologise, count, explain, span, t } from '../i18n/text';
 import { leftOf } from '../ui/bits';
 import { offerOf, phaseAt, type Button, type Situation } from './button';
-import type { Ticket } from './waiting';
+import type { Ticket } from '@seckill/client/types';
 
 /** What the buyer sees. */
 export interface Status {

@@ -1,12 +1,12 @@
 /** The waitlist of a sale that is sold out: join, wait, take the offer, leave. */
 import { useSignal, type Signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
-import { jitter } from '../api/connection';
-import { toFault } from '../api/fault';
-import { request } from '../api/request';
+import { jitter } from '@seckill/client/backoff';
+import { toFault } from '@seckill/client/fault';
+import { request } from '../api/client';
 import { putPlace } from '../api/stores';
-import type { Entry, Item, Sale } from '../api/types';
-import { JoinWaitlist, LeaveWaitlist } from '../documents/waitlist';
+import type { Entry, Item, Sale } from '@seckill/client/types';
+import { JoinWaitlist, LeaveWaitlist } from '@seckill/client/documents/waitlist';
 import { apologise, explain, t } from '../i18n/text';
 import { notify } from '../ui/toast';
 

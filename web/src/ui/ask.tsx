@@ -1,8 +1,8 @@
 /** A short form of the account page. */
 import { useSignal } from '@preact/signals';
 import { useId } from 'preact/hooks';
-import { toFault } from '../api/fault';
-import type { Failure } from '../api/types';
+import { toFault } from '@seckill/client/fault';
+import type { Failure } from '@seckill/client/types';
 import type { Key } from '../i18n/en';
 import { apologise, explain, t } from '../i18n/text';
 

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import type { ComponentType } from 'preact';
 import { useEffect } from 'preact/hooks';
-import { Fault } from '../api/fault';
+import { Fault } from '@seckill/client/fault';
 import { Broken, Loading } from './bits';
 
 /** A component that is fetched when it is first shown, and kept. */

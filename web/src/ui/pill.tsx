@@ -1,7 +1,8 @@
 import { useSignalEffect } from '@preact/signals';
 import { useRef } from 'preact/hooks';
 import { second } from '../api/clock';
-import { connection, type Connection } from '../api/connection';
+import type { Connection } from '@seckill/client/live';
+import { connection } from '../api/client';
 import { t } from '../i18n/text';
 import { toast } from './toast';
 

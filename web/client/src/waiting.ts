@@ -1,18 +1,12 @@
 /**
- * A place in the waiting room. It expires unless it is followed, so it is followed as
- * long as the tab is open, on any page.
+ * A place in the waiting room. It expires unless it is followed, so it is followed
+ * until its turn comes.
  */
-import { signal, type Signal } from '@preact/signals';
-import { Fault } from '../api/fault';
-import { follow } from '../api/live';
-import { request } from '../api/request';
-import type { ResultOf } from '../api/tada';
-import { LeaveQueue, QueuePlace, Ticket as TicketDoc, type TicketParts } from '../documents/queue';
-import { t } from '../i18n/text';
-import { notify, toast } from '../ui/toast';
-
-/** A place, as the server returns it. */
-export type Ticket = ResultOf<typeof TicketParts>;
+import { signal, type Signal } from '@preact/signals-core';
+import type { Client } from './client.ts';
+import { LeaveQueue, QueuePlace, Ticket as TicketDoc } from './documents/queue.ts';
+import { Fault } from './fault.ts';
+import type { Ticket } from './types.ts';
 
 /** Poll interval in ms; a place expires after thirty seconds without a poll. */
 const POLL_MS = 2_000;
@@ -22,15 +16,8 @@ export function ahead(before: number | null, now: number): number {
   return before === null ? now : Math.min(before, now);
 }
 
-/** Notifies of the end of a place, on any page; null is an unknown place. */
-export function notifyEnd(ticket: Ticket | null, title: string): void {
-  if (ticket?.status === 'ADMITTED') return ticket.path ? notify(t('room.turn', { title })) : toast(t('room.expired'));
-  if (ticket?.endReason === 'ALREADY_ORDERED' || ticket?.endReason === 'PURCHASE_LIMIT_REACHED') return toast(t(`room.${ticket.endReason}`, { title }));
-  toast(t(ticket?.status === 'CLOSED' ? 'room.closed' : 'room.lost'));
-}
-
-async function ask(id: string): Promise<Ticket> {
-  const { node } = await request(TicketDoc, { id });
+async function ask(client: Client, id: string): Promise<Ticket> {
+  const { node } = await client.request(TicketDoc, { id });
   if (node?.__typename !== 'QueueTicket') throw new Fault('NOT_FOUND', '');
   return node;
 }
@@ -46,6 +33,7 @@ export class Waiting {
 
   /** `over` is called once, with the last ticket, or null when it is unknown. */
   constructor(
+    readonly client: Client,
     readonly id: string,
     over: (ticket: Ticket | null) => void,
   ) {
@@ -54,17 +42,17 @@ export class Waiting {
       if (ticket.status !== 'WAITING') over(ticket);
       return ticket.status !== 'WAITING';
     };
-    this.end = follow(QueuePlace, { id }, {
+    this.end = client.follow(QueuePlace, { id }, {
       next: ({ queuePosition }) => take(queuePosition.ticket),
       failed: () => over(null),
-      poll: async () => (take(await ask(id)) ? null : POLL_MS),
+      poll: async () => (take(await ask(client, id)) ? null : POLL_MS),
     });
   }
 
   /** Leaves the queue. */
   leave(): void {
     this.end();
-    void request(LeaveQueue, { input: { ticketId: this.id } }).catch(() => {});
+    void this.client.request(LeaveQueue, { input: { ticketId: this.id } }).catch(() => {});
   }
 
   #show(ticket: Ticket): void {

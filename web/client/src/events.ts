@@ -1,6 +1,6 @@
 /** One stream over server-sent events (graphql-sse, distinct connections). */
-import { Fault } from './fault';
-import { ENDPOINT, headers } from './post';
+import { Fault } from './fault.ts';
+import type { Http } from './http.ts';
 
 /** Longest silence, in ms; the server sends comments in between. */
 const SILENCE_MS = 45_000;
@@ -36,6 +36,7 @@ export function splitEvents(text: string): { events: ServerEvent[]; rest: string
  * events may still pass the headers.
  */
 export async function readEvents(
+  http: Http,
   payload: object,
   bearer: string | null,
   signal: AbortSignal,
@@ -44,9 +45,9 @@ export async function readEvents(
   const quiet = new AbortController();
   let watch = setTimeout(() => quiet.abort(), FIRST_MS);
   try {
-    const response = await fetch(ENDPOINT, {
+    const response = await fetch(http.options.url, {
       method: 'POST',
-      headers: headers(bearer, 'text/event-stream'),
+      headers: http.headers(bearer, 'text/event-stream'),
       body: JSON.stringify(payload),
       signal: AbortSignal.any([signal, quiet.signal]),
     });

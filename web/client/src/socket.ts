@@ -1,9 +1,8 @@
 /** The WebSocket that all streams of the page share (graphql-transport-ws). */
 import { createClient, type Client, type FormattedExecutionResult } from 'graphql-ws/client';
-import { tag } from '../i18n/lang';
-import { backoff, connection, jitter } from './connection';
-import { ENDPOINT } from './post';
-import { bearer, person, refused } from './session';
+import { backoff, jitter } from './backoff.ts';
+import type { Http } from './http.ts';
+import type { Live } from './live.ts';
 
 /** Failed connects in a row after which the socket counts as blocked. */
 const STUCK_AFTER = 3;
@@ -29,10 +28,15 @@ export class Socket {
   #open = false;
   #hurry: () => void = () => {};
 
-  constructor(stuck: () => void) {
+  constructor(
+    readonly live: Live,
+    stuck: () => void,
+  ) {
+    const { http, session, connection } = live;
     let alive: ReturnType<typeof setTimeout>;
     this.#client = createClient({
-      url: () => `${location.origin.replace(/^http/, 'ws')}${ENDPOINT}`,
+      url: () => http.socketUrl,
+      ...(http.options.webSocket && { webSocketImpl: http.options.webSocket }),
       lazyCloseTimeout: 2_000,
       keepAlive: PING_MS,
       connectionAckWaitTimeout: ACK_MS,
@@ -40,9 +44,10 @@ export class Socket {
       shouldRetry: () => true,
       connectionParams: async () => {
         // A refresh that fails transiently must not end the streams: the public ones work signed out.
-        this.#token = await bearer().catch(() => null);
-        if (!this.#token && person.peek()) setTimeout(() => this.#token ?? this.reconnect(), jitter(UNNAMED_MS));
-        return { 'accept-language': tag(), ...(this.#token && { authorization: `Bearer ${this.#token}` }) };
+        this.#token = await session.token().catch(() => null);
+        if (!this.#token && session.signedIn()) setTimeout(() => this.#token ?? this.reconnect(), jitter(UNNAMED_MS));
+        const { language } = http.options;
+        return { ...(language && { 'accept-language': language() }), ...(this.#token && { authorization: `Bearer ${this.#token}` }) };
       },
       retryWait: (tries) => {
         if (tries >= STUCK_AFTER) {
@@ -67,7 +72,7 @@ export class Socket {
         closed: (event) => {
           this.#open = false;
           clearTimeout(alive);
-          if ((event as CloseEvent).code === FORBIDDEN) refused(this.#token);
+          if ((event as CloseEvent).code === FORBIDDEN) session.refused(this.#token);
         },
         ping: (received) => {
           if (!received) alive = setTimeout(() => this.#client.terminate(), PONG_MS);
@@ -81,7 +86,7 @@ export class Socket {
 
   /** Starts a stream; returns a function that ends it. */
   subscribe(payload: Record<string, unknown>, sink: SocketSink): () => void {
-    if (this.#open) connection.value = { state: 'live' };
+    if (this.#open) this.live.connection.value = { state: 'live' };
     return this.#client.subscribe({ query: '', ...payload }, sink); // the protocol requires a text, even an empty one
   }
 
@@ -98,10 +103,11 @@ export class Socket {
 }
 
 /** Whether a socket can be opened, tried without any stream. */
-export function probe(): Promise<boolean> {
+export function probe(http: Http): Promise<boolean> {
   return new Promise((resolve) => {
-    const socket = new WebSocket(`${location.origin.replace(/^http/, 'ws')}${ENDPOINT}`, 'graphql-transport-ws');
+    const socket = new http.webSocket!(http.socketUrl, 'graphql-transport-ws');
     const end = (works: boolean): void => {
+      socket.onclose = null;
       resolve(works);
       socket.close(1000);
     };

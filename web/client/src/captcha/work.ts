@@ -1,4 +1,7 @@
-import { sha256 } from './sha256';
+import { sha256 } from './sha256.ts';
+
+/** How many numbers are tried between two reports. */
+export const STEP = 20_000;
 
 /** Parameters of a proof of work: SHA-256 of salt + number must equal the challenge. */
 export interface Work {

@@ -1,8 +1,5 @@
 /** Finds the number of a proof of work in a worker, and reports the progress. */
-import { search, type Work } from './work';
-
-/** How many numbers are tried between two reports. */
-const STEP = 20_000;
+import { search, STEP, type Work } from './work.ts';
 
 /** Messages of the worker: the share tried so far, then the number. */
 export type Report = { share: number } | { answer: string } | { failed: true };

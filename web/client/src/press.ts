@@ -1,5 +1,5 @@
-/** The attempt to buy, kept per tab until the server has answered. */
-import { forTab } from '../api/storage';
+/** The attempt to buy, kept until the server has answered. */
+import type { Kept } from './storage.ts';
 
 /** One attempt: what to buy, its idempotency key, and the path token once it is known. */
 export interface Press {
@@ -17,43 +17,43 @@ export function randomKey(): string {
 }
 
 /** The unanswered press of a sale. */
-export function pending(saleId: string): Press | null {
+export function pending(store: Kept, saleId: string): Press | null {
   try {
-    return JSON.parse(forTab.getItem(name(saleId)) ?? 'null');
+    return JSON.parse(store.getItem(name(saleId)) ?? 'null');
   } catch {
     return null;
   }
 }
 
 /** The unanswered attempt for the same item and quantity, else a new one. */
-export function press(saleId: string, itemId: string, quantity: number): Press {
-  const before = pending(saleId);
+export function press(store: Kept, saleId: string, itemId: string, quantity: number): Press {
+  const before = pending(store, saleId);
   if (before?.itemId === itemId && before.quantity === quantity) return before;
-  return keep(saleId, { itemId, quantity, key: randomKey(), path: null });
+  return keep(store, saleId, { itemId, quantity, key: randomKey(), path: null });
 }
 
 /** Remembers a press across reloads. */
-export function keep(saleId: string, value: Press): Press {
-  forTab.setItem(name(saleId), JSON.stringify(value));
+export function keep(store: Kept, saleId: string, value: Press): Press {
+  store.setItem(name(saleId), JSON.stringify(value));
   return value;
 }
 
 /** Forgets the press: the server has answered. */
-export function settle(saleId: string): void {
-  forTab.removeItem(name(saleId));
+export function settle(store: Kept, saleId: string): void {
+  store.removeItem(name(saleId));
 }
 
 /** The key of an act on one order, the same until the act is settled. */
-export function actKey(act: string, orderId: string): string {
+export function actKey(store: Kept, act: string, orderId: string): string {
   const name = `${act}:${orderId}`;
-  const before = forTab.getItem(name);
+  const before = store.getItem(name);
   if (before) return before;
   const key = randomKey();
-  forTab.setItem(name, key);
+  store.setItem(name, key);
   return key;
 }
 
 /** Forgets the key of an act: the server has answered for certain. */
-export function settleAct(act: string, orderId: string): void {
-  forTab.removeItem(`${act}:${orderId}`);
+export function settleAct(store: Kept, act: string, orderId: string): void {
+  store.removeItem(`${act}:${orderId}`);
 }

@@ -1,5 +1,5 @@
-import { graphql } from '../api/tada';
-import { FailureParts } from './account';
+import { graphql } from '../tada.ts';
+import { FailureParts } from './failure.ts';
 
 export const TicketParts = graphql(`
   fragment TicketParts on QueueTicket {

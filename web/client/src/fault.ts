@@ -1,5 +1,3 @@
-import { forTab } from './storage';
-
 /** Why a request failed. Expected refusals are not faults: they are in userErrors. */
 export type FaultCode =
   | 'NETWORK'
@@ -37,24 +35,10 @@ export interface GraphQLFault {
   extensions?: { code?: string; errorId?: string; retryAfterMs?: number };
 }
 
-/** Codes for unknown documents: the server has a newer build than this page. */
-const OUTDATED = ['PERSISTED_QUERY_NOT_FOUND', 'PERSISTED_QUERY_ONLY'];
-
-/** Least time between two reloads in ms, so that a rolling update causes no loop. */
-const RENEW_MS = 60_000;
-
-/** Reloads the page, whose new files match the server. */
-function renewPage(): void {
-  if (Date.now() - Number(forTab.getItem('renewed')) < RENEW_MS) return;
-  forTab.setItem('renewed', String(Date.now()));
-  location.reload();
-}
-
 /** The fault of a list of errors. */
 export function faultOf(errors: readonly GraphQLFault[]): Fault {
   const first = errors[0];
   const { code = 'INTERNAL', errorId, retryAfterMs } = first?.extensions ?? {};
-  if (OUTDATED.includes(code)) renewPage();
   return new Fault(code, first?.message ?? '', retryAfterMs ?? 0, errorId ?? null);
 }
 

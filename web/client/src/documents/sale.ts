@@ -1,5 +1,5 @@
-import { graphql } from '../api/tada';
-import { FailureParts } from './account';
+import { graphql } from '../tada.ts';
+import { TaskParts } from './purchase.ts';
 
 export const MoneyParts = graphql(`
   fragment MoneyParts on Money {
@@ -64,32 +64,6 @@ export const CardParts = graphql(
   }
 `,
   [HeadParts, ItemParts],
-);
-
-export const TaskParts = graphql(
-  `
-  fragment TaskParts on OrderTask {
-    id
-    status
-    revision
-    quantity
-    createdAt
-    delayed
-    pollAfterMs
-    item {
-      id
-    }
-    order {
-      id
-      status
-      number
-    }
-    failure {
-      ...FailureParts
-    }
-  }
-`,
-  [FailureParts],
 );
 
 export const SaleParts = graphql(
@@ -220,77 +194,3 @@ export const SaleStock = graphql(
   [StockParts],
 );
 
-export const IssuePath = graphql(
-  `
-  mutation IssuePath($input: IssueSeckillPathInput!) {
-    issueSeckillPath(input: $input) {
-      path {
-        token
-        expiresAt
-      }
-      ticket {
-        id
-      }
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [FailureParts],
-);
-
-export const PlaceOrder = graphql(
-  `
-  mutation PlaceOrder($input: PlaceOrderInput!) {
-    placeOrder(input: $input) {
-      replayed
-      orderTask {
-        ...TaskParts
-      }
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [TaskParts, FailureParts],
-);
-
-/** The place in the line of orders: apart, because the answer to placeOrder does without it. */
-export const LineParts = graphql(`
-  fragment LineParts on OrderTask {
-    queue {
-      ahead
-      estimate
-    }
-  }
-`);
-
-export const Task = graphql(
-  `
-  query Task($id: ID!) {
-    orderTask(id: $id) {
-      ...TaskParts
-      ...LineParts
-    }
-  }
-`,
-  [TaskParts, LineParts],
-);
-
-export const TaskStatus = graphql(
-  `
-  subscription TaskStatus($id: ID!) {
-    orderTaskStatus(orderTaskId: $id) {
-      kind
-      serverTime
-      orderTask {
-        ...TaskParts
-        ...LineParts
-      }
-    }
-  }
-`,
-  [TaskParts, LineParts],
-);

@@ -1,10 +1,11 @@
 /** Types of the entities, derived from the documents. */
-import type { ChallengeParts, FailureParts } from '../documents/account';
-import type { CardParts, LineParts, MoneyParts, SaleParts, StockParts, TaskParts } from '../documents/buyer';
-import type { OrderParts } from '../documents/orders';
-import type { PayOrder } from '../documents/payment';
-import type { ResultOf } from './tada';
-import type { graphql } from './tada';
+import type { ChallengeParts, FailureParts } from './documents/failure.ts';
+import type { OrderParts, PayOrder } from './documents/order.ts';
+import type { LineParts, TaskParts } from './documents/purchase.ts';
+import type { TicketParts } from './documents/queue.ts';
+import type { CardParts, MoneyParts, SaleParts, StockParts } from './documents/sale.ts';
+import type { CreateCaptcha } from './documents/server.ts';
+import type { ResultOf, VariablesOf } from './operation.ts';
 
 export type Challenge = ResultOf<typeof ChallengeParts>;
 export type Failure = ResultOf<typeof FailureParts>;
@@ -17,13 +18,14 @@ export type Viewer = NonNullable<Sale['viewer']>;
 export type Entry = NonNullable<Viewer['waitlistEntry']>;
 export type Task = ResultOf<typeof TaskParts>;
 export type Line = NonNullable<ResultOf<typeof LineParts>['queue']>;
+export type Ticket = ResultOf<typeof TicketParts>;
 export type Order = ResultOf<typeof OrderParts>;
 export type PaymentOption = Order['paymentOptions'][number];
 export type Payment = NonNullable<NonNullable<ResultOf<typeof PayOrder>['payOrder']>['payment']>;
-export type Phase = ReturnType<typeof graphql.scalar<'SalePhase'>>;
-export type Action = ReturnType<typeof graphql.scalar<'PurchaseAction'>>;
+export type Phase = Sale['phase'];
+export type Action = Viewer['action'];
 export type StockLevel = Stock['level'];
 export type OrderStatus = Order['status'];
 export type ErrorCode = Failure['code'];
 export type CaptchaKind = Challenge['kind'];
-export type CaptchaPurpose = ReturnType<typeof graphql.scalar<'CaptchaPurpose'>>;
+export type CaptchaPurpose = VariablesOf<typeof CreateCaptcha>['input']['purpose'];

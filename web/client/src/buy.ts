@@ -1,0 +1,62 @@
+/** A whole purchase as one call, with a captcha that needs no person. */
+import { solve } from './captcha/solve.ts';
+import type { Client } from './client.ts';
+import { CreateCaptcha } from './documents/server.ts';
+import { Purchase, type Answer, type Attempt } from './purchase.ts';
+import { Refusal } from './session.ts';
+import type { Challenge, Task } from './types.ts';
+
+/** Most captchas of one purchase: a path may expire, an answer come too late. */
+const MAX_CHECKS = 5;
+
+/** What to buy. */
+export interface Wish {
+  saleId: string;
+  itemId: string;
+  /** 1 without it. */
+  quantity?: number;
+}
+
+/** Answers a captcha of a sale by a proof of work. Throws a Refusal or a Fault. */
+export async function answerByWork(client: Client, saleId: string, given: Challenge | null = null): Promise<Answer> {
+  let challenge = given?.kind === 'PROOF_OF_WORK' ? given : null;
+  if (!challenge) {
+    const input = { purpose: 'SECKILL', saleId, kind: 'PROOF_OF_WORK' } as const;
+    const { createCaptcha } = await client.request(CreateCaptcha, { input });
+    const failure = createCaptcha?.userErrors[0];
+    if (failure) throw new Refusal(failure);
+    challenge = createCaptcha!.challenge!;
+  }
+  const { id, parameters, expiresAt, early } = challenge;
+  return { challengeId: id, answer: await solve(parameters ?? '{}'), expires: Date.parse(expiresAt), early };
+}
+
+/**
+ * Buys: solves the captcha, waits in the waiting room, and follows the order task. Resolves to the task with
+ * its order, or throws a Refusal or a Fault. `on` gets each state.
+ */
+export function buy(client: Client, { saleId, itemId, quantity = 1 }: Wish, on: (attempt: Attempt) => void = () => {}): Promise<Task> {
+  const purchase = new Purchase(client, saleId);
+  let checks = 0;
+  let stop = (): void => {};
+  return new Promise<Task>((resolve, reject) => {
+    stop = purchase.attempt.subscribe((attempt) => {
+      on(attempt);
+      switch (attempt.step) {
+        case 'check':
+          if (++checks > MAX_CHECKS) return reject(attempt.failure ? new Refusal(attempt.failure) : new Error('too many captchas'));
+          return void answerByWork(client, saleId, attempt.challenge).then((answer) => purchase.answer(answer), reject);
+        case 'bought':
+          return resolve(attempt.task);
+        case 'refused':
+          return reject(new Refusal(attempt.failure));
+        case 'broken':
+          return reject(attempt.fault);
+      }
+    });
+    purchase.press(itemId, quantity);
+  }).finally(() => {
+    stop();
+    purchase.close();
+  });
+}

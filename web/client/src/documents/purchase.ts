@@ -1,0 +1,103 @@
+import { graphql } from '../tada.ts';
+import { FailureParts } from './failure.ts';
+
+export const TaskParts = graphql(
+  `
+  fragment TaskParts on OrderTask {
+    id
+    status
+    revision
+    quantity
+    createdAt
+    delayed
+    pollAfterMs
+    item {
+      id
+    }
+    order {
+      id
+      status
+      number
+    }
+    failure {
+      ...FailureParts
+    }
+  }
+`,
+  [FailureParts],
+);
+
+export const IssuePath = graphql(
+  `
+  mutation IssuePath($input: IssueSeckillPathInput!) {
+    issueSeckillPath(input: $input) {
+      path {
+        token
+        expiresAt
+      }
+      ticket {
+        id
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [FailureParts],
+);
+
+export const PlaceOrder = graphql(
+  `
+  mutation PlaceOrder($input: PlaceOrderInput!) {
+    placeOrder(input: $input) {
+      replayed
+      orderTask {
+        ...TaskParts
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [TaskParts, FailureParts],
+);
+
+/** The place in the line of orders: apart, because the answer to placeOrder does without it. */
+export const LineParts = graphql(`
+  fragment LineParts on OrderTask {
+    queue {
+      ahead
+      estimate
+    }
+  }
+`);
+
+export const Task = graphql(
+  `
+  query Task($id: ID!) {
+    orderTask(id: $id) {
+      ...TaskParts
+      ...LineParts
+    }
+  }
+`,
+  [TaskParts, LineParts],
+);
+
+export const TaskStatus = graphql(
+  `
+  subscription TaskStatus($id: ID!) {
+    orderTaskStatus(orderTaskId: $id) {
+      kind
+      serverTime
+      orderTask {
+        ...TaskParts
+        ...LineParts
+      }
+    }
+  }
+`,
+  [TaskParts, LineParts],
+);

@@ -1,0 +1,61 @@
+import type { Client } from './client.ts';
+import { CancelOrder, OneOrder, OrderStatus, PayOrder } from './documents/order.ts';
+import { actKey, settleAct } from './press.ts';
+import type { Failure, Order, Payment } from './types.ts';
+
+const POLL_MS = 3_000;
+/** Final states. An expired order is not: a late payment may still be accepted. */
+const LAST: Order['status'][] = ['CANCELLED', 'REFUNDED'];
+
+/** What a mutation on an order answers. */
+export interface OrderPayload {
+  order: Order | null;
+  userErrors: Failure[];
+  payment?: Payment | null;
+}
+
+/** Reads an order; null where the user has none with this id. */
+export async function readOrder(client: Client, id: string, signal?: AbortSignal): Promise<Order | null> {
+  return (await client.request(OneOrder, { id }, signal)).order;
+}
+
+/** Follows an order until it cannot change any more. `take` may return true to stop earlier. */
+export function followOrder(client: Client, id: string, take: (order: Order) => boolean | void): () => void {
+  let newest = -1;
+  const next = (order: Order): boolean => {
+    if (order.revision < newest) return false;
+    newest = order.revision;
+    return take(order) === true || LAST.includes(order.status);
+  };
+  return client.follow(OrderStatus, { id }, {
+    next: ({ orderStatus }) => next(orderStatus.order),
+    poll: async () => {
+      const order = await readOrder(client, id);
+      return order && next(order) ? null : POLL_MS;
+    },
+  });
+}
+
+/** The act of paying with an option: a key belongs to one of them. */
+const payAct = (option: string): string => `pay ${option}`;
+
+/** Begins a payment, or returns the one that was begun before. A closed one is replaced. */
+export async function payOrder(client: Client, orderId: string, optionId: string): Promise<OrderPayload | null> {
+  const act = payAct(optionId);
+  const input = { orderId, optionId, idempotencyKey: actKey(client.store, act, orderId) };
+  const { payOrder: payload } = await client.request(PayOrder, { input });
+  if (payload?.payment?.status === 'PENDING') return payload;
+  settleAct(client.store, act, orderId);
+  return payload?.payment?.status === 'CLOSED' ? payOrder(client, orderId, optionId) : payload;
+}
+
+/** Begins another payment after a declined one. */
+export function payAgain(client: Client, orderId: string, optionId: string): Promise<OrderPayload | null> {
+  settleAct(client.store, payAct(optionId), orderId);
+  return payOrder(client, orderId, optionId);
+}
+
+/** Cancels an order that was not paid. */
+export async function cancelOrder(client: Client, orderId: string): Promise<OrderPayload | null> {
+  return (await client.request(CancelOrder, { input: { orderId } })).cancelOrder;
+}

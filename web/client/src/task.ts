@@ -1,0 +1,42 @@
+import type { Client } from './client.ts';
+import { Task as TaskDoc, TaskStatus } from './documents/purchase.ts';
+import type { Line, Task } from './types.ts';
+
+/** Default poll interval in ms. */
+const POLL_MS = 1_000;
+/** A task that is unknown for this long, in ms, was lost; the server ends known tasks sooner. */
+const LOST_MS = 30_000;
+
+/** Whether a task has ended. */
+export const isDecided = (task: Task): boolean => task.status !== 'SUBMITTED';
+
+/** Follows an order task to its end; returns a function that stops it. */
+export function followTask(
+  client: Client,
+  id: string,
+  on: { next?(task: Task, line: Line | null): void; ended(task: Task): void; lost(): void },
+): () => void {
+  let missing = 0; // since when it is unknown
+  let newest = -1;
+  const take = ({ queue, ...task }: Task & { queue: Line | null }): boolean => {
+    if (task.revision < newest) return false;
+    newest = task.revision;
+    on.next?.(task, isDecided(task) ? null : queue);
+    if (isDecided(task)) on.ended(task);
+    return isDecided(task);
+  };
+  return client.follow(TaskStatus, { id }, {
+    next: ({ orderTaskStatus }) => take(orderTaskStatus.orderTask),
+    poll: async () => {
+      const { orderTask } = await client.request(TaskDoc, { id });
+      if (orderTask) {
+        missing = 0;
+        return take(orderTask) ? null : (orderTask.pollAfterMs ?? POLL_MS);
+      }
+      missing ||= performance.now();
+      if (performance.now() - missing < LOST_MS) return POLL_MS;
+      on.lost();
+      return null;
+    },
+  });
+}

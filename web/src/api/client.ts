@@ -1,0 +1,26 @@
+import { Client } from '@seckill/client/client';
+import { lang } from '../i18n/lang';
+import { clock } from './clock';
+import { http } from './http';
+import { bearer, onSwitch, person, refused } from './session';
+import { forTab } from './storage';
+
+/** The client of the page. */
+export const client = new Client({
+  http,
+  clock,
+  store: forTab,
+  session: { signedIn: () => person.peek() !== null, token: bearer, refused },
+});
+
+/** How live data arrives. */
+export const { connection } = client;
+
+/** Sends one operation as the signed-in user. Throws a Fault. */
+export const request: Client['request'] = (doc, variables, signal) => client.request(doc, variables, signal);
+
+/** Follows a subscription until its last state or until the returned function is called. */
+export const follow: Client['follow'] = (doc, variables, sink) => client.follow(doc, variables, sink);
+
+onSwitch(() => client.renew());
+lang.subscribe(() => client.restart()); // texts of the server are in the language of the subscription
