@@ -44,7 +44,7 @@ func (a *Admin) ByAccount(ctx context.Context, account string) (*User, error) {
 // Nil for the command line.
 func (a *Admin) SetRole(ctx context.Context, by, userID uuid.UUID, role auth.Role) (*User, error) {
 	if !role.Valid() {
-		return nil, fault.New(fault.BadInput, "no such role")
+		return nil, fault.New(fault.BadInput, "There is no such role.")
 	}
 	if by == userID {
 		return nil, fault.New(fault.Forbidden, "Another administrator has to change your role.")

@@ -55,7 +55,7 @@ func (s *Service) ChangePassword(ctx context.Context, p *auth.Principal, in Chan
 func (s *Service) signedIn(ctx context.Context, p *auth.Principal) (*User, error) {
 	user, err := s.store.User(ctx, p.UserID)
 	if err == nil && user == nil {
-		err = fault.New(fault.Unauthenticated, "the account is gone; sign in")
+		err = fault.New(fault.Unauthenticated, "The account no longer exists. Sign in again.")
 	}
 	return user, err
 }

@@ -88,7 +88,7 @@ func (d *Directory) Role(ctx context.Context, id uuid.UUID) (auth.Role, error) {
 		return "", err
 	}
 	if u == nil {
-		return "", fault.New(fault.Unauthenticated, "the account is gone; sign in")
+		return "", fault.New(fault.Unauthenticated, "The account no longer exists. Sign in again.")
 	}
 	return d.granted(u), nil
 }

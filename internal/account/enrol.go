@@ -199,7 +199,7 @@ func (s *Store) setTOTP(ctx context.Context, id uuid.UUID, set func(*ent.UserUpd
 		return err
 	})
 	if errors.Is(err, postgres.ErrCommitUnknown) {
-		return false, fault.Wrap(fault.Unavailable, "whether this worked is not known; try again with the next code", err)
+		return false, fault.Wrap(fault.Unavailable, "It is unknown whether this worked. Try again with the next code.", err)
 	}
 	if err != nil {
 		return false, fmt.Errorf("change one-time codes: %w", err)

@@ -330,7 +330,11 @@ func TestADeletedAccountLeavesOrdersWithoutAName(t *testing.T) {
 			len(data.Addresses) != 1 || data.Orders[0].Recipient.Street != data.Addresses[0].Street {
 			t.Errorf("personal data %s %v", document, err)
 		}
+		waiting := p.attempts(in.User.ID)
 		wantReason(t, "delete", p.Delete(t.Context(), me, del), "")
+		if _, err := waiting.Flush(t.Context()); err != nil {
+			t.Error(err)
+		}
 		if p.principal(in.Tokens.Access) != nil {
 			t.Error("the session goes on")
 		}
@@ -356,12 +360,17 @@ func TestADeletedAccountLeavesOrdersWithoutAName(t *testing.T) {
 	})
 }
 
+// attempts returns a log with a refused attempt of a user that is not written yet.
+func (f *fixture) attempts(user uuid.UUID) *attempt.Log {
+	log := attempt.NewLog(attempt.Config{DB: f.db, Clock: f.clock, Log: slog.New(slog.DiscardHandler)})
+	log.Note(attempt.Refused{User: user, Sale: id.New(), Stage: "ORDER", Code: fault.SoldOut})
+	return log
+}
+
 // refused writes a refused attempt of a user.
 func (f *fixture) refused(user uuid.UUID) {
 	f.t.Helper()
-	log := attempt.NewLog(attempt.Config{DB: f.db, Clock: f.clock, Log: slog.New(slog.DiscardHandler)})
-	log.Note(attempt.Refused{User: user, Sale: id.New(), Stage: "ORDER", Code: fault.SoldOut})
-	if _, err := log.Flush(f.t.Context()); err != nil {
+	if _, err := f.attempts(user).Flush(f.t.Context()); err != nil {
 		f.t.Fatal(err)
 	}
 }

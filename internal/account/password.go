@@ -152,6 +152,6 @@ func (p *passwords) acquire(ctx context.Context) error {
 	case p.running <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return fault.Wrap(fault.Timeout, "too many sign-ins at once; try again shortly", ctx.Err())
+		return fault.Wrap(fault.Timeout, "Too many sign-ins at once. Please try again shortly.", ctx.Err())
 	}
 }

@@ -273,9 +273,6 @@ func (s *Service) erase(ctx context.Context, tx *ent.Tx, u *User, language local
 	if err := recipient.Forget(ctx, tx, u.ID); err != nil {
 		return nil, err
 	}
-	if err := attempt.Forget(ctx, tx, u.ID); err != nil {
-		return nil, err
-	}
 	if _, err := tx.Mail.Delete().Where(entmail.UserID(u.ID)).Exec(ctx); err != nil {
 		return nil, err
 	}
@@ -285,8 +282,12 @@ func (s *Service) erase(ctx context.Context, tx *ent.Tx, u *User, language local
 			return nil, err
 		}
 	}
-	update := tx.User.UpdateOneID(u.ID).AddVersion(1).SetAccount("deleted " + u.ID.String()).SetDisplayName("–").SetPasswordHash("").
+	update := tx.User.UpdateOneID(u.ID).AddVersion(1).SetAccount(attempt.DeletedPrefix + u.ID.String()).SetDisplayName("–").SetPasswordHash("").
 		SetLanguage("").ClearVerifiedAt().ClearExternalID().SetDisabledAt(s.cfg.Clock.Now()).SetDisabledReason("deleted by the user")
 	clearTOTP(update)
-	return update.Save(ctx)
+	changed, err := update.Save(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return changed, attempt.Forget(ctx, tx, u.ID)
 }

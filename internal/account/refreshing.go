@@ -64,7 +64,7 @@ func (s *Service) Refresh(ctx context.Context, token string) (*SignedIn, error) 
 			return nil, cmp.Or(s.endReused(ctx, row.ID), invalid)
 		}
 	}
-	return nil, fault.New(fault.Unavailable, "the session is being refreshed elsewhere; try again shortly")
+	return nil, fault.New(fault.Unavailable, "The session is being refreshed by another call. Please try again shortly.")
 }
 
 // Refresher returns the rate limit subject of a refresh token: its session, so that other

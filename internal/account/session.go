@@ -73,7 +73,7 @@ func (s *Store) write(ctx context.Context, row *ent.Session, fn func(ctx context
 	if findErr == nil && there {
 		return nil
 	}
-	return fault.Wrap(fault.Unavailable, "whether this worked is not known; sign in to find out", errors.Join(err, findErr))
+	return fault.Wrap(fault.Unavailable, "It is unknown whether this worked. Sign in to find out.", errors.Join(err, findErr))
 }
 
 // session returns a session; nil if there is none.
@@ -145,7 +145,7 @@ func (s *Store) endAll(ctx context.Context, userID, keep uuid.UUID, why string) 
 // ending twice is harmless.
 func endError(err error) error {
 	if errors.Is(err, postgres.ErrCommitUnknown) {
-		return fault.Wrap(fault.Unavailable, "whether the session was ended is not known; try again", err)
+		return fault.Wrap(fault.Unavailable, "It is unknown whether the session was ended. Please try again.", err)
 	}
 	return fmt.Errorf("end session: %w", err)
 }

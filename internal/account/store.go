@@ -100,7 +100,7 @@ func (s *Store) update(ctx context.Context, do func(ctx context.Context, tx *ent
 		return nil, nil
 	}
 	if errors.Is(err, postgres.ErrCommitUnknown) {
-		return nil, fault.Wrap(fault.Unavailable, "whether the user was changed is not known; look, and try again", err)
+		return nil, fault.Wrap(fault.Unavailable, "It is unknown whether the user was changed. Please check, and try again.", err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("change user: %w", err)

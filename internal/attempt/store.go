@@ -3,13 +3,18 @@ package attempt
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
+	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"github.com/google/uuid"
 
 	"seckill/ent"
 	"seckill/ent/refusedattempt"
+	"seckill/ent/user"
 	"seckill/internal/fault"
 	"seckill/internal/id"
 )
@@ -24,10 +29,20 @@ const (
 	maxPurges  = 100
 )
 
+// DeletedPrefix begins the account names of deleted users, and of no others.
+const DeletedPrefix = "deleted "
+
 // write adds rows to those in Postgres.
 func (l *Log) write(ctx context.Context, rows map[key]*Refusal) error {
 	err := l.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		keys := sorted(rows)
+		deleted, err := l.deleted(ctx, tx, rows)
+		if err != nil {
+			return err
+		}
+		keys := slices.DeleteFunc(sorted(rows), func(k key) bool { return slices.Contains(deleted, k.user) })
+		if len(keys) == 0 {
+			return nil
+		}
 		bulk := make([]*ent.RefusedAttemptCreate, len(keys))
 		for i, k := range keys {
 			r := rows[k]
@@ -47,6 +62,30 @@ func (l *Log) write(ctx context.Context, rows map[key]*Refusal) error {
 		return fmt.Errorf("write refused attempts: %w", err)
 	}
 	return nil
+}
+
+// deleted returns the users of rows whose accounts are deleted. It locks the accounts of the
+// others against deletion until the transaction ends: Forget then finds the rows.
+func (l *Log) deleted(ctx context.Context, tx *ent.Tx, rows map[key]*Refusal) ([]uuid.UUID, error) {
+	users := make(map[uuid.UUID]bool, len(rows))
+	for k := range rows {
+		users[k.user] = true
+	}
+	query := tx.User.Query().Where(user.IDIn(slices.Collect(maps.Keys(users))...)).Order(ent.Asc(user.FieldID))
+	if l.cfg.DB.Dialect == dialect.Postgres {
+		query.ForShare()
+	}
+	found, err := query.Select(user.FieldID, user.FieldAccount).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("lock the accounts: %w", err)
+	}
+	var deleted []uuid.UUID
+	for _, u := range found {
+		if strings.HasPrefix(u.Account, DeletedPrefix) {
+			deleted = append(deleted, u.ID)
+		}
+	}
+	return deleted, nil
 }
 
 // List returns what was refused to a user in a sale, the latest first.
@@ -80,7 +119,8 @@ func refusals(rows []*ent.RefusedAttempt) []Refusal {
 	return list
 }
 
-// Forget removes the refused attempts of a user, in the caller's transaction.
+// Forget removes the refused attempts of a user, in the caller's transaction, which has
+// given the account a name of a deleted one.
 func Forget(ctx context.Context, tx *ent.Tx, user uuid.UUID) error {
 	if _, err := tx.RefusedAttempt.Delete().Where(refusedattempt.UserID(user)).Exec(ctx); err != nil {
 		return fmt.Errorf("remove refused attempts: %w", err)
