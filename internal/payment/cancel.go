@@ -68,7 +68,7 @@ func (s *Service) callOff(ctx context.Context, o *order.Order, entry order.Entry
 			return nil, err
 		}
 		if how == closedNot {
-			return nil, fault.New(fault.Unavailable, "the payment provider does not answer; try again")
+			return nil, fault.New(fault.Unavailable, "The payment provider does not answer. Please try again.")
 		}
 		moved, err := s.cancelClosed(ctx, o, entry)
 		if err == nil {
@@ -82,7 +82,7 @@ func (s *Service) callOff(ctx context.Context, o *order.Order, entry order.Entry
 			return nil, err
 		}
 	}
-	return nil, fault.New(fault.Unavailable, "the order is being changed; try again")
+	return nil, fault.New(fault.Unavailable, "The order is being changed. Please try again.")
 }
 
 // cancelClosed cancels an order without an open payment.
@@ -306,5 +306,5 @@ func (s *Service) Void(ctx context.Context, in VoidInput) (*order.Order, error) 
 			return nil, err
 		}
 	}
-	return nil, fault.New(fault.Unavailable, "the order is being changed; try again")
+	return nil, fault.New(fault.Unavailable, "The order is being changed. Please try again.")
 }

@@ -9,6 +9,7 @@ import (
 
 	"seckill/ent"
 	entpayment "seckill/ent/payment"
+	"seckill/ent/paymentevent"
 	"seckill/internal/order"
 )
 
@@ -58,8 +59,14 @@ func (s *Service) settleDispute(ctx context.Context, e *ent.PaymentEvent, p *Pay
 			update.SetDispute(entpayment.DisputeWON)
 		case EventDisputeLost:
 			update.SetDispute(entpayment.DisputeLOST)
-		default: // the report of the decision may have come first
-			update.Where(entpayment.DisputeEQ(entpayment.DisputeNONE)).SetDispute(entpayment.DisputeOPEN)
+		default:
+			decided, err := decidedSince(ctx, tx, e)
+			if err != nil {
+				return nil, err
+			}
+			if !decided { // else the report of the decision came first
+				update.SetDispute(entpayment.DisputeOPEN)
+			}
 		}
 		if err := update.Exec(ctx); err != nil {
 			return nil, err
@@ -71,6 +78,15 @@ func (s *Service) settleDispute(ctx context.Context, e *ent.PaymentEvent, p *Pay
 	}
 	s.log.WarnContext(ctx, "payment disputed", slog.String("payment", p.ID.String()), slog.String("state", string(e.Kind)))
 	return result, nil
+}
+
+// decidedSince reports whether a dispute of the payment was decided after it was opened. A
+// payment may be disputed again after a decision.
+func decidedSince(ctx context.Context, tx *ent.Tx, opened *ent.PaymentEvent) (bool, error) {
+	return tx.PaymentEvent.Query().Where(
+		paymentevent.PaymentID(opened.PaymentID), paymentevent.KindIn(paymentevent.KindDISPUTE_WON, paymentevent.KindDISPUTE_LOST),
+		paymentevent.HappenedAtGTE(opened.HappenedAt),
+	).Exist(ctx)
 }
 
 // Disputed returns at most limit payments whose dispute is not decided, oldest first.

@@ -33,10 +33,16 @@ func TestADisputeIsNotedOnItsOrderOnce(t *testing.T) {
 			{ID: "dp_1", Kind: payment.EventDisputed, Transaction: paid.Transaction},
 			{ID: "dp_1", Kind: payment.EventDisputed, Transaction: paid.Transaction},
 			{ID: "dp_2", Kind: payment.EventDisputed, Transaction: "of other software"},
-			{ID: "dp_3", Kind: payment.EventDisputeLost, Transaction: paid.Transaction},
+			{ID: "dp_3", Kind: payment.EventDisputeWon, Transaction: paid.Transaction},
+			{ID: "dp_4", Kind: payment.EventDisputed, Transaction: paid.Transaction},
+			{ID: "dp_5", Kind: payment.EventDisputeLost, Transaction: paid.Transaction},
+			{ID: "dp_6", Kind: payment.EventDisputed, Transaction: paid.Transaction, At: s.clock.Now()}, // a late report of the first one
 		} {
 			*report = e
-			report.AmountMinor, report.Currency, report.At = 1999, "EUR", s.clock.Now()
+			report.AmountMinor, report.Currency = 1999, "EUR"
+			if e.At.IsZero() {
+				report.At = s.clock.Now()
+			}
 			if got := s.post(hook, []byte("{}"), "signed"); got != http.StatusOK {
 				t.Errorf("%+v got %d", e, got)
 			}
@@ -44,7 +50,7 @@ func TestADisputeIsNotedOnItsOrderOnce(t *testing.T) {
 			s.step(s.pay.RetryEvents)
 			open, err := s.pay.Disputed(t.Context(), 10)
 			s.must(err)
-			if got := len(open) == 1; got != (e.ID != "dp_3") {
+			if got, want := len(open) == 1, e.ID < "dp_3" || e.ID == "dp_4"; got != want {
 				t.Errorf("after %+v: %d open disputes", e, len(open))
 			}
 		}
@@ -59,7 +65,7 @@ func TestADisputeIsNotedOnItsOrderOnce(t *testing.T) {
 		for _, entry := range log[1:] {
 			codes = append(codes, entry.Code)
 		}
-		if len(codes) != 3 || codes[1] != order.CodePaymentDisputed || codes[2] != order.CodeDisputeLost {
+		if len(codes) != 6 || codes[1] != order.CodePaymentDisputed || codes[2] != order.CodeDisputeWon || codes[4] != order.CodeDisputeLost {
 			t.Errorf("log %v", codes)
 		}
 		s.wantPayment(p, payment.Succeeded)

@@ -57,5 +57,5 @@ func (s *Service) ExpireUnpaid(ctx context.Context, in ExpireInput) (*order.Orde
 			return nil, err
 		}
 	}
-	return nil, fault.New(fault.Unavailable, "the order is being changed; try again")
+	return nil, fault.New(fault.Unavailable, "The order is being changed. Please try again.")
 }

@@ -55,7 +55,7 @@ func (s *Service) Pay(ctx context.Context, in PayInput) (Paying, error) {
 			return paying, err
 		}
 	}
-	return Paying{}, fault.New(fault.Unavailable, "the order is being changed; try again")
+	return Paying{}, fault.New(fault.Unavailable, "The order is being changed. Please try again.")
 }
 
 func (s *Service) tryPay(ctx context.Context, in PayInput) (Paying, error) {
@@ -94,7 +94,7 @@ func (s *Service) tryPay(ctx context.Context, in PayInput) (Paying, error) {
 		}
 	case p.Provider != in.Provider:
 		if s.closeOne(ctx, p) == closedNot {
-			return Paying{}, fault.New(fault.Unavailable, "the payment that was begun cannot be closed yet; try again")
+			return Paying{}, fault.New(fault.Unavailable, "The open payment cannot be closed yet. Please try again.")
 		}
 		return Paying{}, errNotPayable // so that the next try finds what became of it
 	case s.over(ctx, p):
@@ -105,7 +105,7 @@ func (s *Service) tryPay(ctx context.Context, in PayInput) (Paying, error) {
 }
 
 func errAway() error {
-	return fault.New(fault.Unavailable, "the payment provider is away; choose another one, or try again in half a minute")
+	return fault.New(fault.Unavailable, "The payment provider does not answer. Choose another one, or try again in half a minute.")
 }
 
 // over asks the provider whether an open payment has already ended without a report, so
@@ -191,7 +191,7 @@ func (s *Service) create(ctx context.Context, p *Payment, address string) (*Paym
 		})
 	}
 	if err != nil {
-		return nil, fault.Wrap(fault.Unavailable, "the payment provider does not answer; try again", err)
+		return nil, fault.Wrap(fault.Unavailable, "The payment provider does not answer. Please try again.", err)
 	}
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		// No row changes when the provider's report was faster.

@@ -44,7 +44,7 @@ func (s *Service) AskRefund(ctx context.Context, in RefundRequest) (RefundResult
 			return result, err
 		}
 	}
-	return RefundResult{}, fault.New(fault.Unavailable, "the order is being changed; try again")
+	return RefundResult{}, fault.New(fault.Unavailable, "The order is being changed. Please try again.")
 }
 
 func (s *Service) tryAskRefund(ctx context.Context, in RefundRequest) (RefundResult, error) {
@@ -186,7 +186,7 @@ func (s *Service) DecideRefund(ctx context.Context, d Decision) (RefundResult, e
 			return result, err
 		}
 	}
-	return RefundResult{}, fault.New(fault.Unavailable, "the refund is being changed; try again")
+	return RefundResult{}, fault.New(fault.Unavailable, "The refund is being changed. Please try again.")
 }
 
 func (s *Service) tryDecide(ctx context.Context, d Decision) (RefundResult, error) {
