@@ -1,6 +1,9 @@
-// What a schema breaks of another: fields, values, types and arguments that are gone
-// or changed, and arguments that have become necessary.
-import { buildSchema, findBreakingChanges } from 'graphql';
+// What a schema breaks of another, by GraphQL Inspector: fields, values, types, arguments
+// and interfaces that are gone or changed, and arguments that have become necessary.
+import { buildSchema } from 'graphql';
+import { CriticalityLevel, diff } from '@graphql-inspector/core';
 
-export const broken = (released, now) =>
-  findBreakingChanges(buildSchema(released), buildSchema(now)).map((change) => change.description);
+export const broken = async (released, now) =>
+  (await diff(buildSchema(released), buildSchema(now)))
+    .filter((change) => change.criticality.level === CriticalityLevel.Breaking)
+    .map((change) => change.message);

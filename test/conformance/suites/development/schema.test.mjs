@@ -61,13 +61,13 @@ test('relay-compiler compiles connections and refetchable fragments', async () =
 
 // Changes since a release that the upgrade notes list, with the reason.
 const listed = {
-  '0.1.0': ['Sale.purchaseLimit changed type from Int! to Int.'], // the limit over all items, which a sale need not have
+  '0.1.0': ["Field 'Sale.purchaseLimit' changed type from 'Int!' to 'Int'"], // the limit over all items, which a sale need not have
 };
 
 test('nothing that a release had is gone or changed, but what the upgrade notes list', async () => {
   const now = printSchema(await serversSchema());
   for (const [version, schema] of await releases()) {
-    assert.deepEqual(broken(schema, now), listed[version] ?? [], version);
+    assert.deepEqual(await broken(schema, now), listed[version] ?? [], version);
   }
 });
 
@@ -90,35 +90,35 @@ test('the check for what breaks clients finds what breaks clients', async () => 
     named(node, type) ? { ...node, fields: node.fields.map((f) => (named(f, field) ? edit(f) : f)) } : undefined;
   const nonNull = (node) => ({ ...node, type: { kind: Kind.NON_NULL_TYPE, type: node.type } });
   const breaks = {
-    'a field is gone': [{ ObjectTypeDefinition: drop('Sale', 'title') }, /Sale\.title was removed/],
-    'a root field is gone': [{ ObjectTypeDefinition: drop('Mutation', 'placeOrder') }, /Mutation\.placeOrder was removed/],
-    'a field has another type': [{ ObjectTypeDefinition: change('Sale', 'title', (f) => ({ ...f, type: parseType('Int!') })) }, /Sale\.title changed type/],
-    'a field may be null': [{ ObjectTypeDefinition: change('Sale', 'title', (f) => ({ ...f, type: parseType('String') })) }, /Sale\.title changed type/],
-    'an input field is gone': [{ InputObjectTypeDefinition: drop('PlaceOrderInput', 'quantity') }, /PlaceOrderInput\.quantity was removed/],
+    'a field is gone': [{ ObjectTypeDefinition: drop('Sale', 'title') }, /Field 'title' was removed from object type 'Sale'/],
+    'a root field is gone': [{ ObjectTypeDefinition: drop('Mutation', 'placeOrder') }, /Field 'placeOrder' was removed from object type 'Mutation'/],
+    'a field has another type': [{ ObjectTypeDefinition: change('Sale', 'title', (f) => ({ ...f, type: parseType('Int!') })) }, /Field 'Sale\.title' changed type/],
+    'a field may be null': [{ ObjectTypeDefinition: change('Sale', 'title', (f) => ({ ...f, type: parseType('String') })) }, /Field 'Sale\.title' changed type/],
+    'an input field is gone': [{ InputObjectTypeDefinition: drop('PlaceOrderInput', 'quantity') }, /Input field 'quantity' was removed/],
     'an input field is needed': [
       { InputObjectTypeDefinition: (node) => (named(node, 'PlaceOrderInput') ? { ...node, fields: [...node.fields, { ...node.fields[0], name: { kind: Kind.NAME, value: 'more' } }] } : undefined) },
-      /required field more on input type PlaceOrderInput was added/i,
+      /Input field 'more' of type '.*!' was added/,
     ],
     'an argument is needed': [
       { ObjectTypeDefinition: change('Query', 'sales', (f) => ({ ...f, arguments: f.arguments.map((a) => (named(a, 'first') ? { ...nonNull(a), defaultValue: undefined } : a)) })) },
-      /Query\.sales arg first has changed type/,
+      /Type for argument 'first' on field 'Query\.sales' changed/,
     ],
     'an argument is gone': [
       { ObjectTypeDefinition: change('Query', 'sales', (f) => ({ ...f, arguments: f.arguments.filter((a) => !named(a, 'first')) })) },
-      /Query\.sales arg first was removed/,
+      /Argument 'first: Int' was removed from field 'Query\.sales'/,
     ],
     'an enum value is gone': [
       { EnumTypeDefinition: (node) => (named(node, 'Role') ? { ...node, values: node.values.slice(1) } : undefined) },
-      /was removed from enum type Role/,
+      /was removed from enum 'Role'/,
     ],
     'an interface is gone': [
       { ObjectTypeDefinition: (node) => (named(node, 'Sale') ? { ...node, interfaces: [] } : undefined) },
-      /Sale no longer implements interface Node/,
+      /'Sale' object type no longer implements 'Node' interface/,
     ],
   };
   for (const [name, [edit, want]] of Object.entries(breaks)) {
-    assert.match(broken(before, edited(edit)).join('\n'), want, name);
+    assert.match((await broken(before, edited(edit))).join('\n'), want, name);
   }
   const more = { ObjectTypeDefinition: (node) => (named(node, 'Sale') ? { ...node, fields: [...node.fields, { ...node.fields[0], name: { kind: Kind.NAME, value: 'more' } }] } : undefined) };
-  assert.deepEqual(broken(before, edited(more)), [], 'more fields break nobody');
+  assert.deepEqual(await broken(before, edited(more)), [], 'more fields break nobody');
 });
