@@ -11,6 +11,7 @@ import (
 
 	"seckill/ent"
 	entorder "seckill/ent/order"
+	"seckill/ent/orderfailure"
 	"seckill/ent/saleitem"
 	"seckill/ent/stockmovement"
 	"seckill/internal/id"
@@ -28,8 +29,11 @@ type book struct {
 	items  []*ent.SaleItem
 	orders []entry
 	moves  []movement
-	buyers int                     // users with an order
-	units  map[entorder.Status]int // units in orders of each status
+	buyers int                       // users with an order
+	units  map[entorder.Status]int   // units in orders of each status
+	count  map[entorder.Status]int   // orders of each status
+	value  map[entorder.Status]int64 // of the orders of each status, in minor units
+	failed int                       // tasks that ended without an order
 }
 
 // entry is one order: when its units were taken, and when it was written.
@@ -53,7 +57,7 @@ const (
 )
 
 func (src Source) readBook(ctx context.Context, v *sale.Sale) (*book, error) {
-	b := &book{sale: v, units: map[entorder.Status]int{}}
+	b := &book{sale: v, units: map[entorder.Status]int{}, count: map[entorder.Status]int{}, value: map[entorder.Status]int64{}}
 	err := src.DB.ReadSnapshot(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		var err error
 		b.items, err = tx.SaleItem.Query().Where(saleitem.SaleID(v.ID)).Order(ent.Asc(saleitem.FieldPosition)).All(ctx)
@@ -62,6 +66,9 @@ func (src Source) readBook(ctx context.Context, v *sale.Sale) (*book, error) {
 		}
 		if err := b.readOrders(ctx, tx); err != nil {
 			return fmt.Errorf("read orders: %w", err)
+		}
+		if b.failed, err = tx.OrderFailure.Query().Where(orderfailure.SaleID(v.ID)).Count(ctx); err != nil {
+			return fmt.Errorf("count failures: %w", err)
 		}
 		if b.buyers, err = buyers(ctx, tx, v.ID); err != nil {
 			return fmt.Errorf("count buyers: %w", err)
@@ -80,13 +87,15 @@ func (b *book) readOrders(ctx context.Context, tx *ent.Tx) error {
 	for last := uuid.Nil; ; {
 		rows, err := tx.Order.Query().Where(entorder.SaleID(b.sale.ID), entorder.IDGT(last)).
 			Order(ent.Asc(entorder.FieldID)).Limit(page).Select(entorder.FieldID, entorder.FieldReservedAt,
-			entorder.FieldCreatedAt, entorder.FieldQuantity, entorder.FieldStatus).All(ctx)
+			entorder.FieldCreatedAt, entorder.FieldQuantity, entorder.FieldUnitPriceMinor, entorder.FieldStatus).All(ctx)
 		if err != nil {
 			return err
 		}
 		for _, row := range rows {
 			b.orders = append(b.orders, entry{row.ReservedAt, row.CreatedAt, row.Quantity})
 			b.units[row.Status] += row.Quantity
+			b.count[row.Status]++
+			b.value[row.Status] += int64(row.Quantity) * row.UnitPriceMinor
 			last = row.ID
 		}
 		if len(rows) < page {
@@ -163,6 +172,28 @@ func (b *book) changes() []change {
 	}
 	sort.SliceStable(list, func(i, j int) bool { return list[i].at.Before(list[j].at) })
 	return list
+}
+
+// addOrders adds the orders and their money. Like the units they are those of the book: the
+// live figures may be a second older.
+func (r *Report) addOrders(b *book) {
+	currency := ""
+	for _, item := range b.items {
+		currency = item.Currency
+	}
+	value := func(statuses ...entorder.Status) string {
+		sum := money.Amount{Currency: currency}
+		for _, status := range statuses {
+			sum.Minor += b.value[status]
+		}
+		return sum.Decimal()
+	}
+	r.Orders = Orders{
+		Buyers: b.buyers, Written: len(b.orders), Paid: b.count[entorder.StatusPAID], Unpaid: b.count[entorder.StatusPENDING_PAYMENT],
+		Expired: b.count[entorder.StatusEXPIRED], Cancelled: b.count[entorder.StatusCANCELLED],
+		Refunded: b.count[entorder.StatusREFUNDING] + b.count[entorder.StatusREFUNDED], Failed: b.failed,
+		GMV: value(entorder.StatusPAID), Net: value(entorder.StatusPAID, entorder.StatusREFUNDING), RefundSum: value(entorder.StatusREFUNDED), Currency: currency,
+	}
 }
 
 func (r *Report) addItems(b *book) {

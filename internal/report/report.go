@@ -202,7 +202,7 @@ func (src Source) Build(ctx context.Context, saleID uuid.UUID) (*Report, error) 
 	if err != nil {
 		return nil, err
 	}
-	r.Orders.Buyers = book.buyers
+	r.addOrders(book)
 	r.addItems(book)
 	r.addCurves(v, book, history)
 	r.check(stats, book)
@@ -232,10 +232,6 @@ func (r *Report) addFigures(s *salestats.Stats) {
 	}
 	if r.Requests.Refused == nil {
 		r.Requests.Refused = []salestats.Rejection{}
-	}
-	r.Orders = Orders{
-		Written: s.Orders, Paid: s.Paid, Unpaid: s.Unpaid, Expired: s.Expired, Cancelled: s.Cancelled, Refunded: s.Refunded,
-		Failed: s.Failed, GMV: s.GMV.Decimal(), Net: s.Net.Decimal(), RefundSum: s.RefundSum.Decimal(), Currency: s.GMV.Currency,
 	}
 }
 

@@ -351,7 +351,7 @@ func TestWhatTheClockDidIsNotCountedAsAnOperators(t *testing.T) {
 	if err := r.Text(&text); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(text.String(), "operators  1 acts; the clock 2") {
+	if !strings.Contains(text.String(), "operators  1 acts; the system 2") {
 		t.Errorf("report:\n%s", text.String())
 	}
 }

@@ -52,7 +52,7 @@ func (r *Report) Text(out io.Writer) error {
 			people++
 		}
 	}
-	fmt.Fprintf(&b, "  operators  %d acts; the clock %d\n", people, len(r.Acts)-people)
+	fmt.Fprintf(&b, "  operators  %d acts; the system %d\n", people, len(r.Acts)-people)
 	if r.Conserved {
 		b.WriteString("  everything adds up\n")
 	}

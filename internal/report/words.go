@@ -154,7 +154,7 @@ var chinese = map[string]string{
 	"Refunded":                         "已退款",
 	"Failed attempts":                  "失败",
 	"Units returned":                   "退回件数",
-	"What operators and the clock did": "操作记录",
+	"What operators and the system did": "操作记录",
 	"When":                             "时间", "Who": "操作人", "Act": "操作", "Sale afterwards": "之后状态", "Why": "原因",
 	"Compared with an earlier sale": "与往期专场对比",
 	"This sale":                     "本专场",
