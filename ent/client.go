@@ -30,6 +30,7 @@ import (
 	"seckill/ent/salefigures"
 	"seckill/ent/saleitem"
 	"seckill/ent/salelog"
+	"seckill/ent/saletemplate"
 	"seckill/ent/sandboxcall"
 	"seckill/ent/sandboxcharge"
 	"seckill/ent/sandboxrefund"
@@ -97,6 +98,8 @@ type Client struct {
 	SaleItem *SaleItemClient
 	// SaleLog is the client for interacting with the SaleLog builders.
 	SaleLog *SaleLogClient
+	// SaleTemplate is the client for interacting with the SaleTemplate builders.
+	SaleTemplate *SaleTemplateClient
 	// SandboxCall is the client for interacting with the SandboxCall builders.
 	SandboxCall *SandboxCallClient
 	// SandboxCharge is the client for interacting with the SandboxCharge builders.
@@ -154,6 +157,7 @@ func (c *Client) init() {
 	c.SaleFigures = NewSaleFiguresClient(c.config)
 	c.SaleItem = NewSaleItemClient(c.config)
 	c.SaleLog = NewSaleLogClient(c.config)
+	c.SaleTemplate = NewSaleTemplateClient(c.config)
 	c.SandboxCall = NewSandboxCallClient(c.config)
 	c.SandboxCharge = NewSandboxChargeClient(c.config)
 	c.SandboxRefund = NewSandboxRefundClient(c.config)
@@ -280,6 +284,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		SaleFigures:     NewSaleFiguresClient(cfg),
 		SaleItem:        NewSaleItemClient(cfg),
 		SaleLog:         NewSaleLogClient(cfg),
+		SaleTemplate:    NewSaleTemplateClient(cfg),
 		SandboxCall:     NewSandboxCallClient(cfg),
 		SandboxCharge:   NewSandboxChargeClient(cfg),
 		SandboxRefund:   NewSandboxRefundClient(cfg),
@@ -333,6 +338,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		SaleFigures:     NewSaleFiguresClient(cfg),
 		SaleItem:        NewSaleItemClient(cfg),
 		SaleLog:         NewSaleLogClient(cfg),
+		SaleTemplate:    NewSaleTemplateClient(cfg),
 		SandboxCall:     NewSandboxCallClient(cfg),
 		SandboxCharge:   NewSandboxChargeClient(cfg),
 		SandboxRefund:   NewSandboxRefundClient(cfg),
@@ -378,10 +384,10 @@ func (c *Client) Use(hooks ...Hook) {
 		c.AccountLink, c.Address, c.Fulfilment, c.Goods, c.GoodsLog, c.Intervention,
 		c.LetterAct, c.Mail, c.Order, c.OrderEvent, c.OrderFailure, c.OrderMetadata,
 		c.OrderRecipient, c.Payment, c.PaymentEvent, c.Refund, c.RefusedAttempt,
-		c.Sale, c.SaleFigures, c.SaleItem, c.SaleLog, c.SandboxCall, c.SandboxCharge,
-		c.SandboxRefund, c.SecurityEvent, c.ServiceToken, c.Session, c.StockMovement,
-		c.User, c.UserIdentity, c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint,
-		c.WebhookEvent,
+		c.Sale, c.SaleFigures, c.SaleItem, c.SaleLog, c.SaleTemplate, c.SandboxCall,
+		c.SandboxCharge, c.SandboxRefund, c.SecurityEvent, c.ServiceToken, c.Session,
+		c.StockMovement, c.User, c.UserIdentity, c.WaitlistEntry, c.WebhookDelivery,
+		c.WebhookEndpoint, c.WebhookEvent,
 	} {
 		n.Use(hooks...)
 	}
@@ -394,10 +400,10 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 		c.AccountLink, c.Address, c.Fulfilment, c.Goods, c.GoodsLog, c.Intervention,
 		c.LetterAct, c.Mail, c.Order, c.OrderEvent, c.OrderFailure, c.OrderMetadata,
 		c.OrderRecipient, c.Payment, c.PaymentEvent, c.Refund, c.RefusedAttempt,
-		c.Sale, c.SaleFigures, c.SaleItem, c.SaleLog, c.SandboxCall, c.SandboxCharge,
-		c.SandboxRefund, c.SecurityEvent, c.ServiceToken, c.Session, c.StockMovement,
-		c.User, c.UserIdentity, c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint,
-		c.WebhookEvent,
+		c.Sale, c.SaleFigures, c.SaleItem, c.SaleLog, c.SaleTemplate, c.SandboxCall,
+		c.SandboxCharge, c.SandboxRefund, c.SecurityEvent, c.ServiceToken, c.Session,
+		c.StockMovement, c.User, c.UserIdentity, c.WaitlistEntry, c.WebhookDelivery,
+		c.WebhookEndpoint, c.WebhookEvent,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -448,6 +454,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.SaleItem.mutate(ctx, m)
 	case *SaleLogMutation:
 		return c.SaleLog.mutate(ctx, m)
+	case *SaleTemplateMutation:
+		return c.SaleTemplate.mutate(ctx, m)
 	case *SandboxCallMutation:
 		return c.SandboxCall.mutate(ctx, m)
 	case *SandboxChargeMutation:
@@ -3272,6 +3280,139 @@ func (c *SaleLogClient) mutate(ctx context.Context, m *SaleLogMutation) (Value, 
 	}
 }
 
+// SaleTemplateClient is a client for the SaleTemplate schema.
+type SaleTemplateClient struct {
+	config
+}
+
+// NewSaleTemplateClient returns a client for the SaleTemplate from the given config.
+func NewSaleTemplateClient(c config) *SaleTemplateClient {
+	return &SaleTemplateClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `saletemplate.Hooks(f(g(h())))`.
+func (c *SaleTemplateClient) Use(hooks ...Hook) {
+	c.hooks.SaleTemplate = append(c.hooks.SaleTemplate, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `saletemplate.Intercept(f(g(h())))`.
+func (c *SaleTemplateClient) Intercept(interceptors ...Interceptor) {
+	c.inters.SaleTemplate = append(c.inters.SaleTemplate, interceptors...)
+}
+
+// Create returns a builder for creating a SaleTemplate entity.
+func (c *SaleTemplateClient) Create() *SaleTemplateCreate {
+	mutation := newSaleTemplateMutation(c.config, OpCreate)
+	return &SaleTemplateCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of SaleTemplate entities.
+func (c *SaleTemplateClient) CreateBulk(builders ...*SaleTemplateCreate) *SaleTemplateCreateBulk {
+	return &SaleTemplateCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *SaleTemplateClient) MapCreateBulk(slice any, setFunc func(*SaleTemplateCreate, int)) *SaleTemplateCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &SaleTemplateCreateBulk{err: fmt.Errorf("calling to SaleTemplateClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*SaleTemplateCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &SaleTemplateCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for SaleTemplate.
+func (c *SaleTemplateClient) Update() *SaleTemplateUpdate {
+	mutation := newSaleTemplateMutation(c.config, OpUpdate)
+	return &SaleTemplateUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *SaleTemplateClient) UpdateOne(_m *SaleTemplate) *SaleTemplateUpdateOne {
+	mutation := newSaleTemplateMutation(c.config, OpUpdateOne, withSaleTemplate(_m))
+	return &SaleTemplateUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *SaleTemplateClient) UpdateOneID(id uuid.UUID) *SaleTemplateUpdateOne {
+	mutation := newSaleTemplateMutation(c.config, OpUpdateOne, withSaleTemplateID(id))
+	return &SaleTemplateUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for SaleTemplate.
+func (c *SaleTemplateClient) Delete() *SaleTemplateDelete {
+	mutation := newSaleTemplateMutation(c.config, OpDelete)
+	return &SaleTemplateDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *SaleTemplateClient) DeleteOne(_m *SaleTemplate) *SaleTemplateDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *SaleTemplateClient) DeleteOneID(id uuid.UUID) *SaleTemplateDeleteOne {
+	builder := c.Delete().Where(saletemplate.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &SaleTemplateDeleteOne{builder}
+}
+
+// Query returns a query builder for SaleTemplate.
+func (c *SaleTemplateClient) Query() *SaleTemplateQuery {
+	return &SaleTemplateQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeSaleTemplate},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a SaleTemplate entity by its id.
+func (c *SaleTemplateClient) Get(ctx context.Context, id uuid.UUID) (*SaleTemplate, error) {
+	return c.Query().Where(saletemplate.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *SaleTemplateClient) GetX(ctx context.Context, id uuid.UUID) *SaleTemplate {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *SaleTemplateClient) Hooks() []Hook {
+	return c.hooks.SaleTemplate
+}
+
+// Interceptors returns the client interceptors.
+func (c *SaleTemplateClient) Interceptors() []Interceptor {
+	return c.inters.SaleTemplate
+}
+
+func (c *SaleTemplateClient) mutate(ctx context.Context, m *SaleTemplateMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&SaleTemplateCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&SaleTemplateUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&SaleTemplateUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&SaleTemplateDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown SaleTemplate mutation op: %q", m.Op())
+	}
+}
+
 // SandboxCallClient is a client for the SandboxCall schema.
 type SandboxCallClient struct {
 	config
@@ -5007,17 +5148,17 @@ type (
 		AccountLink, Address, Fulfilment, Goods, GoodsLog, Intervention, LetterAct,
 		Mail, Order, OrderEvent, OrderFailure, OrderMetadata, OrderRecipient, Payment,
 		PaymentEvent, Refund, RefusedAttempt, Sale, SaleFigures, SaleItem, SaleLog,
-		SandboxCall, SandboxCharge, SandboxRefund, SecurityEvent, ServiceToken,
-		Session, StockMovement, User, UserIdentity, WaitlistEntry, WebhookDelivery,
-		WebhookEndpoint, WebhookEvent []ent.Hook
+		SaleTemplate, SandboxCall, SandboxCharge, SandboxRefund, SecurityEvent,
+		ServiceToken, Session, StockMovement, User, UserIdentity, WaitlistEntry,
+		WebhookDelivery, WebhookEndpoint, WebhookEvent []ent.Hook
 	}
 	inters struct {
 		AccountLink, Address, Fulfilment, Goods, GoodsLog, Intervention, LetterAct,
 		Mail, Order, OrderEvent, OrderFailure, OrderMetadata, OrderRecipient, Payment,
 		PaymentEvent, Refund, RefusedAttempt, Sale, SaleFigures, SaleItem, SaleLog,
-		SandboxCall, SandboxCharge, SandboxRefund, SecurityEvent, ServiceToken,
-		Session, StockMovement, User, UserIdentity, WaitlistEntry, WebhookDelivery,
-		WebhookEndpoint, WebhookEvent []ent.Interceptor
+		SaleTemplate, SandboxCall, SandboxCharge, SandboxRefund, SecurityEvent,
+		ServiceToken, Session, StockMovement, User, UserIdentity, WaitlistEntry,
+		WebhookDelivery, WebhookEndpoint, WebhookEvent []ent.Interceptor
 	}
 )
 

@@ -28,6 +28,7 @@ import (
 	"seckill/ent/salefigures"
 	"seckill/ent/saleitem"
 	"seckill/ent/salelog"
+	"seckill/ent/saletemplate"
 	"seckill/ent/sandboxcall"
 	"seckill/ent/sandboxcharge"
 	"seckill/ent/sandboxrefund"
@@ -127,6 +128,7 @@ func checkColumn(t, c string) error {
 			salefigures.Table:     salefigures.ValidColumn,
 			saleitem.Table:        saleitem.ValidColumn,
 			salelog.Table:         salelog.ValidColumn,
+			saletemplate.Table:    saletemplate.ValidColumn,
 			sandboxcall.Table:     sandboxcall.ValidColumn,
 			sandboxcharge.Table:   sandboxcharge.ValidColumn,
 			sandboxrefund.Table:   sandboxrefund.ValidColumn,

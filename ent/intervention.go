@@ -28,8 +28,10 @@ type Intervention struct {
 	OrderID *uuid.UUID `json:"order_id,omitempty"`
 	// the order's buyer
 	HolderID *uuid.UUID `json:"holder_id,omitempty"`
-	// units; signed for ADJUST_STOCK; seconds for EXTEND_SALE
+	// units; signed for ADJUST_STOCK; 0 for EXTEND_SALE
 	Quantity int `json:"quantity,omitempty"`
+	// of EXTEND_SALE: by how much, rounded up
+	ExtensionSeconds int `json:"extension_seconds,omitempty"`
 	// new end of the sale, for EXTEND_SALE
 	EndsAt *time.Time `json:"ends_at,omitempty"`
 	// why
@@ -56,7 +58,7 @@ func (*Intervention) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case intervention.FieldOrderID, intervention.FieldHolderID, intervention.FieldDecidedBy:
 			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
-		case intervention.FieldQuantity:
+		case intervention.FieldQuantity, intervention.FieldExtensionSeconds:
 			values[i] = new(sql.NullInt64)
 		case intervention.FieldKind, intervention.FieldNote, intervention.FieldState, intervention.FieldDecision:
 			values[i] = new(sql.NullString)
@@ -122,6 +124,12 @@ func (_m *Intervention) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field quantity", values[i])
 			} else if value.Valid {
 				_m.Quantity = int(value.Int64)
+			}
+		case intervention.FieldExtensionSeconds:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field extension_seconds", values[i])
+			} else if value.Valid {
+				_m.ExtensionSeconds = int(value.Int64)
 			}
 		case intervention.FieldEndsAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
@@ -230,6 +238,9 @@ func (_m *Intervention) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("quantity=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Quantity))
+	builder.WriteString(", ")
+	builder.WriteString("extension_seconds=")
+	builder.WriteString(fmt.Sprintf("%v", _m.ExtensionSeconds))
 	builder.WriteString(", ")
 	if v := _m.EndsAt; v != nil {
 		builder.WriteString("ends_at=")

@@ -76,6 +76,20 @@ func (_c *InterventionCreate) SetQuantity(v int) *InterventionCreate {
 	return _c
 }
 
+// SetExtensionSeconds sets the "extension_seconds" field.
+func (_c *InterventionCreate) SetExtensionSeconds(v int) *InterventionCreate {
+	_c.mutation.SetExtensionSeconds(v)
+	return _c
+}
+
+// SetNillableExtensionSeconds sets the "extension_seconds" field if the given value is not nil.
+func (_c *InterventionCreate) SetNillableExtensionSeconds(v *int) *InterventionCreate {
+	if v != nil {
+		_c.SetExtensionSeconds(*v)
+	}
+	return _c
+}
+
 // SetEndsAt sets the "ends_at" field.
 func (_c *InterventionCreate) SetEndsAt(v time.Time) *InterventionCreate {
 	_c.mutation.SetEndsAt(v)
@@ -189,6 +203,10 @@ func (_c *InterventionCreate) ExecX(ctx context.Context) {
 
 // defaults sets the default values of the builder before save.
 func (_c *InterventionCreate) defaults() {
+	if _, ok := _c.mutation.ExtensionSeconds(); !ok {
+		v := intervention.DefaultExtensionSeconds
+		_c.mutation.SetExtensionSeconds(v)
+	}
 	if _, ok := _c.mutation.Decision(); !ok {
 		v := intervention.DefaultDecision
 		_c.mutation.SetDecision(v)
@@ -213,6 +231,9 @@ func (_c *InterventionCreate) check() error {
 	}
 	if _, ok := _c.mutation.Quantity(); !ok {
 		return &ValidationError{Name: "quantity", err: errors.New(`ent: missing required field "Intervention.quantity"`)}
+	}
+	if _, ok := _c.mutation.ExtensionSeconds(); !ok {
+		return &ValidationError{Name: "extension_seconds", err: errors.New(`ent: missing required field "Intervention.extension_seconds"`)}
 	}
 	if _, ok := _c.mutation.Note(); !ok {
 		return &ValidationError{Name: "note", err: errors.New(`ent: missing required field "Intervention.note"`)}
@@ -306,6 +327,10 @@ func (_c *InterventionCreate) createSpec() (*Intervention, *sqlgraph.CreateSpec)
 	if value, ok := _c.mutation.Quantity(); ok {
 		_spec.SetField(intervention.FieldQuantity, field.TypeInt, value)
 		_node.Quantity = value
+	}
+	if value, ok := _c.mutation.ExtensionSeconds(); ok {
+		_spec.SetField(intervention.FieldExtensionSeconds, field.TypeInt, value)
+		_node.ExtensionSeconds = value
 	}
 	if value, ok := _c.mutation.EndsAt(); ok {
 		_spec.SetField(intervention.FieldEndsAt, field.TypeTime, value)
@@ -491,6 +516,9 @@ func (u *InterventionUpsertOne) UpdateNewValues() *InterventionUpsertOne {
 		}
 		if _, exists := u.create.mutation.Quantity(); exists {
 			s.SetIgnore(intervention.FieldQuantity)
+		}
+		if _, exists := u.create.mutation.ExtensionSeconds(); exists {
+			s.SetIgnore(intervention.FieldExtensionSeconds)
 		}
 		if _, exists := u.create.mutation.EndsAt(); exists {
 			s.SetIgnore(intervention.FieldEndsAt)
@@ -809,6 +837,9 @@ func (u *InterventionUpsertBulk) UpdateNewValues() *InterventionUpsertBulk {
 			}
 			if _, exists := b.mutation.Quantity(); exists {
 				s.SetIgnore(intervention.FieldQuantity)
+			}
+			if _, exists := b.mutation.ExtensionSeconds(); exists {
+				s.SetIgnore(intervention.FieldExtensionSeconds)
 			}
 			if _, exists := b.mutation.EndsAt(); exists {
 				s.SetIgnore(intervention.FieldEndsAt)

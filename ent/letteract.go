@@ -30,7 +30,7 @@ type LetterAct struct {
 	Reason string `json:"reason,omitempty"`
 	// why the operator decided so
 	Note string `json:"note,omitempty"`
-	// ActorID holds the value of the "actor_id" field.
+	// zero = the command line
 	ActorID uuid.UUID `json:"actor_id,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt    time.Time `json:"created_at,omitempty"`

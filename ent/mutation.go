@@ -28,6 +28,7 @@ import (
 	"seckill/ent/salefigures"
 	"seckill/ent/saleitem"
 	"seckill/ent/salelog"
+	"seckill/ent/saletemplate"
 	"seckill/ent/sandboxcall"
 	"seckill/ent/sandboxcharge"
 	"seckill/ent/sandboxrefund"
@@ -79,6 +80,7 @@ const (
 	TypeSaleFigures     = "SaleFigures"
 	TypeSaleItem        = "SaleItem"
 	TypeSaleLog         = "SaleLog"
+	TypeSaleTemplate    = "SaleTemplate"
 	TypeSandboxCall     = "SandboxCall"
 	TypeSandboxCharge   = "SandboxCharge"
 	TypeSandboxRefund   = "SandboxRefund"
@@ -3854,28 +3856,30 @@ func (m *GoodsLogMutation) ResetEdge(name string) error {
 // InterventionMutation represents an operation that mutates the Intervention nodes in the graph.
 type InterventionMutation struct {
 	config
-	op            Op
-	typ           string
-	id            *uuid.UUID
-	sale_id       *uuid.UUID
-	item_id       *uuid.UUID
-	kind          *intervention.Kind
-	order_id      *uuid.UUID
-	holder_id     *uuid.UUID
-	quantity      *int
-	addquantity   *int
-	ends_at       *time.Time
-	note          *string
-	state         *intervention.State
-	requested_by  *uuid.UUID
-	decided_by    *uuid.UUID
-	decision      *string
-	created_at    *time.Time
-	updated_at    *time.Time
-	clearedFields map[string]struct{}
-	done          bool
-	oldValue      func(context.Context) (*Intervention, error)
-	predicates    []predicate.Intervention
+	op                   Op
+	typ                  string
+	id                   *uuid.UUID
+	sale_id              *uuid.UUID
+	item_id              *uuid.UUID
+	kind                 *intervention.Kind
+	order_id             *uuid.UUID
+	holder_id            *uuid.UUID
+	quantity             *int
+	addquantity          *int
+	extension_seconds    *int
+	addextension_seconds *int
+	ends_at              *time.Time
+	note                 *string
+	state                *intervention.State
+	requested_by         *uuid.UUID
+	decided_by           *uuid.UUID
+	decision             *string
+	created_at           *time.Time
+	updated_at           *time.Time
+	clearedFields        map[string]struct{}
+	done                 bool
+	oldValue             func(context.Context) (*Intervention, error)
+	predicates           []predicate.Intervention
 }
 
 var _ ent.Mutation = (*InterventionMutation)(nil)
@@ -4244,6 +4248,62 @@ func (m *InterventionMutation) ResetQuantity() {
 	m.addquantity = nil
 }
 
+// SetExtensionSeconds sets the "extension_seconds" field.
+func (m *InterventionMutation) SetExtensionSeconds(i int) {
+	m.extension_seconds = &i
+	m.addextension_seconds = nil
+}
+
+// ExtensionSeconds returns the value of the "extension_seconds" field in the mutation.
+func (m *InterventionMutation) ExtensionSeconds() (r int, exists bool) {
+	v := m.extension_seconds
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldExtensionSeconds returns the old "extension_seconds" field's value of the Intervention entity.
+// If the Intervention object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InterventionMutation) OldExtensionSeconds(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldExtensionSeconds is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldExtensionSeconds requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldExtensionSeconds: %w", err)
+	}
+	return oldValue.ExtensionSeconds, nil
+}
+
+// AddExtensionSeconds adds i to the "extension_seconds" field.
+func (m *InterventionMutation) AddExtensionSeconds(i int) {
+	if m.addextension_seconds != nil {
+		*m.addextension_seconds += i
+	} else {
+		m.addextension_seconds = &i
+	}
+}
+
+// AddedExtensionSeconds returns the value that was added to the "extension_seconds" field in this mutation.
+func (m *InterventionMutation) AddedExtensionSeconds() (r int, exists bool) {
+	v := m.addextension_seconds
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetExtensionSeconds resets all changes to the "extension_seconds" field.
+func (m *InterventionMutation) ResetExtensionSeconds() {
+	m.extension_seconds = nil
+	m.addextension_seconds = nil
+}
+
 // SetEndsAt sets the "ends_at" field.
 func (m *InterventionMutation) SetEndsAt(t time.Time) {
 	m.ends_at = &t
@@ -4592,7 +4652,7 @@ func (m *InterventionMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *InterventionMutation) Fields() []string {
-	fields := make([]string, 0, 14)
+	fields := make([]string, 0, 15)
 	if m.sale_id != nil {
 		fields = append(fields, intervention.FieldSaleID)
 	}
@@ -4610,6 +4670,9 @@ func (m *InterventionMutation) Fields() []string {
 	}
 	if m.quantity != nil {
 		fields = append(fields, intervention.FieldQuantity)
+	}
+	if m.extension_seconds != nil {
+		fields = append(fields, intervention.FieldExtensionSeconds)
 	}
 	if m.ends_at != nil {
 		fields = append(fields, intervention.FieldEndsAt)
@@ -4655,6 +4718,8 @@ func (m *InterventionMutation) Field(name string) (ent.Value, bool) {
 		return m.HolderID()
 	case intervention.FieldQuantity:
 		return m.Quantity()
+	case intervention.FieldExtensionSeconds:
+		return m.ExtensionSeconds()
 	case intervention.FieldEndsAt:
 		return m.EndsAt()
 	case intervention.FieldNote:
@@ -4692,6 +4757,8 @@ func (m *InterventionMutation) OldField(ctx context.Context, name string) (ent.V
 		return m.OldHolderID(ctx)
 	case intervention.FieldQuantity:
 		return m.OldQuantity(ctx)
+	case intervention.FieldExtensionSeconds:
+		return m.OldExtensionSeconds(ctx)
 	case intervention.FieldEndsAt:
 		return m.OldEndsAt(ctx)
 	case intervention.FieldNote:
@@ -4758,6 +4825,13 @@ func (m *InterventionMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetQuantity(v)
+		return nil
+	case intervention.FieldExtensionSeconds:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetExtensionSeconds(v)
 		return nil
 	case intervention.FieldEndsAt:
 		v, ok := value.(time.Time)
@@ -4826,6 +4900,9 @@ func (m *InterventionMutation) AddedFields() []string {
 	if m.addquantity != nil {
 		fields = append(fields, intervention.FieldQuantity)
 	}
+	if m.addextension_seconds != nil {
+		fields = append(fields, intervention.FieldExtensionSeconds)
+	}
 	return fields
 }
 
@@ -4836,6 +4913,8 @@ func (m *InterventionMutation) AddedField(name string) (ent.Value, bool) {
 	switch name {
 	case intervention.FieldQuantity:
 		return m.AddedQuantity()
+	case intervention.FieldExtensionSeconds:
+		return m.AddedExtensionSeconds()
 	}
 	return nil, false
 }
@@ -4851,6 +4930,13 @@ func (m *InterventionMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddQuantity(v)
+		return nil
+	case intervention.FieldExtensionSeconds:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddExtensionSeconds(v)
 		return nil
 	}
 	return fmt.Errorf("unknown Intervention numeric field %s", name)
@@ -4923,6 +5009,9 @@ func (m *InterventionMutation) ResetField(name string) error {
 		return nil
 	case intervention.FieldQuantity:
 		m.ResetQuantity()
+		return nil
+	case intervention.FieldExtensionSeconds:
+		m.ResetExtensionSeconds()
 		return nil
 	case intervention.FieldEndsAt:
 		m.ResetEndsAt()
@@ -16482,6 +16571,7 @@ type SaleMutation struct {
 	created_by                *uuid.UUID
 	created_at                *time.Time
 	notice                    *string
+	was_public                *bool
 	settled_at                *time.Time
 	captcha_required          *bool
 	captcha_kinds             *string
@@ -17393,6 +17483,42 @@ func (m *SaleMutation) ResetNotice() {
 	m.notice = nil
 }
 
+// SetWasPublic sets the "was_public" field.
+func (m *SaleMutation) SetWasPublic(b bool) {
+	m.was_public = &b
+}
+
+// WasPublic returns the value of the "was_public" field in the mutation.
+func (m *SaleMutation) WasPublic() (r bool, exists bool) {
+	v := m.was_public
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldWasPublic returns the old "was_public" field's value of the Sale entity.
+// If the Sale object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleMutation) OldWasPublic(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldWasPublic is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldWasPublic requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldWasPublic: %w", err)
+	}
+	return oldValue.WasPublic, nil
+}
+
+// ResetWasPublic resets all changes to the "was_public" field.
+func (m *SaleMutation) ResetWasPublic() {
+	m.was_public = nil
+}
+
 // SetSettledAt sets the "settled_at" field.
 func (m *SaleMutation) SetSettledAt(t time.Time) {
 	m.settled_at = &t
@@ -17828,7 +17954,7 @@ func (m *SaleMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *SaleMutation) Fields() []string {
-	fields := make([]string, 0, 26)
+	fields := make([]string, 0, 27)
 	if m.slug != nil {
 		fields = append(fields, sale.FieldSlug)
 	}
@@ -17882,6 +18008,9 @@ func (m *SaleMutation) Fields() []string {
 	}
 	if m.notice != nil {
 		fields = append(fields, sale.FieldNotice)
+	}
+	if m.was_public != nil {
+		fields = append(fields, sale.FieldWasPublic)
 	}
 	if m.settled_at != nil {
 		fields = append(fields, sale.FieldSettledAt)
@@ -17951,6 +18080,8 @@ func (m *SaleMutation) Field(name string) (ent.Value, bool) {
 		return m.CreatedAt()
 	case sale.FieldNotice:
 		return m.Notice()
+	case sale.FieldWasPublic:
+		return m.WasPublic()
 	case sale.FieldSettledAt:
 		return m.SettledAt()
 	case sale.FieldCaptchaRequired:
@@ -18012,6 +18143,8 @@ func (m *SaleMutation) OldField(ctx context.Context, name string) (ent.Value, er
 		return m.OldCreatedAt(ctx)
 	case sale.FieldNotice:
 		return m.OldNotice(ctx)
+	case sale.FieldWasPublic:
+		return m.OldWasPublic(ctx)
 	case sale.FieldSettledAt:
 		return m.OldSettledAt(ctx)
 	case sale.FieldCaptchaRequired:
@@ -18162,6 +18295,13 @@ func (m *SaleMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetNotice(v)
+		return nil
+	case sale.FieldWasPublic:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetWasPublic(v)
 		return nil
 	case sale.FieldSettledAt:
 		v, ok := value.(time.Time)
@@ -18471,6 +18611,9 @@ func (m *SaleMutation) ResetField(name string) error {
 		return nil
 	case sale.FieldNotice:
 		m.ResetNotice()
+		return nil
+	case sale.FieldWasPublic:
+		m.ResetWasPublic()
 		return nil
 	case sale.FieldSettledAt:
 		m.ResetSettledAt()
@@ -21163,6 +21306,500 @@ func (m *SaleLogMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *SaleLogMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown SaleLog edge %s", name)
+}
+
+// SaleTemplateMutation represents an operation that mutates the SaleTemplate nodes in the graph.
+type SaleTemplateMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *uuid.UUID
+	name          *string
+	content       *string
+	saved_by      *uuid.UUID
+	saved_at      *time.Time
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*SaleTemplate, error)
+	predicates    []predicate.SaleTemplate
+}
+
+var _ ent.Mutation = (*SaleTemplateMutation)(nil)
+
+// saletemplateOption allows management of the mutation configuration using functional options.
+type saletemplateOption func(*SaleTemplateMutation)
+
+// newSaleTemplateMutation creates new mutation for the SaleTemplate entity.
+func newSaleTemplateMutation(c config, op Op, opts ...saletemplateOption) *SaleTemplateMutation {
+	m := &SaleTemplateMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeSaleTemplate,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withSaleTemplateID sets the ID field of the mutation.
+func withSaleTemplateID(id uuid.UUID) saletemplateOption {
+	return func(m *SaleTemplateMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *SaleTemplate
+		)
+		m.oldValue = func(ctx context.Context) (*SaleTemplate, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().SaleTemplate.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withSaleTemplate sets the old SaleTemplate of the mutation.
+func withSaleTemplate(node *SaleTemplate) saletemplateOption {
+	return func(m *SaleTemplateMutation) {
+		m.oldValue = func(context.Context) (*SaleTemplate, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m SaleTemplateMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m SaleTemplateMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of SaleTemplate entities.
+func (m *SaleTemplateMutation) SetID(id uuid.UUID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *SaleTemplateMutation) ID() (id uuid.UUID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *SaleTemplateMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []uuid.UUID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().SaleTemplate.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetName sets the "name" field.
+func (m *SaleTemplateMutation) SetName(s string) {
+	m.name = &s
+}
+
+// Name returns the value of the "name" field in the mutation.
+func (m *SaleTemplateMutation) Name() (r string, exists bool) {
+	v := m.name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldName returns the old "name" field's value of the SaleTemplate entity.
+// If the SaleTemplate object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleTemplateMutation) OldName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldName: %w", err)
+	}
+	return oldValue.Name, nil
+}
+
+// ResetName resets all changes to the "name" field.
+func (m *SaleTemplateMutation) ResetName() {
+	m.name = nil
+}
+
+// SetContent sets the "content" field.
+func (m *SaleTemplateMutation) SetContent(s string) {
+	m.content = &s
+}
+
+// Content returns the value of the "content" field in the mutation.
+func (m *SaleTemplateMutation) Content() (r string, exists bool) {
+	v := m.content
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldContent returns the old "content" field's value of the SaleTemplate entity.
+// If the SaleTemplate object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleTemplateMutation) OldContent(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldContent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldContent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldContent: %w", err)
+	}
+	return oldValue.Content, nil
+}
+
+// ResetContent resets all changes to the "content" field.
+func (m *SaleTemplateMutation) ResetContent() {
+	m.content = nil
+}
+
+// SetSavedBy sets the "saved_by" field.
+func (m *SaleTemplateMutation) SetSavedBy(u uuid.UUID) {
+	m.saved_by = &u
+}
+
+// SavedBy returns the value of the "saved_by" field in the mutation.
+func (m *SaleTemplateMutation) SavedBy() (r uuid.UUID, exists bool) {
+	v := m.saved_by
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSavedBy returns the old "saved_by" field's value of the SaleTemplate entity.
+// If the SaleTemplate object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleTemplateMutation) OldSavedBy(ctx context.Context) (v uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSavedBy is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSavedBy requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSavedBy: %w", err)
+	}
+	return oldValue.SavedBy, nil
+}
+
+// ResetSavedBy resets all changes to the "saved_by" field.
+func (m *SaleTemplateMutation) ResetSavedBy() {
+	m.saved_by = nil
+}
+
+// SetSavedAt sets the "saved_at" field.
+func (m *SaleTemplateMutation) SetSavedAt(t time.Time) {
+	m.saved_at = &t
+}
+
+// SavedAt returns the value of the "saved_at" field in the mutation.
+func (m *SaleTemplateMutation) SavedAt() (r time.Time, exists bool) {
+	v := m.saved_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSavedAt returns the old "saved_at" field's value of the SaleTemplate entity.
+// If the SaleTemplate object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleTemplateMutation) OldSavedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSavedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSavedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSavedAt: %w", err)
+	}
+	return oldValue.SavedAt, nil
+}
+
+// ResetSavedAt resets all changes to the "saved_at" field.
+func (m *SaleTemplateMutation) ResetSavedAt() {
+	m.saved_at = nil
+}
+
+// Where appends a list predicates to the SaleTemplateMutation builder.
+func (m *SaleTemplateMutation) Where(ps ...predicate.SaleTemplate) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the SaleTemplateMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *SaleTemplateMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.SaleTemplate, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *SaleTemplateMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *SaleTemplateMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (SaleTemplate).
+func (m *SaleTemplateMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *SaleTemplateMutation) Fields() []string {
+	fields := make([]string, 0, 4)
+	if m.name != nil {
+		fields = append(fields, saletemplate.FieldName)
+	}
+	if m.content != nil {
+		fields = append(fields, saletemplate.FieldContent)
+	}
+	if m.saved_by != nil {
+		fields = append(fields, saletemplate.FieldSavedBy)
+	}
+	if m.saved_at != nil {
+		fields = append(fields, saletemplate.FieldSavedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *SaleTemplateMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case saletemplate.FieldName:
+		return m.Name()
+	case saletemplate.FieldContent:
+		return m.Content()
+	case saletemplate.FieldSavedBy:
+		return m.SavedBy()
+	case saletemplate.FieldSavedAt:
+		return m.SavedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *SaleTemplateMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case saletemplate.FieldName:
+		return m.OldName(ctx)
+	case saletemplate.FieldContent:
+		return m.OldContent(ctx)
+	case saletemplate.FieldSavedBy:
+		return m.OldSavedBy(ctx)
+	case saletemplate.FieldSavedAt:
+		return m.OldSavedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown SaleTemplate field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *SaleTemplateMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case saletemplate.FieldName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetName(v)
+		return nil
+	case saletemplate.FieldContent:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetContent(v)
+		return nil
+	case saletemplate.FieldSavedBy:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSavedBy(v)
+		return nil
+	case saletemplate.FieldSavedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSavedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown SaleTemplate field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *SaleTemplateMutation) AddedFields() []string {
+	return nil
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *SaleTemplateMutation) AddedField(name string) (ent.Value, bool) {
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *SaleTemplateMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	}
+	return fmt.Errorf("unknown SaleTemplate numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *SaleTemplateMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *SaleTemplateMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *SaleTemplateMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown SaleTemplate nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *SaleTemplateMutation) ResetField(name string) error {
+	switch name {
+	case saletemplate.FieldName:
+		m.ResetName()
+		return nil
+	case saletemplate.FieldContent:
+		m.ResetContent()
+		return nil
+	case saletemplate.FieldSavedBy:
+		m.ResetSavedBy()
+		return nil
+	case saletemplate.FieldSavedAt:
+		m.ResetSavedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown SaleTemplate field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *SaleTemplateMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *SaleTemplateMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *SaleTemplateMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *SaleTemplateMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *SaleTemplateMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *SaleTemplateMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *SaleTemplateMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown SaleTemplate unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *SaleTemplateMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown SaleTemplate edge %s", name)
 }
 
 // SandboxCallMutation represents an operation that mutates the SandboxCall nodes in the graph.

@@ -23,6 +23,7 @@ import (
 	"seckill/ent/sale"
 	"seckill/ent/saleitem"
 	"seckill/ent/salelog"
+	"seckill/ent/saletemplate"
 	"seckill/ent/sandboxcall"
 	"seckill/ent/sandboxcharge"
 	"seckill/ent/sandboxrefund"
@@ -184,12 +185,16 @@ func init() {
 	goodslog.DefaultDetails = goodslogDescDetails.Default.(string)
 	interventionFields := schema.Intervention{}.Fields()
 	_ = interventionFields
+	// interventionDescExtensionSeconds is the schema descriptor for extension_seconds field.
+	interventionDescExtensionSeconds := interventionFields[7].Descriptor()
+	// intervention.DefaultExtensionSeconds holds the default value on creation for the extension_seconds field.
+	intervention.DefaultExtensionSeconds = interventionDescExtensionSeconds.Default.(int)
 	// interventionDescNote is the schema descriptor for note field.
-	interventionDescNote := interventionFields[8].Descriptor()
+	interventionDescNote := interventionFields[9].Descriptor()
 	// intervention.NoteValidator is a validator for the "note" field. It is called by the builders before save.
 	intervention.NoteValidator = interventionDescNote.Validators[0].(func(string) error)
 	// interventionDescDecision is the schema descriptor for decision field.
-	interventionDescDecision := interventionFields[12].Descriptor()
+	interventionDescDecision := interventionFields[13].Descriptor()
 	// intervention.DefaultDecision holds the default value on creation for the decision field.
 	intervention.DefaultDecision = interventionDescDecision.Default.(string)
 	// intervention.DecisionValidator is a validator for the "decision" field. It is called by the builders before save.
@@ -624,40 +629,44 @@ func init() {
 	sale.DefaultNotice = saleDescNotice.Default.(string)
 	// sale.NoticeValidator is a validator for the "notice" field. It is called by the builders before save.
 	sale.NoticeValidator = saleDescNotice.Validators[0].(func(string) error)
+	// saleDescWasPublic is the schema descriptor for was_public field.
+	saleDescWasPublic := saleFields[19].Descriptor()
+	// sale.DefaultWasPublic holds the default value on creation for the was_public field.
+	sale.DefaultWasPublic = saleDescWasPublic.Default.(bool)
 	// saleDescCaptchaRequired is the schema descriptor for captcha_required field.
-	saleDescCaptchaRequired := saleFields[20].Descriptor()
+	saleDescCaptchaRequired := saleFields[21].Descriptor()
 	// sale.DefaultCaptchaRequired holds the default value on creation for the captcha_required field.
 	sale.DefaultCaptchaRequired = saleDescCaptchaRequired.Default.(bool)
 	// saleDescCaptchaKinds is the schema descriptor for captcha_kinds field.
-	saleDescCaptchaKinds := saleFields[21].Descriptor()
+	saleDescCaptchaKinds := saleFields[22].Descriptor()
 	// sale.DefaultCaptchaKinds holds the default value on creation for the captcha_kinds field.
 	sale.DefaultCaptchaKinds = saleDescCaptchaKinds.Default.(string)
 	// saleDescPowMax is the schema descriptor for pow_max field.
-	saleDescPowMax := saleFields[22].Descriptor()
+	saleDescPowMax := saleFields[23].Descriptor()
 	// sale.DefaultPowMax holds the default value on creation for the pow_max field.
 	sale.DefaultPowMax = saleDescPowMax.Default.(int)
 	// sale.PowMaxValidator is a validator for the "pow_max" field. It is called by the builders before save.
 	sale.PowMaxValidator = saleDescPowMax.Validators[0].(func(int) error)
 	// saleDescPermitPerMille is the schema descriptor for permit_per_mille field.
-	saleDescPermitPerMille := saleFields[23].Descriptor()
+	saleDescPermitPerMille := saleFields[24].Descriptor()
 	// sale.DefaultPermitPerMille holds the default value on creation for the permit_per_mille field.
 	sale.DefaultPermitPerMille = saleDescPermitPerMille.Default.(int)
 	// sale.PermitPerMilleValidator is a validator for the "permit_per_mille" field. It is called by the builders before save.
 	sale.PermitPerMilleValidator = saleDescPermitPerMille.Validators[0].(func(int) error)
 	// saleDescInflowPerSecond is the schema descriptor for inflow_per_second field.
-	saleDescInflowPerSecond := saleFields[24].Descriptor()
+	saleDescInflowPerSecond := saleFields[25].Descriptor()
 	// sale.DefaultInflowPerSecond holds the default value on creation for the inflow_per_second field.
 	sale.DefaultInflowPerSecond = saleDescInflowPerSecond.Default.(int)
 	// sale.InflowPerSecondValidator is a validator for the "inflow_per_second" field. It is called by the builders before save.
 	sale.InflowPerSecondValidator = saleDescInflowPerSecond.Validators[0].(func(int) error)
 	// saleDescLimitBurst is the schema descriptor for limit_burst field.
-	saleDescLimitBurst := saleFields[25].Descriptor()
+	saleDescLimitBurst := saleFields[26].Descriptor()
 	// sale.DefaultLimitBurst holds the default value on creation for the limit_burst field.
 	sale.DefaultLimitBurst = saleDescLimitBurst.Default.(int)
 	// sale.LimitBurstValidator is a validator for the "limit_burst" field. It is called by the builders before save.
 	sale.LimitBurstValidator = saleDescLimitBurst.Validators[0].(func(int) error)
 	// saleDescLimitPerSecond is the schema descriptor for limit_per_second field.
-	saleDescLimitPerSecond := saleFields[26].Descriptor()
+	saleDescLimitPerSecond := saleFields[27].Descriptor()
 	// sale.DefaultLimitPerSecond holds the default value on creation for the limit_per_second field.
 	sale.DefaultLimitPerSecond = saleDescLimitPerSecond.Default.(float64)
 	// sale.LimitPerSecondValidator is a validator for the "limit_per_second" field. It is called by the builders before save.
@@ -738,6 +747,12 @@ func init() {
 	salelogDescDetails := salelogFields[8].Descriptor()
 	// salelog.DefaultDetails holds the default value on creation for the details field.
 	salelog.DefaultDetails = salelogDescDetails.Default.(string)
+	saletemplateFields := schema.SaleTemplate{}.Fields()
+	_ = saletemplateFields
+	// saletemplateDescName is the schema descriptor for name field.
+	saletemplateDescName := saletemplateFields[1].Descriptor()
+	// saletemplate.NameValidator is a validator for the "name" field. It is called by the builders before save.
+	saletemplate.NameValidator = saletemplateDescName.Validators[0].(func(string) error)
 	sandboxcallFields := schema.SandboxCall{}.Fields()
 	_ = sandboxcallFields
 	// sandboxcallDescTimes is the schema descriptor for times field.

@@ -54,6 +54,8 @@ type Sale struct {
 	CreatedAt time.Time `json:"created_at,omitempty"`
 	// why the sale is held or over, for buyers
 	Notice string `json:"notice,omitempty"`
+	// of a cancelled sale: buyers saw it before
+	WasPublic bool `json:"was_public,omitempty"`
 	// when the last order had ended and the gate left Redis
 	SettledAt *time.Time `json:"settled_at,omitempty"`
 	// CaptchaRequired holds the value of the "captcha_required" field.
@@ -80,7 +82,7 @@ func (*Sale) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case sale.FieldCreatedBy:
 			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
-		case sale.FieldHideExactStock, sale.FieldRequiresAddress, sale.FieldCaptchaRequired:
+		case sale.FieldHideExactStock, sale.FieldRequiresAddress, sale.FieldWasPublic, sale.FieldCaptchaRequired:
 			values[i] = new(sql.NullBool)
 		case sale.FieldLimitPerSecond:
 			values[i] = new(sql.NullFloat64)
@@ -223,6 +225,12 @@ func (_m *Sale) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field notice", values[i])
 			} else if value.Valid {
 				_m.Notice = value.String
+			}
+		case sale.FieldWasPublic:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field was_public", values[i])
+			} else if value.Valid {
+				_m.WasPublic = value.Bool
 			}
 		case sale.FieldSettledAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
@@ -368,6 +376,9 @@ func (_m *Sale) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("notice=")
 	builder.WriteString(_m.Notice)
+	builder.WriteString(", ")
+	builder.WriteString("was_public=")
+	builder.WriteString(fmt.Sprintf("%v", _m.WasPublic))
 	builder.WriteString(", ")
 	if v := _m.SettledAt; v != nil {
 		builder.WriteString("settled_at=")

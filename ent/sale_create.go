@@ -212,6 +212,20 @@ func (_c *SaleCreate) SetNillableNotice(v *string) *SaleCreate {
 	return _c
 }
 
+// SetWasPublic sets the "was_public" field.
+func (_c *SaleCreate) SetWasPublic(v bool) *SaleCreate {
+	_c.mutation.SetWasPublic(v)
+	return _c
+}
+
+// SetNillableWasPublic sets the "was_public" field if the given value is not nil.
+func (_c *SaleCreate) SetNillableWasPublic(v *bool) *SaleCreate {
+	if v != nil {
+		_c.SetWasPublic(*v)
+	}
+	return _c
+}
+
 // SetSettledAt sets the "settled_at" field.
 func (_c *SaleCreate) SetSettledAt(v time.Time) *SaleCreate {
 	_c.mutation.SetSettledAt(v)
@@ -393,6 +407,10 @@ func (_c *SaleCreate) defaults() {
 		v := sale.DefaultNotice
 		_c.mutation.SetNotice(v)
 	}
+	if _, ok := _c.mutation.WasPublic(); !ok {
+		v := sale.DefaultWasPublic
+		_c.mutation.SetWasPublic(v)
+	}
 	if _, ok := _c.mutation.CaptchaRequired(); !ok {
 		v := sale.DefaultCaptchaRequired
 		_c.mutation.SetCaptchaRequired(v)
@@ -509,6 +527,9 @@ func (_c *SaleCreate) check() error {
 		if err := sale.NoticeValidator(v); err != nil {
 			return &ValidationError{Name: "notice", err: fmt.Errorf(`ent: validator failed for field "Sale.notice": %w`, err)}
 		}
+	}
+	if _, ok := _c.mutation.WasPublic(); !ok {
+		return &ValidationError{Name: "was_public", err: errors.New(`ent: missing required field "Sale.was_public"`)}
 	}
 	if _, ok := _c.mutation.CaptchaRequired(); !ok {
 		return &ValidationError{Name: "captcha_required", err: errors.New(`ent: missing required field "Sale.captcha_required"`)}
@@ -663,6 +684,10 @@ func (_c *SaleCreate) createSpec() (*Sale, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Notice(); ok {
 		_spec.SetField(sale.FieldNotice, field.TypeString, value)
 		_node.Notice = value
+	}
+	if value, ok := _c.mutation.WasPublic(); ok {
+		_spec.SetField(sale.FieldWasPublic, field.TypeBool, value)
+		_node.WasPublic = value
 	}
 	if value, ok := _c.mutation.SettledAt(); ok {
 		_spec.SetField(sale.FieldSettledAt, field.TypeTime, value)
@@ -1009,6 +1034,18 @@ func (u *SaleUpsert) SetNotice(v string) *SaleUpsert {
 // UpdateNotice sets the "notice" field to the value that was provided on create.
 func (u *SaleUpsert) UpdateNotice() *SaleUpsert {
 	u.SetExcluded(sale.FieldNotice)
+	return u
+}
+
+// SetWasPublic sets the "was_public" field.
+func (u *SaleUpsert) SetWasPublic(v bool) *SaleUpsert {
+	u.Set(sale.FieldWasPublic, v)
+	return u
+}
+
+// UpdateWasPublic sets the "was_public" field to the value that was provided on create.
+func (u *SaleUpsert) UpdateWasPublic() *SaleUpsert {
+	u.SetExcluded(sale.FieldWasPublic)
 	return u
 }
 
@@ -1497,6 +1534,20 @@ func (u *SaleUpsertOne) SetNotice(v string) *SaleUpsertOne {
 func (u *SaleUpsertOne) UpdateNotice() *SaleUpsertOne {
 	return u.Update(func(s *SaleUpsert) {
 		s.UpdateNotice()
+	})
+}
+
+// SetWasPublic sets the "was_public" field.
+func (u *SaleUpsertOne) SetWasPublic(v bool) *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.SetWasPublic(v)
+	})
+}
+
+// UpdateWasPublic sets the "was_public" field to the value that was provided on create.
+func (u *SaleUpsertOne) UpdateWasPublic() *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.UpdateWasPublic()
 	})
 }
 
@@ -2174,6 +2225,20 @@ func (u *SaleUpsertBulk) SetNotice(v string) *SaleUpsertBulk {
 func (u *SaleUpsertBulk) UpdateNotice() *SaleUpsertBulk {
 	return u.Update(func(s *SaleUpsert) {
 		s.UpdateNotice()
+	})
+}
+
+// SetWasPublic sets the "was_public" field.
+func (u *SaleUpsertBulk) SetWasPublic(v bool) *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.SetWasPublic(v)
+	})
+}
+
+// UpdateWasPublic sets the "was_public" field to the value that was provided on create.
+func (u *SaleUpsertBulk) UpdateWasPublic() *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.UpdateWasPublic()
 	})
 }
 

@@ -335,6 +335,20 @@ func (_u *SaleUpdate) SetNillableNotice(v *string) *SaleUpdate {
 	return _u
 }
 
+// SetWasPublic sets the "was_public" field.
+func (_u *SaleUpdate) SetWasPublic(v bool) *SaleUpdate {
+	_u.mutation.SetWasPublic(v)
+	return _u
+}
+
+// SetNillableWasPublic sets the "was_public" field if the given value is not nil.
+func (_u *SaleUpdate) SetNillableWasPublic(v *bool) *SaleUpdate {
+	if v != nil {
+		_u.SetWasPublic(*v)
+	}
+	return _u
+}
+
 // SetSettledAt sets the "settled_at" field.
 func (_u *SaleUpdate) SetSettledAt(v time.Time) *SaleUpdate {
 	_u.mutation.SetSettledAt(v)
@@ -685,6 +699,9 @@ func (_u *SaleUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.Notice(); ok {
 		_spec.SetField(sale.FieldNotice, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.WasPublic(); ok {
+		_spec.SetField(sale.FieldWasPublic, field.TypeBool, value)
 	}
 	if value, ok := _u.mutation.SettledAt(); ok {
 		_spec.SetField(sale.FieldSettledAt, field.TypeTime, value)
@@ -1051,6 +1068,20 @@ func (_u *SaleUpdateOne) SetNotice(v string) *SaleUpdateOne {
 func (_u *SaleUpdateOne) SetNillableNotice(v *string) *SaleUpdateOne {
 	if v != nil {
 		_u.SetNotice(*v)
+	}
+	return _u
+}
+
+// SetWasPublic sets the "was_public" field.
+func (_u *SaleUpdateOne) SetWasPublic(v bool) *SaleUpdateOne {
+	_u.mutation.SetWasPublic(v)
+	return _u
+}
+
+// SetNillableWasPublic sets the "was_public" field if the given value is not nil.
+func (_u *SaleUpdateOne) SetNillableWasPublic(v *bool) *SaleUpdateOne {
+	if v != nil {
+		_u.SetWasPublic(*v)
 	}
 	return _u
 }
@@ -1435,6 +1466,9 @@ func (_u *SaleUpdateOne) sqlSave(ctx context.Context) (_node *Sale, err error) {
 	}
 	if value, ok := _u.mutation.Notice(); ok {
 		_spec.SetField(sale.FieldNotice, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.WasPublic(); ok {
+		_spec.SetField(sale.FieldWasPublic, field.TypeBool, value)
 	}
 	if value, ok := _u.mutation.SettledAt(); ok {
 		_spec.SetField(sale.FieldSettledAt, field.TypeTime, value)

@@ -56,6 +56,8 @@ type Tx struct {
 	SaleItem *SaleItemClient
 	// SaleLog is the client for interacting with the SaleLog builders.
 	SaleLog *SaleLogClient
+	// SaleTemplate is the client for interacting with the SaleTemplate builders.
+	SaleTemplate *SaleTemplateClient
 	// SandboxCall is the client for interacting with the SandboxCall builders.
 	SandboxCall *SandboxCallClient
 	// SandboxCharge is the client for interacting with the SandboxCharge builders.
@@ -234,6 +236,7 @@ func (tx *Tx) init() {
 	tx.SaleFigures = NewSaleFiguresClient(tx.config)
 	tx.SaleItem = NewSaleItemClient(tx.config)
 	tx.SaleLog = NewSaleLogClient(tx.config)
+	tx.SaleTemplate = NewSaleTemplateClient(tx.config)
 	tx.SandboxCall = NewSandboxCallClient(tx.config)
 	tx.SandboxCharge = NewSandboxChargeClient(tx.config)
 	tx.SandboxRefund = NewSandboxRefundClient(tx.config)

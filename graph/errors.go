@@ -108,7 +108,7 @@ func (e Errors) Present(ctx context.Context, err error) *gqlerror.Error {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return at(ctx, fault.Timeout, faultMessage(ctx, fault.Timeout, "The answer took too long."), nil)
 	case fault.IsTransient(err):
-		f := fault.Wrap(fault.Unavailable, "A service that this needs is away; try again shortly.", err)
+		f := fault.Wrap(fault.Unavailable, "A service that this needs is not available. Please try again shortly.", err)
 		return e.fromFault(ctx, f, faultMessage(ctx, f.Code, f.Message))
 	}
 	if refusal, ok := fault.AsRefusal(err); ok {

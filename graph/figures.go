@@ -142,7 +142,7 @@ func (r *Resolver) toFeedEvent(ctx context.Context, e salestats.FeedEvent) *mode
 func (r *Resolver) lineMessage(ctx context.Context, l *salestats.Line) string {
 	switch l.Kind {
 	case salestats.LineAct:
-		who := text{"The clock", "系统"}.in(ctx)
+		who := text{"The system", "系统"}.in(ctx)
 		if l.Actor != nil {
 			who = r.displayName(ctx, *l.Actor)
 		}

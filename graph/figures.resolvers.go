@@ -53,7 +53,7 @@ func (r *subscriptionResolver) SaleFeed(ctx context.Context, saleID string, afte
 	}
 	lines, err := r.Feed.Follow(ctx, saleUUID, after)
 	if errors.Is(err, salestats.ErrCursor) {
-		return nil, fault.Wrap(fault.BadInput, "The cursor is none that this log gave.", err)
+		return nil, fault.Wrap(fault.BadInput, "Invalid cursor.", err)
 	}
 	if err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ func (r *Resolver) counted(ctx context.Context, fc *graphql.FieldContext, payloa
 			v = snap.Sale(saleID)
 		}
 	}
-	if v == nil || !v.Status.Public() {
+	if v == nil || !v.Public() {
 		return
 	}
 	issued, _ := payload.(*model.IssueSeckillPathPayload)

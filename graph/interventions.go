@@ -52,7 +52,7 @@ func interventionPage(first int, after *string, f *model.InterventionFilter) (op
 	if f.SaleID != nil {
 		u, err := id.Parse(id.Sale, *f.SaleID)
 		if err != nil {
-			return in, fault.Wrap(fault.BadInput, "filter.saleId is no id of a sale.", err)
+			return in, fault.Wrap(fault.BadInput, "filter.saleId is not the id of a sale.", err)
 		}
 		in.Sale = &u
 	}

@@ -142,9 +142,8 @@ var (
 
 // steps are the messages of an order's log.
 var steps = map[order.Code]text{
-	order.CodePaid:            {"Paid.", "已支付。"},
 	order.CodePaidLate:        {"Paid after the deadline; a unit was still there.", "超时后支付成功，仍有库存。"},
-	order.CodeCancelled:       {"Cancelled; the units were returned.", "订单已取消，库存已退回。"},
+	order.CodeCancelled:       {"The units were released.", "库存已释放。"},
 	order.CodeExpired:         {"Not paid in time; the units went back.", "超时未支付，库存已退回。"},
 	order.CodeVoided:          {"Ended by the shop.", "订单已被商家关闭。"},
 	order.CodeRefundAsked:     {"A refund was asked for.", "已申请退款。"},

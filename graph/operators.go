@@ -176,12 +176,8 @@ func toIntervention(in *operator.Intervention) *model.Intervention {
 	if in == nil {
 		return nil
 	}
-	units := in.Units
-	if in.Kind == operator.ExtendSale {
-		units = 0
-	}
 	return &model.Intervention{
-		ID: id.Format(id.Act, in.ID), Kind: in.Kind, State: in.State, Units: units, EndsAt: in.EndsAt,
+		ID: id.Format(id.Act, in.ID), Kind: in.Kind, State: in.State, Units: in.Units, EndsAt: in.EndsAt,
 		Note: in.Note, Decision: unlessZero(in.Decision), CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt, Source: in,
 	}
 }

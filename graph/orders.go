@@ -69,7 +69,7 @@ func orderPage(first *int, after *string, last *int, before *string) (order.List
 		in.Limit, in.Backward = *last, true
 	}
 	if in.Limit < 1 || in.Limit > storefront.MaxPage {
-		return in, fault.New(fault.BadInput, "first and last go from 1 to 100.")
+		return in, fault.New(fault.BadInput, "first and last must be between 1 and 100.")
 	}
 	for _, c := range []struct {
 		text *string
@@ -95,7 +95,7 @@ func orderFilter(f *model.OrderFilter) (order.Filter, error) {
 	if f.SaleID != nil {
 		u, err := id.Parse(id.Sale, *f.SaleID)
 		if err != nil {
-			return out, fault.Wrap(fault.BadInput, "filter.saleId is no id of a sale.", err)
+			return out, fault.Wrap(fault.BadInput, "filter.saleId is not the id of a sale.", err)
 		}
 		out.Sale = u
 	}

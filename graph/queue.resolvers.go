@@ -54,7 +54,7 @@ func (r *queueTicketResolver) Item(ctx context.Context, obj *model.QueueTicket) 
 func (r *subscriptionResolver) QueuePosition(ctx context.Context, ticketID string) (<-chan *model.QueuePositionEvent, error) {
 	ticket, err := idpkg.Parse(idpkg.Ticket, ticketID)
 	if err != nil {
-		return nil, fault.New(fault.NotFound, "There is no such place.")
+		return nil, fault.New(fault.NotFound, "There is no such ticket.")
 	}
 	states, err := r.Queue.Watch(ctx, ticket, auth.PrincipalFrom(ctx).UserID)
 	if err != nil {

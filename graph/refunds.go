@@ -49,7 +49,7 @@ func refundFilter(ctx context.Context, f *model.RefundFilter) (payment.RefundFil
 	if f.SaleID != nil {
 		sale, err := id.Parse(id.Sale, *f.SaleID)
 		if err != nil {
-			return out, fault.Wrap(fault.BadInput, "filter.saleId is no id of a sale.", err)
+			return out, fault.Wrap(fault.BadInput, "filter.saleId is not the id of a sale.", err)
 		}
 		out.Sale = sale
 	}

@@ -104,7 +104,11 @@ func (r *subscriptionResolver) SaleStock(ctx context.Context, saleID string) (<-
 	if err != nil {
 		return nil, err
 	}
-	states, err := r.Store.WatchStock(ctx, saleUUID)
+	levels, err := r.seesLevels(ctx, saleUUID)
+	if err != nil {
+		return nil, err
+	}
+	states, err := r.Store.WatchStock(ctx, saleUUID, levels)
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func isOperator(ctx context.Context) bool {
 
 // visible returns a sale if the caller may see it, else nil.
 func visible(ctx context.Context, v *sale.Sale) *sale.Sale {
-	if v == nil || (!v.Status.Public() && !reads(ctx, auth.SalesRead)) {
+	if v == nil || (!v.Public() && !reads(ctx, auth.SalesRead)) {
 		return nil
 	}
 	return v
@@ -84,11 +84,16 @@ func saleOrder(o *model.SaleSort) storefront.SaleOrder {
 // stockHidden reports whether the sale of an item shows availability in words instead of
 // numbers.
 func (r *Resolver) stockHidden(ctx context.Context, item *sale.Item) (bool, error) {
+	return r.seesLevels(ctx, item.SaleID)
+}
+
+// seesLevels reports whether the caller sees the stock of a sale in words only.
+func (r *Resolver) seesLevels(ctx context.Context, saleID uuid.UUID) (bool, error) {
 	snap, err := r.Store.Catalog(ctx)
 	if err != nil {
 		return false, err
 	}
-	v := snap.Sale(item.SaleID)
+	v := snap.Sale(saleID)
 	return v != nil && v.HideExactStock && !reads(ctx, auth.SalesRead), nil
 }
 

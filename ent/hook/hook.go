@@ -260,6 +260,18 @@ func (f SaleLogFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, err
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.SaleLogMutation", m)
 }
 
+// The SaleTemplateFunc type is an adapter to allow the use of ordinary
+// function as SaleTemplate mutator.
+type SaleTemplateFunc func(context.Context, *ent.SaleTemplateMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f SaleTemplateFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.SaleTemplateMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.SaleTemplateMutation", m)
+}
+
 // The SandboxCallFunc type is an adapter to allow the use of ordinary
 // function as SandboxCall mutator.
 type SandboxCallFunc func(context.Context, *ent.SandboxCallMutation) (ent.Value, error)

@@ -25,6 +25,8 @@ const (
 	FieldHolderID = "holder_id"
 	// FieldQuantity holds the string denoting the quantity field in the database.
 	FieldQuantity = "quantity"
+	// FieldExtensionSeconds holds the string denoting the extension_seconds field in the database.
+	FieldExtensionSeconds = "extension_seconds"
 	// FieldEndsAt holds the string denoting the ends_at field in the database.
 	FieldEndsAt = "ends_at"
 	// FieldNote holds the string denoting the note field in the database.
@@ -54,6 +56,7 @@ var Columns = []string{
 	FieldOrderID,
 	FieldHolderID,
 	FieldQuantity,
+	FieldExtensionSeconds,
 	FieldEndsAt,
 	FieldNote,
 	FieldState,
@@ -75,6 +78,8 @@ func ValidColumn(column string) bool {
 }
 
 var (
+	// DefaultExtensionSeconds holds the default value on creation for the "extension_seconds" field.
+	DefaultExtensionSeconds int
 	// NoteValidator is a validator for the "note" field. It is called by the builders before save.
 	NoteValidator func(string) error
 	// DefaultDecision holds the default value on creation for the "decision" field.
@@ -172,6 +177,11 @@ func ByHolderID(opts ...sql.OrderTermOption) OrderOption {
 // ByQuantity orders the results by the quantity field.
 func ByQuantity(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldQuantity, opts...).ToFunc()
+}
+
+// ByExtensionSeconds orders the results by the extension_seconds field.
+func ByExtensionSeconds(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldExtensionSeconds, opts...).ToFunc()
 }
 
 // ByEndsAt orders the results by the ends_at field.

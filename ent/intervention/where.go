@@ -80,6 +80,11 @@ func Quantity(v int) predicate.Intervention {
 	return predicate.Intervention(sql.FieldEQ(FieldQuantity, v))
 }
 
+// ExtensionSeconds applies equality check predicate on the "extension_seconds" field. It's identical to ExtensionSecondsEQ.
+func ExtensionSeconds(v int) predicate.Intervention {
+	return predicate.Intervention(sql.FieldEQ(FieldExtensionSeconds, v))
+}
+
 // EndsAt applies equality check predicate on the "ends_at" field. It's identical to EndsAtEQ.
 func EndsAt(v time.Time) predicate.Intervention {
 	return predicate.Intervention(sql.FieldEQ(FieldEndsAt, v))
@@ -353,6 +358,46 @@ func QuantityLT(v int) predicate.Intervention {
 // QuantityLTE applies the LTE predicate on the "quantity" field.
 func QuantityLTE(v int) predicate.Intervention {
 	return predicate.Intervention(sql.FieldLTE(FieldQuantity, v))
+}
+
+// ExtensionSecondsEQ applies the EQ predicate on the "extension_seconds" field.
+func ExtensionSecondsEQ(v int) predicate.Intervention {
+	return predicate.Intervention(sql.FieldEQ(FieldExtensionSeconds, v))
+}
+
+// ExtensionSecondsNEQ applies the NEQ predicate on the "extension_seconds" field.
+func ExtensionSecondsNEQ(v int) predicate.Intervention {
+	return predicate.Intervention(sql.FieldNEQ(FieldExtensionSeconds, v))
+}
+
+// ExtensionSecondsIn applies the In predicate on the "extension_seconds" field.
+func ExtensionSecondsIn(vs ...int) predicate.Intervention {
+	return predicate.Intervention(sql.FieldIn(FieldExtensionSeconds, vs...))
+}
+
+// ExtensionSecondsNotIn applies the NotIn predicate on the "extension_seconds" field.
+func ExtensionSecondsNotIn(vs ...int) predicate.Intervention {
+	return predicate.Intervention(sql.FieldNotIn(FieldExtensionSeconds, vs...))
+}
+
+// ExtensionSecondsGT applies the GT predicate on the "extension_seconds" field.
+func ExtensionSecondsGT(v int) predicate.Intervention {
+	return predicate.Intervention(sql.FieldGT(FieldExtensionSeconds, v))
+}
+
+// ExtensionSecondsGTE applies the GTE predicate on the "extension_seconds" field.
+func ExtensionSecondsGTE(v int) predicate.Intervention {
+	return predicate.Intervention(sql.FieldGTE(FieldExtensionSeconds, v))
+}
+
+// ExtensionSecondsLT applies the LT predicate on the "extension_seconds" field.
+func ExtensionSecondsLT(v int) predicate.Intervention {
+	return predicate.Intervention(sql.FieldLT(FieldExtensionSeconds, v))
+}
+
+// ExtensionSecondsLTE applies the LTE predicate on the "extension_seconds" field.
+func ExtensionSecondsLTE(v int) predicate.Intervention {
+	return predicate.Intervention(sql.FieldLTE(FieldExtensionSeconds, v))
 }
 
 // EndsAtEQ applies the EQ predicate on the "ends_at" field.

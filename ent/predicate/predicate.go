@@ -69,6 +69,9 @@ type SaleItem func(*sql.Selector)
 // SaleLog is the predicate function for salelog builders.
 type SaleLog func(*sql.Selector)
 
+// SaleTemplate is the predicate function for saletemplate builders.
+type SaleTemplate func(*sql.Selector)
+
 // SandboxCall is the predicate function for sandboxcall builders.
 type SandboxCall func(*sql.Selector)
 

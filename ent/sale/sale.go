@@ -49,6 +49,8 @@ const (
 	FieldCreatedAt = "created_at"
 	// FieldNotice holds the string denoting the notice field in the database.
 	FieldNotice = "notice"
+	// FieldWasPublic holds the string denoting the was_public field in the database.
+	FieldWasPublic = "was_public"
 	// FieldSettledAt holds the string denoting the settled_at field in the database.
 	FieldSettledAt = "settled_at"
 	// FieldCaptchaRequired holds the string denoting the captcha_required field in the database.
@@ -90,6 +92,7 @@ var Columns = []string{
 	FieldCreatedBy,
 	FieldCreatedAt,
 	FieldNotice,
+	FieldWasPublic,
 	FieldSettledAt,
 	FieldCaptchaRequired,
 	FieldCaptchaKinds,
@@ -137,6 +140,8 @@ var (
 	DefaultNotice string
 	// NoticeValidator is a validator for the "notice" field. It is called by the builders before save.
 	NoticeValidator func(string) error
+	// DefaultWasPublic holds the default value on creation for the "was_public" field.
+	DefaultWasPublic bool
 	// DefaultCaptchaRequired holds the default value on creation for the "captcha_required" field.
 	DefaultCaptchaRequired bool
 	// DefaultCaptchaKinds holds the default value on creation for the "captcha_kinds" field.
@@ -293,6 +298,11 @@ func ByCreatedAt(opts ...sql.OrderTermOption) OrderOption {
 // ByNotice orders the results by the notice field.
 func ByNotice(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldNotice, opts...).ToFunc()
+}
+
+// ByWasPublic orders the results by the was_public field.
+func ByWasPublic(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldWasPublic, opts...).ToFunc()
 }
 
 // BySettledAt orders the results by the settled_at field.

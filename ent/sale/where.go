@@ -140,6 +140,11 @@ func Notice(v string) predicate.Sale {
 	return predicate.Sale(sql.FieldEQ(FieldNotice, v))
 }
 
+// WasPublic applies equality check predicate on the "was_public" field. It's identical to WasPublicEQ.
+func WasPublic(v bool) predicate.Sale {
+	return predicate.Sale(sql.FieldEQ(FieldWasPublic, v))
+}
+
 // SettledAt applies equality check predicate on the "settled_at" field. It's identical to SettledAtEQ.
 func SettledAt(v time.Time) predicate.Sale {
 	return predicate.Sale(sql.FieldEQ(FieldSettledAt, v))
@@ -973,6 +978,16 @@ func NoticeEqualFold(v string) predicate.Sale {
 // NoticeContainsFold applies the ContainsFold predicate on the "notice" field.
 func NoticeContainsFold(v string) predicate.Sale {
 	return predicate.Sale(sql.FieldContainsFold(FieldNotice, v))
+}
+
+// WasPublicEQ applies the EQ predicate on the "was_public" field.
+func WasPublicEQ(v bool) predicate.Sale {
+	return predicate.Sale(sql.FieldEQ(FieldWasPublic, v))
+}
+
+// WasPublicNEQ applies the NEQ predicate on the "was_public" field.
+func WasPublicNEQ(v bool) predicate.Sale {
+	return predicate.Sale(sql.FieldNEQ(FieldWasPublic, v))
 }
 
 // SettledAtEQ applies the EQ predicate on the "settled_at" field.

@@ -22,7 +22,7 @@ func (LetterAct) Fields() []ent.Field {
 		field.UUID("task_id", uuid.UUID{}).Optional().Nillable().Immutable().Comment("the order task it stands for"),
 		field.String("reason").MaxLen(4 * 400).Immutable().Comment("why it was set aside"),
 		field.String("note").MaxLen(4 * 200).Immutable().Comment("why the operator decided so"),
-		field.UUID("actor_id", uuid.UUID{}).Immutable(),
+		field.UUID("actor_id", uuid.UUID{}).Immutable().Comment("zero = the command line"),
 		instant("created_at"),
 	}
 }

@@ -35,6 +35,7 @@ func (Sale) Fields() []ent.Field {
 		field.UUID("created_by", uuid.UUID{}).Optional().Nillable(),
 		instant("created_at"),
 		field.String("notice").MaxLen(4 * 200).Default("").Comment("why the sale is held or over, for buyers"),
+		field.Bool("was_public").Default(false).Comment("of a cancelled sale: buyers saw it before"),
 		field.Time("settled_at").Optional().Nillable().SchemaType(timestamptz).
 			Comment("when the last order had ended and the gate left Redis"),
 		// Switches: what operators change while the sale runs.

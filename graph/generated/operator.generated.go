@@ -1404,6 +1404,52 @@ func (ec *executionContext) fieldContext_InterventionEdge_node(_ context.Context
 	return fc, nil
 }
 
+func (ec *executionContext) _LogChange_fromKnown(ctx context.Context, field graphql.CollectedField, obj *sale.LogChange) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LogChange_fromKnown(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.FromKnown, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LogChange_fromKnown(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LogChange", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
+func (ec *executionContext) _LogChange_kind(ctx context.Context, field graphql.CollectedField, obj *sale.LogChange) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LogChange_kind(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Kind, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v sale.ValueKind) graphql.Marshaler {
+			return ec.marshalNLogValueKind2seckillᚋinternalᚋsaleᚐValueKind(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LogChange_kind(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LogChange", field, false, false, errors.New("field of type LogValueKind does not have child fields"))
+}
+
 func (ec *executionContext) _LogChange_from(ctx context.Context, field graphql.CollectedField, obj *sale.LogChange) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -4694,6 +4740,16 @@ func (ec *executionContext) _LogChange(ctx context.Context, sel ast.SelectionSet
 		switch field.Name {
 		case "__typename":
 			out.Values[i] = graphql.MarshalString("LogChange")
+		case "fromKnown":
+			out.Values[i] = ec._LogChange_fromKnown(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "kind":
+			out.Values[i] = ec._LogChange_kind(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "from":
 			out.Values[i] = ec._LogChange_from(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
@@ -5573,6 +5629,23 @@ func (ec *executionContext) marshalNLogChange2ᚖseckillᚋinternalᚋsaleᚐLog
 		return graphql.Null
 	}
 	return ec._LogChange(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNLogValueKind2seckillᚋinternalᚋsaleᚐValueKind(ctx context.Context, v any) (sale.ValueKind, error) {
+	tmp, err := graphql.UnmarshalString(v)
+	res := sale.ValueKind(tmp)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNLogValueKind2seckillᚋinternalᚋsaleᚐValueKind(ctx context.Context, sel ast.SelectionSet, v sale.ValueKind) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) unmarshalNMoneyInput2ᚖseckillᚋgraphᚋmodelᚐMoneyInput(ctx context.Context, v any) (*model.MoneyInput, error) {

@@ -164,30 +164,30 @@ func newExecutionContext(
 
 var sources = []*ast.Source{
 	{Name: "../schema/account.graphqls", Input: `"""
-What a person may do.
+Rights of a user. Each role includes those before it: CUSTOMER, OPERATOR, ADMIN.
 """
 enum Role {
-  """Everything, approval included."""
+  """Also approve, end and cancel sales, and manage users, tokens and webhooks."""
   ADMIN
   """Buy."""
   CUSTOMER
-  """Prepare and watch sales, but not approve them."""
+  """Also prepare, start and watch sales, and decide about orders and money; not approve sales."""
   OPERATOR
 }
 
 """
-A person with an account.
+An account.
 """
 type User implements Node {
-  """When the account was made."""
+  """Time of the registration."""
   createdAt: DateTime!
-  """Name to show."""
+  """Display name."""
   displayName: String!
-  """E-mail address or phone number, to the person and to operators; null to others."""
+  """E-mail address or phone number; null except to the user and to operators."""
   account: String
   """Opaque global id."""
   id: ID!
-  """What the person may do."""
+  """Rights of the user."""
   role: Role!
 }
 
@@ -200,13 +200,13 @@ type AuthTokens {
   accessToken: String!
   """When the access token expires. A WebSocket is closed with 4403 then: reconnect with a fresh one."""
   accessTokenExpiresAt: DateTime!
-  """Opaque single-use token for ` + "`" + `refreshSession` + "`" + `. Null when it travels as an HttpOnly cookie."""
+  """Opaque token for one ` + "`" + `refreshSession` + "`" + `; null when it is an HttpOnly cookie."""
   refreshToken: String
   """When the refresh token expires."""
   refreshTokenExpiresAt: DateTime!
   """
-  Proves to a later ` + "`" + `login` + "`" + ` that this device signed in to the account before; keep it for 180 days.
-  Null when it travels as an HttpOnly cookie, and after ` + "`" + `refreshSession` + "`" + `.
+  Token that shows to a later ` + "`" + `login` + "`" + ` that this device signed in to the account before; valid for 180 days. Null when it is an HttpOnly
+  cookie, and after ` + "`" + `refreshSession` + "`" + `.
   """
   deviceToken: String
 }
@@ -217,11 +217,14 @@ Input of ` + "`" + `register` + "`" + `.
 input RegisterInput {
   """Answer to a captcha made for ` + "`" + `REGISTER` + "`" + `."""
   captcha: CaptchaAnswerInput!
-  """Name to show."""
+  """Display name."""
   displayName: String! @constraint(minLength: 1, maxLength: 32)
-  """What to sign in with: an e-mail address, or a phone number with its country code (` + "`" + `+8613800000000` + "`" + `), which may be left out where the installation has a country."""
+  """
+  E-mail address, or phone number with its country code (` + "`" + `+8613800000000` + "`" + `); the code may be left out where the installation has a default
+  country.
+  """
   account: String! @constraint(minLength: 3, maxLength: 254)
-  """At least 10 characters; kept as an Argon2id hash."""
+  """At least 10 characters. Stored as an Argon2id hash."""
   password: String! @constraint(minLength: 10, maxLength: 128)
 }
 
@@ -229,11 +232,11 @@ input RegisterInput {
 Outcome of ` + "`" + `register` + "`" + `.
 """
 type RegisterPayload {
-  """Tokens: the person is signed in."""
+  """Tokens of the new session."""
   tokens: AuthTokens
   """The new account."""
   user: User
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -241,20 +244,18 @@ type RegisterPayload {
 Input of ` + "`" + `login` + "`" + `.
 """
 input LoginInput {
-  """Needed after repeated failures; a ` + "`" + `CaptchaError` + "`" + ` then says so and brings the challenge."""
+  """Needed after repeated failures; a ` + "`" + `CaptchaError` + "`" + ` then contains the challenge."""
   captcha: CaptchaAnswerInput
   """
   The ` + "`" + `deviceToken` + "`" + ` of an earlier sign-in on this device; leave it out when it travels as a cookie.
   Failures of other devices then do not delay this one.
   """
   deviceToken: String @constraint(maxLength: 128)
-  """
-  One-time code of the authenticator app, or a recovery code. Needed when ` + "`" + `ONE_TIME_CODE_REQUIRED` + "`" + ` says so: the password was right then.
-  """
+  """One-time code of the authenticator app, or a recovery code. Needed when ` + "`" + `ONE_TIME_CODE_REQUIRED` + "`" + ` is the answer to account and password alone."""
   oneTimeCode: String @constraint(maxLength: 32)
   """E-mail address or phone number of the account."""
   account: String! @constraint(minLength: 3, maxLength: 254)
-  """Its password."""
+  """Password of the account."""
   password: String! @constraint(maxLength: 128)
 }
 
@@ -264,9 +265,9 @@ Outcome of ` + "`" + `login` + "`" + `.
 type LoginPayload {
   """Tokens of the new session."""
   tokens: AuthTokens
-  """Who signed in."""
+  """User who signed in."""
   user: User
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -282,9 +283,9 @@ input RefreshSessionInput {
 Outcome of ` + "`" + `refreshSession` + "`" + `.
 """
 type RefreshSessionPayload {
-  """The next pair. The old refresh token is spent; using it again ends the whole family."""
+  """The next pair. The former refresh token cannot be used again: a second use ends the session."""
   tokens: AuthTokens
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -292,7 +293,7 @@ type RefreshSessionPayload {
 Input of ` + "`" + `logout` + "`" + `.
 """
 input LogoutInput {
-  """Whether every session of the account ends, not just this one."""
+  """Whether all sessions of the account end, not only this one."""
   everywhere: Boolean! = false
 }
 
@@ -300,9 +301,9 @@ input LogoutInput {
 Outcome of ` + "`" + `logout` + "`" + `.
 """
 type LogoutPayload {
-  """How many sessions were ended."""
+  """Number of sessions that ended."""
   endedSessions: Int!
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -312,30 +313,30 @@ extend type Query {
 }
 
 """
-Writes. Each takes one ` + "`" + `input` + "`" + ` and gives a payload with ` + "`" + `userErrors` + "`" + `.
+Writes. Each has one argument ` + "`" + `input` + "`" + ` and returns a payload with ` + "`" + `userErrors` + "`" + `.
 """
 type Mutation {
   """Signs in."""
   login(
-    """What is needed."""
+    """Input of the mutation."""
     input: LoginInput!
   ): LoginPayload @rateLimit(burst: 10, perSecond: 0.2)
 
   """Signs out."""
   logout(
-    """What is needed."""
+    """Input of the mutation."""
     input: LogoutInput!
   ): LogoutPayload @auth
 
-  """Trades a refresh token for the next pair."""
+  """Exchanges a refresh token for the next pair of tokens."""
   refreshSession(
-    """What is needed."""
+    """Input of the mutation."""
     input: RefreshSessionInput!
   ): RefreshSessionPayload @rateLimit(burst: 10, perSecond: 0.2)
 
-  """Makes an account and signs in."""
+  """Creates an account and signs in."""
   register(
-    """What is needed."""
+    """Input of the mutation."""
     input: RegisterInput!
   ): RegisterPayload @rateLimit(burst: 5, perSecond: 0.05)
 }
@@ -355,8 +356,8 @@ The refused calls of the caller at one stage of the gate with one code.
 """
 type RefusedAttempt {
   """
-  How many buyers were ahead in the waiting room, the last time; null without a place. A
-  place that ended because nothing was left is a refusal of the stage QUEUE.
+  Number of buyers ahead in the waiting room at the last refusal; null without a ticket. A ticket that ended because nothing was left is a
+  refusal of the stage QUEUE.
   """
   ahead: Int
   """Reason of the refusals."""
@@ -367,21 +368,18 @@ type RefusedAttempt {
   item: SaleItem
   """Time of the last refusal."""
   lastAt: DateTime!
-  """What the code means, in the language of ` + "`" + `Accept-Language` + "`" + `."""
+  """Text of the code, in the language of ` + "`" + `Accept-Language` + "`" + `."""
   message: String!
   """Stage of the gate that refused."""
   stage: GateStageName!
   """Number of refused calls."""
   times: Int!
-  """Units of the item that were left, the last time; null when not known, or hidden by the sale."""
+  """Units of the item that were left at the last refusal; null when unknown, or when the sale hides its stock."""
   unitsLeft: Int
 }
 
 extend type Query {
-  """
-  Why the caller got nothing in a sale: the refusals at the gate, a second or two after they
-  happened. Kept for 30 days.
-  """
+  """Why the caller got nothing in a sale: the refusals at the gate, one or two seconds after they happened. Kept for 30 days."""
   myAttempts(
     """Global id of the sale."""
     saleId: ID!
@@ -445,13 +443,13 @@ directive @listSize(
 ) on FIELD_DEFINITION
 
 """
-Token-bucket limit of one operation, counted per caller (user id, else client
-address) in Redis. Over it, the payload carries a ` + "`" + `RateLimitedError` + "`" + `.
+Token-bucket limit of one operation, counted in Redis per caller: the user, or else the client address. A call
+above it gets a ` + "`" + `RateLimitedError` + "`" + `. Settings and sales may override the values.
 """
 directive @rateLimit(
   """Bucket size."""
   burst: Int!
-  """Tokens given back each second."""
+  """Tokens that become available again each second."""
   perSecond: Float!
 ) on FIELD_DEFINITION
 
@@ -479,19 +477,19 @@ scalar URL @specifiedBy(url: "https://url.spec.whatwg.org/")
 An object with an id that is unique in the whole graph.
 """
 interface Node {
-  """Opaque global id. Pass it back as it is; its inside may change."""
+  """Opaque global id. Send it back unchanged; its format may change."""
   id: ID!
 }
 
 """
-Where a page stands in its connection.
+Position of a page in its connection.
 """
 type PageInfo {
   """Cursor of the last edge; pass as ` + "`" + `after` + "`" + ` for the next page."""
   endCursor: String
-  """Whether more edges follow."""
+  """Whether edges follow the page."""
   hasNextPage: Boolean!
-  """Whether edges come before."""
+  """Whether edges precede the page."""
   hasPreviousPage: Boolean!
   """Cursor of the first edge; pass as ` + "`" + `before` + "`" + ` for the previous page."""
   startCursor: String
@@ -508,60 +506,59 @@ type Money {
 }
 
 """
-What the caller has left of its request budget. Ask for it in any query; the
-same figures come in ` + "`" + `extensions.cost` + "`" + ` of every response.
+Query budget of the caller, by cost. The same figures are in ` + "`" + `extensions.cost` + "`" + ` of every response.
 """
 type RateLimit {
-  """Most points that the bucket holds."""
+  """Most points that the budget holds."""
   burst: Int!
   """Points that this query cost."""
   cost: Int!
   """Points left after this query."""
   remaining: Int!
-  """When the bucket is full again."""
+  """Time at which the budget is full again."""
   resetAt: DateTime!
-  """Points given back each second."""
+  """Points that become available again each second."""
   restoreRate: Float!
 }
 
 """
-What this server is and what time it says.
+Version and clock of the server.
 """
 type ServerInfo {
-  """Commit the binary was built from."""
+  """Commit from which the binary was built."""
   commit: String!
-  """Whether the server takes purchases now (false while draining)."""
+  """Whether the server accepts purchases; false while it shuts down."""
   ready: Boolean!
-  """The server's clock. Clients keep ` + "`" + `offset = serverTime - (sentAt + receivedAt) / 2` + "`" + `."""
+  """Server time. Clients keep ` + "`" + `offset = serverTime - (sentAt + receivedAt) / 2` + "`" + `."""
   serverTime: DateTime!
   """Release of the binary."""
   version: String!
 }
 
 """
-What an event is.
+Kind of an event of a subscription.
 """
 enum StreamEventKind {
-  """History was trimmed before your cursor: refetch, then go on."""
+  """Events after your cursor were deleted: read the state again, then continue."""
   GAP
-  """Full state at the moment of subscribing; always first."""
+  """The full state at the time of the subscription; always the first event."""
   SNAPSHOT
-  """Full state after a change. Changes may be merged: the last one always comes."""
+  """The full state after a change. Several changes may become one event; the last one is always sent."""
   UPDATE
 }
 
 """
-What every event of a subscription has.
+Common fields of all events of subscriptions.
 """
 interface StreamEvent {
-  """What it is."""
+  """Kind of the event."""
   kind: StreamEventKind!
-  """The server's clock when it was sent."""
+  """Server time when the event was sent."""
   serverTime: DateTime!
 }
 
 """
-Which way to sort.
+Sort direction.
 """
 enum OrderDirection {
   """Smallest first."""
@@ -574,27 +571,27 @@ enum OrderDirection {
 Reads. None has a side effect; all can be sent by GET.
 """
 type Query {
-  """Any object by its global id; null when there is none, or none that the caller may see."""
+  """Any object by its global id; null when there is none that the caller may see."""
   node(
     """Global id."""
     id: ID!
   ): Node
 
-  """Several objects by id, in the order asked; null where there is none."""
+  """Objects by their global ids, in the requested order; null for each that does not exist or that the caller may not see."""
   nodes(
     """Global ids, at most 100."""
     ids: [ID!]!
   ): [Node]! @listSize(slicingArguments: ["ids"])
 
-  """What this server is and what time it says. Never cached."""
+  """Version and clock of the server. Never cached."""
   serverInfo: ServerInfo
 
-  """What the caller has left of its budget."""
+  """Query budget of the caller."""
   rateLimit: RateLimit
 }
 `, BuiltIn: false},
 	{Name: "../schema/captcha.graphqls", Input: `"""
-What a captcha lets through.
+The operation for which a captcha is answered.
 """
 enum CaptchaPurpose {
   """` + "`" + `login` + "`" + ` after repeated failures."""
@@ -609,41 +606,41 @@ enum CaptchaPurpose {
 How a captcha is answered.
 """
 enum CaptchaKind {
-  """Show the widget of an outside check (hCaptcha, Turnstile) with the site key; the answer is its token."""
+  """Show the widget of another operator (hCaptcha, Turnstile) with the site key; the answer is its token."""
   EXTERNAL
   """Type the result of the sum in the picture."""
   MATH
-  """Let the browser find a number; nothing for the person to read, see or recall."""
+  """The browser computes a number; nothing to read, see or remember."""
   PROOF_OF_WORK
   """Type the characters in the picture."""
   TEXT
 }
 
 """
-A puzzle that expires soon and can be answered once.
+A challenge that expires soon and can be answered once.
 """
 type CaptchaChallenge {
   """
-  Whether it was made before the opening of its sale. Its answer then serves
-  ` + "`" + `enterQueue` + "`" + ` before the opening, and nothing after it: ask for another one at the opening.
+  Whether it was created before the opening of its sale. Its answer is then valid for ` + "`" + `enterQueue` + "`" + ` before the opening only: request another
+  one at the opening.
   """
   early: Boolean!
-  """When it expires."""
+  """Time at which it expires."""
   expiresAt: DateTime!
-  """Opaque id to send back with the answer."""
+  """Opaque id to send with the answer."""
   id: ID!
-  """Background picture as a data URL; null for AUDIO and PROOF_OF_WORK."""
+  """Picture as a data URL; null for PROOF_OF_WORK and EXTERNAL."""
   image: URL
-  """How to answer."""
+  """How it is answered."""
   kind: CaptchaKind!
-  """Second picture (the piece of a SLIDE) or the sound of an AUDIO, as a data URL."""
+  """Always null: no kind of captcha has a second picture or a sound."""
   media: URL
   """
-  Parameters of a PROOF_OF_WORK as JSON: algorithm, salt, challenge, maxNumber; of an EXTERNAL one: siteKey, and
-  script, the address of the widget's script, if the installation has one.
+  JSON; of PROOF_OF_WORK: algorithm, salt, challenge, maxNumber; of EXTERNAL: siteKey, and script, the address of the widget's script, if the
+  installation has one. Null for the others.
   """
   parameters: String
-  """What to do, in the language of ` + "`" + `Accept-Language` + "`" + `."""
+  """Instruction for the user, in the language of ` + "`" + `Accept-Language` + "`" + `."""
   prompt: String!
 }
 
@@ -651,11 +648,11 @@ type CaptchaChallenge {
 Input of ` + "`" + `createCaptcha` + "`" + `.
 """
 input CreateCaptchaInput {
-  """The sale, when the purpose is SECKILL."""
+  """The sale; required when the purpose is SECKILL."""
   saleId: ID
-  """Kind wished for. A sale may offer other kinds only; the challenge says which kind it is."""
+  """Preferred kind. A sale may offer other kinds only; see ` + "`" + `CaptchaChallenge.kind` + "`" + `."""
   kind: CaptchaKind
-  """What it is for; an answer for one purpose does not serve another."""
+  """Operation that the answer is for; it is valid for no other one."""
   purpose: CaptchaPurpose!
 }
 
@@ -663,26 +660,26 @@ input CreateCaptchaInput {
 Outcome of ` + "`" + `createCaptcha` + "`" + `.
 """
 type CreateCaptchaPayload {
-  """The puzzle."""
+  """The challenge; null when the call was refused."""
   challenge: CaptchaChallenge
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
 """
-An answered puzzle.
+The answer to a captcha.
 """
 input CaptchaAnswerInput {
-  """What was typed, the number found, or the token of the widget."""
+  """The typed text, the computed number, or the token of the widget."""
   answer: String! @constraint(minLength: 1, maxLength: 4096)
   """Id of the challenge."""
   challengeId: ID!
 }
 
 extend type Mutation {
-  """Makes a puzzle to answer."""
+  """Creates a captcha. It voids an earlier one of the caller for the same sale and purpose, and the path token that was issued for it."""
   createCaptcha(
-    """What is needed."""
+    """Input of the mutation."""
     input: CreateCaptchaInput!
   ): CreateCaptchaPayload @rateLimit(burst: 10, perSecond: 1)
 }
@@ -693,7 +690,7 @@ extend type Mutation {
 }
 
 extend type User {
-  """Whether the user has shown, by a link, that they read the account's address. Only to operators and to the user, else null."""
+  """Whether the user verified the address of the account by a link. Null except to the user and to operators."""
   contactVerified: Boolean
 }
 
@@ -701,9 +698,9 @@ extend type User {
 Input of ` + "`" + `requestEmail` + "`" + `.
 """
 input RequestEmailInput {
-  """The account's own address, or the one that is to replace it."""
+  """The address of the account, or the one that is to replace it."""
   email: String! @constraint(minLength: 3, maxLength: 254)
-  """The present password; only needed for another address."""
+  """Current password; only needed for another address."""
   currentPassword: String @constraint(maxLength: 128)
 }
 
@@ -711,7 +708,7 @@ input RequestEmailInput {
 Outcome of ` + "`" + `requestEmail` + "`" + `.
 """
 type RequestEmailPayload {
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -719,7 +716,7 @@ type RequestEmailPayload {
 Input of ` + "`" + `confirmEmail` + "`" + `.
 """
 input ConfirmEmailInput {
-  """What the link of the e-mail has behind ` + "`" + `#` + "`" + `."""
+  """Text behind ` + "`" + `#` + "`" + ` in the link of the e-mail."""
   token: String! @constraint(minLength: 1, maxLength: 128)
 }
 
@@ -727,9 +724,9 @@ input ConfirmEmailInput {
 Outcome of ` + "`" + `confirmEmail` + "`" + `.
 """
 type ConfirmEmailPayload {
-  """The address that is verified now, with which the user signs in."""
+  """The verified address, with which the user signs in."""
   email: String
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -745,7 +742,7 @@ input RequestPasswordResetInput {
 Outcome of ` + "`" + `requestPasswordReset` + "`" + `.
 """
 type RequestPasswordResetPayload {
-  """Why it was refused; empty on success, also when there is no such account."""
+  """Errors that refused the call; empty on success, also when there is no such account."""
   userErrors: [UserError!]!
 }
 
@@ -753,7 +750,7 @@ type RequestPasswordResetPayload {
 Input of ` + "`" + `resetPassword` + "`" + `.
 """
 input ResetPasswordInput {
-  """What the link of the e-mail has behind ` + "`" + `#` + "`" + `."""
+  """Text behind ` + "`" + `#` + "`" + ` in the link of the e-mail."""
   token: String! @constraint(minLength: 1, maxLength: 128)
   """The new password, at least 10 characters; common passwords are refused."""
   newPassword: String! @constraint(minLength: 10, maxLength: 128)
@@ -763,9 +760,9 @@ input ResetPasswordInput {
 Outcome of ` + "`" + `resetPassword` + "`" + `.
 """
 type ResetPasswordPayload {
-  """How many sessions of the account were ended: all. The user signs in with the new password."""
+  """Number of sessions that ended: all of the account."""
   endedSessions: Int!
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -773,7 +770,7 @@ type ResetPasswordPayload {
 Input of ` + "`" + `exportPersonalData` + "`" + `.
 """
 input ExportPersonalDataInput {
-  """The present password."""
+  """Current password of the account."""
   currentPassword: String! @constraint(maxLength: 128)
 }
 
@@ -783,7 +780,7 @@ Outcome of ` + "`" + `exportPersonalData` + "`" + `.
 type ExportPersonalDataPayload {
   """What is stored about the user, as a JSON document; of each list, the newest 1,000 entries."""
   document: String
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -791,9 +788,9 @@ type ExportPersonalDataPayload {
 Input of ` + "`" + `deleteAccount` + "`" + `.
 """
 input DeleteAccountInput {
-  """The present password."""
+  """Current password of the account."""
   currentPassword: String! @constraint(maxLength: 128)
-  """A one-time code, or a recovery code, when sign-in needs one."""
+  """One-time code or recovery code; required when sign-in requires one."""
   oneTimeCode: String @constraint(maxLength: 32)
 }
 
@@ -803,118 +800,117 @@ Outcome of ` + "`" + `deleteAccount` + "`" + `.
 type DeleteAccountPayload {
   """Whether the account was deleted."""
   deleted: Boolean!
-  """Why it was refused; empty on success. ` + "`" + `CONFLICT` + "`" + ` while an order waits for its payment or a refund, or the user is on a waitlist."""
+  """Errors that refused the call; empty on success. ` + "`" + `CONFLICT` + "`" + ` while an order waits for its payment or a refund, or the user is on a waitlist."""
   userErrors: [UserError!]!
 }
 
 extend type Mutation {
   """Mails a link that verifies the account's address, or another one, which then becomes the account's. Nothing is sent to a verified address."""
   requestEmail(
-    """What is needed."""
+    """Input of the mutation."""
     input: RequestEmailInput!
   ): RequestEmailPayload @auth @rateLimit(burst: 5, perSecond: 0.02)
 
   """Uses the link of ` + "`" + `requestEmail` + "`" + ` or ` + "`" + `register` + "`" + `."""
   confirmEmail(
-    """What is needed."""
+    """Input of the mutation."""
     input: ConfirmEmailInput!
   ): ConfirmEmailPayload @rateLimit(burst: 10, perSecond: 0.1)
 
   """Mails a link to choose a new password, if there is an account with that e-mail address. The answer is the same without one."""
   requestPasswordReset(
-    """What is needed."""
+    """Input of the mutation."""
     input: RequestPasswordResetInput!
   ): RequestPasswordResetPayload @rateLimit(burst: 5, perSecond: 0.02)
 
   """Uses the link of ` + "`" + `requestPasswordReset` + "`" + `, and ends all sessions of the account."""
   resetPassword(
-    """What is needed."""
+    """Input of the mutation."""
     input: ResetPasswordInput!
   ): ResetPasswordPayload @rateLimit(burst: 5, perSecond: 0.05)
 
-  """Returns what is stored about the caller."""
+  """Returns the personal data of the caller."""
   exportPersonalData(
-    """What is needed."""
+    """Input of the mutation."""
     input: ExportPersonalDataInput!
   ): ExportPersonalDataPayload @auth @rateLimit(burst: 3, perSecond: 0.01)
 
   """Deletes the caller's account and personal data, and ends its sessions. Orders stay for the books, without a name. Operators and administrators are refused as ` + "`" + `FORBIDDEN` + "`" + `."""
   deleteAccount(
-    """What is needed."""
+    """Input of the mutation."""
     input: DeleteAccountInput!
   ): DeleteAccountPayload @auth @rateLimit(burst: 5, perSecond: 0.05)
 }
 `, BuiltIn: false},
 	{Name: "../schema/errors.graphqls", Input: `"""
-Stable, machine-readable reasons. New values may be added: treat an unknown one
-as a plain failure and show ` + "`" + `message` + "`" + `.
+Machine-readable reasons. A release may add values: treat an unknown one as a general refusal and show
+` + "`" + `message` + "`" + `.
 """
 enum ErrorCode {
-  """Orders of the sale have the buyer's address, and the caller has none: add one by ` + "`" + `saveAddress` + "`" + `."""
+  """The sale requires a delivery address, and the caller has none: add one by ` + "`" + `saveAddress` + "`" + `."""
   ADDRESS_REQUIRED
-  """The caller has an order for this item already; it comes with the error."""
+  """The caller already has an order for this item; ` + "`" + `AlreadyOrderedError` + "`" + ` contains it."""
   ALREADY_ORDERED
-  """The captcha answer was wrong; a fresh challenge comes with the error."""
+  """The captcha answer is wrong; ` + "`" + `CaptchaError` + "`" + ` contains a new challenge."""
   CAPTCHA_INVALID
-  """A captcha is needed and none was sent."""
+  """The call needs an answered captcha."""
   CAPTCHA_REQUIRED
-  """Approval, schedule or another step must come first, or the state forbids it."""
+  """The current state does not allow the operation, or another change came first."""
   CONFLICT
-  """The e-mail address or phone number is taken."""
+  """Another account has the e-mail address or phone number."""
   ACCOUNT_TAKEN
-  """The same idempotency key is being worked on; retry with the same key."""
+  """A call with the same idempotency key is in progress; repeat with the same key."""
   IDEMPOTENCY_IN_PROGRESS
   """The idempotency key was used before with other input."""
   IDEMPOTENCY_MISMATCH
-  """Account or password is wrong; which one is not said."""
+  """Account or password is wrong; the answer does not distinguish them."""
   INVALID_CREDENTIALS
-  """An input field broke a rule; see ` + "`" + `path` + "`" + `."""
+  """An input field is invalid; see ` + "`" + `path` + "`" + ` and ` + "`" + `rule` + "`" + `."""
   INVALID_INPUT
-  """The link of an e-mail was used before, has expired, or never was one."""
+  """The link of an e-mail is invalid, was used before, or has expired."""
   LINK_INVALID
   """The installation sends no e-mails; see ` + "`" + `serverInfo.mail` + "`" + `."""
   MAIL_UNAVAILABLE
-  """Nothing visible to the caller has that id."""
+  """There is no object with this id that the caller may see."""
   NOT_FOUND
   """The one-time code or recovery code is wrong, or was used before."""
   ONE_TIME_CODE_INVALID
   """Account and password are right; the account also needs a one-time code."""
   ONE_TIME_CODE_REQUIRED
-  """The payment deadline has passed and the stock went back."""
+  """The payment deadline has passed, and the units were released."""
   ORDER_EXPIRED
-  """The caller prepared or approved the sale, and cannot buy in it."""
+  """The caller prepared or approved the sale and cannot buy in it."""
   OWN_SALE
-  """The seckill path is unknown, used, expired or someone else's."""
+  """The path token is unknown, used, expired, or of another user or item."""
   PATH_INVALID
-  """The payment provider said no."""
+  """The payment provider declined the payment."""
   PAYMENT_DECLINED
   """More units than the purchase limit of the item or of the sale allows; see ` + "`" + `limit` + "`" + ` and ` + "`" + `remaining` + "`" + `."""
   PURCHASE_LIMIT_REACHED
-  """Too many tries; see ` + "`" + `retryAfterMs` + "`" + `."""
+  """Too many calls; see ` + "`" + `retryAfterMs` + "`" + `."""
   RATE_LIMITED
-  """The sale is over or was stopped."""
+  """The sale is paused, over or cancelled; see ` + "`" + `phase` + "`" + `."""
   SALE_CLOSED
-  """The sale has not begun; see ` + "`" + `startsAt` + "`" + `."""
+  """The sale is not open yet; see ` + "`" + `startsAt` + "`" + `."""
   SALE_NOT_STARTED
-  """The refresh token is unknown, expired or was used twice; sign in again."""
+  """The refresh token is unknown, has expired or was used twice; sign in again."""
   SESSION_INVALID
-  """Nothing is left now. Stock may come back when unpaid orders expire."""
+  """No unit is left now. Units may return when unpaid orders expire."""
   SOLD_OUT
-  """Some units are left, but fewer than were asked for; see ` + "`" + `unitsLeft` + "`" + `."""
+  """Fewer units are left than were requested; see ` + "`" + `unitsLeft` + "`" + `."""
   TOO_FEW_LEFT
 }
 
 """
-An expected failure, in words for the person and a code for the program.
-Select ` + "`" + `__typename code message path` + "`" + ` and the details you handle; new
-implementations may be added without breaking you.
+An expected failure: a text for the user and a code for programs. Select ` + "`" + `__typename code message path` + "`" + ` and
+the details that you handle; a release may add implementations.
 """
 interface UserError {
   """Machine-readable reason."""
   code: ErrorCode!
-  """For the person, in the language of ` + "`" + `Accept-Language` + "`" + ` (zh-CN or en)."""
+  """Text for the user, in the language of ` + "`" + `Accept-Language` + "`" + ` (zh-CN or en)."""
   message: String!
-  """Path of the input at fault from ` + "`" + `input` + "`" + ` down, or null."""
+  """Path of the invalid input field, from ` + "`" + `input` + "`" + ` down; null when no field is at fault."""
   path: [String!]
 }
 
@@ -924,145 +920,145 @@ A failure without further details than its code.
 type BasicError implements UserError {
   """Machine-readable reason."""
   code: ErrorCode!
-  """For the person, in the language of ` + "`" + `Accept-Language` + "`" + `."""
+  """Text for the user, in the language of ` + "`" + `Accept-Language` + "`" + `."""
   message: String!
-  """Path of the input at fault from ` + "`" + `input` + "`" + ` down, or null."""
+  """Path of the invalid input field, from ` + "`" + `input` + "`" + ` down; null when no field is at fault."""
   path: [String!]
 }
 
 """
-An input value broke a rule.
+An input value is invalid.
 """
 type InputError implements UserError {
   """Machine-readable reason."""
   code: ErrorCode!
-  """For the person, in the language of ` + "`" + `Accept-Language` + "`" + `."""
+  """Text for the user, in the language of ` + "`" + `Accept-Language` + "`" + `."""
   message: String!
-  """Path of the input at fault from ` + "`" + `input` + "`" + ` down."""
+  """Path of the invalid input field, from ` + "`" + `input` + "`" + ` down."""
   path: [String!]
-  """The rule that was broken, for example ` + "`" + `maxLength: 64` + "`" + `."""
+  """The violated rule, for example ` + "`" + `maxLength: 64` + "`" + `."""
   rule: String!
 }
 
 """
-A captcha is missing or was answered wrongly.
+The captcha answer is missing or wrong.
 """
 type CaptchaError implements UserError {
-  """A fresh challenge, so that no second round trip is needed."""
+  """A new challenge, which saves a call of ` + "`" + `createCaptcha` + "`" + `; null when none could be created."""
   challenge: CaptchaChallenge
   """Machine-readable reason."""
   code: ErrorCode!
-  """For the person, in the language of ` + "`" + `Accept-Language` + "`" + `."""
+  """Text for the user, in the language of ` + "`" + `Accept-Language` + "`" + `."""
   message: String!
-  """Path of the input at fault from ` + "`" + `input` + "`" + ` down, or null."""
+  """Path of the invalid input field, from ` + "`" + `input` + "`" + ` down; null when no field is at fault."""
   path: [String!]
 }
 
 """
-The caller must wait before trying again.
+The caller has to wait before the next call.
 """
 type RateLimitedError implements UserError {
   """Machine-readable reason."""
   code: ErrorCode!
-  """For the person, in the language of ` + "`" + `Accept-Language` + "`" + `."""
+  """Text for the user, in the language of ` + "`" + `Accept-Language` + "`" + `."""
   message: String!
-  """Path of the input at fault from ` + "`" + `input` + "`" + ` down, or null."""
+  """Path of the invalid input field, from ` + "`" + `input` + "`" + ` down; null when no field is at fault."""
   path: [String!]
-  """Wait at least this long; add up to 20% of jitter."""
+  """Minimum delay in milliseconds; add up to 20% of jitter."""
   retryAfterMs: Int!
 }
 
 """
-The sale is not open: not begun, paused, ended or stopped.
+The sale is not open: it has not started, is paused, over or cancelled.
 """
 type SaleNotOpenError implements UserError {
   """Machine-readable reason."""
   code: ErrorCode!
-  """For the person, in the language of ` + "`" + `Accept-Language` + "`" + `."""
+  """Text for the user, in the language of ` + "`" + `Accept-Language` + "`" + `."""
   message: String!
-  """Path of the input at fault from ` + "`" + `input` + "`" + ` down, or null."""
+  """Path of the invalid input field, from ` + "`" + `input` + "`" + ` down; null when no field is at fault."""
   path: [String!]
-  """The phase that the sale is in."""
+  """Phase of the sale."""
   phase: SalePhase!
-  """The server's clock when this was said."""
+  """Server time of the answer."""
   serverTime: DateTime!
-  """When it opens, if it will."""
+  """Opening time; null when it has passed or the sale will not open."""
   startsAt: DateTime
 }
 
 """
-Nothing was left to buy, or fewer units than were asked for.
+No unit is left, or fewer units than requested.
 """
 type SoldOutError implements UserError {
   """Machine-readable reason."""
   code: ErrorCode!
-  """The item that is gone."""
+  """The sold-out item."""
   item: SaleItem
-  """For the person, in the language of ` + "`" + `Accept-Language` + "`" + `."""
+  """Text for the user, in the language of ` + "`" + `Accept-Language` + "`" + `."""
   message: String!
-  """Earliest time at which units of unpaid orders come back; null when that is unknown, or when the sale hides its stock."""
+  """Earliest time at which units of unpaid orders may return; null when unknown, or when the sale hides its stock."""
   nextReleaseAt: DateTime
-  """Path of the input at fault from ` + "`" + `input` + "`" + ` down, or null."""
+  """Path of the invalid input field, from ` + "`" + `input` + "`" + ` down; null when no field is at fault."""
   path: [String!]
-  """Units left, fewer than were asked for; null when none is left, or when the sale hides its stock."""
+  """Units left, when fewer than requested; null when none is left, or when the sale hides its stock."""
   unitsLeft: Int
-  """Units of unpaid orders, which may come back; null when that is unknown, or when the sale hides its stock."""
+  """Units of unpaid orders, which may return; null when unknown, or when the sale hides its stock."""
   unpaidUnits: Int
-  """Whether ` + "`" + `joinWaitlist` + "`" + ` is open for it."""
+  """Whether ` + "`" + `joinWaitlist` + "`" + ` is open for the item."""
   waitlistOpen: Boolean!
 }
 
 """
-The caller has an order for the item already, or an attempt that becomes one. A
-buyer has one order per item at a time.
+The caller has a live order for the item, or an order task that becomes one. A buyer has one live order per
+item.
 """
 type AlreadyOrderedError implements UserError {
   """Machine-readable reason."""
   code: ErrorCode!
-  """For the person, in the language of ` + "`" + `Accept-Language` + "`" + `."""
+  """Text for the user, in the language of ` + "`" + `Accept-Language` + "`" + `."""
   message: String!
-  """That order; null while it is being written."""
+  """The order; null while it is being written."""
   order: Order
-  """The attempt that the order is of; null when its record has expired."""
+  """Order task of the order; null when its record has expired."""
   orderTask: OrderTask
-  """Path of the input at fault from ` + "`" + `input` + "`" + ` down, or null."""
+  """Path of the invalid input field, from ` + "`" + `input` + "`" + ` down; null when no field is at fault."""
   path: [String!]
 }
 
 """
-More units were asked for than a purchase limit allows.
+More units were requested than a purchase limit allows.
 """
 type PurchaseLimitError implements UserError {
   """Machine-readable reason."""
   code: ErrorCode!
   """Always null: ` + "`" + `AlreadyOrderedError` + "`" + ` has the order."""
   existingOrder: Order @deprecated(reason: "Use ` + "`" + `order` + "`" + ` of ` + "`" + `AlreadyOrderedError` + "`" + `.")
-  """Most units that one buyer may hold: of the item, or with ` + "`" + `wholeSale` + "`" + ` of all items of the sale together."""
+  """Most units that one buyer may have: of the item, or with ` + "`" + `wholeSale` + "`" + ` of all items of the sale together."""
   limit: Int!
-  """For the person, in the language of ` + "`" + `Accept-Language` + "`" + `."""
+  """Text for the user, in the language of ` + "`" + `Accept-Language` + "`" + `."""
   message: String!
-  """Path of the input at fault from ` + "`" + `input` + "`" + ` down, or null."""
+  """Path of the invalid input field, from ` + "`" + `input` + "`" + ` down; null when no field is at fault."""
   path: [String!]
-  """Units that the limits leave to the caller."""
+  """Units that the limits still allow the caller."""
   remaining: Int!
   """Whether ` + "`" + `limit` + "`" + ` is that of the whole sale."""
   wholeSale: Boolean!
 }
 `, BuiltIn: false},
 	{Name: "../schema/external.graphqls", Input: `extend type Goods {
-  """Its id in another system; null = none."""
+  """Id of the product in another system; null = none."""
   externalId: String @auth(role: OPERATOR, scope: CATALOGUE_READ)
   """Stock keeping unit; null = none."""
   sku: String
 }
 
 extend type Sale {
-  """Its id in another system; null = none."""
+  """Id of the sale in another system; null = none."""
   externalReference: String @auth(role: OPERATOR, scope: SALES_READ)
 }
 
 extend type User {
-  """Id of the person in another system; null = none. Only to the person, to operators and to service accounts that read users or orders."""
+  """Id of the user in another system; null = none. Null except to the user, to operators, and to service tokens that read users or orders."""
   externalId: String
 }
 
@@ -1077,7 +1073,7 @@ type OrderMetadataEntry {
 }
 
 extend type Order {
-  """What other systems stored with the order, by key; at most 20 entries."""
+  """Texts that other systems stored with the order, by key; at most 20 entries."""
   metadata: [OrderMetadataEntry!] @auth(role: OPERATOR, scope: ORDERS_READ) @listSize(assumedSize: 20)
 }
 
@@ -1107,7 +1103,7 @@ Outcome of ` + "`" + `setOrderMetadata` + "`" + `.
 type SetOrderMetadataPayload {
   """The order."""
   order: Order
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -1115,7 +1111,7 @@ type SetOrderMetadataPayload {
 Input of ` + "`" + `setUserExternalId` + "`" + `.
 """
 input SetUserExternalIdInput {
-  """Id of the person in the other system: up to 255 printable ASCII characters without spaces. Removed when left out."""
+  """Id of the user in the other system: up to 255 printable ASCII characters without spaces. Removed when left out."""
   externalId: String @constraint(minLength: 1, maxLength: 255)
   """The user."""
   userId: ID!
@@ -1125,7 +1121,7 @@ input SetUserExternalIdInput {
 Outcome of ` + "`" + `setUserExternalId` + "`" + `.
 """
 type SetUserExternalIdPayload {
-  """The user as changed."""
+  """The user after the call."""
   user: User
   """Why it was refused; empty on success. ` + "`" + `CONFLICT` + "`" + ` when another user has the id, or this one has another id."""
   userErrors: [UserError!]!
@@ -1137,15 +1133,15 @@ Input of ` + "`" + `upsertGoods` + "`" + `: the whole product as the other syste
 input UpsertGoodsInput {
   """Longer text, in Markdown."""
   description: String! = "" @constraint(maxLength: 10000)
-  """Its id in the other system: up to 64 printable ASCII characters without spaces."""
+  """Id of the product in the other system: up to 64 printable ASCII characters without spaces."""
   externalId: String! @constraint(minLength: 1, maxLength: 64)
-  """A product without such an id that gets it; only needed once."""
+  """A product without an external id, which gets it; only needed once."""
   goodsId: ID
-  """Picture; none when left out."""
+  """Address of the picture; none when left out."""
   imageUrl: URL
-  """Everyday price; its currency stays."""
+  """Usual price, outside sales. Its currency cannot change."""
   listPrice: MoneyInput!
-  """Name to show."""
+  """Display name."""
   name: String! @constraint(minLength: 1, maxLength: 120)
   """Stock keeping unit; none when left out."""
   sku: String @constraint(maxLength: 64)
@@ -1155,11 +1151,11 @@ input UpsertGoodsInput {
 Outcome of ` + "`" + `upsertGoods` + "`" + `.
 """
 type UpsertGoodsPayload {
-  """Whether the goods were created by this call."""
+  """Whether the call created the product."""
   created: Boolean!
-  """The goods as they stand now."""
+  """The product after the call."""
   goods: Goods
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -1167,27 +1163,27 @@ type UpsertGoodsPayload {
 Input of ` + "`" + `upsertSale` + "`" + `: the whole sale as the other system has it.
 """
 input UpsertSaleInput {
-  """When it ends; after ` + "`" + `startsAt` + "`" + `."""
+  """Closing time; after ` + "`" + `startsAt` + "`" + `."""
   endsAt: DateTime!
-  """Its id in the other system: up to 64 printable ASCII characters without spaces."""
+  """Id of the sale in the other system: up to 64 printable ASCII characters without spaces."""
   externalReference: String! @constraint(minLength: 1, maxLength: 64)
-  """Whether buyers see words instead of numbers for stock."""
+  """Whether buyers see stock as words (` + "`" + `Stock.level` + "`" + `) instead of numbers."""
   hideExactStock: Boolean! = false
-  """Whether an order has the buyer's address: buyers then need one before they can buy."""
+  """Whether orders need a delivery address: buyers without one cannot buy."""
   requiresAddress: Boolean! = false
-  """What is on sale; 1 to 20 items."""
+  """Items of the sale, 1 to 20."""
   items: [SaleItemInput!]!
-  """How long a buyer has to pay; when left out, the installation's default for a new sale, else as it is."""
+  """Payment window. When left out: the default of the installation for a new sale, unchanged otherwise."""
   paymentWindowSeconds: Int @constraint(min: 30, max: 86400)
-  """Most units that one buyer may have of all items together; none when left out."""
+  """Most units per buyer over all items; no limit when left out."""
   purchaseLimit: Int @constraint(min: 1, max: 200)
   """Rules, in Markdown."""
   rules: String! = "" @constraint(maxLength: 10000)
-  """Name in addresses; made from the title of a new sale when left out."""
+  """Name in addresses; derived from the title of a new sale when left out."""
   slug: String @constraint(maxLength: 64, format: "slug")
-  """When it begins."""
+  """Opening time."""
   startsAt: DateTime!
-  """Name to show."""
+  """Display name."""
   title: String! @constraint(minLength: 1, maxLength: 120)
 }
 
@@ -1197,9 +1193,9 @@ Outcome of ` + "`" + `upsertSale` + "`" + `.
 type UpsertSalePayload {
   """Whether the sale was created by this call."""
   created: Boolean!
-  """The sale as it stands now."""
+  """The sale after the call; null when there is no such sale."""
   sale: Sale
-  """Why it was refused; empty on success. ` + "`" + `CONFLICT` + "`" + ` when it is no draft any more and would change."""
+  """Errors that refused the call; empty on success. ` + "`" + `CONFLICT` + "`" + ` when the sale is no draft and would change."""
   userErrors: [UserError!]!
 }
 
@@ -1218,15 +1214,15 @@ extend type Mutation {
     input: SetOrderMetadataInput!
   ): SetOrderMetadataPayload @auth(role: OPERATOR, scope: ORDERS_WRITE)
 
-  """Gives a user the id that the person has in another system, or removes it. Repeated calls are safe."""
+  """Gives a user the id that the user has in another system, or removes it. Repeated calls are safe."""
   setUserExternalId(
     """The user and the id."""
     input: SetUserExternalIdInput!
   ): SetUserExternalIdPayload @auth(role: ADMIN, scope: USERS_WRITE)
 
-  """Creates the goods with an id of another system, or makes them equal to the input. Repeated and concurrent calls are safe."""
+  """Creates the product with an id of another system, or makes it equal to the input. Repeated and concurrent calls are safe."""
   upsertGoods(
-    """The goods."""
+    """The product."""
     input: UpsertGoodsInput!
   ): UpsertGoodsPayload @auth(role: OPERATOR, scope: CATALOGUE_WRITE)
 
@@ -1238,7 +1234,7 @@ extend type Mutation {
 }
 `, BuiltIn: false},
 	{Name: "../schema/figures.graphqls", Input: `extend type Sale {
-  """Live figures."""
+  """Live figures; the page docs/figures.md defines each of them."""
   saleStats: SaleStats @auth(role: OPERATOR, scope: SALES_READ) @cost(weight: "10")
 }
 
@@ -1246,103 +1242,103 @@ extend type Mutation {
 Live figures of a sale.
 """
 type SaleStats @auth(role: OPERATOR, scope: SALES_READ) {
-  """` + "`" + `placeOrder` + "`" + ` calls that took units so far."""
+  """Calls of ` + "`" + `placeOrder` + "`" + ` that took units."""
   accepted: Int!
-  """When these were true."""
+  """Time to which the figures refer."""
   at: DateTime!
-  """Captchas that buyers were given so far."""
+  """Captchas that buyers got."""
   captchas: Int!
-  """Orders that were cancelled so far."""
+  """Orders in status CANCELLED."""
   cancelledOrders: Int!
-  """Whether each store adds up in itself and they agree on the total."""
+  """Whether gate and record each add up, and agree on the total."""
   conserved: Boolean!
   """
-  Since when captchas, path tokens, calls of ` + "`" + `placeOrder` + "`" + ` and their latency count; later than the
-  opening when Redis lost the counts before. Null when nothing is counted, or it is unknown.
+  Start of the counts of captchas, path tokens, calls of ` + "`" + `placeOrder` + "`" + ` and latency; later than the opening when Redis lost earlier counts. Null
+  when nothing was counted, or when it is unknown.
   """
   countedSince: DateTime
-  """Attempts that ended without an order so far."""
+  """Order tasks that ended as FAILED."""
   failedTasks: Int!
-  """` + "`" + `placeOrder` + "`" + ` calls that ended in a fault so far."""
+  """Calls of ` + "`" + `placeOrder` + "`" + ` that failed through no fault of the buyer."""
   faults: Int!
-  """The calls of buyers at the gate so far, by stage: captcha, path, waiting room, order. Unlike ` + "`" + `rejections` + "`" + `, of every stage."""
+  """Calls of buyers at the gate by stage: captcha, path, waiting room, order."""
   gate: [GateStage!]! @listSize(assumedSize: 4)
-  """What orders that are paid now come to."""
+  """Value of the orders in status PAID."""
   gmv: Money!
-  """Units taken at the gate that are neither on offer nor yet, or no longer, in an order."""
+  """Units that the gate has taken and the record does not show: on the way to an order, or released by one and not back in the gate yet."""
   inFlightUnits: Int!
-  """Orders that expired so far."""
+  """Orders in status EXPIRED."""
   lapsedOrders: Int!
   """Units and waitlist of each item, in the order of the sale's items."""
   items: [ItemFigures!]! @listSize(assumedSize: 20)
-  """What came in and did not go back: orders that are paid, or whose refund is not done."""
+  """Value of the orders in status PAID or REFUNDING: money that came in and has not gone back."""
   netValue: Money!
-  """Units reserved for offers of the waitlist."""
+  """Units that are reserved for offers of the waitlist. They are not in ` + "`" + `unpaidUnits` + "`" + `."""
   offeredUnits: Int!
-  """Orders written so far."""
+  """Orders written, in any status."""
   orders: Int!
   """Orders written in the last second."""
   ordersPerSecond: Float!
-  """Milliseconds in which half of all ` + "`" + `placeOrder` + "`" + ` calls were answered."""
+  """Median latency of ` + "`" + `placeOrder` + "`" + ` in milliseconds."""
   p50Ms: Float!
-  """Milliseconds in which 99 of 100 ` + "`" + `placeOrder` + "`" + ` calls were answered."""
+  """99th percentile of the latency of ` + "`" + `placeOrder` + "`" + ` in milliseconds."""
   p99Ms: Float!
-  """Orders that are paid."""
+  """Orders in status PAID."""
   paidOrders: Int!
-  """Units in paid orders."""
+  """Units of orders in status PAID or REFUNDING."""
   paidUnits: Int!
-  """Rights to try that buyers were given so far, at once or from the waiting room."""
+  """Path tokens issued, at once or from the waiting room."""
   paths: Int!
   """Units that are taken and not paid: ` + "`" + `unpaidUnits + offeredUnits + inFlightUnits` + "`" + `."""
   pendingUnits: Int!
-  """Age in seconds of the oldest attempt that waits for a worker."""
+  """Age of the oldest order message that waits for a worker, in seconds."""
   queueAgeSeconds: Float!
-  """Attempts that wait for a worker, in the stream that the sale shares with others."""
+  """Orders that wait for a worker, in the stream that the sale shares with others."""
   queueDepth: Int!
-  """` + "`" + `placeOrder` + "`" + ` calls refused so far, by reason; for the stages before it see ` + "`" + `gate` + "`" + `."""
+  """Refused calls of ` + "`" + `placeOrder` + "`" + ` by reason; ` + "`" + `gate` + "`" + ` has the other stages."""
   rejections: [RejectionCount!]! @listSize(assumedSize: 20)
-  """Orders whose money went back, or is on its way."""
+  """Orders in status REFUNDING or REFUNDED."""
   refundedOrders: Int!
-  """What orders come to whose money went back."""
+  """Value of the orders in status REFUNDED: money that went back."""
   refundedValue: Money!
   """Units left to take."""
   remainingUnits: Int!
-  """` + "`" + `placeOrder` + "`" + ` calls that repeated an earlier one so far."""
+  """Calls of ` + "`" + `placeOrder` + "`" + ` that repeated an accepted one."""
   replayed: Int!
-  """` + "`" + `placeOrder` + "`" + ` calls so far."""
+  """Calls of ` + "`" + `placeOrder` + "`" + `."""
   requests: Int!
-  """` + "`" + `placeOrder` + "`" + ` calls in the last second."""
+  """Calls of ` + "`" + `placeOrder` + "`" + ` in the last second."""
   requestsPerSecond: Float!
-  """Last five minutes, one point each second, oldest first."""
+  """The last five minutes, one point per second, oldest first."""
   series: [SaleStatsPoint!]! @listSize(assumedSize: 300)
-  """Units put on sale. Always ` + "`" + `remaining + pending + paid` + "`" + `: the oversell check."""
+  """Units of the sale: ` + "`" + `remainingUnits + pendingUnits + paidUnits` + "`" + `."""
   totalUnits: Int!
-  """Units in orders that wait for payment."""
+  """Units of orders in status PENDING_PAYMENT."""
   unpaidUnits: Int!
-  """Buyers who wait on the waitlists; those with an offer are in ` + "`" + `offeredUnits` + "`" + `."""
+  """Buyers on the waitlists without an offer."""
   waitingBuyers: Int!
 }
 
 """
-Units and waitlist of one item, as they are recorded: the gate may have taken more already.
+Units and waitlist of one item, as recorded in Postgres; the gate may have taken more already.
 """
 type ItemFigures @auth(role: OPERATOR, scope: SALES_READ) {
   """Global id of the item."""
   itemId: ID!
-  """Units reserved for offers of the waitlist."""
+  """Units that are reserved for offers of the waitlist."""
   offeredUnits: Int!
-  """Units in paid orders."""
+  """Units of orders in status PAID or REFUNDING."""
   paidUnits: Int!
-  """Units put on sale."""
+  """Units of the item."""
   totalUnits: Int!
-  """Units in orders that wait for payment."""
+  """Units of orders in status PENDING_PAYMENT."""
   unpaidUnits: Int!
-  """Buyers who wait on the waitlist."""
+  """Buyers on the waitlist without an offer."""
   waitingBuyers: Int!
 }
 
 """
-A call of a buyer at the gate.
+Stage of the gate: the operation that a buyer calls.
 """
 enum GateStageName {
   """` + "`" + `createCaptcha` + "`" + ` for the sale."""
@@ -1356,48 +1352,47 @@ enum GateStageName {
 }
 
 """
-How often buyers made one call, and what came of it: ` + "`" + `calls` + "`" + ` is always
-` + "`" + `passed + queued + faults` + "`" + ` and all ` + "`" + `rejections` + "`" + `. Calls of visitors, and those
-that name no item or sale, are of no sale and not counted.
+Calls of buyers at one stage of the gate: ` + "`" + `calls` + "`" + ` is always ` + "`" + `passed + queued + faults` + "`" + ` and all ` + "`" + `rejections` + "`" + `.
+Calls of visitors, and calls that name no item or sale, are not counted.
 """
 type GateStage @auth(role: OPERATOR, scope: SALES_READ) {
-  """Calls so far."""
+  """Number of calls."""
   calls: Int!
-  """Calls that failed through no fault of the buyer: overload, a failed service."""
+  """Calls that failed through no fault of the buyer: overload, or a failed service."""
   faults: Int!
-  """Calls that gave what was asked for: a captcha, a path, a place, an order task. Repeated calls included."""
+  """Calls that succeeded: with a captcha, a path token, a ticket, an order task. Repeated calls included."""
   passed: Int!
-  """Calls for a path that gave a place in the waiting room instead."""
+  """Calls for a path token that returned a ticket of the waiting room instead."""
   queued: Int!
   """Refused calls by reason, the most frequent first."""
   rejections: [RejectionCount!]! @listSize(assumedSize: 20)
-  """Which call."""
+  """The stage."""
   stage: GateStageName!
 }
 
 """
-How often a reason came up.
+Number of refusals with one code.
 """
 type RejectionCount @auth(role: OPERATOR, scope: SALES_READ) {
-  """The reason."""
+  """Reason of the refusals."""
   code: ErrorCode!
-  """How often."""
+  """Number of refusals."""
   count: Int!
 }
 
 """
-One second of a sale.
+Figures of one second of a sale.
 """
 type SaleStatsPoint @auth(role: OPERATOR, scope: SALES_READ) {
-  """` + "`" + `placeOrder` + "`" + ` calls that took units."""
+  """Calls of ` + "`" + `placeOrder` + "`" + ` that took units."""
   accepted: Int!
-  """Which second."""
+  """Start of the second."""
   at: DateTime!
   """Orders written."""
   orders: Int!
-  """Units left at its end."""
+  """Units left at the end of the second."""
   remainingUnits: Int!
-  """` + "`" + `placeOrder` + "`" + ` calls."""
+  """Calls of ` + "`" + `placeOrder` + "`" + `."""
   requests: Int!
 }
 
@@ -1405,65 +1400,65 @@ type SaleStatsPoint @auth(role: OPERATOR, scope: SALES_READ) {
 Figures of a sale. Sent once a second.
 """
 type SaleStatsEvent implements StreamEvent {
-  """What it is."""
+  """Kind of the event."""
   kind: StreamEventKind!
-  """The figures as they stand now."""
+  """The current figures."""
   saleStats: SaleStats!
-  """The server's clock when it was sent."""
+  """Server time when the event was sent."""
   serverTime: DateTime!
 }
 
 """
-Something happened in a sale; a log for operators that can be resumed.
+An entry of the activity of a sale, for operators. The subscription resumes after a cursor.
 """
 type SaleFeedEvent implements StreamEvent {
-  """Pass as ` + "`" + `after` + "`" + ` to go on from here."""
+  """Cursor of the entry: send it as ` + "`" + `after` + "`" + ` to resume."""
   cursor: String!
-  """What it is."""
+  """Kind of the event."""
   kind: StreamEventKind!
-  """Line for people; null on GAP."""
+  """Text of the entry, in the language of ` + "`" + `Accept-Language` + "`" + `; null on GAP."""
   message: String
-  """The order, when the event is about one."""
+  """The order that the entry is about; null for others."""
   order: Order
-  """The server's clock when it was sent."""
+  """Server time when the event was sent."""
   serverTime: DateTime!
 }
 
 """
-How a sale went.
+Report of a sale.
 """
 type SaleReport {
-  """Whether everything adds up."""
+  """Whether all figures add up."""
   conserved: Boolean!
-  """Whether nothing will change any more."""
+  """Whether the figures are final: the sale is over and its last order has ended."""
   final: Boolean!
-  """What does not add up, one sentence each, in the language of ` + "`" + `Accept-Language` + "`" + `."""
+  """Figures that do not add up, one sentence each, in the language of ` + "`" + `Accept-Language` + "`" + `."""
   findings: [String!]! @listSize(assumedSize: 5)
-  """The report as one page that needs nothing beside itself, in the language of ` + "`" + `Accept-Language` + "`" + `."""
+  """The report as one HTML page without external files, in the language of ` + "`" + `Accept-Language` + "`" + `."""
   html(
     """Time zone of the times on the page, such as ` + "`" + `Asia/Shanghai` + "`" + `; UTC when left out."""
     timeZone: String @constraint(maxLength: 64)
   ): String! @cost(weight: "20")
-  """The report for programs, as JSON."""
+  """The report as JSON, for programs."""
   json: String! @cost(weight: "20")
 }
 
 extend type Query {
-  """How a sale went: sell-out curve, refusals, queue lag, expired units, acts."""
+  """Report of a sale: sell-out curve, refusals, latency, expired units, acts of operators."""
   saleReport(
     """Global id."""
     saleId: ID!
-    """A sale whose figures are shown beside: buyers, accepted, paid, net value, sell-through, time to sold out."""
+    """An earlier sale to compare with: buyers, accepted, paid, net value, sell-through, time to sold out."""
     compareTo: ID
   ): SaleReport @auth(role: OPERATOR, scope: SALES_READ) @cost(weight: "50")
 }
 
 extend type Subscription {
-  """What happens in a sale, as a log."""
+  """Activity of a sale: acts of operators, orders, failures."""
   saleFeed(
     """Global id."""
     saleId: ID!
-    """Go on after this cursor; only what is new when left out."""
+    """Resume after this cursor; only new entries when left out."""
     after: String
   ): SaleFeedEvent! @auth(role: OPERATOR, scope: SALES_READ)
 
@@ -1475,264 +1470,263 @@ extend type Subscription {
 }
 `, BuiltIn: false},
 	{Name: "../schema/goods.graphqls", Input: `"""
-Something that can be put on sale.
+A product of the catalogue.
 """
 type Goods implements Node {
-  """When it was made."""
+  """Time of creation."""
   createdAt: DateTime!
   """Longer text, in Markdown."""
   description: String!
   """Opaque global id."""
   id: ID!
-  """Picture; null when there is none."""
+  """Address of the picture; null when there is none."""
   imageUrl: URL
-  """Everyday price."""
+  """Usual price, outside sales."""
   listPrice: Money!
-  """Name to show."""
+  """Display name."""
   name: String!
 }
 
 """
-A page of goods.
+A page of products.
 """
 type GoodsConnection {
-  """Goods with their cursors."""
+  """Products with their cursors."""
   edges: [GoodsEdge!]!
-  """Where the page stands."""
+  """Position of the page in the list."""
   pageInfo: PageInfo!
-  """How many there are in all. Costs a count: ask only when it is shown."""
+  """Number of entries on all pages. It costs a count: select it only when it is shown."""
   totalCount: Int @cost(weight: "5")
 }
 
 """
-A goods in a page.
+A product in a page.
 """
 type GoodsEdge {
-  """Cursor of this goods."""
+  """Cursor of the product."""
   cursor: String!
-  """The goods."""
+  """The product."""
   node: Goods!
 }
 
 extend type Query {
-  """Goods of public sales, newest first; to operators all goods."""
+  """Products of public sales, newest first; for operators all products."""
   goods(
-    """How many from the front, 1 to 100; 20 when neither is given."""
+    """Number of entries from the front, 1 to 100; 20 without ` + "`" + `first` + "`" + ` and ` + "`" + `last` + "`" + `."""
     first: Int @constraint(min: 1, max: 100)
-    """After this cursor."""
+    """Only entries after this cursor."""
     after: String
-    """How many from the back, 1 to 100."""
+    """Number of entries from the back, 1 to 100."""
     last: Int @constraint(min: 1, max: 100)
-    """Before this cursor."""
+    """Only entries before this cursor."""
     before: String
-    """Only those whose name has this text."""
+    """Only products whose name contains this text."""
     search: String @constraint(maxLength: 64)
   ): GoodsConnection @listSize(assumedSize: 20, slicingArguments: ["first", "last"], sizedFields: ["edges"])
 }
 `, BuiltIn: false},
 	{Name: "../schema/inbox.graphqls", Input: `"""
-What waits for a person.
+What waits for a decision of a user.
 """
 enum InboxKind {
-  """A message that was set aside: ` + "`" + `replayDeadLetter` + "`" + ` or ` + "`" + `dropDeadLetter` + "`" + `."""
+  """A dead letter: ` + "`" + `replayDeadLetter` + "`" + ` or ` + "`" + `dropDeadLetter` + "`" + `."""
   DEAD_LETTER
-  """A sale whose gates are lost and were not rebuilt within seconds: buyers see it as held. Look at the schedulers and at Redis."""
+  """A sale whose gate is lost and was not rebuilt within seconds: buyers see it as paused. Check the schedulers and Redis."""
   GATE_LOST
-  """The void of a paid order that a second person confirms: ` + "`" + `decideIntervention` + "`" + `."""
+  """The void of a paid order, which a second person confirms: ` + "`" + `decideIntervention` + "`" + `."""
   ORDER_VOID
-  """A payment that its buyer disputes at their bank, until it is decided there: the provider's dashboard takes evidence."""
+  """A payment with an open dispute at the buyer's bank: submit evidence in the provider's dashboard."""
   PAYMENT_DISPUTED
-  """A payment provider that does not answer. Buyers are not offered it."""
+  """A payment provider that does not answer. Buyers cannot choose it."""
   PROVIDER_AWAY
-  """A refund that a buyer asked for: ` + "`" + `decideRefund` + "`" + `."""
+  """A refund that a buyer requested: ` + "`" + `decideRefund` + "`" + `."""
   REFUND
-  """A refund that the provider gave up: ` + "`" + `decideRefund` + "`" + ` sends it again."""
+  """A refund that the provider could not make: ` + "`" + `decideRefund` + "`" + ` sends it again."""
   REFUND_FAILED
-  """A sale that was handed in: ` + "`" + `approveSale` + "`" + ` or ` + "`" + `rejectSale` + "`" + `. For administrators."""
+  """A submitted sale: ` + "`" + `approveSale` + "`" + ` or ` + "`" + `rejectSale` + "`" + `. For administrators."""
   SALE_APPROVAL
-  """A long extension of a live sale that a second person confirms: ` + "`" + `decideIntervention` + "`" + `."""
+  """A long extension of a live sale, which a second person confirms: ` + "`" + `decideIntervention` + "`" + `. It leaves the inbox when the sale ends."""
   SALE_EXTENSION
-  """A large change of stock that a second person confirms: ` + "`" + `decideIntervention` + "`" + `."""
+  """A large increase of stock, which a second person confirms: ` + "`" + `decideIntervention` + "`" + `. It leaves the inbox when the sale ends."""
   STOCK_CHANGE
-  """Money that fits nothing: ` + "`" + `returnHeldPayment` + "`" + `."""
+  """Money that belongs to no order, or differs from it: ` + "`" + `returnHeldPayment` + "`" + `."""
   UNMATCHED_PAYMENT
   """A webhook endpoint that was disabled because its deliveries failed: ` + "`" + `updateWebhookEndpoint` + "`" + `. For administrators."""
   WEBHOOK_DISABLED
 }
 
 """
-Something that waits for a person.
+An entry of the inbox.
 """
 type InboxEntry {
   """Whether the caller may decide it: own requests, sales and orders are left to others."""
   decidable: Boolean!
-  """What it is."""
+  """Kind of the entry."""
   kind: InboxKind!
-  """Why it was asked for, or what is wrong; null when nothing was said."""
+  """Reason of the request, or description of the failure; null when there is none."""
   note: String
   """The order that it is about; null when there is none, or it is unknown."""
   order: Order
-  """The sale that it is about; null when it is of no sale, or of that of ` + "`" + `order` + "`" + `."""
+  """The sale that it is about; null when it is about no sale, or about that of ` + "`" + `order` + "`" + `."""
   sale: Sale
-  """Since when it waits."""
+  """Time since when it waits."""
   since: DateTime!
-  """Id of what waits: the sale, intervention, refund, dead letter, held payment or endpoint; the name of a provider."""
+  """Id of the sale, intervention, refund, dead letter, held payment, payment or endpoint; or the name of a provider."""
   subjectId: ID!
 }
 
 """
-How many things of one kind wait.
+Number of entries of one kind.
 """
 type InboxKindCount {
-  """How many, at most 200."""
+  """Number of entries, at most 200."""
   count: Int!
-  """How many of them the caller may decide."""
+  """Number of entries that the caller may decide."""
   decidable: Int!
-  """What."""
+  """The kind."""
   kind: InboxKind!
-  """Whether there may be more than were counted."""
+  """Whether there may be more entries than were counted."""
   more: Boolean!
 }
 
 """
-Everything that waits for a person and that the role of the caller may act on.
+Everything that waits for a decision for which the caller's role is sufficient.
 """
 type Inbox {
-  """How many of each kind; kinds of which none waits are left out."""
+  """Number of entries of each kind; kinds without entries are left out."""
   counts: [InboxKindCount!]! @listSize(assumedSize: 10)
-  """How many of ` + "`" + `totalCount` + "`" + ` the caller may decide."""
+  """Number of entries that the caller may decide."""
   decidableCount: Int!
-  """What waits, the longest first: at most 200 of each kind."""
+  """The entries, oldest first: at most 200 of each kind."""
   entries: [InboxEntry!]! @listSize(assumedSize: 50)
-  """How many there are; of each kind at most 200 are counted."""
+  """Number of entries; of each kind at most 200 are counted."""
   totalCount: Int!
 }
 
 """
-How many things wait for a person. Sent when something is new or decided.
+Number of entries of the inbox. Sent when an entry is new or decided.
 """
 type InboxCountEvent implements StreamEvent {
-  """How many of each kind; kinds of which none waits are left out."""
+  """Number of entries of each kind; kinds without entries are left out."""
   counts: [InboxKindCount!]! @listSize(assumedSize: 10)
-  """How many of ` + "`" + `totalCount` + "`" + ` the caller may decide."""
+  """Number of entries that the caller may decide."""
   decidableCount: Int!
-  """What it is."""
+  """Kind of the event."""
   kind: StreamEventKind!
-  """The server's clock when it was sent."""
+  """Server time when the event was sent."""
   serverTime: DateTime!
-  """How many there are; of each kind at most 200 are counted."""
+  """Number of entries; of each kind at most 200 are counted."""
   totalCount: Int!
 }
 
 extend type Query {
-  """What waits for a person and the role of the caller may act on."""
+  """Everything that waits for a decision for which the caller's role is sufficient."""
   inbox(
-    """Only these kinds; every kind when left out."""
+    """Only these kinds; all kinds when left out."""
     kinds: [InboxKind!]
   ): Inbox @auth(role: OPERATOR) @cost(weight: "10")
 }
 
 extend type Subscription {
-  """How many things wait for a person, as ` + "`" + `inbox` + "`" + ` has them."""
+  """Number of entries of the inbox."""
   inboxCount: InboxCountEvent! @auth(role: OPERATOR)
 }
 `, BuiltIn: false},
 	{Name: "../schema/letter.graphqls", Input: `"""
-A message that could not be handled, and that was set aside. The order task that
-it stands for waits for a decision. After a minute the message is put back once; if it
-comes here again, the task fails after five minutes, its units go back on sale, and the
-message stays here, with the reason.
+A message that workers could not process. Its order task waits for a decision. After a minute the message is
+replayed once automatically; if it fails again, the task fails after five minutes, its units are released, and
+the message stays here with the reason.
 """
 type DeadLetter implements Node {
-  """How often the last server tried."""
+  """Number of attempts of the last process that had it."""
   attempts: Int!
-  """How often it was handed to a server."""
+  """Number of times that it was delivered to a process."""
   deliveries: Int!
-  """The message as it was; empty in lists."""
+  """Fields of the message; empty in lists."""
   fields: [DeadLetterField!]! @listSize(assumedSize: 10)
-  """Opaque id, of this message set aside."""
+  """Opaque id of the dead letter."""
   id: ID!
-  """The attempt to buy that it stands for; null when there is none, or it is unknown."""
+  """Order task of the message; null when it has none, or it is unknown."""
   orderTask: OrderTask
-  """Why it was set aside."""
+  """Error of the last attempt."""
   reason: String!
-  """When it was set aside."""
+  """Time at which it became a dead letter."""
   setAsideAt: DateTime!
-  """The stream that it came from."""
+  """Stream of the message."""
   stream: String!
 }
 
 """
-A page of messages that were set aside.
+A page of dead letters.
 """
 type DeadLetterConnection {
-  """The messages that were set aside with their cursors."""
+  """Dead letters with their cursors."""
   edges: [DeadLetterEdge!]!
-  """Where the page stands."""
+  """Position of the page in the list."""
   pageInfo: PageInfo!
-  """How many there are in all. Costs a count: ask only when it is shown."""
+  """Number of entries on all pages. It costs a count: select it only when it is shown."""
   totalCount: Int @cost(weight: "5")
 }
 
 """
-A message in a page.
+A dead letter in a page.
 """
 type DeadLetterEdge {
-  """Cursor of this message."""
+  """Cursor of the dead letter."""
   cursor: String!
-  """The message."""
+  """The dead letter."""
   node: DeadLetter!
 }
 
 """
-A field of a message that was set aside. Bytes that are no text are replaced.
+A field of a message. Bytes that are not UTF-8 are replaced.
 """
 type DeadLetterField {
-  """Its name."""
+  """Name of the field."""
   name: String!
-  """Its value; at most 4,000 characters."""
+  """Value of the field; at most 4,000 characters."""
   value: String!
 }
 
 """
-What an operator decided about a message that was set aside.
+Decision about a dead letter.
 """
 enum DeadLetterActKind {
-  """Given up for good."""
+  """Dropped: its order task failed and its units were released."""
   DROP
-  """Put back into its stream."""
+  """Returned to its stream, to be processed again."""
   REPLAY
 }
 
 """
-A decision about a message that was set aside.
+A decision about a dead letter.
 """
 type DeadLetterAct {
-  """Who."""
+  """User who decided; null for a decision at the command line."""
   actor: User
-  """When."""
+  """Time of the decision."""
   at: DateTime!
-  """What."""
+  """The decision."""
   kind: DeadLetterActKind!
-  """Id of the message."""
+  """Id of the dead letter."""
   letterId: ID!
-  """Why."""
+  """Reason that the operator gave."""
   note: String!
-  """The attempt to buy that it stood for; null when there was none, or it is unknown."""
+  """Order task of the message; null when it had none, or it is unknown."""
   orderTask: OrderTask
-  """Why it had been set aside."""
+  """Error for which the message became a dead letter."""
   reason: String!
 }
 
 """
-A page of decisions about messages that were set aside.
+A page of decisions about dead letters.
 """
 type DeadLetterActConnection {
-  """The decisions with their cursors."""
+  """Decisions with their cursors."""
   edges: [DeadLetterActEdge!]!
-  """Where the page stands."""
+  """Position of the page in the list."""
   pageInfo: PageInfo!
-  """How many there are in all. Costs a count: ask only when it is shown."""
+  """Number of entries on all pages. It costs a count: select it only when it is shown."""
   totalCount: Int @cost(weight: "5")
 }
 
@@ -1740,7 +1734,7 @@ type DeadLetterActConnection {
 A decision in a page.
 """
 type DeadLetterActEdge {
-  """Cursor of this decision."""
+  """Cursor of the decision."""
   cursor: String!
   """The decision."""
   node: DeadLetterAct!
@@ -1750,9 +1744,9 @@ type DeadLetterActEdge {
 Input of ` + "`" + `replayDeadLetter` + "`" + `.
 """
 input ReplayDeadLetterInput {
-  """Message to put back."""
+  """Dead letter to replay."""
   letterId: ID!
-  """Why."""
+  """Reason, for the log of decisions."""
   note: String! @constraint(minLength: 1, maxLength: 200)
 }
 
@@ -1760,9 +1754,9 @@ input ReplayDeadLetterInput {
 Outcome of ` + "`" + `replayDeadLetter` + "`" + `.
 """
 type ReplayDeadLetterPayload {
-  """The message, which is back in its stream; null when it is refused."""
+  """The dead letter, whose message is in its stream again; null when the call was refused."""
   deadLetter: DeadLetter
-  """Why it was refused; empty on success. ` + "`" + `CONFLICT` + "`" + ` when its attempt to buy has ended."""
+  """Errors that refused the call; empty on success. ` + "`" + `CONFLICT` + "`" + ` when its order task has ended."""
   userErrors: [UserError!]!
 }
 
@@ -1770,7 +1764,7 @@ type ReplayDeadLetterPayload {
 Input of ` + "`" + `replayDeadLetters` + "`" + `.
 """
 input ReplayDeadLettersInput {
-  """Why."""
+  """Reason, for the log of decisions."""
   note: String! @constraint(minLength: 1, maxLength: 200)
 }
 
@@ -1778,11 +1772,11 @@ input ReplayDeadLettersInput {
 Outcome of ` + "`" + `replayDeadLetters` + "`" + `.
 """
 type ReplayDeadLettersPayload {
-  """How many stay, because their attempt to buy has ended or their message is gone."""
+  """Number of dead letters that stay, because their order task has ended or their message is gone."""
   refused: Int!
-  """How many are back in their streams."""
+  """Number of messages that are in their streams again."""
   replayed: Int!
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -1790,9 +1784,9 @@ type ReplayDeadLettersPayload {
 Input of ` + "`" + `dropDeadLetter` + "`" + `.
 """
 input DropDeadLetterInput {
-  """Message to give up."""
+  """Dead letter to drop."""
   letterId: ID!
-  """Why."""
+  """Reason, for the log of decisions."""
   note: String! @constraint(minLength: 1, maxLength: 200)
 }
 
@@ -1800,30 +1794,30 @@ input DropDeadLetterInput {
 Outcome of ` + "`" + `dropDeadLetter` + "`" + `.
 """
 type DropDeadLetterPayload {
-  """The message as it was; null when it is refused."""
+  """The dead letter as it was; null when the call was refused."""
   deadLetter: DeadLetter
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
 """
-Money that came and fits nothing: another sum or currency than was asked for, or a
-payment that is unknown. It waits for an operator.
+Money that does not match an order: another amount or currency than requested, or an unknown payment. It waits
+for an operator.
 """
 type HeldPayment implements Node {
-  """What came."""
+  """Amount that arrived."""
   amount: Money!
-  """When it came."""
+  """Time of arrival."""
   at: DateTime!
   """Opaque global id."""
   id: ID!
   """The order that was to be paid; null when it is unknown."""
   order: Order
-  """Who took it."""
+  """Name of the payment provider."""
   provider: String!
-  """Why it is held."""
+  """Why it does not match."""
   reason: String!
-  """The provider's number for it."""
+  """The provider's number of the transaction."""
   transaction: String!
 }
 
@@ -1833,9 +1827,9 @@ A page of held payments.
 type HeldPaymentConnection {
   """The held payments with their cursors."""
   edges: [HeldPaymentEdge!]!
-  """Where the page stands."""
+  """Position of the page in the list."""
   pageInfo: PageInfo!
-  """How many there are in all. Costs a count: ask only when it is shown."""
+  """Number of entries on all pages. It costs a count: select it only when it is shown."""
   totalCount: Int @cost(weight: "5")
 }
 
@@ -1853,9 +1847,9 @@ type HeldPaymentEdge {
 Input of ` + "`" + `returnHeldPayment` + "`" + `.
 """
 input ReturnHeldPaymentInput {
-  """Money to send back."""
+  """Held payment to return."""
   heldPaymentId: ID!
-  """Why."""
+  """Reason, for the log of the order."""
   note: String! @constraint(minLength: 1, maxLength: 200)
 }
 
@@ -1863,61 +1857,61 @@ input ReturnHeldPaymentInput {
 Outcome of ` + "`" + `returnHeldPayment` + "`" + `.
 """
 type ReturnHeldPaymentPayload {
-  """The order that was to be paid; its timeline says so."""
+  """The order that was to be paid, with an entry in its timeline; null when it is unknown."""
   order: Order
-  """Why it was refused; empty on success. ` + "`" + `CONFLICT` + "`" + ` when only the provider can settle it."""
+  """Errors that refused the call; empty on success. ` + "`" + `CONFLICT` + "`" + ` when only the provider can settle it."""
   userErrors: [UserError!]!
 }
 
 extend type Query {
-  """One message that was set aside, with its fields."""
+  """One dead letter, with the fields of its message."""
   deadLetter(
-    """Its id."""
+    """Id of the dead letter."""
     id: ID!
   ): DeadLetter @auth(role: OPERATOR)
 
-  """Messages that were set aside, oldest first."""
+  """Dead letters, oldest first."""
   deadLetters(
-    """How many, 1 to 100."""
+    """Number of entries, 1 to 100."""
     first: Int! = 20 @constraint(min: 1, max: 100)
-    """Behind the one with this id."""
+    """Only entries after the one with this id."""
     after: ID
   ): [DeadLetter!] @auth(role: OPERATOR) @listSize(assumedSize: 20, slicingArguments: ["first"]) @deprecated(reason: "Use ` + "`" + `deadLettersConnection` + "`" + `.")
 
-  """Messages that were set aside, oldest first."""
+  """Dead letters, oldest first."""
   deadLettersConnection(
-    """How many, 1 to 100."""
+    """Number of entries, 1 to 100."""
     first: Int! = 20 @constraint(min: 1, max: 100)
-    """After this cursor."""
+    """Only entries after this cursor."""
     after: String
   ): DeadLetterConnection @auth(role: OPERATOR) @listSize(assumedSize: 20, slicingArguments: ["first"], sizedFields: ["edges"])
 
-  """What was decided about messages that were set aside, newest first; at most 200."""
+  """Decisions about dead letters, newest first; at most 200."""
   deadLetterActs: [DeadLetterAct!] @auth(role: OPERATOR) @listSize(assumedSize: 50) @deprecated(reason: "Use ` + "`" + `deadLetterActsConnection` + "`" + `.")
 
-  """What was decided about messages that were set aside, newest first."""
+  """Decisions about dead letters, newest first."""
   deadLetterActsConnection(
-    """How many, 1 to 100."""
+    """Number of entries, 1 to 100."""
     first: Int! = 20 @constraint(min: 1, max: 100)
-    """After this cursor."""
+    """Only entries after this cursor."""
     after: String
     """Only decisions of this kind."""
     kind: DeadLetterActKind
   ): DeadLetterActConnection @auth(role: OPERATOR) @listSize(assumedSize: 20, slicingArguments: ["first"], sizedFields: ["edges"])
 
-  """Money that waits for a person, oldest first."""
+  """Payments that match no order and wait for an operator, oldest first."""
   heldPayments(
-    """How many, 1 to 100."""
+    """Number of entries, 1 to 100."""
     first: Int! = 20 @constraint(min: 1, max: 100)
-    """Behind the one with this id."""
+    """Only entries after the one with this id."""
     after: ID
   ): [HeldPayment!] @auth(role: OPERATOR) @listSize(assumedSize: 20, slicingArguments: ["first"]) @deprecated(reason: "Use ` + "`" + `heldPaymentsConnection` + "`" + `.")
 
-  """Money that waits for a person, oldest first."""
+  """Payments that match no order and wait for an operator, oldest first."""
   heldPaymentsConnection(
-    """How many, 1 to 100."""
+    """Number of entries, 1 to 100."""
     first: Int! = 20 @constraint(min: 1, max: 100)
-    """After this cursor."""
+    """Only entries after this cursor."""
     after: String
     """Only payments of this provider."""
     provider: String @constraint(minLength: 1, maxLength: 32)
@@ -1925,171 +1919,170 @@ extend type Query {
 }
 
 extend type Mutation {
-  """Gives a message up that was set aside: its attempt to buy fails, its units go back on sale."""
+  """Drops a dead letter: its order task fails, and its units are released."""
   dropDeadLetter(
-    """What is needed."""
+    """Input of the mutation."""
     input: DropDeadLetterInput!
   ): DropDeadLetterPayload @auth(role: OPERATOR)
 
-  """Puts a message that was set aside back into its stream, to be handled again."""
+  """Returns the message of a dead letter to its stream, to be processed again."""
   replayDeadLetter(
-    """What is needed."""
+    """Input of the mutation."""
     input: ReplayDeadLetterInput!
   ): ReplayDeadLetterPayload @auth(role: OPERATOR)
 
-  """Puts all messages that were set aside back into their streams, for example after an outage."""
+  """Returns the messages of all dead letters to their streams, for example after an outage."""
   replayDeadLetters(
-    """What is needed."""
+    """Input of the mutation."""
     input: ReplayDeadLettersInput!
   ): ReplayDeadLettersPayload @auth(role: OPERATOR)
 
-  """Sends money back that fits nothing, as much as came."""
+  """Returns the whole amount of a held payment to its payer."""
   returnHeldPayment(
-    """What is needed."""
+    """Input of the mutation."""
     input: ReturnHeldPaymentInput!
   ): ReturnHeldPaymentPayload @auth(role: OPERATOR)
 }
 `, BuiltIn: false},
 	{Name: "../schema/operator.graphqls", Input: `"""
-How far an act that moves units has got.
+State of an act that may need a second person.
 """
 enum InterventionState {
-  """Turned down by a second person, or taken back."""
+  """Declined by a second person, or withdrawn."""
   DECLINED
-  """Done everywhere."""
+  """Done."""
   DONE
-  """Written; Redis follows within seconds."""
+  """Recorded; Redis follows within seconds."""
   FINISHING
-  """The money is about to go back."""
+  """The money is on its way back."""
   REFUNDING
-  """Could not be done: fewer units were left, or the order had moved on."""
+  """Not possible: fewer units were left, the order had changed, or the sale ended before the decision."""
   REFUSED
   """Waits for a second person."""
   REQUESTED
-  """Units that could not be taken off sale go back to it."""
+  """Units that could not be removed return to the gate."""
   RETURNING
-  """Units are about to be taken off sale."""
+  """Units are being removed from the gate."""
   TAKING
 }
 
 """
-What an act does that may need a second person.
+Kind of an act that may need a second person.
 """
 enum InterventionKind {
   """Changes the stock of an item."""
   ADJUST_STOCK
   """Moves the end of a sale to a later time."""
   EXTEND_SALE
-  """Calls an order off in the name of the house."""
+  """Ends an order on behalf of the shop."""
   VOID_ORDER
 }
 
 """
-An act of an operator that moves units or extends a sale. A large increase of
-stock, the void of a paid order and a long extension wait for a second person.
+A change of stock, the void of an order, or the extension of a sale by an operator. A large increase of stock,
+the void of a paid order and a long extension wait for a second person.
 """
 type Intervention implements Node {
-  """When it was asked for."""
+  """Time of the request."""
   createdAt: DateTime!
-  """Who confirmed or declined it; null when that is not needed, or not done yet."""
+  """User who confirmed or declined it; null when that is not required, or not done yet."""
   decidedBy: User
   """Remark of the second person; null when there is none."""
   decision: String
-  """The new end of the sale; null when it is no extension."""
+  """New closing time of the sale; null for other acts."""
   endsAt: DateTime
   """Opaque global id."""
   id: ID!
-  """The item whose units move; null for an extension."""
+  """Item whose units change; null for an extension."""
   item: SaleItem
-  """What it does."""
+  """Kind of the act."""
   kind: InterventionKind!
-  """Why."""
+  """Reason of the request."""
   note: String!
-  """The order that is voided; null for other acts."""
+  """Order to void; null for other acts."""
   order: Order
-  """Who asked for it."""
+  """User who requested it."""
   requestedBy: User
-  """The sale."""
+  """Sale of the act."""
   sale: Sale
-  """How far it has got."""
+  """State of the act."""
   state: InterventionState!
-  """Units; below zero when they are taken off sale; 0 for an extension."""
+  """Number of units; negative when units are removed; 0 for an extension."""
   units: Int!
-  """When it last changed."""
+  """Time of the last change."""
   updatedAt: DateTime!
 }
 
 """
-Which acts that move units to list.
+Filter of interventions.
 """
 input InterventionFilter {
-  """Only of this kind."""
+  """Only interventions of this kind."""
   kind: InterventionKind
-  """Only those of this sale."""
+  """Only interventions of this sale."""
   saleId: ID
-  """Only those in one of these states."""
+  """Only interventions in one of these states."""
   states: [InterventionState!]
 }
 
 """
-A page of acts that move units.
+A page of interventions.
 """
 type InterventionConnection {
-  """The acts with their cursors."""
+  """Interventions with their cursors."""
   edges: [InterventionEdge!]!
-  """Where the page stands."""
+  """Position of the page in the list."""
   pageInfo: PageInfo!
-  """How many there are in all. Costs a count: ask only when it is shown."""
+  """Number of entries on all pages. It costs a count: select it only when it is shown."""
   totalCount: Int @cost(weight: "5")
 }
 
 """
-An act that moves units in a page.
+An intervention in a page.
 """
 type InterventionEdge {
-  """Cursor of this act."""
+  """Cursor of the intervention."""
   cursor: String!
-  """The act."""
+  """The intervention."""
   node: Intervention!
 }
 
 """
-Rules of a sale at the gate, that operators change while it runs. Every server
-follows within a second.
+Access controls of a sale, which operators change while it runs. All servers follow within a second.
 """
 type SaleSwitches {
-  """Kinds of captcha that are offered; empty = every kind. Others are not granted, PROOF_OF_WORK included."""
+  """Kinds of captcha that buyers get; empty = all kinds. Wishes for other kinds are ignored, also for PROOF_OF_WORK."""
   captchaKinds: [CaptchaKind!]!
-  """Whether a path needs an answered captcha."""
+  """Whether ` + "`" + `issueSeckillPath` + "`" + ` needs an answered captcha."""
   captchaRequired: Boolean!
-  """Buyers let past the waiting room each second; 0 = no bound."""
+  """Buyers admitted from the waiting room each second; 0 = no limit."""
   inflowPerSecond: Int!
-  """Tries of one person at once; 0 = the server's default."""
+  """Calls that one user may make at once; 0 = the default of the server."""
   limitBurst: Int!
-  """Tries given back each second."""
+  """Calls that become available again each second."""
   limitPerSecond: Float!
-  """Unused paths at a time per unit left; 0 = any number."""
+  """Unused path tokens at a time per unit left; 0 = no limit."""
   permitRatio: Float!
-  """Highest number of a proof of work; 0 = the server's default. A client that requests many challenges gets harder ones."""
+  """Highest number of a proof of work; 0 = the default of the server. Clients that request many challenges get harder ones."""
   proofOfWorkMax: Int!
 }
 
 extend type Sale {
-  """Why the sale is held or over; null when no reason was given."""
+  """Reason why the sale is paused or over; null when none was given."""
   notice: String
-  """When it is loaded into Redis."""
+  """Time at which the sale is loaded into Redis."""
   preheatAt: DateTime @auth(role: OPERATOR, scope: SALES_READ)
-  """Rules at the gate."""
+  """Access controls."""
   switches: SaleSwitches @auth(role: OPERATOR, scope: SALES_READ)
-  """Steps taken by operators, newest first. At most 50."""
+  """Log of the sale, newest first. At most 50 entries."""
   timeline: [SaleLogEntry!]! @auth(role: OPERATOR, scope: SALES_READ) @listSize(assumedSize: 50)
 }
 
 """
-What an operator or the scheduler did with a sale.
+Type of an act on a sale.
 """
 enum SaleAct {
-  """Units were put on sale, or taken off sale."""
+  """Units were added or removed."""
   ADJUST_STOCK
   """Approved by another user than its author."""
   APPROVE
@@ -2136,46 +2129,66 @@ enum SaleAct {
 }
 
 """
-A field that an act changed.
+Kind of the values of a changed field, and the form of their text.
+"""
+enum LogValueKind {
+  """` + "`" + `true` + "`" + ` or ` + "`" + `false` + "`" + `."""
+  BOOLEAN
+  """An instant in UTC, RFC 3339."""
+  INSTANT
+  """A list or an object, as JSON."""
+  JSON
+  """A number, in decimal digits."""
+  NUMBER
+  """Text as it is."""
+  TEXT
+}
+
+"""
+A field that an act changed, with its values as text.
 """
 type LogChange {
-  """The former value in the form of ` + "`" + `to` + "`" + `; null when there was none, or it was not recorded."""
+  """Whether the log has the former value: with ` + "`" + `from` + "`" + ` null the field then had none."""
+  fromKnown: Boolean!
+  """Kind of the values."""
+  kind: LogValueKind!
+  """The former value in the form of ` + "`" + `to` + "`" + `; null when the field had no value, or when the log does not have it: see ` + "`" + `fromKnown` + "`" + `."""
   from: String
-  """Its name in the input of the mutation, or ` + "`" + `units` + "`" + `, ` + "`" + `item` + "`" + ` and ` + "`" + `order` + "`" + ` for acts that move units."""
+  """Name of the field in the input of the mutation, or ` + "`" + `units` + "`" + `, ` + "`" + `item` + "`" + ` and ` + "`" + `order` + "`" + ` for acts that move units."""
   name: String!
-  """The new value: text as it is, everything else as JSON."""
+  """The new value in the form that ` + "`" + `kind` + "`" + ` names; ` + "`" + `null` + "`" + ` when the field has no value now."""
   to: String!
 }
 
 """
-A step that an operator, or the clock, took with a sale.
+An entry of the log of a sale.
 """
 type SaleLogEntry {
-  """What was done: CREATE, SUBMIT, PAUSE, ADJUST_STOCK and so on."""
+  """Type of the act: CREATE, SUBMIT, PAUSE, ADJUST_STOCK and so on."""
   act: String! @deprecated(reason: "Use ` + "`" + `action` + "`" + `.")
-  """What was done."""
+  """Type of the act."""
   action: SaleAct!
-  """Who; null when the clock did it."""
+  """User who did it; null for acts of the system, such as the opening."""
   actor: User
-  """When."""
+  """Time of the act."""
   at: DateTime!
-  """What it changed beside the status, by name."""
+  """What the act changed beside the status, by name."""
   changes: [LogChange!]! @listSize(assumedSize: 5)
   """Remark; null when there is none."""
   note: String
-  """What the act changed beside the status, as JSON: fields of a draft, times, switches, units, and in ` + "`" + `before` + "`" + ` the former values; null when nothing."""
+  """What the act changed beside the status, as JSON, with the former values in ` + "`" + `before` + "`" + `; null when nothing."""
   details: String @deprecated(reason: "Use ` + "`" + `changes` + "`" + `.")
-  """How the sale stood afterwards."""
+  """Status of the sale after the act."""
   status: SaleStatus!
 }
 
 extend type Goods {
-  """Changes by operators, newest first. At most 50."""
+  """Log of the product, newest first. At most 50 entries."""
   timeline: [GoodsLogEntry!]! @auth(role: OPERATOR, scope: CATALOGUE_READ) @listSize(assumedSize: 50)
 }
 
 """
-What an operator did with a product.
+Type of an act on a product.
 """
 enum GoodsAct {
   """Created."""
@@ -2185,20 +2198,20 @@ enum GoodsAct {
 }
 
 """
-A change of a goods.
+An entry of the log of a product.
 """
 type GoodsLogEntry {
-  """What was done: CREATE or UPDATE."""
+  """Type of the act: CREATE or UPDATE."""
   act: String! @deprecated(reason: "Use ` + "`" + `action` + "`" + `.")
-  """What was done."""
+  """Type of the act."""
   action: GoodsAct!
-  """Who."""
+  """User who did it."""
   actor: User
-  """When."""
+  """Time of the act."""
   at: DateTime!
-  """What it changed, by name; empty for CREATE."""
+  """What the act changed, by name; empty for CREATE."""
   changes: [LogChange!]! @listSize(assumedSize: 5)
-  """The fields that changed, with what they are now, and in ` + "`" + `before` + "`" + ` the former values, as JSON; null for CREATE."""
+  """The changed fields with their new values, and the former values in ` + "`" + `before` + "`" + `, as JSON; null for CREATE."""
   details: String @deprecated(reason: "Use ` + "`" + `changes` + "`" + `.")
   """Remark; null when there is none."""
   note: String
@@ -2220,11 +2233,11 @@ Input of ` + "`" + `createGoods` + "`" + `.
 input CreateGoodsInput {
   """Longer text, in Markdown."""
   description: String! = "" @constraint(maxLength: 10000)
-  """Picture."""
+  """Address of the picture."""
   imageUrl: URL
-  """Everyday price."""
+  """Usual price, outside sales."""
   listPrice: MoneyInput!
-  """Name to show."""
+  """Display name."""
   name: String! @constraint(minLength: 1, maxLength: 120)
 }
 
@@ -2232,23 +2245,23 @@ input CreateGoodsInput {
 Outcome of ` + "`" + `createGoods` + "`" + `.
 """
 type CreateGoodsPayload {
-  """The new goods."""
+  """The new product."""
   goods: Goods
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
 """
-An item to put on sale.
+An item of a sale.
 """
 input SaleItemInput {
   """Price during the sale."""
   price: MoneyInput!
-  """What."""
+  """The product."""
   goodsId: ID!
-  """Most units of it that one buyer may have, 1 to 10; when left out, the limit of the sale up to 10, or 1 without one."""
+  """Most units of the item per buyer, 1 to 10; when left out, the limit of the sale up to 10, or 1 without one."""
   purchaseLimit: Int @constraint(min: 1, max: 100)
-  """How many."""
+  """Number of units."""
   stock: Int! @constraint(min: 1, max: 10000000)
 }
 
@@ -2256,25 +2269,25 @@ input SaleItemInput {
 Input of ` + "`" + `createSale` + "`" + `.
 """
 input CreateSaleInput {
-  """When it ends; after ` + "`" + `startsAt` + "`" + `."""
+  """Closing time; after ` + "`" + `startsAt` + "`" + `."""
   endsAt: DateTime!
-  """Whether buyers see words instead of numbers for stock."""
+  """Whether buyers see stock as words (` + "`" + `Stock.level` + "`" + `) instead of numbers."""
   hideExactStock: Boolean! = false
-  """Whether an order has the buyer's address: buyers then need one before they can buy."""
+  """Whether orders need a delivery address: buyers without one cannot buy."""
   requiresAddress: Boolean! = false
-  """What is on sale; 1 to 20 items."""
+  """Items of the sale, 1 to 20."""
   items: [SaleItemInput!]!
-  """How long a buyer has to pay; the installation's default, ` + "`" + `SECKILL_PAYMENT_WINDOW` + "`" + `, when left out."""
+  """Payment window in seconds; the default of the installation (` + "`" + `SECKILL_PAYMENT_WINDOW` + "`" + `) when left out."""
   paymentWindowSeconds: Int @constraint(min: 30, max: 86400)
-  """Most units that one buyer may have of all items together; none when left out."""
+  """Most units per buyer over all items; no limit when left out."""
   purchaseLimit: Int @constraint(min: 1, max: 200)
   """Rules, in Markdown."""
   rules: String! = "" @constraint(maxLength: 10000)
-  """Name in addresses; made from the title when left out."""
+  """Name in addresses; derived from the title when left out."""
   slug: String @constraint(maxLength: 64, format: "slug")
-  """When it begins."""
+  """Opening time."""
   startsAt: DateTime!
-  """Name to show."""
+  """Display name."""
   title: String! @constraint(minLength: 1, maxLength: 120)
 }
 
@@ -2284,7 +2297,7 @@ Outcome of ` + "`" + `createSale` + "`" + `.
 type CreateSalePayload {
   """The new sale, a draft."""
   sale: Sale
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -2292,9 +2305,9 @@ type CreateSalePayload {
 Input of ` + "`" + `submitSale` + "`" + `.
 """
 input SubmitSaleInput {
-  """Why."""
+  """Reason, for the log."""
   note: String @constraint(maxLength: 200)
-  """Draft to hand in for approval."""
+  """Draft to submit for approval."""
   saleId: ID!
 }
 
@@ -2302,9 +2315,9 @@ input SubmitSaleInput {
 Outcome of ` + "`" + `submitSale` + "`" + `.
 """
 type SubmitSalePayload {
-  """The sale as it stands now."""
+  """The sale after the call; null when there is no such sale."""
   sale: Sale
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -2312,7 +2325,7 @@ type SubmitSalePayload {
 Input of ` + "`" + `withdrawSale` + "`" + `.
 """
 input WithdrawSaleInput {
-  """Why."""
+  """Reason, for the log."""
   note: String @constraint(maxLength: 200)
   """Sale that waits for approval."""
   saleId: ID!
@@ -2322,9 +2335,9 @@ input WithdrawSaleInput {
 Outcome of ` + "`" + `withdrawSale` + "`" + `.
 """
 type WithdrawSalePayload {
-  """The sale as it stands now."""
+  """The sale after the call; null when there is no such sale."""
   sale: Sale
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -2332,9 +2345,9 @@ type WithdrawSalePayload {
 Input of ` + "`" + `discardSale` + "`" + `.
 """
 input DiscardSaleInput {
-  """Why."""
+  """Reason, for the log."""
   note: String @constraint(maxLength: 200)
-  """Draft, or sale that was sent back, of the caller's own making."""
+  """Draft or rejected sale that the caller created."""
   saleId: ID!
 }
 
@@ -2342,9 +2355,9 @@ input DiscardSaleInput {
 Outcome of ` + "`" + `discardSale` + "`" + `.
 """
 type DiscardSalePayload {
-  """The sale as it stands now."""
+  """The sale after the call; null when there is no such sale."""
   sale: Sale
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -2352,13 +2365,13 @@ type DiscardSalePayload {
 Input of ` + "`" + `duplicateSale` + "`" + `.
 """
 input DuplicateSaleInput {
-  """When the copy ends; after ` + "`" + `startsAt` + "`" + `."""
+  """Closing time of the copy; after ` + "`" + `startsAt` + "`" + `."""
   endsAt: DateTime!
   """Sale to copy."""
   saleId: ID!
-  """When the copy begins."""
+  """Opening time of the copy."""
   startsAt: DateTime!
-  """Name of the copy; that of the sale when left out."""
+  """Title of the copy; that of the sale when left out."""
   title: String @constraint(minLength: 1, maxLength: 120)
 }
 
@@ -2368,7 +2381,7 @@ Outcome of ` + "`" + `duplicateSale` + "`" + `.
 type DuplicateSalePayload {
   """The copy, a draft."""
   sale: Sale
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -2376,9 +2389,9 @@ type DuplicateSalePayload {
 Input of ` + "`" + `approveSale` + "`" + `.
 """
 input ApproveSaleInput {
-  """Sale to approve. Its maker cannot approve it."""
+  """Sale to approve. Who created or edited it cannot approve it."""
   saleId: ID!
-  """Remark."""
+  """Remark, for the log."""
   note: String @constraint(maxLength: 200)
 }
 
@@ -2386,9 +2399,9 @@ input ApproveSaleInput {
 Outcome of ` + "`" + `approveSale` + "`" + `.
 """
 type ApproveSalePayload {
-  """The sale as it stands now."""
+  """The sale after the call; null when there is no such sale."""
   sale: Sale
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -2396,9 +2409,9 @@ type ApproveSalePayload {
 Input of ` + "`" + `rejectSale` + "`" + `.
 """
 input RejectSaleInput {
-  """Sale to send back."""
+  """Sale to reject."""
   saleId: ID!
-  """Why."""
+  """Reason, for the log and the author."""
   note: String! @constraint(minLength: 1, maxLength: 200)
 }
 
@@ -2406,9 +2419,9 @@ input RejectSaleInput {
 Outcome of ` + "`" + `rejectSale` + "`" + `.
 """
 type RejectSalePayload {
-  """The sale as it stands now."""
+  """The sale after the call; null when there is no such sale."""
   sale: Sale
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -2416,15 +2429,15 @@ type RejectSalePayload {
 Input of ` + "`" + `scheduleSale` + "`" + `.
 """
 input ScheduleSaleInput {
-  """Approved sale, or a scheduled or loaded one whose opening is more than 30 seconds ahead."""
+  """Approved sale; or a scheduled or loaded one that opens in more than 30 seconds."""
   saleId: ID!
-  """New end; unchanged when left out."""
+  """New closing time; unchanged when left out."""
   endsAt: DateTime
-  """Why."""
+  """Reason, for the log."""
   note: String @constraint(maxLength: 200)
-  """When to preheat; ten minutes before the start when left out."""
+  """Time at which the sale is loaded into Redis; ten minutes before the opening when left out."""
   preheatAt: DateTime
-  """New start; unchanged when left out."""
+  """New opening time; unchanged when left out."""
   startsAt: DateTime
 }
 
@@ -2432,9 +2445,9 @@ input ScheduleSaleInput {
 Outcome of ` + "`" + `scheduleSale` + "`" + `.
 """
 type ScheduleSalePayload {
-  """The sale as it stands now."""
+  """The sale after the call; null when there is no such sale."""
   sale: Sale
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -2442,19 +2455,19 @@ type ScheduleSalePayload {
 Input of ` + "`" + `preheatSale` + "`" + `.
 """
 input PreheatSaleInput {
-  """Why."""
+  """Reason, for the log."""
   note: String @constraint(maxLength: 200)
   """Scheduled sale to load into Redis now."""
   saleId: ID!
 }
 
 """
-Outcome of ` + "`" + `preheatSale` + "`" + `. Preheating again changes nothing.
+Outcome of ` + "`" + `preheatSale` + "`" + `. Repeating the call changes nothing.
 """
 type PreheatSalePayload {
-  """The sale as it stands now."""
+  """The sale after the call; null when there is no such sale."""
   sale: Sale
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -2462,9 +2475,9 @@ type PreheatSalePayload {
 Input of ` + "`" + `pauseSale` + "`" + `.
 """
 input PauseSaleInput {
-  """Live sale to hold."""
+  """Sale to pause."""
   saleId: ID!
-  """Why; buyers see it."""
+  """Reason; buyers see it."""
   note: String! @constraint(minLength: 1, maxLength: 200)
 }
 
@@ -2472,9 +2485,9 @@ input PauseSaleInput {
 Outcome of ` + "`" + `pauseSale` + "`" + `.
 """
 type PauseSalePayload {
-  """The sale as it stands now."""
+  """The sale after the call; null when there is no such sale."""
   sale: Sale
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -2482,9 +2495,9 @@ type PauseSalePayload {
 Input of ` + "`" + `resumeSale` + "`" + `.
 """
 input ResumeSaleInput {
-  """Why."""
+  """Reason, for the log."""
   note: String @constraint(maxLength: 200)
-  """Held sale to go on with."""
+  """Paused sale to continue."""
   saleId: ID!
 }
 
@@ -2492,9 +2505,9 @@ input ResumeSaleInput {
 Outcome of ` + "`" + `resumeSale` + "`" + `.
 """
 type ResumeSalePayload {
-  """The sale as it stands now."""
+  """The sale after the call; null when there is no such sale."""
   sale: Sale
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -2502,9 +2515,9 @@ type ResumeSalePayload {
 Input of ` + "`" + `endSale` + "`" + `.
 """
 input EndSaleInput {
-  """Sale to end, or to call off when it has not begun."""
+  """Sale to end, or to cancel when it has not opened."""
   saleId: ID!
-  """Why; buyers see it."""
+  """Reason; buyers see it."""
   note: String! @constraint(minLength: 1, maxLength: 200)
 }
 
@@ -2512,9 +2525,9 @@ input EndSaleInput {
 Outcome of ` + "`" + `endSale` + "`" + `.
 """
 type EndSalePayload {
-  """The sale as it stands now."""
+  """The sale after the call; null when there is no such sale."""
   sale: Sale
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -2524,15 +2537,15 @@ Input of ` + "`" + `updateGoods` + "`" + `. What is left out stays as it is.
 input UpdateGoodsInput {
   """Longer text, in Markdown."""
   description: String @constraint(maxLength: 10000)
-  """Goods to change."""
+  """Product to change."""
   goodsId: ID!
-  """Picture; an empty text takes it away."""
+  """Address of the picture; an empty text removes it."""
   imageUrl: URL
-  """Everyday price; its currency stays."""
+  """Usual price, outside sales. Its currency cannot change."""
   listPrice: MoneyInput
-  """Name to show."""
+  """Display name."""
   name: String @constraint(minLength: 1, maxLength: 120)
-  """Why."""
+  """Reason, for the log."""
   note: String @constraint(maxLength: 200)
 }
 
@@ -2540,9 +2553,9 @@ input UpdateGoodsInput {
 Outcome of ` + "`" + `updateGoods` + "`" + `.
 """
 type UpdateGoodsPayload {
-  """The goods as it stands now."""
+  """The product after the call."""
   goods: Goods
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -2550,29 +2563,29 @@ type UpdateGoodsPayload {
 Input of ` + "`" + `updateSale` + "`" + `. What is left out stays as it is.
 """
 input UpdateSaleInput {
-  """When it ends; after ` + "`" + `startsAt` + "`" + `."""
+  """Closing time; after ` + "`" + `startsAt` + "`" + `."""
   endsAt: DateTime
-  """Whether buyers see words instead of numbers for stock."""
+  """Whether buyers see stock as words (` + "`" + `Stock.level` + "`" + `) instead of numbers."""
   hideExactStock: Boolean
-  """Whether an order has the buyer's address: buyers then need one before they can buy."""
+  """Whether orders need a delivery address: buyers without one cannot buy."""
   requiresAddress: Boolean
-  """What is on sale, in place of what was; 1 to 20 items."""
+  """Items of the sale, which replace the present ones; 1 to 20."""
   items: [SaleItemInput!]
-  """Why."""
+  """Reason, for the log."""
   note: String @constraint(maxLength: 200)
-  """How long a buyer has to pay."""
+  """Payment window in seconds."""
   paymentWindowSeconds: Int @constraint(min: 30, max: 86400)
-  """Most units that one buyer may have of all items together; null removes the limit."""
+  """Most units per buyer over all items; null removes the limit."""
   purchaseLimit: Int @constraint(min: 1, max: 200)
   """Rules, in Markdown."""
   rules: String @constraint(maxLength: 10000)
-  """Draft to change, or a sale that was sent back: it becomes a draft again. Of a sale that was approved, only ` + "`" + `title` + "`" + ` and ` + "`" + `rules` + "`" + ` change."""
+  """Draft to change, or a rejected sale, which becomes a draft again. Of a sale that was approved, only ` + "`" + `title` + "`" + ` and ` + "`" + `rules` + "`" + ` change."""
   saleId: ID!
   """Name in addresses."""
   slug: String @constraint(maxLength: 64, format: "slug")
-  """When it begins."""
+  """Opening time."""
   startsAt: DateTime
-  """Name to show."""
+  """Display name."""
   title: String @constraint(minLength: 1, maxLength: 120)
 }
 
@@ -2580,9 +2593,9 @@ input UpdateSaleInput {
 Outcome of ` + "`" + `updateSale` + "`" + `.
 """
 type UpdateSalePayload {
-  """The sale as it stands now."""
+  """The sale after the call; null when there is no such sale."""
   sale: Sale
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -2590,11 +2603,11 @@ type UpdateSalePayload {
 Input of ` + "`" + `adjustStock` + "`" + `.
 """
 input AdjustStockInput {
-  """Made by the client once per press of the button and kept for retries."""
+  """Key that the client creates once per purchase and repeats in retries."""
   idempotencyKey: String! @constraint(minLength: 16, maxLength: 64, pattern: "[A-Za-z0-9_-]+")
   """Item whose stock changes."""
   itemId: ID!
-  """Why."""
+  """Reason, for the log."""
   note: String! @constraint(minLength: 1, maxLength: 200)
   """Units to put on sale; below zero to take available units off sale."""
   units: Int! @constraint(min: -10000000, max: 10000000)
@@ -2606,7 +2619,7 @@ Outcome of ` + "`" + `adjustStock` + "`" + `.
 type AdjustStockPayload {
   """How far it has got; REQUESTED when it waits for a second person."""
   intervention: Intervention
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -2616,7 +2629,7 @@ Input of ` + "`" + `extendSale` + "`" + `.
 input ExtendSaleInput {
   """New end; after the present one, by seven days at most."""
   endsAt: DateTime!
-  """Why."""
+  """Reason, for the log."""
   note: String! @constraint(minLength: 1, maxLength: 200)
   """Loaded sale to extend."""
   saleId: ID!
@@ -2628,9 +2641,9 @@ Outcome of ` + "`" + `extendSale` + "`" + `. Extending to the present end change
 type ExtendSalePayload {
   """The extension, or the request for it; null when nothing changed."""
   intervention: Intervention
-  """The sale as it stands now."""
+  """The sale after the call; null when there is no such sale."""
   sale: Sale
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -2638,9 +2651,9 @@ type ExtendSalePayload {
 Input of ` + "`" + `voidOrder` + "`" + `.
 """
 input VoidOrderInput {
-  """Why; the buyer sees it."""
+  """Reason; the buyer sees it."""
   note: String! @constraint(minLength: 1, maxLength: 200)
-  """Order to call off."""
+  """Order to void."""
   orderId: ID!
 }
 
@@ -2648,11 +2661,11 @@ input VoidOrderInput {
 Outcome of ` + "`" + `voidOrder` + "`" + `.
 """
 type VoidOrderPayload {
-  """How far it has got; REQUESTED when it waits for a second person."""
+  """The intervention; REQUESTED when it waits for a second person."""
   intervention: Intervention
-  """The order as it stands now."""
+  """The order after the call; null when there is no such order."""
   order: Order
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -2660,7 +2673,7 @@ type VoidOrderPayload {
 Input of ` + "`" + `expireOrder` + "`" + `.
 """
 input ExpireOrderInput {
-  """Why; the buyer sees it."""
+  """Reason; the buyer sees it."""
   note: String! @constraint(minLength: 1, maxLength: 200)
   """Unpaid order to expire."""
   orderId: ID!
@@ -2670,9 +2683,9 @@ input ExpireOrderInput {
 Outcome of ` + "`" + `expireOrder` + "`" + `.
 """
 type ExpireOrderPayload {
-  """The order as it stands now."""
+  """The order after the call; null when there is no such order."""
   order: Order
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -2680,11 +2693,11 @@ type ExpireOrderPayload {
 Input of ` + "`" + `decideIntervention` + "`" + `.
 """
 input DecideInterventionInput {
-  """Whether it is to be done. Only another person than the one who asked may say so."""
+  """Whether it is confirmed; false declines it. The user who requested it can only decline it."""
   confirm: Boolean!
-  """What was asked for."""
+  """Intervention to decide."""
   interventionId: ID!
-  """Remark."""
+  """Remark, for the log."""
   note: String @constraint(maxLength: 200)
 }
 
@@ -2692,9 +2705,9 @@ input DecideInterventionInput {
 Outcome of ` + "`" + `decideIntervention` + "`" + `.
 """
 type DecideInterventionPayload {
-  """How far it has got."""
+  """The intervention after the call."""
   intervention: Intervention
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -2702,23 +2715,23 @@ type DecideInterventionPayload {
 Input of ` + "`" + `setSaleSwitches` + "`" + `. What is left out stays as it is.
 """
 input SetSaleSwitchesInput {
-  """Kinds of captcha to offer; empty = every kind. Others are not granted, PROOF_OF_WORK included."""
+  """Kinds of captcha that buyers get; empty = all kinds. Wishes for other kinds are ignored, also for PROOF_OF_WORK."""
   captchaKinds: [CaptchaKind!]
-  """Whether a path needs an answered captcha."""
+  """Whether ` + "`" + `issueSeckillPath` + "`" + ` needs an answered captcha."""
   captchaRequired: Boolean
-  """Buyers to let past the waiting room each second; 0 = no bound."""
+  """Buyers to admit from the waiting room each second; 0 = no limit."""
   inflowPerSecond: Int @constraint(min: 0, max: 1000000)
-  """Tries of one person at once; 0 = the server's default."""
+  """Calls that one user may make at once; 0 = the default of the server."""
   limitBurst: Int @constraint(min: 0, max: 10000)
-  """Tries to give back each second."""
+  """Calls that become available again each second."""
   limitPerSecond: Float
-  """Why."""
+  """Reason, for the log."""
   note: String @constraint(maxLength: 200)
-  """Unused paths at a time per unit left; 0 = any number."""
+  """Unused path tokens at a time per unit left; 0 = no limit."""
   permitRatio: Float
-  """Highest number of a proof of work, 10000 to 10000000; 0 = the server's default."""
+  """Highest number of a proof of work, 10000 to 10000000; 0 = the default of the server."""
   proofOfWorkMax: Int @constraint(min: 0, max: 10000000)
-  """Sale to switch."""
+  """Sale to change."""
   saleId: ID!
 }
 
@@ -2726,259 +2739,258 @@ input SetSaleSwitchesInput {
 Outcome of ` + "`" + `setSaleSwitches` + "`" + `.
 """
 type SetSaleSwitchesPayload {
-  """The sale as it stands now."""
+  """The sale after the call; null when there is no such sale."""
   sale: Sale
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
 extend type Query {
   """All orders, newest first unless sorted otherwise."""
   orders(
-    """How many from the front, 1 to 100; 20 when neither is given."""
+    """Number of entries from the front, 1 to 100; 20 without ` + "`" + `first` + "`" + ` and ` + "`" + `last` + "`" + `."""
     first: Int @constraint(min: 1, max: 100)
-    """After this cursor."""
+    """Only entries after this cursor."""
     after: String
-    """How many from the back, 1 to 100."""
+    """Number of entries from the back, 1 to 100."""
     last: Int @constraint(min: 1, max: 100)
-    """Before this cursor."""
+    """Only entries before this cursor."""
     before: String
-    """Which."""
+    """Filter; all entries without one."""
     filter: OrderFilter
-    """In which order."""
+    """Sort order."""
     orderBy: OrderSort = { field: CREATED_AT, direction: DESC }
   ): OrderConnection @auth(role: OPERATOR, scope: ORDERS_READ) @listSize(assumedSize: 20, slicingArguments: ["first", "last"], sizedFields: ["edges"])
 
   """Orders by their number, id, or buyer, newest first; at most 50."""
   searchOrders(
-    """A number or its beginning, an id, an account or its beginning, a part of a name."""
+    """A number or its beginning, an id, an account or its beginning, or a part of a name."""
     text: String! @constraint(minLength: 2, maxLength: 254)
   ): [Order!] @auth(role: OPERATOR) @listSize(assumedSize: 50) @deprecated(reason: "Use ` + "`" + `orders` + "`" + `.")
 
-  """People by their account, id, or name, newest first; at most 50."""
+  """Users by their account, id, or name, newest first; at most 50."""
   searchUsers(
-    """An account or its beginning, an id, a part of a name."""
+    """An account or its beginning, an id, or a part of a name."""
     text: String! @constraint(minLength: 2, maxLength: 254)
   ): [User!] @auth(role: OPERATOR) @listSize(assumedSize: 50)
 
-  """Acts that move units, newest first; at most 200."""
+  """Interventions, newest first; at most 200."""
   interventions(
-    """Only those of this sale."""
+    """Only entries of this sale."""
     saleId: ID
-    """Only those in one of these states."""
+    """Only entries in one of these states."""
     states: [InterventionState!]
   ): [Intervention!] @auth(role: OPERATOR) @listSize(assumedSize: 50) @deprecated(reason: "Use ` + "`" + `interventionsConnection` + "`" + `.")
 
-  """Acts that move units, newest first."""
+  """Interventions, newest first."""
   interventionsConnection(
-    """How many, 1 to 100."""
+    """Number of entries, 1 to 100."""
     first: Int! = 20 @constraint(min: 1, max: 100)
-    """After this cursor."""
+    """Only entries after this cursor."""
     after: String
-    """Which."""
+    """Filter; all entries without one."""
     filter: InterventionFilter
   ): InterventionConnection @auth(role: OPERATOR) @listSize(assumedSize: 20, slicingArguments: ["first"], sizedFields: ["edges"])
 }
 
 extend type Mutation {
-  """Makes a goods."""
+  """Creates a product."""
   createGoods(
-    """What is needed."""
+    """Input of the mutation."""
     input: CreateGoodsInput!
   ): CreateGoodsPayload @auth(role: OPERATOR, scope: CATALOGUE_WRITE)
 
-  """Makes a sale, as a draft."""
+  """Creates a sale, as a draft."""
   createSale(
-    """What is needed."""
+    """Input of the mutation."""
     input: CreateSaleInput!
   ): CreateSalePayload @auth(role: OPERATOR, scope: SALES_WRITE)
 
-  """Hands a draft in for approval."""
+  """Submits a draft for approval."""
   submitSale(
-    """What is needed."""
+    """Input of the mutation."""
     input: SubmitSaleInput!
   ): SubmitSalePayload @auth(role: OPERATOR)
 
-  """Takes a submission back: the sale is a draft again."""
+  """Withdraws a submission: the sale is a draft again."""
   withdrawSale(
-    """What is needed."""
+    """Input of the mutation."""
     input: WithdrawSaleInput!
   ): WithdrawSalePayload @auth(role: OPERATOR)
 
-  """Cancels a draft of one's own; it stays in lists as cancelled."""
+  """Cancels a draft of the caller. It stays in the lists of operators as cancelled."""
   discardSale(
-    """What is needed."""
+    """Input of the mutation."""
     input: DiscardSaleInput!
   ): DiscardSalePayload @auth(role: OPERATOR)
 
-  """Makes a draft with the items, prices, stock and rules of a sale, without its access controls."""
+  """Creates a draft with the items, prices, stock, rules and access controls of a sale."""
   duplicateSale(
-    """What is needed."""
+    """Input of the mutation."""
     input: DuplicateSaleInput!
   ): DuplicateSalePayload @auth(role: OPERATOR)
 
-  """Approves a sale; never by its maker."""
+  """Approves a sale. Who created or edited it cannot approve it."""
   approveSale(
-    """What is needed."""
+    """Input of the mutation."""
     input: ApproveSaleInput!
   ): ApproveSalePayload @auth(role: ADMIN)
 
-  """Sends a sale back."""
+  """Rejects a submitted sale: it returns to its author."""
   rejectSale(
-    """What is needed."""
+    """Input of the mutation."""
     input: RejectSaleInput!
   ): RejectSalePayload @auth(role: ADMIN)
 
-  """Sets the times of an approved sale."""
+  """Sets the times of an approved sale, or changes them before its opening."""
   scheduleSale(
-    """What is needed."""
+    """Input of the mutation."""
     input: ScheduleSaleInput!
   ): ScheduleSalePayload @auth(role: OPERATOR)
 
   """Loads a scheduled sale into Redis now."""
   preheatSale(
-    """What is needed."""
+    """Input of the mutation."""
     input: PreheatSaleInput!
   ): PreheatSalePayload @auth(role: OPERATOR)
 
-  """Holds a live sale."""
+  """Pauses a sale: buyers cannot order until it is resumed. Unpaid orders can be paid."""
   pauseSale(
-    """What is needed."""
+    """Input of the mutation."""
     input: PauseSaleInput!
   ): PauseSalePayload @auth(role: OPERATOR)
 
-  """Goes on with a held sale."""
+  """Continues a paused sale."""
   resumeSale(
-    """What is needed."""
+    """Input of the mutation."""
     input: ResumeSaleInput!
   ): ResumeSalePayload @auth(role: OPERATOR)
 
-  """Ends a sale early, or calls it off."""
+  """Ends a sale that has opened, or cancels one that has not."""
   endSale(
-    """What is needed."""
+    """Input of the mutation."""
     input: EndSaleInput!
   ): EndSalePayload @auth(role: ADMIN)
 
-  """Changes a goods."""
+  """Changes a product."""
   updateGoods(
-    """What is needed."""
+    """Input of the mutation."""
     input: UpdateGoodsInput!
   ): UpdateGoodsPayload @auth(role: OPERATOR, scope: CATALOGUE_WRITE)
 
-  """Changes a draft."""
+  """Changes a draft, or the texts of an approved sale."""
   updateSale(
-    """What is needed."""
+    """Input of the mutation."""
     input: UpdateSaleInput!
   ): UpdateSalePayload @auth(role: OPERATOR, scope: SALES_WRITE)
 
-  """Puts units on sale, or takes available units off sale."""
+  """Adds units to an item, or removes available ones. A large increase waits for a second person."""
   adjustStock(
-    """What is needed."""
+    """Input of the mutation."""
     input: AdjustStockInput!
   ): AdjustStockPayload @auth(role: OPERATOR)
 
   """
-  Moves the end of a loaded sale to a later time. More than 30 minutes within 24
-  hours wait for a second person.
+  Moves the end of a loaded sale to a later time. More than the installation allows within 24 hours (` + "`" + `SECKILL_TWO_PERSON_EXTENSION` + "`" + `, 30
+  minutes by default) waits for a second person.
   """
   extendSale(
-    """What is needed."""
+    """Input of the mutation."""
     input: ExtendSaleInput!
   ): ExtendSalePayload @auth(role: OPERATOR)
 
-  """Calls an order off: an unpaid one at once, a paid one once a second person has agreed."""
+  """Ends an order on behalf of the shop: an unpaid one at once, a paid one once a second person has confirmed it."""
   voidOrder(
-    """What is needed."""
+    """Input of the mutation."""
     input: VoidOrderInput!
   ): VoidOrderPayload @auth(role: OPERATOR)
 
   """
-  Expires an unpaid order whose money will not come, for example because its payment provider is gone: ` + "`" + `voidOrder` + "`" + ` waits for
-  the provider, this does not. The units are free at once. Money that comes later takes them again while some are left,
-  and goes back otherwise.
+  Expires an unpaid order whose payment will not arrive, for example because its provider is gone: ` + "`" + `voidOrder` + "`" + ` waits for the provider, this
+  does not. The units are free at once. Money that arrives later takes them again while some are left, and is refunded otherwise.
   """
   expireOrder(
-    """What is needed."""
+    """Input of the mutation."""
     input: ExpireOrderInput!
   ): ExpireOrderPayload @auth(role: OPERATOR)
 
-  """Confirms or declines what another person has asked for."""
+  """Confirms or declines what another user has requested."""
   decideIntervention(
-    """What is needed."""
+    """Input of the mutation."""
     input: DecideInterventionInput!
   ): DecideInterventionPayload @auth(role: OPERATOR)
 
-  """Changes the rules at the gate, also while the sale runs."""
+  """Changes the access controls of a sale, also while it runs."""
   setSaleSwitches(
-    """What is needed."""
+    """Input of the mutation."""
     input: SetSaleSwitchesInput!
   ): SetSaleSwitchesPayload @auth(role: OPERATOR)
 }
 `, BuiltIn: false},
 	{Name: "../schema/order.graphqls", Input: `"""
-How an order stands.
+Status of an order.
 """
 enum OrderStatus {
-  """Cancelled by the person or an operator; stock went back."""
+  """Cancelled by the buyer or an operator; the units were released."""
   CANCELLED
-  """Not paid in time; stock went back."""
+  """Not paid in time; the units were released."""
   EXPIRED
   """Paid."""
   PAID
   """Waits for payment until ` + "`" + `paymentDeadline` + "`" + `."""
   PENDING_PAYMENT
-  """Money went back."""
+  """The money went back."""
   REFUNDED
-  """Money is on its way back."""
+  """The money is on its way back."""
   REFUNDING
 }
 
 """
-A purchase.
+An order of a buyer for units of one item.
 """
 type Order implements Node {
-  """The sale that it came from."""
+  """Sale of the item."""
   sale: Sale!
-  """What the caller may do now."""
+  """What the caller may do with the order now."""
   availableActions: [OrderAction!]!
-  """Who bought; the caller itself, unless an operator asks."""
+  """The buyer."""
   buyer: User!
-  """When it was made."""
+  """Time of creation."""
   createdAt: DateTime!
   """Opaque global id."""
   id: ID!
-  """What was bought."""
+  """The ordered item."""
   item: SaleItem!
-  """Number for people: ` + "`" + `20261120-7H3K9QX` + "`" + `."""
+  """Number for users: ` + "`" + `20261120-7H3K9QX` + "`" + `."""
   number: String!
-  """When it was paid."""
+  """Time of the payment; null until then."""
   paidAt: DateTime
   """Payments that were begun, newest first. At most 10."""
   payments: [Payment!]! @listSize(assumedSize: 10)
-  """When it expires if unpaid; null once it cannot expire."""
+  """Time at which it expires unless paid; null once it cannot expire."""
   paymentDeadline: DateTime
-  """Where it can be paid; empty unless it can be paid now."""
+  """Options to pay it; empty unless it can be paid now."""
   paymentOptions(
-    """Also those that cannot be chosen now; see ` + "`" + `PaymentOption.unavailableReason` + "`" + `."""
+    """Also options that cannot be chosen now; see ` + "`" + `PaymentOption.unavailableReason` + "`" + `."""
     includeUnavailable: Boolean! = false
   ): [PaymentOption!]! @listSize(assumedSize: 5)
-  """How many."""
+  """Number of units."""
   quantity: Int!
-  """Refunds asked for or made."""
+  """Refunds that were requested or made."""
   refunds: [Refund!]! @listSize(assumedSize: 5)
-  """What was charged, kept as a fee and given back, oldest first."""
+  """Amounts that were charged, kept as a fee and refunded, oldest first."""
   ledger: [LedgerEntry!] @auth(role: OPERATOR, scope: ORDERS_READ) @listSize(assumedSize: 10)
-  """Grows by one with every change; a lower one than you have is old news."""
+  """Grows by one with every change; ignore a state with a lower one than that you have."""
   revision: Int!
-  """The server's clock when this was resolved."""
+  """Server time when this was resolved."""
   serverTime: DateTime!
-  """How it stands."""
+  """Its status."""
   status: OrderStatus!
-  """What happened to it, oldest first. At most 50."""
+  """Log of the order, oldest first. At most 50 entries."""
   timeline: [OrderLogEntry!]! @listSize(assumedSize: 50)
-  """What it costs in all."""
+  """Total price."""
   total: Money!
-  """Price of one, as it was when ordered."""
+  """Price of one unit, as it was when ordered."""
   unitPrice: Money!
 }
 
@@ -2988,9 +3000,9 @@ A page of orders.
 type OrderConnection {
   """Orders with their cursors."""
   edges: [OrderEdge!]!
-  """Where the page stands."""
+  """Position of the page in the list."""
   pageInfo: PageInfo!
-  """How many there are in all. Costs a count: ask only when it is shown."""
+  """Number of entries on all pages. It costs a count: select it only when it is shown."""
   totalCount: Int @cost(weight: "5")
 }
 
@@ -2998,14 +3010,14 @@ type OrderConnection {
 An order in a page.
 """
 type OrderEdge {
-  """Cursor of this order."""
+  """Cursor of the order."""
   cursor: String!
   """The order."""
   node: Order!
 }
 
 """
-Which orders to list. Fields are joined by AND, values in a list by OR.
+Filter of orders. Fields are joined by AND, values in a list by OR.
 """
 input OrderFilter {
   """Only orders created at this time or later."""
@@ -3015,60 +3027,60 @@ input OrderFilter {
   """Only orders of this sale."""
   saleId: ID
   """
-  Only orders with this number or its beginning. For operators also those with this id or transaction of a payment, and those of buyers with this
-  account, its beginning, or a part of the name.
+  Only orders with this number or its beginning. For operators also orders with this id or transaction number of a payment, and orders of
+  buyers with this account, its beginning, or a part of the name.
   """
   search: String @constraint(minLength: 2, maxLength: 254)
-  """Only orders in one of these states."""
+  """Only orders in one of these statuses."""
   statuses: [OrderStatus!]
 }
 
 """
-How to sort orders.
+Sort order of orders.
 """
 input OrderSort {
-  """Which way."""
+  """Direction."""
   direction: OrderDirection! = DESC
-  """By what."""
+  """Field to sort by."""
   field: OrderSortField! = CREATED_AT
 }
 
 """
-What orders can be sorted by.
+Fields that orders can be sorted by.
 """
 enum OrderSortField {
-  """When it was made."""
+  """Time of creation."""
   CREATED_AT
 }
 
 """
-An order changed.
+The state of an order.
 """
 type OrderEvent implements StreamEvent {
-  """What it is."""
+  """Kind of the event."""
   kind: StreamEventKind!
-  """The order as it stands now."""
+  """The current order."""
   order: Order!
-  """The server's clock when it was sent."""
+  """Server time when the event was sent."""
   serverTime: DateTime!
 }
 
 extend type Query {
   """The caller's orders, newest first."""
   myOrders(
-    """How many from the front, 1 to 100; 20 when neither is given."""
+    """Number of entries from the front, 1 to 100; 20 without ` + "`" + `first` + "`" + ` and ` + "`" + `last` + "`" + `."""
     first: Int @constraint(min: 1, max: 100)
-    """After this cursor."""
+    """Only entries after this cursor."""
     after: String
-    """How many from the back, 1 to 100."""
+    """Number of entries from the back, 1 to 100."""
     last: Int @constraint(min: 1, max: 100)
-    """Before this cursor."""
+    """Only entries before this cursor."""
     before: String
-    """Which."""
+    """Filter; all entries without one."""
     filter: OrderFilter
   ): OrderConnection @auth @listSize(assumedSize: 20, slicingArguments: ["first", "last"], sizedFields: ["edges"])
 
-  """One of the caller's orders; any order to an operator."""
+  """An order of the caller; for operators any order."""
   order(
     """Global id."""
     id: ID!
@@ -3076,12 +3088,12 @@ extend type Query {
 }
 
 extend type Subscription {
-  """Every order of the caller, in one stream: a SNAPSHOT for each open one, then an UPDATE for each change."""
+  """All orders of the caller in one stream: a SNAPSHOT for each open one, then an UPDATE for each change."""
   myOrderUpdates: OrderEvent! @auth
 
   """
-  One order: each change of its state, and what happens to its payments and refunds. The stream completes once the order is CANCELLED
-  or REFUNDED; money that comes later shows in ` + "`" + `myOrderUpdates` + "`" + `.
+  One order: each change of its status, and events of its payments and refunds. The stream completes once the order is CANCELLED or REFUNDED;
+  money that arrives later is in ` + "`" + `myOrderUpdates` + "`" + `.
   """
   orderStatus(
     """Global id."""
@@ -3090,7 +3102,7 @@ extend type Subscription {
 }
 `, BuiltIn: false},
 	{Name: "../schema/payment.graphqls", Input: `"""
-What the caller may do with an order now. Show exactly these buttons.
+What a buyer may do with an order.
 """
 enum OrderAction {
   """` + "`" + `cancelOrder` + "`" + `."""
@@ -3102,38 +3114,38 @@ enum OrderAction {
 }
 
 """
-A step in the life of an order.
+An entry of the log of an order.
 """
 type OrderLogEntry {
-  """When."""
+  """Time of the entry."""
   at: DateTime!
-  """Remark for the person; null when there is none."""
+  """Text that adds to the status, in the language of ` + "`" + `Accept-Language` + "`" + `, with the remark of the operator; null when there is none."""
   note: String
-  """How it stood afterwards."""
+  """Status of the order after the entry."""
   status: OrderStatus!
 }
 
 """
-How a refund stands.
+Status of a refund; ` + "`" + `RefundState` + "`" + ` distinguishes more.
 """
 enum RefundStatus {
   """Refused by an operator."""
   REJECTED
-  """Asked for."""
+  """Requested; the money has not gone back."""
   REQUESTED
   """Money went back."""
   SUCCEEDED
 }
 
 """
-How far a refund has got. Unlike RefundStatus it says that money is on its way.
+State of a refund. Unlike ` + "`" + `RefundStatus` + "`" + ` it shows that money is on its way.
 """
 enum RefundState {
-  """An operator has approved it, or it began by itself: the money is on its way."""
+  """Approved by an operator or started automatically: the money is on its way."""
   APPROVED
-  """Money went back."""
+  """The money went back."""
   DONE
-  """The provider gave it up, maybe after it was DONE: approving it again sends it again."""
+  """The provider could not make it, maybe after it was DONE: approving it again sends it again."""
   FAILED
   """Refused by an operator."""
   REFUSED
@@ -3142,12 +3154,12 @@ enum RefundState {
 }
 
 """
-Which refunds to list.
+Filter of refunds.
 """
 input RefundFilter {
-  """Only those of this sale."""
+  """Only refunds of this sale."""
   saleId: ID
-  """Only those in one of these states."""
+  """Only refunds in one of these states."""
   states: [RefundState!]
 }
 
@@ -3155,61 +3167,61 @@ input RefundFilter {
 A page of refunds.
 """
 type RefundConnection {
-  """The refunds of this page."""
+  """Refunds with their cursors."""
   edges: [RefundEdge!]!
-  """Where the page lies."""
+  """Position of the page in the list."""
   pageInfo: PageInfo!
-  """How many refunds there are in all."""
+  """Number of refunds on all pages."""
   totalCount: Int
 }
 
 """
-A refund in a list.
+A refund in a page.
 """
 type RefundEdge {
-  """Where it lies in the list."""
+  """Cursor of the refund."""
   cursor: String!
   """The refund."""
   node: Refund!
 }
 
 """
-Money that goes back, or was asked back.
+Money that goes back to the buyer, or that the buyer requested back. A refund returns the whole payment.
 """
 type Refund implements Node {
-  """How much."""
+  """Amount."""
   amount: Money!
-  """When it was asked for."""
+  """Time of the request."""
   createdAt: DateTime!
-  """When it was decided, by an operator or by itself; null while it waits."""
+  """Time of the decision, by an operator or automatic; null while it waits."""
   decidedAt: DateTime
-  """Who decided; null while it waits, and where it began by itself."""
+  """User who decided; null while it waits, and for automatic refunds."""
   decidedBy: User @auth(role: OPERATOR)
-  """What was said when it was decided; null when nothing was."""
+  """Remark of the decision; null when there is none."""
   decision: String
-  """Why the provider gave up the last attempt, in its words; null when it did not."""
+  """Error of the provider for the last attempt; null when it succeeded."""
   failure: String @auth(role: OPERATOR)
   """Opaque global id."""
   id: ID!
-  """Why: in the words of who asked for it; of money that came too late or twice in those of the shop."""
+  """Reason of the request, in the words of the requester; for money that arrived too late or twice, a text of the shop."""
   reason: String!
-  """How it stands."""
+  """Status of the refund."""
   status: RefundStatus!
-  """The order whose money goes back."""
+  """Order whose money goes back."""
   order: Order
-  """How far it has got."""
+  """State of the refund."""
   state: RefundState!
-  """The provider's number of the transaction that goes back; null when it is the payment's own."""
+  """The provider's number of the refunded transaction; null when it is that of the payment."""
   transaction: String @auth(role: OPERATOR, scope: ORDERS_READ)
 }
 
 """
-Ways to pay that the first clients knew. ` + "`" + `PaymentOption` + "`" + ` has them all.
+Payment methods of the first release. ` + "`" + `PaymentOption` + "`" + ` has all of them.
 """
 enum PaymentMethod {
-  """Another one: see ` + "`" + `Payment.option` + "`" + `. Not for input."""
+  """A later one: see ` + "`" + `Payment.option` + "`" + `. Not for input."""
   OTHER
-  """The built-in provider for demos, tests and drills: QR page, signed call-backs, approves or declines on request."""
+  """The built-in provider for demos and tests: a QR page with buttons that approve or decline, and signed call-backs."""
   SANDBOX
 }
 
@@ -3224,7 +3236,7 @@ enum PaymentKind {
 }
 
 """
-Where a buyer pays with an option.
+Device on which a buyer pays with an option.
 """
 enum PaymentDevice {
   """On any device."""
@@ -3236,84 +3248,84 @@ enum PaymentDevice {
 }
 
 """
-A provider that a buyer may choose to pay at.
+A provider that a buyer may choose.
 """
 type PaymentOption {
-  """Where it can be paid at. A client on the other kind of device does not offer it."""
+  """Device on which it works. Clients on another device do not offer it."""
   device: PaymentDevice!
-  """Its name for the buyer, in the language of the request."""
+  """Its name, in the language of ` + "`" + `Accept-Language` + "`" + `."""
   displayName: String!
-  """A word that clients have a picture for, such as ` + "`" + `bank` + "`" + `, ` + "`" + `card` + "`" + ` or ` + "`" + `wallet` + "`" + `; new ones may be added."""
+  """Name of a picture, such as ` + "`" + `bank` + "`" + `, ` + "`" + `card` + "`" + ` or ` + "`" + `wallet` + "`" + `; a release may add values."""
   icon: String!
   """For ` + "`" + `PayOrderInput.optionId` + "`" + `: the same in all languages."""
   id: ID!
   """How a buyer pays with it."""
   kind: PaymentKind!
-  """Why it cannot be chosen now, in the language of the request; null when it can be."""
+  """Why it cannot be chosen now, in the language of ` + "`" + `Accept-Language` + "`" + `; null when it can."""
   unavailableReason: String
 }
 
 """
-Why a provider declined a payment: the same list for all providers.
+Why a provider declined a payment: one list for all providers.
 """
 enum PaymentFailureCode {
-  """The buyer was not confirmed, or did not confirm."""
+  """The buyer failed or refused the authentication."""
   AUTHENTICATION_FAILED
-  """Declined without a reason that helps the buyer."""
+  """Declined without a more exact reason."""
   CARD_DECLINED
   """The card has expired."""
   CARD_EXPIRED
-  """Too little money."""
+  """The account has too little money."""
   INSUFFICIENT_FUNDS
-  """More than the card may spend or be used."""
+  """The amount or the number of payments exceeds a limit of the card."""
   LIMIT_EXCEEDED
-  """The card does not take this currency or kind of purchase."""
+  """The card does not support this currency or type of purchase."""
   NOT_SUPPORTED
   """Another reason."""
   OTHER
-  """A failure on the way to the bank."""
+  """A failure between the provider and the bank."""
   PROCESSING_ERROR
-  """A wrong number, date or code."""
+  """Number, date or code of the card is wrong."""
   WRONG_DETAILS
 }
 
 """
-How far a buyer's dispute of a payment has got at their bank. It is argued in the provider's dashboard.
+State of a dispute at the buyer's bank. Evidence is submitted in the provider's dashboard.
 """
 enum PaymentDispute {
-  """The bank has taken the money back."""
+  """Lost: the bank has taken the money back."""
   LOST
   """Not decided yet."""
   OPEN
-  """The shop keeps the money."""
+  """Won: the shop keeps the money."""
   WON
 }
 
 """
-What money of an order did.
+Type of a movement of money.
 """
 enum LedgerKind {
-  """Came from the buyer."""
+  """Paid by the buyer."""
   CHARGED
   """Taken back by the buyer's bank, after a lost dispute."""
   DISPUTE_LOST
   """Kept by the provider."""
   FEE
-  """Went back to the buyer."""
+  """Returned to the buyer."""
   REFUNDED
 }
 
 """
-One movement of money of an order.
+A movement of money of an order.
 """
 type LedgerEntry {
-  """How much; the kind says in which direction."""
+  """Amount; ` + "`" + `kind` + "`" + ` gives its direction."""
   amount: Money!
-  """When; of a fee, when the money came in."""
+  """Time of the movement; of a fee, time of the payment."""
   at: DateTime!
-  """What it was."""
+  """Type of the movement."""
   kind: LedgerKind!
-  """The payment that it belongs to."""
+  """Payment of the movement."""
   paymentId: ID!
   """Name of the provider."""
   provider: String!
@@ -3322,52 +3334,52 @@ type LedgerEntry {
 }
 
 """
-How a payment stands.
+Status of a payment.
 """
 enum PaymentStatus {
-  """Closed at the provider: failed, or not paid in time."""
+  """Closed at the provider: declined, or not paid in time."""
   CLOSED
-  """Waits for the person."""
+  """Waits for the buyer."""
   PENDING
-  """Money came back."""
+  """The money went back."""
   REFUNDED
-  """Money came in."""
+  """The money arrived."""
   SUCCEEDED
 }
 
 """
-One try to pay an order.
+An attempt to pay an order.
 """
 type Payment implements Node {
-  """How much."""
+  """Amount."""
   amount: Money!
-  """When it was begun."""
+  """Time of its start."""
   createdAt: DateTime!
-  """Of a disputed payment, how far that has got; null without a dispute."""
+  """State of the dispute; null when the payment is not disputed."""
   dispute: PaymentDispute @auth(role: OPERATOR, scope: ORDERS_READ)
-  """When it expires."""
+  """Time at which it expires."""
   expiresAt: DateTime!
-  """Why the provider refused it; null when it did not. The order can be paid again at once."""
+  """Why the provider declined it; null when it did not. The order can be paid again at once."""
   failure: UserError
-  """Why the provider declined the last attempt; null when it did not. While the payment is PENDING, another card may be tried at the same place."""
+  """Why the provider declined the last attempt; null when it did not. While the payment is PENDING, the buyer may try another card with it."""
   failureCode: PaymentFailureCode
-  """` + "`" + `failureCode` + "`" + ` in words, in the language of the request."""
+  """Text of ` + "`" + `failureCode` + "`" + `, in the language of ` + "`" + `Accept-Language` + "`" + `."""
   failureText: String
-  """What the provider keeps of the money; null until it is known."""
+  """Fee of the provider; null until it is known."""
   fee: Money @auth(role: OPERATOR, scope: ORDERS_READ)
   """Opaque global id."""
   id: ID!
-  """How it is paid."""
+  """Payment method."""
   method: PaymentMethod! @deprecated(reason: "Use ` + "`" + `option` + "`" + `.")
-  """At which provider it is paid."""
+  """Chosen option."""
   option: PaymentOption!
-  """When the money came in; null until then."""
+  """Time at which the money arrived; null until then."""
   paidAt: DateTime
-  """Text to show as a QR code; null where the method has none."""
+  """Text of the QR code to show; null when the option has none."""
   qrCode: String
-  """Where to send the person; null where there is nowhere to go."""
+  """Address to which the client sends the buyer; null when the option has none."""
   redirectUrl: URL
-  """How it stands."""
+  """Status of the payment."""
   status: PaymentStatus!
   """The provider's number of the transaction; null until paid."""
   transaction: String @auth(role: OPERATOR, scope: ORDERS_READ)
@@ -3377,11 +3389,11 @@ type Payment implements Node {
 Input of ` + "`" + `payOrder` + "`" + `.
 """
 input PayOrderInput {
-  """Made by the client once per press of the button and kept for retries."""
+  """Key that the client creates once per purchase and repeats in retries."""
   idempotencyKey: String! @constraint(minLength: 16, maxLength: 64, pattern: "[A-Za-z0-9_-]+")
-  """How to pay. ` + "`" + `optionId` + "`" + ` comes first where both are given."""
+  """Payment method. ` + "`" + `optionId` + "`" + ` takes precedence."""
   method: PaymentMethod @deprecated(reason: "Use ` + "`" + `optionId` + "`" + `.")
-  """Which of ` + "`" + `Order.paymentOptions` + "`" + `. A payment that was begun with another option is closed first."""
+  """Id of one of ` + "`" + `Order.paymentOptions` + "`" + `. A payment that was begun with another option is closed first."""
   optionId: ID @constraint(maxLength: 32)
   """Order to pay."""
   orderId: ID!
@@ -3391,13 +3403,13 @@ input PayOrderInput {
 Outcome of ` + "`" + `payOrder` + "`" + `.
 """
 type PayOrderPayload {
-  """The order as it stands now."""
+  """The order after the call; null when there is no such order."""
   order: Order
-  """The payment to finish: show its QR code, or send the person to its address."""
+  """The payment to complete: show its QR code, or send the buyer to its address."""
   payment: Payment
-  """Whether this answers an earlier call with the same key."""
+  """Whether this repeats the answer of an earlier call with the same idempotency key."""
   replayed: Boolean!
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -3405,19 +3417,19 @@ type PayOrderPayload {
 Input of ` + "`" + `cancelOrder` + "`" + `.
 """
 input CancelOrderInput {
-  """Order to call off."""
+  """Order to cancel."""
   orderId: ID!
-  """Why; optional."""
+  """Reason; optional."""
   reason: String @constraint(maxLength: 200)
 }
 
 """
-Outcome of ` + "`" + `cancelOrder` + "`" + `. Cancelling a cancelled order succeeds again.
+Outcome of ` + "`" + `cancelOrder` + "`" + `. Cancelling a cancelled order succeeds.
 """
 type CancelOrderPayload {
-  """The order as it stands now."""
+  """The order after the call; null when there is no such order."""
   order: Order
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -3425,11 +3437,11 @@ type CancelOrderPayload {
 Input of ` + "`" + `requestRefund` + "`" + `.
 """
 input RequestRefundInput {
-  """Made by the client once per press of the button and kept for retries."""
+  """Key that the client creates once per purchase and repeats in retries."""
   idempotencyKey: String! @constraint(minLength: 16, maxLength: 64, pattern: "[A-Za-z0-9_-]+")
-  """Order to give back."""
+  """Paid order to refund."""
   orderId: ID!
-  """Why."""
+  """Reason, for the operator who decides."""
   reason: String! @constraint(minLength: 1, maxLength: 200)
 }
 
@@ -3437,13 +3449,13 @@ input RequestRefundInput {
 Outcome of ` + "`" + `requestRefund` + "`" + `.
 """
 type RequestRefundPayload {
-  """The order as it stands now."""
+  """The order after the call; null when there is no such order."""
   order: Order
-  """The refund that was asked for."""
+  """The requested refund."""
   refund: Refund
-  """Whether this answers an earlier call with the same key."""
+  """Whether this repeats the answer of an earlier call with the same idempotency key."""
   replayed: Boolean!
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -3451,15 +3463,15 @@ type RequestRefundPayload {
 Input of ` + "`" + `decideRefund` + "`" + `.
 """
 input DecideRefundInput {
-  """The amount that goes back, as the operator has read it. Another one than that of the refund is refused."""
+  """Amount that the operator has seen; a different amount than that of the refund is refused."""
   amount: MoneyInput
   """Whether the money goes back."""
   approve: Boolean!
   """Remark; the buyer sees it."""
   note: String @constraint(maxLength: 200)
-  """Refund that was asked for, or that failed; never one of an own order."""
+  """Refund that was requested or has failed; never of an order of the caller."""
   refundId: ID!
-  """Whether the units of an approved refund go back on sale; otherwise they leave it, and its total falls."""
+  """Whether the units of an approved refund return to the stock; otherwise they leave the sale, and its total falls."""
   restock: Boolean! = true
 }
 
@@ -3467,50 +3479,50 @@ input DecideRefundInput {
 Outcome of ` + "`" + `decideRefund` + "`" + `.
 """
 type DecideRefundPayload {
-  """The order as it stands now."""
+  """The order after the call; null when there is no such order."""
   order: Order
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
 extend type Mutation {
-  """Calls off an unpaid order; its stock goes back at once."""
+  """Cancels an unpaid order; its units are released at once."""
   cancelOrder(
-    """What is needed."""
+    """Input of the mutation."""
     input: CancelOrderInput!
   ): CancelOrderPayload @auth
 
-  """Decides on a refund that was asked for, or sends one again that failed."""
+  """Approves or refuses a requested refund, or sends a failed one again."""
   decideRefund(
-    """What is needed."""
+    """Input of the mutation."""
     input: DecideRefundInput!
   ): DecideRefundPayload @auth(role: OPERATOR)
 
-  """Pays an order."""
+  """Starts the payment of an order, or returns the open one."""
   payOrder(
-    """What is needed."""
+    """Input of the mutation."""
     input: PayOrderInput!
   ): PayOrderPayload @auth
 
-  """Asks for the money of a paid order back."""
+  """Requests the refund of a paid order."""
   requestRefund(
-    """What is needed."""
+    """Input of the mutation."""
     input: RequestRefundInput!
   ): RequestRefundPayload @auth
 }
 
 extend type Query {
-  """Refunds of all sales, oldest first, without those of own orders."""
+  """Refunds of all sales, oldest first, without those of orders of the caller."""
   refunds(
-    """How many from the front, 1 to 100; 20 when neither is given."""
+    """Number of entries from the front, 1 to 100; 20 without ` + "`" + `first` + "`" + ` and ` + "`" + `last` + "`" + `."""
     first: Int @constraint(min: 1, max: 100)
-    """After this cursor."""
+    """Only entries after this cursor."""
     after: String
-    """How many from the back, 1 to 100."""
+    """Number of entries from the back, 1 to 100."""
     last: Int @constraint(min: 1, max: 100)
-    """Before this cursor."""
+    """Only entries before this cursor."""
     before: String
-    """Which."""
+    """Filter; all entries without one."""
     filter: RefundFilter
   ): RefundConnection @auth(role: OPERATOR, scope: ORDERS_READ) @listSize(assumedSize: 20, slicingArguments: ["first", "last"], sizedFields: ["edges"])
 }
@@ -3519,9 +3531,12 @@ extend type Query {
 A provider with whose accounts users sign in.
 """
 type SignInProvider {
-  """Name to show on the button."""
+  """Text of the button."""
   title: String!
-  """Where the browser goes; ` + "`" + `?to=/path` + "`" + ` is the page after the sign-in. Then ` + "`" + `refreshSession` + "`" + ` has the session, with the header ` + "`" + `X-Seckill-Session: cookie` + "`" + `."""
+  """
+  Address to which the browser goes; ` + "`" + `?to=/path` + "`" + ` is the page after the sign-in. Then ` + "`" + `refreshSession` + "`" + ` with the header ` + "`" + `X-Seckill-Session:
+  cookie` + "`" + ` returns the session.
+  """
   url: URL!
 }
 
@@ -3531,13 +3546,12 @@ extend type Query {
 }
 `, BuiltIn: false},
 	{Name: "../schema/purchase.graphqls", Input: `"""
-A short-lived right to try to buy: bound to one person and item, good once. It
-hides the real order entry from scripts until the sale is open.
+A short-lived right to one attempt, bound to one user and item. It is not issued before the sale opens.
 """
 type SeckillPath {
-  """When it expires."""
+  """Time at which it expires."""
   expiresAt: DateTime!
-  """The token to hand to ` + "`" + `placeOrder` + "`" + `."""
+  """Token for ` + "`" + `placeOrder` + "`" + `."""
   token: String!
 }
 
@@ -3545,21 +3559,21 @@ type SeckillPath {
 Input of ` + "`" + `issueSeckillPath` + "`" + `.
 """
 input IssueSeckillPathInput {
-  """Answer to a captcha made for SECKILL and this sale."""
+  """Answer to a captcha for SECKILL and this sale; not checked while the sale requires none (` + "`" + `SaleSwitches.captchaRequired` + "`" + `)."""
   captcha: CaptchaAnswerInput!
-  """What the person wants."""
+  """The wanted item."""
   itemId: ID!
 }
 
 """
-Outcome of ` + "`" + `issueSeckillPath` + "`" + `: a path, or a place in the waiting room, or why not.
+Outcome of ` + "`" + `issueSeckillPath` + "`" + `: a path token, a ticket of the waiting room, or a refusal.
 """
 type IssueSeckillPathPayload {
-  """The right to try; null while the caller has to wait."""
+  """The path token; null while the caller has to wait."""
   path: SeckillPath
-  """The place in the waiting room when all permits are out; watch it with ` + "`" + `queuePosition` + "`" + `."""
+  """Ticket of the waiting room when all permits are in use; follow it with ` + "`" + `queuePosition` + "`" + `."""
   ticket: QueueTicket
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -3567,99 +3581,99 @@ type IssueSeckillPathPayload {
 Input of ` + "`" + `placeOrder` + "`" + `.
 """
 input PlaceOrderInput {
-  """Made by the client once per press of the button and kept for retries; 16 to 64 characters, a UUID is good. Kept 24 hours per person."""
+  """Key that the client creates once per purchase and repeats in retries: 16 to 64 characters, for example a UUID. Valid for 24 hours per user."""
   idempotencyKey: String! @constraint(minLength: 16, maxLength: 64, pattern: "[A-Za-z0-9_-]+")
-  """What to buy; must be the item of the path."""
+  """Item to buy; that of the path token."""
   itemId: ID!
-  """The token from ` + "`" + `issueSeckillPath` + "`" + `, or the id of the caller's ` + "`" + `WaitlistEntry` + "`" + ` while it is OFFERED."""
+  """Token of ` + "`" + `issueSeckillPath` + "`" + `, or the id of a ` + "`" + `WaitlistEntry` + "`" + ` of the caller while it is OFFERED."""
   pathToken: String! @constraint(maxLength: 256)
-  """How many."""
+  """Number of units."""
   quantity: Int! = 1 @constraint(min: 1, max: 10)
 }
 
 """
-Outcome of ` + "`" + `placeOrder` + "`" + `. Stock is taken at once and atomically; the order row
-is written by a worker, which is why this is a task and not yet an order.
+Outcome of ` + "`" + `placeOrder` + "`" + `. Units are taken at once and atomically; a worker writes the order afterwards, which
+is why the payload has a task.
 """
 type PlaceOrderPayload {
-  """The attempt. Watch it with ` + "`" + `orderTaskStatus` + "`" + `, or poll ` + "`" + `orderTask` + "`" + ` no sooner than ` + "`" + `pollAfterMs` + "`" + `."""
+  """The accepted attempt. Follow it with ` + "`" + `orderTaskStatus` + "`" + `, or poll ` + "`" + `orderTask` + "`" + ` no faster than ` + "`" + `pollAfterMs` + "`" + `."""
   orderTask: OrderTask
-  """Whether this answers an earlier call with the same key."""
+  """Whether this repeats the answer of an earlier call with the same idempotency key."""
   replayed: Boolean!
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
 """
-How an attempt to buy is going.
+Status of an order task.
 """
 enum OrderTaskStatus {
-  """No order came of it; see ` + "`" + `failure` + "`" + `. What was taken went back."""
+  """Ended without an order; see ` + "`" + `failure` + "`" + `. Its units were released."""
   FAILED
-  """Stock is held; waits for a worker to write the order."""
+  """Units are reserved; a worker is to write the order."""
   SUBMITTED
-  """The order is there; see ` + "`" + `order` + "`" + `."""
+  """The order is written; see ` + "`" + `order` + "`" + `."""
   SUCCEEDED
 }
 
 """
-An attempt to buy that has passed the gate and holds stock.
+The record of an accepted attempt, with reserved units.
 """
 type OrderTask implements Node {
-  """When it was taken in."""
+  """Time of acceptance."""
   createdAt: DateTime!
-  """Whether it is SUBMITTED for more than ten seconds: processing is delayed, and the stock stays held."""
+  """Whether it has been SUBMITTED for more than ten seconds: processing is delayed, and the units stay reserved."""
   delayed: Boolean!
-  """Why it failed; null otherwise."""
+  """Reason of the failure; null otherwise."""
   failure: UserError
   """Opaque global id."""
   id: ID!
-  """What is being bought."""
+  """The ordered item."""
   item: SaleItem!
   """The order, once SUCCEEDED."""
   order: Order
-  """When polling, wait at least this long; null once done."""
+  """Minimum delay before the next poll, in milliseconds; null once the task has ended."""
   pollAfterMs: Int
-  """How many."""
+  """Number of units."""
   quantity: Int!
-  """Its place in the line of orders; null once a worker has ended it, and while the line cannot be read."""
+  """Its place among the orders that wait for a worker; null once it has ended, and while the stream cannot be read."""
   queue: OrderQueue
   """
-  Grows by one with every change; a lower one than you have is old news. ` + "`" + `queue` + "`" + `
-  changes under the same revision: of two with the same one the later to arrive is the newer.
+  Grows by one with every change; ignore a state with a lower one than that you have. ` + "`" + `queue` + "`" + ` changes under the same revision: of two with the
+  same one the later to arrive is the newer.
   """
   revision: Int!
-  """How it is going."""
+  """Status of the task."""
   status: OrderTaskStatus!
-  """When it last changed."""
+  """Time of the last change."""
   updatedAt: DateTime!
 }
 
 """
-The place of an attempt in the line of orders that wait for a worker. An
-estimate: while ` + "`" + `orderTaskStatus` + "`" + ` is followed, ` + "`" + `ahead` + "`" + ` never grows.
+Place of an order task among the orders that wait for a worker. An estimate: while ` + "`" + `orderTaskStatus` + "`" + ` is
+followed, ` + "`" + `ahead` + "`" + ` never grows.
 """
 type OrderQueue {
-  """How many orders are ahead."""
+  """Number of orders ahead."""
   ahead: Int!
-  """About how many seconds until its turn; null when not known."""
+  """Estimated wait in seconds; null when unknown."""
   estimate: Int
 }
 
 """
-An attempt to buy moved on. The stream completes after SUCCEEDED or FAILED.
+The state of an order task. The stream completes after SUCCEEDED or FAILED.
 """
 type OrderTaskEvent implements StreamEvent {
-  """What it is."""
+  """Kind of the event."""
   kind: StreamEventKind!
-  """The attempt as it stands now."""
+  """The current task."""
   orderTask: OrderTask!
-  """The server's clock when it was sent."""
+  """Server time when the event was sent."""
   serverTime: DateTime!
 }
 
 extend type Query {
-  """One of the caller's attempts to buy."""
+  """An order task of the caller."""
   orderTask(
     """Global id."""
     id: ID!
@@ -3667,21 +3681,21 @@ extend type Query {
 }
 
 extend type Mutation {
-  """Trades an answered puzzle for the right to try to buy, once the sale is open."""
+  """Issues a path token for an answered captcha, once the sale is open."""
   issueSeckillPath(
-    """What is needed."""
+    """Input of the mutation."""
     input: IssueSeckillPathInput!
   ): IssueSeckillPathPayload @auth @rateLimit(burst: 5, perSecond: 1)
 
-  """Takes stock and queues the order. Answers in milliseconds; the order follows."""
+  """Takes units and queues the order. It answers in milliseconds; the order follows."""
   placeOrder(
-    """What is needed."""
+    """Input of the mutation."""
     input: PlaceOrderInput!
   ): PlaceOrderPayload @auth @rateLimit(burst: 5, perSecond: 1)
 }
 
 extend type Subscription {
-  """One attempt to buy. With ` + "`" + `queue` + "`" + ` selected, also each change of its place in line, at most once a second."""
+  """One order task of the caller. With ` + "`" + `queue` + "`" + ` selected, also each change of its place, at most once a second."""
   orderTaskStatus(
     """Global id."""
     orderTaskId: ID!
@@ -3689,66 +3703,63 @@ extend type Subscription {
 }
 `, BuiltIn: false},
 	{Name: "../schema/queue.graphqls", Input: `"""
-How a place in the waiting room stands.
+Status of a ticket of the waiting room.
 """
 enum QueueTicketStatus {
-  """The caller's turn: ` + "`" + `path` + "`" + ` can be used until it expires."""
+  """Admitted: ` + "`" + `path` + "`" + ` can be used until it expires."""
   ADMITTED
   """Nothing is left for good, or the sale ended."""
   CLOSED
-  """Left by the person, not heard of for too long, or ended for the reason in ` + "`" + `endReason` + "`" + `."""
+  """Left by the buyer, not followed for too long, or ended for the reason in ` + "`" + `endReason` + "`" + `."""
   LEFT
-  """Waits. Those who came before the opening are drawn at random at the opening; later ones follow in order."""
+  """Waits. Buyers who entered before the opening are drawn at random at the opening; later ones follow in their order."""
   WAITING
 }
 
 """
-A place in the waiting room of an item.
+The ticket of a buyer in the waiting room of an item.
 """
 type QueueTicket implements Node {
-  """
-  Why the place ended before its turn: ALREADY_ORDERED, or PURCHASE_LIMIT_REACHED by orders of other items of the sale. Null for other ends,
-  and while it has not ended.
-  """
+  """Why the ticket ended early: ALREADY_ORDERED, or PURCHASE_LIMIT_REACHED by orders of other items of the sale. Null otherwise."""
   endReason: ErrorCode
   """Opaque global id."""
   id: ID!
-  """What the person waits for."""
+  """The wanted item."""
   item: SaleItem!
-  """The right to try, once ADMITTED."""
+  """The path token, once ADMITTED."""
   path: SeckillPath
-  """Where it stands; null until the draw at the opening, and once no longer waiting."""
+  """Position in the waiting room; null until the draw at the opening, and once no longer WAITING."""
   position: QueuePosition
-  """How it stands."""
+  """Status of the ticket."""
   status: QueueTicketStatus!
 }
 
 """
-A place in the line. An estimate: it never grows while the person waits.
+A position in the waiting room. An estimate: it never grows while the buyer waits.
 """
 type QueuePosition {
-  """How many are ahead."""
+  """Number of buyers ahead."""
   ahead: Int!
-  """Chance in percent that stock lasts until the place is reached; null when not known yet."""
+  """Probability in percent that stock lasts until the position is reached; null when unknown."""
   chancePercent: Int
-  """About how long it will take; null when not known yet, and when the chance is 0."""
+  """Estimated wait in seconds; null when unknown, and when the chance is 0."""
   etaSeconds: Int
-  """When this was true."""
+  """Time to which the values refer."""
   updatedAt: DateTime!
   """
-  How long it will take, between two times; null when ` + "`" + `etaSeconds` + "`" + ` is. Show this: while the place is followed, it changes only when the
-  estimate leaves it.
+  Estimated wait as an interval; null when ` + "`" + `etaSeconds` + "`" + ` is. Show this one: while the ticket is followed, it changes only when the estimate
+  leaves it.
   """
   wait: QueueWait
 }
 
 """
-A wait that is likely to last between two times.
+An interval of the estimated wait.
 """
 type QueueWait {
-  """At least, in seconds."""
+  """Lower bound in seconds."""
   fromSeconds: Int!
-  """At most, in seconds."""
+  """Upper bound in seconds."""
   toSeconds: Int!
 }
 
@@ -3756,19 +3767,19 @@ type QueueWait {
 Input of ` + "`" + `enterQueue` + "`" + `.
 """
 input EnterQueueInput {
-  """Answer to a captcha made for SECKILL and this sale."""
+  """Answer to a captcha for SECKILL and this sale; not checked while the sale requires none (` + "`" + `SaleSwitches.captchaRequired` + "`" + `)."""
   captcha: CaptchaAnswerInput!
-  """What the person wants."""
+  """The wanted item."""
   itemId: ID!
 }
 
 """
-Outcome of ` + "`" + `enterQueue` + "`" + `. Entering twice gives the same place.
+Outcome of ` + "`" + `enterQueue` + "`" + `. Repeating the call returns the same ticket.
 """
 type EnterQueuePayload {
-  """The place."""
+  """The ticket."""
   ticket: QueueTicket
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -3776,7 +3787,7 @@ type EnterQueuePayload {
 Input of ` + "`" + `leaveQueue` + "`" + `.
 """
 input LeaveQueueInput {
-  """The place to give up."""
+  """Ticket to give up."""
   ticketId: ID!
 }
 
@@ -3784,41 +3795,40 @@ input LeaveQueueInput {
 Outcome of ` + "`" + `leaveQueue` + "`" + `.
 """
 type LeaveQueuePayload {
-  """The place that was given up."""
+  """The ticket that was given up."""
   ticket: QueueTicket
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
 """
-A place in the waiting room changed. Sent at most once a second; completes once
-the place is no longer WAITING.
+The state of a ticket. Sent at most once a second; the stream completes once the ticket is no longer WAITING.
 """
 type QueuePositionEvent implements StreamEvent {
-  """What it is."""
+  """Kind of the event."""
   kind: StreamEventKind!
-  """The server's clock when it was sent."""
+  """Server time when the event was sent."""
   serverTime: DateTime!
-  """The place as it stands now; carries the path once ADMITTED."""
+  """The current ticket, with the path token once ADMITTED."""
   ticket: QueueTicket!
 }
 
 extend type Mutation {
-  """Takes a place in the waiting room, also before the sale opens."""
+  """Enters the waiting room of an item, also before the sale opens."""
   enterQueue(
-    """What is needed."""
+    """Input of the mutation."""
     input: EnterQueueInput!
   ): EnterQueuePayload @auth @rateLimit(burst: 5, perSecond: 1)
 
-  """Gives a place in the waiting room up."""
+  """Leaves the waiting room."""
   leaveQueue(
-    """What is needed."""
+    """Input of the mutation."""
     input: LeaveQueueInput!
   ): LeaveQueuePayload @auth
 }
 
 extend type Subscription {
-  """A place in the waiting room. Being subscribed is the heartbeat that keeps it."""
+  """A ticket of the caller. The subscription is the heartbeat that keeps it."""
   queuePosition(
     """Global id."""
     ticketId: ID!
@@ -3826,24 +3836,27 @@ extend type Subscription {
 }
 `, BuiltIn: false},
 	{Name: "../schema/recipient.graphqls", Input: `extend type Sale {
-  """Whether an order has the buyer's address: its default address at that time. Buyers without one are refused with ` + "`" + `ADDRESS_REQUIRED` + "`" + ` before they get a path."""
+  """
+  Whether orders need a delivery address: the buyer's default address at that time. Buyers without one are refused with ` + "`" + `ADDRESS_REQUIRED` + "`" + `
+  before they get a path token.
+  """
   requiresAddress: Boolean!
 }
 
 extend type SaleViewer {
-  """Whether the caller has to add an address before buying here; false where the sale requires none."""
+  """Whether the caller has to add a delivery address before buying; false where the sale requires none."""
   needsAddress: Boolean!
 }
 
 """
-A person and a place.
+A person and an address.
 """
 type Recipient {
   """City."""
   city: String!
   """Country or region: ISO 3166-1 alpha-2, such as ` + "`" + `CN` + "`" + `."""
   country: String!
-  """Who receives the goods."""
+  """Name of the person who receives the goods."""
   name: String!
   """Phone number of that person."""
   phone: String!
@@ -3863,42 +3876,45 @@ type Address {
   default: Boolean!
   """Opaque global id."""
   id: ID!
-  """The person and the place."""
+  """The person and the address."""
   recipient: Recipient!
 }
 
 """
-How far the goods of an order are.
+Progress of the delivery of an order.
 """
 enum FulfilmentState {
-  """They have arrived."""
+  """The goods have arrived."""
   DELIVERED
-  """The shop packs them."""
+  """The shop packs the goods."""
   PREPARING
-  """They came back to the shop."""
+  """The goods came back to the shop."""
   RETURNED
-  """They are on their way."""
+  """The goods are on their way."""
   SHIPPED
 }
 
 """
-How far the goods of an order are, as the shop says.
+Progress of the delivery of an order, as the shop reports it.
 """
 type Fulfilment {
-  """Who carries them; null when that is not known."""
+  """Name of the carrier; null when unknown."""
   carrier: String
-  """How far they are."""
+  """The progress."""
   state: FulfilmentState!
-  """Where to follow them; null when there is no such page."""
+  """Address of the tracking page; null when there is none."""
   trackingUrl: URL
-  """When this was said."""
+  """Time of the report."""
   updatedAt: DateTime!
 }
 
 extend type Order {
-  """How far the goods are; null until the shop says."""
+  """Progress of the delivery; null until the shop reports it."""
   fulfilment: Fulfilment
-  """To whom it goes: the buyer's default address when the order was written. Null where the sale requires none, and after the account was deleted."""
+  """
+  Delivery address: the buyer's default address when the order was written. Null where the sale requires none, and after the account was
+  deleted.
+  """
   recipient: Recipient
 }
 
@@ -3914,7 +3930,7 @@ input SaveAddressInput {
   country: String! @constraint(minLength: 2, maxLength: 2)
   """Whether new orders get it. The first address of a book is the default in any case."""
   makeDefault: Boolean! = false
-  """Who receives the goods."""
+  """Name of the person who receives the goods."""
   name: String! @constraint(minLength: 1, maxLength: 64)
   """Phone number of that person."""
   phone: String! @constraint(minLength: 5, maxLength: 32)
@@ -3930,9 +3946,9 @@ input SaveAddressInput {
 Outcome of ` + "`" + `saveAddress` + "`" + `.
 """
 type SaveAddressPayload {
-  """The address as it is now."""
+  """The address after the call."""
   address: Address
-  """Why it was refused; empty on success. ` + "`" + `CONFLICT` + "`" + ` when the book has five addresses already."""
+  """Errors that refused the call; empty on success. ` + "`" + `CONFLICT` + "`" + ` when the book has five addresses already."""
   userErrors: [UserError!]!
 }
 
@@ -3948,9 +3964,9 @@ input RemoveAddressInput {
 Outcome of ` + "`" + `removeAddress` + "`" + `.
 """
 type RemoveAddressPayload {
-  """The addresses that are left."""
+  """The remaining addresses."""
   addresses: [Address!]! @listSize(assumedSize: 5)
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -3958,13 +3974,13 @@ type RemoveAddressPayload {
 Input of ` + "`" + `setFulfilment` + "`" + `.
 """
 input SetFulfilmentInput {
-  """Who carries the goods."""
+  """Name of the carrier."""
   carrier: String @constraint(maxLength: 64)
   """A paid order."""
   orderId: ID!
-  """How far they are."""
+  """The progress."""
   state: FulfilmentState!
-  """Where to follow them: an address of https."""
+  """Address of the tracking page; https."""
   trackingUrl: URL @constraint(maxLength: 500)
 }
 
@@ -3972,9 +3988,9 @@ input SetFulfilmentInput {
 Outcome of ` + "`" + `setFulfilment` + "`" + `.
 """
 type SetFulfilmentPayload {
-  """The order as it stands now."""
+  """The order after the call; null when there is no such order."""
   order: Order
-  """Why it was refused; empty on success. ` + "`" + `CONFLICT` + "`" + ` when the order was never paid."""
+  """Errors that refused the call; empty on success. ` + "`" + `CONFLICT` + "`" + ` when the order was never paid."""
   userErrors: [UserError!]!
 }
 
@@ -3984,53 +4000,53 @@ extend type Query {
 }
 
 extend type Mutation {
-  """Removes an address from the caller's book. When it was the default, the oldest of the others becomes it. Orders keep theirs."""
+  """Removes an address from the caller's book. When it was the default, the oldest of the others becomes it. Existing orders keep the address."""
   removeAddress(
-    """What is needed."""
+    """Input of the mutation."""
     input: RemoveAddressInput!
   ): RemoveAddressPayload @auth
 
-  """Adds an address to the caller's book, or changes one. Orders keep theirs."""
+  """Adds an address to the caller's book, or changes one. Existing orders keep the former one."""
   saveAddress(
-    """What is needed."""
+    """Input of the mutation."""
     input: SaveAddressInput!
   ): SaveAddressPayload @auth @rateLimit(burst: 10, perSecond: 0.5)
 
-  """Says how far the goods of a paid order are. The buyer sees it at once; repeating it changes nothing."""
+  """Reports the progress of the delivery of a paid order. The buyer sees it at once; repeating the call changes nothing."""
   setFulfilment(
-    """What is needed."""
+    """Input of the mutation."""
     input: SetFulfilmentInput!
   ): SetFulfilmentPayload @auth(role: OPERATOR, scope: ORDERS_WRITE)
 }
 `, BuiltIn: false},
 	{Name: "../schema/sale.graphqls", Input: `"""
-Where a sale stands in its making. For operators; buyers see ` + "`" + `SalePhase` + "`" + `.
+Status of a sale, for operators; buyers see ` + "`" + `SalePhase` + "`" + `.
 """
 enum SaleStatus {
-  """Approved; waits for a schedule."""
+  """Approved; it has to be scheduled."""
   APPROVED
-  """Cancelled before it began."""
+  """Cancelled before its opening."""
   CANCELLED
-  """Being written."""
+  """A draft."""
   DRAFT
-  """Over; figures are final."""
+  """Over."""
   ENDED
   """Open."""
   LIVE
-  """Stopped for now by an operator."""
+  """Paused by an operator."""
   PAUSED
-  """Waits for approval."""
+  """Submitted; it has to be approved."""
   PENDING_APPROVAL
-  """Stock and rules are in Redis; opens by itself."""
+  """Loaded into Redis; it opens automatically."""
   PREHEATED
-  """Sent back with a reason."""
+  """Rejected, with a reason."""
   REJECTED
-  """Has its times; waits to be preheated."""
+  """Has its times; it is loaded automatically."""
   SCHEDULED
 }
 
 """
-What a buyer sees of a sale.
+State of a sale as buyers see it.
 """
 enum SalePhase {
   """Cancelled."""
@@ -4039,16 +4055,16 @@ enum SalePhase {
   ENDED
   """Open now."""
   LIVE
-  """Held for a moment; may go on."""
+  """Paused; it may continue."""
   PAUSED
-  """Open, but nothing is left at present."""
+  """Open, but no unit is left at present."""
   SOLD_OUT
   """Not open yet."""
   UPCOMING
 }
 
 """
-How much is left, in words. What buyers see when exact stock is hidden.
+Remaining stock in words: what buyers see when numbers are hidden.
 """
 enum StockLevel {
   """At most half is left."""
@@ -4062,137 +4078,135 @@ enum StockLevel {
 }
 
 """
-The one thing that the big button should do now.
+What the main button of a sale page should do.
 """
 enum PurchaseAction {
-  """Buy: get a captcha, a path, place the order."""
+  """Buy: get a captcha and a path token, and place the order."""
   BUY
-  """The caller waits in the waiting room: show the place in ` + "`" + `queueTicket` + "`" + `."""
+  """The caller is in the waiting room: show ` + "`" + `queueTicket` + "`" + `."""
   IN_WAITING_ROOM
   """Offer the waitlist."""
   JOIN_WAITLIST
-  """Nothing can be done; show ` + "`" + `disabledReason` + "`" + `."""
+  """Nothing: show ` + "`" + `disabledReason` + "`" + `."""
   NONE
-  """The caller waits on the waitlist: show the place in ` + "`" + `waitlistEntry` + "`" + `."""
+  """The caller is on the waitlist: show ` + "`" + `waitlistEntry` + "`" + `."""
   ON_WAITLIST
   """Pay the order in ` + "`" + `order` + "`" + `."""
   PAY
-  """Sign in first."""
+  """Sign in."""
   SIGN_IN
   """Show the order in ` + "`" + `order` + "`" + `."""
   VIEW_ORDER
   """Show the countdown to ` + "`" + `nextTransitionAt` + "`" + `."""
   WAIT
-  """Show the queue of ` + "`" + `orderTask` + "`" + `."""
+  """Show the progress of ` + "`" + `orderTask` + "`" + `."""
   WATCH_QUEUE
 }
 
 """
-A flash sale: some items, a window, and rules.
+A flash sale: items, opening and closing time, and rules.
 """
 type Sale implements Node {
-  """When it ends."""
+  """Closing time."""
   endsAt: DateTime!
   """Opaque global id."""
   id: ID!
-  """What is on sale. At most 20."""
+  """Items of the sale. At most 20."""
   items: [SaleItem!]! @listSize(assumedSize: 20)
-  """When ` + "`" + `phase` + "`" + ` will next change by the clock; null when it will not. This is what a countdown counts to."""
+  """Time at which ` + "`" + `phase` + "`" + ` will change next by the clock; null when it will not. Countdowns end at this time."""
   nextTransitionAt: DateTime
-  """How long a buyer has to pay, in seconds."""
+  """Payment window in seconds."""
   paymentWindowSeconds: Int!
-  """What a buyer sees."""
+  """State as buyers see it."""
   phase: SalePhase!
-  """Most units that one buyer may have of all items together; null = no limit beside those of the items."""
+  """Most units per buyer over all items; null = no limit beside those of the items."""
   purchaseLimit: Int
   """
-  Grows by one with every change of the sale; a lower one than you have is old
-  news. What follows from clock and stock alone, ` + "`" + `phase` + "`" + ` and ` + "`" + `nextTransitionAt` + "`" + `,
-  changes under the same revision: of two with the same one the later to arrive
-  is the newer.
+  Grows by one with every change of the sale; ignore a state with a lower one than that you have. ` + "`" + `phase` + "`" + ` and ` + "`" + `nextTransitionAt` + "`" + ` also change
+  with clock and stock, under the same revision: of two with the same one the later to arrive is the newer.
   """
   revision: Int!
   """Rules, in Markdown."""
   rules: String!
-  """The server's clock when this was resolved."""
+  """Server time when this was resolved."""
   serverTime: DateTime!
   """Name in addresses: ` + "`" + `/s/<slug>` + "`" + `."""
   slug: String!
-  """When it begins."""
+  """Opening time."""
   startsAt: DateTime!
-  """Where it stands in its making."""
+  """Status for operators."""
   status: SaleStatus! @auth(role: OPERATOR, scope: SALES_READ)
-  """Name to show."""
+  """Title."""
   title: String!
   """What the caller can do here; null without a signed-in user."""
   viewer: SaleViewer
 }
 
 """
-One thing on sale in a flash sale, with its own price and stock.
+A product in a sale, with its own price and stock.
 """
 type SaleItem implements Node {
   """Opaque global id."""
   id: ID!
   """Price during the sale."""
   price: Money!
-  """The goods."""
+  """The product."""
   goods: Goods!
-  """Most units of this item that one buyer may have."""
+  """Most units of this item per buyer."""
   purchaseLimit: Int!
-  """What is left."""
+  """Remaining stock."""
   stock: Stock!
 }
 
 """
-What is left of an item.
+Remaining stock of an item.
 """
 type Stock {
-  """How much is left, in words."""
+  """Remaining stock in words."""
   level: StockLevel!
-  """How many are left to take; null when the sale hides it."""
+  """Units left; null when the sale hides it."""
   remaining: Int
-  """Grows by one with every change; a lower one than you have is old news."""
+  """Grows by one with every change; ignore a state with a lower one than that you have."""
   revision: Int!
-  """How many were put on sale; null when the sale hides it."""
+  """Units of the item; null when the sale hides it."""
   total: Int
-  """When this was true."""
+  """Time to which the values refer."""
   updatedAt: DateTime!
 }
 
 """
-A sale as the caller stands to it.
+State of a sale for the caller.
 """
 type SaleViewer {
-  """What the big button should do."""
+  """What the main button should do."""
   action: PurchaseAction!
-  """Why it does nothing, for the person; null when it does something."""
+  """Why the button does nothing, in the language of ` + "`" + `Accept-Language` + "`" + `; null otherwise."""
   disabledReason: String
-  """The caller and each item, in the order of the sale's items."""
+  """State of each item for the caller, in the order of the sale's items."""
   items: [SaleItemViewer!]! @listSize(assumedSize: 20)
-  """The caller's newest order here."""
+  """The newest order of the caller in this sale."""
   order: Order
-  """The caller's newest attempt here, while it runs."""
+  """The newest order task of the caller in this sale, while it is SUBMITTED."""
   orderTask: OrderTask
-  """The caller's place in a waiting room here, while it waits; follow it with ` + "`" + `queuePosition` + "`" + `."""
+  """Ticket of the caller in a waiting room of this sale, while it waits; follow it with ` + "`" + `queuePosition` + "`" + `."""
   queueTicket: QueueTicket
-  """Most units that the limits allow the caller's next order, of whichever item; ` + "`" + `items` + "`" + ` has the number of each."""
+  """Most units that the limits allow in the caller's next order, of any item; ` + "`" + `items` + "`" + ` has the number of each."""
   remainingLimit: Int!
-  """The caller's place on the waitlist."""
+  """Waitlist entry of the caller in this sale."""
   waitlistEntry: WaitlistEntry
 }
 
 """
-An item of a sale as the caller stands to it.
+State of an item for the caller.
 """
 type SaleItemViewer {
   """The item."""
   item: SaleItem!
-  """The caller's order for the item; null when there is none, or while it is being written."""
+  """Live order of the caller for the item; null when there is none, or while it is being written."""
   order: Order
-  """The caller's attempt on the item, while it runs."""
+  """Order task of the caller for the item, while it is SUBMITTED."""
   orderTask: OrderTask
-  """Most units of the item that the limits allow the caller's next order; 0 while there is an order for it."""
+  """Most units of the item that the limits allow in the caller's next order; 0 while the caller has a live order for it."""
   remainingLimit: Int!
 }
 
@@ -4202,9 +4216,9 @@ A page of sales.
 type SaleConnection {
   """Sales with their cursors."""
   edges: [SaleEdge!]!
-  """Where the page stands."""
+  """Position of the page in the list."""
   pageInfo: PageInfo!
-  """How many there are in all. Costs a count: ask only when it is shown."""
+  """Number of entries on all pages. It costs a count: select it only when it is shown."""
   totalCount: Int @cost(weight: "5")
 }
 
@@ -4212,99 +4226,98 @@ type SaleConnection {
 A sale in a page.
 """
 type SaleEdge {
-  """Cursor of this sale."""
+  """Cursor of the sale."""
   cursor: String!
   """The sale."""
   node: Sale!
 }
 
 """
-Which sales to list. Fields are joined by AND, values in a list by OR.
+Filter of sales. Fields are joined by AND, values in a list by OR.
 """
 input SaleFilter {
   """Only sales in one of these phases."""
   phases: [SalePhase!]
-  """Only sales whose title has this text."""
+  """Only sales whose title contains this text."""
   search: String @constraint(maxLength: 64)
-  """Only sales in one of these states; operators only."""
+  """Only sales in one of these statuses; for operators only."""
   statuses: [SaleStatus!]
 }
 
 """
-How to sort sales.
+Sort order of sales.
 """
 input SaleSort {
-  """Which way."""
+  """Direction."""
   direction: OrderDirection! = ASC
-  """By what."""
+  """Field to sort by."""
   field: SaleSortField! = STARTS_AT
 }
 
 """
-What sales can be sorted by.
+Fields that sales can be sorted by.
 """
 enum SaleSortField {
-  """When it was made."""
+  """Time of creation."""
   CREATED_AT
-  """When it begins."""
+  """Opening time."""
   STARTS_AT
 }
 
 """
-How to find one sale.
+Key of a sale.
 """
 input SaleLookup @oneOf {
-  """By its id."""
+  """Global id."""
   id: ID
   """By its name in addresses."""
   slug: String
 }
 
 """
-A sale changed.
+The state of a sale.
 """
 type SaleEvent implements StreamEvent {
-  """The sale as it stands now."""
+  """The current sale."""
   sale: Sale!
-  """What it is."""
+  """Kind of the event."""
   kind: StreamEventKind!
-  """The server's clock when it was sent."""
+  """Server time when the event was sent."""
   serverTime: DateTime!
 }
 
 """
-Stock of a sale changed. Sent at most twice a second, at most once every two
-seconds when very many watch.
+The stock of a sale. Sent at most twice a second; where the sale hides its stock, only when a level changes.
 """
 type StockEvent implements StreamEvent {
-  """Items as they stand now; on UPDATE only those that changed."""
+  """All items of the sale."""
   items: [SaleItem!]!
-  """What it is."""
+  """Kind of the event."""
   kind: StreamEventKind!
-  """The server's clock when it was sent."""
+  """Server time when the event was sent."""
   serverTime: DateTime!
 }
 
 extend type Query {
-  """Sales that can be seen, soonest first."""
+  """Sales that the caller may see, by opening time."""
   sales(
-    """How many from the front, 1 to 100; 20 when neither is given."""
+    """Number of entries from the front, 1 to 100; 20 without ` + "`" + `first` + "`" + ` and ` + "`" + `last` + "`" + `."""
     first: Int @constraint(min: 1, max: 100)
-    """After this cursor."""
+    """Only entries after this cursor."""
     after: String
-    """How many from the back, 1 to 100."""
+    """Number of entries from the back, 1 to 100."""
     last: Int @constraint(min: 1, max: 100)
-    """Before this cursor."""
+    """Only entries before this cursor."""
     before: String
-    """Which."""
+    """Filter; all entries without one."""
     filter: SaleFilter
-    """In which order."""
+    """Sort order."""
     orderBy: SaleSort = { field: STARTS_AT, direction: ASC }
   ): SaleConnection @listSize(assumedSize: 20, slicingArguments: ["first", "last"], sizedFields: ["edges"])
 
   """One sale; null when there is none, or none that the caller may see."""
   sale(
-    """How to find it."""
+    """Id or slug."""
     by: SaleLookup!
   ): Sale
 }
@@ -4314,7 +4327,7 @@ Live updates over WebSocket (` + "`" + `graphql-transport-ws` + "`" + `) or SSE 
 distinct connections). The first event is always a SNAPSHOT.
 """
 type Subscription {
-  """A sale: phase, times, the caller's big button."""
+  """State of a sale: phase, times, what the caller can do."""
   saleStatus(
     """Global id."""
     saleId: ID!
@@ -4339,38 +4352,38 @@ enum ServiceScope {
   SALES_READ
   """Write drafts of sales. A user submits them, and another one approves."""
   SALES_WRITE
-  """Read the orders, payments and refunds of all buyers, and who they are."""
+  """Read the orders, payments and refunds of all buyers, and their accounts."""
   ORDERS_READ
-  """Say how far the goods of orders are, and write the metadata of orders."""
+  """Report the progress of deliveries, and write the metadata of orders."""
   ORDERS_WRITE
   """Download the orders of a sale as CSV."""
   EXPORTS
   """Read the events for other systems."""
   EVENTS_READ
-  """Read who users are, and their ids in the other system."""
+  """Read users, and their ids in the other system."""
   USERS_READ
   """Write the ids that users have in the other system."""
   USERS_WRITE
 }
 
 """
-Lets another system use the API as a bearer token: without a user, with the rights of
-its scopes alone. It cannot buy, decide about money, or confirm what needs a second person.
+A bearer token with which another system uses the API: without a user, with the rights of its scopes alone. It
+cannot buy, decide about money, or confirm what needs a second person.
 """
 type ServiceToken {
   """Opaque id."""
   id: ID!
-  """What it is for."""
+  """Its purpose."""
   name: String!
-  """What it may do."""
+  """Its rights."""
   scopes: [ServiceScope!]! @listSize(assumedSize: 8)
-  """Who created it; null = the command line."""
+  """User who created it; null = the command line."""
   createdBy: User
-  """When it was created."""
+  """Time of creation."""
   createdAt: DateTime!
-  """When it ends."""
+  """Time at which it ends."""
   expiresAt: DateTime!
-  """When it was last used, to the minute; null = never."""
+  """Time of its last use, to the minute; null = never."""
   lastUsedAt: DateTime
 }
 
@@ -4378,11 +4391,11 @@ type ServiceToken {
 Input of ` + "`" + `createServiceToken` + "`" + `.
 """
 input CreateServiceTokenInput {
-  """What it is for."""
+  """Its purpose."""
   name: String! @constraint(minLength: 1, maxLength: 80)
-  """What it may do; at least one."""
+  """Its rights; at least one."""
   scopes: [ServiceScope!]!
-  """After how many days it ends."""
+  """Number of days after which it ends."""
   expiresInDays: Int! = 90 @constraint(min: 1, max: 366)
 }
 
@@ -4392,7 +4405,7 @@ Outcome of ` + "`" + `createServiceToken` + "`" + `.
 type CreateServiceTokenPayload {
   """The new token."""
   serviceToken: ServiceToken
-  """What the other system sends: ` + "`" + `Authorization: Bearer <secret>` + "`" + `. It is shown only here."""
+  """Secret that the other system sends: ` + "`" + `Authorization: Bearer <secret>` + "`" + `. It is shown only here."""
   secret: String
   """Why it was refused; empty on success. ` + "`" + `CONFLICT` + "`" + ` when there are 100 tokens."""
   userErrors: [UserError!]!
@@ -4412,7 +4425,7 @@ Outcome of ` + "`" + `revokeServiceToken` + "`" + `.
 type RevokeServiceTokenPayload {
   """The token as it was."""
   serviceToken: ServiceToken
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -4422,27 +4435,135 @@ extend type Query {
 }
 
 extend type Mutation {
-  """Makes a service token for another system."""
+  """Creates a service token for another system."""
   createServiceToken(
-    """What is needed."""
+    """Input of the mutation."""
     input: CreateServiceTokenInput!
   ): CreateServiceTokenPayload @auth(role: ADMIN)
 
-  """Ends a service token within a second, with its sockets and streams."""
+  """Revokes a service token within a second, with its sockets and streams."""
   revokeServiceToken(
-    """What is needed."""
+    """Input of the mutation."""
     input: RevokeServiceTokenInput!
   ): RevokeServiceTokenPayload @auth(role: ADMIN)
 }
 `, BuiltIn: false},
+	{Name: "../schema/template.graphqls", Input: `"""
+A sale without its times, saved under a name, from which operators create drafts.
+"""
+type SaleTemplate {
+  """Opaque id."""
+  id: ID!
+  """Number of items."""
+  itemCount: Int!
+  """Duration of a sale from it, in seconds, when no closing time is given."""
+  lastsSeconds: Int!
+  """Name of the template."""
+  name: String!
+  """Time at which it was saved."""
+  savedAt: DateTime!
+  """User who saved it."""
+  savedBy: User
+  """Title of a sale from it, when no title is given."""
+  title: String!
+}
+
+"""
+Input of ` + "`" + `saveSaleTemplate` + "`" + `.
+"""
+input SaveSaleTemplateInput {
+  """Name of the template; one with the same name is replaced."""
+  name: String! @constraint(minLength: 1, maxLength: 120)
+  """Sale to save, in any status."""
+  saleId: ID!
+}
+
+"""
+Outcome of ` + "`" + `saveSaleTemplate` + "`" + `.
+"""
+type SaveSaleTemplatePayload {
+  """The saved template."""
+  template: SaleTemplate
+  """Errors that refused the call; empty on success. ` + "`" + `CONFLICT` + "`" + ` when there are 100 templates."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `createSaleFromTemplate` + "`" + `.
+"""
+input CreateSaleFromTemplateInput {
+  """Closing time; when left out, the sale lasts as long as the saved one."""
+  endsAt: DateTime
+  """Opening time."""
+  startsAt: DateTime!
+  """The template."""
+  templateId: ID!
+  """Title; that of the saved sale when left out."""
+  title: String @constraint(minLength: 1, maxLength: 120)
+}
+
+"""
+Outcome of ` + "`" + `createSaleFromTemplate` + "`" + `.
+"""
+type CreateSaleFromTemplatePayload {
+  """The new sale, a draft."""
+  sale: Sale
+  """Errors that refused the call; empty on success. Their paths are those of the input of ` + "`" + `createSale` + "`" + `."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `deleteSaleTemplate` + "`" + `.
+"""
+input DeleteSaleTemplateInput {
+  """Template to delete."""
+  templateId: ID!
+}
+
+"""
+Outcome of ` + "`" + `deleteSaleTemplate` + "`" + `.
+"""
+type DeleteSaleTemplatePayload {
+  """The template as it was."""
+  template: SaleTemplate
+  """Errors that refused the call; empty on success."""
+  userErrors: [UserError!]!
+}
+
+extend type Query {
+  """The templates, by name; at most 100."""
+  saleTemplates: [SaleTemplate!] @auth(role: OPERATOR) @listSize(assumedSize: 50)
+}
+
+extend type Mutation {
+  """Saves products, prices, stock, limits, rules and access controls of a sale as a template."""
+  saveSaleTemplate(
+    """Input of the mutation."""
+    input: SaveSaleTemplateInput!
+  ): SaveSaleTemplatePayload @auth(role: OPERATOR)
+
+  """Creates a draft from a template."""
+  createSaleFromTemplate(
+    """Input of the mutation."""
+    input: CreateSaleFromTemplateInput!
+  ): CreateSaleFromTemplatePayload @auth(role: OPERATOR)
+
+  """Deletes a template. Sales from it stay as they are."""
+  deleteSaleTemplate(
+    """Input of the mutation."""
+    input: DeleteSaleTemplateInput!
+  ): DeleteSaleTemplatePayload @auth(role: OPERATOR)
+}
+`, BuiltIn: false},
 	{Name: "../schema/users.graphqls", Input: `extend type User {
-  """Whether sign-in is disabled. Only to operators and to the user, else null."""
+  """Whether sign-in is disabled. Null except to the user and to operators."""
   disabled: Boolean
   """
-  The role that the caller's session has: ` + "`" + `CUSTOMER` + "`" + ` in place of ` + "`" + `role` + "`" + ` while the installation requires one-time codes and the account has none. Null for other users.
+  Role of the caller's session: ` + "`" + `CUSTOMER` + "`" + ` in place of ` + "`" + `role` + "`" + ` while the installation requires one-time codes and the account has none. Null
+  for other users.
   """
   grantedRole: Role
-  """Whether sign-in needs a one-time code. Only to operators and to the user, else null."""
+  """Whether sign-in requires a one-time code. Null except to the user and to operators."""
   totp: Boolean
 }
 
@@ -4452,7 +4573,7 @@ A page of users.
 type UserConnection {
   """Users with their cursors."""
   edges: [UserEdge!]!
-  """Where the page stands."""
+  """Position of the page in the list."""
   pageInfo: PageInfo!
 }
 
@@ -4470,9 +4591,9 @@ type UserEdge {
 Input of ` + "`" + `changePassword` + "`" + `.
 """
 input ChangePasswordInput {
-  """The present password."""
+  """Current password of the account."""
   currentPassword: String! @constraint(maxLength: 128)
-  """The new one, at least 10 characters; common passwords are refused."""
+  """New password, at least 10 characters; common passwords are refused."""
   newPassword: String! @constraint(minLength: 10, maxLength: 128)
 }
 
@@ -4480,9 +4601,9 @@ input ChangePasswordInput {
 Outcome of ` + "`" + `changePassword` + "`" + `.
 """
 type ChangePasswordPayload {
-  """How many other sessions of the account were ended; this one goes on."""
+  """Number of other sessions of the account that ended; the present one continues."""
   endedSessions: Int!
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -4490,7 +4611,7 @@ type ChangePasswordPayload {
 Input of ` + "`" + `startTotp` + "`" + `.
 """
 input StartTotpInput {
-  """The present password."""
+  """Current password of the account."""
   password: String! @constraint(maxLength: 128)
 }
 
@@ -4502,7 +4623,7 @@ type StartTotpPayload {
   secret: String
   """The same as an ` + "`" + `otpauth://` + "`" + ` address, to show as a QR code."""
   uri: String
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -4518,11 +4639,11 @@ input ConfirmTotpInput {
 Outcome of ` + "`" + `confirmTotp` + "`" + `.
 """
 type ConfirmTotpPayload {
-  """Ten codes that each replace one one-time code. They are shown only here."""
+  """Ten codes that replace one one-time code each. They are shown only here."""
   recoveryCodes: [String!]
-  """How many other sessions of the account were ended; this one goes on."""
+  """Number of other sessions of the account that ended; the present one continues."""
   endedSessions: Int!
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -4530,7 +4651,7 @@ type ConfirmTotpPayload {
 Input of ` + "`" + `removeTotp` + "`" + `.
 """
 input RemoveTotpInput {
-  """The present password."""
+  """Current password of the account."""
   password: String! @constraint(maxLength: 128)
   """A one-time code, or a recovery code."""
   oneTimeCode: String! @constraint(maxLength: 32)
@@ -4540,9 +4661,9 @@ input RemoveTotpInput {
 Outcome of ` + "`" + `removeTotp` + "`" + `.
 """
 type RemoveTotpPayload {
-  """How many other sessions of the account were ended; this one goes on."""
+  """Number of other sessions of the account that ended; the present one continues."""
   endedSessions: Int!
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -4560,9 +4681,9 @@ input SetUserRoleInput {
 Outcome of ` + "`" + `setUserRole` + "`" + `.
 """
 type SetUserRolePayload {
-  """The user as changed."""
+  """The user after the call."""
   user: User
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -4572,7 +4693,7 @@ Input of ` + "`" + `disableUser` + "`" + `.
 input DisableUserInput {
   """The user."""
   userId: ID!
-  """Why, for the security log."""
+  """Reason, for the security log."""
   note: String! @constraint(minLength: 1, maxLength: 200)
 }
 
@@ -4580,9 +4701,9 @@ input DisableUserInput {
 Outcome of ` + "`" + `disableUser` + "`" + `.
 """
 type DisableUserPayload {
-  """The user as changed."""
+  """The user after the call."""
   user: User
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -4598,9 +4719,9 @@ input EnableUserInput {
 Outcome of ` + "`" + `enableUser` + "`" + `.
 """
 type EnableUserPayload {
-  """The user as changed."""
+  """The user after the call."""
   user: User
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -4616,24 +4737,24 @@ input EndUserSessionsInput {
 Outcome of ` + "`" + `endUserSessions` + "`" + `.
 """
 type EndUserSessionsPayload {
-  """How many sessions were ended."""
+  """Number of sessions that ended."""
   endedSessions: Int!
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
 extend type Query {
   """Users, newest first."""
   users(
-    """How many, 1 to 100."""
+    """Number of entries, 1 to 100."""
     first: Int! = 20 @constraint(min: 1, max: 100)
-    """After this cursor."""
+    """Only entries after this cursor."""
     after: String
-    """Only the user with this id, or those whose account begins with this text or whose name has it."""
+    """Only the user with this id, or users whose account begins with this text or whose name contains it."""
     search: String @constraint(maxLength: 254)
-    """Only those with this role."""
+    """Only users with this role."""
     role: Role
-    """Only those that are disabled, or are not."""
+    """Only users that are disabled, or only those that are not."""
     disabled: Boolean
   ): UserConnection @auth(role: ADMIN) @listSize(assumedSize: 20, slicingArguments: ["first"], sizedFields: ["edges"])
 }
@@ -4641,83 +4762,86 @@ extend type Query {
 extend type Mutation {
   """Changes the caller's password and ends the other sessions of the account."""
   changePassword(
-    """What is needed."""
+    """Input of the mutation."""
     input: ChangePasswordInput!
   ): ChangePasswordPayload @auth @rateLimit(burst: 5, perSecond: 0.05)
 
-  """Makes a secret for an authenticator app. Sign-in needs no code before ` + "`" + `confirmTotp` + "`" + `."""
+  """Creates a secret for an authenticator app. Sign-in requires no code before ` + "`" + `confirmTotp` + "`" + `."""
   startTotp(
-    """What is needed."""
+    """Input of the mutation."""
     input: StartTotpInput!
   ): StartTotpPayload @auth @rateLimit(burst: 5, perSecond: 0.05)
 
-  """Checks a code of the app. From now on sign-in needs one; the other sessions of the account end."""
+  """Checks a code of the app. From then on sign-in requires one; the other sessions of the account end."""
   confirmTotp(
-    """What is needed."""
+    """Input of the mutation."""
     input: ConfirmTotpInput!
   ): ConfirmTotpPayload @auth @rateLimit(burst: 5, perSecond: 0.05)
 
-  """Makes sign-in need no code; the other sessions of the account end."""
+  """Removes the requirement of one-time codes; the other sessions of the account end."""
   removeTotp(
-    """What is needed."""
+    """Input of the mutation."""
     input: RemoveTotpInput!
   ): RemoveTotpPayload @auth @rateLimit(burst: 5, perSecond: 0.05)
 
-  """Changes a role and ends the user's sessions. Another administrator has to change one's own."""
+  """Changes the role of another user and ends the user's sessions."""
   setUserRole(
-    """What is needed."""
+    """Input of the mutation."""
     input: SetUserRoleInput!
   ): SetUserRolePayload @auth(role: ADMIN)
 
-  """Disables sign-in and ends the user's sessions at once, with sockets and path tokens. Unpaid orders are cancelled, and places on waitlists given up, within seconds. Another administrator has to disable one's own account."""
+  """
+  Disables sign-in and ends the sessions of another user at once, with sockets and path tokens. Unpaid orders are cancelled and waitlist
+  entries given up within seconds.
+  """
   disableUser(
-    """What is needed."""
+    """Input of the mutation."""
     input: DisableUserInput!
   ): DisableUserPayload @auth(role: ADMIN)
 
   """Lets a disabled user sign in again."""
   enableUser(
-    """What is needed."""
+    """Input of the mutation."""
     input: EnableUserInput!
   ): EnableUserPayload @auth(role: ADMIN)
 
   """Ends all sessions of a user, with tokens and sockets, in all processes."""
   endUserSessions(
-    """What is needed."""
+    """Input of the mutation."""
     input: EndUserSessionsInput!
   ): EndUserSessionsPayload @auth(role: ADMIN)
 }
 `, BuiltIn: false},
 	{Name: "../schema/waitlist.graphqls", Input: `"""
-How a place on the waitlist stands.
+Status of a waitlist entry.
 """
 enum WaitlistStatus {
   """The offer expired."""
   EXPIRED
-  """Left by the person."""
+  """Left by the buyer."""
   LEFT
-  """A unit is held for the person until ` + "`" + `offerExpiresAt` + "`" + `."""
+  """A unit is reserved for the buyer until ` + "`" + `offerExpiresAt` + "`" + `."""
   OFFERED
-  """Became an order."""
+  """Became an order task."""
   REDEEMED
   """Waits."""
   WAITING
 }
 
 """
-A place on the waitlist of an item that is sold out. When unpaid orders expire,
-the first on the waitlist gets an offer.
+The entry of a buyer in the waitlist of a sold-out item. Returned units are offered to the waiting buyers in
+the order of their entries.
 """
 type WaitlistEntry implements Node {
-  """How many are ahead; null once no longer waiting."""
+  """Number of waiting buyers ahead; null once no longer WAITING. ` + "`" + `saleStatus` + "`" + ` sends an event when it changes, at most once a second."""
   ahead: Int
   """Opaque global id."""
   id: ID!
-  """What the person waits for."""
+  """The wanted item."""
   item: SaleItem!
-  """Until when the held unit can be bought."""
+  """Time until which the offered unit can be bought."""
   offerExpiresAt: DateTime
-  """How it stands."""
+  """Status of the entry."""
   status: WaitlistStatus!
 }
 
@@ -4725,17 +4849,17 @@ type WaitlistEntry implements Node {
 Input of ` + "`" + `joinWaitlist` + "`" + `.
 """
 input JoinWaitlistInput {
-  """What to wait for."""
+  """Sold-out item."""
   itemId: ID!
 }
 
 """
-Outcome of ` + "`" + `joinWaitlist` + "`" + `. Joining twice gives the same entry.
+Outcome of ` + "`" + `joinWaitlist` + "`" + `. Repeating the call returns the same entry.
 """
 type JoinWaitlistPayload {
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
-  """The place in line."""
+  """The entry."""
   waitlistEntry: WaitlistEntry
 }
 
@@ -4743,7 +4867,7 @@ type JoinWaitlistPayload {
 Input of ` + "`" + `leaveWaitlist` + "`" + `.
 """
 input LeaveWaitlistInput {
-  """The place to give up."""
+  """Entry to give up."""
   waitlistEntryId: ID!
 }
 
@@ -4751,31 +4875,31 @@ input LeaveWaitlistInput {
 Outcome of ` + "`" + `leaveWaitlist` + "`" + `.
 """
 type LeaveWaitlistPayload {
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
-  """The place that was given up."""
+  """The entry that was given up."""
   waitlistEntry: WaitlistEntry
 }
 
 extend type Mutation {
-  """Waits for an item that is sold out."""
+  """Joins the waitlist of a sold-out item."""
   joinWaitlist(
-    """What is needed."""
+    """Input of the mutation."""
     input: JoinWaitlistInput!
   ): JoinWaitlistPayload @auth @rateLimit(burst: 5, perSecond: 0.2)
 
-  """Gives a place on the waitlist up."""
+  """Leaves the waitlist. An offered unit goes to the next buyer."""
   leaveWaitlist(
-    """What is needed."""
+    """Input of the mutation."""
     input: LeaveWaitlistInput!
   ): LeaveWaitlistPayload @auth @rateLimit(burst: 5, perSecond: 0.2)
 }
 `, BuiltIn: false},
 	{Name: "../schema/webhook.graphqls", Input: `"""
-A kind of event. Its name in deliveries is in brackets.
+Kind of an event. Its name in deliveries is in brackets.
 """
 enum WebhookEventKind {
-  """An order was written, and waits for its payment (` + "`" + `order.placed` + "`" + `)."""
+  """An order was written and waits for its payment (` + "`" + `order.placed` + "`" + `)."""
   ORDER_PLACED
   """An order was paid (` + "`" + `order.paid` + "`" + `)."""
   ORDER_PAID
@@ -4783,15 +4907,15 @@ enum WebhookEventKind {
   ORDER_EXPIRED
   """The buyer or an operator cancelled an unpaid order (` + "`" + `order.cancelled` + "`" + `)."""
   ORDER_CANCELLED
-  """The money of a paid order was sent back (` + "`" + `order.refunded` + "`" + `)."""
+  """The money of a paid order went back (` + "`" + `order.refunded` + "`" + `)."""
   ORDER_REFUNDED
-  """It was said how far the goods of an order are (` + "`" + `order.fulfilment_changed` + "`" + `)."""
+  """The progress of the delivery of an order was reported (` + "`" + `order.fulfilment_changed` + "`" + `)."""
   ORDER_FULFILMENT_CHANGED
   """The status of a sale changed (` + "`" + `sale.state_changed` + "`" + `)."""
   SALE_STATE_CHANGED
-  """New orders left a tenth of an item's units or less (` + "`" + `stock.low` + "`" + `)."""
+  """The available units of an item fell to a tenth of its total or below, by orders or by an operator who removed units (` + "`" + `stock.low` + "`" + `)."""
   STOCK_LOW
-  """Money came that fits nothing, and waits for an operator (` + "`" + `payment.unmatched` + "`" + `)."""
+  """Money arrived that matches no order, and waits for an operator (` + "`" + `payment.unmatched` + "`" + `)."""
   PAYMENT_UNMATCHED
 }
 
@@ -4806,14 +4930,14 @@ enum WebhookEndpointState {
 }
 
 """
-How a delivery stands.
+State of a delivery.
 """
 enum WebhookDeliveryState {
   """It waits for its first or next attempt."""
   PENDING
-  """The endpoint took it."""
+  """The endpoint accepted it."""
   DELIVERED
-  """It was tried for three days in vain."""
+  """It failed for three days."""
   GIVEN_UP
 }
 
@@ -4824,9 +4948,9 @@ Webhooks defines.
 type WebhookEndpoint {
   """Opaque id."""
   id: ID!
-  """Where events are sent."""
+  """Address to which events are sent."""
   url: URL!
-  """What it is for."""
+  """Its purpose."""
   description: String!
   """The kinds of events that it receives; empty = all."""
   events: [WebhookEventKind!]! @listSize(assumedSize: 8)
@@ -4834,13 +4958,13 @@ type WebhookEndpoint {
   state: WebhookEndpointState!
   """Why it was disabled; null when it is enabled, or an administrator disabled it."""
   disabledReason: String
-  """The first failed attempt after the last success; null when the last attempt succeeded. After a day the endpoint is disabled."""
+  """Time of the first failed attempt after the last success; null when the last attempt succeeded. After a day the endpoint is disabled."""
   failingSince: DateTime
-  """Until when the former secret signs too; null when it was never replaced."""
+  """Time until which the former secret signs too; null when it was never replaced."""
   formerSecretUntil: DateTime
-  """When it was added."""
+  """Time of creation."""
   createdAt: DateTime!
-  """When it was changed."""
+  """Time of the last change."""
   updatedAt: DateTime!
 }
 
@@ -4854,27 +4978,27 @@ type WebhookDelivery {
   endpointId: ID!
   """The receiver's key against duplicates (header ` + "`" + `webhook-id` + "`" + `)."""
   eventId: ID!
-  """What happened."""
+  """Kind of the event."""
   event: WebhookEventKind!
   """Id of the order, sale, item or held payment that it is about. Events of one subject are delivered in order."""
   subject: ID!
   """The body as it is sent, JSON."""
   payload: String!
-  """How it stands."""
+  """State of the delivery."""
   state: WebhookDeliveryState!
-  """How often it was tried; a replay begins again."""
+  """Number of attempts; a replay starts again at 0."""
   attempts: Int!
   """Status code of the last response; null when there was none."""
   statusCode: Int
   """Why the last attempt failed; null when it succeeded."""
   error: String
-  """How long the last attempt took."""
+  """Duration of the last attempt in milliseconds."""
   durationMs: Int!
-  """When it is tried next; null when it has ended."""
+  """Time of the next attempt; null when the delivery has ended."""
   nextAttemptAt: DateTime
-  """When it was made."""
+  """Time of creation."""
   createdAt: DateTime!
-  """When it ended; null while it waits."""
+  """Time of its end; null while it waits."""
   endedAt: DateTime
 }
 
@@ -4884,7 +5008,7 @@ A page of deliveries.
 type WebhookDeliveryConnection {
   """Deliveries with their cursors."""
   edges: [WebhookDeliveryEdge!]!
-  """Where the page stands."""
+  """Position of the page in the list."""
   pageInfo: PageInfo!
 }
 
@@ -4902,9 +5026,9 @@ type WebhookDeliveryEdge {
 Input of ` + "`" + `createWebhookEndpoint` + "`" + `.
 """
 input CreateWebhookEndpointInput {
-  """Where events are sent: https, a public address."""
+  """Address to which events are sent: https, public."""
   url: URL! @constraint(maxLength: 1024)
-  """What it is for."""
+  """Its purpose."""
   description: String! = "" @constraint(maxLength: 200)
   """The kinds of events that it receives; empty = all."""
   events: [WebhookEventKind!]! = []
@@ -4928,9 +5052,9 @@ Input of ` + "`" + `updateWebhookEndpoint` + "`" + `. What is left out stays as 
 input UpdateWebhookEndpointInput {
   """The endpoint."""
   endpointId: ID!
-  """Where events are sent: https, a public address."""
+  """Address to which events are sent: https, public."""
   url: URL @constraint(maxLength: 1024)
-  """What it is for."""
+  """Its purpose."""
   description: String @constraint(maxLength: 200)
   """The kinds of events that it receives; empty = all."""
   events: [WebhookEventKind!]
@@ -4944,7 +5068,7 @@ Outcome of ` + "`" + `updateWebhookEndpoint` + "`" + `.
 type UpdateWebhookEndpointPayload {
   """The endpoint as changed."""
   endpoint: WebhookEndpoint
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -4964,7 +5088,7 @@ type RotateWebhookSecretPayload {
   endpoint: WebhookEndpoint
   """The new secret. It is shown only here; the former one signs too for a day."""
   secret: String
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -4982,7 +5106,7 @@ Outcome of ` + "`" + `deleteWebhookEndpoint` + "`" + `.
 type DeleteWebhookEndpointPayload {
   """The endpoint as it was."""
   endpoint: WebhookEndpoint
-  """Why it was refused; empty on success."""
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -5012,11 +5136,11 @@ extend type Query {
   webhookDeliveries(
     """The endpoint."""
     endpointId: ID!
-    """How many, 1 to 100."""
+    """Number of entries, 1 to 100."""
     first: Int! = 20 @constraint(min: 1, max: 100)
-    """After this cursor."""
+    """Only entries after this cursor."""
     after: String
-    """Only those that stand so."""
+    """Only deliveries in this state."""
     state: WebhookDeliveryState
   ): WebhookDeliveryConnection @auth(role: ADMIN) @listSize(assumedSize: 20, slicingArguments: ["first"], sizedFields: ["edges"])
 }
@@ -5024,31 +5148,31 @@ extend type Query {
 extend type Mutation {
   """Adds an address of another system that receives events, from a second later on."""
   createWebhookEndpoint(
-    """What is needed."""
+    """Input of the mutation."""
     input: CreateWebhookEndpointInput!
   ): CreateWebhookEndpointPayload @auth(role: ADMIN)
 
   """Changes an endpoint, or enables it again."""
   updateWebhookEndpoint(
-    """What is needed."""
+    """Input of the mutation."""
     input: UpdateWebhookEndpointInput!
   ): UpdateWebhookEndpointPayload @auth(role: ADMIN)
 
   """Gives an endpoint a new secret. Deliveries are signed with both for a day."""
   rotateWebhookSecret(
-    """What is needed."""
+    """Input of the mutation."""
     input: RotateWebhookSecretInput!
   ): RotateWebhookSecretPayload @auth(role: ADMIN)
 
   """Removes an endpoint and its deliveries."""
   deleteWebhookEndpoint(
-    """What is needed."""
+    """Input of the mutation."""
     input: DeleteWebhookEndpointInput!
   ): DeleteWebhookEndpointPayload @auth(role: ADMIN)
 
   """Sends an event again to its endpoint, with the same event id."""
   replayWebhookDelivery(
-    """What is needed."""
+    """Input of the mutation."""
     input: ReplayWebhookDeliveryInput!
   ): ReplayWebhookDeliveryPayload @auth(role: ADMIN)
 }
@@ -5059,13 +5183,13 @@ A fact for other systems. Endpoints receive it by POST; others read it from ` + 
 type WebhookEvent {
   """The reader's key against duplicates: the header ` + "`" + `webhook-id` + "`" + ` of deliveries."""
   id: ID!
-  """What happened."""
+  """Kind of the event."""
   event: WebhookEventKind!
   """Id of the order, sale, item or held payment that it is about."""
   subject: ID!
   """The body as endpoints receive it, JSON."""
   payload: String!
-  """When it was written."""
+  """Time at which it was written."""
   createdAt: DateTime!
 }
 
@@ -5075,7 +5199,7 @@ A page of events.
 type WebhookEventConnection {
   """Events with their cursors."""
   edges: [WebhookEventEdge!]!
-  """Where the page stands. Keep ` + "`" + `endCursor` + "`" + `: a later page after it misses no event."""
+  """Position of the page. Keep ` + "`" + `endCursor` + "`" + `: a later page after it misses no event."""
   pageInfo: PageInfo!
 }
 
@@ -5095,7 +5219,7 @@ extend type Query {
   endpoint is enabled or a service token with ` + "`" + `EVENTS_READ` + "`" + ` exists.
   """
   events(
-    """How many, 1 to 100."""
+    """Number of entries, 1 to 100."""
     first: Int! = 20 @constraint(min: 1, max: 100)
     """After this cursor. One that is older than what is kept is refused."""
     after: String
@@ -5241,6 +5365,16 @@ func (ec *executionContext) childFields_CreateGoodsPayload(ctx context.Context, 
 		return ec.fieldContext_CreateGoodsPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type CreateGoodsPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_CreateSaleFromTemplatePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "sale":
+		return ec.fieldContext_CreateSaleFromTemplatePayload_sale(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_CreateSaleFromTemplatePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CreateSaleFromTemplatePayload", field.Name)
 }
 
 func (ec *executionContext) childFields_CreateSalePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -5401,6 +5535,16 @@ func (ec *executionContext) childFields_DeleteAccountPayload(ctx context.Context
 		return ec.fieldContext_DeleteAccountPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type DeleteAccountPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_DeleteSaleTemplatePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "template":
+		return ec.fieldContext_DeleteSaleTemplatePayload_template(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_DeleteSaleTemplatePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DeleteSaleTemplatePayload", field.Name)
 }
 
 func (ec *executionContext) childFields_DeleteWebhookEndpointPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -5865,6 +6009,10 @@ func (ec *executionContext) childFields_LedgerEntry(ctx context.Context, field g
 
 func (ec *executionContext) childFields_LogChange(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
+	case "fromKnown":
+		return ec.fieldContext_LogChange_fromKnown(ctx, field)
+	case "kind":
+		return ec.fieldContext_LogChange_kind(ctx, field)
 	case "from":
 		return ec.fieldContext_LogChange_from(ctx, field)
 	case "name":
@@ -6831,6 +6979,26 @@ func (ec *executionContext) childFields_SaleSwitches(ctx context.Context, field 
 	return nil, fmt.Errorf("no field named %q was found under type SaleSwitches", field.Name)
 }
 
+func (ec *executionContext) childFields_SaleTemplate(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_SaleTemplate_id(ctx, field)
+	case "itemCount":
+		return ec.fieldContext_SaleTemplate_itemCount(ctx, field)
+	case "lastsSeconds":
+		return ec.fieldContext_SaleTemplate_lastsSeconds(ctx, field)
+	case "name":
+		return ec.fieldContext_SaleTemplate_name(ctx, field)
+	case "savedAt":
+		return ec.fieldContext_SaleTemplate_savedAt(ctx, field)
+	case "savedBy":
+		return ec.fieldContext_SaleTemplate_savedBy(ctx, field)
+	case "title":
+		return ec.fieldContext_SaleTemplate_title(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SaleTemplate", field.Name)
+}
+
 func (ec *executionContext) childFields_SaleViewer(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "action":
@@ -6863,6 +7031,16 @@ func (ec *executionContext) childFields_SaveAddressPayload(ctx context.Context, 
 		return ec.fieldContext_SaveAddressPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type SaveAddressPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_SaveSaleTemplatePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "template":
+		return ec.fieldContext_SaveSaleTemplatePayload_template(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_SaveSaleTemplatePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SaveSaleTemplatePayload", field.Name)
 }
 
 func (ec *executionContext) childFields_ScheduleSalePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -33,14 +33,13 @@ type Node interface {
 	IsNode()
 }
 
-// What every event of a subscription has.
+// Common fields of all events of subscriptions.
 type StreamEvent interface {
 	IsStreamEvent()
 }
 
-// An expected failure, in words for the person and a code for the program.
-// Select `__typename code message path` and the details you handle; new
-// implementations may be added without breaking you.
+// An expected failure: a text for the user and a code for programs. Select `__typename code message path` and
+// the details that you handle; a release may add implementations.
 type UserError interface {
 	IsUserError()
 }
@@ -51,17 +50,17 @@ type Address struct {
 	Default bool `json:"default"`
 	// Opaque global id.
 	ID string `json:"id"`
-	// The person and the place.
+	// The person and the address.
 	Recipient *Recipient `json:"recipient"`
 }
 
 // Input of `adjustStock`.
 type AdjustStockInput struct {
-	// Made by the client once per press of the button and kept for retries.
+	// Key that the client creates once per purchase and repeats in retries.
 	IdempotencyKey string `json:"idempotencyKey"`
 	// Item whose stock changes.
 	ItemID string `json:"itemId"`
-	// Why.
+	// Reason, for the log.
 	Note string `json:"note"`
 	// Units to put on sale; below zero to take available units off sale.
 	Units int `json:"units"`
@@ -71,22 +70,22 @@ type AdjustStockInput struct {
 type AdjustStockPayload struct {
 	// How far it has got; REQUESTED when it waits for a second person.
 	Intervention *Intervention `json:"intervention,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
-// The caller has an order for the item already, or an attempt that becomes one. A
-// buyer has one order per item at a time.
+// The caller has a live order for the item, or an order task that becomes one. A buyer has one live order per
+// item.
 type AlreadyOrderedError struct {
 	// Machine-readable reason.
 	Code fault.Reason `json:"code"`
-	// For the person, in the language of `Accept-Language`.
+	// Text for the user, in the language of `Accept-Language`.
 	Message string `json:"message"`
-	// That order; null while it is being written.
+	// The order; null while it is being written.
 	Order *Order `json:"order,omitempty"`
-	// The attempt that the order is of; null when its record has expired.
+	// Order task of the order; null when its record has expired.
 	OrderTask *OrderTask `json:"orderTask,omitempty"`
-	// Path of the input at fault from `input` down, or null.
+	// Path of the invalid input field, from `input` down; null when no field is at fault.
 	Path   []string  `json:"path,omitempty"`
 	Source uuid.UUID `json:"-"`
 }
@@ -95,17 +94,17 @@ func (AlreadyOrderedError) IsUserError() {}
 
 // Input of `approveSale`.
 type ApproveSaleInput struct {
-	// Sale to approve. Its maker cannot approve it.
+	// Sale to approve. Who created or edited it cannot approve it.
 	SaleID string `json:"saleId"`
-	// Remark.
+	// Remark, for the log.
 	Note *string `json:"note,omitempty"`
 }
 
 // Outcome of `approveSale`.
 type ApproveSalePayload struct {
-	// The sale as it stands now.
+	// The sale after the call; null when there is no such sale.
 	Sale *Sale `json:"sale,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
@@ -116,12 +115,12 @@ type AuthTokens struct {
 	AccessToken string `json:"accessToken"`
 	// When the access token expires. A WebSocket is closed with 4403 then: reconnect with a fresh one.
 	AccessTokenExpiresAt time.Time `json:"accessTokenExpiresAt"`
-	// Opaque single-use token for `refreshSession`. Null when it travels as an HttpOnly cookie.
+	// Opaque token for one `refreshSession`; null when it is an HttpOnly cookie.
 	RefreshToken *string `json:"refreshToken,omitempty"`
 	// When the refresh token expires.
 	RefreshTokenExpiresAt time.Time `json:"refreshTokenExpiresAt"`
-	// Proves to a later `login` that this device signed in to the account before; keep it for 180 days.
-	// Null when it travels as an HttpOnly cookie, and after `refreshSession`.
+	// Token that shows to a later `login` that this device signed in to the account before; valid for 180 days. Null when it is an HttpOnly
+	// cookie, and after `refreshSession`.
 	DeviceToken *string `json:"deviceToken,omitempty"`
 }
 
@@ -129,9 +128,9 @@ type AuthTokens struct {
 type BasicError struct {
 	// Machine-readable reason.
 	Code fault.Reason `json:"code"`
-	// For the person, in the language of `Accept-Language`.
+	// Text for the user, in the language of `Accept-Language`.
 	Message string `json:"message"`
-	// Path of the input at fault from `input` down, or null.
+	// Path of the invalid input field, from `input` down; null when no field is at fault.
 	Path []string `json:"path,omitempty"`
 }
 
@@ -139,59 +138,59 @@ func (BasicError) IsUserError() {}
 
 // Input of `cancelOrder`.
 type CancelOrderInput struct {
-	// Order to call off.
+	// Order to cancel.
 	OrderID string `json:"orderId"`
-	// Why; optional.
+	// Reason; optional.
 	Reason *string `json:"reason,omitempty"`
 }
 
-// Outcome of `cancelOrder`. Cancelling a cancelled order succeeds again.
+// Outcome of `cancelOrder`. Cancelling a cancelled order succeeds.
 type CancelOrderPayload struct {
-	// The order as it stands now.
+	// The order after the call; null when there is no such order.
 	Order *Order `json:"order,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
-// An answered puzzle.
+// The answer to a captcha.
 type CaptchaAnswerInput struct {
-	// What was typed, the number found, or the token of the widget.
+	// The typed text, the computed number, or the token of the widget.
 	Answer string `json:"answer"`
 	// Id of the challenge.
 	ChallengeID string `json:"challengeId"`
 }
 
-// A puzzle that expires soon and can be answered once.
+// A challenge that expires soon and can be answered once.
 type CaptchaChallenge struct {
-	// Whether it was made before the opening of its sale. Its answer then serves
-	// `enterQueue` before the opening, and nothing after it: ask for another one at the opening.
+	// Whether it was created before the opening of its sale. Its answer is then valid for `enterQueue` before the opening only: request another
+	// one at the opening.
 	Early bool `json:"early"`
-	// When it expires.
+	// Time at which it expires.
 	ExpiresAt time.Time `json:"expiresAt"`
-	// Opaque id to send back with the answer.
+	// Opaque id to send with the answer.
 	ID string `json:"id"`
-	// Background picture as a data URL; null for AUDIO and PROOF_OF_WORK.
+	// Picture as a data URL; null for PROOF_OF_WORK and EXTERNAL.
 	Image *string `json:"image,omitempty"`
-	// How to answer.
+	// How it is answered.
 	Kind captcha.Kind `json:"kind"`
-	// Second picture (the piece of a SLIDE) or the sound of an AUDIO, as a data URL.
+	// Always null: no kind of captcha has a second picture or a sound.
 	Media *string `json:"media,omitempty"`
-	// Parameters of a PROOF_OF_WORK as JSON: algorithm, salt, challenge, maxNumber; of an EXTERNAL one: siteKey, and
-	// script, the address of the widget's script, if the installation has one.
+	// JSON; of PROOF_OF_WORK: algorithm, salt, challenge, maxNumber; of EXTERNAL: siteKey, and script, the address of the widget's script, if the
+	// installation has one. Null for the others.
 	Parameters *string `json:"parameters,omitempty"`
-	// What to do, in the language of `Accept-Language`.
+	// Instruction for the user, in the language of `Accept-Language`.
 	Prompt string `json:"prompt"`
 }
 
-// A captcha is missing or was answered wrongly.
+// The captcha answer is missing or wrong.
 type CaptchaError struct {
-	// A fresh challenge, so that no second round trip is needed.
+	// A new challenge, which saves a call of `createCaptcha`; null when none could be created.
 	Challenge *CaptchaChallenge `json:"challenge,omitempty"`
 	// Machine-readable reason.
 	Code fault.Reason `json:"code"`
-	// For the person, in the language of `Accept-Language`.
+	// Text for the user, in the language of `Accept-Language`.
 	Message string `json:"message"`
-	// Path of the input at fault from `input` down, or null.
+	// Path of the invalid input field, from `input` down; null when no field is at fault.
 	Path []string `json:"path,omitempty"`
 }
 
@@ -199,31 +198,31 @@ func (CaptchaError) IsUserError() {}
 
 // Input of `changePassword`.
 type ChangePasswordInput struct {
-	// The present password.
+	// Current password of the account.
 	CurrentPassword string `json:"currentPassword"`
-	// The new one, at least 10 characters; common passwords are refused.
+	// New password, at least 10 characters; common passwords are refused.
 	NewPassword string `json:"newPassword"`
 }
 
 // Outcome of `changePassword`.
 type ChangePasswordPayload struct {
-	// How many other sessions of the account were ended; this one goes on.
+	// Number of other sessions of the account that ended; the present one continues.
 	EndedSessions int `json:"endedSessions"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `confirmEmail`.
 type ConfirmEmailInput struct {
-	// What the link of the e-mail has behind `#`.
+	// Text behind `#` in the link of the e-mail.
 	Token string `json:"token"`
 }
 
 // Outcome of `confirmEmail`.
 type ConfirmEmailPayload struct {
-	// The address that is verified now, with which the user signs in.
+	// The verified address, with which the user signs in.
 	Email *string `json:"email,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
@@ -235,29 +234,29 @@ type ConfirmTotpInput struct {
 
 // Outcome of `confirmTotp`.
 type ConfirmTotpPayload struct {
-	// Ten codes that each replace one one-time code. They are shown only here.
+	// Ten codes that replace one one-time code each. They are shown only here.
 	RecoveryCodes []string `json:"recoveryCodes,omitempty"`
-	// How many other sessions of the account were ended; this one goes on.
+	// Number of other sessions of the account that ended; the present one continues.
 	EndedSessions int `json:"endedSessions"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `createCaptcha`.
 type CreateCaptchaInput struct {
-	// The sale, when the purpose is SECKILL.
+	// The sale; required when the purpose is SECKILL.
 	SaleID *string `json:"saleId,omitempty"`
-	// Kind wished for. A sale may offer other kinds only; the challenge says which kind it is.
+	// Preferred kind. A sale may offer other kinds only; see `CaptchaChallenge.kind`.
 	Kind *captcha.Kind `json:"kind,omitempty"`
-	// What it is for; an answer for one purpose does not serve another.
+	// Operation that the answer is for; it is valid for no other one.
 	Purpose captcha.Purpose `json:"purpose"`
 }
 
 // Outcome of `createCaptcha`.
 type CreateCaptchaPayload struct {
-	// The puzzle.
+	// The challenge; null when the call was refused.
 	Challenge *CaptchaChallenge `json:"challenge,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
@@ -265,43 +264,63 @@ type CreateCaptchaPayload struct {
 type CreateGoodsInput struct {
 	// Longer text, in Markdown.
 	Description string `json:"description"`
-	// Picture.
+	// Address of the picture.
 	ImageURL *string `json:"imageUrl,omitempty"`
-	// Everyday price.
+	// Usual price, outside sales.
 	ListPrice *MoneyInput `json:"listPrice"`
-	// Name to show.
+	// Display name.
 	Name string `json:"name"`
 }
 
 // Outcome of `createGoods`.
 type CreateGoodsPayload struct {
-	// The new goods.
+	// The new product.
 	Goods *Goods `json:"goods,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// Input of `createSaleFromTemplate`.
+type CreateSaleFromTemplateInput struct {
+	// Closing time; when left out, the sale lasts as long as the saved one.
+	EndsAt *time.Time `json:"endsAt,omitempty"`
+	// Opening time.
+	StartsAt time.Time `json:"startsAt"`
+	// The template.
+	TemplateID string `json:"templateId"`
+	// Title; that of the saved sale when left out.
+	Title *string `json:"title,omitempty"`
+}
+
+// Outcome of `createSaleFromTemplate`.
+type CreateSaleFromTemplatePayload struct {
+	// The new sale, a draft.
+	Sale *Sale `json:"sale,omitempty"`
+	// Errors that refused the call; empty on success. Their paths are those of the input of `createSale`.
 	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `createSale`.
 type CreateSaleInput struct {
-	// When it ends; after `startsAt`.
+	// Closing time; after `startsAt`.
 	EndsAt time.Time `json:"endsAt"`
-	// Whether buyers see words instead of numbers for stock.
+	// Whether buyers see stock as words (`Stock.level`) instead of numbers.
 	HideExactStock bool `json:"hideExactStock"`
-	// Whether an order has the buyer's address: buyers then need one before they can buy.
+	// Whether orders need a delivery address: buyers without one cannot buy.
 	RequiresAddress bool `json:"requiresAddress"`
-	// What is on sale; 1 to 20 items.
+	// Items of the sale, 1 to 20.
 	Items []*SaleItemInput `json:"items"`
-	// How long a buyer has to pay; the installation's default, `SECKILL_PAYMENT_WINDOW`, when left out.
+	// Payment window in seconds; the default of the installation (`SECKILL_PAYMENT_WINDOW`) when left out.
 	PaymentWindowSeconds *int `json:"paymentWindowSeconds,omitempty"`
-	// Most units that one buyer may have of all items together; none when left out.
+	// Most units per buyer over all items; no limit when left out.
 	PurchaseLimit *int `json:"purchaseLimit,omitempty"`
 	// Rules, in Markdown.
 	Rules string `json:"rules"`
-	// Name in addresses; made from the title when left out.
+	// Name in addresses; derived from the title when left out.
 	Slug *string `json:"slug,omitempty"`
-	// When it begins.
+	// Opening time.
 	StartsAt time.Time `json:"startsAt"`
-	// Name to show.
+	// Display name.
 	Title string `json:"title"`
 }
 
@@ -309,17 +328,17 @@ type CreateSaleInput struct {
 type CreateSalePayload struct {
 	// The new sale, a draft.
 	Sale *Sale `json:"sale,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `createServiceToken`.
 type CreateServiceTokenInput struct {
-	// What it is for.
+	// Its purpose.
 	Name string `json:"name"`
-	// What it may do; at least one.
+	// Its rights; at least one.
 	Scopes []auth.Scope `json:"scopes"`
-	// After how many days it ends.
+	// Number of days after which it ends.
 	ExpiresInDays int `json:"expiresInDays"`
 }
 
@@ -327,7 +346,7 @@ type CreateServiceTokenInput struct {
 type CreateServiceTokenPayload struct {
 	// The new token.
 	ServiceToken *ServiceToken `json:"serviceToken,omitempty"`
-	// What the other system sends: `Authorization: Bearer <secret>`. It is shown only here.
+	// Secret that the other system sends: `Authorization: Bearer <secret>`. It is shown only here.
 	Secret *string `json:"secret,omitempty"`
 	// Why it was refused; empty on success. `CONFLICT` when there are 100 tokens.
 	UserErrors []UserError `json:"userErrors"`
@@ -335,9 +354,9 @@ type CreateServiceTokenPayload struct {
 
 // Input of `createWebhookEndpoint`.
 type CreateWebhookEndpointInput struct {
-	// Where events are sent: https, a public address.
+	// Address to which events are sent: https, public.
 	URL string `json:"url"`
-	// What it is for.
+	// Its purpose.
 	Description string `json:"description"`
 	// The kinds of events that it receives; empty = all.
 	Events []WebhookEventKind `json:"events"`
@@ -353,140 +372,139 @@ type CreateWebhookEndpointPayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
-// A message that could not be handled, and that was set aside. The order task that
-// it stands for waits for a decision. After a minute the message is put back once; if it
-// comes here again, the task fails after five minutes, its units go back on sale, and the
-// message stays here, with the reason.
+// A message that workers could not process. Its order task waits for a decision. After a minute the message is
+// replayed once automatically; if it fails again, the task fails after five minutes, its units are released, and
+// the message stays here with the reason.
 type DeadLetter struct {
-	// How often the last server tried.
+	// Number of attempts of the last process that had it.
 	Attempts int `json:"attempts"`
-	// How often it was handed to a server.
+	// Number of times that it was delivered to a process.
 	Deliveries int `json:"deliveries"`
-	// The message as it was; empty in lists.
+	// Fields of the message; empty in lists.
 	Fields []*DeadLetterField `json:"fields"`
-	// Opaque id, of this message set aside.
+	// Opaque id of the dead letter.
 	ID string `json:"id"`
-	// The attempt to buy that it stands for; null when there is none, or it is unknown.
+	// Order task of the message; null when it has none, or it is unknown.
 	OrderTask *OrderTask `json:"orderTask,omitempty"`
-	// Why it was set aside.
+	// Error of the last attempt.
 	Reason string `json:"reason"`
-	// When it was set aside.
+	// Time at which it became a dead letter.
 	SetAsideAt time.Time `json:"setAsideAt"`
-	// The stream that it came from.
+	// Stream of the message.
 	Stream string              `json:"stream"`
 	Source *orderintake.Letter `json:"-"`
 }
 
 func (DeadLetter) IsNode() {}
 
-// A decision about a message that was set aside.
+// A decision about a dead letter.
 type DeadLetterAct struct {
-	// Who.
+	// User who decided; null for a decision at the command line.
 	Actor *User `json:"actor,omitempty"`
-	// When.
+	// Time of the decision.
 	At time.Time `json:"at"`
-	// What.
+	// The decision.
 	Kind orderintake.Kind `json:"kind"`
-	// Id of the message.
+	// Id of the dead letter.
 	LetterID string `json:"letterId"`
-	// Why.
+	// Reason that the operator gave.
 	Note string `json:"note"`
-	// The attempt to buy that it stood for; null when there was none, or it is unknown.
+	// Order task of the message; null when it had none, or it is unknown.
 	OrderTask *OrderTask `json:"orderTask,omitempty"`
-	// Why it had been set aside.
+	// Error for which the message became a dead letter.
 	Reason string           `json:"reason"`
 	Source *orderintake.Act `json:"-"`
 }
 
-// A page of decisions about messages that were set aside.
+// A page of decisions about dead letters.
 type DeadLetterActConnection struct {
-	// The decisions with their cursors.
+	// Decisions with their cursors.
 	Edges []*DeadLetterActEdge `json:"edges"`
-	// Where the page stands.
+	// Position of the page in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
-	// How many there are in all. Costs a count: ask only when it is shown.
+	// Number of entries on all pages. It costs a count: select it only when it is shown.
 	TotalCount *int `json:"totalCount,omitempty"`
 }
 
 // A decision in a page.
 type DeadLetterActEdge struct {
-	// Cursor of this decision.
+	// Cursor of the decision.
 	Cursor string `json:"cursor"`
 	// The decision.
 	Node *DeadLetterAct `json:"node"`
 }
 
-// A page of messages that were set aside.
+// A page of dead letters.
 type DeadLetterConnection struct {
-	// The messages that were set aside with their cursors.
+	// Dead letters with their cursors.
 	Edges []*DeadLetterEdge `json:"edges"`
-	// Where the page stands.
+	// Position of the page in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
-	// How many there are in all. Costs a count: ask only when it is shown.
+	// Number of entries on all pages. It costs a count: select it only when it is shown.
 	TotalCount *int `json:"totalCount,omitempty"`
 }
 
-// A message in a page.
+// A dead letter in a page.
 type DeadLetterEdge struct {
-	// Cursor of this message.
+	// Cursor of the dead letter.
 	Cursor string `json:"cursor"`
-	// The message.
+	// The dead letter.
 	Node *DeadLetter `json:"node"`
 }
 
-// A field of a message that was set aside. Bytes that are no text are replaced.
+// A field of a message. Bytes that are not UTF-8 are replaced.
 type DeadLetterField struct {
-	// Its name.
+	// Name of the field.
 	Name string `json:"name"`
-	// Its value; at most 4,000 characters.
+	// Value of the field; at most 4,000 characters.
 	Value string `json:"value"`
 }
 
 // Input of `decideIntervention`.
 type DecideInterventionInput struct {
-	// Whether it is to be done. Only another person than the one who asked may say so.
+	// Whether it is confirmed; false declines it. The user who requested it can only decline it.
 	Confirm bool `json:"confirm"`
-	// What was asked for.
+	// Intervention to decide.
 	InterventionID string `json:"interventionId"`
-	// Remark.
+	// Remark, for the log.
 	Note *string `json:"note,omitempty"`
 }
 
 // Outcome of `decideIntervention`.
 type DecideInterventionPayload struct {
-	// How far it has got.
+	// The intervention after the call.
 	Intervention *Intervention `json:"intervention,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `decideRefund`.
 type DecideRefundInput struct {
-	// The amount that goes back, as the operator has read it. Another one than that of the refund is refused.
+	// Amount that the operator has seen; a different amount than that of the refund is refused.
 	Amount *MoneyInput `json:"amount,omitempty"`
 	// Whether the money goes back.
 	Approve bool `json:"approve"`
 	// Remark; the buyer sees it.
 	Note *string `json:"note,omitempty"`
-	// Refund that was asked for, or that failed; never one of an own order.
+	// Refund that was requested or has failed; never of an order of the caller.
 	RefundID string `json:"refundId"`
-	// Whether the units of an approved refund go back on sale; otherwise they leave it, and its total falls.
+	// Whether the units of an approved refund return to the stock; otherwise they leave the sale, and its total falls.
 	Restock bool `json:"restock"`
 }
 
 // Outcome of `decideRefund`.
 type DecideRefundPayload struct {
-	// The order as it stands now.
+	// The order after the call; null when there is no such order.
 	Order *Order `json:"order,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `deleteAccount`.
 type DeleteAccountInput struct {
-	// The present password.
+	// Current password of the account.
 	CurrentPassword string `json:"currentPassword"`
-	// A one-time code, or a recovery code, when sign-in needs one.
+	// One-time code or recovery code; required when sign-in requires one.
 	OneTimeCode *string `json:"oneTimeCode,omitempty"`
 }
 
@@ -494,7 +512,21 @@ type DeleteAccountInput struct {
 type DeleteAccountPayload struct {
 	// Whether the account was deleted.
 	Deleted bool `json:"deleted"`
-	// Why it was refused; empty on success. `CONFLICT` while an order waits for its payment or a refund, or the user is on a waitlist.
+	// Errors that refused the call; empty on success. `CONFLICT` while an order waits for its payment or a refund, or the user is on a waitlist.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// Input of `deleteSaleTemplate`.
+type DeleteSaleTemplateInput struct {
+	// Template to delete.
+	TemplateID string `json:"templateId"`
+}
+
+// Outcome of `deleteSaleTemplate`.
+type DeleteSaleTemplatePayload struct {
+	// The template as it was.
+	Template *SaleTemplate `json:"template,omitempty"`
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
@@ -508,7 +540,7 @@ type DeleteWebhookEndpointInput struct {
 type DeleteWebhookEndpointPayload struct {
 	// The endpoint as it was.
 	Endpoint *WebhookEndpoint `json:"endpoint,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
@@ -516,59 +548,59 @@ type DeleteWebhookEndpointPayload struct {
 type DisableUserInput struct {
 	// The user.
 	UserID string `json:"userId"`
-	// Why, for the security log.
+	// Reason, for the security log.
 	Note string `json:"note"`
 }
 
 // Outcome of `disableUser`.
 type DisableUserPayload struct {
-	// The user as changed.
+	// The user after the call.
 	User *User `json:"user,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `discardSale`.
 type DiscardSaleInput struct {
-	// Why.
+	// Reason, for the log.
 	Note *string `json:"note,omitempty"`
-	// Draft, or sale that was sent back, of the caller's own making.
+	// Draft or rejected sale that the caller created.
 	SaleID string `json:"saleId"`
 }
 
 // Outcome of `discardSale`.
 type DiscardSalePayload struct {
-	// The sale as it stands now.
+	// The sale after the call; null when there is no such sale.
 	Sale *Sale `json:"sale,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `dropDeadLetter`.
 type DropDeadLetterInput struct {
-	// Message to give up.
+	// Dead letter to drop.
 	LetterID string `json:"letterId"`
-	// Why.
+	// Reason, for the log of decisions.
 	Note string `json:"note"`
 }
 
 // Outcome of `dropDeadLetter`.
 type DropDeadLetterPayload struct {
-	// The message as it was; null when it is refused.
+	// The dead letter as it was; null when the call was refused.
 	DeadLetter *DeadLetter `json:"deadLetter,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `duplicateSale`.
 type DuplicateSaleInput struct {
-	// When the copy ends; after `startsAt`.
+	// Closing time of the copy; after `startsAt`.
 	EndsAt time.Time `json:"endsAt"`
 	// Sale to copy.
 	SaleID string `json:"saleId"`
-	// When the copy begins.
+	// Opening time of the copy.
 	StartsAt time.Time `json:"startsAt"`
-	// Name of the copy; that of the sale when left out.
+	// Title of the copy; that of the sale when left out.
 	Title *string `json:"title,omitempty"`
 }
 
@@ -576,7 +608,7 @@ type DuplicateSaleInput struct {
 type DuplicateSalePayload struct {
 	// The copy, a draft.
 	Sale *Sale `json:"sale,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
@@ -588,25 +620,25 @@ type EnableUserInput struct {
 
 // Outcome of `enableUser`.
 type EnableUserPayload struct {
-	// The user as changed.
+	// The user after the call.
 	User *User `json:"user,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `endSale`.
 type EndSaleInput struct {
-	// Sale to end, or to call off when it has not begun.
+	// Sale to end, or to cancel when it has not opened.
 	SaleID string `json:"saleId"`
-	// Why; buyers see it.
+	// Reason; buyers see it.
 	Note string `json:"note"`
 }
 
 // Outcome of `endSale`.
 type EndSalePayload struct {
-	// The sale as it stands now.
+	// The sale after the call; null when there is no such sale.
 	Sale *Sale `json:"sale,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
@@ -618,31 +650,31 @@ type EndUserSessionsInput struct {
 
 // Outcome of `endUserSessions`.
 type EndUserSessionsPayload struct {
-	// How many sessions were ended.
+	// Number of sessions that ended.
 	EndedSessions int `json:"endedSessions"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `enterQueue`.
 type EnterQueueInput struct {
-	// Answer to a captcha made for SECKILL and this sale.
+	// Answer to a captcha for SECKILL and this sale; not checked while the sale requires none (`SaleSwitches.captchaRequired`).
 	Captcha *CaptchaAnswerInput `json:"captcha"`
-	// What the person wants.
+	// The wanted item.
 	ItemID string `json:"itemId"`
 }
 
-// Outcome of `enterQueue`. Entering twice gives the same place.
+// Outcome of `enterQueue`. Repeating the call returns the same ticket.
 type EnterQueuePayload struct {
-	// The place.
+	// The ticket.
 	Ticket *QueueTicket `json:"ticket,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `expireOrder`.
 type ExpireOrderInput struct {
-	// Why; the buyer sees it.
+	// Reason; the buyer sees it.
 	Note string `json:"note"`
 	// Unpaid order to expire.
 	OrderID string `json:"orderId"`
@@ -650,15 +682,15 @@ type ExpireOrderInput struct {
 
 // Outcome of `expireOrder`.
 type ExpireOrderPayload struct {
-	// The order as it stands now.
+	// The order after the call; null when there is no such order.
 	Order *Order `json:"order,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `exportPersonalData`.
 type ExportPersonalDataInput struct {
-	// The present password.
+	// Current password of the account.
 	CurrentPassword string `json:"currentPassword"`
 }
 
@@ -666,7 +698,7 @@ type ExportPersonalDataInput struct {
 type ExportPersonalDataPayload struct {
 	// What is stored about the user, as a JSON document; of each list, the newest 1,000 entries.
 	Document *string `json:"document,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
@@ -674,7 +706,7 @@ type ExportPersonalDataPayload struct {
 type ExtendSaleInput struct {
 	// New end; after the present one, by seven days at most.
 	EndsAt time.Time `json:"endsAt"`
-	// Why.
+	// Reason, for the log.
 	Note string `json:"note"`
 	// Loaded sale to extend.
 	SaleID string `json:"saleId"`
@@ -684,119 +716,118 @@ type ExtendSaleInput struct {
 type ExtendSalePayload struct {
 	// The extension, or the request for it; null when nothing changed.
 	Intervention *Intervention `json:"intervention,omitempty"`
-	// The sale as it stands now.
+	// The sale after the call; null when there is no such sale.
 	Sale *Sale `json:"sale,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
-// How far the goods of an order are, as the shop says.
+// Progress of the delivery of an order, as the shop reports it.
 type Fulfilment struct {
-	// Who carries them; null when that is not known.
+	// Name of the carrier; null when unknown.
 	Carrier *string `json:"carrier,omitempty"`
-	// How far they are.
+	// The progress.
 	State order.FulfilmentState `json:"state"`
-	// Where to follow them; null when there is no such page.
+	// Address of the tracking page; null when there is none.
 	TrackingURL *string `json:"trackingUrl,omitempty"`
-	// When this was said.
+	// Time of the report.
 	UpdatedAt time.Time `json:"updatedAt"`
 }
 
-// How often buyers made one call, and what came of it: `calls` is always
-// `passed + queued + faults` and all `rejections`. Calls of visitors, and those
-// that name no item or sale, are of no sale and not counted.
+// Calls of buyers at one stage of the gate: `calls` is always `passed + queued + faults` and all `rejections`.
+// Calls of visitors, and calls that name no item or sale, are not counted.
 type GateStage struct {
-	// Calls so far.
+	// Number of calls.
 	Calls int `json:"calls"`
-	// Calls that failed through no fault of the buyer: overload, a failed service.
+	// Calls that failed through no fault of the buyer: overload, or a failed service.
 	Faults int `json:"faults"`
-	// Calls that gave what was asked for: a captcha, a path, a place, an order task. Repeated calls included.
+	// Calls that succeeded: with a captcha, a path token, a ticket, an order task. Repeated calls included.
 	Passed int `json:"passed"`
-	// Calls for a path that gave a place in the waiting room instead.
+	// Calls for a path token that returned a ticket of the waiting room instead.
 	Queued int `json:"queued"`
 	// Refused calls by reason, the most frequent first.
 	Rejections []*RejectionCount `json:"rejections"`
-	// Which call.
+	// The stage.
 	Stage salestats.Stage `json:"stage"`
 }
 
-// Something that can be put on sale.
+// A product of the catalogue.
 type Goods struct {
-	// When it was made.
+	// Time of creation.
 	CreatedAt time.Time `json:"createdAt"`
 	// Longer text, in Markdown.
 	Description string `json:"description"`
 	// Opaque global id.
 	ID string `json:"id"`
-	// Picture; null when there is none.
+	// Address of the picture; null when there is none.
 	ImageURL *string `json:"imageUrl,omitempty"`
-	// Everyday price.
+	// Usual price, outside sales.
 	ListPrice *Money `json:"listPrice"`
-	// Name to show.
+	// Display name.
 	Name string `json:"name"`
-	// Its id in another system; null = none.
+	// Id of the product in another system; null = none.
 	ExternalID *string `json:"externalId,omitempty"`
 	// Stock keeping unit; null = none.
 	Sku *string `json:"sku,omitempty"`
-	// Changes by operators, newest first. At most 50.
+	// Log of the product, newest first. At most 50 entries.
 	Timeline []*GoodsLogEntry `json:"timeline"`
 }
 
 func (Goods) IsNode() {}
 
-// A page of goods.
+// A page of products.
 type GoodsConnection struct {
-	// Goods with their cursors.
+	// Products with their cursors.
 	Edges []*GoodsEdge `json:"edges"`
-	// Where the page stands.
+	// Position of the page in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
-	// How many there are in all. Costs a count: ask only when it is shown.
+	// Number of entries on all pages. It costs a count: select it only when it is shown.
 	TotalCount *int `json:"totalCount,omitempty"`
 }
 
-// A goods in a page.
+// A product in a page.
 type GoodsEdge struct {
-	// Cursor of this goods.
+	// Cursor of the product.
 	Cursor string `json:"cursor"`
-	// The goods.
+	// The product.
 	Node *Goods `json:"node"`
 }
 
-// A change of a goods.
+// An entry of the log of a product.
 type GoodsLogEntry struct {
-	// What was done: CREATE or UPDATE.
+	// Type of the act: CREATE or UPDATE.
 	Act string `json:"act"`
-	// What was done.
+	// Type of the act.
 	Action sale.Act `json:"action"`
-	// Who.
+	// User who did it.
 	Actor *User `json:"actor,omitempty"`
-	// When.
+	// Time of the act.
 	At time.Time `json:"at"`
-	// What it changed, by name; empty for CREATE.
+	// What the act changed, by name; empty for CREATE.
 	Changes []*sale.LogChange `json:"changes"`
-	// The fields that changed, with what they are now, and in `before` the former values, as JSON; null for CREATE.
+	// The changed fields with their new values, and the former values in `before`, as JSON; null for CREATE.
 	Details *string `json:"details,omitempty"`
 	// Remark; null when there is none.
 	Note   *string        `json:"note,omitempty"`
 	Source sale.GoodsLine `json:"-"`
 }
 
-// Money that came and fits nothing: another sum or currency than was asked for, or a
-// payment that is unknown. It waits for an operator.
+// Money that does not match an order: another amount or currency than requested, or an unknown payment. It waits
+// for an operator.
 type HeldPayment struct {
-	// What came.
+	// Amount that arrived.
 	Amount *Money `json:"amount"`
-	// When it came.
+	// Time of arrival.
 	At time.Time `json:"at"`
 	// Opaque global id.
 	ID string `json:"id"`
 	// The order that was to be paid; null when it is unknown.
 	Order *Order `json:"order,omitempty"`
-	// Who took it.
+	// Name of the payment provider.
 	Provider string `json:"provider"`
-	// Why it is held.
+	// Why it does not match.
 	Reason string `json:"reason"`
-	// The provider's number for it.
+	// The provider's number of the transaction.
 	Transaction string       `json:"transaction"`
 	Source      payment.Held `json:"-"`
 }
@@ -807,9 +838,9 @@ func (HeldPayment) IsNode() {}
 type HeldPaymentConnection struct {
 	// The held payments with their cursors.
 	Edges []*HeldPaymentEdge `json:"edges"`
-	// Where the page stands.
+	// Position of the page in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
-	// How many there are in all. Costs a count: ask only when it is shown.
+	// Number of entries on all pages. It costs a count: select it only when it is shown.
 	TotalCount *int `json:"totalCount,omitempty"`
 }
 
@@ -821,228 +852,228 @@ type HeldPaymentEdge struct {
 	Node *HeldPayment `json:"node"`
 }
 
-// Everything that waits for a person and that the role of the caller may act on.
+// Everything that waits for a decision for which the caller's role is sufficient.
 type Inbox struct {
-	// How many of each kind; kinds of which none waits are left out.
+	// Number of entries of each kind; kinds without entries are left out.
 	Counts []*InboxKindCount `json:"counts"`
-	// How many of `totalCount` the caller may decide.
+	// Number of entries that the caller may decide.
 	DecidableCount int `json:"decidableCount"`
-	// What waits, the longest first: at most 200 of each kind.
+	// The entries, oldest first: at most 200 of each kind.
 	Entries []*InboxEntry `json:"entries"`
-	// How many there are; of each kind at most 200 are counted.
+	// Number of entries; of each kind at most 200 are counted.
 	TotalCount int `json:"totalCount"`
 }
 
-// How many things wait for a person. Sent when something is new or decided.
+// Number of entries of the inbox. Sent when an entry is new or decided.
 type InboxCountEvent struct {
-	// How many of each kind; kinds of which none waits are left out.
+	// Number of entries of each kind; kinds without entries are left out.
 	Counts []*InboxKindCount `json:"counts"`
-	// How many of `totalCount` the caller may decide.
+	// Number of entries that the caller may decide.
 	DecidableCount int `json:"decidableCount"`
-	// What it is.
+	// Kind of the event.
 	Kind StreamEventKind `json:"kind"`
-	// The server's clock when it was sent.
+	// Server time when the event was sent.
 	ServerTime time.Time `json:"serverTime"`
-	// How many there are; of each kind at most 200 are counted.
+	// Number of entries; of each kind at most 200 are counted.
 	TotalCount int `json:"totalCount"`
 }
 
 func (InboxCountEvent) IsStreamEvent() {}
 
-// Something that waits for a person.
+// An entry of the inbox.
 type InboxEntry struct {
 	// Whether the caller may decide it: own requests, sales and orders are left to others.
 	Decidable bool `json:"decidable"`
-	// What it is.
+	// Kind of the entry.
 	Kind inbox.Kind `json:"kind"`
-	// Why it was asked for, or what is wrong; null when nothing was said.
+	// Reason of the request, or description of the failure; null when there is none.
 	Note *string `json:"note,omitempty"`
 	// The order that it is about; null when there is none, or it is unknown.
 	Order *Order `json:"order,omitempty"`
-	// The sale that it is about; null when it is of no sale, or of that of `order`.
+	// The sale that it is about; null when it is about no sale, or about that of `order`.
 	Sale *Sale `json:"sale,omitempty"`
-	// Since when it waits.
+	// Time since when it waits.
 	Since time.Time `json:"since"`
-	// Id of what waits: the sale, intervention, refund, dead letter, held payment or endpoint; the name of a provider.
+	// Id of the sale, intervention, refund, dead letter, held payment, payment or endpoint; or the name of a provider.
 	SubjectID string      `json:"subjectId"`
 	Source    inbox.Entry `json:"-"`
 }
 
-// How many things of one kind wait.
+// Number of entries of one kind.
 type InboxKindCount struct {
-	// How many, at most 200.
+	// Number of entries, at most 200.
 	Count int `json:"count"`
-	// How many of them the caller may decide.
+	// Number of entries that the caller may decide.
 	Decidable int `json:"decidable"`
-	// What.
+	// The kind.
 	Kind inbox.Kind `json:"kind"`
-	// Whether there may be more than were counted.
+	// Whether there may be more entries than were counted.
 	More bool `json:"more"`
 }
 
-// An input value broke a rule.
+// An input value is invalid.
 type InputError struct {
 	// Machine-readable reason.
 	Code fault.Reason `json:"code"`
-	// For the person, in the language of `Accept-Language`.
+	// Text for the user, in the language of `Accept-Language`.
 	Message string `json:"message"`
-	// Path of the input at fault from `input` down.
+	// Path of the invalid input field, from `input` down.
 	Path []string `json:"path,omitempty"`
-	// The rule that was broken, for example `maxLength: 64`.
+	// The violated rule, for example `maxLength: 64`.
 	Rule string `json:"rule"`
 }
 
 func (InputError) IsUserError() {}
 
-// An act of an operator that moves units or extends a sale. A large increase of
-// stock, the void of a paid order and a long extension wait for a second person.
+// A change of stock, the void of an order, or the extension of a sale by an operator. A large increase of stock,
+// the void of a paid order and a long extension wait for a second person.
 type Intervention struct {
-	// When it was asked for.
+	// Time of the request.
 	CreatedAt time.Time `json:"createdAt"`
-	// Who confirmed or declined it; null when that is not needed, or not done yet.
+	// User who confirmed or declined it; null when that is not required, or not done yet.
 	DecidedBy *User `json:"decidedBy,omitempty"`
 	// Remark of the second person; null when there is none.
 	Decision *string `json:"decision,omitempty"`
-	// The new end of the sale; null when it is no extension.
+	// New closing time of the sale; null for other acts.
 	EndsAt *time.Time `json:"endsAt,omitempty"`
 	// Opaque global id.
 	ID string `json:"id"`
-	// The item whose units move; null for an extension.
+	// Item whose units change; null for an extension.
 	Item *SaleItem `json:"item,omitempty"`
-	// What it does.
+	// Kind of the act.
 	Kind operator.Kind `json:"kind"`
-	// Why.
+	// Reason of the request.
 	Note string `json:"note"`
-	// The order that is voided; null for other acts.
+	// Order to void; null for other acts.
 	Order *Order `json:"order,omitempty"`
-	// Who asked for it.
+	// User who requested it.
 	RequestedBy *User `json:"requestedBy,omitempty"`
-	// The sale.
+	// Sale of the act.
 	Sale *Sale `json:"sale,omitempty"`
-	// How far it has got.
+	// State of the act.
 	State operator.State `json:"state"`
-	// Units; below zero when they are taken off sale; 0 for an extension.
+	// Number of units; negative when units are removed; 0 for an extension.
 	Units int `json:"units"`
-	// When it last changed.
+	// Time of the last change.
 	UpdatedAt time.Time              `json:"updatedAt"`
 	Source    *operator.Intervention `json:"-"`
 }
 
 func (Intervention) IsNode() {}
 
-// A page of acts that move units.
+// A page of interventions.
 type InterventionConnection struct {
-	// The acts with their cursors.
+	// Interventions with their cursors.
 	Edges []*InterventionEdge `json:"edges"`
-	// Where the page stands.
+	// Position of the page in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
-	// How many there are in all. Costs a count: ask only when it is shown.
+	// Number of entries on all pages. It costs a count: select it only when it is shown.
 	TotalCount *int `json:"totalCount,omitempty"`
 }
 
-// An act that moves units in a page.
+// An intervention in a page.
 type InterventionEdge struct {
-	// Cursor of this act.
+	// Cursor of the intervention.
 	Cursor string `json:"cursor"`
-	// The act.
+	// The intervention.
 	Node *Intervention `json:"node"`
 }
 
-// Which acts that move units to list.
+// Filter of interventions.
 type InterventionFilter struct {
-	// Only of this kind.
+	// Only interventions of this kind.
 	Kind *operator.Kind `json:"kind,omitempty"`
-	// Only those of this sale.
+	// Only interventions of this sale.
 	SaleID *string `json:"saleId,omitempty"`
-	// Only those in one of these states.
+	// Only interventions in one of these states.
 	States []operator.State `json:"states,omitempty"`
 }
 
 // Input of `issueSeckillPath`.
 type IssueSeckillPathInput struct {
-	// Answer to a captcha made for SECKILL and this sale.
+	// Answer to a captcha for SECKILL and this sale; not checked while the sale requires none (`SaleSwitches.captchaRequired`).
 	Captcha *CaptchaAnswerInput `json:"captcha"`
-	// What the person wants.
+	// The wanted item.
 	ItemID string `json:"itemId"`
 }
 
-// Outcome of `issueSeckillPath`: a path, or a place in the waiting room, or why not.
+// Outcome of `issueSeckillPath`: a path token, a ticket of the waiting room, or a refusal.
 type IssueSeckillPathPayload struct {
-	// The right to try; null while the caller has to wait.
+	// The path token; null while the caller has to wait.
 	Path *SeckillPath `json:"path,omitempty"`
-	// The place in the waiting room when all permits are out; watch it with `queuePosition`.
+	// Ticket of the waiting room when all permits are in use; follow it with `queuePosition`.
 	Ticket *QueueTicket `json:"ticket,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
-// Units and waitlist of one item, as they are recorded: the gate may have taken more already.
+// Units and waitlist of one item, as recorded in Postgres; the gate may have taken more already.
 type ItemFigures struct {
 	// Global id of the item.
 	ItemID string `json:"itemId"`
-	// Units reserved for offers of the waitlist.
+	// Units that are reserved for offers of the waitlist.
 	OfferedUnits int `json:"offeredUnits"`
-	// Units in paid orders.
+	// Units of orders in status PAID or REFUNDING.
 	PaidUnits int `json:"paidUnits"`
-	// Units put on sale.
+	// Units of the item.
 	TotalUnits int `json:"totalUnits"`
-	// Units in orders that wait for payment.
+	// Units of orders in status PENDING_PAYMENT.
 	UnpaidUnits int `json:"unpaidUnits"`
-	// Buyers who wait on the waitlist.
+	// Buyers on the waitlist without an offer.
 	WaitingBuyers int `json:"waitingBuyers"`
 }
 
 // Input of `joinWaitlist`.
 type JoinWaitlistInput struct {
-	// What to wait for.
+	// Sold-out item.
 	ItemID string `json:"itemId"`
 }
 
-// Outcome of `joinWaitlist`. Joining twice gives the same entry.
+// Outcome of `joinWaitlist`. Repeating the call returns the same entry.
 type JoinWaitlistPayload struct {
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
-	// The place in line.
+	// The entry.
 	WaitlistEntry *WaitlistEntry `json:"waitlistEntry,omitempty"`
 }
 
 // Input of `leaveQueue`.
 type LeaveQueueInput struct {
-	// The place to give up.
+	// Ticket to give up.
 	TicketID string `json:"ticketId"`
 }
 
 // Outcome of `leaveQueue`.
 type LeaveQueuePayload struct {
-	// The place that was given up.
+	// The ticket that was given up.
 	Ticket *QueueTicket `json:"ticket,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `leaveWaitlist`.
 type LeaveWaitlistInput struct {
-	// The place to give up.
+	// Entry to give up.
 	WaitlistEntryID string `json:"waitlistEntryId"`
 }
 
 // Outcome of `leaveWaitlist`.
 type LeaveWaitlistPayload struct {
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
-	// The place that was given up.
+	// The entry that was given up.
 	WaitlistEntry *WaitlistEntry `json:"waitlistEntry,omitempty"`
 }
 
-// One movement of money of an order.
+// A movement of money of an order.
 type LedgerEntry struct {
-	// How much; the kind says in which direction.
+	// Amount; `kind` gives its direction.
 	Amount *Money `json:"amount"`
-	// When; of a fee, when the money came in.
+	// Time of the movement; of a fee, time of the payment.
 	At time.Time `json:"at"`
-	// What it was.
+	// Type of the movement.
 	Kind payment.LedgerKind `json:"kind"`
-	// The payment that it belongs to.
+	// Payment of the movement.
 	PaymentID string `json:"paymentId"`
 	// Name of the provider.
 	Provider string `json:"provider"`
@@ -1052,16 +1083,16 @@ type LedgerEntry struct {
 
 // Input of `login`.
 type LoginInput struct {
-	// Needed after repeated failures; a `CaptchaError` then says so and brings the challenge.
+	// Needed after repeated failures; a `CaptchaError` then contains the challenge.
 	Captcha *CaptchaAnswerInput `json:"captcha,omitempty"`
 	// The `deviceToken` of an earlier sign-in on this device; leave it out when it travels as a cookie.
 	// Failures of other devices then do not delay this one.
 	DeviceToken *string `json:"deviceToken,omitempty"`
-	// One-time code of the authenticator app, or a recovery code. Needed when `ONE_TIME_CODE_REQUIRED` says so: the password was right then.
+	// One-time code of the authenticator app, or a recovery code. Needed when `ONE_TIME_CODE_REQUIRED` is the answer to account and password alone.
 	OneTimeCode *string `json:"oneTimeCode,omitempty"`
 	// E-mail address or phone number of the account.
 	Account string `json:"account"`
-	// Its password.
+	// Password of the account.
 	Password string `json:"password"`
 }
 
@@ -1069,23 +1100,23 @@ type LoginInput struct {
 type LoginPayload struct {
 	// Tokens of the new session.
 	Tokens *AuthTokens `json:"tokens,omitempty"`
-	// Who signed in.
+	// User who signed in.
 	User *User `json:"user,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `logout`.
 type LogoutInput struct {
-	// Whether every session of the account ends, not just this one.
+	// Whether all sessions of the account end, not only this one.
 	Everywhere bool `json:"everywhere"`
 }
 
 // Outcome of `logout`.
 type LogoutPayload struct {
-	// How many sessions were ended.
+	// Number of sessions that ended.
 	EndedSessions int `json:"endedSessions"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
@@ -1105,57 +1136,58 @@ type MoneyInput struct {
 	CurrencyCode string `json:"currencyCode"`
 }
 
-// Writes. Each takes one `input` and gives a payload with `userErrors`.
+// Writes. Each has one argument `input` and returns a payload with `userErrors`.
 type Mutation struct {
 }
 
-// A purchase.
+// An order of a buyer for units of one item.
 type Order struct {
-	// The sale that it came from.
+	// Sale of the item.
 	Sale *Sale `json:"sale"`
-	// What the caller may do now.
+	// What the caller may do with the order now.
 	AvailableActions []order.Action `json:"availableActions"`
-	// Who bought; the caller itself, unless an operator asks.
+	// The buyer.
 	Buyer *User `json:"buyer"`
-	// When it was made.
+	// Time of creation.
 	CreatedAt time.Time `json:"createdAt"`
 	// Opaque global id.
 	ID string `json:"id"`
-	// What was bought.
+	// The ordered item.
 	Item *SaleItem `json:"item"`
-	// Number for people: `20261120-7H3K9QX`.
+	// Number for users: `20261120-7H3K9QX`.
 	Number string `json:"number"`
-	// When it was paid.
+	// Time of the payment; null until then.
 	PaidAt *time.Time `json:"paidAt,omitempty"`
 	// Payments that were begun, newest first. At most 10.
 	Payments []*Payment `json:"payments"`
-	// When it expires if unpaid; null once it cannot expire.
+	// Time at which it expires unless paid; null once it cannot expire.
 	PaymentDeadline *time.Time `json:"paymentDeadline,omitempty"`
-	// Where it can be paid; empty unless it can be paid now.
+	// Options to pay it; empty unless it can be paid now.
 	PaymentOptions []*PaymentOption `json:"paymentOptions"`
-	// How many.
+	// Number of units.
 	Quantity int `json:"quantity"`
-	// Refunds asked for or made.
+	// Refunds that were requested or made.
 	Refunds []*Refund `json:"refunds"`
-	// What was charged, kept as a fee and given back, oldest first.
+	// Amounts that were charged, kept as a fee and refunded, oldest first.
 	Ledger []*LedgerEntry `json:"ledger,omitempty"`
-	// Grows by one with every change; a lower one than you have is old news.
+	// Grows by one with every change; ignore a state with a lower one than that you have.
 	Revision int `json:"revision"`
-	// The server's clock when this was resolved.
+	// Server time when this was resolved.
 	ServerTime time.Time `json:"serverTime"`
-	// How it stands.
+	// Its status.
 	Status order.Status `json:"status"`
-	// What happened to it, oldest first. At most 50.
+	// Log of the order, oldest first. At most 50 entries.
 	Timeline []*OrderLogEntry `json:"timeline"`
-	// What it costs in all.
+	// Total price.
 	Total *Money `json:"total"`
-	// Price of one, as it was when ordered.
+	// Price of one unit, as it was when ordered.
 	UnitPrice *Money `json:"unitPrice"`
-	// What other systems stored with the order, by key; at most 20 entries.
+	// Texts that other systems stored with the order, by key; at most 20 entries.
 	Metadata []*OrderMetadataEntry `json:"metadata,omitempty"`
-	// How far the goods are; null until the shop says.
+	// Progress of the delivery; null until the shop reports it.
 	Fulfilment *Fulfilment `json:"fulfilment,omitempty"`
-	// To whom it goes: the buyer's default address when the order was written. Null where the sale requires none, and after the account was deleted.
+	// Delivery address: the buyer's default address when the order was written. Null where the sale requires none, and after the account was
+	// deleted.
 	Recipient *Recipient   `json:"recipient,omitempty"`
 	Source    *order.Order `json:"-"`
 }
@@ -1166,33 +1198,33 @@ func (Order) IsNode() {}
 type OrderConnection struct {
 	// Orders with their cursors.
 	Edges []*OrderEdge `json:"edges"`
-	// Where the page stands.
+	// Position of the page in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
-	// How many there are in all. Costs a count: ask only when it is shown.
+	// Number of entries on all pages. It costs a count: select it only when it is shown.
 	TotalCount *int `json:"totalCount,omitempty"`
 }
 
 // An order in a page.
 type OrderEdge struct {
-	// Cursor of this order.
+	// Cursor of the order.
 	Cursor string `json:"cursor"`
 	// The order.
 	Node *Order `json:"node"`
 }
 
-// An order changed.
+// The state of an order.
 type OrderEvent struct {
-	// What it is.
+	// Kind of the event.
 	Kind StreamEventKind `json:"kind"`
-	// The order as it stands now.
+	// The current order.
 	Order *Order `json:"order"`
-	// The server's clock when it was sent.
+	// Server time when the event was sent.
 	ServerTime time.Time `json:"serverTime"`
 }
 
 func (OrderEvent) IsStreamEvent() {}
 
-// Which orders to list. Fields are joined by AND, values in a list by OR.
+// Filter of orders. Fields are joined by AND, values in a list by OR.
 type OrderFilter struct {
 	// Only orders created at this time or later.
 	CreatedFrom *time.Time `json:"createdFrom,omitempty"`
@@ -1200,20 +1232,20 @@ type OrderFilter struct {
 	CreatedUntil *time.Time `json:"createdUntil,omitempty"`
 	// Only orders of this sale.
 	SaleID *string `json:"saleId,omitempty"`
-	// Only orders with this number or its beginning. For operators also those with this id or transaction of a payment, and those of buyers with this
-	// account, its beginning, or a part of the name.
+	// Only orders with this number or its beginning. For operators also orders with this id or transaction number of a payment, and orders of
+	// buyers with this account, its beginning, or a part of the name.
 	Search *string `json:"search,omitempty"`
-	// Only orders in one of these states.
+	// Only orders in one of these statuses.
 	Statuses []order.Status `json:"statuses,omitempty"`
 }
 
-// A step in the life of an order.
+// An entry of the log of an order.
 type OrderLogEntry struct {
-	// When.
+	// Time of the entry.
 	At time.Time `json:"at"`
-	// Remark for the person; null when there is none.
+	// Text that adds to the status, in the language of `Accept-Language`, with the remark of the operator; null when there is none.
 	Note *string `json:"note,omitempty"`
-	// How it stood afterwards.
+	// Status of the order after the entry.
 	Status order.Status `json:"status"`
 }
 
@@ -1233,49 +1265,49 @@ type OrderMetadataEntryInput struct {
 	Value string `json:"value"`
 }
 
-// The place of an attempt in the line of orders that wait for a worker. An
-// estimate: while `orderTaskStatus` is followed, `ahead` never grows.
+// Place of an order task among the orders that wait for a worker. An estimate: while `orderTaskStatus` is
+// followed, `ahead` never grows.
 type OrderQueue struct {
-	// How many orders are ahead.
+	// Number of orders ahead.
 	Ahead int `json:"ahead"`
-	// About how many seconds until its turn; null when not known.
+	// Estimated wait in seconds; null when unknown.
 	Estimate *int `json:"estimate,omitempty"`
 }
 
-// How to sort orders.
+// Sort order of orders.
 type OrderSort struct {
-	// Which way.
+	// Direction.
 	Direction OrderDirection `json:"direction"`
-	// By what.
+	// Field to sort by.
 	Field OrderSortField `json:"field"`
 }
 
-// An attempt to buy that has passed the gate and holds stock.
+// The record of an accepted attempt, with reserved units.
 type OrderTask struct {
-	// When it was taken in.
+	// Time of acceptance.
 	CreatedAt time.Time `json:"createdAt"`
-	// Whether it is SUBMITTED for more than ten seconds: processing is delayed, and the stock stays held.
+	// Whether it has been SUBMITTED for more than ten seconds: processing is delayed, and the units stay reserved.
 	Delayed bool `json:"delayed"`
-	// Why it failed; null otherwise.
+	// Reason of the failure; null otherwise.
 	Failure UserError `json:"failure,omitempty"`
 	// Opaque global id.
 	ID string `json:"id"`
-	// What is being bought.
+	// The ordered item.
 	Item *SaleItem `json:"item"`
 	// The order, once SUCCEEDED.
 	Order *Order `json:"order,omitempty"`
-	// When polling, wait at least this long; null once done.
+	// Minimum delay before the next poll, in milliseconds; null once the task has ended.
 	PollAfterMs *int `json:"pollAfterMs,omitempty"`
-	// How many.
+	// Number of units.
 	Quantity int `json:"quantity"`
-	// Its place in the line of orders; null once a worker has ended it, and while the line cannot be read.
+	// Its place among the orders that wait for a worker; null once it has ended, and while the stream cannot be read.
 	Queue *OrderQueue `json:"queue,omitempty"`
-	// Grows by one with every change; a lower one than you have is old news. `queue`
-	// changes under the same revision: of two with the same one the later to arrive is the newer.
+	// Grows by one with every change; ignore a state with a lower one than that you have. `queue` changes under the same revision: of two with the
+	// same one the later to arrive is the newer.
 	Revision int `json:"revision"`
-	// How it is going.
+	// Status of the task.
 	Status order.TaskStatus `json:"status"`
-	// When it last changed.
+	// Time of the last change.
 	UpdatedAt time.Time          `json:"updatedAt"`
 	Place     *orderintake.Place `json:"-"`
 	Source    *order.Task        `json:"-"`
@@ -1283,25 +1315,25 @@ type OrderTask struct {
 
 func (OrderTask) IsNode() {}
 
-// An attempt to buy moved on. The stream completes after SUCCEEDED or FAILED.
+// The state of an order task. The stream completes after SUCCEEDED or FAILED.
 type OrderTaskEvent struct {
-	// What it is.
+	// Kind of the event.
 	Kind StreamEventKind `json:"kind"`
-	// The attempt as it stands now.
+	// The current task.
 	OrderTask *OrderTask `json:"orderTask"`
-	// The server's clock when it was sent.
+	// Server time when the event was sent.
 	ServerTime time.Time `json:"serverTime"`
 }
 
 func (OrderTaskEvent) IsStreamEvent() {}
 
-// Where a page stands in its connection.
+// Position of a page in its connection.
 type PageInfo struct {
 	// Cursor of the last edge; pass as `after` for the next page.
 	EndCursor *string `json:"endCursor,omitempty"`
-	// Whether more edges follow.
+	// Whether edges follow the page.
 	HasNextPage bool `json:"hasNextPage"`
-	// Whether edges come before.
+	// Whether edges precede the page.
 	HasPreviousPage bool `json:"hasPreviousPage"`
 	// Cursor of the first edge; pass as `before` for the previous page.
 	StartCursor *string `json:"startCursor,omitempty"`
@@ -1309,27 +1341,27 @@ type PageInfo struct {
 
 // Input of `pauseSale`.
 type PauseSaleInput struct {
-	// Live sale to hold.
+	// Sale to pause.
 	SaleID string `json:"saleId"`
-	// Why; buyers see it.
+	// Reason; buyers see it.
 	Note string `json:"note"`
 }
 
 // Outcome of `pauseSale`.
 type PauseSalePayload struct {
-	// The sale as it stands now.
+	// The sale after the call; null when there is no such sale.
 	Sale *Sale `json:"sale,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `payOrder`.
 type PayOrderInput struct {
-	// Made by the client once per press of the button and kept for retries.
+	// Key that the client creates once per purchase and repeats in retries.
 	IdempotencyKey string `json:"idempotencyKey"`
-	// How to pay. `optionId` comes first where both are given.
+	// Payment method. `optionId` takes precedence.
 	Method *PaymentMethod `json:"method,omitempty"`
-	// Which of `Order.paymentOptions`. A payment that was begun with another option is closed first.
+	// Id of one of `Order.paymentOptions`. A payment that was begun with another option is closed first.
 	OptionID *string `json:"optionId,omitempty"`
 	// Order to pay.
 	OrderID string `json:"orderId"`
@@ -1337,47 +1369,47 @@ type PayOrderInput struct {
 
 // Outcome of `payOrder`.
 type PayOrderPayload struct {
-	// The order as it stands now.
+	// The order after the call; null when there is no such order.
 	Order *Order `json:"order,omitempty"`
-	// The payment to finish: show its QR code, or send the person to its address.
+	// The payment to complete: show its QR code, or send the buyer to its address.
 	Payment *Payment `json:"payment,omitempty"`
-	// Whether this answers an earlier call with the same key.
+	// Whether this repeats the answer of an earlier call with the same idempotency key.
 	Replayed bool `json:"replayed"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
-// One try to pay an order.
+// An attempt to pay an order.
 type Payment struct {
-	// How much.
+	// Amount.
 	Amount *Money `json:"amount"`
-	// When it was begun.
+	// Time of its start.
 	CreatedAt time.Time `json:"createdAt"`
-	// Of a disputed payment, how far that has got; null without a dispute.
+	// State of the dispute; null when the payment is not disputed.
 	Dispute *PaymentDispute `json:"dispute,omitempty"`
-	// When it expires.
+	// Time at which it expires.
 	ExpiresAt time.Time `json:"expiresAt"`
-	// Why the provider refused it; null when it did not. The order can be paid again at once.
+	// Why the provider declined it; null when it did not. The order can be paid again at once.
 	Failure UserError `json:"failure,omitempty"`
-	// Why the provider declined the last attempt; null when it did not. While the payment is PENDING, another card may be tried at the same place.
+	// Why the provider declined the last attempt; null when it did not. While the payment is PENDING, the buyer may try another card with it.
 	FailureCode *payment.Decline `json:"failureCode,omitempty"`
-	// `failureCode` in words, in the language of the request.
+	// Text of `failureCode`, in the language of `Accept-Language`.
 	FailureText *string `json:"failureText,omitempty"`
-	// What the provider keeps of the money; null until it is known.
+	// Fee of the provider; null until it is known.
 	Fee *Money `json:"fee,omitempty"`
 	// Opaque global id.
 	ID string `json:"id"`
-	// How it is paid.
+	// Payment method.
 	Method PaymentMethod `json:"method"`
-	// At which provider it is paid.
+	// Chosen option.
 	Option *PaymentOption `json:"option"`
-	// When the money came in; null until then.
+	// Time at which the money arrived; null until then.
 	PaidAt *time.Time `json:"paidAt,omitempty"`
-	// Text to show as a QR code; null where the method has none.
+	// Text of the QR code to show; null when the option has none.
 	QRCode *string `json:"qrCode,omitempty"`
-	// Where to send the person; null where there is nowhere to go.
+	// Address to which the client sends the buyer; null when the option has none.
 	RedirectURL *string `json:"redirectUrl,omitempty"`
-	// How it stands.
+	// Status of the payment.
 	Status PaymentStatus `json:"status"`
 	// The provider's number of the transaction; null until paid.
 	Transaction *string `json:"transaction,omitempty"`
@@ -1385,74 +1417,74 @@ type Payment struct {
 
 func (Payment) IsNode() {}
 
-// A provider that a buyer may choose to pay at.
+// A provider that a buyer may choose.
 type PaymentOption struct {
-	// Where it can be paid at. A client on the other kind of device does not offer it.
+	// Device on which it works. Clients on another device do not offer it.
 	Device payment.Device `json:"device"`
-	// Its name for the buyer, in the language of the request.
+	// Its name, in the language of `Accept-Language`.
 	DisplayName string `json:"displayName"`
-	// A word that clients have a picture for, such as `bank`, `card` or `wallet`; new ones may be added.
+	// Name of a picture, such as `bank`, `card` or `wallet`; a release may add values.
 	Icon string `json:"icon"`
 	// For `PayOrderInput.optionId`: the same in all languages.
 	ID string `json:"id"`
 	// How a buyer pays with it.
 	Kind payment.Kind `json:"kind"`
-	// Why it cannot be chosen now, in the language of the request; null when it can be.
+	// Why it cannot be chosen now, in the language of `Accept-Language`; null when it can.
 	UnavailableReason *string `json:"unavailableReason,omitempty"`
 }
 
 // Input of `placeOrder`.
 type PlaceOrderInput struct {
-	// Made by the client once per press of the button and kept for retries; 16 to 64 characters, a UUID is good. Kept 24 hours per person.
+	// Key that the client creates once per purchase and repeats in retries: 16 to 64 characters, for example a UUID. Valid for 24 hours per user.
 	IdempotencyKey string `json:"idempotencyKey"`
-	// What to buy; must be the item of the path.
+	// Item to buy; that of the path token.
 	ItemID string `json:"itemId"`
-	// The token from `issueSeckillPath`, or the id of the caller's `WaitlistEntry` while it is OFFERED.
+	// Token of `issueSeckillPath`, or the id of a `WaitlistEntry` of the caller while it is OFFERED.
 	PathToken string `json:"pathToken"`
-	// How many.
+	// Number of units.
 	Quantity int `json:"quantity"`
 }
 
-// Outcome of `placeOrder`. Stock is taken at once and atomically; the order row
-// is written by a worker, which is why this is a task and not yet an order.
+// Outcome of `placeOrder`. Units are taken at once and atomically; a worker writes the order afterwards, which
+// is why the payload has a task.
 type PlaceOrderPayload struct {
-	// The attempt. Watch it with `orderTaskStatus`, or poll `orderTask` no sooner than `pollAfterMs`.
+	// The accepted attempt. Follow it with `orderTaskStatus`, or poll `orderTask` no faster than `pollAfterMs`.
 	OrderTask *OrderTask `json:"orderTask,omitempty"`
-	// Whether this answers an earlier call with the same key.
+	// Whether this repeats the answer of an earlier call with the same idempotency key.
 	Replayed bool `json:"replayed"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `preheatSale`.
 type PreheatSaleInput struct {
-	// Why.
+	// Reason, for the log.
 	Note *string `json:"note,omitempty"`
 	// Scheduled sale to load into Redis now.
 	SaleID string `json:"saleId"`
 }
 
-// Outcome of `preheatSale`. Preheating again changes nothing.
+// Outcome of `preheatSale`. Repeating the call changes nothing.
 type PreheatSalePayload struct {
-	// The sale as it stands now.
+	// The sale after the call; null when there is no such sale.
 	Sale *Sale `json:"sale,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
-// More units were asked for than a purchase limit allows.
+// More units were requested than a purchase limit allows.
 type PurchaseLimitError struct {
 	// Machine-readable reason.
 	Code fault.Reason `json:"code"`
 	// Always null: `AlreadyOrderedError` has the order.
 	ExistingOrder *Order `json:"existingOrder,omitempty"`
-	// Most units that one buyer may hold: of the item, or with `wholeSale` of all items of the sale together.
+	// Most units that one buyer may have: of the item, or with `wholeSale` of all items of the sale together.
 	Limit int `json:"limit"`
-	// For the person, in the language of `Accept-Language`.
+	// Text for the user, in the language of `Accept-Language`.
 	Message string `json:"message"`
-	// Path of the input at fault from `input` down, or null.
+	// Path of the invalid input field, from `input` down; null when no field is at fault.
 	Path []string `json:"path,omitempty"`
-	// Units that the limits leave to the caller.
+	// Units that the limits still allow the caller.
 	Remaining int `json:"remaining"`
 	// Whether `limit` is that of the whole sale.
 	WholeSale bool `json:"wholeSale"`
@@ -1464,98 +1496,95 @@ func (PurchaseLimitError) IsUserError() {}
 type Query struct {
 }
 
-// A place in the line. An estimate: it never grows while the person waits.
+// A position in the waiting room. An estimate: it never grows while the buyer waits.
 type QueuePosition struct {
-	// How many are ahead.
+	// Number of buyers ahead.
 	Ahead int `json:"ahead"`
-	// Chance in percent that stock lasts until the place is reached; null when not known yet.
+	// Probability in percent that stock lasts until the position is reached; null when unknown.
 	ChancePercent *int `json:"chancePercent,omitempty"`
-	// About how long it will take; null when not known yet, and when the chance is 0.
+	// Estimated wait in seconds; null when unknown, and when the chance is 0.
 	EtaSeconds *int `json:"etaSeconds,omitempty"`
-	// When this was true.
+	// Time to which the values refer.
 	UpdatedAt time.Time `json:"updatedAt"`
-	// How long it will take, between two times; null when `etaSeconds` is. Show this: while the place is followed, it changes only when the
-	// estimate leaves it.
+	// Estimated wait as an interval; null when `etaSeconds` is. Show this one: while the ticket is followed, it changes only when the estimate
+	// leaves it.
 	Wait *QueueWait `json:"wait,omitempty"`
 }
 
-// A place in the waiting room changed. Sent at most once a second; completes once
-// the place is no longer WAITING.
+// The state of a ticket. Sent at most once a second; the stream completes once the ticket is no longer WAITING.
 type QueuePositionEvent struct {
-	// What it is.
+	// Kind of the event.
 	Kind StreamEventKind `json:"kind"`
-	// The server's clock when it was sent.
+	// Server time when the event was sent.
 	ServerTime time.Time `json:"serverTime"`
-	// The place as it stands now; carries the path once ADMITTED.
+	// The current ticket, with the path token once ADMITTED.
 	Ticket *QueueTicket `json:"ticket"`
 }
 
 func (QueuePositionEvent) IsStreamEvent() {}
 
-// A place in the waiting room of an item.
+// The ticket of a buyer in the waiting room of an item.
 type QueueTicket struct {
-	// Why the place ended before its turn: ALREADY_ORDERED, or PURCHASE_LIMIT_REACHED by orders of other items of the sale. Null for other ends,
-	// and while it has not ended.
+	// Why the ticket ended early: ALREADY_ORDERED, or PURCHASE_LIMIT_REACHED by orders of other items of the sale. Null otherwise.
 	EndReason *fault.Reason `json:"endReason,omitempty"`
 	// Opaque global id.
 	ID string `json:"id"`
-	// What the person waits for.
+	// The wanted item.
 	Item *SaleItem `json:"item"`
-	// The right to try, once ADMITTED.
+	// The path token, once ADMITTED.
 	Path *SeckillPath `json:"path,omitempty"`
-	// Where it stands; null until the draw at the opening, and once no longer waiting.
+	// Position in the waiting room; null until the draw at the opening, and once no longer WAITING.
 	Position *QueuePosition `json:"position,omitempty"`
-	// How it stands.
+	// Status of the ticket.
 	Status queue.Status  `json:"status"`
 	Source *queue.Ticket `json:"-"`
 }
 
 func (QueueTicket) IsNode() {}
 
-// A wait that is likely to last between two times.
+// An interval of the estimated wait.
 type QueueWait struct {
-	// At least, in seconds.
+	// Lower bound in seconds.
 	FromSeconds int `json:"fromSeconds"`
-	// At most, in seconds.
+	// Upper bound in seconds.
 	ToSeconds int `json:"toSeconds"`
 }
 
-// What the caller has left of its request budget. Ask for it in any query; the
-// same figures come in `extensions.cost` of every response.
+// Query budget of the caller, by cost. The same figures are in `extensions.cost` of every response.
 type RateLimit struct {
-	// Most points that the bucket holds.
+	// Most points that the budget holds.
 	Burst int `json:"burst"`
 	// Points that this query cost.
 	Cost int `json:"cost"`
 	// Points left after this query.
 	Remaining int `json:"remaining"`
-	// When the bucket is full again.
+	// Time at which the budget is full again.
 	ResetAt time.Time `json:"resetAt"`
-	// Points given back each second.
+	// Points that become available again each second.
 	RestoreRate float64 `json:"restoreRate"`
 }
 
-// The caller must wait before trying again.
+// The caller has to wait before the next call.
 type RateLimitedError struct {
 	// Machine-readable reason.
 	Code fault.Reason `json:"code"`
-	// For the person, in the language of `Accept-Language`.
+	// Text for the user, in the language of `Accept-Language`.
 	Message string `json:"message"`
-	// Path of the input at fault from `input` down, or null.
+	// Path of the invalid input field, from `input` down; null when no field is at fault.
 	Path []string `json:"path,omitempty"`
-	// Wait at least this long; add up to 20% of jitter.
+	// Minimum delay in milliseconds; add up to 20% of jitter.
 	RetryAfterMs int `json:"retryAfterMs"`
 }
 
 func (RateLimitedError) IsUserError() {}
 
-// A person and a place.
+// A person and an address.
 type Recipient struct {
 	// City.
 	City string `json:"city"`
 	// Country or region: ISO 3166-1 alpha-2, such as `CN`.
 	Country string `json:"country"`
-	// Who receives the goods.
+	// Name of the person who receives the goods.
 	Name string `json:"name"`
 	// Phone number of that person.
 	Phone string `json:"phone"`
@@ -1575,37 +1604,37 @@ type RefreshSessionInput struct {
 
 // Outcome of `refreshSession`.
 type RefreshSessionPayload struct {
-	// The next pair. The old refresh token is spent; using it again ends the whole family.
+	// The next pair. The former refresh token cannot be used again: a second use ends the session.
 	Tokens *AuthTokens `json:"tokens,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
-// Money that goes back, or was asked back.
+// Money that goes back to the buyer, or that the buyer requested back. A refund returns the whole payment.
 type Refund struct {
-	// How much.
+	// Amount.
 	Amount *Money `json:"amount"`
-	// When it was asked for.
+	// Time of the request.
 	CreatedAt time.Time `json:"createdAt"`
-	// When it was decided, by an operator or by itself; null while it waits.
+	// Time of the decision, by an operator or automatic; null while it waits.
 	DecidedAt *time.Time `json:"decidedAt,omitempty"`
-	// Who decided; null while it waits, and where it began by itself.
+	// User who decided; null while it waits, and for automatic refunds.
 	DecidedBy *User `json:"decidedBy,omitempty"`
-	// What was said when it was decided; null when nothing was.
+	// Remark of the decision; null when there is none.
 	Decision *string `json:"decision,omitempty"`
-	// Why the provider gave up the last attempt, in its words; null when it did not.
+	// Error of the provider for the last attempt; null when it succeeded.
 	Failure *string `json:"failure,omitempty"`
 	// Opaque global id.
 	ID string `json:"id"`
-	// Why: in the words of who asked for it; of money that came too late or twice in those of the shop.
+	// Reason of the request, in the words of the requester; for money that arrived too late or twice, a text of the shop.
 	Reason string `json:"reason"`
-	// How it stands.
+	// Status of the refund.
 	Status RefundStatus `json:"status"`
-	// The order whose money goes back.
+	// Order whose money goes back.
 	Order *Order `json:"order,omitempty"`
-	// How far it has got.
+	// State of the refund.
 	State RefundState `json:"state"`
-	// The provider's number of the transaction that goes back; null when it is the payment's own.
+	// The provider's number of the refunded transaction; null when it is that of the payment.
 	Transaction *string         `json:"transaction,omitempty"`
 	Source      *payment.Refund `json:"-"`
 }
@@ -1614,34 +1643,34 @@ func (Refund) IsNode() {}
 
 // A page of refunds.
 type RefundConnection struct {
-	// The refunds of this page.
+	// Refunds with their cursors.
 	Edges []*RefundEdge `json:"edges"`
-	// Where the page lies.
+	// Position of the page in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
-	// How many refunds there are in all.
+	// Number of refunds on all pages.
 	TotalCount *int `json:"totalCount,omitempty"`
 }
 
-// A refund in a list.
+// A refund in a page.
 type RefundEdge struct {
-	// Where it lies in the list.
+	// Cursor of the refund.
 	Cursor string `json:"cursor"`
 	// The refund.
 	Node *Refund `json:"node"`
 }
 
-// Which refunds to list.
+// Filter of refunds.
 type RefundFilter struct {
-	// Only those of this sale.
+	// Only refunds of this sale.
 	SaleID *string `json:"saleId,omitempty"`
-	// Only those in one of these states.
+	// Only refunds in one of these states.
 	States []RefundState `json:"states,omitempty"`
 }
 
 // The refused calls of the caller at one stage of the gate with one code.
 type RefusedAttempt struct {
-	// How many buyers were ahead in the waiting room, the last time; null without a place. A
-	// place that ended because nothing was left is a refusal of the stage QUEUE.
+	// Number of buyers ahead in the waiting room at the last refusal; null without a ticket. A ticket that ended because nothing was left is a
+	// refusal of the stage QUEUE.
 	Ahead *int `json:"ahead,omitempty"`
 	// Reason of the refusals.
 	Code fault.Reason `json:"code"`
@@ -1651,13 +1680,13 @@ type RefusedAttempt struct {
 	Item *SaleItem `json:"item,omitempty"`
 	// Time of the last refusal.
 	LastAt time.Time `json:"lastAt"`
-	// What the code means, in the language of `Accept-Language`.
+	// Text of the code, in the language of `Accept-Language`.
 	Message string `json:"message"`
 	// Stage of the gate that refused.
 	Stage salestats.Stage `json:"stage"`
 	// Number of refused calls.
 	Times int `json:"times"`
-	// Units of the item that were left, the last time; null when not known, or hidden by the sale.
+	// Units of the item that were left at the last refusal; null when unknown, or when the sale hides its stock.
 	UnitsLeft *int `json:"unitsLeft,omitempty"`
 }
 
@@ -1673,45 +1702,46 @@ type RefusedAttempts struct {
 type RegisterInput struct {
 	// Answer to a captcha made for `REGISTER`.
 	Captcha *CaptchaAnswerInput `json:"captcha"`
-	// Name to show.
+	// Display name.
 	DisplayName string `json:"displayName"`
-	// What to sign in with: an e-mail address, or a phone number with its country code (`+8613800000000`), which may be left out where the installation has a country.
+	// E-mail address, or phone number with its country code (`+8613800000000`); the code may be left out where the installation has a default
+	// country.
 	Account string `json:"account"`
-	// At least 10 characters; kept as an Argon2id hash.
+	// At least 10 characters. Stored as an Argon2id hash.
 	Password string `json:"password"`
 }
 
 // Outcome of `register`.
 type RegisterPayload struct {
-	// Tokens: the person is signed in.
+	// Tokens of the new session.
 	Tokens *AuthTokens `json:"tokens,omitempty"`
 	// The new account.
 	User *User `json:"user,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `rejectSale`.
 type RejectSaleInput struct {
-	// Sale to send back.
+	// Sale to reject.
 	SaleID string `json:"saleId"`
-	// Why.
+	// Reason, for the log and the author.
 	Note string `json:"note"`
 }
 
 // Outcome of `rejectSale`.
 type RejectSalePayload struct {
-	// The sale as it stands now.
+	// The sale after the call; null when there is no such sale.
 	Sale *Sale `json:"sale,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
-// How often a reason came up.
+// Number of refusals with one code.
 type RejectionCount struct {
-	// The reason.
+	// Reason of the refusals.
 	Code fault.Reason `json:"code"`
-	// How often.
+	// Number of refusals.
 	Count int `json:"count"`
 }
 
@@ -1723,15 +1753,15 @@ type RemoveAddressInput struct {
 
 // Outcome of `removeAddress`.
 type RemoveAddressPayload struct {
-	// The addresses that are left.
+	// The remaining addresses.
 	Addresses []*Address `json:"addresses"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `removeTotp`.
 type RemoveTotpInput struct {
-	// The present password.
+	// Current password of the account.
 	Password string `json:"password"`
 	// A one-time code, or a recovery code.
 	OneTimeCode string `json:"oneTimeCode"`
@@ -1739,41 +1769,41 @@ type RemoveTotpInput struct {
 
 // Outcome of `removeTotp`.
 type RemoveTotpPayload struct {
-	// How many other sessions of the account were ended; this one goes on.
+	// Number of other sessions of the account that ended; the present one continues.
 	EndedSessions int `json:"endedSessions"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `replayDeadLetter`.
 type ReplayDeadLetterInput struct {
-	// Message to put back.
+	// Dead letter to replay.
 	LetterID string `json:"letterId"`
-	// Why.
+	// Reason, for the log of decisions.
 	Note string `json:"note"`
 }
 
 // Outcome of `replayDeadLetter`.
 type ReplayDeadLetterPayload struct {
-	// The message, which is back in its stream; null when it is refused.
+	// The dead letter, whose message is in its stream again; null when the call was refused.
 	DeadLetter *DeadLetter `json:"deadLetter,omitempty"`
-	// Why it was refused; empty on success. `CONFLICT` when its attempt to buy has ended.
+	// Errors that refused the call; empty on success. `CONFLICT` when its order task has ended.
 	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `replayDeadLetters`.
 type ReplayDeadLettersInput struct {
-	// Why.
+	// Reason, for the log of decisions.
 	Note string `json:"note"`
 }
 
 // Outcome of `replayDeadLetters`.
 type ReplayDeadLettersPayload struct {
-	// How many stay, because their attempt to buy has ended or their message is gone.
+	// Number of dead letters that stay, because their order task has ended or their message is gone.
 	Refused int `json:"refused"`
-	// How many are back in their streams.
+	// Number of messages that are in their streams again.
 	Replayed int `json:"replayed"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
@@ -1793,15 +1823,15 @@ type ReplayWebhookDeliveryPayload struct {
 
 // Input of `requestEmail`.
 type RequestEmailInput struct {
-	// The account's own address, or the one that is to replace it.
+	// The address of the account, or the one that is to replace it.
 	Email string `json:"email"`
-	// The present password; only needed for another address.
+	// Current password; only needed for another address.
 	CurrentPassword *string `json:"currentPassword,omitempty"`
 }
 
 // Outcome of `requestEmail`.
 type RequestEmailPayload struct {
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
@@ -1813,35 +1843,35 @@ type RequestPasswordResetInput struct {
 
 // Outcome of `requestPasswordReset`.
 type RequestPasswordResetPayload struct {
-	// Why it was refused; empty on success, also when there is no such account.
+	// Errors that refused the call; empty on success, also when there is no such account.
 	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `requestRefund`.
 type RequestRefundInput struct {
-	// Made by the client once per press of the button and kept for retries.
+	// Key that the client creates once per purchase and repeats in retries.
 	IdempotencyKey string `json:"idempotencyKey"`
-	// Order to give back.
+	// Paid order to refund.
 	OrderID string `json:"orderId"`
-	// Why.
+	// Reason, for the operator who decides.
 	Reason string `json:"reason"`
 }
 
 // Outcome of `requestRefund`.
 type RequestRefundPayload struct {
-	// The order as it stands now.
+	// The order after the call; null when there is no such order.
 	Order *Order `json:"order,omitempty"`
-	// The refund that was asked for.
+	// The requested refund.
 	Refund *Refund `json:"refund,omitempty"`
-	// Whether this answers an earlier call with the same key.
+	// Whether this repeats the answer of an earlier call with the same idempotency key.
 	Replayed bool `json:"replayed"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `resetPassword`.
 type ResetPasswordInput struct {
-	// What the link of the e-mail has behind `#`.
+	// Text behind `#` in the link of the e-mail.
 	Token string `json:"token"`
 	// The new password, at least 10 characters; common passwords are refused.
 	NewPassword string `json:"newPassword"`
@@ -1849,41 +1879,41 @@ type ResetPasswordInput struct {
 
 // Outcome of `resetPassword`.
 type ResetPasswordPayload struct {
-	// How many sessions of the account were ended: all. The user signs in with the new password.
+	// Number of sessions that ended: all of the account.
 	EndedSessions int `json:"endedSessions"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `resumeSale`.
 type ResumeSaleInput struct {
-	// Why.
+	// Reason, for the log.
 	Note *string `json:"note,omitempty"`
-	// Held sale to go on with.
+	// Paused sale to continue.
 	SaleID string `json:"saleId"`
 }
 
 // Outcome of `resumeSale`.
 type ResumeSalePayload struct {
-	// The sale as it stands now.
+	// The sale after the call; null when there is no such sale.
 	Sale *Sale `json:"sale,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `returnHeldPayment`.
 type ReturnHeldPaymentInput struct {
-	// Money to send back.
+	// Held payment to return.
 	HeldPaymentID string `json:"heldPaymentId"`
-	// Why.
+	// Reason, for the log of the order.
 	Note string `json:"note"`
 }
 
 // Outcome of `returnHeldPayment`.
 type ReturnHeldPaymentPayload struct {
-	// The order that was to be paid; its timeline says so.
+	// The order that was to be paid, with an entry in its timeline; null when it is unknown.
 	Order *Order `json:"order,omitempty"`
-	// Why it was refused; empty on success. `CONFLICT` when only the provider can settle it.
+	// Errors that refused the call; empty on success. `CONFLICT` when only the provider can settle it.
 	UserErrors []UserError `json:"userErrors"`
 }
 
@@ -1897,7 +1927,7 @@ type RevokeServiceTokenInput struct {
 type RevokeServiceTokenPayload struct {
 	// The token as it was.
 	ServiceToken *ServiceToken `json:"serviceToken,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
@@ -1913,58 +1943,57 @@ type RotateWebhookSecretPayload struct {
 	Endpoint *WebhookEndpoint `json:"endpoint,omitempty"`
 	// The new secret. It is shown only here; the former one signs too for a day.
 	Secret *string `json:"secret,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
-// A flash sale: some items, a window, and rules.
+// A flash sale: items, opening and closing time, and rules.
 type Sale struct {
-	// When it ends.
+	// Closing time.
 	EndsAt time.Time `json:"endsAt"`
 	// Opaque global id.
 	ID string `json:"id"`
-	// What is on sale. At most 20.
+	// Items of the sale. At most 20.
 	Items []*SaleItem `json:"items"`
-	// When `phase` will next change by the clock; null when it will not. This is what a countdown counts to.
+	// Time at which `phase` will change next by the clock; null when it will not. Countdowns end at this time.
 	NextTransitionAt *time.Time `json:"nextTransitionAt,omitempty"`
-	// How long a buyer has to pay, in seconds.
+	// Payment window in seconds.
 	PaymentWindowSeconds int `json:"paymentWindowSeconds"`
-	// What a buyer sees.
+	// State as buyers see it.
 	Phase sale.Phase `json:"phase"`
-	// Most units that one buyer may have of all items together; null = no limit beside those of the items.
+	// Most units per buyer over all items; null = no limit beside those of the items.
 	PurchaseLimit *int `json:"purchaseLimit,omitempty"`
-	// Grows by one with every change of the sale; a lower one than you have is old
-	// news. What follows from clock and stock alone, `phase` and `nextTransitionAt`,
-	// changes under the same revision: of two with the same one the later to arrive
-	// is the newer.
+	// Grows by one with every change of the sale; ignore a state with a lower one than that you have. `phase` and `nextTransitionAt` also change
+	// with clock and stock, under the same revision: of two with the same one the later to arrive is the newer.
 	Revision int `json:"revision"`
 	// Rules, in Markdown.
 	Rules string `json:"rules"`
-	// The server's clock when this was resolved.
+	// Server time when this was resolved.
 	ServerTime time.Time `json:"serverTime"`
 	// Name in addresses: `/s/<slug>`.
 	Slug string `json:"slug"`
-	// When it begins.
+	// Opening time.
 	StartsAt time.Time `json:"startsAt"`
-	// Where it stands in its making.
+	// Status for operators.
 	Status sale.Status `json:"status"`
-	// Name to show.
+	// Title.
 	Title string `json:"title"`
 	// What the caller can do here; null without a signed-in user.
 	Viewer *SaleViewer `json:"viewer,omitempty"`
-	// Its id in another system; null = none.
+	// Id of the sale in another system; null = none.
 	ExternalReference *string `json:"externalReference,omitempty"`
-	// Live figures.
+	// Live figures; the page docs/figures.md defines each of them.
 	SaleStats *SaleStats `json:"saleStats,omitempty"`
-	// Why the sale is held or over; null when no reason was given.
+	// Reason why the sale is paused or over; null when none was given.
 	Notice *string `json:"notice,omitempty"`
-	// When it is loaded into Redis.
+	// Time at which the sale is loaded into Redis.
 	PreheatAt *time.Time `json:"preheatAt,omitempty"`
-	// Rules at the gate.
+	// Access controls.
 	Switches *SaleSwitches `json:"switches,omitempty"`
-	// Steps taken by operators, newest first. At most 50.
+	// Log of the sale, newest first. At most 50 entries.
 	Timeline []*SaleLogEntry `json:"timeline"`
-	// Whether an order has the buyer's address: its default address at that time. Buyers without one are refused with `ADDRESS_REQUIRED` before they get a path.
+	// Whether orders need a delivery address: the buyer's default address at that time. Buyers without one are refused with `ADDRESS_REQUIRED`
+	// before they get a path token.
 	RequiresAddress bool       `json:"requiresAddress"`
 	Source          *sale.Sale `json:"-"`
 }
@@ -1975,312 +2004,329 @@ func (Sale) IsNode() {}
 type SaleConnection struct {
 	// Sales with their cursors.
 	Edges []*SaleEdge `json:"edges"`
-	// Where the page stands.
+	// Position of the page in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
-	// How many there are in all. Costs a count: ask only when it is shown.
+	// Number of entries on all pages. It costs a count: select it only when it is shown.
 	TotalCount *int `json:"totalCount,omitempty"`
 }
 
 // A sale in a page.
 type SaleEdge struct {
-	// Cursor of this sale.
+	// Cursor of the sale.
 	Cursor string `json:"cursor"`
 	// The sale.
 	Node *Sale `json:"node"`
 }
 
-// A sale changed.
+// The state of a sale.
 type SaleEvent struct {
-	// The sale as it stands now.
+	// The current sale.
 	Sale *Sale `json:"sale"`
-	// What it is.
+	// Kind of the event.
 	Kind StreamEventKind `json:"kind"`
-	// The server's clock when it was sent.
+	// Server time when the event was sent.
 	ServerTime time.Time `json:"serverTime"`
 }
 
 func (SaleEvent) IsStreamEvent() {}
 
-// Something happened in a sale; a log for operators that can be resumed.
+// An entry of the activity of a sale, for operators. The subscription resumes after a cursor.
 type SaleFeedEvent struct {
-	// Pass as `after` to go on from here.
+	// Cursor of the entry: send it as `after` to resume.
 	Cursor string `json:"cursor"`
-	// What it is.
+	// Kind of the event.
 	Kind StreamEventKind `json:"kind"`
-	// Line for people; null on GAP.
+	// Text of the entry, in the language of `Accept-Language`; null on GAP.
 	Message *string `json:"message,omitempty"`
-	// The order, when the event is about one.
+	// The order that the entry is about; null for others.
 	Order *Order `json:"order,omitempty"`
-	// The server's clock when it was sent.
+	// Server time when the event was sent.
 	ServerTime time.Time  `json:"serverTime"`
 	Source     *uuid.UUID `json:"-"`
 }
 
 func (SaleFeedEvent) IsStreamEvent() {}
 
-// Which sales to list. Fields are joined by AND, values in a list by OR.
+// Filter of sales. Fields are joined by AND, values in a list by OR.
 type SaleFilter struct {
 	// Only sales in one of these phases.
 	Phases []sale.Phase `json:"phases,omitempty"`
-	// Only sales whose title has this text.
+	// Only sales whose title contains this text.
 	Search *string `json:"search,omitempty"`
-	// Only sales in one of these states; operators only.
+	// Only sales in one of these statuses; for operators only.
 	Statuses []sale.Status `json:"statuses,omitempty"`
 }
 
-// One thing on sale in a flash sale, with its own price and stock.
+// A product in a sale, with its own price and stock.
 type SaleItem struct {
 	// Opaque global id.
 	ID string `json:"id"`
 	// Price during the sale.
 	Price *Money `json:"price"`
-	// The goods.
+	// The product.
 	Goods *Goods `json:"goods"`
-	// Most units of this item that one buyer may have.
+	// Most units of this item per buyer.
 	PurchaseLimit int `json:"purchaseLimit"`
-	// What is left.
+	// Remaining stock.
 	Stock  *Stock     `json:"stock"`
 	Source *sale.Item `json:"-"`
 }
 
 func (SaleItem) IsNode() {}
 
-// An item to put on sale.
+// An item of a sale.
 type SaleItemInput struct {
 	// Price during the sale.
 	Price *MoneyInput `json:"price"`
-	// What.
+	// The product.
 	GoodsID string `json:"goodsId"`
-	// Most units of it that one buyer may have, 1 to 10; when left out, the limit of the sale up to 10, or 1 without one.
+	// Most units of the item per buyer, 1 to 10; when left out, the limit of the sale up to 10, or 1 without one.
 	PurchaseLimit *int `json:"purchaseLimit,omitempty"`
-	// How many.
+	// Number of units.
 	Stock int `json:"stock"`
 }
 
-// An item of a sale as the caller stands to it.
+// State of an item for the caller.
 type SaleItemViewer struct {
 	// The item.
 	Item *SaleItem `json:"item"`
-	// The caller's order for the item; null when there is none, or while it is being written.
+	// Live order of the caller for the item; null when there is none, or while it is being written.
 	Order *Order `json:"order,omitempty"`
-	// The caller's attempt on the item, while it runs.
+	// Order task of the caller for the item, while it is SUBMITTED.
 	OrderTask *OrderTask `json:"orderTask,omitempty"`
-	// Most units of the item that the limits allow the caller's next order; 0 while there is an order for it.
+	// Most units of the item that the limits allow in the caller's next order; 0 while the caller has a live order for it.
 	RemainingLimit int                   `json:"remainingLimit"`
 	Source         storefront.ItemViewer `json:"-"`
 }
 
-// A step that an operator, or the clock, took with a sale.
+// An entry of the log of a sale.
 type SaleLogEntry struct {
-	// What was done: CREATE, SUBMIT, PAUSE, ADJUST_STOCK and so on.
+	// Type of the act: CREATE, SUBMIT, PAUSE, ADJUST_STOCK and so on.
 	Act string `json:"act"`
-	// What was done.
+	// Type of the act.
 	Action sale.Act `json:"action"`
-	// Who; null when the clock did it.
+	// User who did it; null for acts of the system, such as the opening.
 	Actor *User `json:"actor,omitempty"`
-	// When.
+	// Time of the act.
 	At time.Time `json:"at"`
-	// What it changed beside the status, by name.
+	// What the act changed beside the status, by name.
 	Changes []*sale.LogChange `json:"changes"`
 	// Remark; null when there is none.
 	Note *string `json:"note,omitempty"`
-	// What the act changed beside the status, as JSON: fields of a draft, times, switches, units, and in `before` the former values; null when nothing.
+	// What the act changed beside the status, as JSON, with the former values in `before`; null when nothing.
 	Details *string `json:"details,omitempty"`
-	// How the sale stood afterwards.
+	// Status of the sale after the act.
 	Status sale.Status  `json:"status"`
 	Source sale.LogLine `json:"-"`
 }
 
-// How to find one sale.
+// Key of a sale.
 type SaleLookup struct {
-	// By its id.
+	// Global id.
 	ID *string `json:"id,omitempty"`
 	// By its name in addresses.
 	Slug *string `json:"slug,omitempty"`
 }
 
-// The sale is not open: not begun, paused, ended or stopped.
+// The sale is not open: it has not started, is paused, over or cancelled.
 type SaleNotOpenError struct {
 	// Machine-readable reason.
 	Code fault.Reason `json:"code"`
-	// For the person, in the language of `Accept-Language`.
+	// Text for the user, in the language of `Accept-Language`.
 	Message string `json:"message"`
-	// Path of the input at fault from `input` down, or null.
+	// Path of the invalid input field, from `input` down; null when no field is at fault.
 	Path []string `json:"path,omitempty"`
-	// The phase that the sale is in.
+	// Phase of the sale.
 	Phase sale.Phase `json:"phase"`
-	// The server's clock when this was said.
+	// Server time of the answer.
 	ServerTime time.Time `json:"serverTime"`
-	// When it opens, if it will.
+	// Opening time; null when it has passed or the sale will not open.
 	StartsAt *time.Time `json:"startsAt,omitempty"`
 }
 
 func (SaleNotOpenError) IsUserError() {}
 
-// How a sale went.
+// Report of a sale.
 type SaleReport struct {
-	// Whether everything adds up.
+	// Whether all figures add up.
 	Conserved bool `json:"conserved"`
-	// Whether nothing will change any more.
+	// Whether the figures are final: the sale is over and its last order has ended.
 	Final bool `json:"final"`
-	// What does not add up, one sentence each, in the language of `Accept-Language`.
+	// Figures that do not add up, one sentence each, in the language of `Accept-Language`.
 	Findings []string `json:"findings"`
-	// The report as one page that needs nothing beside itself, in the language of `Accept-Language`.
+	// The report as one HTML page without external files, in the language of `Accept-Language`.
 	HTML string `json:"html"`
-	// The report for programs, as JSON.
+	// The report as JSON, for programs.
 	JSON   string         `json:"json"`
 	Source *report.Report `json:"-"`
 }
 
-// How to sort sales.
+// Sort order of sales.
 type SaleSort struct {
-	// Which way.
+	// Direction.
 	Direction OrderDirection `json:"direction"`
-	// By what.
+	// Field to sort by.
 	Field SaleSortField `json:"field"`
 }
 
 // Live figures of a sale.
 type SaleStats struct {
-	// `placeOrder` calls that took units so far.
+	// Calls of `placeOrder` that took units.
 	Accepted int `json:"accepted"`
-	// When these were true.
+	// Time to which the figures refer.
 	At time.Time `json:"at"`
-	// Captchas that buyers were given so far.
+	// Captchas that buyers got.
 	Captchas int `json:"captchas"`
-	// Orders that were cancelled so far.
+	// Orders in status CANCELLED.
 	CancelledOrders int `json:"cancelledOrders"`
-	// Whether each store adds up in itself and they agree on the total.
+	// Whether gate and record each add up, and agree on the total.
 	Conserved bool `json:"conserved"`
-	// Since when captchas, path tokens, calls of `placeOrder` and their latency count; later than the
-	// opening when Redis lost the counts before. Null when nothing is counted, or it is unknown.
+	// Start of the counts of captchas, path tokens, calls of `placeOrder` and latency; later than the opening when Redis lost earlier counts. Null
+	// when nothing was counted, or when it is unknown.
 	CountedSince *time.Time `json:"countedSince,omitempty"`
-	// Attempts that ended without an order so far.
+	// Order tasks that ended as FAILED.
 	FailedTasks int `json:"failedTasks"`
-	// `placeOrder` calls that ended in a fault so far.
+	// Calls of `placeOrder` that failed through no fault of the buyer.
 	Faults int `json:"faults"`
-	// The calls of buyers at the gate so far, by stage: captcha, path, waiting room, order. Unlike `rejections`, of every stage.
+	// Calls of buyers at the gate by stage: captcha, path, waiting room, order.
 	Gate []*GateStage `json:"gate"`
-	// What orders that are paid now come to.
+	// Value of the orders in status PAID.
 	Gmv *Money `json:"gmv"`
-	// Units taken at the gate that are neither on offer nor yet, or no longer, in an order.
+	// Units that the gate has taken and the record does not show: on the way to an order, or released by one and not back in the gate yet.
 	InFlightUnits int `json:"inFlightUnits"`
-	// Orders that expired so far.
+	// Orders in status EXPIRED.
 	LapsedOrders int `json:"lapsedOrders"`
 	// Units and waitlist of each item, in the order of the sale's items.
 	Items []*ItemFigures `json:"items"`
-	// What came in and did not go back: orders that are paid, or whose refund is not done.
+	// Value of the orders in status PAID or REFUNDING: money that came in and has not gone back.
 	NetValue *Money `json:"netValue"`
-	// Units reserved for offers of the waitlist.
+	// Units that are reserved for offers of the waitlist. They are not in `unpaidUnits`.
 	OfferedUnits int `json:"offeredUnits"`
-	// Orders written so far.
+	// Orders written, in any status.
 	Orders int `json:"orders"`
 	// Orders written in the last second.
 	OrdersPerSecond float64 `json:"ordersPerSecond"`
-	// Milliseconds in which half of all `placeOrder` calls were answered.
+	// Median latency of `placeOrder` in milliseconds.
 	P50Ms float64 `json:"p50Ms"`
-	// Milliseconds in which 99 of 100 `placeOrder` calls were answered.
+	// 99th percentile of the latency of `placeOrder` in milliseconds.
 	P99Ms float64 `json:"p99Ms"`
-	// Orders that are paid.
+	// Orders in status PAID.
 	PaidOrders int `json:"paidOrders"`
-	// Units in paid orders.
+	// Units of orders in status PAID or REFUNDING.
 	PaidUnits int `json:"paidUnits"`
-	// Rights to try that buyers were given so far, at once or from the waiting room.
+	// Path tokens issued, at once or from the waiting room.
 	Paths int `json:"paths"`
 	// Units that are taken and not paid: `unpaidUnits + offeredUnits + inFlightUnits`.
 	PendingUnits int `json:"pendingUnits"`
-	// Age in seconds of the oldest attempt that waits for a worker.
+	// Age of the oldest order message that waits for a worker, in seconds.
 	QueueAgeSeconds float64 `json:"queueAgeSeconds"`
-	// Attempts that wait for a worker, in the stream that the sale shares with others.
+	// Orders that wait for a worker, in the stream that the sale shares with others.
 	QueueDepth int `json:"queueDepth"`
-	// `placeOrder` calls refused so far, by reason; for the stages before it see `gate`.
+	// Refused calls of `placeOrder` by reason; `gate` has the other stages.
 	Rejections []*RejectionCount `json:"rejections"`
-	// Orders whose money went back, or is on its way.
+	// Orders in status REFUNDING or REFUNDED.
 	RefundedOrders int `json:"refundedOrders"`
-	// What orders come to whose money went back.
+	// Value of the orders in status REFUNDED: money that went back.
 	RefundedValue *Money `json:"refundedValue"`
 	// Units left to take.
 	RemainingUnits int `json:"remainingUnits"`
-	// `placeOrder` calls that repeated an earlier one so far.
+	// Calls of `placeOrder` that repeated an accepted one.
 	Replayed int `json:"replayed"`
-	// `placeOrder` calls so far.
+	// Calls of `placeOrder`.
 	Requests int `json:"requests"`
-	// `placeOrder` calls in the last second.
+	// Calls of `placeOrder` in the last second.
 	RequestsPerSecond float64 `json:"requestsPerSecond"`
-	// Last five minutes, one point each second, oldest first.
+	// The last five minutes, one point per second, oldest first.
 	Series []*SaleStatsPoint `json:"series"`
-	// Units put on sale. Always `remaining + pending + paid`: the oversell check.
+	// Units of the sale: `remainingUnits + pendingUnits + paidUnits`.
 	TotalUnits int `json:"totalUnits"`
-	// Units in orders that wait for payment.
+	// Units of orders in status PENDING_PAYMENT.
 	UnpaidUnits int `json:"unpaidUnits"`
-	// Buyers who wait on the waitlists; those with an offer are in `offeredUnits`.
+	// Buyers on the waitlists without an offer.
 	WaitingBuyers int `json:"waitingBuyers"`
 }
 
 // Figures of a sale. Sent once a second.
 type SaleStatsEvent struct {
-	// What it is.
+	// Kind of the event.
 	Kind StreamEventKind `json:"kind"`
-	// The figures as they stand now.
+	// The current figures.
 	SaleStats *SaleStats `json:"saleStats"`
-	// The server's clock when it was sent.
+	// Server time when the event was sent.
 	ServerTime time.Time `json:"serverTime"`
 }
 
 func (SaleStatsEvent) IsStreamEvent() {}
 
-// One second of a sale.
+// Figures of one second of a sale.
 type SaleStatsPoint struct {
-	// `placeOrder` calls that took units.
+	// Calls of `placeOrder` that took units.
 	Accepted int `json:"accepted"`
-	// Which second.
+	// Start of the second.
 	At time.Time `json:"at"`
 	// Orders written.
 	Orders int `json:"orders"`
-	// Units left at its end.
+	// Units left at the end of the second.
 	RemainingUnits int `json:"remainingUnits"`
-	// `placeOrder` calls.
+	// Calls of `placeOrder`.
 	Requests int `json:"requests"`
 }
 
-// Rules of a sale at the gate, that operators change while it runs. Every server
-// follows within a second.
+// Access controls of a sale, which operators change while it runs. All servers follow within a second.
 type SaleSwitches struct {
-	// Kinds of captcha that are offered; empty = every kind. Others are not granted, PROOF_OF_WORK included.
+	// Kinds of captcha that buyers get; empty = all kinds. Wishes for other kinds are ignored, also for PROOF_OF_WORK.
 	CaptchaKinds []captcha.Kind `json:"captchaKinds"`
-	// Whether a path needs an answered captcha.
+	// Whether `issueSeckillPath` needs an answered captcha.
 	CaptchaRequired bool `json:"captchaRequired"`
-	// Buyers let past the waiting room each second; 0 = no bound.
+	// Buyers admitted from the waiting room each second; 0 = no limit.
 	InflowPerSecond int `json:"inflowPerSecond"`
-	// Tries of one person at once; 0 = the server's default.
+	// Calls that one user may make at once; 0 = the default of the server.
 	LimitBurst int `json:"limitBurst"`
-	// Tries given back each second.
+	// Calls that become available again each second.
 	LimitPerSecond float64 `json:"limitPerSecond"`
-	// Unused paths at a time per unit left; 0 = any number.
+	// Unused path tokens at a time per unit left; 0 = no limit.
 	PermitRatio float64 `json:"permitRatio"`
-	// Highest number of a proof of work; 0 = the server's default. A client that requests many challenges gets harder ones.
+	// Highest number of a proof of work; 0 = the default of the server. Clients that request many challenges get harder ones.
 	ProofOfWorkMax int `json:"proofOfWorkMax"`
 }
 
-// A sale as the caller stands to it.
+// A sale without its times, saved under a name, from which operators create drafts.
+type SaleTemplate struct {
+	// Opaque id.
+	ID string `json:"id"`
+	// Number of items.
+	ItemCount int `json:"itemCount"`
+	// Duration of a sale from it, in seconds, when no closing time is given.
+	LastsSeconds int `json:"lastsSeconds"`
+	// Name of the template.
+	Name string `json:"name"`
+	// Time at which it was saved.
+	SavedAt time.Time `json:"savedAt"`
+	// User who saved it.
+	SavedBy *User `json:"savedBy,omitempty"`
+	// Title of a sale from it, when no title is given.
+	Title string `json:"title"`
+}
+
+// State of a sale for the caller.
 type SaleViewer struct {
-	// What the big button should do.
+	// What the main button should do.
 	Action storefront.Action `json:"action"`
-	// Why it does nothing, for the person; null when it does something.
+	// Why the button does nothing, in the language of `Accept-Language`; null otherwise.
 	DisabledReason *string `json:"disabledReason,omitempty"`
-	// The caller and each item, in the order of the sale's items.
+	// State of each item for the caller, in the order of the sale's items.
 	Items []*SaleItemViewer `json:"items"`
-	// The caller's newest order here.
+	// The newest order of the caller in this sale.
 	Order *Order `json:"order,omitempty"`
-	// The caller's newest attempt here, while it runs.
+	// The newest order task of the caller in this sale, while it is SUBMITTED.
 	OrderTask *OrderTask `json:"orderTask,omitempty"`
-	// The caller's place in a waiting room here, while it waits; follow it with `queuePosition`.
+	// Ticket of the caller in a waiting room of this sale, while it waits; follow it with `queuePosition`.
 	QueueTicket *QueueTicket `json:"queueTicket,omitempty"`
-	// Most units that the limits allow the caller's next order, of whichever item; `items` has the number of each.
+	// Most units that the limits allow in the caller's next order, of any item; `items` has the number of each.
 	RemainingLimit int `json:"remainingLimit"`
-	// The caller's place on the waitlist.
+	// Waitlist entry of the caller in this sale.
 	WaitlistEntry *WaitlistEntry `json:"waitlistEntry,omitempty"`
-	// Whether the caller has to add an address before buying here; false where the sale requires none.
+	// Whether the caller has to add a delivery address before buying; false where the sale requires none.
 	NeedsAddress bool       `json:"needsAddress"`
 	Source       *sale.Sale `json:"-"`
 }
@@ -2295,7 +2341,7 @@ type SaveAddressInput struct {
 	Country string `json:"country"`
 	// Whether new orders get it. The first address of a book is the default in any case.
 	MakeDefault bool `json:"makeDefault"`
-	// Who receives the goods.
+	// Name of the person who receives the goods.
 	Name string `json:"name"`
 	// Phone number of that person.
 	Phone string `json:"phone"`
@@ -2309,50 +2355,65 @@ type SaveAddressInput struct {
 
 // Outcome of `saveAddress`.
 type SaveAddressPayload struct {
-	// The address as it is now.
+	// The address after the call.
 	Address *Address `json:"address,omitempty"`
-	// Why it was refused; empty on success. `CONFLICT` when the book has five addresses already.
+	// Errors that refused the call; empty on success. `CONFLICT` when the book has five addresses already.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// Input of `saveSaleTemplate`.
+type SaveSaleTemplateInput struct {
+	// Name of the template; one with the same name is replaced.
+	Name string `json:"name"`
+	// Sale to save, in any status.
+	SaleID string `json:"saleId"`
+}
+
+// Outcome of `saveSaleTemplate`.
+type SaveSaleTemplatePayload struct {
+	// The saved template.
+	Template *SaleTemplate `json:"template,omitempty"`
+	// Errors that refused the call; empty on success. `CONFLICT` when there are 100 templates.
 	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `scheduleSale`.
 type ScheduleSaleInput struct {
-	// Approved sale, or a scheduled or loaded one whose opening is more than 30 seconds ahead.
+	// Approved sale; or a scheduled or loaded one that opens in more than 30 seconds.
 	SaleID string `json:"saleId"`
-	// New end; unchanged when left out.
+	// New closing time; unchanged when left out.
 	EndsAt *time.Time `json:"endsAt,omitempty"`
-	// Why.
+	// Reason, for the log.
 	Note *string `json:"note,omitempty"`
-	// When to preheat; ten minutes before the start when left out.
+	// Time at which the sale is loaded into Redis; ten minutes before the opening when left out.
 	PreheatAt *time.Time `json:"preheatAt,omitempty"`
-	// New start; unchanged when left out.
+	// New opening time; unchanged when left out.
 	StartsAt *time.Time `json:"startsAt,omitempty"`
 }
 
 // Outcome of `scheduleSale`.
 type ScheduleSalePayload struct {
-	// The sale as it stands now.
+	// The sale after the call; null when there is no such sale.
 	Sale *Sale `json:"sale,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
-// A short-lived right to try to buy: bound to one person and item, good once. It
-// hides the real order entry from scripts until the sale is open.
+// A short-lived right to one attempt, bound to one user and item. It is not issued before the sale opens.
 type SeckillPath struct {
-	// When it expires.
+	// Time at which it expires.
 	ExpiresAt time.Time `json:"expiresAt"`
-	// The token to hand to `placeOrder`.
+	// Token for `placeOrder`.
 	Token string `json:"token"`
 }
 
-// What this server is and what time it says.
+// Version and clock of the server.
 type ServerInfo struct {
-	// Commit the binary was built from.
+	// Commit from which the binary was built.
 	Commit string `json:"commit"`
-	// Whether the server takes purchases now (false while draining).
+	// Whether the server accepts purchases; false while it shuts down.
 	Ready bool `json:"ready"`
-	// The server's clock. Clients keep `offset = serverTime - (sentAt + receivedAt) / 2`.
+	// Server time. Clients keep `offset = serverTime - (sentAt + receivedAt) / 2`.
 	ServerTime time.Time `json:"serverTime"`
 	// Release of the binary.
 	Version string `json:"version"`
@@ -2360,42 +2421,42 @@ type ServerInfo struct {
 	Mail bool `json:"mail"`
 }
 
-// Lets another system use the API as a bearer token: without a user, with the rights of
-// its scopes alone. It cannot buy, decide about money, or confirm what needs a second person.
+// A bearer token with which another system uses the API: without a user, with the rights of its scopes alone. It
+// cannot buy, decide about money, or confirm what needs a second person.
 type ServiceToken struct {
 	// Opaque id.
 	ID string `json:"id"`
-	// What it is for.
+	// Its purpose.
 	Name string `json:"name"`
-	// What it may do.
+	// Its rights.
 	Scopes []auth.Scope `json:"scopes"`
-	// Who created it; null = the command line.
+	// User who created it; null = the command line.
 	CreatedBy *User `json:"createdBy,omitempty"`
-	// When it was created.
+	// Time of creation.
 	CreatedAt time.Time `json:"createdAt"`
-	// When it ends.
+	// Time at which it ends.
 	ExpiresAt time.Time `json:"expiresAt"`
-	// When it was last used, to the minute; null = never.
+	// Time of its last use, to the minute; null = never.
 	LastUsedAt *time.Time `json:"lastUsedAt,omitempty"`
 }
 
 // Input of `setFulfilment`.
 type SetFulfilmentInput struct {
-	// Who carries the goods.
+	// Name of the carrier.
 	Carrier *string `json:"carrier,omitempty"`
 	// A paid order.
 	OrderID string `json:"orderId"`
-	// How far they are.
+	// The progress.
 	State order.FulfilmentState `json:"state"`
-	// Where to follow them: an address of https.
+	// Address of the tracking page; https.
 	TrackingURL *string `json:"trackingUrl,omitempty"`
 }
 
 // Outcome of `setFulfilment`.
 type SetFulfilmentPayload struct {
-	// The order as it stands now.
+	// The order after the call; null when there is no such order.
 	Order *Order `json:"order,omitempty"`
-	// Why it was refused; empty on success. `CONFLICT` when the order was never paid.
+	// Errors that refused the call; empty on success. `CONFLICT` when the order was never paid.
 	UserErrors []UserError `json:"userErrors"`
 }
 
@@ -2411,43 +2472,43 @@ type SetOrderMetadataInput struct {
 type SetOrderMetadataPayload struct {
 	// The order.
 	Order *Order `json:"order,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `setSaleSwitches`. What is left out stays as it is.
 type SetSaleSwitchesInput struct {
-	// Kinds of captcha to offer; empty = every kind. Others are not granted, PROOF_OF_WORK included.
+	// Kinds of captcha that buyers get; empty = all kinds. Wishes for other kinds are ignored, also for PROOF_OF_WORK.
 	CaptchaKinds []captcha.Kind `json:"captchaKinds,omitempty"`
-	// Whether a path needs an answered captcha.
+	// Whether `issueSeckillPath` needs an answered captcha.
 	CaptchaRequired *bool `json:"captchaRequired,omitempty"`
-	// Buyers to let past the waiting room each second; 0 = no bound.
+	// Buyers to admit from the waiting room each second; 0 = no limit.
 	InflowPerSecond *int `json:"inflowPerSecond,omitempty"`
-	// Tries of one person at once; 0 = the server's default.
+	// Calls that one user may make at once; 0 = the default of the server.
 	LimitBurst *int `json:"limitBurst,omitempty"`
-	// Tries to give back each second.
+	// Calls that become available again each second.
 	LimitPerSecond *float64 `json:"limitPerSecond,omitempty"`
-	// Why.
+	// Reason, for the log.
 	Note *string `json:"note,omitempty"`
-	// Unused paths at a time per unit left; 0 = any number.
+	// Unused path tokens at a time per unit left; 0 = no limit.
 	PermitRatio *float64 `json:"permitRatio,omitempty"`
-	// Highest number of a proof of work, 10000 to 10000000; 0 = the server's default.
+	// Highest number of a proof of work, 10000 to 10000000; 0 = the default of the server.
 	ProofOfWorkMax *int `json:"proofOfWorkMax,omitempty"`
-	// Sale to switch.
+	// Sale to change.
 	SaleID string `json:"saleId"`
 }
 
 // Outcome of `setSaleSwitches`.
 type SetSaleSwitchesPayload struct {
-	// The sale as it stands now.
+	// The sale after the call; null when there is no such sale.
 	Sale *Sale `json:"sale,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `setUserExternalId`.
 type SetUserExternalIDInput struct {
-	// Id of the person in the other system: up to 255 printable ASCII characters without spaces. Removed when left out.
+	// Id of the user in the other system: up to 255 printable ASCII characters without spaces. Removed when left out.
 	ExternalID *string `json:"externalId,omitempty"`
 	// The user.
 	UserID string `json:"userId"`
@@ -2455,7 +2516,7 @@ type SetUserExternalIDInput struct {
 
 // Outcome of `setUserExternalId`.
 type SetUserExternalIDPayload struct {
-	// The user as changed.
+	// The user after the call.
 	User *User `json:"user,omitempty"`
 	// Why it was refused; empty on success. `CONFLICT` when another user has the id, or this one has another id.
 	UserErrors []UserError `json:"userErrors"`
@@ -2471,37 +2532,38 @@ type SetUserRoleInput struct {
 
 // Outcome of `setUserRole`.
 type SetUserRolePayload struct {
-	// The user as changed.
+	// The user after the call.
 	User *User `json:"user,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
 // A provider with whose accounts users sign in.
 type SignInProvider struct {
-	// Name to show on the button.
+	// Text of the button.
 	Title string `json:"title"`
-	// Where the browser goes; `?to=/path` is the page after the sign-in. Then `refreshSession` has the session, with the header `X-Seckill-Session: cookie`.
+	// Address to which the browser goes; `?to=/path` is the page after the sign-in. Then `refreshSession` with the header `X-Seckill-Session:
+	// cookie` returns the session.
 	URL string `json:"url"`
 }
 
-// Nothing was left to buy, or fewer units than were asked for.
+// No unit is left, or fewer units than requested.
 type SoldOutError struct {
 	// Machine-readable reason.
 	Code fault.Reason `json:"code"`
-	// The item that is gone.
+	// The sold-out item.
 	Item *SaleItem `json:"item,omitempty"`
-	// For the person, in the language of `Accept-Language`.
+	// Text for the user, in the language of `Accept-Language`.
 	Message string `json:"message"`
-	// Earliest time at which units of unpaid orders come back; null when that is unknown, or when the sale hides its stock.
+	// Earliest time at which units of unpaid orders may return; null when unknown, or when the sale hides its stock.
 	NextReleaseAt *time.Time `json:"nextReleaseAt,omitempty"`
-	// Path of the input at fault from `input` down, or null.
+	// Path of the invalid input field, from `input` down; null when no field is at fault.
 	Path []string `json:"path,omitempty"`
-	// Units left, fewer than were asked for; null when none is left, or when the sale hides its stock.
+	// Units left, when fewer than requested; null when none is left, or when the sale hides its stock.
 	UnitsLeft *int `json:"unitsLeft,omitempty"`
-	// Units of unpaid orders, which may come back; null when that is unknown, or when the sale hides its stock.
+	// Units of unpaid orders, which may return; null when unknown, or when the sale hides its stock.
 	UnpaidUnits *int `json:"unpaidUnits,omitempty"`
-	// Whether `joinWaitlist` is open for it.
+	// Whether `joinWaitlist` is open for the item.
 	WaitlistOpen bool       `json:"waitlistOpen"`
 	Source       *sale.Item `json:"-"`
 }
@@ -2510,7 +2572,7 @@ func (SoldOutError) IsUserError() {}
 
 // Input of `startTotp`.
 type StartTotpInput struct {
-	// The present password.
+	// Current password of the account.
 	Password string `json:"password"`
 }
 
@@ -2520,32 +2582,31 @@ type StartTotpPayload struct {
 	Secret *string `json:"secret,omitempty"`
 	// The same as an `otpauth://` address, to show as a QR code.
 	URI *string `json:"uri,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
-// What is left of an item.
+// Remaining stock of an item.
 type Stock struct {
-	// How much is left, in words.
+	// Remaining stock in words.
 	Level storefront.Level `json:"level"`
-	// How many are left to take; null when the sale hides it.
+	// Units left; null when the sale hides it.
 	Remaining *int `json:"remaining,omitempty"`
-	// Grows by one with every change; a lower one than you have is old news.
+	// Grows by one with every change; ignore a state with a lower one than that you have.
 	Revision int `json:"revision"`
-	// How many were put on sale; null when the sale hides it.
+	// Units of the item; null when the sale hides it.
 	Total *int `json:"total,omitempty"`
-	// When this was true.
+	// Time to which the values refer.
 	UpdatedAt time.Time `json:"updatedAt"`
 }
 
-// Stock of a sale changed. Sent at most twice a second, at most once every two
-// seconds when very many watch.
+// The stock of a sale. Sent at most twice a second; where the sale hides its stock, only when a level changes.
 type StockEvent struct {
-	// Items as they stand now; on UPDATE only those that changed.
+	// All items of the sale.
 	Items []*SaleItem `json:"items"`
-	// What it is.
+	// Kind of the event.
 	Kind StreamEventKind `json:"kind"`
-	// The server's clock when it was sent.
+	// Server time when the event was sent.
 	ServerTime time.Time `json:"serverTime"`
 }
 
@@ -2553,17 +2614,17 @@ func (StockEvent) IsStreamEvent() {}
 
 // Input of `submitSale`.
 type SubmitSaleInput struct {
-	// Why.
+	// Reason, for the log.
 	Note *string `json:"note,omitempty"`
-	// Draft to hand in for approval.
+	// Draft to submit for approval.
 	SaleID string `json:"saleId"`
 }
 
 // Outcome of `submitSale`.
 type SubmitSalePayload struct {
-	// The sale as it stands now.
+	// The sale after the call; null when there is no such sale.
 	Sale *Sale `json:"sale,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
@@ -2576,59 +2637,59 @@ type Subscription struct {
 type UpdateGoodsInput struct {
 	// Longer text, in Markdown.
 	Description *string `json:"description,omitempty"`
-	// Goods to change.
+	// Product to change.
 	GoodsID string `json:"goodsId"`
-	// Picture; an empty text takes it away.
+	// Address of the picture; an empty text removes it.
 	ImageURL *string `json:"imageUrl,omitempty"`
-	// Everyday price; its currency stays.
+	// Usual price, outside sales. Its currency cannot change.
 	ListPrice *MoneyInput `json:"listPrice,omitempty"`
-	// Name to show.
+	// Display name.
 	Name *string `json:"name,omitempty"`
-	// Why.
+	// Reason, for the log.
 	Note *string `json:"note,omitempty"`
 }
 
 // Outcome of `updateGoods`.
 type UpdateGoodsPayload struct {
-	// The goods as it stands now.
+	// The product after the call.
 	Goods *Goods `json:"goods,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `updateSale`. What is left out stays as it is.
 type UpdateSaleInput struct {
-	// When it ends; after `startsAt`.
+	// Closing time; after `startsAt`.
 	EndsAt *time.Time `json:"endsAt,omitempty"`
-	// Whether buyers see words instead of numbers for stock.
+	// Whether buyers see stock as words (`Stock.level`) instead of numbers.
 	HideExactStock *bool `json:"hideExactStock,omitempty"`
-	// Whether an order has the buyer's address: buyers then need one before they can buy.
+	// Whether orders need a delivery address: buyers without one cannot buy.
 	RequiresAddress *bool `json:"requiresAddress,omitempty"`
-	// What is on sale, in place of what was; 1 to 20 items.
+	// Items of the sale, which replace the present ones; 1 to 20.
 	Items []*SaleItemInput `json:"items,omitempty"`
-	// Why.
+	// Reason, for the log.
 	Note *string `json:"note,omitempty"`
-	// How long a buyer has to pay.
+	// Payment window in seconds.
 	PaymentWindowSeconds *int `json:"paymentWindowSeconds,omitempty"`
-	// Most units that one buyer may have of all items together; null removes the limit.
+	// Most units per buyer over all items; null removes the limit.
 	PurchaseLimit graphql.Omittable[*int] `json:"purchaseLimit,omitempty"`
 	// Rules, in Markdown.
 	Rules *string `json:"rules,omitempty"`
-	// Draft to change, or a sale that was sent back: it becomes a draft again. Of a sale that was approved, only `title` and `rules` change.
+	// Draft to change, or a rejected sale, which becomes a draft again. Of a sale that was approved, only `title` and `rules` change.
 	SaleID string `json:"saleId"`
 	// Name in addresses.
 	Slug *string `json:"slug,omitempty"`
-	// When it begins.
+	// Opening time.
 	StartsAt *time.Time `json:"startsAt,omitempty"`
-	// Name to show.
+	// Display name.
 	Title *string `json:"title,omitempty"`
 }
 
 // Outcome of `updateSale`.
 type UpdateSalePayload struct {
-	// The sale as it stands now.
+	// The sale after the call; null when there is no such sale.
 	Sale *Sale `json:"sale,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
@@ -2636,9 +2697,9 @@ type UpdateSalePayload struct {
 type UpdateWebhookEndpointInput struct {
 	// The endpoint.
 	EndpointID string `json:"endpointId"`
-	// Where events are sent: https, a public address.
+	// Address to which events are sent: https, public.
 	URL *string `json:"url,omitempty"`
-	// What it is for.
+	// Its purpose.
 	Description *string `json:"description,omitempty"`
 	// The kinds of events that it receives; empty = all.
 	Events []WebhookEventKind `json:"events,omitempty"`
@@ -2650,7 +2711,7 @@ type UpdateWebhookEndpointInput struct {
 type UpdateWebhookEndpointPayload struct {
 	// The endpoint as changed.
 	Endpoint *WebhookEndpoint `json:"endpoint,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
@@ -2658,15 +2719,15 @@ type UpdateWebhookEndpointPayload struct {
 type UpsertGoodsInput struct {
 	// Longer text, in Markdown.
 	Description string `json:"description"`
-	// Its id in the other system: up to 64 printable ASCII characters without spaces.
+	// Id of the product in the other system: up to 64 printable ASCII characters without spaces.
 	ExternalID string `json:"externalId"`
-	// A product without such an id that gets it; only needed once.
+	// A product without an external id, which gets it; only needed once.
 	GoodsID *string `json:"goodsId,omitempty"`
-	// Picture; none when left out.
+	// Address of the picture; none when left out.
 	ImageURL *string `json:"imageUrl,omitempty"`
-	// Everyday price; its currency stays.
+	// Usual price, outside sales. Its currency cannot change.
 	ListPrice *MoneyInput `json:"listPrice"`
-	// Name to show.
+	// Display name.
 	Name string `json:"name"`
 	// Stock keeping unit; none when left out.
 	Sku *string `json:"sku,omitempty"`
@@ -2674,37 +2735,37 @@ type UpsertGoodsInput struct {
 
 // Outcome of `upsertGoods`.
 type UpsertGoodsPayload struct {
-	// Whether the goods were created by this call.
+	// Whether the call created the product.
 	Created bool `json:"created"`
-	// The goods as they stand now.
+	// The product after the call.
 	Goods *Goods `json:"goods,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `upsertSale`: the whole sale as the other system has it.
 type UpsertSaleInput struct {
-	// When it ends; after `startsAt`.
+	// Closing time; after `startsAt`.
 	EndsAt time.Time `json:"endsAt"`
-	// Its id in the other system: up to 64 printable ASCII characters without spaces.
+	// Id of the sale in the other system: up to 64 printable ASCII characters without spaces.
 	ExternalReference string `json:"externalReference"`
-	// Whether buyers see words instead of numbers for stock.
+	// Whether buyers see stock as words (`Stock.level`) instead of numbers.
 	HideExactStock bool `json:"hideExactStock"`
-	// Whether an order has the buyer's address: buyers then need one before they can buy.
+	// Whether orders need a delivery address: buyers without one cannot buy.
 	RequiresAddress bool `json:"requiresAddress"`
-	// What is on sale; 1 to 20 items.
+	// Items of the sale, 1 to 20.
 	Items []*SaleItemInput `json:"items"`
-	// How long a buyer has to pay; when left out, the installation's default for a new sale, else as it is.
+	// Payment window. When left out: the default of the installation for a new sale, unchanged otherwise.
 	PaymentWindowSeconds *int `json:"paymentWindowSeconds,omitempty"`
-	// Most units that one buyer may have of all items together; none when left out.
+	// Most units per buyer over all items; no limit when left out.
 	PurchaseLimit *int `json:"purchaseLimit,omitempty"`
 	// Rules, in Markdown.
 	Rules string `json:"rules"`
-	// Name in addresses; made from the title of a new sale when left out.
+	// Name in addresses; derived from the title of a new sale when left out.
 	Slug *string `json:"slug,omitempty"`
-	// When it begins.
+	// Opening time.
 	StartsAt time.Time `json:"startsAt"`
-	// Name to show.
+	// Display name.
 	Title string `json:"title"`
 }
 
@@ -2712,33 +2773,34 @@ type UpsertSaleInput struct {
 type UpsertSalePayload struct {
 	// Whether the sale was created by this call.
 	Created bool `json:"created"`
-	// The sale as it stands now.
+	// The sale after the call; null when there is no such sale.
 	Sale *Sale `json:"sale,omitempty"`
-	// Why it was refused; empty on success. `CONFLICT` when it is no draft any more and would change.
+	// Errors that refused the call; empty on success. `CONFLICT` when the sale is no draft and would change.
 	UserErrors []UserError `json:"userErrors"`
 }
 
-// A person with an account.
+// An account.
 type User struct {
-	// When the account was made.
+	// Time of the registration.
 	CreatedAt time.Time `json:"createdAt"`
-	// Name to show.
+	// Display name.
 	DisplayName string `json:"displayName"`
-	// E-mail address or phone number, to the person and to operators; null to others.
+	// E-mail address or phone number; null except to the user and to operators.
 	Account *string `json:"account,omitempty"`
 	// Opaque global id.
 	ID string `json:"id"`
-	// What the person may do.
+	// Rights of the user.
 	Role auth.Role `json:"role"`
-	// Whether the user has shown, by a link, that they read the account's address. Only to operators and to the user, else null.
+	// Whether the user verified the address of the account by a link. Null except to the user and to operators.
 	ContactVerified *bool `json:"contactVerified,omitempty"`
-	// Id of the person in another system; null = none. Only to the person, to operators and to service accounts that read users or orders.
+	// Id of the user in another system; null = none. Null except to the user, to operators, and to service tokens that read users or orders.
 	ExternalID *string `json:"externalId,omitempty"`
-	// Whether sign-in is disabled. Only to operators and to the user, else null.
+	// Whether sign-in is disabled. Null except to the user and to operators.
 	Disabled *bool `json:"disabled,omitempty"`
-	// The role that the caller's session has: `CUSTOMER` in place of `role` while the installation requires one-time codes and the account has none. Null for other users.
+	// Role of the caller's session: `CUSTOMER` in place of `role` while the installation requires one-time codes and the account has none. Null
+	// for other users.
 	GrantedRole *auth.Role `json:"grantedRole,omitempty"`
-	// Whether sign-in needs a one-time code. Only to operators and to the user, else null.
+	// Whether sign-in requires a one-time code. Null except to the user and to operators.
 	Totp *bool `json:"totp,omitempty"`
 }
 
@@ -2748,7 +2810,7 @@ func (User) IsNode() {}
 type UserConnection struct {
 	// Users with their cursors.
 	Edges []*UserEdge `json:"edges"`
-	// Where the page stands.
+	// Position of the page in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 }
 
@@ -2762,34 +2824,34 @@ type UserEdge struct {
 
 // Input of `voidOrder`.
 type VoidOrderInput struct {
-	// Why; the buyer sees it.
+	// Reason; the buyer sees it.
 	Note string `json:"note"`
-	// Order to call off.
+	// Order to void.
 	OrderID string `json:"orderId"`
 }
 
 // Outcome of `voidOrder`.
 type VoidOrderPayload struct {
-	// How far it has got; REQUESTED when it waits for a second person.
+	// The intervention; REQUESTED when it waits for a second person.
 	Intervention *Intervention `json:"intervention,omitempty"`
-	// The order as it stands now.
+	// The order after the call; null when there is no such order.
 	Order *Order `json:"order,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
-// A place on the waitlist of an item that is sold out. When unpaid orders expire,
-// the first on the waitlist gets an offer.
+// The entry of a buyer in the waitlist of a sold-out item. Returned units are offered to the waiting buyers in
+// the order of their entries.
 type WaitlistEntry struct {
-	// How many are ahead; null once no longer waiting.
+	// Number of waiting buyers ahead; null once no longer WAITING. `saleStatus` sends an event when it changes, at most once a second.
 	Ahead *int `json:"ahead,omitempty"`
 	// Opaque global id.
 	ID string `json:"id"`
-	// What the person waits for.
+	// The wanted item.
 	Item *SaleItem `json:"item"`
-	// Until when the held unit can be bought.
+	// Time until which the offered unit can be bought.
 	OfferExpiresAt *time.Time `json:"offerExpiresAt,omitempty"`
-	// How it stands.
+	// Status of the entry.
 	Status waitlist.Status `json:"status"`
 	Source *waitlist.Entry `json:"-"`
 }
@@ -2804,27 +2866,27 @@ type WebhookDelivery struct {
 	EndpointID string `json:"endpointId"`
 	// The receiver's key against duplicates (header `webhook-id`).
 	EventID string `json:"eventId"`
-	// What happened.
+	// Kind of the event.
 	Event WebhookEventKind `json:"event"`
 	// Id of the order, sale, item or held payment that it is about. Events of one subject are delivered in order.
 	Subject string `json:"subject"`
 	// The body as it is sent, JSON.
 	Payload string `json:"payload"`
-	// How it stands.
+	// State of the delivery.
 	State webhook.DeliveryState `json:"state"`
-	// How often it was tried; a replay begins again.
+	// Number of attempts; a replay starts again at 0.
 	Attempts int `json:"attempts"`
 	// Status code of the last response; null when there was none.
 	StatusCode *int `json:"statusCode,omitempty"`
 	// Why the last attempt failed; null when it succeeded.
 	Error *string `json:"error,omitempty"`
-	// How long the last attempt took.
+	// Duration of the last attempt in milliseconds.
 	DurationMs int `json:"durationMs"`
-	// When it is tried next; null when it has ended.
+	// Time of the next attempt; null when the delivery has ended.
 	NextAttemptAt *time.Time `json:"nextAttemptAt,omitempty"`
-	// When it was made.
+	// Time of creation.
 	CreatedAt time.Time `json:"createdAt"`
-	// When it ended; null while it waits.
+	// Time of its end; null while it waits.
 	EndedAt *time.Time `json:"endedAt,omitempty"`
 }
 
@@ -2832,7 +2894,7 @@ type WebhookDelivery struct {
 type WebhookDeliveryConnection struct {
 	// Deliveries with their cursors.
 	Edges []*WebhookDeliveryEdge `json:"edges"`
-	// Where the page stands.
+	// Position of the page in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 }
 
@@ -2849,9 +2911,9 @@ type WebhookDeliveryEdge struct {
 type WebhookEndpoint struct {
 	// Opaque id.
 	ID string `json:"id"`
-	// Where events are sent.
+	// Address to which events are sent.
 	URL string `json:"url"`
-	// What it is for.
+	// Its purpose.
 	Description string `json:"description"`
 	// The kinds of events that it receives; empty = all.
 	Events []WebhookEventKind `json:"events"`
@@ -2859,13 +2921,13 @@ type WebhookEndpoint struct {
 	State webhook.State `json:"state"`
 	// Why it was disabled; null when it is enabled, or an administrator disabled it.
 	DisabledReason *string `json:"disabledReason,omitempty"`
-	// The first failed attempt after the last success; null when the last attempt succeeded. After a day the endpoint is disabled.
+	// Time of the first failed attempt after the last success; null when the last attempt succeeded. After a day the endpoint is disabled.
 	FailingSince *time.Time `json:"failingSince,omitempty"`
-	// Until when the former secret signs too; null when it was never replaced.
+	// Time until which the former secret signs too; null when it was never replaced.
 	FormerSecretUntil *time.Time `json:"formerSecretUntil,omitempty"`
-	// When it was added.
+	// Time of creation.
 	CreatedAt time.Time `json:"createdAt"`
-	// When it was changed.
+	// Time of the last change.
 	UpdatedAt time.Time `json:"updatedAt"`
 }
 
@@ -2873,13 +2935,13 @@ type WebhookEndpoint struct {
 type WebhookEvent struct {
 	// The reader's key against duplicates: the header `webhook-id` of deliveries.
 	ID string `json:"id"`
-	// What happened.
+	// Kind of the event.
 	Event WebhookEventKind `json:"event"`
 	// Id of the order, sale, item or held payment that it is about.
 	Subject string `json:"subject"`
 	// The body as endpoints receive it, JSON.
 	Payload string `json:"payload"`
-	// When it was written.
+	// Time at which it was written.
 	CreatedAt time.Time `json:"createdAt"`
 }
 
@@ -2887,7 +2949,7 @@ type WebhookEvent struct {
 type WebhookEventConnection struct {
 	// Events with their cursors.
 	Edges []*WebhookEventEdge `json:"edges"`
-	// Where the page stands. Keep `endCursor`: a later page after it misses no event.
+	// Position of the page. Keep `endCursor`: a later page after it misses no event.
 	PageInfo *PageInfo `json:"pageInfo"`
 }
 
@@ -2901,7 +2963,7 @@ type WebhookEventEdge struct {
 
 // Input of `withdrawSale`.
 type WithdrawSaleInput struct {
-	// Why.
+	// Reason, for the log.
 	Note *string `json:"note,omitempty"`
 	// Sale that waits for approval.
 	SaleID string `json:"saleId"`
@@ -2909,13 +2971,13 @@ type WithdrawSaleInput struct {
 
 // Outcome of `withdrawSale`.
 type WithdrawSalePayload struct {
-	// The sale as it stands now.
+	// The sale after the call; null when there is no such sale.
 	Sale *Sale `json:"sale,omitempty"`
-	// Why it was refused; empty on success.
+	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
-// Which way to sort.
+// Sort direction.
 type OrderDirection string
 
 const (
@@ -2973,11 +3035,11 @@ func (e OrderDirection) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// What orders can be sorted by.
+// Fields that orders can be sorted by.
 type OrderSortField string
 
 const (
-	// When it was made.
+	// Time of creation.
 	OrderSortFieldCreatedAt OrderSortField = "CREATED_AT"
 )
 
@@ -3028,15 +3090,15 @@ func (e OrderSortField) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// How far a buyer's dispute of a payment has got at their bank. It is argued in the provider's dashboard.
+// State of a dispute at the buyer's bank. Evidence is submitted in the provider's dashboard.
 type PaymentDispute string
 
 const (
-	// The bank has taken the money back.
+	// Lost: the bank has taken the money back.
 	PaymentDisputeLost PaymentDispute = "LOST"
 	// Not decided yet.
 	PaymentDisputeOpen PaymentDispute = "OPEN"
-	// The shop keeps the money.
+	// Won: the shop keeps the money.
 	PaymentDisputeWon PaymentDispute = "WON"
 )
 
@@ -3089,13 +3151,13 @@ func (e PaymentDispute) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// Ways to pay that the first clients knew. `PaymentOption` has them all.
+// Payment methods of the first release. `PaymentOption` has all of them.
 type PaymentMethod string
 
 const (
-	// Another one: see `Payment.option`. Not for input.
+	// A later one: see `Payment.option`. Not for input.
 	PaymentMethodOther PaymentMethod = "OTHER"
-	// The built-in provider for demos, tests and drills: QR page, signed call-backs, approves or declines on request.
+	// The built-in provider for demos and tests: a QR page with buttons that approve or decline, and signed call-backs.
 	PaymentMethodSandbox PaymentMethod = "SANDBOX"
 )
 
@@ -3147,17 +3209,17 @@ func (e PaymentMethod) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// How a payment stands.
+// Status of a payment.
 type PaymentStatus string
 
 const (
-	// Closed at the provider: failed, or not paid in time.
+	// Closed at the provider: declined, or not paid in time.
 	PaymentStatusClosed PaymentStatus = "CLOSED"
-	// Waits for the person.
+	// Waits for the buyer.
 	PaymentStatusPending PaymentStatus = "PENDING"
-	// Money came back.
+	// The money went back.
 	PaymentStatusRefunded PaymentStatus = "REFUNDED"
-	// Money came in.
+	// The money arrived.
 	PaymentStatusSucceeded PaymentStatus = "SUCCEEDED"
 )
 
@@ -3211,15 +3273,15 @@ func (e PaymentStatus) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// How far a refund has got. Unlike RefundStatus it says that money is on its way.
+// State of a refund. Unlike `RefundStatus` it shows that money is on its way.
 type RefundState string
 
 const (
-	// An operator has approved it, or it began by itself: the money is on its way.
+	// Approved by an operator or started automatically: the money is on its way.
 	RefundStateApproved RefundState = "APPROVED"
-	// Money went back.
+	// The money went back.
 	RefundStateDone RefundState = "DONE"
-	// The provider gave it up, maybe after it was DONE: approving it again sends it again.
+	// The provider could not make it, maybe after it was DONE: approving it again sends it again.
 	RefundStateFailed RefundState = "FAILED"
 	// Refused by an operator.
 	RefundStateRefused RefundState = "REFUSED"
@@ -3278,13 +3340,13 @@ func (e RefundState) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// How a refund stands.
+// Status of a refund; `RefundState` distinguishes more.
 type RefundStatus string
 
 const (
 	// Refused by an operator.
 	RefundStatusRejected RefundStatus = "REJECTED"
-	// Asked for.
+	// Requested; the money has not gone back.
 	RefundStatusRequested RefundStatus = "REQUESTED"
 	// Money went back.
 	RefundStatusSucceeded RefundStatus = "SUCCEEDED"
@@ -3339,13 +3401,13 @@ func (e RefundStatus) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// What sales can be sorted by.
+// Fields that sales can be sorted by.
 type SaleSortField string
 
 const (
-	// When it was made.
+	// Time of creation.
 	SaleSortFieldCreatedAt SaleSortField = "CREATED_AT"
-	// When it begins.
+	// Opening time.
 	SaleSortFieldStartsAt SaleSortField = "STARTS_AT"
 )
 
@@ -3397,15 +3459,15 @@ func (e SaleSortField) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// What an event is.
+// Kind of an event of a subscription.
 type StreamEventKind string
 
 const (
-	// History was trimmed before your cursor: refetch, then go on.
+	// Events after your cursor were deleted: read the state again, then continue.
 	StreamEventKindGap StreamEventKind = "GAP"
-	// Full state at the moment of subscribing; always first.
+	// The full state at the time of the subscription; always the first event.
 	StreamEventKindSnapshot StreamEventKind = "SNAPSHOT"
-	// Full state after a change. Changes may be merged: the last one always comes.
+	// The full state after a change. Several changes may become one event; the last one is always sent.
 	StreamEventKindUpdate StreamEventKind = "UPDATE"
 )
 
@@ -3458,11 +3520,11 @@ func (e StreamEventKind) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// A kind of event. Its name in deliveries is in brackets.
+// Kind of an event. Its name in deliveries is in brackets.
 type WebhookEventKind string
 
 const (
-	// An order was written, and waits for its payment (`order.placed`).
+	// An order was written and waits for its payment (`order.placed`).
 	WebhookEventKindOrderPlaced WebhookEventKind = "ORDER_PLACED"
 	// An order was paid (`order.paid`).
 	WebhookEventKindOrderPaid WebhookEventKind = "ORDER_PAID"
@@ -3470,15 +3532,15 @@ const (
 	WebhookEventKindOrderExpired WebhookEventKind = "ORDER_EXPIRED"
 	// The buyer or an operator cancelled an unpaid order (`order.cancelled`).
 	WebhookEventKindOrderCancelled WebhookEventKind = "ORDER_CANCELLED"
-	// The money of a paid order was sent back (`order.refunded`).
+	// The money of a paid order went back (`order.refunded`).
 	WebhookEventKindOrderRefunded WebhookEventKind = "ORDER_REFUNDED"
-	// It was said how far the goods of an order are (`order.fulfilment_changed`).
+	// The progress of the delivery of an order was reported (`order.fulfilment_changed`).
 	WebhookEventKindOrderFulfilmentChanged WebhookEventKind = "ORDER_FULFILMENT_CHANGED"
 	// The status of a sale changed (`sale.state_changed`).
 	WebhookEventKindSaleStateChanged WebhookEventKind = "SALE_STATE_CHANGED"
-	// New orders left a tenth of an item's units or less (`stock.low`).
+	// The available units of an item fell to a tenth of its total or below, by orders or by an operator who removed units (`stock.low`).
 	WebhookEventKindStockLow WebhookEventKind = "STOCK_LOW"
-	// Money came that fits nothing, and waits for an operator (`payment.unmatched`).
+	// Money arrived that matches no order, and waits for an operator (`payment.unmatched`).
 	WebhookEventKindPaymentUnmatched WebhookEventKind = "PAYMENT_UNMATCHED"
 )
 

@@ -330,7 +330,7 @@ func newAdmin(b base, g gates, s stats, in adminParts) (admin, error) {
 			Gate: g.gate, Orders: in.orders.store, Gates: in.scheduler.preloader,
 			Stock: g.stock, Payments: in.payments.service, Waitlist: in.waiting.service, Outbox: b.outbox, Feed: s.feed, Waiting: in.messages.waiting, Security: in.accounts.security,
 			Agents: in.accounts.machines.CreatedBy, PaymentWindow: b.cfg.PaymentWindow, Names: names(b.cfg),
-			TwoPersonUnits: b.cfg.TwoPersonUnits, Clock: b.clock, Log: b.log,
+			TwoPersonUnits: b.cfg.TwoPersonUnits, TwoPersonExtension: b.cfg.TwoPersonExtension, Clock: b.clock, Log: b.log,
 		}),
 		reports: report.Source{DB: b.svc.db, Sales: g.sales, Stats: s.figures, Clock: b.clock},
 		bearer:  bearer{in.accounts.tokens, in.accounts.machines},

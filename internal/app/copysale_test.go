@@ -60,6 +60,16 @@ func TestASubmissionIsWithdrawnAndADraftDiscarded(t *testing.T) {
 		t.Errorf("another operator discards the draft: %q", p.why())
 	}
 	s.onSale(ann, "discardSale", saleID, "not this year", "CANCELLED")
+	seen := func(token, saleID string) string {
+		return string(s.ask(token, `query($id: ID!) { sale(by: {id: $id}) { phase } sales(first: 100) { edges { node { id } } } }`, map[string]any{"id": saleID}).Data)
+	}
+	testenv.Eventually(t, testenv.Wait, func() bool { return strings.Contains(seen(ann, saleID), `"CANCELLED"`) }, "the discarded draft is read")
+	if data := seen("", saleID); strings.Contains(data, "CANCELLED") || strings.Contains(data, saleID) {
+		t.Errorf("visitors see a discarded draft: %s", data)
+	}
+	scheduled, _ := s.prepare(ann, admin, 5, 10*time.Minute)
+	s.onSale(admin, "endSale", scheduled, "not this year", "CANCELLED")
+	testenv.Eventually(t, testenv.Wait, func() bool { return strings.Contains(seen("", scheduled), `"CANCELLED"`) }, "visitors see that a public sale was cancelled")
 	s.says(ann, saleID, "OPERATOR: took it back from approval (Draft)")
 	s.says(ann, saleID, "OPERATOR: discarded the draft (Cancelled)")
 	s.audit(saleID)

@@ -76,14 +76,22 @@ func TestACrowdReceivesWhatEachMaySeeOfTheStock(t *testing.T) {
 			crowd = append(crowd, k)
 		}
 	}
-	for _, u := range made.Users[:11] { // sold out: both streams report it
-		p, err := s.place(u.AccessToken, order(made.ItemID, u.Path))
-		if err != nil || p.why() != "" {
-			t.Fatalf("placed: %+v %v", p, err)
+	buy := func(buyers ...seed.LoadUser) {
+		t.Helper()
+		for _, u := range buyers {
+			p, err := s.place(u.AccessToken, order(made.ItemID, u.Path))
+			if err != nil || p.why() != "" {
+				t.Fatalf("placed: %+v %v", p, err)
+			}
 		}
 	}
-	for _, k := range crowd {
-		for {
+	buy(made.Users[0])
+	if e := crowd[10].stock(); len(e.Items) != 1 || *e.Items[0].Stock.Remaining != 10 {
+		t.Fatalf("the operator's first event %+v", e)
+	}
+	buy(made.Users[1:11]...) // sold out: both streams report it
+	for i, k := range crowd {
+		for n := 0; ; n++ {
 			e := k.stock()
 			seen := append(e.Items, e.Sale.Items...)
 			if e.Kind != "UPDATE" || len(seen) != 1 {
@@ -92,6 +100,9 @@ func TestACrowdReceivesWhatEachMaySeeOfTheStock(t *testing.T) {
 			stock := seen[0].Stock
 			if (stock.Remaining != nil) != k.operator {
 				t.Fatalf("operator %v sees %v of a hidden stock", k.operator, stock.Remaining)
+			}
+			if i < 10 && n == 0 && stock.Level == "PLENTY" { // the event would show that a unit was sold
+				t.Fatalf("an event without a change of the level: %+v", e)
 			}
 			if stock.Level == "SOLD_OUT" {
 				break

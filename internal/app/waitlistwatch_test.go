@@ -185,3 +185,26 @@ func (s *site) soldOut(in seed.Input) (made *seed.Result, task string) {
 	s.drained(made.SaleID, 1)
 	return made, task
 }
+
+func TestABuyerOnTheWaitlistSeesOthersLeave(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start("api", "worker", "scheduler")
+	made, _ := s.soldOut(seed.Input{Users: 5})
+	var places []*lined
+	for _, u := range made.Users[1:] {
+		places = append(places, s.joined(u.AccessToken, made.ItemID))
+	}
+	last := s.watch(made.Users[4].AccessToken, made.SaleID)
+	ahead := func() int { return *last.until("WAITING").Viewer.WaitlistEntry.Ahead }
+	if n := ahead(); n != 3 {
+		t.Fatalf("%d are ahead at first, want 3", n)
+	}
+	for i, want := range []int{2, 1} { // the first, and one from the middle
+		if _, why := s.leave(made.Users[1+i].AccessToken, places[i].ID); why != "" {
+			t.Fatalf("leave: %s", why)
+		}
+		for ahead() != want { // events of the sale may come between
+		}
+	}
+}

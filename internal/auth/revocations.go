@@ -210,7 +210,7 @@ func (r *Revocations) publish(ctx context.Context, kind string, ids []uuid.UUID)
 	}
 	err := publishScript.Run(ctx, r.cfg.Client, []string{r.stream}, kind, strings.Join(texts, ","), r.cfg.Keep.Milliseconds()).Err()
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return fault.Wrap(fault.Unavailable, "this cannot be made known everywhere now; try again shortly", fmt.Errorf("publish %s: %w", kind, err))
+		return fault.Wrap(fault.Unavailable, "The change cannot be published now. Please try again shortly.", fmt.Errorf("publish %s: %w", kind, err))
 	}
 	return nil
 }

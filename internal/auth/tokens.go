@@ -166,7 +166,7 @@ func (t *Tokens) withRoleNow(ctx context.Context, p *Principal) (*Principal, err
 		if _, isFault := errors.AsType[*fault.Error](err); isFault {
 			return nil, err
 		}
-		return nil, fault.Wrap(fault.Unavailable, "your rights cannot be checked now; try again shortly", err)
+		return nil, fault.Wrap(fault.Unavailable, "Your rights cannot be checked now. Please try again shortly.", err)
 	}
 	if role == p.Role || role.AtLeast(p.Role) {
 		return p, nil
@@ -218,7 +218,7 @@ func (t *Tokens) keyFor(token *jwt.Token) (any, error) {
 
 func unauthenticated(cause error) *fault.Error {
 	if errors.Is(cause, jwt.ErrTokenExpired) && !errors.Is(cause, jwt.ErrTokenSignatureInvalid) {
-		return fault.Wrap(fault.Unauthenticated, "the access token has expired; refresh the session", cause)
+		return fault.Wrap(fault.Unauthenticated, "The access token has expired. Refresh the session.", cause)
 	}
-	return fault.Wrap(fault.Unauthenticated, "the access token is not good; sign in", cause)
+	return fault.Wrap(fault.Unauthenticated, "The access token is invalid. Sign in again.", cause)
 }

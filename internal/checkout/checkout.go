@@ -148,14 +148,14 @@ func (c *Checkout) answer(ctx context.Context, parent *sale.Sale, in PlaceInput,
 func (c *Checkout) find(ctx context.Context, itemID uuid.UUID) (*sale.Item, *sale.Sale, error) {
 	catalog, err := c.catalog.Snapshot(ctx)
 	if err != nil {
-		return nil, nil, fault.Wrap(fault.Unavailable, "the catalogue cannot be read", err)
+		return nil, nil, fault.Wrap(fault.Unavailable, "The sales cannot be read now. Please try again shortly.", err)
 	}
 	item := catalog.Item(itemID)
 	if item == nil {
 		return nil, nil, fault.Refused{Why: fault.Unknown, At: []string{"input", "itemId"}}
 	}
 	parent := catalog.Sale(item.SaleID)
-	if !parent.Status.Public() {
+	if !parent.Public() {
 		return nil, nil, fault.Refused{Why: fault.Unknown, At: []string{"input", "itemId"}}
 	}
 	return item, parent, nil

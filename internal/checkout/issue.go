@@ -132,7 +132,7 @@ func QueueRules(catalog *sale.Catalog, perMille int) func(ctx context.Context, s
 	return func(ctx context.Context, saleID, _ uuid.UUID) (queue.Rules, error) {
 		snap, err := catalog.Snapshot(ctx)
 		if err != nil {
-			return queue.Rules{}, fault.Wrap(fault.Unavailable, "the catalogue cannot be read", err)
+			return queue.Rules{}, fault.Wrap(fault.Unavailable, "The sales cannot be read now. Please try again shortly.", err)
 		}
 		parent := snap.Sale(saleID)
 		if parent == nil {
@@ -154,7 +154,7 @@ func CaptchaRules(catalog *sale.Catalog) func(ctx context.Context, saleID uuid.U
 	return func(ctx context.Context, saleID uuid.UUID) (captcha.Rules, error) {
 		snap, err := catalog.Snapshot(ctx)
 		if err != nil {
-			return captcha.Rules{}, fault.Wrap(fault.Unavailable, "the catalogue cannot be read", err)
+			return captcha.Rules{}, fault.Wrap(fault.Unavailable, "The sales cannot be read now. Please try again shortly.", err)
 		}
 		parent := snap.Sale(saleID)
 		if parent == nil {

@@ -67,23 +67,24 @@ type Config struct {
 
 	Providers
 
-	CaptchaTTL       time.Duration `default:"5m" group:"gate" help:"How long a captcha can be answered."`
-	CaptchaPool      int           `default:"1024" group:"gate" help:"Captcha pictures of each kind kept drawn for the opening second, about 4 kB each. The demo keeps at most 64."`
-	PathTTL          time.Duration `default:"60s" group:"gate" help:"Life of a path: the right to try to buy."`
-	PermitRatio      float64       `default:"1.5" group:"gate" help:"Unused paths given out at a time, as a multiple of the stock that is left."`
-	PowMax           int           `name:"pow-max" default:"100000" group:"gate" help:"Difficulty of the proof of work, unless a sale has its own: the number to find is at most this. Clients that request many challenges get harder ones."`
-	CaptchaVerifyURL string        `name:"captcha-verify-url" group:"gate" placeholder:"URL" help:"siteverify address of an outside captcha (hCaptcha, Turnstile, reCAPTCHA): captchas of the kind EXTERNAL can be answered then."`
-	CaptchaSiteKey   string        `group:"gate" placeholder:"KEY" help:"Public key of the outside captcha."`
-	CaptchaSecret    Secret        `group:"gate" placeholder:"SECRET" help:"Secret of the outside captcha."`
-	CaptchaScriptURL string        `name:"captcha-script-url" group:"gate" placeholder:"URL" help:"Script of the outside captcha's widget: with it, the shop shows the widget, and its pages may load from the origin of the script."`
-	CaptchaOrigins   []string      `group:"gate" placeholder:"ORIGIN" help:"Origins, besides the script's own, of what the widget loads and frames: https://newassets.hcaptcha.com, https://*.hcaptcha.com."`
-	RiskURL          string        `name:"risk-url" group:"gate" placeholder:"URL" help:"A service that is asked whether a buyer gets a path or a place in the waiting room: docs/integrate-a-spa.md."`
-	RiskTimeout      time.Duration `default:"50ms" group:"gate" help:"How long the risk service may take."`
-	RiskFailure      RiskFailure   `default:"open" group:"gate" help:"When the risk service does not answer: open lets buyers pass, closed refuses them."`
-	WaitlistOffer    time.Duration `default:"60s" group:"gate" help:"How long a unit that came back is held for the next in line of the waitlist."`
-	TwoPersonUnits   int           `default:"100" group:"gate" help:"Units of one item that operators put on sale within 24 hours without a second person."`
-	RateLimits       []RateLimit   `group:"gate" placeholder:"OPERATION=BURST/PER-SECOND" help:"Rate limits of operations, instead of those in the API's description (@rateLimit): placeOrder=5/1,login=10/0.2. A sale's own limits come first."`
-	Limits           Switch        `default:"on" group:"gate" help:"Rate limits: on, or off (never in production)."`
+	CaptchaTTL         time.Duration `default:"5m" group:"gate" help:"How long a captcha can be answered."`
+	CaptchaPool        int           `default:"1024" group:"gate" help:"Captcha pictures of each kind kept drawn for the opening second, about 4 kB each. The demo keeps at most 64."`
+	PathTTL            time.Duration `default:"60s" group:"gate" help:"Life of a path: the right to try to buy."`
+	PermitRatio        float64       `default:"1.5" group:"gate" help:"Unused paths given out at a time, as a multiple of the stock that is left."`
+	PowMax             int           `name:"pow-max" default:"100000" group:"gate" help:"Difficulty of the proof of work, unless a sale has its own: the number to find is at most this. Clients that request many challenges get harder ones."`
+	CaptchaVerifyURL   string        `name:"captcha-verify-url" group:"gate" placeholder:"URL" help:"siteverify address of an outside captcha (hCaptcha, Turnstile, reCAPTCHA): captchas of the kind EXTERNAL can be answered then."`
+	CaptchaSiteKey     string        `group:"gate" placeholder:"KEY" help:"Public key of the outside captcha."`
+	CaptchaSecret      Secret        `group:"gate" placeholder:"SECRET" help:"Secret of the outside captcha."`
+	CaptchaScriptURL   string        `name:"captcha-script-url" group:"gate" placeholder:"URL" help:"Script of the outside captcha's widget: with it, the shop shows the widget, and its pages may load from the origin of the script."`
+	CaptchaOrigins     []string      `group:"gate" placeholder:"ORIGIN" help:"Origins, besides the script's own, of what the widget loads and frames: https://newassets.hcaptcha.com, https://*.hcaptcha.com."`
+	RiskURL            string        `name:"risk-url" group:"gate" placeholder:"URL" help:"A service that is asked whether a buyer gets a path or a place in the waiting room: docs/integrate-a-spa.md."`
+	RiskTimeout        time.Duration `default:"50ms" group:"gate" help:"How long the risk service may take."`
+	RiskFailure        RiskFailure   `default:"open" group:"gate" help:"When the risk service does not answer: open lets buyers pass, closed refuses them."`
+	WaitlistOffer      time.Duration `default:"60s" group:"gate" help:"How long a unit that came back is held for the next in line of the waitlist."`
+	TwoPersonUnits     int           `default:"100" group:"gate" help:"Units of one item that operators put on sale within 24 hours without a second person."`
+	TwoPersonExtension time.Duration `default:"30m" group:"gate" help:"By how much one operator may extend a live sale within 24 hours without a second person."`
+	RateLimits         []RateLimit   `group:"gate" placeholder:"OPERATION=BURST/PER-SECOND" help:"Rate limits of operations, instead of those in the API's description (@rateLimit): placeOrder=5/1,login=10/0.2. A sale's own limits come first."`
+	Limits             Switch        `default:"on" group:"gate" help:"Rate limits: on, or off (never in production)."`
 
 	OrderBatch   int           `default:"256" group:"worker" help:"Most orders written in one transaction."`
 	ClaimIdle    time.Duration `default:"15s" group:"worker" help:"A message whose worker was silent this long goes to another worker."`

@@ -247,6 +247,7 @@ func (p *Problems) lifetimes(c *Config) {
 		{"captcha-ttl", c.CaptchaTTL, 5 * time.Second, time.Hour},
 		{"path-ttl", c.PathTTL, time.Second, time.Hour},
 		{"waitlist-offer", c.WaitlistOffer, time.Second, day},
+		{"two-person-extension", c.TwoPersonExtension, time.Second, 7 * day},
 		{"claim-idle", c.ClaimIdle, time.Second, 10 * time.Minute},
 		{"risk-timeout", c.RiskTimeout, time.Millisecond, 10 * time.Second},
 		{"load-slot", c.LoadSlot, time.Minute, day},

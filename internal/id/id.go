@@ -40,6 +40,7 @@ const (
 	Event     Kind = "evt" // a fact that is published to other systems
 	Address   Kind = "adr" // of a user's address book
 	Delivery  Kind = "dlv" // an event on its way to an endpoint
+	Template  Kind = "tpl" // a sale without its times
 
 	ServiceToken Kind = "svt" // lets another system use the API
 )

@@ -80,7 +80,7 @@ func New(store Store) *Service {
 func (s *Service) Save(ctx context.Context, body io.Reader) (address string, err error) {
 	raw, err := io.ReadAll(io.LimitReader(body, MaxBytes+1))
 	if err != nil {
-		return "", fault.Wrap(fault.BadInput, "The picture did not arrive whole.", err)
+		return "", fault.Wrap(fault.BadInput, "The picture is incomplete.", err)
 	}
 	if len(raw) > MaxBytes {
 		return "", bad(fmt.Sprintf("at most %d bytes", MaxBytes))
@@ -98,7 +98,7 @@ func (s *Service) Save(ctx context.Context, body io.Reader) (address string, err
 	sum := sha256.Sum256(clean)
 	name := hex.EncodeToString(sum[:20]) + "." + kind
 	if err := s.store.Put(ctx, name, contentType(name), clean); err != nil {
-		return "", fault.Wrap(fault.Unavailable, "The picture could not be kept; try again.", err)
+		return "", fault.Wrap(fault.Unavailable, "The picture could not be stored. Please try again.", err)
 	}
 	return Path + name, nil
 }

@@ -153,12 +153,24 @@ func (f *Follower[T]) release() {
 	f.sub.Close()
 }
 
-// Either waits until one of two followers has a state that its Next will return at once,
-// and reports which; the first one if both have. ok is false when the first has ended.
-func Either[A, B any](a *Follower[A], b *Follower[B]) (first, ok bool) {
+// Either waits until one of its followers has a state that its Next will return at once,
+// and returns the number of the first such one: 0, 1 or 2. ok is false when a has ended. c
+// may be nil.
+func Either[A, B, C any](a *Follower[A], b *Follower[B], c *Follower[C]) (which int, ok bool) {
+	var ready <-chan struct{}
+	var round <-chan time.Time
+	var read <-chan loaded[C]
+	if c != nil {
+		ready, round, read = c.sub.Ready(), c.round.C, c.loaded
+	}
 	for a.ctx.Err() == nil && (a.unsent || !a.next.Terminal) {
-		if a.unsent || b.unsent {
-			return a.unsent, true
+		switch {
+		case a.unsent:
+			return 0, true
+		case b.unsent:
+			return 1, true
+		case c != nil && c.unsent:
+			return 2, true
 		}
 		select {
 		case <-a.ctx.Done():
@@ -174,9 +186,15 @@ func Either[A, B any](a *Follower[A], b *Follower[B]) (first, ok bool) {
 			b.reread()
 		case result := <-b.loaded:
 			b.finish(result)
+		case <-ready:
+			c.hear()
+		case <-round:
+			c.reread()
+		case result := <-read:
+			c.finish(result)
 		}
 	}
-	return false, false
+	return 0, false
 }
 
 // wait processes one change, or sends the latest state to out.

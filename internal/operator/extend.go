@@ -15,13 +15,12 @@ import (
 	"seckill/internal/sale"
 )
 
-const (
-	// AloneExtension is by how much one operator can extend a sale within 24 h without
-	// confirmation by a second one.
-	AloneExtension = 30 * time.Minute
-	// maxExtension bounds one extension: a sale that lasts longer is a new sale.
-	maxExtension = 7 * 24 * time.Hour
-)
+// DefaultTwoPersonExtension is by how much sales can be extended within 24 h without
+// confirmation by a second operator.
+const DefaultTwoPersonExtension = 30 * time.Minute
+
+// maxExtension bounds one extension: a sale that lasts longer is a new sale.
+const maxExtension = 7 * 24 * time.Hour
 
 // ExtendInput is the input of Extend.
 type ExtendInput struct {
@@ -39,7 +38,7 @@ type Extended struct {
 }
 
 // Extend moves the end of a loaded sale to a later time. Once the extensions without
-// confirmation within 24 h exceed AloneExtension, it creates a request instead. Repeating
+// confirmation within 24 h exceed TwoPersonExtension, it creates a request instead. Repeating
 // a call changes nothing.
 func (s *Service) Extend(ctx context.Context, in ExtendInput) (Extended, error) {
 	if err := authorise(in.By, sale.ActExtend); err != nil {
@@ -96,7 +95,7 @@ func (s *Service) extend(ctx context.Context, by sale.Actor, in *Intervention) (
 			case in.EndsAt.After(v.EndsAt.Add(maxExtension)):
 				return "", invalid("at most 7 days after the present end", "endsAt")
 			}
-			done.Units = int((in.EndsAt.Sub(v.EndsAt) + time.Second - 1) / time.Second) // rounded up: many small extensions add up
+			done.Extension = int((in.EndsAt.Sub(v.EndsAt) + time.Second - 1) / time.Second) // rounded up: many small extensions add up
 			putTime(changed, "endsAt", v.EndsAt, *in.EndsAt)
 			in.persons(changed)
 			return s.beforeItsEnd(v.Status)(v)
@@ -132,15 +131,15 @@ func (s *Service) checkAloneExtension(ctx context.Context, tx *ent.Tx, in *Inter
 	before, err := tx.Intervention.Query().Where(
 		intervention.SaleID(in.Sale), intervention.KindEQ(intervention.KindEXTEND_SALE), intervention.DecidedByIsNil(),
 		intervention.StateEQ(intervention.StateDONE), intervention.CreatedAtGT(s.cfg.Clock.Now().Add(-aloneWindow)),
-	).Select(intervention.FieldQuantity).Ints(ctx)
+	).Select(intervention.FieldExtensionSeconds).Ints(ctx)
 	if err != nil {
 		return fmt.Errorf("sum extensions of sale %s: %w", in.Sale, err)
 	}
-	sum := in.Units
+	sum := in.Extension
 	for _, seconds := range before {
 		sum += seconds
 	}
-	if time.Duration(sum)*time.Second > AloneExtension {
+	if time.Duration(sum)*time.Second > s.cfg.TwoPersonExtension {
 		return errNeedsSecond
 	}
 	return nil

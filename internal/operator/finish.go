@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	"entgo.io/ent/dialect/sql"
 	"github.com/google/uuid"
 
 	"seckill/ent"
 	"seckill/ent/intervention"
+	entsale "seckill/ent/sale"
 	"seckill/internal/auth"
 	"seckill/internal/periodic"
 	"seckill/internal/reservation"
@@ -32,8 +34,13 @@ func (s *Service) Loop() periodic.Loop {
 	return periodic.Loop{Name: "finish interventions", Every: finishEvery, Step: s.Step, Log: s.cfg.Log}
 }
 
-// Step continues interventions that were interrupted.
+// Step continues interventions that were interrupted, and refuses requests whose sale has
+// ended before they were decided.
 func (s *Service) Step(ctx context.Context) (map[string]int, error) {
+	refused, err := s.refuseOutdated(ctx)
+	if err != nil {
+		return nil, err
+	}
 	rows, err := s.cfg.DB.Ent.Intervention.Query().Where(
 		intervention.StateIn(intervention.StateTAKING, intervention.StateRETURNING, intervention.StateREFUNDING, intervention.StateFINISHING),
 		intervention.UpdatedAtLTE(s.cfg.Clock.Now().Add(-finishAfter)),
@@ -42,6 +49,9 @@ func (s *Service) Step(ctx context.Context) (map[string]int, error) {
 		return nil, fmt.Errorf("find interventions to finish: %w", err)
 	}
 	counts := map[string]int{}
+	if refused > 0 {
+		counts[string(Refused)] = refused
+	}
 	var errs []error
 	for _, row := range rows {
 		act := fromRow(row)
@@ -57,6 +67,27 @@ func (s *Service) Step(ctx context.Context) (map[string]int, error) {
 		}
 	}
 	return counts, errors.Join(errs...)
+}
+
+// refuseOutdated refuses requests to change the stock or the end of sales that have ended,
+// and returns how many. The void of an order stays: money goes back also afterwards.
+func (s *Service) refuseOutdated(ctx context.Context) (int, error) {
+	n, err := s.cfg.DB.Ent.Intervention.Update().Where(
+		intervention.StateEQ(intervention.StateREQUESTED),
+		intervention.KindIn(intervention.KindADJUST_STOCK, intervention.KindEXTEND_SALE),
+		func(q *sql.Selector) {
+			sales := sql.Table(entsale.Table)
+			q.Where(sql.In(q.C(intervention.FieldSaleID), sql.Select(sales.C(entsale.FieldID)).From(sales).
+				Where(sql.In(sales.C(entsale.FieldStatus), string(sale.Ended), string(sale.Cancelled)))))
+		},
+	).SetState(intervention.StateREFUSED).SetUpdatedAt(s.cfg.Clock.Now()).Save(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("refuse outdated requests: %w", err)
+	}
+	if n > 0 {
+		s.waiting(ctx)
+	}
+	return n, nil
 }
 
 // finish continues an intervention as far as possible, and returns its new state. One

@@ -54,7 +54,7 @@ const (
 	Refunding State = "REFUNDING" // the money of a paid order is to be refunded
 	Finishing State = "FINISHING" // units were added to Postgres, the gate is to follow; or an unpaid order is to end
 	Done      State = "DONE"
-	Refused   State = "REFUSED" // fewer units were left than requested
+	Refused   State = "REFUSED" // fewer units were left than requested, or the sale ended first
 )
 
 // Intervention is an operation of an operator that may need a second one: it moves units,
@@ -66,8 +66,9 @@ type Intervention struct {
 	Sale        uuid.UUID
 	Item        uuid.UUID  // Nil for ExtendSale
 	Order       *uuid.UUID // of VoidOrder
-	Units       int        // signed for AdjustStock; for ExtendSale, seconds
+	Units       int        // signed for AdjustStock; 0 for ExtendSale
 	EndsAt      *time.Time // new end of the sale, for ExtendSale
+	Extension   int        // of ExtendSale: by how many seconds
 	Note        string
 	RequestedBy uuid.UUID
 	DecidedBy   *uuid.UUID // the second operator
@@ -79,7 +80,7 @@ type Intervention struct {
 func fromRow(r *ent.Intervention) *Intervention {
 	return &Intervention{
 		ID: r.ID, Kind: Kind(r.Kind), State: State(r.State), Sale: r.SaleID, Item: r.ItemID, Order: r.OrderID,
-		Units: r.Quantity, EndsAt: r.EndsAt, Note: r.Note, RequestedBy: r.RequestedBy, DecidedBy: r.DecidedBy, Decision: r.Decision,
+		Units: r.Quantity, EndsAt: r.EndsAt, Extension: r.ExtensionSeconds, Note: r.Note, RequestedBy: r.RequestedBy, DecidedBy: r.DecidedBy, Decision: r.Decision,
 		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
 	}
 }
@@ -125,7 +126,7 @@ func (s *Service) insert(ctx context.Context, tx *ent.Tx, in *Intervention) erro
 	now := s.cfg.Clock.Now()
 	in.CreatedAt, in.UpdatedAt = now, now
 	return tx.Intervention.Create().SetID(in.ID).SetKind(intervention.Kind(in.Kind)).SetState(intervention.State(in.State)).
-		SetSaleID(in.Sale).SetItemID(in.Item).SetNillableOrderID(in.Order).SetQuantity(in.Units).SetNillableEndsAt(in.EndsAt).SetNote(in.Note).
+		SetSaleID(in.Sale).SetItemID(in.Item).SetNillableOrderID(in.Order).SetQuantity(in.Units).SetNillableEndsAt(in.EndsAt).SetExtensionSeconds(in.Extension).SetNote(in.Note).
 		SetRequestedBy(in.RequestedBy).SetCreatedAt(now).SetUpdatedAt(now).Exec(ctx)
 }
 

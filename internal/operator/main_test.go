@@ -29,6 +29,7 @@ import (
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
 	"seckill/internal/testenv"
+	"seckill/internal/webhook"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -130,6 +131,7 @@ func (e *env) config(versions *sale.Versions) operator.Config {
 		DB: e.db, Sales: e.sales, Versions: versions, Catalog: e.catalog,
 		Gate: reservation.NewGate(reservation.GateConfig{Client: e.conn.Script, Keys: e.keys}), Orders: e.orders,
 		Gates:    e.pre,
+		Outbox:   webhook.NewOutbox(e.clock, nil),
 		Payments: e.pays,
 		Feed:     e,
 		Clock:    e.clock, Log: slog.New(slog.DiscardHandler),

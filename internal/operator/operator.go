@@ -74,7 +74,10 @@ type Config struct {
 	// TwoPersonUnits is how many units of an item can be added within 24 h without
 	// confirmation by a second operator; 0 = DefaultTwoPersonUnits.
 	TwoPersonUnits int
-	Names          account.Names // of accounts, for searches
+	// TwoPersonExtension is by how much a sale can be extended within 24 h without
+	// confirmation by a second operator; 0 = DefaultTwoPersonExtension.
+	TwoPersonExtension time.Duration
+	Names              account.Names // of accounts, for searches
 	// PaymentWindow is that of sales that are created without one; 0 = DefaultPaymentWindow.
 	PaymentWindow time.Duration
 	Clock         clock.Clock
@@ -102,6 +105,9 @@ type Service struct{ cfg Config }
 func New(cfg Config) *Service {
 	if cfg.TwoPersonUnits == 0 {
 		cfg.TwoPersonUnits = DefaultTwoPersonUnits
+	}
+	if cfg.TwoPersonExtension == 0 {
+		cfg.TwoPersonExtension = DefaultTwoPersonExtension
 	}
 	if cfg.PaymentWindow == 0 {
 		cfg.PaymentWindow = DefaultPaymentWindow
@@ -263,7 +269,7 @@ func detailsOf(details any) (string, error) {
 // effect.
 func unknownOutcome(err error) error {
 	if errors.Is(err, postgres.ErrCommitUnknown) {
-		return fault.Wrap(fault.Timeout, "It is not known whether this took effect; look before you try again.", err)
+		return fault.Wrap(fault.Timeout, "It is unknown whether this took effect. Check before you try again.", err)
 	}
 	return err
 }

@@ -35,7 +35,7 @@ func (s *Service) Preheat(ctx context.Context, in ActInput) (*sale.Sale, error) 
 		}
 		_, err = s.cfg.Gates.LoadBy(ctx, in.Sale, in.By, in.Note)
 		if err != nil && !errors.Is(err, sale.ErrForbidden) {
-			return nil, fault.Wrap(fault.Unavailable, "The sale could not be loaded; it is tried again by itself.", err)
+			return nil, fault.Wrap(fault.Unavailable, "The sale could not be loaded. The scheduler tries again.", err)
 		}
 	}
 	v, err := s.cfg.Sales.ByID(ctx, in.Sale)

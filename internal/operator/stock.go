@@ -17,6 +17,7 @@ import (
 	"seckill/ent/stockmovement"
 	"seckill/internal/fault"
 	"seckill/internal/id"
+	"seckill/internal/order"
 	"seckill/internal/postgres"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
@@ -192,10 +193,15 @@ func (s *Service) writeStock(ctx context.Context, by sale.Actor, v *sale.Sale, a
 		}
 		n, err := tx.SaleItem.Update().Where(saleitem.ID(act.Item), saleitem.AvailableGTE(-act.Units)).
 			AddTotal(act.Units).AddAvailable(act.Units).AddRevision(1).Save(ctx)
-		if err == nil && n == 0 {
-			err = errTooFew
+		switch {
+		case err != nil:
+			return err
+		case n == 0:
+			return errTooFew
+		case act.Units > 0:
+			return nil
 		}
-		return err
+		return order.WriteLowStock(ctx, tx, s.cfg.Outbox, act.Item, order.LostUnits{Available: -act.Units, Total: -act.Units, At: c.At})
 	})
 	if err != nil {
 		return err

@@ -183,7 +183,7 @@ func TestALiveSaleIsExtendedByOnePersonUpToABoundAndByTwoBeyondIt(t *testing.T) 
 	t.Parallel()
 	onBoth(t, func(t *testing.T, e *env) {
 		v := e.put(sale.Live, 5)
-		first := v.EndsAt.Add(operator.AloneExtension)
+		first := v.EndsAt.Add(operator.DefaultTwoPersonExtension)
 		got, err := e.extend(v, ann, first)
 		if err != nil || got.Intervention.State != operator.Done || !got.Sale.EndsAt.Equal(first) {
 			t.Fatalf("%+v, %v", got, err)
@@ -226,6 +226,36 @@ func TestALiveSaleIsExtendedByOnePersonUpToABoundAndByTwoBeyondIt(t *testing.T) 
 		e.step()
 		if now := e.read(v.ID); now.Status != sale.Ended {
 			t.Errorf("after its end the sale is %s", now.Status)
+		}
+	})
+}
+
+func TestRequestsOfASaleThatEndedAreRefused(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, e *env) {
+		v := e.put(sale.Live, 5)
+		asked, err := e.extend(v, ann, v.EndsAt.Add(time.Hour))
+		e.must(err)
+		more, err := e.ops.AdjustStock(t.Context(), operator.AdjustInput{By: ann, Item: v.Items[0].ID, Units: 1000, Note: "a delivery"})
+		e.must(err)
+		count := func() int {
+			waiting, err := e.ops.AwaitingSecond(t.Context())
+			e.must(err)
+			return len(waiting)
+		}
+		if _, err := e.ops.Step(t.Context()); err != nil || count() != 2 {
+			t.Fatalf("%d requests wait while the sale is live, %v", count(), err)
+		}
+		if _, err := e.ops.End(t.Context(), operator.ActInput{By: carla, Sale: v.ID, Note: "enough"}); err != nil {
+			t.Fatal(err)
+		}
+		if counts, err := e.ops.Step(t.Context()); err != nil || counts[string(operator.Refused)] != 2 || count() != 0 {
+			t.Errorf("%v, %d requests still wait, %v", counts, count(), err)
+		}
+		for _, in := range []*operator.Intervention{asked.Intervention, more} {
+			if now, err := e.ops.Intervention(t.Context(), in.ID); err != nil || now.State != operator.Refused {
+				t.Errorf("%s is %+v, %v", in.Kind, now, err)
+			}
 		}
 	})
 }

@@ -168,7 +168,7 @@ func (b *batch) takeStock(ctx context.Context, tx *ent.Tx, orders []*Order) erro
 		if changed == 0 {
 			return errNeedsCareful
 		}
-		if err := writeLowStock(ctx, tx, b.outbox, item, units{t.units, b.now}); err != nil {
+		if err := WriteLowStock(ctx, tx, b.outbox, item, LostUnits{Available: t.units, At: b.now}); err != nil {
 			return err
 		}
 	}

@@ -140,9 +140,17 @@ type stockData struct {
 	Revision  int64  `json:"revision"`
 }
 
-// writeLowStock writes an event when the units that an item just lost took its stock to a
-// tenth of the total or below. The item's row is locked.
-func writeLowStock(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, item uuid.UUID, lost units) error {
+// LostUnits are units that an item lost at a time.
+type LostUnits struct {
+	Available int // units that are no longer available
+	Total     int // units that left the item
+	At        time.Time
+}
+
+// WriteLowStock writes an event when the units that an item just lost took its available
+// units to a tenth of the total or below, in the caller's transaction. The item's row is
+// locked.
+func WriteLowStock(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, item uuid.UUID, lost LostUnits) error {
 	wants, err := outbox.Wants(ctx, tx, webhook.StockLow)
 	if err != nil || !wants {
 		return err
@@ -151,19 +159,14 @@ func writeLowStock(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, item
 	if err != nil {
 		return fmt.Errorf("read stock of item %s: %w", item, err)
 	}
-	low := row.Total / lowShare
-	if row.Available > low || row.Available+lost.n <= low {
+	if !isLow(row.Available, row.Total) || isLow(row.Available+lost.Available, row.Total+lost.Total) {
 		return nil
 	}
 	return outbox.Write(ctx, tx, webhook.StockLow, func() []webhook.Event {
-		return []webhook.Event{{Kind: webhook.StockLow, Subject: id.Format(id.Item, item), At: lost.at, Data: stockData{
+		return []webhook.Event{{Kind: webhook.StockLow, Subject: id.Format(id.Item, item), At: lost.At, Data: stockData{
 			SaleID: id.Format(id.Sale, row.SaleID), ItemID: id.Format(id.Item, item), Available: row.Available, Total: row.Total, Revision: row.Revision,
 		}}}
 	})
 }
 
-// units are units that an item lost at a time.
-type units struct {
-	n  int
-	at time.Time
-}
+func isLow(available, total int) bool { return available <= total/lowShare }

@@ -78,7 +78,7 @@ func (s MetadataStore) Set(ctx context.Context, orderID uuid.UUID, change Metada
 			return o, err
 		}
 	}
-	return nil, fault.Wrap(fault.Unavailable, "the order is changed too often now; try again shortly", err)
+	return nil, fault.Wrap(fault.Unavailable, "The order is being changed. Please try again shortly.", err)
 }
 
 func (s MetadataStore) set(ctx context.Context, tx *ent.Tx, orderID uuid.UUID, change Metadata) (*Order, error) {

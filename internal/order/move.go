@@ -71,7 +71,13 @@ func Apply(ctx context.Context, tx *ent.Tx, m Move) (*Order, error) {
 	if stock == NoMovement {
 		return moved, nil
 	}
-	return moved, moveStock(ctx, tx, stock, moved)
+	if err := moveStock(ctx, tx, stock, moved); err != nil {
+		return nil, err
+	}
+	if stock != Reacquire {
+		return moved, nil
+	}
+	return moved, WriteLowStock(ctx, tx, m.Outbox, moved.Item, LostUnits{Available: moved.Quantity, At: moved.UpdatedAt})
 }
 
 // Note writes to an order's log what its buyer must see although the state does not

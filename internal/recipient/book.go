@@ -139,7 +139,7 @@ func (b *Book) Remove(ctx context.Context, user, addressID uuid.UUID) error {
 func (b *Book) HasDefault(ctx context.Context, user uuid.UUID) (bool, error) {
 	has, err := b.check.Do(ctx, user)
 	if errors.Is(err, batch.ErrFull) {
-		return false, fault.Wrap(fault.Overloaded, "Too many buyers come at once; try again shortly.", err)
+		return false, fault.Wrap(fault.Overloaded, "Too many buyers at once. Please try again shortly.", err)
 	}
 	return has, err
 }

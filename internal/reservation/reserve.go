@@ -44,7 +44,7 @@ func (g *Gate) Reserve(ctx context.Context, a Attempt) (Outcome, error) {
 	case errors.Is(err, batch.ErrFull):
 		err = &fault.Error{Code: fault.Overloaded, Message: "too many buyers at once", RetryAfter: overloadRetry, Err: err}
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		err = fault.Wrap(fault.Timeout, "the answer took too long; ask again with the same idempotency key", err)
+		err = fault.Wrap(fault.Timeout, "The answer took too long. Please try again with the same idempotency key.", err)
 	}
 	return o, err
 }
@@ -61,7 +61,7 @@ func (g *Gate) reserveAll(ctx context.Context, attempts []*Attempt) []batch.Resu
 			err = lostTwice(err)
 		}
 	} else if err != nil {
-		err = fault.Wrap(fault.Unavailable, "the gate cannot be reached", fmt.Errorf("reserve: %w", err))
+		err = fault.Wrap(fault.Unavailable, "The sale cannot be reached now. Please try again with the same idempotency key.", fmt.Errorf("reserve: %w", err))
 	}
 	g.metrics.batch(len(attempts), time.Since(start), err)
 	if err != nil {
@@ -75,7 +75,7 @@ func (g *Gate) reserveAll(ctx context.Context, attempts []*Attempt) []batch.Resu
 }
 
 func lostTwice(err error) error {
-	return fault.Wrap(fault.Timeout, "no answer from the gate; ask again with the same idempotency key", fmt.Errorf("%w: %w", ErrUnknown, err))
+	return fault.Wrap(fault.Timeout, "It is unknown whether this worked. Please try again with the same idempotency key.", fmt.Errorf("%w: %w", ErrUnknown, err))
 }
 
 // own maps a replay of the attempt's own task to Accepted: the reply of its acceptance

@@ -78,7 +78,7 @@ func (g *Gate) Redeem(ctx context.Context, a Attempt, offer uuid.UUID) (Outcome,
 			err = lostTwice(err)
 		}
 	} else if err != nil {
-		err = fault.Wrap(fault.Unavailable, "the gate cannot be reached", fmt.Errorf("redeem: %w", err))
+		err = fault.Wrap(fault.Unavailable, "The sale cannot be reached now. Please try again with the same idempotency key.", fmt.Errorf("redeem: %w", err))
 	}
 	return o.own(&a), err
 }

@@ -198,7 +198,7 @@ func newSnapshot(sales []*Sale, goods []*Goods) *Snapshot {
 		s.slugs[v.Slug] = v
 		for _, item := range v.Items {
 			s.items[item.ID] = item
-			if v.Status.Public() && item.Goods != nil {
+			if v.Public() && item.Goods != nil {
 				s.public[item.Goods.ID] = true
 			}
 		}

@@ -58,6 +58,9 @@ func Apply(ctx context.Context, tx *ent.Tx, c Change, set func(*ent.SaleUpdate))
 	update := tx.Sale.Update().
 		Where(entsale.ID(c.Sale), entsale.StatusEQ(entsale.Status(c.From)), entsale.Revision(c.Revision)).
 		SetStatus(entsale.Status(c.To)).SetRevision(c.Revision + 1)
+	if c.To == Cancelled {
+		update.SetWasPublic(c.From.public())
+	}
 	if set != nil {
 		set(update)
 	}

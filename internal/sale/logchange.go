@@ -4,13 +4,28 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
+)
+
+// ValueKind is the kind of a value in a log.
+type ValueKind string
+
+// Kinds of values.
+const (
+	ValueBoolean ValueKind = "BOOLEAN"
+	ValueInstant ValueKind = "INSTANT" // RFC 3339
+	ValueJSON    ValueKind = "JSON"    // a list or an object
+	ValueNumber  ValueKind = "NUMBER"
+	ValueText    ValueKind = "TEXT"
 )
 
 // LogChange is a field that an act changed.
 type LogChange struct {
-	Name string
-	From *string // the former value; nil = there was none, or it was not recorded
-	To   string  // text as it is, everything else as JSON
+	Name      string
+	Kind      ValueKind
+	From      *string // the former value; nil = there was none, or it was not recorded
+	FromKnown bool    // the former value was recorded
+	To        string  // text as it is, everything else as JSON; "null" = there is none now
 }
 
 // FormerValues is the field of an act's details with the former values of the other fields.
@@ -32,20 +47,43 @@ func changesOf(details string) []LogChange {
 		delete(now, FormerValues)
 	}
 	for _, name := range slices.Sorted(maps.Keys(now)) {
-		change := LogChange{Name: name, To: plain(now[name])}
-		if former, known := before[name]; known && string(former) != "null" {
+		change := LogChange{Name: name, Kind: kindOf(name, now[name]), To: plain(now[name])}
+		former, known := before[name]
+		change.FromKnown = known
+		if known && !none(former) {
 			text := plain(former)
 			change.From = &text
+		}
+		if none(now[name]) && change.From != nil {
+			change.Kind = kindOf(name, former)
 		}
 		changes = append(changes, change)
 	}
 	return changes
 }
 
+func none(value json.RawMessage) bool { return string(value) == "null" }
+
+// kindOf returns the kind of a value. Instants are the texts of fields that are named for it.
+func kindOf(name string, value json.RawMessage) ValueKind {
+	switch value[0] {
+	case '"', 'n':
+		if strings.HasSuffix(name, "At") {
+			return ValueInstant
+		}
+		return ValueText
+	case 't', 'f':
+		return ValueBoolean
+	case '{', '[':
+		return ValueJSON
+	}
+	return ValueNumber
+}
+
 // plain returns the text of a JSON string, and the JSON of every other value.
 func plain(value json.RawMessage) string {
 	var text string
-	if json.Unmarshal(value, &text) == nil && string(value) != "null" {
+	if json.Unmarshal(value, &text) == nil && !none(value) {
 		return text
 	}
 	return string(value)

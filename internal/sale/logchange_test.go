@@ -14,9 +14,15 @@ func TestChangesOfALogLineHaveFormerAndNewValuesByName(t *testing.T) {
 	for details, want := range map[string][]sale.LogChange{
 		"":            {},
 		"not JSON":    {},
-		`{"units":5}`: {{Name: "units", To: "5"}},
-		`{"title":"Evening","purchaseLimit":null,"items":[{"stock":1}],"before":{"title":"Morning","purchaseLimit":2,"items":null}}`: {
-			{Name: "items", To: `[{"stock":1}]`}, {Name: "purchaseLimit", From: &limit, To: "null"}, {Name: "title", From: &was, To: "Evening"},
+		`{"units":5}`: {{Name: "units", Kind: sale.ValueNumber, To: "5"}},
+		`{"title":"Evening","purchaseLimit":null,"items":[{"stock":1}],"totalLimit":3,"endsAt":"2026-11-20T12:00:00Z","hideExactStock":true,` +
+			`"before":{"title":"Morning","purchaseLimit":2,"items":null,"totalLimit":null}}`: {
+			{Name: "endsAt", Kind: sale.ValueInstant, To: "2026-11-20T12:00:00Z"},
+			{Name: "hideExactStock", Kind: sale.ValueBoolean, To: "true"},
+			{Name: "items", Kind: sale.ValueJSON, FromKnown: true, To: `[{"stock":1}]`},
+			{Name: "purchaseLimit", Kind: sale.ValueNumber, From: &limit, FromKnown: true, To: "null"},
+			{Name: "title", Kind: sale.ValueText, From: &was, FromKnown: true, To: "Evening"},
+			{Name: "totalLimit", Kind: sale.ValueNumber, FromKnown: true, To: "3"},
 		},
 	} {
 		if diff := cmp.Diff(want, sale.LogLine{Details: details}.Changes()); diff != "" {

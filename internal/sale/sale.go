@@ -54,12 +54,13 @@ const (
 	Cancelled       Status = "CANCELLED"
 )
 
-// Public reports whether buyers may see a sale of this status.
-func (s Status) Public() bool {
+// public reports whether buyers may see sales of this status. A cancelled sale is one that
+// they saw before, or was never public.
+func (s Status) public() bool {
 	switch s {
-	case Scheduled, Preheated, Live, Paused, Ended, Cancelled:
+	case Scheduled, Preheated, Live, Paused, Ended:
 		return true
-	case Draft, PendingApproval, Rejected, Approved:
+	case Draft, PendingApproval, Rejected, Approved, Cancelled:
 		return false
 	}
 	return false
@@ -137,6 +138,7 @@ type Sale struct {
 	Epoch             int64 // of the gate in Redis; 0 = never loaded
 	Revision          int64
 	Items             []*Item // by position
+	WasPublic         bool    // of a cancelled sale: buyers saw it before
 	CreatedBy         *uuid.UUID
 	Preparers         []uuid.UUID // who prepared or approved it; only in the catalogue, for sales that may sell
 	CreatedAt         time.Time
@@ -145,6 +147,9 @@ type Sale struct {
 	SettledAt         *time.Time // when the last order had ended and the gate was removed from Redis
 	Switches          Switches
 }
+
+// Public reports whether buyers may see the sale.
+func (s *Sale) Public() bool { return s.Status.public() || s.Status == Cancelled && s.WasPublic }
 
 // Phase returns the phase at now. soldOut means that no item has an available unit.
 func (s *Sale) Phase(now time.Time, soldOut bool) Phase {

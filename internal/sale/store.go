@@ -172,7 +172,7 @@ func saleFromRow(r *ent.Sale) *Sale {
 		PaymentWindow: time.Duration(r.PaymentWindowSeconds) * time.Second,
 		PurchaseLimit: LimitOf(r), HideExactStock: r.HideExactStock, RequiresAddress: r.RequiresAddress,
 		Epoch: r.Epoch, Revision: r.Revision, CreatedBy: r.CreatedBy, CreatedAt: r.CreatedAt.UTC(),
-		Notice: r.Notice, SettledAt: utc(r.SettledAt), ExternalReference: deref(r.ExternalReference),
+		WasPublic: r.WasPublic, Notice: r.Notice, SettledAt: utc(r.SettledAt), ExternalReference: deref(r.ExternalReference),
 		Switches: Switches{
 			CaptchaRequired: r.CaptchaRequired, CaptchaKinds: splitKinds(r.CaptchaKinds), PowMax: r.PowMax,
 			PermitPerMille: r.PermitPerMille, InflowPerSecond: r.InflowPerSecond,

@@ -18,7 +18,7 @@ import (
 func (s *Service) Verify(ctx context.Context, token string) (*auth.Principal, error) {
 	hash := sha256.Sum256([]byte(token))
 	if err := s.refresh(ctx); err != nil {
-		return nil, fault.Wrap(fault.Unavailable, "service tokens cannot be checked now; try again shortly", err)
+		return nil, fault.Wrap(fault.Unavailable, "Service tokens cannot be checked now. Please try again shortly.", err)
 	}
 	now := s.now()
 	s.mu.Lock()

@@ -59,7 +59,7 @@ func (s *Storefront) Sales(ctx context.Context, f SaleFilter, o SaleOrder, p Pag
 	search := strings.ToLower(f.Search)
 	var list []*sale.Sale
 	for _, v := range snap.Sales {
-		if (f.Hidden || v.Status.Public()) &&
+		if (f.Hidden || v.Public()) &&
 			(len(f.Statuses) == 0 || slices.Contains(f.Statuses, v.Status)) &&
 			(search == "" || strings.Contains(strings.ToLower(v.Title), search)) &&
 			(len(f.Phases) == 0 || slices.Contains(f.Phases, s.Phase(v, now))) {
@@ -152,7 +152,7 @@ func paginate[T any](list []T, p PageInput, descending bool, key func(T) (time.T
 func (p PageInput) size() (n int, backward bool, err error) {
 	switch {
 	case p.First != nil && p.Last != nil:
-		return 0, false, fault.New(fault.BadInput, "give first or last, not both")
+		return 0, false, fault.New(fault.BadInput, "Give first or last, not both.")
 	case p.First != nil:
 		n = *p.First
 	case p.Last != nil:
@@ -161,7 +161,7 @@ func (p PageInput) size() (n int, backward bool, err error) {
 		return DefaultPage, false, nil
 	}
 	if n < 1 || n > MaxPage {
-		return 0, false, fault.New(fault.BadInput, "first and last go from 1 to 100")
+		return 0, false, fault.New(fault.BadInput, "first and last must be between 1 and 100.")
 	}
 	return n, backward, nil
 }

@@ -31,8 +31,11 @@ type placeWatch struct {
 	user  uuid.UUID
 	sales *notifier.Follower[*sale.Sale]
 	marks *notifier.Follower[PlaceMark]
-	from  int64       // revision at the start
-	open  atomic.Bool // whether the buyer has an open waitlist entry
+	lines *notifier.Follower[int64] // of those who left the waitlists; nil without an open entry
+	from  int64                     // revision at the start
+	open  atomic.Bool               // whether the buyer has an open waitlist entry
+	asked atomic.Bool               // Postgres was read since the sale has waitlist entries
+	ahead int                       // buyers ahead, as last sent
 }
 
 // watchPlace follows a buyer's waitlist entries in a sale. It costs nothing for a buyer
@@ -46,11 +49,12 @@ func (s *Storefront) watchPlace(ctx context.Context, v *sale.Sale, user uuid.UUI
 
 func (w *placeWatch) load(ctx context.Context) (notifier.State[PlaceMark], error) {
 	state := notifier.State[PlaceMark]{Revision: 1}
-	if w.open.Load() {
+	if w.open.Load() || !w.asked.Load() && w.lined(ctx) {
 		place, err := w.store.waitlist.In(ctx, w.user, w.sale)
 		if err != nil {
 			return state, err
 		}
+		w.asked.Store(true)
 		if place != nil {
 			state.Value, state.Revision = MarkOf(place), place.Moment()
 		}
@@ -62,28 +66,81 @@ func (w *placeWatch) load(ctx context.Context) (notifier.State[PlaceMark], error
 	return state, nil
 }
 
+// lined reports whether the sale has or had waitlist entries, as far as this process knows:
+// it hears of the first one up to a second late.
+func (w *placeWatch) lined(ctx context.Context) bool {
+	v, err := w.store.find(ctx, w.sale)
+	return err == nil && w.store.lined(v)
+}
+
 // Next implements notifier.Source. A state after a change of the waitlist entry is that of
 // this buyer alone and has no key.
 func (w *placeWatch) Next() (notifier.State[*sale.Sale], bool) {
 	for {
-		ofSale, ok := notifier.Either(w.sales, w.marks)
+		w.followLine()
+		which, ok := notifier.Either(w.sales, w.marks, w.lines)
 		if !ok {
 			w.Close()
 			return notifier.State[*sale.Sale]{}, false
 		}
-		if ofSale {
+		changed := false
+		switch which {
+		case 0:
 			return w.sales.Next()
+		case 1:
+			mark, _ := w.marks.Next()
+			w.open.Store(mark.Value.Open)
+			changed = mark.Revision > w.from
+		default:
+			_, _ = w.lines.Next()
+			changed = w.movedUp()
 		}
-		mark, _ := w.marks.Next()
-		w.open.Store(mark.Value.Open)
-		if v, err := w.store.find(w.ctx, w.sale); err == nil && mark.Revision > w.from {
+		if v, err := w.store.find(w.ctx, w.sale); err == nil && changed {
 			return notifier.State[*sale.Sale]{Value: v}, true
 		}
 	}
+}
+
+// followLine follows those who leave the waitlists while the buyer has an open entry.
+func (w *placeWatch) followLine() {
+	switch open := w.open.Load(); {
+	case !open && w.lines != nil:
+		w.lines.Close()
+		w.lines = nil
+	case open && w.lines == nil:
+		lines, err := notifier.Follow(w.ctx, w.store.hub, lineKey(w.sale), func(context.Context) (notifier.State[int64], error) {
+			revision := w.store.seen.lines.read(w.sale)
+			return notifier.State[int64]{Value: revision, Revision: revision}, nil
+		})
+		if err != nil {
+			return // the hub is full: changes of the entry are still sent
+		}
+		_, _ = lines.Next() // the snapshot
+		w.lines = lines
+		w.movedUp()
+	}
+}
+
+// movedUp reads how many buyers are ahead, and reports whether fewer are than before.
+func (w *placeWatch) movedUp() bool {
+	entry, err := w.store.waitlist.In(w.ctx, w.user, w.sale)
+	if err != nil || entry == nil || entry.Status != waitlist.Waiting {
+		return false
+	}
+	ahead, err := w.store.waitlist.Ahead(w.ctx, entry)
+	if err != nil {
+		return false // the next change, or the next load of the sale, sends it
+	}
+	before := w.ahead
+	w.ahead = ahead
+	return ahead < before
 }
 
 // Close implements notifier.Source.
 func (w *placeWatch) Close() {
 	w.sales.Close()
 	w.marks.Close()
+	if w.lines != nil {
+		w.lines.Close()
+	}
 }

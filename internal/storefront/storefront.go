@@ -46,7 +46,7 @@ type Config struct {
 func New(cfg Config) *Storefront {
 	return &Storefront{
 		catalog: cfg.Catalog, stock: cfg.Stock, gate: cfg.Gate, orders: cfg.Orders,
-		waitlist: cfg.Waitlist, queue: cfg.Queue, restockOutlooks: cfg.RestockOutlooks, hub: cfg.Hub, seen: newSightings(),
+		waitlist: cfg.Waitlist, queue: cfg.Queue, restockOutlooks: cfg.RestockOutlooks, hub: cfg.Hub, seen: &sightings{},
 	}
 }
 
@@ -77,7 +77,7 @@ func (s *Storefront) Now() time.Time { return s.stock.ServerTime() }
 func (s *Storefront) Catalog(ctx context.Context) (*sale.Snapshot, error) {
 	snap, err := s.catalog.Snapshot(ctx)
 	if err != nil {
-		return nil, fault.Wrap(fault.Unavailable, "the catalogue cannot be read", err)
+		return nil, fault.Wrap(fault.Unavailable, "The sales cannot be read now. Please try again shortly.", err)
 	}
 	return snap, nil
 }

@@ -133,7 +133,7 @@ func (s *Storefront) holding(ctx context.Context, v *sale.Sale, user uuid.UUID) 
 	}
 	held, lined, err := s.gate.ReservationsAndWaitlist(ctx, v.ID, itemsOf(v), user, soldOut)
 	if err != nil {
-		return nil, false, fault.Wrap(fault.Unavailable, "the sale cannot be read now", err)
+		return nil, false, fault.Wrap(fault.Unavailable, "The sale cannot be read now. Please try again shortly.", err)
 	}
 	return held, lined, nil
 }

@@ -20,6 +20,8 @@ const (
 	phaseEvery = 200 * time.Millisecond
 	// stockEvery bounds the stock events of a sale to two per second.
 	stockEvery = 500 * time.Millisecond
+	// lineEvery bounds the events of a waitlist whose first buyers leave it.
+	lineEvery = time.Second
 )
 
 // TaskKey is the status bus key of an order task.
@@ -30,6 +32,8 @@ func OrderKey(o uuid.UUID) string { return "order:" + o.String() }
 
 func saleKey(v uuid.UUID) string  { return "sale:" + v.String() }
 func stockKey(v uuid.UUID) string { return "stock:" + v.String() }
+func levelKey(v uuid.UUID) string { return "level:" + v.String() }
+func lineKey(v uuid.UUID) string  { return "line:" + v.String() }
 
 // errGone ends a stream whose subject no longer exists.
 func errGone(what string) error { return fault.New(fault.NotFound, "There is no such "+what+".") }
@@ -86,7 +90,7 @@ func (s *Storefront) WatchStatus(ctx context.Context, saleID, user uuid.UUID) (n
 // watchPhase follows the public state of a sale.
 func (s *Storefront) watchPhase(ctx context.Context, saleID uuid.UUID) (*notifier.Follower[*sale.Sale], error) {
 	return notifier.Follow(ctx, s.hub, saleKey(saleID), func(ctx context.Context) (notifier.State[*sale.Sale], error) {
-		revision := s.seen.phase(saleID)
+		revision := s.seen.phases.read(saleID)
 		v, err := s.find(ctx, saleID)
 		if err != nil {
 			return notifier.State[*sale.Sale]{}, err
@@ -95,10 +99,15 @@ func (s *Storefront) watchPhase(ctx context.Context, saleID uuid.UUID) (*notifie
 	})
 }
 
-// WatchStock follows the stock of a sale's items until the sale ends.
-func (s *Storefront) WatchStock(ctx context.Context, saleID uuid.UUID) (*notifier.Follower[[]*sale.Item], error) {
-	return notifier.Follow(ctx, s.hub, stockKey(saleID), func(ctx context.Context) (notifier.State[[]*sale.Item], error) {
-		revision := s.seen.stock(saleID)
+// WatchStock follows the stock of a sale's items until the sale ends: every change, or
+// only changes of a level for those who do not see numbers.
+func (s *Storefront) WatchStock(ctx context.Context, saleID uuid.UUID, levels bool) (*notifier.Follower[[]*sale.Item], error) {
+	key, seen := stockKey(saleID), &s.seen.stocks
+	if levels {
+		key, seen = levelKey(saleID), &s.seen.levels
+	}
+	return notifier.Follow(ctx, s.hub, key, func(ctx context.Context) (notifier.State[[]*sale.Item], error) {
+		revision := seen.read(saleID)
 		v, err := s.find(ctx, saleID)
 		if err != nil {
 			return notifier.State[[]*sale.Item]{}, err
@@ -133,9 +142,10 @@ func (s *Storefront) over(v *sale.Sale) bool {
 // Run checks the phases and the stock of all sales and publishes changes to the hub,
 // until ctx ends.
 func (s *Storefront) Run(ctx context.Context) error {
-	phases, stocks := time.NewTicker(phaseEvery), time.NewTicker(stockEvery)
+	phases, stocks, lines := time.NewTicker(phaseEvery), time.NewTicker(stockEvery), time.NewTicker(lineEvery)
 	defer phases.Stop()
 	defer stocks.Stop()
+	defer lines.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -144,6 +154,9 @@ func (s *Storefront) Run(ctx context.Context) error {
 			s.publish(ctx, s.phasesChanged)
 		case <-stocks.C:
 			s.publish(ctx, s.stockChanged)
+			s.publish(ctx, s.levelsChanged)
+		case <-lines.C:
+			s.publish(ctx, s.lineChanged)
 		}
 	}
 }
@@ -155,7 +168,7 @@ func (s *Storefront) publish(ctx context.Context, changed func(*sale.Sale) (noti
 		return
 	}
 	for _, v := range snap.Sales {
-		if !v.Status.Public() {
+		if !v.Public() {
 			continue
 		}
 		if e, ok := changed(v); ok {
@@ -172,7 +185,7 @@ func (s *Storefront) phasesChanged(v *sale.Sale) (notifier.Event, bool) {
 			mark += fmt.Sprintf("/%d", item.Goods.Revision) // name and picture
 		}
 	}
-	revision, changed := s.seen.notePhase(v.ID, mark)
+	revision, changed := s.seen.phases.note(v.ID, mark)
 	return notifier.Event{Key: saleKey(v.ID), Revision: revision, Terminal: s.over(v), Value: v}, changed
 }
 
@@ -182,16 +195,45 @@ func (s *Storefront) stockChanged(v *sale.Sale) (notifier.Event, bool) {
 		st := s.Stock(item)
 		mark += fmt.Sprintf("%d/%d ", st.Revision, st.Remaining)
 	}
-	revision, changed := s.seen.noteStock(v.ID, mark)
+	revision, changed := s.seen.stocks.note(v.ID, mark)
 	return notifier.Event{Key: stockKey(v.ID), Revision: revision, Terminal: s.over(v), Value: v.Items}, changed
+}
+
+// levelsChanged is stockChanged for buyers of a sale that hides its stock: the number of
+// events must not tell how many units were sold.
+func (s *Storefront) levelsChanged(v *sale.Sale) (notifier.Event, bool) {
+	if !v.HideExactStock {
+		return notifier.Event{}, false
+	}
+	mark := ""
+	for _, item := range v.Items {
+		mark += string(s.Stock(item).Level) + " "
+	}
+	revision, changed := s.seen.levels.note(v.ID, mark)
+	return notifier.Event{Key: levelKey(v.ID), Revision: revision, Terminal: s.over(v), Value: v.Items}, changed
+}
+
+// lineChanged reports whether buyers left the waitlists of a sale: those behind them moved
+// up.
+func (s *Storefront) lineChanged(v *sale.Sale) (notifier.Event, bool) {
+	mark := ""
+	for _, item := range v.Items {
+		if restock, known := s.restockOutlooks.Of(item.ID); known {
+			mark += fmt.Sprintf("%s/%d/%d ", item.ID, restock.Offered, restock.Ended)
+		}
+	}
+	revision, changed := s.seen.lines.note(v.ID, mark)
+	return notifier.Event{Key: lineKey(v.ID), Revision: revision, Value: revision}, changed
 }
 
 // sightings number the states of each sale that this process observed, so that its
 // subscribers never receive an older state after a newer one.
-type sightings struct {
-	mu     sync.Mutex
-	phases map[uuid.UUID]sighting // guarded by mu
-	stocks map[uuid.UUID]sighting // guarded by mu
+type sightings struct{ phases, stocks, levels, lines numbered }
+
+// numbered are the states of one kind.
+type numbered struct {
+	mu    sync.Mutex
+	known map[uuid.UUID]sighting // guarded by mu
 }
 
 type sighting struct {
@@ -199,34 +241,24 @@ type sighting struct {
 	revision int64
 }
 
-func newSightings() *sightings {
-	return &sightings{phases: map[uuid.UUID]sighting{}, stocks: map[uuid.UUID]sighting{}}
+// read returns the revision of the last state; 0 = none was noted.
+func (n *numbered) read(v uuid.UUID) int64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.known[v].revision
 }
 
-func (s *sightings) phase(v uuid.UUID) int64 { return s.read(s.phases, v) }
-func (s *sightings) stock(v uuid.UUID) int64 { return s.read(s.stocks, v) }
-
-func (s *sightings) read(m map[uuid.UUID]sighting, v uuid.UUID) int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return m[v].revision
-}
-
-func (s *sightings) notePhase(v uuid.UUID, mark string) (int64, bool) {
-	return s.note(s.phases, v, mark)
-}
-
-func (s *sightings) noteStock(v uuid.UUID, mark string) (int64, bool) {
-	return s.note(s.stocks, v, mark)
-}
-
-func (s *sightings) note(m map[uuid.UUID]sighting, v uuid.UUID, mark string) (int64, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	old := m[v]
+// note returns the revision of a state, and whether it differs from the last one.
+func (n *numbered) note(v uuid.UUID, mark string) (int64, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	old := n.known[v]
 	if old.mark == mark {
 		return old.revision, false
 	}
-	m[v] = sighting{mark: mark, revision: old.revision + 1}
+	if n.known == nil {
+		n.known = map[uuid.UUID]sighting{}
+	}
+	n.known[v] = sighting{mark: mark, revision: old.revision + 1}
 	return old.revision + 1, true
 }

@@ -96,10 +96,10 @@ func (s *Service) joinItem(ctx context.Context, item uuid.UUID, inputs []JoinInp
 	}
 	status, err := s.gate.Status(ctx, inputs[0].Sale, item, restock.Waiting > 0, usersOf(inputs)...)
 	if err != nil {
-		return nil, fault.Wrap(fault.Unavailable, "the gate cannot be reached", err)
+		return nil, fault.Wrap(fault.Unavailable, "The sale cannot be reached now. Please try again shortly.", err)
 	}
 	if !status.Loaded {
-		return nil, fault.New(fault.Unavailable, "the sale is being prepared; try again")
+		return nil, fault.New(fault.Unavailable, "The sale is being loaded. Please try again.")
 	}
 	for i, in := range inputs {
 		if why := refuse(in, restock, status, status.Users[i]); why != nil {
@@ -163,7 +163,7 @@ func (s *Service) enter(ctx context.Context, item uuid.UUID, inputs []JoinInput,
 		}
 		inputs = without(inputs, ends)
 	}
-	return fault.New(fault.Unavailable, "the line is being changed; try again")
+	return fault.New(fault.Unavailable, "The waitlist is being changed. Please try again.")
 }
 
 // entered publishes new entries.

@@ -24,6 +24,7 @@ type RestockOutlook struct {
 	NextRelease *time.Time // earliest payment deadline of these orders; nil = none
 	Waiting     int        // waiting entries
 	Offered     int        // open offers
+	Ended       int        // entries that were redeemed, left or expired, of the last week
 }
 
 // Gone reports whether no unit of the item can become available, as far as is known.
@@ -47,20 +48,23 @@ func (s *Service) RestockOutlook(ctx context.Context, item uuid.UUID) (RestockOu
 			o.NextRelease = next.PaymentDeadline
 		}
 	}
-	var open []struct {
+	var found []struct {
 		Status waitlistentry.Status `json:"status"`
 		Count  int                  `json:"count"`
 	}
-	err = s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.ItemID(item), waitlistentry.StatusIn(openStatuses...)).
-		GroupBy(waitlistentry.FieldStatus).Aggregate(ent.Count()).Scan(ctx, &open)
+	err = s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.ItemID(item)).
+		GroupBy(waitlistentry.FieldStatus).Aggregate(ent.Count()).Scan(ctx, &found)
 	if err != nil {
 		return RestockOutlook{}, fmt.Errorf("count waitlist of item %s: %w", item, err)
 	}
-	for _, row := range open {
-		if row.Status == waitlistentry.StatusWAITING {
+	for _, row := range found {
+		switch row.Status {
+		case waitlistentry.StatusWAITING:
 			o.Waiting = row.Count
-		} else {
+		case waitlistentry.StatusOFFERED:
 			o.Offered = row.Count
+		case waitlistentry.StatusREDEEMED, waitlistentry.StatusLEFT, waitlistentry.StatusEXPIRED:
+			o.Ended += row.Count
 		}
 	}
 	return o, nil

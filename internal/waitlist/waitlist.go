@@ -213,7 +213,7 @@ func (s *Service) Leave(ctx context.Context, entry, user uuid.UUID) (*Entry, err
 			return moved, nil
 		}
 	}
-	return nil, fault.New(fault.Unavailable, "the place is being changed; try again")
+	return nil, fault.New(fault.Unavailable, "The waitlist is being changed. Please try again.")
 }
 
 // maxRaces bounds the retries of a use case after a lost compare-and-set.

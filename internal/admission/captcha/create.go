@@ -33,7 +33,7 @@ func (s *Service) Create(ctx context.Context, in CreateInput) (Challenge, error)
 	case Login, Register:
 	case Seckill:
 		if in.User == uuid.Nil {
-			return Challenge{}, fault.New(fault.Unauthenticated, "sign in to get a captcha for a sale")
+			return Challenge{}, fault.New(fault.Unauthenticated, "Sign in to get a captcha for a sale.")
 		}
 		if in.Sale == uuid.Nil {
 			return Challenge{}, fault.BadField{At: []string{"input", "saleId"}, Rule: "required for SECKILL"}
@@ -159,5 +159,5 @@ func (r Rules) needsImage() bool {
 }
 
 func unavailable(doing string, err error) *fault.Error {
-	return fault.Wrap(fault.Unavailable, "captchas are not to be had now; try again shortly", fmt.Errorf("%s: %w", doing, err))
+	return fault.Wrap(fault.Unavailable, "Captchas are not available now. Please try again shortly.", fmt.Errorf("%s: %w", doing, err))
 }

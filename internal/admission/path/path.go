@@ -142,7 +142,7 @@ func (s *Service) Issue(ctx context.Context, in IssueInput) (Path, error) {
 		r, err = s.run(ctx, in, request) // the same request: at most one of the two runs takes effect
 	}
 	if err != nil {
-		return Path{}, fault.Wrap(fault.Unavailable, "the gate does not answer; try again shortly", fmt.Errorf("issue path: %w", err))
+		return Path{}, fault.Wrap(fault.Unavailable, "The sale does not answer. Please try again shortly.", fmt.Errorf("issue path: %w", err))
 	}
 	if r.outcome == outcomeIssued {
 		p, err := parsePermit(r.detail)

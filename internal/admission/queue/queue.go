@@ -295,5 +295,5 @@ func (s *Service) look(ctx context.Context, t Ticket, beat bool) (*Ticket, error
 }
 
 func unavailable(what string, err error) error {
-	return fault.Wrap(fault.Unavailable, "the waiting room does not answer; try again shortly", fmt.Errorf("waiting room: %s: %w", what, err))
+	return fault.Wrap(fault.Unavailable, "The waiting room does not answer. Please try again shortly.", fmt.Errorf("waiting room: %s: %w", what, err))
 }

@@ -30,7 +30,7 @@ func (s *Service) Watch(ctx context.Context, ticketID, user uuid.UUID) (<-chan n
 		return nil, err
 	}
 	if t == nil || t.User != user {
-		return nil, fault.New(fault.NotFound, "There is no such place.")
+		return nil, fault.New(fault.NotFound, "There is no such ticket.")
 	}
 	out := make(chan notifier.State[*Ticket])
 	go s.follow(ctx, t, out)

@@ -115,7 +115,7 @@ func (h *Hook) Ask(ctx context.Context, q Question) error {
 	case err != nil:
 		h.answers.WithLabelValues("none").Inc()
 		if h.cfg.FailClosed {
-			return fault.Wrap(fault.Unavailable, "the check of this purchase does not answer; try again shortly", err)
+			return fault.Wrap(fault.Unavailable, "The check of this purchase does not answer. Please try again shortly.", err)
 		}
 		return nil
 	case *v.Allow:

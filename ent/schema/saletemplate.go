@@ -1,0 +1,28 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+	"github.com/google/uuid"
+)
+
+// SaleTemplate is a sale without its times, under a name, from which operators create
+// drafts.
+type SaleTemplate struct{ ent.Schema }
+
+// Fields of SaleTemplate.
+func (SaleTemplate) Fields() []ent.Field {
+	return []ent.Field{
+		id(),
+		field.String("name").MaxLen(4 * 120),
+		field.Text("content").Comment("JSON of the draft"),
+		field.UUID("saved_by", uuid.UUID{}),
+		instant("saved_at"),
+	}
+}
+
+// Indexes of SaleTemplate.
+func (SaleTemplate) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("name").Unique()}
+}
