@@ -44,7 +44,7 @@ test('the live page shows what happened before it was opened, by item and in the
   await admin.getByRole('link', { name: it.demo.open.title }).click();
   const activity = admin.getByRole('list', { name: 'Activity' });
   await activity.getByText('put 5 units on sale').waitFor();
-  await activity.getByText('The clock: opened it (Live)').waitFor();
+  await activity.getByText('The system: opened it (Live)').waitFor();
   const rows = admin.getByRole('region', { name: 'By item' }).getByRole('row');
   expect(await rows.count()).toBeGreaterThan(2);
   expect(await rows.nth(1).innerText()).toMatch(/0% · 0 \/ [\d,]+\s+0\s+0\s+0$/);

@@ -1,5 +1,6 @@
 import { render } from 'preact';
 import { afterEach, expect, test, vi } from 'vitest';
+import type { Challenge } from '../src/api/types';
 import { Check } from '../src/captcha/check';
 import { speak } from '../src/i18n/text';
 import { server } from './shop';
@@ -47,4 +48,23 @@ test('a check that could not be fetched comes by itself when the server is back'
   await vi.waitFor(() => expect(document.body.textContent).toContain('Cannot reach the shop'));
   await vi.advanceTimersByTimeAsync(10_000);
   expect(document.body.textContent).toContain('What is the sum?');
+});
+
+test('a refused challenge is gone before the next frame', async () => {
+  vi.stubGlobal('createImageBitmap', () => new Promise(() => {}));
+  vi.stubGlobal('requestAnimationFrame', () => 0); // no frame comes
+  await speak('en');
+  const challenge = (id: string) =>
+    ({ id, kind: 'MATH', image: 'data:image/png;base64,', prompt: `What is ${id}?`, parameters: null, early: false, expiresAt: new Date(Date.now() + 300_000).toISOString() }) as Challenge;
+  render(null, document.body);
+  const shown = (id: string): void => render(<Check purpose="SECKILL" challenge={challenge(id)} failure={null} onAnswer={() => {}} />, document.body);
+  shown('one');
+  await Promise.resolve();
+  await Promise.resolve();
+  expect(document.body.textContent).toContain('What is one?');
+  shown('two');
+  await Promise.resolve();
+  await Promise.resolve();
+  expect(document.body.textContent).toContain('What is two?');
+  expect(document.body.textContent).not.toContain('What is one?');
 });

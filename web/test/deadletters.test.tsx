@@ -58,3 +58,23 @@ test.each([
   await vi.waitFor(() => expect(document.querySelectorAll('li.note')).toHaveLength(1));
   expect(button(name)).toBeUndefined(); // one message has a button of its own
 });
+
+test('decisions are shown page by page, with those of the command line', async () => {
+  await speak('en');
+  await prepare();
+  const decided = (n: number) => ({ node: { letterId: `${n}-0`, kind: 'REPLAY', at: '2026-11-20T12:00:00.000Z', note: `note ${n}`, reason: 'full', actor: n === 2 ? null : { displayName: 'Ann' } } });
+  const asked = server({
+    SetAside: [{ ...page(), acts: { totalCount: 2 } }],
+    LetterActs: [
+      { acts: { edges: [decided(1)], pageInfo: { hasNextPage: true, endCursor: 'c1' } } },
+      { acts: { edges: [decided(1)], pageInfo: { hasNextPage: true, endCursor: 'c1' } } },
+      { acts: { edges: [decided(2)], pageInfo: { hasNextPage: false, endCursor: null } } },
+    ],
+  });
+  await show();
+  await vi.waitFor(() => expect(shown()).toContain('note 1'));
+  await act(() => button('Show more')!.click());
+  await vi.waitFor(() => expect(shown()).toContain('note 2'));
+  expect(shown()).toContain('Command line');
+  expect(asked.filter((one) => one.name === 'LetterActs').at(-1)!.variables).toEqual({ after: 'c1' });
+});

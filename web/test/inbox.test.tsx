@@ -26,3 +26,13 @@ test.each([
   expect(document.querySelector('li')!.textContent).toContain(advice);
   expect(document.querySelector('li a')!.getAttribute('href')).toBe('/operate/sales');
 });
+
+test('a disputed payment leads to its order', async () => {
+  await speak('en');
+  await prepare();
+  const disputed = { ...away, kind: 'PAYMENT_DISPUTED', subjectId: 'pay_1', order: { id: 'ord_1', number: '20261120-7H3K9QX' } };
+  const answer = { inbox: { totalCount: 1, decidableCount: 1, entries: [disputed] } };
+  server({ Inbox: [answer, answer] }); // a page that is known loads twice
+  await act(() => render(<Inbox />, document.body));
+  await vi.waitFor(() => expect(document.querySelector('li a')?.getAttribute('href')).toBe('/orders/ord_1'));
+});

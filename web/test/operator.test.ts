@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { actsOf, instant, localInput } from '../src/operator/acts';
+import type { Person } from '../src/api/session';
+import { actsOf, instant, localInput, type SaleStatus } from '../src/operator/acts';
 import { extend, sumHolds, REACH_S, type Figures, type Point } from '../src/operator/figures';
 import { decimal } from '../src/operator/form';
 import { fieldsOf, valueWords } from '../src/operator/log';
@@ -38,15 +39,22 @@ const figures = (at: number, fields: Partial<Figures> = {}): Figures => ({
 describe('the steps of a sale', () => {
   const operator = { id: 'usr_1', displayName: 'O', account: null, role: 'OPERATOR' } as const;
   const admin = { ...operator, role: 'ADMIN' } as const;
+  const starts = new Date(T0).toISOString();
+  const acts = (status: SaleStatus, who: Person, at = T0 + 1) => actsOf({ status, startsAt: starts }, who, at);
   test('depend on its status and the role of the user', () => {
-    expect(actsOf('PENDING_APPROVAL', operator)).toEqual(['withdraw', 'duplicate']);
-    expect(actsOf('PENDING_APPROVAL', admin)).toEqual(['approve', 'reject', 'withdraw', 'cancel', 'duplicate']);
-    expect(actsOf('DRAFT', operator)).toEqual(['submit', 'discard', 'duplicate']);
-    expect(actsOf('DRAFT', admin)).toEqual(['submit', 'cancel', 'duplicate']);
-    expect(actsOf('LIVE', operator)).toEqual(['pause', 'extend', 'describe', 'duplicate']);
-    expect(actsOf('ENDED', admin)).toEqual(['describe', 'duplicate']);
+    expect(acts('PENDING_APPROVAL', operator)).toEqual(['withdraw', 'duplicate', 'template']);
+    expect(acts('PENDING_APPROVAL', admin)).toEqual(['approve', 'reject', 'withdraw', 'cancel', 'duplicate', 'template']);
+    expect(acts('DRAFT', operator)).toEqual(['submit', 'discard', 'duplicate', 'template']);
+    expect(acts('DRAFT', admin)).toEqual(['submit', 'cancel', 'duplicate', 'template']);
+    expect(acts('LIVE', operator)).toEqual(['pause', 'extend', 'describe', 'duplicate', 'template']);
+    expect(acts('ENDED', admin)).toEqual(['describe', 'duplicate', 'template']);
   });
-  test('of a status that is not known yet are none', () => expect(actsOf('NEW' as never, admin)).toEqual([]));
+  test('of a paused sale depend on whether it has opened', () => {
+    expect(acts('PAUSED', operator, T0 - 1)).toEqual(['resume', 'reschedule', 'describe', 'duplicate', 'template']);
+    expect(acts('PAUSED', admin, T0 - 1)).toContain('cancel');
+    expect(acts('PAUSED', operator)).toEqual(['resume', 'extend', 'describe', 'duplicate', 'template']);
+  });
+  test('of a status that is not known yet are none', () => expect(acts('NEW' as never, admin)).toEqual([]));
 });
 
 describe('the figures', () => {
@@ -96,16 +104,20 @@ test('a place in the waiting room never moves back', () => {
 
 describe('the log of a sale', () => {
   const names = { gds_1: 'Night lamp' };
-  const change = (name: string, to: string, from: string | null = null) => ({ name, from, to });
+  const change = (name: string, kind: 'TEXT' | 'NUMBER' | 'JSON' | 'INSTANT', to: string, from?: string | null) => ({ name, kind, to, from: from ?? null, fromKnown: from !== undefined });
   test('lists what an act changed, in one order', () => {
-    expect(fieldsOf([change('endsAt', 'b'), change('startsAt', 'a'), change('title', 'T')]).map(([name]) => name)).toEqual(['title', 'startsAt', 'endsAt']);
-    expect(fieldsOf([change('title', '12', 'A')])).toEqual([['title', '12', 'A']]);
+    expect(fieldsOf([change('endsAt', 'INSTANT', 'b'), change('startsAt', 'INSTANT', 'a'), change('title', 'TEXT', 'T')]).map(([name]) => name)).toEqual(['title', 'startsAt', 'endsAt']);
   });
-  test('reads JSON where it is not text, and shows what it cannot read as it is', () => {
-    expect(fieldsOf([change('units', '-3')])).toEqual([['units', -3]]);
-    expect(fieldsOf([change('captchaKinds', '["TEXT"]', '[]')])).toEqual([['captchaKinds', ['TEXT'], []]]);
-    expect(fieldsOf([change('listPrice', '19.90')])).toEqual([['listPrice', '19.90']]);
-    expect(fieldsOf([change('items', '{')])).toEqual([['items', '{']]);
+  test('reads values by their kind', () => {
+    expect(fieldsOf([change('title', 'TEXT', '12', '{"A":1}')])).toEqual([['title', '12', '{"A":1}']]);
+    expect(fieldsOf([change('units', 'NUMBER', '-3')])).toEqual([['units', -3]]);
+    expect(fieldsOf([change('captchaKinds', 'JSON', '["TEXT"]', '[]')])).toEqual([['captchaKinds', ['TEXT'], []]]);
+    expect(fieldsOf([change('listPrice', 'TEXT', '19.90')])).toEqual([['listPrice', '19.90']]);
+  });
+  test('shows that a field had no value before, or has none now', () => {
+    expect(fieldsOf([change('purchaseLimit', 'NUMBER', '3', null)])).toEqual([['purchaseLimit', 3, null]]);
+    expect(fieldsOf([change('purchaseLimit', 'NUMBER', 'null', '3')])).toEqual([['purchaseLimit', null, 3]]);
+    expect(valueWords('purchaseLimit', null, names)).toBe('–');
   });
   test('words values as people read them', () => {
     expect(valueWords('items', [{ goods: 'gds_1', stock: 5, price: '19.90' }], names)).toBe('Night lamp × 5, 19.90');

@@ -77,6 +77,8 @@ export interface Hooks {
   called?(place: Place, ticket: Ticket | null): void;
   /** The place or the turn is gone. */
   left?(): void;
+  /** The server refused a step of the attempt. */
+  refused?(failure: Failure): void;
 }
 
 /** The attempt of one sale. */
@@ -338,6 +340,7 @@ export class Purchase {
   }
 
   #refuse(failure: Failure): void {
+    this.hooks.refused?.(failure);
     switch (failure.code) {
       case 'CAPTCHA_INVALID':
       case 'CAPTCHA_REQUIRED': {

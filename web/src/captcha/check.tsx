@@ -1,6 +1,6 @@
 /** The captcha: a picture to read, a proof of work by the browser, or the widget of another operator. */
 import { useSignal } from '@preact/signals';
-import { useEffect, useId, useRef } from 'preact/hooks';
+import { useEffect, useId, useLayoutEffect, useRef } from 'preact/hooks';
 import { now } from '../api/clock';
 import { backoff } from '@seckill/client/backoff';
 import { work } from '@seckill/client/captcha/solve';
@@ -97,7 +97,7 @@ export function Check({ purpose, saleId, challenge, failure, onAnswer }: Props) 
     }
   };
 
-  useEffect(() => {
+  useLayoutEffect(() => { // before the next frame: a refused widget must not be pressed
     if (challenge) show(challenge);
     else void fetchOne();
     return () => {

@@ -47,11 +47,20 @@ export const SetAside = graphql(
         }
       }
     }
-    acts: deadLetterActsConnection(first: 100) {
+    acts: deadLetterActsConnection(first: 1) {
       totalCount
+    }
+  }
+`,
+  [LetterParts, MoneyParts],
+);
+
+export const LetterActs = graphql(`
+  query LetterActs($after: String) {
+    acts: deadLetterActsConnection(first: 50, after: $after) {
       edges {
-        cursor
         node {
+          letterId
           kind
           at
           note
@@ -61,11 +70,13 @@ export const SetAside = graphql(
           }
         }
       }
+      pageInfo {
+        hasNextPage
+        endCursor
+      }
     }
   }
-`,
-  [LetterParts, MoneyParts],
-);
+`);
 
 export const Letter = graphql(`
   query Letter($id: ID!) {

@@ -40,7 +40,9 @@ export const LogParts = graphql(`
     note
     changes {
       name
+      kind
       from
+      fromKnown
       to
     }
     actor {
@@ -57,7 +59,9 @@ export const GoodsLogParts = graphql(`
     note
     changes {
       name
+      kind
       from
+      fromKnown
       to
     }
     actor {

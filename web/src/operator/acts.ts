@@ -5,6 +5,7 @@ import type { Failure } from '@seckill/client/types';
 import type { ResultOf } from '@seckill/client/operation';
 import { DescribeSale, DiscardSale, DuplicateSale, ExtendSale, WithdrawSale } from '../documents/drafts';
 import { ApproveSale, EndSale, PauseSale, PreheatSale, RejectSale, ResumeSale, ScheduleSale, SubmitSale, type AdminSaleParts } from '../documents/operator';
+import { SaveTemplate } from '../documents/templates';
 
 /** A sale as operators see it. */
 export type AdminSale = ResultOf<typeof AdminSaleParts>;
@@ -12,7 +13,7 @@ export type AdminSale = ResultOf<typeof AdminSaleParts>;
 export type SaleStatus = AdminSale['status'];
 
 /** A step. */
-export type Act = 'submit' | 'withdraw' | 'discard' | 'duplicate' | 'approve' | 'reject' | 'schedule' | 'reschedule' | 'extend' | 'describe' | 'preheat' | 'pause' | 'resume' | 'end' | 'cancel';
+export type Act = 'submit' | 'withdraw' | 'discard' | 'duplicate' | 'template' | 'approve' | 'reject' | 'schedule' | 'reschedule' | 'extend' | 'describe' | 'preheat' | 'pause' | 'resume' | 'end' | 'cancel';
 
 /** What a step needs: a note, and an administrator. */
 export const needs: Record<Act, { note: 'none' | 'optional' | 'required'; admin: boolean }> = {
@@ -20,6 +21,7 @@ export const needs: Record<Act, { note: 'none' | 'optional' | 'required'; admin:
   withdraw: { note: 'optional', admin: false },
   discard: { note: 'optional', admin: false },
   duplicate: { note: 'none', admin: false },
+  template: { note: 'none', admin: false },
   approve: { note: 'optional', admin: true },
   reject: { note: 'required', admin: true },
   schedule: { note: 'none', admin: false },
@@ -46,11 +48,15 @@ const byStatus: Record<SaleStatus, Act[]> = {
   CANCELLED: [],
 };
 
-/** The steps that a user may take. */
-export function actsOf(status: SaleStatus, who: Person): Act[] {
+/** The steps of a sale that was paused before its opening. */
+const beforeOpening: Act[] = ['resume', 'reschedule', 'describe', 'cancel'];
+
+/** The steps that a user may take at a time, in ms. */
+export function actsOf({ status, startsAt }: Pick<AdminSale, 'status' | 'startsAt'>, who: Person, at: number): Act[] {
   const admin = who.role === 'ADMIN';
-  const acts = byStatus[status]?.filter((act) => (act === 'discard' ? !admin : admin || !needs[act].admin)); // administrators cancel
-  return acts ? [...acts, 'duplicate'] : [];
+  const steps = status === 'PAUSED' && at < Date.parse(startsAt) ? beforeOpening : byStatus[status];
+  const acts = steps?.filter((act) => (act === 'discard' ? !admin : admin || !needs[act].admin)); // administrators cancel
+  return acts ? [...acts, 'duplicate', 'template'] : [];
 }
 
 /** Payload of a mutation on a sale. */
@@ -71,7 +77,7 @@ export function instant(field = '', before?: string): string {
 }
 
 /** Takes a step with the values of its form. */
-export async function take(act: Act, { id: saleId, startsAt, endsAt }: Pick<AdminSale, 'id' | 'startsAt' | 'endsAt'>, { note = '', starts, ends, title = '', rules = '' }: Record<string, string>): Promise<SalePayload | null> {
+export async function take(act: Act, { id: saleId, startsAt, endsAt }: Pick<AdminSale, 'id' | 'startsAt' | 'endsAt'>, { note = '', starts, ends, title = '', rules = '', name = '' }: Record<string, string>): Promise<Pick<SalePayload, 'userErrors'> & Partial<SalePayload> | null> {
   const input = { saleId };
   switch (act) {
     case 'submit':
@@ -82,6 +88,8 @@ export async function take(act: Act, { id: saleId, startsAt, endsAt }: Pick<Admi
       return (await request(DiscardSale, { input: { saleId, note: note || null } })).act;
     case 'duplicate':
       return (await request(DuplicateSale, { input: { saleId, startsAt: instant(starts, startsAt), endsAt: instant(ends, endsAt) } })).act;
+    case 'template':
+      return (await request(SaveTemplate, { input: { saleId, name } })).act;
     case 'approve':
       return (await request(ApproveSale, { input: { saleId, note: note || null } })).act;
     case 'reject':

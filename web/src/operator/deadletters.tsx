@@ -6,18 +6,19 @@ import { useLoad } from '../api/load';
 import { request } from '../api/client';
 import type { ResultOf } from '@seckill/client/operation';
 import type { Failure } from '@seckill/client/types';
-import { DropLetter, Letter as LetterDoc, ReplayLetter, ReplayLetters, ReturnHeld, SetAside } from '../documents/letters';
+import { DropLetter, Letter as LetterDoc, LetterActs, ReplayLetter, ReplayLetters, ReturnHeld, SetAside } from '../documents/letters';
 import { count, money } from '../i18n/text';
 import { Broken, Loading, Stale, Title, When } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { toast } from '../ui/toast';
 import { Form, Note } from './form';
+import { Paged } from './paged';
 import { ot, type OpKey } from './texts';
 
 type Found = ResultOf<typeof SetAside>;
 type Letter = NonNullable<Found['letters']>['edges'][number]['node'];
 type Held = NonNullable<Found['held']>['edges'][number]['node'];
-type Past = NonNullable<Found['acts']>['edges'][number]['node'];
+type Past = NonNullable<ResultOf<typeof LetterActs>['acts']>['edges'][number]['node'];
 
 /** The page. */
 export function DeadLetters() {
@@ -47,11 +48,20 @@ export function DeadLetters() {
           <Part name="op.held" none="op.heldNone" many={held?.totalCount ?? 0}>
             {held?.edges.map(({ node }) => <HeldRow key={node.id} held={node} reload={reload} />)}
           </Part>
-          {!!acts?.edges.length && (
-            <Part name="op.decided" none="op.none" many={acts.totalCount ?? 0}>
-              {acts.edges.map(({ cursor, node }) => <PastRow key={cursor} past={node} />)}
-            </Part>
-          )}
+          {!!acts?.totalCount && <section class="card p-5">
+            <h2 class="head mb-3">
+              {ot('op.decided')} <span class="font-normal text-soft tabular-nums">{count(acts.totalCount)}</span>
+            </h2>
+            <Paged name={`letter-acts ${acts.totalCount}`} ask={async (after, signal) => (await request(LetterActs, { after }, signal)).acts}>
+              {(nodes) => (
+                <ul class="grid grid-cols-1 gap-2">
+                  {nodes.map((past) => (
+                    <PastRow key={past.letterId + past.kind} past={past} />
+                  ))}
+                </ul>
+              )}
+            </Paged>
+          </section>}
         </div>
       );
     }
@@ -227,7 +237,7 @@ function PastRow({ past }: { past: Past }) {
         {ot(`op.did.${past.kind}`)}: {past.reason}
       </p>
       <p class="text-sm text-soft">
-        <When at={past.at} /> · {past.actor?.displayName ?? ot('op.byClock')} · {past.note}
+        <When at={past.at} /> · {past.actor?.displayName ?? ot('op.byCommand')} · {past.note}
       </p>
     </li>
   );

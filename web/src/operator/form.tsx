@@ -105,6 +105,15 @@ export function Note({ label, required }: { label: string; required?: boolean })
   );
 }
 
+/** The name of a template. */
+export function TemplateName({ title }: { title: string }) {
+  return (
+    <Field label={ot('op.name')}>
+      <input name="name" class="field font-normal" maxLength={120} required defaultValue={title} />
+    </Field>
+  );
+}
+
 /** Title and rules of a sale. */
 export function Texts({ sale }: { sale: { title: string; rules: string } }) {
   return (

@@ -113,7 +113,7 @@ function Row({ entry }: { entry: Entry }) {
 }
 
 /** The page where an entry is decided, or where its effects are limited. */
-function placeOf({ kind, sale }: Entry): string | null {
+function placeOf({ kind, sale, order }: Entry): string | null {
   switch (kind) {
     case 'REFUND':
     case 'REFUND_FAILED':
@@ -128,7 +128,7 @@ function placeOf({ kind, sale }: Entry): string | null {
     case 'GATE_LOST':
       return sale && `/operate/sales/${sale.id}`;
     case 'PAYMENT_DISPUTED':
-      return '/operate/orders';
+      return order && `/orders/${order.id}`;
     case 'PROVIDER_AWAY':
       return '/operate/sales';
     case 'WEBHOOK_DISABLED':

@@ -1,15 +1,19 @@
 /** The audit log of a sale or a product, newest first, with the changed fields. */
 import { Link } from 'wouter-preact';
+import type { graphql } from '../api/tada';
 import { count, maybe, span } from '../i18n/text';
 import { When } from '../ui/bits';
 import { ot, type OpKey } from './texts';
+
+/** Kind of a value, and the form of its text. */
+type LogValueKind = ReturnType<typeof graphql.scalar<'LogValueKind'>>;
 
 /** A line of a log, as the API answers it. */
 export interface Entry {
   at: string;
   action: string;
   note: string | null;
-  changes: readonly { name: string; from: string | null; to: string }[];
+  changes: readonly { name: string; kind: LogValueKind; from: string | null; fromKnown: boolean; to: string }[];
   actor: { displayName: string } | null;
 }
 
@@ -58,28 +62,26 @@ const order = Object.keys(labels);
 /** The label of a field, or its name. */
 export const fieldName = (name: string): string => (labels[name] ? ot(labels[name]) : name);
 
-const INSTANT = /^\d{4}-\d\d-\d\dT/;
-
 /** A changed field: its name, its value, and its former value where the log has it. */
 export type Change = [name: string, value: unknown, before?: unknown];
 
-/** Fields that hold what people wrote; a title may be a number. */
-const written = new Set(['title', 'slug', 'rules', 'name', 'description', 'requestNote', 'confirmNote']);
-/** JSON of anything but text and amounts of money. */
-const JSON_TEXT = /^(?:[[{].*|true|false|null|-?\d+)$/s;
-
-function read(name: string, text: string): unknown {
-  if (written.has(name) || !JSON_TEXT.test(text)) return text;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
+/** The value of a text of the log; null when the field had none. */
+function read(kind: LogValueKind, text: string | null): unknown {
+  if (text === null) return null;
+  switch (kind) {
+    case 'TEXT':
+    case 'INSTANT':
+      return text === 'null' ? null : text;
+    case 'BOOLEAN':
+    case 'NUMBER':
+    case 'JSON':
+      return JSON.parse(text);
   }
 }
 
 /** The changed fields in the order in which they are shown. */
 export function fieldsOf(changes: Entry['changes']): Change[] {
-  const found = changes.map(({ name, from, to }): Change => (from === null ? [name, read(name, to)] : [name, read(name, to), read(name, from)]));
+  const found = changes.map(({ name, kind, from, fromKnown, to }): Change => (fromKnown ? [name, read(kind, to), read(kind, from)] : [name, read(kind, to)]));
   return found.sort(([a], [b]) => order.indexOf(a) - order.indexOf(b));
 }
 
@@ -104,7 +106,7 @@ export function valueWords(name: string, value: unknown, names: Names): string {
 }
 
 function Value({ name, value, names }: { name: string; value: unknown; names: Names }) {
-  if (typeof value === 'string' && INSTANT.test(value)) return <When at={value} zone />;
+  if (typeof value === 'string' && name.endsWith('At')) return <When at={value} zone />;
   if (name === 'order') {
     return (
       <Link class="link break-all" href={`/orders/${String(value)}`}>

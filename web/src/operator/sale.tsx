@@ -1,6 +1,7 @@
 /** The admin page of one sale: its steps, its figures, its rules, its log. */
 import { useSignal } from '@preact/signals';
 import { Link, useLocation } from 'wouter-preact';
+import { now } from '../api/clock';
 import { useLoad } from '../api/load';
 import { request } from '../api/client';
 import { person } from '../api/session';
@@ -13,7 +14,7 @@ import { Dialog } from '../ui/dialog';
 import { toast } from '../ui/toast';
 import { actsOf, needs, take, type Act, type AdminSale } from './acts';
 import { Dashboard } from './dashboard';
-import { Form, Note, Texts, Times } from './form';
+import { Form, Note, TemplateName, Texts, Times } from './form';
 import { Interventions } from './interventions';
 import { Items } from './items';
 import { useAdminSale } from './live';
@@ -150,7 +151,7 @@ function Presets() {
 /** The steps that can be taken now; each is confirmed. */
 function Acts({ sale, reload }: { sale: AdminSale; reload: () => void }) {
   const asking = useSignal<Act | null>(null);
-  const acts = person.value ? actsOf(sale.status, person.value) : [];
+  const acts = person.value ? actsOf(sale, person.value, now()) : [];
   const [, go] = useLocation();
   const act = asking.value;
   let copy: string | undefined;
@@ -160,7 +161,7 @@ function Acts({ sale, reload }: { sale: AdminSale; reload: () => void }) {
       {acts.map((each) => (
         <button
           key={each}
-          class={`btn ${['end', 'cancel', 'reject', 'withdraw', 'discard', 'duplicate', 'reschedule', 'extend', 'describe'].includes(each) ? '' : 'btn-main'}`}
+          class={`btn ${['end', 'cancel', 'reject', 'withdraw', 'discard', 'duplicate', 'template', 'reschedule', 'extend', 'describe'].includes(each) ? '' : 'btn-main'}`}
           onClick={() => (asking.value = each)}
         >
           {ot(`op.act.${each}`)}
@@ -196,6 +197,7 @@ function Acts({ sale, reload }: { sale: AdminSale; reload: () => void }) {
             {(act === 'schedule' || act === 'reschedule' || act === 'duplicate') && <Times sale={sale} />}
             {act === 'extend' && <Times sale={sale} endOnly />}
             {act === 'describe' && <Texts sale={sale} />}
+            {act === 'template' && <TemplateName title={sale.title} />}
             {act === 'pause' && <Presets />}
             {needs[act].note !== 'none' && (
               <Note label={ot(needs[act].note === 'required' ? 'op.reason' : 'op.note')} required={needs[act].note === 'required'} />

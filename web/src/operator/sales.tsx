@@ -7,6 +7,7 @@ import { Title, When } from '../ui/bits';
 import type { AdminSale, SaleStatus } from './acts';
 import { Paged } from './paged';
 import { Search, useQuery } from './search';
+import { Templates } from './templates';
 import { ot } from './texts';
 
 const tones: Partial<Record<SaleStatus, string>> = { LIVE: 'text-good', PAUSED: 'text-warn', PENDING_APPROVAL: 'text-warn' };
@@ -61,6 +62,7 @@ export function Sales() {
           </Link>
         </div>
       </div>
+      <Templates />
       <div role="group" aria-label={ot('op.status')} class="mb-4 flex flex-wrap gap-2">
         {[null, ...(Object.keys(GROUPS) as Group[])].map((each) => (
           <button

@@ -3,16 +3,24 @@ import { useSignal } from '@preact/signals';
 import { useLoad } from '../api/load';
 import { request } from '../api/client';
 import type { ResultOf } from '@seckill/client/operation';
-import type { Sale } from '@seckill/client/types';
+import type { Phase, Sale } from '@seckill/client/types';
 import { MyAttempts } from '../documents/attempts';
 import { count, t } from '../i18n/text';
+import { wasRefused } from '../purchase/attempt';
 import { Broken, Loading, When } from '../ui/bits';
 
 type Attempt = ResultOf<typeof MyAttempts>['myAttempts']['attempts'][number];
 
+/** Whether the user may have got nothing: an attempt was refused, or nothing is left and there is no order. */
+function gotNothing({ id, viewer }: Sale, phase: Phase): boolean {
+  const over = phase === 'SOLD_OUT' || phase === 'ENDED';
+  return wasRefused(id) || (over && !viewer?.order);
+}
+
 /** The section of a sale's page. It asks the server only once it is opened: a crowd that finds a sale sold out asks nothing. */
-export function Attempts({ sale }: { sale: Sale }) {
+export function Attempts({ sale, phase }: { sale: Sale; phase: Phase }) {
   const open = useSignal(false);
+  if (!gotNothing(sale, phase)) return null;
   return (
     <details class="card p-4" data-attempts onToggle={(event) => (open.value = event.currentTarget.open)}>
       <summary class="cursor-pointer font-medium">{t('why.title')}</summary>

@@ -144,7 +144,7 @@ function Shown({ sale, reload }: { sale: Sale; reload: () => void }) {
           </p>
           <Prepare sale={sale} />
         </div>
-        {person.value && phase !== 'UPCOMING' && <Attempts sale={sale} />}
+        {person.value && <Attempts sale={sale} phase={phase} />}
       </div>
     </div>
   );

@@ -9,6 +9,7 @@ import type { Ticket } from '@seckill/client/types';
 import type { Waiting } from '@seckill/client/waiting';
 import { client } from '../api/client';
 import { onSwitch } from '../api/session';
+import { forTab } from '../api/storage';
 import { lines, sales, tasks } from '../api/stores';
 import { t } from '../i18n/text';
 import { readOut } from '../ui/live-region';
@@ -48,6 +49,7 @@ function hooksOf(saleId: string, changed: () => void): Hooks {
       share(saleId, { title, slug, orderId: null, kind: 'turn', until: Date.parse(ticket.path.expiresAt), amount: null });
     },
     left: () => share(saleId, null),
+    refused: () => forTab.setItem(refusedKey(saleId), 'yes'),
   };
 }
 
@@ -55,6 +57,11 @@ function hooksOf(saleId: string, changed: () => void): Hooks {
 export function newPurchase(saleId: string, changed: () => void): Purchase {
   return new Purchase(client, saleId, hooksOf(saleId, changed));
 }
+
+const refusedKey = (saleId: string): string => `refused:${saleId}`;
+
+/** Whether an attempt in this tab was refused. */
+export const wasRefused = (saleId: string): boolean => forTab.getItem(refusedKey(saleId)) !== null;
 
 const purchases = new Map<string, Purchase>();
 
