@@ -252,11 +252,16 @@ func (m *matrix) recipients() {
 	}
 }
 
+// places replaces the ids in doors.
+func (m *matrix) places() *strings.Replacer {
+	return strings.NewReplacer("{owner}", m.ids["owner"], "{order}", m.ids["orderId"], "{task}", m.ids["task"],
+		"{payment}", m.ids["payment"], "{ticket}", m.ids["ticket"], "{sale}", m.ids["saleId"], "{endpoint}", m.ids["endpoint"])
+}
+
 // behind queries the fields of an object through its door.
 func (m *matrix) behind(door string, def *ast.Definition, got map[string]string) {
 	m.t.Helper()
-	replace := strings.NewReplacer("{owner}", m.ids["owner"], "{order}", m.ids["orderId"], "{task}", m.ids["task"],
-		"{payment}", m.ids["payment"], "{ticket}", m.ids["ticket"], "{sale}", m.ids["saleId"], "{endpoint}", m.ids["endpoint"])
+	replace := m.places()
 	for fields := range slices.Chunk(def.Fields, asked) {
 		document := "query {"
 		for i, f := range fields {

@@ -44,6 +44,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 	s.start("api", "worker", "scheduler")
 	m := newMatrix(s)
 	m.fieldsWhoMay(t)
+	m.relay(t)
 	got := map[string]map[string]string{}
 	for _, f := range m.fields() {
 		got[f.name] = map[string]string{}
