@@ -16,6 +16,9 @@ import (
 func (r *mutationResolver) CreateCaptcha(ctx context.Context, input model.CreateCaptchaInput) (*model.CreateCaptchaPayload, error) {
 	in := captcha.CreateInput{Purpose: input.Purpose, Kind: deref(input.Kind), From: r.Addr(ctx)}
 	if p := auth.PrincipalFrom(ctx); p != nil {
+		if p.Service() {
+			return nil, fault.New(fault.Forbidden, "Service tokens may not do this.")
+		}
 		in.User = p.UserID
 	}
 	if input.SaleID != nil {

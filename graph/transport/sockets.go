@@ -52,7 +52,7 @@ type SocketOptions struct {
 	WriteTimeout time.Duration // of one write; then the client is disconnected [5 s]
 	PingEvery    time.Duration // interval of pings [4 s]
 	PingTimeout  time.Duration // from ping to pong [4 s]
-	CheckEvery   time.Duration // interval of checks of a caller's role [1 s]
+	CheckEvery   time.Duration // interval of checks of a caller's rights [500 ms]
 	DrainWindow  time.Duration // duration over which a drain spreads the closes [5 s]
 	Origins      []string      // origins ("https://shop.example") allowed in addition to the server's own
 	// Secure reports whether the client's connection is encrypted; by default, whether
@@ -79,7 +79,7 @@ func (o SocketOptions) withDefaults() SocketOptions {
 	setDefault(&o.WriteTimeout, writeWait)
 	setDefault(&o.PingEvery, 4*time.Second)
 	setDefault(&o.PingTimeout, 4*time.Second)
-	setDefault(&o.CheckEvery, time.Second)
+	setDefault(&o.CheckEvery, 500*time.Millisecond)
 	setDefault(&o.DrainWindow, 5*time.Second)
 	if o.Secure == nil {
 		o.Secure = func(r *http.Request) bool { return r.TLS != nil }

@@ -9,6 +9,7 @@ import (
 
 	"seckill/ent"
 	"seckill/ent/user"
+	"seckill/internal/auth"
 	"seckill/internal/fault"
 	"seckill/internal/postgres"
 )
@@ -19,8 +20,10 @@ var externalIDFormat = regexp.MustCompile(`^[!-~]{1,255}$`)
 
 // SetExternalID gives a user the id that the person has in another system; "" removes it.
 // Setting what is set already changes nothing. Another id has to be removed first, so that
-// a system does not take a user from another one by accident.
-// Refusals: INVALID_INPUT; NOT_FOUND; CONFLICT when another user has the id, or this one
+// a system does not take a user from another one by accident. Staff get none: a system
+// that writes the ids of customers could otherwise sign its own user in as staff, because
+// tokens of other systems name users by these ids.
+// FORBIDDEN for staff. Refusals: INVALID_INPUT; NOT_FOUND; CONFLICT when another user has the id, or this one
 // has another id.
 func (a *Admin) SetExternalID(ctx context.Context, by, userID uuid.UUID, externalID string) (*User, error) {
 	if externalID != "" && !externalIDFormat.MatchString(externalID) {
@@ -34,6 +37,8 @@ func (a *Admin) SetExternalID(ctx context.Context, by, userID uuid.UUID, externa
 		return nil, refused(fault.Unknown, "input", "userId")
 	case known.ExternalID == externalID:
 		return known, nil
+	case externalID != "" && known.Role != auth.Customer:
+		return nil, fault.New(fault.Forbidden, "Operators and administrators get no id of another system.")
 	case known.ExternalID != "" && externalID != "":
 		return nil, refused(fault.Conflict, "input", "externalId")
 	}

@@ -62,3 +62,36 @@ func TestBlockingAUserEndsWhatTheUserHolds(t *testing.T) {
 	s.audit(first.SaleID)
 	s.audit(second.SaleID)
 }
+
+// The order of a task that no worker had written when its buyer deleted the account is
+// cancelled, and has no personal data.
+func TestATaskOfADeletedAccountGivesItsUnitBack(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start("api", "scheduler")
+	made := s.seed(seed.Input{Users: 1, Stock: 1, PermitRatio: 10})
+	token := s.login(made.Users[0].Account, made.Users[0].Password)
+	s.saveAddress(token, home)
+	s.bought(token, made)
+	var data struct {
+		DeleteAccount struct {
+			Deleted bool
+			UserErrors
+		}
+	}
+	s.ask(token, `mutation($p: String!) { deleteAccount(input: {currentPassword: $p}) { deleted userErrors { code } } }`,
+		map[string]any{"p": made.Users[0].Password}).into(t, &data)
+	if !data.DeleteAccount.Deleted {
+		t.Fatalf("the account is not deleted: %+v", data)
+	}
+	s.start("worker")
+	testenv.Eventually(t, testenv.Wait, func() bool {
+		order, err := s.database().Ent.Order.Query().Only(t.Context())
+		return err == nil && order.Status == "CANCELLED"
+	}, "its order is written and cancelled")
+	testenv.Eventually(t, testenv.Wait, func() bool { return s.look(made.SaleID).Redis.Stock == 1 }, "its unit is on sale again")
+	if n, err := s.database().Ent.OrderRecipient.Query().Count(t.Context()); n != 0 || err != nil {
+		t.Errorf("%d addresses are stored with orders, %v", n, err)
+	}
+	s.audit(made.SaleID)
+}

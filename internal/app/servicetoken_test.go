@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -8,9 +9,13 @@ import (
 
 	"github.com/coder/websocket"
 	"github.com/coder/websocket/wsjson"
+	"github.com/google/uuid"
 
 	"seckill/internal/account"
+	"seckill/internal/clock"
+	"seckill/internal/id"
 	"seckill/internal/seed"
+	"seckill/internal/servicetoken"
 	"seckill/internal/testenv"
 )
 
@@ -136,5 +141,45 @@ func TestAServiceAccountReadsEventsWithoutAnEndpoint(t *testing.T) {
 	}
 	if code := s.ask(secret, `{ events(first: 1, after: "?") { edges { cursor } } }`, nil).code(); code != "BAD_USER_INPUT" {
 		t.Errorf("a cursor that is none: %s", code)
+	}
+}
+
+// The message about a revocation may be lost with Redis: the socket ends nevertheless.
+func TestASocketOfARevokedServiceTokenEndsWithinASecondWithoutAMessage(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start("api", "worker", "scheduler")
+	admin := s.staff("admin@example.com", "ADMIN")
+	for range 3 { // the checks of sockets have other phases
+		tokenID, secret := s.serviceToken(admin, "SALES_READ")
+		k := s.dial(secret)
+		token, err := id.Parse(id.ServiceToken, tokenID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		silent := servicetoken.New(servicetoken.Config{DB: s.database(), Clock: clock.System{}, Log: slog.New(slog.DiscardHandler)})
+		if _, err := silent.Revoke(t.Context(), uuid.Nil, token); err != nil {
+			t.Fatal(err)
+		}
+		revoked := time.Now()
+		for err == nil {
+			var f frame
+			err = wsjson.Read(k.ctx, k.conn, &f)
+		}
+		if code, took := websocket.CloseStatus(err), time.Since(revoked); code != 4403 || took > time.Second {
+			t.Errorf("the socket ended with %v after %v, want 4403 within a second", code, took)
+		}
+	}
+}
+
+func TestServiceTokensGetNoCaptcha(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start("api", "worker", "scheduler")
+	made := s.seed(seed.Input{Users: 1, Stock: 1})
+	_, secret := s.serviceToken(s.staff("admin@example.com", "ADMIN"), "SALES_READ")
+	out := s.ask(secret, `mutation($id: ID!) { createCaptcha(input: {purpose: SECKILL, saleId: $id}) { challenge { id } } }`, map[string]any{"id": made.SaleID})
+	if out.code() != "FORBIDDEN" {
+		t.Errorf("a service token asks for a captcha: %s %s", out.code(), out.Data)
 	}
 }

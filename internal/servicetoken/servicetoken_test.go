@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
+	"seckill/ent"
 	"seckill/internal/auth"
 	"seckill/internal/clock"
 	"seckill/internal/fault"
@@ -128,6 +129,33 @@ func TestATokenExpires(t *testing.T) {
 		}
 		now.Advance(time.Second)
 		refused(t, s, secret)
+	})
+}
+
+// An expired token keeps events for as long as its cursor is good, and not for ever.
+func TestEventsAreWrittenWhileTheirReaderCanContinue(t *testing.T) {
+	onBoth(t, func(t *testing.T, db *postgres.DB) {
+		now := clock.NewFake(time.Now())
+		const keep, life = 48 * time.Hour, 24 * time.Hour
+		read := func() (are bool) {
+			err := db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) (err error) {
+				are, err = servicetoken.EventsAreRead(now, keep)(ctx, tx)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return are
+		}
+		create(t, process(db, now), servicetoken.Input{Name: "ERP", Scopes: []auth.Scope{auth.EventsRead}, Life: life})
+		now.Advance(life + keep - time.Second)
+		if !read() {
+			t.Error("the events of the last day of a token are not kept")
+		}
+		now.Advance(2 * time.Second)
+		if read() {
+			t.Error("an expired token keeps events for ever")
+		}
 	})
 }
 

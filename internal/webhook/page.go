@@ -93,7 +93,7 @@ func (s *Service) Events(ctx context.Context, in EventsInput) (page []Record, mo
 // checkCursor refuses a cursor that is older than what is kept. The number of a batch is
 // at least its time in milliseconds.
 func (s *Service) checkCursor(ctx context.Context, c Cursor) error {
-	if c == (Cursor{}) || c.batch > s.now().Add(-keepEvents).UnixMilli() {
+	if c == (Cursor{}) || c.batch > s.now().Add(-KeepEvents).UnixMilli() {
 		return nil
 	}
 	kept, err := s.db.Ent.WebhookEvent.Query().Where(webhookevent.ID(c.id), webhookevent.Batch(c.batch)).Exist(ctx)

@@ -14,9 +14,9 @@ import (
 const (
 	// keepDeliveries is the retention of the delivery log.
 	keepDeliveries = 14 * 24 * time.Hour
-	// keepEvents is the retention of events: a delivery that is replayed on its last day is
+	// KeepEvents is the retention of events: a delivery that is replayed on its last day is
 	// repeated for three more.
-	keepEvents = keepDeliveries + 4*24*time.Hour
+	KeepEvents = keepDeliveries + 4*24*time.Hour
 	// purgeBatch bounds one transaction, and maxPurges those of one step: 100,000 rows of
 	// each table.
 	purgeBatch = 1000
@@ -65,7 +65,7 @@ func (s *Service) purgeDeliveries(ctx context.Context, tx *ent.Tx) (int, error) 
 }
 
 func (s *Service) purgeEvents(ctx context.Context, tx *ent.Tx) (int, error) {
-	ids, err := tx.WebhookEvent.Query().Where(webhookevent.CreatedAtLT(s.now().Add(-keepEvents)), webhookevent.BatchGT(0)).
+	ids, err := tx.WebhookEvent.Query().Where(webhookevent.CreatedAtLT(s.now().Add(-KeepEvents)), webhookevent.BatchGT(0)).
 		Limit(purgeBatch).IDs(ctx)
 	if err != nil || len(ids) == 0 {
 		return 0, err
