@@ -12,6 +12,8 @@ import (
 	"seckill/ent/user"
 	"seckill/internal/auth"
 	"seckill/internal/fault"
+	"seckill/internal/locale"
+	"seckill/internal/mail"
 )
 
 // AdminConfig configures an Admin. Fields are required unless stated otherwise.
@@ -21,6 +23,8 @@ type AdminConfig struct {
 	Revocations *auth.Revocations
 	Security    *SecurityLog
 	Log         *slog.Logger
+	// Mail sends users a notice of a new password; nil = none is sent.
+	Mail *mail.Outbox
 	// SignedOut is called with sessions after they ended; may be nil.
 	SignedOut func(ctx context.Context, sessions ...uuid.UUID) error
 }
@@ -94,7 +98,8 @@ func (a *Admin) EndSessions(ctx context.Context, by, userID uuid.UUID) (int, err
 	return a.endAll(ctx, userID, uuid.Nil, endedByStaff)
 }
 
-// SetPassword sets a password without checking the present one. The refusal is BadField.
+// SetPassword sets a password without checking the present one, and sends the user a
+// notice. The refusal is BadField.
 func (a *Admin) SetPassword(ctx context.Context, by uuid.UUID, u *User, password string) error {
 	password = normalisePassword(password)
 	if err := checkPassword(password, u.Account, "password"); err != nil {
@@ -104,7 +109,14 @@ func (a *Admin) SetPassword(ctx context.Context, by uuid.UUID, u *User, password
 	if err != nil {
 		return err
 	}
-	if _, err := a.change(ctx, u.ID, func(up *ent.UserUpdateOne) { up.SetPasswordHash(hash) }); err != nil {
+	_, err = a.changeWith(ctx, func(ctx context.Context, tx *ent.Tx) (*ent.User, error) {
+		row, err := tx.User.Get(ctx, u.ID)
+		if err != nil {
+			return nil, err
+		}
+		return a.passwordChanged(ctx, tx, row.Update().AddVersion(1).SetPasswordHash(hash), locale.Language(row.Language))
+	})
+	if err != nil {
 		return err
 	}
 	a.cfg.Security.Write(ctx, Event{Kind: EventPasswordChanged, Actor: by, Subject: u.ID, Detail: "by staff"})

@@ -43,7 +43,7 @@ func (s *Service) ChangePassword(ctx context.Context, p *auth.Principal, in Chan
 		return 0, err
 	}
 	if _, err := s.cfg.Admin.changeWith(ctx, func(ctx context.Context, tx *ent.Tx) (*ent.User, error) {
-		return s.passwordChanged(ctx, tx, tx.User.UpdateOneID(user.ID).AddVersion(1).SetPasswordHash(hash), in.Language)
+		return s.cfg.Admin.passwordChanged(ctx, tx, tx.User.UpdateOneID(user.ID).AddVersion(1).SetPasswordHash(hash), in.Language)
 	}); err != nil {
 		return 0, err
 	}
@@ -106,6 +106,6 @@ func (s *Service) samePassword(ctx context.Context, user *User, password string)
 	if err != nil {
 		return false, err
 	}
-	ok, _, err := s.passwords.matches(ctx, normalisePassword(password), hash)
+	ok, _, err := s.passwords.matches(ctx, password, hash)
 	return ok, err
 }

@@ -136,7 +136,7 @@ func (f *fixture) start(keys auth.Keys) *fixture {
 		f.t.Fatal(err)
 	}
 	f.security = NewSecurityLog(f.db, f.clock, log, nil)
-	f.admin = NewAdmin(AdminConfig{Store: store, Directory: directory, Revocations: revocations, Security: f.security, Log: log})
+	f.admin = NewAdmin(AdminConfig{Store: store, Directory: directory, Revocations: revocations, Security: f.security, Log: log, Mail: f.outbox})
 	f.Service, err = New(Config{
 		DB: f.db, Redis: f.conn.Script, Prefix: f.prefix, Keys: keys, Tokens: tokens, Revocations: revocations, Directory: directory,
 		Captchas: captchas, Clock: f.clock, Log: log, Admin: f.admin, Mail: f.outbox,

@@ -113,10 +113,10 @@ func (s *Service) ConfirmEmail(ctx context.Context, token string, from netip.Add
 		case link.Purpose == accountlink.PurposeVERIFY: // the account has another address by now
 			return nil, refused(fault.LinkInvalid, "input", "token")
 		}
-		if err := s.notify(ctx, tx, row, mail.AddressChanged, locale.Language(row.Language)); err != nil {
+		if err := s.cfg.Admin.notify(ctx, tx, row, mail.AddressChanged, locale.Language(row.Language)); err != nil {
 			return nil, err
 		}
-		if err := s.voidLinks(ctx, tx, row.ID); err != nil {
+		if err := s.cfg.Admin.voidLinks(ctx, tx, row.ID); err != nil {
 			return nil, err
 		}
 		return update.SetAccount(link.Address).Save(ctx)
@@ -213,7 +213,7 @@ func (s *Service) ResetPassword(ctx context.Context, in ResetPasswordInput) (int
 		if link.Address == user.Account {
 			update.SetVerifiedAt(s.cfg.Clock.Now())
 		}
-		return s.passwordChanged(ctx, tx, update, in.Language)
+		return s.cfg.Admin.passwordChanged(ctx, tx, update, in.Language)
 	})
 	if err != nil {
 		return 0, err
@@ -224,19 +224,6 @@ func (s *Service) ResetPassword(ctx context.Context, in ResetPasswordInput) (int
 	}
 	s.cfg.Admin.cfg.Security.Write(ctx, Event{Kind: EventPasswordChanged, Actor: user.ID, Subject: user.ID, Addr: in.Addr, Detail: "by a link"})
 	return s.cfg.Admin.endAll(ctx, user.ID, uuid.Nil, endedByPassword)
-}
-
-// passwordChanged saves a user with a new password, voids the links that are out, and
-// sends a notice.
-func (s *Service) passwordChanged(ctx context.Context, tx *ent.Tx, update *ent.UserUpdateOne, language locale.Language) (*ent.User, error) {
-	row, err := update.Save(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.voidLinks(ctx, tx, row.ID); err != nil {
-		return nil, err
-	}
-	return row, s.notify(ctx, tx, row, mail.PasswordChanged, language)
 }
 
 // newLink is a link to mail; user is Nil when there is no account, and then nothing is
@@ -316,19 +303,6 @@ func (s *Service) linkedUser(ctx context.Context, token string) (*User, error) {
 		err = invalid
 	}
 	return user, err
-}
-
-// voidLinks makes the unused links of a user invalid.
-func (s *Service) voidLinks(ctx context.Context, tx *ent.Tx, user uuid.UUID) error {
-	return tx.AccountLink.Update().Where(accountlink.UserID(user), accountlink.UsedAtIsNil()).SetUsedAt(s.cfg.Clock.Now()).Exec(ctx)
-}
-
-// notify writes an e-mail without a secret to the user's address, if there is one.
-func (s *Service) notify(ctx context.Context, tx *ent.Tx, to *ent.User, kind mail.Kind, language locale.Language) error {
-	if !s.SendsMail() || !isEmail(to.Account) {
-		return nil
-	}
-	return s.cfg.Mail.Write(ctx, tx, mail.Message{User: to.ID, To: to.Account, Kind: kind, Language: language, Content: mail.Content{Path: "/"}})
 }
 
 // PurgeLinks deletes links that expired a week ago, at most one batch. It is a

@@ -1,8 +1,12 @@
 package app_test
 
 import (
+	"log/slog"
 	"testing"
 
+	"github.com/google/uuid"
+
+	"seckill/internal/app"
 	"seckill/internal/config"
 	"seckill/internal/seed"
 	"seckill/internal/testenv"
@@ -52,6 +56,29 @@ func TestAPasswordIsResetByMailThroughTheAPI(t *testing.T) {
 	s.ask(signed.Login.Tokens.AccessToken, viewer, nil).into(t, &data)
 	if !data.Viewer.ContactVerified {
 		t.Error("the link did not verify the address")
+	}
+}
+
+func TestAUserIsToldOfAPasswordThatTheCommandLineSets(t *testing.T) {
+	t.Parallel()
+	server := testenv.NewLocalMailServer(t)
+	s := newSite(t, func(c *config.Config) {
+		c.SMTPURL, c.SMTPFrom, c.SMTPTLS = config.Secret("smtp://"+server.Host+":"+server.Port), "Shop <shop@shop.example>", config.SMTPTLSOff
+	})
+	s.start("api", "worker", "scheduler")
+	s.staff("buyer@example.com", "CUSTOMER")
+	err := app.ChangeUsers(t.Context(), s.cfg, slog.New(slog.DiscardHandler), func(u app.Users) error {
+		buyer, err := u.Admin.ByAccount(t.Context(), "buyer@example.com")
+		if err != nil {
+			return err
+		}
+		return u.Admin.SetPassword(t.Context(), uuid.Nil, buyer, "violin tower 46 mist")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if notice := server.To(t, "buyer@example.com", 1); notice.Subject != "Your password was changed" {
+		t.Errorf("notice %+v", notice)
 	}
 }
 

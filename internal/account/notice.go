@@ -1,0 +1,38 @@
+package account
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/ent/accountlink"
+	"seckill/internal/locale"
+	"seckill/internal/mail"
+)
+
+// passwordChanged saves a user with a new password, voids the links that are out, and
+// sends a notice.
+func (a *Admin) passwordChanged(ctx context.Context, tx *ent.Tx, update *ent.UserUpdateOne, language locale.Language) (*ent.User, error) {
+	row, err := update.Save(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.voidLinks(ctx, tx, row.ID); err != nil {
+		return nil, err
+	}
+	return row, a.notify(ctx, tx, row, mail.PasswordChanged, language)
+}
+
+// voidLinks makes the unused links of a user invalid.
+func (a *Admin) voidLinks(ctx context.Context, tx *ent.Tx, user uuid.UUID) error {
+	return tx.AccountLink.Update().Where(accountlink.UserID(user), accountlink.UsedAtIsNil()).SetUsedAt(a.cfg.Store.clock.Now()).Exec(ctx)
+}
+
+// notify writes an e-mail without a secret to the user's address, if there is one.
+func (a *Admin) notify(ctx context.Context, tx *ent.Tx, to *ent.User, kind mail.Kind, language locale.Language) error {
+	if a.cfg.Mail == nil || !isEmail(to.Account) {
+		return nil
+	}
+	return a.cfg.Mail.Write(ctx, tx, mail.Message{User: to.ID, To: to.Account, Kind: kind, Language: language, Content: mail.Content{Path: "/"}})
+}
