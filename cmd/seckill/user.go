@@ -20,6 +20,7 @@ var accountRoles = []string{"customer", "operator", "admin"}
 
 type userCmd struct {
 	Create   userCreateCmd   `cmd:"" help:"Make an account, for example the first administrator."`
+	Import   userImportCmd   `cmd:"" help:"Create customers from a CSV file, with hashed passwords or none."`
 	List     userListCmd     `cmd:"" help:"List users, newest first, at most 200."`
 	Role     userRoleCmd     `cmd:"" help:"Change the role of a user; ends the user's sessions."`
 	Password userPasswordCmd `cmd:"" help:"Change the password of a user; ends the user's sessions."`
@@ -31,7 +32,7 @@ type userCmd struct {
 }
 
 type userCreateCmd struct {
-	Account  string `required:"" placeholder:"ACCOUNT" help:"What to sign in with: an e-mail address, or a phone number with its country code."`
+	Account  string `required:"" placeholder:"ACCOUNT" help:"What to sign in with: an e-mail address, or a phone number, with its country code unless the installation has a country."`
 	Role     string `default:"CUSTOMER" placeholder:"ROLE" help:"customer, operator or admin."`
 	Name     string `help:"Name to show; without it, the part of the account before the @."`
 	Password string `placeholder:"PASSWORD" help:"Its password. Others on this machine can see flags: better let it be asked for, or send it on standard input."`

@@ -23,7 +23,7 @@ const listedUsers = 200
 
 // named identifies the user that a command changes.
 type named struct {
-	Account string `required:"" placeholder:"ACCOUNT" help:"The user's e-mail address, or phone number with its country code."`
+	Account string `required:"" placeholder:"ACCOUNT" help:"The user's e-mail address, or phone number, with its country code unless the installation has a country."`
 }
 
 // change runs fn on the user.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -129,8 +130,8 @@ func (p *passwords) hash(ctx context.Context, password string) (string, error) {
 }
 
 // matches requires a place in the queue. An empty hash (no account) takes the same time
-// and never matches. stale reports that the hash has other parameters than the current
-// ones.
+// and never matches. stale reports that the hash has another format or other parameters
+// than the current ones. password is as typed: other systems hashed it so.
 func (p *passwords) matches(ctx context.Context, password, hash string) (ok, stale bool, err error) {
 	if err := p.acquire(ctx); err != nil {
 		return false, false, err
@@ -140,11 +141,27 @@ func (p *passwords) matches(ctx context.Context, password, hash string) (ok, sta
 	if !exists {
 		hash = p.dummy
 	}
-	ok, params, err := argon2id.CheckHash(password, hash)
+	ok, stale, err = p.compare(normalisePassword(password), hash)
+	if err == nil && !ok && stale && normalisePassword(password) != password {
+		ok, _, err = p.compare(password, hash)
+	}
 	if err != nil {
 		return false, false, fmt.Errorf("compare password: %w", err)
 	}
-	return ok && exists, *params != *p.params, nil
+	return ok && exists, stale, nil
+}
+
+// compare compares a password with a hash of this server or of another system.
+func (p *passwords) compare(password, hash string) (ok, stale bool, err error) {
+	if !strings.HasPrefix(hash, argonPrefix) {
+		ok, err = compareImported(password, hash)
+		return ok, true, err
+	}
+	ok, params, err := argon2id.CheckHash(password, hash)
+	if err != nil {
+		return false, false, err
+	}
+	return ok, *params != *p.params, nil
 }
 
 func (p *passwords) acquire(ctx context.Context) error {

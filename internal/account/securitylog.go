@@ -39,6 +39,7 @@ const (
 	EventTokenChanged    EventKind = "SERVICE_TOKEN_CHANGED" // #nosec G101 -- the name of an event
 	EventWebhookForged   EventKind = "WEBHOOK_FORGED"
 	EventExternalID      EventKind = "EXTERNAL_ID_CHANGED"
+	EventImported        EventKind = "USERS_IMPORTED"
 	EventSessionsEnded   EventKind = "SESSIONS_ENDED"
 	EventExport          EventKind = "ORDERS_EXPORTED"
 	EventBuyerSearch     EventKind = "BUYERS_SEARCHED"

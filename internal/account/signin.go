@@ -100,8 +100,7 @@ func (s *Service) Login(ctx context.Context, in LoginInput) (*SignedIn, error) {
 	if err != nil {
 		return nil, err
 	}
-	password := normalisePassword(in.Password)
-	ok, stale, err := s.passwords.matches(ctx, password, hash)
+	ok, stale, err := s.passwords.matches(ctx, in.Password, hash)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +121,7 @@ func (s *Service) Login(ctx context.Context, in LoginInput) (*SignedIn, error) {
 		s.cfg.Log.WarnContext(ctx, "failures of an account stay counted", slog.Any("error", err))
 	}
 	if stale {
-		s.renewHash(ctx, user, password, hash)
+		s.renewHash(ctx, user, normalisePassword(in.Password), hash)
 	}
 	signed, err := s.signIn(ctx, user, nil)
 	if err == nil {

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 
 	"github.com/google/uuid"
@@ -11,6 +12,7 @@ import (
 	"seckill/internal/auth"
 	"seckill/internal/clock"
 	"seckill/internal/config"
+	"seckill/internal/mail"
 	"seckill/internal/postgres"
 	"seckill/internal/servicetoken"
 )
@@ -37,11 +39,40 @@ func ChangeUsers(ctx context.Context, cfg *config.Config, log *slog.Logger, fn f
 		Client: svc.redis.Cmd, Prefix: cfg.RedisPrefix, Keep: cfg.AccessTokenTTL + leeway, Clock: c, Log: log,
 	})
 	admin := account.NewAdmin(account.AdminConfig{
-		Store: store, Security: security, Log: log,
+		Store: store, Security: security, Log: log, Mail: notices(cfg, log),
 		Directory:   account.NewDirectory(account.DirectoryConfig{Store: store, Client: svc.redis.Script, Prefix: cfg.RedisPrefix, Clock: c, Log: log}),
 		Revocations: revocations,
 	})
 	return fn(Users{Admin: admin, Security: security, Tokens: newServiceTokens(svc.db, revocations, security, log)})
+}
+
+// ImportUsers creates customers from a file. It needs neither Redis nor a signing key.
+func ImportUsers(ctx context.Context, cfg *config.Config, in account.Import) (_ account.Imported, err error) {
+	svc, err := openDatabase(ctx, cfg)
+	if err != nil {
+		return account.Imported{}, err
+	}
+	defer func() { err = errors.Join(err, svc.Close()) }()
+	done, err := account.NewStore(svc.db, clock.System{}, names(cfg)).Import(ctx, in)
+	if done.Created > 0 && !in.DryRun {
+		account.NewSecurityLog(svc.db, clock.System{}, slog.New(slog.DiscardHandler), nil).Write(ctx,
+			account.Event{Kind: account.EventImported, Detail: fmt.Sprintf("%d customers", done.Created)})
+	}
+	return done, err
+}
+
+// notices returns what writes e-mails about changed accounts; nil without a mail server or
+// the signing key, which seals them.
+func notices(cfg *config.Config, log *slog.Logger) *mail.Outbox {
+	if cfg.SMTP() == nil {
+		return nil
+	}
+	keys, err := signingKeys(cfg)
+	if err != nil {
+		log.Warn("users get no notice by e-mail", slog.Any("error", err))
+		return nil
+	}
+	return mail.NewOutbox(keys, clock.System{})
 }
 
 func newServiceTokens(db *postgres.DB, revocations *auth.Revocations, security *account.SecurityLog, log *slog.Logger) *servicetoken.Service {
