@@ -8,6 +8,7 @@ import (
 
 	"seckill/internal/account"
 	"seckill/internal/seed"
+	"seckill/internal/testenv"
 )
 
 // metadata reads the metadata of an order; ok is false when the answer has none.
@@ -42,7 +43,7 @@ func TestOtherSystemsStoreTextsWithAnOrderThatTheBuyerDoesNotSee(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.start("api", "worker", "scheduler")
-	_, erp := s.serviceToken(s.staff("admin@example.com", "ADMIN"), "ORDERS_WRITE")
+	_, erp := s.serviceToken(s.staff("admin@example.com", "ADMIN"), "ORDERS_WRITE", "EVENTS_READ")
 	made := s.seed(seed.Input{Users: 1, Stock: 1, PermitRatio: 10})
 	buyer := made.Users[0].AccessToken
 	orderID := s.buysOne(buyer, made)
@@ -59,6 +60,9 @@ func TestOtherSystemsStoreTextsWithAnOrderThatTheBuyerDoesNotSee(t *testing.T) {
 	}
 	if got, code := s.metadata(buyer, orderID); len(got) != 0 || code != "FORBIDDEN" {
 		t.Errorf("the buyer reads %v %s", got, code)
+	}
+	if row := s.exported(s.staff("operator@example.com", "OPERATOR"), made.SaleID); row["metadata"] != `{"crm:id":"客户 7","erp.id":"4711"}` {
+		t.Errorf("the export has %v", row)
 	}
 	many := []string{}
 	for i := range 19 {
@@ -77,6 +81,13 @@ func TestOtherSystemsStoreTextsWithAnOrderThatTheBuyerDoesNotSee(t *testing.T) {
 	if got, _ := s.metadata(erp, orderID); len(got) != 2 {
 		t.Errorf("a refused call changed the order: %v", got)
 	}
+	if p := s.mutate(buyer, "cancelOrder", "order { status }", map[string]any{"orderId": orderID}); p.why() != "" {
+		t.Fatal(p.why())
+	}
+	testenv.Eventually(t, testenv.Wait, func() bool {
+		out := s.ask(erp, `{ events(first: 50, kinds: [ORDER_CANCELLED]) { edges { node { payload } } } }`, nil)
+		return strings.Contains(string(out.Data), `\"metadata\":{\"crm:id\":\"客户 7\",\"erp.id\":\"4711\"}`)
+	}, "the next event has the metadata")
 }
 
 func TestConcurrentCallsDoNotLoseEachOthersMetadata(t *testing.T) {
@@ -163,6 +174,11 @@ func TestAUserHasOneIdOfAnotherSystemThatNoOtherUserHas(t *testing.T) {
 	}
 	if why := set(crm, first, nil); why != "" || set(crm, second, "customer-7") != "" {
 		t.Errorf("the id moves to another user: %q", why)
+	}
+	out := s.ask(crm, `mutation($in: SetUserExternalIdInput!) { setUserExternalId(input: $in) { user { id } } }`,
+		map[string]any{"in": map[string]any{"userId": s.userOf(admin), "externalId": "customer-1"}})
+	if out.code() != "FORBIDDEN" {
+		t.Errorf("an administrator gets the id of a customer: %s %s", out.code(), out.Data)
 	}
 	if events := s.securityLog(account.EventExternalID); len(events) != 3 {
 		t.Errorf("the security log has %+v", events)

@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"encoding/csv"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 	"seckill/internal/account"
 	"seckill/internal/id"
 	"seckill/internal/money"
+	"seckill/internal/order"
 	"seckill/internal/recipient"
 	"seckill/internal/sale"
 )
@@ -31,6 +33,7 @@ var exportHeader = []string{
 	"unit_price", "total", "currency", "reserved_at", "created_at", "payment_deadline", "paid_at", "updated_at",
 	"payment_provider", "payment_transaction", "refund_status", "refunded_amount", "refunded_at",
 	"recipient_name", "recipient_phone", "recipient_country", "recipient_region", "recipient_city", "recipient_street", "recipient_postal_code",
+	"metadata",
 }
 
 // Export is the table of a sale's orders.
@@ -86,13 +89,21 @@ func (e *Export) CSV(ctx context.Context, out io.Writer) (orders int, err error)
 		if err != nil {
 			return orders, err
 		}
-		recipients, err := e.recipients(ctx, rows)
+		ids := make([]uuid.UUID, len(rows))
+		for i, row := range rows {
+			ids[i] = row.ID
+		}
+		recipients, err := recipient.Of(ctx, e.s.cfg.DB.Ent.OrderRecipient, ids...)
+		if err != nil {
+			return orders, err
+		}
+		metadata, err := order.MetadataOf(ctx, e.s.cfg.DB.Ent.OrderMetadata, ids...)
 		if err != nil {
 			return orders, err
 		}
 		for _, row := range rows {
 			columns := append(exportRow(row, goods[row.ItemID], accounts[row.UserID]), money[row.ID].columns()...)
-			if err := w.Write(append(columns, recipientColumns(recipients[row.ID])...)); err != nil {
+			if err := w.Write(append(append(columns, recipientColumns(recipients[row.ID])...), metadataColumn(metadata[row.ID]))); err != nil {
 				return orders, fmt.Errorf("export orders: %w", err)
 			}
 			last = row.ID
@@ -141,15 +152,19 @@ func exportRow(r *ent.Order, goods, account string) []string {
 	}
 }
 
-func (e *Export) recipients(ctx context.Context, rows []*ent.Order) (map[uuid.UUID]recipient.Recipient, error) {
-	ids := make([]uuid.UUID, len(rows))
-	for i, row := range rows {
-		ids[i] = row.ID
+// metadataColumn returns the metadata of an order as JSON; "" = none.
+func metadataColumn(m order.Metadata) string {
+	if len(m) == 0 {
+		return ""
 	}
-	return recipient.Of(ctx, e.s.cfg.DB.Ent.OrderRecipient, ids...)
+	text, err := json.Marshal(m)
+	if err != nil {
+		return "" // not for a map of texts
+	}
+	return string(text)
 }
 
-// recipientColumns returns the last columns of exportHeader; empty where an order has no
+// recipientColumns returns the columns of a recipient; empty where an order has no
 // recipient.
 func recipientColumns(r recipient.Recipient) []string {
 	return []string{plain(r.Name), plain(r.Phone), r.Country, plain(r.Region), plain(r.City), plain(r.Street), plain(r.PostalCode)}

@@ -37,6 +37,7 @@ type eventData struct {
 	// Recipient is to whom the order goes, where its sale requires an address.
 	Recipient  *recipient.Recipient `json:"recipient,omitempty"`
 	Fulfilment *eventFulfilment     `json:"fulfilment,omitempty"`
+	Metadata   Metadata             `json:"metadata,omitempty"`
 }
 
 // eventFulfilment is how far the goods of an order are, as other systems receive it.
@@ -105,10 +106,15 @@ func writeKind(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, kind web
 	if err != nil {
 		return fmt.Errorf("read fulfilments of orders: %w", err)
 	}
+	metadata, err := MetadataOf(ctx, tx.OrderMetadata, ids...)
+	if err != nil {
+		return err
+	}
 	return outbox.Write(ctx, tx, kind, func() []webhook.Event {
 		events := make([]webhook.Event, len(orders))
 		for i, o := range orders {
 			data := eventDataOf(o)
+			data.Metadata = metadata[o.ID]
 			if r, ok := recipients[o.ID]; ok {
 				data.Recipient = &r
 			}

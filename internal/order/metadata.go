@@ -128,6 +128,23 @@ func metadataOf(ctx context.Context, client *ent.OrderMetadataClient, orderID uu
 	return m, row.Version, nil
 }
 
+// MetadataOf returns the metadata of orders that have any.
+func MetadataOf(ctx context.Context, client *ent.OrderMetadataClient, orders ...uuid.UUID) (map[uuid.UUID]Metadata, error) {
+	rows, err := client.Query().Where(ordermetadata.IDIn(orders...)).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read metadata of %d orders: %w", len(orders), err)
+	}
+	all := make(map[uuid.UUID]Metadata, len(rows))
+	for _, row := range rows {
+		var m Metadata
+		if err := json.Unmarshal(row.Entries, &m); err != nil {
+			return nil, fmt.Errorf("metadata of order %s: %w", row.ID, err)
+		}
+		all[row.ID] = m
+	}
+	return all, nil
+}
+
 // Metadata returns the metadata of an order.
 func (s *Store) Metadata(ctx context.Context, o *Order) (Metadata, error) {
 	m, _, err := metadataOf(ctx, s.db.Ent.OrderMetadata, o.ID)
