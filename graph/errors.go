@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime"
 	"runtime/debug"
 
@@ -90,12 +91,26 @@ func (r *Resolver) item(ctx context.Context, itemID uuid.UUID) *sale.Item {
 // whole chain.
 type Errors struct {
 	Log *slog.Logger
+	// Reference is the address of the page of error codes; "" = errors have no link.
+	Reference string
 }
 
 const ourFault = "Something went wrong on our side."
 
-// Present implements gqlgen's error presenter.
+// Present implements gqlgen's error presenter. Each code links to its row in the reference.
 func (e Errors) Present(ctx context.Context, err error) *gqlerror.Error {
+	out := e.present(ctx, err)
+	code, _ := out.Extensions["code"].(string)
+	if code == "" || e.Reference == "" {
+		return out
+	}
+	linked := *out // an error of the parser may be shared
+	linked.Extensions = maps.Clone(out.Extensions)
+	linked.Extensions["documentation"] = e.Reference + "#" + code
+	return &linked
+}
+
+func (e Errors) present(ctx context.Context, err error) *gqlerror.Error {
 	var known *gqlerror.Error
 	var f *fault.Error
 	switch {

@@ -86,10 +86,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer h.count(r.Context(), time.Now())
 	switch {
 	case r.Method == http.MethodPost && !isJSON(r.Header.Get("Content-Type")):
-		refuse(w, r, &badRequest{http.StatusUnsupportedMediaType, "The content type must be application/json."})
+		h.refuse(w, r, &badRequest{http.StatusUnsupportedMediaType, "The content type must be application/json."})
 	case r.Method == http.MethodPost && isCoded(r.Header.Get("Content-Encoding")):
 		w.Header().Set("Accept-Encoding", "identity")
-		refuse(w, r, &badRequest{http.StatusUnsupportedMediaType, "The request body must not be compressed."})
+		h.refuse(w, r, &badRequest{http.StatusUnsupportedMediaType, "The request body must not be compressed."})
 	case r.Method == http.MethodPost && wantsEvents(r):
 		h.serveEvents(w, r, h.readBody)
 	case r.Method == http.MethodPost:
@@ -103,7 +103,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 	default:
 		w.Header().Set("Allow", "GET, POST, OPTIONS")
-		refuse(w, r, &badRequest{http.StatusMethodNotAllowed, "Use POST."})
+		h.refuse(w, r, &badRequest{http.StatusMethodNotAllowed, "Use POST."})
 	}
 }
 
@@ -182,7 +182,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, params *graphql
 		return
 	}
 	if bad := h.misplaced(w, r.Method, op); bad != nil {
-		refuse(w, r, bad)
+		h.refuse(w, r, bad)
 		return
 	}
 	responses, opCtx := h.exec.DispatchOperation(ctx, op)
@@ -333,10 +333,10 @@ func retryAfter(w http.ResponseWriter, wait time.Duration) {
 // unreadable charges for a request that could not be decoded, and answers it.
 func (h *Handler) unreadable(w http.ResponseWriter, r *http.Request, err error) {
 	if spent := h.opts.Guard.ChargeRefused(r.Context()); spent != nil {
-		writeRefusal(r.Context(), w, accepted(r.Header.Get("Accept")), &graphql.Response{Errors: gqlerror.List{spent}})
+		writeRefusal(r.Context(), w, accepted(r.Header.Get("Accept")), h.faultResponse(r.Context(), spent))
 		return
 	}
-	refuse(w, r, err)
+	h.refuse(w, r, err)
 }
 
 // writeRefusal writes the refusal of an operation, with a Retry-After header if it has a
@@ -350,16 +350,16 @@ func writeRefusal(ctx context.Context, w http.ResponseWriter, kind mediaType, re
 }
 
 // refuse answers a request that could not be read.
-func refuse(w http.ResponseWriter, r *http.Request, err error) {
+func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	telemetry.OperationFrom(r.Context()).Fail(string(fault.BadInput))
 	status, reason := http.StatusBadRequest, "The request is malformed."
 	if bad, ok := errors.AsType[*badRequest](err); ok {
 		status, reason = bad.status, bad.reason
 	}
-	writeResponse(w, accepted(r.Header.Get("Accept")), status, &graphql.Response{Errors: gqlerror.List{{
+	writeResponse(w, accepted(r.Header.Get("Accept")), status, h.faultResponse(r.Context(), &gqlerror.Error{
 		Message:    reason,
 		Extensions: map[string]any{"code": string(fault.BadInput)},
-	}}})
+	}))
 }
 
 // recovered answers a request whose handler panicked.

@@ -43,7 +43,7 @@ type socket struct {
 func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request) {
 	opts := h.opts.Sockets.opts
 	if !originAllowed(r, opts) {
-		refuse(w, r, &badRequest{http.StatusForbidden, "This origin is not allowed."})
+		h.refuse(w, r, &badRequest{http.StatusForbidden, "This origin is not allowed."})
 		return
 	}
 	s := &socket{h: h}

@@ -33,7 +33,7 @@ func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, read func(
 	op, refusal := h.prepare(caller.Context, params)
 	if refusal == nil {
 		if bad := h.notByGet(w, r.Method, op); bad != nil {
-			refuse(w, r, bad)
+			h.refuse(w, r, bad)
 			return
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"seckill/docs"
 )
 
 // maxBody limits request bodies, unless a handler has a lower limit.
@@ -67,6 +69,7 @@ func NewPublic(opts PublicOptions) (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.Handle("/graphql", opts.GraphQL)
 	mux.Handle("/", site)
+	mux.Handle("/errors", errorPage(docs.Errors))
 	for below, handler := range map[string]http.Handler{"/webhooks": opts.Webhooks, "/sandbox": opts.Sandbox, "/exports": opts.Exports, "/auth": opts.SignIn} {
 		if handler != nil {
 			mux.Handle(below+"/", handler)
