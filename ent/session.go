@@ -36,7 +36,9 @@ type Session struct {
 	RevokedAt *time.Time `json:"revoked_at,omitempty"`
 	// RevokedReason holds the value of the "revoked_reason" field.
 	RevokedReason string `json:"revoked_reason,omitempty"`
-	selectValues  sql.SelectValues
+	// of the tokens of another system that use the session, which has no refresh token then; empty = none
+	Issuer       string `json:"issuer,omitempty"`
+	selectValues sql.SelectValues
 }
 
 // scanValues returns the types for scanning values from sql.Rows.
@@ -48,7 +50,7 @@ func (*Session) scanValues(columns []string) ([]any, error) {
 			values[i] = new([]byte)
 		case session.FieldGeneration:
 			values[i] = new(sql.NullInt64)
-		case session.FieldRevokedReason:
+		case session.FieldRevokedReason, session.FieldIssuer:
 			values[i] = new(sql.NullString)
 		case session.FieldCreatedAt, session.FieldRotatedAt, session.FieldExpiresAt, session.FieldRevokedAt:
 			values[i] = new(sql.NullTime)
@@ -130,6 +132,12 @@ func (_m *Session) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.RevokedReason = value.String
 			}
+		case session.FieldIssuer:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field issuer", values[i])
+			} else if value.Valid {
+				_m.Issuer = value.String
+			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
 		}
@@ -192,6 +200,9 @@ func (_m *Session) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("revoked_reason=")
 	builder.WriteString(_m.RevokedReason)
+	builder.WriteString(", ")
+	builder.WriteString("issuer=")
+	builder.WriteString(_m.Issuer)
 	builder.WriteByte(')')
 	return builder.String()
 }

@@ -102,6 +102,20 @@ func (_c *SessionCreate) SetNillableRevokedReason(v *string) *SessionCreate {
 	return _c
 }
 
+// SetIssuer sets the "issuer" field.
+func (_c *SessionCreate) SetIssuer(v string) *SessionCreate {
+	_c.mutation.SetIssuer(v)
+	return _c
+}
+
+// SetNillableIssuer sets the "issuer" field if the given value is not nil.
+func (_c *SessionCreate) SetNillableIssuer(v *string) *SessionCreate {
+	if v != nil {
+		_c.SetIssuer(*v)
+	}
+	return _c
+}
+
 // SetID sets the "id" field.
 func (_c *SessionCreate) SetID(v uuid.UUID) *SessionCreate {
 	_c.mutation.SetID(v)
@@ -147,6 +161,10 @@ func (_c *SessionCreate) defaults() {
 		v := session.DefaultGeneration
 		_c.mutation.SetGeneration(v)
 	}
+	if _, ok := _c.mutation.Issuer(); !ok {
+		v := session.DefaultIssuer
+		_c.mutation.SetIssuer(v)
+	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -168,6 +186,14 @@ func (_c *SessionCreate) check() error {
 	}
 	if _, ok := _c.mutation.ExpiresAt(); !ok {
 		return &ValidationError{Name: "expires_at", err: errors.New(`ent: missing required field "Session.expires_at"`)}
+	}
+	if _, ok := _c.mutation.Issuer(); !ok {
+		return &ValidationError{Name: "issuer", err: errors.New(`ent: missing required field "Session.issuer"`)}
+	}
+	if v, ok := _c.mutation.Issuer(); ok {
+		if err := session.IssuerValidator(v); err != nil {
+			return &ValidationError{Name: "issuer", err: fmt.Errorf(`ent: validator failed for field "Session.issuer": %w`, err)}
+		}
 	}
 	return nil
 }
@@ -240,6 +266,10 @@ func (_c *SessionCreate) createSpec() (*Session, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.RevokedReason(); ok {
 		_spec.SetField(session.FieldRevokedReason, field.TypeString, value)
 		_node.RevokedReason = value
+	}
+	if value, ok := _c.mutation.Issuer(); ok {
+		_spec.SetField(session.FieldIssuer, field.TypeString, value)
+		_node.Issuer = value
 	}
 	return _node, _spec
 }
@@ -410,6 +440,18 @@ func (u *SessionUpsert) UpdateRevokedReason() *SessionUpsert {
 // ClearRevokedReason clears the value of the "revoked_reason" field.
 func (u *SessionUpsert) ClearRevokedReason() *SessionUpsert {
 	u.SetNull(session.FieldRevokedReason)
+	return u
+}
+
+// SetIssuer sets the "issuer" field.
+func (u *SessionUpsert) SetIssuer(v string) *SessionUpsert {
+	u.Set(session.FieldIssuer, v)
+	return u
+}
+
+// UpdateIssuer sets the "issuer" field to the value that was provided on create.
+func (u *SessionUpsert) UpdateIssuer() *SessionUpsert {
+	u.SetExcluded(session.FieldIssuer)
 	return u
 }
 
@@ -601,6 +643,20 @@ func (u *SessionUpsertOne) UpdateRevokedReason() *SessionUpsertOne {
 func (u *SessionUpsertOne) ClearRevokedReason() *SessionUpsertOne {
 	return u.Update(func(s *SessionUpsert) {
 		s.ClearRevokedReason()
+	})
+}
+
+// SetIssuer sets the "issuer" field.
+func (u *SessionUpsertOne) SetIssuer(v string) *SessionUpsertOne {
+	return u.Update(func(s *SessionUpsert) {
+		s.SetIssuer(v)
+	})
+}
+
+// UpdateIssuer sets the "issuer" field to the value that was provided on create.
+func (u *SessionUpsertOne) UpdateIssuer() *SessionUpsertOne {
+	return u.Update(func(s *SessionUpsert) {
+		s.UpdateIssuer()
 	})
 }
 
@@ -959,6 +1015,20 @@ func (u *SessionUpsertBulk) UpdateRevokedReason() *SessionUpsertBulk {
 func (u *SessionUpsertBulk) ClearRevokedReason() *SessionUpsertBulk {
 	return u.Update(func(s *SessionUpsert) {
 		s.ClearRevokedReason()
+	})
+}
+
+// SetIssuer sets the "issuer" field.
+func (u *SessionUpsertBulk) SetIssuer(v string) *SessionUpsertBulk {
+	return u.Update(func(s *SessionUpsert) {
+		s.SetIssuer(v)
+	})
+}
+
+// UpdateIssuer sets the "issuer" field to the value that was provided on create.
+func (u *SessionUpsertBulk) UpdateIssuer() *SessionUpsertBulk {
+	return u.Update(func(s *SessionUpsert) {
+		s.UpdateIssuer()
 	})
 }
 

@@ -150,6 +150,20 @@ func (_u *SessionUpdate) ClearRevokedReason() *SessionUpdate {
 	return _u
 }
 
+// SetIssuer sets the "issuer" field.
+func (_u *SessionUpdate) SetIssuer(v string) *SessionUpdate {
+	_u.mutation.SetIssuer(v)
+	return _u
+}
+
+// SetNillableIssuer sets the "issuer" field if the given value is not nil.
+func (_u *SessionUpdate) SetNillableIssuer(v *string) *SessionUpdate {
+	if v != nil {
+		_u.SetIssuer(*v)
+	}
+	return _u
+}
+
 // Mutation returns the SessionMutation object of the builder.
 func (_u *SessionUpdate) Mutation() *SessionMutation {
 	return _u.mutation
@@ -182,6 +196,16 @@ func (_u *SessionUpdate) ExecX(ctx context.Context) {
 	}
 }
 
+// check runs all checks and user-defined validators on the builder.
+func (_u *SessionUpdate) check() error {
+	if v, ok := _u.mutation.Issuer(); ok {
+		if err := session.IssuerValidator(v); err != nil {
+			return &ValidationError{Name: "issuer", err: fmt.Errorf(`ent: validator failed for field "Session.issuer": %w`, err)}
+		}
+	}
+	return nil
+}
+
 // Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
 func (_u *SessionUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *SessionUpdate {
 	_u.modifiers = append(_u.modifiers, modifiers...)
@@ -189,6 +213,9 @@ func (_u *SessionUpdate) Modify(modifiers ...func(u *sql.UpdateBuilder)) *Sessio
 }
 
 func (_u *SessionUpdate) sqlSave(ctx context.Context) (_node int, err error) {
+	if err := _u.check(); err != nil {
+		return _node, err
+	}
 	_spec := sqlgraph.NewUpdateSpec(session.Table, session.Columns, sqlgraph.NewFieldSpec(session.FieldID, field.TypeUUID))
 	if ps := _u.mutation.predicates; len(ps) > 0 {
 		_spec.Predicate = func(selector *sql.Selector) {
@@ -232,6 +259,9 @@ func (_u *SessionUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.RevokedReasonCleared() {
 		_spec.ClearField(session.FieldRevokedReason, field.TypeString)
+	}
+	if value, ok := _u.mutation.Issuer(); ok {
+		_spec.SetField(session.FieldIssuer, field.TypeString, value)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
@@ -376,6 +406,20 @@ func (_u *SessionUpdateOne) ClearRevokedReason() *SessionUpdateOne {
 	return _u
 }
 
+// SetIssuer sets the "issuer" field.
+func (_u *SessionUpdateOne) SetIssuer(v string) *SessionUpdateOne {
+	_u.mutation.SetIssuer(v)
+	return _u
+}
+
+// SetNillableIssuer sets the "issuer" field if the given value is not nil.
+func (_u *SessionUpdateOne) SetNillableIssuer(v *string) *SessionUpdateOne {
+	if v != nil {
+		_u.SetIssuer(*v)
+	}
+	return _u
+}
+
 // Mutation returns the SessionMutation object of the builder.
 func (_u *SessionUpdateOne) Mutation() *SessionMutation {
 	return _u.mutation
@@ -421,6 +465,16 @@ func (_u *SessionUpdateOne) ExecX(ctx context.Context) {
 	}
 }
 
+// check runs all checks and user-defined validators on the builder.
+func (_u *SessionUpdateOne) check() error {
+	if v, ok := _u.mutation.Issuer(); ok {
+		if err := session.IssuerValidator(v); err != nil {
+			return &ValidationError{Name: "issuer", err: fmt.Errorf(`ent: validator failed for field "Session.issuer": %w`, err)}
+		}
+	}
+	return nil
+}
+
 // Modify adds a statement modifier for attaching custom logic to the UPDATE statement.
 func (_u *SessionUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *SessionUpdateOne {
 	_u.modifiers = append(_u.modifiers, modifiers...)
@@ -428,6 +482,9 @@ func (_u *SessionUpdateOne) Modify(modifiers ...func(u *sql.UpdateBuilder)) *Ses
 }
 
 func (_u *SessionUpdateOne) sqlSave(ctx context.Context) (_node *Session, err error) {
+	if err := _u.check(); err != nil {
+		return _node, err
+	}
 	_spec := sqlgraph.NewUpdateSpec(session.Table, session.Columns, sqlgraph.NewFieldSpec(session.FieldID, field.TypeUUID))
 	id, ok := _u.mutation.ID()
 	if !ok {
@@ -488,6 +545,9 @@ func (_u *SessionUpdateOne) sqlSave(ctx context.Context) (_node *Session, err er
 	}
 	if _u.mutation.RevokedReasonCleared() {
 		_spec.ClearField(session.FieldRevokedReason, field.TypeString)
+	}
+	if value, ok := _u.mutation.Issuer(); ok {
+		_spec.SetField(session.FieldIssuer, field.TypeString, value)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	_node = &Session{config: _u.config}

@@ -58,3 +58,11 @@ func (r *mutationResolver) DeleteAccount(ctx context.Context, input model.Delete
 	auth.CookieFrom(ctx).Clear()
 	return &model.DeleteAccountPayload{Deleted: true}, nil
 }
+
+func (r *saleViewerResolver) NeedsVerifiedContact(ctx context.Context, obj *model.SaleViewer) (bool, error) {
+	return r.Checkout.NeedsContact(ctx, obj.Source, auth.PrincipalFrom(ctx).UserID)
+}
+
+func (r *saleViewerResolver) AccountTooNew(ctx context.Context, obj *model.SaleViewer) (bool, error) {
+	return r.Checkout.TooNew(ctx, obj.Source, auth.PrincipalFrom(ctx).UserID)
+}

@@ -34,7 +34,8 @@ func upsertedGoods(in model.UpsertGoodsInput) operator.GoodsDraft {
 func upsertedSale(in model.UpsertSaleInput) operator.SaleDraft {
 	d := saleDraft(model.CreateSaleInput{
 		Title: in.Title, Slug: in.Slug, Rules: in.Rules, StartsAt: in.StartsAt, EndsAt: in.EndsAt,
-		PaymentWindowSeconds: in.PaymentWindowSeconds, PurchaseLimit: in.PurchaseLimit, HideExactStock: in.HideExactStock, RequiresAddress: in.RequiresAddress, Items: in.Items,
+		PaymentWindowSeconds: in.PaymentWindowSeconds, PurchaseLimit: in.PurchaseLimit, HideExactStock: in.HideExactStock, RequiresAddress: in.RequiresAddress,
+		RequireVerifiedContact: in.RequireVerifiedContact, MinimumAccountAge: in.MinimumAccountAge, Items: in.Items,
 	})
 	d.Reference = in.ExternalReference
 	return d

@@ -54,6 +54,8 @@ func languageOf(ctx context.Context) locale.Language {
 
 // reasons are the messages of refusals.
 var reasons = map[fault.Reason]text{
+	fault.AccountTooNew:         {"Your account is too new for this sale.", "您的账号注册时间过短，无法参加本场活动。"},
+	fault.ContactUnverified:     {"Please verify your e-mail address first.", "请先验证邮箱。"},
 	fault.AddressRequired:       {"Please add your delivery address first.", "请先添加收货地址。"},
 	fault.AlreadyOrdered:        {"You already have an order for this item.", "您已有该商品的订单。"},
 	fault.CaptchaInvalid:        {"That answer was not right. Please try the new one.", "验证码不正确，请重新作答。"},

@@ -89,6 +89,7 @@ func saleDraft(in model.CreateSaleInput) operator.SaleDraft {
 		Title: in.Title, Slug: deref(in.Slug), Rules: in.Rules, StartsAt: in.StartsAt, EndsAt: in.EndsAt,
 		PaymentWindow: time.Duration(deref(in.PaymentWindowSeconds)) * time.Second, PurchaseLimit: deref(in.PurchaseLimit),
 		HideExactStock: in.HideExactStock, RequiresAddress: in.RequiresAddress, Items: itemDrafts(in.Items),
+		Requires: sale.Requirements{VerifiedContact: in.RequireVerifiedContact, AccountAge: time.Duration(in.MinimumAccountAge) * time.Hour},
 	}
 }
 
@@ -96,7 +97,11 @@ func saleDraft(in model.CreateSaleInput) operator.SaleDraft {
 func salePatch(in model.UpdateSaleInput) operator.SalePatch {
 	p := operator.SalePatch{
 		Title: in.Title, Slug: in.Slug, Rules: in.Rules, StartsAt: in.StartsAt, EndsAt: in.EndsAt,
-		HideExactStock: in.HideExactStock, RequiresAddress: in.RequiresAddress, Note: deref(in.Note),
+		HideExactStock: in.HideExactStock, RequiresAddress: in.RequiresAddress, VerifiedContact: in.RequireVerifiedContact, Note: deref(in.Note),
+	}
+	if in.MinimumAccountAge != nil {
+		age := time.Duration(*in.MinimumAccountAge) * time.Hour
+		p.AccountAge = &age
 	}
 	if limit, given := in.PurchaseLimit.ValueOK(); given {
 		n := deref(limit)

@@ -71,4 +71,6 @@ type ServerInfo struct {
 	Version string
 	Commit  string
 	Ready   func() bool // false while draining
+	// ErrorReference is the address of the page of error codes.
+	ErrorReference string
 }

@@ -25,6 +25,7 @@ func (Session) Fields() []ent.Field {
 		instant("expires_at"),
 		field.Time("revoked_at").Optional().Nillable().SchemaType(timestamptz),
 		field.String("revoked_reason").Optional(),
+		field.String("issuer").MaxLen(255).Default("").Comment("of the tokens of another system that use the session, which has no refresh token then; empty = none"),
 	}
 }
 

@@ -29,6 +29,8 @@ const (
 	FieldRevokedAt = "revoked_at"
 	// FieldRevokedReason holds the string denoting the revoked_reason field in the database.
 	FieldRevokedReason = "revoked_reason"
+	// FieldIssuer holds the string denoting the issuer field in the database.
+	FieldIssuer = "issuer"
 	// Table holds the table name of the session in the database.
 	Table = "sessions"
 )
@@ -45,6 +47,7 @@ var Columns = []string{
 	FieldExpiresAt,
 	FieldRevokedAt,
 	FieldRevokedReason,
+	FieldIssuer,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -60,6 +63,10 @@ func ValidColumn(column string) bool {
 var (
 	// DefaultGeneration holds the default value on creation for the "generation" field.
 	DefaultGeneration int64
+	// DefaultIssuer holds the default value on creation for the "issuer" field.
+	DefaultIssuer string
+	// IssuerValidator is a validator for the "issuer" field. It is called by the builders before save.
+	IssuerValidator func(string) error
 )
 
 // OrderOption defines the ordering options for the Session queries.
@@ -103,4 +110,9 @@ func ByRevokedAt(opts ...sql.OrderTermOption) OrderOption {
 // ByRevokedReason orders the results by the revoked_reason field.
 func ByRevokedReason(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldRevokedReason, opts...).ToFunc()
+}
+
+// ByIssuer orders the results by the issuer field.
+func ByIssuer(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldIssuer, opts...).ToFunc()
 }

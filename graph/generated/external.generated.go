@@ -580,11 +580,17 @@ func (ec *executionContext) unmarshalInputUpsertSaleInput(ctx context.Context, o
 	if _, present := asMap["requiresAddress"]; !present {
 		asMap["requiresAddress"] = false
 	}
+	if _, present := asMap["requireVerifiedContact"]; !present {
+		asMap["requireVerifiedContact"] = false
+	}
+	if _, present := asMap["minimumAccountAge"]; !present {
+		asMap["minimumAccountAge"] = 0
+	}
 	if _, present := asMap["rules"]; !present {
 		asMap["rules"] = ""
 	}
 
-	fieldsInOrder := [...]string{"endsAt", "externalReference", "hideExactStock", "requiresAddress", "items", "paymentWindowSeconds", "purchaseLimit", "rules", "slug", "startsAt", "title"}
+	fieldsInOrder := [...]string{"endsAt", "externalReference", "hideExactStock", "requiresAddress", "requireVerifiedContact", "minimumAccountAge", "items", "paymentWindowSeconds", "purchaseLimit", "rules", "slug", "startsAt", "title"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -619,6 +625,20 @@ func (ec *executionContext) unmarshalInputUpsertSaleInput(ctx context.Context, o
 				return it, err
 			}
 			it.RequiresAddress = data
+		case "requireVerifiedContact":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("requireVerifiedContact"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RequireVerifiedContact = data
+		case "minimumAccountAge":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("minimumAccountAge"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MinimumAccountAge = data
 		case "items":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("items"))
 			data, err := ec.unmarshalNSaleItemInput2ᚕᚖseckillᚋgraphᚋmodelᚐSaleItemInputᚄ(ctx, v)

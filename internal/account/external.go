@@ -3,6 +3,7 @@ package account
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"strings"
 	"unicode"
@@ -25,11 +26,14 @@ const maxSubject = 255
 // External is a user as another provider names them.
 type External struct {
 	Issuer  string
-	Subject string     // unique at the issuer, for ever
-	Email   string     // verified by the provider; "" = none
-	Name    string     // to show; "" = the part of the address before @
-	Role    *auth.Role // nil = the provider does not decide about roles
-	Addr    netip.Addr // of the client
+	Subject string // unique at the issuer, for ever
+	Email   string // verified by the provider; "" = none
+	Name    string // to show; "" = the part of the address before @
+	// ExternalID is the id of the customer in the shop's own systems; "" = unknown. It is
+	// stored with a customer who has none, unless another user has it.
+	ExternalID string
+	Role       *auth.Role // nil = the provider does not decide about roles
+	Addr       netip.Addr // of the client
 }
 
 // SignInExternal opens a session for a user of another provider, and creates the account
@@ -65,8 +69,20 @@ func (s *Service) SignInExternal(ctx context.Context, in External) (*SignedIn, e
 			return nil, err
 		}
 	}
+	s.adoptExternalID(ctx, in, signed.User)
 	s.cfg.Admin.cfg.Security.Write(ctx, Event{Kind: EventSignIn, Actor: signed.User.ID, Subject: signed.User.ID, Addr: in.Addr, Detail: "with " + in.Issuer})
 	return signed, nil
+}
+
+// adoptExternalID gives a customer the id that a provider names. An error is only logged:
+// the next sign-in tries again.
+func (s *Service) adoptExternalID(ctx context.Context, in External, u *User) {
+	if in.ExternalID == "" || u.ExternalID != "" || u.Role != auth.Customer {
+		return
+	}
+	if _, err := s.cfg.Admin.SetExternalID(ctx, u.ID, u.ID, in.ExternalID); err != nil {
+		s.cfg.Log.WarnContext(ctx, "external id of a user not stored", slog.String("issuer", in.Issuer), slog.Any("error", err))
+	}
 }
 
 // registerExternal creates the account of a user of another provider. It has no password.

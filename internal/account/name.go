@@ -29,6 +29,9 @@ type Names struct {
 	Country string
 }
 
+// PhoneCountry returns the country of phone numbers without a country code; "" = none.
+func (s *Service) PhoneCountry() string { return s.cfg.Names.Country }
+
 // rule returns the rule of an account name.
 func (n Names) rule() string {
 	if n.Country == "" {

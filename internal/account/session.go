@@ -59,7 +59,7 @@ func (s *Service) expiry(row *ent.Session, now time.Time) time.Time {
 
 func insertSession(ctx context.Context, tx *ent.Tx, row *ent.Session) error {
 	return tx.Session.Create().SetID(row.ID).SetUserID(row.UserID).SetTokenHash(row.TokenHash).SetGeneration(row.Generation).
-		SetCreatedAt(row.CreatedAt).SetRotatedAt(row.RotatedAt).SetExpiresAt(row.ExpiresAt).Exec(ctx)
+		SetCreatedAt(row.CreatedAt).SetRotatedAt(row.RotatedAt).SetExpiresAt(row.ExpiresAt).SetIssuer(row.Issuer).Exec(ctx)
 }
 
 // write runs a transaction that inserts the session, and resolves a commit with unknown

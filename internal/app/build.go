@@ -78,7 +78,7 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 	if err != nil {
 		return nil, err
 	}
-	shop := newShop(b, gates, messages, stats, shopParts{orders, admission, waiting})
+	shop := newShop(b, gates, messages, stats, shopParts{orders, admission, waiting, accounts.directory})
 	hooks := newWebhooks(b, gates.clock, messages, keys, accounts.security)
 	admin, err := newAdmin(b, gates, stats, adminParts{waiting, messages, orders, payments, scheduler, accounts})
 	if err != nil {
@@ -130,7 +130,7 @@ func newBase(cfg *config.Config, roles Roles, svc *services, log *slog.Logger) b
 	return base{
 		cfg: cfg, log: log, roles: roles, svc: svc, keys: reservation.Keys{Prefix: cfg.RedisPrefix}, clock: clock.System{},
 		registry: registry, orders: order.NewMetrics(registry), streams: stream.NewMetrics(registry),
-		outbox: webhook.NewOutbox(clock.System{}, servicetoken.EventsAreRead),
+		outbox: webhook.NewOutbox(clock.System{}, servicetoken.EventsAreRead(clock.System{}, webhook.KeepEvents)),
 	}
 }
 

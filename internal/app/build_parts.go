@@ -16,6 +16,7 @@ import (
 	"seckill/internal/auth"
 	"seckill/internal/config"
 	"seckill/internal/media"
+	"seckill/internal/oidc/issuer"
 	"seckill/internal/operator"
 	"seckill/internal/order"
 	"seckill/internal/orderintake"
@@ -67,6 +68,8 @@ type accounts struct {
 	revocations *auth.Revocations
 	security    *account.SecurityLog
 	machines    *servicetoken.Service
+	directory   *account.Directory
+	issuers     *issuer.Service // whose access tokens are accepted; nil = there are none
 }
 
 func newAccounts(b base, adm admission, m mailing, keys auth.Keys) (accounts, error) {
@@ -90,15 +93,20 @@ func newAccounts(b base, adm admission, m mailing, keys auth.Keys) (accounts, er
 	}
 	security := account.NewSecurityLog(b.svc.db, b.clock, b.log, server.ClientAddr)
 	admin := account.NewAdmin(account.AdminConfig{
-		Store: store, Directory: directory, Revocations: revocations, Security: security, Log: b.log, SignedOut: adm.queue.SignedOut,
+		Store: store, Directory: directory, Revocations: revocations, Security: security, Log: b.log, Mail: m.outbox, SignedOut: adm.queue.SignedOut,
 	})
 	service, err := account.New(account.Config{
 		DB: b.svc.db, Redis: b.svc.redis.Script, Prefix: b.keys.Prefix, Keys: keys, Tokens: tokens,
 		Revocations: revocations, Directory: directory, Captchas: adm.captchas, Limits: adm.limits,
 		Names: names(b.cfg), Clock: b.clock, Log: b.log, Idle: b.cfg.RefreshTokenTTL, Admin: admin, Mail: m.outbox,
 	})
+	if err != nil {
+		return accounts{}, err
+	}
 	machines := newServiceTokens(b.svc.db, revocations, security, b.log)
-	return accounts{store, service, tokens, revocations, security, machines}, err
+	a := accounts{store, service, tokens, revocations, security, machines, directory, nil}
+	a.issuers, err = newIssuers(b, a)
+	return a, err
 }
 
 // payments holds the services that pay, expire and refund orders and release their units.
@@ -333,7 +341,7 @@ func newAdmin(b base, g gates, s stats, in adminParts) (admin, error) {
 			TwoPersonUnits: b.cfg.TwoPersonUnits, TwoPersonExtension: b.cfg.TwoPersonExtension, Clock: b.clock, Log: b.log,
 		}),
 		reports: report.Source{DB: b.svc.db, Sales: g.sales, Stats: s.figures, Clock: b.clock},
-		bearer:  bearer{in.accounts.tokens, in.accounts.machines},
+		bearer:  bearer{in.accounts.tokens, in.accounts.machines, in.accounts.issuers},
 	}
 	if b.cfg.Media.Reveal() == "" {
 		return out, nil

@@ -23,6 +23,7 @@ import (
 	"seckill/internal/inbox"
 	"seckill/internal/media"
 	"seckill/internal/oidc"
+	"seckill/internal/oidc/issuer"
 	"seckill/internal/order"
 	"seckill/internal/periodic"
 	"seckill/internal/ratelimit"
@@ -150,7 +151,7 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 		Addr:     server.ClientAddr,
 		Server: graph.ServerInfo{
 			Version: build.Version, Commit: build.Commit,
-			Ready: func() bool { return !ready.Draining() },
+			Ready: func() bool { return !ready.Draining() }, ErrorReference: b.cfg.ErrorReferencePage(),
 		},
 	}
 	resolver.Letters, resolver.Line, resolver.Counts = in.orders.letters, in.orders.line, in.stats.counts
@@ -184,7 +185,7 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 		return nil, nil, err
 	}
 	resolver.Cost = g.Cost
-	errs := graph.Errors{Log: b.log}
+	errs := graph.Errors{Log: b.log, Reference: b.cfg.ErrorReferencePage()}
 	return transport.NewHandler(transport.Options{
 		Schema: schema, Guard: g, Sockets: sockets, Development: !b.cfg.Production(),
 		Timeout: b.cfg.RequestTimeout, Authenticate: in.admin.bearer.authenticate, ErrorPresenter: errs.Present, Recover: errs.Recover,
@@ -194,15 +195,19 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 	}), trusted, nil
 }
 
-// bearer verifies bearer tokens: of users and of other systems.
+// bearer verifies bearer tokens: of users, of other systems, and of users of other systems.
 type bearer struct {
 	tokens   *auth.Tokens
 	machines *servicetoken.Service
+	issuers  *issuer.Service
 }
 
 func (b bearer) verify(ctx context.Context, token string) (*auth.Principal, error) {
 	if servicetoken.Is(token) {
 		return b.machines.Verify(ctx, token)
+	}
+	if b.issuers.Knows(token) {
+		return b.issuers.Verify(ctx, token)
 	}
 	return b.tokens.Verify(ctx, token)
 }

@@ -38,6 +38,7 @@ type Checkout struct {
 	tries    *Tries
 	risk     *risk.Hook
 	book     *recipient.Book
+	buyer    func(ctx context.Context, user uuid.UUID) (Buyer, error)
 	counts   *salestats.Recorder
 }
 
@@ -53,6 +54,9 @@ type Config struct {
 	Tries    *Tries          // nil = NoLimit
 	Risk     *risk.Hook      // asked about buyers before admission; nil = none
 	Book     *recipient.Book // for sales whose orders have an address
+	// Buyer returns the account of a user, at most seconds old, for sales that require
+	// something of it.
+	Buyer func(ctx context.Context, user uuid.UUID) (Buyer, error)
 	// Counts counts calls of Place on public items, and issued path tokens.
 	Counts *salestats.Recorder
 }
@@ -64,7 +68,7 @@ func New(cfg Config) *Checkout {
 	}
 	return &Checkout{
 		catalog: cfg.Catalog, stock: cfg.Stock, gate: cfg.Gate, orders: cfg.Orders, paths: cfg.Paths,
-		queue: cfg.Queue, waitlist: cfg.Waitlist, tries: cfg.Tries, risk: cfg.Risk, book: cfg.Book, counts: cfg.Counts,
+		queue: cfg.Queue, waitlist: cfg.Waitlist, tries: cfg.Tries, risk: cfg.Risk, book: cfg.Book, buyer: cfg.Buyer, counts: cfg.Counts,
 	}
 }
 

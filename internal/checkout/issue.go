@@ -12,7 +12,6 @@ import (
 	"seckill/internal/admission/queue"
 	"seckill/internal/admission/risk"
 	"seckill/internal/fault"
-	"seckill/internal/recipient"
 	"seckill/internal/sale"
 	"seckill/internal/salestats"
 )
@@ -48,7 +47,7 @@ func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, error)
 		_, err = c.refuse(ctx, parent, PlaceInput{User: in.User, Item: in.Item}, o)
 		return Issued{}, err
 	}
-	if err := c.addressed(ctx, parent, in.User); err != nil {
+	if err := c.eligible(ctx, parent, in.User); err != nil {
 		return Issued{}, err
 	}
 	if err := c.risk.Ask(ctx, in.question(risk.IssuePath, parent)); err != nil {
@@ -77,33 +76,13 @@ func (c *Checkout) EnterQueue(ctx context.Context, in IssueInput) (*queue.Ticket
 	if parent.PreparedBy(in.User) {
 		return nil, sale.OwnSale()
 	}
-	if err := c.addressed(ctx, parent, in.User); err != nil {
+	if err := c.eligible(ctx, parent, in.User); err != nil {
 		return nil, err
 	}
 	if err := c.risk.Ask(ctx, in.question(risk.EnterQueue, parent)); err != nil {
 		return nil, err
 	}
 	return c.enter(ctx, in, parent)
-}
-
-// addressed refuses a buyer without an address where the sale requires one. Place does not
-// ask again: it needs a path token or an offer, which only admitted buyers have. The
-// writer of orders refuses a buyer who removed the address since.
-func (c *Checkout) addressed(ctx context.Context, parent *sale.Sale, user uuid.UUID) error {
-	needs, err := c.NeedsAddress(ctx, parent, user)
-	if err == nil && needs {
-		err = recipient.Required()
-	}
-	return err
-}
-
-// NeedsAddress reports whether a buyer has to add an address before buying in a sale.
-func (c *Checkout) NeedsAddress(ctx context.Context, parent *sale.Sale, user uuid.UUID) (bool, error) {
-	if !parent.RequiresAddress {
-		return false, nil
-	}
-	has, err := c.book.HasDefault(ctx, user)
-	return !has, err
 }
 
 func (in IssueInput) question(action risk.Action, parent *sale.Sale) risk.Question {

@@ -27,7 +27,7 @@ func (c *Checkout) JoinWaitlist(ctx context.Context, user, itemID uuid.UUID) (*w
 	if phase := parent.Phase(now.At, false); phase == sale.PhaseUpcoming {
 		return nil, notOpen(phase, parent, now)
 	}
-	if err := c.addressed(ctx, parent, user); err != nil {
+	if err := c.eligible(ctx, parent, user); err != nil {
 		return nil, err
 	}
 	entry, err := c.waitlist.Join(ctx, waitlist.JoinInput{Sale: parent.ID, Item: item.ID, User: user, Quantity: 1})

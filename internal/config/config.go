@@ -38,6 +38,7 @@ type Config struct {
 	HTTPAddr         string         `default:":8080" group:"server" help:"Public listener: shop, GraphQL, webhooks."`
 	AdminAddr        string         `default:"127.0.0.1:9090" group:"server" help:"Admin listener: health, metrics, profiles. Keep it private."`
 	PublicURL        string         `name:"public-url" group:"server" placeholder:"URL" help:"Where browsers and payment providers reach the shop: https://shop.example.com. Without it, the public listener on localhost."`
+	ErrorReference   string         `group:"server" placeholder:"URL" help:"Page of error codes to which errors link, for example your own documentation. Without it, /errors of this server."`
 	AllowedOrigins   []string       `group:"server" placeholder:"ORIGIN" help:"Browser origins, besides the server's own, that may use the API: https://shop.example.com."`
 	Documents        Documents      `default:"any" group:"server" help:"GraphQL documents that are answered: any within the limits of cost, or trusted: those of the shop and of SECKILL_TRUSTED_DOCUMENTS only."`
 	TrustedDocuments string         `group:"server" placeholder:"PATH" help:"Manifest of trusted documents, or a folder of *.json manifests: Apollo's, or a map from id to text as Relay, gql.tada and graphql-codegen write. Read again within 5 s of a change."`
@@ -59,6 +60,7 @@ type Config struct {
 
 	PhoneCountry string    `group:"accounts" placeholder:"CC" help:"Country of phone numbers without a country code, two letters: CN. Without it, phone numbers need their country code."`
 	OIDC         string    `name:"oidc" group:"accounts" placeholder:"FILE" help:"File of OpenID providers with whose accounts users sign in, a JSON array: docs/sign-in-with-others.md."`
+	TokenIssuers string    `name:"token-issuers" group:"accounts" placeholder:"FILE" help:"File of other systems whose access tokens (JWT) are accepted, a JSON array: docs/sign-in-with-others.md."`
 	StaffTOTP    StaffTOTP `name:"staff-totp" default:"optional" group:"accounts" help:"One-time codes of operators and administrators: optional, or required: without one, they have the rights of a customer until they set it up on the account page."`
 
 	PaymentWindow time.Duration `default:"15m" group:"gate" help:"How long a buyer has to pay, in sales that are created without a time of their own."`
@@ -160,4 +162,12 @@ func (c *Config) ForDemo(randomKey Secret) *Config {
 	d.DrainDelay = 0
 	d.DrainTimeout = min(d.DrainTimeout, 5*time.Second)
 	return &d
+}
+
+// ErrorReferencePage returns the address of the page of error codes.
+func (c *Config) ErrorReferencePage() string {
+	if c.ErrorReference != "" {
+		return c.ErrorReference
+	}
+	return strings.TrimSuffix(c.PublicURL, "/") + "/errors"
 }

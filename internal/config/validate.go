@@ -133,6 +133,9 @@ func (p *Problems) server(c *Config) {
 	if c.PublicURL != "" && !isOrigin(c.PublicURL) {
 		p.add("public-url", "is %q: write https://shop.example.com, with no path", c.PublicURL)
 	}
+	if c.ErrorReference != "" && !strings.HasPrefix(c.ErrorReference, "https://") && !strings.HasPrefix(c.ErrorReference, "http://") {
+		p.add("error-reference", "is %q: write the address of a page, https://docs.example.com/errors", c.ErrorReference)
+	}
 	for _, origin := range c.AllowedOrigins {
 		if !isOrigin(origin) {
 			p.add("allowed-origins", "has %q, which is not an origin: write https://shop.example.com, with no path", origin)

@@ -1,5 +1,5 @@
 // Package doctor checks an installation, before or while it runs: settings, payment
-// providers, the mail server, Postgres, Redis and the clocks. It reports problems with
+// providers, the mail server, issuers of tokens, Postgres, Redis and the clocks. It reports problems with
 // their remedy, and changes nothing.
 //
 // The requirements for a start are checked again when the services are opened; the doctor
@@ -28,7 +28,7 @@ const (
 
 // Finding is the result of one check.
 type Finding struct {
-	Area    string `json:"area"` // config, payments, mail, postgres, redis or clock
+	Area    string `json:"area"` // config, payments, mail, issuers, postgres, redis or clock
 	Level   Level  `json:"level"`
 	Message string `json:"message"`
 }
@@ -55,6 +55,7 @@ func Check(ctx context.Context, d Deps) []Finding {
 	r.settings(d)
 	r.payments(ctx, d)
 	r.mail(ctx, d)
+	r.issuers(ctx, d)
 	r.postgres(ctx, d)
 	r.redis(ctx, d)
 	return r.findings

@@ -13,6 +13,8 @@ type Reason string
 // Reasons of refusals. The API schema documents their meaning.
 const (
 	AddressRequired       Reason = "ADDRESS_REQUIRED"
+	AccountTooNew         Reason = "ACCOUNT_TOO_NEW"
+	ContactUnverified     Reason = "CONTACT_UNVERIFIED"
 	AlreadyOrdered        Reason = "ALREADY_ORDERED"
 	CaptchaInvalid        Reason = "CAPTCHA_INVALID"
 	CaptchaRequired       Reason = "CAPTCHA_REQUIRED"

@@ -63,7 +63,7 @@ type Service struct {
 func New(cfg Config) *Service {
 	s := &Service{
 		cfg: cfg, sealer: auth.NewSealer(cfg.Keys, "oidc sign-in"), providers: map[string]*provider{},
-		client: &http.Client{Timeout: requestTimeout, Transport: bounded{http.DefaultTransport}},
+		client: &http.Client{Timeout: requestTimeout, Transport: Bounded{Next: http.DefaultTransport}},
 	}
 	for _, p := range cfg.Providers {
 		s.providers[p.Name] = &provider{Provider: p}
@@ -140,6 +140,7 @@ func (s *Service) identity(ctx context.Context, p *provider, st state, code stri
 	}
 	in := account.External{Issuer: verified.Issuer, Subject: verified.Subject, Role: p.role(claims)}
 	in.Name, _ = claims[p.NameClaim].(string)
+	in.ExternalID, _ = claims[p.ExternalIDClaim].(string)
 	if verifiedEmail, _ := claims["email_verified"].(bool); verifiedEmail {
 		in.Email, _ = claims["email"].(string)
 	}
@@ -172,12 +173,12 @@ func (s *Service) userInfo(ctx context.Context, found *gooidc.Provider, token *o
 
 func refusedBy(p *provider, err error) error { return fmt.Errorf("sign-in with %s: %w", p.Name, err) }
 
-// bounded limits the answers of providers.
-type bounded struct{ next http.RoundTripper }
+// Bounded limits the answers of providers to a megabyte.
+type Bounded struct{ Next http.RoundTripper }
 
 // RoundTrip sends a request.
-func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
-	res, err := b.next.RoundTrip(r)
+func (b Bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := b.Next.RoundTrip(r)
 	if err == nil {
 		res.Body = struct {
 			io.Reader

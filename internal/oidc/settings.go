@@ -31,6 +31,7 @@ type Provider struct {
 	ClientSecretFile string               `json:"clientSecretFile"` // beside the file of settings when relative; "" = a public client
 	Scopes           []string             `json:"scopes"`           // besides openid; default email, profile
 	NameClaim        string               `json:"nameClaim"`        // default name
+	ExternalIDClaim  string               `json:"externalIdClaim"`  // with the id of the customer in the shop's own systems; "" = none
 	RoleClaim        string               `json:"roleClaim"`        // claim with a text or a list of texts; "" = everyone is a customer
 	Roles            map[string]auth.Role `json:"roles"`            // value of RoleClaim → role; the highest one counts
 
@@ -40,48 +41,71 @@ type Provider struct {
 // ReadProviders reads the file of settings: a JSON array. Issuers need https, unless
 // insecure.
 func ReadProviders(file string, insecure bool) ([]Provider, error) {
+	return ReadList(file, maxProviders, func(p *Provider) (string, error) {
+		return p.Name, p.complete(filepath.Dir(file), insecure)
+	})
+}
+
+// ReadList reads a file with a JSON array of at most limit entries. complete checks an
+// entry, sets its defaults, and returns its name, which no other entry may have.
+func ReadList[T any](file string, limit int, complete func(*T) (name string, err error)) ([]T, error) {
 	text, err := readBounded(file)
 	if err != nil {
 		return nil, err
 	}
-	var providers []Provider
+	var list []T
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&providers); err != nil {
+	if err := decoder.Decode(&list); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	if len(providers) > maxProviders {
-		return nil, fmt.Errorf("%s has %d providers, at most %d are possible", file, len(providers), maxProviders)
+	if len(list) > limit {
+		return nil, fmt.Errorf("%s has %d entries, at most %d are possible", file, len(list), limit)
 	}
 	seen := map[string]bool{}
-	for i := range providers {
-		p := &providers[i]
-		if err := p.complete(filepath.Dir(file), insecure); err != nil {
-			return nil, fmt.Errorf("%s: provider %d (%s): %w", file, i+1, p.Name, err)
+	for i := range list {
+		name, err := complete(&list[i])
+		if err != nil {
+			return nil, fmt.Errorf("%s: entry %d (%s): %w", file, i+1, name, err)
 		}
-		if seen[p.Name] {
-			return nil, fmt.Errorf("%s: two providers are named %s", file, p.Name)
+		if seen[name] {
+			return nil, fmt.Errorf("%s: two entries are named %s", file, name)
 		}
-		seen[p.Name] = true
+		seen[name] = true
 	}
-	return providers, nil
+	return list, nil
+}
+
+// CheckAddress returns an error unless an address uses https, or http where insecure
+// addresses are allowed.
+func CheckAddress(field, address string, insecure bool) error {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || (u.Scheme != "https" && !(insecure && u.Scheme == "http")) {
+		return fmt.Errorf("%s: needs an https address", field)
+	}
+	return nil
+}
+
+// CheckRoles returns an error for a value that is no role.
+func CheckRoles(roles map[string]auth.Role) error {
+	for value, role := range roles {
+		if !role.Valid() {
+			return fmt.Errorf("roles: %q is no role: choose CUSTOMER, OPERATOR or ADMIN for %q", role, value)
+		}
+	}
+	return nil
 }
 
 // complete checks a provider, sets defaults and reads its secret.
 func (p *Provider) complete(folder string, insecure bool) error {
-	issuer, err := url.Parse(p.Issuer)
 	switch {
 	case !nameFormat.MatchString(p.Name):
 		return errors.New("name: needs 1 to 32 characters of a-z, 0-9 and -")
-	case err != nil || issuer.Host == "" || (issuer.Scheme != "https" && !(insecure && issuer.Scheme == "http")):
-		return errors.New("issuer: needs an https address")
 	case p.ClientID == "":
 		return errors.New("clientId: is missing")
 	}
-	for value, role := range p.Roles {
-		if !role.Valid() {
-			return fmt.Errorf("roles: %q is no role: choose CUSTOMER, OPERATOR or ADMIN for %q", role, value)
-		}
+	if err := errors.Join(CheckAddress("issuer", p.Issuer, insecure), CheckRoles(p.Roles)); err != nil {
+		return err
 	}
 	if p.Title == "" {
 		p.Title = p.Name
@@ -116,19 +140,24 @@ func readBounded(file string) (string, error) {
 	return string(text), err
 }
 
-// role returns the highest role of the claim's values; nil = the provider does not decide
-// about roles.
+// role returns the role of a user; nil = the provider does not decide about roles.
 func (p *Provider) role(claims map[string]any) *auth.Role {
 	if p.RoleClaim == "" {
 		return nil
 	}
+	role := HighestRole(claims[p.RoleClaim], p.Roles)
+	return &role
+}
+
+// HighestRole returns the highest role that a claim's values are mapped to.
+func HighestRole(claim any, roles map[string]auth.Role) auth.Role {
 	role := auth.Customer
-	for _, value := range texts(claims[p.RoleClaim]) {
-		if mapped, ok := p.Roles[value]; ok && mapped.AtLeast(role) {
+	for _, value := range texts(claim) {
+		if mapped, ok := roles[value]; ok && mapped.AtLeast(role) {
 			role = mapped
 		}
 	}
-	return &role
+	return role
 }
 
 // texts returns the texts of a claim: a text, or a list.

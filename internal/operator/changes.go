@@ -35,6 +35,9 @@ func putTime(c changes, field string, before, now time.Time) {
 	}
 }
 
+// accountAge returns the least age of a buyer's account in hours, as stored.
+func (d SaleDraft) accountAge() int { return int(d.Requires.AccountAge / time.Hour) }
+
 func (d SaleDraft) changes(before SaleDraft) changes {
 	c := changes{}
 	put(c, "title", before.Title, d.Title)
@@ -46,6 +49,8 @@ func (d SaleDraft) changes(before SaleDraft) changes {
 	put(c, "purchaseLimit", before.PurchaseLimit, d.PurchaseLimit)
 	put(c, "hideExactStock", before.HideExactStock, d.HideExactStock)
 	put(c, "requiresAddress", before.RequiresAddress, d.RequiresAddress)
+	put(c, "requireVerifiedContact", before.Requires.VerifiedContact, d.Requires.VerifiedContact)
+	put(c, "minimumAccountAge", before.accountAge(), d.accountAge())
 	if !slices.Equal(before.Items, d.Items) {
 		c.set("items", loggedItems(before.Items), loggedItems(d.Items))
 	}

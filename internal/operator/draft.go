@@ -43,6 +43,7 @@ type SaleDraft struct {
 	PurchaseLimit   int           // units per buyer over all items; 0 = no limit
 	HideExactStock  bool
 	RequiresAddress bool
+	Requires        sale.Requirements
 	Items           []ItemDraft
 	Switches        *sale.Switches // which only a new sale takes; nil = the defaults
 }
@@ -181,7 +182,8 @@ func (s *Service) CreateSale(ctx context.Context, by sale.Actor, d SaleDraft) (*
 		create := tx.Sale.Create().SetID(saleID).SetSlug(d.Slug).SetTitle(d.Title).SetRules(d.Rules).SetNillableExternalReference(unlessZero(d.Reference)).
 			SetStartsAt(d.StartsAt).SetEndsAt(d.EndsAt).SetPreheatAt(d.StartsAt.Add(-preheatBefore)).
 			SetPaymentWindowSeconds(int(d.PaymentWindow / time.Second)).SetPurchaseLimit(d.largestLimit()).SetNillableTotalLimit(unlessZero(d.PurchaseLimit)).
-			SetHideExactStock(d.HideExactStock).SetRequiresAddress(d.RequiresAddress).SetCreatedBy(by.ID).SetCreatedAt(c.At)
+			SetHideExactStock(d.HideExactStock).SetRequiresAddress(d.RequiresAddress).
+			SetRequiresVerifiedContact(d.Requires.VerifiedContact).SetMinimumAccountAgeHours(d.accountAge()).SetCreatedBy(by.ID).SetCreatedAt(c.At)
 		if d.Switches != nil {
 			setSwitches(create.Mutation(), *d.Switches)
 		}
@@ -247,6 +249,8 @@ type SalePatch struct {
 	PurchaseLimit   *int // 0 = no limit
 	HideExactStock  *bool
 	RequiresAddress *bool
+	VerifiedContact *bool
+	AccountAge      *time.Duration
 	Items           []ItemDraft // nil = unchanged
 	Note            string      // the reason
 }
@@ -255,7 +259,7 @@ func (p SalePatch) of(v *sale.Sale) SaleDraft {
 	d := SaleDraft{
 		Title: v.Title, Slug: v.Slug, Rules: v.Rules, StartsAt: v.StartsAt, EndsAt: v.EndsAt,
 		PaymentWindow: v.PaymentWindow, PurchaseLimit: v.PurchaseLimit, HideExactStock: v.HideExactStock,
-		RequiresAddress: v.RequiresAddress, Items: p.Items,
+		RequiresAddress: v.RequiresAddress, Requires: v.Requires, Items: p.Items,
 	}
 	set(&d.Title, p.Title)
 	set(&d.Slug, p.Slug)
@@ -266,6 +270,8 @@ func (p SalePatch) of(v *sale.Sale) SaleDraft {
 	set(&d.PurchaseLimit, p.PurchaseLimit)
 	set(&d.HideExactStock, p.HideExactStock)
 	set(&d.RequiresAddress, p.RequiresAddress)
+	set(&d.Requires.VerifiedContact, p.VerifiedContact)
+	set(&d.Requires.AccountAge, p.AccountAge)
 	if p.Items == nil {
 		for _, item := range v.Items {
 			d.Items = append(d.Items, ItemDraft{Goods: item.Goods.ID, Price: item.Price, Stock: item.Total, PurchaseLimit: item.PurchaseLimit})
@@ -326,7 +332,8 @@ func (s *Service) updateDraft(ctx context.Context, by sale.Actor, saleID uuid.UU
 		set: func(u *ent.SaleUpdate) {
 			u.SetTitle(d.Title).SetSlug(d.Slug).SetRules(d.Rules).SetStartsAt(d.StartsAt).SetEndsAt(d.EndsAt).
 				SetPreheatAt(d.StartsAt.Add(-preheatBefore)).SetPaymentWindowSeconds(int(d.PaymentWindow / time.Second)).
-				SetPurchaseLimit(d.largestLimit()).SetHideExactStock(d.HideExactStock).SetRequiresAddress(d.RequiresAddress)
+				SetPurchaseLimit(d.largestLimit()).SetHideExactStock(d.HideExactStock).SetRequiresAddress(d.RequiresAddress).
+				SetRequiresVerifiedContact(d.Requires.VerifiedContact).SetMinimumAccountAgeHours(d.accountAge())
 			if d.PurchaseLimit > 0 {
 				u.SetTotalLimit(d.PurchaseLimit)
 			} else {

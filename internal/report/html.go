@@ -116,7 +116,7 @@ var reasons = map[fault.Reason]string{
 	fault.SaleClosed: "Sale closed", fault.PurchaseLimitReached: "Limit reached", fault.AlreadyOrdered: "Ordered already",
 	fault.TooFewLeft: "Too few left", fault.IdempotencyMismatch: "Idempotency key reused", fault.IdempotencyInProgress: "Duplicate request",
 	fault.CaptchaInvalid: "Wrong captcha", fault.CaptchaRequired: "No captcha", fault.InvalidInput: "Invalid input",
-	fault.Unknown: "Not found", fault.AddressRequired: "No address", fault.OwnSale: "Own sale", fault.Conflict: "Wrong state",
+	fault.Unknown: "Not found", fault.AddressRequired: "No address", fault.ContactUnverified: "Contact not verified", fault.AccountTooNew: "Account too new", fault.OwnSale: "Own sale", fault.Conflict: "Wrong state",
 }
 
 func (w words) reason(of fault.Reason) string {

@@ -134,7 +134,8 @@ type Sale struct {
 	PaymentWindow     time.Duration
 	PurchaseLimit     int // units per buyer over all items; 0 = no limit
 	HideExactStock    bool
-	RequiresAddress   bool  // orders have the address of their buyer
+	RequiresAddress   bool // orders have the address of their buyer
+	Requires          Requirements
 	Epoch             int64 // of the gate in Redis; 0 = never loaded
 	Revision          int64
 	Items             []*Item // by position
@@ -150,6 +151,18 @@ type Sale struct {
 
 // Public reports whether buyers may see the sale.
 func (s *Sale) Public() bool { return s.Status.public() || s.Status == Cancelled && s.WasPublic }
+
+// Requirements are what a sale requires of the accounts of its buyers.
+type Requirements struct {
+	VerifiedContact bool
+	AccountAge      time.Duration // least age at the opening, in whole hours; 0 = any
+}
+
+// TooNew reports whether an account is younger than the sale requires. The age counts at
+// the opening, so that the answer never changes during a sale.
+func (s *Sale) TooNew(created time.Time) bool {
+	return s.Requires.AccountAge > 0 && created.After(s.StartsAt.Add(-s.Requires.AccountAge))
+}
 
 // Phase returns the phase at now. soldOut means that no item has an available unit.
 func (s *Sale) Phase(now time.Time, soldOut bool) Phase {

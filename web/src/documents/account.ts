@@ -74,6 +74,7 @@ export const SignInProviders = graphql(`
     }
     serverInfo {
       mail
+      phoneCountry
     }
   }
 `);

@@ -13,6 +13,8 @@ export const AdminSaleParts = graphql(
     purchaseLimit
     paymentWindowSeconds
     requiresAddress
+    requireVerifiedContact
+    minimumAccountAge
     rules
     items {
       ...ItemParts

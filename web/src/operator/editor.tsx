@@ -84,6 +84,8 @@ function Written({ goods, sale }: { goods: Kind[]; sale: AdminSale | null }) {
       rules: of['rules']!,
       hideExactStock: 'hide' in of,
       requiresAddress: 'address' in of,
+      requireVerifiedContact: 'contact' in of,
+      minimumAccountAge: Number(of['age'] || 0),
       items: rows.peek().map(({ key }) => {
         const goodsId = of[`goods-${key}`]!;
         const currencyCode = goods.find((each) => each.id === goodsId)?.currency ?? 'CNY';
@@ -147,6 +149,13 @@ function Written({ goods, sale }: { goods: Kind[]; sale: AdminSale | null }) {
           <input type="checkbox" name="address" class="size-4 accent-fill" defaultChecked={sale?.requiresAddress} />
           {ot('op.address')}
         </label>
+        <label class="flex items-center gap-2 sm:col-span-2">
+          <input type="checkbox" name="contact" class="size-4 accent-fill" defaultChecked={sale?.requireVerifiedContact} />
+          {ot('op.contact')}
+        </label>
+        <Field label={ot('op.accountAge')}>
+          <input name="age" class="field font-normal" type="number" min="0" max="87600" defaultValue={sale?.minimumAccountAge || undefined} />
+        </Field>
       </div>
       {rows.value.map((row, i) => (
         <ItemRow

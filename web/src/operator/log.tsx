@@ -35,6 +35,8 @@ const labels: Record<string, OpKey> = {
   purchaseLimit: 'op.saleLimit',
   hideExactStock: 'op.hide',
   requiresAddress: 'op.address',
+  requireVerifiedContact: 'op.contact',
+  minimumAccountAge: 'op.accountAge',
   items: 'op.items',
   captchaRequired: 'op.captchaRequired',
   captchaKinds: 'op.detail.captchaKinds',

@@ -135,6 +135,8 @@ export const zh: Record<OpKey, string> = {
   'op.rules': '活动规则',
   'op.hide': '隐藏具体库存',
   'op.address': '需要收货地址',
+  'op.contact': '需要已验证的联系方式',
+  'op.accountAge': '开抢时账号最短注册时长（小时，留空不限）',
   'op.addItem': '添加商品',
   'op.removeItem': '移除 {name}',
   'op.item': '商品 {n}',

@@ -136,6 +136,8 @@ const en = {
   'op.rules': 'Rules',
   'op.hide': 'Hide exact stock',
   'op.address': 'Buyers need a delivery address',
+  'op.contact': 'Buyers need a verified contact',
+  'op.accountAge': 'Minimum account age at the opening, in hours (empty = any)',
   'op.addItem': 'Add an item',
   'op.removeItem': 'Remove {name}',
   'op.item': 'Item {n}',

@@ -1,5 +1,5 @@
 /** Sign-in with the accounts of other providers, and without the password. */
-import { useSignal } from '@preact/signals';
+import { signal, useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { Link } from 'wouter-preact';
 import { http } from '../api/http';
@@ -9,6 +9,9 @@ import { maybe, t } from '../i18n/text';
 
 /** The outcome of a sign-in at a provider, in the address to which the server returns. */
 const OUTCOME = 'oidc';
+
+/** Country of phone numbers without a country code; null = there is none, or it is not known yet. */
+export const phoneCountry = signal<string | null>(null);
 
 /** A link for each provider; after the return from one, the session or the reason of the failure. */
 export function Providers({ search, next, isNew }: { search: string; next: string; isNew?: boolean }) {
@@ -21,6 +24,7 @@ export function Providers({ search, next, isNew }: { search: string; next: strin
       .then(({ signInProviders, serverInfo }) => {
         found.value = signInProviders;
         mail.value = serverInfo?.mail === true;
+        phoneCountry.value = serverInfo?.phoneCountry ?? null;
       })
       .catch(() => {}); // the form works without them
     if (outcome.peek() !== 'done') return;

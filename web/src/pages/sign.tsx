@@ -14,7 +14,7 @@ import { Title } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { lazy } from '../ui/lazy';
 import { useTitle } from '../ui/title';
-import { Providers } from './providers';
+import { Providers, phoneCountry } from './providers';
 
 const Check = lazy(() => import('../captcha/check').then((module) => module.Check));
 
@@ -116,7 +116,7 @@ export function Sign({ isNew }: { isNew: boolean }) {
             {(id) => <input id={id} class="field" autocomplete="nickname" required maxLength={32} {...field('displayName')} />}
           </Field>
         )}
-        <Field label="sign.account" hint="sign.accountHint">
+        <Field label="sign.account" hint={phoneCountry.value ? 'sign.accountHint' : 'sign.accountHintAny'}>
           {(id) => (
             <input
               id={id}

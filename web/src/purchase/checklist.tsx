@@ -1,9 +1,11 @@
-/** What a buyer can get ready before a sale: signed in, an address, the clock. */
+/** What a buyer can get ready before a sale: signed in, a verified contact, an address, the clock. */
 import { Link } from 'wouter-preact';
 import { reading } from '../api/clock';
 import { useLoad } from '../api/load';
+import { request } from '../api/client';
 import { person } from '../api/session';
 import type { Sale } from '@seckill/client/types';
+import { Requirements } from '../documents/requirements';
 import type { Key } from '../i18n/en';
 import { t } from '../i18n/text';
 import { addressLine, readAddresses } from '../pages/addresses';
@@ -11,6 +13,8 @@ import { Icon } from '../ui/icons';
 
 /** A reading of the server's clock that is more exact than this, in ms, is good. */
 const EXACT_MS = 500;
+
+const DAY_HOURS = 24;
 
 /** The list; for a sale that requires an address also while it is open. */
 export function Checklist({ sale }: { sale: Sale }) {
@@ -21,6 +25,7 @@ export function Checklist({ sale }: { sale: Sale }) {
       <h2 class="mb-2 font-medium">{t('ready.title')}</h2>
       <ul class="grid gap-1.5 text-sm">
         <Step done={person.value !== null} label="ready.signIn" href={`/sign-in?next=${back}`} />
+        <Account sale={sale} back={back} />
         {sale.requiresAddress && <Address />}
         <Step done={bound !== undefined && bound <= EXACT_MS} label="ready.clock" />
       </ul>
@@ -46,6 +51,31 @@ function Step({ done, label, href, detail }: { done: boolean; label: Key; href?:
         {detail && <span class="block text-soft">{detail}</span>}
       </span>
     </li>
+  );
+}
+
+/** What the sale requires of the account, and whether the user has it. */
+function Account({ sale, back }: { sale: Sale; back: string }) {
+  const { page } = useLoad(`requirements ${sale.id} ${person.value?.id ?? ''}`, (signal) => request(Requirements, { id: sale.id }, signal));
+  const found = page.value.state === 'ready' ? page.value.data.sale : null;
+  if (!found) return null;
+  const viewer = found.viewer;
+  const hours = found.minimumAccountAge;
+  const age = hours % DAY_HOURS === 0 ? t('ready.days', { n: hours / DAY_HOURS }) : t('ready.hours', { n: hours });
+  return (
+    <>
+      {found.requireVerifiedContact && (
+        <Step
+          done={viewer !== null && !viewer.needsVerifiedContact}
+          label="ready.contact"
+          href={viewer ? '/account' : `/sign-in?next=${back}`}
+          detail={viewer?.needsVerifiedContact ? t('ready.contactHow') : undefined}
+        />
+      )}
+      {hours > 0 && (
+        <Step done={viewer !== null && !viewer.accountTooNew} label="ready.age" detail={viewer?.accountTooNew ? t('ready.tooNew', { age }) : t('ready.ageOf', { age })} />
+      )}
+    </>
   );
 }
 

@@ -1,0 +1,68 @@
+package checkout
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/fault"
+	"seckill/internal/recipient"
+	"seckill/internal/sale"
+)
+
+// Buyer is what a sale may require of an account.
+type Buyer struct {
+	Verified  bool // its contact is verified
+	CreatedAt time.Time
+}
+
+// eligible refuses a buyer who lacks what the sale requires: an address, a verified
+// contact, an older account. Place does not ask again: it needs a path token or an offer,
+// which only admitted buyers have. The writer of orders refuses a buyer who removed the
+// address since.
+func (c *Checkout) eligible(ctx context.Context, parent *sale.Sale, user uuid.UUID) error {
+	if parent.Requires != (sale.Requirements{}) {
+		buyer, err := c.buyer(ctx, user)
+		switch {
+		case err != nil:
+			return err
+		case parent.TooNew(buyer.CreatedAt):
+			return fault.Refused{Why: fault.AccountTooNew, At: []string{"input", "itemId"}}
+		case parent.Requires.VerifiedContact && !buyer.Verified:
+			return fault.Refused{Why: fault.ContactUnverified, At: []string{"input", "itemId"}}
+		}
+	}
+	needs, err := c.NeedsAddress(ctx, parent, user)
+	if err == nil && needs {
+		err = recipient.Required()
+	}
+	return err
+}
+
+// NeedsAddress reports whether a buyer has to add an address before buying in a sale.
+func (c *Checkout) NeedsAddress(ctx context.Context, parent *sale.Sale, user uuid.UUID) (bool, error) {
+	if !parent.RequiresAddress {
+		return false, nil
+	}
+	has, err := c.book.HasDefault(ctx, user)
+	return !has, err
+}
+
+// NeedsContact reports whether a buyer has to verify the contact before buying in a sale.
+func (c *Checkout) NeedsContact(ctx context.Context, parent *sale.Sale, user uuid.UUID) (bool, error) {
+	if !parent.Requires.VerifiedContact {
+		return false, nil
+	}
+	buyer, err := c.buyer(ctx, user)
+	return !buyer.Verified, err
+}
+
+// TooNew reports whether the account of a buyer is younger than a sale requires.
+func (c *Checkout) TooNew(ctx context.Context, parent *sale.Sale, user uuid.UUID) (bool, error) {
+	if parent.Requires.AccountAge == 0 {
+		return false, nil
+	}
+	buyer, err := c.buyer(ctx, user)
+	return err == nil && parent.TooNew(buyer.CreatedAt), err
+}
