@@ -40,6 +40,8 @@ type Payment struct {
 	QrCode string `json:"qr_code,omitempty"`
 	// RedirectURL holds the value of the "redirect_url" field.
 	RedirectURL string `json:"redirect_url,omitempty"`
+	// with which the buyer's browser pays on the page; for the buyer only
+	ClientSecret string `json:"-"`
 	// CLOSED because the provider refused it
 	Declined bool `json:"declined,omitempty"`
 	// why the provider declined the last attempt, of the shop's list
@@ -76,7 +78,7 @@ func (*Payment) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullBool)
 		case payment.FieldAmountMinor, payment.FieldFeeMinor, payment.FieldVersion, payment.FieldChecks:
 			values[i] = new(sql.NullInt64)
-		case payment.FieldProvider, payment.FieldIdempotencyKey, payment.FieldStatus, payment.FieldCurrency, payment.FieldProviderRef, payment.FieldTransaction, payment.FieldQrCode, payment.FieldRedirectURL, payment.FieldFailureCode, payment.FieldFeeCurrency, payment.FieldDispute:
+		case payment.FieldProvider, payment.FieldIdempotencyKey, payment.FieldStatus, payment.FieldCurrency, payment.FieldProviderRef, payment.FieldTransaction, payment.FieldQrCode, payment.FieldRedirectURL, payment.FieldClientSecret, payment.FieldFailureCode, payment.FieldFeeCurrency, payment.FieldDispute:
 			values[i] = new(sql.NullString)
 		case payment.FieldExpiresAt, payment.FieldCheckAt, payment.FieldCreatedAt, payment.FieldUpdatedAt, payment.FieldPaidAt:
 			values[i] = new(sql.NullTime)
@@ -168,6 +170,12 @@ func (_m *Payment) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field redirect_url", values[i])
 			} else if value.Valid {
 				_m.RedirectURL = value.String
+			}
+		case payment.FieldClientSecret:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field client_secret", values[i])
+			} else if value.Valid {
+				_m.ClientSecret = value.String
 			}
 		case payment.FieldDeclined:
 			if value, ok := values[i].(*sql.NullBool); !ok {
@@ -311,6 +319,8 @@ func (_m *Payment) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("redirect_url=")
 	builder.WriteString(_m.RedirectURL)
+	builder.WriteString(", ")
+	builder.WriteString("client_secret=<sensitive>")
 	builder.WriteString(", ")
 	builder.WriteString("declined=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Declined))

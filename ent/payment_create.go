@@ -130,6 +130,20 @@ func (_c *PaymentCreate) SetNillableRedirectURL(v *string) *PaymentCreate {
 	return _c
 }
 
+// SetClientSecret sets the "client_secret" field.
+func (_c *PaymentCreate) SetClientSecret(v string) *PaymentCreate {
+	_c.mutation.SetClientSecret(v)
+	return _c
+}
+
+// SetNillableClientSecret sets the "client_secret" field if the given value is not nil.
+func (_c *PaymentCreate) SetNillableClientSecret(v *string) *PaymentCreate {
+	if v != nil {
+		_c.SetClientSecret(*v)
+	}
+	return _c
+}
+
 // SetDeclined sets the "declined" field.
 func (_c *PaymentCreate) SetDeclined(v bool) *PaymentCreate {
 	_c.mutation.SetDeclined(v)
@@ -327,6 +341,10 @@ func (_c *PaymentCreate) defaults() {
 		v := payment.DefaultRedirectURL
 		_c.mutation.SetRedirectURL(v)
 	}
+	if _, ok := _c.mutation.ClientSecret(); !ok {
+		v := payment.DefaultClientSecret
+		_c.mutation.SetClientSecret(v)
+	}
 	if _, ok := _c.mutation.Declined(); !ok {
 		v := payment.DefaultDeclined
 		_c.mutation.SetDeclined(v)
@@ -431,6 +449,14 @@ func (_c *PaymentCreate) check() error {
 	if v, ok := _c.mutation.RedirectURL(); ok {
 		if err := payment.RedirectURLValidator(v); err != nil {
 			return &ValidationError{Name: "redirect_url", err: fmt.Errorf(`ent: validator failed for field "Payment.redirect_url": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.ClientSecret(); !ok {
+		return &ValidationError{Name: "client_secret", err: errors.New(`ent: missing required field "Payment.client_secret"`)}
+	}
+	if v, ok := _c.mutation.ClientSecret(); ok {
+		if err := payment.ClientSecretValidator(v); err != nil {
+			return &ValidationError{Name: "client_secret", err: fmt.Errorf(`ent: validator failed for field "Payment.client_secret": %w`, err)}
 		}
 	}
 	if _, ok := _c.mutation.Declined(); !ok {
@@ -557,6 +583,10 @@ func (_c *PaymentCreate) createSpec() (*Payment, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.RedirectURL(); ok {
 		_spec.SetField(payment.FieldRedirectURL, field.TypeString, value)
 		_node.RedirectURL = value
+	}
+	if value, ok := _c.mutation.ClientSecret(); ok {
+		_spec.SetField(payment.FieldClientSecret, field.TypeString, value)
+		_node.ClientSecret = value
 	}
 	if value, ok := _c.mutation.Declined(); ok {
 		_spec.SetField(payment.FieldDeclined, field.TypeBool, value)
@@ -715,6 +745,18 @@ func (u *PaymentUpsert) SetRedirectURL(v string) *PaymentUpsert {
 // UpdateRedirectURL sets the "redirect_url" field to the value that was provided on create.
 func (u *PaymentUpsert) UpdateRedirectURL() *PaymentUpsert {
 	u.SetExcluded(payment.FieldRedirectURL)
+	return u
+}
+
+// SetClientSecret sets the "client_secret" field.
+func (u *PaymentUpsert) SetClientSecret(v string) *PaymentUpsert {
+	u.Set(payment.FieldClientSecret, v)
+	return u
+}
+
+// UpdateClientSecret sets the "client_secret" field to the value that was provided on create.
+func (u *PaymentUpsert) UpdateClientSecret() *PaymentUpsert {
+	u.SetExcluded(payment.FieldClientSecret)
 	return u
 }
 
@@ -1025,6 +1067,20 @@ func (u *PaymentUpsertOne) SetRedirectURL(v string) *PaymentUpsertOne {
 func (u *PaymentUpsertOne) UpdateRedirectURL() *PaymentUpsertOne {
 	return u.Update(func(s *PaymentUpsert) {
 		s.UpdateRedirectURL()
+	})
+}
+
+// SetClientSecret sets the "client_secret" field.
+func (u *PaymentUpsertOne) SetClientSecret(v string) *PaymentUpsertOne {
+	return u.Update(func(s *PaymentUpsert) {
+		s.SetClientSecret(v)
+	})
+}
+
+// UpdateClientSecret sets the "client_secret" field to the value that was provided on create.
+func (u *PaymentUpsertOne) UpdateClientSecret() *PaymentUpsertOne {
+	return u.Update(func(s *PaymentUpsert) {
+		s.UpdateClientSecret()
 	})
 }
 
@@ -1531,6 +1587,20 @@ func (u *PaymentUpsertBulk) SetRedirectURL(v string) *PaymentUpsertBulk {
 func (u *PaymentUpsertBulk) UpdateRedirectURL() *PaymentUpsertBulk {
 	return u.Update(func(s *PaymentUpsert) {
 		s.UpdateRedirectURL()
+	})
+}
+
+// SetClientSecret sets the "client_secret" field.
+func (u *PaymentUpsertBulk) SetClientSecret(v string) *PaymentUpsertBulk {
+	return u.Update(func(s *PaymentUpsert) {
+		s.SetClientSecret(v)
+	})
+}
+
+// UpdateClientSecret sets the "client_secret" field to the value that was provided on create.
+func (u *PaymentUpsertBulk) UpdateClientSecret() *PaymentUpsertBulk {
+	return u.Update(func(s *PaymentUpsert) {
+		s.UpdateClientSecret()
 	})
 }
 

@@ -99,6 +99,20 @@ func (_u *PaymentUpdate) SetNillableRedirectURL(v *string) *PaymentUpdate {
 	return _u
 }
 
+// SetClientSecret sets the "client_secret" field.
+func (_u *PaymentUpdate) SetClientSecret(v string) *PaymentUpdate {
+	_u.mutation.SetClientSecret(v)
+	return _u
+}
+
+// SetNillableClientSecret sets the "client_secret" field if the given value is not nil.
+func (_u *PaymentUpdate) SetNillableClientSecret(v *string) *PaymentUpdate {
+	if v != nil {
+		_u.SetClientSecret(*v)
+	}
+	return _u
+}
+
 // SetDeclined sets the "declined" field.
 func (_u *PaymentUpdate) SetDeclined(v bool) *PaymentUpdate {
 	_u.mutation.SetDeclined(v)
@@ -359,6 +373,11 @@ func (_u *PaymentUpdate) check() error {
 			return &ValidationError{Name: "redirect_url", err: fmt.Errorf(`ent: validator failed for field "Payment.redirect_url": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.ClientSecret(); ok {
+		if err := payment.ClientSecretValidator(v); err != nil {
+			return &ValidationError{Name: "client_secret", err: fmt.Errorf(`ent: validator failed for field "Payment.client_secret": %w`, err)}
+		}
+	}
 	if v, ok := _u.mutation.FailureCode(); ok {
 		if err := payment.FailureCodeValidator(v); err != nil {
 			return &ValidationError{Name: "failure_code", err: fmt.Errorf(`ent: validator failed for field "Payment.failure_code": %w`, err)}
@@ -409,6 +428,9 @@ func (_u *PaymentUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.RedirectURL(); ok {
 		_spec.SetField(payment.FieldRedirectURL, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.ClientSecret(); ok {
+		_spec.SetField(payment.FieldClientSecret, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.Declined(); ok {
 		_spec.SetField(payment.FieldDeclined, field.TypeBool, value)
@@ -549,6 +571,20 @@ func (_u *PaymentUpdateOne) SetRedirectURL(v string) *PaymentUpdateOne {
 func (_u *PaymentUpdateOne) SetNillableRedirectURL(v *string) *PaymentUpdateOne {
 	if v != nil {
 		_u.SetRedirectURL(*v)
+	}
+	return _u
+}
+
+// SetClientSecret sets the "client_secret" field.
+func (_u *PaymentUpdateOne) SetClientSecret(v string) *PaymentUpdateOne {
+	_u.mutation.SetClientSecret(v)
+	return _u
+}
+
+// SetNillableClientSecret sets the "client_secret" field if the given value is not nil.
+func (_u *PaymentUpdateOne) SetNillableClientSecret(v *string) *PaymentUpdateOne {
+	if v != nil {
+		_u.SetClientSecret(*v)
 	}
 	return _u
 }
@@ -826,6 +862,11 @@ func (_u *PaymentUpdateOne) check() error {
 			return &ValidationError{Name: "redirect_url", err: fmt.Errorf(`ent: validator failed for field "Payment.redirect_url": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.ClientSecret(); ok {
+		if err := payment.ClientSecretValidator(v); err != nil {
+			return &ValidationError{Name: "client_secret", err: fmt.Errorf(`ent: validator failed for field "Payment.client_secret": %w`, err)}
+		}
+	}
 	if v, ok := _u.mutation.FailureCode(); ok {
 		if err := payment.FailureCodeValidator(v); err != nil {
 			return &ValidationError{Name: "failure_code", err: fmt.Errorf(`ent: validator failed for field "Payment.failure_code": %w`, err)}
@@ -893,6 +934,9 @@ func (_u *PaymentUpdateOne) sqlSave(ctx context.Context) (_node *Payment, err er
 	}
 	if value, ok := _u.mutation.RedirectURL(); ok {
 		_spec.SetField(payment.FieldRedirectURL, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.ClientSecret(); ok {
+		_spec.SetField(payment.FieldClientSecret, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.Declined(); ok {
 		_spec.SetField(payment.FieldDeclined, field.TypeBool, value)

@@ -28,7 +28,7 @@ type Refund struct {
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
 	// LATE, DOUBLE: money that came for an order that could not take it goes back by itself
 	Cause refund.Cause `json:"cause,omitempty"`
-	// SENDING: decided; the provider is to be asked until it says done. FAILED: the provider gave up, maybe after it had said done
+	// SENDING: decided; the provider is to be asked until it says done. FAILED: the provider gave up, maybe after it had said done. SETTLED: given back outside the provider
 	Status refund.Status `json:"status,omitempty"`
 	// the provider's idempotency key is of one attempt; an operator may order another after FAILED
 	Attempts int `json:"attempts,omitempty"`

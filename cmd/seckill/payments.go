@@ -27,8 +27,9 @@ type paymentsReconcileCmd struct {
 
 // Help returns the examples.
 func (paymentsReconcileCmd) Help() string {
-	return "Asks the provider about each payment that was begun on the day. Money whose report was lost is settled as if it had come: it pays its order, goes back, " +
-		"or waits for an operator. Exit 1 when something differs. May run while sales do.\n\n" + examples(
+	return "Asks the provider about each payment that was begun on the day, and compares the bill of the day, which WeChat Pay and Alipay have on the day after, by the " +
+		"clock of Beijing. Money whose report was lost is settled as if it had come: it pays its order, goes back, or waits for an operator; so does money of the bill " +
+		"that the shop does not know. Exit 1 when something differs. May run while sales do.\n\n" + examples(
 		"seckill payments reconcile --provider stripe --day 2026-11-20",
 		"seckill payments reconcile --provider wechat --day 2026-11-20 --json",
 	)
@@ -41,6 +42,19 @@ type reconciledJSON struct {
 	Payments int               `json:"payments"`
 	Paid     map[string]string `json:"paid"` // by currency
 	Findings []findingJSON     `json:"findings"`
+	Bill     *billJSON         `json:"bill,omitempty"` // of providers that have one
+
+	FeesUnread int    `json:"feesUnread"` // payments whose fee could not be read
+	FeeError   string `json:"feeError,omitempty"`
+}
+
+// billJSON is the comparison of a bill.
+type billJSON struct {
+	From   time.Time `json:"from"`
+	Until  time.Time `json:"until"`
+	Lines  int       `json:"lines"`
+	Others int       `json:"others"` // of other software of the merchant
+	Error  string    `json:"error,omitempty"`
 }
 
 type findingJSON struct {
@@ -69,12 +83,22 @@ func (p paymentsReconcileCmd) Run(c *call) error {
 	for _, f := range found.Findings {
 		out.Findings = append(out.Findings, findingJSON{id.Format(id.Payment, f.Payment), id.Format(id.Order, f.Order), f.Mismatch, f.Ours, f.Theirs})
 	}
+	out.FeesUnread = found.FeesUnread
+	if found.FeeError != nil {
+		out.FeeError = found.FeeError.Error()
+	}
+	if b := found.Bill; b != nil {
+		out.Bill = &billJSON{From: b.From, Until: b.Until, Lines: b.Lines, Others: b.Others}
+		if b.Error != nil {
+			out.Bill.Error = b.Error.Error()
+		}
+	}
 	if p.JSON {
 		err = printJSON(c.env.stdout, out)
 	} else {
 		err = printReconciled(c.env.stdout, out)
 	}
-	if err == nil && len(out.Findings) > 0 {
+	if err == nil && (len(out.Findings) > 0 || out.Bill != nil && out.Bill.Error != "") {
 		return errFinding
 	}
 	return err
@@ -85,6 +109,14 @@ func printReconciled(out io.Writer, r reconciledJSON) error {
 	fmt.Fprintf(w, "provider\t%s\nday\t%s\npayments\t%d\n", r.Provider, r.Day, r.Payments)
 	for _, currency := range slices.Sorted(maps.Keys(r.Paid)) {
 		fmt.Fprintf(w, "paid\t%s %s\n", r.Paid[currency], currency)
+	}
+	if r.FeesUnread > 0 {
+		fmt.Fprintf(w, "fees\tof %d payments could not be read: %s\n", r.FeesUnread, r.FeeError)
+	}
+	if b := r.Bill; b != nil && b.Error != "" {
+		fmt.Fprintf(w, "bill\tcould not be read: %s\n", b.Error)
+	} else if b != nil {
+		fmt.Fprintf(w, "bill\t%d lines, %d of them of other software\n", b.Lines, b.Others)
 	}
 	for _, f := range r.Findings {
 		fmt.Fprintf(w, "finding\t%s: payment %s of order %s is %s, at the provider %s\n", f.Kind, f.PaymentID, f.OrderID, f.Ours, f.Theirs)

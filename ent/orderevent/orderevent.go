@@ -120,26 +120,28 @@ type Code string
 
 // Code values.
 const (
-	CodePAID             Code = "PAID"
-	CodePAID_LATE        Code = "PAID_LATE"
-	CodeCANCELLED        Code = "CANCELLED"
-	CodeLAPSED           Code = "LAPSED"
-	CodeVOIDED           Code = "VOIDED"
-	CodeREFUND_ASKED     Code = "REFUND_ASKED"
-	CodeREFUND_APPROVED  Code = "REFUND_APPROVED"
-	CodeREFUND_REJECTED  Code = "REFUND_REJECTED"
-	CodeREFUNDED         Code = "REFUNDED"
-	CodePAYMENT_DECLINED Code = "PAYMENT_DECLINED"
-	CodePAYMENT_RETURNED Code = "PAYMENT_RETURNED"
-	CodePAYMENT_HELD     Code = "PAYMENT_HELD"
-	CodeREFUND_FAILED    Code = "REFUND_FAILED"
-	CodePAYMENT_DISPUTED Code = "PAYMENT_DISPUTED"
-	CodeDISPUTE_WON      Code = "DISPUTE_WON"
-	CodeDISPUTE_LOST     Code = "DISPUTE_LOST"
-	CodePREPARING        Code = "PREPARING"
-	CodeSHIPPED          Code = "SHIPPED"
-	CodeDELIVERED        Code = "DELIVERED"
-	CodeRETURNED         Code = "RETURNED"
+	CodePAID              Code = "PAID"
+	CodePAID_LATE         Code = "PAID_LATE"
+	CodeCANCELLED         Code = "CANCELLED"
+	CodeLAPSED            Code = "LAPSED"
+	CodeVOIDED            Code = "VOIDED"
+	CodeREFUND_ASKED      Code = "REFUND_ASKED"
+	CodeREFUND_APPROVED   Code = "REFUND_APPROVED"
+	CodeREFUND_REJECTED   Code = "REFUND_REJECTED"
+	CodeREFUNDED          Code = "REFUNDED"
+	CodePAYMENT_DECLINED  Code = "PAYMENT_DECLINED"
+	CodePAYMENT_RETURNED  Code = "PAYMENT_RETURNED"
+	CodePAYMENT_HELD      Code = "PAYMENT_HELD"
+	CodeREFUND_FAILED     Code = "REFUND_FAILED"
+	CodeREFUND_SETTLED    Code = "REFUND_SETTLED"
+	CodePAYMENT_DISPUTED  Code = "PAYMENT_DISPUTED"
+	CodeDISPUTE_WON       Code = "DISPUTE_WON"
+	CodeDISPUTE_LOST      Code = "DISPUTE_LOST"
+	CodePREPARING         Code = "PREPARING"
+	CodeSHIPPED           Code = "SHIPPED"
+	CodeDELIVERED         Code = "DELIVERED"
+	CodeRETURNED          Code = "RETURNED"
+	CodeRECIPIENT_CHANGED Code = "RECIPIENT_CHANGED"
 )
 
 func (c Code) String() string {
@@ -149,7 +151,7 @@ func (c Code) String() string {
 // CodeValidator is a validator for the "code" field enum values. It is called by the builders before save.
 func CodeValidator(c Code) error {
 	switch c {
-	case CodePAID, CodePAID_LATE, CodeCANCELLED, CodeLAPSED, CodeVOIDED, CodeREFUND_ASKED, CodeREFUND_APPROVED, CodeREFUND_REJECTED, CodeREFUNDED, CodePAYMENT_DECLINED, CodePAYMENT_RETURNED, CodePAYMENT_HELD, CodeREFUND_FAILED, CodePAYMENT_DISPUTED, CodeDISPUTE_WON, CodeDISPUTE_LOST, CodePREPARING, CodeSHIPPED, CodeDELIVERED, CodeRETURNED:
+	case CodePAID, CodePAID_LATE, CodeCANCELLED, CodeLAPSED, CodeVOIDED, CodeREFUND_ASKED, CodeREFUND_APPROVED, CodeREFUND_REJECTED, CodeREFUNDED, CodePAYMENT_DECLINED, CodePAYMENT_RETURNED, CodePAYMENT_HELD, CodeREFUND_FAILED, CodeREFUND_SETTLED, CodePAYMENT_DISPUTED, CodeDISPUTE_WON, CodeDISPUTE_LOST, CodePREPARING, CodeSHIPPED, CodeDELIVERED, CodeRETURNED, CodeRECIPIENT_CHANGED:
 		return nil
 	default:
 		return fmt.Errorf("orderevent: invalid enum value for code field: %q", c)

@@ -35,6 +35,8 @@ const (
 	FieldQrCode = "qr_code"
 	// FieldRedirectURL holds the string denoting the redirect_url field in the database.
 	FieldRedirectURL = "redirect_url"
+	// FieldClientSecret holds the string denoting the client_secret field in the database.
+	FieldClientSecret = "client_secret"
 	// FieldDeclined holds the string denoting the declined field in the database.
 	FieldDeclined = "declined"
 	// FieldFailureCode holds the string denoting the failure_code field in the database.
@@ -77,6 +79,7 @@ var Columns = []string{
 	FieldTransaction,
 	FieldQrCode,
 	FieldRedirectURL,
+	FieldClientSecret,
 	FieldDeclined,
 	FieldFailureCode,
 	FieldFeeMinor,
@@ -126,6 +129,10 @@ var (
 	DefaultRedirectURL string
 	// RedirectURLValidator is a validator for the "redirect_url" field. It is called by the builders before save.
 	RedirectURLValidator func(string) error
+	// DefaultClientSecret holds the default value on creation for the "client_secret" field.
+	DefaultClientSecret string
+	// ClientSecretValidator is a validator for the "client_secret" field. It is called by the builders before save.
+	ClientSecretValidator func(string) error
 	// DefaultDeclined holds the default value on creation for the "declined" field.
 	DefaultDeclined bool
 	// DefaultFailureCode holds the default value on creation for the "failure_code" field.
@@ -260,6 +267,11 @@ func ByQrCode(opts ...sql.OrderTermOption) OrderOption {
 // ByRedirectURL orders the results by the redirect_url field.
 func ByRedirectURL(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldRedirectURL, opts...).ToFunc()
+}
+
+// ByClientSecret orders the results by the client_secret field.
+func ByClientSecret(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldClientSecret, opts...).ToFunc()
 }
 
 // ByDeclined orders the results by the declined field.

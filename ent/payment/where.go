@@ -105,6 +105,11 @@ func RedirectURL(v string) predicate.Payment {
 	return predicate.Payment(sql.FieldEQ(FieldRedirectURL, v))
 }
 
+// ClientSecret applies equality check predicate on the "client_secret" field. It's identical to ClientSecretEQ.
+func ClientSecret(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldEQ(FieldClientSecret, v))
+}
+
 // Declined applies equality check predicate on the "declined" field. It's identical to DeclinedEQ.
 func Declined(v bool) predicate.Payment {
 	return predicate.Payment(sql.FieldEQ(FieldDeclined, v))
@@ -753,6 +758,71 @@ func RedirectURLEqualFold(v string) predicate.Payment {
 // RedirectURLContainsFold applies the ContainsFold predicate on the "redirect_url" field.
 func RedirectURLContainsFold(v string) predicate.Payment {
 	return predicate.Payment(sql.FieldContainsFold(FieldRedirectURL, v))
+}
+
+// ClientSecretEQ applies the EQ predicate on the "client_secret" field.
+func ClientSecretEQ(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldEQ(FieldClientSecret, v))
+}
+
+// ClientSecretNEQ applies the NEQ predicate on the "client_secret" field.
+func ClientSecretNEQ(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldNEQ(FieldClientSecret, v))
+}
+
+// ClientSecretIn applies the In predicate on the "client_secret" field.
+func ClientSecretIn(vs ...string) predicate.Payment {
+	return predicate.Payment(sql.FieldIn(FieldClientSecret, vs...))
+}
+
+// ClientSecretNotIn applies the NotIn predicate on the "client_secret" field.
+func ClientSecretNotIn(vs ...string) predicate.Payment {
+	return predicate.Payment(sql.FieldNotIn(FieldClientSecret, vs...))
+}
+
+// ClientSecretGT applies the GT predicate on the "client_secret" field.
+func ClientSecretGT(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldGT(FieldClientSecret, v))
+}
+
+// ClientSecretGTE applies the GTE predicate on the "client_secret" field.
+func ClientSecretGTE(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldGTE(FieldClientSecret, v))
+}
+
+// ClientSecretLT applies the LT predicate on the "client_secret" field.
+func ClientSecretLT(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldLT(FieldClientSecret, v))
+}
+
+// ClientSecretLTE applies the LTE predicate on the "client_secret" field.
+func ClientSecretLTE(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldLTE(FieldClientSecret, v))
+}
+
+// ClientSecretContains applies the Contains predicate on the "client_secret" field.
+func ClientSecretContains(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldContains(FieldClientSecret, v))
+}
+
+// ClientSecretHasPrefix applies the HasPrefix predicate on the "client_secret" field.
+func ClientSecretHasPrefix(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldHasPrefix(FieldClientSecret, v))
+}
+
+// ClientSecretHasSuffix applies the HasSuffix predicate on the "client_secret" field.
+func ClientSecretHasSuffix(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldHasSuffix(FieldClientSecret, v))
+}
+
+// ClientSecretEqualFold applies the EqualFold predicate on the "client_secret" field.
+func ClientSecretEqualFold(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldEqualFold(FieldClientSecret, v))
+}
+
+// ClientSecretContainsFold applies the ContainsFold predicate on the "client_secret" field.
+func ClientSecretContainsFold(v string) predicate.Payment {
+	return predicate.Payment(sql.FieldContainsFold(FieldClientSecret, v))
 }
 
 // DeclinedEQ applies the EQ predicate on the "declined" field.

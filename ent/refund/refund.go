@@ -158,6 +158,7 @@ const (
 	StatusSENDING   Status = "SENDING"
 	StatusSUCCEEDED Status = "SUCCEEDED"
 	StatusFAILED    Status = "FAILED"
+	StatusSETTLED   Status = "SETTLED"
 )
 
 func (s Status) String() string {
@@ -167,7 +168,7 @@ func (s Status) String() string {
 // StatusValidator is a validator for the "status" field enum values. It is called by the builders before save.
 func StatusValidator(s Status) error {
 	switch s {
-	case StatusREQUESTED, StatusREJECTED, StatusSENDING, StatusSUCCEEDED, StatusFAILED:
+	case StatusREQUESTED, StatusREJECTED, StatusSENDING, StatusSUCCEEDED, StatusFAILED, StatusSETTLED:
 		return nil
 	default:
 		return fmt.Errorf("refund: invalid enum value for status field: %q", s)

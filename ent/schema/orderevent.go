@@ -24,9 +24,9 @@ func (OrderEvent) Fields() []ent.Field {
 		field.Enum("code").Values(
 			"PAID", "PAID_LATE", "CANCELLED", "LAPSED", "VOIDED",
 			"REFUND_ASKED", "REFUND_APPROVED", "REFUND_REJECTED", "REFUNDED",
-			"PAYMENT_DECLINED", "PAYMENT_RETURNED", "PAYMENT_HELD", "REFUND_FAILED",
+			"PAYMENT_DECLINED", "PAYMENT_RETURNED", "PAYMENT_HELD", "REFUND_FAILED", "REFUND_SETTLED",
 			"PAYMENT_DISPUTED", "DISPUTE_WON", "DISPUTE_LOST",
-			"PREPARING", "SHIPPED", "DELIVERED", "RETURNED",
+			"PREPARING", "SHIPPED", "DELIVERED", "RETURNED", "RECIPIENT_CHANGED",
 		).Immutable().Comment("what happened"),
 		field.String("note").MaxLen(4 * 200).Default("").Immutable().Comment("remark for the person"),
 		instant("created_at"),

@@ -29,6 +29,7 @@ func (Payment) Fields() []ent.Field {
 		field.String("transaction").MaxLen(128).Default("").Comment("the provider's transaction number, once paid"),
 		field.String("qr_code").MaxLen(1024).Default(""),
 		field.String("redirect_url").MaxLen(4096).Default(""),
+		field.String("client_secret").MaxLen(255).Default("").Sensitive().Comment("with which the buyer's browser pays on the page; for the buyer only"),
 		field.Bool("declined").Default(false).Comment("CLOSED because the provider refused it"),
 		field.String("failure_code").MaxLen(32).Default("").Comment("why the provider declined the last attempt, of the shop's list"),
 		field.Int64("fee_minor").Optional().Nillable().Comment("what the provider keeps of the money; absent until it says so"),
@@ -113,8 +114,8 @@ func (Refund) Fields() []ent.Field {
 		field.String("idempotency_key").MaxLen(64).Immutable().Comment("the asker's, per order"),
 		field.Enum("cause").Values("ASKED", "VOIDED", "LATE", "DOUBLE").Immutable().
 			Comment("LATE, DOUBLE: money that came for an order that could not take it goes back by itself"),
-		field.Enum("status").Values("REQUESTED", "REJECTED", "SENDING", "SUCCEEDED", "FAILED").
-			Comment("SENDING: decided; the provider is to be asked until it says done. FAILED: the provider gave up, maybe after it had said done"),
+		field.Enum("status").Values("REQUESTED", "REJECTED", "SENDING", "SUCCEEDED", "FAILED", "SETTLED").
+			Comment("SENDING: decided; the provider is to be asked until it says done. FAILED: the provider gave up, maybe after it had said done. SETTLED: given back outside the provider"),
 		field.Int("attempts").Default(1).Comment("the provider's idempotency key is of one attempt; an operator may order another after FAILED"),
 		field.String("failure").MaxLen(200).Default("").Comment("of the last attempt, in the provider's words"),
 		field.Int64("amount_minor").NonNegative().Immutable(),

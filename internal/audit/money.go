@@ -150,7 +150,7 @@ func (m *Money) sum(it *itemState) {
 			continue
 		}
 		switch p.refund.status {
-		case payment.RefundSucceeded:
+		case payment.RefundSucceeded, payment.RefundSettled:
 			m.Back += p.refund.amount
 		case payment.RefundSending:
 			m.Coming += p.refund.amount

@@ -41,7 +41,7 @@ func (e *Export) money(ctx context.Context, rows []*ent.Order) (map[uuid.UUID]*m
 	for _, r := range refunds {
 		m := found[r.OrderID]
 		m.refund = r
-		if r.Status == refund.StatusSUCCEEDED {
+		if r.Status == refund.StatusSUCCEEDED || r.Status == refund.StatusSETTLED {
 			m.refunded.Minor += r.AmountMinor
 		}
 	}
@@ -57,7 +57,7 @@ func (m *moneyOf) columns() []string {
 	if m.refund != nil {
 		columns[2] = string(m.refund.Status)
 		columns[3] = m.refunded.Decimal()
-		if m.refund.Status == refund.StatusSUCCEEDED {
+		if m.refund.Status == refund.StatusSUCCEEDED || m.refund.Status == refund.StatusSETTLED {
 			columns[4] = stamp(&m.refund.UpdatedAt)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"seckill/internal/order"
 	"seckill/internal/payment"
@@ -75,6 +76,19 @@ func lossy[T any](f *flaky, call string, do func() (T, error)) (T, error) {
 	case fine, unsent, died:
 	}
 	return got, err
+}
+
+// flakyBiller is a flaky provider with a bill.
+type flakyBiller struct {
+	*flaky
+
+	biller payment.Biller
+}
+
+func (f flakyBiller) Merchant() string { return f.biller.Merchant() }
+
+func (f flakyBiller) Bill(ctx context.Context, day time.Time) (payment.Bill, error) {
+	return f.biller.Bill(ctx, day)
 }
 
 func (f *flaky) Create(ctx context.Context, in payment.CreateInput) (payment.Created, error) {

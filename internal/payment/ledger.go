@@ -13,6 +13,7 @@ import (
 	"seckill/ent/paymentevent"
 	"seckill/ent/refund"
 	"seckill/internal/money"
+	"seckill/internal/order"
 )
 
 // maxEntries bounds the entries of each kind in the ledger of an order: its payments, each
@@ -27,6 +28,7 @@ const (
 	LedgerCharged     LedgerKind = "CHARGED"      // came from the buyer
 	LedgerFee         LedgerKind = "FEE"          // kept by the provider
 	LedgerRefunded    LedgerKind = "REFUNDED"     // went back to the buyer
+	LedgerSettled     LedgerKind = "SETTLED"      // given back to the buyer outside the provider
 	LedgerDisputeLost LedgerKind = "DISPUTE_LOST" // taken back by the buyer's bank
 )
 
@@ -42,10 +44,10 @@ type LedgerEntry struct {
 
 // Ledger returns the movements of the money of an order as its providers reported them,
 // oldest first. Money that waits for an operator is in it, and so is what came twice.
-func (s *Service) Ledger(ctx context.Context, order uuid.UUID) ([]LedgerEntry, error) {
-	rows, err := s.db.Ent.Payment.Query().Where(entpayment.OrderID(order)).Order(ent.Asc(entpayment.FieldID)).Limit(maxEntries).All(ctx)
+func (s *Service) Ledger(ctx context.Context, of uuid.UUID) ([]LedgerEntry, error) {
+	rows, err := s.db.Ent.Payment.Query().Where(entpayment.OrderID(of)).Order(ent.Asc(entpayment.FieldID)).Limit(maxEntries).All(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("read ledger of order %s: %w", order, err)
+		return nil, fmt.Errorf("read ledger of order %s: %w", of, err)
 	}
 	known, ids := map[uuid.UUID]*Payment{}, make([]uuid.UUID, len(rows))
 	var entries []LedgerEntry
@@ -61,12 +63,15 @@ func (s *Service) Ledger(ctx context.Context, order uuid.UUID) ([]LedgerEntry, e
 		return nil, err
 	}
 	entries = append(entries, reported...)
-	refunds, err := s.db.Ent.Refund.Query().Where(refund.OrderID(order), refund.StatusEQ(refund.StatusSUCCEEDED)).Order(ent.Asc(refund.FieldID)).Limit(maxEntries).All(ctx)
+	refunds, err := s.db.Ent.Refund.Query().Where(refund.OrderID(of), refund.StatusIn(refund.StatusSUCCEEDED, refund.StatusSETTLED)).Order(ent.Asc(refund.FieldID)).Limit(maxEntries).All(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("read refunds in the ledger of order %s: %w", order, err)
+		return nil, fmt.Errorf("read refunds in the ledger of order %s: %w", of, err)
 	}
 	for _, r := range refunds {
 		e := LedgerEntry{r.UpdatedAt.UTC(), LedgerRefunded, money.Amount{Minor: r.AmountMinor, Currency: r.Currency}, r.PaymentID, "", r.Transaction}
+		if r.Status == refund.StatusSETTLED {
+			e.Kind = LedgerSettled
+		}
 		if p := known[r.PaymentID]; p != nil {
 			e.Provider = p.Provider
 			if e.Transaction == "" {
@@ -99,16 +104,28 @@ func (s *Service) reported(ctx context.Context, payments []uuid.UUID) (entries [
 	return entries, nil
 }
 
-// keepFee records what a provider keeps of a payment, once it says so.
+// keepFee records what a provider keeps of a payment, once it says so, with a
+// compare-and-set. The first fee stays.
 func (s *Service) keepFee(ctx context.Context, p *Payment, fee *money.Amount) error {
-	if fee == nil || p.Fee != nil {
-		return nil
+	for range maxRaces {
+		if fee == nil || p == nil || p.Fee != nil {
+			return nil
+		}
+		written := 0
+		err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
+			written, err = tx.Payment.Update().Where(entpayment.ID(p.ID), entpayment.Version(p.Version)).
+				SetFeeMinor(fee.Minor).SetFeeCurrency(fee.Currency).SetUpdatedAt(s.now()).AddVersion(1).Save(ctx)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("record fee of payment %s: %w", p.ID, err)
+		}
+		if written > 0 {
+			return nil
+		}
+		if p, err = s.Payment(ctx, p.ID); err != nil {
+			return err
+		}
 	}
-	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		return tx.Payment.Update().Where(entpayment.ID(p.ID)).SetFeeMinor(fee.Minor).SetFeeCurrency(fee.Currency).AddVersion(1).Exec(ctx)
-	})
-	if err != nil {
-		return fmt.Errorf("record fee of payment %s: %w", p.ID, err)
-	}
-	return nil
+	return order.ErrMoved
 }

@@ -217,5 +217,5 @@ func (s *Service) putOffByID(ctx context.Context, event uuid.UUID, why string) e
 	if err != nil {
 		return fmt.Errorf("read payment event %s: %w", event, err)
 	}
-	return s.putOff(ctx, row, why)
+	return s.putOff(ctx, row, putOffError{why: why})
 }

@@ -1,6 +1,7 @@
 package payment_test
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -66,7 +67,8 @@ type shop struct {
 	releaser  *reservation.Gate
 	bank      *sandbox.Bank
 	signer    *sandbox.Signer
-	flaky     *flaky // proxy for bank and gate
+	flaky     *flaky           // proxy for bank and gate
+	provider  payment.Provider // flaky, or what adds a bill to it
 	pay       *payment.Service
 	returner  periodic.Loop
 	door      *httptest.Server
@@ -171,7 +173,7 @@ func (s *shop) restart() {
 		Cache: order.NewCache(s.conn, s.keys.Tasks, s.clock), Orders: s.published.publish, Log: quiet,
 	})
 	s.pay = payment.New(payment.Config{
-		DB: s.db, Orders: s.orders, Publisher: publisher, Outbox: webhook.NewOutbox(s.clock, nil), Gate: s.flaky, Providers: []payment.Provider{s.flaky},
+		DB: s.db, Orders: s.orders, Publisher: publisher, Outbox: webhook.NewOutbox(s.clock, nil), Gate: s.flaky, Providers: []payment.Provider{cmp.Or(s.provider, payment.Provider(s.flaky))},
 		Clock: s.clock, Registerer: s.registerer, Log: quiet, Forged: func(_ context.Context, _ string, count int) { s.forged = append(s.forged, count) },
 		PublishEvent: func(ctx context.Context, event uuid.UUID) error {
 			if !s.prompt.Load() {

@@ -21,6 +21,12 @@ type metrics struct {
 	away     *prometheus.GaugeVec
 }
 
+// Values of the label step for reads of what a provider keeps.
+const (
+	stepFee  = "fee"
+	stepBill = "bill"
+)
+
 // Values of the label result.
 const (
 	resultCreated  = "created"
@@ -42,7 +48,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}, []string{"kind", "outcome"}),
 		faults: auto.NewCounterVec(prometheus.CounterOpts{
 			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "faults_total",
-			Help: "Failed calls to a payment provider. Label step: create, query, close, refund.",
+			Help: "Failed calls to a payment provider. Label step: create, query, close, refund, fee, bill.",
 		}, []string{"step"}),
 		results: auto.NewCounterVec(prometheus.CounterOpts{
 			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "results_total",
@@ -65,7 +71,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "1 while a payment provider is not offered, because calls of this process fail. Label provider: its name.",
 		}, []string{"provider"}),
 	}
-	for _, step := range []string{"create", "query", "close", "refund"} {
+	for _, step := range []string{"create", "query", "close", "refund", stepFee, stepBill} {
 		m.faults.WithLabelValues(step) // exported as 0 from the start
 	}
 	return m

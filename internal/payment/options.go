@@ -41,3 +41,13 @@ func (s *Service) Option(provider string) Option {
 	}
 	return Option{ID: provider, Terms: Terms{Label: Label{English: provider}, Kind: Redirect}}
 }
+
+// Embedding returns what a page needs to take a payment that can be paid on it now; false for
+// others.
+func (s *Service) Embedding(p *Payment) (Embedding, bool) {
+	provider, ok := s.providers[p.Provider].(Embedder)
+	if !ok || p.Status != Pending || p.ClientSecret == "" {
+		return Embedding{}, false
+	}
+	return provider.Embedding()
+}

@@ -196,7 +196,7 @@ func (s *Service) create(ctx context.Context, p *Payment, address string) (*Paym
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		// No row changes when the provider's report was faster.
 		return tx.Payment.Update().Where(entpayment.ID(p.ID), entpayment.StatusEQ(entpayment.StatusCREATING)).
-			SetStatus(entpayment.StatusPENDING).SetProviderRef(made.Ref).SetQrCode(made.QRCode).SetRedirectURL(made.RedirectURL).
+			SetStatus(entpayment.StatusPENDING).SetProviderRef(made.Ref).SetQrCode(made.QRCode).SetRedirectURL(made.RedirectURL).SetClientSecret(made.ClientSecret).
 			AddVersion(1).SetUpdatedAt(s.now()).Exec(ctx)
 	})
 	if err != nil {

@@ -17,6 +17,9 @@
 //	             ▲  │         │
 //	             │  ▼         │                       (an operator orders another attempt)
 //	            FAILED ◄──────┘                       (the provider gave up, maybe days later)
+//	               │
+//	               ▼
+//	            SETTLED                               (an operator gave the money back in another way)
 //
 // A provider's event is first stored, once, and settled afterwards, by a message or, if
 // the message is lost, by a loop. Money that was received ends in a paid order or is
@@ -73,6 +76,7 @@ type Payment struct {
 	Decline        Decline       // why it declined the last attempt; "" = it did not
 	QRCode         string        // text to show as a QR code; may be empty
 	RedirectURL    string        // where to redirect the buyer; may be empty
+	ClientSecret   string        // for the buyer's browser only; may be empty
 	Fee            *money.Amount // what the provider keeps; nil until it is known
 	Dispute        Dispute
 	Version        int64
@@ -94,7 +98,7 @@ func fromRow(row *ent.Payment) *Payment {
 	p := &Payment{
 		ID: row.ID, Order: row.OrderID, User: row.UserID, Provider: row.Provider, IdempotencyKey: row.IdempotencyKey,
 		Status: Status(row.Status), AmountMinor: row.AmountMinor, Currency: row.Currency, ProviderRef: row.ProviderRef,
-		Transaction: row.Transaction, Declined: row.Declined, Decline: Decline(row.FailureCode), QRCode: row.QrCode, RedirectURL: row.RedirectURL, Version: row.Version,
+		Transaction: row.Transaction, Declined: row.Declined, Decline: Decline(row.FailureCode), QRCode: row.QrCode, RedirectURL: row.RedirectURL, ClientSecret: row.ClientSecret, Version: row.Version,
 		ExpiresAt: row.ExpiresAt.UTC(), CreatedAt: row.CreatedAt.UTC(), PaidAt: row.PaidAt, UpdatedAt: row.UpdatedAt.UTC(),
 		Dispute: Dispute(row.Dispute),
 	}
@@ -113,7 +117,8 @@ const (
 	RefundRejected  RefundStatus = "REJECTED"
 	RefundSending   RefundStatus = "SENDING" // decided; sent to the provider until it succeeds
 	RefundSucceeded RefundStatus = "SUCCEEDED"
-	RefundGivenUp   RefundStatus = "FAILED" // the provider gave up: an operator sends it again
+	RefundGivenUp   RefundStatus = "FAILED"  // the provider gave up: an operator decides
+	RefundSettled   RefundStatus = "SETTLED" // given back outside the provider, as an operator has said
 )
 
 // Cause is the reason of a refund.

@@ -65,6 +65,18 @@ func (t Terms) takes(o *order.Order) bool {
 	return (t.Least == nil || ok && o.TotalMinor() >= least) && (!bounded || o.TotalMinor() <= most)
 }
 
+// Embedder is a Provider whose payments are made on the page, by a script of the provider.
+type Embedder interface {
+	// Embedding returns what pages load; false when payments are made elsewhere.
+	Embedding() (Embedding, bool)
+}
+
+// Embedding is what a page needs, beside the client secret of a payment.
+type Embedding struct {
+	Key    string // of the account for browsers: not secret
+	Script string // URL of the provider's script
+}
+
 // Label is the name of a provider for buyers.
 type Label struct {
 	English string
@@ -77,6 +89,7 @@ type Kind string
 // Kinds of payments.
 const (
 	QR       Kind = "QR"       // by scanning a code
+	Embedded Kind = "EMBEDDED" // on the page, by Created.ClientSecret
 	Redirect Kind = "REDIRECT" // on a page of the provider that leads back to the order
 )
 
@@ -133,6 +146,8 @@ type Created struct {
 	Ref         string // the provider's reference
 	QRCode      string // text to show as a QR code; may be empty
 	RedirectURL string // where to redirect the buyer; may be empty
+	// ClientSecret is what the buyer's browser pays with; "" unless the kind is EMBEDDED.
+	ClientSecret string
 }
 
 // RefundInput is the input of Refund.
@@ -175,7 +190,10 @@ type State struct {
 	// Fee is what the provider keeps, once PAID; nil = it does not say. It is only asked for
 	// with Known.Transaction.
 	Fee *money.Amount
-	At  time.Time // when it entered this state
+	// FeeError is why the fee could not be read, such as a key without the right to it. The rest
+	// of the state is known.
+	FeeError error
+	At       time.Time // when it entered this state
 }
 
 // EventKind is the kind of a provider's event.

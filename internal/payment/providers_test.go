@@ -59,6 +59,9 @@ func newAbroad(t *testing.T, number int) (*abroad, bool) {
 	provider, err := a.rig.Provider(providertest.Address{Service: service.URL, Shop: "https://shop.example", Client: service.Client(), Clock: s.clock})
 	s.must(err)
 	s.currency, s.flaky.Provider, s.flaky.whole = a.rig.Currency, provider, true
+	if b, ok := provider.(payment.Biller); ok {
+		s.provider = flakyBiller{s.flaky, b}
+	}
 	s.prompt.Store(true)
 	s.restart()
 	return a, true

@@ -3,6 +3,7 @@ package payment
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/google/uuid"
@@ -20,6 +21,10 @@ const (
 	MoneyMissing Mismatch = "MONEY_MISSING" // paid here, and not at the provider
 	OtherMoney   Mismatch = "OTHER_MONEY"   // another amount, currency or transaction
 	Unanswered   Mismatch = "UNANSWERED"    // the provider did not answer
+
+	// In the provider's bill, and not here: the former waits for an operator.
+	MoneyUnknown  Mismatch = "MONEY_UNKNOWN"
+	RefundUnknown Mismatch = "REFUND_UNKNOWN"
 )
 
 // Finding is a payment that is not the same here and at its provider.
@@ -36,26 +41,43 @@ type Reconciled struct {
 	Payments int              // that were compared
 	Paid     map[string]int64 // by currency, in minor units, at the provider, before refunds
 	Findings []Finding
+	// FeesUnread counts the payments whose fee could not be read; FeeError is the
+	// last reason.
+	FeesUnread int
+	FeeError   error
+	Bill       *Billed // nil = the provider has none
 }
 
 // Reconcile queries a provider for all payments that were begun on a day, in UTC, and
 // compares them. Money that was not reported is settled as if it had been: it ends in a
-// paid order, a refund, or the list of held money. It finds no money for payments that the
-// shop does not know. The error is that of the database; calls that failed are findings.
+// paid order, a refund, or the list of held money. Where the provider has bills, that of the day
+// is compared too: it alone shows money of payments that the shop does not know. The error is that of the database; calls that failed are findings.
 func (s *Service) Reconcile(ctx context.Context, provider string, day time.Time) (Reconciled, error) {
-	if _, err := s.provider(provider); err != nil {
+	at, err := s.provider(provider)
+	if err != nil {
 		return Reconciled{}, err
 	}
 	result := Reconciled{Paid: map[string]int64{}}
+	if err := s.reconcilePayments(ctx, provider, day, &result); err != nil {
+		return result, err
+	}
+	if b, ok := at.(Biller); ok {
+		return result, s.reconcileBill(ctx, b, day, &result)
+	}
+	return result, nil
+}
+
+// reconcilePayments queries a provider for all payments that were begun on a day.
+func (s *Service) reconcilePayments(ctx context.Context, provider string, day time.Time, result *Reconciled) error {
 	from, after := day.UTC().Truncate(24*time.Hour), uuid.Nil
 	for {
 		rows, err := s.db.Ent.Payment.Query().Where(entpayment.Provider(provider), entpayment.CreatedAtGTE(from),
 			entpayment.CreatedAtLT(from.AddDate(0, 0, 1)), entpayment.IDGT(after)).Order(ent.Asc(entpayment.FieldID)).Limit(batch).All(ctx)
 		if err != nil {
-			return result, fmt.Errorf("read payments of %s at %s: %w", from.Format(time.DateOnly), provider, err)
+			return fmt.Errorf("read payments of %s at %s: %w", from.Format(time.DateOnly), provider, err)
 		}
 		if len(rows) == 0 {
-			return result, nil
+			return nil
 		}
 		after = rows[len(rows)-1].ID
 		states := make([]State, len(rows))
@@ -72,11 +94,11 @@ func (s *Service) Reconcile(ctx context.Context, provider string, day time.Time)
 			err = ctx.Err()
 		}
 		if err != nil {
-			return result, fmt.Errorf("query payments at %s: %w", provider, err)
+			return fmt.Errorf("query payments at %s: %w", provider, err)
 		}
 		for i, row := range rows {
-			if err := s.compare(ctx, fromRow(row), states[i], failed[i], &result); err != nil {
-				return result, err
+			if err := s.compare(ctx, fromRow(row), states[i], failed[i], result); err != nil {
+				return err
 			}
 		}
 	}
@@ -103,8 +125,11 @@ func (s *Service) compare(ctx context.Context, p *Payment, theirs State, failed 
 	if theirs.Phase == PhasePaid {
 		result.Paid[theirs.Currency] += theirs.AmountMinor
 		found.Theirs = fmt.Sprintf("%s %d %s", theirs.Phase, theirs.AmountMinor, theirs.Currency)
-	}
-	if theirs.Phase == PhasePaid {
+		if theirs.FeeError != nil {
+			s.metrics.faults.WithLabelValues(stepFee).Inc()
+			s.log.WarnContext(ctx, "fee of payment not read", slog.String("payment", p.ID.String()), slog.Any("error", theirs.FeeError))
+			result.FeesUnread, result.FeeError = result.FeesUnread+1, theirs.FeeError
+		}
 		if err := s.keepFee(ctx, p, theirs.Fee); err != nil {
 			return err
 		}

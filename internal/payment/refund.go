@@ -348,12 +348,7 @@ func (s *Service) sent(ctx context.Context, r *Refund, p *Payment) (moved *order
 		if n == 0 {
 			return order.ErrMoved
 		}
-		entry := order.Entry{By: order.Actor{Kind: order.Provider}, Code: order.CodeRefunded}
-		if !r.Cause.moves() || o.Status == order.Refunded { // the latter by a former attempt
-			moved, err = s.noteOrder(ctx, tx, o.ID, entry)
-			return err
-		}
-		moved, err = s.apply(ctx, tx, order.Move{Order: o, To: order.Refunded, At: s.now(), KeepUnits: !r.Restock, Entry: entry})
+		moved, err = s.endRefund(ctx, tx, r, o, order.Entry{By: order.Actor{Kind: order.Provider}, Code: order.CodeRefunded})
 		return err
 	})
 	if err != nil {

@@ -54,6 +54,7 @@ type Config struct {
 	Orders    *order.Store
 	Publisher *order.Publisher
 	Outbox    *webhook.Outbox // nil = events for other systems are not written
+	Receipts  Receipts        // nil = buyers get none
 	Gate      Gate
 	Providers []Provider // in the order in which buyers see them
 	// PublishEvent publishes the message about a stored event. It may fail: a loop
@@ -84,6 +85,7 @@ type Service struct {
 	orders       *order.Store
 	publisher    *order.Publisher
 	outbox       *webhook.Outbox
+	receipts     Receipts
 	gate         Gate
 	providers    map[string]Provider
 	offered      []Provider // in the order of the settings
@@ -102,7 +104,7 @@ type Service struct {
 // New returns a service.
 func New(cfg Config) *Service {
 	s := &Service{
-		db: cfg.DB, orders: cfg.Orders, publisher: cfg.Publisher, outbox: cfg.Outbox, gate: cfg.Gate, providers: map[string]Provider{}, offered: cfg.Providers,
+		db: cfg.DB, orders: cfg.Orders, publisher: cfg.Publisher, outbox: cfg.Outbox, receipts: cfg.Receipts, gate: cfg.Gate, providers: map[string]Provider{}, offered: cfg.Providers,
 		publishEvent: cfg.PublishEvent, patience: cmp.Or(cfg.Patience, defaultPatience), clock: cfg.Clock, shared: cfg.Shared,
 		metrics: newMetrics(cfg.Registerer), log: cfg.Log, waiting: cfg.Waiting, reportAway: cfg.Away,
 	}

@@ -1,6 +1,7 @@
 package payment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,9 @@ const (
 	// holdAfter is the age from which an event that cannot be handled is held for an
 	// operator.
 	holdAfter = 24 * time.Hour
+	// holdUnknown is that age where the payment is not known: a payment is written before
+	// its provider hears of it, so that waiting does not help.
+	holdUnknown = 30 * time.Second
 )
 
 // reacquireNamespace is the UUID namespace of LateClaim.
@@ -36,7 +40,10 @@ var reacquireNamespace = uuid.MustParse("8f2f3c52-6a1d-5f0e-9c0b-6d2a55a1e7b4")
 func LateClaim(order uuid.UUID) uuid.UUID { return uuid.NewSHA1(reacquireNamespace, order[:]) }
 
 // putOffError reports that an event cannot be handled yet.
-type putOffError struct{ why string }
+type putOffError struct {
+	why  string
+	hold time.Duration // age from which it is held for an operator; 0 = holdAfter
+}
 
 func (e putOffError) Error() string { return e.why }
 
@@ -56,7 +63,7 @@ func (s *Service) Settle(ctx context.Context, event uuid.UUID) error {
 		var wait putOffError
 		switch {
 		case errors.As(err, &wait):
-			return s.putOff(ctx, row, wait.why)
+			return s.putOff(ctx, row, wait)
 		case errors.Is(err, order.ErrMoved):
 			continue // another process moved the order first: decide again
 		case err != nil:
@@ -91,7 +98,7 @@ func (s *Service) settle(ctx context.Context, e *ent.PaymentEvent) (done, error)
 	case err != nil:
 		return done{}, err
 	case p == nil || p.Provider != e.Provider:
-		return done{}, putOffError{"no such payment"}
+		return done{}, putOffError{why: "no such payment", hold: holdUnknown}
 	}
 	if e.Kind == paymentevent.KindREFUND_FAILED {
 		return s.settleRefundFailed(ctx, e, p)
@@ -117,7 +124,7 @@ func (s *Service) settle(ctx context.Context, e *ent.PaymentEvent) (done, error)
 	case err != nil:
 		return done{}, err
 	case o == nil:
-		return done{}, putOffError{"no such order"}
+		return done{}, putOffError{why: "no such order"}
 	case e.AmountMinor != p.AmountMinor || e.Currency != p.Currency:
 		switch known, err := s.heldBefore(ctx, e); {
 		case err != nil:
@@ -199,7 +206,11 @@ func (s *Service) pay(ctx context.Context, e *ent.PaymentEvent, p *Payment, m or
 		if err := s.mark(ctx, tx, p, entpayment.StatusSUCCEEDED, e); err != nil {
 			return nil, err
 		}
-		return s.apply(ctx, tx, m)
+		paid, err := s.apply(ctx, tx, m)
+		if err != nil {
+			return nil, err
+		}
+		return paid, s.writePaid(ctx, tx, paid)
 	})
 }
 
@@ -214,7 +225,7 @@ func (s *Service) payLate(ctx context.Context, e *ent.PaymentEvent, p *Payment, 
 	}
 	switch taken {
 	case ReacquireNotYet:
-		return done{}, putOffError{"the units are not back yet"}
+		return done{}, putOffError{why: "the units are not back yet"}
 	case ReacquireNone, ReacquireOther:
 		return s.sendBack(ctx, e, p, o, Late)
 	case ReacquireDone, ReacquireNoGate:
@@ -249,9 +260,9 @@ func gateUnchanged(ctx context.Context, tx *ent.Tx, o *order.Order, outcome Reac
 	}
 	switch {
 	case outcome == ReacquireNoGate && sale.Status(row.Status).Loaded():
-		return putOffError{"the gate is not loaded yet"}
+		return putOffError{why: "the gate is not loaded yet"}
 	case outcome == ReacquireDone && row.Epoch != epoch:
-		return putOffError{"the gate is being rebuilt"}
+		return putOffError{why: "the gate is being rebuilt"}
 	case outcome == ReacquireNoGate:
 		return withinLimit(ctx, tx, row, o)
 	}
@@ -358,22 +369,22 @@ func (s *Service) mark(ctx context.Context, tx *ent.Tx, p *Payment, to entpaymen
 	return nil
 }
 
-// putOff postpones an event, longer each time, and holds it for an operator after
-// holdAfter.
-func (s *Service) putOff(ctx context.Context, e *ent.PaymentEvent, why string) error {
+// putOff postpones an event, longer each time, and holds it for an operator once it is too
+// old.
+func (s *Service) putOff(ctx context.Context, e *ent.PaymentEvent, wait putOffError) error {
 	now := s.now()
-	if now.Sub(e.CreatedAt) >= holdAfter {
-		s.log.ErrorContext(ctx, "payment event held", slog.String("event", e.ID.String()), slog.String("outcome", why))
+	if now.Sub(e.CreatedAt) >= cmp.Or(wait.hold, holdAfter) {
+		s.log.ErrorContext(ctx, "payment event held", slog.String("event", e.ID.String()), slog.String("outcome", wait.why))
 		s.metrics.event(EventKind(e.Kind), outcomeUnmatched)
 		_, err := s.finish(ctx, e, outcomeUnmatched, nil)
 		s.waiting(ctx)
 		return err
 	}
-	wait := min(firstRetry<<min(e.Tries, 10), maxRetry)
+	pause := min(firstRetry<<min(e.Tries, 10), maxRetry)
 	s.metrics.event(EventKind(e.Kind), outcomePutOff)
 	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		return tx.PaymentEvent.Update().Where(paymentevent.ID(e.ID), paymentevent.StateEQ(paymentevent.StateRECEIVED)).
-			SetTryAt(now.Add(wait)).AddTries(1).SetOutcome(why).Exec(ctx)
+			SetTryAt(now.Add(pause)).AddTries(1).SetOutcome(wait.why).Exec(ctx)
 	})
 	if err != nil {
 		return fmt.Errorf("put payment event %s off: %w", e.ID, err)

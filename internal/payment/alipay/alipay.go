@@ -65,6 +65,7 @@ type Config struct {
 // Provider implements payment.Provider. It is safe for concurrent use.
 type Provider struct {
 	client *api.Client
+	files  *http.Client // for bills, which take longer than calls: their context bounds them
 	appID  string
 	shop   string
 	phone  bool
@@ -89,7 +90,9 @@ func New(cfg Config) (qr, phone *Provider, err error) {
 	if err := client.LoadAliPayPublicKey(cfg.AlipayKey); err != nil {
 		return nil, nil, fmt.Errorf("public key of Alipay: %w", err)
 	}
-	qr = &Provider{client: client, appID: cfg.AppID, shop: cfg.ShopURL, clock: cfg.Clock}
+	files := *cfg.Client
+	files.Timeout = 0
+	qr = &Provider{client: client, files: &files, appID: cfg.AppID, shop: cfg.ShopURL, clock: cfg.Clock}
 	other := *qr
 	other.phone = true
 	return qr, &other, nil

@@ -50,6 +50,10 @@ func (s Alipay) authentic(values url.Values) bool {
 
 // ServeHTTP answers precreate, query, close and refund. A GET is the page for phones.
 func (s Alipay) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/bill" {
+		s.bill(w, r)
+		return
+	}
 	values := r.URL.Query()
 	if r.Method == http.MethodPost {
 		values, _ = url.ParseQuery(string(take(r)))
@@ -83,6 +87,14 @@ func (s Alipay) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		s.open(Charge{Payment: id, AmountMinor: amount.Minor, Currency: "CNY", ExpiresAt: expires})
 		reply["qr_code"] = "https://qr.example/" + in.OutTradeNo
+	case "alipay.data.dataservice.bill.downloadurl.query":
+		var asked struct {
+			Date string `json:"bill_date"`
+		}
+		_ = json.Unmarshal([]byte(values.Get("biz_content")), &asked)
+		if reply["bill_download_url"] = "http://" + r.Host + "/bill?date=" + asked.Date; len(s.day(asked.Date)) == 0 {
+			refuse("isp.bill_not_exist")
+		}
 	case "alipay.trade.refund":
 		amount, _ := money.Parse(in.RefundAmount, "CNY")
 		if s.refund(in.TradeNo, parse(in.OutRequestNo), amount.Minor) != nil {
@@ -131,7 +143,7 @@ func yuan(minor int64) string { return money.Amount{Minor: minor, Currency: "CNY
 func (s Alipay) Report(id string, c Charge) (http.Header, []byte, bool) {
 	values := url.Values{
 		"notify_id": {id}, "notify_type": {"trade_status_sync"}, "app_id": {AlipayApp}, "out_trade_no": {number(c.Payment)}, "trade_no": {c.Transaction},
-		"trade_status": {alipayStatus(c.Phase)}, "total_amount": {yuan(c.AmountMinor)}, "gmt_payment": {"2026-11-20 20:00:00"}, "charset": {"utf-8"},
+		"trade_status": {alipayStatus(c.Phase)}, "total_amount": {yuan(c.AmountMinor)}, "gmt_payment": {c.PaidAt.In(beijing).Format(time.DateTime)}, "charset": {"utf-8"},
 	}
 	return http.Header{}, s.Sign(values), c.Phase == payment.PhasePaid || c.Phase == payment.PhaseClosed
 }

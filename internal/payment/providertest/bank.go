@@ -22,7 +22,15 @@ type Bank struct {
 	now     func() time.Time
 	mu      sync.Mutex
 	charges map[uuid.UUID]*Charge // guarded by mu
-	back    map[uuid.UUID]int64   // refunds by their id, guarded by mu
+	back    map[uuid.UUID]back    // refunds by their id, guarded by mu
+	byTx    map[string]uuid.UUID  // charges by their transaction, guarded by mu
+}
+
+// back is a refund in the ledger.
+type back struct {
+	of     uuid.UUID
+	amount int64
+	at     time.Time
 }
 
 // Charge is a payment in the ledger.
@@ -35,6 +43,9 @@ type Charge struct {
 	Transaction string
 	Refunded    int64
 	Opened      bool // by the buyer
+	PaidAt      time.Time
+	Number      string // of the merchant; "" = that of Payment
+	Unbilled    bool   // the bill lacks it
 }
 
 // Refusals of the bank.
@@ -45,7 +56,7 @@ var (
 
 // NewBank returns an empty ledger.
 func NewBank(now func() time.Time) *Bank {
-	return &Bank{now: now, charges: map[uuid.UUID]*Charge{}, back: map[uuid.UUID]int64{}}
+	return &Bank{now: now, charges: map[uuid.UUID]*Charge{}, back: map[uuid.UUID]back{}, byTx: map[string]uuid.UUID{}}
 }
 
 // open adds a charge, unless it exists.
@@ -77,10 +88,8 @@ func (b *Bank) of(id uuid.UUID) (Charge, bool) {
 func (b *Bank) byTransaction(transaction string) (Charge, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, c := range b.charges {
-		if c.Transaction == transaction && transaction != "" {
-			return *c, true
-		}
+	if c := b.charges[b.byTx[transaction]]; c != nil {
+		return *c, true
 	}
 	return Charge{}, false
 }
@@ -104,7 +113,7 @@ func (b *Bank) refund(transaction string, id uuid.UUID, amount int64) error {
 	defer b.mu.Unlock()
 	kept := b.charges[c.Payment]
 	if before, again := b.back[id]; again {
-		if before != amount {
+		if before.amount != amount {
 			return errTooMuch
 		}
 		return nil
@@ -113,7 +122,7 @@ func (b *Bank) refund(transaction string, id uuid.UUID, amount int64) error {
 		return errTooMuch
 	}
 	kept.Refunded += amount
-	b.back[id] = amount
+	b.back[id] = back{c.Payment, amount, b.now()}
 	return nil
 }
 
@@ -134,7 +143,8 @@ func (b *Bank) Pay(id uuid.UUID, amount int64, currency string) bool {
 		return false
 	}
 	c.Phase, c.AmountMinor, c.Currency, c.Opened = payment.PhasePaid, amount, currency, true
-	c.Transaction = "tx" + number(id)
+	c.Transaction, c.PaidAt = "tx"+number(id), b.now()
+	b.byTx[c.Transaction] = id
 	return true
 }
 

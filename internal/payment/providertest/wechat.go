@@ -103,6 +103,10 @@ func (s WeChat) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.Unmarshal(body, &in) // a query has no body
 	path, closing := strings.CutSuffix(strings.TrimPrefix(r.URL.Path, "/v3/pay/transactions/"), "/close")
 	switch {
+	case r.URL.Path == "/v3/bill/tradebill":
+		s.bill(w, r)
+	case r.URL.Path == "/v3/billdownload/file":
+		s.billFile(w, r)
 	case path == "native" || path == "h5":
 		c := s.open(Charge{Payment: parse(in.OutTradeNo), AmountMinor: in.Amount.Total, Currency: in.Amount.Currency, ExpiresAt: in.TimeExpire})
 		if c.Phase != payment.PhaseOpen {
@@ -144,7 +148,7 @@ func weChatTrade(c Charge) any {
 	}[c.Phase]
 	return map[string]any{
 		"out_trade_no": number(c.Payment), "mchid": WeChatMerchant, "trade_state": state, "transaction_id": c.Transaction,
-		"amount": map[string]any{"total": c.AmountMinor, "currency": c.Currency}, "success_time": time.Now().Format(time.RFC3339),
+		"amount": map[string]any{"total": c.AmountMinor, "currency": c.Currency}, "success_time": c.PaidAt.Format(time.RFC3339),
 	}
 }
 

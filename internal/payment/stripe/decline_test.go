@@ -57,5 +57,8 @@ func TestTheFeeIsReadOncePaidAndMayBeUnknown(t *testing.T) {
 		if err != nil || state.Phase != payment.PhasePaid || (state.Fee == nil) != (c.want == nil) || c.want != nil && *state.Fee != *c.want {
 			t.Errorf("%s: %+v, %v", name, state, err)
 		}
+		if (state.FeeError != nil) != (name == "not allowed") {
+			t.Errorf("%s: the fee could not be read: %v", name, state.FeeError)
+		}
 	}
 }

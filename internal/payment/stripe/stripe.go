@@ -1,5 +1,7 @@
-// Package stripe takes payments at Stripe: the buyer pays on a page of Stripe Checkout,
-// which leads back to the order. The shop sees no card data.
+// Package stripe takes payments at Stripe: the buyer pays on a page of Stripe Checkout, which
+// leads back to the order, or with a publishable key on the page of the order, by Stripe's
+// Payment Element. The shop sees no card data. A payment keeps its way if the setting changes:
+// its reference is that of a session or of a payment intent.
 //
 // The ids of our payments and refunds are the idempotency keys. The page takes cards and
 // their wallets only, because other methods may confirm days after the payment window.
@@ -61,9 +63,13 @@ type Config struct {
 	Key           string // secret or restricted key of the account
 	WebhookSecret string // of the endpoint that sends the events
 	APIURL        string // "" = Stripe's
-	ShopURL       string // where the shop is reached, without a trailing slash
-	Client        *http.Client
-	Clock         clock.Clock
+	// PublishableKey is the account's key for browsers: buyers pay on the page of the order, by
+	// the Payment Element. "" = they pay on pages of Checkout.
+	PublishableKey string
+	ScriptURL      string // of Stripe.js; "" = Stripe's
+	ShopURL        string // where the shop is reached, without a trailing slash
+	Client         *http.Client
+	Clock          clock.Clock
 }
 
 // Provider implements payment.Provider. It is safe for concurrent use.
@@ -72,6 +78,8 @@ type Provider struct {
 	secret string
 	shop   string
 	clock  clock.Clock
+
+	publishable, script string // of the Payment Element
 }
 
 // New returns the provider. It calls nothing.
@@ -88,19 +96,33 @@ func New(cfg Config) *Provider {
 		MaxNetworkRetries: api.Int64(0),                             // package payment repeats
 	})
 	client := api.NewClient(cfg.Key, api.WithBackends(&api.Backends{API: backend, Connect: backend, Uploads: backend, MeterEvents: backend}))
-	return &Provider{client: client, secret: cfg.WebhookSecret, shop: cfg.ShopURL, clock: cfg.Clock}
+	return &Provider{
+		client: client, secret: cfg.WebhookSecret, shop: cfg.ShopURL, clock: cfg.Clock,
+		publishable: cfg.PublishableKey, script: cmp.Or(cfg.ScriptURL, ScriptURL),
+	}
 }
 
 // Name returns "stripe".
 func (*Provider) Name() string { return Name }
 
 // Terms returns what buyers see.
-func (*Provider) Terms() payment.Terms {
-	return payment.Terms{Label: payment.Label{English: "Card", Chinese: "银行卡"}, Kind: payment.Redirect, Icon: "card", Least: least, Most: most}
+func (p *Provider) Terms() payment.Terms {
+	terms := payment.Terms{Label: payment.Label{English: "Card", Chinese: "银行卡"}, Kind: payment.Redirect, Icon: "card", Least: least, Most: most}
+	if p.publishable != "" {
+		terms.Kind = payment.Embedded
+	}
+	return terms
 }
 
-// Create opens a page of Checkout.
+// Create opens a page of Checkout, or creates what the Payment Element confirms.
 func (p *Provider) Create(ctx context.Context, in payment.CreateInput) (payment.Created, error) {
+	if p.publishable != "" {
+		i, err := p.intend(ctx, in)
+		if err != nil {
+			return payment.Created{}, err
+		}
+		return payment.Created{Ref: i.ID, ClientSecret: i.ClientSecret}, nil
+	}
 	s, err := p.open(ctx, in)
 	if err != nil {
 		return payment.Created{}, err
@@ -134,21 +156,38 @@ func (p *Provider) Query(ctx context.Context, known payment.Known) (payment.Stat
 	if known.Ref == "" {
 		return payment.State{Phase: payment.PhaseUnknown}, nil
 	}
+	if isIntent(known.Ref) {
+		state, err := p.queryIntent(ctx, known.Ref)
+		return p.withFee(ctx, known, state), err
+	}
 	s, err := p.client.V1CheckoutSessions.Retrieve(ctx, known.Ref, nil)
 	if err != nil {
 		return payment.State{}, fmt.Errorf("read checkout session: %w", err)
 	}
-	state := p.state(s)
-	if state.Phase == payment.PhasePaid && known.Transaction != "" {
-		state.Fee = p.fee(ctx, state.Transaction)
+	return p.withFee(ctx, known, p.state(s)), nil
+}
+
+// withFee adds the fee to the state of a payment that the shop knows as paid.
+func (p *Provider) withFee(ctx context.Context, known payment.Known, s payment.State) payment.State {
+	if s.Phase == payment.PhasePaid && known.Transaction != "" {
+		s.Fee, s.FeeError = p.fee(ctx, s.Transaction)
 	}
-	return state, nil
+	return s
 }
 
 // Close expires a page. Where the reply to Create was lost, the call is repeated with its
 // idempotency key: it returns the page that exists, or opens one that is closed at once.
 func (p *Provider) Close(ctx context.Context, known payment.Known) (payment.State, error) {
-	if known.Ref == "" {
+	switch {
+	case isIntent(known.Ref):
+		return p.cancelIntent(ctx, known.Ref)
+	case known.Ref == "" && p.publishable != "":
+		i, err := p.intend(ctx, known.CreateInput)
+		if err != nil {
+			return payment.State{}, err
+		}
+		return p.cancelIntent(ctx, i.ID)
+	case known.Ref == "":
 		s, err := p.open(ctx, known.CreateInput)
 		if refusal, ok := errors.AsType[*api.Error](err); ok && refusal.Param == "expires_at" {
 			return payment.State{Phase: payment.PhaseClosed, At: p.clock.Now()}, nil // too late to open one, so there is none
@@ -215,6 +254,8 @@ var kinds = map[api.EventType]payment.EventKind{
 	api.EventTypeCheckoutSessionAsyncPaymentFailed:    payment.EventDeclined,
 	api.EventTypeCheckoutSessionExpired:               payment.EventClosed,
 	api.EventTypePaymentIntentPaymentFailed:           payment.EventAttemptDeclined,
+	api.EventTypePaymentIntentSucceeded:               payment.EventSucceeded,
+	api.EventTypePaymentIntentCanceled:                payment.EventClosed,
 	api.EventTypeRefundFailed:                         payment.EventRefundFailed,
 	api.EventTypeRefundUpdated:                        payment.EventRefundFailed,
 	api.EventTypeChargeRefundUpdated:                  payment.EventRefundFailed,
@@ -249,6 +290,9 @@ func (p *Provider) Callback(header http.Header, body []byte) (payment.Event, err
 	}
 	if kind == payment.EventAttemptDeclined {
 		return attemptDeclined(e)
+	}
+	if strings.HasPrefix(string(e.Type), "payment_intent.") {
+		return intentEnded(e, kind)
 	}
 	var s api.CheckoutSession
 	if err := json.Unmarshal(e.Data.Raw, &s); err != nil {

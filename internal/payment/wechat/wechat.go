@@ -74,6 +74,7 @@ type Provider struct {
 	cfg      Config
 	phone    bool
 	client   *core.Client
+	unsigned *core.Client // for files, whose replies WeChat Pay does not sign
 	verifier *validators.WechatPayNotifyValidator
 	notices  *notify.Handler
 }
@@ -112,10 +113,22 @@ func New(cfg Config) (qr, phone *Provider, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("client of WeChat Pay: %w", err)
 	}
-	qr = &Provider{cfg: cfg, client: client, verifier: validators.NewWechatPayNotifyValidator(verifier), notices: notices}
+	unsigned, err := core.NewClient(context.Background(), option.WithMerchantCredential(cfg.MerchantID, cfg.MerchantSerial, key),
+		option.WithoutValidator(), option.WithHTTPClient(downloads(cfg.Client)))
+	if err != nil {
+		return nil, nil, fmt.Errorf("client of WeChat Pay: %w", err)
+	}
+	qr = &Provider{cfg: cfg, client: client, unsigned: unsigned, verifier: validators.NewWechatPayNotifyValidator(verifier), notices: notices}
 	other := *qr
 	other.phone = true
 	return qr, &other, nil
+}
+
+// downloads returns a client for files, which take longer than calls: their context bounds them.
+func downloads(c *http.Client) *http.Client {
+	patient := *c
+	patient.Timeout = 0
+	return &patient
 }
 
 // platform returns what verifies the signatures of WeChat Pay.

@@ -1,0 +1,38 @@
+package payment
+
+import (
+	"context"
+	"fmt"
+
+	"seckill/ent"
+	"seckill/internal/money"
+	"seckill/internal/order"
+)
+
+// Receipts writes what buyers receive about their money, in the caller's transaction.
+type Receipts interface {
+	// Paid is called once for the money that paid an order.
+	Paid(ctx context.Context, tx *ent.Tx, o *order.Order) error
+	// Refunded is called once for each refund whose money is back with the buyer.
+	Refunded(ctx context.Context, tx *ent.Tx, o *order.Order, amount money.Amount) error
+}
+
+func (s *Service) writePaid(ctx context.Context, tx *ent.Tx, o *order.Order) error {
+	if s.receipts == nil {
+		return nil
+	}
+	if err := s.receipts.Paid(ctx, tx, o); err != nil {
+		return fmt.Errorf("write receipt of order %s: %w", o.ID, err)
+	}
+	return nil
+}
+
+func (s *Service) writeRefunded(ctx context.Context, tx *ent.Tx, o *order.Order, r *Refund) error {
+	if s.receipts == nil {
+		return nil
+	}
+	if err := s.receipts.Refunded(ctx, tx, o, money.Amount{Minor: r.AmountMinor, Currency: r.Currency}); err != nil {
+		return fmt.Errorf("write receipt of refund %s: %w", r.ID, err)
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+package payment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	entrefund "seckill/ent/refund"
+	"seckill/internal/fault"
+	"seckill/internal/order"
+)
+
+// Settlement says that the money of a failed refund was given back outside its provider.
+type Settlement struct {
+	Refund   uuid.UUID
+	Operator uuid.UUID
+	Reason   string // how; the buyer sees it
+}
+
+// SettleRefund records that the money of a failed refund was given back outside its provider,
+// which keeps the money of the payment. The order ends as with any refund. Repeating it changes
+// nothing.
+func (s *Service) SettleRefund(ctx context.Context, in Settlement) (RefundResult, error) {
+	for range maxRaces {
+		result, err := s.trySettleRefund(ctx, in)
+		if !errors.Is(err, order.ErrMoved) {
+			return result, err
+		}
+	}
+	return RefundResult{}, fault.New(fault.Unavailable, "the refund is being changed; try again")
+}
+
+func (s *Service) trySettleRefund(ctx context.Context, in Settlement) (RefundResult, error) {
+	at := []string{"input", "refundId"}
+	r, err := s.Refund(ctx, in.Refund)
+	if err != nil {
+		return RefundResult{}, err
+	}
+	if r == nil {
+		return RefundResult{}, fault.Refused{Why: fault.Unknown, At: at}
+	}
+	o, err := s.orders.Reload(ctx, r.Order)
+	if err != nil || o == nil {
+		return RefundResult{}, errors.Join(err, missing(o, r))
+	}
+	switch {
+	case o.User == in.Operator:
+		return RefundResult{Order: o, Refund: r}, OwnOrder{fault.Refused{Why: fault.Conflict, At: at}}
+	case r.Status == RefundSettled:
+		return RefundResult{Order: o, Refund: r, Replayed: true}, nil
+	case r.Status != RefundGivenUp:
+		return RefundResult{Order: o, Refund: r}, fault.Refused{Why: fault.Conflict, At: at}
+	}
+	moved, err := s.settleRefund(ctx, r, o, in)
+	if err != nil {
+		return RefundResult{}, err
+	}
+	s.publisher.Publish(ctx, moved)
+	s.waiting(ctx)
+	r, err = s.Refund(ctx, r.ID)
+	return RefundResult{Order: moved, Refund: r}, err
+}
+
+func (s *Service) settleRefund(ctx context.Context, r *Refund, o *order.Order, in Settlement) (moved *order.Order, err error) {
+	entry := order.Entry{By: order.Actor{Kind: order.Operator, User: in.Operator}, Code: order.CodeRefundSettled, Note: in.Reason}
+	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		now := s.now()
+		n, err := tx.Refund.Update().Where(entrefund.ID(r.ID), entrefund.Version(r.Version), entrefund.StatusEQ(entrefund.StatusFAILED)).
+			SetStatus(entrefund.StatusSETTLED).SetDecidedBy(in.Operator).SetDecidedAt(now).SetDecision(in.Reason).
+			SetUpdatedAt(now).AddVersion(1).Save(ctx)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return order.ErrMoved
+		}
+		moved, err = s.endRefund(ctx, tx, r, o, entry)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("settle refund %s: %w", r.ID, err)
+	}
+	return moved, nil
+}
+
+// endRefund moves the order of a refund whose money is back with the buyer, where the refund
+// ends it and a former attempt has not; otherwise it notes it.
+func (s *Service) endRefund(ctx context.Context, tx *ent.Tx, r *Refund, o *order.Order, entry order.Entry) (*order.Order, error) {
+	if r.Cause.moves() && o.Status != order.Refunded {
+		moved, err := s.apply(ctx, tx, order.Move{Order: o, To: order.Refunded, At: s.now(), KeepUnits: !r.Restock, Entry: entry})
+		if err != nil {
+			return nil, err
+		}
+		return moved, s.writeRefunded(ctx, tx, moved, r)
+	}
+	noted, err := order.Note(ctx, tx, o, s.now(), entry)
+	if err != nil {
+		return nil, err
+	}
+	return noted, s.writeRefunded(ctx, tx, noted, r)
+}
