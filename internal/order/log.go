@@ -46,7 +46,8 @@ const (
 	CodeRefundApproved  Code = "REFUND_APPROVED"
 	CodeRefundRejected  Code = "REFUND_REJECTED"
 	CodeRefunded        Code = "REFUNDED"
-	CodeRefundFailed    Code = "REFUND_FAILED" // an operator sends it again
+	CodeRefundFailed    Code = "REFUND_FAILED"  // an operator sends it again
+	CodeRefundSettled   Code = "REFUND_SETTLED" // given back outside the provider
 	CodePaymentDeclined Code = "PAYMENT_DECLINED"
 	CodePaymentReturned Code = "PAYMENT_RETURNED" // a late or duplicate payment is refunded
 	CodePaymentHeld     Code = "PAYMENT_HELD"     // a payment that does not match is held for review
@@ -56,6 +57,7 @@ const (
 	CodeShipped         Code = "SHIPPED"
 	CodeDelivered       Code = "DELIVERED"
 	CodeReturned        Code = "RETURNED"
+	CodeRecipient       Code = "RECIPIENT_CHANGED"
 	CodeDisputeLost     Code = "DISPUTE_LOST" // the bank has taken the money back
 )
 

@@ -76,3 +76,24 @@ func Of(ctx context.Context, client *ent.OrderRecipientClient, orders ...uuid.UU
 	}
 	return of, nil
 }
+
+// Replace writes another recipient of an order, in the caller's transaction, and reports whether
+// it differs from the one before. False with known = false means that the order has none.
+func Replace(ctx context.Context, tx *ent.Tx, order uuid.UUID, to Recipient) (changed, known bool, err error) {
+	row, err := tx.OrderRecipient.Get(ctx, order)
+	if ent.IsNotFound(err) {
+		return false, false, nil
+	}
+	if err != nil {
+		return false, false, fmt.Errorf("read recipient of order %s: %w", order, err)
+	}
+	if fromOrder(row) == to {
+		return false, true, nil
+	}
+	err = tx.OrderRecipient.UpdateOneID(order).SetName(to.Name).SetPhone(to.Phone).SetCountry(to.Country).SetRegion(to.Region).
+		SetCity(to.City).SetStreet(to.Street).SetPostalCode(to.PostalCode).Exec(ctx)
+	if err != nil {
+		return false, true, fmt.Errorf("write recipient of order %s: %w", order, err)
+	}
+	return true, true, nil
+}

@@ -45,6 +45,7 @@ const (
 	OrderExpired     Kind = "order.expired"
 	OrderCancelled   Kind = "order.cancelled"
 	OrderRefunded    Kind = "order.refunded"
+	OrderRecipient   Kind = "order.recipient_changed"
 	OrderFulfilment  Kind = "order.fulfilment_changed"
 	SaleStateChanged Kind = "sale.state_changed"
 	StockLow         Kind = "stock.low"
@@ -53,7 +54,7 @@ const (
 
 // Kinds lists every kind of event.
 func Kinds() []Kind {
-	return []Kind{OrderPlaced, OrderPaid, OrderExpired, OrderCancelled, OrderRefunded, OrderFulfilment, SaleStateChanged, StockLow, PaymentUnmatched}
+	return []Kind{OrderPlaced, OrderPaid, OrderExpired, OrderCancelled, OrderRefunded, OrderRecipient, OrderFulfilment, SaleStateChanged, StockLow, PaymentUnmatched}
 }
 
 // Valid reports whether k is a known kind.
