@@ -69,7 +69,7 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 		return nil, err
 	}
 	waiting := newWaitlist(b, gates, orders)
-	payments, err := newPayments(b, gates, messages, orders, paymentSetup{keys, listener, accounts.security})
+	payments, err := newPayments(b, gates, messages, orders, paymentSetup{keys, listener, accounts.security, mailing.receipts(b)})
 	if err != nil {
 		return nil, err
 	}

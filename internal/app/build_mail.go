@@ -5,7 +5,10 @@ import (
 	"net"
 
 	"seckill/internal/auth"
+	"seckill/internal/config"
 	"seckill/internal/mail"
+	"seckill/internal/payment"
+	"seckill/internal/receipt"
 )
 
 // mailing holds what writes and sends e-mails; both are nil without a mail server.
@@ -13,6 +16,23 @@ type mailing struct {
 	outbox *mail.Outbox
 	sender *mail.Sender
 	purge  func(context.Context) (map[string]int, error)
+}
+
+// seller returns whom receipts name. The settings were checked at the start.
+func seller(cfg *config.Config) receipt.Seller {
+	s := receipt.Seller{Name: cfg.SellerName, Details: cfg.SellerLines()}
+	if tax, err := receipt.NewTax(cfg.SellerTaxName, cfg.SellerTaxRate); err == nil {
+		s.Tax = tax
+	}
+	return s
+}
+
+// receipts returns what sends receipts by mail; nil without a mail server.
+func (m mailing) receipts(b base) payment.Receipts {
+	if m.outbox == nil {
+		return nil
+	}
+	return receipt.Mailer{Outbox: m.outbox, Seller: seller(b.cfg), Now: b.clock.Now}
 }
 
 func newMailing(b base, keys auth.Keys, l net.Listener) (mailing, error) {

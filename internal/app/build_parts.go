@@ -122,6 +122,7 @@ type paymentSetup struct {
 	keys     auth.Keys
 	listener net.Listener // nil without the API role
 	security *account.SecurityLog
+	receipts payment.Receipts
 }
 
 func newPayments(b base, g gates, m messages, o orders, in paymentSetup) (payments, error) {
@@ -130,7 +131,7 @@ func newPayments(b base, g gates, m messages, o orders, in paymentSetup) (paymen
 	})
 	topic := payment.Topic(b.keys.Prefix)
 	cfg := payment.Config{
-		DB: b.svc.db, Orders: o.store, Publisher: o.publisher, Outbox: b.outbox, Gate: gate, Clock: g.clock, Shared: g.clock, Registerer: b.registry, Log: b.log,
+		DB: b.svc.db, Orders: o.store, Publisher: o.publisher, Outbox: b.outbox, Receipts: in.receipts, Gate: gate, Clock: g.clock, Shared: g.clock, Registerer: b.registry, Log: b.log,
 		Waiting: m.waiting, Away: reportAway(b, m),
 		Forged: func(ctx context.Context, provider string, count int) {
 			in.security.Write(ctx, account.Event{Kind: account.EventWebhookForged, Detail: fmt.Sprintf("%d at %s", count, provider)})

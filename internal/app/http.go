@@ -112,7 +112,7 @@ func newPublic(b base, in serverParts, handler http.Handler) (http.Handler, erro
 		SignIn:  signIn,
 		GraphQL: auth.WithCookies(handler, secure(b.cfg)), Site: server.WithFirstQuery(pages, handler, first),
 		Playground: b.cfg.PlaygroundOn(), Tabs: func() []server.Tab { return *in.tabs },
-		Origins: b.cfg.AllowedOrigins, CaptchaOrigins: b.cfg.CaptchaSources(), Address: b.cfg.PublicURL, TrustedProxies: b.cfg.TrustedProxies, HTTPS: https(b.cfg),
+		Origins: b.cfg.AllowedOrigins, CaptchaOrigins: b.cfg.CaptchaSources(), PaymentOrigins: b.cfg.StripeSources(), Address: b.cfg.PublicURL, TrustedProxies: b.cfg.TrustedProxies, HTTPS: https(b.cfg),
 		Webhooks: in.payments.service.Webhooks(), Sandbox: in.payments.pages,
 		Media: in.admin.pictures, MediaBody: media.MaxBytes + 1, Exports: in.admin.operator.Downloads(in.admin.bearer.exporter),
 		Registerer: b.registry, Log: b.log,
@@ -160,6 +160,8 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 	resolver.Operator, resolver.Figures, resolver.Feed, resolver.Reports = in.admin.operator, in.stats.figures, in.stats.feed, in.admin.reports
 	resolver.Addresses = in.shop.book
 	resolver.Metadata = order.MetadataStore{DB: b.svc.db, Clock: b.clock}
+	resolver.Corrections = order.Corrections{DB: b.svc.db, Publisher: in.orders.publisher, Outbox: b.outbox, Clock: b.clock}
+	resolver.Seller = seller(b.cfg)
 	resolver.Fulfilments = order.Fulfilments{DB: b.svc.db, Publisher: in.orders.publisher, Outbox: b.outbox, Clock: b.clock}
 	resolver.RateLimits = b.rateLimits()
 	schema := generated.NewExecutableSchema(generated.Config{

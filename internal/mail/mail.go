@@ -37,11 +37,13 @@ const (
 	ResetPassword   Kind = "reset"            // link to choose a password
 	PasswordChanged Kind = "password_changed" // without a link
 	AccountDeleted  Kind = "deleted"
+	Receipt         Kind = "receipt"        // of money that paid an order
+	RefundReceipt   Kind = "refund_receipt" // of money that went back
 )
 
 // Kinds lists every kind of e-mail.
 func Kinds() []Kind {
-	return []Kind{VerifyAddress, ChangeAddress, AddressChanged, ResetPassword, PasswordChanged, AccountDeleted}
+	return []Kind{VerifyAddress, ChangeAddress, AddressChanged, ResetPassword, PasswordChanged, AccountDeleted, Receipt, RefundReceipt}
 }
 
 // keepTrying is how long an e-mail without a deadline of its own is repeated.
@@ -52,6 +54,21 @@ const keepTrying = 24 * time.Hour
 type Content struct {
 	Path string        `json:"path,omitempty"` // of the link in the shop; "" = none
 	Life time.Duration `json:"life,omitempty"` // of the link
+
+	Receipt ReceiptContent `json:"receipt,omitzero"`
+}
+
+// ReceiptContent are the values of receipts.
+type ReceiptContent struct {
+	Number   string `json:"number"`
+	Item     string `json:"item"` // name of the goods
+	Quantity int    `json:"quantity"`
+	Amount   string `json:"amount"`            // with the currency
+	Tax      string `json:"tax,omitempty"`     // that the amount contains; "" = not named
+	TaxName  string `json:"taxName,omitempty"` // with Tax
+	TaxRate  string `json:"taxRate,omitempty"` // with Tax, in percent
+	Seller   string `json:"seller,omitempty"`
+	Details  string `json:"details,omitempty"` // of the seller, on one line
 }
 
 // Message is an e-mail to send.

@@ -33,7 +33,7 @@ func write(kind Kind, language locale.Language, base string, c Content) (text, e
 	if !ok {
 		templates = texts[locale.English]
 	}
-	values := map[string]any{"Shop": base, "Link": base + c.Path, "Life": duration(language, c.Life)}
+	values := map[string]any{"Shop": base, "Link": base + c.Path, "Life": duration(language, c.Life), "Receipt": c.Receipt}
 	var out strings.Builder
 	if err := templates.ExecuteTemplate(&out, string(kind), values); err != nil {
 		return text{}, fmt.Errorf("text of e-mail %s: %w", kind, err)

@@ -1,0 +1,116 @@
+// Package receipt owns what the receipt of an order says beside the order: the seller and the
+// tax of the installation. It writes the e-mails that buyers get when they have paid, and when
+// money went back.
+//
+// It does not own orders, payments, or how an e-mail is sent.
+package receipt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"seckill/ent"
+	"seckill/internal/id"
+	"seckill/internal/locale"
+	"seckill/internal/mail"
+	"seckill/internal/money"
+	"seckill/internal/order"
+)
+
+// keepTrying is how long a receipt is sent again while the mail server is away: it is of use for
+// days.
+const keepTrying = 3 * 24 * time.Hour
+
+// Seller is whom receipts name.
+type Seller struct {
+	Name    string   // "" = receipts name none
+	Details []string // lines: address, registration, tax number
+	Tax     *Tax     // nil = receipts name none
+}
+
+// Tax is contained in all prices.
+type Tax struct {
+	Name string // "VAT"
+	Rate string // in percent: "19", "8.1"
+
+	hundredths int64 // of a percent
+}
+
+var rate = regexp.MustCompile(`^(\d{1,2})(?:\.(\d{1,2}))?$`)
+
+// NewTax returns a tax with a rate in percent, which has at most two digits after the point.
+func NewTax(name, percent string) (*Tax, error) {
+	parts := rate.FindStringSubmatch(percent)
+	if parts == nil || name == "" {
+		return nil, errors.New("is no rate in percent: write 19 or 8.1")
+	}
+	var hundredths int64
+	if _, err := fmt.Sscan(parts[1]+(parts[2] + "00")[:2], &hundredths); err != nil {
+		return nil, fmt.Errorf("rate of the tax: %w", err)
+	}
+	return &Tax{Name: name, Rate: percent, hundredths: hundredths}, nil
+}
+
+// whole is 100 percent, in hundredths of a percent.
+const whole = 100 * 100
+
+// In returns the tax that a price contains, rounded half up.
+func (t Tax) In(price money.Amount) money.Amount {
+	gross := whole + t.hundredths
+	return money.Amount{Minor: (2*price.Minor*t.hundredths + gross) / (2 * gross), Currency: price.Currency}
+}
+
+// Mailer sends receipts by mail to buyers who have shown that they read their address. It
+// implements payment.Receipts.
+type Mailer struct {
+	Outbox *mail.Outbox
+	Seller Seller
+	Now    func() time.Time
+}
+
+// Paid writes the e-mail about the money that paid an order.
+func (m Mailer) Paid(ctx context.Context, tx *ent.Tx, o *order.Order) error {
+	return m.write(ctx, tx, o, mail.Receipt, money.Amount{Minor: o.TotalMinor(), Currency: o.Currency})
+}
+
+// Refunded writes the e-mail about money that went back.
+func (m Mailer) Refunded(ctx context.Context, tx *ent.Tx, o *order.Order, amount money.Amount) error {
+	return m.write(ctx, tx, o, mail.RefundReceipt, amount)
+}
+
+func (m Mailer) write(ctx context.Context, tx *ent.Tx, o *order.Order, kind mail.Kind, amount money.Amount) error {
+	user, err := tx.User.Get(ctx, o.User)
+	if ent.IsNotFound(err) {
+		return nil // deleted
+	}
+	if err != nil {
+		return fmt.Errorf("read buyer: %w", err)
+	}
+	if user.VerifiedAt == nil || !strings.Contains(user.Account, "@") {
+		return nil
+	}
+	item, err := tx.SaleItem.Get(ctx, o.Item)
+	if err != nil {
+		return fmt.Errorf("read item: %w", err)
+	}
+	goods, err := tx.Goods.Get(ctx, item.GoodsID)
+	if err != nil {
+		return fmt.Errorf("read goods: %w", err)
+	}
+	content := mail.Content{Path: "/orders/" + id.Format(id.Order, o.ID), Receipt: mail.ReceiptContent{
+		Number: o.Number, Item: goods.Name, Quantity: o.Quantity, Amount: text(amount), Seller: m.Seller.Name, Details: strings.Join(m.Seller.Details, ", "),
+	}}
+	if t := m.Seller.Tax; t != nil {
+		content.Receipt.TaxName, content.Receipt.TaxRate, content.Receipt.Tax = t.Name, t.Rate, text(t.In(amount))
+	}
+	return m.Outbox.Write(ctx, tx, mail.Message{
+		User: user.ID, To: user.Account, Kind: kind, Language: locale.Language(user.Language), Content: content, Until: m.Now().Add(keepTrying),
+	})
+}
+
+// text formats an amount for both languages.
+func text(a money.Amount) string { return a.Currency + " " + a.Decimal() }
