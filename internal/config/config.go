@@ -69,6 +69,8 @@ type Config struct {
 
 	Providers
 
+	Seller
+
 	CaptchaTTL         time.Duration `default:"5m" group:"gate" help:"How long a captcha can be answered."`
 	CaptchaPool        int           `default:"1024" group:"gate" help:"Captcha pictures of each kind kept drawn for the opening second, about 4 kB each. The demo keeps at most 64."`
 	PathTTL            time.Duration `default:"60s" group:"gate" help:"Life of a path: the right to try to buy."`
@@ -142,6 +144,16 @@ func (c *Config) CaptchaSources() []string {
 		return nil
 	}
 	return append([]string{u.Scheme + "://" + u.Host}, c.CaptchaOrigins...)
+}
+
+// StripeSources returns the origins from which the page of a payment loads, frames and calls;
+// none without the Payment Element. Validate has checked them.
+func (c *Config) StripeSources() []string {
+	u, err := url.Parse(c.StripeScriptURL)
+	if c.StripePublishableKey == "" || err != nil {
+		return nil
+	}
+	return append([]string{u.Scheme + "://" + u.Host}, c.StripeOrigins...)
 }
 
 // LimitsOn reports whether rate limits are enforced. Validate requires them in

@@ -64,9 +64,11 @@ func TestDefaultsArePublishedOnes(t *testing.T) {
 		WaitlistOffer: time.Minute, TwoPersonUnits: 100, Limits: SwitchOn,
 		Mail: Mail{SMTPTLS: SMTPTLSRequired},
 		Providers: Providers{
+			StripeScriptURL: "https://js.stripe.com/basil/stripe.js", StripeOrigins: []string{"https://*.js.stripe.com", "https://hooks.stripe.com", "https://api.stripe.com"},
 			Sandbox: SandboxOff, WeChatH5: SwitchOff, AlipayWAP: SwitchOff,
 			PaymentServiceName: "service", PaymentServiceLabel: "Bank transfer", PaymentServiceKind: "redirect",
 		},
+		Seller:     Seller{SellerTaxName: "VAT"},
 		OrderBatch: 256, ClaimIdle: 15 * time.Second,
 		LoadSlot: 2 * time.Hour, LoadSlots: 5, PreloadEvery: 5 * time.Second,
 	}

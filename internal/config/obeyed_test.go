@@ -13,7 +13,7 @@ import (
 // throughMethod lists the settings that the program reads with a method of Config.
 var throughMethod = map[string]string{
 	"SMTPURL": "SMTP", "SMTPPassword": "SMTP", "SMTPFrom": "SMTP", "SMTPTLS": "SMTP", "Profile": "Production", "Limits": "LimitsOn", "Sandbox": "SandboxOn", "JWTKey": "SigningKeys", "JWTPreviousKeys": "SigningKeys",
-	"CaptchaOrigins": "CaptchaSources", "PaymentServiceSecret": "ServiceSecret", "PaymentServiceCurrencies": "ServiceCurrencies", "Introspection": "WhoIntrospects", "Playground": "PlaygroundOn",
+	"SellerDetails": "SellerLines", "CaptchaOrigins": "CaptchaSources", "StripeOrigins": "StripeSources", "PaymentServiceSecret": "ServiceSecret", "PaymentServiceCurrencies": "ServiceCurrencies", "Introspection": "WhoIntrospects", "Playground": "PlaygroundOn",
 }
 
 func TestEverySettingIsObeyedSomewhere(t *testing.T) {

@@ -20,6 +20,10 @@ type Providers struct {
 	StripeWebhookSecret Secret `group:"payments" placeholder:"SECRET" help:"Signing secret, whsec_…, of the Stripe endpoint that sends its events to /webhooks/payments/stripe."`
 	StripeAPIURL        string `name:"stripe-api-url" group:"payments" placeholder:"URL" help:"Where Stripe's API is, for tests. Without it, Stripe's own address."`
 
+	StripePublishableKey string   `group:"payments" placeholder:"KEY" help:"Publishable key of the account, pk_…: cards are then taken on the page of the order, by Stripe's Payment Element, instead of a page of Stripe. Pages that take a payment load from Stripe then."`
+	StripeScriptURL      string   `name:"stripe-script-url" default:"https://js.stripe.com/basil/stripe.js" group:"payments" help:"Where Stripe.js is. Stripe wants it loaded from its own address; another one is for tests."`
+	StripeOrigins        []string `default:"https://*.js.stripe.com,https://hooks.stripe.com,https://api.stripe.com" group:"payments" help:"Origins, besides that of the script, that Stripe.js loads, frames and calls. Only the page of an order may do so, and only with a publishable key."`
+
 	WeChatMerchantID     string `name:"wechat-merchant-id" group:"payments" placeholder:"ID" help:"Merchant number at WeChat Pay: buyers pay by WeChat then, in CNY."`
 	WeChatAppID          string `name:"wechat-app-id" group:"payments" placeholder:"ID" help:"App id, wx…, that is bound to the merchant."`
 	WeChatMerchantSerial string `name:"wechat-merchant-serial" group:"payments" placeholder:"HEX" help:"Serial number of the merchant's API certificate."`
@@ -124,6 +128,20 @@ func (p *Problems) payments(c *Config) {
 	if (key == "") != (secret == "") {
 		p.add("stripe-webhook-secret", "and SECKILL_STRIPE_KEY go together: without the key nothing is charged, without the secret no payment is reported")
 	}
+	if k := c.StripePublishableKey; k != "" && (key == "" || !strings.HasPrefix(k, "pk_")) {
+		p.add("stripe-publishable-key", "is no publishable key, pk_…, or SECKILL_STRIPE_KEY is missing")
+	}
+	if k := c.StripePublishableKey; k != "" && strings.Contains(k, "_live_") != strings.Contains(key, "_live_") {
+		p.add("stripe-publishable-key", "and SECKILL_STRIPE_KEY are of different modes: take both from test mode, or both from live mode")
+	}
+	if u, err := url.Parse(c.StripeScriptURL); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		p.add("stripe-script-url", "is no address: write https://host/path")
+	}
+	for _, origin := range c.StripeOrigins {
+		if !source.MatchString(origin) {
+			p.add("stripe-origins", "has %q, which is no origin: write https://host", origin)
+		}
+	}
 	addresses := map[string]string{"stripe-api-url": c.StripeAPIURL, "wechat-api-url": c.WeChatAPIURL}
 	for _, flag := range slices.Sorted(maps.Keys(addresses)) {
 		if at := addresses[flag]; at != "" && !isOrigin(at) {
@@ -140,8 +158,13 @@ func (p *Problems) payments(c *Config) {
 	p.together(c.AlipayAppID, "alipay-app-id", map[string]string{
 		"alipay-key": c.AlipayKey.Reveal(), "alipay-public-key": c.AlipayPublicKey.Reveal(),
 	})
+	if rate := c.SellerTaxRate; rate != "" && (!taxRate.MatchString(rate) || c.SellerTaxName == "") {
+		p.add("seller-tax-rate", "is %q: write a rate in percent, 19 or 8.1, and the name of the tax in SECKILL_SELLER_TAX_NAME", rate)
+	}
 	p.paymentService(c)
 }
+
+var taxRate = regexp.MustCompile(`^\d{1,2}(\.\d{1,2})?$`)
 
 // together requires the other settings of a provider that is set up, and refuses them
 // without it.

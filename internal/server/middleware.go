@@ -152,14 +152,24 @@ var (
 	sameOrigin    = []string{"same-origin"}
 	hsts          = []string{"max-age=31536000; includeSubDomains"}
 	noPermissions = []string{"camera=(), microphone=(), geolocation=(), payment=(), usb=()"}
+	// paymentPermissions lets the script of a provider open the wallets of the browser.
+	paymentPermissions = []string{"camera=(), microphone=(), geolocation=(), payment=*, usb=()"}
 )
+
+// isPayment reports whether a path is that of the page on which an order is paid:
+// /orders/{id}/pay.
+func isPayment(path string) bool {
+	order, ok := strings.CutPrefix(path, "/orders/")
+	id, pay, _ := strings.Cut(order, "/")
+	return ok && id != "" && pay == "pay"
+}
 
 // pageCSP returns the content policy of pages. The widget of an outside captcha loads
 // scripts, styles and frames and sends requests, all to the same origins.
-func (o PublicOptions) pageCSP() []string {
+func pageCSP(origins []string) []string {
 	self, frames := "'self'", ""
-	if len(o.CaptchaOrigins) > 0 {
-		others := " " + strings.Join(o.CaptchaOrigins, " ")
+	if len(origins) > 0 {
+		others := " " + strings.Join(origins, " ")
 		self, frames = self+others, "frame-src"+others+"; "
 	}
 	return []string{"default-src 'none'; script-src " + self + "; style-src " + self + "; img-src 'self' data: https:; media-src 'self' data:; " +
@@ -175,7 +185,7 @@ var apiCSP = []string{"default-src 'none'; frame-ancestors 'none'"}
 // because on the hot path each header costs time (more than eight grow the map, about 2
 // µs).
 func (o PublicOptions) securityHeaders(next http.Handler) http.Handler {
-	csp := o.pageCSP()
+	csp, payCSP := pageCSP(o.CaptchaOrigins), pageCSP(slices.Concat(o.CaptchaOrigins, o.PaymentOrigins))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h["X-Content-Type-Options"] = nosniff
@@ -183,6 +193,10 @@ func (o PublicOptions) securityHeaders(next http.Handler) http.Handler {
 			h["Content-Security-Policy"] = apiCSP
 		} else {
 			h["Content-Security-Policy"] = csp
+			if len(o.PaymentOrigins) > 0 && isPayment(r.URL.Path) {
+				h["Content-Security-Policy"] = payCSP
+				h["Permissions-Policy"] = paymentPermissions
+			}
 			h["Referrer-Policy"] = noReferrer
 			h["X-Frame-Options"] = denyFrames
 			h["Cross-Origin-Opener-Policy"] = sameOrigin

@@ -43,6 +43,9 @@ type PublicOptions struct {
 	// CaptchaOrigins are the origins from which pages may load and frame the widget of an
 	// outside captcha; none = pages load nothing from elsewhere.
 	CaptchaOrigins []string
+	// PaymentOrigins are the origins from which the page that takes a payment may load, and
+	// which it may frame and call; none when payments are made elsewhere.
+	PaymentOrigins []string
 	// Address is the public URL of the installation; pages from there are of the server's
 	// own origin, even if a proxy changes Host. "" = use Host.
 	Address string
