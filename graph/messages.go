@@ -155,6 +155,8 @@ var steps = map[order.Code]text{
 	order.CodeRefundFailed:    {"The refund did not arrive and will be sent again.", "退款未成功，将重新退款。"},
 	order.CodePaymentDeclined: {"A payment was declined.", "支付被拒绝。"},
 	order.CodePaymentReturned: {"A payment came too late, or twice; its money goes back.", "支付过晚或重复，款项将退回。"},
+	order.CodeRefundSettled:   {"The money was given back in another way.", "退款已通过其他方式完成。"},
+	order.CodeRecipient:       {"The delivery address was corrected.", "收货地址已更正。"},
 	order.CodePaymentHeld:     {"A payment does not match and is being looked at.", "支付金额不符，正在核实。"},
 	order.CodePaymentDisputed: {"The payment is disputed at the bank.", "持卡人已向银行提出拒付。"},
 	order.CodeDisputeWon:      {"The dispute was decided for the shop.", "拒付争议已结束，款项归商家。"},

@@ -13,6 +13,7 @@ import (
 	"seckill/internal/auth"
 	idpkg "seckill/internal/id"
 	"seckill/internal/order"
+	"seckill/internal/payment"
 )
 
 func (r *orderResolver) Sale(ctx context.Context, obj *model.Order) (*model.Sale, error) {
@@ -46,12 +47,21 @@ func (r *orderResolver) PaymentOptions(ctx context.Context, obj *model.Order, in
 	return toOptions(ctx, r.Resolver.Payments.Options(obj.Source)), nil
 }
 
+func (r *orderResolver) Receipt(ctx context.Context, obj *model.Order) (*model.Receipt, error) {
+	return toReceipt(obj.Source, r.Seller), nil
+}
+
 func (r *orderResolver) Refunds(ctx context.Context, obj *model.Order) ([]*model.Refund, error) {
 	byOrder, err := r.Resolver.Payments.RefundsOf(ctx, obj.Source.ID)
 	if err != nil {
 		return nil, err
 	}
 	return toRefunds(ctx, byOrder[obj.Source.ID]), nil
+}
+
+func (r *orderResolver) MoneyTotals(ctx context.Context, obj *model.Order) ([]*model.MoneyTotals, error) {
+	list, err := r.Resolver.Payments.Ledger(ctx, obj.Source.ID)
+	return toTotals(payment.TotalsOf(list)), err
 }
 
 func (r *orderResolver) Ledger(ctx context.Context, obj *model.Order) ([]*model.LedgerEntry, error) {

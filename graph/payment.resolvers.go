@@ -58,6 +58,15 @@ func (r *mutationResolver) RequestRefund(ctx context.Context, input model.Reques
 	}, err
 }
 
+func (r *mutationResolver) SettleRefund(ctx context.Context, input model.SettleRefundInput) (*model.SettleRefundPayload, error) {
+	refund, err := id.Parse(id.Refund, input.RefundID)
+	if err != nil {
+		return nil, unknown("refundId")
+	}
+	settled, err := r.Payments.SettleRefund(ctx, payment.Settlement{Refund: refund, Operator: auth.PrincipalFrom(ctx).UserID, Reason: input.Reason})
+	return &model.SettleRefundPayload{Order: r.toOrder(settled.Order), Refund: toRefund(ctx, settled.Refund)}, err
+}
+
 func (r *queryResolver) Refunds(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.RefundFilter) (*model.RefundConnection, error) {
 	in, err := refundPage(first, after, last, before)
 	if err != nil {
@@ -79,6 +88,11 @@ func (r *refundResolver) DecidedBy(ctx context.Context, obj *model.Refund) (*mod
 func (r *refundResolver) Order(ctx context.Context, obj *model.Refund) (*model.Order, error) {
 	o, err := r.Orders.OrderFor(ctx, obj.Source.Order, auth.PrincipalFrom(ctx).UserID, reads(ctx, auth.OrdersRead))
 	return r.toOrder(o), err
+}
+
+func (r *saleResolver) MoneyTotals(ctx context.Context, obj *model.Sale) ([]*model.MoneyTotals, error) {
+	list, err := r.Resolver.Payments.SaleTotals(ctx, obj.Source.ID)
+	return toTotals(list), err
 }
 
 func (r *Resolver) Refund() generated.RefundResolver { return &refundResolver{r} }

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"seckill/graph/model"
+	"seckill/internal/auth"
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/money"
@@ -77,6 +78,9 @@ func (r *Resolver) toPayment(ctx context.Context, p *payment.Payment) *model.Pay
 		QRCode: orAbsent(p.QRCode), RedirectURL: orAbsent(p.RedirectURL), Transaction: orAbsent(p.Transaction),
 	}
 	declined(ctx, p, out)
+	if e, ok := r.Payments.Embedding(p); ok && auth.PrincipalFrom(ctx).UserID == p.User {
+		out.Embedded = &model.EmbeddedPayment{ClientSecret: p.ClientSecret, PublishableKey: e.Key, ScriptURL: e.Script}
+	}
 	if p.Fee != nil {
 		out.Fee = toMoney(*p.Fee)
 	}
@@ -121,12 +125,23 @@ func toLedger(list []payment.LedgerEntry) []*model.LedgerEntry {
 	return out
 }
 
+func toTotals(list []payment.Totals) []*model.MoneyTotals {
+	out := make([]*model.MoneyTotals, len(list))
+	for i, t := range list {
+		in := func(minor int64) *model.Money { return toMoney(money.Amount{Minor: minor, Currency: t.Currency}) }
+		out[i] = &model.MoneyTotals{
+			Charged: in(t.Charged), Refunded: in(t.Refunded), Fees: in(t.Fees), Net: in(t.Net()), FeesUnknown: t.FeesUnknown,
+		}
+	}
+	return out
+}
+
 // refundStatuses maps statuses to those of the API: a refund that was approved but not
 // completed, or failed, is shown as requested; the order shows REFUNDING.
 var refundStatuses = map[payment.RefundStatus]model.RefundStatus{
 	payment.RefundRequested: model.RefundStatusRequested, payment.RefundSending: model.RefundStatusRequested,
 	payment.RefundRejected: model.RefundStatusRejected, payment.RefundSucceeded: model.RefundStatusSucceeded,
-	payment.RefundGivenUp: model.RefundStatusRequested,
+	payment.RefundGivenUp: model.RefundStatusRequested, payment.RefundSettled: model.RefundStatusSucceeded,
 }
 
 func toRefund(ctx context.Context, r *payment.Refund) *model.Refund {
@@ -148,7 +163,7 @@ func toRefund(ctx context.Context, r *payment.Refund) *model.Refund {
 var refundStates = map[payment.RefundStatus]model.RefundState{
 	payment.RefundRequested: model.RefundStateRequested, payment.RefundSending: model.RefundStateApproved,
 	payment.RefundRejected: model.RefundStateRefused, payment.RefundSucceeded: model.RefundStateDone,
-	payment.RefundGivenUp: model.RefundStateFailed,
+	payment.RefundGivenUp: model.RefundStateFailed, payment.RefundSettled: model.RefundStateSettled,
 }
 
 // ownReasons are the reasons of refunds that begin by themselves.

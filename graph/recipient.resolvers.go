@@ -13,6 +13,23 @@ import (
 	"seckill/internal/order"
 )
 
+func (r *mutationResolver) CorrectRecipient(ctx context.Context, input model.CorrectRecipientInput) (*model.CorrectRecipientPayload, error) {
+	in, err := correction(input)
+	if err != nil {
+		return nil, err
+	}
+	o, err := r.Orders.OrderFor(ctx, in.Order, auth.PrincipalFrom(ctx).UserID, reads(ctx, auth.OrdersWrite))
+	if err != nil {
+		return nil, err
+	}
+	if o == nil {
+		return nil, unknown("orderId")
+	}
+	in.By = corrector(ctx, o.User)
+	o, err = r.Corrections.Set(ctx, in)
+	return &model.CorrectRecipientPayload{Order: r.toOrder(o)}, err
+}
+
 func (r *mutationResolver) RemoveAddress(ctx context.Context, input model.RemoveAddressInput) (*model.RemoveAddressPayload, error) {
 	addressID, err := addressID(input.AddressID)
 	if err != nil {
@@ -46,6 +63,10 @@ func (r *mutationResolver) SetFulfilment(ctx context.Context, input model.SetFul
 	by := order.Actor{Kind: order.Operator, User: auth.PrincipalFrom(ctx).UserID}
 	o, err := r.Fulfilments.Set(ctx, by, orderID, order.Fulfilment{State: input.State, Carrier: deref(input.Carrier), TrackingURL: deref(input.TrackingURL)})
 	return &model.SetFulfilmentPayload{Order: r.toOrder(o)}, err
+}
+
+func (r *orderResolver) CanCorrectRecipient(ctx context.Context, obj *model.Order) (bool, error) {
+	return r.Orders.CanCorrect(ctx, obj.Source, corrector(ctx, obj.Source.User))
 }
 
 func (r *orderResolver) Fulfilment(ctx context.Context, obj *model.Order) (*model.Fulfilment, error) {

@@ -1,9 +1,12 @@
 package graph
 
 import (
+	"context"
+
 	"github.com/google/uuid"
 
 	"seckill/graph/model"
+	"seckill/internal/auth"
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/recipient"
@@ -43,6 +46,27 @@ func address(in model.SaveAddressInput) (recipient.Address, error) {
 	var err error
 	a.ID, err = addressID(*in.AddressID)
 	return a, err
+}
+
+// correction parses the input of correctRecipient. Who bought the order decides whether the
+// caller is its buyer.
+func correction(in model.CorrectRecipientInput) (order.Correction, error) {
+	orderID, err := id.Parse(id.Order, in.OrderID)
+	if err != nil {
+		return order.Correction{}, unknown("orderId")
+	}
+	return order.Correction{Order: orderID, Reason: deref(in.Reason), Recipient: recipient.Recipient{
+		Name: in.Name, Phone: in.Phone, Country: in.Country, Region: deref(in.Region), City: in.City, Street: in.Street, PostalCode: deref(in.PostalCode),
+	}}, nil
+}
+
+// corrector returns the caller as the one who corrects an order: staff, unless it is their own.
+func corrector(ctx context.Context, buyer uuid.UUID) order.Actor {
+	p := auth.PrincipalFrom(ctx)
+	if p.UserID != buyer && reads(ctx, auth.OrdersWrite) {
+		return order.Actor{Kind: order.Operator, User: p.UserID}
+	}
+	return order.Actor{Kind: order.Buyer, User: p.UserID}
 }
 
 func addressID(text string) (uuid.UUID, error) {

@@ -23,6 +23,7 @@ import (
 	"seckill/internal/orderintake"
 	"seckill/internal/payment"
 	"seckill/internal/ratelimit"
+	"seckill/internal/receipt"
 	"seckill/internal/recipient"
 	"seckill/internal/report"
 	"seckill/internal/salestats"
@@ -43,6 +44,8 @@ type Resolver struct {
 	Orders      *order.Store
 	Addresses   *recipient.Book
 	Fulfilments order.Fulfilments
+	Corrections order.Corrections
+	Seller      receipt.Seller // whom receipts name
 	Metadata    order.MetadataStore
 	Payments    *payment.Service
 	Operator    *operator.Service

@@ -22,6 +22,7 @@ const Forgot = lazy(() => import('./pages/mail').then((module) => module.Forgot)
 const Reset = lazy(() => import('./pages/mail').then((module) => module.Reset));
 const VerifyEmail = lazy(() => import('./pages/mail').then((module) => module.VerifyEmail));
 const Orders = lazy(() => import('./pages/orders').then((module) => module.Orders));
+const PayPage = lazy(() => import('./pages/pay').then((module) => module.PayPage));
 const OrderPage = lazy(() => import('./pages/orders').then((module) => module.OrderPage));
 
 const Operator = lazy(() =>
@@ -66,6 +67,7 @@ export function App() {
           <Route path="/account">{() => <AccountPage />}</Route>
           <Route path="/orders">{() => <Orders />}</Route>
           <Route path="/operate/*?">{() => <Operator />}</Route>
+          <Route path="/orders/:id/pay">{({ id }) => <PayPage key={id} id={id} />}</Route>
           <Route path="/orders/:id">{({ id }) => <OrderPage key={id} id={id} />}</Route>
           <Route>
             <div class="page">

@@ -1,5 +1,6 @@
 import { graphql } from '@seckill/client/tada';
 import { FailureParts } from '@seckill/client/documents/failure';
+import { OrderParts } from '@seckill/client/documents/order';
 
 export const AddressParts = graphql(`
   fragment AddressParts on Address {
@@ -58,4 +59,29 @@ export const RemoveAddress = graphql(
   }
 `,
   [AddressParts, FailureParts],
+);
+
+export const CanCorrect = graphql(`
+  query CanCorrect($id: ID!) {
+    order(id: $id) {
+      id
+      canCorrectRecipient
+    }
+  }
+`);
+
+export const CorrectRecipient = graphql(
+  `
+  mutation CorrectRecipient($input: CorrectRecipientInput!) {
+    correctRecipient(input: $input) {
+      order {
+        ...OrderParts
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [OrderParts, FailureParts],
 );

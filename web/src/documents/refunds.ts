@@ -1,5 +1,6 @@
 import { graphql } from '@seckill/client/tada';
 import { MoneyParts } from '@seckill/client/documents/sale';
+import { FailureParts } from '@seckill/client/documents/failure';
 
 export const ListedRefundParts = graphql(
   `
@@ -45,7 +46,7 @@ export const Refunds = graphql(
         }
       }
     }
-    decided: refunds(last: 20, filter: { states: [APPROVED, DONE, REFUSED] }) {
+    decided: refunds(last: 20, filter: { states: [APPROVED, DONE, REFUSED, SETTLED] }) {
       edges {
         node {
           ...ListedRefundParts
@@ -55,4 +56,21 @@ export const Refunds = graphql(
   }
 `,
   [ListedRefundParts],
+);
+
+export const SettleRefund = graphql(
+  `
+  mutation SettleRefund($input: SettleRefundInput!) {
+    settleRefund(input: $input) {
+      refund {
+        id
+        state
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [FailureParts],
 );

@@ -14,6 +14,7 @@ import { SaleEditor } from './editor';
 import { Goods } from './goods';
 import { Home } from './home';
 import { Inbox, useInboxCount } from './inbox';
+import { OrderMoneyPage } from './money';
 import { Orders } from './orders';
 import { People } from './people';
 import { Refunds } from './refunds';
@@ -55,6 +56,7 @@ export function Operator() {
           <Route path="/operate/sales/:id">{({ id }) => <SalePage key={id} id={id} />}</Route>
           <Route path="/operate/goods">{() => <Goods />}</Route>
           <Route path="/operate/orders">{() => <Orders />}</Route>
+          <Route path="/operate/orders/:id">{({ id }) => <OrderMoneyPage key={id} id={id} />}</Route>
           <Route path="/operate/inbox">{() => <Inbox />}</Route>
           <Route path="/operate/refunds">{() => <Refunds />}</Route>
           <Route path="/operate/aside">{() => <DeadLetters />}</Route>

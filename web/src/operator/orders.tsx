@@ -146,6 +146,10 @@ function Row({ order, reload }: { order: Found; reload: () => void }) {
         </span>
         <strong class="tabular-nums">{money(order.total)}</strong>
         <StatusChip status={order.status} />
+        <Link href={`/operate/orders/${order.id}`} class="link text-sm">
+          {ot('op.money')}
+          <span class="sr-only"> {order.number}</span>
+        </Link>
         {['PENDING_PAYMENT', 'PAID'].includes(order.status) && (
           <button class="link text-sm" onClick={() => (voiding.value = true)}>
             {ot('op.void')}

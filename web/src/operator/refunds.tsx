@@ -7,7 +7,7 @@ import { request } from '../api/client';
 import type { ResultOf } from '@seckill/client/operation';
 import type { Money } from '@seckill/client/types';
 import { DecideRefund } from '../documents/operator';
-import { Refunds as RefundsDoc } from '../documents/refunds';
+import { Refunds as RefundsDoc, SettleRefund } from '../documents/refunds';
 import { count, money } from '../i18n/text';
 import { Broken, Loading, Stale, Title, When } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
@@ -105,12 +105,14 @@ interface Props {
   reload: () => void;
 }
 
-/** Approves or refuses a refund, or sends one again that failed. What is approved is the amount on the button. */
+const sure = { approve: 'op.sure.sendBack', refuse: 'op.sure.refuse', settle: 'op.sure.settle' } as const;
+
+/** Approves or refuses a refund, or ends one that failed: sends it again, or notes that the money was given back otherwise. What is approved is the amount on the button. */
 export function Decide({ refund, reload }: Props) {
-  const asking = useSignal<'approve' | 'refuse' | null>(null);
+  const asking = useSignal<'approve' | 'refuse' | 'settle' | null>(null);
   const amount = money(refund.amount);
   const failed = refund.state === 'FAILED';
-  const names = { approve: ot(failed ? 'op.refundAgain' : 'op.refundYes', { amount }), refuse: ot('op.refundNo') };
+  const names = { approve: ot(failed ? 'op.refundAgain' : 'op.refundYes', { amount }), refuse: ot('op.refundNo'), settle: ot('op.refundSettle') };
   const close = (): void => void (asking.value = null);
   const decide = asking.value;
   return (
@@ -118,7 +120,11 @@ export function Decide({ refund, reload }: Props) {
       <button class="btn btn-main" onClick={() => (asking.value = 'approve')}>
         {names.approve}
       </button>
-      {!failed && (
+      {failed ? (
+        <button class="btn" onClick={() => (asking.value = 'settle')}>
+          {names.settle}
+        </button>
+      ) : (
         <button class="btn" onClick={() => (asking.value = 'refuse')}>
           {names.refuse}
         </button>
@@ -128,6 +134,7 @@ export function Decide({ refund, reload }: Props) {
           <Form
             label={names[decide]}
             send={async ({ note = '', restock }) => {
+              if (decide === 'settle') return (await request(SettleRefund, { input: { refundId: refund.id, reason: note } })).settleRefund?.userErrors[0];
               const approve = decide === 'approve';
               const input = { refundId: refund.id, approve, note: note || null, restock: restock !== undefined, ...(approve && { amount: refund.amount }) };
               return (await request(DecideRefund, { input })).decideRefund?.userErrors[0];
@@ -138,14 +145,14 @@ export function Decide({ refund, reload }: Props) {
               reload();
             }}
           >
-            <p>{ot(decide === 'approve' ? 'op.sure.sendBack' : 'op.sure.refuse', { amount })}</p>
+            <p>{ot(sure[decide], { amount })}</p>
             {decide === 'approve' && !failed && (
               <label class="flex items-center gap-2">
                 <input type="checkbox" name="restock" class="size-4 accent-fill" defaultChecked />
                 {ot('op.restock')}
               </label>
             )}
-            <Note label={ot(decide === 'approve' ? 'op.note' : 'op.reason')} required={decide === 'refuse'} />
+            <Note label={ot(decide === 'approve' ? 'op.note' : 'op.reason')} required={decide !== 'approve'} />
           </Form>
         </Dialog>
       )}

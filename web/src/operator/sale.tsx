@@ -19,6 +19,7 @@ import { Interventions } from './interventions';
 import { Items } from './items';
 import { useAdminSale } from './live';
 import { Log, type Names } from './log';
+import { SaleTotals } from './money';
 import type { Mark } from './plot';
 import { Downloads } from './report';
 import { Review } from './review';
@@ -89,6 +90,7 @@ function Shown({ sale, reload }: { sale: Whole; reload: () => Promise<void> }) {
           <Switches sale={sale} reload={reload} />
         </div>
         <div class="grid gap-6">
+          {sold && <SaleTotals id={sale.id} />}
           {sold && <Downloads sale={sale} />}
           <section class="card p-5">
             <h2 class="head mb-3">{ot('op.log')}</h2>

@@ -1,7 +1,9 @@
 import type { OpKey } from './texts';
+import { moneyZh } from './texts-money';
 
 /** Chinese texts of the admin pages. */
 export const zh: Record<OpKey, string> = {
+  ...moneyZh,
   'fault.CHANGED_MEANWHILE': '此内容刚被他人修改。请在另一标签页查看；再次保存将覆盖对方的修改。',
   'error.CONFLICT.slug': '已有专场使用此链接后缀。',
   'fault.REFUSED_PICTURE': '图片未被接受，因此未保存任何内容。',
@@ -330,6 +332,7 @@ export const zh: Record<OpKey, string> = {
   'op.hooks.event.ORDER_EXPIRED': '订单超时',
   'op.hooks.event.ORDER_CANCELLED': '订单取消',
   'op.hooks.event.ORDER_REFUNDED': '已退款',
+  'op.hooks.event.ORDER_RECIPIENT_CHANGED': '订单收货地址更正',
   'op.hooks.event.ORDER_FULFILMENT_CHANGED': '订单物流更新',
   'op.hooks.event.SALE_STATE_CHANGED': '活动状态变更',
   'op.hooks.event.STOCK_LOW': '库存不足',

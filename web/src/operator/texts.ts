@@ -1,8 +1,10 @@
 import { fill, maybe, type Values } from '../i18n/text';
+import { moneyEn } from './texts-money';
 import { zh } from './texts-zh';
 
 /** English texts of the admin pages. */
 const en = {
+  ...moneyEn,
   'fault.CHANGED_MEANWHILE': 'Someone else changed this. Open it in another tab to compare, or save again to replace their version.',
   'error.CONFLICT.slug': 'Another sale uses this slug.',
   'fault.REFUSED_PICTURE': 'Nothing was saved: the image was rejected.',
@@ -331,6 +333,7 @@ const en = {
   'op.hooks.event.ORDER_EXPIRED': 'Order expired',
   'op.hooks.event.ORDER_CANCELLED': 'Order cancelled',
   'op.hooks.event.ORDER_REFUNDED': 'Order refunded',
+  'op.hooks.event.ORDER_RECIPIENT_CHANGED': 'Address of an order corrected',
   'op.hooks.event.ORDER_FULFILMENT_CHANGED': 'Delivery of an order changed',
   'op.hooks.event.SALE_STATE_CHANGED': 'Sale changed state',
   'op.hooks.event.STOCK_LOW': 'Stock low',

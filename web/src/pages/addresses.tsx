@@ -110,27 +110,54 @@ const fields = [
   { name: 'postalCode', autocomplete: 'postal-code', most: 16, required: false },
 ] as const;
 
-function Edit({ address, saved }: { address: Address | null; saved: () => Promise<void> }) {
+/** The values of a form with the fields of an address. */
+export function addressOf(form: HTMLFormElement) {
+  const of = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, String(value)]));
+  return {
+    name: of['name']!,
+    phone: of['phone']!,
+    country: of['country']!.toUpperCase(),
+    region: of['region'] || null,
+    city: of['city']!,
+    street: of['street']!,
+    postalCode: of['postalCode'] || null,
+  };
+}
+
+/** The fields of an address. */
+export function AddressFields({ recipient }: { recipient: Partial<Recipient> }) {
   const id = useId();
+  return (
+    <>
+      {fields.map(({ name, autocomplete, most, required }) => (
+        <div key={name} class={`grid content-start gap-1.5 ${name === 'street' ? 'sm:col-span-2' : ''}`}>
+          <label for={`${id}-${name}`} class="font-medium">
+            {t(`address.${name}`)}
+          </label>
+          <input
+            id={`${id}-${name}`}
+            name={name}
+            class="field"
+            autocomplete={autocomplete as 'name'}
+            required={required}
+            minLength={name === 'country' ? 2 : undefined}
+            maxLength={most}
+            defaultValue={recipient[name] ?? ''}
+          />
+        </div>
+      ))}
+    </>
+  );
+}
+
+function Edit({ address, saved }: { address: Address | null; saved: () => Promise<void> }) {
   const sending = useSignal(false);
   const why = useSignal<(() => string) | null>(null);
   const submit = async (form: HTMLFormElement): Promise<void> => {
     if (sending.peek()) return;
     sending.value = true;
-    const of = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, String(value)]));
     try {
-      const { saveAddress } = await request(SaveAddress, {
-        input: {
-          name: of['name']!,
-          phone: of['phone']!,
-          country: of['country']!.toUpperCase(),
-          region: of['region'] || null,
-          city: of['city']!,
-          street: of['street']!,
-          postalCode: of['postalCode'] || null,
-          ...(address && { addressId: address.id }),
-        },
-      });
+      const { saveAddress } = await request(SaveAddress, { input: { ...addressOf(form), ...(address && { addressId: address.id }) } });
       const failure = saveAddress?.userErrors[0];
       why.value = failure ? () => explain(failure) : null;
       if (!failure) await saved();
@@ -150,23 +177,7 @@ function Edit({ address, saved }: { address: Address | null; saved: () => Promis
         void submit(event.currentTarget);
       }}
     >
-      {fields.map(({ name, autocomplete, most, required }) => (
-        <div key={name} class={`grid content-start gap-1.5 ${name === 'street' ? 'sm:col-span-2' : ''}`}>
-          <label for={`${id}-${name}`} class="font-medium">
-            {t(`address.${name}`)}
-          </label>
-          <input
-            id={`${id}-${name}`}
-            name={name}
-            class="field"
-            autocomplete={autocomplete as 'name'}
-            required={required}
-            minLength={name === 'country' ? 2 : undefined}
-            maxLength={most}
-            defaultValue={(address?.recipient ?? usual)[name] ?? ''}
-          />
-        </div>
-      ))}
+      <AddressFields recipient={address?.recipient ?? usual} />
       {why.value && (
         <p class="font-medium text-warn sm:col-span-2" role="alert">
           {why.value()}

@@ -42,12 +42,20 @@ async function begin(order: Order, payload: Promise<OrderPayload | null>): Promi
   return begun;
 }
 
-const pay = (order: Order, option: string): Promise<OrderPayload | null> => begin(order, payOrder(client, order.id, option));
+/** Opens the page of a card form. It is loaded, not shown: its content policy differs. */
+function openForm(order: Order, option: string): boolean {
+  const embedded = order.paymentOptions.find(({ id }) => id === option)?.kind === 'EMBEDDED';
+  if (embedded) location.assign(`/orders/${order.id}/pay`);
+  return embedded;
+}
+
+const pay = async (order: Order, option: string): Promise<OrderPayload | null> =>
+  openForm(order, option) ? null : begin(order, payOrder(client, order.id, option));
 
 /** Begins another payment after a declined one, whose link is no longer shown. */
-function payAnother(order: Order, option: string): Promise<OrderPayload | null> {
+async function payAnother(order: Order, option: string): Promise<OrderPayload | null> {
   forget(order);
-  return begin(order, payAgain(client, order.id, option));
+  return openForm(order, option) ? null : begin(order, payAgain(client, order.id, option));
 }
 
 async function refund(order: Order, reason: string): Promise<OrderPayload | null> {
@@ -88,7 +96,8 @@ export function OrderActions({ order }: { order: Order }) {
     }
   };
   const [where, go] = useLocation();
-  const start = useSearch() === 'pay' && can('PAY') && !payment && options.length === 1;
+  const search = useSearch();
+  const start = search === 'pay' && can('PAY') && !payment && options.length === 1;
   useEffect(() => {
     if (!start) return;
     go(where, { replace: true }); // a reload or the way back does not start it again
@@ -104,6 +113,11 @@ export function OrderActions({ order }: { order: Order }) {
 
   return (
     <div class="grid gap-3">
+      {search === 'paid' && can('PAY') && !declined && (
+        <p class="note flex items-center gap-2" role="status">
+          <span class="spin" /> {t('order.confirming')}
+        </p>
+      )}
       {payment && (
         <PayHere
           payment={payment}

@@ -13,6 +13,7 @@ import { Broken, Loading, Picture, Stale, Title, When } from '../ui/bits';
 import { Tiles, useLeft, useThresholds } from '../ui/countdown';
 import { useTitle } from '../ui/title';
 import { addressLine } from './addresses';
+import { Correction } from './correction';
 import { OrderActions } from './order-actions';
 import { StatusChip } from './status';
 
@@ -109,6 +110,7 @@ function Shown({ order }: { order: Order }) {
         </div>
         <Shipping order={order} />
         <Facts order={order} />
+        <Seller order={order} />
         {order.paidAt && (
           <button class="btn justify-self-start print:hidden" onClick={() => print()}>
             {t('receipt.print')}
@@ -134,7 +136,8 @@ function Deadline({ until }: { until: string }) {
 }
 
 /** Where the goods go, and how far they are. */
-function Shipping({ order: { recipient, fulfilment } }: { order: Order }) {
+function Shipping({ order }: { order: Order }) {
+  const { recipient, fulfilment } = order;
   if (!recipient && !fulfilment) return null;
   return (
     <section class="grid gap-2" aria-label={t('ship.title')}>
@@ -156,7 +159,37 @@ function Shipping({ order: { recipient, fulfilment } }: { order: Order }) {
           {addressLine(recipient)}
         </p>
       )}
+      {recipient && <Correction id={order.id} revision={order.revision} recipient={recipient} corrected={(now) => orders.put(now.id, now)} />}
     </section>
+  );
+}
+
+/** What a receipt says beside the order: the tax in its price, and the seller. */
+function Seller({ order: { receipt, total } }: { order: Order }) {
+  if (!receipt || !(receipt.tax || receipt.seller)) return null;
+  return (
+    <dl class="grid grid-cols-[auto_1fr] gap-x-6 gap-y-2 border-t border-line pt-4" data-receipt>
+      <dt class="text-soft">{t('receipt.total')}</dt>
+      <dd class="tabular-nums">{money(total)}</dd>
+      {receipt.tax && (
+        <>
+          <dt class="text-soft">{t('receipt.tax', { rate: receipt.tax.rate, name: receipt.tax.name })}</dt>
+          <dd class="tabular-nums">{money(receipt.tax.amount)}</dd>
+        </>
+      )}
+      {receipt.seller && (
+        <>
+          <dt class="text-soft">{t('receipt.seller')}</dt>
+          <dd>
+            {[receipt.seller, ...receipt.sellerDetails].map((line) => (
+              <span key={line} class="block wrap-anywhere">
+                {line}
+              </span>
+            ))}
+          </dd>
+        </>
+      )}
+    </dl>
   );
 }
 

@@ -34,6 +34,18 @@ export const OrderParts = graphql(
       title
     }
     availableActions
+    receipt {
+      number
+      seller
+      sellerDetails
+      tax {
+        name
+        rate
+        amount {
+          ...MoneyParts
+        }
+      }
+    }
     recipient {
       name
       phone
@@ -118,6 +130,11 @@ export const PayOrder = graphql(
         status
         qrCode
         redirectUrl
+        embedded {
+          clientSecret
+          publishableKey
+          scriptUrl
+        }
         option {
           id
           kind

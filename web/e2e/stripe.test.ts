@@ -1,0 +1,68 @@
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { look } from './axe';
+import { DECLINED, FakeStripe } from './fake-stripe';
+import { button, buy, curtain, demoPerson, signIn, startDemo, status, type Demo } from './shop';
+
+const it = curtain();
+
+/** A shop that takes cards at a server that stands in for Stripe. */
+function shop(embedded: boolean): { demo: Demo; stripe: FakeStripe } {
+  const its = {} as { demo: Demo; stripe: FakeStripe };
+  beforeAll(async () => {
+    its.stripe = await new FakeStripe().start();
+    its.demo = await startDemo({ SECKILL_LIMITS: 'off', ...its.stripe.settings(embedded) });
+    its.stripe.shop = its.demo.url;
+  });
+  afterAll(async () => {
+    await its.demo?.stop();
+    its.stripe?.stop();
+  });
+  return its;
+}
+
+/** Buys, chooses the card and presses the button with the amount. */
+async function payByCard(page: Page, demo: Demo, who: string): Promise<void> {
+  await signIn(page, demo, demoPerson(who), `/s/${demo.open.slug}`);
+  await buy(page);
+  await button(page, 'pay').click();
+  await page.getByRole('radio', { name: 'Card' }).check();
+  await page.getByRole('button', { name: /^Pay ¥\d.*\d+:\d\d left/ }).click();
+}
+
+describe('on the page of the order', () => {
+  const its = shop(true);
+
+  test('a declined card is tried again without leaving, and only this page loads from elsewhere', async () => {
+    const page = await it.page();
+    const policies = new Map<string, string>();
+    page.on('response', async (response) => {
+      if (response.request().isNavigationRequest()) policies.set(new URL(response.url()).pathname, (await response.allHeaders())['content-security-policy'] ?? '');
+    });
+    await payByCard(page, its.demo, 'alice');
+    await page.waitForURL('**/orders/*/pay');
+    await page.getByLabel('Card number').fill(DECLINED);
+    await look(page, 'pay-card');
+    const send = page.getByRole('button', { name: /^Pay ¥/ });
+    await send.click();
+    await page.getByRole('alert').filter({ hasText: 'Your card was declined.' }).waitFor();
+    await page.getByLabel('Card number').fill('4242 4242 4242 4242');
+    await send.click();
+    await page.waitForURL(/\/orders\/\w+(\?paid)?$/);
+    await status(page, 'Paid').waitFor();
+    for (const [path, policy] of policies) expect(policy.includes(its.stripe.host), path).toBe(path.endsWith('/pay'));
+    expect([...policies.keys()].filter((path) => path.endsWith('/pay'))).toHaveLength(1);
+  });
+});
+
+describe('on a page of the provider', () => {
+  const its = shop(false);
+
+  test('a buyer pays there and comes back to the paid order', async () => {
+    const page = await it.page();
+    await payByCard(page, its.demo, 'alice');
+    await page.getByRole('button', { name: 'Pay with the test card' }).click();
+    await page.waitForURL(`${its.demo.url}/orders/*`);
+    await status(page, 'Paid').waitFor();
+  });
+});

@@ -1,0 +1,43 @@
+/** English texts about money. */
+export const moneyEn = {
+  'op.refundState.SETTLED': 'Settled otherwise',
+  'op.refundSettle': 'Settled otherwise',
+  'op.sure.settle': 'Only if {amount} has gone back to the buyer in another way, such as a bank transfer. The payment provider keeps the payment, and the order ends as refunded. The buyer sees the reason.',
+  'op.money': 'Money',
+  'op.money.of': 'Money of order {number}',
+  'op.money.none': 'No money has come in yet.',
+  'op.money.charged': 'Charged',
+  'op.money.refunded': 'Refunded',
+  'op.money.fees': 'Fees',
+  'op.money.net': 'Net',
+  'op.money.unknown': 'The fee is not known yet for {n} payments.',
+  'op.money.history': 'Ledger',
+  'op.money.back': 'Order page of the buyer',
+  'op.ledger.CHARGED': 'Charged',
+  'op.ledger.FEE': 'Fee',
+  'op.ledger.REFUNDED': 'Refunded',
+  'op.ledger.SETTLED': 'Given back otherwise',
+  'op.ledger.DISPUTE_LOST': 'Dispute lost',
+};
+
+/** Chinese texts about money. */
+export const moneyZh: Record<keyof typeof moneyEn, string> = {
+  'op.refundState.SETTLED': '已另行退款',
+  'op.refundSettle': '已另行退款',
+  'op.sure.settle': '请确认 {amount} 已通过其他方式（如银行转账）退还给买家。支付平台将保留这笔款项，订单状态变为已退款，买家会看到原因。',
+  'op.money': '资金',
+  'op.money.of': '订单 {number} 的资金',
+  'op.money.none': '暂无入账。',
+  'op.money.charged': '收款',
+  'op.money.refunded': '退款',
+  'op.money.fees': '手续费',
+  'op.money.net': '净额',
+  'op.money.unknown': '有 {n} 笔付款的手续费尚未知。',
+  'op.money.history': '资金明细',
+  'op.money.back': '买家订单页',
+  'op.ledger.CHARGED': '收款',
+  'op.ledger.FEE': '手续费',
+  'op.ledger.REFUNDED': '退款',
+  'op.ledger.SETTLED': '另行退款',
+  'op.ledger.DISPUTE_LOST': '争议败诉扣款',
+};

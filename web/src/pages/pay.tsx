@@ -1,0 +1,164 @@
+/**
+ * The page on which a card is paid, by Stripe's Payment Element. It is opened and left by loading it: only its content policy lets the browser
+ * load from Stripe.
+ */
+import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { orders } from '../api/stores';
+import { client } from '../api/client';
+import { toFault } from '@seckill/client/fault';
+import { followOrder, payOrder, readOrder } from '@seckill/client/order';
+import type { Failure, Money } from '@seckill/client/types';
+import { useLoad } from '../api/load';
+import { person } from '../api/session';
+import { lang } from '../i18n/lang';
+import { apologise, digits, explain, money, t } from '../i18n/text';
+import { Broken, Loading, Title } from '../ui/bits';
+import { useLeft } from '../ui/countdown';
+import { useTitle } from '../ui/title';
+import { elements, type Form } from './stripe';
+
+/** What the page takes a payment with. */
+interface Payable {
+  number: string;
+  amount: Money;
+  deadline: string | null;
+  embedded: { clientSecret: string; publishableKey: string; scriptUrl: string };
+}
+
+/** The order page; `paid` says that the provider took the money, and the shop may not know yet. */
+const leave = (id: string, paid = false): void => location.replace(`/orders/${id}${paid ? '?paid' : ''}`);
+
+/** Begins the payment, or returns the one that was begun. An order that cannot be paid here leads back to its page. */
+async function begin(id: string, signal: AbortSignal): Promise<Payable | Failure | null> {
+  const order = await readOrder(client, id, signal);
+  const option = order?.paymentOptions.find(({ kind, unavailableReason }) => kind === 'EMBEDDED' && !unavailableReason)?.id;
+  if (!order || !option) return null;
+  const payload = await payOrder(client, id, option);
+  const payment = payload?.payment;
+  if (payment?.status !== 'PENDING' || !payment.embedded) return payload?.userErrors[0] ?? null;
+  return { number: order.number, amount: payment.amount, deadline: order.paymentDeadline, embedded: payment.embedded };
+}
+
+/** The page. */
+export function PayPage({ id }: { id: string }) {
+  const { page, reload } = useLoad(`pay ${id}`, (signal) => (person.peek() ? begin(id, signal) : Promise.resolve(null)));
+  useEffect(
+    () =>
+      person.peek()
+        ? followOrder(client, id, (order) => {
+            const over = orders.put(id, order).status !== 'PENDING_PAYMENT';
+            if (over) leave(id);
+            return over;
+          })
+        : undefined,
+    [id, person.value?.id],
+  );
+  const missing = page.value.state === 'missing';
+  useEffect(() => {
+    if (missing) leave(id);
+  }, [missing]);
+  switch (page.value.state) {
+    case 'loading':
+    case 'missing':
+      return <Loading />;
+    case 'failed':
+      return (
+        <div class="page">
+          <Broken fault={page.value.fault} again={reload} />
+        </div>
+      );
+    case 'ready': {
+      const found = page.value.data;
+      if ('embedded' in found) return <Card id={id} payable={found} />;
+      return (
+        <div class="page max-w-xl">
+          <p class="note font-medium" role="alert">
+            {explain(found)}
+          </p>
+          <Back id={id} />
+        </div>
+      );
+    }
+  }
+}
+
+function Back({ id }: { id: string }) {
+  return (
+    <a class="link mt-4 inline-block" href={`/orders/${id}`}>
+      {t('order.payBack')}
+    </a>
+  );
+}
+
+/** The card form. A declined card can be tried again without leaving. */
+function Card({ id, payable }: { id: string; payable: Payable }) {
+  const place = useRef<HTMLDivElement>(null);
+  const form = useSignal<Form | 'loading' | 'failed'>('loading');
+  const sending = useSignal(false);
+  const why = useSignal<string | null>(null);
+  useTitle(t('order.payPage', { number: payable.number }));
+  useEffect(() => {
+    elements({ ...payable.embedded, locale: lang.peek(), dark: matchMedia('(prefers-color-scheme: dark)').matches }, place.current!).then(
+      (made) => (form.value = made),
+      () => (form.value = 'failed'),
+    );
+  }, []);
+  const submit = async (): Promise<void> => {
+    const made = form.peek();
+    if (sending.peek() || typeof made === 'string') return;
+    sending.value = true;
+    why.value = null;
+    try {
+      const { error } = await made.confirm(`${location.origin}/orders/${id}?paid`);
+      if (!error) return leave(id, true);
+      why.value = error.message ?? t('error.PAYMENT_DECLINED');
+    } catch (thrown) {
+      why.value = apologise(toFault(thrown));
+    }
+    sending.value = false;
+  };
+  return (
+    <div class="page max-w-xl">
+      <Title>{t('order.payPage', { number: payable.number })}</Title>
+      <form
+        class="card mt-5 grid gap-4 p-5"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void submit();
+        }}
+      >
+        <div ref={place} aria-busy={form.value === 'loading'} />
+        {form.value === 'loading' && <Loading />}
+        {form.value === 'failed' && (
+          <p class="font-medium text-warn" role="alert">
+            {t('order.payLoad')}
+          </p>
+        )}
+        {why.value && (
+          <p class="note font-medium" role="alert">
+            {why.value} {t('order.declined')}
+          </p>
+        )}
+        {typeof form.value !== 'string' && (
+          <button class="btn btn-main btn-big" aria-disabled={sending.value}>
+            {sending.value && <span class="spin" />}
+            <span>
+              {t('button.pay', { amount: money(payable.amount) })}
+              {payable.deadline && <Left until={Date.parse(payable.deadline)} />}
+            </span>
+          </button>
+        )}
+      </form>
+      <Back id={id} />
+    </div>
+  );
+}
+
+function Left({ until }: { until: number }) {
+  return (
+    <span class="notranslate block text-sm font-medium tabular-nums" aria-hidden="true">
+      {t('order.payLeft', { time: digits(useLeft(until), 'down') })}
+    </span>
+  );
+}
