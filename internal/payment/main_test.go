@@ -37,10 +37,13 @@ import (
 	"seckill/internal/webhook"
 )
 
-// TestMain limits the property tests to a short run; -rapid.checks runs more.
+// TestMain limits the property tests to a short run; -rapid.checks runs more. A failure prints
+// the seed that repeats it, and writes no file beside the source.
 func TestMain(m *testing.M) {
-	if err := flag.Set("rapid.checks", manyLives); err != nil {
-		panic(err)
+	for name, value := range map[string]string{"rapid.checks": manyLives, "rapid.nofailfile": "true"} {
+		if err := flag.Set(name, value); err != nil {
+			panic(err)
+		}
 	}
 	goleak.VerifyTestMain(m)
 }
