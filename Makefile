@@ -59,6 +59,11 @@ generate: ## write the generated code: ent, GraphQL, the types of the shop
 migration: services ## write the next SQL file from the change of ent's schema: make migration NAME=add_waiting_room
 	@set -a; . .services/env; go run ./internal/postgres/migratediff "$(NAME)"
 
+.PHONY: picture
+picture: ## draw docs/architecture.svg from its source (wants Graphviz)
+	dot -Tsvg docs/architecture.dot > docs/architecture.svg
+	echo "<!-- source: $$(sha256sum < docs/architecture.dot | cut -d ' ' -f 1) -->" >> docs/architecture.svg
+
 .PHONY: fmt
 fmt: ## format the Go code
 	$(GOLANGCI_LINT) fmt

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -95,6 +97,21 @@ func TestEveryPageOfTheDocumentationIsInTheIndex(t *testing.T) {
 		if filepath.ToSlash(filepath.Dir(page)) == "docs" && name != "README.md" && !strings.Contains(texts["docs/README.md"], "("+name+")") {
 			t.Errorf("docs/README.md does not link to %s", name)
 		}
+	}
+}
+
+func TestThePictureOfTheArchitectureIsDrawnFromItsSource(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile(top + "/docs/architecture.dot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	picture, err := os.ReadFile(top + "/docs/architecture.svg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("<!-- source: %x -->", sha256.Sum256(source)); !strings.Contains(string(picture), want) {
+		t.Error("docs/architecture.svg is of another source; run: make picture")
 	}
 }
 
