@@ -13,7 +13,8 @@ import (
 type Event struct {
 	Key      string // empty = the event is of one subscriber alone
 	Revision int64
-	Snapshot bool // the first event of a subscription
+	Snapshot bool   // the first event of a subscription
+	Trace    string // traceparent of the change; "" = none
 }
 
 // Source is the events of one subscription. A transport calls Next, then either Emit or
@@ -76,7 +77,7 @@ type source[T, E any] struct {
 func (s *source[T, E]) Next() (Event, bool) {
 	state, ok := s.states.Next()
 	s.last = state
-	return Event{Key: state.Key, Revision: state.Revision, Snapshot: state.Snapshot}, ok
+	return Event{Key: state.Key, Revision: state.Revision, Snapshot: state.Snapshot, Trace: state.Trace}, ok
 }
 
 func (s *source[T, E]) Emit() { s.events <- s.event(s.last.Value, s.last.Snapshot) }

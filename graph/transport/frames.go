@@ -12,6 +12,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"seckill/graph/push"
+	"seckill/internal/tracing"
 )
 
 // maxFrames bounds the frames in memory; further ones are not shared.
@@ -145,6 +146,18 @@ type results struct {
 	source    push.Source // nil = only gqlgen knows the events
 	audience  audience
 	shares    bool
+	tracer    *tracing.Tracer
+	push      tracing.Span // of the last event, until it is written
+}
+
+// written ends the span of the push that was written or failed.
+func (r *results) written(ok bool) bool {
+	if !ok {
+		r.push.Fail("the connection ended")
+	}
+	r.push.End(nil)
+	r.push = tracing.Span{}
+	return ok
 }
 
 // next waits for the next result: the bytes of a shared payload, or a response. A nil
@@ -154,6 +167,7 @@ func (r *results) next() (payload []byte, resp *graphql.Response) {
 		return nil, r.responses(r.ctx)
 	}
 	event, ok := r.source.Next()
+	_, r.push = r.tracer.Continue(r.ctx, "push", tracing.ParseRef(event.Trace))
 	switch {
 	case !ok:
 		r.source.Close()
@@ -185,7 +199,7 @@ func (r *results) next() (payload []byte, resp *graphql.Response) {
 // dispatch executes an operation.
 func (h *Handler) dispatch(ctx context.Context, op *graphql.OperationContext) *results {
 	ctx, slot := push.WithSlot(ctx)
-	r := &results{frames: &h.frames}
+	r := &results{frames: &h.frames, tracer: h.opts.Tracer}
 	r.responses, r.ctx = h.exec.DispatchOperation(ctx, op)
 	if r.source = slot.Source(); r.source != nil {
 		r.audience, r.shares = h.opts.Public.audienceOf(r.ctx, op)

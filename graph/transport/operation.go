@@ -7,6 +7,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"seckill/internal/telemetry"
+	"seckill/internal/tracing"
 )
 
 // describe records which operation a context serves.
@@ -38,6 +39,14 @@ func rootField(set ast.SelectionSet, found string) string {
 		found = name
 	}
 	return found
+}
+
+// endSpan ends the span of an operation of a socket.
+func endSpan(span tracing.Span, op *telemetry.Operation) {
+	if span.On() {
+		telemetry.DescribeSpan(span, op)
+	}
+	span.End(nil)
 }
 
 // note records the code of a response with errors.

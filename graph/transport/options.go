@@ -13,6 +13,7 @@ import (
 
 	"seckill/graph/guard"
 	"seckill/internal/fault"
+	"seckill/internal/tracing"
 )
 
 // Caller is the user of a bearer token.
@@ -65,6 +66,8 @@ type Options struct {
 	Shared []string
 	// Public names the results of subscriptions that subscribers may share; none by default.
 	Public Public
+	// Tracer traces the operations of sockets and the pushes of events; nil = none.
+	Tracer *tracing.Tracer
 	// Registerer exports the metrics of operations; nil = they are not exported.
 	Registerer prometheus.Registerer
 	// Log receives the operations of sockets, panics and violated invariants; discarded by

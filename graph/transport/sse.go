@@ -92,7 +92,7 @@ func (h *Handler) pump(ctx context.Context, e *events, op *graphql.OperationCont
 			e.begin()
 			return
 		case payload != nil:
-			if !e.event(payload) {
+			if !results.written(e.event(payload)) {
 				return
 			}
 			continue
@@ -107,7 +107,7 @@ func (h *Handler) pump(ctx context.Context, e *events, op *graphql.OperationCont
 			return
 		}
 		note(ctx, resp)
-		if !e.next(h.costed(op, resp)) {
+		if !results.written(e.next(h.costed(op, resp))) {
 			return
 		}
 	}

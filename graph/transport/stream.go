@@ -11,6 +11,7 @@ import (
 
 	"seckill/internal/fault"
 	"seckill/internal/telemetry"
+	"seckill/internal/tracing"
 )
 
 // stream is one operation on a socket.
@@ -21,11 +22,14 @@ type stream struct {
 	cancel context.CancelFunc
 	before []byte // what precedes the payload of a result
 	over   bool   // guarded by s.mu: nothing more may be sent under this id
+	span   tracing.Span
 }
 
 func newStream(s *socket, id string) *stream {
 	st := &stream{s: s, id: id, before: append(appendJSON([]byte(`{"type":"next","id":`), id), `,"payload":`...)}
-	st.ctx, st.cancel = context.WithCancel(telemetry.WithOperation(s.caller.Context))
+	ctx, span := s.h.opts.Tracer.Operation(s.caller.Context)
+	st.span = span
+	st.ctx, st.cancel = context.WithCancel(telemetry.WithOperation(ctx))
 	return st
 }
 
@@ -57,7 +61,7 @@ func (st *stream) run(params *graphql.RawParams) {
 		case st.ctx.Err() != nil:
 			return
 		case payload != nil:
-			if !st.next(payload) {
+			if !results.written(st.next(payload)) {
 				return
 			}
 			continue
@@ -72,7 +76,7 @@ func (st *stream) run(params *graphql.RawParams) {
 			return
 		}
 		note(st.ctx, resp)
-		if !st.reply(st.s.h.costed(op, resp)) {
+		if !results.written(st.reply(st.s.h.costed(op, resp))) {
 			return
 		}
 	}
@@ -103,7 +107,8 @@ func (st *stream) next(payload []byte) bool {
 // socket closes.
 func (st *stream) count(began time.Time) {
 	op, took := telemetry.OperationFrom(st.ctx), time.Since(began)
-	op.User = st.s.caller.User
+	op.User, op.Trace = st.s.caller.User, st.span.TraceID()
+	endSpan(st.span, op)
 	st.s.h.served.Observe(op, took)
 	attrs := append(op.Attrs(), slog.Float64("ms", float64(took.Microseconds())/1000))
 	st.s.h.opts.Log.LogAttrs(st.ctx, slog.LevelInfo, "operation", attrs...)

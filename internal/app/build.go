@@ -27,6 +27,7 @@ import (
 	"seckill/internal/storefront"
 	"seckill/internal/stream"
 	"seckill/internal/telemetry"
+	"seckill/internal/tracing"
 	"seckill/internal/waitlist"
 	"seckill/internal/webhook"
 )
@@ -38,6 +39,9 @@ const ordersGroup = "orders"
 // services are closed with the process.
 func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, log *slog.Logger) (*App, error) {
 	b := newBase(cfg, roles, svc, log)
+	if err := b.trace(); err != nil {
+		return nil, err
+	}
 	gates, err := newGates(ctx, b)
 	if err != nil {
 		return nil, err
@@ -123,6 +127,7 @@ type base struct {
 	orders   *order.Metrics
 	streams  *stream.Metrics
 	outbox   *webhook.Outbox
+	tracer   *tracing.Tracer // nil = off
 }
 
 func newBase(cfg *config.Config, roles Roles, svc *services, log *slog.Logger) base {
@@ -172,7 +177,7 @@ func newGates(ctx context.Context, b base) (gates, error) {
 	b.svc.onClose(reserve.Close)
 	gate := reservation.NewGate(reservation.GateConfig{
 		Client: b.svc.redis.Script, ReserveClient: reserve, ReadClient: b.svc.redis.Cmd,
-		Keys: b.keys, Registerer: b.registry, Log: b.log,
+		Keys: b.keys, Tracer: b.tracer, Registerer: b.registry, Log: b.log,
 	})
 	loaded := func(ctx context.Context) ([]reservation.ItemRef, error) {
 		sales, err := catalog.Loaded(ctx)
@@ -327,7 +332,7 @@ func newOrders(b base, g gates, m messages, s stats) orders {
 	publisher := order.NewPublisher(order.PublisherConfig{
 		Cache: cache, Tasks: status.Tasks, Orders: status.Orders, Metrics: b.orders, Log: b.log,
 	})
-	writing := order.WriterConfig{DB: b.svc.db, Publisher: publisher, Outbox: b.outbox, Clock: g.clock, Metrics: b.orders}
+	writing := order.WriterConfig{DB: b.svc.db, Publisher: publisher, Outbox: b.outbox, Clock: g.clock, Tracer: b.tracer, Metrics: b.orders}
 	failing := order.NewWriter(writing)
 	letters := orderintake.NewDeadLetters(orderintake.DeadLettersConfig{
 		DB: b.svc.db, Letters: m.deadLetters, Orders: store, Writer: failing, Clock: g.clock, Log: b.log,

@@ -115,7 +115,7 @@ func newPublic(b base, in serverParts, handler http.Handler) (http.Handler, erro
 		Origins: b.cfg.AllowedOrigins, CaptchaOrigins: b.cfg.CaptchaSources(), PaymentOrigins: b.cfg.StripeSources(), Address: b.cfg.PublicURL, TrustedProxies: b.cfg.TrustedProxies, HTTPS: https(b.cfg),
 		Webhooks: in.payments.service.Webhooks(), Sandbox: in.payments.pages,
 		Media: in.admin.pictures, MediaBody: media.MaxBytes + 1, Exports: in.admin.operator.Downloads(in.admin.bearer.exporter),
-		Registerer: b.registry, Log: b.log,
+		Tracer: b.tracer, Registerer: b.registry, Log: b.log,
 	})
 }
 
@@ -193,7 +193,7 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 		Timeout: b.cfg.RequestTimeout, Authenticate: in.admin.bearer.authenticate, ErrorPresenter: errs.Present, Recover: errs.Recover,
 		Shared:     []string{"sales", "sale", "goods"},
 		Public:     transport.Public{Fields: graph.PublicFields(), Audience: graph.Audience},
-		Extensions: []graphql.HandlerExtension{graph.NewConstraints(schema.Schema(), resolver)}, Registerer: b.registry, Log: b.log,
+		Extensions: []graphql.HandlerExtension{graph.NewConstraints(schema.Schema(), resolver)}, Tracer: b.tracer, Registerer: b.registry, Log: b.log,
 	}), trusted, nil
 }
 

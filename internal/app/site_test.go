@@ -22,6 +22,7 @@ import (
 	"seckill/internal/config"
 	"seckill/internal/id"
 	"seckill/internal/seed"
+	"seckill/internal/telemetry"
 	"seckill/internal/testenv"
 )
 
@@ -92,7 +93,7 @@ func (s *site) open(roles ...string) (_ *app.App, stop func()) {
 	s.t.Helper()
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	if s.logs != nil {
-		log = slog.New(slog.NewJSONHandler(s.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		log = telemetry.NewLogger(s.logs, telemetry.LogOptions{Level: slog.LevelDebug})
 	}
 	a, err := app.Open(s.t.Context(), s.cfg, roles, log)
 	if err != nil {

@@ -50,7 +50,7 @@ var owners = []owner{
 	{"modernc.org/sqlite", []string{"internal/postgres"}, "internal/postgres classifies the errors of the database"},
 	{"github.com/prometheus/client_golang/prometheus/promhttp", []string{"internal/telemetry"}, "internal/telemetry serves the metrics; packages take a prometheus.Registerer"},
 	{"github.com/prometheus/client_golang/prometheus/collectors", []string{"internal/telemetry"}, "internal/telemetry serves the metrics; packages take a prometheus.Registerer"},
-	{"go.opentelemetry.io/otel/sdk", []string{"internal/telemetry"}, "traces are set up in internal/telemetry"},
+	{"go.opentelemetry.io", []string{"internal/tracing"}, "spans are made through internal/tracing"},
 	{"github.com/99designs/gqlgen", []string{"graph", "internal/app", "test/bench"}, "domains do not know the API"},
 	{"github.com/alicebob/miniredis", []string{"internal/app"}, "the embedded Redis is for the demo; other packages are given a connection"},
 	{"github.com/alecthomas/kong", []string{"cmd", "internal/config"}, "arguments are parsed at the edge"},

@@ -69,7 +69,7 @@ func TestDefaultsArePublishedOnes(t *testing.T) {
 			PaymentServiceName: "service", PaymentServiceLabel: "Bank transfer", PaymentServiceKind: "redirect",
 		},
 		Seller:     Seller{SellerTaxName: "VAT"},
-		OrderBatch: 256, ClaimIdle: 15 * time.Second,
+		OrderBatch: 256, ClaimIdle: 15 * time.Second, TracesShare: 0.01,
 		LoadSlot: 2 * time.Hour, LoadSlots: 5, PreloadEvery: 5 * time.Second,
 	}
 	if diff := cmp.Diff(want, c, cmpopts.EquateComparable(netip.Prefix{}), cmpopts.EquateEmpty()); diff != "" {

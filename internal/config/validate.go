@@ -287,6 +287,14 @@ func (p *Problems) bounds(c *Config) {
 	if c.PhoneCountry != "" && phonenumbers.GetCountryCodeForRegion(c.PhoneCountry) == 0 {
 		p.add("phone-country", "is %q: write two capital letters, such as CN", c.PhoneCountry)
 	}
+	if raw := c.TracesURL.Reveal(); raw != "" {
+		if u, err := url.Parse(raw); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			p.add("traces-url", "is not an address: write http://host:4318 of a receiver of OTLP over HTTP")
+		}
+	}
+	if c.TracesShare < 0 || c.TracesShare > 1 {
+		p.add("traces-share", "is %g: choose between 0 and 1", c.TracesShare)
+	}
 	if c.PermitRatio < 1 || c.PermitRatio > 100 {
 		p.add("permit-ratio", "is %g: choose between 1 and 100; 1.2 to 1.5 is usual", c.PermitRatio)
 	}

@@ -30,12 +30,13 @@ type StatusEntry struct {
 	Revision int64           `json:"revision"`
 	Terminal bool            `json:"terminal,omitempty"`
 	Value    json.RawMessage `json:"value,omitempty"` // JSON of the state; nil = load it
+	Trace    string          `json:"trace,omitempty"` // traceparent of the change; "" = none
 }
 
 func (e StatusEntry) valid() bool { return e.Key != "" && e.Revision > 0 }
 
 func (e StatusEntry) event() Event {
-	event := Event{Key: e.Key, Revision: e.Revision, Terminal: e.Terminal}
+	event := Event{Key: e.Key, Revision: e.Revision, Terminal: e.Terminal, Trace: e.Trace}
 	if len(e.Value) > 0 && string(e.Value) != "null" {
 		event.Value = e.Value
 	}

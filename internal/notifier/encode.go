@@ -70,6 +70,9 @@ func appendEntry(dst []byte, e StatusEntry) ([]byte, bool) {
 	if len(e.Value) > 0 && len(e.Value) <= maxValue && (isRecord(e.Value) || json.Valid(e.Value)) {
 		dst = append(append(dst, `,"value":`...), e.Value...)
 	}
+	if e.Trace != "" {
+		dst = append(append(append(dst, `,"trace":"`...), e.Trace...), '"')
+	}
 	dst = append(dst, '}')
 	return dst, len(dst) <= maxEncoded/2
 }

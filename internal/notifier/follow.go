@@ -18,6 +18,7 @@ type State[T any] struct {
 	Revision int64  // grows with every change, from 1
 	Terminal bool   // no later state follows
 	Snapshot bool   // first state of a follower; set by Follow
+	Trace    string // of the event that carried the state
 }
 
 // Source is a sequence of states. A receiver that stops must call Close, or end the
@@ -236,7 +237,7 @@ func (f *Follower[T]) hear() {
 		f.read()
 		return
 	}
-	f.accept(State[T]{Value: value, Revision: e.Revision, Terminal: e.Terminal})
+	f.accept(State[T]{Value: value, Revision: e.Revision, Terminal: e.Terminal, Trace: e.Trace})
 }
 
 // accept stores a state that is newer than the latest. A snapshot that was not received

@@ -44,6 +44,9 @@ type Event struct {
 	// follower's type, or its JSON as json.RawMessage. Nil means: load it. It is shared
 	// by all followers and must not be changed.
 	Value any
+	// Trace is the traceparent of the change, so that its push is in the same trace; "" =
+	// none.
+	Trace string
 }
 
 // Hub holds the followers in this process. It is safe for concurrent use.

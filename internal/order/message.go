@@ -12,6 +12,7 @@ import (
 
 	"seckill/internal/id"
 	"seckill/internal/stream"
+	"seckill/internal/tracing"
 )
 
 // requestVersion is the only version of Requested that this code accepts.
@@ -148,6 +149,8 @@ func Split(msg *stream.Message) []*stream.Message {
 		part := newMessage(string(task), append(payload, line...), 1)
 		if _, err := uuid.ParseBytes(task); err != nil {
 			part.UUID = fmt.Sprintf("%s/%d", msg.UUID, len(parts))
+		} else if traces := msg.Metadata.Get(tracing.Field); traces != "" {
+			part.Metadata.Set(tracing.Field, traces)
 		}
 		parts = append(parts, part)
 	})

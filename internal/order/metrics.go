@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"seckill/internal/telemetry"
+	"seckill/internal/tracing"
 )
 
 // Metrics counts the work of the writers and publishers of a process. A nil *Metrics
@@ -62,7 +63,7 @@ func (m *Metrics) Released() {
 	}
 }
 
-func (m *Metrics) batch(size int, took time.Duration, err error) {
+func (m *Metrics) batch(size int, took time.Duration, trace tracing.Ref, err error) {
 	if m == nil {
 		return
 	}
@@ -71,7 +72,7 @@ func (m *Metrics) batch(size int, took time.Duration, err error) {
 		return
 	}
 	m.batchSize.Observe(float64(size))
-	m.write.Observe(took.Seconds())
+	telemetry.Observe(m.write, took.Seconds(), tracing.TraceIDOf(trace))
 }
 
 // ended counts one task that ended for the first time in this process; the reason is

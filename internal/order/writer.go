@@ -14,6 +14,7 @@ import (
 	"seckill/internal/clock"
 	"seckill/internal/fault"
 	"seckill/internal/postgres"
+	"seckill/internal/tracing"
 	"seckill/internal/webhook"
 )
 
@@ -50,6 +51,7 @@ type WriterConfig struct {
 	Publisher *Publisher      // nil = publish nothing
 	Outbox    *webhook.Outbox // nil = write no events
 	Clock     clock.Clock     // nil = clock.System
+	Tracer    *tracing.Tracer // nil = trace nothing
 	Metrics   *Metrics        // nil = count nothing
 }
 
@@ -62,6 +64,7 @@ type Writer struct {
 	publisher *Publisher
 	clock     clock.Clock
 	metrics   *Metrics
+	tracer    *tracing.Tracer
 	outbox    *webhook.Outbox
 	terms     *termsCache
 	rows      inserter
@@ -79,6 +82,7 @@ type Writer struct {
 // call is the requests of one caller, which are written in the same batch.
 type call struct {
 	requests []Requested
+	traced   tracing.Orders            // of the requests
 	done     chan map[uuid.UUID]Result // buffered: sending never blocks when the caller is gone
 }
 
@@ -99,7 +103,7 @@ type Outcome struct {
 func NewWriter(cfg WriterConfig) *Writer {
 	w := &Writer{
 		db: cfg.DB, publisher: cfg.Publisher, clock: cfg.Clock,
-		metrics: cfg.Metrics, outbox: cfg.Outbox, terms: newTermsCache(cfg.DB),
+		metrics: cfg.Metrics, tracer: cfg.Tracer, outbox: cfg.Outbox, terms: newTermsCache(cfg.DB),
 		maxBatch: maxBatch, inFlight: inFlight, idle: make(chan struct{}),
 	}
 	if w.clock == nil {
@@ -130,7 +134,7 @@ func (w *Writer) WriteAll(ctx context.Context, requests []Requested) []Result {
 		}
 		return results
 	}
-	c := &call{requests: requests, done: make(chan map[uuid.UUID]Result, 1)}
+	c := &call{requests: requests, traced: tracing.OrdersFrom(ctx), done: make(chan map[uuid.UUID]Result, 1)}
 	if err := w.enqueue(c); err != nil {
 		return fail(err)
 	}
@@ -235,6 +239,7 @@ func (w *Writer) process(calls []*call) {
 			}
 		}
 	}
+	ctx, span := w.traceBatch(ctx, calls, len(requests))
 	ends, faults := w.settle(ctx, requests)
 	if len(ends) > 0 {
 		w.publish(ctx, ends)
@@ -247,6 +252,7 @@ func (w *Writer) process(calls []*call) {
 	for task, err := range faults {
 		results[task] = Result{Err: err}
 	}
+	span.End(anyOf(faults))
 	for _, c := range calls {
 		c.done <- results // read only from here on
 	}
@@ -258,7 +264,7 @@ func (w *Writer) process(calls []*call) {
 func (w *Writer) settle(ctx context.Context, requests []Requested) (map[uuid.UUID]Outcome, map[uuid.UUID]error) {
 	began := time.Now()
 	b, err := w.persist(ctx, requests)
-	w.metrics.batch(len(requests), time.Since(began), err)
+	w.metrics.batch(len(requests), time.Since(began), tracing.RefOf(ctx), err)
 	if err == nil {
 		superseded := make(map[uuid.UUID]error, len(b.superseded))
 		for _, task := range b.superseded {

@@ -41,7 +41,9 @@ func (h *Handler) Handle(msg *stream.Message) error {
 		return stream.Permanent(err)
 	}
 	h.hands.take(msg.UUID, requests)
-	err = h.handle(msg.Context(), requests)
+	ctx, end := h.writer.Trace(msg, requests)
+	err = h.handle(ctx, requests)
+	end(err)
 	if !stream.IsRetryable(err) {
 		h.hands.drop(msg.UUID)
 	}

@@ -170,6 +170,7 @@ func (l *Line) Follow(ctx context.Context, states <-chan notifier.State[*order.T
 				place := l.closer(ctx, s.Value, next.Value.Place)
 				next = notifier.State[Placed]{
 					Value: Placed{s.Value, place}, Revision: s.Revision, Terminal: s.Terminal, Snapshot: s.Snapshot || (sink != nil && next.Snapshot),
+					Trace: s.Trace,
 				}
 				sink = out
 			case <-ticker.C:
@@ -177,7 +178,7 @@ func (l *Line) Follow(ctx context.Context, states <-chan notifier.State[*order.T
 					next.Value.Place, next.Snapshot, sink = place, sink != nil && next.Snapshot, out
 				}
 			case sink <- next:
-				sink = nil
+				sink, next.Trace = nil, ""
 			case <-ctx.Done():
 				return
 			}

@@ -8,6 +8,8 @@ import (
 	"io"
 
 	"github.com/lib/pq"
+
+	"seckill/internal/tracing"
 )
 
 // ErrConnectionLost reports that the connection failed while a statement was running:
@@ -64,17 +66,21 @@ type conn struct {
 
 // QueryContext runs a query.
 func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	ctx, span := statement(ctx, query)
 	defer c.netConn.bound(ctx)()
 	rows, err := run(ctx, c, query,
 		func() (driver.Rows, error) { return c.pqConn.QueryContext(ctx, query, args) },
 		func(stmt pqStmt) (driver.Rows, error) { return stmt.QueryContext(context.WithoutCancel(ctx), args) })
-	return rows, inTime(ctx, err)
+	err = inTime(ctx, err)
+	span.End(err)
+	return rows, err
 }
 
 // ExecContext runs a statement once. database/sql repeats a statement after
 // driver.ErrBadConn, even when the first run took effect and only its reply was lost;
 // therefore the error is replaced by ErrConnectionLost.
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	ctx, span := statement(ctx, query)
 	defer c.netConn.bound(ctx)()
 	res, err := run(ctx, c, query,
 		func() (driver.Result, error) { return c.pqConn.ExecContext(ctx, query, args) },
@@ -82,7 +88,18 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 	if errors.Is(err, driver.ErrBadConn) {
 		err = ErrConnectionLost
 	}
-	return res, inTime(ctx, err)
+	err = inTime(ctx, err)
+	span.End(err)
+	return res, err
+}
+
+// statement begins the span of a statement. Its text has no values of users: they are
+// arguments.
+func statement(ctx context.Context, query string) (context.Context, tracing.Span) {
+	ctx, span := tracing.Start(ctx, "postgres statement")
+	span.Text("db.system.name", "postgresql")
+	span.Text("db.query.text", query)
+	return ctx, span
 }
 
 // run runs a statement directly, or as a kept prepared statement (see WithPrepared).

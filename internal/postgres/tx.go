@@ -12,6 +12,7 @@ import (
 	"github.com/lib/pq"
 
 	"seckill/ent"
+	"seckill/internal/tracing"
 )
 
 // Bounds of transaction retries.
@@ -49,7 +50,9 @@ func (db *DB) WithTx(ctx context.Context, fn func(ctx context.Context, tx *ent.T
 	return nil
 }
 
-func (db *DB) tryTx(ctx context.Context, fn func(ctx context.Context, tx *ent.Tx) error) error {
+func (db *DB) tryTx(ctx context.Context, fn func(ctx context.Context, tx *ent.Tx) error) (err error) {
+	ctx, span := tracing.Start(ctx, "postgres transaction")
+	defer func() { span.End(err) }()
 	opts := &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 	if db.Dialect == dialect.SQLite {
 		opts = nil // SQLite has one writer at a time and no isolation levels

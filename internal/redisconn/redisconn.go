@@ -42,7 +42,8 @@ type Conn struct {
 	Cmd    redis.UniversalClient // plain commands; a failed command is retried once
 	Script redis.UniversalClient // scripts and appends; never retried
 
-	opts redis.UniversalOptions
+	opts   redis.UniversalOptions
+	traced bool
 }
 
 // silence turns the library's own log off, once, because it writes to stderr and errors
@@ -98,6 +99,9 @@ func (c *Conn) client(adjust func(*redis.UniversalOptions)) redis.UniversalClien
 	adjust(&o)
 	client := redis.NewUniversalClient(&o)
 	reloadOnDialErrors(client)
+	if c.traced {
+		client.AddHook(traced{})
+	}
 	return client
 }
 

@@ -12,6 +12,7 @@ import (
 	"seckill/internal/batch"
 	"seckill/internal/id"
 	"seckill/internal/stream"
+	"seckill/internal/tracing"
 )
 
 // GateConfig holds the dependencies of a Gate.
@@ -25,6 +26,7 @@ type GateConfig struct {
 	// ReadClient runs plain reads and may retry them; nil = Client.
 	ReadClient redis.UniversalClient
 	Keys       Keys
+	Tracer     *tracing.Tracer       // nil = traces nothing
 	Registerer prometheus.Registerer // nil = metrics are not exported
 	Log        *slog.Logger          // nil = discard
 }
@@ -37,6 +39,7 @@ type Gate struct {
 	readClient    redis.UniversalClient
 	keys          Keys
 	metrics       *metrics
+	tracer        *tracing.Tracer
 	log           *slog.Logger
 	attempts      [id.Shards]*batch.Batcher[*Attempt, Outcome]
 	lookups       *batch.Batcher[lookup, found]
@@ -46,7 +49,7 @@ type Gate struct {
 func NewGate(cfg GateConfig) *Gate {
 	g := &Gate{
 		client: cfg.Client, reserveClient: cfg.ReserveClient, readClient: cfg.ReadClient,
-		keys: cfg.Keys, metrics: newMetrics(cfg.Registerer), log: cfg.Log,
+		keys: cfg.Keys, metrics: newMetrics(cfg.Registerer), tracer: cfg.Tracer, log: cfg.Log,
 	}
 	if g.reserveClient == nil {
 		g.reserveClient = g.client

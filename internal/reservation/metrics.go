@@ -53,9 +53,9 @@ var outcomeLabels = map[Code]string{
 }
 
 // batch counts one script call.
-func (m *metrics) batch(size int, took time.Duration, err error) {
+func (m *metrics) batch(size int, took time.Duration, traceID string, err error) {
 	m.batchSize.Observe(float64(size))
-	m.script.Observe(took.Seconds())
+	telemetry.Observe(m.script, took.Seconds(), traceID)
 	if errors.Is(err, ErrUnknown) {
 		m.ambiguous.Inc()
 	}

@@ -25,6 +25,7 @@ import (
 
 	"seckill/internal/fault"
 	"seckill/internal/id"
+	"seckill/internal/tracing"
 )
 
 // Code is the outcome of an attempt to take stock. The numbers are those of
@@ -65,6 +66,8 @@ type Attempt struct {
 	// OnlyItem says that the sale has no other item: the reservation is then the only
 	// record of the idempotency key until it ends.
 	OnlyItem bool
+
+	trace tracing.Ref // of the request; set by Reserve
 }
 
 // Permit is the right of a user to one attempt on an item. Redis has it among the

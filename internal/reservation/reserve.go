@@ -9,6 +9,7 @@ import (
 
 	"seckill/internal/batch"
 	"seckill/internal/fault"
+	"seckill/internal/tracing"
 )
 
 const (
@@ -37,6 +38,7 @@ var ErrUnknown = errors.New("reservation outcome unknown")
 // ctx ends first the attempt may still be made; repeating it with the same idempotency
 // key returns its outcome.
 func (g *Gate) Reserve(ctx context.Context, a Attempt) (Outcome, error) {
+	a.trace = tracing.RefOf(ctx)
 	o, err := g.attempts[a.Shard()].Do(ctx, &a)
 	switch {
 	case err == nil:
@@ -54,16 +56,21 @@ func (g *Gate) Reserve(ctx context.Context, a Attempt) (Outcome, error) {
 // its own task.
 func (g *Gate) reserveAll(ctx context.Context, attempts []*Attempt) []batch.Result[Outcome] {
 	start := time.Now()
-	outcomes, err := g.sendReserve(ctx, attempts)
+	orders := traced(attempts)
+	ctx, span := g.tracer.Batch(ctx, "reserve", orders.Refs())
+	span.Count("seckill.attempts", len(attempts))
+	traces := orders.String()
+	outcomes, err := g.sendReserve(ctx, attempts, traces)
 	if err != nil && ambiguous(err) {
 		g.log.WarnContext(ctx, "reserve: reply lost, sending again", slog.Int("attempts", len(attempts)), slog.Any("error", err))
-		if outcomes, err = g.sendReserve(ctx, attempts); err != nil {
+		if outcomes, err = g.sendReserve(ctx, attempts, traces); err != nil {
 			err = lostTwice(err)
 		}
 	} else if err != nil {
 		err = fault.Wrap(fault.Unavailable, "The sale cannot be reached now. Please try again with the same idempotency key.", fmt.Errorf("reserve: %w", err))
 	}
-	g.metrics.batch(len(attempts), time.Since(start), err)
+	span.End(err)
+	g.metrics.batch(len(attempts), time.Since(start), span.TraceID(), err)
 	if err != nil {
 		return batch.Fail[Outcome](len(attempts), err)
 	}
@@ -72,6 +79,21 @@ func (g *Gate) reserveAll(ctx context.Context, attempts []*Attempt) []batch.Resu
 		results[i].Value = outcomes[i].own(attempts[i])
 	}
 	return results
+}
+
+// traced returns the attempts whose requests are traced, by task; nil for none.
+func traced(attempts []*Attempt) tracing.Orders {
+	var orders tracing.Orders
+	for _, a := range attempts {
+		if !a.trace.IsValid() {
+			continue
+		}
+		if orders == nil {
+			orders = tracing.Orders{}
+		}
+		orders[a.Task] = a.trace
+	}
+	return orders
 }
 
 func lostTwice(err error) error {

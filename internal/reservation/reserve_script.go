@@ -35,8 +35,9 @@ func (t *table[K]) index(k K) int {
 // itemOfSale is an item with its sale.
 type itemOfSale struct{ sale, item uuid.UUID }
 
-// sendReserve runs lua/reserve.lua for a batch of attempts on one shard.
-func (g *Gate) sendReserve(ctx context.Context, attempts []*Attempt) ([]Outcome, error) {
+// sendReserve runs lua/reserve.lua for a batch of attempts on one shard. traces are those
+// of the attempts, for the order message.
+func (g *Gate) sendReserve(ctx context.Context, attempts []*Attempt, traces string) ([]Outcome, error) {
 	shard := attempts[0].Shard()
 	var items table[itemOfSale]
 	itemOf := make([]int, len(attempts))
@@ -51,8 +52,8 @@ func (g *Gate) sendReserve(ctx context.Context, attempts []*Attempt) ([]Outcome,
 	}
 	orders := g.keys.Orders(shard)
 	keys := append(make([]string, 0, 2+6*len(items.keys)+len(attempts)), orders, stream.SumKey(orders))
-	args := append(make([]any, 0, 6+4*len(items.keys)+8*len(attempts)), len(attempts), recordTTL.Milliseconds(), len(items.keys),
-		counted, stream.FieldID, stream.FieldPayload)
+	args := append(make([]any, 0, 7+4*len(items.keys)+8*len(attempts)), len(attempts), recordTTL.Milliseconds(), len(items.keys),
+		counted, stream.FieldID, stream.FieldPayload, traces)
 	for i, b := range items.keys {
 		keys = append(keys, g.keys.Item(shard, b.item), g.keys.Reservations(shard, b.item), g.keys.Permits(shard, b.item), g.keys.IdempotencyKeys(shard, b.sale),
 			g.keys.FormerReservations(shard, b.item), g.keys.Units(shard, b.sale))

@@ -81,6 +81,12 @@ func trusted(addr netip.Addr, proxies []netip.Prefix) bool {
 	return false
 }
 
+// fromTrusted reports whether a trusted proxy sent the request.
+func fromTrusted(r *http.Request, proxies []netip.Prefix) bool {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && trusted(peer.Addr().Unmap(), proxies)
+}
+
 // Secure reports whether the client's connection is encrypted, according to this listener
 // or a trusted proxy.
 func Secure(r *http.Request, proxies []netip.Prefix) bool { return secure(r, proxies) }
@@ -89,9 +95,5 @@ func secure(r *http.Request, proxies []netip.Prefix) bool {
 	if r.TLS != nil {
 		return true
 	}
-	if r.Header.Get("X-Forwarded-Proto") != "https" {
-		return false
-	}
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	return err == nil && trusted(peer.Addr().Unmap(), proxies)
+	return r.Header.Get("X-Forwarded-Proto") == "https" && fromTrusted(r, proxies)
 }

@@ -32,7 +32,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 }
 
 // observe counts one response.
-func (m *metrics) observe(route string, status int, took time.Duration) {
+func (m *metrics) observe(route string, status int, took time.Duration, traceID string) {
 	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
-	m.seconds.WithLabelValues(route).Observe(took.Seconds())
+	telemetry.Observe(m.seconds.WithLabelValues(route), took.Seconds(), traceID)
 }

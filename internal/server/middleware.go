@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"seckill/internal/telemetry"
+	"seckill/internal/tracing"
 )
 
 // recorder records the response of a handler.
@@ -64,7 +65,15 @@ func (h *publicHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if given := r.Header.Get("X-Request-Id"); given != "" {
 		id = telemetry.AcceptRequestID(given)
 	}
-	ctx := &withClient{telemetry.WithRequest(r.Context(), id, telemetry.TraceID(r.Header.Get("Traceparent"))), clientAddr(r, h.opts.TrustedProxies)}
+	traceID := telemetry.TraceID(r.Header.Get("Traceparent"))
+	traced, span := h.trace(r)
+	if span.On() {
+		traceID = span.TraceID()
+	}
+	ctx := &withClient{telemetry.WithRequest(traced, id, traceID), clientAddr(r, h.opts.TrustedProxies)}
+	if span.On() {
+		telemetry.OperationFrom(ctx).Trace = traceID
+	}
 	r = r.WithContext(ctx)
 	rec := &recorder{ResponseWriter: w}
 	w.Header()["X-Request-Id"] = []string{id}
@@ -76,12 +85,40 @@ func (h *publicHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				http.Error(rec, "Something went wrong.", http.StatusInternalServerError)
 			}
 		}
-		h.done(ctx, r, rec, time.Since(start))
+		h.done(ctx, r, rec, outcome{time.Since(start), span})
 		if v == http.ErrAbortHandler { //nolint:errorlint // as above
 			panic(v)
 		}
 	}()
 	h.wrapped.ServeHTTP(rec, r)
+}
+
+// trace begins the span of a request.
+func (h *publicHandler) trace(r *http.Request) (context.Context, tracing.Span) {
+	if h.opts.Tracer == nil {
+		return r.Context(), tracing.Span{}
+	}
+	return h.opts.Tracer.Request(r.Context(), r.Header.Get("Traceparent"), fromTrusted(r, h.opts.TrustedProxies))
+}
+
+// outcome is what is noted about a served request.
+type outcome struct {
+	took time.Duration
+	span tracing.Span
+}
+
+func (o outcome) end(ctx context.Context, r *http.Request, route string, status int) {
+	if o.span.On() {
+		o.span.Name(method(r.Method) + " " + route)
+		o.span.Text("http.request.method", method(r.Method))
+		o.span.Text("http.route", route)
+		o.span.Count("http.response.status_code", status)
+		telemetry.DescribeSpan(o.span, telemetry.OperationFrom(ctx))
+		if status >= http.StatusInternalServerError {
+			o.span.Fail(http.StatusText(status))
+		}
+	}
+	o.span.End(nil)
 }
 
 // bounded refuses a request body longer than limit bytes. The request is a private copy
@@ -95,9 +132,10 @@ func bounded(next http.Handler, limit int64) http.Handler {
 
 // done logs a request, without headers, body, query string or the path of a page, which
 // may contain user input.
-func (h *publicHandler) done(ctx context.Context, r *http.Request, rec *recorder, took time.Duration) {
-	route := h.opts.route(r)
-	h.metrics.observe(route, rec.status, took)
+func (h *publicHandler) done(ctx context.Context, r *http.Request, rec *recorder, o outcome) {
+	route, took := h.opts.route(r), o.took
+	h.metrics.observe(route, rec.status, took, o.span.TraceID())
+	o.end(ctx, r, route, rec.status)
 	if !h.opts.Log.Enabled(ctx, slog.LevelInfo) {
 		return
 	}

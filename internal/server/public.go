@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"seckill/docs"
+	"seckill/internal/tracing"
 )
 
 // maxBody limits request bodies, unless a handler has a lower limit.
@@ -54,6 +55,8 @@ type PublicOptions struct {
 	// HTTPS declares that client connections are encrypted even if neither this listener
 	// nor a trusted proxy reports it: the address of the installation begins with https.
 	HTTPS bool
+	// Tracer traces requests; nil = none.
+	Tracer *tracing.Tracer
 	// Registerer registers the metrics; nil = they are not exported.
 	Registerer prometheus.Registerer
 	Log        *slog.Logger

@@ -10,6 +10,7 @@ import (
 	"seckill/internal/notifier"
 	"seckill/internal/order"
 	"seckill/internal/salestats"
+	"seckill/internal/tracing"
 	"seckill/internal/waitlist"
 )
 
@@ -29,6 +30,7 @@ func NewPublisher(bus *notifier.Bus, feed *salestats.Feed) *Publisher {
 // Tasks publishes ended tasks.
 func (p *Publisher) Tasks(ctx context.Context, tasks []order.Task) error {
 	p.feed.Ended(tasks)
+	traced := tracing.OrdersFrom(ctx)
 	entries := make([]notifier.StatusEntry, 0, 2*len(tasks))
 	for i := range tasks {
 		t := &tasks[i]
@@ -37,7 +39,9 @@ func (p *Publisher) Tasks(ctx context.Context, tasks []order.Task) error {
 			return fmt.Errorf("publish task %s: %w", t.ID, err)
 		}
 		entries = append(entries,
-			notifier.StatusEntry{Key: TaskKey(t.ID), Revision: t.Revision, Terminal: t.Ended(), Value: value},
+			notifier.StatusEntry{
+				Key: TaskKey(t.ID), Revision: t.Revision, Terminal: t.Ended(), Value: value, Trace: tracing.FormatRef(traced[t.ID]),
+			},
 			buyerEntry(t.User))
 	}
 	return p.bus.Publish(ctx, entries)

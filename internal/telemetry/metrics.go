@@ -36,7 +36,18 @@ func NewRegistry() *prometheus.Registry {
 	return r
 }
 
-// MetricsHandler serves the metrics of a registry in Prometheus' text format.
+// Observe adds a value to a histogram, with the trace that it belongs to as its exemplar; ""
+// = none.
+func Observe(histogram prometheus.Observer, value float64, traceID string) {
+	if with, ok := histogram.(prometheus.ExemplarObserver); ok && traceID != "" {
+		with.ObserveWithExemplar(value, prometheus.Labels{"trace_id": traceID})
+		return
+	}
+	histogram.Observe(value)
+}
+
+// MetricsHandler serves the metrics of a registry in the text format of Prometheus, or of
+// OpenMetrics, with exemplars, for clients that accept it.
 func MetricsHandler(g prometheus.Gatherer) http.Handler {
-	return promhttp.HandlerFor(g, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes})
+	return promhttp.HandlerFor(g, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes, EnableOpenMetrics: true})
 }

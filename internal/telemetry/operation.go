@@ -10,6 +10,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"seckill/internal/tracing"
 )
 
 // Operation describes one GraphQL operation for its log line and its metrics. It is
@@ -20,6 +22,7 @@ type Operation struct {
 	Name  string    // the client's name for it
 	Code  string    // of the first error or user error; "" when there was none
 	User  uuid.UUID // Nil = not signed in
+	Trace string    // id of its trace; "" = it is not kept
 }
 
 type operationKey struct{}
@@ -75,6 +78,19 @@ func (o *Operation) code() string {
 	return o.Code
 }
 
+// DescribeSpan names a span for the operation that it served.
+func DescribeSpan(span tracing.Span, o *Operation) {
+	if o == nil || o.Field == "" && o.Code == "" {
+		return
+	}
+	span.Name("graphql " + o.Field)
+	span.Text("graphql.operation.name", o.Name)
+	span.Text("seckill.code", o.code())
+	if o.Code != "" {
+		span.Fail(o.Code)
+	}
+}
+
 // OperationMetrics measures GraphQL operations.
 type OperationMetrics struct {
 	seconds *prometheus.HistogramVec // by field and code
@@ -99,5 +115,5 @@ func (m *OperationMetrics) Observe(o *Operation, took time.Duration) {
 	if field == "" {
 		field = "none"
 	}
-	m.seconds.WithLabelValues(field, o.code()).Observe(took.Seconds())
+	Observe(m.seconds.WithLabelValues(field, o.code()), took.Seconds(), o.Trace)
 }

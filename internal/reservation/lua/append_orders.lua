@@ -1,6 +1,6 @@
 -- append_orders(stream, sum, field, items) appends one message with the orders that a
 -- call took. stream and sum are keys; field has the names of the stream's fields for
--- message id and payload; items has for each item { sale, id, epoch, terms, users,
+-- message id and payload, and the traces of the orders, if there are any; items has for each item { sale, id, epoch, terms, users,
 -- reservations }, the latter as written to the hash: "task|quantity|at|key". Package
 -- order documents and decodes the payload. The message id is the first task.
 local function append_orders(stream, sum, field, items)
@@ -16,7 +16,12 @@ local function append_orders(stream, sum, field, items)
     end
   end
   if n > 0 then
-    append_message(stream, sum, n, field[1], id, field[2], table.concat(lines, '\n'))
+    local payload = table.concat(lines, '\n')
+    if (field[3] or '') == '' then
+      append_message(stream, sum, n, field[1], id, field[2], payload)
+    else
+      append_message(stream, sum, n, field[1], id, field[2], payload, 'trace', field[3])
+    end
   end
 end
 

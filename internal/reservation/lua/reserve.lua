@@ -7,6 +7,7 @@
 -- ARGV  [1] number of attempts   [2] TTL of idempotency keys, ms
 --       [3] number of items      [4] 1 = tries are counted
 --       [5] [6] names of the stream's fields for message id and payload
+--       [7] traces of the attempts (package tracing), "" = none
 --       then for each item: sale, id, terms (see append_orders.lua), 1 = it is the only
 --       item of its sale
 --       then for each attempt: its item (1, 2, …), user, task, permit of its path token
@@ -43,7 +44,7 @@ local n, ttl = tonumber(ARGV[1]), ARGV[2]
 local nItems, counted = tonumber(ARGV[3]), ARGV[4] == '1'
 local width = counted and 8 or 6
 local firstKey = 3 + 6 * nItems -- of the attempts
-local first = 7 + 4 * nItems    -- argument of the attempts
+local first = 8 + 4 * nItems    -- argument of the attempts
 local reply = { now }
 
 -- Items of one sale share the accepted idempotency keys and the units per user.
@@ -60,8 +61,8 @@ for i = 1, nItems do
   end
   it.key, it.permitsKey, it.idemKey = KEYS[k], KEYS[k + 2], KEYS[k + 3]
   it.reservationsKey = it.state == 'loading' and KEYS[k + 4] or KEYS[k + 1]
-  local sale, id = ARGV[3 + 4 * i], ARGV[4 + 4 * i]
-  it.sale, it.id, it.terms, it.alone = sale, id, ARGV[5 + 4 * i], ARGV[6 + 4 * i] == '1'
+  local sale, id = ARGV[4 + 4 * i], ARGV[5 + 4 * i]
+  it.sale, it.id, it.terms, it.alone = sale, id, ARGV[6 + 4 * i], ARGV[7 + 4 * i] == '1'
   it.input = '|' .. id .. '|'
   it.attempts, it.asking, it.idems = {}, {}, {}                   -- of this call
   it.users, it.reservations, it.holders, it.records = {}, {}, {}, {} -- accepted in this call
@@ -206,5 +207,5 @@ for _, s in pairs(sales) do
     redis.call('HSET', s.key, unpack(units))
   end
 end
-append_orders(KEYS[1], KEYS[2], { ARGV[5], ARGV[6] }, items)
+append_orders(KEYS[1], KEYS[2], { ARGV[5], ARGV[6], ARGV[7] }, items)
 return reply
