@@ -22,7 +22,7 @@ func (s *site) toAddresses(users int) *seed.Result {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if err := s.database().Ent.Sale.UpdateOneID(saleID).SetRequiresAddress(true).Exec(s.t.Context()); err != nil {
+	if err := s.database().Ent.Sale.UpdateOneID(saleID).SetRequiresAddress(true).AddRevision(1).Exec(s.t.Context()); err != nil {
 		s.t.Fatal(err)
 	}
 	testenv.Eventually(s.t, testenv.Wait, func() bool {
