@@ -46,9 +46,11 @@ require (
 )
 
 require (
+	github.com/HdrHistogram/hdrhistogram-go v1.1.2
 	github.com/coreos/go-oidc/v3 v3.21.0
 	github.com/emersion/go-sasl v0.0.0-20241020182733-b788ff22d5a6
 	github.com/emersion/go-smtp v0.25.1
+	github.com/guptarohit/asciigraph v0.7.3
 	github.com/pquerna/otp v1.5.0
 	github.com/smartwalle/alipay/v3 v3.2.25
 	github.com/smartwalle/nsign v1.0.9

@@ -33,6 +33,7 @@ type cli struct {
 	Audit    auditCmd    `cmd:"" help:"Check that a sale adds up in Postgres, Redis and the streams."`
 	Report   reportCmd   `cmd:"" help:"Show how a sale went, as a page, as JSON or in a few lines."`
 	Export   exportCmd   `cmd:"" help:"Write the orders of a sale as CSV."`
+	Drill    drillCmd    `cmd:"" help:"Put load on a running server, and check every invariant."`
 	Capacity capacityCmd `cmd:"" help:"Calculate the resources for an opening, and simulate it."`
 	Doctor   doctorCmd   `cmd:"" help:"Examine settings and services, and say what to mend."`
 

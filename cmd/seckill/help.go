@@ -31,6 +31,7 @@ var shown = map[string][]string{
 	"order":       {"config", "services", "jwt-key"},
 	"payments":    {"config", "services", "jwt-key", "payments"},
 	"doctor":      {"general", "services", "jwt-key"},
+	"drill":       {"config", "services", "jwt-key", "profile", "permit-ratio"},
 	"capacity":    {},
 	"schema":      {},
 	"version":     {},

@@ -50,7 +50,7 @@ func startDemo(t *testing.T) *demo {
 		}
 	})
 	lines := bufio.NewReader(out)
-	for d.url == "" {
+	for d.url == "" || !strings.Contains(d.said, "/metrics") {
 		line, err := lines.ReadString('\n')
 		if err != nil {
 			t.Fatalf("the demo ended: %v\n%s", err, stderr.String())

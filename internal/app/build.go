@@ -94,12 +94,13 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 	}
 	waits := newInbox(b, gates, messages, inboxParts{admin, payments, hooks})
 	tabs := playgroundTabs("SALE_ID", "ITEM_ID")
+	seeds := seeding{db: svc.db, clock: gates.clock, load: scheduler.preloader.Load, tokens: accounts.tokens, paths: admission.paths}
 	a := &App{
 		cfg: cfg, log: log, roles: roles, svc: svc, tabs: &tabs, writer: orders.writer, operator: admin.operator, payments: payments.service,
-		seeding: seeding{db: svc.db, clock: gates.clock, load: scheduler.preloader.Load, tokens: accounts.tokens, paths: admission.paths},
+		seeding: seeds,
 	}
 	a.schedule(gates, messages, stats, runningParts{admission, accounts, waiting, payments, scheduler, worker, shop, admin, hooks, mailing, waits, measureStreams(b, messages)})
-	return a, a.listen(ctx, b, gates, serverParts{a.tabs, listener, stats, orders, admission, accounts, waiting, payments, shop, admin, hooks, waits, providers})
+	return a, a.listen(ctx, b, gates, serverParts{a.tabs, listener, stats, orders, admission, accounts, waiting, payments, shop, admin, hooks, waits, providers, demoDrill(b, seeds)})
 }
 
 // listen opens the listeners. A process without roles has none.

@@ -50,6 +50,7 @@ type serverParts struct {
 	webhooks  *webhook.Service
 	inbox     *inbox.Inbox
 	providers *oidc.Service // nil = there are none
+	drill     http.Handler  // nil = this is no demo
 }
 
 // newServer connects resolvers, executor, transports and listeners, and opens the admin
@@ -57,7 +58,7 @@ type serverParts struct {
 func newServer(ctx context.Context, b base, g gates, in serverParts) (_ *server.Server, trusted *periodic.Loop, err error) {
 	ready := server.NewReadiness(b.clock, checks(b, g, in.accounts.revocations)...)
 	opts := server.Options{
-		AdminAddr: b.cfg.AdminAddr, Admin: server.NewAdmin(ready, telemetry.MetricsHandler(b.registry)), Ready: ready,
+		AdminAddr: b.cfg.AdminAddr, Admin: server.NewAdmin(ready, telemetry.MetricsHandler(b.registry), in.drill), Ready: ready,
 		DrainDelay: b.cfg.DrainDelay, DrainTimeout: b.cfg.DrainTimeout, Log: b.log,
 	}
 	sockets := transport.NewSockets(transport.SocketOptions{

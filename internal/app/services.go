@@ -19,6 +19,8 @@ type services struct {
 	db    *postgres.DB
 	redis *redisconn.Conn
 	close []func() error
+
+	embedded bool // they run in this process, for the demo
 }
 
 // openServices connects to Postgres and Redis, and checks that all migrations are applied
@@ -105,7 +107,7 @@ const embeddedTimeouts = "dial_timeout=1m&read_timeout=1m&write_timeout=1m&pool_
 // openEmbedded starts the services inside the process: an in-memory Redis and a SQLite
 // file in a temporary folder. Both are deleted with the process.
 func openEmbedded(ctx context.Context) (_ *services, err error) {
-	s := &services{}
+	s := &services{embedded: true}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())

@@ -31,7 +31,7 @@ var layers = []layer{
 	}},
 	{"what waits", []string{"internal/inbox"}},
 	{"API", []string{"graph"}},
-	{"door", []string{"internal/server", "internal/doctor"}},
+	{"door", []string{"internal/server", "internal/doctor", "internal/drill"}},
 	{"wiring", []string{"internal/app"}},
 	{"outside", []string{"cmd", "examples", "test", "internal/archtest"}},
 }

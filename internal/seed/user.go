@@ -9,8 +9,10 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/ent"
+	"seckill/ent/saleitem"
 	"seckill/ent/user"
 	"seckill/internal/auth"
+	"seckill/internal/id"
 )
 
 // userBatch is how many users one transaction writes: with seven values each they stay
@@ -37,6 +39,25 @@ func (s *Seeder) createLoadUsers(ctx context.Context, now time.Time, tag string,
 	}
 	password := rand.Text()
 	return users, password, s.createUsers(ctx, now, password, users)
+}
+
+// Buyers creates load accounts for an existing sale and returns them with its first item.
+func (s *Seeder) Buyers(ctx context.Context, of uuid.UUID, n int) (*Result, error) {
+	item, err := s.DB.Ent.SaleItem.Query().Where(saleitem.SaleID(of)).Order(saleitem.ByPosition()).First(ctx)
+	if ent.IsNotFound(err) {
+		return nil, fmt.Errorf("there is no sale %s", id.Format(id.Sale, of))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the sale: %w", err)
+	}
+	tag := s.NewID().String()
+	users, password, err := s.createLoadUsers(ctx, s.now(), tag[len(tag)-10:], n)
+	if err != nil {
+		return nil, err
+	}
+	result := &Result{SaleID: id.Format(id.Sale, of), ItemID: id.Format(id.Item, item.ID)}
+	result.Users, err = s.credentials(ctx, users, password)
+	return result, err
 }
 
 // createUsers writes users that share a password, in batches.

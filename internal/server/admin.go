@@ -123,8 +123,9 @@ func onlyPrivateHosts(next http.Handler) http.Handler {
 	})
 }
 
-// NewAdmin returns the handler of the admin listener. metrics may be nil.
-func NewAdmin(ready *Readiness, metrics http.Handler) http.Handler {
+// NewAdmin returns the handler of the admin listener. metrics may be nil, and drill is nil
+// except in the demo.
+func NewAdmin(ready *Readiness, metrics, drill http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -133,6 +134,10 @@ func NewAdmin(ready *Readiness, metrics http.Handler) http.Handler {
 	mux.Handle("GET /readyz", ready)
 	if metrics != nil {
 		mux.Handle("GET /metrics", metrics)
+	}
+	if drill != nil {
+		mux.Handle("/drill", drill)
+		mux.Handle("/drill/", drill)
 	}
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)

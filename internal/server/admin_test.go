@@ -11,7 +11,7 @@ import (
 
 func TestTheAdminListenerAnswersNoPageOfTheInternet(t *testing.T) {
 	t.Parallel()
-	admin := server.NewAdmin(server.NewReadiness(clock.System{}), nil)
+	admin := server.NewAdmin(server.NewReadiness(clock.System{}), nil, nil)
 	for host, want := range map[string]int{
 		"127.0.0.1:9090": http.StatusOK, "[::1]:9090": http.StatusOK, "10.1.2.3:9090": http.StatusOK, "localhost:9090": http.StatusOK,
 		"seckill:9090": http.StatusOK, "seckill.shop.svc.cluster.local": http.StatusOK, "api-1.internal.": http.StatusOK,

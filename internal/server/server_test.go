@@ -322,7 +322,7 @@ func TestReadinessShowsReasons(t *testing.T) {
 		server.Check{Name: "redis", Run: func(context.Context) error { return nil }},
 		server.Check{Name: "postgres", Run: func(context.Context) error { return errors.New("no route") }},
 	)
-	admin := server.NewAdmin(ready, http.HandlerFunc(echo))
+	admin := server.NewAdmin(ready, http.HandlerFunc(echo), nil)
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Host = "127.0.0.1:9090"
 		admin.ServeHTTP(w, r)
@@ -351,7 +351,7 @@ func TestDrainFinishesWhatRuns(t *testing.T) {
 			<-release
 			_, _ = io.WriteString(w, "done")
 		}),
-		Admin: server.NewAdmin(ready, nil), Ready: ready,
+		Admin: server.NewAdmin(ready, nil, nil), Ready: ready,
 		Drain:        func(context.Context) error { close(drained); return nil },
 		DrainTimeout: 5 * time.Second, Log: slog.New(slog.DiscardHandler),
 	})
