@@ -93,6 +93,7 @@ var doors = map[string]string{
 	"WebhookEventEdge":          `events { edges { %s } }`,
 	"WebhookEvent":              `events { edges { node { %s } } }`,
 	"SignInProvider":            `signInProviders { %s }`,
+	"SaleTemplate":              `saleTemplates { %s }`,
 	"ServiceToken":              `serviceTokens { %s }`,
 	"WebhookEndpoint":           `webhookEndpoints { %s }`,
 	"WebhookDeliveryConnection": `webhookDeliveries(endpointId: "{endpoint}") { %s }`,
@@ -213,6 +214,9 @@ func (m *matrix) furnish() {
 	adjust := map[string]any{"itemId": m.ids["itemId"], "units": 1000, "note": "more came", "idempotencyKey": "0123456789abcdef"}
 	if p := m.mutate(operator, "adjustStock", "intervention { id }", adjust); p.Intervention == nil {
 		m.t.Fatalf("adjustStock: %+v", p)
+	}
+	if p := m.mutate(operator, "saveSaleTemplate", "template { id }", map[string]any{"saleId": m.ids["saleId"], "name": "A template"}); p.why() != "" {
+		m.t.Fatalf("saveSaleTemplate: %+v", p.UserErrors)
 	}
 	if p, err := m.place(m.tokens["other"], order(m.ids["itemId"], "a guess")); err != nil || p.why() != "PATH_INVALID" {
 		m.t.Fatalf("a guess: %+v %v", p, err)
