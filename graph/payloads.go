@@ -102,6 +102,8 @@ var payloads = map[string]setUserErrors{
 	"startTotp":              userErrorsOf(func(p *model.StartTotpPayload) *[]model.UserError { return &p.UserErrors }),
 	"confirmTotp":            userErrorsOf(func(p *model.ConfirmTotpPayload) *[]model.UserError { return &p.UserErrors }),
 	"removeTotp":             userErrorsOf(func(p *model.RemoveTotpPayload) *[]model.UserError { return &p.UserErrors }),
+	"correctRecipient":       userErrorsOf(func(p *model.CorrectRecipientPayload) *[]model.UserError { return &p.UserErrors }),
+	"settleRefund":           userErrorsOf(func(p *model.SettleRefundPayload) *[]model.UserError { return &p.UserErrors }),
 
 	"requestEmail":         userErrorsOf(func(p *model.RequestEmailPayload) *[]model.UserError { return &p.UserErrors }),
 	"confirmEmail":         userErrorsOf(func(p *model.ConfirmEmailPayload) *[]model.UserError { return &p.UserErrors }),

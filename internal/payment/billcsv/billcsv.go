@@ -82,7 +82,7 @@ func Yuan(text string) (money.Amount, error) {
 // the fee is booked in cents.
 func Fee(text string) (money.Amount, error) {
 	yuan, err := strconv.ParseFloat(text, 64)
-	if err != nil || yuan < 0 || yuan > 1e9 {
+	if err != nil || !(yuan >= 0 && yuan <= 1e9) { // NaN is neither
 		return money.Amount{}, fmt.Errorf("fee %q of a bill", text)
 	}
 	return money.Amount{Minor: int64(math.Round(yuan * 100)), Currency: "CNY"}, nil
