@@ -30,7 +30,7 @@ type External struct {
 	Email   string // verified by the provider; "" = none
 	Name    string // to show; "" = the part of the address before @
 	// ExternalID is the id of the customer in the shop's own systems; "" = unknown. It is
-	// stored with a customer who has none, unless another user has it.
+	// stored with a customer without one, unless it is another user's.
 	ExternalID string
 	Role       *auth.Role // nil = the provider does not decide about roles
 	Addr       netip.Addr // of the client

@@ -20,7 +20,7 @@ import (
 )
 
 // externalAccount begins the account name of a user whose tokens name no address that is
-// free. Nobody can register it.
+// free. It cannot be registered.
 const externalAccount = "external "
 
 // Holder is the user of an access token of another system.
@@ -37,7 +37,7 @@ type Holder struct {
 // tokens that were issued before: UNAUTHENTICATED, also for a disabled user.
 //
 // The user is the one with the identity (issuer, subject), else the customer with the
-// external id, else the customer who has verified the same address.
+// external id, else the customer with the same address, verified here.
 func (s *Service) AdmitHolder(ctx context.Context, in Holder) (*User, uuid.UUID, error) {
 	if !externalIDFormat.MatchString(in.Subject) {
 		return nil, uuid.Nil, fault.New(fault.Unauthenticated, "The id of the customer in the token has no good form.")

@@ -242,7 +242,7 @@ func (i *importer) unknown(ctx context.Context) ([]newCustomer, error) {
 	return fresh, nil
 }
 
-// write inserts customers, one by one when somebody registered meanwhile, and returns
+// write inserts customers, one by one when one of them registered meanwhile, and returns
 // those that were inserted.
 func (i *importer) write(ctx context.Context, fresh []newCustomer) ([]newCustomer, error) {
 	err := i.insert(ctx, fresh...)

@@ -68,7 +68,7 @@ func TestAnImportCanBeRepeatedAndSaysWhatItLeftOut(t *testing.T) {
 			taken + ",Other,c-3,,,,\n" + // 4: exists
 			"ann@example.com,Twice,c-4,,,,\n" + // 5: twice
 			"bob@example.com,Bob,c-1,,,,\n" + // 6: external id twice
-			"nobody,,,,,,\n" + // 7: no account
+			"not an account,,,,,,\n" + // 7: no account
 			"eve@example.com,,,md5$abc,,,\n" + // 8: unknown hash
 			"eve@example.com,,,$2a$31$0123456789012345678901uuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu,,,\n" + // 9: cost
 			"eve@example.com,,,,maybe,,\n" + // 10

@@ -152,7 +152,7 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 		Addr:     server.ClientAddr,
 		Server: graph.ServerInfo{
 			Version: build.Version, Commit: build.Commit,
-			Ready: func() bool { return !ready.Draining() }, ErrorReference: b.cfg.ErrorReferencePage(),
+			Ready: func() bool { return !ready.Draining() }, ErrorReference: errorReference(b.cfg),
 		},
 	}
 	resolver.Letters, resolver.Line, resolver.Counts = in.orders.letters, in.orders.line, in.stats.counts
@@ -188,7 +188,7 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 		return nil, nil, err
 	}
 	resolver.Cost = g.Cost
-	errs := graph.Errors{Log: b.log, Reference: b.cfg.ErrorReferencePage()}
+	errs := graph.Errors{Log: b.log, Reference: errorReference(b.cfg)}
 	return transport.NewHandler(transport.Options{
 		Schema: schema, Guard: g, Sockets: sockets, Development: !b.cfg.Production(),
 		Timeout: b.cfg.RequestTimeout, Authenticate: in.admin.bearer.authenticate, ErrorPresenter: errs.Present, Recover: errs.Recover,
@@ -196,6 +196,14 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 		Public:     transport.Public{Fields: graph.PublicFields(), Audience: graph.Audience},
 		Extensions: []graphql.HandlerExtension{graph.NewConstraints(schema.Schema(), resolver)}, Tracer: b.tracer, Registerer: b.registry, Log: b.log,
 	}), trusted, nil
+}
+
+// errorReference returns the address of the page of error codes.
+func errorReference(cfg *config.Config) string {
+	if cfg.ErrorReference != "" {
+		return cfg.ErrorReference
+	}
+	return strings.TrimSuffix(cfg.PublicURL, "/") + "/errors"
 }
 
 // bearer verifies bearer tokens: of users, of other systems, and of users of other systems.

@@ -59,7 +59,7 @@ func TestAPasswordIsResetByMailThroughTheAPI(t *testing.T) {
 	}
 }
 
-func TestAUserIsToldOfAPasswordThatTheCommandLineSets(t *testing.T) {
+func TestAPasswordThatTheCommandLineSetsSendsANotice(t *testing.T) {
 	t.Parallel()
 	server := testenv.NewLocalMailServer(t)
 	s := newSite(t, func(c *config.Config) {

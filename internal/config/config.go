@@ -181,11 +181,3 @@ func (c *Config) ForDemo(randomKey Secret) *Config {
 	}
 	return &d
 }
-
-// ErrorReferencePage returns the address of the page of error codes.
-func (c *Config) ErrorReferencePage() string {
-	if c.ErrorReference != "" {
-		return c.ErrorReference
-	}
-	return strings.TrimSuffix(c.PublicURL, "/") + "/errors"
-}
