@@ -11060,6 +11060,7 @@ type PaymentMutation struct {
 	transaction     *string
 	qr_code         *string
 	redirect_url    *string
+	client_secret   *string
 	declined        *bool
 	failure_code    *string
 	fee_minor       *int64
@@ -11599,6 +11600,42 @@ func (m *PaymentMutation) OldRedirectURL(ctx context.Context) (v string, err err
 // ResetRedirectURL resets all changes to the "redirect_url" field.
 func (m *PaymentMutation) ResetRedirectURL() {
 	m.redirect_url = nil
+}
+
+// SetClientSecret sets the "client_secret" field.
+func (m *PaymentMutation) SetClientSecret(s string) {
+	m.client_secret = &s
+}
+
+// ClientSecret returns the value of the "client_secret" field in the mutation.
+func (m *PaymentMutation) ClientSecret() (r string, exists bool) {
+	v := m.client_secret
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldClientSecret returns the old "client_secret" field's value of the Payment entity.
+// If the Payment object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PaymentMutation) OldClientSecret(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldClientSecret is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldClientSecret requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldClientSecret: %w", err)
+	}
+	return oldValue.ClientSecret, nil
+}
+
+// ResetClientSecret resets all changes to the "client_secret" field.
+func (m *PaymentMutation) ResetClientSecret() {
+	m.client_secret = nil
 }
 
 // SetDeclined sets the "declined" field.
@@ -12154,7 +12191,7 @@ func (m *PaymentMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *PaymentMutation) Fields() []string {
-	fields := make([]string, 0, 23)
+	fields := make([]string, 0, 24)
 	if m.order_id != nil {
 		fields = append(fields, payment.FieldOrderID)
 	}
@@ -12187,6 +12224,9 @@ func (m *PaymentMutation) Fields() []string {
 	}
 	if m.redirect_url != nil {
 		fields = append(fields, payment.FieldRedirectURL)
+	}
+	if m.client_secret != nil {
+		fields = append(fields, payment.FieldClientSecret)
 	}
 	if m.declined != nil {
 		fields = append(fields, payment.FieldDeclined)
@@ -12254,6 +12294,8 @@ func (m *PaymentMutation) Field(name string) (ent.Value, bool) {
 		return m.QrCode()
 	case payment.FieldRedirectURL:
 		return m.RedirectURL()
+	case payment.FieldClientSecret:
+		return m.ClientSecret()
 	case payment.FieldDeclined:
 		return m.Declined()
 	case payment.FieldFailureCode:
@@ -12309,6 +12351,8 @@ func (m *PaymentMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldQrCode(ctx)
 	case payment.FieldRedirectURL:
 		return m.OldRedirectURL(ctx)
+	case payment.FieldClientSecret:
+		return m.OldClientSecret(ctx)
 	case payment.FieldDeclined:
 		return m.OldDeclined(ctx)
 	case payment.FieldFailureCode:
@@ -12418,6 +12462,13 @@ func (m *PaymentMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetRedirectURL(v)
+		return nil
+	case payment.FieldClientSecret:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetClientSecret(v)
 		return nil
 	case payment.FieldDeclined:
 		v, ok := value.(bool)
@@ -12650,6 +12701,9 @@ func (m *PaymentMutation) ResetField(name string) error {
 		return nil
 	case payment.FieldRedirectURL:
 		m.ResetRedirectURL()
+		return nil
+	case payment.FieldClientSecret:
+		m.ResetClientSecret()
 		return nil
 	case payment.FieldDeclined:
 		m.ResetDeclined()
@@ -16545,50 +16599,53 @@ func (m *RefusedAttemptMutation) ResetEdge(name string) error {
 // SaleMutation represents an operation that mutates the Sale nodes in the graph.
 type SaleMutation struct {
 	config
-	op                        Op
-	typ                       string
-	id                        *uuid.UUID
-	slug                      *string
-	external_reference        *string
-	title                     *string
-	rules                     *string
-	status                    *sale.Status
-	starts_at                 *time.Time
-	ends_at                   *time.Time
-	preheat_at                *time.Time
-	payment_window_seconds    *int
-	addpayment_window_seconds *int
-	purchase_limit            *int
-	addpurchase_limit         *int
-	total_limit               *int
-	addtotal_limit            *int
-	hide_exact_stock          *bool
-	requires_address          *bool
-	epoch                     *int64
-	addepoch                  *int64
-	revision                  *int64
-	addrevision               *int64
-	created_by                *uuid.UUID
-	created_at                *time.Time
-	notice                    *string
-	was_public                *bool
-	settled_at                *time.Time
-	captcha_required          *bool
-	captcha_kinds             *string
-	pow_max                   *int
-	addpow_max                *int
-	permit_per_mille          *int
-	addpermit_per_mille       *int
-	inflow_per_second         *int
-	addinflow_per_second      *int
-	limit_burst               *int
-	addlimit_burst            *int
-	limit_per_second          *float64
-	addlimit_per_second       *float64
-	clearedFields             map[string]struct{}
-	done                      bool
-	oldValue                  func(context.Context) (*Sale, error)
-	predicates                []predicate.Sale
+	op                           Op
+	typ                          string
+	id                           *uuid.UUID
+	slug                         *string
+	external_reference           *string
+	title                        *string
+	rules                        *string
+	status                       *sale.Status
+	starts_at                    *time.Time
+	ends_at                      *time.Time
+	preheat_at                   *time.Time
+	payment_window_seconds       *int
+	addpayment_window_seconds    *int
+	purchase_limit               *int
+	addpurchase_limit            *int
+	total_limit                  *int
+	addtotal_limit               *int
+	hide_exact_stock             *bool
+	requires_address             *bool
+	requires_verified_contact    *bool
+	minimum_account_age_hours    *int
+	addminimum_account_age_hours *int
+	epoch                        *int64
+	addepoch                     *int64
+	revision                     *int64
+	addrevision                  *int64
+	created_by                   *uuid.UUID
+	created_at                   *time.Time
+	notice                       *string
+	was_public                   *bool
+	settled_at                   *time.Time
+	captcha_required             *bool
+	captcha_kinds                *string
+	pow_max                      *int
+	addpow_max                   *int
+	permit_per_mille             *int
+	addpermit_per_mille          *int
+	inflow_per_second            *int
+	addinflow_per_second         *int
+	limit_burst                  *int
+	addlimit_burst               *int
+	limit_per_second             *float64
+	addlimit_per_second          *float64
+	clearedFields                map[string]struct{}
+	done                         bool
+	oldValue                     func(context.Context) (*Sale, error)
+	predicates                   []predicate.Sale
 }
 
 var _ ent.Mutation = (*SaleMutation)(nil)
@@ -17248,6 +17305,98 @@ func (m *SaleMutation) OldRequiresAddress(ctx context.Context) (v bool, err erro
 // ResetRequiresAddress resets all changes to the "requires_address" field.
 func (m *SaleMutation) ResetRequiresAddress() {
 	m.requires_address = nil
+}
+
+// SetRequiresVerifiedContact sets the "requires_verified_contact" field.
+func (m *SaleMutation) SetRequiresVerifiedContact(b bool) {
+	m.requires_verified_contact = &b
+}
+
+// RequiresVerifiedContact returns the value of the "requires_verified_contact" field in the mutation.
+func (m *SaleMutation) RequiresVerifiedContact() (r bool, exists bool) {
+	v := m.requires_verified_contact
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRequiresVerifiedContact returns the old "requires_verified_contact" field's value of the Sale entity.
+// If the Sale object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleMutation) OldRequiresVerifiedContact(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRequiresVerifiedContact is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRequiresVerifiedContact requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRequiresVerifiedContact: %w", err)
+	}
+	return oldValue.RequiresVerifiedContact, nil
+}
+
+// ResetRequiresVerifiedContact resets all changes to the "requires_verified_contact" field.
+func (m *SaleMutation) ResetRequiresVerifiedContact() {
+	m.requires_verified_contact = nil
+}
+
+// SetMinimumAccountAgeHours sets the "minimum_account_age_hours" field.
+func (m *SaleMutation) SetMinimumAccountAgeHours(i int) {
+	m.minimum_account_age_hours = &i
+	m.addminimum_account_age_hours = nil
+}
+
+// MinimumAccountAgeHours returns the value of the "minimum_account_age_hours" field in the mutation.
+func (m *SaleMutation) MinimumAccountAgeHours() (r int, exists bool) {
+	v := m.minimum_account_age_hours
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMinimumAccountAgeHours returns the old "minimum_account_age_hours" field's value of the Sale entity.
+// If the Sale object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleMutation) OldMinimumAccountAgeHours(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMinimumAccountAgeHours is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMinimumAccountAgeHours requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMinimumAccountAgeHours: %w", err)
+	}
+	return oldValue.MinimumAccountAgeHours, nil
+}
+
+// AddMinimumAccountAgeHours adds i to the "minimum_account_age_hours" field.
+func (m *SaleMutation) AddMinimumAccountAgeHours(i int) {
+	if m.addminimum_account_age_hours != nil {
+		*m.addminimum_account_age_hours += i
+	} else {
+		m.addminimum_account_age_hours = &i
+	}
+}
+
+// AddedMinimumAccountAgeHours returns the value that was added to the "minimum_account_age_hours" field in this mutation.
+func (m *SaleMutation) AddedMinimumAccountAgeHours() (r int, exists bool) {
+	v := m.addminimum_account_age_hours
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetMinimumAccountAgeHours resets all changes to the "minimum_account_age_hours" field.
+func (m *SaleMutation) ResetMinimumAccountAgeHours() {
+	m.minimum_account_age_hours = nil
+	m.addminimum_account_age_hours = nil
 }
 
 // SetEpoch sets the "epoch" field.
@@ -17954,7 +18103,7 @@ func (m *SaleMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *SaleMutation) Fields() []string {
-	fields := make([]string, 0, 27)
+	fields := make([]string, 0, 29)
 	if m.slug != nil {
 		fields = append(fields, sale.FieldSlug)
 	}
@@ -17993,6 +18142,12 @@ func (m *SaleMutation) Fields() []string {
 	}
 	if m.requires_address != nil {
 		fields = append(fields, sale.FieldRequiresAddress)
+	}
+	if m.requires_verified_contact != nil {
+		fields = append(fields, sale.FieldRequiresVerifiedContact)
+	}
+	if m.minimum_account_age_hours != nil {
+		fields = append(fields, sale.FieldMinimumAccountAgeHours)
 	}
 	if m.epoch != nil {
 		fields = append(fields, sale.FieldEpoch)
@@ -18070,6 +18225,10 @@ func (m *SaleMutation) Field(name string) (ent.Value, bool) {
 		return m.HideExactStock()
 	case sale.FieldRequiresAddress:
 		return m.RequiresAddress()
+	case sale.FieldRequiresVerifiedContact:
+		return m.RequiresVerifiedContact()
+	case sale.FieldMinimumAccountAgeHours:
+		return m.MinimumAccountAgeHours()
 	case sale.FieldEpoch:
 		return m.Epoch()
 	case sale.FieldRevision:
@@ -18133,6 +18292,10 @@ func (m *SaleMutation) OldField(ctx context.Context, name string) (ent.Value, er
 		return m.OldHideExactStock(ctx)
 	case sale.FieldRequiresAddress:
 		return m.OldRequiresAddress(ctx)
+	case sale.FieldRequiresVerifiedContact:
+		return m.OldRequiresVerifiedContact(ctx)
+	case sale.FieldMinimumAccountAgeHours:
+		return m.OldMinimumAccountAgeHours(ctx)
 	case sale.FieldEpoch:
 		return m.OldEpoch(ctx)
 	case sale.FieldRevision:
@@ -18261,6 +18424,20 @@ func (m *SaleMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetRequiresAddress(v)
 		return nil
+	case sale.FieldRequiresVerifiedContact:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRequiresVerifiedContact(v)
+		return nil
+	case sale.FieldMinimumAccountAgeHours:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMinimumAccountAgeHours(v)
+		return nil
 	case sale.FieldEpoch:
 		v, ok := value.(int64)
 		if !ok {
@@ -18376,6 +18553,9 @@ func (m *SaleMutation) AddedFields() []string {
 	if m.addtotal_limit != nil {
 		fields = append(fields, sale.FieldTotalLimit)
 	}
+	if m.addminimum_account_age_hours != nil {
+		fields = append(fields, sale.FieldMinimumAccountAgeHours)
+	}
 	if m.addepoch != nil {
 		fields = append(fields, sale.FieldEpoch)
 	}
@@ -18411,6 +18591,8 @@ func (m *SaleMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedPurchaseLimit()
 	case sale.FieldTotalLimit:
 		return m.AddedTotalLimit()
+	case sale.FieldMinimumAccountAgeHours:
+		return m.AddedMinimumAccountAgeHours()
 	case sale.FieldEpoch:
 		return m.AddedEpoch()
 	case sale.FieldRevision:
@@ -18454,6 +18636,13 @@ func (m *SaleMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddTotalLimit(v)
+		return nil
+	case sale.FieldMinimumAccountAgeHours:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddMinimumAccountAgeHours(v)
 		return nil
 	case sale.FieldEpoch:
 		v, ok := value.(int64)
@@ -18596,6 +18785,12 @@ func (m *SaleMutation) ResetField(name string) error {
 		return nil
 	case sale.FieldRequiresAddress:
 		m.ResetRequiresAddress()
+		return nil
+	case sale.FieldRequiresVerifiedContact:
+		m.ResetRequiresVerifiedContact()
+		return nil
+	case sale.FieldMinimumAccountAgeHours:
+		m.ResetMinimumAccountAgeHours()
 		return nil
 	case sale.FieldEpoch:
 		m.ResetEpoch()
@@ -25609,6 +25804,7 @@ type SessionMutation struct {
 	expires_at     *time.Time
 	revoked_at     *time.Time
 	revoked_reason *string
+	issuer         *string
 	clearedFields  map[string]struct{}
 	done           bool
 	oldValue       func(context.Context) (*Session, error)
@@ -26102,6 +26298,42 @@ func (m *SessionMutation) ResetRevokedReason() {
 	delete(m.clearedFields, session.FieldRevokedReason)
 }
 
+// SetIssuer sets the "issuer" field.
+func (m *SessionMutation) SetIssuer(s string) {
+	m.issuer = &s
+}
+
+// Issuer returns the value of the "issuer" field in the mutation.
+func (m *SessionMutation) Issuer() (r string, exists bool) {
+	v := m.issuer
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldIssuer returns the old "issuer" field's value of the Session entity.
+// If the Session object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SessionMutation) OldIssuer(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldIssuer is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldIssuer requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldIssuer: %w", err)
+	}
+	return oldValue.Issuer, nil
+}
+
+// ResetIssuer resets all changes to the "issuer" field.
+func (m *SessionMutation) ResetIssuer() {
+	m.issuer = nil
+}
+
 // Where appends a list predicates to the SessionMutation builder.
 func (m *SessionMutation) Where(ps ...predicate.Session) {
 	m.predicates = append(m.predicates, ps...)
@@ -26136,7 +26368,7 @@ func (m *SessionMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *SessionMutation) Fields() []string {
-	fields := make([]string, 0, 9)
+	fields := make([]string, 0, 10)
 	if m.user_id != nil {
 		fields = append(fields, session.FieldUserID)
 	}
@@ -26164,6 +26396,9 @@ func (m *SessionMutation) Fields() []string {
 	if m.revoked_reason != nil {
 		fields = append(fields, session.FieldRevokedReason)
 	}
+	if m.issuer != nil {
+		fields = append(fields, session.FieldIssuer)
+	}
 	return fields
 }
 
@@ -26190,6 +26425,8 @@ func (m *SessionMutation) Field(name string) (ent.Value, bool) {
 		return m.RevokedAt()
 	case session.FieldRevokedReason:
 		return m.RevokedReason()
+	case session.FieldIssuer:
+		return m.Issuer()
 	}
 	return nil, false
 }
@@ -26217,6 +26454,8 @@ func (m *SessionMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldRevokedAt(ctx)
 	case session.FieldRevokedReason:
 		return m.OldRevokedReason(ctx)
+	case session.FieldIssuer:
+		return m.OldIssuer(ctx)
 	}
 	return nil, fmt.Errorf("unknown Session field %s", name)
 }
@@ -26288,6 +26527,13 @@ func (m *SessionMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetRevokedReason(v)
+		return nil
+	case session.FieldIssuer:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetIssuer(v)
 		return nil
 	}
 	return fmt.Errorf("unknown Session field %s", name)
@@ -26400,6 +26646,9 @@ func (m *SessionMutation) ResetField(name string) error {
 		return nil
 	case session.FieldRevokedReason:
 		m.ResetRevokedReason()
+		return nil
+	case session.FieldIssuer:
+		m.ResetIssuer()
 		return nil
 	}
 	return fmt.Errorf("unknown Session field %s", name)

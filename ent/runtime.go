@@ -417,28 +417,34 @@ func init() {
 	payment.DefaultRedirectURL = paymentDescRedirectURL.Default.(string)
 	// payment.RedirectURLValidator is a validator for the "redirect_url" field. It is called by the builders before save.
 	payment.RedirectURLValidator = paymentDescRedirectURL.Validators[0].(func(string) error)
+	// paymentDescClientSecret is the schema descriptor for client_secret field.
+	paymentDescClientSecret := paymentFields[12].Descriptor()
+	// payment.DefaultClientSecret holds the default value on creation for the client_secret field.
+	payment.DefaultClientSecret = paymentDescClientSecret.Default.(string)
+	// payment.ClientSecretValidator is a validator for the "client_secret" field. It is called by the builders before save.
+	payment.ClientSecretValidator = paymentDescClientSecret.Validators[0].(func(string) error)
 	// paymentDescDeclined is the schema descriptor for declined field.
-	paymentDescDeclined := paymentFields[12].Descriptor()
+	paymentDescDeclined := paymentFields[13].Descriptor()
 	// payment.DefaultDeclined holds the default value on creation for the declined field.
 	payment.DefaultDeclined = paymentDescDeclined.Default.(bool)
 	// paymentDescFailureCode is the schema descriptor for failure_code field.
-	paymentDescFailureCode := paymentFields[13].Descriptor()
+	paymentDescFailureCode := paymentFields[14].Descriptor()
 	// payment.DefaultFailureCode holds the default value on creation for the failure_code field.
 	payment.DefaultFailureCode = paymentDescFailureCode.Default.(string)
 	// payment.FailureCodeValidator is a validator for the "failure_code" field. It is called by the builders before save.
 	payment.FailureCodeValidator = paymentDescFailureCode.Validators[0].(func(string) error)
 	// paymentDescFeeCurrency is the schema descriptor for fee_currency field.
-	paymentDescFeeCurrency := paymentFields[15].Descriptor()
+	paymentDescFeeCurrency := paymentFields[16].Descriptor()
 	// payment.DefaultFeeCurrency holds the default value on creation for the fee_currency field.
 	payment.DefaultFeeCurrency = paymentDescFeeCurrency.Default.(string)
 	// payment.FeeCurrencyValidator is a validator for the "fee_currency" field. It is called by the builders before save.
 	payment.FeeCurrencyValidator = paymentDescFeeCurrency.Validators[0].(func(string) error)
 	// paymentDescVersion is the schema descriptor for version field.
-	paymentDescVersion := paymentFields[17].Descriptor()
+	paymentDescVersion := paymentFields[18].Descriptor()
 	// payment.DefaultVersion holds the default value on creation for the version field.
 	payment.DefaultVersion = paymentDescVersion.Default.(int64)
 	// paymentDescChecks is the schema descriptor for checks field.
-	paymentDescChecks := paymentFields[20].Descriptor()
+	paymentDescChecks := paymentFields[21].Descriptor()
 	// payment.DefaultChecks holds the default value on creation for the checks field.
 	payment.DefaultChecks = paymentDescChecks.Default.(int)
 	paymenteventFields := schema.PaymentEvent{}.Fields()
@@ -615,58 +621,68 @@ func init() {
 	saleDescRequiresAddress := saleFields[13].Descriptor()
 	// sale.DefaultRequiresAddress holds the default value on creation for the requires_address field.
 	sale.DefaultRequiresAddress = saleDescRequiresAddress.Default.(bool)
+	// saleDescRequiresVerifiedContact is the schema descriptor for requires_verified_contact field.
+	saleDescRequiresVerifiedContact := saleFields[14].Descriptor()
+	// sale.DefaultRequiresVerifiedContact holds the default value on creation for the requires_verified_contact field.
+	sale.DefaultRequiresVerifiedContact = saleDescRequiresVerifiedContact.Default.(bool)
+	// saleDescMinimumAccountAgeHours is the schema descriptor for minimum_account_age_hours field.
+	saleDescMinimumAccountAgeHours := saleFields[15].Descriptor()
+	// sale.DefaultMinimumAccountAgeHours holds the default value on creation for the minimum_account_age_hours field.
+	sale.DefaultMinimumAccountAgeHours = saleDescMinimumAccountAgeHours.Default.(int)
+	// sale.MinimumAccountAgeHoursValidator is a validator for the "minimum_account_age_hours" field. It is called by the builders before save.
+	sale.MinimumAccountAgeHoursValidator = saleDescMinimumAccountAgeHours.Validators[0].(func(int) error)
 	// saleDescEpoch is the schema descriptor for epoch field.
-	saleDescEpoch := saleFields[14].Descriptor()
+	saleDescEpoch := saleFields[16].Descriptor()
 	// sale.DefaultEpoch holds the default value on creation for the epoch field.
 	sale.DefaultEpoch = saleDescEpoch.Default.(int64)
 	// saleDescRevision is the schema descriptor for revision field.
-	saleDescRevision := saleFields[15].Descriptor()
+	saleDescRevision := saleFields[17].Descriptor()
 	// sale.DefaultRevision holds the default value on creation for the revision field.
 	sale.DefaultRevision = saleDescRevision.Default.(int64)
 	// saleDescNotice is the schema descriptor for notice field.
-	saleDescNotice := saleFields[18].Descriptor()
+	saleDescNotice := saleFields[20].Descriptor()
 	// sale.DefaultNotice holds the default value on creation for the notice field.
 	sale.DefaultNotice = saleDescNotice.Default.(string)
 	// sale.NoticeValidator is a validator for the "notice" field. It is called by the builders before save.
 	sale.NoticeValidator = saleDescNotice.Validators[0].(func(string) error)
 	// saleDescWasPublic is the schema descriptor for was_public field.
-	saleDescWasPublic := saleFields[19].Descriptor()
+	saleDescWasPublic := saleFields[21].Descriptor()
 	// sale.DefaultWasPublic holds the default value on creation for the was_public field.
 	sale.DefaultWasPublic = saleDescWasPublic.Default.(bool)
 	// saleDescCaptchaRequired is the schema descriptor for captcha_required field.
-	saleDescCaptchaRequired := saleFields[21].Descriptor()
+	saleDescCaptchaRequired := saleFields[23].Descriptor()
 	// sale.DefaultCaptchaRequired holds the default value on creation for the captcha_required field.
 	sale.DefaultCaptchaRequired = saleDescCaptchaRequired.Default.(bool)
 	// saleDescCaptchaKinds is the schema descriptor for captcha_kinds field.
-	saleDescCaptchaKinds := saleFields[22].Descriptor()
+	saleDescCaptchaKinds := saleFields[24].Descriptor()
 	// sale.DefaultCaptchaKinds holds the default value on creation for the captcha_kinds field.
 	sale.DefaultCaptchaKinds = saleDescCaptchaKinds.Default.(string)
 	// saleDescPowMax is the schema descriptor for pow_max field.
-	saleDescPowMax := saleFields[23].Descriptor()
+	saleDescPowMax := saleFields[25].Descriptor()
 	// sale.DefaultPowMax holds the default value on creation for the pow_max field.
 	sale.DefaultPowMax = saleDescPowMax.Default.(int)
 	// sale.PowMaxValidator is a validator for the "pow_max" field. It is called by the builders before save.
 	sale.PowMaxValidator = saleDescPowMax.Validators[0].(func(int) error)
 	// saleDescPermitPerMille is the schema descriptor for permit_per_mille field.
-	saleDescPermitPerMille := saleFields[24].Descriptor()
+	saleDescPermitPerMille := saleFields[26].Descriptor()
 	// sale.DefaultPermitPerMille holds the default value on creation for the permit_per_mille field.
 	sale.DefaultPermitPerMille = saleDescPermitPerMille.Default.(int)
 	// sale.PermitPerMilleValidator is a validator for the "permit_per_mille" field. It is called by the builders before save.
 	sale.PermitPerMilleValidator = saleDescPermitPerMille.Validators[0].(func(int) error)
 	// saleDescInflowPerSecond is the schema descriptor for inflow_per_second field.
-	saleDescInflowPerSecond := saleFields[25].Descriptor()
+	saleDescInflowPerSecond := saleFields[27].Descriptor()
 	// sale.DefaultInflowPerSecond holds the default value on creation for the inflow_per_second field.
 	sale.DefaultInflowPerSecond = saleDescInflowPerSecond.Default.(int)
 	// sale.InflowPerSecondValidator is a validator for the "inflow_per_second" field. It is called by the builders before save.
 	sale.InflowPerSecondValidator = saleDescInflowPerSecond.Validators[0].(func(int) error)
 	// saleDescLimitBurst is the schema descriptor for limit_burst field.
-	saleDescLimitBurst := saleFields[26].Descriptor()
+	saleDescLimitBurst := saleFields[28].Descriptor()
 	// sale.DefaultLimitBurst holds the default value on creation for the limit_burst field.
 	sale.DefaultLimitBurst = saleDescLimitBurst.Default.(int)
 	// sale.LimitBurstValidator is a validator for the "limit_burst" field. It is called by the builders before save.
 	sale.LimitBurstValidator = saleDescLimitBurst.Validators[0].(func(int) error)
 	// saleDescLimitPerSecond is the schema descriptor for limit_per_second field.
-	saleDescLimitPerSecond := saleFields[27].Descriptor()
+	saleDescLimitPerSecond := saleFields[29].Descriptor()
 	// sale.DefaultLimitPerSecond holds the default value on creation for the limit_per_second field.
 	sale.DefaultLimitPerSecond = saleDescLimitPerSecond.Default.(float64)
 	// sale.LimitPerSecondValidator is a validator for the "limit_per_second" field. It is called by the builders before save.
@@ -861,6 +877,12 @@ func init() {
 	sessionDescGeneration := sessionFields[4].Descriptor()
 	// session.DefaultGeneration holds the default value on creation for the generation field.
 	session.DefaultGeneration = sessionDescGeneration.Default.(int64)
+	// sessionDescIssuer is the schema descriptor for issuer field.
+	sessionDescIssuer := sessionFields[10].Descriptor()
+	// session.DefaultIssuer holds the default value on creation for the issuer field.
+	session.DefaultIssuer = sessionDescIssuer.Default.(string)
+	// session.IssuerValidator is a validator for the "issuer" field. It is called by the builders before save.
+	session.IssuerValidator = sessionDescIssuer.Validators[0].(func(string) error)
 	userFields := schema.User{}.Fields()
 	_ = userFields
 	// userDescAccount is the schema descriptor for account field.

@@ -44,6 +44,10 @@ type Sale struct {
 	HideExactStock bool `json:"hide_exact_stock,omitempty"`
 	// whether an order has the buyer's address
 	RequiresAddress bool `json:"requires_address,omitempty"`
+	// whether buyers need a verified address or number
+	RequiresVerifiedContact bool `json:"requires_verified_contact,omitempty"`
+	// least age of a buyer's account at the opening; 0 = any
+	MinimumAccountAgeHours int `json:"minimum_account_age_hours,omitempty"`
 	// grows each time the gate in Redis is rebuilt; 0 = never loaded
 	Epoch int64 `json:"epoch,omitempty"`
 	// Revision holds the value of the "revision" field.
@@ -82,11 +86,11 @@ func (*Sale) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case sale.FieldCreatedBy:
 			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
-		case sale.FieldHideExactStock, sale.FieldRequiresAddress, sale.FieldWasPublic, sale.FieldCaptchaRequired:
+		case sale.FieldHideExactStock, sale.FieldRequiresAddress, sale.FieldRequiresVerifiedContact, sale.FieldWasPublic, sale.FieldCaptchaRequired:
 			values[i] = new(sql.NullBool)
 		case sale.FieldLimitPerSecond:
 			values[i] = new(sql.NullFloat64)
-		case sale.FieldPaymentWindowSeconds, sale.FieldPurchaseLimit, sale.FieldTotalLimit, sale.FieldEpoch, sale.FieldRevision, sale.FieldPowMax, sale.FieldPermitPerMille, sale.FieldInflowPerSecond, sale.FieldLimitBurst:
+		case sale.FieldPaymentWindowSeconds, sale.FieldPurchaseLimit, sale.FieldTotalLimit, sale.FieldMinimumAccountAgeHours, sale.FieldEpoch, sale.FieldRevision, sale.FieldPowMax, sale.FieldPermitPerMille, sale.FieldInflowPerSecond, sale.FieldLimitBurst:
 			values[i] = new(sql.NullInt64)
 		case sale.FieldSlug, sale.FieldExternalReference, sale.FieldTitle, sale.FieldRules, sale.FieldStatus, sale.FieldNotice, sale.FieldCaptchaKinds:
 			values[i] = new(sql.NullString)
@@ -194,6 +198,18 @@ func (_m *Sale) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field requires_address", values[i])
 			} else if value.Valid {
 				_m.RequiresAddress = value.Bool
+			}
+		case sale.FieldRequiresVerifiedContact:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field requires_verified_contact", values[i])
+			} else if value.Valid {
+				_m.RequiresVerifiedContact = value.Bool
+			}
+		case sale.FieldMinimumAccountAgeHours:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field minimum_account_age_hours", values[i])
+			} else if value.Valid {
+				_m.MinimumAccountAgeHours = int(value.Int64)
 			}
 		case sale.FieldEpoch:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -359,6 +375,12 @@ func (_m *Sale) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("requires_address=")
 	builder.WriteString(fmt.Sprintf("%v", _m.RequiresAddress))
+	builder.WriteString(", ")
+	builder.WriteString("requires_verified_contact=")
+	builder.WriteString(fmt.Sprintf("%v", _m.RequiresVerifiedContact))
+	builder.WriteString(", ")
+	builder.WriteString("minimum_account_age_hours=")
+	builder.WriteString(fmt.Sprintf("%v", _m.MinimumAccountAgeHours))
 	builder.WriteString(", ")
 	builder.WriteString("epoch=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Epoch))

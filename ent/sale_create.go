@@ -150,6 +150,34 @@ func (_c *SaleCreate) SetNillableRequiresAddress(v *bool) *SaleCreate {
 	return _c
 }
 
+// SetRequiresVerifiedContact sets the "requires_verified_contact" field.
+func (_c *SaleCreate) SetRequiresVerifiedContact(v bool) *SaleCreate {
+	_c.mutation.SetRequiresVerifiedContact(v)
+	return _c
+}
+
+// SetNillableRequiresVerifiedContact sets the "requires_verified_contact" field if the given value is not nil.
+func (_c *SaleCreate) SetNillableRequiresVerifiedContact(v *bool) *SaleCreate {
+	if v != nil {
+		_c.SetRequiresVerifiedContact(*v)
+	}
+	return _c
+}
+
+// SetMinimumAccountAgeHours sets the "minimum_account_age_hours" field.
+func (_c *SaleCreate) SetMinimumAccountAgeHours(v int) *SaleCreate {
+	_c.mutation.SetMinimumAccountAgeHours(v)
+	return _c
+}
+
+// SetNillableMinimumAccountAgeHours sets the "minimum_account_age_hours" field if the given value is not nil.
+func (_c *SaleCreate) SetNillableMinimumAccountAgeHours(v *int) *SaleCreate {
+	if v != nil {
+		_c.SetMinimumAccountAgeHours(*v)
+	}
+	return _c
+}
+
 // SetEpoch sets the "epoch" field.
 func (_c *SaleCreate) SetEpoch(v int64) *SaleCreate {
 	_c.mutation.SetEpoch(v)
@@ -395,6 +423,14 @@ func (_c *SaleCreate) defaults() {
 		v := sale.DefaultRequiresAddress
 		_c.mutation.SetRequiresAddress(v)
 	}
+	if _, ok := _c.mutation.RequiresVerifiedContact(); !ok {
+		v := sale.DefaultRequiresVerifiedContact
+		_c.mutation.SetRequiresVerifiedContact(v)
+	}
+	if _, ok := _c.mutation.MinimumAccountAgeHours(); !ok {
+		v := sale.DefaultMinimumAccountAgeHours
+		_c.mutation.SetMinimumAccountAgeHours(v)
+	}
 	if _, ok := _c.mutation.Epoch(); !ok {
 		v := sale.DefaultEpoch
 		_c.mutation.SetEpoch(v)
@@ -510,6 +546,17 @@ func (_c *SaleCreate) check() error {
 	}
 	if _, ok := _c.mutation.RequiresAddress(); !ok {
 		return &ValidationError{Name: "requires_address", err: errors.New(`ent: missing required field "Sale.requires_address"`)}
+	}
+	if _, ok := _c.mutation.RequiresVerifiedContact(); !ok {
+		return &ValidationError{Name: "requires_verified_contact", err: errors.New(`ent: missing required field "Sale.requires_verified_contact"`)}
+	}
+	if _, ok := _c.mutation.MinimumAccountAgeHours(); !ok {
+		return &ValidationError{Name: "minimum_account_age_hours", err: errors.New(`ent: missing required field "Sale.minimum_account_age_hours"`)}
+	}
+	if v, ok := _c.mutation.MinimumAccountAgeHours(); ok {
+		if err := sale.MinimumAccountAgeHoursValidator(v); err != nil {
+			return &ValidationError{Name: "minimum_account_age_hours", err: fmt.Errorf(`ent: validator failed for field "Sale.minimum_account_age_hours": %w`, err)}
+		}
 	}
 	if _, ok := _c.mutation.Epoch(); !ok {
 		return &ValidationError{Name: "epoch", err: errors.New(`ent: missing required field "Sale.epoch"`)}
@@ -664,6 +711,14 @@ func (_c *SaleCreate) createSpec() (*Sale, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.RequiresAddress(); ok {
 		_spec.SetField(sale.FieldRequiresAddress, field.TypeBool, value)
 		_node.RequiresAddress = value
+	}
+	if value, ok := _c.mutation.RequiresVerifiedContact(); ok {
+		_spec.SetField(sale.FieldRequiresVerifiedContact, field.TypeBool, value)
+		_node.RequiresVerifiedContact = value
+	}
+	if value, ok := _c.mutation.MinimumAccountAgeHours(); ok {
+		_spec.SetField(sale.FieldMinimumAccountAgeHours, field.TypeInt, value)
+		_node.MinimumAccountAgeHours = value
 	}
 	if value, ok := _c.mutation.Epoch(); ok {
 		_spec.SetField(sale.FieldEpoch, field.TypeInt64, value)
@@ -956,6 +1011,36 @@ func (u *SaleUpsert) SetRequiresAddress(v bool) *SaleUpsert {
 // UpdateRequiresAddress sets the "requires_address" field to the value that was provided on create.
 func (u *SaleUpsert) UpdateRequiresAddress() *SaleUpsert {
 	u.SetExcluded(sale.FieldRequiresAddress)
+	return u
+}
+
+// SetRequiresVerifiedContact sets the "requires_verified_contact" field.
+func (u *SaleUpsert) SetRequiresVerifiedContact(v bool) *SaleUpsert {
+	u.Set(sale.FieldRequiresVerifiedContact, v)
+	return u
+}
+
+// UpdateRequiresVerifiedContact sets the "requires_verified_contact" field to the value that was provided on create.
+func (u *SaleUpsert) UpdateRequiresVerifiedContact() *SaleUpsert {
+	u.SetExcluded(sale.FieldRequiresVerifiedContact)
+	return u
+}
+
+// SetMinimumAccountAgeHours sets the "minimum_account_age_hours" field.
+func (u *SaleUpsert) SetMinimumAccountAgeHours(v int) *SaleUpsert {
+	u.Set(sale.FieldMinimumAccountAgeHours, v)
+	return u
+}
+
+// UpdateMinimumAccountAgeHours sets the "minimum_account_age_hours" field to the value that was provided on create.
+func (u *SaleUpsert) UpdateMinimumAccountAgeHours() *SaleUpsert {
+	u.SetExcluded(sale.FieldMinimumAccountAgeHours)
+	return u
+}
+
+// AddMinimumAccountAgeHours adds v to the "minimum_account_age_hours" field.
+func (u *SaleUpsert) AddMinimumAccountAgeHours(v int) *SaleUpsert {
+	u.Add(sale.FieldMinimumAccountAgeHours, v)
 	return u
 }
 
@@ -1443,6 +1528,41 @@ func (u *SaleUpsertOne) SetRequiresAddress(v bool) *SaleUpsertOne {
 func (u *SaleUpsertOne) UpdateRequiresAddress() *SaleUpsertOne {
 	return u.Update(func(s *SaleUpsert) {
 		s.UpdateRequiresAddress()
+	})
+}
+
+// SetRequiresVerifiedContact sets the "requires_verified_contact" field.
+func (u *SaleUpsertOne) SetRequiresVerifiedContact(v bool) *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.SetRequiresVerifiedContact(v)
+	})
+}
+
+// UpdateRequiresVerifiedContact sets the "requires_verified_contact" field to the value that was provided on create.
+func (u *SaleUpsertOne) UpdateRequiresVerifiedContact() *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.UpdateRequiresVerifiedContact()
+	})
+}
+
+// SetMinimumAccountAgeHours sets the "minimum_account_age_hours" field.
+func (u *SaleUpsertOne) SetMinimumAccountAgeHours(v int) *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.SetMinimumAccountAgeHours(v)
+	})
+}
+
+// AddMinimumAccountAgeHours adds v to the "minimum_account_age_hours" field.
+func (u *SaleUpsertOne) AddMinimumAccountAgeHours(v int) *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.AddMinimumAccountAgeHours(v)
+	})
+}
+
+// UpdateMinimumAccountAgeHours sets the "minimum_account_age_hours" field to the value that was provided on create.
+func (u *SaleUpsertOne) UpdateMinimumAccountAgeHours() *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.UpdateMinimumAccountAgeHours()
 	})
 }
 
@@ -2134,6 +2254,41 @@ func (u *SaleUpsertBulk) SetRequiresAddress(v bool) *SaleUpsertBulk {
 func (u *SaleUpsertBulk) UpdateRequiresAddress() *SaleUpsertBulk {
 	return u.Update(func(s *SaleUpsert) {
 		s.UpdateRequiresAddress()
+	})
+}
+
+// SetRequiresVerifiedContact sets the "requires_verified_contact" field.
+func (u *SaleUpsertBulk) SetRequiresVerifiedContact(v bool) *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.SetRequiresVerifiedContact(v)
+	})
+}
+
+// UpdateRequiresVerifiedContact sets the "requires_verified_contact" field to the value that was provided on create.
+func (u *SaleUpsertBulk) UpdateRequiresVerifiedContact() *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.UpdateRequiresVerifiedContact()
+	})
+}
+
+// SetMinimumAccountAgeHours sets the "minimum_account_age_hours" field.
+func (u *SaleUpsertBulk) SetMinimumAccountAgeHours(v int) *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.SetMinimumAccountAgeHours(v)
+	})
+}
+
+// AddMinimumAccountAgeHours adds v to the "minimum_account_age_hours" field.
+func (u *SaleUpsertBulk) AddMinimumAccountAgeHours(v int) *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.AddMinimumAccountAgeHours(v)
+	})
+}
+
+// UpdateMinimumAccountAgeHours sets the "minimum_account_age_hours" field to the value that was provided on create.
+func (u *SaleUpsertBulk) UpdateMinimumAccountAgeHours() *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.UpdateMinimumAccountAgeHours()
 	})
 }
 

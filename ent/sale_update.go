@@ -245,6 +245,41 @@ func (_u *SaleUpdate) SetNillableRequiresAddress(v *bool) *SaleUpdate {
 	return _u
 }
 
+// SetRequiresVerifiedContact sets the "requires_verified_contact" field.
+func (_u *SaleUpdate) SetRequiresVerifiedContact(v bool) *SaleUpdate {
+	_u.mutation.SetRequiresVerifiedContact(v)
+	return _u
+}
+
+// SetNillableRequiresVerifiedContact sets the "requires_verified_contact" field if the given value is not nil.
+func (_u *SaleUpdate) SetNillableRequiresVerifiedContact(v *bool) *SaleUpdate {
+	if v != nil {
+		_u.SetRequiresVerifiedContact(*v)
+	}
+	return _u
+}
+
+// SetMinimumAccountAgeHours sets the "minimum_account_age_hours" field.
+func (_u *SaleUpdate) SetMinimumAccountAgeHours(v int) *SaleUpdate {
+	_u.mutation.ResetMinimumAccountAgeHours()
+	_u.mutation.SetMinimumAccountAgeHours(v)
+	return _u
+}
+
+// SetNillableMinimumAccountAgeHours sets the "minimum_account_age_hours" field if the given value is not nil.
+func (_u *SaleUpdate) SetNillableMinimumAccountAgeHours(v *int) *SaleUpdate {
+	if v != nil {
+		_u.SetMinimumAccountAgeHours(*v)
+	}
+	return _u
+}
+
+// AddMinimumAccountAgeHours adds value to the "minimum_account_age_hours" field.
+func (_u *SaleUpdate) AddMinimumAccountAgeHours(v int) *SaleUpdate {
+	_u.mutation.AddMinimumAccountAgeHours(v)
+	return _u
+}
+
 // SetEpoch sets the "epoch" field.
 func (_u *SaleUpdate) SetEpoch(v int64) *SaleUpdate {
 	_u.mutation.ResetEpoch()
@@ -571,6 +606,11 @@ func (_u *SaleUpdate) check() error {
 			return &ValidationError{Name: "total_limit", err: fmt.Errorf(`ent: validator failed for field "Sale.total_limit": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.MinimumAccountAgeHours(); ok {
+		if err := sale.MinimumAccountAgeHoursValidator(v); err != nil {
+			return &ValidationError{Name: "minimum_account_age_hours", err: fmt.Errorf(`ent: validator failed for field "Sale.minimum_account_age_hours": %w`, err)}
+		}
+	}
 	if v, ok := _u.mutation.Notice(); ok {
 		if err := sale.NoticeValidator(v); err != nil {
 			return &ValidationError{Name: "notice", err: fmt.Errorf(`ent: validator failed for field "Sale.notice": %w`, err)}
@@ -675,6 +715,15 @@ func (_u *SaleUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.RequiresAddress(); ok {
 		_spec.SetField(sale.FieldRequiresAddress, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.RequiresVerifiedContact(); ok {
+		_spec.SetField(sale.FieldRequiresVerifiedContact, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.MinimumAccountAgeHours(); ok {
+		_spec.SetField(sale.FieldMinimumAccountAgeHours, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedMinimumAccountAgeHours(); ok {
+		_spec.AddField(sale.FieldMinimumAccountAgeHours, field.TypeInt, value)
 	}
 	if value, ok := _u.mutation.Epoch(); ok {
 		_spec.SetField(sale.FieldEpoch, field.TypeInt64, value)
@@ -979,6 +1028,41 @@ func (_u *SaleUpdateOne) SetNillableRequiresAddress(v *bool) *SaleUpdateOne {
 	if v != nil {
 		_u.SetRequiresAddress(*v)
 	}
+	return _u
+}
+
+// SetRequiresVerifiedContact sets the "requires_verified_contact" field.
+func (_u *SaleUpdateOne) SetRequiresVerifiedContact(v bool) *SaleUpdateOne {
+	_u.mutation.SetRequiresVerifiedContact(v)
+	return _u
+}
+
+// SetNillableRequiresVerifiedContact sets the "requires_verified_contact" field if the given value is not nil.
+func (_u *SaleUpdateOne) SetNillableRequiresVerifiedContact(v *bool) *SaleUpdateOne {
+	if v != nil {
+		_u.SetRequiresVerifiedContact(*v)
+	}
+	return _u
+}
+
+// SetMinimumAccountAgeHours sets the "minimum_account_age_hours" field.
+func (_u *SaleUpdateOne) SetMinimumAccountAgeHours(v int) *SaleUpdateOne {
+	_u.mutation.ResetMinimumAccountAgeHours()
+	_u.mutation.SetMinimumAccountAgeHours(v)
+	return _u
+}
+
+// SetNillableMinimumAccountAgeHours sets the "minimum_account_age_hours" field if the given value is not nil.
+func (_u *SaleUpdateOne) SetNillableMinimumAccountAgeHours(v *int) *SaleUpdateOne {
+	if v != nil {
+		_u.SetMinimumAccountAgeHours(*v)
+	}
+	return _u
+}
+
+// AddMinimumAccountAgeHours adds value to the "minimum_account_age_hours" field.
+func (_u *SaleUpdateOne) AddMinimumAccountAgeHours(v int) *SaleUpdateOne {
+	_u.mutation.AddMinimumAccountAgeHours(v)
 	return _u
 }
 
@@ -1321,6 +1405,11 @@ func (_u *SaleUpdateOne) check() error {
 			return &ValidationError{Name: "total_limit", err: fmt.Errorf(`ent: validator failed for field "Sale.total_limit": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.MinimumAccountAgeHours(); ok {
+		if err := sale.MinimumAccountAgeHoursValidator(v); err != nil {
+			return &ValidationError{Name: "minimum_account_age_hours", err: fmt.Errorf(`ent: validator failed for field "Sale.minimum_account_age_hours": %w`, err)}
+		}
+	}
 	if v, ok := _u.mutation.Notice(); ok {
 		if err := sale.NoticeValidator(v); err != nil {
 			return &ValidationError{Name: "notice", err: fmt.Errorf(`ent: validator failed for field "Sale.notice": %w`, err)}
@@ -1442,6 +1531,15 @@ func (_u *SaleUpdateOne) sqlSave(ctx context.Context) (_node *Sale, err error) {
 	}
 	if value, ok := _u.mutation.RequiresAddress(); ok {
 		_spec.SetField(sale.FieldRequiresAddress, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.RequiresVerifiedContact(); ok {
+		_spec.SetField(sale.FieldRequiresVerifiedContact, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.MinimumAccountAgeHours(); ok {
+		_spec.SetField(sale.FieldMinimumAccountAgeHours, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedMinimumAccountAgeHours(); ok {
+		_spec.AddField(sale.FieldMinimumAccountAgeHours, field.TypeInt, value)
 	}
 	if value, ok := _u.mutation.Epoch(); ok {
 		_spec.SetField(sale.FieldEpoch, field.TypeInt64, value)

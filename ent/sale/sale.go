@@ -39,6 +39,10 @@ const (
 	FieldHideExactStock = "hide_exact_stock"
 	// FieldRequiresAddress holds the string denoting the requires_address field in the database.
 	FieldRequiresAddress = "requires_address"
+	// FieldRequiresVerifiedContact holds the string denoting the requires_verified_contact field in the database.
+	FieldRequiresVerifiedContact = "requires_verified_contact"
+	// FieldMinimumAccountAgeHours holds the string denoting the minimum_account_age_hours field in the database.
+	FieldMinimumAccountAgeHours = "minimum_account_age_hours"
 	// FieldEpoch holds the string denoting the epoch field in the database.
 	FieldEpoch = "epoch"
 	// FieldRevision holds the string denoting the revision field in the database.
@@ -87,6 +91,8 @@ var Columns = []string{
 	FieldTotalLimit,
 	FieldHideExactStock,
 	FieldRequiresAddress,
+	FieldRequiresVerifiedContact,
+	FieldMinimumAccountAgeHours,
 	FieldEpoch,
 	FieldRevision,
 	FieldCreatedBy,
@@ -132,6 +138,12 @@ var (
 	DefaultHideExactStock bool
 	// DefaultRequiresAddress holds the default value on creation for the "requires_address" field.
 	DefaultRequiresAddress bool
+	// DefaultRequiresVerifiedContact holds the default value on creation for the "requires_verified_contact" field.
+	DefaultRequiresVerifiedContact bool
+	// DefaultMinimumAccountAgeHours holds the default value on creation for the "minimum_account_age_hours" field.
+	DefaultMinimumAccountAgeHours int
+	// MinimumAccountAgeHoursValidator is a validator for the "minimum_account_age_hours" field. It is called by the builders before save.
+	MinimumAccountAgeHoursValidator func(int) error
 	// DefaultEpoch holds the default value on creation for the "epoch" field.
 	DefaultEpoch int64
 	// DefaultRevision holds the default value on creation for the "revision" field.
@@ -273,6 +285,16 @@ func ByHideExactStock(opts ...sql.OrderTermOption) OrderOption {
 // ByRequiresAddress orders the results by the requires_address field.
 func ByRequiresAddress(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldRequiresAddress, opts...).ToFunc()
+}
+
+// ByRequiresVerifiedContact orders the results by the requires_verified_contact field.
+func ByRequiresVerifiedContact(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldRequiresVerifiedContact, opts...).ToFunc()
+}
+
+// ByMinimumAccountAgeHours orders the results by the minimum_account_age_hours field.
+func ByMinimumAccountAgeHours(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldMinimumAccountAgeHours, opts...).ToFunc()
 }
 
 // ByEpoch orders the results by the epoch field.

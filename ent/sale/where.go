@@ -115,6 +115,16 @@ func RequiresAddress(v bool) predicate.Sale {
 	return predicate.Sale(sql.FieldEQ(FieldRequiresAddress, v))
 }
 
+// RequiresVerifiedContact applies equality check predicate on the "requires_verified_contact" field. It's identical to RequiresVerifiedContactEQ.
+func RequiresVerifiedContact(v bool) predicate.Sale {
+	return predicate.Sale(sql.FieldEQ(FieldRequiresVerifiedContact, v))
+}
+
+// MinimumAccountAgeHours applies equality check predicate on the "minimum_account_age_hours" field. It's identical to MinimumAccountAgeHoursEQ.
+func MinimumAccountAgeHours(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldEQ(FieldMinimumAccountAgeHours, v))
+}
+
 // Epoch applies equality check predicate on the "epoch" field. It's identical to EpochEQ.
 func Epoch(v int64) predicate.Sale {
 	return predicate.Sale(sql.FieldEQ(FieldEpoch, v))
@@ -743,6 +753,56 @@ func RequiresAddressEQ(v bool) predicate.Sale {
 // RequiresAddressNEQ applies the NEQ predicate on the "requires_address" field.
 func RequiresAddressNEQ(v bool) predicate.Sale {
 	return predicate.Sale(sql.FieldNEQ(FieldRequiresAddress, v))
+}
+
+// RequiresVerifiedContactEQ applies the EQ predicate on the "requires_verified_contact" field.
+func RequiresVerifiedContactEQ(v bool) predicate.Sale {
+	return predicate.Sale(sql.FieldEQ(FieldRequiresVerifiedContact, v))
+}
+
+// RequiresVerifiedContactNEQ applies the NEQ predicate on the "requires_verified_contact" field.
+func RequiresVerifiedContactNEQ(v bool) predicate.Sale {
+	return predicate.Sale(sql.FieldNEQ(FieldRequiresVerifiedContact, v))
+}
+
+// MinimumAccountAgeHoursEQ applies the EQ predicate on the "minimum_account_age_hours" field.
+func MinimumAccountAgeHoursEQ(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldEQ(FieldMinimumAccountAgeHours, v))
+}
+
+// MinimumAccountAgeHoursNEQ applies the NEQ predicate on the "minimum_account_age_hours" field.
+func MinimumAccountAgeHoursNEQ(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldNEQ(FieldMinimumAccountAgeHours, v))
+}
+
+// MinimumAccountAgeHoursIn applies the In predicate on the "minimum_account_age_hours" field.
+func MinimumAccountAgeHoursIn(vs ...int) predicate.Sale {
+	return predicate.Sale(sql.FieldIn(FieldMinimumAccountAgeHours, vs...))
+}
+
+// MinimumAccountAgeHoursNotIn applies the NotIn predicate on the "minimum_account_age_hours" field.
+func MinimumAccountAgeHoursNotIn(vs ...int) predicate.Sale {
+	return predicate.Sale(sql.FieldNotIn(FieldMinimumAccountAgeHours, vs...))
+}
+
+// MinimumAccountAgeHoursGT applies the GT predicate on the "minimum_account_age_hours" field.
+func MinimumAccountAgeHoursGT(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldGT(FieldMinimumAccountAgeHours, v))
+}
+
+// MinimumAccountAgeHoursGTE applies the GTE predicate on the "minimum_account_age_hours" field.
+func MinimumAccountAgeHoursGTE(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldGTE(FieldMinimumAccountAgeHours, v))
+}
+
+// MinimumAccountAgeHoursLT applies the LT predicate on the "minimum_account_age_hours" field.
+func MinimumAccountAgeHoursLT(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldLT(FieldMinimumAccountAgeHours, v))
+}
+
+// MinimumAccountAgeHoursLTE applies the LTE predicate on the "minimum_account_age_hours" field.
+func MinimumAccountAgeHoursLTE(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldLTE(FieldMinimumAccountAgeHours, v))
 }
 
 // EpochEQ applies the EQ predicate on the "epoch" field.

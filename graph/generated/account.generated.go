@@ -63,10 +63,12 @@ type MutationResolver interface {
 	DecideRefund(ctx context.Context, input model.DecideRefundInput) (*model.DecideRefundPayload, error)
 	PayOrder(ctx context.Context, input model.PayOrderInput) (*model.PayOrderPayload, error)
 	RequestRefund(ctx context.Context, input model.RequestRefundInput) (*model.RequestRefundPayload, error)
+	SettleRefund(ctx context.Context, input model.SettleRefundInput) (*model.SettleRefundPayload, error)
 	IssueSeckillPath(ctx context.Context, input model.IssueSeckillPathInput) (*model.IssueSeckillPathPayload, error)
 	PlaceOrder(ctx context.Context, input model.PlaceOrderInput) (*model.PlaceOrderPayload, error)
 	EnterQueue(ctx context.Context, input model.EnterQueueInput) (*model.EnterQueuePayload, error)
 	LeaveQueue(ctx context.Context, input model.LeaveQueueInput) (*model.LeaveQueuePayload, error)
+	CorrectRecipient(ctx context.Context, input model.CorrectRecipientInput) (*model.CorrectRecipientPayload, error)
 	RemoveAddress(ctx context.Context, input model.RemoveAddressInput) (*model.RemoveAddressPayload, error)
 	SaveAddress(ctx context.Context, input model.SaveAddressInput) (*model.SaveAddressPayload, error)
 	SetFulfilment(ctx context.Context, input model.SetFulfilmentInput) (*model.SetFulfilmentPayload, error)
@@ -172,6 +174,20 @@ func (ec *executionContext) field_Mutation_confirmTotp_args(ctx context.Context,
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.ConfirmTotpInput, error) {
 			return ec.unmarshalNConfirmTotpInput2seckillᚋgraphᚋmodelᚐConfirmTotpInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_correctRecipient_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.CorrectRecipientInput, error) {
+			return ec.unmarshalNCorrectRecipientInput2seckillᚋgraphᚋmodelᚐCorrectRecipientInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -956,6 +972,20 @@ func (ec *executionContext) field_Mutation_setUserRole_args(ctx context.Context,
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.SetUserRoleInput, error) {
 			return ec.unmarshalNSetUserRoleInput2seckillᚋgraphᚋmodelᚐSetUserRoleInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_settleRefund_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.SettleRefundInput, error) {
+			return ec.unmarshalNSettleRefundInput2seckillᚋgraphᚋmodelᚐSettleRefundInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -4214,6 +4244,68 @@ func (ec *executionContext) fieldContext_Mutation_requestRefund(ctx context.Cont
 	return fc, nil
 }
 
+func (ec *executionContext) _Mutation_settleRefund(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_settleRefund(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().SettleRefund(ctx, fc.Args["input"].(model.SettleRefundInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				if err != nil {
+					var zeroVal *model.SettleRefundPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Auth == nil {
+					var zeroVal *model.SettleRefundPayload
+					return zeroVal, errors.New("directive auth is not implemented")
+				}
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.SettleRefundPayload) graphql.Marshaler {
+			return ec.marshalOSettleRefundPayload2ᚖseckillᚋgraphᚋmodelᚐSettleRefundPayload(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_settleRefund(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_SettleRefundPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_settleRefund_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Mutation_issueSeckillPath(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -4507,6 +4599,85 @@ func (ec *executionContext) fieldContext_Mutation_leaveQueue(ctx context.Context
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Mutation_leaveQueue_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_correctRecipient(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_correctRecipient(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().CorrectRecipient(ctx, fc.Args["input"].(model.CorrectRecipientInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
+				if err != nil {
+					var zeroVal *model.CorrectRecipientPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Auth == nil {
+					var zeroVal *model.CorrectRecipientPayload
+					return zeroVal, errors.New("directive auth is not implemented")
+				}
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
+			}
+			directive2 := func(ctx context.Context) (any, error) {
+				burst, err := ec.unmarshalNInt2int(ctx, 10)
+				if err != nil {
+					var zeroVal *model.CorrectRecipientPayload
+					return zeroVal, err
+				}
+				perSecond, err := ec.unmarshalNFloat2float64(ctx, 0.500000)
+				if err != nil {
+					var zeroVal *model.CorrectRecipientPayload
+					return zeroVal, err
+				}
+				if ec.Directives.RateLimit == nil {
+					var zeroVal *model.CorrectRecipientPayload
+					return zeroVal, errors.New("directive rateLimit is not implemented")
+				}
+				return ec.Directives.RateLimit(ctx, nil, directive1, burst, perSecond)
+			}
+
+			next = directive2
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.CorrectRecipientPayload) graphql.Marshaler {
+			return ec.marshalOCorrectRecipientPayload2ᚖseckillᚋgraphᚋmodelᚐCorrectRecipientPayload(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_correctRecipient(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_CorrectRecipientPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_correctRecipient_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -7115,6 +7286,13 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
+		case "settleRefund":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_settleRefund(ctx, field)
+			})
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
 		case "issueSeckillPath":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_issueSeckillPath(ctx, field)
@@ -7139,6 +7317,13 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "leaveQueue":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_leaveQueue(ctx, field)
+			})
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "correctRecipient":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_correctRecipient(ctx, field)
 			})
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++

@@ -2782,11 +2782,17 @@ func (ec *executionContext) unmarshalInputCreateSaleInput(ctx context.Context, o
 	if _, present := asMap["requiresAddress"]; !present {
 		asMap["requiresAddress"] = false
 	}
+	if _, present := asMap["requireVerifiedContact"]; !present {
+		asMap["requireVerifiedContact"] = false
+	}
+	if _, present := asMap["minimumAccountAge"]; !present {
+		asMap["minimumAccountAge"] = 0
+	}
 	if _, present := asMap["rules"]; !present {
 		asMap["rules"] = ""
 	}
 
-	fieldsInOrder := [...]string{"endsAt", "hideExactStock", "requiresAddress", "items", "paymentWindowSeconds", "purchaseLimit", "rules", "slug", "startsAt", "title"}
+	fieldsInOrder := [...]string{"endsAt", "hideExactStock", "requiresAddress", "requireVerifiedContact", "minimumAccountAge", "items", "paymentWindowSeconds", "purchaseLimit", "rules", "slug", "startsAt", "title"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2814,6 +2820,20 @@ func (ec *executionContext) unmarshalInputCreateSaleInput(ctx context.Context, o
 				return it, err
 			}
 			it.RequiresAddress = data
+		case "requireVerifiedContact":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("requireVerifiedContact"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RequireVerifiedContact = data
+		case "minimumAccountAge":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("minimumAccountAge"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MinimumAccountAge = data
 		case "items":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("items"))
 			data, err := ec.unmarshalNSaleItemInput2ᚕᚖseckillᚋgraphᚋmodelᚐSaleItemInputᚄ(ctx, v)
@@ -3655,7 +3675,7 @@ func (ec *executionContext) unmarshalInputUpdateSaleInput(ctx context.Context, o
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"endsAt", "hideExactStock", "requiresAddress", "items", "note", "paymentWindowSeconds", "purchaseLimit", "rules", "saleId", "slug", "startsAt", "title"}
+	fieldsInOrder := [...]string{"endsAt", "hideExactStock", "requiresAddress", "requireVerifiedContact", "minimumAccountAge", "items", "note", "paymentWindowSeconds", "purchaseLimit", "rules", "saleId", "slug", "startsAt", "title"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -3683,6 +3703,20 @@ func (ec *executionContext) unmarshalInputUpdateSaleInput(ctx context.Context, o
 				return it, err
 			}
 			it.RequiresAddress = data
+		case "requireVerifiedContact":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("requireVerifiedContact"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RequireVerifiedContact = data
+		case "minimumAccountAge":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("minimumAccountAge"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MinimumAccountAge = data
 		case "items":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("items"))
 			data, err := ec.unmarshalOSaleItemInput2ᚕᚖseckillᚋgraphᚋmodelᚐSaleItemInputᚄ(ctx, v)

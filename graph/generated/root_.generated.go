@@ -687,6 +687,24 @@ extend type Mutation {
 	{Name: "../schema/contact.graphqls", Input: `extend type ServerInfo {
   """Whether the server sends e-mails: without them, passwords cannot be reset and addresses cannot be verified."""
   mail: Boolean!
+  """Country of phone numbers without a country code, such as ` + "`" + `CN` + "`" + `; null = numbers need their country code."""
+  phoneCountry: String
+  """Page with the cause of every error code and what to do; a code is its fragment: ` + "`" + `/errors#SOLD_OUT` + "`" + `."""
+  errorReference: URL!
+}
+
+extend type Sale {
+  """Whether buyers need a verified contact. Others are refused with ` + "`" + `CONTACT_UNVERIFIED` + "`" + ` before they get a path."""
+  requireVerifiedContact: Boolean!
+  """Least age of a buyer's account at the opening, in hours; 0 = any. Younger ones are refused with ` + "`" + `ACCOUNT_TOO_NEW` + "`" + ` before they get a path."""
+  minimumAccountAge: Int!
+}
+
+extend type SaleViewer {
+  """Whether the caller has to verify the contact before buying here; false where the sale does not require it."""
+  needsVerifiedContact: Boolean!
+  """Whether the caller's account is younger than the sale requires."""
+  accountTooNew: Boolean!
 }
 
 extend type User {
@@ -857,6 +875,10 @@ enum ErrorCode {
   CAPTCHA_REQUIRED
   """The current state does not allow the operation, or another change came first."""
   CONFLICT
+  """The account is younger than the sale requires; see ` + "`" + `Sale.minimumAccountAge` + "`" + `."""
+  ACCOUNT_TOO_NEW
+  """The sale requires a verified contact, and the caller's is not: see ` + "`" + `requestEmail` + "`" + `."""
+  CONTACT_UNVERIFIED
   """Another account has the e-mail address or phone number."""
   ACCOUNT_TAKEN
   """A call with the same idempotency key is in progress; repeat with the same key."""
@@ -1171,6 +1193,10 @@ input UpsertSaleInput {
   hideExactStock: Boolean! = false
   """Whether orders need a delivery address: buyers without one cannot buy."""
   requiresAddress: Boolean! = false
+  """Whether buyers need a verified contact."""
+  requireVerifiedContact: Boolean! = false
+  """Least age of a buyer's account at the opening, in hours; 0 = any. At most 10 years."""
+  minimumAccountAge: Int! = 0 @constraint(min: 0, max: 87600)
   """Items of the sale, 1 to 20."""
   items: [SaleItemInput!]!
   """Payment window. When left out: the default of the installation for a new sale, unchanged otherwise."""
@@ -2275,6 +2301,10 @@ input CreateSaleInput {
   hideExactStock: Boolean! = false
   """Whether orders need a delivery address: buyers without one cannot buy."""
   requiresAddress: Boolean! = false
+  """Whether buyers need a verified contact."""
+  requireVerifiedContact: Boolean! = false
+  """Least age of a buyer's account at the opening, in hours; 0 = any. At most 10 years."""
+  minimumAccountAge: Int! = 0 @constraint(min: 0, max: 87600)
   """Items of the sale, 1 to 20."""
   items: [SaleItemInput!]!
   """Payment window in seconds; the default of the installation (` + "`" + `SECKILL_PAYMENT_WINDOW` + "`" + `) when left out."""
@@ -2569,6 +2599,10 @@ input UpdateSaleInput {
   hideExactStock: Boolean
   """Whether orders need a delivery address: buyers without one cannot buy."""
   requiresAddress: Boolean
+  """Whether buyers need a verified contact."""
+  requireVerifiedContact: Boolean
+  """Least age of a buyer's account at the opening, in hours; 0 = any. At most 10 years."""
+  minimumAccountAge: Int @constraint(min: 0, max: 87600)
   """Items of the sale, which replace the present ones; 1 to 20."""
   items: [SaleItemInput!]
   """Reason, for the log."""
@@ -2976,8 +3010,12 @@ type Order implements Node {
   ): [PaymentOption!]! @listSize(assumedSize: 5)
   """Number of units."""
   quantity: Int!
+  """Receipt, once it was paid; null before."""
+  receipt: Receipt
   """Refunds that were requested or made."""
   refunds: [Refund!]! @listSize(assumedSize: 5)
+  """Money of the order, one entry per currency."""
+  moneyTotals: [MoneyTotals!] @auth(role: OPERATOR, scope: ORDERS_READ) @listSize(assumedSize: 2)
   """Amounts that were charged, kept as a fee and refunded, oldest first."""
   ledger: [LedgerEntry!] @auth(role: OPERATOR, scope: ORDERS_READ) @listSize(assumedSize: 10)
   """Grows by one with every change; ignore a state with a lower one than that you have."""
@@ -2992,6 +3030,32 @@ type Order implements Node {
   total: Money!
   """Price of one unit, as it was when ordered."""
   unitPrice: Money!
+}
+
+"""
+The receipt of a paid order.
+"""
+type Receipt {
+  """Its number: that of the order."""
+  number: String!
+  """Name of the seller; null where the installation names none."""
+  seller: String
+  """Address, registration and tax number of the seller, line by line."""
+  sellerDetails: [String!]! @listSize(assumedSize: 5)
+  """The tax that the total contains; null where the installation names none."""
+  tax: ReceiptTax
+}
+
+"""
+Tax that is contained in the total of a receipt.
+"""
+type ReceiptTax {
+  """How much."""
+  amount: Money!
+  """Its name: ` + "`" + `VAT` + "`" + `."""
+  name: String!
+  """In percent: ` + "`" + `19` + "`" + `, ` + "`" + `8.1` + "`" + `."""
+  rate: String!
 }
 
 """
@@ -3151,6 +3215,8 @@ enum RefundState {
   REFUSED
   """Waits for an operator."""
   REQUESTED
+  """Given back outside the provider, as an operator has said: by bank transfer, for example."""
+  SETTLED
 }
 
 """
@@ -3229,6 +3295,8 @@ enum PaymentMethod {
 How a buyer pays with an option.
 """
 enum PaymentKind {
+  """On the page, with ` + "`" + `Payment.embedded` + "`" + `."""
+  EMBEDDED
   """By scanning ` + "`" + `Payment.qrCode` + "`" + `."""
   QR
   """At ` + "`" + `Payment.redirectUrl` + "`" + `, which leads back to the order."""
@@ -3313,6 +3381,8 @@ enum LedgerKind {
   FEE
   """Returned to the buyer."""
   REFUNDED
+  """Given back to the buyer outside the provider, as an operator has said."""
+  SETTLED
 }
 
 """
@@ -3331,6 +3401,34 @@ type LedgerEntry {
   provider: String!
   """The provider's number of the transaction; null when there is none."""
   transaction: String
+}
+
+"""
+The money of an order or of a sale in one currency, as the providers reported it.
+"""
+type MoneyTotals {
+  """What came from buyers."""
+  charged: Money!
+  """What providers keep; nothing for payments whose fee is not known."""
+  fees: Money!
+  """How many payments have no fee yet."""
+  feesUnknown: Int!
+  """What is left: charged without what went back, what lost disputes took, and the fees."""
+  net: Money!
+  """What went back to buyers, and what lost disputes took."""
+  refunded: Money!
+}
+
+"""
+What a page needs to take a payment with Stripe's Payment Element.
+"""
+type EmbeddedPayment {
+  """For ` + "`" + `elements` + "`" + ` and ` + "`" + `confirmPayment` + "`" + `."""
+  clientSecret: String!
+  """Key of the account for browsers."""
+  publishableKey: String!
+  """Where Stripe.js is."""
+  scriptUrl: URL!
 }
 
 """
@@ -3357,6 +3455,8 @@ type Payment implements Node {
   createdAt: DateTime!
   """State of the dispute; null when the payment is not disputed."""
   dispute: PaymentDispute @auth(role: OPERATOR, scope: ORDERS_READ)
+  """What the page needs to take the payment; null where the kind is another one, once it cannot be paid, and to others than the buyer."""
+  embedded: EmbeddedPayment
   """Time at which it expires."""
   expiresAt: DateTime!
   """Why the provider declined it; null when it did not. The order can be paid again at once."""
@@ -3485,6 +3585,33 @@ type DecideRefundPayload {
   userErrors: [UserError!]!
 }
 
+"""
+Input of ` + "`" + `settleRefund` + "`" + `.
+"""
+input SettleRefundInput {
+  """How the money went back; the buyer sees it."""
+  reason: String! @constraint(minLength: 1, maxLength: 200)
+  """A refund that failed; never one of an own order."""
+  refundId: ID!
+}
+
+"""
+Outcome of ` + "`" + `settleRefund` + "`" + `.
+"""
+type SettleRefundPayload {
+  """The order as it stands now."""
+  order: Order
+  """The refund as it stands now."""
+  refund: Refund
+  """Why it was refused; empty on success. ` + "`" + `CONFLICT` + "`" + ` when the refund has not failed."""
+  userErrors: [UserError!]!
+}
+
+extend type Sale {
+  """The money of its orders, one entry per currency."""
+  moneyTotals: [MoneyTotals!] @auth(role: OPERATOR, scope: ORDERS_READ) @listSize(assumedSize: 2) @cost(weight: "20")
+}
+
 extend type Mutation {
   """Cancels an unpaid order; its units are released at once."""
   cancelOrder(
@@ -3509,6 +3636,12 @@ extend type Mutation {
     """Input of the mutation."""
     input: RequestRefundInput!
   ): RequestRefundPayload @auth
+
+  """Says that the money of a failed refund was given back outside the provider. Saying it again changes nothing."""
+  settleRefund(
+    """Input of the mutation."""
+    input: SettleRefundInput!
+  ): SettleRefundPayload @auth(role: OPERATOR)
 }
 
 extend type Query {
@@ -3909,6 +4042,8 @@ type Fulfilment {
 }
 
 extend type Order {
+  """Whether the caller may correct the recipient now; see ` + "`" + `correctRecipient` + "`" + `."""
+  canCorrectRecipient: Boolean!
   """Progress of the delivery; null until the shop reports it."""
   fulfilment: Fulfilment
   """
@@ -3994,12 +4129,55 @@ type SetFulfilmentPayload {
   userErrors: [UserError!]!
 }
 
+"""
+Input of ` + "`" + `correctRecipient` + "`" + `.
+"""
+input CorrectRecipientInput {
+  """City."""
+  city: String! @constraint(minLength: 1, maxLength: 64)
+  """Country or region: ISO 3166-1 alpha-2, such as ` + "`" + `CN` + "`" + `."""
+  country: String! @constraint(minLength: 2, maxLength: 2)
+  """Who receives the goods."""
+  name: String! @constraint(minLength: 1, maxLength: 64)
+  """An order whose goods are not on their way yet."""
+  orderId: ID!
+  """Phone number of that person."""
+  phone: String! @constraint(minLength: 5, maxLength: 32)
+  """Postal code."""
+  postalCode: String @constraint(maxLength: 16)
+  """Why; required from staff, and noted in the order's log, which the buyer sees."""
+  reason: String @constraint(maxLength: 200)
+  """Province or state."""
+  region: String @constraint(maxLength: 64)
+  """Street and number, building, room; one line."""
+  street: String! @constraint(minLength: 1, maxLength: 200)
+}
+
+"""
+Outcome of ` + "`" + `correctRecipient` + "`" + `.
+"""
+type CorrectRecipientPayload {
+  """The order as it stands now."""
+  order: Order
+  """Why it was refused; empty on success. ` + "`" + `CONFLICT` + "`" + ` when the order has no recipient, has ended, its goods are on their way, or it was corrected too often."""
+  userErrors: [UserError!]!
+}
+
 extend type Query {
   """The caller's address book, oldest first; at most five addresses."""
   myAddresses: [Address!] @auth @listSize(assumedSize: 5)
 }
 
 extend type Mutation {
+  """
+  Corrects to whom an order goes, until its goods are on their way: three times by the buyer, and by staff for a reason. The address book stays as
+  it is; repeating the correction changes nothing.
+  """
+  correctRecipient(
+    """Input of the mutation."""
+    input: CorrectRecipientInput!
+  ): CorrectRecipientPayload @auth @rateLimit(burst: 10, perSecond: 0.5)
+
   """Removes an address from the caller's book. When it was the default, the oldest of the others becomes it. Existing orders keep the address."""
   removeAddress(
     """Input of the mutation."""
@@ -4909,6 +5087,8 @@ enum WebhookEventKind {
   ORDER_CANCELLED
   """The money of a paid order went back (` + "`" + `order.refunded` + "`" + `)."""
   ORDER_REFUNDED
+  """The recipient of an order was corrected (` + "`" + `order.recipient_changed` + "`" + `)."""
+  ORDER_RECIPIENT_CHANGED
   """The progress of the delivery of an order was reported (` + "`" + `order.fulfilment_changed` + "`" + `)."""
   ORDER_FULFILMENT_CHANGED
   """The status of a sale changed (` + "`" + `sale.state_changed` + "`" + `)."""
@@ -5347,6 +5527,16 @@ func (ec *executionContext) childFields_ConfirmTotpPayload(ctx context.Context, 
 	return nil, fmt.Errorf("no field named %q was found under type ConfirmTotpPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_CorrectRecipientPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "order":
+		return ec.fieldContext_CorrectRecipientPayload_order(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_CorrectRecipientPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CorrectRecipientPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_CreateCaptchaPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "challenge":
@@ -5595,6 +5785,18 @@ func (ec *executionContext) childFields_DuplicateSalePayload(ctx context.Context
 		return ec.fieldContext_DuplicateSalePayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type DuplicateSalePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_EmbeddedPayment(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "clientSecret":
+		return ec.fieldContext_EmbeddedPayment_clientSecret(ctx, field)
+	case "publishableKey":
+		return ec.fieldContext_EmbeddedPayment_publishableKey(ctx, field)
+	case "scriptUrl":
+		return ec.fieldContext_EmbeddedPayment_scriptUrl(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type EmbeddedPayment", field.Name)
 }
 
 func (ec *executionContext) childFields_EnableUserPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -6055,6 +6257,22 @@ func (ec *executionContext) childFields_Money(ctx context.Context, field graphql
 	return nil, fmt.Errorf("no field named %q was found under type Money", field.Name)
 }
 
+func (ec *executionContext) childFields_MoneyTotals(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "charged":
+		return ec.fieldContext_MoneyTotals_charged(ctx, field)
+	case "fees":
+		return ec.fieldContext_MoneyTotals_fees(ctx, field)
+	case "feesUnknown":
+		return ec.fieldContext_MoneyTotals_feesUnknown(ctx, field)
+	case "net":
+		return ec.fieldContext_MoneyTotals_net(ctx, field)
+	case "refunded":
+		return ec.fieldContext_MoneyTotals_refunded(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type MoneyTotals", field.Name)
+}
+
 func (ec *executionContext) childFields_Order(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "sale":
@@ -6081,8 +6299,12 @@ func (ec *executionContext) childFields_Order(ctx context.Context, field graphql
 		return ec.fieldContext_Order_paymentOptions(ctx, field)
 	case "quantity":
 		return ec.fieldContext_Order_quantity(ctx, field)
+	case "receipt":
+		return ec.fieldContext_Order_receipt(ctx, field)
 	case "refunds":
 		return ec.fieldContext_Order_refunds(ctx, field)
+	case "moneyTotals":
+		return ec.fieldContext_Order_moneyTotals(ctx, field)
 	case "ledger":
 		return ec.fieldContext_Order_ledger(ctx, field)
 	case "revision":
@@ -6099,6 +6321,8 @@ func (ec *executionContext) childFields_Order(ctx context.Context, field graphql
 		return ec.fieldContext_Order_unitPrice(ctx, field)
 	case "metadata":
 		return ec.fieldContext_Order_metadata(ctx, field)
+	case "canCorrectRecipient":
+		return ec.fieldContext_Order_canCorrectRecipient(ctx, field)
 	case "fulfilment":
 		return ec.fieldContext_Order_fulfilment(ctx, field)
 	case "recipient":
@@ -6261,6 +6485,8 @@ func (ec *executionContext) childFields_Payment(ctx context.Context, field graph
 		return ec.fieldContext_Payment_createdAt(ctx, field)
 	case "dispute":
 		return ec.fieldContext_Payment_dispute(ctx, field)
+	case "embedded":
+		return ec.fieldContext_Payment_embedded(ctx, field)
 	case "expiresAt":
 		return ec.fieldContext_Payment_expiresAt(ctx, field)
 	case "failure":
@@ -6401,6 +6627,32 @@ func (ec *executionContext) childFields_RateLimit(ctx context.Context, field gra
 		return ec.fieldContext_RateLimit_restoreRate(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RateLimit", field.Name)
+}
+
+func (ec *executionContext) childFields_Receipt(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "number":
+		return ec.fieldContext_Receipt_number(ctx, field)
+	case "seller":
+		return ec.fieldContext_Receipt_seller(ctx, field)
+	case "sellerDetails":
+		return ec.fieldContext_Receipt_sellerDetails(ctx, field)
+	case "tax":
+		return ec.fieldContext_Receipt_tax(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Receipt", field.Name)
+}
+
+func (ec *executionContext) childFields_ReceiptTax(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "amount":
+		return ec.fieldContext_ReceiptTax_amount(ctx, field)
+	case "name":
+		return ec.fieldContext_ReceiptTax_name(ctx, field)
+	case "rate":
+		return ec.fieldContext_ReceiptTax_rate(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReceiptTax", field.Name)
 }
 
 func (ec *executionContext) childFields_Recipient(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -6717,6 +6969,10 @@ func (ec *executionContext) childFields_Sale(ctx context.Context, field graphql.
 		return ec.fieldContext_Sale_title(ctx, field)
 	case "viewer":
 		return ec.fieldContext_Sale_viewer(ctx, field)
+	case "requireVerifiedContact":
+		return ec.fieldContext_Sale_requireVerifiedContact(ctx, field)
+	case "minimumAccountAge":
+		return ec.fieldContext_Sale_minimumAccountAge(ctx, field)
 	case "externalReference":
 		return ec.fieldContext_Sale_externalReference(ctx, field)
 	case "saleStats":
@@ -6729,6 +6985,8 @@ func (ec *executionContext) childFields_Sale(ctx context.Context, field graphql.
 		return ec.fieldContext_Sale_switches(ctx, field)
 	case "timeline":
 		return ec.fieldContext_Sale_timeline(ctx, field)
+	case "moneyTotals":
+		return ec.fieldContext_Sale_moneyTotals(ctx, field)
 	case "requiresAddress":
 		return ec.fieldContext_Sale_requiresAddress(ctx, field)
 	}
@@ -7017,6 +7275,10 @@ func (ec *executionContext) childFields_SaleViewer(ctx context.Context, field gr
 		return ec.fieldContext_SaleViewer_remainingLimit(ctx, field)
 	case "waitlistEntry":
 		return ec.fieldContext_SaleViewer_waitlistEntry(ctx, field)
+	case "needsVerifiedContact":
+		return ec.fieldContext_SaleViewer_needsVerifiedContact(ctx, field)
+	case "accountTooNew":
+		return ec.fieldContext_SaleViewer_accountTooNew(ctx, field)
 	case "needsAddress":
 		return ec.fieldContext_SaleViewer_needsAddress(ctx, field)
 	}
@@ -7075,6 +7337,10 @@ func (ec *executionContext) childFields_ServerInfo(ctx context.Context, field gr
 		return ec.fieldContext_ServerInfo_version(ctx, field)
 	case "mail":
 		return ec.fieldContext_ServerInfo_mail(ctx, field)
+	case "phoneCountry":
+		return ec.fieldContext_ServerInfo_phoneCountry(ctx, field)
+	case "errorReference":
+		return ec.fieldContext_ServerInfo_errorReference(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ServerInfo", field.Name)
 }
@@ -7147,6 +7413,18 @@ func (ec *executionContext) childFields_SetUserRolePayload(ctx context.Context, 
 		return ec.fieldContext_SetUserRolePayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type SetUserRolePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_SettleRefundPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "order":
+		return ec.fieldContext_SettleRefundPayload_order(ctx, field)
+	case "refund":
+		return ec.fieldContext_SettleRefundPayload_refund(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_SettleRefundPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SettleRefundPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_SignInProvider(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -242,6 +242,36 @@ type ConfirmTotpPayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
+// Input of `correctRecipient`.
+type CorrectRecipientInput struct {
+	// City.
+	City string `json:"city"`
+	// Country or region: ISO 3166-1 alpha-2, such as `CN`.
+	Country string `json:"country"`
+	// Who receives the goods.
+	Name string `json:"name"`
+	// An order whose goods are not on their way yet.
+	OrderID string `json:"orderId"`
+	// Phone number of that person.
+	Phone string `json:"phone"`
+	// Postal code.
+	PostalCode *string `json:"postalCode,omitempty"`
+	// Why; required from staff, and noted in the order's log, which the buyer sees.
+	Reason *string `json:"reason,omitempty"`
+	// Province or state.
+	Region *string `json:"region,omitempty"`
+	// Street and number, building, room; one line.
+	Street string `json:"street"`
+}
+
+// Outcome of `correctRecipient`.
+type CorrectRecipientPayload struct {
+	// The order as it stands now.
+	Order *Order `json:"order,omitempty"`
+	// Why it was refused; empty on success. `CONFLICT` when the order has no recipient, has ended, its goods are on their way, or it was corrected too often.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // Input of `createCaptcha`.
 type CreateCaptchaInput struct {
 	// The sale; required when the purpose is SECKILL.
@@ -308,6 +338,10 @@ type CreateSaleInput struct {
 	HideExactStock bool `json:"hideExactStock"`
 	// Whether orders need a delivery address: buyers without one cannot buy.
 	RequiresAddress bool `json:"requiresAddress"`
+	// Whether buyers need a verified contact.
+	RequireVerifiedContact bool `json:"requireVerifiedContact"`
+	// Least age of a buyer's account at the opening, in hours; 0 = any. At most 10 years.
+	MinimumAccountAge int `json:"minimumAccountAge"`
 	// Items of the sale, 1 to 20.
 	Items []*SaleItemInput `json:"items"`
 	// Payment window in seconds; the default of the installation (`SECKILL_PAYMENT_WINDOW`) when left out.
@@ -610,6 +644,16 @@ type DuplicateSalePayload struct {
 	Sale *Sale `json:"sale,omitempty"`
 	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
+}
+
+// What a page needs to take a payment with Stripe's Payment Element.
+type EmbeddedPayment struct {
+	// For `elements` and `confirmPayment`.
+	ClientSecret string `json:"clientSecret"`
+	// Key of the account for browsers.
+	PublishableKey string `json:"publishableKey"`
+	// Where Stripe.js is.
+	ScriptURL string `json:"scriptUrl"`
 }
 
 // Input of `enableUser`.
@@ -1136,6 +1180,20 @@ type MoneyInput struct {
 	CurrencyCode string `json:"currencyCode"`
 }
 
+// The money of an order or of a sale in one currency, as the providers reported it.
+type MoneyTotals struct {
+	// What came from buyers.
+	Charged *Money `json:"charged"`
+	// What providers keep; nothing for payments whose fee is not known.
+	Fees *Money `json:"fees"`
+	// How many payments have no fee yet.
+	FeesUnknown int `json:"feesUnknown"`
+	// What is left: charged without what went back, what lost disputes took, and the fees.
+	Net *Money `json:"net"`
+	// What went back to buyers, and what lost disputes took.
+	Refunded *Money `json:"refunded"`
+}
+
 // Writes. Each has one argument `input` and returns a payload with `userErrors`.
 type Mutation struct {
 }
@@ -1166,8 +1224,12 @@ type Order struct {
 	PaymentOptions []*PaymentOption `json:"paymentOptions"`
 	// Number of units.
 	Quantity int `json:"quantity"`
+	// Receipt, once it was paid; null before.
+	Receipt *Receipt `json:"receipt,omitempty"`
 	// Refunds that were requested or made.
 	Refunds []*Refund `json:"refunds"`
+	// Money of the order, one entry per currency.
+	MoneyTotals []*MoneyTotals `json:"moneyTotals,omitempty"`
 	// Amounts that were charged, kept as a fee and refunded, oldest first.
 	Ledger []*LedgerEntry `json:"ledger,omitempty"`
 	// Grows by one with every change; ignore a state with a lower one than that you have.
@@ -1184,6 +1246,8 @@ type Order struct {
 	UnitPrice *Money `json:"unitPrice"`
 	// Texts that other systems stored with the order, by key; at most 20 entries.
 	Metadata []*OrderMetadataEntry `json:"metadata,omitempty"`
+	// Whether the caller may correct the recipient now; see `correctRecipient`.
+	CanCorrectRecipient bool `json:"canCorrectRecipient"`
 	// Progress of the delivery; null until the shop reports it.
 	Fulfilment *Fulfilment `json:"fulfilment,omitempty"`
 	// Delivery address: the buyer's default address when the order was written. Null where the sale requires none, and after the account was
@@ -1387,6 +1451,8 @@ type Payment struct {
 	CreatedAt time.Time `json:"createdAt"`
 	// State of the dispute; null when the payment is not disputed.
 	Dispute *PaymentDispute `json:"dispute,omitempty"`
+	// What the page needs to take the payment; null where the kind is another one, once it cannot be paid, and to others than the buyer.
+	Embedded *EmbeddedPayment `json:"embedded,omitempty"`
 	// Time at which it expires.
 	ExpiresAt time.Time `json:"expiresAt"`
 	// Why the provider declined it; null when it did not. The order can be paid again at once.
@@ -1577,6 +1643,28 @@ type RateLimitedError struct {
 }
 
 func (RateLimitedError) IsUserError() {}
+
+// The receipt of a paid order.
+type Receipt struct {
+	// Its number: that of the order.
+	Number string `json:"number"`
+	// Name of the seller; null where the installation names none.
+	Seller *string `json:"seller,omitempty"`
+	// Address, registration and tax number of the seller, line by line.
+	SellerDetails []string `json:"sellerDetails"`
+	// The tax that the total contains; null where the installation names none.
+	Tax *ReceiptTax `json:"tax,omitempty"`
+}
+
+// Tax that is contained in the total of a receipt.
+type ReceiptTax struct {
+	// How much.
+	Amount *Money `json:"amount"`
+	// Its name: `VAT`.
+	Name string `json:"name"`
+	// In percent: `19`, `8.1`.
+	Rate string `json:"rate"`
+}
 
 // A person and an address.
 type Recipient struct {
@@ -1980,6 +2068,10 @@ type Sale struct {
 	Title string `json:"title"`
 	// What the caller can do here; null without a signed-in user.
 	Viewer *SaleViewer `json:"viewer,omitempty"`
+	// Whether buyers need a verified contact. Others are refused with `CONTACT_UNVERIFIED` before they get a path.
+	RequireVerifiedContact bool `json:"requireVerifiedContact"`
+	// Least age of a buyer's account at the opening, in hours; 0 = any. Younger ones are refused with `ACCOUNT_TOO_NEW` before they get a path.
+	MinimumAccountAge int `json:"minimumAccountAge"`
 	// Id of the sale in another system; null = none.
 	ExternalReference *string `json:"externalReference,omitempty"`
 	// Live figures; the page docs/figures.md defines each of them.
@@ -1992,6 +2084,8 @@ type Sale struct {
 	Switches *SaleSwitches `json:"switches,omitempty"`
 	// Log of the sale, newest first. At most 50 entries.
 	Timeline []*SaleLogEntry `json:"timeline"`
+	// The money of its orders, one entry per currency.
+	MoneyTotals []*MoneyTotals `json:"moneyTotals,omitempty"`
 	// Whether orders need a delivery address: the buyer's default address at that time. Buyers without one are refused with `ADDRESS_REQUIRED`
 	// before they get a path token.
 	RequiresAddress bool       `json:"requiresAddress"`
@@ -2326,6 +2420,10 @@ type SaleViewer struct {
 	RemainingLimit int `json:"remainingLimit"`
 	// Waitlist entry of the caller in this sale.
 	WaitlistEntry *WaitlistEntry `json:"waitlistEntry,omitempty"`
+	// Whether the caller has to verify the contact before buying here; false where the sale does not require it.
+	NeedsVerifiedContact bool `json:"needsVerifiedContact"`
+	// Whether the caller's account is younger than the sale requires.
+	AccountTooNew bool `json:"accountTooNew"`
 	// Whether the caller has to add a delivery address before buying; false where the sale requires none.
 	NeedsAddress bool       `json:"needsAddress"`
 	Source       *sale.Sale `json:"-"`
@@ -2419,6 +2517,10 @@ type ServerInfo struct {
 	Version string `json:"version"`
 	// Whether the server sends e-mails: without them, passwords cannot be reset and addresses cannot be verified.
 	Mail bool `json:"mail"`
+	// Country of phone numbers without a country code, such as `CN`; null = numbers need their country code.
+	PhoneCountry *string `json:"phoneCountry,omitempty"`
+	// Page with the cause of every error code and what to do; a code is its fragment: `/errors#SOLD_OUT`.
+	ErrorReference string `json:"errorReference"`
 }
 
 // A bearer token with which another system uses the API: without a user, with the rights of its scopes alone. It
@@ -2535,6 +2637,24 @@ type SetUserRolePayload struct {
 	// The user after the call.
 	User *User `json:"user,omitempty"`
 	// Errors that refused the call; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// Input of `settleRefund`.
+type SettleRefundInput struct {
+	// How the money went back; the buyer sees it.
+	Reason string `json:"reason"`
+	// A refund that failed; never one of an own order.
+	RefundID string `json:"refundId"`
+}
+
+// Outcome of `settleRefund`.
+type SettleRefundPayload struct {
+	// The order as it stands now.
+	Order *Order `json:"order,omitempty"`
+	// The refund as it stands now.
+	Refund *Refund `json:"refund,omitempty"`
+	// Why it was refused; empty on success. `CONFLICT` when the refund has not failed.
 	UserErrors []UserError `json:"userErrors"`
 }
 
@@ -2665,6 +2785,10 @@ type UpdateSaleInput struct {
 	HideExactStock *bool `json:"hideExactStock,omitempty"`
 	// Whether orders need a delivery address: buyers without one cannot buy.
 	RequiresAddress *bool `json:"requiresAddress,omitempty"`
+	// Whether buyers need a verified contact.
+	RequireVerifiedContact *bool `json:"requireVerifiedContact,omitempty"`
+	// Least age of a buyer's account at the opening, in hours; 0 = any. At most 10 years.
+	MinimumAccountAge *int `json:"minimumAccountAge,omitempty"`
 	// Items of the sale, which replace the present ones; 1 to 20.
 	Items []*SaleItemInput `json:"items,omitempty"`
 	// Reason, for the log.
@@ -2753,6 +2877,10 @@ type UpsertSaleInput struct {
 	HideExactStock bool `json:"hideExactStock"`
 	// Whether orders need a delivery address: buyers without one cannot buy.
 	RequiresAddress bool `json:"requiresAddress"`
+	// Whether buyers need a verified contact.
+	RequireVerifiedContact bool `json:"requireVerifiedContact"`
+	// Least age of a buyer's account at the opening, in hours; 0 = any. At most 10 years.
+	MinimumAccountAge int `json:"minimumAccountAge"`
 	// Items of the sale, 1 to 20.
 	Items []*SaleItemInput `json:"items"`
 	// Payment window. When left out: the default of the installation for a new sale, unchanged otherwise.
@@ -3287,6 +3415,8 @@ const (
 	RefundStateRefused RefundState = "REFUSED"
 	// Waits for an operator.
 	RefundStateRequested RefundState = "REQUESTED"
+	// Given back outside the provider, as an operator has said: by bank transfer, for example.
+	RefundStateSettled RefundState = "SETTLED"
 )
 
 var AllRefundState = []RefundState{
@@ -3295,11 +3425,12 @@ var AllRefundState = []RefundState{
 	RefundStateFailed,
 	RefundStateRefused,
 	RefundStateRequested,
+	RefundStateSettled,
 }
 
 func (e RefundState) IsValid() bool {
 	switch e {
-	case RefundStateApproved, RefundStateDone, RefundStateFailed, RefundStateRefused, RefundStateRequested:
+	case RefundStateApproved, RefundStateDone, RefundStateFailed, RefundStateRefused, RefundStateRequested, RefundStateSettled:
 		return true
 	}
 	return false
@@ -3534,6 +3665,8 @@ const (
 	WebhookEventKindOrderCancelled WebhookEventKind = "ORDER_CANCELLED"
 	// The money of a paid order went back (`order.refunded`).
 	WebhookEventKindOrderRefunded WebhookEventKind = "ORDER_REFUNDED"
+	// The recipient of an order was corrected (`order.recipient_changed`).
+	WebhookEventKindOrderRecipientChanged WebhookEventKind = "ORDER_RECIPIENT_CHANGED"
 	// The progress of the delivery of an order was reported (`order.fulfilment_changed`).
 	WebhookEventKindOrderFulfilmentChanged WebhookEventKind = "ORDER_FULFILMENT_CHANGED"
 	// The status of a sale changed (`sale.state_changed`).
@@ -3550,6 +3683,7 @@ var AllWebhookEventKind = []WebhookEventKind{
 	WebhookEventKindOrderExpired,
 	WebhookEventKindOrderCancelled,
 	WebhookEventKindOrderRefunded,
+	WebhookEventKindOrderRecipientChanged,
 	WebhookEventKindOrderFulfilmentChanged,
 	WebhookEventKindSaleStateChanged,
 	WebhookEventKindStockLow,
@@ -3558,7 +3692,7 @@ var AllWebhookEventKind = []WebhookEventKind{
 
 func (e WebhookEventKind) IsValid() bool {
 	switch e {
-	case WebhookEventKindOrderPlaced, WebhookEventKindOrderPaid, WebhookEventKindOrderExpired, WebhookEventKindOrderCancelled, WebhookEventKindOrderRefunded, WebhookEventKindOrderFulfilmentChanged, WebhookEventKindSaleStateChanged, WebhookEventKindStockLow, WebhookEventKindPaymentUnmatched:
+	case WebhookEventKindOrderPlaced, WebhookEventKindOrderPaid, WebhookEventKindOrderExpired, WebhookEventKindOrderCancelled, WebhookEventKindOrderRefunded, WebhookEventKindOrderRecipientChanged, WebhookEventKindOrderFulfilmentChanged, WebhookEventKindSaleStateChanged, WebhookEventKindStockLow, WebhookEventKindPaymentUnmatched:
 		return true
 	}
 	return false

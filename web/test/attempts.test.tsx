@@ -2,7 +2,7 @@ import { render } from 'preact';
 import { act } from 'preact/test-utils';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { forTab } from '../src/api/storage';
-import type { Phase, Sale } from '../src/api/types';
+import type { Phase, Sale } from '@seckill/client/types';
 import { speak } from '../src/i18n/text';
 import { Attempts } from '../src/pages/attempts';
 

@@ -1,6 +1,6 @@
 import { render } from 'preact';
 import { afterEach, expect, test, vi } from 'vitest';
-import type { Challenge } from '../src/api/types';
+import type { Challenge } from '@seckill/client/types';
 import { Check } from '../src/captcha/check';
 import { speak } from '../src/i18n/text';
 import { server } from './shop';

@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=48bb03b51772";
+export{r as resumePlaces}from"./attempt.js?v=3aac45529e49";

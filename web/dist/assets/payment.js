@@ -1,1 +1,1 @@
-var e={id:`83f722df68f78dc0dffb3ce574ddb27b93dcf6e6eafeeaa8cca5253897f5a9d6`,name:`RequestRefund`},t={id:`7e72ae80289143085a2e809b005a959b7989aecaa2421a16ac856b056ba53955`,name:`MyOrderUpdates`};export{e as n,t};
+var e={id:`6ab5ac7d6461ece098c7b1db0e54fd7e4bec6e5a43345da30c7017323db0bc74`,name:`RequestRefund`},t={id:`b095e9788fd98ce8f96c9fa5f79e5b13db98797ccc60975a80be7f863d66a831`,name:`MyOrderUpdates`};export{e as n,t};

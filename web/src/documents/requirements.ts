@@ -1,4 +1,4 @@
-import { graphql } from '../api/tada';
+import { graphql } from '@seckill/client/tada';
 
 export const Requirements = graphql(`
   query Requirements($id: ID!) {

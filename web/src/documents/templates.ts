@@ -1,5 +1,5 @@
-import { graphql } from '../api/tada';
-import { FailureParts } from './account';
+import { graphql } from '@seckill/client/tada';
+import { FailureParts } from '@seckill/client/documents/failure';
 
 export const Templates = graphql(`
   query Templates {

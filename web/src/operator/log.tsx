@@ -1,6 +1,6 @@
 /** The audit log of a sale or a product, newest first, with the changed fields. */
 import { Link } from 'wouter-preact';
-import type { graphql } from '../api/tada';
+import type { graphql } from '@seckill/client/tada';
 import { count, maybe, span } from '../i18n/text';
 import { When } from '../ui/bits';
 import { ot, type OpKey } from './texts';

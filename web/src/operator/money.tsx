@@ -1,8 +1,8 @@
 /** The money of an order and of a sale: what came in, went back, was kept, and is left. */
 import { Link } from 'wouter-preact';
 import { useLoad } from '../api/load';
-import { request } from '../api/request';
-import type { ResultOf } from '../api/tada';
+import { request } from '../api/client';
+import type { ResultOf } from '@seckill/client/operation';
 import { OrderMoney, SaleMoney, type TotalsParts } from '../documents/money';
 import { count, money } from '../i18n/text';
 import { Correction } from '../pages/correction';

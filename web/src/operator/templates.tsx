@@ -2,8 +2,8 @@
 import { useSignal } from '@preact/signals';
 import { useLocation } from 'wouter-preact';
 import { useLoad } from '../api/load';
-import { request } from '../api/request';
-import type { ResultOf } from '../api/tada';
+import { request } from '../api/client';
+import type { ResultOf } from '@seckill/client/operation';
 import { CreateFromTemplate, DeleteTemplate, Templates as TemplatesDoc } from '../documents/templates';
 import { count, span } from '../i18n/text';
 import { Broken, When } from '../ui/bits';

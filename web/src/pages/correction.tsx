@@ -1,9 +1,9 @@
 /** The correction of the address that an order goes to. */
 import { useSignal } from '@preact/signals';
-import { toFault } from '../api/fault';
+import { toFault } from '@seckill/client/fault';
 import { useLoad } from '../api/load';
-import { request } from '../api/request';
-import type { Order } from '../api/types';
+import { request } from '../api/client';
+import type { Order } from '@seckill/client/types';
 import { CanCorrect, CorrectRecipient } from '../documents/addresses';
 import { apologise, explain, t } from '../i18n/text';
 import { Dialog } from '../ui/dialog';

@@ -1,1 +1,0 @@
-var e={id:`ebfc58d8f1751b1667b9195968ec7646ff9f7a1df680b3b66dfe745eaf5f198c`,name:`MyOrders`},t={id:`58e3329bbd152d53cabd2372110168754e16d7b7e15c1e7a1d2a3316b4ed6078`,name:`OneOrder`},n={id:`87b7eccdf96862d1ad27633fb3e6729adb2575a112887616f4eae7b938a6fa5f`,name:`OrderStatus`},r=e=>`pay ${e}`;export{n as i,e as n,t as r,r as t};
