@@ -140,7 +140,7 @@ func Run(ctx context.Context, c Config) (*Verdict, error) {
 		return nil, err
 	}
 	settled := time.Since(ended)
-	checks := evidence{buyers: buyers, before: before, after: after, own: c.Input.Sale == "", settled: settled}.judge()
+	checks := evidence{buyers: buyers, before: before, after: after, own: c.Input.Sale == "", settled: settled}.check()
 	v := &Verdict{
 		SaleID: made.SaleID, OK: true, Buyers: len(buyers), Stock: before.Postgres.Available, Took: took.Seconds(), Settled: settled.Seconds(),
 		Counts: shared.counts(), Faults: injected, Latencies: shared.latencies(), Checks: checks, Audit: after,

@@ -24,8 +24,8 @@ const (
 	prepareTimeout = time.Minute
 )
 
-// Handler serves a target to a Remote. It is for the admin listener of the demo: whoever
-// reaches it gets accounts. Requests need the content type of JSON, which pages of other
+// Handler serves a target to a Remote. It is for the admin listener of the demo: every
+// client that reaches it gets accounts. Requests need the content type of JSON, which pages of other
 // sites cannot send without asking.
 func Handler(t Target) http.Handler {
 	mux := http.NewServeMux()

@@ -42,8 +42,8 @@ type evidence struct {
 	settled       time.Duration
 }
 
-// judge checks the invariants.
-func (e evidence) judge() []Check {
+// check checks the invariants.
+func (e evidence) check() []Check {
 	var accepted, orders, failures, open, double int
 	distinct := map[string]bool{}
 	for _, b := range e.buyers {

@@ -51,7 +51,7 @@ func TestEachInvariantThatBreaksFailsItsCheck(t *testing.T) {
 		e := good()
 		c.spoil(&e)
 		failed := map[string]bool{}
-		for _, check := range e.judge() {
+		for _, check := range e.check() {
 			if !check.OK {
 				failed[check.ID] = true
 			}

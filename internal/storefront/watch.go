@@ -200,7 +200,7 @@ func (s *Storefront) stockChanged(v *sale.Sale) (notifier.Event, bool) {
 }
 
 // levelsChanged is stockChanged for buyers of a sale that hides its stock: the number of
-// events must not tell how many units were sold.
+// events must not show how many units were sold.
 func (s *Storefront) levelsChanged(v *sale.Sale) (notifier.Event, bool) {
 	if !v.HideExactStock {
 		return notifier.Event{}, false

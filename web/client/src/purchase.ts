@@ -91,7 +91,7 @@ export class Purchase {
   #early: string | null = null;
   /** The turn that was not used yet. */
   #turn: { itemId: string; path: Path } | null = null;
-  /** Tells the page that the place is no longer followed. */
+  /** Notifies the page that the place is no longer followed. */
   #unwait: () => void = () => {};
   #unfollow: () => void = () => {};
 

@@ -13,10 +13,10 @@ export interface Session {
   refused(token: string | null): void;
 }
 
-/** Nobody is signed in. */
+/** A session without a user. */
 export const signedOut: Session = { signedIn: () => false, token: () => Promise.resolve(null), refused: () => {} };
 
-/** A session with a token that somebody else renews: `read` returns the present one. */
+/** A session with a token that the caller renews: `read` returns the present one. */
 export function tokenSession(read: () => string | null | Promise<string | null>): Session {
   return { signedIn: () => true, token: async () => read(), refused: () => {} };
 }

@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=3aac45529e49";
+export{r as resumePlaces}from"./attempt.js?v=0c48232d934f";

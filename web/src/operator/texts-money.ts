@@ -1,4 +1,4 @@
-/** English texts about money. */
+/** Texts about money and refunds, in both languages. */
 export const moneyEn = {
   'op.refundState.SETTLED': 'Settled otherwise',
   'op.refundSettle': 'Settled otherwise',
@@ -18,6 +18,18 @@ export const moneyEn = {
   'op.ledger.REFUNDED': 'Refunded',
   'op.ledger.SETTLED': 'Given back otherwise',
   'op.ledger.DISPUTE_LOST': 'Dispute lost',
+  'op.refund': 'Refund of {amount}: “{reason}”',
+  'op.refundYes': 'Refund {amount}',
+  'op.refundNo': 'Reject',
+  'op.refunds': 'Refunds',
+  'op.refundState.REQUESTED': 'Requested',
+  'op.refundState.APPROVED': 'Money on its way',
+  'op.refundState.DONE': 'Refunded',
+  'op.refundState.REFUSED': 'Refused',
+  'op.refundState.FAILED': 'Failed',
+  'op.refundAgain': 'Send {amount} again',
+  'op.held': 'Unmatched payments',
+  'op.heldNone': 'None. Every payment belongs to an order.',
 };
 
 /** Chinese texts about money. */
@@ -40,4 +52,16 @@ export const moneyZh: Record<keyof typeof moneyEn, string> = {
   'op.ledger.REFUNDED': '退款',
   'op.ledger.SETTLED': '另行退款',
   'op.ledger.DISPUTE_LOST': '争议败诉扣款',
+  'op.refund': '退款 {amount}：“{reason}”',
+  'op.refundYes': '退款 {amount}',
+  'op.refundNo': '拒绝',
+  'op.refunds': '退款',
+  'op.refundState.REQUESTED': '待审核',
+  'op.refundState.APPROVED': '退款中',
+  'op.refundState.DONE': '已退款',
+  'op.refundState.REFUSED': '已拒绝',
+  'op.refundState.FAILED': '退款失败',
+  'op.refundAgain': '重新退款 {amount}',
+  'op.held': '未匹配的款项',
+  'op.heldNone': '没有，每笔付款都已对应订单。',
 };
