@@ -79,11 +79,11 @@ func overLimit(ctx context.Context, v reservation.LimitReached) model.PurchaseLi
 
 // item returns an item of the catalogue, or nil.
 func (r *Resolver) item(ctx context.Context, itemID uuid.UUID) *sale.Item {
-	snap, err := r.Store.Catalog(ctx)
+	item, _, err := r.Store.Item(ctx, itemID)
 	if err != nil {
 		return nil
 	}
-	return snap.Item(itemID)
+	return item
 }
 
 // Errors converts faults for the top-level errors list: a fixed code and a message

@@ -27,11 +27,8 @@ func (r *inboxEntryResolver) Sale(ctx context.Context, obj *model.InboxEntry) (*
 	if obj.Source.Sale == uuid.Nil {
 		return nil, nil
 	}
-	snap, err := r.Store.Catalog(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return r.toSale(snap.Sale(obj.Source.Sale)), nil
+	v, err := r.Store.Sale(ctx, obj.Source.Sale)
+	return r.toSale(v), err
 }
 
 func (r *queryResolver) Inbox(ctx context.Context, kinds []inbox.Kind) (*model.Inbox, error) {

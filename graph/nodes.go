@@ -79,24 +79,22 @@ func (r *Resolver) moneyNode(ctx context.Context, kind id.Kind, u uuid.UUID) (mo
 }
 
 func (r *Resolver) catalogueNode(ctx context.Context, kind id.Kind, u uuid.UUID) (model.Node, error) {
-	snap, err := r.Store.Catalog(ctx)
-	if err != nil {
-		return nil, err
-	}
 	switch kind {
 	case id.Goods:
-		if !snap.PublicGoods(u) && !reads(ctx, auth.CatalogueRead) {
-			return nil, nil
+		goods, public, err := r.Store.Product(ctx, u)
+		if err != nil || !public && !reads(ctx, auth.CatalogueRead) {
+			return nil, err
 		}
-		return orNil(toGoods(snap.GoodsByID(u))), nil
+		return orNil(toGoods(goods)), nil
 	case id.Item:
-		item := snap.Item(u)
-		if item == nil || visible(ctx, snap.Sale(item.SaleID)) == nil {
-			return nil, nil
+		item, v, err := r.Store.Item(ctx, u)
+		if err != nil || visible(ctx, v) == nil {
+			return nil, err
 		}
 		return orNil(toItem(item)), nil
 	default:
-		return orNil(r.toSale(visible(ctx, snap.Sale(u)))), nil
+		v, err := r.Store.Sale(ctx, u)
+		return orNil(r.toSale(visible(ctx, v))), err
 	}
 }
 

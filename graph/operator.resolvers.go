@@ -46,11 +46,8 @@ func (r *interventionResolver) RequestedBy(ctx context.Context, obj *model.Inter
 }
 
 func (r *interventionResolver) Sale(ctx context.Context, obj *model.Intervention) (*model.Sale, error) {
-	snap, err := r.Store.Catalog(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return r.toSale(visible(ctx, snap.Sale(obj.Source.Sale))), nil
+	v, err := r.Store.Sale(ctx, obj.Source.Sale)
+	return r.toSale(visible(ctx, v)), err
 }
 
 func (r *mutationResolver) CreateGoods(ctx context.Context, input model.CreateGoodsInput) (*model.CreateGoodsPayload, error) {

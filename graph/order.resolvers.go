@@ -17,11 +17,8 @@ import (
 )
 
 func (r *orderResolver) Sale(ctx context.Context, obj *model.Order) (*model.Sale, error) {
-	snap, err := r.Store.Catalog(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return r.toSale(snap.Sale(obj.Source.Sale)), nil
+	v, err := r.Store.Sale(ctx, obj.Source.Sale)
+	return r.toSale(v), err
 }
 
 func (r *orderResolver) Buyer(ctx context.Context, obj *model.Order) (*model.User, error) {

@@ -33,18 +33,16 @@ func (r *queryResolver) Sales(ctx context.Context, first *int, after *string, la
 }
 
 func (r *queryResolver) Sale(ctx context.Context, by model.SaleLookup) (*model.Sale, error) {
-	snap, err := r.Store.Catalog(ctx)
-	if err != nil {
-		return nil, err
-	}
 	if by.Slug != nil {
-		return r.toSale(visible(ctx, snap.BySlug(*by.Slug))), nil
+		v, err := r.Store.SaleBySlug(ctx, *by.Slug)
+		return r.toSale(visible(ctx, v)), err
 	}
 	saleID, err := id.Parse(id.Sale, deref(by.ID))
 	if err != nil {
 		return nil, nil
 	}
-	return r.toSale(visible(ctx, snap.Sale(saleID))), nil
+	v, err := r.Store.Sale(ctx, saleID)
+	return r.toSale(visible(ctx, v)), err
 }
 
 func (r *saleResolver) Items(ctx context.Context, obj *model.Sale) ([]*model.SaleItem, error) {

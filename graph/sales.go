@@ -49,11 +49,11 @@ func (r *Resolver) visibleSale(ctx context.Context, saleID string) (uuid.UUID, e
 	if err != nil {
 		return uuid.Nil, fault.New(fault.NotFound, "There is no such sale.")
 	}
-	snap, err := r.Store.Catalog(ctx)
+	v, err := r.Store.Sale(ctx, u)
 	if err != nil {
 		return uuid.Nil, err
 	}
-	if visible(ctx, snap.Sale(u)) == nil {
+	if visible(ctx, v) == nil {
 		return uuid.Nil, fault.New(fault.NotFound, "There is no such sale.")
 	}
 	return u, nil
@@ -89,11 +89,10 @@ func (r *Resolver) stockHidden(ctx context.Context, item *sale.Item) (bool, erro
 
 // seesLevels reports whether the caller sees the stock of a sale in words only.
 func (r *Resolver) seesLevels(ctx context.Context, saleID uuid.UUID) (bool, error) {
-	snap, err := r.Store.Catalog(ctx)
+	v, err := r.Store.Sale(ctx, saleID)
 	if err != nil {
 		return false, err
 	}
-	v := snap.Sale(saleID)
 	return v != nil && v.HideExactStock && !reads(ctx, auth.SalesRead), nil
 }
 

@@ -61,5 +61,7 @@ func (Sale) Indexes() []ent.Index {
 		index.Fields("starts_at", "id"),
 		index.Fields("created_at", "id"),
 		index.Fields("status"),
+		index.Fields("ends_at"),
+		index.Fields("settled_at", "ends_at"),
 	}
 }

@@ -56,7 +56,7 @@ func Sales(ctx context.Context, cfg *config.Config) (_ []*sale.Sale, err error) 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, svc.Close()) }()
-	sales, _, err := sale.NewStore(svc.db.Ent).All(ctx)
+	sales, err := sale.NewStore(svc.db.Ent).All(ctx)
 	slices.SortStableFunc(sales, func(a, b *sale.Sale) int { return b.StartsAt.Compare(a.StartsAt) })
 	return sales, err
 }

@@ -28,9 +28,10 @@ const (
 	refreshTimeout = 5 * time.Second
 )
 
-// Catalog serves sales and products from process memory, at most maxStale old. Browsing
-// does not read the database: Versions in Redis shows whether anything changed. One
-// rebuild runs at a time; an unknown id causes no query.
+// Catalog serves sales and products at most maxStale old. What is on sale, will be, or has
+// ended recently is in process memory: Versions in Redis shows whether anything changed. One
+// rebuild runs at a time. Older sales, drafts and lists of products are read from the
+// database on demand and cached; the path of an order never does that.
 type Catalog struct {
 	store    *Store
 	versions *Versions // nil = read the version from the database
@@ -39,17 +40,19 @@ type Catalog struct {
 	flight   singleflight.Group
 	busy     atomic.Bool // a refresh is running
 	current  atomic.Pointer[Snapshot]
+	archive  archive
 }
 
-// Snapshot is the whole catalogue at one moment. It is read-only.
+// Snapshot is the active part of the catalogue at one moment: sales that are on sale, will
+// be, or have ended recently, and their products. It is read-only.
 type Snapshot struct {
-	Sales     []*Sale  // by start, then id
-	Goods     []*Goods // newest first
+	Sales     []*Sale // by start, then id
 	version   Version
 	mark      mark      // in Redis, read before version
 	checkedAt time.Time // when Redis or the database last confirmed the snapshot
 	readAt    time.Time // when the database last confirmed it
 	forgotten bool
+	build     int64 // grows with each snapshot that is read, and when one is forgotten
 	sales     map[uuid.UUID]*Sale
 	slugs     map[string]*Sale
 	items     map[uuid.UUID]*Item
@@ -59,7 +62,7 @@ type Snapshot struct {
 
 // NewCatalog returns a Catalog that reads from store at its first use.
 func NewCatalog(store *Store, c clock.Clock, log *slog.Logger) *Catalog {
-	return &Catalog{store: store, clock: c, log: log}
+	return &Catalog{store: store, clock: c, log: log, archive: newArchive()}
 }
 
 // Following makes the catalogue check Redis instead of the database for changes. Call
@@ -118,6 +121,7 @@ func (c *Catalog) Forget() {
 		}
 		old := *have
 		old.forgotten = true
+		old.build++
 		if c.current.CompareAndSwap(have, &old) {
 			return
 		}
@@ -137,7 +141,7 @@ func (c *Catalog) refresh(ctx context.Context) (*Snapshot, error) {
 	if known && now.Sub(have.readAt) < confirmEvery && have.mark.settled(current) {
 		return c.keep(have, func(s *Snapshot) { s.checkedAt = now }), nil
 	}
-	version, err := c.store.Version(ctx)
+	version, err := c.store.Version(ctx, now)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +150,7 @@ func (c *Catalog) refresh(ctx context.Context) (*Snapshot, error) {
 			s.checkedAt, s.readAt, s.mark, s.forgotten = now, now, current, false
 		}), nil
 	}
-	sales, goods, err := c.store.All(ctx)
+	sales, err := c.store.Active(ctx, now)
 	if err != nil {
 		return nil, err
 	}
@@ -155,8 +159,11 @@ func (c *Catalog) refresh(ctx context.Context) (*Snapshot, error) {
 			item.ReadAt = now
 		}
 	}
-	fresh := newSnapshot(sales, goods)
+	fresh := newSnapshot(sales)
 	fresh.version, fresh.mark, fresh.checkedAt, fresh.readAt = version, current, now, now
+	if have != nil {
+		fresh.build = have.build + 1
+	}
 	c.replace(have, fresh)
 	return fresh, nil
 }
@@ -175,30 +182,29 @@ func (c *Catalog) replace(have, fresh *Snapshot) {
 	if !c.current.CompareAndSwap(have, fresh) {
 		old := *fresh
 		old.forgotten = true
+		old.build++
 		c.current.Store(&old)
 	}
 }
 
-func newSnapshot(sales []*Sale, goods []*Goods) *Snapshot {
+func newSnapshot(sales []*Sale) *Snapshot {
 	s := &Snapshot{
-		Sales: sales, Goods: goods,
+		Sales: sales,
 		sales: make(map[uuid.UUID]*Sale, len(sales)), slugs: make(map[string]*Sale, len(sales)),
-		items: make(map[uuid.UUID]*Item), goods: make(map[uuid.UUID]*Goods, len(goods)),
+		items: make(map[uuid.UUID]*Item), goods: make(map[uuid.UUID]*Goods),
 		public: make(map[uuid.UUID]bool),
 	}
 	sort.Slice(sales, func(i, j int) bool { return lessByTime(sales[i].StartsAt, sales[j].StartsAt, sales[i].ID, sales[j].ID) })
-	sort.Slice(goods, func(i, j int) bool {
-		return lessByTime(goods[j].CreatedAt, goods[i].CreatedAt, goods[j].ID, goods[i].ID)
-	})
-	for _, g := range goods {
-		s.goods[g.ID] = g
-	}
 	for _, v := range sales {
 		s.sales[v.ID] = v
 		s.slugs[v.Slug] = v
 		for _, item := range v.Items {
 			s.items[item.ID] = item
-			if v.Public() && item.Goods != nil {
+			if item.Goods == nil {
+				continue
+			}
+			s.goods[item.Goods.ID] = item.Goods
+			if v.Public() {
 				s.public[item.Goods.ID] = true
 			}
 		}
@@ -213,7 +219,8 @@ func lessByTime(a, b time.Time, x, y uuid.UUID) bool {
 	return strings.Compare(string(x[:]), string(y[:])) < 0
 }
 
-// Sale returns the sale with that id, or nil.
+// Sale returns the sale with that id, or nil: also for one that is not active. Outside of
+// the path of an order use Catalog.Sale, and likewise for the others.
 func (s *Snapshot) Sale(id uuid.UUID) *Sale { return s.sales[id] }
 
 // BySlug returns the sale with that slug, or nil.

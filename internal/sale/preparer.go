@@ -18,9 +18,6 @@ import (
 // preparing are the acts whose actors must not buy in the sale.
 var preparing = []string{string(ActCreate), string(ActUpdate), string(ActSubmit), string(ActApprove), string(ActSchedule)}
 
-// sellable are the statuses of sales in which buyers may buy, now or later.
-var sellable = []any{string(Scheduled), string(Preheated), string(Live), string(Paused)}
-
 // PreparedBy reports whether a user prepared or approved a sale of the catalogue.
 func (s *Sale) PreparedBy(user uuid.UUID) bool { return slices.Contains(s.Preparers, user) }
 
@@ -29,11 +26,15 @@ func OwnSale() error { return fault.Refused{Why: fault.OwnSale, At: []string{"in
 
 // addPreparers sets the preparers of sales in which buyers may buy. What a service token
 // did counts as done by the user who created it.
-func (s *Store) addPreparers(ctx context.Context, sales []*Sale, indexByID map[uuid.UUID]int) error {
+func (s *Store) addPreparers(ctx context.Context, sales []*Sale) error {
+	byID := make(map[uuid.UUID]*Sale, len(sales))
+	for _, v := range sales {
+		byID[v.ID] = v
+	}
 	lines, err := s.db.SaleLog.Query().
 		Where(salelog.ActIn(preparing...), salelog.ActorIDNotNil(), func(q *sql.Selector) {
 			of := sql.Table(entsale.Table)
-			q.Where(sql.In(q.C(salelog.FieldSaleID), sql.Select(of.C(entsale.FieldID)).From(of).Where(sql.In(of.C(entsale.FieldStatus), sellable...))))
+			q.Where(sql.In(q.C(salelog.FieldSaleID), sql.Select(of.C(entsale.FieldID)).From(of).Where(sql.In(of.C(entsale.FieldStatus), running...))))
 		}).
 		Select(salelog.FieldSaleID, salelog.FieldActorID).All(ctx)
 	if err != nil {
@@ -44,16 +45,16 @@ func (s *Store) addPreparers(ctx context.Context, sales []*Sale, indexByID map[u
 		return err
 	}
 	for _, line := range lines {
-		i, ok := indexByID[line.SaleID]
-		if !ok {
+		v := byID[line.SaleID]
+		if v == nil {
 			continue
 		}
 		user := *line.ActorID
 		if owner, ok := owners[user]; ok {
 			user = owner
 		}
-		if !sales[i].PreparedBy(user) {
-			sales[i].Preparers = append(sales[i].Preparers, user)
+		if !v.PreparedBy(user) {
+			v.Preparers = append(v.Preparers, user)
 		}
 	}
 	return nil

@@ -2,7 +2,6 @@ package sale
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 
 	"seckill/ent"
 	entgoods "seckill/ent/goods"
+	"seckill/ent/predicate"
 	entsale "seckill/ent/sale"
 	"seckill/ent/saleitem"
 	"seckill/internal/money"
@@ -20,35 +20,6 @@ type Store struct{ db *ent.Client }
 
 // NewStore returns a Store on db.
 func NewStore(db *ent.Client) *Store { return &Store{db: db} }
-
-// Version identifies a version of the catalogue: it changes when a sale or product is
-// added or a revision grows.
-type Version struct {
-	Sales, SaleRevisions, Goods, GoodsRevisions int64
-}
-
-// figures are a count and a sum of revisions.
-type figures []struct {
-	Count int64         `json:"count"`
-	Sum   sql.NullInt64 `json:"sum"`
-}
-
-// Version reads the version of the catalogue with two small aggregate queries.
-func (s *Store) Version(ctx context.Context) (Version, error) {
-	var sales, goods figures
-	err := s.db.Sale.Query().Aggregate(ent.Count(), ent.As(ent.Sum(entsale.FieldRevision), "sum")).Scan(ctx, &sales)
-	if err != nil {
-		return Version{}, fmt.Errorf("read catalogue version: %w", err)
-	}
-	err = s.db.Goods.Query().Aggregate(ent.Count(), ent.As(ent.Sum(entgoods.FieldRevision), "sum")).Scan(ctx, &goods)
-	if err != nil {
-		return Version{}, fmt.Errorf("read catalogue version: %w", err)
-	}
-	if len(sales) != 1 || len(goods) != 1 {
-		return Version{}, fmt.Errorf("read catalogue version: %d and %d rows", len(sales), len(goods))
-	}
-	return Version{sales[0].Count, sales[0].Sum.Int64, goods[0].Count, goods[0].Sum.Int64}, nil
-}
 
 // Gone reports whether all units of an item are sold: none is available or held.
 func (s *Store) Gone(ctx context.Context, itemID uuid.UUID) (bool, error) {
@@ -61,26 +32,40 @@ func (s *Store) Gone(ctx context.Context, itemID uuid.UUID) (bool, error) {
 
 // ByID reads one sale with its items from the database; nil if there is none.
 func (s *Store) ByID(ctx context.Context, saleID uuid.UUID) (*Sale, error) {
-	row, err := s.db.Sale.Get(ctx, saleID)
+	return s.one(ctx, entsale.ID(saleID))
+}
+
+// BySlug reads the sale with a slug; nil if there is none.
+func (s *Store) BySlug(ctx context.Context, slug string) (*Sale, error) {
+	return s.one(ctx, entsale.Slug(slug))
+}
+
+// ByItem reads the sale of an item; nil if there is none.
+func (s *Store) ByItem(ctx context.Context, itemID uuid.UUID) (*Sale, error) {
+	item, err := s.db.SaleItem.Get(ctx, itemID)
 	if ent.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // none is an answer
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read sale %s: %w", saleID, err)
+		return nil, fmt.Errorf("read item %s: %w", itemID, err)
 	}
-	items, err := s.db.SaleItem.Query().Where(saleitem.SaleID(saleID)).Order(ent.Asc(saleitem.FieldPosition)).All(ctx)
+	return s.ByID(ctx, item.SaleID)
+}
+
+// one reads the sale that a unique condition names.
+func (s *Store) one(ctx context.Context, is predicate.Sale) (*Sale, error) {
+	row, err := s.db.Sale.Query().Where(is).Only(ctx)
+	if ent.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // none is an answer
+	}
 	if err != nil {
-		return nil, fmt.Errorf("read items of sale %s: %w", saleID, err)
+		return nil, fmt.Errorf("read sale: %w", err)
 	}
-	v := saleFromRow(row)
-	for _, item := range items {
-		goods, err := s.GoodsByID(ctx, item.GoodsID)
-		if err != nil {
-			return nil, err
-		}
-		v.Items = append(v.Items, itemFromRow(row, item, goods))
+	sales, err := s.complete(ctx, []*ent.Sale{row})
+	if err != nil {
+		return nil, err
 	}
-	return v, nil
+	return sales[0], nil
 }
 
 // GoodsByID reads one product from the database; nil if there is none.
@@ -109,51 +94,7 @@ func (s *Store) GoodsByExternalID(ctx context.Context, externalID string) (*Good
 
 // ByReference reads the sale with an id of another system; nil if there is none.
 func (s *Store) ByReference(ctx context.Context, reference string) (*Sale, error) {
-	found, err := s.db.Sale.Query().Where(entsale.ExternalReference(reference)).OnlyID(ctx)
-	if ent.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // none is an answer
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read sale by reference: %w", err)
-	}
-	return s.ByID(ctx, found)
-}
-
-// All reads every sale with its items and products, and every product.
-func (s *Store) All(ctx context.Context) ([]*Sale, []*Goods, error) {
-	goodsRows, err := s.db.Goods.Query().All(ctx)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read goods: %w", err)
-	}
-	goods := make([]*Goods, len(goodsRows))
-	byID := make(map[uuid.UUID]*Goods, len(goodsRows))
-	for i, g := range goodsRows {
-		goods[i] = goodsFromRow(g)
-		byID[g.ID] = goods[i]
-	}
-	saleRows, err := s.db.Sale.Query().All(ctx)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read sales: %w", err)
-	}
-	sales := make([]*Sale, len(saleRows))
-	indexByID := make(map[uuid.UUID]int, len(saleRows))
-	for i, row := range saleRows {
-		sales[i] = saleFromRow(row)
-		indexByID[row.ID] = i
-	}
-	items, err := s.db.SaleItem.Query().Order(ent.Asc(saleitem.FieldPosition)).All(ctx)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read sale items: %w", err)
-	}
-	for _, row := range items {
-		if i, ok := indexByID[row.SaleID]; ok {
-			sales[i].Items = append(sales[i].Items, itemFromRow(saleRows[i], row, byID[row.GoodsID]))
-		}
-	}
-	if err := s.addPreparers(ctx, sales, indexByID); err != nil {
-		return nil, nil, err
-	}
-	return sales, goods, nil
+	return s.one(ctx, entsale.ExternalReference(reference))
 }
 
 func goodsFromRow(g *ent.Goods) *Goods {

@@ -36,12 +36,7 @@ type Page[T any] struct {
 }
 
 // SaleFilter selects sales.
-type SaleFilter struct {
-	Phases   []sale.Phase
-	Statuses []sale.Status
-	Search   string
-	Hidden   bool // include sales that buyers may not see
-}
+type SaleFilter = sale.Filter
 
 // SaleOrder is the sort order of sales.
 type SaleOrder struct {
@@ -49,15 +44,35 @@ type SaleOrder struct {
 	Descending bool
 }
 
-// Sales lists sales from memory.
+// Sales lists sales: active ones from memory, the others by page from the database.
 func (s *Storefront) Sales(ctx context.Context, f SaleFilter, o SaleOrder, p PageInput) (Page[*sale.Sale], error) {
 	snap, err := s.Catalog(ctx)
 	if err != nil {
 		return Page[*sale.Sale]{}, err
 	}
+	list := s.matching(snap, f)
+	key := func(v *sale.Sale) (time.Time, uuid.UUID) { return v.StartsAt, v.ID }
+	if o.ByCreation {
+		key = func(v *sale.Sale) (time.Time, uuid.UUID) { return v.CreatedAt, v.ID }
+	}
+	var others sale.ArchivePage[*sale.Sale]
+	if f.Archived() {
+		rows, err := p.rows(o.Descending)
+		if err != nil {
+			return Page[*sale.Sale]{}, err
+		}
+		if others, err = s.catalog.ArchivedSales(ctx, snap, f, o.ByCreation, rows); err != nil {
+			return Page[*sale.Sale]{}, unreadable(err)
+		}
+	}
+	total := len(list) + others.Total
+	return paginate(append(list, others.Rows...), total, p, o.Descending, key)
+}
+
+// matching returns the active sales that match a filter.
+func (s *Storefront) matching(snap *sale.Snapshot, f SaleFilter) (list []*sale.Sale) {
 	now := s.Now()
 	search := strings.ToLower(f.Search)
-	var list []*sale.Sale
 	for _, v := range snap.Sales {
 		if (f.Hidden || v.Public()) &&
 			(len(f.Statuses) == 0 || slices.Contains(f.Statuses, v.Status)) &&
@@ -66,11 +81,7 @@ func (s *Storefront) Sales(ctx context.Context, f SaleFilter, o SaleOrder, p Pag
 			list = append(list, v)
 		}
 	}
-	key := func(v *sale.Sale) (time.Time, uuid.UUID) { return v.StartsAt, v.ID }
-	if o.ByCreation {
-		key = func(v *sale.Sale) (time.Time, uuid.UUID) { return v.CreatedAt, v.ID }
-	}
-	return paginate(list, p, o.Descending, key)
+	return list
 }
 
 // GoodsSearch selects products.
@@ -79,25 +90,45 @@ type GoodsSearch struct {
 	All  bool   // also those that are in no public sale, for operators
 }
 
-// Goods lists products from memory, newest first.
+// Goods lists products, newest first.
 func (s *Storefront) Goods(ctx context.Context, search GoodsSearch, p PageInput) (Page[*sale.Goods], error) {
-	snap, err := s.Catalog(ctx)
+	rows, err := p.rows(true)
 	if err != nil {
 		return Page[*sale.Goods]{}, err
 	}
-	text := strings.ToLower(search.Text)
-	var list []*sale.Goods
-	for _, g := range snap.Goods {
-		if (search.All || snap.PublicGoods(g.ID)) && strings.Contains(strings.ToLower(g.Name), text) {
-			list = append(list, g)
-		}
+	found, err := s.catalog.GoodsPage(ctx, search.Text, search.All, rows)
+	if err != nil {
+		return Page[*sale.Goods]{}, unreadable(err)
 	}
-	return paginate(list, p, true, func(g *sale.Goods) (time.Time, uuid.UUID) { return g.CreatedAt, g.ID })
+	return paginate(slices.Clone(found.Rows), found.Total, p, true, func(g *sale.Goods) (time.Time, uuid.UUID) { return g.CreatedAt, g.ID })
 }
 
-// paginate sorts a list by (time, id) and returns a page of it. Cursors contain the
-// sort key, so that pages stay consistent while the list grows.
-func paginate[T any](list []T, p PageInput, descending bool, key func(T) (time.Time, uuid.UUID)) (Page[T], error) {
+// rows selects one row more than a page, so that the page knows whether there are more.
+func (p PageInput) rows(descending bool) (sale.Range, error) {
+	size, backward, err := p.size()
+	if err != nil {
+		return sale.Range{}, err
+	}
+	r := sale.Range{Descending: descending, Backward: backward, Limit: size + 1}
+	for cursor, at := range map[*string]**sale.Position{p.After: &r.After, p.Before: &r.Before} {
+		if cursor == nil {
+			continue
+		}
+		key, err := readCursor(*cursor)
+		if err != nil {
+			return sale.Range{}, err
+		}
+		if *at, err = positionOf(key); err != nil {
+			return sale.Range{}, err
+		}
+	}
+	return r, nil
+}
+
+// paginate sorts a list by (time, id) and returns a page of it: of all total rows, or of
+// those around the page. Cursors contain the sort key, so that pages stay consistent while
+// the list grows.
+func paginate[T any](list []T, total int, p PageInput, descending bool, key func(T) (time.Time, uuid.UUID)) (Page[T], error) {
 	size, backward, err := p.size()
 	if err != nil {
 		return Page[T]{}, err
@@ -135,13 +166,13 @@ func paginate[T any](list []T, p PageInput, descending bool, key func(T) (time.T
 			hi--
 		}
 	}
-	page := Page[T]{Total: len(list)}
+	page := Page[T]{Total: total}
 	if backward {
 		lo = max(lo, hi-size)
 	} else {
 		hi = min(hi, lo+size)
 	}
-	page.HasPrev, page.HasNext = lo > 0, hi < len(list)
+	page.HasPrev, page.HasNext = lo > 0 || p.After != nil, hi < len(list) || p.Before != nil
 	page.Nodes = list[lo:hi]
 	for i := lo; i < hi; i++ {
 		page.Cursors = append(page.Cursors, writeCursor(cursorKey(key(list[i]))))
@@ -166,17 +197,33 @@ func (p PageInput) size() (n int, backward bool, err error) {
 	return n, backward, nil
 }
 
+// cursorTime is the time in a cursor.
+const cursorTime = "20060102150405.000000000"
+
 // cursorKey returns a text that sorts like (time, id).
-func cursorKey(t time.Time, u uuid.UUID) string {
-	return t.UTC().Format("20060102150405.000000000") + u.String()
+func cursorKey(t time.Time, u uuid.UUID) string { return t.UTC().Format(cursorTime) + u.String() }
+
+// positionOf parses a cursorKey.
+func positionOf(key string) (*sale.Position, error) {
+	at, err := time.Parse(cursorTime, key[:len(cursorTime)])
+	if err != nil {
+		return nil, errCursor()
+	}
+	u, err := uuid.Parse(key[len(cursorTime):])
+	if err != nil {
+		return nil, errCursor()
+	}
+	return &sale.Position{At: at, ID: u}, nil
 }
+
+func errCursor() error { return fault.New(fault.BadInput, "Invalid cursor.") }
 
 func writeCursor(key string) string { return base64.RawURLEncoding.EncodeToString([]byte(key)) }
 
 func readCursor(cursor string) (string, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
-	if err != nil || len(raw) != len("20060102150405.000000000")+36 {
-		return "", fault.New(fault.BadInput, "Invalid cursor.")
+	if err != nil || len(raw) != len(cursorTime)+36 {
+		return "", errCursor()
 	}
 	return string(raw), nil
 }

@@ -8,6 +8,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/google/uuid"
+
 	"seckill/internal/admission/queue"
 	"seckill/internal/fault"
 	"seckill/internal/notifier"
@@ -73,13 +75,41 @@ type Stock struct {
 // Now returns the time of the server that opens the gates.
 func (s *Storefront) Now() time.Time { return s.stock.ServerTime() }
 
-// Catalog returns the catalogue, at most a second old.
+// Catalog returns the active part of the catalogue, at most a second old.
 func (s *Storefront) Catalog(ctx context.Context) (*sale.Snapshot, error) {
 	snap, err := s.catalog.Snapshot(ctx)
-	if err != nil {
-		return nil, fault.Wrap(fault.Unavailable, "The sales cannot be read now. Please try again shortly.", err)
+	return snap, unreadable(err)
+}
+
+// Sale returns a sale, or nil.
+func (s *Storefront) Sale(ctx context.Context, saleID uuid.UUID) (*sale.Sale, error) {
+	v, err := s.catalog.Sale(ctx, saleID)
+	return v, unreadable(err)
+}
+
+// SaleBySlug returns the sale with a slug, or nil.
+func (s *Storefront) SaleBySlug(ctx context.Context, slug string) (*sale.Sale, error) {
+	v, err := s.catalog.BySlug(ctx, slug)
+	return v, unreadable(err)
+}
+
+// Item returns an item and its sale, or nil.
+func (s *Storefront) Item(ctx context.Context, itemID uuid.UUID) (*sale.Item, *sale.Sale, error) {
+	item, v, err := s.catalog.Item(ctx, itemID)
+	return item, v, unreadable(err)
+}
+
+// Product returns a product, or nil, and whether it is in a public sale.
+func (s *Storefront) Product(ctx context.Context, goodsID uuid.UUID) (_ *sale.Goods, public bool, err error) {
+	g, public, err := s.catalog.Goods(ctx, goodsID)
+	return g, public, unreadable(err)
+}
+
+func unreadable(err error) error {
+	if err == nil {
+		return nil
 	}
-	return snap, nil
+	return fault.Wrap(fault.Unavailable, "The sales cannot be read now. Please try again shortly.", err)
 }
 
 // Stock returns the remaining stock of an item: from the gate while the sale is loaded,

@@ -117,11 +117,10 @@ func (s *Storefront) WatchStock(ctx context.Context, saleID uuid.UUID, levels bo
 }
 
 func (s *Storefront) find(ctx context.Context, saleID uuid.UUID) (*sale.Sale, error) {
-	snap, err := s.Catalog(ctx)
+	v, err := s.Sale(ctx, saleID)
 	if err != nil {
 		return nil, err
 	}
-	v := snap.Sale(saleID)
 	if v == nil {
 		return nil, errGone("sale")
 	}
@@ -139,7 +138,7 @@ func (s *Storefront) over(v *sale.Sale) bool {
 	return false
 }
 
-// Run checks the phases and the stock of all sales and publishes changes to the hub,
+// Run checks the phases and the stock of all active sales and publishes changes to the hub,
 // until ctx ends.
 func (s *Storefront) Run(ctx context.Context) error {
 	phases, stocks, lines := time.NewTicker(phaseEvery), time.NewTicker(stockEvery), time.NewTicker(lineEvery)
