@@ -35,6 +35,8 @@ type buyer struct {
 	reason string          // code of the refusal or failure
 	tasks  map[string]bool // ids of accepted order tasks
 	orders map[string]bool // ids of orders
+
+	accepted, ended time.Time // of the order task
 }
 
 // noChance is the code of a buyer who gives up in the waiting room because all units are
@@ -188,7 +190,7 @@ func (b *buyer) place(ctx context.Context, path string) (task string, err error)
 
 // follow waits for the end of an order task.
 func (b *buyer) follow(ctx context.Context, task string) {
-	began := time.Now()
+	b.accepted = time.Now()
 	err := b.watch(ctx, followTask, task, func(data json.RawMessage) (bool, error) {
 		var event struct {
 			OrderTaskStatus struct {
@@ -221,7 +223,8 @@ func (b *buyer) follow(ctx context.Context, task string) {
 	if err != nil {
 		return // the time limit: unfinished
 	}
-	b.crowd.timing(stageWritten, time.Since(began))
+	b.ended = time.Now()
+	b.crowd.timing(stageWritten, b.ended.Sub(b.accepted))
 	if b.result == ordered {
 		b.crowd.count(&b.crowd.orders)
 	}

@@ -29,6 +29,8 @@ const (
 )
 
 const (
+	minFaultEvery = 100 * time.Millisecond
+
 	signIns      = 8                // at once: a server hashes two passwords at a time
 	connections  = 256              // most connections for queries and mutations
 	firstNetwork = 198<<24 | 18<<16 // 198.18.0.0/15 is reserved for load tests (RFC 2544)
@@ -66,8 +68,9 @@ type Config struct {
 	Cut        bool          // also close connections of the buyers
 	Faults     []Fault       // injected in turn
 	FaultEvery time.Duration
-	Progress   io.Writer // lines, or a chart on a terminal
-	Terminal   bool      // whether Progress is a terminal
+	FaultFor   time.Duration // from the start of the crowd
+	Progress   io.Writer     // lines, or a chart on a terminal
+	Terminal   bool          // whether Progress is a terminal
 }
 
 // Validate returns what is wrong with the configuration, nil if it is valid. Addresses
@@ -87,6 +90,8 @@ func (c Config) Validate(remote bool) error {
 		return fmt.Errorf("--time %s: choose between 1s and %s", c.Time, MaxTime)
 	case c.Over < 0 || c.Over >= c.Time:
 		return fmt.Errorf("--over %s: choose less than --time", c.Over)
+	case c.FaultEvery < minFaultEvery || c.FaultFor <= 0 || c.FaultFor >= c.Time:
+		return fmt.Errorf("--fault-every %s for %s: choose at least %s, for less than --time", c.FaultEvery, c.FaultFor, minFaultEvery)
 	}
 	return nil
 }
@@ -125,14 +130,14 @@ func Run(ctx context.Context, c Config) (*Verdict, error) {
 		c.Faults = append(c.Faults, Fault{"cut", dial.cut})
 	}
 	began := time.Now()
-	stopFaults := injectAll(limited, c.Faults, c.FaultEvery, show)
+	stopFaults := injectAll(limited, c, show)
 	stopShow := show.run()
 	rush(limited, buyers, c.Over)
 	took := time.Since(began)
-	injected, faultErr := stopFaults()
+	injected := stopFaults()
 	ended := time.Now()
 	stopShow()
-	if err := errors.Join(faultErr, ctx.Err()); err != nil {
+	if err := errors.Join(injected.err, ctx.Err()); err != nil {
 		return nil, err
 	}
 	after, err := settle(ctx, c.Target, made.SaleID)
@@ -140,10 +145,10 @@ func Run(ctx context.Context, c Config) (*Verdict, error) {
 		return nil, err
 	}
 	settled := time.Since(ended)
-	checks := evidence{buyers: buyers, before: before, after: after, own: c.Input.Sale == "", settled: settled}.check()
+	checks := evidence{buyers: buyers, before: before, after: after, own: c.Input.Sale == "", settled: settled, recovery: recovery(buyers, injected.last)}.check()
 	v := &Verdict{
 		SaleID: made.SaleID, OK: true, Buyers: len(buyers), Stock: before.Postgres.Available, Took: took.Seconds(), Settled: settled.Seconds(),
-		Counts: shared.counts(), Faults: injected, Latencies: shared.latencies(), Checks: checks, Audit: after,
+		Counts: shared.counts(), Faults: injected.counts, Latencies: shared.latencies(), Checks: checks, Audit: after,
 	}
 	for _, check := range checks {
 		v.OK = v.OK && check.OK
@@ -176,7 +181,7 @@ func await(ctx context.Context, b *buyer) error {
 		switch {
 		case err == nil && data.Sale != nil && data.Sale.Phase == "LIVE":
 			return nil
-		case err == nil && data.Sale != nil && data.Sale.Phase != "UPCOMING":
+		case err == nil && data.Sale != nil && data.Sale.Phase != "UPCOMING" && data.Sale.Phase != "PAUSED": // a gate that is being loaded shows as paused
 			return fmt.Errorf("the sale %s is %s", b.crowd.sale, data.Sale.Phase)
 		case ctx.Err() != nil:
 			return fmt.Errorf("the server at %s does not show the sale %s as open: does it use the same database and Redis? %w", b.url, b.crowd.sale, errors.Join(err, ctx.Err()))

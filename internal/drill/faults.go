@@ -74,24 +74,31 @@ func (d *dialer) close() {
 	}
 }
 
-// injectAll injects the faults in turn until stop is called. stop returns how often each
-// was injected, and the first error.
-func injectAll(ctx context.Context, faults []Fault, every time.Duration, show *display) (stop func() (map[string]int, error)) {
-	ctx, cancel := context.WithCancel(ctx)
-	counts := map[string]int{}
-	var failed error
+// injected says what injectAll did.
+type injected struct {
+	counts map[string]int // by kind
+	last   time.Time      // when the last fault was over
+	err    error
+}
+
+// injectAll injects the faults in turn for FaultFor, or until stop is called.
+func injectAll(ctx context.Context, c Config, show *display) (stop func() injected) {
+	ctx, cancel := context.WithTimeout(ctx, c.FaultFor)
+	done := injected{counts: map[string]int{}}
 	var wg sync.WaitGroup
-	if len(faults) > 0 {
+	if len(c.Faults) > 0 {
 		wg.Go(func() {
-			tick := time.NewTicker(every)
+			tick := time.NewTicker(c.FaultEvery)
 			defer tick.Stop()
 			for i := 0; ; i++ {
-				f := faults[i%len(faults)]
-				if err := f.Inject(ctx); err != nil && ctx.Err() == nil {
-					failed = fmt.Errorf("fault %s: %w", f.Name, err)
+				f := c.Faults[i%len(c.Faults)]
+				// A fault that has begun is completed: a killed worker is started again.
+				if err := f.Inject(context.WithoutCancel(ctx)); err != nil {
+					done.err = fmt.Errorf("fault %s: %w", f.Name, err)
 					return
 				}
-				counts[f.Name]++
+				done.counts[f.Name]++
+				done.last = time.Now()
 				show.fault(f.Name)
 				select {
 				case <-ctx.Done():
@@ -101,9 +108,9 @@ func injectAll(ctx context.Context, faults []Fault, every time.Duration, show *d
 			}
 		})
 	}
-	return func() (map[string]int, error) {
+	return func() injected {
 		cancel()
 		wg.Wait()
-		return counts, failed
+		return done
 	}
 }

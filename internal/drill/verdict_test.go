@@ -42,6 +42,7 @@ func TestEachInvariantThatBreaksFailsItsCheck(t *testing.T) {
 		"one order for two buyers": {func(e *evidence) { e.buyers[1].orders = map[string]bool{"o1": true} }, []string{"I4"}},
 		"a task without an end":    {func(e *evidence) { e.buyers[1].result = unfinished }, []string{"I4"}},
 		"slow to settle":           {func(e *evidence) { e.settled = time.Minute }, []string{"I5"}},
+		"slow to recover":          {func(e *evidence) { e.recovery = time.Minute }, []string{"I5"}},
 		"findings":                 {func(e *evidence) { e.after.OK, e.after.Findings = false, []string{"x"} }, []string{"I5", "audit"}},
 		"a unit unsold": {func(e *evidence) {
 			e.buyers[1] = &buyer{result: turnedDown}
