@@ -25,6 +25,7 @@ var shown = map[string][]string{
 	"user":        {"config", "database-url"},
 	"sales":       {"config", "database-url"},
 	"audit":       {"config", "services"},
+	"log":         {"config", "database-url"},
 	"report":      {"config", "services"},
 	"export":      {"config", "database-url"},
 	"deadletters": {"config", "services"},

@@ -242,6 +242,7 @@ type scheduler struct {
 	preloader *preload.Preloader
 	reconcile periodic.Loop
 	lostTasks periodic.Loop
+	seals     periodic.Loop
 }
 
 // schedulerParts are the stages that only the scheduler needs.
@@ -277,7 +278,8 @@ func newScheduler(b base, g gates, s stats, in schedulerParts) scheduler {
 			return view.Epoch
 		},
 	})
-	return scheduler{preloader, reconciler.Loop(), lost.Loop()}
+	sealer := &audit.Sealer{DB: b.svc.db, Clock: g.clock, Log: b.log}
+	return scheduler{preloader, reconciler.Loop(), lost.Loop(), sealer.Loop()}
 }
 
 // worker holds the router that turns messages into orders.

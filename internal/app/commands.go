@@ -49,6 +49,16 @@ func Audit(ctx context.Context, cfg *config.Config, sale uuid.UUID) (_ *audit.Re
 	return auditor.Sale(ctx, sale)
 }
 
+// ExportLog writes the log of a sale. It uses Postgres only.
+func ExportLog(ctx context.Context, cfg *config.Config, sale uuid.UUID, out io.Writer) (_ *audit.Trailer, err error) {
+	svc, err := openDatabase(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, svc.Close()) }()
+	return audit.Exporter{DB: svc.db, Clock: clock.System{}}.Export(ctx, sale, out)
+}
+
 // Sales returns all sales of an installation, the last to start first.
 func Sales(ctx context.Context, cfg *config.Config) (_ []*sale.Sale, err error) {
 	svc, err := openDatabase(ctx, cfg)

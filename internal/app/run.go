@@ -194,6 +194,7 @@ func (a *App) schedule(g gates, m messages, s stats, in runningParts) {
 		gates.Timeout, gates.Retry = preload.StepTimeout, min(preload.RetryEvery, a.cfg.PreloadEvery)
 		store(gates.Name, gates.Run)
 		store("reconcile", in.scheduler.reconcile.Run)
+		store("seal logs", in.scheduler.seals.Run)
 		store("interventions", in.admin.operator.Loop().Run)
 		store("blocked users", in.admin.operator.BlockedLoop().Run)
 		store("purge sessions", loop("purge sessions", purgeEvery, in.accounts.store.Purge).Run)

@@ -16,6 +16,7 @@ import (
 func (w *world) unopened(status entsale.Status, epoch int64) {
 	w.Helper()
 	w.must(w.redis.Cmd.Del(w.Context(), w.keys.Item(w.shard(), w.item), w.keys.Reservations(w.shard(), w.item)).Err())
+	w.unprotected()
 	w.update(func(ctx context.Context, tx *ent.Tx) error {
 		if _, err := tx.StockMovement.Delete().Exec(ctx); err != nil {
 			return err

@@ -25,9 +25,13 @@ type LogLine struct {
 	At       time.Time
 }
 
+// actSeal is the act of the seals that package audit writes into the log; they are not
+// shown.
+const actSeal = "SEAL"
+
 // Log returns the newest lines of a sale's log, newest first, at most limit.
 func (s *Store) Log(ctx context.Context, saleID uuid.UUID, limit int) ([]LogLine, error) {
-	rows, err := s.db.SaleLog.Query().Where(salelog.SaleID(saleID)).
+	rows, err := s.db.SaleLog.Query().Where(salelog.SaleID(saleID), salelog.ActNEQ(actSeal)).
 		Order(ent.Desc(salelog.FieldRevision), ent.Desc(salelog.FieldID)).Limit(limit).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read log of sale %s: %w", saleID, err)

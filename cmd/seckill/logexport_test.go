@@ -1,0 +1,47 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"seckill/internal/audit"
+	"seckill/internal/seed"
+)
+
+func TestAnExportedLogIsVerifiedWithoutServices(t *testing.T) {
+	t.Parallel()
+	environ := services(t)
+	seeded := command(t, environ, "seed", "--users", "1", "--stock", "7", "--json")
+	seeded.wants(t, exitOK)
+	var result seed.Result
+	if err := json.Unmarshal([]byte(seeded.stdout), &result); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "sale.jsonl")
+	command(t, environ, "log", "export", "--sale", result.SaleID, "--out", file).wants(t, exitOK, "entries, head ")
+	checked := command(t, nil, "log", "verify", file, "--json")
+	checked.wants(t, exitOK)
+	var v audit.Verification
+	if err := json.Unmarshal([]byte(checked.stdout), &v); err != nil || !v.OK || v.SaleID != result.SaleID || v.Entries == 0 {
+		t.Errorf("%v: %s", err, checked.stdout)
+	}
+	command(t, nil, "log", "verify", file, "--head", v.Head).wants(t, exitOK)
+	command(t, nil, "log", "verify", file, "--head", strings.Repeat("a", 64)).wants(t, exitFinding)
+
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(strings.Replace(string(text), `"quantity":7`, `"quantity":8`, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	spoilt := command(t, nil, "log", "verify", file)
+	spoilt.wants(t, exitFinding)
+	if !strings.Contains(spoilt.stdout, "7 units are put on sale, and 8 by the moves") || !strings.Contains(spoilt.stdout, "not intact") {
+		t.Errorf("printed\n%s", spoilt.stdout)
+	}
+	command(t, nil, "log", "verify", filepath.Join(t.TempDir(), "none")).wants(t, exitUnfit)
+}

@@ -1,0 +1,131 @@
+package audit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/internal/id"
+)
+
+// The log of a sale is a chain of hashes over its entries: the acts of operators and of the
+// clock (sale_logs) and the moves of stock (stock_movements), in the order of their ids,
+// which are UUIDv7:
+//
+//	head(0) = SHA-256 of the sale's public id
+//	head(n) = SHA-256 of head(n-1) and the JSON of entry n
+//
+// A Sealer writes heads into the log itself, as acts with the name ActSeal. It runs behind
+// the sale, so the chain costs the path of an order nothing.
+
+// ActSeal is the act of a sale's log that holds a seal. It is no act of a person or of the
+// clock, and is not shown among them.
+const ActSeal = "SEAL"
+
+// Algorithm names the chain in exported files.
+const Algorithm = "seckill-log-1: SHA-256 over the previous head and each entry's JSON"
+
+// Entry is one line of the log. The fields depend on Type, in this order and without those
+// that are empty.
+type Entry struct {
+	Type     string    `json:"type"` // act or move
+	ID       uuid.UUID `json:"id"`
+	At       time.Time `json:"at"`
+	Act      string    `json:"act,omitempty"`
+	Actor    string    `json:"actor,omitempty"` // public id; "" = the clock
+	From     string    `json:"from,omitempty"`
+	To       string    `json:"to,omitempty"`
+	Revision int64     `json:"revision,omitempty"` // of the sale, after the act
+	Note     string    `json:"note,omitempty"`
+	Details  string    `json:"details,omitempty"` // JSON
+	Item     string    `json:"item,omitempty"`    // public id
+	Kind     string    `json:"kind,omitempty"`    // of a move
+	Cause    string    `json:"cause,omitempty"`   // order_id of the move
+	Quantity int       `json:"quantity,omitempty"`
+}
+
+// Seal is a head that was written into the log.
+type Seal struct {
+	Type    string    `json:"type"`    // seal
+	Seq     int64     `json:"seq"`     // from 1
+	Until   uuid.UUID `json:"until"`   // it covers the entries with smaller ids
+	Entries int       `json:"entries"` // since the start of the chain
+	Head    string    `json:"head"`    // hexadecimal
+	At      time.Time `json:"at"`
+}
+
+// Types of the lines of an exported file.
+const (
+	typeAct  = "act"
+	typeMove = "move"
+	typeSeal = "seal"
+)
+
+// chain computes heads.
+type chain struct {
+	head    [sha256.Size]byte
+	entries int
+}
+
+// newChain returns the chain of a sale without entries.
+func newChain(sale string) *chain { return &chain{head: sha256.Sum256([]byte(sale))} }
+
+// continueChain returns the chain after a seal.
+func continueChain(s *Seal) (*chain, error) {
+	raw, err := hex.DecodeString(s.Head)
+	if err != nil || len(raw) != sha256.Size {
+		return nil, fmt.Errorf("seal %d has no valid head", s.Seq)
+	}
+	return &chain{head: [sha256.Size]byte(raw), entries: s.Entries}, nil
+}
+
+// add appends an entry and returns its JSON.
+func (c *chain) add(e Entry) ([]byte, error) {
+	text, err := json.Marshal(e)
+	if err != nil {
+		return nil, err
+	}
+	c.head = sha256.Sum256(append(c.head[:], text...))
+	c.entries++
+	return text, nil
+}
+
+func (c *chain) hex() string { return hex.EncodeToString(c.head[:]) }
+
+func entryOfAct(r *ent.SaleLog) Entry {
+	e := Entry{
+		Type: typeAct, ID: r.ID, At: r.CreatedAt.UTC(), Act: r.Act, From: r.FromStatus, To: r.ToStatus,
+		Revision: r.Revision, Note: r.Note, Details: r.Details,
+	}
+	if r.ActorID != nil {
+		e.Actor = id.Format(id.User, *r.ActorID)
+	}
+	return e
+}
+
+func entryOfMove(r *ent.StockMovement) Entry {
+	return Entry{
+		Type: typeMove, ID: r.ID, At: r.CreatedAt.UTC(), Item: id.Format(id.Item, r.ItemID), Kind: string(r.Kind),
+		Cause: r.OrderID.String(), Quantity: r.Quantity,
+	}
+}
+
+// byID sorts entries as the chain has them.
+func byID(entries []Entry) {
+	slices.SortFunc(entries, func(a, b Entry) int { return compare(a.ID, b.ID) })
+}
+
+// before returns the smallest UUIDv7 of a time: ids that were made earlier are smaller.
+func before(t time.Time) (u uuid.UUID) {
+	ms := uint64(t.UnixMilli()) //nolint:gosec // after 1970
+	for i := range 6 {
+		u[i] = byte(ms >> (8 * (5 - i)))
+	}
+	return u
+}

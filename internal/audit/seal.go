@@ -1,0 +1,246 @@
+package audit
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/ent/saleitem"
+	"seckill/ent/salelog"
+	"seckill/ent/stockmovement"
+	"seckill/internal/clock"
+	"seckill/internal/id"
+	"seckill/internal/periodic"
+	"seckill/internal/postgres"
+)
+
+const (
+	// SealLag is the age of an entry when it is sealed. Transactions end within seconds, and
+	// an entry of one that is still open would come before those that are sealed.
+	SealLag   = time.Minute
+	sealEvery = 30 * time.Second
+	// recent is how far back a pass looks for sales with new entries, after the first pass,
+	// which looks at all sales. It covers two minutes without a scheduler.
+	recent = 5 * time.Minute
+	// unsealed bounds the entries that one seal covers: the next pass continues.
+	unsealed = 200_000
+)
+
+// Sealer writes the seals of all sales. Any number of processes may run it at once: of two
+// seals with the same number one is written.
+type Sealer struct {
+	DB    *postgres.DB
+	Clock clock.Clock
+	Log   *slog.Logger
+	Lag   time.Duration // 0 = SealLag
+
+	looked time.Time // the last pass that failed for no sale; used by Step alone
+}
+
+// Loop returns the loop that seals.
+func (s *Sealer) Loop() periodic.Loop {
+	return periodic.Loop{Name: "seal logs", Every: sealEvery, Timeout: sealEvery, Step: s.Step, Log: s.Log}
+}
+
+// Step seals what is old enough. It is a periodic.Step.
+func (s *Sealer) Step(ctx context.Context) (map[string]int, error) {
+	now := s.Clock.Now().UTC()
+	lag := s.Lag
+	if lag == 0 {
+		lag = SealLag
+	}
+	sales, err := s.changed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	counts, errs := map[string]int{}, []error(nil)
+	for _, of := range sales {
+		seal, err := s.seal(ctx, of, before(now.Add(-lag)), now)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("seal the log of %s: %w", id.Format(id.Sale, of), err))
+		}
+		if seal != nil {
+			counts["sealed"]++
+		}
+	}
+	if len(errs) == 0 {
+		s.looked = now
+	}
+	return counts, errors.Join(errs...)
+}
+
+// changed returns the sales that may have entries without a seal.
+func (s *Sealer) changed(ctx context.Context) ([]uuid.UUID, error) {
+	var all []uuid.UUID
+	if s.looked.IsZero() {
+		return s.DB.Ent.Sale.Query().IDs(ctx)
+	}
+	from := before(s.looked.Add(-recent))
+	err := s.DB.Ent.SaleLog.Query().Where(salelog.IDGTE(from), salelog.ActNEQ(ActSeal)).Unique(true).Select(salelog.FieldSaleID).Scan(ctx, &all)
+	if err != nil {
+		return nil, fmt.Errorf("list sales with acts: %w", err)
+	}
+	var items []uuid.UUID
+	err = s.DB.Ent.StockMovement.Query().Where(stockmovement.IDGTE(from)).Unique(true).Select(stockmovement.FieldItemID).Scan(ctx, &items)
+	if err != nil {
+		return nil, fmt.Errorf("list items that moved: %w", err)
+	}
+	var moved []uuid.UUID
+	err = s.DB.Ent.SaleItem.Query().Where(saleitem.IDIn(items...)).Unique(true).Select(saleitem.FieldSaleID).Scan(ctx, &moved)
+	if err != nil {
+		return nil, fmt.Errorf("list their sales: %w", err)
+	}
+	seen := map[uuid.UUID]bool{}
+	var out []uuid.UUID
+	for _, u := range append(all, moved...) {
+		if !seen[u] {
+			seen[u] = true
+			out = append(out, u)
+		}
+	}
+	return out, nil
+}
+
+// seal seals the entries of a sale with ids below until; nil = there are none.
+func (s *Sealer) seal(ctx context.Context, of, until uuid.UUID, now time.Time) (*Seal, error) {
+	public := id.Format(id.Sale, of)
+	last, err := lastSeal(ctx, s.DB.Ent.SaleLog, of)
+	if err != nil {
+		return nil, err
+	}
+	c, next, from := newChain(public), int64(1), uuid.Nil
+	if last != nil {
+		if c, err = continueChain(last); err != nil {
+			return nil, err
+		}
+		next, from = last.Seq+1, last.Until
+	}
+	var added int
+	err = s.DB.ReadSnapshot(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		entries, err := readEntries(ctx, tx, of, span{from, until})
+		if err != nil {
+			return err
+		}
+		if len(entries) > unsealed {
+			entries = entries[:unsealed]
+			until = following(entries[len(entries)-1].ID)
+		}
+		added = len(entries)
+		for _, e := range entries {
+			if _, err := c.add(e); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil || added == 0 {
+		return nil, err
+	}
+	seal := &Seal{Type: typeSeal, Seq: next, Until: until, Entries: c.entries, Head: c.hex(), At: now}
+	return seal, s.write(ctx, of, seal)
+}
+
+// write stores a seal. Its id follows from sale and number.
+func (s *Sealer) write(ctx context.Context, of uuid.UUID, seal *Seal) error {
+	details, err := json.Marshal(seal)
+	if err != nil {
+		return err
+	}
+	err = s.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		row, err := tx.Sale.Get(ctx, of)
+		if err != nil {
+			return err
+		}
+		return tx.SaleLog.Create().SetID(sealID(of, seal.Seq)).SetSaleID(of).SetAct(ActSeal).SetFromStatus(string(row.Status)).
+			SetToStatus(string(row.Status)).SetRevision(row.Revision).SetDetails(string(details)).SetCreatedAt(seal.At).Exec(ctx)
+	})
+	if postgres.IsUnique(err) {
+		return nil // another process wrote it
+	}
+	return err
+}
+
+func sealID(of uuid.UUID, seq int64) uuid.UUID {
+	return uuid.NewHash(sha256.New(), of, fmt.Append(nil, ActSeal, seq), 8)
+}
+
+// following returns the id after an id.
+func following(u uuid.UUID) uuid.UUID {
+	for i := len(u) - 1; i >= 0; i-- {
+		if u[i]++; u[i] != 0 {
+			break
+		}
+	}
+	return u
+}
+
+// lastSeal returns the newest seal of a sale; nil = there is none.
+func lastSeal(ctx context.Context, logs *ent.SaleLogClient, of uuid.UUID) (*Seal, error) {
+	seals, err := readSeals(ctx, logs, of)
+	if err != nil || len(seals) == 0 {
+		return nil, err
+	}
+	return seals[len(seals)-1], nil
+}
+
+// readSeals returns the seals of a sale by number.
+func readSeals(ctx context.Context, logs *ent.SaleLogClient, of uuid.UUID) ([]*Seal, error) {
+	rows, err := logs.Query().Where(salelog.SaleID(of), salelog.Act(ActSeal)).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the seals: %w", err)
+	}
+	seals := make([]*Seal, len(rows))
+	for _, row := range rows {
+		var seal Seal
+		if err := json.Unmarshal([]byte(row.Details), &seal); err != nil {
+			return nil, fmt.Errorf("seal %s: %w", row.ID, err)
+		}
+		if seal.Seq < 1 || seal.Seq > int64(len(rows)) || seals[seal.Seq-1] != nil {
+			return nil, fmt.Errorf("the seals of %s are not numbered from 1 to %d", id.Format(id.Sale, of), len(rows))
+		}
+		seals[seal.Seq-1] = &seal
+	}
+	return seals, nil
+}
+
+// span selects ids: from <= id < until.
+type span struct{ from, until uuid.UUID }
+
+// readEntries returns the entries of a sale in a span, in the order of the chain.
+func readEntries(ctx context.Context, tx *ent.Tx, of uuid.UUID, in span) ([]Entry, error) {
+	acts, err := tx.SaleLog.Query().Where(salelog.SaleID(of), salelog.IDGTE(in.from), salelog.IDLT(in.until), salelog.ActNEQ(ActSeal)).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the acts: %w", err)
+	}
+	entries := make([]Entry, 0, len(acts))
+	for _, row := range acts {
+		entries = append(entries, entryOfAct(row))
+	}
+	items, err := tx.SaleItem.Query().Where(saleitem.SaleID(of)).IDs(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the items: %w", err)
+	}
+	for from := in.from; len(items) > 0; {
+		rows, err := tx.StockMovement.Query().Where(stockmovement.ItemIDIn(items...), stockmovement.IDGTE(from), stockmovement.IDLT(in.until)).
+			Order(ent.Asc(stockmovement.FieldID)).Limit(page).All(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("read the moves: %w", err)
+		}
+		for _, row := range rows {
+			entries = append(entries, entryOfMove(row))
+		}
+		if len(rows) < page {
+			break
+		}
+		from = following(rows[len(rows)-1].ID)
+	}
+	byID(entries)
+	return entries, nil
+}
