@@ -47,7 +47,7 @@ type sampler struct {
 
 // written returns the number of orders in the record.
 func (s *sampler) written() (n int) {
-	if err := s.db.QueryRow(`SELECT count(*) FROM orders`).Scan(&n); err != nil {
+	if err := s.db.QueryRowContext(s.t.Context(), `SELECT count(*) FROM orders`).Scan(&n); err != nil {
 		s.t.Error(err)
 	}
 	return n
