@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"sync"
 	"testing"
 	"time"
 
@@ -121,4 +122,111 @@ func (s *site) replayed(token, endpoint string) {
 	if why := done.Done.why(); why != "" {
 		s.t.Fatalf("replay: %s", why)
 	}
+}
+
+// inbound is a receiver that verifies signatures and keeps what it received by message id.
+type inbound struct {
+	mu       sync.Mutex
+	verifier *standardwebhooks.Webhook // guarded by mu
+	bodies   map[string]string         // guarded by mu; by id
+	forged   int                       // guarded by mu
+	changed  int                       // guarded by mu; ids that came again with another body
+	requests int                       // guarded by mu
+}
+
+func (in *inbound) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.requests++
+	if err != nil || in.verifier == nil || in.verifier.Verify(body, r.Header) != nil {
+		in.forged++
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	messageID := r.Header.Get(standardwebhooks.HeaderWebhookID)
+	if before, again := in.bodies[messageID]; again && before != string(body) {
+		in.changed++
+	}
+	in.bodies[messageID] = string(body)
+}
+
+// orders returns how often each order came under different ids.
+func (in *inbound) orders(t testing.TB) map[string]int {
+	t.Helper()
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	times := map[string]int{}
+	for _, body := range in.bodies {
+		var got struct {
+			Type string
+			Data struct{ OrderID string }
+		}
+		if err := json.Unmarshal([]byte(body), &got); err != nil || got.Type != "order.placed" {
+			t.Fatalf("received %s (%v)", body, err)
+		}
+		times[got.Data.OrderID]++
+	}
+	return times
+}
+
+// Every process is killed again and again while orders are placed: each order is received
+// under one id, with a signature of the library.
+func TestEventsSurviveTheKillOfEveryProcess(t *testing.T) {
+	t.Parallel()
+	const buyers, rounds = 120, 3
+	s := newSite(t)
+	env := []string{"SECKILL_WEBHOOK_NETWORKS=127.0.0.0/8", "SECKILL_HTTP_ADDR=" + testenv.ReserveAddr(t)}
+	api, worker := s.launch("api", env...), s.launch("worker,scheduler", env[:1]...)
+	admin := s.staff("hooks@example.com", "ADMIN")
+	in := &inbound{bodies: map[string]string{}}
+	door := httptest.NewServer(in)
+	t.Cleanup(door.Close)
+	var made struct{ Made struct{ Secret string } }
+	s.ask(admin, `mutation($u: URL!) { made: createWebhookEndpoint(input: { url: $u, events: [ORDER_PLACED] }) { secret } }`, map[string]any{"u": door.URL}).into(t, &made)
+	verifier, err := standardwebhooks.NewWebhook(made.Made.Secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.mu.Lock()
+	in.verifier = verifier
+	in.mu.Unlock()
+	sale := s.seed(seed.Input{Users: buyers, Stock: buyers, PathTTL: 10 * time.Minute}) // longer than the second after which events are written
+	var load sync.WaitGroup
+	slots := make(chan struct{}, 8)
+	for i, u := range sale.Users {
+		slots <- struct{}{}
+		if i%(buyers/rounds) == buyers/rounds/2 {
+			api.kill()
+			worker.kill()
+			worker = s.launch("worker,scheduler", env[:1]...)
+			api = s.launch("api", env...)
+		}
+		load.Go(func() {
+			defer func() { <-slots }()
+			input := order(sale.ItemID, u.Path)
+			testenv.Eventually(t, testenv.Wait, func() bool { // the same input, until the call is answered
+				p, err := s.place(u.AccessToken, input)
+				return err == nil && p.why() == ""
+			}, "the buyer has an answer")
+		})
+	}
+	load.Wait()
+	s.drained(sale.SaleID, buyers)
+	// What a killed process had in hand is repeated when its lease is over: let the minute pass.
+	if _, err := s.database().SQL.ExecContext(t.Context(), `UPDATE webhook_deliveries SET due_at = now() WHERE state = 'PENDING'`); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Eventually(t, testenv.Wait, func() bool { return len(in.orders(t)) == buyers }, "every order is received")
+	for orderID, ids := range in.orders(t) {
+		if ids != 1 {
+			t.Errorf("%s came under %d ids", orderID, ids)
+		}
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.forged > 0 || in.changed > 0 {
+		t.Errorf("%d requests are not signed, %d ids came again with another body", in.forged, in.changed)
+	}
+	t.Logf("%d requests for %d events through %d kills of every process", in.requests, buyers, rounds)
 }
