@@ -105,6 +105,8 @@ export const zh: Record<OpKey, string> = {
   'op.why.CAPTCHA_INVALID': '验证错误',
   'op.why.CAPTCHA_REQUIRED': '未验证',
   'op.why.OWN_SALE': '员工自办场次',
+  'op.why.CONTACT_UNVERIFIED': '联系方式未验证',
+  'op.why.ACCOUNT_TOO_NEW': '注册时间过短',
   'op.why.CONFLICT': '状态不符',
   'op.why.IDEMPOTENCY_IN_PROGRESS': '重复提交',
   'op.why.IDEMPOTENCY_MISMATCH': '幂等键不符',

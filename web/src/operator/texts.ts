@@ -106,6 +106,8 @@ const en = {
   'op.why.CAPTCHA_INVALID': 'Wrong captcha',
   'op.why.CAPTCHA_REQUIRED': 'No captcha',
   'op.why.OWN_SALE': 'Own sale',
+  'op.why.CONTACT_UNVERIFIED': 'Contact not verified',
+  'op.why.ACCOUNT_TOO_NEW': 'Account too new',
   'op.why.CONFLICT': 'Wrong state',
   'op.why.IDEMPOTENCY_IN_PROGRESS': 'Duplicate request',
   'op.why.IDEMPOTENCY_MISMATCH': 'Idempotency key reused',
