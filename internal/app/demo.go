@@ -48,7 +48,7 @@ func (a *App) welcome(made *seed.DemoResult) string {
 Seckill demo. Everything runs in this process; Ctrl-C stops it and forgets it.
 
   Shop        %s/
-  Playground  %s/playground      (GraphQL, with the walk-through below in its tabs)
+  Playground  %s/playground      (GraphQL, with the walk-through below among its examples)
   GraphQL     %s/graphql         (POST; WebSocket and SSE for subscriptions)
   Metrics     http://%s/metrics
 
@@ -161,7 +161,7 @@ func walkSteps(saleID, itemID string) []step {
 // walkThrough returns the walk-through that the demo prints.
 func walkThrough(saleID, itemID string) string {
 	var b strings.Builder
-	b.WriteString("\nWalk-through, as in the playground's tabs. Other clients send the accessToken from the third step on:\nAuthorization: Bearer ACCESS_TOKEN.\n")
+	b.WriteString("\nWalk-through, as in the playground's examples. Other clients send the accessToken from the third step on:\nAuthorization: Bearer ACCESS_TOKEN.\n")
 	for i, s := range walkSteps(saleID, itemID) {
 		fmt.Fprintf(&b, "\n%d. %s\n   %s\n", i+1, strings.ReplaceAll(strings.TrimSpace(s.title+". "+s.note), "\n", " "), strings.ReplaceAll(s.document, "\n", "\n   "))
 	}
@@ -169,7 +169,7 @@ func walkThrough(saleID, itemID string) string {
 	return b.String()
 }
 
-// playgroundTabs returns the documents that the playground opens with.
+// playgroundTabs returns the examples of the playground; it opens with the first.
 func playgroundTabs(saleID, itemID string) []server.Tab {
 	tabs := make([]server.Tab, 0, len(walk))
 	for _, s := range walkSteps(saleID, itemID) {

@@ -19,7 +19,7 @@ var playgroundFiles embed.FS
 //go:embed page
 var pageFiles embed.FS
 
-// Tab is a document that the playground opens.
+// Tab is an example of the playground, which opens with the first.
 type Tab struct {
 	Title     string `json:"title,omitempty"`
 	Query     string `json:"query"`

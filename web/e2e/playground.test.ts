@@ -72,6 +72,23 @@ test('a sign-in by a document is used by the documents after it', async () => {
   await answer(page).getByText('bob@demo.example').waitFor();
 });
 
+test('examples are a collection: each opens in a tab of its own, also on a phone', async () => {
+  const page = await it.page();
+  await page.setViewportSize({ width: 360, height: 740 });
+  await page.goto(`${it.demo.url}/playground`);
+  await page.locator('.graphiql-query-editor .CodeMirror').waitFor();
+  const text = () => page.locator('.graphiql-query-editor .CodeMirror').evaluate((at) => (at as unknown as { CodeMirror: { getValue(): string } }).CodeMirror.getValue());
+  expect(await text()).toContain('mutation SignIn');
+  const examples = page.getByLabel('Examples');
+  expect(await examples.locator('option').allTextContents()).toContain('Watch the order come');
+  await examples.selectOption({ label: 'Look at the sale' });
+  await expect.poll(text).toContain('query Look');
+  await execute(page);
+  await answer(page).getByText('"phase"').first().waitFor();
+  await expect.poll(() => page.getByRole('tab').count()).toBe(2);
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);
+});
+
 test('the events of a subscription are a log', async () => {
   const shop = await it.page();
   await signIn(shop, it.demo, 'alice', `/s/${it.demo.open.slug}`);

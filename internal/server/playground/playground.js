@@ -80,19 +80,37 @@
     session.restore().catch((thrown) => say(thrown.message)),
   ]);
   const tabs = JSON.parse(text);
+  const editor = () => document.querySelector('.graphiql-query-editor .CodeMirror').CodeMirror;
+  const frame = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+
+  // Opens an example: in the present tab while that is empty, else in a tab of its own.
+  const show = async ({ query }) => {
+    if (editor().getValue().trim()) document.querySelector('.graphiql-tab-add').click();
+    for (let tries = 0; tries < 60 && editor().getValue().trim(); tries++) await frame();
+    editor().setValue(query);
+    editor().focus();
+  };
+  const examples = bar.querySelector('select');
+  examples.hidden = tabs.length === 0;
+  for (const [place, { title }] of tabs.entries()) examples.append(new Option(title || `Example ${place + 1}`, String(place)));
+  examples.addEventListener('change', act(async ({ value }) => {
+    examples.value = '';
+    await show(tabs[Number(value)]);
+  }));
+
   // GraphiQL opens with what it held last, which may be another server's: a demo has
   // new ids at each start.
   if (localStorage.getItem('playground-tabs') !== text) {
     for (const name of ['tabState', 'query', 'variables', 'headers']) localStorage.removeItem(`graphiql:${name}`);
     localStorage.setItem('playground-tabs', text);
   }
-  const editor = React.createElement(GraphiQL, {
+  const page = React.createElement(GraphiQL, {
     fetcher,
-    defaultTabs: tabs.length > 0 ? tabs : undefined,
+    defaultTabs: tabs.length > 0 ? tabs.slice(0, 1) : undefined,
     defaultEditorToolsVisibility: true,
     inputValueDeprecation: true,
     isHeadersEditorEnabled: true,
     shouldPersistHeaders: false, // a token must not stay in the browser's storage
   });
-  ReactDOM.createRoot(document.getElementById('graphiql')).render(editor);
+  ReactDOM.createRoot(document.getElementById('graphiql')).render(page);
 })();
