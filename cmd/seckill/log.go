@@ -66,7 +66,7 @@ type logVerifyCmd struct {
 
 // Help returns the examples.
 func (logVerifyCmd) Help() string {
-	return "Computes the chain of hashes anew and compares it with every seal, checks the order of the entries, and adds the moves up to the units of each item. " +
+	return "Computes the chain of hashes again and compares it with every seal, checks the order of the entries, and adds the moves up to the units of each item. " +
 		"Exit 1 when an entry was changed, removed, inserted or moved.\n\n" + examples(
 		"seckill log verify sale.jsonl",
 		"seckill log verify sale.jsonl --head 3b5d…",

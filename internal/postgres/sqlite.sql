@@ -67,7 +67,9 @@ CREATE TABLE IF NOT EXISTS `sale_templates` (`id` uuid NOT NULL, `name` text NOT
 CREATE UNIQUE INDEX IF NOT EXISTS `saletemplate_name` ON `sale_templates` (`name`);
 CREATE TABLE IF NOT EXISTS `sales` (`id` uuid NOT NULL, `slug` text NOT NULL, `external_reference` text NULL, `title` text NOT NULL, `rules` text NOT NULL DEFAULT (''), `status` text NOT NULL DEFAULT ('DRAFT'), `starts_at` datetime NOT NULL, `ends_at` datetime NOT NULL, `preheat_at` datetime NOT NULL, `payment_window_seconds` integer NOT NULL, `purchase_limit` integer NOT NULL, `total_limit` integer NULL, `hide_exact_stock` bool NOT NULL DEFAULT (false), `requires_address` bool NOT NULL DEFAULT (false), `requires_verified_contact` bool NOT NULL DEFAULT (false), `minimum_account_age_hours` integer NOT NULL DEFAULT (0), `epoch` integer NOT NULL DEFAULT (0), `revision` integer NOT NULL DEFAULT (1), `created_by` uuid NULL, `created_at` datetime NOT NULL, `notice` text NOT NULL DEFAULT (''), `was_public` bool NOT NULL DEFAULT (false), `settled_at` datetime NULL, `captcha_required` bool NOT NULL DEFAULT (true), `captcha_kinds` text NOT NULL DEFAULT (''), `pow_max` integer NOT NULL DEFAULT (0), `permit_per_mille` integer NOT NULL DEFAULT (1500), `inflow_per_second` integer NOT NULL DEFAULT (0), `limit_burst` integer NOT NULL DEFAULT (0), `limit_per_second` real NOT NULL DEFAULT (0), PRIMARY KEY (`id`));
 CREATE INDEX IF NOT EXISTS `sale_created_at_id` ON `sales` (`created_at`, `id`);
+CREATE INDEX IF NOT EXISTS `sale_ends_at` ON `sales` (`ends_at`);
 CREATE UNIQUE INDEX IF NOT EXISTS `sale_external_reference` ON `sales` (`external_reference`);
+CREATE INDEX IF NOT EXISTS `sale_settled_at_ends_at` ON `sales` (`settled_at`, `ends_at`);
 CREATE UNIQUE INDEX IF NOT EXISTS `sale_slug` ON `sales` (`slug`);
 CREATE INDEX IF NOT EXISTS `sale_starts_at_id` ON `sales` (`starts_at`, `id`);
 CREATE INDEX IF NOT EXISTS `sale_status` ON `sales` (`status`);

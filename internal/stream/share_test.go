@@ -8,7 +8,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-// sharesWithin is the time in which workers share the work anew after one joins or leaves.
+// sharesWithin is the time in which workers share the work again after one joins or leaves.
 const sharesWithin = 5 * time.Second
 
 // counting acknowledges messages and counts them until the channel is closed.
@@ -23,7 +23,7 @@ func counting(messages <-chan *Message) *atomic.Int64 {
 	return &n
 }
 
-func TestWorkersShareAStreamAnewWhenOneJoinsOrLeaves(t *testing.T) {
+func TestWorkersShareAStreamAgainWhenOneJoinsOrLeaves(t *testing.T) {
 	t.Parallel()
 	r := setup(t)
 	const part = 60

@@ -129,7 +129,7 @@ test('a sale while it runs', async () => {
   open = new URL(operator.url()).pathname;
   await operator.locator('summary', { hasText: 'Access controls' }).click();
   await operator.getByLabel(/^Admitted buyers per second/).fill('500');
-  await operator.getByRole('button', { name: 'Save' }).click();
+  await operator.getByRole('button', { name: 'Save', exact: true }).click();
   await operator.getByText('Access controls changed').first().waitFor();
   await look(operator, 'admin-live');
   await lookAtSheet(operator, 'Pause', 'admin-pause');
@@ -172,7 +172,7 @@ test('goods, their sheet with what was done to them, and the empty page of dead 
   const sheet = operator.getByRole('dialog');
   await operator.getByRole('button', { name: 'Glide robot vacuum' }).click();
   await sheet.getByLabel('List price').fill('2699');
-  await sheet.getByRole('button', { name: 'Save' }).click();
+  await sheet.getByRole('button', { name: 'Save', exact: true }).click();
   await sheet.waitFor({ state: 'detached' });
   await operator.getByText('¥2,699').waitFor();
   await operator.getByRole('button', { name: 'Glide robot vacuum' }).click();

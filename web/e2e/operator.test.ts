@@ -97,7 +97,7 @@ test('rules at the gate are changed live, goods are made, orders are found, canc
   await operator.getByRole('link', { name: it.demo.open.title }).click();
   await operator.locator('summary', { hasText: 'Access controls' }).click();
   await operator.getByLabel('Require a captcha').uncheck();
-  await operator.getByRole('button', { name: 'Save' }).click();
+  await operator.getByRole('button', { name: 'Save', exact: true }).click();
   await operator.getByText('Access controls changed').first().waitFor();
 });
 

@@ -67,7 +67,7 @@ beforeAll(async () => {
   await operator.getByRole('link', { name: demo.open.title }).click();
   await operator.locator('summary', { hasText: 'Access controls' }).click();
   await operator.getByLabel('External check').check();
-  await operator.getByRole('button', { name: 'Save' }).click();
+  await operator.getByRole('button', { name: 'Save', exact: true }).click();
   await operator.getByText('Access controls changed').first().waitFor();
 });
 afterAll(async () => {

@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=0c48232d934f";
+export{r as resumePlaces}from"./attempt.js?v=af77816ddc12";
