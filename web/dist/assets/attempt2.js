@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=af77816ddc12";
+export{r as resumePlaces}from"./attempt.js?v=d5dc1574ec1b";

@@ -56,7 +56,7 @@ export const zh: Record<OpKey, string> = {
   'op.sure.reject': '将退回给作者修改。',
   'op.sure.schedule': '到点自动开抢。',
   'op.sure.reschedule': '倒计时和已打开的页面会立即显示新时间。',
-  'op.sure.extend': '推迟结束时间。24 小时内累计延长超过 30 分钟，需由第二人确认。',
+  'op.sure.extend': '推迟结束时间。延长较多时，需由第二人确认。',
   'op.sure.describe': '买家会立即看到新文案。',
   'op.sure.preheat': '现在载入库存与规则，到点自动开抢。',
   'op.sure.pause': '恢复之前无人可以购买。买家会看到您填写的原因。',

@@ -57,7 +57,7 @@ const en = {
   'op.sure.reject': 'It goes back to its author as a draft.',
   'op.sure.schedule': 'It opens by itself at this time.',
   'op.sure.reschedule': 'Countdowns and open pages show the new times at once.',
-  'op.sure.extend': 'The sale ends later. More than 30 minutes within 24 hours need a second person.',
+  'op.sure.extend': 'The sale ends later. Long extensions need a second person.',
   'op.sure.describe': 'Buyers see the new texts at once.',
   'op.sure.preheat': 'Stock and rules are loaded now. It opens by itself.',
   'op.sure.pause': 'No one can buy until you resume. Buyers see the reason.',
