@@ -37,7 +37,7 @@ const ordersGroup = "orders"
 
 // build wires a process on its services and opens its listeners. Nothing runs yet. The
 // services are closed with the process.
-func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, log *slog.Logger) (*App, error) {
+func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, log *slog.Logger) (*App, error) { //nolint:funlen // the dependencies are read in one place
 	b := newBase(cfg, roles, svc, log)
 	if err := b.trace(); err != nil {
 		return nil, err

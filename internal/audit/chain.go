@@ -123,9 +123,9 @@ func byID(entries []Entry) {
 
 // before returns the smallest UUIDv7 of a time: ids that were made earlier are smaller.
 func before(t time.Time) (u uuid.UUID) {
-	ms := uint64(t.UnixMilli()) //nolint:gosec // after 1970
+	ms := uint64(t.UnixMilli())
 	for i := range 6 {
-		u[i] = byte(ms >> (8 * (5 - i)))
+		u[i] = byte(ms >> (8 * (5 - i))) //nolint:gosec // one byte of it
 	}
 	return u
 }

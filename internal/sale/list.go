@@ -86,7 +86,7 @@ func (r Range) String() string {
 	return text
 }
 
-func (s *Store) list(ctx context.Context, except []uuid.UUID, f Filter, byCreation bool, r Range, now time.Time) ([]*Sale, int, error) {
+func (s *Store) list(ctx context.Context, except []uuid.UUID, f Filter, byCreation bool, r Range, now time.Time) ([]*Sale, int, error) { //nolint:revive // what the page asks for, and the time of it
 	where := append(f.predicates(now), entsale.IDNotIn(except...))
 	total, err := s.db.Sale.Query().Where(where...).Count(ctx)
 	if err != nil {

@@ -83,7 +83,7 @@ func (w *placeWatch) Next() (notifier.State[*sale.Sale], bool) {
 			w.Close()
 			return notifier.State[*sale.Sale]{}, false
 		}
-		changed := false
+		var changed bool
 		switch which {
 		case 0:
 			return w.sales.Next()

@@ -26,7 +26,7 @@ func main() {
 }
 
 func run(in io.Reader, out io.Writer) error {
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it ends with the process
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
