@@ -176,6 +176,27 @@ func TestTokensOfOthersAreRefusedUnlessTheyAreForThisShop(t *testing.T) {
 	}
 }
 
+// Ids that a float cannot tell apart are of two customers.
+func TestLongNumbersOfCustomersAreNotRounded(t *testing.T) {
+	t.Parallel()
+	o := newOtherShop(t, "")
+	numbered := func(n int64) *holder {
+		t.Helper()
+		u, code := o.holder(o.token("k1", jwt.MapClaims{"sub": n, "email": nil}))
+		if u == nil {
+			t.Fatalf("customer %d: %s", n, code)
+		}
+		return u
+	}
+	first, second := numbered(9007199254740992), numbered(9007199254740993)
+	if first.ID == second.ID || numbered(9007199254740993).ID != second.ID {
+		t.Errorf("%+v and %+v", first, second)
+	}
+	if u, code := o.holder(o.token("k1", jwt.MapClaims{"sub": 1.5, "email": nil})); u != nil || code != "UNAUTHENTICATED" {
+		t.Errorf("a fraction: %+v %s", u, code)
+	}
+}
+
 // A new key works at its first token, and unknown key ids cost one request in ten seconds.
 func TestKeysOfAnIssuerRotate(t *testing.T) {
 	t.Parallel()

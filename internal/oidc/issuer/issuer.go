@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -110,7 +111,7 @@ func New(cfg Config) (*Service, error) {
 		}
 		s.issuers[i.Issuer] = &issuer{Issuer: i, keys: keys.Keyfunc, parser: jwt.NewParser(
 			jwt.WithValidMethods(algorithms), jwt.WithExpirationRequired(), jwt.WithIssuedAt(), jwt.WithIssuer(i.Issuer),
-			jwt.WithAudience(i.Audience), jwt.WithLeeway(leeway), jwt.WithStrictDecoding(), jwt.WithTimeFunc(cfg.Clock.Now),
+			jwt.WithAudience(i.Audience), jwt.WithLeeway(leeway), jwt.WithStrictDecoding(), jwt.WithJSONNumber(), jwt.WithTimeFunc(cfg.Clock.Now),
 		)}
 	}
 	return s, nil
@@ -258,8 +259,10 @@ func (i *issuer) holder(claims jwt.MapClaims) (account.Holder, error) {
 	switch id := claims[i.ExternalIDClaim].(type) {
 	case string:
 		in.Subject = id
-	case float64: // many shops number their customers
-		in.Subject = fmt.Sprintf("%.0f", id)
+	case json.Number: // many shops number their customers; a float would round long numbers to the same one
+		if _, err := strconv.ParseUint(id.String(), 10, 64); err == nil {
+			in.Subject = id.String()
+		}
 	}
 	in.Name, _ = claims[i.NameClaim].(string)
 	if in.Verified, _ = claims[i.VerifiedClaim].(bool); in.Verified {
