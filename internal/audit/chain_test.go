@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"seckill/ent"
 	"seckill/ent/salelog"
 	"seckill/ent/stockmovement"
 	"seckill/internal/audit"
@@ -183,5 +184,27 @@ func (w *world) unprotected() {
 	for _, table := range []string{"stock_movements", "sale_logs"} {
 		_, err := w.db.SQL.ExecContext(w.Context(), "ALTER TABLE "+table+" DISABLE TRIGGER append_only")
 		w.must(err)
+	}
+}
+
+// A scheduler that starts after a long time looks at all sales in steps.
+func TestSalesOfATimeWithoutASchedulerAreSealedInSteps(t *testing.T) {
+	t.Parallel()
+	w := setup(t, testenv.Postgres(t))
+	row := w.db.Ent.Sale.GetX(w.Context(), w.sale)
+	var more []*ent.SaleCreate
+	for range 450 {
+		n := id.New()
+		more = append(more, w.db.Ent.Sale.Create().SetID(n).SetSlug("old-"+n.String()).SetTitle("Old").SetStatus(row.Status).SetStartsAt(row.StartsAt).
+			SetEndsAt(row.EndsAt).SetPreheatAt(row.PreheatAt).SetPaymentWindowSeconds(60).SetPurchaseLimit(1).SetCreatedAt(row.CreatedAt))
+	}
+	w.must(w.db.Ent.Sale.CreateBulk(more...).Exec(w.Context()))
+	s := w.sealer()
+	s.Clock = clock.NewFake(time.Now().Add(time.Hour)) // the entries are not new
+	w.sealed(s, 0)                                     // the newest of them come first
+	w.sealed(s, 0)
+	w.sealed(s, 1)
+	if v := verify(t, w.exported(), ""); !v.OK || v.Unsealed != 0 {
+		t.Errorf("%+v", v)
 	}
 }

@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
 
 	"seckill/ent"
+	"seckill/ent/sale"
 	"seckill/ent/saleitem"
 	"seckill/ent/salelog"
 	"seckill/ent/stockmovement"
@@ -26,9 +28,12 @@ const (
 	// an entry of one that is still open would come before those that are sealed.
 	SealLag   = time.Minute
 	sealEvery = 30 * time.Second
-	// recent is how far back a pass looks for sales with new entries, after the first pass,
-	// which looks at all sales. It covers two minutes without a scheduler.
+	// recent is how far back a pass looks for sales with new entries. Older ones, of a time
+	// without a scheduler, are found by looking at all sales once after the start.
 	recent = 5 * time.Minute
+	// oldAtOnce is how many of all sales a pass looks at: tens of thousands of old sales are
+	// done after some hours, and no pass takes long.
+	oldAtOnce = 200
 	// unsealed bounds the entries that one seal covers: the next pass continues.
 	unsealed = 200_000
 )
@@ -41,7 +46,9 @@ type Sealer struct {
 	Log   *slog.Logger
 	Lag   time.Duration // 0 = SealLag
 
-	looked time.Time // the last pass that failed for no sale; used by Step alone
+	// Used by Step alone.
+	looked time.Time   // the last pass that failed for no sale; zero before the first
+	old    []uuid.UUID // sales that were not looked at since the start
 }
 
 // Loop returns the loop that seals.
@@ -56,10 +63,19 @@ func (s *Sealer) Step(ctx context.Context) (map[string]int, error) {
 	if lag == 0 {
 		lag = SealLag
 	}
+	if s.looked.IsZero() {
+		old, err := s.DB.Ent.Sale.Query().Order(ent.Desc(sale.FieldID)).IDs(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("list sales: %w", err)
+		}
+		s.looked, s.old = now, old
+	}
 	sales, err := s.changed(ctx)
 	if err != nil {
 		return nil, err
 	}
+	once := min(oldAtOnce, len(s.old))
+	sales = distinct(sales, s.old[:once])
 	counts, errs := map[string]int{}, []error(nil)
 	for _, of := range sales {
 		seal, err := s.seal(ctx, of, before(now.Add(-lag)), now)
@@ -71,19 +87,16 @@ func (s *Sealer) Step(ctx context.Context) (map[string]int, error) {
 		}
 	}
 	if len(errs) == 0 {
-		s.looked = now
+		s.looked, s.old = now, s.old[once:]
 	}
 	return counts, errors.Join(errs...)
 }
 
-// changed returns the sales that may have entries without a seal.
+// changed returns the sales that have new entries.
 func (s *Sealer) changed(ctx context.Context) ([]uuid.UUID, error) {
-	var all []uuid.UUID
-	if s.looked.IsZero() {
-		return s.DB.Ent.Sale.Query().IDs(ctx)
-	}
+	var acted []uuid.UUID
 	from := before(s.looked.Add(-recent))
-	err := s.DB.Ent.SaleLog.Query().Where(salelog.IDGTE(from), salelog.ActNEQ(ActSeal)).Unique(true).Select(salelog.FieldSaleID).Scan(ctx, &all)
+	err := s.DB.Ent.SaleLog.Query().Where(salelog.IDGTE(from), salelog.ActNEQ(ActSeal)).Unique(true).Select(salelog.FieldSaleID).Scan(ctx, &acted)
 	if err != nil {
 		return nil, fmt.Errorf("list sales with acts: %w", err)
 	}
@@ -97,15 +110,20 @@ func (s *Sealer) changed(ctx context.Context) ([]uuid.UUID, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list their sales: %w", err)
 	}
+	return distinct(acted, moved), nil
+}
+
+// distinct joins lists of ids without repetitions.
+func distinct(lists ...[]uuid.UUID) []uuid.UUID {
 	seen := map[uuid.UUID]bool{}
 	var out []uuid.UUID
-	for _, u := range append(all, moved...) {
+	for _, u := range slices.Concat(lists...) {
 		if !seen[u] {
 			seen[u] = true
 			out = append(out, u)
 		}
 	}
-	return out, nil
+	return out
 }
 
 // seal seals the entries of a sale with ids below until; nil = there are none.
