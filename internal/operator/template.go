@@ -144,15 +144,18 @@ func (s *Service) DeleteTemplate(ctx context.Context, by sale.Actor, templateID 
 	if err := requireStaff(by); err != nil {
 		return nil, err
 	}
-	row, err := s.cfg.DB.Ent.SaleTemplate.Get(ctx, templateID)
-	if err == nil {
-		err = s.cfg.DB.Ent.SaleTemplate.DeleteOneID(templateID).Exec(ctx)
-	}
-	if ent.IsNotFound(err) {
+	var row *ent.SaleTemplate
+	err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
+		if row, err = tx.SaleTemplate.Get(ctx, templateID); err != nil {
+			return err
+		}
+		return tx.SaleTemplate.DeleteOneID(templateID).Exec(ctx)
+	})
+	switch {
+	case ent.IsNotFound(err):
 		return nil, unknown("templateId")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("delete template %s: %w", templateID, err)
+	case err != nil:
+		return nil, unknownOutcome(err)
 	}
 	return templateFromRow(row)
 }
