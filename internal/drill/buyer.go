@@ -45,7 +45,8 @@ const noChance = "NO_CHANCE"
 
 // Documents of a buyer.
 const (
-	followTask = `subscription($id: ID!) { orderTaskStatus(orderTaskId: $id) { orderTask { status order { id } failure { code } } } }`
+	followTask = `subscription($id: ID!) { orderTaskStatus(orderTaskId: $id) { orderTask { status failure { code } } } }`
+	listOrders = `{ myOrders(first: 20) { edges { node { id item { id } } } } }`
 	followLine = `subscription($id: ID!) { queuePosition(ticketId: $id) { ticket { status endReason path { token } position { chancePercent } } } }`
 )
 
@@ -196,7 +197,6 @@ func (b *buyer) follow(ctx context.Context, task string) {
 			OrderTaskStatus struct {
 				OrderTask struct {
 					Status  string
-					Order   *struct{ ID string }
 					Failure *struct{ Code string }
 				}
 			}
@@ -206,9 +206,6 @@ func (b *buyer) follow(ctx context.Context, task string) {
 		}
 		switch t := event.OrderTaskStatus.OrderTask; t.Status {
 		case "SUCCEEDED":
-			if t.Order != nil {
-				b.orders[t.Order.ID] = true
-			}
 			b.result = ordered
 		case "FAILED":
 			b.result = failed
@@ -225,8 +222,36 @@ func (b *buyer) follow(ctx context.Context, task string) {
 	}
 	b.ended = time.Now()
 	b.crowd.timing(stageWritten, b.ended.Sub(b.accepted))
-	if b.result == ordered {
-		b.crowd.count(&b.crowd.orders)
+	if b.result != ordered {
+		return
+	}
+	b.crowd.count(&b.crowd.orders)
+	b.readOrders(ctx)
+}
+
+// readOrders reads the buyer's orders of the item, which are more than one if an invariant
+// is broken.
+func (b *buyer) readOrders(ctx context.Context) {
+	var data struct {
+		MyOrders struct {
+			Edges []struct {
+				Node struct {
+					ID   string
+					Item struct{ ID string }
+				}
+			}
+		}
+	}
+	err := b.retry(ctx, stageRead, func(ctx context.Context) error {
+		return b.execute(ctx, &data, listOrders, object{})
+	})
+	if err != nil {
+		return // no order was seen: I4 does not hold
+	}
+	for _, e := range data.MyOrders.Edges {
+		if e.Node.Item.ID == b.crowd.item {
+			b.orders[e.Node.ID] = true
+		}
 	}
 }
 

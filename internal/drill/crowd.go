@@ -17,11 +17,12 @@ const (
 	stagePath
 	stageOrder
 	stageWritten // from the answer of placeOrder to the pushed end of the task
+	stageRead
 	stages
 )
 
 // names of the stages in reports.
-var stageNames = [stages]string{"login", "createCaptcha", "issueSeckillPath", "placeOrder", "order written"}
+var stageNames = [stages]string{"login", "createCaptcha", "issueSeckillPath", "placeOrder", "order written", "myOrders"}
 
 // Bounds of the histograms, in microseconds, and their precision in decimal digits.
 const (

@@ -79,9 +79,10 @@ func (e evidence) check() []Check {
 	}
 	pg, redis, stock := e.after.Postgres, e.after.Redis, e.before.Postgres.Available
 	written := pg.Orders - e.before.Postgres.Orders
-	stored := accepted-failures == written && len(distinct) == orders
+	seen := len(distinct) == orders && orders == accepted-failures // each buyer reads the order, and no other's
+	stored := seen && accepted-failures == written
 	if !e.own { // other buyers may have bought as well
-		stored = accepted-failures <= written && len(distinct) == orders
+		stored = seen && accepted-failures <= written
 	}
 	unsold := min(stock, len(e.buyers)) - written
 	if !e.own { // others may return units
