@@ -180,8 +180,13 @@ type Decision struct {
 // sends the refund to the provider until it succeeds. Approving a refund that the provider
 // gave up orders another attempt.
 func (s *Service) DecideRefund(ctx context.Context, d Decision) (RefundResult, error) {
+	return racing(func() (RefundResult, error) { return s.tryDecide(ctx, d) })
+}
+
+// racing repeats a change of a refund that another change came before.
+func racing(try func() (RefundResult, error)) (RefundResult, error) {
 	for range maxRaces {
-		result, err := s.tryDecide(ctx, d)
+		result, err := try()
 		if !errors.Is(err, order.ErrMoved) {
 			return result, err
 		}
@@ -189,18 +194,29 @@ func (s *Service) DecideRefund(ctx context.Context, d Decision) (RefundResult, e
 	return RefundResult{}, fault.New(fault.Unavailable, "The refund is being changed. Please try again.")
 }
 
-func (s *Service) tryDecide(ctx context.Context, d Decision) (RefundResult, error) {
-	at := []string{"input", "refundId"}
-	r, err := s.Refund(ctx, d.Refund)
+// refundIDField is the input field that names a refund.
+var refundIDField = []string{"input", "refundId"}
+
+// refundAndOrder returns a refund and its order. A refund that is unknown is refused.
+func (s *Service) refundAndOrder(ctx context.Context, refund uuid.UUID) (*Refund, *order.Order, error) {
+	r, err := s.Refund(ctx, refund)
 	if err != nil {
-		return RefundResult{}, err
+		return nil, nil, err
 	}
 	if r == nil {
-		return RefundResult{}, fault.Refused{Why: fault.Unknown, At: at}
+		return nil, nil, fault.Refused{Why: fault.Unknown, At: refundIDField}
 	}
 	o, err := s.orders.Reload(ctx, r.Order)
 	if err != nil || o == nil {
-		return RefundResult{}, errors.Join(err, missing(o, r))
+		return nil, nil, errors.Join(err, missing(o, r))
+	}
+	return r, o, nil
+}
+
+func (s *Service) tryDecide(ctx context.Context, d Decision) (RefundResult, error) {
+	r, o, err := s.refundAndOrder(ctx, d.Refund)
+	if err != nil {
+		return RefundResult{}, err
 	}
 	if d.Approve && d.Amount != nil && *d.Amount != (money.Amount{Minor: r.AmountMinor, Currency: r.Currency}) {
 		return RefundResult{}, fault.BadField{At: []string{"input", "amount"}, Rule: "the amount of the refund"}
@@ -208,12 +224,12 @@ func (s *Service) tryDecide(ctx context.Context, d Decision) (RefundResult, erro
 	if r.Status != RefundRequested && !(r.Status == RefundGivenUp && d.Approve && r.Attempts < maxAttempts) {
 		approved := r.Status != RefundRejected
 		if approved != d.Approve || r.DecidedBy == nil || r.Status == RefundGivenUp {
-			return RefundResult{Order: o, Refund: r}, fault.Refused{Why: fault.Conflict, At: at}
+			return RefundResult{Order: o, Refund: r}, fault.Refused{Why: fault.Conflict, At: refundIDField}
 		}
 		return RefundResult{Order: o, Refund: r, Replayed: true}, nil
 	}
 	if o.User == d.Operator {
-		return RefundResult{Order: o, Refund: r}, OwnOrder{fault.Refused{Why: fault.Conflict, At: at}}
+		return RefundResult{Order: o, Refund: r}, OwnOrder{fault.Refused{Why: fault.Conflict, At: refundIDField}}
 	}
 	decide := s.decide
 	if r.Status == RefundGivenUp {

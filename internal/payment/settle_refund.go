@@ -2,7 +2,6 @@ package payment
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -24,35 +23,21 @@ type Settlement struct {
 // which keeps the money of the payment. The order ends as with any refund. Repeating it changes
 // nothing.
 func (s *Service) SettleRefund(ctx context.Context, in Settlement) (RefundResult, error) {
-	for range maxRaces {
-		result, err := s.trySettleRefund(ctx, in)
-		if !errors.Is(err, order.ErrMoved) {
-			return result, err
-		}
-	}
-	return RefundResult{}, fault.New(fault.Unavailable, "the refund is being changed; try again")
+	return racing(func() (RefundResult, error) { return s.trySettleRefund(ctx, in) })
 }
 
 func (s *Service) trySettleRefund(ctx context.Context, in Settlement) (RefundResult, error) {
-	at := []string{"input", "refundId"}
-	r, err := s.Refund(ctx, in.Refund)
+	r, o, err := s.refundAndOrder(ctx, in.Refund)
 	if err != nil {
 		return RefundResult{}, err
 	}
-	if r == nil {
-		return RefundResult{}, fault.Refused{Why: fault.Unknown, At: at}
-	}
-	o, err := s.orders.Reload(ctx, r.Order)
-	if err != nil || o == nil {
-		return RefundResult{}, errors.Join(err, missing(o, r))
-	}
 	switch {
 	case o.User == in.Operator:
-		return RefundResult{Order: o, Refund: r}, OwnOrder{fault.Refused{Why: fault.Conflict, At: at}}
+		return RefundResult{Order: o, Refund: r}, OwnOrder{fault.Refused{Why: fault.Conflict, At: refundIDField}}
 	case r.Status == RefundSettled:
 		return RefundResult{Order: o, Refund: r, Replayed: true}, nil
 	case r.Status != RefundGivenUp:
-		return RefundResult{Order: o, Refund: r}, fault.Refused{Why: fault.Conflict, At: at}
+		return RefundResult{Order: o, Refund: r}, fault.Refused{Why: fault.Conflict, At: refundIDField}
 	}
 	moved, err := s.settleRefund(ctx, r, o, in)
 	if err != nil {
