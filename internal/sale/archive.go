@@ -130,7 +130,13 @@ func (c *Catalog) lookUp(ctx context.Context, key string, active func(*Snapshot)
 	if v := active(snap); v != nil {
 		return v, nil
 	}
-	return archived(ctx, c, key, read)
+	return archived(ctx, c, key, func(ctx context.Context) (*Sale, error) {
+		v, err := read(ctx)
+		if err == nil && v != nil && (v.Status == Scheduled || v.Status.Loaded()) {
+			c.Forget() // newer than the snapshot: a buyer who sees it can order from it
+		}
+		return v, err
+	})
 }
 
 // offered is a product and whether it is in a sale that buyers may see.

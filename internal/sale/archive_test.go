@@ -188,3 +188,20 @@ func TestOldSalesAreReadOnDemandAndCached(t *testing.T) {
 		}
 	}
 }
+
+// A new sale that a page has shown can be ordered from at once, and not only after the next
+// refresh of the snapshot.
+func TestASaleThatWasShownIsInTheSnapshot(t *testing.T) {
+	t.Parallel()
+	db, now := testenv.Postgres(t), clock.NewFake(time.Now())
+	c := sale.NewCatalog(sale.NewStore(db.Ent), now, slog.New(slog.DiscardHandler))
+	addSale(t, db, "first", now.Now())
+	snapshot(t, c)
+	second, item := addSale(t, db, "second", now.Now())
+	if v, err := c.Sale(t.Context(), second); err != nil || v == nil {
+		t.Fatalf("the new sale: %v, %v", v, err)
+	}
+	if snapshot(t, c).Item(item) == nil {
+		t.Error("the sale was shown, but its item cannot be ordered")
+	}
+}
