@@ -57,15 +57,22 @@ const (
 	pause = 400 * time.Millisecond
 )
 
+// errManySignIns is returned while the server accepts sign-ins only with a captcha.
+var errManySignIns = errors.New("login: the server asks for a captcha while many sign-ins wait")
+
 // signIn signs in with account and password. If the server limits sign-ins of the drill's
-// address, the buyer uses the seeded access token instead.
+// address, the buyer uses the seeded access token instead. A captcha is asked for while many
+// sign-ins wait: the buyer tries again.
 func (b *buyer) signIn(ctx context.Context) error {
 	var payload struct{ Tokens struct{ AccessToken string } }
 	err := b.retry(ctx, stageSignIn, func(ctx context.Context) error {
 		err := b.mutate(ctx, &payload, "login", "tokens { accessToken }", object{"account": b.account.Account, "password": b.account.Password})
-		if codeOf(err) == "RATE_LIMITED" && b.account.AccessToken != "" {
+		switch code := codeOf(err); {
+		case code == "RATE_LIMITED" && b.account.AccessToken != "":
 			b.crowd.count(&b.crowd.seeded)
 			payload.Tokens.AccessToken, err = b.account.AccessToken, nil
+		case code == "CAPTCHA_REQUIRED":
+			err = errManySignIns // without a code: retried
 		}
 		return err
 	})
