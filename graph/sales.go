@@ -132,5 +132,5 @@ var disabledReasons = map[sale.Phase]text{
 	sale.PhaseEnded:     {"The sale is over.", "抢购已结束。"},
 	sale.PhaseCancelled: {"The sale was cancelled.", "抢购已取消。"},
 	sale.PhaseLive:      {"Nothing can be done at present.", "当前无法操作。"},
-	sale.PhaseUpcoming:  {"The sale has not begun.", "抢购尚未开始。"},
+	sale.PhaseUpcoming:  {"The sale has not started.", "抢购尚未开始。"},
 }
