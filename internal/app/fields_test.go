@@ -81,6 +81,10 @@ var doors = map[string]string{
 	"InboxKindCount":          `inbox { counts { %s } }`,
 	"RateLimit":               `rateLimit { %s }`,
 	"ServerInfo":              `serverInfo { %s }`,
+	"MoneyTotals":             `sale(by: {id: "{sale}"}) { moneyTotals { %s } }`,
+	"Receipt":                 `node(id: "{order}") { ... on Order { receipt { %s } } }`,
+	"ReceiptTax":              `node(id: "{order}") { ... on Order { receipt { tax { %s } } } }`,
+	"EmbeddedPayment":         `node(id: "{payment}") { ... on Payment { embedded { %s } } }`,
 	"LedgerEntry":             `node(id: "{order}") { ... on Order { ledger { %s } } }`,
 
 	"InterventionConnection":    `interventionsConnection { %s }`,

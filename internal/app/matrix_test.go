@@ -243,6 +243,10 @@ func (m *matrix) value(field, name string, t *ast.Type) string {
 			}
 		}
 		return `"` + id.Format(id.Ticket, id.NewTask(0)) + `"`
+	case name == "country":
+		return `"CN"`
+	case name == "phone":
+		return `"13800001111"`
 	case t.Name() == "Int", t.Name() == "Float":
 		return "1"
 	case t.Name() == "Boolean":
