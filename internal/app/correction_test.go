@@ -1,7 +1,9 @@
 package app_test
 
 import (
+	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,6 +21,27 @@ func (s *site) correct(token, orderID, street, reason string) string {
 	return s.mutate(token, "correctRecipient", "order { revision }", in).why()
 }
 
+// sentTo returns the streets in the events about corrected recipients.
+func (s *site) sentTo(erp string) (streets []string) {
+	s.t.Helper()
+	var data struct {
+		Events struct {
+			Edges []struct{ Node struct{ Payload string } }
+		}
+	}
+	s.ask(erp, `{ events(first: 50, kinds: [ORDER_RECIPIENT_CHANGED]) { edges { node { payload } } } }`, nil).into(s.t, &data)
+	for _, e := range data.Events.Edges {
+		var sent struct {
+			Data struct{ Recipient struct{ Street string } }
+		}
+		if err := json.Unmarshal([]byte(e.Node.Payload), &sent); err != nil {
+			s.t.Fatal(err)
+		}
+		streets = append(streets, sent.Data.Recipient.Street)
+	}
+	return streets
+}
+
 func TestTheAddressOfAnOrderIsCorrectedUntilItIsOnItsWay(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -26,6 +49,7 @@ func TestTheAddressOfAnOrderIsCorrectedUntilItIsOnItsWay(t *testing.T) {
 	made := s.toAddresses(2)
 	buyer, other := made.Users[0].AccessToken, made.Users[1].AccessToken
 	ann := s.staff("ann@example.com", "OPERATOR")
+	_, erp := s.serviceToken(s.staff("carla@example.com", "ADMIN"), "EVENTS_READ") // events are written while a token may read them
 	s.saveAddress(buyer, home)
 	orderID := s.buysOne(buyer, made)
 	state := func(token string) (street string, may bool, revision int, last string) {
@@ -83,6 +107,11 @@ func TestTheAddressOfAnOrderIsCorrectedUntilItIsOnItsWay(t *testing.T) {
 	}
 	if why := s.mutate(ann, "setFulfilment", "order { id }", map[string]any{"orderId": orderID, "state": "SHIPPED"}).why(); why != "" {
 		t.Fatal(why)
+	}
+	var streets []string
+	testenv.Eventually(t, testenv.Wait, func() bool { streets = s.sentTo(erp); return len(streets) == 5 }, "each correction is an event")
+	if want := []string{"1 Sun Road", "2 Sun Road", "3 Sun Road", "8 Moon Road", "9 Moon Road"}; !slices.Equal(streets, want) {
+		t.Errorf("events with %v, want %v", streets, want)
 	}
 	if _, may, _, _ := state(ann); may {
 		t.Error("an order on its way can be corrected")

@@ -151,33 +151,41 @@ func TestTheRefundsOfAnOperatorsOwnOrdersAreLeftToOthers(t *testing.T) {
 	}
 }
 
-// The provider reported days later that a refund had failed.
+// fails makes a refund that is done fail, as the provider reports days later.
+func (s *site) fails() {
+	s.t.Helper()
+	for _, statement := range []string{
+		"UPDATE refunds SET status = 'FAILED', failure = 'expired_or_canceled_card', version = version + 1",
+		"UPDATE payments SET status = 'SUCCEEDED', version = version + 1 WHERE status = 'REFUNDED'",
+		"UPDATE sandbox_charges SET refunded_minor = 0, version = version + 1", // the bank has the money again
+	} {
+		if _, err := s.database().SQL.ExecContext(s.t.Context(), statement); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// allRefunds selects refunds in any state.
+const allRefunds = `first: 10, filter: {states: [REQUESTED, APPROVED, FAILED, DONE, SETTLED]}`
+
+// sent approves the only refund and waits until the provider has taken it.
+func (s *site) sent(token, what string) {
+	s.t.Helper()
+	asked, _ := s.refunds(token, allRefunds)
+	if why := s.mutate(token, "decideRefund", "order { status }", map[string]any{"refundId": asked[0].ID, "approve": true}).why(); why != "" {
+		s.t.Fatalf("%s: %s", what, why)
+	}
+	testenv.Eventually(s.t, testenv.Wait, func() bool { found, _ := s.refunds(token, allRefunds); return found[0].State == "DONE" }, what)
+}
+
 func TestOperatorsSeeWhyARefundFailedAndSendItAgain(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.start("api", "worker", "scheduler")
 	ann, made := s.staff("ann@example.com", "OPERATOR"), s.seed(seed.Input{Users: 1, Stock: 1})
 	s.askedBack(made.Users[0].AccessToken, made)
-	const all = `first: 10, filter: {states: [REQUESTED, APPROVED, FAILED, DONE]}`
-	state := func() string { found, _ := s.refunds(ann, all); return found[0].State }
-	asked, _ := s.refunds(ann, all)
-	send := func(what string) {
-		t.Helper()
-		if why := s.mutate(ann, "decideRefund", "order { status }", map[string]any{"refundId": asked[0].ID, "approve": true}).why(); why != "" {
-			t.Fatalf("%s: %s", what, why)
-		}
-		testenv.Eventually(t, testenv.Wait, func() bool { return state() == "DONE" }, what)
-	}
-	send("the provider has taken the refund")
-	for _, statement := range []string{
-		"UPDATE refunds SET status = 'FAILED', failure = 'expired_or_canceled_card', version = version + 1",
-		"UPDATE payments SET status = 'SUCCEEDED', version = version + 1 WHERE status = 'REFUNDED'",
-		"UPDATE sandbox_charges SET refunded_minor = 0, version = version + 1", // the bank has the money again
-	} {
-		if _, err := s.database().SQL.ExecContext(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
-	}
+	s.sent(ann, "the provider has taken the refund")
+	s.fails()
 	if found, n := s.refunds(ann, `first: 10, filter: {states: [FAILED]}`); n != 1 || len(found) != 1 {
 		t.Fatalf("%d failed refunds: %+v", n, found)
 	}
@@ -190,6 +198,51 @@ func TestOperatorsSeeWhyARefundFailedAndSendItAgain(t *testing.T) {
 	if got := data.Refunds.Edges[0].Node.Failure; got != "expired_or_canceled_card" {
 		t.Errorf("the reason is %q", got)
 	}
-	send("the refund is sent again")
+	s.sent(ann, "the refund is sent again")
+	s.audit(made.SaleID)
+}
+
+// The card is closed: the shop gives the money back by bank transfer.
+func TestAFailedRefundIsSettledOutsideItsProvider(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start("api", "worker", "scheduler")
+	ann, made := s.staff("ann@example.com", "OPERATOR"), s.seed(seed.Input{Users: 1, Stock: 1})
+	buyer := made.Users[0].AccessToken
+	orderID := s.askedBack(buyer, made)
+	asked, _ := s.refunds(ann, allRefunds)
+	settle := func(reason string) (why, state string) {
+		t.Helper()
+		p := s.mutate(ann, "settleRefund", "refund { state }", map[string]any{"refundId": asked[0].ID, "reason": reason})
+		found, _ := s.refunds(ann, allRefunds)
+		return p.why(), found[0].State
+	}
+	if why, state := settle("too early"); why != "CONFLICT" || state != "REQUESTED" {
+		t.Errorf("before it has failed: %q, %s", why, state)
+	}
+	s.sent(ann, "the provider has taken the refund")
+	s.fails()
+	for _, what := range []string{"settled", "settled again"} {
+		if why, state := settle("by bank transfer"); why != "" || state != "SETTLED" {
+			t.Errorf("%s: %q, %s", what, why, state)
+		}
+	}
+	var data struct {
+		Order struct {
+			Status   string
+			Refunds  []struct{ State, Decision string }
+			Timeline []struct{ Note string }
+		}
+	}
+	s.ask(buyer, `query($id: ID!) { order(id: $id) { status refunds { state decision } timeline { note } } }`, map[string]any{"id": orderID}).into(t, &data)
+	o, seen := data.Order, 0
+	for _, entry := range o.Timeline {
+		if strings.Contains(entry.Note, "by bank transfer") {
+			seen++
+		}
+	}
+	if o.Status != "REFUNDED" || len(o.Refunds) != 1 || o.Refunds[0].State != "SETTLED" || o.Refunds[0].Decision != "by bank transfer" || seen != 1 {
+		t.Errorf("the buyer sees %+v", o)
+	}
 	s.audit(made.SaleID)
 }
