@@ -33,7 +33,7 @@ test('a sale is withdrawn, copied and saved as a template, from which another on
   await stands(operator, 'Draft').waitFor();
   await lookAndAct(operator, 'Discard draft', 'admin-discard');
   await stands(operator, 'Cancelled').waitFor();
-  await operator.goto(`${it.demo.url}/operate`);
+  await operator.goto(`${it.demo.url}/operate/sales`);
   await operator.locator('[data-templates] summary').click();
   await operator.getByText('Every winter').waitFor();
   await look(operator, 'admin-templates');
