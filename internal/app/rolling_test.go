@@ -67,6 +67,11 @@ func TestARollingRestartUnderLoadLosesAndDoublesNoOrder(t *testing.T) {
 	second := s.launch("api")
 	b := &balancer{urls: []string{"http://" + old["api"].public, "http://" + second.public}}
 	made := s.seed(seed.Input{Users: buyers, Stock: buyers, PathTTL: 10 * time.Minute})
+	for _, url := range b.urls {
+		at := *s
+		at.url = url
+		at.awaitSale(made.SaleID)
+	}
 
 	var answered atomic.Int64
 	tasks := make([]string, buyers)
