@@ -176,7 +176,7 @@ func TestTokensOfOthersAreRefusedUnlessTheyAreForThisShop(t *testing.T) {
 	}
 }
 
-// Ids that a float cannot tell apart are of two customers.
+// Ids that are equal as floats belong to two customers.
 func TestLongNumbersOfCustomersAreNotRounded(t *testing.T) {
 	t.Parallel()
 	o := newOtherShop(t, "")

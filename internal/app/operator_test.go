@@ -174,7 +174,7 @@ func (s *site) follow(token, saleID string) {
 		}
 		seen += event.Data.SaleFeed.Kind + " " + event.Data.SaleFeed.Message + "\n"
 	}
-	for _, line := range []string{"The clock: opened it (Live)", "a look at the stock", "Orders written: 1", "Orders cancelled: 1", "created the sale", "ADMIN: ended it (Ended)"} {
+	for _, line := range []string{"The system: opened it (Live)", "a look at the stock", "Orders written: 1", "Orders cancelled: 1", "created the sale", "ADMIN: ended it (Ended)"} {
 		if !strings.Contains(seen, line) {
 			s.t.Errorf("no line %q in\n%s", line, seen)
 		}

@@ -59,7 +59,7 @@ func walk(t *testing.T, visit func(rel, abs string)) {
 		rel = filepath.ToSlash(rel)
 		if d.IsDir() {
 			hidden := strings.HasPrefix(d.Name(), ".") && rel != "."
-			if hidden || d.Name() == "node_modules" || d.Name() == "testdata" || rel == "web/dist" || rel == "tools" {
+			if hidden || d.Name() == "node_modules" || d.Name() == "testdata" || rel == "web/dist" || rel == "web/client/dist" || rel == "tools" {
 				return fs.SkipDir
 			}
 			return nil

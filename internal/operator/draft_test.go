@@ -33,7 +33,7 @@ func TestGoodsAreMadeAndChanged(t *testing.T) {
 		if err != nil || g.Name != name || g.ImageURL != nil || g.ListPrice != amount || g.Description != "Boils." || g.Revision != 2 {
 			t.Fatalf("%+v %v", g, err)
 		}
-		if seen, err := e.catalog.Snapshot(t.Context()); err != nil || seen.GoodsByID(g.ID).Name != name {
+		if seen, _, err := e.catalog.Goods(t.Context(), g.ID); err != nil || seen == nil || seen.Name != name {
 			t.Errorf("the catalogue shows something else: %v", err)
 		}
 		if again, err := e.ops.UpdateGoods(t.Context(), ann, g.ID, operator.GoodsPatch{Name: &name}); err != nil || again.Revision != 2 {
