@@ -59,7 +59,7 @@ func newServer(ctx context.Context, b base, g gates, in serverParts) (_ *server.
 	ready := server.NewReadiness(b.clock, checks(b, g, in.accounts.revocations)...)
 	opts := server.Options{
 		AdminAddr: b.cfg.AdminAddr, Admin: server.NewAdmin(ready, telemetry.MetricsHandler(b.registry), in.drill), Ready: ready,
-		DrainDelay: b.cfg.DrainDelay, DrainTimeout: b.cfg.DrainTimeout, Log: b.log,
+		DrainDelay: b.cfg.DrainDelay, DrainTimeout: b.cfg.DrainTimeout, RequestTimeout: b.cfg.RequestTimeout, Log: b.log,
 	}
 	sockets := transport.NewSockets(transport.SocketOptions{
 		MaxSockets: b.cfg.MaxSockets, MaxPerUser: b.cfg.UserSockets, Origins: socketOrigins(b.cfg), Secure: secure(b.cfg),

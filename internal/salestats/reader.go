@@ -24,6 +24,8 @@ const (
 	readTimeout = 3 * time.Second
 	// maxKnown limits the sales for which a reader caches the orders by second.
 	maxKnown = 200
+	// maxReadings limits the readings of units that change meanwhile.
+	maxReadings = 4
 	// watchEvery is the interval of Watch.
 	watchEvery = time.Second
 )
@@ -97,16 +99,36 @@ func (r *Reader) remember(sale uuid.UUID, k *known) {
 	r.known[sale] = k
 }
 
-// read takes one reading. Postgres is read before the gate, so that units in transit from
-// the gate to Postgres are counted as taken, not as lost.
+// units reads a sale in Postgres and then its gates, so that units in transit from the
+// gate to Postgres are counted as taken, not as lost; the record is nil if there is no
+// sale. Totals that disagree are read again until Postgres has the same before and after
+// the gates: a refund may withdraw a unit from both between the readings. settled is false
+// if the sale changed during each of maxReadings.
+func (r *Reader) units(ctx context.Context, sale uuid.UUID) (rec *record, g gates, settled bool, err error) {
+	rec, err = r.record(ctx, sale)
+	for range maxReadings {
+		if rec == nil || err != nil {
+			return nil, gates{}, false, err
+		}
+		if g, err = r.gates(ctx, sale, rec.items); err != nil {
+			return nil, gates{}, false, err
+		}
+		if !g.whole(rec) || g.agree(rec) {
+			return rec, g, true, nil
+		}
+		before := rec
+		if rec, err = r.record(ctx, sale); rec != nil && err == nil && rec.total() == before.total() && rec.withdrawing == before.withdrawing {
+			return before, g, true, nil
+		}
+	}
+	return rec, g, false, err
+}
+
+// read takes one reading.
 func (r *Reader) read(ctx context.Context, sale uuid.UUID, now time.Time) (*Stats, error) {
-	rec, err := r.record(ctx, sale)
+	rec, g, settled, err := r.units(ctx, sale)
 	if rec == nil || err != nil {
 		return (*Stats)(nil), err
-	}
-	g, err := r.gates(ctx, sale, rec.items)
-	if err != nil {
-		return nil, err
 	}
 	c, err := r.counters(ctx, sale)
 	if err != nil {
@@ -129,7 +151,7 @@ func (r *Reader) read(ctx context.Context, sale uuid.UUID, now time.Time) (*Stat
 	}
 	s := &Stats{Sale: sale, At: now, QueueDepth: depth, QueueAge: age, Series: points}
 	rec.into(s)
-	g.into(s, rec)
+	g.into(s, rec, settled)
 	c.into(s)
 	s.fillRemaining()
 	if n := len(points); n > 0 {

@@ -45,6 +45,14 @@ type tally struct {
 	minor int64 // total value in minor units
 }
 
+// total returns the units of all items.
+func (rec *record) total() (n int) {
+	for _, item := range rec.items {
+		n += item.Total
+	}
+	return n
+}
+
 // record reads a sale from Postgres; nil if there is none.
 func (r *Reader) record(ctx context.Context, sale uuid.UUID) (*record, error) {
 	rec := &record{orders: map[order.Status]tally{}}

@@ -52,14 +52,24 @@ func (r *Reader) gates(ctx context.Context, sale uuid.UUID, items []*ent.SaleIte
 	return g, nil
 }
 
-// into copies the gates' figures if the whole sale is loaded. Their total differs from
-// that in Postgres while an adjustment is in progress.
-func (g gates) into(s *Stats, rec *record) {
-	if g.loaded == 0 || g.loaded < len(rec.items) {
+// whole reports that each item of the sale has a gate.
+func (g gates) whole(rec *record) bool { return g.loaded > 0 && g.loaded == len(rec.items) }
+
+// agree reports that the gates' total is that in Postgres, but for units that are being
+// withdrawn.
+func (g gates) agree(rec *record) bool {
+	total := rec.total()
+	return g.total >= total && g.total <= total+rec.withdrawing
+}
+
+// into copies the gates' figures if the whole sale is loaded. A sale whose totals changed
+// during the reading is not compared.
+func (g gates) into(s *Stats, rec *record, settled bool) {
+	if !g.whole(rec) {
 		return
 	}
 	s.Units.Loaded = true
-	s.Units.Conserved = s.Units.Conserved && g.conserved && g.total >= s.Units.Total && g.total <= s.Units.Total+rec.withdrawing
+	s.Units.Conserved = s.Units.Conserved && g.conserved && (g.agree(rec) || !settled)
 	s.Units.Total, s.Units.Remaining = g.total, g.stock
 	s.Units.Offered = min(rec.offered, max(0, g.reserved-s.Units.Held-s.Units.Sold))
 	s.Units.InFlight = g.reserved - s.Units.Held - s.Units.Sold - s.Units.Offered

@@ -20,14 +20,9 @@ import (
 	"seckill/internal/clock"
 )
 
-// Timeouts of both listeners. A request may be sent slowly, but not for long; sockets and
-// streams set their own deadlines once they run.
 const (
-	readHeaderTimeout = 2 * time.Second
-	readTimeout       = 5 * time.Second
-	writeTimeout      = 15 * time.Second
-	idleTimeout       = 75 * time.Second // longer than the 60 s of proxies: the side that sends requests must close first
-	maxHeaderBytes    = 16 << 10
+	idleTimeout    = 75 * time.Second // longer than the 60 s of proxies: the side that sends requests must close first
+	maxHeaderBytes = 16 << 10
 )
 
 // Options configure a Server. Public and Admin come from NewPublic and NewAdmin.
@@ -48,7 +43,11 @@ type Options struct {
 	DrainDelay time.Duration
 	// DrainTimeout is the timeout for running requests; 20 s by default.
 	DrainTimeout time.Duration
-	Log          *slog.Logger
+	// RequestTimeout is the timeout of the handlers. The timeouts of connections grow
+	// with it; up to 5 s they are 2 s for a header, 5 s for a request, and 15 s for request
+	// and response. Sockets and streams set their own deadlines once they run.
+	RequestTimeout time.Duration
+	Log            *slog.Logger
 }
 
 // Server holds both listeners.
@@ -64,7 +63,7 @@ func Listen(ctx context.Context, opts Options) (*Server, error) {
 	if opts.DrainTimeout == 0 {
 		opts.DrainTimeout = 20 * time.Second
 	}
-	s := &Server{opts: opts, public: newHTTPServer(opts.Public, opts.Log), admin: newHTTPServer(opts.Admin, opts.Log)}
+	s := &Server{opts: opts, public: newHTTPServer(opts.Public, opts), admin: newHTTPServer(opts.Admin, opts)}
 	s.admin.WriteTimeout = 0 // a CPU profile takes as long as requested
 	var lc net.ListenConfig
 	var err error
@@ -86,17 +85,18 @@ func Listen(ctx context.Context, opts Options) (*Server, error) {
 	return s, nil
 }
 
-func newHTTPServer(h http.Handler, log *slog.Logger) *http.Server {
+func newHTTPServer(h http.Handler, opts Options) *http.Server {
+	timeout := max(opts.RequestTimeout, 5*time.Second)
 	return &http.Server{
 		Handler:           h,
-		ReadHeaderTimeout: readHeaderTimeout,
-		ReadTimeout:       readTimeout,
-		WriteTimeout:      writeTimeout,
+		ReadHeaderTimeout: timeout * 2 / 5,
+		ReadTimeout:       timeout,
+		WriteTimeout:      timeout * 3,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		// net/http logs failed handshakes and similar errors, which are useful for
 		// debugging only
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		ErrorLog: slog.NewLogLogger(opts.Log.Handler(), slog.LevelDebug),
 	}
 }
 

@@ -60,7 +60,7 @@ func TestConnectionsThatStandStillAreCutOff(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				l, stop := listen(t)
+				l, stop := listen(t, 0)
 				start := time.Now()
 				conn := l.dial()
 				go func() { _, _ = io.WriteString(conn, c.sent) }()
@@ -87,7 +87,7 @@ func TestConnectionsThatStandStillAreCutOff(t *testing.T) {
 func TestConnectionsOutliveTheMinuteThatProxiesKeepThem(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l, stop := listen(t)
+		l, stop := listen(t, 0)
 		defer stop()
 		conn := l.dial()
 		defer func() { _ = conn.Close() }()
@@ -109,12 +109,51 @@ func TestConnectionsOutliveTheMinuteThatProxiesKeepThem(t *testing.T) {
 	})
 }
 
+// A request that the settings allow a minute is not cut off after the 15 s of the default.
+func TestTimeoutsOfConnectionsGrowWithThatOfRequests(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		head, rest string
+		pause      time.Duration
+	}{
+		"a slow header":   {"GET /graphql HTTP/1.1\r\nHost: x\r\n", "\r\n", 20 * time.Second},
+		"a slow body":     {"POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{", "}", 50 * time.Second},
+		"a slow handler":  {"GET /graphql?slow HTTP/1.1\r\nHost: x\r\n", "\r\n", 0},
+		"all three added": {"POST /graphql?slow HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{", "}", 50 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l, stop := listen(t, time.Minute)
+				defer stop()
+				conn := l.dial()
+				defer func() { _ = conn.Close() }()
+				go func() {
+					_, _ = io.WriteString(conn, c.head)
+					<-time.After(c.pause) // of the bubble's clock
+					_, _ = io.WriteString(conn, c.rest)
+				}()
+				answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := io.ReadAll(answer.Body)
+				_ = answer.Body.Close()
+				if string(got) != "whole" || err != nil {
+					t.Errorf("answered %q, %v", got, err)
+				}
+			})
+		})
+	}
+}
+
 // listen runs a server on pipes until stop.
-func listen(t *testing.T) (l *pipes, stop func()) {
+func listen(t *testing.T, requests time.Duration) (l *pipes, stop func()) {
 	t.Helper()
 	l = &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
 	s, err := server.Listen(t.Context(), server.Options{
 		PublicListener: l, Public: newPublic(t, server.PublicOptions{GraphQL: http.HandlerFunc(reads)}), Log: slog.New(slog.DiscardHandler),
+		RequestTimeout: requests,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -139,6 +178,9 @@ func reads(w http.ResponseWriter, r *http.Request) {
 	if _, err := io.ReadAll(r.Body); err != nil {
 		_, _ = io.WriteString(w, "cut off")
 		return
+	}
+	if r.URL.RawQuery == "slow" {
+		<-time.After(59 * time.Second) // of the bubble's clock
 	}
 	_, _ = io.WriteString(w, "whole")
 }

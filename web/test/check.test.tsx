@@ -6,6 +6,7 @@ import { speak } from '../src/i18n/text';
 import { server } from './shop';
 
 afterEach(() => {
+  render(null, document.body); // its effects would run without the stubs
   vi.useRealTimers();
   vi.unstubAllGlobals();
 });
@@ -43,7 +44,6 @@ test('a check that could not be fetched comes by itself when the server is back'
   const expiresAt = new Date(Date.now() + 300_000).toISOString();
   const challenge = { id: 'cap_1', kind: 'MATH', image: 'data:image/png;base64,', prompt: 'What is the sum?', parameters: null, expiresAt };
   server({ CreateCaptcha: ['cut', 'cut', { createCaptcha: { challenge, userErrors: [] } }] });
-  render(null, document.body);
   render(<Check purpose="SECKILL" challenge={null} failure={null} onAnswer={() => {}} />, document.body);
   await vi.waitFor(() => expect(document.body.textContent).toContain('Cannot reach the shop'));
   await vi.advanceTimersByTimeAsync(10_000);
@@ -56,7 +56,6 @@ test('a refused challenge is gone before the next frame', async () => {
   await speak('en');
   const challenge = (id: string) =>
     ({ id, kind: 'MATH', image: 'data:image/png;base64,', prompt: `What is ${id}?`, parameters: null, early: false, expiresAt: new Date(Date.now() + 300_000).toISOString() }) as Challenge;
-  render(null, document.body);
   const shown = (id: string): void => render(<Check purpose="SECKILL" challenge={challenge(id)} failure={null} onAnswer={() => {}} />, document.body);
   shown('one');
   await Promise.resolve();
