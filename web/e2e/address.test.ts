@@ -8,6 +8,13 @@ test('a buyer keeps addresses before a sale, on the narrowest phone', async () =
   const page = await it.page({ viewport: { width: 320, height: 640 } });
   await signIn(page, it.demo, 'alice', '/account');
   await page.getByRole('button', { name: 'Add an address' }).click();
+  await page.getByLabel('Phone number').fill('one two');
+  await page.getByLabel('Country code (such as US)').fill('CHN'); // a field that is left is checked
+  await page.getByText('Only digits, spaces, brackets and hyphens').waitFor();
+  await page.getByRole('button', { name: 'Save address' }).click();
+  await page.getByText('Two letters, such as US.').waitFor();
+  expect(await page.getByText('Fill in this field.').count()).toBe(3);
+  await look(page, 'address-errors');
   for (const [label, value] of Object.entries({
     Recipient: 'Lin Xiaoyu',
     'Phone number': '+86 138 0000 1111',

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { look } from './axe';
 import { button, buy, checkByBrowser, fillSignIn, sent, signIn, stage } from './shop';
 
 const it = stage();
@@ -25,8 +26,20 @@ test('a buyer goes from the list to an order, signing in on the way', async () =
 test('a new buyer makes an account by proof of work, in Chinese', async () => {
   const page = await it.page({ locale: 'zh-CN' });
   await page.goto(`${it.demo.url}/register?next=${encodeURIComponent(`/s/${it.demo.open.slug}`)}`);
+  await page.getByRole('button', { name: '注册账号' }).click(); // empty: nothing is sent
+  expect(await page.getByText('请填写此项。').count()).toBe(3);
+  expect(await page.getByLabel('昵称').evaluate((field) => field === document.activeElement)).toBe(true);
+  await look(page, 'register-empty');
   await page.getByLabel('昵称').fill('小明');
+  await page.getByLabel('邮箱或手机号').fill('xiaoming@');
+  await page.getByText('请输入正确的邮箱').waitFor();
+  await page.getByLabel('密码', { exact: true }).fill('Password2026!'); // on a list that only the server has
   await page.getByLabel('邮箱或手机号').fill('xiaoming@demo.example');
+  await page.getByRole('button', { name: '注册账号' }).click();
+  await checkByBrowser(page);
+  await page.getByText('密码过于简单').waitFor();
+  expect(await page.getByLabel('密码', { exact: true }).evaluate((field) => field === document.activeElement)).toBe(true);
+  await look(page, 'register-refused');
   await page.getByLabel('密码', { exact: true }).fill('a-long-password');
   await page.getByRole('button', { name: '注册账号' }).click();
   await checkByBrowser(page);

@@ -6,7 +6,7 @@ import type { ResultOf } from '@seckill/client/operation';
 import { OrderMoney, SaleMoney, type TotalsParts } from '../documents/money';
 import { count, money } from '../i18n/text';
 import { Correction } from '../pages/correction';
-import { addressLine } from '../pages/addresses';
+import { addressLine } from '../pages/address-book';
 import { Broken, Loading, Missing, Stale, Title, When } from '../ui/bits';
 import { ot } from './texts';
 

@@ -1,29 +1,17 @@
 /** The address book of the signed-in user. */
 import { useSignal } from '@preact/signals';
-import { useId } from 'preact/hooks';
 import { useLoad } from '../api/load';
 import { toFault } from '@seckill/client/fault';
 import { request } from '../api/client';
-import type { ResultOf } from '@seckill/client/operation';
-import { type AddressParts, MyAddresses, RemoveAddress, SaveAddress } from '../documents/addresses';
+import { RemoveAddress, SaveAddress } from '../documents/addresses';
 import { apologise, explain, t } from '../i18n/text';
 import { lang } from '../i18n/lang';
 import { Broken, Loading } from '../ui/bits';
-
-type Address = ResultOf<typeof AddressParts>;
-type Recipient = Address['recipient'];
+import { addressLine, readAddresses, type Address, type Recipient } from './address-book';
+import { AddressFields, addressOf, useAddress } from './address-form';
 
 /** Most addresses that a user may keep. */
 const MOST = 5;
-
-/** The address on one line, in the order of its country. */
-export function addressLine({ country, region, city, street, postalCode }: Recipient): string {
-  if (country === 'CN') return [region, city, street, postalCode].filter(Boolean).join(' ');
-  return [street, [postalCode, city].filter(Boolean).join(' '), region, country].filter(Boolean).join(', ');
-}
-
-/** Reads the address book; `null` for a user without a session. */
-export const readAddresses = async (signal?: AbortSignal): Promise<Address[] | null> => (await request(MyAddresses, {}, signal)).myAddresses;
 
 /** The section of the account page. */
 export function Addresses() {
@@ -99,85 +87,37 @@ function inputOf({ name, phone, country, region, city, street, postalCode }: Rec
   return { name, phone, country, region, city, street, postalCode };
 }
 
-/** The fields of an address, with what browsers fill in, and their bounds. */
-const fields = [
-  { name: 'name', autocomplete: 'name', most: 64, required: true },
-  { name: 'phone', autocomplete: 'tel', most: 32, required: true },
-  { name: 'country', autocomplete: 'country', most: 2, required: true },
-  { name: 'region', autocomplete: 'address-level1', most: 64, required: false },
-  { name: 'city', autocomplete: 'address-level2', most: 64, required: true },
-  { name: 'street', autocomplete: 'street-address', most: 200, required: true },
-  { name: 'postalCode', autocomplete: 'postal-code', most: 16, required: false },
-] as const;
-
-/** The values of a form with the fields of an address. */
-export function addressOf(form: HTMLFormElement) {
-  const of = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, String(value)]));
-  return {
-    name: of['name']!,
-    phone: of['phone']!,
-    country: of['country']!.toUpperCase(),
-    region: of['region'] || null,
-    city: of['city']!,
-    street: of['street']!,
-    postalCode: of['postalCode'] || null,
-  };
-}
-
-/** The fields of an address. */
-export function AddressFields({ recipient }: { recipient: Partial<Recipient> }) {
-  const id = useId();
-  return (
-    <>
-      {fields.map(({ name, autocomplete, most, required }) => (
-        <div key={name} class={`grid content-start gap-1.5 ${name === 'street' ? 'sm:col-span-2' : ''}`}>
-          <label for={`${id}-${name}`} class="font-medium">
-            {t(`address.${name}`)}
-          </label>
-          <input
-            id={`${id}-${name}`}
-            name={name}
-            class="field"
-            autocomplete={autocomplete as 'name'}
-            required={required}
-            minLength={name === 'country' ? 2 : undefined}
-            maxLength={most}
-            defaultValue={recipient[name] ?? ''}
-          />
-        </div>
-      ))}
-    </>
-  );
-}
-
 function Edit({ address, saved }: { address: Address | null; saved: () => Promise<void> }) {
   const sending = useSignal(false);
   const why = useSignal<(() => string) | null>(null);
-  const submit = async (form: HTMLFormElement): Promise<void> => {
-    if (sending.peek()) return;
+  const form = useAddress(address?.recipient ?? { country: lang.value === 'zh' ? 'CN' : '' });
+  const submit = async (): Promise<void> => {
+    if (sending.peek() || !form.ready()) return;
     sending.value = true;
+    why.value = null;
     try {
       const { saveAddress } = await request(SaveAddress, { input: { ...addressOf(form), ...(address && { addressId: address.id }) } });
-      const failure = saveAddress?.userErrors[0];
-      why.value = failure ? () => explain(failure) : null;
-      if (!failure) await saved();
+      const failures = saveAddress?.userErrors ?? [];
+      const [other] = form.refuse(failures);
+      why.value = other ? () => explain(other) : null;
+      if (!failures.length) await saved();
     } catch (thrown) {
       why.value = () => apologise(toFault(thrown));
     } finally {
       sending.value = false;
     }
   };
-  const usual = { country: lang.value === 'zh' ? 'CN' : '' } as Partial<Recipient>;
   return (
     <form
       class="grid gap-3 sm:grid-cols-2"
       aria-label={t(address ? 'address.edit' : 'address.add')}
+      noValidate
       onSubmit={(event) => {
         event.preventDefault();
-        void submit(event.currentTarget);
+        void submit();
       }}
     >
-      <AddressFields recipient={address?.recipient ?? usual} />
+      <AddressFields form={form} />
       {why.value && (
         <p class="font-medium text-warn sm:col-span-2" role="alert">
           {why.value()}

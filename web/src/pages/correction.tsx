@@ -5,9 +5,11 @@ import { useLoad } from '../api/load';
 import { request } from '../api/client';
 import type { Order } from '@seckill/client/types';
 import { CanCorrect, CorrectRecipient } from '../documents/addresses';
+import { Field, useFields } from '../forms/fields';
+import { reason as reasonBounds, within } from '../forms/rules';
 import { apologise, explain, t } from '../i18n/text';
 import { Dialog } from '../ui/dialog';
-import { AddressFields, addressOf } from './addresses';
+import { AddressFields, addressOf, useAddress } from './address-form';
 
 interface Props {
   id: string;
@@ -20,23 +22,10 @@ interface Props {
 }
 
 /** A button where the caller may correct the address, and its form. */
-export function Correction({ id, revision, recipient, corrected, reason }: Props) {
+export function Correction({ id, revision, ...rest }: Props) {
   const { page } = useLoad(`can-correct ${id} ${revision}`, async (signal) => (await request(CanCorrect, { id }, signal)).order);
   const open = useSignal(false);
-  const why = useSignal<(() => string) | null>(null);
   if (page.value.state !== 'ready' || !page.value.data.canCorrectRecipient) return null;
-  const send = async (form: HTMLFormElement): Promise<void> => {
-    const said = new FormData(form).get('reason');
-    try {
-      const { correctRecipient } = await request(CorrectRecipient, { input: { ...addressOf(form), orderId: id, reason: said ? String(said) : null } });
-      const failure = correctRecipient?.userErrors[0];
-      why.value = failure ? () => explain(failure) : null;
-      if (correctRecipient?.order) corrected(correctRecipient.order);
-      if (!failure) open.value = false;
-    } catch (thrown) {
-      why.value = () => apologise(toFault(thrown));
-    }
-  };
   return (
     <>
       <button class="link justify-self-start print:hidden" onClick={() => (open.value = true)}>
@@ -44,30 +33,55 @@ export function Correction({ id, revision, recipient, corrected, reason }: Props
       </button>
       {open.value && (
         <Dialog title={t('ship.correct')} close={() => (open.value = false)}>
-          <form
-            class="grid gap-3 sm:grid-cols-2"
-            onSubmit={(event) => {
-              event.preventDefault();
-              void send(event.currentTarget);
-            }}
-          >
-            {!reason && <p class="text-soft sm:col-span-2">{t('ship.correctHow')}</p>}
-            <AddressFields recipient={recipient} />
-            {reason && (
-              <label class="grid gap-1.5 font-medium sm:col-span-2">
-                {t('ship.reason')}
-                <input name="reason" class="field font-normal" required maxLength={200} />
-              </label>
-            )}
-            {why.value && (
-              <p class="font-medium text-warn sm:col-span-2" role="alert">
-                {why.value()}
-              </p>
-            )}
-            <button class="btn btn-main justify-self-start">{t('address.save')}</button>
-          </form>
+          <Edit id={id} {...rest} close={() => (open.value = false)} />
         </Dialog>
       )}
     </>
+  );
+}
+
+function Edit({ id, recipient, corrected, reason, close }: Omit<Props, 'revision'> & { close: () => void }) {
+  const why = useSignal<(() => string) | null>(null);
+  const form = useAddress(recipient);
+  const staff = useFields({ reason: '' }, { reason: reason ? within(reasonBounds) : () => null });
+  const send = async (): Promise<void> => {
+    // The address is checked last: its first faulty field is above the reason and gets the focus.
+    if ([staff.ready(), form.ready()].includes(false)) return;
+    why.value = null;
+    try {
+      const input = { ...addressOf(form), orderId: id, reason: staff.values().reason || null };
+      const { correctRecipient } = await request(CorrectRecipient, { input });
+      const failures = correctRecipient?.userErrors ?? [];
+      const [other] = form.refuse(staff.refuse(failures));
+      why.value = other ? () => explain(other) : null;
+      if (correctRecipient?.order) corrected(correctRecipient.order);
+      if (!failures.length) close();
+    } catch (thrown) {
+      why.value = () => apologise(toFault(thrown));
+    }
+  };
+  return (
+    <form
+      class="grid gap-3 sm:grid-cols-2"
+      noValidate
+      onSubmit={(event) => {
+        event.preventDefault();
+        void send();
+      }}
+    >
+      {!reason && <p class="text-soft sm:col-span-2">{t('ship.correctHow')}</p>}
+      <AddressFields form={form} />
+      {reason && (
+        <Field form={staff} name="reason" label={t('ship.reason')} class="sm:col-span-2">
+          {(bound) => <input {...bound} required />}
+        </Field>
+      )}
+      {why.value && (
+        <p class="font-medium text-warn sm:col-span-2" role="alert">
+          {why.value()}
+        </p>
+      )}
+      <button class="btn btn-main justify-self-start">{t('address.save')}</button>
+    </form>
   );
 }

@@ -12,7 +12,7 @@ import { money, t } from '../i18n/text';
 import { Broken, Loading, Picture, Stale, Title, When } from '../ui/bits';
 import { Tiles, useLeft, useThresholds } from '../ui/countdown';
 import { useTitle } from '../ui/title';
-import { addressLine } from './addresses';
+import { addressLine } from './address-book';
 import { Correction } from './correction';
 import { OrderActions } from './order-actions';
 import { StatusChip } from './status';

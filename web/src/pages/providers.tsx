@@ -10,8 +10,8 @@ import { maybe, t } from '../i18n/text';
 /** The outcome of a sign-in at a provider, in the address to which the server returns. */
 const OUTCOME = 'oidc';
 
-/** Country of phone numbers without a country code; null = there is none, or it is not known yet. */
-export const phoneCountry = signal<string | null>(null);
+/** Country of phone numbers without a country code; null = there is none, undefined = it is not known yet. */
+export const phoneCountry = signal<string | null | undefined>(undefined);
 
 /** A link for each provider; after the return from one, the session or the reason of the failure. */
 export function Providers({ search, next, isNew }: { search: string; next: string; isNew?: boolean }) {
@@ -24,7 +24,7 @@ export function Providers({ search, next, isNew }: { search: string; next: strin
       .then(({ signInProviders, serverInfo }) => {
         found.value = signInProviders;
         mail.value = serverInfo?.mail === true;
-        phoneCountry.value = serverInfo?.phoneCountry ?? null;
+        if (serverInfo) phoneCountry.value = serverInfo.phoneCountry;
       })
       .catch(() => {}); // the form works without them
     if (outcome.peek() !== 'done') return;

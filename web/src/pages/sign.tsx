@@ -1,13 +1,14 @@
 /** Sign in and create an account. */
 import { useSignal } from '@preact/signals';
-import { useEffect, useId } from 'preact/hooks';
+import { useEffect } from 'preact/hooks';
 import { Link, useLocation, useSearch } from 'wouter-preact';
 import { toFault } from '@seckill/client/fault';
 import { http } from '../api/http';
 import { adopt, person } from '../api/session';
 import type { Challenge, Failure } from '@seckill/client/types';
 import { Login, Register } from '../documents/account';
-import type { Key } from '../i18n/en';
+import { Field, useFields } from '../forms/fields';
+import { account, displayName, password, required } from '../forms/rules';
 import { apologise, explain, t } from '../i18n/text';
 import type { Answer } from '@seckill/client/purchase';
 import { Title } from '../ui/bits';
@@ -53,8 +54,16 @@ export function Sign({ isNew }: { isNew: boolean }) {
   const [, go] = useLocation();
   const next = safeNext(search);
   const state = useSignal<State>({ state: 'filling', why: null });
-  const fields = useSignal<Fields>({ account: '', password: '', displayName: '', oneTimeCode: '' });
   const needsCode = useSignal(false);
+  const form = useFields<keyof Fields>(
+    { displayName: '', account: '', password: '', oneTimeCode: '' },
+    {
+      displayName: isNew ? displayName : () => null,
+      account: isNew ? account(phoneCountry.value) : required,
+      password: (value, { account: of }) => (isNew ? password(of) : required)(value),
+      oneTimeCode: needsCode.value ? required : () => null,
+    },
+  );
   const visible = useSignal(false);
   const title = t(isNew ? 'sign.up' : 'sign.in');
   useTitle(title);
@@ -65,6 +74,7 @@ export function Sign({ isNew }: { isNew: boolean }) {
   useEffect(() => {
     state.value = { state: 'filling', why: null };
     needsCode.value = false;
+    form.forget();
   }, [isNew]);
 
   const submit = async (answer: Answer | null): Promise<void> => {
@@ -74,7 +84,7 @@ export function Sign({ isNew }: { isNew: boolean }) {
     }
     state.value = { state: 'sending' };
     try {
-      const payload = await send(fields.peek(), isNew, answer);
+      const payload = await send(form.values(), isNew, answer);
       if (payload?.tokens && payload.user) return adopt(payload.tokens, payload.user);
       const failure = payload?.userErrors[0];
       if (failure?.code === 'CAPTCHA_REQUIRED' || failure?.code === 'CAPTCHA_INVALID') {
@@ -82,7 +92,10 @@ export function Sign({ isNew }: { isNew: boolean }) {
         state.value = { state: 'checking', challenge, failure };
       } else {
         if (failure?.code === 'ONE_TIME_CODE_REQUIRED') needsCode.value = true;
-        state.value = { state: 'filling', why: () => payload?.userErrors.map(explain).join(' ') || t('fault.INTERNAL') };
+        const failures = payload?.userErrors ?? [];
+        const others = isNew ? form.refuse(failures) : failures;
+        const why = others.length || !failures.length ? () => others.map(explain).join(' ') || t('fault.INTERNAL') : null;
+        state.value = { state: 'filling', why };
       }
     } catch (thrown) {
       state.value = { state: 'filling', why: () => apologise(toFault(thrown)) };
@@ -90,20 +103,15 @@ export function Sign({ isNew }: { isNew: boolean }) {
   };
 
   const sending = state.value.state === 'sending';
-  const field = (name: keyof Fields) => ({
-    value: fields.value[name],
-    onInput: (event: { currentTarget: HTMLInputElement }) =>
-      void (fields.value = { ...fields.peek(), [name]: event.currentTarget.value }),
-  });
-
   return (
     <div class="page max-w-md">
       <Title>{title}</Title>
       <form
         class="card mt-5 grid gap-4 p-5"
+        noValidate
         onSubmit={(event) => {
           event.preventDefault();
-          if (!sending) void submit(null);
+          if (!sending && form.ready()) void submit(null);
         }}
       >
         {state.value.state === 'filling' && state.value.why && (
@@ -112,44 +120,26 @@ export function Sign({ isNew }: { isNew: boolean }) {
           </p>
         )}
         {isNew && (
-          <Field label="sign.name">
-            {(id) => <input id={id} class="field" autocomplete="nickname" required maxLength={32} {...field('displayName')} />}
+          <Field form={form} name="displayName" label={t('sign.name')}>
+            {(bound) => <input {...bound} autocomplete="nickname" required />}
           </Field>
         )}
-        <Field label="sign.account" hint={phoneCountry.value ? 'sign.accountHint' : 'sign.accountHintAny'}>
-          {(id) => (
-            <input
-              id={id}
-              aria-describedby={`${id}-hint`}
-              class="field"
-              autocomplete="username"
-              autocapitalize="off"
-              spellcheck={false}
-              required
-              minLength={3}
-              maxLength={254}
-              {...field('account')}
-            />
-          )}
+        <Field form={form} name="account" label={t('sign.account')} hint={t(phoneCountry.value ? 'sign.accountHint' : 'sign.accountHintAny')}>
+          {(bound) => <input {...bound} autocomplete="username" autocapitalize="off" spellcheck={false} required />}
         </Field>
-        <Field label="sign.password" hint={isNew ? 'sign.passwordHint' : undefined}>
-          {(id) => (
+        <Field form={form} name="password" label={t('sign.password')} hint={isNew ? t('sign.passwordHint') : undefined}>
+          {(bound) => (
             <input
-              id={id}
-              aria-describedby={isNew ? `${id}-hint` : undefined}
-              class="field"
+              {...bound}
               type={(visible.value ? 'text' : 'password') as 'password'}
               autocomplete={isNew ? 'new-password' : 'current-password'}
               required
-              minLength={isNew ? 10 : 1}
-              maxLength={128}
-              {...field('password')}
             />
           )}
         </Field>
         {needsCode.value && (
-          <Field label="sign.code" hint="sign.codeHint">
-            {(id) => <input id={id} aria-describedby={`${id}-hint`} class="field" autocomplete="one-time-code" required maxLength={32} {...field('oneTimeCode')} />}
+          <Field form={form} name="oneTimeCode" label={t('sign.code')} hint={t('sign.codeHint')}>
+            {(bound) => <input {...bound} autocomplete="one-time-code" required />}
           </Field>
         )}
         <label class="flex items-center gap-2 text-sm">
@@ -174,24 +164,6 @@ export function Sign({ isNew }: { isNew: boolean }) {
             onAnswer={(answer) => void submit(answer)}
           />
         </Dialog>
-      )}
-    </div>
-  );
-}
-
-/** A labelled field with a hint. */
-function Field(props: { label: Key; hint?: Key | undefined; children: (id: string) => preact.JSX.Element }) {
-  const id = useId();
-  return (
-    <div class="grid gap-1.5">
-      <label for={id} class="font-medium">
-        {t(props.label)}
-      </label>
-      {props.children(id)}
-      {props.hint && (
-        <p id={`${id}-hint`} class="text-sm text-soft">
-          {t(props.hint)}
-        </p>
       )}
     </div>
   );

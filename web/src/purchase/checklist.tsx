@@ -8,7 +8,7 @@ import type { Sale } from '@seckill/client/types';
 import { Requirements } from '../documents/requirements';
 import type { Key } from '../i18n/en';
 import { t } from '../i18n/text';
-import { addressLine, readAddresses } from '../pages/addresses';
+import { addressLine, readAddresses } from '../pages/address-book';
 import { Icon } from '../ui/icons';
 
 /** A reading of the server's clock that is more exact than this, in ms, is good. */

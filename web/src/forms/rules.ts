@@ -1,0 +1,166 @@
+/**
+ * Rules of form fields. They refuse nothing that the server accepts: the bounds are those of graph/schema, the formats those of
+ * internal/account and internal/recipient. What only the server knows, such as the list of common passwords, it checks alone.
+ */
+import type { Key } from '../i18n/en';
+import type { Values } from '../i18n/text';
+
+/** Why a value is refused: a text and its values. */
+export interface Flaw {
+  key: Key;
+  values?: Values;
+}
+
+/** Checks a value; null = nothing is wrong. */
+export type Rule = (value: string) => Flaw | null;
+
+/** Fewest and most characters of a field. */
+export interface Bounds {
+  least: number;
+  most: number;
+}
+
+/** Bounds of the input of `register`. */
+export const newAccount = {
+  displayName: { least: 1, most: 32 },
+  account: { least: 3, most: 254 },
+  password: { least: 10, most: 128 },
+} as const satisfies Record<string, Bounds>;
+
+/** Bounds of the input of `saveAddress` and `correctRecipient`. */
+export const address = {
+  name: { least: 1, most: 64 },
+  phone: { least: 5, most: 32 },
+  country: { least: 2, most: 2 },
+  region: { least: 0, most: 64 },
+  city: { least: 1, most: 64 },
+  street: { least: 1, most: 200 },
+  postalCode: { least: 0, most: 16 },
+} as const satisfies Record<string, Bounds>;
+
+/** Bounds of the reason of a correction by staff. */
+export const reason: Bounds = { least: 1, most: 200 };
+
+/** Characters as the server counts them: code points. */
+const lengthOf = (text: string): number => [...text].length;
+
+/** Without surrounding spaces, of which the server knows one more than JavaScript. */
+export const trimmed = (text: string): string => text.replace(/^[\s\u0085]+|[\s\u0085]+$/g, '');
+
+/** Refuses an empty value. */
+export const required: Rule = (value) => (value ? null : { key: 'form.required' });
+
+/** Refuses a value that is empty where it may not be, too short or too long. */
+function outside(value: string, { least, most }: Bounds): Flaw | null {
+  const n = lengthOf(value);
+  if (n === 0 && least > 0) return { key: 'form.required' };
+  if (n < least) return { key: 'form.short', values: { n: least } };
+  return n > most ? { key: 'form.long', values: { n: most } } : null;
+}
+
+/** The rule of a text that may be anything within its bounds. */
+export const within = (bounds: Bounds): Rule => (value) => outside(value, bounds);
+
+/** What a display name may not contain besides spaces, which the server joins. */
+const unprintable = /(?![\s\u0085])[\p{Cc}\p{Cf}\p{Co}]/u;
+
+/** The rule of a display name. */
+export const displayName: Rule = (value) => {
+  if (!trimmed(value)) return { key: 'form.required' };
+  return outside(value, newAccount.displayName) ?? (unprintable.test(trimmed(value)) ? { key: 'form.characters' } : null);
+};
+
+/** An e-mail address in lower case. */
+export const mailbox =
+  /^[a-z0-9.!#$%&'*+/=?^_{|}~`-]{1,64}@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])$/;
+
+/** The form in which the server reads an account; İ becomes one letter there, and two in JavaScript. */
+const accountForm = (text: string): string => trimmed(text.normalize('NFKC')).replaceAll('İ', 'i').toLowerCase();
+
+/** Whether a text may be a phone number: the server knows which numbers exist. */
+const maybePhone = (text: string): boolean => !/\p{L}/u.test(text) && (text.match(/\p{Nd}/gu)?.length ?? 0) >= (text.startsWith('+') ? 4 : 2);
+
+/**
+ * The rule of an account: an e-mail address or a phone number, which needs its country code where `country` is null. Undefined: it is not
+ * known yet what the installation has.
+ */
+export function account(country: string | null | undefined): Rule {
+  return (value) => {
+    const flaw = outside(value, newAccount.account);
+    if (flaw?.key === 'form.required' || flaw?.key === 'form.long') return flaw;
+    const text = accountForm(value);
+    const isPhone = text.startsWith('+') || (country !== null && !text.includes('@'));
+    if (!flaw && (isPhone ? maybePhone(text) : mailbox.test(text))) return null;
+    return { key: country === null ? 'form.accountAny' : 'form.account' };
+  };
+}
+
+/** Fewest different characters in a password. */
+const DISTINCT = 5;
+
+/** Sequences of keys that a password must not be part of, in both directions. */
+export const keyRows = ['01234567890123456789', 'abcdefghijklmnopqrstuvwxyz', 'qwertyuiop', 'asdfghjkl', 'zxcvbnm'];
+
+/** Letters behind the characters that often replace them. */
+const leet: Record<string, string> = { '@': 'a', '4': 'a', '3': 'e', '1': 'i', '0': 'o', $: 's', '5': 's', '7': 't' };
+
+/** The shortest part whose repetition is the text. */
+function repeated(text: string): string {
+  for (let n = 1; n <= text.length / 2; n++) {
+    const part = text.slice(0, n);
+    if (text.length % n === 0 && part.repeat(text.length / n) === text) return part;
+  }
+  return text;
+}
+
+/** Whether a password of ASCII is guessed first. The server counts bytes and has a list of words: it checks all others. */
+function guessable(password: string, name: string): boolean {
+  const text = password.toLowerCase();
+  if (new Set(text).size < DISTINCT) return true;
+  if (keyRows.some((row) => row.includes(text) || [...row].reverse().join('').includes(text))) return true;
+  const plain = [...text].map((char) => leet[char] ?? char).join('');
+  if (name && [text, plain].some((each) => repeated(each.replace(/[^a-z]/g, '')) === name)) return true;
+  const part = repeated(text);
+  return part.length < text.length && part.length < newAccount.password.least;
+}
+
+/** The rule of the password of an account. */
+export function password(of: string): Rule {
+  const name = accountForm(of);
+  return (value) => {
+    const flaw = outside(value, newAccount.password);
+    if (flaw) return flaw;
+    if (!/^[\x20-\x7e]+$/.test(value)) return null;
+    if (name.includes('@') && value.toLowerCase() === name) return { key: 'form.passwordAccount' };
+    return guessable(value, name.split('@')[0]!) ? { key: 'form.passwordCommon' } : null;
+  };
+}
+
+/** A phone number of a recipient. */
+export const phoneNumber = /^\+?[0-9][0-9 ()-]{3,}[0-9]$/;
+/** A postal code. */
+export const postalCode = /^[0-9A-Za-z -]*$/;
+/** A country, in capitals. */
+export const countryCode = /^[A-Z]{2}$/;
+
+/** A text on one line. */
+const line = (bounds: Bounds): Rule => (value) => outside(trimmed(value), bounds) ?? (/\p{Cc}/u.test(trimmed(value)) ? { key: 'form.characters' } : null);
+
+/** A text of a format. */
+const formed = (bounds: Bounds, format: RegExp, key: Key): Rule => (value) => {
+  const text = trimmed(value);
+  const flaw = outside(text, bounds);
+  if (flaw?.key === 'form.required' || flaw?.key === 'form.long') return flaw;
+  return format.test(text) ? null : { key };
+};
+
+/** The rules of an address, whose fields are sent without surrounding spaces. */
+export const addressRules: Record<keyof typeof address, Rule> = {
+  name: line(address.name),
+  phone: formed(address.phone, phoneNumber, 'form.phone'),
+  country: (value) => (trimmed(value) && !countryCode.test(trimmed(value).toUpperCase()) ? { key: 'form.country' } : required(trimmed(value))),
+  region: line(address.region),
+  city: line(address.city),
+  street: line(address.street),
+  postalCode: formed(address.postalCode, postalCode, 'form.postalCode'),
+};

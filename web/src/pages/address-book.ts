@@ -1,0 +1,17 @@
+import type { ResultOf } from '@seckill/client/operation';
+import { request } from '../api/client';
+import { type AddressParts, MyAddresses } from '../documents/addresses';
+
+/** An entry of an address book. */
+export type Address = ResultOf<typeof AddressParts>;
+/** A person and an address. */
+export type Recipient = Address['recipient'];
+
+/** The address on one line, in the order of its country. */
+export function addressLine({ country, region, city, street, postalCode }: Recipient): string {
+  if (country === 'CN') return [region, city, street, postalCode].filter(Boolean).join(' ');
+  return [street, [postalCode, city].filter(Boolean).join(' '), region, country].filter(Boolean).join(', ');
+}
+
+/** Reads the address book; `null` for a user without a session. */
+export const readAddresses = async (signal?: AbortSignal): Promise<Address[] | null> => (await request(MyAddresses, {}, signal)).myAddresses;

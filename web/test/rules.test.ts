@@ -1,0 +1,84 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { account, address, addressRules, countryCode, displayName, keyRows, mailbox, newAccount, password, phoneNumber, postalCode, reason, type Bounds, type Rule } from '../src/forms/rules';
+
+const root = join(import.meta.dirname, '../..');
+const read = (path: string): string => readFileSync(join(root, path), 'utf8');
+
+/** Bounds of the fields of an input type in the schema, by their names. */
+function boundsOf(file: string, input: string): Record<string, Bounds> {
+  const body = new RegExp(`input ${input} \\{([^}]*)\\}`).exec(read(`graph/schema/${file}`))![1]!;
+  const fields = [...body.matchAll(/^ {2}(\w+): String!? @constraint\((?:minLength: (\d+), )?maxLength: (\d+)\)/gm)];
+  return Object.fromEntries(fields.map(([, name, least, most]) => [name, { least: Number(least ?? 0), most: Number(most) }]));
+}
+
+/** A pattern of the server: a part of a Go file. */
+const inGo = (file: string, pattern: RegExp): void => expect(read(file).replaceAll('` + "`" + `', '`')).toContain(pattern.source.replaceAll('\\/', '/'));
+
+const key = (rule: Rule, value: string): string | undefined => rule(value)?.key;
+
+test('the bounds and formats are those of the server', () => {
+  expect(boundsOf('account.graphqls', 'RegisterInput')).toEqual(newAccount);
+  expect(boundsOf('recipient.graphqls', 'SaveAddressInput')).toEqual(address);
+  const { reason: { most } = reason, ...corrected } = boundsOf('recipient.graphqls', 'CorrectRecipientInput');
+  expect(corrected).toEqual(address);
+  expect(most).toBe(reason.most);
+  inGo('internal/account/name.go', mailbox);
+  for (const pattern of [phoneNumber, postalCode, countryCode]) inGo('internal/recipient/recipient.go', pattern);
+  expect(read('internal/account/common.go')).toContain(`{${keyRows.map((row) => `"${row}"`).join(', ')}}`);
+});
+
+test('characters are counted as the server counts them', () => {
+  expect(displayName('🐼'.repeat(32))).toBeNull();
+  expect(displayName('🐼'.repeat(33))).toEqual({ key: 'form.long', values: { n: 32 } });
+  expect(password('a@b.co')('🐼🦊🐻🐰🐸🐼🦊🐻🐰🐸')).toBeNull();
+  expect(key(password('a@b.co'), '🐼🦊🐻🐰🐸')).toBe('form.short');
+});
+
+test('a display name needs a letter and no control characters', () => {
+  for (const name of ['李雷', '  李  雷 ', 'a\u0085b', "O'Neil"]) expect(key(displayName, name), name).toBeUndefined();
+  for (const name of ['', '   ']) expect(key(displayName, name)).toBe('form.required');
+  for (const name of ['a\u0000b', 'a\u200bb']) expect(key(displayName, name)).toBe('form.characters');
+});
+
+/** Accounts that the server accepts with any setting: see internal/account/name_test.go. */
+const accounts = [
+  'a@b.co', ' A.B+Tag@Example.Com ', 'ｕｓｅｒ@example.com', 'user@sub.xn--fiqs8s', 'İvan@example.com', `${'a'.repeat(64)}@example.com`,
+  '+8613800138000', '+86 138 0013 8000', '+1 (202) 555-0123', '+44 20 7946 0958', '＋8613800138000',
+];
+
+test('accounts are e-mail addresses and phone numbers', () => {
+  for (const text of accounts) for (const country of [undefined, null, 'CN']) expect(account(country)(text), text).toBeNull();
+  for (const text of ['13800138000', '138 0013 8000']) {
+    expect(key(account(null), text)).toBe('form.accountAny');
+    expect(account('CN')(text)).toBeNull();
+    expect(account(undefined)(text), 'the country is not known yet').toBeNull();
+  }
+  const none = ['a', 'a@', '@b.co', 'a@b', 'a b@c.de', 'a@b..co', 'a@-b.co', 'a@b@c.de', '<a@b.co>', 'a@b.c', '+', '+1', '+86abc0013800', 'tel:+8613800138000', '1380013800x', `${'a'.repeat(65)}@example.com`];
+  for (const text of none) for (const country of [undefined, null, 'CN']) expect(key(account(country), text), text).toMatch(/^form\.account/);
+  expect(key(account(null), '')).toBe('form.required');
+});
+
+test('passwords that the server refuses are refused, as far as that can be known', () => {
+  const of = password('AnnaSmith@example.com');
+  for (const text of ['aaaaaaaaaaaa', 'abcabcabcabc', '1234567890', '0987654321', 'qwertyuiop', 'abcdefghijkl', 'annasmith99', '4nna5mith99']) {
+    expect(key(of, text), text).toBe('form.passwordCommon');
+  }
+  expect(key(of, 'annasmith@EXAMPLE.com')).toBe('form.passwordAccount');
+  expect(key(of, '')).toBe('form.required');
+  expect(of('short')).toEqual({ key: 'form.short', values: { n: 10 } });
+  for (const text of ['a long enough password', 'tower-violin-46-mist', 'Xk29-pLq7-vvN3', '我的密码是一只红色的猫咪', 'приветпривет']) expect(of(text), text).toBeNull();
+  expect(password('13912345678')('13912345678')).toBeNull(); // the server compares with the number in full
+});
+
+test('an address is checked without the spaces around it', () => {
+  const right = { name: ' Lin Xiaoyu ', phone: ' +86 138 0000 1111', country: 'cn ', region: '', city: 'Hangzhou', street: '90 Wensan Road', postalCode: '' };
+  for (const [name, value] of Object.entries(right)) expect(addressRules[name as keyof typeof right](value), name).toBeNull();
+  for (const name of ['name', 'phone', 'country', 'city', 'street'] as const) expect(key(addressRules[name], '  '), name).toBe('form.required');
+  for (const phone of ['abc', '1234', '+86-', '(0571) 1234']) expect(key(addressRules.phone, phone), phone).toBe('form.phone');
+  for (const country of ['C', 'CHN', 'C1', '中国']) expect(key(addressRules.country, country), country).toBe('form.country');
+  expect(key(addressRules.postalCode, '31000_')).toBe('form.postalCode');
+  expect(addressRules.city('x'.repeat(65))).toEqual({ key: 'form.long', values: { n: 64 } });
+  expect(key(addressRules.street, 'a\tb')).toBe('form.characters');
+});
