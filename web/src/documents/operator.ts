@@ -108,6 +108,11 @@ export const AdminSale = graphql(
   query AdminSale($id: ID!) {
     sale(by: { id: $id }) {
       ...AdminSaleParts
+      items {
+        goods {
+          description
+        }
+      }
       timeline {
         ...LogParts
       }

@@ -183,3 +183,8 @@ export function span(seconds: number): string {
   );
   return words.join(lang.value === 'zh' ? '' : ' ');
 }
+
+const DAY_HOURS = 24;
+
+/** A minimum age in hours, in days where it is whole days. */
+export const hoursOrDays = (hours: number): string => (hours % DAY_HOURS === 0 ? t('ready.days', { n: hours / DAY_HOURS }) : t('ready.hours', { n: hours }));

@@ -1,8 +1,9 @@
 /** Everything that an approval approves, with warnings about prices. */
-import { count, money, percentOff, span, times, total } from '../i18n/text';
+import { count, hoursOrDays, money, percentOff, span, times, total } from '../i18n/text';
 import { Picture, When } from '../ui/bits';
 import { Markdown } from '../ui/markdown';
 import type { AdminSale } from './acts';
+import { fieldName, valueWords, type Entry } from './log';
 import { ot } from './texts';
 
 /** A discount above this, in percent, is likely a mistake. */
@@ -25,7 +26,10 @@ function Row({ item }: { item: Item }) {
       <Picture goods={item.goods} class="size-12 shrink-0 rounded-lg" />
       <span class="grow basis-32 font-medium">{item.goods.name}</span>
       <span class="tabular-nums">
-        <strong>{money(item.price)}</strong> <s class="text-soft">{money(item.goods.listPrice)}</s>{' '}
+        <strong>{money(item.price)}</strong>{' '}
+        <span class="text-sm text-soft">
+          {ot('op.usual')} {money(item.goods.listPrice)}
+        </span>{' '}
         {percent > 0 && <span class="text-sm text-good">{ot('op.off', { percent })}</span>}
       </span>
       <span class="text-sm text-soft tabular-nums">
@@ -36,36 +40,86 @@ function Row({ item }: { item: Item }) {
   );
 }
 
-/** The sale as it is approved. */
-export function Review({ sale }: { sale: AdminSale }) {
+/**
+ * Whether buyers see the stock in words only, by the newest change in the log; null = unknown: staff see the numbers in any case, and the
+ * creation of a sale is logged without its fields.
+ */
+export function stockHidden(timeline: readonly Entry[]): boolean | null {
+  const change = timeline.flatMap(({ changes }) => changes).find(({ name }) => name === 'hideExactStock');
+  return change ? change.to === 'true' : null;
+}
+
+/** A name and a value. */
+type Fact = [string, preact.ComponentChildren];
+
+const stockWords = { true: 'op.hidden', false: 'op.shown', null: 'op.unknown' } as const;
+
+function factsOf(sale: AdminSale, hidden: boolean | null): Fact[] {
   const value = sale.items.some(({ stock }) => stock.total === null) ? null : total(sale.items.map(({ price, stock }) => times(price, stock.total!)));
-  const facts: [string, preact.ComponentChildren][] = [
+  const needed = (is: boolean): string => ot(is ? 'op.required' : 'op.notRequired');
+  return [
     [ot('op.starts'), <When at={sale.startsAt} zone />],
     [ot('op.ends'), <When at={sale.endsAt} zone />],
-    [ot('op.saleLimitFact'), sale.purchaseLimit === null ? '–' : count(sale.purchaseLimit)],
+    [ot('op.saleLimitFact'), sale.purchaseLimit === null ? ot('op.noLimit') : count(sale.purchaseLimit)],
     [ot('op.detail.window'), span(sale.paymentWindowSeconds)],
-    [ot('op.stock'), ot(sale.items[0]?.stock.total === null ? 'op.hidden' : 'op.shown')],
+    [ot('op.contactFact'), needed(sale.requireVerifiedContact)],
+    [ot('op.ageFact'), sale.minimumAccountAge ? hoursOrDays(sale.minimumAccountAge) : ot('op.notRequired')],
+    [ot('op.addressFact'), needed(sale.requiresAddress)],
+    [ot('op.stockFact'), ot(stockWords[`${hidden}`])],
     [ot('op.total'), value ? money(value) : '–'],
     [ot('op.detail.slug'), sale.slug],
   ];
+}
+
+/** The access controls; a zero means no limit, or what the installation has. */
+function controlsOf(switches: NonNullable<AdminSale['switches']>): Fact[] {
+  const words = (name: keyof typeof switches, zero: 'op.noLimit' | 'op.default' | null = null): Fact => {
+    const value = switches[name];
+    return [fieldName(name), value === 0 && zero ? ot(zero) : valueWords(name, value, {})];
+  };
+  return [
+    words('captchaRequired'),
+    words('captchaKinds'),
+    words('proofOfWorkMax', 'op.default'),
+    words('permitRatio', 'op.noLimit'),
+    words('inflowPerSecond', 'op.noLimit'),
+    words('limitBurst', 'op.default'),
+    ...(switches.limitBurst ? [words('limitPerSecond')] : []), // without a burst, the installation has both
+  ];
+}
+
+function Facts({ facts }: { facts: Fact[] }) {
+  return (
+    <dl class="grid grid-cols-[auto_1fr] gap-x-6 gap-y-2 tabular-nums sm:grid-cols-[auto_1fr_auto_1fr]">
+      {facts.map(([name, fact]) => (
+        <>
+          <dt class="text-soft">{name}</dt>
+          <dd class="min-w-0">{fact}</dd>
+        </>
+      ))}
+    </dl>
+  );
+}
+
+/** The sale as it is approved. */
+export function Review({ sale, hidden }: { sale: AdminSale; hidden: boolean | null }) {
   return (
     <section class="card grid gap-4 p-5" aria-labelledby="review">
       <h2 id="review" class="head">
         {ot('op.review')}
       </h2>
-      <dl class="grid grid-cols-[auto_1fr] gap-x-6 gap-y-2 tabular-nums sm:grid-cols-[auto_1fr_auto_1fr]">
-        {facts.map(([name, fact]) => (
-          <>
-            <dt class="text-soft">{name}</dt>
-            <dd class="min-w-0">{fact}</dd>
-          </>
-        ))}
-      </dl>
+      <Facts facts={factsOf(sale, hidden)} />
       <ul>
         {sale.items.map((item) => (
           <Row key={item.id} item={item} />
         ))}
       </ul>
+      {sale.switches && (
+        <div>
+          <h3 class="mb-2 font-semibold">{ot('op.switches')}</h3>
+          <Facts facts={controlsOf(sale.switches)} />
+        </div>
+      )}
       {sale.rules && (
         <div>
           <h3 class="mb-2 font-semibold">{ot('op.rules')}</h3>

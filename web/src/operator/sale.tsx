@@ -8,6 +8,7 @@ import { person } from '../api/session';
 import type { ResultOf } from '@seckill/client/operation';
 import { AdminSale as AdminSaleDoc } from '../documents/operator';
 import { maybe, t } from '../i18n/text';
+import type { Previewed } from '../pages/sale-preview';
 import { Broken, Loading, NoSale, Stale, Title, When } from '../ui/bits';
 import { Ticking } from '../ui/countdown';
 import { Dialog } from '../ui/dialog';
@@ -22,7 +23,8 @@ import { Log, type Names } from './log';
 import { SaleTotals } from './money';
 import type { Mark } from './plot';
 import { Downloads } from './report';
-import { Review } from './review';
+import { Preview } from './preview';
+import { Review, stockHidden } from './review';
 import { StatusChip } from './sales';
 import { Switches } from './switches';
 import { ot } from './texts';
@@ -60,6 +62,7 @@ function Shown({ sale, reload }: { sale: Whole; reload: () => Promise<void> }) {
   useAdminSale(sale, reload);
   const acts = useSignal(0);
   const sold = SOLD.includes(sale.status);
+  const hidden = stockHidden(sale.timeline);
   return (
     <div class="grid gap-6">
       <div class="flex flex-wrap items-center justify-between gap-3">
@@ -72,7 +75,12 @@ function Shown({ sale, reload }: { sale: Whole; reload: () => Promise<void> }) {
         </Link>
       </div>
       {sale.notice && <p class="note">{ot('op.notice', { text: sale.notice })}</p>}
-      {REVIEWED.includes(sale.status) && <Review sale={sale} />}
+      {REVIEWED.includes(sale.status) && (
+        <>
+          <Review sale={sale} hidden={hidden} />
+          <Preview sale={described(sale)} hidden={hidden === true} />
+        </>
+      )}
       {sold ? (
         <div class="sticky top-0 z-10 -mx-4 flex flex-wrap items-center gap-3 border-b border-line bg-page px-4 py-2 sm:top-[calc(3rem+1px)] print:static" data-bar>
           <StatusChip status={sale.status} />
@@ -101,6 +109,9 @@ function Shown({ sale, reload }: { sale: Whole; reload: () => Promise<void> }) {
     </div>
   );
 }
+
+/** The sale with the type of its items: of two selections of one list, TypeScript keeps two lists. */
+const described = (sale: Whole): Previewed => ({ ...sale, items: sale.items as readonly unknown[] as Previewed['items'] });
 
 /** Names for the ids in the log. */
 function namesOf({ items, timeline }: Whole): Names {

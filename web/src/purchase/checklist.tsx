@@ -1,34 +1,55 @@
 /** What a buyer can get ready before a sale: signed in, a verified contact, an address, the clock. */
+import type { ComponentChildren } from 'preact';
 import { Link } from 'wouter-preact';
 import { reading } from '../api/clock';
 import { useLoad } from '../api/load';
 import { request } from '../api/client';
 import { person } from '../api/session';
+import type { ResultOf } from '@seckill/client/operation';
 import type { Sale } from '@seckill/client/types';
 import { Requirements } from '../documents/requirements';
 import type { Key } from '../i18n/en';
-import { t } from '../i18n/text';
+import { hoursOrDays, t } from '../i18n/text';
 import { addressLine, readAddresses } from '../pages/address-book';
 import { Icon } from '../ui/icons';
 
 /** A reading of the server's clock that is more exact than this, in ms, is good. */
 const EXACT_MS = 500;
 
-const DAY_HOURS = 24;
-
 /** The list; for a sale that requires an address also while it is open. */
 export function Checklist({ sale }: { sale: Sale }) {
   const back = encodeURIComponent(location.pathname + location.search);
   const bound = reading.value?.bound;
   return (
+    <List>
+      <Step done={person.value !== null} label="ready.signIn" href={`/sign-in?next=${back}`} />
+      <Account sale={sale} back={back} />
+      {sale.requiresAddress && <Address />}
+      <Step done={bound !== undefined && bound <= EXACT_MS} label="ready.clock" />
+    </List>
+  );
+}
+
+/** What a sale requires of the account of a buyer, and what the user lacks; null without a session. */
+export type Required = NonNullable<ResultOf<typeof Requirements>['sale']>;
+
+/** The list of a signed-in buyer who lacks what the sale requires, which asks the server for nothing. */
+export function ChecklistPreview({ sale, required }: { sale: Sale; required: Required }) {
+  return (
+    <List>
+      <Step done label="ready.signIn" />
+      <AccountSteps required={required} back="" />
+      {sale.requiresAddress && <Step done={false} label="ready.address" href="/account#addresses" />}
+      <Step done label="ready.clock" />
+    </List>
+  );
+}
+
+function List({ children }: { children: ComponentChildren }) {
+  return (
     <section>
       <h2 class="mb-2 font-medium">{t('ready.title')}</h2>
-      <ul class="grid gap-1.5 text-sm">
-        <Step done={person.value !== null} label="ready.signIn" href={`/sign-in?next=${back}`} />
-        <Account sale={sale} back={back} />
-        {sale.requiresAddress && <Address />}
-        <Step done={bound !== undefined && bound <= EXACT_MS} label="ready.clock" />
-      </ul>
+      <ul class="grid gap-1.5 text-sm">{children}</ul>
     </section>
   );
 }
@@ -58,13 +79,14 @@ function Step({ done, label, href, detail }: { done: boolean; label: Key; href?:
 function Account({ sale, back }: { sale: Sale; back: string }) {
   const { page } = useLoad(`requirements ${sale.id} ${person.value?.id ?? ''}`, (signal) => request(Requirements, { id: sale.id }, signal));
   const found = page.value.state === 'ready' ? page.value.data.sale : null;
-  if (!found) return null;
-  const viewer = found.viewer;
-  const hours = found.minimumAccountAge;
-  const age = hours % DAY_HOURS === 0 ? t('ready.days', { n: hours / DAY_HOURS }) : t('ready.hours', { n: hours });
+  return found && <AccountSteps required={found} back={back} />;
+}
+
+function AccountSteps({ required: { viewer, minimumAccountAge: hours, requireVerifiedContact }, back }: { required: Required; back: string }) {
+  const age = hoursOrDays(hours);
   return (
     <>
-      {found.requireVerifiedContact && (
+      {requireVerifiedContact && (
         <Step
           done={viewer !== null && !viewer.needsVerifiedContact}
           label="ready.contact"

@@ -1,0 +1,74 @@
+/** A sale as buyers will see it: before the opening, while it is open, and afterwards. */
+import { useSignal } from '@preact/signals';
+import { useId, useRef } from 'preact/hooks';
+import type { Previewed } from '../pages/sale-preview';
+import { lazy } from '../ui/lazy';
+import { Field } from './form';
+import { ot } from './texts';
+
+/** Buyers fetch the same code, which operators need only for a preview. */
+const SalePreview = lazy(() => import('../pages/sale').then((module) => module.SalePreview));
+
+const phases = ['UPCOMING', 'LIVE', 'ENDED'] as const;
+
+/** The preview, which is loaded when it is opened. */
+export function Preview({ sale, hidden }: { sale: Previewed; hidden: boolean }) {
+  const open = useSignal(false);
+  return (
+    <details class="card p-5" onToggle={(event) => (open.value = event.currentTarget.open)} data-preview>
+      <summary class="head">{ot('op.preview')}</summary>
+      {open.value && <Phases sale={sale} hidden={hidden} />}
+    </details>
+  );
+}
+
+function Phases({ sale, hidden }: { sale: Previewed; hidden: boolean }) {
+  const id = useId();
+  const phase = useSignal<(typeof phases)[number]>('UPCOMING');
+  const item = useSignal(sale.items[0]?.id ?? '');
+  const tabs = useRef<HTMLDivElement>(null);
+  const onKeyDown = (event: KeyboardEvent): void => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const next = (phases.indexOf(phase.peek()) + step + phases.length) % phases.length;
+    phase.value = phases[next]!;
+    (tabs.current!.children[next] as HTMLElement).focus();
+  };
+  return (
+    <div class="mt-4 grid gap-4">
+      <p class="text-sm text-soft">{ot('op.preview.how')}</p>
+      <div ref={tabs} role="tablist" aria-label={ot('op.preview')} class="flex flex-wrap gap-2" onKeyDown={onKeyDown}>
+        {phases.map((each) => (
+          <button
+            key={each}
+            id={`${id}-${each}`}
+            type="button"
+            role="tab"
+            class={`btn ${each === phase.value ? 'btn-main' : ''}`}
+            aria-selected={each === phase.value}
+            aria-controls={`${id}-panel`}
+            tabIndex={each === phase.value ? 0 : -1}
+            onClick={() => (phase.value = each)}
+          >
+            {ot(`op.preview.${each}`)}
+          </button>
+        ))}
+      </div>
+      {sale.items.length > 1 && (
+        <Field label={ot('op.detail.item')}>
+          <select class="field font-normal" value={item.value} onChange={(event) => (item.value = event.currentTarget.value)}>
+            {sale.items.map(({ id: itemId, goods }) => (
+              <option key={itemId} value={itemId}>
+                {goods.name}
+              </option>
+            ))}
+          </select>
+        </Field>
+      )}
+      <div id={`${id}-panel`} role="tabpanel" aria-labelledby={`${id}-${phase.value}`}>
+        <SalePreview sale={sale} itemId={item.value} phase={phase.value} hidden={hidden} />
+      </div>
+    </div>
+  );
+}

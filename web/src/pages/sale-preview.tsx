@@ -1,0 +1,68 @@
+/** The page of a sale as buyers will see it, for those who prepare it. It sends nothing and cannot be used. */
+import { now } from '../api/clock';
+import type { Item, Phase, Sale, Stock } from '@seckill/client/types';
+import { buttonOf, type Situation } from '../purchase/button';
+import { ChecklistPreview, type Required } from '../purchase/checklist';
+import { Sheet } from '../purchase/sheet';
+import { statusOf } from '../purchase/status';
+import { quantityOf, SaleView } from './sale-view';
+
+/** What the preview needs of a sale. */
+export type Previewed = Omit<Sale, 'phase' | 'viewer'> & Omit<Required, 'viewer'>;
+
+/** Before the opening, the page is shown at least this long before it, in ms. */
+const EARLY_MS = 3_600_000;
+
+interface Props {
+  sale: Previewed;
+  /** The chosen item; the first one for an unknown id. */
+  itemId: string;
+  phase: Extract<Phase, 'UPCOMING' | 'LIVE' | 'ENDED'>;
+  /** Whether the sale shows its stock in words only. */
+  hidden: boolean;
+}
+
+const nothing = (): void => {};
+
+/** The page for a signed-in buyer, in a phase. */
+export function SalePreview({ sale: of, itemId, phase, hidden }: Props) {
+  const sale: Sale = { ...of, phase, notice: null, viewer: null };
+  const item = sale.items.find(({ id }) => id === itemId) ?? sale.items[0];
+  if (!item) return null;
+  // The stock is that of the opening, not one that was read some time ago.
+  const stockOf = ({ stock }: Item): Stock => ({ ...stock, ...(hidden && { remaining: null, total: null }), updatedAt: sale.endsAt });
+  const starts = Date.parse(sale.startsAt);
+  const at = { UPCOMING: Math.min(now(), starts - EARLY_MS), LIVE: starts, ENDED: Date.parse(sale.endsAt) }[phase];
+  const situation: Situation = { sale, itemId: item.id, stock: stockOf(item), signedIn: true, attempt: { step: 'idle' }, now: at };
+  const button = buttonOf(situation);
+  const sheet = (
+    <Sheet
+      status={statusOf(situation, button)}
+      button={button}
+      item={item}
+      quantity={quantityOf(sale, item, 1)}
+      failed={false}
+      waiting={false}
+      startsAt={starts}
+      act={nothing}
+      onPointerEnter={nothing}
+    />
+  );
+  const required = { ...of, viewer: { needsVerifiedContact: of.requireVerifiedContact, accountTooNew: false } };
+  return (
+    // The frame holds the sheet, which is fixed to the foot of the screen on a phone.
+    <div inert class="overflow-clip rounded-2xl border border-edge bg-page px-4 pt-6 pb-52 [contain:layout] sm:pt-8 lg:pb-8">
+      <SaleView
+        sale={sale}
+        item={item}
+        phase={phase}
+        stockOf={stockOf}
+        choose={nothing}
+        wanted={1}
+        want={nothing}
+        sheet={sheet}
+        checklist={<ChecklistPreview sale={sale} required={required} />}
+      />
+    </div>
+  );
+}

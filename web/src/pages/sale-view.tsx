@@ -1,0 +1,221 @@
+/** The layout of a sale's page, without what it asks the server for. */
+import type { ComponentChildren } from 'preact';
+import { Link } from 'wouter-preact';
+import { now, reading, second } from '../api/clock';
+import type { Item, Phase, Sale, Stock } from '@seckill/client/types';
+import { clockTime, money, span, t } from '../i18n/text';
+import { isOver } from '../purchase/button';
+import { Remind } from '../purchase/remind';
+import { leftOf, PhaseChip, Picture, Price, StockBar, Title, When } from '../ui/bits';
+import { Markdown } from '../ui/markdown';
+
+/** Most units that the quantity field offers. */
+const MOST_UNITS = 10;
+
+interface Props {
+  sale: Sale;
+  item: Item;
+  phase: Phase;
+  stockOf: (item: Item) => Stock;
+  choose: (id: string) => void;
+  wanted: number;
+  want: (n: number) => void;
+  /** The status sheet. */
+  sheet: ComponentChildren;
+  /** What a buyer can get ready. */
+  checklist: ComponentChildren;
+  /** Below everything else. */
+  children?: ComponentChildren;
+}
+
+/** Most units of an item in one order. */
+function mostOf(sale: Sale, item: Item): number {
+  const room = sale.viewer?.items.find((each) => each.item.id === item.id)?.remainingLimit;
+  return Math.max(1, Math.min(room ?? item.purchaseLimit, sale.purchaseLimit ?? MOST_UNITS, MOST_UNITS));
+}
+
+/** How many units of an item are bought: as many as wanted, within the limits. */
+export const quantityOf = (sale: Sale, item: Item, wanted: number): number => Math.min(wanted, mostOf(sale, item));
+
+/** The page below its loading: the item, and beside it the sheet, the price and the times. */
+export function SaleView({ sale, item, phase, stockOf, choose, wanted, want, sheet, checklist, children }: Props) {
+  const most = mostOf(sale, item);
+  return (
+    <div class="grid grid-cols-1 items-start gap-6 lg:grid-cols-[minmax(0,1fr)_24rem] lg:gap-8">
+      <div class="grid min-w-0 gap-6">
+        <div class="relative -mx-4 -mt-6 sm:mx-0 sm:mt-0">
+          <Picture goods={item.goods} class="aspect-[4/3] max-h-[60dvh] w-full sm:rounded-2xl" />
+          <span class="absolute top-3 left-3">
+            <PhaseChip phase={phase} />
+          </span>
+        </div>
+        <div class="grid gap-4">
+          <Title>{sale.title}</Title>
+          <Items sale={sale} chosen={item.id} choose={choose} stockOf={stockOf} />
+          {most > 1 && !isOver(phase) && <Quantity most={most} value={quantityOf(sale, item, wanted)} set={want} />}
+        </div>
+        <Texts item={item} sale={sale} />
+      </div>
+      <div class="grid gap-4 lg:sticky lg:top-16">
+        {sheet}
+        <div class="card grid gap-4 p-4">
+          <Price now={item.price} usual={item.goods.listPrice} large />
+          {!isOver(phase) && <StockBar stock={stockOf(item)} asOf />}
+          <Window sale={sale} phase={phase} />
+          <p class="text-sm text-soft">
+            {limitOf(sale, item)} · {t('sale.window', { time: span(sale.paymentWindowSeconds) })}
+          </p>
+          <Prepare sale={sale} phase={phase} checklist={checklist} />
+        </div>
+        {children}
+      </div>
+    </div>
+  );
+}
+
+/** The limits of a sale and an item in words. */
+function limitOf(sale: Sale, item: Item): string {
+  return sale.purchaseLimit ? t('sale.limitAll', { n: item.purchaseLimit, all: sale.purchaseLimit }) : t('sale.limit', { n: item.purchaseLimit });
+}
+
+/** The user's order of an item, if there is one. */
+function Ordered({ sale, id }: { sale: Sale; id: string }) {
+  const order = sale.viewer?.items.find((each) => each.item.id === id)?.order;
+  if (!order) return null;
+  return (
+    <Link class="link relative z-10 text-sm" href={`/orders/${order.id}`}>
+      {t(`status.${order.status}`)}
+    </Link>
+  );
+}
+
+function Quantity({ most, value, set }: { most: number; value: number; set: (n: number) => void }) {
+  return (
+    <label class="flex items-center justify-between gap-3">
+      {t('sale.quantity')}
+      <select class="field w-24" value={value} onChange={(event) => set(Number(event.currentTarget.value))}>
+        {Array.from({ length: most }, (_, i) => (
+          <option key={i}>{i + 1}</option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** The sale as a calendar file. */
+function calendarOf(sale: Sale): string {
+  const stamp = (iso: string): string => new Date(iso).toISOString().replace(/[-:]|\.\d+/g, '');
+  const lines = [
+    'BEGIN:VCALENDAR',
+    'VERSION:2.0',
+    'PRODID:-//seckill//shop//EN',
+    'BEGIN:VEVENT',
+    `UID:${sale.id}`,
+    `DTSTAMP:${stamp(sale.startsAt)}`,
+    `DTSTART:${stamp(sale.startsAt)}`,
+    `DTEND:${stamp(sale.endsAt)}`,
+    `SUMMARY:${sale.title.replace(/[\\;,]/g, '\\$&')}`,
+    `URL:${location.origin}/s/${sale.slug}`,
+    'END:VEVENT',
+    'END:VCALENDAR',
+  ];
+  return `data:text/calendar;charset=utf-8,${encodeURIComponent(lines.join('\r\n'))}`;
+}
+
+/** What can be prepared before the opening. */
+function Prepare({ sale, phase, checklist }: { sale: Sale; phase: Phase; checklist: ComponentChildren }) {
+  if (phase !== 'UPCOMING') return sale.requiresAddress && phase === 'LIVE' ? <>{checklist}</> : null;
+  return (
+    <div class="flex flex-wrap gap-3">
+      <div class="basis-full">{checklist}</div>
+      <Remind sale={sale} />
+      <a class="btn grow" href={calendarOf(sale)} download={`${sale.slug}.ics`}>
+        {t('wait.calendar')}
+      </a>
+    </div>
+  );
+}
+
+/** A reading of the server's clock that is less exact than this, in ms, is shown. */
+const EXACT_MS = 100;
+
+/** The server's clock, where it is known too inexactly for a start to the second. */
+function Clock() {
+  void second.value;
+  const bound = reading.value?.bound;
+  if (bound !== undefined && bound <= EXACT_MS) return null;
+  return (
+    <p class="notranslate text-sm text-soft tabular-nums" aria-hidden="true">
+      {bound === undefined ? t('clock.unknown') : t('clock.server', { time: clockTime(now()), bound: Math.ceil(bound) })}
+    </p>
+  );
+}
+
+/** When the sale opens and ends. */
+function Window({ sale, phase }: { sale: Sale; phase: Phase }) {
+  return (
+    <div class="grid gap-1 text-sm">
+      <dl class="grid grid-cols-[auto_1fr] gap-x-4 gap-y-1">
+        <dt class="text-soft">{t('sale.opens')}</dt>
+        <dd>
+          <When at={sale.startsAt} zone />
+        </dd>
+        <dt class="text-soft">{t('sale.ends')}</dt>
+        <dd>
+          <When at={sale.endsAt} zone />
+        </dd>
+      </dl>
+      {phase === 'UPCOMING' && <Clock />}
+    </div>
+  );
+}
+
+/** The choice between items, where there is more than one. */
+function Items({ sale, chosen, choose, stockOf }: Pick<Props, 'sale' | 'choose' | 'stockOf'> & { chosen: string }) {
+  if (sale.items.length === 1) return <p class="head">{sale.items[0]!.goods.name}</p>;
+  return (
+    <fieldset class="grid gap-2">
+      <legend class="sr-only">{t('sale.item')}</legend>
+      {sale.items.map((each) => {
+        const { id, goods, price } = each;
+        const left = leftOf(stockOf(each));
+        return (
+          <label
+            key={id}
+            class="relative flex cursor-pointer items-center gap-x-3 rounded-xl border border-line bg-card p-2 pr-3 has-checked:border-ink has-checked:ring-1 has-checked:ring-ink has-focus-visible:outline-3 has-focus-visible:outline-accent"
+          >
+            <input type="radio" name="item" class="absolute inset-0 cursor-pointer opacity-0" checked={id === chosen} onChange={() => choose(id)} />
+            <Picture goods={goods} class="size-14 shrink-0 rounded-lg" />
+            <span class="grid min-w-0 grow">
+              <span class="font-medium">{goods.name}</span>
+              <span key={left} class="text-sm text-soft">
+                {t(`stock.${left}`)}
+              </span>
+            </span>
+            <Ordered sale={sale} id={id} />
+            <strong class="numeral">{money(price)}</strong>
+          </label>
+        );
+      })}
+    </fieldset>
+  );
+}
+
+function Texts({ item, sale }: { item: Item; sale: Sale }) {
+  return (
+    <>
+      {item.goods.description && (
+        <section>
+          <h2 class="head mb-2">{t('sale.about')}</h2>
+          <Markdown text={item.goods.description} />
+        </section>
+      )}
+      {sale.rules && (
+        <section>
+          <h2 class="head mb-2">{t('sale.rules')}</h2>
+          <Markdown text={sale.rules} />
+        </section>
+      )}
+    </>
+  );
+}
