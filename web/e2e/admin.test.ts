@@ -7,7 +7,7 @@ import type { Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
 import { look } from './axe';
 import { act, draft, fromNow, stands } from './admin';
-import { atTheBank, button, buy, fillSignIn, signIn, stage, status } from './shop';
+import { atTheBank, button, buy, fillSignIn, sent, signIn, stage, status } from './shop';
 
 const it = stage({ SECKILL_LIMITS: 'off' });
 it.lasting = true;
@@ -68,6 +68,15 @@ test('a sale on its way through review', async () => {
   await act(operator, 'Submit for review');
   await stands(operator, 'In review').waitFor();
   await look(operator, 'admin-waits');
+  await operator.getByText('Preview as buyers will see it').click();
+  const preview = operator.locator('[data-preview]');
+  const names = sent(operator);
+  for (const [tab, text] of [['Before', 'Opens in'], ['Open', 'On sale now'], ['Over', 'This sale has ended']] as const) {
+    await preview.getByRole('tab', { name: tab }).click();
+    await preview.getByText(text, { exact: true }).first().waitFor();
+    await look(operator, `admin-preview-${tab.toLowerCase()}`);
+  }
+  expect(names.filter((name) => ['CreateCaptcha', 'IssuePath', 'MyAddresses', 'PlaceOrder', 'Requirements', 'SaleBySlug'].includes(name))).toEqual([]);
   await admin.setViewportSize({ width: 768, height: 900 });
   await goto(admin, '/operate', 'main li');
   const heights = await admin.locator('main li:has(a[href^="/operate/sales"])').evaluateAll((rows) => rows.map((row) => row.clientHeight));

@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=d5dc1574ec1b";
+export{r as resumePlaces}from"./attempt.js?v=049dcaf8f9eb";
