@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=049dcaf8f9eb";
+export{r as resumePlaces}from"./attempt.js?v=68d0e1f38de7";

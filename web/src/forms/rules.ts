@@ -149,9 +149,7 @@ const line = (bounds: Bounds): Rule => (value) => outside(trimmed(value), bounds
 /** A text of a format. */
 const formed = (bounds: Bounds, format: RegExp, key: Key): Rule => (value) => {
   const text = trimmed(value);
-  const flaw = outside(text, bounds);
-  if (flaw?.key === 'form.required' || flaw?.key === 'form.long') return flaw;
-  return format.test(text) ? null : { key };
+  return outside(text, bounds) ?? (format.test(text) ? null : { key });
 };
 
 /** The rules of an address, whose fields are sent without surrounding spaces. */

@@ -180,7 +180,7 @@ export const en = {
   'form.accountAny': 'Enter an e-mail address, such as name@example.com, or a phone number with its country code, such as +86.',
   'form.passwordAccount': 'The password must differ from your e-mail address.',
   'form.passwordCommon': 'This password is too easy to guess. Choose another one.',
-  'form.phone': 'Only digits, spaces, brackets and hyphens; a + may come first.',
+  'form.phone': 'Begin with a digit or +, then only digits, spaces, brackets and hyphens.',
   'form.country': 'Two letters, such as US.',
   'form.postalCode': 'Only letters from A to Z, digits, spaces and hyphens.',
   'account.title': 'Account',

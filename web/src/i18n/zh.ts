@@ -182,7 +182,7 @@ export const zh: Record<Key, string> = {
   'form.accountAny': '请输入正确的邮箱（如 name@example.com），或带国家代码的手机号（如 +86）。',
   'form.passwordAccount': '密码不能与邮箱相同。',
   'form.passwordCommon': '密码过于简单，请换一个。',
-  'form.phone': '请输入正确的手机号，仅限数字、空格、括号和连字符，开头可加 +。',
+  'form.phone': '请以数字或 + 开头，仅限数字、空格、括号和连字符。',
   'form.country': '请输入两位字母代码，如 CN。',
   'form.postalCode': '仅限字母、数字、空格和连字符。',
   'account.title': '账号',

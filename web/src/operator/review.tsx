@@ -90,11 +90,11 @@ function controlsOf(switches: NonNullable<AdminSale['switches']>): Fact[] {
 
 function Facts({ facts }: { facts: Fact[] }) {
   return (
-    <dl class="grid grid-cols-[auto_1fr] gap-x-6 gap-y-2 tabular-nums sm:grid-cols-[auto_1fr_auto_1fr]">
+    <dl class="grid grid-cols-2 gap-x-4 gap-y-2 tabular-nums sm:grid-cols-[auto_1fr_auto_1fr] sm:gap-x-6">
       {facts.map(([name, fact]) => (
         <>
           <dt class="text-soft">{name}</dt>
-          <dd class="min-w-0">{fact}</dd>
+          <dd class="min-w-0 wrap-anywhere">{fact}</dd>
         </>
       ))}
     </dl>
