@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=68d0e1f38de7";
+export{r as resumePlaces}from"./attempt.js?v=eb23b590fef7";

@@ -358,7 +358,7 @@ const en = {
   'op.addressFact': 'Delivery address',
   'op.stockFact': 'Stock shown to buyers',
   'op.preview': 'Preview as buyers will see it',
-  'op.preview.how': 'A signed-in buyer who has not ordered. Nothing here can be pressed.',
+  'op.preview.how': 'A signed-in buyer without an order. Nothing here can be pressed.',
   'op.preview.UPCOMING': 'Before',
   'op.preview.LIVE': 'Open',
   'op.preview.ENDED': 'Over',
