@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=eb23b590fef7";
+export{r as resumePlaces}from"./attempt.js?v=299b03c20cee";

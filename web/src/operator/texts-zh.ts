@@ -1,9 +1,11 @@
 import type { OpKey } from './texts';
 import { moneyZh } from './texts-money';
+import { reviewZh } from './texts-review';
 
 /** Chinese texts of the admin pages. */
 export const zh: Record<OpKey, string> = {
   ...moneyZh,
+  ...reviewZh,
   'fault.CHANGED_MEANWHILE': '此内容刚被他人修改。请在另一标签页查看；再次保存将覆盖对方的修改。',
   'error.CONFLICT.slug': '已有专场使用此链接后缀。',
   'fault.REFUSED_PICTURE': '图片未被接受，因此未保存任何内容。',
@@ -346,27 +348,6 @@ export const zh: Record<OpKey, string> = {
   'op.inbox.STOCK_CHANGE': '库存调整',
   'op.inbox.UNMATCHED_PAYMENT': '未匹配的款项',
   'op.inbox.WEBHOOK_DISABLED': 'Webhook 端点已停用',
-  'op.review': '审核内容',
-  'op.unknown': '未知',
-  'op.noLimit': '不限',
-  'op.default': '默认',
-  'op.required': '需要',
-  'op.notRequired': '不需要',
-  'op.contactFact': '已验证的联系方式',
-  'op.ageFact': '账号最短注册时长',
-  'op.addressFact': '收货地址',
-  'op.stockFact': '库存展示',
-  'op.preview': '买家页面预览',
-  'op.preview.how': '以已登录、尚未下单的买家身份展示，仅供预览，不可操作。',
-  'op.preview.UPCOMING': '开抢前',
-  'op.preview.LIVE': '抢购中',
-  'op.preview.ENDED': '已结束',
-  'op.shown': '具体数量',
-  'op.hidden': '仅文字',
-  'op.off': '直降 {percent}%',
-  'op.total': '总金额',
-  'op.above': '高于日常价',
-  'op.deep': '降价超过 70%',
   'op.waiting': '等待处理',
   'op.nextUp': '即将开抢',
   'op.group.running': '进行中',

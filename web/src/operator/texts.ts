@@ -1,10 +1,12 @@
 import { fill, maybe, type Values } from '../i18n/text';
 import { moneyEn } from './texts-money';
+import { reviewEn } from './texts-review';
 import { zh } from './texts-zh';
 
 /** English texts of the admin pages. */
 const en = {
   ...moneyEn,
+  ...reviewEn,
   'fault.CHANGED_MEANWHILE': 'Someone else changed this. Open it in another tab to compare, or save again to replace their version.',
   'error.CONFLICT.slug': 'Another sale uses this slug.',
   'fault.REFUSED_PICTURE': 'Nothing was saved: the image was rejected.',
@@ -347,27 +349,6 @@ const en = {
   'op.inbox.STOCK_CHANGE': 'Stock change',
   'op.inbox.UNMATCHED_PAYMENT': 'Unmatched payment',
   'op.inbox.WEBHOOK_DISABLED': 'Webhook endpoint disabled',
-  'op.review': 'What is approved',
-  'op.unknown': 'Not known',
-  'op.noLimit': 'No limit',
-  'op.default': 'Default',
-  'op.required': 'Required',
-  'op.notRequired': 'Not required',
-  'op.contactFact': 'Verified contact',
-  'op.ageFact': 'Minimum account age',
-  'op.addressFact': 'Delivery address',
-  'op.stockFact': 'Stock shown to buyers',
-  'op.preview': 'Preview as buyers will see it',
-  'op.preview.how': 'A signed-in buyer without an order. Nothing here can be pressed.',
-  'op.preview.UPCOMING': 'Before',
-  'op.preview.LIVE': 'Open',
-  'op.preview.ENDED': 'Over',
-  'op.shown': 'Exact stock',
-  'op.hidden': 'In words only',
-  'op.off': '{percent}% off',
-  'op.total': 'Total value',
-  'op.above': 'Price above list price',
-  'op.deep': 'More than 70% off',
   'op.waiting': 'Waiting for you',
   'op.nextUp': 'Opening next',
   'op.group.running': 'On now',
