@@ -230,15 +230,13 @@ func (o PublicOptions) securityHeaders(next http.Handler) http.Handler {
 		if r.URL.Path == "/graphql" {
 			h["Content-Security-Policy"] = apiCSP
 		} else {
-			h["Content-Security-Policy"] = csp
+			h["Content-Security-Policy"], h["Permissions-Policy"] = csp, noPermissions
 			if len(o.PaymentOrigins) > 0 && isPayment(r.URL.Path) {
-				h["Content-Security-Policy"] = payCSP
-				h["Permissions-Policy"] = paymentPermissions
+				h["Content-Security-Policy"], h["Permissions-Policy"] = payCSP, paymentPermissions
 			}
 			h["Referrer-Policy"] = noReferrer
 			h["X-Frame-Options"] = denyFrames
 			h["Cross-Origin-Opener-Policy"] = sameOrigin
-			h["Permissions-Policy"] = noPermissions
 		}
 		if o.HTTPS || secure(r, o.TrustedProxies) {
 			h["Strict-Transport-Security"] = hsts
