@@ -19301,6 +19301,7 @@ type SaleItemMutation struct {
 	addgate_revision  *int64
 	gate_epoch        *int64
 	addgate_epoch     *int64
+	draw_seed         *[]byte
 	sold_out_at       *time.Time
 	clearedFields     map[string]struct{}
 	done              bool
@@ -20094,6 +20095,55 @@ func (m *SaleItemMutation) ResetGateEpoch() {
 	m.addgate_epoch = nil
 }
 
+// SetDrawSeed sets the "draw_seed" field.
+func (m *SaleItemMutation) SetDrawSeed(b []byte) {
+	m.draw_seed = &b
+}
+
+// DrawSeed returns the value of the "draw_seed" field in the mutation.
+func (m *SaleItemMutation) DrawSeed() (r []byte, exists bool) {
+	v := m.draw_seed
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDrawSeed returns the old "draw_seed" field's value of the SaleItem entity.
+// If the SaleItem object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleItemMutation) OldDrawSeed(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDrawSeed is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDrawSeed requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDrawSeed: %w", err)
+	}
+	return oldValue.DrawSeed, nil
+}
+
+// ClearDrawSeed clears the value of the "draw_seed" field.
+func (m *SaleItemMutation) ClearDrawSeed() {
+	m.draw_seed = nil
+	m.clearedFields[saleitem.FieldDrawSeed] = struct{}{}
+}
+
+// DrawSeedCleared returns if the "draw_seed" field was cleared in this mutation.
+func (m *SaleItemMutation) DrawSeedCleared() bool {
+	_, ok := m.clearedFields[saleitem.FieldDrawSeed]
+	return ok
+}
+
+// ResetDrawSeed resets all changes to the "draw_seed" field.
+func (m *SaleItemMutation) ResetDrawSeed() {
+	m.draw_seed = nil
+	delete(m.clearedFields, saleitem.FieldDrawSeed)
+}
+
 // SetSoldOutAt sets the "sold_out_at" field.
 func (m *SaleItemMutation) SetSoldOutAt(t time.Time) {
 	m.sold_out_at = &t
@@ -20177,7 +20227,7 @@ func (m *SaleItemMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *SaleItemMutation) Fields() []string {
-	fields := make([]string, 0, 14)
+	fields := make([]string, 0, 15)
 	if m.sale_id != nil {
 		fields = append(fields, saleitem.FieldSaleID)
 	}
@@ -20217,6 +20267,9 @@ func (m *SaleItemMutation) Fields() []string {
 	if m.gate_epoch != nil {
 		fields = append(fields, saleitem.FieldGateEpoch)
 	}
+	if m.draw_seed != nil {
+		fields = append(fields, saleitem.FieldDrawSeed)
+	}
 	if m.sold_out_at != nil {
 		fields = append(fields, saleitem.FieldSoldOutAt)
 	}
@@ -20254,6 +20307,8 @@ func (m *SaleItemMutation) Field(name string) (ent.Value, bool) {
 		return m.GateRevision()
 	case saleitem.FieldGateEpoch:
 		return m.GateEpoch()
+	case saleitem.FieldDrawSeed:
+		return m.DrawSeed()
 	case saleitem.FieldSoldOutAt:
 		return m.SoldOutAt()
 	}
@@ -20291,6 +20346,8 @@ func (m *SaleItemMutation) OldField(ctx context.Context, name string) (ent.Value
 		return m.OldGateRevision(ctx)
 	case saleitem.FieldGateEpoch:
 		return m.OldGateEpoch(ctx)
+	case saleitem.FieldDrawSeed:
+		return m.OldDrawSeed(ctx)
 	case saleitem.FieldSoldOutAt:
 		return m.OldSoldOutAt(ctx)
 	}
@@ -20392,6 +20449,13 @@ func (m *SaleItemMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetGateEpoch(v)
+		return nil
+	case saleitem.FieldDrawSeed:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDrawSeed(v)
 		return nil
 	case saleitem.FieldSoldOutAt:
 		v, ok := value.(time.Time)
@@ -20556,6 +20620,9 @@ func (m *SaleItemMutation) ClearedFields() []string {
 	if m.FieldCleared(saleitem.FieldPurchaseLimit) {
 		fields = append(fields, saleitem.FieldPurchaseLimit)
 	}
+	if m.FieldCleared(saleitem.FieldDrawSeed) {
+		fields = append(fields, saleitem.FieldDrawSeed)
+	}
 	if m.FieldCleared(saleitem.FieldSoldOutAt) {
 		fields = append(fields, saleitem.FieldSoldOutAt)
 	}
@@ -20575,6 +20642,9 @@ func (m *SaleItemMutation) ClearField(name string) error {
 	switch name {
 	case saleitem.FieldPurchaseLimit:
 		m.ClearPurchaseLimit()
+		return nil
+	case saleitem.FieldDrawSeed:
+		m.ClearDrawSeed()
 		return nil
 	case saleitem.FieldSoldOutAt:
 		m.ClearSoldOutAt()
@@ -20625,6 +20695,9 @@ func (m *SaleItemMutation) ResetField(name string) error {
 		return nil
 	case saleitem.FieldGateEpoch:
 		m.ResetGateEpoch()
+		return nil
+	case saleitem.FieldDrawSeed:
+		m.ResetDrawSeed()
 		return nil
 	case saleitem.FieldSoldOutAt:
 		m.ResetSoldOutAt()

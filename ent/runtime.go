@@ -739,6 +739,12 @@ func init() {
 	saleitemDescGateEpoch := saleitemFields[13].Descriptor()
 	// saleitem.DefaultGateEpoch holds the default value on creation for the gate_epoch field.
 	saleitem.DefaultGateEpoch = saleitemDescGateEpoch.Default.(int64)
+	// saleitemDescDrawSeed is the schema descriptor for draw_seed field.
+	saleitemDescDrawSeed := saleitemFields[14].Descriptor()
+	// saleitem.DefaultDrawSeed holds the default value on creation for the draw_seed field.
+	saleitem.DefaultDrawSeed = saleitemDescDrawSeed.Default.(func() []byte)
+	// saleitem.DrawSeedValidator is a validator for the "draw_seed" field. It is called by the builders before save.
+	saleitem.DrawSeedValidator = saleitemDescDrawSeed.Validators[0].(func([]byte) error)
 	salelogFields := schema.SaleLog{}.Fields()
 	_ = salelogFields
 	// salelogDescAct is the schema descriptor for act field.

@@ -44,6 +44,8 @@ type SaleItem struct {
 	GateRevision int64 `json:"gate_revision,omitempty"`
 	// epoch of the newest build of the gate; an order of a lower epoch is written only with a reservation in the new gate
 	GateEpoch int64 `json:"gate_epoch,omitempty"`
+	// secret of the draw before the opening; null = an item from before there were seeds
+	DrawSeed []byte `json:"-"`
 	// when the gate was first seen empty
 	SoldOutAt    *time.Time `json:"sold_out_at,omitempty"`
 	selectValues sql.SelectValues
@@ -54,6 +56,8 @@ func (*SaleItem) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
+		case saleitem.FieldDrawSeed:
+			values[i] = new([]byte)
 		case saleitem.FieldPosition, saleitem.FieldPriceMinor, saleitem.FieldPurchaseLimit, saleitem.FieldTotal, saleitem.FieldAvailable, saleitem.FieldHeld, saleitem.FieldSold, saleitem.FieldRevision, saleitem.FieldGateRevision, saleitem.FieldGateEpoch:
 			values[i] = new(sql.NullInt64)
 		case saleitem.FieldCurrency:
@@ -162,6 +166,12 @@ func (_m *SaleItem) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.GateEpoch = value.Int64
 			}
+		case saleitem.FieldDrawSeed:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field draw_seed", values[i])
+			} else if value != nil {
+				_m.DrawSeed = *value
+			}
 		case saleitem.FieldSoldOutAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field sold_out_at", values[i])
@@ -245,6 +255,8 @@ func (_m *SaleItem) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("gate_epoch=")
 	builder.WriteString(fmt.Sprintf("%v", _m.GateEpoch))
+	builder.WriteString(", ")
+	builder.WriteString("draw_seed=<sensitive>")
 	builder.WriteString(", ")
 	if v := _m.SoldOutAt; v != nil {
 		builder.WriteString("sold_out_at=")

@@ -150,6 +150,12 @@ func (_c *SaleItemCreate) SetNillableGateEpoch(v *int64) *SaleItemCreate {
 	return _c
 }
 
+// SetDrawSeed sets the "draw_seed" field.
+func (_c *SaleItemCreate) SetDrawSeed(v []byte) *SaleItemCreate {
+	_c.mutation.SetDrawSeed(v)
+	return _c
+}
+
 // SetSoldOutAt sets the "sold_out_at" field.
 func (_c *SaleItemCreate) SetSoldOutAt(v time.Time) *SaleItemCreate {
 	_c.mutation.SetSoldOutAt(v)
@@ -225,6 +231,10 @@ func (_c *SaleItemCreate) defaults() {
 		v := saleitem.DefaultGateEpoch
 		_c.mutation.SetGateEpoch(v)
 	}
+	if _, ok := _c.mutation.DrawSeed(); !ok {
+		v := saleitem.DefaultDrawSeed()
+		_c.mutation.SetDrawSeed(v)
+	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -284,6 +294,11 @@ func (_c *SaleItemCreate) check() error {
 	}
 	if _, ok := _c.mutation.GateEpoch(); !ok {
 		return &ValidationError{Name: "gate_epoch", err: errors.New(`ent: missing required field "SaleItem.gate_epoch"`)}
+	}
+	if v, ok := _c.mutation.DrawSeed(); ok {
+		if err := saleitem.DrawSeedValidator(v); err != nil {
+			return &ValidationError{Name: "draw_seed", err: fmt.Errorf(`ent: validator failed for field "SaleItem.draw_seed": %w`, err)}
+		}
 	}
 	return nil
 }
@@ -372,6 +387,10 @@ func (_c *SaleItemCreate) createSpec() (*SaleItem, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.GateEpoch(); ok {
 		_spec.SetField(saleitem.FieldGateEpoch, field.TypeInt64, value)
 		_node.GateEpoch = value
+	}
+	if value, ok := _c.mutation.DrawSeed(); ok {
+		_spec.SetField(saleitem.FieldDrawSeed, field.TypeBytes, value)
+		_node.DrawSeed = value
 	}
 	if value, ok := _c.mutation.SoldOutAt(); ok {
 		_spec.SetField(saleitem.FieldSoldOutAt, field.TypeTime, value)
@@ -658,6 +677,9 @@ func (u *SaleItemUpsertOne) UpdateNewValues() *SaleItemUpsertOne {
 		}
 		if _, exists := u.create.mutation.Currency(); exists {
 			s.SetIgnore(saleitem.FieldCurrency)
+		}
+		if _, exists := u.create.mutation.DrawSeed(); exists {
+			s.SetIgnore(saleitem.FieldDrawSeed)
 		}
 	}))
 	return u
@@ -1119,6 +1141,9 @@ func (u *SaleItemUpsertBulk) UpdateNewValues() *SaleItemUpsertBulk {
 			}
 			if _, exists := b.mutation.Currency(); exists {
 				s.SetIgnore(saleitem.FieldCurrency)
+			}
+			if _, exists := b.mutation.DrawSeed(); exists {
+				s.SetIgnore(saleitem.FieldDrawSeed)
 			}
 		}
 	}))

@@ -398,6 +398,9 @@ func (_u *SaleItemUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if value, ok := _u.mutation.AddedGateEpoch(); ok {
 		_spec.AddField(saleitem.FieldGateEpoch, field.TypeInt64, value)
 	}
+	if _u.mutation.DrawSeedCleared() {
+		_spec.ClearField(saleitem.FieldDrawSeed, field.TypeBytes)
+	}
 	if value, ok := _u.mutation.SoldOutAt(); ok {
 		_spec.SetField(saleitem.FieldSoldOutAt, field.TypeTime, value)
 	}
@@ -824,6 +827,9 @@ func (_u *SaleItemUpdateOne) sqlSave(ctx context.Context) (_node *SaleItem, err 
 	}
 	if value, ok := _u.mutation.AddedGateEpoch(); ok {
 		_spec.AddField(saleitem.FieldGateEpoch, field.TypeInt64, value)
+	}
+	if _u.mutation.DrawSeedCleared() {
+		_spec.ClearField(saleitem.FieldDrawSeed, field.TypeBytes)
 	}
 	if value, ok := _u.mutation.SoldOutAt(); ok {
 		_spec.SetField(saleitem.FieldSoldOutAt, field.TypeTime, value)

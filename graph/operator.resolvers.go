@@ -246,6 +246,11 @@ func (r *queryResolver) InterventionsConnection(ctx context.Context, first int, 
 	return r.interventionConnection(ctx, in)
 }
 
+func (r *saleResolver) LogSeal(ctx context.Context, obj *model.Sale) (*model.LogSeal, error) {
+	seal, err := r.Seals.Last(ctx, obj.Source.ID)
+	return toSeal(seal), err
+}
+
 func (r *saleResolver) Timeline(ctx context.Context, obj *model.Sale) ([]*model.SaleLogEntry, error) {
 	lines, err := r.Operator.Timeline(ctx, obj.Source.ID)
 	return toLogEntries(lines), err

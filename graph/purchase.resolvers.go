@@ -66,6 +66,10 @@ func (r *orderTaskResolver) Queue(ctx context.Context, obj *model.OrderTask) (*m
 	return toOrderQueue(place), err
 }
 
+func (r *orderTaskResolver) SignedReceipt(ctx context.Context, obj *model.OrderTask) (string, error) {
+	return r.signed(obj.Source)
+}
+
 func (r *queryResolver) OrderTask(ctx context.Context, id string) (*model.OrderTask, error) {
 	t, err := r.ownTask(ctx, id)
 	if err != nil || t == nil {

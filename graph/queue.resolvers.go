@@ -25,7 +25,7 @@ func (r *mutationResolver) EnterQueue(ctx context.Context, input model.EnterQueu
 	}
 	p := auth.PrincipalFrom(ctx)
 	ticket, err := r.Checkout.EnterQueue(ctx, checkout.IssueInput{
-		User: p.UserID, Session: p.SessionID, Item: item, From: r.Addr(ctx), Captcha: toAnswer(input.Captcha),
+		User: p.UserID, Session: p.SessionID, Item: item, From: r.Addr(ctx), Captcha: toAnswer(input.Captcha), Nonce: deref(input.DrawNonce),
 	})
 	if err != nil {
 		return nil, err
@@ -45,6 +45,10 @@ func (r *mutationResolver) LeaveQueue(ctx context.Context, input model.LeaveQueu
 		return nil, unknown("ticketId")
 	}
 	return &model.LeaveQueuePayload{Ticket: toTicket(left)}, nil
+}
+
+func (r *queueTicketResolver) Draw(ctx context.Context, obj *model.QueueTicket) (*model.TicketDraw, error) {
+	return r.ticketDraw(ctx, obj.Source)
 }
 
 func (r *queueTicketResolver) Item(ctx context.Context, obj *model.QueueTicket) (*model.SaleItem, error) {

@@ -11,10 +11,12 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 
 	"seckill/graph/guard"
+	"seckill/internal/acceptance"
 	"seckill/internal/account"
 	"seckill/internal/admission/captcha"
 	"seckill/internal/admission/queue"
 	"seckill/internal/attempt"
+	"seckill/internal/audit"
 	"seckill/internal/checkout"
 	"seckill/internal/inbox"
 	"seckill/internal/oidc"
@@ -46,6 +48,8 @@ type Resolver struct {
 	Fulfilments order.Fulfilments
 	Corrections order.Corrections
 	Seller      receipt.Seller // whom receipts name
+	Receipts    *acceptance.Signer
+	Seals       audit.Seals
 	Metadata    order.MetadataStore
 	Payments    *payment.Service
 	Operator    *operator.Service
@@ -74,6 +78,8 @@ type ServerInfo struct {
 	Version string
 	Commit  string
 	Ready   func() bool // false while draining
+	// Address is the public URL of the installation; "" = not set.
+	Address string
 	// ErrorReference is the address of the page of error codes.
 	ErrorReference string
 }

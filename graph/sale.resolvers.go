@@ -61,6 +61,10 @@ func (r *saleResolver) Viewer(ctx context.Context, obj *model.Sale) (*model.Sale
 	return r.toViewer(ctx, obj.Source, v), nil
 }
 
+func (r *saleItemResolver) Draw(ctx context.Context, obj *model.SaleItem) (*model.Draw, error) {
+	return r.draw(ctx, obj.Source)
+}
+
 func (r *saleItemResolver) Goods(ctx context.Context, obj *model.SaleItem) (*model.Goods, error) {
 	return toGoods(obj.Source.Goods), nil
 }

@@ -46,6 +46,7 @@ type cli struct {
 	Events   eventsCmd   `cmd:"" help:"Print the events for other systems."`
 	Token    tokenCmd    `cmd:"" help:"Let other systems use the API."`
 
+	Verify     verifyCmd     `cmd:"" help:"Check a draw or a receipt, without the shop."`
 	Schema     schemaCmd     `cmd:"" help:"Show the GraphQL schema."`
 	Config     configCmd     `cmd:"" help:"Show the settings."`
 	Version    versionCmd    `cmd:"" help:"Show the version of this binary."`
@@ -123,7 +124,7 @@ var nothingFollows = regexp.MustCompile(`(--[a-z-]+): expected .* value but got 
 // needsSettings reports whether a command reads settings.
 func needsSettings(command string) bool {
 	switch strings.Fields(command)[0] {
-	case "version", "completion", "__complete", "schema":
+	case "version", "completion", "__complete", "schema", "verify":
 		return false
 	}
 	return !strings.HasPrefix(command, "log verify")

@@ -37,6 +37,8 @@ const (
 	FieldGateRevision = "gate_revision"
 	// FieldGateEpoch holds the string denoting the gate_epoch field in the database.
 	FieldGateEpoch = "gate_epoch"
+	// FieldDrawSeed holds the string denoting the draw_seed field in the database.
+	FieldDrawSeed = "draw_seed"
 	// FieldSoldOutAt holds the string denoting the sold_out_at field in the database.
 	FieldSoldOutAt = "sold_out_at"
 	// Table holds the table name of the saleitem in the database.
@@ -59,6 +61,7 @@ var Columns = []string{
 	FieldRevision,
 	FieldGateRevision,
 	FieldGateEpoch,
+	FieldDrawSeed,
 	FieldSoldOutAt,
 }
 
@@ -91,6 +94,10 @@ var (
 	DefaultGateRevision int64
 	// DefaultGateEpoch holds the default value on creation for the "gate_epoch" field.
 	DefaultGateEpoch int64
+	// DefaultDrawSeed holds the default value on creation for the "draw_seed" field.
+	DefaultDrawSeed func() []byte
+	// DrawSeedValidator is a validator for the "draw_seed" field. It is called by the builders before save.
+	DrawSeedValidator func([]byte) error
 )
 
 // OrderOption defines the ordering options for the SaleItem queries.

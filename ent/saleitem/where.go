@@ -120,6 +120,11 @@ func GateEpoch(v int64) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldEQ(FieldGateEpoch, v))
 }
 
+// DrawSeed applies equality check predicate on the "draw_seed" field. It's identical to DrawSeedEQ.
+func DrawSeed(v []byte) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldEQ(FieldDrawSeed, v))
+}
+
 // SoldOutAt applies equality check predicate on the "sold_out_at" field. It's identical to SoldOutAtEQ.
 func SoldOutAt(v time.Time) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldEQ(FieldSoldOutAt, v))
@@ -678,6 +683,56 @@ func GateEpochLT(v int64) predicate.SaleItem {
 // GateEpochLTE applies the LTE predicate on the "gate_epoch" field.
 func GateEpochLTE(v int64) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldLTE(FieldGateEpoch, v))
+}
+
+// DrawSeedEQ applies the EQ predicate on the "draw_seed" field.
+func DrawSeedEQ(v []byte) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldEQ(FieldDrawSeed, v))
+}
+
+// DrawSeedNEQ applies the NEQ predicate on the "draw_seed" field.
+func DrawSeedNEQ(v []byte) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldNEQ(FieldDrawSeed, v))
+}
+
+// DrawSeedIn applies the In predicate on the "draw_seed" field.
+func DrawSeedIn(vs ...[]byte) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldIn(FieldDrawSeed, vs...))
+}
+
+// DrawSeedNotIn applies the NotIn predicate on the "draw_seed" field.
+func DrawSeedNotIn(vs ...[]byte) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldNotIn(FieldDrawSeed, vs...))
+}
+
+// DrawSeedGT applies the GT predicate on the "draw_seed" field.
+func DrawSeedGT(v []byte) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldGT(FieldDrawSeed, v))
+}
+
+// DrawSeedGTE applies the GTE predicate on the "draw_seed" field.
+func DrawSeedGTE(v []byte) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldGTE(FieldDrawSeed, v))
+}
+
+// DrawSeedLT applies the LT predicate on the "draw_seed" field.
+func DrawSeedLT(v []byte) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldLT(FieldDrawSeed, v))
+}
+
+// DrawSeedLTE applies the LTE predicate on the "draw_seed" field.
+func DrawSeedLTE(v []byte) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldLTE(FieldDrawSeed, v))
+}
+
+// DrawSeedIsNil applies the IsNil predicate on the "draw_seed" field.
+func DrawSeedIsNil() predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldIsNull(FieldDrawSeed))
+}
+
+// DrawSeedNotNil applies the NotNil predicate on the "draw_seed" field.
+func DrawSeedNotNil() predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldNotNull(FieldDrawSeed))
 }
 
 // SoldOutAtEQ applies the EQ predicate on the "sold_out_at" field.

@@ -1,6 +1,8 @@
 package schema
 
 import (
+	"crypto/rand"
+
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema"
@@ -30,8 +32,17 @@ func (SaleItem) Fields() []ent.Field {
 		field.Int64("revision").Default(1),
 		field.Int64("gate_revision").Default(0).Comment("highest stock revision of the gate that was noted; a gate below it lost data"),
 		field.Int64("gate_epoch").Default(0).Comment("epoch of the newest build of the gate; an order of a lower epoch is written only with a reservation in the new gate"),
+		field.Bytes("draw_seed").Optional().MaxLen(32).Immutable().Sensitive().DefaultFunc(newSeed).
+			Comment("secret of the draw before the opening; null = an item from before there were seeds"),
 		field.Time("sold_out_at").Optional().Nillable().SchemaType(timestamptz).Comment("when the gate was first seen empty"),
 	}
+}
+
+// newSeed returns 32 random bytes.
+func newSeed() []byte {
+	seed := make([]byte, 32)
+	_, _ = rand.Read(seed) // never fails
+	return seed
 }
 
 // Indexes of SaleItem.

@@ -1519,6 +1519,98 @@ func (ec *executionContext) fieldContext_LogChange_to(_ context.Context, field g
 	return graphql.NewScalarFieldContext("LogChange", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
+func (ec *executionContext) _LogSeal_at(ctx context.Context, field graphql.CollectedField, obj *model.LogSeal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LogSeal_at(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.At, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LogSeal_at(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LogSeal", field, false, false, errors.New("field of type DateTime does not have child fields"))
+}
+
+func (ec *executionContext) _LogSeal_entries(ctx context.Context, field graphql.CollectedField, obj *model.LogSeal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LogSeal_entries(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Entries, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LogSeal_entries(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LogSeal", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _LogSeal_head(ctx context.Context, field graphql.CollectedField, obj *model.LogSeal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LogSeal_head(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Head, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LogSeal_head(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LogSeal", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _LogSeal_number(ctx context.Context, field graphql.CollectedField, obj *model.LogSeal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LogSeal_number(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Number, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LogSeal_number(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LogSeal", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
 func (ec *executionContext) _PauseSalePayload_sale(ctx context.Context, field graphql.CollectedField, obj *model.PauseSalePayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -4820,6 +4912,59 @@ func (ec *executionContext) _LogChange(ctx context.Context, sel ast.SelectionSet
 	return out
 }
 
+var logSealImplementors = []string{"LogSeal"}
+
+func (ec *executionContext) _LogSeal(ctx context.Context, sel ast.SelectionSet, obj *model.LogSeal) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, logSealImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("LogSeal")
+		case "at":
+			out.Values[i] = ec._LogSeal_at(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "entries":
+			out.Values[i] = ec._LogSeal_entries(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "head":
+			out.Values[i] = ec._LogSeal_head(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "number":
+			out.Values[i] = ec._LogSeal_number(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var pauseSalePayloadImplementors = []string{"PauseSalePayload"}
 
 func (ec *executionContext) _PauseSalePayload(ctx context.Context, sel ast.SelectionSet, obj *model.PauseSalePayload) graphql.Marshaler {
@@ -5968,6 +6113,13 @@ func (ec *executionContext) marshalOInterventionState2ᚕseckillᚋinternalᚋop
 	}
 
 	return ret
+}
+
+func (ec *executionContext) marshalOLogSeal2ᚖseckillᚋgraphᚋmodelᚐLogSeal(ctx context.Context, sel ast.SelectionSet, v *model.LogSeal) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._LogSeal(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalOMoneyInput2ᚖseckillᚋgraphᚋmodelᚐMoneyInput(ctx context.Context, v any) (*model.MoneyInput, error) {

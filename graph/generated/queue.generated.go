@@ -20,6 +20,8 @@ import (
 // region    ************************** generated!.gotpl **************************
 
 type QueueTicketResolver interface {
+	Draw(ctx context.Context, obj *model.QueueTicket) (*model.TicketDraw, error)
+
 	Item(ctx context.Context, obj *model.QueueTicket) (*model.SaleItem, error)
 }
 
@@ -361,6 +363,38 @@ func (ec *executionContext) fieldContext_QueuePositionEvent_ticket(_ context.Con
 	return fc, nil
 }
 
+func (ec *executionContext) _QueueTicket_draw(ctx context.Context, field graphql.CollectedField, obj *model.QueueTicket) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_QueueTicket_draw(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.QueueTicket().Draw(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.TicketDraw) graphql.Marshaler {
+			return ec.marshalOTicketDraw2ᚖseckillᚋgraphᚋmodelᚐTicketDraw(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_QueueTicket_draw(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "QueueTicket",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_TicketDraw(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _QueueTicket_endReason(ctx context.Context, field graphql.CollectedField, obj *model.QueueTicket) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -572,6 +606,52 @@ func (ec *executionContext) fieldContext_QueueWait_toSeconds(_ context.Context, 
 	return graphql.NewScalarFieldContext("QueueWait", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
+func (ec *executionContext) _TicketDraw_nonce(ctx context.Context, field graphql.CollectedField, obj *model.TicketDraw) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TicketDraw_nonce(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Nonce, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_TicketDraw_nonce(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TicketDraw", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _TicketDraw_number(ctx context.Context, field graphql.CollectedField, obj *model.TicketDraw) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_TicketDraw_number(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Number, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_TicketDraw_number(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("TicketDraw", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
 // endregion **************************** field.gotpl *****************************
 
 // region    **************************** input.gotpl *****************************
@@ -587,7 +667,7 @@ func (ec *executionContext) unmarshalInputEnterQueueInput(ctx context.Context, o
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"captcha", "itemId"}
+	fieldsInOrder := [...]string{"captcha", "drawNonce", "itemId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -601,6 +681,13 @@ func (ec *executionContext) unmarshalInputEnterQueueInput(ctx context.Context, o
 				return it, err
 			}
 			it.Captcha = data
+		case "drawNonce":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("drawNonce"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.DrawNonce = data
 		case "itemId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("itemId"))
 			data, err := ec.unmarshalNID2string(ctx, v)
@@ -855,6 +942,44 @@ func (ec *executionContext) _QueueTicket(ctx context.Context, sel ast.SelectionS
 		switch field.Name {
 		case "__typename":
 			out.Values[i] = graphql.MarshalString("QueueTicket")
+		case "draw":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._QueueTicket_draw(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "endReason":
 			out.Values[i] = ec._QueueTicket_endReason(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
@@ -982,6 +1107,49 @@ func (ec *executionContext) _QueueWait(ctx context.Context, sel ast.SelectionSet
 	return out
 }
 
+var ticketDrawImplementors = []string{"TicketDraw"}
+
+func (ec *executionContext) _TicketDraw(ctx context.Context, sel ast.SelectionSet, obj *model.TicketDraw) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, ticketDrawImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("TicketDraw")
+		case "nonce":
+			out.Values[i] = ec._TicketDraw_nonce(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "number":
+			out.Values[i] = ec._TicketDraw_number(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 // endregion **************************** object.gotpl ****************************
 
 // region    ***************************** type.gotpl *****************************
@@ -1066,6 +1234,13 @@ func (ec *executionContext) marshalOQueueWait2ᚖseckillᚋgraphᚋmodelᚐQueue
 		return graphql.Null
 	}
 	return ec._QueueWait(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOTicketDraw2ᚖseckillᚋgraphᚋmodelᚐTicketDraw(ctx context.Context, sel ast.SelectionSet, v *model.TicketDraw) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._TicketDraw(ctx, sel, v)
 }
 
 // endregion ***************************** type.gotpl *****************************

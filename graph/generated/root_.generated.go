@@ -2094,6 +2094,10 @@ type SaleSwitches {
 }
 
 extend type Sale {
+  """Whether buyers see the stock in words only."""
+  hideExactStock: Boolean @auth(role: OPERATOR, scope: SALES_READ)
+  """Newest seal of the log; null until the first entries are a minute old."""
+  logSeal: LogSeal @auth(role: OPERATOR, scope: SALES_READ) @cost(weight: "2")
   """Reason why the sale is paused or over; null when none was given."""
   notice: String
   """Time at which the sale is loaded into Redis."""
@@ -2102,6 +2106,20 @@ extend type Sale {
   switches: SaleSwitches @auth(role: OPERATOR, scope: SALES_READ)
   """Log of the sale, newest first. At most 50 entries."""
   timeline: [SaleLogEntry!]! @auth(role: OPERATOR, scope: SALES_READ) @listSize(assumedSize: 50)
+}
+
+"""
+A seal in the log of a sale, which is chained by hashes. With its head any later change of what it covers can be found (` + "`" + `seckill log verify` + "`" + `).
+"""
+type LogSeal {
+  """Time of the seal."""
+  at: DateTime!
+  """Number of entries from the start of the log that it covers."""
+  entries: Int!
+  """Head of the chain: SHA-256 in hexadecimal."""
+  head: String!
+  """Number of the seal, from 1."""
+  number: Int!
 }
 
 """
@@ -3776,6 +3794,11 @@ type OrderTask implements Node {
   same one the later to arrive is the newer.
   """
   revision: Int!
+  """
+  Receipt of the acceptance: a JWT signed with Ed25519, with the claims ` + "`" + `sub` + "`" + ` (user), ` + "`" + `jti` + "`" + ` (task), ` + "`" + `sale` + "`" + `, ` + "`" + `item` + "`" + `, ` + "`" + `quantity` + "`" + ` and ` + "`" + `iat` + "`" + ` (time of
+  acceptance). ` + "`" + `/.well-known/jwks.json` + "`" + ` has the public keys.
+  """
+  signedReceipt: String! @cost(weight: "2")
   """Status of the task."""
   status: OrderTaskStatus!
   """Time of the last change."""
@@ -3853,6 +3876,8 @@ enum QueueTicketStatus {
 The ticket of a buyer in the waiting room of an item.
 """
 type QueueTicket implements Node {
+  """Its number in the draw; null when it was entered after the opening, or the item has no draw."""
+  draw: TicketDraw
   """Why the ticket ended early: ALREADY_ORDERED, or PURCHASE_LIMIT_REACHED by orders of other items of the sale. Null otherwise."""
   endReason: ErrorCode
   """Opaque global id."""
@@ -3865,6 +3890,19 @@ type QueueTicket implements Node {
   position: QueuePosition
   """Status of the ticket."""
   status: QueueTicketStatus!
+}
+
+"""
+The number of a ticket in the draw.
+"""
+type TicketDraw {
+  """Text from which the number was computed: ` + "`" + `drawNonce` + "`" + ` of ` + "`" + `enterQueue` + "`" + `, else the id of the ticket."""
+  nonce: String!
+  """
+  Number from 1 to 2^52 in decimal digits: the first 52 bits of the HMAC-SHA-256 of the nonce, with the seed of the item as its key, plus one.
+  The highest number is first. Null until the seed is public.
+  """
+  number: String
 }
 
 """
@@ -3902,6 +3940,11 @@ Input of ` + "`" + `enterQueue` + "`" + `.
 input EnterQueueInput {
   """Answer to a captcha for SECKILL and this sale; not checked while the sale requires none (` + "`" + `SaleSwitches.captchaRequired` + "`" + `)."""
   captcha: CaptchaAnswerInput!
+  """
+  Random text of the client. A number in the draw is computed from it and from a seed to which the item committed before, so that neither side can
+  choose the number. Without it the id of the ticket is used, which the server chooses.
+  """
+  drawNonce: String @constraint(minLength: 16, maxLength: 64)
   """The wanted item."""
   itemId: ID!
 }
@@ -4324,6 +4367,8 @@ type Sale implements Node {
 A product in a sale, with its own price and stock.
 """
 type SaleItem implements Node {
+  """The draw of those who enter its waiting room before the opening; null for items from before there were draws that can be checked."""
+  draw: Draw
   """Opaque global id."""
   id: ID!
   """Price during the sale."""
@@ -4334,6 +4379,17 @@ type SaleItem implements Node {
   purchaseLimit: Int!
   """Remaining stock."""
   stock: Stock!
+}
+
+"""
+The draw of an item: a ticket that is entered before the opening gets a number, and the highest is first. Any client can check its number after the
+opening.
+"""
+type Draw {
+  """SHA-256 of the seed in hexadecimal. It never changes."""
+  commitment: String!
+  """Seed of 32 bytes in hexadecimal; null until a minute after the opening."""
+  seed: String
 }
 
 """
@@ -5767,6 +5823,16 @@ func (ec *executionContext) childFields_DiscardSalePayload(ctx context.Context, 
 	return nil, fmt.Errorf("no field named %q was found under type DiscardSalePayload", field.Name)
 }
 
+func (ec *executionContext) childFields_Draw(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "commitment":
+		return ec.fieldContext_Draw_commitment(ctx, field)
+	case "seed":
+		return ec.fieldContext_Draw_seed(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Draw", field.Name)
+}
+
 func (ec *executionContext) childFields_DropDeadLetterPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "deadLetter":
@@ -6225,6 +6291,20 @@ func (ec *executionContext) childFields_LogChange(ctx context.Context, field gra
 	return nil, fmt.Errorf("no field named %q was found under type LogChange", field.Name)
 }
 
+func (ec *executionContext) childFields_LogSeal(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "at":
+		return ec.fieldContext_LogSeal_at(ctx, field)
+	case "entries":
+		return ec.fieldContext_LogSeal_entries(ctx, field)
+	case "head":
+		return ec.fieldContext_LogSeal_head(ctx, field)
+	case "number":
+		return ec.fieldContext_LogSeal_number(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type LogSeal", field.Name)
+}
+
 func (ec *executionContext) childFields_LoginPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "tokens":
@@ -6419,6 +6499,8 @@ func (ec *executionContext) childFields_OrderTask(ctx context.Context, field gra
 		return ec.fieldContext_OrderTask_queue(ctx, field)
 	case "revision":
 		return ec.fieldContext_OrderTask_revision(ctx, field)
+	case "signedReceipt":
+		return ec.fieldContext_OrderTask_signedReceipt(ctx, field)
 	case "status":
 		return ec.fieldContext_OrderTask_status(ctx, field)
 	case "updatedAt":
@@ -6587,6 +6669,8 @@ func (ec *executionContext) childFields_QueuePositionEvent(ctx context.Context, 
 
 func (ec *executionContext) childFields_QueueTicket(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
+	case "draw":
+		return ec.fieldContext_QueueTicket_draw(ctx, field)
 	case "endReason":
 		return ec.fieldContext_QueueTicket_endReason(ctx, field)
 	case "id":
@@ -6977,6 +7061,10 @@ func (ec *executionContext) childFields_Sale(ctx context.Context, field graphql.
 		return ec.fieldContext_Sale_externalReference(ctx, field)
 	case "saleStats":
 		return ec.fieldContext_Sale_saleStats(ctx, field)
+	case "hideExactStock":
+		return ec.fieldContext_Sale_hideExactStock(ctx, field)
+	case "logSeal":
+		return ec.fieldContext_Sale_logSeal(ctx, field)
 	case "notice":
 		return ec.fieldContext_Sale_notice(ctx, field)
 	case "preheatAt":
@@ -7045,6 +7133,8 @@ func (ec *executionContext) childFields_SaleFeedEvent(ctx context.Context, field
 
 func (ec *executionContext) childFields_SaleItem(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
+	case "draw":
+		return ec.fieldContext_SaleItem_draw(ctx, field)
 	case "id":
 		return ec.fieldContext_SaleItem_id(ctx, field)
 	case "price":
@@ -7485,6 +7575,16 @@ func (ec *executionContext) childFields_SubmitSalePayload(ctx context.Context, f
 		return ec.fieldContext_SubmitSalePayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type SubmitSalePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_TicketDraw(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "nonce":
+		return ec.fieldContext_TicketDraw_nonce(ctx, field)
+	case "number":
+		return ec.fieldContext_TicketDraw_number(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type TicketDraw", field.Name)
 }
 
 func (ec *executionContext) childFields_UpdateGoodsPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -610,6 +610,15 @@ type DiscardSalePayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
+// The draw of an item: a ticket that is entered before the opening gets a number, and the highest is first. Any client can check its number after the
+// opening.
+type Draw struct {
+	// SHA-256 of the seed in hexadecimal. It never changes.
+	Commitment string `json:"commitment"`
+	// Seed of 32 bytes in hexadecimal; null until a minute after the opening.
+	Seed *string `json:"seed,omitempty"`
+}
+
 // Input of `dropDeadLetter`.
 type DropDeadLetterInput struct {
 	// Dead letter to drop.
@@ -704,6 +713,9 @@ type EndUserSessionsPayload struct {
 type EnterQueueInput struct {
 	// Answer to a captcha for SECKILL and this sale; not checked while the sale requires none (`SaleSwitches.captchaRequired`).
 	Captcha *CaptchaAnswerInput `json:"captcha"`
+	// Random text of the client. A number in the draw is computed from it and from a seed to which the item committed before, so that neither side can
+	// choose the number. Without it the id of the ticket is used, which the server chooses.
+	DrawNonce *string `json:"drawNonce,omitempty"`
 	// The wanted item.
 	ItemID string `json:"itemId"`
 }
@@ -1125,6 +1137,18 @@ type LedgerEntry struct {
 	Transaction *string `json:"transaction,omitempty"`
 }
 
+// A seal in the log of a sale, which is chained by hashes. With its head any later change of what it covers can be found (`seckill log verify`).
+type LogSeal struct {
+	// Time of the seal.
+	At time.Time `json:"at"`
+	// Number of entries from the start of the log that it covers.
+	Entries int `json:"entries"`
+	// Head of the chain: SHA-256 in hexadecimal.
+	Head string `json:"head"`
+	// Number of the seal, from 1.
+	Number int `json:"number"`
+}
+
 // Input of `login`.
 type LoginInput struct {
 	// Needed after repeated failures; a `CaptchaError` then contains the challenge.
@@ -1369,6 +1393,9 @@ type OrderTask struct {
 	// Grows by one with every change; ignore a state with a lower one than that you have. `queue` changes under the same revision: of two with the
 	// same one the later to arrive is the newer.
 	Revision int `json:"revision"`
+	// Receipt of the acceptance: a JWT signed with Ed25519, with the claims `sub` (user), `jti` (task), `sale`, `item`, `quantity` and `iat` (time of
+	// acceptance). `/.well-known/jwks.json` has the public keys.
+	SignedReceipt string `json:"signedReceipt"`
 	// Status of the task.
 	Status order.TaskStatus `json:"status"`
 	// Time of the last change.
@@ -1591,6 +1618,8 @@ func (QueuePositionEvent) IsStreamEvent() {}
 
 // The ticket of a buyer in the waiting room of an item.
 type QueueTicket struct {
+	// Its number in the draw; null when it was entered after the opening, or the item has no draw.
+	Draw *TicketDraw `json:"draw,omitempty"`
 	// Why the ticket ended early: ALREADY_ORDERED, or PURCHASE_LIMIT_REACHED by orders of other items of the sale. Null otherwise.
 	EndReason *fault.Reason `json:"endReason,omitempty"`
 	// Opaque global id.
@@ -2076,6 +2105,10 @@ type Sale struct {
 	ExternalReference *string `json:"externalReference,omitempty"`
 	// Live figures; the page docs/figures.md defines each of them.
 	SaleStats *SaleStats `json:"saleStats,omitempty"`
+	// Whether buyers see the stock in words only.
+	HideExactStock *bool `json:"hideExactStock,omitempty"`
+	// Newest seal of the log; null until the first entries are a minute old.
+	LogSeal *LogSeal `json:"logSeal,omitempty"`
 	// Reason why the sale is paused or over; null when none was given.
 	Notice *string `json:"notice,omitempty"`
 	// Time at which the sale is loaded into Redis.
@@ -2153,6 +2186,8 @@ type SaleFilter struct {
 
 // A product in a sale, with its own price and stock.
 type SaleItem struct {
+	// The draw of those who enter its waiting room before the opening; null for items from before there were draws that can be checked.
+	Draw *Draw `json:"draw,omitempty"`
 	// Opaque global id.
 	ID string `json:"id"`
 	// Price during the sale.
@@ -2751,6 +2786,15 @@ type SubmitSalePayload struct {
 // Live updates over WebSocket (`graphql-transport-ws`) or SSE (`graphql-sse`,
 // distinct connections). The first event is always a SNAPSHOT.
 type Subscription struct {
+}
+
+// The number of a ticket in the draw.
+type TicketDraw struct {
+	// Text from which the number was computed: `drawNonce` of `enterQueue`, else the id of the ticket.
+	Nonce string `json:"nonce"`
+	// Number from 1 to 2^52 in decimal digits: the first 52 bits of the HMAC-SHA-256 of the nonce, with the seed of the item as its key, plus one.
+	// The highest number is first. Null until the seed is public.
+	Number *string `json:"number,omitempty"`
 }
 
 // Input of `updateGoods`. What is left out stays as it is.

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
+	"seckill/internal/acceptance"
 	"seckill/internal/admission/queue"
 	"seckill/internal/attempt"
 	"seckill/internal/clock"
@@ -92,6 +93,10 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 	if err != nil {
 		return nil, err
 	}
+	receipts, err := acceptance.NewSigner(keys.Derive("receipts"))
+	if err != nil {
+		return nil, err
+	}
 	waits := newInbox(b, gates, messages, inboxParts{admin, payments, hooks})
 	tabs := playgroundTabs("SALE_ID", "ITEM_ID")
 	seeds := seeding{db: svc.db, clock: gates.clock, load: scheduler.preloader.Load, tokens: accounts.tokens, paths: admission.paths}
@@ -100,7 +105,7 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 		seeding: seeds,
 	}
 	a.schedule(gates, messages, stats, runningParts{admission, accounts, waiting, payments, scheduler, worker, shop, admin, hooks, mailing, waits, measureStreams(b, messages)})
-	return a, a.listen(ctx, b, gates, serverParts{a.tabs, listener, stats, orders, admission, accounts, waiting, payments, shop, admin, hooks, waits, providers, demoDrill(b, seeds)})
+	return a, a.listen(ctx, b, gates, serverParts{a.tabs, listener, stats, orders, admission, accounts, waiting, payments, shop, admin, hooks, waits, providers, receipts, demoDrill(b, seeds)})
 }
 
 // listen opens the listeners. A process without roles has none.

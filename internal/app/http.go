@@ -17,6 +17,8 @@ import (
 	"seckill/graph/guard"
 	"seckill/graph/scalar"
 	"seckill/graph/transport"
+	"seckill/internal/acceptance"
+	"seckill/internal/audit"
 	"seckill/internal/auth"
 	"seckill/internal/config"
 	"seckill/internal/fault"
@@ -50,7 +52,8 @@ type serverParts struct {
 	webhooks  *webhook.Service
 	inbox     *inbox.Inbox
 	providers *oidc.Service // nil = there are none
-	drill     http.Handler  // nil = this is no demo
+	receipts  *acceptance.Signer
+	drill     http.Handler // nil = this is no demo
 }
 
 // newServer connects resolvers, executor, transports and listeners, and opens the admin
@@ -114,7 +117,7 @@ func newPublic(b base, in serverParts, handler http.Handler) (http.Handler, erro
 		GraphQL: auth.WithCookies(handler, secure(b.cfg)), Site: server.WithFirstQuery(pages, handler, first),
 		Playground: b.cfg.PlaygroundOn(), Tabs: func() []server.Tab { return *in.tabs },
 		Origins: b.cfg.AllowedOrigins, CaptchaOrigins: b.cfg.CaptchaSources(), PaymentOrigins: b.cfg.StripeSources(), Address: b.cfg.PublicURL, TrustedProxies: b.cfg.TrustedProxies, HTTPS: https(b.cfg),
-		Webhooks: in.payments.service.Webhooks(), Sandbox: in.payments.pages,
+		Keys: in.receipts.KeySet(), Webhooks: in.payments.service.Webhooks(), Sandbox: in.payments.pages,
 		Media: in.admin.pictures, MediaBody: media.MaxBytes + 1, Exports: in.admin.operator.Downloads(in.admin.bearer.exporter),
 		Tracer: b.tracer, Registerer: b.registry, Log: b.log,
 	})
@@ -152,7 +155,7 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 		Addr:     server.ClientAddr,
 		Server: graph.ServerInfo{
 			Version: build.Version, Commit: build.Commit,
-			Ready: func() bool { return !ready.Draining() }, ErrorReference: errorReference(b.cfg),
+			Ready: func() bool { return !ready.Draining() }, Address: b.cfg.PublicURL, ErrorReference: errorReference(b.cfg),
 		},
 	}
 	resolver.Letters, resolver.Line, resolver.Counts = in.orders.letters, in.orders.line, in.stats.counts
@@ -162,8 +165,9 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 	resolver.Addresses = in.shop.book
 	resolver.Metadata = order.MetadataStore{DB: b.svc.db, Clock: b.clock}
 	resolver.Corrections = order.Corrections{DB: b.svc.db, Publisher: in.orders.publisher, Outbox: b.outbox, Clock: b.clock}
-	resolver.Seller = seller(b.cfg)
+	resolver.Seller, resolver.Receipts = seller(b.cfg), in.receipts
 	resolver.Fulfilments = order.Fulfilments{DB: b.svc.db, Publisher: in.orders.publisher, Outbox: b.outbox, Clock: b.clock}
+	resolver.Seals = audit.Seals{DB: b.svc.db}
 	resolver.RateLimits = b.rateLimits()
 	schema := generated.NewExecutableSchema(generated.Config{
 		Resolvers: resolver, Directives: resolver.Directives(),

@@ -21,7 +21,7 @@ var layers = []layer{
 	{"platform", []string{"internal/auth", "internal/ratelimit", "internal/stream", "internal/testenv", "internal/media"}},
 	{"facts for others", []string{"internal/attempt", "internal/webhook", "internal/servicetoken", "internal/recipient", "internal/mail"}},
 	{"nouns", []string{"internal/sale", "internal/reservation", "internal/order", "internal/notifier"}},
-	{"after the order", []string{"internal/payment", "internal/receipt", "internal/waitlist"}},
+	{"after the order", []string{"internal/payment", "internal/receipt", "internal/acceptance", "internal/waitlist"}},
 	{"gate", []string{"internal/admission"}},
 	{"people", []string{"internal/account"}},
 	{"figures", []string{"internal/salestats", "internal/audit"}},

@@ -39,7 +39,7 @@ var owners = []owner{
 		"only packages that own tables, or build from them, see ent",
 	},
 	{"github.com/coreos/go-oidc", []string{"internal/oidc"}, "internal/oidc talks to providers"},
-	{"github.com/MicahParks", []string{"internal/oidc/issuer"}, "internal/oidc/issuer reads the keys of other systems"},
+	{"github.com/MicahParks", []string{"internal/oidc/issuer", "internal/acceptance"}, "key sets: of other systems in internal/oidc/issuer, of receipts in internal/acceptance"},
 	{"github.com/wneessen/go-mail", []string{"internal/mail"}, "internal/mail talks to the mail server"},
 	{"github.com/emersion", []string{"internal/testenv"}, "the mail server of tests"},
 	{"github.com/stripe/stripe-go", []string{"internal/payment/stripe", "internal/payment/providertest"}, "one package per payment provider"},

@@ -199,6 +199,14 @@ func following(u uuid.UUID) uuid.UUID {
 	return u
 }
 
+// Seals reads the seals of sales.
+type Seals struct{ DB *postgres.DB }
+
+// Last returns the newest seal of a sale; nil = there is none.
+func (s Seals) Last(ctx context.Context, of uuid.UUID) (*Seal, error) {
+	return lastSeal(ctx, s.DB.Ent.SaleLog, of)
+}
+
 // lastSeal returns the newest seal of a sale; nil = there is none.
 func lastSeal(ctx context.Context, logs *ent.SaleLogClient, of uuid.UUID) (*Seal, error) {
 	seals, err := readSeals(ctx, logs, of)

@@ -23,6 +23,7 @@ type IssueInput struct {
 	Item    uuid.UUID
 	From    netip.Addr // address of the request
 	Captcha captcha.Answer
+	Nonce   string // of the client, for the draw; "" = none
 }
 
 // Issued is a path token, or a ticket of the waiting room if no permit is free.
@@ -58,7 +59,7 @@ func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, error)
 		PerMille: permits(parent), Queued: parent.Switches.InflowPerSecond > 0, Opens: parent.StartsAt,
 	})
 	if _, full := errors.AsType[path.NoPermit](err); full {
-		ticket, err := c.enter(ctx, in, parent)
+		ticket, err := c.enter(ctx, in, item, parent)
 		return Issued{Ticket: ticket}, err
 	}
 	if err == nil {
@@ -69,7 +70,7 @@ func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, error)
 
 // EnterQueue returns a ticket of the waiting room, also before the opening.
 func (c *Checkout) EnterQueue(ctx context.Context, in IssueInput) (*queue.Ticket, error) {
-	_, parent, err := c.find(ctx, in.Item)
+	item, parent, err := c.find(ctx, in.Item)
 	if err != nil {
 		return nil, err
 	}
@@ -82,17 +83,17 @@ func (c *Checkout) EnterQueue(ctx context.Context, in IssueInput) (*queue.Ticket
 	if err := c.risk.Ask(ctx, in.question(risk.EnterQueue, parent)); err != nil {
 		return nil, err
 	}
-	return c.enter(ctx, in, parent)
+	return c.enter(ctx, in, item, parent)
 }
 
 func (in IssueInput) question(action risk.Action, parent *sale.Sale) risk.Question {
 	return risk.Question{Action: action, User: in.User, Sale: parent.ID, Item: in.Item, From: in.From}
 }
 
-func (c *Checkout) enter(ctx context.Context, in IssueInput, parent *sale.Sale) (*queue.Ticket, error) {
+func (c *Checkout) enter(ctx context.Context, in IssueInput, item *sale.Item, parent *sale.Sale) (*queue.Ticket, error) {
 	return c.queue.Enter(ctx, queue.EnterInput{
 		Sale: parent.ID, Item: in.Item, User: in.User, Session: in.Session, From: in.From, Captcha: in.Captcha,
-		Waived: !parent.Switches.CaptchaRequired, Opens: parent.StartsAt,
+		Waived: !parent.Switches.CaptchaRequired, Opens: parent.StartsAt, Seed: item.DrawSeed, Nonce: in.Nonce,
 	})
 }
 

@@ -118,6 +118,7 @@ type Item struct {
 	Sold          int        // units of paid orders at that time
 	Revision      int64      // of the stock row, when the catalogue was read
 	SoldOutAt     *time.Time // when the gate was first empty; nil = not yet
+	DrawSeed      DrawSeed   // of the draw before the opening; nil = an item without one
 	ReadAt        time.Time  // when the catalogue read these numbers; zero if they have another source
 }
 

@@ -146,7 +146,7 @@ func itemFromRow(parent *ent.Sale, r *ent.SaleItem, g *Goods) *Item {
 		ID:            r.ID, SaleID: r.SaleID, Goods: g, Position: r.Position,
 		Price: money.Amount{Minor: r.PriceMinor, Currency: r.Currency},
 		Total: r.Total, Available: r.Available, Held: r.Held, Sold: r.Sold, Revision: r.Revision,
-		SoldOutAt: utc(r.SoldOutAt),
+		SoldOutAt: utc(r.SoldOutAt), DrawSeed: r.DrawSeed,
 	}
 }
 

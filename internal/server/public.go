@@ -17,6 +17,9 @@ import (
 // maxBody limits request bodies, unless a handler has a lower limit.
 const maxBody = 64 << 10 // bytes; a webhook of a payment provider has a few kB
 
+// KeysPath is the path of the keys of signed receipts.
+const KeysPath = "/.well-known/jwks.json"
+
 // PublicOptions configure the public handler. GraphQL and Log are required.
 type PublicOptions struct {
 	// GraphQL serves /graphql.
@@ -31,6 +34,8 @@ type PublicOptions struct {
 	// 404.
 	Media     http.Handler
 	MediaBody int64
+	// Keys is the JSON Web Key Set of signed receipts, at KeysPath; nil = 404.
+	Keys []byte
 	// Exports serves all paths below /exports/; nil = 404.
 	Exports http.Handler
 	// Site serves all other paths, see NewSite; nil = a page with the address of the API.
@@ -82,6 +87,9 @@ func NewPublic(opts PublicOptions) (http.Handler, error) {
 			mux.HandleFunc(below, http.NotFound) // the mux would redirect
 		}
 	}
+	if opts.Keys != nil {
+		mux.HandleFunc("GET "+KeysPath, keySet(opts.Keys))
+	}
 	if opts.Playground {
 		p, err := newPlayground(opts.Tabs)
 		if err != nil {
@@ -109,6 +117,16 @@ func NewPublic(opts PublicOptions) (http.Handler, error) {
 		routes = besides(routes, "/media/", bounded(protection.Handler(tidy(opts.Media)), opts.MediaBody))
 	}
 	return &publicHandler{opts: opts, metrics: newMetrics(opts.Registerer), wrapped: opts.securityHeaders(cors(opts.Origins, routes))}, nil
+}
+
+// keySet serves a JSON Web Key Set (RFC 7517), to pages of other origins as well.
+func keySet(keys []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/jwk-set+json")
+		w.Header().Set("Cache-Control", "public, max-age=300")
+		w.Header().Set("Access-Control-Allow-Origin", "*")
+		_, _ = w.Write(keys)
+	}
 }
 
 // besides routes paths below a prefix to a separate handler.

@@ -11,6 +11,7 @@ import (
 
 	"seckill/internal/id"
 	"seckill/internal/reservation"
+	"seckill/internal/sale"
 )
 
 const (
@@ -26,7 +27,7 @@ const (
 	// step skips in one room. It searches that far once a second.
 	maxSkipped = 5000
 	// head is a score below that of every ticket: see lua/enter.lua.
-	head = -(1 << drawBits) - 1
+	head = -(1 << sale.DrawBits) - 1
 )
 
 // Step admits the first buyers of every room, as permits and inflow allow, frees the

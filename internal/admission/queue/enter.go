@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -31,6 +32,8 @@ type EnterInput struct {
 	Captcha captcha.Answer // to a challenge for this sale; zero = none was sent
 	Waived  bool           // the sale requires no captcha now
 	Opens   time.Time      // by the catalogue; for the refusal while the gate is not loaded
+	Seed    sale.DrawSeed  // of the draw of the item; nil = the number is random
+	Nonce   string         // of the client, from which its number is computed; "" = the id of the ticket
 }
 
 // Enter returns a new ticket, or the user's present one without a captcha. Refusals, in
@@ -38,17 +41,15 @@ type EnterInput struct {
 // reservation.AlreadyOrdered, reservation.LimitReached (of the sale), captcha.Required or captcha.Invalid, reservation.NoneLeft.
 // An answer is used up only by a new ticket.
 func (s *Service) Enter(ctx context.Context, in EnterInput) (*Ticket, error) {
-	draw, err := newDraw()
-	if err != nil {
-		return nil, err
-	}
+	var err error
 	if in.Captcha, err = s.cfg.Captchas.Exchange(ctx, in.scope(), in.Captcha); err != nil {
 		return nil, err
 	}
 	ticket := id.NewTask(id.ShardOf(in.Sale)) // in the form of a task id: the shard is found from it
-	r, err := s.enter(ctx, in, ticket, draw)
+	place := in.draw(ticket)
+	r, err := s.enter(ctx, in, ticket, place)
 	if lost(ctx, err) {
-		r, err = s.enter(ctx, in, ticket, draw) // returns the ticket of the first run
+		r, err = s.enter(ctx, in, ticket, place) // returns the ticket of the first run
 	}
 	if err != nil {
 		return nil, unavailable("enter", err)
@@ -63,13 +64,21 @@ func (s *Service) Enter(ctx context.Context, in EnterInput) (*Ticket, error) {
 	return t, err
 }
 
-// newDraw returns an unpredictable uniform number from 1 to 2^52.
-func newDraw() (uint64, error) {
-	var raw [8]byte
-	if _, err := rand.Read(raw[:]); err != nil {
-		return 0, fmt.Errorf("draw: %w", err)
+// drawn is the number of a ticket in the draw.
+type drawn struct {
+	number uint64
+	nonce  string // from which it was computed; "" = it is random
+}
+
+// draw returns the number of a ticket.
+func (in EnterInput) draw(ticket uuid.UUID) drawn {
+	if len(in.Seed) == 0 {
+		var raw [8]byte
+		_, _ = rand.Read(raw[:]) // never fails
+		return drawn{number: binary.BigEndian.Uint64(raw[:])>>(64-sale.DrawBits) + 1}
 	}
-	return binary.BigEndian.Uint64(raw[:])>>(64-drawBits) + 1, nil
+	nonce := cmp.Or(in.Nonce, id.Format(id.Ticket, ticket))
+	return drawn{in.Seed.Number(nonce), nonce}
 }
 
 // lost reports whether the script may have run although no reply arrived.
@@ -100,7 +109,7 @@ func (in EnterInput) scope() captcha.Scope {
 	return captcha.Scope{Purpose: captcha.Seckill, Sale: in.Sale, User: in.User, From: in.From}
 }
 
-func (s *Service) enter(ctx context.Context, in EnterInput, ticket uuid.UUID, draw uint64) (entered, error) {
+func (s *Service) enter(ctx context.Context, in EnterInput, ticket uuid.UUID, place drawn) (entered, error) {
 	shard, scope, k := id.ShardOf(in.Sale), in.scope(), s.cfg.Keys
 	challenge, mac := s.cfg.Captchas.Seal(scope, in.Captcha)
 	values, err := enterScript.Run(ctx, s.cfg.Client, []string{
@@ -108,9 +117,9 @@ func (s *Service) enter(ctx context.Context, in EnterInput, ticket uuid.UUID, dr
 		k.WaitingRoom(shard, in.Item), k.WaitingRoomTickets(shard, in.Item), k.WaitingRoomBeats(shard, in.Item),
 		k.WaitingRoomStats(shard, in.Item), k.WaitingRooms(shard), k.Ticket(shard, ticket),
 		k.Expiries(shard, in.Sale, in.User), k.SessionTickets(shard, in.Session), k.Permits(shard, in.Item), k.Units(shard, in.Sale),
-	}, in.User.String(), ticket.String(), draw, challenge.String(), mac, !in.Waived, k.TicketPrefix(shard),
+	}, in.User.String(), ticket.String(), place.number, challenge.String(), mac, !in.Waived, k.TicketPrefix(shard),
 		in.Sale.String(), in.Item.String(), recordLife.Milliseconds(), reservation.MaxExpired, in.session(),
-		reservation.ExpiredWait.Milliseconds(), k.ExpiriesPrefix(shard, in.Sale)).StringSlice()
+		reservation.ExpiredWait.Milliseconds(), k.ExpiriesPrefix(shard, in.Sale), place.nonce).StringSlice()
 	if err != nil {
 		return entered{}, err
 	}

@@ -9,12 +9,13 @@
 //	                         └────────────────────────────────────► CLOSED
 //
 // Buyers who enter after the opening are served in order of arrival. Buyers who entered
-// before it are drawn: each gets a number from crypto/rand, and they are served in the
-// order of these numbers, before all later buyers. The draw is fair: the numbers are
-// independent and uniform, so every order is equally likely, whatever the time of
-// arrival or the speed of the connection; leaving does not change the chances of
-// others. The number is secret, and no position is reported before the opening, so that
-// leaving and entering again gains nothing.
+// before it are drawn: each gets a number, and they are served in the order of these
+// numbers, the highest first, before all later buyers. The draw is fair: a number is the
+// HMAC of a nonce that the client chose, with a secret seed to which the item committed
+// (sale.DrawSeed), so the numbers are independent and uniform, and every order is equally
+// likely, whatever the time of arrival or the speed of the connection; leaving does not
+// change the chances of others. The number is secret, and no position is reported before
+// the opening, so that leaving and entering again gains nothing.
 //
 // A buyer may wait for several items of a sale, and has one unused path token in it at
 // a time. A buyer whose turn comes while a path token for another item is unused keeps
@@ -50,9 +51,6 @@ const (
 	Patience = 30 * time.Second
 	// recordLife is the TTL of tickets and rooms after the last entry.
 	recordLife = 48 * time.Hour
-	// drawBits is the range of the draw: the integers that a score, a float64, holds
-	// exactly.
-	drawBits = 52
 )
 
 // Status is the state of a ticket; see the package diagram.
@@ -73,6 +71,7 @@ type Ticket struct {
 	Item     uuid.UUID
 	User     uuid.UUID
 	Status   Status
+	Nonce    string       // from which its number in the draw was computed; "" = it was not drawn by a seed
 	Ended    fault.Reason // why the buyer may not buy any more; LEFT only, "" = not noted
 	Position *Position    // nil before the draw, and when the ticket no longer waits
 	Path     *path.Path   // the path token, while it is unused; ADMITTED only

@@ -13,7 +13,7 @@ import (
 
 // seen returns the ticket with the state of a look.lua reply; nil = the ticket is gone.
 func (t Ticket) seen(reply []any, tokens path.Tokens) (*Ticket, error) {
-	if len(reply) != 8 {
+	if len(reply) != 9 {
 		return nil, fmt.Errorf("look replied %d values", len(reply))
 	}
 	status, _ := reply[0].(string)
@@ -30,6 +30,7 @@ func (t Ticket) seen(reply []any, tokens path.Tokens) (*Ticket, error) {
 		return nil, nil
 	}
 	why, _ := reply[7].(string)
+	t.Nonce, _ = reply[8].(string)
 	t.Status, t.Ended, t.At, t.Position, t.Path = Status(status), endings[why], now, nil, nil
 	if t.Status == Waiting && ahead >= 0 {
 		t.Position = &Position{Ahead: int(ahead)}

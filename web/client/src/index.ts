@@ -9,6 +9,7 @@ export { operation, type Doc, type Operation, type ResultOf, type VariablesOf } 
 export { answerByWork, buy, type Wish } from './buy.ts';
 export { Purchase, type Answer, type Attempt, type Hooks, type Path } from './purchase.ts';
 export { Waiting } from './waiting.ts';
+export { verifyDraw, type DrawProof } from './fairness.ts';
 export { type Place } from './places.ts';
 export { followTask, isDecided } from './task.ts';
 export { cancelOrder, followOrder, payAgain, payOrder, readOrder, type OrderPayload } from './order.ts';

@@ -13,6 +13,8 @@ export interface Place {
   slug: string;
   /** Whether the button was pressed: then the order is sent when the turn comes. */
   pressed: boolean;
+  /** The nonce of its number in the draw; see verifyDraw. */
+  nonce?: string;
 }
 
 /** The place in the waiting room of a sale. */

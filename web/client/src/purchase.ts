@@ -16,7 +16,7 @@ import { IssuePath, PlaceOrder } from './documents/purchase.ts';
 import { EnterQueue } from './documents/queue.ts';
 import { Fault, toFault } from './fault.ts';
 import { keepPlace, place, type Place } from './places.ts';
-import { keep, pending, press, settle, type Press } from './press.ts';
+import { keep, pending, press, randomKey, settle, type Press } from './press.ts';
 import { followTask } from './task.ts';
 import type { Challenge, Failure, Line, Task, Ticket } from './types.ts';
 import { Waiting } from './waiting.ts';
@@ -257,13 +257,14 @@ export class Purchase {
 
   /** Joins the draw: takes a place in the waiting room before the opening. */
   async #join(itemId: string, answer: Answer): Promise<void> {
-    const input = { itemId, captcha: { challengeId: answer.challengeId, answer: answer.answer } };
+    const drawNonce = randomKey();
+    const input = { itemId, captcha: { challengeId: answer.challengeId, answer: answer.answer }, drawNonce };
     const outcome = await this.#exchange<string>(async () => {
       const { enterQueue: payload } = await this.client.request(EnterQueue, { input });
       return payload?.ticket ? { done: payload.ticket.id } : this.#classify(payload?.userErrors[0]);
     });
     if (!outcome) return;
-    if ('done' in outcome) this.#wait(this.#placeOf(outcome.done, itemId, false));
+    if ('done' in outcome) this.#wait({ ...this.#placeOf(outcome.done, itemId, false), nonce: drawNonce });
     else if (outcome.failure.__typename === 'SaleNotOpenError') this.#keepAnswer(answer); // the waiting room is not open yet; the captcha was not used
     else this.#refuse(outcome.failure);
   }

@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=299b03c20cee";
+export{r as resumePlaces}from"./attempt.js?v=d4451f11d48c";

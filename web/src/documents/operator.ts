@@ -13,6 +13,7 @@ export const AdminSaleParts = graphql(
     purchaseLimit
     paymentWindowSeconds
     requiresAddress
+    hideExactStock
     requireVerifiedContact
     minimumAccountAge
     rules

@@ -10,7 +10,6 @@ import { Broken, Loading, NoSale, Title } from '../ui/bits';
 import { Icon } from '../ui/icons';
 import { instant, type AdminSale } from './acts';
 import { decimal, Field, Form, Times, type Values } from './form';
-import { stockHidden } from './review';
 import { ot } from './texts';
 
 /** A line of the form: one item. */
@@ -62,10 +61,10 @@ export function SaleEditor({ id }: { id?: string }) {
   if (page.value.state !== 'ready') return <Loading />;
   const { goods, sale } = page.value.data;
   if (id && !sale) return <NoSale again={reload} />; // an empty form would create another sale
-  return <Written key={id} goods={goods} sale={sale} hidden={(sale && stockHidden(sale.timeline)) ?? false} />;
+  return <Written key={id} goods={goods} sale={sale} />;
 }
 
-function Written({ goods, sale, hidden }: { goods: Kind[]; sale: AdminSale | null; hidden: boolean }) {
+function Written({ goods, sale }: { goods: Kind[]; sale: AdminSale | null }) {
   const [, go] = useLocation();
   const rows = useSignal<Row[]>(
     sale?.items.map((item, key) => ({ key, goodsId: item.goods.id, price: item.price.amount, stock: item.stock.total ?? 1, limit: item.purchaseLimit })) ?? [{ key: 0 }],
@@ -83,7 +82,7 @@ function Written({ goods, sale, hidden }: { goods: Kind[]; sale: AdminSale | nul
       purchaseLimit: of['limit'] ? Number(of['limit']) : null,
       ...(of['window'] && { paymentWindowSeconds: Math.round(Number(of['window']) * 60) }),
       rules: of['rules']!,
-      ...('hide' in of !== hidden && { hideExactStock: 'hide' in of }), // unchanged, it may be what this page cannot read
+      hideExactStock: 'hide' in of,
       requiresAddress: 'address' in of,
       requireVerifiedContact: 'contact' in of,
       minimumAccountAge: Number(of['age'] || 0),
@@ -143,7 +142,7 @@ function Written({ goods, sale, hidden }: { goods: Kind[]; sale: AdminSale | nul
           </Field>
         </div>
         <label class="flex items-center gap-2 sm:col-span-2">
-          <input type="checkbox" name="hide" class="size-4 accent-fill" defaultChecked={hidden} />
+          <input type="checkbox" name="hide" class="size-4 accent-fill" defaultChecked={sale?.hideExactStock ?? false} />
           {ot('op.hide')}
         </label>
         <label class="flex items-center gap-2 sm:col-span-2">

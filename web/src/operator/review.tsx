@@ -3,7 +3,7 @@ import { count, hoursOrDays, money, percentOff, span, times, total } from '../i1
 import { Picture, When } from '../ui/bits';
 import { Markdown } from '../ui/markdown';
 import type { AdminSale } from './acts';
-import { fieldName, valueWords, type Entry } from './log';
+import { fieldName, valueWords } from './log';
 import { ot } from './texts';
 
 /** A discount above this, in percent, is likely a mistake. */
@@ -40,21 +40,10 @@ function Row({ item }: { item: Item }) {
   );
 }
 
-/**
- * Whether buyers see the stock in words only, by the newest change in the log; null = unknown: staff see the numbers in any case, and the
- * creation of a sale is logged without its fields.
- */
-export function stockHidden(timeline: readonly Entry[]): boolean | null {
-  const change = timeline.flatMap(({ changes }) => changes).find(({ name }) => name === 'hideExactStock');
-  return change ? change.to === 'true' : null;
-}
-
 /** A name and a value. */
 type Fact = [string, preact.ComponentChildren];
 
-const stockWords = { true: 'op.hidden', false: 'op.shown', null: 'op.unknown' } as const;
-
-function factsOf(sale: AdminSale, hidden: boolean | null): Fact[] {
+function factsOf(sale: AdminSale): Fact[] {
   const value = sale.items.some(({ stock }) => stock.total === null) ? null : total(sale.items.map(({ price, stock }) => times(price, stock.total!)));
   const needed = (is: boolean): string => ot(is ? 'op.required' : 'op.notRequired');
   return [
@@ -65,7 +54,7 @@ function factsOf(sale: AdminSale, hidden: boolean | null): Fact[] {
     [ot('op.contactFact'), needed(sale.requireVerifiedContact)],
     [ot('op.ageFact'), sale.minimumAccountAge ? hoursOrDays(sale.minimumAccountAge) : ot('op.notRequired')],
     [ot('op.addressFact'), needed(sale.requiresAddress)],
-    [ot('op.stockFact'), ot(stockWords[`${hidden}`])],
+    [ot('op.stockFact'), ot(sale.hideExactStock ? 'op.hidden' : 'op.shown')],
     [ot('op.total'), value ? money(value) : '–'],
     [ot('op.detail.slug'), sale.slug],
   ];
@@ -102,13 +91,13 @@ function Facts({ facts }: { facts: Fact[] }) {
 }
 
 /** The sale as it is approved. */
-export function Review({ sale, hidden }: { sale: AdminSale; hidden: boolean | null }) {
+export function Review({ sale }: { sale: AdminSale }) {
   return (
     <section class="card grid gap-4 p-5" aria-labelledby="review">
       <h2 id="review" class="head">
         {ot('op.review')}
       </h2>
-      <Facts facts={factsOf(sale, hidden)} />
+      <Facts facts={factsOf(sale)} />
       <ul>
         {sale.items.map((item) => (
           <Row key={item.id} item={item} />

@@ -24,7 +24,7 @@ import { SaleTotals } from './money';
 import type { Mark } from './plot';
 import { Downloads } from './report';
 import { Preview } from './preview';
-import { Review, stockHidden } from './review';
+import { Review } from './review';
 import { StatusChip } from './sales';
 import { Switches } from './switches';
 import { ot } from './texts';
@@ -62,7 +62,6 @@ function Shown({ sale, reload }: { sale: Whole; reload: () => Promise<void> }) {
   useAdminSale(sale, reload);
   const acts = useSignal(0);
   const sold = SOLD.includes(sale.status);
-  const hidden = stockHidden(sale.timeline);
   return (
     <div class="grid gap-6">
       <div class="flex flex-wrap items-center justify-between gap-3">
@@ -77,8 +76,8 @@ function Shown({ sale, reload }: { sale: Whole; reload: () => Promise<void> }) {
       {sale.notice && <p class="note">{ot('op.notice', { text: sale.notice })}</p>}
       {REVIEWED.includes(sale.status) && (
         <>
-          <Review sale={sale} hidden={hidden} />
-          <Preview sale={described(sale)} hidden={hidden === true} />
+          <Review sale={sale} />
+          <Preview sale={described(sale)} hidden={sale.hideExactStock === true} />
         </>
       )}
       {sold ? (

@@ -1,7 +1,6 @@
 /** Texts of the review and preview of a sale, in both languages. */
 export const reviewEn = {
   'op.review': 'What is approved',
-  'op.unknown': 'Not known',
   'op.noLimit': 'No limit',
   'op.default': 'Default',
   'op.required': 'Required',
@@ -25,7 +24,6 @@ export const reviewEn = {
 
 export const reviewZh: Record<keyof typeof reviewEn, string> = {
   'op.review': '审核内容',
-  'op.unknown': '未知',
   'op.noLimit': '不限',
   'op.default': '默认',
   'op.required': '需要',

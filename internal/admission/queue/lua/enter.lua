@@ -9,13 +9,14 @@
 --       [9] rooms of the shard with buyers: "sale|item"
 --       [10] the new ticket           [11] expiries of the user in the sale
 --       [12] tickets of the session   [13] permits   [14] units per user of the sale
--- ARGV  [1] user      [2] new ticket   [3] draw, 1 to 2^52, from a secret source
+-- ARGV  [1] user      [2] new ticket   [3] number in the draw, 1 to 2^52
 --       [4] challenge [5] MAC          [6] "1" = a right answer is required
 --       [7] prefix of the key of a ticket
 --       [8] sale      [9] item         [10] lifetime of the records, ms
 --       [11] number of expiries that causes a wait
 --       [12] session, "" = none: the ticket becomes that session's
 --       [13] time that expiries are counted, ms   [14] prefix of [11], without the user
+--       [15] nonce of the number in the draw, "" = it is random
 --
 -- Reply { outcome, now (Unix ms), opens (Unix ms, 0 = unknown), detail }:
 --   placed  detail = ticket, the new or the present one. An admitted ticket whose path token
@@ -96,6 +97,7 @@ redis.call('ZADD', queue, score, id)
 redis.call('ZADD', beats, ms(now), id)
 redis.call('HSET', places, user, id)
 redis.call('HSET', ticket, 'sale', ARGV[8], 'item', ARGV[9], 'user', user, 'status', 'WAITING', 'path', path, 'captcha', captcha)
+if now < gate.opens and ARGV[15] ~= '' then redis.call('HSET', ticket, 'nonce', ARGV[15]) end
 stay(id)
 redis.call('SADD', rooms, ARGV[8] .. '|' .. ARGV[9])
 for _, key in ipairs({queue, places, beats, room, ticket}) do redis.call('PEXPIRE', key, life) end

@@ -4,7 +4,8 @@
 -- ARGV  [1] ticket   [2] "1" = write the heartbeat   [3] inflow per second, 0 = no limit
 -- Reply { status ("" = no such ticket), now (Unix ms), ahead, seconds to wait, chance in
 --         percent (each -1 = unknown), epoch and expiry (Unix ms) of the unused path
---         token (0 = none), why the ticket ended (see admit.lua; "" = not noted) }
+--         token (0 = none), why the ticket ended (see admit.lua; "" = not noted), nonce of
+--         its number in the draw ("" = none) }
 --
 -- The wait is the number ahead divided by the admissions per second in the present and
 -- the previous window of ten seconds. The chance is the units left divided by the buyers
@@ -18,19 +19,19 @@ local now = redis_time()
 
 local function ms(n) return string.format('%.0f', n) end
 
-local t = redis.call('HMGET', ticket, 'status', 'ahead', 'epoch', 'expires', 'user', 'value', 'why')
+local t = redis.call('HMGET', ticket, 'status', 'ahead', 'epoch', 'expires', 'user', 'value', 'why', 'nonce')
 local epoch = t[3] or t[6] and string.match(t[6], '^%d+') -- release 0.1 admitted with "epoch|token"
-if not t[1] then return {'', ms(now), -1, -1, -1, '0', '0', ''} end
+if not t[1] then return {'', ms(now), -1, -1, -1, '0', '0', '', ''} end
 if t[1] == 'ADMITTED' and epoch and tonumber(t[4]) > now and tonumber(redis.call('ZSCORE', permits, t[5]) or '0') == tonumber(t[4]) then
-  return {t[1], ms(now), -1, -1, -1, epoch, t[4], ''}
+  return {t[1], ms(now), -1, -1, -1, epoch, t[4], '', t[8] or ''}
 end
-if t[1] ~= 'WAITING' then return {t[1], ms(now), -1, -1, -1, '0', '0', t[7] or ''} end
+if t[1] ~= 'WAITING' then return {t[1], ms(now), -1, -1, -1, '0', '0', t[7] or '', t[8] or ''} end
 
 if ARGV[2] == '1' then redis.call('ZADD', beats, 'XX', ms(now), ARGV[1]) end
 local gate = read_gate(item)
 local opens, stock, limit = gate.opens, gate.stock, gate.limit or 1
 local reported = tonumber(t[2])
-if not (opens and stock) or now < opens then return {t[1], ms(now), reported or -1, -1, -1, '0', '0', t[7] or ''} end
+if not (opens and stock) or now < opens then return {t[1], ms(now), reported or -1, -1, -1, '0', '0', t[7] or '', t[8] or ''} end
 
 local ahead = redis.call('ZRANK', queue, ARGV[1]) or 0
 if reported and reported < ahead then ahead = reported end
@@ -48,4 +49,4 @@ if rate > 0 then wait = math.ceil((ahead + 1) / rate) end
 local first = ahead + redis.call('ZCOUNT', permits, '(' .. ms(now), '+inf')
 local chance = math.min(99, math.floor(100 * stock / (first + 1)))
 if stock > first * limit then chance = 100 end
-return {t[1], ms(now), ahead, wait, chance, '0', '0', t[7] or ''}
+return {t[1], ms(now), ahead, wait, chance, '0', '0', t[7] or '', t[8] or ''}

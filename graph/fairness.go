@@ -1,0 +1,59 @@
+package graph
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"seckill/graph/model"
+	"seckill/internal/acceptance"
+	"seckill/internal/admission/queue"
+	"seckill/internal/audit"
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/sale"
+)
+
+func (r *Resolver) draw(ctx context.Context, item *sale.Item) (*model.Draw, error) {
+	if len(item.DrawSeed) == 0 {
+		return nil, nil
+	}
+	out := &model.Draw{Commitment: item.DrawSeed.Commitment()}
+	seed, err := r.Store.PublicSeed(ctx, item.ID)
+	if len(seed) > 0 {
+		text := seed.Hex()
+		out.Seed = &text
+	}
+	return out, err
+}
+
+func (r *Resolver) ticketDraw(ctx context.Context, t *queue.Ticket) (*model.TicketDraw, error) {
+	if t.Nonce == "" {
+		return nil, nil
+	}
+	out := &model.TicketDraw{Nonce: t.Nonce}
+	seed, err := r.Store.PublicSeed(ctx, t.Item)
+	if len(seed) > 0 {
+		number := strconv.FormatUint(seed.Number(t.Nonce), 10)
+		out.Number = &number
+	}
+	return out, err
+}
+
+// signed returns the receipt of the acceptance of a task.
+func (r *Resolver) signed(t *order.Task) (string, error) {
+	return r.Receipts.Sign(acceptance.Claims{
+		RegisteredClaims: jwt.RegisteredClaims{
+			Issuer: r.Server.Address, Subject: id.Format(id.User, t.User), ID: id.Format(id.Task, t.ID), IssuedAt: jwt.NewNumericDate(t.CreatedAt),
+		},
+		Sale: id.Format(id.Sale, t.Sale), Item: id.Format(id.Item, t.Item), Quantity: t.Quantity,
+	})
+}
+
+func toSeal(s *audit.Seal) *model.LogSeal {
+	if s == nil {
+		return nil
+	}
+	return &model.LogSeal{Number: int(s.Seq), Head: s.Head, Entries: s.Entries, At: s.At}
+}

@@ -1,0 +1,90 @@
+package acceptance_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"seckill/internal/acceptance"
+)
+
+func signer(t *testing.T, secrets ...byte) *acceptance.Signer {
+	t.Helper()
+	var all [][]byte
+	for _, b := range secrets {
+		all = append(all, bytes.Repeat([]byte{b}, 32))
+	}
+	s, err := acceptance.NewSigner(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func claims() acceptance.Claims {
+	return acceptance.Claims{
+		RegisteredClaims: jwt.RegisteredClaims{
+			Issuer: "https://shop.example", Subject: "usr_1", ID: "tsk_1", IssuedAt: jwt.NewNumericDate(time.Unix(1_700_000_000, 0)),
+		},
+		Sale: "sal_1", Item: "itm_1", Quantity: 2,
+	}
+}
+
+func TestAReceiptIsCheckedWithThePublicKeysAlone(t *testing.T) {
+	t.Parallel()
+	s := signer(t, 1)
+	receipt, err := s.Sign(claims())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := s.Sign(claims()); err != nil || again != receipt {
+		t.Errorf("the second signature differs: %v", err)
+	}
+	got, err := acceptance.Verify(receipt, s.KeySet())
+	if err != nil || got.Subject != "usr_1" || got.ID != "tsk_1" || got.Quantity != 2 || got.IssuedAt.Unix() != 1_700_000_000 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if bytes.Contains(s.KeySet(), []byte(`"d"`)) {
+		t.Errorf("the set has a private key: %s", s.KeySet())
+	}
+	rotated := signer(t, 2, 1)
+	if _, err := acceptance.Verify(receipt, rotated.KeySet()); err != nil {
+		t.Errorf("after a rotation: %v", err)
+	}
+}
+
+func TestForgedReceiptsAreRefused(t *testing.T) {
+	t.Parallel()
+	s, other := signer(t, 1), signer(t, 3)
+	receipt, err := s.Sign(claims())
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := strings.Split(receipt, ".")
+	foreign, err := other.Sign(claims())
+	if err != nil {
+		t.Fatal(err)
+	}
+	hashed, err := jwt.NewWithClaims(jwt.SigningMethodHS256, claims()).SignedString(s.KeySet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	unsigned, err := jwt.NewWithClaims(jwt.SigningMethodNone, claims()).SignedString(jwt.UnsafeAllowNoneSignatureType)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, text := range map[string]string{
+		"another key": foreign, "signed with the public key as a secret": hashed, "not signed": unsigned,
+		"other claims": parts[0] + "." + strings.Split(foreign, ".")[1][1:] + "." + parts[2], "no token": "receipt",
+	} {
+		if c, err := acceptance.Verify(text, s.KeySet()); err == nil {
+			t.Errorf("%s: %+v", what, c)
+		}
+	}
+	if _, err := acceptance.NewSigner([][]byte{{1}}); err == nil {
+		t.Error("a short secret was accepted")
+	}
+}

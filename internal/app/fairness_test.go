@@ -1,0 +1,182 @@
+package app_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	"seckill/internal/acceptance"
+	"seckill/internal/audit"
+	"seckill/internal/clock"
+	"seckill/internal/id"
+	"seckill/internal/sale"
+	"seckill/internal/seed"
+	"seckill/internal/testenv"
+)
+
+// drawn is the part of an answer about a draw.
+type drawn struct {
+	Node *struct {
+		Draw *struct{ Nonce, Number string }
+		Item struct {
+			Draw struct{ Commitment, Seed string }
+		}
+	}
+}
+
+func (s *site) drawOf(token, ticket string) (d drawn) {
+	s.t.Helper()
+	s.ask(token, `query($t: ID!) { node(id: $t) { ... on QueueTicket { draw { nonce number } item { draw { commitment seed } } } } }`,
+		map[string]any{"t": ticket}).into(s.t, &d)
+	return d
+}
+
+func TestANumberOfTheDrawIsCheckedAfterTheOpening(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start("api", "worker", "scheduler")
+	made := s.seed(seed.Input{Users: 2, Stock: 1, OpensIn: time.Hour})
+	const nonce = "a nonce of the client"
+	enter := func(token string, more map[string]any) (ticket, why string) {
+		in := map[string]any{"itemId": made.ItemID, "captcha": s.puzzle(token, made.SaleID)}
+		for field, value := range more {
+			in[field] = value
+		}
+		var data struct {
+			EnterQueue struct {
+				Ticket *struct{ ID string }
+				UserErrors
+			}
+		}
+		out := s.ask(token, `mutation($in: EnterQueueInput!) { enterQueue(input: $in) { ticket { id } userErrors { code } } }`, map[string]any{"in": in})
+		if out.code() != "" {
+			return "", out.code()
+		}
+		out.into(t, &data)
+		if data.EnterQueue.Ticket == nil {
+			return "", data.EnterQueue.why()
+		}
+		return data.EnterQueue.Ticket.ID, ""
+	}
+	first, second := made.Users[0].AccessToken, made.Users[1].AccessToken
+	if _, why := enter(first, map[string]any{"drawNonce": "short"}); why != "INVALID_INPUT" {
+		t.Errorf("a short nonce: %q", why)
+	}
+	chosen, why := enter(first, map[string]any{"drawNonce": nonce})
+	if why != "" {
+		t.Fatal(why)
+	}
+	silent, why := enter(second, nil)
+	if why != "" {
+		t.Fatal(why)
+	}
+	before := s.drawOf(first, chosen)
+	if before.Node.Draw.Nonce != nonce || before.Node.Draw.Number != "" || before.Node.Item.Draw.Seed != "" || len(before.Node.Item.Draw.Commitment) != 64 {
+		t.Fatalf("before the opening: %+v", before.Node)
+	}
+	if d := s.drawOf(second, silent); d.Node.Draw.Nonce != silent {
+		t.Errorf("without a nonce: %+v", d.Node.Draw)
+	}
+	saleID, err := id.Parse(id.Sale, made.SaleID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.database().Ent.Sale.UpdateOneID(saleID).SetPreheatAt(time.Now().Add(-time.Hour)).SetStartsAt(time.Now().Add(-2 * time.Minute)).AddRevision(1).Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var after drawn
+	testenv.Eventually(t, testenv.Wait, func() bool {
+		after = s.drawOf(first, chosen)
+		return after.Node.Item.Draw.Seed != ""
+	}, "the seed is public")
+	key, err := sale.ParseDrawSeed(after.Node.Item.Draw.Seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key.Commitment() != before.Node.Item.Draw.Commitment {
+		t.Error("the shop committed to another seed")
+	}
+	if want := strconv.FormatUint(key.Number(nonce), 10); after.Node.Draw.Number != want {
+		t.Errorf("number %s, want %s", after.Node.Draw.Number, want)
+	}
+}
+
+func TestAnAcceptedOrderHasAReceiptThatOthersCanCheck(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start("api", "worker", "scheduler")
+	made := s.seed(seed.Input{Users: 2, Stock: 1})
+	task := s.bought(made.Users[0].AccessToken, made)
+	read := func(token string) string {
+		var data struct {
+			OrderTask *struct{ SignedReceipt string }
+		}
+		s.ask(token, `query($t: ID!) { orderTask(id: $t) { signedReceipt } }`, map[string]any{"t": task}).into(t, &data)
+		if data.OrderTask == nil {
+			return ""
+		}
+		return data.OrderTask.SignedReceipt
+	}
+	keys := s.get(t.Context(), "/.well-known/jwks.json")
+	claims, err := acceptance.Verify(read(made.Users[0].AccessToken), keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if claims.ID != task || claims.Sale != made.SaleID || claims.Item != made.ItemID || claims.Quantity != 1 || time.Since(claims.IssuedAt.Time) > testenv.Wait {
+		t.Errorf("claims %+v", claims)
+	}
+	if receipt := read(made.Users[1].AccessToken); receipt != "" {
+		t.Errorf("another user reads %s", receipt)
+	}
+}
+
+// get returns the body of a public page.
+func (s *site) get(ctx context.Context, path string) []byte {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	resp, err := s.http.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		s.t.Fatalf("%s: %s %v", path, resp.Status, err)
+	}
+	return body
+}
+
+func TestStaffReadTheHeadOfTheLogOfASale(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start("api")
+	operator := s.staff("opal@example.com", "OPERATOR")
+	saleID := s.draft(operator)
+	type seal struct {
+		Number, Entries int
+		Head            string
+	}
+	read := func(token string) (*seal, string) {
+		var data struct{ Sale struct{ LogSeal *seal } }
+		out := s.ask(token, `query($s: ID!) { sale(by: {id: $s}) { logSeal { number entries head } } }`, map[string]any{"s": saleID})
+		out.into(t, &data)
+		return data.Sale.LogSeal, out.code()
+	}
+	if last, code := read(operator); last != nil || code != "" {
+		t.Errorf("before the first seal: %+v %s", last, code)
+	}
+	sealer := &audit.Sealer{DB: s.database(), Clock: clock.System{}, Log: slog.New(slog.DiscardHandler), Lag: time.Nanosecond}
+	if _, err := sealer.Step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if last, code := read(operator); last == nil || last.Number != 1 || last.Entries < 1 || len(last.Head) != 64 {
+		t.Errorf("after it: %+v %s", last, code)
+	}
+}
