@@ -100,15 +100,13 @@ func (c verifyReceiptCmd) Run(call *call) error {
 // keySet reads a key set from an address or a file.
 func keySet(ctx context.Context, from string) ([]byte, error) {
 	if !strings.HasPrefix(from, "https://") && !strings.HasPrefix(from, "http://") {
-		return os.ReadFile(from) //nolint:gosec // the user names the file
+		return os.ReadFile(from)
 	}
-	ctx, cancel := context.WithTimeout(ctx, keysTimeout)
-	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := (&http.Client{Timeout: keysTimeout}).Do(req)
 	if err != nil {
 		return nil, err
 	}
