@@ -13,6 +13,7 @@ const module = "seckill/"
 // event is one line of `go test -json`, see `go doc test2json`.
 type event struct {
 	Action, Package, ImportPath, Test, Output, FailedBuild string
+	Elapsed                                                float64 // seconds
 }
 
 // place finds the position of a failure: an indented file:line of the test's own output,
@@ -33,8 +34,10 @@ func goOutput(s *step, r *report, line []byte) string {
 	case "pass", "skip", "fail":
 		if e.Test == "" {
 			s.ended++
+			r.took("package", e.Package, e.Elapsed)
 			r.packageEnded(e)
 		} else {
+			r.took("test", e.Package+" "+e.Test, e.Elapsed)
 			r.testEnded(e)
 		}
 	}

@@ -52,6 +52,9 @@ func run(ctx context.Context, mode string) int {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
 	}
 	r.print(os.Stdout, time.Since(began))
+	if name := r.writeTimes(); name != "" {
+		fmt.Printf("Times of steps, packages and tests: %s\n", name)
+	}
 	if r.failed() {
 		return 1
 	}

@@ -33,6 +33,8 @@ type report struct {
 	tests    int
 	failures []failure
 
+	durations []duration
+
 	outputs map[string]map[string]*tail // by package and test
 	whole   map[string]*strings.Builder // all output, by package
 }

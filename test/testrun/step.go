@@ -38,7 +38,9 @@ func (s *step) run(ctx context.Context, environ []string, r *report, bar *progre
 	}
 	bar.begin(s)
 	defer bar.end(s)
+	began := time.Now()
 	output, failures, err := s.execute(ctx, environ, r, bar)
+	r.stepEnded(s.name, time.Since(began))
 	if err == nil || failures > 0 {
 		return
 	}

@@ -61,6 +61,10 @@ func TestOneSummaryNamesEveryFailure(t *testing.T) {
 			t.Errorf("the summary lacks %q:\n%s", want, out.String())
 		}
 	}
+	times, err := os.ReadFile(r.writeTimes())
+	if err != nil || !strings.HasPrefix(string(times), "step\t") || !strings.Contains(string(times), "web/e2e/buy.test.ts a buyer pays") || !strings.Contains(string(times), "\ntest\t0.0\tbad TestBad\n") {
+		t.Errorf("times %s %v", times, err)
+	}
 	if !r.failed() || strings.Contains(out.String(), "noise") {
 		t.Errorf("failed %t, with the noise of what passed:\n%s", r.failed(), out.String())
 	}

@@ -15,6 +15,7 @@ type webEvent struct {
 	State string // "passed", "failed" or "skipped"
 	At    string // file:line, when it failed
 	Error string
+	Took  float64 // seconds
 }
 
 // vitestOutput reads a line of Vitest with web/test/reporter.ts.
@@ -25,6 +26,7 @@ func vitestOutput(s *step, r *report, line []byte) string {
 		return string(line) + "\n"
 	}
 	r.tests++
+	r.took("test", e.File+" "+e.Name, e.Took)
 	if e.State != "failed" {
 		return ""
 	}

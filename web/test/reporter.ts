@@ -12,6 +12,7 @@ interface Line {
   state: string;
   at?: string;
   error?: string;
+  took?: number;
 }
 
 const write = (line: Line): void => void process.stdout.write(`${PREFIX}${JSON.stringify(line)}\n`);
@@ -29,7 +30,7 @@ export default class implements Reporter {
   onTestCaseResult(test: TestCase): void {
     const { state, errors = [] } = test.result();
     const file = relative(ROOT, test.module.moduleId);
-    write({ file, name: test.fullName, state, ...(state === 'failed' && { at: placeOf(errors as never, file), error: textOf(errors) }) });
+    write({ file, name: test.fullName, state, took: (test.diagnostic()?.duration ?? 0) / 1000, ...(state === 'failed' && { at: placeOf(errors as never, file), error: textOf(errors) }) });
   }
 
   /** A file that failed as a whole: it does not load, or a hook of it failed. */
