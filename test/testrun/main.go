@@ -53,7 +53,7 @@ func run(ctx context.Context, mode string) int {
 	}
 	r.print(os.Stdout, time.Since(began))
 	if name := r.writeTimes(); name != "" {
-		fmt.Printf("Times of steps, packages and tests: %s\n", name)
+		fmt.Fprintf(os.Stdout, "Times of steps, packages and tests: %s\n", name)
 	}
 	if r.failed() {
 		return 1
