@@ -4,14 +4,9 @@ import (
 	"context"
 	"strconv"
 
-	"github.com/golang-jwt/jwt/v5"
-
 	"seckill/graph/model"
-	"seckill/internal/acceptance"
 	"seckill/internal/admission/queue"
 	"seckill/internal/audit"
-	"seckill/internal/id"
-	"seckill/internal/order"
 	"seckill/internal/sale"
 )
 
@@ -39,16 +34,6 @@ func (r *Resolver) ticketDraw(ctx context.Context, t *queue.Ticket) (*model.Tick
 		out.Number = &number
 	}
 	return out, err
-}
-
-// signed returns the receipt of the acceptance of a task.
-func (r *Resolver) signed(t *order.Task) (string, error) {
-	return r.Receipts.Sign(acceptance.Claims{
-		RegisteredClaims: jwt.RegisteredClaims{
-			Issuer: r.Server.Address, Subject: id.Format(id.User, t.User), ID: id.Format(id.Task, t.ID), IssuedAt: jwt.NewNumericDate(t.CreatedAt),
-		},
-		Sale: id.Format(id.Sale, t.Sale), Item: id.Format(id.Item, t.Item), Quantity: t.Quantity,
-	})
 }
 
 func toSeal(s *audit.Seal) *model.LogSeal {

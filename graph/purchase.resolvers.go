@@ -67,7 +67,7 @@ func (r *orderTaskResolver) Queue(ctx context.Context, obj *model.OrderTask) (*m
 }
 
 func (r *orderTaskResolver) SignedReceipt(ctx context.Context, obj *model.OrderTask) (string, error) {
-	return r.signed(obj.Source)
+	return r.Receipts.Sign(obj.Source)
 }
 
 func (r *queryResolver) OrderTask(ctx context.Context, id string) (*model.OrderTask, error) {

@@ -78,8 +78,6 @@ type ServerInfo struct {
 	Version string
 	Commit  string
 	Ready   func() bool // false while draining
-	// Address is the public URL of the installation; "" = not set.
-	Address string
 	// ErrorReference is the address of the page of error codes.
 	ErrorReference string
 }

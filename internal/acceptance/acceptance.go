@@ -15,6 +15,9 @@ import (
 	"github.com/MicahParks/jwkset"
 	"github.com/MicahParks/keyfunc/v3"
 	"github.com/golang-jwt/jwt/v5"
+
+	"seckill/internal/id"
+	"seckill/internal/order"
 )
 
 // Claims are what a receipt says. Subject is the user, ID the order task and IssuedAt the time
@@ -29,18 +32,20 @@ type Claims struct {
 
 // Signer signs receipts. It is safe for concurrent use.
 type Signer struct {
+	issuer  string
 	private ed25519.PrivateKey
 	kid     string
 	set     []byte
 }
 
 // NewSigner returns a signer with the first of the secrets, each of ed25519.SeedSize bytes. The
-// others belong to earlier signing keys, whose receipts remain valid.
-func NewSigner(secrets [][]byte) (*Signer, error) {
+// others belong to earlier signing keys, whose receipts remain valid. The issuer is the
+// address of the shop; "" = not named.
+func NewSigner(issuer string, secrets [][]byte) (*Signer, error) {
 	if len(secrets) == 0 {
 		return nil, errors.New("no key to sign receipts")
 	}
-	var s Signer
+	s := Signer{issuer: issuer}
 	var set jwkset.JWKSMarshal
 	for i, secret := range secrets {
 		if len(secret) != ed25519.SeedSize {
@@ -65,9 +70,14 @@ func NewSigner(secrets [][]byte) (*Signer, error) {
 	return &s, nil
 }
 
-// Sign returns the receipt in the compact form of JWS.
-func (s *Signer) Sign(c Claims) (string, error) {
-	token := jwt.NewWithClaims(jwt.SigningMethodEdDSA, c)
+// Sign returns the receipt of an accepted task, in the compact form of JWS.
+func (s *Signer) Sign(t *order.Task) (string, error) {
+	token := jwt.NewWithClaims(jwt.SigningMethodEdDSA, Claims{
+		RegisteredClaims: jwt.RegisteredClaims{
+			Issuer: s.issuer, Subject: id.Format(id.User, t.User), ID: id.Format(id.Task, t.ID), IssuedAt: jwt.NewNumericDate(t.CreatedAt),
+		},
+		Sale: id.Format(id.Sale, t.Sale), Item: id.Format(id.Item, t.Item), Quantity: t.Quantity,
+	})
 	token.Header["kid"], token.Header["typ"] = s.kid, "receipt+jwt"
 	text, err := token.SignedString(s.private)
 	if err != nil {

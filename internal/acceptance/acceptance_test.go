@@ -9,6 +9,8 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"seckill/internal/acceptance"
+	"seckill/internal/id"
+	"seckill/internal/order"
 )
 
 func signer(t *testing.T, secrets ...byte) *acceptance.Signer {
@@ -17,34 +19,30 @@ func signer(t *testing.T, secrets ...byte) *acceptance.Signer {
 	for _, b := range secrets {
 		all = append(all, bytes.Repeat([]byte{b}, 32))
 	}
-	s, err := acceptance.NewSigner(all)
+	s, err := acceptance.NewSigner("https://shop.example", all)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func claims() acceptance.Claims {
-	return acceptance.Claims{
-		RegisteredClaims: jwt.RegisteredClaims{
-			Issuer: "https://shop.example", Subject: "usr_1", ID: "tsk_1", IssuedAt: jwt.NewNumericDate(time.Unix(1_700_000_000, 0)),
-		},
-		Sale: "sal_1", Item: "itm_1", Quantity: 2,
-	}
+var task = &order.Task{
+	ID: id.NewTask(1), User: id.New(), Sale: id.New(), Item: id.New(), Quantity: 2, CreatedAt: time.Unix(1_700_000_000, 0),
 }
 
 func TestAReceiptIsCheckedWithThePublicKeysAlone(t *testing.T) {
 	t.Parallel()
 	s := signer(t, 1)
-	receipt, err := s.Sign(claims())
+	receipt, err := s.Sign(task)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := s.Sign(claims()); err != nil || again != receipt {
+	if again, err := s.Sign(task); err != nil || again != receipt {
 		t.Errorf("the second signature differs: %v", err)
 	}
 	got, err := acceptance.Verify(receipt, s.KeySet())
-	if err != nil || got.Subject != "usr_1" || got.ID != "tsk_1" || got.Quantity != 2 || got.IssuedAt.Unix() != 1_700_000_000 {
+	if err != nil || got.Issuer != "https://shop.example" || got.Subject != id.Format(id.User, task.User) || got.ID != id.Format(id.Task, task.ID) ||
+		got.Sale != id.Format(id.Sale, task.Sale) || got.Item != id.Format(id.Item, task.Item) || got.Quantity != 2 || got.IssuedAt.Unix() != 1_700_000_000 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if bytes.Contains(s.KeySet(), []byte(`"d"`)) {
@@ -59,20 +57,20 @@ func TestAReceiptIsCheckedWithThePublicKeysAlone(t *testing.T) {
 func TestForgedReceiptsAreRefused(t *testing.T) {
 	t.Parallel()
 	s, other := signer(t, 1), signer(t, 3)
-	receipt, err := s.Sign(claims())
+	receipt, err := s.Sign(task)
 	if err != nil {
 		t.Fatal(err)
 	}
 	parts := strings.Split(receipt, ".")
-	foreign, err := other.Sign(claims())
+	foreign, err := other.Sign(task)
 	if err != nil {
 		t.Fatal(err)
 	}
-	hashed, err := jwt.NewWithClaims(jwt.SigningMethodHS256, claims()).SignedString(s.KeySet())
+	hashed, err := jwt.NewWithClaims(jwt.SigningMethodHS256, acceptance.Claims{Quantity: 2}).SignedString(s.KeySet())
 	if err != nil {
 		t.Fatal(err)
 	}
-	unsigned, err := jwt.NewWithClaims(jwt.SigningMethodNone, claims()).SignedString(jwt.UnsafeAllowNoneSignatureType)
+	unsigned, err := jwt.NewWithClaims(jwt.SigningMethodNone, acceptance.Claims{Quantity: 2}).SignedString(jwt.UnsafeAllowNoneSignatureType)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +82,7 @@ func TestForgedReceiptsAreRefused(t *testing.T) {
 			t.Errorf("%s: %+v", what, c)
 		}
 	}
-	if _, err := acceptance.NewSigner([][]byte{{1}}); err == nil {
+	if _, err := acceptance.NewSigner("", [][]byte{{1}}); err == nil {
 		t.Error("a short secret was accepted")
 	}
 }

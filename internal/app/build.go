@@ -93,7 +93,7 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 	if err != nil {
 		return nil, err
 	}
-	receipts, err := acceptance.NewSigner(keys.Derive("receipts"))
+	receipts, err := acceptance.NewSigner(cfg.PublicURL, keys.Derive("receipts"))
 	if err != nil {
 		return nil, err
 	}

@@ -155,7 +155,7 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 		Addr:     server.ClientAddr,
 		Server: graph.ServerInfo{
 			Version: build.Version, Commit: build.Commit,
-			Ready: func() bool { return !ready.Draining() }, Address: b.cfg.PublicURL, ErrorReference: errorReference(b.cfg),
+			Ready: func() bool { return !ready.Draining() }, ErrorReference: errorReference(b.cfg),
 		},
 	}
 	resolver.Letters, resolver.Line, resolver.Counts = in.orders.letters, in.orders.line, in.stats.counts
