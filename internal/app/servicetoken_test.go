@@ -150,8 +150,7 @@ func TestASocketOfARevokedServiceTokenEndsWithinASecondWithoutAMessage(t *testin
 	s := newSite(t)
 	s.start("api", "worker", "scheduler")
 	admin := s.staff("admin@example.com", "ADMIN")
-	var fastest time.Duration // of three, because another process may hold the processor
-	for i := range 3 {
+	testenv.Promptly(t, time.Second, func() time.Duration {
 		tokenID, secret := s.serviceToken(admin, "SALES_READ")
 		k := s.dial(secret)
 		token, err := id.Parse(id.ServiceToken, tokenID)
@@ -171,13 +170,8 @@ func TestASocketOfARevokedServiceTokenEndsWithinASecondWithoutAMessage(t *testin
 		if code := websocket.CloseStatus(err); code != 4403 {
 			t.Errorf("the socket ended with %v after %v, want 4403", code, took)
 		}
-		if i == 0 || took < fastest {
-			fastest = took
-		}
-	}
-	if fastest > time.Second {
-		t.Errorf("the fastest socket ended after %v, want a second at most", fastest)
-	}
+		return took
+	})
 }
 
 func TestServiceTokensGetNoCaptcha(t *testing.T) {

@@ -2,7 +2,7 @@
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { button, buy, signIn, type Pages } from './shop';
-import type { Venue } from './venue';
+import type { SiteVenue } from './venue';
 
 /** Takes a step of the sale that is open on the page, and fills in what its sheet asks for. */
 export async function act(page: Page, name: string, fields: Record<string, string> = {}): Promise<void> {
@@ -40,10 +40,10 @@ export async function figure(page: Page, name: string): Promise<string> {
 const reached = (page: Page, step: string): Promise<string> => page.locator('#figures ~ div li', { hasText: step }).locator('span > span').nth(1).innerText();
 
 /** The journey of a sale, by two people, with a buyer in between. */
-export function operatorJourney(it: Pages, venue: Venue): void {
+export function operatorJourney(it: Pages, venue: SiteVenue): void {
   test('a sale goes from a draft through review, by two people, to the shop; is watched, held, resumed and ended', async () => {
     await venue.startWorker();
-    const shop = await venue.admin();
+    const shop = venue.site;
     const operator = await it.page();
     await signIn(operator, shop, 'operator', '/operate/new');
     await draft(operator, 'Evening drop');

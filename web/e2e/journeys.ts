@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { look } from './axe';
 import { atTheBank, button, buy, checkByBrowser, fillSignIn, pill, sent, signIn, status, stock, stockMoves, type Pages } from './shop';
 import { operatorJourney } from './admin';
-import type { Stand, Venue } from './venue';
+import type { SiteVenue, Stand, Venue } from './venue';
 
 /** Opens the sale as one of its people, with the item that is to be bought chosen. */
 async function visit(page: Page, stand: Stand, n = 0): Promise<void> {
@@ -195,12 +195,17 @@ function tokenExpiry(it: Pages, venue: Venue): void {
   });
 }
 
-/** Registers the journeys of a file. The cut in mid-queue comes first: until the worker is started, orders wait. */
-export function journeys(it: Pages, venue: Venue): void {
-  cutInMidQueue(it, venue);
+/** Registers the journeys that need the order, payment, waitlist and expiry of the server, in each place. */
+export function serverJourneys(it: Pages, venue: Venue): void {
   buyAndPay(it, venue);
   soldOutToOffer(it, venue);
   expire(it, venue);
+}
+
+/** Registers all journeys. The cut in mid-queue comes first: until the worker is started, orders wait. */
+export function journeys(it: Pages, venue: SiteVenue): void {
+  cutInMidQueue(it, venue);
+  serverJourneys(it, venue);
   tokenExpiry(it, venue);
   operatorJourney(it, venue);
 }

@@ -28,8 +28,6 @@ export interface Venue {
   /** Whether screens on the way are looked at: once is enough, they are the same everywhere. */
   readonly looks: boolean;
   sell(wanted?: Wanted): Promise<Stand>;
-  /** A shop with an operator and an administrator, and the goods and buyers of the demo. */
-  admin(): Promise<Pick<Demo, 'url' | 'open'>>;
   /** Lets orders be written, where they are not anyhow. */
   startWorker(): Promise<void>;
 }
@@ -55,13 +53,17 @@ export function inTheDemo(): Venue {
       const item = single ? 'Kestrel mini drone' : 'Nimbus headphones';
       return { url, slug: open.slug, item, people: customers.slice(0, people).map(demoPerson) };
     },
-    admin: begin,
     startWorker: () => Promise.resolve(),
   };
 }
 
+/** `serve` on Postgres and Redis, with an operator and an administrator. */
+export interface SiteVenue extends Venue {
+  readonly site: Site;
+}
+
 /** One site for all; every journey finds a sale and people of its own. */
-export function onASite(): Venue & { readonly site: Site } {
+export function onASite(): SiteVenue {
   let site: Site;
   beforeAll(async () => {
     site = await startSite({ SECKILL_WAITLIST_OFFER: '10m', SECKILL_PATH_TTL: '10m' });
@@ -77,7 +79,6 @@ export function onASite(): Venue & { readonly site: Site } {
       const { slug, buyers } = await site.seed({ users: people, stock: single ? 1 : 3, more: ['--payment-window', window], at: url });
       return { url, slug, item: null, people: buyers };
     },
-    admin: () => Promise.resolve(site),
     startWorker: () => site.startWorker(),
   };
 }
