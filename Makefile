@@ -78,6 +78,10 @@ bench: ## measure the ratios of the hot path against floors of the same run
 	@[ -x scripts/bench ] || { echo "scripts/bench is missing"; exit 1; }
 	@scripts/bench
 
+.PHONY: growth
+growth: ## draw how the path of an order depends on stock, buyers, sales, sockets, backlog and rows
+	@scripts/bench --growth
+
 .PHONY: lighthouse
 lighthouse: services ## let Lighthouse judge the shop's pages (wants an idle machine)
 	scripts/test-web lighthouse

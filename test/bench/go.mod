@@ -10,6 +10,7 @@ replace seckill => ../..
 
 require (
 	github.com/99designs/gqlgen v0.17.95
+	github.com/HdrHistogram/hdrhistogram-go v1.1.2
 	github.com/ThreeDotsLabs/watermill v1.5.1
 	github.com/ThreeDotsLabs/watermill-redisstream v1.4.5
 	github.com/coder/websocket v1.8.15

@@ -25,8 +25,11 @@ type load struct {
 	addr    string
 	request func(i int) []byte // complete HTTP request; i counts from 0
 	want    []byte             // substring of the body of every good response
+	orElse  []byte             // substring of the body of another good response; nil = none
 	count   int                // number of requests; 0 = as many as fit into the time
 	lasts   time.Duration      // when count is 0
+	conns   int                // connections; 0 = the usual number
+	latency *latencies         // of good responses; nil = not measured
 }
 
 // loadResult is the outcome of a load.
@@ -58,6 +61,7 @@ func (l load) run(ctx context.Context) (loadResult, error) {
 				if l.count > 0 && i >= l.count || l.count == 0 && time.Now().After(deadline) {
 					return
 				}
+				asked := time.Now()
 				ok, body, err := c.ask(l.request(i), l.want)
 				for tries := 0; err == nil && !ok && tries < maxAgain && isTransient(body); tries++ {
 					again.Add(1)
@@ -67,7 +71,8 @@ func (l load) run(ctx context.Context) (loadResult, error) {
 					errs[n] = err
 					return
 				}
-				if ok {
+				if ok || l.orElse != nil && bytes.Contains(body, l.orElse) {
+					l.latency.add(time.Since(asked))
 					good.Add(1)
 					continue
 				}
@@ -87,6 +92,9 @@ func (l load) run(ctx context.Context) (loadResult, error) {
 
 func (l load) connect(ctx context.Context) ([]net.Conn, error) {
 	n := connections
+	if l.conns > 0 {
+		n = l.conns
+	}
 	if l.count > 0 {
 		n = min(n, l.count)
 	}

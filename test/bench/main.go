@@ -37,6 +37,13 @@ type options struct {
 	path        bool   // only the order path and its baselines
 	pushes      bool   // only sockets
 	idle        bool   // only what idle processes cost
+	growth      bool   // only the curves of growth
+	page        string // that gets the results; "" = none
+	axis        string // of growth; "" = all
+	curves      string // directory for the curves
+	crowd       int    // buyers who do the same at once
+
+	growthOrders int // at each point of a curve
 }
 
 func main() {
@@ -55,7 +62,7 @@ func main() {
 }
 
 func parse() options {
-	o := options{rounds: 7, lasts: 4 * time.Second, orders: 30_000, naiveOrders: 5000, messages: 30_000, sockets: 1000}
+	o := options{rounds: 7, lasts: 4 * time.Second, orders: 30_000, naiveOrders: 5000, messages: 30_000, sockets: 1000, crowd: 5000, growthOrders: 6000}
 	flag.BoolVar(&o.quick, "quick", false, "about two minutes instead of about ten")
 	flag.StringVar(&o.seckill, "seckill", "bin/seckill", "the product's binary")
 	flag.StringVar(&o.old, "old", "", "a former binary of the product, for one more line")
@@ -64,12 +71,17 @@ func parse() options {
 	flag.BoolVar(&o.path, "path", false, "only the no-op, the sold-out refusal and the whole path")
 	flag.BoolVar(&o.pushes, "pushes", false, "only pushes and the memory of sockets")
 	flag.BoolVar(&o.idle, "idle", false, "only the processor time and memory of idle processes, two minutes and a half")
+	flag.BoolVar(&o.growth, "growth", false, "only the curves of growth, about an hour; with --quick a quarter")
+	flag.StringVar(&o.page, "page", "", "page that gets the results, for example docs/performance.md")
+	flag.StringVar(&o.axis, "axis", "", "one curve of growth, for example stock")
+	flag.StringVar(&o.curves, "curves", "docs/growth", "where the curves of growth go")
 	flag.BoolVar(&o.gate, "gate", false, "only captchas and paths beside orders")
 	flag.IntVar(&o.rounds, "rounds", o.rounds, "rounds; the median counts")
 	flag.IntVar(&o.orders, "orders", o.orders, "orders of the whole path in one round")
 	flag.Parse()
 	if o.quick {
 		o.rounds, o.lasts, o.orders, o.naiveOrders, o.messages, o.sockets = min(o.rounds, 3), 1500*time.Millisecond, min(o.orders, 6000), 1500, 15_000, 500
+		o.crowd, o.growthOrders = 1000, 1500
 	}
 	return o
 }
@@ -78,6 +90,9 @@ func parse() options {
 func measure(ctx context.Context, o options) (err error) {
 	if o.idle {
 		return measureIdle(ctx, o)
+	}
+	if o.growth {
+		return growth(ctx, o)
 	}
 	s, err := newSite(ctx)
 	if err != nil {
@@ -151,6 +166,11 @@ func measure(ctx context.Context, o options) (err error) {
 	if err := r.save(o.out); err != nil {
 		return err
 	}
+	if o.page != "" {
+		if err := r.writeResults(o.page, time.Now()); err != nil {
+			return err
+		}
+	}
 	if !r.right() {
 		return errors.New("the orders do not add up")
 	}
@@ -193,6 +213,12 @@ func (w *ways) everything(ctx context.Context) (*report, error) {
 	}
 	if w.opts.path {
 		return r, nil
+	}
+	if err := w.further(ctx, r); err != nil {
+		return nil, err
+	}
+	if err := w.crowd(ctx, r); err != nil {
+		return nil, fmt.Errorf("crowd: %w", err)
 	}
 	if err := sockets(ctx, w, r); err != nil {
 		return nil, fmt.Errorf("sockets: %w", err)

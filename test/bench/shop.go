@@ -17,7 +17,7 @@ import (
 
 // startShop runs `seckill serve` in all roles and waits until it is ready. Request logs
 // are off, because the cost of a log line depends on its destination.
-func startShop(ctx context.Context, program string, s *site) (*server, error) {
+func startShop(ctx context.Context, program string, s *site, flags ...string) (*server, error) {
 	public, err := reserveAddr()
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func startShop(ctx context.Context, program string, s *site) (*server, error) {
 		return nil, err
 	}
 	defer log.Close() // the process has its own descriptor
-	cmd := exec.CommandContext(ctx, program, "serve")
+	cmd := exec.CommandContext(ctx, program, append([]string{"serve"}, flags...)...)
 	cmd.Stderr = log
 	cmd.Env = s.environ("SECKILL_HTTP_ADDR="+public, "SECKILL_ADMIN_ADDR="+admin, "SECKILL_LOG_LEVEL=warn")
 	return start(ctx, cmd, public, admin)

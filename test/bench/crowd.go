@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"seckill/internal/app"
+	"seckill/internal/seed"
+)
+
+const (
+	// crowdOpens is when the sale of the crowd opens: the sockets need less to connect.
+	crowdOpens = 30 * time.Second
+	// crowdWait bounds the wait for a push.
+	crowdWait = time.Minute
+)
+
+// crowd measures what thousands of buyers do at the same moment: they follow a sale until
+// it opens, request a captcha, and join the waitlist when the stock is gone.
+func (w *ways) crowd(ctx context.Context, r *report) error {
+	n := w.opts.crowd
+	say("a crowd of %d", n)
+	offer, err := app.Seed(ctx, w.site.cfg, seed.Input{
+		Users: n, Stock: 1, OpensIn: crowdOpens, Lasts: 2 * time.Hour, PurchaseLimit: 1, PaymentWindow: time.Hour, PathTTL: time.Hour,
+	}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return fmt.Errorf("seed: %w", err)
+	}
+	opens := time.Now().Add(crowdOpens) // not before: the seed has taken some of it
+	if err := w.onSale(ctx, offer); err != nil {
+		return err
+	}
+	pushed, err := w.crowdOpening(ctx, offer)
+	if err != nil {
+		return fmt.Errorf("opening: %w", err)
+	}
+	if time.Now().After(opens.Add(crowdWait)) {
+		return errors.New("the opening came too late")
+	}
+	add := func(what string, l *latencies) {
+		for _, p := range []float64{50, 100} {
+			name := fmt.Sprintf("%s, p50", what)
+			if p == 100 {
+				name = what + ", the last"
+			}
+			r.Figures = append(r.Figures, figure{Name: fmt.Sprintf("%d at once: %s", n, name), Ratio: l.at(p), Unit: "ms"})
+		}
+	}
+	add("opening push with the button", pushed)
+	captchas := make([][]byte, n)
+	joins := make([][]byte, n)
+	for i, u := range offer.Users {
+		captchas[i] = httpRequest(w.shop.public, u.AccessToken, captchaBody(offer.SaleID, "PROOF_OF_WORK"))
+		joins[i] = httpRequest(w.shop.public, u.AccessToken, fmt.Sprintf(
+			`{"query":"mutation J($i:JoinWaitlistInput!){joinWaitlist(input:$i){waitlistEntry{id} userErrors{code}}}","variables":{"i":{"itemId":%q}}}`, offer.ItemID))
+	}
+	lats, err := w.crowdAsks(ctx, captchas, `"cap_`)
+	if err != nil {
+		return fmt.Errorf("captchas: %w", err)
+	}
+	add("captcha", lats)
+	first := orderRequests(w.shop.public, offer.ItemID, offer.Users[:1])
+	if res, err := (load{addr: w.shop.public, count: 1, request: cycle(first), want: []byte(`"SUBMITTED"`)}).run(ctx); err != nil || res.good != 1 {
+		return fmt.Errorf("sell the last unit: %w %s", err, res.sample)
+	}
+	if lats, err = w.crowdAsks(ctx, joins[1:], `"wtl_`); err != nil {
+		return fmt.Errorf("waitlist: %w", err)
+	}
+	add("join the waitlist", lats)
+	return nil
+}
+
+// crowdAsks sends all requests at once on the generator's connections: the latency of a
+// request counts from the common start.
+func (w *ways) crowdAsks(ctx context.Context, requests [][]byte, want string) (*latencies, error) {
+	return load{addr: w.shop.public, count: len(requests), request: cycle(requests), want: []byte(want)}.atRate(ctx, 1e12)
+}
+
+// crowdOpening opens a socket for each buyer, and measures how long after the opening each
+// received the sale with its button.
+func (w *ways) crowdOpening(ctx context.Context, offer *seed.Result) (*latencies, error) {
+	follow := []byte(`{"id":"1","type":"subscribe","payload":{"query":"subscription($s:ID!){saleStatus(saleId:$s){sale{phase startsAt viewer{action}}}}","variables":{"s":"` +
+		offer.SaleID + `"}}}`)
+	conns := make([]*socket, 0, len(offer.Users))
+	defer func() {
+		for _, c := range conns {
+			_ = c.conn.Close()
+		}
+	}()
+	for _, u := range offer.Users {
+		c, err := dialSocket(ctx, w.shop.public, u.AccessToken)
+		if err != nil {
+			return nil, err
+		}
+		conns = append(conns, c)
+		if err := c.send(follow); err != nil {
+			return nil, err
+		}
+	}
+	lats := newLatencies()
+	errs := make([]error, len(conns))
+	var wg sync.WaitGroup
+	for i, c := range conns {
+		wg.Go(func() {
+			_ = c.conn.SetReadDeadline(time.Now().Add(crowdWait)) // a TCP connection has deadlines
+			for {
+				text, err := c.read()
+				if err != nil {
+					errs[i] = err
+					return
+				}
+				if !bytes.Contains(text, []byte(`"phase":"LIVE"`)) {
+					continue
+				}
+				if bytes.Contains(text, []byte(`"action":"NONE"`)) || !bytes.Contains(text, []byte(`"action"`)) {
+					errs[i] = fmt.Errorf("an open sale without its button: %s", text)
+					return
+				}
+				opened, err := startsAt(text)
+				if err != nil {
+					errs[i] = err
+					return
+				}
+				lats.add(time.Since(opened))
+				return
+			}
+		})
+	}
+	wg.Wait()
+	return lats, errors.Join(errs...)
+}
+
+// startsAt reads the opening of the sale from a frame.
+func startsAt(text []byte) (time.Time, error) {
+	_, rest, found := bytes.Cut(text, []byte(`"startsAt":"`))
+	value, _, closed := bytes.Cut(rest, []byte(`"`))
+	if !found || !closed {
+		return time.Time{}, fmt.Errorf("no opening in %s", text)
+	}
+	return time.Parse(time.RFC3339, string(value))
+}

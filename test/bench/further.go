@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"seckill/internal/seed"
+)
+
+// further holds measurements of the whole path beside the rounds: latencies at fixed rates,
+// and the append-only file written on every command.
+type further struct {
+	*ways
+	offer *seed.Result
+	used  int // buyers that have ordered
+	till  till
+}
+
+// openShares are the rates of the open loop, of the highest rate that the rounds reached.
+var openShares = []float64{0.25, 0.50, 0.75}
+
+// alwaysRounds is how often the durable setting is compared.
+const alwaysRounds = 3
+
+func (w *ways) further(ctx context.Context, r *report) error {
+	part := w.opts.orders / 2
+	always := w.opts.orders / 4
+	n := part*len(openShares) + 2*alwaysRounds*always
+	offer, err := w.site.seed(ctx, n, n+1000)
+	if err != nil {
+		return fmt.Errorf("seed: %w", err)
+	}
+	if err := w.onSale(ctx, offer); err != nil {
+		return err
+	}
+	f := &further{ways: w, offer: offer, till: till{w.shop, w.db, offer.SaleID, offer.ItemID, new(int)}}
+	highest := r.Rates["whole path"]
+	for _, share := range openShares {
+		if err := f.openLoop(ctx, r, share, highest*share, part); err != nil {
+			return fmt.Errorf("open loop: %w", err)
+		}
+	}
+	if err := f.durable(ctx, r, always); err != nil {
+		return fmt.Errorf("appendfsync always: %w", err)
+	}
+	return nil
+}
+
+// buyers returns the next n buyers.
+func (f *further) buyers(n int) []seed.LoadUser {
+	f.used += n
+	return f.offer.Users[f.used-n : f.used]
+}
+
+// openLoop places orders at a fixed rate and reports the latencies.
+func (f *further) openLoop(ctx context.Context, r *report, share, rate float64, n int) error {
+	say("open loop at %.0f orders/s", rate)
+	requests := orderRequests(f.shop.public, f.offer.ItemID, f.buyers(n))
+	lats, err := load{addr: f.shop.public, count: n, request: cycle(requests), want: []byte(`"SUBMITTED"`)}.atRate(ctx, rate)
+	if err != nil {
+		return err
+	}
+	*f.till.accepted += n
+	if err := written(ctx, f.db, f.offer.SaleID, *f.till.accepted); err != nil {
+		return err
+	}
+	for _, p := range []float64{50, 99, 99.9} {
+		r.Figures = append(r.Figures, figure{Name: fmt.Sprintf("placeOrder p%g, open loop at %.0f %% of the rate", p, share*100), Ratio: lats.at(p), Unit: "ms"})
+	}
+	return nil
+}
+
+// durable compares Redis with an append-only file that is written on every command with
+// one that is written every second, in turns.
+func (f *further) durable(ctx context.Context, r *report, n int) error {
+	const setting = "appendfsync"
+	before, err := f.redis.Cmd.ConfigGet(ctx, setting).Result()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := f.redis.Cmd.ConfigSet(context.WithoutCancel(ctx), setting, before[setting]).Err(); err != nil {
+			say("%s stays always: %v", setting, err)
+		}
+	}()
+	for round := range alwaysRounds {
+		say("appendfsync everysec and always, round %d of %d", round+1, alwaysRounds)
+		for _, value := range []string{"everysec", "always"} {
+			if err := f.redis.Cmd.ConfigSet(ctx, setting, value).Err(); err != nil {
+				return err
+			}
+			if err := f.toTheRow(ctx, setting+" "+value, f.till, f.buyers(n)); err != nil {
+				return err
+			}
+		}
+	}
+	for _, value := range []string{"everysec", "always"} {
+		r.note(setting+" "+value, f.done[setting+" "+value])
+	}
+	r.Figures = append(r.Figures, compare("whole path, appendfsync always / everysec", f.done[setting+" always"], f.done[setting+" everysec"], "", "0.80"))
+	return nil
+}
