@@ -37,31 +37,39 @@ func curve(a axis) []byte {
 			x, curveTop, x, bottom, x, bottom+16, thousands(p.At))
 	}
 	fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="middle">%s</text>`+"\n", curveWidth/2, curveHeight-8, a.Title)
-	series(&b, a, step, "#0b57d0", curveLeft-8, "end", "orders/s", func(p point) float64 { return p.Rate })
-	series(&b, a, step, "#b3261e", curveWidth-curveRight+8, "start", "p99 ms", func(p point) float64 { return p.P99 })
+	series{"orders/s", "#0b57d0", curveLeft - 8, "end", func(p point) float64 { return p.Rate }}.draw(&b, a.Points, step)
+	series{"p99 ms", "#b3261e", curveWidth - curveRight + 8, "start", func(p point) float64 { return p.P99 }}.draw(&b, a.Points, step)
 	b.WriteString("</svg>\n")
 	return b.Bytes()
 }
 
-// series draws one line with an axis of its own that begins at zero.
-func series(b *bytes.Buffer, a axis, step float64, colour string, labels int, anchor, unit string, of func(point) float64) {
+// series is one line with an axis of its own that begins at zero.
+type series struct {
+	unit, colour string
+	labels       int    // position of the labels of its axis
+	anchor       string // of the labels
+	of           func(point) float64
+}
+
+// draw draws the line, with points at equal steps.
+func (l series) draw(b *bytes.Buffer, points []point, step float64) {
 	most := 0.0
-	for _, p := range a.Points {
-		most = max(most, of(p))
+	for _, p := range points {
+		most = max(most, l.of(p))
 	}
 	s := scale{nice(most), float64(curveHeight - curveBottom), curveTop}
 	for _, part := range []float64{0, 0.5, 1} {
-		fmt.Fprintf(b, `<text x="%d" y="%.0f" text-anchor="%s" fill="%s">%s</text>`+"\n", labels, s.at(part*s.most)+4, anchor, colour, label(part*s.most))
+		fmt.Fprintf(b, `<text x="%d" y="%.0f" text-l.anchor="%s" fill="%s">%s</text>`+"\n", l.labels, s.at(part*s.most)+4, l.anchor, l.colour, label(part*s.most))
 	}
-	fmt.Fprintf(b, `<text x="%d" y="14" text-anchor="%s" fill="%s">%s</text>`+"\n", labels, anchor, colour, unit)
-	fmt.Fprintf(b, `<polyline fill="none" stroke="%s" stroke-width="2" points="`, colour)
-	for i, p := range a.Points {
-		fmt.Fprintf(b, "%.1f,%.1f ", curveLeft+step*float64(i), s.at(of(p)))
+	fmt.Fprintf(b, `<text x="%d" y="14" text-l.anchor="%s" fill="%s">%s</text>`+"\n", l.labels, l.anchor, l.colour, l.unit)
+	fmt.Fprintf(b, `<polyline fill="none" stroke="%s" stroke-width="2" points="`, l.colour)
+	for i, p := range points {
+		fmt.Fprintf(b, "%.1f,%.1f ", curveLeft+step*float64(i), s.at(l.of(p)))
 	}
 	b.WriteString(`"/>` + "\n")
-	for i, p := range a.Points {
+	for i, p := range points {
 		fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="3" fill="%s"><title>%s: %s %s</title></circle>`+"\n",
-			curveLeft+step*float64(i), s.at(of(p)), colour, thousands(p.At), label(of(p)), unit)
+			curveLeft+step*float64(i), s.at(l.of(p)), l.colour, thousands(p.At), label(l.of(p)), l.unit)
 	}
 }
 

@@ -23,7 +23,6 @@ require (
 require (
 	entgo.io/ent v0.14.6 // indirect
 	github.com/BurntSushi/toml v1.6.0 // indirect
-	github.com/HdrHistogram/hdrhistogram-go v1.1.2 // indirect
 	github.com/MicahParks/jwkset v0.11.4 // indirect
 	github.com/MicahParks/keyfunc/v3 v3.9.1 // indirect
 	github.com/Rican7/retry v0.3.1 // indirect

@@ -360,12 +360,12 @@ func writeGrowth(o options, done []axis) error {
 		return err
 	}
 	for _, a := range done {
-		if err := os.WriteFile(filepath.Join(o.curves, a.Name+".svg"), curve(a), 0o644); err != nil { //nolint:gosec // documentation
+		if err := os.WriteFile(filepath.Join(o.curves, a.Name+".svg"), curve(a), 0o644); err != nil {
 			return err
 		}
 	}
 	if o.axis != "" {
 		return nil // the page shows all of them
 	}
-	return os.WriteFile(filepath.Join(filepath.Dir(o.curves), "growth.md"), growthPage(done, time.Now()), 0o644) //nolint:gosec // as above
+	return os.WriteFile(filepath.Join(filepath.Dir(o.curves), "growth.md"), growthPage(done, time.Now()), 0o644)
 }

@@ -61,7 +61,11 @@ func (l load) atRate(ctx context.Context, perSecond float64) (*latencies, error)
 					return
 				}
 				due := began.Add(time.Duration(float64(i) / perSecond * float64(time.Second)))
-				time.Sleep(time.Until(due))
+				select {
+				case <-time.After(time.Until(due)):
+				case <-ctx.Done():
+					return
+				}
 				ok, body, err := c.ask(l.request(i), l.want)
 				for tries := 0; err == nil && !ok && tries < maxAgain && isTransient(body); tries++ {
 					ok, body, err = c.ask(l.request(i), l.want)

@@ -25,7 +25,7 @@ func (r *report) writeResults(page string, at time.Time) error {
 	if !begins || !ends {
 		return fmt.Errorf("%s has no place for results", page)
 	}
-	return os.WriteFile(page, slices.Concat(before, resultsBegin, r.markdown(at), resultsEnd, after), 0o644) //nolint:gosec // documentation
+	return os.WriteFile(page, slices.Concat(before, resultsBegin, r.markdown(at), resultsEnd, after), 0o644)
 }
 
 // markdown returns the tables of a run.
