@@ -59,9 +59,9 @@ func (l series) draw(b *bytes.Buffer, points []point, step float64) {
 	}
 	s := scale{nice(most), float64(curveHeight - curveBottom), curveTop}
 	for _, part := range []float64{0, 0.5, 1} {
-		fmt.Fprintf(b, `<text x="%d" y="%.0f" text-l.anchor="%s" fill="%s">%s</text>`+"\n", l.labels, s.at(part*s.most)+4, l.anchor, l.colour, label(part*s.most))
+		fmt.Fprintf(b, `<text x="%d" y="%.0f" text-anchor="%s" fill="%s">%s</text>`+"\n", l.labels, s.at(part*s.most)+4, l.anchor, l.colour, label(part*s.most))
 	}
-	fmt.Fprintf(b, `<text x="%d" y="14" text-l.anchor="%s" fill="%s">%s</text>`+"\n", l.labels, l.anchor, l.colour, l.unit)
+	fmt.Fprintf(b, `<text x="%d" y="14" text-anchor="%s" fill="%s">%s</text>`+"\n", l.labels, l.anchor, l.colour, l.unit)
 	fmt.Fprintf(b, `<polyline fill="none" stroke="%s" stroke-width="2" points="`, l.colour)
 	for i, p := range points {
 		fmt.Fprintf(b, "%.1f,%.1f ", curveLeft+step*float64(i), s.at(l.of(p)))
