@@ -3,6 +3,8 @@ package guard_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -235,7 +237,7 @@ func TestPlainValuesTakeTheShortWay(t *testing.T) {
 		if err := h.run(document, values); err != nil {
 			t.Fatal(err)
 		}
-		if !h.guard.Recall(&graphql.OperationContext{}, &graphql.RawParams{Query: document, Variables: values}) {
+		if h.guard.Recall(&graphql.RawParams{Query: document, Variables: values}) == nil {
 			t.Errorf("%s %s went the long way", document, variables)
 		}
 	}
@@ -248,7 +250,7 @@ func TestPlainValuesTakeTheShortWay(t *testing.T) {
 		if err := h.run(document, values); err != nil {
 			t.Fatal(err)
 		}
-		if h.guard.Recall(&graphql.OperationContext{}, &graphql.RawParams{Query: document, Variables: values}) {
+		if h.guard.Recall(&graphql.RawParams{Query: document, Variables: values}) != nil {
 			t.Errorf("%s %s needs more than the short way does", document, variables)
 		}
 	}
@@ -359,3 +361,26 @@ type Query { sorted(by: By, top: Int! = 3): Int }
 input By { limit: Int! = 5 }
 type Subscription { ticks(n: Int!): Int }
 `})
+
+func TestAContextThatIsUsedAgainHoldsNothingOfItsLastCaller(t *testing.T) {
+	t.Parallel()
+	h := newHarnessOn(t, typed, guard.Options{})
+	const document = "query($v: Int!) {int(v: $v)}"
+	values := func(text string) map[string]any { v, _ := fromJSON(t, text).(map[string]any); return v }
+	if err := h.run(document, values(`{"v": 1}`)); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		first := h.guard.Recall(&graphql.RawParams{
+			Query: document, Variables: values(`{"v": 1}`), Headers: http.Header{"Accept-Language": {"zh"}}, Extensions: map[string]any{"x": true},
+		})
+		if first == nil {
+			t.Fatal("not recalled")
+		}
+		h.guard.Release(first)
+		second := h.guard.Recall(&graphql.RawParams{Query: document, Variables: values(`{"v": 2}`)})
+		if second.Headers != nil || second.Extensions != nil || !reflect.DeepEqual(second.Variables, values(`{"v": 2}`)) {
+			t.Fatalf("headers %v, extensions %v, variables %v", second.Headers, second.Extensions, second.Variables)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/vektah/gqlparser/v2/ast"
 )
@@ -28,6 +29,9 @@ type plan struct {
 	total    int64    // the cost, if constant
 	notNull  []string // variables that may be omitted but must not be null
 	schema   bool     // whether it queries the schema
+	optional bool     // whether it has @skip or @include
+
+	contexts sync.Pool // of complete operations: *graphql.OperationContext
 }
 
 // term is one field.
@@ -47,12 +51,40 @@ type size struct {
 
 func newPlan(schema *ast.Schema, doc *ast.QueryDocument, op *ast.OperationDefinition) *plan {
 	r := &reckoner{schema: schema, doc: doc}
-	p := &plan{terms: r.terms(op.SelectionSet, nil), notNull: notNull(doc, op), schema: introspects(op.SelectionSet)}
+	p := &plan{terms: r.terms(op.SelectionSet, nil), notNull: notNull(doc, op), schema: introspects(op.SelectionSet), optional: hasOptional(doc, op)}
 	p.constant = allConstant(p.terms)
 	if p.constant {
 		p.total = sum(p.terms, nil)
 	}
 	return p
+}
+
+// hasOptional reports whether a document leaves out fields depending on variables.
+func hasOptional(doc *ast.QueryDocument, op *ast.OperationDefinition) bool {
+	found := optionalIn(op.SelectionSet)
+	for _, f := range doc.Fragments {
+		found = found || optionalIn(f.SelectionSet)
+	}
+	return found
+}
+
+func optionalIn(set ast.SelectionSet) bool {
+	for _, s := range set {
+		var below ast.SelectionSet
+		var directives ast.DirectiveList
+		switch s := s.(type) {
+		case *ast.Field:
+			below, directives = s.SelectionSet, s.Directives
+		case *ast.InlineFragment:
+			below, directives = s.SelectionSet, s.Directives
+		case *ast.FragmentSpread:
+			directives = s.Directives
+		}
+		if len(directives) > 0 || optionalIn(below) {
+			return true
+		}
+	}
+	return false
 }
 
 // introspects reports whether root fields of a validated operation query the schema.

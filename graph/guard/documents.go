@@ -81,18 +81,30 @@ func (d *Documents) has(text string) bool {
 
 // plan returns the plan of an operation; it is computed once for a cached document.
 func (d *Documents) plan(schema *ast.Schema, op *graphql.OperationContext) *plan {
-	e, ok := d.peek(op.RawQuery)
-	if !ok || e.doc != op.Doc {
-		return newPlan(schema, op.Doc, op.Operation)
+	return d.planOf(schema, op.RawQuery, op.Doc, op.Operation)
+}
+
+func (d *Documents) planOf(schema *ast.Schema, text string, doc *ast.QueryDocument, op *ast.OperationDefinition) *plan {
+	e, ok := d.peek(text)
+	if !ok || e.doc != doc {
+		return newPlan(schema, doc, op)
 	}
 	e.mu.RLock()
-	p := e.plans[op.Operation]
+	p := e.plans[op]
 	e.mu.RUnlock()
 	if p == nil {
-		p = newPlan(schema, op.Doc, op.Operation)
+		p = newPlan(schema, doc, op)
 		e.mu.Lock()
-		e.plans[op.Operation] = p
+		e.plans[op] = p
 		e.mu.Unlock()
 	}
 	return p
+}
+
+// context returns a context of a complete operation of the same document, or a new one.
+func (d *Documents) context(schema *ast.Schema, text string, doc *ast.QueryDocument, op *ast.OperationDefinition) *graphql.OperationContext {
+	if free, ok := d.planOf(schema, text, doc, op).contexts.Get().(*graphql.OperationContext); ok {
+		return free
+	}
+	return &graphql.OperationContext{}
 }

@@ -14,28 +14,45 @@ import (
 
 // Recall prepares an operation whose document is cached and whose variables match their
 // types without coercion: nearly all operations of buyers during a sale. In other cases
-// it returns false; the executor then prepares the operation step by step and reports
+// it returns nil; the executor then prepares the operation step by step and reports
 // errors. When both can prepare an operation their results are equal, but gqlparser's use
 // of reflection costs a third of a small operation.
-func (g *Guard) Recall(op *graphql.OperationContext, p *graphql.RawParams) bool {
+func (g *Guard) Recall(p *graphql.RawParams) *graphql.OperationContext {
 	if idOf(p.Extensions) != "" && (p.Query != "" || g.resolve(p) != nil) {
-		return false
+		return nil
 	}
 	doc, known := g.docs.Get(context.Background(), p.Query)
 	if !known {
-		return false
+		return nil
 	}
 	def := doc.Operations.ForName(p.OperationName)
 	if def == nil {
-		return false
+		return nil
 	}
 	values, fit := g.inputs.plain(def, p.Variables)
 	if !fit {
-		return false
+		return nil
 	}
+	op := g.docs.context(g.opts.Schema, p.Query, doc, def)
 	op.RawQuery, op.OperationName, op.Extensions, op.Headers = p.Query, p.OperationName, p.Extensions, p.Headers
 	op.Doc, op.Operation, op.Variables = doc, def, values
-	return true
+	return op
+}
+
+// Release lets a later operation of the same document use the context of one that is
+// complete: nothing may refer to it. It keeps what gqlgen derives from the document, the
+// fields of each object and type, which is the same for equal documents without @skip and
+// @include. The values of the caller are removed.
+func (g *Guard) Release(op *graphql.OperationContext) {
+	if e, ok := g.docs.peek(op.RawQuery); !ok || e.doc != op.Doc {
+		return
+	}
+	p := g.docs.plan(g.opts.Schema, op)
+	if p.optional {
+		return
+	}
+	op.Variables, op.Extensions, op.Headers, op.Stats = nil, nil, nil, graphql.Stats{}
+	p.contexts.Put(op)
 }
 
 // Charge checks the variables of a prepared operation for nulls in non-null positions,
@@ -86,9 +103,9 @@ func (g *Guard) chargeOnly(ctx context.Context, cost int64) *gqlerror.Error {
 }
 
 // plain returns the values of an operation's variables if each matches its type without a
-// default, list coercion or number conversion.
+// default, list coercion or number conversion: the given map, unless it has others, too.
 func (all inputs) plain(op *ast.OperationDefinition, given map[string]any) (map[string]any, bool) {
-	values := make(map[string]any, len(op.VariableDefinitions))
+	found := 0
 	for _, def := range op.VariableDefinitions {
 		v, ok := given[def.Variable]
 		switch {
@@ -99,7 +116,16 @@ func (all inputs) plain(op *ast.OperationDefinition, given map[string]any) (map[
 		case !all.fits(def.Type, v):
 			return nil, false
 		}
-		values[def.Variable] = v
+		found++
+	}
+	if found == len(given) && given != nil {
+		return given, true
+	}
+	values := make(map[string]any, found)
+	for _, def := range op.VariableDefinitions {
+		if v, ok := given[def.Variable]; ok {
+			values[def.Variable] = v
+		}
 	}
 	return values, true
 }

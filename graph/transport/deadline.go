@@ -19,13 +19,13 @@ type deadline struct {
 	over  bool // guarded by mu: cancelled
 }
 
-// withDeadline is context.WithTimeout with a lazy timer.
-func withDeadline(parent context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+// withDeadline is context.WithTimeout with a lazy timer. Call cancel of the result.
+func withDeadline(parent context.Context, limit time.Duration) *deadline {
 	d := &deadline{Context: parent, at: time.Now().Add(limit)}
 	if at, ok := parent.Deadline(); ok && at.Before(d.at) {
 		d.at = at
 	}
-	return d, d.cancel
+	return d
 }
 
 func (d *deadline) arm() context.Context {

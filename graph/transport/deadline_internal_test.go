@@ -15,7 +15,7 @@ func TestDeadlineBehavesLikeWithTimeout(t *testing.T) {
 		parent, cancelParent := context.WithCancel(context.WithValue(t.Context(), key{}, "v"))
 		defer cancelParent()
 		for _, waited := range []bool{false, true} {
-			ctx, cancel := withDeadline(parent, time.Second)
+			ctx, cancel := limit(parent, time.Second)
 			if waited {
 				_ = ctx.Done()
 			}
@@ -34,7 +34,7 @@ func TestDeadlineBehavesLikeWithTimeout(t *testing.T) {
 			cancelChild()
 			cancel()
 
-			ctx, cancel = withDeadline(parent, time.Second)
+			ctx, cancel = limit(parent, time.Second)
 			if waited {
 				_ = ctx.Done()
 			}
@@ -46,12 +46,12 @@ func TestDeadlineBehavesLikeWithTimeout(t *testing.T) {
 		}
 		sooner, cancelSooner := context.WithTimeout(parent, time.Millisecond)
 		defer cancelSooner()
-		ctx, cancel := withDeadline(sooner, time.Second)
+		ctx, cancel := limit(sooner, time.Second)
 		defer cancel()
 		if at, _ := ctx.Deadline(); time.Until(at) != time.Millisecond {
 			t.Error("a sooner deadline of the parent is lost")
 		}
-		ctx, cancel = withDeadline(parent, time.Second)
+		ctx, cancel = limit(parent, time.Second)
 		defer cancel()
 		cancelParent()
 		if !errors.Is(ctx.Err(), context.Canceled) {
@@ -59,4 +59,9 @@ func TestDeadlineBehavesLikeWithTimeout(t *testing.T) {
 		}
 		<-ctx.Done()
 	})
+}
+
+func limit(parent context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	ctx := withDeadline(parent, d)
+	return ctx, ctx.cancel
 }

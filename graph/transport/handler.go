@@ -174,8 +174,9 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, params *graphql
 		return
 	}
 	params.Headers = r.Header
-	ctx, cancel := withDeadline(caller.Context, h.opts.Timeout)
-	defer cancel()
+	limited := withDeadline(caller.Context, h.opts.Timeout)
+	defer limited.cancel()
+	ctx = limited
 	op, refusal := h.prepare(ctx, params)
 	if refusal != nil {
 		writeRefusal(ctx, w, kind, refusal)
@@ -198,6 +199,9 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, params *graphql
 	}
 	cost := h.opts.Guard.Cost(op)
 	writeReply(w, kind, statusOf(kind, resp), reply{resp, &cost})
+	if limited.Err() == nil { // after a timeout a resolver may have left calls behind
+		h.opts.Guard.Release(op)
+	}
 }
 
 const tookTooLong = "That took too long."
@@ -209,7 +213,8 @@ func (h *Handler) limited(ctx context.Context, op *graphql.OperationContext) (co
 	if op.Operation.Operation == ast.Subscription {
 		return ctx, func() {}
 	}
-	return withDeadline(ctx, h.opts.Timeout)
+	d := withDeadline(ctx, h.opts.Timeout)
+	return d, d.cancel
 }
 
 // misplaced returns an error for an operation that cannot have a single response.
@@ -262,9 +267,9 @@ func (h *Handler) prepare(ctx context.Context, params *graphql.RawParams) (op *g
 			op, refusal = nil, h.faultResponse(ctx, h.opts.Recover(ctx, v))
 		}
 	}()
-	op = &graphql.OperationContext{RecoverFunc: h.opts.Recover, RootResolverMiddleware: plainRoot}
 	var errs gqlerror.List
-	if h.opts.Guard.Recall(op, params) {
+	if op = h.opts.Guard.Recall(params); op != nil {
+		op.RecoverFunc, op.RootResolverMiddleware = h.opts.Recover, plainRoot
 		if err := h.opts.Guard.Charge(ctx, op); err != nil {
 			errs = gqlerror.List{err}
 		}

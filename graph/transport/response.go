@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/gqlerror"
@@ -148,6 +149,23 @@ func appendJSON(b []byte, v any) []byte {
 	return append(b, text...)
 }
 
+// lengths are header values of short responses, made at their first use and shared:
+// net/http does not write to them.
+var lengths [2048]atomic.Pointer[[]string]
+
+// lengthHeader returns the value of a Content-Length header.
+func lengthHeader(n int) []string {
+	if n >= len(lengths) {
+		return []string{strconv.Itoa(n)}
+	}
+	if known := lengths[n].Load(); known != nil {
+		return *known
+	}
+	value := []string{strconv.Itoa(n)}
+	lengths[n].Store(&value)
+	return value
+}
+
 // writeResponse answers a request. A nil response means that the client disconnected.
 func writeResponse(w http.ResponseWriter, kind mediaType, status int, resp *graphql.Response) {
 	writeReply(w, kind, status, reply{Response: resp})
@@ -166,7 +184,7 @@ func writeReply(w http.ResponseWriter, kind mediaType, status int, r reply) {
 	h := w.Header()
 	h["Content-Type"] = contentTypes[kind]
 	h["Cache-Control"] = noStore
-	h.Set("Content-Length", strconv.Itoa(len(*buf)))
+	h["Content-Length"] = lengthHeader(len(*buf))
 	w.WriteHeader(status)
 	_, _ = w.Write(*buf) // the client may have disconnected
 }
