@@ -17,6 +17,9 @@ import (
 	"seckill/ent/intervention"
 	"seckill/ent/letteract"
 	"seckill/ent/mail"
+	"seckill/ent/noticechoice"
+	"seckill/ent/noticedelivery"
+	"seckill/ent/noticefact"
 	"seckill/ent/order"
 	"seckill/ent/orderevent"
 	"seckill/ent/orderfailure"
@@ -30,6 +33,7 @@ import (
 	"seckill/ent/salefigures"
 	"seckill/ent/saleitem"
 	"seckill/ent/salelog"
+	"seckill/ent/salereminder"
 	"seckill/ent/saletemplate"
 	"seckill/ent/sandboxcall"
 	"seckill/ent/sandboxcharge"
@@ -72,6 +76,12 @@ type Client struct {
 	LetterAct *LetterActClient
 	// Mail is the client for interacting with the Mail builders.
 	Mail *MailClient
+	// NoticeChoice is the client for interacting with the NoticeChoice builders.
+	NoticeChoice *NoticeChoiceClient
+	// NoticeDelivery is the client for interacting with the NoticeDelivery builders.
+	NoticeDelivery *NoticeDeliveryClient
+	// NoticeFact is the client for interacting with the NoticeFact builders.
+	NoticeFact *NoticeFactClient
 	// Order is the client for interacting with the Order builders.
 	Order *OrderClient
 	// OrderEvent is the client for interacting with the OrderEvent builders.
@@ -98,6 +108,8 @@ type Client struct {
 	SaleItem *SaleItemClient
 	// SaleLog is the client for interacting with the SaleLog builders.
 	SaleLog *SaleLogClient
+	// SaleReminder is the client for interacting with the SaleReminder builders.
+	SaleReminder *SaleReminderClient
 	// SaleTemplate is the client for interacting with the SaleTemplate builders.
 	SaleTemplate *SaleTemplateClient
 	// SandboxCall is the client for interacting with the SandboxCall builders.
@@ -144,6 +156,9 @@ func (c *Client) init() {
 	c.Intervention = NewInterventionClient(c.config)
 	c.LetterAct = NewLetterActClient(c.config)
 	c.Mail = NewMailClient(c.config)
+	c.NoticeChoice = NewNoticeChoiceClient(c.config)
+	c.NoticeDelivery = NewNoticeDeliveryClient(c.config)
+	c.NoticeFact = NewNoticeFactClient(c.config)
 	c.Order = NewOrderClient(c.config)
 	c.OrderEvent = NewOrderEventClient(c.config)
 	c.OrderFailure = NewOrderFailureClient(c.config)
@@ -157,6 +172,7 @@ func (c *Client) init() {
 	c.SaleFigures = NewSaleFiguresClient(c.config)
 	c.SaleItem = NewSaleItemClient(c.config)
 	c.SaleLog = NewSaleLogClient(c.config)
+	c.SaleReminder = NewSaleReminderClient(c.config)
 	c.SaleTemplate = NewSaleTemplateClient(c.config)
 	c.SandboxCall = NewSandboxCallClient(c.config)
 	c.SandboxCharge = NewSandboxChargeClient(c.config)
@@ -271,6 +287,9 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		Intervention:    NewInterventionClient(cfg),
 		LetterAct:       NewLetterActClient(cfg),
 		Mail:            NewMailClient(cfg),
+		NoticeChoice:    NewNoticeChoiceClient(cfg),
+		NoticeDelivery:  NewNoticeDeliveryClient(cfg),
+		NoticeFact:      NewNoticeFactClient(cfg),
 		Order:           NewOrderClient(cfg),
 		OrderEvent:      NewOrderEventClient(cfg),
 		OrderFailure:    NewOrderFailureClient(cfg),
@@ -284,6 +303,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		SaleFigures:     NewSaleFiguresClient(cfg),
 		SaleItem:        NewSaleItemClient(cfg),
 		SaleLog:         NewSaleLogClient(cfg),
+		SaleReminder:    NewSaleReminderClient(cfg),
 		SaleTemplate:    NewSaleTemplateClient(cfg),
 		SandboxCall:     NewSandboxCallClient(cfg),
 		SandboxCharge:   NewSandboxChargeClient(cfg),
@@ -325,6 +345,9 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		Intervention:    NewInterventionClient(cfg),
 		LetterAct:       NewLetterActClient(cfg),
 		Mail:            NewMailClient(cfg),
+		NoticeChoice:    NewNoticeChoiceClient(cfg),
+		NoticeDelivery:  NewNoticeDeliveryClient(cfg),
+		NoticeFact:      NewNoticeFactClient(cfg),
 		Order:           NewOrderClient(cfg),
 		OrderEvent:      NewOrderEventClient(cfg),
 		OrderFailure:    NewOrderFailureClient(cfg),
@@ -338,6 +361,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		SaleFigures:     NewSaleFiguresClient(cfg),
 		SaleItem:        NewSaleItemClient(cfg),
 		SaleLog:         NewSaleLogClient(cfg),
+		SaleReminder:    NewSaleReminderClient(cfg),
 		SaleTemplate:    NewSaleTemplateClient(cfg),
 		SandboxCall:     NewSandboxCallClient(cfg),
 		SandboxCharge:   NewSandboxChargeClient(cfg),
@@ -382,12 +406,13 @@ func (c *Client) Close() error {
 func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
 		c.AccountLink, c.Address, c.Fulfilment, c.Goods, c.GoodsLog, c.Intervention,
-		c.LetterAct, c.Mail, c.Order, c.OrderEvent, c.OrderFailure, c.OrderMetadata,
-		c.OrderRecipient, c.Payment, c.PaymentEvent, c.Refund, c.RefusedAttempt,
-		c.Sale, c.SaleFigures, c.SaleItem, c.SaleLog, c.SaleTemplate, c.SandboxCall,
-		c.SandboxCharge, c.SandboxRefund, c.SecurityEvent, c.ServiceToken, c.Session,
-		c.StockMovement, c.User, c.UserIdentity, c.WaitlistEntry, c.WebhookDelivery,
-		c.WebhookEndpoint, c.WebhookEvent,
+		c.LetterAct, c.Mail, c.NoticeChoice, c.NoticeDelivery, c.NoticeFact, c.Order,
+		c.OrderEvent, c.OrderFailure, c.OrderMetadata, c.OrderRecipient, c.Payment,
+		c.PaymentEvent, c.Refund, c.RefusedAttempt, c.Sale, c.SaleFigures, c.SaleItem,
+		c.SaleLog, c.SaleReminder, c.SaleTemplate, c.SandboxCall, c.SandboxCharge,
+		c.SandboxRefund, c.SecurityEvent, c.ServiceToken, c.Session, c.StockMovement,
+		c.User, c.UserIdentity, c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint,
+		c.WebhookEvent,
 	} {
 		n.Use(hooks...)
 	}
@@ -398,12 +423,13 @@ func (c *Client) Use(hooks ...Hook) {
 func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
 		c.AccountLink, c.Address, c.Fulfilment, c.Goods, c.GoodsLog, c.Intervention,
-		c.LetterAct, c.Mail, c.Order, c.OrderEvent, c.OrderFailure, c.OrderMetadata,
-		c.OrderRecipient, c.Payment, c.PaymentEvent, c.Refund, c.RefusedAttempt,
-		c.Sale, c.SaleFigures, c.SaleItem, c.SaleLog, c.SaleTemplate, c.SandboxCall,
-		c.SandboxCharge, c.SandboxRefund, c.SecurityEvent, c.ServiceToken, c.Session,
-		c.StockMovement, c.User, c.UserIdentity, c.WaitlistEntry, c.WebhookDelivery,
-		c.WebhookEndpoint, c.WebhookEvent,
+		c.LetterAct, c.Mail, c.NoticeChoice, c.NoticeDelivery, c.NoticeFact, c.Order,
+		c.OrderEvent, c.OrderFailure, c.OrderMetadata, c.OrderRecipient, c.Payment,
+		c.PaymentEvent, c.Refund, c.RefusedAttempt, c.Sale, c.SaleFigures, c.SaleItem,
+		c.SaleLog, c.SaleReminder, c.SaleTemplate, c.SandboxCall, c.SandboxCharge,
+		c.SandboxRefund, c.SecurityEvent, c.ServiceToken, c.Session, c.StockMovement,
+		c.User, c.UserIdentity, c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint,
+		c.WebhookEvent,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -428,6 +454,12 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.LetterAct.mutate(ctx, m)
 	case *MailMutation:
 		return c.Mail.mutate(ctx, m)
+	case *NoticeChoiceMutation:
+		return c.NoticeChoice.mutate(ctx, m)
+	case *NoticeDeliveryMutation:
+		return c.NoticeDelivery.mutate(ctx, m)
+	case *NoticeFactMutation:
+		return c.NoticeFact.mutate(ctx, m)
 	case *OrderMutation:
 		return c.Order.mutate(ctx, m)
 	case *OrderEventMutation:
@@ -454,6 +486,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.SaleItem.mutate(ctx, m)
 	case *SaleLogMutation:
 		return c.SaleLog.mutate(ctx, m)
+	case *SaleReminderMutation:
+		return c.SaleReminder.mutate(ctx, m)
 	case *SaleTemplateMutation:
 		return c.SaleTemplate.mutate(ctx, m)
 	case *SandboxCallMutation:
@@ -1548,6 +1582,405 @@ func (c *MailClient) mutate(ctx context.Context, m *MailMutation) (Value, error)
 		return (&MailDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown Mail mutation op: %q", m.Op())
+	}
+}
+
+// NoticeChoiceClient is a client for the NoticeChoice schema.
+type NoticeChoiceClient struct {
+	config
+}
+
+// NewNoticeChoiceClient returns a client for the NoticeChoice from the given config.
+func NewNoticeChoiceClient(c config) *NoticeChoiceClient {
+	return &NoticeChoiceClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `noticechoice.Hooks(f(g(h())))`.
+func (c *NoticeChoiceClient) Use(hooks ...Hook) {
+	c.hooks.NoticeChoice = append(c.hooks.NoticeChoice, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `noticechoice.Intercept(f(g(h())))`.
+func (c *NoticeChoiceClient) Intercept(interceptors ...Interceptor) {
+	c.inters.NoticeChoice = append(c.inters.NoticeChoice, interceptors...)
+}
+
+// Create returns a builder for creating a NoticeChoice entity.
+func (c *NoticeChoiceClient) Create() *NoticeChoiceCreate {
+	mutation := newNoticeChoiceMutation(c.config, OpCreate)
+	return &NoticeChoiceCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of NoticeChoice entities.
+func (c *NoticeChoiceClient) CreateBulk(builders ...*NoticeChoiceCreate) *NoticeChoiceCreateBulk {
+	return &NoticeChoiceCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *NoticeChoiceClient) MapCreateBulk(slice any, setFunc func(*NoticeChoiceCreate, int)) *NoticeChoiceCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &NoticeChoiceCreateBulk{err: fmt.Errorf("calling to NoticeChoiceClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*NoticeChoiceCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &NoticeChoiceCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for NoticeChoice.
+func (c *NoticeChoiceClient) Update() *NoticeChoiceUpdate {
+	mutation := newNoticeChoiceMutation(c.config, OpUpdate)
+	return &NoticeChoiceUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *NoticeChoiceClient) UpdateOne(_m *NoticeChoice) *NoticeChoiceUpdateOne {
+	mutation := newNoticeChoiceMutation(c.config, OpUpdateOne, withNoticeChoice(_m))
+	return &NoticeChoiceUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *NoticeChoiceClient) UpdateOneID(id uuid.UUID) *NoticeChoiceUpdateOne {
+	mutation := newNoticeChoiceMutation(c.config, OpUpdateOne, withNoticeChoiceID(id))
+	return &NoticeChoiceUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for NoticeChoice.
+func (c *NoticeChoiceClient) Delete() *NoticeChoiceDelete {
+	mutation := newNoticeChoiceMutation(c.config, OpDelete)
+	return &NoticeChoiceDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *NoticeChoiceClient) DeleteOne(_m *NoticeChoice) *NoticeChoiceDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *NoticeChoiceClient) DeleteOneID(id uuid.UUID) *NoticeChoiceDeleteOne {
+	builder := c.Delete().Where(noticechoice.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &NoticeChoiceDeleteOne{builder}
+}
+
+// Query returns a query builder for NoticeChoice.
+func (c *NoticeChoiceClient) Query() *NoticeChoiceQuery {
+	return &NoticeChoiceQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeNoticeChoice},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a NoticeChoice entity by its id.
+func (c *NoticeChoiceClient) Get(ctx context.Context, id uuid.UUID) (*NoticeChoice, error) {
+	return c.Query().Where(noticechoice.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *NoticeChoiceClient) GetX(ctx context.Context, id uuid.UUID) *NoticeChoice {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *NoticeChoiceClient) Hooks() []Hook {
+	return c.hooks.NoticeChoice
+}
+
+// Interceptors returns the client interceptors.
+func (c *NoticeChoiceClient) Interceptors() []Interceptor {
+	return c.inters.NoticeChoice
+}
+
+func (c *NoticeChoiceClient) mutate(ctx context.Context, m *NoticeChoiceMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&NoticeChoiceCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&NoticeChoiceUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&NoticeChoiceUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&NoticeChoiceDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown NoticeChoice mutation op: %q", m.Op())
+	}
+}
+
+// NoticeDeliveryClient is a client for the NoticeDelivery schema.
+type NoticeDeliveryClient struct {
+	config
+}
+
+// NewNoticeDeliveryClient returns a client for the NoticeDelivery from the given config.
+func NewNoticeDeliveryClient(c config) *NoticeDeliveryClient {
+	return &NoticeDeliveryClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `noticedelivery.Hooks(f(g(h())))`.
+func (c *NoticeDeliveryClient) Use(hooks ...Hook) {
+	c.hooks.NoticeDelivery = append(c.hooks.NoticeDelivery, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `noticedelivery.Intercept(f(g(h())))`.
+func (c *NoticeDeliveryClient) Intercept(interceptors ...Interceptor) {
+	c.inters.NoticeDelivery = append(c.inters.NoticeDelivery, interceptors...)
+}
+
+// Create returns a builder for creating a NoticeDelivery entity.
+func (c *NoticeDeliveryClient) Create() *NoticeDeliveryCreate {
+	mutation := newNoticeDeliveryMutation(c.config, OpCreate)
+	return &NoticeDeliveryCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of NoticeDelivery entities.
+func (c *NoticeDeliveryClient) CreateBulk(builders ...*NoticeDeliveryCreate) *NoticeDeliveryCreateBulk {
+	return &NoticeDeliveryCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *NoticeDeliveryClient) MapCreateBulk(slice any, setFunc func(*NoticeDeliveryCreate, int)) *NoticeDeliveryCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &NoticeDeliveryCreateBulk{err: fmt.Errorf("calling to NoticeDeliveryClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*NoticeDeliveryCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &NoticeDeliveryCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for NoticeDelivery.
+func (c *NoticeDeliveryClient) Update() *NoticeDeliveryUpdate {
+	mutation := newNoticeDeliveryMutation(c.config, OpUpdate)
+	return &NoticeDeliveryUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *NoticeDeliveryClient) UpdateOne(_m *NoticeDelivery) *NoticeDeliveryUpdateOne {
+	mutation := newNoticeDeliveryMutation(c.config, OpUpdateOne, withNoticeDelivery(_m))
+	return &NoticeDeliveryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *NoticeDeliveryClient) UpdateOneID(id uuid.UUID) *NoticeDeliveryUpdateOne {
+	mutation := newNoticeDeliveryMutation(c.config, OpUpdateOne, withNoticeDeliveryID(id))
+	return &NoticeDeliveryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for NoticeDelivery.
+func (c *NoticeDeliveryClient) Delete() *NoticeDeliveryDelete {
+	mutation := newNoticeDeliveryMutation(c.config, OpDelete)
+	return &NoticeDeliveryDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *NoticeDeliveryClient) DeleteOne(_m *NoticeDelivery) *NoticeDeliveryDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *NoticeDeliveryClient) DeleteOneID(id uuid.UUID) *NoticeDeliveryDeleteOne {
+	builder := c.Delete().Where(noticedelivery.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &NoticeDeliveryDeleteOne{builder}
+}
+
+// Query returns a query builder for NoticeDelivery.
+func (c *NoticeDeliveryClient) Query() *NoticeDeliveryQuery {
+	return &NoticeDeliveryQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeNoticeDelivery},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a NoticeDelivery entity by its id.
+func (c *NoticeDeliveryClient) Get(ctx context.Context, id uuid.UUID) (*NoticeDelivery, error) {
+	return c.Query().Where(noticedelivery.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *NoticeDeliveryClient) GetX(ctx context.Context, id uuid.UUID) *NoticeDelivery {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *NoticeDeliveryClient) Hooks() []Hook {
+	return c.hooks.NoticeDelivery
+}
+
+// Interceptors returns the client interceptors.
+func (c *NoticeDeliveryClient) Interceptors() []Interceptor {
+	return c.inters.NoticeDelivery
+}
+
+func (c *NoticeDeliveryClient) mutate(ctx context.Context, m *NoticeDeliveryMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&NoticeDeliveryCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&NoticeDeliveryUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&NoticeDeliveryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&NoticeDeliveryDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown NoticeDelivery mutation op: %q", m.Op())
+	}
+}
+
+// NoticeFactClient is a client for the NoticeFact schema.
+type NoticeFactClient struct {
+	config
+}
+
+// NewNoticeFactClient returns a client for the NoticeFact from the given config.
+func NewNoticeFactClient(c config) *NoticeFactClient {
+	return &NoticeFactClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `noticefact.Hooks(f(g(h())))`.
+func (c *NoticeFactClient) Use(hooks ...Hook) {
+	c.hooks.NoticeFact = append(c.hooks.NoticeFact, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `noticefact.Intercept(f(g(h())))`.
+func (c *NoticeFactClient) Intercept(interceptors ...Interceptor) {
+	c.inters.NoticeFact = append(c.inters.NoticeFact, interceptors...)
+}
+
+// Create returns a builder for creating a NoticeFact entity.
+func (c *NoticeFactClient) Create() *NoticeFactCreate {
+	mutation := newNoticeFactMutation(c.config, OpCreate)
+	return &NoticeFactCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of NoticeFact entities.
+func (c *NoticeFactClient) CreateBulk(builders ...*NoticeFactCreate) *NoticeFactCreateBulk {
+	return &NoticeFactCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *NoticeFactClient) MapCreateBulk(slice any, setFunc func(*NoticeFactCreate, int)) *NoticeFactCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &NoticeFactCreateBulk{err: fmt.Errorf("calling to NoticeFactClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*NoticeFactCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &NoticeFactCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for NoticeFact.
+func (c *NoticeFactClient) Update() *NoticeFactUpdate {
+	mutation := newNoticeFactMutation(c.config, OpUpdate)
+	return &NoticeFactUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *NoticeFactClient) UpdateOne(_m *NoticeFact) *NoticeFactUpdateOne {
+	mutation := newNoticeFactMutation(c.config, OpUpdateOne, withNoticeFact(_m))
+	return &NoticeFactUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *NoticeFactClient) UpdateOneID(id uuid.UUID) *NoticeFactUpdateOne {
+	mutation := newNoticeFactMutation(c.config, OpUpdateOne, withNoticeFactID(id))
+	return &NoticeFactUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for NoticeFact.
+func (c *NoticeFactClient) Delete() *NoticeFactDelete {
+	mutation := newNoticeFactMutation(c.config, OpDelete)
+	return &NoticeFactDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *NoticeFactClient) DeleteOne(_m *NoticeFact) *NoticeFactDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *NoticeFactClient) DeleteOneID(id uuid.UUID) *NoticeFactDeleteOne {
+	builder := c.Delete().Where(noticefact.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &NoticeFactDeleteOne{builder}
+}
+
+// Query returns a query builder for NoticeFact.
+func (c *NoticeFactClient) Query() *NoticeFactQuery {
+	return &NoticeFactQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeNoticeFact},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a NoticeFact entity by its id.
+func (c *NoticeFactClient) Get(ctx context.Context, id uuid.UUID) (*NoticeFact, error) {
+	return c.Query().Where(noticefact.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *NoticeFactClient) GetX(ctx context.Context, id uuid.UUID) *NoticeFact {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *NoticeFactClient) Hooks() []Hook {
+	return c.hooks.NoticeFact
+}
+
+// Interceptors returns the client interceptors.
+func (c *NoticeFactClient) Interceptors() []Interceptor {
+	return c.inters.NoticeFact
+}
+
+func (c *NoticeFactClient) mutate(ctx context.Context, m *NoticeFactMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&NoticeFactCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&NoticeFactUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&NoticeFactUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&NoticeFactDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown NoticeFact mutation op: %q", m.Op())
 	}
 }
 
@@ -3277,6 +3710,139 @@ func (c *SaleLogClient) mutate(ctx context.Context, m *SaleLogMutation) (Value, 
 		return (&SaleLogDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown SaleLog mutation op: %q", m.Op())
+	}
+}
+
+// SaleReminderClient is a client for the SaleReminder schema.
+type SaleReminderClient struct {
+	config
+}
+
+// NewSaleReminderClient returns a client for the SaleReminder from the given config.
+func NewSaleReminderClient(c config) *SaleReminderClient {
+	return &SaleReminderClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `salereminder.Hooks(f(g(h())))`.
+func (c *SaleReminderClient) Use(hooks ...Hook) {
+	c.hooks.SaleReminder = append(c.hooks.SaleReminder, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `salereminder.Intercept(f(g(h())))`.
+func (c *SaleReminderClient) Intercept(interceptors ...Interceptor) {
+	c.inters.SaleReminder = append(c.inters.SaleReminder, interceptors...)
+}
+
+// Create returns a builder for creating a SaleReminder entity.
+func (c *SaleReminderClient) Create() *SaleReminderCreate {
+	mutation := newSaleReminderMutation(c.config, OpCreate)
+	return &SaleReminderCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of SaleReminder entities.
+func (c *SaleReminderClient) CreateBulk(builders ...*SaleReminderCreate) *SaleReminderCreateBulk {
+	return &SaleReminderCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *SaleReminderClient) MapCreateBulk(slice any, setFunc func(*SaleReminderCreate, int)) *SaleReminderCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &SaleReminderCreateBulk{err: fmt.Errorf("calling to SaleReminderClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*SaleReminderCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &SaleReminderCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for SaleReminder.
+func (c *SaleReminderClient) Update() *SaleReminderUpdate {
+	mutation := newSaleReminderMutation(c.config, OpUpdate)
+	return &SaleReminderUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *SaleReminderClient) UpdateOne(_m *SaleReminder) *SaleReminderUpdateOne {
+	mutation := newSaleReminderMutation(c.config, OpUpdateOne, withSaleReminder(_m))
+	return &SaleReminderUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *SaleReminderClient) UpdateOneID(id uuid.UUID) *SaleReminderUpdateOne {
+	mutation := newSaleReminderMutation(c.config, OpUpdateOne, withSaleReminderID(id))
+	return &SaleReminderUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for SaleReminder.
+func (c *SaleReminderClient) Delete() *SaleReminderDelete {
+	mutation := newSaleReminderMutation(c.config, OpDelete)
+	return &SaleReminderDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *SaleReminderClient) DeleteOne(_m *SaleReminder) *SaleReminderDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *SaleReminderClient) DeleteOneID(id uuid.UUID) *SaleReminderDeleteOne {
+	builder := c.Delete().Where(salereminder.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &SaleReminderDeleteOne{builder}
+}
+
+// Query returns a query builder for SaleReminder.
+func (c *SaleReminderClient) Query() *SaleReminderQuery {
+	return &SaleReminderQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeSaleReminder},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a SaleReminder entity by its id.
+func (c *SaleReminderClient) Get(ctx context.Context, id uuid.UUID) (*SaleReminder, error) {
+	return c.Query().Where(salereminder.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *SaleReminderClient) GetX(ctx context.Context, id uuid.UUID) *SaleReminder {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *SaleReminderClient) Hooks() []Hook {
+	return c.hooks.SaleReminder
+}
+
+// Interceptors returns the client interceptors.
+func (c *SaleReminderClient) Interceptors() []Interceptor {
+	return c.inters.SaleReminder
+}
+
+func (c *SaleReminderClient) mutate(ctx context.Context, m *SaleReminderMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&SaleReminderCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&SaleReminderUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&SaleReminderUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&SaleReminderDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown SaleReminder mutation op: %q", m.Op())
 	}
 }
 
@@ -5146,16 +5712,18 @@ func (c *WebhookEventClient) mutate(ctx context.Context, m *WebhookEventMutation
 type (
 	hooks struct {
 		AccountLink, Address, Fulfilment, Goods, GoodsLog, Intervention, LetterAct,
-		Mail, Order, OrderEvent, OrderFailure, OrderMetadata, OrderRecipient, Payment,
-		PaymentEvent, Refund, RefusedAttempt, Sale, SaleFigures, SaleItem, SaleLog,
+		Mail, NoticeChoice, NoticeDelivery, NoticeFact, Order, OrderEvent,
+		OrderFailure, OrderMetadata, OrderRecipient, Payment, PaymentEvent, Refund,
+		RefusedAttempt, Sale, SaleFigures, SaleItem, SaleLog, SaleReminder,
 		SaleTemplate, SandboxCall, SandboxCharge, SandboxRefund, SecurityEvent,
 		ServiceToken, Session, StockMovement, User, UserIdentity, WaitlistEntry,
 		WebhookDelivery, WebhookEndpoint, WebhookEvent []ent.Hook
 	}
 	inters struct {
 		AccountLink, Address, Fulfilment, Goods, GoodsLog, Intervention, LetterAct,
-		Mail, Order, OrderEvent, OrderFailure, OrderMetadata, OrderRecipient, Payment,
-		PaymentEvent, Refund, RefusedAttempt, Sale, SaleFigures, SaleItem, SaleLog,
+		Mail, NoticeChoice, NoticeDelivery, NoticeFact, Order, OrderEvent,
+		OrderFailure, OrderMetadata, OrderRecipient, Payment, PaymentEvent, Refund,
+		RefusedAttempt, Sale, SaleFigures, SaleItem, SaleLog, SaleReminder,
 		SaleTemplate, SandboxCall, SandboxCharge, SandboxRefund, SecurityEvent,
 		ServiceToken, Session, StockMovement, User, UserIdentity, WaitlistEntry,
 		WebhookDelivery, WebhookEndpoint, WebhookEvent []ent.Interceptor

@@ -15,6 +15,9 @@ import (
 	"seckill/ent/intervention"
 	"seckill/ent/letteract"
 	"seckill/ent/mail"
+	"seckill/ent/noticechoice"
+	"seckill/ent/noticedelivery"
+	"seckill/ent/noticefact"
 	"seckill/ent/order"
 	"seckill/ent/orderevent"
 	"seckill/ent/orderfailure"
@@ -28,6 +31,7 @@ import (
 	"seckill/ent/salefigures"
 	"seckill/ent/saleitem"
 	"seckill/ent/salelog"
+	"seckill/ent/salereminder"
 	"seckill/ent/saletemplate"
 	"seckill/ent/sandboxcall"
 	"seckill/ent/sandboxcharge"
@@ -115,6 +119,9 @@ func checkColumn(t, c string) error {
 			intervention.Table:    intervention.ValidColumn,
 			letteract.Table:       letteract.ValidColumn,
 			mail.Table:            mail.ValidColumn,
+			noticechoice.Table:    noticechoice.ValidColumn,
+			noticedelivery.Table:  noticedelivery.ValidColumn,
+			noticefact.Table:      noticefact.ValidColumn,
 			order.Table:           order.ValidColumn,
 			orderevent.Table:      orderevent.ValidColumn,
 			orderfailure.Table:    orderfailure.ValidColumn,
@@ -128,6 +135,7 @@ func checkColumn(t, c string) error {
 			salefigures.Table:     salefigures.ValidColumn,
 			saleitem.Table:        saleitem.ValidColumn,
 			salelog.Table:         salelog.ValidColumn,
+			salereminder.Table:    salereminder.ValidColumn,
 			saletemplate.Table:    saletemplate.ValidColumn,
 			sandboxcall.Table:     sandboxcall.ValidColumn,
 			sandboxcharge.Table:   sandboxcharge.ValidColumn,

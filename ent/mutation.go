@@ -14,6 +14,9 @@ import (
 	"seckill/ent/intervention"
 	"seckill/ent/letteract"
 	"seckill/ent/mail"
+	"seckill/ent/noticechoice"
+	"seckill/ent/noticedelivery"
+	"seckill/ent/noticefact"
 	"seckill/ent/order"
 	"seckill/ent/orderevent"
 	"seckill/ent/orderfailure"
@@ -28,6 +31,7 @@ import (
 	"seckill/ent/salefigures"
 	"seckill/ent/saleitem"
 	"seckill/ent/salelog"
+	"seckill/ent/salereminder"
 	"seckill/ent/saletemplate"
 	"seckill/ent/sandboxcall"
 	"seckill/ent/sandboxcharge"
@@ -67,6 +71,9 @@ const (
 	TypeIntervention    = "Intervention"
 	TypeLetterAct       = "LetterAct"
 	TypeMail            = "Mail"
+	TypeNoticeChoice    = "NoticeChoice"
+	TypeNoticeDelivery  = "NoticeDelivery"
+	TypeNoticeFact      = "NoticeFact"
 	TypeOrder           = "Order"
 	TypeOrderEvent      = "OrderEvent"
 	TypeOrderFailure    = "OrderFailure"
@@ -80,6 +87,7 @@ const (
 	TypeSaleFigures     = "SaleFigures"
 	TypeSaleItem        = "SaleItem"
 	TypeSaleLog         = "SaleLog"
+	TypeSaleReminder    = "SaleReminder"
 	TypeSaleTemplate    = "SaleTemplate"
 	TypeSandboxCall     = "SandboxCall"
 	TypeSandboxCharge   = "SandboxCharge"
@@ -6841,6 +6849,2051 @@ func (m *MailMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *MailMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown Mail edge %s", name)
+}
+
+// NoticeChoiceMutation represents an operation that mutates the NoticeChoice nodes in the graph.
+type NoticeChoiceMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *uuid.UUID
+	user_id       *uuid.UUID
+	kind          *noticechoice.Kind
+	mail          *bool
+	hook          *bool
+	updated_at    *time.Time
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*NoticeChoice, error)
+	predicates    []predicate.NoticeChoice
+}
+
+var _ ent.Mutation = (*NoticeChoiceMutation)(nil)
+
+// noticechoiceOption allows management of the mutation configuration using functional options.
+type noticechoiceOption func(*NoticeChoiceMutation)
+
+// newNoticeChoiceMutation creates new mutation for the NoticeChoice entity.
+func newNoticeChoiceMutation(c config, op Op, opts ...noticechoiceOption) *NoticeChoiceMutation {
+	m := &NoticeChoiceMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeNoticeChoice,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withNoticeChoiceID sets the ID field of the mutation.
+func withNoticeChoiceID(id uuid.UUID) noticechoiceOption {
+	return func(m *NoticeChoiceMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *NoticeChoice
+		)
+		m.oldValue = func(ctx context.Context) (*NoticeChoice, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().NoticeChoice.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withNoticeChoice sets the old NoticeChoice of the mutation.
+func withNoticeChoice(node *NoticeChoice) noticechoiceOption {
+	return func(m *NoticeChoiceMutation) {
+		m.oldValue = func(context.Context) (*NoticeChoice, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m NoticeChoiceMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m NoticeChoiceMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of NoticeChoice entities.
+func (m *NoticeChoiceMutation) SetID(id uuid.UUID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *NoticeChoiceMutation) ID() (id uuid.UUID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *NoticeChoiceMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []uuid.UUID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().NoticeChoice.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetUserID sets the "user_id" field.
+func (m *NoticeChoiceMutation) SetUserID(u uuid.UUID) {
+	m.user_id = &u
+}
+
+// UserID returns the value of the "user_id" field in the mutation.
+func (m *NoticeChoiceMutation) UserID() (r uuid.UUID, exists bool) {
+	v := m.user_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUserID returns the old "user_id" field's value of the NoticeChoice entity.
+// If the NoticeChoice object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NoticeChoiceMutation) OldUserID(ctx context.Context) (v uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUserID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUserID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUserID: %w", err)
+	}
+	return oldValue.UserID, nil
+}
+
+// ResetUserID resets all changes to the "user_id" field.
+func (m *NoticeChoiceMutation) ResetUserID() {
+	m.user_id = nil
+}
+
+// SetKind sets the "kind" field.
+func (m *NoticeChoiceMutation) SetKind(n noticechoice.Kind) {
+	m.kind = &n
+}
+
+// Kind returns the value of the "kind" field in the mutation.
+func (m *NoticeChoiceMutation) Kind() (r noticechoice.Kind, exists bool) {
+	v := m.kind
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldKind returns the old "kind" field's value of the NoticeChoice entity.
+// If the NoticeChoice object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NoticeChoiceMutation) OldKind(ctx context.Context) (v noticechoice.Kind, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldKind is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldKind requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldKind: %w", err)
+	}
+	return oldValue.Kind, nil
+}
+
+// ResetKind resets all changes to the "kind" field.
+func (m *NoticeChoiceMutation) ResetKind() {
+	m.kind = nil
+}
+
+// SetMail sets the "mail" field.
+func (m *NoticeChoiceMutation) SetMail(b bool) {
+	m.mail = &b
+}
+
+// Mail returns the value of the "mail" field in the mutation.
+func (m *NoticeChoiceMutation) Mail() (r bool, exists bool) {
+	v := m.mail
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMail returns the old "mail" field's value of the NoticeChoice entity.
+// If the NoticeChoice object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NoticeChoiceMutation) OldMail(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMail is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMail requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMail: %w", err)
+	}
+	return oldValue.Mail, nil
+}
+
+// ResetMail resets all changes to the "mail" field.
+func (m *NoticeChoiceMutation) ResetMail() {
+	m.mail = nil
+}
+
+// SetHook sets the "hook" field.
+func (m *NoticeChoiceMutation) SetHook(b bool) {
+	m.hook = &b
+}
+
+// Hook returns the value of the "hook" field in the mutation.
+func (m *NoticeChoiceMutation) Hook() (r bool, exists bool) {
+	v := m.hook
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldHook returns the old "hook" field's value of the NoticeChoice entity.
+// If the NoticeChoice object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NoticeChoiceMutation) OldHook(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldHook is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldHook requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldHook: %w", err)
+	}
+	return oldValue.Hook, nil
+}
+
+// ResetHook resets all changes to the "hook" field.
+func (m *NoticeChoiceMutation) ResetHook() {
+	m.hook = nil
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (m *NoticeChoiceMutation) SetUpdatedAt(t time.Time) {
+	m.updated_at = &t
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *NoticeChoiceMutation) UpdatedAt() (r time.Time, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the NoticeChoice entity.
+// If the NoticeChoice object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NoticeChoiceMutation) OldUpdatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *NoticeChoiceMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+}
+
+// Where appends a list predicates to the NoticeChoiceMutation builder.
+func (m *NoticeChoiceMutation) Where(ps ...predicate.NoticeChoice) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the NoticeChoiceMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *NoticeChoiceMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.NoticeChoice, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *NoticeChoiceMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *NoticeChoiceMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (NoticeChoice).
+func (m *NoticeChoiceMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *NoticeChoiceMutation) Fields() []string {
+	fields := make([]string, 0, 5)
+	if m.user_id != nil {
+		fields = append(fields, noticechoice.FieldUserID)
+	}
+	if m.kind != nil {
+		fields = append(fields, noticechoice.FieldKind)
+	}
+	if m.mail != nil {
+		fields = append(fields, noticechoice.FieldMail)
+	}
+	if m.hook != nil {
+		fields = append(fields, noticechoice.FieldHook)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, noticechoice.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *NoticeChoiceMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case noticechoice.FieldUserID:
+		return m.UserID()
+	case noticechoice.FieldKind:
+		return m.Kind()
+	case noticechoice.FieldMail:
+		return m.Mail()
+	case noticechoice.FieldHook:
+		return m.Hook()
+	case noticechoice.FieldUpdatedAt:
+		return m.UpdatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *NoticeChoiceMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case noticechoice.FieldUserID:
+		return m.OldUserID(ctx)
+	case noticechoice.FieldKind:
+		return m.OldKind(ctx)
+	case noticechoice.FieldMail:
+		return m.OldMail(ctx)
+	case noticechoice.FieldHook:
+		return m.OldHook(ctx)
+	case noticechoice.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown NoticeChoice field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *NoticeChoiceMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case noticechoice.FieldUserID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUserID(v)
+		return nil
+	case noticechoice.FieldKind:
+		v, ok := value.(noticechoice.Kind)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetKind(v)
+		return nil
+	case noticechoice.FieldMail:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMail(v)
+		return nil
+	case noticechoice.FieldHook:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetHook(v)
+		return nil
+	case noticechoice.FieldUpdatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown NoticeChoice field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *NoticeChoiceMutation) AddedFields() []string {
+	return nil
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *NoticeChoiceMutation) AddedField(name string) (ent.Value, bool) {
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *NoticeChoiceMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	}
+	return fmt.Errorf("unknown NoticeChoice numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *NoticeChoiceMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *NoticeChoiceMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *NoticeChoiceMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown NoticeChoice nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *NoticeChoiceMutation) ResetField(name string) error {
+	switch name {
+	case noticechoice.FieldUserID:
+		m.ResetUserID()
+		return nil
+	case noticechoice.FieldKind:
+		m.ResetKind()
+		return nil
+	case noticechoice.FieldMail:
+		m.ResetMail()
+		return nil
+	case noticechoice.FieldHook:
+		m.ResetHook()
+		return nil
+	case noticechoice.FieldUpdatedAt:
+		m.ResetUpdatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown NoticeChoice field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *NoticeChoiceMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *NoticeChoiceMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *NoticeChoiceMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *NoticeChoiceMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *NoticeChoiceMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *NoticeChoiceMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *NoticeChoiceMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown NoticeChoice unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *NoticeChoiceMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown NoticeChoice edge %s", name)
+}
+
+// NoticeDeliveryMutation represents an operation that mutates the NoticeDelivery nodes in the graph.
+type NoticeDeliveryMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *uuid.UUID
+	user_id       *uuid.UUID
+	kind          *noticedelivery.Kind
+	subject_id    *uuid.UUID
+	payload       *[]byte
+	state         *noticedelivery.State
+	attempts      *int
+	addattempts   *int
+	due_at        *time.Time
+	retry_until   *time.Time
+	error         *string
+	created_at    *time.Time
+	ended_at      *time.Time
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*NoticeDelivery, error)
+	predicates    []predicate.NoticeDelivery
+}
+
+var _ ent.Mutation = (*NoticeDeliveryMutation)(nil)
+
+// noticedeliveryOption allows management of the mutation configuration using functional options.
+type noticedeliveryOption func(*NoticeDeliveryMutation)
+
+// newNoticeDeliveryMutation creates new mutation for the NoticeDelivery entity.
+func newNoticeDeliveryMutation(c config, op Op, opts ...noticedeliveryOption) *NoticeDeliveryMutation {
+	m := &NoticeDeliveryMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeNoticeDelivery,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withNoticeDeliveryID sets the ID field of the mutation.
+func withNoticeDeliveryID(id uuid.UUID) noticedeliveryOption {
+	return func(m *NoticeDeliveryMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *NoticeDelivery
+		)
+		m.oldValue = func(ctx context.Context) (*NoticeDelivery, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().NoticeDelivery.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withNoticeDelivery sets the old NoticeDelivery of the mutation.
+func withNoticeDelivery(node *NoticeDelivery) noticedeliveryOption {
+	return func(m *NoticeDeliveryMutation) {
+		m.oldValue = func(context.Context) (*NoticeDelivery, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m NoticeDeliveryMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m NoticeDeliveryMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of NoticeDelivery entities.
+func (m *NoticeDeliveryMutation) SetID(id uuid.UUID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *NoticeDeliveryMutation) ID() (id uuid.UUID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *NoticeDeliveryMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []uuid.UUID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().NoticeDelivery.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetUserID sets the "user_id" field.
+func (m *NoticeDeliveryMutation) SetUserID(u uuid.UUID) {
+	m.user_id = &u
+}
+
+// UserID returns the value of the "user_id" field in the mutation.
+func (m *NoticeDeliveryMutation) UserID() (r uuid.UUID, exists bool) {
+	v := m.user_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUserID returns the old "user_id" field's value of the NoticeDelivery entity.
+// If the NoticeDelivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NoticeDeliveryMutation) OldUserID(ctx context.Context) (v uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUserID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUserID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUserID: %w", err)
+	}
+	return oldValue.UserID, nil
+}
+
+// ResetUserID resets all changes to the "user_id" field.
+func (m *NoticeDeliveryMutation) ResetUserID() {
+	m.user_id = nil
+}
+
+// SetKind sets the "kind" field.
+func (m *NoticeDeliveryMutation) SetKind(n noticedelivery.Kind) {
+	m.kind = &n
+}
+
+// Kind returns the value of the "kind" field in the mutation.
+func (m *NoticeDeliveryMutation) Kind() (r noticedelivery.Kind, exists bool) {
+	v := m.kind
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldKind returns the old "kind" field's value of the NoticeDelivery entity.
+// If the NoticeDelivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NoticeDeliveryMutation) OldKind(ctx context.Context) (v noticedelivery.Kind, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldKind is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldKind requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldKind: %w", err)
+	}
+	return oldValue.Kind, nil
+}
+
+// ResetKind resets all changes to the "kind" field.
+func (m *NoticeDeliveryMutation) ResetKind() {
+	m.kind = nil
+}
+
+// SetSubjectID sets the "subject_id" field.
+func (m *NoticeDeliveryMutation) SetSubjectID(u uuid.UUID) {
+	m.subject_id = &u
+}
+
+// SubjectID returns the value of the "subject_id" field in the mutation.
+func (m *NoticeDeliveryMutation) SubjectID() (r uuid.UUID, exists bool) {
+	v := m.subject_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSubjectID returns the old "subject_id" field's value of the NoticeDelivery entity.
+// If the NoticeDelivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NoticeDeliveryMutation) OldSubjectID(ctx context.Context) (v uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSubjectID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSubjectID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSubjectID: %w", err)
+	}
+	return oldValue.SubjectID, nil
+}
+
+// ResetSubjectID resets all changes to the "subject_id" field.
+func (m *NoticeDeliveryMutation) ResetSubjectID() {
+	m.subject_id = nil
+}
+
+// SetPayload sets the "payload" field.
+func (m *NoticeDeliveryMutation) SetPayload(b []byte) {
+	m.payload = &b
+}
+
+// Payload returns the value of the "payload" field in the mutation.
+func (m *NoticeDeliveryMutation) Payload() (r []byte, exists bool) {
+	v := m.payload
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPayload returns the old "payload" field's value of the NoticeDelivery entity.
+// If the NoticeDelivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NoticeDeliveryMutation) OldPayload(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPayload is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPayload requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPayload: %w", err)
+	}
+	return oldValue.Payload, nil
+}
+
+// ClearPayload clears the value of the "payload" field.
+func (m *NoticeDeliveryMutation) ClearPayload() {
+	m.payload = nil
+	m.clearedFields[noticedelivery.FieldPayload] = struct{}{}
+}
+
+// PayloadCleared returns if the "payload" field was cleared in this mutation.
+func (m *NoticeDeliveryMutation) PayloadCleared() bool {
+	_, ok := m.clearedFields[noticedelivery.FieldPayload]
+	return ok
+}
+
+// ResetPayload resets all changes to the "payload" field.
+func (m *NoticeDeliveryMutation) ResetPayload() {
+	m.payload = nil
+	delete(m.clearedFields, noticedelivery.FieldPayload)
+}
+
+// SetState sets the "state" field.
+func (m *NoticeDeliveryMutation) SetState(n noticedelivery.State) {
+	m.state = &n
+}
+
+// State returns the value of the "state" field in the mutation.
+func (m *NoticeDeliveryMutation) State() (r noticedelivery.State, exists bool) {
+	v := m.state
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldState returns the old "state" field's value of the NoticeDelivery entity.
+// If the NoticeDelivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NoticeDeliveryMutation) OldState(ctx context.Context) (v noticedelivery.State, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldState is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldState requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldState: %w", err)
+	}
+	return oldValue.State, nil
+}
+
+// ResetState resets all changes to the "state" field.
+func (m *NoticeDeliveryMutation) ResetState() {
+	m.state = nil
+}
+
+// SetAttempts sets the "attempts" field.
+func (m *NoticeDeliveryMutation) SetAttempts(i int) {
+	m.attempts = &i
+	m.addattempts = nil
+}
+
+// Attempts returns the value of the "attempts" field in the mutation.
+func (m *NoticeDeliveryMutation) Attempts() (r int, exists bool) {
+	v := m.attempts
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAttempts returns the old "attempts" field's value of the NoticeDelivery entity.
+// If the NoticeDelivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NoticeDeliveryMutation) OldAttempts(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAttempts is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAttempts requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAttempts: %w", err)
+	}
+	return oldValue.Attempts, nil
+}
+
+// AddAttempts adds i to the "attempts" field.
+func (m *NoticeDeliveryMutation) AddAttempts(i int) {
+	if m.addattempts != nil {
+		*m.addattempts += i
+	} else {
+		m.addattempts = &i
+	}
+}
+
+// AddedAttempts returns the value that was added to the "attempts" field in this mutation.
+func (m *NoticeDeliveryMutation) AddedAttempts() (r int, exists bool) {
+	v := m.addattempts
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAttempts resets all changes to the "attempts" field.
+func (m *NoticeDeliveryMutation) ResetAttempts() {
+	m.attempts = nil
+	m.addattempts = nil
+}
+
+// SetDueAt sets the "due_at" field.
+func (m *NoticeDeliveryMutation) SetDueAt(t time.Time) {
+	m.due_at = &t
+}
+
+// DueAt returns the value of the "due_at" field in the mutation.
+func (m *NoticeDeliveryMutation) DueAt() (r time.Time, exists bool) {
+	v := m.due_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDueAt returns the old "due_at" field's value of the NoticeDelivery entity.
+// If the NoticeDelivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NoticeDeliveryMutation) OldDueAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDueAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDueAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDueAt: %w", err)
+	}
+	return oldValue.DueAt, nil
+}
+
+// ResetDueAt resets all changes to the "due_at" field.
+func (m *NoticeDeliveryMutation) ResetDueAt() {
+	m.due_at = nil
+}
+
+// SetRetryUntil sets the "retry_until" field.
+func (m *NoticeDeliveryMutation) SetRetryUntil(t time.Time) {
+	m.retry_until = &t
+}
+
+// RetryUntil returns the value of the "retry_until" field in the mutation.
+func (m *NoticeDeliveryMutation) RetryUntil() (r time.Time, exists bool) {
+	v := m.retry_until
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRetryUntil returns the old "retry_until" field's value of the NoticeDelivery entity.
+// If the NoticeDelivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NoticeDeliveryMutation) OldRetryUntil(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRetryUntil is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRetryUntil requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRetryUntil: %w", err)
+	}
+	return oldValue.RetryUntil, nil
+}
+
+// ResetRetryUntil resets all changes to the "retry_until" field.
+func (m *NoticeDeliveryMutation) ResetRetryUntil() {
+	m.retry_until = nil
+}
+
+// SetError sets the "error" field.
+func (m *NoticeDeliveryMutation) SetError(s string) {
+	m.error = &s
+}
+
+// Error returns the value of the "error" field in the mutation.
+func (m *NoticeDeliveryMutation) Error() (r string, exists bool) {
+	v := m.error
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldError returns the old "error" field's value of the NoticeDelivery entity.
+// If the NoticeDelivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NoticeDeliveryMutation) OldError(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldError is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldError requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldError: %w", err)
+	}
+	return oldValue.Error, nil
+}
+
+// ResetError resets all changes to the "error" field.
+func (m *NoticeDeliveryMutation) ResetError() {
+	m.error = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *NoticeDeliveryMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *NoticeDeliveryMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the NoticeDelivery entity.
+// If the NoticeDelivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NoticeDeliveryMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *NoticeDeliveryMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// SetEndedAt sets the "ended_at" field.
+func (m *NoticeDeliveryMutation) SetEndedAt(t time.Time) {
+	m.ended_at = &t
+}
+
+// EndedAt returns the value of the "ended_at" field in the mutation.
+func (m *NoticeDeliveryMutation) EndedAt() (r time.Time, exists bool) {
+	v := m.ended_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEndedAt returns the old "ended_at" field's value of the NoticeDelivery entity.
+// If the NoticeDelivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NoticeDeliveryMutation) OldEndedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEndedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEndedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEndedAt: %w", err)
+	}
+	return oldValue.EndedAt, nil
+}
+
+// ClearEndedAt clears the value of the "ended_at" field.
+func (m *NoticeDeliveryMutation) ClearEndedAt() {
+	m.ended_at = nil
+	m.clearedFields[noticedelivery.FieldEndedAt] = struct{}{}
+}
+
+// EndedAtCleared returns if the "ended_at" field was cleared in this mutation.
+func (m *NoticeDeliveryMutation) EndedAtCleared() bool {
+	_, ok := m.clearedFields[noticedelivery.FieldEndedAt]
+	return ok
+}
+
+// ResetEndedAt resets all changes to the "ended_at" field.
+func (m *NoticeDeliveryMutation) ResetEndedAt() {
+	m.ended_at = nil
+	delete(m.clearedFields, noticedelivery.FieldEndedAt)
+}
+
+// Where appends a list predicates to the NoticeDeliveryMutation builder.
+func (m *NoticeDeliveryMutation) Where(ps ...predicate.NoticeDelivery) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the NoticeDeliveryMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *NoticeDeliveryMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.NoticeDelivery, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *NoticeDeliveryMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *NoticeDeliveryMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (NoticeDelivery).
+func (m *NoticeDeliveryMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *NoticeDeliveryMutation) Fields() []string {
+	fields := make([]string, 0, 11)
+	if m.user_id != nil {
+		fields = append(fields, noticedelivery.FieldUserID)
+	}
+	if m.kind != nil {
+		fields = append(fields, noticedelivery.FieldKind)
+	}
+	if m.subject_id != nil {
+		fields = append(fields, noticedelivery.FieldSubjectID)
+	}
+	if m.payload != nil {
+		fields = append(fields, noticedelivery.FieldPayload)
+	}
+	if m.state != nil {
+		fields = append(fields, noticedelivery.FieldState)
+	}
+	if m.attempts != nil {
+		fields = append(fields, noticedelivery.FieldAttempts)
+	}
+	if m.due_at != nil {
+		fields = append(fields, noticedelivery.FieldDueAt)
+	}
+	if m.retry_until != nil {
+		fields = append(fields, noticedelivery.FieldRetryUntil)
+	}
+	if m.error != nil {
+		fields = append(fields, noticedelivery.FieldError)
+	}
+	if m.created_at != nil {
+		fields = append(fields, noticedelivery.FieldCreatedAt)
+	}
+	if m.ended_at != nil {
+		fields = append(fields, noticedelivery.FieldEndedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *NoticeDeliveryMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case noticedelivery.FieldUserID:
+		return m.UserID()
+	case noticedelivery.FieldKind:
+		return m.Kind()
+	case noticedelivery.FieldSubjectID:
+		return m.SubjectID()
+	case noticedelivery.FieldPayload:
+		return m.Payload()
+	case noticedelivery.FieldState:
+		return m.State()
+	case noticedelivery.FieldAttempts:
+		return m.Attempts()
+	case noticedelivery.FieldDueAt:
+		return m.DueAt()
+	case noticedelivery.FieldRetryUntil:
+		return m.RetryUntil()
+	case noticedelivery.FieldError:
+		return m.Error()
+	case noticedelivery.FieldCreatedAt:
+		return m.CreatedAt()
+	case noticedelivery.FieldEndedAt:
+		return m.EndedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *NoticeDeliveryMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case noticedelivery.FieldUserID:
+		return m.OldUserID(ctx)
+	case noticedelivery.FieldKind:
+		return m.OldKind(ctx)
+	case noticedelivery.FieldSubjectID:
+		return m.OldSubjectID(ctx)
+	case noticedelivery.FieldPayload:
+		return m.OldPayload(ctx)
+	case noticedelivery.FieldState:
+		return m.OldState(ctx)
+	case noticedelivery.FieldAttempts:
+		return m.OldAttempts(ctx)
+	case noticedelivery.FieldDueAt:
+		return m.OldDueAt(ctx)
+	case noticedelivery.FieldRetryUntil:
+		return m.OldRetryUntil(ctx)
+	case noticedelivery.FieldError:
+		return m.OldError(ctx)
+	case noticedelivery.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case noticedelivery.FieldEndedAt:
+		return m.OldEndedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown NoticeDelivery field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *NoticeDeliveryMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case noticedelivery.FieldUserID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUserID(v)
+		return nil
+	case noticedelivery.FieldKind:
+		v, ok := value.(noticedelivery.Kind)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetKind(v)
+		return nil
+	case noticedelivery.FieldSubjectID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSubjectID(v)
+		return nil
+	case noticedelivery.FieldPayload:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPayload(v)
+		return nil
+	case noticedelivery.FieldState:
+		v, ok := value.(noticedelivery.State)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetState(v)
+		return nil
+	case noticedelivery.FieldAttempts:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAttempts(v)
+		return nil
+	case noticedelivery.FieldDueAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDueAt(v)
+		return nil
+	case noticedelivery.FieldRetryUntil:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRetryUntil(v)
+		return nil
+	case noticedelivery.FieldError:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetError(v)
+		return nil
+	case noticedelivery.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case noticedelivery.FieldEndedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEndedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown NoticeDelivery field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *NoticeDeliveryMutation) AddedFields() []string {
+	var fields []string
+	if m.addattempts != nil {
+		fields = append(fields, noticedelivery.FieldAttempts)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *NoticeDeliveryMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case noticedelivery.FieldAttempts:
+		return m.AddedAttempts()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *NoticeDeliveryMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case noticedelivery.FieldAttempts:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAttempts(v)
+		return nil
+	}
+	return fmt.Errorf("unknown NoticeDelivery numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *NoticeDeliveryMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(noticedelivery.FieldPayload) {
+		fields = append(fields, noticedelivery.FieldPayload)
+	}
+	if m.FieldCleared(noticedelivery.FieldEndedAt) {
+		fields = append(fields, noticedelivery.FieldEndedAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *NoticeDeliveryMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *NoticeDeliveryMutation) ClearField(name string) error {
+	switch name {
+	case noticedelivery.FieldPayload:
+		m.ClearPayload()
+		return nil
+	case noticedelivery.FieldEndedAt:
+		m.ClearEndedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown NoticeDelivery nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *NoticeDeliveryMutation) ResetField(name string) error {
+	switch name {
+	case noticedelivery.FieldUserID:
+		m.ResetUserID()
+		return nil
+	case noticedelivery.FieldKind:
+		m.ResetKind()
+		return nil
+	case noticedelivery.FieldSubjectID:
+		m.ResetSubjectID()
+		return nil
+	case noticedelivery.FieldPayload:
+		m.ResetPayload()
+		return nil
+	case noticedelivery.FieldState:
+		m.ResetState()
+		return nil
+	case noticedelivery.FieldAttempts:
+		m.ResetAttempts()
+		return nil
+	case noticedelivery.FieldDueAt:
+		m.ResetDueAt()
+		return nil
+	case noticedelivery.FieldRetryUntil:
+		m.ResetRetryUntil()
+		return nil
+	case noticedelivery.FieldError:
+		m.ResetError()
+		return nil
+	case noticedelivery.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case noticedelivery.FieldEndedAt:
+		m.ResetEndedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown NoticeDelivery field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *NoticeDeliveryMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *NoticeDeliveryMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *NoticeDeliveryMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *NoticeDeliveryMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *NoticeDeliveryMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *NoticeDeliveryMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *NoticeDeliveryMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown NoticeDelivery unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *NoticeDeliveryMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown NoticeDelivery edge %s", name)
+}
+
+// NoticeFactMutation represents an operation that mutates the NoticeFact nodes in the graph.
+type NoticeFactMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *uuid.UUID
+	kind          *noticefact.Kind
+	subjects      *[]byte
+	due_at        *time.Time
+	until         *time.Time
+	created_at    *time.Time
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*NoticeFact, error)
+	predicates    []predicate.NoticeFact
+}
+
+var _ ent.Mutation = (*NoticeFactMutation)(nil)
+
+// noticefactOption allows management of the mutation configuration using functional options.
+type noticefactOption func(*NoticeFactMutation)
+
+// newNoticeFactMutation creates new mutation for the NoticeFact entity.
+func newNoticeFactMutation(c config, op Op, opts ...noticefactOption) *NoticeFactMutation {
+	m := &NoticeFactMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeNoticeFact,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withNoticeFactID sets the ID field of the mutation.
+func withNoticeFactID(id uuid.UUID) noticefactOption {
+	return func(m *NoticeFactMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *NoticeFact
+		)
+		m.oldValue = func(ctx context.Context) (*NoticeFact, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().NoticeFact.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withNoticeFact sets the old NoticeFact of the mutation.
+func withNoticeFact(node *NoticeFact) noticefactOption {
+	return func(m *NoticeFactMutation) {
+		m.oldValue = func(context.Context) (*NoticeFact, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m NoticeFactMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m NoticeFactMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of NoticeFact entities.
+func (m *NoticeFactMutation) SetID(id uuid.UUID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *NoticeFactMutation) ID() (id uuid.UUID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *NoticeFactMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []uuid.UUID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().NoticeFact.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetKind sets the "kind" field.
+func (m *NoticeFactMutation) SetKind(n noticefact.Kind) {
+	m.kind = &n
+}
+
+// Kind returns the value of the "kind" field in the mutation.
+func (m *NoticeFactMutation) Kind() (r noticefact.Kind, exists bool) {
+	v := m.kind
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldKind returns the old "kind" field's value of the NoticeFact entity.
+// If the NoticeFact object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NoticeFactMutation) OldKind(ctx context.Context) (v noticefact.Kind, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldKind is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldKind requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldKind: %w", err)
+	}
+	return oldValue.Kind, nil
+}
+
+// ResetKind resets all changes to the "kind" field.
+func (m *NoticeFactMutation) ResetKind() {
+	m.kind = nil
+}
+
+// SetSubjects sets the "subjects" field.
+func (m *NoticeFactMutation) SetSubjects(b []byte) {
+	m.subjects = &b
+}
+
+// Subjects returns the value of the "subjects" field in the mutation.
+func (m *NoticeFactMutation) Subjects() (r []byte, exists bool) {
+	v := m.subjects
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSubjects returns the old "subjects" field's value of the NoticeFact entity.
+// If the NoticeFact object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NoticeFactMutation) OldSubjects(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSubjects is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSubjects requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSubjects: %w", err)
+	}
+	return oldValue.Subjects, nil
+}
+
+// ResetSubjects resets all changes to the "subjects" field.
+func (m *NoticeFactMutation) ResetSubjects() {
+	m.subjects = nil
+}
+
+// SetDueAt sets the "due_at" field.
+func (m *NoticeFactMutation) SetDueAt(t time.Time) {
+	m.due_at = &t
+}
+
+// DueAt returns the value of the "due_at" field in the mutation.
+func (m *NoticeFactMutation) DueAt() (r time.Time, exists bool) {
+	v := m.due_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDueAt returns the old "due_at" field's value of the NoticeFact entity.
+// If the NoticeFact object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NoticeFactMutation) OldDueAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDueAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDueAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDueAt: %w", err)
+	}
+	return oldValue.DueAt, nil
+}
+
+// ResetDueAt resets all changes to the "due_at" field.
+func (m *NoticeFactMutation) ResetDueAt() {
+	m.due_at = nil
+}
+
+// SetUntil sets the "until" field.
+func (m *NoticeFactMutation) SetUntil(t time.Time) {
+	m.until = &t
+}
+
+// Until returns the value of the "until" field in the mutation.
+func (m *NoticeFactMutation) Until() (r time.Time, exists bool) {
+	v := m.until
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUntil returns the old "until" field's value of the NoticeFact entity.
+// If the NoticeFact object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NoticeFactMutation) OldUntil(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUntil is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUntil requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUntil: %w", err)
+	}
+	return oldValue.Until, nil
+}
+
+// ResetUntil resets all changes to the "until" field.
+func (m *NoticeFactMutation) ResetUntil() {
+	m.until = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *NoticeFactMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *NoticeFactMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the NoticeFact entity.
+// If the NoticeFact object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NoticeFactMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *NoticeFactMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// Where appends a list predicates to the NoticeFactMutation builder.
+func (m *NoticeFactMutation) Where(ps ...predicate.NoticeFact) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the NoticeFactMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *NoticeFactMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.NoticeFact, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *NoticeFactMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *NoticeFactMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (NoticeFact).
+func (m *NoticeFactMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *NoticeFactMutation) Fields() []string {
+	fields := make([]string, 0, 5)
+	if m.kind != nil {
+		fields = append(fields, noticefact.FieldKind)
+	}
+	if m.subjects != nil {
+		fields = append(fields, noticefact.FieldSubjects)
+	}
+	if m.due_at != nil {
+		fields = append(fields, noticefact.FieldDueAt)
+	}
+	if m.until != nil {
+		fields = append(fields, noticefact.FieldUntil)
+	}
+	if m.created_at != nil {
+		fields = append(fields, noticefact.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *NoticeFactMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case noticefact.FieldKind:
+		return m.Kind()
+	case noticefact.FieldSubjects:
+		return m.Subjects()
+	case noticefact.FieldDueAt:
+		return m.DueAt()
+	case noticefact.FieldUntil:
+		return m.Until()
+	case noticefact.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *NoticeFactMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case noticefact.FieldKind:
+		return m.OldKind(ctx)
+	case noticefact.FieldSubjects:
+		return m.OldSubjects(ctx)
+	case noticefact.FieldDueAt:
+		return m.OldDueAt(ctx)
+	case noticefact.FieldUntil:
+		return m.OldUntil(ctx)
+	case noticefact.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown NoticeFact field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *NoticeFactMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case noticefact.FieldKind:
+		v, ok := value.(noticefact.Kind)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetKind(v)
+		return nil
+	case noticefact.FieldSubjects:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSubjects(v)
+		return nil
+	case noticefact.FieldDueAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDueAt(v)
+		return nil
+	case noticefact.FieldUntil:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUntil(v)
+		return nil
+	case noticefact.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown NoticeFact field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *NoticeFactMutation) AddedFields() []string {
+	return nil
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *NoticeFactMutation) AddedField(name string) (ent.Value, bool) {
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *NoticeFactMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	}
+	return fmt.Errorf("unknown NoticeFact numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *NoticeFactMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *NoticeFactMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *NoticeFactMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown NoticeFact nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *NoticeFactMutation) ResetField(name string) error {
+	switch name {
+	case noticefact.FieldKind:
+		m.ResetKind()
+		return nil
+	case noticefact.FieldSubjects:
+		m.ResetSubjects()
+		return nil
+	case noticefact.FieldDueAt:
+		m.ResetDueAt()
+		return nil
+	case noticefact.FieldUntil:
+		m.ResetUntil()
+		return nil
+	case noticefact.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown NoticeFact field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *NoticeFactMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *NoticeFactMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *NoticeFactMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *NoticeFactMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *NoticeFactMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *NoticeFactMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *NoticeFactMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown NoticeFact unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *NoticeFactMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown NoticeFact edge %s", name)
 }
 
 // OrderMutation represents an operation that mutates the Order nodes in the graph.
@@ -21574,6 +23627,522 @@ func (m *SaleLogMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *SaleLogMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown SaleLog edge %s", name)
+}
+
+// SaleReminderMutation represents an operation that mutates the SaleReminder nodes in the graph.
+type SaleReminderMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *uuid.UUID
+	user_id       *uuid.UUID
+	sale_id       *uuid.UUID
+	sent_for      *time.Time
+	created_at    *time.Time
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*SaleReminder, error)
+	predicates    []predicate.SaleReminder
+}
+
+var _ ent.Mutation = (*SaleReminderMutation)(nil)
+
+// salereminderOption allows management of the mutation configuration using functional options.
+type salereminderOption func(*SaleReminderMutation)
+
+// newSaleReminderMutation creates new mutation for the SaleReminder entity.
+func newSaleReminderMutation(c config, op Op, opts ...salereminderOption) *SaleReminderMutation {
+	m := &SaleReminderMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeSaleReminder,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withSaleReminderID sets the ID field of the mutation.
+func withSaleReminderID(id uuid.UUID) salereminderOption {
+	return func(m *SaleReminderMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *SaleReminder
+		)
+		m.oldValue = func(ctx context.Context) (*SaleReminder, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().SaleReminder.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withSaleReminder sets the old SaleReminder of the mutation.
+func withSaleReminder(node *SaleReminder) salereminderOption {
+	return func(m *SaleReminderMutation) {
+		m.oldValue = func(context.Context) (*SaleReminder, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m SaleReminderMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m SaleReminderMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of SaleReminder entities.
+func (m *SaleReminderMutation) SetID(id uuid.UUID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *SaleReminderMutation) ID() (id uuid.UUID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *SaleReminderMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []uuid.UUID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().SaleReminder.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetUserID sets the "user_id" field.
+func (m *SaleReminderMutation) SetUserID(u uuid.UUID) {
+	m.user_id = &u
+}
+
+// UserID returns the value of the "user_id" field in the mutation.
+func (m *SaleReminderMutation) UserID() (r uuid.UUID, exists bool) {
+	v := m.user_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUserID returns the old "user_id" field's value of the SaleReminder entity.
+// If the SaleReminder object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleReminderMutation) OldUserID(ctx context.Context) (v uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUserID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUserID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUserID: %w", err)
+	}
+	return oldValue.UserID, nil
+}
+
+// ResetUserID resets all changes to the "user_id" field.
+func (m *SaleReminderMutation) ResetUserID() {
+	m.user_id = nil
+}
+
+// SetSaleID sets the "sale_id" field.
+func (m *SaleReminderMutation) SetSaleID(u uuid.UUID) {
+	m.sale_id = &u
+}
+
+// SaleID returns the value of the "sale_id" field in the mutation.
+func (m *SaleReminderMutation) SaleID() (r uuid.UUID, exists bool) {
+	v := m.sale_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSaleID returns the old "sale_id" field's value of the SaleReminder entity.
+// If the SaleReminder object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleReminderMutation) OldSaleID(ctx context.Context) (v uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSaleID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSaleID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSaleID: %w", err)
+	}
+	return oldValue.SaleID, nil
+}
+
+// ResetSaleID resets all changes to the "sale_id" field.
+func (m *SaleReminderMutation) ResetSaleID() {
+	m.sale_id = nil
+}
+
+// SetSentFor sets the "sent_for" field.
+func (m *SaleReminderMutation) SetSentFor(t time.Time) {
+	m.sent_for = &t
+}
+
+// SentFor returns the value of the "sent_for" field in the mutation.
+func (m *SaleReminderMutation) SentFor() (r time.Time, exists bool) {
+	v := m.sent_for
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSentFor returns the old "sent_for" field's value of the SaleReminder entity.
+// If the SaleReminder object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleReminderMutation) OldSentFor(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSentFor is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSentFor requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSentFor: %w", err)
+	}
+	return oldValue.SentFor, nil
+}
+
+// ClearSentFor clears the value of the "sent_for" field.
+func (m *SaleReminderMutation) ClearSentFor() {
+	m.sent_for = nil
+	m.clearedFields[salereminder.FieldSentFor] = struct{}{}
+}
+
+// SentForCleared returns if the "sent_for" field was cleared in this mutation.
+func (m *SaleReminderMutation) SentForCleared() bool {
+	_, ok := m.clearedFields[salereminder.FieldSentFor]
+	return ok
+}
+
+// ResetSentFor resets all changes to the "sent_for" field.
+func (m *SaleReminderMutation) ResetSentFor() {
+	m.sent_for = nil
+	delete(m.clearedFields, salereminder.FieldSentFor)
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *SaleReminderMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *SaleReminderMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the SaleReminder entity.
+// If the SaleReminder object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleReminderMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *SaleReminderMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// Where appends a list predicates to the SaleReminderMutation builder.
+func (m *SaleReminderMutation) Where(ps ...predicate.SaleReminder) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the SaleReminderMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *SaleReminderMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.SaleReminder, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *SaleReminderMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *SaleReminderMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (SaleReminder).
+func (m *SaleReminderMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *SaleReminderMutation) Fields() []string {
+	fields := make([]string, 0, 4)
+	if m.user_id != nil {
+		fields = append(fields, salereminder.FieldUserID)
+	}
+	if m.sale_id != nil {
+		fields = append(fields, salereminder.FieldSaleID)
+	}
+	if m.sent_for != nil {
+		fields = append(fields, salereminder.FieldSentFor)
+	}
+	if m.created_at != nil {
+		fields = append(fields, salereminder.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *SaleReminderMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case salereminder.FieldUserID:
+		return m.UserID()
+	case salereminder.FieldSaleID:
+		return m.SaleID()
+	case salereminder.FieldSentFor:
+		return m.SentFor()
+	case salereminder.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *SaleReminderMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case salereminder.FieldUserID:
+		return m.OldUserID(ctx)
+	case salereminder.FieldSaleID:
+		return m.OldSaleID(ctx)
+	case salereminder.FieldSentFor:
+		return m.OldSentFor(ctx)
+	case salereminder.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown SaleReminder field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *SaleReminderMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case salereminder.FieldUserID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUserID(v)
+		return nil
+	case salereminder.FieldSaleID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSaleID(v)
+		return nil
+	case salereminder.FieldSentFor:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSentFor(v)
+		return nil
+	case salereminder.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown SaleReminder field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *SaleReminderMutation) AddedFields() []string {
+	return nil
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *SaleReminderMutation) AddedField(name string) (ent.Value, bool) {
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *SaleReminderMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	}
+	return fmt.Errorf("unknown SaleReminder numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *SaleReminderMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(salereminder.FieldSentFor) {
+		fields = append(fields, salereminder.FieldSentFor)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *SaleReminderMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *SaleReminderMutation) ClearField(name string) error {
+	switch name {
+	case salereminder.FieldSentFor:
+		m.ClearSentFor()
+		return nil
+	}
+	return fmt.Errorf("unknown SaleReminder nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *SaleReminderMutation) ResetField(name string) error {
+	switch name {
+	case salereminder.FieldUserID:
+		m.ResetUserID()
+		return nil
+	case salereminder.FieldSaleID:
+		m.ResetSaleID()
+		return nil
+	case salereminder.FieldSentFor:
+		m.ResetSentFor()
+		return nil
+	case salereminder.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown SaleReminder field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *SaleReminderMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *SaleReminderMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *SaleReminderMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *SaleReminderMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *SaleReminderMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *SaleReminderMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *SaleReminderMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown SaleReminder unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *SaleReminderMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown SaleReminder edge %s", name)
 }
 
 // SaleTemplateMutation represents an operation that mutates the SaleTemplate nodes in the graph.

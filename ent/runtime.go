@@ -11,6 +11,7 @@ import (
 	"seckill/ent/intervention"
 	"seckill/ent/letteract"
 	"seckill/ent/mail"
+	"seckill/ent/noticedelivery"
 	"seckill/ent/order"
 	"seckill/ent/orderevent"
 	"seckill/ent/orderfailure"
@@ -241,6 +242,18 @@ func init() {
 	mail.DefaultError = mailDescError.Default.(string)
 	// mail.ErrorValidator is a validator for the "error" field. It is called by the builders before save.
 	mail.ErrorValidator = mailDescError.Validators[0].(func(string) error)
+	noticedeliveryFields := schema.NoticeDelivery{}.Fields()
+	_ = noticedeliveryFields
+	// noticedeliveryDescAttempts is the schema descriptor for attempts field.
+	noticedeliveryDescAttempts := noticedeliveryFields[6].Descriptor()
+	// noticedelivery.DefaultAttempts holds the default value on creation for the attempts field.
+	noticedelivery.DefaultAttempts = noticedeliveryDescAttempts.Default.(int)
+	// noticedeliveryDescError is the schema descriptor for error field.
+	noticedeliveryDescError := noticedeliveryFields[9].Descriptor()
+	// noticedelivery.DefaultError holds the default value on creation for the error field.
+	noticedelivery.DefaultError = noticedeliveryDescError.Default.(string)
+	// noticedelivery.ErrorValidator is a validator for the "error" field. It is called by the builders before save.
+	noticedelivery.ErrorValidator = noticedeliveryDescError.Validators[0].(func(string) error)
 	orderFields := schema.Order{}.Fields()
 	_ = orderFields
 	// orderDescNumber is the schema descriptor for number field.

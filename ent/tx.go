@@ -30,6 +30,12 @@ type Tx struct {
 	LetterAct *LetterActClient
 	// Mail is the client for interacting with the Mail builders.
 	Mail *MailClient
+	// NoticeChoice is the client for interacting with the NoticeChoice builders.
+	NoticeChoice *NoticeChoiceClient
+	// NoticeDelivery is the client for interacting with the NoticeDelivery builders.
+	NoticeDelivery *NoticeDeliveryClient
+	// NoticeFact is the client for interacting with the NoticeFact builders.
+	NoticeFact *NoticeFactClient
 	// Order is the client for interacting with the Order builders.
 	Order *OrderClient
 	// OrderEvent is the client for interacting with the OrderEvent builders.
@@ -56,6 +62,8 @@ type Tx struct {
 	SaleItem *SaleItemClient
 	// SaleLog is the client for interacting with the SaleLog builders.
 	SaleLog *SaleLogClient
+	// SaleReminder is the client for interacting with the SaleReminder builders.
+	SaleReminder *SaleReminderClient
 	// SaleTemplate is the client for interacting with the SaleTemplate builders.
 	SaleTemplate *SaleTemplateClient
 	// SandboxCall is the client for interacting with the SandboxCall builders.
@@ -223,6 +231,9 @@ func (tx *Tx) init() {
 	tx.Intervention = NewInterventionClient(tx.config)
 	tx.LetterAct = NewLetterActClient(tx.config)
 	tx.Mail = NewMailClient(tx.config)
+	tx.NoticeChoice = NewNoticeChoiceClient(tx.config)
+	tx.NoticeDelivery = NewNoticeDeliveryClient(tx.config)
+	tx.NoticeFact = NewNoticeFactClient(tx.config)
 	tx.Order = NewOrderClient(tx.config)
 	tx.OrderEvent = NewOrderEventClient(tx.config)
 	tx.OrderFailure = NewOrderFailureClient(tx.config)
@@ -236,6 +247,7 @@ func (tx *Tx) init() {
 	tx.SaleFigures = NewSaleFiguresClient(tx.config)
 	tx.SaleItem = NewSaleItemClient(tx.config)
 	tx.SaleLog = NewSaleLogClient(tx.config)
+	tx.SaleReminder = NewSaleReminderClient(tx.config)
 	tx.SaleTemplate = NewSaleTemplateClient(tx.config)
 	tx.SandboxCall = NewSandboxCallClient(tx.config)
 	tx.SandboxCharge = NewSandboxChargeClient(tx.config)

@@ -19,6 +19,7 @@ import (
 	"seckill/internal/audit"
 	"seckill/internal/checkout"
 	"seckill/internal/inbox"
+	"seckill/internal/notice"
 	"seckill/internal/oidc"
 	"seckill/internal/operator"
 	"seckill/internal/order"
@@ -61,6 +62,7 @@ type Resolver struct {
 	Feed        *salestats.Feed
 	Reports     report.Source
 	Webhooks    *webhook.Service
+	Notices     *notice.Service
 	Waiting     *inbox.Inbox
 	Tokens      *servicetoken.Service // of other systems
 

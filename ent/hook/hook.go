@@ -104,6 +104,42 @@ func (f MailFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error)
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.MailMutation", m)
 }
 
+// The NoticeChoiceFunc type is an adapter to allow the use of ordinary
+// function as NoticeChoice mutator.
+type NoticeChoiceFunc func(context.Context, *ent.NoticeChoiceMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f NoticeChoiceFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.NoticeChoiceMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.NoticeChoiceMutation", m)
+}
+
+// The NoticeDeliveryFunc type is an adapter to allow the use of ordinary
+// function as NoticeDelivery mutator.
+type NoticeDeliveryFunc func(context.Context, *ent.NoticeDeliveryMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f NoticeDeliveryFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.NoticeDeliveryMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.NoticeDeliveryMutation", m)
+}
+
+// The NoticeFactFunc type is an adapter to allow the use of ordinary
+// function as NoticeFact mutator.
+type NoticeFactFunc func(context.Context, *ent.NoticeFactMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f NoticeFactFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.NoticeFactMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.NoticeFactMutation", m)
+}
+
 // The OrderFunc type is an adapter to allow the use of ordinary
 // function as Order mutator.
 type OrderFunc func(context.Context, *ent.OrderMutation) (ent.Value, error)
@@ -258,6 +294,18 @@ func (f SaleLogFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, err
 		return f(ctx, mv)
 	}
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.SaleLogMutation", m)
+}
+
+// The SaleReminderFunc type is an adapter to allow the use of ordinary
+// function as SaleReminder mutator.
+type SaleReminderFunc func(context.Context, *ent.SaleReminderMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f SaleReminderFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.SaleReminderMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.SaleReminderMutation", m)
 }
 
 // The SaleTemplateFunc type is an adapter to allow the use of ordinary

@@ -30,6 +30,15 @@ type LetterAct func(*sql.Selector)
 // Mail is the predicate function for mail builders.
 type Mail func(*sql.Selector)
 
+// NoticeChoice is the predicate function for noticechoice builders.
+type NoticeChoice func(*sql.Selector)
+
+// NoticeDelivery is the predicate function for noticedelivery builders.
+type NoticeDelivery func(*sql.Selector)
+
+// NoticeFact is the predicate function for noticefact builders.
+type NoticeFact func(*sql.Selector)
+
 // Order is the predicate function for order builders.
 type Order func(*sql.Selector)
 
@@ -68,6 +77,9 @@ type SaleItem func(*sql.Selector)
 
 // SaleLog is the predicate function for salelog builders.
 type SaleLog func(*sql.Selector)
+
+// SaleReminder is the predicate function for salereminder builders.
+type SaleReminder func(*sql.Selector)
 
 // SaleTemplate is the predicate function for saletemplate builders.
 type SaleTemplate func(*sql.Selector)

@@ -45,6 +45,7 @@ type ResolverRoot interface {
 	SaleViewer() SaleViewerResolver
 	SoldOutError() SoldOutErrorResolver
 	Subscription() SubscriptionResolver
+	User() UserResolver
 	WaitlistEntry() WaitlistEntryResolver
 }
 
@@ -1968,6 +1969,160 @@ extend type Mutation {
     """Input of the mutation."""
     input: ReturnHeldPaymentInput!
   ): ReturnHeldPaymentPayload @auth(role: OPERATOR)
+}
+`, BuiltIn: false},
+	{Name: "../schema/notice.graphqls", Input: `"""
+What a notice is about.
+"""
+enum NoticeKind {
+  """An order was placed and waits for its payment."""
+  ORDER_PLACED
+  """An unpaid order expires soon."""
+  PAYMENT_DEADLINE
+  """Money went back."""
+  REFUND
+  """A sale opens soon; for those who asked with ` + "`" + `remindMe` + "`" + `."""
+  SALE_REMINDER
+  """A unit is reserved for a buyer on the waitlist."""
+  WAITLIST_OFFER
+}
+
+"""
+How a notice arrives.
+"""
+enum NoticeChannel {
+  """Through the operator's own service, such as SMS or push."""
+  HOOK
+  """By e-mail, to a verified address."""
+  MAIL
+}
+
+"""
+By which channels a user wants one kind of notice.
+"""
+type NoticeChoice {
+  """Channels that the user wants; none = no notice of this kind."""
+  channels: [NoticeChannel!]! @listSize(assumedSize: 2)
+  """What the notice is about."""
+  kind: NoticeKind!
+}
+
+"""
+Which notices a user gets.
+"""
+type NoticeSettings {
+  """One choice for each kind."""
+  choices: [NoticeChoice!]! @listSize(assumedSize: 5)
+  """Channels that this installation has."""
+  offered: [NoticeChannel!]! @listSize(assumedSize: 2)
+  """Those of ` + "`" + `offered` + "`" + ` that reach the user now: ` + "`" + `MAIL` + "`" + ` needs a verified e-mail address."""
+  reaching: [NoticeChannel!]! @listSize(assumedSize: 2)
+}
+
+"""
+The reminder of a sale, for the caller.
+"""
+type SaleReminder {
+  """Channels by which the reminder reaches the caller; none = it does not, because there is no channel, it is turned off or the address is not verified."""
+  channels: [NoticeChannel!]! @listSize(assumedSize: 2)
+  """When the reminder is sent, or would be."""
+  sentAt: DateTime!
+  """Whether the caller asked for it."""
+  set: Boolean!
+}
+
+extend type User {
+  """Which notices the user gets; null except to the user."""
+  noticeSettings: NoticeSettings
+}
+
+extend type SaleViewer {
+  """The reminder of the opening."""
+  reminder: SaleReminder! @cost(weight: "5")
+}
+
+"""
+By which channels the caller wants one kind of notice.
+"""
+input NoticeChoiceInput {
+  """Channels; none = no notice of this kind."""
+  channels: [NoticeChannel!]!
+  """What the notice is about."""
+  kind: NoticeKind!
+}
+
+"""
+Input of ` + "`" + `updateNoticeSettings` + "`" + `.
+"""
+input UpdateNoticeSettingsInput {
+  """Choices of the kinds that change; the other kinds stay as they are."""
+  choices: [NoticeChoiceInput!]!
+}
+
+"""
+Outcome of ` + "`" + `updateNoticeSettings` + "`" + `.
+"""
+type UpdateNoticeSettingsPayload {
+  """The settings after the change."""
+  settings: NoticeSettings
+  """Errors that refused the call; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `remindMe` + "`" + `.
+"""
+input RemindMeInput {
+  """A sale that has not opened."""
+  saleId: ID!
+}
+
+"""
+Outcome of ` + "`" + `remindMe` + "`" + `. Repeating the call changes nothing.
+"""
+type RemindMePayload {
+  """The reminder; look at ` + "`" + `channels` + "`" + ` before promising one."""
+  reminder: SaleReminder
+  """Errors that refused the call; empty on success. ` + "`" + `CONFLICT` + "`" + ` when the sale has opened, or the caller has 100 reminders."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `forgetReminder` + "`" + `.
+"""
+input ForgetReminderInput {
+  """The sale."""
+  saleId: ID!
+}
+
+"""
+Outcome of ` + "`" + `forgetReminder` + "`" + `. Repeating the call changes nothing.
+"""
+type ForgetReminderPayload {
+  """The reminder, which is not set."""
+  reminder: SaleReminder
+  """Errors that refused the call; empty on success."""
+  userErrors: [UserError!]!
+}
+
+extend type Mutation {
+  """Changes which notices the caller gets."""
+  updateNoticeSettings(
+    """Input of the mutation."""
+    input: UpdateNoticeSettingsInput!
+  ): UpdateNoticeSettingsPayload @auth @rateLimit(burst: 20, perSecond: 0.5)
+
+  """Asks for a notice shortly before a sale opens."""
+  remindMe(
+    """Input of the mutation."""
+    input: RemindMeInput!
+  ): RemindMePayload @auth @rateLimit(burst: 20, perSecond: 0.5)
+
+  """Takes back ` + "`" + `remindMe` + "`" + `."""
+  forgetReminder(
+    """Input of the mutation."""
+    input: ForgetReminderInput!
+  ): ForgetReminderPayload @auth @rateLimit(burst: 20, perSecond: 0.5)
 }
 `, BuiltIn: false},
 	{Name: "../schema/operator.graphqls", Input: `"""
@@ -5937,6 +6092,16 @@ func (ec *executionContext) childFields_ExtendSalePayload(ctx context.Context, f
 	return nil, fmt.Errorf("no field named %q was found under type ExtendSalePayload", field.Name)
 }
 
+func (ec *executionContext) childFields_ForgetReminderPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "reminder":
+		return ec.fieldContext_ForgetReminderPayload_reminder(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ForgetReminderPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ForgetReminderPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_Fulfilment(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "carrier":
@@ -6351,6 +6516,28 @@ func (ec *executionContext) childFields_MoneyTotals(ctx context.Context, field g
 		return ec.fieldContext_MoneyTotals_refunded(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type MoneyTotals", field.Name)
+}
+
+func (ec *executionContext) childFields_NoticeChoice(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "channels":
+		return ec.fieldContext_NoticeChoice_channels(ctx, field)
+	case "kind":
+		return ec.fieldContext_NoticeChoice_kind(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NoticeChoice", field.Name)
+}
+
+func (ec *executionContext) childFields_NoticeSettings(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "choices":
+		return ec.fieldContext_NoticeSettings_choices(ctx, field)
+	case "offered":
+		return ec.fieldContext_NoticeSettings_offered(ctx, field)
+	case "reaching":
+		return ec.fieldContext_NoticeSettings_reaching(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NoticeSettings", field.Name)
 }
 
 func (ec *executionContext) childFields_Order(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -6887,6 +7074,16 @@ func (ec *executionContext) childFields_RejectionCount(ctx context.Context, fiel
 	return nil, fmt.Errorf("no field named %q was found under type RejectionCount", field.Name)
 }
 
+func (ec *executionContext) childFields_RemindMePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "reminder":
+		return ec.fieldContext_RemindMePayload_reminder(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_RemindMePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RemindMePayload", field.Name)
+}
+
 func (ec *executionContext) childFields_RemoveAddressPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "addresses":
@@ -7185,6 +7382,18 @@ func (ec *executionContext) childFields_SaleLogEntry(ctx context.Context, field 
 	return nil, fmt.Errorf("no field named %q was found under type SaleLogEntry", field.Name)
 }
 
+func (ec *executionContext) childFields_SaleReminder(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "channels":
+		return ec.fieldContext_SaleReminder_channels(ctx, field)
+	case "sentAt":
+		return ec.fieldContext_SaleReminder_sentAt(ctx, field)
+	case "set":
+		return ec.fieldContext_SaleReminder_set(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SaleReminder", field.Name)
+}
+
 func (ec *executionContext) childFields_SaleReport(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "conserved":
@@ -7369,6 +7578,8 @@ func (ec *executionContext) childFields_SaleViewer(ctx context.Context, field gr
 		return ec.fieldContext_SaleViewer_needsVerifiedContact(ctx, field)
 	case "accountTooNew":
 		return ec.fieldContext_SaleViewer_accountTooNew(ctx, field)
+	case "reminder":
+		return ec.fieldContext_SaleViewer_reminder(ctx, field)
 	case "needsAddress":
 		return ec.fieldContext_SaleViewer_needsAddress(ctx, field)
 	}
@@ -7597,6 +7808,16 @@ func (ec *executionContext) childFields_UpdateGoodsPayload(ctx context.Context, 
 	return nil, fmt.Errorf("no field named %q was found under type UpdateGoodsPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_UpdateNoticeSettingsPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "settings":
+		return ec.fieldContext_UpdateNoticeSettingsPayload_settings(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_UpdateNoticeSettingsPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UpdateNoticeSettingsPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_UpdateSalePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "sale":
@@ -7657,6 +7878,8 @@ func (ec *executionContext) childFields_User(ctx context.Context, field graphql.
 		return ec.fieldContext_User_contactVerified(ctx, field)
 	case "externalId":
 		return ec.fieldContext_User_externalId(ctx, field)
+	case "noticeSettings":
+		return ec.fieldContext_User_noticeSettings(ctx, field)
 	case "disabled":
 		return ec.fieldContext_User_disabled(ctx, field)
 	case "grantedRole":

@@ -45,6 +45,7 @@ type SaleItemViewerResolver interface {
 type SaleViewerResolver interface {
 	NeedsVerifiedContact(ctx context.Context, obj *model.SaleViewer) (bool, error)
 	AccountTooNew(ctx context.Context, obj *model.SaleViewer) (bool, error)
+	Reminder(ctx context.Context, obj *model.SaleViewer) (*model.SaleReminder, error)
 	NeedsAddress(ctx context.Context, obj *model.SaleViewer) (bool, error)
 }
 type SubscriptionResolver interface {
@@ -1915,6 +1916,38 @@ func (ec *executionContext) fieldContext_SaleViewer_accountTooNew(_ context.Cont
 	return graphql.NewScalarFieldContext("SaleViewer", field, true, true, errors.New("field of type Boolean does not have child fields"))
 }
 
+func (ec *executionContext) _SaleViewer_reminder(ctx context.Context, field graphql.CollectedField, obj *model.SaleViewer) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SaleViewer_reminder(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.SaleViewer().Reminder(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.SaleReminder) graphql.Marshaler {
+			return ec.marshalNSaleReminder2ᚖseckillᚋgraphᚋmodelᚐSaleReminder(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SaleViewer_reminder(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SaleViewer",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_SaleReminder(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _SaleViewer_needsAddress(ctx context.Context, field graphql.CollectedField, obj *model.SaleViewer) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -3710,6 +3743,44 @@ func (ec *executionContext) _SaleViewer(ctx context.Context, sel ast.SelectionSe
 					}
 				}()
 				res = ec._SaleViewer_accountTooNew(ctx, field, obj)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "reminder":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._SaleViewer_reminder(ctx, field, obj)
 				if res == graphql.Null {
 					atomic.AddUint32(&fs.Invalids, 1)
 				}

@@ -11,6 +11,7 @@ import (
 	"seckill/internal/auth"
 	"seckill/internal/fault"
 	"seckill/internal/inbox"
+	"seckill/internal/notice"
 	"seckill/internal/operator"
 	"seckill/internal/order"
 	"seckill/internal/orderintake"
@@ -778,6 +779,20 @@ type ExtendSalePayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
+// Input of `forgetReminder`.
+type ForgetReminderInput struct {
+	// The sale.
+	SaleID string `json:"saleId"`
+}
+
+// Outcome of `forgetReminder`. Repeating the call changes nothing.
+type ForgetReminderPayload struct {
+	// The reminder, which is not set.
+	Reminder *SaleReminder `json:"reminder,omitempty"`
+	// Errors that refused the call; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // Progress of the delivery of an order, as the shop reports it.
 type Fulfilment struct {
 	// Name of the carrier; null when unknown.
@@ -1220,6 +1235,32 @@ type MoneyTotals struct {
 
 // Writes. Each has one argument `input` and returns a payload with `userErrors`.
 type Mutation struct {
+}
+
+// By which channels a user wants one kind of notice.
+type NoticeChoice struct {
+	// Channels that the user wants; none = no notice of this kind.
+	Channels []notice.Channel `json:"channels"`
+	// What the notice is about.
+	Kind notice.Kind `json:"kind"`
+}
+
+// By which channels the caller wants one kind of notice.
+type NoticeChoiceInput struct {
+	// Channels; none = no notice of this kind.
+	Channels []notice.Channel `json:"channels"`
+	// What the notice is about.
+	Kind notice.Kind `json:"kind"`
+}
+
+// Which notices a user gets.
+type NoticeSettings struct {
+	// One choice for each kind.
+	Choices []*NoticeChoice `json:"choices"`
+	// Channels that this installation has.
+	Offered []notice.Channel `json:"offered"`
+	// Those of `offered` that reach the user now: `MAIL` needs a verified e-mail address.
+	Reaching []notice.Channel `json:"reaching"`
 }
 
 // An order of a buyer for units of one item.
@@ -1862,6 +1903,20 @@ type RejectionCount struct {
 	Count int `json:"count"`
 }
 
+// Input of `remindMe`.
+type RemindMeInput struct {
+	// A sale that has not opened.
+	SaleID string `json:"saleId"`
+}
+
+// Outcome of `remindMe`. Repeating the call changes nothing.
+type RemindMePayload struct {
+	// The reminder; look at `channels` before promising one.
+	Reminder *SaleReminder `json:"reminder,omitempty"`
+	// Errors that refused the call; empty on success. `CONFLICT` when the sale has opened, or the caller has 100 reminders.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // Input of `removeAddress`.
 type RemoveAddressInput struct {
 	// Address to remove. Removing it again succeeds.
@@ -2275,6 +2330,16 @@ type SaleNotOpenError struct {
 
 func (SaleNotOpenError) IsUserError() {}
 
+// The reminder of a sale, for the caller.
+type SaleReminder struct {
+	// Channels by which the reminder reaches the caller; none = it does not, because there is no channel, it is turned off or the address is not verified.
+	Channels []notice.Channel `json:"channels"`
+	// When the reminder is sent, or would be.
+	SentAt time.Time `json:"sentAt"`
+	// Whether the caller asked for it.
+	Set bool `json:"set"`
+}
+
 // Report of a sale.
 type SaleReport struct {
 	// Whether all figures add up.
@@ -2459,6 +2524,8 @@ type SaleViewer struct {
 	NeedsVerifiedContact bool `json:"needsVerifiedContact"`
 	// Whether the caller's account is younger than the sale requires.
 	AccountTooNew bool `json:"accountTooNew"`
+	// The reminder of the opening.
+	Reminder *SaleReminder `json:"reminder"`
 	// Whether the caller has to add a delivery address before buying; false where the sale requires none.
 	NeedsAddress bool       `json:"needsAddress"`
 	Source       *sale.Sale `json:"-"`
@@ -2821,6 +2888,20 @@ type UpdateGoodsPayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
+// Input of `updateNoticeSettings`.
+type UpdateNoticeSettingsInput struct {
+	// Choices of the kinds that change; the other kinds stay as they are.
+	Choices []*NoticeChoiceInput `json:"choices"`
+}
+
+// Outcome of `updateNoticeSettings`.
+type UpdateNoticeSettingsPayload struct {
+	// The settings after the change.
+	Settings *NoticeSettings `json:"settings,omitempty"`
+	// Errors that refused the call; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // Input of `updateSale`. What is left out stays as it is.
 type UpdateSaleInput struct {
 	// Closing time; after `startsAt`.
@@ -2967,6 +3048,8 @@ type User struct {
 	ContactVerified *bool `json:"contactVerified,omitempty"`
 	// Id of the user in another system; null = none. Null except to the user, to operators, and to service tokens that read users or orders.
 	ExternalID *string `json:"externalId,omitempty"`
+	// Which notices the user gets; null except to the user.
+	NoticeSettings *NoticeSettings `json:"noticeSettings,omitempty"`
 	// Whether sign-in is disabled. Null except to the user and to operators.
 	Disabled *bool `json:"disabled,omitempty"`
 	// Role of the caller's session: `CUSTOMER` in place of `role` while the installation requires one-time codes and the account has none. Null

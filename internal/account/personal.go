@@ -24,6 +24,7 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/locale"
 	"seckill/internal/mail"
+	"seckill/internal/notice"
 	"seckill/internal/recipient"
 )
 
@@ -65,6 +66,7 @@ type personalData struct {
 	Orders     []personalOrder       `json:"orders"`
 	Waitlist   []personalWait        `json:"waitlist"`
 	Refused    []personalRefusal     `json:"refusedAttempts"`
+	Notices    notice.Stored         `json:"notices"`
 	Log        []personalEvent       `json:"securityLog"`
 }
 
@@ -190,6 +192,9 @@ func (s *Store) purchases(ctx context.Context, user uuid.UUID, doc *personalData
 	if err != nil {
 		return err
 	}
+	if doc.Notices, err = notice.StoredOf(ctx, s.db.Ent, user); err != nil {
+		return err
+	}
 	for _, r := range refused {
 		doc.Refused = append(doc.Refused, personalRefusal{id.Format(id.Sale, r.Sale), r.Stage, string(r.Code), r.Times, r.First, r.Last})
 	}
@@ -205,7 +210,7 @@ type DeleteInput struct {
 }
 
 // Delete deletes the account of the signed-in user: address, name, password, one-time
-// codes, identities, links, e-mails, delivery addresses and refused attempts. Orders stay, for the books, with the id of a user
+// codes, identities, links, e-mails, choices of notices, reminders, delivery addresses and refused attempts. Orders stay, for the books, with the id of a user
 // who can no longer be identified. Refusals: those of a wrong password, see ChangePassword;
 // ONE_TIME_CODE_REQUIRED, ONE_TIME_CODE_INVALID; CONFLICT while an order waits for its
 // payment or a refund, or the user is on a waitlist.
@@ -271,6 +276,9 @@ func (s *Service) erase(ctx context.Context, tx *ent.Tx, u *User, language local
 		return nil, err
 	}
 	if err := recipient.Forget(ctx, tx, u.ID); err != nil {
+		return nil, err
+	}
+	if err := notice.Erase(ctx, tx, u.ID); err != nil {
 		return nil, err
 	}
 	if _, err := tx.Mail.Delete().Where(entmail.UserID(u.ID)).Exec(ctx); err != nil {

@@ -7,6 +7,7 @@ import (
 	"seckill/internal/auth"
 	"seckill/internal/config"
 	"seckill/internal/mail"
+	"seckill/internal/notice"
 	"seckill/internal/payment"
 	"seckill/internal/receipt"
 )
@@ -27,12 +28,12 @@ func seller(cfg *config.Config) receipt.Seller {
 	return s
 }
 
-// receipts returns what sends receipts by mail; nil without a mail server.
-func (m mailing) receipts(b base) payment.Receipts {
-	if m.outbox == nil {
+// receipts returns what writes receipts; nil without a channel to buyers.
+func receipts(b base, m mailing, choices *notice.Service) payment.Receipts {
+	if b.notices == nil {
 		return nil
 	}
-	return receipt.Mailer{Outbox: m.outbox, Seller: seller(b.cfg), Now: b.clock.Now}
+	return receipt.Mailer{Outbox: m.outbox, Notices: b.notices, Choices: choices, Seller: seller(b.cfg), Now: b.clock.Now}
 }
 
 func newMailing(b base, keys auth.Keys, l net.Listener) (mailing, error) {

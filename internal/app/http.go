@@ -24,6 +24,7 @@ import (
 	"seckill/internal/fault"
 	"seckill/internal/inbox"
 	"seckill/internal/media"
+	"seckill/internal/notice"
 	"seckill/internal/oidc"
 	"seckill/internal/oidc/issuer"
 	"seckill/internal/order"
@@ -50,6 +51,7 @@ type serverParts struct {
 	shop      shop
 	admin     admin
 	webhooks  *webhook.Service
+	notices   *notice.Service
 	inbox     *inbox.Inbox
 	providers *oidc.Service // nil = there are none
 	receipts  *acceptance.Signer
@@ -113,7 +115,7 @@ func newPublic(b base, in serverParts, handler http.Handler) (http.Handler, erro
 		return web.Preview(path, data, b.cfg.PublicURL)
 	}}
 	return server.NewPublic(server.PublicOptions{
-		SignIn:  signIn,
+		SignIn: signIn, Unsubscribe: in.notices,
 		GraphQL: auth.WithCookies(handler, secure(b.cfg)), Site: server.WithFirstQuery(pages, handler, first),
 		Playground: b.cfg.PlaygroundOn(), Tabs: func() []server.Tab { return *in.tabs },
 		Origins: b.cfg.AllowedOrigins, CaptchaOrigins: b.cfg.CaptchaSources(), PaymentOrigins: b.cfg.StripeSources(), Address: b.cfg.PublicURL, TrustedProxies: b.cfg.TrustedProxies, HTTPS: https(b.cfg),
@@ -162,7 +164,7 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 	resolver.Attempts = in.stats.refused
 	resolver.Webhooks, resolver.Tokens, resolver.Providers, resolver.Waiting = in.webhooks, in.accounts.machines, in.providers, in.inbox
 	resolver.Operator, resolver.Figures, resolver.Feed, resolver.Reports = in.admin.operator, in.stats.figures, in.stats.feed, in.admin.reports
-	resolver.Addresses = in.shop.book
+	resolver.Addresses, resolver.Notices = in.shop.book, in.notices
 	resolver.Metadata = order.MetadataStore{DB: b.svc.db, Clock: b.clock}
 	resolver.Corrections = order.Corrections{DB: b.svc.db, Publisher: in.orders.publisher, Outbox: b.outbox, Clock: b.clock}
 	resolver.Seller, resolver.Receipts = seller(b.cfg), in.receipts

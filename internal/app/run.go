@@ -20,6 +20,7 @@ import (
 	"seckill/internal/inbox"
 	"seckill/internal/operator"
 	"seckill/internal/order"
+	"seckill/internal/notice"
 	"seckill/internal/payment"
 	"seckill/internal/periodic"
 	"seckill/internal/preload"
@@ -155,6 +156,7 @@ type runningParts struct {
 	admin     admin
 	webhooks  *webhook.Service
 	mailing   mailing
+	notices   *notice.Service
 	inbox     *inbox.Inbox
 	measure   periodic.Loop
 }
@@ -185,6 +187,9 @@ func (a *App) schedule(g gates, m messages, s stats, in runningParts) {
 		if in.mailing.sender != nil {
 			store("mail", in.mailing.sender.Loop().Run)
 		}
+		for _, l := range in.notices.Loops() {
+			store(l.Name, l.Run)
+		}
 	}
 	if a.roles.Worker || a.roles.Scheduler {
 		store(in.measure.Name, in.measure.Run)
@@ -202,6 +207,7 @@ func (a *App) schedule(g gates, m messages, s stats, in runningParts) {
 		store("purge links", loop("purge links", purgeEvery, in.accounts.store.PurgeLinks).Run)
 		store("purge attempts", loop("purge attempts", purgeEvery, s.refused.Purge).Run)
 		store("purge mail", loop("purge mail", purgeEvery, in.mailing.purge).Run)
+		store("purge notices", loop("purge notices", purgeEvery, in.notices.Purge).Run)
 		store("purge waitlist", loop("purge waitlist", purgeEvery, in.waiting.service.Purge).Run)
 		store("purge webhooks", loop("purge webhooks", purgeEvery, in.webhooks.Purge).Run)
 		rooms := loop("waiting rooms", admitEvery, in.admission.queue.Step)

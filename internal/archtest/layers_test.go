@@ -20,6 +20,7 @@ var layers = []layer{
 	{"services", []string{"internal/postgres", "internal/redisconn", "internal/periodic", "internal/batch", "internal/telemetry"}},
 	{"platform", []string{"internal/auth", "internal/ratelimit", "internal/stream", "internal/testenv", "internal/media"}},
 	{"facts for others", []string{"internal/attempt", "internal/webhook", "internal/servicetoken", "internal/recipient", "internal/mail"}},
+	{"notices", []string{"internal/notice"}},
 	{"nouns", []string{"internal/sale", "internal/reservation", "internal/order", "internal/notifier"}},
 	{"after the order", []string{"internal/payment", "internal/receipt", "internal/acceptance", "internal/waitlist"}},
 	{"gate", []string{"internal/admission"}},

@@ -32,7 +32,7 @@ var owners = []owner{
 	{
 		"ent",
 		[]string{
-			"ent", "internal/postgres", "internal/sale", "internal/order", "internal/payment", "internal/waitlist", "internal/account", "internal/webhook", "internal/servicetoken", "internal/recipient", "internal/mail", "internal/receipt", "internal/attempt",
+			"ent", "internal/postgres", "internal/sale", "internal/order", "internal/payment", "internal/waitlist", "internal/account", "internal/webhook", "internal/servicetoken", "internal/recipient", "internal/mail", "internal/notice", "internal/receipt", "internal/attempt",
 			"internal/preload", "internal/audit", "internal/seed", "internal/app",
 			"internal/operator", "internal/orderintake", "internal/salestats", "internal/report",
 		},

@@ -69,6 +69,7 @@ type Config struct {
 	PaymentWindow time.Duration `default:"15m" group:"gate" help:"How long a buyer has to pay, in sales that are created without a time of their own."`
 
 	Mail
+	Notice
 
 	Providers
 

@@ -145,6 +145,7 @@ func (p *Problems) server(c *Config) {
 	p.outside(c)
 	p.payments(c)
 	p.mail(c)
+	p.notices(c)
 	if c.Production() && !c.LimitsOn() {
 		p.add("limits", "is off, which production does not allow: set it to on, or SECKILL_PROFILE to development")
 	}
@@ -250,6 +251,8 @@ func (p *Problems) lifetimes(c *Config) {
 		{"captcha-ttl", c.CaptchaTTL, 5 * time.Second, time.Hour},
 		{"path-ttl", c.PathTTL, time.Second, time.Hour},
 		{"waitlist-offer", c.WaitlistOffer, time.Second, day},
+		{"notice-deadline", c.NoticeDeadline, time.Second, day},
+		{"notice-opening", c.NoticeOpening, time.Minute, day},
 		{"two-person-extension", c.TwoPersonExtension, time.Second, 7 * day},
 		{"claim-idle", c.ClaimIdle, time.Second, 10 * time.Minute},
 		{"risk-timeout", c.RiskTimeout, time.Millisecond, 10 * time.Second},

@@ -41,9 +41,22 @@ const (
 	RefundReceipt   Kind = "refund_receipt" // of money that went back
 )
 
+// Kinds of notices, which a user can turn off. Refunded is the summary of RefundReceipt for
+// other channels.
+const (
+	OrderPlaced     Kind = "order_placed"
+	PaymentDeadline Kind = "payment_deadline"
+	WaitlistOffer   Kind = "waitlist_offer"
+	Refunded        Kind = "refunded"
+	SaleReminder    Kind = "sale_reminder"
+)
+
 // Kinds lists every kind of e-mail.
 func Kinds() []Kind {
-	return []Kind{VerifyAddress, ChangeAddress, AddressChanged, ResetPassword, PasswordChanged, AccountDeleted, Receipt, RefundReceipt}
+	return []Kind{
+		VerifyAddress, ChangeAddress, AddressChanged, ResetPassword, PasswordChanged, AccountDeleted, Receipt, RefundReceipt,
+		OrderPlaced, PaymentDeadline, WaitlistOffer, Refunded, SaleReminder,
+	}
 }
 
 // keepTrying is how long an e-mail without a deadline of its own is repeated.
@@ -56,6 +69,17 @@ type Content struct {
 	Life time.Duration `json:"life,omitempty"` // of the link
 
 	Receipt ReceiptContent `json:"receipt,omitzero"`
+	Notice  NoticeContent  `json:"notice,omitzero"`
+
+	Unsubscribe string `json:"unsubscribe,omitempty"` // path of the link that ends such e-mails; "" = none
+}
+
+// NoticeContent are the values of notices.
+type NoticeContent struct {
+	Name   string    `json:"name"`             // of the product or sale
+	Number string    `json:"number,omitempty"` // of the order
+	Amount string    `json:"amount,omitempty"` // with the currency
+	At     time.Time `json:"at,omitzero"`      // deadline or opening
 }
 
 // ReceiptContent are the values of receipts.

@@ -245,7 +245,7 @@ func (s *Sender) message(row *ent.Mail) (*gomail.Msg, error) {
 	if err := json.Unmarshal(sealed, &content); err != nil {
 		return nil, fmt.Errorf("content of an e-mail: %w", err)
 	}
-	words, err := write(Kind(row.Kind), locale.Language(row.Language), s.cfg.Shop, content)
+	words, err := write(Kind(row.Kind), locale.Language(row.Language), s.cfg.Shop, content, s.cfg.Clock.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -259,6 +259,10 @@ func (s *Sender) message(row *ent.Mail) (*gomail.Msg, error) {
 	msg.SetDateWithValue(row.CreatedAt)
 	msg.SetMessageIDWithValue(row.ID.String() + "@" + domain)
 	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no automatic replies
+	if content.Unsubscribe != "" {                       // RFC 2369, RFC 8058
+		msg.SetGenHeader("List-Unsubscribe", "<"+s.cfg.Shop+content.Unsubscribe+">")
+		msg.SetGenHeader("List-Unsubscribe-Post", "List-Unsubscribe=One-Click")
+	}
 	msg.SetBodyString(gomail.TypeTextPlain, words.plain)
 	msg.AddAlternativeString(gomail.TypeTextHTML, words.html)
 	return msg, nil

@@ -27,13 +27,18 @@ var page = template.Must(template.ParseFS(files, "templates/page.html"))
 // text is an e-mail in words.
 type text struct{ subject, plain, html string }
 
-// write returns the text of an e-mail. base is the address of the shop.
-func write(kind Kind, language locale.Language, base string, c Content) (text, error) {
+// write returns the text of an e-mail that is sent now. base is the address of the shop.
+func write(kind Kind, language locale.Language, base string, c Content, now time.Time) (text, error) {
 	templates, ok := texts[language]
 	if !ok {
 		templates = texts[locale.English]
 	}
-	values := map[string]any{"Shop": base, "Link": base + c.Path, "Life": duration(language, c.Life), "Receipt": c.Receipt}
+	values := map[string]any{"Shop": base, "Link": base + c.Path, "Life": duration(language, c.Life), "Receipt": c.Receipt, "Unsubscribe": ""}
+	c.Notice.Name = oneLine(c.Notice.Name)
+	values["Notice"], values["At"], values["Left"] = c.Notice, moment(language, c.Notice.At), duration(language, roundUp(c.Notice.At.Sub(now)))
+	if c.Unsubscribe != "" {
+		values["Unsubscribe"] = base + c.Unsubscribe
+	}
 	var out strings.Builder
 	if err := templates.ExecuteTemplate(&out, string(kind), values); err != nil {
 		return text{}, fmt.Errorf("text of e-mail %s: %w", kind, err)
@@ -42,12 +47,39 @@ func write(kind Kind, language locale.Language, base string, c Content) (text, e
 	body = strings.TrimSpace(body)
 	var html strings.Builder
 	err := page.ExecuteTemplate(&html, "page.html", map[string]any{
-		"Language": language, "Subject": subject, "Paragraphs": strings.Split(body, "\n\n"), "Link": values["Link"],
+		"Language": language, "Subject": subject, "Paragraphs": strings.Split(body, "\n\n"), "Link": values["Link"], "Unsubscribe": values["Unsubscribe"],
 	})
 	if err != nil {
 		return text{}, fmt.Errorf("page of e-mail %s: %w", kind, err)
 	}
 	return text{subject: subject, plain: body + "\n", html: html.String()}, nil
+}
+
+// Summary returns the subject and the first paragraph of a text that is sent now, for
+// messages that have no room for more.
+func Summary(kind Kind, language locale.Language, c Content, now time.Time) (title, body string, err error) {
+	words, err := write(kind, language, "", c, now)
+	body, _, _ = strings.Cut(words.plain, "\n\n")
+	return words.subject, strings.TrimSpace(body), err
+}
+
+// oneLine returns a name without line breaks: the first line of a text is the subject.
+func oneLine(name string) string { return strings.Join(strings.Fields(name), " ") }
+
+// beijing is the time that Chinese texts name. The time zone of a user is not known.
+var beijing = time.FixedZone("Beijing", 8*60*60)
+
+// moment returns a time in words, with its time zone.
+func moment(language locale.Language, t time.Time) string {
+	if language == locale.Chinese {
+		return t.In(beijing).Format("1月2日 15:04（北京时间）")
+	}
+	return t.UTC().Format("15:04 UTC on 2 January")
+}
+
+// roundUp returns a duration in whole minutes, at least one.
+func roundUp(d time.Duration) time.Duration {
+	return max((d + time.Minute - 1).Truncate(time.Minute), time.Minute)
 }
 
 // duration returns a duration in words: whole hours, or minutes.

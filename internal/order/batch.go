@@ -16,6 +16,7 @@ import (
 	"seckill/ent/saleitem"
 	"seckill/ent/stockmovement"
 	"seckill/internal/id"
+	"seckill/internal/notice"
 	"seckill/internal/postgres"
 	"seckill/internal/webhook"
 )
@@ -31,11 +32,12 @@ var errNeedsCareful = errors.New("batch needs the careful way")
 // batch is the work of one transaction. A new one is made for each attempt, because a
 // transaction may run several times.
 type batch struct {
-	rows   inserter
-	outbox *webhook.Outbox
-	now    time.Time
-	terms  map[uuid.UUID]terms
-	ends   map[uuid.UUID]Outcome
+	rows    inserter
+	outbox  *webhook.Outbox
+	notices *notice.Outbox
+	now     time.Time
+	terms   map[uuid.UUID]terms
+	ends    map[uuid.UUID]Outcome
 	// superseded are the tasks that were not decided, because their gate was rebuilt.
 	superseded []uuid.UUID
 
@@ -44,7 +46,7 @@ type batch struct {
 }
 
 func (w *Writer) newBatch(known map[uuid.UUID]terms, size int) *batch {
-	return &batch{rows: w.rows, outbox: w.outbox, now: instant(w.clock.Now()), terms: known, ends: make(map[uuid.UUID]Outcome, size)}
+	return &batch{rows: w.rows, outbox: w.outbox, notices: w.notices, now: instant(w.clock.Now()), terms: known, ends: make(map[uuid.UUID]Outcome, size)}
 }
 
 // persist ends every request in one transaction. It takes the fast path when all
@@ -129,7 +131,19 @@ func (b *batch) insertOrders(ctx context.Context, tx *ent.Tx, requests []Request
 	if err := writeEvents(ctx, tx, b.outbox, "", orders...); err != nil {
 		return err
 	}
+	if err := b.notices.OrdersPlaced(ctx, tx, placed(orders)); err != nil {
+		return err
+	}
 	return b.takeStock(ctx, tx, orders)
+}
+
+// placed returns orders as notices need them.
+func placed(orders []*Order) []notice.Placed {
+	out := make([]notice.Placed, len(orders))
+	for i, o := range orders {
+		out[i] = notice.Placed{Order: o.ID, User: o.User, At: o.CreatedAt, Deadline: *o.PaymentDeadline}
+	}
+	return out
 }
 
 // taking is the units that fresh orders take from one item.

@@ -13,6 +13,7 @@ import (
 
 	"seckill/internal/clock"
 	"seckill/internal/fault"
+	"seckill/internal/notice"
 	"seckill/internal/postgres"
 	"seckill/internal/tracing"
 	"seckill/internal/webhook"
@@ -50,6 +51,7 @@ type WriterConfig struct {
 	DB        *postgres.DB
 	Publisher *Publisher      // nil = publish nothing
 	Outbox    *webhook.Outbox // nil = write no events
+	Notices   *notice.Outbox  // nil = buyers get no notices
 	Clock     clock.Clock     // nil = clock.System
 	Tracer    *tracing.Tracer // nil = trace nothing
 	Metrics   *Metrics        // nil = count nothing
@@ -66,6 +68,7 @@ type Writer struct {
 	metrics   *Metrics
 	tracer    *tracing.Tracer
 	outbox    *webhook.Outbox
+	notices   *notice.Outbox
 	terms     *termsCache
 	rows      inserter
 	maxBatch  int
@@ -103,7 +106,7 @@ type Outcome struct {
 func NewWriter(cfg WriterConfig) *Writer {
 	w := &Writer{
 		db: cfg.DB, publisher: cfg.Publisher, clock: cfg.Clock,
-		metrics: cfg.Metrics, tracer: cfg.Tracer, outbox: cfg.Outbox, terms: newTermsCache(cfg.DB),
+		metrics: cfg.Metrics, tracer: cfg.Tracer, outbox: cfg.Outbox, notices: cfg.Notices, terms: newTermsCache(cfg.DB),
 		maxBatch: maxBatch, inFlight: inFlight, idle: make(chan struct{}),
 	}
 	if w.clock == nil {

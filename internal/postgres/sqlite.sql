@@ -21,6 +21,14 @@ CREATE TABLE IF NOT EXISTS `mails` (`id` uuid NOT NULL, `user_id` uuid NULL, `re
 CREATE INDEX IF NOT EXISTS `mail_due` ON `mails` (`due_at`) WHERE state = 'PENDING';
 CREATE INDEX IF NOT EXISTS `mail_ended_at` ON `mails` (`ended_at`);
 CREATE INDEX IF NOT EXISTS `mail_user_id` ON `mails` (`user_id`);
+CREATE TABLE IF NOT EXISTS `notice_choices` (`id` uuid NOT NULL, `user_id` uuid NOT NULL, `kind` text NOT NULL, `mail` bool NOT NULL, `hook` bool NOT NULL, `updated_at` datetime NOT NULL, PRIMARY KEY (`id`));
+CREATE UNIQUE INDEX IF NOT EXISTS `noticechoice_user_id_kind` ON `notice_choices` (`user_id`, `kind`);
+CREATE TABLE IF NOT EXISTS `notice_deliveries` (`id` uuid NOT NULL, `user_id` uuid NOT NULL, `kind` text NOT NULL, `subject_id` uuid NOT NULL, `payload` blob NULL, `state` text NOT NULL DEFAULT ('PENDING'), `attempts` integer NOT NULL DEFAULT (0), `due_at` datetime NOT NULL, `retry_until` datetime NOT NULL, `error` text NOT NULL DEFAULT (''), `created_at` datetime NOT NULL, `ended_at` datetime NULL, PRIMARY KEY (`id`));
+CREATE INDEX IF NOT EXISTS `notice_delivery_due` ON `notice_deliveries` (`due_at`) WHERE state = 'PENDING';
+CREATE INDEX IF NOT EXISTS `noticedelivery_ended_at` ON `notice_deliveries` (`ended_at`);
+CREATE INDEX IF NOT EXISTS `noticedelivery_user_id` ON `notice_deliveries` (`user_id`);
+CREATE TABLE IF NOT EXISTS `notice_facts` (`id` uuid NOT NULL, `kind` text NOT NULL, `subjects` blob NOT NULL, `due_at` datetime NOT NULL, `until` datetime NOT NULL, `created_at` datetime NOT NULL, PRIMARY KEY (`id`));
+CREATE INDEX IF NOT EXISTS `noticefact_due_at` ON `notice_facts` (`due_at`);
 CREATE TABLE IF NOT EXISTS `order_events` (`id` uuid NOT NULL, `order_id` uuid NOT NULL, `status` text NOT NULL, `version` integer NOT NULL, `actor` text NOT NULL, `actor_id` uuid NULL, `code` text NOT NULL, `note` text NOT NULL DEFAULT (''), `created_at` datetime NOT NULL, PRIMARY KEY (`id`));
 CREATE INDEX IF NOT EXISTS `orderevent_order_id_id` ON `order_events` (`order_id`, `id`);
 CREATE TABLE IF NOT EXISTS `order_failures` (`id` uuid NOT NULL, `sale_id` uuid NOT NULL, `item_id` uuid NOT NULL, `user_id` uuid NOT NULL, `quantity` integer NOT NULL, `code` text NOT NULL, `reason` text NOT NULL, `released` bool NOT NULL DEFAULT (false), `reserved_at` datetime NOT NULL, `created_at` datetime NOT NULL, PRIMARY KEY (`id`));
@@ -63,6 +71,9 @@ CREATE UNIQUE INDEX IF NOT EXISTS `saleitem_sale_id_position` ON `sale_items` (`
 CREATE TABLE IF NOT EXISTS `sale_logs` (`id` uuid NOT NULL, `sale_id` uuid NOT NULL, `actor_id` uuid NULL, `act` text NOT NULL, `from_status` text NOT NULL, `to_status` text NOT NULL, `revision` integer NOT NULL, `note` text NOT NULL DEFAULT (''), `details` text NOT NULL DEFAULT (''), `created_at` datetime NOT NULL, PRIMARY KEY (`id`));
 CREATE INDEX IF NOT EXISTS `salelog_actor_id_id` ON `sale_logs` (`actor_id`, `id`);
 CREATE INDEX IF NOT EXISTS `salelog_sale_id_id` ON `sale_logs` (`sale_id`, `id`);
+CREATE TABLE IF NOT EXISTS `sale_reminders` (`id` uuid NOT NULL, `user_id` uuid NOT NULL, `sale_id` uuid NOT NULL, `sent_for` datetime NULL, `created_at` datetime NOT NULL, PRIMARY KEY (`id`));
+CREATE UNIQUE INDEX IF NOT EXISTS `salereminder_sale_id_user_id` ON `sale_reminders` (`sale_id`, `user_id`);
+CREATE INDEX IF NOT EXISTS `salereminder_user_id` ON `sale_reminders` (`user_id`);
 CREATE TABLE IF NOT EXISTS `sale_templates` (`id` uuid NOT NULL, `name` text NOT NULL, `content` text NOT NULL, `saved_by` uuid NOT NULL, `saved_at` datetime NOT NULL, PRIMARY KEY (`id`));
 CREATE UNIQUE INDEX IF NOT EXISTS `saletemplate_name` ON `sale_templates` (`name`);
 CREATE TABLE IF NOT EXISTS `sales` (`id` uuid NOT NULL, `slug` text NOT NULL, `external_reference` text NULL, `title` text NOT NULL, `rules` text NOT NULL DEFAULT (''), `status` text NOT NULL DEFAULT ('DRAFT'), `starts_at` datetime NOT NULL, `ends_at` datetime NOT NULL, `preheat_at` datetime NOT NULL, `payment_window_seconds` integer NOT NULL, `purchase_limit` integer NOT NULL, `total_limit` integer NULL, `hide_exact_stock` bool NOT NULL DEFAULT (false), `requires_address` bool NOT NULL DEFAULT (false), `requires_verified_contact` bool NOT NULL DEFAULT (false), `minimum_account_age_hours` integer NOT NULL DEFAULT (0), `epoch` integer NOT NULL DEFAULT (0), `revision` integer NOT NULL DEFAULT (1), `created_by` uuid NULL, `created_at` datetime NOT NULL, `notice` text NOT NULL DEFAULT (''), `was_public` bool NOT NULL DEFAULT (false), `settled_at` datetime NULL, `captcha_required` bool NOT NULL DEFAULT (true), `captcha_kinds` text NOT NULL DEFAULT (''), `pow_max` integer NOT NULL DEFAULT (0), `permit_per_mille` integer NOT NULL DEFAULT (1500), `inflow_per_second` integer NOT NULL DEFAULT (0), `limit_burst` integer NOT NULL DEFAULT (0), `limit_per_second` real NOT NULL DEFAULT (0), PRIMARY KEY (`id`));

@@ -13,11 +13,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"seckill/ent"
 	"seckill/internal/id"
 	"seckill/internal/locale"
 	"seckill/internal/mail"
 	"seckill/internal/money"
+	"seckill/internal/notice"
 	"seckill/internal/order"
 )
 
@@ -67,22 +70,52 @@ func (t Tax) In(price money.Amount) money.Amount {
 // Mailer sends receipts by mail to buyers who have shown that they read their address. It
 // implements payment.Receipts.
 type Mailer struct {
-	Outbox *mail.Outbox
-	Seller Seller
-	Now    func() time.Time
+	Outbox  *mail.Outbox // nil = no e-mails
+	Notices *notice.Outbox
+	Choices Choices
+	Seller  Seller
+	Now     func() time.Time
+}
+
+// Choices are those of users about notices.
+type Choices interface {
+	// ByMail reports whether a user wants e-mails of a kind, and returns the path of the link
+	// that ends them.
+	ByMail(ctx context.Context, tx *ent.Tx, user uuid.UUID, kind notice.Kind) (unsubscribe string, wanted bool, err error)
 }
 
 // Paid writes the e-mail about the money that paid an order.
 func (m Mailer) Paid(ctx context.Context, tx *ent.Tx, o *order.Order) error {
-	return m.write(ctx, tx, o, mail.Receipt, money.Amount{Minor: o.TotalMinor(), Currency: o.Currency})
+	return m.write(ctx, tx, o, message{kind: mail.Receipt, amount: money.Amount{Minor: o.TotalMinor(), Currency: o.Currency}})
 }
 
-// Refunded writes the e-mail about money that went back.
+// Refunded writes the notice about money that went back; the e-mail, unless the buyer turned
+// it off.
 func (m Mailer) Refunded(ctx context.Context, tx *ent.Tx, o *order.Order, amount money.Amount) error {
-	return m.write(ctx, tx, o, mail.RefundReceipt, amount)
+	if err := m.Notices.Refunded(ctx, tx, notice.Refunded{Order: o.ID, User: o.User, Amount: amount, At: m.Now()}); err != nil {
+		return err
+	}
+	if m.Outbox == nil {
+		return nil
+	}
+	unsubscribe, wanted, err := m.Choices.ByMail(ctx, tx, o.User, notice.Refund)
+	if err != nil || !wanted {
+		return err
+	}
+	return m.write(ctx, tx, o, message{mail.RefundReceipt, amount, unsubscribe})
 }
 
-func (m Mailer) write(ctx context.Context, tx *ent.Tx, o *order.Order, kind mail.Kind, amount money.Amount) error {
+// message is an e-mail about money.
+type message struct {
+	kind        mail.Kind
+	amount      money.Amount
+	unsubscribe string // "" = the e-mail is always sent
+}
+
+func (m Mailer) write(ctx context.Context, tx *ent.Tx, o *order.Order, msg message) error {
+	if m.Outbox == nil {
+		return nil
+	}
 	user, err := tx.User.Get(ctx, o.User)
 	if ent.IsNotFound(err) {
 		return nil // deleted
@@ -101,14 +134,14 @@ func (m Mailer) write(ctx context.Context, tx *ent.Tx, o *order.Order, kind mail
 	if err != nil {
 		return fmt.Errorf("read goods: %w", err)
 	}
-	content := mail.Content{Path: "/orders/" + id.Format(id.Order, o.ID), Receipt: mail.ReceiptContent{
-		Number: o.Number, Item: goods.Name, Quantity: o.Quantity, Amount: text(amount), Seller: m.Seller.Name, Details: strings.Join(m.Seller.Details, ", "),
+	content := mail.Content{Path: "/orders/" + id.Format(id.Order, o.ID), Unsubscribe: msg.unsubscribe, Receipt: mail.ReceiptContent{
+		Number: o.Number, Item: goods.Name, Quantity: o.Quantity, Amount: text(msg.amount), Seller: m.Seller.Name, Details: strings.Join(m.Seller.Details, ", "),
 	}}
 	if t := m.Seller.Tax; t != nil {
-		content.Receipt.TaxName, content.Receipt.TaxRate, content.Receipt.Tax = t.Name, t.Rate, text(t.In(amount))
+		content.Receipt.TaxName, content.Receipt.TaxRate, content.Receipt.Tax = t.Name, t.Rate, text(t.In(msg.amount))
 	}
 	return m.Outbox.Write(ctx, tx, mail.Message{
-		User: user.ID, To: user.Account, Kind: kind, Language: locale.Language(user.Language), Content: content, Until: m.Now().Add(keepTrying),
+		User: user.ID, To: user.Account, Kind: msg.kind, Language: locale.Language(user.Language), Content: content, Until: m.Now().Add(keepTrying),
 	})
 }
 

@@ -30,6 +30,8 @@ type PublicOptions struct {
 	Sandbox http.Handler
 	// SignIn serves all paths below /auth/: sign-in with other providers; nil = 404.
 	SignIn http.Handler
+	// Unsubscribe serves all paths below /unsubscribe/: links that end e-mails; nil = 404.
+	Unsubscribe http.Handler
 	// Media serves all paths below /media/, with bodies of up to MediaBody bytes; nil =
 	// 404.
 	Media     http.Handler
@@ -81,7 +83,7 @@ func NewPublic(opts PublicOptions) (http.Handler, error) {
 	mux.Handle("/graphql", opts.GraphQL)
 	mux.Handle("/", site)
 	mux.Handle("/errors", errorPage(docs.Errors))
-	for below, handler := range map[string]http.Handler{"/webhooks": opts.Webhooks, "/sandbox": opts.Sandbox, "/exports": opts.Exports, "/auth": opts.SignIn} {
+	for below, handler := range map[string]http.Handler{"/webhooks": opts.Webhooks, "/sandbox": opts.Sandbox, "/exports": opts.Exports, "/auth": opts.SignIn, "/unsubscribe": opts.Unsubscribe} {
 		if handler != nil {
 			mux.Handle(below+"/", handler)
 			mux.HandleFunc(below, http.NotFound) // the mux would redirect
@@ -100,6 +102,7 @@ func NewPublic(opts PublicOptions) (http.Handler, error) {
 	}
 	protection := http.NewCrossOriginProtection()
 	protection.AddInsecureBypassPattern("/webhooks/") // providers are not browsers, and sign their requests
+	protection.AddInsecureBypassPattern("/unsubscribe/") // the link itself is the permission, and mail programs post it
 	trusted := opts.Origins
 	if opts.Address != "" {
 		trusted = append(normalised([]string{opts.Address}), trusted...)

@@ -37,6 +37,7 @@ import (
 	"seckill/internal/batch"
 	"seckill/internal/clock"
 	"seckill/internal/fault"
+	"seckill/internal/notice"
 	"seckill/internal/order"
 	"seckill/internal/postgres"
 	"seckill/internal/reservation"
@@ -109,7 +110,8 @@ type Publish func(ctx context.Context, entries []*Entry) error
 type Config struct {
 	DB      *postgres.DB
 	Gate    *reservation.Gate
-	Publish Publish // nil = not published
+	Publish Publish        // nil = not published
+	Notices *notice.Outbox // nil = buyers get no notices
 	// Registerer registers the metrics; nil = metrics are not exported.
 	Registerer prometheus.Registerer
 	OfferFor   time.Duration // 0 = OfferFor
@@ -125,6 +127,7 @@ type Service struct {
 	db             *postgres.DB
 	gate           *reservation.Gate
 	publishEntries Publish
+	notices        *notice.Outbox
 	metrics        *metrics
 	offerFor       time.Duration
 	clock          clock.Clock
@@ -144,7 +147,7 @@ type Service struct {
 // New returns a service.
 func New(cfg Config) *Service {
 	s := &Service{
-		db: cfg.DB, gate: cfg.Gate, publishEntries: cfg.Publish, metrics: newMetrics(cfg.Registerer),
+		db: cfg.DB, gate: cfg.Gate, publishEntries: cfg.Publish, notices: cfg.Notices, metrics: newMetrics(cfg.Registerer),
 		offerFor: cfg.OfferFor, clock: cfg.Clock, shared: cfg.Shared, log: cfg.Log, gates: gates{seen: map[uuid.UUID]service{}},
 	}
 	if s.offerFor == 0 {
@@ -228,8 +231,14 @@ func (s *Service) change(ctx context.Context, e *Entry, set func(*ent.WaitlistEn
 			AddVersion(1).SetUpdatedAt(s.now())
 		set(u)
 		var err error
-		changed, err = u.Save(ctx)
-		return err
+		if changed, err = u.Save(ctx); err != nil || changed == 0 || e.Status == Offered {
+			return err
+		}
+		expires, offered := u.Mutation().OfferExpiresAt()
+		if !offered {
+			return nil
+		}
+		return s.notices.Offered(ctx, tx, notice.Offer{Entry: e.ID, User: e.User, At: s.now(), Until: expires})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("change place %s: %w", e.ID, err)

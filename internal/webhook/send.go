@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -227,22 +226,7 @@ func (s *Service) attempt(ctx context.Context, d *ent.WebhookDelivery, r request
 
 // header returns the header of a request, with a signature of each secret.
 func (r request) header(now time.Time) (http.Header, error) {
-	message := publicID(r.event.MessageID)
-	signatures := make([]string, len(r.signers))
-	for i, signer := range r.signers {
-		signature, err := signer.Sign(message, now, r.event.Payload)
-		if err != nil {
-			return nil, fmt.Errorf("sign event %s: %w", message, err)
-		}
-		signatures[i] = signature
-	}
-	header := http.Header{}
-	header.Set("Content-Type", "application/json")
-	header.Set("User-Agent", userAgent)
-	header.Set(standardwebhooks.HeaderWebhookID, message)
-	header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
-	header.Set(standardwebhooks.HeaderWebhookSignature, strings.Join(signatures, " "))
-	return header, nil
+	return signedHeader(r.signers, publicID(r.event.MessageID), now, r.event.Payload)
 }
 
 // signers returns one signer for each secret of an endpoint that is in use. A secret that

@@ -1,0 +1,101 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/dialect/entsql"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+	"github.com/google/uuid"
+)
+
+// noticeKinds are what notices are about.
+var noticeKinds = []string{"ORDER_PLACED", "PAYMENT_DEADLINE", "WAITLIST_OFFER", "REFUND", "SALE_REMINDER"}
+
+// NoticeChoice says by which channels a user wants one kind of notice. Without a row the
+// default applies.
+type NoticeChoice struct{ ent.Schema }
+
+// Fields of NoticeChoice.
+func (NoticeChoice) Fields() []ent.Field {
+	return []ent.Field{
+		id(),
+		field.UUID("user_id", uuid.UUID{}).Immutable(),
+		field.Enum("kind").Values(noticeKinds...).Immutable(),
+		field.Bool("mail"),
+		field.Bool("hook").Comment("by the operator's own service, such as SMS"),
+		instant("updated_at"),
+	}
+}
+
+// Indexes of NoticeChoice.
+func (NoticeChoice) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("user_id", "kind").Unique()}
+}
+
+// NoticeFact is a fact that users may want a notice of. It is written in the transaction of
+// the fact, and deleted in the transaction that writes the notices.
+type NoticeFact struct{ ent.Schema }
+
+// Fields of NoticeFact.
+func (NoticeFact) Fields() []ent.Field {
+	return []ent.Field{
+		id(),
+		field.Enum("kind").Values(noticeKinds...).Immutable(),
+		field.Bytes("subjects").Immutable().Comment("JSON: what happened to whom; the orders of one transaction are one fact"),
+		field.Time("due_at").SchemaType(timestamptz).Comment("when the notices are written; later after an error"),
+		field.Time("until").Immutable().SchemaType(timestamptz).Comment("from when on the notices are of no use"),
+		instant("created_at"),
+	}
+}
+
+// Indexes of NoticeFact.
+func (NoticeFact) Indexes() []ent.Index { return []ent.Index{index.Fields("due_at")} }
+
+// NoticeDelivery is a notice on its way to the operator's own service.
+type NoticeDelivery struct{ ent.Schema }
+
+// Fields of NoticeDelivery.
+func (NoticeDelivery) Fields() []ent.Field {
+	return []ent.Field{
+		id(),
+		field.UUID("user_id", uuid.UUID{}).Immutable(),
+		field.Enum("kind").Values(noticeKinds...).Immutable(),
+		field.UUID("subject_id", uuid.UUID{}).Immutable().Comment("the order, waitlist entry or sale"),
+		field.Bytes("payload").Optional().Sensitive().Comment("JSON, as it is sent; empty once it has ended"),
+		field.Enum("state").Values("PENDING", "SENT", "GIVEN_UP").Default("PENDING"),
+		field.Int("attempts").Default(0).Comment("also guards the result of an attempt"),
+		field.Time("due_at").SchemaType(timestamptz).Comment("of the next attempt; during one, when another process may repeat it"),
+		field.Time("retry_until").Immutable().SchemaType(timestamptz),
+		field.String("error").MaxLen(200).Default("").Comment("why the last attempt failed"),
+		instant("created_at"),
+		field.Time("ended_at").Optional().Nillable().SchemaType(timestamptz),
+	}
+}
+
+// Indexes of NoticeDelivery.
+func (NoticeDelivery) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("due_at").StorageKey("notice_delivery_due").Annotations(entsql.IndexWhere("state = 'PENDING'")),
+		index.Fields("ended_at"),
+		index.Fields("user_id"),
+	}
+}
+
+// SaleReminder is the wish of a user to get a notice before a sale opens.
+type SaleReminder struct{ ent.Schema }
+
+// Fields of SaleReminder.
+func (SaleReminder) Fields() []ent.Field {
+	return []ent.Field{
+		id(),
+		field.UUID("user_id", uuid.UUID{}).Immutable(),
+		field.UUID("sale_id", uuid.UUID{}).Immutable(),
+		field.Time("sent_for").Optional().Nillable().SchemaType(timestamptz).Comment("the opening of which the notice was written; null = none was"),
+		instant("created_at"),
+	}
+}
+
+// Indexes of SaleReminder.
+func (SaleReminder) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("sale_id", "user_id").Unique(), index.Fields("user_id")}
+}

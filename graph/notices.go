@@ -1,0 +1,68 @@
+package graph
+
+import (
+	"context"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"seckill/graph/model"
+	"seckill/internal/auth"
+	"seckill/internal/id"
+	"seckill/internal/notice"
+	"seckill/internal/sale"
+)
+
+// noticeSettings returns the settings of a user as the API shows them.
+func (r *Resolver) noticeSettings(ctx context.Context, user uuid.UUID) (*model.NoticeSettings, error) {
+	set, err := r.Notices.Settings(ctx, user)
+	if err != nil {
+		return nil, err
+	}
+	out := &model.NoticeSettings{Offered: r.Notices.Channels(), Reaching: set.Channels, Choices: make([]*model.NoticeChoice, len(set.Choices))}
+	for i, c := range set.Choices {
+		out.Choices[i] = &model.NoticeChoice{Kind: c.Kind, Channels: channelsOf(c)}
+	}
+	return out, nil
+}
+
+func channelsOf(c notice.Choice) []notice.Channel {
+	channels := []notice.Channel{}
+	if c.Hook {
+		channels = append(channels, notice.Hook)
+	}
+	if c.Mail {
+		channels = append(channels, notice.Mail)
+	}
+	return channels
+}
+
+func choices(in []*model.NoticeChoiceInput) []notice.Choice {
+	out := make([]notice.Choice, len(in))
+	for i, c := range in {
+		out[i] = notice.Choice{Kind: c.Kind, Mail: slices.Contains(c.Channels, notice.Mail), Hook: slices.Contains(c.Channels, notice.Hook)}
+	}
+	return out
+}
+
+// reminder returns the reminder of the caller of a sale.
+func (r *Resolver) reminder(ctx context.Context, v *sale.Sale) (*model.SaleReminder, error) {
+	got, err := r.Notices.Reminder(ctx, auth.PrincipalFrom(ctx).UserID, notice.Opening{Sale: v.ID, At: v.StartsAt})
+	if err != nil {
+		return nil, err
+	}
+	return &model.SaleReminder{Set: got.Set, SentAt: got.At, Channels: got.Channels}, nil
+}
+
+// upcoming returns a sale of an input that buyers see.
+func (r *Resolver) upcoming(ctx context.Context, text string) (*sale.Sale, error) {
+	saleID, err := id.Parse(id.Sale, text)
+	if err != nil {
+		return nil, unknown("saleId")
+	}
+	v, err := r.Store.Sale(ctx, saleID)
+	if v = visible(ctx, v); err == nil && v == nil {
+		err = unknown("saleId")
+	}
+	return v, err
+}

@@ -1,0 +1,36 @@
+package app
+
+import (
+	"net"
+
+	"seckill/internal/auth"
+	"seckill/internal/clock"
+	"seckill/internal/config"
+	"seckill/internal/notice"
+)
+
+// newNoticeOutbox returns what writes facts for notices; nil without a channel to buyers.
+func newNoticeOutbox(cfg *config.Config) *notice.Outbox {
+	if cfg.SMTP() == nil && cfg.NoticeHookURL == "" {
+		return nil
+	}
+	return notice.NewOutbox(cfg.NoticeDeadline, cfg.NoticeHookURL != "")
+}
+
+// noticeParts are the stages that notices need.
+type noticeParts struct {
+	keys     auth.Keys
+	mailing  mailing
+	listener net.Listener // nil without the API role
+}
+
+func newNotices(b base, c clock.Clock, in noticeParts) (*notice.Service, error) {
+	cfg := notice.Config{
+		DB: b.svc.db, Keys: in.keys, Mail: in.mailing.outbox, Networks: b.cfg.WebhookNetworks, Opening: b.cfg.NoticeOpening,
+		Shop: baseURL(b.cfg, in.listener), Clock: c, Registerer: b.registry, Log: b.log,
+	}
+	if b.cfg.NoticeHookURL != "" {
+		cfg.Hook = &notice.Target{URL: b.cfg.NoticeHookURL, Secret: b.cfg.NoticeHookSecret.Reveal()}
+	}
+	return notice.New(cfg)
+}

@@ -1,0 +1,168 @@
+package notice
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/ent/noticechoice"
+	"seckill/ent/noticedelivery"
+	"seckill/ent/salereminder"
+	"seckill/internal/id"
+	"seckill/internal/postgres"
+)
+
+// Choice says by which channels a user wants one kind of notice.
+type Choice struct {
+	Kind Kind
+	Mail bool
+	Hook bool
+}
+
+// byDefault returns the choice of a user who made none: e-mail, which reaches verified
+// addresses only.
+func byDefault(kind Kind) Choice { return Choice{Kind: kind, Mail: true} }
+
+func (c Choice) wants(channel Channel) bool {
+	return channel == Mail && c.Mail || channel == Hook && c.Hook
+}
+
+// Settings are the choices of a user, and what they can lead to.
+type Settings struct {
+	Choices  []Choice  // one of each kind
+	Channels []Channel // that reach the user now
+}
+
+// Settings returns the choices of a user.
+func (s *Service) Settings(ctx context.Context, user uuid.UUID) (Settings, error) {
+	row, err := s.cfg.DB.Ent.User.Get(ctx, user)
+	if err != nil {
+		return Settings{}, fmt.Errorf("read user of notices: %w", err)
+	}
+	rows, err := s.cfg.DB.Ent.NoticeChoice.Query().Where(noticechoice.UserID(user)).All(ctx)
+	if err != nil {
+		return Settings{}, fmt.Errorf("read choices of notices: %w", err)
+	}
+	set := Settings{Channels: s.reaching(row)}
+	for _, kind := range Kinds() {
+		set.Choices = append(set.Choices, choiceOf(rows, user, kind))
+	}
+	return set, nil
+}
+
+// reaching returns the channels that reach a user.
+func (s *Service) reaching(user *ent.User) []Channel {
+	return slices.DeleteFunc(s.Channels(), func(c Channel) bool { return c == Mail && !readsMail(user) })
+}
+
+// readsMail reports whether it is known that the user reads e-mails at the account's address.
+func readsMail(user *ent.User) bool {
+	return user.VerifiedAt != nil && strings.Contains(user.Account, "@")
+}
+
+// choiceOf returns the choice of a user among rows, or the default.
+func choiceOf(rows []*ent.NoticeChoice, user uuid.UUID, kind Kind) Choice {
+	for _, row := range rows {
+		if row.UserID == user && Kind(row.Kind) == kind {
+			return Choice{Kind: kind, Mail: row.Mail, Hook: row.Hook}
+		}
+	}
+	return byDefault(kind)
+}
+
+// Choose stores choices of a user. Kinds that are not named stay as they are.
+func (s *Service) Choose(ctx context.Context, user uuid.UUID, choices []Choice) error {
+	choose := func(ctx context.Context, tx *ent.Tx) error {
+		for _, c := range choices {
+			if err := s.set(ctx, tx, user, c); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	err := s.cfg.DB.WithTx(ctx, choose)
+	if postgres.IsUnique(err) { // another request of the user wrote the first choice
+		err = s.cfg.DB.WithTx(ctx, choose)
+	}
+	if err != nil {
+		return fmt.Errorf("choose notices: %w", err)
+	}
+	return nil
+}
+
+func (s *Service) set(ctx context.Context, tx *ent.Tx, user uuid.UUID, c Choice) error {
+	kind := noticechoice.Kind(c.Kind)
+	n, err := tx.NoticeChoice.Update().Where(noticechoice.UserID(user), noticechoice.KindEQ(kind)).
+		SetMail(c.Mail).SetHook(c.Hook).SetUpdatedAt(s.now()).Save(ctx)
+	if err != nil || n > 0 {
+		return err
+	}
+	return tx.NoticeChoice.Create().SetID(id.New()).SetUserID(user).SetKind(kind).
+		SetMail(c.Mail).SetHook(c.Hook).SetUpdatedAt(s.now()).Exec(ctx)
+}
+
+// ByMail reports whether a user wants e-mails of a kind, and returns the path of the link
+// that ends them.
+func (s *Service) ByMail(ctx context.Context, tx *ent.Tx, user uuid.UUID, kind Kind) (unsubscribe string, wanted bool, err error) {
+	rows, err := tx.NoticeChoice.Query().Where(noticechoice.UserID(user), noticechoice.KindEQ(noticechoice.Kind(kind))).All(ctx)
+	if err != nil {
+		return "", false, fmt.Errorf("read choices of notices: %w", err)
+	}
+	if !choiceOf(rows, user, kind).Mail {
+		return "", false, nil
+	}
+	unsubscribe, err = s.unsubscribePath(user, kind)
+	return unsubscribe, err == nil, err
+}
+
+// Stored is what is stored for a user, as the user reads it.
+type Stored struct {
+	Choices   []StoredChoice `json:"choices"`
+	Reminders []string       `json:"reminderSaleIds"`
+}
+
+// StoredChoice is a choice that a user made.
+type StoredChoice struct {
+	Kind Kind `json:"kind"`
+	Mail bool `json:"mail"`
+	Hook bool `json:"hook"`
+}
+
+// StoredOf returns what is stored for a user.
+func StoredOf(ctx context.Context, db *ent.Client, user uuid.UUID) (Stored, error) {
+	out := Stored{Choices: []StoredChoice{}, Reminders: []string{}}
+	choices, err := db.NoticeChoice.Query().Where(noticechoice.UserID(user)).All(ctx)
+	if err != nil {
+		return out, fmt.Errorf("read choices of notices: %w", err)
+	}
+	for _, row := range choices {
+		out.Choices = append(out.Choices, StoredChoice{Kind(row.Kind), row.Mail, row.Hook})
+	}
+	reminders, err := db.SaleReminder.Query().Where(salereminder.UserID(user)).Limit(maxReminders).All(ctx)
+	if err != nil {
+		return out, fmt.Errorf("read reminders: %w", err)
+	}
+	for _, row := range reminders {
+		out.Reminders = append(out.Reminders, id.Format(id.Sale, row.SaleID))
+	}
+	return out, nil
+}
+
+// Erase removes what is stored for a user, in the caller's transaction.
+func Erase(ctx context.Context, tx *ent.Tx, user uuid.UUID) error {
+	_, err := tx.NoticeChoice.Delete().Where(noticechoice.UserID(user)).Exec(ctx)
+	if err == nil {
+		_, err = tx.SaleReminder.Delete().Where(salereminder.UserID(user)).Exec(ctx)
+	}
+	if err == nil {
+		_, err = tx.NoticeDelivery.Delete().Where(noticedelivery.UserID(user)).Exec(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("erase notices: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,213 @@
+package notice
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"entgo.io/ent/dialect"
+	"entgo.io/ent/dialect/sql"
+	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
+
+	"seckill/ent"
+	"seckill/ent/noticedelivery"
+	"seckill/ent/order"
+	"seckill/ent/waitlistentry"
+	"seckill/internal/id"
+	"seckill/internal/locale"
+	"seckill/internal/mail"
+	"seckill/internal/periodic"
+	"seckill/internal/webhook"
+)
+
+const (
+	// parallel is how many deliveries a process sends at a time, and sendBatch how many it
+	// claims.
+	parallel  = 8
+	sendBatch = 4 * parallel
+	// lease is how long a claimed delivery belongs to its process: as long as all attempts of
+	// a batch take.
+	lease = (sendBatch/parallel + 1) * webhook.AttemptTimeout
+	// sendEvery and idleSend bound the pause between two looks for deliveries.
+	sendEvery = 250 * time.Millisecond
+	idleSend  = time.Second
+	// firstRetry and maxRetry bound the pause before a delivery is repeated; it triples.
+	firstRetry = 5 * time.Second
+	maxRetry   = 10 * time.Minute
+)
+
+// hook is the operator's service.
+type hook struct {
+	url    string
+	sign   webhook.Signer
+	client webhook.Client
+}
+
+// payload is the body of a request to the operator's service.
+type payload struct {
+	Type      string    `json:"type"` // "notice.payment_deadline"
+	Timestamp time.Time `json:"timestamp"`
+	Data      data      `json:"data"`
+}
+
+type data struct {
+	UserID     string    `json:"userId"`
+	ExternalID string    `json:"externalId,omitempty"`
+	Account    string    `json:"account"` // e-mail address, or phone number in E.164
+	Verified   bool      `json:"verified"`
+	Language   string    `json:"language"`
+	Title      string    `json:"title"`
+	Text       string    `json:"text"`
+	URL        string    `json:"url"`
+	ExpiresAt  time.Time `json:"expiresAt"`
+}
+
+// deliver writes the delivery of a notice to the operator's service.
+func (s *Service) deliver(ctx context.Context, tx *ent.Tx, n notice, to *ent.User) error {
+	language := locale.Language(to.Language)
+	if language != locale.Chinese {
+		language = locale.English
+	}
+	title, text, err := mail.Summary(texts[n.kind], language, n.content, s.now())
+	if err != nil {
+		return err
+	}
+	p := payload{Type: "notice." + strings.ToLower(string(n.kind)), Timestamp: s.now(), Data: data{
+		UserID: id.Format(id.User, n.user), Account: to.Account, Verified: to.VerifiedAt != nil, Language: string(language),
+		Title: title, Text: text, URL: s.cfg.Shop + n.content.Path, ExpiresAt: n.until.UTC(),
+	}}
+	if to.ExternalID != nil {
+		p.Data.ExternalID = *to.ExternalID
+	}
+	body, err := json.Marshal(p)
+	if err != nil {
+		return fmt.Errorf("encode notice %s: %w", n.kind, err)
+	}
+	s.metrics.written.WithLabelValues(string(n.kind), string(Hook)).Inc()
+	return tx.NoticeDelivery.Create().SetID(id.New()).SetUserID(n.user).SetKind(noticedelivery.Kind(n.kind)).SetSubjectID(n.subject).
+		SetPayload(body).SetDueAt(s.now()).SetRetryUntil(n.until).SetCreatedAt(s.now()).Exec(ctx)
+}
+
+// Send sends the deliveries that are due, at most one batch. It is a periodic.Step.
+func (s *Service) Send(ctx context.Context) (map[string]int, error) {
+	claimed, err := s.claim(ctx)
+	if err != nil || len(claimed) == 0 {
+		return nil, err
+	}
+	var tasks errgroup.Group
+	tasks.SetLimit(parallel)
+	for _, d := range claimed {
+		tasks.Go(func() (err error) {
+			defer periodic.Recover(&err)
+			return s.attempt(ctx, d)
+		})
+	}
+	return map[string]int{"tried": len(claimed)}, tasks.Wait()
+}
+
+// claim reserves due deliveries for this process.
+func (s *Service) claim(ctx context.Context) (claimed []*ent.NoticeDelivery, err error) {
+	now := s.now()
+	due := noticedelivery.And(noticedelivery.StateEQ(noticedelivery.StatePENDING), noticedelivery.DueAtLTE(now))
+	if found, err := s.cfg.DB.Ent.NoticeDelivery.Query().Where(due).Exist(ctx); err != nil || !found {
+		return nil, err
+	}
+	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		query := tx.NoticeDelivery.Query().Where(due).Order(ent.Asc(noticedelivery.FieldDueAt)).Limit(sendBatch)
+		if s.cfg.DB.Dialect == dialect.Postgres {
+			query.ForUpdate(sql.WithLockAction(sql.SkipLocked))
+		}
+		if claimed, err = query.All(ctx); err != nil || len(claimed) == 0 {
+			return err
+		}
+		ids := make([]uuid.UUID, len(claimed))
+		for i, d := range claimed {
+			ids[i] = d.ID
+			d.Attempts++
+		}
+		return tx.NoticeDelivery.Update().Where(noticedelivery.IDIn(ids...)).AddAttempts(1).SetDueAt(now.Add(lease)).Exec(ctx)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("claim notices: %w", err)
+	}
+	return claimed, nil
+}
+
+// errOver reports a notice of something that has ended meanwhile.
+var errOver = errors.New("of no use any more")
+
+// attempt sends a delivery once and records the outcome.
+func (s *Service) attempt(ctx context.Context, d *ent.NoticeDelivery) error {
+	err := s.stillHolds(ctx, d)
+	if err == nil {
+		err = s.hook.send(ctx, d, s.now())
+	}
+	if ctx.Err() != nil {
+		return ctx.Err() // another process repeats it after the lease
+	}
+	now := s.now()
+	next := now.Add(retryAfter(d.Attempts))
+	update := s.cfg.DB.Ent.NoticeDelivery.Update().
+		Where(noticedelivery.ID(d.ID), noticedelivery.Attempts(d.Attempts), noticedelivery.StateEQ(noticedelivery.StatePENDING))
+	outcome := sent
+	switch {
+	case err == nil:
+		update.SetState(noticedelivery.StateSENT).SetEndedAt(now).SetError("").ClearPayload()
+	case errors.Is(err, errOver) || next.After(d.RetryUntil):
+		outcome = givenUp
+		update.SetState(noticedelivery.StateGIVEN_UP).SetEndedAt(now).SetError(webhook.Shorten(err.Error())).ClearPayload()
+	default:
+		outcome = failed
+		update.SetDueAt(next).SetError(webhook.Shorten(err.Error()))
+	}
+	s.metrics.attempts.WithLabelValues(outcome).Inc()
+	if err := update.Exec(ctx); err != nil {
+		return fmt.Errorf("record notice %s: %w", d.ID, err)
+	}
+	return nil
+}
+
+// stillHolds returns errOver if the subject of a delivery has ended.
+func (s *Service) stillHolds(ctx context.Context, d *ent.NoticeDelivery) error {
+	if !s.now().Before(d.RetryUntil) {
+		return errOver
+	}
+	holds := true
+	var err error
+	switch Kind(d.Kind) {
+	case PaymentDeadline, OrderPlaced:
+		holds, err = s.cfg.DB.Ent.Order.Query().Where(order.ID(d.SubjectID), order.StatusEQ(order.StatusPENDING_PAYMENT)).Exist(ctx)
+	case WaitlistOffer:
+		holds, err = s.cfg.DB.Ent.WaitlistEntry.Query().Where(waitlistentry.ID(d.SubjectID), waitlistentry.StatusEQ(waitlistentry.StatusOFFERED)).Exist(ctx)
+	case Refund, SaleReminder:
+	}
+	if err == nil && !holds {
+		err = errOver
+	}
+	return err
+}
+
+// send sends a delivery. The id of the message is that of the delivery, at each attempt.
+func (h *hook) send(ctx context.Context, d *ent.NoticeDelivery, now time.Time) error {
+	header, err := h.sign.Header(id.Format(id.Delivery, d.ID), now, d.Payload)
+	if err != nil {
+		return err
+	}
+	_, err = h.client.Post(ctx, h.url, header, d.Payload)
+	return err
+}
+
+// retryAfter returns the pause after an attempt, the first of which is 1.
+func retryAfter(attempts int) time.Duration {
+	wait := firstRetry
+	for range attempts - 1 {
+		if wait *= 3; wait >= maxRetry {
+			return maxRetry
+		}
+	}
+	return wait
+}
