@@ -23,6 +23,9 @@ func TestAReceiptIsMailedAfterPaymentAndAfterARefund(t *testing.T) {
 	if _, err := s.database().SQL.ExecContext(t.Context(), `UPDATE users SET verified_at = now(), language = 'en' WHERE account = $1`, account); err != nil {
 		t.Fatal(err)
 	}
+	if why := s.mutate(token, "updateNoticeSettings", "settings { reaching }", map[string]any{"choices": []any{map[string]any{"kind": "ORDER_PLACED", "channels": []string{}}}}).why(); why != "" {
+		t.Fatal(why)
+	}
 	orderID := s.askedBack(token, made)
 	var data struct {
 		Order struct {

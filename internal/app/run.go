@@ -18,9 +18,9 @@ import (
 
 	"seckill/internal/config"
 	"seckill/internal/inbox"
+	"seckill/internal/notice"
 	"seckill/internal/operator"
 	"seckill/internal/order"
-	"seckill/internal/notice"
 	"seckill/internal/payment"
 	"seckill/internal/periodic"
 	"seckill/internal/preload"

@@ -155,8 +155,10 @@ func TestEveryKindHasATextInBothLanguages(t *testing.T) {
 			e.write(m)
 		}
 	}
-	if err := e.step(); err != nil {
-		t.Fatal(err)
+	for range 2 { // a step sends one batch
+		if err := e.step(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	subjects := map[string]bool{}
 	for _, m := range e.server.Mails() {

@@ -101,7 +101,7 @@ func NewPublic(opts PublicOptions) (http.Handler, error) {
 		mux.Handle("/playground/", p)
 	}
 	protection := http.NewCrossOriginProtection()
-	protection.AddInsecureBypassPattern("/webhooks/") // providers are not browsers, and sign their requests
+	protection.AddInsecureBypassPattern("/webhooks/")    // providers are not browsers, and sign their requests
 	protection.AddInsecureBypassPattern("/unsubscribe/") // the link itself is the permission, and mail programs post it
 	trusted := opts.Origins
 	if opts.Address != "" {

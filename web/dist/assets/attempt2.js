@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=d4451f11d48c";
+export{r as resumePlaces}from"./attempt.js?v=b495124c5280";

@@ -11,6 +11,7 @@ import { Broken, Good, Loading, Title } from '../ui/bits';
 import { useTitle } from '../ui/title';
 import { Email, PersonalData } from './contact';
 import { Addresses } from './addresses';
+import { Notices } from './notices';
 import { Qr } from './qr';
 
 /** The page. */
@@ -54,6 +55,7 @@ export function Account() {
             </p>
           )}
           {mail && account && <Email account={account} verified={contactVerified === true} />}
+          <Notices />
           <Addresses />
           <Password />
           <Codes on={totp === true} changed={reload} />

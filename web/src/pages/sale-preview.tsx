@@ -3,6 +3,7 @@ import { now } from '../api/clock';
 import type { Item, Phase, Sale, Stock } from '@seckill/client/types';
 import { buttonOf, type Situation } from '../purchase/button';
 import { ChecklistPreview, type Required } from '../purchase/checklist';
+import { ByTab } from '../purchase/remind';
 import { Sheet } from '../purchase/sheet';
 import { statusOf } from '../purchase/status';
 import { quantityOf, SaleView } from './sale-view';
@@ -62,6 +63,7 @@ export function SalePreview({ sale: of, itemId, phase, hidden }: Props) {
         want={nothing}
         sheet={sheet}
         checklist={<ChecklistPreview sale={sale} required={required} />}
+        remind={<ByTab sale={sale} />}
       />
     </div>
   );

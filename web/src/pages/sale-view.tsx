@@ -5,7 +5,6 @@ import { now, reading, second } from '../api/clock';
 import type { Item, Phase, Sale, Stock } from '@seckill/client/types';
 import { clockTime, money, span, t } from '../i18n/text';
 import { isOver } from '../purchase/button';
-import { Remind } from '../purchase/remind';
 import { leftOf, PhaseChip, Picture, Price, StockBar, Title, When } from '../ui/bits';
 import { Markdown } from '../ui/markdown';
 
@@ -24,6 +23,8 @@ interface Props {
   sheet: ComponentChildren;
   /** What a buyer can get ready. */
   checklist: ComponentChildren;
+  /** The switch for a reminder. */
+  remind: ComponentChildren;
   /** Below everything else. */
   children?: ComponentChildren;
 }
@@ -38,7 +39,7 @@ function mostOf(sale: Sale, item: Item): number {
 export const quantityOf = (sale: Sale, item: Item, wanted: number): number => Math.min(wanted, mostOf(sale, item));
 
 /** The page below its loading: the item, and beside it the sheet, the price and the times. */
-export function SaleView({ sale, item, phase, stockOf, choose, wanted, want, sheet, checklist, children }: Props) {
+export function SaleView({ sale, item, phase, stockOf, choose, wanted, want, sheet, checklist, remind, children }: Props) {
   const most = mostOf(sale, item);
   return (
     <div class="grid grid-cols-1 items-start gap-6 lg:grid-cols-[minmax(0,1fr)_24rem] lg:gap-8">
@@ -65,7 +66,7 @@ export function SaleView({ sale, item, phase, stockOf, choose, wanted, want, she
           <p class="text-sm text-soft">
             {limitOf(sale, item)} · {t('sale.window', { time: span(sale.paymentWindowSeconds) })}
           </p>
-          <Prepare sale={sale} phase={phase} checklist={checklist} />
+          <Prepare sale={sale} phase={phase} checklist={checklist} remind={remind} />
         </div>
         {children}
       </div>
@@ -123,12 +124,12 @@ function calendarOf(sale: Sale): string {
 }
 
 /** What can be prepared before the opening. */
-function Prepare({ sale, phase, checklist }: { sale: Sale; phase: Phase; checklist: ComponentChildren }) {
+function Prepare({ sale, phase, checklist, remind }: { sale: Sale; phase: Phase } & Pick<Props, 'checklist' | 'remind'>) {
   if (phase !== 'UPCOMING') return sale.requiresAddress && phase === 'LIVE' ? <>{checklist}</> : null;
   return (
     <div class="flex flex-wrap gap-3">
       <div class="basis-full">{checklist}</div>
-      <Remind sale={sale} />
+      {remind}
       <a class="btn grow" href={calendarOf(sale)} download={`${sale.slug}.ics`}>
         {t('wait.calendar')}
       </a>

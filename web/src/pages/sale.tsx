@@ -12,6 +12,7 @@ import type { Item, Sale, Stock } from '@seckill/client/types';
 import { SaleBySlug, SaleStatus, SaleStock } from '@seckill/client/documents/sale';
 import { BuyBox } from '../purchase/buybox';
 import { Checklist } from '../purchase/checklist';
+import { Remind } from '../purchase/remind';
 import { isOver, usePhase } from '../purchase/button';
 import { Broken, Loading, NoSale, Stale, Title } from '../ui/bits';
 import { useCountedTitle } from '../ui/title';
@@ -123,6 +124,7 @@ function Shown({ sale, reload }: { sale: Sale; reload: () => void }) {
       want={(n) => (wanted.value = n)}
       sheet={<BuyBox sale={sale} item={item} stock={stockOf(item)} quantity={quantity} signedIn={person.value !== null} reload={reload} choose={choose} />}
       checklist={<Checklist sale={sale} />}
+      remind={<Remind sale={sale} />}
     >
       {person.value && <Attempts sale={sale} phase={phase} />}
     </SaleView>

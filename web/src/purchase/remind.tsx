@@ -1,8 +1,14 @@
-import { signal } from '@preact/signals';
+import { signal, useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
+import { Link } from 'wouter-preact';
+import { toFault } from '@seckill/client/fault';
+import { request } from '../api/client';
 import { now } from '../api/clock';
+import { useLoad } from '../api/load';
+import { person } from '../api/session';
 import type { Sale } from '@seckill/client/types';
-import { t } from '../i18n/text';
+import { ForgetReminder, RemindMe, SaleReminder } from '../documents/notices';
+import { apologise, explain, moment, span, t } from '../i18n/text';
 import { Icon } from '../ui/icons';
 import { notify, toast } from '../ui/toast';
 
@@ -25,7 +31,7 @@ function want(id: string, on: boolean): void {
 }
 
 /** Sets the timer of a sale again when its opening moved. */
-function arm(sale: Pick<Sale, 'id' | 'title' | 'startsAt'>): void {
+function arm(sale: Opening): void {
   clearTimeout(timers.get(sale.id));
   const wait = Date.parse(sale.startsAt) - BEFORE_MS - now();
   const ring = (): void => {
@@ -37,8 +43,64 @@ function arm(sale: Pick<Sale, 'id' | 'title' | 'startsAt'>): void {
   else want(sale.id, false);
 }
 
-/** The switch for a reminder one minute before the opening. */
-export function Remind({ sale }: { sale: Pick<Sale, 'id' | 'title' | 'startsAt'> }) {
+type Opening = Pick<Sale, 'id' | 'title' | 'startsAt'>;
+
+/** The switch for a reminder: by the channels of the account where one reaches the user, else by this tab. */
+export function Remind({ sale }: { sale: Opening }) {
+  return person.value ? <ByAccount sale={sale} /> : <ByTab sale={sale} />;
+}
+
+/** The reminder that the shop sends. It is promised only where it arrives. */
+function ByAccount({ sale }: { sale: Opening }) {
+  const { page, reload } = useLoad(`reminder:${sale.id}:${sale.startsAt}`, (signal) => request(SaleReminder, { id: sale.id }, signal));
+  const busy = useSignal(false);
+  if (page.value.state === 'loading') {
+    return (
+      <button class="btn grow" disabled>
+        {t('remind.loading')}
+      </button>
+    );
+  }
+  if (page.value.state !== 'ready') return <ByTab sale={sale} />;
+  const { sale: found, viewer, serverInfo } = page.value.data;
+  const reminder = found?.viewer?.reminder;
+  const channel = reminder?.channels.includes('MAIL') ? 'MAIL' : reminder?.channels[0];
+  if (!reminder || !channel || Date.parse(reminder.sentAt) < now()) {
+    return (
+      <>
+        <ByTab sale={sale} />
+        {serverInfo?.mail && viewer?.contactVerified === false && (
+          <Link class="link basis-full text-sm" href="/account">
+            {t('remind.verify')}
+          </Link>
+        )}
+      </>
+    );
+  }
+  const toggle = async (): Promise<void> => {
+    busy.value = true;
+    try {
+      const input = { saleId: sale.id };
+      const answer = reminder.set ? (await request(ForgetReminder, { input })).forgetReminder : (await request(RemindMe, { input })).remindMe;
+      const failure = answer?.userErrors[0];
+      if (failure) toast(explain(failure));
+    } catch (thrown) {
+      toast(apologise(toFault(thrown)));
+    }
+    await reload();
+    busy.value = false;
+  };
+  const before = span((Date.parse(sale.startsAt) - Date.parse(reminder.sentAt)) / 1000);
+  return (
+    <button class="btn grow" aria-pressed={reminder.set} disabled={busy.value} onClick={() => void toggle()}>
+      <Icon name={reminder.set ? 'check' : 'bell'} />
+      {reminder.set ? t(`remind.${channel}`, { time: moment(reminder.sentAt) }) : t('remind.off', { time: before })}
+    </button>
+  );
+}
+
+/** The switch for a reminder one minute before the opening, by a tab of the shop. */
+export function ByTab({ sale }: { sale: Opening }) {
   const on = wanted.value.has(sale.id);
   useEffect(() => {
     if (on) arm(sale);

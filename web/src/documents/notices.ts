@@ -1,0 +1,85 @@
+import { FailureParts } from '@seckill/client/documents/failure';
+import { graphql } from '@seckill/client/tada';
+
+export const SettingsParts = graphql(`
+  fragment SettingsParts on NoticeSettings {
+    offered
+    reaching
+    choices {
+      kind
+      channels
+    }
+  }
+`);
+
+export const NoticeSettings = graphql(
+  `
+  query NoticeSettings {
+    viewer {
+      noticeSettings {
+        ...SettingsParts
+      }
+    }
+  }
+`,
+  [SettingsParts],
+);
+
+export const UpdateNoticeSettings = graphql(
+  `
+  mutation UpdateNoticeSettings($input: UpdateNoticeSettingsInput!) {
+    updateNoticeSettings(input: $input) {
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [FailureParts],
+);
+
+export const SaleReminder = graphql(`
+  query SaleReminder($id: ID!) {
+    sale(by: { id: $id }) {
+      viewer {
+        reminder {
+          set
+          sentAt
+          channels
+        }
+      }
+    }
+    viewer {
+      contactVerified
+    }
+    serverInfo {
+      mail
+    }
+  }
+`);
+
+export const RemindMe = graphql(
+  `
+  mutation RemindMe($input: RemindMeInput!) {
+    remindMe(input: $input) {
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [FailureParts],
+);
+
+export const ForgetReminder = graphql(
+  `
+  mutation ForgetReminder($input: ForgetReminderInput!) {
+    forgetReminder(input: $input) {
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [FailureParts],
+);

@@ -1,0 +1,98 @@
+import { render } from 'preact';
+import { act } from 'preact/test-utils';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { adopt } from '../src/api/session';
+import { speak } from '../src/i18n/text';
+import { Notices } from '../src/pages/notices';
+import { Remind } from '../src/purchase/remind';
+import { server } from './shop';
+
+const inMs = (ms: number): string => new Date(Date.now() + ms).toISOString();
+let user = 0;
+
+beforeEach(async () => {
+  await speak('en');
+  const tokens = { accessToken: 'a', accessTokenExpiresAt: inMs(3_600_000) };
+  adopt(tokens, { id: `usr_notices_${++user}`, displayName: 'A', account: 'a', role: 'CUSTOMER' });
+});
+afterEach(() => {
+  render(null, document.body);
+  vi.unstubAllGlobals();
+});
+
+const settings = (channels: string[], offered = ['MAIL', 'HOOK'], reaching = offered) => ({
+  viewer: {
+    noticeSettings: {
+      offered,
+      reaching,
+      choices: [
+        { kind: 'ORDER_PLACED', channels },
+        { kind: 'REFUND', channels: ['MAIL'] },
+      ],
+    },
+  },
+});
+const text = (): string => document.body.textContent ?? '';
+const boxes = (): HTMLInputElement[] => [...document.querySelectorAll('input')];
+
+test('a changed choice is stored with the other channel of its kind', async () => {
+  const asked = server({
+    NoticeSettings: [settings(['MAIL']), settings(['MAIL', 'HOOK'])],
+    UpdateNoticeSettings: [{ updateNoticeSettings: { userErrors: [] } }],
+  });
+  await act(() => render(<Notices />, document.body));
+  await vi.waitFor(() => expect(boxes().map(({ checked }) => checked)).toEqual([true, false, true, false]));
+  expect(text()).not.toContain('confirmed');
+  boxes()[1]!.click();
+  await vi.waitFor(() => expect(asked.filter(({ name }) => name === 'NoticeSettings')).toHaveLength(2));
+  expect(asked.find(({ name }) => name === 'UpdateNoticeSettings')?.variables.input).toEqual({
+    choices: [{ kind: 'ORDER_PLACED', channels: ['MAIL', 'HOOK'] }],
+  });
+  await vi.waitFor(() => expect(boxes().map(({ checked }) => checked)).toEqual([true, true, true, false]));
+});
+
+test('the page says when e-mails do not arrive, and shows nothing where there is no channel', async () => {
+  server({ NoticeSettings: [settings(['MAIL'], ['MAIL'], [])] });
+  await act(() => render(<Notices />, document.body));
+  await vi.waitFor(() => expect(text()).toContain('once your e-mail address is confirmed'));
+  render(null, document.body);
+  adopt({ accessToken: 'b', accessTokenExpiresAt: inMs(3_600_000) }, { id: `usr_notices_${++user}`, displayName: 'B', account: 'b', role: 'CUSTOMER' });
+  server({ NoticeSettings: [settings([], [])] });
+  await act(() => render(<Notices />, document.body));
+  await vi.waitFor(() => expect(text()).toBe(''));
+});
+
+const opening = () => ({ id: `sal_notices_${user}`, title: 'Morning bargains', startsAt: inMs(3_600_000) });
+const reminder = (sale: { startsAt: string }, set: boolean, channels: string[]) => ({
+  sale: { viewer: { reminder: { set, channels, sentAt: new Date(Date.parse(sale.startsAt) - 600_000).toISOString() } } },
+  viewer: { contactVerified: channels.length > 0 },
+  serverInfo: { mail: true },
+});
+
+test('a reminder of the account names its channel and its time, and is taken back', async () => {
+  const sale = opening();
+  const done = { userErrors: [] };
+  const asked = server({
+    SaleReminder: [reminder(sale, false, ['MAIL']), reminder(sale, true, ['MAIL']), reminder(sale, false, ['MAIL'])],
+    RemindMe: [{ remindMe: done }],
+    ForgetReminder: [{ forgetReminder: done }],
+  });
+  await act(() => render(<Remind sale={sale} />, document.body));
+  await vi.waitFor(() => expect(text()).toBe('Remind me 10 minutes before'));
+  document.querySelector('button')!.click();
+  await vi.waitFor(() => expect(text()).toContain('We will e-mail you on '));
+  await vi.waitFor(() => expect(document.querySelector('button')!.disabled).toBe(false));
+  document.querySelector('button')!.click();
+  await vi.waitFor(() => expect(text()).toBe('Remind me 10 minutes before'));
+  expect(asked.filter(({ name }) => name !== 'SaleReminder').map(({ name, variables }) => [name, variables.input])).toEqual([
+    ['RemindMe', { saleId: sale.id }],
+    ['ForgetReminder', { saleId: sale.id }],
+  ]);
+});
+
+test('without a channel that reaches the user, the tab reminds, and the page says what is missing', async () => {
+  const sale = opening();
+  server({ SaleReminder: [reminder(sale, false, [])] });
+  await act(() => render(<Remind sale={sale} />, document.body));
+  await vi.waitFor(() => expect(text()).toBe('Remind me one minute beforeConfirm your e-mail address to be reminded by e-mail'));
+});
