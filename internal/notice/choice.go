@@ -74,10 +74,15 @@ func choiceOf(rows []*ent.NoticeChoice, user uuid.UUID, kind Kind) Choice {
 	return byDefault(kind)
 }
 
-// Choose stores choices of a user. Kinds that are not named stay as they are.
+// Choose stores choices of a user; the last one of a kind counts. Kinds that are not named
+// stay as they are.
 func (s *Service) Choose(ctx context.Context, user uuid.UUID, choices []Choice) error {
+	last := map[Kind]Choice{}
+	for _, c := range choices {
+		last[c.Kind] = c
+	}
 	choose := func(ctx context.Context, tx *ent.Tx) error {
-		for _, c := range choices {
+		for _, c := range last {
 			if err := s.set(ctx, tx, user, c); err != nil {
 				return err
 			}
