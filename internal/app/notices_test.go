@@ -99,7 +99,7 @@ func TestAnOfferIsMailedAndItsLinkShowsItInANewSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := (&http.Client{Timeout: patience}).Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
