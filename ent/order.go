@@ -32,6 +32,8 @@ type Order struct {
 	Status order.Status `json:"status,omitempty"`
 	// Quantity holds the value of the "quantity" field.
 	Quantity int `json:"quantity,omitempty"`
+	// units whose refunds have moved the order; in rows of the first releases 0 for REFUNDED orders
+	RefundedQuantity int `json:"refunded_quantity,omitempty"`
 	// UnitPriceMinor holds the value of the "unit_price_minor" field.
 	UnitPriceMinor int64 `json:"unit_price_minor,omitempty"`
 	// Currency holds the value of the "currency" field.
@@ -52,6 +54,8 @@ type Order struct {
 	PaidAt *time.Time `json:"paid_at,omitempty"`
 	// under which name Redis holds the units, when it is not the order's id: it expired and took them again
 	ClaimID *uuid.UUID `json:"claim_id,omitempty"`
+	// ledger key of the units that a refund returned last, when it is not the order's id: those of a partial refund
+	ReturnKey *uuid.UUID `json:"return_key,omitempty"`
 	// whether what Redis holds for it is still to be given back
 	ReturnDue    bool `json:"return_due,omitempty"`
 	selectValues sql.SelectValues
@@ -62,11 +66,11 @@ func (*Order) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case order.FieldClaimID:
+		case order.FieldClaimID, order.FieldReturnKey:
 			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
 		case order.FieldReturnDue:
 			values[i] = new(sql.NullBool)
-		case order.FieldQuantity, order.FieldUnitPriceMinor, order.FieldVersion, order.FieldEpoch:
+		case order.FieldQuantity, order.FieldRefundedQuantity, order.FieldUnitPriceMinor, order.FieldVersion, order.FieldEpoch:
 			values[i] = new(sql.NullInt64)
 		case order.FieldNumber, order.FieldKind, order.FieldStatus, order.FieldCurrency:
 			values[i] = new(sql.NullString)
@@ -137,6 +141,12 @@ func (_m *Order) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.Quantity = int(value.Int64)
 			}
+		case order.FieldRefundedQuantity:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field refunded_quantity", values[i])
+			} else if value.Valid {
+				_m.RefundedQuantity = int(value.Int64)
+			}
 		case order.FieldUnitPriceMinor:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
 				return fmt.Errorf("unexpected type %T for field unit_price_minor", values[i])
@@ -199,6 +209,13 @@ func (_m *Order) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.ClaimID = new(uuid.UUID)
 				*_m.ClaimID = *value.S.(*uuid.UUID)
+			}
+		case order.FieldReturnKey:
+			if value, ok := values[i].(*sql.NullScanner); !ok {
+				return fmt.Errorf("unexpected type %T for field return_key", values[i])
+			} else if value.Valid {
+				_m.ReturnKey = new(uuid.UUID)
+				*_m.ReturnKey = *value.S.(*uuid.UUID)
 			}
 		case order.FieldReturnDue:
 			if value, ok := values[i].(*sql.NullBool); !ok {
@@ -263,6 +280,9 @@ func (_m *Order) String() string {
 	builder.WriteString("quantity=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Quantity))
 	builder.WriteString(", ")
+	builder.WriteString("refunded_quantity=")
+	builder.WriteString(fmt.Sprintf("%v", _m.RefundedQuantity))
+	builder.WriteString(", ")
 	builder.WriteString("unit_price_minor=")
 	builder.WriteString(fmt.Sprintf("%v", _m.UnitPriceMinor))
 	builder.WriteString(", ")
@@ -296,6 +316,11 @@ func (_m *Order) String() string {
 	builder.WriteString(", ")
 	if v := _m.ClaimID; v != nil {
 		builder.WriteString("claim_id=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.ReturnKey; v != nil {
+		builder.WriteString("return_key=")
 		builder.WriteString(fmt.Sprintf("%v", *v))
 	}
 	builder.WriteString(", ")

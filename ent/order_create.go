@@ -82,6 +82,20 @@ func (_c *OrderCreate) SetQuantity(v int) *OrderCreate {
 	return _c
 }
 
+// SetRefundedQuantity sets the "refunded_quantity" field.
+func (_c *OrderCreate) SetRefundedQuantity(v int) *OrderCreate {
+	_c.mutation.SetRefundedQuantity(v)
+	return _c
+}
+
+// SetNillableRefundedQuantity sets the "refunded_quantity" field if the given value is not nil.
+func (_c *OrderCreate) SetNillableRefundedQuantity(v *int) *OrderCreate {
+	if v != nil {
+		_c.SetRefundedQuantity(*v)
+	}
+	return _c
+}
+
 // SetUnitPriceMinor sets the "unit_price_minor" field.
 func (_c *OrderCreate) SetUnitPriceMinor(v int64) *OrderCreate {
 	_c.mutation.SetUnitPriceMinor(v)
@@ -174,6 +188,20 @@ func (_c *OrderCreate) SetNillableClaimID(v *uuid.UUID) *OrderCreate {
 	return _c
 }
 
+// SetReturnKey sets the "return_key" field.
+func (_c *OrderCreate) SetReturnKey(v uuid.UUID) *OrderCreate {
+	_c.mutation.SetReturnKey(v)
+	return _c
+}
+
+// SetNillableReturnKey sets the "return_key" field if the given value is not nil.
+func (_c *OrderCreate) SetNillableReturnKey(v *uuid.UUID) *OrderCreate {
+	if v != nil {
+		_c.SetReturnKey(*v)
+	}
+	return _c
+}
+
 // SetReturnDue sets the "return_due" field.
 func (_c *OrderCreate) SetReturnDue(v bool) *OrderCreate {
 	_c.mutation.SetReturnDue(v)
@@ -237,6 +265,10 @@ func (_c *OrderCreate) defaults() {
 		v := order.DefaultStatus
 		_c.mutation.SetStatus(v)
 	}
+	if _, ok := _c.mutation.RefundedQuantity(); !ok {
+		v := order.DefaultRefundedQuantity
+		_c.mutation.SetRefundedQuantity(v)
+	}
 	if _, ok := _c.mutation.Version(); !ok {
 		v := order.DefaultVersion
 		_c.mutation.SetVersion(v)
@@ -288,6 +320,14 @@ func (_c *OrderCreate) check() error {
 	if v, ok := _c.mutation.Quantity(); ok {
 		if err := order.QuantityValidator(v); err != nil {
 			return &ValidationError{Name: "quantity", err: fmt.Errorf(`ent: validator failed for field "Order.quantity": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.RefundedQuantity(); !ok {
+		return &ValidationError{Name: "refunded_quantity", err: errors.New(`ent: missing required field "Order.refunded_quantity"`)}
+	}
+	if v, ok := _c.mutation.RefundedQuantity(); ok {
+		if err := order.RefundedQuantityValidator(v); err != nil {
+			return &ValidationError{Name: "refunded_quantity", err: fmt.Errorf(`ent: validator failed for field "Order.refunded_quantity": %w`, err)}
 		}
 	}
 	if _, ok := _c.mutation.UnitPriceMinor(); !ok {
@@ -388,6 +428,10 @@ func (_c *OrderCreate) createSpec() (*Order, *sqlgraph.CreateSpec) {
 		_spec.SetField(order.FieldQuantity, field.TypeInt, value)
 		_node.Quantity = value
 	}
+	if value, ok := _c.mutation.RefundedQuantity(); ok {
+		_spec.SetField(order.FieldRefundedQuantity, field.TypeInt, value)
+		_node.RefundedQuantity = value
+	}
 	if value, ok := _c.mutation.UnitPriceMinor(); ok {
 		_spec.SetField(order.FieldUnitPriceMinor, field.TypeInt64, value)
 		_node.UnitPriceMinor = value
@@ -427,6 +471,10 @@ func (_c *OrderCreate) createSpec() (*Order, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.ClaimID(); ok {
 		_spec.SetField(order.FieldClaimID, field.TypeUUID, value)
 		_node.ClaimID = &value
+	}
+	if value, ok := _c.mutation.ReturnKey(); ok {
+		_spec.SetField(order.FieldReturnKey, field.TypeUUID, value)
+		_node.ReturnKey = &value
 	}
 	if value, ok := _c.mutation.ReturnDue(); ok {
 		_spec.SetField(order.FieldReturnDue, field.TypeBool, value)
@@ -493,6 +541,24 @@ func (u *OrderUpsert) SetStatus(v order.Status) *OrderUpsert {
 // UpdateStatus sets the "status" field to the value that was provided on create.
 func (u *OrderUpsert) UpdateStatus() *OrderUpsert {
 	u.SetExcluded(order.FieldStatus)
+	return u
+}
+
+// SetRefundedQuantity sets the "refunded_quantity" field.
+func (u *OrderUpsert) SetRefundedQuantity(v int) *OrderUpsert {
+	u.Set(order.FieldRefundedQuantity, v)
+	return u
+}
+
+// UpdateRefundedQuantity sets the "refunded_quantity" field to the value that was provided on create.
+func (u *OrderUpsert) UpdateRefundedQuantity() *OrderUpsert {
+	u.SetExcluded(order.FieldRefundedQuantity)
+	return u
+}
+
+// AddRefundedQuantity adds v to the "refunded_quantity" field.
+func (u *OrderUpsert) AddRefundedQuantity(v int) *OrderUpsert {
+	u.Add(order.FieldRefundedQuantity, v)
 	return u
 }
 
@@ -604,6 +670,24 @@ func (u *OrderUpsert) ClearClaimID() *OrderUpsert {
 	return u
 }
 
+// SetReturnKey sets the "return_key" field.
+func (u *OrderUpsert) SetReturnKey(v uuid.UUID) *OrderUpsert {
+	u.Set(order.FieldReturnKey, v)
+	return u
+}
+
+// UpdateReturnKey sets the "return_key" field to the value that was provided on create.
+func (u *OrderUpsert) UpdateReturnKey() *OrderUpsert {
+	u.SetExcluded(order.FieldReturnKey)
+	return u
+}
+
+// ClearReturnKey clears the value of the "return_key" field.
+func (u *OrderUpsert) ClearReturnKey() *OrderUpsert {
+	u.SetNull(order.FieldReturnKey)
+	return u
+}
+
 // SetReturnDue sets the "return_due" field.
 func (u *OrderUpsert) SetReturnDue(v bool) *OrderUpsert {
 	u.Set(order.FieldReturnDue, v)
@@ -702,6 +786,27 @@ func (u *OrderUpsertOne) SetStatus(v order.Status) *OrderUpsertOne {
 func (u *OrderUpsertOne) UpdateStatus() *OrderUpsertOne {
 	return u.Update(func(s *OrderUpsert) {
 		s.UpdateStatus()
+	})
+}
+
+// SetRefundedQuantity sets the "refunded_quantity" field.
+func (u *OrderUpsertOne) SetRefundedQuantity(v int) *OrderUpsertOne {
+	return u.Update(func(s *OrderUpsert) {
+		s.SetRefundedQuantity(v)
+	})
+}
+
+// AddRefundedQuantity adds v to the "refunded_quantity" field.
+func (u *OrderUpsertOne) AddRefundedQuantity(v int) *OrderUpsertOne {
+	return u.Update(func(s *OrderUpsert) {
+		s.AddRefundedQuantity(v)
+	})
+}
+
+// UpdateRefundedQuantity sets the "refunded_quantity" field to the value that was provided on create.
+func (u *OrderUpsertOne) UpdateRefundedQuantity() *OrderUpsertOne {
+	return u.Update(func(s *OrderUpsert) {
+		s.UpdateRefundedQuantity()
 	})
 }
 
@@ -828,6 +933,27 @@ func (u *OrderUpsertOne) UpdateClaimID() *OrderUpsertOne {
 func (u *OrderUpsertOne) ClearClaimID() *OrderUpsertOne {
 	return u.Update(func(s *OrderUpsert) {
 		s.ClearClaimID()
+	})
+}
+
+// SetReturnKey sets the "return_key" field.
+func (u *OrderUpsertOne) SetReturnKey(v uuid.UUID) *OrderUpsertOne {
+	return u.Update(func(s *OrderUpsert) {
+		s.SetReturnKey(v)
+	})
+}
+
+// UpdateReturnKey sets the "return_key" field to the value that was provided on create.
+func (u *OrderUpsertOne) UpdateReturnKey() *OrderUpsertOne {
+	return u.Update(func(s *OrderUpsert) {
+		s.UpdateReturnKey()
+	})
+}
+
+// ClearReturnKey clears the value of the "return_key" field.
+func (u *OrderUpsertOne) ClearReturnKey() *OrderUpsertOne {
+	return u.Update(func(s *OrderUpsert) {
+		s.ClearReturnKey()
 	})
 }
 
@@ -1101,6 +1227,27 @@ func (u *OrderUpsertBulk) UpdateStatus() *OrderUpsertBulk {
 	})
 }
 
+// SetRefundedQuantity sets the "refunded_quantity" field.
+func (u *OrderUpsertBulk) SetRefundedQuantity(v int) *OrderUpsertBulk {
+	return u.Update(func(s *OrderUpsert) {
+		s.SetRefundedQuantity(v)
+	})
+}
+
+// AddRefundedQuantity adds v to the "refunded_quantity" field.
+func (u *OrderUpsertBulk) AddRefundedQuantity(v int) *OrderUpsertBulk {
+	return u.Update(func(s *OrderUpsert) {
+		s.AddRefundedQuantity(v)
+	})
+}
+
+// UpdateRefundedQuantity sets the "refunded_quantity" field to the value that was provided on create.
+func (u *OrderUpsertBulk) UpdateRefundedQuantity() *OrderUpsertBulk {
+	return u.Update(func(s *OrderUpsert) {
+		s.UpdateRefundedQuantity()
+	})
+}
+
 // SetVersion sets the "version" field.
 func (u *OrderUpsertBulk) SetVersion(v int64) *OrderUpsertBulk {
 	return u.Update(func(s *OrderUpsert) {
@@ -1224,6 +1371,27 @@ func (u *OrderUpsertBulk) UpdateClaimID() *OrderUpsertBulk {
 func (u *OrderUpsertBulk) ClearClaimID() *OrderUpsertBulk {
 	return u.Update(func(s *OrderUpsert) {
 		s.ClearClaimID()
+	})
+}
+
+// SetReturnKey sets the "return_key" field.
+func (u *OrderUpsertBulk) SetReturnKey(v uuid.UUID) *OrderUpsertBulk {
+	return u.Update(func(s *OrderUpsert) {
+		s.SetReturnKey(v)
+	})
+}
+
+// UpdateReturnKey sets the "return_key" field to the value that was provided on create.
+func (u *OrderUpsertBulk) UpdateReturnKey() *OrderUpsertBulk {
+	return u.Update(func(s *OrderUpsert) {
+		s.UpdateReturnKey()
+	})
+}
+
+// ClearReturnKey clears the value of the "return_key" field.
+func (u *OrderUpsertBulk) ClearReturnKey() *OrderUpsertBulk {
+	return u.Update(func(s *OrderUpsert) {
+		s.ClearReturnKey()
 	})
 }
 

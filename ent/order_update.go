@@ -44,6 +44,27 @@ func (_u *OrderUpdate) SetNillableStatus(v *order.Status) *OrderUpdate {
 	return _u
 }
 
+// SetRefundedQuantity sets the "refunded_quantity" field.
+func (_u *OrderUpdate) SetRefundedQuantity(v int) *OrderUpdate {
+	_u.mutation.ResetRefundedQuantity()
+	_u.mutation.SetRefundedQuantity(v)
+	return _u
+}
+
+// SetNillableRefundedQuantity sets the "refunded_quantity" field if the given value is not nil.
+func (_u *OrderUpdate) SetNillableRefundedQuantity(v *int) *OrderUpdate {
+	if v != nil {
+		_u.SetRefundedQuantity(*v)
+	}
+	return _u
+}
+
+// AddRefundedQuantity adds value to the "refunded_quantity" field.
+func (_u *OrderUpdate) AddRefundedQuantity(v int) *OrderUpdate {
+	_u.mutation.AddRefundedQuantity(v)
+	return _u
+}
+
 // SetVersion sets the "version" field.
 func (_u *OrderUpdate) SetVersion(v int64) *OrderUpdate {
 	_u.mutation.ResetVersion()
@@ -167,6 +188,26 @@ func (_u *OrderUpdate) ClearClaimID() *OrderUpdate {
 	return _u
 }
 
+// SetReturnKey sets the "return_key" field.
+func (_u *OrderUpdate) SetReturnKey(v uuid.UUID) *OrderUpdate {
+	_u.mutation.SetReturnKey(v)
+	return _u
+}
+
+// SetNillableReturnKey sets the "return_key" field if the given value is not nil.
+func (_u *OrderUpdate) SetNillableReturnKey(v *uuid.UUID) *OrderUpdate {
+	if v != nil {
+		_u.SetReturnKey(*v)
+	}
+	return _u
+}
+
+// ClearReturnKey clears the value of the "return_key" field.
+func (_u *OrderUpdate) ClearReturnKey() *OrderUpdate {
+	_u.mutation.ClearReturnKey()
+	return _u
+}
+
 // SetReturnDue sets the "return_due" field.
 func (_u *OrderUpdate) SetReturnDue(v bool) *OrderUpdate {
 	_u.mutation.SetReturnDue(v)
@@ -220,6 +261,11 @@ func (_u *OrderUpdate) check() error {
 			return &ValidationError{Name: "status", err: fmt.Errorf(`ent: validator failed for field "Order.status": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.RefundedQuantity(); ok {
+		if err := order.RefundedQuantityValidator(v); err != nil {
+			return &ValidationError{Name: "refunded_quantity", err: fmt.Errorf(`ent: validator failed for field "Order.refunded_quantity": %w`, err)}
+		}
+	}
 	return nil
 }
 
@@ -243,6 +289,12 @@ func (_u *OrderUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.Status(); ok {
 		_spec.SetField(order.FieldStatus, field.TypeEnum, value)
+	}
+	if value, ok := _u.mutation.RefundedQuantity(); ok {
+		_spec.SetField(order.FieldRefundedQuantity, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedRefundedQuantity(); ok {
+		_spec.AddField(order.FieldRefundedQuantity, field.TypeInt, value)
 	}
 	if value, ok := _u.mutation.Version(); ok {
 		_spec.SetField(order.FieldVersion, field.TypeInt64, value)
@@ -276,6 +328,12 @@ func (_u *OrderUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.ClaimIDCleared() {
 		_spec.ClearField(order.FieldClaimID, field.TypeUUID)
+	}
+	if value, ok := _u.mutation.ReturnKey(); ok {
+		_spec.SetField(order.FieldReturnKey, field.TypeUUID, value)
+	}
+	if _u.mutation.ReturnKeyCleared() {
+		_spec.ClearField(order.FieldReturnKey, field.TypeUUID)
 	}
 	if value, ok := _u.mutation.ReturnDue(); ok {
 		_spec.SetField(order.FieldReturnDue, field.TypeBool, value)
@@ -313,6 +371,27 @@ func (_u *OrderUpdateOne) SetNillableStatus(v *order.Status) *OrderUpdateOne {
 	if v != nil {
 		_u.SetStatus(*v)
 	}
+	return _u
+}
+
+// SetRefundedQuantity sets the "refunded_quantity" field.
+func (_u *OrderUpdateOne) SetRefundedQuantity(v int) *OrderUpdateOne {
+	_u.mutation.ResetRefundedQuantity()
+	_u.mutation.SetRefundedQuantity(v)
+	return _u
+}
+
+// SetNillableRefundedQuantity sets the "refunded_quantity" field if the given value is not nil.
+func (_u *OrderUpdateOne) SetNillableRefundedQuantity(v *int) *OrderUpdateOne {
+	if v != nil {
+		_u.SetRefundedQuantity(*v)
+	}
+	return _u
+}
+
+// AddRefundedQuantity adds value to the "refunded_quantity" field.
+func (_u *OrderUpdateOne) AddRefundedQuantity(v int) *OrderUpdateOne {
+	_u.mutation.AddRefundedQuantity(v)
 	return _u
 }
 
@@ -439,6 +518,26 @@ func (_u *OrderUpdateOne) ClearClaimID() *OrderUpdateOne {
 	return _u
 }
 
+// SetReturnKey sets the "return_key" field.
+func (_u *OrderUpdateOne) SetReturnKey(v uuid.UUID) *OrderUpdateOne {
+	_u.mutation.SetReturnKey(v)
+	return _u
+}
+
+// SetNillableReturnKey sets the "return_key" field if the given value is not nil.
+func (_u *OrderUpdateOne) SetNillableReturnKey(v *uuid.UUID) *OrderUpdateOne {
+	if v != nil {
+		_u.SetReturnKey(*v)
+	}
+	return _u
+}
+
+// ClearReturnKey clears the value of the "return_key" field.
+func (_u *OrderUpdateOne) ClearReturnKey() *OrderUpdateOne {
+	_u.mutation.ClearReturnKey()
+	return _u
+}
+
 // SetReturnDue sets the "return_due" field.
 func (_u *OrderUpdateOne) SetReturnDue(v bool) *OrderUpdateOne {
 	_u.mutation.SetReturnDue(v)
@@ -505,6 +604,11 @@ func (_u *OrderUpdateOne) check() error {
 			return &ValidationError{Name: "status", err: fmt.Errorf(`ent: validator failed for field "Order.status": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.RefundedQuantity(); ok {
+		if err := order.RefundedQuantityValidator(v); err != nil {
+			return &ValidationError{Name: "refunded_quantity", err: fmt.Errorf(`ent: validator failed for field "Order.refunded_quantity": %w`, err)}
+		}
+	}
 	return nil
 }
 
@@ -546,6 +650,12 @@ func (_u *OrderUpdateOne) sqlSave(ctx context.Context) (_node *Order, err error)
 	if value, ok := _u.mutation.Status(); ok {
 		_spec.SetField(order.FieldStatus, field.TypeEnum, value)
 	}
+	if value, ok := _u.mutation.RefundedQuantity(); ok {
+		_spec.SetField(order.FieldRefundedQuantity, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedRefundedQuantity(); ok {
+		_spec.AddField(order.FieldRefundedQuantity, field.TypeInt, value)
+	}
 	if value, ok := _u.mutation.Version(); ok {
 		_spec.SetField(order.FieldVersion, field.TypeInt64, value)
 	}
@@ -578,6 +688,12 @@ func (_u *OrderUpdateOne) sqlSave(ctx context.Context) (_node *Order, err error)
 	}
 	if _u.mutation.ClaimIDCleared() {
 		_spec.ClearField(order.FieldClaimID, field.TypeUUID)
+	}
+	if value, ok := _u.mutation.ReturnKey(); ok {
+		_spec.SetField(order.FieldReturnKey, field.TypeUUID, value)
+	}
+	if _u.mutation.ReturnKeyCleared() {
+		_spec.ClearField(order.FieldReturnKey, field.TypeUUID)
 	}
 	if value, ok := _u.mutation.ReturnDue(); ok {
 		_spec.SetField(order.FieldReturnDue, field.TypeBool, value)

@@ -38,6 +38,12 @@ type Refund struct {
 	AmountMinor int64 `json:"amount_minor,omitempty"`
 	// Currency holds the value of the "currency" field.
 	Currency string `json:"currency,omitempty"`
+	// units of the order that go back with the money; 0 = none, for LATE and DOUBLE, and all in rows of the first releases
+	Quantity int `json:"quantity,omitempty"`
+	// whether the order was moved by it: it may fail later, and be sent again
+	Applied bool `json:"applied,omitempty"`
+	// the operator who asked for it; null = the buyer, or no user
+	RequestedBy *uuid.UUID `json:"requested_by,omitempty"`
 	// Reason holds the value of the "reason" field.
 	Reason string `json:"reason,omitempty"`
 	// whether the units go back on sale
@@ -66,11 +72,11 @@ func (*Refund) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case refund.FieldDecidedBy:
+		case refund.FieldRequestedBy, refund.FieldDecidedBy:
 			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
-		case refund.FieldRestock:
+		case refund.FieldApplied, refund.FieldRestock:
 			values[i] = new(sql.NullBool)
-		case refund.FieldAttempts, refund.FieldAmountMinor, refund.FieldVersion, refund.FieldTries:
+		case refund.FieldAttempts, refund.FieldAmountMinor, refund.FieldQuantity, refund.FieldVersion, refund.FieldTries:
 			values[i] = new(sql.NullInt64)
 		case refund.FieldTransaction, refund.FieldIdempotencyKey, refund.FieldCause, refund.FieldStatus, refund.FieldFailure, refund.FieldCurrency, refund.FieldReason, refund.FieldDecision:
 			values[i] = new(sql.NullString)
@@ -158,6 +164,25 @@ func (_m *Refund) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field currency", values[i])
 			} else if value.Valid {
 				_m.Currency = value.String
+			}
+		case refund.FieldQuantity:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field quantity", values[i])
+			} else if value.Valid {
+				_m.Quantity = int(value.Int64)
+			}
+		case refund.FieldApplied:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field applied", values[i])
+			} else if value.Valid {
+				_m.Applied = value.Bool
+			}
+		case refund.FieldRequestedBy:
+			if value, ok := values[i].(*sql.NullScanner); !ok {
+				return fmt.Errorf("unexpected type %T for field requested_by", values[i])
+			} else if value.Valid {
+				_m.RequestedBy = new(uuid.UUID)
+				*_m.RequestedBy = *value.S.(*uuid.UUID)
 			}
 		case refund.FieldReason:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -286,6 +311,17 @@ func (_m *Refund) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("currency=")
 	builder.WriteString(_m.Currency)
+	builder.WriteString(", ")
+	builder.WriteString("quantity=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Quantity))
+	builder.WriteString(", ")
+	builder.WriteString("applied=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Applied))
+	builder.WriteString(", ")
+	if v := _m.RequestedBy; v != nil {
+		builder.WriteString("requested_by=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteString(", ")
 	builder.WriteString("reason=")
 	builder.WriteString(_m.Reason)

@@ -108,6 +108,48 @@ func (_c *RefundCreate) SetCurrency(v string) *RefundCreate {
 	return _c
 }
 
+// SetQuantity sets the "quantity" field.
+func (_c *RefundCreate) SetQuantity(v int) *RefundCreate {
+	_c.mutation.SetQuantity(v)
+	return _c
+}
+
+// SetNillableQuantity sets the "quantity" field if the given value is not nil.
+func (_c *RefundCreate) SetNillableQuantity(v *int) *RefundCreate {
+	if v != nil {
+		_c.SetQuantity(*v)
+	}
+	return _c
+}
+
+// SetApplied sets the "applied" field.
+func (_c *RefundCreate) SetApplied(v bool) *RefundCreate {
+	_c.mutation.SetApplied(v)
+	return _c
+}
+
+// SetNillableApplied sets the "applied" field if the given value is not nil.
+func (_c *RefundCreate) SetNillableApplied(v *bool) *RefundCreate {
+	if v != nil {
+		_c.SetApplied(*v)
+	}
+	return _c
+}
+
+// SetRequestedBy sets the "requested_by" field.
+func (_c *RefundCreate) SetRequestedBy(v uuid.UUID) *RefundCreate {
+	_c.mutation.SetRequestedBy(v)
+	return _c
+}
+
+// SetNillableRequestedBy sets the "requested_by" field if the given value is not nil.
+func (_c *RefundCreate) SetNillableRequestedBy(v *uuid.UUID) *RefundCreate {
+	if v != nil {
+		_c.SetRequestedBy(*v)
+	}
+	return _c
+}
+
 // SetReason sets the "reason" field.
 func (_c *RefundCreate) SetReason(v string) *RefundCreate {
 	_c.mutation.SetReason(v)
@@ -269,6 +311,14 @@ func (_c *RefundCreate) defaults() {
 		v := refund.DefaultFailure
 		_c.mutation.SetFailure(v)
 	}
+	if _, ok := _c.mutation.Quantity(); !ok {
+		v := refund.DefaultQuantity
+		_c.mutation.SetQuantity(v)
+	}
+	if _, ok := _c.mutation.Applied(); !ok {
+		v := refund.DefaultApplied
+		_c.mutation.SetApplied(v)
+	}
 	if _, ok := _c.mutation.Restock(); !ok {
 		v := refund.DefaultRestock
 		_c.mutation.SetRestock(v)
@@ -353,6 +403,17 @@ func (_c *RefundCreate) check() error {
 		if err := refund.CurrencyValidator(v); err != nil {
 			return &ValidationError{Name: "currency", err: fmt.Errorf(`ent: validator failed for field "Refund.currency": %w`, err)}
 		}
+	}
+	if _, ok := _c.mutation.Quantity(); !ok {
+		return &ValidationError{Name: "quantity", err: errors.New(`ent: missing required field "Refund.quantity"`)}
+	}
+	if v, ok := _c.mutation.Quantity(); ok {
+		if err := refund.QuantityValidator(v); err != nil {
+			return &ValidationError{Name: "quantity", err: fmt.Errorf(`ent: validator failed for field "Refund.quantity": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.Applied(); !ok {
+		return &ValidationError{Name: "applied", err: errors.New(`ent: missing required field "Refund.applied"`)}
 	}
 	if _, ok := _c.mutation.Reason(); !ok {
 		return &ValidationError{Name: "reason", err: errors.New(`ent: missing required field "Refund.reason"`)}
@@ -463,6 +524,18 @@ func (_c *RefundCreate) createSpec() (*Refund, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Currency(); ok {
 		_spec.SetField(refund.FieldCurrency, field.TypeString, value)
 		_node.Currency = value
+	}
+	if value, ok := _c.mutation.Quantity(); ok {
+		_spec.SetField(refund.FieldQuantity, field.TypeInt, value)
+		_node.Quantity = value
+	}
+	if value, ok := _c.mutation.Applied(); ok {
+		_spec.SetField(refund.FieldApplied, field.TypeBool, value)
+		_node.Applied = value
+	}
+	if value, ok := _c.mutation.RequestedBy(); ok {
+		_spec.SetField(refund.FieldRequestedBy, field.TypeUUID, value)
+		_node.RequestedBy = &value
 	}
 	if value, ok := _c.mutation.Reason(); ok {
 		_spec.SetField(refund.FieldReason, field.TypeString, value)
@@ -595,6 +668,18 @@ func (u *RefundUpsert) SetFailure(v string) *RefundUpsert {
 // UpdateFailure sets the "failure" field to the value that was provided on create.
 func (u *RefundUpsert) UpdateFailure() *RefundUpsert {
 	u.SetExcluded(refund.FieldFailure)
+	return u
+}
+
+// SetApplied sets the "applied" field.
+func (u *RefundUpsert) SetApplied(v bool) *RefundUpsert {
+	u.Set(refund.FieldApplied, v)
+	return u
+}
+
+// UpdateApplied sets the "applied" field to the value that was provided on create.
+func (u *RefundUpsert) UpdateApplied() *RefundUpsert {
+	u.SetExcluded(refund.FieldApplied)
 	return u
 }
 
@@ -768,6 +853,12 @@ func (u *RefundUpsertOne) UpdateNewValues() *RefundUpsertOne {
 		if _, exists := u.create.mutation.Currency(); exists {
 			s.SetIgnore(refund.FieldCurrency)
 		}
+		if _, exists := u.create.mutation.Quantity(); exists {
+			s.SetIgnore(refund.FieldQuantity)
+		}
+		if _, exists := u.create.mutation.RequestedBy(); exists {
+			s.SetIgnore(refund.FieldRequestedBy)
+		}
 		if _, exists := u.create.mutation.Reason(); exists {
 			s.SetIgnore(refund.FieldReason)
 		}
@@ -848,6 +939,20 @@ func (u *RefundUpsertOne) SetFailure(v string) *RefundUpsertOne {
 func (u *RefundUpsertOne) UpdateFailure() *RefundUpsertOne {
 	return u.Update(func(s *RefundUpsert) {
 		s.UpdateFailure()
+	})
+}
+
+// SetApplied sets the "applied" field.
+func (u *RefundUpsertOne) SetApplied(v bool) *RefundUpsertOne {
+	return u.Update(func(s *RefundUpsert) {
+		s.SetApplied(v)
+	})
+}
+
+// UpdateApplied sets the "applied" field to the value that was provided on create.
+func (u *RefundUpsertOne) UpdateApplied() *RefundUpsertOne {
+	return u.Update(func(s *RefundUpsert) {
+		s.UpdateApplied()
 	})
 }
 
@@ -1209,6 +1314,12 @@ func (u *RefundUpsertBulk) UpdateNewValues() *RefundUpsertBulk {
 			if _, exists := b.mutation.Currency(); exists {
 				s.SetIgnore(refund.FieldCurrency)
 			}
+			if _, exists := b.mutation.Quantity(); exists {
+				s.SetIgnore(refund.FieldQuantity)
+			}
+			if _, exists := b.mutation.RequestedBy(); exists {
+				s.SetIgnore(refund.FieldRequestedBy)
+			}
 			if _, exists := b.mutation.Reason(); exists {
 				s.SetIgnore(refund.FieldReason)
 			}
@@ -1290,6 +1401,20 @@ func (u *RefundUpsertBulk) SetFailure(v string) *RefundUpsertBulk {
 func (u *RefundUpsertBulk) UpdateFailure() *RefundUpsertBulk {
 	return u.Update(func(s *RefundUpsert) {
 		s.UpdateFailure()
+	})
+}
+
+// SetApplied sets the "applied" field.
+func (u *RefundUpsertBulk) SetApplied(v bool) *RefundUpsertBulk {
+	return u.Update(func(s *RefundUpsert) {
+		s.SetApplied(v)
+	})
+}
+
+// UpdateApplied sets the "applied" field to the value that was provided on create.
+func (u *RefundUpsertBulk) UpdateApplied() *RefundUpsertBulk {
+	return u.Update(func(s *RefundUpsert) {
+		s.UpdateApplied()
 	})
 }
 

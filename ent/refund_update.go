@@ -79,6 +79,20 @@ func (_u *RefundUpdate) SetNillableFailure(v *string) *RefundUpdate {
 	return _u
 }
 
+// SetApplied sets the "applied" field.
+func (_u *RefundUpdate) SetApplied(v bool) *RefundUpdate {
+	_u.mutation.SetApplied(v)
+	return _u
+}
+
+// SetNillableApplied sets the "applied" field if the given value is not nil.
+func (_u *RefundUpdate) SetNillableApplied(v *bool) *RefundUpdate {
+	if v != nil {
+		_u.SetApplied(*v)
+	}
+	return _u
+}
+
 // SetRestock sets the "restock" field.
 func (_u *RefundUpdate) SetRestock(v bool) *RefundUpdate {
 	_u.mutation.SetRestock(v)
@@ -313,6 +327,12 @@ func (_u *RefundUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if value, ok := _u.mutation.Failure(); ok {
 		_spec.SetField(refund.FieldFailure, field.TypeString, value)
 	}
+	if value, ok := _u.mutation.Applied(); ok {
+		_spec.SetField(refund.FieldApplied, field.TypeBool, value)
+	}
+	if _u.mutation.RequestedByCleared() {
+		_spec.ClearField(refund.FieldRequestedBy, field.TypeUUID)
+	}
 	if value, ok := _u.mutation.Restock(); ok {
 		_spec.SetField(refund.FieldRestock, field.TypeBool, value)
 	}
@@ -419,6 +439,20 @@ func (_u *RefundUpdateOne) SetFailure(v string) *RefundUpdateOne {
 func (_u *RefundUpdateOne) SetNillableFailure(v *string) *RefundUpdateOne {
 	if v != nil {
 		_u.SetFailure(*v)
+	}
+	return _u
+}
+
+// SetApplied sets the "applied" field.
+func (_u *RefundUpdateOne) SetApplied(v bool) *RefundUpdateOne {
+	_u.mutation.SetApplied(v)
+	return _u
+}
+
+// SetNillableApplied sets the "applied" field if the given value is not nil.
+func (_u *RefundUpdateOne) SetNillableApplied(v *bool) *RefundUpdateOne {
+	if v != nil {
+		_u.SetApplied(*v)
 	}
 	return _u
 }
@@ -686,6 +720,12 @@ func (_u *RefundUpdateOne) sqlSave(ctx context.Context) (_node *Refund, err erro
 	}
 	if value, ok := _u.mutation.Failure(); ok {
 		_spec.SetField(refund.FieldFailure, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Applied(); ok {
+		_spec.SetField(refund.FieldApplied, field.TypeBool, value)
+	}
+	if _u.mutation.RequestedByCleared() {
+		_spec.ClearField(refund.FieldRequestedBy, field.TypeUUID)
 	}
 	if value, ok := _u.mutation.Restock(); ok {
 		_spec.SetField(refund.FieldRestock, field.TypeBool, value)

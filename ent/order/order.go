@@ -27,6 +27,8 @@ const (
 	FieldStatus = "status"
 	// FieldQuantity holds the string denoting the quantity field in the database.
 	FieldQuantity = "quantity"
+	// FieldRefundedQuantity holds the string denoting the refunded_quantity field in the database.
+	FieldRefundedQuantity = "refunded_quantity"
 	// FieldUnitPriceMinor holds the string denoting the unit_price_minor field in the database.
 	FieldUnitPriceMinor = "unit_price_minor"
 	// FieldCurrency holds the string denoting the currency field in the database.
@@ -47,6 +49,8 @@ const (
 	FieldPaidAt = "paid_at"
 	// FieldClaimID holds the string denoting the claim_id field in the database.
 	FieldClaimID = "claim_id"
+	// FieldReturnKey holds the string denoting the return_key field in the database.
+	FieldReturnKey = "return_key"
 	// FieldReturnDue holds the string denoting the return_due field in the database.
 	FieldReturnDue = "return_due"
 	// Table holds the table name of the order in the database.
@@ -63,6 +67,7 @@ var Columns = []string{
 	FieldKind,
 	FieldStatus,
 	FieldQuantity,
+	FieldRefundedQuantity,
 	FieldUnitPriceMinor,
 	FieldCurrency,
 	FieldVersion,
@@ -73,6 +78,7 @@ var Columns = []string{
 	FieldPaymentDeadline,
 	FieldPaidAt,
 	FieldClaimID,
+	FieldReturnKey,
 	FieldReturnDue,
 }
 
@@ -91,6 +97,10 @@ var (
 	NumberValidator func(string) error
 	// QuantityValidator is a validator for the "quantity" field. It is called by the builders before save.
 	QuantityValidator func(int) error
+	// DefaultRefundedQuantity holds the default value on creation for the "refunded_quantity" field.
+	DefaultRefundedQuantity int
+	// RefundedQuantityValidator is a validator for the "refunded_quantity" field. It is called by the builders before save.
+	RefundedQuantityValidator func(int) error
 	// UnitPriceMinorValidator is a validator for the "unit_price_minor" field. It is called by the builders before save.
 	UnitPriceMinorValidator func(int64) error
 	// CurrencyValidator is a validator for the "currency" field. It is called by the builders before save.
@@ -200,6 +210,11 @@ func ByQuantity(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldQuantity, opts...).ToFunc()
 }
 
+// ByRefundedQuantity orders the results by the refunded_quantity field.
+func ByRefundedQuantity(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldRefundedQuantity, opts...).ToFunc()
+}
+
 // ByUnitPriceMinor orders the results by the unit_price_minor field.
 func ByUnitPriceMinor(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldUnitPriceMinor, opts...).ToFunc()
@@ -248,6 +263,11 @@ func ByPaidAt(opts ...sql.OrderTermOption) OrderOption {
 // ByClaimID orders the results by the claim_id field.
 func ByClaimID(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldClaimID, opts...).ToFunc()
+}
+
+// ByReturnKey orders the results by the return_key field.
+func ByReturnKey(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldReturnKey, opts...).ToFunc()
 }
 
 // ByReturnDue orders the results by the return_due field.

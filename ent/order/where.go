@@ -80,6 +80,11 @@ func Quantity(v int) predicate.Order {
 	return predicate.Order(sql.FieldEQ(FieldQuantity, v))
 }
 
+// RefundedQuantity applies equality check predicate on the "refunded_quantity" field. It's identical to RefundedQuantityEQ.
+func RefundedQuantity(v int) predicate.Order {
+	return predicate.Order(sql.FieldEQ(FieldRefundedQuantity, v))
+}
+
 // UnitPriceMinor applies equality check predicate on the "unit_price_minor" field. It's identical to UnitPriceMinorEQ.
 func UnitPriceMinor(v int64) predicate.Order {
 	return predicate.Order(sql.FieldEQ(FieldUnitPriceMinor, v))
@@ -128,6 +133,11 @@ func PaidAt(v time.Time) predicate.Order {
 // ClaimID applies equality check predicate on the "claim_id" field. It's identical to ClaimIDEQ.
 func ClaimID(v uuid.UUID) predicate.Order {
 	return predicate.Order(sql.FieldEQ(FieldClaimID, v))
+}
+
+// ReturnKey applies equality check predicate on the "return_key" field. It's identical to ReturnKeyEQ.
+func ReturnKey(v uuid.UUID) predicate.Order {
+	return predicate.Order(sql.FieldEQ(FieldReturnKey, v))
 }
 
 // ReturnDue applies equality check predicate on the "return_due" field. It's identical to ReturnDueEQ.
@@ -398,6 +408,46 @@ func QuantityLT(v int) predicate.Order {
 // QuantityLTE applies the LTE predicate on the "quantity" field.
 func QuantityLTE(v int) predicate.Order {
 	return predicate.Order(sql.FieldLTE(FieldQuantity, v))
+}
+
+// RefundedQuantityEQ applies the EQ predicate on the "refunded_quantity" field.
+func RefundedQuantityEQ(v int) predicate.Order {
+	return predicate.Order(sql.FieldEQ(FieldRefundedQuantity, v))
+}
+
+// RefundedQuantityNEQ applies the NEQ predicate on the "refunded_quantity" field.
+func RefundedQuantityNEQ(v int) predicate.Order {
+	return predicate.Order(sql.FieldNEQ(FieldRefundedQuantity, v))
+}
+
+// RefundedQuantityIn applies the In predicate on the "refunded_quantity" field.
+func RefundedQuantityIn(vs ...int) predicate.Order {
+	return predicate.Order(sql.FieldIn(FieldRefundedQuantity, vs...))
+}
+
+// RefundedQuantityNotIn applies the NotIn predicate on the "refunded_quantity" field.
+func RefundedQuantityNotIn(vs ...int) predicate.Order {
+	return predicate.Order(sql.FieldNotIn(FieldRefundedQuantity, vs...))
+}
+
+// RefundedQuantityGT applies the GT predicate on the "refunded_quantity" field.
+func RefundedQuantityGT(v int) predicate.Order {
+	return predicate.Order(sql.FieldGT(FieldRefundedQuantity, v))
+}
+
+// RefundedQuantityGTE applies the GTE predicate on the "refunded_quantity" field.
+func RefundedQuantityGTE(v int) predicate.Order {
+	return predicate.Order(sql.FieldGTE(FieldRefundedQuantity, v))
+}
+
+// RefundedQuantityLT applies the LT predicate on the "refunded_quantity" field.
+func RefundedQuantityLT(v int) predicate.Order {
+	return predicate.Order(sql.FieldLT(FieldRefundedQuantity, v))
+}
+
+// RefundedQuantityLTE applies the LTE predicate on the "refunded_quantity" field.
+func RefundedQuantityLTE(v int) predicate.Order {
+	return predicate.Order(sql.FieldLTE(FieldRefundedQuantity, v))
 }
 
 // UnitPriceMinorEQ applies the EQ predicate on the "unit_price_minor" field.
@@ -853,6 +903,56 @@ func ClaimIDIsNil() predicate.Order {
 // ClaimIDNotNil applies the NotNil predicate on the "claim_id" field.
 func ClaimIDNotNil() predicate.Order {
 	return predicate.Order(sql.FieldNotNull(FieldClaimID))
+}
+
+// ReturnKeyEQ applies the EQ predicate on the "return_key" field.
+func ReturnKeyEQ(v uuid.UUID) predicate.Order {
+	return predicate.Order(sql.FieldEQ(FieldReturnKey, v))
+}
+
+// ReturnKeyNEQ applies the NEQ predicate on the "return_key" field.
+func ReturnKeyNEQ(v uuid.UUID) predicate.Order {
+	return predicate.Order(sql.FieldNEQ(FieldReturnKey, v))
+}
+
+// ReturnKeyIn applies the In predicate on the "return_key" field.
+func ReturnKeyIn(vs ...uuid.UUID) predicate.Order {
+	return predicate.Order(sql.FieldIn(FieldReturnKey, vs...))
+}
+
+// ReturnKeyNotIn applies the NotIn predicate on the "return_key" field.
+func ReturnKeyNotIn(vs ...uuid.UUID) predicate.Order {
+	return predicate.Order(sql.FieldNotIn(FieldReturnKey, vs...))
+}
+
+// ReturnKeyGT applies the GT predicate on the "return_key" field.
+func ReturnKeyGT(v uuid.UUID) predicate.Order {
+	return predicate.Order(sql.FieldGT(FieldReturnKey, v))
+}
+
+// ReturnKeyGTE applies the GTE predicate on the "return_key" field.
+func ReturnKeyGTE(v uuid.UUID) predicate.Order {
+	return predicate.Order(sql.FieldGTE(FieldReturnKey, v))
+}
+
+// ReturnKeyLT applies the LT predicate on the "return_key" field.
+func ReturnKeyLT(v uuid.UUID) predicate.Order {
+	return predicate.Order(sql.FieldLT(FieldReturnKey, v))
+}
+
+// ReturnKeyLTE applies the LTE predicate on the "return_key" field.
+func ReturnKeyLTE(v uuid.UUID) predicate.Order {
+	return predicate.Order(sql.FieldLTE(FieldReturnKey, v))
+}
+
+// ReturnKeyIsNil applies the IsNil predicate on the "return_key" field.
+func ReturnKeyIsNil() predicate.Order {
+	return predicate.Order(sql.FieldIsNull(FieldReturnKey))
+}
+
+// ReturnKeyNotNil applies the NotNil predicate on the "return_key" field.
+func ReturnKeyNotNil() predicate.Order {
+	return predicate.Order(sql.FieldNotNull(FieldReturnKey))
 }
 
 // ReturnDueEQ applies the EQ predicate on the "return_due" field.

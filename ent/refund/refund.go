@@ -33,6 +33,12 @@ const (
 	FieldAmountMinor = "amount_minor"
 	// FieldCurrency holds the string denoting the currency field in the database.
 	FieldCurrency = "currency"
+	// FieldQuantity holds the string denoting the quantity field in the database.
+	FieldQuantity = "quantity"
+	// FieldApplied holds the string denoting the applied field in the database.
+	FieldApplied = "applied"
+	// FieldRequestedBy holds the string denoting the requested_by field in the database.
+	FieldRequestedBy = "requested_by"
 	// FieldReason holds the string denoting the reason field in the database.
 	FieldReason = "reason"
 	// FieldRestock holds the string denoting the restock field in the database.
@@ -70,6 +76,9 @@ var Columns = []string{
 	FieldFailure,
 	FieldAmountMinor,
 	FieldCurrency,
+	FieldQuantity,
+	FieldApplied,
+	FieldRequestedBy,
 	FieldReason,
 	FieldRestock,
 	FieldDecidedBy,
@@ -109,6 +118,12 @@ var (
 	AmountMinorValidator func(int64) error
 	// CurrencyValidator is a validator for the "currency" field. It is called by the builders before save.
 	CurrencyValidator func(string) error
+	// DefaultQuantity holds the default value on creation for the "quantity" field.
+	DefaultQuantity int
+	// QuantityValidator is a validator for the "quantity" field. It is called by the builders before save.
+	QuantityValidator func(int) error
+	// DefaultApplied holds the default value on creation for the "applied" field.
+	DefaultApplied bool
 	// ReasonValidator is a validator for the "reason" field. It is called by the builders before save.
 	ReasonValidator func(string) error
 	// DefaultRestock holds the default value on creation for the "restock" field.
@@ -231,6 +246,21 @@ func ByAmountMinor(opts ...sql.OrderTermOption) OrderOption {
 // ByCurrency orders the results by the currency field.
 func ByCurrency(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldCurrency, opts...).ToFunc()
+}
+
+// ByQuantity orders the results by the quantity field.
+func ByQuantity(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldQuantity, opts...).ToFunc()
+}
+
+// ByApplied orders the results by the applied field.
+func ByApplied(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldApplied, opts...).ToFunc()
+}
+
+// ByRequestedBy orders the results by the requested_by field.
+func ByRequestedBy(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldRequestedBy, opts...).ToFunc()
 }
 
 // ByReason orders the results by the reason field.

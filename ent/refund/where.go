@@ -95,6 +95,21 @@ func Currency(v string) predicate.Refund {
 	return predicate.Refund(sql.FieldEQ(FieldCurrency, v))
 }
 
+// Quantity applies equality check predicate on the "quantity" field. It's identical to QuantityEQ.
+func Quantity(v int) predicate.Refund {
+	return predicate.Refund(sql.FieldEQ(FieldQuantity, v))
+}
+
+// Applied applies equality check predicate on the "applied" field. It's identical to AppliedEQ.
+func Applied(v bool) predicate.Refund {
+	return predicate.Refund(sql.FieldEQ(FieldApplied, v))
+}
+
+// RequestedBy applies equality check predicate on the "requested_by" field. It's identical to RequestedByEQ.
+func RequestedBy(v uuid.UUID) predicate.Refund {
+	return predicate.Refund(sql.FieldEQ(FieldRequestedBy, v))
+}
+
 // Reason applies equality check predicate on the "reason" field. It's identical to ReasonEQ.
 func Reason(v string) predicate.Refund {
 	return predicate.Refund(sql.FieldEQ(FieldReason, v))
@@ -603,6 +618,106 @@ func CurrencyEqualFold(v string) predicate.Refund {
 // CurrencyContainsFold applies the ContainsFold predicate on the "currency" field.
 func CurrencyContainsFold(v string) predicate.Refund {
 	return predicate.Refund(sql.FieldContainsFold(FieldCurrency, v))
+}
+
+// QuantityEQ applies the EQ predicate on the "quantity" field.
+func QuantityEQ(v int) predicate.Refund {
+	return predicate.Refund(sql.FieldEQ(FieldQuantity, v))
+}
+
+// QuantityNEQ applies the NEQ predicate on the "quantity" field.
+func QuantityNEQ(v int) predicate.Refund {
+	return predicate.Refund(sql.FieldNEQ(FieldQuantity, v))
+}
+
+// QuantityIn applies the In predicate on the "quantity" field.
+func QuantityIn(vs ...int) predicate.Refund {
+	return predicate.Refund(sql.FieldIn(FieldQuantity, vs...))
+}
+
+// QuantityNotIn applies the NotIn predicate on the "quantity" field.
+func QuantityNotIn(vs ...int) predicate.Refund {
+	return predicate.Refund(sql.FieldNotIn(FieldQuantity, vs...))
+}
+
+// QuantityGT applies the GT predicate on the "quantity" field.
+func QuantityGT(v int) predicate.Refund {
+	return predicate.Refund(sql.FieldGT(FieldQuantity, v))
+}
+
+// QuantityGTE applies the GTE predicate on the "quantity" field.
+func QuantityGTE(v int) predicate.Refund {
+	return predicate.Refund(sql.FieldGTE(FieldQuantity, v))
+}
+
+// QuantityLT applies the LT predicate on the "quantity" field.
+func QuantityLT(v int) predicate.Refund {
+	return predicate.Refund(sql.FieldLT(FieldQuantity, v))
+}
+
+// QuantityLTE applies the LTE predicate on the "quantity" field.
+func QuantityLTE(v int) predicate.Refund {
+	return predicate.Refund(sql.FieldLTE(FieldQuantity, v))
+}
+
+// AppliedEQ applies the EQ predicate on the "applied" field.
+func AppliedEQ(v bool) predicate.Refund {
+	return predicate.Refund(sql.FieldEQ(FieldApplied, v))
+}
+
+// AppliedNEQ applies the NEQ predicate on the "applied" field.
+func AppliedNEQ(v bool) predicate.Refund {
+	return predicate.Refund(sql.FieldNEQ(FieldApplied, v))
+}
+
+// RequestedByEQ applies the EQ predicate on the "requested_by" field.
+func RequestedByEQ(v uuid.UUID) predicate.Refund {
+	return predicate.Refund(sql.FieldEQ(FieldRequestedBy, v))
+}
+
+// RequestedByNEQ applies the NEQ predicate on the "requested_by" field.
+func RequestedByNEQ(v uuid.UUID) predicate.Refund {
+	return predicate.Refund(sql.FieldNEQ(FieldRequestedBy, v))
+}
+
+// RequestedByIn applies the In predicate on the "requested_by" field.
+func RequestedByIn(vs ...uuid.UUID) predicate.Refund {
+	return predicate.Refund(sql.FieldIn(FieldRequestedBy, vs...))
+}
+
+// RequestedByNotIn applies the NotIn predicate on the "requested_by" field.
+func RequestedByNotIn(vs ...uuid.UUID) predicate.Refund {
+	return predicate.Refund(sql.FieldNotIn(FieldRequestedBy, vs...))
+}
+
+// RequestedByGT applies the GT predicate on the "requested_by" field.
+func RequestedByGT(v uuid.UUID) predicate.Refund {
+	return predicate.Refund(sql.FieldGT(FieldRequestedBy, v))
+}
+
+// RequestedByGTE applies the GTE predicate on the "requested_by" field.
+func RequestedByGTE(v uuid.UUID) predicate.Refund {
+	return predicate.Refund(sql.FieldGTE(FieldRequestedBy, v))
+}
+
+// RequestedByLT applies the LT predicate on the "requested_by" field.
+func RequestedByLT(v uuid.UUID) predicate.Refund {
+	return predicate.Refund(sql.FieldLT(FieldRequestedBy, v))
+}
+
+// RequestedByLTE applies the LTE predicate on the "requested_by" field.
+func RequestedByLTE(v uuid.UUID) predicate.Refund {
+	return predicate.Refund(sql.FieldLTE(FieldRequestedBy, v))
+}
+
+// RequestedByIsNil applies the IsNil predicate on the "requested_by" field.
+func RequestedByIsNil() predicate.Refund {
+	return predicate.Refund(sql.FieldIsNull(FieldRequestedBy))
+}
+
+// RequestedByNotNil applies the NotNil predicate on the "requested_by" field.
+func RequestedByNotNil() predicate.Refund {
+	return predicate.Refund(sql.FieldNotNull(FieldRequestedBy))
 }
 
 // ReasonEQ applies the EQ predicate on the "reason" field.

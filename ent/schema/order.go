@@ -24,6 +24,8 @@ func (Order) Fields() []ent.Field {
 		field.Enum("kind").Values("ORDINARY", "SECKILL").Default("SECKILL").Immutable(),
 		field.Enum("status").Values("PENDING_PAYMENT", "PAID", "CANCELLED", "EXPIRED", "REFUNDING", "REFUNDED").Default("PENDING_PAYMENT"),
 		field.Int("quantity").Positive().Immutable(),
+		field.Int("refunded_quantity").NonNegative().Default(0).
+			Comment("units whose refunds have moved the order; in rows of the first releases 0 for REFUNDED orders"),
 		field.Int64("unit_price_minor").NonNegative().Immutable(),
 		currency(),
 		field.Int64("version").Default(1).Comment("grows by one with every change; compare-and-set guard"),
@@ -35,6 +37,8 @@ func (Order) Fields() []ent.Field {
 		field.Time("paid_at").Optional().Nillable().SchemaType(timestamptz),
 		field.UUID("claim_id", uuid.UUID{}).Optional().Nillable().
 			Comment("under which name Redis holds the units, when it is not the order's id: it expired and took them again"),
+		field.UUID("return_key", uuid.UUID{}).Optional().Nillable().
+			Comment("ledger key of the units that a refund returned last, when it is not the order's id: those of a partial refund"),
 		field.Bool("return_due").Default(false).Comment("whether what Redis holds for it is still to be given back"),
 	}
 }
@@ -56,5 +60,7 @@ func (Order) Indexes() []ent.Index {
 
 // Annotations of Order.
 func (Order) Annotations() []schema.Annotation {
-	return []schema.Annotation{entsql.Annotation{Table: "orders"}}
+	return []schema.Annotation{entsql.Annotation{Table: "orders", Checks: map[string]string{
+		"not_over_refunded": "refunded_quantity >= 0 AND refunded_quantity <= quantity",
+	}}}
 }

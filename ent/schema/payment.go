@@ -99,8 +99,8 @@ func (PaymentEvent) Indexes() []ent.Index {
 }
 
 // Refund is money that goes back, or was asked back. Its id is the provider's
-// idempotency key of the first attempt. The money of a payment goes back once and whole, and so does each
-// further transaction of it: at most one refund of each was not rejected.
+// idempotency key of the first attempt. The money that paid an order goes back whole or by units, in one
+// refund at a time. Money that pays no units goes back once and whole: at most one refund of it was not rejected.
 type Refund struct{ ent.Schema }
 
 // Fields of Refund.
@@ -120,6 +120,10 @@ func (Refund) Fields() []ent.Field {
 		field.String("failure").MaxLen(200).Default("").Comment("of the last attempt, in the provider's words"),
 		field.Int64("amount_minor").NonNegative().Immutable(),
 		currency(),
+		field.Int("quantity").NonNegative().Default(0).Immutable().
+			Comment("units of the order that go back with the money; 0 = none, for LATE and DOUBLE, and all in rows of the first releases"),
+		field.Bool("applied").Default(false).Comment("whether the order was moved by it: it may fail later, and be sent again"),
+		field.UUID("requested_by", uuid.UUID{}).Optional().Nillable().Immutable().Comment("the operator who asked for it; null = the buyer, or no user"),
 		field.String("reason").MaxLen(4 * 200).Immutable(),
 		field.Bool("restock").Default(true).Comment("whether the units go back on sale"),
 		field.UUID("decided_by", uuid.UUID{}).Optional().Nillable(),
@@ -137,8 +141,10 @@ func (Refund) Fields() []ent.Field {
 func (Refund) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("order_id", "idempotency_key").Unique(),
-		index.Fields("payment_id", "transaction").Unique().StorageKey("refund_one_per_transaction").
-			Annotations(entsql.IndexWhere("status <> 'REJECTED'")),
+		index.Fields("payment_id", "transaction").Unique().StorageKey("refund_one_whole_per_transaction").
+			Annotations(entsql.IndexWhere("status <> 'REJECTED' AND quantity = 0")),
+		index.Fields("payment_id", "transaction").Unique().StorageKey("refund_one_open_per_transaction").
+			Annotations(entsql.IndexWhere("status IN ('REQUESTED', 'SENDING')")),
 		index.Fields("try_at").StorageKey("refund_sending_by_try_at").Annotations(entsql.IndexWhere("status = 'SENDING'")),
 		index.Fields("status", "id"),
 	}

@@ -38,6 +38,16 @@ type eventData struct {
 	Recipient  *recipient.Recipient `json:"recipient,omitempty"`
 	Fulfilment *eventFulfilment     `json:"fulfilment,omitempty"`
 	Metadata   Metadata             `json:"metadata,omitempty"`
+	// RefundedQuantity and RefundedAmount are what went back so far.
+	RefundedQuantity int          `json:"refundedQuantity,omitempty"`
+	RefundedAmount   *eventAmount `json:"refundedAmount,omitempty"`
+	Refund           *eventRefund `json:"refund,omitempty"` // of order.refunded
+}
+
+// eventRefund is a refund as other systems receive it.
+type eventRefund struct {
+	Quantity int         `json:"quantity"`
+	Amount   eventAmount `json:"amount"`
 }
 
 // eventFulfilment is how far the goods of an order are, as other systems receive it.
@@ -72,9 +82,7 @@ func eventOf(from, to Status) webhook.Kind {
 		return webhook.OrderExpired
 	case Cancelled:
 		return webhook.OrderCancelled
-	case Refunded:
-		return webhook.OrderRefunded
-	case Refunding:
+	case Refunding, Refunded: // see writeRefund
 	}
 	return ""
 }
@@ -88,9 +96,19 @@ func writeEvents(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, from S
 	return writeKind(ctx, tx, outbox, kind, orders...)
 }
 
-// writeKind writes events of one kind. It reads what belongs to the orders only when
-// another system receives the events.
+// writeRefund writes the event of a refund of some or all units, in the transaction of its move.
+func writeRefund(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, o *Order, units int) error {
+	refund := &eventRefund{Quantity: units, Amount: amountOf(o.UnitPriceMinor*int64(units), o.Currency)}
+	return writeData(ctx, tx, outbox, webhook.OrderRefunded, refund, o)
+}
+
+// writeKind writes events of one kind.
 func writeKind(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, kind webhook.Kind, orders ...*Order) error {
+	return writeData(ctx, tx, outbox, kind, nil, orders...)
+}
+
+// writeData reads what belongs to the orders only when another system receives the events.
+func writeData(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, kind webhook.Kind, refund *eventRefund, orders ...*Order) error {
 	if wants, err := outbox.Wants(ctx, tx, kind); err != nil || !wants {
 		return err
 	}
@@ -114,7 +132,7 @@ func writeKind(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, kind web
 		events := make([]webhook.Event, len(orders))
 		for i, o := range orders {
 			data := eventDataOf(o)
-			data.Metadata = metadata[o.ID]
+			data.Metadata, data.Refund = metadata[o.ID], refund
 			if r, ok := recipients[o.ID]; ok {
 				data.Recipient = &r
 			}
@@ -129,12 +147,18 @@ func writeKind(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, kind web
 }
 
 func eventDataOf(o *Order) eventData {
-	return eventData{
+	data := eventData{
 		OrderID: id.Format(id.Order, o.ID), Number: o.Number, SaleID: id.Format(id.Sale, o.Sale), ItemID: id.Format(id.Item, o.Item),
 		BuyerID: id.Format(id.User, o.User), Status: o.Status, Quantity: o.Quantity,
 		UnitPrice: amountOf(o.UnitPriceMinor, o.Currency), Total: amountOf(o.TotalMinor(), o.Currency),
 		Revision: o.Version, PlacedAt: o.CreatedAt, PaymentDeadline: o.PaymentDeadline, PaidAt: o.PaidAt,
+		RefundedQuantity: o.RefundedUnits(),
 	}
+	if data.RefundedQuantity > 0 {
+		refunded := amountOf(o.RefundedMinor(), o.Currency)
+		data.RefundedAmount = &refunded
+	}
+	return data
 }
 
 // stockData is the stock of an item as other systems receive it.

@@ -35,8 +35,35 @@ type Move struct {
 	At        time.Time
 	KeepUnits bool            // take the units off the sale instead of returning them, where the table allows it
 	Claim     *uuid.UUID      // for EXPIRED to PAID: the name of the new reservation in Redis
+	Part      *Part           // for REFUNDING to PAID and to REFUNDED: the refunded units; nil = none, or all units of the order
 	Entry     Entry           // for the order's log
 	Outbox    *webhook.Outbox // for the event of the move; nil = none
+}
+
+// Part is a refund of some units of an order.
+type Part struct {
+	Refund uuid.UUID // key of the line in the stock ledger
+	Units  int
+}
+
+// edge returns the transition of a move and its number of units.
+func (m Move) edge() (edge, int, error) {
+	e, ok := edgeOf(m.Order.Status, m.To)
+	if !ok {
+		return edge{}, 0, fmt.Errorf("order %s: no move from %s to %s", m.Order.ID, m.Order.Status, m.To)
+	}
+	left := m.Order.Left()
+	switch {
+	case m.Part == nil && m.To == Refunded && left != m.Order.Quantity:
+		return edge{}, 0, fmt.Errorf("order %s: whole refund after %d units were refunded", m.Order.ID, m.Order.RefundedQuantity)
+	case m.Part == nil:
+		return e, m.Order.Quantity, nil
+	case m.Order.Status == Refunding && m.To == Paid && m.Part.Units > 0 && m.Part.Units < left:
+		return partEdge, m.Part.Units, nil
+	case m.To == Refunded && m.Part.Units > 0 && m.Part.Units == left:
+		return e, m.Part.Units, nil
+	}
+	return edge{}, 0, fmt.Errorf("order %s: no refund of %d of %d units from %s to %s", m.Order.ID, m.Part.Units, left, m.Order.Status, m.To)
 }
 
 // Apply changes an order's state, moves its units and writes its log and its event in the
@@ -47,9 +74,9 @@ type Move struct {
 //
 // Lock order everywhere: payment, order, item.
 func Apply(ctx context.Context, tx *ent.Tx, m Move) (*Order, error) {
-	e, ok := edgeOf(m.Order.Status, m.To)
-	if !ok {
-		return nil, fmt.Errorf("order %s: no move from %s to %s", m.Order.ID, m.Order.Status, m.To)
+	e, units, err := m.edge()
+	if err != nil {
+		return nil, err
 	}
 	stock := e.stock
 	if e.keep != NoMovement && m.KeepUnits {
@@ -59,19 +86,31 @@ func Apply(ctx context.Context, tx *ent.Tx, m Move) (*Order, error) {
 	if m.Claim != nil {
 		moved.ClaimID = m.Claim
 	}
-	if err := compareAndSet(ctx, tx, m.Order, moved, stock); err != nil {
+	line := ledgerLine{kind: stock, key: moved.ID, units: units}
+	if stock.refunds() {
+		moved.RefundedQuantity = m.Order.RefundedQuantity + units
+		if m.Part != nil {
+			line.key = m.Part.Refund
+		}
+	}
+	if err := compareAndSet(ctx, tx, m.Order, moved, line); err != nil {
 		return nil, err
 	}
 	if err := Log(ctx, tx, moved, m.At, m.Entry); err != nil {
 		return nil, err
 	}
-	if err := writeEvents(ctx, tx, m.Outbox, m.Order.Status, moved); err != nil {
+	if stock.refunds() {
+		err = writeRefund(ctx, tx, m.Outbox, moved, units)
+	} else {
+		err = writeEvents(ctx, tx, m.Outbox, m.Order.Status, moved)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if stock == NoMovement {
 		return moved, nil
 	}
-	if err := moveStock(ctx, tx, stock, moved); err != nil {
+	if err := line.write(ctx, tx, moved); err != nil {
 		return nil, err
 	}
 	if stock != Reacquire {
@@ -86,7 +125,7 @@ func Apply(ctx context.Context, tx *ent.Tx, m Move) (*Order, error) {
 func Note(ctx context.Context, tx *ent.Tx, o *Order, at time.Time, e Entry) (*Order, error) {
 	noted := o.moved(o.Status, instant(at))
 	noted.Noted = true
-	if err := compareAndSet(ctx, tx, o, noted, NoMovement); err != nil {
+	if err := compareAndSet(ctx, tx, o, noted, ledgerLine{}); err != nil {
 		return nil, err
 	}
 	return noted, Log(ctx, tx, noted, at, e)
@@ -107,9 +146,19 @@ func (o *Order) moved(to Status, at time.Time) *Order {
 }
 
 // returns reports whether the reservation in Redis ends with the move.
-func (m Movement) returns() bool { return m == Release || m == Restock || m == Withdraw }
+func (m Movement) returns() bool { return m == Release || m.refunds() }
 
-func compareAndSet(ctx context.Context, tx *ent.Tx, was, is *Order, stock Movement) error {
+// refunds reports whether the units of the move are refunded.
+func (m Movement) refunds() bool { return m == Restock || m == Withdraw }
+
+// ledgerLine is a line of the stock ledger; zero = none.
+type ledgerLine struct {
+	kind  Movement
+	key   uuid.UUID // the order, or a partial refund of it
+	units int
+}
+
+func compareAndSet(ctx context.Context, tx *ent.Tx, was, is *Order, line ledgerLine) error {
 	update := tx.Order.Update().
 		Where(entorder.ID(was.ID), entorder.StatusEQ(entorder.Status(was.Status)), entorder.Version(was.Version)).
 		SetStatus(entorder.Status(is.Status)).SetVersion(is.Version).SetUpdatedAt(is.UpdatedAt).
@@ -117,10 +166,19 @@ func compareAndSet(ctx context.Context, tx *ent.Tx, was, is *Order, stock Moveme
 	if is.PaymentDeadline == nil {
 		update.ClearPaymentDeadline()
 	}
-	if stock.returns() {
+	if line.kind.returns() {
 		update.SetReturnDue(true)
 	}
-	if stock == Reacquire {
+	if line.kind.refunds() {
+		update.SetRefundedQuantity(is.RefundedQuantity)
+	}
+	if line.kind.refunds() && line.key != is.ID {
+		update.SetReturnKey(line.key)
+	}
+	if is.Status == Refunding && was.Status != Refunding {
+		update.Where(entorder.ReturnDue(false)) // the units of the refund before are back at the gate
+	}
+	if line.kind == Reacquire {
 		update.Where(entorder.ReturnDue(false)) // the previous reservation must have been returned
 	}
 	n, err := update.Save(ctx)
@@ -135,15 +193,14 @@ func compareAndSet(ctx context.Context, tx *ent.Tx, was, is *Order, stock Moveme
 	return nil
 }
 
-// moveStock writes the ledger line, whose key makes the move happen at most once, and
-// moves the units.
-func moveStock(ctx context.Context, tx *ent.Tx, kind Movement, o *Order) error {
-	err := tx.StockMovement.Create().SetID(id.New()).SetOrderID(o.ID).SetItemID(o.Item).
-		SetKind(stockmovement.Kind(kind)).SetQuantity(o.Quantity).SetCreatedAt(o.UpdatedAt).Exec(ctx)
+// write writes the line, whose key makes the move happen at most once, and moves the units.
+func (l ledgerLine) write(ctx context.Context, tx *ent.Tx, o *Order) error {
+	err := tx.StockMovement.Create().SetID(id.New()).SetOrderID(l.key).SetItemID(o.Item).
+		SetKind(stockmovement.Kind(l.kind)).SetQuantity(l.units).SetCreatedAt(o.UpdatedAt).Exec(ctx)
 	if err != nil {
-		return fmt.Errorf("ledger %s of order %s: %w", kind, o.ID, err)
+		return fmt.Errorf("ledger %s of order %s: %w", l.kind, o.ID, err)
 	}
-	return changeStock(ctx, tx, kind, o.Item, o.Quantity)
+	return changeStock(ctx, tx, l.kind, o.Item, l.units)
 }
 
 // changeStock moves n units of an item between its columns; the guard keeps each column

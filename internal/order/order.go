@@ -31,7 +31,9 @@
 //	RETAKE   available → sold     an expired order is paid late
 //	RESTOCK  sold → available     a unit of a paid order is returned
 //
-// The key (order, kind) of the stock ledger makes each of them happen at most once.
+// The key (order, kind) of the stock ledger makes each of them happen at most once. Units
+// of a partial refund have the refund in place of the order: the order moves from
+// REFUNDING to PAID, and its row has the number of its refunded units.
 // Orders that are written together share one HOLD line, which names the first of them;
 // the primary key of the orders table ensures that a task becomes an order at most
 // once.
@@ -55,7 +57,9 @@ type Order struct {
 	Kind   Kind      `json:"kind"`
 	Status Status    `json:"status"`
 
-	Quantity       int    `json:"quantity"`
+	Quantity         int `json:"quantity"`
+	RefundedQuantity int `json:"refundedQuantity,omitempty"` // see RefundedUnits
+
 	UnitPriceMinor int64  `json:"unitPriceMinor"` // price of one unit at the time of the order, in minor units
 	Currency       string `json:"currency"`       // ISO 4217
 
@@ -88,9 +92,27 @@ const (
 // TotalMinor returns the total price of the order, in minor units.
 func (o *Order) TotalMinor() int64 { return o.UnitPriceMinor * int64(o.Quantity) }
 
-// Reservation returns the reservation of an order in Redis.
+// RefundedUnits returns the units of the order whose money went back.
+func (o *Order) RefundedUnits() int {
+	if o.Status == Refunded {
+		return o.Quantity
+	}
+	return o.RefundedQuantity
+}
+
+// RefundedMinor returns the price of the refunded units, in minor units.
+func (o *Order) RefundedMinor() int64 { return o.UnitPriceMinor * int64(o.RefundedUnits()) }
+
+// Left returns the units that were not refunded.
+func (o *Order) Left() int { return o.Quantity - o.RefundedUnits() }
+
+// Reservation returns the reservation of an order in Redis, with the units that it has
+// once all refunded units have returned.
 func (o *Order) Reservation() Reservation {
 	c := Reservation{Name: o.ID, Order: o.ID, Sale: o.Sale, Item: o.Item, User: o.User, Quantity: o.Quantity, Expired: o.Status == Expired}
+	if o.Status.IsLive() {
+		c.Quantity = o.Left()
+	}
 	if o.ClaimID != nil {
 		c.Name = *o.ClaimID
 	}
@@ -105,6 +127,11 @@ type Reservation struct {
 	Expired                 bool // not paid in time, or cancelled late: it counts as an expiry
 	Oversold                bool // Postgres had no units for it; the gate removes them
 	Withdrawn               bool // a refund took the units off the sale; the gate removes them
+	// Keep is how many units stay reserved, because their order was refunded in part; 0 = the
+	// reservation ends.
+	Keep int
+	// Refund is the partial refund whose units return; zero = all units of the order.
+	Refund uuid.UUID
 }
 
 // Task returns the ended task of the order.
@@ -120,7 +147,7 @@ func (o *Order) Task() Task {
 func FromRow(row *ent.Order) *Order {
 	return &Order{
 		ID: row.ID, Number: row.Number, Sale: row.SaleID, Item: row.ItemID, User: row.UserID,
-		Kind: Kind(row.Kind), Status: Status(row.Status), Quantity: row.Quantity,
+		Kind: Kind(row.Kind), Status: Status(row.Status), Quantity: row.Quantity, RefundedQuantity: row.RefundedQuantity,
 		UnitPriceMinor: row.UnitPriceMinor, Currency: row.Currency,
 		Version: row.Version, Epoch: row.Epoch,
 		ReservedAt: row.ReservedAt.UTC(), CreatedAt: row.CreatedAt.UTC(), UpdatedAt: row.UpdatedAt.UTC(),

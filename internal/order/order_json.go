@@ -19,6 +19,9 @@ func (o *Order) appendRecord(dst []byte, copiedAtMs int64) []byte {
 	dst = appendWord(append(dst, `,"kind":`...), string(o.Kind))
 	dst = appendWord(append(dst, `,"status":`...), string(o.Status))
 	dst = strconv.AppendInt(append(dst, `,"quantity":`...), int64(o.Quantity), 10)
+	if o.RefundedQuantity > 0 {
+		dst = strconv.AppendInt(append(dst, `,"refundedQuantity":`...), int64(o.RefundedQuantity), 10)
+	}
 	dst = strconv.AppendInt(append(dst, `,"unitPriceMinor":`...), o.UnitPriceMinor, 10)
 	dst = appendWord(append(dst, `,"currency":`...), o.Currency)
 	dst = strconv.AppendInt(append(dst, `,"revision":`...), o.Version, 10)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -126,13 +127,20 @@ func ordersDue(ctx context.Context, db *postgres.DB, but []uuid.UUID) ([]Reserva
 	rows, err := db.Ent.Order.Query().Where(entorder.ReturnDue(true), entorder.ItemIDNotIn(but...)).
 		Order(ent.Asc(entorder.FieldID)).Limit(returnBatch).All(ctx)
 	claims := make([]Reservation, len(rows))
-	var refunded []uuid.UUID
-	var ended []*ent.Order // which may count against their buyers
+	refunded := map[uuid.UUID]int{} // ledger key → index of its claim
+	var ended []*ent.Order          // which may count against their buyers
 	for i, row := range rows {
 		claims[i] = FromRow(row).Reservation()
 		switch row.Status {
-		case entorder.StatusREFUNDED:
-			refunded = append(refunded, row.ID)
+		case entorder.StatusPAID, entorder.StatusREFUNDING, entorder.StatusREFUNDED:
+			key := row.ID
+			if row.ReturnKey != nil {
+				key, claims[i].Refund = *row.ReturnKey, *row.ReturnKey
+			}
+			if row.Status != entorder.StatusREFUNDED {
+				claims[i].Keep = claims[i].Quantity
+			}
+			refunded[key] = i
 		case entorder.StatusCANCELLED, entorder.StatusEXPIRED:
 			ended = append(ended, row)
 		default:
@@ -144,15 +152,15 @@ func ordersDue(ctx context.Context, db *postgres.DB, but []uuid.UUID) ([]Reserva
 	if err != nil || len(refunded) == 0 {
 		return claims, err
 	}
-	withdrawn, err := db.Ent.StockMovement.Query().Where(
-		stockmovement.OrderIDIn(refunded...), stockmovement.KindEQ(stockmovement.KindWITHDRAW),
-	).Select(stockmovement.FieldOrderID).All(ctx)
+	lines, err := db.Ent.StockMovement.Query().Where(
+		stockmovement.OrderIDIn(slices.Collect(maps.Keys(refunded))...), stockmovement.KindIn(stockmovement.KindRESTOCK, stockmovement.KindWITHDRAW),
+	).All(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, line := range withdrawn {
-		i := slices.IndexFunc(claims, func(c Reservation) bool { return c.Order == line.OrderID })
-		claims[i].Withdrawn = true
+	for _, line := range lines {
+		claim := &claims[refunded[line.OrderID]]
+		claim.Quantity, claim.Withdrawn = line.Quantity, line.Kind == stockmovement.KindWITHDRAW
 	}
 	return claims, nil
 }
@@ -195,20 +203,25 @@ func countExpiries(ctx context.Context, db *postgres.DB, ended []*ent.Order, cla
 	return nil
 }
 
-// markOrders marks only rows with the returned reservation name. An order that has
-// since reacquired units did so under another name, and still has to return them.
+// markOrders marks only rows with the returned reservation name and partial refund. An
+// order that has since reacquired units did so under another name, and one that has since
+// been refunded again has another key: it still has to return those units.
 func markOrders(ctx context.Context, tx *ent.Tx, given []Reservation) (int, error) {
-	var first, second []uuid.UUID // orders with their original reservation, or with a reacquired one
+	var first, second, parts, refunds []uuid.UUID // orders with their original reservation, with a reacquired one, or refunded in part
 	for _, c := range given {
-		if c.Name == c.Order {
+		switch {
+		case c.Refund != uuid.Nil:
+			parts, refunds = append(parts, c.Order), append(refunds, c.Refund)
+		case c.Name == c.Order:
 			first = append(first, c.Order)
-		} else {
+		default:
 			second = append(second, c.Order)
 		}
 	}
 	return tx.Order.Update().Where(entorder.ReturnDue(true), entorder.Or(
-		entorder.And(entorder.IDIn(first...), entorder.ClaimIDIsNil()),
-		entorder.And(entorder.IDIn(second...), entorder.ClaimIDNotNil()),
+		entorder.And(entorder.IDIn(first...), entorder.ClaimIDIsNil(), entorder.ReturnKeyIsNil()),
+		entorder.And(entorder.IDIn(second...), entorder.ClaimIDNotNil(), entorder.ReturnKeyIsNil()),
+		entorder.And(entorder.IDIn(parts...), entorder.ReturnKeyIn(refunds...)),
 	)).SetReturnDue(false).Save(ctx)
 }
 

@@ -9,11 +9,11 @@ type Status string
 // a user has at most one live order of an item.
 const (
 	PendingPayment Status = "PENDING_PAYMENT" // waiting for payment until its deadline
-	Paid           Status = "PAID"
-	Cancelled      Status = "CANCELLED" // cancelled by the buyer or an operator; stock was returned
-	Expired        Status = "EXPIRED"   // not paid in time; stock was returned
-	Refunding      Status = "REFUNDING" // a refund was requested or is in progress
-	Refunded       Status = "REFUNDED"  // the money was returned
+	Paid           Status = "PAID"            // some of its units may have been refunded
+	Cancelled      Status = "CANCELLED"       // cancelled by the buyer or an operator; stock was returned
+	Expired        Status = "EXPIRED"         // not paid in time; stock was returned
+	Refunding      Status = "REFUNDING"       // a refund was requested or is in progress
+	Refunded       Status = "REFUNDED"        // the money was returned
 )
 
 // Statuses lists every state.
@@ -63,6 +63,10 @@ var edges = []edge{
 	{Refunding, Paid, NoMovement, NoMovement}, // refused
 	{Refunding, Refunded, Restock, Withdraw},  // refunded; returning the units to stock is optional
 }
+
+// partEdge is the transition of an order of which some units were refunded, and others are
+// left.
+var partEdge = edge{Refunding, Paid, Restock, Withdraw}
 
 // Allowed reports whether an order may move between two states, and returns the
 // corresponding move of stock.

@@ -258,8 +258,8 @@ type VoidInput struct {
 	KeepUnits bool   // do not return the units of a paid order to stock
 }
 
-// Void ends an order on an operator's behalf: an unpaid order is cancelled, a paid one
-// is refunded. Voiding again changes nothing.
+// Void ends an order on an operator's behalf: an unpaid order is cancelled, the units that
+// are left of a paid one are refunded. Voiding again changes nothing.
 func (s *Service) Void(ctx context.Context, in VoidInput) (*order.Order, error) {
 	at := []string{"input", "orderId"}
 	conflict := fault.Refused{Why: fault.Conflict, At: at}
@@ -296,7 +296,7 @@ func (s *Service) Void(ctx context.Context, in VoidInput) (*order.Order, error) 
 		}
 		moved, _, err := s.beginRefund(ctx, o, refundDraft{
 			payment: p, cause: Voided, status: RefundSending, key: ownKey("void", p), reason: in.Note,
-			restock: !in.KeepUnits, decider: in.Operator,
+			restock: !in.KeepUnits, decider: in.Operator, units: o.Left(),
 		}, entry)
 		if err == nil {
 			s.publisher.Publish(ctx, moved)

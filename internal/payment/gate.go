@@ -109,5 +109,5 @@ func (g *RedisGate) ReturnAll(ctx context.Context, reservations []order.Reservat
 }
 
 func gateReservation(c order.Reservation) reservation.Ref {
-	return reservation.Ref{Sale: c.Sale, Item: c.Item, User: c.User, Task: c.Name, Expired: c.Expired, Oversold: c.Oversold, Withdrawn: c.Withdrawn}
+	return reservation.Ref{Sale: c.Sale, Item: c.Item, User: c.User, Task: c.Name, Expired: c.Expired, Oversold: c.Oversold, Withdrawn: c.Withdrawn, Keep: c.Keep}
 }

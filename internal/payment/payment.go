@@ -31,6 +31,10 @@
 //	order already paid      refund
 //	other amount, currency  held: an operator decides
 //
+// An order is refunded whole, or by units in several refunds, one after the other: it is
+// REFUNDING until a refund is finished, then PAID again while units are left. A payment is
+// REFUNDED once all of its money has gone back.
+//
 // When a provider does not respond, the state stays unchanged and the provider is
 // queried later. All calls to providers carry one of our ids as idempotency key.
 package payment
@@ -132,7 +136,7 @@ const (
 	Double Cause = "DOUBLE" // paid twice
 )
 
-// moves reports whether the refund ends the order. A refund of late or double money
+// moves reports whether units of the order are refunded. A refund of late or double money
 // leaves the order unchanged.
 func (c Cause) moves() bool { return c == Asked || c == Voided }
 
@@ -147,6 +151,8 @@ type Refund struct {
 	Status         RefundStatus
 	AmountMinor    int64
 	Currency       string
+	Quantity       int    // units of the order; 0 = none, or all in rows of the first releases
+	Applied        bool   // whether it has moved the order; see endRefund
 	Reason         string // as entered by the requester
 	Restock        bool   // whether the units return to stock
 	DecidedBy      *uuid.UUID
@@ -164,7 +170,7 @@ func refundFromRow(row *ent.Refund) *Refund {
 		ID: row.ID, Order: row.OrderID, Payment: row.PaymentID, Transaction: row.Transaction, IdempotencyKey: row.IdempotencyKey,
 		Cause: Cause(row.Cause), Status: RefundStatus(row.Status), AmountMinor: row.AmountMinor, Currency: row.Currency,
 		Reason: row.Reason, Restock: row.Restock, DecidedBy: row.DecidedBy, DecidedAt: row.DecidedAt, Decision: row.Decision, Version: row.Version,
-		Attempts: row.Attempts, Failure: row.Failure,
+		Attempts: row.Attempts, Failure: row.Failure, Quantity: row.Quantity, Applied: row.Applied,
 		CreatedAt: row.CreatedAt.UTC(), UpdatedAt: row.UpdatedAt.UTC(),
 	}
 }

@@ -1,6 +1,7 @@
 package payment
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -13,8 +14,9 @@ import (
 type Receipts interface {
 	// Paid is called once for the money that paid an order.
 	Paid(ctx context.Context, tx *ent.Tx, o *order.Order) error
-	// Refunded is called once for each refund whose money is back with the buyer.
-	Refunded(ctx context.Context, tx *ent.Tx, o *order.Order, amount money.Amount) error
+	// Refunded is called once for each refund whose money is back with the buyer, with the
+	// units that the money paid.
+	Refunded(ctx context.Context, tx *ent.Tx, o *order.Order, amount money.Amount, units int) error
 }
 
 func (s *Service) writePaid(ctx context.Context, tx *ent.Tx, o *order.Order) error {
@@ -31,7 +33,8 @@ func (s *Service) writeRefunded(ctx context.Context, tx *ent.Tx, o *order.Order,
 	if s.receipts == nil {
 		return nil
 	}
-	if err := s.receipts.Refunded(ctx, tx, o, money.Amount{Minor: r.AmountMinor, Currency: r.Currency}); err != nil {
+	units := cmp.Or(r.units(o), o.Quantity)
+	if err := s.receipts.Refunded(ctx, tx, o, money.Amount{Minor: r.AmountMinor, Currency: r.Currency}, units); err != nil {
 		return fmt.Errorf("write receipt of refund %s: %w", r.ID, err)
 	}
 	return nil

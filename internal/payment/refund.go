@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -18,13 +17,14 @@ import (
 	"seckill/internal/postgres"
 )
 
-// maxRefunds bounds the refund requests of one order.
+// maxRefunds bounds the refund requests of one order that operators reject.
 const maxRefunds = 5
 
 // RefundRequest is the input of AskRefund.
 type RefundRequest struct {
 	Order          uuid.UUID
 	User           uuid.UUID // the principal
+	Quantity       *int      // units to refund; nil = all that are left
 	Reason         string
 	IdempotencyKey string
 }
@@ -36,7 +36,8 @@ type RefundResult struct {
 	Replayed bool
 }
 
-// AskRefund requests a refund of a paid order. An operator decides on it.
+// AskRefund requests a refund of some or all units of a paid order. An operator decides on
+// it. An order has at most one refund at a time that is not finished.
 func (s *Service) AskRefund(ctx context.Context, in RefundRequest) (RefundResult, error) {
 	for range maxRaces {
 		result, err := s.tryAskRefund(ctx, in)
@@ -57,13 +58,21 @@ func (s *Service) tryAskRefund(ctx context.Context, in RefundRequest) (RefundRes
 		return RefundResult{}, err
 	}
 	for _, r := range all[o.ID] {
-		if r.IdempotencyKey == in.IdempotencyKey {
-			return RefundResult{Order: o, Refund: r, Replayed: true}, nil
+		if r.IdempotencyKey != in.IdempotencyKey {
+			continue
 		}
+		if in.Quantity != nil && *in.Quantity != r.units(o) {
+			return RefundResult{Order: o}, fault.Refused{Why: fault.IdempotencyMismatch, At: []string{"input", "idempotencyKey"}}
+		}
+		return RefundResult{Order: o, Refund: r, Replayed: true}, nil
 	}
 	conflict := fault.Refused{Why: fault.Conflict, At: []string{"input", "orderId"}}
-	if o.Status != order.Paid || len(all[o.ID]) >= maxRefunds {
+	if o.Status != order.Paid || rejected(all[o.ID]) >= maxRefunds {
 		return RefundResult{Order: o}, conflict
+	}
+	units, err := unitsOf(o, in.Quantity)
+	if err != nil {
+		return RefundResult{Order: o}, err
 	}
 	p, err := s.paidBy(ctx, o.ID)
 	if err != nil {
@@ -76,7 +85,7 @@ func (s *Service) tryAskRefund(ctx context.Context, in RefundRequest) (RefundRes
 		return RefundResult{Order: o}, conflict
 	}
 	moved, r, err := s.beginRefund(ctx, o, refundDraft{
-		payment: p, cause: Asked, status: RefundRequested, key: in.IdempotencyKey, reason: in.Reason, restock: true,
+		payment: p, cause: Asked, status: RefundRequested, key: in.IdempotencyKey, reason: in.Reason, restock: true, units: units,
 	}, order.Entry{By: order.Actor{Kind: order.Buyer, User: in.User}, Code: order.CodeRefundAsked, Note: in.Reason})
 	if err != nil {
 		return RefundResult{}, err
@@ -86,9 +95,9 @@ func (s *Service) tryAskRefund(ctx context.Context, in RefundRequest) (RefundRes
 	return RefundResult{Order: moved, Refund: r}, nil
 }
 
-// beginRefund moves a paid order to REFUNDING and writes the refund.
+// beginRefund moves a paid order to REFUNDING and writes the refund of some of its units.
 func (s *Service) beginRefund(ctx context.Context, o *order.Order, draft refundDraft, entry order.Entry) (moved *order.Order, r *Refund, err error) {
-	draft.id = newID()
+	draft.id, draft.amount = newID(), amountOf(o, draft.payment, draft.units)
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		moved, err = s.apply(ctx, tx, order.Move{Order: o, To: order.Refunding, At: s.now(), Entry: entry})
 		if err != nil {
@@ -111,6 +120,8 @@ type refundDraft struct {
 	key     string
 	reason  string
 	restock bool
+	units   int               // of the order that are refunded; 0 = none: the money paid no units
+	amount  int64             // of these units
 	decider uuid.UUID         // for VOIDED
 	came    *ent.PaymentEvent // the received money, when it differs from the payment
 }
@@ -119,8 +130,8 @@ type refundDraft struct {
 // buyer's key, because the API accepts no colon in keys.
 func ownKey(why string, p *Payment) string { return why + ":" + p.ID.String() }
 
-// newRefund writes a refund of the whole payment, or of the money of an event. A unique
-// index allows one of each.
+// newRefund writes a refund of units, of the whole payment, or of the money of an event. A
+// unique index allows one of the latter each, and one of units that is not finished.
 func (s *Service) newRefund(ctx context.Context, tx *ent.Tx, d refundDraft) error {
 	if d.id == uuid.Nil {
 		d.id = newID()
@@ -129,6 +140,9 @@ func (s *Service) newRefund(ctx context.Context, tx *ent.Tx, d refundDraft) erro
 	row := tx.Refund.Create().SetID(d.id).SetOrderID(d.payment.Order).SetPaymentID(d.payment.ID).SetIdempotencyKey(d.key).
 		SetCause(entrefund.Cause(d.cause)).SetStatus(entrefund.Status(d.status)).SetAmountMinor(d.payment.AmountMinor).
 		SetCurrency(d.payment.Currency).SetReason(d.reason).SetRestock(d.restock).SetTryAt(now).SetCreatedAt(now).SetUpdatedAt(now)
+	if d.units > 0 {
+		row.SetAmountMinor(d.amount).SetQuantity(d.units)
+	}
 	if d.status != RefundRequested {
 		row.SetDecidedAt(now)
 	}
@@ -144,7 +158,8 @@ func (s *Service) newRefund(ctx context.Context, tx *ent.Tx, d refundDraft) erro
 	return nil
 }
 
-// paidBy returns the payment that paid an order and was not refunded, or nil.
+// paidBy returns the payment that paid an order and has money left, or nil: also while a
+// refund of it is not finished.
 func (s *Service) paidBy(ctx context.Context, o uuid.UUID) (*Payment, error) {
 	rows, err := s.db.Ent.Payment.Query().
 		Where(entpayment.OrderID(o), entpayment.StatusEQ(entpayment.StatusSUCCEEDED)).Order(ent.Asc(entpayment.FieldPaidAt)).All(ctx)
@@ -153,7 +168,7 @@ func (s *Service) paidBy(ctx context.Context, o uuid.UUID) (*Payment, error) {
 	}
 	for _, row := range rows {
 		going, err := s.db.Ent.Refund.Query().
-			Where(entrefund.PaymentID(row.ID), entrefund.Transaction(""), entrefund.StatusNEQ(entrefund.StatusREJECTED)).Exist(ctx)
+			Where(entrefund.PaymentID(row.ID), entrefund.Transaction(""), entrefund.StatusNEQ(entrefund.StatusREJECTED), entrefund.Not(finishedPart())).Exist(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("read refunds of payment %s: %w", row.ID, err)
 		}
@@ -236,6 +251,9 @@ func (s *Service) tryDecide(ctx context.Context, d Decision) (RefundResult, erro
 		decide = s.sendAgain
 	}
 	moved, err := decide(ctx, r, o, d)
+	if postgres.IsUnique(err) { // another refund of the payment is not finished
+		return RefundResult{Order: o, Refund: r}, fault.Refused{Why: fault.Conflict, At: refundIDField}
+	}
 	if err != nil {
 		return RefundResult{}, err
 	}
@@ -293,82 +311,4 @@ func (s *Service) noteOrder(ctx context.Context, tx *ent.Tx, id uuid.UUID, entry
 	}
 	entry.By = order.Actor{Kind: order.Provider}
 	return order.Note(ctx, tx, order.FromRow(row), s.now(), entry)
-}
-
-// retryRefund is the pause before a refund is sent again; it doubles.
-const retryRefund = 500 * time.Millisecond
-
-// send sends a refund to the provider, and records its success.
-func (s *Service) send(ctx context.Context, r *Refund) error {
-	p, err := s.Payment(ctx, r.Payment)
-	if err != nil || p == nil {
-		return errors.Join(err, fmt.Errorf("refund %s: read its payment", r.ID))
-	}
-	provider, err := s.provider(p.Provider)
-	if err != nil {
-		return err
-	}
-	err = s.ask(ctx, p.Provider, "refund", func(ctx context.Context) error {
-		return provider.Refund(ctx, RefundInput{
-			Refund: r.key(), Paid: p.known(), Transaction: r.Transaction, AmountMinor: r.AmountMinor, Currency: r.Currency, Reason: r.Reason,
-		})
-	})
-	if gaveUp, ok := errors.AsType[RefundFailed](err); ok {
-		return s.giveUp(ctx, r, gaveUp.Why)
-	}
-	if err != nil {
-		return err
-	}
-	for range maxRaces {
-		var moved *order.Order
-		moved, err = s.sent(ctx, r, p)
-		if err == nil {
-			s.metrics.result(p.Provider, resultRefunded)
-			if moved != nil {
-				s.publisher.Publish(ctx, moved)
-			}
-			return nil
-		}
-		if !errors.Is(err, order.ErrMoved) {
-			return err
-		}
-		if r, err = s.Refund(ctx, r.ID); err != nil || r.Status != RefundSending {
-			return err // another process recorded it
-		}
-		if p, err = s.Payment(ctx, p.ID); err != nil {
-			return err
-		}
-	}
-	return err
-}
-
-// sent records that money was refunded; where the refund ends the order, the order
-// moves.
-func (s *Service) sent(ctx context.Context, r *Refund, p *Payment) (moved *order.Order, err error) {
-	o, err := s.orders.Reload(ctx, r.Order)
-	if err != nil || o == nil {
-		return nil, errors.Join(err, missing(o, r))
-	}
-	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		moved = nil
-		if r.Transaction == "" {
-			if err := s.mark(ctx, tx, p, entpayment.StatusREFUNDED, nil); err != nil {
-				return err
-			}
-		}
-		n, err := tx.Refund.Update().Where(entrefund.ID(r.ID), entrefund.Version(r.Version), entrefund.StatusEQ(entrefund.StatusSENDING)).
-			SetStatus(entrefund.StatusSUCCEEDED).AddVersion(1).SetUpdatedAt(s.now()).Save(ctx)
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			return order.ErrMoved
-		}
-		moved, err = s.endRefund(ctx, tx, r, o, order.Entry{By: order.Actor{Kind: order.Provider}, Code: order.CodeRefunded})
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("note refund %s: %w", r.ID, err)
-	}
-	return moved, nil
 }

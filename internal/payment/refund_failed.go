@@ -82,7 +82,7 @@ func (s *Service) giveUp(ctx context.Context, r *Refund, why string) error {
 }
 
 // failRefund sets a refund to FAILED, with a compare-and-set. The shop has the money again.
-// An order that was REFUNDED stays it: its units may be sold.
+// Units that were refunded stay it: they may be sold.
 func (s *Service) failRefund(ctx context.Context, tx *ent.Tx, r *Refund, p *Payment, why string) (*order.Order, error) {
 	n, err := tx.Refund.Update().
 		Where(entrefund.ID(r.ID), entrefund.Version(r.Version), entrefund.StatusIn(entrefund.StatusSENDING, entrefund.StatusSUCCEEDED)).

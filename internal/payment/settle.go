@@ -283,7 +283,7 @@ func withinLimit(ctx context.Context, tx *ent.Tx, row *ent.Sale, o *order.Order)
 	}
 	units := o.Quantity
 	for _, other := range live {
-		units += other.Quantity
+		units += order.FromRow(other).Left()
 	}
 	if units > limit {
 		return order.ErrOtherLive

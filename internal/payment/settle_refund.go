@@ -72,18 +72,20 @@ func (s *Service) settleRefund(ctx context.Context, r *Refund, o *order.Order, i
 }
 
 // endRefund moves the order of a refund whose money is back with the buyer, where the refund
-// ends it and a former attempt has not; otherwise it notes it.
-func (s *Service) endRefund(ctx context.Context, tx *ent.Tx, r *Refund, o *order.Order, entry order.Entry) (*order.Order, error) {
-	if r.Cause.moves() && o.Status != order.Refunded {
-		moved, err := s.apply(ctx, tx, order.Move{Order: o, To: order.Refunded, At: s.now(), KeepUnits: !r.Restock, Entry: entry})
-		if err != nil {
-			return nil, err
+// is of units and no former attempt has moved it; otherwise it notes it.
+func (s *Service) endRefund(ctx context.Context, tx *ent.Tx, r *Refund, o *order.Order, entry order.Entry) (moved *order.Order, err error) {
+	if r.Cause.moves() && !r.Applied && o.Status != order.Refunded {
+		move := r.move(o)
+		move.At, move.Entry = s.now(), entry
+		if err := tx.Refund.UpdateOneID(r.ID).SetApplied(true).Exec(ctx); err != nil {
+			return nil, fmt.Errorf("mark refund %s as applied: %w", r.ID, err)
 		}
-		return moved, s.writeRefunded(ctx, tx, moved, r)
+		moved, err = s.apply(ctx, tx, move)
+	} else {
+		moved, err = order.Note(ctx, tx, o, s.now(), entry)
 	}
-	noted, err := order.Note(ctx, tx, o, s.now(), entry)
 	if err != nil {
 		return nil, err
 	}
-	return noted, s.writeRefunded(ctx, tx, noted, r)
+	return moved, s.writeRefunded(ctx, tx, moved, r)
 }

@@ -91,7 +91,7 @@ func (m Mailer) Paid(ctx context.Context, tx *ent.Tx, o *order.Order) error {
 
 // Refunded writes the notice about money that went back; the e-mail, unless the buyer turned
 // it off.
-func (m Mailer) Refunded(ctx context.Context, tx *ent.Tx, o *order.Order, amount money.Amount) error {
+func (m Mailer) Refunded(ctx context.Context, tx *ent.Tx, o *order.Order, amount money.Amount, units int) error {
 	if err := m.Notices.Refunded(ctx, tx, notice.Refunded{Order: o.ID, User: o.User, Amount: amount, At: m.Now()}); err != nil {
 		return err
 	}
@@ -102,7 +102,9 @@ func (m Mailer) Refunded(ctx context.Context, tx *ent.Tx, o *order.Order, amount
 	if err != nil || !wanted {
 		return err
 	}
-	return m.write(ctx, tx, o, message{mail.RefundReceipt, amount, unsubscribe})
+	part := *o
+	part.Quantity = units
+	return m.write(ctx, tx, &part, message{mail.RefundReceipt, amount, unsubscribe})
 }
 
 // message is an e-mail about money.

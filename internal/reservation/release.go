@@ -22,6 +22,8 @@ type Ref struct {
 	// Withdrawn removes the units instead of returning them: they are no longer part of
 	// the sale.
 	Withdrawn bool
+	// Keep is how many units of the reservation are not released; 0 = none.
+	Keep int
 }
 
 // end returns what becomes of the units, in the format of lua/release.lua.
@@ -52,7 +54,8 @@ type Released struct {
 	Epoch     int64
 }
 
-// Release returns the units of one reservation to the available stock, once per task.
+// Release returns the units of one reservation to the available stock, once per task, or
+// all but those to keep.
 func (g *Gate) Release(ctx context.Context, r Ref) (Released, error) {
 	shard := id.ShardOf(r.Sale)
 	keys := []string{g.keys.Item(shard, r.Item), g.keys.Reservations(shard, r.Item), g.keys.Expiries(shard, r.Sale, r.User), g.keys.IdempotencyKeys(shard, r.Sale), g.keys.Units(shard, r.Sale)}
@@ -61,7 +64,7 @@ func (g *Gate) Release(ctx context.Context, r Ref) (Released, error) {
 		wait = ExpiredWait
 	}
 	reply, err := releaseScript.Run(ctx, g.client, keys, r.User.String(), r.Task.String(), wait.Milliseconds(), r.end(),
-		recordTTL.Milliseconds(), r.Item.String()).Int64Slice()
+		recordTTL.Milliseconds(), r.Item.String(), r.Keep).Int64Slice()
 	if err == nil && len(reply) != 4 {
 		err = fmt.Errorf("reply of %d values", len(reply))
 	}

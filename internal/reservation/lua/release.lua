@@ -1,4 +1,5 @@
--- release: returns the units of one reservation. A second call for it does nothing.
+-- release: returns the units of one reservation, or all but some of them. A second call does
+-- nothing.
 --
 -- KEYS  [1] item   [2] reservations   [3] expiries of the user in the sale
 --       [4] idempotency keys of the sale   [5] units per user of the sale
@@ -6,7 +7,8 @@
 --       [4] 0 = the units return | 1 = Postgres has no such units: they are removed
 --       | 2 = they are no longer part of the sale: they are removed
 --       [5] TTL of idempotency keys, ms   [6] id of the item
--- Reply { 1 released | 0 no reservation of that task | -1 not loaded
+--       [7] units that stay reserved; 0 = the reservation ends
+-- Reply { 1 released | 0 no reservation of that task, or of no more units than stay | -1 not loaded
 --         | -2 the gate is being built, stock, revision, epoch }
 --
 -- Invariant: stock + reserved = total; units return once per task, and the expiry is
@@ -24,11 +26,13 @@ if not g.complete then
 end
 local epoch = tonumber(g.epoch)
 local record = redis.call('HGET', KEYS[2], ARGV[1])
-local task, quantity, idem = string.match(record or '', '^([^|]*)|(%d+)|[^|]*|(.*)$')
-if task ~= ARGV[2] then
+local task, quantity, at, idem = string.match(record or '', '^([^|]*)|(%d+)|([^|]*)|(.*)$')
+local keep = tonumber(ARGV[7])
+if task ~= ARGV[2] or keep > 0 and tonumber(quantity) <= keep then
   return { 0, g.stock, g.rev, epoch }
 end
-quantity = tonumber(quantity)
+local ordered = quantity
+quantity = tonumber(quantity) - keep
 local returned, total = quantity, g.total
 if ARGV[4] == '1' then
   returned = math.min(quantity, math.max(0, -g.stock))
@@ -39,12 +43,17 @@ if ARGV[4] ~= '0' then
   total = g.stock + returned + g.reserved - quantity
 end
 local stock, reserved, rev = g.stock + returned, g.reserved - quantity, g.rev + 1
-redis.call('HDEL', KEYS[2], ARGV[1])
+if keep > 0 then
+  redis.call('HSET', KEYS[2], ARGV[1], task .. '|' .. ARGV[7] .. '|' .. at .. '|' .. idem)
+else
+  redis.call('HDEL', KEYS[2], ARGV[1])
+end
 if g.sale_limit > 0 then
   add_units(KEYS[5], g.epoch, ARGV[1], -quantity)
 end
 if idem ~= '' then
-  redis.call('HSET', KEYS[4], ARGV[1] .. ':' .. idem, task .. '|' .. ARGV[6] .. '|' .. quantity)
+  -- The first release knows the quantity of the attempt.
+  redis.call('HSETNX', KEYS[4], ARGV[1] .. ':' .. idem, task .. '|' .. ARGV[6] .. '|' .. ordered)
   redis.call('PEXPIRE', KEYS[4], ARGV[5])
 end
 if ARGV[3] ~= '0' then
