@@ -17,9 +17,7 @@ import (
 const wrong = `
 SELECT (SELECT count(*) FROM sale_items i WHERE {i} AND (available + held + sold <> total OR available < 0
      OR held <> (SELECT COALESCE(sum(quantity), 0) FROM orders o WHERE o.item_id = i.id AND status = 'PENDING_PAYMENT')
-     OR sold <> (SELECT COALESCE(sum(quantity), 0) FROM orders o WHERE o.item_id = i.id AND status IN ('PAID', 'REFUNDING'))
-              + (SELECT COALESCE(sum(quantity), 0) FROM orders o JOIN refunds r ON r.order_id = o.id
-                 WHERE o.item_id = i.id AND o.status = 'REFUNDED' AND r.status = 'SUCCEEDED' AND r.cause IN ('ASKED', 'VOIDED') AND NOT r.restock)))
+     OR sold <> (SELECT COALESCE(sum(quantity - refunded_quantity), 0) FROM orders o WHERE o.item_id = i.id AND status IN ('PAID', 'REFUNDING'))))
      + (SELECT count(*) FROM orders o JOIN order_failures f ON f.id = o.id WHERE {o})
      + (SELECT count(*) FROM (SELECT 1 FROM orders o WHERE {o} AND status IN ('PENDING_PAYMENT', 'PAID', 'REFUNDING')
         GROUP BY item_id, user_id HAVING count(*) > 1) twice)
@@ -27,7 +25,9 @@ SELECT (SELECT count(*) FROM sale_items i WHERE {i} AND (available + held + sold
         AND (SELECT count(*) FROM payments p WHERE p.order_id = o.id AND p.status = 'SUCCEEDED'
              AND NOT EXISTS (SELECT 1 FROM refunds r WHERE r.payment_id = p.id AND r."transaction" = '' AND r.cause IN ('LATE', 'DOUBLE'))) <> 1)
      + (SELECT count(*) FROM payments p JOIN orders o ON o.id = p.order_id WHERE {o} AND p.status = 'REFUNDED'
-        AND NOT EXISTS (SELECT 1 FROM refunds r WHERE r.payment_id = p.id AND r.status = 'SUCCEEDED' AND r.amount_minor = p.amount_minor))
+        AND (SELECT COALESCE(sum(r.amount_minor), 0) FROM refunds r WHERE r.payment_id = p.id AND r.status = 'SUCCEEDED') <> p.amount_minor)
+     + (SELECT count(*) FROM orders o WHERE {o} AND refunded_quantity <>
+        (SELECT COALESCE(sum(r.quantity), 0) FROM refunds r WHERE r.order_id = o.id AND r.applied))
      + (SELECT count(*) FROM (SELECT e.order_id FROM order_events e JOIN orders o ON o.id = e.order_id
         WHERE {o} AND (e.code IN ('PAID', 'LAPSED') OR e.status = 'CANCELLED' AND e.code IN ('CANCELLED', 'VOIDED'))
         GROUP BY e.order_id HAVING count(*) > 1) ended_twice)`
@@ -37,7 +37,7 @@ SELECT (SELECT count(*) FROM sale_items i WHERE {i} AND (available + held + sold
 const unfinished = `
 SELECT (SELECT count(*) FROM sandbox_charges c JOIN payments p ON p.id = c.merchant_payment JOIN orders o ON o.id = p.order_id
         WHERE {o} AND c.status = 'PAID' AND c.amount_minor - c.refunded_minor <>
-          CASE WHEN p.status = 'SUCCEEDED' AND o.status IN ('PAID', 'REFUNDING') THEN p.amount_minor ELSE 0 END)
+          CASE WHEN p.status = 'SUCCEEDED' AND o.status IN ('PAID', 'REFUNDING') THEN p.amount_minor - o.refunded_quantity * o.unit_price_minor ELSE 0 END)
      + (SELECT count(*) FROM payments p JOIN sandbox_charges c ON c.merchant_payment = p.id JOIN orders o ON o.id = p.order_id
         WHERE {o} AND (c.status = 'PAID') <> (p.status IN ('SUCCEEDED', 'REFUNDED')))
      + (SELECT count(*) FROM payment_events e LEFT JOIN payments p ON p.id = e.payment_id LEFT JOIN orders o ON o.id = p.order_id

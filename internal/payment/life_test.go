@@ -84,7 +84,7 @@ func (l *life) mortal(steps map[string]func(*rapid.T)) map[string]func(*rapid.T)
 func (l *life) steps() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"place": func(rt *rapid.T) {
-			if o := l.place(rapid.SampledFrom(l.users).Draw(rt, "user"), 1); o != nil {
+			if o := l.place(rapid.SampledFrom(l.users).Draw(rt, "user"), rapid.IntRange(1, 2).Draw(rt, "units")); o != nil {
 				l.orders = append(l.orders, o)
 			}
 		},
@@ -122,7 +122,11 @@ func (l *life) steps() map[string]func(*rapid.T) {
 		},
 		"refund": func(rt *rapid.T) {
 			o := l.pick(rt)
-			_, err := l.pay.AskRefund(rt.Context(), payment.RefundRequest{Order: o.ID, User: o.User, Reason: "x", IdempotencyKey: id.New().String()})
+			in := payment.RefundRequest{Order: o.ID, User: o.User, Reason: "x", IdempotencyKey: id.New().String()}
+			if units := rapid.IntRange(0, 2).Draw(rt, "refunded"); units > 0 {
+				in.Quantity = &units
+			}
+			_, err := l.pay.AskRefund(rt.Context(), in)
 			l.allowed(rt, err)
 		},
 		"decide": func(rt *rapid.T) { l.decideAll(l.pick(rt), rapid.Bool().Draw(rt, "approve")) },

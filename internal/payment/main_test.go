@@ -226,7 +226,7 @@ func (s *shop) newSale(units int) {
 	s.must(s.db.WithTx(s.t.Context(), func(ctx context.Context, tx *ent.Tx) error {
 		err := tx.Sale.Create().SetID(s.sale).SetSlug(s.sale.String()).SetTitle("Test").SetStatus(sale.StatusLIVE).
 			SetStartsAt(opening).SetEndsAt(opening.Add(time.Hour)).SetPreheatAt(opening.Add(-time.Hour)).
-			SetPaymentWindowSeconds(int(window / time.Second)).SetPurchaseLimit(2).SetEpoch(1).SetCreatedAt(opening).Exec(ctx)
+			SetPaymentWindowSeconds(int(window / time.Second)).SetPurchaseLimit(3).SetEpoch(1).SetCreatedAt(opening).Exec(ctx)
 		if err != nil {
 			return err
 		}
@@ -238,7 +238,7 @@ func (s *shop) newSale(units int) {
 	s.must(err)
 	_, err = loader.Open(s.t.Context(), reservation.Contents{
 		Sale: s.sale, Item: s.item, State: reservation.GateOpen, Epoch: 1, Opens: time.Now().Add(-time.Hour),
-		Closes: time.Now().Add(time.Hour), Limit: 2, Total: units, Stock: units, Revision: 1,
+		Closes: time.Now().Add(time.Hour), Limit: 3, Total: units, Stock: units, Revision: 1,
 	})
 	s.must(err)
 }

@@ -1,0 +1,197 @@
+package payment_test
+
+import (
+	"sync"
+	"testing"
+
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/payment"
+)
+
+// buyUnits places and pays an order of several units for a new user.
+func (s *shop) buyUnits(quantity int) (*order.Order, *payment.Payment) {
+	s.t.Helper()
+	o := s.place(id.New(), quantity)
+	if o == nil {
+		s.t.Fatal("too few left")
+	}
+	return o, s.payNow(o)
+}
+
+// askUnits asks for the refund of some units.
+func (s *shop) askUnits(o *order.Order, quantity int) (*payment.Refund, error) {
+	s.t.Helper()
+	r, err := s.pay.AskRefund(s.t.Context(), payment.RefundRequest{
+		Order: o.ID, User: o.User, Quantity: &quantity, Reason: "one is enough", IdempotencyKey: id.New().String(),
+	})
+	return r.Refund, err
+}
+
+// refundUnits refunds some units.
+func (s *shop) refundUnits(o *order.Order, quantity int, keep bool) *payment.Refund {
+	s.t.Helper()
+	r, err := s.askUnits(o, quantity)
+	s.must(err)
+	s.approveRefund(r, keep)
+	s.settleDown()
+	return s.wantRefund(r, payment.RefundSucceeded, "")
+}
+
+// wantUnits checks the refunded units of a paid order, and what the bank gave back.
+func (s *shop) wantUnits(o *order.Order, p *payment.Payment, status order.Status, units int) {
+	s.t.Helper()
+	now := s.wantOrder(o, status)
+	if now.RefundedUnits() != units || now.RefundedMinor() != int64(units)*1999 {
+		s.t.Errorf("%d units and %d are refunded, want %d units", now.RefundedUnits(), now.RefundedMinor(), units)
+	}
+	if c := s.charge(p); c.Refunded != int64(units)*1999 {
+		s.t.Errorf("the bank gave %d back for %d units", c.Refunded, units)
+	}
+	if n := s.count(wrong, everything); n != 0 {
+		s.t.Errorf("%d invariants are violated", n)
+	}
+}
+
+func TestAnOrderIsRefundedUnitByUnit(t *testing.T) {
+	onBoth(t, 4, func(t *testing.T, s *shop) {
+		o, p := s.buyUnits(3)
+		r := s.refundUnits(o, 1, false)
+		if r.Quantity != 1 || r.AmountMinor != 1999 {
+			t.Errorf("refund %+v", r)
+		}
+		s.wantUnits(o, p, order.Paid, 1)
+		s.wantPayment(p, payment.Succeeded)
+		s.wantFigures(figures{available: 2, sold: 2, stock: 2, reserved: 2, holders: 1})
+
+		s.refundUnits(o, 1, true)
+		s.wantUnits(o, p, order.Paid, 2)
+		s.wantFigures(figures{available: 2, sold: 1, stock: 2, reserved: 1, holders: 1}) // a unit left the sale
+
+		s.refundUnits(o, 1, false)
+		s.wantUnits(o, p, order.Refunded, 3)
+		s.wantPayment(p, payment.Refunded)
+		s.wantFigures(figures{available: 3, stock: 3})
+	})
+}
+
+func TestARefundOfUnitsNamesItsBounds(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, 3)
+	o, p := s.buyUnits(3)
+	for _, quantity := range []int{-1, 0, 4} {
+		_, err := s.askUnits(o, quantity)
+		s.wantRefused(err, fault.InvalidInput)
+	}
+	s.refundUnits(o, 2, false)
+	_, err := s.askUnits(o, 2)
+	s.wantRefused(err, fault.InvalidInput)
+	if want := "invalid input at input.quantity: 1 to 1"; err.Error() != want {
+		t.Errorf("%q, want %q", err, want)
+	}
+	s.wantUnits(o, p, order.Paid, 2)
+}
+
+func TestAnOrderHasOneUnfinishedRefund(t *testing.T) {
+	onBoth(t, 3, func(t *testing.T, s *shop) {
+		o, p := s.buyUnits(3)
+		var mu sync.Mutex
+		var asked []*payment.Refund
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				r, err := s.askUnits(o, 1)
+				mu.Lock()
+				defer mu.Unlock()
+				if err == nil {
+					asked = append(asked, r)
+				}
+			})
+		}
+		all.Wait()
+		if len(asked) != 1 {
+			t.Fatalf("%d refunds at the same time", len(asked))
+		}
+		_, err := s.pay.DecideRefund(t.Context(), payment.Decision{Refund: asked[0].ID, Operator: id.New()})
+		s.must(err)
+		s.wantUnits(o, p, order.Paid, 0)
+		s.refundUnits(o, 1, false)
+		s.wantUnits(o, p, order.Paid, 1)
+	})
+}
+
+func TestAKeyOfARefundIsOfOneQuantity(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, 3)
+	o, _ := s.buyUnits(3)
+	one, two := 1, 2
+	in := payment.RefundRequest{Order: o.ID, User: o.User, Quantity: &one, Reason: "x", IdempotencyKey: id.New().String()}
+	first, err := s.pay.AskRefund(t.Context(), in)
+	s.must(err)
+	again, err := s.pay.AskRefund(t.Context(), in)
+	s.must(err)
+	if !again.Replayed || again.Refund.ID != first.Refund.ID {
+		t.Errorf("repeated: %+v", again)
+	}
+	in.Quantity = &two
+	_, err = s.pay.AskRefund(t.Context(), in)
+	s.wantRefused(err, fault.IdempotencyMismatch)
+}
+
+func TestAVoidRefundsTheUnitsThatAreLeft(t *testing.T) {
+	onBoth(t, 3, func(t *testing.T, s *shop) {
+		o, p := s.buyUnits(3)
+		s.refundUnits(o, 2, false)
+		_, err := s.pay.Void(t.Context(), payment.VoidInput{Order: o.ID, Operator: id.New(), Note: "bot"})
+		s.must(err)
+		s.settleDown()
+		s.wantUnits(o, p, order.Refunded, 3)
+		s.wantPayment(p, payment.Refunded)
+		s.wantFigures(figures{available: 3, stock: 3})
+	})
+}
+
+// The bank reports days later that the refund failed: its units may be sold by then.
+func TestAPartialRefundThatFailsLaterIsSentAgainWithoutItsUnits(t *testing.T) {
+	onBoth(t, 3, func(t *testing.T, s *shop) {
+		bank := s.recordKeys()
+		o, p := s.buyUnits(3)
+		r := s.refundUnits(o, 1, false)
+		s.failed(p, r.ID, "expired_or_canceled_card")
+		s.wantRefund(r, payment.RefundGivenUp, "expired_or_canceled_card")
+		s.wantUnits(o, p, order.Paid, 1)
+		_, err := s.askUnits(o, 1)
+		s.wantRefused(err, fault.Conflict) // an operator decides about the other first
+		s.approveRefund(r, false)
+		s.settleDown()
+		s.wantRefund(r, payment.RefundSucceeded, "expired_or_canceled_card")
+		s.wantUnits(o, p, order.Paid, 1)
+		s.wantFigures(figures{available: 1, sold: 2, stock: 1, reserved: 2, holders: 1})
+		if len(bank.keys) != 2 || bank.keys[0] == bank.keys[1] {
+			t.Errorf("keys %v", bank.keys)
+		}
+	})
+}
+
+func TestASettledPartialRefundLeavesTheOrderPaid(t *testing.T) {
+	onBoth(t, 3, func(t *testing.T, s *shop) {
+		bank := s.recordKeys()
+		bank.why = "account_closed"
+		o, p := s.buyUnits(2)
+		r, err := s.askUnits(o, 1)
+		s.must(err)
+		s.approveRefund(r, false)
+		s.settleDown()
+		s.wantRefund(r, payment.RefundGivenUp, "account_closed")
+		s.wantOrder(o, order.Refunding)
+		_, err = s.pay.SettleRefund(t.Context(), payment.Settlement{Refund: r.ID, Operator: id.New(), Reason: "by bank transfer"})
+		s.must(err)
+		s.settleDown()
+		if now := s.wantOrder(o, order.Paid); now.RefundedUnits() != 1 {
+			t.Errorf("%d units are refunded", now.RefundedUnits())
+		}
+		s.wantPayment(p, payment.Succeeded)
+		s.wantFigures(figures{available: 2, sold: 1, stock: 2, reserved: 1, holders: 1})
+	})
+}
