@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
@@ -27,27 +28,32 @@ type Money struct {
 	Coming int64 `json:"coming"` // refund decided, and not complete yet
 }
 
-// paymentRow is a payment with its refund.
+// paymentRow is a payment with its refunds.
 type paymentRow struct {
-	order  uuid.UUID
-	status payment.Status
-	amount int64
-	until  time.Time
-	refund *refundRow // the refund that was not rejected; the database allows at most one
+	order   uuid.UUID
+	status  payment.Status
+	amount  int64
+	until   time.Time
+	refunds []refundRow // that were not rejected
 }
 
 type refundRow struct {
-	cause  payment.Cause
-	status payment.RefundStatus
-	amount int64
+	cause    payment.Cause
+	status   payment.RefundStatus
+	amount   int64
+	quantity int  // units of the order; 0 = none, or all in rows of the first releases
+	applied  bool // whether it moved the order
 }
+
+// isLate reports whether the refund is of money that did not pay the order.
+func (r refundRow) isLate() bool { return r.cause != payment.Asked && r.cause != payment.Voided }
 
 // came reports whether money was received.
 func (p paymentRow) came() bool { return p.status == payment.Succeeded || p.status == payment.Refunded }
 
 // pays reports whether the payment pays its order: not late, and not a second time.
 func (p paymentRow) pays() bool {
-	return p.came() && (p.refund == nil || p.refund.cause == payment.Asked || p.refund.cause == payment.Voided)
+	return p.came() && !slices.ContainsFunc(p.refunds, refundRow.isLate)
 }
 
 // readMoney reads the payments of an item's orders, by id.
@@ -83,7 +89,9 @@ func readMoney(ctx context.Context, tx *ent.Tx, sale, item uuid.UUID) (map[uuid.
 		}
 		for _, row := range rows {
 			p := money[row.PaymentID]
-			p.refund = &refundRow{cause: payment.Cause(row.Cause), status: payment.RefundStatus(row.Status), amount: row.AmountMinor}
+			p.refunds = append(p.refunds, refundRow{
+				cause: payment.Cause(row.Cause), status: payment.RefundStatus(row.Status), amount: row.AmountMinor, quantity: row.Quantity, applied: row.Applied,
+			})
 			money[row.PaymentID] = p
 			last = row.ID
 		}
@@ -96,12 +104,13 @@ func readMoney(ctx context.Context, tx *ent.Tx, sale, item uuid.UUID) (map[uuid.
 // money checks that each sold order is paid once, that money received without an order is
 // refunded, and that each payment reaches a final state.
 func (f *findings) money(it *itemState, now time.Time) {
-	pays := map[uuid.UUID]int{}
+	pays, applied := map[uuid.UUID]int{}, map[uuid.UUID]int{}
 	var wrong, open []uuid.UUID
 	for payment, p := range it.payments {
 		if p.pays() {
 			pays[p.order]++
 		}
+		applied[p.order] += p.appliedUnits()
 		if !p.sound() {
 			wrong = append(wrong, payment)
 		}
@@ -109,8 +118,11 @@ func (f *findings) money(it *itemState, now time.Time) {
 			open = append(open, payment)
 		}
 	}
-	var unpaid, kept []uuid.UUID
+	var unpaid, kept, units []uuid.UUID
 	for task, o := range it.orders {
+		if o.refunded != applied[task] && (o.status != order.Refunded || applied[task] != 0) {
+			units = append(units, task)
+		}
 		switch o.status {
 		case order.Paid, order.Refunding, order.Refunded:
 			if pays[task] != 1 {
@@ -124,20 +136,38 @@ func (f *findings) money(it *itemState, now time.Time) {
 	}
 	f.tasks(unpaid, "%d sold orders are not paid exactly once")
 	f.tasks(kept, "%d orders are not sold, and their money is kept")
+	f.tasks(units, "%d orders do not agree with their refunds about the refunded units")
 	f.tasks(wrong, "%d payments do not agree with their refunds")
 	f.tasks(open, "%d payments have no end long after their time")
 }
 
-// sound reports whether a payment and its refund match. Held money may differ from the
+// appliedUnits returns the units of the refunds that moved the order.
+func (p paymentRow) appliedUnits() (units int) {
+	for _, r := range p.refunds {
+		if r.applied {
+			units += r.quantity
+		}
+	}
+	return units
+}
+
+// sound reports whether a payment and its refunds match. Held money may differ from the
 // requested amount, and is refunded in the received amount: its refund is LATE.
 func (p paymentRow) sound() bool {
-	if p.refund == nil {
+	if len(p.refunds) == 0 {
 		return p.status != payment.Refunded
 	}
-	if p.refund.amount > p.amount && p.refund.cause != payment.Late {
-		return false
+	var sum, back int64
+	whole := false
+	for _, r := range p.refunds {
+		if r.cause != payment.Late {
+			sum += r.amount
+		}
+		if r.status == payment.RefundSucceeded {
+			back, whole = back+r.amount, whole || r.quantity == 0
+		}
 	}
-	return p.came() && (p.refund.status == payment.RefundSucceeded) == (p.status == payment.Refunded)
+	return sum <= p.amount && p.came() && (whole || back > 0 && back == p.amount) == (p.status == payment.Refunded)
 }
 
 // sum adds the money of an item.
@@ -146,15 +176,14 @@ func (m *Money) sum(it *itemState) {
 		if p.came() {
 			m.Paid += p.amount
 		}
-		if p.refund == nil {
-			continue
-		}
-		switch p.refund.status {
-		case payment.RefundSucceeded, payment.RefundSettled:
-			m.Back += p.refund.amount
-		case payment.RefundSending:
-			m.Coming += p.refund.amount
-		case payment.RefundRequested, payment.RefundRejected, payment.RefundGivenUp:
+		for _, r := range p.refunds {
+			switch r.status {
+			case payment.RefundSucceeded, payment.RefundSettled:
+				m.Back += r.amount
+			case payment.RefundSending:
+				m.Coming += r.amount
+			case payment.RefundRequested, payment.RefundRejected, payment.RefundGivenUp:
+			}
 		}
 	}
 }

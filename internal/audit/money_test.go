@@ -34,7 +34,17 @@ func (w *world) sendBack(i int, p uuid.UUID, cause refund.Cause, status refund.S
 	w.update(func(ctx context.Context, tx *ent.Tx) error {
 		return tx.Refund.Create().SetID(id.New()).SetOrderID(w.tasks[i]).SetPaymentID(p).SetIdempotencyKey(p.String()).
 			SetCause(cause).SetStatus(status).SetAmountMinor(69900).SetCurrency("CNY").SetReason("x").SetTryAt(time.Now()).
-			SetCreatedAt(time.Now()).SetUpdatedAt(time.Now()).Exec(ctx)
+			SetCreatedAt(time.Now()).SetUpdatedAt(time.Now()).SetQuantity(1).Exec(ctx)
+	})
+}
+
+// sendPart writes a finished refund of some money of a payment.
+func (w *world) sendPart(i int, p uuid.UUID, amount int64) {
+	w.Helper()
+	w.update(func(ctx context.Context, tx *ent.Tx) error {
+		return tx.Refund.Create().SetID(id.New()).SetOrderID(w.tasks[i]).SetPaymentID(p).SetIdempotencyKey(id.New().String()).
+			SetCause(refund.CauseASKED).SetStatus(refund.StatusSUCCEEDED).SetAmountMinor(amount).SetCurrency("CNY").SetReason("x").SetTryAt(time.Now()).
+			SetCreatedAt(time.Now()).SetUpdatedAt(time.Now()).SetQuantity(1).Exec(ctx)
 	})
 }
 
@@ -63,6 +73,18 @@ func TestTheAuditFindsMoneyThatIsNotWhereItBelongs(t *testing.T) {
 		"not sold, and money kept": {func(w *world) { w.pay(0, payment.StatusSUCCEEDED, soon) }, "1 orders are not sold, and their money is kept"},
 		"sent back, and still ours": {func(w *world) {
 			w.sendBack(0, w.pay(0, payment.StatusSUCCEEDED, soon), refund.CauseLATE, refund.StatusSUCCEEDED)
+		}, "1 payments do not agree with their refunds"},
+		"refunded units that the order still has": {func(w *world) {
+			p := w.pay(0, payment.StatusREFUNDED, soon)
+			w.sell(0)
+			w.sendBack(0, p, refund.CauseASKED, refund.StatusSUCCEEDED)
+			w.update(func(ctx context.Context, tx *ent.Tx) error { return tx.Refund.Update().SetApplied(true).Exec(ctx) })
+		}, "1 orders do not agree with their refunds about the refunded units"},
+		"more went back than was paid": {func(w *world) {
+			p := w.pay(0, payment.StatusSUCCEEDED, soon)
+			w.sell(0)
+			w.sendPart(0, p, 60000)
+			w.sendPart(0, p, 60000)
 		}, "1 payments do not agree with their refunds"},
 		"never ends": {func(w *world) { w.pay(0, payment.StatusPENDING, time.Now().Add(-time.Hour)) }, "1 payments have no end long after their time"},
 	} {

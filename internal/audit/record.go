@@ -81,8 +81,8 @@ func (it *itemState) readRecord(ctx context.Context, tx *ent.Tx, saleID uuid.UUI
 		return err
 	}
 	for _, o := range it.orders {
-		if o.status == order.Refunded && o.returnDue { // withdrawn units may still be in the gate
-			it.moving += o.quantity
+		if o.returnDue { // withdrawn units may still be in the gate
+			it.moving += o.refunded
 		}
 	}
 	return nil
@@ -148,14 +148,14 @@ func readOrders(ctx context.Context, tx *ent.Tx, sale, item uuid.UUID) (map[uuid
 	for last := uuid.Nil; ; {
 		rows, err := tx.Order.Query().Where(entorder.SaleID(sale), entorder.ItemID(item), entorder.IDGT(last)).
 			Order(entorder.ByID()).Limit(page).
-			Select(entorder.FieldID, entorder.FieldUserID, entorder.FieldQuantity, entorder.FieldStatus,
+			Select(entorder.FieldID, entorder.FieldUserID, entorder.FieldQuantity, entorder.FieldRefundedQuantity, entorder.FieldStatus,
 				entorder.FieldClaimID, entorder.FieldReturnDue).All(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("read orders: %w", err)
 		}
 		for _, row := range rows {
 			orders[row.ID] = orderRow{
-				user: row.UserID, quantity: row.Quantity, status: order.Status(row.Status),
+				user: row.UserID, quantity: row.Quantity, refunded: order.FromRow(row).RefundedUnits(), status: order.Status(row.Status),
 				claim: order.FromRow(row).Reservation().Name, returnDue: row.ReturnDue,
 			}
 			last = row.ID

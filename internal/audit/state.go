@@ -41,10 +41,14 @@ type itemState struct {
 type orderRow struct {
 	user      uuid.UUID
 	quantity  int
+	refunded  int // units whose money went back
 	status    order.Status
 	claim     uuid.UUID // id of the reservation in Redis
 	returnDue bool      // whether the units are still to be released in Redis
 }
+
+// left returns the units of the order that were not refunded.
+func (o orderRow) left() int { return o.quantity - o.refunded }
 
 type failure struct {
 	quantity int

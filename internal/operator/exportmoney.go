@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -14,9 +15,10 @@ import (
 
 // moneyOf is what came for an order, and what went back.
 type moneyOf struct {
-	payment  *ent.Payment // the one that succeeded; nil = none
-	refund   *ent.Refund  // the newest; nil = none
-	refunded money.Amount // the sum of finished refunds
+	payment    *ent.Payment // the one that succeeded; nil = none
+	refund     *ent.Refund  // the newest; nil = none
+	refunded   money.Amount // the sum of finished refunds
+	refundedAt *time.Time   // when the last of them finished; nil = none
 }
 
 // money reads the payments and refunds of a page of orders.
@@ -43,6 +45,7 @@ func (e *Export) money(ctx context.Context, rows []*ent.Order) (map[uuid.UUID]*m
 		m.refund = r
 		if r.Status == refund.StatusSUCCEEDED || r.Status == refund.StatusSETTLED {
 			m.refunded.Minor += r.AmountMinor
+			m.refundedAt = &r.UpdatedAt
 		}
 	}
 	return found, nil
@@ -57,9 +60,7 @@ func (m *moneyOf) columns() []string {
 	if m.refund != nil {
 		columns[2] = string(m.refund.Status)
 		columns[3] = m.refunded.Decimal()
-		if m.refund.Status == refund.StatusSUCCEEDED || m.refund.Status == refund.StatusSETTLED {
-			columns[4] = stamp(&m.refund.UpdatedAt)
-		}
+		columns[4] = stamp(m.refundedAt)
 	}
 	return columns
 }

@@ -59,7 +59,7 @@ func (s *Service) VoidOrder(ctx context.Context, in VoidInput) (Voided, error) {
 		return Voided{Order: o, Intervention: before}, err
 	}
 	act := &Intervention{
-		ID: s.cfg.NewID(), Kind: VoidOrder, State: Finishing, Sale: o.Sale, Item: o.Item, Order: &o.ID, Units: o.Quantity,
+		ID: s.cfg.NewID(), Kind: VoidOrder, State: Finishing, Sale: o.Sale, Item: o.Item, Order: &o.ID, Units: o.Left(),
 		Note: in.Note, RequestedBy: in.By.ID,
 	}
 	if o.Status == order.Paid {

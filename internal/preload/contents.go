@@ -140,7 +140,8 @@ func (p *Preloader) addOrders(ctx context.Context, tx *ent.Tx, gate *reservation
 			entorder.ItemID(gate.Item), entorder.UserIDGT(after),
 			entorder.StatusIn(entorder.StatusPENDING_PAYMENT, entorder.StatusPAID, entorder.StatusREFUNDING),
 		).Order(ent.Asc(entorder.FieldUserID)).Limit(orderPage).
-			Select(entorder.FieldID, entorder.FieldUserID, entorder.FieldQuantity, entorder.FieldClaimID, entorder.FieldReservedAt).All(ctx)
+			Select(entorder.FieldID, entorder.FieldUserID, entorder.FieldStatus, entorder.FieldQuantity, entorder.FieldRefundedQuantity, entorder.FieldClaimID,
+				entorder.FieldReservedAt).All(ctx)
 		if err != nil {
 			return false, fmt.Errorf("live orders: %w", err)
 		}

@@ -30,9 +30,10 @@ type book struct {
 	orders []entry
 	moves  []movement
 	buyers int                       // users with an order
-	units  map[entorder.Status]int   // units in orders of each status
+	units  map[entorder.Status]int   // units in orders of each status, without refunded ones in live orders
 	count  map[entorder.Status]int   // orders of each status
-	value  map[entorder.Status]int64 // of the orders of each status, in minor units
+	value  map[entorder.Status]int64 // of these units, in minor units
+	back   int64                     // value of the refunded units in live orders, in minor units
 	failed int                       // tasks that ended without an order
 }
 
@@ -87,15 +88,20 @@ func (b *book) readOrders(ctx context.Context, tx *ent.Tx) error {
 	for last := uuid.Nil; ; {
 		rows, err := tx.Order.Query().Where(entorder.SaleID(b.sale.ID), entorder.IDGT(last)).
 			Order(ent.Asc(entorder.FieldID)).Limit(page).Select(entorder.FieldID, entorder.FieldReservedAt,
-			entorder.FieldCreatedAt, entorder.FieldQuantity, entorder.FieldUnitPriceMinor, entorder.FieldStatus).All(ctx)
+			entorder.FieldCreatedAt, entorder.FieldQuantity, entorder.FieldRefundedQuantity, entorder.FieldUnitPriceMinor, entorder.FieldStatus).All(ctx)
 		if err != nil {
 			return err
 		}
 		for _, row := range rows {
 			b.orders = append(b.orders, entry{row.ReservedAt, row.CreatedAt, row.Quantity})
-			b.units[row.Status] += row.Quantity
+			units := row.Quantity
+			if o := order.FromRow(row); o.Status.IsLive() {
+				units = o.Left()
+				b.back += o.RefundedMinor()
+			}
+			b.units[row.Status] += units
 			b.count[row.Status]++
-			b.value[row.Status] += int64(row.Quantity) * row.UnitPriceMinor
+			b.value[row.Status] += int64(units) * row.UnitPriceMinor
 			last = row.ID
 		}
 		if len(rows) < page {
@@ -181,8 +187,8 @@ func (r *Report) addOrders(b *book) {
 	for _, item := range b.items {
 		currency = item.Currency
 	}
-	value := func(statuses ...entorder.Status) string {
-		sum := money.Amount{Currency: currency}
+	value := func(more int64, statuses ...entorder.Status) string {
+		sum := money.Amount{Minor: more, Currency: currency}
 		for _, status := range statuses {
 			sum.Minor += b.value[status]
 		}
@@ -192,7 +198,7 @@ func (r *Report) addOrders(b *book) {
 		Buyers: b.buyers, Written: len(b.orders), Paid: b.count[entorder.StatusPAID], Unpaid: b.count[entorder.StatusPENDING_PAYMENT],
 		Expired: b.count[entorder.StatusEXPIRED], Cancelled: b.count[entorder.StatusCANCELLED],
 		Refunded: b.count[entorder.StatusREFUNDING] + b.count[entorder.StatusREFUNDED], Failed: b.failed,
-		GMV: value(entorder.StatusPAID), Net: value(entorder.StatusPAID, entorder.StatusREFUNDING), RefundSum: value(entorder.StatusREFUNDED), Currency: currency,
+		GMV: value(0, entorder.StatusPAID), Net: value(0, entorder.StatusPAID, entorder.StatusREFUNDING), RefundSum: value(b.back, entorder.StatusREFUNDED), Currency: currency,
 	}
 }
 

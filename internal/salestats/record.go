@@ -41,8 +41,9 @@ type waitlistFigures struct{ waiting, offered int }
 
 // tally is the number and value of the orders in one status.
 type tally struct {
-	count int
-	minor int64 // total value in minor units
+	count    int
+	minor    int64 // total value in minor units
+	refunded int64 // value of the refunded units in it
 }
 
 // total returns the units of all items.
@@ -117,27 +118,29 @@ func (rec *record) readWaitlists(ctx context.Context, tx *ent.Tx) error {
 
 func (rec *record) tally(ctx context.Context, tx *ent.Tx, sale uuid.UUID) error {
 	var rows []struct {
-		Status string        `json:"status"`
-		Count  int           `json:"count"`
-		Minor  sql.NullInt64 `json:"minor"`
+		Status   string        `json:"status"`
+		Count    int           `json:"count"`
+		Minor    sql.NullInt64 `json:"minor"`
+		Refunded sql.NullInt64 `json:"refunded"`
 	}
 	err := tx.Order.Query().Where(entorder.SaleID(sale)).Modify(func(s *entsql.Selector) {
 		s.Select(s.C(entorder.FieldStatus), entsql.As(entsql.Count("*"), "count"),
-			entsql.As("CAST(SUM(quantity * unit_price_minor) AS BIGINT)", "minor")).GroupBy(s.C(entorder.FieldStatus))
+			entsql.As("CAST(SUM(quantity * unit_price_minor) AS BIGINT)", "minor"),
+			entsql.As("CAST(SUM(refunded_quantity * unit_price_minor) AS BIGINT)", "refunded")).GroupBy(s.C(entorder.FieldStatus))
 	}).Scan(ctx, &rows)
 	if err != nil {
 		return err
 	}
-	withdrawing, err := tx.Order.Query().Where(entorder.SaleID(sale), entorder.ReturnDue(true), entorder.StatusEQ(entorder.StatusREFUNDED)).
-		Select(entorder.FieldQuantity).Ints(ctx)
+	withdrawing, err := tx.Order.Query().Where(entorder.SaleID(sale), entorder.ReturnDue(true)).
+		Select(entorder.FieldStatus, entorder.FieldQuantity, entorder.FieldRefundedQuantity).All(ctx)
 	if err != nil {
 		return err
 	}
-	for _, units := range withdrawing {
-		rec.withdrawing += units
+	for _, row := range withdrawing {
+		rec.withdrawing += order.FromRow(row).RefundedUnits()
 	}
 	for _, row := range rows {
-		rec.orders[order.Status(row.Status)] = tally{row.Count, row.Minor.Int64}
+		rec.orders[order.Status(row.Status)] = tally{row.Count, row.Minor.Int64, row.Refunded.Int64}
 	}
 	return nil
 }
@@ -154,10 +157,11 @@ func (rec *record) into(s *Stats) {
 	s.Cancelled, s.Refunded = count(order.Cancelled), count(order.Refunding, order.Refunded)
 	s.Failed = rec.failed
 	s.GMV = money0(rec.currency)
-	s.GMV.Minor = rec.orders[order.Paid].minor
+	paid, refunding := rec.orders[order.Paid], rec.orders[order.Refunding]
+	s.GMV.Minor = paid.minor - paid.refunded
 	s.Net, s.RefundSum = s.GMV, money0(rec.currency)
-	s.Net.Minor += rec.orders[order.Refunding].minor
-	s.RefundSum.Minor = rec.orders[order.Refunded].minor
+	s.Net.Minor += refunding.minor - refunding.refunded
+	s.RefundSum.Minor = rec.orders[order.Refunded].minor + paid.refunded + refunding.refunded
 	s.Units.Conserved = true
 	for _, item := range rec.items {
 		s.Units.Total += item.Total

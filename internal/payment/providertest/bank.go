@@ -126,6 +126,18 @@ func (b *Bank) refund(transaction string, id uuid.UUID, amount int64) error {
 	return nil
 }
 
+// refunds returns the ids of the refunds of a transaction.
+func (b *Bank) refunds(transaction string) (ids []uuid.UUID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for id, made := range b.back {
+		if made.of == b.byTx[transaction] {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
 // Open records that the buyer has seen the payment, without paying it.
 func (b *Bank) Open(id uuid.UUID) {
 	b.mu.Lock()

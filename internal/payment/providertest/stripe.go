@@ -44,6 +44,13 @@ func (s Stripe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			Payment: parse(form.Get("client_reference_id")), AmountMinor: minor(form.Get("line_items[0][price_data][unit_amount]")),
 			Currency: strings.ToUpper(form.Get("line_items[0][price_data][currency]")), ExpiresAt: expires,
 		})))
+	case r.URL.Path == "/v1/refunds" && r.Method == http.MethodGet:
+		list := []map[string]any{}
+		for _, key := range s.refunds(strings.TrimPrefix(r.URL.Query().Get("payment_intent"), "pi_")) {
+			list = append(list, map[string]any{"id": "re_" + key.String(), "object": "refund", "status": "succeeded", "metadata": map[string]any{"refund": key}})
+		}
+		text, _ := json.Marshal(map[string]any{"object": "list", "url": r.URL.Path, "has_more": false, "data": list})
+		_, _ = w.Write(text)
 	case r.URL.Path == "/v1/refunds":
 		if err := s.refund(strings.TrimPrefix(form.Get("payment_intent"), "pi_"), parse(r.Header.Get("Idempotency-Key")), minor(form.Get("amount"))); err != nil {
 			stripeError(w, "")

@@ -223,29 +223,6 @@ func (p *Provider) state(s *api.CheckoutSession) payment.State {
 	return state
 }
 
-// Refund refunds money of a payment. A charge that has been refunded in full, by this call
-// or in Stripe's dashboard, counts as refunded.
-func (p *Provider) Refund(ctx context.Context, in payment.RefundInput) error {
-	intent := cmp.Or(in.Transaction, in.Paid.Transaction)
-	if intent == "" {
-		return fmt.Errorf("refund %s: the payment has no payment intent", in.Refund)
-	}
-	r, err := p.client.V1Refunds.Create(ctx, &api.RefundCreateParams{
-		Params: api.Params{IdempotencyKey: api.String(in.Refund.String())}, PaymentIntent: api.String(intent), Amount: api.Int64(in.AmountMinor),
-		Metadata: map[string]string{"refund": in.Refund.String(), "payment": in.Paid.Payment.String()},
-	})
-	if refusal, ok := errors.AsType[*api.Error](err); ok && refusal.Code == api.ErrorCodeChargeAlreadyRefunded {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("refund %s: %w", in.Refund, err)
-	}
-	if r.Status == api.RefundStatusFailed || r.Status == api.RefundStatusCanceled {
-		return payment.RefundFailed{Why: cmp.Or(string(r.FailureReason), string(r.Status))}
-	}
-	return nil
-}
-
 // kinds maps the types of events to ours. Sessions that are complete but not paid, and
 // refunds that have not failed, are not reported.
 var kinds = map[api.EventType]payment.EventKind{

@@ -1,0 +1,62 @@
+package stripe
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	api "github.com/stripe/stripe-go/v82"
+
+	"seckill/internal/payment"
+)
+
+// Refund refunds money of a payment. A charge that has been refunded in full, by this call
+// or in Stripe's dashboard, counts as refunded.
+func (p *Provider) Refund(ctx context.Context, in payment.RefundInput) error {
+	intent := cmp.Or(in.Transaction, in.Paid.Transaction)
+	if intent == "" {
+		return fmt.Errorf("refund %s: the payment has no payment intent", in.Refund)
+	}
+	if in.AmountMinor < in.Paid.AmountMinor {
+		if made, err := p.made(ctx, intent, in.Refund); err != nil || made != nil {
+			return cmp.Or(err, outcome(made))
+		}
+	}
+	r, err := p.client.V1Refunds.Create(ctx, &api.RefundCreateParams{
+		Params: api.Params{IdempotencyKey: api.String(in.Refund.String())}, PaymentIntent: api.String(intent), Amount: api.Int64(in.AmountMinor),
+		Metadata: map[string]string{"refund": in.Refund.String(), "payment": in.Paid.Payment.String()},
+	})
+	if refusal, ok := errors.AsType[*api.Error](err); ok && refusal.Code == api.ErrorCodeChargeAlreadyRefunded {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("refund %s: %w", in.Refund, err)
+	}
+	return outcome(r)
+}
+
+// outcome returns the error of a refund that Stripe has given up.
+func outcome(r *api.Refund) error {
+	if r != nil && (r.Status == api.RefundStatusFailed || r.Status == api.RefundStatusCanceled) {
+		return payment.RefundFailed{Why: cmp.Or(string(r.FailureReason), string(r.Status))}
+	}
+	return nil
+}
+
+// made returns the refund of a payment intent that was made with a key, or nil. Stripe
+// forgets idempotency keys after a day, and would repeat the refund of a part.
+func (p *Provider) made(ctx context.Context, intent string, key uuid.UUID) (*api.Refund, error) {
+	params := &api.RefundListParams{PaymentIntent: api.String(intent)}
+	params.Limit = api.Int64(100) // of a page
+	for r, err := range p.client.V1Refunds.List(ctx, params) {
+		if err != nil {
+			return nil, fmt.Errorf("read refunds of %s: %w", intent, err)
+		}
+		if r.Metadata["refund"] == key.String() {
+			return r, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // none is an answer
+}
