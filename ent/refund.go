@@ -42,8 +42,6 @@ type Refund struct {
 	Quantity int `json:"quantity,omitempty"`
 	// whether the order was moved by it: it may fail later, and be sent again
 	Applied bool `json:"applied,omitempty"`
-	// the operator who asked for it; null = the buyer, or no user
-	RequestedBy *uuid.UUID `json:"requested_by,omitempty"`
 	// Reason holds the value of the "reason" field.
 	Reason string `json:"reason,omitempty"`
 	// whether the units go back on sale
@@ -72,7 +70,7 @@ func (*Refund) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case refund.FieldRequestedBy, refund.FieldDecidedBy:
+		case refund.FieldDecidedBy:
 			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
 		case refund.FieldApplied, refund.FieldRestock:
 			values[i] = new(sql.NullBool)
@@ -176,13 +174,6 @@ func (_m *Refund) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field applied", values[i])
 			} else if value.Valid {
 				_m.Applied = value.Bool
-			}
-		case refund.FieldRequestedBy:
-			if value, ok := values[i].(*sql.NullScanner); !ok {
-				return fmt.Errorf("unexpected type %T for field requested_by", values[i])
-			} else if value.Valid {
-				_m.RequestedBy = new(uuid.UUID)
-				*_m.RequestedBy = *value.S.(*uuid.UUID)
 			}
 		case refund.FieldReason:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -317,11 +308,6 @@ func (_m *Refund) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("applied=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Applied))
-	builder.WriteString(", ")
-	if v := _m.RequestedBy; v != nil {
-		builder.WriteString("requested_by=")
-		builder.WriteString(fmt.Sprintf("%v", *v))
-	}
 	builder.WriteString(", ")
 	builder.WriteString("reason=")
 	builder.WriteString(_m.Reason)

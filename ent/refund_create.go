@@ -136,20 +136,6 @@ func (_c *RefundCreate) SetNillableApplied(v *bool) *RefundCreate {
 	return _c
 }
 
-// SetRequestedBy sets the "requested_by" field.
-func (_c *RefundCreate) SetRequestedBy(v uuid.UUID) *RefundCreate {
-	_c.mutation.SetRequestedBy(v)
-	return _c
-}
-
-// SetNillableRequestedBy sets the "requested_by" field if the given value is not nil.
-func (_c *RefundCreate) SetNillableRequestedBy(v *uuid.UUID) *RefundCreate {
-	if v != nil {
-		_c.SetRequestedBy(*v)
-	}
-	return _c
-}
-
 // SetReason sets the "reason" field.
 func (_c *RefundCreate) SetReason(v string) *RefundCreate {
 	_c.mutation.SetReason(v)
@@ -533,10 +519,6 @@ func (_c *RefundCreate) createSpec() (*Refund, *sqlgraph.CreateSpec) {
 		_spec.SetField(refund.FieldApplied, field.TypeBool, value)
 		_node.Applied = value
 	}
-	if value, ok := _c.mutation.RequestedBy(); ok {
-		_spec.SetField(refund.FieldRequestedBy, field.TypeUUID, value)
-		_node.RequestedBy = &value
-	}
 	if value, ok := _c.mutation.Reason(); ok {
 		_spec.SetField(refund.FieldReason, field.TypeString, value)
 		_node.Reason = value
@@ -855,9 +837,6 @@ func (u *RefundUpsertOne) UpdateNewValues() *RefundUpsertOne {
 		}
 		if _, exists := u.create.mutation.Quantity(); exists {
 			s.SetIgnore(refund.FieldQuantity)
-		}
-		if _, exists := u.create.mutation.RequestedBy(); exists {
-			s.SetIgnore(refund.FieldRequestedBy)
 		}
 		if _, exists := u.create.mutation.Reason(); exists {
 			s.SetIgnore(refund.FieldReason)
@@ -1316,9 +1295,6 @@ func (u *RefundUpsertBulk) UpdateNewValues() *RefundUpsertBulk {
 			}
 			if _, exists := b.mutation.Quantity(); exists {
 				s.SetIgnore(refund.FieldQuantity)
-			}
-			if _, exists := b.mutation.RequestedBy(); exists {
-				s.SetIgnore(refund.FieldRequestedBy)
 			}
 			if _, exists := b.mutation.Reason(); exists {
 				s.SetIgnore(refund.FieldReason)

@@ -330,9 +330,6 @@ func (_u *RefundUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if value, ok := _u.mutation.Applied(); ok {
 		_spec.SetField(refund.FieldApplied, field.TypeBool, value)
 	}
-	if _u.mutation.RequestedByCleared() {
-		_spec.ClearField(refund.FieldRequestedBy, field.TypeUUID)
-	}
 	if value, ok := _u.mutation.Restock(); ok {
 		_spec.SetField(refund.FieldRestock, field.TypeBool, value)
 	}
@@ -723,9 +720,6 @@ func (_u *RefundUpdateOne) sqlSave(ctx context.Context) (_node *Refund, err erro
 	}
 	if value, ok := _u.mutation.Applied(); ok {
 		_spec.SetField(refund.FieldApplied, field.TypeBool, value)
-	}
-	if _u.mutation.RequestedByCleared() {
-		_spec.ClearField(refund.FieldRequestedBy, field.TypeUUID)
 	}
 	if value, ok := _u.mutation.Restock(); ok {
 		_spec.SetField(refund.FieldRestock, field.TypeBool, value)

@@ -92,6 +92,7 @@ func (r *Resolver) toOrder(o *order.Order) *model.Order {
 	return &model.Order{
 		ID: id.Format(id.Order, o.ID), Number: o.Number, Status: o.Status,
 		Quantity: o.Quantity, UnitPrice: toMoney(unit), Total: toMoney(unit.Times(o.Quantity)),
+		RefundedQuantity: o.RefundedUnits(), RefundedAmount: toMoney(unit.Times(o.RefundedUnits())),
 		Revision: int(o.Version), CreatedAt: o.CreatedAt, PaidAt: o.PaidAt, PaymentDeadline: o.PaymentDeadline,
 		ServerTime: r.Store.Now(), AvailableActions: o.Actions(r.Store.Now()), Source: o,
 	}

@@ -51,7 +51,7 @@ func (r *mutationResolver) RequestRefund(ctx context.Context, input model.Reques
 		return nil, unknown("orderId")
 	}
 	asked, err := r.Payments.AskRefund(ctx, payment.RefundRequest{
-		Order: orderID, User: auth.PrincipalFrom(ctx).UserID, Reason: input.Reason, IdempotencyKey: input.IdempotencyKey,
+		Order: orderID, User: auth.PrincipalFrom(ctx).UserID, Quantity: input.Quantity, Reason: input.Reason, IdempotencyKey: input.IdempotencyKey,
 	})
 	return &model.RequestRefundPayload{
 		Order: r.toOrder(asked.Order), Refund: toRefund(ctx, asked.Refund), Replayed: asked.Replayed,

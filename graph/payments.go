@@ -153,6 +153,9 @@ func toRefund(ctx context.Context, r *payment.Refund) *model.Refund {
 		Amount: toMoney(money.Amount{Minor: r.AmountMinor, Currency: r.Currency}), Transaction: orAbsent(r.Transaction),
 		State: refundStates[r.Status], Decision: orAbsent(r.Decision), Failure: orAbsent(r.Failure), Source: r,
 	}
+	if r.Quantity > 0 {
+		out.Quantity = &r.Quantity
+	}
 	if reason, ok := ownReasons[r.Cause]; ok && r.DecidedBy == nil {
 		out.Reason = reason.in(ctx)
 	}

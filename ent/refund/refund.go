@@ -37,8 +37,6 @@ const (
 	FieldQuantity = "quantity"
 	// FieldApplied holds the string denoting the applied field in the database.
 	FieldApplied = "applied"
-	// FieldRequestedBy holds the string denoting the requested_by field in the database.
-	FieldRequestedBy = "requested_by"
 	// FieldReason holds the string denoting the reason field in the database.
 	FieldReason = "reason"
 	// FieldRestock holds the string denoting the restock field in the database.
@@ -78,7 +76,6 @@ var Columns = []string{
 	FieldCurrency,
 	FieldQuantity,
 	FieldApplied,
-	FieldRequestedBy,
 	FieldReason,
 	FieldRestock,
 	FieldDecidedBy,
@@ -256,11 +253,6 @@ func ByQuantity(opts ...sql.OrderTermOption) OrderOption {
 // ByApplied orders the results by the applied field.
 func ByApplied(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldApplied, opts...).ToFunc()
-}
-
-// ByRequestedBy orders the results by the requested_by field.
-func ByRequestedBy(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldRequestedBy, opts...).ToFunc()
 }
 
 // ByReason orders the results by the reason field.

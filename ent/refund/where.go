@@ -105,11 +105,6 @@ func Applied(v bool) predicate.Refund {
 	return predicate.Refund(sql.FieldEQ(FieldApplied, v))
 }
 
-// RequestedBy applies equality check predicate on the "requested_by" field. It's identical to RequestedByEQ.
-func RequestedBy(v uuid.UUID) predicate.Refund {
-	return predicate.Refund(sql.FieldEQ(FieldRequestedBy, v))
-}
-
 // Reason applies equality check predicate on the "reason" field. It's identical to ReasonEQ.
 func Reason(v string) predicate.Refund {
 	return predicate.Refund(sql.FieldEQ(FieldReason, v))
@@ -668,56 +663,6 @@ func AppliedEQ(v bool) predicate.Refund {
 // AppliedNEQ applies the NEQ predicate on the "applied" field.
 func AppliedNEQ(v bool) predicate.Refund {
 	return predicate.Refund(sql.FieldNEQ(FieldApplied, v))
-}
-
-// RequestedByEQ applies the EQ predicate on the "requested_by" field.
-func RequestedByEQ(v uuid.UUID) predicate.Refund {
-	return predicate.Refund(sql.FieldEQ(FieldRequestedBy, v))
-}
-
-// RequestedByNEQ applies the NEQ predicate on the "requested_by" field.
-func RequestedByNEQ(v uuid.UUID) predicate.Refund {
-	return predicate.Refund(sql.FieldNEQ(FieldRequestedBy, v))
-}
-
-// RequestedByIn applies the In predicate on the "requested_by" field.
-func RequestedByIn(vs ...uuid.UUID) predicate.Refund {
-	return predicate.Refund(sql.FieldIn(FieldRequestedBy, vs...))
-}
-
-// RequestedByNotIn applies the NotIn predicate on the "requested_by" field.
-func RequestedByNotIn(vs ...uuid.UUID) predicate.Refund {
-	return predicate.Refund(sql.FieldNotIn(FieldRequestedBy, vs...))
-}
-
-// RequestedByGT applies the GT predicate on the "requested_by" field.
-func RequestedByGT(v uuid.UUID) predicate.Refund {
-	return predicate.Refund(sql.FieldGT(FieldRequestedBy, v))
-}
-
-// RequestedByGTE applies the GTE predicate on the "requested_by" field.
-func RequestedByGTE(v uuid.UUID) predicate.Refund {
-	return predicate.Refund(sql.FieldGTE(FieldRequestedBy, v))
-}
-
-// RequestedByLT applies the LT predicate on the "requested_by" field.
-func RequestedByLT(v uuid.UUID) predicate.Refund {
-	return predicate.Refund(sql.FieldLT(FieldRequestedBy, v))
-}
-
-// RequestedByLTE applies the LTE predicate on the "requested_by" field.
-func RequestedByLTE(v uuid.UUID) predicate.Refund {
-	return predicate.Refund(sql.FieldLTE(FieldRequestedBy, v))
-}
-
-// RequestedByIsNil applies the IsNil predicate on the "requested_by" field.
-func RequestedByIsNil() predicate.Refund {
-	return predicate.Refund(sql.FieldIsNull(FieldRequestedBy))
-}
-
-// RequestedByNotNil applies the NotNil predicate on the "requested_by" field.
-func RequestedByNotNil() predicate.Refund {
-	return predicate.Refund(sql.FieldNotNull(FieldRequestedBy))
 }
 
 // ReasonEQ applies the EQ predicate on the "reason" field.

@@ -123,7 +123,6 @@ func (Refund) Fields() []ent.Field {
 		field.Int("quantity").NonNegative().Default(0).Immutable().
 			Comment("units of the order that go back with the money; 0 = none, for LATE and DOUBLE, and all in rows of the first releases"),
 		field.Bool("applied").Default(false).Comment("whether the order was moved by it: it may fail later, and be sent again"),
-		field.UUID("requested_by", uuid.UUID{}).Optional().Nillable().Immutable().Comment("the operator who asked for it; null = the buyer, or no user"),
 		field.String("reason").MaxLen(4 * 200).Immutable(),
 		field.Bool("restock").Default(true).Comment("whether the units go back on sale"),
 		field.UUID("decided_by", uuid.UUID{}).Optional().Nillable(),

@@ -7,6 +7,7 @@ export const ListedRefundParts = graphql(
   fragment ListedRefundParts on Refund {
     id
     state
+    quantity
     reason
     createdAt
     decidedAt
@@ -21,6 +22,7 @@ export const ListedRefundParts = graphql(
     order {
       id
       number
+      quantity
       buyer {
         displayName
         account

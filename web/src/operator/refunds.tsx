@@ -90,7 +90,10 @@ function Row({ refund, children }: { refund: Refund; children: ComponentChildren
         )}
         <span class="grow">{order?.sale?.title}</span>
         <span class="text-sm text-soft">{order && (order.buyer.account ?? order.buyer.displayName)}</span>
-        <strong class="tabular-nums">{money(refund.amount)}</strong>
+        <strong class="tabular-nums">
+          {order && refund.quantity && order.quantity > 1 && <span class="font-normal">{ot('op.refundUnits', { n: count(refund.quantity), of: count(order.quantity) })} · </span>}
+          {money(refund.amount)}
+        </strong>
       </p>
       <p class="text-sm break-words text-soft">
         <When at={refund.createdAt} /> · {refund.reason}

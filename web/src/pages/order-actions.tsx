@@ -15,6 +15,7 @@ import { useLeft } from '../ui/countdown';
 import { Dialog } from '../ui/dialog';
 import { fitting, PayOptions } from './pay-options';
 import { Qr } from './qr';
+import { RefundDialog } from './refund-dialog';
 
 /** Payments begun in this tab, by order id. */
 const payments = signal<Record<string, Payment>>({});
@@ -58,10 +59,11 @@ async function payAnother(order: Order, option: string): Promise<OrderPayload | 
   return openForm(order, option) ? null : begin(order, payAgain(client, order.id, option));
 }
 
-async function refund(order: Order, reason: string): Promise<OrderPayload | null> {
-  const input = { orderId: order.id, reason, idempotencyKey: actKey(forTab, 'refund', order.id) };
+async function refund(order: Order, quantity: number, reason: string): Promise<OrderPayload | null> {
+  const act = `refund of ${quantity}`; // a key is of one quantity
+  const input = { orderId: order.id, quantity, reason, idempotencyKey: actKey(forTab, act, order.id) };
   const { requestRefund } = await request(RequestRefund, { input });
-  settleAct(forTab, 'refund', order.id);
+  settleAct(forTab, act, order.id);
   return requestRefund;
 }
 
@@ -177,29 +179,7 @@ export function OrderActions({ order }: { order: Order }) {
         </Dialog>
       )}
       {asking === 'REFUND' && (
-        <Dialog title={t('order.refund')} close={close}>
-          <form
-            class="grid gap-3"
-            onSubmit={(event) => {
-              event.preventDefault();
-              const words = reason.value.trim();
-              if (words) void run('REFUND', () => refund(order, words));
-            }}
-          >
-            <label class="grid gap-1.5 font-medium">
-              {t('order.refundWhy')}
-              <textarea
-                class="field font-normal"
-                rows={3}
-                required
-                maxLength={200}
-                value={reason.value}
-                onInput={(event) => (reason.value = event.currentTarget.value)}
-              />
-            </label>
-            <button class="btn btn-main">{t('order.refundSend', { amount: money(order.total) })}</button>
-          </form>
-        </Dialog>
+        <RefundDialog order={order} reason={reason} send={(units, words) => void run('REFUND', () => refund(order, units, words))} close={close} />
       )}
     </div>
   );

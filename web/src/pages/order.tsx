@@ -8,7 +8,7 @@ import { useLoad } from '../api/load';
 import { person } from '../api/session';
 import { followOrder, readOrder } from '@seckill/client/order';
 import type { Order } from '@seckill/client/types';
-import { money, t } from '../i18n/text';
+import { count, money, t } from '../i18n/text';
 import { Broken, Loading, Picture, Stale, Title, When } from '../ui/bits';
 import { Tiles, useLeft, useThresholds } from '../ui/countdown';
 import { useTitle } from '../ui/title';
@@ -104,6 +104,9 @@ function Shown({ order }: { order: Order }) {
         {order.status === 'PENDING_PAYMENT' && order.paymentDeadline && <Deadline until={order.paymentDeadline} />}
         {order.status === 'PAID' && (
           <p class="moment font-medium text-good">{t('order.thanks', { amount: money(order.total) })}</p>
+        )}
+        {order.refundedQuantity > 0 && order.status !== 'REFUNDED' && (
+          <p class="note">{t('order.refundedPart', { n: count(order.refundedQuantity), of: count(order.quantity), amount: money(order.refundedAmount) })}</p>
         )}
         <div class="print:hidden">
           <OrderActions order={order} />
@@ -244,6 +247,7 @@ function History({ order }: { order: Order }) {
               <li key={refund.id} class="note flex flex-wrap justify-between gap-2">
                 <span>{refund.reason}</span>
                 <span>
+                  {order.quantity > 1 && refund.quantity && `${t('order.refundUnits', { n: count(refund.quantity) })} · `}
                   {money(refund.amount)} · {t(`refund.${refund.status}`)}
                 </span>
               </li>

@@ -10,6 +10,10 @@ export const OrderParts = graphql(
     status
     revision
     quantity
+    refundedQuantity
+    refundedAmount {
+      ...MoneyParts
+    }
     createdAt
     paidAt
     paymentDeadline
@@ -84,6 +88,7 @@ export const OrderParts = graphql(
     refunds {
       id
       status
+      quantity
       reason
       createdAt
       amount {
