@@ -1,1 +1,1 @@
-var e={id:`6ab5ac7d6461ece098c7b1db0e54fd7e4bec6e5a43345da30c7017323db0bc74`,name:`RequestRefund`},t={id:`b095e9788fd98ce8f96c9fa5f79e5b13db98797ccc60975a80be7f863d66a831`,name:`MyOrderUpdates`};export{e as n,t};
+var e={id:`5c7f9c0d18bc49333d457c62f154b1dbc5cfda04c42c0c513594a25d8c33f263`,name:`RequestRefund`},t={id:`e4f7b2e4699da6105ef6a186d6926b99707c22840226e35fac4f1ddffcd244fb`,name:`MyOrderUpdates`};export{e as n,t};
