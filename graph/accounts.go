@@ -8,7 +8,7 @@ import (
 	"seckill/graph/model"
 	"seckill/internal/account"
 	"seckill/internal/auth"
-	"seckill/internal/fault"
+	"seckill/internal/cursor"
 	"seckill/internal/id"
 )
 
@@ -80,16 +80,8 @@ func shownDevice(ctx context.Context, input model.LoginInput) string {
 
 // userPage parses the arguments of the users query.
 func userPage(first int, after, search *string, role *auth.Role, disabled *bool) (account.ListInput, error) {
-	in := account.ListInput{Search: deref(search), Role: role, Disabled: disabled, Limit: first}
-	if after == nil {
-		return in, nil
-	}
-	cursor, err := id.Parse(id.User, *after)
-	if err != nil {
-		return in, fault.Wrap(fault.BadInput, "Invalid cursor.", err)
-	}
-	in.After = cursor
-	return in, nil
+	from, err := cursor.Parse(after, cursor.OfKind(id.User))
+	return account.ListInput{After: from, Search: deref(search), Role: role, Disabled: disabled, Limit: first}, err
 }
 
 func toUserConnection(page account.Page) *model.UserConnection {

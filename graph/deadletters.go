@@ -8,7 +8,7 @@ import (
 
 	"seckill/graph/model"
 	"seckill/internal/auth"
-	"seckill/internal/fault"
+	"seckill/internal/cursor"
 	"seckill/internal/orderintake"
 )
 
@@ -83,11 +83,9 @@ const maxActs = 200
 // actConnection returns a page of decisions about dead letters. A cursor is the id of a
 // decision.
 func (r *Resolver) actConnection(ctx context.Context, in orderintake.ActList, after *string) (*model.DeadLetterActConnection, error) {
-	if after != nil {
-		var err error
-		if in.After, err = uuid.Parse(*after); err != nil {
-			return nil, fault.Wrap(fault.BadInput, "Invalid cursor.", err)
-		}
+	var err error
+	if in.After, err = cursor.Parse(after, uuid.Parse); err != nil {
+		return nil, err
 	}
 	page, total, err := listing[*orderintake.Act]{
 		first: in.Limit, begun: after != nil,

@@ -2,22 +2,15 @@ package graph
 
 import (
 	"seckill/graph/model"
-	"seckill/internal/fault"
+	"seckill/internal/cursor"
 	"seckill/internal/id"
 	"seckill/internal/webhook"
 )
 
 // eventPage parses the arguments of the events query.
 func eventPage(first int, after *string, kinds []model.WebhookEventKind) (webhook.EventsInput, error) {
-	in := webhook.EventsInput{Limit: first, Kinds: *eventKinds(kinds)}
-	if after == nil {
-		return in, nil
-	}
-	var err error
-	if in.After, err = webhook.ParseCursor(*after); err != nil {
-		return in, fault.Wrap(fault.BadInput, "Invalid cursor.", err)
-	}
-	return in, nil
+	from, err := cursor.Parse(after, webhook.ParseCursor)
+	return webhook.EventsInput{After: from, Limit: first, Kinds: *eventKinds(kinds)}, err
 }
 
 func toEventConnection(page []webhook.Record, more, before bool) *model.WebhookEventConnection {

@@ -7,14 +7,13 @@ package graph
 
 import (
 	"context"
-	"errors"
+	"strings"
+
 	"seckill/graph/generated"
 	"seckill/graph/model"
 	"seckill/graph/push"
-	"seckill/internal/fault"
 	"seckill/internal/notifier"
 	"seckill/internal/salestats"
-	"strings"
 )
 
 func (r *queryResolver) SaleReport(ctx context.Context, saleID string, compareTo *string) (*model.SaleReport, error) {
@@ -52,9 +51,6 @@ func (r *subscriptionResolver) SaleFeed(ctx context.Context, saleID string, afte
 		return nil, err
 	}
 	lines, err := r.Feed.Follow(ctx, saleUUID, after)
-	if errors.Is(err, salestats.ErrCursor) {
-		return nil, fault.Wrap(fault.BadInput, "Invalid cursor.", err)
-	}
 	if err != nil {
 		return nil, err
 	}

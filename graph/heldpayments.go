@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/graph/model"
-	"seckill/internal/fault"
+	"seckill/internal/cursor"
 	"seckill/internal/id"
 	"seckill/internal/money"
 	"seckill/internal/payment"
@@ -24,15 +24,8 @@ func toHeld(h *payment.Held) *model.HeldPayment {
 
 // heldPage parses the arguments of a page.
 func heldPage(first int, after, provider *string) (payment.HeldList, error) {
-	in := payment.HeldList{Limit: first, Provider: deref(provider)}
-	if after == nil {
-		return in, nil
-	}
-	var err error
-	if in.After, err = id.Parse(id.Held, *after); err != nil {
-		return in, fault.Wrap(fault.BadInput, "Invalid cursor.", err)
-	}
-	return in, nil
+	from, err := cursor.Parse(after, cursor.OfKind(id.Held))
+	return payment.HeldList{After: from, Limit: first, Provider: deref(provider)}, err
 }
 
 // heldPayments lists money that waits for an operator.

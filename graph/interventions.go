@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/graph/model"
+	"seckill/internal/cursor"
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/operator"
@@ -34,16 +35,10 @@ func (r *Resolver) interventions(ctx context.Context, saleID *string, states []o
 
 // interventionPage parses the arguments of a page.
 func interventionPage(first int, after *string, f *model.InterventionFilter) (operator.InterventionList, error) {
-	in := operator.InterventionList{Limit: first}
-	if after != nil {
-		u, err := id.Parse(id.Act, *after)
-		if err != nil {
-			return in, fault.Wrap(fault.BadInput, "Invalid cursor.", err)
-		}
-		in.After = u
-	}
-	if f == nil {
-		return in, nil
+	from, err := cursor.Parse(after, cursor.OfKind(id.Act))
+	in := operator.InterventionList{Limit: first, After: from}
+	if err != nil || f == nil {
+		return in, err
 	}
 	in.States = f.States
 	if f.Kind != nil {

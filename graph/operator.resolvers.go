@@ -7,11 +7,13 @@ package graph
 
 import (
 	"context"
+
 	"seckill/graph/generated"
 	"seckill/graph/model"
 	"seckill/internal/id"
 	"seckill/internal/operator"
 	"seckill/internal/sale"
+	"seckill/internal/storefront"
 )
 
 func (r *goodsResolver) Timeline(ctx context.Context, obj *model.Goods) ([]*model.GoodsLogEntry, error) {
@@ -206,7 +208,7 @@ func (r *mutationResolver) SetSaleSwitches(ctx context.Context, input model.SetS
 }
 
 func (r *queryResolver) Orders(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.OrderFilter, orderBy *model.OrderSort) (*model.OrderConnection, error) {
-	in, err := orderPage(first, after, last, before)
+	in, err := orderPage(storefront.PageInput{First: first, After: after, Last: last, Before: before})
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ package graph
 
 import (
 	"context"
+
 	"seckill/graph/generated"
 	"seckill/graph/model"
 	"seckill/graph/push"
@@ -14,6 +15,7 @@ import (
 	idpkg "seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/payment"
+	"seckill/internal/storefront"
 )
 
 func (r *orderResolver) Sale(ctx context.Context, obj *model.Order) (*model.Sale, error) {
@@ -75,7 +77,7 @@ func (r *orderResolver) Timeline(ctx context.Context, obj *model.Order) ([]*mode
 }
 
 func (r *queryResolver) MyOrders(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.OrderFilter) (*model.OrderConnection, error) {
-	in, err := orderPage(first, after, last, before)
+	in, err := orderPage(storefront.PageInput{First: first, After: after, Last: last, Before: before})
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"seckill/graph/model"
 	"seckill/internal/auth"
+	"seckill/internal/cursor"
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/order"
@@ -58,33 +59,15 @@ func (r *Resolver) anyTask(ctx context.Context, task uuid.UUID) (*order.Task, er
 }
 
 // orderPage parses the page arguments of an order list.
-func orderPage(first *int, after *string, last *int, before *string) (order.ListInput, error) {
-	in := order.ListInput{Limit: storefront.DefaultPage}
-	switch {
-	case first != nil && last != nil:
-		return in, fault.New(fault.BadInput, "Give first or last, not both.")
-	case first != nil:
-		in.Limit = *first
-	case last != nil:
-		in.Limit, in.Backward = *last, true
+func orderPage(p storefront.PageInput) (in order.ListInput, err error) {
+	if in.Limit, in.Backward, err = p.Size(); err != nil {
+		return in, err
 	}
-	if in.Limit < 1 || in.Limit > storefront.MaxPage {
-		return in, fault.New(fault.BadInput, "first and last must be between 1 and 100.")
+	if in.After, err = cursor.Parse(p.After, cursor.ParsePosition); err != nil {
+		return in, err
 	}
-	for _, c := range []struct {
-		text *string
-		into **order.Cursor
-	}{{after, &in.After}, {before, &in.Before}} {
-		if c.text == nil {
-			continue
-		}
-		cursor, err := order.ParseCursor(*c.text)
-		if err != nil {
-			return in, fault.Wrap(fault.BadInput, "Invalid cursor.", err)
-		}
-		*c.into = &cursor
-	}
-	return in, nil
+	in.Before, err = cursor.Parse(p.Before, cursor.ParsePosition)
+	return in, err
 }
 
 func orderFilter(f *model.OrderFilter) (order.Filter, error) {

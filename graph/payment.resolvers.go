@@ -7,11 +7,13 @@ package graph
 
 import (
 	"context"
+
 	"seckill/graph/generated"
 	"seckill/graph/model"
 	"seckill/internal/auth"
 	"seckill/internal/id"
 	"seckill/internal/payment"
+	"seckill/internal/storefront"
 )
 
 func (r *mutationResolver) CancelOrder(ctx context.Context, input model.CancelOrderInput) (*model.CancelOrderPayload, error) {
@@ -68,7 +70,7 @@ func (r *mutationResolver) SettleRefund(ctx context.Context, input model.SettleR
 }
 
 func (r *queryResolver) Refunds(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.RefundFilter) (*model.RefundConnection, error) {
-	in, err := refundPage(first, after, last, before)
+	in, err := refundPage(storefront.PageInput{First: first, After: after, Last: last, Before: before})
 	if err != nil {
 		return nil, err
 	}

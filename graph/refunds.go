@@ -3,10 +3,9 @@ package graph
 import (
 	"context"
 
-	"github.com/google/uuid"
-
 	"seckill/graph/model"
 	"seckill/internal/auth"
+	"seckill/internal/cursor"
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/payment"
@@ -14,30 +13,15 @@ import (
 )
 
 // refundPage parses the page arguments of a list of refunds.
-func refundPage(first *int, after *string, last *int, before *string) (payment.RefundList, error) {
-	in := payment.RefundList{Limit: storefront.DefaultPage}
-	switch {
-	case first != nil && last != nil:
-		return in, fault.New(fault.BadInput, "Give first or last, not both.")
-	case first != nil:
-		in.Limit = *first
-	case last != nil:
-		in.Limit, in.Backward = *last, true
+func refundPage(p storefront.PageInput) (in payment.RefundList, err error) {
+	if in.Limit, in.Backward, err = p.Size(); err != nil {
+		return in, err
 	}
-	for _, c := range []struct {
-		text *string
-		into *uuid.UUID
-	}{{after, &in.After}, {before, &in.Before}} {
-		if c.text == nil {
-			continue
-		}
-		cursor, err := id.Parse(id.Refund, *c.text)
-		if err != nil {
-			return in, fault.Wrap(fault.BadInput, "Invalid cursor.", err)
-		}
-		*c.into = cursor
+	if in.After, err = cursor.Parse(p.After, cursor.OfKind(id.Refund)); err != nil {
+		return in, err
 	}
-	return in, nil
+	in.Before, err = cursor.Parse(p.Before, cursor.OfKind(id.Refund))
+	return in, err
 }
 
 // refundFilter parses a filter. Refunds of the caller's own orders are never listed.

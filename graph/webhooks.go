@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/graph/model"
-	"seckill/internal/fault"
+	"seckill/internal/cursor"
 	"seckill/internal/id"
 	"seckill/internal/webhook"
 )
@@ -87,12 +87,8 @@ func deliveryPage(endpoint string, first int, after *string, state *webhook.Deli
 	if in.Endpoint, err = id.Parse(id.Endpoint, endpoint); err != nil {
 		return in, false, nil //nolint:nilerr // no endpoint has such an id
 	}
-	if after != nil {
-		if in.After, err = id.Parse(id.Delivery, *after); err != nil {
-			return in, false, fault.Wrap(fault.BadInput, "Invalid cursor.", err)
-		}
-	}
-	return in, true, nil
+	in.After, err = cursor.Parse(after, cursor.OfKind(id.Delivery))
+	return in, true, err
 }
 
 func toDeliveryConnection(page []*webhook.Delivery, more, before bool) *model.WebhookDeliveryConnection {

@@ -17,7 +17,7 @@ type layer struct {
 // layers.
 var layers = []layer{
 	{"leaf", []string{"docs", "ent", "migrations", "web", "internal/clock", "internal/config", "internal/fault", "internal/id", "internal/locale", "internal/money", "internal/tracing"}},
-	{"services", []string{"internal/postgres", "internal/redisconn", "internal/periodic", "internal/batch", "internal/telemetry"}},
+	{"services", []string{"internal/postgres", "internal/redisconn", "internal/periodic", "internal/batch", "internal/cursor", "internal/telemetry"}},
 	{"platform", []string{"internal/auth", "internal/ratelimit", "internal/stream", "internal/testenv", "internal/media"}},
 	{"facts for others", []string{"internal/attempt", "internal/webhook", "internal/servicetoken", "internal/recipient", "internal/mail"}},
 	{"notices", []string{"internal/notice"}},

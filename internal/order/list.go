@@ -2,9 +2,6 @@ package order
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,37 +12,13 @@ import (
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/ent/predicate"
+	"seckill/internal/cursor"
 )
 
 const maxPage = 200
 
-// ErrCursor reports a cursor that Cursor.String did not produce.
-var ErrCursor = errors.New("malformed cursor")
-
-// Cursor is a position in a list of orders: the order with this time and id.
-type Cursor struct {
-	CreatedAt time.Time
-	ID        uuid.UUID
-}
-
-// CursorOf returns the cursor of an order.
-func CursorOf(o *Order) Cursor { return Cursor{o.CreatedAt, o.ID} }
-
-// String returns the opaque form of a cursor.
-func (c Cursor) String() string {
-	raw := binary.BigEndian.AppendUint64(nil, uint64(c.CreatedAt.UnixMicro()))
-	return base64.RawURLEncoding.EncodeToString(append(raw, c.ID[:]...))
-}
-
-// ParseCursor parses the opaque form. Its errors wrap ErrCursor.
-func ParseCursor(text string) (Cursor, error) {
-	raw, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil || len(raw) != 24 {
-		return Cursor{}, ErrCursor
-	}
-	micros := int64(binary.BigEndian.Uint64(raw)) //nolint:gosec // bits, not a number
-	return Cursor{CreatedAt: time.UnixMicro(micros).UTC(), ID: uuid.UUID(raw[8:])}, nil
-}
+// CursorOf returns the position of an order in lists.
+func CursorOf(o *Order) cursor.Position { return cursor.Position{At: o.CreatedAt, ID: o.ID} }
 
 // Filter selects orders; its fields are combined with AND.
 type Filter struct {
@@ -60,9 +33,9 @@ type Filter struct {
 // ListInput asks for a page of orders, newest first.
 type ListInput struct {
 	Filter
-	After  *Cursor // only older ones
-	Before *Cursor // only newer ones
-	Limit  int     // 1 to maxPage
+	After  *cursor.Position // only older ones
+	Before *cursor.Position // only newer ones
+	Limit  int              // 1 to maxPage
 	// Backward takes the page from the oldest end, or just before Before, like "last"
 	// and "before" in GraphQL. The page itself is still newest first.
 	Backward bool
@@ -166,12 +139,12 @@ func Numbered(text string) predicate.Order {
 // olderThan and newerThan bound the indexed column first and then compare the id for
 // equal times.
 
-func olderThan(c Cursor) predicate.Order {
-	return entorder.And(entorder.CreatedAtLTE(c.CreatedAt),
-		entorder.Or(entorder.CreatedAtLT(c.CreatedAt), entorder.IDLT(c.ID)))
+func olderThan(c cursor.Position) predicate.Order {
+	return entorder.And(entorder.CreatedAtLTE(c.At),
+		entorder.Or(entorder.CreatedAtLT(c.At), entorder.IDLT(c.ID)))
 }
 
-func newerThan(c Cursor) predicate.Order {
-	return entorder.And(entorder.CreatedAtGTE(c.CreatedAt),
-		entorder.Or(entorder.CreatedAtGT(c.CreatedAt), entorder.IDGT(c.ID)))
+func newerThan(c cursor.Position) predicate.Order {
+	return entorder.And(entorder.CreatedAtGTE(c.At),
+		entorder.Or(entorder.CreatedAtGT(c.At), entorder.IDGT(c.ID)))
 }

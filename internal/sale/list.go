@@ -12,22 +12,17 @@ import (
 	entgoods "seckill/ent/goods"
 	"seckill/ent/predicate"
 	entsale "seckill/ent/sale"
+	"seckill/internal/cursor"
 )
 
 // public are the statuses of sales that buyers may see, beside those that were cancelled
 // after that.
 var public = append(slices.Clone(running), string(Ended))
 
-// Position is a place in a list: the row with this time and id.
-type Position struct {
-	At time.Time
-	ID uuid.UUID
-}
-
 // Range selects rows of a list: those after After and before Before, in its order, at most
 // Limit from its start or, Backward, from its end.
 type Range struct {
-	After, Before *Position
+	After, Before *cursor.Position
 	Descending    bool
 	Backward      bool
 	Limit         int
@@ -76,7 +71,7 @@ func (c *Catalog) GoodsPage(ctx context.Context, text string, all bool, r Range)
 // String identifies the range.
 func (r Range) String() string {
 	text := fmt.Sprintf("%t %t %d", r.Descending, r.Backward, r.Limit)
-	for _, p := range []*Position{r.After, r.Before} {
+	for _, p := range []*cursor.Position{r.After, r.Before} {
 		if p != nil {
 			text += fmt.Sprintf(" %d %s", p.At.UnixNano(), p.ID)
 		} else {
@@ -148,10 +143,10 @@ func isPublic(s *entsql.Selector) {
 func (r Range) rows(at string) func(*entsql.Selector) {
 	return func(s *entsql.Selector) {
 		t, id := s.C(at), s.C(entsale.FieldID)
-		later := func(p *Position) *entsql.Predicate {
+		later := func(p *cursor.Position) *entsql.Predicate {
 			return entsql.And(entsql.GTE(t, p.At), entsql.Or(entsql.GT(t, p.At), entsql.GT(id, p.ID)))
 		}
-		earlier := func(p *Position) *entsql.Predicate {
+		earlier := func(p *cursor.Position) *entsql.Predicate {
 			return entsql.And(entsql.LTE(t, p.At), entsql.Or(entsql.LT(t, p.At), entsql.LT(id, p.ID)))
 		}
 		from, to := r.After, r.Before

@@ -3,7 +3,6 @@ package salestats
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -12,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
+	"seckill/internal/cursor"
 	"seckill/internal/id"
 	"seckill/internal/notifier"
 	"seckill/internal/order"
@@ -221,19 +221,16 @@ type FeedEvent struct {
 	Line   *Line  // of an UPDATE
 }
 
-// ErrCursor reports a cursor with an invalid format.
-var ErrCursor = errors.New("malformed cursor")
-
 // Follow sends the lines of a sale's log: after a cursor, or only new ones if it is nil.
 // The first event is a SNAPSHOT. The channel is closed when ctx ends. The error is
-// ErrCursor, or reports that Redis cannot be read.
+// a fault BAD_USER_INPUT for a malformed cursor, or reports that Redis cannot be read.
 func (f *Feed) Follow(ctx context.Context, saleID uuid.UUID, after *string) (<-chan notifier.State[FeedEvent], error) {
 	c := follower{feed: f, key: f.cfg.Keys.Feed(shardOf(saleID), saleID), out: make(chan notifier.State[FeedEvent])}
 	if after != nil {
-		if !cursorFormat.MatchString(*after) {
-			return nil, ErrCursor
+		var err error
+		if c.cursor, err = cursor.Parse(after, parseCursor); err != nil {
+			return nil, err
 		}
-		c.cursor = *after
 	} else {
 		last, err := f.cfg.Client.XRevRangeN(ctx, c.key, "+", "-", 1).Result()
 		if err != nil {

@@ -3,6 +3,7 @@ package salestats
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"regexp"
 	"time"
 
@@ -13,6 +14,13 @@ import (
 
 // cursorFormat is the format of stream entry ids.
 var cursorFormat = regexp.MustCompile(`^\d{1,15}-\d{1,15}$`)
+
+func parseCursor(text string) (string, error) {
+	if !cursorFormat.MatchString(text) {
+		return "", errors.New("not the id of a stream entry")
+	}
+	return text, nil
+}
 
 // follower reads one log for one subscriber.
 type follower struct {

@@ -1,15 +1,11 @@
 package storefront
 
 import (
-	"cmp"
 	"context"
-	"encoding/base64"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/google/uuid"
-
+	"seckill/internal/cursor"
 	"seckill/internal/fault"
 	"seckill/internal/sale"
 )
@@ -51,22 +47,22 @@ func (s *Storefront) Sales(ctx context.Context, f SaleFilter, o SaleOrder, p Pag
 		return Page[*sale.Sale]{}, err
 	}
 	list := s.matching(snap, f)
-	key := func(v *sale.Sale) (time.Time, uuid.UUID) { return v.StartsAt, v.ID }
+	rows, err := p.rows(o.Descending)
+	if err != nil {
+		return Page[*sale.Sale]{}, err
+	}
+	key := func(v *sale.Sale) cursor.Position { return cursor.Position{At: v.StartsAt, ID: v.ID} }
 	if o.ByCreation {
-		key = func(v *sale.Sale) (time.Time, uuid.UUID) { return v.CreatedAt, v.ID }
+		key = func(v *sale.Sale) cursor.Position { return cursor.Position{At: v.CreatedAt, ID: v.ID} }
 	}
 	var others sale.ArchivePage[*sale.Sale]
 	if f.Archived() {
-		rows, err := p.rows(o.Descending)
-		if err != nil {
-			return Page[*sale.Sale]{}, err
-		}
 		if others, err = s.catalog.ArchivedSales(ctx, snap, f, o.ByCreation, rows); err != nil {
 			return Page[*sale.Sale]{}, unreadable(err)
 		}
 	}
 	total := len(list) + others.Total
-	return paginate(append(list, others.Rows...), total, p, o.Descending, key)
+	return paginate(append(list, others.Rows...), total, rows, key), nil
 }
 
 // matching returns the active sales that match a filter.
@@ -100,87 +96,62 @@ func (s *Storefront) Goods(ctx context.Context, search GoodsSearch, p PageInput)
 	if err != nil {
 		return Page[*sale.Goods]{}, unreadable(err)
 	}
-	return paginate(slices.Clone(found.Rows), found.Total, p, true, func(g *sale.Goods) (time.Time, uuid.UUID) { return g.CreatedAt, g.ID })
+	key := func(g *sale.Goods) cursor.Position { return cursor.Position{At: g.CreatedAt, ID: g.ID} }
+	return paginate(slices.Clone(found.Rows), found.Total, rows, key), nil
 }
 
 // rows selects one row more than a page, so that the page knows whether there are more.
 func (p PageInput) rows(descending bool) (sale.Range, error) {
-	size, backward, err := p.size()
+	size, backward, err := p.Size()
 	if err != nil {
 		return sale.Range{}, err
 	}
 	r := sale.Range{Descending: descending, Backward: backward, Limit: size + 1}
-	for cursor, at := range map[*string]**sale.Position{p.After: &r.After, p.Before: &r.Before} {
-		if cursor == nil {
-			continue
-		}
-		key, err := readCursor(*cursor)
-		if err != nil {
-			return sale.Range{}, err
-		}
-		if *at, err = positionOf(key); err != nil {
-			return sale.Range{}, err
-		}
+	if r.After, err = cursor.Parse(p.After, cursor.ParsePosition); err != nil {
+		return sale.Range{}, err
 	}
-	return r, nil
+	r.Before, err = cursor.Parse(p.Before, cursor.ParsePosition)
+	return r, err
 }
 
 // paginate sorts a list by (time, id) and returns a page of it: of all total rows, or of
 // those around the page. Cursors contain the sort key, so that pages stay consistent while
 // the list grows.
-func paginate[T any](list []T, total int, p PageInput, descending bool, key func(T) (time.Time, uuid.UUID)) (Page[T], error) {
-	size, backward, err := p.size()
-	if err != nil {
-		return Page[T]{}, err
+func paginate[T any](list []T, total int, r sale.Range, key func(T) cursor.Position) Page[T] {
+	compare := func(a, b cursor.Position) int { // in the order of the list
+		if r.Descending {
+			return b.Compare(a)
+		}
+		return a.Compare(b)
 	}
-	slices.SortFunc(list, func(a, b T) int {
-		c := strings.Compare(cursorKey(key(a)), cursorKey(key(b)))
-		if descending {
-			return -c
-		}
-		return c
-	})
-	lo, hi := 0, len(list)
-	beyond := func(i int, cursor string) int { // compares element i with a cursor, in list order
-		c := cmp.Compare(cursorKey(key(list[i])), cursor)
-		if descending {
-			return -c
-		}
-		return c
-	}
-	if p.After != nil {
-		c, err := readCursor(*p.After)
-		if err != nil {
-			return Page[T]{}, err
-		}
-		for lo < hi && beyond(lo, c) <= 0 {
+	slices.SortFunc(list, func(a, b T) int { return compare(key(a), key(b)) })
+	lo, hi, size := 0, len(list), r.Limit-1
+	if r.After != nil {
+		for lo < hi && compare(key(list[lo]), *r.After) <= 0 {
 			lo++
 		}
 	}
-	if p.Before != nil {
-		c, err := readCursor(*p.Before)
-		if err != nil {
-			return Page[T]{}, err
-		}
-		for hi > lo && beyond(hi-1, c) >= 0 {
+	if r.Before != nil {
+		for hi > lo && compare(key(list[hi-1]), *r.Before) >= 0 {
 			hi--
 		}
 	}
 	page := Page[T]{Total: total}
-	if backward {
+	if r.Backward {
 		lo = max(lo, hi-size)
 	} else {
 		hi = min(hi, lo+size)
 	}
-	page.HasPrev, page.HasNext = lo > 0 || p.After != nil, hi < len(list) || p.Before != nil
+	page.HasPrev, page.HasNext = lo > 0 || r.After != nil, hi < len(list) || r.Before != nil
 	page.Nodes = list[lo:hi]
-	for i := lo; i < hi; i++ {
-		page.Cursors = append(page.Cursors, writeCursor(cursorKey(key(list[i]))))
+	for _, node := range page.Nodes {
+		page.Cursors = append(page.Cursors, key(node).String())
 	}
-	return page, nil
+	return page
 }
 
-func (p PageInput) size() (n int, backward bool, err error) {
+// Size returns the length of the page, and whether it is taken from the end.
+func (p PageInput) Size() (n int, backward bool, err error) {
 	switch {
 	case p.First != nil && p.Last != nil:
 		return 0, false, fault.New(fault.BadInput, "Give first or last, not both.")
@@ -195,35 +166,4 @@ func (p PageInput) size() (n int, backward bool, err error) {
 		return 0, false, fault.New(fault.BadInput, "first and last must be between 1 and 100.")
 	}
 	return n, backward, nil
-}
-
-// cursorTime is the time in a cursor.
-const cursorTime = "20060102150405.000000000"
-
-// cursorKey returns a text that sorts like (time, id).
-func cursorKey(t time.Time, u uuid.UUID) string { return t.UTC().Format(cursorTime) + u.String() }
-
-// positionOf parses a cursorKey.
-func positionOf(key string) (*sale.Position, error) {
-	at, err := time.Parse(cursorTime, key[:len(cursorTime)])
-	if err != nil {
-		return nil, errCursor()
-	}
-	u, err := uuid.Parse(key[len(cursorTime):])
-	if err != nil {
-		return nil, errCursor()
-	}
-	return &sale.Position{At: at, ID: u}, nil
-}
-
-func errCursor() error { return fault.New(fault.BadInput, "Invalid cursor.") }
-
-func writeCursor(key string) string { return base64.RawURLEncoding.EncodeToString([]byte(key)) }
-
-func readCursor(cursor string) (string, error) {
-	raw, err := base64.RawURLEncoding.DecodeString(cursor)
-	if err != nil || len(raw) != len(cursorTime)+36 {
-		return "", errCursor()
-	}
-	return string(raw), nil
 }
