@@ -4,20 +4,20 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"seckill/internal/redisconn"
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 )
 
 const (
-	streamStart = "0-0"
-	tailBatch   = 1000                   // entries per read, below 4 MB
-	tailBlock   = 400 * time.Millisecond // below the 1 s in which an ended session must be known, also when Redis lost the stream
-	tailRetry   = 200 * time.Millisecond // after a fault
+	tailBatch = 1000                   // entries per read, below 4 MB
+	tailBlock = 400 * time.Millisecond // below the 1 s in which an ended session must be known, also when Redis lost the stream
+	tailRetry = 200 * time.Millisecond // after a fault
 
 	// recordEvery is the interval of reading Postgres for sessions ended, or users
 	// disabled, by SQL. Such sessions end within twice that.
@@ -35,7 +35,7 @@ func (r *Revocations) Run(ctx context.Context) error {
 	var watching sync.WaitGroup
 	watching.Go(func() { r.watchRecord(ctx) })
 	defer watching.Wait()
-	t := &tail{r: r, cursor: streamStart}
+	t := &tail{r: r, entries: redisconn.NewTail(r.cfg.Tail, r.stream, tailBatch)}
 	broken := false
 	for ctx.Err() == nil {
 		err := errors.Join(r.resend(ctx), t.step(ctx))
@@ -100,8 +100,8 @@ func (r *Revocations) readRecord(ctx context.Context, since time.Time) error {
 // tail is the read position of Run.
 type tail struct {
 	r        *Revocations
-	cursor   string // last entry that was applied
-	restored bool   // whether Postgres was read since the start, the last loss or the last outage
+	entries  *redisconn.Tail
+	restored bool // whether Postgres was read since the start, the last loss or the last outage
 }
 
 // step reads Postgres if necessary, then reads one batch and applies it.
@@ -115,24 +115,17 @@ func (t *tail) step(ctx context.Context) error {
 	if !t.caughtUp() {
 		block = -1 // return existing entries without blocking
 	}
-	streams, err := t.r.cfg.Tail.XRead(ctx, &redis.XReadArgs{
-		Streams: []string{t.r.stream, t.cursor}, Count: tailBatch, Block: block,
-	}).Result()
-	if err != nil && !errors.Is(err, redis.Nil) {
+	entries, lost, err := t.entries.Next(ctx, block)
+	switch {
+	case err != nil:
 		return err
+	case lost:
+		t.restored = false
+	case len(entries) == 0 && !t.caughtUp():
+		close(t.r.ready)
 	}
-	if len(streams) == 0 || len(streams[0].Messages) == 0 {
-		if err := t.checkHistory(ctx); err != nil {
-			return err
-		}
-		if !t.caughtUp() {
-			close(t.r.ready)
-		}
-		return nil
-	}
-	for _, entry := range streams[0].Messages {
+	for _, entry := range entries {
 		t.r.apply(ctx, entry)
-		t.cursor = entry.ID
 	}
 	return nil
 }
@@ -147,22 +140,6 @@ func (t *tail) restore(ctx context.Context) error {
 		t.r.markEnded(ended)
 	}
 	t.restored = true
-	return nil
-}
-
-// checkHistory starts over when the stream ends before the cursor: it expired, Redis was
-// flushed, or an older replica was promoted. Applying an entry twice is harmless.
-func (t *tail) checkHistory(ctx context.Context) error {
-	if t.cursor == streamStart {
-		return nil
-	}
-	last, err := t.r.cfg.Client.XRevRangeN(ctx, t.r.stream, "+", "-", 1).Result()
-	if err != nil {
-		return err
-	}
-	if len(last) == 0 || before(last[0].ID, t.cursor) {
-		t.cursor, t.restored = streamStart, false
-	}
 	return nil
 }
 
@@ -199,20 +176,6 @@ func (r *Revocations) apply(ctx context.Context, entry redis.XMessage) {
 	default:
 		r.cfg.Log.WarnContext(ctx, "revocation entry of unknown kind", slog.String("entry", entry.ID))
 	}
-}
-
-// before compares two stream ids ("milliseconds-sequence").
-func before(a, b string) bool {
-	aMs, aSeq := splitID(a)
-	bMs, bSeq := splitID(b)
-	return aMs < bMs || (aMs == bMs && aSeq < bSeq)
-}
-
-func splitID(id string) (ms, seq uint64) {
-	left, right, _ := strings.Cut(id, "-")
-	ms, _ = strconv.ParseUint(left, 10, 64)
-	seq, _ = strconv.ParseUint(right, 10, 64)
-	return ms, seq
 }
 
 func wait(ctx context.Context, d time.Duration) {

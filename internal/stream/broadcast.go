@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"seckill/internal/redisconn"
+
 	"github.com/ThreeDotsLabs/watermill-redisstream/pkg/redisstream"
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/redis/go-redis/v9"
@@ -84,16 +86,18 @@ func (b *Broadcast) Send(ctx context.Context, msg *Message) error {
 // the end of the stream is known: messages sent after that are received.
 func (b *Broadcast) Tail(ctx context.Context, ready func(), handle func(msg *Message)) error {
 	retry := newBackoff()
-	cursor := ""
+	tail, atEnd := redisconn.NewTail(b.cfg.Read, b.cfg.Key, tailBatch), false
 	for ctx.Err() == nil {
 		var err error
-		if cursor == "" {
-			if cursor, err = b.end(); err == nil && ready != nil {
-				ready()
-				ready = nil
+		if !atEnd {
+			if err = b.seekEnd(tail); err == nil {
+				atEnd = true
+				if ready != nil {
+					ready()
+				}
 			}
 		} else {
-			cursor, err = b.read(cursor, handle)
+			err = b.read(tail, handle)
 		}
 		if err == nil {
 			retry.Reset()
@@ -112,69 +116,31 @@ func (b *Broadcast) Tail(ctx context.Context, ready func(), handle func(msg *Mes
 // Close closes both clients. Call it after Send and Tail have returned.
 func (b *Broadcast) Close() error { return errors.Join(b.pub.Close(), b.cfg.Read.Close()) }
 
-// end returns the id of the last message. Reading from "$" instead would miss messages
-// sent between two reads, until the first message is received.
-func (b *Broadcast) end() (string, error) {
+func (b *Broadcast) seekEnd(tail *redisconn.Tail) error {
 	ctx, cancel := command(0)
 	defer cancel()
-	last, err := b.cfg.Read.XRevRangeN(ctx, b.cfg.Key, "+", "-", 1).Result()
-	if err != nil {
-		return "", err
-	}
-	if len(last) == 0 {
-		return "0-0", nil
-	}
-	return last[0].ID, nil
+	return tail.SeekEnd(ctx)
 }
 
-// read passes the messages after the cursor to handle and returns the new cursor.
-func (b *Broadcast) read(cursor string, handle func(msg *Message)) (string, error) {
+// read passes the next messages to handle.
+func (b *Broadcast) read(tail *redisconn.Tail, handle func(msg *Message)) error {
 	ctx, cancel := command(b.cfg.Block)
 	defer cancel()
-	streams, err := b.cfg.Read.XRead(ctx, &redis.XReadArgs{
-		Streams: []string{b.cfg.Key, cursor}, Count: tailBatch, Block: b.cfg.Block,
-	}).Result()
-	if errors.Is(err, redis.Nil) {
-		return b.check(cursor)
-	}
+	entries, lost, err := tail.Next(ctx, b.cfg.Block)
 	if err != nil {
-		return cursor, err
+		return err
 	}
-	for _, s := range streams {
-		for _, entry := range s.Messages {
-			cursor = entry.ID
-			msg := decode(entry)
-			if _, bad := Malformed(msg); bad {
-				b.cfg.Metrics.count(MalformedSeen, b.cfg.Key, 1)
-				continue
-			}
-			handle(msg)
-		}
-		b.cfg.Metrics.count(Read, b.cfg.Key, len(s.Messages))
-	}
-	return cursor, nil
-}
-
-// check detects a stream that ends before the cursor: Redis was emptied or replaced,
-// and its clock is behind. Reading at the cursor would then block until that clock has
-// caught up.
-func (b *Broadcast) check(cursor string) (string, error) {
-	end, err := b.end()
-	if err != nil {
-		return cursor, err
-	}
-	if end != "0-0" && beforeID(end, cursor) {
+	if lost {
 		b.cfg.Metrics.count(BusReset, b.cfg.Key, 1)
-		return "0-0", nil
 	}
-	return cursor, nil
-}
-
-func beforeID(a, b string) bool {
-	ams, aseq, errA := splitID(a)
-	bms, bseq, errB := splitID(b)
-	if errA != nil || errB != nil {
-		return false
+	for _, entry := range entries {
+		msg := decode(entry)
+		if _, bad := Malformed(msg); bad {
+			b.cfg.Metrics.count(MalformedSeen, b.cfg.Key, 1)
+			continue
+		}
+		handle(msg)
 	}
-	return ams < bms || (ams == bms && aseq < bseq)
+	b.cfg.Metrics.count(Read, b.cfg.Key, len(entries))
+	return nil
 }
