@@ -305,22 +305,15 @@ func (s *Service) linkedUser(ctx context.Context, token string) (*User, error) {
 	return user, err
 }
 
-// PurgeLinks deletes links that expired a week ago, at most one batch. It is a
-// periodic.Step.
+// PurgeLinks deletes links that expired a week ago, in batches. It is a periodic.Step.
 func (s *Store) PurgeLinks(ctx context.Context) (map[string]int, error) {
-	deleted := 0
-	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		ids, err := tx.AccountLink.Query().Where(accountlink.ExpiresAtLT(s.clock.Now().Add(-purgeAfter))).Limit(purgeBatch).IDs(ctx)
+	return s.db.Purge(ctx, "links_deleted", func(ctx context.Context, tx *ent.Tx, limit int) (int, error) {
+		ids, err := tx.AccountLink.Query().Where(accountlink.ExpiresAtLT(s.clock.Now().Add(-purgeAfter))).Limit(limit).IDs(ctx)
 		if err != nil || len(ids) == 0 {
-			return err
+			return 0, err
 		}
-		deleted, err = tx.AccountLink.Delete().Where(accountlink.IDIn(ids...)).Exec(ctx)
-		return err
+		return tx.AccountLink.Delete().Where(accountlink.IDIn(ids...)).Exec(ctx)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("purge links: %w", err)
-	}
-	return map[string]int{"links_deleted": deleted}, nil
 }
 
 func linkHash(token string) []byte {

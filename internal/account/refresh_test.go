@@ -11,6 +11,7 @@ import (
 	"seckill/ent"
 	"seckill/internal/auth"
 	"seckill/internal/id"
+	"seckill/internal/postgres"
 	"seckill/internal/testenv"
 )
 
@@ -313,7 +314,7 @@ func TestEndedSessionsAreKeptAWeek(t *testing.T) {
 func TestOneStepPurgesMoreThanOneBatch(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
-		const ended, some = 2*purgeBatch + 1, 300 // some fit in one statement
+		const ended, some = 2*postgres.PurgeBatch + 1, 300 // some fit in one statement
 		long := f.clock.Now().Add(-purgeAfter - time.Hour)
 		for from := 0; from < ended; from += some {
 			err := f.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {

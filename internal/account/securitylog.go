@@ -139,20 +139,14 @@ func (l *SecurityLog) Since(ctx context.Context, since time.Time, subject uuid.U
 	return out, nil
 }
 
-// Purge deletes entries older than 180 days, at most one batch. It is a periodic.Step.
+// Purge deletes entries older than 180 days, in batches. It is a periodic.Step.
 func (l *SecurityLog) Purge(ctx context.Context) (map[string]int, error) {
-	deleted := 0
-	err := l.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	return l.db.Purge(ctx, "security_events_deleted", func(ctx context.Context, tx *ent.Tx, limit int) (int, error) {
 		ids, err := tx.SecurityEvent.Query().Where(securityevent.CreatedAtLT(l.clock.Now().Add(-eventLife))).
-			Order(ent.Asc(securityevent.FieldCreatedAt)).Limit(purgeBatch).IDs(ctx)
+			Order(ent.Asc(securityevent.FieldCreatedAt)).Limit(limit).IDs(ctx)
 		if err != nil || len(ids) == 0 {
-			return err
+			return 0, err
 		}
-		deleted, err = tx.SecurityEvent.Delete().Where(securityevent.IDIn(ids...)).Exec(ctx)
-		return err
+		return tx.SecurityEvent.Delete().Where(securityevent.IDIn(ids...)).Exec(ctx)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("purge security log: %w", err)
-	}
-	return map[string]int{"security_events_deleted": deleted}, nil
 }

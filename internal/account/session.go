@@ -30,12 +30,7 @@ const (
 	endedByTOTP      = "one-time codes changed"
 )
 
-const (
-	purgeAfter = 7 * 24 * time.Hour // sessions that ended are kept this long for questions
-	// purgeBatch limits one transaction of Purge, and maxPurgeBatches one step.
-	purgeBatch      = 1000
-	maxPurgeBatches = 100
-)
+const purgeAfter = 7 * 24 * time.Hour // sessions that ended are kept this long for questions
 
 // newSession returns a session that is not stored yet.
 func (s *Service) newSession(user uuid.UUID, now time.Time) (*ent.Session, refreshToken, error) {
@@ -168,37 +163,17 @@ func (s *Store) Ended(ctx context.Context, since time.Time) ([]uuid.UUID, error)
 	return append(ids, open...), nil
 }
 
-// Purge deletes sessions that ended a week ago, in batches, at most 100,000. It is a
-// periodic.Step.
+// Purge deletes sessions that ended a week ago, in batches. It is a periodic.Step. If
+// another process deletes the same batch first, it stops.
 func (s *Store) Purge(ctx context.Context) (map[string]int, error) {
 	before := s.clock.Now().Add(-purgeAfter)
-	total := 0
-	for range maxPurgeBatches {
-		deleted, err := s.purge(ctx, before)
-		total += deleted
-		if err != nil {
-			return map[string]int{"sessions_deleted": total}, fmt.Errorf("purge sessions: %w", err)
-		}
-		if deleted < purgeBatch {
-			break
-		}
-	}
-	return map[string]int{"sessions_deleted": total}, nil
-}
-
-// purge deletes a batch of sessions that ended before a time and returns their number. If
-// another process deletes the same batch first, it stops.
-func (s *Store) purge(ctx context.Context, before time.Time) (deleted int, err error) {
-	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		deleted = 0
-		ids, err := tx.Session.Query().Where(session.ExpiresAtLT(before)).Order(session.ByExpiresAt()).Limit(purgeBatch).IDs(ctx)
+	return s.db.Purge(ctx, "sessions_deleted", func(ctx context.Context, tx *ent.Tx, limit int) (int, error) {
+		ids, err := tx.Session.Query().Where(session.ExpiresAtLT(before)).Order(session.ByExpiresAt()).Limit(limit).IDs(ctx)
 		if err != nil || len(ids) == 0 {
-			return err
+			return 0, err
 		}
-		deleted, err = tx.Session.Delete().Where(session.IDIn(ids...)).Exec(ctx)
-		return err
+		return tx.Session.Delete().Where(session.IDIn(ids...)).Exec(ctx)
 	})
-	return deleted, err
 }
 
 func sameHash(a, b []byte) bool { return bytes.Equal(a, b) } // hashes: timing reveals nothing about tokens

@@ -24,9 +24,6 @@ const (
 	keep = 30 * 24 * time.Hour
 	// maxListed bounds a list: a buyer has at most a few rows for each item of a sale.
 	maxListed = 200
-	// purgeBatch bounds one transaction, and maxPurges those of one step.
-	purgeBatch = 1000
-	maxPurges  = 100
 )
 
 // DeletedPrefix begins the account names of deleted users, and of no others.
@@ -128,27 +125,14 @@ func Forget(ctx context.Context, tx *ent.Tx, user uuid.UUID) error {
 	return nil
 }
 
-// Purge deletes rows whose last refusal was 30 days ago, in batches, at most 100,000. It
-// is a periodic.Step.
+// Purge deletes rows whose last refusal was 30 days ago, in batches. It is a
+// periodic.Step.
 func (l *Log) Purge(ctx context.Context) (map[string]int, error) {
-	total := 0
-	for range maxPurges {
-		n := 0
-		err := l.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-			ids, err := tx.RefusedAttempt.Query().Where(refusedattempt.LastAtLT(l.cfg.Clock.Now().Add(-keep))).Limit(purgeBatch).IDs(ctx)
-			if err != nil || len(ids) == 0 {
-				return err
-			}
-			n, err = tx.RefusedAttempt.Delete().Where(refusedattempt.IDIn(ids...)).Exec(ctx)
-			return err
-		})
-		total += n
-		if err != nil {
-			return map[string]int{"attempts_deleted": total}, fmt.Errorf("purge refused attempts: %w", err)
+	return l.cfg.DB.Purge(ctx, "attempts_deleted", func(ctx context.Context, tx *ent.Tx, limit int) (int, error) {
+		ids, err := tx.RefusedAttempt.Query().Where(refusedattempt.LastAtLT(l.cfg.Clock.Now().Add(-keep))).Limit(limit).IDs(ctx)
+		if err != nil || len(ids) == 0 {
+			return 0, err
 		}
-		if n < purgeBatch {
-			break
-		}
-	}
-	return map[string]int{"attempts_deleted": total}, nil
+		return tx.RefusedAttempt.Delete().Where(refusedattempt.IDIn(ids...)).Exec(ctx)
+	})
 }

@@ -2,7 +2,6 @@ package mail
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"seckill/ent"
@@ -11,34 +10,16 @@ import (
 	"seckill/internal/postgres"
 )
 
-const (
-	// keep is the retention of e-mails that have ended.
-	keep = 7 * 24 * time.Hour
-	// purgeBatch bounds one transaction, and maxPurges those of one step.
-	purgeBatch = 1000
-	maxPurges  = 100
-)
+// keep is the retention of e-mails that have ended.
+const keep = 7 * 24 * time.Hour
 
-// Purge deletes e-mails that ended a week ago, in batches, at most 100,000.
+// Purge deletes e-mails that ended a week ago, in batches.
 func Purge(ctx context.Context, db *postgres.DB, c clock.Clock) (map[string]int, error) {
-	total := 0
-	for range maxPurges {
-		n := 0
-		err := db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-			ids, err := tx.Mail.Query().Where(entmail.EndedAtLT(c.Now().Add(-keep))).Limit(purgeBatch).IDs(ctx)
-			if err != nil || len(ids) == 0 {
-				return err
-			}
-			n, err = tx.Mail.Delete().Where(entmail.IDIn(ids...)).Exec(ctx)
-			return err
-		})
-		total += n
-		if err != nil {
-			return map[string]int{"mails_deleted": total}, fmt.Errorf("purge e-mails: %w", err)
+	return db.Purge(ctx, "mails_deleted", func(ctx context.Context, tx *ent.Tx, limit int) (int, error) {
+		ids, err := tx.Mail.Query().Where(entmail.EndedAtLT(c.Now().Add(-keep))).Limit(limit).IDs(ctx)
+		if err != nil || len(ids) == 0 {
+			return 0, err
 		}
-		if n < purgeBatch {
-			break
-		}
-	}
-	return map[string]int{"mails_deleted": total}, nil
+		return tx.Mail.Delete().Where(entmail.IDIn(ids...)).Exec(ctx)
+	})
 }

@@ -2,7 +2,7 @@ package webhook
 
 import (
 	"context"
-	"fmt"
+	"maps"
 	"time"
 
 	"seckill/ent"
@@ -17,38 +17,24 @@ const (
 	// KeepEvents is the retention of events: a delivery that is replayed on its last day is
 	// repeated for three more.
 	KeepEvents = keepDeliveries + 4*24*time.Hour
-	// purgeBatch bounds one transaction, and maxPurges those of one step: 100,000 rows of
-	// each table.
-	purgeBatch = 1000
-	maxPurges  = 100
 )
 
 // Purge deletes old events and deliveries, and what is left of deleted endpoints. It is a
 // periodic.Step.
 func (s *Service) Purge(ctx context.Context) (map[string]int, error) {
-	counts := map[string]int{}
-	for name, some := range map[string]func(context.Context, *ent.Tx) (int, error){
-		"deliveries_deleted": s.purgeDeliveries, "events_deleted": s.purgeEvents,
-	} {
-		for range maxPurges {
-			n := 0
-			err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
-				n, err = some(ctx, tx)
-				return err
-			})
-			if err != nil {
-				return counts, fmt.Errorf("purge webhooks: %w", err)
-			}
-			counts[name] += n
-			if n < purgeBatch {
-				break
-			}
-		}
+	counts, err := s.db.Purge(ctx, "deliveries_deleted", s.purgeDeliveries)
+	if err != nil {
+		return counts, err
+	}
+	events, err := s.db.Purge(ctx, "events_deleted", s.purgeEvents)
+	maps.Copy(counts, events)
+	if err != nil {
+		return counts, err
 	}
 	return counts, s.purgeEndpoints(ctx)
 }
 
-func (s *Service) purgeDeliveries(ctx context.Context, tx *ent.Tx) (int, error) {
+func (s *Service) purgeDeliveries(ctx context.Context, tx *ent.Tx, limit int) (int, error) {
 	deleted, err := tx.WebhookEndpoint.Query().Where(webhookendpoint.StateEQ(webhookendpoint.StateDELETED)).IDs(ctx)
 	if err != nil {
 		return 0, err
@@ -57,16 +43,16 @@ func (s *Service) purgeDeliveries(ctx context.Context, tx *ent.Tx) (int, error) 
 	ids, err := tx.WebhookDelivery.Query().Where(webhookdelivery.Or(
 		webhookdelivery.EndpointIDIn(deleted...),
 		webhookdelivery.And(webhookdelivery.CreatedAtLT(s.now().Add(-keepDeliveries)), webhookdelivery.RetryUntilLT(s.now())),
-	)).Limit(purgeBatch).IDs(ctx)
+	)).Limit(limit).IDs(ctx)
 	if err != nil || len(ids) == 0 {
 		return 0, err
 	}
 	return tx.WebhookDelivery.Delete().Where(webhookdelivery.IDIn(ids...)).Exec(ctx)
 }
 
-func (s *Service) purgeEvents(ctx context.Context, tx *ent.Tx) (int, error) {
+func (s *Service) purgeEvents(ctx context.Context, tx *ent.Tx, limit int) (int, error) {
 	ids, err := tx.WebhookEvent.Query().Where(webhookevent.CreatedAtLT(s.now().Add(-KeepEvents)), webhookevent.BatchGT(0)).
-		Limit(purgeBatch).IDs(ctx)
+		Limit(limit).IDs(ctx)
 	if err != nil || len(ids) == 0 {
 		return 0, err
 	}
