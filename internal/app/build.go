@@ -159,9 +159,8 @@ type gates struct {
 	reserve  redis.UniversalClient // of Gate.Reserve alone, so that no other command delays its batches
 	gate     *reservation.Gate
 	stock    *reservation.StockCache
-	loaded   func(context.Context) ([]reservation.ItemRef, error) // the items that have a gate
-	items    func(context.Context) ([]reservation.ItemRef, error) // all items of the catalogue
-	clock    *clock.Shared                                        // of Redis, Postgres and this host together: when sales end and orders and offers expire
+	items    catalogItems
+	clock    *clock.Shared // of Redis, Postgres and this host together: when sales end and orders and offers expire
 }
 
 // sharedClock returns the clock that the processes of an installation share. SQLite has
@@ -191,26 +190,34 @@ func newGates(ctx context.Context, b base) (gates, error) {
 		Client: b.svc.redis.Script, ReserveClient: reserve, ReadClient: b.svc.redis.Cmd,
 		Keys: b.keys, Tracer: b.tracer, Registerer: b.registry, Log: b.log,
 	})
-	loaded := func(ctx context.Context) ([]reservation.ItemRef, error) {
-		sales, err := catalog.Loaded(ctx)
-		return refsOf(sales), err
-	}
-	items := func(ctx context.Context) ([]reservation.ItemRef, error) {
-		snap, err := catalog.Snapshot(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return refsOf(snap.Sales), nil
-	}
+	items := catalogItems{catalog}
 	shared := sharedClock(b)
 	stock := reservation.NewStockCache(reservation.StockCacheConfig{
-		Client: b.svc.redis.Cmd, Keys: b.keys, Clock: b.clock, Shared: shared, Log: b.log, Loaded: loaded,
+		Client: b.svc.redis.Cmd, Keys: b.keys, Clock: b.clock, Shared: shared, Log: b.log, Items: items,
 	})
 	err := shared.Measure(ctx) // the stages below read the clock
 	return gates{
-		sales: sales, versions: versions, catalog: catalog, reserve: reserve, gate: gate, stock: stock, loaded: loaded, items: items,
+		sales: sales, versions: versions, catalog: catalog, reserve: reserve, gate: gate, stock: stock, items: items,
 		clock: shared,
 	}, err
+}
+
+// catalogItems is the catalogue as packages below it see it: reservation.Items.
+type catalogItems struct{ catalog *sale.Catalog }
+
+// Loaded implements reservation.Items.
+func (i catalogItems) Loaded(ctx context.Context) ([]reservation.ItemRef, error) {
+	sales, err := i.catalog.Loaded(ctx)
+	return refsOf(sales), err
+}
+
+// All implements reservation.Items.
+func (i catalogItems) All(ctx context.Context) ([]reservation.ItemRef, error) {
+	snap, err := i.catalog.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return refsOf(snap.Sales), nil
 }
 
 func refsOf(sales []*sale.Sale) (refs []reservation.ItemRef) {
@@ -233,9 +240,7 @@ type messages struct {
 }
 
 func newMessages(b base) (messages, error) {
-	hub := notifier.NewHub(notifier.Options{Registerer: b.registry, LoadFailed: func(key string, err error) {
-		b.log.Warn("a followed state cannot be read", slog.String("key", key), slog.Any("error", err))
-	}})
+	hub := notifier.NewHub(notifier.Options{Registerer: b.registry, Log: b.log})
 	broadcast, err := stream.NewBroadcast(stream.BroadcastConfig{
 		Publish: b.svc.redis.NewClient(), Read: b.svc.redis.NewBlocking(), Key: b.keys.Status(), Log: b.log, Metrics: b.streams,
 	})
@@ -338,7 +343,7 @@ func newOrders(b base, g gates, m messages, s stats) orders {
 	store := order.NewStore(order.StoreConfig{
 		DB: b.svc.db, Cache: cache, Clock: g.clock, Log: b.log,
 		Submitted: orderintake.Submitted{Gate: g.gate, Items: g.items},
-		Vanished:  orderintake.Vanished{Gate: g.gate, Items: g.items, Loaded: g.loaded, Clock: g.clock},
+		Vanished:  orderintake.Vanished{Gate: g.gate, Items: g.items, Clock: g.clock},
 	})
 	status := storefront.NewPublisher(m.bus, s.feed)
 	publisher := order.NewPublisher(order.PublisherConfig{

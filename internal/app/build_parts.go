@@ -28,7 +28,6 @@ import (
 	"seckill/internal/preload"
 	"seckill/internal/reconcile"
 	"seckill/internal/report"
-	"seckill/internal/reservation"
 	"seckill/internal/server"
 	"seckill/internal/servicetoken"
 	"seckill/internal/stream"
@@ -266,17 +265,7 @@ func newScheduler(b base, g gates, s stats, in schedulerParts) scheduler {
 	})
 	lost := orderintake.NewLostTasks(orderintake.LostTasksConfig{
 		Orders: o.store, Writer: o.failing, Backlog: o.backlog, Clock: g.clock, Log: b.log,
-		Reserved: func(ctx context.Context, t order.Task) (bool, error) {
-			if view, known := g.stock.View(t.Item); known && view.State == reservation.GateLoading {
-				return true, nil // it may be counted by the build
-			}
-			held, err := g.gate.Reservations(ctx, t.Sale, []uuid.UUID{t.Item}, t.User)
-			return held[t.Item].Task == t.ID, err
-		},
-		Epoch: func(item uuid.UUID) int64 {
-			view, _ := g.stock.View(item)
-			return view.Epoch
-		},
+		Gates: orderintake.RedisGates{Gate: g.gate, Stock: g.stock},
 	})
 	sealer := &audit.Sealer{DB: b.svc.db, Clock: g.clock, Log: b.log}
 	return scheduler{preloader, reconciler.Loop(), lost.Loop(), sealer.Loop()}

@@ -1,13 +1,8 @@
 package app
 
 import (
-	"context"
-
-	"github.com/google/uuid"
-
 	"seckill/internal/account"
 	"seckill/internal/checkout"
-	"seckill/internal/fault"
 	"seckill/internal/recipient"
 	"seckill/internal/storefront"
 )
@@ -42,21 +37,7 @@ func newShop(b base, g gates, m messages, s stats, in shopParts) shop {
 		checkout: checkout.New(checkout.Config{
 			Catalog: g.catalog, Stock: g.stock, Gate: g.gate, Orders: in.orders.store,
 			Paths: in.admission.paths, Queue: in.admission.queue, Waitlist: in.waiting.service, Tries: tries, Risk: in.admission.risk, Book: book,
-			Counts: s.counts, Buyer: buyerOf(in.directory),
+			Counts: s.counts, Users: in.directory,
 		}),
-	}
-}
-
-// buyerOf returns what sales may require of the account of a user, as the directory has it.
-func buyerOf(users *account.Directory) func(context.Context, uuid.UUID) (checkout.Buyer, error) {
-	return func(ctx context.Context, id uuid.UUID) (checkout.Buyer, error) {
-		u, err := users.User(ctx, id)
-		if err == nil && u == nil {
-			err = fault.New(fault.Unauthenticated, "the account is gone; sign in")
-		}
-		if err != nil {
-			return checkout.Buyer{}, err
-		}
-		return checkout.Buyer{Verified: u.Verified, CreatedAt: u.CreatedAt}, nil
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"seckill/internal/account"
 	"seckill/internal/admission/path"
 	"seckill/internal/admission/queue"
 	"seckill/internal/admission/risk"
@@ -38,7 +39,7 @@ type Checkout struct {
 	tries    *Tries
 	risk     *risk.Hook
 	book     *recipient.Book
-	buyer    func(ctx context.Context, user uuid.UUID) (Buyer, error)
+	users    *account.Directory
 	counts   *salestats.Recorder
 }
 
@@ -51,12 +52,10 @@ type Config struct {
 	Paths    *path.Service
 	Queue    *queue.Service
 	Waitlist *waitlist.Service
-	Tries    *Tries          // nil = NoLimit
-	Risk     *risk.Hook      // asked about buyers before admission; nil = none
-	Book     *recipient.Book // for sales whose orders have an address
-	// Buyer returns the account of a user, at most seconds old, for sales that require
-	// something of it.
-	Buyer func(ctx context.Context, user uuid.UUID) (Buyer, error)
+	Tries    *Tries             // nil = NoLimit
+	Risk     *risk.Hook         // asked about buyers before admission; nil = none
+	Book     *recipient.Book    // for sales whose orders have an address
+	Users    *account.Directory // for sales that require something of an account
 	// Counts counts calls of Place on public items, and issued path tokens.
 	Counts *salestats.Recorder
 }
@@ -68,7 +67,7 @@ func New(cfg Config) *Checkout {
 	}
 	return &Checkout{
 		catalog: cfg.Catalog, stock: cfg.Stock, gate: cfg.Gate, orders: cfg.Orders, paths: cfg.Paths,
-		queue: cfg.Queue, waitlist: cfg.Waitlist, tries: cfg.Tries, risk: cfg.Risk, book: cfg.Book, buyer: cfg.Buyer, counts: cfg.Counts,
+		queue: cfg.Queue, waitlist: cfg.Waitlist, tries: cfg.Tries, risk: cfg.Risk, book: cfg.Book, users: cfg.Users, counts: cfg.Counts,
 	}
 }
 

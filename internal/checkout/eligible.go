@@ -2,20 +2,14 @@ package checkout
 
 import (
 	"context"
-	"time"
 
 	"github.com/google/uuid"
 
+	"seckill/internal/account"
 	"seckill/internal/fault"
 	"seckill/internal/recipient"
 	"seckill/internal/sale"
 )
-
-// Buyer is what a sale may require of an account.
-type Buyer struct {
-	Verified  bool // its contact is verified
-	CreatedAt time.Time
-}
 
 // eligible refuses a buyer who lacks what the sale requires: an address, a verified
 // contact, an older account. Place does not ask again: it needs a path token or an offer,
@@ -55,7 +49,7 @@ func (c *Checkout) NeedsContact(ctx context.Context, parent *sale.Sale, user uui
 		return false, nil
 	}
 	buyer, err := c.buyer(ctx, user)
-	return !buyer.Verified, err
+	return err == nil && !buyer.Verified, err
 }
 
 // TooNew reports whether the account of a buyer is younger than a sale requires.
@@ -65,4 +59,13 @@ func (c *Checkout) TooNew(ctx context.Context, parent *sale.Sale, user uuid.UUID
 	}
 	buyer, err := c.buyer(ctx, user)
 	return err == nil && parent.TooNew(buyer.CreatedAt), err
+}
+
+// buyer returns the account of a user as the directory has it, at most seconds old.
+func (c *Checkout) buyer(ctx context.Context, user uuid.UUID) (*account.User, error) {
+	u, err := c.users.User(ctx, user)
+	if err == nil && u == nil {
+		err = fault.New(fault.Unauthenticated, "the account is gone; sign in")
+	}
+	return u, err
 }

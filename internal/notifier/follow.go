@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"time"
 )
@@ -279,8 +280,8 @@ func (f *Follower[T]) finish(result loaded[T]) {
 	f.loading = false
 	if result.err == nil {
 		f.accept(result.state)
-	} else if f.ctx.Err() == nil && f.hub.opts.LoadFailed != nil {
-		f.hub.opts.LoadFailed(f.sub.key, result.err)
+	} else if f.ctx.Err() == nil && f.hub.opts.Log != nil {
+		f.hub.opts.Log.WarnContext(f.ctx, "a followed state cannot be read", slog.String("key", f.sub.key), slog.Any("error", result.err))
 	}
 	if f.again {
 		f.again = false

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -261,11 +262,19 @@ func TestASlowLoadHoldsBackNoEventAndIsRepeatedForLaterOnes(t *testing.T) {
 	})
 }
 
+// lines counts what is written.
+type lines struct{ atomic.Int64 }
+
+func (l *lines) Write(line []byte) (int, error) {
+	l.Add(1)
+	return len(line), nil
+}
+
 func TestALoadThatFailsIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var failures atomic.Int64
-		h, s := NewHub(Options{LoadFailed: func(string, error) { failures.Add(1) }}), &store{}
+		var failures lines
+		h, s := NewHub(Options{Log: slog.New(slog.NewTextHandler(&failures, nil))}), &store{}
 		s.set(1, "one", false)
 		var panics atomic.Bool
 		follower, err := Follow(t.Context(), h, "k", func(ctx context.Context) (State[record], error) {

@@ -13,6 +13,7 @@ package notifier
 import (
 	"errors"
 	"hash/maphash"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -63,9 +64,7 @@ type Options struct {
 	Total  int           // followers of all keys [200,000]
 	Reread time.Duration // maximum interval between loads of a follower [5 s]
 
-	// LoadFailed is called when a load after the first one fails; the load is retried.
-	// May be nil.
-	LoadFailed func(key string, err error)
+	Log *slog.Logger // nil = failed loads after the first one, which are retried, are not logged
 	// Registerer registers the metrics; nil = metrics are not exported.
 	Registerer prometheus.Registerer
 }

@@ -13,6 +13,7 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/periodic"
+	"seckill/internal/reservation"
 )
 
 const (
@@ -33,13 +34,39 @@ type LostTasksConfig struct {
 	Orders  *order.Store
 	Writer  *order.Writer
 	Backlog *Backlog
+	Gates   Gates
+	Clock   clock.Clock // nil = clock.System
+	Log     *slog.Logger
+}
+
+// Gates is what LostTasks reads of the gates.
+type Gates interface {
 	// Reserved reports whether the user's reservation of an item belongs to the task.
-	Reserved func(ctx context.Context, t order.Task) (bool, error)
-	// Epoch returns the epoch of an item's gate, 0 = unknown; nil = all are unknown. With
-	// a higher epoch, the tasks that this process accepted before are checked.
-	Epoch func(item uuid.UUID) int64
-	Clock clock.Clock // nil = clock.System
-	Log   *slog.Logger
+	Reserved(ctx context.Context, t order.Task) (bool, error)
+	// Epoch returns the epoch of an item's gate, 0 = unknown. With a higher epoch, the
+	// tasks that this process accepted before are checked.
+	Epoch(item uuid.UUID) int64
+}
+
+// RedisGates are the gates in Redis with their copy in this process.
+type RedisGates struct {
+	Gate  *reservation.Gate
+	Stock *reservation.StockCache
+}
+
+// Reserved implements Gates. A reservation may be counted by a build that is under way.
+func (g RedisGates) Reserved(ctx context.Context, t order.Task) (bool, error) {
+	if view, known := g.Stock.View(t.Item); known && view.State == reservation.GateLoading {
+		return true, nil
+	}
+	held, err := g.Gate.Reservations(ctx, t.Sale, []uuid.UUID{t.Item}, t.User)
+	return held[t.Item].Task == t.ID, err
+}
+
+// Epoch implements Gates.
+func (g RedisGates) Epoch(item uuid.UUID) int64 {
+	view, _ := g.Stock.View(item)
+	return view.Epoch
 }
 
 // LostTasks fails tasks that have neither a reservation nor a message any more: Redis
@@ -56,9 +83,6 @@ func NewLostTasks(cfg LostTasksConfig) *LostTasks {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.System{}
 	}
-	if cfg.Epoch == nil {
-		cfg.Epoch = func(uuid.UUID) int64 { return 0 }
-	}
 	return &LostTasks{cfg: cfg, missing: map[uuid.UUID]time.Time{}}
 }
 
@@ -71,7 +95,7 @@ func (l *LostTasks) Loop() periodic.Loop {
 // reservation or messages cannot be read is left unchanged.
 func (l *LostTasks) Step(ctx context.Context) (map[string]int, error) {
 	now := l.cfg.Clock.Now()
-	if _, err := l.cfg.Orders.Superseded(ctx, l.cfg.Epoch); err != nil {
+	if _, err := l.cfg.Orders.Superseded(ctx, l.cfg.Gates.Epoch); err != nil {
 		return nil, err
 	}
 	tasks, err := l.cfg.Orders.Unresolved(ctx, now.Add(-lostAge), maxLostCandidates)
@@ -114,7 +138,7 @@ func (l *LostTasks) Step(ctx context.Context) (map[string]int, error) {
 func (l *LostTasks) withoutReservation(ctx context.Context, tasks []order.Task) ([]order.Task, error) {
 	var without []order.Task
 	for _, t := range tasks {
-		reserved, err := l.cfg.Reserved(ctx, t)
+		reserved, err := l.cfg.Gates.Reserved(ctx, t)
 		if err != nil {
 			return nil, fmt.Errorf("read reservation of task %s: %w", t.ID, err)
 		}

@@ -18,9 +18,18 @@ import (
 func (r *rig) lostTasks(orders *order.Store, reserved func() (bool, error)) *orderintake.LostTasks {
 	return orderintake.NewLostTasks(orderintake.LostTasksConfig{
 		Orders: orders, Writer: r.writer, Backlog: r.backlog, Clock: r.clock, Log: quiet,
-		Reserved: func(context.Context, order.Task) (bool, error) { return reserved() },
+		Gates: gates{reserved: reserved, epoch: new(int64)},
 	})
 }
+
+// gates are those of a test.
+type gates struct {
+	reserved func() (bool, error)
+	epoch    *int64
+}
+
+func (g gates) Reserved(context.Context, order.Task) (bool, error) { return g.reserved() }
+func (g gates) Epoch(uuid.UUID) int64                              { return *g.epoch }
 
 // submit writes the record of a task as the reserve script does.
 func (r *rig) submit() uuid.UUID {

@@ -12,16 +12,16 @@ import (
 // Submitted looks up tasks whose order is not written yet: their record is the
 // reservation at the gate.
 type Submitted struct {
-	Gate *reservation.Gate
-	// Items lists all items of the catalogue: its copy in this process may be from before a
-	// gate was loaded that already takes orders.
-	Items func(ctx context.Context) ([]reservation.ItemRef, error)
+	Gate  *reservation.Gate
+	Items reservation.Items
 }
 
 // Task returns the task, or nil when no reservation is of the task. A Nil owner stands
 // for any user: all reservations of the item are read.
 func (s Submitted) Task(ctx context.Context, task, owner uuid.UUID) (*order.Task, error) {
-	items, err := s.Items(ctx)
+	// All items, because the catalogue of this process may be from before a gate was loaded
+	// that already takes orders.
+	items, err := s.Items.All(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -41,11 +41,15 @@ func (r *rig) reserve() (reservation.Attempt, *order.Store) {
 	if r.must(err); o.Code != reservation.Accepted {
 		r.t.Fatalf("reserve: %+v", o)
 	}
-	submitted := orderintake.Submitted{Gate: gate, Items: func(context.Context) ([]reservation.ItemRef, error) {
-		return []reservation.ItemRef{{Sale: r.sale, Item: r.item}}, nil
-	}}
+	submitted := orderintake.Submitted{Gate: gate, Items: items{{Sale: r.sale, Item: r.item}}}
 	return a, order.NewStore(order.StoreConfig{DB: r.db, Cache: r.cache, Submitted: submitted, Clock: r.clock, Log: quiet})
 }
+
+// items are all items of a catalogue; all are loaded.
+type items []reservation.ItemRef
+
+func (i items) Loaded(context.Context) ([]reservation.ItemRef, error) { return i, nil }
+func (i items) All(context.Context) ([]reservation.ItemRef, error)    { return i, nil }
 
 func TestATaskIsSubmittedWhileItsUnitsAreReservedAndItsOrderIsNotWritten(t *testing.T) {
 	t.Parallel()

@@ -21,10 +21,9 @@ const VanishedAfter = time.Minute
 // seconds, and the process that accepted the task crashed, too. Otherwise LostTasks fails
 // them.
 type Vanished struct {
-	Gate *reservation.Gate
-	// Items lists all items of the catalogue, Loaded those whose gates should be in Redis.
-	Items, Loaded func(ctx context.Context) ([]reservation.ItemRef, error)
-	Clock         clock.Clock // of Redis
+	Gate  *reservation.Gate
+	Items reservation.Items
+	Clock clock.Clock // of Redis
 }
 
 // Task returns a FAILED task for an old id that was generated for the owner, when
@@ -36,7 +35,7 @@ func (v Vanished) Task(ctx context.Context, task, owner uuid.UUID) (*order.Task,
 	if !id.IsOf(task, owner) || v.Clock.Now().Sub(at) < VanishedAfter {
 		return nil, nil //nolint:nilnil // not vanished is an answer
 	}
-	loaded, err := v.Loaded(ctx)
+	loaded, err := v.Items.Loaded(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +48,7 @@ func (v Vanished) Task(ctx context.Context, task, owner uuid.UUID) (*order.Task,
 			return nil, err
 		}
 	}
-	items, err := v.Items(ctx)
+	items, err := v.Items.All(ctx)
 	if err != nil {
 		return nil, err
 	}

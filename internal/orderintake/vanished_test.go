@@ -1,7 +1,6 @@
 package orderintake_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -20,13 +19,11 @@ func TestAnOldTaskThatNoStoreKnowsIsFailedForItsBuyerOnly(t *testing.T) {
 	r := setup(t)
 	a, _ := r.reserve()
 	gate := reservation.NewGate(reservation.GateConfig{Client: r.conn.Script, Keys: r.keys})
-	items := func(context.Context) ([]reservation.ItemRef, error) {
-		return []reservation.ItemRef{{Sale: r.sale, Item: r.item}}, nil
-	}
+	items := items{{Sale: r.sale, Item: r.item}}
 	orders := order.NewStore(order.StoreConfig{
 		DB: r.db, Cache: r.cache, Clock: r.clock, Log: quiet,
 		Submitted: orderintake.Submitted{Gate: gate, Items: items},
-		Vanished:  orderintake.Vanished{Gate: gate, Items: items, Loaded: items, Clock: r.clock},
+		Vanished:  orderintake.Vanished{Gate: gate, Items: items, Clock: r.clock},
 	})
 	want := func(when string, task, owner uuid.UUID, status order.TaskStatus) {
 		t.Helper()
@@ -41,7 +38,7 @@ func TestAnOldTaskThatNoStoreKnowsIsFailedForItsBuyerOnly(t *testing.T) {
 	r.must(r.conn.Cmd.HDel(t.Context(), r.keys.Reservations(r.shard, r.item), a.User.String()).Err())
 	lost := order.NewStore(order.StoreConfig{ // of a process that has not seen it before
 		DB: r.db, Cache: r.cache, Clock: r.clock, Log: quiet,
-		Vanished: orderintake.Vanished{Gate: gate, Items: items, Loaded: items, Clock: r.clock},
+		Vanished: orderintake.Vanished{Gate: gate, Items: items, Clock: r.clock},
 	})
 	orders = lost
 	begun, err := gate.Begin(t.Context(), r.sale, r.item, 2)
@@ -69,8 +66,7 @@ func TestATaskThatThisProcessAcceptedBeforeALossFails(t *testing.T) {
 	epoch := int64(1)
 	search := orderintake.NewLostTasks(orderintake.LostTasksConfig{
 		Orders: r.orders, Writer: r.writer, Backlog: r.backlog, Clock: r.clock, Log: quiet,
-		Reserved: func(context.Context, order.Task) (bool, error) { return false, nil },
-		Epoch:    func(uuid.UUID) int64 { return epoch },
+		Gates: gates{reserved: func() (bool, error) { return false, nil }, epoch: &epoch},
 	})
 	accept := func(epoch int64) uuid.UUID {
 		user, at := id.New(), r.clock.Now().UTC().Truncate(time.Millisecond)

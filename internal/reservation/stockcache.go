@@ -61,6 +61,14 @@ func (v View) ForSale(now time.Time) int {
 // ItemRef identifies an item to watch.
 type ItemRef struct{ Sale, Item uuid.UUID }
 
+// Items lists items of the catalogue.
+type Items interface {
+	// Loaded lists the items whose gates should be in Redis.
+	Loaded(ctx context.Context) ([]ItemRef, error)
+	// All lists all items.
+	All(ctx context.Context) ([]ItemRef, error)
+}
+
 // StockCache is the in-memory copy of all loaded gates of one process. It refuses
 // attempts that Redis would certainly refuse. A view expires after viewTTL, so that
 // released units are for sale again within a second. Idempotency keys that may have
@@ -71,8 +79,8 @@ type StockCache struct {
 	clock  clock.Clock
 	shared *clock.Shared
 	log    *slog.Logger
-	loaded func(ctx context.Context) ([]ItemRef, error) // lists the items to watch
-	seed   maphash.Seed                                 // for the hashes in accepted
+	items  Items
+	seed   maphash.Seed // for the hashes in accepted
 
 	active atomic.Int64     // Unix ms when a gate last changed or an attempt was checked
 	wake   [2]chan struct{} // of each loop of Run, capacity 1: refresh now
@@ -90,7 +98,7 @@ type StockCacheConfig struct {
 	Clock  clock.Clock
 	Shared *clock.Shared // nil = follows the clock of Redis
 	Log    *slog.Logger
-	Loaded func(ctx context.Context) ([]ItemRef, error)
+	Items  Items // those loaded are watched
 }
 
 // NewStockCache returns an empty cache, which refuses nothing before its first Refresh.
@@ -100,7 +108,7 @@ func NewStockCache(cfg StockCacheConfig) *StockCache {
 	}
 	return &StockCache{
 		client: cfg.Client, keys: cfg.Keys, clock: cfg.Clock, shared: cfg.Shared, log: cfg.Log,
-		loaded: cfg.Loaded, seed: maphash.MakeSeed(),
+		items: cfg.Items, seed: maphash.MakeSeed(),
 		views: make(map[uuid.UUID]View), accepted: make(map[uuid.UUID]*acceptedKeys),
 		wake: [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)},
 	}
@@ -172,7 +180,7 @@ const waitlistField = 9
 
 // Refresh reads all loaded gates once.
 func (c *StockCache) Refresh(ctx context.Context) error {
-	refs, err := c.loaded(ctx)
+	refs, err := c.items.Loaded(ctx)
 	if err != nil {
 		return fmt.Errorf("list loaded items: %w", err)
 	}

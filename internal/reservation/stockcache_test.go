@@ -16,10 +16,18 @@ import (
 func (f *fixture) stockCache(c clock.Clock) *reservation.StockCache {
 	return reservation.NewStockCache(reservation.StockCacheConfig{
 		Client: f.client, Keys: f.keys, Clock: c, Log: slog.New(slog.DiscardHandler),
-		Loaded: func(context.Context) ([]reservation.ItemRef, error) {
-			return []reservation.ItemRef{{Sale: f.sale, Item: f.item}}, nil
-		},
+		Items: oneItem{Sale: f.sale, Item: f.item},
 	})
+}
+
+// oneItem is a catalogue with one item, which is loaded.
+type oneItem reservation.ItemRef
+
+func (i oneItem) Loaded(context.Context) ([]reservation.ItemRef, error) {
+	return i.All(context.Background())
+}
+func (i oneItem) All(context.Context) ([]reservation.ItemRef, error) {
+	return []reservation.ItemRef{reservation.ItemRef(i)}, nil
 }
 
 func refresh(t *testing.T, b *reservation.StockCache) {

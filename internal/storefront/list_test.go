@@ -48,7 +48,7 @@ func listed(t *testing.T) *storefront.Storefront {
 		Catalog: sale.NewCatalog(sale.NewStore(db.Ent), clock.System{}, log),
 		Stock: reservation.NewStockCache(reservation.StockCacheConfig{
 			Client: conn.Cmd, Keys: reservation.Keys{Prefix: prefix}, Clock: clock.System{}, Log: log,
-			Loaded: func(context.Context) ([]reservation.ItemRef, error) { return nil, nil },
+			Items: noItems{},
 		}),
 	})
 }
@@ -111,3 +111,9 @@ func TestPagesOfSalesRunThroughMemoryAndDatabase(t *testing.T) {
 		}
 	}
 }
+
+// noItems is a catalogue without items.
+type noItems struct{}
+
+func (noItems) Loaded(context.Context) ([]reservation.ItemRef, error) { return nil, nil }
+func (noItems) All(context.Context) ([]reservation.ItemRef, error)    { return nil, nil }

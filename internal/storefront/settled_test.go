@@ -54,11 +54,11 @@ func TestASettledSaleStillShowsTheBuyersOrder(t *testing.T) {
 	catalog := sale.NewCatalog(sale.NewStore(db.Ent), clock.System{}, log)
 	stock := reservation.NewStockCache(reservation.StockCacheConfig{
 		Client: conn.Cmd, Keys: keys, Clock: clock.System{}, Log: log,
-		Loaded: func(context.Context) ([]reservation.ItemRef, error) { return nil, nil },
+		Items: noItems{},
 	})
 	line := waitlist.New(waitlist.Config{DB: db, Log: log})
 	shop := storefront.New(storefront.Config{
-		Waitlist: line, RestockOutlooks: waitlist.NewRestockOutlooks(line, func(context.Context) ([]waitlist.Item, error) { return nil, nil }, log),
+		Waitlist: line, RestockOutlooks: waitlist.NewRestockOutlooks(line, waitlist.CatalogItems{Catalog: catalog, Stock: stock}, log),
 		Catalog: catalog, Stock: stock, Gate: reservation.NewGate(reservation.GateConfig{Client: conn.Cmd, Keys: keys}),
 		Orders: order.NewStore(order.StoreConfig{DB: db, Log: log}),
 	})

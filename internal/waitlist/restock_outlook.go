@@ -15,6 +15,8 @@ import (
 	"seckill/ent/saleitem"
 	"seckill/ent/waitlistentry"
 	"seckill/internal/periodic"
+	"seckill/internal/reservation"
+	"seckill/internal/sale"
 )
 
 // RestockOutlook describes whether units of an item may still become available.
@@ -79,7 +81,7 @@ const restockOutlooksEvery = time.Second
 // many queries.
 type RestockOutlooks struct {
 	service *Service
-	items   func(ctx context.Context) ([]Item, error)
+	items   Items
 	log     *slog.Logger
 
 	mu    sync.RWMutex
@@ -93,8 +95,33 @@ type Item struct {
 	SoldOut bool // its gate is loaded and no unit is for sale
 }
 
-// NewRestockOutlooks returns an empty cache. items lists the items of loaded sales.
-func NewRestockOutlooks(service *Service, items func(ctx context.Context) ([]Item, error), log *slog.Logger) *RestockOutlooks {
+// Items lists the items of loaded sales.
+type Items interface {
+	Items(ctx context.Context) ([]Item, error)
+}
+
+// CatalogItems are the items of the catalogue with the gates as this process sees them.
+type CatalogItems struct {
+	Catalog *sale.Catalog
+	Stock   *reservation.StockCache
+}
+
+// Items implements Items. An item whose gate is lost and not reloaded is not known to be
+// sold out, but its waitlist still exists.
+func (c CatalogItems) Items(ctx context.Context) (items []Item, err error) {
+	loaded, err := c.Catalog.Loaded(ctx)
+	now := c.Stock.ServerTime()
+	for _, v := range loaded {
+		for _, item := range v.Items {
+			view, ok := c.Stock.View(item.ID)
+			items = append(items, Item{ID: item.ID, SoldOut: ok && view.ForSale(now) == 0})
+		}
+	}
+	return items, err
+}
+
+// NewRestockOutlooks returns an empty cache.
+func NewRestockOutlooks(service *Service, items Items, log *slog.Logger) *RestockOutlooks {
 	return &RestockOutlooks{service: service, items: items, log: log, known: map[uuid.UUID]RestockOutlook{}, lined: map[uuid.UUID]bool{}}
 }
 
@@ -121,7 +148,7 @@ func (o *RestockOutlooks) Lined(item uuid.UUID) bool {
 
 // Step reads all restock outlooks once. One that cannot be read is removed.
 func (o *RestockOutlooks) Step(ctx context.Context) (map[string]int, error) {
-	items, err := o.items(ctx)
+	items, err := o.items.Items(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -117,14 +117,22 @@ func TestEndedPlacesArePurgedAfterAWeek(t *testing.T) {
 	h.want(places[2], waitlist.Waiting)
 }
 
+// oneItem is a catalogue with one item.
+type oneItem struct {
+	id      uuid.UUID
+	soldOut *bool
+}
+
+func (i oneItem) Items(context.Context) ([]waitlist.Item, error) {
+	return []waitlist.Item{{ID: i.id, SoldOut: *i.soldOut}}, nil
+}
+
 // Refusals read from memory, which follows Postgres.
 func TestRestockOutlooksFollowTheRecord(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 1)
 	soldOut := false
-	items := func(context.Context) ([]waitlist.Item, error) {
-		return []waitlist.Item{{ID: h.item, SoldOut: soldOut}}, nil
-	}
+	items := oneItem{h.item, &soldOut}
 	restockOutlooks := waitlist.NewRestockOutlooks(h.line, items, quiet)
 	look := func() (waitlist.RestockOutlook, bool) {
 		t.Helper()
