@@ -12,24 +12,25 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/acceptance"
-	"seckill/internal/admission/queue"
 	"seckill/internal/attempt"
 	"seckill/internal/clock"
 	"seckill/internal/config"
-	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/inbox"
-	"seckill/internal/notice"
 	"seckill/internal/notifier"
 	"seckill/internal/order"
 	"seckill/internal/orderintake"
+	"seckill/internal/periodic"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
 	"seckill/internal/salestats"
+	"seckill/internal/server"
 	"seckill/internal/servicetoken"
 	"seckill/internal/storefront"
 	"seckill/internal/stream"
 	"seckill/internal/telemetry"
 	"seckill/internal/tracing"
+	"seckill/internal/waitlist"
 	"seckill/internal/webhook"
 )
 
@@ -73,12 +74,8 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 	if err != nil {
 		return nil, err
 	}
-	noticed, err := newNotices(b, gates.clock, noticeParts{keys, mailing, listener})
-	if err != nil {
-		return nil, err
-	}
 	waiting := newWaitlist(b, gates, orders)
-	payments, err := newPayments(b, gates, messages, orders, paymentSetup{keys, listener, accounts.security, receipts(b, mailing, noticed)})
+	payments, err := newPayments(b, gates, messages, orders, paymentSetup{keys, listener, accounts.security, mailing.receipts(b)})
 	if err != nil {
 		return nil, err
 	}
@@ -102,14 +99,14 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 		return nil, err
 	}
 	waits := newInbox(b, gates, messages, inboxParts{admin, payments, hooks})
-	tabs := playgroundTabs("SALE_ID", "ITEM_ID")
+	tabs := server.NewTabs(playgroundTabs("SALE_ID", "ITEM_ID"))
 	seeds := seeding{db: svc.db, clock: gates.clock, load: scheduler.preloader.Load, tokens: accounts.tokens, paths: admission.paths}
 	a := &App{
-		cfg: cfg, log: log, roles: roles, svc: svc, tabs: &tabs, writer: orders.writer, operator: admin.operator, payments: payments.service,
+		cfg: cfg, log: log, roles: roles, svc: svc, tabs: tabs, writer: orders.writer, operator: admin.operator, payments: payments.service,
 		seeding: seeds,
 	}
-	a.schedule(gates, messages, stats, runningParts{admission, accounts, waiting, payments, scheduler, worker, shop, admin, hooks, mailing, noticed, waits, measureStreams(b, messages)})
-	return a, a.listen(ctx, b, gates, serverParts{a.tabs, listener, stats, orders, admission, accounts, waiting, payments, shop, admin, hooks, noticed, waits, providers, receipts, demoDrill(b, seeds)})
+	a.schedule(gates, messages, stats, runningParts{admission, accounts, waiting, payments, scheduler, worker, shop, admin, hooks, mailing, waits, measureStreams(b, messages)})
+	return a, a.listen(ctx, b, gates, serverParts{tabs, listener, stats, orders, admission, accounts, waiting, payments, shop, admin, hooks, waits, providers, receipts, demoDrill(b, seeds)})
 }
 
 // listen opens the listeners. A process without roles has none.
@@ -137,7 +134,6 @@ type base struct {
 	orders   *order.Metrics
 	streams  *stream.Metrics
 	outbox   *webhook.Outbox
-	notices  *notice.Outbox  // nil = buyers get none
 	tracer   *tracing.Tracer // nil = off
 }
 
@@ -146,8 +142,7 @@ func newBase(cfg *config.Config, roles Roles, svc *services, log *slog.Logger) b
 	return base{
 		cfg: cfg, log: log, roles: roles, svc: svc, keys: reservation.Keys{Prefix: cfg.RedisPrefix}, clock: clock.System{},
 		registry: registry, orders: order.NewMetrics(registry), streams: stream.NewMetrics(registry),
-		outbox:  webhook.NewOutbox(clock.System{}, servicetoken.EventsAreRead(clock.System{}, webhook.KeepEvents)),
-		notices: newNoticeOutbox(cfg),
+		outbox: webhook.NewOutbox(clock.System{}, servicetoken.EventsAreRead(clock.System{}, webhook.KeepEvents)),
 	}
 }
 
@@ -274,56 +269,31 @@ type stats struct {
 	counts  *salestats.Recorder
 	figures *salestats.Reader
 	refused *attempt.Log
-	note    func(attempt.Refused) // keeps a refusal with the units that were left
 }
 
 func newStats(b base, g gates, m messages) stats {
 	refused := attempt.NewLog(attempt.Config{DB: b.svc.db, Clock: g.clock, Registerer: b.registry, Log: b.log})
-	note := noteRefusals(refused, g.stock)
 	return stats{
 		refused: refused,
-		note:    note,
 		feed:    salestats.NewFeed(salestats.FeedConfig{Client: b.svc.redis.Cmd, Keys: b.keys, Log: b.log}),
 		counts: salestats.NewRecorder(salestats.Config{
-			Client: b.svc.redis.Script, Keys: b.keys, Remaining: salestats.UnitsLeft(g.catalog, g.stock), Clock: b.clock,
-			Refused:    note,
+			Client: b.svc.redis.Script, Keys: b.keys, Remaining: salestats.Gates{Catalog: g.catalog, Stock: g.stock}, Clock: b.clock,
+			Refusals:   salestats.NewRefusals(refused, g.stock),
 			Registerer: b.registry, Log: b.log,
 		}),
 		figures: newFigures(b, m.inspector),
 	}
 }
 
-// noteRefusals returns a function that keeps a refused call with the units that were left.
-func noteRefusals(log *attempt.Log, stock *reservation.StockCache) func(attempt.Refused) {
-	return func(r attempt.Refused) {
-		left, known := 0, r.Code == fault.SoldOut // Redis says so before the copy in memory does
-		if view, read := stock.View(r.Item); read && !known {
-			left, known = view.ForSale(stock.ServerTime()), true
-		}
-		if known {
-			r.Left = &left
-		}
-		log.Note(r)
-	}
-}
-
-// closed keeps the end of a place in the waiting room among the refusals of its buyer.
-func (s stats) closed(u queue.Unserved) {
-	r := attempt.Refused{User: u.User, Sale: u.Sale, Item: u.Item, Stage: string(salestats.StageQueue), Code: fault.SaleClosed, Ahead: u.Ahead}
-	if u.SoldOut {
-		r.Code = fault.SoldOut
-	}
-	s.note(r)
-}
-
 func newFigures(b base, inspector stream.Inspector) *salestats.Reader {
 	return salestats.NewReader(salestats.ReaderConfig{
 		DB: b.svc.db, Client: b.svc.redis.Cmd, Keys: b.keys, Clock: b.clock,
-		Queue: func(ctx context.Context, shard int) (depth int, age time.Duration, err error) {
-			s, err := inspector.Stats(ctx, b.keys.Orders(shard), ordersGroup)
-			return int(s.Unread + s.Pending), s.OldestAge, err
-		},
+		Queue: orderQueue(b, inspector),
 	})
+}
+
+func orderQueue(b base, inspector stream.Inspector) orderintake.Queue {
+	return orderintake.Queue{Inspector: inspector, Keys: b.keys, Group: ordersGroup}
 }
 
 // orders holds the order tables, their copies in Redis, and the intake.
@@ -349,7 +319,7 @@ func newOrders(b base, g gates, m messages, s stats) orders {
 	publisher := order.NewPublisher(order.PublisherConfig{
 		Cache: cache, Tasks: status.Tasks, Orders: status.Orders, Metrics: b.orders, Log: b.log,
 	})
-	writing := order.WriterConfig{DB: b.svc.db, Publisher: publisher, Outbox: b.outbox, Notices: b.notices, Clock: g.clock, Tracer: b.tracer, Metrics: b.orders}
+	writing := order.WriterConfig{DB: b.svc.db, Publisher: publisher, Outbox: b.outbox, Clock: g.clock, Tracer: b.tracer, Metrics: b.orders}
 	failing := order.NewWriter(writing)
 	letters := orderintake.NewDeadLetters(orderintake.DeadLettersConfig{
 		DB: b.svc.db, Letters: m.deadLetters, Orders: store, Writer: failing, Clock: g.clock, Log: b.log,
@@ -357,10 +327,22 @@ func newOrders(b base, g gates, m messages, s stats) orders {
 	return orders{
 		status: status, publisher: publisher, store: store, writer: order.NewWriter(writing), failing: failing, letters: letters,
 		backlog: orderintake.NewBacklog(b.svc.redis, b.keys, letters),
-		line: orderintake.NewLine(orderintake.LineConfig{Clock: b.clock, Unread: func(ctx context.Context, shard int) (stream.Unread, error) {
-			return m.inspector.Unread(ctx, b.keys.Orders(shard), ordersGroup)
-		}}),
+		line:    orderintake.NewLine(orderintake.LineConfig{Clock: b.clock, Queue: orderQueue(b, m.inspector)}),
 	}
+}
+
+// waiting holds the waitlist and the forecast of units that may return to stock.
+type waiting struct {
+	service         *waitlist.Service
+	restockOutlooks *waitlist.RestockOutlooks
+}
+
+func newWaitlist(b base, g gates, o orders) waiting {
+	service := waitlist.New(waitlist.Config{
+		DB: b.svc.db, Gate: g.gate, Publish: o.status.WaitlistEntries, Registerer: b.registry,
+		OfferFor: b.cfg.WaitlistOffer, Clock: g.clock, Shared: g.clock, Log: b.log,
+	})
+	return waiting{service, waitlist.NewRestockOutlooks(service, waitlist.CatalogItems{Catalog: g.catalog, Stock: g.stock}, b.log)}
 }
 
 // listenPublic opens the public listener. It returns nil without the API role. It runs
@@ -379,4 +361,21 @@ func listenPublic(ctx context.Context, b base) (net.Listener, error) {
 		return nil
 	})
 	return l, nil
+}
+
+// orderTopics returns the order streams of all shards.
+func orderTopics(b base) []string {
+	topics := make([]string, id.Shards)
+	for shard := range topics {
+		topics[shard] = b.keys.Orders(shard)
+	}
+	return topics
+}
+
+// measureStreams returns the loop that measures the order streams. Schedulers run it
+// too: without any worker, they show that orders are delayed.
+func measureStreams(b base, m messages) periodic.Loop {
+	return periodic.Loop{Name: "measure streams", Every: measureEvery, Log: b.log, Step: func(ctx context.Context) (map[string]int, error) {
+		return nil, m.inspector.Measure(ctx, b.streams, ordersGroup, orderTopics(b))
+	}}
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -20,9 +19,11 @@ import (
 	"seckill/internal/auth"
 	"seckill/internal/clock"
 	"seckill/internal/config"
-	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/operator"
+	"seckill/internal/order"
+	"seckill/internal/orderintake"
+	"seckill/internal/payment"
 	"seckill/internal/postgres"
 	"seckill/internal/report"
 	"seckill/internal/reservation"
@@ -140,61 +141,6 @@ func forCommand(ctx context.Context, cfg *config.Config, log *slog.Logger) (*App
 	return a, nil
 }
 
-// NewUser describes an account that the command line creates.
-type NewUser struct {
-	Account     string
-	Role        string // CUSTOMER, OPERATOR or ADMIN
-	DisplayName string
-	Password    string
-}
-
-// CreateUser creates an account and returns its public id.
-func CreateUser(ctx context.Context, cfg *config.Config, u NewUser) (_ string, err error) {
-	svc, err := openDatabase(ctx, cfg)
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, svc.Close()) }()
-	created, err := account.NewStore(svc.db, clock.System{}, names(cfg)).Create(ctx, account.NewUser{
-		Account: u.Account, DisplayName: u.DisplayName, Password: u.Password,
-	}, auth.Role(u.Role))
-	if err != nil {
-		return "", notMade(u, err)
-	}
-	return id.Format(id.User, created.ID), nil
-}
-
-// notMade explains on the command line why an account was not created.
-func notMade(u NewUser, err error) error {
-	if fault.ReasonOf(err) == fault.AccountTaken {
-		return fmt.Errorf("%s has an account already: sign in with it, or give another name", u.Account)
-	}
-	bad, ok := errors.AsType[fault.BadField](err)
-	if !ok || len(bad.At) == 0 {
-		return err
-	}
-	flag := map[string]string{"account": "--account", "displayName": "--name", "password": "--password"}[bad.At[len(bad.At)-1]]
-	return fmt.Errorf("%s: %s", flag, inWords(bad.Rule))
-}
-
-// inWords describes the requirement behind a rule code.
-func inWords(rule string) string {
-	for name, words := range map[string]string{"minLength: ": "give at least %s characters", "maxLength: ": "give at most %s characters"} {
-		if n, ok := strings.CutPrefix(rule, name); ok {
-			return fmt.Sprintf(words, n)
-		}
-	}
-	switch rule {
-	case "e-mail address, or phone number with country code":
-		return "give an e-mail address, or a phone number with its country code"
-	case "not the account itself":
-		return "give another one than the account itself"
-	case "no control characters":
-		return "leave control characters out"
-	}
-	return "does not keep the rule " + rule
-}
-
 // Report returns the report of a sale, with the figures of an earlier one unless that is
 // the zero id. The error is report.ErrUnknownSale when a sale does not exist. It needs no
 // signing key.
@@ -263,4 +209,64 @@ func (s seeding) seeder(tokenLife time.Duration) *seed.Seeder {
 			return s.paths.Grant(ctx, path.GrantInput{Sale: in.Sale, Item: in.Item, Users: users, Life: in.TTL})
 		},
 	}
+}
+
+// ChangeDeadLetters calls fn with the dead letters of an installation, for the command
+// line. It needs no signing key. fn may replay letters, and nothing else: a writer that
+// fails tasks is not wired.
+func ChangeDeadLetters(ctx context.Context, cfg *config.Config, log *slog.Logger, fn func(*orderintake.DeadLetters) error) (err error) {
+	svc, err := openServices(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, svc.Close()) }()
+	b := newBase(cfg, Roles{}, svc, log)
+	store := order.NewStore(order.StoreConfig{
+		DB: svc.db, Cache: order.NewCache(svc.redis, b.keys.Tasks, b.clock), Clock: b.clock, Log: log,
+	})
+	return fn(orderintake.NewDeadLetters(orderintake.DeadLettersConfig{
+		DB: svc.db, Letters: newDeadLetters(b, nil), Orders: store, Clock: b.clock, Log: log,
+	}))
+}
+
+// ExpireOrderInput is the input of ExpireOrder.
+type ExpireOrderInput struct {
+	Order   uuid.UUID
+	Account string // of the operator in whose name it is done
+	Note    string
+}
+
+// ExpireOrder expires an unpaid order in the name of an operator, for the command line.
+// Beside a refusal it returns the order.
+func ExpireOrder(ctx context.Context, cfg *config.Config, in ExpireOrderInput, log *slog.Logger) (_ *order.Order, err error) {
+	a, err := forCommand(ctx, cfg, log)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, a.svc.Close()) }()
+	admin := account.NewAdmin(account.AdminConfig{Store: account.NewStore(a.svc.db, clock.System{}, names(cfg)), Log: log})
+	u, err := admin.ByAccount(ctx, in.Account)
+	switch {
+	case err != nil:
+		return nil, err
+	case u == nil || u.Disabled:
+		return nil, fmt.Errorf("--operator %s: there is no such active user", in.Account)
+	}
+	return a.operator.ExpireOrder(ctx, operator.ExpireInput{By: sale.Actor{ID: u.ID, Role: u.Role}, Order: in.Order, Note: in.Note})
+}
+
+// ReconcileInput is the input of ReconcilePayments.
+type ReconcileInput struct {
+	Provider string
+	Day      time.Time // UTC
+}
+
+// ReconcilePayments compares the payments of a day with their provider.
+func ReconcilePayments(ctx context.Context, cfg *config.Config, in ReconcileInput, log *slog.Logger) (_ payment.Reconciled, err error) {
+	a, err := forCommand(ctx, cfg, log)
+	if err != nil {
+		return payment.Reconciled{}, err
+	}
+	defer func() { err = errors.Join(err, a.svc.Close()) }()
+	return a.payments.Reconcile(ctx, in.Provider, in.Day)
 }

@@ -33,7 +33,7 @@ func Demo(ctx context.Context, cfg *config.Config, log *slog.Logger, out io.Writ
 		return errors.Join(fmt.Errorf("fill the demo: %w", err), svc.Close())
 	}
 	saleID, itemID := id.Format(id.Sale, made.Open.Sale), id.Format(id.Item, made.Open.Items[0])
-	*a.tabs = playgroundTabs(saleID, itemID)
+	a.tabs.Set(playgroundTabs(saleID, itemID))
 	if _, err := io.WriteString(out, a.welcome(made)+walkThrough(saleID, itemID)); err != nil {
 		return errors.Join(err, svc.Close())
 	}

@@ -40,7 +40,7 @@ import (
 
 // serverParts are the stages that the listeners serve.
 type serverParts struct {
-	tabs      *[]server.Tab
+	tabs      *server.Tabs
 	listener  net.Listener // nil without the API role
 	stats     stats
 	orders    orders
@@ -117,7 +117,7 @@ func newPublic(b base, in serverParts, handler http.Handler) (http.Handler, erro
 	return server.NewPublic(server.PublicOptions{
 		SignIn: signIn, Unsubscribe: in.notices,
 		GraphQL: auth.WithCookies(handler, secure(b.cfg)), Site: server.WithFirstQuery(pages, handler, first),
-		Playground: b.cfg.PlaygroundOn(), Tabs: func() []server.Tab { return *in.tabs },
+		Playground: b.cfg.PlaygroundOn(), Tabs: in.tabs,
 		Origins: b.cfg.AllowedOrigins, CaptchaOrigins: b.cfg.CaptchaSources(), PaymentOrigins: b.cfg.StripeSources(), Address: b.cfg.PublicURL, TrustedProxies: b.cfg.TrustedProxies, HTTPS: https(b.cfg),
 		Keys: in.receipts.KeySet(), Webhooks: in.payments.service.Webhooks(), Sandbox: in.payments.pages,
 		Media: in.admin.pictures, MediaBody: media.MaxBytes + 1, Exports: in.admin.operator.Downloads(in.admin.bearer.exporter),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -12,6 +13,8 @@ import (
 	"seckill/internal/doctor"
 	"seckill/internal/postgres"
 	"seckill/internal/redisconn"
+	"seckill/internal/telemetry"
+	"seckill/internal/tracing"
 )
 
 // services holds the connections of a process.
@@ -157,4 +160,27 @@ func expireKeys(server *miniredis.Miniredis) (stop func() error) {
 		<-ended
 		return nil
 	}
+}
+
+// tracesTimeout bounds sending the last spans of a process.
+const tracesTimeout = 5 * time.Second
+
+// trace starts tracing, if it is on.
+func (b *base) trace() (err error) {
+	b.tracer, err = tracing.New(tracing.Options{
+		URL: b.cfg.TracesURL.Reveal(), Share: b.cfg.TracesShare, Version: telemetry.ReadBuild().Version, Registerer: b.registry, Log: b.log,
+	})
+	if b.tracer == nil || err != nil {
+		return err
+	}
+	b.svc.redis.Trace()
+	b.svc.onClose(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), tracesTimeout)
+		defer cancel()
+		if err := b.tracer.Close(ctx); err != nil {
+			b.log.WarnContext(ctx, "the last traces were not sent", slog.Any("error", err))
+		}
+		return nil
+	})
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -12,6 +13,8 @@ import (
 	"seckill/internal/auth"
 	"seckill/internal/clock"
 	"seckill/internal/config"
+	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/mail"
 	"seckill/internal/postgres"
 	"seckill/internal/servicetoken"
@@ -86,3 +89,58 @@ func newServiceTokens(db *postgres.DB, revocations *auth.Revocations, security *
 
 // names returns the names of accounts.
 func names(cfg *config.Config) account.Names { return account.Names{Country: cfg.PhoneCountry} }
+
+// NewUser describes an account that the command line creates.
+type NewUser struct {
+	Account     string
+	Role        string // CUSTOMER, OPERATOR or ADMIN
+	DisplayName string
+	Password    string
+}
+
+// CreateUser creates an account and returns its public id.
+func CreateUser(ctx context.Context, cfg *config.Config, u NewUser) (_ string, err error) {
+	svc, err := openDatabase(ctx, cfg)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, svc.Close()) }()
+	created, err := account.NewStore(svc.db, clock.System{}, names(cfg)).Create(ctx, account.NewUser{
+		Account: u.Account, DisplayName: u.DisplayName, Password: u.Password,
+	}, auth.Role(u.Role))
+	if err != nil {
+		return "", notMade(u, err)
+	}
+	return id.Format(id.User, created.ID), nil
+}
+
+// notMade explains on the command line why an account was not created.
+func notMade(u NewUser, err error) error {
+	if fault.ReasonOf(err) == fault.AccountTaken {
+		return fmt.Errorf("%s has an account already: sign in with it, or give another name", u.Account)
+	}
+	bad, ok := errors.AsType[fault.BadField](err)
+	if !ok || len(bad.At) == 0 {
+		return err
+	}
+	flag := map[string]string{"account": "--account", "displayName": "--name", "password": "--password"}[bad.At[len(bad.At)-1]]
+	return fmt.Errorf("%s: %s", flag, inWords(bad.Rule))
+}
+
+// inWords describes the requirement behind a rule code.
+func inWords(rule string) string {
+	for name, words := range map[string]string{"minLength: ": "give at least %s characters", "maxLength: ": "give at most %s characters"} {
+		if n, ok := strings.CutPrefix(rule, name); ok {
+			return fmt.Sprintf(words, n)
+		}
+	}
+	switch rule {
+	case "e-mail address, or phone number with country code":
+		return "give an e-mail address, or a phone number with its country code"
+	case "not the account itself":
+		return "give another one than the account itself"
+	case "no control characters":
+		return "leave control characters out"
+	}
+	return "does not keep the rule " + rule
+}

@@ -106,44 +106,53 @@ func permits(parent *sale.Sale) *int {
 	return &parent.Switches.PermitPerMille
 }
 
-// QueueRules returns queue.Config.Rules: the rules of an item's waiting room. perMille
-// is the server's permit ratio.
-func QueueRules(catalog *sale.Catalog, perMille int) func(ctx context.Context, saleID, itemID uuid.UUID) (queue.Rules, error) {
-	return func(ctx context.Context, saleID, _ uuid.UUID) (queue.Rules, error) {
-		snap, err := catalog.Snapshot(ctx)
-		if err != nil {
-			return queue.Rules{}, fault.Wrap(fault.Unavailable, "The sales cannot be read now. Please try again shortly.", err)
-		}
-		parent := snap.Sale(saleID)
-		if parent == nil {
-			return queue.Rules{PerMille: perMille}, nil // the catalogue may be one second old
-		}
-		rules := queue.Rules{
-			PerMille: perMille, Inflow: parent.Switches.InflowPerSecond,
-			Over: parent.Status == sale.Ended || parent.Status == sale.Cancelled,
-		}
-		if own := permits(parent); own != nil {
-			rules.PerMille = *own
-		}
-		return rules, nil
-	}
+// SaleRules are the present rules of sales before the gate: captcha.SaleRules and
+// queue.Sales.
+type SaleRules struct {
+	Catalog  *sale.Catalog
+	Store    *sale.Store
+	PerMille int // the server's permit ratio in thousandths
 }
 
-// CaptchaRules returns captcha.Config.Rules: the present captcha rules of a sale.
-func CaptchaRules(catalog *sale.Catalog) func(ctx context.Context, saleID uuid.UUID) (captcha.Rules, error) {
-	return func(ctx context.Context, saleID uuid.UUID) (captcha.Rules, error) {
-		snap, err := catalog.Snapshot(ctx)
-		if err != nil {
-			return captcha.Rules{}, fault.Wrap(fault.Unavailable, "The sales cannot be read now. Please try again shortly.", err)
-		}
-		parent := snap.Sale(saleID)
-		if parent == nil {
-			return captcha.Rules{}, nil
-		}
-		rules := captcha.Rules{PowMax: parent.Switches.PowMax, Opens: parent.StartsAt}
-		for _, kind := range parent.Switches.CaptchaKinds {
-			rules.Kinds = append(rules.Kinds, captcha.Kind(kind))
-		}
-		return rules, nil
+// Queue implements queue.Sales.
+func (r SaleRules) Queue(ctx context.Context, saleID uuid.UUID) (queue.Rules, error) {
+	parent, err := r.sale(ctx, saleID)
+	if parent == nil {
+		return queue.Rules{PerMille: r.PerMille}, err // the catalogue may be one second old
 	}
+	rules := queue.Rules{
+		PerMille: r.PerMille, Inflow: parent.Switches.InflowPerSecond,
+		Over: parent.Status == sale.Ended || parent.Status == sale.Cancelled,
+	}
+	if own := permits(parent); own != nil {
+		rules.PerMille = *own
+	}
+	return rules, nil
+}
+
+// Gone implements queue.Sales.
+func (r SaleRules) Gone(ctx context.Context, item uuid.UUID) (bool, error) {
+	return r.Store.Gone(ctx, item)
+}
+
+// Captchas implements captcha.SaleRules.
+func (r SaleRules) Captchas(ctx context.Context, saleID uuid.UUID) (captcha.Rules, error) {
+	parent, err := r.sale(ctx, saleID)
+	if parent == nil {
+		return captcha.Rules{}, err
+	}
+	rules := captcha.Rules{PowMax: parent.Switches.PowMax, Opens: parent.StartsAt}
+	for _, kind := range parent.Switches.CaptchaKinds {
+		rules.Kinds = append(rules.Kinds, captcha.Kind(kind))
+	}
+	return rules, nil
+}
+
+// sale returns a sale of the catalogue; nil if there is none.
+func (r SaleRules) sale(ctx context.Context, saleID uuid.UUID) (*sale.Sale, error) {
+	snap, err := r.Catalog.Snapshot(ctx)
+	if err != nil {
+		return nil, fault.Wrap(fault.Unavailable, "The sales cannot be read now. Please try again shortly.", err)
+	}
+	return snap.Sale(saleID), nil
 }

@@ -44,8 +44,8 @@ type Line struct {
 
 // LineConfig holds the dependencies of a Line.
 type LineConfig struct {
-	Unread func(ctx context.Context, shard int) (stream.Unread, error)
-	Clock  clock.Clock
+	Queue Queue
+	Clock clock.Clock
 }
 
 // reading is what is known of one shard.
@@ -87,7 +87,7 @@ func (l *Line) read(ctx context.Context, shard int) (reading, error) {
 		if !before.at.IsZero() && now.Sub(before.at) < lineEvery {
 			return before, nil
 		}
-		unread, err := l.cfg.Unread(ctx, shard)
+		unread, err := l.cfg.Queue.Unread(ctx, shard)
 		if err != nil {
 			return reading{}, err
 		}

@@ -68,7 +68,7 @@ func setup(t *testing.T) *env {
 		DB: e.db, Sales: sale.NewStore(e.db.Ent), Clock: e.clock,
 		Stats: salestats.NewReader(salestats.ReaderConfig{
 			DB: e.db, Client: conn.Cmd, Keys: keys, Clock: e.clock,
-			Queue: func(context.Context, int) (int, time.Duration, error) { return 0, 0, nil },
+			Queue: queue{},
 		}),
 	}
 	e.must(e.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error { return e.write(ctx, tx) }))
@@ -267,7 +267,7 @@ func TestAReportIsTheSameFromKeptFigures(t *testing.T) {
 	conn, prefix := testenv.Redis(t) // another, empty key prefix of Redis
 	e.src.Stats = salestats.NewReader(salestats.ReaderConfig{
 		DB: e.db, Client: conn.Cmd, Keys: reservation.Keys{Prefix: prefix}, Clock: e.clock,
-		Queue: func(context.Context, int) (int, time.Duration, error) { return 0, 0, nil },
+		Queue: queue{},
 	})
 	after := e.build()
 	a, _ := json.Marshal(before)
@@ -355,3 +355,11 @@ func TestWhatTheClockDidIsNotCountedAsAnOperators(t *testing.T) {
 		t.Errorf("report:\n%s", text.String())
 	}
 }
+
+// queue is that of a test.
+type queue struct {
+	depth int
+	age   time.Duration
+}
+
+func (q queue) Depth(context.Context, int) (int, time.Duration, error) { return q.depth, q.age, nil }

@@ -268,7 +268,7 @@ func TestSamplesFillTheSeries(t *testing.T) {
 	left.Store(80)
 	r := salestats.NewRecorder(salestats.Config{
 		Client: e.conn.Script, Keys: e.keys, Clock: e.clock, Log: slog.New(slog.DiscardHandler),
-		Remaining: func() map[uuid.UUID]int { return map[uuid.UUID]int{e.sale: int(left.Load())} },
+		Remaining: unitsOf{e.sale, &left},
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
@@ -354,3 +354,11 @@ func TestManyWatchersShareOneReadingPerSecond(t *testing.T) {
 		t.Errorf("an unknown sale: %v %v", ch, err)
 	}
 }
+
+// unitsOf are the units left in one sale.
+type unitsOf struct {
+	sale uuid.UUID
+	left *atomic.Int64
+}
+
+func (u unitsOf) UnitsLeft() map[uuid.UUID]int { return map[uuid.UUID]int{u.sale: int(u.left.Load())} }

@@ -80,7 +80,7 @@ func newEnv(t *testing.T, db *postgres.DB, conn *redisconn.Conn, prefix string) 
 	}))
 	e.reader = salestats.NewReader(salestats.ReaderConfig{
 		DB: db, Client: conn.Cmd, Keys: e.keys, Clock: e.clock,
-		Queue: func(context.Context, int) (int, time.Duration, error) { return 3, 2 * time.Second, nil },
+		Queue: queue{3, 2 * time.Second},
 	})
 	return e
 }
@@ -127,3 +127,11 @@ func (e *env) order(status string, at time.Time) uuid.UUID {
 		SetReservedAt(at).SetCreatedAt(at).SetUpdatedAt(at).Exec(e.t.Context()))
 	return task
 }
+
+// queue is that of a test.
+type queue struct {
+	depth int
+	age   time.Duration
+}
+
+func (q queue) Depth(context.Context, int) (int, time.Duration, error) { return q.depth, q.age, nil }

@@ -35,10 +35,15 @@ type ReaderConfig struct {
 	DB     *postgres.DB
 	Client redis.UniversalClient
 	Keys   reservation.Keys
-	// Queue returns how many messages of a shard wait for a worker, and the age of the
+	Queue  Queue
+	Clock  clock.Clock
+}
+
+// Queue is the queue of order messages.
+type Queue interface {
+	// Depth returns how many messages of a shard wait for a worker, and the age of the
 	// oldest.
-	Queue func(ctx context.Context, shard int) (depth int, age time.Duration, err error)
-	Clock clock.Clock
+	Depth(ctx context.Context, shard int) (depth int, age time.Duration, err error)
 }
 
 // Reader combines the figures of a sale. It is safe for concurrent use: one reading of a
@@ -145,7 +150,7 @@ func (r *Reader) read(ctx context.Context, sale uuid.UUID, now time.Time) (*Stat
 	if err != nil {
 		return nil, err
 	}
-	depth, age, err := r.cfg.Queue(ctx, shardOf(sale))
+	depth, age, err := r.cfg.Queue.Depth(ctx, shardOf(sale))
 	if err != nil {
 		return nil, fmt.Errorf("read queue: %w", err)
 	}

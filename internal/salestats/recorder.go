@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
+	"seckill/internal/admission/queue"
 	"seckill/internal/attempt"
 	"seckill/internal/clock"
 	"seckill/internal/fault"
@@ -58,12 +59,10 @@ const (
 type Config struct {
 	Client redis.UniversalClient // without retries
 	Keys   reservation.Keys
-	// Remaining returns the units left in each sale that has a gate, as last seen by this
-	// process; nil = this process does not sample.
-	Remaining func() map[uuid.UUID]int
+	// Remaining is sampled each second; nil = this process does not sample.
+	Remaining Remaining
 	Clock     clock.Clock
-	// Refused receives each refused call; nil = none does. It must not wait.
-	Refused func(attempt.Refused)
+	Refusals  *Refusals // nil = refused calls are only counted
 	// Registerer registers the metric; nil = it is not exported.
 	Registerer prometheus.Registerer
 	Log        *slog.Logger
@@ -137,6 +136,19 @@ func (r *Recorder) Placed(p Placement) {
 	}
 }
 
+// Posed implements captcha.Counts.
+func (r *Recorder) Posed(sale uuid.UUID) { r.Stepped(sale, StepCaptcha, 1) }
+
+// Admitted implements queue.Counts.
+func (r *Recorder) Admitted(sale uuid.UUID, n int) { r.Stepped(sale, StepPath, n) }
+
+// Unserved implements queue.Counts.
+func (r *Recorder) Unserved(u queue.Unserved) {
+	if r.cfg.Refusals != nil {
+		r.cfg.Refusals.unserved(u)
+	}
+}
+
 // Stepped counts n buyers who reached a step.
 func (r *Recorder) Stepped(sale uuid.UUID, step Step, n int) {
 	r.mu.Lock()
@@ -148,8 +160,8 @@ func (r *Recorder) Stepped(sale uuid.UUID, step Step, n int) {
 
 // refused passes on a refused call; one without a code was not refused.
 func (r *Recorder) refused(a attempt.Refused) {
-	if a.Code != "" && r.cfg.Refused != nil {
-		r.cfg.Refused(a)
+	if a.Code != "" && r.cfg.Refusals != nil {
+		r.cfg.Refusals.Note(a)
 	}
 }
 
@@ -220,7 +232,7 @@ func (r *Recorder) sample(now int64) {
 	if r.cfg.Remaining == nil {
 		return
 	}
-	left := r.cfg.Remaining()
+	left := r.cfg.Remaining.UnitsLeft()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for sale, n := range left {

@@ -49,7 +49,7 @@ func TestUnitsWithdrawnDuringAReadingAreNotMissing(t *testing.T) {
 	}})
 	reader := salestats.NewReader(salestats.ReaderConfig{
 		DB: e.db, Client: conn.Cmd, Keys: e.keys, Clock: e.clock,
-		Queue: func(context.Context, int) (int, time.Duration, error) { return 0, 0, nil },
+		Queue: queue{},
 	})
 	s, err := reader.Stats(t.Context(), e.sale)
 	e.must(err)

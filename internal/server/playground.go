@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // GraphiQL and React, as published, compressed; and the page that loads them. Versions
@@ -26,6 +27,27 @@ type Tab struct {
 	Variables string `json:"variables,omitempty"` // JSON
 }
 
+// Tabs are the examples of a playground. They may be replaced while it is served.
+type Tabs struct{ list atomic.Pointer[[]Tab] }
+
+// NewTabs returns some examples.
+func NewTabs(list []Tab) *Tabs {
+	t := &Tabs{}
+	t.Set(list)
+	return t
+}
+
+// Set replaces the examples.
+func (t *Tabs) Set(list []Tab) { t.list.Store(&list) }
+
+// all returns the examples; nil Tabs have none.
+func (t *Tabs) all() []Tab {
+	if t == nil {
+		return []Tab{}
+	}
+	return *t.list.Load()
+}
+
 // the content policy of the playground: CodeMirror writes style attributes, and
 // GraphiQL's style sheet contains its fonts
 var playgroundCSP = []string{"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
@@ -34,7 +56,7 @@ var playgroundCSP = []string{"default-src 'none'; script-src 'self'; style-src '
 // playground serves GraphiQL from this server only.
 type playground struct {
 	files *files
-	tabs  func() []Tab
+	tabs  *Tabs
 }
 
 // graphiQL is 1.5 MB uncompressed.
@@ -46,13 +68,10 @@ var graphiQL = sync.OnceValues(func() (*files, error) {
 	return loadFiles(tree, "")
 })
 
-func newPlayground(tabs func() []Tab) (*playground, error) {
+func newPlayground(tabs *Tabs) (*playground, error) {
 	loaded, err := graphiQL()
 	if err != nil {
 		return nil, err
-	}
-	if tabs == nil {
-		tabs = func() []Tab { return []Tab{} }
 	}
 	return &playground{files: loaded, tabs: tabs}, nil
 }
@@ -70,7 +89,7 @@ func (p *playground) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case name == "tabs.json":
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-cache")
-		_ = json.NewEncoder(w).Encode(p.tabs()) // the client may have disconnected
+		_ = json.NewEncoder(w).Encode(p.tabs.all()) // the client may have disconnected
 	case p.files.byPath[name] != nil:
 		p.files.serve(w, r, p.files.byPath[name])
 	default:

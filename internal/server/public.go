@@ -44,7 +44,7 @@ type PublicOptions struct {
 	Site http.Handler
 	// Playground enables GraphiQL at /playground, with Tabs.
 	Playground bool
-	Tabs       func() []Tab // called at each visit; nil = no tabs
+	Tabs       *Tabs // nil = no tabs
 	// Origins are other browser origins that may use the API
 	// ("https://shop.example.com").
 	Origins []string

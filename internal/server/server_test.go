@@ -271,7 +271,7 @@ func TestPanicIsAnsweredAndLogged(t *testing.T) {
 
 func TestPlaygroundIsSelfHosted(t *testing.T) {
 	t.Parallel()
-	h := newPublic(t, server.PublicOptions{Playground: true, Tabs: func() []server.Tab { return []server.Tab{{Title: "start", Query: "{serverInfo{version}}"}} }})
+	h := newPublic(t, server.PublicOptions{Playground: true, Tabs: server.NewTabs([]server.Tab{{Title: "start", Query: "{serverInfo{version}}"}})})
 	page := call(t, h, http.MethodGet, "/playground").Body.String()
 	if strings.Contains(page, "http:") || strings.Contains(page, "https:") || strings.Contains(page, "<style") {
 		t.Errorf("the page reaches out: %s", page)

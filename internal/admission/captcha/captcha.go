@@ -154,15 +154,25 @@ type Config struct {
 	PowMax   int           // highest number of a proof of work at level 1; below 10^4 only for tests and drills
 	PoolSize int           // images of each kind drawn in advance, about 4 kB each; 0 = 1024
 	Clock    clock.Clock
-	// Posed is called for every challenge of a sale; nil = not counted.
-	Posed func(sale uuid.UUID)
-	// Rules returns the captcha rules of a sale; nil = every sale has the same. It is
-	// called for every challenge and must not cost a round trip.
-	Rules func(ctx context.Context, sale uuid.UUID) (Rules, error)
+	Counts   Counts    // nil = challenges are not counted
+	Sales    SaleRules // nil = every sale has the same rules
 	// Outside verifies External challenges; nil = there are none.
 	Outside *Outside
 	// SameForAll disables the levels of difficulty: for drills and tests.
 	SameForAll bool
+}
+
+// Counts counts the challenges of sales.
+type Counts interface {
+	// Posed counts a challenge of a sale.
+	Posed(sale uuid.UUID)
+}
+
+// SaleRules are the rules of all sales.
+type SaleRules interface {
+	// Captchas returns the captcha rules of a sale. It is called for every challenge and
+	// must not cost a round trip.
+	Captchas(ctx context.Context, sale uuid.UUID) (Rules, error)
 }
 
 // Rules are the captcha rules of one sale.

@@ -77,8 +77,8 @@ func (s *Service) create(ctx context.Context, scope Scope, o opening) (Challenge
 	if err != nil {
 		return Challenge{}, unavailable("store captcha", err)
 	}
-	if scope.Sale != uuid.Nil && s.cfg.Posed != nil {
-		s.cfg.Posed(scope.Sale)
+	if scope.Sale != uuid.Nil && s.cfg.Counts != nil {
+		s.cfg.Counts.Posed(scope.Sale)
 	}
 	c := Challenge{
 		ID: id.Format(id.Challenge, challenge), Kind: p.kind, Image: p.image, ExpiresAt: expires,
@@ -128,8 +128,8 @@ func (s *Service) store(ctx context.Context, scope Scope, challenge uuid.UUID, i
 }
 
 func (s *Service) rules(ctx context.Context, sale uuid.UUID) (rules Rules, err error) {
-	if sale != uuid.Nil && s.cfg.Rules != nil {
-		rules, err = s.cfg.Rules(ctx, sale)
+	if sale != uuid.Nil && s.cfg.Sales != nil {
+		rules, err = s.cfg.Sales.Captchas(ctx, sale)
 	}
 	rules.outside = s.cfg.Outside != nil
 	if rules.PowMax == 0 {

@@ -12,11 +12,16 @@ import (
 	"seckill/internal/testenv"
 )
 
+// oneRule are the rules of all sales.
+type oneRule Rules
+
+func (r *oneRule) Captchas(context.Context, uuid.UUID) (Rules, error) { return Rules(*r), nil }
+
 func TestASaleOffersTheKindsThatItSays(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, s *Service, _ *redisconn.Conn) {
-		var offered []Kind
-		s.cfg.Rules = func(context.Context, uuid.UUID) (Rules, error) { return Rules{Kinds: offered}, nil }
+		rule := &oneRule{}
+		s.cfg.Sales = rule
 		scope := seckill()
 		for _, c := range []struct {
 			offered                  []Kind
@@ -30,7 +35,7 @@ func TestASaleOffersTheKindsThatItSays(t *testing.T) {
 			{[]Kind{ProofOfWork}, ProofOfWork, ProofOfWork, ProofOfWork, ProofOfWork},
 			{[]Kind{"AUDIO"}, ProofOfWork, ProofOfWork, ProofOfWork, ProofOfWork},
 		} {
-			offered = c.offered
+			rule.Kinds = c.offered
 			got := []Kind{create(t, s, scope, Text).Kind, create(t, s, scope, Math).Kind, create(t, s, scope, "").Kind, create(t, s, scope, ProofOfWork).Kind}
 			if want := []Kind{c.text, c.math, c.anyone, c.work}; !slices.Equal(got, want) {
 				t.Errorf("offering %q: wishes for TEXT, MATH, none, PROOF_OF_WORK got %q, want %q", c.offered, got, want)
@@ -49,7 +54,7 @@ func TestASaleOffersTheKindsThatItSays(t *testing.T) {
 func TestASaleThatExcludesWorkGivesPicturesToEveryone(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, s *Service, _ *redisconn.Conn) {
-		s.cfg.Rules = func(context.Context, uuid.UUID) (Rules, error) { return Rules{Kinds: []Kind{Text}}, nil }
+		s.cfg.Sales = &oneRule{Kinds: []Kind{Text}}
 		s.images.wait = testenv.Wait
 		var all sync.WaitGroup
 		for n := range 40 { // ten times the pool

@@ -1,7 +1,6 @@
 package captcha
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -126,7 +125,7 @@ func TestASilentOutsideCheckIsARetryableFault(t *testing.T) {
 func TestASaleThatWantsTheOutsideCheckOffersNothingElse(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, s *Service, _ *redisconn.Conn) {
-		s.cfg.Rules = func(context.Context, uuid.UUID) (Rules, error) { return Rules{Kinds: []Kind{External}}, nil }
+		s.cfg.Sales = &oneRule{Kinds: []Kind{External}}
 		if c := create(t, s, seckill(), External); c.Kind != ProofOfWork {
 			t.Errorf("without an outside check: %s", c.Kind)
 		}

@@ -1,7 +1,6 @@
 package captcha
 
 import (
-	"context"
 	"net/netip"
 	"testing"
 	"time"
@@ -158,11 +157,11 @@ func TestThePenaltyEndsByItself(t *testing.T) {
 func TestASaleSaysHowHardItsProofsAre(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, s *Service, _ *redisconn.Conn) {
-		powMax := 0
-		s.cfg.Rules = func(context.Context, uuid.UUID) (Rules, error) { return Rules{PowMax: powMax}, nil }
+		rule := &oneRule{}
+		s.cfg.Sales = rule
 		scope := seckill()
 		for _, c := range []struct{ rule, want int }{{0, testPowMax}, {5 * testPowMax, 5 * testPowMax}, {0, testPowMax}} {
-			powMax = c.rule
+			rule.PowMax = c.rule
 			next := create(t, s, scope, ProofOfWork)
 			if got := int(puzzleOf(t, next).MaxNumber); got != c.want {
 				t.Errorf("a sale that wants %d gets %d, want %d", c.rule, got, c.want)
@@ -172,11 +171,11 @@ func TestASaleSaysHowHardItsProofsAre(t *testing.T) {
 		for range 30 {
 			hard(t, s, scope)
 		}
-		powMax = HardestPow / 2
+		rule.PowMax = HardestPow / 2
 		if got := puzzleOf(t, create(t, s, scope, ProofOfWork)).MaxNumber; got != HardestPow {
 			t.Errorf("four times half the hardest is %d, want %d", got, HardestPow)
 		}
-		s.cfg.SameForAll, powMax = true, 0
+		s.cfg.SameForAll, rule.PowMax = true, 0
 		if got := hard(t, s, scope); got != 1 {
 			t.Errorf("where it is the same for all it is %d times as hard", got)
 		}

@@ -67,7 +67,7 @@ func (s *Service) tend(ctx context.Context, room string, counts map[string]int) 
 	if err := errors.Join(err1, err2); err != nil {
 		return fmt.Errorf("waiting room %q: %w", room, err)
 	}
-	rules, err := s.cfg.Rules(ctx, saleID, itemID)
+	rules, err := s.cfg.Sales.Queue(ctx, saleID)
 	if err != nil {
 		return err
 	}
@@ -79,13 +79,13 @@ func (s *Service) tend(ctx context.Context, room string, counts map[string]int) 
 		}
 		counts["admitted"] += p.admitted
 		if p.admitted > 0 {
-			s.cfg.Admitted(saleID, p.admitted)
+			s.cfg.Counts.Admitted(saleID, p.admitted)
 		}
 		counts["freed"] += p.freed
 		counts["closed"] += p.closed
 		for _, u := range p.unserved {
 			u.Sale, u.Item = saleID, itemID
-			s.cfg.Closed(u)
+			s.cfg.Counts.Unserved(u)
 		}
 		if at, skipped = p.at, skipped+p.skipped; skipped >= maxSkipped {
 			return nil
@@ -93,10 +93,10 @@ func (s *Service) tend(ctx context.Context, room string, counts map[string]int) 
 		if p.more || p.admitted+p.freed >= admitBatch || p.freed >= clearBatch || p.closed >= clearBatch {
 			continue
 		}
-		if rules.Over || p.waiting == 0 || p.left != 0 || s.cfg.Gone == nil {
+		if rules.Over || p.waiting == 0 || p.left != 0 {
 			return nil
 		}
-		if rules.Over, err = s.cfg.Gone(ctx, itemID); err != nil || !rules.Over {
+		if rules.Over, err = s.cfg.Sales.Gone(ctx, itemID); err != nil || !rules.Over {
 			return err
 		}
 	}

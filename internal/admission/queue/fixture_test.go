@@ -74,16 +74,27 @@ const patience = time.Hour
 func (f *fixture) service(conn *redisconn.Conn) *queue.Service {
 	return queue.New(queue.Config{
 		Client: conn.Script, Keys: f.keys, Captchas: f.captchas, Tokens: tokens, Patience: patience, Life: pathLife,
-		Closed: func(u queue.Unserved) { f.unserved = append(f.unserved, u) },
-		Rules:  func(context.Context, uuid.UUID, uuid.UUID) (queue.Rules, error) { return *f.rules.Load(), nil },
-		Gone: func(ctx context.Context, item uuid.UUID) (bool, error) {
-			if f.gone == nil {
-				return false, nil
-			}
-			return f.gone(ctx, item)
-		},
+		Sales: sales{f}, Counts: counts{f},
 	})
 }
+
+// sales are those of a fixture.
+type sales struct{ f *fixture }
+
+func (s sales) Queue(context.Context, uuid.UUID) (queue.Rules, error) { return *s.f.rules.Load(), nil }
+
+func (s sales) Gone(ctx context.Context, item uuid.UUID) (bool, error) {
+	if s.f.gone == nil {
+		return false, nil
+	}
+	return s.f.gone(ctx, item)
+}
+
+// counts keeps the buyers that were not served.
+type counts struct{ f *fixture }
+
+func (counts) Admitted(uuid.UUID, int)     {}
+func (c counts) Unserved(u queue.Unserved) { c.f.unserved = append(c.f.unserved, u) }
 
 // gate builds the gate of the item once and sets fields.
 func (f *fixture) gate(changes ...any) {

@@ -108,18 +108,32 @@ type Config struct {
 	Tokens   path.Tokens
 	Life     time.Duration // lifetime of a path token; 0 = path.DefaultLife
 	Patience time.Duration // 0 = Patience
-	// Rules returns the rules of an item in a sale.
-	Rules func(ctx context.Context, sale, item uuid.UUID) (Rules, error)
-	// Admitted is called with the number of admitted buyers of a sale; nil = not
-	// counted.
-	Admitted func(sale uuid.UUID, n int)
-	// Closed is called for each buyer whose ticket was closed; nil = not kept.
-	Closed func(Unserved)
-	// Gone reports whether a sold-out item will have no unit again: all are paid. It is
-	// called once per pass while buyers wait for such an item; nil = units may always
-	// be released.
-	Gone func(ctx context.Context, item uuid.UUID) (bool, error)
+	Sales    Sales
+	Counts   Counts // nil = nothing is counted
 }
+
+// Sales is what waiting rooms follow of the sales.
+type Sales interface {
+	// Queue returns the rules of a sale's waiting rooms.
+	Queue(ctx context.Context, sale uuid.UUID) (Rules, error)
+	// Gone reports whether a sold-out item will have no unit again: all are paid. It is
+	// called once per pass while buyers wait for such an item.
+	Gone(ctx context.Context, item uuid.UUID) (bool, error)
+}
+
+// Counts keeps what became of buyers in waiting rooms.
+type Counts interface {
+	// Admitted counts n admitted buyers of a sale.
+	Admitted(sale uuid.UUID, n int)
+	// Unserved keeps a buyer whose ticket was closed.
+	Unserved(u Unserved)
+}
+
+// nothing is Counts of a service without any.
+type nothing struct{}
+
+func (nothing) Admitted(uuid.UUID, int) {}
+func (nothing) Unserved(Unserved)       {}
 
 // Service manages the waiting rooms. It is safe for concurrent use.
 type Service struct {
@@ -133,11 +147,8 @@ func New(cfg Config) *Service {
 	if cfg.Life == 0 {
 		cfg.Life = path.DefaultLife
 	}
-	if cfg.Admitted == nil {
-		cfg.Admitted = func(uuid.UUID, int) {}
-	}
-	if cfg.Closed == nil {
-		cfg.Closed = func(Unserved) {}
+	if cfg.Counts == nil {
+		cfg.Counts = nothing{}
 	}
 	if cfg.Patience == 0 {
 		cfg.Patience = Patience
@@ -277,7 +288,7 @@ func (s *Service) find(ctx context.Context, ticketID uuid.UUID) (*Ticket, error)
 // look reads the state of a ticket; beat also writes the heartbeat. nil = the ticket is
 // gone.
 func (s *Service) look(ctx context.Context, t Ticket, beat bool) (*Ticket, error) {
-	rules, err := s.cfg.Rules(ctx, t.Sale, t.Item)
+	rules, err := s.cfg.Sales.Queue(ctx, t.Sale)
 	if err != nil {
 		return nil, err
 	}
