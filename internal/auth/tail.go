@@ -8,10 +8,10 @@ import (
 	"sync"
 	"time"
 
-	"seckill/internal/redisconn"
-
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/redisconn"
 )
 
 const (

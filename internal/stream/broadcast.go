@@ -7,11 +7,11 @@ import (
 	"log/slog"
 	"time"
 
-	"seckill/internal/redisconn"
-
 	"github.com/ThreeDotsLabs/watermill-redisstream/pkg/redisstream"
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/redisconn"
 )
 
 // Defaults and bounds of a Broadcast.
