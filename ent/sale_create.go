@@ -178,6 +178,20 @@ func (_c *SaleCreate) SetNillableMinimumAccountAgeHours(v *int) *SaleCreate {
 	return _c
 }
 
+// SetAccent sets the "accent" field.
+func (_c *SaleCreate) SetAccent(v string) *SaleCreate {
+	_c.mutation.SetAccent(v)
+	return _c
+}
+
+// SetNillableAccent sets the "accent" field if the given value is not nil.
+func (_c *SaleCreate) SetNillableAccent(v *string) *SaleCreate {
+	if v != nil {
+		_c.SetAccent(*v)
+	}
+	return _c
+}
+
 // SetEpoch sets the "epoch" field.
 func (_c *SaleCreate) SetEpoch(v int64) *SaleCreate {
 	_c.mutation.SetEpoch(v)
@@ -431,6 +445,10 @@ func (_c *SaleCreate) defaults() {
 		v := sale.DefaultMinimumAccountAgeHours
 		_c.mutation.SetMinimumAccountAgeHours(v)
 	}
+	if _, ok := _c.mutation.Accent(); !ok {
+		v := sale.DefaultAccent
+		_c.mutation.SetAccent(v)
+	}
 	if _, ok := _c.mutation.Epoch(); !ok {
 		v := sale.DefaultEpoch
 		_c.mutation.SetEpoch(v)
@@ -556,6 +574,14 @@ func (_c *SaleCreate) check() error {
 	if v, ok := _c.mutation.MinimumAccountAgeHours(); ok {
 		if err := sale.MinimumAccountAgeHoursValidator(v); err != nil {
 			return &ValidationError{Name: "minimum_account_age_hours", err: fmt.Errorf(`ent: validator failed for field "Sale.minimum_account_age_hours": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.Accent(); !ok {
+		return &ValidationError{Name: "accent", err: errors.New(`ent: missing required field "Sale.accent"`)}
+	}
+	if v, ok := _c.mutation.Accent(); ok {
+		if err := sale.AccentValidator(v); err != nil {
+			return &ValidationError{Name: "accent", err: fmt.Errorf(`ent: validator failed for field "Sale.accent": %w`, err)}
 		}
 	}
 	if _, ok := _c.mutation.Epoch(); !ok {
@@ -719,6 +745,10 @@ func (_c *SaleCreate) createSpec() (*Sale, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.MinimumAccountAgeHours(); ok {
 		_spec.SetField(sale.FieldMinimumAccountAgeHours, field.TypeInt, value)
 		_node.MinimumAccountAgeHours = value
+	}
+	if value, ok := _c.mutation.Accent(); ok {
+		_spec.SetField(sale.FieldAccent, field.TypeString, value)
+		_node.Accent = value
 	}
 	if value, ok := _c.mutation.Epoch(); ok {
 		_spec.SetField(sale.FieldEpoch, field.TypeInt64, value)
@@ -1041,6 +1071,18 @@ func (u *SaleUpsert) UpdateMinimumAccountAgeHours() *SaleUpsert {
 // AddMinimumAccountAgeHours adds v to the "minimum_account_age_hours" field.
 func (u *SaleUpsert) AddMinimumAccountAgeHours(v int) *SaleUpsert {
 	u.Add(sale.FieldMinimumAccountAgeHours, v)
+	return u
+}
+
+// SetAccent sets the "accent" field.
+func (u *SaleUpsert) SetAccent(v string) *SaleUpsert {
+	u.Set(sale.FieldAccent, v)
+	return u
+}
+
+// UpdateAccent sets the "accent" field to the value that was provided on create.
+func (u *SaleUpsert) UpdateAccent() *SaleUpsert {
+	u.SetExcluded(sale.FieldAccent)
 	return u
 }
 
@@ -1563,6 +1605,20 @@ func (u *SaleUpsertOne) AddMinimumAccountAgeHours(v int) *SaleUpsertOne {
 func (u *SaleUpsertOne) UpdateMinimumAccountAgeHours() *SaleUpsertOne {
 	return u.Update(func(s *SaleUpsert) {
 		s.UpdateMinimumAccountAgeHours()
+	})
+}
+
+// SetAccent sets the "accent" field.
+func (u *SaleUpsertOne) SetAccent(v string) *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.SetAccent(v)
+	})
+}
+
+// UpdateAccent sets the "accent" field to the value that was provided on create.
+func (u *SaleUpsertOne) UpdateAccent() *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.UpdateAccent()
 	})
 }
 
@@ -2289,6 +2345,20 @@ func (u *SaleUpsertBulk) AddMinimumAccountAgeHours(v int) *SaleUpsertBulk {
 func (u *SaleUpsertBulk) UpdateMinimumAccountAgeHours() *SaleUpsertBulk {
 	return u.Update(func(s *SaleUpsert) {
 		s.UpdateMinimumAccountAgeHours()
+	})
+}
+
+// SetAccent sets the "accent" field.
+func (u *SaleUpsertBulk) SetAccent(v string) *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.SetAccent(v)
+	})
+}
+
+// UpdateAccent sets the "accent" field to the value that was provided on create.
+func (u *SaleUpsertBulk) UpdateAccent() *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.UpdateAccent()
 	})
 }
 

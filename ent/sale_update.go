@@ -280,6 +280,20 @@ func (_u *SaleUpdate) AddMinimumAccountAgeHours(v int) *SaleUpdate {
 	return _u
 }
 
+// SetAccent sets the "accent" field.
+func (_u *SaleUpdate) SetAccent(v string) *SaleUpdate {
+	_u.mutation.SetAccent(v)
+	return _u
+}
+
+// SetNillableAccent sets the "accent" field if the given value is not nil.
+func (_u *SaleUpdate) SetNillableAccent(v *string) *SaleUpdate {
+	if v != nil {
+		_u.SetAccent(*v)
+	}
+	return _u
+}
+
 // SetEpoch sets the "epoch" field.
 func (_u *SaleUpdate) SetEpoch(v int64) *SaleUpdate {
 	_u.mutation.ResetEpoch()
@@ -611,6 +625,11 @@ func (_u *SaleUpdate) check() error {
 			return &ValidationError{Name: "minimum_account_age_hours", err: fmt.Errorf(`ent: validator failed for field "Sale.minimum_account_age_hours": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.Accent(); ok {
+		if err := sale.AccentValidator(v); err != nil {
+			return &ValidationError{Name: "accent", err: fmt.Errorf(`ent: validator failed for field "Sale.accent": %w`, err)}
+		}
+	}
 	if v, ok := _u.mutation.Notice(); ok {
 		if err := sale.NoticeValidator(v); err != nil {
 			return &ValidationError{Name: "notice", err: fmt.Errorf(`ent: validator failed for field "Sale.notice": %w`, err)}
@@ -724,6 +743,9 @@ func (_u *SaleUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.AddedMinimumAccountAgeHours(); ok {
 		_spec.AddField(sale.FieldMinimumAccountAgeHours, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.Accent(); ok {
+		_spec.SetField(sale.FieldAccent, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.Epoch(); ok {
 		_spec.SetField(sale.FieldEpoch, field.TypeInt64, value)
@@ -1063,6 +1085,20 @@ func (_u *SaleUpdateOne) SetNillableMinimumAccountAgeHours(v *int) *SaleUpdateOn
 // AddMinimumAccountAgeHours adds value to the "minimum_account_age_hours" field.
 func (_u *SaleUpdateOne) AddMinimumAccountAgeHours(v int) *SaleUpdateOne {
 	_u.mutation.AddMinimumAccountAgeHours(v)
+	return _u
+}
+
+// SetAccent sets the "accent" field.
+func (_u *SaleUpdateOne) SetAccent(v string) *SaleUpdateOne {
+	_u.mutation.SetAccent(v)
+	return _u
+}
+
+// SetNillableAccent sets the "accent" field if the given value is not nil.
+func (_u *SaleUpdateOne) SetNillableAccent(v *string) *SaleUpdateOne {
+	if v != nil {
+		_u.SetAccent(*v)
+	}
 	return _u
 }
 
@@ -1410,6 +1446,11 @@ func (_u *SaleUpdateOne) check() error {
 			return &ValidationError{Name: "minimum_account_age_hours", err: fmt.Errorf(`ent: validator failed for field "Sale.minimum_account_age_hours": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.Accent(); ok {
+		if err := sale.AccentValidator(v); err != nil {
+			return &ValidationError{Name: "accent", err: fmt.Errorf(`ent: validator failed for field "Sale.accent": %w`, err)}
+		}
+	}
 	if v, ok := _u.mutation.Notice(); ok {
 		if err := sale.NoticeValidator(v); err != nil {
 			return &ValidationError{Name: "notice", err: fmt.Errorf(`ent: validator failed for field "Sale.notice": %w`, err)}
@@ -1540,6 +1581,9 @@ func (_u *SaleUpdateOne) sqlSave(ctx context.Context) (_node *Sale, err error) {
 	}
 	if value, ok := _u.mutation.AddedMinimumAccountAgeHours(); ok {
 		_spec.AddField(sale.FieldMinimumAccountAgeHours, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.Accent(); ok {
+		_spec.SetField(sale.FieldAccent, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.Epoch(); ok {
 		_spec.SetField(sale.FieldEpoch, field.TypeInt64, value)

@@ -6,6 +6,7 @@ import (
 
 	"seckill/graph/guard"
 	"seckill/graph/model"
+	"seckill/internal/accent"
 	"seckill/internal/id"
 	"seckill/internal/money"
 	"seckill/internal/order"
@@ -43,7 +44,18 @@ func (r *Resolver) toSale(v *sale.Sale) *model.Sale {
 		Revision: int(v.Revision), Notice: unlessZero(v.Notice), PreheatAt: &v.PreheatAt, HideExactStock: &v.HideExactStock, Switches: toSwitches(v.Switches), Source: v,
 		ExternalReference: unlessZero(v.ExternalReference), RequiresAddress: v.RequiresAddress,
 		RequireVerifiedContact: v.Requires.VerifiedContact, MinimumAccountAge: int(v.Requires.AccountAge / time.Hour),
+		Accent: toAccent(v.Accent),
 	}
+}
+
+func toAccent(a accent.Accent) *model.Accent {
+	if a == (accent.Accent{}) {
+		return nil
+	}
+	shades := func(s accent.Shades) *model.AccentShades {
+		return &model.AccentShades{Fill: s.Fill, Press: s.Press, Text: s.Text}
+	}
+	return &model.Accent{Color: a.Color, Light: shades(a.Light), Dark: shades(a.Dark)}
 }
 
 func toItem(item *sale.Item) *model.SaleItem {

@@ -90,6 +90,7 @@ func saleDraft(in model.CreateSaleInput) operator.SaleDraft {
 		PaymentWindow: time.Duration(deref(in.PaymentWindowSeconds)) * time.Second, PurchaseLimit: deref(in.PurchaseLimit),
 		HideExactStock: in.HideExactStock, RequiresAddress: in.RequiresAddress, Items: itemDrafts(in.Items),
 		Requires: sale.Requirements{VerifiedContact: in.RequireVerifiedContact, AccountAge: time.Duration(in.MinimumAccountAge) * time.Hour},
+		Accent:   deref(in.Accent),
 	}
 }
 
@@ -102,6 +103,10 @@ func salePatch(in model.UpdateSaleInput) operator.SalePatch {
 	if in.MinimumAccountAge != nil {
 		age := time.Duration(*in.MinimumAccountAge) * time.Hour
 		p.AccountAge = &age
+	}
+	if color, given := in.Accent.ValueOK(); given {
+		text := deref(color)
+		p.Accent = &text
 	}
 	if limit, given := in.PurchaseLimit.ValueOK(); given {
 		n := deref(limit)

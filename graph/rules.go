@@ -40,6 +40,7 @@ func fieldLabel(ctx context.Context, path []string) string {
 
 // fieldNames are the names of input fields in words; others are named as in the schema.
 var fieldNames = map[string]text{
+	"accent":               {"Accent colour", "主题色"},
 	"account":              {"Account", "账号"},
 	"amount":               {"Amount", "金额"},
 	"carrier":              {"Carrier", "物流公司"},
@@ -82,6 +83,7 @@ var bounds = map[string]text{
 	"max":       {"at most %s.", "不能大于 %s。"},
 	"minLength": {"at least %s characters.", "至少 %s 个字符。"},
 	"maxLength": {"at most %s characters.", "最多 %s 个字符。"},
+	"contrast":  {"its contrast with white is %s:1, and 4.5:1 is the least. Choose a darker colour.", "与白色的对比度仅为 %s:1，至少需要 4.5:1，请选择更深的颜色。"},
 }
 
 // rulesInWords are the texts of other rules. A rule without a text is shown as it is.
@@ -95,6 +97,7 @@ var rulesInWords = map[string]text{
 	"format: email":                  {"must be an e-mail address.", "须为邮箱地址。"},
 	"format: slug":                   {"only a–z, 0–9 and single hyphens, at most 64 characters.", "仅限小写字母、数字和单个连字符，最多 64 个字符。"},
 	"an address of https":            {"must be an address that begins with https://.", "须为 https:// 开头的网址。"},
+	"format: #rrggbb":                {"must be # and six hexadecimal digits, such as #2b34d9.", "须为 # 加六位十六进制数，如 #2b34d9。"},
 	"format: uri":                    {"must be an address.", "须为有效网址。"},
 	"no control characters":          {"must not contain control characters.", "不能包含控制字符。"},
 	"not 0":                          {"must not be zero.", "不能为零。"},

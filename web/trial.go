@@ -1,9 +1,9 @@
 package web
 
 import (
-	"bytes"
 	"fmt"
 	"io/fs"
+	"strings"
 )
 
 // trialBanner is on every page while orders can be paid without money. It is part of the
@@ -15,18 +15,29 @@ const trialBanner = `<p class="note text-center" role="note">Trial: no money mov
 const frame = `<div id="app">`
 
 // Trial returns the built files with the banner on every page.
-func Trial() fs.FS { return trial{Dist()} }
+func Trial() fs.FS { return edited{FS: Dist(), edits: []edit{{old: frame, now: trialBanner + frame}}} }
 
-type trial struct{ fs.FS }
+// edited are built files whose page differs from the built one.
+type edited struct {
+	fs.FS
+	edits []edit
+}
+
+// edit replaces a text of the page.
+type edit struct{ old, now string }
 
 // ReadFile implements fs.ReadFileFS.
-func (t trial) ReadFile(name string) ([]byte, error) {
-	text, err := fs.ReadFile(t.FS, name)
+func (e edited) ReadFile(name string) ([]byte, error) {
+	body, err := fs.ReadFile(e.FS, name)
 	if err != nil || name != "index.html" {
-		return text, err //nolint:wrapcheck // of the embedded files
+		return body, err //nolint:wrapcheck // of the embedded files
 	}
-	if !bytes.Contains(text, []byte(frame)) {
-		return nil, fmt.Errorf("web: index.html has no %s", frame)
+	text := string(body)
+	for _, each := range e.edits {
+		if !strings.Contains(text, each.old) {
+			return nil, fmt.Errorf("web: index.html has no %s", each.old)
+		}
+		text = strings.Replace(text, each.old, each.now, 1)
 	}
-	return bytes.Replace(text, []byte(frame), []byte(trialBanner+frame), 1), nil
+	return []byte(text), nil
 }

@@ -43,6 +43,8 @@ const (
 	FieldRequiresVerifiedContact = "requires_verified_contact"
 	// FieldMinimumAccountAgeHours holds the string denoting the minimum_account_age_hours field in the database.
 	FieldMinimumAccountAgeHours = "minimum_account_age_hours"
+	// FieldAccent holds the string denoting the accent field in the database.
+	FieldAccent = "accent"
 	// FieldEpoch holds the string denoting the epoch field in the database.
 	FieldEpoch = "epoch"
 	// FieldRevision holds the string denoting the revision field in the database.
@@ -93,6 +95,7 @@ var Columns = []string{
 	FieldRequiresAddress,
 	FieldRequiresVerifiedContact,
 	FieldMinimumAccountAgeHours,
+	FieldAccent,
 	FieldEpoch,
 	FieldRevision,
 	FieldCreatedBy,
@@ -144,6 +147,10 @@ var (
 	DefaultMinimumAccountAgeHours int
 	// MinimumAccountAgeHoursValidator is a validator for the "minimum_account_age_hours" field. It is called by the builders before save.
 	MinimumAccountAgeHoursValidator func(int) error
+	// DefaultAccent holds the default value on creation for the "accent" field.
+	DefaultAccent string
+	// AccentValidator is a validator for the "accent" field. It is called by the builders before save.
+	AccentValidator func(string) error
 	// DefaultEpoch holds the default value on creation for the "epoch" field.
 	DefaultEpoch int64
 	// DefaultRevision holds the default value on creation for the "revision" field.
@@ -295,6 +302,11 @@ func ByRequiresVerifiedContact(opts ...sql.OrderTermOption) OrderOption {
 // ByMinimumAccountAgeHours orders the results by the minimum_account_age_hours field.
 func ByMinimumAccountAgeHours(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldMinimumAccountAgeHours, opts...).ToFunc()
+}
+
+// ByAccent orders the results by the accent field.
+func ByAccent(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldAccent, opts...).ToFunc()
 }
 
 // ByEpoch orders the results by the epoch field.

@@ -125,6 +125,11 @@ func MinimumAccountAgeHours(v int) predicate.Sale {
 	return predicate.Sale(sql.FieldEQ(FieldMinimumAccountAgeHours, v))
 }
 
+// Accent applies equality check predicate on the "accent" field. It's identical to AccentEQ.
+func Accent(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldEQ(FieldAccent, v))
+}
+
 // Epoch applies equality check predicate on the "epoch" field. It's identical to EpochEQ.
 func Epoch(v int64) predicate.Sale {
 	return predicate.Sale(sql.FieldEQ(FieldEpoch, v))
@@ -803,6 +808,71 @@ func MinimumAccountAgeHoursLT(v int) predicate.Sale {
 // MinimumAccountAgeHoursLTE applies the LTE predicate on the "minimum_account_age_hours" field.
 func MinimumAccountAgeHoursLTE(v int) predicate.Sale {
 	return predicate.Sale(sql.FieldLTE(FieldMinimumAccountAgeHours, v))
+}
+
+// AccentEQ applies the EQ predicate on the "accent" field.
+func AccentEQ(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldEQ(FieldAccent, v))
+}
+
+// AccentNEQ applies the NEQ predicate on the "accent" field.
+func AccentNEQ(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldNEQ(FieldAccent, v))
+}
+
+// AccentIn applies the In predicate on the "accent" field.
+func AccentIn(vs ...string) predicate.Sale {
+	return predicate.Sale(sql.FieldIn(FieldAccent, vs...))
+}
+
+// AccentNotIn applies the NotIn predicate on the "accent" field.
+func AccentNotIn(vs ...string) predicate.Sale {
+	return predicate.Sale(sql.FieldNotIn(FieldAccent, vs...))
+}
+
+// AccentGT applies the GT predicate on the "accent" field.
+func AccentGT(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldGT(FieldAccent, v))
+}
+
+// AccentGTE applies the GTE predicate on the "accent" field.
+func AccentGTE(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldGTE(FieldAccent, v))
+}
+
+// AccentLT applies the LT predicate on the "accent" field.
+func AccentLT(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldLT(FieldAccent, v))
+}
+
+// AccentLTE applies the LTE predicate on the "accent" field.
+func AccentLTE(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldLTE(FieldAccent, v))
+}
+
+// AccentContains applies the Contains predicate on the "accent" field.
+func AccentContains(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldContains(FieldAccent, v))
+}
+
+// AccentHasPrefix applies the HasPrefix predicate on the "accent" field.
+func AccentHasPrefix(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldHasPrefix(FieldAccent, v))
+}
+
+// AccentHasSuffix applies the HasSuffix predicate on the "accent" field.
+func AccentHasSuffix(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldHasSuffix(FieldAccent, v))
+}
+
+// AccentEqualFold applies the EqualFold predicate on the "accent" field.
+func AccentEqualFold(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldEqualFold(FieldAccent, v))
+}
+
+// AccentContainsFold applies the ContainsFold predicate on the "accent" field.
+func AccentContainsFold(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldContainsFold(FieldAccent, v))
 }
 
 // EpochEQ applies the EQ predicate on the "epoch" field.

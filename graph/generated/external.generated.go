@@ -590,13 +590,20 @@ func (ec *executionContext) unmarshalInputUpsertSaleInput(ctx context.Context, o
 		asMap["rules"] = ""
 	}
 
-	fieldsInOrder := [...]string{"endsAt", "externalReference", "hideExactStock", "requiresAddress", "requireVerifiedContact", "minimumAccountAge", "items", "paymentWindowSeconds", "purchaseLimit", "rules", "slug", "startsAt", "title"}
+	fieldsInOrder := [...]string{"accent", "endsAt", "externalReference", "hideExactStock", "requiresAddress", "requireVerifiedContact", "minimumAccountAge", "items", "paymentWindowSeconds", "purchaseLimit", "rules", "slug", "startsAt", "title"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
 			continue
 		}
 		switch k {
+		case "accent":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("accent"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Accent = data
 		case "endsAt":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("endsAt"))
 			data, err := ec.unmarshalNDateTime2timeᚐTime(ctx, v)

@@ -2884,13 +2884,20 @@ func (ec *executionContext) unmarshalInputCreateSaleInput(ctx context.Context, o
 		asMap["rules"] = ""
 	}
 
-	fieldsInOrder := [...]string{"endsAt", "hideExactStock", "requiresAddress", "requireVerifiedContact", "minimumAccountAge", "items", "paymentWindowSeconds", "purchaseLimit", "rules", "slug", "startsAt", "title"}
+	fieldsInOrder := [...]string{"accent", "endsAt", "hideExactStock", "requiresAddress", "requireVerifiedContact", "minimumAccountAge", "items", "paymentWindowSeconds", "purchaseLimit", "rules", "slug", "startsAt", "title"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
 			continue
 		}
 		switch k {
+		case "accent":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("accent"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Accent = data
 		case "endsAt":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("endsAt"))
 			data, err := ec.unmarshalNDateTime2timeᚐTime(ctx, v)
@@ -3767,13 +3774,20 @@ func (ec *executionContext) unmarshalInputUpdateSaleInput(ctx context.Context, o
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"endsAt", "hideExactStock", "requiresAddress", "requireVerifiedContact", "minimumAccountAge", "items", "note", "paymentWindowSeconds", "purchaseLimit", "rules", "saleId", "slug", "startsAt", "title"}
+	fieldsInOrder := [...]string{"accent", "endsAt", "hideExactStock", "requiresAddress", "requireVerifiedContact", "minimumAccountAge", "items", "note", "paymentWindowSeconds", "purchaseLimit", "rules", "saleId", "slug", "startsAt", "title"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
 			continue
 		}
 		switch k {
+		case "accent":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("accent"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Accent = graphql.OmittableOf(data)
 		case "endsAt":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("endsAt"))
 			data, err := ec.unmarshalODateTime2ᚖtimeᚐTime(ctx, v)

@@ -40,6 +40,8 @@ var doors = map[string]string{
 	"QueuePosition":           `node(id: "{ticket}") { ... on QueueTicket { position { %s } } }`,
 	"SeckillPath":             `node(id: "{ticket}") { ... on QueueTicket { path { %s } } }`,
 	"Sale":                    `sale(by: {id: "{sale}"}) { %s }`,
+	"Accent":                  `sale(by: {id: "{sale}"}) { accent { %s } }`,
+	"AccentShades":            `sale(by: {id: "{sale}"}) { accent { light { %s } } }`,
 	"SaleViewer":              `sale(by: {id: "{sale}"}) { viewer { %s } }`,
 	"SaleReminder":            `sale(by: {id: "{sale}"}) { viewer { reminder { %s } } }`,
 	"NoticeSettings":          `viewer { noticeSettings { %s } }`,

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/99designs/gqlgen/graphql"
@@ -91,19 +90,13 @@ func newServer(ctx context.Context, b base, g gates, in serverParts) (_ *server.
 	return s, trusted, err
 }
 
-// site and trialSite are packed once per binary, because tests build many processes.
-var (
-	site      = sync.OnceValues(func() (http.Handler, error) { return server.NewSite(web.Dist(), web.Version()) })
-	trialSite = sync.OnceValues(func() (http.Handler, error) { return server.NewSite(web.Trial(), web.Version()) })
-)
-
 // newPublic returns the handler of the public listener.
 func newPublic(b base, in serverParts, handler http.Handler) (http.Handler, error) {
-	shown := site
-	if b.cfg.Production() && b.cfg.Sandbox == config.SandboxTrial {
-		shown = trialSite
+	brand, err := brandOf(b.cfg)
+	if err != nil {
+		return nil, err
 	}
-	pages, err := shown()
+	pages, err := newSite(b.cfg, brand)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +111,7 @@ func newPublic(b base, in serverParts, handler http.Handler) (http.Handler, erro
 		SignIn: signIn, Unsubscribe: in.notices,
 		GraphQL: auth.WithCookies(handler, secure(b.cfg)), Site: server.WithFirstQuery(pages, handler, first),
 		Playground: b.cfg.PlaygroundOn(), Tabs: in.tabs,
-		Origins: b.cfg.AllowedOrigins, CaptchaOrigins: b.cfg.CaptchaSources(), PaymentOrigins: b.cfg.StripeSources(), Address: b.cfg.PublicURL, TrustedProxies: b.cfg.TrustedProxies, HTTPS: https(b.cfg),
+		Origins: b.cfg.AllowedOrigins, Style: brand.StyleSource(), CaptchaOrigins: b.cfg.CaptchaSources(), PaymentOrigins: b.cfg.StripeSources(), Address: b.cfg.PublicURL, TrustedProxies: b.cfg.TrustedProxies, HTTPS: https(b.cfg),
 		Keys: in.receipts.KeySet(), Webhooks: in.payments.service.Webhooks(), Sandbox: in.payments.pages,
 		Media: in.admin.pictures, MediaBody: media.MaxBytes + 1, Exports: in.admin.operator.Downloads(in.admin.bearer.exporter),
 		Tracer: b.tracer, Registerer: b.registry, Log: b.log,

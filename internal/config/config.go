@@ -2,7 +2,7 @@
 // each value. Flags override the environment, the environment overrides the file, the
 // file overrides the default.
 //
-// It parses and validates; it opens nothing and imports no other package of this module.
+// It parses and validates; it opens nothing and imports no other package of this module but accent.
 package config
 
 import (
@@ -68,6 +68,8 @@ type Config struct {
 
 	PaymentWindow time.Duration `default:"15m" group:"gate" help:"How long a buyer has to pay, in sales that are created without a time of their own."`
 
+	Theme
+
 	Mail
 	Notice
 
@@ -107,6 +109,7 @@ func Groups() []Group {
 		{Key: "general", Title: "Settings: general"},
 		{Key: "services", Title: "Settings: services"},
 		{Key: "server", Title: "Settings: server"},
+		{Key: "shop", Title: "Settings: shop"},
 		{Key: "accounts", Title: "Settings: accounts"},
 		{Key: "mail", Title: "Settings: mail"},
 		{Key: "gate", Title: "Settings: gate"},

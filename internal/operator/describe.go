@@ -14,9 +14,9 @@ import (
 
 // described are the fields that change after the approval of a sale: buyers read them, but
 // neither the gate nor an order depends on them.
-var described = []string{"title", "rules"}
+var described = []string{"title", "rules", "accent"}
 
-// describe changes title and rules of a sale that was approved. A patch that changes
+// describe changes title, rules and accent of a sale that was approved. A patch that changes
 // another field is refused.
 func (s *Service) describe(ctx context.Context, by sale.Actor, saleID uuid.UUID, p SalePatch) (*sale.Sale, error) {
 	var d SaleDraft
@@ -31,8 +31,8 @@ func (s *Service) describe(ctx context.Context, by sale.Actor, saleID uuid.UUID,
 					return "", conflict(field)
 				}
 			}
-			return v.Status, fault.All(checkText(p.Note, maxNote, "note"), required(&d.Title, maxName, "title"), checkText(d.Rules, maxText, "rules"))
+			return v.Status, fault.All(checkText(p.Note, maxNote, "note"), required(&d.Title, maxName, "title"), checkText(d.Rules, maxText, "rules"), checkAccent(&d.Accent))
 		},
-		set: func(u *ent.SaleUpdate) { u.SetTitle(d.Title).SetRules(d.Rules) },
+		set: func(u *ent.SaleUpdate) { u.SetTitle(d.Title).SetRules(d.Rules).SetAccent(d.Accent) },
 	})
 }

@@ -44,6 +44,7 @@ type SaleDraft struct {
 	HideExactStock  bool
 	RequiresAddress bool
 	Requires        sale.Requirements
+	Accent          string // #rrggbb; "" = that of the installation
 	Items           []ItemDraft
 	Switches        *sale.Switches // which only a new sale takes; nil = the defaults
 }
@@ -90,6 +91,7 @@ func (d *SaleDraft) check(usual terms) error {
 		required(&d.Title, maxName, "title"),
 		checkText(d.Rules, maxText, "rules"),
 		checkSlug(d.Slug),
+		checkAccent(&d.Accent),
 		checkExternal(d.Reference, "externalReference"),
 		checkTimes(d.StartsAt, d.EndsAt, usual.after),
 		checkWindow(d.PaymentWindow, usual.window),
@@ -183,7 +185,7 @@ func (s *Service) CreateSale(ctx context.Context, by sale.Actor, d SaleDraft) (*
 			SetStartsAt(d.StartsAt).SetEndsAt(d.EndsAt).SetPreheatAt(d.StartsAt.Add(-preheatBefore)).
 			SetPaymentWindowSeconds(int(d.PaymentWindow / time.Second)).SetPurchaseLimit(d.largestLimit()).SetNillableTotalLimit(unlessZero(d.PurchaseLimit)).
 			SetHideExactStock(d.HideExactStock).SetRequiresAddress(d.RequiresAddress).
-			SetRequiresVerifiedContact(d.Requires.VerifiedContact).SetMinimumAccountAgeHours(d.accountAge()).SetCreatedBy(by.ID).SetCreatedAt(c.At)
+			SetRequiresVerifiedContact(d.Requires.VerifiedContact).SetMinimumAccountAgeHours(d.accountAge()).SetAccent(d.Accent).SetCreatedBy(by.ID).SetCreatedAt(c.At)
 		if d.Switches != nil {
 			setSwitches(create.Mutation(), *d.Switches)
 		}
@@ -251,6 +253,7 @@ type SalePatch struct {
 	RequiresAddress *bool
 	VerifiedContact *bool
 	AccountAge      *time.Duration
+	Accent          *string     // "" = that of the installation
 	Items           []ItemDraft // nil = unchanged
 	Note            string      // the reason
 }
@@ -259,7 +262,7 @@ func (p SalePatch) of(v *sale.Sale) SaleDraft {
 	d := SaleDraft{
 		Title: v.Title, Slug: v.Slug, Rules: v.Rules, StartsAt: v.StartsAt, EndsAt: v.EndsAt,
 		PaymentWindow: v.PaymentWindow, PurchaseLimit: v.PurchaseLimit, HideExactStock: v.HideExactStock,
-		RequiresAddress: v.RequiresAddress, Requires: v.Requires, Items: p.Items,
+		RequiresAddress: v.RequiresAddress, Requires: v.Requires, Accent: v.Accent.Color, Items: p.Items,
 	}
 	set(&d.Title, p.Title)
 	set(&d.Slug, p.Slug)
@@ -272,6 +275,8 @@ func (p SalePatch) of(v *sale.Sale) SaleDraft {
 	set(&d.RequiresAddress, p.RequiresAddress)
 	set(&d.Requires.VerifiedContact, p.VerifiedContact)
 	set(&d.Requires.AccountAge, p.AccountAge)
+	set(&d.Accent, p.Accent)
+	d.Accent = strings.ToLower(d.Accent) // as it is stored
 	if p.Items == nil {
 		for _, item := range v.Items {
 			d.Items = append(d.Items, ItemDraft{Goods: item.Goods.ID, Price: item.Price, Stock: item.Total, PurchaseLimit: item.PurchaseLimit})
@@ -304,7 +309,7 @@ func (s *Service) CheckSaleUpdate(ctx context.Context, saleID uuid.UUID, p SaleP
 }
 
 // UpdateSale changes a draft, or a rejected sale, which becomes a draft again. Of a sale
-// that was approved, only title and rules change.
+// that was approved, only title, rules and accent change.
 func (s *Service) UpdateSale(ctx context.Context, by sale.Actor, saleID uuid.UUID, p SalePatch) (*sale.Sale, error) {
 	v, err := s.cfg.Sales.ByID(ctx, saleID)
 	if err != nil {
@@ -333,7 +338,7 @@ func (s *Service) updateDraft(ctx context.Context, by sale.Actor, saleID uuid.UU
 			u.SetTitle(d.Title).SetSlug(d.Slug).SetRules(d.Rules).SetStartsAt(d.StartsAt).SetEndsAt(d.EndsAt).
 				SetPreheatAt(d.StartsAt.Add(-preheatBefore)).SetPaymentWindowSeconds(int(d.PaymentWindow / time.Second)).
 				SetPurchaseLimit(d.largestLimit()).SetHideExactStock(d.HideExactStock).SetRequiresAddress(d.RequiresAddress).
-				SetRequiresVerifiedContact(d.Requires.VerifiedContact).SetMinimumAccountAgeHours(d.accountAge())
+				SetRequiresVerifiedContact(d.Requires.VerifiedContact).SetMinimumAccountAgeHours(d.accountAge()).SetAccent(d.Accent)
 			if d.PurchaseLimit > 0 {
 				u.SetTotalLimit(d.PurchaseLimit)
 			} else {

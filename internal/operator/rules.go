@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -9,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"seckill/internal/accent"
 	"seckill/internal/fault"
 	"seckill/internal/money"
 )
@@ -134,6 +136,23 @@ func checkSlug(slug string) error {
 	if slug != "" && (len(slug) > maxSlug || !slugFormat.MatchString(slug)) {
 		return invalid("format: slug", "slug")
 	}
+	return nil
+}
+
+// checkAccent puts a colour into the form in which it is stored, and checks that it can be
+// read.
+func checkAccent(color *string) error {
+	if *color == "" {
+		return nil
+	}
+	read, err := accent.Parse(*color)
+	if light := (accent.ContrastError{}); errors.As(err, &light) {
+		return invalid(light.Rule(), "accent")
+	}
+	if err != nil {
+		return invalid("format: #rrggbb", "accent")
+	}
+	*color = read.Color
 	return nil
 }
 

@@ -93,7 +93,7 @@ func (s *Service) equalise(ctx context.Context, by sale.Actor, v *sale.Sale, d S
 	p := SalePatch{
 		Title: &d.Title, Rules: &d.Rules, StartsAt: &d.StartsAt, EndsAt: &d.EndsAt, PaymentWindow: &d.PaymentWindow,
 		PurchaseLimit: &d.PurchaseLimit, HideExactStock: &d.HideExactStock, RequiresAddress: &d.RequiresAddress,
-		VerifiedContact: &d.Requires.VerifiedContact, AccountAge: &d.Requires.AccountAge, Items: d.Items,
+		VerifiedContact: &d.Requires.VerifiedContact, AccountAge: &d.Requires.AccountAge, Accent: &d.Accent, Items: d.Items,
 	}
 	if d.Slug != "" {
 		p.Slug = &d.Slug

@@ -65,7 +65,7 @@ var fields = []field{
 	{"title", "Title"}, {"slug", "Address"}, {"rules", "Rules"}, {"startsAt", "Opens"}, {"endsAt", "Ends"}, {"preheatAt", "Preload"},
 	{"paymentWindowSeconds", "Time to pay"}, {"purchaseLimit", "Limit per person, all items"}, {"hideExactStock", "Hide exact stock"},
 	{"requiresAddress", "Delivery address"}, {"requireVerifiedContact", "Verified contact"}, {"minimumAccountAge", "Hours of account age"},
-	{"items", "Items"}, {"captchaRequired", "Captcha required"}, {"captchaKinds", "Captcha kinds"},
+	{"accent", "Accent colour"}, {"items", "Items"}, {"captchaRequired", "Captcha required"}, {"captchaKinds", "Captcha kinds"},
 	{"proofOfWorkMax", "Proof-of-work difficulty"}, {"permitPerMille", "Permits per available unit"},
 	{"inflowPerSecond", "Admitted buyers per second"}, {"limitBurst", "Attempts at once"}, {"limitPerSecond", "Attempts per second"},
 	{"item", "Item"}, {"units", "Units"}, {"order", "Order"}, {"requestedBy", "Requested by"}, {"requestNote", "Reason of the request"},

@@ -34,6 +34,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"seckill/internal/accent"
 	"seckill/internal/money"
 )
 
@@ -137,7 +138,8 @@ type Sale struct {
 	HideExactStock    bool
 	RequiresAddress   bool // orders have the address of their buyer
 	Requires          Requirements
-	Epoch             int64 // of the gate in Redis; 0 = never loaded
+	Accent            accent.Accent // zero = that of the installation
+	Epoch             int64         // of the gate in Redis; 0 = never loaded
 	Revision          int64
 	Items             []*Item // by position
 	WasPublic         bool    // of a cancelled sale: buyers saw it before

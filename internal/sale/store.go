@@ -12,6 +12,7 @@ import (
 	"seckill/ent/predicate"
 	entsale "seckill/ent/sale"
 	"seckill/ent/saleitem"
+	"seckill/internal/accent"
 	"seckill/internal/money"
 )
 
@@ -114,13 +115,23 @@ func saleFromRow(r *ent.Sale) *Sale {
 		PurchaseLimit: LimitOf(r), HideExactStock: r.HideExactStock, RequiresAddress: r.RequiresAddress,
 		Requires: Requirements{VerifiedContact: r.RequiresVerifiedContact, AccountAge: time.Duration(r.MinimumAccountAgeHours) * time.Hour},
 		Epoch:    r.Epoch, Revision: r.Revision, CreatedBy: r.CreatedBy, CreatedAt: r.CreatedAt.UTC(),
-		WasPublic: r.WasPublic, Notice: r.Notice, SettledAt: utc(r.SettledAt), ExternalReference: deref(r.ExternalReference),
+		Accent: accentOf(r.Accent), WasPublic: r.WasPublic, Notice: r.Notice, SettledAt: utc(r.SettledAt), ExternalReference: deref(r.ExternalReference),
 		Switches: Switches{
 			CaptchaRequired: r.CaptchaRequired, CaptchaKinds: splitKinds(r.CaptchaKinds), PowMax: r.PowMax,
 			PermitPerMille: r.PermitPerMille, InflowPerSecond: r.InflowPerSecond,
 			LimitBurst: r.LimitBurst, LimitPerSecond: r.LimitPerSecond,
 		},
 	}
+}
+
+// accentOf returns an accent that was checked when it was written; a later release may
+// refuse it, and then there is none.
+func accentOf(color string) accent.Accent {
+	read, err := accent.Parse(color)
+	if err != nil {
+		return accent.Accent{}
+	}
+	return read
 }
 
 // LimitOf returns the purchase limit of a sale over all its items; 0 = no limit.

@@ -57,3 +57,13 @@ func TestOnlyThePageOfAPaymentLoadsFromTheProvider(t *testing.T) {
 		t.Errorf("without a provider: %s", policy)
 	}
 }
+
+func TestPagesMayHaveTheStyleSheetOfTheInstallationOnly(t *testing.T) {
+	t.Parallel()
+	const style = "'sha256-PYUPJ3g6vNRKfh1DYfUnXqAeQGT7ZFfrwRJJgPUCJxU='"
+	closed := call(t, newPublic(t, server.PublicOptions{Site: shop(t)}), http.MethodGet, "/").Header().Get("Content-Security-Policy")
+	got := call(t, newPublic(t, server.PublicOptions{Site: shop(t), Style: style}), http.MethodGet, "/").Header().Get("Content-Security-Policy")
+	if want := strings.Replace(closed, "style-src 'self';", "style-src 'self' "+style+";", 1); got != want || got == closed {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}

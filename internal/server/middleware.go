@@ -203,14 +203,19 @@ func isPayment(path string) bool {
 }
 
 // pageCSP returns the content policy of pages. The widget of an outside captcha loads
-// scripts, styles and frames and sends requests, all to the same origins.
-func pageCSP(origins []string) []string {
+// scripts, styles and frames and sends requests, all to the same origins. style is the source
+// of the style sheet in the page; "" = none.
+func pageCSP(style string, origins []string) []string {
 	self, frames := "'self'", ""
 	if len(origins) > 0 {
 		others := " " + strings.Join(origins, " ")
 		self, frames = self+others, "frame-src"+others+"; "
 	}
-	return []string{"default-src 'none'; script-src " + self + "; style-src " + self + "; img-src 'self' data: https:; media-src 'self' data:; " +
+	styles := self
+	if style != "" {
+		styles += " " + style
+	}
+	return []string{"default-src 'none'; script-src " + self + "; style-src " + styles + "; img-src 'self' data: https:; media-src 'self' data:; " +
 		"font-src 'self'; connect-src " + self + "; " + frames +
 		"worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"}
 }
@@ -223,7 +228,7 @@ var apiCSP = []string{"default-src 'none'; frame-ancestors 'none'"}
 // because on the hot path each header costs time (more than eight grow the map, about 2
 // µs).
 func (o PublicOptions) securityHeaders(next http.Handler) http.Handler {
-	csp, payCSP := pageCSP(o.CaptchaOrigins), pageCSP(slices.Concat(o.CaptchaOrigins, o.PaymentOrigins))
+	csp, payCSP := pageCSP(o.Style, o.CaptchaOrigins), pageCSP(o.Style, slices.Concat(o.CaptchaOrigins, o.PaymentOrigins))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h["X-Content-Type-Options"] = nosniff

@@ -48,6 +48,9 @@ type PublicOptions struct {
 	// Origins are other browser origins that may use the API
 	// ("https://shop.example.com").
 	Origins []string
+	// Style is the source by which pages may have a style sheet in themselves,
+	// 'sha256-…'; "" = none.
+	Style string
 	// CaptchaOrigins are the origins from which pages may load and frame the widget of an
 	// outside captcha; none = pages load nothing from elsewhere.
 	CaptchaOrigins []string
