@@ -61,6 +61,11 @@ test('the list of sales and the editor', async () => {
 test('a sale on its way through review', async () => {
   await operator.getByRole('link', { name: 'Edit' }).click();
   await operator.getByLabel('Rules').fill('One each.\n\n- No returns on Sundays\n- Collect within a week');
+  await operator.getByLabel('Accent colour (').fill('#ff6a00');
+  await operator.getByRole('button', { name: 'Save draft' }).click();
+  await operator.getByText('Accent colour: its contrast with white is 2.87:1').waitFor();
+  await look(operator, 'admin-edit');
+  await operator.getByLabel('Accent colour (').fill('#b3261e');
   await operator.getByRole('button', { name: 'Save draft' }).click();
   await operator.getByRole('link', { name: 'Edit' }).waitFor();
   await look(operator, 'admin-draft');
@@ -75,6 +80,9 @@ test('a sale on its way through review', async () => {
     await preview.getByRole('tab', { name: tab }).click();
     await preview.getByText(text, { exact: true }).first().waitFor();
     await look(operator, `admin-preview-${tab.toLowerCase()}`);
+    if (tab !== 'Open') continue;
+    await operator.emulateMedia({ colorScheme: 'light' });
+    await expect.poll(() => preview.locator('[data-button="buy"]').evaluate((main) => getComputedStyle(main).backgroundColor)).toBe('rgb(179, 38, 30)');
   }
   expect(names.filter((name) => ['CreateCaptcha', 'IssuePath', 'MyAddresses', 'PlaceOrder', 'Requirements', 'SaleBySlug'].includes(name))).toEqual([]);
   await admin.setViewportSize({ width: 768, height: 900 });
@@ -84,6 +92,7 @@ test('a sale on its way through review', async () => {
   await goto(admin, '/operate/nope', 'main h1');
   await look(admin, 'admin-missing');
   await goto(admin, written, 'main .btn-main');
+  await look(admin, 'admin-review');
   await lookAtSheet(admin, 'Approve', 'admin-approve');
   await lookAtSheet(admin, 'Reject', 'admin-reject');
   await lookAtSheet(admin, 'Cancel sale', 'admin-cancel');

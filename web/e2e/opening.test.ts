@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { look } from './axe';
 import { button, checkByBrowser, curtain, sent, signIn } from './shop';
 import { onASite } from './venue';
 
@@ -50,4 +51,30 @@ test('joining the draw before the opening gives a turn, and one press then buys 
   expect(names.filter((name) => name === 'PlaceOrder')).toHaveLength(1);
   expect(names).not.toContain('IssuePath');
   await on.waitFor(); // the list has moved the sale by itself
+
+  const check = page.locator('[data-draw]');
+  await check.locator('summary').first().click();
+  const again = check.getByRole('button', { name: 'Check again' });
+  await again.or(check.locator('[data-step]')).first().waitFor();
+  await expect
+    .poll(async () => {
+      if (await again.count()) await again.click({ timeout: 1_000 }).catch(() => {}); // it is gone once the seed is public
+      return check.locator('[data-right="true"]').count();
+    }, { timeout: 120_000, interval: 2_000 })
+    .toBe(3);
+  expect(await check.getByRole('status').textContent()).toContain('The draw was fair to you');
+  await look(page, 'draw-checked');
+
+  await page.route('**/graphql', async (route) => {
+    if (route.request().postDataJSON().operationName !== 'TicketDraw') return route.continue();
+    const response = await route.fetch();
+    const { data } = await response.json();
+    data.node.draw.number = '4503599627370496'; // a shop that lies
+    return route.fulfill({ response, json: { data } });
+  });
+  await page.reload();
+  await check.locator('summary').first().click();
+  await check.getByRole('alert').waitFor();
+  await look(page, 'draw-wrong');
+  expect(await check.locator('[data-right="false"]').getAttribute('data-step')).toBe('number');
 });

@@ -8,8 +8,9 @@ import { Sales } from './pages/sales';
 import { Strip } from './purchase/strip';
 import { LiveRegion } from './ui/live-region';
 import { Missing } from './ui/bits';
+import { Mark } from './ui/brand';
 import { useFocus, useKeptFocus } from './ui/focus';
-import { Bolt, Icon } from './ui/icons';
+import { Icon } from './ui/icons';
 import { lazy } from './ui/lazy';
 import { Pill } from './ui/pill';
 import { nextTheme, theme } from './ui/theme';
@@ -97,8 +98,7 @@ function Header({ where }: { where: string }) {
     <header class="z-20 sm:sticky sm:top-0 border-b border-line bg-card print:hidden">
       <div class={`mx-auto flex flex-wrap items-center gap-x-1 px-3 sm:px-4 ${where.startsWith('/operate') ? 'max-w-7xl' : 'max-w-5xl'}`}>
         <Link href="/" class="flex min-h-12 shrink-0 items-center gap-2 pr-1 font-extrabold tracking-tight">
-          <Bolt />
-          <span class="max-sm:sr-only">{t('app.name')}</span>
+          <Mark />
         </Link>
         <nav aria-label={t('nav.main')} class="flex min-w-28 grow basis-0 overflow-x-auto">
           {tab('/', where === '/' || where.startsWith('/s/'), t('nav.sales'))}

@@ -6,6 +6,7 @@ import type { Challenge } from '@seckill/client/types';
 import type { Purchase } from '@seckill/client/purchase';
 import { newPurchase, purchaseOf, resumePlaces } from '../src/purchase/attempt';
 import { speak } from '../src/i18n/text';
+import { drawn } from '@seckill/client/places';
 import { pending } from '@seckill/client/press';
 import { Toasts } from '../src/ui/toast';
 import type { Waiting } from '@seckill/client/waiting';
@@ -240,7 +241,7 @@ describe('the waiting room', () => {
   const ticket = (id: string, status: string, more: object = {}): Record<string, unknown> => ({
     queuePosition: { ticket: { __typename: 'QueueTicket', id, status, path: null, position: null, ...more } },
   });
-  const entered: Reply = { enterQueue: { ticket: { id: 'tkt_1' }, userErrors: [] } };
+  const entered: Reply = { enterQueue: { ticket: { id: 'tkt_1', item: { id: 'itm_1', draw: { commitment: 'c0ffee' } } }, userErrors: [] } };
   /** The stream that keeps a place. */
   const kept = async (): Promise<Streamed> => {
     await vi.dynamicImportSettled();
@@ -270,6 +271,8 @@ describe('the waiting room', () => {
     await pass(0);
     expect(asked[1]!.variables.input).toMatchObject({ pathToken: 'p2', itemId: 'itm_1' });
     expect(it.attempt.value.step).toBe('queued');
+    const { drawNonce } = asked[0]!.variables.input; // what the number is checked with stays when the place is gone
+    expect(drawn(forTab, 'sal_1')).toEqual({ ticketId: 'tkt_1', itemId: 'itm_1', nonce: drawNonce, commitment: 'c0ffee' });
   });
 
   test('is kept without any page that shows it, and goes on with the press when the turn comes', async () => {

@@ -110,6 +110,7 @@ describe('the log of a sale', () => {
   });
   test('reads values by their kind', () => {
     expect(fieldsOf([change('title', 'TEXT', '12', '{"A":1}')])).toEqual([['title', '12', '{"A":1}']]);
+    expect(fieldsOf([change('confirmNote', 'TEXT', ''), change('rules', 'TEXT', '', 'One each.')])).toEqual([['rules', '', 'One each.']]); // a remark that was not made
     expect(fieldsOf([change('units', 'NUMBER', '-3')])).toEqual([['units', -3]]);
     expect(fieldsOf([change('captchaKinds', 'JSON', '["TEXT"]', '[]')])).toEqual([['captchaKinds', ['TEXT'], []]]);
     expect(fieldsOf([change('listPrice', 'TEXT', '19.90')])).toEqual([['listPrice', '19.90']]);

@@ -24,6 +24,7 @@ export function sale(fields: Partial<Sale> = {}): Sale {
     requiresAddress: false,
     rules: '',
     notice: null,
+    accent: null,
     items: [
       {
         id: 'itm_1',

@@ -10,18 +10,29 @@ export interface DrawProof {
   number: string;
 }
 
-/**
- * Whether the shop committed to the seed and the number follows from seed and nonce. Needs
- * a secure context (https or localhost), as all of crypto.subtle.
- */
-export async function verifyDraw({ commitment, seed, nonce, number }: DrawProof): Promise<boolean> {
+/** What follows from seed and nonce. */
+export interface DrawCheck {
+  /** Whether the commitment is that of the seed. */
+  committed: boolean;
+  /** The number; null for a text that is no seed. */
+  number: string | null;
+}
+
+/** Whether the shop committed to the seed and the number follows from seed and nonce. */
+export async function verifyDraw(proof: DrawProof): Promise<boolean> {
+  const check = await checkDraw(proof);
+  return check.committed && check.number === proof.number;
+}
+
+/** Computes what verifyDraw compares. Needs a secure context (https or localhost), as all of crypto.subtle. */
+export async function checkDraw({ commitment, seed, nonce }: Omit<DrawProof, 'number'>): Promise<DrawCheck> {
   const pairs = seed.match(/[\da-f]{2}/gi) ?? [];
-  if (pairs.length !== 32 || seed.length !== 64) return false;
+  if (pairs.length !== 32 || seed.length !== 64) return { committed: false, number: null };
   const secret = new Uint8Array(pairs.map((pair) => parseInt(pair, 16)));
   const digest = hex(await crypto.subtle.digest('SHA-256', secret));
   const key = await crypto.subtle.importKey('raw', secret, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign']);
   const mac = hex(await crypto.subtle.sign('HMAC', key, new TextEncoder().encode(nonce)));
-  return digest === commitment.toLowerCase() && (BigInt(`0x${mac.slice(0, 13)}`) + 1n).toString() === number;
+  return { committed: digest === commitment.toLowerCase(), number: (BigInt(`0x${mac.slice(0, 13)}`) + 1n).toString() };
 }
 
 function hex(bytes: ArrayBuffer): string {

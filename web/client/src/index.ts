@@ -9,8 +9,8 @@ export { operation, type Doc, type Operation, type ResultOf, type VariablesOf } 
 export { answerByWork, buy, type Wish } from './buy.ts';
 export { Purchase, type Answer, type Attempt, type Hooks, type Path } from './purchase.ts';
 export { Waiting } from './waiting.ts';
-export { verifyDraw, type DrawProof } from './fairness.ts';
-export { type Place } from './places.ts';
+export { checkDraw, verifyDraw, type DrawCheck, type DrawProof } from './fairness.ts';
+export { drawn, type Drawn, type Place } from './places.ts';
 export { followTask, isDecided } from './task.ts';
 export { cancelOrder, followOrder, payAgain, payOrder, readOrder, type OrderPayload } from './order.ts';
 export { solve } from './captcha/solve.ts';

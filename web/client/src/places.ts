@@ -36,3 +36,29 @@ export function keepPlace(store: Kept, saleId: string, value: Place | null): voi
   if (value) store.setItem(PLACE + saleId, JSON.stringify(value));
   else store.removeItem(PLACE + saleId);
 }
+
+const DRAW = 'draw:';
+
+/** The part in a draw, as it was before the opening. It is kept after the place is gone, so that the number can be checked. */
+export interface Drawn {
+  ticketId: string;
+  itemId: string;
+  /** The nonce that this client sent. */
+  nonce: string;
+  /** `SaleItem.draw.commitment` at that time. */
+  commitment: string;
+}
+
+/** The part in the draw of a sale. */
+export function drawn(store: Kept, saleId: string): Drawn | null {
+  try {
+    return JSON.parse(store.getItem(DRAW + saleId) ?? 'null');
+  } catch {
+    return null;
+  }
+}
+
+/** Remembers the part in the draw of a sale. */
+export function keepDrawn(store: Kept, saleId: string, value: Drawn): void {
+  store.setItem(DRAW + saleId, JSON.stringify(value));
+}

@@ -15,7 +15,7 @@ import type { Client } from './client.ts';
 import { IssuePath, PlaceOrder } from './documents/purchase.ts';
 import { EnterQueue } from './documents/queue.ts';
 import { Fault, toFault } from './fault.ts';
-import { keepPlace, place, type Place } from './places.ts';
+import { keepDrawn, keepPlace, place, type Place } from './places.ts';
 import { keep, pending, press, randomKey, settle, type Press } from './press.ts';
 import { followTask } from './task.ts';
 import type { Challenge, Failure, Line, Task, Ticket } from './types.ts';
@@ -261,6 +261,8 @@ export class Purchase {
     const input = { itemId, captcha: { challengeId: answer.challengeId, answer: answer.answer }, drawNonce };
     const outcome = await this.#exchange<string>(async () => {
       const { enterQueue: payload } = await this.client.request(EnterQueue, { input });
+      const commitment = payload?.ticket?.item.draw?.commitment;
+      if (payload?.ticket && commitment) keepDrawn(this.#store, this.saleId, { ticketId: payload.ticket.id, itemId, nonce: drawNonce, commitment });
       return payload?.ticket ? { done: payload.ticket.id } : this.#classify(payload?.userErrors[0]);
     });
     if (!outcome) return;

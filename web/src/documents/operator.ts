@@ -1,6 +1,6 @@
 import { graphql } from '@seckill/client/tada';
 import { FailureParts } from '@seckill/client/documents/failure';
-import { HeadParts, ItemParts, MoneyParts } from '@seckill/client/documents/sale';
+import { AccentParts, HeadParts, ItemParts, MoneyParts } from '@seckill/client/documents/sale';
 import { OrderParts } from '@seckill/client/documents/order';
 
 export const AdminSaleParts = graphql(
@@ -17,6 +17,9 @@ export const AdminSaleParts = graphql(
     requireVerifiedContact
     minimumAccountAge
     rules
+    accent {
+      ...AccentParts
+    }
     items {
       ...ItemParts
       purchaseLimit
@@ -32,7 +35,7 @@ export const AdminSaleParts = graphql(
     }
   }
 `,
-  [HeadParts, ItemParts],
+  [HeadParts, AccentParts, ItemParts],
 );
 
 export const LogParts = graphql(`

@@ -77,7 +77,7 @@ export function instant(field = '', before?: string): string {
 }
 
 /** Takes a step with the values of its form. */
-export async function take(act: Act, { id: saleId, startsAt, endsAt }: Pick<AdminSale, 'id' | 'startsAt' | 'endsAt'>, { note = '', starts, ends, title = '', rules = '', name = '' }: Record<string, string>): Promise<Pick<SalePayload, 'userErrors'> & Partial<SalePayload> | null> {
+export async function take(act: Act, { id: saleId, startsAt, endsAt }: Pick<AdminSale, 'id' | 'startsAt' | 'endsAt'>, { note = '', starts, ends, title = '', rules = '', accent = '', name = '' }: Record<string, string>): Promise<Pick<SalePayload, 'userErrors'> & Partial<SalePayload> | null> {
   const input = { saleId };
   switch (act) {
     case 'submit':
@@ -101,7 +101,7 @@ export async function take(act: Act, { id: saleId, startsAt, endsAt }: Pick<Admi
     case 'extend':
       return (await request(ExtendSale, { input: { saleId, endsAt: instant(ends, endsAt), note } })).act;
     case 'describe':
-      return (await request(DescribeSale, { input: { saleId, title, rules, note: note || null } })).act;
+      return (await request(DescribeSale, { input: { saleId, title, rules, accent: accent || null, note: note || null } })).act;
     case 'preheat':
       return (await request(PreheatSale, { input })).act;
     case 'pause':

@@ -9,7 +9,7 @@ import { CreateSale, AdminSale as AdminSaleDoc, GoodsList, UpdateSale } from '..
 import { Broken, Loading, NoSale, Title } from '../ui/bits';
 import { Icon } from '../ui/icons';
 import { instant, type AdminSale } from './acts';
-import { decimal, Field, Form, Times, type Values } from './form';
+import { Accent, decimal, Field, Form, Times, type Values } from './form';
 import { ot } from './texts';
 
 /** A line of the form: one item. */
@@ -84,6 +84,7 @@ function Written({ goods, sale }: { goods: Kind[]; sale: AdminSale | null }) {
       rules: of['rules']!,
       hideExactStock: 'hide' in of,
       requiresAddress: 'address' in of,
+      accent: of['accent'] || null,
       requireVerifiedContact: 'contact' in of,
       minimumAccountAge: Number(of['age'] || 0),
       items: rows.peek().map(({ key }) => {
@@ -156,6 +157,7 @@ function Written({ goods, sale }: { goods: Kind[]; sale: AdminSale | null }) {
         <Field label={ot('op.accountAge')}>
           <input name="age" class="field font-normal" type="number" min="0" max="87600" defaultValue={sale?.minimumAccountAge || undefined} />
         </Field>
+        <Accent color={sale?.accent?.color ?? ''} />
       </div>
       {rows.value.map((row, i) => (
         <ItemRow

@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { toFault } from '@seckill/client/fault';
 import type { Failure } from '@seckill/client/types';
 import { apologise, count, explain } from '../i18n/text';
-import { localInput } from './acts';
+import { localInput, type AdminSale } from './acts';
 import { fieldName } from './log';
 import { ot } from './texts';
 
@@ -114,8 +114,30 @@ export function TemplateName({ title }: { title: string }) {
   );
 }
 
-/** Title and rules of a sale. */
-export function Texts({ sale }: { sale: { title: string; rules: string } }) {
+/** The accent colour of a sale: typed, or picked. Empty is that of the installation. */
+export function Accent({ color }: { color: string }) {
+  const value = useSignal(color);
+  const set = (event: { currentTarget: HTMLInputElement }): void => void (value.value = event.currentTarget.value);
+  return (
+    <div class="flex items-end gap-2">
+      <div class="min-w-0 grow">
+        <Field label={ot('op.accent')}>
+          <input name="accent" class="field font-normal" pattern="#[0-9a-fA-F]{6}" placeholder="#2b34d9" maxLength={7} value={value.value} onInput={set} />
+        </Field>
+      </div>
+      <input
+        type="color"
+        class="h-12 w-14 shrink-0 cursor-pointer rounded-xl border border-edge bg-card p-1"
+        aria-label={ot('op.accentPick')}
+        value={/^#[0-9a-f]{6}$/i.test(value.value) ? value.value.toLowerCase() : '#2b34d9'}
+        onInput={set}
+      />
+    </div>
+  );
+}
+
+/** Title, rules and accent of a sale. */
+export function Texts({ sale }: { sale: Pick<AdminSale, 'title' | 'rules' | 'accent'> }) {
   return (
     <>
       <Field label={ot('op.saleTitle')}>
@@ -124,6 +146,7 @@ export function Texts({ sale }: { sale: { title: string; rules: string } }) {
       <Field label={ot('op.rules')}>
         <textarea name="rules" class="field font-normal" rows={6} maxLength={10_000} defaultValue={sale.rules} />
       </Field>
+      <Accent color={sale.accent?.color ?? ''} />
     </>
   );
 }

@@ -37,6 +37,7 @@ const labels: Record<string, OpKey> = {
   requiresAddress: 'op.address',
   requireVerifiedContact: 'op.contact',
   minimumAccountAge: 'op.accountAge',
+  accent: 'op.accentFact',
   items: 'op.items',
   captchaRequired: 'op.captchaRequired',
   captchaKinds: 'op.detail.captchaKinds',
@@ -83,7 +84,9 @@ function read(kind: LogValueKind, text: string | null): unknown {
 
 /** The changed fields in the order in which they are shown. */
 export function fieldsOf(changes: Entry['changes']): Change[] {
-  const found = changes.map(({ name, kind, from, fromKnown, to }): Change => (fromKnown ? [name, read(kind, to), read(kind, from)] : [name, read(kind, to)]));
+  const none = (value: unknown): boolean => value === undefined || value === null || value === '';
+  const all = changes.map(({ name, kind, from, fromKnown, to }): Change => (fromKnown ? [name, read(kind, to), read(kind, from)] : [name, read(kind, to)]));
+  const found = all.filter(([, value, before]) => !none(value) || !none(before)); // an optional remark that was not made
   return found.sort(([a], [b]) => order.indexOf(a) - order.indexOf(b));
 }
 

@@ -6,6 +6,7 @@ import { lang } from '../i18n/lang';
 import { clockTime, count } from '../i18n/text';
 import { dark } from '../ui/theme';
 import type { Point } from './figures';
+import { placeNames } from './marks';
 import { ot, type OpKey } from './texts';
 
 /** An act of a person, or of the clock, in the chart. */
@@ -41,6 +42,10 @@ function resolve(parent: HTMLElement, name: string): string {
 /** Time of day of an epoch in seconds, without the seconds. */
 const minute = (at: number): string => clockTime(at * 1000).slice(0, 5);
 
+/** Rows of names, and the height of one in px. The list of activity below has the names for which there is no room. */
+const NAME_ROWS = 4;
+const NAME_PX = 14;
+
 /** Draws the marks as dashed lines with their names. */
 function drawMarks(plot: UPlot, marks: readonly Mark[], colour: string): void {
   const { ctx, bbox } = plot;
@@ -50,18 +55,16 @@ function drawMarks(plot: UPlot, marks: readonly Mark[], colour: string): void {
   ctx.font = `${12 * ratio}px system-ui, sans-serif`;
   ctx.setLineDash([4 * ratio, 4 * ratio]);
   const { min = 0, max = 0 } = plot.scales['x']!;
-  let row = 0;
-  for (const { at, name } of marks) {
-    if (at < min || at > max) continue;
-    const x = plot.valToPos(at, 'x', true);
+  const shown = marks.filter(({ at }) => at >= min && at <= max).map(({ at, name }) => ({ name, x: plot.valToPos(at, 'x', true) / ratio, width: ctx.measureText(name).width / ratio }));
+  const names = placeNames(shown, { left: bbox.left / ratio, right: (bbox.left + bbox.width) / ratio }, NAME_ROWS);
+  shown.forEach(({ name, x }, i) => {
     ctx.beginPath();
-    ctx.moveTo(x, bbox.top);
-    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.moveTo(x * ratio, bbox.top);
+    ctx.lineTo(x * ratio, bbox.top + bbox.height);
     ctx.stroke();
-    const right = x + ctx.measureText(name).width + 6 * ratio > bbox.left + bbox.width;
-    ctx.textAlign = right ? 'right' : 'left';
-    ctx.fillText(name, x + (right ? -4 : 4) * ratio, bbox.top + (14 + 14 * (row++ % 3)) * ratio);
-  }
+    const at = names[i];
+    if (at) ctx.fillText(name, at.x * ratio, bbox.top + NAME_PX * (at.row + 1) * ratio);
+  });
   ctx.restore();
 }
 

@@ -55,6 +55,7 @@ function factsOf(sale: AdminSale): Fact[] {
     [ot('op.ageFact'), sale.minimumAccountAge ? hoursOrDays(sale.minimumAccountAge) : ot('op.notRequired')],
     [ot('op.addressFact'), needed(sale.requiresAddress)],
     [ot('op.stockFact'), ot(sale.hideExactStock ? 'op.hidden' : 'op.shown')],
+    [ot('op.accentFact'), sale.accent?.color ?? ot('op.accentShop')],
     [ot('op.total'), value ? money(value) : '–'],
     [ot('op.detail.slug'), sale.slug],
   ];

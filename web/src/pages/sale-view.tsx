@@ -38,11 +38,18 @@ function mostOf(sale: Sale, item: Item): number {
 /** How many units of an item are bought: as many as wanted, within the limits. */
 export const quantityOf = (sale: Sale, item: Item, wanted: number): number => Math.min(wanted, mostOf(sale, item));
 
+/** The tokens of style.css that the accent of a sale replaces; without one, those of the installation stay. */
+function styleOf(accent: Sale['accent']): Record<string, string> | undefined {
+  if (!accent) return undefined;
+  const pair = (shade: 'fill' | 'press' | 'text'): string => `light-dark(${accent.light[shade]}, ${accent.dark[shade]})`;
+  return { '--color-fill': pair('fill'), '--color-press': pair('press'), '--color-accent': pair('text') };
+}
+
 /** The page below its loading: the item, and beside it the sheet, the price and the times. */
 export function SaleView({ sale, item, phase, stockOf, choose, wanted, want, sheet, checklist, remind, children }: Props) {
   const most = mostOf(sale, item);
   return (
-    <div class="grid grid-cols-1 items-start gap-6 lg:grid-cols-[minmax(0,1fr)_24rem] lg:gap-8">
+    <div style={styleOf(sale.accent)} class="grid grid-cols-1 items-start gap-6 lg:grid-cols-[minmax(0,1fr)_24rem] lg:gap-8">
       <div class="grid min-w-0 gap-6">
         <div class="relative -mx-4 -mt-6 sm:mx-0 sm:mt-0">
           <Picture goods={item.goods} class="aspect-[4/3] max-h-[60dvh] w-full sm:rounded-2xl" />

@@ -17,6 +17,7 @@ import { isOver, usePhase } from '../purchase/button';
 import { Broken, Loading, NoSale, Stale, Title } from '../ui/bits';
 import { useCountedTitle } from '../ui/title';
 import { Attempts } from './attempts';
+import { DrawCheck } from './draw-check';
 import { quantityOf, SaleView } from './sale-view';
 
 export { SalePreview } from './sale-preview'; // in the code of this page, whose components it shows
@@ -126,6 +127,7 @@ function Shown({ sale, reload }: { sale: Sale; reload: () => void }) {
       checklist={<Checklist sale={sale} />}
       remind={<Remind sale={sale} />}
     >
+      {person.value && <DrawCheck sale={sale} phase={phase} />}
       {person.value && <Attempts sale={sale} phase={phase} />}
     </SaleView>
   );

@@ -29,13 +29,3 @@ export function Icon({ name, size = 20 }: { name: keyof typeof paths; size?: num
     </svg>
   );
 }
-
-/** The mark of the shop. */
-export function Bolt() {
-  return (
-    <svg width="28" height="28" viewBox="0 0 32 32" aria-hidden="true">
-      <rect width="32" height="32" rx="8" class="fill-ink" />
-      <path d="M18.4 4 8 18h6.6L13 28l11-14.6h-6.8z" class="fill-page" />
-    </svg>
-  );
-}

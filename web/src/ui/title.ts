@@ -1,14 +1,15 @@
 import { useComputed, useSignalEffect } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { now, second } from '../api/clock';
-import { digits, t } from '../i18n/text';
+import { digits } from '../i18n/text';
+import { shopName } from './brand';
 
 /** Longest span that is counted down in the title, in ms. */
 const COUNTED_MS = 3_600_000;
 
 /** Sets the title of the window. */
 export function useTitle(title: string): void {
-  const text = `${title} · ${t('app.name')}`;
+  const text = `${title} · ${shopName()}`;
   useEffect(() => {
     document.title = text;
   }, [text]);
@@ -19,6 +20,6 @@ export function useCountedTitle(title: string, until: number | null): void {
   const left = useComputed(() => (second.value && until ? until - now() : 0));
   useSignalEffect(() => {
     const ahead = left.value > 0 && left.value < COUNTED_MS ? `${digits(left.value)} ` : '';
-    document.title = `${ahead}${title} · ${t('app.name')}`;
+    document.title = `${ahead}${title} · ${shopName()}`;
   });
 }

@@ -31,6 +31,11 @@ export const EnterQueue = graphql(
     enterQueue(input: $input) {
       ticket {
         ...TicketParts
+        item {
+          draw {
+            commitment
+          }
+        }
       }
       userErrors {
         ...FailureParts

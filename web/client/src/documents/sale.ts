@@ -54,6 +54,22 @@ export const HeadParts = graphql(`
   }
 `);
 
+export const AccentParts = graphql(`
+  fragment AccentParts on Accent {
+    color
+    light {
+      fill
+      press
+      text
+    }
+    dark {
+      fill
+      press
+      text
+    }
+  }
+`);
+
 export const CardParts = graphql(
   `
   fragment CardParts on Sale {
@@ -75,6 +91,9 @@ export const SaleParts = graphql(
     requiresAddress
     rules
     notice
+    accent {
+      ...AccentParts
+    }
     items {
       ...ItemParts
       purchaseLimit
@@ -129,7 +148,7 @@ export const SaleParts = graphql(
     }
   }
 `,
-  [HeadParts, ItemParts, MoneyParts, TaskParts],
+  [HeadParts, AccentParts, ItemParts, MoneyParts, TaskParts],
 );
 
 export const Sales = graphql(

@@ -1,0 +1,54 @@
+/** The look of an installation: name, logo and accent are there with the first paint, and nothing moves. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { look } from './axe';
+import { button, curtain, signIn, startDemo, type Demo } from './shop';
+
+const it = curtain();
+const folder = mkdtempSync(join(tmpdir(), 'brand-'));
+const logo = (colour: string): string => {
+  const file = join(folder, `${colour}.svg`);
+  writeFileSync(file, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 120 40"><rect width="120" height="40" rx="8" fill="${colour}"/></svg>`);
+  return file;
+};
+let demo: Demo;
+
+beforeAll(async () => {
+  demo = await startDemo({
+    SECKILL_LIMITS: 'off',
+    SECKILL_SHOP_NAME: 'Fox & Hare',
+    SECKILL_THEME_ACCENT: '#b3261e',
+    SECKILL_THEME_LOGO: logo('black'),
+    SECKILL_THEME_LOGO_DARK: logo('white'),
+  });
+});
+afterAll(async () => {
+  await demo?.stop();
+  rmSync(folder, { recursive: true });
+});
+
+test('name, logo and accent of the installation are on the pages, and nothing moves', async () => {
+  const page = await it.page({ reducedMotion: 'reduce' });
+  await page.addInitScript(() => {
+    const shifts: number[] = ((window as unknown as { shifts: number[] }).shifts = []);
+    new PerformanceObserver((list) => list.getEntries().forEach((entry) => shifts.push((entry as unknown as { value: number }).value))).observe({ type: 'layout-shift', buffered: true });
+  });
+  await page.goto(demo.url);
+  const mark = page.locator('header img');
+  await mark.waitFor();
+  expect([await mark.getAttribute('alt'), await mark.getAttribute('width'), await mark.getAttribute('height')]).toEqual(['Fox & Hare', '96', '32']);
+  expect(await page.title()).toContain('Fox & Hare');
+  const light = await mark.getAttribute('src');
+  expect(await page.evaluate(() => (window as unknown as { shifts: number[] }).shifts)).toEqual([]);
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await expect.poll(() => mark.getAttribute('src')).not.toBe(light);
+  await page.emulateMedia({ colorScheme: 'light' });
+  await look(page, 'brand-list');
+
+  await signIn(page, demo, 'alice', `/s/${demo.open.slug}`);
+  await button(page, 'buy').waitFor();
+  expect(await button(page, 'buy').evaluate((main) => getComputedStyle(main).backgroundColor)).toBe('rgb(179, 38, 30)');
+  await look(page, 'brand-sale');
+});
