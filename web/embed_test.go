@@ -19,7 +19,7 @@ func TestReferencesCarryTheVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"/assets/app.js", "/assets/app.css"} {
+	for _, want := range []string{"/assets/app.js", "/assets/app.css", "/assets/app.woff2"} {
 		if !strings.Contains(string(page), `"`+want+"?v="+web.Version()+`"`) {
 			t.Errorf("index.html does not name %s?v=%s", want, web.Version())
 		}

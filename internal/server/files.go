@@ -107,6 +107,8 @@ func contentType(name string) string {
 		return "application/json"
 	case ".webmanifest":
 		return "application/manifest+json"
+	case ".woff2":
+		return "font/woff2"
 	case ".txt":
 		return "text/plain; charset=utf-8"
 	}

@@ -22,7 +22,7 @@ export function version(): Plugin {
         for (const file of files) hash.update(file.fileName).update('\0').update(text(file)).update('\0');
         const v = hash.digest('hex').slice(0, 12);
         const names = files.map((file) => file.fileName.split('/').pop()!.replace('.', '\\.'));
-        const reference = new RegExp(`((?:\\./|/assets/)(?:${names.join('|')}))(?=["'\`])`, 'g');
+        const reference = new RegExp(`((?:\\./|/assets/)(?:${names.join('|')}))(?=["'\`)])`, 'g');
         for (const file of files) {
           if (!/\.(js|html|css)$/.test(file.fileName)) continue;
           const stamped = text(file).replace(reference, `$1?v=${v}`);
