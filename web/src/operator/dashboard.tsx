@@ -176,7 +176,7 @@ function Items({ figures, names }: { figures: Figures; names: Names }) {
           <tr>
             <th class="py-1 font-medium">{ot('op.byItem')}</th>
             {head.map((each) => (
-              <th key={each} class="py-1 pl-3 text-right font-medium">
+              <th key={each} class="py-1 pl-3 text-right font-medium wrap-normal">
                 {each}
               </th>
             ))}

@@ -30,8 +30,8 @@ export function Items({ sale, acted }: { sale: AdminSale; acted: () => void }) {
         <thead class="text-sm text-soft">
           <tr>
             <th class="py-1 font-medium">{ot('op.name')}</th>
-            <th class="py-1 pl-3 text-right font-medium">{ot('op.price')}</th>
-            <th class="py-1 pl-3 text-right font-medium">{ot('op.left')}</th>
+            <th class="py-1 pl-3 text-right font-medium wrap-normal">{ot('op.price')}</th>
+            <th class="py-1 pl-3 text-right font-medium wrap-normal">{ot('op.left')}</th>
           </tr>
         </thead>
         <tbody>

@@ -48,7 +48,7 @@ export function Pill() {
   return (
     <span class="inline-flex items-center gap-1.5 px-2 text-sm text-soft" data-line={line.state}>
       <span class={`size-2 rounded-full ${dots[line.state]}`} />
-      <span key={line.state} class={`max-md:sr-only ${line.state === 'retrying' ? 'notranslate' : ''}`}>{words(line)}</span>
+      <span key={line.state} class={`max-md:sr-only md:min-w-24 ${line.state === 'retrying' ? 'notranslate' : ''}`}>{words(line)}</span>
     </span>
   );
 }
