@@ -197,7 +197,7 @@ var chinese = map[string]string{
 	"put %d units on sale": "上架 %d 件", "took %d units off sale": "下架 %d 件",
 	"Title": "标题", "Address": "链接后缀", "Rules": "活动规则", "Opens": "开始", "Ends": "结束", "Preload": "预热时间", "Time to pay": "付款时限",
 	"Limit per person, all items": "全场每人限购", "Limit per person": "每人限购", "Hide exact stock": "隐藏具体库存",
-	"Delivery address": "需要收货地址", "Verified contact": "需要已验证的联系方式", "Hours of account age": "最短注册时长（小时）", "Captcha required": "需要验证码", "Captcha kinds": "验证码种类",
+	"Delivery address": "需要收货地址", "Verified contact": "需要已验证的联系方式", "Accent colour": "主题色", "Hours of account age": "最短注册时长（小时）", "Captcha required": "需要验证码", "Captcha kinds": "验证码种类",
 	"Proof-of-work difficulty": "工作量证明难度", "Permits per available unit": "每件余量的名额", "Admitted buyers per second": "每秒放行人数",
 	"Attempts at once": "连续尝试次数", "Attempts per second": "每秒恢复次数", "Item": "商品", "Units": "件数",
 	"Requested by": "申请人", "Reason of the request": "申请原因", "Confirmed by": "确认人", "Remark": "备注", "Stock": "库存",
