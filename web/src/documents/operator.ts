@@ -58,25 +58,6 @@ export const LogParts = graphql(`
   }
 `);
 
-export const GoodsLogParts = graphql(`
-  fragment GoodsLogParts on GoodsLogEntry {
-    at
-    action
-    note
-    changes {
-      name
-      kind
-      from
-      fromKnown
-      to
-    }
-    actor {
-      id
-      displayName
-    }
-  }
-`);
-
 export const AdminSales = graphql(
   `
   query AdminSales($after: String, $search: String, $statuses: [SaleStatus!]) {
@@ -149,23 +130,6 @@ export const GoodsList = graphql(
   }
 `,
   [MoneyParts],
-);
-
-export const GoodsLog = graphql(
-  `
-  query GoodsLog($id: ID!) {
-    node(id: $id) {
-      __typename
-      ... on Goods {
-        id
-        timeline {
-          ...GoodsLogParts
-        }
-      }
-    }
-  }
-`,
-  [GoodsLogParts],
 );
 
 export const CreateGoods = graphql(

@@ -6,7 +6,12 @@ import { forTab } from '../api/storage';
 import { t } from '../i18n/text';
 import { lazy } from '../ui/lazy';
 
-const Draw = lazy(() => import('./draw').then((module) => module.Draw));
+const Draw = lazy(() =>
+  import('./draw').then(async (module) => {
+    await module.prepare();
+    return module.Draw;
+  }),
+);
 
 /** The section, from the opening on. What it computes with is loaded once it is opened. */
 export function DrawCheck({ sale, phase }: { sale: Pick<Sale, 'id'>; phase: Phase }) {

@@ -4,9 +4,13 @@ import type { Drawn } from '@seckill/client/places';
 import { useLoad } from '../api/load';
 import { request } from '../api/client';
 import { TicketDraw } from '../documents/draw';
-import { count, t } from '../i18n/text';
+import { count, loadTexts } from '../i18n/text';
 import { Broken, Good, Loading } from '../ui/bits';
 import { Icon } from '../ui/icons';
+import { dt, texts } from './draw-texts';
+
+/** Loads the texts of this part. */
+export const prepare = (): Promise<void> => loadTexts((of) => Promise.resolve(texts[of]));
 
 /** The numbers of a draw are 1 to 2^52. */
 const NUMBERS = 2 ** 52;
@@ -53,11 +57,11 @@ export function Draw({ part }: { part: Drawn }) {
       const found = page.value.data;
       return (
         <div class="mt-3 grid gap-3 text-sm">
-          <p class="text-soft">{t('draw.how')}</p>
-          {found.state === 'compared' ? <Shown part={part} found={found} /> : <p role="status">{t(`draw.${found.state}`)}</p>}
+          <p class="text-soft">{dt('draw.how')}</p>
+          {found.state === 'compared' ? <Shown part={part} found={found} /> : <p role="status">{dt(`draw.${found.state}`)}</p>}
           {found.state === 'soon' && (
             <button class="btn justify-self-start" onClick={reload}>
-              {t('draw.again')}
+              {dt('draw.again')}
             </button>
           )}
         </div>
@@ -73,14 +77,14 @@ function Shown({ part, found }: { part: Drawn; found: Compared }) {
   const share = count(Math.floor((Number(found.values.computed) / NUMBERS) * 100) || 0);
   return (
     <>
-      <div role={right ? 'status' : 'alert'}>{right ? <Good>{t('draw.right')}</Good> : <p class="font-medium text-danger">{t('draw.wrong')}</p>}</div>
+      <div role={right ? 'status' : 'alert'}>{right ? <Good>{dt('draw.right')}</Good> : <p class="font-medium text-danger">{dt('draw.wrong')}</p>}</div>
       <ul class="grid gap-2">
         {steps.map((step) => (
           <li key={step} class={`flex gap-2 ${found[step] ? '' : 'text-danger'}`} data-step={step} data-right={found[step]}>
             <span class={`shrink-0 ${found[step] ? 'text-good' : ''}`}>
               <Icon name={found[step] ? 'check' : 'close'} />
             </span>
-            {t(found[step] ? `draw.${step}` : `draw.${step}Not`, { n: share })}
+            {dt(found[step] ? `draw.${step}` : `draw.${step}Not`, { n: share })}
           </li>
         ))}
       </ul>
@@ -92,15 +96,15 @@ function Shown({ part, found }: { part: Drawn; found: Compared }) {
 /** The values, to check them with another program. */
 function Values({ part, found: { values } }: { part: Drawn; found: Compared }) {
   const rows = [
-    [t('draw.valueCommitment'), values.commitment],
-    [t('draw.valueSeed'), values.seed],
-    [t('draw.valueNonce'), part.nonce],
-    [t('draw.valueNumber'), values.number],
-    [t('draw.valueComputed'), values.computed],
+    [dt('draw.valueCommitment'), values.commitment],
+    [dt('draw.valueSeed'), values.seed],
+    [dt('draw.valueNonce'), part.nonce],
+    [dt('draw.valueNumber'), values.number],
+    [dt('draw.valueComputed'), values.computed],
   ] as const;
   return (
     <details>
-      <summary class="min-h-8 cursor-pointer">{t('draw.values')}</summary>
+      <summary class="min-h-8 cursor-pointer">{dt('draw.values')}</summary>
       <dl class="mt-1 grid gap-1">
         {rows.map(([name, value]) => (
           <div key={name}>

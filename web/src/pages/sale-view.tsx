@@ -190,11 +190,11 @@ function Items({ sale, chosen, choose, stockOf }: Pick<Props, 'sale' | 'choose' 
         return (
           <label
             key={id}
-            class="relative flex cursor-pointer items-center gap-x-3 rounded-xl border border-line bg-card p-2 pr-3 has-checked:border-ink has-checked:ring-1 has-checked:ring-ink has-focus-visible:outline-3 has-focus-visible:outline-accent"
+            class="relative flex cursor-pointer flex-wrap items-center gap-x-3 rounded-xl border border-line bg-card p-2 pr-3 has-checked:border-ink has-checked:ring-1 has-checked:ring-ink has-focus-visible:outline-3 has-focus-visible:outline-accent"
           >
             <input type="radio" name="item" class="absolute inset-0 cursor-pointer opacity-0" checked={id === chosen} onChange={() => choose(id)} />
             <Picture goods={goods} class="size-14 shrink-0 rounded-lg" />
-            <span class="grid min-w-0 grow">
+            <span class="grid min-w-24 grow basis-0">
               <span class="font-medium">{goods.name}</span>
               <span key={left} class="text-sm text-soft">
                 {t(`stock.${left}`)}
