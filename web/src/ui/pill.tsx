@@ -31,7 +31,7 @@ const dots: Record<Connection['state'], string> = {
   retrying: 'bg-warn',
 };
 
-/** The state of the live connection. Its loss and its return are read out, its countdown is not. */
+/** The state of the live connection. The dot keeps its place whatever the words are. Its loss and its return are read out, its countdown is not. */
 export function Pill() {
   const lost = useRef(false);
   useSignalEffect(() => {
@@ -46,9 +46,9 @@ export function Pill() {
   });
   const line = connection.value;
   return (
-    <span class="inline-flex items-center gap-1.5 px-2 text-sm text-soft" data-line={line.state}>
+    <span class="inline-flex flex-row-reverse items-center gap-1.5 px-2 text-sm text-soft md:min-w-32" data-line={line.state}>
       <span class={`size-2 rounded-full ${dots[line.state]}`} />
-      <span key={line.state} class={`max-md:sr-only md:min-w-24 ${line.state === 'retrying' ? 'notranslate' : ''}`}>{words(line)}</span>
+      <span key={line.state} class={`max-md:sr-only ${line.state === 'retrying' ? 'notranslate' : ''}`}>{words(line)}</span>
     </span>
   );
 }
