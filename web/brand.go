@@ -43,7 +43,7 @@ const (
 
 // ReadLogo reads an SVG or PNG file.
 func ReadLogo(file string) (*Logo, error) {
-	body, err := os.ReadFile(file) //nolint:gosec // a setting of the installation
+	body, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("read the logo: %w", err)
 	}
