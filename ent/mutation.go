@@ -8899,35 +8899,38 @@ func (m *NoticeFactMutation) ResetEdge(name string) error {
 // OrderMutation represents an operation that mutates the Order nodes in the graph.
 type OrderMutation struct {
 	config
-	op                  Op
-	typ                 string
-	id                  *uuid.UUID
-	number              *string
-	sale_id             *uuid.UUID
-	item_id             *uuid.UUID
-	user_id             *uuid.UUID
-	kind                *order.Kind
-	status              *order.Status
-	quantity            *int
-	addquantity         *int
-	unit_price_minor    *int64
-	addunit_price_minor *int64
-	currency            *string
-	version             *int64
-	addversion          *int64
-	epoch               *int64
-	addepoch            *int64
-	reserved_at         *time.Time
-	created_at          *time.Time
-	updated_at          *time.Time
-	payment_deadline    *time.Time
-	paid_at             *time.Time
-	claim_id            *uuid.UUID
-	return_due          *bool
-	clearedFields       map[string]struct{}
-	done                bool
-	oldValue            func(context.Context) (*Order, error)
-	predicates          []predicate.Order
+	op                   Op
+	typ                  string
+	id                   *uuid.UUID
+	number               *string
+	sale_id              *uuid.UUID
+	item_id              *uuid.UUID
+	user_id              *uuid.UUID
+	kind                 *order.Kind
+	status               *order.Status
+	quantity             *int
+	addquantity          *int
+	refunded_quantity    *int
+	addrefunded_quantity *int
+	unit_price_minor     *int64
+	addunit_price_minor  *int64
+	currency             *string
+	version              *int64
+	addversion           *int64
+	epoch                *int64
+	addepoch             *int64
+	reserved_at          *time.Time
+	created_at           *time.Time
+	updated_at           *time.Time
+	payment_deadline     *time.Time
+	paid_at              *time.Time
+	claim_id             *uuid.UUID
+	return_key           *uuid.UUID
+	return_due           *bool
+	clearedFields        map[string]struct{}
+	done                 bool
+	oldValue             func(context.Context) (*Order, error)
+	predicates           []predicate.Order
 }
 
 var _ ent.Mutation = (*OrderMutation)(nil)
@@ -9304,6 +9307,62 @@ func (m *OrderMutation) AddedQuantity() (r int, exists bool) {
 func (m *OrderMutation) ResetQuantity() {
 	m.quantity = nil
 	m.addquantity = nil
+}
+
+// SetRefundedQuantity sets the "refunded_quantity" field.
+func (m *OrderMutation) SetRefundedQuantity(i int) {
+	m.refunded_quantity = &i
+	m.addrefunded_quantity = nil
+}
+
+// RefundedQuantity returns the value of the "refunded_quantity" field in the mutation.
+func (m *OrderMutation) RefundedQuantity() (r int, exists bool) {
+	v := m.refunded_quantity
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRefundedQuantity returns the old "refunded_quantity" field's value of the Order entity.
+// If the Order object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OrderMutation) OldRefundedQuantity(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRefundedQuantity is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRefundedQuantity requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRefundedQuantity: %w", err)
+	}
+	return oldValue.RefundedQuantity, nil
+}
+
+// AddRefundedQuantity adds i to the "refunded_quantity" field.
+func (m *OrderMutation) AddRefundedQuantity(i int) {
+	if m.addrefunded_quantity != nil {
+		*m.addrefunded_quantity += i
+	} else {
+		m.addrefunded_quantity = &i
+	}
+}
+
+// AddedRefundedQuantity returns the value that was added to the "refunded_quantity" field in this mutation.
+func (m *OrderMutation) AddedRefundedQuantity() (r int, exists bool) {
+	v := m.addrefunded_quantity
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRefundedQuantity resets all changes to the "refunded_quantity" field.
+func (m *OrderMutation) ResetRefundedQuantity() {
+	m.refunded_quantity = nil
+	m.addrefunded_quantity = nil
 }
 
 // SetUnitPriceMinor sets the "unit_price_minor" field.
@@ -9765,6 +9824,55 @@ func (m *OrderMutation) ResetClaimID() {
 	delete(m.clearedFields, order.FieldClaimID)
 }
 
+// SetReturnKey sets the "return_key" field.
+func (m *OrderMutation) SetReturnKey(u uuid.UUID) {
+	m.return_key = &u
+}
+
+// ReturnKey returns the value of the "return_key" field in the mutation.
+func (m *OrderMutation) ReturnKey() (r uuid.UUID, exists bool) {
+	v := m.return_key
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReturnKey returns the old "return_key" field's value of the Order entity.
+// If the Order object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OrderMutation) OldReturnKey(ctx context.Context) (v *uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReturnKey is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReturnKey requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReturnKey: %w", err)
+	}
+	return oldValue.ReturnKey, nil
+}
+
+// ClearReturnKey clears the value of the "return_key" field.
+func (m *OrderMutation) ClearReturnKey() {
+	m.return_key = nil
+	m.clearedFields[order.FieldReturnKey] = struct{}{}
+}
+
+// ReturnKeyCleared returns if the "return_key" field was cleared in this mutation.
+func (m *OrderMutation) ReturnKeyCleared() bool {
+	_, ok := m.clearedFields[order.FieldReturnKey]
+	return ok
+}
+
+// ResetReturnKey resets all changes to the "return_key" field.
+func (m *OrderMutation) ResetReturnKey() {
+	m.return_key = nil
+	delete(m.clearedFields, order.FieldReturnKey)
+}
+
 // SetReturnDue sets the "return_due" field.
 func (m *OrderMutation) SetReturnDue(b bool) {
 	m.return_due = &b
@@ -9835,7 +9943,7 @@ func (m *OrderMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *OrderMutation) Fields() []string {
-	fields := make([]string, 0, 18)
+	fields := make([]string, 0, 20)
 	if m.number != nil {
 		fields = append(fields, order.FieldNumber)
 	}
@@ -9856,6 +9964,9 @@ func (m *OrderMutation) Fields() []string {
 	}
 	if m.quantity != nil {
 		fields = append(fields, order.FieldQuantity)
+	}
+	if m.refunded_quantity != nil {
+		fields = append(fields, order.FieldRefundedQuantity)
 	}
 	if m.unit_price_minor != nil {
 		fields = append(fields, order.FieldUnitPriceMinor)
@@ -9887,6 +9998,9 @@ func (m *OrderMutation) Fields() []string {
 	if m.claim_id != nil {
 		fields = append(fields, order.FieldClaimID)
 	}
+	if m.return_key != nil {
+		fields = append(fields, order.FieldReturnKey)
+	}
 	if m.return_due != nil {
 		fields = append(fields, order.FieldReturnDue)
 	}
@@ -9912,6 +10026,8 @@ func (m *OrderMutation) Field(name string) (ent.Value, bool) {
 		return m.Status()
 	case order.FieldQuantity:
 		return m.Quantity()
+	case order.FieldRefundedQuantity:
+		return m.RefundedQuantity()
 	case order.FieldUnitPriceMinor:
 		return m.UnitPriceMinor()
 	case order.FieldCurrency:
@@ -9932,6 +10048,8 @@ func (m *OrderMutation) Field(name string) (ent.Value, bool) {
 		return m.PaidAt()
 	case order.FieldClaimID:
 		return m.ClaimID()
+	case order.FieldReturnKey:
+		return m.ReturnKey()
 	case order.FieldReturnDue:
 		return m.ReturnDue()
 	}
@@ -9957,6 +10075,8 @@ func (m *OrderMutation) OldField(ctx context.Context, name string) (ent.Value, e
 		return m.OldStatus(ctx)
 	case order.FieldQuantity:
 		return m.OldQuantity(ctx)
+	case order.FieldRefundedQuantity:
+		return m.OldRefundedQuantity(ctx)
 	case order.FieldUnitPriceMinor:
 		return m.OldUnitPriceMinor(ctx)
 	case order.FieldCurrency:
@@ -9977,6 +10097,8 @@ func (m *OrderMutation) OldField(ctx context.Context, name string) (ent.Value, e
 		return m.OldPaidAt(ctx)
 	case order.FieldClaimID:
 		return m.OldClaimID(ctx)
+	case order.FieldReturnKey:
+		return m.OldReturnKey(ctx)
 	case order.FieldReturnDue:
 		return m.OldReturnDue(ctx)
 	}
@@ -10036,6 +10158,13 @@ func (m *OrderMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetQuantity(v)
+		return nil
+	case order.FieldRefundedQuantity:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRefundedQuantity(v)
 		return nil
 	case order.FieldUnitPriceMinor:
 		v, ok := value.(int64)
@@ -10107,6 +10236,13 @@ func (m *OrderMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetClaimID(v)
 		return nil
+	case order.FieldReturnKey:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReturnKey(v)
+		return nil
 	case order.FieldReturnDue:
 		v, ok := value.(bool)
 		if !ok {
@@ -10124,6 +10260,9 @@ func (m *OrderMutation) AddedFields() []string {
 	var fields []string
 	if m.addquantity != nil {
 		fields = append(fields, order.FieldQuantity)
+	}
+	if m.addrefunded_quantity != nil {
+		fields = append(fields, order.FieldRefundedQuantity)
 	}
 	if m.addunit_price_minor != nil {
 		fields = append(fields, order.FieldUnitPriceMinor)
@@ -10144,6 +10283,8 @@ func (m *OrderMutation) AddedField(name string) (ent.Value, bool) {
 	switch name {
 	case order.FieldQuantity:
 		return m.AddedQuantity()
+	case order.FieldRefundedQuantity:
+		return m.AddedRefundedQuantity()
 	case order.FieldUnitPriceMinor:
 		return m.AddedUnitPriceMinor()
 	case order.FieldVersion:
@@ -10165,6 +10306,13 @@ func (m *OrderMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddQuantity(v)
+		return nil
+	case order.FieldRefundedQuantity:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRefundedQuantity(v)
 		return nil
 	case order.FieldUnitPriceMinor:
 		v, ok := value.(int64)
@@ -10204,6 +10352,9 @@ func (m *OrderMutation) ClearedFields() []string {
 	if m.FieldCleared(order.FieldClaimID) {
 		fields = append(fields, order.FieldClaimID)
 	}
+	if m.FieldCleared(order.FieldReturnKey) {
+		fields = append(fields, order.FieldReturnKey)
+	}
 	return fields
 }
 
@@ -10226,6 +10377,9 @@ func (m *OrderMutation) ClearField(name string) error {
 		return nil
 	case order.FieldClaimID:
 		m.ClearClaimID()
+		return nil
+	case order.FieldReturnKey:
+		m.ClearReturnKey()
 		return nil
 	}
 	return fmt.Errorf("unknown Order nullable field %s", name)
@@ -10256,6 +10410,9 @@ func (m *OrderMutation) ResetField(name string) error {
 	case order.FieldQuantity:
 		m.ResetQuantity()
 		return nil
+	case order.FieldRefundedQuantity:
+		m.ResetRefundedQuantity()
+		return nil
 	case order.FieldUnitPriceMinor:
 		m.ResetUnitPriceMinor()
 		return nil
@@ -10285,6 +10442,9 @@ func (m *OrderMutation) ResetField(name string) error {
 		return nil
 	case order.FieldClaimID:
 		m.ResetClaimID()
+		return nil
+	case order.FieldReturnKey:
+		m.ResetReturnKey()
 		return nil
 	case order.FieldReturnDue:
 		m.ResetReturnDue()
@@ -16170,6 +16330,9 @@ type RefundMutation struct {
 	amount_minor    *int64
 	addamount_minor *int64
 	currency        *string
+	quantity        *int
+	addquantity     *int
+	applied         *bool
 	reason          *string
 	restock         *bool
 	decided_by      *uuid.UUID
@@ -16692,6 +16855,98 @@ func (m *RefundMutation) ResetCurrency() {
 	m.currency = nil
 }
 
+// SetQuantity sets the "quantity" field.
+func (m *RefundMutation) SetQuantity(i int) {
+	m.quantity = &i
+	m.addquantity = nil
+}
+
+// Quantity returns the value of the "quantity" field in the mutation.
+func (m *RefundMutation) Quantity() (r int, exists bool) {
+	v := m.quantity
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldQuantity returns the old "quantity" field's value of the Refund entity.
+// If the Refund object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RefundMutation) OldQuantity(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldQuantity is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldQuantity requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldQuantity: %w", err)
+	}
+	return oldValue.Quantity, nil
+}
+
+// AddQuantity adds i to the "quantity" field.
+func (m *RefundMutation) AddQuantity(i int) {
+	if m.addquantity != nil {
+		*m.addquantity += i
+	} else {
+		m.addquantity = &i
+	}
+}
+
+// AddedQuantity returns the value that was added to the "quantity" field in this mutation.
+func (m *RefundMutation) AddedQuantity() (r int, exists bool) {
+	v := m.addquantity
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetQuantity resets all changes to the "quantity" field.
+func (m *RefundMutation) ResetQuantity() {
+	m.quantity = nil
+	m.addquantity = nil
+}
+
+// SetApplied sets the "applied" field.
+func (m *RefundMutation) SetApplied(b bool) {
+	m.applied = &b
+}
+
+// Applied returns the value of the "applied" field in the mutation.
+func (m *RefundMutation) Applied() (r bool, exists bool) {
+	v := m.applied
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldApplied returns the old "applied" field's value of the Refund entity.
+// If the Refund object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RefundMutation) OldApplied(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldApplied is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldApplied requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldApplied: %w", err)
+	}
+	return oldValue.Applied, nil
+}
+
+// ResetApplied resets all changes to the "applied" field.
+func (m *RefundMutation) ResetApplied() {
+	m.applied = nil
+}
+
 // SetReason sets the "reason" field.
 func (m *RefundMutation) SetReason(s string) {
 	m.reason = &s
@@ -17152,7 +17407,7 @@ func (m *RefundMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *RefundMutation) Fields() []string {
-	fields := make([]string, 0, 20)
+	fields := make([]string, 0, 22)
 	if m.order_id != nil {
 		fields = append(fields, refund.FieldOrderID)
 	}
@@ -17182,6 +17437,12 @@ func (m *RefundMutation) Fields() []string {
 	}
 	if m.currency != nil {
 		fields = append(fields, refund.FieldCurrency)
+	}
+	if m.quantity != nil {
+		fields = append(fields, refund.FieldQuantity)
+	}
+	if m.applied != nil {
+		fields = append(fields, refund.FieldApplied)
 	}
 	if m.reason != nil {
 		fields = append(fields, refund.FieldReason)
@@ -17241,6 +17502,10 @@ func (m *RefundMutation) Field(name string) (ent.Value, bool) {
 		return m.AmountMinor()
 	case refund.FieldCurrency:
 		return m.Currency()
+	case refund.FieldQuantity:
+		return m.Quantity()
+	case refund.FieldApplied:
+		return m.Applied()
 	case refund.FieldReason:
 		return m.Reason()
 	case refund.FieldRestock:
@@ -17290,6 +17555,10 @@ func (m *RefundMutation) OldField(ctx context.Context, name string) (ent.Value, 
 		return m.OldAmountMinor(ctx)
 	case refund.FieldCurrency:
 		return m.OldCurrency(ctx)
+	case refund.FieldQuantity:
+		return m.OldQuantity(ctx)
+	case refund.FieldApplied:
+		return m.OldApplied(ctx)
 	case refund.FieldReason:
 		return m.OldReason(ctx)
 	case refund.FieldRestock:
@@ -17389,6 +17658,20 @@ func (m *RefundMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetCurrency(v)
 		return nil
+	case refund.FieldQuantity:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetQuantity(v)
+		return nil
+	case refund.FieldApplied:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetApplied(v)
+		return nil
 	case refund.FieldReason:
 		v, ok := value.(string)
 		if !ok {
@@ -17473,6 +17756,9 @@ func (m *RefundMutation) AddedFields() []string {
 	if m.addamount_minor != nil {
 		fields = append(fields, refund.FieldAmountMinor)
 	}
+	if m.addquantity != nil {
+		fields = append(fields, refund.FieldQuantity)
+	}
 	if m.addversion != nil {
 		fields = append(fields, refund.FieldVersion)
 	}
@@ -17491,6 +17777,8 @@ func (m *RefundMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedAttempts()
 	case refund.FieldAmountMinor:
 		return m.AddedAmountMinor()
+	case refund.FieldQuantity:
+		return m.AddedQuantity()
 	case refund.FieldVersion:
 		return m.AddedVersion()
 	case refund.FieldTries:
@@ -17517,6 +17805,13 @@ func (m *RefundMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddAmountMinor(v)
+		return nil
+	case refund.FieldQuantity:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddQuantity(v)
 		return nil
 	case refund.FieldVersion:
 		v, ok := value.(int64)
@@ -17603,6 +17898,12 @@ func (m *RefundMutation) ResetField(name string) error {
 		return nil
 	case refund.FieldCurrency:
 		m.ResetCurrency()
+		return nil
+	case refund.FieldQuantity:
+		m.ResetQuantity()
+		return nil
+	case refund.FieldApplied:
+		m.ResetApplied()
 		return nil
 	case refund.FieldReason:
 		m.ResetReason()
@@ -18674,6 +18975,7 @@ type SaleMutation struct {
 	requires_verified_contact    *bool
 	minimum_account_age_hours    *int
 	addminimum_account_age_hours *int
+	accent                       *string
 	epoch                        *int64
 	addepoch                     *int64
 	revision                     *int64
@@ -19452,6 +19754,42 @@ func (m *SaleMutation) ResetMinimumAccountAgeHours() {
 	m.addminimum_account_age_hours = nil
 }
 
+// SetAccent sets the "accent" field.
+func (m *SaleMutation) SetAccent(s string) {
+	m.accent = &s
+}
+
+// Accent returns the value of the "accent" field in the mutation.
+func (m *SaleMutation) Accent() (r string, exists bool) {
+	v := m.accent
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAccent returns the old "accent" field's value of the Sale entity.
+// If the Sale object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleMutation) OldAccent(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAccent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAccent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAccent: %w", err)
+	}
+	return oldValue.Accent, nil
+}
+
+// ResetAccent resets all changes to the "accent" field.
+func (m *SaleMutation) ResetAccent() {
+	m.accent = nil
+}
+
 // SetEpoch sets the "epoch" field.
 func (m *SaleMutation) SetEpoch(i int64) {
 	m.epoch = &i
@@ -20156,7 +20494,7 @@ func (m *SaleMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *SaleMutation) Fields() []string {
-	fields := make([]string, 0, 29)
+	fields := make([]string, 0, 30)
 	if m.slug != nil {
 		fields = append(fields, sale.FieldSlug)
 	}
@@ -20201,6 +20539,9 @@ func (m *SaleMutation) Fields() []string {
 	}
 	if m.minimum_account_age_hours != nil {
 		fields = append(fields, sale.FieldMinimumAccountAgeHours)
+	}
+	if m.accent != nil {
+		fields = append(fields, sale.FieldAccent)
 	}
 	if m.epoch != nil {
 		fields = append(fields, sale.FieldEpoch)
@@ -20282,6 +20623,8 @@ func (m *SaleMutation) Field(name string) (ent.Value, bool) {
 		return m.RequiresVerifiedContact()
 	case sale.FieldMinimumAccountAgeHours:
 		return m.MinimumAccountAgeHours()
+	case sale.FieldAccent:
+		return m.Accent()
 	case sale.FieldEpoch:
 		return m.Epoch()
 	case sale.FieldRevision:
@@ -20349,6 +20692,8 @@ func (m *SaleMutation) OldField(ctx context.Context, name string) (ent.Value, er
 		return m.OldRequiresVerifiedContact(ctx)
 	case sale.FieldMinimumAccountAgeHours:
 		return m.OldMinimumAccountAgeHours(ctx)
+	case sale.FieldAccent:
+		return m.OldAccent(ctx)
 	case sale.FieldEpoch:
 		return m.OldEpoch(ctx)
 	case sale.FieldRevision:
@@ -20490,6 +20835,13 @@ func (m *SaleMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetMinimumAccountAgeHours(v)
+		return nil
+	case sale.FieldAccent:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAccent(v)
 		return nil
 	case sale.FieldEpoch:
 		v, ok := value.(int64)
@@ -20844,6 +21196,9 @@ func (m *SaleMutation) ResetField(name string) error {
 		return nil
 	case sale.FieldMinimumAccountAgeHours:
 		m.ResetMinimumAccountAgeHours()
+		return nil
+	case sale.FieldAccent:
+		m.ResetAccent()
 		return nil
 	case sale.FieldEpoch:
 		m.ResetEpoch()

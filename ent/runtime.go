@@ -264,12 +264,18 @@ func init() {
 	orderDescQuantity := orderFields[7].Descriptor()
 	// order.QuantityValidator is a validator for the "quantity" field. It is called by the builders before save.
 	order.QuantityValidator = orderDescQuantity.Validators[0].(func(int) error)
+	// orderDescRefundedQuantity is the schema descriptor for refunded_quantity field.
+	orderDescRefundedQuantity := orderFields[8].Descriptor()
+	// order.DefaultRefundedQuantity holds the default value on creation for the refunded_quantity field.
+	order.DefaultRefundedQuantity = orderDescRefundedQuantity.Default.(int)
+	// order.RefundedQuantityValidator is a validator for the "refunded_quantity" field. It is called by the builders before save.
+	order.RefundedQuantityValidator = orderDescRefundedQuantity.Validators[0].(func(int) error)
 	// orderDescUnitPriceMinor is the schema descriptor for unit_price_minor field.
-	orderDescUnitPriceMinor := orderFields[8].Descriptor()
+	orderDescUnitPriceMinor := orderFields[9].Descriptor()
 	// order.UnitPriceMinorValidator is a validator for the "unit_price_minor" field. It is called by the builders before save.
 	order.UnitPriceMinorValidator = orderDescUnitPriceMinor.Validators[0].(func(int64) error)
 	// orderDescCurrency is the schema descriptor for currency field.
-	orderDescCurrency := orderFields[9].Descriptor()
+	orderDescCurrency := orderFields[10].Descriptor()
 	// order.CurrencyValidator is a validator for the "currency" field. It is called by the builders before save.
 	order.CurrencyValidator = func() func(string) error {
 		validators := orderDescCurrency.Validators
@@ -287,11 +293,11 @@ func init() {
 		}
 	}()
 	// orderDescVersion is the schema descriptor for version field.
-	orderDescVersion := orderFields[10].Descriptor()
+	orderDescVersion := orderFields[11].Descriptor()
 	// order.DefaultVersion holds the default value on creation for the version field.
 	order.DefaultVersion = orderDescVersion.Default.(int64)
 	// orderDescReturnDue is the schema descriptor for return_due field.
-	orderDescReturnDue := orderFields[18].Descriptor()
+	orderDescReturnDue := orderFields[20].Descriptor()
 	// order.DefaultReturnDue holds the default value on creation for the return_due field.
 	order.DefaultReturnDue = orderDescReturnDue.Default.(bool)
 	ordereventFields := schema.OrderEvent{}.Fields()
@@ -560,26 +566,36 @@ func init() {
 			return nil
 		}
 	}()
+	// refundDescQuantity is the schema descriptor for quantity field.
+	refundDescQuantity := refundFields[11].Descriptor()
+	// refund.DefaultQuantity holds the default value on creation for the quantity field.
+	refund.DefaultQuantity = refundDescQuantity.Default.(int)
+	// refund.QuantityValidator is a validator for the "quantity" field. It is called by the builders before save.
+	refund.QuantityValidator = refundDescQuantity.Validators[0].(func(int) error)
+	// refundDescApplied is the schema descriptor for applied field.
+	refundDescApplied := refundFields[12].Descriptor()
+	// refund.DefaultApplied holds the default value on creation for the applied field.
+	refund.DefaultApplied = refundDescApplied.Default.(bool)
 	// refundDescReason is the schema descriptor for reason field.
-	refundDescReason := refundFields[11].Descriptor()
+	refundDescReason := refundFields[13].Descriptor()
 	// refund.ReasonValidator is a validator for the "reason" field. It is called by the builders before save.
 	refund.ReasonValidator = refundDescReason.Validators[0].(func(string) error)
 	// refundDescRestock is the schema descriptor for restock field.
-	refundDescRestock := refundFields[12].Descriptor()
+	refundDescRestock := refundFields[14].Descriptor()
 	// refund.DefaultRestock holds the default value on creation for the restock field.
 	refund.DefaultRestock = refundDescRestock.Default.(bool)
 	// refundDescDecision is the schema descriptor for decision field.
-	refundDescDecision := refundFields[15].Descriptor()
+	refundDescDecision := refundFields[17].Descriptor()
 	// refund.DefaultDecision holds the default value on creation for the decision field.
 	refund.DefaultDecision = refundDescDecision.Default.(string)
 	// refund.DecisionValidator is a validator for the "decision" field. It is called by the builders before save.
 	refund.DecisionValidator = refundDescDecision.Validators[0].(func(string) error)
 	// refundDescVersion is the schema descriptor for version field.
-	refundDescVersion := refundFields[16].Descriptor()
+	refundDescVersion := refundFields[18].Descriptor()
 	// refund.DefaultVersion holds the default value on creation for the version field.
 	refund.DefaultVersion = refundDescVersion.Default.(int64)
 	// refundDescTries is the schema descriptor for tries field.
-	refundDescTries := refundFields[17].Descriptor()
+	refundDescTries := refundFields[19].Descriptor()
 	// refund.DefaultTries holds the default value on creation for the tries field.
 	refund.DefaultTries = refundDescTries.Default.(int)
 	refusedattemptFields := schema.RefusedAttempt{}.Fields()
@@ -644,58 +660,64 @@ func init() {
 	sale.DefaultMinimumAccountAgeHours = saleDescMinimumAccountAgeHours.Default.(int)
 	// sale.MinimumAccountAgeHoursValidator is a validator for the "minimum_account_age_hours" field. It is called by the builders before save.
 	sale.MinimumAccountAgeHoursValidator = saleDescMinimumAccountAgeHours.Validators[0].(func(int) error)
+	// saleDescAccent is the schema descriptor for accent field.
+	saleDescAccent := saleFields[16].Descriptor()
+	// sale.DefaultAccent holds the default value on creation for the accent field.
+	sale.DefaultAccent = saleDescAccent.Default.(string)
+	// sale.AccentValidator is a validator for the "accent" field. It is called by the builders before save.
+	sale.AccentValidator = saleDescAccent.Validators[0].(func(string) error)
 	// saleDescEpoch is the schema descriptor for epoch field.
-	saleDescEpoch := saleFields[16].Descriptor()
+	saleDescEpoch := saleFields[17].Descriptor()
 	// sale.DefaultEpoch holds the default value on creation for the epoch field.
 	sale.DefaultEpoch = saleDescEpoch.Default.(int64)
 	// saleDescRevision is the schema descriptor for revision field.
-	saleDescRevision := saleFields[17].Descriptor()
+	saleDescRevision := saleFields[18].Descriptor()
 	// sale.DefaultRevision holds the default value on creation for the revision field.
 	sale.DefaultRevision = saleDescRevision.Default.(int64)
 	// saleDescNotice is the schema descriptor for notice field.
-	saleDescNotice := saleFields[20].Descriptor()
+	saleDescNotice := saleFields[21].Descriptor()
 	// sale.DefaultNotice holds the default value on creation for the notice field.
 	sale.DefaultNotice = saleDescNotice.Default.(string)
 	// sale.NoticeValidator is a validator for the "notice" field. It is called by the builders before save.
 	sale.NoticeValidator = saleDescNotice.Validators[0].(func(string) error)
 	// saleDescWasPublic is the schema descriptor for was_public field.
-	saleDescWasPublic := saleFields[21].Descriptor()
+	saleDescWasPublic := saleFields[22].Descriptor()
 	// sale.DefaultWasPublic holds the default value on creation for the was_public field.
 	sale.DefaultWasPublic = saleDescWasPublic.Default.(bool)
 	// saleDescCaptchaRequired is the schema descriptor for captcha_required field.
-	saleDescCaptchaRequired := saleFields[23].Descriptor()
+	saleDescCaptchaRequired := saleFields[24].Descriptor()
 	// sale.DefaultCaptchaRequired holds the default value on creation for the captcha_required field.
 	sale.DefaultCaptchaRequired = saleDescCaptchaRequired.Default.(bool)
 	// saleDescCaptchaKinds is the schema descriptor for captcha_kinds field.
-	saleDescCaptchaKinds := saleFields[24].Descriptor()
+	saleDescCaptchaKinds := saleFields[25].Descriptor()
 	// sale.DefaultCaptchaKinds holds the default value on creation for the captcha_kinds field.
 	sale.DefaultCaptchaKinds = saleDescCaptchaKinds.Default.(string)
 	// saleDescPowMax is the schema descriptor for pow_max field.
-	saleDescPowMax := saleFields[25].Descriptor()
+	saleDescPowMax := saleFields[26].Descriptor()
 	// sale.DefaultPowMax holds the default value on creation for the pow_max field.
 	sale.DefaultPowMax = saleDescPowMax.Default.(int)
 	// sale.PowMaxValidator is a validator for the "pow_max" field. It is called by the builders before save.
 	sale.PowMaxValidator = saleDescPowMax.Validators[0].(func(int) error)
 	// saleDescPermitPerMille is the schema descriptor for permit_per_mille field.
-	saleDescPermitPerMille := saleFields[26].Descriptor()
+	saleDescPermitPerMille := saleFields[27].Descriptor()
 	// sale.DefaultPermitPerMille holds the default value on creation for the permit_per_mille field.
 	sale.DefaultPermitPerMille = saleDescPermitPerMille.Default.(int)
 	// sale.PermitPerMilleValidator is a validator for the "permit_per_mille" field. It is called by the builders before save.
 	sale.PermitPerMilleValidator = saleDescPermitPerMille.Validators[0].(func(int) error)
 	// saleDescInflowPerSecond is the schema descriptor for inflow_per_second field.
-	saleDescInflowPerSecond := saleFields[27].Descriptor()
+	saleDescInflowPerSecond := saleFields[28].Descriptor()
 	// sale.DefaultInflowPerSecond holds the default value on creation for the inflow_per_second field.
 	sale.DefaultInflowPerSecond = saleDescInflowPerSecond.Default.(int)
 	// sale.InflowPerSecondValidator is a validator for the "inflow_per_second" field. It is called by the builders before save.
 	sale.InflowPerSecondValidator = saleDescInflowPerSecond.Validators[0].(func(int) error)
 	// saleDescLimitBurst is the schema descriptor for limit_burst field.
-	saleDescLimitBurst := saleFields[28].Descriptor()
+	saleDescLimitBurst := saleFields[29].Descriptor()
 	// sale.DefaultLimitBurst holds the default value on creation for the limit_burst field.
 	sale.DefaultLimitBurst = saleDescLimitBurst.Default.(int)
 	// sale.LimitBurstValidator is a validator for the "limit_burst" field. It is called by the builders before save.
 	sale.LimitBurstValidator = saleDescLimitBurst.Validators[0].(func(int) error)
 	// saleDescLimitPerSecond is the schema descriptor for limit_per_second field.
-	saleDescLimitPerSecond := saleFields[29].Descriptor()
+	saleDescLimitPerSecond := saleFields[30].Descriptor()
 	// sale.DefaultLimitPerSecond holds the default value on creation for the limit_per_second field.
 	sale.DefaultLimitPerSecond = saleDescLimitPerSecond.Default.(float64)
 	// sale.LimitPerSecondValidator is a validator for the "limit_per_second" field. It is called by the builders before save.

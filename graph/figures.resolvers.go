@@ -7,13 +7,12 @@ package graph
 
 import (
 	"context"
-	"strings"
-
 	"seckill/graph/generated"
 	"seckill/graph/model"
 	"seckill/graph/push"
 	"seckill/internal/notifier"
 	"seckill/internal/salestats"
+	"strings"
 )
 
 func (r *queryResolver) SaleReport(ctx context.Context, saleID string, compareTo *string) (*model.SaleReport, error) {

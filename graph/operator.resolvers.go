@@ -7,7 +7,6 @@ package graph
 
 import (
 	"context"
-
 	"seckill/graph/generated"
 	"seckill/graph/model"
 	"seckill/internal/id"

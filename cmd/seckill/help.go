@@ -11,8 +11,8 @@ import (
 // settings; the help of serve lists them all.
 var shown = map[string][]string{
 	"":       {},
-	"serve":  {"general", "services", "server", "accounts", "mail", "gate", "payments", "worker"},
-	"config": {"general", "services", "server", "accounts", "mail", "gate", "payments", "worker"},
+	"serve":  {"general", "services", "server", "shop", "accounts", "mail", "gate", "payments", "worker"},
+	"config": {"general", "services", "server", "shop", "accounts", "mail", "gate", "payments", "worker"},
 	"demo": {
 		"config", "http-addr", "admin-addr", "payment-window", "waitlist-offer", "pow-max", "limits", "log-level", "log-format",
 	},

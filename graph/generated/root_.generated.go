@@ -1186,6 +1186,11 @@ type UpsertGoodsPayload {
 Input of ` + "`" + `upsertSale` + "`" + `: the whole sale as the other system has it.
 """
 input UpsertSaleInput {
+  """
+  Accent colour of the sale's page: ` + "`" + `#` + "`" + ` and six hexadecimal digits, with a contrast of at least 4.5:1 with white; that of the installation when left out. A
+  lighter colour is refused with ` + "`" + `INVALID_INPUT` + "`" + `, whose ` + "`" + `rule` + "`" + ` has the measured contrast: ` + "`" + `contrast: 2.87` + "`" + `.
+  """
+  accent: String @constraint(maxLength: 7)
   """Closing time; after ` + "`" + `startsAt` + "`" + `."""
   endsAt: DateTime!
   """Id of the sale in the other system: up to 64 printable ASCII characters without spaces."""
@@ -1290,7 +1295,7 @@ type SaleStats @auth(role: OPERATOR, scope: SALES_READ) {
   faults: Int!
   """Calls of buyers at the gate by stage: captcha, path, waiting room, order."""
   gate: [GateStage!]! @listSize(assumedSize: 4)
-  """Value of the orders in status PAID."""
+  """Value of the orders in status PAID, without refunded units."""
   gmv: Money!
   """Units that the gate has taken and the record does not show: on the way to an order, or released by one and not back in the gate yet."""
   inFlightUnits: Int!
@@ -1298,7 +1303,7 @@ type SaleStats @auth(role: OPERATOR, scope: SALES_READ) {
   lapsedOrders: Int!
   """Units and waitlist of each item, in the order of the sale's items."""
   items: [ItemFigures!]! @listSize(assumedSize: 20)
-  """Value of the orders in status PAID or REFUNDING: money that came in and has not gone back."""
+  """Value of the orders in status PAID or REFUNDING, without refunded units: money that came in and has not gone back."""
   netValue: Money!
   """Units that are reserved for offers of the waitlist. They are not in ` + "`" + `unpaidUnits` + "`" + `."""
   offeredUnits: Int!
@@ -1326,7 +1331,7 @@ type SaleStats @auth(role: OPERATOR, scope: SALES_READ) {
   rejections: [RejectionCount!]! @listSize(assumedSize: 20)
   """Orders in status REFUNDING or REFUNDED."""
   refundedOrders: Int!
-  """Value of the orders in status REFUNDED: money that went back."""
+  """Value of the orders in status REFUNDED, and of the refunded units of others: money that went back."""
   refundedValue: Money!
   """Units left to take."""
   remainingUnits: Int!
@@ -2468,6 +2473,11 @@ input SaleItemInput {
 Input of ` + "`" + `createSale` + "`" + `.
 """
 input CreateSaleInput {
+  """
+  Accent colour of the sale's page: ` + "`" + `#` + "`" + ` and six hexadecimal digits, with a contrast of at least 4.5:1 with white; that of the installation when left out. A
+  lighter colour is refused with ` + "`" + `INVALID_INPUT` + "`" + `, whose ` + "`" + `rule` + "`" + ` has the measured contrast: ` + "`" + `contrast: 2.87` + "`" + `.
+  """
+  accent: String @constraint(maxLength: 7)
   """Closing time; after ` + "`" + `startsAt` + "`" + `."""
   endsAt: DateTime!
   """Whether buyers see stock as words (` + "`" + `Stock.level` + "`" + `) instead of numbers."""
@@ -2766,6 +2776,11 @@ type UpdateGoodsPayload {
 Input of ` + "`" + `updateSale` + "`" + `. What is left out stays as it is.
 """
 input UpdateSaleInput {
+  """
+  Accent colour of the sale's page: ` + "`" + `#` + "`" + ` and six hexadecimal digits, with a contrast of at least 4.5:1 with white; null = that of the installation. A
+  lighter colour is refused with ` + "`" + `INVALID_INPUT` + "`" + `, whose ` + "`" + `rule` + "`" + ` has the measured contrast: ` + "`" + `contrast: 2.87` + "`" + `.
+  """
+  accent: String @constraint(maxLength: 7)
   """Closing time; after ` + "`" + `startsAt` + "`" + `."""
   endsAt: DateTime
   """Whether buyers see stock as words (` + "`" + `Stock.level` + "`" + `) instead of numbers."""
@@ -2786,7 +2801,7 @@ input UpdateSaleInput {
   purchaseLimit: Int @constraint(min: 1, max: 200)
   """Rules, in Markdown."""
   rules: String @constraint(maxLength: 10000)
-  """Draft to change, or a rejected sale, which becomes a draft again. Of a sale that was approved, only ` + "`" + `title` + "`" + ` and ` + "`" + `rules` + "`" + ` change."""
+  """Draft to change, or a rejected sale, which becomes a draft again. Of a sale that was approved, only ` + "`" + `title` + "`" + `, ` + "`" + `rules` + "`" + ` and ` + "`" + `accent` + "`" + ` change."""
   saleId: ID!
   """Name in addresses."""
   slug: String @constraint(maxLength: 64, format: "slug")
@@ -3142,13 +3157,13 @@ enum OrderStatus {
   CANCELLED
   """Not paid in time; the units were released."""
   EXPIRED
-  """Paid."""
+  """Paid. Some of its units may have been refunded: see ` + "`" + `Order.refundedQuantity` + "`" + `."""
   PAID
   """Waits for payment until ` + "`" + `paymentDeadline` + "`" + `."""
   PENDING_PAYMENT
-  """The money went back."""
+  """The money of all units went back."""
   REFUNDED
-  """The money is on its way back."""
+  """A refund was requested, or its money is on its way back."""
   REFUNDING
 }
 
@@ -3185,6 +3200,10 @@ type Order implements Node {
   quantity: Int!
   """Receipt, once it was paid; null before."""
   receipt: Receipt
+  """Price of the refunded units."""
+  refundedAmount: Money!
+  """Number of units whose money went back; they are part of ` + "`" + `quantity` + "`" + ` and ` + "`" + `total` + "`" + `."""
+  refundedQuantity: Int!
   """Refunds that were requested or made."""
   refunds: [Refund!]! @listSize(assumedSize: 5)
   """Money of the order, one entry per currency."""
@@ -3425,7 +3444,8 @@ type RefundEdge {
 }
 
 """
-Money that goes back to the buyer, or that the buyer requested back. A refund returns the whole payment.
+Money that goes back to the buyer, or that the buyer requested back: of all units of the order or of some. An order has at most one refund at a
+time that is not finished.
 """
 type Refund implements Node {
   """Amount."""
@@ -3442,6 +3462,8 @@ type Refund implements Node {
   failure: String @auth(role: OPERATOR)
   """Opaque global id."""
   id: ID!
+  """Units of the order that are refunded; null for money that arrived too late or twice, and where a refund of the first releases was of all units."""
+  quantity: Int
   """Reason of the request, in the words of the requester; for money that arrived too late or twice, a text of the shop."""
   reason: String!
   """Status of the refund."""
@@ -3714,6 +3736,11 @@ input RequestRefundInput {
   idempotencyKey: String! @constraint(minLength: 16, maxLength: 64, pattern: "[A-Za-z0-9_-]+")
   """Paid order to refund."""
   orderId: ID!
+  """
+  Number of units to refund, from 1 to those that were not refunded yet; null = all of them. Another number is refused with INVALID_INPUT, which
+  names the bounds.
+  """
+  quantity: Int
   """Reason, for the operator who decides."""
   reason: String! @constraint(minLength: 1, maxLength: 200)
 }
@@ -3804,7 +3831,10 @@ extend type Mutation {
     input: PayOrderInput!
   ): PayOrderPayload @auth
 
-  """Requests the refund of a paid order."""
+  """
+  Requests the refund of some or all units of a paid order. The order is REFUNDING until the refund is finished or refused, and then PAID again while
+  units are left.
+  """
   requestRefund(
     """Input of the mutation."""
     input: RequestRefundInput!
@@ -4483,6 +4513,8 @@ enum PurchaseAction {
 A flash sale: items, opening and closing time, and rules.
 """
 type Sale implements Node {
+  """Accent colour of the sale's page; null = that of the installation."""
+  accent: Accent
   """Closing time."""
   endsAt: DateTime!
   """Opaque global id."""
@@ -4516,6 +4548,31 @@ type Sale implements Node {
   title: String!
   """What the caller can do here; null without a signed-in user."""
   viewer: SaleViewer
+}
+
+"""
+An accent colour: the ground of the main button, links and outlines. White text on every fill, and every text on the grounds of the shop's pages,
+has a contrast of at least 4.5:1.
+"""
+type Accent {
+  """The chosen colour: ` + "`" + `#` + "`" + ` and six hexadecimal digits."""
+  color: String!
+  """Shades on dark pages."""
+  dark: AccentShades!
+  """Shades on light pages."""
+  light: AccentShades!
+}
+
+"""
+Shades of an accent colour, each ` + "`" + `#` + "`" + ` and six hexadecimal digits.
+"""
+type AccentShades {
+  """Ground of white text."""
+  fill: String!
+  """The same under the pointer."""
+  press: String!
+  """Text and outlines on the page."""
+  text: String!
 }
 
 """
@@ -5626,6 +5683,30 @@ var parsedSchema = gqlparser.MustLoadSchema(sources...)
 // Each function is generated once per unique object type, deduplicating the
 // switch statements that were previously inlined in every fieldContext_* function.
 
+func (ec *executionContext) childFields_Accent(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "color":
+		return ec.fieldContext_Accent_color(ctx, field)
+	case "dark":
+		return ec.fieldContext_Accent_dark(ctx, field)
+	case "light":
+		return ec.fieldContext_Accent_light(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Accent", field.Name)
+}
+
+func (ec *executionContext) childFields_AccentShades(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "fill":
+		return ec.fieldContext_AccentShades_fill(ctx, field)
+	case "press":
+		return ec.fieldContext_AccentShades_press(ctx, field)
+	case "text":
+		return ec.fieldContext_AccentShades_text(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type AccentShades", field.Name)
+}
+
 func (ec *executionContext) childFields_Address(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "default":
@@ -6568,6 +6649,10 @@ func (ec *executionContext) childFields_Order(ctx context.Context, field graphql
 		return ec.fieldContext_Order_quantity(ctx, field)
 	case "receipt":
 		return ec.fieldContext_Order_receipt(ctx, field)
+	case "refundedAmount":
+		return ec.fieldContext_Order_refundedAmount(ctx, field)
+	case "refundedQuantity":
+		return ec.fieldContext_Order_refundedQuantity(ctx, field)
 	case "refunds":
 		return ec.fieldContext_Order_refunds(ctx, field)
 	case "moneyTotals":
@@ -6972,6 +7057,8 @@ func (ec *executionContext) childFields_Refund(ctx context.Context, field graphq
 		return ec.fieldContext_Refund_failure(ctx, field)
 	case "id":
 		return ec.fieldContext_Refund_id(ctx, field)
+	case "quantity":
+		return ec.fieldContext_Refund_quantity(ctx, field)
 	case "reason":
 		return ec.fieldContext_Refund_reason(ctx, field)
 	case "status":
@@ -7220,6 +7307,8 @@ func (ec *executionContext) childFields_RotateWebhookSecretPayload(ctx context.C
 
 func (ec *executionContext) childFields_Sale(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
+	case "accent":
+		return ec.fieldContext_Sale_accent(ctx, field)
 	case "endsAt":
 		return ec.fieldContext_Sale_endsAt(ctx, field)
 	case "id":

@@ -174,6 +174,162 @@ func (ec *executionContext) field_Subscription_saleStock_args(ctx context.Contex
 
 // region    **************************** field.gotpl *****************************
 
+func (ec *executionContext) _Accent_color(ctx context.Context, field graphql.CollectedField, obj *model.Accent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Accent_color(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Color, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Accent_color(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Accent", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Accent_dark(ctx context.Context, field graphql.CollectedField, obj *model.Accent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Accent_dark(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Dark, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.AccentShades) graphql.Marshaler {
+			return ec.marshalNAccentShades2ᚖseckillᚋgraphᚋmodelᚐAccentShades(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Accent_dark(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Accent",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_AccentShades(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Accent_light(ctx context.Context, field graphql.CollectedField, obj *model.Accent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Accent_light(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Light, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.AccentShades) graphql.Marshaler {
+			return ec.marshalNAccentShades2ᚖseckillᚋgraphᚋmodelᚐAccentShades(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Accent_light(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Accent",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_AccentShades(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _AccentShades_fill(ctx context.Context, field graphql.CollectedField, obj *model.AccentShades) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AccentShades_fill(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Fill, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AccentShades_fill(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AccentShades", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _AccentShades_press(ctx context.Context, field graphql.CollectedField, obj *model.AccentShades) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AccentShades_press(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Press, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AccentShades_press(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AccentShades", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _AccentShades_text(ctx context.Context, field graphql.CollectedField, obj *model.AccentShades) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AccentShades_text(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Text, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AccentShades_text(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AccentShades", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
 func (ec *executionContext) _Draw_commitment(ctx context.Context, field graphql.CollectedField, obj *model.Draw) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -218,6 +374,38 @@ func (ec *executionContext) _Draw_seed(ctx context.Context, field graphql.Collec
 }
 func (ec *executionContext) fieldContext_Draw_seed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Draw", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Sale_accent(ctx context.Context, field graphql.CollectedField, obj *model.Sale) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Sale_accent(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Accent, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Accent) graphql.Marshaler {
+			return ec.marshalOAccent2ᚖseckillᚋgraphᚋmodelᚐAccent(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Sale_accent(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Sale",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Accent(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _Sale_endsAt(ctx context.Context, field graphql.CollectedField, obj *model.Sale) (ret graphql.Marshaler) {
@@ -2814,6 +3002,102 @@ func (ec *executionContext) unmarshalInputSaleSort(ctx context.Context, obj any)
 
 // region    **************************** object.gotpl ****************************
 
+var accentImplementors = []string{"Accent"}
+
+func (ec *executionContext) _Accent(ctx context.Context, sel ast.SelectionSet, obj *model.Accent) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, accentImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Accent")
+		case "color":
+			out.Values[i] = ec._Accent_color(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "dark":
+			out.Values[i] = ec._Accent_dark(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "light":
+			out.Values[i] = ec._Accent_light(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var accentShadesImplementors = []string{"AccentShades"}
+
+func (ec *executionContext) _AccentShades(ctx context.Context, sel ast.SelectionSet, obj *model.AccentShades) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, accentShadesImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("AccentShades")
+		case "fill":
+			out.Values[i] = ec._AccentShades_fill(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "press":
+			out.Values[i] = ec._AccentShades_press(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "text":
+			out.Values[i] = ec._AccentShades_text(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var drawImplementors = []string{"Draw"}
 
 func (ec *executionContext) _Draw(ctx context.Context, sel ast.SelectionSet, obj *model.Draw) graphql.Marshaler {
@@ -2869,6 +3153,11 @@ func (ec *executionContext) _Sale(ctx context.Context, sel ast.SelectionSet, obj
 		switch field.Name {
 		case "__typename":
 			out.Values[i] = graphql.MarshalString("Sale")
+		case "accent":
+			out.Values[i] = ec._Sale_accent(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		case "endsAt":
 			out.Values[i] = ec._Sale_endsAt(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -4014,6 +4303,16 @@ func (ec *executionContext) _Subscription(ctx context.Context, sel ast.Selection
 
 // region    ***************************** type.gotpl *****************************
 
+func (ec *executionContext) marshalNAccentShades2ᚖseckillᚋgraphᚋmodelᚐAccentShades(ctx context.Context, sel ast.SelectionSet, v *model.AccentShades) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._AccentShades(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNPurchaseAction2seckillᚋinternalᚋstorefrontᚐAction(ctx context.Context, v any) (storefront.Action, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := storefront.Action(tmp)
@@ -4213,6 +4512,13 @@ func (ec *executionContext) marshalNStockLevel2seckillᚋinternalᚋstorefront�
 		}
 	}
 	return res
+}
+
+func (ec *executionContext) marshalOAccent2ᚖseckillᚋgraphᚋmodelᚐAccent(ctx context.Context, sel ast.SelectionSet, v *model.Accent) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._Accent(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalODraw2ᚖseckillᚋgraphᚋmodelᚐDraw(ctx context.Context, sel ast.SelectionSet, v *model.Draw) graphql.Marshaler {

@@ -45,6 +45,27 @@ type UserError interface {
 	IsUserError()
 }
 
+// An accent colour: the ground of the main button, links and outlines. White text on every fill, and every text on the grounds of the shop's pages,
+// has a contrast of at least 4.5:1.
+type Accent struct {
+	// The chosen colour: `#` and six hexadecimal digits.
+	Color string `json:"color"`
+	// Shades on dark pages.
+	Dark *AccentShades `json:"dark"`
+	// Shades on light pages.
+	Light *AccentShades `json:"light"`
+}
+
+// Shades of an accent colour, each `#` and six hexadecimal digits.
+type AccentShades struct {
+	// Ground of white text.
+	Fill string `json:"fill"`
+	// The same under the pointer.
+	Press string `json:"press"`
+	// Text and outlines on the page.
+	Text string `json:"text"`
+}
+
 // An entry of the caller's address book.
 type Address struct {
 	// Whether new orders get it. Exactly one address of a book that is not empty is the default.
@@ -333,6 +354,9 @@ type CreateSaleFromTemplatePayload struct {
 
 // Input of `createSale`.
 type CreateSaleInput struct {
+	// Accent colour of the sale's page: `#` and six hexadecimal digits, with a contrast of at least 4.5:1 with white; that of the installation when left out. A
+	// lighter colour is refused with `INVALID_INPUT`, whose `rule` has the measured contrast: `contrast: 2.87`.
+	Accent *string `json:"accent,omitempty"`
 	// Closing time; after `startsAt`.
 	EndsAt time.Time `json:"endsAt"`
 	// Whether buyers see stock as words (`Stock.level`) instead of numbers.
@@ -1291,6 +1315,10 @@ type Order struct {
 	Quantity int `json:"quantity"`
 	// Receipt, once it was paid; null before.
 	Receipt *Receipt `json:"receipt,omitempty"`
+	// Price of the refunded units.
+	RefundedAmount *Money `json:"refundedAmount"`
+	// Number of units whose money went back; they are part of `quantity` and `total`.
+	RefundedQuantity int `json:"refundedQuantity"`
 	// Refunds that were requested or made.
 	Refunds []*Refund `json:"refunds"`
 	// Money of the order, one entry per currency.
@@ -1768,7 +1796,8 @@ type RefreshSessionPayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
-// Money that goes back to the buyer, or that the buyer requested back. A refund returns the whole payment.
+// Money that goes back to the buyer, or that the buyer requested back: of all units of the order or of some. An order has at most one refund at a
+// time that is not finished.
 type Refund struct {
 	// Amount.
 	Amount *Money `json:"amount"`
@@ -1784,6 +1813,8 @@ type Refund struct {
 	Failure *string `json:"failure,omitempty"`
 	// Opaque global id.
 	ID string `json:"id"`
+	// Units of the order that are refunded; null for money that arrived too late or twice, and where a refund of the first releases was of all units.
+	Quantity *int `json:"quantity,omitempty"`
 	// Reason of the request, in the words of the requester; for money that arrived too late or twice, a text of the shop.
 	Reason string `json:"reason"`
 	// Status of the refund.
@@ -2025,6 +2056,9 @@ type RequestRefundInput struct {
 	IdempotencyKey string `json:"idempotencyKey"`
 	// Paid order to refund.
 	OrderID string `json:"orderId"`
+	// Number of units to refund, from 1 to those that were not refunded yet; null = all of them. Another number is refused with INVALID_INPUT, which
+	// names the bounds.
+	Quantity *int `json:"quantity,omitempty"`
 	// Reason, for the operator who decides.
 	Reason string `json:"reason"`
 }
@@ -2121,6 +2155,8 @@ type RotateWebhookSecretPayload struct {
 
 // A flash sale: items, opening and closing time, and rules.
 type Sale struct {
+	// Accent colour of the sale's page; null = that of the installation.
+	Accent *Accent `json:"accent,omitempty"`
 	// Closing time.
 	EndsAt time.Time `json:"endsAt"`
 	// Opaque global id.
@@ -2384,7 +2420,7 @@ type SaleStats struct {
 	Faults int `json:"faults"`
 	// Calls of buyers at the gate by stage: captcha, path, waiting room, order.
 	Gate []*GateStage `json:"gate"`
-	// Value of the orders in status PAID.
+	// Value of the orders in status PAID, without refunded units.
 	Gmv *Money `json:"gmv"`
 	// Units that the gate has taken and the record does not show: on the way to an order, or released by one and not back in the gate yet.
 	InFlightUnits int `json:"inFlightUnits"`
@@ -2392,7 +2428,7 @@ type SaleStats struct {
 	LapsedOrders int `json:"lapsedOrders"`
 	// Units and waitlist of each item, in the order of the sale's items.
 	Items []*ItemFigures `json:"items"`
-	// Value of the orders in status PAID or REFUNDING: money that came in and has not gone back.
+	// Value of the orders in status PAID or REFUNDING, without refunded units: money that came in and has not gone back.
 	NetValue *Money `json:"netValue"`
 	// Units that are reserved for offers of the waitlist. They are not in `unpaidUnits`.
 	OfferedUnits int `json:"offeredUnits"`
@@ -2420,7 +2456,7 @@ type SaleStats struct {
 	Rejections []*RejectionCount `json:"rejections"`
 	// Orders in status REFUNDING or REFUNDED.
 	RefundedOrders int `json:"refundedOrders"`
-	// Value of the orders in status REFUNDED: money that went back.
+	// Value of the orders in status REFUNDED, and of the refunded units of others: money that went back.
 	RefundedValue *Money `json:"refundedValue"`
 	// Units left to take.
 	RemainingUnits int `json:"remainingUnits"`
@@ -2904,6 +2940,9 @@ type UpdateNoticeSettingsPayload struct {
 
 // Input of `updateSale`. What is left out stays as it is.
 type UpdateSaleInput struct {
+	// Accent colour of the sale's page: `#` and six hexadecimal digits, with a contrast of at least 4.5:1 with white; null = that of the installation. A
+	// lighter colour is refused with `INVALID_INPUT`, whose `rule` has the measured contrast: `contrast: 2.87`.
+	Accent graphql.Omittable[*string] `json:"accent,omitempty"`
 	// Closing time; after `startsAt`.
 	EndsAt *time.Time `json:"endsAt,omitempty"`
 	// Whether buyers see stock as words (`Stock.level`) instead of numbers.
@@ -2924,7 +2963,7 @@ type UpdateSaleInput struct {
 	PurchaseLimit graphql.Omittable[*int] `json:"purchaseLimit,omitempty"`
 	// Rules, in Markdown.
 	Rules *string `json:"rules,omitempty"`
-	// Draft to change, or a rejected sale, which becomes a draft again. Of a sale that was approved, only `title` and `rules` change.
+	// Draft to change, or a rejected sale, which becomes a draft again. Of a sale that was approved, only `title`, `rules` and `accent` change.
 	SaleID string `json:"saleId"`
 	// Name in addresses.
 	Slug *string `json:"slug,omitempty"`
@@ -2994,6 +3033,9 @@ type UpsertGoodsPayload struct {
 
 // Input of `upsertSale`: the whole sale as the other system has it.
 type UpsertSaleInput struct {
+	// Accent colour of the sale's page: `#` and six hexadecimal digits, with a contrast of at least 4.5:1 with white; that of the installation when left out. A
+	// lighter colour is refused with `INVALID_INPUT`, whose `rule` has the measured contrast: `contrast: 2.87`.
+	Accent *string `json:"accent,omitempty"`
 	// Closing time; after `startsAt`.
 	EndsAt time.Time `json:"endsAt"`
 	// Id of the sale in the other system: up to 64 printable ASCII characters without spaces.

@@ -17,6 +17,7 @@ import (
 	"seckill/internal/config"
 	"seckill/internal/id"
 	"seckill/internal/inbox"
+	"seckill/internal/notice"
 	"seckill/internal/notifier"
 	"seckill/internal/order"
 	"seckill/internal/orderintake"
@@ -30,7 +31,6 @@ import (
 	"seckill/internal/stream"
 	"seckill/internal/telemetry"
 	"seckill/internal/tracing"
-	"seckill/internal/waitlist"
 	"seckill/internal/webhook"
 )
 
@@ -74,8 +74,12 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 	if err != nil {
 		return nil, err
 	}
+	noticed, err := newNotices(b, gates.clock, noticeParts{keys, mailing, listener})
+	if err != nil {
+		return nil, err
+	}
 	waiting := newWaitlist(b, gates, orders)
-	payments, err := newPayments(b, gates, messages, orders, paymentSetup{keys, listener, accounts.security, mailing.receipts(b)})
+	payments, err := newPayments(b, gates, messages, orders, paymentSetup{keys, listener, accounts.security, receipts(b, mailing, noticed)})
 	if err != nil {
 		return nil, err
 	}
@@ -105,8 +109,8 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 		cfg: cfg, log: log, roles: roles, svc: svc, tabs: tabs, writer: orders.writer, operator: admin.operator, payments: payments.service,
 		seeding: seeds,
 	}
-	a.schedule(gates, messages, stats, runningParts{admission, accounts, waiting, payments, scheduler, worker, shop, admin, hooks, mailing, waits, measureStreams(b, messages)})
-	return a, a.listen(ctx, b, gates, serverParts{tabs, listener, stats, orders, admission, accounts, waiting, payments, shop, admin, hooks, waits, providers, receipts, demoDrill(b, seeds)})
+	a.schedule(gates, messages, stats, runningParts{admission, accounts, waiting, payments, scheduler, worker, shop, admin, hooks, mailing, noticed, waits, measureStreams(b, messages)})
+	return a, a.listen(ctx, b, gates, serverParts{tabs, listener, stats, orders, admission, accounts, waiting, payments, shop, admin, hooks, noticed, waits, providers, receipts, demoDrill(b, seeds)})
 }
 
 // listen opens the listeners. A process without roles has none.
@@ -134,6 +138,7 @@ type base struct {
 	orders   *order.Metrics
 	streams  *stream.Metrics
 	outbox   *webhook.Outbox
+	notices  *notice.Outbox  // nil = buyers get none
 	tracer   *tracing.Tracer // nil = off
 }
 
@@ -142,7 +147,8 @@ func newBase(cfg *config.Config, roles Roles, svc *services, log *slog.Logger) b
 	return base{
 		cfg: cfg, log: log, roles: roles, svc: svc, keys: reservation.Keys{Prefix: cfg.RedisPrefix}, clock: clock.System{},
 		registry: registry, orders: order.NewMetrics(registry), streams: stream.NewMetrics(registry),
-		outbox: webhook.NewOutbox(clock.System{}, servicetoken.EventsAreRead(clock.System{}, webhook.KeepEvents)),
+		outbox:  webhook.NewOutbox(clock.System{}, servicetoken.EventsAreRead(clock.System{}, webhook.KeepEvents)),
+		notices: newNoticeOutbox(cfg),
 	}
 }
 
@@ -319,7 +325,7 @@ func newOrders(b base, g gates, m messages, s stats) orders {
 	publisher := order.NewPublisher(order.PublisherConfig{
 		Cache: cache, Tasks: status.Tasks, Orders: status.Orders, Metrics: b.orders, Log: b.log,
 	})
-	writing := order.WriterConfig{DB: b.svc.db, Publisher: publisher, Outbox: b.outbox, Clock: g.clock, Tracer: b.tracer, Metrics: b.orders}
+	writing := order.WriterConfig{DB: b.svc.db, Publisher: publisher, Outbox: b.outbox, Notices: b.notices, Clock: g.clock, Tracer: b.tracer, Metrics: b.orders}
 	failing := order.NewWriter(writing)
 	letters := orderintake.NewDeadLetters(orderintake.DeadLettersConfig{
 		DB: b.svc.db, Letters: m.deadLetters, Orders: store, Writer: failing, Clock: g.clock, Log: b.log,
@@ -329,20 +335,6 @@ func newOrders(b base, g gates, m messages, s stats) orders {
 		backlog: orderintake.NewBacklog(b.svc.redis, b.keys, letters),
 		line:    orderintake.NewLine(orderintake.LineConfig{Clock: b.clock, Queue: orderQueue(b, m.inspector)}),
 	}
-}
-
-// waiting holds the waitlist and the forecast of units that may return to stock.
-type waiting struct {
-	service         *waitlist.Service
-	restockOutlooks *waitlist.RestockOutlooks
-}
-
-func newWaitlist(b base, g gates, o orders) waiting {
-	service := waitlist.New(waitlist.Config{
-		DB: b.svc.db, Gate: g.gate, Publish: o.status.WaitlistEntries, Registerer: b.registry,
-		OfferFor: b.cfg.WaitlistOffer, Clock: g.clock, Shared: g.clock, Log: b.log,
-	})
-	return waiting{service, waitlist.NewRestockOutlooks(service, waitlist.CatalogItems{Catalog: g.catalog, Stock: g.stock}, b.log)}
 }
 
 // listenPublic opens the public listener. It returns nil without the API role. It runs

@@ -46,7 +46,7 @@ var owners = []owner{
 	{"github.com/wechatpay-apiv3/wechatpay-go", []string{"internal/payment/wechat", "internal/payment/providertest"}, "one package per payment provider"},
 	{"github.com/smartwalle", []string{"internal/payment/alipay", "internal/payment/providertest"}, "one package per payment provider"},
 	{"internal/payment/providertest", nil, "it is for tests"},
-	{"github.com/lib/pq", []string{"internal/postgres"}, "internal/postgres classifies the errors of the database"},
+	{"github.com/lib/pq", []string{"internal/postgres", "internal/testenv"}, "internal/postgres classifies the errors of the database; internal/testenv keeps connections that clone databases"},
 	{"modernc.org/sqlite", []string{"internal/postgres"}, "internal/postgres classifies the errors of the database"},
 	{"github.com/prometheus/client_golang/prometheus/promhttp", []string{"internal/telemetry"}, "internal/telemetry serves the metrics; packages take a prometheus.Registerer"},
 	{"github.com/prometheus/client_golang/prometheus/collectors", []string{"internal/telemetry"}, "internal/telemetry serves the metrics; packages take a prometheus.Registerer"},

@@ -12,7 +12,7 @@ const wide = { width: 1280, height: 860 };
 const narrow = { width: 320, height: 700 };
 
 /**
- * How a screen is looked at: each language on a phone and on a wide screen. axe takes a second for a screen, and judges
+ * How a screen is looked at: each language on a phone and on a wide screen. axe takes a second for a screen, and checks
  * each theme, each language and each size once.
  */
 const looks = [

@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=b495124c5280";
+export{r as resumePlaces}from"./attempt.js?v=e8299de1af8d";

@@ -219,7 +219,6 @@ export const en = {
   'verify.title': 'E-mail address',
   'verify.done': '{email} is confirmed.',
   'notices.title': 'Notices',
-  'notices.hint': 'Choose which notices you get.',
   'notices.unverified': 'E-mails reach you once your e-mail address is confirmed.',
   'notices.MAIL': 'E-mail',
   'notices.HOOK': 'Message',

@@ -221,7 +221,6 @@ export const zh: Record<Key, string> = {
   'verify.title': '邮箱验证',
   'verify.done': '{email} 验证成功。',
   'notices.title': '通知设置',
-  'notices.hint': '请选择要接收的通知。',
   'notices.unverified': '验证邮箱后才能收到邮件通知。',
   'notices.MAIL': '邮件',
   'notices.HOOK': '消息',

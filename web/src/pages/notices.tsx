@@ -37,7 +37,6 @@ export function Notices() {
   return (
     <section class="card grid gap-3 p-5" id="notices">
       <h2 class="head">{t('notices.title')}</h2>
-      <p class="text-soft">{t('notices.hint')}</p>
       {offered.includes('MAIL') && !reaching.includes('MAIL') && <p class="note text-warn">{t('notices.unverified')}</p>}
       {choices.map((choice) => (
         <fieldset key={choice.kind} class="flex flex-wrap items-baseline gap-x-4 gap-y-1">
