@@ -99,17 +99,24 @@ func writeEvents(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, from S
 // writeRefund writes the event of a refund of some or all units, in the transaction of its move.
 func writeRefund(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, o *Order, units int) error {
 	refund := &eventRefund{Quantity: units, Amount: amountOf(o.UnitPriceMinor*int64(units), o.Currency)}
-	return writeData(ctx, tx, outbox, webhook.OrderRefunded, refund, o)
+	return change{webhook.OrderRefunded, refund}.write(ctx, tx, outbox, o)
 }
 
 // writeKind writes events of one kind.
 func writeKind(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, kind webhook.Kind, orders ...*Order) error {
-	return writeData(ctx, tx, outbox, kind, nil, orders...)
+	return change{kind: kind}.write(ctx, tx, outbox, orders...)
 }
 
-// writeData reads what belongs to the orders only when another system receives the events.
-func writeData(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, kind webhook.Kind, refund *eventRefund, orders ...*Order) error {
-	if wants, err := outbox.Wants(ctx, tx, kind); err != nil || !wants {
+// change is what an event is about.
+type change struct {
+	kind   webhook.Kind
+	refund *eventRefund // of OrderRefunded
+}
+
+// write writes an event of the change for each order. It reads what belongs to the orders
+// only when another system receives the events.
+func (c change) write(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, orders ...*Order) error {
+	if wants, err := outbox.Wants(ctx, tx, c.kind); err != nil || !wants {
 		return err
 	}
 	ids := make([]uuid.UUID, len(orders))
@@ -128,11 +135,11 @@ func writeData(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, kind web
 	if err != nil {
 		return err
 	}
-	return outbox.Write(ctx, tx, kind, func() []webhook.Event {
+	return outbox.Write(ctx, tx, c.kind, func() []webhook.Event {
 		events := make([]webhook.Event, len(orders))
 		for i, o := range orders {
 			data := eventDataOf(o)
-			data.Metadata, data.Refund = metadata[o.ID], refund
+			data.Metadata, data.Refund = metadata[o.ID], c.refund
 			if r, ok := recipients[o.ID]; ok {
 				data.Recipient = &r
 			}
@@ -140,7 +147,7 @@ func writeData(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, kind web
 				row := fulfilments[at]
 				data.Fulfilment = &eventFulfilment{FulfilmentState(row.State), row.Carrier, row.TrackingURL, row.UpdatedAt.UTC()}
 			}
-			events[i] = webhook.Event{Kind: kind, Subject: data.OrderID, At: o.UpdatedAt, Data: data}
+			events[i] = webhook.Event{Kind: c.kind, Subject: data.OrderID, At: o.UpdatedAt, Data: data}
 		}
 		return events
 	})
