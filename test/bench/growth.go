@@ -328,7 +328,7 @@ func oldOrders(ctx context.Context, g *growthSite, value int) error {
 	if err := g.standard(ctx); err != nil {
 		return err
 	}
-	const some = 500_000 // rows of one statement
+	const some = 20_000 // rows of one statement, whose answer the connection awaits for seconds only
 	var inserts []string
 	for from := 1; from <= value; from += some {
 		inserts = append(inserts, fmt.Sprintf(`INSERT INTO orders (id, number, sale_id, item_id, user_id, kind, status, quantity, unit_price_minor, currency,
