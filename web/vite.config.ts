@@ -31,5 +31,5 @@ export default defineConfig({
   },
   worker: { format: 'es', rollupOptions: { output: { entryFileNames: 'assets/[name].js' } } },
   server: { proxy: { '/graphql': { target: server, ws: true } } },
-  test: { environment: 'happy-dom', include: ['test/**/*.test.{ts,tsx}'] },
+  test: { environment: 'happy-dom', include: ['test/**/*.test.{ts,tsx}'], setupFiles: 'test/setup.ts' },
 });

@@ -41,19 +41,7 @@ func newFixture(t *testing.T, db *postgres.DB, c *clock.Fake) fixture {
 func onBoth(t *testing.T, test func(t *testing.T, f fixture)) {
 	t.Helper()
 	start := time.Date(2026, 11, 11, 10, 0, 0, 0, time.UTC)
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		test(t, newFixture(t, testenv.Postgres(t), clock.NewFake(start)))
-	})
-	t.Run("embedded", func(t *testing.T) {
-		t.Parallel()
-		db, err := postgres.OpenSQLite(t.Context(), "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = db.Close() })
-		test(t, newFixture(t, db, clock.NewFake(start)))
-	})
+	testenv.OnDatabases(t, func(t *testing.T, db *postgres.DB) { test(t, newFixture(t, db, clock.NewFake(start))) })
 }
 
 // written writes all that waits.

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
@@ -24,6 +23,7 @@ import (
 	"seckill/internal/auth"
 	"seckill/internal/clock"
 	"seckill/internal/config"
+	"seckill/internal/delivery"
 	"seckill/internal/locale"
 	"seckill/internal/periodic"
 	"seckill/internal/postgres"
@@ -39,17 +39,14 @@ const (
 	// lease is how long a claimed e-mail belongs to its process. Afterwards another process
 	// repeats it.
 	lease = stepTimeout + smtpTimeout
-	// firstRetry and maxRetry bound the pause before an e-mail is repeated; it triples.
-	firstRetry = 10 * time.Second
-	maxRetry   = time.Hour
 	// sendEvery and idleSend bound the pause between two looks for new e-mails.
 	sendEvery = 250 * time.Millisecond
 	idleSend  = time.Second
 	// unreachableRetry is the pause after the mail server was not reached.
 	unreachableRetry = 5 * time.Second
-	// maxError bounds the stored error in bytes.
-	maxError = 200
 )
+
+var pauses = delivery.Pauses{First: 10 * time.Second, Most: time.Hour}
 
 // Config holds the dependencies of a Sender.
 type Config struct {
@@ -207,9 +204,9 @@ func (s *Sender) send(ctx context.Context, client *gomail.Client, row *ent.Mail)
 	case sent:
 		update.SetState(entmail.StateSENT).SetEndedAt(now).SetError("").ClearContent()
 	case givenUp:
-		update.SetState(entmail.StateGIVEN_UP).SetEndedAt(now).SetError(shorten(err.Error())).ClearContent()
+		update.SetState(entmail.StateGIVEN_UP).SetEndedAt(now).SetError(delivery.Reason(err)).ClearContent()
 	default:
-		update.SetDueAt(now.Add(retryAfter(row.Attempts))).SetError(shorten(err.Error()))
+		update.SetDueAt(now.Add(pauses.After(row.Attempts))).SetError(delivery.Reason(err))
 	}
 	if err := update.Exec(ctx); err != nil {
 		return outcome, fmt.Errorf("record e-mail %s: %w", row.ID, err)
@@ -266,24 +263,4 @@ func (s *Sender) message(row *ent.Mail) (*gomail.Msg, error) {
 	msg.SetBodyString(gomail.TypeTextPlain, words.plain)
 	msg.AddAlternativeString(gomail.TypeTextHTML, words.html)
 	return msg, nil
-}
-
-// retryAfter returns the pause after an attempt, the first of which is 1.
-func retryAfter(attempts int) time.Duration {
-	wait := firstRetry
-	for range attempts - 1 {
-		if wait *= 3; wait >= maxRetry {
-			return maxRetry
-		}
-	}
-	return wait
-}
-
-func shorten(words string) string {
-	words = strings.ToValidUTF8(words, "?")
-	for len(words) > maxError {
-		_, size := utf8.DecodeLastRuneInString(words)
-		words = words[:len(words)-size]
-	}
-	return words
 }

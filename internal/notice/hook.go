@@ -17,6 +17,7 @@ import (
 	"seckill/ent/noticedelivery"
 	"seckill/ent/order"
 	"seckill/ent/waitlistentry"
+	"seckill/internal/delivery"
 	"seckill/internal/id"
 	"seckill/internal/locale"
 	"seckill/internal/mail"
@@ -35,10 +36,9 @@ const (
 	// sendEvery and idleSend bound the pause between two looks for deliveries.
 	sendEvery = 250 * time.Millisecond
 	idleSend  = time.Second
-	// firstRetry and maxRetry bound the pause before a delivery is repeated; it triples.
-	firstRetry = 5 * time.Second
-	maxRetry   = 10 * time.Minute
 )
+
+var pauses = delivery.Pauses{First: 5 * time.Second, Most: 10 * time.Minute}
 
 // hook is the operator's service.
 type hook struct {
@@ -150,7 +150,7 @@ func (s *Service) attempt(ctx context.Context, d *ent.NoticeDelivery) error {
 		return ctx.Err() // another process repeats it after the lease
 	}
 	now := s.now()
-	next := now.Add(retryAfter(d.Attempts))
+	next := now.Add(pauses.After(d.Attempts))
 	update := s.cfg.DB.Ent.NoticeDelivery.Update().
 		Where(noticedelivery.ID(d.ID), noticedelivery.Attempts(d.Attempts), noticedelivery.StateEQ(noticedelivery.StatePENDING))
 	outcome := sent
@@ -159,10 +159,10 @@ func (s *Service) attempt(ctx context.Context, d *ent.NoticeDelivery) error {
 		update.SetState(noticedelivery.StateSENT).SetEndedAt(now).SetError("").ClearPayload()
 	case errors.Is(err, errOver) || next.After(d.RetryUntil):
 		outcome = givenUp
-		update.SetState(noticedelivery.StateGIVEN_UP).SetEndedAt(now).SetError(webhook.Shorten(err.Error())).ClearPayload()
+		update.SetState(noticedelivery.StateGIVEN_UP).SetEndedAt(now).SetError(delivery.Reason(err)).ClearPayload()
 	default:
 		outcome = failed
-		update.SetDueAt(next).SetError(webhook.Shorten(err.Error()))
+		update.SetDueAt(next).SetError(delivery.Reason(err))
 	}
 	s.metrics.attempts.WithLabelValues(outcome).Inc()
 	if err := update.Exec(ctx); err != nil {
@@ -199,15 +199,4 @@ func (h *hook) send(ctx context.Context, d *ent.NoticeDelivery, now time.Time) e
 	}
 	_, err = h.client.Post(ctx, h.url, header, d.Payload)
 	return err
-}
-
-// retryAfter returns the pause after an attempt, the first of which is 1.
-func retryAfter(attempts int) time.Duration {
-	wait := firstRetry
-	for range attempts - 1 {
-		if wait *= 3; wait >= maxRetry {
-			return maxRetry
-		}
-	}
-	return wait
 }

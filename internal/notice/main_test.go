@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -65,19 +64,7 @@ func keys(t *testing.T) auth.Keys {
 func onBoth(t *testing.T, test func(e *env)) {
 	t.Helper()
 	t.Parallel()
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		test(setup(t, testenv.Postgres(t)))
-	})
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		db, err := postgres.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "test.db"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = db.Close() })
-		test(setup(t, db))
-	})
+	testenv.OnDatabases(t, func(t *testing.T, db *postgres.DB) { test(setup(t, db)) })
 }
 
 func setup(t *testing.T, db *postgres.DB) *env {

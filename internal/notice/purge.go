@@ -2,11 +2,12 @@ package notice
 
 import (
 	"context"
-	"fmt"
+	"maps"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
 
+	"seckill/ent"
 	"seckill/ent/noticedelivery"
 	"seckill/ent/sale"
 	"seckill/ent/salereminder"
@@ -15,20 +16,31 @@ import (
 // keep is the retention of deliveries that have ended, and of reminders after the opening.
 const keep = 7 * 24 * time.Hour
 
-// Purge deletes old deliveries and reminders. It is a periodic.Step.
+// Purge deletes old deliveries and reminders, in batches. It is a periodic.Step.
 func (s *Service) Purge(ctx context.Context) (map[string]int, error) {
 	before := s.now().Add(-keep)
-	deliveries, err := s.cfg.DB.Ent.NoticeDelivery.Delete().Where(noticedelivery.EndedAtLT(before)).Exec(ctx)
+	counts, err := s.cfg.DB.Purge(ctx, "notice_deliveries_deleted", func(ctx context.Context, tx *ent.Tx, limit int) (int, error) {
+		ids, err := tx.NoticeDelivery.Query().Where(noticedelivery.EndedAtLT(before)).Limit(limit).IDs(ctx)
+		if err != nil || len(ids) == 0 {
+			return 0, err
+		}
+		return tx.NoticeDelivery.Delete().Where(noticedelivery.IDIn(ids...)).Exec(ctx)
+	})
 	if err != nil {
-		return nil, fmt.Errorf("purge notice deliveries: %w", err)
+		return counts, err
 	}
-	reminders, err := s.cfg.DB.Ent.SaleReminder.Delete().Where(func(r *sql.Selector) {
-		opened := sql.Table(sale.Table)
+	opened := func(r *sql.Selector) {
+		sales := sql.Table(sale.Table)
 		r.Where(sql.In(r.C(salereminder.FieldSaleID),
-			sql.Dialect(r.Dialect()).Select(opened.C(sale.FieldID)).From(opened).Where(sql.LT(opened.C(sale.FieldStartsAt), before))))
-	}).Exec(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("purge reminders: %w", err)
+			sql.Dialect(r.Dialect()).Select(sales.C(sale.FieldID)).From(sales).Where(sql.LT(sales.C(sale.FieldStartsAt), before))))
 	}
-	return map[string]int{"notice_deliveries_deleted": deliveries, "reminders_deleted": reminders}, nil
+	reminders, err := s.cfg.DB.Purge(ctx, "reminders_deleted", func(ctx context.Context, tx *ent.Tx, limit int) (int, error) {
+		ids, err := tx.SaleReminder.Query().Where(opened).Limit(limit).IDs(ctx)
+		if err != nil || len(ids) == 0 {
+			return 0, err
+		}
+		return tx.SaleReminder.Delete().Where(salereminder.IDIn(ids...)).Exec(ctx)
+	})
+	maps.Copy(counts, reminders)
+	return counts, err
 }

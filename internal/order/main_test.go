@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"log/slog"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -57,16 +56,7 @@ func setup(t testing.TB, s stock) *env {
 // setupSQLite returns an env on SQLite and Redis.
 func setupSQLite(t testing.TB, s stock) *env {
 	t.Helper()
-	db, err := postgres.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "test.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return setupOn(t, db, s)
+	return setupOn(t, testenv.SQLite(t), s)
 }
 
 // onBoth runs a test on Postgres and on SQLite.

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -129,11 +128,7 @@ func onBoth(t *testing.T, units int, test func(t *testing.T, s *shop)) {
 	})
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		db, err := postgres.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "test.db"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = db.Close() })
+		db := testenv.SQLite(t)
 		test(t, shopOn(t, db, db.SQL, units))
 	})
 }

@@ -3,6 +3,7 @@ package redisconn
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -73,16 +74,24 @@ func (t *Tail) end(ctx context.Context) (string, error) {
 	return last[0].ID, nil
 }
 
-// before compares the ids of two entries, "milliseconds-sequence".
+// before reports whether entry a was appended before entry b.
 func before(a, b string) bool {
-	aMs, aSeq := splitID(a)
-	bMs, bSeq := splitID(b)
-	return aMs < bMs || (aMs == bMs && aSeq < bSeq)
+	aMs, aSeq, errA := ParseEntryID(a)
+	bMs, bSeq, errB := ParseEntryID(b)
+	return errA == nil && errB == nil && (aMs < bMs || aMs == bMs && aSeq < bSeq)
 }
 
-func splitID(id string) (ms, seq uint64) {
-	left, right, _ := strings.Cut(id, "-")
-	ms, _ = strconv.ParseUint(left, 10, 64)
-	seq, _ = strconv.ParseUint(right, 10, 64)
-	return ms, seq
+// ParseEntryID parses the id of a stream entry, "milliseconds-sequence".
+func ParseEntryID(id string) (ms, seq uint64, err error) {
+	left, right, found := strings.Cut(id, "-")
+	if !found {
+		return 0, 0, fmt.Errorf("stream id %q has no sequence", id)
+	}
+	if ms, err = strconv.ParseUint(left, 10, 64); err != nil {
+		return 0, 0, fmt.Errorf("stream id %q: %w", id, err)
+	}
+	if seq, err = strconv.ParseUint(right, 10, 64); err != nil {
+		return 0, 0, fmt.Errorf("stream id %q: %w", id, err)
+	}
+	return ms, seq, nil
 }

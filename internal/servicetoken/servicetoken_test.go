@@ -3,7 +3,6 @@ package servicetoken_test
 import (
 	"context"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -25,25 +24,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// onBoth runs a test on Postgres and on SQLite.
-func onBoth(t *testing.T, test func(t *testing.T, db *postgres.DB)) {
-	t.Helper()
-	t.Parallel()
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		test(t, testenv.Postgres(t))
-	})
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		db, err := postgres.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "test.db"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = db.Close() })
-		test(t, db)
-	})
-}
-
 func process(db *postgres.DB, c clock.Clock) *servicetoken.Service {
 	return servicetoken.New(servicetoken.Config{DB: db, Clock: c, Log: slog.New(slog.DiscardHandler)})
 }
@@ -60,7 +40,8 @@ func create(t testing.TB, s *servicetoken.Service, in servicetoken.Input) (*serv
 var reader = servicetoken.Input{Name: "ERP", Scopes: []auth.Scope{auth.OrdersRead}}
 
 func TestATokenHasItsScopesAndNoRole(t *testing.T) {
-	onBoth(t, func(t *testing.T, db *postgres.DB) {
+	t.Parallel()
+	testenv.OnDatabases(t, func(t *testing.T, db *postgres.DB) {
 		s := process(db, clock.System{})
 		made, secret := create(t, s, servicetoken.Input{Name: " ERP ", Scopes: []auth.Scope{auth.SalesWrite, auth.OrdersRead, auth.OrdersRead}})
 		p, err := s.Verify(t.Context(), secret)
@@ -80,7 +61,8 @@ func TestATokenHasItsScopesAndNoRole(t *testing.T) {
 }
 
 func TestTheDatabaseHasNoTokenInTheClear(t *testing.T) {
-	onBoth(t, func(t *testing.T, db *postgres.DB) {
+	t.Parallel()
+	testenv.OnDatabases(t, func(t *testing.T, db *postgres.DB) {
 		_, secret := create(t, process(db, clock.System{}), reader)
 		row, err := db.Ent.ServiceToken.Query().Only(t.Context())
 		if err != nil {
@@ -93,7 +75,8 @@ func TestTheDatabaseHasNoTokenInTheClear(t *testing.T) {
 }
 
 func TestARevokedTokenEndsInAllProcessesWithinASecond(t *testing.T) {
-	onBoth(t, func(t *testing.T, db *postgres.DB) {
+	t.Parallel()
+	testenv.OnDatabases(t, func(t *testing.T, db *postgres.DB) {
 		now := clock.NewFake(time.Now())
 		here, there := process(db, now), process(db, now)
 		made, secret := create(t, here, reader)
@@ -119,7 +102,8 @@ func TestARevokedTokenEndsInAllProcessesWithinASecond(t *testing.T) {
 }
 
 func TestATokenExpires(t *testing.T) {
-	onBoth(t, func(t *testing.T, db *postgres.DB) {
+	t.Parallel()
+	testenv.OnDatabases(t, func(t *testing.T, db *postgres.DB) {
 		now := clock.NewFake(time.Now())
 		s := process(db, now)
 		_, secret := create(t, s, servicetoken.Input{Name: "ERP", Scopes: reader.Scopes, Life: 24 * time.Hour})
@@ -134,7 +118,8 @@ func TestATokenExpires(t *testing.T) {
 
 // An expired token keeps events for as long as its cursor is good, and not for ever.
 func TestEventsAreWrittenWhileTheirReaderCanContinue(t *testing.T) {
-	onBoth(t, func(t *testing.T, db *postgres.DB) {
+	t.Parallel()
+	testenv.OnDatabases(t, func(t *testing.T, db *postgres.DB) {
 		now := clock.NewFake(time.Now())
 		const keep, life = 48 * time.Hour, 24 * time.Hour
 		read := func() (are bool) {
@@ -167,7 +152,8 @@ func refused(t testing.TB, s *servicetoken.Service, token string) {
 }
 
 func TestTheLastUseIsWrittenOnceAMinute(t *testing.T) {
-	onBoth(t, func(t *testing.T, db *postgres.DB) {
+	t.Parallel()
+	testenv.OnDatabases(t, func(t *testing.T, db *postgres.DB) {
 		now := clock.NewFake(time.Now())
 		s := process(db, now)
 		_, secret := create(t, s, reader)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
 	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/redisconn"
 )
 
 //go:embed lua/dead_append.lua
@@ -228,7 +230,7 @@ func (d *DeadLetters) List(ctx context.Context, after string, limit int) ([]Lett
 
 // Inspect returns one letter with its fields, or nil when no letter has that id.
 func (d *DeadLetters) Inspect(ctx context.Context, id string) (*Letter, error) {
-	if _, _, err := splitID(id); err != nil {
+	if _, _, err := redisconn.ParseEntryID(id); err != nil {
 		return nil, nil // no letter has such an id
 	}
 	entries, err := d.client.XRangeN(ctx, d.key, id, id, 1).Result()

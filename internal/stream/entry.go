@@ -8,6 +8,8 @@ import (
 	"github.com/ThreeDotsLabs/watermill-redisstream/pkg/redisstream"
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/redisconn"
 )
 
 // Message is watermill's message, under a name that other packages can use without
@@ -197,25 +199,10 @@ func countIn(msg *Message, key string, absent int) int {
 	return n
 }
 
-// splitID parses a stream id, "milliseconds-sequence".
-func splitID(id string) (ms, seq uint64, err error) {
-	left, right, found := strings.Cut(id, "-")
-	if !found {
-		return 0, 0, fmt.Errorf("stream id %q has no sequence", id)
-	}
-	if ms, err = strconv.ParseUint(left, 10, 64); err != nil {
-		return 0, 0, fmt.Errorf("stream id %q: %w", id, err)
-	}
-	if seq, err = strconv.ParseUint(right, 10, 64); err != nil {
-		return 0, 0, fmt.Errorf("stream id %q: %w", id, err)
-	}
-	return ms, seq, nil
-}
-
 // nextID returns the id that follows. It replaces the exclusive form "(id", which not
 // every supported Redis accepts.
 func nextID(id string) string {
-	ms, seq, err := splitID(id)
+	ms, seq, err := redisconn.ParseEntryID(id)
 	if err != nil {
 		return id
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"seckill/internal/redisconn"
 )
 
 // Letter is a dead letter: a stream entry that could not be handled.
@@ -62,7 +64,7 @@ func readLetter(id string, values map[string]any) (Letter, error) {
 		Handler: text(letterHandler), Reason: text(letterReason),
 		Deliveries: number(letterDeliveries), Attempts: number(letterAttempts),
 	}
-	if ms, _, err := splitID(id); err == nil {
+	if ms, _, err := redisconn.ParseEntryID(id); err == nil {
 		l.At = time.UnixMilli(int64(ms)).UTC() //nolint:gosec // a time, far below the border
 	}
 	if err := json.Unmarshal([]byte(text(letterFields)), &l.Fields); err != nil {

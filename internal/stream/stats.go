@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/clock"
+	"seckill/internal/redisconn"
 )
 
 // countPage is how many entries one command reads when Redis does not report the number
@@ -73,7 +74,7 @@ func (i Inspector) stats(ctx context.Context, key, group string) (s Stats, err e
 			oldest = first[0].ID
 		}
 	}
-	if ms, _, err := splitID(oldest); err == nil {
+	if ms, _, err := redisconn.ParseEntryID(oldest); err == nil {
 		s.OldestAge = max(0, i.Clock.Now().Sub(time.UnixMilli(int64(ms)))) //nolint:gosec // a time, far below the border
 	}
 	return s, nil
@@ -219,7 +220,7 @@ func (i Inspector) Unread(ctx context.Context, key, group string) (u Unread, err
 
 // timeOf returns when an entry was appended.
 func timeOf(entry redis.XMessage) time.Time {
-	ms, _, err := splitID(entry.ID)
+	ms, _, err := redisconn.ParseEntryID(entry.ID)
 	if err != nil {
 		return time.Time{}
 	}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
+	"path/filepath"
 	"sync"
 	"testing"
 
@@ -42,6 +43,32 @@ func Postgres(t testing.TB) *postgres.DB {
 		}
 	})
 	return db
+}
+
+// SQLite returns a new database of the kind that the demo uses, with all tables.
+func SQLite(t testing.TB) *postgres.DB {
+	t.Helper()
+	db, err := postgres.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "test.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Errorf("close the test's database: %v", err)
+		}
+	})
+	return db
+}
+
+// OnDatabases runs a test on Postgres and on SQLite, in parallel.
+func OnDatabases(t *testing.T, test func(t *testing.T, db *postgres.DB)) {
+	t.Helper()
+	for name, open := range map[string]func(testing.TB) *postgres.DB{"postgres": Postgres, "sqlite": SQLite} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, open(t))
+		})
+	}
 }
 
 // PostgresURL returns the URL of a new database for the test, with all tables and with
@@ -171,9 +198,34 @@ func migrationsHash() ([]byte, error) {
 
 // idle holds the open connections to the maintenance database of each server, for all
 // tests of the binary: connecting costs nearly as much as cloning a database.
-var idle struct {
-	sync.Mutex
-	conns map[string][]driver.Conn
+var idle connPool
+
+type connPool struct {
+	mu    sync.Mutex
+	conns map[string][]driver.Conn // guarded by mu; server URL -> connections
+}
+
+// take returns an idle connection, nil when there is none.
+func (p *connPool) take(server string) driver.Conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	conns := p.conns[server]
+	if len(conns) == 0 {
+		return nil
+	}
+	last := len(conns) - 1
+	conn := conns[last]
+	p.conns[server] = conns[:last]
+	return conn
+}
+
+func (p *connPool) put(server string, conn driver.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.conns == nil {
+		p.conns = make(map[string][]driver.Conn)
+	}
+	p.conns[server] = append(p.conns[server], conn)
 }
 
 // maintain runs a statement on an idle connection to the maintenance database, or on a
@@ -181,37 +233,22 @@ var idle struct {
 func maintain(server, statement string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
 	defer cancel()
-	conn, err := maintenanceConn(ctx, server)
-	if err != nil {
-		return err
+	conn := idle.take(server)
+	if conn == nil {
+		connector, err := pq.NewConnector(server)
+		if err != nil {
+			return err
+		}
+		if conn, err = connector.Connect(ctx); err != nil {
+			return err
+		}
 	}
 	if _, err := conn.(driver.ExecerContext).ExecContext(ctx, statement, nil); err != nil {
 		_ = conn.Close()
 		return fmt.Errorf("%s: %w", statement, err)
 	}
-	idle.Lock()
-	defer idle.Unlock()
-	if idle.conns == nil {
-		idle.conns = map[string][]driver.Conn{}
-	}
-	idle.conns[server] = append(idle.conns[server], conn)
+	idle.put(server, conn)
 	return nil
-}
-
-func maintenanceConn(ctx context.Context, server string) (driver.Conn, error) {
-	idle.Lock()
-	if conns := idle.conns[server]; len(conns) > 0 {
-		last := len(conns) - 1
-		idle.conns[server] = conns[:last]
-		idle.Unlock()
-		return conns[last], nil
-	}
-	idle.Unlock()
-	connector, err := pq.NewConnector(server)
-	if err != nil {
-		return nil, err
-	}
-	return connector.Connect(ctx)
 }
 
 // onServer runs do on one connection to the maintenance database, without the product's

@@ -15,9 +15,6 @@ import (
 	"seckill/internal/fault"
 )
 
-// AttemptTimeout bounds one request of a Client.
-const AttemptTimeout = attemptTimeout
-
 // Client sends requests to an address of a setting, by the rules of endpoints:
 // to no address inside of the installation, and without following redirects.
 type Client struct{ target target }
@@ -76,6 +73,3 @@ func signedHeader(signers []*standardwebhooks.Webhook, message string, now time.
 	header.Set(standardwebhooks.HeaderWebhookSignature, strings.Join(signatures, " "))
 	return header, nil
 }
-
-// Shorten returns the text of an error in the length that deliveries store.
-func Shorten(text string) string { return shorten(text) }

@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -58,19 +57,7 @@ func setup(t testing.TB) *env {
 func onBoth(t *testing.T, test func(t *testing.T, e *env)) {
 	t.Helper()
 	t.Parallel()
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		test(t, setup(t))
-	})
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		db, err := postgres.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "test.db"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = db.Close() })
-		test(t, setupOn(t, db))
-	})
+	testenv.OnDatabases(t, func(t *testing.T, db *postgres.DB) { test(t, setupOn(t, db)) })
 }
 
 func setupOn(t testing.TB, db *postgres.DB) *env {

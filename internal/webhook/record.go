@@ -31,7 +31,7 @@ const (
 // lease ended has no effect: another process made the next one.
 func (s *Service) record(ctx context.Context, d *ent.WebhookDelivery, to *ent.WebhookEndpoint, res result) error {
 	now := s.now()
-	due := now.Add(retryAfter(d.Attempts))
+	due := now.Add(pauses.After(d.Attempts))
 	if res.outcome == failed && due.After(d.RetryUntil) {
 		res.outcome = givenUp
 	}
@@ -95,15 +95,4 @@ func (s *Service) rate(ctx context.Context, tx *ent.Tx, to *ent.WebhookEndpoint,
 		reason = ""
 	}
 	return reason, err
-}
-
-// retryAfter returns the pause after an attempt, the first of which is 1.
-func retryAfter(attempts int) time.Duration {
-	wait := firstRetry
-	for range attempts - 1 {
-		if wait *= 3; wait >= maxRetry {
-			return maxRetry
-		}
-	}
-	return wait
 }

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
@@ -19,6 +17,7 @@ import (
 	"seckill/ent/webhookdelivery"
 	"seckill/ent/webhookendpoint"
 	"seckill/ent/webhookevent"
+	"seckill/internal/delivery"
 	"seckill/internal/id"
 	"seckill/internal/periodic"
 )
@@ -30,10 +29,7 @@ const (
 	claimBatch = 4 * parallel
 	// lease is how long a claimed delivery belongs to its process: longer than all attempts
 	// of a batch take. Afterwards another process repeats it.
-	lease = (claimBatch/parallel + 2) * attemptTimeout
-	// firstRetry and maxRetry bound the pause before an attempt is repeated; it triples.
-	firstRetry = 5 * time.Second
-	maxRetry   = 6 * time.Hour
+	lease = (claimBatch/parallel + 2) * AttemptTimeout
 	// failingFor is how long all attempts at an endpoint fail before it is disabled.
 	failingFor = 24 * time.Hour
 	// sendEvery and idleSend bound the pause between two looks for new events.
@@ -44,6 +40,8 @@ const (
 	// userAgent names the sender to receivers.
 	userAgent = "Seckill-Webhooks/1"
 )
+
+var pauses = delivery.Pauses{First: 5 * time.Second, Most: 6 * time.Hour}
 
 // Run sends events to endpoints until ctx ends. Any number of processes share the work.
 // An endpoint that is slow or down delays no other.
@@ -219,7 +217,7 @@ func (s *Service) attempt(ctx context.Context, d *ent.WebhookDelivery, r request
 		if ctx.Err() != nil {
 			return ctx.Err() // the process ends: another one repeats the delivery after its lease
 		}
-		res.outcome, res.err = failed, shorten(err.Error())
+		res.outcome, res.err = failed, delivery.Reason(err)
 	}
 	return s.record(ctx, d, r.to, res)
 }
@@ -258,16 +256,4 @@ func (s *Service) signers(ctx context.Context, to *ent.WebhookEndpoint) ([]*stan
 		}
 	}
 	return signers, nil
-}
-
-// maxError bounds the stored error in bytes.
-const maxError = 200
-
-func shorten(text string) string {
-	text = strings.ToValidUTF8(text, "?")
-	for len(text) > maxError {
-		_, size := utf8.DecodeLastRuneInString(text[:maxError+1])
-		text = text[:maxError+1-size]
-	}
-	return text
 }

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// attemptTimeout bounds one request, from the name lookup to the end of the response.
-	attemptTimeout = 10 * time.Second
+	// AttemptTimeout bounds one request, from the name lookup to the end of the response.
+	AttemptTimeout = 10 * time.Second
 	// maxResponse bounds what is read of a response in bytes, so that the connection can be
 	// used again; the rest is not needed.
 	maxResponse = 64 << 10
@@ -50,16 +50,16 @@ type target struct {
 func newTarget(networks []netip.Prefix) target {
 	t := target{networks: networks}
 	dialer := net.Dialer{
-		Timeout: attemptTimeout,
+		Timeout: AttemptTimeout,
 		// Control runs after the name was resolved, for each address that is tried: a name
 		// cannot lead to another address than the one that was checked.
 		Control: func(_, address string, _ syscall.RawConn) error { return t.allows(address) },
 	}
 	t.client = &http.Client{
-		Timeout: attemptTimeout,
+		Timeout: AttemptTimeout,
 		Transport: &http.Transport{
 			Proxy:       nil, // a proxy would resolve the name itself
-			DialContext: dialer.DialContext, ForceAttemptHTTP2: true, TLSHandshakeTimeout: attemptTimeout,
+			DialContext: dialer.DialContext, ForceAttemptHTTP2: true, TLSHandshakeTimeout: AttemptTimeout,
 			MaxIdleConnsPerHost: parallel, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: maxResponse,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -105,7 +105,7 @@ func (t target) check(text string) error {
 
 // post sends a request and returns the status code; 0 if there was no response.
 func (t target) post(ctx context.Context, address string, header http.Header, body []byte) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+	ctx, cancel := context.WithTimeout(ctx, AttemptTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
