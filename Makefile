@@ -34,6 +34,10 @@ test: services ## run all tests, Go and web, on real services; one summary at th
 test-short: services ## run the tests that take less than two minutes
 	@go run ./test/testrun short
 
+.PHONY: race
+race: services ## run all Go tests with the race detector; make test does so for the packages that do not use ent
+	@go run ./test/testrun race
+
 .PHONY: faults
 faults: services ## run the tests that kill processes, in full size; a table of the faults at the end
 	@go run ./test/testrun faults
@@ -83,7 +87,7 @@ growth: ## draw how the path of an order depends on stock, buyers, sales, socket
 	@scripts/bench --growth
 
 .PHONY: lighthouse
-lighthouse: services ## let Lighthouse judge the shop's pages (wants an idle machine)
+lighthouse: services ## measure the shop's pages with Lighthouse (wants an idle machine)
 	scripts/test-web lighthouse
 
 .PHONY: conformance

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
@@ -77,7 +78,7 @@ func services(t *testing.T) []string {
 	t.Helper()
 	_, prefix := testenv.Redis(t)
 	return []string{
-		"SECKILL_DATABASE_URL=" + testenv.PostgresURL(t), "SECKILL_REDIS_URL=" + testenv.RedisURL(t),
+		"SECKILL_DATABASE_URL=" + testdb.PostgresURL(t), "SECKILL_REDIS_URL=" + testenv.RedisURL(t),
 		"SECKILL_REDIS_PREFIX=" + prefix, "SECKILL_JWT_KEY=" + key, "SECKILL_PROFILE=development",
 		"SECKILL_LOG_LEVEL=warn", "SECKILL_CAPTCHA_POOL=8",
 	}

@@ -18,12 +18,13 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/reservation"
 	"seckill/internal/seed"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
 func TestMigrateBringsAnEmptyDatabaseUpToDate(t *testing.T) {
 	t.Parallel()
-	environ := []string{"SECKILL_DATABASE_URL=" + testenv.EmptyPostgresURL(t)}
+	environ := []string{"SECKILL_DATABASE_URL=" + testdb.EmptyPostgresURL(t)}
 	before := command(t, environ, "migrate", "status")
 	before.wants(t, exitFinding)
 	if !strings.Contains(before.stdout, "missing") {
@@ -38,7 +39,7 @@ func TestMigrateBringsAnEmptyDatabaseUpToDate(t *testing.T) {
 
 func TestServeRefusesAnEmptyDatabase(t *testing.T) {
 	t.Parallel()
-	environ := append(services(t), "SECKILL_DATABASE_URL="+testenv.EmptyPostgresURL(t))
+	environ := append(services(t), "SECKILL_DATABASE_URL="+testdb.EmptyPostgresURL(t))
 	got := command(t, environ, "serve")
 	got.wants(t, exitUnfit, "seckill migrate up")
 	if strings.Count(got.stderr, "\n") != 1 {

@@ -28,6 +28,7 @@ import (
 	"seckill/internal/ratelimit"
 	"seckill/internal/redisconn"
 	"seckill/internal/reservation"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
@@ -69,7 +70,7 @@ func mustKeys(signing auth.Key, older ...auth.Key) auth.Keys {
 func real(t *testing.T) *fixture {
 	t.Helper()
 	conn, prefix := testenv.Redis(t)
-	f := &fixture{t: t, conn: conn, prefix: prefix, db: testenv.Postgres(t), clock: clock.NewFake(time.Now().Truncate(time.Millisecond))}
+	f := &fixture{t: t, conn: conn, prefix: prefix, db: testdb.Postgres(t), clock: clock.NewFake(time.Now().Truncate(time.Millisecond))}
 	return f.start(testKeys)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"seckill/internal/auth"
 	"seckill/internal/clock"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
@@ -16,7 +17,7 @@ func TestAProcessIsNotReadyBeforeItKnowsWhichSessionsWereEnded(t *testing.T) {
 	t.Parallel()
 	conn, prefix := testenv.Redis(t)
 	blocking := conn.NewBlocking()
-	b := base{svc: &services{db: testenv.Postgres(t), redis: conn}}
+	b := base{svc: &services{db: testdb.Postgres(t), redis: conn}}
 	revocations := auth.NewRevocations(auth.RevocationsConfig{
 		Client: conn.Cmd, Tail: blocking, Prefix: prefix, Clock: clock.System{}, Log: slog.New(slog.DiscardHandler),
 	})

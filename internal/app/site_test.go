@@ -23,6 +23,7 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/seed"
 	"seckill/internal/telemetry"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
@@ -68,7 +69,7 @@ func newSite(t testing.TB, change ...func(*config.Config)) *site {
 	_, prefix := testenv.Redis(t)
 	cfg := config.Default()
 	cfg.Profile, cfg.Limits = config.ProfileDevelopment, config.SwitchOff
-	cfg.DatabaseURL, cfg.RedisURL = config.Secret(testenv.UnflushedPostgresURL(t)), config.Secret(testenv.RedisURL(t))
+	cfg.DatabaseURL, cfg.RedisURL = config.Secret(testdb.UnflushedPostgresURL(t)), config.Secret(testenv.RedisURL(t))
 	cfg.RedisPrefix, cfg.HTTPAddr, cfg.AdminAddr = prefix, "127.0.0.1:0", "127.0.0.1:0"
 	cfg.JWTKey, cfg.PowMax, cfg.DrainDelay = "a key of a test, at least 32 bytes long", 20_000, 0
 	cfg.RequestTimeout = time.Minute // the maximum

@@ -20,7 +20,7 @@ var layers = []layer{
 	{"leaf", []string{"docs", "ent", "migrations", "web", "internal/clock", "internal/config", "internal/fault", "internal/id", "internal/locale", "internal/money", "internal/tracing"}},
 	{"services", []string{"internal/postgres", "internal/redisconn", "internal/periodic", "internal/batch", "internal/cursor", "internal/telemetry"}},
 	{"platform", []string{"internal/auth", "internal/ratelimit", "internal/stream", "internal/testenv", "internal/media"}},
-	{"facts for others", []string{"internal/attempt", "internal/webhook", "internal/servicetoken", "internal/recipient", "internal/mail"}},
+	{"facts for others", []string{"internal/attempt", "internal/webhook", "internal/servicetoken", "internal/recipient", "internal/mail", "internal/testdb"}},
 	{"notices", []string{"internal/notice"}},
 	{"nouns", []string{"internal/sale", "internal/reservation", "internal/order", "internal/notifier"}},
 	{"after the order", []string{"internal/payment", "internal/receipt", "internal/acceptance", "internal/waitlist"}},

@@ -46,7 +46,7 @@ var owners = []owner{
 	{"github.com/wechatpay-apiv3/wechatpay-go", []string{"internal/payment/wechat", "internal/payment/providertest"}, "one package per payment provider"},
 	{"github.com/smartwalle", []string{"internal/payment/alipay", "internal/payment/providertest"}, "one package per payment provider"},
 	{"internal/payment/providertest", nil, "it is for tests"},
-	{"github.com/lib/pq", []string{"internal/postgres", "internal/testenv"}, "internal/postgres classifies the errors of the database; internal/testenv keeps connections that clone databases"},
+	{"github.com/lib/pq", []string{"internal/postgres", "internal/testdb"}, "internal/postgres classifies the errors of the database; internal/testdb keeps connections that clone databases"},
 	{"modernc.org/sqlite", []string{"internal/postgres"}, "internal/postgres classifies the errors of the database"},
 	{"github.com/prometheus/client_golang/prometheus/promhttp", []string{"internal/telemetry"}, "internal/telemetry serves the metrics; packages take a prometheus.Registerer"},
 	{"github.com/prometheus/client_golang/prometheus/collectors", []string{"internal/telemetry"}, "internal/telemetry serves the metrics; packages take a prometheus.Registerer"},
@@ -54,8 +54,9 @@ var owners = []owner{
 	{"github.com/99designs/gqlgen", []string{"graph", "internal/app", "test/bench"}, "domains do not know the API"},
 	{"github.com/alicebob/miniredis", []string{"internal/app"}, "the embedded Redis is for the demo; other packages are given a connection"},
 	{"github.com/alecthomas/kong", []string{"cmd", "internal/config"}, "arguments are parsed at the edge"},
-	{"internal/testenv", nil, "it is for tests"},
-	{"testing", []string{"internal/testenv"}, "it is for tests"},
+	{"internal/testenv", []string{"internal/testdb"}, "it is for tests"},
+	{"internal/testdb", nil, "it is for tests"},
+	{"testing", []string{"internal/testenv", "internal/testdb"}, "it is for tests"},
 }
 
 // strangers returns the imports of a file that are restricted to other rooms. Tests may

@@ -17,7 +17,7 @@ import (
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/postgres"
-	"seckill/internal/testenv"
+	"seckill/internal/testdb"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -41,7 +41,7 @@ func newFixture(t *testing.T, db *postgres.DB, c *clock.Fake) fixture {
 func onBoth(t *testing.T, test func(t *testing.T, f fixture)) {
 	t.Helper()
 	start := time.Date(2026, 11, 11, 10, 0, 0, 0, time.UTC)
-	testenv.OnDatabases(t, func(t *testing.T, db *postgres.DB) { test(t, newFixture(t, db, clock.NewFake(start))) })
+	testdb.OnDatabases(t, func(t *testing.T, db *postgres.DB) { test(t, newFixture(t, db, clock.NewFake(start))) })
 }
 
 // written writes all that waits.
@@ -102,7 +102,7 @@ func TestARefusalIsKeptWithItsCountAndTheLastFigures(t *testing.T) {
 
 func TestRefusalsOfManyProcessesAreCountedExactly(t *testing.T) {
 	t.Parallel()
-	db, c := testenv.Postgres(t), clock.NewFake(time.Now())
+	db, c := testdb.Postgres(t), clock.NewFake(time.Now())
 	const processes, buyers, rounds = 4, 40, 25
 	users, sale := make([]uuid.UUID, buyers), id.New()
 	for i := range users {
@@ -135,7 +135,7 @@ func TestRefusalsOfManyProcessesAreCountedExactly(t *testing.T) {
 // not fit is counted.
 func TestRefusalsWaitInBoundedMemoryAndWhatIsDroppedIsCounted(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, testenv.Postgres(t), clock.NewFake(time.Now()))
+	f := newFixture(t, testdb.Postgres(t), clock.NewFake(time.Now()))
 	sale := id.New()
 	const more = 500
 	for range attempt.MaxWaiting + more {
@@ -157,7 +157,7 @@ func TestRefusalsWaitInBoundedMemoryAndWhatIsDroppedIsCounted(t *testing.T) {
 
 func TestRefusalsOutliveAFailureOfPostgres(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, testenv.Postgres(t), clock.NewFake(time.Now()))
+	f := newFixture(t, testdb.Postgres(t), clock.NewFake(time.Now()))
 	user, sale := id.New(), id.New()
 	f.Note(refused(user, sale, "PATH", fault.CaptchaInvalid))
 	away, cancel := context.WithCancel(t.Context())
@@ -174,7 +174,7 @@ func TestRefusalsOutliveAFailureOfPostgres(t *testing.T) {
 
 func TestAProcessWritesItsLastRefusals(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, testenv.Postgres(t), clock.NewFake(time.Now()))
+	f := newFixture(t, testdb.Postgres(t), clock.NewFake(time.Now()))
 	sale, user := id.New(), id.New()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -8,7 +8,7 @@ import (
 
 	"seckill/ent"
 	entsale "seckill/ent/sale"
-	"seckill/internal/testenv"
+	"seckill/internal/testdb"
 )
 
 // unopened removes the stock from the ledger, and the gate from Redis, and sets the
@@ -27,7 +27,7 @@ func (w *world) unopened(status entsale.Status, epoch int64) {
 
 func TestASaleThatWasNeverApprovedAddsUpWithoutALedger(t *testing.T) {
 	t.Parallel()
-	w := setup(t, testenv.Postgres(t))
+	w := setup(t, testdb.Postgres(t))
 	for _, status := range []entsale.Status{
 		entsale.StatusDRAFT, entsale.StatusPENDING_APPROVAL, entsale.StatusREJECTED, entsale.StatusCANCELLED,
 	} {
@@ -40,7 +40,7 @@ func TestASaleThatWasNeverApprovedAddsUpWithoutALedger(t *testing.T) {
 
 func TestAnApprovedSaleWhoseStockIsNotInTheLedgerIsFound(t *testing.T) {
 	t.Parallel()
-	w := setup(t, testenv.Postgres(t))
+	w := setup(t, testdb.Postgres(t))
 	const want = "20 units are put on sale by its row, and 0 by the ledger"
 	for _, status := range []entsale.Status{
 		entsale.StatusAPPROVED, entsale.StatusSCHEDULED, entsale.StatusPREHEATED, entsale.StatusLIVE,

@@ -21,7 +21,7 @@ import (
 	"seckill/internal/postgres"
 	"seckill/internal/reservation"
 	"seckill/internal/stream"
-	"seckill/internal/testenv"
+	"seckill/internal/testdb"
 )
 
 func TestASaleAddsUpAtEveryStepOfItsOrders(t *testing.T) {
@@ -31,7 +31,7 @@ func TestASaleAddsUpAtEveryStepOfItsOrders(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = embedded.Close() })
-	for name, db := range map[string]*postgres.DB{"postgres": testenv.Postgres(t), "sqlite": embedded} {
+	for name, db := range map[string]*postgres.DB{"postgres": testdb.Postgres(t), "sqlite": embedded} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			everyStep(setup(t, db))
@@ -62,7 +62,7 @@ func everyStep(w *world) {
 
 func TestASaleAddsUpThroughTheLifeOfItsOrders(t *testing.T) {
 	t.Parallel()
-	w := setup(t, testenv.Postgres(t))
+	w := setup(t, testdb.Postgres(t))
 	w.buy(5)
 	w.work(5)
 	check := func(step string) {
@@ -116,7 +116,7 @@ func TestASaleAddsUpThroughTheLifeOfItsOrders(t *testing.T) {
 
 func TestAChangeOfStockOnItsWayIsNoFinding(t *testing.T) {
 	t.Parallel()
-	w := setup(t, testenv.Postgres(t))
+	w := setup(t, testdb.Postgres(t))
 	act := id.New()
 	w.update(func(ctx context.Context, tx *ent.Tx) error {
 		now := time.Now()
@@ -156,7 +156,7 @@ func TestTheJSONHasTheAgreedNames(t *testing.T) {
 
 func TestAnUnknownSaleIsNoFinding(t *testing.T) {
 	t.Parallel()
-	w := setup(t, testenv.Postgres(t))
+	w := setup(t, testdb.Postgres(t))
 	if _, err := w.auditor.Sale(t.Context(), id.New()); !errors.Is(err, audit.ErrUnknownSale) {
 		t.Errorf("error is %v", err)
 	}
@@ -164,7 +164,7 @@ func TestAnUnknownSaleIsNoFinding(t *testing.T) {
 
 func TestAnotherSaleOfTheShardIsLeftOut(t *testing.T) {
 	t.Parallel()
-	w := setup(t, testenv.Postgres(t))
+	w := setup(t, testdb.Postgres(t))
 	w.buy(2)
 	other := *w
 	other.sale = id.New()
@@ -269,7 +269,7 @@ func TestEveryWayNotToAddUpIsFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := setup(t, testenv.Postgres(t))
+			w := setup(t, testdb.Postgres(t))
 			w.buy(7)
 			w.work(4)
 			test.spoil(w)

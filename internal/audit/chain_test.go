@@ -15,6 +15,7 @@ import (
 	"seckill/internal/audit"
 	"seckill/internal/clock"
 	"seckill/internal/id"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
@@ -63,7 +64,7 @@ func (w *world) act(name string) {
 
 func TestAnUntouchedLogIsIntactAndItsHeadsStay(t *testing.T) {
 	t.Parallel()
-	w := setup(t, testenv.Postgres(t))
+	w := setup(t, testdb.Postgres(t))
 	w.act("OPEN")
 	s := w.sealer()
 	w.sealed(s, 1)
@@ -84,7 +85,7 @@ func TestAnUntouchedLogIsIntactAndItsHeadsStay(t *testing.T) {
 // Whatever is done to a file, or to the rows behind it, is found.
 func TestAChangedRemovedInsertedOrMovedEntryIsFound(t *testing.T) {
 	t.Parallel()
-	w := setup(t, testenv.Postgres(t))
+	w := setup(t, testdb.Postgres(t))
 	w.act("OPEN")
 	w.act("PAUSE")
 	w.act("RESUME")
@@ -135,7 +136,7 @@ func TestRowsThatWereChangedBehindTheTriggersAreFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := setup(t, testenv.Postgres(t))
+			w := setup(t, testdb.Postgres(t))
 			w.act("PAUSE")
 			w.sealed(w.sealer(), 1)
 			ctx := context.Background()
@@ -156,7 +157,7 @@ func TestRowsThatWereChangedBehindTheTriggersAreFound(t *testing.T) {
 
 func TestTwoSealersWriteOneChain(t *testing.T) {
 	t.Parallel()
-	w := setup(t, testenv.Postgres(t))
+	w := setup(t, testdb.Postgres(t))
 	w.act("OPEN")
 	done := make(chan error, 2)
 	for range 2 {
@@ -190,7 +191,7 @@ func (w *world) unprotected() {
 // A scheduler that starts after a long time looks at all sales in steps.
 func TestSalesOfATimeWithoutASchedulerAreSealedInSteps(t *testing.T) {
 	t.Parallel()
-	w := setup(t, testenv.Postgres(t))
+	w := setup(t, testdb.Postgres(t))
 	row := w.db.Ent.Sale.GetX(w.Context(), w.sale)
 	var more []*ent.SaleCreate
 	for range 450 {

@@ -14,7 +14,7 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/stream"
-	"seckill/internal/testenv"
+	"seckill/internal/testdb"
 )
 
 // crowd is more reservations than are read at once, and more is stock that remains.
@@ -62,7 +62,7 @@ func (w *world) addCrowd() (one uuid.UUID) {
 
 func TestARushThatNeverRestsIsNoFinding(t *testing.T) {
 	t.Parallel()
-	w := setup(t, testenv.Postgres(t))
+	w := setup(t, testdb.Postgres(t))
 	w.addCrowd()
 	w.redis.Cmd.AddHook(&before{name: "hscan", do: func() { w.buy(1) }})
 	r := w.audit()
@@ -76,7 +76,7 @@ func TestARushThatNeverRestsIsNoFinding(t *testing.T) {
 
 func TestUnitsWithoutAReservationAreFoundWhenTheRushRests(t *testing.T) {
 	t.Parallel()
-	w := setup(t, testenv.Postgres(t))
+	w := setup(t, testdb.Postgres(t))
 	one := w.addCrowd()
 	w.must(w.redis.Cmd.HDel(t.Context(), w.keys.Reservations(w.shard(), w.item), one.String()).Err())
 	w.finds(fmt.Sprintf("%d units are reserved in Redis, and its holders have %d", crowd, crowd-1))

@@ -9,7 +9,7 @@ import (
 	entsale "seckill/ent/sale"
 	"seckill/internal/id"
 	"seckill/internal/order"
-	"seckill/internal/testenv"
+	"seckill/internal/testdb"
 )
 
 // Damage that a loss of Redis, or a step that did not take effect, leaves behind.
@@ -46,7 +46,7 @@ func TestDamageAfterALossIsFoundAndNothingElse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := setup(t, testenv.Postgres(t))
+			w := setup(t, testdb.Postgres(t))
 			w.buy(7)
 			w.work(4)
 			if report := w.audit(); !report.OK {

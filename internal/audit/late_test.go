@@ -12,7 +12,7 @@ import (
 	"seckill/internal/order"
 	"seckill/internal/payment"
 	"seckill/internal/reservation"
-	"seckill/internal/testenv"
+	"seckill/internal/testdb"
 )
 
 // lateClaim expires the first order and reserves its units again, as a late payment does
@@ -50,7 +50,7 @@ func (w *world) lateClaim() (event func(state string)) {
 // again as an order of its own, the buyer would have two, and the money would go back.
 func TestTheUnitsOfALatePaymentAreNotLostWhileItsTransactionIsOpen(t *testing.T) {
 	t.Parallel()
-	w := setup(t, testenv.Postgres(t))
+	w := setup(t, testdb.Postgres(t))
 	w.lateClaim()
 	applied, commit, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
@@ -81,7 +81,7 @@ func TestTheUnitsOfALatePaymentAreNotLostWhileItsTransactionIsOpen(t *testing.T)
 // Nothing will use the units: a rebuild of the gate frees them.
 func TestTheUnitsOfALatePaymentThatEndedOtherwiseAreFoundAndNotSentAgain(t *testing.T) {
 	t.Parallel()
-	w := setup(t, testenv.Postgres(t))
+	w := setup(t, testdb.Postgres(t))
 	settle := w.lateClaim()
 	settle("refund begun: the order had ended")
 	report := w.audit()

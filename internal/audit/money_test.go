@@ -13,7 +13,7 @@ import (
 	"seckill/internal/audit"
 	"seckill/internal/id"
 	"seckill/internal/order"
-	"seckill/internal/testenv"
+	"seckill/internal/testdb"
 )
 
 // pay writes a payment of an order.
@@ -90,7 +90,7 @@ func TestTheAuditFindsMoneyThatIsNotWhereItBelongs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := setup(t, testenv.Postgres(t))
+			w := setup(t, testdb.Postgres(t))
 			w.buy(2)
 			w.work(2)
 			c.make(w)

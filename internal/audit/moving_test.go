@@ -11,7 +11,7 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/reservation"
-	"seckill/internal/testenv"
+	"seckill/internal/testdb"
 )
 
 // before is a hook that calls do before each command with a name.
@@ -48,7 +48,7 @@ func (w *world) giveBack(user, name uuid.UUID) {
 
 func TestAnOrderThatEndsDuringEveryReadingIsNoFinding(t *testing.T) {
 	t.Parallel()
-	w := setup(t, testenv.Postgres(t))
+	w := setup(t, testdb.Postgres(t))
 	w.buy(10)
 	w.work(10)
 	next := 0
@@ -72,7 +72,7 @@ func TestAnOrderThatEndsDuringEveryReadingIsNoFinding(t *testing.T) {
 
 func TestAHoldThatIsGivenBackDuringAReadingIsNotLost(t *testing.T) {
 	t.Parallel()
-	w := setup(t, testenv.Postgres(t))
+	w := setup(t, testdb.Postgres(t))
 	users, names := w.users[:5], make([]uuid.UUID, 5) // as many as there are readings
 	for i, user := range users {
 		names[i] = id.New()

@@ -12,7 +12,7 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/reservation"
-	"seckill/internal/testenv"
+	"seckill/internal/testdb"
 )
 
 // place writes a waitlist entry for a user.
@@ -40,7 +40,7 @@ func (w *world) hold(user, name uuid.UUID) {
 
 func TestOffersOfTheWaitlistAreHolders(t *testing.T) {
 	t.Parallel()
-	w := setup(t, testenv.Postgres(t))
+	w := setup(t, testdb.Postgres(t))
 	w.buy(3)
 	w.work(3)
 	users := w.users[20:]
@@ -84,7 +84,7 @@ func TestOffersThatDoNotAddUpAreFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := setup(t, testenv.Postgres(t))
+			w := setup(t, testdb.Postgres(t))
 			w.buy(2)
 			w.work(2)
 			w.move(0, order.Paid, nil, false)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"seckill/internal/doctor"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
@@ -51,7 +52,7 @@ func TestARedisThatCannotBeUsedIsReportedWithWhatToDo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	database := testenv.PostgresURL(t)
+	database := testdb.PostgresURL(t)
 	for address, want := range map[string]string{
 		"redis://127.0.0.1:1/0":                                                                 "start Redis there, or put the address right",
 		"redis://" + working.Host + "/99999":                                                    "put a smaller number behind the port, mostly /0",
@@ -69,7 +70,7 @@ func TestARedisThatCannotBeUsedIsReportedWithWhatToDo(t *testing.T) {
 
 func TestAPostgresThatCannotBeUsedIsReportedWithWhatToDo(t *testing.T) {
 	t.Parallel()
-	database := testenv.PostgresURL(t)
+	database := testdb.PostgresURL(t)
 	changed := func(change func(u *url.URL, q url.Values)) string {
 		u, err := url.Parse(database)
 		if err != nil {

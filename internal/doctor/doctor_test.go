@@ -17,6 +17,7 @@ import (
 	"seckill/internal/clock"
 	"seckill/internal/config"
 	"seckill/internal/doctor"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
@@ -27,12 +28,12 @@ const key = "0123456789abcdef0123456789abcdef"
 // healthy returns an installation without problems.
 func healthy(t *testing.T) doctor.Deps {
 	t.Helper()
-	return deps(t, testenv.PostgresURL(t), testenv.RedisServer(t, "--appendfsync", "everysec").URL(), "SECKILL_PROFILE", "development")
+	return deps(t, testdb.PostgresURL(t), testenv.RedisServer(t, "--appendfsync", "everysec").URL(), "SECKILL_PROFILE", "development")
 }
 
 func TestSettingsThatLetStrangersInAreWarnedOfInProduction(t *testing.T) {
 	t.Parallel()
-	d := deps(t, testenv.PostgresURL(t), testenv.RedisURL(t), "SECKILL_JWT_KEY", "passwordpasswordpasswordpassword")
+	d := deps(t, testdb.PostgresURL(t), testenv.RedisURL(t), "SECKILL_JWT_KEY", "passwordpasswordpasswordpassword")
 	findings := check(t, d)
 	for _, part := range []string{"SECKILL_SANDBOX is on in production", "SECKILL_PUBLIC_URL is empty", "SECKILL_JWT_KEY has few different characters"} {
 		wants(t, findings, "config", doctor.Warning, part)
@@ -101,10 +102,10 @@ func TestAFitInstallationHasNoFindings(t *testing.T) {
 func TestAPostgresWithoutFsyncIsAnErrorInProduction(t *testing.T) {
 	t.Parallel()
 	var fsync string
-	if err := testenv.Postgres(t).SQL.QueryRowContext(t.Context(), "SHOW fsync").Scan(&fsync); err != nil {
+	if err := testdb.Postgres(t).SQL.QueryRowContext(t.Context(), "SHOW fsync").Scan(&fsync); err != nil {
 		t.Fatal(err)
 	}
-	findings := doctor.Check(t.Context(), deps(t, testenv.PostgresURL(t), testenv.RedisURL(t)))
+	findings := doctor.Check(t.Context(), deps(t, testdb.PostgresURL(t), testenv.RedisURL(t)))
 	if reported := strings.Contains(strings.Join(find(findings, "postgres", doctor.Error), "\n"), "fsync is off"); reported != (fsync == "off") {
 		t.Errorf("fsync is %s; findings %+v", fsync, findings)
 	}
@@ -134,13 +135,13 @@ func TestServicesThatCannotBeReachedAreReported(t *testing.T) {
 
 func TestADatabaseWithoutTablesIsReported(t *testing.T) {
 	t.Parallel()
-	d := deps(t, testenv.EmptyPostgresURL(t), testenv.RedisURL(t))
+	d := deps(t, testdb.EmptyPostgresURL(t), testenv.RedisURL(t))
 	wants(t, check(t, d), "postgres", doctor.Error, "run `seckill migrate up`")
 }
 
 func TestSettingsOfPostgresThatLoseOrdersAreReported(t *testing.T) {
 	t.Parallel()
-	u, err := url.Parse(testenv.PostgresURL(t))
+	u, err := url.Parse(testdb.PostgresURL(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +161,7 @@ func TestSettingsOfPostgresThatLoseOrdersAreReported(t *testing.T) {
 func TestARedisThatEvictsIsAnError(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisServer(t, "--maxmemory-policy", "allkeys-lru", "--appendonly", "no")
-	findings := check(t, deps(t, testenv.PostgresURL(t), server.URL()))
+	findings := check(t, deps(t, testdb.PostgresURL(t), server.URL()))
 	wants(t, findings, "redis", doctor.Error, "evicts (maxmemory-policy allkeys-lru)")
 	if got := find(findings, "redis", doctor.Warning); len(got) != 1 || !strings.Contains(got[0], "append-only") {
 		t.Errorf("warnings are %q", got)
@@ -170,7 +171,7 @@ func TestARedisThatEvictsIsAnError(t *testing.T) {
 func TestWhatAFailoverOrACrashOfRedisLosesIsReported(t *testing.T) {
 	t.Parallel()
 	master := testenv.RedisServer(t, "--appendfsync", "no")
-	findings := func() []doctor.Finding { return check(t, deps(t, testenv.PostgresURL(t), master.URL())) }
+	findings := func() []doctor.Finding { return check(t, deps(t, testdb.PostgresURL(t), master.URL())) }
 	wants(t, findings(), "redis", doctor.Warning, "thirty seconds of orders")
 	host, port, err := net.SplitHostPort(master.Addr())
 	if err != nil {
@@ -199,7 +200,7 @@ func TestARedisUserWithoutINFOIsAnErrorThatSaysWhatToGrant(t *testing.T) {
 		t.Fatal(err)
 	}
 	url := strings.Replace(server.URL(), "redis://", "redis://app:pw@", 1)
-	wants(t, check(t, deps(t, testenv.PostgresURL(t), url)), "redis", doctor.Error, "+info")
+	wants(t, check(t, deps(t, testdb.PostgresURL(t), url)), "redis", doctor.Error, "+info")
 }
 
 func TestClocksThatDisagreeAreReported(t *testing.T) {
@@ -220,7 +221,7 @@ func TestWhatAnOperatorShouldKnowIsAWarning(t *testing.T) {
 	if err := os.WriteFile(file, []byte(`jwt_key = "`+key+`"`), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	d := deps(t, testenv.PostgresURL(t), testenv.RedisURL(t),
+	d := deps(t, testdb.PostgresURL(t), testenv.RedisURL(t),
 		"SECKILL_JWT_KEY", "", "SECKILL_CONFIG", file, "SECKILL_ADMIN_ADDR", "0.0.0.0:9090", "SECKILL_HTP_ADDR", ":1", "SECKILL_SANDBOX", "off", "SECKILL_PUBLIC_URL", "https://shop.example.com")
 	findings := check(t, d)
 	wants(t, findings, "config", doctor.Warning, "SECKILL_HTP_ADDR is no setting")

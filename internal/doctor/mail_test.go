@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"seckill/internal/doctor"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
@@ -21,7 +22,7 @@ func TestDoctorSignsInAtTheMailServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := deps(t, testenv.PostgresURL(t), testenv.RedisURL(t), "SECKILL_PUBLIC_URL", "https://shop.example.com", "SECKILL_SMTP_TLS", c.tls,
+			d := deps(t, testdb.PostgresURL(t), testenv.RedisURL(t), "SECKILL_PUBLIC_URL", "https://shop.example.com", "SECKILL_SMTP_TLS", c.tls,
 				"SECKILL_SMTP_URL", "smtp://"+testenv.MailUser+"@"+server.Host+":"+server.Port, "SECKILL_SMTP_PASSWORD", c.password,
 				"SECKILL_SMTP_FROM", "Shop <shop@example.com>")
 			d.MailTLS = server.TLS

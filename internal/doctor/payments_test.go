@@ -8,13 +8,14 @@ import (
 
 	"seckill/internal/doctor"
 	"seckill/internal/payment/providertest"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
 // cards are the settings of Stripe.
 func cards(t *testing.T, key, public string) doctor.Deps {
 	t.Helper()
-	return deps(t, testenv.PostgresURL(t), testenv.RedisURL(t), "SECKILL_SANDBOX", "off",
+	return deps(t, testdb.PostgresURL(t), testenv.RedisURL(t), "SECKILL_SANDBOX", "off",
 		"SECKILL_STRIPE_KEY", key, "SECKILL_STRIPE_WEBHOOK_SECRET", "whsec_1", "SECKILL_PUBLIC_URL", public)
 }
 
@@ -55,7 +56,7 @@ func TestAnAddressThatLeadsElsewhereIsReported(t *testing.T) {
 func TestKeysThatCannotBeReadAreAnError(t *testing.T) {
 	t.Parallel()
 	keys := providertest.TestKeys()
-	d := deps(t, testenv.PostgresURL(t), testenv.RedisURL(t), "SECKILL_PUBLIC_URL", "http://shop.example.com",
+	d := deps(t, testdb.PostgresURL(t), testenv.RedisURL(t), "SECKILL_PUBLIC_URL", "http://shop.example.com",
 		"SECKILL_ALIPAY_APP_ID", "2021", "SECKILL_ALIPAY_KEY", providertest.PrivatePEM(keys.Merchant), "SECKILL_ALIPAY_PUBLIC_KEY", "not a key")
 	wants(t, check(t, d), "payments", doctor.Error, "a key of a payment provider cannot be read: alipay: public key of Alipay")
 }
@@ -63,7 +64,7 @@ func TestKeysThatCannotBeReadAreAnError(t *testing.T) {
 func TestTheBankThatApprovesEverythingIsAnErrorInProduction(t *testing.T) {
 	t.Parallel()
 	sandbox := func(value string) []doctor.Finding {
-		return check(t, deps(t, testenv.PostgresURL(t), testenv.RedisURL(t), "SECKILL_SANDBOX", value))
+		return check(t, deps(t, testdb.PostgresURL(t), testenv.RedisURL(t), "SECKILL_SANDBOX", value))
 	}
 	wants(t, sandbox("on"), "payments", doctor.Error, "goods are given away")
 	wants(t, sandbox("trial"), "payments", doctor.OK, "every page says so")

@@ -19,6 +19,7 @@ import (
 	"seckill/internal/locale"
 	"seckill/internal/mail"
 	"seckill/internal/postgres"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
@@ -47,7 +48,7 @@ func keys(t *testing.T) auth.Keys {
 func onBoth(t *testing.T, test func(e *env)) {
 	t.Helper()
 	t.Parallel()
-	testenv.OnDatabases(t, func(t *testing.T, db *postgres.DB) { test(setup(t, db)) })
+	testdb.OnDatabases(t, func(t *testing.T, db *postgres.DB) { test(setup(t, db)) })
 }
 
 func setup(t *testing.T, db *postgres.DB) *env {
@@ -134,7 +135,7 @@ func TestAnEMailArrivesOnceAndLeavesNoSecretBehind(t *testing.T) {
 
 func TestEveryKindHasATextInBothLanguages(t *testing.T) {
 	t.Parallel()
-	e := setup(t, testenv.Postgres(t))
+	e := setup(t, testdb.Postgres(t))
 	for _, kind := range mail.Kinds() {
 		for _, language := range []locale.Language{locale.English, locale.Chinese} {
 			m := reset()
@@ -209,7 +210,7 @@ func TestWithoutTheMailServerNoAttemptIsSpent(t *testing.T) {
 
 func TestProcessesShareTheEMails(t *testing.T) {
 	t.Parallel()
-	e := setup(t, testenv.Postgres(t))
+	e := setup(t, testdb.Postgres(t))
 	const mails = 60
 	for range mails {
 		e.write(reset())

@@ -22,6 +22,7 @@ import (
 	"seckill/internal/mail"
 	"seckill/internal/notice"
 	"seckill/internal/postgres"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
@@ -64,7 +65,7 @@ func keys(t *testing.T) auth.Keys {
 func onBoth(t *testing.T, test func(e *env)) {
 	t.Helper()
 	t.Parallel()
-	testenv.OnDatabases(t, func(t *testing.T, db *postgres.DB) { test(setup(t, db)) })
+	testdb.OnDatabases(t, func(t *testing.T, db *postgres.DB) { test(setup(t, db)) })
 }
 
 func setup(t *testing.T, db *postgres.DB) *env {

@@ -15,7 +15,7 @@ import (
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/notice"
-	"seckill/internal/testenv"
+	"seckill/internal/testdb"
 )
 
 func TestAnUnpaidOrderGetsTwoNoticesEachOnce(t *testing.T) {
@@ -157,7 +157,7 @@ func TestAForgottenReminderAndACancelledSaleAreNotReminded(t *testing.T) {
 
 func TestProcessesWriteEachNoticeOnce(t *testing.T) {
 	t.Parallel()
-	e := setup(t, testenv.Postgres(t))
+	e := setup(t, testdb.Postgres(t))
 	const users = 250
 	e.tx(func(ctx context.Context, tx *ent.Tx) error {
 		now := e.clock.Now()

@@ -28,6 +28,7 @@ import (
 	"seckill/internal/redisconn"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 	"seckill/internal/webhook"
 )
@@ -65,7 +66,7 @@ type env struct {
 func setup(t *testing.T) *env {
 	t.Helper()
 	conn, prefix := testenv.Redis(t)
-	return newEnv(t, testenv.Postgres(t), conn, prefix)
+	return newEnv(t, testdb.Postgres(t), conn, prefix)
 }
 
 // onBoth runs a test on Postgres and Redis, and on the embedded services of the demo.

@@ -18,7 +18,7 @@ import (
 	"seckill/internal/orderintake"
 	"seckill/internal/postgres"
 	"seckill/internal/stream"
-	"seckill/internal/testenv"
+	"seckill/internal/testdb"
 )
 
 // cut is the point at which a wire cuts a connection.
@@ -132,7 +132,7 @@ func TestACutAroundTheCommitLosesAndDoublesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			direct := testenv.PostgresURL(t)
+			direct := testdb.PostgresURL(t)
 			db, err := postgres.Open(t.Context(), postgres.Options{URL: direct})
 			if err != nil {
 				t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"seckill/internal/postgres"
 	"seckill/internal/redisconn"
 	"seckill/internal/reservation"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
@@ -50,13 +51,13 @@ type stock struct{ units, limit int }
 // setup returns an env on Postgres and Redis.
 func setup(t testing.TB, s stock) *env {
 	t.Helper()
-	return setupOn(t, testenv.Postgres(t), s)
+	return setupOn(t, testdb.Postgres(t), s)
 }
 
 // setupSQLite returns an env on SQLite and Redis.
 func setupSQLite(t testing.TB, s stock) *env {
 	t.Helper()
-	return setupOn(t, testenv.SQLite(t), s)
+	return setupOn(t, testdb.SQLite(t), s)
 }
 
 // onBoth runs a test on Postgres and on SQLite.

@@ -19,6 +19,7 @@ import (
 	"seckill/internal/orderintake"
 	"seckill/internal/reservation"
 	"seckill/internal/stream"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
@@ -28,7 +29,7 @@ import (
 // that `go test -c` built: the load of the machine changes CPU time, too.
 func BenchmarkOrder(b *testing.B) {
 	server := testenv.RedisServer(b, "--appendfsync", "everysec")
-	conn, db := server.Conn(), testenv.Postgres(b)
+	conn, db := server.Conn(), testdb.Postgres(b)
 	keys := reservation.Keys{Prefix: "t:"}
 	saleID, item := id.New(), id.New()
 	must := func(err error) {

@@ -23,6 +23,7 @@ import (
 	"seckill/internal/redisconn"
 	"seckill/internal/reservation"
 	"seckill/internal/stream"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
@@ -54,7 +55,7 @@ func setup(t *testing.T) *rig {
 	conn, prefix := testenv.Redis(t)
 	keys := reservation.Keys{Prefix: prefix}
 	r := &rig{
-		t: t, db: testenv.Postgres(t), conn: conn, clock: clock.NewFake(time.Now()), sale: id.New(), item: id.New(), keys: keys,
+		t: t, db: testdb.Postgres(t), conn: conn, clock: clock.NewFake(time.Now()), sale: id.New(), item: id.New(), keys: keys,
 	}
 	r.shard = id.ShardOf(r.sale)
 	r.key = keys.Orders(r.shard)

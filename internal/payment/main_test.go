@@ -32,6 +32,7 @@ import (
 	"seckill/internal/redisconn"
 	"seckill/internal/reservation"
 	"seckill/internal/stream"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 	"seckill/internal/webhook"
 )
@@ -109,7 +110,7 @@ func (p *published) of(id uuid.UUID) *order.Order {
 
 func newShop(t testing.TB, units int) *shop {
 	t.Helper()
-	url := testenv.UnflushedPostgresURL(t)
+	url := testdb.UnflushedPostgresURL(t)
 	db, err := postgres.Open(t.Context(), postgres.Options{URL: url})
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +129,7 @@ func onBoth(t *testing.T, units int, test func(t *testing.T, s *shop)) {
 	})
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		db := testenv.SQLite(t)
+		db := testdb.SQLite(t)
 		test(t, shopOn(t, db, db.SQL, units))
 	})
 }

@@ -8,13 +8,14 @@ import (
 	"sync"
 	"testing"
 
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
 // parts returns the parts of the URL of a new database.
 func parts(t *testing.T) *url.URL {
 	t.Helper()
-	u, err := url.Parse(testenv.PostgresURL(t))
+	u, err := url.Parse(testdb.PostgresURL(t))
 	if err != nil {
 		t.Fatal(err)
 	}

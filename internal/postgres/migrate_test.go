@@ -7,12 +7,12 @@ import (
 	"testing"
 
 	"seckill/internal/postgres"
-	"seckill/internal/testenv"
+	"seckill/internal/testdb"
 )
 
 func TestProcessesThatMigrateAtOnceApplyEachFileOnce(t *testing.T) {
 	t.Parallel()
-	url := testenv.EmptyPostgresURL(t)
+	url := testdb.EmptyPostgresURL(t)
 	type outcome struct {
 		applied int
 		err     error
@@ -49,7 +49,7 @@ func TestProcessesThatMigrateAtOnceApplyEachFileOnce(t *testing.T) {
 
 func TestStatusListsWhatIsNotApplied(t *testing.T) {
 	t.Parallel()
-	list, err := open(t, testenv.EmptyPostgresURL(t)).MigrationStatus(t.Context())
+	list, err := open(t, testdb.EmptyPostgresURL(t)).MigrationStatus(t.Context())
 	if err != nil || len(list) == 0 {
 		t.Fatalf("%d known, %v", len(list), err)
 	}
@@ -62,7 +62,7 @@ func TestStatusListsWhatIsNotApplied(t *testing.T) {
 
 func TestMigrationsOfANewerReleaseAreCounted(t *testing.T) {
 	t.Parallel()
-	db := open(t, testenv.PostgresURL(t))
+	db := open(t, testdb.PostgresURL(t))
 	for want := range 3 {
 		if n, err := db.NewerMigrations(t.Context()); n != want || err != nil {
 			t.Errorf("%d newer migrations, %v, want %d", n, err, want)

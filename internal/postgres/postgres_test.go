@@ -11,6 +11,7 @@ import (
 
 	"seckill/internal/fault"
 	"seckill/internal/postgres"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
@@ -19,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // throughProxy opens a new database directly and through a proxy.
 func throughProxy(t *testing.T) (direct, proxied *postgres.DB, proxy *testenv.Proxy) {
 	t.Helper()
-	raw := testenv.PostgresURL(t)
+	raw := testdb.PostgresURL(t)
 	u, err := url.Parse(raw)
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +64,7 @@ func number(t *testing.T, db *postgres.DB, query string) int {
 
 func TestConnectionsCarryTheServerSideTimeouts(t *testing.T) {
 	t.Parallel()
-	db := open(t, testenv.ShortPostgresURL(t))
+	db := open(t, testdb.ShortPostgresURL(t))
 	for name, want := range map[string]string{
 		"statement_timeout":                   "2s",
 		"lock_timeout":                        "1500ms",
@@ -80,7 +81,7 @@ func TestConnectionsCarryTheServerSideTimeouts(t *testing.T) {
 
 func TestTheURLSetsTheServerSideTimeouts(t *testing.T) {
 	t.Parallel()
-	base := testenv.ShortPostgresURL(t)
+	base := testdb.ShortPostgresURL(t)
 	db := open(t, base+"&statement_timeout=7000&lock_timeout=8000&idle_in_transaction_session_timeout=9000")
 	for name, want := range map[string]string{"statement_timeout": "7s", "lock_timeout": "8s", "idle_in_transaction_session_timeout": "9s"} {
 		var got string

@@ -8,7 +8,7 @@ import (
 
 	"seckill/ent"
 	"seckill/internal/postgres"
-	"seckill/internal/testenv"
+	"seckill/internal/testdb"
 )
 
 const readCounter = "SELECT * FROM counter WHERE n = $1"
@@ -36,7 +36,7 @@ func columns(t *testing.T, db *postgres.DB) (n, runs int) {
 
 func TestAKeptStatementIsPreparedOncePerConnection(t *testing.T) {
 	t.Parallel()
-	db := testenv.Postgres(t)
+	db := testdb.Postgres(t)
 	db.SQL.SetMaxOpenConns(1)
 	exec(t, db, "CREATE TABLE counter (n int)")
 	for range 3 {
@@ -49,7 +49,7 @@ func TestAKeptStatementIsPreparedOncePerConnection(t *testing.T) {
 
 func TestAKeptStatementSurvivesAMigration(t *testing.T) {
 	t.Parallel()
-	db := testenv.Postgres(t)
+	db := testdb.Postgres(t)
 	db.SQL.SetMaxOpenConns(1)
 	exec(t, db, "CREATE TABLE counter (n int)")
 	columns(t, db)

@@ -9,13 +9,14 @@ import (
 
 	"seckill/ent"
 	"seckill/internal/postgres"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
 // A build reads what is not in memory: its statements take longer than those of requests.
 func TestASnapshotLimitsItsStatementsItself(t *testing.T) {
 	t.Parallel()
-	db, err := postgres.Open(t.Context(), postgres.Options{URL: testenv.ShortPostgresURL(t) + "&statement_timeout=300", MaxConns: 1})
+	db, err := postgres.Open(t.Context(), postgres.Options{URL: testdb.ShortPostgresURL(t) + "&statement_timeout=300", MaxConns: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

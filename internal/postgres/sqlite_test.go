@@ -11,7 +11,7 @@ import (
 	"seckill/ent"
 	"seckill/internal/id"
 	"seckill/internal/postgres"
-	"seckill/internal/testenv"
+	"seckill/internal/testdb"
 )
 
 func openSQLite(t *testing.T, path string) *postgres.DB {
@@ -31,7 +31,7 @@ func openSQLite(t *testing.T, path string) *postgres.DB {
 // both returns a database of each kind, for tests of common behaviour.
 func both(t *testing.T) map[string]*postgres.DB {
 	t.Helper()
-	return map[string]*postgres.DB{"postgres": testenv.Postgres(t), "sqlite": openSQLite(t, "")}
+	return map[string]*postgres.DB{"postgres": testdb.Postgres(t), "sqlite": openSQLite(t, "")}
 }
 
 func TestABusyFileIsTriedAgain(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 
 	"seckill/ent"
 	"seckill/internal/postgres"
-	"seckill/internal/testenv"
+	"seckill/internal/testdb"
 )
 
 func TestAnErrorRollsBack(t *testing.T) {
@@ -96,7 +96,7 @@ func TestACommitWhoseReplyIsLostIsUnknown(t *testing.T) {
 
 func TestACommitThatTheDatabaseRefusesIsKnown(t *testing.T) {
 	t.Parallel()
-	db := testenv.Postgres(t)
+	db := testdb.Postgres(t)
 	exec(t, db, "CREATE TABLE once (n int UNIQUE DEFERRABLE INITIALLY DEFERRED)", "INSERT INTO once VALUES (1)")
 	err := db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
 		_, err := tx.ExecContext(ctx, "INSERT INTO once VALUES (1)")
@@ -109,7 +109,7 @@ func TestACommitThatTheDatabaseRefusesIsKnown(t *testing.T) {
 
 func TestADeadlockIsRunAgain(t *testing.T) {
 	t.Parallel()
-	db := testenv.Postgres(t)
+	db := testdb.Postgres(t)
 	exec(t, db, "CREATE TABLE counter (id int, n int)", "INSERT INTO counter VALUES (1, 0), (2, 0)")
 	var bothLocked sync.WaitGroup
 	bothLocked.Add(2)

@@ -14,6 +14,7 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/postgres"
 	"seckill/internal/reservation"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
@@ -21,7 +22,7 @@ import (
 // timeouts.
 func large(t *testing.T, n int) *fixture {
 	t.Helper()
-	url := testenv.ShortPostgresURL(t)
+	url := testdb.ShortPostgresURL(t)
 	open := func(url string) *postgres.DB {
 		db, err := postgres.Open(t.Context(), postgres.Options{URL: url})
 		if err != nil {

@@ -25,6 +25,7 @@ import (
 	"seckill/internal/preload"
 	"seckill/internal/redisconn"
 	"seckill/internal/reservation"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
@@ -40,7 +41,7 @@ type fixture struct {
 	item    uuid.UUID
 }
 
-func setup(t *testing.T) *fixture { return setupOn(t, testenv.Postgres(t)) }
+func setup(t *testing.T) *fixture { return setupOn(t, testdb.Postgres(t)) }
 
 func setupOn(t *testing.T, db *postgres.DB) *fixture {
 	t.Helper()

@@ -16,7 +16,7 @@ import (
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/recipient"
-	"seckill/internal/testenv"
+	"seckill/internal/testdb"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -49,7 +49,7 @@ func streets(t *testing.T, b *recipient.Book, user uuid.UUID) (text string) {
 
 func TestAnAddressBookHasExactlyOneDefault(t *testing.T) {
 	t.Parallel()
-	b, user := recipient.NewBook(testenv.Postgres(t), nil), id.New()
+	b, user := recipient.NewBook(testdb.Postgres(t), nil), id.New()
 	save := func(a recipient.Address, makeDefault bool) recipient.Address {
 		t.Helper()
 		saved, err := b.Save(t.Context(), user, a, makeDefault)
@@ -107,7 +107,7 @@ func TestAnAddressBookHasExactlyOneDefault(t *testing.T) {
 
 func TestConcurrentAdditionsKeepAnAddressBookBounded(t *testing.T) {
 	t.Parallel()
-	b, user := recipient.NewBook(testenv.Postgres(t), nil), id.New()
+	b, user := recipient.NewBook(testdb.Postgres(t), nil), id.New()
 	var wg sync.WaitGroup
 	for i := range 2 * recipient.MaxAddresses {
 		wg.Go(func() {
@@ -165,7 +165,7 @@ func TestALogLineNeverHasAnAddress(t *testing.T) {
 
 func TestAForgottenUserHasNoAddressLeft(t *testing.T) {
 	t.Parallel()
-	db := testenv.Postgres(t)
+	db := testdb.Postgres(t)
 	b, user, other, order := recipient.NewBook(db, nil), id.New(), id.New(), id.New()
 	for _, u := range []uuid.UUID{user, other} {
 		if _, err := b.Save(t.Context(), u, at("A"), true); err != nil {

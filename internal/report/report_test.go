@@ -27,6 +27,7 @@ import (
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
 	"seckill/internal/salestats"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
@@ -60,7 +61,7 @@ func setup(t *testing.T) *env {
 	keys := reservation.Keys{Prefix: prefix}
 	opens := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	e := &env{
-		t: t, db: testenv.Postgres(t), conn: conn, keys: keys, sale: id.New(), item: id.New(), opens: opens, clock: clock.NewFake(opens),
+		t: t, db: testdb.Postgres(t), conn: conn, keys: keys, sale: id.New(), item: id.New(), opens: opens, clock: clock.NewFake(opens),
 		random: rand.New(rand.NewPCG(1, 2)),
 	}
 	e.count = salestats.NewRecorder(salestats.Config{Client: conn.Script, Keys: keys, Clock: e.clock, Log: slog.New(slog.DiscardHandler)})

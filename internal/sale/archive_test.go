@@ -18,6 +18,7 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/postgres"
 	"seckill/internal/sale"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
@@ -89,7 +90,7 @@ func addOldSales(t *testing.T, db *postgres.DB, n int, last time.Time) (sales, i
 
 func TestARefreshDoesNotReadOldSales(t *testing.T) {
 	t.Parallel()
-	db, now := testenv.Postgres(t), clock.NewFake(time.Now().UTC())
+	db, now := testdb.Postgres(t), clock.NewFake(time.Now().UTC())
 	var rows atomic.Int64
 	c := sale.NewCatalog(sale.NewStore(countRows(db, &rows)), now, slog.New(slog.DiscardHandler))
 	old, _ := addOldSales(t, db, 2000, now.Now().Add(-30*24*time.Hour))
@@ -138,7 +139,7 @@ func addRecent(t *testing.T, db *postgres.DB, last time.Time) (sales, items []uu
 
 func TestOldSalesAreReadOnDemandAndCached(t *testing.T) {
 	t.Parallel()
-	db, now := testenv.Postgres(t), clock.NewFake(time.Now().UTC())
+	db, now := testdb.Postgres(t), clock.NewFake(time.Now().UTC())
 	conn, prefix := testenv.Redis(t)
 	versions := sale.NewVersions(conn.Cmd, prefix, slog.New(slog.DiscardHandler))
 	var rows atomic.Int64
@@ -193,7 +194,7 @@ func TestOldSalesAreReadOnDemandAndCached(t *testing.T) {
 // refresh of the snapshot.
 func TestASaleThatWasShownIsInTheSnapshot(t *testing.T) {
 	t.Parallel()
-	db, now := testenv.Postgres(t), clock.NewFake(time.Now())
+	db, now := testdb.Postgres(t), clock.NewFake(time.Now())
 	c := sale.NewCatalog(sale.NewStore(db.Ent), now, slog.New(slog.DiscardHandler))
 	addSale(t, db, "first", now.Now())
 	snapshot(t, c)

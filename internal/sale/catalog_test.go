@@ -21,7 +21,7 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/postgres"
 	"seckill/internal/sale"
-	"seckill/internal/testenv"
+	"seckill/internal/testdb"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -59,7 +59,7 @@ func snapshot(t *testing.T, c *sale.Catalog) *sale.Snapshot {
 
 func TestTheCatalogueShowsAChangeWithinASecond(t *testing.T) {
 	t.Parallel()
-	db, now := testenv.Postgres(t), clock.NewFake(time.Now())
+	db, now := testdb.Postgres(t), clock.NewFake(time.Now())
 	c := sale.NewCatalog(sale.NewStore(db.Ent), now, slog.New(slog.DiscardHandler))
 	first, item := addSale(t, db, "first", now.Now())
 	s := snapshot(t, c)
@@ -89,7 +89,7 @@ func TestTheCatalogueShowsAChangeWithinASecond(t *testing.T) {
 
 func TestAnUnchangedCatalogueIsNotReadAgain(t *testing.T) {
 	t.Parallel()
-	db, now := testenv.Postgres(t), clock.NewFake(time.Now())
+	db, now := testdb.Postgres(t), clock.NewFake(time.Now())
 	c := sale.NewCatalog(sale.NewStore(db.Ent), now, slog.New(slog.DiscardHandler))
 	saleID, _ := addSale(t, db, "only", now.Now())
 	before := snapshot(t, c).Sale(saleID)
@@ -111,7 +111,7 @@ func counted(db *postgres.DB, reads *atomic.Int64) *ent.Client {
 
 func TestAHundredReadersOfAChangedCatalogueReadItOnce(t *testing.T) {
 	t.Parallel()
-	db, now := testenv.Postgres(t), clock.NewFake(time.Now())
+	db, now := testdb.Postgres(t), clock.NewFake(time.Now())
 	var reads atomic.Int64
 	c := sale.NewCatalog(sale.NewStore(counted(db, &reads)), now, slog.New(slog.DiscardHandler))
 	saleID, _ := addSale(t, db, "only", now.Now())
@@ -141,7 +141,7 @@ func TestAHundredReadersOfAChangedCatalogueReadItOnce(t *testing.T) {
 
 func TestAnAbsentDatabaseLeavesTheLastCatalogue(t *testing.T) {
 	t.Parallel()
-	db, now := testenv.Postgres(t), clock.NewFake(time.Now())
+	db, now := testdb.Postgres(t), clock.NewFake(time.Now())
 	c := sale.NewCatalog(sale.NewStore(db.Ent), now, slog.New(slog.DiscardHandler))
 	saleID, _ := addSale(t, db, "only", now.Now())
 	snapshot(t, c)
@@ -195,7 +195,7 @@ func TestPhases(t *testing.T) {
 
 func TestTheCatalogueKnowsWhoPreparedASaleAlsoByAServiceToken(t *testing.T) {
 	t.Parallel()
-	db, now := testenv.Postgres(t), clock.NewFake(time.Now())
+	db, now := testdb.Postgres(t), clock.NewFake(time.Now())
 	saleID, _ := addSale(t, db, "first", now.Now())
 	author, approver, pauser, owner, token := id.New(), id.New(), id.New(), id.New(), id.New()
 	err := db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {

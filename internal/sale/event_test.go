@@ -8,13 +8,13 @@ import (
 	"seckill/ent"
 	"seckill/internal/id"
 	"seckill/internal/sale"
-	"seckill/internal/testenv"
+	"seckill/internal/testdb"
 	"seckill/internal/webhook"
 )
 
 func TestAChangeOfStatusIsAnEventForOtherSystems(t *testing.T) {
 	t.Parallel()
-	db := testenv.Postgres(t)
+	db := testdb.Postgres(t)
 	now := time.Now()
 	saleID, _ := addSale(t, db, "one", now)
 	outbox := webhook.NewOutbox(nil, nil)

@@ -13,7 +13,7 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/redisconn"
 	"seckill/internal/sale"
-	"seckill/internal/testenv"
+	"seckill/internal/testdb"
 )
 
 func openRedis(t *testing.T, url string) *redisconn.Conn {
@@ -93,7 +93,7 @@ func mayMove(who, actor string) bool {
 // Every act, from every status to every status, by every actor: 8,500 moves.
 func TestTheStateTableAllowsThisAndNothingElse(t *testing.T) {
 	t.Parallel()
-	db := testenv.Postgres(t)
+	db := testdb.Postgres(t)
 	saleID, _ := addSale(t, db, "one", time.Now())
 	allowed, refused := 0, 0
 	for _, act := range sale.Acts() {
@@ -136,7 +136,7 @@ func TestTheStateTableAllowsThisAndNothingElse(t *testing.T) {
 
 func TestAMoveFindsTheSaleAsItWasReadOrDoesNothing(t *testing.T) {
 	t.Parallel()
-	db := testenv.Postgres(t)
+	db := testdb.Postgres(t)
 	saleID, _ := addSale(t, db, "one", time.Now())
 	store := sale.NewStore(db.Ent)
 	c := sale.Change{

@@ -14,6 +14,7 @@ import (
 	"seckill/internal/clock"
 	"seckill/internal/postgres"
 	"seckill/internal/sale"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
@@ -31,7 +32,7 @@ type followed struct {
 func follow(t *testing.T) *followed {
 	t.Helper()
 	conn, prefix := testenv.Redis(t)
-	f := &followed{db: testenv.Postgres(t), clock: clock.NewFake(time.Now()), log: &bytes.Buffer{}}
+	f := &followed{db: testdb.Postgres(t), clock: clock.NewFake(time.Now()), log: &bytes.Buffer{}}
 	log := slog.New(slog.NewTextHandler(&lockedWriter{w: f.log}, nil))
 	f.versions = sale.NewVersions(conn.Cmd, prefix, log)
 	f.sale, _ = addSale(t, f.db, "one", f.clock.Now())
@@ -134,7 +135,7 @@ func TestWithoutRedisTheDatabaseIsAsked(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisServer(t)
 	conn := openRedis(t, server.URL())
-	db, now := testenv.Postgres(t), clock.NewFake(time.Now())
+	db, now := testdb.Postgres(t), clock.NewFake(time.Now())
 	saleID, _ := addSale(t, db, "one", now.Now())
 	versions := sale.NewVersions(conn.Cmd, "t:", slog.New(slog.DiscardHandler))
 	c := sale.NewCatalog(sale.NewStore(db.Ent), now, slog.New(slog.DiscardHandler)).Following(versions)

@@ -17,6 +17,7 @@ import (
 	"seckill/internal/redisconn"
 	"seckill/internal/reservation"
 	"seckill/internal/salestats"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
@@ -37,7 +38,7 @@ type env struct {
 func setup(t *testing.T) *env {
 	t.Helper()
 	conn, prefix := testenv.Redis(t)
-	return newEnv(t, testenv.Postgres(t), conn, prefix)
+	return newEnv(t, testdb.Postgres(t), conn, prefix)
 }
 
 // onBoth runs a test on Postgres and Redis, and on the embedded services of the demo.

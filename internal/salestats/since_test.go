@@ -6,13 +6,14 @@ import (
 
 	"seckill/internal/id"
 	"seckill/internal/salestats"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
 func TestFiguresSaySinceWhenTheyCountAfterRedisLostThem(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisServer(t)
-	e := newEnv(t, testenv.Postgres(t), server.Conn(), "t:")
+	e := newEnv(t, testdb.Postgres(t), server.Conn(), "t:")
 	opening := e.clock.Now()
 	if s := e.stats(); !s.CountedSince.IsZero() || s.CountedLate(opening) != nil {
 		t.Errorf("before any count: since %s", s.CountedSince)

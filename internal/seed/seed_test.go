@@ -22,7 +22,7 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/postgres"
 	"seckill/internal/seed"
-	"seckill/internal/testenv"
+	"seckill/internal/testdb"
 )
 
 // loads records which sales a seeder asked to be loaded.
@@ -59,7 +59,7 @@ func input() seed.Input {
 
 func TestASeedIsAnApprovedSaleWithItsStockInTheLedger(t *testing.T) {
 	t.Parallel()
-	db := testenv.Postgres(t)
+	db := testdb.Postgres(t)
 	s, loaded, hashes := setup(t, db)
 	in := input()
 	in.PathTTL, in.PermitRatio = 10*time.Minute, 1.25
@@ -123,7 +123,7 @@ func TestTheJSONHasTheAgreedNames(t *testing.T) {
 
 func TestTwoSeedsStandSideBySide(t *testing.T) {
 	t.Parallel()
-	db := testenv.Postgres(t)
+	db := testdb.Postgres(t)
 	s, _, _ := setup(t, db)
 	in := input()
 	in.Users = 3
@@ -139,7 +139,7 @@ func TestTwoSeedsStandSideBySide(t *testing.T) {
 
 func TestUnfitInputMakesNothing(t *testing.T) {
 	t.Parallel()
-	db := testenv.Postgres(t)
+	db := testdb.Postgres(t)
 	s, _, _ := setup(t, db)
 	for name, spoil := range map[string]func(*seed.Input){
 		"users": func(in *seed.Input) { in.Users = -1 }, "stock": func(in *seed.Input) { in.Stock = 0 },
@@ -159,7 +159,7 @@ func TestUnfitInputMakesNothing(t *testing.T) {
 
 func TestASaleThatCannotBeLoadedIsAnError(t *testing.T) {
 	t.Parallel()
-	s, _, _ := setup(t, testenv.Postgres(t))
+	s, _, _ := setup(t, testdb.Postgres(t))
 	away := errors.New("redis is away")
 	s.Load = func(context.Context, uuid.UUID) error { return away }
 	in := input()
@@ -240,5 +240,5 @@ func databases(t *testing.T) map[string]*postgres.DB {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = embedded.Close() })
-	return map[string]*postgres.DB{"postgres": testenv.Postgres(t), "sqlite": embedded}
+	return map[string]*postgres.DB{"postgres": testdb.Postgres(t), "sqlite": embedded}
 }

@@ -19,6 +19,7 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/postgres"
 	"seckill/internal/servicetoken"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
@@ -41,7 +42,7 @@ var reader = servicetoken.Input{Name: "ERP", Scopes: []auth.Scope{auth.OrdersRea
 
 func TestATokenHasItsScopesAndNoRole(t *testing.T) {
 	t.Parallel()
-	testenv.OnDatabases(t, func(t *testing.T, db *postgres.DB) {
+	testdb.OnDatabases(t, func(t *testing.T, db *postgres.DB) {
 		s := process(db, clock.System{})
 		made, secret := create(t, s, servicetoken.Input{Name: " ERP ", Scopes: []auth.Scope{auth.SalesWrite, auth.OrdersRead, auth.OrdersRead}})
 		p, err := s.Verify(t.Context(), secret)
@@ -62,7 +63,7 @@ func TestATokenHasItsScopesAndNoRole(t *testing.T) {
 
 func TestTheDatabaseHasNoTokenInTheClear(t *testing.T) {
 	t.Parallel()
-	testenv.OnDatabases(t, func(t *testing.T, db *postgres.DB) {
+	testdb.OnDatabases(t, func(t *testing.T, db *postgres.DB) {
 		_, secret := create(t, process(db, clock.System{}), reader)
 		row, err := db.Ent.ServiceToken.Query().Only(t.Context())
 		if err != nil {
@@ -76,7 +77,7 @@ func TestTheDatabaseHasNoTokenInTheClear(t *testing.T) {
 
 func TestARevokedTokenEndsInAllProcessesWithinASecond(t *testing.T) {
 	t.Parallel()
-	testenv.OnDatabases(t, func(t *testing.T, db *postgres.DB) {
+	testdb.OnDatabases(t, func(t *testing.T, db *postgres.DB) {
 		now := clock.NewFake(time.Now())
 		here, there := process(db, now), process(db, now)
 		made, secret := create(t, here, reader)
@@ -103,7 +104,7 @@ func TestARevokedTokenEndsInAllProcessesWithinASecond(t *testing.T) {
 
 func TestATokenExpires(t *testing.T) {
 	t.Parallel()
-	testenv.OnDatabases(t, func(t *testing.T, db *postgres.DB) {
+	testdb.OnDatabases(t, func(t *testing.T, db *postgres.DB) {
 		now := clock.NewFake(time.Now())
 		s := process(db, now)
 		_, secret := create(t, s, servicetoken.Input{Name: "ERP", Scopes: reader.Scopes, Life: 24 * time.Hour})
@@ -119,7 +120,7 @@ func TestATokenExpires(t *testing.T) {
 // An expired token keeps events for as long as its cursor is good, and not for ever.
 func TestEventsAreWrittenWhileTheirReaderCanContinue(t *testing.T) {
 	t.Parallel()
-	testenv.OnDatabases(t, func(t *testing.T, db *postgres.DB) {
+	testdb.OnDatabases(t, func(t *testing.T, db *postgres.DB) {
 		now := clock.NewFake(time.Now())
 		const keep, life = 48 * time.Hour, 24 * time.Hour
 		read := func() (are bool) {
@@ -153,7 +154,7 @@ func refused(t testing.TB, s *servicetoken.Service, token string) {
 
 func TestTheLastUseIsWrittenOnceAMinute(t *testing.T) {
 	t.Parallel()
-	testenv.OnDatabases(t, func(t *testing.T, db *postgres.DB) {
+	testdb.OnDatabases(t, func(t *testing.T, db *postgres.DB) {
 		now := clock.NewFake(time.Now())
 		s := process(db, now)
 		_, secret := create(t, s, reader)
@@ -178,7 +179,7 @@ func TestTheLastUseIsWrittenOnceAMinute(t *testing.T) {
 // A flood of guesses reads the tokens twice a second, not once for each guess.
 func TestGuessedTokensCostNoQueries(t *testing.T) {
 	t.Parallel()
-	db := testenv.Postgres(t)
+	db := testdb.Postgres(t)
 	now := clock.NewFake(time.Now())
 	s := process(db, now)
 	_, secret := create(t, s, reader)
@@ -201,7 +202,7 @@ func TestGuessedTokensCostNoQueries(t *testing.T) {
 
 func TestInvalidTokensAreNotCreated(t *testing.T) {
 	t.Parallel()
-	s := process(testenv.Postgres(t), clock.System{})
+	s := process(testdb.Postgres(t), clock.System{})
 	for name, in := range map[string]servicetoken.Input{
 		"no name":        {Scopes: reader.Scopes},
 		"long name":      {Name: strings.Repeat("页", 81), Scopes: reader.Scopes},
@@ -218,7 +219,7 @@ func TestInvalidTokensAreNotCreated(t *testing.T) {
 
 func TestThereAreAtMostAHundredTokens(t *testing.T) {
 	t.Parallel()
-	s := process(testenv.Postgres(t), clock.System{})
+	s := process(testdb.Postgres(t), clock.System{})
 	by := id.New()
 	for range 100 {
 		if _, _, err := s.Create(t.Context(), by, reader); err != nil {

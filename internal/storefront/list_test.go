@@ -14,6 +14,7 @@ import (
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
 	"seckill/internal/storefront"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
@@ -21,7 +22,7 @@ import (
 // and four that are on sale or soon.
 func listed(t *testing.T) *storefront.Storefront {
 	t.Helper()
-	db, now := testenv.Postgres(t), time.Now().UTC()
+	db, now := testdb.Postgres(t), time.Now().UTC()
 	conn, prefix := testenv.Redis(t)
 	add := func(n int, status entsale.Status, starts time.Time) {
 		err := db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {

@@ -15,6 +15,7 @@ import (
 	"seckill/internal/order"
 	"seckill/internal/postgres"
 	"seckill/internal/storefront"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
@@ -36,7 +37,7 @@ type customer struct {
 func newCustomer(t *testing.T, reread time.Duration) *customer {
 	t.Helper()
 	c := &customer{
-		t: t, db: testenv.Postgres(t), hub: notifier.NewHub(notifier.Options{Reread: reread}), user: id.New(),
+		t: t, db: testdb.Postgres(t), hub: notifier.NewHub(notifier.Options{Reread: reread}), user: id.New(),
 		began: time.Now().UTC().Truncate(time.Microsecond),
 	}
 	c.orders = order.NewStore(order.StoreConfig{DB: c.db, Log: slog.New(slog.DiscardHandler)})

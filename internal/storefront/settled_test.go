@@ -17,6 +17,7 @@ import (
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
 	"seckill/internal/storefront"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 	"seckill/internal/waitlist"
 )
@@ -25,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestASettledSaleStillShowsTheBuyersOrder(t *testing.T) {
 	t.Parallel()
-	db := testenv.Postgres(t)
+	db := testdb.Postgres(t)
 	conn, prefix := testenv.Redis(t)
 	keys, log := reservation.Keys{Prefix: prefix}, slog.New(slog.DiscardHandler)
 	saleID, itemID, buyer, other := id.New(), id.New(), id.New(), id.New()

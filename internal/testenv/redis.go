@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"testing"
 
+	"seckill/internal/id"
 	"seckill/internal/redisconn"
 )
 
@@ -23,7 +24,7 @@ func Redis(t testing.TB) (*redisconn.Conn, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	prefix := "t" + hex.EncodeToString(idBytes()[:5]) + ":"
+	prefix := "t" + hex.EncodeToString(RandomBytes()[:5]) + ":"
 	t.Cleanup(func() {
 		if err := deleteKeys(conn, prefix); err != nil {
 			t.Errorf("delete the test's keys: %v", err)
@@ -33,6 +34,12 @@ func Redis(t testing.TB) (*redisconn.Conn, string) {
 		}
 	})
 	return conn, prefix
+}
+
+// RandomBytes returns 8 bytes for a unique name.
+func RandomBytes() []byte {
+	u := id.New()
+	return u[8:]
 }
 
 func deleteKeys(conn *redisconn.Conn, prefix string) error {

@@ -1,5 +1,5 @@
-// Package testenv gives each test real services: its own Postgres database, its own key
-// prefix in Redis, or its own Redis process that it may kill.
+// Package testenv gives each test real services: its own key prefix in Redis, or its own
+// Redis process that it may kill. Databases come from internal/testdb.
 //
 // It locates the services of `make services` and cleans up after tests. It is imported
 // from _test.go files only. A missing service fails the test.
@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -31,7 +30,7 @@ const (
 // machine does not exceed.
 func RedisURL(t testing.TB) string {
 	t.Helper()
-	return withParameters(t, lookup(t, redisVariable), redisTimeouts())
+	return WithParameters(t, lookup(t, redisVariable), redisTimeouts())
 }
 
 // RedisURLAt returns the URL of a Redis server at host and port, for example a Proxy or
@@ -60,17 +59,8 @@ func redisTimeouts() url.Values {
 	return all
 }
 
-// postgresTimeouts returns the connection timeouts of tests that do not test timeouts.
-func postgresTimeouts() url.Values {
-	all := url.Values{}
-	for _, name := range []string{"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"} {
-		all.Set(name, strconv.FormatInt(Wait.Milliseconds(), 10))
-	}
-	return all
-}
-
-// withParameters returns a URL with additional query parameters.
-func withParameters(t testing.TB, rawURL string, more url.Values) string {
+// WithParameters returns a URL with additional query parameters.
+func WithParameters(t testing.TB, rawURL string, more url.Values) string {
 	t.Helper()
 	u, err := url.Parse(rawURL)
 	if err != nil {
@@ -96,9 +86,15 @@ func lookup(t testing.TB, variable string) string {
 	return value
 }
 
-// keepsDatabases reports whether databases are kept when their tests end. The value in
+// DatabaseURL returns the URL of the maintenance database of the private Postgres.
+func DatabaseURL(t testing.TB) string {
+	t.Helper()
+	return lookup(t, databaseVariable)
+}
+
+// KeepsDatabases reports whether databases are kept when their tests end. The value in
 // the file applies only to the server named in the file.
-func keepsDatabases() bool {
+func KeepsDatabases() bool {
 	value := os.Getenv(keepVariable)
 	if value == "" && os.Getenv(databaseVariable) == "" {
 		value, _ = fromFile(keepVariable) // missing = no

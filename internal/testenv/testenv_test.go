@@ -8,42 +8,6 @@ import (
 	"seckill/internal/testenv"
 )
 
-func TestEachTestHasADatabaseOfItsOwn(t *testing.T) {
-	t.Parallel()
-	ctx := t.Context()
-	one, two := testenv.Postgres(t), testenv.Postgres(t)
-	if _, err := one.SQL.ExecContext(ctx, "CREATE TABLE mine (n int)"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := two.SQL.ExecContext(ctx, "SELECT n FROM mine"); err == nil {
-		t.Error("a table made in one database is seen in the other")
-	}
-	n, err := one.Ent.Sale.Query().Count(ctx)
-	if err != nil || n != 0 {
-		t.Errorf("sales: %d, %v; want the empty table of the migrations", n, err)
-	}
-}
-
-func TestDatabasesAreDroppedWithTheTestUnlessTheServerGoesAsAWhole(t *testing.T) {
-	observer := testenv.Postgres(t)
-	t.Setenv("SECKILL_TEST_DATABASE_URL", testenv.PostgresURL(t)) // a server that is not the one in .services/env
-	for keep, want := range map[string]int{"": 0, "no": 0, "yes": 1} {
-		t.Setenv("SECKILL_TEST_KEEP_DATABASES", keep)
-		var name string
-		t.Run("made", func(t *testing.T) {
-			db := testenv.Postgres(t)
-			if err := db.SQL.QueryRowContext(t.Context(), "SELECT current_database()").Scan(&name); err != nil {
-				t.Fatal(err)
-			}
-		})
-		var n int
-		err := observer.SQL.QueryRowContext(t.Context(), "SELECT count(*) FROM pg_database WHERE datname = $1", name).Scan(&n)
-		if err != nil || n != want {
-			t.Errorf("keep %q: databases named %q: %d, %v; want %d", keep, name, n, err, want)
-		}
-	}
-}
-
 func TestKeysAreDeletedWithTheTest(t *testing.T) {
 	t.Parallel()
 	conn, other := testenv.Redis(t)

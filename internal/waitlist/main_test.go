@@ -21,6 +21,7 @@ import (
 	"seckill/internal/postgres"
 	"seckill/internal/redisconn"
 	"seckill/internal/reservation"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 	"seckill/internal/waitlist"
 )
@@ -51,7 +52,7 @@ func newHall(t testing.TB, units int) *hall {
 	t.Helper()
 	conn, prefix := testenv.Redis(t)
 	h := &hall{
-		t: t, db: testenv.Postgres(t), conn: conn, keys: reservation.Keys{Prefix: prefix}, clock: clock.NewFake(opening),
+		t: t, db: testdb.Postgres(t), conn: conn, keys: reservation.Keys{Prefix: prefix}, clock: clock.NewFake(opening),
 		sale: id.New(), item: id.New(), published: map[uuid.UUID]waitlist.Status{},
 	}
 	h.gate = reservation.NewGate(reservation.GateConfig{Client: conn.Script, Keys: h.keys, Log: quiet})

@@ -22,7 +22,7 @@ import (
 	"seckill/internal/auth"
 	"seckill/internal/clock"
 	"seckill/internal/postgres"
-	"seckill/internal/testenv"
+	"seckill/internal/testdb"
 	"seckill/internal/webhook"
 )
 
@@ -50,14 +50,14 @@ type env struct {
 
 func setup(t testing.TB) *env {
 	t.Helper()
-	return setupOn(t, testenv.Postgres(t))
+	return setupOn(t, testdb.Postgres(t))
 }
 
 // onBoth runs a test on Postgres and on SQLite.
 func onBoth(t *testing.T, test func(t *testing.T, e *env)) {
 	t.Helper()
 	t.Parallel()
-	testenv.OnDatabases(t, func(t *testing.T, db *postgres.DB) { test(t, setupOn(t, db)) })
+	testdb.OnDatabases(t, func(t *testing.T, db *postgres.DB) { test(t, setupOn(t, db)) })
 }
 
 func setupOn(t testing.TB, db *postgres.DB) *env {

@@ -14,6 +14,7 @@ import (
 	"seckill/internal/clock"
 	"seckill/internal/fault"
 	"seckill/internal/postgres"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 	"seckill/internal/webhook"
 )
@@ -46,7 +47,7 @@ func readAll(t testing.TB, db *postgres.DB, c clock.Clock, after webhook.Cursor)
 func TestAReaderOfPagesMissesNothingThroughKilledProcesses(t *testing.T) {
 	t.Parallel()
 	const writers, each, kills = 8, 60, 3
-	url := testenv.UnflushedPostgresURL(t)
+	url := testdb.UnflushedPostgresURL(t)
 	db, err := postgres.Open(t.Context(), postgres.Options{URL: url})
 	if err != nil {
 		t.Fatal(err)

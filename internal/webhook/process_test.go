@@ -15,6 +15,7 @@ import (
 
 	"seckill/internal/auth"
 	"seckill/internal/postgres"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 	"seckill/internal/webhook"
 )
@@ -58,7 +59,7 @@ func send(url string, c ahead) error {
 func TestAKilledSenderLosesNothing(t *testing.T) {
 	t.Parallel()
 	const subjects, each, kills = 40, 5, 3
-	url := testenv.UnflushedPostgresURL(t)
+	url := testdb.UnflushedPostgresURL(t)
 	db, err := postgres.Open(t.Context(), postgres.Options{URL: url})
 	if err != nil {
 		t.Fatal(err)

@@ -22,6 +22,7 @@ import (
 
 	"seckill/internal/app"
 	"seckill/internal/config"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 	"seckill/web"
 )
@@ -42,7 +43,7 @@ func start(t *testing.T) *target {
 	t.Helper()
 	_, prefix := testenv.Redis(t)
 	cfg := config.Default()
-	cfg.DatabaseURL, cfg.RedisURL = config.Secret(testenv.UnflushedPostgresURL(t)), config.Secret(testenv.RedisURL(t))
+	cfg.DatabaseURL, cfg.RedisURL = config.Secret(testdb.UnflushedPostgresURL(t)), config.Secret(testenv.RedisURL(t))
 	cfg.RedisPrefix, cfg.HTTPAddr, cfg.AdminAddr = prefix, "127.0.0.1:0", "127.0.0.1:0"
 	cfg.JWTKey, cfg.DrainDelay, cfg.CaptchaPool, cfg.PowMax = "a key of a test, at least 32 bytes long", 0, 1, 10_000
 	cfg.MaxSockets, cfg.Media = 1000, config.Secret(t.TempDir())

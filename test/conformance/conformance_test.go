@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
@@ -79,7 +80,7 @@ func TestTokensThatExpire(t *testing.T) {
 func TestProductionProfile(t *testing.T) {
 	t.Parallel()
 	env := []string{
-		"SECKILL_PROFILE=production", "SECKILL_DATABASE_URL=" + testenv.PostgresURL(t), "SECKILL_REDIS_URL=" + testenv.RedisServer(t).URL(),
+		"SECKILL_PROFILE=production", "SECKILL_DATABASE_URL=" + testdb.PostgresURL(t), "SECKILL_REDIS_URL=" + testenv.RedisServer(t).URL(),
 		"SECKILL_JWT_KEY=conformance-conformance-conformance-key", "SECKILL_CAPTCHA_POOL=16",
 	}
 	url := start(t, []string{"serve"}, env...)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
@@ -26,7 +27,7 @@ func TestClientsBuyFromAProductionServer(t *testing.T) {
 		t.Fatalf("the examples need Node 20 or newer with npm: %v", err)
 	}
 	env := []string{
-		"SECKILL_PROFILE=production", "SECKILL_DATABASE_URL=" + testenv.PostgresURL(t), "SECKILL_REDIS_URL=" + testenv.RedisServer(t).URL(),
+		"SECKILL_PROFILE=production", "SECKILL_DATABASE_URL=" + testdb.PostgresURL(t), "SECKILL_REDIS_URL=" + testenv.RedisServer(t).URL(),
 		"SECKILL_JWT_KEY=examples-examples-examples-examples", "SECKILL_CAPTCHA_POOL=8", "SECKILL_POW_MAX=10000",
 	}
 	path, err := binary()

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"seckill/internal/testenv"
+	"seckill/internal/testdb"
 )
 
 // pooler starts PgBouncer with the shipped configuration in front of a database, and
@@ -73,7 +73,7 @@ func readable(t *testing.T, path string, text []byte) {
 func TestPgBouncerPassesMigrationAndPurchase(t *testing.T) {
 	t.Parallel()
 	s := &shop{t: t, environ: settings(t)}
-	s.environ[0] = "SECKILL_DATABASE_URL=" + pooler(t, testenv.EmptyPostgresURL(t))
+	s.environ[0] = "SECKILL_DATABASE_URL=" + pooler(t, testdb.EmptyPostgresURL(t))
 	s.environ = append(s.environ, "SECKILL_DATABASE_POOLING=transaction")
 	s.command("migrate", "up")
 	s.seed()
@@ -83,7 +83,7 @@ func TestPgBouncerPassesMigrationAndPurchase(t *testing.T) {
 
 func TestDoctorFindsAPoolerInTransactionMode(t *testing.T) {
 	t.Parallel()
-	direct := testenv.ShortPostgresURL(t)
+	direct := testdb.ShortPostgresURL(t)
 	s := &shop{t: t, environ: settings(t)}
 	doctor := func(want, unwanted string) {
 		t.Helper()

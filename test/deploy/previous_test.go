@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
@@ -136,7 +137,7 @@ func TestThePreviousReleaseSellsOnTheNewSchema(t *testing.T) {
 	t.Parallel()
 	const buyers, each = 300, 120
 	o := &old{shop: &shop{t: t, environ: settings(t)}}
-	o.environ[0] = "SECKILL_DATABASE_URL=" + testenv.EmptyPostgresURL(t)
+	o.environ[0] = "SECKILL_DATABASE_URL=" + testdb.EmptyPostgresURL(t)
 	o.environ = append(slices.DeleteFunc(o.environ, func(s string) bool { return strings.HasPrefix(s, "SECKILL_SANDBOX=") }),
 		"SECKILL_PROFILE=development", "SECKILL_LIMITS=off", "SECKILL_PATH_TTL=10m")
 	o.command("migrate", "up")

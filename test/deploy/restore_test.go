@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
@@ -24,7 +25,7 @@ func TestABackupOfPostgresIsEnoughToGoOn(t *testing.T) {
 	from, _ := strings.CutPrefix(s.environ[0], "SECKILL_DATABASE_URL=")
 	dump := filepath.Join(t.TempDir(), "backup")
 	run(t, "pg_dump", "--format=custom", "--file="+dump, from)
-	into := testenv.EmptyPostgresURL(t)
+	into := testdb.EmptyPostgresURL(t)
 	run(t, "pg_restore", "--no-owner", "--dbname="+into, dump)
 
 	s.environ[0] = "SECKILL_DATABASE_URL=" + into

@@ -21,7 +21,7 @@ import (
 	"seckill/internal/payment"
 	"seckill/internal/payment/sandbox"
 	"seckill/internal/postgres"
-	"seckill/internal/testenv"
+	"seckill/internal/testdb"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -46,7 +46,7 @@ type branch struct {
 
 func open(t testing.TB) *branch {
 	t.Helper()
-	b := &branch{t: t, db: testenv.Postgres(t), clock: clock.NewFake(noon)}
+	b := &branch{t: t, db: testdb.Postgres(t), clock: clock.NewFake(noon)}
 	signer, err := sandbox.NewSigner([]byte("a key of the bank"))
 	b.must(err)
 	b.bank = sandbox.NewBank(b.db, b.clock)

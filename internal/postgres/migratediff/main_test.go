@@ -8,7 +8,7 @@ import (
 
 	"ariga.io/atlas/sql/sqltool"
 
-	"seckill/internal/testenv"
+	"seckill/internal/testdb"
 )
 
 const (
@@ -42,7 +42,7 @@ func sqlFiles(t *testing.T, dir *sqltool.GooseDir) []string {
 func TestADatabaseMigratedByTheFilesEqualsTheSchema(t *testing.T) {
 	dir := copyOf(t)
 	before := len(sqlFiles(t, dir))
-	if err := diff(t.Context(), testenv.EmptyPostgresURL(t), schemaPath, dir, "missing"); err != nil {
+	if err := diff(t.Context(), testdb.EmptyPostgresURL(t), schemaPath, dir, "missing"); err != nil {
 		t.Fatal(err) // a changed file is an error too: its checksum differs
 	}
 	after := sqlFiles(t, dir)
@@ -61,7 +61,7 @@ func TestWhatIsMissingIsWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := diff(t.Context(), testenv.EmptyPostgresURL(t), schemaPath, dir, "all"); err != nil {
+	if err := diff(t.Context(), testdb.EmptyPostgresURL(t), schemaPath, dir, "all"); err != nil {
 		t.Fatal(err)
 	}
 	files := sqlFiles(t, dir)

@@ -1,4 +1,6 @@
-package testenv
+// Package testdb gives each test a database of its own, on real Postgres or SQLite. It
+// is apart from internal/testenv so that tests without a database do not compile ent.
+package testdb
 
 import (
 	"context"
@@ -11,21 +13,22 @@ import (
 	"io/fs"
 	"net/url"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 
 	"github.com/lib/pq"
 
-	"seckill/internal/id"
 	"seckill/internal/postgres"
+	"seckill/internal/testenv"
 	"seckill/migrations"
 )
 
 // setupTimeout bounds creating or dropping one database, on a busy machine too.
-const setupTimeout = Wait
+const setupTimeout = testenv.Wait
 
 // Postgres returns a new database for the test, with all tables. It is dropped when the
-// test ends, unless keepVariable is set. Commits of a test do not wait for the disk, see
+// test ends, unless testenv.KeepsDatabases. Commits of a test do not wait for the disk, see
 // UnflushedPostgresURL; those of a benchmark do.
 func Postgres(t testing.TB) *postgres.DB {
 	t.Helper()
@@ -73,16 +76,16 @@ func OnDatabases(t *testing.T, test func(t *testing.T, db *postgres.DB)) {
 
 // PostgresURL returns the URL of a new database for the test, with all tables and with
 // timeouts that a busy machine does not exceed. It is dropped when the test ends, unless
-// keepVariable is set.
+// testenv.KeepsDatabases.
 func PostgresURL(t testing.TB) string {
 	t.Helper()
-	return withParameters(t, ShortPostgresURL(t), postgresTimeouts())
+	return testenv.WithParameters(t, ShortPostgresURL(t), timeouts())
 }
 
 // ShortPostgresURL is PostgresURL with the product's timeouts, for tests of them.
 func ShortPostgresURL(t testing.TB) string {
 	t.Helper()
-	server := lookup(t, databaseVariable)
+	server := testenv.DatabaseURL(t)
 	name, err := template(server)
 	if err != nil {
 		t.Fatalf("make the template database: %v", err)
@@ -96,27 +99,27 @@ func ShortPostgresURL(t testing.TB) string {
 // test.
 func UnflushedPostgresURL(t testing.TB) string {
 	t.Helper()
-	return withParameters(t, PostgresURL(t), url.Values{"synchronous_commit": {"off"}})
+	return testenv.WithParameters(t, PostgresURL(t), url.Values{"synchronous_commit": {"off"}})
 }
 
 // EmptyPostgresURL returns the URL of a new database for the test without tables. It is
 // dropped when the test ends.
 func EmptyPostgresURL(t testing.TB) string {
 	t.Helper()
-	return clone(t, lookup(t, databaseVariable), "template0")
+	return clone(t, testenv.DatabaseURL(t), "template0")
 }
 
 // clone copies a template database for one test.
 func clone(t testing.TB, server, from string) string {
 	t.Helper()
-	name := "test_" + hex.EncodeToString(idBytes())
+	name := "test_" + hex.EncodeToString(testenv.RandomBytes())
 	// The default strategy writes each page to the log and takes four times the processor
 	// time.
 	if err := maintain(server, fmt.Sprintf(`CREATE DATABASE %q TEMPLATE %q STRATEGY FILE_COPY`, name, from)); err != nil {
 		t.Fatalf("clone a database: %v", err)
 	}
 	t.Cleanup(func() {
-		if keepsDatabases() {
+		if testenv.KeepsDatabases() {
 			return
 		}
 		if err := maintain(server, fmt.Sprintf(`DROP DATABASE %q WITH (FORCE)`, name)); err != nil {
@@ -126,9 +129,13 @@ func clone(t testing.TB, server, from string) string {
 	return withDatabase(server, name)
 }
 
-func idBytes() []byte {
-	u := id.New()
-	return u[8:] // the random part of the UUID
+// timeouts returns the connection timeouts of tests that do not test timeouts.
+func timeouts() url.Values {
+	all := url.Values{}
+	for _, name := range []string{"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"} {
+		all.Set(name, strconv.FormatInt(testenv.Wait.Milliseconds(), 10))
+	}
+	return all
 }
 
 // templates holds the name of the template per server, created once per test binary.

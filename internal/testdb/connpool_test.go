@@ -1,4 +1,4 @@
-package testenv
+package testdb
 
 import (
 	"database/sql/driver"
