@@ -107,7 +107,7 @@ func newAccounts(b base, adm admission, m mailing, keys auth.Keys) (accounts, er
 	if err != nil {
 		return accounts{}, err
 	}
-	machines := newServiceTokens(b.svc.db, revocations, security, b.log)
+	machines := newServiceTokens(b.svc.db, revocations, security, b.outbox, b.log)
 	a := accounts{store, service, tokens, revocations, security, machines, directory, nil}
 	a.issuers, err = newIssuers(b, a)
 	return a, err

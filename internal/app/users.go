@@ -18,6 +18,7 @@ import (
 	"seckill/internal/mail"
 	"seckill/internal/postgres"
 	"seckill/internal/servicetoken"
+	"seckill/internal/webhook"
 )
 
 // Users holds the services with which the command line changes users.
@@ -46,7 +47,7 @@ func ChangeUsers(ctx context.Context, cfg *config.Config, log *slog.Logger, fn f
 		Directory:   account.NewDirectory(account.DirectoryConfig{Store: store, Client: svc.redis.Script, Prefix: cfg.RedisPrefix, Clock: c, Log: log}),
 		Revocations: revocations,
 	})
-	return fn(Users{Admin: admin, Security: security, Tokens: newServiceTokens(svc.db, revocations, security, log)})
+	return fn(Users{Admin: admin, Security: security, Tokens: newServiceTokens(svc.db, revocations, security, nil, log)})
 }
 
 // ImportUsers creates customers from a file. It needs neither Redis nor a signing key.
@@ -78,9 +79,11 @@ func notices(cfg *config.Config, log *slog.Logger) *mail.Outbox {
 	return mail.NewOutbox(keys, clock.System{})
 }
 
-func newServiceTokens(db *postgres.DB, revocations *auth.Revocations, security *account.SecurityLog, log *slog.Logger) *servicetoken.Service {
+func newServiceTokens(
+	db *postgres.DB, revocations *auth.Revocations, security *account.SecurityLog, outbox *webhook.Outbox, log *slog.Logger,
+) *servicetoken.Service {
 	return servicetoken.New(servicetoken.Config{
-		DB: db, Revoke: revocations.Revoke, Clock: clock.System{}, Log: log,
+		DB: db, Revoke: revocations.Revoke, Outbox: outbox, Clock: clock.System{}, Log: log,
 		Changed: func(ctx context.Context, by uuid.UUID, what string) {
 			security.Write(ctx, account.Event{Kind: account.EventTokenChanged, Actor: by, Detail: what})
 		},

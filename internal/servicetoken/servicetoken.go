@@ -70,8 +70,10 @@ type Config struct {
 	Revoke func(ctx context.Context, tokens ...uuid.UUID) error
 	// Changed is called after each change, for the security log; may be nil.
 	Changed func(ctx context.Context, by uuid.UUID, what string)
-	Clock   clock.Clock
-	Log     *slog.Logger
+	// Outbox writes events while a token may read them; nil = none does.
+	Outbox interface{ Forget() }
+	Clock  clock.Clock
+	Log    *slog.Logger
 }
 
 // Service creates, verifies and revokes tokens. It is safe for concurrent use.
@@ -170,9 +172,17 @@ func (s *Service) Create(ctx context.Context, by uuid.UUID, in Input) (*Token, s
 	if err != nil {
 		return nil, "", fmt.Errorf("create service token: %w", err)
 	}
-	s.forget()
+	s.changed()
 	s.cfg.Changed(ctx, by, "created "+id.Format(id.ServiceToken, row.ID)+" with "+row.Scopes)
 	return fromRow(row), token, nil
+}
+
+// changed makes this process read the tokens again, and who reads events.
+func (s *Service) changed() {
+	s.forget()
+	if s.cfg.Outbox != nil {
+		s.cfg.Outbox.Forget()
+	}
 }
 
 // Revoke ends a token in all processes within a second, with its sockets and streams.
@@ -193,7 +203,7 @@ func (s *Service) Revoke(ctx context.Context, by, token uuid.UUID) (*Token, erro
 	if err != nil {
 		return nil, fmt.Errorf("revoke service token: %w", err)
 	}
-	s.forget()
+	s.changed()
 	s.cfg.Changed(ctx, by, "revoked "+id.Format(id.ServiceToken, token))
 	if err := s.cfg.Revoke(ctx, token); err != nil {
 		return nil, fmt.Errorf("the service token is revoked; its streams end later: %w", err)

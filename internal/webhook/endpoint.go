@@ -81,7 +81,7 @@ func (s *Service) Create(ctx context.Context, by uuid.UUID, in EndpointInput) (*
 	if err != nil {
 		return nil, "", fmt.Errorf("create webhook endpoint: %w", err)
 	}
-	s.outbox.forget()
+	s.outbox.Forget()
 	s.changed(ctx, by, "created "+id.Format(id.Endpoint, endpoint)+" for "+*in.URL)
 	return endpointFromRow(row), secret, nil
 }
@@ -190,7 +190,7 @@ func (s *Service) change(ctx context.Context, c change, set func(*ent.WebhookEnd
 	if err != nil {
 		return nil, fmt.Errorf("change webhook endpoint %s: %w", endpoint, err)
 	}
-	s.outbox.forget()
+	s.outbox.Forget()
 	s.changed(ctx, c.by, c.what+" "+id.Format(id.Endpoint, endpoint)+" for "+changed.URL)
 	return changed, nil
 }

@@ -25,6 +25,8 @@ type Outbox struct {
 	mu      sync.Mutex
 	wanted  map[Kind]bool // guarded by mu; nil = not read yet
 	expires time.Time     // guarded by mu; of wanted
+	reads   uint64        // guarded by mu; reads begun, and calls of Forget
+	stored  uint64        // guarded by mu; the read that wanted is of
 }
 
 // NewOutbox returns an Outbox. A nil clock is clock.System. pulled reports whether another
@@ -46,41 +48,53 @@ func (o *Outbox) Wants(ctx context.Context, tx *ent.Tx, kind Kind) (bool, error)
 		return false, nil
 	}
 	wanted, read := o.known()
-	if !read {
+	if read == 0 {
 		return wanted[kind], nil
 	}
 	wanted, err := o.wantedKinds(ctx, tx)
 	if err != nil {
-		o.forget()
+		o.Forget()
 		return false, err
 	}
-	o.mu.Lock()
-	o.wanted = wanted
-	o.mu.Unlock()
+	o.store(read, wanted)
 	return wanted[kind], nil
 }
 
-// known returns the wanted kinds, and whether the caller has to read them again. Others
-// use the former ones meanwhile.
-func (o *Outbox) known() (wanted map[Kind]bool, read bool) {
+// known returns the wanted kinds, or the number of the read that the caller has to do. If
+// they are only out of date, others use the former ones meanwhile.
+func (o *Outbox) known() (wanted map[Kind]bool, read uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := o.clock.Now()
 	if o.wanted != nil && now.Before(o.expires) {
-		return o.wanted, false
+		return o.wanted, 0
 	}
 	o.expires = now.Add(wantedFor)
-	return o.wanted, true
+	o.reads++
+	return o.wanted, o.reads
 }
 
-// forget makes the next transaction read the endpoints.
-func (o *Outbox) forget() {
+// store keeps the result of a read, unless a later one has been stored or what it read was
+// forgotten: a slow read may have begun before an endpoint was created.
+func (o *Outbox) store(read uint64, wanted map[Kind]bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if read > o.stored {
+		o.wanted, o.stored = wanted, read
+	}
+}
+
+// Forget makes each transaction read who receives events until one has done so. The
+// process that changes an endpoint or a token calls it.
+func (o *Outbox) Forget() {
 	if o == nil {
 		return
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.expires = time.Time{}
+	o.wanted, o.expires = nil, time.Time{}
+	o.reads++
+	o.stored = o.reads
 }
 
 // wantedKinds returns the kinds of events that other systems receive.

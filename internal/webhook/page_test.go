@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -157,4 +158,44 @@ func TestEventsAreReadByKind(t *testing.T) {
 			t.Errorf("read %v, more %v: %v", page, more, err)
 		}
 	})
+}
+
+// A read that began before another system was added ends after a read that found it.
+func TestASlowReadDoesNotHideANewReader(t *testing.T) {
+	t.Parallel()
+	db := testdb.Postgres(t)
+	began, end := make(chan struct{}), make(chan struct{})
+	var reads atomic.Int32
+	outbox := webhook.NewOutbox(clock.NewFake(time.Unix(0, 0)), func(context.Context, *ent.Tx) (bool, error) {
+		if reads.Add(1) == 1 {
+			close(began)
+			<-end
+			return false, nil
+		}
+		return true, nil
+	})
+	wants := func() (wants bool) {
+		if err := db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) (err error) {
+			wants, err = outbox.Wants(ctx, tx, webhook.OrderPlaced)
+			return err
+		}); err != nil {
+			t.Error(err)
+		}
+		return wants
+	}
+	var slow sync.WaitGroup
+	slow.Go(func() { wants() })
+	<-began
+	outbox.Forget() // a token was created
+	if !wants() {
+		t.Error("the new reader is not seen")
+	}
+	close(end)
+	slow.Wait()
+	if !wants() {
+		t.Error("the slow read hides the new reader")
+	}
+	if n := reads.Load(); n != 2 {
+		t.Errorf("%d reads, want 2", n)
+	}
 }

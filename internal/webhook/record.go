@@ -60,7 +60,7 @@ func (s *Service) record(ctx context.Context, d *ent.WebhookDelivery, to *ent.We
 	}
 	s.metrics.attempt(res.outcome, res.took)
 	if reason != "" {
-		s.outbox.forget()
+		s.outbox.Forget()
 		s.metrics.disabled.Inc()
 		s.rated(ctx)
 		s.log.ErrorContext(ctx, "webhook endpoint disabled", slog.String("endpoint", id.Format(id.Endpoint, to.ID)), slog.String("reason", reason))
