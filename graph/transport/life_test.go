@@ -116,15 +116,12 @@ func TestSocketsAreCheapAndLeaveNothing(t *testing.T) {
 		f.wave(sockets, i%2 == 0)
 	}
 	var after usage
-	f.eventually("goroutines are back", func() bool {
-		after = measure()
-		return after.goroutines <= base.goroutines+5
+	f.eventually("goroutines are back, and memory does not grow with every wave", func() bool {
+		after = measure() // stacks are freed by several collections
+		return after.goroutines <= base.goroutines+5 && after.bytes <= once.bytes+larger*2<<20
 	})
 	t.Logf("%d sockets came and went: %d goroutines before, %d after; %d kB before, %d kB after the first thousand, %d kB after all",
 		5*sockets, base.goroutines, after.goroutines, base.bytes>>10, once.bytes>>10, after.bytes>>10)
-	if after.bytes > once.bytes+larger*2<<20 {
-		t.Error("memory grows with every wave")
-	}
 }
 
 // crowd opens sockets with one idle stream each. The clients are bare connections without

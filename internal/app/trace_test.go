@@ -88,7 +88,7 @@ func TestOneTraceLeadsFromTheRequestToThePush(t *testing.T) {
 	s := newSite(t, func(cfg *config.Config) { cfg.TracesURL, cfg.TracesShare = config.Secret(c.url), 1 })
 	s.logs = &lockedBuffer{}
 	api, stopAPI := s.open("api", "scheduler")
-	made := s.seed(seed.Input{Users: 3, Stock: 3, PathTTL: time.Minute})
+	made := s.seed(seed.Input{Users: 8, Stock: 8, PathTTL: time.Minute})
 	var sockets []*socket
 	for _, buyer := range made.Users {
 		p, err := s.insist(buyer.AccessToken, order(made.ItemID, buyer.Path))
@@ -123,13 +123,19 @@ func TestOneTraceLeadsFromTheRequestToThePush(t *testing.T) {
 	if len(handled) != len(requests) || linked != len(requests) {
 		t.Errorf("%d orders were handled, %d are linked by batches", len(handled), linked)
 	}
+	pushes := 0
 	for _, request := range requests {
-		for _, name := range []string{"handle order", "push"} {
-			span := c.within(request.GetTraceId(), name)
-			if span == nil || len(span.GetParentSpanId()) == 0 {
-				t.Errorf("the trace has %s %v", name, span)
-			}
+		if span := c.within(request.GetTraceId(), "handle order"); span == nil || len(span.GetParentSpanId()) == 0 {
+			t.Errorf("the trace has handle order %v", span)
 		}
+		if push := c.within(request.GetTraceId(), "push"); push != nil && len(push.GetParentSpanId()) > 0 {
+			pushes++
+		}
+	}
+	// Followers also read their task every few seconds, at different times: a state that
+	// comes by such a read before its message is in no trace.
+	if pushes == 0 {
+		t.Errorf("no push of %d is in the trace of its request", len(requests))
 	}
 	// The first order of a batch has the whole batch in its trace.
 	first := requests[0].GetTraceId()

@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** The longest journeys, in the order in which they begin: one that begins late would keep a browser waiting at the end. */
-const FIRST = ['serve.test.ts', 'admin.test.ts', 'demo.test.ts', 'line.test.ts', 'screens.test.ts', 'opening.test.ts'];
+const FIRST = ['serve.test.ts', 'admin.test.ts', 'opening.test.ts', 'times.test.ts', 'screens.test.ts', 'line.test.ts', 'demo.test.ts'];
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
