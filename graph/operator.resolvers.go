@@ -174,7 +174,7 @@ func (r *mutationResolver) VoidOrder(ctx context.Context, input model.VoidOrderI
 	if err != nil {
 		return nil, unknown("orderId")
 	}
-	done, err := r.Operator.VoidOrder(ctx, operator.VoidInput{By: actor(ctx), Order: orderID, Note: input.Note})
+	done, err := r.Operator.VoidOrder(ctx, operator.VoidInput{By: actor(ctx), Order: orderID, Note: input.Note, Units: input.Quantity})
 	return &model.VoidOrderPayload{Order: r.toOrder(done.Order), Intervention: toIntervention(done.Intervention)}, err
 }
 

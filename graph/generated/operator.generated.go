@@ -3902,7 +3902,7 @@ func (ec *executionContext) unmarshalInputVoidOrderInput(ctx context.Context, ob
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"note", "orderId"}
+	fieldsInOrder := [...]string{"note", "orderId", "quantity"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -3923,6 +3923,13 @@ func (ec *executionContext) unmarshalInputVoidOrderInput(ctx context.Context, ob
 				return it, err
 			}
 			it.OrderID = data
+		case "quantity":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("quantity"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Quantity = data
 		}
 	}
 	return it, nil

@@ -2877,6 +2877,11 @@ input VoidOrderInput {
   note: String! @constraint(minLength: 1, maxLength: 200)
   """Order to void."""
   orderId: ID!
+  """
+  Number of units of a paid order to refund, from 1 to those that were not refunded yet; null = all of them. An unpaid order ends as a whole.
+  Another number is refused with INVALID_INPUT, which names the bounds.
+  """
+  quantity: Int
 }
 
 """
@@ -3121,7 +3126,7 @@ extend type Mutation {
     input: ExtendSaleInput!
   ): ExtendSalePayload @auth(role: OPERATOR)
 
-  """Ends an order on behalf of the shop: an unpaid one at once, a paid one once a second person has confirmed it."""
+  """Ends an order on behalf of the shop, or refunds units of it: an unpaid one at once, a paid one once a second person has confirmed it."""
   voidOrder(
     """Input of the mutation."""
     input: VoidOrderInput!

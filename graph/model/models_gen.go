@@ -3125,6 +3125,9 @@ type VoidOrderInput struct {
 	Note string `json:"note"`
 	// Order to void.
 	OrderID string `json:"orderId"`
+	// Number of units of a paid order to refund, from 1 to those that were not refunded yet; null = all of them. An unpaid order ends as a whole.
+	// Another number is refused with INVALID_INPUT, which names the bounds.
+	Quantity *int `json:"quantity,omitempty"`
 }
 
 // Outcome of `voidOrder`.

@@ -266,24 +266,27 @@ func (e *env) want(v *sale.Sale, want figures) {
 }
 
 // order writes an unpaid order of one unit, as the writer and the reserve script do.
-func (e *env) order(v *sale.Sale) *order.Order {
+func (e *env) order(v *sale.Sale) *order.Order { return e.orderOf(v, 1) }
+
+// orderOf writes an unpaid order of some units, as gate and writer do.
+func (e *env) orderOf(v *sale.Sale, units int) *order.Order {
 	e.t.Helper()
 	task, now, user := id.NewTask(id.ShardOf(v.ID)), e.clock.Now(), id.New()
 	item := v.Items[0].ID
 	e.must(e.db.WithTx(e.t.Context(), func(ctx context.Context, tx *ent.Tx) error {
 		return errFirst(
 			tx.Order.Create().SetID(task).SetNumber(order.Number(task, now, 0)).SetSaleID(v.ID).SetItemID(item).SetUserID(user).
-				SetQuantity(1).SetUnitPriceMinor(4900).SetCurrency("CNY").SetEpoch(v.Epoch).
+				SetQuantity(units).SetUnitPriceMinor(4900).SetCurrency("CNY").SetEpoch(v.Epoch).
 				SetReservedAt(now).SetCreatedAt(now).SetUpdatedAt(now).SetPaymentDeadline(now.Add(time.Hour)).Exec(ctx),
 			tx.StockMovement.Create().SetID(id.New()).SetOrderID(task).SetItemID(item).SetKind("HOLD").
-				SetQuantity(1).SetCreatedAt(now).Exec(ctx),
-			tx.SaleItem.UpdateOneID(item).AddAvailable(-1).AddHeld(1).Exec(ctx))
+				SetQuantity(units).SetCreatedAt(now).Exec(ctx),
+			tx.SaleItem.UpdateOneID(item).AddAvailable(-units).AddHeld(units).Exec(ctx))
 	}))
 	shard := id.ShardOf(v.ID)
 	e.must(e.conn.Cmd.HSet(e.t.Context(), e.keys.Reservations(shard, item), user.String(),
-		fmt.Sprintf("%s|1|%d|key", task, now.UnixMilli())).Err())
-	e.must(e.conn.Cmd.HIncrBy(e.t.Context(), e.keys.Item(shard, item), "stock", -1).Err())
-	e.must(e.conn.Cmd.HIncrBy(e.t.Context(), e.keys.Item(shard, item), "reserved", 1).Err())
+		fmt.Sprintf("%s|%d|%d|key", task, units, now.UnixMilli())).Err())
+	e.must(e.conn.Cmd.HIncrBy(e.t.Context(), e.keys.Item(shard, item), "stock", int64(-units)).Err())
+	e.must(e.conn.Cmd.HIncrBy(e.t.Context(), e.keys.Item(shard, item), "reserved", int64(units)).Err())
 	o, err := e.orders.Reload(e.t.Context(), task)
 	e.must(err)
 	return o

@@ -20,6 +20,7 @@ type VoidInput struct {
 	By    sale.Actor
 	Order uuid.UUID
 	Note  string // the reason; the buyer sees it
+	Units *int   // of a paid order, from 1 to those that are left; nil = all of them
 }
 
 // Voided is the result of a void.
@@ -28,9 +29,9 @@ type Voided struct {
 	Intervention *Intervention
 }
 
-// VoidOrder cancels an order on behalf of the shop. An unpaid order is cancelled at once
-// and its units are released; a paid one becomes a request, and after confirmation by a
-// second operator, money and units go back. An order that is paid at the same time is
+// VoidOrder cancels an order, or units of a paid one, on behalf of the shop. An unpaid
+// order is cancelled at once and its units are released; a paid one becomes a request, and
+// after confirmation by a second operator, money and units go back. An order that is paid at the same time is
 // refused: it needs confirmation too. The buyer of an order cannot void it.
 func (s *Service) VoidOrder(ctx context.Context, in VoidInput) (Voided, error) {
 	if err := authorise(in.By, sale.ActVoid); err != nil {
@@ -55,11 +56,15 @@ func (s *Service) VoidOrder(ctx context.Context, in VoidInput) (Voided, error) {
 	if err := s.endable(ctx, o, sale.ActVoid); err != nil {
 		return Voided{Order: o}, err
 	}
+	units, err := unitsToVoid(o, in.Units)
+	if err != nil {
+		return Voided{Order: o}, err
+	}
 	if before, err := s.openVoid(ctx, o.ID); err != nil || before != nil {
 		return Voided{Order: o, Intervention: before}, err
 	}
 	act := &Intervention{
-		ID: s.cfg.NewID(), Kind: VoidOrder, State: Finishing, Sale: o.Sale, Item: o.Item, Order: &o.ID, Units: o.Left(),
+		ID: s.cfg.NewID(), Kind: VoidOrder, State: Finishing, Sale: o.Sale, Item: o.Item, Order: &o.ID, Units: units,
 		Note: in.Note, RequestedBy: in.By.ID,
 	}
 	if o.Status == order.Paid {
@@ -83,6 +88,21 @@ func (s *Service) VoidOrder(ctx context.Context, in VoidInput) (Voided, error) {
 		return Voided{Order: o, Intervention: act}, conflict("orderId")
 	}
 	return Voided{Order: o, Intervention: act}, nil
+}
+
+// unitsToVoid returns the units to void: those that were asked for, or all that are left.
+func unitsToVoid(o *order.Order, asked *int) (int, error) {
+	least := 1
+	if o.Status == order.PendingPayment {
+		least = o.Quantity // it ends as a whole
+	}
+	switch {
+	case asked == nil:
+		return o.Left(), nil
+	case *asked < least || *asked > o.Left():
+		return 0, fault.BadField{At: []string{"input", "quantity"}, Rule: fmt.Sprintf("%d to %d", least, o.Left())}
+	}
+	return *asked, nil
 }
 
 // endable refuses an order whose sale's status does not allow the act.
@@ -134,10 +154,10 @@ func (s *Service) finishVoid(ctx context.Context, act *Intervention) (*Intervent
 	if act.State == Refunding {
 		void = s.cfg.Payments.Void
 	}
-	o, err := void(ctx, payment.VoidInput{Order: *act.Order, Operator: act.actor().ID, Note: act.Note})
+	o, err := void(ctx, payment.VoidInput{Order: *act.Order, Operator: act.actor().ID, Note: act.Note, Act: act.ID, Units: act.Units})
 	_, refused := fault.AsRefusal(err)
 	switch {
-	case refused && (o == nil || !s.voidedBefore(ctx, o)):
+	case refused && (o == nil || !s.voidedBy(ctx, act, o)):
 		return s.move(ctx, act, Refused)
 	case err != nil && !refused:
 		return nil, err
@@ -145,15 +165,15 @@ func (s *Service) finishVoid(ctx context.Context, act *Intervention) (*Intervent
 	return s.logVoid(ctx, act)
 }
 
-// voidedBefore reports whether an order was ended by a void: its refund may be in
-// progress.
-func (s *Service) voidedBefore(ctx context.Context, o *order.Order) bool {
+// voidedBy reports whether an order was ended by an act, whose process then crashed. A
+// paid order may have entries of earlier acts, about some of its units.
+func (s *Service) voidedBy(ctx context.Context, act *Intervention, o *order.Order) bool {
 	log, err := s.cfg.Orders.Timeline(ctx, o)
 	if err != nil {
 		return false
 	}
 	for _, e := range log {
-		if e.Code == order.CodeVoided {
+		if e.Code == order.CodeVoided && (act.State == Finishing || !e.At.Before(act.CreatedAt)) {
 			return true
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -92,6 +93,63 @@ func TestAPaidOrderIsVoidedByTwoPersons(t *testing.T) {
 			t.Errorf("the money: %+v %v", refund, err)
 		}
 	})
+}
+
+func TestUnitsOfAPaidOrderAreVoidedByTwoPersons(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, e *env) {
+		v := e.put(sale.Live, 10)
+		o := e.pay(e.orderOf(v, 3))
+		ask := func(units int) (operator.Voided, error) {
+			return e.ops.VoidOrder(t.Context(), operator.VoidInput{By: ann, Order: o.ID, Note: "a cracked one", Units: &units})
+		}
+		for _, units := range []int{0, 4} {
+			if _, err := ask(units); fault.ReasonOf(err) != fault.InvalidInput {
+				t.Errorf("%d units: %v", units, err)
+			}
+		}
+		asked, err := ask(1)
+		if err != nil || asked.Intervention.State != operator.Requested || asked.Intervention.Units != 1 {
+			t.Fatalf("%+v %v", asked.Intervention, err)
+		}
+		done, err := e.ops.Decide(t.Context(), operator.DecideInput{By: bob, Intervention: asked.Intervention.ID, Confirm: true})
+		if err != nil || done.State != operator.Done {
+			t.Fatalf("%+v %v", done, err)
+		}
+		refund, err := e.db.Ent.Refund.Query().Only(t.Context())
+		if err != nil || refund.Quantity != 1 || refund.AmountMinor != 4900 || refund.Cause != "VOIDED" {
+			t.Errorf("the money: %+v %v", refund, err)
+		}
+	})
+}
+
+func TestAnUnpaidOrderIsVoidedAsAWhole(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	o := e.orderOf(e.put(sale.Live, 10), 3)
+	for _, units := range []int{2, 4, 3} {
+		_, err := e.ops.VoidOrder(t.Context(), operator.VoidInput{By: ann, Order: o.ID, Note: "x", Units: &units})
+		if refused := fault.ReasonOf(err) == fault.InvalidInput; refused != (units != 3) {
+			t.Errorf("%d units: %v", units, err)
+		}
+	}
+}
+
+// The first void's entry in the log of the order does not count as one of the second.
+func TestAVoidThatMeetsTheRefundOfItsBuyerIsRefused(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	v := e.put(sale.Live, 10)
+	o := e.pay(e.orderOf(v, 3))
+	if _, err := e.pays.Void(t.Context(), payment.VoidInput{Order: o.ID, Operator: bob.ID, Note: "x", Act: id.New(), Units: 1}); err != nil {
+		t.Fatal(err)
+	}
+	e.clock.Advance(time.Minute) // the money of the first is still on its way
+	act, now := id.New(), e.clock.Now()
+	e.must(e.db.Ent.Intervention.Create().SetID(act).SetKind("VOID_ORDER").SetState("REFUNDING").SetSaleID(v.ID).SetItemID(o.Item).
+		SetOrderID(o.ID).SetQuantity(1).SetNote("x").SetRequestedBy(ann.ID).SetDecidedBy(bob.ID).SetCreatedAt(now).SetUpdatedAt(now).Exec(t.Context()))
+	e.finish()
+	e.wantState(&operator.Intervention{ID: act}, operator.Refused)
 }
 
 func TestAVoidThatWasLeftHalfWayIsFinished(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"seckill/ent"
 	entpayment "seckill/ent/payment"
 	"seckill/ent/paymentevent"
+	entrefund "seckill/ent/refund"
 	"seckill/internal/fault"
 	"seckill/internal/order"
 	"seckill/internal/postgres"
@@ -254,12 +255,30 @@ func (s *Service) openBy(ctx context.Context, orders []*order.Order) (map[uuid.U
 type VoidInput struct {
 	Order     uuid.UUID
 	Operator  uuid.UUID
-	Note      string // reason, shown to the buyer
-	KeepUnits bool   // do not return the units of a paid order to stock
+	Note      string    // reason, shown to the buyer
+	KeepUnits bool      // do not return the units of a paid order to stock
+	Act       uuid.UUID // the operator's act; it refunds an order once. Zero = any act that refunds all units
+	Units     int       // of a paid order; at most those that are left are refunded. 0 = these
 }
 
-// Void ends an order on an operator's behalf: an unpaid order is cancelled, the units that
-// are left of a paid one are refunded. Voiding again changes nothing.
+// key returns the idempotency key of the refund of a payment.
+func (in VoidInput) key(p *Payment) string {
+	if in.Act == uuid.Nil {
+		return ownKey("void", p)
+	}
+	return "void:" + in.Act.String()
+}
+
+// units returns the units of a paid order to refund.
+func (in VoidInput) units(o *order.Order) int {
+	if in.Units == 0 {
+		return o.Left()
+	}
+	return min(in.Units, o.Left())
+}
+
+// Void ends an order on an operator's behalf: an unpaid order is cancelled, units of a
+// paid one are refunded. Voiding again changes nothing.
 func (s *Service) Void(ctx context.Context, in VoidInput) (*order.Order, error) {
 	at := []string{"input", "orderId"}
 	conflict := fault.Refused{Why: fault.Conflict, At: at}
@@ -283,8 +302,12 @@ func (s *Service) Void(ctx context.Context, in VoidInput) (*order.Order, error) 
 		if err != nil {
 			return nil, err
 		}
+		begun, err := s.begun(ctx, in)
+		if err != nil {
+			return nil, err
+		}
 		switch {
-		case o.Status == order.Cancelled || o.Status == order.Expired || o.Status == order.Refunded:
+		case begun || o.Status == order.Cancelled || o.Status == order.Expired || o.Status == order.Refunded:
 			return o, nil // it has already ended
 		case o.Status == order.Paid && p == nil:
 			if now, err := s.orders.Reload(ctx, o.ID); err != nil || now.Version != o.Version {
@@ -295,8 +318,8 @@ func (s *Service) Void(ctx context.Context, in VoidInput) (*order.Order, error) 
 			return o, conflict
 		}
 		moved, _, err := s.beginRefund(ctx, o, refundDraft{
-			payment: p, cause: Voided, status: RefundSending, key: ownKey("void", p), reason: in.Note,
-			restock: !in.KeepUnits, decider: in.Operator, units: o.Left(),
+			payment: p, cause: Voided, status: RefundSending, key: in.key(p), reason: in.Note,
+			restock: !in.KeepUnits, decider: in.Operator, units: in.units(o),
 		}, entry)
 		if err == nil {
 			s.publisher.Publish(ctx, moved)
@@ -307,4 +330,16 @@ func (s *Service) Void(ctx context.Context, in VoidInput) (*order.Order, error) 
 		}
 	}
 	return nil, fault.New(fault.Unavailable, "The order is being changed. Please try again.")
+}
+
+// begun reports whether the refund of an act exists.
+func (s *Service) begun(ctx context.Context, in VoidInput) (bool, error) {
+	if in.Act == uuid.Nil {
+		return false, nil
+	}
+	found, err := s.db.Ent.Refund.Query().Where(entrefund.OrderID(in.Order), entrefund.IdempotencyKey(in.key(nil))).Exist(ctx)
+	if err != nil {
+		return false, fmt.Errorf("look for the refund of act %s: %w", in.Act, err)
+	}
+	return found, nil
 }

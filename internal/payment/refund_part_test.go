@@ -4,6 +4,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/order"
@@ -145,6 +147,33 @@ func TestAVoidRefundsTheUnitsThatAreLeft(t *testing.T) {
 		s.refundUnits(o, 2, false)
 		_, err := s.pay.Void(t.Context(), payment.VoidInput{Order: o.ID, Operator: id.New(), Note: "bot"})
 		s.must(err)
+		s.settleDown()
+		s.wantUnits(o, p, order.Refunded, 3)
+		s.wantPayment(p, payment.Refunded)
+		s.wantFigures(figures{available: 3, stock: 3})
+	})
+}
+
+func TestUnitsAreVoidedOncePerAct(t *testing.T) {
+	onBoth(t, 3, func(t *testing.T, s *shop) {
+		o, p := s.buyUnits(3)
+		first, second, third := id.New(), id.New(), id.New()
+		void := func(act uuid.UUID, units int) {
+			_, err := s.pay.Void(t.Context(), payment.VoidInput{Order: o.ID, Operator: id.New(), Note: "cracked", Act: act, Units: units})
+			s.must(err)
+		}
+		void(first, 1)
+		void(first, 1) // its refund is on its way
+		s.settleDown()
+		s.wantUnits(o, p, order.Paid, 1)
+		void(first, 1) // and done
+		s.settleDown()
+		s.wantUnits(o, p, order.Paid, 1)
+		void(second, 1)
+		s.settleDown()
+		s.wantUnits(o, p, order.Paid, 2)
+		s.wantFigures(figures{available: 2, sold: 1, stock: 2, reserved: 1, holders: 1})
+		void(third, 2) // fewer are left than when it was requested
 		s.settleDown()
 		s.wantUnits(o, p, order.Refunded, 3)
 		s.wantPayment(p, payment.Refunded)

@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=e8299de1af8d";
+export{r as resumePlaces}from"./attempt.js?v=1184bd5bd121";

@@ -33,6 +33,7 @@ export const InterventionParts = graphql(`
     order {
       id
       number
+      quantity
     }
   }
 `);

@@ -1,5 +1,6 @@
 /** All orders: search, decide on refunds, cancel. */
 import { useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
 import { Link } from 'wouter-preact';
 import { useLoad } from '../api/load';
 import type { Connection } from '../api/paged';
@@ -8,7 +9,7 @@ import type { ResultOf } from '@seckill/client/operation';
 import type { Failure, OrderStatus } from '@seckill/client/types';
 import { ExpireOrder, VoidOrder } from '../documents/interventions';
 import { AdminOrders, AdminSales } from '../documents/operator';
-import { money, t } from '../i18n/text';
+import { count, money, t, times } from '../i18n/text';
 import { StatusChip } from '../pages/status';
 import { Title, When } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
@@ -170,18 +171,7 @@ function Row({ order, reload }: { order: Found; reload: () => void }) {
         </div>
       )}
       {voiding.value && (
-        <Ending
-          title={ot('op.void.of', { number: order.number })}
-          label={ot('op.voidBy', { amount: money(order.total) })}
-          how={ot('op.voidHow', { amount: money(order.total) })}
-          send={async ({ note = '' }) => {
-            const { voidOrder } = await request(VoidOrder, { input: { orderId: order.id, note } });
-            if (voidOrder?.intervention) toast(ot(voidOrder.intervention.state === 'REQUESTED' ? 'op.asked' : 'op.saved'));
-            return voidOrder?.userErrors[0];
-          }}
-          close={() => (voiding.value = false)}
-          reload={reload}
-        />
+        <Voiding order={order} close={() => (voiding.value = false)} reload={reload} />
       )}
       {expiring.value && (
         <Ending
@@ -197,17 +187,54 @@ function Row({ order, reload }: { order: Found; reload: () => void }) {
   );
 }
 
+/** Cancels an order, or refunds some units of a paid one. */
+function Voiding({ order, close, reload }: { order: Found; close: () => void; reload: () => void }) {
+  const left = order.quantity - order.refundedQuantity;
+  const units = useSignal(left);
+  const amount = money(times(order.unitPrice, units.value));
+  return (
+    <Ending
+      title={ot('op.void.of', { number: order.number })}
+      label={ot(units.value < left ? 'op.refundBy' : 'op.voidBy', { amount })}
+      how={ot('op.voidHow', { amount })}
+      send={async ({ note = '' }) => {
+        const { voidOrder } = await request(VoidOrder, { input: { orderId: order.id, note, quantity: units.value < left ? units.value : null } });
+        if (voidOrder?.intervention) toast(ot(voidOrder.intervention.state === 'REQUESTED' ? 'op.asked' : 'op.saved'));
+        return voidOrder?.userErrors[0];
+      }}
+      close={close}
+      reload={reload}
+    >
+      {order.status === 'PAID' && left > 1 && (
+        <Field label={ot('op.unitsOf', { n: count(left) })}>
+          <input
+            class="field font-normal"
+            type="number"
+            min="1"
+            max={left}
+            required
+            value={units.value}
+            onInput={({ currentTarget: { valueAsNumber: n } }) => (units.value = n >= 1 && n <= left ? Math.floor(n) : left)}
+          />
+        </Field>
+      )}
+    </Ending>
+  );
+}
+
 interface EndingProps {
   title: string;
   label: string;
   how: string;
   send: (values: Values) => Promise<Failure | null | undefined>;
+  /** Fields above the reason. */
+  children?: ComponentChildren;
   close: () => void;
   reload: () => void;
 }
 
 /** Asks for the reason, and confirms that an order is to end. */
-function Ending({ title, label, how, send, close, reload }: EndingProps) {
+function Ending({ title, label, how, send, children, close, reload }: EndingProps) {
   const done = (): void => {
     close();
     reload();
@@ -216,6 +243,7 @@ function Ending({ title, label, how, send, close, reload }: EndingProps) {
     <Dialog title={title} close={close}>
       <Form label={label} send={send} done={done}>
         <p>{how}</p>
+        {children}
         <Note label={ot('op.reason')} required />
       </Form>
     </Dialog>
