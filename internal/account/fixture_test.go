@@ -84,14 +84,8 @@ func embedded(t *testing.T) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := postgres.OpenSQLite(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = conn.Close()
-		_ = db.Close()
-	})
+	t.Cleanup(func() { _ = conn.Close() })
+	db := testdb.SQLite(t)
 	f := &fixture{t: t, conn: conn, prefix: "t:", db: db, mini: mini, clock: clock.NewFake(time.Now().Truncate(time.Millisecond))}
 	f.advance(0)
 	return f.start(testKeys)

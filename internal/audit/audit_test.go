@@ -26,12 +26,7 @@ import (
 
 func TestASaleAddsUpAtEveryStepOfItsOrders(t *testing.T) {
 	t.Parallel()
-	embedded, err := postgres.OpenSQLite(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = embedded.Close() })
-	for name, db := range map[string]*postgres.DB{"postgres": testdb.Postgres(t), "sqlite": embedded} {
+	for name, db := range map[string]*postgres.DB{"postgres": testdb.Postgres(t), "sqlite": testdb.SQLite(t)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			everyStep(setup(t, db))

@@ -83,12 +83,8 @@ func onBoth(t *testing.T, test func(t *testing.T, e *env)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		db, err := postgres.OpenSQLite(t.Context(), "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = db.Close(); _ = conn.Close() })
-		test(t, newEnv(t, db, conn, "t:"))
+		t.Cleanup(func() { _ = conn.Close() })
+		test(t, newEnv(t, testdb.SQLite(t), conn, "t:"))
 	})
 }
 

@@ -31,8 +31,9 @@ type Voided struct {
 
 // VoidOrder cancels an order, or units of a paid one, on behalf of the shop. An unpaid
 // order is cancelled at once and its units are released; a paid one becomes a request, and
-// after confirmation by a second operator, money and units go back. An order that is paid at the same time is
-// refused: it needs confirmation too. The buyer of an order cannot void it.
+// after confirmation by a second operator, money and units go back. An order that is paid
+// at the same time is refused: it needs confirmation too. The buyer of an order cannot
+// void it.
 func (s *Service) VoidOrder(ctx context.Context, in VoidInput) (Voided, error) {
 	if err := authorise(in.By, sale.ActVoid); err != nil {
 		return Voided{}, err
@@ -56,7 +57,10 @@ func (s *Service) VoidOrder(ctx context.Context, in VoidInput) (Voided, error) {
 	if err := s.endable(ctx, o, sale.ActVoid); err != nil {
 		return Voided{Order: o}, err
 	}
-	units, err := unitsToVoid(o, in.Units)
+	if in.Units != nil && o.Status != order.Paid {
+		return Voided{Order: o}, fault.BadField{At: []string{"input", "quantity"}, Rule: "none for an unpaid order"}
+	}
+	units, err := payment.UnitsOf(o, in.Units)
 	if err != nil {
 		return Voided{Order: o}, err
 	}
@@ -88,21 +92,6 @@ func (s *Service) VoidOrder(ctx context.Context, in VoidInput) (Voided, error) {
 		return Voided{Order: o, Intervention: act}, conflict("orderId")
 	}
 	return Voided{Order: o, Intervention: act}, nil
-}
-
-// unitsToVoid returns the units to void: those that were asked for, or all that are left.
-func unitsToVoid(o *order.Order, asked *int) (int, error) {
-	least := 1
-	if o.Status == order.PendingPayment {
-		least = o.Quantity // it ends as a whole
-	}
-	switch {
-	case asked == nil:
-		return o.Left(), nil
-	case *asked < least || *asked > o.Left():
-		return 0, fault.BadField{At: []string{"input", "quantity"}, Rule: fmt.Sprintf("%d to %d", least, o.Left())}
-	}
-	return *asked, nil
 }
 
 // endable refuses an order whose sale's status does not allow the act.

@@ -127,9 +127,9 @@ func TestAnUnpaidOrderIsVoidedAsAWhole(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
 	o := e.orderOf(e.put(sale.Live, 10), 3)
-	for _, units := range []int{2, 4, 3} {
+	for _, units := range []int{1, 3} {
 		_, err := e.ops.VoidOrder(t.Context(), operator.VoidInput{By: ann, Order: o.ID, Note: "x", Units: &units})
-		if refused := fault.ReasonOf(err) == fault.InvalidInput; refused != (units != 3) {
+		if fault.ReasonOf(err) != fault.InvalidInput || e.status(o) != order.PendingPayment {
 			t.Errorf("%d units: %v", units, err)
 		}
 	}

@@ -257,17 +257,12 @@ type VoidInput struct {
 	Operator  uuid.UUID
 	Note      string    // reason, shown to the buyer
 	KeepUnits bool      // do not return the units of a paid order to stock
-	Act       uuid.UUID // the operator's act; it refunds an order once. Zero = any act that refunds all units
+	Act       uuid.UUID // the operator's act: it refunds an order once
 	Units     int       // of a paid order; at most those that are left are refunded. 0 = these
 }
 
-// key returns the idempotency key of the refund of a payment.
-func (in VoidInput) key(p *Payment) string {
-	if in.Act == uuid.Nil {
-		return ownKey("void", p)
-	}
-	return "void:" + in.Act.String()
-}
+// key returns the idempotency key of the refund.
+func (in VoidInput) key() string { return ownKey("void", in.Act) }
 
 // units returns the units of a paid order to refund.
 func (in VoidInput) units(o *order.Order) int {
@@ -318,7 +313,7 @@ func (s *Service) Void(ctx context.Context, in VoidInput) (*order.Order, error) 
 			return o, conflict
 		}
 		moved, _, err := s.beginRefund(ctx, o, refundDraft{
-			payment: p, cause: Voided, status: RefundSending, key: in.key(p), reason: in.Note,
+			payment: p, cause: Voided, status: RefundSending, key: in.key(), reason: in.Note,
 			restock: !in.KeepUnits, decider: in.Operator, units: in.units(o),
 		}, entry)
 		if err == nil {
@@ -334,10 +329,7 @@ func (s *Service) Void(ctx context.Context, in VoidInput) (*order.Order, error) 
 
 // begun reports whether the refund of an act exists.
 func (s *Service) begun(ctx context.Context, in VoidInput) (bool, error) {
-	if in.Act == uuid.Nil {
-		return false, nil
-	}
-	found, err := s.db.Ent.Refund.Query().Where(entrefund.OrderID(in.Order), entrefund.IdempotencyKey(in.key(nil))).Exist(ctx)
+	found, err := s.db.Ent.Refund.Query().Where(entrefund.OrderID(in.Order), entrefund.IdempotencyKey(in.key())).Exist(ctx)
 	if err != nil {
 		return false, fmt.Errorf("look for the refund of act %s: %w", in.Act, err)
 	}

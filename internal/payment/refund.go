@@ -70,7 +70,7 @@ func (s *Service) tryAskRefund(ctx context.Context, in RefundRequest) (RefundRes
 	if o.Status != order.Paid || rejected(all[o.ID]) >= maxRefunds {
 		return RefundResult{Order: o}, conflict
 	}
-	units, err := unitsOf(o, in.Quantity)
+	units, err := UnitsOf(o, in.Quantity)
 	if err != nil {
 		return RefundResult{Order: o}, err
 	}
@@ -128,7 +128,7 @@ type refundDraft struct {
 
 // ownKey returns the key of a refund that no buyer requested. It cannot collide with a
 // buyer's key, because the API accepts no colon in keys.
-func ownKey(why string, p *Payment) string { return why + ":" + p.ID.String() }
+func ownKey(why string, cause uuid.UUID) string { return why + ":" + cause.String() }
 
 // newRefund writes a refund of units, of the whole payment, or of the money of an event. A
 // unique index allows one of the latter each, and one of units that is not finished.

@@ -12,9 +12,9 @@ import (
 	"seckill/internal/order"
 )
 
-// unitsOf returns the units of an order to refund: those that were asked for, or all that
+// UnitsOf returns the units of an order to refund: those that were asked for, or all that
 // are left.
-func unitsOf(o *order.Order, asked *int) (int, error) {
+func UnitsOf(o *order.Order, asked *int) (int, error) {
 	left := o.Left()
 	switch {
 	case asked == nil:

@@ -309,7 +309,7 @@ func (s *Service) sendBack(ctx context.Context, e *ent.PaymentEvent, p *Payment,
 			return nil, err
 		}
 		return noted, s.newRefund(ctx, tx, refundDraft{
-			payment: p, cause: cause, status: RefundSending, key: ownKey("auto", p), reason: string(what),
+			payment: p, cause: cause, status: RefundSending, key: ownKey("auto", p.ID), reason: string(what),
 		})
 	})
 }

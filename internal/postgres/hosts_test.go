@@ -29,7 +29,7 @@ func TestSeveralHostsAreTriedInTheirOrder(t *testing.T) {
 	q := u.Query()
 	q.Set("target_session_attrs", "read-write")
 	u.RawQuery = q.Encode()
-	if n := number(t, open(t, u.String()), "SELECT count(*) FROM users"); n != 0 {
+	if n := number(t, testdb.Open(t, u.String()), "SELECT count(*) FROM users"); n != 0 {
 		t.Errorf("%d users", n)
 	}
 }
@@ -46,7 +46,7 @@ func TestAUnixSocketLeadsToPostgres(t *testing.T) {
 		"postgres://" + u.Path + "?" + q.Encode(),
 		"host=" + dir + " user=" + u.User.Username() + " dbname=" + u.Path[1:] + " sslmode=disable",
 	} {
-		db := open(t, text)
+		db := testdb.Open(t, text)
 		if n := number(t, db, "SELECT count(*) FROM users"); n != 0 {
 			t.Errorf("%d users", n)
 		}

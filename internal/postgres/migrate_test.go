@@ -19,7 +19,7 @@ func TestProcessesThatMigrateAtOnceApplyEachFileOnce(t *testing.T) {
 	}
 	ended := make(chan outcome, 2)
 	for range 2 {
-		db := open(t, url)
+		db := testdb.Open(t, url)
 		go func() {
 			applied, err := db.Migrate(t.Context())
 			ended <- outcome{applied, err}
@@ -33,7 +33,7 @@ func TestProcessesThatMigrateAtOnceApplyEachFileOnce(t *testing.T) {
 		}
 		total += o.applied
 	}
-	list, err := open(t, url).MigrationStatus(t.Context())
+	list, err := testdb.Open(t, url).MigrationStatus(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestProcessesThatMigrateAtOnceApplyEachFileOnce(t *testing.T) {
 
 func TestStatusListsWhatIsNotApplied(t *testing.T) {
 	t.Parallel()
-	list, err := open(t, testdb.EmptyPostgresURL(t)).MigrationStatus(t.Context())
+	list, err := testdb.Open(t, testdb.EmptyPostgresURL(t)).MigrationStatus(t.Context())
 	if err != nil || len(list) == 0 {
 		t.Fatalf("%d known, %v", len(list), err)
 	}
@@ -62,7 +62,7 @@ func TestStatusListsWhatIsNotApplied(t *testing.T) {
 
 func TestMigrationsOfANewerReleaseAreCounted(t *testing.T) {
 	t.Parallel()
-	db := open(t, testdb.PostgresURL(t))
+	db := testdb.Open(t, testdb.PostgresURL(t))
 	for want := range 3 {
 		if n, err := db.NewerMigrations(t.Context()); n != want || err != nil {
 			t.Errorf("%d newer migrations, %v, want %d", n, err, want)
@@ -73,7 +73,7 @@ func TestMigrationsOfANewerReleaseAreCounted(t *testing.T) {
 
 func TestSQLiteHasNoMigrations(t *testing.T) {
 	t.Parallel()
-	if _, err := openSQLite(t, "").Migrate(t.Context()); !errors.Is(err, postgres.ErrNoMigrations) {
+	if _, err := testdb.OpenSQLite(t, "").Migrate(t.Context()); !errors.Is(err, postgres.ErrNoMigrations) {
 		t.Errorf("error is %v", err)
 	}
 }

@@ -27,21 +27,7 @@ func throughProxy(t *testing.T) (direct, proxied *postgres.DB, proxy *testenv.Pr
 	}
 	proxy = testenv.NewProxy(t, u.Host)
 	u.Host = proxy.Addr()
-	return open(t, raw), open(t, u.String()), proxy
-}
-
-func open(t *testing.T, url string) *postgres.DB {
-	t.Helper()
-	db, err := postgres.Open(t.Context(), postgres.Options{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
-	return db
+	return testdb.Open(t, raw), testdb.Open(t, u.String()), proxy
 }
 
 func exec(t *testing.T, db *postgres.DB, statements ...string) {
@@ -64,7 +50,7 @@ func number(t *testing.T, db *postgres.DB, query string) int {
 
 func TestConnectionsCarryTheServerSideTimeouts(t *testing.T) {
 	t.Parallel()
-	db := open(t, testdb.ShortPostgresURL(t))
+	db := testdb.Open(t, testdb.ShortPostgresURL(t))
 	for name, want := range map[string]string{
 		"statement_timeout":                   "2s",
 		"lock_timeout":                        "1500ms",
@@ -82,7 +68,7 @@ func TestConnectionsCarryTheServerSideTimeouts(t *testing.T) {
 func TestTheURLSetsTheServerSideTimeouts(t *testing.T) {
 	t.Parallel()
 	base := testdb.ShortPostgresURL(t)
-	db := open(t, base+"&statement_timeout=7000&lock_timeout=8000&idle_in_transaction_session_timeout=9000")
+	db := testdb.Open(t, base+"&statement_timeout=7000&lock_timeout=8000&idle_in_transaction_session_timeout=9000")
 	for name, want := range map[string]string{"statement_timeout": "7s", "lock_timeout": "8s", "idle_in_transaction_session_timeout": "9s"} {
 		var got string
 		if err := db.SQL.QueryRowContext(t.Context(), "SELECT current_setting($1)", name).Scan(&got); err != nil || got != want {

@@ -14,30 +14,16 @@ import (
 	"seckill/internal/testdb"
 )
 
-func openSQLite(t *testing.T, path string) *postgres.DB {
-	t.Helper()
-	db, err := postgres.OpenSQLite(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
-	return db
-}
-
 // both returns a database of each kind, for tests of common behaviour.
 func both(t *testing.T) map[string]*postgres.DB {
 	t.Helper()
-	return map[string]*postgres.DB{"postgres": testdb.Postgres(t), "sqlite": openSQLite(t, "")}
+	return map[string]*postgres.DB{"postgres": testdb.Postgres(t), "sqlite": testdb.OpenSQLite(t, "")}
 }
 
 func TestABusyFileIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a file with spaces.db")
-	db := openSQLite(t, path)
+	db := testdb.OpenSQLite(t, path)
 	exec(t, db, "CREATE TABLE counter (n int)")
 	other, err := sql.Open("sqlite", path)
 	if err != nil {
@@ -65,7 +51,7 @@ func TestABusyFileIsTriedAgain(t *testing.T) {
 func TestAFileThatStaysBusyEndsInAnError(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "seckill.db")
-	db := openSQLite(t, path)
+	db := testdb.OpenSQLite(t, path)
 	other, err := sql.Open("sqlite", path)
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +72,7 @@ func TestWritersOfOneFileAllSucceed(t *testing.T) {
 	t.Parallel()
 	const writers, each = 4, 10
 	path := filepath.Join(t.TempDir(), "seckill.db")
-	dbs := []*postgres.DB{openSQLite(t, path), openSQLite(t, path)}
+	dbs := []*postgres.DB{testdb.OpenSQLite(t, path), testdb.OpenSQLite(t, path)}
 	exec(t, dbs[0], "CREATE TABLE counter (n int)", "INSERT INTO counter VALUES (0)")
 	var wg sync.WaitGroup
 	for w := range writers {

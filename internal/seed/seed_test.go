@@ -235,10 +235,5 @@ func drawing(t *testing.T, g *ent.Goods) string {
 // databases returns one database of each kind that a demo or a seed can run on.
 func databases(t *testing.T) map[string]*postgres.DB {
 	t.Helper()
-	embedded, err := postgres.OpenSQLite(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = embedded.Close() })
-	return map[string]*postgres.DB{"postgres": testdb.Postgres(t), "sqlite": embedded}
+	return map[string]*postgres.DB{"postgres": testdb.Postgres(t), "sqlite": testdb.SQLite(t)}
 }

@@ -36,22 +36,32 @@ func Postgres(t testing.TB) *postgres.DB {
 	if _, measures := t.(*testing.B); measures {
 		address = PostgresURL
 	}
-	db, err := postgres.Open(t.Context(), postgres.Options{URL: address(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Errorf("close the test's database: %v", err)
-		}
-	})
-	return db
+	return Open(t, address(t))
+}
+
+// Open opens a Postgres database until the test ends.
+func Open(t testing.TB, url string) *postgres.DB {
+	t.Helper()
+	db, err := postgres.Open(t.Context(), postgres.Options{URL: url})
+	return closed(t, db, err)
 }
 
 // SQLite returns a new database of the kind that the demo uses, with all tables.
 func SQLite(t testing.TB) *postgres.DB {
 	t.Helper()
-	db, err := postgres.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "test.db"))
+	return OpenSQLite(t, filepath.Join(t.TempDir(), "test.db"))
+}
+
+// OpenSQLite opens a file of SQLite until the test ends.
+func OpenSQLite(t testing.TB, path string) *postgres.DB {
+	t.Helper()
+	db, err := postgres.OpenSQLite(t.Context(), path)
+	return closed(t, db, err)
+}
+
+// closed closes a database that could be opened when the test ends.
+func closed(t testing.TB, db *postgres.DB, err error) *postgres.DB {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
