@@ -27,7 +27,7 @@ services: ## start private Postgres and Redis on free ports (scripts/services st
 	@scripts/services
 
 .PHONY: test
-test: services ## run all tests, Go and web, on real services; one summary at the end
+test: services ## run all tests, Go and web, on real services; one summary at the end; the longest journeys are in make e2e
 	@go run ./test/testrun
 
 .PHONY: test-short
@@ -37,6 +37,10 @@ test-short: services ## run the tests that take less than two minutes
 .PHONY: race
 race: services ## run all Go tests with the race detector; make test does so for the packages that do not use ent
 	@go run ./test/testrun race
+
+.PHONY: e2e
+e2e: services ## run all journeys in the browser, with every page in both languages and colour schemes
+	@go run ./test/testrun e2e
 
 .PHONY: faults
 faults: services ## run the tests that kill processes, in full size; a table of the faults at the end

@@ -73,6 +73,7 @@ func newSite(t testing.TB, change ...func(*config.Config)) *site {
 	cfg.RedisPrefix, cfg.HTTPAddr, cfg.AdminAddr = prefix, "127.0.0.1:0", "127.0.0.1:0"
 	cfg.JWTKey, cfg.PowMax, cfg.DrainDelay = "a key of a test, at least 32 bytes long", 20_000, 0
 	cfg.RequestTimeout = time.Minute // the maximum
+	cfg.DatabasePool = 3             // each connection of Postgres is a process that reads the catalogue of the database first
 	cfg.CaptchaPool = 1              // a thousand images per process would be half of the cost of the tests
 	for _, c := range change {
 		c(cfg)

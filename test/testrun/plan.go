@@ -120,6 +120,9 @@ func planOf(ctx context.Context, mode, binary string) (plan, error) {
 			},
 			{webStep("types", plainOutput), webStep("unit", vitestOutput), webStep("build", plainOutput), webStep("e2e", vitestOutput)},
 		}
+		p.environ = append(p.environ, "SECKILL_JOURNEYS=short")
+	case "e2e":
+		p.lanes = [][]step{{webStep("e2e", vitestOutput)}}
 	case "race":
 		flags := append(raceFlags(ctx), "-timeout", "60m")
 		p.lanes = [][]step{{goStep("go -race", without(packages, append(alone, sites)), append(flags, "-p", "3")), goStep("sites -race", []string{sites}, append(flags, "-parallel", "4"))}}
@@ -133,7 +136,7 @@ func planOf(ctx context.Context, mode, binary string) (plan, error) {
 		}
 		p.lanes = [][]step{{goStep("faults", append(faulty(found), alsoFaulty...), append(raceFlags(ctx), "-tags", "faults", "-run", faultTests, "-timeout", "60m", "-p", "1"))}}
 	default:
-		return p, fmt.Errorf("unknown mode %q; want all, short, race or faults", mode)
+		return p, fmt.Errorf("unknown mode %q; want all, short, race, e2e or faults", mode)
 	}
 	return p, nil
 }

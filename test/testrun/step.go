@@ -39,17 +39,18 @@ func (s *step) run(ctx context.Context, environ []string, r *report, bar *progre
 	bar.begin(s)
 	defer bar.end(s)
 	began := time.Now()
-	output, failures, err := s.execute(ctx, environ, r, bar)
-	r.stepEnded(s.name, time.Since(began))
+	output, failures, ended, err := s.execute(ctx, environ, r, bar)
+	r.stepEnded(s.name, time.Since(began), ended)
 	if err == nil || failures > 0 {
 		return
 	}
 	r.problem(s.name, fmt.Sprintf("%v\n%s", err, output), s.again)
 }
 
-// execute runs the command and returns the output that belongs to no test, and the number
-// of failures that the command reported.
-func (s *step) execute(ctx context.Context, environ []string, r *report, bar *progress) (output string, failures int, err error) {
+// execute runs the command and returns the output that belongs to no test, the number of
+// failures that the command reported, and the state of the process, nil when it did not
+// start.
+func (s *step) execute(ctx context.Context, environ []string, r *report, bar *progress) (output string, failures int, state *os.ProcessState, err error) {
 	cmd := exec.CommandContext(ctx, s.command[0], s.command[1:]...) //nolint:gosec // the commands are in plan.go
 	cmd.Env = environ
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
@@ -57,7 +58,7 @@ func (s *step) execute(ctx context.Context, environ []string, r *report, bar *pr
 	out, in := io.Pipe()
 	cmd.Stdout, cmd.Stderr = in, in
 	if err := cmd.Start(); err != nil {
-		return "", 0, err
+		return "", 0, nil, err
 	}
 	ended := make(chan error, 1)
 	go func() {
@@ -81,7 +82,7 @@ func (s *step) execute(ctx context.Context, environ []string, r *report, bar *pr
 	if waited := <-ended; waited != nil {
 		err = waited
 	}
-	return rest.String(), failures, err
+	return rest.String(), failures, cmd.ProcessState, err
 }
 
 // plainOutput reads the output of a command without tests.

@@ -12,7 +12,7 @@ import (
 
 // duration is how long a step, a package or a test took.
 type duration struct {
-	kind    string // step, package or test
+	kind    string // step, processor (time of a step), package or test
 	name    string
 	seconds float64
 }
@@ -23,11 +23,15 @@ func (r *report) took(kind, name string, seconds float64) {
 	r.durations = append(r.durations, duration{kind, strings.TrimPrefix(name, module), seconds})
 }
 
-// stepEnded records the duration of a step. It locks the report.
-func (r *report) stepEnded(name string, took time.Duration) {
+// stepEnded records how long a step took, and the processor time of its processes without
+// that of the services. It locks the report.
+func (r *report) stepEnded(name string, took time.Duration, ended *os.ProcessState) {
 	r.Lock()
 	defer r.Unlock()
 	r.took("step", name, took.Seconds())
+	if ended != nil {
+		r.took("processor", name, (ended.UserTime() + ended.SystemTime()).Seconds())
+	}
 }
 
 // writeTimes writes the durations to a file, by kind and the longest first, and returns
@@ -47,4 +51,6 @@ func (r *report) writeTimes() string {
 	return name
 }
 
-func rankOf(kind string) int { return slices.Index([]string{"step", "package", "test"}, kind) }
+func rankOf(kind string) int {
+	return slices.Index([]string{"step", "processor", "package", "test"}, kind)
+}

@@ -5,6 +5,12 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 /** The longest journeys, in the order in which they begin: one that begins late would keep a browser waiting at the end. */
 const FIRST = ['serve.test.ts', 'admin.test.ts', 'opening.test.ts', 'times.test.ts', 'screens.test.ts', 'line.test.ts', 'demo.test.ts'];
 
+/**
+ * Journeys that look at every page in both languages and both colour schemes, and wait for the times of a sale:
+ * almost half of the time of all. `make test` leaves them to `make e2e`.
+ */
+const LONG = ['admin.test.ts', 'screens.test.ts', 'times.test.ts'];
+
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const named = FIRST.flatMap((name) => files.filter(({ moduleId }) => basename(moduleId) === name));
@@ -17,6 +23,7 @@ export default defineConfig({
   root: import.meta.dirname,
   test: {
     include: ['*.test.ts'],
+    exclude: process.env['SECKILL_JOURNEYS'] === 'short' ? LONG : [],
     globalSetup: ['setup.ts'],
     testTimeout: 600_000,
     hookTimeout: 300_000,
