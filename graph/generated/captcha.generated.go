@@ -326,13 +326,24 @@ func (ec *executionContext) unmarshalInputCreateCaptchaInput(ctx context.Context
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"saleId", "kind", "purpose"}
+	if _, present := asMap["automatic"]; !present {
+		asMap["automatic"] = false
+	}
+
+	fieldsInOrder := [...]string{"automatic", "saleId", "kind", "purpose"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
 			continue
 		}
 		switch k {
+		case "automatic":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("automatic"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Automatic = data
 		case "saleId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("saleId"))
 			data, err := ec.unmarshalOID2ᚖstring(ctx, v)

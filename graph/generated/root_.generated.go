@@ -649,6 +649,10 @@ type CaptchaChallenge {
 Input of ` + "`" + `createCaptcha` + "`" + `.
 """
 input CreateCaptchaInput {
+  """
+  Prefer a kind that the client answers without the user: a proof of work, unless the sale lists kinds of its own. Ignored beside ` + "`" + `kind` + "`" + `.
+  """
+  automatic: Boolean! = false
   """The sale; required when the purpose is SECKILL."""
   saleId: ID
   """Preferred kind. A sale may offer other kinds only; see ` + "`" + `CaptchaChallenge.kind` + "`" + `."""

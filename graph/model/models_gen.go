@@ -296,6 +296,8 @@ type CorrectRecipientPayload struct {
 
 // Input of `createCaptcha`.
 type CreateCaptchaInput struct {
+	// Prefer a kind that the client answers without the user: a proof of work, unless the sale lists kinds of its own. Ignored beside `kind`.
+	Automatic bool `json:"automatic"`
 	// The sale; required when the purpose is SECKILL.
 	SaleID *string `json:"saleId,omitempty"`
 	// Preferred kind. A sale may offer other kinds only; see `CaptchaChallenge.kind`.

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { look } from './axe';
-import { button, buy, checkByBrowser, fillSignIn, sent, signIn, stage } from './shop';
+import { button, buy, checkByBrowser, fillSignIn, preferPictures, sent, signIn, stage } from './shop';
 
 const it = stage();
 
@@ -104,6 +104,7 @@ test('the session is where no script can read it, and survives a reload', async 
 test('a buyer who was refused sees where and why, and what was left', async () => {
   const page = await it.page();
   await signIn(page, it.demo, 'bob', `/s/${it.demo.open.slug}`);
+  await preferPictures(page);
   await button(page, 'buy').click();
   const sheet = page.getByRole('dialog');
   await sheet.getByLabel('Your answer').fill('wrong');

@@ -2,7 +2,7 @@
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { look } from './axe';
-import { atTheBank, button, buy, checkByBrowser, fillSignIn, pill, sent, signIn, status, stock, stockMoves, type Pages } from './shop';
+import { atTheBank, button, buy, checkByBrowser, fillSignIn, pill, preferPictures, sent, signIn, status, stock, stockMoves, type Pages } from './shop';
 import { operatorJourney } from './admin';
 import type { SiteVenue, Stand, Venue } from './venue';
 
@@ -81,6 +81,7 @@ function buyAndPay(it: Pages, venue: Venue): void {
     await other.goto(page.url());
     await button(other, 'buy').waitFor();
 
+    await preferPictures(page);
     await button(page, 'buy').click();
     const sheet = page.getByRole('dialog');
     const answer = sheet.getByLabel('Your answer');

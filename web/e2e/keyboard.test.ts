@@ -1,7 +1,7 @@
 import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { stands } from './admin';
-import { button, buy, signIn, stage, status } from './shop';
+import { button, buy, preferPictures, signIn, stage, status } from './shop';
 
 const it = stage();
 
@@ -43,6 +43,7 @@ test('everything from signing in to the order goes by keyboard', async () => {
   await tabTo(page, page.getByRole('radio').first());
   await page.keyboard.press('ArrowDown');
   expect(await page.getByRole('radio').nth(1).isChecked()).toBe(true);
+  await preferPictures(page);
   await tabTo(page, button(page, 'buy'));
   await page.keyboard.press('Enter');
   const sheet = page.getByRole('dialog');

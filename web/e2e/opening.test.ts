@@ -14,7 +14,6 @@ test('joining the draw before the opening gives a turn, and one press then buys 
   await site.startWorker();
   const [page, list] = [await it.page(), await it.page()];
   await signIn(page, site, 'alice');
-  await page.evaluate(() => localStorage.setItem('captcha', 'browser')); // chosen on an earlier visit
   const { slug } = await site.seed({ users: 0, stock: 5, more: ['--opens-in', '40s'] });
   await Promise.all([page.goto(`${site.url}/s/${slug}`), list.goto(site.url)]);
   const on = list.getByRole('region', { name: 'On now' }).getByRole('link', { name: 'Load sale' });

@@ -7,7 +7,7 @@ import type { Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
 import { look } from './axe';
 import { withoutFirst } from './first';
-import { atTheBank, button, buy, signIn, stage, status } from './shop';
+import { atTheBank, button, buy, preferPictures, signIn, stage, status } from './shop';
 
 const it = stage({ SECKILL_LIMITS: 'off' });
 it.lasting = true;
@@ -27,6 +27,7 @@ const openSale = (page: Page): Promise<void> => goto(page, `/s/${it.demo.open.sl
 
 const openCheck = async (page: Page): Promise<void> => {
   await openSale(page);
+  await preferPictures(page);
   await button(page, 'buy').click();
   await page.locator('dialog canvas').waitFor();
 };

@@ -178,9 +178,12 @@ export async function fillSignIn(page: Page, account: string, password = demoPas
 /** The big button in one of its states. */
 export const button = (page: Page, kind: string) => page.locator(`[data-button="${kind}"]`);
 
-/** Lets the browser answer the captcha, from the open sheet. Once chosen, it does so by itself the next time. */
+/** Makes the captcha a picture, as a buyer who chose so on an earlier visit. */
+export const preferPictures = (page: Page): Promise<void> => page.evaluate(() => localStorage.setItem('captcha', 'picture'));
+
+/** Lets the browser answer the captcha: it does so by itself, unless the buyer prefers pictures and has to choose it in the dialog. */
 export async function checkByBrowser(page: Page): Promise<void> {
-  if (await page.evaluate(() => localStorage.getItem('captcha') === 'browser')) return;
+  if (await page.evaluate(() => localStorage.getItem('captcha') !== 'picture')) return;
   await page.getByRole('dialog').getByRole('button', { name: /Verify automatically|免输入验证/ }).click();
 }
 

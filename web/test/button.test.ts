@@ -48,6 +48,7 @@ describe('the action', () => {
 describe('the button', () => {
   test('shows the attempt under way before anything else', () => {
     const it = situation({ sale: sale({ viewer: viewer('BUY') }) });
+    expect(buttonOf({ ...it, attempt: { step: 'check', challenge: null, failure: null } }).kind).toBe('checking');
     expect(buttonOf({ ...it, attempt: { step: 'sending', slow: false } }).kind).toBe('sending');
     expect(buttonOf({ ...it, attempt: { step: 'queued', taskId: 'tsk_1' } }).kind).toBe('queue');
   });

@@ -1,6 +1,6 @@
 import { render } from 'preact';
 import { afterEach, expect, test, vi } from 'vitest';
-import type { Challenge } from '@seckill/client/types';
+import type { Challenge, Failure } from '@seckill/client/types';
 import { Check } from '../src/captcha/check';
 import { speak } from '../src/i18n/text';
 import { server } from './shop';
@@ -25,8 +25,10 @@ test('the answer to the newest request counts, whichever comes last', async () =
   await speak('en');
   vi.useFakeTimers();
   localStorage.setItem('captcha', 'browser');
-  render(<Check purpose="SECKILL" challenge={null} failure={null} onAnswer={() => {}} />, document.body);
+  render(<Check purpose="SECKILL" challenge={null} failure={null} onAnswer={() => {}} close={() => {}} />, document.body);
   await vi.waitFor(() => expect(answers).toHaveLength(1));
+  expect(document.querySelector('dialog')).toBeNull();
+  await vi.advanceTimersByTimeAsync(3_000); // a check that takes long
   document.querySelector<HTMLElement>('button.link')!.click(); // "Use a picture instead"
   await vi.waitFor(() => expect(answers).toHaveLength(2));
   answers[1]!({ id: 'cap_2', kind: 'MATH', image: 'data:image/png;base64,', prompt: 'What is the sum?', parameters: null });
@@ -44,7 +46,7 @@ test('a check that could not be fetched comes by itself when the server is back'
   const expiresAt = new Date(Date.now() + 300_000).toISOString();
   const challenge = { id: 'cap_1', kind: 'MATH', image: 'data:image/png;base64,', prompt: 'What is the sum?', parameters: null, expiresAt };
   server({ CreateCaptcha: ['cut', 'cut', { createCaptcha: { challenge, userErrors: [] } }] });
-  render(<Check purpose="SECKILL" challenge={null} failure={null} onAnswer={() => {}} />, document.body);
+  render(<Check purpose="SECKILL" challenge={null} failure={null} onAnswer={() => {}} close={() => {}} />, document.body);
   await vi.waitFor(() => expect(document.body.textContent).toContain('Cannot reach the shop'));
   await vi.advanceTimersByTimeAsync(10_000);
   expect(document.body.textContent).toContain('What is the sum?');
@@ -56,7 +58,7 @@ test('a refused challenge is gone before the next frame', async () => {
   await speak('en');
   const challenge = (id: string) =>
     ({ id, kind: 'MATH', image: 'data:image/png;base64,', prompt: `What is ${id}?`, parameters: null, early: false, expiresAt: new Date(Date.now() + 300_000).toISOString() }) as Challenge;
-  const shown = (id: string): void => render(<Check purpose="SECKILL" challenge={challenge(id)} failure={null} onAnswer={() => {}} />, document.body);
+  const shown = (id: string): void => render(<Check purpose="SECKILL" challenge={challenge(id)} failure={null} onAnswer={() => {}} close={() => {}} />, document.body);
   shown('one');
   await Promise.resolve();
   await Promise.resolve();
@@ -66,4 +68,35 @@ test('a refused challenge is gone before the next frame', async () => {
   await Promise.resolve();
   expect(document.body.textContent).toContain('What is two?');
   expect(document.body.textContent).not.toContain('What is one?');
+});
+
+test('the browser answers by itself; a dialog opens for a picture, and after two refusals in a minute', async () => {
+  vi.stubGlobal('createImageBitmap', () => new Promise(() => {}));
+  await speak('en');
+  localStorage.removeItem('captcha');
+  const expiresAt = new Date(Date.now() + 300_000).toISOString();
+  const wants: unknown[] = [];
+  const picture = { id: 'cap_1', kind: 'MATH', image: 'data:image/png;base64,', prompt: 'What is the sum?', parameters: null, expiresAt };
+  vi.stubGlobal('fetch', (_: string, request: { body: string }) => {
+    wants.push(JSON.parse(request.body).variables.input.automatic);
+    const data = { createCaptcha: { challenge: picture, userErrors: [] } };
+    return Promise.resolve(new Response(JSON.stringify({ data }), { headers: { 'content-type': 'application/json' } }));
+  });
+  const shown = (failure: Failure | null): void =>
+    render(<Check purpose="SECKILL" challenge={null} failure={failure} onAnswer={() => {}} close={() => {}} />, document.body);
+  shown(null);
+  await Promise.resolve();
+  expect(document.querySelector('dialog')).toBeNull();
+  await vi.waitFor(() => expect(document.querySelector('dialog')?.textContent).toContain('What is the sum?')); // the sale wants one
+  expect(wants).toEqual([true]);
+
+  const expired = { __typename: 'PathError', code: 'PATH_INVALID', message: '' } as unknown as Failure;
+  render(null, document.body);
+  shown(expired);
+  await vi.waitFor(() => expect(wants).toHaveLength(2));
+  render(null, document.body);
+  shown(expired);
+  await vi.waitFor(() => expect(document.querySelector('dialog')?.textContent).toContain('Your spot expired. Verify once more.'));
+  expect(document.querySelector('dialog .btn')?.textContent).toContain('Try again');
+  expect(wants).toHaveLength(2);
 });

@@ -23,6 +23,8 @@ type CreateInput struct {
 	// (Config.Rules). Unless it excludes ProofOfWork, that is used if no image is
 	// available.
 	Kind Kind
+	// Automatic makes ProofOfWork the default of Kind, where the sale lists no kinds.
+	Automatic bool
 }
 
 // Create creates a challenge. For Seckill it voids the user's challenges and unused
@@ -45,6 +47,9 @@ func (s *Service) Create(ctx context.Context, in CreateInput) (Challenge, error)
 	switch in.Kind {
 	case "":
 		in.Kind = Text
+		if in.Automatic {
+			in.Kind = automatic
+		}
 	case Text, Math, ProofOfWork, External:
 	default:
 		return Challenge{}, fault.BadField{At: []string{"input", "kind"}, Rule: "known kind"}
@@ -138,9 +143,18 @@ func (s *Service) rules(ctx context.Context, sale uuid.UUID) (rules Rules, err e
 	return rules, err
 }
 
+// automatic requests a proof of work where the sale lists no kinds, else Text.
+const automatic Kind = "AUTOMATIC"
+
 // offered returns the kind for a request: the requested one if the sale offers it, else
 // the first kind that the sale offers, else a proof of work.
 func (r Rules) offered(wished Kind) Kind {
+	if wished == automatic {
+		wished = Text
+		if len(r.Kinds) == 0 {
+			return ProofOfWork
+		}
+	}
 	can := func(kind Kind) bool {
 		return kind == Text || kind == Math || kind == ProofOfWork || kind == External && r.outside
 	}

@@ -24,21 +24,25 @@ func TestASaleOffersTheKindsThatItSays(t *testing.T) {
 		s.cfg.Sales = rule
 		scope := seckill()
 		for _, c := range []struct {
-			offered                  []Kind
-			text, math, anyone, work Kind
+			offered                                  []Kind
+			text, math, anyone, work, withoutTheUser Kind
 		}{
-			{nil, Text, Math, Text, ProofOfWork},
-			{[]Kind{Text}, Text, Text, Text, Text},
-			{[]Kind{Math, Text}, Text, Math, Text, Math},
-			{[]Kind{"SLIDE", Math}, Math, Math, Math, Math},
-			{[]Kind{Math, ProofOfWork}, Math, Math, Math, ProofOfWork},
-			{[]Kind{ProofOfWork}, ProofOfWork, ProofOfWork, ProofOfWork, ProofOfWork},
-			{[]Kind{"AUDIO"}, ProofOfWork, ProofOfWork, ProofOfWork, ProofOfWork},
+			{nil, Text, Math, Text, ProofOfWork, ProofOfWork},
+			{[]Kind{Text}, Text, Text, Text, Text, Text},
+			{[]Kind{Math, Text}, Text, Math, Text, Math, Text},
+			{[]Kind{"SLIDE", Math}, Math, Math, Math, Math, Math},
+			{[]Kind{Math, ProofOfWork}, Math, Math, Math, ProofOfWork, Math},
+			{[]Kind{ProofOfWork}, ProofOfWork, ProofOfWork, ProofOfWork, ProofOfWork, ProofOfWork},
+			{[]Kind{"AUDIO"}, ProofOfWork, ProofOfWork, ProofOfWork, ProofOfWork, ProofOfWork},
 		} {
 			rule.Kinds = c.offered
 			got := []Kind{create(t, s, scope, Text).Kind, create(t, s, scope, Math).Kind, create(t, s, scope, "").Kind, create(t, s, scope, ProofOfWork).Kind}
-			if want := []Kind{c.text, c.math, c.anyone, c.work}; !slices.Equal(got, want) {
-				t.Errorf("offering %q: wishes for TEXT, MATH, none, PROOF_OF_WORK got %q, want %q", c.offered, got, want)
+			quiet, err := s.Create(t.Context(), CreateInput{Purpose: Seckill, Sale: scope.Sale, User: scope.User, Automatic: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := []Kind{c.text, c.math, c.anyone, c.work, c.withoutTheUser}; !slices.Equal(append(got, quiet.Kind), want) {
+				t.Errorf("offering %q: wishes for TEXT, MATH, none, PROOF_OF_WORK, an automatic one got %q, %q, want %q", c.offered, got, quiet.Kind, want)
 			}
 			next := wantInvalid(t, s, scope, wrong(create(t, s, scope, Text)))
 			if next.Kind != c.text {

@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=1184bd5bd121";
+export{r as resumePlaces}from"./attempt.js?v=5bf787cfe37e";

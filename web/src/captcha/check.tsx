@@ -1,4 +1,4 @@
-/** The captcha: a picture to read, a proof of work by the browser, or the widget of another operator. */
+/** The captcha: a proof of work by the browser, a picture to read, or the widget of another operator. */
 import { useSignal } from '@preact/signals';
 import { useEffect, useId, useLayoutEffect, useRef } from 'preact/hooks';
 import { now } from '../api/clock';
@@ -10,6 +10,7 @@ import { forGood } from '../api/storage';
 import type { CaptchaPurpose, Challenge, Failure } from '@seckill/client/types';
 import { CreateCaptcha } from '@seckill/client/documents/server';
 import { apologise, explain, t } from '../i18n/text';
+import { Dialog } from '../ui/dialog';
 import { readOut } from '../ui/live-region';
 import type { Answer } from '@seckill/client/purchase';
 import { Outside, readOutside } from './outside';
@@ -31,21 +32,34 @@ interface Props {
   challenge: Challenge | null;
   failure: Failure | null;
   onAnswer(answer: Answer): void;
+  /** The user closed the dialog. */
+  close(): void;
 }
 
 const LIKING = 'captcha';
-const byBrowser = (): boolean => forGood.getItem(LIKING) === 'browser';
+/** The browser answers by itself, unless the user prefers pictures or the sale wants one. */
+const byBrowser = (): boolean => forGood.getItem(LIKING) !== 'picture';
 
-/** Loads a captcha and calls back once with the answer. */
-export function Check({ purpose, saleId, challenge, failure, onAnswer }: Props) {
+/** A check that takes longer than this, in ms, shows its progress and can be replaced by a picture. */
+const SLOW_MS = 3_000;
+/** After two refusals within this time, in ms, the user decides whether to try again. */
+const REPEATED_MS = 60_000;
+let refusedAt = -Infinity;
+
+/** Loads a captcha and calls back once with the answer. It shows a dialog only where the user has to do something or to wait. */
+export function Check({ purpose, saleId, challenge, failure, onAnswer, close }: Props) {
   const state = useSignal<State>({ state: 'loading' });
+  const asks = useSignal(!byBrowser());
   const stop = useRef(() => {});
   const latest = useRef(0); // number of the newest request; older responses are dropped
   const tries = useRef(0);
   const input = useRef<HTMLInputElement>(null);
   const hint = useId();
 
-  const fail = (why: string): void => void (state.value = { state: 'failed', why });
+  const fail = (why: string): void => {
+    asks.value = true;
+    state.value = { state: 'failed', why };
+  };
 
   const answered = (to: Challenge, answer: string): void => {
     if (to.kind === 'PROOF_OF_WORK' || to.kind === 'EXTERNAL') {
@@ -60,6 +74,7 @@ export function Check({ purpose, saleId, challenge, failure, onAnswer }: Props) 
     stop.current();
     const outside = next.kind === 'EXTERNAL' && readOutside(next.parameters);
     if (next.image || outside) {
+      asks.value = true;
       state.value = { state: next.image ? 'picture' : 'outside', challenge: next };
       const left = setTimeout(() => void fetchOne(), Math.max(1_000, Date.parse(next.expiresAt) - now()));
       stop.current = () => clearTimeout(left);
@@ -74,12 +89,12 @@ export function Check({ purpose, saleId, challenge, failure, onAnswer }: Props) 
     });
   };
 
-  const fetchOne = async (quietly = byBrowser()): Promise<void> => {
+  const fetchOne = async (quietly = false): Promise<void> => {
     stop.current();
     const mine = ++latest.current;
     state.value = { state: 'loading' };
     try {
-      const kind = quietly ? { kind: 'PROOF_OF_WORK' as const } : {};
+      const kind = quietly || forGood.getItem(LIKING) === 'browser' ? { kind: 'PROOF_OF_WORK' as const } : { automatic: byBrowser() };
       const { createCaptcha: made } = await request(CreateCaptcha, {
         input: { purpose, ...(saleId && { saleId }), ...kind },
       });
@@ -98,9 +113,14 @@ export function Check({ purpose, saleId, challenge, failure, onAnswer }: Props) 
   };
 
   useLayoutEffect(() => { // before the next frame: a refused widget must not be pressed
-    if (challenge) show(challenge);
+    const slow = setTimeout(() => (asks.value = true), SLOW_MS);
+    const repeated = failure !== null && now() - refusedAt < REPEATED_MS;
+    if (failure) refusedAt = now();
+    if (repeated && byBrowser() && (!challenge || challenge.kind === 'PROOF_OF_WORK')) fail('');
+    else if (challenge) show(challenge);
     else void fetchOne();
     return () => {
+      clearTimeout(slow);
       latest.current++;
       stop.current();
     };
@@ -114,10 +134,11 @@ export function Check({ purpose, saleId, challenge, failure, onAnswer }: Props) 
 
   const like = (browser: boolean): void => {
     forGood.setItem(LIKING, browser ? 'browser' : 'picture');
+    asks.value = !browser;
     void fetchOne();
   };
 
-  return (
+  const body = (
     <div class="grid gap-3">
       {failure && (
         <p class="font-medium text-warn" role="alert">
@@ -169,6 +190,7 @@ export function Check({ purpose, saleId, challenge, failure, onAnswer }: Props) 
       )}
     </div>
   );
+  return asks.value ? <Dialog title={t('check.title')} close={close} children={body} /> : null;
 }
 
 /** The captcha while it shows no picture. */

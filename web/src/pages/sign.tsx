@@ -12,7 +12,6 @@ import { account, displayName, password, required } from '../forms/rules';
 import { apologise, explain, t } from '../i18n/text';
 import type { Answer } from '@seckill/client/purchase';
 import { Title } from '../ui/bits';
-import { Dialog } from '../ui/dialog';
 import { lazy } from '../ui/lazy';
 import { useTitle } from '../ui/title';
 import { Providers, phoneCountry } from './providers';
@@ -156,14 +155,13 @@ export function Sign({ isNew }: { isNew: boolean }) {
       </form>
       <Providers search={search} next={next} isNew={isNew} />
       {state.value.state === 'checking' && (
-        <Dialog title={t('check.title')} close={() => (state.value = { state: 'filling', why: null })}>
-          <Check
-            purpose={isNew ? 'REGISTER' : 'LOGIN'}
-            challenge={state.value.challenge}
-            failure={state.value.failure}
-            onAnswer={(answer) => void submit(answer)}
-          />
-        </Dialog>
+        <Check
+          purpose={isNew ? 'REGISTER' : 'LOGIN'}
+          challenge={state.value.challenge}
+          failure={state.value.failure}
+          onAnswer={(answer) => void submit(answer)}
+          close={() => (state.value = { state: 'filling', why: null })}
+        />
       )}
     </div>
   );

@@ -13,6 +13,7 @@ export type Button =
   | { kind: 'join' }
   | { kind: 'joined' }
   | { kind: 'buy' }
+  | { kind: 'checking' }
   | { kind: 'sending'; slow: boolean }
   | { kind: 'queue'; delayed: boolean }
   | { kind: 'room' }
@@ -94,6 +95,7 @@ function waitlistOf({ sale, itemId }: Situation): Button {
 /** The button for a situation. */
 export function buttonOf(at: Situation): Button {
   const { sale, attempt, signedIn } = at;
+  if (signedIn && attempt.step === 'check') return { kind: 'checking' };
   if (signedIn && attempt.step === 'sending') return { kind: 'sending', slow: attempt.slow };
   if (signedIn && attempt.step === 'queued') return { kind: 'queue', delayed: tasks.of(attempt.taskId).value?.delayed ?? false };
   if (signedIn && attempt.step === 'room') return { kind: phaseAt(sale, at.now) === 'UPCOMING' ? 'joined' : 'room' };

@@ -5,7 +5,6 @@ import { now } from '../api/clock';
 import type { Item, Sale, Stock } from '@seckill/client/types';
 import { t } from '../i18n/text';
 import { OPENING, useLeft, useThresholds } from '../ui/countdown';
-import { Dialog } from '../ui/dialog';
 import { lazy } from '../ui/lazy';
 import { toast } from '../ui/toast';
 import { type Purchase } from '@seckill/client/purchase';
@@ -123,15 +122,14 @@ export function BuyBox({ sale, item, stock, quantity, signedIn, reload, choose }
         <Beside purchase={purchase} button={button} waitlist={waitlist} />
       </Sheet>
       {attempt.step === 'check' && (
-        <Dialog title={t('check.title')} close={() => purchase.dismiss()}>
-          <Check
-            purpose="SECKILL"
-            saleId={sale.id}
-            challenge={attempt.challenge}
-            failure={attempt.failure}
-            onAnswer={(answer) => purchase.answer(answer)}
-          />
-        </Dialog>
+        <Check
+          purpose="SECKILL"
+          saleId={sale.id}
+          challenge={attempt.challenge}
+          failure={attempt.failure}
+          onAnswer={(answer) => purchase.answer(answer)}
+          close={() => purchase.dismiss()}
+        />
       )}
     </>
   );

@@ -12,7 +12,7 @@ import { LAST_MS, type Status } from './status';
 /** Buttons that do something when pressed. */
 const ACTIVE: Button['kind'][] = ['sign-in', 'join', 'buy', 'pay', 'order', 'waitlist'];
 /** Buttons that show that something is under way. */
-const BUSY: Button['kind'][] = ['sending', 'queue'];
+const BUSY: Button['kind'][] = ['checking', 'sending', 'queue'];
 
 /** Whether pressing the button does something. */
 export const isActive = (button: Button): boolean => ACTIVE.includes(button.kind);
@@ -38,6 +38,8 @@ function labelOf({ button, item, quantity, early, failed }: LabelProps): string 
       return early ? t('button.ready') : t('button.signIn', wanted);
     case 'buy':
       return t('button.buy', wanted);
+    case 'checking':
+      return t('check.title');
     case 'sending':
       return t(button.slow ? 'button.slow' : 'button.sending');
     case 'pay':

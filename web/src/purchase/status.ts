@@ -92,6 +92,8 @@ export function statusOf(at: Situation, button: Button): Status {
       return { ...plain(t('room.draw'), t('room.drawLead'), Date.parse(sale.startsAt)), tone: 'good' };
     case 'buy':
       return buying(at);
+    case 'checking':
+      return phaseAt(sale, at.now) === 'UPCOMING' ? beforeOpening(at, t('wait.joinWhy')) : buying(at);
     case 'sending':
       return plain(t('sheet.sending'), button.slow ? t('sheet.slow') : null);
     case 'queue':

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useId, useRef } from 'preact/hooks';
+import { useId, useLayoutEffect, useRef } from 'preact/hooks';
 import { t } from '../i18n/text';
 import { Icon } from './icons';
 
@@ -7,7 +7,7 @@ import { Icon } from './icons';
 export function Dialog(props: { title: string; close: () => void; children: ComponentChildren }) {
   const ref = useRef<HTMLDialogElement>(null);
   const title = useId();
-  useEffect(() => {
+  useLayoutEffect(() => { // before the effects of what is in it
     const dialog = ref.current!;
     const opener = document.activeElement as HTMLElement | null;
     dialog.showModal();
