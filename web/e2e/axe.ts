@@ -58,6 +58,38 @@ async function speak(page: Page, language: string): Promise<void> {
   await page.locator(`html[lang^="${language}"]`).waitFor({ state: 'attached' });
 }
 
+/** Sizes, and a size of text, at which the status of a buyer is seen without scrolling. */
+const sheets = [
+  { width: 360, height: 640, text: '100%' },
+  { width: 390, height: 844, text: '100%' },
+  { width: 1280, height: 900, text: '100%' },
+  { width: 360, height: 640, text: '200%' },
+  { width: 640, height: 360, text: '100%' },
+];
+
+/** What of the status sheet, where the screen has one, is outside the window: its words, its time, its button. */
+async function outside(page: Page): Promise<string[]> {
+  const sheet = page.locator('section.sheet');
+  if (!(await sheet.count()) || (await page.locator('dialog').count())) return [];
+  const found: string[] = [];
+  for (const { width, height, text } of sheets) {
+    await page.setViewportSize({ width, height });
+    await page.evaluate((size) => (scrollTo(0, 0), (document.documentElement.style.fontSize = size)), text);
+    await drawn(page);
+    const hidden = await sheet.evaluate((it) =>
+      [...it.querySelectorAll('p, .numeral, button.btn-big')]
+        .filter((part) => {
+          const { top, bottom, left, right } = part.getBoundingClientRect();
+          return top < 0 || left < 0 || bottom > innerHeight + 1 || right > innerWidth + 1;
+        })
+        .map((part) => part.textContent),
+    );
+    for (const part of hidden) found.push(`${width} × ${height} px, text of ${text}: “${part}” is outside the window`);
+  }
+  await page.evaluate(() => document.documentElement.style.removeProperty('font-size'));
+  return found;
+}
+
 /** The faults of the screen that is open, one line each; the page is left in the language that it was in. */
 async function faults(page: Page, name: string): Promise<string[]> {
   const found: string[] = [];
@@ -78,6 +110,10 @@ async function faults(page: Page, name: string): Promise<string[]> {
       wrong = await violations(page);
     }
     wrong.push(...(await dangling(page)));
+    if (axe) {
+      wrong.push(...(await outside(page)));
+      await page.setViewportSize(size);
+    }
     for (const fault of wrong) found.push(`${how}: ${fault}`);
     const over = await page.evaluate(() => {
       const boxes = [document.documentElement, ...document.querySelectorAll('dialog')];
@@ -92,4 +128,11 @@ async function faults(page: Page, name: string): Promise<string[]> {
 /** Looks at the screen that is open: it has no faults. */
 export async function look(page: Page, name: string): Promise<void> {
   expect(await faults(page, name)).toEqual([]);
+}
+
+/** Looks at the status sheet alone: it is seen without scrolling, at each size. */
+export async function fits(page: Page, name: string): Promise<void> {
+  const size = page.viewportSize()!;
+  expect(await outside(page), name).toEqual([]);
+  await page.setViewportSize(size);
 }

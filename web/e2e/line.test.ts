@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { fits } from './axe';
 import { withoutFirst } from './first';
 import { button, buy, pill, sent, signIn, stage, stock, stockMoves } from './shop';
 
@@ -28,6 +29,7 @@ test('over a cut line the page says so, comes back by itself, and misses nothing
   blocked = true;
   for (const socket of open) await socket.close({ code: 1013 });
   await pill(page, 'retrying').waitFor();
+  await fits(page, 'a cut line');
   expect(await page.locator('main').innerText()).toContain('Morning bargains'); // never a blank page
   const back = page.getByText('Connection restored.').waitFor({ timeout: 120_000 }); // by HTTP, if this takes long
   await Promise.all([back, buyElsewhere('alice').then(() => (blocked = false))]);

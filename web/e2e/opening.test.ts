@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { look } from './axe';
+import { fits, look } from './axe';
 import { button, checkByBrowser, curtain, sent, signIn } from './shop';
 import { onASite } from './venue';
 
@@ -32,6 +32,7 @@ test('joining the draw before the opening gives a turn, and one press then buys 
 
   const names = sent(page);
   await page.getByText('Your turn', { exact: true }).waitFor({ timeout: 120_000 });
+  await fits(page, 'a turn');
   const felt = await page.evaluate(async () => {
     const it = document.querySelector<HTMLElement>('[data-button="buy"]')!;
     let frames = 0;
