@@ -27,6 +27,7 @@ import (
 	"seckill/ent/orderrecipient"
 	"seckill/ent/payment"
 	"seckill/ent/paymentevent"
+	"seckill/ent/pushsubscription"
 	"seckill/ent/refund"
 	"seckill/ent/refusedattempt"
 	"seckill/ent/sale"
@@ -96,6 +97,8 @@ type Client struct {
 	Payment *PaymentClient
 	// PaymentEvent is the client for interacting with the PaymentEvent builders.
 	PaymentEvent *PaymentEventClient
+	// PushSubscription is the client for interacting with the PushSubscription builders.
+	PushSubscription *PushSubscriptionClient
 	// Refund is the client for interacting with the Refund builders.
 	Refund *RefundClient
 	// RefusedAttempt is the client for interacting with the RefusedAttempt builders.
@@ -166,6 +169,7 @@ func (c *Client) init() {
 	c.OrderRecipient = NewOrderRecipientClient(c.config)
 	c.Payment = NewPaymentClient(c.config)
 	c.PaymentEvent = NewPaymentEventClient(c.config)
+	c.PushSubscription = NewPushSubscriptionClient(c.config)
 	c.Refund = NewRefundClient(c.config)
 	c.RefusedAttempt = NewRefusedAttemptClient(c.config)
 	c.Sale = NewSaleClient(c.config)
@@ -277,47 +281,48 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 	cfg := c.config
 	cfg.driver = tx
 	return &Tx{
-		ctx:             ctx,
-		config:          cfg,
-		AccountLink:     NewAccountLinkClient(cfg),
-		Address:         NewAddressClient(cfg),
-		Fulfilment:      NewFulfilmentClient(cfg),
-		Goods:           NewGoodsClient(cfg),
-		GoodsLog:        NewGoodsLogClient(cfg),
-		Intervention:    NewInterventionClient(cfg),
-		LetterAct:       NewLetterActClient(cfg),
-		Mail:            NewMailClient(cfg),
-		NoticeChoice:    NewNoticeChoiceClient(cfg),
-		NoticeDelivery:  NewNoticeDeliveryClient(cfg),
-		NoticeFact:      NewNoticeFactClient(cfg),
-		Order:           NewOrderClient(cfg),
-		OrderEvent:      NewOrderEventClient(cfg),
-		OrderFailure:    NewOrderFailureClient(cfg),
-		OrderMetadata:   NewOrderMetadataClient(cfg),
-		OrderRecipient:  NewOrderRecipientClient(cfg),
-		Payment:         NewPaymentClient(cfg),
-		PaymentEvent:    NewPaymentEventClient(cfg),
-		Refund:          NewRefundClient(cfg),
-		RefusedAttempt:  NewRefusedAttemptClient(cfg),
-		Sale:            NewSaleClient(cfg),
-		SaleFigures:     NewSaleFiguresClient(cfg),
-		SaleItem:        NewSaleItemClient(cfg),
-		SaleLog:         NewSaleLogClient(cfg),
-		SaleReminder:    NewSaleReminderClient(cfg),
-		SaleTemplate:    NewSaleTemplateClient(cfg),
-		SandboxCall:     NewSandboxCallClient(cfg),
-		SandboxCharge:   NewSandboxChargeClient(cfg),
-		SandboxRefund:   NewSandboxRefundClient(cfg),
-		SecurityEvent:   NewSecurityEventClient(cfg),
-		ServiceToken:    NewServiceTokenClient(cfg),
-		Session:         NewSessionClient(cfg),
-		StockMovement:   NewStockMovementClient(cfg),
-		User:            NewUserClient(cfg),
-		UserIdentity:    NewUserIdentityClient(cfg),
-		WaitlistEntry:   NewWaitlistEntryClient(cfg),
-		WebhookDelivery: NewWebhookDeliveryClient(cfg),
-		WebhookEndpoint: NewWebhookEndpointClient(cfg),
-		WebhookEvent:    NewWebhookEventClient(cfg),
+		ctx:              ctx,
+		config:           cfg,
+		AccountLink:      NewAccountLinkClient(cfg),
+		Address:          NewAddressClient(cfg),
+		Fulfilment:       NewFulfilmentClient(cfg),
+		Goods:            NewGoodsClient(cfg),
+		GoodsLog:         NewGoodsLogClient(cfg),
+		Intervention:     NewInterventionClient(cfg),
+		LetterAct:        NewLetterActClient(cfg),
+		Mail:             NewMailClient(cfg),
+		NoticeChoice:     NewNoticeChoiceClient(cfg),
+		NoticeDelivery:   NewNoticeDeliveryClient(cfg),
+		NoticeFact:       NewNoticeFactClient(cfg),
+		Order:            NewOrderClient(cfg),
+		OrderEvent:       NewOrderEventClient(cfg),
+		OrderFailure:     NewOrderFailureClient(cfg),
+		OrderMetadata:    NewOrderMetadataClient(cfg),
+		OrderRecipient:   NewOrderRecipientClient(cfg),
+		Payment:          NewPaymentClient(cfg),
+		PaymentEvent:     NewPaymentEventClient(cfg),
+		PushSubscription: NewPushSubscriptionClient(cfg),
+		Refund:           NewRefundClient(cfg),
+		RefusedAttempt:   NewRefusedAttemptClient(cfg),
+		Sale:             NewSaleClient(cfg),
+		SaleFigures:      NewSaleFiguresClient(cfg),
+		SaleItem:         NewSaleItemClient(cfg),
+		SaleLog:          NewSaleLogClient(cfg),
+		SaleReminder:     NewSaleReminderClient(cfg),
+		SaleTemplate:     NewSaleTemplateClient(cfg),
+		SandboxCall:      NewSandboxCallClient(cfg),
+		SandboxCharge:    NewSandboxChargeClient(cfg),
+		SandboxRefund:    NewSandboxRefundClient(cfg),
+		SecurityEvent:    NewSecurityEventClient(cfg),
+		ServiceToken:     NewServiceTokenClient(cfg),
+		Session:          NewSessionClient(cfg),
+		StockMovement:    NewStockMovementClient(cfg),
+		User:             NewUserClient(cfg),
+		UserIdentity:     NewUserIdentityClient(cfg),
+		WaitlistEntry:    NewWaitlistEntryClient(cfg),
+		WebhookDelivery:  NewWebhookDeliveryClient(cfg),
+		WebhookEndpoint:  NewWebhookEndpointClient(cfg),
+		WebhookEvent:     NewWebhookEventClient(cfg),
 	}, nil
 }
 
@@ -335,47 +340,48 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 	cfg := c.config
 	cfg.driver = &txDriver{tx: tx, drv: c.driver}
 	return &Tx{
-		ctx:             ctx,
-		config:          cfg,
-		AccountLink:     NewAccountLinkClient(cfg),
-		Address:         NewAddressClient(cfg),
-		Fulfilment:      NewFulfilmentClient(cfg),
-		Goods:           NewGoodsClient(cfg),
-		GoodsLog:        NewGoodsLogClient(cfg),
-		Intervention:    NewInterventionClient(cfg),
-		LetterAct:       NewLetterActClient(cfg),
-		Mail:            NewMailClient(cfg),
-		NoticeChoice:    NewNoticeChoiceClient(cfg),
-		NoticeDelivery:  NewNoticeDeliveryClient(cfg),
-		NoticeFact:      NewNoticeFactClient(cfg),
-		Order:           NewOrderClient(cfg),
-		OrderEvent:      NewOrderEventClient(cfg),
-		OrderFailure:    NewOrderFailureClient(cfg),
-		OrderMetadata:   NewOrderMetadataClient(cfg),
-		OrderRecipient:  NewOrderRecipientClient(cfg),
-		Payment:         NewPaymentClient(cfg),
-		PaymentEvent:    NewPaymentEventClient(cfg),
-		Refund:          NewRefundClient(cfg),
-		RefusedAttempt:  NewRefusedAttemptClient(cfg),
-		Sale:            NewSaleClient(cfg),
-		SaleFigures:     NewSaleFiguresClient(cfg),
-		SaleItem:        NewSaleItemClient(cfg),
-		SaleLog:         NewSaleLogClient(cfg),
-		SaleReminder:    NewSaleReminderClient(cfg),
-		SaleTemplate:    NewSaleTemplateClient(cfg),
-		SandboxCall:     NewSandboxCallClient(cfg),
-		SandboxCharge:   NewSandboxChargeClient(cfg),
-		SandboxRefund:   NewSandboxRefundClient(cfg),
-		SecurityEvent:   NewSecurityEventClient(cfg),
-		ServiceToken:    NewServiceTokenClient(cfg),
-		Session:         NewSessionClient(cfg),
-		StockMovement:   NewStockMovementClient(cfg),
-		User:            NewUserClient(cfg),
-		UserIdentity:    NewUserIdentityClient(cfg),
-		WaitlistEntry:   NewWaitlistEntryClient(cfg),
-		WebhookDelivery: NewWebhookDeliveryClient(cfg),
-		WebhookEndpoint: NewWebhookEndpointClient(cfg),
-		WebhookEvent:    NewWebhookEventClient(cfg),
+		ctx:              ctx,
+		config:           cfg,
+		AccountLink:      NewAccountLinkClient(cfg),
+		Address:          NewAddressClient(cfg),
+		Fulfilment:       NewFulfilmentClient(cfg),
+		Goods:            NewGoodsClient(cfg),
+		GoodsLog:         NewGoodsLogClient(cfg),
+		Intervention:     NewInterventionClient(cfg),
+		LetterAct:        NewLetterActClient(cfg),
+		Mail:             NewMailClient(cfg),
+		NoticeChoice:     NewNoticeChoiceClient(cfg),
+		NoticeDelivery:   NewNoticeDeliveryClient(cfg),
+		NoticeFact:       NewNoticeFactClient(cfg),
+		Order:            NewOrderClient(cfg),
+		OrderEvent:       NewOrderEventClient(cfg),
+		OrderFailure:     NewOrderFailureClient(cfg),
+		OrderMetadata:    NewOrderMetadataClient(cfg),
+		OrderRecipient:   NewOrderRecipientClient(cfg),
+		Payment:          NewPaymentClient(cfg),
+		PaymentEvent:     NewPaymentEventClient(cfg),
+		PushSubscription: NewPushSubscriptionClient(cfg),
+		Refund:           NewRefundClient(cfg),
+		RefusedAttempt:   NewRefusedAttemptClient(cfg),
+		Sale:             NewSaleClient(cfg),
+		SaleFigures:      NewSaleFiguresClient(cfg),
+		SaleItem:         NewSaleItemClient(cfg),
+		SaleLog:          NewSaleLogClient(cfg),
+		SaleReminder:     NewSaleReminderClient(cfg),
+		SaleTemplate:     NewSaleTemplateClient(cfg),
+		SandboxCall:      NewSandboxCallClient(cfg),
+		SandboxCharge:    NewSandboxChargeClient(cfg),
+		SandboxRefund:    NewSandboxRefundClient(cfg),
+		SecurityEvent:    NewSecurityEventClient(cfg),
+		ServiceToken:     NewServiceTokenClient(cfg),
+		Session:          NewSessionClient(cfg),
+		StockMovement:    NewStockMovementClient(cfg),
+		User:             NewUserClient(cfg),
+		UserIdentity:     NewUserIdentityClient(cfg),
+		WaitlistEntry:    NewWaitlistEntryClient(cfg),
+		WebhookDelivery:  NewWebhookDeliveryClient(cfg),
+		WebhookEndpoint:  NewWebhookEndpointClient(cfg),
+		WebhookEvent:     NewWebhookEventClient(cfg),
 	}, nil
 }
 
@@ -408,11 +414,11 @@ func (c *Client) Use(hooks ...Hook) {
 		c.AccountLink, c.Address, c.Fulfilment, c.Goods, c.GoodsLog, c.Intervention,
 		c.LetterAct, c.Mail, c.NoticeChoice, c.NoticeDelivery, c.NoticeFact, c.Order,
 		c.OrderEvent, c.OrderFailure, c.OrderMetadata, c.OrderRecipient, c.Payment,
-		c.PaymentEvent, c.Refund, c.RefusedAttempt, c.Sale, c.SaleFigures, c.SaleItem,
-		c.SaleLog, c.SaleReminder, c.SaleTemplate, c.SandboxCall, c.SandboxCharge,
-		c.SandboxRefund, c.SecurityEvent, c.ServiceToken, c.Session, c.StockMovement,
-		c.User, c.UserIdentity, c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint,
-		c.WebhookEvent,
+		c.PaymentEvent, c.PushSubscription, c.Refund, c.RefusedAttempt, c.Sale,
+		c.SaleFigures, c.SaleItem, c.SaleLog, c.SaleReminder, c.SaleTemplate,
+		c.SandboxCall, c.SandboxCharge, c.SandboxRefund, c.SecurityEvent,
+		c.ServiceToken, c.Session, c.StockMovement, c.User, c.UserIdentity,
+		c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint, c.WebhookEvent,
 	} {
 		n.Use(hooks...)
 	}
@@ -425,11 +431,11 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 		c.AccountLink, c.Address, c.Fulfilment, c.Goods, c.GoodsLog, c.Intervention,
 		c.LetterAct, c.Mail, c.NoticeChoice, c.NoticeDelivery, c.NoticeFact, c.Order,
 		c.OrderEvent, c.OrderFailure, c.OrderMetadata, c.OrderRecipient, c.Payment,
-		c.PaymentEvent, c.Refund, c.RefusedAttempt, c.Sale, c.SaleFigures, c.SaleItem,
-		c.SaleLog, c.SaleReminder, c.SaleTemplate, c.SandboxCall, c.SandboxCharge,
-		c.SandboxRefund, c.SecurityEvent, c.ServiceToken, c.Session, c.StockMovement,
-		c.User, c.UserIdentity, c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint,
-		c.WebhookEvent,
+		c.PaymentEvent, c.PushSubscription, c.Refund, c.RefusedAttempt, c.Sale,
+		c.SaleFigures, c.SaleItem, c.SaleLog, c.SaleReminder, c.SaleTemplate,
+		c.SandboxCall, c.SandboxCharge, c.SandboxRefund, c.SecurityEvent,
+		c.ServiceToken, c.Session, c.StockMovement, c.User, c.UserIdentity,
+		c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint, c.WebhookEvent,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -474,6 +480,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Payment.mutate(ctx, m)
 	case *PaymentEventMutation:
 		return c.PaymentEvent.mutate(ctx, m)
+	case *PushSubscriptionMutation:
+		return c.PushSubscription.mutate(ctx, m)
 	case *RefundMutation:
 		return c.Refund.mutate(ctx, m)
 	case *RefusedAttemptMutation:
@@ -2912,6 +2920,139 @@ func (c *PaymentEventClient) mutate(ctx context.Context, m *PaymentEventMutation
 		return (&PaymentEventDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown PaymentEvent mutation op: %q", m.Op())
+	}
+}
+
+// PushSubscriptionClient is a client for the PushSubscription schema.
+type PushSubscriptionClient struct {
+	config
+}
+
+// NewPushSubscriptionClient returns a client for the PushSubscription from the given config.
+func NewPushSubscriptionClient(c config) *PushSubscriptionClient {
+	return &PushSubscriptionClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `pushsubscription.Hooks(f(g(h())))`.
+func (c *PushSubscriptionClient) Use(hooks ...Hook) {
+	c.hooks.PushSubscription = append(c.hooks.PushSubscription, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `pushsubscription.Intercept(f(g(h())))`.
+func (c *PushSubscriptionClient) Intercept(interceptors ...Interceptor) {
+	c.inters.PushSubscription = append(c.inters.PushSubscription, interceptors...)
+}
+
+// Create returns a builder for creating a PushSubscription entity.
+func (c *PushSubscriptionClient) Create() *PushSubscriptionCreate {
+	mutation := newPushSubscriptionMutation(c.config, OpCreate)
+	return &PushSubscriptionCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of PushSubscription entities.
+func (c *PushSubscriptionClient) CreateBulk(builders ...*PushSubscriptionCreate) *PushSubscriptionCreateBulk {
+	return &PushSubscriptionCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *PushSubscriptionClient) MapCreateBulk(slice any, setFunc func(*PushSubscriptionCreate, int)) *PushSubscriptionCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &PushSubscriptionCreateBulk{err: fmt.Errorf("calling to PushSubscriptionClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*PushSubscriptionCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &PushSubscriptionCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for PushSubscription.
+func (c *PushSubscriptionClient) Update() *PushSubscriptionUpdate {
+	mutation := newPushSubscriptionMutation(c.config, OpUpdate)
+	return &PushSubscriptionUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *PushSubscriptionClient) UpdateOne(_m *PushSubscription) *PushSubscriptionUpdateOne {
+	mutation := newPushSubscriptionMutation(c.config, OpUpdateOne, withPushSubscription(_m))
+	return &PushSubscriptionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *PushSubscriptionClient) UpdateOneID(id uuid.UUID) *PushSubscriptionUpdateOne {
+	mutation := newPushSubscriptionMutation(c.config, OpUpdateOne, withPushSubscriptionID(id))
+	return &PushSubscriptionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for PushSubscription.
+func (c *PushSubscriptionClient) Delete() *PushSubscriptionDelete {
+	mutation := newPushSubscriptionMutation(c.config, OpDelete)
+	return &PushSubscriptionDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *PushSubscriptionClient) DeleteOne(_m *PushSubscription) *PushSubscriptionDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *PushSubscriptionClient) DeleteOneID(id uuid.UUID) *PushSubscriptionDeleteOne {
+	builder := c.Delete().Where(pushsubscription.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &PushSubscriptionDeleteOne{builder}
+}
+
+// Query returns a query builder for PushSubscription.
+func (c *PushSubscriptionClient) Query() *PushSubscriptionQuery {
+	return &PushSubscriptionQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypePushSubscription},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a PushSubscription entity by its id.
+func (c *PushSubscriptionClient) Get(ctx context.Context, id uuid.UUID) (*PushSubscription, error) {
+	return c.Query().Where(pushsubscription.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *PushSubscriptionClient) GetX(ctx context.Context, id uuid.UUID) *PushSubscription {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *PushSubscriptionClient) Hooks() []Hook {
+	return c.hooks.PushSubscription
+}
+
+// Interceptors returns the client interceptors.
+func (c *PushSubscriptionClient) Interceptors() []Interceptor {
+	return c.inters.PushSubscription
+}
+
+func (c *PushSubscriptionClient) mutate(ctx context.Context, m *PushSubscriptionMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&PushSubscriptionCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&PushSubscriptionUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&PushSubscriptionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&PushSubscriptionDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown PushSubscription mutation op: %q", m.Op())
 	}
 }
 
@@ -5713,20 +5854,20 @@ type (
 	hooks struct {
 		AccountLink, Address, Fulfilment, Goods, GoodsLog, Intervention, LetterAct,
 		Mail, NoticeChoice, NoticeDelivery, NoticeFact, Order, OrderEvent,
-		OrderFailure, OrderMetadata, OrderRecipient, Payment, PaymentEvent, Refund,
-		RefusedAttempt, Sale, SaleFigures, SaleItem, SaleLog, SaleReminder,
-		SaleTemplate, SandboxCall, SandboxCharge, SandboxRefund, SecurityEvent,
-		ServiceToken, Session, StockMovement, User, UserIdentity, WaitlistEntry,
-		WebhookDelivery, WebhookEndpoint, WebhookEvent []ent.Hook
+		OrderFailure, OrderMetadata, OrderRecipient, Payment, PaymentEvent,
+		PushSubscription, Refund, RefusedAttempt, Sale, SaleFigures, SaleItem, SaleLog,
+		SaleReminder, SaleTemplate, SandboxCall, SandboxCharge, SandboxRefund,
+		SecurityEvent, ServiceToken, Session, StockMovement, User, UserIdentity,
+		WaitlistEntry, WebhookDelivery, WebhookEndpoint, WebhookEvent []ent.Hook
 	}
 	inters struct {
 		AccountLink, Address, Fulfilment, Goods, GoodsLog, Intervention, LetterAct,
 		Mail, NoticeChoice, NoticeDelivery, NoticeFact, Order, OrderEvent,
-		OrderFailure, OrderMetadata, OrderRecipient, Payment, PaymentEvent, Refund,
-		RefusedAttempt, Sale, SaleFigures, SaleItem, SaleLog, SaleReminder,
-		SaleTemplate, SandboxCall, SandboxCharge, SandboxRefund, SecurityEvent,
-		ServiceToken, Session, StockMovement, User, UserIdentity, WaitlistEntry,
-		WebhookDelivery, WebhookEndpoint, WebhookEvent []ent.Interceptor
+		OrderFailure, OrderMetadata, OrderRecipient, Payment, PaymentEvent,
+		PushSubscription, Refund, RefusedAttempt, Sale, SaleFigures, SaleItem, SaleLog,
+		SaleReminder, SaleTemplate, SandboxCall, SandboxCharge, SandboxRefund,
+		SecurityEvent, ServiceToken, Session, StockMovement, User, UserIdentity,
+		WaitlistEntry, WebhookDelivery, WebhookEndpoint, WebhookEvent []ent.Interceptor
 	}
 )
 

@@ -25,6 +25,7 @@ import (
 	"seckill/ent/payment"
 	"seckill/ent/paymentevent"
 	"seckill/ent/predicate"
+	"seckill/ent/pushsubscription"
 	"seckill/ent/refund"
 	"seckill/ent/refusedattempt"
 	"seckill/ent/sale"
@@ -63,45 +64,46 @@ const (
 	OpUpdateOne = ent.OpUpdateOne
 
 	// Node types.
-	TypeAccountLink     = "AccountLink"
-	TypeAddress         = "Address"
-	TypeFulfilment      = "Fulfilment"
-	TypeGoods           = "Goods"
-	TypeGoodsLog        = "GoodsLog"
-	TypeIntervention    = "Intervention"
-	TypeLetterAct       = "LetterAct"
-	TypeMail            = "Mail"
-	TypeNoticeChoice    = "NoticeChoice"
-	TypeNoticeDelivery  = "NoticeDelivery"
-	TypeNoticeFact      = "NoticeFact"
-	TypeOrder           = "Order"
-	TypeOrderEvent      = "OrderEvent"
-	TypeOrderFailure    = "OrderFailure"
-	TypeOrderMetadata   = "OrderMetadata"
-	TypeOrderRecipient  = "OrderRecipient"
-	TypePayment         = "Payment"
-	TypePaymentEvent    = "PaymentEvent"
-	TypeRefund          = "Refund"
-	TypeRefusedAttempt  = "RefusedAttempt"
-	TypeSale            = "Sale"
-	TypeSaleFigures     = "SaleFigures"
-	TypeSaleItem        = "SaleItem"
-	TypeSaleLog         = "SaleLog"
-	TypeSaleReminder    = "SaleReminder"
-	TypeSaleTemplate    = "SaleTemplate"
-	TypeSandboxCall     = "SandboxCall"
-	TypeSandboxCharge   = "SandboxCharge"
-	TypeSandboxRefund   = "SandboxRefund"
-	TypeSecurityEvent   = "SecurityEvent"
-	TypeServiceToken    = "ServiceToken"
-	TypeSession         = "Session"
-	TypeStockMovement   = "StockMovement"
-	TypeUser            = "User"
-	TypeUserIdentity    = "UserIdentity"
-	TypeWaitlistEntry   = "WaitlistEntry"
-	TypeWebhookDelivery = "WebhookDelivery"
-	TypeWebhookEndpoint = "WebhookEndpoint"
-	TypeWebhookEvent    = "WebhookEvent"
+	TypeAccountLink      = "AccountLink"
+	TypeAddress          = "Address"
+	TypeFulfilment       = "Fulfilment"
+	TypeGoods            = "Goods"
+	TypeGoodsLog         = "GoodsLog"
+	TypeIntervention     = "Intervention"
+	TypeLetterAct        = "LetterAct"
+	TypeMail             = "Mail"
+	TypeNoticeChoice     = "NoticeChoice"
+	TypeNoticeDelivery   = "NoticeDelivery"
+	TypeNoticeFact       = "NoticeFact"
+	TypeOrder            = "Order"
+	TypeOrderEvent       = "OrderEvent"
+	TypeOrderFailure     = "OrderFailure"
+	TypeOrderMetadata    = "OrderMetadata"
+	TypeOrderRecipient   = "OrderRecipient"
+	TypePayment          = "Payment"
+	TypePaymentEvent     = "PaymentEvent"
+	TypePushSubscription = "PushSubscription"
+	TypeRefund           = "Refund"
+	TypeRefusedAttempt   = "RefusedAttempt"
+	TypeSale             = "Sale"
+	TypeSaleFigures      = "SaleFigures"
+	TypeSaleItem         = "SaleItem"
+	TypeSaleLog          = "SaleLog"
+	TypeSaleReminder     = "SaleReminder"
+	TypeSaleTemplate     = "SaleTemplate"
+	TypeSandboxCall      = "SandboxCall"
+	TypeSandboxCharge    = "SandboxCharge"
+	TypeSandboxRefund    = "SandboxRefund"
+	TypeSecurityEvent    = "SecurityEvent"
+	TypeServiceToken     = "ServiceToken"
+	TypeSession          = "Session"
+	TypeStockMovement    = "StockMovement"
+	TypeUser             = "User"
+	TypeUserIdentity     = "UserIdentity"
+	TypeWaitlistEntry    = "WaitlistEntry"
+	TypeWebhookDelivery  = "WebhookDelivery"
+	TypeWebhookEndpoint  = "WebhookEndpoint"
+	TypeWebhookEvent     = "WebhookEvent"
 )
 
 // AccountLinkMutation represents an operation that mutates the AccountLink nodes in the graph.
@@ -6861,6 +6863,7 @@ type NoticeChoiceMutation struct {
 	kind          *noticechoice.Kind
 	mail          *bool
 	hook          *bool
+	push          *bool
 	updated_at    *time.Time
 	clearedFields map[string]struct{}
 	done          bool
@@ -7116,6 +7119,42 @@ func (m *NoticeChoiceMutation) ResetHook() {
 	m.hook = nil
 }
 
+// SetPush sets the "push" field.
+func (m *NoticeChoiceMutation) SetPush(b bool) {
+	m.push = &b
+}
+
+// Push returns the value of the "push" field in the mutation.
+func (m *NoticeChoiceMutation) Push() (r bool, exists bool) {
+	v := m.push
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPush returns the old "push" field's value of the NoticeChoice entity.
+// If the NoticeChoice object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NoticeChoiceMutation) OldPush(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPush is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPush requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPush: %w", err)
+	}
+	return oldValue.Push, nil
+}
+
+// ResetPush resets all changes to the "push" field.
+func (m *NoticeChoiceMutation) ResetPush() {
+	m.push = nil
+}
+
 // SetUpdatedAt sets the "updated_at" field.
 func (m *NoticeChoiceMutation) SetUpdatedAt(t time.Time) {
 	m.updated_at = &t
@@ -7186,7 +7225,7 @@ func (m *NoticeChoiceMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *NoticeChoiceMutation) Fields() []string {
-	fields := make([]string, 0, 5)
+	fields := make([]string, 0, 6)
 	if m.user_id != nil {
 		fields = append(fields, noticechoice.FieldUserID)
 	}
@@ -7198,6 +7237,9 @@ func (m *NoticeChoiceMutation) Fields() []string {
 	}
 	if m.hook != nil {
 		fields = append(fields, noticechoice.FieldHook)
+	}
+	if m.push != nil {
+		fields = append(fields, noticechoice.FieldPush)
 	}
 	if m.updated_at != nil {
 		fields = append(fields, noticechoice.FieldUpdatedAt)
@@ -7218,6 +7260,8 @@ func (m *NoticeChoiceMutation) Field(name string) (ent.Value, bool) {
 		return m.Mail()
 	case noticechoice.FieldHook:
 		return m.Hook()
+	case noticechoice.FieldPush:
+		return m.Push()
 	case noticechoice.FieldUpdatedAt:
 		return m.UpdatedAt()
 	}
@@ -7237,6 +7281,8 @@ func (m *NoticeChoiceMutation) OldField(ctx context.Context, name string) (ent.V
 		return m.OldMail(ctx)
 	case noticechoice.FieldHook:
 		return m.OldHook(ctx)
+	case noticechoice.FieldPush:
+		return m.OldPush(ctx)
 	case noticechoice.FieldUpdatedAt:
 		return m.OldUpdatedAt(ctx)
 	}
@@ -7275,6 +7321,13 @@ func (m *NoticeChoiceMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetHook(v)
+		return nil
+	case noticechoice.FieldPush:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPush(v)
 		return nil
 	case noticechoice.FieldUpdatedAt:
 		v, ok := value.(time.Time)
@@ -7344,6 +7397,9 @@ func (m *NoticeChoiceMutation) ResetField(name string) error {
 	case noticechoice.FieldHook:
 		m.ResetHook()
 		return nil
+	case noticechoice.FieldPush:
+		m.ResetPush()
+		return nil
 	case noticechoice.FieldUpdatedAt:
 		m.ResetUpdatedAt()
 		return nil
@@ -7402,25 +7458,26 @@ func (m *NoticeChoiceMutation) ResetEdge(name string) error {
 // NoticeDeliveryMutation represents an operation that mutates the NoticeDelivery nodes in the graph.
 type NoticeDeliveryMutation struct {
 	config
-	op            Op
-	typ           string
-	id            *uuid.UUID
-	user_id       *uuid.UUID
-	kind          *noticedelivery.Kind
-	subject_id    *uuid.UUID
-	payload       *[]byte
-	state         *noticedelivery.State
-	attempts      *int
-	addattempts   *int
-	due_at        *time.Time
-	retry_until   *time.Time
-	error         *string
-	created_at    *time.Time
-	ended_at      *time.Time
-	clearedFields map[string]struct{}
-	done          bool
-	oldValue      func(context.Context) (*NoticeDelivery, error)
-	predicates    []predicate.NoticeDelivery
+	op              Op
+	typ             string
+	id              *uuid.UUID
+	user_id         *uuid.UUID
+	kind            *noticedelivery.Kind
+	subject_id      *uuid.UUID
+	subscription_id *uuid.UUID
+	payload         *[]byte
+	state           *noticedelivery.State
+	attempts        *int
+	addattempts     *int
+	due_at          *time.Time
+	retry_until     *time.Time
+	error           *string
+	created_at      *time.Time
+	ended_at        *time.Time
+	clearedFields   map[string]struct{}
+	done            bool
+	oldValue        func(context.Context) (*NoticeDelivery, error)
+	predicates      []predicate.NoticeDelivery
 }
 
 var _ ent.Mutation = (*NoticeDeliveryMutation)(nil)
@@ -7633,6 +7690,55 @@ func (m *NoticeDeliveryMutation) OldSubjectID(ctx context.Context) (v uuid.UUID,
 // ResetSubjectID resets all changes to the "subject_id" field.
 func (m *NoticeDeliveryMutation) ResetSubjectID() {
 	m.subject_id = nil
+}
+
+// SetSubscriptionID sets the "subscription_id" field.
+func (m *NoticeDeliveryMutation) SetSubscriptionID(u uuid.UUID) {
+	m.subscription_id = &u
+}
+
+// SubscriptionID returns the value of the "subscription_id" field in the mutation.
+func (m *NoticeDeliveryMutation) SubscriptionID() (r uuid.UUID, exists bool) {
+	v := m.subscription_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSubscriptionID returns the old "subscription_id" field's value of the NoticeDelivery entity.
+// If the NoticeDelivery object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NoticeDeliveryMutation) OldSubscriptionID(ctx context.Context) (v *uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSubscriptionID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSubscriptionID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSubscriptionID: %w", err)
+	}
+	return oldValue.SubscriptionID, nil
+}
+
+// ClearSubscriptionID clears the value of the "subscription_id" field.
+func (m *NoticeDeliveryMutation) ClearSubscriptionID() {
+	m.subscription_id = nil
+	m.clearedFields[noticedelivery.FieldSubscriptionID] = struct{}{}
+}
+
+// SubscriptionIDCleared returns if the "subscription_id" field was cleared in this mutation.
+func (m *NoticeDeliveryMutation) SubscriptionIDCleared() bool {
+	_, ok := m.clearedFields[noticedelivery.FieldSubscriptionID]
+	return ok
+}
+
+// ResetSubscriptionID resets all changes to the "subscription_id" field.
+func (m *NoticeDeliveryMutation) ResetSubscriptionID() {
+	m.subscription_id = nil
+	delete(m.clearedFields, noticedelivery.FieldSubscriptionID)
 }
 
 // SetPayload sets the "payload" field.
@@ -8003,7 +8109,7 @@ func (m *NoticeDeliveryMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *NoticeDeliveryMutation) Fields() []string {
-	fields := make([]string, 0, 11)
+	fields := make([]string, 0, 12)
 	if m.user_id != nil {
 		fields = append(fields, noticedelivery.FieldUserID)
 	}
@@ -8012,6 +8118,9 @@ func (m *NoticeDeliveryMutation) Fields() []string {
 	}
 	if m.subject_id != nil {
 		fields = append(fields, noticedelivery.FieldSubjectID)
+	}
+	if m.subscription_id != nil {
+		fields = append(fields, noticedelivery.FieldSubscriptionID)
 	}
 	if m.payload != nil {
 		fields = append(fields, noticedelivery.FieldPayload)
@@ -8051,6 +8160,8 @@ func (m *NoticeDeliveryMutation) Field(name string) (ent.Value, bool) {
 		return m.Kind()
 	case noticedelivery.FieldSubjectID:
 		return m.SubjectID()
+	case noticedelivery.FieldSubscriptionID:
+		return m.SubscriptionID()
 	case noticedelivery.FieldPayload:
 		return m.Payload()
 	case noticedelivery.FieldState:
@@ -8082,6 +8193,8 @@ func (m *NoticeDeliveryMutation) OldField(ctx context.Context, name string) (ent
 		return m.OldKind(ctx)
 	case noticedelivery.FieldSubjectID:
 		return m.OldSubjectID(ctx)
+	case noticedelivery.FieldSubscriptionID:
+		return m.OldSubscriptionID(ctx)
 	case noticedelivery.FieldPayload:
 		return m.OldPayload(ctx)
 	case noticedelivery.FieldState:
@@ -8127,6 +8240,13 @@ func (m *NoticeDeliveryMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetSubjectID(v)
+		return nil
+	case noticedelivery.FieldSubscriptionID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSubscriptionID(v)
 		return nil
 	case noticedelivery.FieldPayload:
 		v, ok := value.([]byte)
@@ -8229,6 +8349,9 @@ func (m *NoticeDeliveryMutation) AddField(name string, value ent.Value) error {
 // mutation.
 func (m *NoticeDeliveryMutation) ClearedFields() []string {
 	var fields []string
+	if m.FieldCleared(noticedelivery.FieldSubscriptionID) {
+		fields = append(fields, noticedelivery.FieldSubscriptionID)
+	}
 	if m.FieldCleared(noticedelivery.FieldPayload) {
 		fields = append(fields, noticedelivery.FieldPayload)
 	}
@@ -8249,6 +8372,9 @@ func (m *NoticeDeliveryMutation) FieldCleared(name string) bool {
 // error if the field is not defined in the schema.
 func (m *NoticeDeliveryMutation) ClearField(name string) error {
 	switch name {
+	case noticedelivery.FieldSubscriptionID:
+		m.ClearSubscriptionID()
+		return nil
 	case noticedelivery.FieldPayload:
 		m.ClearPayload()
 		return nil
@@ -8271,6 +8397,9 @@ func (m *NoticeDeliveryMutation) ResetField(name string) error {
 		return nil
 	case noticedelivery.FieldSubjectID:
 		m.ResetSubjectID()
+		return nil
+	case noticedelivery.FieldSubscriptionID:
+		m.ResetSubscriptionID()
 		return nil
 	case noticedelivery.FieldPayload:
 		m.ResetPayload()
@@ -16310,6 +16439,792 @@ func (m *PaymentEventMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *PaymentEventMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown PaymentEvent edge %s", name)
+}
+
+// PushSubscriptionMutation represents an operation that mutates the PushSubscription nodes in the graph.
+type PushSubscriptionMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *uuid.UUID
+	user_id       *uuid.UUID
+	session_id    *uuid.UUID
+	endpoint      *string
+	p256dh        *[]byte
+	auth          *[]byte
+	server_key    *string
+	label         *string
+	created_at    *time.Time
+	sent_at       *time.Time
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*PushSubscription, error)
+	predicates    []predicate.PushSubscription
+}
+
+var _ ent.Mutation = (*PushSubscriptionMutation)(nil)
+
+// pushsubscriptionOption allows management of the mutation configuration using functional options.
+type pushsubscriptionOption func(*PushSubscriptionMutation)
+
+// newPushSubscriptionMutation creates new mutation for the PushSubscription entity.
+func newPushSubscriptionMutation(c config, op Op, opts ...pushsubscriptionOption) *PushSubscriptionMutation {
+	m := &PushSubscriptionMutation{
+		config:        c,
+		op:            op,
+		typ:           TypePushSubscription,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withPushSubscriptionID sets the ID field of the mutation.
+func withPushSubscriptionID(id uuid.UUID) pushsubscriptionOption {
+	return func(m *PushSubscriptionMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *PushSubscription
+		)
+		m.oldValue = func(ctx context.Context) (*PushSubscription, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().PushSubscription.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withPushSubscription sets the old PushSubscription of the mutation.
+func withPushSubscription(node *PushSubscription) pushsubscriptionOption {
+	return func(m *PushSubscriptionMutation) {
+		m.oldValue = func(context.Context) (*PushSubscription, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m PushSubscriptionMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m PushSubscriptionMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of PushSubscription entities.
+func (m *PushSubscriptionMutation) SetID(id uuid.UUID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *PushSubscriptionMutation) ID() (id uuid.UUID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *PushSubscriptionMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []uuid.UUID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().PushSubscription.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetUserID sets the "user_id" field.
+func (m *PushSubscriptionMutation) SetUserID(u uuid.UUID) {
+	m.user_id = &u
+}
+
+// UserID returns the value of the "user_id" field in the mutation.
+func (m *PushSubscriptionMutation) UserID() (r uuid.UUID, exists bool) {
+	v := m.user_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUserID returns the old "user_id" field's value of the PushSubscription entity.
+// If the PushSubscription object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PushSubscriptionMutation) OldUserID(ctx context.Context) (v uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUserID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUserID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUserID: %w", err)
+	}
+	return oldValue.UserID, nil
+}
+
+// ResetUserID resets all changes to the "user_id" field.
+func (m *PushSubscriptionMutation) ResetUserID() {
+	m.user_id = nil
+}
+
+// SetSessionID sets the "session_id" field.
+func (m *PushSubscriptionMutation) SetSessionID(u uuid.UUID) {
+	m.session_id = &u
+}
+
+// SessionID returns the value of the "session_id" field in the mutation.
+func (m *PushSubscriptionMutation) SessionID() (r uuid.UUID, exists bool) {
+	v := m.session_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSessionID returns the old "session_id" field's value of the PushSubscription entity.
+// If the PushSubscription object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PushSubscriptionMutation) OldSessionID(ctx context.Context) (v uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSessionID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSessionID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSessionID: %w", err)
+	}
+	return oldValue.SessionID, nil
+}
+
+// ResetSessionID resets all changes to the "session_id" field.
+func (m *PushSubscriptionMutation) ResetSessionID() {
+	m.session_id = nil
+}
+
+// SetEndpoint sets the "endpoint" field.
+func (m *PushSubscriptionMutation) SetEndpoint(s string) {
+	m.endpoint = &s
+}
+
+// Endpoint returns the value of the "endpoint" field in the mutation.
+func (m *PushSubscriptionMutation) Endpoint() (r string, exists bool) {
+	v := m.endpoint
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEndpoint returns the old "endpoint" field's value of the PushSubscription entity.
+// If the PushSubscription object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PushSubscriptionMutation) OldEndpoint(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEndpoint is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEndpoint requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEndpoint: %w", err)
+	}
+	return oldValue.Endpoint, nil
+}
+
+// ResetEndpoint resets all changes to the "endpoint" field.
+func (m *PushSubscriptionMutation) ResetEndpoint() {
+	m.endpoint = nil
+}
+
+// SetP256dh sets the "p256dh" field.
+func (m *PushSubscriptionMutation) SetP256dh(b []byte) {
+	m.p256dh = &b
+}
+
+// P256dh returns the value of the "p256dh" field in the mutation.
+func (m *PushSubscriptionMutation) P256dh() (r []byte, exists bool) {
+	v := m.p256dh
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldP256dh returns the old "p256dh" field's value of the PushSubscription entity.
+// If the PushSubscription object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PushSubscriptionMutation) OldP256dh(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldP256dh is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldP256dh requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldP256dh: %w", err)
+	}
+	return oldValue.P256dh, nil
+}
+
+// ResetP256dh resets all changes to the "p256dh" field.
+func (m *PushSubscriptionMutation) ResetP256dh() {
+	m.p256dh = nil
+}
+
+// SetAuth sets the "auth" field.
+func (m *PushSubscriptionMutation) SetAuth(b []byte) {
+	m.auth = &b
+}
+
+// Auth returns the value of the "auth" field in the mutation.
+func (m *PushSubscriptionMutation) Auth() (r []byte, exists bool) {
+	v := m.auth
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAuth returns the old "auth" field's value of the PushSubscription entity.
+// If the PushSubscription object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PushSubscriptionMutation) OldAuth(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAuth is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAuth requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAuth: %w", err)
+	}
+	return oldValue.Auth, nil
+}
+
+// ResetAuth resets all changes to the "auth" field.
+func (m *PushSubscriptionMutation) ResetAuth() {
+	m.auth = nil
+}
+
+// SetServerKey sets the "server_key" field.
+func (m *PushSubscriptionMutation) SetServerKey(s string) {
+	m.server_key = &s
+}
+
+// ServerKey returns the value of the "server_key" field in the mutation.
+func (m *PushSubscriptionMutation) ServerKey() (r string, exists bool) {
+	v := m.server_key
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldServerKey returns the old "server_key" field's value of the PushSubscription entity.
+// If the PushSubscription object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PushSubscriptionMutation) OldServerKey(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldServerKey is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldServerKey requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldServerKey: %w", err)
+	}
+	return oldValue.ServerKey, nil
+}
+
+// ResetServerKey resets all changes to the "server_key" field.
+func (m *PushSubscriptionMutation) ResetServerKey() {
+	m.server_key = nil
+}
+
+// SetLabel sets the "label" field.
+func (m *PushSubscriptionMutation) SetLabel(s string) {
+	m.label = &s
+}
+
+// Label returns the value of the "label" field in the mutation.
+func (m *PushSubscriptionMutation) Label() (r string, exists bool) {
+	v := m.label
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLabel returns the old "label" field's value of the PushSubscription entity.
+// If the PushSubscription object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PushSubscriptionMutation) OldLabel(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLabel is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLabel requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLabel: %w", err)
+	}
+	return oldValue.Label, nil
+}
+
+// ResetLabel resets all changes to the "label" field.
+func (m *PushSubscriptionMutation) ResetLabel() {
+	m.label = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *PushSubscriptionMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *PushSubscriptionMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the PushSubscription entity.
+// If the PushSubscription object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PushSubscriptionMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *PushSubscriptionMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// SetSentAt sets the "sent_at" field.
+func (m *PushSubscriptionMutation) SetSentAt(t time.Time) {
+	m.sent_at = &t
+}
+
+// SentAt returns the value of the "sent_at" field in the mutation.
+func (m *PushSubscriptionMutation) SentAt() (r time.Time, exists bool) {
+	v := m.sent_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSentAt returns the old "sent_at" field's value of the PushSubscription entity.
+// If the PushSubscription object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PushSubscriptionMutation) OldSentAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSentAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSentAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSentAt: %w", err)
+	}
+	return oldValue.SentAt, nil
+}
+
+// ClearSentAt clears the value of the "sent_at" field.
+func (m *PushSubscriptionMutation) ClearSentAt() {
+	m.sent_at = nil
+	m.clearedFields[pushsubscription.FieldSentAt] = struct{}{}
+}
+
+// SentAtCleared returns if the "sent_at" field was cleared in this mutation.
+func (m *PushSubscriptionMutation) SentAtCleared() bool {
+	_, ok := m.clearedFields[pushsubscription.FieldSentAt]
+	return ok
+}
+
+// ResetSentAt resets all changes to the "sent_at" field.
+func (m *PushSubscriptionMutation) ResetSentAt() {
+	m.sent_at = nil
+	delete(m.clearedFields, pushsubscription.FieldSentAt)
+}
+
+// Where appends a list predicates to the PushSubscriptionMutation builder.
+func (m *PushSubscriptionMutation) Where(ps ...predicate.PushSubscription) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the PushSubscriptionMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *PushSubscriptionMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.PushSubscription, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *PushSubscriptionMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *PushSubscriptionMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (PushSubscription).
+func (m *PushSubscriptionMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *PushSubscriptionMutation) Fields() []string {
+	fields := make([]string, 0, 9)
+	if m.user_id != nil {
+		fields = append(fields, pushsubscription.FieldUserID)
+	}
+	if m.session_id != nil {
+		fields = append(fields, pushsubscription.FieldSessionID)
+	}
+	if m.endpoint != nil {
+		fields = append(fields, pushsubscription.FieldEndpoint)
+	}
+	if m.p256dh != nil {
+		fields = append(fields, pushsubscription.FieldP256dh)
+	}
+	if m.auth != nil {
+		fields = append(fields, pushsubscription.FieldAuth)
+	}
+	if m.server_key != nil {
+		fields = append(fields, pushsubscription.FieldServerKey)
+	}
+	if m.label != nil {
+		fields = append(fields, pushsubscription.FieldLabel)
+	}
+	if m.created_at != nil {
+		fields = append(fields, pushsubscription.FieldCreatedAt)
+	}
+	if m.sent_at != nil {
+		fields = append(fields, pushsubscription.FieldSentAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *PushSubscriptionMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case pushsubscription.FieldUserID:
+		return m.UserID()
+	case pushsubscription.FieldSessionID:
+		return m.SessionID()
+	case pushsubscription.FieldEndpoint:
+		return m.Endpoint()
+	case pushsubscription.FieldP256dh:
+		return m.P256dh()
+	case pushsubscription.FieldAuth:
+		return m.Auth()
+	case pushsubscription.FieldServerKey:
+		return m.ServerKey()
+	case pushsubscription.FieldLabel:
+		return m.Label()
+	case pushsubscription.FieldCreatedAt:
+		return m.CreatedAt()
+	case pushsubscription.FieldSentAt:
+		return m.SentAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *PushSubscriptionMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case pushsubscription.FieldUserID:
+		return m.OldUserID(ctx)
+	case pushsubscription.FieldSessionID:
+		return m.OldSessionID(ctx)
+	case pushsubscription.FieldEndpoint:
+		return m.OldEndpoint(ctx)
+	case pushsubscription.FieldP256dh:
+		return m.OldP256dh(ctx)
+	case pushsubscription.FieldAuth:
+		return m.OldAuth(ctx)
+	case pushsubscription.FieldServerKey:
+		return m.OldServerKey(ctx)
+	case pushsubscription.FieldLabel:
+		return m.OldLabel(ctx)
+	case pushsubscription.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case pushsubscription.FieldSentAt:
+		return m.OldSentAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown PushSubscription field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *PushSubscriptionMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case pushsubscription.FieldUserID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUserID(v)
+		return nil
+	case pushsubscription.FieldSessionID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSessionID(v)
+		return nil
+	case pushsubscription.FieldEndpoint:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEndpoint(v)
+		return nil
+	case pushsubscription.FieldP256dh:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetP256dh(v)
+		return nil
+	case pushsubscription.FieldAuth:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAuth(v)
+		return nil
+	case pushsubscription.FieldServerKey:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetServerKey(v)
+		return nil
+	case pushsubscription.FieldLabel:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLabel(v)
+		return nil
+	case pushsubscription.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case pushsubscription.FieldSentAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSentAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown PushSubscription field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *PushSubscriptionMutation) AddedFields() []string {
+	return nil
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *PushSubscriptionMutation) AddedField(name string) (ent.Value, bool) {
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *PushSubscriptionMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	}
+	return fmt.Errorf("unknown PushSubscription numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *PushSubscriptionMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(pushsubscription.FieldSentAt) {
+		fields = append(fields, pushsubscription.FieldSentAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *PushSubscriptionMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *PushSubscriptionMutation) ClearField(name string) error {
+	switch name {
+	case pushsubscription.FieldSentAt:
+		m.ClearSentAt()
+		return nil
+	}
+	return fmt.Errorf("unknown PushSubscription nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *PushSubscriptionMutation) ResetField(name string) error {
+	switch name {
+	case pushsubscription.FieldUserID:
+		m.ResetUserID()
+		return nil
+	case pushsubscription.FieldSessionID:
+		m.ResetSessionID()
+		return nil
+	case pushsubscription.FieldEndpoint:
+		m.ResetEndpoint()
+		return nil
+	case pushsubscription.FieldP256dh:
+		m.ResetP256dh()
+		return nil
+	case pushsubscription.FieldAuth:
+		m.ResetAuth()
+		return nil
+	case pushsubscription.FieldServerKey:
+		m.ResetServerKey()
+		return nil
+	case pushsubscription.FieldLabel:
+		m.ResetLabel()
+		return nil
+	case pushsubscription.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case pushsubscription.FieldSentAt:
+		m.ResetSentAt()
+		return nil
+	}
+	return fmt.Errorf("unknown PushSubscription field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *PushSubscriptionMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *PushSubscriptionMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *PushSubscriptionMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *PushSubscriptionMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *PushSubscriptionMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *PushSubscriptionMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *PushSubscriptionMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown PushSubscription unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *PushSubscriptionMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown PushSubscription edge %s", name)
 }
 
 // RefundMutation represents an operation that mutates the Refund nodes in the graph.

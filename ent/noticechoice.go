@@ -26,6 +26,8 @@ type NoticeChoice struct {
 	Mail bool `json:"mail,omitempty"`
 	// by the operator's own service, such as SMS
 	Hook bool `json:"hook,omitempty"`
+	// in the browsers of the user's subscriptions
+	Push bool `json:"push,omitempty"`
 	// UpdatedAt holds the value of the "updated_at" field.
 	UpdatedAt    time.Time `json:"updated_at,omitempty"`
 	selectValues sql.SelectValues
@@ -36,7 +38,7 @@ func (*NoticeChoice) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case noticechoice.FieldMail, noticechoice.FieldHook:
+		case noticechoice.FieldMail, noticechoice.FieldHook, noticechoice.FieldPush:
 			values[i] = new(sql.NullBool)
 		case noticechoice.FieldKind:
 			values[i] = new(sql.NullString)
@@ -88,6 +90,12 @@ func (_m *NoticeChoice) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field hook", values[i])
 			} else if value.Valid {
 				_m.Hook = value.Bool
+			}
+		case noticechoice.FieldPush:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field push", values[i])
+			} else if value.Valid {
+				_m.Push = value.Bool
 			}
 		case noticechoice.FieldUpdatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
@@ -142,6 +150,9 @@ func (_m *NoticeChoice) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("hook=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Hook))
+	builder.WriteString(", ")
+	builder.WriteString("push=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Push))
 	builder.WriteString(", ")
 	builder.WriteString("updated_at=")
 	builder.WriteString(_m.UpdatedAt.Format(time.ANSIC))

@@ -48,6 +48,20 @@ func (_c *NoticeChoiceCreate) SetHook(v bool) *NoticeChoiceCreate {
 	return _c
 }
 
+// SetPush sets the "push" field.
+func (_c *NoticeChoiceCreate) SetPush(v bool) *NoticeChoiceCreate {
+	_c.mutation.SetPush(v)
+	return _c
+}
+
+// SetNillablePush sets the "push" field if the given value is not nil.
+func (_c *NoticeChoiceCreate) SetNillablePush(v *bool) *NoticeChoiceCreate {
+	if v != nil {
+		_c.SetPush(*v)
+	}
+	return _c
+}
+
 // SetUpdatedAt sets the "updated_at" field.
 func (_c *NoticeChoiceCreate) SetUpdatedAt(v time.Time) *NoticeChoiceCreate {
 	_c.mutation.SetUpdatedAt(v)
@@ -67,6 +81,7 @@ func (_c *NoticeChoiceCreate) Mutation() *NoticeChoiceMutation {
 
 // Save creates the NoticeChoice in the database.
 func (_c *NoticeChoiceCreate) Save(ctx context.Context) (*NoticeChoice, error) {
+	_c.defaults()
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
@@ -92,6 +107,14 @@ func (_c *NoticeChoiceCreate) ExecX(ctx context.Context) {
 	}
 }
 
+// defaults sets the default values of the builder before save.
+func (_c *NoticeChoiceCreate) defaults() {
+	if _, ok := _c.mutation.Push(); !ok {
+		v := noticechoice.DefaultPush
+		_c.mutation.SetPush(v)
+	}
+}
+
 // check runs all checks and user-defined validators on the builder.
 func (_c *NoticeChoiceCreate) check() error {
 	if _, ok := _c.mutation.UserID(); !ok {
@@ -110,6 +133,9 @@ func (_c *NoticeChoiceCreate) check() error {
 	}
 	if _, ok := _c.mutation.Hook(); !ok {
 		return &ValidationError{Name: "hook", err: errors.New(`ent: missing required field "NoticeChoice.hook"`)}
+	}
+	if _, ok := _c.mutation.Push(); !ok {
+		return &ValidationError{Name: "push", err: errors.New(`ent: missing required field "NoticeChoice.push"`)}
 	}
 	if _, ok := _c.mutation.UpdatedAt(); !ok {
 		return &ValidationError{Name: "updated_at", err: errors.New(`ent: missing required field "NoticeChoice.updated_at"`)}
@@ -165,6 +191,10 @@ func (_c *NoticeChoiceCreate) createSpec() (*NoticeChoice, *sqlgraph.CreateSpec)
 	if value, ok := _c.mutation.Hook(); ok {
 		_spec.SetField(noticechoice.FieldHook, field.TypeBool, value)
 		_node.Hook = value
+	}
+	if value, ok := _c.mutation.Push(); ok {
+		_spec.SetField(noticechoice.FieldPush, field.TypeBool, value)
+		_node.Push = value
 	}
 	if value, ok := _c.mutation.UpdatedAt(); ok {
 		_spec.SetField(noticechoice.FieldUpdatedAt, field.TypeTime, value)
@@ -243,6 +273,18 @@ func (u *NoticeChoiceUpsert) SetHook(v bool) *NoticeChoiceUpsert {
 // UpdateHook sets the "hook" field to the value that was provided on create.
 func (u *NoticeChoiceUpsert) UpdateHook() *NoticeChoiceUpsert {
 	u.SetExcluded(noticechoice.FieldHook)
+	return u
+}
+
+// SetPush sets the "push" field.
+func (u *NoticeChoiceUpsert) SetPush(v bool) *NoticeChoiceUpsert {
+	u.Set(noticechoice.FieldPush, v)
+	return u
+}
+
+// UpdatePush sets the "push" field to the value that was provided on create.
+func (u *NoticeChoiceUpsert) UpdatePush() *NoticeChoiceUpsert {
+	u.SetExcluded(noticechoice.FieldPush)
 	return u
 }
 
@@ -340,6 +382,20 @@ func (u *NoticeChoiceUpsertOne) UpdateHook() *NoticeChoiceUpsertOne {
 	})
 }
 
+// SetPush sets the "push" field.
+func (u *NoticeChoiceUpsertOne) SetPush(v bool) *NoticeChoiceUpsertOne {
+	return u.Update(func(s *NoticeChoiceUpsert) {
+		s.SetPush(v)
+	})
+}
+
+// UpdatePush sets the "push" field to the value that was provided on create.
+func (u *NoticeChoiceUpsertOne) UpdatePush() *NoticeChoiceUpsertOne {
+	return u.Update(func(s *NoticeChoiceUpsert) {
+		s.UpdatePush()
+	})
+}
+
 // SetUpdatedAt sets the "updated_at" field.
 func (u *NoticeChoiceUpsertOne) SetUpdatedAt(v time.Time) *NoticeChoiceUpsertOne {
 	return u.Update(func(s *NoticeChoiceUpsert) {
@@ -411,6 +467,7 @@ func (_c *NoticeChoiceCreateBulk) Save(ctx context.Context) ([]*NoticeChoice, er
 	for i := range _c.builders {
 		func(i int, root context.Context) {
 			builder := _c.builders[i]
+			builder.defaults()
 			var mut Mutator = MutateFunc(func(ctx context.Context, m Mutation) (Value, error) {
 				mutation, ok := m.(*NoticeChoiceMutation)
 				if !ok {
@@ -599,6 +656,20 @@ func (u *NoticeChoiceUpsertBulk) SetHook(v bool) *NoticeChoiceUpsertBulk {
 func (u *NoticeChoiceUpsertBulk) UpdateHook() *NoticeChoiceUpsertBulk {
 	return u.Update(func(s *NoticeChoiceUpsert) {
 		s.UpdateHook()
+	})
+}
+
+// SetPush sets the "push" field.
+func (u *NoticeChoiceUpsertBulk) SetPush(v bool) *NoticeChoiceUpsertBulk {
+	return u.Update(func(s *NoticeChoiceUpsert) {
+		s.SetPush(v)
+	})
+}
+
+// UpdatePush sets the "push" field to the value that was provided on create.
+func (u *NoticeChoiceUpsertBulk) UpdatePush() *NoticeChoiceUpsertBulk {
+	return u.Update(func(s *NoticeChoiceUpsert) {
+		s.UpdatePush()
 	})
 }
 

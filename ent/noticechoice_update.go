@@ -57,6 +57,20 @@ func (_u *NoticeChoiceUpdate) SetNillableHook(v *bool) *NoticeChoiceUpdate {
 	return _u
 }
 
+// SetPush sets the "push" field.
+func (_u *NoticeChoiceUpdate) SetPush(v bool) *NoticeChoiceUpdate {
+	_u.mutation.SetPush(v)
+	return _u
+}
+
+// SetNillablePush sets the "push" field if the given value is not nil.
+func (_u *NoticeChoiceUpdate) SetNillablePush(v *bool) *NoticeChoiceUpdate {
+	if v != nil {
+		_u.SetPush(*v)
+	}
+	return _u
+}
+
 // SetUpdatedAt sets the "updated_at" field.
 func (_u *NoticeChoiceUpdate) SetUpdatedAt(v time.Time) *NoticeChoiceUpdate {
 	_u.mutation.SetUpdatedAt(v)
@@ -124,6 +138,9 @@ func (_u *NoticeChoiceUpdate) sqlSave(ctx context.Context) (_node int, err error
 	if value, ok := _u.mutation.Hook(); ok {
 		_spec.SetField(noticechoice.FieldHook, field.TypeBool, value)
 	}
+	if value, ok := _u.mutation.Push(); ok {
+		_spec.SetField(noticechoice.FieldPush, field.TypeBool, value)
+	}
 	if value, ok := _u.mutation.UpdatedAt(); ok {
 		_spec.SetField(noticechoice.FieldUpdatedAt, field.TypeTime, value)
 	}
@@ -173,6 +190,20 @@ func (_u *NoticeChoiceUpdateOne) SetHook(v bool) *NoticeChoiceUpdateOne {
 func (_u *NoticeChoiceUpdateOne) SetNillableHook(v *bool) *NoticeChoiceUpdateOne {
 	if v != nil {
 		_u.SetHook(*v)
+	}
+	return _u
+}
+
+// SetPush sets the "push" field.
+func (_u *NoticeChoiceUpdateOne) SetPush(v bool) *NoticeChoiceUpdateOne {
+	_u.mutation.SetPush(v)
+	return _u
+}
+
+// SetNillablePush sets the "push" field if the given value is not nil.
+func (_u *NoticeChoiceUpdateOne) SetNillablePush(v *bool) *NoticeChoiceUpdateOne {
+	if v != nil {
+		_u.SetPush(*v)
 	}
 	return _u
 }
@@ -273,6 +304,9 @@ func (_u *NoticeChoiceUpdateOne) sqlSave(ctx context.Context) (_node *NoticeChoi
 	}
 	if value, ok := _u.mutation.Hook(); ok {
 		_spec.SetField(noticechoice.FieldHook, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.Push(); ok {
+		_spec.SetField(noticechoice.FieldPush, field.TypeBool, value)
 	}
 	if value, ok := _u.mutation.UpdatedAt(); ok {
 		_spec.SetField(noticechoice.FieldUpdatedAt, field.TypeTime, value)

@@ -24,6 +24,8 @@ type NoticeDelivery struct {
 	Kind noticedelivery.Kind `json:"kind,omitempty"`
 	// the order, waitlist entry or sale
 	SubjectID uuid.UUID `json:"subject_id,omitempty"`
+	// of the browser; null = the operator's own service
+	SubscriptionID *uuid.UUID `json:"subscription_id,omitempty"`
 	// JSON, as it is sent; empty once it has ended
 	Payload []byte `json:"-"`
 	// State holds the value of the "state" field.
@@ -48,6 +50,8 @@ func (*NoticeDelivery) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
+		case noticedelivery.FieldSubscriptionID:
+			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
 		case noticedelivery.FieldPayload:
 			values[i] = new([]byte)
 		case noticedelivery.FieldAttempts:
@@ -96,6 +100,13 @@ func (_m *NoticeDelivery) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field subject_id", values[i])
 			} else if value != nil {
 				_m.SubjectID = *value
+			}
+		case noticedelivery.FieldSubscriptionID:
+			if value, ok := values[i].(*sql.NullScanner); !ok {
+				return fmt.Errorf("unexpected type %T for field subscription_id", values[i])
+			} else if value.Valid {
+				_m.SubscriptionID = new(uuid.UUID)
+				*_m.SubscriptionID = *value.S.(*uuid.UUID)
 			}
 		case noticedelivery.FieldPayload:
 			if value, ok := values[i].(*[]byte); !ok {
@@ -190,6 +201,11 @@ func (_m *NoticeDelivery) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("subject_id=")
 	builder.WriteString(fmt.Sprintf("%v", _m.SubjectID))
+	builder.WriteString(", ")
+	if v := _m.SubscriptionID; v != nil {
+		builder.WriteString("subscription_id=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteString(", ")
 	builder.WriteString("payload=<sensitive>")
 	builder.WriteString(", ")

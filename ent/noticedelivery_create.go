@@ -42,6 +42,20 @@ func (_c *NoticeDeliveryCreate) SetSubjectID(v uuid.UUID) *NoticeDeliveryCreate 
 	return _c
 }
 
+// SetSubscriptionID sets the "subscription_id" field.
+func (_c *NoticeDeliveryCreate) SetSubscriptionID(v uuid.UUID) *NoticeDeliveryCreate {
+	_c.mutation.SetSubscriptionID(v)
+	return _c
+}
+
+// SetNillableSubscriptionID sets the "subscription_id" field if the given value is not nil.
+func (_c *NoticeDeliveryCreate) SetNillableSubscriptionID(v *uuid.UUID) *NoticeDeliveryCreate {
+	if v != nil {
+		_c.SetSubscriptionID(*v)
+	}
+	return _c
+}
+
 // SetPayload sets the "payload" field.
 func (_c *NoticeDeliveryCreate) SetPayload(v []byte) *NoticeDeliveryCreate {
 	_c.mutation.SetPayload(v)
@@ -269,6 +283,10 @@ func (_c *NoticeDeliveryCreate) createSpec() (*NoticeDelivery, *sqlgraph.CreateS
 		_spec.SetField(noticedelivery.FieldSubjectID, field.TypeUUID, value)
 		_node.SubjectID = value
 	}
+	if value, ok := _c.mutation.SubscriptionID(); ok {
+		_spec.SetField(noticedelivery.FieldSubscriptionID, field.TypeUUID, value)
+		_node.SubscriptionID = &value
+	}
 	if value, ok := _c.mutation.Payload(); ok {
 		_spec.SetField(noticedelivery.FieldPayload, field.TypeBytes, value)
 		_node.Payload = value
@@ -480,6 +498,9 @@ func (u *NoticeDeliveryUpsertOne) UpdateNewValues() *NoticeDeliveryUpsertOne {
 		}
 		if _, exists := u.create.mutation.SubjectID(); exists {
 			s.SetIgnore(noticedelivery.FieldSubjectID)
+		}
+		if _, exists := u.create.mutation.SubscriptionID(); exists {
+			s.SetIgnore(noticedelivery.FieldSubscriptionID)
 		}
 		if _, exists := u.create.mutation.RetryUntil(); exists {
 			s.SetIgnore(noticedelivery.FieldRetryUntil)
@@ -825,6 +846,9 @@ func (u *NoticeDeliveryUpsertBulk) UpdateNewValues() *NoticeDeliveryUpsertBulk {
 			}
 			if _, exists := b.mutation.SubjectID(); exists {
 				s.SetIgnore(noticedelivery.FieldSubjectID)
+			}
+			if _, exists := b.mutation.SubscriptionID(); exists {
+				s.SetIgnore(noticedelivery.FieldSubscriptionID)
 			}
 			if _, exists := b.mutation.RetryUntil(); exists {
 				s.SetIgnore(noticedelivery.FieldRetryUntil)

@@ -203,6 +203,9 @@ func (_u *NoticeDeliveryUpdate) sqlSave(ctx context.Context) (_node int, err err
 			}
 		}
 	}
+	if _u.mutation.SubscriptionIDCleared() {
+		_spec.ClearField(noticedelivery.FieldSubscriptionID, field.TypeUUID)
+	}
 	if value, ok := _u.mutation.Payload(); ok {
 		_spec.SetField(noticedelivery.FieldPayload, field.TypeBytes, value)
 	}
@@ -458,6 +461,9 @@ func (_u *NoticeDeliveryUpdateOne) sqlSave(ctx context.Context) (_node *NoticeDe
 				ps[i](selector)
 			}
 		}
+	}
+	if _u.mutation.SubscriptionIDCleared() {
+		_spec.ClearField(noticedelivery.FieldSubscriptionID, field.TypeUUID)
 	}
 	if value, ok := _u.mutation.Payload(); ok {
 		_spec.SetField(noticedelivery.FieldPayload, field.TypeBytes, value)

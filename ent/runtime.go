@@ -11,6 +11,7 @@ import (
 	"seckill/ent/intervention"
 	"seckill/ent/letteract"
 	"seckill/ent/mail"
+	"seckill/ent/noticechoice"
 	"seckill/ent/noticedelivery"
 	"seckill/ent/order"
 	"seckill/ent/orderevent"
@@ -19,6 +20,7 @@ import (
 	"seckill/ent/orderrecipient"
 	"seckill/ent/payment"
 	"seckill/ent/paymentevent"
+	"seckill/ent/pushsubscription"
 	"seckill/ent/refund"
 	"seckill/ent/refusedattempt"
 	"seckill/ent/sale"
@@ -242,14 +244,20 @@ func init() {
 	mail.DefaultError = mailDescError.Default.(string)
 	// mail.ErrorValidator is a validator for the "error" field. It is called by the builders before save.
 	mail.ErrorValidator = mailDescError.Validators[0].(func(string) error)
+	noticechoiceFields := schema.NoticeChoice{}.Fields()
+	_ = noticechoiceFields
+	// noticechoiceDescPush is the schema descriptor for push field.
+	noticechoiceDescPush := noticechoiceFields[5].Descriptor()
+	// noticechoice.DefaultPush holds the default value on creation for the push field.
+	noticechoice.DefaultPush = noticechoiceDescPush.Default.(bool)
 	noticedeliveryFields := schema.NoticeDelivery{}.Fields()
 	_ = noticedeliveryFields
 	// noticedeliveryDescAttempts is the schema descriptor for attempts field.
-	noticedeliveryDescAttempts := noticedeliveryFields[6].Descriptor()
+	noticedeliveryDescAttempts := noticedeliveryFields[7].Descriptor()
 	// noticedelivery.DefaultAttempts holds the default value on creation for the attempts field.
 	noticedelivery.DefaultAttempts = noticedeliveryDescAttempts.Default.(int)
 	// noticedeliveryDescError is the schema descriptor for error field.
-	noticedeliveryDescError := noticedeliveryFields[9].Descriptor()
+	noticedeliveryDescError := noticedeliveryFields[10].Descriptor()
 	// noticedelivery.DefaultError holds the default value on creation for the error field.
 	noticedelivery.DefaultError = noticedeliveryDescError.Default.(string)
 	// noticedelivery.ErrorValidator is a validator for the "error" field. It is called by the builders before save.
@@ -522,6 +530,30 @@ func init() {
 	paymenteventDescTries := paymenteventFields[13].Descriptor()
 	// paymentevent.DefaultTries holds the default value on creation for the tries field.
 	paymentevent.DefaultTries = paymenteventDescTries.Default.(int)
+	pushsubscriptionFields := schema.PushSubscription{}.Fields()
+	_ = pushsubscriptionFields
+	// pushsubscriptionDescEndpoint is the schema descriptor for endpoint field.
+	pushsubscriptionDescEndpoint := pushsubscriptionFields[3].Descriptor()
+	// pushsubscription.EndpointValidator is a validator for the "endpoint" field. It is called by the builders before save.
+	pushsubscription.EndpointValidator = pushsubscriptionDescEndpoint.Validators[0].(func(string) error)
+	// pushsubscriptionDescP256dh is the schema descriptor for p256dh field.
+	pushsubscriptionDescP256dh := pushsubscriptionFields[4].Descriptor()
+	// pushsubscription.P256dhValidator is a validator for the "p256dh" field. It is called by the builders before save.
+	pushsubscription.P256dhValidator = pushsubscriptionDescP256dh.Validators[0].(func([]byte) error)
+	// pushsubscriptionDescAuth is the schema descriptor for auth field.
+	pushsubscriptionDescAuth := pushsubscriptionFields[5].Descriptor()
+	// pushsubscription.AuthValidator is a validator for the "auth" field. It is called by the builders before save.
+	pushsubscription.AuthValidator = pushsubscriptionDescAuth.Validators[0].(func([]byte) error)
+	// pushsubscriptionDescServerKey is the schema descriptor for server_key field.
+	pushsubscriptionDescServerKey := pushsubscriptionFields[6].Descriptor()
+	// pushsubscription.ServerKeyValidator is a validator for the "server_key" field. It is called by the builders before save.
+	pushsubscription.ServerKeyValidator = pushsubscriptionDescServerKey.Validators[0].(func(string) error)
+	// pushsubscriptionDescLabel is the schema descriptor for label field.
+	pushsubscriptionDescLabel := pushsubscriptionFields[7].Descriptor()
+	// pushsubscription.DefaultLabel holds the default value on creation for the label field.
+	pushsubscription.DefaultLabel = pushsubscriptionDescLabel.Default.(string)
+	// pushsubscription.LabelValidator is a validator for the "label" field. It is called by the builders before save.
+	pushsubscription.LabelValidator = pushsubscriptionDescLabel.Validators[0].(func(string) error)
 	refundFields := schema.Refund{}.Fields()
 	_ = refundFields
 	// refundDescTransaction is the schema descriptor for transaction field.

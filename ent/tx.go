@@ -50,6 +50,8 @@ type Tx struct {
 	Payment *PaymentClient
 	// PaymentEvent is the client for interacting with the PaymentEvent builders.
 	PaymentEvent *PaymentEventClient
+	// PushSubscription is the client for interacting with the PushSubscription builders.
+	PushSubscription *PushSubscriptionClient
 	// Refund is the client for interacting with the Refund builders.
 	Refund *RefundClient
 	// RefusedAttempt is the client for interacting with the RefusedAttempt builders.
@@ -241,6 +243,7 @@ func (tx *Tx) init() {
 	tx.OrderRecipient = NewOrderRecipientClient(tx.config)
 	tx.Payment = NewPaymentClient(tx.config)
 	tx.PaymentEvent = NewPaymentEventClient(tx.config)
+	tx.PushSubscription = NewPushSubscriptionClient(tx.config)
 	tx.Refund = NewRefundClient(tx.config)
 	tx.RefusedAttempt = NewRefusedAttemptClient(tx.config)
 	tx.Sale = NewSaleClient(tx.config)

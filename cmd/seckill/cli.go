@@ -45,6 +45,7 @@ type cli struct {
 	Webhooks webhooksCmd `cmd:"" help:"Send events to other systems."`
 	Events   eventsCmd   `cmd:"" help:"Print the events for other systems."`
 	Token    tokenCmd    `cmd:"" help:"Let other systems use the API."`
+	PushKey  pushKeyCmd  `cmd:"" name:"push-key" help:"Make the key for notices to browsers."`
 
 	Verify     verifyCmd     `cmd:"" help:"Check a draw or a receipt, without the shop."`
 	Schema     schemaCmd     `cmd:"" help:"Show the GraphQL schema."`
@@ -124,7 +125,7 @@ var nothingFollows = regexp.MustCompile(`(--[a-z-]+): expected .* value but got 
 // needsSettings reports whether a command reads settings.
 func needsSettings(command string) bool {
 	switch strings.Fields(command)[0] {
-	case "version", "completion", "__complete", "schema", "verify":
+	case "version", "completion", "__complete", "schema", "verify", "push-key":
 		return false
 	}
 	return !strings.HasPrefix(command, "log verify")

@@ -33,6 +33,7 @@ var shown = map[string][]string{
 	"payments":    {"config", "services", "jwt-key", "payments"},
 	"doctor":      {"general", "services", "jwt-key"},
 	"drill":       {"config", "services", "jwt-key", "profile", "permit-ratio"},
+	"push-key":    {},
 	"capacity":    {},
 	"schema":      {},
 	"version":     {},

@@ -21,6 +21,8 @@ const (
 	FieldMail = "mail"
 	// FieldHook holds the string denoting the hook field in the database.
 	FieldHook = "hook"
+	// FieldPush holds the string denoting the push field in the database.
+	FieldPush = "push"
 	// FieldUpdatedAt holds the string denoting the updated_at field in the database.
 	FieldUpdatedAt = "updated_at"
 	// Table holds the table name of the noticechoice in the database.
@@ -34,6 +36,7 @@ var Columns = []string{
 	FieldKind,
 	FieldMail,
 	FieldHook,
+	FieldPush,
 	FieldUpdatedAt,
 }
 
@@ -46,6 +49,11 @@ func ValidColumn(column string) bool {
 	}
 	return false
 }
+
+var (
+	// DefaultPush holds the default value on creation for the "push" field.
+	DefaultPush bool
+)
 
 // Kind defines the type for the "kind" enum field.
 type Kind string
@@ -99,6 +107,11 @@ func ByMail(opts ...sql.OrderTermOption) OrderOption {
 // ByHook orders the results by the hook field.
 func ByHook(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldHook, opts...).ToFunc()
+}
+
+// ByPush orders the results by the push field.
+func ByPush(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldPush, opts...).ToFunc()
 }
 
 // ByUpdatedAt orders the results by the updated_at field.

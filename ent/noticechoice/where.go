@@ -70,6 +70,11 @@ func Hook(v bool) predicate.NoticeChoice {
 	return predicate.NoticeChoice(sql.FieldEQ(FieldHook, v))
 }
 
+// Push applies equality check predicate on the "push" field. It's identical to PushEQ.
+func Push(v bool) predicate.NoticeChoice {
+	return predicate.NoticeChoice(sql.FieldEQ(FieldPush, v))
+}
+
 // UpdatedAt applies equality check predicate on the "updated_at" field. It's identical to UpdatedAtEQ.
 func UpdatedAt(v time.Time) predicate.NoticeChoice {
 	return predicate.NoticeChoice(sql.FieldEQ(FieldUpdatedAt, v))
@@ -153,6 +158,16 @@ func HookEQ(v bool) predicate.NoticeChoice {
 // HookNEQ applies the NEQ predicate on the "hook" field.
 func HookNEQ(v bool) predicate.NoticeChoice {
 	return predicate.NoticeChoice(sql.FieldNEQ(FieldHook, v))
+}
+
+// PushEQ applies the EQ predicate on the "push" field.
+func PushEQ(v bool) predicate.NoticeChoice {
+	return predicate.NoticeChoice(sql.FieldEQ(FieldPush, v))
+}
+
+// PushNEQ applies the NEQ predicate on the "push" field.
+func PushNEQ(v bool) predicate.NoticeChoice {
+	return predicate.NoticeChoice(sql.FieldNEQ(FieldPush, v))
 }
 
 // UpdatedAtEQ applies the EQ predicate on the "updated_at" field.

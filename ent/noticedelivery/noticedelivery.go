@@ -19,6 +19,8 @@ const (
 	FieldKind = "kind"
 	// FieldSubjectID holds the string denoting the subject_id field in the database.
 	FieldSubjectID = "subject_id"
+	// FieldSubscriptionID holds the string denoting the subscription_id field in the database.
+	FieldSubscriptionID = "subscription_id"
 	// FieldPayload holds the string denoting the payload field in the database.
 	FieldPayload = "payload"
 	// FieldState holds the string denoting the state field in the database.
@@ -45,6 +47,7 @@ var Columns = []string{
 	FieldUserID,
 	FieldKind,
 	FieldSubjectID,
+	FieldSubscriptionID,
 	FieldPayload,
 	FieldState,
 	FieldAttempts,
@@ -148,6 +151,11 @@ func ByKind(opts ...sql.OrderTermOption) OrderOption {
 // BySubjectID orders the results by the subject_id field.
 func BySubjectID(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldSubjectID, opts...).ToFunc()
+}
+
+// BySubscriptionID orders the results by the subscription_id field.
+func BySubscriptionID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldSubscriptionID, opts...).ToFunc()
 }
 
 // ByState orders the results by the state field.

@@ -65,6 +65,11 @@ func SubjectID(v uuid.UUID) predicate.NoticeDelivery {
 	return predicate.NoticeDelivery(sql.FieldEQ(FieldSubjectID, v))
 }
 
+// SubscriptionID applies equality check predicate on the "subscription_id" field. It's identical to SubscriptionIDEQ.
+func SubscriptionID(v uuid.UUID) predicate.NoticeDelivery {
+	return predicate.NoticeDelivery(sql.FieldEQ(FieldSubscriptionID, v))
+}
+
 // Payload applies equality check predicate on the "payload" field. It's identical to PayloadEQ.
 func Payload(v []byte) predicate.NoticeDelivery {
 	return predicate.NoticeDelivery(sql.FieldEQ(FieldPayload, v))
@@ -198,6 +203,56 @@ func SubjectIDLT(v uuid.UUID) predicate.NoticeDelivery {
 // SubjectIDLTE applies the LTE predicate on the "subject_id" field.
 func SubjectIDLTE(v uuid.UUID) predicate.NoticeDelivery {
 	return predicate.NoticeDelivery(sql.FieldLTE(FieldSubjectID, v))
+}
+
+// SubscriptionIDEQ applies the EQ predicate on the "subscription_id" field.
+func SubscriptionIDEQ(v uuid.UUID) predicate.NoticeDelivery {
+	return predicate.NoticeDelivery(sql.FieldEQ(FieldSubscriptionID, v))
+}
+
+// SubscriptionIDNEQ applies the NEQ predicate on the "subscription_id" field.
+func SubscriptionIDNEQ(v uuid.UUID) predicate.NoticeDelivery {
+	return predicate.NoticeDelivery(sql.FieldNEQ(FieldSubscriptionID, v))
+}
+
+// SubscriptionIDIn applies the In predicate on the "subscription_id" field.
+func SubscriptionIDIn(vs ...uuid.UUID) predicate.NoticeDelivery {
+	return predicate.NoticeDelivery(sql.FieldIn(FieldSubscriptionID, vs...))
+}
+
+// SubscriptionIDNotIn applies the NotIn predicate on the "subscription_id" field.
+func SubscriptionIDNotIn(vs ...uuid.UUID) predicate.NoticeDelivery {
+	return predicate.NoticeDelivery(sql.FieldNotIn(FieldSubscriptionID, vs...))
+}
+
+// SubscriptionIDGT applies the GT predicate on the "subscription_id" field.
+func SubscriptionIDGT(v uuid.UUID) predicate.NoticeDelivery {
+	return predicate.NoticeDelivery(sql.FieldGT(FieldSubscriptionID, v))
+}
+
+// SubscriptionIDGTE applies the GTE predicate on the "subscription_id" field.
+func SubscriptionIDGTE(v uuid.UUID) predicate.NoticeDelivery {
+	return predicate.NoticeDelivery(sql.FieldGTE(FieldSubscriptionID, v))
+}
+
+// SubscriptionIDLT applies the LT predicate on the "subscription_id" field.
+func SubscriptionIDLT(v uuid.UUID) predicate.NoticeDelivery {
+	return predicate.NoticeDelivery(sql.FieldLT(FieldSubscriptionID, v))
+}
+
+// SubscriptionIDLTE applies the LTE predicate on the "subscription_id" field.
+func SubscriptionIDLTE(v uuid.UUID) predicate.NoticeDelivery {
+	return predicate.NoticeDelivery(sql.FieldLTE(FieldSubscriptionID, v))
+}
+
+// SubscriptionIDIsNil applies the IsNil predicate on the "subscription_id" field.
+func SubscriptionIDIsNil() predicate.NoticeDelivery {
+	return predicate.NoticeDelivery(sql.FieldIsNull(FieldSubscriptionID))
+}
+
+// SubscriptionIDNotNil applies the NotNil predicate on the "subscription_id" field.
+func SubscriptionIDNotNil() predicate.NoticeDelivery {
+	return predicate.NoticeDelivery(sql.FieldNotNull(FieldSubscriptionID))
 }
 
 // PayloadEQ applies the EQ predicate on the "payload" field.

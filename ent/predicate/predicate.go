@@ -60,6 +60,9 @@ type Payment func(*sql.Selector)
 // PaymentEvent is the predicate function for paymentevent builders.
 type PaymentEvent func(*sql.Selector)
 
+// PushSubscription is the predicate function for pushsubscription builders.
+type PushSubscription func(*sql.Selector)
+
 // Refund is the predicate function for refund builders.
 type Refund func(*sql.Selector)
 

@@ -23,6 +23,7 @@ func (NoticeChoice) Fields() []ent.Field {
 		field.Enum("kind").Values(noticeKinds...).Immutable(),
 		field.Bool("mail"),
 		field.Bool("hook").Comment("by the operator's own service, such as SMS"),
+		field.Bool("push").Default(false).Comment("in the browsers of the user's subscriptions"),
 		instant("updated_at"),
 	}
 }
@@ -51,7 +52,7 @@ func (NoticeFact) Fields() []ent.Field {
 // Indexes of NoticeFact.
 func (NoticeFact) Indexes() []ent.Index { return []ent.Index{index.Fields("due_at")} }
 
-// NoticeDelivery is a notice on its way to the operator's own service.
+// NoticeDelivery is a notice on its way to the operator's own service, or to one browser.
 type NoticeDelivery struct{ ent.Schema }
 
 // Fields of NoticeDelivery.
@@ -61,6 +62,7 @@ func (NoticeDelivery) Fields() []ent.Field {
 		field.UUID("user_id", uuid.UUID{}).Immutable(),
 		field.Enum("kind").Values(noticeKinds...).Immutable(),
 		field.UUID("subject_id", uuid.UUID{}).Immutable().Comment("the order, waitlist entry or sale"),
+		field.UUID("subscription_id", uuid.UUID{}).Optional().Nillable().Immutable().Comment("of the browser; null = the operator's own service"),
 		field.Bytes("payload").Optional().Sensitive().Comment("JSON, as it is sent; empty once it has ended"),
 		field.Enum("state").Values("PENDING", "SENT", "GIVEN_UP").Default("PENDING"),
 		field.Int("attempts").Default(0).Comment("also guards the result of an attempt"),
@@ -79,6 +81,31 @@ func (NoticeDelivery) Indexes() []ent.Index {
 		index.Fields("ended_at"),
 		index.Fields("user_id"),
 	}
+}
+
+// PushSubscription is a browser that receives notices while no tab is open. It lasts as long
+// as the session that made it.
+type PushSubscription struct{ ent.Schema }
+
+// Fields of PushSubscription.
+func (PushSubscription) Fields() []ent.Field {
+	return []ent.Field{
+		id(),
+		field.UUID("user_id", uuid.UUID{}).Immutable(),
+		field.UUID("session_id", uuid.UUID{}).Immutable().Comment("notices stop when it ends"),
+		field.String("endpoint").MaxLen(1024).Immutable().Sensitive().Comment("address at the browser's push service; who knows it can send to it"),
+		field.Bytes("p256dh").MaxLen(65).Immutable().Sensitive().Comment("public key of the browser: an uncompressed point of P-256"),
+		field.Bytes("auth").MaxLen(16).Immutable().Sensitive().Comment("secret of the browser for the encryption"),
+		field.String("server_key").MaxLen(100).Immutable().Comment("public key of the shop that the browser accepts, base64url"),
+		field.String("label").MaxLen(4*100).Default("").Immutable().Comment("by which the user recognises the browser"),
+		instant("created_at"),
+		field.Time("sent_at").Optional().Nillable().SchemaType(timestamptz).Comment("when the push service last accepted a notice"),
+	}
+}
+
+// Indexes of PushSubscription.
+func (PushSubscription) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("endpoint").Unique(), index.Fields("user_id"), index.Fields("session_id")}
 }
 
 // SaleReminder is the wish of a user to get a notice before a sale opens.

@@ -11,10 +11,11 @@ import (
 
 // newNoticeOutbox returns what writes facts for notices; nil without a channel to buyers.
 func newNoticeOutbox(cfg *config.Config) *notice.Outbox {
-	if cfg.SMTP() == nil && cfg.NoticeHookURL == "" {
+	rest := cfg.NoticeHookURL != "" || cfg.PushPrivateKey != ""
+	if cfg.SMTP() == nil && !rest {
 		return nil
 	}
-	return notice.NewOutbox(cfg.NoticeDeadline, cfg.NoticeHookURL != "")
+	return notice.NewOutbox(cfg.NoticeDeadline, rest)
 }
 
 // noticeParts are the stages that notices need.
@@ -31,6 +32,13 @@ func newNotices(b base, c clock.Clock, in noticeParts) (*notice.Service, error) 
 	}
 	if b.cfg.NoticeHookURL != "" {
 		cfg.Hook = &notice.Target{URL: b.cfg.NoticeHookURL, Secret: b.cfg.NoticeHookSecret.Reveal()}
+	}
+	if private := b.cfg.PushPrivateKey; private != "" {
+		public, err := config.PushPublicKey(private)
+		if err != nil {
+			return nil, err
+		}
+		cfg.Web = &notice.Web{PrivateKey: private.Reveal(), PublicKey: public, Subject: b.cfg.PushSubject, Services: b.cfg.PushServices}
 	}
 	return notice.New(cfg)
 }

@@ -41,6 +41,7 @@ var owners = []owner{
 	{"github.com/coreos/go-oidc", []string{"internal/oidc"}, "internal/oidc talks to providers"},
 	{"github.com/MicahParks", []string{"internal/oidc/issuer", "internal/acceptance"}, "key sets: of other systems in internal/oidc/issuer, of receipts in internal/acceptance"},
 	{"github.com/wneessen/go-mail", []string{"internal/mail"}, "internal/mail talks to the mail server"},
+	{"github.com/SherClockHolmes/webpush-go", []string{"internal/notice"}, "internal/notice talks to push services"},
 	{"github.com/emersion", []string{"internal/testenv"}, "the mail server of tests"},
 	{"github.com/stripe/stripe-go", []string{"internal/payment/stripe", "internal/payment/providertest"}, "one package per payment provider"},
 	{"github.com/wechatpay-apiv3/wechatpay-go", []string{"internal/payment/wechat", "internal/payment/providertest"}, "one package per payment provider"},

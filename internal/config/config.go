@@ -72,6 +72,7 @@ type Config struct {
 
 	Mail
 	Notice
+	Push
 
 	Providers
 
@@ -167,7 +168,7 @@ func (c *Config) StripeSources() []string {
 // production.
 func (c *Config) LimitsOn() bool { return c.Limits == SwitchOn }
 
-// ForDemo returns a copy for the demo: development profile, a random signing key, few
+// ForDemo returns a copy for the demo: development profile, random keys, few
 // captchas generated in advance, no drain delay. It listens on 127.0.0.1 unless another
 // address is given; the other settings are unchanged.
 func (c *Config) ForDemo(randomKey Secret) *Config {
@@ -177,6 +178,9 @@ func (c *Config) ForDemo(randomKey Secret) *Config {
 	d.CaptchaPool = min(d.CaptchaPool, 64)
 	if strings.HasPrefix(d.HTTPAddr, ":") {
 		d.HTTPAddr = "127.0.0.1" + d.HTTPAddr
+	}
+	if key, err := NewPushKey(); err == nil && d.PushPrivateKey == "" {
+		d.PushPrivateKey, d.PushSubject = key, "mailto:demo@demo.example"
 	}
 	d.DrainDelay = 0
 	d.DrainTimeout = min(d.DrainTimeout, 5*time.Second)

@@ -63,6 +63,7 @@ func TestDefaultsArePublishedOnes(t *testing.T) {
 		PermitRatio: 1.5, PowMax: 100000, RiskTimeout: 50 * time.Millisecond, RiskFailure: "open",
 		WaitlistOffer: time.Minute, TwoPersonUnits: 100, TwoPersonExtension: 30 * time.Minute, Limits: SwitchOn,
 		Mail: Mail{SMTPTLS: SMTPTLSRequired}, Notice: Notice{NoticeDeadline: 3 * time.Minute, NoticeOpening: 10 * time.Minute},
+		Push: Push{PushServices: []string{"fcm.googleapis.com", "jmt17.google.com", "*.push.services.mozilla.com", "*.notify.windows.com", "*.push.apple.com"}},
 		Providers: Providers{
 			StripeScriptURL: "https://js.stripe.com/basil/stripe.js", StripeOrigins: []string{"https://*.js.stripe.com", "https://hooks.stripe.com", "https://api.stripe.com"},
 			Sandbox: SandboxOff, WeChatH5: SwitchOff, AlipayWAP: SwitchOff,

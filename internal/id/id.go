@@ -41,6 +41,7 @@ const (
 	Address   Kind = "adr" // of a user's address book
 	Delivery  Kind = "dlv" // an event on its way to an endpoint
 	Template  Kind = "tpl" // a sale without its times
+	Device    Kind = "dev" // a browser that gets notices
 
 	ServiceToken Kind = "svt" // lets another system use the API
 )

@@ -11,6 +11,7 @@ import (
 	"seckill/ent"
 	"seckill/ent/noticechoice"
 	"seckill/ent/noticedelivery"
+	"seckill/ent/pushsubscription"
 	"seckill/ent/salereminder"
 	"seckill/internal/id"
 	"seckill/internal/postgres"
@@ -21,6 +22,7 @@ type Choice struct {
 	Kind Kind
 	Mail bool
 	Hook bool
+	Push bool
 }
 
 // byDefault returns the choice of a user who made none: e-mail, which reaches verified
@@ -28,13 +30,14 @@ type Choice struct {
 func byDefault(kind Kind) Choice { return Choice{Kind: kind, Mail: true} }
 
 func (c Choice) wants(channel Channel) bool {
-	return channel == Mail && c.Mail || channel == Hook && c.Hook
+	return channel == Mail && c.Mail || channel == Hook && c.Hook || channel == Push && c.Push
 }
 
 // Settings are the choices of a user, and what they can lead to.
 type Settings struct {
 	Choices  []Choice  // one of each kind
 	Channels []Channel // that reach the user now
+	Devices  []Device  // browsers that get notices, the newest first
 }
 
 // Settings returns the choices of a user.
@@ -47,16 +50,22 @@ func (s *Service) Settings(ctx context.Context, user uuid.UUID) (Settings, error
 	if err != nil {
 		return Settings{}, fmt.Errorf("read choices of notices: %w", err)
 	}
-	set := Settings{Channels: s.reaching(row)}
+	devices, err := s.Devices(ctx, user)
+	if err != nil {
+		return Settings{}, err
+	}
+	set := Settings{Channels: s.reaching(row, len(devices)), Devices: devices}
 	for _, kind := range Kinds() {
 		set.Choices = append(set.Choices, choiceOf(rows, user, kind))
 	}
 	return set, nil
 }
 
-// reaching returns the channels that reach a user.
-func (s *Service) reaching(user *ent.User) []Channel {
-	return slices.DeleteFunc(s.Channels(), func(c Channel) bool { return c == Mail && !readsMail(user) })
+// reaching returns the channels that reach a user with a number of browsers.
+func (s *Service) reaching(user *ent.User, devices int) []Channel {
+	return slices.DeleteFunc(s.Channels(), func(c Channel) bool {
+		return c == Mail && !readsMail(user) || c == Push && devices == 0
+	})
 }
 
 // readsMail reports whether it is known that the user reads e-mails at the account's address.
@@ -68,7 +77,7 @@ func readsMail(user *ent.User) bool {
 func choiceOf(rows []*ent.NoticeChoice, user uuid.UUID, kind Kind) Choice {
 	for _, row := range rows {
 		if row.UserID == user && Kind(row.Kind) == kind {
-			return Choice{Kind: kind, Mail: row.Mail, Hook: row.Hook}
+			return Choice{Kind: kind, Mail: row.Mail, Hook: row.Hook, Push: row.Push}
 		}
 	}
 	return byDefault(kind)
@@ -102,12 +111,12 @@ func (s *Service) Choose(ctx context.Context, user uuid.UUID, choices []Choice) 
 func (s *Service) set(ctx context.Context, tx *ent.Tx, user uuid.UUID, c Choice) error {
 	kind := noticechoice.Kind(c.Kind)
 	n, err := tx.NoticeChoice.Update().Where(noticechoice.UserID(user), noticechoice.KindEQ(kind)).
-		SetMail(c.Mail).SetHook(c.Hook).SetUpdatedAt(s.now()).Save(ctx)
+		SetMail(c.Mail).SetHook(c.Hook).SetPush(c.Push).SetUpdatedAt(s.now()).Save(ctx)
 	if err != nil || n > 0 {
 		return err
 	}
 	return tx.NoticeChoice.Create().SetID(id.New()).SetUserID(user).SetKind(kind).
-		SetMail(c.Mail).SetHook(c.Hook).SetUpdatedAt(s.now()).Exec(ctx)
+		SetMail(c.Mail).SetHook(c.Hook).SetPush(c.Push).SetUpdatedAt(s.now()).Exec(ctx)
 }
 
 // ByMail reports whether a user wants e-mails of a kind, and returns the path of the link
@@ -128,6 +137,7 @@ func (s *Service) ByMail(ctx context.Context, tx *ent.Tx, user uuid.UUID, kind K
 type Stored struct {
 	Choices   []StoredChoice `json:"choices"`
 	Reminders []string       `json:"reminderSaleIds"`
+	Devices   []StoredDevice `json:"devices"`
 }
 
 // StoredChoice is a choice that a user made.
@@ -135,6 +145,7 @@ type StoredChoice struct {
 	Kind Kind `json:"kind"`
 	Mail bool `json:"mail"`
 	Hook bool `json:"hook"`
+	Push bool `json:"push"`
 }
 
 // StoredOf returns what is stored for a user.
@@ -145,7 +156,7 @@ func StoredOf(ctx context.Context, db *ent.Client, user uuid.UUID) (Stored, erro
 		return out, fmt.Errorf("read choices of notices: %w", err)
 	}
 	for _, row := range choices {
-		out.Choices = append(out.Choices, StoredChoice{Kind(row.Kind), row.Mail, row.Hook})
+		out.Choices = append(out.Choices, StoredChoice{Kind(row.Kind), row.Mail, row.Hook, row.Push})
 	}
 	reminders, err := db.SaleReminder.Query().Where(salereminder.UserID(user)).Limit(maxReminders).All(ctx)
 	if err != nil {
@@ -154,7 +165,8 @@ func StoredOf(ctx context.Context, db *ent.Client, user uuid.UUID) (Stored, erro
 	for _, row := range reminders {
 		out.Reminders = append(out.Reminders, id.Format(id.Sale, row.SaleID))
 	}
-	return out, nil
+	out.Devices, err = storedDevices(ctx, db, user)
+	return out, err
 }
 
 // Erase removes what is stored for a user, in the caller's transaction.
@@ -165,6 +177,9 @@ func Erase(ctx context.Context, tx *ent.Tx, user uuid.UUID) error {
 	}
 	if err == nil {
 		_, err = tx.NoticeDelivery.Delete().Where(noticedelivery.UserID(user)).Exec(ctx)
+	}
+	if err == nil {
+		_, err = tx.PushSubscription.Delete().Where(pushsubscription.UserID(user)).Exec(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("erase notices: %w", err)

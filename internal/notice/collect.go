@@ -31,7 +31,7 @@ const (
 	factRetry = 10 * time.Second
 )
 
-// Loops returns the loops that write notices and send them to the operator's service; none
+// Loops returns the loops that write notices, and send those that are no e-mails; none
 // without a channel.
 func (s *Service) Loops() []periodic.Loop {
 	loops := []periodic.Loop{
@@ -39,7 +39,7 @@ func (s *Service) Loops() []periodic.Loop {
 		{Name: "notice deliveries", Every: sendEvery, Idle: idleSend, Timeout: lease, Step: s.Send, Log: s.cfg.Log},
 	}
 	switch {
-	case s.hook != nil:
+	case s.hook != nil || s.push != nil:
 		return loops
 	case s.cfg.Mail != nil:
 		return loops[:1]
@@ -116,15 +116,16 @@ func (s *Service) expand(ctx context.Context, tx *ent.Tx, row *ent.NoticeFact) e
 	return s.dispatch(ctx, tx, notices)
 }
 
-// recipient is a user with the choices.
+// recipient is a user with the choices and browsers.
 type recipient struct {
-	row     *ent.User
-	choices []*ent.NoticeChoice
+	row           *ent.User
+	choices       []*ent.NoticeChoice
+	subscriptions []uuid.UUID
 }
 
 // dispatch writes the e-mails and deliveries of notices to those who want them.
 func (s *Service) dispatch(ctx context.Context, tx *ent.Tx, notices []notice) error {
-	recipients, err := readRecipients(ctx, tx, notices)
+	recipients, err := s.readRecipients(ctx, tx, notices)
 	if err != nil {
 		return err
 	}
@@ -134,7 +135,7 @@ func (s *Service) dispatch(ctx context.Context, tx *ent.Tx, notices []notice) er
 			continue
 		}
 		choice := choiceOf(to.choices, n.user, n.kind)
-		reaching := s.reaching(to.row)
+		reaching := s.reaching(to.row, len(to.subscriptions))
 		if choice.Mail && slices.Contains(reaching, Mail) && n.kind != Refund { // its e-mail is a receipt
 			if err := s.mail(ctx, tx, n, to.row); err != nil {
 				return err
@@ -145,11 +146,16 @@ func (s *Service) dispatch(ctx context.Context, tx *ent.Tx, notices []notice) er
 				return err
 			}
 		}
+		if choice.Push && slices.Contains(reaching, Push) {
+			if err := s.deliverToBrowsers(ctx, tx, n, to); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
 
-func readRecipients(ctx context.Context, tx *ent.Tx, notices []notice) (map[uuid.UUID]recipient, error) {
+func (s *Service) readRecipients(ctx context.Context, tx *ent.Tx, notices []notice) (map[uuid.UUID]recipient, error) {
 	ids := make([]uuid.UUID, len(notices))
 	for i, n := range notices {
 		ids[i] = n.user
@@ -162,13 +168,17 @@ func readRecipients(ctx context.Context, tx *ent.Tx, notices []notice) (map[uuid
 	if err != nil {
 		return nil, fmt.Errorf("read choices of notices: %w", err)
 	}
+	subscriptions, err := s.subscriptionsOf(ctx, tx, ids)
+	if err != nil {
+		return nil, err
+	}
 	chosen := map[uuid.UUID][]*ent.NoticeChoice{}
 	for _, c := range choices {
 		chosen[c.UserID] = append(chosen[c.UserID], c)
 	}
 	recipients := make(map[uuid.UUID]recipient, len(users))
 	for _, row := range users {
-		recipients[row.ID] = recipient{row, chosen[row.ID]}
+		recipients[row.ID] = recipient{row, chosen[row.ID], subscriptions[row.ID]}
 	}
 	return recipients, nil
 }

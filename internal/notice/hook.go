@@ -66,19 +66,28 @@ type data struct {
 	ExpiresAt  time.Time `json:"expiresAt"`
 }
 
-// deliver writes the delivery of a notice to the operator's service.
-func (s *Service) deliver(ctx context.Context, tx *ent.Tx, n notice, to *ent.User) error {
+// summary is a notice in a few words.
+type summary struct{ language, title, text string }
+
+// summarise returns a notice in the language of a user.
+func (s *Service) summarise(n notice, to *ent.User) (summary, error) {
 	language := locale.Language(to.Language)
 	if language != locale.Chinese {
 		language = locale.English
 	}
 	title, text, err := mail.Summary(texts[n.kind], language, n.content, s.now())
+	return summary{string(language), title, text}, err
+}
+
+// deliver writes the delivery of a notice to the operator's service.
+func (s *Service) deliver(ctx context.Context, tx *ent.Tx, n notice, to *ent.User) error {
+	sum, err := s.summarise(n, to)
 	if err != nil {
 		return err
 	}
 	p := payload{Type: "notice." + strings.ToLower(string(n.kind)), Timestamp: s.now(), Data: data{
-		UserID: id.Format(id.User, n.user), Account: to.Account, Verified: to.VerifiedAt != nil, Language: string(language),
-		Title: title, Text: text, URL: s.cfg.Shop + n.content.Path, ExpiresAt: n.until.UTC(),
+		UserID: id.Format(id.User, n.user), Account: to.Account, Verified: to.VerifiedAt != nil, Language: sum.language,
+		Title: sum.title, Text: sum.text, URL: s.cfg.Shop + n.content.Path, ExpiresAt: n.until.UTC(),
 	}}
 	if to.ExternalID != nil {
 		p.Data.ExternalID = *to.ExternalID
@@ -88,8 +97,31 @@ func (s *Service) deliver(ctx context.Context, tx *ent.Tx, n notice, to *ent.Use
 		return fmt.Errorf("encode notice %s: %w", n.kind, err)
 	}
 	s.metrics.written.WithLabelValues(string(n.kind), string(Hook)).Inc()
+	return s.enqueue(tx, n, body).Exec(ctx)
+}
+
+// deliverToBrowsers writes the deliveries of a notice to the browsers of a user.
+func (s *Service) deliverToBrowsers(ctx context.Context, tx *ent.Tx, n notice, to recipient) error {
+	sum, err := s.summarise(n, to.row)
+	if err != nil {
+		return err
+	}
+	body, err := encodePush(n, sum)
+	if err != nil {
+		return err
+	}
+	s.metrics.written.WithLabelValues(string(n.kind), string(Push)).Inc()
+	rows := make([]*ent.NoticeDeliveryCreate, len(to.subscriptions))
+	for i, subscription := range to.subscriptions {
+		rows[i] = s.enqueue(tx, n, body).SetSubscriptionID(subscription)
+	}
+	return tx.NoticeDelivery.CreateBulk(rows...).Exec(ctx)
+}
+
+// enqueue returns a delivery that is due.
+func (s *Service) enqueue(tx *ent.Tx, n notice, body []byte) *ent.NoticeDeliveryCreate {
 	return tx.NoticeDelivery.Create().SetID(id.New()).SetUserID(n.user).SetKind(noticedelivery.Kind(n.kind)).SetSubjectID(n.subject).
-		SetPayload(body).SetDueAt(s.now()).SetRetryUntil(n.until).SetCreatedAt(s.now()).Exec(ctx)
+		SetPayload(body).SetDueAt(s.now()).SetRetryUntil(n.until).SetCreatedAt(s.now())
 }
 
 // Send sends the deliveries that are due, at most one batch. It is a periodic.Step.
@@ -144,7 +176,7 @@ var errOver = errors.New("of no use any more")
 func (s *Service) attempt(ctx context.Context, d *ent.NoticeDelivery) error {
 	err := s.stillHolds(ctx, d)
 	if err == nil {
-		err = s.hook.send(ctx, d, s.now())
+		err = s.sendOne(ctx, d)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err() // another process repeats it after the lease
@@ -164,11 +196,22 @@ func (s *Service) attempt(ctx context.Context, d *ent.NoticeDelivery) error {
 		outcome = failed
 		update.SetDueAt(next).SetError(delivery.Reason(err))
 	}
-	s.metrics.attempts.WithLabelValues(outcome).Inc()
+	s.metrics.of(d).WithLabelValues(outcome).Inc()
 	if err := update.Exec(ctx); err != nil {
 		return fmt.Errorf("record notice %s: %w", d.ID, err)
 	}
 	return nil
+}
+
+// sendOne sends a delivery by its channel.
+func (s *Service) sendOne(ctx context.Context, d *ent.NoticeDelivery) error {
+	switch {
+	case d.SubscriptionID != nil:
+		return s.pushTo(ctx, d)
+	case s.hook != nil:
+		return s.hook.send(ctx, d, s.now())
+	}
+	return errOver // the operator removed the service
 }
 
 // stillHolds returns errOver if the subject of a delivery has ended.

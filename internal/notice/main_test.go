@@ -47,6 +47,7 @@ type env struct {
 	notices *notice.Service
 	sender  *mail.Sender
 	server  *testenv.MailServer
+	web     *notice.Web // nil = no push
 
 	sale, item, user uuid.UUID
 	opens            time.Time
@@ -93,7 +94,7 @@ func setup(t *testing.T, db *postgres.DB) *env {
 func (e *env) service(hook *notice.Target) *notice.Service {
 	e.Helper()
 	s, err := notice.New(notice.Config{
-		DB: e.db, Keys: keys(e.T), Mail: e.mails, Hook: hook, Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		DB: e.db, Keys: keys(e.T), Mail: e.mails, Hook: hook, Web: e.web, Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		Opening: opening, Shop: shop, Clock: e.clock, Log: slog.New(slog.DiscardHandler),
 	})
 	e.must(err)

@@ -1,16 +1,17 @@
 // Package notice owns the notices that a buyer can choose: about an order, its payment
 // deadline, a waitlist offer, a refund and the opening of a sale. They are sent by e-mail
-// and through the operator's own service, such as SMS.
+// through the operator's own service, such as SMS, and by Web Push to browsers.
 //
 // It does not own the facts, which the domains write in their transactions, or how an
 // e-mail is sent.
 //
 //	fact + NoticeFact ──► Mail             (package mail sends it)
 //	(one transaction) └─► NoticeDelivery   PENDING ──► SENT
-//	                      (to the service)     └─────► GIVEN_UP
+//	                      (to the service      └─────► GIVEN_UP
+//	                      or one browser)
 //
 // A fact is deleted in the transaction that writes its notices, so that each is written
-// once. A request to the operator's service is sent at least once, with the same id.
+// once. A request to the operator's service or a push service is sent at least once.
 package notice
 
 import (
@@ -51,6 +52,7 @@ type Channel string
 const (
 	Mail Channel = "MAIL"
 	Hook Channel = "HOOK" // through the operator's own service
+	Push Channel = "PUSH" // to browsers, by Web Push
 )
 
 // Target is the operator's service that sends messages.
@@ -65,8 +67,9 @@ type Config struct {
 	Keys auth.Keys    // seal the links that end e-mails
 	Mail *mail.Outbox // nil = no e-mails
 	Hook *Target      // nil = no messages
-	// Networks are private networks in which the operator's service may be, besides public
-	// ones. When there are any, it may use http.
+	Web  *Web         // nil = nothing is sent to browsers
+	// Networks are private networks in which the operator's service and push services may
+	// be, besides public ones. When there are any, they may use http.
 	Networks []netip.Prefix
 	Opening  time.Duration // how long before the opening of a sale its reminders are sent
 	Shop     string        // address of the shop, without a slash at the end
@@ -83,6 +86,7 @@ type Service struct {
 	clock   clock.Clock
 	links   auth.Sealer // of links that end e-mails
 	hook    *hook       // nil = none
+	push    *pusher     // nil = none
 	metrics *metrics
 }
 
@@ -92,6 +96,10 @@ func New(cfg Config) (*Service, error) {
 	if s.clock == nil {
 		s.clock = clock.System{}
 	}
+	client := webhook.NewClient(cfg.Networks)
+	if cfg.Web != nil {
+		s.push = &pusher{web: *cfg.Web, client: client}
+	}
 	if cfg.Hook == nil {
 		return s, nil
 	}
@@ -99,7 +107,7 @@ func New(cfg Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.hook = &hook{url: cfg.Hook.URL, sign: sign, client: webhook.NewClient(cfg.Networks)}
+	s.hook = &hook{url: cfg.Hook.URL, sign: sign, client: client}
 	return s, s.hook.client.Check(cfg.Hook.URL, []string{"SECKILL_NOTICE_HOOK_URL"})
 }
 
@@ -111,6 +119,9 @@ func (s *Service) Channels() []Channel {
 	}
 	if s.hook != nil {
 		channels = append(channels, Hook)
+	}
+	if s.push != nil {
+		channels = append(channels, Push)
 	}
 	return channels
 }

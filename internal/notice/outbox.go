@@ -21,13 +21,13 @@ const refundFor = 72 * time.Hour
 // is safe for concurrent use.
 type Outbox struct {
 	ahead time.Duration
-	hook  bool
+	rest  bool // a channel besides e-mail
 }
 
 // NewOutbox returns an Outbox. ahead is how long before the payment deadline of an order its
-// notice is sent, or half of the payment window if that is shorter; hook is whether there is
-// a service of the operator.
-func NewOutbox(ahead time.Duration, hook bool) *Outbox { return &Outbox{ahead: ahead, hook: hook} }
+// notice is sent, or half of the payment window if that is shorter; rest is whether there is
+// a channel besides e-mail.
+func NewOutbox(ahead time.Duration, rest bool) *Outbox { return &Outbox{ahead: ahead, rest: rest} }
 
 // subject is what happened to a user.
 type subject struct {
@@ -92,10 +92,10 @@ type Refunded struct {
 	At          time.Time
 }
 
-// Refunded writes the fact of money that went back, for the operator's service: the e-mail
-// is a receipt, which package receipt writes.
+// Refunded writes the fact of money that went back, for the channels besides e-mail: the
+// e-mail is a receipt, which package receipt writes.
 func (o *Outbox) Refunded(ctx context.Context, tx *ent.Tx, r Refunded) error {
-	if o == nil || !o.hook {
+	if o == nil || !o.rest {
 		return nil
 	}
 	s := subject{ID: r.Order, User: r.User, Minor: r.Amount.Minor, Currency: r.Amount.Currency}

@@ -16,7 +16,7 @@ import (
 // keep is the retention of deliveries that have ended, and of reminders after the opening.
 const keep = 7 * 24 * time.Hour
 
-// Purge deletes old deliveries and reminders, in batches. It is a periodic.Step.
+// Purge deletes old deliveries and reminders, and the browsers of ended sessions, in batches. It is a periodic.Step.
 func (s *Service) Purge(ctx context.Context) (map[string]int, error) {
 	before := s.now().Add(-keep)
 	counts, err := s.cfg.DB.Purge(ctx, "notice_deliveries_deleted", func(ctx context.Context, tx *ent.Tx, limit int) (int, error) {
@@ -42,5 +42,10 @@ func (s *Service) Purge(ctx context.Context) (map[string]int, error) {
 		return tx.SaleReminder.Delete().Where(salereminder.IDIn(ids...)).Exec(ctx)
 	})
 	maps.Copy(counts, reminders)
+	if err != nil {
+		return counts, err
+	}
+	subscriptions, err := s.purgeSubscriptions(ctx)
+	maps.Copy(counts, subscriptions)
 	return counts, err
 }

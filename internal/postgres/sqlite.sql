@@ -21,9 +21,9 @@ CREATE TABLE IF NOT EXISTS `mails` (`id` uuid NOT NULL, `user_id` uuid NULL, `re
 CREATE INDEX IF NOT EXISTS `mail_due` ON `mails` (`due_at`) WHERE state = 'PENDING';
 CREATE INDEX IF NOT EXISTS `mail_ended_at` ON `mails` (`ended_at`);
 CREATE INDEX IF NOT EXISTS `mail_user_id` ON `mails` (`user_id`);
-CREATE TABLE IF NOT EXISTS `notice_choices` (`id` uuid NOT NULL, `user_id` uuid NOT NULL, `kind` text NOT NULL, `mail` bool NOT NULL, `hook` bool NOT NULL, `updated_at` datetime NOT NULL, PRIMARY KEY (`id`));
+CREATE TABLE IF NOT EXISTS `notice_choices` (`id` uuid NOT NULL, `user_id` uuid NOT NULL, `kind` text NOT NULL, `mail` bool NOT NULL, `hook` bool NOT NULL, `push` bool NOT NULL DEFAULT (false), `updated_at` datetime NOT NULL, PRIMARY KEY (`id`));
 CREATE UNIQUE INDEX IF NOT EXISTS `noticechoice_user_id_kind` ON `notice_choices` (`user_id`, `kind`);
-CREATE TABLE IF NOT EXISTS `notice_deliveries` (`id` uuid NOT NULL, `user_id` uuid NOT NULL, `kind` text NOT NULL, `subject_id` uuid NOT NULL, `payload` blob NULL, `state` text NOT NULL DEFAULT ('PENDING'), `attempts` integer NOT NULL DEFAULT (0), `due_at` datetime NOT NULL, `retry_until` datetime NOT NULL, `error` text NOT NULL DEFAULT (''), `created_at` datetime NOT NULL, `ended_at` datetime NULL, PRIMARY KEY (`id`));
+CREATE TABLE IF NOT EXISTS `notice_deliveries` (`id` uuid NOT NULL, `user_id` uuid NOT NULL, `kind` text NOT NULL, `subject_id` uuid NOT NULL, `subscription_id` uuid NULL, `payload` blob NULL, `state` text NOT NULL DEFAULT ('PENDING'), `attempts` integer NOT NULL DEFAULT (0), `due_at` datetime NOT NULL, `retry_until` datetime NOT NULL, `error` text NOT NULL DEFAULT (''), `created_at` datetime NOT NULL, `ended_at` datetime NULL, PRIMARY KEY (`id`));
 CREATE INDEX IF NOT EXISTS `notice_delivery_due` ON `notice_deliveries` (`due_at`) WHERE state = 'PENDING';
 CREATE INDEX IF NOT EXISTS `noticedelivery_ended_at` ON `notice_deliveries` (`ended_at`);
 CREATE INDEX IF NOT EXISTS `noticedelivery_user_id` ON `notice_deliveries` (`user_id`);
@@ -56,6 +56,10 @@ CREATE INDEX IF NOT EXISTS `payment_open_by_check_at` ON `payments` (`check_at`)
 CREATE UNIQUE INDEX IF NOT EXISTS `payment_order_id_idempotency_key` ON `payments` (`order_id`, `idempotency_key`);
 CREATE INDEX IF NOT EXISTS `payment_provider_ref` ON `payments` (`provider_ref`);
 CREATE INDEX IF NOT EXISTS `payment_transaction` ON `payments` (`transaction`);
+CREATE TABLE IF NOT EXISTS `push_subscriptions` (`id` uuid NOT NULL, `user_id` uuid NOT NULL, `session_id` uuid NOT NULL, `endpoint` text NOT NULL, `p256dh` blob NOT NULL, `auth` blob NOT NULL, `server_key` text NOT NULL, `label` text NOT NULL DEFAULT (''), `created_at` datetime NOT NULL, `sent_at` datetime NULL, PRIMARY KEY (`id`));
+CREATE UNIQUE INDEX IF NOT EXISTS `pushsubscription_endpoint` ON `push_subscriptions` (`endpoint`);
+CREATE INDEX IF NOT EXISTS `pushsubscription_session_id` ON `push_subscriptions` (`session_id`);
+CREATE INDEX IF NOT EXISTS `pushsubscription_user_id` ON `push_subscriptions` (`user_id`);
 CREATE TABLE IF NOT EXISTS `refunds` (`id` uuid NOT NULL, `order_id` uuid NOT NULL, `payment_id` uuid NOT NULL, `transaction` text NOT NULL DEFAULT (''), `idempotency_key` text NOT NULL, `cause` text NOT NULL, `status` text NOT NULL, `attempts` integer NOT NULL DEFAULT (1), `failure` text NOT NULL DEFAULT (''), `amount_minor` integer NOT NULL, `currency` text NOT NULL, `quantity` integer NOT NULL DEFAULT (0), `applied` bool NOT NULL DEFAULT (false), `reason` text NOT NULL, `restock` bool NOT NULL DEFAULT (true), `decided_by` uuid NULL, `decided_at` datetime NULL, `decision` text NOT NULL DEFAULT (''), `version` integer NOT NULL DEFAULT (1), `tries` integer NOT NULL DEFAULT (0), `try_at` datetime NOT NULL, `created_at` datetime NOT NULL, `updated_at` datetime NOT NULL, PRIMARY KEY (`id`));
 CREATE UNIQUE INDEX IF NOT EXISTS `refund_one_open_per_transaction` ON `refunds` (`payment_id`, `transaction`) WHERE status IN ('REQUESTED', 'SENDING');
 CREATE UNIQUE INDEX IF NOT EXISTS `refund_one_whole_per_transaction` ON `refunds` (`payment_id`, `transaction`) WHERE status <> 'REJECTED' AND quantity = 0;

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"fmt"
+
+	"seckill/internal/config"
+)
+
+type pushKeyCmd struct{}
+
+// Help returns the examples.
+func (pushKeyCmd) Help() string {
+	return "The private key goes to standard output, for SECKILL_PUSH_PRIVATE_KEY; the public key, which the server derives, to standard error.\n\n" +
+		examples("seckill push-key > push-key")
+}
+
+// Run prints a new pair of keys.
+func (pushKeyCmd) Run(c *call) error {
+	private, err := config.NewPushKey()
+	if err != nil {
+		return err
+	}
+	public, err := config.PushPublicKey(private)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(c.env.stderr, "public key: "+public)
+	fmt.Fprintln(c.env.stdout, private.Reveal())
+	return nil
+}

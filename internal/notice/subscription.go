@@ -1,0 +1,244 @@
+package notice
+
+import (
+	"context"
+	"crypto/ecdh"
+	"encoding/base64"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"entgo.io/ent/dialect"
+	"entgo.io/ent/dialect/sql"
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/ent/noticechoice"
+	"seckill/ent/predicate"
+	"seckill/ent/pushsubscription"
+	"seckill/ent/session"
+	"seckill/ent/user"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/postgres"
+)
+
+const (
+	// maxDevices bounds the browsers of a user; the oldest is replaced.
+	maxDevices = 10
+	// maxLabel bounds the label of a browser in characters.
+	maxLabel = 100
+	// authBytes is the length of the secret of a browser (RFC 8291, section 3.2).
+	authBytes = 16
+)
+
+// Subscription is what a browser subscribed with. The keys are base64url.
+type Subscription struct {
+	Endpoint, P256dh, Auth string
+	Label                  string // by which the user recognises the browser
+}
+
+// Device is a browser that gets notices.
+type Device struct {
+	ID, Session uuid.UUID
+	Label       string
+	CreatedAt   time.Time
+	SentAt      *time.Time // when the push service last accepted a notice
+}
+
+// PushKey returns the public key that browsers subscribe with; "" without the channel.
+func (s *Service) PushKey() string {
+	if s.push == nil {
+		return ""
+	}
+	return s.push.web.PublicKey
+}
+
+// active matches subscriptions that get notices: their browser is signed in, and accepts the
+// key of the shop.
+func (s *Service) active() predicate.PushSubscription {
+	return pushsubscription.And(pushsubscription.ServerKey(s.PushKey()), s.signedIn)
+}
+
+// signedIn matches subscriptions of sessions that have not ended.
+func (s *Service) signedIn(q *sql.Selector) {
+	open := sql.Table(session.Table).As("session")
+	q.Where(sql.Exists(sql.Dialect(q.Dialect()).Select(open.C(session.FieldID)).From(open).Where(sql.And(
+		sql.ColumnsEQ(open.C(session.FieldID), q.C(pushsubscription.FieldSessionID)),
+		sql.IsNull(open.C(session.FieldRevokedAt)), sql.GT(open.C(session.FieldExpiresAt), s.now()),
+	))))
+}
+
+// Subscribe stores the browser of a session, instead of the one that the session had. The
+// first browser turns the notices on, of every kind. Refusals: INVALID_INPUT; CONFLICT
+// without the channel.
+func (s *Service) Subscribe(ctx context.Context, userID, sessionID uuid.UUID, in Subscription) error {
+	if s.push == nil {
+		return fault.Refused{Why: fault.Conflict, At: []string{"input"}}
+	}
+	row, err := s.readSubscription(in)
+	if err != nil {
+		return err
+	}
+	subscribe := func(ctx context.Context, tx *ent.Tx) error {
+		if s.cfg.DB.Dialect == dialect.Postgres { // other requests of the user wait
+			if _, err := tx.User.Query().Where(user.ID(userID)).ForUpdate().Only(ctx); err != nil {
+				return err
+			}
+		}
+		same := pushsubscription.Or(pushsubscription.Endpoint(row.Endpoint), pushsubscription.SessionID(sessionID))
+		if _, err := tx.PushSubscription.Delete().Where(same).Exec(ctx); err != nil {
+			return err
+		}
+		mine := pushsubscription.UserID(userID)
+		newest, err := tx.PushSubscription.Query().Where(mine).Order(ent.Desc(pushsubscription.FieldID)).Limit(maxDevices - 1).IDs(ctx)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.PushSubscription.Delete().Where(mine, pushsubscription.IDNotIn(newest...)).Exec(ctx); err != nil {
+			return err
+		}
+		err = tx.PushSubscription.Create().SetID(id.New()).SetUserID(userID).SetSessionID(sessionID).SetEndpoint(row.Endpoint).SetP256dh(row.P256dh).
+			SetAuth(row.Auth).SetServerKey(s.push.web.PublicKey).SetLabel(row.Label).SetCreatedAt(s.now()).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		return s.turnOn(ctx, tx, userID)
+	}
+	err = s.cfg.DB.WithTx(ctx, subscribe)
+	if postgres.IsUnique(err) { // another request stored the endpoint, or the first choice
+		err = s.cfg.DB.WithTx(ctx, subscribe)
+	}
+	if err != nil {
+		return fmt.Errorf("subscribe a browser: %w", err)
+	}
+	return nil
+}
+
+// turnOn turns on the notices of a user in browsers, of every kind, unless one is on.
+func (s *Service) turnOn(ctx context.Context, tx *ent.Tx, userID uuid.UUID) error {
+	rows, err := tx.NoticeChoice.Query().Where(noticechoice.UserID(userID)).All(ctx)
+	if err != nil {
+		return err
+	}
+	choices := make([]Choice, len(Kinds()))
+	for i, kind := range Kinds() {
+		choices[i] = choiceOf(rows, userID, kind)
+		if choices[i].Push {
+			return nil
+		}
+		choices[i].Push = true
+	}
+	for _, c := range choices {
+		if err := s.set(ctx, tx, userID, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readSubscription checks what a browser subscribed with.
+func (s *Service) readSubscription(in Subscription) (*ent.PushSubscription, error) {
+	if err := s.push.check(in.Endpoint); err != nil {
+		return nil, err
+	}
+	key, err := decode(in.P256dh)
+	if err == nil {
+		_, err = ecdh.P256().NewPublicKey(key)
+	}
+	if err != nil {
+		return nil, fault.BadField{At: []string{"input", "p256dh"}, Rule: "public key of P-256 in base64url"}
+	}
+	secret, err := decode(in.Auth)
+	if err != nil || len(secret) != authBytes {
+		return nil, fault.BadField{At: []string{"input", "auth"}, Rule: "16 bytes in base64url"}
+	}
+	label := strings.TrimSpace(in.Label)
+	if utf8.RuneCountInString(label) > maxLabel {
+		return nil, fault.BadField{At: []string{"input", "label"}, Rule: "maxLength: 100"}
+	}
+	return &ent.PushSubscription{Endpoint: in.Endpoint, P256dh: key, Auth: secret, Label: label}, nil
+}
+
+// decode reads base64url, which some browsers pad.
+func decode(text string) ([]byte, error) {
+	return base64.RawURLEncoding.DecodeString(strings.TrimRight(text, "="))
+}
+
+// Unsubscribe removes a browser of a user. Removing it again changes nothing.
+func (s *Service) Unsubscribe(ctx context.Context, userID, device uuid.UUID) error {
+	if _, err := s.cfg.DB.Ent.PushSubscription.Delete().Where(pushsubscription.ID(device), pushsubscription.UserID(userID)).Exec(ctx); err != nil {
+		return fmt.Errorf("remove a browser: %w", err)
+	}
+	return nil
+}
+
+// Devices returns the browsers that get notices of a user, the newest first.
+func (s *Service) Devices(ctx context.Context, userID uuid.UUID) ([]Device, error) {
+	if s.push == nil {
+		return []Device{}, nil
+	}
+	rows, err := s.cfg.DB.Ent.PushSubscription.Query().Where(pushsubscription.UserID(userID), s.active()).Order(ent.Desc(pushsubscription.FieldID)).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read browsers: %w", err)
+	}
+	devices := make([]Device, len(rows))
+	for i, row := range rows {
+		devices[i] = Device{ID: row.ID, Session: row.SessionID, Label: row.Label, CreatedAt: row.CreatedAt, SentAt: row.SentAt}
+	}
+	return devices, nil
+}
+
+// subscriptionsOf returns the ids of the subscriptions that get notices, by user.
+func (s *Service) subscriptionsOf(ctx context.Context, tx *ent.Tx, users []uuid.UUID) (map[uuid.UUID][]uuid.UUID, error) {
+	if s.push == nil {
+		return nil, nil
+	}
+	rows, err := tx.PushSubscription.Query().Where(pushsubscription.UserIDIn(users...), s.active()).
+		Select(pushsubscription.FieldID, pushsubscription.FieldUserID).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read subscriptions: %w", err)
+	}
+	subscriptions := map[uuid.UUID][]uuid.UUID{}
+	for _, row := range rows {
+		subscriptions[row.UserID] = append(subscriptions[row.UserID], row.ID)
+	}
+	return subscriptions, nil
+}
+
+// StoredDevice is a browser as its user reads it: without its keys and its address, with
+// which others could send to it.
+type StoredDevice struct {
+	Service   string     `json:"pushService"` // host name
+	Label     string     `json:"label"`
+	CreatedAt time.Time  `json:"createdAt"`
+	SentAt    *time.Time `json:"lastNoticeAt"`
+}
+
+func storedDevices(ctx context.Context, db *ent.Client, userID uuid.UUID) ([]StoredDevice, error) {
+	rows, err := db.PushSubscription.Query().Where(pushsubscription.UserID(userID)).Limit(maxDevices).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read browsers: %w", err)
+	}
+	devices := make([]StoredDevice, len(rows))
+	for i, row := range rows {
+		devices[i] = StoredDevice{Label: row.Label, CreatedAt: row.CreatedAt, SentAt: row.SentAt}
+		if u, err := url.Parse(row.Endpoint); err == nil {
+			devices[i].Service = u.Hostname()
+		}
+	}
+	return devices, nil
+}
+
+// purgeSubscriptions deletes the subscriptions of sessions that have ended.
+func (s *Service) purgeSubscriptions(ctx context.Context) (map[string]int, error) {
+	return s.cfg.DB.Purge(ctx, "push_subscriptions_deleted", func(ctx context.Context, tx *ent.Tx, limit int) (int, error) {
+		ids, err := tx.PushSubscription.Query().Where(pushsubscription.Not(s.signedIn)).Limit(limit).IDs(ctx)
+		if err != nil || len(ids) == 0 {
+			return 0, err
+		}
+		return tx.PushSubscription.Delete().Where(pushsubscription.IDIn(ids...)).Exec(ctx)
+	})
+}
