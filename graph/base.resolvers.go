@@ -36,6 +36,7 @@ func (r *queryResolver) ServerInfo(ctx context.Context) (*model.ServerInfo, erro
 	return &model.ServerInfo{
 		Version: r.Server.Version, Commit: r.Server.Commit, Ready: r.Server.Ready(), ServerTime: r.Store.Now(),
 		Mail: r.Accounts.SendsMail(), PhoneCountry: unlessZero(r.Accounts.PhoneCountry()), ErrorReference: r.Server.ErrorReference,
+		PushKey: unlessZero(r.Notices.PushKey()),
 	}, nil
 }
 

@@ -13,6 +13,32 @@ import (
 	"seckill/internal/notice"
 )
 
+func (r *mutationResolver) SubscribePush(ctx context.Context, input model.SubscribePushInput) (*model.SubscribePushPayload, error) {
+	p := auth.PrincipalFrom(ctx)
+	in := notice.Subscription{Endpoint: input.Endpoint, P256dh: input.P256dh, Auth: input.Auth}
+	if input.Label != nil {
+		in.Label = *input.Label
+	}
+	if err := r.Notices.Subscribe(ctx, p.UserID, p.SessionID, in); err != nil {
+		return nil, err
+	}
+	set, err := r.noticeSettings(ctx, p.UserID)
+	return &model.SubscribePushPayload{Settings: set}, err
+}
+
+func (r *mutationResolver) UnsubscribePush(ctx context.Context, input model.UnsubscribePushInput) (*model.UnsubscribePushPayload, error) {
+	user := auth.PrincipalFrom(ctx).UserID
+	device, err := idpkg.Parse(idpkg.Device, input.DeviceID)
+	if err != nil {
+		return nil, unknown("deviceId")
+	}
+	if err := r.Notices.Unsubscribe(ctx, user, device); err != nil {
+		return nil, err
+	}
+	set, err := r.noticeSettings(ctx, user)
+	return &model.UnsubscribePushPayload{Settings: set}, err
+}
+
 func (r *mutationResolver) UpdateNoticeSettings(ctx context.Context, input model.UpdateNoticeSettingsInput) (*model.UpdateNoticeSettingsPayload, error) {
 	user := auth.PrincipalFrom(ctx).UserID
 	if err := r.Notices.Choose(ctx, user, choices(input.Choices)); err != nil {

@@ -19,7 +19,13 @@ func (r *Resolver) noticeSettings(ctx context.Context, user uuid.UUID) (*model.N
 	if err != nil {
 		return nil, err
 	}
-	out := &model.NoticeSettings{Offered: r.Notices.Channels(), Reaching: set.Channels, Choices: make([]*model.NoticeChoice, len(set.Choices))}
+	out := &model.NoticeSettings{Offered: r.Notices.Channels(), Reaching: set.Channels, Choices: make([]*model.NoticeChoice, len(set.Choices)), Devices: []*model.PushDevice{}}
+	session := auth.PrincipalFrom(ctx).SessionID
+	for _, d := range set.Devices {
+		out.Devices = append(out.Devices, &model.PushDevice{
+			ID: id.Format(id.Device, d.ID), Label: d.Label, Current: d.Session == session, CreatedAt: d.CreatedAt, LastNoticeAt: d.SentAt,
+		})
+	}
 	for i, c := range set.Choices {
 		out.Choices[i] = &model.NoticeChoice{Kind: c.Kind, Channels: channelsOf(c)}
 	}
@@ -34,13 +40,17 @@ func channelsOf(c notice.Choice) []notice.Channel {
 	if c.Mail {
 		channels = append(channels, notice.Mail)
 	}
+	if c.Push {
+		channels = append(channels, notice.Push)
+	}
 	return channels
 }
 
 func choices(in []*model.NoticeChoiceInput) []notice.Choice {
 	out := make([]notice.Choice, len(in))
 	for i, c := range in {
-		out[i] = notice.Choice{Kind: c.Kind, Mail: slices.Contains(c.Channels, notice.Mail), Hook: slices.Contains(c.Channels, notice.Hook)}
+		has := func(channel notice.Channel) bool { return slices.Contains(c.Channels, channel) }
+		out[i] = notice.Choice{Kind: c.Kind, Mail: has(notice.Mail), Hook: has(notice.Hook), Push: has(notice.Push)}
 	}
 	return out
 }

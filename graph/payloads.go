@@ -99,6 +99,8 @@ var payloads = map[string]setUserErrors{
 	"saveAddress":            userErrorsOf(func(p *model.SaveAddressPayload) *[]model.UserError { return &p.UserErrors }),
 	"removeAddress":          userErrorsOf(func(p *model.RemoveAddressPayload) *[]model.UserError { return &p.UserErrors }),
 	"updateNoticeSettings":   userErrorsOf(func(p *model.UpdateNoticeSettingsPayload) *[]model.UserError { return &p.UserErrors }),
+	"subscribePush":          userErrorsOf(func(p *model.SubscribePushPayload) *[]model.UserError { return &p.UserErrors }),
+	"unsubscribePush":        userErrorsOf(func(p *model.UnsubscribePushPayload) *[]model.UserError { return &p.UserErrors }),
 	"remindMe":               userErrorsOf(func(p *model.RemindMePayload) *[]model.UserError { return &p.UserErrors }),
 	"forgetReminder":         userErrorsOf(func(p *model.ForgetReminderPayload) *[]model.UserError { return &p.UserErrors }),
 	"setFulfilment":          userErrorsOf(func(p *model.SetFulfilmentPayload) *[]model.UserError { return &p.UserErrors }),

@@ -100,3 +100,18 @@ func TestFirstQueryNamesADocument(t *testing.T) {
 		}
 	}
 }
+
+// TestTheServiceWorkerOnlyShowsNotices keeps pages independent of it: one that answered
+// requests could keep serving an old shop.
+func TestTheServiceWorkerOnlyShowsNotices(t *testing.T) {
+	t.Parallel()
+	worker, err := fs.ReadFile(web.Dist(), "push.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, banned := range []string{"'fetch'", "fetch(", "caches", "indexedDB", "importScripts"} {
+		if strings.Contains(string(worker), banned) {
+			t.Errorf("push.js contains %q", banned)
+		}
+	}
+}

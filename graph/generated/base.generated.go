@@ -3326,6 +3326,29 @@ func (ec *executionContext) fieldContext_ServerInfo_errorReference(_ context.Con
 	return graphql.NewScalarFieldContext("ServerInfo", field, false, false, errors.New("field of type URL does not have child fields"))
 }
 
+func (ec *executionContext) _ServerInfo_pushKey(ctx context.Context, field graphql.CollectedField, obj *model.ServerInfo) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ServerInfo_pushKey(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PushKey, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ServerInfo_pushKey(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ServerInfo", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
 // endregion **************************** field.gotpl *****************************
 
 // region    **************************** input.gotpl *****************************
@@ -4557,6 +4580,11 @@ func (ec *executionContext) _ServerInfo(ctx context.Context, sel ast.SelectionSe
 		case "errorReference":
 			out.Values[i] = ec._ServerInfo_errorReference(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pushKey":
+			out.Values[i] = ec._ServerInfo_pushKey(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		default:

@@ -2004,6 +2004,8 @@ enum NoticeChannel {
   HOOK
   """By e-mail, to a verified address."""
   MAIL
+  """To the browsers that were given to ` + "`" + `subscribePush` + "`" + `, by Web Push."""
+  PUSH
 }
 
 """
@@ -2011,9 +2013,25 @@ By which channels a user wants one kind of notice.
 """
 type NoticeChoice {
   """Channels that the user wants; none = no notice of this kind."""
-  channels: [NoticeChannel!]! @listSize(assumedSize: 2)
+  channels: [NoticeChannel!]! @listSize(assumedSize: 3)
   """What the notice is about."""
   kind: NoticeKind!
+}
+
+"""
+A browser that gets notices, also while no page of the shop is open.
+"""
+type PushDevice {
+  """When the browser subscribed."""
+  createdAt: DateTime!
+  """Whether it is the browser of the caller's session."""
+  current: Boolean!
+  """Public id."""
+  id: ID!
+  """By which the user recognises the browser; may be empty."""
+  label: String!
+  """When its push service last accepted a notice; null = never."""
+  lastNoticeAt: DateTime
 }
 
 """
@@ -2022,10 +2040,12 @@ Which notices a user gets.
 type NoticeSettings {
   """One choice for each kind."""
   choices: [NoticeChoice!]! @listSize(assumedSize: 5)
+  """Browsers that get notices, the newest first: at most ten, each until its session ends."""
+  devices: [PushDevice!]! @listSize(assumedSize: 10)
   """Channels that this installation has."""
-  offered: [NoticeChannel!]! @listSize(assumedSize: 2)
-  """Those of ` + "`" + `offered` + "`" + ` that reach the user now: ` + "`" + `MAIL` + "`" + ` needs a verified e-mail address."""
-  reaching: [NoticeChannel!]! @listSize(assumedSize: 2)
+  offered: [NoticeChannel!]! @listSize(assumedSize: 3)
+  """Those of ` + "`" + `offered` + "`" + ` that reach the user now: ` + "`" + `MAIL` + "`" + ` needs a verified e-mail address, ` + "`" + `PUSH` + "`" + ` a browser."""
+  reaching: [NoticeChannel!]! @listSize(assumedSize: 3)
 }
 
 """
@@ -2033,7 +2053,7 @@ The reminder of a sale, for the caller.
 """
 type SaleReminder {
   """Channels by which the reminder reaches the caller; none = it does not, because there is no channel, it is turned off or the address is not verified."""
-  channels: [NoticeChannel!]! @listSize(assumedSize: 2)
+  channels: [NoticeChannel!]! @listSize(assumedSize: 3)
   """When the reminder is sent, or would be."""
   sentAt: DateTime!
   """Whether the caller asked for it."""
@@ -2043,6 +2063,11 @@ type SaleReminder {
 extend type User {
   """Which notices the user gets; null except to the user."""
   noticeSettings: NoticeSettings
+}
+
+extend type ServerInfo {
+  """Public VAPID key that browsers subscribe with, base64url; null = no notices are sent to browsers."""
+  pushKey: String
 }
 
 extend type SaleViewer {
@@ -2114,7 +2139,61 @@ type ForgetReminderPayload {
   userErrors: [UserError!]!
 }
 
+"""
+Input of ` + "`" + `subscribePush` + "`" + `: a subscription of the Push API of browsers, made with ` + "`" + `serverInfo.pushKey` + "`" + `.
+"""
+input SubscribePushInput {
+  """` + "`" + `getKey("auth")` + "`" + `: 16 bytes in base64url."""
+  auth: String! @constraint(maxLength: 24)
+  """` + "`" + `endpoint` + "`" + `: an address at a push service that the installation permits."""
+  endpoint: String! @constraint(maxLength: 1024)
+  """By which the user recognises the browser, such as ` + "`" + `Firefox, Windows` + "`" + `."""
+  label: String @constraint(maxLength: 100)
+  """` + "`" + `getKey("p256dh")` + "`" + `: a public key of P-256 in base64url."""
+  p256dh: String! @constraint(maxLength: 88)
+}
+
+"""
+Outcome of ` + "`" + `subscribePush` + "`" + `. Repeating the call changes nothing.
+"""
+type SubscribePushPayload {
+  """The settings after the change."""
+  settings: NoticeSettings
+  """Errors that refused the call; empty on success. ` + "`" + `CONFLICT` + "`" + ` when the installation sends no notices to browsers."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `unsubscribePush` + "`" + `.
+"""
+input UnsubscribePushInput {
+  """A browser of the caller."""
+  deviceId: ID!
+}
+
+"""
+Outcome of ` + "`" + `unsubscribePush` + "`" + `. Repeating the call changes nothing.
+"""
+type UnsubscribePushPayload {
+  """The settings after the change."""
+  settings: NoticeSettings
+  """Errors that refused the call; empty on success."""
+  userErrors: [UserError!]!
+}
+
 extend type Mutation {
+  """Sends notices to the browser of the caller's session, until the session ends. The first browser turns ` + "`" + `PUSH` + "`" + ` on for every kind; the oldest of more than ten is removed."""
+  subscribePush(
+    """Input of the mutation."""
+    input: SubscribePushInput!
+  ): SubscribePushPayload @auth @rateLimit(burst: 20, perSecond: 0.5)
+
+  """Ends the notices to a browser of the caller."""
+  unsubscribePush(
+    """Input of the mutation."""
+    input: UnsubscribePushInput!
+  ): UnsubscribePushPayload @auth @rateLimit(burst: 20, perSecond: 0.5)
+
   """Changes which notices the caller gets."""
   updateNoticeSettings(
     """Input of the mutation."""
@@ -6622,6 +6701,8 @@ func (ec *executionContext) childFields_NoticeSettings(ctx context.Context, fiel
 	switch field.Name {
 	case "choices":
 		return ec.fieldContext_NoticeSettings_choices(ctx, field)
+	case "devices":
+		return ec.fieldContext_NoticeSettings_devices(ctx, field)
 	case "offered":
 		return ec.fieldContext_NoticeSettings_offered(ctx, field)
 	case "reaching":
@@ -6918,6 +6999,22 @@ func (ec *executionContext) childFields_PreheatSalePayload(ctx context.Context, 
 		return ec.fieldContext_PreheatSalePayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type PreheatSalePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_PushDevice(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "createdAt":
+		return ec.fieldContext_PushDevice_createdAt(ctx, field)
+	case "current":
+		return ec.fieldContext_PushDevice_current(ctx, field)
+	case "id":
+		return ec.fieldContext_PushDevice_id(ctx, field)
+	case "label":
+		return ec.fieldContext_PushDevice_label(ctx, field)
+	case "lastNoticeAt":
+		return ec.fieldContext_PushDevice_lastNoticeAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PushDevice", field.Name)
 }
 
 func (ec *executionContext) childFields_QueuePosition(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -7740,6 +7837,8 @@ func (ec *executionContext) childFields_ServerInfo(ctx context.Context, field gr
 		return ec.fieldContext_ServerInfo_phoneCountry(ctx, field)
 	case "errorReference":
 		return ec.fieldContext_ServerInfo_errorReference(ctx, field)
+	case "pushKey":
+		return ec.fieldContext_ServerInfo_pushKey(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ServerInfo", field.Name)
 }
@@ -7886,6 +7985,16 @@ func (ec *executionContext) childFields_SubmitSalePayload(ctx context.Context, f
 	return nil, fmt.Errorf("no field named %q was found under type SubmitSalePayload", field.Name)
 }
 
+func (ec *executionContext) childFields_SubscribePushPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "settings":
+		return ec.fieldContext_SubscribePushPayload_settings(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_SubscribePushPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SubscribePushPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_TicketDraw(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "nonce":
@@ -7894,6 +8003,16 @@ func (ec *executionContext) childFields_TicketDraw(ctx context.Context, field gr
 		return ec.fieldContext_TicketDraw_number(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type TicketDraw", field.Name)
+}
+
+func (ec *executionContext) childFields_UnsubscribePushPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "settings":
+		return ec.fieldContext_UnsubscribePushPayload_settings(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_UnsubscribePushPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UnsubscribePushPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_UpdateGoodsPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -1283,9 +1283,11 @@ type NoticeChoiceInput struct {
 type NoticeSettings struct {
 	// One choice for each kind.
 	Choices []*NoticeChoice `json:"choices"`
+	// Browsers that get notices, the newest first: at most ten, each until its session ends.
+	Devices []*PushDevice `json:"devices"`
 	// Channels that this installation has.
 	Offered []notice.Channel `json:"offered"`
-	// Those of `offered` that reach the user now: `MAIL` needs a verified e-mail address.
+	// Those of `offered` that reach the user now: `MAIL` needs a verified e-mail address, `PUSH` a browser.
 	Reaching []notice.Channel `json:"reaching"`
 }
 
@@ -1655,6 +1657,20 @@ type PurchaseLimitError struct {
 }
 
 func (PurchaseLimitError) IsUserError() {}
+
+// A browser that gets notices, also while no page of the shop is open.
+type PushDevice struct {
+	// When the browser subscribed.
+	CreatedAt time.Time `json:"createdAt"`
+	// Whether it is the browser of the caller's session.
+	Current bool `json:"current"`
+	// Public id.
+	ID string `json:"id"`
+	// By which the user recognises the browser; may be empty.
+	Label string `json:"label"`
+	// When its push service last accepted a notice; null = never.
+	LastNoticeAt *time.Time `json:"lastNoticeAt,omitempty"`
+}
 
 // Reads. None has a side effect; all can be sent by GET.
 type Query struct {
@@ -2661,6 +2677,8 @@ type ServerInfo struct {
 	PhoneCountry *string `json:"phoneCountry,omitempty"`
 	// Page with the cause of every error code and what to do; a code is its fragment: `/errors#SOLD_OUT`.
 	ErrorReference string `json:"errorReference"`
+	// Public VAPID key that browsers subscribe with, base64url; null = no notices are sent to browsers.
+	PushKey *string `json:"pushKey,omitempty"`
 }
 
 // A bearer token with which another system uses the API: without a user, with the rights of its scopes alone. It
@@ -2888,6 +2906,26 @@ type SubmitSalePayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
+// Input of `subscribePush`: a subscription of the Push API of browsers, made with `serverInfo.pushKey`.
+type SubscribePushInput struct {
+	// `getKey("auth")`: 16 bytes in base64url.
+	Auth string `json:"auth"`
+	// `endpoint`: an address at a push service that the installation permits.
+	Endpoint string `json:"endpoint"`
+	// By which the user recognises the browser, such as `Firefox, Windows`.
+	Label *string `json:"label,omitempty"`
+	// `getKey("p256dh")`: a public key of P-256 in base64url.
+	P256dh string `json:"p256dh"`
+}
+
+// Outcome of `subscribePush`. Repeating the call changes nothing.
+type SubscribePushPayload struct {
+	// The settings after the change.
+	Settings *NoticeSettings `json:"settings,omitempty"`
+	// Errors that refused the call; empty on success. `CONFLICT` when the installation sends no notices to browsers.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // Live updates over WebSocket (`graphql-transport-ws`) or SSE (`graphql-sse`,
 // distinct connections). The first event is always a SNAPSHOT.
 type Subscription struct {
@@ -2900,6 +2938,20 @@ type TicketDraw struct {
 	// Number from 1 to 2^52 in decimal digits: the first 52 bits of the HMAC-SHA-256 of the nonce, with the seed of the item as its key, plus one.
 	// The highest number is first. Null until the seed is public.
 	Number *string `json:"number,omitempty"`
+}
+
+// Input of `unsubscribePush`.
+type UnsubscribePushInput struct {
+	// A browser of the caller.
+	DeviceID string `json:"deviceId"`
+}
+
+// Outcome of `unsubscribePush`. Repeating the call changes nothing.
+type UnsubscribePushPayload struct {
+	// The settings after the change.
+	Settings *NoticeSettings `json:"settings,omitempty"`
+	// Errors that refused the call; empty on success.
+	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `updateGoods`. What is left out stays as it is.

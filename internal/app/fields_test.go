@@ -45,6 +45,7 @@ var doors = map[string]string{
 	"SaleViewer":              `sale(by: {id: "{sale}"}) { viewer { %s } }`,
 	"SaleReminder":            `sale(by: {id: "{sale}"}) { viewer { reminder { %s } } }`,
 	"NoticeSettings":          `viewer { noticeSettings { %s } }`,
+	"PushDevice":              `viewer { noticeSettings { devices { %s } } }`,
 	"NoticeChoice":            `viewer { noticeSettings { choices { %s } } }`,
 	"SaleItemViewer":          `sale(by: {id: "{sale}"}) { viewer { items { %s } } }`,
 	"WaitlistEntry":           `sale(by: {id: "{sale}"}) { viewer { waitlistEntry { %s } } }`,
@@ -223,6 +224,7 @@ func (m *matrix) furnish() {
 
 	m.ids["endpoint"] = m.endpoint()
 	m.recipients()
+	m.subscribed(m.login(m.owner.Account, m.owner.Password), "https://fcm.googleapis.com/fcm/send/owner")
 	adjust := map[string]any{"itemId": m.ids["itemId"], "units": 1000, "note": "more came", "idempotencyKey": "0123456789abcdef"}
 	if p := m.mutate(operator, "adjustStock", "intervention { id }", adjust); p.Intervention == nil {
 		m.t.Fatalf("adjustStock: %+v", p)

@@ -40,7 +40,7 @@ var actors = []string{"anonymous", "expired", "forged", "other", "service", "ope
 func TestWhoMayDoWhat(t *testing.T) {
 	t.Parallel()
 	// No path token expires and frees a permit during the test, even on a slow machine.
-	s := newSite(t, func(c *config.Config) { c.PathTTL = 10 * time.Minute })
+	s := newSite(t, func(c *config.Config) { c.PathTTL = 10 * time.Minute }, withPush(t))
 	s.start("api", "worker", "scheduler")
 	m := newMatrix(s)
 	m.fieldsWhoMay(t)
@@ -91,6 +91,7 @@ func allScopes() (names []string) {
 // matrix is an installation with one object of each kind, and tokens for all actors.
 type matrix struct {
 	*site
+	owner  seed.LoadUser
 	schema *ast.Schema
 	tokens map[string]string
 	ids    map[string]string // argument → the id of an object of the owner
@@ -128,7 +129,7 @@ func newMatrix(s *site) *matrix {
 	s.t.Helper()
 	made := s.seed(seed.Input{Users: 2, Stock: 5, PathTTL: time.Hour})
 	owner, other := made.Users[0], made.Users[1]
-	m := &matrix{site: s, schema: generated.NewExecutableSchema(generated.Config{}).Schema()}
+	m := &matrix{site: s, owner: owner, schema: generated.NewExecutableSchema(generated.Config{}).Schema()}
 	m.tokens = map[string]string{"anonymous": "", "owner": owner.AccessToken, "other": other.AccessToken}
 	for name, role := range map[string]string{"operator": "OPERATOR", "admin": "ADMIN"} {
 		user := app.NewUser{Account: name + "@example.com", Role: role, DisplayName: name, Password: "a password of a test"}

@@ -25,12 +25,14 @@ const settings = (channels: string[], offered = ['MAIL', 'HOOK'], reaching = off
     noticeSettings: {
       offered,
       reaching,
+      devices: [],
       choices: [
         { kind: 'ORDER_PLACED', channels },
         { kind: 'REFUND', channels: ['MAIL'] },
       ],
     },
   },
+  serverInfo: { pushKey: null },
 });
 const text = (): string => document.body.textContent ?? '';
 const boxes = (): HTMLInputElement[] => [...document.querySelectorAll('input')];
@@ -65,8 +67,8 @@ test('the page says when e-mails do not arrive, and shows nothing where there is
 const opening = () => ({ id: `sal_notices_${user}`, title: 'Morning bargains', startsAt: inMs(3_600_000) });
 const reminder = (sale: { startsAt: string }, set: boolean, channels: string[]) => ({
   sale: { viewer: { reminder: { set, channels, sentAt: new Date(Date.parse(sale.startsAt) - 600_000).toISOString() } } },
-  viewer: { contactVerified: channels.length > 0 },
-  serverInfo: { mail: true },
+  viewer: { contactVerified: channels.length > 0, noticeSettings: { reaching: channels } },
+  serverInfo: { mail: true, pushKey: null },
 });
 
 test('a reminder of the account names its channel and its time, and is taken back', async () => {

@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=5bf787cfe37e";
+export{r as resumePlaces}from"./attempt.js?v=4a5bef15c2a6";

@@ -5,6 +5,12 @@ export const SettingsParts = graphql(`
   fragment SettingsParts on NoticeSettings {
     offered
     reaching
+    devices {
+      id
+      label
+      createdAt
+      current
+    }
     choices {
       kind
       channels
@@ -19,6 +25,9 @@ export const NoticeSettings = graphql(
       noticeSettings {
         ...SettingsParts
       }
+    }
+    serverInfo {
+      pushKey
     }
   }
 `,
@@ -51,9 +60,13 @@ export const SaleReminder = graphql(`
     }
     viewer {
       contactVerified
+      noticeSettings {
+        reaching
+      }
     }
     serverInfo {
       mail
+      pushKey
     }
   }
 `);

@@ -1,3 +1,5 @@
+import { noticesEn } from './notices-en';
+
 /** English texts. The keys are the type of every catalogue. */
 export const en = {
   'app.name': 'Seckill',
@@ -218,15 +220,7 @@ export const en = {
   'reset.again': 'Ask for another link',
   'verify.title': 'E-mail address',
   'verify.done': '{email} is confirmed.',
-  'notices.title': 'Notices',
-  'notices.unverified': 'E-mails reach you once your e-mail address is confirmed.',
-  'notices.MAIL': 'E-mail',
-  'notices.HOOK': 'Message',
-  'notices.ORDER_PLACED': 'Order placed',
-  'notices.PAYMENT_DEADLINE': 'Payment deadline',
-  'notices.WAITLIST_OFFER': 'Waitlist offer',
-  'notices.REFUND': 'Refund',
-  'notices.SALE_REMINDER': 'Opening of a sale',
+  ...noticesEn,
   'mail.head': 'E-mail',
   'mail.address': 'E-mail address',
   'mail.next': 'New e-mail address',

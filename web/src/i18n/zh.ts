@@ -1,4 +1,5 @@
 import type { Key } from './en';
+import { noticesZh } from './notices-zh';
 
 /** Chinese texts. */
 export const zh: Record<Key, string> = {
@@ -220,15 +221,7 @@ export const zh: Record<Key, string> = {
   'reset.again': '重新获取链接',
   'verify.title': '邮箱验证',
   'verify.done': '{email} 验证成功。',
-  'notices.title': '通知设置',
-  'notices.unverified': '验证邮箱后才能收到邮件通知。',
-  'notices.MAIL': '邮件',
-  'notices.HOOK': '消息',
-  'notices.ORDER_PLACED': '下单成功',
-  'notices.PAYMENT_DEADLINE': '付款提醒',
-  'notices.WAITLIST_OFFER': '候补到货',
-  'notices.REFUND': '退款',
-  'notices.SALE_REMINDER': '开抢提醒',
+  ...noticesZh,
   'mail.head': '邮箱',
   'mail.address': '邮箱',
   'mail.next': '新邮箱',

@@ -7,6 +7,7 @@ import type { ResultOf } from '@seckill/client/operation';
 import { NoticeSettings, UpdateNoticeSettings } from '../documents/notices';
 import { apologise, explain, t } from '../i18n/text';
 import { Broken, Loading } from '../ui/bits';
+import { Push } from './push';
 
 type Settings = NonNullable<NonNullable<ResultOf<typeof NoticeSettings>['viewer']>['noticeSettings']>;
 type Choice = Settings['choices'][number];
@@ -14,12 +15,16 @@ type Channel = Settings['offered'][number];
 
 /** The section of the account page; nothing where the shop has no channel. */
 export function Notices() {
-  const { page, reload } = useLoad('notices', async (signal) => (await request(NoticeSettings, {}, signal)).viewer?.noticeSettings ?? null);
+  const { page, reload } = useLoad('notices', async (signal) => {
+    const { viewer, serverInfo } = await request(NoticeSettings, {}, signal);
+    return viewer?.noticeSettings ? { ...viewer.noticeSettings, pushKey: serverInfo?.pushKey ?? null } : null;
+  });
   const why = useSignal<string | null>(null);
   if (page.value.state === 'failed') return <Broken fault={page.value.fault} again={reload} />;
   if (page.value.state === 'loading') return <Loading />;
   if (page.value.state === 'missing' || page.value.data.offered.length === 0) return null;
-  const { offered, reaching, choices } = page.value.data;
+  const { offered, reaching, choices, devices, pushKey } = page.value.data;
+  const shown = offered.filter((channel) => channel !== 'PUSH' || devices.length > 0);
   const set = async ({ kind, channels }: Choice, channel: Channel, on: boolean): Promise<void> => {
     const others = channels.filter((each) => each !== channel);
     why.value = null;
@@ -38,10 +43,11 @@ export function Notices() {
     <section class="card grid gap-3 p-5" id="notices">
       <h2 class="head">{t('notices.title')}</h2>
       {offered.includes('MAIL') && !reaching.includes('MAIL') && <p class="note text-warn">{t('notices.unverified')}</p>}
-      {choices.map((choice) => (
+      {pushKey && <Push devices={devices} pushKey={pushKey} changed={reload} />}
+      {shown.length > 0 && choices.map((choice) => (
         <fieldset key={choice.kind} class="flex flex-wrap items-baseline gap-x-4 gap-y-1">
           <legend class="float-left mr-auto font-medium">{t(`notices.${choice.kind}`)}</legend>
-          {offered.map((channel) => (
+          {shown.map((channel) => (
             <label key={channel} class="flex cursor-pointer items-center gap-2 py-1">
               <input
                 type="checkbox"

@@ -11,6 +11,7 @@ import { ForgetReminder, RemindMe, SaleReminder } from '../documents/notices';
 import { apologise, explain, moment, span, t } from '../i18n/text';
 import { Icon } from '../ui/icons';
 import { notify, toast } from '../ui/toast';
+import { pushState, subscribe } from './push';
 
 const BEFORE_MS = 60_000;
 /** Longest delay of a timer, in ms. */
@@ -63,12 +64,15 @@ function ByAccount({ sale }: { sale: Opening }) {
   }
   if (page.value.state !== 'ready') return <ByTab sale={sale} />;
   const { sale: found, viewer, serverInfo } = page.value.data;
+  const late = (sentAt: string): boolean => Date.parse(sentAt) < now();
   const reminder = found?.viewer?.reminder;
   const channel = reminder?.channels.includes('MAIL') ? 'MAIL' : reminder?.channels[0];
-  if (!reminder || !channel || Date.parse(reminder.sentAt) < now()) {
+  if (!reminder || !channel || late(reminder.sentAt)) {
+    const key = reminder && !late(reminder.sentAt) && !viewer?.noticeSettings?.reaching.includes('PUSH') && serverInfo?.pushKey;
     return (
       <>
         <ByTab sale={sale} />
+        {key && <ByDevice sale={sale} pushKey={key} changed={reload} />}
         {serverInfo?.mail && viewer?.contactVerified === false && (
           <Link class="link basis-full text-sm" href="/account">
             {t('remind.verify')}
@@ -95,6 +99,34 @@ function ByAccount({ sale }: { sale: Opening }) {
     <button class="btn grow" aria-pressed={reminder.set} disabled={busy.value} onClick={() => void toggle()}>
       <Icon name={reminder.set ? 'check' : 'bell'} />
       {reminder.set ? t(`remind.${channel}`, { time: moment(reminder.sentAt) }) : t('remind.off', { time: before })}
+    </button>
+  );
+}
+
+/** Offers the reminder on this device where it can show one. */
+function ByDevice({ sale, pushKey, changed }: { sale: Opening; pushKey: string; changed: () => Promise<void> }) {
+  const offered = useSignal(false);
+  const busy = useSignal(false);
+  useEffect(() => {
+    void pushState(false).then((state) => (offered.value = state === 'off'));
+  }, []);
+  if (!offered.value) return null;
+  const remind = async (): Promise<void> => {
+    const result = await subscribe(pushKey);
+    if (result.state === 'denied') return toast(t('wait.remindBlocked'));
+    if (result.state === 'unreachable') return toast(t('push.unreachable'));
+    const failure = result.state === 'refused' ? result.failure : (await request(RemindMe, { input: { saleId: sale.id } })).remindMe?.userErrors[0];
+    if (failure) toast(explain(failure));
+  };
+  const press = async (): Promise<void> => {
+    busy.value = true;
+    await remind().catch((thrown: unknown) => toast(apologise(toFault(thrown))));
+    await changed();
+    busy.value = false;
+  };
+  return (
+    <button class="link basis-full text-left text-sm" disabled={busy.value} onClick={() => void press()}>
+      {t('push.turnOn')}
     </button>
   );
 }

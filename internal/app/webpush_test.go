@@ -1,0 +1,132 @@
+package app_test
+
+import (
+	"crypto/ecdh"
+	"crypto/rand"
+	"encoding/base64"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"seckill/internal/config"
+	"seckill/internal/seed"
+	"seckill/internal/testenv"
+)
+
+// withPush lets an installation send notices to browsers.
+func withPush(t testing.TB) func(*config.Config) {
+	t.Helper()
+	key, err := config.NewPushKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(c *config.Config) { c.PushPrivateKey, c.PushSubject = key, "mailto:ops@shop.example" }
+}
+
+// newBrowser returns the input of subscribePush of a new browser.
+func newBrowser(t testing.TB, endpoint string) map[string]any {
+	t.Helper()
+	key, err := ecdh.P256().GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encode := base64.RawURLEncoding.EncodeToString
+	return map[string]any{"endpoint": endpoint, "p256dh": encode(key.PublicKey().Bytes()), "auth": encode(make([]byte, 16)), "label": "Firefox, Linux"}
+}
+
+// subscribed gives a user a browser.
+func (s *site) subscribed(token, endpoint string) {
+	s.t.Helper()
+	if p := s.mutate(token, "subscribePush", "settings { reaching }", newBrowser(s.t, endpoint)); p.why() != "" {
+		s.t.Fatalf("subscribePush: %s", p.why())
+	}
+}
+
+// pushDevices are the browsers of a user.
+type pushDevices []struct {
+	ID, Label    string
+	Current      bool
+	LastNoticeAt *time.Time
+}
+
+func (s *site) devices(token string) pushDevices {
+	s.t.Helper()
+	var data struct {
+		Viewer struct{ NoticeSettings struct{ Devices pushDevices } }
+	}
+	s.ask(token, `{ viewer { noticeSettings { devices { id label current lastNoticeAt } } } }`, nil).into(s.t, &data)
+	return data.Viewer.NoticeSettings.Devices
+}
+
+func TestABrowserWithoutATabGetsTheNoticeOfAnOrder(t *testing.T) {
+	t.Parallel()
+	requests := make(chan *http.Request, 100)
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests <- r
+		w.WriteHeader(http.StatusCreated)
+	}))
+	t.Cleanup(service.Close)
+	s := newSite(t, withPush(t), func(c *config.Config) {
+		c.WebhookNetworks, c.PushServices = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, []string{"127.0.0.1"}
+	})
+	s.start("api", "worker", "scheduler")
+	later := s.seed(seed.Input{Users: 1, Stock: 1, OpensIn: time.Hour, Lasts: time.Hour})
+	made := s.seed(seed.Input{Users: 1, Stock: 1, PathTTL: time.Hour})
+	buyer := made.Users[0]
+	token := s.login(buyer.Account, buyer.Password)
+	var info struct{ ServerInfo struct{ PushKey string } }
+	s.ask("", `{ serverInfo { pushKey } }`, nil).into(t, &info)
+	if key, err := base64.RawURLEncoding.DecodeString(info.ServerInfo.PushKey); err != nil || len(key) != 65 {
+		t.Errorf("key %q", info.ServerInfo.PushKey)
+	}
+
+	if p := s.mutate(token, "subscribePush", "settings { reaching }", newBrowser(t, "http://127.0.0.2/x")); p.why() != "INVALID_INPUT" {
+		t.Errorf("an address that is no push service: %q", p.why())
+	}
+	if got := s.choicesOf(token); got["offered"] != "PUSH" || got["reaching"] != "" || got["ORDER_PLACED"] != "MAIL" {
+		t.Errorf("before: %v", got)
+	}
+	s.subscribed(token, service.URL+"/send/1")
+	if got := s.choicesOf(token); got["reaching"] != "PUSH" || got["ORDER_PLACED"] != "MAIL PUSH" || got["SALE_REMINDER"] != "MAIL PUSH" {
+		t.Errorf("after: %v", got)
+	}
+	var reminder struct {
+		P struct{ Reminder struct{ Channels []string } }
+	}
+	s.ask(token, `mutation($s: ID!) { p: remindMe(input: {saleId: $s}) { reminder { channels } } }`, map[string]any{"s": later.SaleID}).into(t, &reminder)
+	if !slices.Equal(reminder.P.Reminder.Channels, []string{"PUSH"}) {
+		t.Errorf("reminder by %v", reminder.P.Reminder.Channels)
+	}
+
+	if p, err := s.place(buyer.AccessToken, order(made.ItemID, buyer.Path)); err != nil || p.why() != "" {
+		t.Fatalf("placed: %+v %v", p, err)
+	}
+	select {
+	case r := <-requests:
+		if r.URL.Path != "/send/1" || r.Header.Get("Content-Encoding") != "aes128gcm" || r.Header.Get("Ttl") == "" {
+			t.Errorf("request %s %v", r.URL, r.Header)
+		}
+	case <-time.After(testenv.Wait):
+		t.Fatal("no notice of the order arrived")
+	}
+	testenv.Eventually(t, testenv.Wait, func() bool {
+		d := s.devices(token)
+		return len(d) == 1 && d[0].LastNoticeAt != nil
+	}, "the device shows its last notice")
+
+	// Another session sees the browser, and removes it.
+	other := s.login(buyer.Account, buyer.Password)
+	devices := s.devices(other)
+	if devices[0].Current || !s.devices(token)[0].Current || devices[0].Label != "Firefox, Linux" {
+		t.Errorf("devices %+v", devices)
+	}
+	if p := s.mutate(other, "unsubscribePush", "settings { reaching }", map[string]any{"deviceId": "dev_x"}); p.why() != "NOT_FOUND" {
+		t.Errorf("no device: %q", p.why())
+	}
+	if p := s.mutate(other, "unsubscribePush", "settings { reaching }", map[string]any{"deviceId": devices[0].ID}); p.why() != "" || len(s.devices(token)) != 0 {
+		t.Errorf("removed: %q", p.why())
+	}
+}

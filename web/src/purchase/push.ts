@@ -1,0 +1,73 @@
+/** Notices to this browser while no page of the shop is open: Web Push. */
+import type { Failure } from '@seckill/client/types';
+import { request } from '../api/client';
+import { SubscribePush } from '../documents/push';
+
+/** What this browser can do, or does. */
+export type PushState = 'unsupported' | 'denied' | 'off' | 'on';
+
+/** The service worker; it is at the root, so that its scope is the shop. */
+const WORKER = '/push.js';
+
+const supported = (): boolean =>
+  'serviceWorker' in navigator && 'PushManager' in globalThis && 'Notification' in globalThis;
+
+/** The state of this browser. known: whether the shop has a subscription of the session. */
+export async function pushState(known: boolean): Promise<PushState> {
+  if (!supported()) return 'unsupported';
+  if (Notification.permission === 'denied') return 'denied';
+  const registration = await navigator.serviceWorker.getRegistration('/');
+  return known && (await registration?.pushManager.getSubscription()) ? 'on' : 'off';
+}
+
+const browsers: readonly [RegExp, string][] = [
+  [/Edg/, 'Edge'],
+  [/Firefox|FxiOS/, 'Firefox'],
+  [/Chrome|CriOS/, 'Chrome'],
+  [/Safari/, 'Safari'],
+];
+const systems: readonly [RegExp, string][] = [
+  [/Android/, 'Android'],
+  [/iPhone|iPad/, 'iOS'],
+  [/Windows/, 'Windows'],
+  [/Mac OS/, 'macOS'],
+  [/Linux/, 'Linux'],
+];
+
+/** A name for this browser: "Firefox, Windows". */
+export function browserName(agent: string): string {
+  const first = (list: readonly [RegExp, string][]) => list.find(([pattern]) => pattern.test(agent))?.[1];
+  return [first(browsers), first(systems)].filter(Boolean).join(', ');
+}
+
+const base64url = (key: ArrayBuffer | null | undefined): string =>
+  btoa(String.fromCharCode(...new Uint8Array(key ?? new ArrayBuffer(0)))).replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, '');
+
+/** What became of `subscribe`. */
+export type Subscribed = { state: 'on' } | { state: 'denied' } | { state: 'unreachable' } | { state: 'refused'; failure: Failure };
+
+/** Asks for permission and gives this browser to the shop. Only after a click: browsers ignore the question otherwise. */
+export async function subscribe(key: string): Promise<Subscribed> {
+  if ((await Notification.requestPermission()) !== 'granted') return { state: 'denied' };
+  let subscription: PushSubscription;
+  try {
+    await navigator.serviceWorker.register(WORKER);
+    const { pushManager } = await navigator.serviceWorker.ready;
+    const before = await pushManager.getSubscription();
+    if (before && base64url(before.options.applicationServerKey) !== key) await before.unsubscribe(); // a browser has one key
+    subscription = await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key });
+  } catch {
+    return { state: 'unreachable' };
+  }
+  const { endpoint = '', keys } = subscription.toJSON();
+  const input = { endpoint, p256dh: keys?.['p256dh'] ?? '', auth: keys?.['auth'] ?? '', label: browserName(navigator.userAgent) };
+  const failure = (await request(SubscribePush, { input })).subscribePush?.userErrors[0];
+  return failure ? { state: 'refused', failure } : { state: 'on' };
+}
+
+/** Makes this browser forget its subscription. */
+export async function forgetSubscription(): Promise<void> {
+  const registration = await navigator.serviceWorker?.getRegistration('/');
+  const subscription = await registration?.pushManager.getSubscription();
+  await subscription?.unsubscribe();
+}
