@@ -20,7 +20,7 @@ type PushSubscription struct {
 	ID uuid.UUID `json:"id,omitempty"`
 	// UserID holds the value of the "user_id" field.
 	UserID uuid.UUID `json:"user_id,omitempty"`
-	// notices stop when it ends
+	// that made it
 	SessionID uuid.UUID `json:"session_id,omitempty"`
 	// address at the browser's push service; who knows it can send to it
 	Endpoint string `json:"-"`

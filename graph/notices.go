@@ -20,10 +20,9 @@ func (r *Resolver) noticeSettings(ctx context.Context, user uuid.UUID) (*model.N
 		return nil, err
 	}
 	out := &model.NoticeSettings{Offered: r.Notices.Channels(), Reaching: set.Channels, Choices: make([]*model.NoticeChoice, len(set.Choices)), Devices: []*model.PushDevice{}}
-	session := auth.PrincipalFrom(ctx).SessionID
 	for _, d := range set.Devices {
 		out.Devices = append(out.Devices, &model.PushDevice{
-			ID: id.Format(id.Device, d.ID), Label: d.Label, Current: d.Session == session, CreatedAt: d.CreatedAt, LastNoticeAt: d.SentAt,
+			ID: id.Format(id.Device, d.ID), Label: d.Label, Endpoint: d.Endpoint, CreatedAt: d.CreatedAt, LastNoticeAt: d.SentAt,
 		})
 	}
 	for i, c := range set.Choices {

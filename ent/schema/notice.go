@@ -83,8 +83,8 @@ func (NoticeDelivery) Indexes() []ent.Index {
 	}
 }
 
-// PushSubscription is a browser that receives notices while no tab is open. It lasts as long
-// as the session that made it.
+// PushSubscription is a browser that receives notices while no tab is open. It is deleted when
+// the user signs out, but not when the session expires.
 type PushSubscription struct{ ent.Schema }
 
 // Fields of PushSubscription.
@@ -92,12 +92,12 @@ func (PushSubscription) Fields() []ent.Field {
 	return []ent.Field{
 		id(),
 		field.UUID("user_id", uuid.UUID{}).Immutable(),
-		field.UUID("session_id", uuid.UUID{}).Immutable().Comment("notices stop when it ends"),
+		field.UUID("session_id", uuid.UUID{}).Immutable().Comment("that made it"),
 		field.String("endpoint").MaxLen(1024).Immutable().Sensitive().Comment("address at the browser's push service; who knows it can send to it"),
 		field.Bytes("p256dh").MaxLen(65).Immutable().Sensitive().Comment("public key of the browser: an uncompressed point of P-256"),
 		field.Bytes("auth").MaxLen(16).Immutable().Sensitive().Comment("secret of the browser for the encryption"),
 		field.String("server_key").MaxLen(100).Immutable().Comment("public key of the shop that the browser accepts, base64url"),
-		field.String("label").MaxLen(4*100).Default("").Immutable().Comment("by which the user recognises the browser"),
+		field.String("label").MaxLen(4 * 100).Default("").Immutable().Comment("by which the user recognises the browser"),
 		instant("created_at"),
 		field.Time("sent_at").Optional().Nillable().SchemaType(timestamptz).Comment("when the push service last accepted a notice"),
 	}

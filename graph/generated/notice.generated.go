@@ -269,27 +269,27 @@ func (ec *executionContext) fieldContext_PushDevice_createdAt(_ context.Context,
 	return graphql.NewScalarFieldContext("PushDevice", field, false, false, errors.New("field of type DateTime does not have child fields"))
 }
 
-func (ec *executionContext) _PushDevice_current(ctx context.Context, field graphql.CollectedField, obj *model.PushDevice) (ret graphql.Marshaler) {
+func (ec *executionContext) _PushDevice_endpoint(ctx context.Context, field graphql.CollectedField, obj *model.PushDevice) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
 		field,
 		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_PushDevice_current(ctx, field)
+			return ec.fieldContext_PushDevice_endpoint(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Current, nil
+			return obj.Endpoint, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
-			return ec.marshalNBoolean2bool(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
 		},
 		true,
 		true,
 	)
 }
-func (ec *executionContext) fieldContext_PushDevice_current(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("PushDevice", field, false, false, errors.New("field of type Boolean does not have child fields"))
+func (ec *executionContext) fieldContext_PushDevice_endpoint(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PushDevice", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _PushDevice_id(ctx context.Context, field graphql.CollectedField, obj *model.PushDevice) (ret graphql.Marshaler) {
@@ -1062,8 +1062,8 @@ func (ec *executionContext) _PushDevice(ctx context.Context, sel ast.SelectionSe
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
-		case "current":
-			out.Values[i] = ec._PushDevice_current(ctx, field, obj)
+		case "endpoint":
+			out.Values[i] = ec._PushDevice_endpoint(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

@@ -2024,8 +2024,8 @@ A browser that gets notices, also while no page of the shop is open.
 type PushDevice {
   """When the browser subscribed."""
   createdAt: DateTime!
-  """Whether it is the browser of the caller's session."""
-  current: Boolean!
+  """Address at its push service, by which the browser recognises itself."""
+  endpoint: String!
   """Public id."""
   id: ID!
   """By which the user recognises the browser; may be empty."""
@@ -2040,7 +2040,7 @@ Which notices a user gets.
 type NoticeSettings {
   """One choice for each kind."""
   choices: [NoticeChoice!]! @listSize(assumedSize: 5)
-  """Browsers that get notices, the newest first: at most ten, each until its session ends."""
+  """Browsers that get notices, the newest first: at most ten, each until the user signs out there."""
   devices: [PushDevice!]! @listSize(assumedSize: 10)
   """Channels that this installation has."""
   offered: [NoticeChannel!]! @listSize(assumedSize: 3)
@@ -2182,7 +2182,7 @@ type UnsubscribePushPayload {
 }
 
 extend type Mutation {
-  """Sends notices to the browser of the caller's session, until the session ends. The first browser turns ` + "`" + `PUSH` + "`" + ` on for every kind; the oldest of more than ten is removed."""
+  """Sends notices to the caller's browser until the session is ended; they go on when it expires. The first browser turns ` + "`" + `PUSH` + "`" + ` on for every kind; the oldest of more than ten is removed."""
   subscribePush(
     """Input of the mutation."""
     input: SubscribePushInput!
@@ -7005,8 +7005,8 @@ func (ec *executionContext) childFields_PushDevice(ctx context.Context, field gr
 	switch field.Name {
 	case "createdAt":
 		return ec.fieldContext_PushDevice_createdAt(ctx, field)
-	case "current":
-		return ec.fieldContext_PushDevice_current(ctx, field)
+	case "endpoint":
+		return ec.fieldContext_PushDevice_endpoint(ctx, field)
 	case "id":
 		return ec.fieldContext_PushDevice_id(ctx, field)
 	case "label":

@@ -1283,7 +1283,7 @@ type NoticeChoiceInput struct {
 type NoticeSettings struct {
 	// One choice for each kind.
 	Choices []*NoticeChoice `json:"choices"`
-	// Browsers that get notices, the newest first: at most ten, each until its session ends.
+	// Browsers that get notices, the newest first: at most ten, each until the user signs out there.
 	Devices []*PushDevice `json:"devices"`
 	// Channels that this installation has.
 	Offered []notice.Channel `json:"offered"`
@@ -1662,8 +1662,8 @@ func (PurchaseLimitError) IsUserError() {}
 type PushDevice struct {
 	// When the browser subscribed.
 	CreatedAt time.Time `json:"createdAt"`
-	// Whether it is the browser of the caller's session.
-	Current bool `json:"current"`
+	// Address at its push service, by which the browser recognises itself.
+	Endpoint string `json:"endpoint"`
 	// Public id.
 	ID string `json:"id"`
 	// By which the user recognises the browser; may be empty.

@@ -210,7 +210,7 @@ type DeleteInput struct {
 }
 
 // Delete deletes the account of the signed-in user: address, name, password, one-time
-// codes, identities, links, e-mails, choices of notices, reminders, delivery addresses and refused attempts. Orders stay, for the books, with the id of a user
+// codes, identities, links, e-mails, choices of notices, reminders, browsers that get notices, delivery addresses and refused attempts. Orders stay, for the books, with the id of a user
 // who can no longer be identified. Refusals: those of a wrong password, see ChangePassword;
 // ONE_TIME_CODE_REQUIRED, ONE_TIME_CODE_INVALID; CONFLICT while an order waits for its
 // payment or a refund, or the user is on a waitlist.

@@ -14,6 +14,7 @@ import (
 	"seckill/ent/user"
 	"seckill/internal/fault"
 	"seckill/internal/id"
+	"seckill/internal/notice"
 	"seckill/internal/postgres"
 )
 
@@ -110,7 +111,10 @@ func (s *Store) end(ctx context.Context, id uuid.UUID, why string) (int, error) 
 	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
 		ended, err = tx.Session.Update().Where(session.ID(id), session.RevokedAtIsNil(), session.ExpiresAtGT(now)).
 			SetRevokedAt(now).SetRevokedReason(why).Save(ctx)
-		return err
+		if err != nil {
+			return err
+		}
+		return notice.SignedOut(ctx, tx, id)
 	})
 	if err != nil {
 		return 0, endError(err)
@@ -123,6 +127,9 @@ func (s *Store) endAll(ctx context.Context, userID, keep uuid.UUID, why string) 
 	var live []uuid.UUID
 	now := s.clock.Now()
 	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
+		if err := notice.SignedOutElsewhere(ctx, tx, userID, keep); err != nil {
+			return err
+		}
 		live, err = tx.Session.Query().Where(session.UserID(userID), session.IDNEQ(keep), session.RevokedAtIsNil(), session.ExpiresAtGT(now)).IDs(ctx)
 		if err != nil || len(live) == 0 {
 			return err

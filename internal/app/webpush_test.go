@@ -47,9 +47,8 @@ func (s *site) subscribed(token, endpoint string) {
 
 // pushDevices are the browsers of a user.
 type pushDevices []struct {
-	ID, Label    string
-	Current      bool
-	LastNoticeAt *time.Time
+	ID, Label, Endpoint string
+	LastNoticeAt        *time.Time
 }
 
 func (s *site) devices(token string) pushDevices {
@@ -57,7 +56,7 @@ func (s *site) devices(token string) pushDevices {
 	var data struct {
 		Viewer struct{ NoticeSettings struct{ Devices pushDevices } }
 	}
-	s.ask(token, `{ viewer { noticeSettings { devices { id label current lastNoticeAt } } } }`, nil).into(s.t, &data)
+	s.ask(token, `{ viewer { noticeSettings { devices { id label endpoint lastNoticeAt } } } }`, nil).into(s.t, &data)
 	return data.Viewer.NoticeSettings.Devices
 }
 
@@ -120,7 +119,7 @@ func TestABrowserWithoutATabGetsTheNoticeOfAnOrder(t *testing.T) {
 	// Another session sees the browser, and removes it.
 	other := s.login(buyer.Account, buyer.Password)
 	devices := s.devices(other)
-	if devices[0].Current || !s.devices(token)[0].Current || devices[0].Label != "Firefox, Linux" {
+	if devices[0].Endpoint != service.URL+"/send/1" || devices[0].Label != "Firefox, Linux" {
 		t.Errorf("devices %+v", devices)
 	}
 	if p := s.mutate(other, "unsubscribePush", "settings { reaching }", map[string]any{"deviceId": "dev_x"}); p.why() != "NOT_FOUND" {
@@ -128,5 +127,19 @@ func TestABrowserWithoutATabGetsTheNoticeOfAnOrder(t *testing.T) {
 	}
 	if p := s.mutate(other, "unsubscribePush", "settings { reaching }", map[string]any{"deviceId": devices[0].ID}); p.why() != "" || len(s.devices(token)) != 0 {
 		t.Errorf("removed: %q", p.why())
+	}
+
+	// Signing out ends the notices, there and everywhere.
+	s.subscribed(token, service.URL+"/send/1")
+	s.subscribed(other, service.URL+"/send/2")
+	for i, everywhere := range []bool{false, true} {
+		if got := s.devices(token); len(got) != 2-i {
+			t.Errorf("%d browsers are signed in, want %d", len(got), 2-i)
+		}
+		s.ask(other, `mutation($e: Boolean!) { logout(input: {everywhere: $e}) { userErrors { code } } }`, map[string]any{"e": everywhere})
+		other = token
+	}
+	if got := s.devices(s.login(buyer.Account, buyer.Password)); len(got) != 0 {
+		t.Errorf("after signing out everywhere: %+v", got)
 	}
 }

@@ -42,10 +42,11 @@ type Subscription struct {
 
 // Device is a browser that gets notices.
 type Device struct {
-	ID, Session uuid.UUID
-	Label       string
-	CreatedAt   time.Time
-	SentAt      *time.Time // when the push service last accepted a notice
+	ID        uuid.UUID
+	Endpoint  string // at its push service
+	Label     string
+	CreatedAt time.Time
+	SentAt    *time.Time // when the push service last accepted a notice
 }
 
 // PushKey returns the public key that browsers subscribe with; "" without the channel.
@@ -56,19 +57,36 @@ func (s *Service) PushKey() string {
 	return s.push.web.PublicKey
 }
 
-// active matches subscriptions that get notices: their browser is signed in, and accepts the
-// key of the shop.
+// active matches subscriptions that get notices: their session was not ended, and their
+// browser accepts the key of the shop.
 func (s *Service) active() predicate.PushSubscription {
-	return pushsubscription.And(pushsubscription.ServerKey(s.PushKey()), s.signedIn)
+	return pushsubscription.And(pushsubscription.ServerKey(s.PushKey()), pushsubscription.Not(signedOut))
 }
 
-// signedIn matches subscriptions of sessions that have not ended.
-func (s *Service) signedIn(q *sql.Selector) {
-	open := sql.Table(session.Table).As("session")
-	q.Where(sql.Exists(sql.Dialect(q.Dialect()).Select(open.C(session.FieldID)).From(open).Where(sql.And(
-		sql.ColumnsEQ(open.C(session.FieldID), q.C(pushsubscription.FieldSessionID)),
-		sql.IsNull(open.C(session.FieldRevokedAt)), sql.GT(open.C(session.FieldExpiresAt), s.now()),
+// signedOut matches subscriptions of sessions that were ended, in SQL too. A session that
+// expired was not: it does so half an hour after the last tab was closed.
+func signedOut(q *sql.Selector) {
+	ended := sql.Table(session.Table).As("session")
+	q.Where(sql.Exists(sql.Dialect(q.Dialect()).Select(ended.C(session.FieldID)).From(ended).Where(sql.And(
+		sql.ColumnsEQ(ended.C(session.FieldID), q.C(pushsubscription.FieldSessionID)), sql.NotNull(ended.C(session.FieldRevokedAt)),
 	))))
+}
+
+// SignedOut removes the browser of a session that ends, in the caller's transaction.
+func SignedOut(ctx context.Context, tx *ent.Tx, sessionID uuid.UUID) error {
+	if _, err := tx.PushSubscription.Delete().Where(pushsubscription.SessionID(sessionID)).Exec(ctx); err != nil {
+		return fmt.Errorf("remove the browser of a session: %w", err)
+	}
+	return nil
+}
+
+// SignedOutElsewhere removes the browsers of a user whose sessions end except keep, also
+// those of sessions that expired, in the caller's transaction.
+func SignedOutElsewhere(ctx context.Context, tx *ent.Tx, userID, keep uuid.UUID) error {
+	if _, err := tx.PushSubscription.Delete().Where(pushsubscription.UserID(userID), pushsubscription.SessionIDNEQ(keep)).Exec(ctx); err != nil {
+		return fmt.Errorf("remove the browsers of a user: %w", err)
+	}
+	return nil
 }
 
 // Subscribe stores the browser of a session, instead of the one that the session had. The
@@ -186,7 +204,7 @@ func (s *Service) Devices(ctx context.Context, userID uuid.UUID) ([]Device, erro
 	}
 	devices := make([]Device, len(rows))
 	for i, row := range rows {
-		devices[i] = Device{ID: row.ID, Session: row.SessionID, Label: row.Label, CreatedAt: row.CreatedAt, SentAt: row.SentAt}
+		devices[i] = Device{ID: row.ID, Endpoint: row.Endpoint, Label: row.Label, CreatedAt: row.CreatedAt, SentAt: row.SentAt}
 	}
 	return devices, nil
 }
@@ -208,8 +226,7 @@ func (s *Service) subscriptionsOf(ctx context.Context, tx *ent.Tx, users []uuid.
 	return subscriptions, nil
 }
 
-// StoredDevice is a browser as its user reads it: without its keys and its address, with
-// which others could send to it.
+// StoredDevice is a browser as its user reads it, without its keys and its address.
 type StoredDevice struct {
 	Service   string     `json:"pushService"` // host name
 	Label     string     `json:"label"`
@@ -232,10 +249,10 @@ func storedDevices(ctx context.Context, db *ent.Client, userID uuid.UUID) ([]Sto
 	return devices, nil
 }
 
-// purgeSubscriptions deletes the subscriptions of sessions that have ended.
+// purgeSubscriptions deletes the subscriptions of sessions that were ended in SQL.
 func (s *Service) purgeSubscriptions(ctx context.Context) (map[string]int, error) {
 	return s.cfg.DB.Purge(ctx, "push_subscriptions_deleted", func(ctx context.Context, tx *ent.Tx, limit int) (int, error) {
-		ids, err := tx.PushSubscription.Query().Where(pushsubscription.Not(s.signedIn)).Limit(limit).IDs(ctx)
+		ids, err := tx.PushSubscription.Query().Where(signedOut).Limit(limit).IDs(ctx)
 		if err != nil || len(ids) == 0 {
 			return 0, err
 		}

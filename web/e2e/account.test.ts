@@ -70,3 +70,41 @@ test('an administrator disables a user, whose session ends, and enables the user
   await sheet.waitFor({ state: 'detached' });
   await signIn(bob, it.demo, 'bob', '/orders');
 });
+
+test('the service worker shows the notices that arrive and opens their pages', async () => {
+  const page = await it.page();
+  await page.goto(it.demo.url);
+  const cdp = await page.context().newCDPSession(page);
+  const registered = new Promise<string>((found) => {
+    cdp.on('ServiceWorker.workerRegistrationUpdated', ({ registrations }) => registrations[0] && found(registrations[0].registrationId));
+  });
+  await cdp.send('ServiceWorker.enable');
+  const started = page.context().waitForEvent('serviceworker');
+  const scope = await page.evaluate(async () => {
+    await navigator.serviceWorker.register('/push.js');
+    return (await navigator.serviceWorker.ready).scope;
+  });
+  expect(scope).toBe(`${it.demo.url}/`);
+
+  // Chromium without a window shows no notifications and lets no script open a page: the worker's calls are recorded.
+  const worker = await started;
+  await worker.evaluate(() => {
+    const here = globalThis as unknown as { calls: unknown[]; registration: object; clients: object };
+    here.calls = [];
+    const record = (name: string) => async (...values: unknown[]) => void here.calls.push([name, ...values]);
+    Object.assign(here.registration, { showNotification: record('show') });
+    Object.assign(here.clients, { openWindow: record('open') });
+  });
+  const calls = () => worker.evaluate(() => (globalThis as unknown as { calls: unknown[] }).calls);
+  const notice = { title: 'Order N-1: pay by 10:15', body: 'Kettle is reserved for you.', path: '/orders/ord_1', tag: 'order', language: 'en' };
+  const origin = it.demo.url;
+  await cdp.send('ServiceWorker.deliverPushMessage', { origin, registrationId: await registered, data: JSON.stringify(notice) });
+  const { title, body, tag, path } = notice;
+  const shown = ['show', title, { body, tag, renotify: true, lang: 'en', data: { path } }];
+  await expect.poll(calls).toEqual([shown]);
+  await worker.evaluate((data) => {
+    const click = new Event('notificationclick');
+    dispatchEvent(Object.assign(click, { notification: { close: () => {}, data }, waitUntil: () => {} }));
+  }, { path });
+  await expect.poll(calls).toEqual([shown, ['open', `${origin}${path}`]]);
+});

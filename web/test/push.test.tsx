@@ -9,6 +9,7 @@ import { Remind } from '../src/purchase/remind';
 import { server } from './shop';
 
 const KEY = 'BEl62iUYgUivxIkv69yViEuiBIa-Ib9-SkvMeAtA3LFgDzkrxZJjSgSnfckjBJuBkr3qBUYIHBQFLXYp5Nksh8U';
+const ENDPOINT = 'https://push.example/1';
 const inMs = (ms: number): string => new Date(Date.now() + ms).toISOString();
 let user = 0;
 
@@ -23,8 +24,9 @@ interface Browser {
 function browser(permission: NotificationPermission, { answer = 'granted', reachable = true } = {}): Browser {
   const state: Browser = { permission, made: [], subscribed: false };
   const subscription = {
+    endpoint: ENDPOINT,
     options: { applicationServerKey: null },
-    toJSON: () => ({ endpoint: 'https://push.example/1', keys: { p256dh: 'P', auth: 'A' } }),
+    toJSON: () => ({ endpoint: ENDPOINT, keys: { p256dh: 'P', auth: 'A' } }),
     unsubscribe: async () => !(state.subscribed = false),
   };
   const pushManager = {
@@ -62,7 +64,7 @@ afterEach(() => {
   Reflect.deleteProperty(navigator, 'serviceWorker');
 });
 
-const here = { id: 'dev_1', label: 'Chrome, Linux', createdAt: inMs(0), current: true };
+const here = { id: 'dev_1', label: 'Chrome, Linux', createdAt: inMs(0), endpoint: ENDPOINT };
 const settings = (...devices: (typeof here)[]) => ({
   viewer: {
     noticeSettings: { offered: ['PUSH'], reaching: devices.length ? ['PUSH'] : [], devices, choices: [{ kind: 'REFUND', channels: devices.length ? ['PUSH'] : [] }] },
@@ -76,7 +78,7 @@ const show = () => act(() => render(<Notices />, document.body));
 
 test('a device is added by a click and removed again', async () => {
   const state = browser('default');
-  const other = { ...here, id: 'dev_2', label: '', current: false };
+  const other = { ...here, id: 'dev_2', label: '', endpoint: 'https://push.example/2' };
   const asked = server({
     NoticeSettings: [settings(), settings(here, other), settings(other)],
     SubscribePush: [{ subscribePush: { userErrors: [] } }],
@@ -90,7 +92,7 @@ test('a device is added by a click and removed again', async () => {
   await vi.waitFor(() => expect(text()).toContain('Chrome, Linux (this device), since '));
   expect(state.made).toEqual([{ userVisibleOnly: true, applicationServerKey: KEY }]);
   const { input } = asked.find(({ name }) => name === 'SubscribePush')!.variables;
-  expect(input).toMatchObject({ endpoint: 'https://push.example/1', p256dh: 'P', auth: 'A' });
+  expect(input).toMatchObject({ endpoint: ENDPOINT, p256dh: 'P', auth: 'A' });
   expect(document.querySelectorAll('input')).toHaveLength(1);
   await vi.waitFor(() => expect(button('Remove Chrome, Linux')!.disabled).toBe(false));
   button('Remove Chrome, Linux')!.click();

@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=4a5bef15c2a6";
+export{r as resumePlaces}from"./attempt.js?v=80bbf4f0247a";

@@ -7,6 +7,7 @@
 import { signal } from '@preact/signals';
 import { Logout, PersonParts, RefreshSession, TokenParts, Viewer } from '../documents/account';
 import { now } from './clock';
+import { forgetSubscription } from './push';
 import { Fault, toFault } from '@seckill/client/fault';
 import { http } from './http';
 import { forGood } from './storage';
@@ -143,6 +144,7 @@ export async function restore(): Promise<void> {
 /** Signs out, here or everywhere. */
 export async function signOut(everywhere: boolean): Promise<void> {
   const token = await bearer().catch(() => null);
+  void forgetSubscription().catch(() => null); // may wait for the push service
   if (token) await http.post(Logout, { input: { everywhere } }, token).catch(() => null);
   forget();
 }

@@ -9,7 +9,7 @@ export const SettingsParts = graphql(`
       id
       label
       createdAt
-      current
+      endpoint
     }
     choices {
       kind

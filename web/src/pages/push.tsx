@@ -4,10 +4,11 @@ import { useEffect } from 'preact/hooks';
 import { toFault } from '@seckill/client/fault';
 import type { ResultOf } from '@seckill/client/operation';
 import { request } from '../api/client';
+import { forgetSubscription } from '../api/push';
 import type { NoticeSettings } from '../documents/notices';
 import { UnsubscribePush } from '../documents/push';
 import { apologise, explain, moment, t } from '../i18n/text';
-import { forgetSubscription, pushState, subscribe, type PushState } from '../purchase/push';
+import { pushState, subscribe, type PushState } from '../purchase/push';
 import { Good } from '../ui/bits';
 
 type Devices = NonNullable<NonNullable<ResultOf<typeof NoticeSettings>['viewer']>['noticeSettings']>['devices'];
@@ -17,10 +18,12 @@ export function Push({ devices, pushKey, changed }: { devices: Devices; pushKey:
   const state = useSignal<PushState | null>(null);
   const busy = useSignal(false);
   const why = useSignal<string | null>(null);
-  const current = devices.find((device) => device.current);
+  const known = devices.map(({ id }) => id).join();
   useEffect(() => {
-    void pushState(current !== undefined).then((found) => (state.value = found));
-  }, [current?.id]);
+    void pushState().then((found) => (state.value = found));
+  }, [known]);
+  const here = state.value;
+  const current = here?.state === 'ready' && here.endpoint ? devices.find(({ endpoint }) => endpoint === here.endpoint) : undefined;
   const act = async (work: () => Promise<string | null>): Promise<void> => {
     busy.value = true;
     why.value = null;
@@ -30,14 +33,14 @@ export function Push({ devices, pushKey, changed }: { devices: Devices; pushKey:
       why.value = apologise(toFault(thrown));
     }
     await changed();
+    state.value = await pushState();
     busy.value = false;
   };
   const turnOn = async (): Promise<string | null> => {
     const result = await subscribe(pushKey);
     switch (result.state) {
       case 'on':
-      case 'denied':
-        state.value = result.state === 'denied' && Notification.permission !== 'denied' ? 'off' : result.state;
+      case 'denied': // or the user closed the question
         return null;
       case 'unreachable':
         return t('push.unreachable');
@@ -48,18 +51,15 @@ export function Push({ devices, pushKey, changed }: { devices: Devices; pushKey:
   const remove = async (deviceId: string): Promise<string | null> => {
     const failure = (await request(UnsubscribePush, { input: { deviceId } })).unsubscribePush?.userErrors[0];
     if (failure) return explain(failure);
-    if (deviceId === current?.id) {
-      await forgetSubscription();
-      state.value = 'off';
-    }
+    if (deviceId === current?.id) await forgetSubscription();
     return null;
   };
   return (
     <div class="grid gap-3">
-      {state.value === 'unsupported' && <p class="text-soft">{t('push.unsupported')}</p>}
-      {state.value === 'denied' && <p class="note text-warn">{t('push.denied')}</p>}
-      {state.value === 'on' && <Good>{t('push.on')}</Good>}
-      {state.value === 'off' && (
+      {here?.state === 'unsupported' && <p class="text-soft">{t('push.unsupported')}</p>}
+      {here?.state === 'denied' && <p class="note text-warn">{t('push.denied')}</p>}
+      {current && <Good>{t('push.on')}</Good>}
+      {here?.state === 'ready' && !current && (
         <button class="btn" disabled={busy.value} onClick={() => void act(turnOn)}>
           {t('push.turnOn')}
         </button>
@@ -70,7 +70,7 @@ export function Push({ devices, pushKey, changed }: { devices: Devices; pushKey:
             const name = device.label || t('push.unnamed');
             return (
               <li key={device.id} class="flex flex-wrap items-baseline gap-x-4">
-                <span class="mr-auto">{t(device.current ? 'push.here' : 'push.device', { name, time: moment(device.createdAt) })}</span>
+                <span class="mr-auto">{t(device === current ? 'push.here' : 'push.device', { name, time: moment(device.createdAt) })}</span>
                 <button class="link" disabled={busy.value} aria-label={t('push.removeName', { name })} onClick={() => void act(() => remove(device.id))}>
                   {t('push.remove')}
                 </button>

@@ -1,10 +1,11 @@
 /** Notices to this browser while no page of the shop is open: Web Push. */
 import type { Failure } from '@seckill/client/types';
 import { request } from '../api/client';
+import { subscriptionHere } from '../api/push';
 import { SubscribePush } from '../documents/push';
 
-/** What this browser can do, or does. */
-export type PushState = 'unsupported' | 'denied' | 'off' | 'on';
+/** What this browser can do, and the address of its subscription. */
+export type PushState = { state: 'unsupported' } | { state: 'denied' } | { state: 'ready'; endpoint: string | null };
 
 /** The service worker; it is at the root, so that its scope is the shop. */
 const WORKER = '/push.js';
@@ -12,12 +13,11 @@ const WORKER = '/push.js';
 const supported = (): boolean =>
   'serviceWorker' in navigator && 'PushManager' in globalThis && 'Notification' in globalThis;
 
-/** The state of this browser. known: whether the shop has a subscription of the session. */
-export async function pushState(known: boolean): Promise<PushState> {
-  if (!supported()) return 'unsupported';
-  if (Notification.permission === 'denied') return 'denied';
-  const registration = await navigator.serviceWorker.getRegistration('/');
-  return known && (await registration?.pushManager.getSubscription()) ? 'on' : 'off';
+/** The state of this browser. */
+export async function pushState(): Promise<PushState> {
+  if (!supported()) return { state: 'unsupported' };
+  if (Notification.permission === 'denied') return { state: 'denied' };
+  return { state: 'ready', endpoint: (await subscriptionHere())?.endpoint ?? null };
 }
 
 const browsers: readonly [RegExp, string][] = [
@@ -63,11 +63,4 @@ export async function subscribe(key: string): Promise<Subscribed> {
   const input = { endpoint, p256dh: keys?.['p256dh'] ?? '', auth: keys?.['auth'] ?? '', label: browserName(navigator.userAgent) };
   const failure = (await request(SubscribePush, { input })).subscribePush?.userErrors[0];
   return failure ? { state: 'refused', failure } : { state: 'on' };
-}
-
-/** Makes this browser forget its subscription. */
-export async function forgetSubscription(): Promise<void> {
-  const registration = await navigator.serviceWorker?.getRegistration('/');
-  const subscription = await registration?.pushManager.getSubscription();
-  await subscription?.unsubscribe();
 }

@@ -108,7 +108,7 @@ function ByDevice({ sale, pushKey, changed }: { sale: Opening; pushKey: string; 
   const offered = useSignal(false);
   const busy = useSignal(false);
   useEffect(() => {
-    void pushState(false).then((state) => (offered.value = state === 'off'));
+    void pushState().then(({ state }) => (offered.value = state === 'ready'));
   }, []);
   if (!offered.value) return null;
   const remind = async (): Promise<void> => {
