@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"seckill/internal/postgres"
 	"seckill/internal/seed"
 	"seckill/internal/testenv"
 )
@@ -41,12 +42,8 @@ func TestAProcessKilledInsideAPaymentKeepsTheMoneyRight(t *testing.T) {
 		t.Run(point.name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
-			record, behind := s.databaseThroughProxy()
-			port := "SECKILL_HTTP_ADDR=" + testenv.ReserveAddr(t)
-			p := &payingBuyer{site: s, process: s.launch("api,worker,scheduler", port, behind), record: record, point: point, port: port}
-			p.made = s.seed(seed.Input{Users: 1, Stock: 2})
-			p.operator = s.staff("operator@example.com", "OPERATOR")
-			p.token = p.made.Users[0].AccessToken
+			p := s.payingBuyer(seed.Input{Users: 1, Stock: 2})
+			p.point = point
 			p.order = "ord_" + strings.TrimPrefix(s.bought(p.token, p.made), "tsk_")
 			p.await("PENDING_PAYMENT")
 
@@ -84,29 +81,50 @@ func TestAProcessKilledInsideAPaymentKeepsTheMoneyRight(t *testing.T) {
 	}
 }
 
-// payingBuyer is a buyer whose process is killed once.
+// payingBuyer is a buyer whose process is killed.
 type payingBuyer struct {
 	*site
 	process  *process
 	record   *testenv.Proxy // before Postgres
 	point    killedPayment
-	port     string
+	settings []string // of each process
 	made     *seed.Result
 	token    string
 	operator string
+	second   string // another operator
 	order    string
 	recovery time.Duration
+	books    *postgres.DB
 }
 
-// stage runs a step. In the stage of the point the process is killed in the middle of it,
-// and another one takes over.
+// payingBuyer seeds a sale and starts a process behind a proxy to Postgres.
+func (s *site) payingBuyer(in seed.Input) *payingBuyer {
+	s.t.Helper()
+	record, behind := s.databaseThroughProxy()
+	settings := []string{"SECKILL_HTTP_ADDR=" + testenv.ReserveAddr(s.t), behind}
+	p := &payingBuyer{site: s, process: s.launch("api,worker,scheduler", settings...), record: record, settings: settings}
+	p.made = s.seed(in)
+	p.operator = s.staff("operator@example.com", "OPERATOR")
+	p.token = p.made.Users[0].AccessToken
+	p.books = s.database()
+	return p
+}
+
+// stage runs a step. In the stage of the point the process is killed in the middle of it.
 func (p *payingBuyer) stage(name string, step func()) {
 	p.t.Helper()
 	if p.point.stage != name {
 		step()
 		return
 	}
-	caught := p.record.HoldRequest(p.point.statement)
+	p.killAt(p.point.statement, step)
+}
+
+// killAt runs a step. The process is killed when it sends a statement, and another one
+// takes over.
+func (p *payingBuyer) killAt(statement string, step func()) {
+	p.t.Helper()
+	caught := p.record.HoldRequest(statement)
 	ended := make(chan struct{})
 	go func() { defer close(ended); step() }()
 	await(p.t, caught, "the process does not come to this step")
@@ -114,7 +132,7 @@ func (p *payingBuyer) stage(name string, step func()) {
 	p.record.Cut()
 	p.record.Release()
 	killed := time.Now()
-	p.process = p.launch("api,worker,scheduler", p.port)
+	p.process = p.launch("api,worker,scheduler", p.settings...)
 	await(p.t, ended, "the step does not end after the kill")
 	p.recovery = time.Since(killed)
 }
@@ -141,7 +159,7 @@ func (p *payingBuyer) await(status string) {
 func (p *payingBuyer) wantBooks() {
 	p.t.Helper()
 	var charges, paid, back, refunds, payments, orders int
-	err := p.database().SQL.QueryRowContext(p.t.Context(), `SELECT (SELECT count(*) FROM sandbox_charges WHERE status = 'PAID'),
+	err := p.books.SQL.QueryRowContext(p.t.Context(), `SELECT (SELECT count(*) FROM sandbox_charges WHERE status = 'PAID'),
 		(SELECT COALESCE(sum(amount_minor), 0) FROM sandbox_charges WHERE status = 'PAID'), (SELECT COALESCE(sum(amount_minor), 0) FROM sandbox_refunds),
 		(SELECT count(*) FROM refunds WHERE status = 'SUCCEEDED'), (SELECT count(*) FROM payments WHERE status = 'REFUNDED'),
 		(SELECT count(*) FROM orders)`).Scan(&charges, &paid, &back, &refunds, &payments, &orders)
