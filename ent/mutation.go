@@ -10644,6 +10644,8 @@ type OrderEventMutation struct {
 	actor_id      *uuid.UUID
 	code          *orderevent.Code
 	note          *string
+	quantity      *int
+	addquantity   *int
 	created_at    *time.Time
 	clearedFields map[string]struct{}
 	done          bool
@@ -11040,6 +11042,62 @@ func (m *OrderEventMutation) ResetNote() {
 	m.note = nil
 }
 
+// SetQuantity sets the "quantity" field.
+func (m *OrderEventMutation) SetQuantity(i int) {
+	m.quantity = &i
+	m.addquantity = nil
+}
+
+// Quantity returns the value of the "quantity" field in the mutation.
+func (m *OrderEventMutation) Quantity() (r int, exists bool) {
+	v := m.quantity
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldQuantity returns the old "quantity" field's value of the OrderEvent entity.
+// If the OrderEvent object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OrderEventMutation) OldQuantity(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldQuantity is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldQuantity requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldQuantity: %w", err)
+	}
+	return oldValue.Quantity, nil
+}
+
+// AddQuantity adds i to the "quantity" field.
+func (m *OrderEventMutation) AddQuantity(i int) {
+	if m.addquantity != nil {
+		*m.addquantity += i
+	} else {
+		m.addquantity = &i
+	}
+}
+
+// AddedQuantity returns the value that was added to the "quantity" field in this mutation.
+func (m *OrderEventMutation) AddedQuantity() (r int, exists bool) {
+	v := m.addquantity
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetQuantity resets all changes to the "quantity" field.
+func (m *OrderEventMutation) ResetQuantity() {
+	m.quantity = nil
+	m.addquantity = nil
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *OrderEventMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -11110,7 +11168,7 @@ func (m *OrderEventMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *OrderEventMutation) Fields() []string {
-	fields := make([]string, 0, 8)
+	fields := make([]string, 0, 9)
 	if m.order_id != nil {
 		fields = append(fields, orderevent.FieldOrderID)
 	}
@@ -11131,6 +11189,9 @@ func (m *OrderEventMutation) Fields() []string {
 	}
 	if m.note != nil {
 		fields = append(fields, orderevent.FieldNote)
+	}
+	if m.quantity != nil {
+		fields = append(fields, orderevent.FieldQuantity)
 	}
 	if m.created_at != nil {
 		fields = append(fields, orderevent.FieldCreatedAt)
@@ -11157,6 +11218,8 @@ func (m *OrderEventMutation) Field(name string) (ent.Value, bool) {
 		return m.Code()
 	case orderevent.FieldNote:
 		return m.Note()
+	case orderevent.FieldQuantity:
+		return m.Quantity()
 	case orderevent.FieldCreatedAt:
 		return m.CreatedAt()
 	}
@@ -11182,6 +11245,8 @@ func (m *OrderEventMutation) OldField(ctx context.Context, name string) (ent.Val
 		return m.OldCode(ctx)
 	case orderevent.FieldNote:
 		return m.OldNote(ctx)
+	case orderevent.FieldQuantity:
+		return m.OldQuantity(ctx)
 	case orderevent.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	}
@@ -11242,6 +11307,13 @@ func (m *OrderEventMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetNote(v)
 		return nil
+	case orderevent.FieldQuantity:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetQuantity(v)
+		return nil
 	case orderevent.FieldCreatedAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -11260,6 +11332,9 @@ func (m *OrderEventMutation) AddedFields() []string {
 	if m.addversion != nil {
 		fields = append(fields, orderevent.FieldVersion)
 	}
+	if m.addquantity != nil {
+		fields = append(fields, orderevent.FieldQuantity)
+	}
 	return fields
 }
 
@@ -11270,6 +11345,8 @@ func (m *OrderEventMutation) AddedField(name string) (ent.Value, bool) {
 	switch name {
 	case orderevent.FieldVersion:
 		return m.AddedVersion()
+	case orderevent.FieldQuantity:
+		return m.AddedQuantity()
 	}
 	return nil, false
 }
@@ -11285,6 +11362,13 @@ func (m *OrderEventMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddVersion(v)
+		return nil
+	case orderevent.FieldQuantity:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddQuantity(v)
 		return nil
 	}
 	return fmt.Errorf("unknown OrderEvent numeric field %s", name)
@@ -11342,6 +11426,9 @@ func (m *OrderEventMutation) ResetField(name string) error {
 		return nil
 	case orderevent.FieldNote:
 		m.ResetNote()
+		return nil
+	case orderevent.FieldQuantity:
+		m.ResetQuantity()
 		return nil
 	case orderevent.FieldCreatedAt:
 		m.ResetCreatedAt()

@@ -32,6 +32,8 @@ type OrderEvent struct {
 	Code orderevent.Code `json:"code,omitempty"`
 	// remark for the person
 	Note string `json:"note,omitempty"`
+	// units of the order that are refunded, or are to be; 0 = none
+	Quantity int `json:"quantity,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
@@ -44,7 +46,7 @@ func (*OrderEvent) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case orderevent.FieldActorID:
 			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
-		case orderevent.FieldVersion:
+		case orderevent.FieldVersion, orderevent.FieldQuantity:
 			values[i] = new(sql.NullInt64)
 		case orderevent.FieldStatus, orderevent.FieldActor, orderevent.FieldCode, orderevent.FieldNote:
 			values[i] = new(sql.NullString)
@@ -116,6 +118,12 @@ func (_m *OrderEvent) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.Note = value.String
 			}
+		case orderevent.FieldQuantity:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field quantity", values[i])
+			} else if value.Valid {
+				_m.Quantity = int(value.Int64)
+			}
 		case orderevent.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
@@ -180,6 +188,9 @@ func (_m *OrderEvent) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("note=")
 	builder.WriteString(_m.Note)
+	builder.WriteString(", ")
+	builder.WriteString("quantity=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Quantity))
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))

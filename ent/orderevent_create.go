@@ -82,6 +82,20 @@ func (_c *OrderEventCreate) SetNillableNote(v *string) *OrderEventCreate {
 	return _c
 }
 
+// SetQuantity sets the "quantity" field.
+func (_c *OrderEventCreate) SetQuantity(v int) *OrderEventCreate {
+	_c.mutation.SetQuantity(v)
+	return _c
+}
+
+// SetNillableQuantity sets the "quantity" field if the given value is not nil.
+func (_c *OrderEventCreate) SetNillableQuantity(v *int) *OrderEventCreate {
+	if v != nil {
+		_c.SetQuantity(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *OrderEventCreate) SetCreatedAt(v time.Time) *OrderEventCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -133,6 +147,10 @@ func (_c *OrderEventCreate) defaults() {
 		v := orderevent.DefaultNote
 		_c.mutation.SetNote(v)
 	}
+	if _, ok := _c.mutation.Quantity(); !ok {
+		v := orderevent.DefaultQuantity
+		_c.mutation.SetQuantity(v)
+	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -173,6 +191,14 @@ func (_c *OrderEventCreate) check() error {
 	if v, ok := _c.mutation.Note(); ok {
 		if err := orderevent.NoteValidator(v); err != nil {
 			return &ValidationError{Name: "note", err: fmt.Errorf(`ent: validator failed for field "OrderEvent.note": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.Quantity(); !ok {
+		return &ValidationError{Name: "quantity", err: errors.New(`ent: missing required field "OrderEvent.quantity"`)}
+	}
+	if v, ok := _c.mutation.Quantity(); ok {
+		if err := orderevent.QuantityValidator(v); err != nil {
+			return &ValidationError{Name: "quantity", err: fmt.Errorf(`ent: validator failed for field "OrderEvent.quantity": %w`, err)}
 		}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
@@ -241,6 +267,10 @@ func (_c *OrderEventCreate) createSpec() (*OrderEvent, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Note(); ok {
 		_spec.SetField(orderevent.FieldNote, field.TypeString, value)
 		_node.Note = value
+	}
+	if value, ok := _c.mutation.Quantity(); ok {
+		_spec.SetField(orderevent.FieldQuantity, field.TypeInt, value)
+		_node.Quantity = value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(orderevent.FieldCreatedAt, field.TypeTime, value)
@@ -347,6 +377,9 @@ func (u *OrderEventUpsertOne) UpdateNewValues() *OrderEventUpsertOne {
 		}
 		if _, exists := u.create.mutation.Note(); exists {
 			s.SetIgnore(orderevent.FieldNote)
+		}
+		if _, exists := u.create.mutation.Quantity(); exists {
+			s.SetIgnore(orderevent.FieldQuantity)
 		}
 	}))
 	return u
@@ -596,6 +629,9 @@ func (u *OrderEventUpsertBulk) UpdateNewValues() *OrderEventUpsertBulk {
 			}
 			if _, exists := b.mutation.Note(); exists {
 				s.SetIgnore(orderevent.FieldNote)
+			}
+			if _, exists := b.mutation.Quantity(); exists {
+				s.SetIgnore(orderevent.FieldQuantity)
 			}
 		}
 	}))

@@ -316,6 +316,12 @@ func init() {
 	orderevent.DefaultNote = ordereventDescNote.Default.(string)
 	// orderevent.NoteValidator is a validator for the "note" field. It is called by the builders before save.
 	orderevent.NoteValidator = ordereventDescNote.Validators[0].(func(string) error)
+	// ordereventDescQuantity is the schema descriptor for quantity field.
+	ordereventDescQuantity := ordereventFields[8].Descriptor()
+	// orderevent.DefaultQuantity holds the default value on creation for the quantity field.
+	orderevent.DefaultQuantity = ordereventDescQuantity.Default.(int)
+	// orderevent.QuantityValidator is a validator for the "quantity" field. It is called by the builders before save.
+	orderevent.QuantityValidator = ordereventDescQuantity.Validators[0].(func(int) error)
 	orderfailureFields := schema.OrderFailure{}.Fields()
 	_ = orderfailureFields
 	// orderfailureDescCode is the schema descriptor for code field.

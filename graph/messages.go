@@ -167,9 +167,38 @@ var steps = map[order.Code]text{
 	order.CodeDisputeLost:     {"The dispute was decided for the buyer; the bank took the money back.", "拒付争议已结束，银行已将款项退还持卡人。"},
 }
 
+// unitSteps are the messages of an order's log about some units of several.
+var unitSteps = map[order.Code]text{
+	order.CodeVoided:         {"The shop refunds %s.", "商家已发起退款：%s。"},
+	order.CodeRefundAsked:    {"A refund of %s was asked for.", "已申请退款：%s。"},
+	order.CodeRefundApproved: {"The refund of %s was approved.", "退款已批准：%s。"},
+	order.CodeRefundRejected: {"The refund of %s was refused.", "退款被拒绝：%s。"},
+	order.CodeRefunded:       {"The money of %s went back.", "款项已退回：%s。"},
+	order.CodeRefundFailed:   {"The refund of %s did not arrive and will be sent again.", "退款未成功，将重新退款：%s。"},
+	order.CodeRefundSettled:  {"The money of %s was given back in another way.", "退款已通过其他方式完成：%s。"},
+}
+
+// Shares of the units of an order.
+var (
+	someUnits = text{"%d of %d units", "%d 件（共 %d 件）"}
+	allUnits  = text{"all %d units", "全部 %d 件"}
+)
+
+// step returns the message of a log entry. It names the units where the order has several.
+func step(ctx context.Context, o *order.Order, e order.Entry) string {
+	about, ok := unitSteps[e.Code]
+	switch {
+	case !ok || e.Units == 0 || o.Quantity == 1:
+		return steps[e.Code].in(ctx)
+	case e.Units < o.Quantity:
+		return fmt.Sprintf(about.in(ctx), fmt.Sprintf(someUnits.in(ctx), e.Units, o.Quantity))
+	}
+	return fmt.Sprintf(about.in(ctx), fmt.Sprintf(allUnits.in(ctx), e.Units))
+}
+
 // remark returns the text of a log entry: the event and the operator's note.
-func remark(ctx context.Context, e order.Entry) string {
-	line := steps[e.Code].in(ctx)
+func remark(ctx context.Context, o *order.Order, e order.Entry) string {
+	line := step(ctx, o, e)
 	if e.Note != "" {
 		line = strings.TrimSpace(line + " " + e.Note)
 	}

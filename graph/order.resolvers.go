@@ -72,7 +72,7 @@ func (r *orderResolver) Timeline(ctx context.Context, obj *model.Order) ([]*mode
 	if err != nil {
 		return nil, err
 	}
-	return toTimeline(ctx, entries), nil
+	return toTimeline(ctx, obj.Source, entries), nil
 }
 
 func (r *queryResolver) MyOrders(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.OrderFilter) (*model.OrderConnection, error) {

@@ -183,10 +183,10 @@ func toRefunds(ctx context.Context, list []*payment.Refund) []*model.Refund {
 	return out
 }
 
-func toTimeline(ctx context.Context, entries []order.LogEntry) []*model.OrderLogEntry {
+func toTimeline(ctx context.Context, o *order.Order, entries []order.LogEntry) []*model.OrderLogEntry {
 	out := make([]*model.OrderLogEntry, len(entries))
 	for i, e := range entries {
-		out[i] = &model.OrderLogEntry{At: e.At, Status: e.Status, Note: orAbsent(remark(ctx, e.Entry))}
+		out[i] = &model.OrderLogEntry{At: e.At, Status: e.Status, Note: orAbsent(remark(ctx, o, e.Entry))}
 	}
 	return out
 }

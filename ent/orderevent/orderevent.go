@@ -27,6 +27,8 @@ const (
 	FieldCode = "code"
 	// FieldNote holds the string denoting the note field in the database.
 	FieldNote = "note"
+	// FieldQuantity holds the string denoting the quantity field in the database.
+	FieldQuantity = "quantity"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// Table holds the table name of the orderevent in the database.
@@ -43,6 +45,7 @@ var Columns = []string{
 	FieldActorID,
 	FieldCode,
 	FieldNote,
+	FieldQuantity,
 	FieldCreatedAt,
 }
 
@@ -61,6 +64,10 @@ var (
 	DefaultNote string
 	// NoteValidator is a validator for the "note" field. It is called by the builders before save.
 	NoteValidator func(string) error
+	// DefaultQuantity holds the default value on creation for the "quantity" field.
+	DefaultQuantity int
+	// QuantityValidator is a validator for the "quantity" field. It is called by the builders before save.
+	QuantityValidator func(int) error
 )
 
 // Status defines the type for the "status" enum field.
@@ -199,6 +206,11 @@ func ByCode(opts ...sql.OrderTermOption) OrderOption {
 // ByNote orders the results by the note field.
 func ByNote(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldNote, opts...).ToFunc()
+}
+
+// ByQuantity orders the results by the quantity field.
+func ByQuantity(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldQuantity, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

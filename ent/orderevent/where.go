@@ -75,6 +75,11 @@ func Note(v string) predicate.OrderEvent {
 	return predicate.OrderEvent(sql.FieldEQ(FieldNote, v))
 }
 
+// Quantity applies equality check predicate on the "quantity" field. It's identical to QuantityEQ.
+func Quantity(v int) predicate.OrderEvent {
+	return predicate.OrderEvent(sql.FieldEQ(FieldQuantity, v))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v time.Time) predicate.OrderEvent {
 	return predicate.OrderEvent(sql.FieldEQ(FieldCreatedAt, v))
@@ -333,6 +338,46 @@ func NoteEqualFold(v string) predicate.OrderEvent {
 // NoteContainsFold applies the ContainsFold predicate on the "note" field.
 func NoteContainsFold(v string) predicate.OrderEvent {
 	return predicate.OrderEvent(sql.FieldContainsFold(FieldNote, v))
+}
+
+// QuantityEQ applies the EQ predicate on the "quantity" field.
+func QuantityEQ(v int) predicate.OrderEvent {
+	return predicate.OrderEvent(sql.FieldEQ(FieldQuantity, v))
+}
+
+// QuantityNEQ applies the NEQ predicate on the "quantity" field.
+func QuantityNEQ(v int) predicate.OrderEvent {
+	return predicate.OrderEvent(sql.FieldNEQ(FieldQuantity, v))
+}
+
+// QuantityIn applies the In predicate on the "quantity" field.
+func QuantityIn(vs ...int) predicate.OrderEvent {
+	return predicate.OrderEvent(sql.FieldIn(FieldQuantity, vs...))
+}
+
+// QuantityNotIn applies the NotIn predicate on the "quantity" field.
+func QuantityNotIn(vs ...int) predicate.OrderEvent {
+	return predicate.OrderEvent(sql.FieldNotIn(FieldQuantity, vs...))
+}
+
+// QuantityGT applies the GT predicate on the "quantity" field.
+func QuantityGT(v int) predicate.OrderEvent {
+	return predicate.OrderEvent(sql.FieldGT(FieldQuantity, v))
+}
+
+// QuantityGTE applies the GTE predicate on the "quantity" field.
+func QuantityGTE(v int) predicate.OrderEvent {
+	return predicate.OrderEvent(sql.FieldGTE(FieldQuantity, v))
+}
+
+// QuantityLT applies the LT predicate on the "quantity" field.
+func QuantityLT(v int) predicate.OrderEvent {
+	return predicate.OrderEvent(sql.FieldLT(FieldQuantity, v))
+}
+
+// QuantityLTE applies the LTE predicate on the "quantity" field.
+func QuantityLTE(v int) predicate.OrderEvent {
+	return predicate.OrderEvent(sql.FieldLTE(FieldQuantity, v))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

@@ -129,21 +129,25 @@ func (p *payingBuyer) askUnit(key string) {
 	})
 }
 
-// voidUnit asks for the void of a unit and confirms it as a second person.
+// voidUnit asks for the void of a unit, confirms it as a second person, and waits for it.
 func (p *payingBuyer) voidUnit(string) {
 	p.t.Helper()
-	p.oneMore(func() {
-		var data struct {
-			VoidOrder struct{ Intervention *struct{ ID, State string } }
-		}
-		testenv.Eventually(p.t, testenv.Wait, func() bool { // the void before may not be in the log of the sale yet
-			p.asked(p.operator, `mutation($o: ID!) { voidOrder(input: {orderId: $o, quantity: 1, note: "cracked"}) { intervention { id state } userErrors { code } } }`,
-				map[string]any{"o": p.order}).into(p.t, &data)
-			return data.VoidOrder.Intervention != nil && data.VoidOrder.Intervention.State == "REQUESTED"
-		}, "the void of a unit waits for a second person")
-		p.asked(p.second, `mutation($i: ID!) { decideIntervention(input: {interventionId: $i, confirm: true}) { userErrors { code } } }`,
-			map[string]any{"i": data.VoidOrder.Intervention.ID})
-	})
+	p.oneMore(p.void)
+}
+
+// void asks for the void of a unit and confirms it as a second person.
+func (p *payingBuyer) void() {
+	p.t.Helper()
+	var data struct {
+		VoidOrder struct{ Intervention *struct{ ID, State string } }
+	}
+	testenv.Eventually(p.t, testenv.Wait, func() bool { // the void before may not be in the log of the sale yet
+		p.asked(p.operator, `mutation($o: ID!) { voidOrder(input: {orderId: $o, quantity: 1, note: "cracked"}) { intervention { id state } userErrors { code } } }`,
+			map[string]any{"o": p.order}).into(p.t, &data)
+		return data.VoidOrder.Intervention != nil && data.VoidOrder.Intervention.State == "REQUESTED"
+	}, "the void of a unit waits for a second person")
+	p.asked(p.second, `mutation($i: ID!) { decideIntervention(input: {interventionId: $i, confirm: true}) { userErrors { code } } }`,
+		map[string]any{"i": data.VoidOrder.Intervention.ID})
 }
 
 // wantUnits compares the order, the ledger of the bank, ours and the stock after the

@@ -63,9 +63,10 @@ const (
 
 // Entry is the content of a new log entry.
 type Entry struct {
-	By   Actor
-	Code Code
-	Note string // operator's remark; may be empty
+	By    Actor
+	Code  Code
+	Note  string // operator's remark; may be empty
+	Units int    // units of the order that are refunded, or are to be; 0 = none
 }
 
 // LogEntry is a stored entry of an order's log.
@@ -86,7 +87,7 @@ func Log(ctx context.Context, tx *ent.Tx, o *Order, at time.Time, e Entry) error
 func logRow(tx *ent.Tx, o *Order, at time.Time, e Entry) *ent.OrderEventCreate {
 	row := tx.OrderEvent.Create().SetID(id.New()).SetOrderID(o.ID).SetStatus(orderevent.Status(o.Status)).
 		SetVersion(o.Version).SetActor(orderevent.Actor(e.By.Kind)).SetCode(orderevent.Code(e.Code)).
-		SetNote(e.Note).SetCreatedAt(instant(at))
+		SetNote(e.Note).SetQuantity(e.Units).SetCreatedAt(instant(at))
 	if e.By.User != uuid.Nil {
 		row.SetActorID(e.By.User)
 	}
@@ -105,7 +106,7 @@ func (s *Store) Timeline(ctx context.Context, o *Order) ([]LogEntry, error) {
 	entries := append(make([]LogEntry, 0, len(rows)+1), made)
 	for _, row := range rows {
 		e := LogEntry{
-			Entry: Entry{By: Actor{Kind: ActorKind(row.Actor)}, Code: Code(row.Code), Note: row.Note},
+			Entry: Entry{By: Actor{Kind: ActorKind(row.Actor)}, Code: Code(row.Code), Note: row.Note, Units: row.Quantity},
 			At:    row.CreatedAt.UTC(), Status: Status(row.Status),
 		}
 		if row.ActorID != nil {

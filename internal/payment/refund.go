@@ -97,7 +97,7 @@ func (s *Service) tryAskRefund(ctx context.Context, in RefundRequest) (RefundRes
 
 // beginRefund moves a paid order to REFUNDING and writes the refund of some of its units.
 func (s *Service) beginRefund(ctx context.Context, o *order.Order, draft refundDraft, entry order.Entry) (moved *order.Order, r *Refund, err error) {
-	draft.id, draft.amount = newID(), amountOf(o, draft.payment, draft.units)
+	draft.id, draft.amount, entry.Units = newID(), amountOf(o, draft.payment, draft.units), draft.units
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		moved, err = s.apply(ctx, tx, order.Move{Order: o, To: order.Refunding, At: s.now(), Entry: entry})
 		if err != nil {
@@ -278,7 +278,7 @@ func (s *Service) decide(ctx context.Context, r *Refund, o *order.Order, d Decis
 	if d.Approve {
 		status, code = entrefund.StatusSENDING, order.CodeRefundApproved
 	}
-	entry := order.Entry{By: order.Actor{Kind: order.Operator, User: d.Operator}, Code: code, Note: d.Note}
+	entry := order.Entry{By: order.Actor{Kind: order.Operator, User: d.Operator}, Code: code, Note: d.Note, Units: r.Quantity}
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		now := s.now()
 		n, err := tx.Refund.Update().Where(entrefund.ID(r.ID), entrefund.Version(r.Version)).

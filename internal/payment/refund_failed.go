@@ -99,12 +99,12 @@ func (s *Service) failRefund(ctx context.Context, tx *ent.Tx, r *Refund, p *Paym
 		}
 	}
 	s.log.ErrorContext(ctx, "refund failed", slog.String("refund", r.ID.String()), slog.String("reason", shortened(why)))
-	return s.noteOrder(ctx, tx, r.Order, order.Entry{Code: order.CodeRefundFailed})
+	return s.noteOrder(ctx, tx, r.Order, order.Entry{Code: order.CodeRefundFailed, Units: r.Quantity})
 }
 
 // sendAgain orders another attempt of a refund that failed.
 func (s *Service) sendAgain(ctx context.Context, r *Refund, o *order.Order, d Decision) (noted *order.Order, err error) {
-	entry := order.Entry{By: order.Actor{Kind: order.Operator, User: d.Operator}, Code: order.CodeRefundApproved, Note: d.Note}
+	entry := order.Entry{By: order.Actor{Kind: order.Operator, User: d.Operator}, Code: order.CodeRefundApproved, Note: d.Note, Units: r.Quantity}
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		now := s.now()
 		n, err := tx.Refund.Update().Where(entrefund.ID(r.ID), entrefund.Version(r.Version)).

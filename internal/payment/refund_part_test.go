@@ -1,6 +1,8 @@
 package payment_test
 
 import (
+	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -222,5 +224,27 @@ func TestASettledPartialRefundLeavesTheOrderPaid(t *testing.T) {
 		}
 		s.wantPayment(p, payment.Succeeded)
 		s.wantFigures(figures{available: 2, sold: 1, stock: 2, reserved: 1, holders: 1})
+	})
+}
+
+func TestTheLogOfAnOrderHasTheUnitsOfItsRefunds(t *testing.T) {
+	onBoth(t, 3, func(t *testing.T, s *shop) {
+		o, _ := s.buyUnits(3)
+		s.refundUnits(o, 1, false)
+		_, err := s.pay.Void(t.Context(), payment.VoidInput{Order: o.ID, Operator: id.New(), Note: "bot", Act: id.New()})
+		s.must(err)
+		s.settleDown()
+		log, err := s.orders.Timeline(t.Context(), s.wantOrder(o, order.Refunded))
+		s.must(err)
+		var got []string
+		for _, e := range log[2:] { // after the purchase and the payment
+			got = append(got, fmt.Sprintf("%s %d", e.Code, e.Units))
+		}
+		if want := []string{"REFUND_ASKED 1", "REFUND_APPROVED 1", "REFUNDED 1", "VOIDED 2", "REFUNDED 2"}; !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+		if log[1].Units != 0 {
+			t.Errorf("the payment is of %d units", log[1].Units)
+		}
 	})
 }

@@ -84,7 +84,7 @@ func (s *Service) sent(ctx context.Context, r *Refund, p *Payment) (moved *order
 		if n == 0 {
 			return order.ErrMoved
 		}
-		moved, err = s.endRefund(ctx, tx, r, o, order.Entry{By: order.Actor{Kind: order.Provider}, Code: order.CodeRefunded})
+		moved, err = s.endRefund(ctx, tx, r, o, order.Entry{By: order.Actor{Kind: order.Provider}, Code: order.CodeRefunded, Units: r.Quantity})
 		return err
 	})
 	if err != nil {

@@ -50,7 +50,7 @@ func (s *Service) trySettleRefund(ctx context.Context, in Settlement) (RefundRes
 }
 
 func (s *Service) settleRefund(ctx context.Context, r *Refund, o *order.Order, in Settlement) (moved *order.Order, err error) {
-	entry := order.Entry{By: order.Actor{Kind: order.Operator, User: in.Operator}, Code: order.CodeRefundSettled, Note: in.Reason}
+	entry := order.Entry{By: order.Actor{Kind: order.Operator, User: in.Operator}, Code: order.CodeRefundSettled, Note: in.Reason, Units: r.Quantity}
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		now := s.now()
 		n, err := tx.Refund.Update().Where(entrefund.ID(r.ID), entrefund.Version(r.Version), entrefund.StatusEQ(entrefund.StatusFAILED)).

@@ -29,7 +29,7 @@ CREATE INDEX IF NOT EXISTS `noticedelivery_ended_at` ON `notice_deliveries` (`en
 CREATE INDEX IF NOT EXISTS `noticedelivery_user_id` ON `notice_deliveries` (`user_id`);
 CREATE TABLE IF NOT EXISTS `notice_facts` (`id` uuid NOT NULL, `kind` text NOT NULL, `subjects` blob NOT NULL, `due_at` datetime NOT NULL, `until` datetime NOT NULL, `created_at` datetime NOT NULL, PRIMARY KEY (`id`));
 CREATE INDEX IF NOT EXISTS `noticefact_due_at` ON `notice_facts` (`due_at`);
-CREATE TABLE IF NOT EXISTS `order_events` (`id` uuid NOT NULL, `order_id` uuid NOT NULL, `status` text NOT NULL, `version` integer NOT NULL, `actor` text NOT NULL, `actor_id` uuid NULL, `code` text NOT NULL, `note` text NOT NULL DEFAULT (''), `created_at` datetime NOT NULL, PRIMARY KEY (`id`));
+CREATE TABLE IF NOT EXISTS `order_events` (`id` uuid NOT NULL, `order_id` uuid NOT NULL, `status` text NOT NULL, `version` integer NOT NULL, `actor` text NOT NULL, `actor_id` uuid NULL, `code` text NOT NULL, `note` text NOT NULL DEFAULT (''), `quantity` integer NOT NULL DEFAULT (0), `created_at` datetime NOT NULL, PRIMARY KEY (`id`));
 CREATE INDEX IF NOT EXISTS `orderevent_order_id_id` ON `order_events` (`order_id`, `id`);
 CREATE TABLE IF NOT EXISTS `order_failures` (`id` uuid NOT NULL, `sale_id` uuid NOT NULL, `item_id` uuid NOT NULL, `user_id` uuid NOT NULL, `quantity` integer NOT NULL, `code` text NOT NULL, `reason` text NOT NULL, `released` bool NOT NULL DEFAULT (false), `reserved_at` datetime NOT NULL, `created_at` datetime NOT NULL, PRIMARY KEY (`id`));
 CREATE INDEX IF NOT EXISTS `orderfailure_released` ON `order_failures` (`released`);

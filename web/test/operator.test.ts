@@ -3,7 +3,7 @@ import type { Person } from '../src/api/session';
 import { actsOf, instant, localInput, type SaleStatus } from '../src/operator/acts';
 import { extend, sumHolds, REACH_S, type Figures, type Point } from '../src/operator/figures';
 import { decimal } from '../src/operator/form';
-import { fieldsOf, valueWords } from '../src/operator/log';
+import { fieldName, fieldsOf, valueWords } from '../src/operator/log';
 import { texts } from '../src/operator/texts';
 import { ahead } from '@seckill/client/waiting';
 import { T0 } from './shop';
@@ -114,6 +114,11 @@ describe('the log of a sale', () => {
     expect(fieldsOf([change('units', 'NUMBER', '-3')])).toEqual([['units', -3]]);
     expect(fieldsOf([change('captchaKinds', 'JSON', '["TEXT"]', '[]')])).toEqual([['captchaKinds', ['TEXT'], []]]);
     expect(fieldsOf([change('listPrice', 'TEXT', '19.90')])).toEqual([['listPrice', '19.90']]);
+  });
+  test('the units of a void are no change of the stock', () => {
+    const [, units] = fieldsOf([change('order', 'TEXT', 'ord_1'), change('units', 'NUMBER', '2')]).toReversed();
+    expect(units).toEqual(['orderUnits', 2]);
+    expect([fieldName('orderUnits'), valueWords('orderUnits', 2, names)]).toEqual(['Units', '2']);
   });
   test('shows that a field had no value before, or has none now', () => {
     expect(fieldsOf([change('purchaseLimit', 'NUMBER', '3', null)])).toEqual([['purchaseLimit', 3, null]]);

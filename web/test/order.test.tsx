@@ -1,11 +1,12 @@
 import { render } from 'preact';
 import { act } from 'preact/test-utils';
 import { afterEach, expect, test, vi } from 'vitest';
+import { adopt } from '../src/api/session';
 import { speak } from '../src/i18n/text';
 import { OrderPage } from '../src/pages/order';
 import { OrderActions } from '../src/pages/order-actions';
 import type { Order } from '@seckill/client/types';
-import { server } from './shop';
+import { line, server } from './shop';
 
 afterEach(() => {
   render(null, document.body);
@@ -58,4 +59,25 @@ test('a declined payment shows why and can be retried on the page', async () => 
   await press(/again/);
   await vi.waitFor(() => expect(document.querySelector('a')?.href).toContain('pay_2'));
   expect(document.querySelector('[role=alert]')).toBeNull();
+});
+
+test('the history of an order shows the units of its refunds as the server words them', async () => {
+  const money = (amount: string) => ({ amount, currencyCode: 'CNY' });
+  const order = {
+    id: 'ord_3', number: '20261120-7H3K9QX', revision: 5, status: 'PAID', quantity: 3, refundedQuantity: 1, refundedAmount: money('1.00'), total: money('3.00'), unitPrice: money('1.00'),
+    availableActions: [], payments: [], paymentOptions: [], createdAt: '2026-11-20T12:00:00Z', paidAt: '2026-11-20T12:01:00Z', paymentDeadline: null, receipt: null, recipient: null, fulfilment: null,
+    item: { id: 'itm_1', goods: { id: 'gds_1', name: 'Thing', imageUrl: null } }, sale: { slug: 'one', title: 'One' },
+    timeline: [{ at: '2026-11-20T12:02:00Z', status: 'PAID', note: 'The money of 1 of 3 units went back.' }],
+    refunds: [{ id: 'rfd_1', status: 'SUCCEEDED', quantity: 1, reason: 'one is enough', createdAt: '2026-11-20T12:02:00Z', amount: money('1.00') }],
+  } as unknown as Order;
+  adopt({ accessToken: 't', accessTokenExpiresAt: new Date(Date.now() + 3_600_000).toISOString() }, { id: 'usr_1', displayName: 'Ann', account: 'ann', role: 'CUSTOMER' });
+  for (const [language, texts] of [['en', ['The money of 1 of 3 units went back.', '× 1']], ['zh', ['The money of 1 of 3 units went back.', '1 件']]] as const) {
+    await speak(language);
+    server({ OneOrder: [{ order }] });
+    line([]);
+    await act(() => render(<OrderPage id="ord_3" />, document.body));
+    await vi.waitFor(() => expect(document.body.textContent).toContain(texts[0]));
+    expect(document.querySelector('ul')!.textContent).toContain(texts[1]);
+    await act(() => render(null, document.body));
+  }
 });

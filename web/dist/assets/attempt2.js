@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=80bbf4f0247a";
+export{r as resumePlaces}from"./attempt.js?v=f38db8c9a1c9";

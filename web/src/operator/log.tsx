@@ -48,6 +48,7 @@ const labels: Record<string, OpKey> = {
   limitPerSecond: 'op.limitPerSecond',
   item: 'op.detail.item',
   units: 'op.units',
+  orderUnits: 'op.units',
   order: 'op.detail.order',
   requestedBy: 'op.detail.requestedBy',
   requestNote: 'op.detail.requestNote',
@@ -82,10 +83,14 @@ function read(kind: LogValueKind, text: string | null): unknown {
   }
 }
 
-/** The changed fields in the order in which they are shown. */
+/** The changed fields in the order in which they are shown. Units of an order are no change of the stock. */
 export function fieldsOf(changes: Entry['changes']): Change[] {
   const none = (value: unknown): boolean => value === undefined || value === null || value === '';
-  const all = changes.map(({ name, kind, from, fromKnown, to }): Change => (fromKnown ? [name, read(kind, to), read(kind, from)] : [name, read(kind, to)]));
+  const ofOrder = changes.some(({ name }) => name === 'order');
+  const all = changes.map(({ name: field, kind, from, fromKnown, to }): Change => {
+    const name = ofOrder && field === 'units' ? 'orderUnits' : field;
+    return fromKnown ? [name, read(kind, to), read(kind, from)] : [name, read(kind, to)];
+  });
   const found = all.filter(([, value, before]) => !none(value) || !none(before)); // an optional remark that was not made
   return found.sort(([a], [b]) => order.indexOf(a) - order.indexOf(b));
 }

@@ -255,7 +255,7 @@ export const zh: Record<OpKey, string> = {
   'op.did.SETTLE': '结算',
   'op.did.REBUILD': '重建',
   'op.did.ADJUST_STOCK': '调整库存',
-  'op.did.VOID_ORDER': '取消订单',
+  'op.did.VOID_ORDER': '取消订单或退款',
   'op.did.SET_SWITCHES': '修改准入控制',
   'op.changed': '改动内容',
   'op.yes': '是',

@@ -256,7 +256,7 @@ const en = {
   'op.did.SETTLE': 'Settled',
   'op.did.REBUILD': 'Rebuilt',
   'op.did.ADJUST_STOCK': 'Stock changed',
-  'op.did.VOID_ORDER': 'Order cancelled',
+  'op.did.VOID_ORDER': 'Order cancelled or refunded',
   'op.did.SET_SWITCHES': 'Access controls changed',
   'op.changed': 'Changes',
   'op.yes': 'yes',
