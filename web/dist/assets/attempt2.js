@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=f38db8c9a1c9";
+export{r as resumePlaces}from"./attempt.js?v=82a0960b8e05";

@@ -51,8 +51,9 @@ function Row({ act, reload }: { act: Intervention; reload: () => void }) {
   const deciding = useSignal<boolean | null>(null);
   const what =
     act.kind === 'VOID_ORDER'
-      ? ot('op.void.of', { number: act.order?.number ?? '' }) +
-        (act.order && act.units < act.order.quantity ? ` · ${ot('op.refundUnits', { n: count(act.units), of: count(act.order.quantity) })}` : '')
+      ? act.order && act.units < act.order.quantity
+        ? `${ot('op.refund.of', { number: act.order.number })} · ${ot('op.refundUnits', { n: count(act.units), of: count(act.order.quantity) })}`
+        : ot('op.void.of', { number: act.order?.number ?? '' })
       : act.kind === 'EXTEND_SALE'
       ? ot('op.extend.of', { time: act.endsAt ? moment(act.endsAt) : '' })
       : ot('op.adjust.of', { units: act.units > 0 ? `+${count(act.units)}` : count(act.units), name: act.item?.goods.name ?? '' });

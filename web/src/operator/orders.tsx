@@ -140,7 +140,13 @@ function Row({ order, reload }: { order: Found; reload: () => void }) {
         <Link href={`/orders/${order.id}`} class="link font-semibold tabular-nums">
           {order.number}
         </Link>
-        <span class="grow">{order.item.goods.name}</span>
+        <span class="grow">
+          {order.item.goods.name}
+          {order.quantity > 1 && ` × ${count(order.quantity)}`}
+          {order.refundedQuantity > 0 && (
+            <span class="text-sm text-soft"> · {ot('op.refundedUnits', { n: count(order.refundedQuantity), of: count(order.quantity) })}</span>
+          )}
+        </span>
         <span class="text-sm text-soft">{order.buyer.account ?? order.buyer.displayName}</span>
         <span class="text-sm text-soft">
           <When at={order.createdAt} />
@@ -153,7 +159,7 @@ function Row({ order, reload }: { order: Found; reload: () => void }) {
         </Link>
         {['PENDING_PAYMENT', 'PAID'].includes(order.status) && (
           <button class="link text-sm" onClick={() => (voiding.value = true)}>
-            {ot('op.void')}
+            {ot(order.status === 'PAID' ? 'op.refundOrder' : 'op.void')}
             <span class="sr-only"> {order.number}</span>
           </button>
         )}
@@ -187,16 +193,17 @@ function Row({ order, reload }: { order: Found; reload: () => void }) {
   );
 }
 
-/** Cancels an order, or refunds some units of a paid one. */
+/** Cancels an unpaid order, or refunds units of a paid one. */
 function Voiding({ order, close, reload }: { order: Found; close: () => void; reload: () => void }) {
   const left = order.quantity - order.refundedQuantity;
   const units = useSignal(left);
+  const paid = order.status === 'PAID';
   const amount = money(times(order.unitPrice, units.value));
   return (
     <Ending
-      title={ot('op.void.of', { number: order.number })}
-      label={ot(units.value < left ? 'op.refundBy' : 'op.voidBy', { amount })}
-      how={ot('op.voidHow', { amount })}
+      title={ot(paid ? 'op.refund.of' : 'op.void.of', { number: order.number })}
+      label={ot(paid ? 'op.refundYes' : 'op.voidBy', { amount })}
+      how={ot(paid ? 'op.refundHow' : 'op.voidHow')}
       send={async ({ note = '' }) => {
         const { voidOrder } = await request(VoidOrder, { input: { orderId: order.id, note, quantity: units.value < left ? units.value : null } });
         if (voidOrder?.intervention) toast(ot(voidOrder.intervention.state === 'REQUESTED' ? 'op.asked' : 'op.saved'));
@@ -205,17 +212,15 @@ function Voiding({ order, close, reload }: { order: Found; close: () => void; re
       close={close}
       reload={reload}
     >
-      {order.status === 'PAID' && left > 1 && (
-        <Field label={ot('op.unitsOf', { n: count(left) })}>
-          <input
-            class="field font-normal"
-            type="number"
-            min="1"
-            max={left}
-            required
-            value={units.value}
-            onInput={({ currentTarget: { valueAsNumber: n } }) => (units.value = n >= 1 && n <= left ? Math.floor(n) : left)}
-          />
+      {paid && left > 1 && (
+        <Field label={ot('op.unitsOf')}>
+          <select class="field font-normal" value={units.value} onChange={({ currentTarget: { value } }) => (units.value = Number(value))}>
+            {Array.from({ length: left }, (_, i) => (
+              <option key={i} value={i + 1}>
+                {t('order.refundOf', { n: count(i + 1), of: count(left) })}
+              </option>
+            ))}
+          </select>
         </Field>
       )}
     </Ending>

@@ -193,7 +193,7 @@ export const zh: Record<OpKey, string> = {
   'op.void': '取消订单',
   'op.extend.of': '延长至 {time}',
   'op.void.of': '取消订单 {number}',
-  'op.voidHow': '未付订单立即结束；已付订单经另一人确认后退款 {amount}。买家会看到原因。',
+  'op.voidHow': '订单立即关闭，库存恢复可售。买家会看到原因。',
   'op.expire': '确认不会付款',
   'op.expire.of': '确认订单 {number} 不会付款',
   'op.expireHow': '用于支付渠道已失联的情况。订单立即超时关闭，库存恢复可售。之后若仍收到款项，有货则订单恢复有效，无货则原路退回。买家会看到原因。',

@@ -194,7 +194,7 @@ const en = {
   'op.void': 'Cancel order',
   'op.extend.of': 'Extend to {time}',
   'op.void.of': 'Cancel order {number}',
-  'op.voidHow': 'An unpaid order ends at once. Of a paid one, {amount} is refunded once a second person has confirmed. The buyer sees the reason.',
+  'op.voidHow': 'The order ends at once, and its units go back on sale. The buyer sees the reason.',
   'op.expire': 'No payment expected',
   'op.expire.of': 'No payment expected for {number}',
   'op.expireHow': 'For a payment provider that is gone. The order expires at once and its units go back on sale. A payment that arrives later is honoured while units are left, and refunded otherwise. The buyer sees the reason.',
