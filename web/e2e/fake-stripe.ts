@@ -54,6 +54,8 @@ interface Charge {
 export class FakeStripe {
   shop = '';
   host = '';
+  /** Whether its API answers 503. */
+  away = false;
   private readonly charges = new Map<string, Charge>();
   private readonly server: Server = createServer((request, response) => void this.answer(request, response));
 
@@ -89,6 +91,7 @@ export class FakeStripe {
     if (pathname === '/confirm') return json(await this.confirm(form.get('secret')!, form.get('card')!));
     if (pathname.startsWith('/checkout/')) return this.checkout(request, response, this.charges.get(pathname.split('/')[2]!)!);
     if (!first) return void response.writeHead(404).end('{"error":{"type":"invalid_request_error"}}');
+    if (this.away) return void response.writeHead(503).end('{"error":{"type":"api_error"}}');
     const charge = id ? this.charges.get(id)! : this.open(kind, form);
     if (act && charge.state === 'open') charge.state = 'closed';
     json(kind === 'payment_intents' ? this.intent(charge) : this.session(charge));

@@ -3,12 +3,14 @@ import { readFileSync } from 'node:fs';
 import { SMTPServer } from 'smtp-server';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { look } from './axe';
-import { curtain, demoPerson, fillSignIn, signIn, startDemo, type Demo } from './shop';
+import { buy, curtain, demoPerson, fillSignIn, signIn, startDemo, type Demo } from './shop';
 
 const it = curtain();
 const mails: { to: string; text: string }[] = [];
 let server: SMTPServer;
 let demo: Demo;
+/** The password of alice from the first test on. */
+const chosen = 'a new long passphrase';
 
 beforeAll(async () => {
   server = new SMTPServer({
@@ -39,12 +41,12 @@ afterAll(async () => {
 });
 
 /** The link in the newest e-mail to an address whose path is this. */
-async function linkTo(address: string, path: string): Promise<string> {
+async function linkTo(address: string, path: string | RegExp): Promise<string> {
   const links = () =>
     mails
       .filter(({ to }) => to === address)
-      .flatMap(({ text }) => text.match(/https?:\/\/[\w.:/#-]+/g) ?? [])
-      .filter((link) => new URL(link).pathname === path);
+      .flatMap(({ text }) => text.match(/https?:\/\/[\w.:/#~-]+/g) ?? [])
+      .filter((link) => (typeof path === 'string' ? new URL(link).pathname === path : path.test(new URL(link).pathname)));
   await expect.poll(links).not.toHaveLength(0);
   return links().at(-1)!;
 }
@@ -61,7 +63,6 @@ test('a user who forgot the password chooses another one with the link of an e-m
 
   await page.goto(await linkTo(account, '/reset-password'));
   await look(page, 'reset password');
-  const chosen = 'a new long passphrase';
   await page.getByLabel('New password').fill(chosen);
   await page.getByRole('button', { name: 'Save password' }).click();
   await page.getByText('Your password was changed').waitFor();
@@ -74,6 +75,31 @@ test('a user who forgot the password chooses another one with the link of an e-m
   await again.getByLabel('New password').fill('yet another passphrase');
   await again.getByRole('button', { name: 'Save password' }).click();
   await again.getByRole('alert').getByText('This link was used before').waitFor();
+});
+
+test('a user turns off a kind of notices, and another one with the link of its e-mail', async () => {
+  const { account } = demoPerson('alice');
+  const page = await it.page({ viewport: { width: 800, height: 480 } });
+  await page.goto(`${demo.url}/sign-in?next=/orders`);
+  await fillSignIn(page, account, chosen);
+  await page.waitForURL(`${demo.url}/orders`);
+  await page.goto(`${demo.url}/account#notices`);
+  const box = (kind: string) => page.getByRole('group', { name: kind }).getByLabel('E-mail');
+  await expect.poll(() => page.evaluate(() => Math.abs(document.getElementById('notices')?.getBoundingClientRect().top ?? 9_999)), { timeout: 120_000 }).toBeLessThan(120);
+  await box('Refund').uncheck();
+  await page.reload();
+  await box('Refund').waitFor();
+  expect([await box('Refund').isChecked(), await box('Order placed').isChecked()]).toEqual([false, true]);
+
+  await page.goto(`${demo.url}/s/${demo.open.slug}`);
+  await buy(page);
+  await page.goto(await linkTo(account, /^\/unsubscribe\//)); // of the order that was placed
+  await page.getByRole('heading', { name: 'Stop e-mails about new orders?' }).waitFor();
+  await page.getByRole('button', { name: 'Stop' }).click();
+  await page.getByRole('heading', { name: 'You get no more e-mails about new orders.' }).waitFor();
+  await page.getByRole('link', { name: 'Choose your notices' }).click();
+  await box('Order placed').waitFor();
+  expect([await box('Order placed').isChecked(), await box('Payment deadline').isChecked()]).toEqual([false, true]);
 });
 
 test('a user confirms the address, changes it, takes the data along and deletes the account', async () => {

@@ -4,6 +4,9 @@ import { look } from './axe';
 import { DECLINED, FakeStripe } from './fake-stripe';
 import { button, buy, curtain, demoPerson, signIn, startDemo, status, type Demo } from './shop';
 
+/** After so many failed calls in a row a provider is away. */
+const AWAY_AFTER = 5;
+
 const it = curtain();
 
 /** A shop that takes cards at a server that stands in for Stripe. */
@@ -64,5 +67,34 @@ describe('on a page of the provider', () => {
     await page.getByRole('button', { name: 'Pay with the test card' }).click();
     await page.waitForURL(`${its.demo.url}/orders/*`);
     await status(page, 'Paid').waitFor();
+  });
+
+  test('a provider that does not answer cannot be chosen, with the reason, until it answers', async () => {
+    const page = await it.page();
+    its.stripe.away = true;
+    await payByCard(page, its.demo, 'bob');
+    const failed = page.getByRole('main').getByRole('alert');
+    const send = page.getByRole('button', { name: /^Pay ¥/ });
+    for (let calls = 1; calls < AWAY_AFTER; calls++) {
+      await failed.waitFor();
+      await send.click();
+      await page.locator('button .spin').waitFor({ state: 'detached' });
+    }
+    const other = await it.page();
+    await signIn(other, its.demo, demoPerson('bob'), new URL(page.url()).pathname);
+    const card = other.getByRole('radio', { name: 'Card' });
+    await other.getByText('Not available at the moment. Please try again shortly.').waitFor();
+    expect([await card.isDisabled(), await card.isChecked()]).toEqual([true, false]);
+    await look(other, 'pay-away');
+    await other.locator('header button[lang]').click();
+    await other.getByText('暂时不可用，请稍后再试。').waitFor();
+
+    its.stripe.away = false;
+    await send.click(); // the payment that was begun is sent again
+    await page.getByRole('button', { name: 'Pay with the test card' }).waitFor();
+    await other.reload();
+    await other.getByRole('radio').first().waitFor();
+    expect(await other.getByRole('radio', { disabled: true }).count()).toBe(0);
+    expect(await other.getByText('暂时不可用').count()).toBe(0);
   });
 });

@@ -6,6 +6,7 @@ import { forTab } from './api/storage';
 import { startWake } from './api/wake';
 import { App, preloadPage } from './app';
 import { loadTexts } from './i18n/text';
+import { followAnchor } from './ui/anchor';
 import { waitingFor } from '@seckill/client/places';
 import './style.css';
 
@@ -31,3 +32,4 @@ root.hidden = hasFirst; // the first paint shows the data, not that it loads
 render(<App />, root);
 if (hasFirst) await settled();
 root.hidden = false;
+followAnchor();

@@ -23,6 +23,7 @@ describe('in English', () => {
     expect(money({ amount: '1299.50', currencyCode: 'CNY' })).toBe('¥1,299.50');
     expect(money({ amount: '1299.00', currencyCode: 'CNY' })).toBe('¥1,299');
     expect(money({ amount: '9007199254740993.01', currencyCode: 'USD' })).toBe('$9,007,199,254,740,993.01');
+    expect(money({ amount: '12800', currencyCode: 'JPY' })).toBe('JPY\u00a012,800'); // not ¥
   });
   test('spans are rounded up, so that zero means over', () => {
     expect(digits(1)).toBe('0:01');

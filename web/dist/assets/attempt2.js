@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=82a0960b8e05";
+export{r as resumePlaces}from"./attempt.js?v=0dcdbdec36fc";

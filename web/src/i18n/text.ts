@@ -80,9 +80,15 @@ function format<T>(name: string, make: (tag: string) => T): T {
   return formats.get(key) as T;
 }
 
+/** How Intl names a currency. Its narrow symbols and those of English share ¥: it is for CNY, and yen are JP¥ in Chinese and JPY elsewhere. */
+function displayOf(currency: string): 'symbol' | 'narrowSymbol' | 'code' {
+  if (currency === 'CNY') return 'narrowSymbol';
+  return currency === 'JPY' && lang.value !== 'zh' ? 'code' : 'symbol';
+}
+
 /** An amount in its currency. The API's decimals are exact, so they stay text. */
 export function money({ amount, currencyCode: currency }: Money): string {
-  const options = { style: 'currency', currency, currencyDisplay: 'narrowSymbol', trailingZeroDisplay: 'stripIfInteger' } as const;
+  const options = { style: 'currency', currency, currencyDisplay: displayOf(currency), trailingZeroDisplay: 'stripIfInteger' } as const;
   return format(currency, (of) => new Intl.NumberFormat(of, options)).format(amount as Intl.StringNumericLiteral);
 }
 

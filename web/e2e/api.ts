@@ -1,0 +1,72 @@
+/** What journeys set up by the API: sales with prices and requirements of their own. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { demoPerson, type Demo, type Person } from './shop';
+
+/** How soon a sale opens: enough for a busy machine to load it before. */
+const OPENS_MS = 8_000;
+const TRIES = 300;
+const EVERY_MS = 200;
+
+/** Asks the API of a shop; fails on errors and refusals. */
+async function ask<T>(url: string, token: string, query: string, variables: object = {}): Promise<T> {
+  const headers = { 'content-type': 'application/json', ...(token && { authorization: `Bearer ${token}` }) };
+  const response = await fetch(`${url}/graphql`, { method: 'POST', headers, body: JSON.stringify({ query, variables }) });
+  const { data, errors } = (await response.json()) as { data: { payload: T & { userErrors?: object[] } } | null; errors?: object[] };
+  if (!data?.payload || errors || data.payload.userErrors?.length) throw new Error(`${query}: ${JSON.stringify(errors ?? data)}`);
+  return data.payload;
+}
+
+/** Runs a mutation with one input. */
+const mutate = <T>(url: string, token: string, name: string, selection: string, input: object): Promise<T> =>
+  ask(url, token, `mutation ($input: ${name[0]!.toUpperCase()}${name.slice(1)}Input!) { payload: ${name}(input: $input) { ${selection} userErrors { code message } } }`, { input });
+
+/** The access token of an account. */
+export async function tokenOf({ url }: Demo, { account, password }: Person): Promise<string> {
+  const { tokens } = await mutate<{ tokens: { accessToken: string } }>(url, '', 'login', 'tokens { accessToken }', { account, password });
+  return tokens.accessToken;
+}
+
+/** Adds an address to the book of an account. */
+export async function saveAddress(demo: Demo, person: Person, address: object): Promise<void> {
+  await mutate(demo.url, await tokenOf(demo, person), 'saveAddress', 'address { id }', address);
+}
+
+/** A sale of one product. */
+export interface OpenSale {
+  title: string;
+  currencyCode: string;
+  price: string;
+  listPrice: string;
+  requiresAddress?: boolean;
+}
+
+/** Takes sales from their drafts to their opening, by two people, and returns their names in addresses. */
+export async function openSales(demo: Demo, sales: OpenSale[]): Promise<string[]> {
+  const { url } = demo;
+  const [operator, admin] = await Promise.all(['operator', 'admin'].map((who) => tokenOf(demo, demoPerson(who))));
+  const startsAt = new Date(Date.now() + OPENS_MS).toISOString();
+  const endsAt = new Date(Date.now() + 3_600_000).toISOString();
+  const slugs = await Promise.all(
+    sales.map(async ({ title, currencyCode, price, listPrice, requiresAddress = false }) => {
+      const { goods } = await mutate<{ goods: { id: string } }>(url, operator!, 'createGoods', 'goods { id }', { name: `${title} lamp`, listPrice: { amount: listPrice, currencyCode } });
+      const items = [{ goodsId: goods.id, price: { amount: price, currencyCode }, stock: 5, purchaseLimit: 2 }];
+      const { sale } = await mutate<{ sale: { id: string; slug: string } }>(url, operator!, 'createSale', 'sale { id slug }', { title, startsAt, endsAt, items, requiresAddress });
+      const saleId = sale.id;
+      await mutate(url, operator!, 'submitSale', 'sale { id }', { saleId });
+      await mutate(url, admin!, 'approveSale', 'sale { id }', { saleId });
+      await mutate(url, operator!, 'scheduleSale', 'sale { id }', { saleId });
+      await mutate(url, operator!, 'preheatSale', 'sale { id }', { saleId });
+      return sale.slug;
+    }),
+  );
+  for (const slug of slugs) await open(url, slug);
+  return slugs;
+}
+
+async function open(url: string, slug: string, tries = TRIES): Promise<void> {
+  const { phase } = await ask<{ phase: string }>(url, '', 'query ($slug: String!) { payload: sale(by: {slug: $slug}) { phase } }', { slug });
+  if (phase === 'LIVE') return;
+  if (!tries) throw new Error(`the sale ${slug} is ${phase}`);
+  await sleep(EVERY_MS);
+  await open(url, slug, tries - 1);
+}
