@@ -2,6 +2,7 @@ package account
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -56,23 +57,30 @@ type newCustomer struct {
 	language   string
 }
 
-// importer holds the state of one import: a batch, and the names of the file so far,
-// about 60 bytes a row.
+// importer holds the state of one import: a batch, and the names of the file so far.
 type importer struct {
 	store   *Store
 	in      Import
 	columns map[string]int
-	seen    map[string]bool
+	seen    map[nameSum]struct{}
 	done    Imported
 	batch   []newCustomer
 	now     time.Time
+}
+
+// nameSum stands for an account or an external id: a sum is shorter than a name.
+type nameSum [16]byte
+
+func sumOf(kind, name string) nameSum {
+	sum := sha256.Sum256([]byte(kind + name))
+	return nameSum(sum[:16])
 }
 
 // Import creates a customer for each row. Rows whose account or external id exists are
 // left alone, so that an import can be repeated. The error is of the file as a whole, or
 // of the database; what was written before stays.
 func (s *Store) Import(ctx context.Context, in Import) (Imported, error) {
-	i := importer{store: s, in: in, seen: map[string]bool{}, now: s.clock.Now().UTC()}
+	i := importer{store: s, in: in, seen: map[nameSum]struct{}{}, now: s.clock.Now().UTC()}
 	if i.in.Problem == nil {
 		i.in.Problem = func(int, string) {}
 	}
@@ -127,14 +135,18 @@ func (i *importer) add(line int, record []string) {
 		i.in.Problem(line, err.Error())
 		return
 	}
-	account, external := "a"+c.user.Account, "e"+c.user.ExternalID
-	if i.seen[account] || (c.user.ExternalID != "" && i.seen[external]) {
-		i.duplicate(c, "is in the file twice")
-		return
-	}
-	i.seen[account] = true
+	names := []nameSum{sumOf("a", c.user.Account)}
 	if c.user.ExternalID != "" {
-		i.seen[external] = true
+		names = append(names, sumOf("e", c.user.ExternalID))
+	}
+	for _, name := range names {
+		if _, twice := i.seen[name]; twice {
+			i.duplicate(c, "is in the file twice")
+			return
+		}
+	}
+	for _, name := range names {
+		i.seen[name] = struct{}{}
 	}
 	i.batch = append(i.batch, c)
 }
@@ -212,7 +224,8 @@ func (i *importer) flush(ctx context.Context) error {
 	return nil
 }
 
-// unknown returns the rows of the batch whose account and external id no user has.
+// unknown returns the rows of the batch whose account and external id no user has. It asks
+// once for each index: for a query about both, Postgres reads the whole table.
 func (i *importer) unknown(ctx context.Context) ([]newCustomer, error) {
 	var accounts, externals []string
 	for _, c := range i.batch {
@@ -221,15 +234,22 @@ func (i *importer) unknown(ctx context.Context) ([]newCustomer, error) {
 			externals = append(externals, c.user.ExternalID)
 		}
 	}
-	rows, err := i.store.db.Ent.User.Query().Where(user.Or(user.AccountIn(accounts...), user.ExternalIDIn(externals...))).
-		Select(user.FieldAccount, user.FieldExternalID).All(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read users: %w", err)
-	}
 	there := map[string]bool{}
-	for _, row := range rows {
-		there["a"+row.Account] = true
-		there["e"+externalOf(row.ExternalID)] = true
+	byAccount, err := i.store.db.Ent.User.Query().Where(user.AccountIn(accounts...)).Select(user.FieldAccount).Strings(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read users by account: %w", err)
+	}
+	for _, account := range byAccount {
+		there["a"+account] = true
+	}
+	if len(externals) > 0 {
+		byExternal, err := i.store.db.Ent.User.Query().Where(user.ExternalIDIn(externals...)).Select(user.FieldExternalID).Strings(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("read users by external id: %w", err)
+		}
+		for _, external := range byExternal {
+			there["e"+external] = true
+		}
 	}
 	var fresh []newCustomer
 	for _, c := range i.batch {
