@@ -2,15 +2,18 @@ package order_test
 
 import (
 	"context"
+	"encoding/json"
 	"testing"
 
 	"github.com/google/uuid"
 
 	"seckill/ent"
+	"seckill/ent/webhookevent"
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/recipient"
+	"seckill/internal/webhook"
 )
 
 // needAddresses makes the sale one whose orders have an address.
@@ -72,6 +75,57 @@ func TestASaleWithoutAddressesKeepsNone(t *testing.T) {
 		e.must(err)
 		if len(of) != 0 || e.orders() != 1 {
 			t.Errorf("%d orders, %d with an address", e.orders(), len(of))
+		}
+	})
+}
+
+// recipientEvent is an event as other systems receive it, with its recipient.
+type recipientEvent struct {
+	Type webhook.Kind
+	Data struct {
+		OrderID, Status string
+		Revision        int64
+		Recipient       *recipient.Recipient
+	}
+}
+
+func TestACorrectionOfAnAddressIsOneEventWithTheNewRecipient(t *testing.T) {
+	onBoth(t, stock{units: 5, limit: 1}, func(t *testing.T, e *env) {
+		e.subscribe()
+		e.needAddresses()
+		r := e.requestOf(id.New(), 1)
+		home := e.lives(r.User, "1 First Road").Recipient
+		o := e.write(e.writerWithEvents(), r).Order
+		corrections := order.Corrections{DB: e.db, Outbox: webhook.NewOutbox(e.clock, nil), Clock: e.clock}
+		correct := func(by uuid.UUID, street string) error {
+			to := home
+			to.Street = street
+			_, err := corrections.Set(t.Context(), order.Correction{Order: o.ID, By: order.Actor{Kind: order.Buyer, User: by}, Recipient: to})
+			return err
+		}
+		if err := correct(id.New(), "9 Thief Lane"); fault.ReasonOf(err) != fault.Unknown {
+			t.Errorf("by another buyer: %v", err)
+		}
+		e.must(correct(r.User, "2 Second Road"))
+		e.must(correct(r.User, "2 Second Road")) // changes nothing
+		var got []recipientEvent
+		rows, err := e.db.Ent.WebhookEvent.Query().Order(ent.Asc(webhookevent.FieldID)).All(t.Context())
+		e.must(err)
+		for _, row := range rows {
+			var one recipientEvent
+			e.must(json.Unmarshal(row.Payload, &one))
+			if one.Type == webhook.OrderRecipient {
+				got = append(got, one)
+			}
+		}
+		if len(got) != 1 {
+			t.Fatalf("%d events, want one", len(got))
+		}
+		want := home
+		want.Street = "2 Second Road"
+		if d := got[0].Data; got[0].Type != "order.recipient_changed" || d.OrderID != id.Format(id.Order, o.ID) || d.Status != "PENDING_PAYMENT" ||
+			d.Revision != o.Version+1 || d.Recipient == nil || *d.Recipient != want {
+			t.Errorf("the event is %+v, want the order with %+v", got[0], want)
 		}
 	})
 }
