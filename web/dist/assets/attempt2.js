@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=0dcdbdec36fc";
+export{r as resumePlaces}from"./attempt.js?v=02340db78aa4";
