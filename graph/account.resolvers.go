@@ -16,7 +16,7 @@ import (
 
 func (r *mutationResolver) Login(ctx context.Context, input model.LoginInput) (*model.LoginPayload, error) {
 	signed, err := r.Accounts.Login(ctx, account.LoginInput{
-		Account: input.Account, Password: input.Password, Captcha: toAnswer(input.Captcha), Addr: r.Addr(ctx),
+		Account: input.Account, Password: input.Password, Captcha: toAnswer(input.Captcha), Addr: auth.ClientAddr(ctx),
 		Code: deref(input.OneTimeCode), Device: shownDevice(ctx, input),
 	})
 	if err != nil {
@@ -48,7 +48,7 @@ func (r *mutationResolver) RefreshSession(ctx context.Context, input model.Refre
 func (r *mutationResolver) Register(ctx context.Context, input model.RegisterInput) (*model.RegisterPayload, error) {
 	signed, err := r.Accounts.Register(ctx, account.RegisterInput{
 		NewUser: newUser(input),
-		Captcha: toAnswer(input.Captcha), Language: languageOf(ctx), Addr: r.Addr(ctx),
+		Captcha: toAnswer(input.Captcha), Language: languageOf(ctx), Addr: auth.ClientAddr(ctx),
 	})
 	if err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 )
 
 func (r *mutationResolver) CreateCaptcha(ctx context.Context, input model.CreateCaptchaInput) (*model.CreateCaptchaPayload, error) {
-	in := captcha.CreateInput{Purpose: input.Purpose, Kind: deref(input.Kind), Automatic: input.Automatic, From: r.Addr(ctx)}
+	in := captcha.CreateInput{Purpose: input.Purpose, Kind: deref(input.Kind), Automatic: input.Automatic, From: auth.ClientAddr(ctx)}
 	if p := auth.PrincipalFrom(ctx); p != nil {
 		if p.Service() {
 			return nil, fault.New(fault.Forbidden, "Service tokens may not do this.")

@@ -74,7 +74,7 @@ func (r *Resolver) count(ctx context.Context, policy ratelimit.Policy) (ratelimi
 	}
 	p := auth.PrincipalFrom(ctx)
 	if p == nil {
-		return r.Limits.AllowAddr(ctx, policy, r.Addr(ctx))
+		return r.Limits.AllowAddr(ctx, policy, auth.ClientAddr(ctx))
 	}
 	subject := ratelimit.User(p.UserID)
 	if v := r.saleAsked(ctx); v != nil && v.Switches.Limits() { // operations on a sale require a user

@@ -27,7 +27,7 @@ func providerOf(in model.PayOrderInput) string {
 
 // address returns the IP address of a client; "" when it is not known.
 func (r *Resolver) address(ctx context.Context) string {
-	if addr := r.Addr(ctx); addr.IsValid() {
+	if addr := auth.ClientAddr(ctx); addr.IsValid() {
 		return addr.String()
 	}
 	return ""

@@ -26,7 +26,7 @@ func (r *mutationResolver) IssueSeckillPath(ctx context.Context, input model.Iss
 	}
 	p := auth.PrincipalFrom(ctx)
 	issued, err := r.Checkout.IssuePath(ctx, checkout.IssueInput{
-		User: p.UserID, Session: p.SessionID, Item: item, From: r.Addr(ctx), Captcha: toAnswer(input.Captcha),
+		User: p.UserID, Session: p.SessionID, Item: item, From: auth.ClientAddr(ctx), Captcha: toAnswer(input.Captcha),
 	})
 	if err != nil {
 		return nil, err

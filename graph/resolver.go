@@ -5,9 +5,6 @@
 package graph
 
 import (
-	"context"
-	"net/netip"
-
 	"github.com/99designs/gqlgen/graphql"
 
 	"seckill/graph/guard"
@@ -70,7 +67,6 @@ type Resolver struct {
 	Limits    *ratelimit.Limiter
 	// RateLimits replace the @rateLimit of the operations that they name.
 	RateLimits map[string]ratelimit.Policy
-	Addr       func(context.Context) netip.Addr // address of the client
 	Cost       func(*graphql.OperationContext) guard.Cost
 	Server     ServerInfo
 }

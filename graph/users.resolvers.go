@@ -17,7 +17,7 @@ import (
 
 func (r *mutationResolver) ChangePassword(ctx context.Context, input model.ChangePasswordInput) (*model.ChangePasswordPayload, error) {
 	ended, err := r.Accounts.ChangePassword(ctx, auth.PrincipalFrom(ctx), account.ChangePasswordInput{
-		Current: input.CurrentPassword, Next: input.NewPassword, Language: languageOf(ctx), Addr: r.Addr(ctx),
+		Current: input.CurrentPassword, Next: input.NewPassword, Language: languageOf(ctx), Addr: auth.ClientAddr(ctx),
 	})
 	if err != nil {
 		return nil, err
@@ -26,7 +26,7 @@ func (r *mutationResolver) ChangePassword(ctx context.Context, input model.Chang
 }
 
 func (r *mutationResolver) StartTotp(ctx context.Context, input model.StartTotpInput) (*model.StartTotpPayload, error) {
-	made, err := r.Accounts.StartTOTP(ctx, auth.PrincipalFrom(ctx), input.Password, r.Addr(ctx))
+	made, err := r.Accounts.StartTOTP(ctx, auth.PrincipalFrom(ctx), input.Password, auth.ClientAddr(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (r *mutationResolver) ConfirmTotp(ctx context.Context, input model.ConfirmT
 
 func (r *mutationResolver) RemoveTotp(ctx context.Context, input model.RemoveTotpInput) (*model.RemoveTotpPayload, error) {
 	ended, err := r.Accounts.RemoveTOTP(ctx, auth.PrincipalFrom(ctx), account.RemoveTOTPInput{
-		Password: input.Password, Code: input.OneTimeCode, Addr: r.Addr(ctx),
+		Password: input.Password, Code: input.OneTimeCode, Addr: auth.ClientAddr(ctx),
 	})
 	if err != nil {
 		return nil, err

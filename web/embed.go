@@ -40,10 +40,15 @@ func Dist() fs.FS {
 // Version returns the hash of the build, the v of its references.
 func Version() string { return strings.TrimSpace(version) }
 
+// Pages are the pages of the shop as the server needs to know them.
+type Pages struct {
+	Origin string // public address of the shop, such as https://shop.example; "" = not known
+}
+
 // FirstQuery returns the body of the request that the page at a URL path sends
 // first when it is opened signed out; nil for a page without one. The shop
 // looks for the response under exactly this body.
-func FirstQuery(path string) []byte {
+func (Pages) FirstQuery(path string) []byte {
 	switch slug, isSale := strings.CutPrefix(path, "/s/"); {
 	case path == "/":
 		return firstQuery("Sales", `{"after":null,"search":null}`)

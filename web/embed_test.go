@@ -81,7 +81,7 @@ func TestFirstQueryNamesADocument(t *testing.T) {
 		"/s/one-drop": `{"slug":"one-drop"}`,
 		"/s/":         "", "/orders": "", "/operate": "", `/s/a"b`: "", "/s/a/b": "",
 	} {
-		body := web.FirstQuery(path)
+		body := web.Pages{}.FirstQuery(path)
 		if want == "" {
 			if body != nil {
 				t.Errorf("%s has the first query %s", path, body)

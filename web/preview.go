@@ -12,10 +12,9 @@ const maxPreview = 200
 
 // Preview returns the meta elements by which other sites and messengers show a link to
 // the page at a URL path (https://ogp.me): title, goods and picture of a sale. data is
-// the response to the page's FirstQuery, origin the public address of the shop, such as
-// https://shop.example. It returns nil for other pages and for a sale that does not
+// the response to the page's FirstQuery. It returns nil for other pages and for a sale that does not
 // exist; without an origin there is no picture, because its address must be absolute.
-func Preview(path string, data []byte, origin string) []byte {
+func (p Pages) Preview(path string, data []byte) []byte {
 	var page struct {
 		Sale *struct {
 			Title string `json:"title"`
@@ -35,7 +34,7 @@ func Preview(path string, data []byte, origin string) []byte {
 	for _, item := range page.Sale.Items {
 		names = append(names, item.Goods.Name)
 		if picture == "" && item.Goods.ImageURL != nil {
-			picture = absolute(*item.Goods.ImageURL, origin)
+			picture = absolute(*item.Goods.ImageURL, p.Origin)
 		}
 	}
 	var b strings.Builder
@@ -47,7 +46,7 @@ func Preview(path string, data []byte, origin string) []byte {
 	meta("og:type", "website")
 	meta("og:title", page.Sale.Title)
 	meta("og:description", shorten(strings.Join(names, ", ")))
-	meta("og:url", absolute(path, origin))
+	meta("og:url", absolute(path, p.Origin))
 	meta("og:image", picture)
 	if picture != "" {
 		b.WriteString(`<meta name="twitter:card" content="summary_large_image" />`)

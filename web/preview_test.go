@@ -32,11 +32,11 @@ func TestALinkToASaleIsShownWithItsTitleGoodsAndPicture(t *testing.T) {
 		"a sale that is absent": {`{"sale":null}`, origin, ""},
 		"no data":               {``, origin, ""},
 	} {
-		if got := string(web.Preview(path, []byte(c.data), c.origin)); got != c.want {
+		if got := string(web.Pages{Origin: c.origin}.Preview(path, []byte(c.data))); got != c.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, c.want)
 		}
 	}
-	long := web.Preview(path, []byte(`{"sale":{"title":"x","items":[{"goods":{"name":"`+strings.Repeat("名", 500)+`"}}]}}`), origin)
+	long := web.Pages{Origin: origin}.Preview(path, []byte(`{"sale":{"title":"x","items":[{"goods":{"name":"`+strings.Repeat("名", 500)+`"}}]}}`))
 	if n := strings.Count(string(long), "名"); n != 199 || !strings.Contains(string(long), "…") {
 		t.Errorf("a long description has %d characters", n)
 	}

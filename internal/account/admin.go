@@ -10,6 +10,7 @@ import (
 
 	"seckill/ent"
 	"seckill/ent/user"
+	"seckill/internal/admission/queue"
 	"seckill/internal/auth"
 	"seckill/internal/fault"
 	"seckill/internal/locale"
@@ -25,8 +26,8 @@ type AdminConfig struct {
 	Log         *slog.Logger
 	// Mail sends users a notice of a new password; nil = none is sent.
 	Mail *mail.Outbox
-	// SignedOut is called with sessions after they ended; may be nil.
-	SignedOut func(ctx context.Context, sessions ...uuid.UUID) error
+	// Queue ends the tickets of sessions that ended; nil = they end by themselves.
+	Queue *queue.Service
 }
 
 // Admin changes users for operators. Each change ends the user's sessions, with tokens
@@ -157,10 +158,10 @@ func (a *Admin) endAll(ctx context.Context, userID, keep uuid.UUID, why string) 
 }
 
 func (a *Admin) signedOut(ctx context.Context, sessions ...uuid.UUID) error {
-	if err := a.cfg.Revocations.Revoke(ctx, sessions...); err != nil || a.cfg.SignedOut == nil {
+	if err := a.cfg.Revocations.Revoke(ctx, sessions...); err != nil || a.cfg.Queue == nil {
 		return err
 	}
-	if err := a.cfg.SignedOut(ctx, sessions...); err != nil {
+	if err := a.cfg.Queue.SignedOut(ctx, sessions...); err != nil {
 		a.cfg.Log.WarnContext(ctx, "what ended sessions held is released later", slog.Any("error", err))
 	}
 	return nil

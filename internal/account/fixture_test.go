@@ -117,10 +117,10 @@ func (f *fixture) start(keys auth.Keys) *fixture {
 	directory := NewDirectory(DirectoryConfig{Store: store, Client: f.conn.Script, Prefix: f.prefix, Clock: f.clock, Log: log, StaffTOTP: f.staffTOTP})
 	tail := f.conn.NewBlocking()
 	revocations := auth.NewRevocations(auth.RevocationsConfig{
-		Client: f.conn.Script, Tail: tail, Prefix: f.prefix, Clock: f.clock, Log: log, Ended: store.Ended,
+		Client: f.conn.Script, Tail: tail, Prefix: f.prefix, Clock: f.clock, Log: log, Store: store,
 	})
 	revocations.OnUserChanged(directory.Forget)
-	tokens, err := auth.NewTokens(auth.TokensConfig{Keys: keys, Clock: f.clock, Revoked: revocations.Revoked, Role: directory.Role})
+	tokens, err := auth.NewTokens(auth.TokensConfig{Keys: keys, Clock: f.clock, Sessions: revocations, Roles: directory})
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func (f *fixture) start(keys auth.Keys) *fixture {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	f.security = NewSecurityLog(f.db, f.clock, log, nil)
+	f.security = NewSecurityLog(f.db, f.clock, log)
 	f.admin = NewAdmin(AdminConfig{Store: store, Directory: directory, Revocations: revocations, Security: f.security, Log: log, Mail: f.outbox})
 	f.Service, err = New(Config{
 		DB: f.db, Redis: f.conn.Script, Prefix: f.prefix, Keys: keys, Tokens: tokens, Revocations: revocations, Directory: directory,

@@ -11,6 +11,7 @@ import (
 
 	"seckill/ent"
 	"seckill/ent/securityevent"
+	"seckill/internal/auth"
 	"seckill/internal/clock"
 	"seckill/internal/id"
 	"seckill/internal/postgres"
@@ -71,21 +72,18 @@ type SecurityLog struct {
 	db    *postgres.DB
 	clock clock.Clock
 	log   *slog.Logger
-	// addr returns the client address of a request; nil = unknown.
-	addr func(context.Context) netip.Addr
 }
 
-// NewSecurityLog returns a SecurityLog. addr returns the client address of a request, and
-// may be nil.
-func NewSecurityLog(db *postgres.DB, c clock.Clock, log *slog.Logger, addr func(context.Context) netip.Addr) *SecurityLog {
-	return &SecurityLog{db: db, clock: c, log: log, addr: addr}
+// NewSecurityLog returns a SecurityLog.
+func NewSecurityLog(db *postgres.DB, c clock.Clock, log *slog.Logger) *SecurityLog {
+	return &SecurityLog{db: db, clock: c, log: log}
 }
 
 // Write appends an entry. An error is logged together with the entry and not returned:
 // the action has already happened.
 func (l *SecurityLog) Write(ctx context.Context, e Event) {
-	if !e.Addr.IsValid() && l.addr != nil {
-		e.Addr = l.addr(ctx)
+	if !e.Addr.IsValid() {
+		e.Addr = auth.ClientAddr(ctx)
 	}
 	address := ""
 	if e.Addr.IsValid() {
@@ -111,6 +109,22 @@ func (l *SecurityLog) Write(ctx context.Context, e Event) {
 		l.log.ErrorContext(ctx, "security event not written", slog.String("kind", string(e.Kind)), slog.String("actor", e.Actor.String()),
 			slog.String("subject", e.Subject.String()), slog.String("address", address), slog.Any("error", err))
 	}
+}
+
+// WebhookChanged appends a change of a webhook endpoint. It implements webhook.Security.
+func (l *SecurityLog) WebhookChanged(ctx context.Context, by uuid.UUID, what string) {
+	l.Write(ctx, Event{Kind: EventWebhookChanged, Actor: by, Detail: what})
+}
+
+// TokenChanged appends a change of a service token. It implements servicetoken.Security.
+func (l *SecurityLog) TokenChanged(ctx context.Context, by uuid.UUID, what string) {
+	l.Write(ctx, Event{Kind: EventTokenChanged, Actor: by, Detail: what})
+}
+
+// CallbacksForged appends a number of forged call-backs of a payment provider. It
+// implements payment.Security.
+func (l *SecurityLog) CallbacksForged(ctx context.Context, provider string, count int) {
+	l.Write(ctx, Event{Kind: EventWebhookForged, Detail: fmt.Sprintf("%d at %s", count, provider)})
 }
 
 // Since returns the entries since a time, newest first, at most 1,000; those of one user

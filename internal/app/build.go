@@ -104,7 +104,7 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 	}
 	waits := newInbox(b, gates, messages, inboxParts{admin, payments, hooks})
 	tabs := server.NewTabs(playgroundTabs("SALE_ID", "ITEM_ID"))
-	seeds := seeding{db: svc.db, clock: gates.clock, load: scheduler.preloader.Load, tokens: accounts.tokens, paths: admission.paths}
+	seeds := seeding{db: svc.db, clock: gates.clock, gates: scheduler.preloader, tokens: accounts.tokens, paths: admission.paths}
 	a := &App{
 		cfg: cfg, log: log, roles: roles, svc: svc, tabs: tabs, writer: orders.writer, operator: admin.operator, payments: payments.service,
 		seeding: seeds,
@@ -237,7 +237,7 @@ type messages struct {
 	publisher   stream.Publisher
 	deadLetters *stream.DeadLetters
 	inspector   stream.Inspector
-	waiting     func(context.Context) // signals that the inbox changed
+	inbox       *inbox.Reporter
 }
 
 func newMessages(b base) (messages, error) {
@@ -255,17 +255,17 @@ func newMessages(b base) (messages, error) {
 	}
 	b.svc.onClose(publisher.Close)
 	bus := notifier.NewBus(hub, broadcast, b.log)
-	waiting := bus.Signal(inbox.Key)
-	dead := newDeadLetters(b, waiting)
+	reporter := inbox.NewReporter(bus, b.clock, b.log)
+	dead := newDeadLetters(b, reporter)
 	return messages{
-		hub: hub, bus: bus, publisher: publisher, deadLetters: dead, waiting: waiting,
+		hub: hub, bus: bus, publisher: publisher, deadLetters: dead, inbox: reporter,
 		inspector: stream.Inspector{Client: b.svc.redis.Cmd, Dead: dead, Clock: b.clock},
 	}, nil
 }
 
-func newDeadLetters(b base, changed func(context.Context)) *stream.DeadLetters {
+func newDeadLetters(b base, in stream.Inbox) *stream.DeadLetters {
 	return stream.NewDeadLetters(stream.DeadLettersConfig{
-		Client: b.svc.redis.Cmd, Key: b.keys.DeadLetters(), Log: b.log, Metrics: b.streams, Changed: changed,
+		Client: b.svc.redis.Cmd, Key: b.keys.DeadLetters(), Log: b.log, Metrics: b.streams, Inbox: in,
 	})
 }
 

@@ -33,7 +33,7 @@ func receipts(b base, m mailing, choices *notice.Service) payment.Receipts {
 	if b.notices == nil {
 		return nil
 	}
-	return receipt.Mailer{Outbox: m.outbox, Notices: b.notices, Choices: choices, Seller: seller(b.cfg), Now: b.clock.Now}
+	return receipt.Mailer{Outbox: m.outbox, Notices: b.notices, Choices: choices, Seller: seller(b.cfg), Clock: b.clock}
 }
 
 func newMailing(b base, keys auth.Keys, l net.Listener) (mailing, error) {

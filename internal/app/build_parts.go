@@ -1,17 +1,12 @@
 package app
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"strings"
 	"time"
-
-	"github.com/google/uuid"
 
 	"seckill/internal/account"
 	"seckill/internal/audit"
@@ -19,7 +14,6 @@ import (
 	"seckill/internal/config"
 	"seckill/internal/inbox"
 	"seckill/internal/media"
-	"seckill/internal/notifier"
 	"seckill/internal/oidc/issuer"
 	"seckill/internal/operator"
 	"seckill/internal/order"
@@ -32,7 +26,6 @@ import (
 	"seckill/internal/preload"
 	"seckill/internal/reconcile"
 	"seckill/internal/report"
-	"seckill/internal/server"
 	"seckill/internal/servicetoken"
 	"seckill/internal/stream"
 	"seckill/internal/webhook"
@@ -86,18 +79,18 @@ func newAccounts(b base, adm admission, m mailing, keys auth.Keys) (accounts, er
 	b.svc.onClose(tail.Close)
 	revocations := auth.NewRevocations(auth.RevocationsConfig{
 		Client: b.svc.redis.Cmd, Tail: tail, Prefix: b.keys.Prefix, Keep: b.cfg.AccessTokenTTL + leeway,
-		Clock: b.clock, Log: b.log, Ended: store.Ended,
+		Clock: b.clock, Log: b.log, Store: store,
 	})
 	revocations.OnUserChanged(directory.Forget)
 	tokens, err := auth.NewTokens(auth.TokensConfig{
-		Keys: keys, AccessLife: b.cfg.AccessTokenTTL, Clock: b.clock, Revoked: revocations.Revoked, Role: directory.Role,
+		Keys: keys, AccessLife: b.cfg.AccessTokenTTL, Clock: b.clock, Sessions: revocations, Roles: directory,
 	})
 	if err != nil {
 		return accounts{}, err
 	}
-	security := account.NewSecurityLog(b.svc.db, b.clock, b.log, server.ClientAddr)
+	security := account.NewSecurityLog(b.svc.db, b.clock, b.log)
 	admin := account.NewAdmin(account.AdminConfig{
-		Store: store, Directory: directory, Revocations: revocations, Security: security, Log: b.log, Mail: m.outbox, SignedOut: adm.queue.SignedOut,
+		Store: store, Directory: directory, Revocations: revocations, Security: security, Log: b.log, Mail: m.outbox, Queue: adm.queue,
 	})
 	service, err := account.New(account.Config{
 		DB: b.svc.db, Redis: b.svc.redis.Script, Prefix: b.keys.Prefix, Keys: keys, Tokens: tokens,
@@ -107,7 +100,9 @@ func newAccounts(b base, adm admission, m mailing, keys auth.Keys) (accounts, er
 	if err != nil {
 		return accounts{}, err
 	}
-	machines := newServiceTokens(b.svc.db, revocations, security, b.outbox, b.log)
+	machines := servicetoken.New(servicetoken.Config{
+		DB: b.svc.db, Revocations: revocations, Security: security, Outbox: b.outbox, Clock: b.clock, Log: b.log,
+	})
 	a := accounts{store, service, tokens, revocations, security, machines, directory, nil}
 	a.issuers, err = newIssuers(b, a)
 	return a, err
@@ -136,18 +131,7 @@ func newPayments(b base, g gates, m messages, o orders, in paymentSetup) (paymen
 	topic := payment.Topic(b.keys.Prefix)
 	cfg := payment.Config{
 		DB: b.svc.db, Orders: o.store, Publisher: o.publisher, Outbox: b.outbox, Receipts: in.receipts, Gate: gate, Clock: g.clock, Shared: g.clock, Registerer: b.registry, Log: b.log,
-		Waiting: m.waiting, Away: reportAway(b, m),
-		Forged: func(ctx context.Context, provider string, count int) {
-			in.security.Write(ctx, account.Event{Kind: account.EventWebhookForged, Detail: fmt.Sprintf("%d at %s", count, provider)})
-		},
-		PublishEvent: func(ctx context.Context, event uuid.UUID) error {
-			msg, err := payment.Message(event)
-			if err != nil {
-				return err
-			}
-			msg.SetContext(ctx)
-			return m.publisher.Publish(topic, msg)
-		},
+		Events: payment.EventStream{Publisher: m.publisher, Topic: topic}, Security: in.security, Inbox: m.inbox,
 	}
 	p := payments{}
 	var err error
@@ -259,7 +243,7 @@ type schedulerParts struct {
 func newScheduler(b base, g gates, s stats, in schedulerParts) scheduler {
 	m, o, p := in.messages, in.orders, in.payments
 	preloader := preload.New(preload.Config{
-		DB: b.svc.db, Gate: g.gate, Pending: o.backlog.Requests, Versions: g.versions, Outbox: b.outbox, Finish: s.figures.Keep, Note: s.feed.Act,
+		DB: b.svc.db, Gate: g.gate, Backlog: o.backlog, Versions: g.versions, Outbox: b.outbox, Figures: s.figures, Feed: s.feed,
 		Catalog: g.catalog, Hands: orderintake.HandsWait, Slot: b.cfg.LoadSlot, Slots: b.cfg.LoadSlots, Clock: g.clock, Shared: g.clock, Log: b.log,
 	})
 	reconciler := reconcile.New(reconcile.Config{
@@ -333,8 +317,8 @@ func newAdmin(b base, g gates, s stats, in adminParts) (admin, error) {
 		operator: operator.New(operator.Config{
 			DB: b.svc.db, Sales: g.sales, Versions: g.versions, Catalog: g.catalog,
 			Gate: g.gate, Orders: in.orders.store, Gates: in.scheduler.preloader,
-			Stock: g.stock, Payments: in.payments.service, Waitlist: in.waiting.service, Outbox: b.outbox, Feed: s.feed, Waiting: in.messages.waiting, Security: in.accounts.security,
-			Agents: in.accounts.machines.CreatedBy, PaymentWindow: b.cfg.PaymentWindow, Names: names(b.cfg),
+			Stock: g.stock, Payments: in.payments.service, Waitlist: in.waiting.service, Outbox: b.outbox, Feed: s.feed, Inbox: in.messages.inbox, Security: in.accounts.security,
+			Tokens: in.accounts.machines, PaymentWindow: b.cfg.PaymentWindow, Names: names(b.cfg),
 			TwoPersonUnits: b.cfg.TwoPersonUnits, TwoPersonExtension: b.cfg.TwoPersonExtension, Clock: b.clock, Log: b.log,
 		}),
 		reports: report.Source{DB: b.svc.db, Sales: g.sales, Stats: s.figures, Clock: b.clock},
@@ -368,18 +352,4 @@ func newInbox(b base, g gates, m messages, in inboxParts) *inbox.Inbox {
 		Payments: in.payments.service, Providers: in.payments.service.Names(), Letters: m.deadLetters, Webhooks: in.webhooks,
 		Clock: b.clock, Log: b.log,
 	})
-}
-
-// reportAway returns a function that reports to the inboxes of all processes whether a
-// payment provider is away.
-func reportAway(b base, m messages) func(ctx context.Context, provider string, until time.Time) {
-	return func(ctx context.Context, provider string, until time.Time) {
-		value, err := json.Marshal(inbox.ProviderReport{Until: until})
-		if err == nil {
-			err = m.bus.Publish(ctx, []notifier.StatusEntry{{Key: inbox.ProviderKey(provider), Revision: b.clock.Now().UnixNano(), Value: value}})
-		}
-		if err != nil {
-			b.log.WarnContext(ctx, "report about a payment provider", slog.String("provider", provider), slog.Any("error", err))
-		}
-	}
 }

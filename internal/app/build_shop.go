@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"fmt"
 	"net"
 
@@ -17,7 +16,6 @@ import (
 	"seckill/internal/oidc/issuer"
 	"seckill/internal/ratelimit"
 	"seckill/internal/recipient"
-	"seckill/internal/server"
 	"seckill/internal/storefront"
 )
 
@@ -132,11 +130,7 @@ func newProviders(b base, in accounts, keys auth.Keys, l net.Listener) (*oidc.Se
 		return nil, fmt.Errorf("SECKILL_OIDC: %w", err)
 	}
 	return oidc.New(oidc.Config{
-		Providers: providers, Address: baseURL(b.cfg, l), Keys: keys, Secure: secure(b.cfg), Clock: b.clock, Log: b.log,
-		SignIn: func(ctx context.Context, user account.External) (*account.SignedIn, error) {
-			user.Addr = server.ClientAddr(ctx)
-			return in.service.SignInExternal(ctx, user)
-		},
+		Providers: providers, Address: baseURL(b.cfg, l), Keys: keys, Accounts: in.service, Secure: secure(b.cfg), Clock: b.clock, Log: b.log,
 	}), nil
 }
 
@@ -151,7 +145,7 @@ func newIssuers(b base, in accounts) (*issuer.Service, error) {
 		return nil, fmt.Errorf("SECKILL_TOKEN_ISSUERS: %w", err)
 	}
 	s, err := issuer.New(issuer.Config{
-		Issuers: issuers, Admit: in.service.AdmitHolder, Revoked: in.revocations.Revoked, Role: in.directory.Role,
+		Issuers: issuers, Accounts: in.service, Sessions: in.revocations, Roles: in.directory,
 		Cached: b.cfg.AccessTokenTTL, Clock: b.clock, Log: b.log,
 	})
 	if err != nil {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"log/slog"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/account"
 	"seckill/internal/auth"
 	"seckill/internal/clock"
@@ -15,22 +13,10 @@ import (
 )
 
 func newWebhooks(b base, c clock.Clock, m messages, keys auth.Keys, security *account.SecurityLog) *webhook.Service {
-	note := changed(security)
 	return webhook.New(webhook.Config{
-		DB: b.svc.db, Keys: keys, Networks: b.cfg.WebhookNetworks, Outbox: b.outbox, Clock: c, Rated: m.waiting,
-		Changed: func(ctx context.Context, by uuid.UUID, what string) {
-			note(ctx, by, what)
-			m.waiting(ctx)
-		},
+		DB: b.svc.db, Keys: keys, Networks: b.cfg.WebhookNetworks, Outbox: b.outbox, Clock: c, Inbox: m.inbox, Security: security,
 		Registerer: b.registry, Log: b.log,
 	})
-}
-
-// changed returns a function that writes the changes of endpoints to the security log.
-func changed(security *account.SecurityLog) func(context.Context, uuid.UUID, string) {
-	return func(ctx context.Context, by uuid.UUID, what string) {
-		security.Write(ctx, account.Event{Kind: account.EventWebhookChanged, Actor: by, Detail: what})
-	}
 }
 
 // ChangeWebhooks calls fn with the webhooks of an installation, for the command line.
@@ -47,6 +33,6 @@ func ChangeWebhooks(ctx context.Context, cfg *config.Config, log *slog.Logger, f
 	}
 	return fn(webhook.New(webhook.Config{
 		DB: svc.db, Keys: keys, Networks: cfg.WebhookNetworks,
-		Changed: changed(account.NewSecurityLog(svc.db, clock.System{}, log, nil)), Log: log,
+		Security: account.NewSecurityLog(svc.db, clock.System{}, log), Log: log,
 	}))
 }

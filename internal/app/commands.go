@@ -170,7 +170,7 @@ func Export(ctx context.Context, cfg *config.Config, saleID uuid.UUID, out io.Wr
 	}
 	defer func() { err = errors.Join(err, svc.Close()) }()
 	service := operator.New(operator.Config{
-		DB: svc.db, Sales: sale.NewStore(svc.db.Ent), Security: account.NewSecurityLog(svc.db, clock.System{}, log, nil),
+		DB: svc.db, Sales: sale.NewStore(svc.db.Ent), Security: account.NewSecurityLog(svc.db, clock.System{}, log),
 	})
 	export, err := service.OpenExport(ctx, uuid.Nil, saleID)
 	if err != nil {
@@ -186,7 +186,7 @@ func Export(ctx context.Context, cfg *config.Config, saleID uuid.UUID, out io.Wr
 type seeding struct {
 	db     *postgres.DB
 	clock  clock.Clock
-	load   func(ctx context.Context, sale uuid.UUID) error
+	gates  seed.Gates
 	tokens *auth.Tokens
 	paths  *path.Service
 }
@@ -194,21 +194,32 @@ type seeding struct {
 // seeder returns a Seeder. Access tokens of load accounts live for tokenLife; their
 // sessions exist only in the tokens.
 func (s seeding) seeder(tokenLife time.Duration) *seed.Seeder {
-	return &seed.Seeder{
-		DB: s.db, Clock: s.clock, NewID: id.New,
-		Hash: account.HashPassword, Load: s.load,
-		Token: func(_ context.Context, u seed.User) (string, error) {
-			token, _, err := s.tokens.Mint(auth.MintInput{User: u.ID, Session: id.New(), Role: u.Role, Life: tokenLife})
-			return token, err
-		},
-		Paths: func(ctx context.Context, in seed.PathsInput) ([]string, error) {
-			users := make([]uuid.UUID, len(in.Users))
-			for i, u := range in.Users {
-				users[i] = u.ID
-			}
-			return s.paths.Grant(ctx, path.GrantInput{Sale: in.Sale, Item: in.Item, Users: users, Life: in.TTL})
-		},
+	return &seed.Seeder{DB: s.db, Clock: s.clock, NewID: id.New, Gates: s.gates, Users: seedUsers{s.tokens, s.paths, tokenLife}}
+}
+
+// seedUsers implements seed.Users.
+type seedUsers struct {
+	tokens *auth.Tokens
+	paths  *path.Service
+	life   time.Duration // of access tokens
+}
+
+// Hash implements seed.Users.
+func (seedUsers) Hash(password string) (string, error) { return account.HashPassword(password) }
+
+// Token implements seed.Users.
+func (s seedUsers) Token(u seed.User) (string, error) {
+	token, _, err := s.tokens.Mint(auth.MintInput{User: u.ID, Session: id.New(), Role: u.Role, Life: s.life})
+	return token, err
+}
+
+// Paths implements seed.Users.
+func (s seedUsers) Paths(ctx context.Context, in seed.PathsInput) ([]string, error) {
+	users := make([]uuid.UUID, len(in.Users))
+	for i, u := range in.Users {
+		users[i] = u.ID
 	}
+	return s.paths.Grant(ctx, path.GrantInput{Sale: in.Sale, Item: in.Item, Users: users, Life: in.TTL})
 }
 
 // ChangeDeadLetters calls fn with the dead letters of an installation, for the command

@@ -69,7 +69,7 @@ func newServer(ctx context.Context, b base, g gates, in serverParts) (_ *server.
 		MaxSockets: b.cfg.MaxSockets, MaxPerUser: b.cfg.UserSockets, Origins: socketOrigins(b.cfg), Secure: secure(b.cfg),
 		Watch: in.accounts.revocations.OnRevoked, Registerer: b.registry,
 		Networks: func(ctx context.Context) (networks []transport.GuestNetwork) {
-			for _, r := range ratelimit.Ranges(server.ClientAddr(ctx)) {
+			for _, r := range ratelimit.Ranges(auth.ClientAddr(ctx)) {
 				networks = append(networks, transport.GuestNetwork{Name: string(r.Subject), Factor: r.Factor})
 			}
 			return networks
@@ -84,7 +84,7 @@ func newServer(ctx context.Context, b base, g gates, in serverParts) (_ *server.
 		if err != nil {
 			return nil, nil, err
 		}
-		opts.PublicListener, opts.Public, opts.Drain = in.listener, public, sockets.Drain
+		opts.PublicListener, opts.Public, opts.Streams = in.listener, public, sockets
 	}
 	s, err := server.Listen(ctx, opts)
 	return s, trusted, err
@@ -104,9 +104,7 @@ func newPublic(b base, in serverParts, handler http.Handler) (http.Handler, erro
 	if in.providers != nil {
 		signIn = in.providers
 	}
-	first := server.FirstQuery{Timeout: b.cfg.RequestTimeout / firstQueryShare, Body: web.FirstQuery, Preview: func(path string, data []byte) []byte {
-		return web.Preview(path, data, b.cfg.PublicURL)
-	}}
+	first := server.FirstQuery{Timeout: b.cfg.RequestTimeout / firstQueryShare, Pages: web.Pages{Origin: b.cfg.PublicURL}}
 	return server.NewPublic(server.PublicOptions{
 		SignIn: signIn, Unsubscribe: in.notices,
 		GraphQL: auth.WithCookies(handler, secure(b.cfg)), Site: server.WithFirstQuery(pages, handler, first),
@@ -147,7 +145,6 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 		Accounts: in.accounts.service, Captchas: in.admission.captchas, Store: in.shop.store, Checkout: in.shop.checkout, Queue: in.admission.queue, Orders: in.orders.store, Limits: in.admission.limits,
 		Waitlist: in.waiting.service,
 		Payments: in.payments.service,
-		Addr:     server.ClientAddr,
 		Server: graph.ServerInfo{
 			Version: build.Version, Commit: build.Commit,
 			Ready: func() bool { return !ready.Draining() }, ErrorReference: errorReference(b.cfg),
@@ -313,7 +310,7 @@ func spend(b base) func(ctx context.Context, cost int64) (guard.Budget, error) {
 			policy = userBudget
 			d = spent.AllowN(policy, ratelimit.User(p.UserID), int(cost))
 		} else {
-			d = ratelimit.AllowAddr(spent, policy, server.ClientAddr(ctx), int(cost))
+			d = ratelimit.AllowAddr(spent, policy, auth.ClientAddr(ctx), int(cost))
 		}
 		if !d.Allowed {
 			return guard.Budget{}, &fault.Error{

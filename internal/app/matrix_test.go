@@ -171,8 +171,7 @@ func (m *matrix) expired() string {
 		m.t.Fatal(err)
 	}
 	tokens, err := auth.NewTokens(auth.TokensConfig{
-		Keys: keys, Clock: clock.NewFake(time.Now().Add(-24 * time.Hour)), Revoked: func(uuid.UUID) bool { return false },
-		Role: func(context.Context, uuid.UUID) (auth.Role, error) { return auth.Customer, nil },
+		Keys: keys, Clock: clock.NewFake(time.Now().Add(-24 * time.Hour)), Sessions: customers{}, Roles: customers{},
 	})
 	if err != nil {
 		m.t.Fatal(err)
@@ -368,3 +367,10 @@ func sorted(out answer) string {
 	}
 	return "ALLOWED"
 }
+
+// customers are users whose sessions never end.
+type customers struct{}
+
+func (customers) Revoked(uuid.UUID) bool { return false }
+
+func (customers) Role(context.Context, uuid.UUID) (auth.Role, error) { return auth.Customer, nil }

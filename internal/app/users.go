@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/account"
 	"seckill/internal/auth"
 	"seckill/internal/clock"
@@ -16,9 +14,7 @@ import (
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/mail"
-	"seckill/internal/postgres"
 	"seckill/internal/servicetoken"
-	"seckill/internal/webhook"
 )
 
 // Users holds the services with which the command line changes users.
@@ -38,7 +34,7 @@ func ChangeUsers(ctx context.Context, cfg *config.Config, log *slog.Logger, fn f
 	defer func() { err = errors.Join(err, svc.Close()) }()
 	c := clock.System{}
 	store := account.NewStore(svc.db, c, names(cfg))
-	security := account.NewSecurityLog(svc.db, c, log, nil)
+	security := account.NewSecurityLog(svc.db, c, log)
 	revocations := auth.NewRevocations(auth.RevocationsConfig{
 		Client: svc.redis.Cmd, Prefix: cfg.RedisPrefix, Keep: cfg.AccessTokenTTL + leeway, Clock: c, Log: log,
 	})
@@ -47,7 +43,9 @@ func ChangeUsers(ctx context.Context, cfg *config.Config, log *slog.Logger, fn f
 		Directory:   account.NewDirectory(account.DirectoryConfig{Store: store, Client: svc.redis.Script, Prefix: cfg.RedisPrefix, Clock: c, Log: log}),
 		Revocations: revocations,
 	})
-	return fn(Users{Admin: admin, Security: security, Tokens: newServiceTokens(svc.db, revocations, security, nil, log)})
+	return fn(Users{Admin: admin, Security: security, Tokens: servicetoken.New(servicetoken.Config{
+		DB: svc.db, Revocations: revocations, Security: security, Clock: c, Log: log,
+	})})
 }
 
 // ImportUsers creates customers from a file. It needs neither Redis nor a signing key.
@@ -59,7 +57,7 @@ func ImportUsers(ctx context.Context, cfg *config.Config, in account.Import) (_ 
 	defer func() { err = errors.Join(err, svc.Close()) }()
 	done, err := account.NewStore(svc.db, clock.System{}, names(cfg)).Import(ctx, in)
 	if done.Created > 0 && !in.DryRun {
-		account.NewSecurityLog(svc.db, clock.System{}, slog.New(slog.DiscardHandler), nil).Write(ctx,
+		account.NewSecurityLog(svc.db, clock.System{}, slog.New(slog.DiscardHandler)).Write(ctx,
 			account.Event{Kind: account.EventImported, Detail: fmt.Sprintf("%d customers", done.Created)})
 	}
 	return done, err
@@ -77,17 +75,6 @@ func notices(cfg *config.Config, log *slog.Logger) *mail.Outbox {
 		return nil
 	}
 	return mail.NewOutbox(keys, clock.System{})
-}
-
-func newServiceTokens(
-	db *postgres.DB, revocations *auth.Revocations, security *account.SecurityLog, outbox *webhook.Outbox, log *slog.Logger,
-) *servicetoken.Service {
-	return servicetoken.New(servicetoken.Config{
-		DB: db, Revoke: revocations.Revoke, Outbox: outbox, Clock: clock.System{}, Log: log,
-		Changed: func(ctx context.Context, by uuid.UUID, what string) {
-			security.Write(ctx, account.Event{Kind: account.EventTokenChanged, Actor: by, Detail: what})
-		},
-	})
 }
 
 // names returns the names of accounts.

@@ -105,7 +105,7 @@ func TestASaleAddsUpThroughTheLifeOfItsOrders(t *testing.T) {
 	check("refunded, one unit withdrawn, one back")
 	w.buy(2)
 	check("more were bought")
-	w.must(w.load(t.Context(), w.sale))
+	w.must(w.Load(t.Context(), w.sale))
 	check("the gate was rebuilt")
 }
 

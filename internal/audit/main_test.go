@@ -72,12 +72,7 @@ func (w *world) must(err error) {
 func (w *world) seed() {
 	w.Helper()
 	s := &seed.Seeder{
-		DB: w.db, Clock: clock.System{}, NewID: id.New, Load: w.load,
-		Hash: func(string) (string, error) { return "no hash", nil },
-		Token: func(_ context.Context, u seed.User) (string, error) {
-			w.users = append(w.users, u.ID)
-			return "", nil
-		},
+		DB: w.db, Clock: clock.System{}, NewID: id.New, Gates: w, Users: w,
 	}
 	result, err := s.Run(w.Context(), seed.Input{
 		Users: 30, Stock: 20, OpensIn: -time.Minute, Lasts: time.Hour, PurchaseLimit: 2, PaymentWindow: time.Minute,
@@ -89,21 +84,34 @@ func (w *world) seed() {
 	w.must(err)
 }
 
-// load builds the gate as the scheduler does; a second call rebuilds it.
-func (w *world) load(ctx context.Context, saleID uuid.UUID) error {
+// Hash implements seed.Users.
+func (*world) Hash(string) (string, error) { return "no hash", nil }
+
+// Token implements seed.Users.
+func (w *world) Token(u seed.User) (string, error) {
+	w.users = append(w.users, u.ID)
+	return "", nil
+}
+
+// Paths implements seed.Users.
+func (*world) Paths(context.Context, seed.PathsInput) ([]string, error) { return nil, nil }
+
+// Load builds the gate as the scheduler does; a second call rebuilds it.
+func (w *world) Load(ctx context.Context, saleID uuid.UUID) error {
 	return preload.New(preload.Config{
 		DB: w.db, Gate: reservation.NewGate(reservation.GateConfig{Client: w.redis.Script, Keys: w.keys}),
-		Pending: func(ctx context.Context, shard int) ([]order.Requested, error) {
-			var requests []order.Requested
-			err := stream.Backlog(ctx, w.redis.Cmd, w.keys.Orders(shard), func(msg *stream.Message) {
-				orders, err := order.Decode(msg)
-				w.must(err)
-				requests = append(requests, orders...)
-			})
-			return requests, err
-		},
-		Clock: clock.System{}, Log: slog.New(slog.DiscardHandler),
+		Backlog: w, Clock: clock.System{}, Log: slog.New(slog.DiscardHandler),
 	}).Load(ctx, saleID)
+}
+
+// Requests implements preload.Backlog.
+func (w *world) Requests(ctx context.Context, shard int) (requests []order.Requested, err error) {
+	err = stream.Backlog(ctx, w.redis.Cmd, w.keys.Orders(shard), func(msg *stream.Message) {
+		orders, err := order.Decode(msg)
+		w.must(err)
+		requests = append(requests, orders...)
+	})
+	return requests, err
 }
 
 func (w *world) update(fn func(ctx context.Context, tx *ent.Tx) error) {

@@ -54,7 +54,7 @@ func TestOffersOfTheWaitlistAreHolders(t *testing.T) {
 	if !report.OK || report.Postgres.Offers != 2 || report.Redis.Reserved != 7 || report.Drift != 0 || len(report.Lost) != 0 {
 		t.Errorf("report %+v", report)
 	}
-	w.must(w.load(t.Context(), w.sale)) // the gate is rebuilt, with the offers in it
+	w.must(w.Load(t.Context(), w.sale)) // the gate is rebuilt, with the offers in it
 	report = w.audit()
 	if !report.OK || report.Redis.Reserved != 5 || report.Redis.Stock != 15 {
 		t.Errorf("rebuilt: %+v", report)

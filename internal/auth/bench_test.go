@@ -1,10 +1,7 @@
 package auth_test
 
 import (
-	"context"
 	"testing"
-
-	"github.com/google/uuid"
 
 	"seckill/internal/auth"
 	"seckill/internal/clock"
@@ -21,8 +18,7 @@ func BenchmarkVerify(b *testing.B) {
 	for name, size := range map[string]int{"seen": 1 << 10, "first": 1} {
 		b.Run(name, func(b *testing.B) {
 			tokens, err := auth.NewTokens(auth.TokensConfig{
-				Keys: keys, CacheSize: size, Clock: clock.System{}, Revoked: revocations.Revoked,
-				Role: func(context.Context, uuid.UUID) (auth.Role, error) { return auth.Customer, nil },
+				Keys: keys, CacheSize: size, Clock: clock.System{}, Sessions: revocations, Roles: &world{},
 			})
 			if err != nil {
 				b.Fatal(err)

@@ -40,9 +40,14 @@ type RevocationsConfig struct {
 	Keep  time.Duration
 	Clock clock.Clock
 	Log   *slog.Logger
-	// Ended returns the sessions in Postgres that ended since a time. It is called at the
-	// start and when Redis has lost the stream. May be nil.
-	Ended func(ctx context.Context, since time.Time) ([]uuid.UUID, error)
+	Store SessionStore // nil = the stream alone is read
+}
+
+// SessionStore reads sessions from Postgres; account.Store implements it.
+type SessionStore interface {
+	// Ended returns the sessions that ended since a time. It is called at the start and when
+	// Redis has lost the stream.
+	Ended(ctx context.Context, since time.Time) ([]uuid.UUID, error)
 }
 
 // Revocations is the process's copy of the revoked sessions, synchronised with all other

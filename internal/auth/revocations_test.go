@@ -26,6 +26,11 @@ import (
 // user.
 const known = time.Second
 
+// stored are the ended sessions in Postgres.
+type stored func() []uuid.UUID
+
+func (s stored) Ended(context.Context, time.Time) ([]uuid.UUID, error) { return s(), nil }
+
 // process returns one process's copy, running until the test ends.
 func process(t *testing.T, conn *redisconn.Conn, prefix string, ended func() []uuid.UUID) *auth.Revocations {
 	t.Helper()
@@ -34,7 +39,7 @@ func process(t *testing.T, conn *redisconn.Conn, prefix string, ended func() []u
 		Client: conn.Script, Tail: blocking, Prefix: prefix, Clock: clock.System{}, Log: slog.New(slog.DiscardHandler),
 	}
 	if ended != nil {
-		cfg.Ended = func(context.Context, time.Time) ([]uuid.UUID, error) { return ended(), nil }
+		cfg.Store = stored(ended)
 	}
 	r := auth.NewRevocations(cfg)
 	ctx, cancel := context.WithCancel(t.Context())

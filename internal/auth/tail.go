@@ -62,7 +62,7 @@ func (r *Revocations) Run(ctx context.Context) error {
 
 // watchRecord reads Postgres until ctx ends. An error is logged once per outage.
 func (r *Revocations) watchRecord(ctx context.Context) {
-	if r.cfg.Ended == nil {
+	if r.cfg.Store == nil {
 		return
 	}
 	ticker := time.NewTicker(recordEvery)
@@ -90,7 +90,7 @@ func (r *Revocations) watchRecord(ctx context.Context) {
 func (r *Revocations) readRecord(ctx context.Context, since time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
-	ended, err := r.cfg.Ended(ctx, since)
+	ended, err := r.cfg.Store.Ended(ctx, since)
 	if err == nil {
 		r.markEnded(ended)
 	}
@@ -132,8 +132,8 @@ func (t *tail) step(ctx context.Context) error {
 
 // restore applies the sessions recently ended in Postgres: Redis may have lost entries.
 func (t *tail) restore(ctx context.Context) error {
-	if t.r.cfg.Ended != nil {
-		ended, err := t.r.cfg.Ended(ctx, t.r.cfg.Clock.Now().Add(-t.r.cfg.Keep))
+	if t.r.cfg.Store != nil {
+		ended, err := t.r.cfg.Store.Ended(ctx, t.r.cfg.Clock.Now().Add(-t.r.cfg.Keep))
 		if err != nil {
 			return err
 		}

@@ -37,11 +37,20 @@ type TokensConfig struct {
 	AccessLife time.Duration // 0 = DefaultAccessLife
 	CacheSize  int           // cached verified tokens; 0 = 65,536
 	Clock      clock.Clock
-	// Revoked reports whether a session was ended; see Revocations.Revoked. Required.
-	Revoked func(session uuid.UUID) bool
-	// Role returns the role of a user, at most seconds old. It is called for staff tokens
-	// only. An error that is not a fault refuses the token with UNAVAILABLE. Required.
-	Role func(ctx context.Context, user uuid.UUID) (Role, error)
+	Sessions   Sessions // required
+	Roles      Roles    // required; asked for staff tokens only
+}
+
+// Sessions knows which sessions were ended; Revocations implements it.
+type Sessions interface {
+	Revoked(session uuid.UUID) bool
+}
+
+// Roles knows the roles of users; account.Directory implements it.
+type Roles interface {
+	// Role returns the role of a user, at most seconds old. An error that is not a fault
+	// refuses the token with UNAVAILABLE.
+	Role(ctx context.Context, user uuid.UUID) (Role, error)
 }
 
 // Tokens issues and verifies access tokens. It is safe for concurrent use.
@@ -64,7 +73,7 @@ func NewTokens(cfg TokensConfig) (*Tokens, error) {
 	if len(cfg.Keys.keys) == 0 {
 		return nil, fmt.Errorf("%w: none given", ErrUnfitKey)
 	}
-	if cfg.Revoked == nil || cfg.Role == nil || cfg.Clock == nil {
+	if cfg.Sessions == nil || cfg.Roles == nil || cfg.Clock == nil {
 		return nil, errors.New("tokens need a clock, revocations and roles")
 	}
 	if cfg.AccessLife == 0 {
@@ -150,7 +159,7 @@ func (t *Tokens) Verify(ctx context.Context, token string) (*Principal, error) {
 		t.verified.Remove(hash)
 		return nil, unauthenticated(jwt.ErrTokenExpired)
 	}
-	if t.cfg.Revoked(p.SessionID) {
+	if t.cfg.Sessions.Revoked(p.SessionID) {
 		return nil, unauthenticated(errors.New("session was ended"))
 	}
 	if p.Role == Customer {
@@ -161,7 +170,7 @@ func (t *Tokens) Verify(ctx context.Context, token string) (*Principal, error) {
 
 // withRoleNow lowers the role of a staff principal to the user's present role.
 func (t *Tokens) withRoleNow(ctx context.Context, p *Principal) (*Principal, error) {
-	role, err := t.cfg.Role(ctx, p.UserID)
+	role, err := t.cfg.Roles.Role(ctx, p.UserID)
 	if err != nil {
 		if _, isFault := errors.AsType[*fault.Error](err); isFault {
 			return nil, err

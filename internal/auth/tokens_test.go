@@ -40,17 +40,21 @@ func setup(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w.tokens, err = auth.NewTokens(auth.TokensConfig{
-		Keys: keys, Clock: w.clock,
-		Revoked: func(session uuid.UUID) bool { return w.ended[session] },
-		Role: func(_ context.Context, user uuid.UUID) (auth.Role, error) {
-			w.asked++
-			return w.roles[user], w.down
-		},
+		Keys: keys, Clock: w.clock, Sessions: w, Roles: w,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return w
+}
+
+// Revoked implements auth.Sessions.
+func (w *world) Revoked(session uuid.UUID) bool { return w.ended[session] }
+
+// Role implements auth.Roles.
+func (w *world) Role(_ context.Context, user uuid.UUID) (auth.Role, error) {
+	w.asked++
+	return w.roles[user], w.down
 }
 
 func (w *world) mint(t *testing.T, role auth.Role) (string, auth.MintInput) {
@@ -158,9 +162,7 @@ func TestKeysAreRotated(t *testing.T) {
 	}
 	w := setup(t)
 	before, err := auth.NewTokens(auth.TokensConfig{
-		Keys: old, Clock: w.clock,
-		Revoked: func(uuid.UUID) bool { return false },
-		Role:    func(context.Context, uuid.UUID) (auth.Role, error) { return auth.Customer, nil },
+		Keys: old, Clock: w.clock, Sessions: w, Roles: w,
 	})
 	if err != nil {
 		t.Fatal(err)

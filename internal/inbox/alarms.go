@@ -15,11 +15,11 @@ import (
 // it within seconds.
 const lostAfter = 5 * time.Second
 
-// ProviderKey is the status bus key of reports about a payment provider.
-func ProviderKey(name string) string { return "provider:" + name }
+// providerKey is the status bus key of reports about a payment provider.
+func providerKey(name string) string { return "provider:" + name }
 
-// ProviderReport is what a process that called a provider reports to the others. The revision of its event is the time of the report in nanoseconds.
-type ProviderReport struct {
+// providerReport is what a process that called a provider reports to the others. The revision of its event is the time of the report in nanoseconds.
+type providerReport struct {
 	Until time.Time `json:"until"` // until when it counts as away; zero = it answers
 }
 
@@ -53,7 +53,7 @@ func (a *alarms) lost(sales []uuid.UUID, now time.Time) {
 
 // heard records a report about a provider.
 func (a *alarms) heard(provider string, e notifier.Event, now time.Time) {
-	report, ok := e.Value.(ProviderReport)
+	report, ok := e.Value.(providerReport)
 	if text, raw := e.Value.(json.RawMessage); raw {
 		ok = json.Unmarshal(text, &report) == nil
 	}

@@ -12,7 +12,7 @@ func TestAnAlarmAboutAProviderEndsWithItsAnswerOrItsTime(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 20, 20, 0, 0, 0, time.UTC)
 	report := func(until time.Time) notifier.Event {
-		text, err := json.Marshal(ProviderReport{Until: until})
+		text, err := json.Marshal(providerReport{Until: until})
 		if err != nil {
 			t.Fatal(err)
 		}

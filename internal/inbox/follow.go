@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// Key is the status bus key of the signal that something is new or decided.
-	Key = "inbox:changed"
+	// changedKey is the status bus key of the signal that something is new or decided.
+	changedKey = "inbox:changed"
 	// entriesKey is the hub's key of the entries that this process has read.
 	entriesKey = "inbox"
 	// lookEvery is how often a process looks for the signal and at its alarms.
@@ -55,14 +55,14 @@ func (b *Inbox) current(ctx context.Context, changed bool) (notifier.State[[]Ent
 // Run keeps followers current until ctx ends: one process reads at most twice a second,
 // whatever the number of followers, and not at all without any.
 func (b *Inbox) Run(ctx context.Context) error {
-	signal, err := b.cfg.Hub.Subscribe(Key)
+	signal, err := b.cfg.Hub.Subscribe(changedKey)
 	if err != nil {
 		return err
 	}
 	defer signal.Close()
 	reports := map[string]*notifier.Subscription{}
 	for _, name := range b.cfg.Providers {
-		if reports[name], err = b.cfg.Hub.Subscribe(ProviderKey(name)); err != nil {
+		if reports[name], err = b.cfg.Hub.Subscribe(providerKey(name)); err != nil {
 			return err
 		}
 		defer reports[name].Close()

@@ -3,8 +3,8 @@
 // counts them, and pushes the count when it changes.
 //
 // It owns none of them and decides nothing: each is read from, and decided in, the package
-// that owns it. Those packages call a signal after the commit of a change (Key); each
-// process with followers then reads once for all of them.
+// that owns it. Those packages call Reporter after the commit of a change; each process
+// with followers then reads once for all of them.
 package inbox
 
 import (

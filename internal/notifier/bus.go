@@ -86,15 +86,13 @@ func (b *Bus) Publish(ctx context.Context, entries []StatusEntry) error {
 // after it.
 const signalTimeout = 2 * time.Second
 
-// Signal returns a function that signals a change of a key whose state the bus does not
-// carry: followers of the key load it again. Call it after the commit.
-func (b *Bus) Signal(key string) func(ctx context.Context) {
-	return func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), signalTimeout)
-		defer cancel()
-		if err := b.Publish(ctx, []StatusEntry{{Key: key, Revision: math.MaxInt64}}); err != nil {
-			b.log.WarnContext(ctx, "signal after commit", slog.String("key", key), slog.Any("error", err))
-		}
+// Signal signals a change of a key whose state the bus does not carry: followers of the
+// key load it again. Call it after the commit.
+func (b *Bus) Signal(ctx context.Context, key string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), signalTimeout)
+	defer cancel()
+	if err := b.Publish(ctx, []StatusEntry{{Key: key, Revision: math.MaxInt64}}); err != nil {
+		b.log.WarnContext(ctx, "signal after commit", slog.String("key", key), slog.Any("error", err))
 	}
 }
 

@@ -96,7 +96,8 @@ func (s *Service) callback(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, p, err)
 		return
 	}
-	signed, err := s.cfg.SignIn(r.Context(), in)
+	in.Addr = auth.ClientAddr(r.Context())
+	signed, err := s.cfg.Accounts.SignInExternal(r.Context(), in)
 	if err != nil {
 		s.fail(w, r, p, err)
 		return

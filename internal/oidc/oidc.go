@@ -44,11 +44,10 @@ type Config struct {
 	Providers []Provider
 	Address   string // public address of the shop, without a slash at its end
 	Keys      auth.Keys
-	// SignIn opens a session for a user of a provider.
-	SignIn func(ctx context.Context, in account.External) (*account.SignedIn, error)
-	Secure func(*http.Request) bool // whether the client's connection is encrypted
-	Clock  clock.Clock
-	Log    *slog.Logger
+	Accounts  *account.Service         // opens sessions for users of providers
+	Secure    func(*http.Request) bool // whether the client's connection is encrypted
+	Clock     clock.Clock
+	Log       *slog.Logger
 }
 
 // Service serves /auth/oidc/. It is safe for concurrent use.

@@ -45,8 +45,8 @@ func (s *Service) AwaitingSecond(ctx context.Context) ([]Awaiting, error) {
 // Agents returns the service accounts of a user: what they wrote counts as written by the
 // user.
 func (s *Service) Agents(ctx context.Context, user uuid.UUID) ([]uuid.UUID, error) {
-	if s.cfg.Agents == nil {
+	if s.cfg.Tokens == nil {
 		return nil, nil
 	}
-	return s.cfg.Agents(ctx, user)
+	return s.cfg.Tokens.CreatedBy(ctx, user)
 }

@@ -85,7 +85,7 @@ func (s *Service) refuseOutdated(ctx context.Context) (int, error) {
 		return 0, fmt.Errorf("refuse outdated requests: %w", err)
 	}
 	if n > 0 {
-		s.waiting(ctx)
+		s.reportChange(ctx)
 	}
 	return n, nil
 }

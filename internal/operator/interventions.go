@@ -209,7 +209,7 @@ func (s *Service) Decide(ctx context.Context, in DecideInput) (*Intervention, er
 	request.DecidedBy, request.Decision = &in.By.ID, in.Note
 	if !in.Confirm {
 		now, err := s.move(ctx, request, Declined)
-		s.waiting(ctx)
+		s.reportChange(ctx)
 		if err == nil && now.State != Declined {
 			return now, conflict("interventionId")
 		}
@@ -220,7 +220,7 @@ func (s *Service) Decide(ctx context.Context, in DecideInput) (*Intervention, er
 		return s.voidConfirmed(ctx, request)
 	case ExtendSale:
 		extended, err := s.extend(ctx, in.By, request)
-		s.waiting(ctx)
+		s.reportChange(ctx)
 		return extended.Intervention, err
 	case AdjustStock:
 	}

@@ -109,7 +109,7 @@ func newEnv(t *testing.T, db *postgres.DB, conn *redisconn.Conn, prefix string) 
 	})
 	e.pre = preload.New(preload.Config{
 		DB: db, Gate: reservation.NewGate(reservation.GateConfig{Client: conn.Script, Keys: e.keys}),
-		Pending:  func(context.Context, int) ([]order.Requested, error) { return nil, nil },
+		Backlog:  noMessages{},
 		Versions: versions, Catalog: e.catalog, Clock: e.clock, Log: log,
 	})
 	e.ops = operator.New(e.config(versions))
@@ -343,3 +343,8 @@ func (e *env) another() *sale.Catalog {
 func nan() *float64 { n := math.NaN(); return &n }
 
 func neg() *int { n := -1; return &n }
+
+// noMessages is a backlog without messages.
+type noMessages struct{}
+
+func (noMessages) Requests(context.Context, int) ([]order.Requested, error) { return nil, nil }

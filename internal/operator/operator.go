@@ -33,6 +33,7 @@ import (
 	"seckill/internal/postgres"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
+	"seckill/internal/servicetoken"
 	"seckill/internal/waitlist"
 	"seckill/internal/webhook"
 )
@@ -62,15 +63,11 @@ type Config struct {
 	Stock    *reservation.StockCache
 	Payments *payment.Service
 	Waitlist *waitlist.Service
-	Outbox   *webhook.Outbox // nil = events for other systems are not written
-	Feed     Feed            // nil = log entries are not published
-	// Waiting is called after the commit of a change of what waits for another operator;
-	// nil = it is not called.
-	Waiting  func(ctx context.Context)
-	Security *account.SecurityLog // records what operators view; nil = not recorded
-	// Agents returns the service accounts of a user: what they wrote counts as written by the
-	// user; nil = there are none.
-	Agents func(ctx context.Context, user uuid.UUID) ([]uuid.UUID, error)
+	Outbox   *webhook.Outbox       // nil = events for other systems are not written
+	Feed     Feed                  // nil = log entries are not published
+	Inbox    Inbox                 // nil = changes are not reported
+	Security *account.SecurityLog  // records what operators view; nil = not recorded
+	Tokens   *servicetoken.Service // what service accounts wrote counts as written by their creators; nil = there are none
 	// TwoPersonUnits is how many units of an item can be added within 24 h without
 	// confirmation by a second operator; 0 = DefaultTwoPersonUnits.
 	TwoPersonUnits int
@@ -96,6 +93,12 @@ type Gates interface {
 // Feed publishes log entries after their commit; salestats.Feed implements it.
 type Feed interface {
 	Act(ctx context.Context, line sale.LogLine)
+}
+
+// Inbox learns after the commit that what waits for another operator has changed;
+// inbox.Reporter implements it.
+type Inbox interface {
+	Changed(ctx context.Context)
 }
 
 // Service implements the operations. It is safe for concurrent use.
@@ -223,12 +226,13 @@ func (s *Service) publish(ctx context.Context, line sale.LogLine) {
 	if s.cfg.Feed != nil {
 		s.cfg.Feed.Act(ctx, line)
 	}
-	s.waiting(ctx)
+	s.reportChange(ctx)
 }
 
-func (s *Service) waiting(ctx context.Context) {
-	if s.cfg.Waiting != nil {
-		s.cfg.Waiting(ctx)
+// reportChange reports to the inbox that what waits for another operator has changed.
+func (s *Service) reportChange(ctx context.Context) {
+	if s.cfg.Inbox != nil {
+		s.cfg.Inbox.Changed(ctx)
 	}
 }
 

@@ -61,14 +61,11 @@ func (s *Service) Approve(ctx context.Context, in ActInput) (*sale.Sale, error) 
 
 // wrote reports whether a user, or a service account of the user, wrote a sale.
 func (s *Service) wrote(ctx context.Context, v *sale.Sale, user uuid.UUID) (bool, error) {
-	authors := []uuid.UUID{user}
-	if s.cfg.Agents != nil {
-		agents, err := s.cfg.Agents(ctx, user)
-		if err != nil {
-			return false, err
-		}
-		authors = append(authors, agents...)
+	agents, err := s.Agents(ctx, user)
+	if err != nil {
+		return false, err
 	}
+	authors := append(agents, user)
 	if v.CreatedBy != nil && slices.Contains(authors, *v.CreatedBy) {
 		return true, nil
 	}

@@ -71,9 +71,9 @@ func (s *Service) hear(ctx context.Context, provider, step string, err error) {
 	s.metrics.setAway(provider, away)
 	switch {
 	case away:
-		s.reportAway(ctx, provider, now.Add(awayFor))
+		s.reportProvider(ctx, provider, now.Add(awayFor))
 	case changed:
-		s.reportAway(ctx, provider, time.Time{})
+		s.reportProvider(ctx, provider, time.Time{})
 	}
 	switch {
 	case !changed:
@@ -81,5 +81,13 @@ func (s *Service) hear(ctx context.Context, provider, step string, err error) {
 		s.log.Error("payment provider is away; it is not offered", slog.String("provider", provider), slog.Any("error", err))
 	default:
 		s.log.Info("payment provider answers again", slog.String("provider", provider))
+	}
+}
+
+// reportProvider reports to the inbox until when a provider is away; a zero time means that
+// it answers.
+func (s *Service) reportProvider(ctx context.Context, provider string, until time.Time) {
+	if s.inbox != nil {
+		s.inbox.ProviderAway(ctx, provider, until)
 	}
 }

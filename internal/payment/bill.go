@@ -222,6 +222,6 @@ func (s *Service) hold(ctx context.Context, provider string, line BillLine) erro
 	s.metrics.event(EventSucceeded, outcomeUnmatched)
 	s.metrics.result(provider, resultHeld)
 	_, err = s.finish(ctx, row, outcomeUnmatched, nil)
-	s.waiting(ctx)
+	s.reportChange(ctx)
 	return err
 }

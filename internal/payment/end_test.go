@@ -173,7 +173,7 @@ func TestTheRecordDecidesAboutLateMoneyWhenTheGateIsLostAfterTheEnd(t *testing.T
 		s.must(s.conn.Cmd.HSet(t.Context(), s.keys.Item(id.ShardOf(s.sale), s.item), "run", "0123456789abcdef").Err())
 		s.step(preload.New(preload.Config{
 			DB: s.db, Gate: reservation.NewGate(reservation.GateConfig{Client: s.conn.Script, Keys: s.keys}),
-			Pending: func(context.Context, int) ([]order.Requested, error) { return nil, nil },
+			Backlog: noMessages{},
 			Clock:   s.clock, Log: quiet,
 		}).Step)
 		s.settleDown()
@@ -377,3 +377,8 @@ func TestStockHeldByBotsIsSellableAgainAfterTheWindow(t *testing.T) {
 	}
 	s.wantFigures(figures{available: 1000, stock: 1000})
 }
+
+// noMessages is a backlog without messages.
+type noMessages struct{}
+
+func (noMessages) Requests(context.Context, int) ([]order.Requested, error) { return nil, nil }

@@ -15,8 +15,8 @@ const forgedEvery = 10 * time.Second
 // forgeries reports forged call-backs, at most one report per forgedEvery. It is safe for
 // concurrent use.
 type forgeries struct {
-	report func(ctx context.Context, provider string, count int) // nil = none
-	clock  clock.Clock
+	security Security // nil = they are not reported
+	clock    clock.Clock
 
 	mu    sync.Mutex
 	count int       // guarded by mu; since the last report
@@ -26,7 +26,7 @@ type forgeries struct {
 // seen counts a forged call-back. The report has the number since the one before, and the
 // provider and the client of the last.
 func (f *forgeries) seen(ctx context.Context, provider string) {
-	if f.report == nil {
+	if f.security == nil {
 		return
 	}
 	now := f.clock.Now()
@@ -38,6 +38,6 @@ func (f *forgeries) seen(ctx context.Context, provider string) {
 	}
 	f.mu.Unlock()
 	if due {
-		f.report(ctx, provider, count)
+		f.security.CallbacksForged(ctx, provider, count)
 	}
 }

@@ -39,6 +39,22 @@ func Message(event uuid.UUID) (*stream.Message, error) {
 	return stream.NewMessage(event.String(), payload), nil
 }
 
+// EventStream publishes messages to the stream of payment events. It implements Events.
+type EventStream struct {
+	Publisher stream.Publisher
+	Topic     string
+}
+
+// Publish implements Events.
+func (e EventStream) Publish(ctx context.Context, event uuid.UUID) error {
+	msg, err := Message(event)
+	if err != nil {
+		return err
+	}
+	msg.SetContext(ctx)
+	return e.Publisher.Publish(e.Topic, msg)
+}
+
 // Handle handles the event of a message. It returns nil once the event was handled,
 // held, or postponed.
 func (s *Service) Handle(msg *stream.Message) error {

@@ -133,7 +133,7 @@ func (s *Service) ReturnHeld(ctx context.Context, event, operator uuid.UUID, not
 	if noted != nil {
 		s.publisher.Publish(ctx, noted)
 	}
-	s.waiting(ctx)
+	s.reportChange(ctx)
 	return p.ID, nil
 }
 

@@ -173,13 +173,7 @@ func (s *shop) restart() {
 	})
 	s.pay = payment.New(payment.Config{
 		DB: s.db, Orders: s.orders, Publisher: publisher, Outbox: webhook.NewOutbox(s.clock, nil), Gate: s.flaky, Providers: []payment.Provider{cmp.Or(s.provider, payment.Provider(s.flaky))},
-		Clock: s.clock, Registerer: s.registerer, Log: quiet, Forged: func(_ context.Context, _ string, count int) { s.forged = append(s.forged, count) },
-		PublishEvent: func(ctx context.Context, event uuid.UUID) error {
-			if !s.prompt.Load() {
-				return errLost
-			}
-			return s.pay.Settle(ctx, event)
-		},
+		Clock: s.clock, Registerer: s.registerer, Log: quiet, Security: s, Events: s,
 	})
 	s.returner = order.OrderReturns(s.db, func(ctx context.Context, claims []order.Reservation) (building []uuid.UUID, err error) {
 		for _, c := range claims {
@@ -194,6 +188,14 @@ func (s *shop) restart() {
 		return building, nil
 	}, quiet)
 	s.door.Config.Handler = s.road(s.pay.Webhooks())
+}
+
+// Publish implements payment.Events: a prompt shop handles the event at once.
+func (s *shop) Publish(ctx context.Context, event uuid.UUID) error {
+	if !s.prompt.Load() {
+		return errLost
+	}
+	return s.pay.Settle(ctx, event)
 }
 
 // road is the network path of call-backs; it may lose them.

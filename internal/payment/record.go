@@ -46,8 +46,8 @@ func (s *Service) Record(ctx context.Context, provider string, e Event) (uuid.UU
 	if err != nil {
 		return uuid.Nil, fmt.Errorf("store event %s of %s: %w", e.ID, provider, err)
 	}
-	if s.publishEvent != nil {
-		if err := s.publishEvent(ctx, event); err != nil {
+	if s.events != nil {
+		if err := s.events.Publish(ctx, event); err != nil {
 			s.log.WarnContext(ctx, "publish payment event", slog.String("event", event.String()), slog.Any("error", err))
 		}
 	}

@@ -91,7 +91,7 @@ func (s *Service) tryAskRefund(ctx context.Context, in RefundRequest) (RefundRes
 		return RefundResult{}, err
 	}
 	s.publisher.Publish(ctx, moved)
-	s.waiting(ctx)
+	s.reportChange(ctx)
 	return RefundResult{Order: moved, Refund: r}, nil
 }
 
@@ -258,7 +258,7 @@ func (s *Service) tryDecide(ctx context.Context, d Decision) (RefundResult, erro
 		return RefundResult{}, err
 	}
 	s.publisher.Publish(ctx, moved)
-	s.waiting(ctx)
+	s.reportChange(ctx)
 	r, err = s.Refund(ctx, r.ID)
 	return RefundResult{Order: moved, Refund: r}, err
 }

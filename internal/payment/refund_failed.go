@@ -77,7 +77,7 @@ func (s *Service) giveUp(ctx context.Context, r *Refund, why string) error {
 		return fmt.Errorf("note failed refund %s: %w", r.ID, err)
 	}
 	s.publisher.Publish(ctx, noted)
-	s.waiting(ctx)
+	s.reportChange(ctx)
 	return nil
 }
 

@@ -56,21 +56,12 @@ type Config struct {
 	Outbox    *webhook.Outbox // nil = events for other systems are not written
 	Receipts  Receipts        // nil = buyers get none
 	Gate      Gate
-	Providers []Provider // in the order in which buyers see them
-	// PublishEvent publishes the message about a stored event. It may fail: a loop
-	// finds the event.
-	PublishEvent func(ctx context.Context, event uuid.UUID) error
-	// Forged is called when forged call-backs were received, at most every 10 s, with their
-	// number; nil = it is not called.
-	Forged func(ctx context.Context, provider string, count int)
-	// Waiting is called after the commit of a change of what waits for an operator; nil = it
-	// is not called.
-	Waiting func(ctx context.Context)
-	// Away is called with each failed call of a provider that is away: it is not offered
-	// until then. A zero time means that it answers again. nil = it is not called.
-	Away     func(ctx context.Context, provider string, until time.Time)
-	Patience time.Duration // bound on the wait for providers in one expiry step; 0 = 6 s
-	Clock    clock.Clock   // nil = clock.System
+	Providers []Provider    // in the order in which buyers see them
+	Events    Events        // nil = a loop finds stored events
+	Security  Security      // nil = forged call-backs are not recorded
+	Inbox     Inbox         // nil = what waits for an operator is not reported
+	Patience  time.Duration // bound on the wait for providers in one expiry step; 0 = 6 s
+	Clock     clock.Clock   // nil = clock.System
 	// Shared compares the clocks before an act that cannot be undone; nil = Clock alone.
 	Shared *clock.Shared
 	// Registerer registers the metrics; nil = they are not exported.
@@ -78,45 +69,59 @@ type Config struct {
 	Log        *slog.Logger
 }
 
+// Events publishes the message about a stored event; EventStream implements it. It may
+// fail: a loop finds the event.
+type Events interface {
+	Publish(ctx context.Context, event uuid.UUID) error
+}
+
+// Security records forged call-backs; account.SecurityLog implements it.
+type Security interface {
+	// CallbacksForged is called at most every 10 s, with the number since the last call.
+	CallbacksForged(ctx context.Context, provider string, count int)
+}
+
+// Inbox learns what waits for an operator; inbox.Reporter implements it.
+type Inbox interface {
+	// Changed is called after the commit of a change.
+	Changed(ctx context.Context)
+	// ProviderAway is called with each failed call of a provider that is away: it is not
+	// offered until then. A zero time means that it answers again.
+	ProviderAway(ctx context.Context, provider string, until time.Time)
+}
+
 // Service implements the payment use cases. It is safe for concurrent use by any number
 // of processes.
 type Service struct {
-	db           *postgres.DB
-	orders       *order.Store
-	publisher    *order.Publisher
-	outbox       *webhook.Outbox
-	receipts     Receipts
-	gate         Gate
-	providers    map[string]Provider
-	offered      []Provider // in the order of the settings
-	publishEvent func(ctx context.Context, event uuid.UUID) error
-	waiting      func(ctx context.Context)
-	reportAway   func(ctx context.Context, provider string, until time.Time)
-	patience     time.Duration
-	clock        clock.Clock
-	shared       *clock.Shared
-	metrics      *metrics
-	breakers     breakers
-	forged       forgeries
-	log          *slog.Logger
+	db        *postgres.DB
+	orders    *order.Store
+	publisher *order.Publisher
+	outbox    *webhook.Outbox
+	receipts  Receipts
+	gate      Gate
+	providers map[string]Provider
+	offered   []Provider // in the order of the settings
+	events    Events
+	inbox     Inbox
+	patience  time.Duration
+	clock     clock.Clock
+	shared    *clock.Shared
+	metrics   *metrics
+	breakers  breakers
+	forged    forgeries
+	log       *slog.Logger
 }
 
 // New returns a service.
 func New(cfg Config) *Service {
 	s := &Service{
 		db: cfg.DB, orders: cfg.Orders, publisher: cfg.Publisher, outbox: cfg.Outbox, receipts: cfg.Receipts, gate: cfg.Gate, providers: map[string]Provider{}, offered: cfg.Providers,
-		publishEvent: cfg.PublishEvent, patience: cmp.Or(cfg.Patience, defaultPatience), clock: cfg.Clock, shared: cfg.Shared,
-		metrics: newMetrics(cfg.Registerer), log: cfg.Log, waiting: cfg.Waiting, reportAway: cfg.Away,
+		events: cfg.Events, inbox: cfg.Inbox, patience: cmp.Or(cfg.Patience, defaultPatience), clock: cfg.Clock, shared: cfg.Shared,
+		metrics: newMetrics(cfg.Registerer), log: cfg.Log,
 	}
 	for _, p := range cfg.Providers {
 		s.providers[p.Name()] = p
 		s.metrics.start(p.Name())
-	}
-	if s.waiting == nil {
-		s.waiting = func(context.Context) {}
-	}
-	if s.reportAway == nil {
-		s.reportAway = func(context.Context, string, time.Time) {}
 	}
 	if s.clock == nil {
 		s.clock = clock.System{}
@@ -124,7 +129,7 @@ func New(cfg Config) *Service {
 	if s.shared == nil {
 		s.shared = clock.NewShared(s.clock, nil, nil, s.log)
 	}
-	s.forged.report, s.forged.clock = cfg.Forged, s.clock
+	s.forged.security, s.forged.clock = cfg.Security, s.clock
 	return s
 }
 
@@ -153,6 +158,13 @@ func (s *Service) ask(ctx context.Context, provider, step string, call func(ctx 
 		return fmt.Errorf("%s at the provider: %w", step, err)
 	}
 	return nil
+}
+
+// reportChange reports to the inbox that what waits for an operator has changed.
+func (s *Service) reportChange(ctx context.Context) {
+	if s.inbox != nil {
+		s.inbox.Changed(ctx)
+	}
 }
 
 // now returns the time of an operation, in the precision of the database.

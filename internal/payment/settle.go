@@ -78,7 +78,7 @@ func (s *Service) Settle(ctx context.Context, event uuid.UUID) error {
 			s.publisher.Publish(ctx, done.order)
 		}
 		if done.held || done.what == outcomeRefundFailed || done.what == outcomeDisputed {
-			s.waiting(ctx)
+			s.reportChange(ctx)
 		}
 		return nil
 	}
@@ -377,7 +377,7 @@ func (s *Service) putOff(ctx context.Context, e *ent.PaymentEvent, wait putOffEr
 		s.log.ErrorContext(ctx, "payment event held", slog.String("event", e.ID.String()), slog.String("outcome", wait.why))
 		s.metrics.event(EventKind(e.Kind), outcomeUnmatched)
 		_, err := s.finish(ctx, e, outcomeUnmatched, nil)
-		s.waiting(ctx)
+		s.reportChange(ctx)
 		return err
 	}
 	pause := min(firstRetry<<min(e.Tries, 10), maxRetry)

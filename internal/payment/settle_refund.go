@@ -44,7 +44,7 @@ func (s *Service) trySettleRefund(ctx context.Context, in Settlement) (RefundRes
 		return RefundResult{}, err
 	}
 	s.publisher.Publish(ctx, moved)
-	s.waiting(ctx)
+	s.reportChange(ctx)
 	r, err = s.Refund(ctx, r.ID)
 	return RefundResult{Order: moved, Refund: r}, err
 }

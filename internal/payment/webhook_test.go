@@ -2,6 +2,7 @@ package payment_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -123,4 +124,9 @@ func TestMessagesOfEventsThatMakeNoSenseAreSetAside(t *testing.T) {
 	if want := `{"v":1,"event":"01937b3c-0001-7abc-9def-0123456789ab"}`; err != nil || string(msg.Payload) != want {
 		t.Errorf("payload %s, %v, want %s", msg.Payload, err, want)
 	}
+}
+
+// CallbacksForged implements payment.Security.
+func (s *shop) CallbacksForged(_ context.Context, _ string, count int) {
+	s.forged = append(s.forged, count)
 }

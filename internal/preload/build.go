@@ -132,7 +132,7 @@ func (p *Preloader) load(ctx context.Context, row *ent.Sale, by sale.Actor, note
 	}
 	// The stream is read before the tables: a message that is written in between is in
 	// both reads, and is counted once.
-	waiting, err := p.pending(ctx, id.ShardOf(row.ID))
+	waiting, err := p.backlog.Requests(ctx, id.ShardOf(row.ID))
 	if err != nil {
 		return false, fmt.Errorf("read unwritten orders of %s: %w", row.ID, err)
 	}

@@ -21,7 +21,7 @@ func (p *Preloader) Differs(ctx context.Context, saleID, itemID uuid.UUID) (bool
 	if err != nil || state.Stale || state.Gate == "" || state.Gate == reservation.GateLoading {
 		return false, err
 	}
-	waiting, err := p.pending(ctx, id.ShardOf(saleID))
+	waiting, err := p.backlog.Requests(ctx, id.ShardOf(saleID))
 	if err != nil {
 		return false, fmt.Errorf("read unwritten orders of %s: %w", saleID, err)
 	}

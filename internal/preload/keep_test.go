@@ -180,18 +180,14 @@ func TestAnEndedSaleLeavesRedisOnceAllIsSettled(t *testing.T) {
 	f.pending = []order.Requested{waiting}
 	f.clock.Advance(time.Hour)
 	f.step(t)
-	finished := 0
+	finished := &keeper{f, 0}
 	step := func() map[string]int {
 		t.Helper()
 		counts, err := preload.New(preload.Config{
 			DB: f.db, Gate: reservation.NewGate(reservation.GateConfig{Client: f.redis.Script, Keys: f.keys}),
-			Pending: func(context.Context, int) ([]order.Requested, error) { return f.pending, nil },
-			Finish: func(ctx context.Context, sale uuid.UUID) error {
-				finished++
-				return f.db.Ent.SaleFigures.Create().SetID(sale).SetFigures("{}").SetUpdatedAt(f.clock.Now()).
-					OnConflictColumns(salefigures.FieldID).UpdateNewValues().Exec(ctx)
-			},
-			Clock: f.clock, Log: slog.New(slog.DiscardHandler),
+			Backlog: f,
+			Figures: finished,
+			Clock:   f.clock, Log: slog.New(slog.DiscardHandler),
 		}).Step(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -205,7 +201,7 @@ func TestAnEndedSaleLeavesRedisOnceAllIsSettled(t *testing.T) {
 			t.Errorf("left Redis although %s: %v", why, counts)
 		}
 	}
-	if counts := step(); counts["settled"] != 0 || finished != 0 {
+	if counts := step(); counts["settled"] != 0 || finished.times != 0 {
 		t.Error("left Redis at once")
 	}
 	still("an order is unpaid and a message waits")
@@ -213,17 +209,17 @@ func TestAnEndedSaleLeavesRedisOnceAllIsSettled(t *testing.T) {
 		t.Fatal(err)
 	}
 	still("a message waits")
-	if finished != 1 {
-		t.Errorf("figures were kept %d times while the sale waits to be settled, want once", finished)
+	if finished.times != 1 {
+		t.Errorf("figures were kept %d times while the sale waits to be settled, want once", finished.times)
 	}
 	f.pending = nil
-	if counts := step(); counts["settled"] != 1 || len(f.gate(t)) != 0 || finished != 2 {
-		t.Errorf("not settled: %v, gate %v, figures kept %d times", counts, f.gate(t), finished)
+	if counts := step(); counts["settled"] != 1 || len(f.gate(t)) != 0 || finished.times != 2 {
+		t.Errorf("not settled: %v, gate %v, figures kept %d times", counts, f.gate(t), finished.times)
 	}
 	if row := f.row(t); row.SettledAt == nil {
 		t.Error("the row does not say that it is settled")
 	}
-	if counts := step(); len(counts) != 0 || finished != 2 {
+	if counts := step(); len(counts) != 0 || finished.times != 2 {
 		t.Errorf("settled again: %v", counts)
 	}
 }
@@ -303,4 +299,17 @@ func TestOneBrokenSaleDoesNotStopTheOthers(t *testing.T) {
 	if got := f.status(t, second); got != sale.Preheated {
 		t.Errorf("the other sale is %s", got)
 	}
+}
+
+// keeper stores empty figures and counts how often.
+type keeper struct {
+	*fixture
+	times int
+}
+
+// Keep implements preload.Figures.
+func (k *keeper) Keep(ctx context.Context, sale uuid.UUID) error {
+	k.times++
+	return k.db.Ent.SaleFigures.Create().SetID(sale).SetFigures("{}").SetUpdatedAt(k.clock.Now()).
+		OnConflictColumns(salefigures.FieldID).UpdateNewValues().Exec(ctx)
 }

@@ -71,11 +71,11 @@ const (
 type Preloader struct {
 	db       *postgres.DB
 	gate     *reservation.Gate
-	pending  func(ctx context.Context, shard int) ([]order.Requested, error)
+	backlog  Backlog
 	versions *sale.Versions
 	outbox   *webhook.Outbox
-	finish   func(ctx context.Context, sale uuid.UUID) error
-	note     func(ctx context.Context, line sale.LogLine)
+	figures  Figures
+	feed     Feed
 	catalog  *sale.Catalog
 	hands    time.Duration
 	slot     time.Duration
@@ -87,17 +87,13 @@ type Preloader struct {
 
 // Config holds the dependencies of a Preloader.
 type Config struct {
-	DB   *postgres.DB
-	Gate *reservation.Gate
-	// Pending reads the order messages of a shard that are still in its stream,
-	// oldest first.
-	Pending  func(ctx context.Context, shard int) ([]order.Requested, error)
+	DB       *postgres.DB
+	Gate     *reservation.Gate
+	Backlog  Backlog
 	Versions *sale.Versions  // nil = other processes detect changes by polling
 	Outbox   *webhook.Outbox // nil = events for other systems are not written
-	// Finish stores the figures of a sale before its gates leave Redis; may be nil.
-	Finish func(ctx context.Context, sale uuid.UUID) error
-	// Note receives every act after its commit, for the live log; may be nil.
-	Note func(ctx context.Context, line sale.LogLine)
+	Figures  Figures         // nil = the figures of a sale leave Redis with its gates
+	Feed     Feed            // nil = log entries are not published
 	// Catalog is the catalogue of this process, which reads again after each change; nil = none.
 	Catalog *sale.Catalog
 	Hands   time.Duration // how long a rebuild waits for messages in workers' hands; 0 = it does not
@@ -109,6 +105,24 @@ type Config struct {
 	Log    *slog.Logger
 }
 
+// Backlog reads the order messages that are still in the streams; orderintake.Backlog
+// implements it.
+type Backlog interface {
+	// Requests returns those of a shard, the oldest first.
+	Requests(ctx context.Context, shard int) ([]order.Requested, error)
+}
+
+// Figures stores the figures of a sale before its gates leave Redis; salestats.Reader
+// implements it.
+type Figures interface {
+	Keep(ctx context.Context, sale uuid.UUID) error
+}
+
+// Feed publishes log entries after their commit; salestats.Feed implements it.
+type Feed interface {
+	Act(ctx context.Context, line sale.LogLine)
+}
+
 // New returns a Preloader.
 func New(cfg Config) *Preloader {
 	if cfg.Slot == 0 {
@@ -117,18 +131,12 @@ func New(cfg Config) *Preloader {
 	if cfg.Slots == 0 {
 		cfg.Slots = DefaultSlots
 	}
-	if cfg.Finish == nil {
-		cfg.Finish = func(context.Context, uuid.UUID) error { return nil }
-	}
-	if cfg.Note == nil {
-		cfg.Note = func(context.Context, sale.LogLine) {}
-	}
 	if cfg.Shared == nil {
 		cfg.Shared = clock.NewShared(cfg.Clock, nil, nil, cfg.Log)
 	}
 	return &Preloader{
-		db: cfg.DB, gate: cfg.Gate, pending: cfg.Pending,
-		versions: cfg.Versions, outbox: cfg.Outbox, finish: cfg.Finish, note: cfg.Note, catalog: cfg.Catalog,
+		db: cfg.DB, gate: cfg.Gate, backlog: cfg.Backlog,
+		versions: cfg.Versions, outbox: cfg.Outbox, figures: cfg.Figures, feed: cfg.Feed, catalog: cfg.Catalog,
 		hands: cfg.Hands, slot: cfg.Slot, slots: cfg.Slots, clock: cfg.Clock, shared: cfg.Shared, log: cfg.Log,
 	}
 }
@@ -282,6 +290,8 @@ func (p *Preloader) change(ctx context.Context, row *ent.Sale, c sale.Change, se
 	if err != nil {
 		return false, err
 	}
-	p.note(ctx, c.Line())
+	if p.feed != nil {
+		p.feed.Act(ctx, c.Line())
+	}
 	return true, nil
 }

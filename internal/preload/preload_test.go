@@ -69,10 +69,13 @@ func setupOn(t *testing.T, db *postgres.DB) *fixture {
 	return f
 }
 
+// Requests implements preload.Backlog.
+func (f *fixture) Requests(context.Context, int) ([]order.Requested, error) { return f.pending, nil }
+
 func (f *fixture) preloader() *preload.Preloader {
 	return preload.New(preload.Config{
 		DB: f.db, Gate: reservation.NewGate(reservation.GateConfig{Client: f.redis.Script, Keys: f.keys}),
-		Pending: func(context.Context, int) ([]order.Requested, error) { return f.pending, nil },
+		Backlog: f,
 		Clock:   f.clock, Log: slog.New(slog.DiscardHandler),
 	})
 }

@@ -74,7 +74,10 @@ func (p *Preloader) keepFigures(ctx context.Context, saleID uuid.UUID, settled b
 			return err
 		}
 	}
-	if err := p.finish(ctx, saleID); err != nil {
+	if p.figures == nil {
+		return nil
+	}
+	if err := p.figures.Keep(ctx, saleID); err != nil {
 		return fmt.Errorf("keep figures: %w", err)
 	}
 	return nil
@@ -139,7 +142,7 @@ func (p *Preloader) settled(ctx context.Context, row *ent.Sale, items []*ent.Sal
 
 // waits reports whether a message of a sale is not written yet.
 func (p *Preloader) waits(ctx context.Context, row *ent.Sale, items []*ent.SaleItem) (bool, error) {
-	waiting, err := p.pending(ctx, id.ShardOf(row.ID))
+	waiting, err := p.backlog.Requests(ctx, id.ShardOf(row.ID))
 	if err != nil {
 		return false, fmt.Errorf("read unwritten orders: %w", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/ent"
+	"seckill/internal/clock"
 	"seckill/internal/id"
 	"seckill/internal/locale"
 	"seckill/internal/mail"
@@ -74,7 +75,7 @@ type Mailer struct {
 	Notices *notice.Outbox
 	Choices Choices
 	Seller  Seller
-	Now     func() time.Time
+	Clock   clock.Clock
 }
 
 // Choices are those of users about notices.
@@ -92,7 +93,7 @@ func (m Mailer) Paid(ctx context.Context, tx *ent.Tx, o *order.Order) error {
 // Refunded writes the notice about money that went back; the e-mail, unless the buyer turned
 // it off.
 func (m Mailer) Refunded(ctx context.Context, tx *ent.Tx, o *order.Order, amount money.Amount, units int) error {
-	if err := m.Notices.Refunded(ctx, tx, notice.Refunded{Order: o.ID, User: o.User, Amount: amount, At: m.Now()}); err != nil {
+	if err := m.Notices.Refunded(ctx, tx, notice.Refunded{Order: o.ID, User: o.User, Amount: amount, At: m.Clock.Now()}); err != nil {
 		return err
 	}
 	if m.Outbox == nil {
@@ -143,7 +144,7 @@ func (m Mailer) write(ctx context.Context, tx *ent.Tx, o *order.Order, msg messa
 		content.Receipt.TaxName, content.Receipt.TaxRate, content.Receipt.Tax = t.Name, t.Rate, text(t.In(msg.amount))
 	}
 	return m.Outbox.Write(ctx, tx, mail.Message{
-		User: user.ID, To: user.Account, Kind: msg.kind, Language: locale.Language(user.Language), Content: content, Until: m.Now().Add(keepTrying),
+		User: user.ID, To: user.Account, Kind: msg.kind, Language: locale.Language(user.Language), Content: content, Until: m.Clock.Now().Add(keepTrying),
 	})
 }
 

@@ -2,14 +2,13 @@
 // approved sale.
 //
 // It writes products, sales, items, their opening stock movements, and users, in bulk.
-// Loading gates into Redis, signing tokens and issuing paths are functions passed in by
-// the packages that own them. Each run creates new data and does not change existing
+// Loading gates into Redis (Gates), signing tokens and issuing paths (Users) belong to other
+// packages. Each run creates new data and does not change existing
 // data.
 package seed
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -25,20 +24,28 @@ type Seeder struct {
 	DB    *postgres.DB
 	Clock clock.Clock
 	NewID id.Generator
-
-	// Hash returns the encoded hash of a password. It is called once per run, not once
-	// per user: a hash takes about 25 ms.
-	Hash func(password string) (string, error)
-	// Load builds the gates of an approved sale in Redis and marks it preheated.
-	Load func(ctx context.Context, sale uuid.UUID) error
-	// Token signs an access token for each user; nil = no tokens.
-	Token func(ctx context.Context, user User) (string, error)
-	// Paths issues a path to an item for each user, in their order, without a
-	// captcha; nil = refused.
-	Paths func(ctx context.Context, in PathsInput) ([]string, error)
+	Gates Gates
+	Users Users
 }
 
-// PathsInput is the input of Seeder.Paths.
+// Gates loads the gates of sales; preload.Preloader implements it.
+type Gates interface {
+	// Load builds the gates of an approved sale in Redis and marks it preheated.
+	Load(ctx context.Context, sale uuid.UUID) error
+}
+
+// Users gives users what they sign in and order with.
+type Users interface {
+	// Hash returns the encoded hash of a password. It is called once per run, not once
+	// per user: a hash takes about 25 ms.
+	Hash(password string) (string, error)
+	// Token signs an access token for a user.
+	Token(user User) (string, error)
+	// Paths issues a path to an item for each user, in their order, without a captcha.
+	Paths(ctx context.Context, in PathsInput) ([]string, error)
+}
+
+// PathsInput is the input of Users.Paths.
 type PathsInput struct {
 	Sale, Item uuid.UUID
 	Users      []User
@@ -114,9 +121,6 @@ func (s *Seeder) Run(ctx context.Context, in Input) (*Result, error) {
 		limit: in.PurchaseLimit, paymentWindow: in.PaymentWindow,
 		items: []itemDraft{{goods: &product, priceMinor: 699_00, stock: in.Stock}}, permitRatio: in.PermitRatio,
 	}
-	if in.PathTTL > 0 && s.Paths == nil {
-		return nil, errors.New("there is no issuer of path tokens")
-	}
 	made, err := s.createSale(ctx, now, draft)
 	if err != nil {
 		return nil, err
@@ -125,11 +129,11 @@ func (s *Seeder) Run(ctx context.Context, in Input) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Load(ctx, made.sale); err != nil {
+	if err := s.Gates.Load(ctx, made.sale); err != nil {
 		return nil, fmt.Errorf("load the sale: %w", err)
 	}
 	result := &Result{SaleID: id.Format(id.Sale, made.sale), ItemID: id.Format(id.Item, made.items[0])}
-	if result.Users, err = s.credentials(ctx, users, password); err != nil {
+	if result.Users, err = s.credentials(users, password); err != nil {
 		return nil, err
 	}
 	if in.PathTTL > 0 {
@@ -139,14 +143,11 @@ func (s *Seeder) Run(ctx context.Context, in Input) (*Result, error) {
 }
 
 // credentials returns the users in the form for load tools.
-func (s *Seeder) credentials(ctx context.Context, users []User, password string) ([]LoadUser, error) {
+func (s *Seeder) credentials(users []User, password string) ([]LoadUser, error) {
 	list := make([]LoadUser, len(users))
 	for i, u := range users {
 		list[i] = LoadUser{Account: u.Account, Password: password}
-		if s.Token == nil {
-			continue
-		}
-		token, err := s.Token(ctx, u)
+		token, err := s.Users.Token(u)
 		if err != nil {
 			return nil, fmt.Errorf("sign a token: %w", err)
 		}
@@ -156,7 +157,7 @@ func (s *Seeder) credentials(ctx context.Context, users []User, password string)
 }
 
 func (s *Seeder) addPaths(ctx context.Context, in PathsInput, list []LoadUser) error {
-	paths, err := s.Paths(ctx, in)
+	paths, err := s.Users.Paths(ctx, in)
 	if err != nil {
 		return fmt.Errorf("issue paths: %w", err)
 	}

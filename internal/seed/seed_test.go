@@ -26,31 +26,40 @@ import (
 )
 
 // loads records which sales a seeder asked to be loaded.
-type loads struct{ sales []uuid.UUID }
+type loads struct {
+	sales []uuid.UUID
+	err   error // of each load
+}
 
-func (l *loads) load(_ context.Context, sale uuid.UUID) error {
+func (l *loads) Load(_ context.Context, sale uuid.UUID) error {
 	l.sales = append(l.sales, sale)
-	return nil
+	return l.err
 }
 
 var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-func setup(t *testing.T, db *postgres.DB) (*seed.Seeder, *loads, *int) {
+// users gives users readable credentials and counts the hashes.
+type users struct{ hashes int }
+
+func (u *users) Hash(password string) (string, error) {
+	u.hashes++
+	return "hash of " + password, nil
+}
+
+func (*users) Token(u seed.User) (string, error) { return "token of " + u.Account, nil }
+
+func (*users) Paths(_ context.Context, in seed.PathsInput) ([]string, error) {
+	paths := make([]string, len(in.Users))
+	for i, u := range in.Users {
+		paths[i] = fmt.Sprintf("path of %s for %s", u.Account, in.TTL)
+	}
+	return paths, nil
+}
+
+func setup(t *testing.T, db *postgres.DB) (*seed.Seeder, *loads, *users) {
 	t.Helper()
-	var l loads
-	hashes := 0
-	return &seed.Seeder{
-		DB: db, Clock: clock.NewFake(start), NewID: id.New, Load: l.load,
-		Hash:  func(password string) (string, error) { hashes++; return "hash of " + password, nil },
-		Token: func(_ context.Context, u seed.User) (string, error) { return "token of " + u.Account, nil },
-		Paths: func(_ context.Context, in seed.PathsInput) ([]string, error) {
-			paths := make([]string, len(in.Users))
-			for i, u := range in.Users {
-				paths[i] = fmt.Sprintf("path of %s for %s", u.Account, in.TTL)
-			}
-			return paths, nil
-		},
-	}, &l, &hashes
+	l, u := &loads{}, &users{}
+	return &seed.Seeder{DB: db, Clock: clock.NewFake(start), NewID: id.New, Gates: l, Users: u}, l, u
 }
 
 func input() seed.Input {
@@ -60,7 +69,7 @@ func input() seed.Input {
 func TestASeedIsAnApprovedSaleWithItsStockInTheLedger(t *testing.T) {
 	t.Parallel()
 	db := testdb.Postgres(t)
-	s, loaded, hashes := setup(t, db)
+	s, loaded, made := setup(t, db)
 	in := input()
 	in.PathTTL, in.PermitRatio = 10*time.Minute, 1.25
 	result, err := s.Run(t.Context(), in)
@@ -87,8 +96,8 @@ func TestASeedIsAnApprovedSaleWithItsStockInTheLedger(t *testing.T) {
 	if diff := cmp.Diff([]uuid.UUID{saleID}, loaded.sales); diff != "" {
 		t.Errorf("loaded sales (-want +got):\n%s", diff)
 	}
-	if *hashes != 1 {
-		t.Errorf("%d passwords were hashed, want one for all", *hashes)
+	if made.hashes != 1 {
+		t.Errorf("%d passwords were hashed, want one for all", made.hashes)
 	}
 	checkUsers(t, db, result)
 }
@@ -161,7 +170,7 @@ func TestASaleThatCannotBeLoadedIsAnError(t *testing.T) {
 	t.Parallel()
 	s, _, _ := setup(t, testdb.Postgres(t))
 	away := errors.New("redis is away")
-	s.Load = func(context.Context, uuid.UUID) error { return away }
+	s.Gates = &loads{err: away}
 	in := input()
 	in.Users = 1
 	if _, err := s.Run(t.Context(), in); !errors.Is(err, away) {

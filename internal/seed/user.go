@@ -56,7 +56,7 @@ func (s *Seeder) Buyers(ctx context.Context, of uuid.UUID, n int) (*Result, erro
 		return nil, err
 	}
 	result := &Result{SaleID: id.Format(id.Sale, of), ItemID: id.Format(id.Item, item.ID)}
-	result.Users, err = s.credentials(ctx, users, password)
+	result.Users, err = s.credentials(users, password)
 	return result, err
 }
 
@@ -65,7 +65,7 @@ func (s *Seeder) createUsers(ctx context.Context, now time.Time, password string
 	if len(users) == 0 {
 		return nil
 	}
-	hash, err := s.Hash(password)
+	hash, err := s.Users.Hash(password)
 	if err != nil {
 		return fmt.Errorf("hash the password: %w", err)
 	}

@@ -1,36 +1,10 @@
 package server
 
 import (
-	"context"
 	"net/http"
 	"net/netip"
 	"strings"
 )
-
-type clientKey struct{}
-
-// withClient is a request's context with the client address.
-type withClient struct {
-	context.Context
-	addr netip.Addr
-}
-
-// Value returns the address, or the parent's value.
-func (c *withClient) Value(key any) any {
-	if _, ok := key.(clientKey); ok {
-		return &c.addr
-	}
-	return c.Context.Value(key)
-}
-
-// ClientAddr returns the client address of a request, invalid outside of a request.
-func ClientAddr(ctx context.Context) netip.Addr {
-	addr, _ := ctx.Value(clientKey{}).(*netip.Addr)
-	if addr == nil {
-		return netip.Addr{}
-	}
-	return *addr
-}
 
 // clientAddr returns the client address: the peer, or, if the peer is a trusted proxy,
 // the last address in X-Forwarded-For that is not a trusted proxy.

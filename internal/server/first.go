@@ -16,9 +16,16 @@ var headEnd = []byte("</head>")
 
 // FirstQuery names the first queries of pages.
 type FirstQuery struct {
-	Timeout time.Duration                         // of a query; after it the browser sends the query itself
-	Body    func(path string) []byte              // body of the query for a URL path, or nil
-	Preview func(path string, data []byte) []byte // elements for the head of a page with a response, or nil
+	Timeout time.Duration // of a query; after it the browser sends the query itself
+	Pages   Pages
+}
+
+// Pages are the pages of a site; web.Pages implements it.
+type Pages interface {
+	// FirstQuery returns the body of the first query for a URL path, or nil.
+	FirstQuery(path string) []byte
+	// Preview returns elements for the head of a page with a response, or nil.
+	Preview(path string, data []byte) []byte
 }
 
 // WithFirstQuery serves the pages of a site with the response to their first
@@ -27,7 +34,7 @@ type FirstQuery struct {
 // without it.
 func WithFirstQuery(site, graphql http.Handler, first FirstQuery) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body := firstBody(r, first.Body)
+		body := firstBody(r, first.Pages)
 		if body == nil {
 			site.ServeHTTP(w, r)
 			return
@@ -40,17 +47,17 @@ func WithFirstQuery(site, graphql http.Handler, first FirstQuery) http.Handler {
 			return
 		}
 		html := page.body.Bytes()
-		preview := first.Preview(r.URL.Path, data)
+		preview := first.Pages.Preview(r.URL.Path, data)
 		serveFirst(w, r, bytes.Join([][]byte{html[:at], preview, firstScript(body, data), html[at:]}, nil))
 	})
 }
 
 // firstBody returns the first query of a request for a page, or nil.
-func firstBody(r *http.Request, query func(path string) []byte) []byte {
+func firstBody(r *http.Request, pages Pages) []byte {
 	if r.Method != http.MethodGet || r.URL.RawQuery != "" || !acceptsPage(r.Header.Get("Accept")) {
 		return nil
 	}
-	return query(r.URL.Path)
+	return pages.FirstQuery(r.URL.Path)
 }
 
 // acceptsPage reports whether an Accept header includes a page. Clients that preview links

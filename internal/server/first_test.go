@@ -30,15 +30,7 @@ func TestFirstQueryIsInlined(t *testing.T) {
 			_, _ = io.WriteString(w, body)
 		})
 	}
-	query := func(path string) []byte {
-		if path != "/" {
-			return nil
-		}
-		return []byte(`{"q":1}`)
-	}
-	first := server.FirstQuery{Timeout: testenv.Wait, Body: query, Preview: func(path string, data []byte) []byte {
-		return []byte(`<meta content="` + path + `">`)
-	}}
+	first := server.FirstQuery{Timeout: testenv.Wait, Pages: onePage{}}
 	const inlined = `<script type="application/json" id="first">`
 	for name, c := range map[string]struct {
 		graphql http.Handler
@@ -71,4 +63,18 @@ func TestFirstQueryIsInlined(t *testing.T) {
 			}
 		})
 	}
+}
+
+// onePage is a site whose start page has a first query.
+type onePage struct{}
+
+func (onePage) FirstQuery(path string) []byte {
+	if path != "/" {
+		return nil
+	}
+	return []byte(`{"q":1}`)
+}
+
+func (onePage) Preview(path string, _ []byte) []byte {
+	return []byte(`<meta content="` + path + `">`)
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"seckill/internal/auth"
 	"seckill/internal/telemetry"
 	"seckill/internal/tracing"
 )
@@ -70,7 +71,7 @@ func (h *publicHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if span.On() {
 		traceID = span.TraceID()
 	}
-	ctx := &withClient{telemetry.WithRequest(traced, id, traceID), clientAddr(r, h.opts.TrustedProxies)}
+	ctx := auth.WithClientAddr(telemetry.WithRequest(traced, id, traceID), clientAddr(r, h.opts.TrustedProxies))
 	if span.On() {
 		telemetry.OperationFrom(ctx).Trace = traceID
 	}

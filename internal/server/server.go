@@ -36,9 +36,8 @@ type Options struct {
 	Admin          http.Handler
 	// Ready is set to draining when the server stops, so that a load balancer sends no
 	// more requests; nil = no readiness.
-	Ready *Readiness
-	// Drain closes sockets and streams; nil = none.
-	Drain func(ctx context.Context) error
+	Ready   *Readiness
+	Streams Drainer // WebSockets and event streams; nil = none
 	// DrainDelay is how long /readyz fails before the listener closes.
 	DrainDelay time.Duration
 	// DrainTimeout is the timeout for running requests; 20 s by default.
@@ -48,6 +47,11 @@ type Options struct {
 	// and response. Sockets and streams set their own deadlines once they run.
 	RequestTimeout time.Duration
 	Log            *slog.Logger
+}
+
+// Drainer closes sockets and streams; transport.Sockets implements it.
+type Drainer interface {
+	Drain(ctx context.Context) error
 }
 
 // Server holds both listeners.
@@ -162,11 +166,11 @@ func (s *Server) drain(ctx context.Context) error {
 	defer cancel()
 	drained := make(chan error, 1)
 	go func() {
-		if s.opts.Drain == nil {
+		if s.opts.Streams == nil {
 			drained <- nil
 			return
 		}
-		drained <- s.opts.Drain(ctx)
+		drained <- s.opts.Streams.Drain(ctx)
 	}()
 	err := s.public.Shutdown(ctx) // streams end because Drain ends them
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"seckill/internal/auth"
 	"seckill/internal/clock"
 	"seckill/internal/server"
 )
@@ -30,7 +31,7 @@ var site = fstest.MapFS{
 }
 
 func echo(w http.ResponseWriter, r *http.Request) {
-	_, _ = io.WriteString(w, server.ClientAddr(r.Context()).String())
+	_, _ = io.WriteString(w, auth.ClientAddr(r.Context()).String())
 }
 
 func newPublic(t *testing.T, opts server.PublicOptions) http.Handler {
@@ -316,6 +317,14 @@ func TestReadinessShowsReasons(t *testing.T) {
 	}
 }
 
+// drainer closes its channel when it drains.
+type drainer chan struct{}
+
+func (d drainer) Drain(context.Context) error {
+	close(d)
+	return nil
+}
+
 func TestDrainFinishesWhatRuns(t *testing.T) {
 	t.Parallel()
 	entered, release := make(chan struct{}), make(chan struct{})
@@ -329,8 +338,7 @@ func TestDrainFinishesWhatRuns(t *testing.T) {
 			_, _ = io.WriteString(w, "done")
 		}),
 		Admin: server.NewAdmin(ready, nil, nil), Ready: ready,
-		Drain:        func(context.Context) error { close(drained); return nil },
-		DrainTimeout: 5 * time.Second, Log: slog.New(slog.DiscardHandler),
+		Streams: drainer(drained), DrainTimeout: 5 * time.Second, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -66,14 +66,18 @@ type Token struct {
 // Config holds the dependencies of a Service.
 type Config struct {
 	DB *postgres.DB
-	// Revoke ends the sockets and streams of a token in all processes; may be nil.
-	Revoke func(ctx context.Context, tokens ...uuid.UUID) error
-	// Changed is called after each change, for the security log; may be nil.
-	Changed func(ctx context.Context, by uuid.UUID, what string)
+	// Revocations end the sockets and streams of a token in all processes; may be nil.
+	Revocations *auth.Revocations
+	Security    Security // nil = changes are not recorded
 	// Outbox writes events while a token may read them; nil = none does.
 	Outbox interface{ Forget() }
 	Clock  clock.Clock
 	Log    *slog.Logger
+}
+
+// Security records the changes of tokens; account.SecurityLog implements it.
+type Security interface {
+	TokenChanged(ctx context.Context, by uuid.UUID, what string)
 }
 
 // Service creates, verifies and revokes tokens. It is safe for concurrent use.
@@ -94,12 +98,6 @@ type known struct {
 
 // New returns a Service.
 func New(cfg Config) *Service {
-	if cfg.Revoke == nil {
-		cfg.Revoke = func(context.Context, ...uuid.UUID) error { return nil }
-	}
-	if cfg.Changed == nil {
-		cfg.Changed = func(context.Context, uuid.UUID, string) {}
-	}
 	return &Service{cfg: cfg}
 }
 
@@ -172,16 +170,19 @@ func (s *Service) Create(ctx context.Context, by uuid.UUID, in Input) (*Token, s
 	if err != nil {
 		return nil, "", fmt.Errorf("create service token: %w", err)
 	}
-	s.changed()
-	s.cfg.Changed(ctx, by, "created "+id.Format(id.ServiceToken, row.ID)+" with "+row.Scopes)
+	s.changed(ctx, by, "created "+id.Format(id.ServiceToken, row.ID)+" with "+row.Scopes)
 	return fromRow(row), token, nil
 }
 
-// changed makes this process read the tokens again, and who reads events.
-func (s *Service) changed() {
+// changed makes this process read the tokens again, and who reads events, and records
+// the change.
+func (s *Service) changed(ctx context.Context, by uuid.UUID, what string) {
 	s.forget()
 	if s.cfg.Outbox != nil {
 		s.cfg.Outbox.Forget()
+	}
+	if s.cfg.Security != nil {
+		s.cfg.Security.TokenChanged(ctx, by, what)
 	}
 }
 
@@ -203,9 +204,11 @@ func (s *Service) Revoke(ctx context.Context, by, token uuid.UUID) (*Token, erro
 	if err != nil {
 		return nil, fmt.Errorf("revoke service token: %w", err)
 	}
-	s.changed()
-	s.cfg.Changed(ctx, by, "revoked "+id.Format(id.ServiceToken, token))
-	if err := s.cfg.Revoke(ctx, token); err != nil {
+	s.changed(ctx, by, "revoked "+id.Format(id.ServiceToken, token))
+	if s.cfg.Revocations == nil {
+		return fromRow(row), nil
+	}
+	if err := s.cfg.Revocations.Revoke(ctx, token); err != nil {
 		return nil, fmt.Errorf("the service token is revoked; its streams end later: %w", err)
 	}
 	return fromRow(row), nil

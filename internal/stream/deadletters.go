@@ -45,7 +45,7 @@ type DeadLetters struct {
 	key     string
 	log     *slog.Logger
 	metrics *Metrics
-	changed func(ctx context.Context)
+	inbox   Inbox
 
 	append, remove, replay *redis.Script
 }
@@ -56,19 +56,28 @@ type DeadLettersConfig struct {
 	Key     string                // with a hash tag, so that the index shares its slot
 	Log     *slog.Logger
 	Metrics *Metrics
-	Changed func(ctx context.Context) // called when a letter is new or gone; nil = it is not called
+	Inbox   Inbox // nil = changes are not reported
+}
+
+// Inbox learns that a letter is new or gone; inbox.Reporter implements it.
+type Inbox interface {
+	Changed(ctx context.Context)
 }
 
 // NewDeadLetters returns the dead letters under a key.
 func NewDeadLetters(cfg DeadLettersConfig) *DeadLetters {
-	if cfg.Changed == nil {
-		cfg.Changed = func(context.Context) {}
-	}
 	return &DeadLetters{
-		client: cfg.Client, key: cfg.Key, log: cfg.Log, metrics: cfg.Metrics, changed: cfg.Changed,
+		client: cfg.Client, key: cfg.Key, log: cfg.Log, metrics: cfg.Metrics, inbox: cfg.Inbox,
 		append: redis.NewScript(deadAppend),
 		remove: redis.NewScript(deadRemove),
 		replay: redis.NewScript(AppendLua + replay),
+	}
+}
+
+// reportChange reports to the inbox that a letter is new or gone.
+func (d *DeadLetters) reportChange(ctx context.Context) {
+	if d.inbox != nil {
+		d.inbox.Changed(ctx)
 	}
 }
 
@@ -127,7 +136,7 @@ func (d *DeadLetters) setAside(ctx context.Context, msg *Message) error {
 		d.metrics.count(DeadLettered, letter.Stream, 1)
 		d.log.Error("message set aside", slog.String("stream", letter.Stream), slog.String("entry", letter.Entry),
 			slog.String("message_id", letter.MessageID), slog.String("reason", letter.Reason))
-		d.changed(ctx)
+		d.reportChange(ctx)
 	}
 	return nil
 }
@@ -316,6 +325,6 @@ func (d *DeadLetters) delete(ctx context.Context, l Letter) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("remove dead letter %s: %w", l.ID, err)
 	}
-	d.changed(ctx)
+	d.reportChange(ctx)
 	return n == 1, nil
 }

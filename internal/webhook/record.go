@@ -62,7 +62,7 @@ func (s *Service) record(ctx context.Context, d *ent.WebhookDelivery, to *ent.We
 	if reason != "" {
 		s.outbox.Forget()
 		s.metrics.disabled.Inc()
-		s.rated(ctx)
+		s.reportChange(ctx)
 		s.log.ErrorContext(ctx, "webhook endpoint disabled", slog.String("endpoint", id.Format(id.Endpoint, to.ID)), slog.String("reason", reason))
 	}
 	return nil

@@ -94,31 +94,38 @@ type Config struct {
 	Keys auth.Keys // seal the secrets of endpoints
 	// Networks are private networks to which events may be sent although they are not
 	// public. When there are any, endpoints may use http.
-	Networks []netip.Prefix
-	Outbox   *Outbox // of this process, which learns of a new endpoint at once; may be nil
-	// Changed is called after each change of an endpoint, for the security log; nil = it is
-	// not called.
-	Changed func(ctx context.Context, by uuid.UUID, what string)
-	// Rated is called after an endpoint was disabled because deliveries failed; nil = it is
-	// not called.
-	Rated      func(ctx context.Context)
+	Networks   []netip.Prefix
+	Outbox     *Outbox               // of this process, which learns of a new endpoint at once; may be nil
+	Security   Security              // nil = changes are not recorded
+	Inbox      Inbox                 // nil = changes are not reported
 	Clock      clock.Clock           // nil = clock.System
 	Registerer prometheus.Registerer // nil = metrics are not exported
 	Log        *slog.Logger
 }
 
+// Security records the changes of endpoints; account.SecurityLog implements it.
+type Security interface {
+	WebhookChanged(ctx context.Context, by uuid.UUID, what string)
+}
+
+// Inbox learns after the commit that an endpoint was changed or disabled;
+// inbox.Reporter implements it.
+type Inbox interface {
+	Changed(ctx context.Context)
+}
+
 // Service manages endpoints and sends events to them. It is safe for concurrent use by
 // any number of processes.
 type Service struct {
-	db      *postgres.DB
-	sealer  auth.Sealer
-	target  target
-	outbox  *Outbox
-	changed func(ctx context.Context, by uuid.UUID, what string)
-	rated   func(ctx context.Context)
-	clock   clock.Clock
-	metrics *metrics
-	log     *slog.Logger
+	db       *postgres.DB
+	sealer   auth.Sealer
+	target   target
+	outbox   *Outbox
+	security Security
+	inbox    Inbox
+	clock    clock.Clock
+	metrics  *metrics
+	log      *slog.Logger
 
 	mu      sync.Mutex
 	sending map[uuid.UUID]bool // guarded by mu; endpoints to which this process sends now
@@ -129,19 +136,28 @@ type Service struct {
 // New returns a Service.
 func New(cfg Config) *Service {
 	s := &Service{
-		db: cfg.DB, sealer: auth.NewSealer(cfg.Keys, "webhook secrets"), target: newTarget(cfg.Networks), outbox: cfg.Outbox, changed: cfg.Changed, rated: cfg.Rated,
+		db: cfg.DB, sealer: auth.NewSealer(cfg.Keys, "webhook secrets"), target: newTarget(cfg.Networks), outbox: cfg.Outbox, security: cfg.Security, inbox: cfg.Inbox,
 		clock: cfg.Clock, metrics: newMetrics(cfg.Registerer), log: cfg.Log, sending: map[uuid.UUID]bool{},
-	}
-	if s.changed == nil {
-		s.changed = func(context.Context, uuid.UUID, string) {}
-	}
-	if s.rated == nil {
-		s.rated = func(context.Context) {}
 	}
 	if s.clock == nil {
 		s.clock = clock.System{}
 	}
 	return s
+}
+
+// changed records and reports a change of an endpoint by a user.
+func (s *Service) changed(ctx context.Context, by uuid.UUID, what string) {
+	if s.security != nil {
+		s.security.WebhookChanged(ctx, by, what)
+	}
+	s.reportChange(ctx)
+}
+
+// reportChange reports to the inbox that an endpoint was changed or disabled.
+func (s *Service) reportChange(ctx context.Context) {
+	if s.inbox != nil {
+		s.inbox.Changed(ctx)
+	}
 }
 
 // now returns the time of an operation, in the precision of the database.

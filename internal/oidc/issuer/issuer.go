@@ -25,7 +25,6 @@ import (
 	"github.com/MicahParks/jwkset"
 	"github.com/MicahParks/keyfunc/v3"
 	"github.com/golang-jwt/jwt/v5"
-	"github.com/google/uuid"
 	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
@@ -60,13 +59,10 @@ var algorithms = []string{"RS256", "PS256", "ES256", "EdDSA"}
 
 // Config holds the dependencies of a Service.
 type Config struct {
-	Issuers []Issuer
-	// Admit returns the user of a verified token and the session of the tokens.
-	Admit func(ctx context.Context, in account.Holder) (*account.User, uuid.UUID, error)
-	// Revoked reports whether a session was ended; see auth.Revocations.
-	Revoked func(session uuid.UUID) bool
-	// Role returns the present role of a user. It is called for staff only.
-	Role func(ctx context.Context, user uuid.UUID) (auth.Role, error)
+	Issuers  []Issuer
+	Accounts *account.Service // admits the users of verified tokens
+	Sessions auth.Sessions
+	Roles    auth.Roles // asked for staff only
 	// Cached is how long a verified token is used without asking again: not longer than
 	// ended sessions are remembered.
 	Cached time.Duration
@@ -193,13 +189,13 @@ func (s *Service) Verify(ctx context.Context, token string) (*auth.Principal, er
 		}
 		c = found.(cached)
 	}
-	if s.cfg.Revoked(c.principal.SessionID) {
+	if s.cfg.Sessions.Revoked(c.principal.SessionID) {
 		return nil, fault.New(fault.Unauthenticated, "The session was ended.")
 	}
 	if c.principal.Role == auth.Customer {
 		return c.principal, nil
 	}
-	role, err := s.cfg.Role(ctx, c.principal.UserID)
+	role, err := s.cfg.Roles.Role(ctx, c.principal.UserID)
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +223,7 @@ func (s *Service) admit(ctx context.Context, token string, hash [sha256.Size]byt
 	if err != nil {
 		return cached{}, refused(err)
 	}
-	user, session, err := s.cfg.Admit(ctx, in)
+	user, session, err := s.cfg.Accounts.AdmitHolder(ctx, in)
 	if err != nil {
 		return cached{}, err
 	}

@@ -79,7 +79,7 @@ func (s subscriptions) SaleStock(ctx context.Context, id string) (<-chan *model.
 }
 
 func resolver() *graph.Resolver {
-	return &graph.Resolver{Addr: server.ClientAddr}
+	return &graph.Resolver{}
 }
 
 // Schema returns the product's schema with these resolvers.
@@ -140,11 +140,18 @@ func authenticate(tokens *auth.Tokens) func(context.Context, string) (transport.
 // Tokens verifies the tokens of an installation. Its sessions never end.
 func Tokens(keys auth.Keys) (*auth.Tokens, error) {
 	return auth.NewTokens(auth.TokensConfig{
-		Keys: keys, Clock: clock.System{},
-		Revoked: func(uuid.UUID) bool { return false },
-		Role:    func(context.Context, uuid.UUID) (auth.Role, error) { return auth.Customer, nil },
+		Keys: keys, Clock: clock.System{}, Sessions: customers{}, Roles: customers{},
 	})
 }
+
+// customers are users whose sessions never end.
+type customers struct{}
+
+// Revoked implements auth.Sessions.
+func (customers) Revoked(uuid.UUID) bool { return false }
+
+// Role implements auth.Roles.
+func (customers) Role(context.Context, uuid.UUID) (auth.Role, error) { return auth.Customer, nil }
 
 // Floor decodes a GraphQL request and writes a JSON response with net/http and
 // encoding/json only.
