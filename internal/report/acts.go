@@ -23,34 +23,44 @@ import (
 const maxActs = 500
 
 // did are the acts in words; the subject is the actor.
-var did = map[sale.Act]string{
-	sale.ActCreate: "created the sale", sale.ActUpdate: "changed the draft", sale.ActSubmit: "submitted it for approval",
-	sale.ActApprove: "approved it", sale.ActReject: "sent it back", sale.ActWithdraw: "took it back from approval",
-	sale.ActDiscard: "discarded the draft", sale.ActSchedule: "set its times", sale.ActPreheat: "loaded it", sale.ActOpen: "opened it",
-	sale.ActPause: "paused it", sale.ActResume: "resumed it", sale.ActEnd: "ended it", sale.ActCancel: "cancelled it",
-	sale.ActSettle: "settled it", sale.ActRebuild: "rebuilt its gates", sale.ActAdjust: "changed its stock",
-	sale.ActVoid: "voided an order", sale.ActExpire: "expired an unpaid order", sale.ActSwitch: "changed its access controls",
-	sale.ActExtend: "extended it", sale.ActDescribe: "changed its title or rules",
-	"REQUEST_ADJUST_STOCK": "asked for a change of stock", "REQUEST_VOID_ORDER": "asked to void an order",
-	"REQUEST_EXTEND_SALE": "asked to extend it", // these three are of the live feed
+var did = map[sale.Act]text{
+	sale.ActCreate: {"created the sale", "创建了活动"}, sale.ActUpdate: {"changed the draft", "修改了草稿"}, sale.ActSubmit: {"submitted it for approval", "提交审核"},
+	sale.ActApprove: {"approved it", "审核通过"}, sale.ActReject: {"sent it back", "驳回"}, sale.ActWithdraw: {"took it back from approval", "撤回审核"},
+	sale.ActDiscard: {"discarded the draft", "废弃草稿"}, sale.ActSchedule: {"set its times", "设定时间"}, sale.ActPreheat: {"loaded it", "预热"}, sale.ActOpen: {"opened it", "开始"},
+	sale.ActPause: {"paused it", "暂停"}, sale.ActResume: {"resumed it", "恢复"}, sale.ActEnd: {"ended it", "结束"}, sale.ActCancel: {"cancelled it", "取消"},
+	sale.ActSettle: {"settled it", "结清"}, sale.ActRebuild: {"rebuilt its gates", "重建库存闸门"}, sale.ActAdjust: {"changed its stock", "调整库存"},
+	sale.ActVoid: {"voided an order", "作废订单"}, sale.ActExpire: {"expired an unpaid order", "结束未付订单"}, sale.ActSwitch: {"changed its access controls", "修改准入控制"},
+	sale.ActExtend: {"extended it", "延长了活动"}, sale.ActDescribe: {"changed its title or rules", "修改了标题或规则"},
+	"REQUEST_ADJUST_STOCK": {"asked for a change of stock", "申请调整库存"}, "REQUEST_VOID_ORDER": {"asked to void an order", "申请作废订单"},
+	"REQUEST_EXTEND_SALE": {"asked to extend it", "申请延长活动"}, // these three are of the live feed
 }
+
+// Words for values and for changes of stock.
+var (
+	putOnSale   = text{"put %d units on sale", "上架 %d 件"}
+	tookOffSale = text{"took %d units off sale", "下架 %d 件"}
+	nothing     = text{"nothing", "无"}
+	yes         = text{"yes", "是"}
+	no          = text{"no", "否"}
+	all         = text{"all", "全部"}
+)
 
 // Did returns an act in words; units are those that it put on sale, below 0 took off sale.
 func Did(in locale.Language, act sale.Act, units int) string {
 	w := Reader{Language: in}.words()
 	switch {
 	case act == sale.ActAdjust && units > 0:
-		return w.say("put %d units on sale", units)
+		return w.say(putOnSale, units)
 	case act == sale.ActAdjust && units < 0:
-		return w.say("took %d units off sale", -units)
+		return w.say(tookOffSale, -units)
 	}
 	return w.say(did[act])
 }
 
 // statuses are the states of a sale in words.
-var statuses = map[sale.Status]string{
-	sale.Draft: "Draft", sale.PendingApproval: "In review", sale.Approved: "Approved", sale.Rejected: "Rejected", sale.Scheduled: "Scheduled",
-	sale.Preheated: "Preloaded", sale.Live: "Live", sale.Paused: "Paused", sale.Ended: "Ended", sale.Cancelled: "Cancelled",
+var statuses = map[sale.Status]text{
+	sale.Draft: {"Draft", "草稿"}, sale.PendingApproval: {"In review", "待审核"}, sale.Approved: {"Approved", "已通过"}, sale.Rejected: {"Rejected", "已退回"}, sale.Scheduled: {"Scheduled", "已排期"},
+	sale.Preheated: {"Preloaded", "已预热"}, sale.Live: {"Live", "进行中"}, sale.Paused: {"Paused", "已暂停"}, sale.Ended: {"Ended", "已结束"}, sale.Cancelled: {"Cancelled", "已取消"},
 }
 
 // State returns the state of a sale in words.
@@ -59,21 +69,24 @@ func State(in locale.Language, status sale.Status) string {
 }
 
 // field is one field of an act's details, in the order of the page.
-type field struct{ name, label string }
+type field struct {
+	name  string
+	label text
+}
 
 var fields = []field{
-	{"title", "Title"}, {"slug", "Address"}, {"rules", "Rules"}, {"startsAt", "Opens"}, {"endsAt", "Ends"}, {"preheatAt", "Preload"},
-	{"paymentWindowSeconds", "Time to pay"}, {"purchaseLimit", "Limit per person, all items"}, {"hideExactStock", "Hide exact stock"},
-	{"requiresAddress", "Delivery address"}, {"requireVerifiedContact", "Verified contact"}, {"minimumAccountAge", "Hours of account age"},
-	{"accent", "Accent colour"}, {"items", "Items"}, {"captchaRequired", "Captcha required"}, {"captchaKinds", "Captcha kinds"},
-	{"proofOfWorkMax", "Proof-of-work difficulty"}, {"permitPerMille", "Permits per available unit"},
-	{"inflowPerSecond", "Admitted buyers per second"}, {"limitBurst", "Attempts at once"}, {"limitPerSecond", "Attempts per second"},
-	{"item", "Item"}, {"units", "Units"}, {"order", "Order"}, {"requestedBy", "Requested by"}, {"requestNote", "Reason of the request"},
-	{"confirmedBy", "Confirmed by"}, {"confirmNote", "Remark"}, {"goods", "Product"}, {"price", "Price"}, {"stock", "Stock"},
+	{"title", text{"Title", "标题"}}, {"slug", text{"Address", "链接后缀"}}, {"rules", text{"Rules", "活动规则"}}, {"startsAt", text{"Opens", "开始"}}, {"endsAt", text{"Ends", "结束"}}, {"preheatAt", text{"Preload", "预热时间"}},
+	{"paymentWindowSeconds", text{"Time to pay", "付款时限"}}, {"purchaseLimit", text{"Limit per person, all items", "全场每人限购"}}, {"hideExactStock", text{"Hide exact stock", "隐藏具体库存"}},
+	{"requiresAddress", text{"Delivery address", "需要收货地址"}}, {"requireVerifiedContact", text{"Verified contact", "需要已验证的联系方式"}}, {"minimumAccountAge", text{"Hours of account age", "最短注册时长（小时）"}},
+	{"accent", text{"Accent colour", "主题色"}}, {"items", text{"Items", "商品"}}, {"captchaRequired", text{"Captcha required", "需要验证码"}}, {"captchaKinds", text{"Captcha kinds", "验证码种类"}},
+	{"proofOfWorkMax", text{"Proof-of-work difficulty", "工作量证明难度"}}, {"permitPerMille", text{"Permits per available unit", "每件余量的名额"}},
+	{"inflowPerSecond", text{"Admitted buyers per second", "每秒放行人数"}}, {"limitBurst", text{"Attempts at once", "连续尝试次数"}}, {"limitPerSecond", text{"Attempts per second", "每秒恢复次数"}},
+	{"item", text{"Item", "商品"}}, {"units", text{"Units", "件数"}}, {"order", text{"Order", "下单"}}, {"requestedBy", text{"Requested by", "申请人"}}, {"requestNote", text{"Reason of the request", "申请原因"}},
+	{"confirmedBy", text{"Confirmed by", "确认人"}}, {"confirmNote", text{"Remark", "备注"}}, {"goods", text{"Product", "商品"}}, {"price", text{"Price", "秒杀价"}}, {"stock", text{"Stock", "库存"}},
 }
 
 // kinds are the kinds of captchas in words.
-var kinds = map[string]string{"TEXT": "Characters", "MATH": "Arithmetic", "PROOF_OF_WORK": "Proof of work", "EXTERNAL": "External check"}
+var kinds = map[string]text{"TEXT": {"Characters", "字符"}, "MATH": {"Arithmetic", "算式"}, "PROOF_OF_WORK": {"Proof of work", "免输入验证"}, "EXTERNAL": {"External check", "第三方验证"}}
 
 // change of a field, for the page.
 type fieldChange struct{ Label, Value string }
@@ -108,7 +121,7 @@ func ordered(values map[string]any) []field {
 	}
 	for name := range values {
 		if !slices.ContainsFunc(known, func(f field) bool { return f.name == name }) {
-			others = append(others, field{name, name})
+			others = append(others, field{name, text{name, name}})
 		}
 	}
 	slices.SortFunc(others, func(a, b field) int { return strings.Compare(a.name, b.name) })
@@ -119,12 +132,12 @@ func ordered(values map[string]any) []field {
 func (r *Report) value(w words, name string, value any) string {
 	switch v := value.(type) {
 	case nil:
-		return w.say("nothing")
+		return w.say(nothing)
 	case bool:
 		if v {
-			return w.say("yes")
+			return w.say(yes)
 		}
-		return w.say("no")
+		return w.say(no)
 	case float64:
 		return w.number(name, v)
 	case string:
@@ -134,10 +147,13 @@ func (r *Report) value(w words, name string, value any) string {
 		if known, ok := r.names[v]; ok {
 			return known
 		}
-		return w.say(cmp.Or(kinds[v], v, "nothing"))
+		if kind, ok := kinds[v]; ok {
+			return w.say(kind)
+		}
+		return cmp.Or(v, w.say(nothing))
 	case []any:
 		if len(v) == 0 && name == "captchaKinds" {
-			return w.say("all")
+			return w.say(all)
 		}
 		return joined(v, "; ", func(each any) string { return r.value(w, "", each) })
 	case map[string]any:

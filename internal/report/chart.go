@@ -147,7 +147,7 @@ func (r *Report) stockPlot(w words, title string, in window) plot {
 	if n := len(c.y); n > 0 {
 		c.x, c.y = append(c.x, in.to), append(c.y, c.y[n-1])
 	}
-	about := w.say("%s units on sale; sold out after: %s.", grouped(int64(r.Units.Total)), w.reached(r.Sale.SoldOutMs))
+	about := w.say(stockSummary, grouped(int64(r.Units.Total)), w.reached(r.Sale.SoldOutMs))
 	return plot{title: title, about: about, window: in, whole: true, curves: []curve{c}}
 }
 
@@ -162,7 +162,7 @@ func (r *Report) seriesPlot(w words, title, class string, of func(Second) int) p
 	}
 	about := ""
 	if r.step() == 1 {
-		about = w.say("At most %s in a second.", grouped(int64(most)))
+		about = w.say(busiestSecond, grouped(int64(most)))
 	}
 	return plot{title: title, about: about, window: in, whole: width == 1, curves: []curve{c}}
 }
@@ -175,11 +175,18 @@ func (r *Report) lagPlot(w words, title string) plot {
 		slow.x, slow.y = append(slow.x, float64(p.Ms)), append(slow.y, p.P99Ms)
 	}
 	about := w.waited(r.Lag)
-	return plot{title: title, about: about, window: r.rush(), unit: " " + w.say("ms"), curves: []curve{slow, fast}}
+	return plot{title: title, about: about, window: r.rush(), unit: " " + w.say(milliseconds), curves: []curve{slow, fast}}
 }
 
 // waited returns how long buyers waited in a sentence.
 func (w words) waited(l Lag) string {
-	return w.say("From the accepted attempt to the stored order: half of all within %s, 99 of 100 within %s, the slowest %s.",
+	return w.say(waitedSummary,
 		w.lasts(l.P50Ms), w.lasts(l.P99Ms), w.lasts(l.MaxMs))
 }
+
+// Texts of charts for screen readers.
+var (
+	stockSummary  = text{"%s units on sale; sold out after: %s.", "上架 %s 件；售罄用时：%s。"}
+	busiestSecond = text{"At most %s in a second.", "峰值每秒 %s。"}
+	waitedSummary = text{"From the accepted attempt to the stored order: half of all within %s, 99 of 100 within %s, the slowest %s.", "从抢到至订单写入：一半不超过 %s，99%% 不超过 %s，最慢 %s。"}
+)

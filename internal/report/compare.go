@@ -50,14 +50,14 @@ func (r *Report) compared(w words) []comparison {
 		return nil
 	}
 	a, b := r.Summary, *r.Earlier
-	row := func(name string, of func(Summary) string) comparison { return comparison{w.say(name), of(a), of(b)} }
+	row := func(name text, of func(Summary) string) comparison { return comparison{w.say(name), of(a), of(b)} }
 	return []comparison{
-		row("Opened", func(s Summary) string { return w.at(s.StartsAt) }),
-		row("Buyers", func(s Summary) string { return grouped(int64(s.Buyers)) }),
-		row("Accepted attempts", func(s Summary) string { return grouped(s.Accepted) }),
-		row("Paid orders", func(s Summary) string { return grouped(int64(s.Paid)) }),
-		row("Net value", func(s Summary) string { return s.Net + " " + s.Currency }),
-		row("Sell-through", func(s Summary) string { return w.share(s.SellThrough) }),
-		row("Time to sold out", func(s Summary) string { return w.reached(s.SoldOutMs) }),
+		row(text{"Opened", "开抢时间"}, func(s Summary) string { return w.at(s.StartsAt) }),
+		row(text{"Buyers", "买家"}, func(s Summary) string { return grouped(int64(s.Buyers)) }),
+		row(text{"Accepted attempts", "抢到次数"}, func(s Summary) string { return grouped(s.Accepted) }),
+		row(text{"Paid orders", "已付款订单"}, func(s Summary) string { return grouped(int64(s.Paid)) }),
+		row(text{"Net value", "净成交额"}, func(s Summary) string { return s.Net + " " + s.Currency }),
+		row(text{"Sell-through", "售出率"}, func(s Summary) string { return w.share(s.SellThrough) }),
+		row(text{"Time to sold out", "售罄用时"}, func(s Summary) string { return w.reached(s.SoldOutMs) }),
 	}
 }

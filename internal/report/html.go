@@ -54,17 +54,17 @@ func (r *Report) HTML(out io.Writer, reader Reader) error {
 	rush, whole := r.rush(), r.whole()
 	v := view{
 		Report: r, words: w, Lang: "en", Compared: r.compared(w), Stages: r.stages(w), Did: r.actRows(w),
-		Rush:    r.stockPlot(w, w.say("Units left during the rush"), rush).draw(w),
-		Asked:   r.seriesPlot(w, w.say("Requests per second"), "a", func(s Second) int { return s.Requests }).draw(w),
-		Written: r.seriesPlot(w, w.say("Orders written per second"), "b", func(s Second) int { return s.Orders }).draw(w),
-		Waited:  r.lagPlot(w, w.say("How long buyers waited")).draw(w),
+		Rush:    r.stockPlot(w, w.page("rush"), rush).draw(w),
+		Asked:   r.seriesPlot(w, w.page("requestsPerSecond"), "a", func(s Second) int { return s.Requests }).draw(w),
+		Written: r.seriesPlot(w, w.page("ordersPerSecond"), "b", func(s Second) int { return s.Orders }).draw(w),
+		Waited:  r.lagPlot(w, w.page("waited")).draw(w),
 		Why:     r.refusals(w),
 	}
 	if w.chinese {
 		v.Lang = "zh-CN"
 	}
 	if whole.span() > 3*rush.span() {
-		v.Whole = r.stockPlot(w, w.say("Units left over the whole sale"), whole).draw(w)
+		v.Whole = r.stockPlot(w, w.page("whole"), whole).draw(w)
 	}
 	if err := pageTemplate.Execute(out, v); err != nil {
 		return fmt.Errorf("write report: %w", err)
@@ -74,8 +74,13 @@ func (r *Report) HTML(out io.Writer, reader Reader) error {
 
 // Methods of the template, in addition to those of Report.
 
-// Say returns a text in the reader's language.
-func (v view) Say(text string, values ...any) string { return v.say(text, values...) }
+// Say returns a text of the page in the reader's language.
+func (v view) Say(name string, values ...any) (string, error) {
+	if _, ok := pageTexts[name]; !ok {
+		return "", fmt.Errorf("the page has no text %q", name)
+	}
+	return v.page(name, values...), nil
+}
 
 // N returns a whole number.
 func (v view) N(n int) string { return grouped(int64(n)) }
@@ -111,17 +116,17 @@ func (v view) Reached(ms int64) string { return v.reached(ms) }
 func (v view) WaitedFor() string { return v.waited(v.Lag) }
 
 // reasons are the refusals in words.
-var reasons = map[fault.Reason]string{
-	fault.SoldOut: "Sold out", fault.PathInvalid: "Invalid path", fault.TooManyTries: "Rate limited", fault.SaleNotStarted: "Not started",
-	fault.SaleClosed: "Sale closed", fault.PurchaseLimitReached: "Limit reached", fault.AlreadyOrdered: "Ordered already",
-	fault.TooFewLeft: "Too few left", fault.IdempotencyMismatch: "Idempotency key reused", fault.IdempotencyInProgress: "Duplicate request",
-	fault.CaptchaInvalid: "Wrong captcha", fault.CaptchaRequired: "No captcha", fault.InvalidInput: "Invalid input",
-	fault.Unknown: "Not found", fault.AddressRequired: "No address", fault.ContactUnverified: "Contact not verified", fault.AccountTooNew: "Account too new", fault.OwnSale: "Own sale", fault.Conflict: "Wrong state",
+var reasons = map[fault.Reason]text{
+	fault.SoldOut: {"Sold out", "已抢光"}, fault.PathInvalid: {"Invalid path", "资格无效"}, fault.TooManyTries: {"Rate limited", "过于频繁"}, fault.SaleNotStarted: {"Not started", "尚未开始"},
+	fault.SaleClosed: {"Sale closed", "活动已关闭"}, fault.PurchaseLimitReached: {"Limit reached", "已达限购"}, fault.AlreadyOrdered: {"Ordered already", "已有订单"},
+	fault.TooFewLeft: {"Too few left", "库存不足"}, fault.IdempotencyMismatch: {"Idempotency key reused", "幂等键不符"}, fault.IdempotencyInProgress: {"Duplicate request", "重复提交"},
+	fault.CaptchaInvalid: {"Wrong captcha", "验证错误"}, fault.CaptchaRequired: {"No captcha", "未验证"}, fault.InvalidInput: {"Invalid input", "输入有误"},
+	fault.Unknown: {"Not found", "不存在"}, fault.AddressRequired: {"No address", "无收货地址"}, fault.ContactUnverified: {"Contact not verified", "联系方式未验证"}, fault.AccountTooNew: {"Account too new", "注册时间过短"}, fault.OwnSale: {"Own sale", "员工自办场次"}, fault.Conflict: {"Wrong state", "状态不符"},
 }
 
 func (w words) reason(of fault.Reason) string {
-	if text, ok := reasons[of]; ok {
-		return w.say(text)
+	if known, ok := reasons[of]; ok {
+		return w.say(known)
 	}
 	return string(of)
 }
@@ -132,18 +137,18 @@ func (r *Report) refusals(w words) template.HTML {
 		bars = append(bars, bar{w.reason(f.Reason), f.Count})
 	}
 	if r.Requests.Faulted > 0 {
-		bars = append(bars, bar{w.say("server fault or overload"), r.Requests.Faulted})
+		bars = append(bars, bar{w.page("serverFaultOrOverload"), r.Requests.Faulted})
 	}
 	if len(bars) == 0 {
 		return ""
 	}
 	slices.SortStableFunc(bars, func(a, b bar) int { return int(min(1, max(-1, b.value-a.value))) })
-	return drawBars(w.say("Refused requests by reason"), bars)
+	return drawBars(w.page("refusedByReason"), bars)
 }
 
 // stageNames are the steps of buyers in words.
-var stageNames = map[salestats.Stage]string{
-	salestats.StageCaptcha: "Captcha", salestats.StagePath: "Admission", salestats.StageQueue: "Waiting room", salestats.StageOrder: "Order",
+var stageNames = map[salestats.Stage]text{
+	salestats.StageCaptcha: {"Captcha", "验证码"}, salestats.StagePath: {"Admission", "资格"}, salestats.StageQueue: {"Waiting room", "排队"}, salestats.StageOrder: {"Order", "下单"},
 }
 
 // stages returns the calls of buyers by step.
@@ -168,11 +173,11 @@ func (r *Report) actRows(w words) []actRow {
 	for i, a := range r.Acts {
 		who := a.Name
 		if a.Actor == "" {
-			who = w.say("The system")
+			who = w.page("theSystem")
 		}
-		act := did[sale.Act(a.Act)]
-		if act == "" {
-			act = a.Act
+		act, known := did[sale.Act(a.Act)]
+		if !known {
+			act = text{a.Act, a.Act}
 		}
 		rows[i] = actRow{
 			At: w.at(a.At), Who: who, What: w.say(act), Status: w.say(statuses[sale.Status(a.To)]), Note: a.Note,

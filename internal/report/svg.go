@@ -206,7 +206,10 @@ func (w words) tick(t float64, all []float64) string {
 }
 
 // lasts formats milliseconds as a duration.
-func lasts(ms float64) string {
+func lasts(ms float64) string { return words{}.lasts(ms) }
+
+// lasting returns a duration as a number and its unit; 0 has none.
+func lasting(ms float64) (string, text) {
 	d := time.Duration(math.Abs(ms) * float64(time.Millisecond))
 	sign := ""
 	if ms < 0 {
@@ -215,19 +218,19 @@ func lasts(ms float64) string {
 	number := func(v float64) string { return sign + strconv.FormatFloat(math.Round(v*100)/100, 'f', -1, 64) }
 	switch {
 	case d == 0:
-		return "0"
+		return "0", text{}
 	case d < 10*time.Microsecond:
-		return "0.01 ms"
+		return "0.01", milliseconds
 	case d < 10*time.Millisecond:
-		return number(float64(d.Microseconds())/1000) + " ms"
+		return number(float64(d.Microseconds()) / 1000), milliseconds
 	case d < time.Second:
-		return number(float64(d.Milliseconds())) + " ms"
+		return number(float64(d.Milliseconds())), milliseconds
 	case d < 2*time.Minute:
-		return number(d.Seconds()) + " s"
+		return number(d.Seconds()), seconds
 	case d < 3*time.Hour:
-		return number(d.Minutes()) + " min"
+		return number(d.Minutes()), minutes
 	}
-	return number(d.Hours()) + " h"
+	return number(d.Hours()), hours
 }
 
 // short formats a number for an axis.
