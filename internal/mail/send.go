@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"entgo.io/ent/dialect"
-	"entgo.io/ent/dialect/sql"
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	gomail "github.com/wneessen/go-mail"
@@ -169,9 +167,7 @@ func (s *Sender) claim(ctx context.Context) (claimed []*ent.Mail, err error) {
 		now := s.cfg.Clock.Now()
 		query := tx.Mail.Query().Where(entmail.StateEQ(entmail.StatePENDING), entmail.DueAtLTE(now)).
 			Order(ent.Asc(entmail.FieldDueAt)).Limit(batch)
-		if s.cfg.DB.Dialect == dialect.Postgres {
-			query.ForUpdate(sql.WithLockAction(sql.SkipLocked))
-		}
+		postgres.SkipLocked(s.cfg.DB.Dialect, query)
 		if claimed, err = query.All(ctx); err != nil || len(claimed) == 0 {
 			return err
 		}

@@ -6,8 +6,6 @@ import (
 	"maps"
 	"time"
 
-	"entgo.io/ent/dialect"
-	"entgo.io/ent/dialect/sql"
 	"github.com/google/uuid"
 
 	"seckill/ent"
@@ -107,7 +105,6 @@ func (x expiry) expire(ctx context.Context, tx *ent.Tx, overdue []*Order) ([]*Or
 
 // lockOverdue locks and returns the orders that are unchanged since they were read. It
 // skips rows that another process has locked, because that process is moving them.
-// SQLite allows one writer at a time and needs no row locks.
 func lockOverdue(ctx context.Context, tx *ent.Tx, name string, overdue []*Order) ([]*Order, error) {
 	read := make(map[uuid.UUID]*Order, len(overdue))
 	ids := make([]uuid.UUID, 0, len(overdue))
@@ -116,9 +113,7 @@ func lockOverdue(ctx context.Context, tx *ent.Tx, name string, overdue []*Order)
 		ids = append(ids, o.ID)
 	}
 	query := tx.Order.Query().Where(entorder.IDIn(ids...), entorder.StatusEQ(entorder.StatusPENDING_PAYMENT))
-	if name == dialect.Postgres {
-		query.ForUpdate(sql.WithLockAction(sql.SkipLocked))
-	}
+	postgres.SkipLocked(name, query)
 	rows, err := query.All(ctx)
 	if err != nil {
 		return nil, err

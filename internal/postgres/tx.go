@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"entgo.io/ent/dialect"
+	entsql "entgo.io/ent/dialect/sql"
 	"github.com/cenkalti/backoff/v5"
 	"github.com/lib/pq"
 
@@ -87,5 +88,17 @@ func commitOutcome(err error) error {
 		return fmt.Errorf("commit: %w", err)
 	default:
 		return fmt.Errorf("%w: %w", ErrCommitUnknown, err)
+	}
+}
+
+// SkipLocked lets a query of a transaction lock its rows and leave out those that another
+// transaction has locked. SQLite allows one writer at a time and needs no row locks. name
+// is the dialect.
+func SkipLocked[Q any](name string, query interface {
+	ForUpdate(opts ...entsql.LockOption) Q
+},
+) {
+	if name == dialect.Postgres {
+		query.ForUpdate(entsql.WithLockAction(entsql.SkipLocked))
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"github.com/google/uuid"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
@@ -20,6 +19,7 @@ import (
 	"seckill/internal/delivery"
 	"seckill/internal/id"
 	"seckill/internal/periodic"
+	"seckill/internal/postgres"
 )
 
 const (
@@ -146,9 +146,7 @@ func (s *Service) claim(ctx context.Context, endpoint uuid.UUID) (claimed []*ent
 			webhookdelivery.EndpointID(endpoint), webhookdelivery.StateEQ(webhookdelivery.StatePENDING),
 			webhookdelivery.DueAtLTE(now), isFirst,
 		).Order(ent.Asc(webhookdelivery.FieldDueAt, webhookdelivery.FieldEventID)).Limit(claimBatch)
-		if s.db.Dialect == dialect.Postgres {
-			query.ForUpdate(sql.WithLockAction(sql.SkipLocked))
-		}
+		postgres.SkipLocked(s.db.Dialect, query)
 		var err error
 		if claimed, err = query.All(ctx); err != nil || len(claimed) == 0 {
 			return err
