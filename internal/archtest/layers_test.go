@@ -16,10 +16,11 @@ type layer struct {
 // layers lists the layers from the lowest up. A room may import itself and rooms of lower
 // layers.
 var layers = []layer{
-	{"values", []string{"internal/accent", "internal/delivery"}},
+	{"values", []string{"internal/accent"}},
 	{"leaf", []string{"docs", "ent", "migrations", "web", "internal/clock", "internal/config", "internal/fault", "internal/id", "internal/locale", "internal/money", "internal/tracing"}},
-	{"services", []string{"internal/postgres", "internal/redisconn", "internal/periodic", "internal/batch", "internal/cursor", "internal/telemetry"}},
-	{"platform", []string{"internal/auth", "internal/ratelimit", "internal/stream", "internal/testenv", "internal/media"}},
+	{"services", []string{"internal/postgres", "internal/redisconn", "internal/periodic", "internal/batch", "internal/cursor", "internal/delivery", "internal/telemetry"}},
+	{"platform", []string{"internal/auth", "internal/ratelimit", "internal/stream", "internal/media"}},
+	{"services of tests", []string{"internal/testenv"}},
 	{"facts for others", []string{"internal/attempt", "internal/webhook", "internal/servicetoken", "internal/recipient", "internal/mail", "internal/testdb"}},
 	{"notices", []string{"internal/notice"}},
 	{"nouns", []string{"internal/sale", "internal/reservation", "internal/order", "internal/notifier"}},

@@ -5,9 +5,9 @@
 package delivery
 
 import (
-	"strings"
 	"time"
-	"unicode/utf8"
+
+	"seckill/internal/fault"
 )
 
 // Pauses are the pauses between the attempts at a delivery: First, then three times as long
@@ -30,14 +30,4 @@ const maxReason = 200
 
 // Reason returns the text of an error in the length that is stored: valid UTF-8 of at most
 // 200 bytes.
-func Reason(err error) string {
-	text := strings.ToValidUTF8(err.Error(), "?")
-	if len(text) <= maxReason {
-		return text
-	}
-	cut := maxReason
-	for !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut]
-}
+func Reason(err error) string { return fault.Shorten(err.Error(), maxReason) }

@@ -13,7 +13,6 @@ import (
 
 	"seckill/ent"
 	entmail "seckill/ent/mail"
-	"seckill/internal/auth"
 	"seckill/internal/clock"
 	"seckill/internal/config"
 	"seckill/internal/locale"
@@ -36,15 +35,6 @@ type env struct {
 	server *testenv.MailServer
 }
 
-func keys(t *testing.T) auth.Keys {
-	t.Helper()
-	keys, err := auth.NewKeys(auth.Key{ID: "1", Secret: []byte(strings.Repeat("k", 32))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return keys
-}
-
 func onBoth(t *testing.T, test func(e *env)) {
 	t.Helper()
 	t.Parallel()
@@ -54,7 +44,7 @@ func onBoth(t *testing.T, test func(e *env)) {
 func setup(t *testing.T, db *postgres.DB) *env {
 	t.Helper()
 	e := &env{T: t, db: db, clock: clock.NewFake(time.Now().Truncate(time.Millisecond)), server: testenv.NewMailServer(t)}
-	e.outbox = mail.NewOutbox(keys(t), e.clock)
+	e.outbox = mail.NewOutbox(testenv.Keys(t), e.clock)
 	e.sender = e.another()
 	return e
 }
@@ -63,7 +53,7 @@ func setup(t *testing.T, db *postgres.DB) *env {
 func (e *env) another() *mail.Sender {
 	e.Helper()
 	sender, err := mail.NewSender(mail.Config{
-		DB: e.db, Keys: keys(e.T), Shop: "https://shop.example", TLS: e.server.TLS, Clock: e.clock, Log: slog.New(slog.DiscardHandler),
+		DB: e.db, Keys: testenv.Keys(e.T), Shop: "https://shop.example", TLS: e.server.TLS, Clock: e.clock, Log: slog.New(slog.DiscardHandler),
 		Server: config.SMTP{Host: e.server.Host, Port: e.server.Port, User: testenv.MailUser, Password: testenv.MailPassword, From: "The Shop <shop@shop.example>"},
 	})
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/money"
 	"seckill/internal/notice"
+	"seckill/internal/testenv"
 )
 
 const hookSecret = "whsec_c2VjcmV0IG9mIHRoZSBvcGVyYXRvciBhbmQgdXM="
@@ -168,7 +169,7 @@ func TestARefundGoesToTheServiceOnly(t *testing.T) {
 func TestTheServiceIsNotInsideOfTheInstallation(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"http://127.0.0.1/x", "https://10.0.0.1/x", "https://user@example.com/", "ftp://example.com"} {
-		_, err := notice.New(notice.Config{Keys: keys(t), Hook: &notice.Target{URL: url, Secret: hookSecret}, Log: slog.New(slog.DiscardHandler)})
+		_, err := notice.New(notice.Config{Keys: testenv.Keys(t), Hook: &notice.Target{URL: url, Secret: hookSecret}, Log: slog.New(slog.DiscardHandler)})
 		if err == nil {
 			t.Errorf("%s is a service", url)
 		}

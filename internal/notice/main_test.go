@@ -15,7 +15,6 @@ import (
 	"seckill/ent"
 	"seckill/ent/order"
 	"seckill/ent/waitlistentry"
-	"seckill/internal/auth"
 	"seckill/internal/clock"
 	"seckill/internal/config"
 	"seckill/internal/id"
@@ -54,15 +53,6 @@ type env struct {
 	orders           int
 }
 
-func keys(t *testing.T) auth.Keys {
-	t.Helper()
-	keys, err := auth.NewKeys(auth.Key{ID: "1", Secret: []byte(strings.Repeat("k", 32))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return keys
-}
-
 func onBoth(t *testing.T, test func(e *env)) {
 	t.Helper()
 	t.Parallel()
@@ -75,12 +65,12 @@ func setup(t *testing.T, db *postgres.DB) *env {
 		T: t, db: db, clock: clock.NewFake(time.Now().Truncate(time.Millisecond)), server: testenv.NewMailServer(t),
 		sale: id.New(), item: id.New(), user: id.New(),
 	}
-	e.mails = mail.NewOutbox(keys(t), e.clock)
+	e.mails = mail.NewOutbox(testenv.Keys(t), e.clock)
 	e.outbox = notice.NewOutbox(ahead, true)
 	e.notices = e.service(nil)
 	var err error
 	e.sender, err = mail.NewSender(mail.Config{
-		DB: db, Keys: keys(t), Shop: shop, TLS: e.server.TLS, Clock: e.clock, Log: slog.New(slog.DiscardHandler),
+		DB: db, Keys: testenv.Keys(t), Shop: shop, TLS: e.server.TLS, Clock: e.clock, Log: slog.New(slog.DiscardHandler),
 		Server: config.SMTP{Host: e.server.Host, Port: e.server.Port, User: testenv.MailUser, Password: testenv.MailPassword, From: "The Shop <shop@shop.example>"},
 	})
 	e.must(err)
@@ -94,7 +84,7 @@ func setup(t *testing.T, db *postgres.DB) *env {
 func (e *env) service(hook *notice.Target) *notice.Service {
 	e.Helper()
 	s, err := notice.New(notice.Config{
-		DB: e.db, Keys: keys(e.T), Mail: e.mails, Hook: hook, Web: e.web, Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		DB: e.db, Keys: testenv.Keys(e.T), Mail: e.mails, Hook: hook, Web: e.web, Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		Opening: opening, Shop: shop, Clock: e.clock, Log: slog.New(slog.DiscardHandler),
 	})
 	e.must(err)

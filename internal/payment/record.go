@@ -14,6 +14,7 @@ import (
 
 	"seckill/ent"
 	"seckill/ent/paymentevent"
+	"seckill/internal/fault"
 	"seckill/internal/money"
 	"seckill/internal/postgres"
 )
@@ -85,7 +86,7 @@ func (s *Service) store(ctx context.Context, provider string, e Event) (uuid.UUI
 		create := tx.PaymentEvent.Create().SetID(event).SetProvider(provider).SetEventID(e.ID).SetPaymentID(e.Payment).
 			SetKind(paymentevent.Kind(e.Kind)).SetAmountMinor(e.AmountMinor).SetCurrency(e.Currency).
 			SetProviderRef(e.Ref).SetTransaction(e.Transaction).SetTryAt(now.Add(retryLost)).
-			SetHappenedAt(e.At.UTC().Truncate(time.Microsecond)).SetCreatedAt(now).SetReason(shortened(e.Reason))
+			SetHappenedAt(e.At.UTC().Truncate(time.Microsecond)).SetCreatedAt(now).SetReason(fault.Shorten(e.Reason, maxReason))
 		if e.Refund != uuid.Nil {
 			create.SetRefundKey(e.Refund)
 		}

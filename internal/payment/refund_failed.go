@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
-	"strings"
 
 	"github.com/google/uuid"
 
 	"seckill/ent"
 	entpayment "seckill/ent/payment"
 	entrefund "seckill/ent/refund"
+	"seckill/internal/fault"
 	"seckill/internal/order"
 )
 
@@ -30,14 +30,6 @@ func (r *Refund) key() uuid.UUID {
 		return r.ID
 	}
 	return uuid.NewSHA1(r.ID, []byte(strconv.Itoa(r.Attempts)))
-}
-
-// shortened returns at most maxReason bytes of a text.
-func shortened(text string) string {
-	if len(text) <= maxReason {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxReason], "")
 }
 
 // settleRefundFailed records that a refund failed, maybe after it had succeeded. Reports
@@ -86,7 +78,7 @@ func (s *Service) giveUp(ctx context.Context, r *Refund, why string) error {
 func (s *Service) failRefund(ctx context.Context, tx *ent.Tx, r *Refund, p *Payment, why string) (*order.Order, error) {
 	n, err := tx.Refund.Update().
 		Where(entrefund.ID(r.ID), entrefund.Version(r.Version), entrefund.StatusIn(entrefund.StatusSENDING, entrefund.StatusSUCCEEDED)).
-		SetStatus(entrefund.StatusFAILED).SetFailure(shortened(why)).SetUpdatedAt(s.now()).AddVersion(1).Save(ctx)
+		SetStatus(entrefund.StatusFAILED).SetFailure(fault.Shorten(why, maxReason)).SetUpdatedAt(s.now()).AddVersion(1).Save(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("mark refund %s as failed: %w", r.ID, err)
 	}
@@ -98,7 +90,7 @@ func (s *Service) failRefund(ctx context.Context, tx *ent.Tx, r *Refund, p *Paym
 			return nil, err
 		}
 	}
-	s.log.ErrorContext(ctx, "refund failed", slog.String("refund", r.ID.String()), slog.String("reason", shortened(why)))
+	s.log.ErrorContext(ctx, "refund failed", slog.String("refund", r.ID.String()), slog.String("reason", fault.Shorten(why, maxReason)))
 	return s.noteOrder(ctx, tx, r.Order, order.Entry{Code: order.CodeRefundFailed, Units: r.Quantity})
 }
 

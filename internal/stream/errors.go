@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
 
@@ -78,12 +77,9 @@ func reasonOf(err error) string { return shorten(redactPanic(err).Error()) }
 
 func shorten(text string) string {
 	text = strings.ToValidUTF8(text, "?")
-	if len(text) <= maxReason {
-		return text
+	short := fault.Shorten(text, maxReason)
+	if len(short) < len(text) {
+		short += "…"
 	}
-	cut := maxReason
-	for !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + "…"
+	return short
 }

@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"os"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -19,10 +18,10 @@ import (
 	"go.uber.org/goleak"
 
 	"seckill/ent"
-	"seckill/internal/auth"
 	"seckill/internal/clock"
 	"seckill/internal/postgres"
 	"seckill/internal/testdb"
+	"seckill/internal/testenv"
 	"seckill/internal/webhook"
 )
 
@@ -68,18 +67,9 @@ func setupOn(t testing.TB, db *postgres.DB) *env {
 	return e
 }
 
-func keys(t testing.TB) auth.Keys {
-	t.Helper()
-	keys, err := auth.NewKeys(auth.Key{ID: "1", Secret: []byte(strings.Repeat("k", 32))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return keys
-}
-
 func newService(t testing.TB, db *postgres.DB, c clock.Clock, outbox *webhook.Outbox) *webhook.Service {
 	t.Helper()
-	return webhook.New(webhook.Config{DB: db, Keys: keys(t), Networks: []netip.Prefix{loopback}, Outbox: outbox, Clock: c, Log: quiet})
+	return webhook.New(webhook.Config{DB: db, Keys: testenv.Keys(t), Networks: []netip.Prefix{loopback}, Outbox: outbox, Clock: c, Log: quiet})
 }
 
 func (e *env) must(err error) {

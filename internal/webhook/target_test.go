@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/internal/fault"
+	"seckill/internal/testenv"
 	"seckill/internal/webhook"
 )
 
@@ -38,7 +39,7 @@ func TestANameIsCheckedWhenItIsResolved(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
 	r := newReceiver(t)
-	strict := webhook.New(webhook.Config{DB: e.db, Keys: keys(t), Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, Outbox: e.outbox, Clock: e.clock, Log: quiet})
+	strict := webhook.New(webhook.Config{DB: e.db, Keys: testenv.Keys(t), Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, Outbox: e.outbox, Clock: e.clock, Log: quiet})
 	address := strings.Replace(r.server.URL, "127.0.0.1", "localhost", 1)
 	endpoint, _, err := strict.Create(t.Context(), uuid.Nil, webhook.EndpointInput{URL: &address})
 	e.must(err)
@@ -52,7 +53,7 @@ func TestANameIsCheckedWhenItIsResolved(t *testing.T) {
 func TestAnEndpointNeedsAUsableAddress(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
-	strict := webhook.New(webhook.Config{DB: e.db, Keys: keys(t), Clock: e.clock, Log: quiet})
+	strict := webhook.New(webhook.Config{DB: e.db, Keys: testenv.Keys(t), Clock: e.clock, Log: quiet})
 	for _, bad := range []string{
 		"", "shop.example.com", "/hooks", "http://shop.example.com/hooks", "ftp://shop.example.com/", "https://user:pw@shop.example.com/",
 		"https://127.0.0.1/", "https://[::1]/", "https://169.254.169.254/latest", "https://shop.example.com/#x", "https:///x",
