@@ -231,7 +231,7 @@ func (b *bound) checkValue(value any) []fault.BadField {
 	if b.rules == nil {
 		return nil
 	}
-	if rule := b.rules.broken(value); rule != "" {
+	if rule := b.rules.broken(value); rule != (fault.Rule{}) {
 		return []fault.BadField{{Rule: rule}}
 	}
 	return nil
@@ -259,15 +259,18 @@ func (b *bound) checkFields(object map[string]any) (bad []fault.BadField) {
 	return bad
 }
 
-// broken returns the name of the rule that a value violates, or "".
-func (r *rules) broken(value any) string {
+// number requires a number.
+var number = fault.Rule{Code: "number"}
+
+// broken returns the rule that a value violates; zero = none.
+func (r *rules) broken(value any) fault.Rule {
 	switch v := value.(type) {
 	case string:
 		return r.brokenBy(v)
 	case json.Number:
 		f, err := v.Float64()
 		if err != nil {
-			return "number"
+			return number
 		}
 		return r.outside(f)
 	case int64:
@@ -277,37 +280,37 @@ func (r *rules) broken(value any) string {
 	case float64:
 		return r.outside(v)
 	}
-	return ""
+	return fault.Rule{}
 }
 
-func (r *rules) brokenBy(text string) string {
+func (r *rules) brokenBy(text string) fault.Rule {
 	n := int64(utf8.RuneCountInString(text))
 	switch {
 	case !utf8.ValidString(text):
-		return "UTF-8"
+		return fault.Rule{Code: "UTF-8"}
 	case r.minLength != nil && n < *r.minLength:
-		return fmt.Sprintf("minLength: %d", *r.minLength)
+		return fault.MinLength(int(*r.minLength))
 	case r.maxLength != nil && n > *r.maxLength:
-		return fmt.Sprintf("maxLength: %d", *r.maxLength)
+		return fault.MaxLength(int(*r.maxLength))
 	case r.pattern != nil && !r.pattern.MatchString(text):
 		pattern := r.pattern.String()
-		return "pattern: " + pattern[len("^(?:"):len(pattern)-len(")$")]
+		return fault.Rule{Code: fault.PatternCode, Bound: pattern[len("^(?:") : len(pattern)-len(")$")]}
 	case r.format != "" && !wellFormed(r.format, text):
-		return "format: " + r.format
+		return fault.Rule{Code: fault.FormatCode, Bound: r.format}
 	}
-	return ""
+	return fault.Rule{}
 }
 
-func (r *rules) outside(f float64) string {
+func (r *rules) outside(f float64) fault.Rule {
 	switch {
 	case math.IsNaN(f):
-		return "number"
+		return number
 	case r.min != nil && f < float64(*r.min):
-		return fmt.Sprintf("min: %d", *r.min)
+		return fault.Min(int(*r.min))
 	case r.max != nil && f > float64(*r.max):
-		return fmt.Sprintf("max: %d", *r.max)
+		return fault.Max(int(*r.max))
 	}
-	return ""
+	return fault.Rule{}
 }
 
 func wellFormed(format, v string) bool {

@@ -29,7 +29,7 @@ func (r *Resolver) userError(ctx context.Context, refusal fault.Refusal) model.U
 	code, msg, path := refusal.Reason(), message(ctx, refusal.Reason()), refusal.Path()
 	switch v := refusal.(type) {
 	case fault.BadField:
-		return model.InputError{Code: code, Message: brokenRule(ctx, v), Path: path, Rule: v.Rule}
+		return model.InputError{Code: code, Message: brokenRule(ctx, v), Path: path, Rule: v.Rule.String()}
 	case fault.Throttled:
 		return model.RateLimitedError{Code: code, Message: msg, Path: path, RetryAfterMs: max(1, int(v.RetryAfter.Milliseconds()))}
 	case sale.NotOpen:

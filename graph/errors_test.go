@@ -81,7 +81,7 @@ func TestForeseenFaultsKeepTheirCode(t *testing.T) {
 		{gqlerror.Wrap(fault.New(fault.Unauthenticated, "who")), "UNAUTHENTICATED", ""},
 		{gqlerror.Wrap(fmt.Errorf("read session: %w", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED})), "UNAVAILABLE", ""},
 		{fmt.Errorf("read session: %w", errors.New("no such column")), "INTERNAL", "errorId"},
-		{gqlerror.Wrap(fault.BadField{Rule: "min: 1"}), "BAD_USER_INPUT", ""}, // refusals of a query
+		{gqlerror.Wrap(fault.BadField{Rule: fault.Min(1)}), "BAD_USER_INPUT", ""}, // refusals of a query
 		{fmt.Errorf("search: %w", fault.Throttled{RetryAfter: 2 * time.Second}), "RATE_LIMITED", `"retryAfterMs":2000`},
 		{fault.Refused{Why: fault.Unknown}, "NOT_FOUND", ""},
 	} {

@@ -3,7 +3,6 @@ package graph
 import (
 	"context"
 	"strconv"
-	"strings"
 
 	"seckill/internal/fault"
 )
@@ -77,57 +76,55 @@ var fieldNames = map[string]text{
 	"units":                {"Units", "数量"},
 }
 
-// bounds are the texts of rules with a bound, such as "max: 10".
+// bounds are the texts of rules with a bound by their codes.
 var bounds = map[string]text{
-	"min":       {"at least %s.", "不能小于 %s。"},
-	"max":       {"at most %s.", "不能大于 %s。"},
-	"minLength": {"at least %s characters.", "至少 %s 个字符。"},
-	"maxLength": {"at most %s characters.", "最多 %s 个字符。"},
-	"contrast":  {"its contrast with white is %s:1, and 4.5:1 is the least. Choose a darker colour.", "与白色的对比度仅为 %s:1，至少需要 4.5:1，请选择更深的颜色。"},
+	fault.MinCode:       {"at least %s.", "不能小于 %s。"},
+	fault.MaxCode:       {"at most %s.", "不能大于 %s。"},
+	fault.MinLengthCode: {"at least %s characters.", "至少 %s 个字符。"},
+	fault.MaxLengthCode: {"at most %s characters.", "最多 %s 个字符。"},
+	fault.ContrastCode:  {"its contrast with white is %s:1, and 4.5:1 is the least. Choose a darker colour.", "与白色的对比度仅为 %s:1，至少需要 4.5:1，请选择更深的颜色。"},
 }
 
 // rulesInWords are the texts of other rules. A rule without a text is shown as it is.
-var rulesInWords = map[string]text{
-	"minLength: 1":                   {"must not be empty.", "不能为空。"},
-	"after startsAt":                 {"must be after the start.", "须晚于开始时间。"},
-	"before startsAt":                {"must not be after the start.", "不能晚于开始时间。"},
-	"in the future":                  {"must be in the future.", "须晚于当前时间。"},
-	"each goods once":                {"the product is listed twice.", "商品重复。"},
-	"more than nothing":              {"must be more than zero.", "须大于零。"},
-	"format: email":                  {"must be an e-mail address.", "须为邮箱地址。"},
-	"format: slug":                   {"only a–z, 0–9 and single hyphens, at most 64 characters.", "仅限小写字母、数字和单个连字符，最多 64 个字符。"},
-	"an address of https":            {"must be an address that begins with https://.", "须为 https:// 开头的网址。"},
-	"format: #rrggbb":                {"must be # and six hexadecimal digits, such as #2b34d9.", "须为 # 加六位十六进制数，如 #2b34d9。"},
-	"format: uri":                    {"must be an address.", "须为有效网址。"},
-	"no control characters":          {"must not contain control characters.", "不能包含控制字符。"},
-	"not 0":                          {"must not be zero.", "不能为零。"},
-	"not a common password":          {"is a common password.", "密码过于常见。"},
-	"not the account itself":         {"must differ from the account.", "不能与账号相同。"},
-	"one currency in a sale":         {"all items of a sale have one currency.", "同一活动的商品须使用同一币种。"},
-	"an amount of a known currency":  {"must be an amount of a known currency.", "须为有效币种的金额。"},
-	"startsAt in the future":         {"its start has passed; set another first.", "开始时间已过，请先修改。"},
-	"e-mail address or phone number": {"must be an e-mail address or a phone number.", "须为邮箱地址或手机号。"},
-	"e-mail address, or phone number with country code": {
+var rulesInWords = map[fault.Rule]text{
+	fault.NotEmpty:            {"must not be empty.", "不能为空。"},
+	fault.AfterStart:          {"must be after the start.", "须晚于开始时间。"},
+	fault.BeforeStart:         {"must not be after the start.", "不能晚于开始时间。"},
+	fault.InTheFuture:         {"must be in the future.", "须晚于当前时间。"},
+	fault.EachGoodsOnce:       {"the product is listed twice.", "商品重复。"},
+	fault.MoreThanNothing:     {"must be more than zero.", "须大于零。"},
+	fault.EmailFormat:         {"must be an e-mail address.", "须为邮箱地址。"},
+	fault.SlugFormat:          {"only a–z, 0–9 and single hyphens, at most 64 characters.", "仅限小写字母、数字和单个连字符，最多 64 个字符。"},
+	fault.HTTPSAddress:        {"must be an address that begins with https://.", "须为 https:// 开头的网址。"},
+	fault.ColorFormat:         {"must be # and six hexadecimal digits, such as #2b34d9.", "须为 # 加六位十六进制数，如 #2b34d9。"},
+	fault.URIFormat:           {"must be an address.", "须为有效网址。"},
+	fault.NoControlCharacters: {"must not contain control characters.", "不能包含控制字符。"},
+	fault.NotZero:             {"must not be zero.", "不能为零。"},
+	fault.NotCommonPassword:   {"is a common password.", "密码过于常见。"},
+	fault.NotTheAccount:       {"must differ from the account.", "不能与账号相同。"},
+	fault.OneCurrency:         {"all items of a sale have one currency.", "同一活动的商品须使用同一币种。"},
+	fault.KnownCurrency:       {"must be an amount of a known currency.", "须为有效币种的金额。"},
+	fault.StartInTheFuture:    {"its start has passed; set another first.", "开始时间已过，请先修改。"},
+	fault.EmailOrPhone:        {"must be an e-mail address or a phone number.", "须为邮箱地址或手机号。"},
+	fault.EmailOrPhoneWithCountry: {
 		"must be an e-mail address, or a phone number with country code.", "须为邮箱地址，或带国家代码的手机号。",
 	},
-	"an address of this server, of https, or a picture itself": {
+	fault.PictureAddress: {
 		"must be an address of this server or of https.", "须为本站或 https 地址。",
 	},
 }
 
-func ruleText(ctx context.Context, rule string) string {
+func ruleText(ctx context.Context, rule fault.Rule) string {
 	if t, ok := rulesInWords[rule]; ok {
 		return t.in(ctx)
 	}
-	if kind, bound, ok := strings.Cut(rule, ": "); ok {
-		if t, ok := bounds[kind]; ok {
-			return t.with(ctx, bound)
-		}
-		if kind == "pattern" {
-			return wrongForm.in(ctx)
-		}
+	if t, ok := bounds[rule.Code]; ok && rule.Bound != "" {
+		return t.with(ctx, rule.Bound)
 	}
-	return rule + "."
+	if rule.Code == fault.PatternCode {
+		return wrongForm.in(ctx)
+	}
+	return rule.String() + "."
 }
 
 var wrongForm = text{"this is not its form.", "格式不正确。"}

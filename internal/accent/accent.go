@@ -50,8 +50,8 @@ func (e ContrastError) Error() string {
 	return fmt.Sprintf("is %s, whose contrast with white is %.2f:1, and %.1f:1 is the least: %s would do", e.Color, floor(e.Ratio), Least, e.Near)
 }
 
-// Rule names the broken rule for programs, with the measured contrast.
-func (e ContrastError) Rule() string { return fmt.Sprintf("contrast: %.2f", floor(e.Ratio)) }
+// Bound returns the measured contrast for programs.
+func (e ContrastError) Bound() string { return fmt.Sprintf("%.2f", floor(e.Ratio)) }
 
 // floor cuts a ratio to two decimals: one below the least must not read as the least.
 func floor(ratio float64) float64 { return math.Floor(ratio*100) / 100 }

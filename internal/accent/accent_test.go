@@ -10,11 +10,11 @@ import (
 func TestAColourThatIsTooLightIsRefusedWithItsContrast(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"#ff6a00": "contrast: 2.87", "#ffffff": "contrast: 1.00", "#777777": "contrast: 4.47",
+		"#ff6a00": "2.87", "#ffffff": "1.00", "#777777": "4.47",
 	} {
 		_, err := Parse(text)
 		var light ContrastError
-		if !errors.As(err, &light) || light.Rule() != want {
+		if !errors.As(err, &light) || light.Bound() != want {
 			t.Errorf("%s: %v, want %q", text, err, want)
 			continue
 		}

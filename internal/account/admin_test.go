@@ -107,7 +107,7 @@ func TestAPasswordIsChangedByItsOwner(t *testing.T) {
 			n, err := f.ChangePassword(t.Context(), p, ChangePasswordInput{Current: current, Next: next})
 			return n, testenv.Refusal(t, err)
 		}
-		for next, rule := range map[string]string{"short": "minLength: 10", who.Password: "not the present password", "password1234": "not a common password"} {
+		for next, rule := range map[string]fault.Rule{"short": fault.MinLength(10), who.Password: {Code: "not the present password"}, "password1234": fault.NotCommonPassword} {
 			if _, refusal := change(who.Password, next); refusal == nil || refusal.(fault.BadField).Rule != rule {
 				t.Errorf("%q: %#v", next, refusal)
 			}

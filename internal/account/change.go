@@ -33,7 +33,7 @@ func (s *Service) ChangePassword(ctx context.Context, p *auth.Principal, in Chan
 		return 0, err
 	}
 	if next == normalisePassword(in.Current) {
-		return 0, badField("newPassword", "not the present password")
+		return 0, badField("newPassword", fault.Rule{Code: "not the present password"})
 	}
 	hash := ""
 	if err := s.present(ctx, p, user, presented{password: in.Current, field: "currentPassword", from: in.Addr}, func() (err error) {

@@ -27,7 +27,7 @@ func TestPasswordsThatAreGuessedFirstAreRefused(t *testing.T) {
 	who := someone()
 	who.Password = "Password2026!"
 	_, err := f.store.Create(t.Context(), who, auth.Customer)
-	if bad, ok := errors.AsType[fault.BadField](err); !ok || bad.Rule != "not a common password" {
+	if bad, ok := errors.AsType[fault.BadField](err); !ok || bad.Rule != fault.NotCommonPassword {
 		t.Error(err)
 	}
 }

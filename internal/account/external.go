@@ -43,7 +43,7 @@ type External struct {
 // for a disabled user, fault.Throttled.
 func (s *Service) SignInExternal(ctx context.Context, in External) (*SignedIn, error) {
 	if in.Issuer == "" || in.Subject == "" || len(in.Issuer) > maxSubject || len(in.Subject) > maxSubject {
-		return nil, badField("subject", "1 to 255 bytes")
+		return nil, badField("subject", fault.Rule{Code: "1 to 255 bytes"})
 	}
 	if err := s.limit(ctx, loginsPerAddress, in.Addr); err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (s *Service) adoptExternalID(ctx context.Context, in External, u *User) {
 func (s *Service) registerExternal(ctx context.Context, in External) (*SignedIn, error) {
 	account, ok := s.store.names.Normalise(in.Email)
 	if !ok || in.Email == "" {
-		return nil, badField("account", "e-mail address that the provider has verified")
+		return nil, badField("account", fault.Rule{Code: "e-mail address that the provider has verified"})
 	}
 	made := s.store.newUser(NewUser{Account: account, DisplayName: shownName(in.Name, account)}, auth.Customer)
 	if in.Role != nil {

@@ -27,7 +27,7 @@ var externalIDFormat = regexp.MustCompile(`^[!-~]{1,255}$`)
 // has another id.
 func (a *Admin) SetExternalID(ctx context.Context, by, userID uuid.UUID, externalID string) (*User, error) {
 	if externalID != "" && !externalIDFormat.MatchString(externalID) {
-		return nil, badField("externalId", "1 to 255 printable ASCII characters")
+		return nil, badField("externalId", fault.Rule{Code: "1 to 255 printable ASCII characters"})
 	}
 	known, err := a.cfg.Store.User(ctx, userID)
 	switch {

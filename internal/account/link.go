@@ -67,7 +67,7 @@ func (s *Service) RequestEmail(ctx context.Context, p *auth.Principal, in Reques
 	}
 	address, ok := s.store.names.Normalise(in.Email)
 	if !ok || !isEmail(address) {
-		return badField("email", "e-mail address")
+		return badField("email", fault.Rule{Code: "e-mail address"})
 	}
 	link := newLink{user: user.ID, purpose: accountlink.PurposeVERIFY, to: address, language: in.Language}
 	if address == user.Account && user.Verified {

@@ -33,11 +33,11 @@ type Names struct {
 func (s *Service) PhoneCountry() string { return s.cfg.Names.Country }
 
 // rule returns the rule of an account name.
-func (n Names) rule() string {
+func (n Names) rule() fault.Rule {
 	if n.Country == "" {
-		return "e-mail address, or phone number with country code"
+		return fault.EmailOrPhoneWithCountry
 	}
-	return "e-mail address or phone number"
+	return fault.EmailOrPhone
 }
 
 // mailbox is an e-mail address as HTML forms accept it (HTML §4.10.5.1.5), with a dot in
@@ -115,11 +115,11 @@ func (n Names) clean(in NewUser) (NewUser, error) {
 func checkName(name string) error {
 	switch length := utf8.RuneCountInString(name); {
 	case length < 1:
-		return badField("displayName", "minLength: 1")
+		return badField("displayName", fault.NotEmpty)
 	case length > maxName:
-		return badField("displayName", "maxLength: 32")
+		return badField("displayName", fault.MaxLength(maxName))
 	case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return badField("displayName", "no control characters")
+		return badField("displayName", fault.NoControlCharacters)
 	}
 	return nil
 }
@@ -128,17 +128,17 @@ func checkName(name string) error {
 func checkPassword(password, account, field string) error {
 	switch length := utf8.RuneCountInString(password); {
 	case length < minPassword:
-		return badField(field, "minLength: 10")
+		return badField(field, fault.MinLength(minPassword))
 	case length > maxPassword:
-		return badField(field, "maxLength: 128")
+		return badField(field, fault.MaxLength(maxPassword))
 	case strings.EqualFold(password, account):
-		return badField(field, "not the account itself")
+		return badField(field, fault.NotTheAccount)
 	case common(password, account):
-		return badField(field, "not a common password")
+		return badField(field, fault.NotCommonPassword)
 	}
 	return nil
 }
 
-func badField(name, rule string) error {
+func badField(name string, rule fault.Rule) error {
 	return fault.BadField{At: []string{"input", name}, Rule: rule}
 }

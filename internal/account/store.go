@@ -36,7 +36,7 @@ func (s *Store) Create(ctx context.Context, in NewUser, role auth.Role) (*User, 
 		return nil, err
 	}
 	if !role.Valid() {
-		return nil, badField("role", "known role")
+		return nil, badField("role", fault.Rule{Code: "known role"})
 	}
 	hash, err := HashPassword(in.Password)
 	if err != nil {

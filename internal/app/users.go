@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 
 	"seckill/internal/account"
 	"seckill/internal/auth"
@@ -117,20 +116,21 @@ func notMade(u NewUser, err error) error {
 	return fmt.Errorf("%s: %s", flag, inWords(bad.Rule))
 }
 
-// inWords describes the requirement behind a rule code.
-func inWords(rule string) string {
-	for name, words := range map[string]string{"minLength: ": "give at least %s characters", "maxLength: ": "give at most %s characters"} {
-		if n, ok := strings.CutPrefix(rule, name); ok {
-			return fmt.Sprintf(words, n)
-		}
-	}
+// inWords describes the requirement behind a rule.
+func inWords(rule fault.Rule) string {
 	switch rule {
-	case "e-mail address, or phone number with country code":
+	case fault.EmailOrPhoneWithCountry:
 		return "give an e-mail address, or a phone number with its country code"
-	case "not the account itself":
+	case fault.NotTheAccount:
 		return "give another one than the account itself"
-	case "no control characters":
+	case fault.NoControlCharacters:
 		return "leave control characters out"
 	}
-	return "does not keep the rule " + rule
+	switch rule.Code {
+	case fault.MinLengthCode:
+		return fmt.Sprintf("give at least %s characters", rule.Bound)
+	case fault.MaxLengthCode:
+		return fmt.Sprintf("give at most %s characters", rule.Bound)
+	}
+	return "does not keep the rule " + rule.String()
 }

@@ -102,7 +102,7 @@ func (r Refused) Error() string { return Text(r, "") }
 // BadField refuses an input value that violates a rule.
 type BadField struct {
 	At   []string // path of the field from "input" down
-	Rule string   // the violated rule, for example "maxLength: 64"
+	Rule Rule
 }
 
 // Reason returns InvalidInput.
@@ -112,7 +112,7 @@ func (BadField) Reason() Reason { return InvalidInput }
 func (b BadField) Path() []string { return b.At }
 
 // Error returns the path of the field and the rule.
-func (b BadField) Error() string { return Text(b, b.Rule) }
+func (b BadField) Error() string { return Text(b, b.Rule.String()) }
 
 // Refusals are several refusals of one input, in the order of its fields.
 type Refusals []Refusal

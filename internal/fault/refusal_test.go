@@ -30,7 +30,7 @@ func TestARefusalIsAnErrorThatIsFoundInItsChain(t *testing.T) {
 func TestARefusalIsNotRetriedAndHasNoFaultCode(t *testing.T) {
 	t.Parallel()
 	for _, refusal := range []error{
-		fault.Refused{Why: fault.IdempotencyInProgress}, fault.Throttled{RetryAfter: time.Second}, fault.BadField{Rule: "min: 1"},
+		fault.Refused{Why: fault.IdempotencyInProgress}, fault.Throttled{RetryAfter: time.Second}, fault.BadField{Rule: fault.Min(1)},
 	} {
 		if fault.IsTransient(refusal) || fault.IsTransient(fmt.Errorf("try: %w", refusal)) || fault.CodeOf(refusal) != fault.Internal {
 			t.Errorf("%v counts as a fault of a service", refusal)
@@ -43,7 +43,7 @@ func TestARefusalNamesReasonPathAndDetails(t *testing.T) {
 	for text, refusal := range map[string]error{
 		"sold out":                         fault.Refused{Why: fault.SoldOut},
 		"conflict at input.orderId":        fault.Refused{Why: fault.Conflict, At: []string{"input", "orderId"}},
-		"invalid input at input.n: min: 1": fault.BadField{At: []string{"input", "n"}, Rule: "min: 1"},
+		"invalid input at input.n: min: 1": fault.BadField{At: []string{"input", "n"}, Rule: fault.Min(1)},
 		"rate limited: retry after 2s":     fault.Throttled{RetryAfter: 2 * time.Second},
 	} {
 		if got := refusal.Error(); got != text {

@@ -81,7 +81,7 @@ func (h handler) post(w http.ResponseWriter, r *http.Request) {
 	patience(w)
 	address, err := h.service.Save(r.Context(), http.MaxBytesReader(w, r.Body, MaxBytes+1))
 	if bad, ok := errors.AsType[fault.BadField](err); ok {
-		answer(w, http.StatusUnprocessableEntity, map[string]any{"code": bad.Reason(), "rule": bad.Rule})
+		answer(w, http.StatusUnprocessableEntity, map[string]any{"code": bad.Reason(), "rule": bad.Rule.String()})
 		return
 	}
 	if err != nil {

@@ -83,7 +83,7 @@ func (s *Service) Save(ctx context.Context, body io.Reader) (address string, err
 		return "", fault.Wrap(fault.BadInput, "The picture is incomplete.", err)
 	}
 	if len(raw) > MaxBytes {
-		return "", bad(fmt.Sprintf("at most %d bytes", MaxBytes))
+		return "", bad(fault.Rule{Code: fmt.Sprintf("at most %d bytes", MaxBytes)})
 	}
 	select {
 	case s.slots <- struct{}{}:
@@ -103,7 +103,7 @@ func (s *Service) Save(ctx context.Context, body io.Reader) (address string, err
 	return Path + name, nil
 }
 
-func bad(rule string) error {
+func bad(rule fault.Rule) error {
 	return fault.BadField{At: []string{"picture"}, Rule: rule}
 }
 
@@ -115,7 +115,7 @@ func cleaned(raw []byte) (clean []byte, kind string, err error) {
 	}
 	picture, _, err := image.Decode(bytes.NewReader(raw))
 	if err != nil || picture.Bounds().Size() != size {
-		return nil, "", bad("a whole PNG, JPEG, GIF or WebP picture")
+		return nil, "", bad(fault.Rule{Code: "a whole PNG, JPEG, GIF or WebP picture"})
 	}
 	picture = shrunk(picture, maxSide)
 	clean, kind, err = encoded(picture)
@@ -141,11 +141,11 @@ func declaredSize(raw []byte) (image.Point, error) {
 	}
 	switch {
 	case err != nil:
-		return size, bad("a PNG, JPEG, GIF or WebP picture")
+		return size, bad(fault.Rule{Code: "a PNG, JPEG, GIF or WebP picture"})
 	case size.X < 1 || size.Y < 1 || size.X > maxPixels/size.Y:
-		return size, bad(fmt.Sprintf("at most %d pixels", maxPixels))
+		return size, bad(fault.Rule{Code: fmt.Sprintf("at most %d pixels", maxPixels)})
 	case size.X*size.Y > freePixels+len(raw)*pixelsPerByte:
-		return size, bad(fmt.Sprintf("at most %d pixels for each byte", pixelsPerByte))
+		return size, bad(fault.Rule{Code: fmt.Sprintf("at most %d pixels for each byte", pixelsPerByte)})
 	}
 	return size, nil
 }

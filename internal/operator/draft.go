@@ -102,10 +102,10 @@ func (d *SaleDraft) check(usual terms) error {
 		at := func(field ...string) []string { return append([]string{"items", strconv.Itoa(i)}, field...) }
 		faults = append(faults, item.check(at, usual.products[item.Goods]))
 		if first := d.Items[0].Price.Currency; first != "" && item.Price.Currency != "" && item.Price.Currency != first {
-			faults = append(faults, invalid("one currency in a sale", at("price", "currencyCode")...))
+			faults = append(faults, invalid(fault.OneCurrency, at("price", "currencyCode")...))
 		}
 		if seen[item.Goods] && usual.products[item.Goods] != nil {
-			faults = append(faults, invalid("each goods once", at("goodsId")...))
+			faults = append(faults, invalid(fault.EachGoodsOnce, at("goodsId")...))
 		}
 		seen[item.Goods] = true
 		most += min(item.PurchaseLimit, item.Stock)
@@ -123,7 +123,7 @@ func (d ItemDraft) check(at func(field ...string) []string, product *sale.Goods)
 	if product == nil {
 		there = unknown(at("goodsId")...)
 	} else if usual := product.ListPrice; price == nil && d.Price.Currency == usual.Currency && d.Price.Minor > usual.Minor {
-		price = invalid("max: "+usual.Decimal(), at("price")...)
+		price = invalid(fault.Rule{Code: fault.MaxCode, Bound: usual.Decimal()}, at("price")...)
 	}
 	stock := inRange(d.Stock, 1, maxUnits, at("stock")...)
 	most := maxLimit

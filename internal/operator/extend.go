@@ -10,6 +10,7 @@ import (
 
 	"seckill/ent"
 	"seckill/ent/intervention"
+	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/postgres"
 	"seckill/internal/sale"
@@ -91,9 +92,9 @@ func (s *Service) extend(ctx context.Context, by sale.Actor, in *Intervention) (
 		decide: func(v *sale.Sale) (sale.Status, error) {
 			switch {
 			case !in.EndsAt.After(v.EndsAt):
-				return "", invalid("after the present end", "endsAt")
+				return "", invalid(fault.Rule{Code: "after the present end"}, "endsAt")
 			case in.EndsAt.After(v.EndsAt.Add(maxExtension)):
-				return "", invalid("at most 7 days after the present end", "endsAt")
+				return "", invalid(fault.Rule{Code: "at most 7 days after the present end"}, "endsAt")
 			}
 			done.Extension = int((in.EndsAt.Sub(v.EndsAt) + time.Second - 1) / time.Second) // rounded up: many small extensions add up
 			putTime(changed, "endsAt", v.EndsAt, *in.EndsAt)

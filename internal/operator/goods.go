@@ -90,7 +90,7 @@ func (p GoodsPatch) of(g *sale.Goods) GoodsDraft {
 func (p GoodsPatch) check(d *GoodsDraft, g *sale.Goods) error {
 	var currency error
 	if d.ListPrice.Currency != g.ListPrice.Currency {
-		currency = invalid("the currency stays "+g.ListPrice.Currency, "listPrice", "currencyCode")
+		currency = invalid(fault.Rule{Code: "the currency stays " + g.ListPrice.Currency}, "listPrice", "currencyCode")
 	}
 	return fault.All(d.check(), currency, checkText(p.Note, maxNote, "note"))
 }

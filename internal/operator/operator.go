@@ -303,7 +303,7 @@ func refused(why fault.Reason, path []string) error {
 	return fault.Refused{Why: why, At: append([]string{"input"}, path...)}
 }
 
-func invalid(rule string, path ...string) error {
+func invalid(rule fault.Rule, path ...string) error {
 	return fault.BadField{At: append([]string{"input"}, path...), Rule: rule}
 }
 

@@ -30,7 +30,7 @@ func (s *Service) Submit(ctx context.Context, in ActInput) (*sale.Sale, error) {
 		by: in.By, sale: in.Sale, what: sale.ActSubmit, note: in.Note,
 		decide: func(v *sale.Sale) (sale.Status, error) {
 			if !v.StartsAt.After(s.cfg.Clock.Now()) {
-				return "", invalid("startsAt in the future", "saleId")
+				return "", invalid(fault.StartInTheFuture, "saleId")
 			}
 			return sale.PendingApproval, nil
 		},
@@ -126,7 +126,7 @@ func (in ScheduleInput) of(v *sale.Sale) times {
 func (t times) check(now time.Time) error {
 	var preheat error
 	if t.preheat.After(t.starts) {
-		preheat = invalid("before startsAt", "preheatAt")
+		preheat = invalid(fault.BeforeStart, "preheatAt")
 	}
 	return fault.All(checkTimes(t.starts, t.ends, now), preheat)
 }

@@ -2,10 +2,8 @@ package operator
 
 import (
 	"errors"
-	"fmt"
 	"net/url"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -36,7 +34,7 @@ var slugFormat = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 func required(text *string, most int, path ...string) error {
 	*text = strings.TrimSpace(*text)
 	if *text == "" {
-		return invalid("minLength: 1", path...)
+		return invalid(fault.NotEmpty, path...)
 	}
 	return checkText(*text, most, path...)
 }
@@ -46,11 +44,11 @@ func required(text *string, most int, path ...string) error {
 func checkText(text string, most int, path ...string) error {
 	switch {
 	case !utf8.ValidString(text):
-		return invalid("UTF-8", path...)
+		return invalid(fault.Rule{Code: "UTF-8"}, path...)
 	case strings.IndexByte(text, 0) >= 0:
-		return invalid("no U+0000", path...)
+		return invalid(fault.Rule{Code: "no U+0000"}, path...)
 	case utf8.RuneCountInString(text) > most:
-		return invalid(fmt.Sprintf("maxLength: %d", most), path...)
+		return invalid(fault.MaxLength(most), path...)
 	}
 	return nil
 }
@@ -62,7 +60,7 @@ var externalFormat = regexp.MustCompile(`^[!-~]{1,64}$`)
 // checkExternal checks the id that another system uses; "" = none.
 func checkExternal(text string, path ...string) error {
 	if text != "" && !externalFormat.MatchString(text) {
-		return invalid("1 to 64 printable ASCII characters", path...)
+		return invalid(fault.Rule{Code: "1 to 64 printable ASCII characters"}, path...)
 	}
 	return nil
 }
@@ -70,9 +68,9 @@ func checkExternal(text string, path ...string) error {
 func inRange(n, least, most int, path ...string) error {
 	switch {
 	case n < least:
-		return invalid(fmt.Sprintf("min: %d", least), path...)
+		return invalid(fault.Min(least), path...)
 	case n > most:
-		return invalid(fmt.Sprintf("max: %d", most), path...)
+		return invalid(fault.Max(most), path...)
 	}
 	return nil
 }
@@ -80,11 +78,11 @@ func inRange(n, least, most int, path ...string) error {
 func checkPrice(price money.Amount, path ...string) error {
 	switch {
 	case price.Currency == "":
-		return invalid("an amount of a known currency", path...)
+		return invalid(fault.KnownCurrency, path...)
 	case price.Minor <= 0:
-		return invalid("more than nothing", path...)
+		return invalid(fault.MoreThanNothing, path...)
 	case price.Minor > maxPrice:
-		return invalid("max: "+money.Amount{Minor: maxPrice, Currency: price.Currency}.Decimal(), path...)
+		return invalid(fault.Rule{Code: fault.MaxCode, Bound: money.Amount{Minor: maxPrice, Currency: price.Currency}.Decimal()}, path...)
 	}
 	return nil
 }
@@ -95,28 +93,28 @@ func checkImageURL(address *string, path ...string) error {
 		return nil
 	}
 	if len(*address) > maxImageURL {
-		return invalid("maxLength: "+strconv.Itoa(maxImageURL), path...)
+		return invalid(fault.MaxLength(maxImageURL), path...)
 	}
 	u, err := url.Parse(*address)
 	switch {
 	case err != nil:
-		return invalid("format: uri", path...)
+		return invalid(fault.URIFormat, path...)
 	case u.Scheme == "https" && u.Host != "",
 		u.Scheme == "" && u.Host == "" && strings.HasPrefix(u.Path, "/"),
 		u.Scheme == "data" && strings.HasPrefix(u.Opaque, "image/"):
 		return nil
 	}
-	return invalid("an address of this server, of https, or a picture itself", path...)
+	return invalid(fault.PictureAddress, path...)
 }
 
 // checkTimes checks the times of a sale, which must start after a time.
 func checkTimes(starts, ends, after time.Time) error {
 	var start, end error
 	if !starts.After(after) {
-		start = invalid(inTheFuture, "startsAt")
+		start = invalid(fault.InTheFuture, "startsAt")
 	}
 	if !ends.After(starts) {
-		end = invalid("after startsAt", "endsAt")
+		end = invalid(fault.AfterStart, "endsAt")
 	}
 	return fault.All(start, end)
 }
@@ -128,13 +126,10 @@ func checkWindow(window, usual time.Duration) error {
 	return inRange(seconds(window), seconds(min(minWindow, usual)), seconds(max(maxWindow, usual)), "paymentWindowSeconds")
 }
 
-// inTheFuture is the rule that a time is after the present one.
-const inTheFuture = "in the future"
-
 // checkSlug checks the name of a sale in addresses; "" = it is made from the title.
 func checkSlug(slug string) error {
 	if slug != "" && (len(slug) > maxSlug || !slugFormat.MatchString(slug)) {
-		return invalid("format: slug", "slug")
+		return invalid(fault.SlugFormat, "slug")
 	}
 	return nil
 }
@@ -147,10 +142,10 @@ func checkAccent(color *string) error {
 	}
 	read, err := accent.Parse(*color)
 	if light := (accent.ContrastError{}); errors.As(err, &light) {
-		return invalid(light.Rule(), "accent")
+		return invalid(fault.Rule{Code: fault.ContrastCode, Bound: light.Bound()}, "accent")
 	}
 	if err != nil {
-		return invalid("format: #rrggbb", "accent")
+		return invalid(fault.ColorFormat, "accent")
 	}
 	*color = read.Color
 	return nil

@@ -162,11 +162,11 @@ var captchaKinds = []string{"AUDIO", "EXTERNAL", "MATH", "PROOF_OF_WORK", "SLIDE
 func (p SwitchesPatch) check() error {
 	for _, kind := range p.CaptchaKinds {
 		if !slices.Contains(captchaKinds, kind) {
-			return invalid("known kind", "captchaKinds")
+			return invalid(fault.Rule{Code: "known kind"}, "captchaKinds")
 		}
 	}
 	if n := value(p.PowMax); n != 0 && (n < captcha.EasiestPow || n > captcha.HardestPow) {
-		return invalid(fmt.Sprintf("0, or between %d and %d", captcha.EasiestPow, captcha.HardestPow), "proofOfWorkMax")
+		return invalid(fault.Rule{Code: fmt.Sprintf("0, or between %d and %d", captcha.EasiestPow, captcha.HardestPow)}, "proofOfWorkMax")
 	}
 	return cmp.Or(
 		within(p.PermitRatio, maxRatio, "permitRatio"),
@@ -181,7 +181,7 @@ func within(n *float64, most float64, path ...string) error {
 	if n == nil || (*n >= 0 && *n <= most) {
 		return nil
 	}
-	return invalid(fmt.Sprintf("between 0 and %g", most), path...)
+	return invalid(fault.Rule{Code: fmt.Sprintf("between 0 and %g", most)}, path...)
 }
 
 func value(n *int) int {

@@ -18,6 +18,7 @@ import (
 	entuser "seckill/ent/user"
 	"seckill/internal/account"
 	"seckill/internal/auth"
+	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/sale"
@@ -26,7 +27,8 @@ import (
 const (
 	// maxFound limits the results of a search.
 	maxFound = 50
-	// maxQuery limits the search text, in characters.
+	// minQuery and maxQuery bound the search text, in characters.
+	minQuery = 2
 	maxQuery = 254
 )
 
@@ -70,8 +72,11 @@ func query(by sale.Actor, text string) (string, error) {
 
 func searchText(text string) (string, error) {
 	text = strings.TrimSpace(text)
-	if n := utf8.RuneCountInString(text); n < 2 || n > maxQuery {
-		return "", invalid(fmt.Sprintf("minLength: 2, maxLength: %d", maxQuery), "text")
+	switch n := utf8.RuneCountInString(text); {
+	case n < minQuery:
+		return "", invalid(fault.MinLength(minQuery), "text")
+	case n > maxQuery:
+		return "", invalid(fault.MaxLength(maxQuery), "text")
 	}
 	return text, nil
 }

@@ -63,7 +63,7 @@ func (s *Service) AdjustStock(ctx context.Context, in AdjustInput) (*Interventio
 	}
 	refusal := cmp.Or(required(&in.Note, maxNote, "note"), inRange(in.Units, -maxUnits, maxUnits, "units"))
 	if refusal == nil && in.Units == 0 {
-		refusal = invalid("not 0", "units")
+		refusal = invalid(fault.NotZero, "units")
 	}
 	if refusal != nil {
 		return nil, refusal

@@ -16,7 +16,7 @@ import (
 // Refusals: INVALID_INPUT; NOT_FOUND for link; CONFLICT when link has another id already.
 func (s *Service) UpsertGoods(ctx context.Context, by sale.Actor, link uuid.UUID, d GoodsDraft) (g *sale.Goods, created bool, err error) {
 	if d.ExternalID == "" {
-		return nil, false, invalid("minLength: 1", "externalId")
+		return nil, false, invalid(fault.NotEmpty, "externalId")
 	}
 	for range maxTries {
 		g, err := s.upsertTarget(ctx, link, d.ExternalID)
@@ -63,7 +63,7 @@ func (s *Service) upsertTarget(ctx context.Context, link uuid.UUID, externalID s
 // Refusals: those of CreateSale and UpdateSale.
 func (s *Service) UpsertSale(ctx context.Context, by sale.Actor, d SaleDraft) (v *sale.Sale, created bool, err error) {
 	if d.Reference == "" {
-		return nil, false, invalid("minLength: 1", "externalReference")
+		return nil, false, invalid(fault.NotEmpty, "externalReference")
 	}
 	for range maxTries {
 		v, err := s.cfg.Sales.ByReference(ctx, d.Reference)

@@ -58,7 +58,7 @@ func (s *Service) VoidOrder(ctx context.Context, in VoidInput) (Voided, error) {
 		return Voided{Order: o}, err
 	}
 	if in.Units != nil && o.Status != order.Paid {
-		return Voided{Order: o}, fault.BadField{At: []string{"input", "quantity"}, Rule: "none for an unpaid order"}
+		return Voided{Order: o}, fault.BadField{At: []string{"input", "quantity"}, Rule: fault.Rule{Code: "none for an unpaid order"}}
 	}
 	units, err := payment.UnitsOf(o, in.Units)
 	if err != nil {

@@ -79,11 +79,11 @@ func (s Corrections) Set(ctx context.Context, in Correction) (o *Order, err erro
 func (in Correction) reasonFault() error {
 	switch {
 	case in.By.Kind == Operator && in.Reason == "":
-		return fault.BadField{At: []string{"input", "reason"}, Rule: "minLength: 1"}
+		return fault.BadField{At: []string{"input", "reason"}, Rule: fault.NotEmpty}
 	case utf8.RuneCountInString(in.Reason) > maxCorrectionReason:
-		return fault.BadField{At: []string{"input", "reason"}, Rule: fmt.Sprintf("maxLength: %d", maxCorrectionReason)}
+		return fault.BadField{At: []string{"input", "reason"}, Rule: fault.MaxLength(maxCorrectionReason)}
 	case strings.ContainsFunc(in.Reason, unicode.IsControl):
-		return fault.BadField{At: []string{"input", "reason"}, Rule: "no control characters"}
+		return fault.BadField{At: []string{"input", "reason"}, Rule: fault.NoControlCharacters}
 	}
 	return nil
 }

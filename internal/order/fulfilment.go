@@ -52,10 +52,10 @@ func (f Fulfilment) ready() (Fulfilment, error) {
 	f.Carrier, f.TrackingURL = strings.TrimSpace(f.Carrier), strings.TrimSpace(f.TrackingURL)
 	var carrier, tracking error
 	if utf8.RuneCountInString(f.Carrier) > maxCarrier || strings.ContainsFunc(f.Carrier, unicode.IsControl) {
-		carrier = fault.BadField{At: []string{"input", "carrier"}, Rule: fmt.Sprintf("maxLength: %d", maxCarrier)}
+		carrier = fault.BadField{At: []string{"input", "carrier"}, Rule: fault.MaxLength(maxCarrier)}
 	}
 	if u, err := url.Parse(f.TrackingURL); f.TrackingURL != "" && (err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || len(f.TrackingURL) > maxTracking) {
-		tracking = fault.BadField{At: []string{"input", "trackingUrl"}, Rule: "an address of https"}
+		tracking = fault.BadField{At: []string{"input", "trackingUrl"}, Rule: fault.HTTPSAddress}
 	}
 	return f, fault.All(carrier, tracking)
 }

@@ -40,9 +40,9 @@ func (m Metadata) with(change Metadata) (Metadata, error) {
 	for key, value := range change {
 		switch {
 		case !metadataKey.MatchString(key):
-			return nil, fault.BadField{At: []string{"input", "entries", "key"}, Rule: "1 to 40 characters of a-z, A-Z, 0-9, ., :, _ and -"}
+			return nil, fault.BadField{At: []string{"input", "entries", "key"}, Rule: fault.Rule{Code: "1 to 40 characters of a-z, A-Z, 0-9, ., :, _ and -"}}
 		case utf8.RuneCountInString(value) > maxMetadataValue || !utf8.ValidString(value) || strings.IndexByte(value, 0) >= 0:
-			return nil, fault.BadField{At: []string{"input", "entries", "value"}, Rule: fmt.Sprintf("maxLength: %d", maxMetadataValue)}
+			return nil, fault.BadField{At: []string{"input", "entries", "value"}, Rule: fault.MaxLength(maxMetadataValue)}
 		case value == "":
 			delete(out, key)
 		default:
@@ -50,7 +50,7 @@ func (m Metadata) with(change Metadata) (Metadata, error) {
 		}
 	}
 	if len(out) > maxMetadata {
-		return nil, fault.BadField{At: []string{"input", "entries"}, Rule: fmt.Sprintf("at most %d entries", maxMetadata)}
+		return nil, fault.BadField{At: []string{"input", "entries"}, Rule: fault.Rule{Code: fmt.Sprintf("at most %d entries", maxMetadata)}}
 	}
 	return out, nil
 }
@@ -67,7 +67,7 @@ type MetadataStore struct {
 // entries. Refusals: INVALID_INPUT; NOT_FOUND.
 func (s MetadataStore) Set(ctx context.Context, orderID uuid.UUID, change Metadata) (o *Order, err error) {
 	if len(change) == 0 {
-		return nil, fault.BadField{At: []string{"input", "entries"}, Rule: "1 to 20 entries, each key once"}
+		return nil, fault.BadField{At: []string{"input", "entries"}, Rule: fault.Rule{Code: "1 to 20 entries, each key once"}}
 	}
 	for range maxMetadataTries {
 		err = s.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {

@@ -147,7 +147,7 @@ func (d *DeadLetters) open(ctx context.Context, in *Decision) (*Letter, error) {
 func (in *Decision) check() error {
 	in.Note = strings.TrimSpace(in.Note)
 	if in.Note == "" || utf8.RuneCountInString(in.Note) > maxNote {
-		return fault.BadField{At: []string{"input", "note"}, Rule: fmt.Sprintf("1 to %d characters", maxNote)}
+		return fault.BadField{At: []string{"input", "note"}, Rule: fault.Rule{Code: fmt.Sprintf("1 to %d characters", maxNote)}}
 	}
 	return nil
 }

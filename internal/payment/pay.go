@@ -79,7 +79,7 @@ func (s *Service) tryPay(ctx context.Context, in PayInput) (Paying, error) {
 		return Paying{Order: o}, err
 	}
 	if provider := s.providers[in.Provider]; provider == nil || !provider.Terms().takes(o) {
-		return Paying{Order: o}, fault.BadField{At: []string{"input", "optionId"}, Rule: "option is not offered for this order"}
+		return Paying{Order: o}, fault.BadField{At: []string{"input", "optionId"}, Rule: fault.Rule{Code: "option is not offered for this order"}}
 	}
 	if s.breakers.away(in.Provider, now) {
 		return Paying{Order: o}, errAway()

@@ -234,7 +234,7 @@ func (s *Service) tryDecide(ctx context.Context, d Decision) (RefundResult, erro
 		return RefundResult{}, err
 	}
 	if d.Approve && d.Amount != nil && *d.Amount != (money.Amount{Minor: r.AmountMinor, Currency: r.Currency}) {
-		return RefundResult{}, fault.BadField{At: []string{"input", "amount"}, Rule: "the amount of the refund"}
+		return RefundResult{}, fault.BadField{At: []string{"input", "amount"}, Rule: fault.Rule{Code: "the amount of the refund"}}
 	}
 	if r.Status != RefundRequested && !(r.Status == RefundGivenUp && d.Approve && r.Attempts < maxAttempts) {
 		approved := r.Status != RefundRejected

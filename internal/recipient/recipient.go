@@ -9,7 +9,6 @@
 package recipient
 
 import (
-	"fmt"
 	"log/slog"
 	"regexp"
 	"strings"
@@ -82,26 +81,28 @@ func text(value, field string, in bounds) error {
 	n := utf8.RuneCountInString(value)
 	switch {
 	case n < in.least:
-		return bad(field, "minLength: 1")
+		return bad(field, fault.NotEmpty)
 	case n > in.most:
-		return bad(field, fmt.Sprintf("maxLength: %d", in.most))
+		return bad(field, fault.MaxLength(in.most))
 	case strings.ContainsFunc(value, unicode.IsControl):
-		return bad(field, "no control characters")
+		return bad(field, fault.NoControlCharacters)
 	}
 	return nil
 }
 
 func matches(value, field string, most int, pattern *regexp.Regexp) error {
 	if len(value) > most {
-		return bad(field, fmt.Sprintf("maxLength: %d", most))
+		return bad(field, fault.MaxLength(most))
 	}
 	if !pattern.MatchString(value) {
-		return bad(field, "pattern: "+pattern.String())
+		return bad(field, fault.Rule{Code: fault.PatternCode, Bound: pattern.String()})
 	}
 	return nil
 }
 
-func bad(field, rule string) error { return fault.BadField{At: []string{"input", field}, Rule: rule} }
+func bad(field string, rule fault.Rule) error {
+	return fault.BadField{At: []string{"input", field}, Rule: rule}
+}
 
 // Required refuses to admit a buyer without an address to a sale whose orders have one.
 func Required() error {

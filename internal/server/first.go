@@ -114,7 +114,7 @@ func serveFirst(w http.ResponseWriter, r *http.Request, html []byte) {
 		h.Set("Content-Encoding", "gzip")
 	}
 	h.Set("Content-Length", strconv.Itoa(len(html)))
-	_, _ = w.Write(html) // the client may have disconnected
+	_, _ = w.Write(html) //nolint:gosec // Preview and firstScript escape what they insert; the client may have disconnected
 }
 
 // replayed is a response in memory.

@@ -120,20 +120,20 @@ func (in *Input) check() error {
 	in.Scopes = slices.Compact(in.Scopes)
 	switch length := utf8.RuneCountInString(in.Name); {
 	case length == 0:
-		return badField("name", "minLength: 1")
+		return badField("name", fault.NotEmpty)
 	case length > maxName:
-		return badField("name", fmt.Sprintf("maxLength: %d", maxName))
+		return badField("name", fault.MaxLength(maxName))
 	case len(in.Scopes) == 0:
-		return badField("scopes", "at least one scope")
+		return badField("scopes", fault.Rule{Code: "at least one scope"})
 	case !slices.ContainsFunc(in.Scopes, auth.Scope.Valid) || slices.ContainsFunc(in.Scopes, func(s auth.Scope) bool { return !s.Valid() }):
-		return badField("scopes", "known scopes")
+		return badField("scopes", fault.Rule{Code: "known scopes"})
 	case in.Life < time.Minute || in.Life > MaxLife:
-		return badField("expiresInDays", "1 to 366 days")
+		return badField("expiresInDays", fault.Rule{Code: "1 to 366 days"})
 	}
 	return nil
 }
 
-func badField(name, rule string) error {
+func badField(name string, rule fault.Rule) error {
 	return fault.BadField{At: []string{"input", name}, Rule: rule}
 }
 

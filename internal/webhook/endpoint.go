@@ -98,7 +98,7 @@ type EndpointInput struct {
 func (s *Service) checkInput(in EndpointInput) error {
 	for _, kind := range deref(in.Kinds) {
 		if !kind.Valid() {
-			return fault.BadField{At: []string{"input", "events"}, Rule: "known kinds of events"}
+			return fault.BadField{At: []string{"input", "events"}, Rule: fault.Rule{Code: "known kinds of events"}}
 		}
 	}
 	if in.URL == nil {

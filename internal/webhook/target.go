@@ -91,14 +91,14 @@ func (t target) check(text string) error {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Host == "" || u.Hostname() == "" || len(text) > maxURL:
-		return fault.BadField{At: at, Rule: "absolute URL"}
+		return fault.BadField{At: at, Rule: fault.Rule{Code: "absolute URL"}}
 	case u.User != nil || u.Fragment != "":
-		return fault.BadField{At: at, Rule: "no user and no fragment"}
+		return fault.BadField{At: at, Rule: fault.Rule{Code: "no user and no fragment"}}
 	case u.Scheme != "https" && (u.Scheme != "http" || len(t.networks) == 0):
-		return fault.BadField{At: at, Rule: "https"}
+		return fault.BadField{At: at, Rule: fault.Rule{Code: "https"}}
 	}
 	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && t.allows(netip.AddrPortFrom(ip, 0).String()) != nil {
-		return fault.BadField{At: at, Rule: "public address"}
+		return fault.BadField{At: at, Rule: fault.Rule{Code: "public address"}}
 	}
 	return nil
 }

@@ -38,11 +38,11 @@ func (s *Service) Create(ctx context.Context, in CreateInput) (Challenge, error)
 			return Challenge{}, fault.New(fault.Unauthenticated, "Sign in to get a captcha for a sale.")
 		}
 		if in.Sale == uuid.Nil {
-			return Challenge{}, fault.BadField{At: []string{"input", "saleId"}, Rule: "required for SECKILL"}
+			return Challenge{}, fault.BadField{At: []string{"input", "saleId"}, Rule: fault.Rule{Code: "required for SECKILL"}}
 		}
 		scope.Sale, scope.User = in.Sale, in.User
 	default:
-		return Challenge{}, fault.BadField{At: []string{"input", "purpose"}, Rule: "known purpose"}
+		return Challenge{}, fault.BadField{At: []string{"input", "purpose"}, Rule: fault.Rule{Code: "known purpose"}}
 	}
 	switch in.Kind {
 	case "":
@@ -52,7 +52,7 @@ func (s *Service) Create(ctx context.Context, in CreateInput) (Challenge, error)
 		}
 	case Text, Math, ProofOfWork, External:
 	default:
-		return Challenge{}, fault.BadField{At: []string{"input", "kind"}, Rule: "known kind"}
+		return Challenge{}, fault.BadField{At: []string{"input", "kind"}, Rule: fault.Rule{Code: "known kind"}}
 	}
 	c, err := s.create(ctx, scope, opening{kind: in.Kind, points: requestPoints})
 	return c, err

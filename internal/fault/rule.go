@@ -1,0 +1,66 @@
+package fault
+
+import "strconv"
+
+// Rule is a rule of input values. Clients receive its text (String), which is part of the
+// API; the message for people is made from its parts.
+type Rule struct {
+	Code  string // what is required
+	Bound string // the bound, for example 64 of maxLength; "" = none
+}
+
+// Codes of rules with a bound.
+const (
+	MinCode       = "min"
+	MaxCode       = "max"
+	MinLengthCode = "minLength" // in characters
+	MaxLengthCode = "maxLength" // in characters
+	PatternCode   = "pattern"
+	FormatCode    = "format"
+	ContrastCode  = "contrast" // the bound is the measured contrast with white
+)
+
+// String returns the text of the rule, for example "maxLength: 64".
+func (r Rule) String() string {
+	if r.Bound == "" {
+		return r.Code
+	}
+	return r.Code + ": " + r.Bound
+}
+
+// Min requires a number of at least n.
+func Min(n int) Rule { return Rule{MinCode, strconv.Itoa(n)} }
+
+// Max requires a number of at most n.
+func Max(n int) Rule { return Rule{MaxCode, strconv.Itoa(n)} }
+
+// MinLength requires at least n characters.
+func MinLength(n int) Rule { return Rule{MinLengthCode, strconv.Itoa(n)} }
+
+// MaxLength allows at most n characters.
+func MaxLength(n int) Rule { return Rule{MaxLengthCode, strconv.Itoa(n)} }
+
+// Rules that messages for people explain.
+var (
+	NotEmpty                = MinLength(1)
+	AfterStart              = Rule{Code: "after startsAt"}
+	BeforeStart             = Rule{Code: "before startsAt"}
+	InTheFuture             = Rule{Code: "in the future"}
+	EachGoodsOnce           = Rule{Code: "each goods once"}
+	MoreThanNothing         = Rule{Code: "more than nothing"}
+	SlugFormat              = Rule{FormatCode, "slug"}
+	HTTPSAddress            = Rule{Code: "an address of https"}
+	ColorFormat             = Rule{FormatCode, "#rrggbb"}
+	URIFormat               = Rule{FormatCode, "uri"}
+	NoControlCharacters     = Rule{Code: "no control characters"}
+	NotZero                 = Rule{Code: "not 0"}
+	NotCommonPassword       = Rule{Code: "not a common password"}
+	NotTheAccount           = Rule{Code: "not the account itself"}
+	OneCurrency             = Rule{Code: "one currency in a sale"}
+	KnownCurrency           = Rule{Code: "an amount of a known currency"}
+	StartInTheFuture        = Rule{Code: "startsAt in the future"}
+	EmailOrPhone            = Rule{Code: "e-mail address or phone number"}
+	EmailOrPhoneWithCountry = Rule{Code: "e-mail address, or phone number with country code"}
+	PictureAddress          = Rule{Code: "an address of this server, of https, or a picture itself"}
+	EmailFormat             = Rule{FormatCode, "email"}
+)
