@@ -1,5 +1,5 @@
 // Package auth implements authentication: principals, access tokens, and revoked
-// sessions.
+// sessions. A request's context carries its principal and the address of its client.
 //
 // It owns the signing keys, the format of access tokens (JWT, HS256), the cache of
 // verified tokens and the process's copy of revoked sessions. Accounts, passwords and

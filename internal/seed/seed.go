@@ -2,9 +2,8 @@
 // approved sale.
 //
 // It writes products, sales, items, their opening stock movements, and users, in bulk.
-// Loading gates into Redis (Gates), signing tokens and issuing paths (Users) belong to other
-// packages. Each run creates new data and does not change existing
-// data.
+// Loading gates into Redis (Gates), and signing tokens and issuing paths (Users), belong to
+// other packages. Each run creates new data and does not change existing data.
 package seed
 
 import (
