@@ -1,6 +1,11 @@
 package fault
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
 
 // Rule is a rule of input values. Clients receive its text (String), which is part of the
 // API; the message for people is made from its parts.
@@ -39,6 +44,21 @@ func MinLength(n int) Rule { return Rule{MinLengthCode, strconv.Itoa(n)} }
 
 // MaxLength allows at most n characters.
 func MaxLength(n int) Rule { return Rule{MaxLengthCode, strconv.Itoa(n)} }
+
+// Line returns the rule that a text of one line breaks: least to most characters, and no
+// control characters. It is zero for a text that breaks none.
+func Line(text string, least, most int) Rule {
+	n := utf8.RuneCountInString(text)
+	switch {
+	case n < least:
+		return MinLength(least)
+	case n > most:
+		return MaxLength(most)
+	case strings.ContainsFunc(text, unicode.IsControl):
+		return NoControlCharacters
+	}
+	return Rule{}
+}
 
 // Rules that messages for people explain.
 var (

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -77,13 +75,12 @@ func (s Corrections) Set(ctx context.Context, in Correction) (o *Order, err erro
 }
 
 func (in Correction) reasonFault() error {
-	switch {
-	case in.By.Kind == Operator && in.Reason == "":
-		return fault.BadField{At: []string{"input", "reason"}, Rule: fault.NotEmpty}
-	case utf8.RuneCountInString(in.Reason) > maxCorrectionReason:
-		return fault.BadField{At: []string{"input", "reason"}, Rule: fault.MaxLength(maxCorrectionReason)}
-	case strings.ContainsFunc(in.Reason, unicode.IsControl):
-		return fault.BadField{At: []string{"input", "reason"}, Rule: fault.NoControlCharacters}
+	least := 0
+	if in.By.Kind == Operator {
+		least = 1
+	}
+	if rule := fault.Line(in.Reason, least, maxCorrectionReason); rule != (fault.Rule{}) {
+		return fault.BadField{At: []string{"input", "reason"}, Rule: rule}
 	}
 	return nil
 }

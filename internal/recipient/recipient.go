@@ -12,8 +12,6 @@ import (
 	"log/slog"
 	"regexp"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"seckill/ent"
 	"seckill/internal/fault"
@@ -78,14 +76,8 @@ type bounds struct{ least, most int }
 
 // text refuses a text that is too short or too long, or that does not fit on a line.
 func text(value, field string, in bounds) error {
-	n := utf8.RuneCountInString(value)
-	switch {
-	case n < in.least:
-		return bad(field, fault.NotEmpty)
-	case n > in.most:
-		return bad(field, fault.MaxLength(in.most))
-	case strings.ContainsFunc(value, unicode.IsControl):
-		return bad(field, fault.NoControlCharacters)
+	if rule := fault.Line(value, in.least, in.most); rule != (fault.Rule{}) {
+		return bad(field, rule)
 	}
 	return nil
 }
