@@ -52,7 +52,7 @@ func (p *pusher) check(endpoint string) error {
 	}
 	u, err := url.Parse(endpoint)
 	if err != nil || !slices.ContainsFunc(p.web.Services, func(s string) bool { return isAt(u.Hostname(), s) }) {
-		return fault.BadField{At: at, Rule: "push service of SECKILL_PUSH_SERVICES"}
+		return fault.BadField{At: at, Rule: fault.Rule{Code: "push service of SECKILL_PUSH_SERVICES"}}
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func cut(text string, most int) string {
 		return text
 	}
 	const dots = "…"
-	return strings.ToValidUTF8(text[:most-len(dots)], "") + dots
+	return fault.Shorten(text, most-len(dots)) + dots
 }
 
 // topicOf returns the topic of a subject: of the messages with the same one, a push service

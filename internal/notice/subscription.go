@@ -167,15 +167,15 @@ func (s *Service) readSubscription(in Subscription) (*ent.PushSubscription, erro
 		_, err = ecdh.P256().NewPublicKey(key)
 	}
 	if err != nil {
-		return nil, fault.BadField{At: []string{"input", "p256dh"}, Rule: "public key of P-256 in base64url"}
+		return nil, fault.BadField{At: []string{"input", "p256dh"}, Rule: fault.Rule{Code: "public key of P-256 in base64url"}}
 	}
 	secret, err := decode(in.Auth)
 	if err != nil || len(secret) != authBytes {
-		return nil, fault.BadField{At: []string{"input", "auth"}, Rule: "16 bytes in base64url"}
+		return nil, fault.BadField{At: []string{"input", "auth"}, Rule: fault.Rule{Code: "16 bytes in base64url"}}
 	}
 	label := strings.TrimSpace(in.Label)
 	if utf8.RuneCountInString(label) > maxLabel {
-		return nil, fault.BadField{At: []string{"input", "label"}, Rule: "maxLength: 100"}
+		return nil, fault.BadField{At: []string{"input", "label"}, Rule: fault.MaxLength(maxLabel)}
 	}
 	return &ent.PushSubscription{Endpoint: in.Endpoint, P256dh: key, Auth: secret, Label: label}, nil
 }
