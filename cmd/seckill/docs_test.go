@@ -120,7 +120,7 @@ var (
 	code = regexp.MustCompile("(?s)```.*?```|`[^`\n]+`")
 	// ofSeckill is a call of the binary: its subcommands, then its flags.
 	ofSeckill = regexp.MustCompile(`(?m)(?:^|[\s;&(])(?:go run \./cmd/)?seckill((?: [a-z]+(?:-[a-z]+)*)+)([^\n#;|>` + "`" + `]*)`)
-	ofMake    = regexp.MustCompile("(?m)(?:^|`)make ([a-z-]+)")
+	ofMake    = regexp.MustCompile("(?m)(?:^|`)make ([a-z0-9-]+)")
 	ofScripts = regexp.MustCompile(`\bscripts/[a-z-]+`)
 	flagName  = regexp.MustCompile(`--[a-z-]+`)
 )
