@@ -102,15 +102,18 @@ func (s *Storefront) watchPhase(ctx context.Context, saleID uuid.UUID) (*notifie
 // WatchStock follows the stock of a sale's items until the sale ends: every change, or
 // only changes of a level for those who do not see numbers.
 func (s *Storefront) WatchStock(ctx context.Context, saleID uuid.UUID, levels bool) (*notifier.Follower[[]*sale.Item], error) {
-	key, seen := stockKey(saleID), &s.seen.stocks
+	key, seen, mark := stockKey(saleID), &s.seen.stocks, s.stockMark
 	if levels {
-		key, seen = levelKey(saleID), &s.seen.levels
+		key, seen, mark = levelKey(saleID), &s.seen.levels, s.levelMark
 	}
 	return notifier.Follow(ctx, s.hub, key, func(ctx context.Context) (notifier.State[[]*sale.Item], error) {
 		revision := seen.read(saleID)
 		v, err := s.find(ctx, saleID)
 		if err != nil {
 			return notifier.State[[]*sale.Item]{}, err
+		}
+		if revision == 0 { // its first state is the snapshot, not a change after it
+			revision = seen.begin(saleID, mark(v))
 		}
 		return notifier.State[[]*sale.Item]{Value: v.Items, Revision: revision, Terminal: s.over(v)}, nil
 	})
@@ -188,13 +191,25 @@ func (s *Storefront) phasesChanged(v *sale.Sale) (notifier.Event, bool) {
 	return notifier.Event{Key: saleKey(v.ID), Revision: revision, Terminal: s.over(v), Value: v}, changed
 }
 
-func (s *Storefront) stockChanged(v *sale.Sale) (notifier.Event, bool) {
+func (s *Storefront) stockMark(v *sale.Sale) string {
 	mark := ""
 	for _, item := range v.Items {
 		st := s.Stock(item)
 		mark += fmt.Sprintf("%d/%d ", st.Revision, st.Remaining)
 	}
-	revision, changed := s.seen.stocks.note(v.ID, mark)
+	return mark
+}
+
+func (s *Storefront) levelMark(v *sale.Sale) string {
+	mark := ""
+	for _, item := range v.Items {
+		mark += string(s.Stock(item).Level) + " "
+	}
+	return mark
+}
+
+func (s *Storefront) stockChanged(v *sale.Sale) (notifier.Event, bool) {
+	revision, changed := s.seen.stocks.note(v.ID, s.stockMark(v))
 	return notifier.Event{Key: stockKey(v.ID), Revision: revision, Terminal: s.over(v), Value: v.Items}, changed
 }
 
@@ -204,11 +219,7 @@ func (s *Storefront) levelsChanged(v *sale.Sale) (notifier.Event, bool) {
 	if !v.HideExactStock {
 		return notifier.Event{}, false
 	}
-	mark := ""
-	for _, item := range v.Items {
-		mark += string(s.Stock(item).Level) + " "
-	}
-	revision, changed := s.seen.levels.note(v.ID, mark)
+	revision, changed := s.seen.levels.note(v.ID, s.levelMark(v))
 	return notifier.Event{Key: levelKey(v.ID), Revision: revision, Terminal: s.over(v), Value: v.Items}, changed
 }
 
@@ -245,6 +256,21 @@ func (n *numbered) read(v uuid.UUID) int64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.known[v].revision
+}
+
+// begin stores the first state and returns its revision; 0 when another state was stored
+// meanwhile.
+func (n *numbered) begin(v uuid.UUID, mark string) int64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.known[v].revision > 0 {
+		return 0
+	}
+	if n.known == nil {
+		n.known = map[uuid.UUID]sighting{}
+	}
+	n.known[v] = sighting{mark: mark, revision: 1}
+	return 1
 }
 
 // note returns the revision of a state, and whether it differs from the last one.
