@@ -46,9 +46,8 @@ func (s *Service) Create(ctx context.Context, in CreateInput) (Challenge, error)
 	}
 	switch in.Kind {
 	case "":
-		in.Kind = Text
-		if in.Automatic {
-			in.Kind = automatic
+		if !in.Automatic {
+			in.Kind = Text
 		}
 	case Text, Math, ProofOfWork, External:
 	default:
@@ -143,16 +142,14 @@ func (s *Service) rules(ctx context.Context, sale uuid.UUID) (rules Rules, err e
 	return rules, err
 }
 
-// automatic requests a proof of work where the sale lists no kinds, else Text.
-const automatic Kind = "AUTOMATIC"
-
 // offered returns the kind for a request: the requested one if the sale offers it, else
-// the first kind that the sale offers, else a proof of work.
+// the first kind that the sale offers, else a proof of work. A request without a kind is for
+// a proof of work where the sale lists no kinds, else for Text.
 func (r Rules) offered(wished Kind) Kind {
-	if wished == automatic {
+	if wished == "" {
 		wished = Text
 		if len(r.Kinds) == 0 {
-			return ProofOfWork
+			wished = ProofOfWork
 		}
 	}
 	can := func(kind Kind) bool {
