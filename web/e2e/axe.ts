@@ -70,6 +70,7 @@ const sheets = [
 /** What of the status sheet, where the screen has one, is outside the window: its words, its time, its button. */
 async function outside(page: Page): Promise<string[]> {
   const sheet = page.locator('section.sheet');
+  if (!new URL(page.url()).pathname.startsWith('/s/')) return []; // the preview of a review is part of a longer page
   if (!(await sheet.count()) || (await page.locator('dialog').count())) return [];
   const found: string[] = [];
   for (const { width, height, text } of sheets) {
