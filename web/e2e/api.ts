@@ -31,13 +31,17 @@ export async function saveAddress(demo: Demo, person: Person, address: object): 
   await mutate(demo.url, await tokenOf(demo, person), 'saveAddress', 'address { id }', address);
 }
 
-/** A sale of one product. */
+/** A sale of products at one price. */
 export interface OpenSale {
   title: string;
   currencyCode: string;
   price: string;
   listPrice: string;
   requiresAddress?: boolean;
+  /** How many products it has; 1 unless given. */
+  products?: number;
+  /** The limit of a buyer over all products; none unless given. */
+  purchaseLimit?: number;
 }
 
 /** Takes sales from their drafts to their opening, by two people, and returns their names in addresses. */
@@ -47,10 +51,14 @@ export async function openSales(demo: Demo, sales: OpenSale[]): Promise<string[]
   const startsAt = new Date(Date.now() + OPENS_MS).toISOString();
   const endsAt = new Date(Date.now() + 3_600_000).toISOString();
   const slugs = await Promise.all(
-    sales.map(async ({ title, currencyCode, price, listPrice, requiresAddress = false }) => {
-      const { goods } = await mutate<{ goods: { id: string } }>(url, operator!, 'createGoods', 'goods { id }', { name: `${title} lamp`, listPrice: { amount: listPrice, currencyCode } });
-      const items = [{ goodsId: goods.id, price: { amount: price, currencyCode }, stock: 5, purchaseLimit: 2 }];
-      const { sale } = await mutate<{ sale: { id: string; slug: string } }>(url, operator!, 'createSale', 'sale { id slug }', { title, startsAt, endsAt, items, requiresAddress });
+    sales.map(async ({ title, currencyCode, price, listPrice, requiresAddress = false, products = 1, purchaseLimit = null }) => {
+      const items = await Promise.all(
+        ['lamp', 'chair'].slice(0, products).map(async (what) => {
+          const { goods } = await mutate<{ goods: { id: string } }>(url, operator!, 'createGoods', 'goods { id }', { name: `${title} ${what}`, listPrice: { amount: listPrice, currencyCode } });
+          return { goodsId: goods.id, price: { amount: price, currencyCode }, stock: 5, purchaseLimit: 2 };
+        }),
+      );
+      const { sale } = await mutate<{ sale: { id: string; slug: string } }>(url, operator!, 'createSale', 'sale { id slug }', { title, startsAt, endsAt, items, requiresAddress, purchaseLimit });
       const saleId = sale.id;
       await mutate(url, operator!, 'submitSale', 'sale { id }', { saleId });
       await mutate(url, admin!, 'approveSale', 'sale { id }', { saleId });

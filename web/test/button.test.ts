@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Action, Viewer } from '@seckill/client/types';
+import { t } from '../src/i18n/text';
 import { actionOf, buttonOf, phaseAt, type Situation } from '../src/purchase/button';
 import { sale, T0 } from './shop';
 
@@ -46,6 +47,14 @@ describe('the action', () => {
 });
 
 describe('the button', () => {
+  test('buys another item than that of the newest order, and shows the older order of an item', () => {
+    const order = { id: 'ord_1', status: 'PENDING_PAYMENT', item: { id: 'itm_2' } } as NonNullable<Viewer['order']>;
+    const of = (mine: object | null, ordered = order) =>
+      buttonOf(situation({ sale: sale({ viewer: viewer('PAY', { order: ordered, items: [{ item: { id: 'itm_1' }, remainingLimit: 1, order: mine }] as Viewer['items'] }) }) }));
+    expect(of(null)).toEqual({ kind: 'buy' });
+    expect(of({ id: 'ord_0', status: 'PAID' })).toEqual({ kind: 'none', reason: t('status.PAID'), phase: 'LIVE' });
+    expect(of(null, { ...order, item: { id: 'itm_1' } }).kind).toBe('pay');
+  });
   test('shows the attempt under way before anything else', () => {
     const it = situation({ sale: sale({ viewer: viewer('BUY') }) });
     expect(buttonOf({ ...it, attempt: { step: 'check', challenge: null, failure: null } }).kind).toBe('checking');

@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=02340db78aa4";
+export{r as resumePlaces}from"./attempt.js?v=5c3820b5f483";

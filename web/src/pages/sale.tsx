@@ -94,14 +94,14 @@ export function SalePage({ slug }: { slug: string }) {
   }
 }
 
-/** The chosen item: that of the order or the waitlist, else the one in the address, else the first. */
+/** The chosen item: the one in the address, else that of the order or the waitlist, else the first. */
 function useItem(sale: Sale): [Item | undefined, (id: string) => void] {
   const asked = new URLSearchParams(useSearch()).get('item');
   const [where, go] = useLocation();
   const { order, waitlistEntry } = sale.viewer ?? {};
   const held = order?.status === 'PENDING_PAYMENT' ? order.item.id : null;
   const offered = waitlistEntry && ['WAITING', 'OFFERED'].includes(waitlistEntry.status) ? waitlistEntry.item.id : null;
-  const wanted = held ?? asked ?? offered ?? order?.item.id;
+  const wanted = asked ?? held ?? offered ?? order?.item.id;
   const item = sale.items.find(({ id }) => id === wanted) ?? sale.items[0];
   return [item, (id) => go(`${where}?item=${encodeURIComponent(id)}`, { replace: true })];
 }

@@ -3,6 +3,7 @@ import { computed } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import { now, second } from '../api/clock';
 import { tasks } from '../api/stores';
+import { t } from '../i18n/text';
 import type { Action, Phase, Sale, Stock, Viewer } from '@seckill/client/types';
 import type { Attempt, Path } from '@seckill/client/purchase';
 
@@ -92,6 +93,14 @@ function waitlistOf({ sale, itemId }: Situation): Button {
   return { kind: entry?.status === 'WAITING' && entry.item.id === itemId ? 'waiting' : 'waitlist' };
 }
 
+/** The button of an item where the newest order is of another one; null where the order decides. */
+function besideOrder({ sale, itemId, stock }: Situation, ordered: string, phase: Phase): Button | null {
+  const mine = sale.viewer?.items.find(({ item }) => item.id === itemId);
+  if (ordered === itemId || !mine) return null;
+  if (mine.order) return { kind: 'none', reason: t(`status.${mine.order.status}`), phase };
+  return phase === 'LIVE' && stock.level !== 'SOLD_OUT' ? { kind: 'buy' } : null;
+}
+
 /** The button for a situation. */
 export function buttonOf(at: Situation): Button {
   const { sale, attempt, signedIn } = at;
@@ -114,9 +123,9 @@ export function buttonOf(at: Situation): Button {
     case 'WATCH_QUEUE':
       return { kind: 'queue', delayed: sale.viewer?.orderTask?.delayed ?? false };
     case 'PAY':
-      return order ? { kind: 'pay', order } : none;
     case 'VIEW_ORDER':
-      return order ? { kind: 'order', order } : none;
+      if (!order) return none;
+      return besideOrder(at, order.item.id, phase) ?? { kind: action === 'PAY' ? 'pay' : 'order', order };
     case 'IN_WAITING_ROOM': // of another item: this one can be bought
       if (sale.viewer?.queueTicket?.item.id === at.itemId) return { kind: phase === 'UPCOMING' ? 'joined' : 'room' };
       return at.stock.level === 'SOLD_OUT' || phase !== 'LIVE' ? none : { kind: 'buy' };
