@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"entgo.io/ent/dialect"
-	"entgo.io/ent/dialect/sql"
 	"github.com/google/uuid"
 
 	"seckill/ent"
@@ -17,6 +15,7 @@ import (
 	"seckill/ent/noticefact"
 	"seckill/ent/user"
 	"seckill/internal/periodic"
+	"seckill/internal/postgres"
 )
 
 const (
@@ -74,9 +73,7 @@ func (s *Service) collectOne(ctx context.Context) (found bool, err error) {
 	var row *ent.NoticeFact
 	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		query := tx.NoticeFact.Query().Where(due).Order(ent.Asc(noticefact.FieldDueAt)).Limit(1)
-		if s.cfg.DB.Dialect == dialect.Postgres {
-			query.ForUpdate(sql.WithLockAction(sql.SkipLocked))
-		}
+		postgres.SkipLocked(s.cfg.DB.Dialect, query)
 		rows, err := query.All(ctx)
 		if err != nil || len(rows) == 0 {
 			row = nil

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"entgo.io/ent/dialect"
-	"entgo.io/ent/dialect/sql"
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
@@ -22,6 +20,7 @@ import (
 	"seckill/internal/locale"
 	"seckill/internal/mail"
 	"seckill/internal/periodic"
+	"seckill/internal/postgres"
 	"seckill/internal/webhook"
 )
 
@@ -150,9 +149,7 @@ func (s *Service) claim(ctx context.Context) (claimed []*ent.NoticeDelivery, err
 	}
 	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		query := tx.NoticeDelivery.Query().Where(due).Order(ent.Asc(noticedelivery.FieldDueAt)).Limit(sendBatch)
-		if s.cfg.DB.Dialect == dialect.Postgres {
-			query.ForUpdate(sql.WithLockAction(sql.SkipLocked))
-		}
+		postgres.SkipLocked(s.cfg.DB.Dialect, query)
 		if claimed, err = query.All(ctx); err != nil || len(claimed) == 0 {
 			return err
 		}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"github.com/google/uuid"
 
@@ -123,9 +122,7 @@ func (s *Service) remindOf(ctx context.Context, opening *ent.Sale) (n int, err e
 		err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 			query := tx.SaleReminder.Query().Where(salereminder.SaleID(opening.ID),
 				salereminder.Or(salereminder.SentForIsNil(), salereminder.SentForNEQ(opening.StartsAt))).Limit(reminderBatch)
-			if s.cfg.DB.Dialect == dialect.Postgres {
-				query.ForUpdate(sql.WithLockAction(sql.SkipLocked))
-			}
+			postgres.SkipLocked(s.cfg.DB.Dialect, query)
 			rows, err := query.All(ctx)
 			if size = len(rows); err != nil || size == 0 {
 				return err

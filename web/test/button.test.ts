@@ -49,9 +49,10 @@ describe('the action', () => {
 describe('the button', () => {
   test('buys another item than that of the newest order, and shows the older order of an item', () => {
     const order = { id: 'ord_1', status: 'PENDING_PAYMENT', item: { id: 'itm_2' } } as NonNullable<Viewer['order']>;
-    const of = (mine: object | null, ordered = order) =>
-      buttonOf(situation({ sale: sale({ viewer: viewer('PAY', { order: ordered, items: [{ item: { id: 'itm_1' }, remainingLimit: 1, order: mine }] as Viewer['items'] }) }) }));
+    const of = (mine: object | null, ordered = order, level: Situation['stock']['level'] = 'PLENTY') =>
+      buttonOf(situation({ stock: { ...situation().stock, level }, sale: sale({ viewer: viewer('PAY', { order: ordered, items: [{ item: { id: 'itm_1' }, remainingLimit: 1, order: mine }] as Viewer['items'] }) }) }));
     expect(of(null)).toEqual({ kind: 'buy' });
+    expect(of(null, order, 'SOLD_OUT').kind).toBe('none'); // not the order of an item that is not shown
     expect(of({ id: 'ord_0', status: 'PAID' })).toEqual({ kind: 'none', reason: t('status.PAID'), phase: 'LIVE' });
     expect(of(null, { ...order, item: { id: 'itm_1' } }).kind).toBe('pay');
   });

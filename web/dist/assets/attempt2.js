@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=5c3820b5f483";
+export{r as resumePlaces}from"./attempt.js?v=dee786a832b8";

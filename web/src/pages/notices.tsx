@@ -61,7 +61,7 @@ export function Notices() {
         </fieldset>
       ))}
       {why.value && (
-        <p class="text-bad" role="alert">
+        <p class="text-danger" role="alert">
           {why.value}
         </p>
       )}

@@ -80,7 +80,7 @@ export function Push({ devices, pushKey, changed }: { devices: Devices; pushKey:
         </ul>
       )}
       {why.value && (
-        <p class="text-bad" role="alert">
+        <p class="text-danger" role="alert">
           {why.value}
         </p>
       )}

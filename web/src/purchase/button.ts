@@ -93,12 +93,12 @@ function waitlistOf({ sale, itemId }: Situation): Button {
   return { kind: entry?.status === 'WAITING' && entry.item.id === itemId ? 'waiting' : 'waitlist' };
 }
 
-/** The button of an item where the newest order is of another one; null where the order decides. */
+/** The button of an item where the newest order is of another one; null where that order decides. */
 function besideOrder({ sale, itemId, stock }: Situation, ordered: string, phase: Phase): Button | null {
   const mine = sale.viewer?.items.find(({ item }) => item.id === itemId);
   if (ordered === itemId || !mine) return null;
   if (mine.order) return { kind: 'none', reason: t(`status.${mine.order.status}`), phase };
-  return phase === 'LIVE' && stock.level !== 'SOLD_OUT' ? { kind: 'buy' } : null;
+  return phase === 'LIVE' && stock.level !== 'SOLD_OUT' ? { kind: 'buy' } : { kind: 'none', reason: null, phase };
 }
 
 /** The button for a situation. */
