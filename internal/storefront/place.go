@@ -22,6 +22,9 @@ type PlaceMark struct {
 // MarkOf returns the mark of a waitlist entry.
 func MarkOf(e *waitlist.Entry) PlaceMark { return PlaceMark{Open: e.Status.IsOpen()} }
 
+// unknown is a number of buyers that was not read.
+const unknown = -1
+
 // placeWatch joins the states of a sale with those of one buyer's waitlist entries: it has
 // a state after each change of either, until the sale ends.
 type placeWatch struct {
@@ -35,13 +38,13 @@ type placeWatch struct {
 	from  int64                     // revision at the start
 	open  atomic.Bool               // whether the buyer has an open waitlist entry
 	asked atomic.Bool               // Postgres was read since the sale has waitlist entries
-	ahead int                       // buyers ahead, as last sent
+	ahead int                       // buyers ahead before the last state was sent; unknown = not read
 }
 
 // watchPlace follows a buyer's waitlist entries in a sale. It costs nothing for a buyer
 // without one: Postgres is read only for buyers who are known to have an entry.
 func (s *Storefront) watchPlace(ctx context.Context, v *sale.Sale, user uuid.UUID) (_ *placeWatch, err error) {
-	w := &placeWatch{store: s, ctx: ctx, sale: v.ID, user: user}
+	w := &placeWatch{store: s, ctx: ctx, sale: v.ID, user: user, ahead: unknown}
 	w.open.Store(s.lined(v))
 	w.marks, err = notifier.Follow(ctx, s.hub, PlaceKey(v.ID, user), w.load)
 	return w, err
@@ -90,6 +93,7 @@ func (w *placeWatch) Next() (notifier.State[*sale.Sale], bool) {
 		case 1:
 			mark, _ := w.marks.Next()
 			w.open.Store(mark.Value.Open)
+			w.followLine() // before the state is sent: a buyer who leaves meanwhile is a change
 			changed = mark.Revision > w.from
 		default:
 			_, _ = w.lines.Next()
@@ -121,19 +125,24 @@ func (w *placeWatch) followLine() {
 	}
 }
 
-// movedUp reads how many buyers are ahead, and reports whether fewer are than before.
+// movedUp reads how many buyers are ahead, and reports whether fewer are than before, or
+// whether either number is unknown: the receiver of the state reads it again.
 func (w *placeWatch) movedUp() bool {
+	before := w.ahead
+	w.ahead = unknown
 	entry, err := w.store.waitlist.In(w.ctx, w.user, w.sale)
-	if err != nil || entry == nil || entry.Status != waitlist.Waiting {
+	if err != nil {
+		return true
+	}
+	if entry == nil || entry.Status != waitlist.Waiting {
 		return false
 	}
 	ahead, err := w.store.waitlist.Ahead(w.ctx, entry)
 	if err != nil {
-		return false // the next change, or the next load of the sale, sends it
+		return true
 	}
-	before := w.ahead
 	w.ahead = ahead
-	return ahead < before
+	return before == unknown || ahead < before
 }
 
 // Close implements notifier.Source.

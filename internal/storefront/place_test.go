@@ -1,0 +1,158 @@
+package storefront_test
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/ent/waitlistentry"
+	"seckill/internal/clock"
+	"seckill/internal/id"
+	"seckill/internal/notifier"
+	"seckill/internal/postgres"
+	"seckill/internal/reservation"
+	"seckill/internal/sale"
+	"seckill/internal/storefront"
+	"seckill/internal/testdb"
+	"seckill/internal/testenv"
+	"seckill/internal/waitlist"
+)
+
+// soldOutItem is a catalogue with one item that is sold out.
+type soldOutItem uuid.UUID
+
+func (i soldOutItem) Items(context.Context) ([]waitlist.Item, error) {
+	return []waitlist.Item{{ID: uuid.UUID(i), SoldOut: true}}, nil
+}
+
+// queued is a sold-out sale with buyers on its waitlist, the last of whom subscribes to
+// the status of the sale.
+type queued struct {
+	t        *testing.T
+	db       *postgres.DB
+	line     *waitlist.Service
+	outlooks *waitlist.RestockOutlooks
+	sale     uuid.UUID
+	user     uuid.UUID // the last buyer
+	places   []uuid.UUID
+	states   notifier.Source[*sale.Sale]
+}
+
+// newQueued returns a waitlist of buyers. It subscribes before the process has read the
+// waitlist when late, otherwise after.
+func newQueued(t *testing.T, buyers int, late bool) *queued {
+	t.Helper()
+	q := &queued{t: t, db: testdb.Postgres(t), sale: id.New()}
+	conn, prefix := testenv.Redis(t)
+	log, item, now := slog.New(slog.DiscardHandler), id.New(), time.Now().UTC()
+	q.must(q.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+		err := tx.Sale.Create().SetID(q.sale).SetSlug("gone").SetTitle("Gone").SetStatus("LIVE").SetStartsAt(now.Add(-time.Hour)).
+			SetEndsAt(now.Add(time.Hour)).SetPreheatAt(now.Add(-2 * time.Hour)).SetPaymentWindowSeconds(900).SetPurchaseLimit(1).
+			SetCreatedAt(now).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		err = tx.SaleItem.Create().SetID(item).SetSaleID(q.sale).SetGoodsID(id.New()).SetPosition(0).SetPriceMinor(100).
+			SetCurrency("CNY").SetTotal(1).SetAvailable(0).SetHeld(1).Exec(ctx)
+		for range buyers {
+			place := id.New()
+			q.user, q.places = id.New(), append(q.places, place)
+			if err == nil {
+				err = tx.WaitlistEntry.Create().SetID(place).SetSaleID(q.sale).SetItemID(item).SetUserID(q.user).SetQuantity(1).
+					SetCreatedAt(now).SetUpdatedAt(now).Exec(ctx)
+			}
+		}
+		return err
+	}))
+	q.line = waitlist.New(waitlist.Config{DB: q.db, Clock: clock.System{}, Log: log})
+	q.outlooks = waitlist.NewRestockOutlooks(q.line, soldOutItem(item), log)
+	shop := storefront.New(storefront.Config{
+		Waitlist: q.line, RestockOutlooks: q.outlooks, Hub: notifier.NewHub(notifier.Options{Reread: 20 * time.Millisecond}),
+		Catalog: sale.NewCatalog(sale.NewStore(q.db.Ent), clock.System{}, log),
+		Stock: reservation.NewStockCache(reservation.StockCacheConfig{
+			Client: conn.Cmd, Keys: reservation.Keys{Prefix: prefix}, Clock: clock.System{}, Log: log, Items: noItems{},
+		}),
+	})
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	public, err := shop.WatchStatus(ctx, q.sale, uuid.Nil)
+	q.must(err)
+	var running sync.WaitGroup
+	running.Go(func() { _ = shop.Run(ctx) })
+	t.Cleanup(running.Wait)
+	t.Cleanup(cancel)
+	for range 2 { // the snapshot and the first phase check: no further public state follows
+		if _, ok := public.Next(); !ok {
+			t.Fatal("the sale has no state")
+		}
+	}
+	if !late {
+		q.readLine()
+	}
+	q.states, err = shop.WatchStatus(ctx, q.sale, q.user)
+	q.must(err)
+	t.Cleanup(q.states.Close)
+	return q
+}
+
+func (q *queued) must(err error) {
+	q.t.Helper()
+	if err != nil {
+		q.t.Fatal(err)
+	}
+}
+
+// readLine reads the waitlist into the process, which happens once a second.
+func (q *queued) readLine() {
+	q.t.Helper()
+	_, err := q.outlooks.Step(q.t.Context())
+	q.must(err)
+}
+
+// want receives states until one in which so many buyers are ahead, as a resolver reads it.
+func (q *queued) want(ahead int) {
+	q.t.Helper()
+	for {
+		if _, ok := q.states.Next(); !ok {
+			q.t.Fatalf("no state in which %d are ahead", ahead)
+		}
+		entry, err := q.line.In(q.t.Context(), q.user, q.sale)
+		q.must(err)
+		n, err := q.line.Ahead(q.t.Context(), entry)
+		q.must(err)
+		if n == ahead {
+			return
+		}
+	}
+}
+
+// leaves lets a buyer leave the waitlist.
+func (q *queued) leaves(which int) {
+	q.t.Helper()
+	q.must(q.db.WithTx(q.t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+		return tx.WaitlistEntry.UpdateOneID(q.places[which]).SetStatus(waitlistentry.StatusLEFT).Exec(ctx)
+	}))
+}
+
+// The subscriber asks for the next state only after it has sent the last one: a buyer who
+// leaves in between must not be taken for one who had left before it.
+func TestABuyerWhoLeavesWhileAStateIsSentMovesTheOthersUp(t *testing.T) {
+	t.Parallel()
+	for name, late := range map[string]bool{"waitlist known": false, "waitlist not yet known": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			q := newQueued(t, 3, late)
+			q.want(2)
+			q.readLine()
+			for i := range 2 {
+				q.leaves(i)
+				q.readLine()
+				q.want(1 - i)
+			}
+		})
+	}
+}
