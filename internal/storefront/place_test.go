@@ -36,7 +36,7 @@ type queued struct {
 	t        *testing.T
 	db       *postgres.DB
 	line     *waitlist.Service
-	outlooks *waitlist.RestockOutlooks
+	restocks *waitlist.RestockOutlooks
 	sale     uuid.UUID
 	user     uuid.UUID // the last buyer
 	places   []uuid.UUID
@@ -70,9 +70,9 @@ func newQueued(t *testing.T, buyers int, late bool) *queued {
 		return err
 	}))
 	q.line = waitlist.New(waitlist.Config{DB: q.db, Clock: clock.System{}, Log: log})
-	q.outlooks = waitlist.NewRestockOutlooks(q.line, soldOutItem(item), log)
+	q.restocks = waitlist.NewRestockOutlooks(q.line, soldOutItem(item), log)
 	shop := storefront.New(storefront.Config{
-		Waitlist: q.line, RestockOutlooks: q.outlooks, Hub: notifier.NewHub(notifier.Options{Reread: 20 * time.Millisecond}),
+		Waitlist: q.line, RestockOutlooks: q.restocks, Hub: notifier.NewHub(notifier.Options{Reread: 20 * time.Millisecond}),
 		Catalog: sale.NewCatalog(sale.NewStore(q.db.Ent), clock.System{}, log),
 		Stock: reservation.NewStockCache(reservation.StockCacheConfig{
 			Client: conn.Cmd, Keys: reservation.Keys{Prefix: prefix}, Clock: clock.System{}, Log: log, Items: noItems{},
@@ -109,7 +109,7 @@ func (q *queued) must(err error) {
 // readLine reads the waitlist into the process, which happens once a second.
 func (q *queued) readLine() {
 	q.t.Helper()
-	_, err := q.outlooks.Step(q.t.Context())
+	_, err := q.restocks.Step(q.t.Context())
 	q.must(err)
 }
 
