@@ -41,14 +41,16 @@ type old struct {
 	next atomic.Int64 // index of the next buyer
 }
 
-// command runs the previous binary.
+// command runs the previous binary until it ends and returns its standard output.
 func (o *old) command(args ...string) []byte {
 	o.t.Helper()
 	cmd := exec.CommandContext(o.t.Context(), previousBinary(o.t), args...)
 	cmd.Env = o.environ
-	out, err := cmd.CombinedOutput()
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
 	if err != nil {
-		o.t.Fatalf("previous seckill %s: %v\n%s", strings.Join(args, " "), err, out)
+		o.t.Fatalf("previous seckill %s: %v\n%s%s", strings.Join(args, " "), err, out, stderr.String())
 	}
 	return out
 }
@@ -142,7 +144,7 @@ func TestThePreviousReleaseSellsOnTheNewSchema(t *testing.T) {
 		"SECKILL_PROFILE=development", "SECKILL_LIMITS=off", "SECKILL_PATH_TTL=10m")
 	o.command("migrate", "up")
 	made := o.command("seed", "--users", fmt.Sprint(buyers), "--stock", fmt.Sprint(buyers), "--paths", "--json")
-	if err := json.Unmarshal(made[bytes.IndexByte(made, '{'):], &o.seeded); err != nil || len(o.seeded.Users) != buyers {
+	if err := json.Unmarshal(made, &o.seeded); err != nil || len(o.seeded.Users) != buyers {
 		t.Fatalf("%v: %s", err, made)
 	}
 	stop := o.serve(exec.Command(previousBinary(t), "serve"))
