@@ -22,7 +22,7 @@ type NoticeDelivery struct {
 	UserID uuid.UUID `json:"user_id,omitempty"`
 	// Kind holds the value of the "kind" field.
 	Kind noticedelivery.Kind `json:"kind,omitempty"`
-	// the order, waitlist entry or sale
+	// the order, waitlist entry, sale or ticket of the waiting room
 	SubjectID uuid.UUID `json:"subject_id,omitempty"`
 	// of the browser; null = the operator's own service
 	SubscriptionID *uuid.UUID `json:"subscription_id,omitempty"`

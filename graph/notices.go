@@ -26,7 +26,7 @@ func (r *Resolver) noticeSettings(ctx context.Context, user uuid.UUID) (*model.N
 		})
 	}
 	for i, c := range set.Choices {
-		out.Choices[i] = &model.NoticeChoice{Kind: c.Kind, Channels: channelsOf(c)}
+		out.Choices[i] = &model.NoticeChoice{Kind: c.Kind, Channels: channelsOf(c), Offered: r.Notices.ChannelsOf(c.Kind)}
 	}
 	return out, nil
 }

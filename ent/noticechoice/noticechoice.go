@@ -65,6 +65,7 @@ const (
 	KindWAITLIST_OFFER   Kind = "WAITLIST_OFFER"
 	KindREFUND           Kind = "REFUND"
 	KindSALE_REMINDER    Kind = "SALE_REMINDER"
+	KindADMITTED         Kind = "ADMITTED"
 )
 
 func (k Kind) String() string {
@@ -74,7 +75,7 @@ func (k Kind) String() string {
 // KindValidator is a validator for the "kind" field enum values. It is called by the builders before save.
 func KindValidator(k Kind) error {
 	switch k {
-	case KindORDER_PLACED, KindPAYMENT_DEADLINE, KindWAITLIST_OFFER, KindREFUND, KindSALE_REMINDER:
+	case KindORDER_PLACED, KindPAYMENT_DEADLINE, KindWAITLIST_OFFER, KindREFUND, KindSALE_REMINDER, KindADMITTED:
 		return nil
 	default:
 		return fmt.Errorf("noticechoice: invalid enum value for kind field: %q", k)

@@ -9,7 +9,7 @@ import (
 )
 
 // noticeKinds are what notices are about.
-var noticeKinds = []string{"ORDER_PLACED", "PAYMENT_DEADLINE", "WAITLIST_OFFER", "REFUND", "SALE_REMINDER"}
+var noticeKinds = []string{"ORDER_PLACED", "PAYMENT_DEADLINE", "WAITLIST_OFFER", "REFUND", "SALE_REMINDER", "ADMITTED"}
 
 // NoticeChoice says by which channels a user wants one kind of notice. Without a row the
 // default applies.
@@ -61,7 +61,7 @@ func (NoticeDelivery) Fields() []ent.Field {
 		id(),
 		field.UUID("user_id", uuid.UUID{}).Immutable(),
 		field.Enum("kind").Values(noticeKinds...).Immutable(),
-		field.UUID("subject_id", uuid.UUID{}).Immutable().Comment("the order, waitlist entry or sale"),
+		field.UUID("subject_id", uuid.UUID{}).Immutable().Comment("the order, waitlist entry, sale or ticket of the waiting room"),
 		field.UUID("subscription_id", uuid.UUID{}).Optional().Nillable().Immutable().Comment("of the browser; null = the operator's own service"),
 		field.Bytes("payload").Optional().Sensitive().Comment("JSON, as it is sent; empty once it has ended"),
 		field.Enum("state").Values("PENDING", "SENT", "GIVEN_UP").Default("PENDING"),

@@ -136,6 +136,29 @@ func (ec *executionContext) fieldContext_NoticeChoice_kind(_ context.Context, fi
 	return graphql.NewScalarFieldContext("NoticeChoice", field, false, false, errors.New("field of type NoticeKind does not have child fields"))
 }
 
+func (ec *executionContext) _NoticeChoice_offered(ctx context.Context, field graphql.CollectedField, obj *model.NoticeChoice) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NoticeChoice_offered(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Offered, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []notice.Channel) graphql.Marshaler {
+			return ec.marshalNNoticeChannel2ᚕseckillᚋinternalᚋnoticeᚐChannelᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NoticeChoice_offered(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NoticeChoice", field, false, false, errors.New("field of type NoticeChannel does not have child fields"))
+}
+
 func (ec *executionContext) _NoticeSettings_choices(ctx context.Context, field graphql.CollectedField, obj *model.NoticeSettings) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -968,6 +991,11 @@ func (ec *executionContext) _NoticeChoice(ctx context.Context, sel ast.Selection
 			}
 		case "kind":
 			out.Values[i] = ec._NoticeChoice_kind(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "offered":
+			out.Values[i] = ec._NoticeChoice_offered(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

@@ -1984,6 +1984,8 @@ extend type Mutation {
 What a notice is about.
 """
 enum NoticeKind {
+  """The waiting room admitted a buyer, who may place the order until the path expires, in about a minute. Sent by ` + "`" + `PUSH` + "`" + ` only, and at most once."""
+  ADMITTED
   """An order was placed and waits for its payment."""
   ORDER_PLACED
   """An unpaid order expires soon."""
@@ -2016,6 +2018,8 @@ type NoticeChoice {
   channels: [NoticeChannel!]! @listSize(assumedSize: 3)
   """What the notice is about."""
   kind: NoticeKind!
+  """Channels that can be chosen for this kind: those of the installation that suit it."""
+  offered: [NoticeChannel!]! @listSize(assumedSize: 3)
 }
 
 """
@@ -2039,7 +2043,7 @@ Which notices a user gets.
 """
 type NoticeSettings {
   """One choice for each kind."""
-  choices: [NoticeChoice!]! @listSize(assumedSize: 5)
+  choices: [NoticeChoice!]! @listSize(assumedSize: 6)
   """Browsers that get notices, the newest first: at most ten, each until the user signs out there."""
   devices: [PushDevice!]! @listSize(assumedSize: 10)
   """Channels that this installation has."""
@@ -2079,7 +2083,7 @@ extend type SaleViewer {
 By which channels the caller wants one kind of notice.
 """
 input NoticeChoiceInput {
-  """Channels; none = no notice of this kind."""
+  """Channels; none = no notice of this kind. ` + "`" + `ADMITTED` + "`" + ` is sent by ` + "`" + `PUSH` + "`" + ` only."""
   channels: [NoticeChannel!]!
   """What the notice is about."""
   kind: NoticeKind!
@@ -6693,6 +6697,8 @@ func (ec *executionContext) childFields_NoticeChoice(ctx context.Context, field 
 		return ec.fieldContext_NoticeChoice_channels(ctx, field)
 	case "kind":
 		return ec.fieldContext_NoticeChoice_kind(ctx, field)
+	case "offered":
+		return ec.fieldContext_NoticeChoice_offered(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type NoticeChoice", field.Name)
 }

@@ -1269,11 +1269,13 @@ type NoticeChoice struct {
 	Channels []notice.Channel `json:"channels"`
 	// What the notice is about.
 	Kind notice.Kind `json:"kind"`
+	// Channels that can be chosen for this kind: those of the installation that suit it.
+	Offered []notice.Channel `json:"offered"`
 }
 
 // By which channels the caller wants one kind of notice.
 type NoticeChoiceInput struct {
-	// Channels; none = no notice of this kind.
+	// Channels; none = no notice of this kind. `ADMITTED` is sent by `PUSH` only.
 	Channels []notice.Channel `json:"channels"`
 	// What the notice is about.
 	Kind notice.Kind `json:"kind"`

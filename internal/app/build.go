@@ -138,8 +138,9 @@ type base struct {
 	orders   *order.Metrics
 	streams  *stream.Metrics
 	outbox   *webhook.Outbox
-	notices  *notice.Outbox  // nil = buyers get none
-	tracer   *tracing.Tracer // nil = off
+	notices  *notice.Outbox     // nil = buyers get none
+	admitted *notice.Admissions // nil = nothing is sent to browsers
+	tracer   *tracing.Tracer    // nil = off
 }
 
 func newBase(cfg *config.Config, roles Roles, svc *services, log *slog.Logger) base {
@@ -148,7 +149,7 @@ func newBase(cfg *config.Config, roles Roles, svc *services, log *slog.Logger) b
 		cfg: cfg, log: log, roles: roles, svc: svc, keys: reservation.Keys{Prefix: cfg.RedisPrefix}, clock: clock.System{},
 		registry: registry, orders: order.NewMetrics(registry), streams: stream.NewMetrics(registry),
 		outbox:  webhook.NewOutbox(clock.System{}, servicetoken.EventsAreRead(clock.System{}, webhook.KeepEvents)),
-		notices: newNoticeOutbox(cfg),
+		notices: newNoticeOutbox(cfg), admitted: newAdmissions(cfg),
 	}
 }
 

@@ -18,6 +18,15 @@ func newNoticeOutbox(cfg *config.Config) *notice.Outbox {
 	return notice.NewOutbox(cfg.NoticeDeadline, rest)
 }
 
+// newAdmissions returns what keeps admissions for notices; nil where nothing is sent to
+// browsers.
+func newAdmissions(cfg *config.Config) *notice.Admissions {
+	if cfg.PushPrivateKey == "" {
+		return nil
+	}
+	return &notice.Admissions{}
+}
+
 // noticeParts are the stages that notices need.
 type noticeParts struct {
 	keys     auth.Keys
@@ -28,7 +37,7 @@ type noticeParts struct {
 func newNotices(b base, c clock.Clock, in noticeParts) (*notice.Service, error) {
 	cfg := notice.Config{
 		DB: b.svc.db, Keys: in.keys, Mail: in.mailing.outbox, Networks: b.cfg.WebhookNetworks, Opening: b.cfg.NoticeOpening,
-		Shop: baseURL(b.cfg, in.listener), Clock: c, Registerer: b.registry, Log: b.log,
+		Shop: baseURL(b.cfg, in.listener), Clock: c, Registerer: b.registry, Log: b.log, Admissions: b.admitted,
 	}
 	if b.cfg.NoticeHookURL != "" {
 		cfg.Hook = &notice.Target{URL: b.cfg.NoticeHookURL, Secret: b.cfg.NoticeHookSecret.Reveal()}

@@ -84,7 +84,7 @@ func newAdmission(b base, g gates, s stats, keys auth.Keys) (admission, error) {
 		}),
 		queue: queue.New(queue.Config{
 			Client: b.svc.redis.Script, Keys: b.keys, Captchas: captchas, Tokens: tokens, Life: b.cfg.PathTTL,
-			Sales: rules, Counts: s.counts,
+			Sales: rules, Counts: s.counts, Notices: b.admitted,
 		}),
 	}, nil
 }

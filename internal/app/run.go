@@ -216,6 +216,9 @@ func (a *App) schedule(g gates, m messages, s stats, in runningParts) {
 		rooms.Idle, rooms.Busy = idleAdmit, in.admission.queue.Busy
 		rooms.Timeout = admitTimeout
 		accept(rooms.Name, rooms.Run)
+		if a.cfg.PushPrivateKey != "" {
+			store("notices of admissions", in.notices.RunAdmissions)
+		}
 		accept("waitlist", in.waiting.service.Loop().Run)
 	}
 	if a.roles.API {

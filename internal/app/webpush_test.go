@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -60,18 +61,74 @@ func (s *site) devices(token string) pushDevices {
 	return data.Viewer.NoticeSettings.Devices
 }
 
-func TestABrowserWithoutATabGetsTheNoticeOfAnOrder(t *testing.T) {
-	t.Parallel()
-	requests := make(chan *http.Request, 100)
-	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		requests <- r
+// newPushSite starts an installation beside a push service, whose requests it returns.
+func newPushSite(t *testing.T) (s *site, service *httptest.Server, requests <-chan *http.Request) {
+	t.Helper()
+	received := make(chan *http.Request, 100)
+	service = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		received <- r
 		w.WriteHeader(http.StatusCreated)
 	}))
 	t.Cleanup(service.Close)
-	s := newSite(t, withPush(t), func(c *config.Config) {
+	s = newSite(t, withPush(t), func(c *config.Config) {
 		c.WebhookNetworks, c.PushServices = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, []string{"127.0.0.1"}
 	})
 	s.start("api", "worker", "scheduler")
+	return s, service, received
+}
+
+func TestABrowserGetsTheNoticeThatTheWaitingRoomAdmitsItsBuyer(t *testing.T) {
+	t.Parallel()
+	s, service, requests := newPushSite(t)
+	made := s.seed(seed.Input{Users: 4, Stock: 1}) // one unit × the ratio = two permits
+	for i := range 2 {
+		if path, _, why := s.knock("issueSeckillPath", made.Users[i].AccessToken, made); path == "" {
+			t.Fatalf("buyer %d: no path: %s", i, why)
+		}
+	}
+	// The third did not turn the notices on.
+	quiet, wanting := made.Users[2], made.Users[3]
+	for i, u := range []seed.LoadUser{quiet, wanting} {
+		token := s.login(u.Account, u.Password)
+		s.subscribed(token, service.URL+"/send/"+strconv.Itoa(i))
+		choice := map[string]any{"kind": "ADMITTED", "channels": []string{"MAIL"}}
+		if p := s.mutate(token, "updateNoticeSettings", "settings { reaching }", map[string]any{"choices": []any{choice}}); p.why() != "INVALID_INPUT" {
+			t.Errorf("by e-mail: %q", p.why())
+		}
+		if i == 0 {
+			choice["channels"] = []string{}
+			if p := s.mutate(token, "updateNoticeSettings", "settings { reaching }", map[string]any{"choices": []any{choice}}); p.why() != "" {
+				t.Fatalf("turned off: %q", p.why())
+			}
+		}
+		if _, ticket, why := s.knock("issueSeckillPath", u.AccessToken, made); ticket == nil {
+			t.Fatalf("buyer %d has no place: %s", 2+i, why)
+		}
+	}
+	for i := range 2 { // a new captcha invalidates the path token and frees its permit
+		s.puzzle(made.Users[i].AccessToken, made.SaleID)
+	}
+	select {
+	case r := <-requests:
+		ttl, err := strconv.Atoi(r.Header.Get("Ttl"))
+		if r.URL.Path != "/send/1" || r.Header.Get("Urgency") != "high" || err != nil || ttl <= 0 || ttl > 60 {
+			t.Errorf("request %s %v", r.URL, r.Header)
+		}
+	case <-time.After(testenv.Wait):
+		t.Fatal("no notice of the admission arrived")
+	}
+	testenv.Eventually(t, testenv.Wait, func() bool {
+		_, ticket, _ := s.knock("enterQueue", quiet.AccessToken, made)
+		return ticket != nil && ticket.Status == "ADMITTED"
+	}, "the quiet buyer is admitted")
+	if len(requests) != 0 {
+		t.Errorf("%d more notices", len(requests))
+	}
+}
+
+func TestABrowserWithoutATabGetsTheNoticeOfAnOrder(t *testing.T) {
+	t.Parallel()
+	s, service, requests := newPushSite(t)
 	later := s.seed(seed.Input{Users: 1, Stock: 1, OpensIn: time.Hour, Lasts: time.Hour})
 	made := s.seed(seed.Input{Users: 1, Stock: 1, PathTTL: time.Hour})
 	buyer := made.Users[0]
@@ -85,11 +142,11 @@ func TestABrowserWithoutATabGetsTheNoticeOfAnOrder(t *testing.T) {
 	if p := s.mutate(token, "subscribePush", "settings { reaching }", newBrowser(t, "http://127.0.0.2/x")); p.why() != "INVALID_INPUT" {
 		t.Errorf("an address that is no push service: %q", p.why())
 	}
-	if got := s.choicesOf(token); got["offered"] != "PUSH" || got["reaching"] != "" || got["ORDER_PLACED"] != "MAIL" {
+	if got := s.choicesOf(token); got["offered"] != "PUSH" || got["reaching"] != "" || got["ORDER_PLACED"] != "MAIL" || got["ADMITTED"] != "" {
 		t.Errorf("before: %v", got)
 	}
 	s.subscribed(token, service.URL+"/send/1")
-	if got := s.choicesOf(token); got["reaching"] != "PUSH" || got["ORDER_PLACED"] != "MAIL PUSH" || got["SALE_REMINDER"] != "MAIL PUSH" {
+	if got := s.choicesOf(token); got["reaching"] != "PUSH" || got["ORDER_PLACED"] != "MAIL PUSH" || got["SALE_REMINDER"] != "MAIL PUSH" || got["ADMITTED"] != "PUSH" {
 		t.Errorf("after: %v", got)
 	}
 	var reminder struct {

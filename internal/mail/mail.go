@@ -42,20 +42,21 @@ const (
 )
 
 // Kinds of notices, which a user can turn off. Refunded is the summary of RefundReceipt for
-// other channels.
+// other channels; Admitted is sent by other channels only.
 const (
 	OrderPlaced     Kind = "order_placed"
 	PaymentDeadline Kind = "payment_deadline"
 	WaitlistOffer   Kind = "waitlist_offer"
 	Refunded        Kind = "refunded"
 	SaleReminder    Kind = "sale_reminder"
+	Admitted        Kind = "admitted"
 )
 
 // Kinds lists every kind of e-mail.
 func Kinds() []Kind {
 	return []Kind{
 		VerifyAddress, ChangeAddress, AddressChanged, ResetPassword, PasswordChanged, AccountDeleted, Receipt, RefundReceipt,
-		OrderPlaced, PaymentDeadline, WaitlistOffer, Refunded, SaleReminder,
+		OrderPlaced, PaymentDeadline, WaitlistOffer, Refunded, SaleReminder, Admitted,
 	}
 }
 

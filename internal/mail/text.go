@@ -36,6 +36,7 @@ func write(kind Kind, language locale.Language, base string, c Content, now time
 	values := map[string]any{"Shop": base, "Link": base + c.Path, "Life": duration(language, c.Life), "Receipt": c.Receipt, "Unsubscribe": ""}
 	c.Notice.Name = oneLine(c.Notice.Name)
 	values["Notice"], values["At"], values["Left"] = c.Notice, moment(language, c.Notice.At), duration(language, roundUp(c.Notice.At.Sub(now)))
+	values["Rest"] = rest(language, c.Notice.At.Sub(now))
 	if c.Unsubscribe != "" {
 		values["Unsubscribe"] = base + c.Unsubscribe
 	}
@@ -80,6 +81,24 @@ func moment(language locale.Language, t time.Time) string {
 // roundUp returns a duration in whole minutes, at least one.
 func roundUp(d time.Duration) time.Duration {
 	return max((d + time.Minute - 1).Truncate(time.Minute), time.Minute)
+}
+
+// shortRest is how long a rest is named in seconds.
+const shortRest = 2 * time.Minute
+
+// rest returns a short duration in words, rounded down, so that it does not promise more.
+func rest(language locale.Language, d time.Duration) string {
+	if d >= shortRest {
+		return duration(language, d.Truncate(time.Minute))
+	}
+	n := max(1, int(d/time.Second))
+	switch {
+	case language == locale.Chinese:
+		return fmt.Sprintf("%d 秒", n)
+	case n == 1:
+		return "1 second"
+	}
+	return fmt.Sprintf("%d seconds", n)
 }
 
 // duration returns a duration in words: whole hours, or minutes.

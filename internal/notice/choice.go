@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
@@ -13,6 +14,7 @@ import (
 	"seckill/ent/noticedelivery"
 	"seckill/ent/pushsubscription"
 	"seckill/ent/salereminder"
+	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/postgres"
 )
@@ -27,7 +29,7 @@ type Choice struct {
 
 // byDefault returns the choice of a user who made none: e-mail, which reaches verified
 // addresses only.
-func byDefault(kind Kind) Choice { return Choice{Kind: kind, Mail: true} }
+func byDefault(kind Kind) Choice { return Choice{Kind: kind, Mail: kind.arrivesBy(Mail)} }
 
 func (c Choice) wants(channel Channel) bool {
 	return channel == Mail && c.Mail || channel == Hook && c.Hook || channel == Push && c.Push
@@ -84,10 +86,16 @@ func choiceOf(rows []*ent.NoticeChoice, user uuid.UUID, kind Kind) Choice {
 }
 
 // Choose stores choices of a user; the last one of a kind counts. Kinds that are not named
-// stay as they are.
+// stay as they are. Refusals: INVALID_INPUT for a channel that does not suit the kind.
 func (s *Service) Choose(ctx context.Context, user uuid.UUID, choices []Choice) error {
 	last := map[Kind]Choice{}
-	for _, c := range choices {
+	for i, c := range choices {
+		for _, channel := range []Channel{Mail, Hook, Push} {
+			if c.wants(channel) && !c.Kind.arrivesBy(channel) {
+				at := []string{"input", "choices", strconv.Itoa(i), "channels"}
+				return fault.BadField{At: at, Rule: fault.Rule{Code: "channel that suits the kind"}}
+			}
+		}
 		last[c.Kind] = c
 	}
 	choose := func(ctx context.Context, tx *ent.Tx) error {

@@ -22,7 +22,7 @@ import (
 // notice is a notice to one user, before the channels are known.
 type notice struct {
 	user    uuid.UUID
-	subject uuid.UUID // the order, waitlist entry or sale
+	subject uuid.UUID // the order, waitlist entry, sale or ticket of the waiting room
 	kind    Kind
 	content mail.Content
 	until   time.Time // from when on it is of no use
@@ -31,7 +31,7 @@ type notice struct {
 // texts are the texts of the kinds.
 var texts = map[Kind]mail.Kind{
 	OrderPlaced: mail.OrderPlaced, PaymentDeadline: mail.PaymentDeadline, WaitlistOffer: mail.WaitlistOffer,
-	Refund: mail.Refunded, SaleReminder: mail.SaleReminder,
+	Refund: mail.Refunded, SaleReminder: mail.SaleReminder, Admitted: mail.Admitted,
 }
 
 func (s *Service) mail(ctx context.Context, tx *ent.Tx, n notice, to *ent.User) error {
@@ -119,7 +119,7 @@ func describeOffers(ctx context.Context, tx *ent.Tx, subjects []subject) ([]noti
 	for _, row := range rows {
 		p := products[row.ItemID]
 		n := notice{user: row.UserID, subject: row.ID, kind: WaitlistOffer, content: mail.Content{
-			Path: "/s/" + p.slug + "?item=" + id.Format(id.Item, row.ItemID), Notice: mail.NoticeContent{Name: p.name},
+			Path: p.path(row.ItemID), Notice: mail.NoticeContent{Name: p.name},
 		}}
 		if row.OfferExpiresAt != nil {
 			n.until, n.content.Notice.At = *row.OfferExpiresAt, *row.OfferExpiresAt
@@ -136,6 +136,11 @@ func openingContent(row *ent.Sale) mail.Content {
 
 // product is the name of an item, and the sale that it is in.
 type product struct{ name, slug string }
+
+// path returns the path of the sale, with the item chosen.
+func (p product) path(item uuid.UUID) string {
+	return "/s/" + p.slug + "?item=" + id.Format(id.Item, item)
+}
 
 func productsOf(ctx context.Context, tx *ent.Tx, items []uuid.UUID) (map[uuid.UUID]product, error) {
 	rows, err := tx.SaleItem.Query().Where(saleitem.IDIn(items...)).All(ctx)

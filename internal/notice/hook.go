@@ -223,6 +223,8 @@ func (s *Service) stillHolds(ctx context.Context, d *ent.NoticeDelivery) error {
 		holds, err = s.cfg.DB.Ent.Order.Query().Where(order.ID(d.SubjectID), order.StatusEQ(order.StatusPENDING_PAYMENT)).Exist(ctx)
 	case WaitlistOffer:
 		holds, err = s.cfg.DB.Ent.WaitlistEntry.Query().Where(waitlistentry.ID(d.SubjectID), waitlistentry.StatusEQ(waitlistentry.StatusOFFERED)).Exist(ctx)
+	case Admitted:
+		holds = d.Attempts == 1 || d.Error != "" // else a process ended during an attempt, and it may have arrived
 	case Refund, SaleReminder:
 	}
 	if err == nil && !holds {

@@ -48,6 +48,8 @@ type env struct {
 	server  *testenv.MailServer
 	web     *notice.Web // nil = no push
 
+	admissions notice.Admissions
+
 	sale, item, user uuid.UUID
 	opens            time.Time
 	orders           int
@@ -85,7 +87,7 @@ func (e *env) service(hook *notice.Target) *notice.Service {
 	e.Helper()
 	s, err := notice.New(notice.Config{
 		DB: e.db, Keys: testenv.Keys(e.T), Mail: e.mails, Hook: hook, Web: e.web, Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
-		Opening: opening, Shop: shop, Clock: e.clock, Log: slog.New(slog.DiscardHandler),
+		Opening: opening, Shop: shop, Clock: e.clock, Log: slog.New(slog.DiscardHandler), Admissions: &e.admissions,
 	})
 	e.must(err)
 	return s

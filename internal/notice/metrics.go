@@ -19,6 +19,7 @@ type metrics struct {
 	written  *prometheus.CounterVec // by kind and channel
 	attempts *prometheus.CounterVec // by outcome, to the operator's service
 	pushes   *prometheus.CounterVec // by outcome, to push services
+	lost     prometheus.Counter     // admissions
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -37,6 +38,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "push_attempts_total",
 			Help: "Requests to push services for notices, one for each browser. Label outcome: sent, failed (repeated later), given_up.",
 		}, []string{"outcome"}),
+		lost: auto.NewCounter(prometheus.CounterOpts{
+			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "admissions_lost_total",
+			Help: "Admissions from waiting rooms for which no notice was written: Postgres did not answer, or 20,000 others waited.",
+		}),
 	}
 	for _, o := range []string{sent, failed, givenUp} {
 		m.attempts.WithLabelValues(o) // exported as 0 from the start

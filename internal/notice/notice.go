@@ -1,6 +1,7 @@
 // Package notice owns the notices that a buyer can choose: about an order, its payment
-// deadline, a waitlist offer, a refund and the opening of a sale. They are sent by e-mail
-// through the operator's own service, such as SMS, and by Web Push to browsers.
+// deadline, a waitlist offer, a refund, the opening of a sale and an admission from its
+// waiting room. They are sent by e-mail, through the operator's own service, such as SMS,
+// and by Web Push to browsers.
 //
 // It does not own the facts, which the domains write in their transactions, or how an
 // e-mail is sent.
@@ -12,11 +13,15 @@
 //
 // A fact is deleted in the transaction that writes its notices, so that each is written
 // once. A request to the operator's service or a push service is sent at least once.
+//
+// Admissions happen in Redis and have no NoticeFact: Admissions keeps them in memory until
+// their notices are written. Such a notice is written and sent at most once.
 package notice
 
 import (
 	"log/slog"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -38,11 +43,12 @@ const (
 	WaitlistOffer   Kind = "WAITLIST_OFFER"
 	Refund          Kind = "REFUND"
 	SaleReminder    Kind = "SALE_REMINDER" // shortly before the opening of a sale
+	Admitted        Kind = "ADMITTED"      // from the waiting room, for about a minute
 )
 
 // Kinds lists every kind of notice.
 func Kinds() []Kind {
-	return []Kind{OrderPlaced, PaymentDeadline, WaitlistOffer, Refund, SaleReminder}
+	return []Kind{OrderPlaced, PaymentDeadline, WaitlistOffer, Refund, SaleReminder, Admitted}
 }
 
 // Channel is how a notice arrives.
@@ -68,6 +74,8 @@ type Config struct {
 	Mail *mail.Outbox // nil = no e-mails
 	Hook *Target      // nil = no messages
 	Web  *Web         // nil = nothing is sent to browsers
+	// Admissions are those of the waiting rooms that this process serves; nil = none.
+	Admissions *Admissions
 	// Networks are private networks in which the operator's service and push services may
 	// be, besides public ones. When there are any, they may use http.
 	Networks []netip.Prefix
@@ -125,6 +133,15 @@ func (s *Service) Channels() []Channel {
 	}
 	return channels
 }
+
+// ChannelsOf returns the channels of this installation for a kind of notice.
+func (s *Service) ChannelsOf(kind Kind) []Channel {
+	return slices.DeleteFunc(s.Channels(), func(c Channel) bool { return !kind.arrivesBy(c) })
+}
+
+// arrivesBy reports whether notices of a kind are sent by a channel. An admission lasts a
+// minute, and people read other messages later than that.
+func (k Kind) arrivesBy(channel Channel) bool { return k != Admitted || channel == Push }
 
 // now returns the time of an operation, in the precision of the database.
 func (s *Service) now() time.Time { return s.clock.Now().UTC().Truncate(time.Microsecond) }

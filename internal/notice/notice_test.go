@@ -90,6 +90,8 @@ func TestChoicesOfOneKindLeaveTheOthers(t *testing.T) {
 				want.Mail = false
 			case notice.Refund:
 				want.Mail, want.Hook = false, true
+			case notice.Admitted:
+				want.Mail = false
 			case notice.PaymentDeadline, notice.WaitlistOffer, notice.SaleReminder:
 			}
 			if c != want {

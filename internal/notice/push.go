@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -104,7 +105,7 @@ func topicOf(subject uuid.UUID) string { return base64.RawURLEncoding.EncodeToSt
 // one of normal urgency.
 func urgencyOf(kind Kind) webpush.Urgency {
 	switch kind {
-	case PaymentDeadline, WaitlistOffer, SaleReminder:
+	case PaymentDeadline, WaitlistOffer, SaleReminder, Admitted:
 		return webpush.UrgencyHigh
 	case OrderPlaced, Refund:
 	}
@@ -167,6 +168,8 @@ func (s *Service) pushTo(ctx context.Context, d *ent.NoticeDelivery) error {
 			return fmt.Errorf("delete subscription: %w", err)
 		}
 		return fmt.Errorf("status %d: the subscription is %w", status, errOver)
+	case err != nil && status == 0 && Kind(d.Kind) == Admitted:
+		return errors.Join(errOver, err) // it may have arrived
 	case err != nil:
 		return err
 	}

@@ -82,7 +82,7 @@ func TestABrowserGetsEncryptedNoticesOnceItSubscribed(t *testing.T) {
 		}
 		e.subscribe(e.session(), s.browser())
 		if set := e.settings(); !slices.Equal(set.Channels, []notice.Channel{notice.Push}) || len(set.Devices) != 1 || set.Devices[0].Label != "Chrome, Windows" ||
-			slices.ContainsFunc(set.Choices, func(c notice.Choice) bool { return !c.Push || !c.Mail }) {
+			slices.ContainsFunc(set.Choices, func(c notice.Choice) bool { return !c.Push || c.Mail == (c.Kind == notice.Admitted) }) {
 			e.Fatalf("settings %+v", set)
 		}
 		orderID := e.another()

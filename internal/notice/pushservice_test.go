@@ -101,7 +101,7 @@ type pushService struct {
 	vapid  *ecdh.PrivateKey
 
 	mu       sync.Mutex
-	statuses []int // guarded by mu; of the next responses, then 201
+	statuses []int // guarded by mu; of the next responses, 0 = none, then 201
 	browsers map[string]browser
 	messages []pushed
 }
@@ -123,6 +123,9 @@ func (s *pushService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		status, s.statuses = s.statuses[0], s.statuses[1:]
 	}
 	s.messages = append(s.messages, m)
+	if status == 0 {
+		panic(http.ErrAbortHandler) // the connection is lost
+	}
 	w.WriteHeader(status)
 }
 

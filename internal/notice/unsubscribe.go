@@ -38,7 +38,7 @@ func (s *Service) readLink(token string) (user uuid.UUID, kind Kind, ok bool) {
 	copy(user[:], raw)
 	text, _, err := s.links.Open(user, raw[len(user):])
 	kind = Kind(text)
-	return user, kind, err == nil && slices.Contains(Kinds(), kind)
+	return user, kind, err == nil && slices.Contains(Kinds(), kind) && kind.arrivesBy(Mail)
 }
 
 // stopMails ends the e-mails of one kind to a user.

@@ -1,6 +1,7 @@
 /** The account page, one-time codes at the sign-in, and what administrators change about users. */
 import { createHmac } from 'node:crypto';
 import { expect, test } from 'vitest';
+import { subscribeBrowser } from './api';
 import { look } from './axe';
 import { demoPerson, fillSignIn, signIn, stage } from './shop';
 
@@ -69,6 +70,23 @@ test('an administrator disables a user, whose session ends, and enables the user
   await sheet.getByRole('button', { name: 'Enable sign-in' }).click();
   await sheet.waitFor({ state: 'detached' });
   await signIn(bob, it.demo, 'bob', '/orders');
+});
+
+test('a user with a browser chooses the notice of a turn in the queue, for browsers only', async () => {
+  await subscribeBrowser(it.demo, demoPerson('operator'), 'Firefox, Linux');
+  const page = await it.page();
+  await signIn(page, it.demo, 'operator', '/account');
+  await page.getByText('Firefox, Linux, since').waitFor();
+  const turn = page.getByRole('group', { name: 'Your turn in the queue' }).getByRole('checkbox');
+  await expect.poll(() => turn.count()).toBe(1);
+  expect(await turn.isChecked()).toBe(true); // the first browser turned every kind on
+  await look(page, 'notices');
+  const stored = page.waitForResponse((response) => response.request().postDataJSON()?.operationName === 'UpdateNoticeSettings');
+  await turn.uncheck();
+  await stored;
+  await page.reload();
+  await turn.waitFor();
+  expect(await turn.isChecked()).toBe(false);
 });
 
 test('the service worker shows the notices that arrive and opens their pages', async () => {

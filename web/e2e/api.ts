@@ -1,4 +1,5 @@
 /** What journeys set up by the API: sales with prices and requirements of their own. */
+import { createECDH, randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { demoPerson, type Demo, type Person } from './shop';
 
@@ -24,6 +25,18 @@ const mutate = <T>(url: string, token: string, name: string, selection: string, 
 export async function tokenOf({ url }: Demo, { account, password }: Person): Promise<string> {
   const { tokens } = await mutate<{ tokens: { accessToken: string } }>(url, '', 'login', 'tokens { accessToken }', { account, password });
   return tokens.accessToken;
+}
+
+/** Gives an account a browser that gets notices, at an address where none is. */
+export async function subscribeBrowser(demo: Demo, person: Person, label: string): Promise<void> {
+  const browser = createECDH('prime256v1');
+  const input = {
+    endpoint: `https://updates.push.services.mozilla.com/wpush/v2/${randomUUID()}`,
+    p256dh: browser.generateKeys('base64url'),
+    auth: randomBytes(16).toString('base64url'),
+    label,
+  };
+  await mutate(demo.url, await tokenOf(demo, person), 'subscribePush', 'settings { reaching }', input);
 }
 
 /** Adds an address to the book of an account. */

@@ -25,10 +25,11 @@ const settings = (channels: string[], offered = ['MAIL', 'HOOK'], reaching = off
     noticeSettings: {
       offered,
       reaching,
-      devices: [],
+      devices: [] as { id: string; label: string; createdAt: string; endpoint: string }[],
       choices: [
-        { kind: 'ORDER_PLACED', channels },
-        { kind: 'REFUND', channels: ['MAIL'] },
+        { kind: 'ORDER_PLACED', channels, offered },
+        { kind: 'REFUND', channels: ['MAIL'], offered },
+        { kind: 'ADMITTED', channels: [], offered: offered.filter((channel) => channel === 'PUSH') },
       ],
     },
   },
@@ -62,6 +63,28 @@ test('the page says when e-mails do not arrive, and shows nothing where there is
   server({ NoticeSettings: [settings([], [])] });
   await act(() => render(<Notices />, document.body));
   await vi.waitFor(() => expect(text()).toBe(''));
+});
+
+test('a turn in the queue is a notice for browsers only', async () => {
+  const device = { id: 'dev_1', label: 'Firefox, Linux', createdAt: inMs(0), endpoint: 'https://push.example/1' };
+  const some = settings(['MAIL'], ['MAIL', 'PUSH']);
+  some.viewer.noticeSettings.devices.push(device);
+  const asked = server({ NoticeSettings: [some, some], UpdateNoticeSettings: [{ updateNoticeSettings: { userErrors: [] } }] });
+  await act(() => render(<Notices />, document.body));
+  const kind = (name: string) => [...document.querySelectorAll('fieldset')].find((set) => set.querySelector('legend')?.textContent === name)!;
+  await vi.waitFor(() => expect(kind('Refund')?.querySelectorAll('input')).toHaveLength(2));
+  const own = kind('Your turn in the queue').querySelectorAll('input');
+  expect(own).toHaveLength(1);
+  own[0]!.click();
+  await vi.waitFor(() => expect(asked.filter(({ name }) => name === 'NoticeSettings')).toHaveLength(2));
+  expect(asked.find(({ name }) => name === 'UpdateNoticeSettings')?.variables.input).toEqual({ choices: [{ kind: 'ADMITTED', channels: ['PUSH'] }] });
+});
+
+test('without a browser that gets notices, a turn in the queue is no choice', async () => {
+  server({ NoticeSettings: [settings(['MAIL'], ['MAIL', 'PUSH'])] });
+  await act(() => render(<Notices />, document.body));
+  await vi.waitFor(() => expect(boxes()).toHaveLength(2));
+  expect(text()).not.toContain('Your turn');
 });
 
 const opening = () => ({ id: `sal_notices_${user}`, title: 'Morning bargains', startsAt: inMs(3_600_000) });

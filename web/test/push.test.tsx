@@ -67,7 +67,7 @@ afterEach(() => {
 const here = { id: 'dev_1', label: 'Chrome, Linux', createdAt: inMs(0), endpoint: ENDPOINT };
 const settings = (...devices: (typeof here)[]) => ({
   viewer: {
-    noticeSettings: { offered: ['PUSH'], reaching: devices.length ? ['PUSH'] : [], devices, choices: [{ kind: 'REFUND', channels: devices.length ? ['PUSH'] : [] }] },
+    noticeSettings: { offered: ['PUSH'], reaching: devices.length ? ['PUSH'] : [], devices, choices: [{ kind: 'REFUND', channels: devices.length ? ['PUSH'] : [], offered: ['PUSH'] }] },
   },
   serverInfo: { pushKey: KEY },
 });

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/id"
+	"seckill/internal/notice"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
 )
@@ -80,6 +82,7 @@ func (s *Service) tend(ctx context.Context, room string, counts map[string]int) 
 		counts["admitted"] += p.admitted
 		if p.admitted > 0 {
 			s.cfg.Counts.Admitted(saleID, p.admitted)
+			s.cfg.Notices.Add(p.admissions(itemID)...)
 		}
 		counts["freed"] += p.freed
 		counts["closed"] += p.closed
@@ -111,7 +114,21 @@ type passed struct {
 	skipped                 int   // skipped buyers
 	at                      int64 // score at which the pass ended
 	more                    bool  // permits are free, and buyers behind at may get them
+	until                   time.Time
 	unserved                []Unserved
+	served                  []served
+}
+
+// served is an admitted buyer, whose path token is valid until passed.until.
+type served struct{ ticket, user uuid.UUID }
+
+// admissions returns the admitted buyers of a pass as facts for notices.
+func (p passed) admissions(itemID uuid.UUID) []notice.Admission {
+	admissions := make([]notice.Admission, len(p.served))
+	for i, s := range p.served {
+		admissions[i] = notice.Admission{Ticket: s.ticket, Item: itemID, User: s.user, Until: p.until}
+	}
+	return admissions
 }
 
 // pass makes one pass over the tickets with a score above at.
@@ -139,8 +156,8 @@ func (s *Service) pass(ctx context.Context, saleID, itemID uuid.UUID, rules Rule
 
 // passedFrom parses a reply of admit.lua.
 func passedFrom(reply []any) (passed, error) {
-	const figures = 8
-	if len(reply) != figures+1 {
+	const figures = 9
+	if len(reply) != figures+2 {
 		return passed{}, fmt.Errorf("admit replied %d values", len(reply))
 	}
 	var n [figures]int64
@@ -149,7 +166,7 @@ func passedFrom(reply []any) (passed, error) {
 	}
 	p := passed{
 		admitted: int(n[0]), freed: int(n[1]), closed: int(n[2]), waiting: int(n[3]), left: int(n[4]),
-		skipped: int(n[5]), at: n[6], more: n[7] == 1,
+		skipped: int(n[5]), at: n[6], more: n[7] == 1, until: time.UnixMilli(n[8]).UTC(),
 	}
 	closed, _ := reply[figures].([]any)
 	for i := 0; i+1 < len(closed); i += 2 {
@@ -164,6 +181,18 @@ func passedFrom(reply []any) (passed, error) {
 			u.Ahead = &position
 		}
 		p.unserved = append(p.unserved, u)
+	}
+	admitted, _ := reply[figures+1].([]any)
+	for i := 0; i+1 < len(admitted); i += 2 {
+		var s served
+		for j, into := range []*uuid.UUID{&s.ticket, &s.user} {
+			text, _ := admitted[i+j].(string)
+			var err error
+			if *into, err = uuid.Parse(text); err != nil {
+				return p, fmt.Errorf("admit replied %q: %w", text, err)
+			}
+		}
+		p.served = append(p.served, s)
 	}
 	return p, nil
 }

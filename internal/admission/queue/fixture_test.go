@@ -17,6 +17,7 @@ import (
 	"seckill/internal/admission/queue"
 	"seckill/internal/clock"
 	"seckill/internal/id"
+	"seckill/internal/notice"
 	"seckill/internal/redisconn"
 	"seckill/internal/reservation"
 	"seckill/internal/testenv"
@@ -41,7 +42,8 @@ type fixture struct {
 	item  uuid.UUID
 	shard int
 
-	unserved []queue.Unserved // buyers whose tickets were closed
+	unserved []queue.Unserved  // buyers whose tickets were closed
+	notices  notice.Admissions // buyers who were admitted, by any process
 }
 
 func newFixture(t *testing.T, conn *redisconn.Conn, prefix string) *fixture {
@@ -74,7 +76,7 @@ const patience = time.Hour
 func (f *fixture) service(conn *redisconn.Conn) *queue.Service {
 	return queue.New(queue.Config{
 		Client: conn.Script, Keys: f.keys, Captchas: f.captchas, Tokens: tokens, Patience: patience, Life: pathLife,
-		Sales: sales{f}, Counts: counts{f},
+		Sales: sales{f}, Counts: counts{f}, Notices: &f.notices,
 	})
 }
 

@@ -43,6 +43,7 @@ import (
 	"seckill/internal/admission/path"
 	"seckill/internal/fault"
 	"seckill/internal/id"
+	"seckill/internal/notice"
 	"seckill/internal/reservation"
 )
 
@@ -109,7 +110,8 @@ type Config struct {
 	Life     time.Duration // lifetime of a path token; 0 = path.DefaultLife
 	Patience time.Duration // 0 = Patience
 	Sales    Sales
-	Counts   Counts // nil = nothing is counted
+	Counts   Counts             // nil = nothing is counted
+	Notices  *notice.Admissions // nil = admitted buyers get no notice
 }
 
 // Sales is what waiting rooms follow of the sales.

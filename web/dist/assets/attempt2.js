@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=dee786a832b8";
+export{r as resumePlaces}from"./attempt.js?v=d0b1a2f4720c";

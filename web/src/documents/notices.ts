@@ -14,6 +14,7 @@ export const SettingsParts = graphql(`
     choices {
       kind
       channels
+      offered
     }
   }
 `);

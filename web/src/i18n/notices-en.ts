@@ -9,6 +9,7 @@ export const noticesEn = {
   'notices.WAITLIST_OFFER': 'Waitlist offer',
   'notices.REFUND': 'Refund',
   'notices.SALE_REMINDER': 'Opening of a sale',
+  'notices.ADMITTED': 'Your turn in the queue',
   'notices.PUSH': 'Browser',
   'push.turnOn': 'Notify me on this device',
   'push.on': 'Notices reach this device, also while no page of the shop is open.',

@@ -11,6 +11,7 @@ export const noticesZh: Record<keyof typeof noticesEn, string> = {
   'notices.WAITLIST_OFFER': '候补到货',
   'notices.REFUND': '退款',
   'notices.SALE_REMINDER': '开抢提醒',
+  'notices.ADMITTED': '排队轮到您',
   'notices.PUSH': '浏览器通知',
   'push.turnOn': '在此设备上通知我',
   'push.on': '此设备已开启通知，关闭页面后也能收到。',

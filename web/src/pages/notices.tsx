@@ -44,10 +44,10 @@ export function Notices() {
       <h2 class="head">{t('notices.title')}</h2>
       {offered.includes('MAIL') && !reaching.includes('MAIL') && <p class="note text-warn">{t('notices.unverified')}</p>}
       {pushKey && <Push devices={devices} pushKey={pushKey} changed={reload} />}
-      {shown.length > 0 && choices.map((choice) => (
+      {choices.filter((choice) => shown.some((channel) => choice.offered.includes(channel))).map((choice) => (
         <fieldset key={choice.kind} class="flex flex-wrap items-baseline gap-x-4 gap-y-1">
           <legend class="float-left mr-auto font-medium">{t(`notices.${choice.kind}`)}</legend>
-          {shown.map((channel) => (
+          {shown.filter((channel) => choice.offered.includes(channel)).map((channel) => (
             <label key={channel} class="flex cursor-pointer items-center gap-2 py-1">
               <input
                 type="checkbox"

@@ -21,7 +21,9 @@
 --
 -- Reply { admitted, freed, closed, waiting, units left (-1 = no gate), skipped,
 --         score where this pass ended, 1 = continue in another pass,
---         user and last reported position (-1 = none) of each closed ticket }
+--         expiry of the path tokens of admitted buyers (Unix ms),
+--         user and last reported position (-1 = none) of each closed ticket,
+--         ticket and user of each admitted buyer }
 -- Passes search beyond that limit once a second, over all processes.
 --
 -- Invariant: buyers are admitted in the order of their scores, except those who have an
@@ -39,11 +41,11 @@ local now = redis_time()
 
 local function ms(n) return string.format('%.0f', n) end
 
-local admitted, freed, closed, left, passed, more, unserved = 0, 0, 0, -1, 0, 0, {}
+local admitted, freed, closed, left, passed, more, unserved, served = 0, 0, 0, -1, 0, 0, {}, {}
 local function done()
   local waiting = redis.call('ZCARD', queue)
   if waiting == 0 then redis.call('SREM', rooms, ARGV[7]) end
-  return {admitted, freed, closed, waiting, left, passed, at, more, unserved}
+  return {admitted, freed, closed, waiting, left, passed, at, more, now + life, unserved, served}
 end
 
 local function out(ticket, status, why)
@@ -119,6 +121,8 @@ for i = 1, #heads, 2 do
     passed = passed + 1
   else
     admitted = admitted + 1
+    table.insert(served, ticket)
+    table.insert(served, user)
     redis.call('HSET', captcha, 'permits', permits, 'user', user, 'request', '')
     redis.call('PEXPIRE', captcha, life)
     redis.call('ZADD', permits, ms(now + life), user)
