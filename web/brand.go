@@ -126,7 +126,7 @@ func (b Brand) StyleSource() string {
 // title is the element of index.html with the name.
 const title = "<title>Seckill</title>"
 
-// Of returns built files with the brand in their page.
+// Of returns built files with the brand in their page and their manifest.
 func (b Brand) Of(built fs.FS) (fs.FS, error) {
 	data, err := json.Marshal(struct {
 		Name string `json:"name,omitempty"`
@@ -140,7 +140,11 @@ func (b Brand) Of(built fs.FS) (fs.FS, error) {
 	if style := b.style(); style != "" {
 		head += "<style>" + style + "</style>"
 	}
-	page := edited{FS: built, edits: []edit{{old: "</head>", now: head + "</head>"}}}
+	manifest, err := b.manifest(built)
+	if err != nil {
+		return nil, err
+	}
+	page := edited{FS: built, files: map[string][]byte{manifestFile: manifest}, edits: []edit{{old: "</head>", now: head + "</head>"}}}
 	if b.Name != "" {
 		page.edits = append(page.edits, edit{old: title, now: "<title>" + html.EscapeString(b.Name) + "</title>"})
 	}

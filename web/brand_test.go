@@ -84,6 +84,14 @@ func TestThePageHasTheBrandOfTheInstallation(t *testing.T) {
 			t.Errorf("%s has not %s", style, want)
 		}
 	}
+	body, err = fs.ReadFile(built, "manifest.webmanifest")
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := readManifest(t, body)
+	if app.Name != brand.Name || app.ShortName != brand.Name || app.ThemeColor != "#b3261e" || app.StartURL != "/" || len(app.Icons) != 3 {
+		t.Errorf("manifest %s", body)
+	}
 	if other, err := fs.ReadFile(built, "robots.txt"); err != nil || len(other) == 0 {
 		t.Errorf("other files: %q, %v", other, err)
 	}

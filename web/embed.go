@@ -28,7 +28,7 @@ var version string
 //go:embed documents.json
 var documents []byte
 
-// Dist returns the built files: index.html, assets/, robots.txt.
+// Dist returns the built files: index.html, assets/, manifest.webmanifest, push.js, robots.txt.
 func Dist() fs.FS {
 	built, err := fs.Sub(dist, "dist")
 	if err != nil {

@@ -17,10 +17,11 @@ const frame = `<div id="app">`
 // Trial returns the built files with the banner on every page.
 func Trial() fs.FS { return edited{FS: Dist(), edits: []edit{{old: frame, now: trialBanner + frame}}} }
 
-// edited are built files whose page differs from the built one.
+// edited are built files that differ from the built ones.
 type edited struct {
 	fs.FS
-	edits []edit
+	files map[string][]byte // instead of the built ones
+	edits []edit            // of the page
 }
 
 // edit replaces a text of the page.
@@ -28,6 +29,9 @@ type edit struct{ old, now string }
 
 // ReadFile implements fs.ReadFileFS.
 func (e edited) ReadFile(name string) ([]byte, error) {
+	if body, ok := e.files[name]; ok {
+		return body, nil
+	}
 	body, err := fs.ReadFile(e.FS, name)
 	if err != nil || name != "index.html" {
 		return body, err //nolint:wrapcheck // of the embedded files

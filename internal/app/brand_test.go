@@ -21,8 +21,8 @@ func TestEveryPageHasTheBrandOfTheInstallation(t *testing.T) {
 		c.ShopName, c.ThemeAccent, c.ThemeLogo, c.ThemeLogoDark = "Fox", "#b3261e", logo, logo
 	})
 	s.start("api")
-	for _, page := range []string{"/", "/s/phone", "/orders/1", "/operate"} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+page, nil)
+	fetch := func(path string) (*http.Response, string) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,13 +36,21 @@ func TestEveryPageHasTheBrandOfTheInstallation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		return res, string(text)
+	}
+	for _, page := range []string{"/", "/s/phone", "/orders/1", "/operate"} {
+		res, text := fetch(page)
 		for _, want := range []string{"<title>Fox</title>", `{"name":"Fox","logo":{"src":"data:image/svg+xml;base64,`, `"dark":{"src"`, "--color-fill:light-dark(#b3261e,"} {
-			if !strings.Contains(string(text), want) {
+			if !strings.Contains(text, want) {
 				t.Errorf("%s has not %s", page, want)
 			}
 		}
 		if csp := res.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "style-src 'self' 'sha256-") || strings.Contains(csp, "unsafe") {
 			t.Errorf("%s: %s", page, csp)
 		}
+	}
+	res, text := fetch("/manifest.webmanifest")
+	if kind := res.Header.Get("Content-Type"); kind != "application/manifest+json" || !strings.Contains(text, `"name":"Fox"`) || !strings.Contains(text, `"theme_color":"#b3261e"`) {
+		t.Errorf("manifest %s %s", kind, text)
 	}
 }

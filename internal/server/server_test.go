@@ -28,6 +28,8 @@ var site = fstest.MapFS{
 	"assets/app.js":   {Data: []byte("console.log(1);" + strings.Repeat("// filler\n", 100))},
 	"assets/icon.svg": {Data: []byte("<svg/>")},
 	"robots.txt":      {Data: []byte("User-agent: *\n")},
+
+	"manifest.webmanifest": {Data: []byte(`{"name":"shop"}`)},
 }
 
 func echo(w http.ResponseWriter, r *http.Request) {
@@ -101,6 +103,10 @@ func TestFilesAreCachedByVersionAndRevalidatedByTag(t *testing.T) {
 		if got := call(t, h, http.MethodGet, url).Header().Get("Cache-Control"); got != want {
 			t.Errorf("%s: %q, want %q", url, got, want)
 		}
+	}
+	// The name of the shop is in it, and its address never changes.
+	if got := call(t, h, http.MethodGet, "/manifest.webmanifest").Header(); got.Get("Content-Type") != "application/manifest+json" || got.Get("Cache-Control") != "no-cache" || got.Get("ETag") == "" {
+		t.Errorf("the manifest: %v", got)
 	}
 	w := call(t, h, http.MethodGet, "/assets/app.js")
 	tag := w.Header().Get("ETag")

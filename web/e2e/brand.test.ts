@@ -47,6 +47,25 @@ test('name, logo and accent of the installation are on the pages, and nothing mo
   await page.emulateMedia({ colorScheme: 'light' });
   await look(page, 'brand-list');
 
+  const cdp = await page.context().newCDPSession(page);
+  const { url, errors, data } = await cdp.send('Page.getAppManifest');
+  expect([url, errors]).toEqual([`${demo.url}/manifest.webmanifest`, []]);
+  const app = JSON.parse(data!) as { name: string; theme_color: string; icons: { src: string; sizes: string }[] };
+  expect([app.name, app.theme_color]).toEqual(['Fox & Hare', '#b3261e']);
+  const drawn = await page.evaluate(
+    (icons) =>
+      Promise.all(
+        icons.map(async ({ src }) => {
+          const icon = new Image();
+          icon.src = src;
+          await icon.decode();
+          return `${icon.naturalWidth}x${icon.naturalHeight}`;
+        }),
+      ),
+    app.icons,
+  );
+  expect(drawn).toEqual(app.icons.map(({ sizes }) => sizes));
+
   await signIn(page, demo, 'alice', `/s/${demo.open.slug}`);
   await button(page, 'buy').waitFor();
   expect(await button(page, 'buy').evaluate((main) => getComputedStyle(main).backgroundColor)).toBe('rgb(179, 38, 30)');

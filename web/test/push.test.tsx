@@ -133,6 +133,37 @@ test('the page says why this device gets no notices', async () => {
   await vi.waitFor(() => expect(document.querySelector('[role=alert]')?.textContent).toContain('does not reach its push service'));
 });
 
+test('a tab on iOS says how the shop is put on the home screen, where it gets notices', async () => {
+  const agent = vi.spyOn(navigator, 'userAgent', 'get');
+  const touches = vi.fn(() => 5);
+  Object.defineProperty(navigator, 'maxTouchPoints', { configurable: true, get: touches });
+  const shows = async (name: string, standalone: boolean): Promise<string> => {
+    agent.mockReturnValue(`Mozilla/5.0 (${name}) AppleWebKit/605.1.15 Version/26.0 Safari/604.1`);
+    vi.stubGlobal('matchMedia', (query: string) => ({ matches: standalone && query === '(display-mode: standalone)' }));
+    server({ NoticeSettings: [settings()] });
+    await show();
+    await vi.waitFor(() => expect(text()).toMatch(/home screen|This browser/));
+    const shown = text();
+    render(null, document.body);
+    return shown;
+  };
+  try {
+    expect(await shows('iPhone; CPU iPhone OS 26_0 like Mac OS X', false)).toContain('add the shop to the home screen');
+    expect(await shows('Macintosh; Intel Mac OS X 10_15_7', false)).toContain('add the shop to the home screen'); // an iPad
+    expect(await shows('iPhone; CPU iPhone OS 16_0 like Mac OS X', true)).toContain('This browser shows notices only while'); // too old
+    touches.mockReturnValue(0);
+    expect(await shows('Macintosh; Intel Mac OS X 10_15_7', false)).toContain('This browser shows notices only while');
+    await speak('zh');
+    touches.mockReturnValue(5);
+    server({ NoticeSettings: [settings()] });
+    await show();
+    await vi.waitFor(() => expect(text()).toContain('添加到主屏幕'));
+  } finally {
+    agent.mockRestore();
+    Reflect.deleteProperty(navigator, 'maxTouchPoints');
+  }
+});
+
 test('a sale offers the reminder on this device where nothing else reaches the buyer', async () => {
   browser('default');
   const sale = { id: `sal_push_${user}`, title: 'Morning bargains', startsAt: inMs(3_600_000) };

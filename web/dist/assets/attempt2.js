@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=d0b1a2f4720c";
+export{r as resumePlaces}from"./attempt.js?v=320868d79fe3";

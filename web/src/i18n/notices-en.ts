@@ -15,6 +15,8 @@ export const noticesEn = {
   'push.on': 'Notices reach this device, also while no page of the shop is open.',
   'push.denied': 'Notifications of this shop are blocked. Allow them in the settings of your browser.',
   'push.unsupported': 'This browser shows notices only while a page of the shop is open.',
+  'push.install':
+    'To get notices on this device, add the shop to the home screen: tap Share, then “Add to Home Screen”. Open it from there, sign in, and turn notices on.',
   'push.unreachable': 'This browser does not reach its push service. Try again later.',
   'push.devices': 'Devices that get notices',
   'push.device': '{name}, since {time}',

@@ -17,6 +17,7 @@ export const noticesZh: Record<keyof typeof noticesEn, string> = {
   'push.on': '此设备已开启通知，关闭页面后也能收到。',
   'push.denied': '本店的通知已被禁止，请在浏览器设置中允许。',
   'push.unsupported': '当前浏览器不支持在关闭页面后接收通知。',
+  'push.install': '如需在此设备上接收通知，请点击“分享”，选择“添加到主屏幕”，再从主屏幕打开本店，登录后开启通知。',
   'push.unreachable': '无法连接浏览器的推送服务，请稍后再试。',
   'push.devices': '接收通知的设备',
   'push.device': '{name}，{time} 开启',

@@ -57,6 +57,7 @@ export function Push({ devices, pushKey, changed }: { devices: Devices; pushKey:
   return (
     <div class="grid gap-3">
       {here?.state === 'unsupported' && <p class="text-soft">{t('push.unsupported')}</p>}
+      {here?.state === 'uninstalled' && <p class="text-soft">{t('push.install')}</p>}
       {here?.state === 'denied' && <p class="note text-warn">{t('push.denied')}</p>}
       {current && <Good>{t('push.on')}</Good>}
       {here?.state === 'ready' && !current && (

@@ -5,7 +5,7 @@ import { subscriptionHere } from '../api/push';
 import { SubscribePush } from '../documents/push';
 
 /** What this browser can do, and the address of its subscription. */
-export type PushState = { state: 'unsupported' } | { state: 'denied' } | { state: 'ready'; endpoint: string | null };
+export type PushState = { state: 'unsupported' } | { state: 'uninstalled' } | { state: 'denied' } | { state: 'ready'; endpoint: string | null };
 
 /** The service worker; it is at the root, so that its scope is the shop. */
 const WORKER = '/push.js';
@@ -13,9 +13,17 @@ const WORKER = '/push.js';
 const supported = (): boolean =>
   'serviceWorker' in navigator && 'PushManager' in globalThis && 'Notification' in globalThis;
 
+/**
+ * Whether this is a tab on iOS or iPadOS, which have Web Push only in web apps on the home screen. An iPad names itself a
+ * Mac, but no Mac has a touch screen.
+ */
+const inTabOfIos = (): boolean =>
+  (/iPhone|iPad|iPod/.test(navigator.userAgent) || (/Macintosh/.test(navigator.userAgent) && navigator.maxTouchPoints > 1)) &&
+  !matchMedia('(display-mode: standalone)').matches;
+
 /** The state of this browser. */
 export async function pushState(): Promise<PushState> {
-  if (!supported()) return { state: 'unsupported' };
+  if (!supported()) return { state: inTabOfIos() ? 'uninstalled' : 'unsupported' };
   if (Notification.permission === 'denied') return { state: 'denied' };
   return { state: 'ready', endpoint: (await subscriptionHere())?.endpoint ?? null };
 }
