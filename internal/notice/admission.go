@@ -22,7 +22,7 @@ const (
 	maxAdmissions = 20_000
 	// admissionBatch bounds the users that one look asks Postgres about.
 	admissionBatch = 1000
-	// admissionTimeout bounds one look, including the last one of a process.
+	// admissionTimeout bounds one look.
 	admissionTimeout = 5 * time.Second
 )
 
@@ -69,25 +69,24 @@ func (a *Admissions) Take(now time.Time) (batch []Admission, lost int) {
 	return batch, lost
 }
 
-// RunAdmissions writes the notices of admissions until ctx ends, and then of those that are
-// left.
+// RunAdmissions writes the notices of admissions until ctx ends, and then those of one
+// more batch.
 func (s *Service) RunAdmissions(ctx context.Context) error {
 	loop := periodic.Loop{
-		Name: "notices of admissions", Every: collectEvery, Idle: idleCollect, Timeout: admissionTimeout, Step: s.CollectAdmissions, Log: s.cfg.Log,
+		Name: "notices of admissions", Every: collectEvery, Idle: idleCollect, Step: s.CollectAdmissions, Log: s.cfg.Log,
 	}
 	if err := loop.Run(ctx); err != nil {
 		return err
 	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), admissionTimeout)
-	defer cancel()
-	if _, err := s.CollectAdmissions(last); err != nil {
-		s.cfg.Log.WarnContext(last, "the last notices of admissions are lost", slog.Any("error", err))
+	if _, err := s.CollectAdmissions(ctx); err != nil {
+		s.cfg.Log.WarnContext(ctx, "the last notices of admissions are lost", slog.Any("error", err))
 	}
 	return nil
 }
 
-// CollectAdmissions writes the notices of one batch of admissions. It is a periodic.Step.
-// What it cannot write is lost: an outcome that is not known must not be repeated.
+// CollectAdmissions writes the notices of one batch of admissions, also when ctx has ended.
+// It is a periodic.Step. What it cannot write is lost: an outcome that is not known must not
+// be repeated.
 func (s *Service) CollectAdmissions(ctx context.Context) (map[string]int, error) {
 	if s.cfg.Admissions == nil || s.push == nil {
 		return nil, nil
@@ -97,6 +96,8 @@ func (s *Service) CollectAdmissions(ctx context.Context) (map[string]int, error)
 	if len(batch) == 0 {
 		return nil, nil
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), admissionTimeout)
+	defer cancel()
 	n, err := s.writeAdmissions(ctx, batch)
 	if err != nil {
 		s.metrics.lost.Add(float64(len(batch)))

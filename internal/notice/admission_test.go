@@ -1,6 +1,7 @@
 package notice_test
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -135,6 +136,21 @@ func TestANoticeOfAnAdmissionIsSentAtMostOnce(t *testing.T) {
 		e.send()
 		if state, _ := e.delivery(); len(s.messages) != 3 || state != noticedelivery.StateGIVEN_UP {
 			e.Errorf("after a crash: %d messages, %s", len(s.messages), state)
+		}
+	})
+}
+
+func TestAProcessThatStopsWritesTheNoticesOfItsLastAdmissions(t *testing.T) {
+	onBoth(t, func(e *env) {
+		s := pushing(e)
+		e.subscribe(e.session(), s.browser())
+		e.admit(e.user)
+		stopped, stop := context.WithCancel(e.Context())
+		stop()
+		e.must(e.notices.RunAdmissions(stopped))
+		e.send()
+		if len(s.messages) != 1 {
+			e.Errorf("messages %+v", s.messages)
 		}
 	})
 }
