@@ -29,10 +29,10 @@ func TestAReasonIsValidAndShort(t *testing.T) {
 	for text, want := range map[string]string{
 		"refused":                      "refused",
 		"a\xffb":                       "a?b",
-		strings.Repeat("x", 300):       strings.Repeat("x", 200),
-		strings.Repeat("邮", 100):       strings.Repeat("邮", 66), // 198 bytes: the next one would be cut
+		strings.Repeat("x", 300):       strings.Repeat("x", 197) + "…",
+		strings.Repeat("邮", 100):       strings.Repeat("邮", 65) + "…", // 198 bytes: the next one would be cut
 		strings.Repeat("y", 200):       strings.Repeat("y", 200),
-		"a" + strings.Repeat("é", 100): "a" + strings.Repeat("é", 99),
+		"a" + strings.Repeat("é", 100): "a" + strings.Repeat("é", 98) + "…",
 	} {
 		if got := delivery.Reason(errors.New(text)); got != want || !utf8.ValidString(got) {
 			t.Errorf("%q: %q, want %q", text, got, want)

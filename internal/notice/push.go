@@ -78,7 +78,7 @@ type pushMessage struct {
 
 // encodePush returns the message of a notice.
 func encodePush(n notice, sum summary) ([]byte, error) {
-	m := pushMessage{Title: cut(sum.title, maxTitle), Body: cut(sum.text, maxBody), Path: n.content.Path, Tag: topicOf(n.subject), Language: sum.language}
+	m := pushMessage{Title: fault.Shorten(sum.title, maxTitle), Body: fault.Shorten(sum.text, maxBody), Path: n.content.Path, Tag: topicOf(n.subject), Language: sum.language}
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
@@ -86,15 +86,6 @@ func encodePush(n notice, sum summary) ([]byte, error) {
 		return nil, fmt.Errorf("encode notice %s: %w", n.kind, err)
 	}
 	return b.Bytes(), nil
-}
-
-// cut shortens a text to a number of bytes.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	const dots = "…"
-	return fault.Shorten(text, most-len(dots)) + dots
 }
 
 // topicOf returns the topic of a subject: of the messages with the same one, a push service

@@ -12,6 +12,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
 	"github.com/redis/go-redis/v9"
 
+	"seckill/internal/fault"
 	"seckill/internal/redisconn"
 )
 
@@ -109,7 +110,7 @@ func (d *DeadLetters) setAside(ctx context.Context, msg *Message) error {
 		Entry:      EntryID(msg),
 		MessageID:  msg.UUID,
 		Handler:    msg.Metadata.Get(middleware.PoisonedHandlerKey),
-		Reason:     shorten(msg.Metadata.Get(middleware.ReasonForPoisonedKey)),
+		Reason:     fault.Shorten(msg.Metadata.Get(middleware.ReasonForPoisonedKey), maxReason),
 		Deliveries: Deliveries(msg),
 		Attempts:   Attempt(msg),
 	}

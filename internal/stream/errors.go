@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"strings"
 
 	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
 
@@ -73,13 +72,4 @@ func redactPanic(err error) error {
 }
 
 // reasonOf returns the text of an error for logs and dead letters.
-func reasonOf(err error) string { return shorten(redactPanic(err).Error()) }
-
-func shorten(text string) string {
-	text = strings.ToValidUTF8(text, "?")
-	short := fault.Shorten(text, maxReason)
-	if len(short) < len(text) {
-		short += "…"
-	}
-	return short
-}
+func reasonOf(err error) string { return fault.Shorten(redactPanic(err).Error(), maxReason) }
