@@ -41,6 +41,7 @@ type queued struct {
 	user     uuid.UUID // the last buyer
 	places   []uuid.UUID
 	states   notifier.Source[*sale.Sale]
+	public   notifier.Source[*sale.Sale] // of a visitor who subscribed before the first check
 }
 
 // newQueued returns a waitlist of buyers. It subscribes before the process has read the
@@ -79,16 +80,15 @@ func newQueued(t *testing.T, buyers int, late bool) *queued {
 		}),
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	public, err := shop.WatchStatus(ctx, q.sale, uuid.Nil)
+	var err error
+	q.public, err = shop.WatchStatus(ctx, q.sale, uuid.Nil)
 	q.must(err)
 	var running sync.WaitGroup
 	running.Go(func() { _ = shop.Run(ctx) })
 	t.Cleanup(running.Wait)
 	t.Cleanup(cancel)
-	for range 2 { // the snapshot and the first phase check: no further public state follows
-		if _, ok := public.Next(); !ok {
-			t.Fatal("the sale has no state")
-		}
+	if _, ok := q.public.Next(); !ok { // the snapshot: no further public state follows
+		t.Fatal("the sale has no state")
 	}
 	if !late {
 		q.readLine()
@@ -154,5 +154,17 @@ func TestABuyerWhoLeavesWhileAStateIsSentMovesTheOthersUp(t *testing.T) {
 				q.want(1 - i)
 			}
 		})
+	}
+}
+
+// The first check of a process finds the state that a subscription before it has sent.
+func TestTheFirstStateOfASaleIsSentOnce(t *testing.T) {
+	t.Parallel()
+	q := newQueued(t, 1, true)
+	q.must(q.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+		return tx.Sale.UpdateOneID(q.sale).SetTitle("Gone again").AddRevision(1).Exec(ctx)
+	}))
+	if state, ok := q.public.Next(); !ok || state.Value.Title != "Gone again" {
+		t.Errorf("the state after the snapshot: %+v, %t", state.Value, ok)
 	}
 }

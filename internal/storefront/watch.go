@@ -3,6 +3,7 @@ package storefront
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -90,8 +91,7 @@ func (s *Storefront) WatchStatus(ctx context.Context, saleID, user uuid.UUID) (n
 // watchPhase follows the public state of a sale.
 func (s *Storefront) watchPhase(ctx context.Context, saleID uuid.UUID) (*notifier.Follower[*sale.Sale], error) {
 	return notifier.Follow(ctx, s.hub, saleKey(saleID), func(ctx context.Context) (notifier.State[*sale.Sale], error) {
-		revision := s.seen.phases.read(saleID)
-		v, err := s.find(ctx, saleID)
+		v, revision, err := s.begin(ctx, saleID, &s.seen.phases, s.phaseMark)
 		if err != nil {
 			return notifier.State[*sale.Sale]{}, err
 		}
@@ -107,16 +107,28 @@ func (s *Storefront) WatchStock(ctx context.Context, saleID uuid.UUID, levels bo
 		key, seen, mark = levelKey(saleID), &s.seen.levels, s.levelMark
 	}
 	return notifier.Follow(ctx, s.hub, key, func(ctx context.Context) (notifier.State[[]*sale.Item], error) {
-		revision := seen.read(saleID)
-		v, err := s.find(ctx, saleID)
+		v, revision, err := s.begin(ctx, saleID, seen, mark)
 		if err != nil {
 			return notifier.State[[]*sale.Item]{}, err
 		}
-		if revision == 0 { // its first state is the snapshot, not a change after it
-			revision = seen.begin(saleID, mark(v))
-		}
 		return notifier.State[[]*sale.Item]{Value: v.Items, Revision: revision, Terminal: s.over(v)}, nil
 	})
+}
+
+// begin reads a sale with the revision of its state of one kind. A first state is the
+// snapshot of its follower, not a change after it. Sales that are not in the catalogue do
+// not change and have the revision 0.
+func (s *Storefront) begin(ctx context.Context, saleID uuid.UUID, seen *numbered, mark func(*sale.Sale) string) (*sale.Sale, int64, error) {
+	revision := seen.read(saleID)
+	v, err := s.find(ctx, saleID)
+	if err != nil || revision > 0 {
+		return v, revision, err
+	}
+	snap, err := s.catalog.Snapshot(ctx)
+	if err != nil || snap.Sale(saleID) == nil {
+		return v, 0, unreadable(err)
+	}
+	return v, seen.begin(saleID, mark(v)), nil
 }
 
 func (s *Storefront) find(ctx context.Context, saleID uuid.UUID) (*sale.Sale, error) {
@@ -159,6 +171,7 @@ func (s *Storefront) Run(ctx context.Context) error {
 			s.publish(ctx, s.levelsChanged)
 		case <-lines.C:
 			s.publish(ctx, s.lineChanged)
+			s.forget(ctx)
 		}
 	}
 }
@@ -179,7 +192,18 @@ func (s *Storefront) publish(ctx context.Context, changed func(*sale.Sale) (noti
 	}
 }
 
-func (s *Storefront) phasesChanged(v *sale.Sale) (notifier.Event, bool) {
+// forget drops the states of sales that have left the catalogue: they have ended.
+func (s *Storefront) forget(ctx context.Context) {
+	snap, err := s.catalog.Snapshot(ctx)
+	if err != nil {
+		return
+	}
+	for _, states := range []*numbered{&s.seen.phases, &s.seen.stocks, &s.seen.levels, &s.seen.lines} {
+		states.keep(func(saleID uuid.UUID) bool { return snap.Sale(saleID) != nil })
+	}
+}
+
+func (s *Storefront) phaseMark(v *sale.Sale) string {
 	phase := s.Phase(v, s.Now())
 	mark := fmt.Sprintf("%s/%d/%t", phase, v.Revision, phase == sale.PhaseSoldOut && s.gone(v))
 	for _, item := range v.Items {
@@ -187,7 +211,11 @@ func (s *Storefront) phasesChanged(v *sale.Sale) (notifier.Event, bool) {
 			mark += fmt.Sprintf("/%d", item.Goods.Revision) // name and picture
 		}
 	}
-	revision, changed := s.seen.phases.note(v.ID, mark)
+	return mark
+}
+
+func (s *Storefront) phasesChanged(v *sale.Sale) (notifier.Event, bool) {
+	revision, changed := s.seen.phases.note(v.ID, s.phaseMark(v))
 	return notifier.Event{Key: saleKey(v.ID), Revision: revision, Terminal: s.over(v), Value: v}, changed
 }
 
@@ -244,6 +272,7 @@ type sightings struct{ phases, stocks, levels, lines numbered }
 type numbered struct {
 	mu    sync.Mutex
 	known map[uuid.UUID]sighting // guarded by mu
+	last  int64                  // guarded by mu; revision of the newest state of any sale
 }
 
 type sighting struct {
@@ -266,11 +295,25 @@ func (n *numbered) begin(v uuid.UUID, mark string) int64 {
 	if n.known[v].revision > 0 {
 		return 0
 	}
+	return n.add(v, mark)
+}
+
+// add stores a state under the next revision. The caller holds mu. Revisions grow over all
+// sales, so that a sale that is forgotten and seen again has a higher one.
+func (n *numbered) add(v uuid.UUID, mark string) int64 {
 	if n.known == nil {
 		n.known = map[uuid.UUID]sighting{}
 	}
-	n.known[v] = sighting{mark: mark, revision: 1}
-	return 1
+	n.last++
+	n.known[v] = sighting{mark: mark, revision: n.last}
+	return n.last
+}
+
+// keep forgets the states of all other sales.
+func (n *numbered) keep(kept func(uuid.UUID) bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	maps.DeleteFunc(n.known, func(v uuid.UUID, _ sighting) bool { return !kept(v) })
 }
 
 // note returns the revision of a state, and whether it differs from the last one.
@@ -281,9 +324,5 @@ func (n *numbered) note(v uuid.UUID, mark string) (int64, bool) {
 	if old.mark == mark {
 		return old.revision, false
 	}
-	if n.known == nil {
-		n.known = map[uuid.UUID]sighting{}
-	}
-	n.known[v] = sighting{mark: mark, revision: old.revision + 1}
-	return old.revision + 1, true
+	return n.add(v, mark), true
 }

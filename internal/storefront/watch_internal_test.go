@@ -23,3 +23,21 @@ func TestTheStateOfASnapshotIsNoChangeAfterIt(t *testing.T) {
 		t.Errorf("begin after a change returned %d, so that the change would not be sent", revision)
 	}
 }
+
+func TestStatesOfSalesThatLeftTheCatalogueAreForgotten(t *testing.T) {
+	t.Parallel()
+	var phases numbered
+	stays, leaves := uuid.New(), uuid.New()
+	phases.note(stays, "LIVE")
+	last, _ := phases.note(leaves, "LIVE")
+	phases.keep(func(sale uuid.UUID) bool { return sale == stays })
+	if len(phases.known) != 1 || phases.read(leaves) != 0 {
+		t.Errorf("%d sales are known", len(phases.known))
+	}
+	if _, changed := phases.note(stays, "LIVE"); changed {
+		t.Error("a sale that stays in the catalogue has a new state")
+	}
+	if revision, changed := phases.note(leaves, "ENDED"); !changed || revision <= last {
+		t.Errorf("a sale that is seen again has revision %d after %d: its followers would not receive it", revision, last)
+	}
+}
