@@ -97,19 +97,22 @@ func (f *findings) sentence(format string, args ...any) string {
 }
 
 // tasks adds a finding about tasks, if there are any.
-func (f *findings) tasks(tasks []uuid.UUID, format string) {
-	if len(tasks) == 0 {
+func (f *findings) tasks(tasks []uuid.UUID, format string) { f.named(id.Task, tasks, format) }
+
+// named adds a finding about objects of a kind, with a few of their ids.
+func (f *findings) named(kind id.Kind, found []uuid.UUID, format string) {
+	if len(found) == 0 {
 		return
 	}
-	slices.SortFunc(tasks, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
+	slices.SortFunc(found, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
 	names := make([]string, 0, examples)
-	for _, task := range tasks[:min(examples, len(tasks))] {
-		names = append(names, id.Format(id.Task, task))
+	for _, u := range found[:min(examples, len(found))] {
+		names = append(names, id.Format(kind, u))
 	}
-	if len(tasks) > examples {
+	if len(found) > examples {
 		names = append(names, "…")
 	}
-	f.add(format+" (%s)", len(tasks), strings.Join(names, ", "))
+	f.add(format+" (%s)", len(found), strings.Join(names, ", "))
 }
 
 // stockRow checks the row of stock against the orders.

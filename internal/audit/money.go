@@ -13,6 +13,7 @@ import (
 	entorder "seckill/ent/order"
 	entpayment "seckill/ent/payment"
 	entrefund "seckill/ent/refund"
+	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/payment"
 )
@@ -137,8 +138,8 @@ func (f *findings) money(it *itemState, now time.Time) {
 	f.tasks(unpaid, "%d sold orders are not paid exactly once")
 	f.tasks(kept, "%d orders are not sold, and their money is kept")
 	f.tasks(units, "%d orders do not agree with their refunds about the refunded units")
-	f.tasks(wrong, "%d payments do not agree with their refunds")
-	f.tasks(open, "%d payments have no end long after their time")
+	f.named(id.Payment, wrong, "%d payments do not agree with their refunds")
+	f.named(id.Payment, open, "%d payments have no end long after their time")
 }
 
 // appliedUnits returns the units of the refunds that moved the order.

@@ -73,7 +73,7 @@ func TestTheAuditFindsMoneyThatIsNotWhereItBelongs(t *testing.T) {
 		"not sold, and money kept": {func(w *world) { w.pay(0, payment.StatusSUCCEEDED, soon) }, "1 orders are not sold, and their money is kept"},
 		"sent back, and still ours": {func(w *world) {
 			w.sendBack(0, w.pay(0, payment.StatusSUCCEEDED, soon), refund.CauseLATE, refund.StatusSUCCEEDED)
-		}, "1 payments do not agree with their refunds"},
+		}, "1 payments do not agree with their refunds (pay_"},
 		"refunded units that the order still has": {func(w *world) {
 			p := w.pay(0, payment.StatusREFUNDED, soon)
 			w.sell(0)
@@ -85,8 +85,8 @@ func TestTheAuditFindsMoneyThatIsNotWhereItBelongs(t *testing.T) {
 			w.sell(0)
 			w.sendPart(0, p, 60000)
 			w.sendPart(0, p, 60000)
-		}, "1 payments do not agree with their refunds"},
-		"never ends": {func(w *world) { w.pay(0, payment.StatusPENDING, time.Now().Add(-time.Hour)) }, "1 payments have no end long after their time"},
+		}, "1 payments do not agree with their refunds (pay_"},
+		"never ends": {func(w *world) { w.pay(0, payment.StatusPENDING, time.Now().Add(-time.Hour)) }, "1 payments have no end long after their time (pay_"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

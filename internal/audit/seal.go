@@ -209,11 +209,38 @@ func (s Seals) Last(ctx context.Context, of uuid.UUID) (*Seal, error) {
 
 // lastSeal returns the newest seal of a sale; nil = there is none.
 func lastSeal(ctx context.Context, logs *ent.SaleLogClient, of uuid.UUID) (*Seal, error) {
-	seals, err := readSeals(ctx, logs, of)
-	if err != nil || len(seals) == 0 {
-		return nil, err
+	n, err := logs.Query().Where(salelog.SaleID(of), salelog.Act(ActSeal)).Count(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("count the seals: %w", err)
 	}
-	return seals[len(seals)-1], nil
+	if n == 0 {
+		return nil, nil
+	}
+	row, err := logs.Query().Where(salelog.ID(sealID(of, int64(n)))).Only(ctx)
+	if ent.IsNotFound(err) {
+		return nil, misnumbered(of, n)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read seal %d: %w", n, err)
+	}
+	seal, err := sealOf(row)
+	if err == nil && seal.Seq != int64(n) {
+		err = misnumbered(of, n)
+	}
+	return seal, err
+}
+
+func sealOf(row *ent.SaleLog) (*Seal, error) {
+	var seal Seal
+	if err := json.Unmarshal([]byte(row.Details), &seal); err != nil {
+		return nil, fmt.Errorf("seal %s: %w", row.ID, err)
+	}
+	return &seal, nil
+}
+
+// misnumbered reports that the n seals of a sale are not those from 1 to n.
+func misnumbered(of uuid.UUID, n int) error {
+	return fmt.Errorf("the seals of %s are not numbered from 1 to %d", id.Format(id.Sale, of), n)
 }
 
 // readSeals returns the seals of a sale by number.
@@ -224,14 +251,14 @@ func readSeals(ctx context.Context, logs *ent.SaleLogClient, of uuid.UUID) ([]*S
 	}
 	seals := make([]*Seal, len(rows))
 	for _, row := range rows {
-		var seal Seal
-		if err := json.Unmarshal([]byte(row.Details), &seal); err != nil {
-			return nil, fmt.Errorf("seal %s: %w", row.ID, err)
+		seal, err := sealOf(row)
+		if err != nil {
+			return nil, err
 		}
 		if seal.Seq < 1 || seal.Seq > int64(len(rows)) || seals[seal.Seq-1] != nil {
-			return nil, fmt.Errorf("the seals of %s are not numbered from 1 to %d", id.Format(id.Sale, of), len(rows))
+			return nil, misnumbered(of, len(rows))
 		}
-		seals[seal.Seq-1] = &seal
+		seals[seal.Seq-1] = seal
 	}
 	return seals, nil
 }
