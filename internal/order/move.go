@@ -170,13 +170,12 @@ func compareAndSet(ctx context.Context, tx *ent.Tx, was, is *Order, line ledgerL
 		update.SetReturnDue(true)
 	}
 	if line.kind.refunds() {
-		update.SetRefundedQuantity(is.RefundedQuantity)
+		// The row names one refund whose units are due: those of the one before must be back
+		// at the gate.
+		update.Where(entorder.ReturnDue(false)).SetRefundedQuantity(is.RefundedQuantity)
 	}
 	if line.kind.refunds() && line.key != is.ID {
 		update.SetReturnKey(line.key)
-	}
-	if is.Status == Refunding && was.Status != Refunding {
-		update.Where(entorder.ReturnDue(false)) // the units of the refund before are back at the gate
 	}
 	if line.kind == Reacquire {
 		update.Where(entorder.ReturnDue(false)) // the previous reservation must have been returned

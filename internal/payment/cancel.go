@@ -83,7 +83,7 @@ func (s *Service) callOff(ctx context.Context, o *order.Order, entry order.Entry
 			return nil, err
 		}
 	}
-	return nil, fault.New(fault.Unavailable, "The order is being changed. Please try again.")
+	return nil, busy("The order is being changed. Please try again.")
 }
 
 // cancelClosed cancels an order without an open payment.
@@ -324,7 +324,7 @@ func (s *Service) Void(ctx context.Context, in VoidInput) (*order.Order, error) 
 			return nil, err
 		}
 	}
-	return nil, fault.New(fault.Unavailable, "The order is being changed. Please try again.")
+	return nil, busy("The order is being changed. Please try again.")
 }
 
 // begun reports whether the refund of an act exists.

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"seckill/ent"
+	entorder "seckill/ent/order"
 	entpayment "seckill/ent/payment"
 	"seckill/ent/paymentevent"
 	"seckill/ent/predicate"
@@ -177,7 +178,7 @@ func (s *Service) check(ctx context.Context, p *Payment) (string, error) {
 func (s *Service) SendRefunds(ctx context.Context, provider string) (map[string]int, error) {
 	now := s.now()
 	rows, err := s.db.Ent.Refund.Query().
-		Where(entrefund.StatusEQ(entrefund.StatusSENDING), entrefund.TryAtLTE(now), func(refunds *sql.Selector) {
+		Where(entrefund.StatusEQ(entrefund.StatusSENDING), entrefund.TryAtLTE(now), hasNoUnitsBefore, func(refunds *sql.Selector) {
 			payments := sql.Table(entpayment.Table)
 			paid := sql.Select(payments.C(entpayment.FieldID)).From(payments)
 			s.at(provider)(paid)
@@ -193,6 +194,14 @@ func (s *Service) SendRefunds(ctx context.Context, provider string) (map[string]
 		}
 		return "sent", nil
 	})
+}
+
+// hasNoUnitsBefore matches refunds that are not of units, or of orders that have no units
+// of an earlier refund on their way back to the gate: an order names one such refund.
+func hasNoUnitsBefore(refunds *sql.Selector) {
+	orders := sql.Table(entorder.Table)
+	due := sql.Select(orders.C(entorder.FieldID)).From(orders).Where(sql.EQ(orders.C(entorder.FieldReturnDue), true))
+	refunds.Where(sql.Or(sql.EQ(refunds.C(entrefund.FieldQuantity), 0), sql.NotIn(refunds.C(entrefund.FieldOrderID), due)))
 }
 
 // retryLater schedules the next attempt of a refund. After many attempts it logs an

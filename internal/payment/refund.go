@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -19,6 +20,10 @@ import (
 
 // maxRefunds bounds the refund requests of one order that operators reject.
 const maxRefunds = 5
+
+// busyRetry is when a request that other changes came before may be repeated: units of a
+// refund are back at the gate after about this time.
+const busyRetry = time.Second
 
 // RefundRequest is the input of AskRefund.
 type RefundRequest struct {
@@ -45,7 +50,7 @@ func (s *Service) AskRefund(ctx context.Context, in RefundRequest) (RefundResult
 			return result, err
 		}
 	}
-	return RefundResult{}, fault.New(fault.Unavailable, "The order is being changed. Please try again.")
+	return RefundResult{}, busy("The order is being changed. Please try again.")
 }
 
 func (s *Service) tryAskRefund(ctx context.Context, in RefundRequest) (RefundResult, error) {
@@ -206,7 +211,12 @@ func racing(try func() (RefundResult, error)) (RefundResult, error) {
 			return result, err
 		}
 	}
-	return RefundResult{}, fault.New(fault.Unavailable, "The refund is being changed. Please try again.")
+	return RefundResult{}, busy("The refund is being changed. Please try again.")
+}
+
+// busy returns the fault of a request that other changes came before each time.
+func busy(message string) error {
+	return &fault.Error{Code: fault.Unavailable, Message: message, RetryAfter: busyRetry}
 }
 
 // refundIDField is the input field that names a refund.

@@ -125,6 +125,34 @@ func TestAnOrderHasOneUnfinishedRefund(t *testing.T) {
 	})
 }
 
+// A refund begins while units of the one before are on their way to the gate; its money
+// waits for them, because an order names one refund whose units are due.
+func TestARefundIsRequestedRightAfterAnother(t *testing.T) {
+	onBoth(t, 3, func(t *testing.T, s *shop) {
+		o, p := s.buyUnits(3)
+		first, err := s.askUnits(o, 1)
+		s.must(err)
+		s.approveRefund(first, false)
+		s.step(s.refund)
+		s.wantUnits(o, p, order.Paid, 1)
+
+		second, err := s.askUnits(o, 1)
+		if err != nil {
+			t.Fatalf("the second refund: %v", err)
+		}
+		s.approveRefund(second, false)
+		s.step(s.refund)
+		s.wantUnits(o, p, order.Refunding, 1)
+		s.wantFigures(figures{available: 1, sold: 2, stock: 0, reserved: 3, holders: 1})
+
+		s.step(s.returner.Step)
+		s.step(s.refund)
+		s.wantUnits(o, p, order.Paid, 2)
+		s.settleDown()
+		s.wantFigures(figures{available: 2, sold: 1, stock: 2, reserved: 1, holders: 1})
+	})
+}
+
 func TestAKeyOfARefundIsOfOneQuantity(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 3)
