@@ -45,7 +45,8 @@ func newMailing(b base, keys auth.Keys, l net.Listener) (mailing, error) {
 	m.outbox = mail.NewOutbox(keys, b.clock)
 	var err error
 	m.sender, err = mail.NewSender(mail.Config{
-		DB: b.svc.db, Keys: keys, Server: *server, Shop: baseURL(b.cfg, l), Clock: b.clock, Registerer: b.registry, Log: b.log,
+		DB: b.svc.db, Keys: keys, Server: *server, Shop: baseURL(b.cfg, l),
+		Subjects: notice.Subjects{DB: b.svc.db}, Clock: b.clock, Registerer: b.registry, Log: b.log,
 	})
 	return m, err
 }

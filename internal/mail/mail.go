@@ -5,7 +5,7 @@
 //
 //	reason + Mail PENDING ──► SENT
 //	(one transaction)   │
-//	                    └──► GIVEN_UP  refused by the mail server, or too late
+//	                    └──► GIVEN_UP  refused by the mail server, too late, or of no use any more
 //
 // An e-mail is sent at least once. One that is sent twice has the same Message-ID. Until it
 // has ended, its content is sealed: it may hold a link that opens an account.
@@ -71,6 +71,7 @@ type Content struct {
 
 	Receipt ReceiptContent `json:"receipt,omitzero"`
 	Notice  NoticeContent  `json:"notice,omitzero"`
+	Subject uuid.UUID      `json:"subject,omitzero"` // of a notice: the order, waitlist entry or sale
 
 	Unsubscribe string `json:"unsubscribe,omitempty"` // path of the link that ends such e-mails; "" = none
 }

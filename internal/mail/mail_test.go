@@ -150,6 +150,24 @@ func TestEveryKindHasATextInBothLanguages(t *testing.T) {
 	}
 }
 
+func TestTheTimeToPayIsNeverRoundedUp(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for left, want := range map[time.Duration]map[mail.Kind]string{
+		3 * time.Minute:                {mail.PaymentDeadline: "3 minutes left", mail.SaleReminder: "in 3 minutes"},
+		3*time.Minute - 1:              {mail.PaymentDeadline: "2 minutes left", mail.SaleReminder: "in 3 minutes"},
+		time.Minute:                    {mail.PaymentDeadline: "1 minute left", mail.SaleReminder: "in 1 minute"},
+		45*time.Second + time.Second/2: {mail.PaymentDeadline: "45 seconds left", mail.SaleReminder: "in 1 minute"},
+	} {
+		for kind, text := range want {
+			title, _, err := mail.Summary(kind, locale.English, mail.Content{Notice: mail.NoticeContent{At: now.Add(left)}}, now)
+			if err != nil || !strings.Contains(title, text) {
+				t.Errorf("%s, %s left: %q, want %q; %v", kind, left, title, text, err)
+			}
+		}
+	}
+}
+
 func TestAnEMailIsRepeatedUntilTheServerTakesItOrItIsTooLate(t *testing.T) {
 	onBoth(t, func(e *env) {
 		m := reset()

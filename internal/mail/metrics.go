@@ -11,7 +11,7 @@ import (
 const (
 	sent    = "sent"
 	failed  = "failed"   // repeated later
-	givenUp = "given_up" // refused, or too late
+	givenUp = "given_up" // refused, too late, or of no use any more
 )
 
 type metrics struct {

@@ -53,10 +53,20 @@ type Config struct {
 	Server     config.SMTP
 	Shop       string      // address of the shop, without a slash at the end
 	TLS        *tls.Config // nil = the authorities of the system
+	Subjects   Subjects    // nil = every notice is sent
 	Clock      clock.Clock
 	Registerer prometheus.Registerer // nil = metrics are not exported
 	Log        *slog.Logger
 }
+
+// Subjects knows what notices are about.
+type Subjects interface {
+	// Holds reports whether a subject still is as the kind of its notice says.
+	Holds(ctx context.Context, kind Kind, subject uuid.UUID) (bool, error)
+}
+
+// errOver reports a notice of something that has ended before it was sent.
+var errOver = errors.New("of no use any more")
 
 // Sender sends the e-mails of the outbox. Any number of processes share the work.
 type Sender struct {
@@ -186,7 +196,7 @@ func (s *Sender) claim(ctx context.Context) (claimed []*ent.Mail, err error) {
 
 // send sends an e-mail and records the outcome.
 func (s *Sender) send(ctx context.Context, client *gomail.Client, row *ent.Mail) (outcome string, err error) {
-	msg, err := s.message(row)
+	msg, err := s.message(ctx, row)
 	if err == nil {
 		err = client.Send(msg)
 	}
@@ -218,6 +228,8 @@ func outcomeOf(err error) string {
 	}
 	refused, ok := errors.AsType[*gomail.SendError](err)
 	switch {
+	case errors.Is(err, errOver):
+		return givenUp
 	case !ok:
 		return failed
 	case refused.Reason == gomail.ErrSMTPReset: // after the e-mail was accepted
@@ -228,8 +240,8 @@ func outcomeOf(err error) string {
 	return failed
 }
 
-// message returns an e-mail as it is sent.
-func (s *Sender) message(row *ent.Mail) (*gomail.Msg, error) {
+// message returns an e-mail as it is sent. The error wraps errOver if it is of no use.
+func (s *Sender) message(ctx context.Context, row *ent.Mail) (*gomail.Msg, error) {
 	sealed, _, err := s.sealer.Open(row.ID, row.Content)
 	if err != nil {
 		return nil, err
@@ -237,6 +249,15 @@ func (s *Sender) message(row *ent.Mail) (*gomail.Msg, error) {
 	var content Content
 	if err := json.Unmarshal(sealed, &content); err != nil {
 		return nil, fmt.Errorf("content of an e-mail: %w", err)
+	}
+	if s.cfg.Subjects != nil && content.Subject != uuid.Nil { // earlier releases wrote none
+		holds, err := s.cfg.Subjects.Holds(ctx, Kind(row.Kind), content.Subject)
+		if err != nil {
+			return nil, fmt.Errorf("read what an e-mail is about: %w", err)
+		}
+		if !holds {
+			return nil, errOver
+		}
 	}
 	words, err := write(Kind(row.Kind), locale.Language(row.Language), s.cfg.Shop, content, s.cfg.Clock.Now())
 	if err != nil {

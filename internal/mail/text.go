@@ -35,8 +35,7 @@ func write(kind Kind, language locale.Language, base string, c Content, now time
 	}
 	values := map[string]any{"Shop": base, "Link": base + c.Path, "Life": duration(language, c.Life), "Receipt": c.Receipt, "Unsubscribe": ""}
 	c.Notice.Name = oneLine(c.Notice.Name)
-	values["Notice"], values["At"], values["Left"] = c.Notice, moment(language, c.Notice.At), duration(language, roundUp(c.Notice.At.Sub(now)))
-	values["Rest"] = rest(language, c.Notice.At.Sub(now))
+	values["Notice"], values["At"], values["Left"] = c.Notice, moment(language, c.Notice.At), duration(language, left(kind, c.Notice.At.Sub(now)))
 	if c.Unsubscribe != "" {
 		values["Unsubscribe"] = base + c.Unsubscribe
 	}
@@ -78,34 +77,26 @@ func moment(language locale.Language, t time.Time) string {
 	return t.UTC().Format("15:04 UTC on 2 January")
 }
 
-// roundUp returns a duration in whole minutes, at least one.
-func roundUp(d time.Duration) time.Duration {
-	return max((d + time.Minute - 1).Truncate(time.Minute), time.Minute)
-}
-
-// shortRest is how long a rest is named in seconds.
-const shortRest = 2 * time.Minute
-
-// rest returns a short duration in words, rounded down, so that it does not promise more.
-func rest(language locale.Language, d time.Duration) string {
-	if d >= shortRest {
-		return duration(language, d.Truncate(time.Minute))
-	}
-	n := max(1, int(d/time.Second))
+// left returns the time left as a text names it: in whole minutes, at least one. Where money
+// is due, or an admission expires, it names no more than is left, and seconds in the last minute.
+func left(kind Kind, d time.Duration) time.Duration {
 	switch {
-	case language == locale.Chinese:
-		return fmt.Sprintf("%d 秒", n)
-	case n == 1:
-		return "1 second"
+	case kind != PaymentDeadline && kind != Admitted:
+		return max((d + time.Minute - 1).Truncate(time.Minute), time.Minute)
+	case d < time.Minute:
+		return max(d.Truncate(time.Second), 0)
 	}
-	return fmt.Sprintf("%d seconds", n)
+	return d.Truncate(time.Minute)
 }
 
-// duration returns a duration in words: whole hours, or minutes.
+// duration returns a duration in words: whole hours, or minutes, or seconds below a minute.
 func duration(language locale.Language, d time.Duration) string {
 	n, unit := int(d/time.Minute), [2]string{"minutes", "分钟"}
-	if d >= time.Hour && d%time.Hour == 0 {
+	switch {
+	case d >= time.Hour && d%time.Hour == 0:
 		n, unit = int(d/time.Hour), [2]string{"hours", "小时"}
+	case d < time.Minute:
+		n, unit = int(d/time.Second), [2]string{"seconds", "秒"}
 	}
 	if language == locale.Chinese {
 		return fmt.Sprintf("%d %s", n, unit[1])

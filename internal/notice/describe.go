@@ -39,7 +39,7 @@ func (s *Service) mail(ctx context.Context, tx *ent.Tx, n notice, to *ent.User) 
 	if err != nil {
 		return err
 	}
-	n.content.Unsubscribe = unsubscribe
+	n.content.Unsubscribe, n.content.Subject = unsubscribe, n.subject
 	s.metrics.written.WithLabelValues(string(n.kind), string(Mail)).Inc()
 	return s.cfg.Mail.Write(ctx, tx, mail.Message{
 		User: n.user, To: to.Account, Kind: texts[n.kind], Language: locale.Language(to.Language), Content: n.content, Until: n.until,

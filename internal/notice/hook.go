@@ -13,8 +13,6 @@ import (
 
 	"seckill/ent"
 	"seckill/ent/noticedelivery"
-	"seckill/ent/order"
-	"seckill/ent/waitlistentry"
 	"seckill/internal/delivery"
 	"seckill/internal/id"
 	"seckill/internal/locale"
@@ -216,17 +214,10 @@ func (s *Service) stillHolds(ctx context.Context, d *ent.NoticeDelivery) error {
 	if !s.now().Before(d.RetryUntil) {
 		return errOver
 	}
-	holds := true
-	var err error
-	switch Kind(d.Kind) {
-	case PaymentDeadline, OrderPlaced:
-		holds, err = s.cfg.DB.Ent.Order.Query().Where(order.ID(d.SubjectID), order.StatusEQ(order.StatusPENDING_PAYMENT)).Exist(ctx)
-	case WaitlistOffer:
-		holds, err = s.cfg.DB.Ent.WaitlistEntry.Query().Where(waitlistentry.ID(d.SubjectID), waitlistentry.StatusEQ(waitlistentry.StatusOFFERED)).Exist(ctx)
-	case Admitted:
-		holds = d.Attempts == 1 || d.Error != "" // else a process ended during an attempt, and it may have arrived
-	case Refund, SaleReminder:
+	if Kind(d.Kind) == Admitted && d.Attempts > 1 && d.Error == "" {
+		return errOver // a process ended during an attempt, and it may have arrived
 	}
+	holds, err := Subjects{s.cfg.DB}.Holds(ctx, texts[Kind(d.Kind)], d.SubjectID)
 	if err == nil && !holds {
 		err = errOver
 	}

@@ -72,7 +72,8 @@ func setup(t *testing.T, db *postgres.DB) *env {
 	e.notices = e.service(nil)
 	var err error
 	e.sender, err = mail.NewSender(mail.Config{
-		DB: db, Keys: testenv.Keys(t), Shop: shop, TLS: e.server.TLS, Clock: e.clock, Log: slog.New(slog.DiscardHandler),
+		DB: db, Keys: testenv.Keys(t), Shop: shop, TLS: e.server.TLS, Subjects: notice.Subjects{DB: db}, Clock: e.clock,
+		Log:    slog.New(slog.DiscardHandler),
 		Server: config.SMTP{Host: e.server.Host, Port: e.server.Port, User: testenv.MailUser, Password: testenv.MailPassword, From: "The Shop <shop@shop.example>"},
 	})
 	e.must(err)

@@ -7,7 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/emersion/go-smtp"
+
 	"seckill/ent"
+	mails "seckill/ent/mail"
+	"seckill/ent/order"
 	"seckill/ent/sale"
 	"seckill/ent/salereminder"
 	"seckill/ent/user"
@@ -43,6 +47,47 @@ func TestAPaidOrderGetsNoNoticeOfItsDeadline(t *testing.T) {
 		e.pay(orderID)
 		e.clock.Advance(window - ahead)
 		e.has(e.step(), "")
+	})
+}
+
+// An e-mail waits while the mail server refuses it, and the reason for it ends meanwhile.
+func TestAnEMailIsNotSentOnceItsReasonHasEnded(t *testing.T) {
+	onBoth(t, func(e *env) {
+		later := func(string) error { return &smtp.SMTPError{Code: 451, Message: "later"} }
+		wait := func(end func()) {
+			e.Helper()
+			e.server.Refuse(later)
+			e.has(e.step(), "")
+			end()
+			e.server.Refuse(nil)
+			e.clock.Advance(30 * time.Second)
+			e.has(e.step(), "")
+			row, err := e.db.Ent.Mail.Query().Order(ent.Desc(mails.FieldID)).First(e.Context())
+			e.must(err)
+			if row.State != mails.StateGIVEN_UP || row.Attempts != 2 || len(row.Content) != 0 {
+				e.Errorf("row %+v", row)
+			}
+		}
+		cancelled := e.order()
+		wait(func() {
+			e.must(e.db.Ent.Order.Update().Where(order.ID(cancelled)).SetStatus(order.StatusCANCELLED).Exec(e.Context()))
+		})
+
+		unpaid := e.order()
+		e.has(e.step(), ": pay by ")
+		e.clock.Advance(window - ahead)
+		wait(func() { e.pay(unpaid) })
+
+		entry := e.offer()
+		wait(func() {
+			e.must(e.db.Ent.WaitlistEntry.Update().Where(waitlistentry.ID(entry)).SetStatus(waitlistentry.StatusLEFT).Exec(e.Context()))
+		})
+
+		e.must(e.notices.Remind(e.Context(), e.user, notice.Opening{Sale: e.sale, At: e.opens}))
+		e.clock.Advance(e.opens.Add(-opening).Sub(e.clock.Now()))
+		wait(func() {
+			e.must(e.db.Ent.Sale.Update().Where(sale.ID(e.sale)).SetStatus(sale.StatusCANCELLED).Exec(e.Context()))
+		})
 	})
 }
 

@@ -96,10 +96,10 @@ func (s *Service) Subscribe(ctx context.Context, userID, sessionID uuid.UUID, in
 	if s.push == nil {
 		return fault.Refused{Why: fault.Conflict, At: []string{"input"}}
 	}
-	row, err := s.readSubscription(in)
-	if err != nil {
+	if err := s.CheckSubscription(in); err != nil {
 		return err
 	}
+	row := in.row()
 	subscribe := func(ctx context.Context, tx *ent.Tx) error {
 		if s.cfg.DB.Dialect == dialect.Postgres { // other requests of the user wait
 			if _, err := tx.User.Query().Where(user.ID(userID)).ForUpdate().Only(ctx); err != nil {
@@ -125,7 +125,7 @@ func (s *Service) Subscribe(ctx context.Context, userID, sessionID uuid.UUID, in
 		}
 		return s.turnOn(ctx, tx, userID)
 	}
-	err = s.cfg.DB.WithTx(ctx, subscribe)
+	err := s.cfg.DB.WithTx(ctx, subscribe)
 	if postgres.IsUnique(err) { // another request stored the endpoint, or the first choice
 		err = s.cfg.DB.WithTx(ctx, subscribe)
 	}
@@ -157,32 +157,38 @@ func (s *Service) turnOn(ctx context.Context, tx *ent.Tx, userID uuid.UUID) erro
 	return nil
 }
 
-// readSubscription checks what a browser subscribed with.
-func (s *Service) readSubscription(in Subscription) (*ent.PushSubscription, error) {
-	if err := s.push.check(in.Endpoint); err != nil {
-		return nil, err
+// CheckSubscription returns all faults of what a browser subscribed with; nil without the
+// channel.
+func (s *Service) CheckSubscription(in Subscription) error {
+	if s.push == nil {
+		return nil
 	}
-	key, err := decode(in.P256dh)
-	if err == nil {
-		_, err = ecdh.P256().NewPublicKey(key)
+	var keyFault, secretFault, labelFault error
+	row := in.row()
+	if _, err := ecdh.P256().NewPublicKey(row.P256dh); err != nil {
+		keyFault = fault.BadField{At: []string{"input", "p256dh"}, Rule: fault.Rule{Code: "public key of P-256 in base64url"}}
 	}
-	if err != nil {
-		return nil, fault.BadField{At: []string{"input", "p256dh"}, Rule: fault.Rule{Code: "public key of P-256 in base64url"}}
+	if len(row.Auth) != authBytes {
+		secretFault = fault.BadField{At: []string{"input", "auth"}, Rule: fault.Rule{Code: "16 bytes in base64url"}}
 	}
-	secret, err := decode(in.Auth)
-	if err != nil || len(secret) != authBytes {
-		return nil, fault.BadField{At: []string{"input", "auth"}, Rule: fault.Rule{Code: "16 bytes in base64url"}}
+	if utf8.RuneCountInString(row.Label) > maxLabel {
+		labelFault = fault.BadField{At: []string{"input", "label"}, Rule: fault.MaxLength(maxLabel)}
 	}
-	label := strings.TrimSpace(in.Label)
-	if utf8.RuneCountInString(label) > maxLabel {
-		return nil, fault.BadField{At: []string{"input", "label"}, Rule: fault.MaxLength(maxLabel)}
-	}
-	return &ent.PushSubscription{Endpoint: in.Endpoint, P256dh: key, Auth: secret, Label: label}, nil
+	return fault.All(s.push.check(in.Endpoint), keyFault, secretFault, labelFault)
 }
 
-// decode reads base64url, which some browsers pad.
-func decode(text string) ([]byte, error) {
-	return base64.RawURLEncoding.DecodeString(strings.TrimRight(text, "="))
+// row returns what is stored; keys that are not base64url are nil.
+func (in Subscription) row() *ent.PushSubscription {
+	return &ent.PushSubscription{Endpoint: in.Endpoint, P256dh: decode(in.P256dh), Auth: decode(in.Auth), Label: strings.TrimSpace(in.Label)}
+}
+
+// decode reads base64url, which some browsers pad; nil if it is not.
+func decode(text string) []byte {
+	read, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(text, "="))
+	if err != nil {
+		return nil
+	}
+	return read
 }
 
 // Unsubscribe removes a browser of a user. Removing it again changes nothing.
