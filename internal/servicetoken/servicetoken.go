@@ -70,9 +70,12 @@ type Config struct {
 	Revocations *auth.Revocations
 	Security    Security // nil = changes are not recorded
 	// Outbox writes events while a token may read them; nil = none does.
-	Outbox interface{ Forget() }
-	Clock  clock.Clock
-	Log    *slog.Logger
+	Outbox interface {
+		Announce(ctx context.Context) // after a token was added
+		Forget()                      // after another change
+	}
+	Clock clock.Clock
+	Log   *slog.Logger
 }
 
 // Security records the changes of tokens; account.SecurityLog implements it.
@@ -111,26 +114,33 @@ type Input struct {
 	Life   time.Duration // 0 = DefaultLife
 }
 
-func (in *Input) check() error {
+// Check returns all faults of the input.
+func (in Input) Check() error { return in.clean() }
+
+// clean sets the defaults and returns all faults.
+func (in *Input) clean() error {
 	in.Name = strings.TrimSpace(in.Name)
 	if in.Life == 0 {
 		in.Life = DefaultLife
 	}
-	slices.Sort(in.Scopes)
-	in.Scopes = slices.Compact(in.Scopes)
+	in.Scopes = slices.Compact(slices.Sorted(slices.Values(in.Scopes)))
+	var name, scopes, life error
 	switch length := utf8.RuneCountInString(in.Name); {
 	case length == 0:
-		return badField("name", fault.NotEmpty)
+		name = badField("name", fault.NotEmpty)
 	case length > maxName:
-		return badField("name", fault.MaxLength(maxName))
-	case len(in.Scopes) == 0:
-		return badField("scopes", fault.Rule{Code: "at least one scope"})
-	case !slices.ContainsFunc(in.Scopes, auth.Scope.Valid) || slices.ContainsFunc(in.Scopes, func(s auth.Scope) bool { return !s.Valid() }):
-		return badField("scopes", fault.Rule{Code: "known scopes"})
-	case in.Life < time.Minute || in.Life > MaxLife:
-		return badField("expiresInDays", fault.Rule{Code: "1 to 366 days"})
+		name = badField("name", fault.MaxLength(maxName))
 	}
-	return nil
+	switch {
+	case len(in.Scopes) == 0:
+		scopes = badField("scopes", fault.Rule{Code: "at least one scope"})
+	case slices.ContainsFunc(in.Scopes, func(s auth.Scope) bool { return !s.Valid() }):
+		scopes = badField("scopes", fault.Rule{Code: "known scopes"})
+	}
+	if in.Life < time.Minute || in.Life > MaxLife {
+		life = badField("expiresInDays", fault.Rule{Code: "1 to 366 days"})
+	}
+	return fault.All(name, scopes, life)
 }
 
 func badField(name string, rule fault.Rule) error {
@@ -138,10 +148,11 @@ func badField(name string, rule fault.Rule) error {
 }
 
 // Create makes a token on behalf of by (Nil = the command line) and returns it with its
-// secret form, which is shown only here. Other processes accept it within a second.
+// secret form, which is shown only here. Other processes accept it within a second; one
+// that reads events is returned when they write them.
 // Refusals: INVALID_INPUT, and CONFLICT when there are 100 already.
 func (s *Service) Create(ctx context.Context, by uuid.UUID, in Input) (*Token, string, error) {
-	if err := in.check(); err != nil {
+	if err := in.clean(); err != nil {
 		return nil, "", err
 	}
 	secret := make([]byte, secretBytes)
@@ -169,6 +180,9 @@ func (s *Service) Create(ctx context.Context, by uuid.UUID, in Input) (*Token, s
 	})
 	if err != nil {
 		return nil, "", fmt.Errorf("create service token: %w", err)
+	}
+	if s.cfg.Outbox != nil && slices.Contains(in.Scopes, auth.EventsRead) {
+		s.cfg.Outbox.Announce(ctx)
 	}
 	s.changed(ctx, by, "created "+id.Format(id.ServiceToken, row.ID)+" with "+row.Scopes)
 	return fromRow(row), token, nil

@@ -57,7 +57,7 @@ type Endpoint struct {
 // secret, which is shown only here.
 // Refusals: INVALID_INPUT, and CONFLICT when there are 20 already.
 func (s *Service) Create(ctx context.Context, by uuid.UUID, in EndpointInput) (*Endpoint, string, error) {
-	if err := s.checkInput(in); err != nil {
+	if err := s.CheckInput(in); err != nil {
 		return nil, "", err
 	}
 	endpoint, now := id.New(), s.now()
@@ -81,7 +81,7 @@ func (s *Service) Create(ctx context.Context, by uuid.UUID, in EndpointInput) (*
 	if err != nil {
 		return nil, "", fmt.Errorf("create webhook endpoint: %w", err)
 	}
-	s.outbox.Forget()
+	s.outbox.Announce(ctx)
 	s.changed(ctx, by, "created "+id.Format(id.Endpoint, endpoint)+" for "+*in.URL)
 	return endpointFromRow(row), secret, nil
 }
@@ -95,25 +95,25 @@ type EndpointInput struct {
 	Enabled     *bool
 }
 
-func (s *Service) checkInput(in EndpointInput) error {
-	for _, kind := range deref(in.Kinds) {
-		if !kind.Valid() {
-			return fault.BadField{At: []string{"input", "events"}, Rule: fault.Rule{Code: "known kinds of events"}}
-		}
+// CheckInput returns all faults of an input.
+func (s *Service) CheckInput(in EndpointInput) error {
+	var address, kinds error
+	if in.URL != nil {
+		address = s.target.check(*in.URL)
 	}
-	if in.URL == nil {
-		return nil
+	if slices.ContainsFunc(deref(in.Kinds), func(k Kind) bool { return !k.Valid() }) {
+		kinds = fault.BadField{At: []string{"input", "events"}, Rule: fault.Rule{Code: "known kinds of events"}}
 	}
-	return s.target.check(*in.URL)
+	return fault.All(address, kinds)
 }
 
 // Update changes an endpoint. Enabling one that was disabled forgets its failures.
 // Refusals: INVALID_INPUT, NOT_FOUND.
 func (s *Service) Update(ctx context.Context, by, endpoint uuid.UUID, in EndpointInput) (*Endpoint, error) {
-	if err := s.checkInput(in); err != nil {
+	if err := s.CheckInput(in); err != nil {
 		return nil, err
 	}
-	return s.change(ctx, change{by, endpoint, "changed"}, func(_ *ent.WebhookEndpoint, update *ent.WebhookEndpointUpdate) {
+	return s.change(ctx, change{by, endpoint, "changed", in.Kinds != nil || in.Enabled != nil}, func(_ *ent.WebhookEndpoint, update *ent.WebhookEndpointUpdate) {
 		update.SetNillableURL(in.URL).SetNillableDescription(in.Description)
 		if in.Kinds != nil {
 			update.SetKinds(joinKinds(*in.Kinds))
@@ -135,7 +135,7 @@ func (s *Service) Rotate(ctx context.Context, by, endpoint uuid.UUID) (*Endpoint
 	if err != nil {
 		return nil, "", err
 	}
-	rotated, err := s.change(ctx, change{by, endpoint, "gave a new secret to"}, func(row *ent.WebhookEndpoint, update *ent.WebhookEndpointUpdate) {
+	rotated, err := s.change(ctx, change{by, endpoint, "gave a new secret to", false}, func(row *ent.WebhookEndpoint, update *ent.WebhookEndpointUpdate) {
 		update.SetPreviousSecret(row.Secret).SetSecret(sealed).SetPreviousUntil(s.now().Add(secretOverlap))
 	})
 	if err != nil {
@@ -147,7 +147,7 @@ func (s *Service) Rotate(ctx context.Context, by, endpoint uuid.UUID) (*Endpoint
 // Delete removes an endpoint. Its deliveries are not sent any more, and purged later.
 // Refusal: NOT_FOUND.
 func (s *Service) Delete(ctx context.Context, by, endpoint uuid.UUID) (*Endpoint, error) {
-	return s.change(ctx, change{by, endpoint, "deleted"}, func(_ *ent.WebhookEndpoint, update *ent.WebhookEndpointUpdate) {
+	return s.change(ctx, change{by, endpoint, "deleted", false}, func(_ *ent.WebhookEndpoint, update *ent.WebhookEndpointUpdate) {
 		update.SetState(webhookendpoint.StateDELETED)
 	})
 }
@@ -157,6 +157,7 @@ type change struct {
 	by       uuid.UUID
 	endpoint uuid.UUID
 	what     string
+	more     bool // whether it may receive events that it did not before
 }
 
 // change updates an endpoint that is not deleted, and returns it.
@@ -190,7 +191,11 @@ func (s *Service) change(ctx context.Context, c change, set func(*ent.WebhookEnd
 	if err != nil {
 		return nil, fmt.Errorf("change webhook endpoint %s: %w", endpoint, err)
 	}
-	s.outbox.Forget()
+	if c.more && changed.State == Enabled {
+		s.outbox.Announce(ctx)
+	} else {
+		s.outbox.Forget()
+	}
 	s.changed(ctx, c.by, c.what+" "+id.Format(id.Endpoint, endpoint)+" for "+changed.URL)
 	return changed, nil
 }

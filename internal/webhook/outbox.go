@@ -12,9 +12,12 @@ import (
 	"seckill/internal/id"
 )
 
-// wantedFor is how long a process uses what it read about endpoints: events of the first
-// second of a new endpoint may be missing.
-const wantedFor = time.Second
+const (
+	// wantedFor is how long a process uses what it read about who receives events.
+	wantedFor = time.Second
+	// renewAfter is when one transaction reads it again, while others use the former result.
+	renewAfter = wantedFor / 2
+)
 
 // Outbox writes events in the transactions of their facts, as long as an endpoint or a
 // reader of pages wants them. A nil *Outbox writes nothing. It is safe for concurrent use.
@@ -22,11 +25,18 @@ type Outbox struct {
 	clock  clock.Clock
 	pulled func(context.Context, *ent.Tx) (bool, error)
 
-	mu      sync.Mutex
-	wanted  map[Kind]bool // guarded by mu; nil = not read yet
-	expires time.Time     // guarded by mu; of wanted
-	reads   uint64        // guarded by mu; reads begun, and calls of Forget
-	stored  uint64        // guarded by mu; the read that wanted is of
+	mu     sync.Mutex
+	wanted map[Kind]bool // guarded by mu; nil = not read yet
+	began  time.Time     // guarded by mu; when the read began that wanted is of
+	renew  time.Time     // guarded by mu; when the next read begins
+	reads  uint64        // guarded by mu; reads begun, and calls of Forget
+	stored uint64        // guarded by mu; the read that wanted is of
+}
+
+// read is a read of who receives events; zero = none is needed.
+type read struct {
+	number uint64
+	began  time.Time
 }
 
 // NewOutbox returns an Outbox. A nil clock is clock.System. pulled reports whether another
@@ -42,13 +52,13 @@ func NewOutbox(c clock.Clock, pulled func(context.Context, *ent.Tx) (bool, error
 }
 
 // Wants reports whether another system receives events of a kind. It reads the endpoints
-// in the transaction, at most once a second.
+// in the transaction, about twice a second.
 func (o *Outbox) Wants(ctx context.Context, tx *ent.Tx, kind Kind) (bool, error) {
 	if o == nil {
 		return false, nil
 	}
-	wanted, read := o.known()
-	if read == 0 {
+	wanted, next := o.known()
+	if next.number == 0 {
 		return wanted[kind], nil
 	}
 	wanted, err := o.wantedKinds(ctx, tx)
@@ -56,31 +66,43 @@ func (o *Outbox) Wants(ctx context.Context, tx *ent.Tx, kind Kind) (bool, error)
 		o.Forget()
 		return false, err
 	}
-	o.store(read, wanted)
+	o.store(next, wanted)
 	return wanted[kind], nil
 }
 
-// known returns the wanted kinds, or the number of the read that the caller has to do. If
-// they are only out of date, others use the former ones meanwhile.
-func (o *Outbox) known() (wanted map[Kind]bool, read uint64) {
+// known returns the wanted kinds, or the read that the caller has to do.
+func (o *Outbox) known() (wanted map[Kind]bool, next read) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := o.clock.Now()
-	if o.wanted != nil && now.Before(o.expires) {
-		return o.wanted, 0
+	if o.wanted != nil && now.Before(o.renew) && now.Before(o.began.Add(wantedFor)) {
+		return o.wanted, read{}
 	}
-	o.expires = now.Add(wantedFor)
+	o.renew = now.Add(renewAfter)
 	o.reads++
-	return o.wanted, o.reads
+	return nil, read{o.reads, now}
 }
 
 // store keeps the result of a read, unless a later one has been stored or what it read was
 // forgotten: a slow read may have begun before an endpoint was created.
-func (o *Outbox) store(read uint64, wanted map[Kind]bool) {
+func (o *Outbox) store(done read, wanted map[Kind]bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if read > o.stored {
-		o.wanted, o.stored = wanted, read
+	if done.number > o.stored {
+		o.wanted, o.stored, o.began = wanted, done.number, done.began
+	}
+}
+
+// Announce is Forget after a reader was added. It returns when all processes know the
+// reader, so that no event of a later transaction is missing: after a second, or when ctx
+// ends.
+func (o *Outbox) Announce(ctx context.Context) {
+	o.Forget()
+	known := time.NewTimer(wantedFor)
+	defer known.Stop()
+	select {
+	case <-known.C:
+	case <-ctx.Done():
 	}
 }
 
@@ -92,7 +114,7 @@ func (o *Outbox) Forget() {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.wanted, o.expires = nil, time.Time{}
+	o.wanted = nil
 	o.reads++
 	o.stored = o.reads
 }

@@ -199,3 +199,34 @@ func TestASlowReadDoesNotHideANewReader(t *testing.T) {
 		t.Errorf("%d reads, want 2", n)
 	}
 }
+
+// Two processes: one creates an endpoint, the other one has read that there is none.
+func TestNoEventIsMissingAfterAnEndpointWasCreated(t *testing.T) {
+	t.Parallel()
+	db := testdb.Postgres(t)
+	created := atomic.Bool{}
+	other := webhook.NewOutbox(nil, func(context.Context, *ent.Tx) (bool, error) { return created.Load(), nil })
+	wants := func() (wants bool) {
+		if err := db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) (err error) {
+			wants, err = other.Wants(ctx, tx, webhook.OrderPlaced)
+			return err
+		}); err != nil {
+			t.Error(err)
+		}
+		return wants
+	}
+	if wants() {
+		t.Fatal("nobody reads events yet")
+	}
+	created.Store(true)
+	webhook.NewOutbox(nil, nil).Announce(t.Context())
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if !wants() {
+				t.Error("a transaction after the creation writes no event")
+			}
+		})
+	}
+	all.Wait()
+}
