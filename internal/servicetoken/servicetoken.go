@@ -71,8 +71,8 @@ type Config struct {
 	Security    Security // nil = changes are not recorded
 	// Outbox writes events while a token may read them; nil = none does.
 	Outbox interface {
-		Announce(ctx context.Context) // after a token was added
-		Forget()                      // after another change
+		Added(ctx context.Context) // after a token was added
+		Forget()                   // after another change
 	}
 	Clock clock.Clock
 	Log   *slog.Logger
@@ -182,7 +182,7 @@ func (s *Service) Create(ctx context.Context, by uuid.UUID, in Input) (*Token, s
 		return nil, "", fmt.Errorf("create service token: %w", err)
 	}
 	if s.cfg.Outbox != nil && slices.Contains(in.Scopes, auth.EventsRead) {
-		s.cfg.Outbox.Announce(ctx)
+		s.cfg.Outbox.Added(ctx)
 	}
 	s.changed(ctx, by, "created "+id.Format(id.ServiceToken, row.ID)+" with "+row.Scopes)
 	return fromRow(row), token, nil

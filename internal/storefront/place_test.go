@@ -33,15 +33,15 @@ func (i soldOutItem) Items(context.Context) ([]waitlist.Item, error) {
 // queued is a sold-out sale with buyers on its waitlist, the last of whom subscribes to
 // the status of the sale.
 type queued struct {
-	t        *testing.T
-	db       *postgres.DB
-	line     *waitlist.Service
-	restocks *waitlist.RestockOutlooks
-	sale     uuid.UUID
-	user     uuid.UUID // the last buyer
-	places   []uuid.UUID
-	states   notifier.Source[*sale.Sale]
-	public   notifier.Source[*sale.Sale] // of a visitor who subscribed before the first check
+	t       *testing.T
+	db      *postgres.DB
+	line    *waitlist.Service
+	restock *waitlist.RestockOutlooks
+	sale    uuid.UUID
+	user    uuid.UUID // the last buyer
+	places  []uuid.UUID
+	states  notifier.Source[*sale.Sale]
+	public  notifier.Source[*sale.Sale] // of a visitor who subscribed before the first check
 }
 
 // newQueued returns a waitlist of buyers. It subscribes before the process has read the
@@ -71,9 +71,9 @@ func newQueued(t *testing.T, buyers int, late bool) *queued {
 		return err
 	}))
 	q.line = waitlist.New(waitlist.Config{DB: q.db, Clock: clock.System{}, Log: log})
-	q.restocks = waitlist.NewRestockOutlooks(q.line, soldOutItem(item), log)
+	q.restock = waitlist.NewRestockOutlooks(q.line, soldOutItem(item), log)
 	shop := storefront.New(storefront.Config{
-		Waitlist: q.line, RestockOutlooks: q.restocks, Hub: notifier.NewHub(notifier.Options{Reread: 20 * time.Millisecond}),
+		Waitlist: q.line, RestockOutlooks: q.restock, Hub: notifier.NewHub(notifier.Options{Reread: 20 * time.Millisecond}),
 		Catalog: sale.NewCatalog(sale.NewStore(q.db.Ent), clock.System{}, log),
 		Stock: reservation.NewStockCache(reservation.StockCacheConfig{
 			Client: conn.Cmd, Keys: reservation.Keys{Prefix: prefix}, Clock: clock.System{}, Log: log, Items: noItems{},
@@ -109,7 +109,7 @@ func (q *queued) must(err error) {
 // readLine reads the waitlist into the process, which happens once a second.
 func (q *queued) readLine() {
 	q.t.Helper()
-	_, err := q.restocks.Step(q.t.Context())
+	_, err := q.restock.Step(q.t.Context())
 	q.must(err)
 }
 

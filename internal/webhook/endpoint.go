@@ -81,7 +81,7 @@ func (s *Service) Create(ctx context.Context, by uuid.UUID, in EndpointInput) (*
 	if err != nil {
 		return nil, "", fmt.Errorf("create webhook endpoint: %w", err)
 	}
-	s.outbox.Announce(ctx)
+	s.outbox.Added(ctx)
 	s.changed(ctx, by, "created "+id.Format(id.Endpoint, endpoint)+" for "+*in.URL)
 	return endpointFromRow(row), secret, nil
 }
@@ -192,7 +192,7 @@ func (s *Service) change(ctx context.Context, c change, set func(*ent.WebhookEnd
 		return nil, fmt.Errorf("change webhook endpoint %s: %w", endpoint, err)
 	}
 	if c.more && changed.State == Enabled {
-		s.outbox.Announce(ctx)
+		s.outbox.Added(ctx)
 	} else {
 		s.outbox.Forget()
 	}

@@ -93,10 +93,10 @@ func (o *Outbox) store(done read, wanted map[Kind]bool) {
 	}
 }
 
-// Announce is Forget after a reader was added. It returns when all processes know the
+// Added is Forget after a reader was added. It returns when all processes know the
 // reader, so that no event of a later transaction is missing: after a second, or when ctx
 // ends.
-func (o *Outbox) Announce(ctx context.Context) {
+func (o *Outbox) Added(ctx context.Context) {
 	o.Forget()
 	known := time.NewTimer(wantedFor)
 	defer known.Stop()

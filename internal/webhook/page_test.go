@@ -216,10 +216,10 @@ func TestNoEventIsMissingAfterAnEndpointWasCreated(t *testing.T) {
 		return wants
 	}
 	if wants() {
-		t.Fatal("nobody reads events yet")
+		t.Fatal("events are written without a reader")
 	}
 	created.Store(true)
-	webhook.NewOutbox(nil, nil).Announce(t.Context())
+	webhook.NewOutbox(nil, nil).Added(t.Context())
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
