@@ -57,7 +57,7 @@ var reasons = map[fault.Reason]text{
 	fault.AccountTooNew:         {"Your account is too new for this sale.", "您的账号注册时间过短，无法参加本场活动。"},
 	fault.ContactUnverified:     {"Please verify your e-mail address first.", "请先验证邮箱。"},
 	fault.AddressRequired:       {"Please add your delivery address first.", "请先添加收货地址。"},
-	fault.AlreadyOrdered:        {"You already have an order for this item.", "您已有该商品的订单。"},
+	fault.AlreadyOrdered:        {"You already have an order for this item. Each buyer may have one at a time.", "您已有该商品的订单，每人同时只能有一个。"},
 	fault.CaptchaInvalid:        {"The captcha answer is wrong. Please try the new one.", "验证码不正确，请重新作答。"},
 	fault.CaptchaRequired:       {"Please solve the captcha first.", "请先完成验证码。"},
 	fault.Conflict:              {"This cannot be done in its present state.", "当前状态下无法执行该操作。"},

@@ -15,8 +15,7 @@ import (
 
 func (r *mutationResolver) SubscribePush(ctx context.Context, input model.SubscribePushInput) (*model.SubscribePushPayload, error) {
 	p := auth.PrincipalFrom(ctx)
-	in := notice.Subscription{Endpoint: input.Endpoint, P256dh: input.P256dh, Auth: input.Auth, Label: deref(input.Label)}
-	if err := r.Notices.Subscribe(ctx, p.UserID, p.SessionID, in); err != nil {
+	if err := r.Notices.Subscribe(ctx, p.UserID, p.SessionID, subscription(input)); err != nil {
 		return nil, err
 	}
 	set, err := r.noticeSettings(ctx, p.UserID)

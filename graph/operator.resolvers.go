@@ -101,13 +101,11 @@ func (r *mutationResolver) RejectSale(ctx context.Context, input model.RejectSal
 }
 
 func (r *mutationResolver) ScheduleSale(ctx context.Context, input model.ScheduleSaleInput) (*model.ScheduleSalePayload, error) {
-	saleID, err := id.Parse(id.Sale, input.SaleID)
+	in, err := scheduleInput(ctx, input)
 	if err != nil {
-		return nil, unknown("saleId")
+		return nil, err
 	}
-	v, err := r.Operator.Schedule(ctx, operator.ScheduleInput{
-		By: actor(ctx), Sale: saleID, StartsAt: input.StartsAt, EndsAt: input.EndsAt, PreheatAt: input.PreheatAt, Note: deref(input.Note),
-	})
+	v, err := r.Operator.Schedule(ctx, in)
 	return &model.ScheduleSalePayload{Sale: r.toSale(v)}, err
 }
 
@@ -150,31 +148,29 @@ func (r *mutationResolver) UpdateSale(ctx context.Context, input model.UpdateSal
 }
 
 func (r *mutationResolver) AdjustStock(ctx context.Context, input model.AdjustStockInput) (*model.AdjustStockPayload, error) {
-	itemID, err := id.Parse(id.Item, input.ItemID)
+	in, err := adjustInput(ctx, input)
 	if err != nil {
-		return nil, unknown("itemId")
+		return nil, err
 	}
-	done, err := r.Operator.AdjustStock(ctx, operator.AdjustInput{
-		By: actor(ctx), Item: itemID, Units: input.Units, Note: input.Note, Key: input.IdempotencyKey,
-	})
+	done, err := r.Operator.AdjustStock(ctx, in)
 	return &model.AdjustStockPayload{Intervention: toIntervention(done)}, err
 }
 
 func (r *mutationResolver) ExtendSale(ctx context.Context, input model.ExtendSaleInput) (*model.ExtendSalePayload, error) {
-	saleID, err := id.Parse(id.Sale, input.SaleID)
+	in, err := extendInput(ctx, input)
 	if err != nil {
-		return nil, unknown("saleId")
+		return nil, err
 	}
-	done, err := r.Operator.Extend(ctx, operator.ExtendInput{By: actor(ctx), Sale: saleID, EndsAt: input.EndsAt, Note: input.Note})
+	done, err := r.Operator.Extend(ctx, in)
 	return &model.ExtendSalePayload{Sale: r.toSale(done.Sale), Intervention: toIntervention(done.Intervention)}, err
 }
 
 func (r *mutationResolver) VoidOrder(ctx context.Context, input model.VoidOrderInput) (*model.VoidOrderPayload, error) {
-	orderID, err := id.Parse(id.Order, input.OrderID)
+	in, err := voidInput(ctx, input)
 	if err != nil {
-		return nil, unknown("orderId")
+		return nil, err
 	}
-	done, err := r.Operator.VoidOrder(ctx, operator.VoidInput{By: actor(ctx), Order: orderID, Note: input.Note, Units: input.Quantity})
+	done, err := r.Operator.VoidOrder(ctx, in)
 	return &model.VoidOrderPayload{Order: r.toOrder(done.Order), Intervention: toIntervention(done.Intervention)}, err
 }
 

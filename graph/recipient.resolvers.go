@@ -61,7 +61,7 @@ func (r *mutationResolver) SetFulfilment(ctx context.Context, input model.SetFul
 		return nil, unknown("orderId")
 	}
 	by := order.Actor{Kind: order.Operator, User: auth.PrincipalFrom(ctx).UserID}
-	o, err := r.Fulfilments.Set(ctx, by, orderID, order.Fulfilment{State: input.State, Carrier: deref(input.Carrier), TrackingURL: deref(input.TrackingURL)})
+	o, err := r.Fulfilments.Set(ctx, by, orderID, fulfilment(input))
 	return &model.SetFulfilmentPayload{Order: r.toOrder(o)}, err
 }
 

@@ -10,14 +10,10 @@ import (
 	"seckill/graph/model"
 	"seckill/internal/auth"
 	"seckill/internal/id"
-	"seckill/internal/servicetoken"
-	"time"
 )
 
 func (r *mutationResolver) CreateServiceToken(ctx context.Context, input model.CreateServiceTokenInput) (*model.CreateServiceTokenPayload, error) {
-	made, secret, err := r.Tokens.Create(ctx, auth.PrincipalFrom(ctx).UserID, servicetoken.Input{
-		Name: input.Name, Scopes: input.Scopes, Life: time.Duration(input.ExpiresInDays) * 24 * time.Hour,
-	})
+	made, secret, err := r.Tokens.Create(ctx, auth.PrincipalFrom(ctx).UserID, tokenInput(input))
 	if err != nil {
 		return nil, err
 	}

@@ -2,11 +2,14 @@ package app_test
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"seckill/internal/id"
+	"seckill/internal/seed"
 )
 
 // refused is a refusal of an input with its message.
@@ -88,4 +91,68 @@ func TestAllFaultsOfAnInputAreReturnedAtOnceWithFieldAndBound(t *testing.T) {
 		"account": "Account: must be an e-mail address, or a phone number with country code.", "password": "Password: at least 10 characters.",
 		"displayName": "Name: must not be empty.",
 	})
+}
+
+// Rules of the schema and of the domains are broken in one input of each mutation.
+func TestEachMutationReturnsAllFaultsOfItsInputAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, withPush(t))
+	s.start("api", "worker", "scheduler")
+	ann, admin := s.staff("ann@example.com", "OPERATOR"), s.staff("carla@example.com", "ADMIN")
+	made := s.seed(seed.Input{Users: 1, Stock: 1})
+	buyer := made.Users[0].AccessToken
+	orderID := "ord_" + strings.TrimPrefix(s.bought(buyer, made), "tsk_")
+	s.drained(made.SaleID, 1)
+	draft := s.draft(ann)
+	long := strings.Repeat("x", 10_001)
+	past := time.Now().UTC().Add(-time.Hour).Format(time.RFC3339Nano)
+	price := map[string]any{"amount": "0.00", "currencyCode": "CNY"}
+	address := map[string]any{"name": long, "phone": "call me", "country": "1x", "city": "", "street": "a\tb", "postalCode": "?"}
+	addressFaults := "name phone country city street postalCode"
+	ofOrder := func(more map[string]any) map[string]any {
+		in := map[string]any{"orderId": orderID}
+		maps.Copy(in, more)
+		return in
+	}
+	for _, c := range []struct {
+		token, field string
+		input        map[string]any
+		want         string
+	}{
+		{buyer, "saveAddress", address, addressFaults},
+		{buyer, "correctRecipient", ofOrder(address), addressFaults},
+		{buyer, "requestRefund", ofOrder(map[string]any{"quantity": 9, "reason": "", "idempotencyKey": "short"}), "quantity reason idempotencyKey"},
+		{buyer, "subscribePush", map[string]any{"endpoint": "https://example.com", "p256dh": "x", "auth": "x", "label": long}, "endpoint p256dh auth label"},
+		{ann, "setFulfilment", ofOrder(map[string]any{"state": "SHIPPED", "carrier": long, "trackingUrl": "http://example.com"}), "carrier trackingUrl"},
+		{ann, "voidOrder", ofOrder(map[string]any{"quantity": 9, "note": ""}), "quantity note"},
+		{ann, "adjustStock", map[string]any{"itemId": made.ItemID, "units": 0, "note": " ", "idempotencyKey": "short"}, "units note idempotencyKey"},
+		{ann, "extendSale", map[string]any{"saleId": made.SaleID, "endsAt": past, "note": ""}, "endsAt note"},
+		{
+			ann, "setSaleSwitches", map[string]any{
+				"saleId": draft, "permitRatio": -1, "limitPerSecond": -1, "proofOfWorkMax": 1, "inflowPerSecond": -1, "limitBurst": -1, "note": long,
+			}, "permitRatio limitPerSecond proofOfWorkMax inflowPerSecond limitBurst note",
+		},
+		{ann, "scheduleSale", map[string]any{"saleId": draft, "startsAt": past, "endsAt": past, "preheatAt": "2100-01-01T00:00:00Z", "note": long}, "startsAt endsAt preheatAt note"},
+		{ann, "duplicateSale", map[string]any{"saleId": draft, "startsAt": past, "endsAt": past, "title": ""}, "startsAt endsAt title"},
+		{ann, "createSaleFromTemplate", map[string]any{"templateId": "tpl_1", "startsAt": past, "endsAt": past, "title": ""}, "startsAt endsAt title"},
+		{ann, "upsertGoods", map[string]any{"externalId": "", "name": "", "listPrice": price, "description": long}, "externalId name listPrice description"},
+		{
+			ann, "upsertSale", map[string]any{"externalReference": "1", "title": "", "rules": long, "startsAt": past, "endsAt": past, "items": []any{}, "slug": "No Slug"},
+			"title rules startsAt endsAt items slug",
+		},
+		{admin, "createServiceToken", map[string]any{"name": long, "scopes": []any{}, "expiresInDays": 0}, "name scopes expiresInDays"},
+		{admin, "createWebhookEndpoint", map[string]any{"url": "ftp://example.com", "description": long}, "url description"},
+	} {
+		got := s.faults(c.token, c.field, c.input)
+		want := strings.Fields(c.want)
+		slices.Sort(want)
+		if paths := slices.Sorted(maps.Keys(got)); !slices.Equal(paths, want) {
+			t.Errorf("%s: faults of %v, want %v", c.field, paths, want)
+		}
+		for path, r := range got {
+			if r.Code != "INVALID_INPUT" || r.Rule == "" || r.Message == "" {
+				t.Errorf("%s: %s has %+v", c.field, path, r)
+			}
+		}
+	}
 }

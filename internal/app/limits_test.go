@@ -67,7 +67,7 @@ func (s *site) sellFive() limited {
 // refusal is one of the userErrors.
 type refusal struct {
 	Typename                string `json:"__typename"`
-	Code                    string
+	Code, Message           string
 	Limit, Remaining        int
 	UnitsLeft               *int
 	WholeSale, WaitlistOpen bool
@@ -81,7 +81,7 @@ type buyOutcome struct {
 	UserErrors []refusal
 }
 
-const refusals = ` userErrors { __typename code
+const refusals = ` userErrors { __typename code message
   ... on PurchaseLimitError { limit remaining wholeSale }
   ... on AlreadyOrderedError { order { id } orderTask { id } }
   ... on SoldOutError { unitsLeft waitlistOpen } }`
@@ -178,20 +178,30 @@ func TestPurchaseLimitsOfItemAndSaleMeanWhatTheySay(t *testing.T) {
 	}
 
 	rooms([]int{2, 2, 2, 2, 1}, 2, 0)
-	refused(0, 3, refusal{Typename: "PurchaseLimitError", Code: "PURCHASE_LIMIT_REACHED", Limit: 2, Remaining: 2})
+	refused(0, 3, refusal{
+		Typename: "PurchaseLimitError", Code: "PURCHASE_LIMIT_REACHED", Limit: 2, Remaining: 2, Message: "One buyer may have at most 2 of this item.",
+	})
 	first := bought(0, 1)
 	rooms([]int{0, 2, 2, 2, 1}, 2, 1)
 	s.drained(l.sale, 1)
-	again := refused(0, 1, refusal{Typename: "AlreadyOrderedError", Code: "ALREADY_ORDERED"})
+	again := refused(0, 1, refusal{ // although one of the two units of the limit is left
+		Typename: "AlreadyOrderedError", Code: "ALREADY_ORDERED", Message: "You already have an order for this item. Each buyer may have one at a time.",
+	})
 	if again.OrderTask == nil || again.OrderTask.ID != first || again.Order == nil {
 		t.Errorf("the refusal of a second order comes with %+v and %+v, want those of %s", again.OrderTask, again.Order, first)
 	}
 	bought(1, 1)
 	rooms([]int{0, 0, 1, 1, 1}, 1, 2)
-	refused(2, 2, refusal{Typename: "PurchaseLimitError", Code: "PURCHASE_LIMIT_REACHED", Limit: 3, Remaining: 1, WholeSale: true})
+	refused(2, 2, refusal{
+		Typename: "PurchaseLimitError", Code: "PURCHASE_LIMIT_REACHED", Limit: 3, Remaining: 1, WholeSale: true,
+		Message: "One buyer may have at most 3 in this sale; you may buy 1 more.",
+	})
 	bought(2, 1)
 	rooms([]int{0, 0, 0, 0, 0}, 0, 3)
-	used := refusal{Typename: "PurchaseLimitError", Code: "PURCHASE_LIMIT_REACHED", Limit: 3, WholeSale: true}
+	used := refusal{
+		Typename: "PurchaseLimitError", Code: "PURCHASE_LIMIT_REACHED", Limit: 3, WholeSale: true,
+		Message: "One buyer may have at most 3 in this sale, and you have them.",
+	}
 	refused(3, 1, used)
 	s.drained(l.sale, 3)
 

@@ -10,7 +10,6 @@ import (
 
 	"seckill/ent"
 	"seckill/ent/intervention"
-	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/postgres"
 	"seckill/internal/sale"
@@ -90,11 +89,8 @@ func (s *Service) extend(ctx context.Context, by sale.Actor, in *Intervention) (
 	v, err := s.withGate(ctx, act{
 		by: by, sale: in.Sale, what: sale.ActExtend, note: in.Note, details: &changed,
 		decide: func(v *sale.Sale) (sale.Status, error) {
-			switch {
-			case !in.EndsAt.After(v.EndsAt):
-				return "", invalid(fault.Rule{Code: "after the present end"}, "endsAt")
-			case in.EndsAt.After(v.EndsAt.Add(maxExtension)):
-				return "", invalid(fault.Rule{Code: "at most 7 days after the present end"}, "endsAt")
+			if err := checkEnd(v.EndsAt, *in.EndsAt); err != nil {
+				return "", err
 			}
 			done.Extension = int((in.EndsAt.Sub(v.EndsAt) + time.Second - 1) / time.Second) // rounded up: many small extensions add up
 			putTime(changed, "endsAt", v.EndsAt, *in.EndsAt)

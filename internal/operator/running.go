@@ -159,16 +159,17 @@ const (
 
 var captchaKinds = []string{"AUDIO", "EXTERNAL", "MATH", "PROOF_OF_WORK", "SLIDE", "TEXT"}
 
-func (p SwitchesPatch) check() error {
-	for _, kind := range p.CaptchaKinds {
-		if !slices.Contains(captchaKinds, kind) {
-			return invalid(fault.Rule{Code: "known kind"}, "captchaKinds")
-		}
+// Check returns all faults of a change of switches.
+func (p SwitchesPatch) Check() error {
+	var kinds, work error
+	if slices.ContainsFunc(p.CaptchaKinds, func(kind string) bool { return !slices.Contains(captchaKinds, kind) }) {
+		kinds = invalid(fault.Rule{Code: "known kind"}, "captchaKinds")
 	}
 	if n := value(p.PowMax); n != 0 && (n < captcha.EasiestPow || n > captcha.HardestPow) {
-		return invalid(fault.Rule{Code: fmt.Sprintf("0, or between %d and %d", captcha.EasiestPow, captcha.HardestPow)}, "proofOfWorkMax")
+		work = invalid(fault.Rule{Code: fmt.Sprintf("0, or between %d and %d", captcha.EasiestPow, captcha.HardestPow)}, "proofOfWorkMax")
 	}
-	return cmp.Or(
+	return fault.All(
+		kinds, work,
 		within(p.PermitRatio, maxRatio, "permitRatio"),
 		within(p.LimitPerSecond, maxBurst, "limitPerSecond"),
 		inRange(value(p.InflowPerSecond), 0, maxInflow, "inflowPerSecond"),
@@ -209,7 +210,7 @@ func (p SwitchesPatch) of(v sale.Switches) sale.Switches {
 // SetSwitches changes the admission rules of a sale, also while it is live. All processes
 // apply them within a second.
 func (s *Service) SetSwitches(ctx context.Context, in ActInput, p SwitchesPatch) (*sale.Sale, error) {
-	if err := cmp.Or(p.check(), checkText(in.Note, maxNote, "note")); err != nil {
+	if err := fault.All(p.Check(), checkText(in.Note, maxNote, "note")); err != nil {
 		return nil, err
 	}
 	var next sale.Switches

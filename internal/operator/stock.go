@@ -61,12 +61,8 @@ func (s *Service) AdjustStock(ctx context.Context, in AdjustInput) (*Interventio
 	if err := authorise(in.By, sale.ActAdjust); err != nil {
 		return nil, err
 	}
-	refusal := cmp.Or(required(&in.Note, maxNote, "note"), inRange(in.Units, -maxUnits, maxUnits, "units"))
-	if refusal == nil && in.Units == 0 {
-		refusal = invalid(fault.NotZero, "units")
-	}
-	if refusal != nil {
-		return nil, refusal
+	if err := in.check(); err != nil {
+		return nil, err
 	}
 	act := &Intervention{
 		ID: s.cfg.NewID(), Kind: AdjustStock, Item: in.Item, Units: in.Units, Note: in.Note, RequestedBy: in.By.ID,

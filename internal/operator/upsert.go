@@ -90,6 +90,15 @@ func (s *Service) equalise(ctx context.Context, by sale.Actor, v *sale.Sale, d S
 	if err := authorise(by, sale.ActUpdate); err != nil {
 		return nil, err
 	}
+	p := d.patch()
+	if len(p.of(v).changes(SalePatch{}.of(v))) == 0 {
+		return v, nil
+	}
+	return s.UpdateSale(ctx, by, v.ID, p)
+}
+
+// patch returns the change that makes a draft equal to d.
+func (d *SaleDraft) patch() SalePatch {
 	p := SalePatch{
 		Title: &d.Title, Rules: &d.Rules, StartsAt: &d.StartsAt, EndsAt: &d.EndsAt, PaymentWindow: &d.PaymentWindow,
 		PurchaseLimit: &d.PurchaseLimit, HideExactStock: &d.HideExactStock, RequiresAddress: &d.RequiresAddress,
@@ -98,8 +107,5 @@ func (s *Service) equalise(ctx context.Context, by sale.Actor, v *sale.Sale, d S
 	if d.Slug != "" {
 		p.Slug = &d.Slug
 	}
-	if len(p.of(v).changes(SalePatch{}.of(v))) == 0 {
-		return v, nil
-	}
-	return s.UpdateSale(ctx, by, v.ID, p)
+	return p
 }

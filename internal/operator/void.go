@@ -57,10 +57,7 @@ func (s *Service) VoidOrder(ctx context.Context, in VoidInput) (Voided, error) {
 	if err := s.endable(ctx, o, sale.ActVoid); err != nil {
 		return Voided{Order: o}, err
 	}
-	if in.Units != nil && o.Status != order.Paid {
-		return Voided{Order: o}, fault.BadField{At: []string{"input", "quantity"}, Rule: fault.Rule{Code: "none for an unpaid order"}}
-	}
-	units, err := payment.UnitsOf(o, in.Units)
+	units, err := in.units(o)
 	if err != nil {
 		return Voided{Order: o}, err
 	}

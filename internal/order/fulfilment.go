@@ -48,6 +48,12 @@ type Fulfilment struct {
 	UpdatedAt   time.Time
 }
 
+// Check returns all faults of what staff enter.
+func (f Fulfilment) Check() error {
+	_, err := f.ready()
+	return err
+}
+
 func (f Fulfilment) ready() (Fulfilment, error) {
 	f.Carrier, f.TrackingURL = strings.TrimSpace(f.Carrier), strings.TrimSpace(f.TrackingURL)
 	var carrier, tracking error

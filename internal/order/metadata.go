@@ -37,17 +37,20 @@ type Metadata map[string]string
 func (m Metadata) with(change Metadata) (Metadata, error) {
 	out := Metadata{}
 	maps.Copy(out, m)
+	var badKey, badValue error
 	for key, value := range change {
-		switch {
-		case !metadataKey.MatchString(key):
-			return nil, fault.BadField{At: []string{"input", "entries", "key"}, Rule: fault.Rule{Code: "1 to 40 characters of a-z, A-Z, 0-9, ., :, _ and -"}}
-		case utf8.RuneCountInString(value) > maxMetadataValue || !utf8.ValidString(value) || strings.IndexByte(value, 0) >= 0:
-			return nil, fault.BadField{At: []string{"input", "entries", "value"}, Rule: fault.MaxLength(maxMetadataValue)}
-		case value == "":
-			delete(out, key)
-		default:
-			out[key] = value
+		if !metadataKey.MatchString(key) {
+			badKey = fault.BadField{At: []string{"input", "entries", "key"}, Rule: fault.Rule{Code: "1 to 40 characters of a-z, A-Z, 0-9, ., :, _ and -"}}
 		}
+		if utf8.RuneCountInString(value) > maxMetadataValue || !utf8.ValidString(value) || strings.IndexByte(value, 0) >= 0 {
+			badValue = fault.BadField{At: []string{"input", "entries", "value"}, Rule: fault.MaxLength(maxMetadataValue)}
+		}
+		if out[key] = value; value == "" {
+			delete(out, key)
+		}
+	}
+	if err := fault.All(badKey, badValue); err != nil {
+		return nil, err
 	}
 	if len(out) > maxMetadata {
 		return nil, fault.BadField{At: []string{"input", "entries"}, Rule: fault.Rule{Code: fmt.Sprintf("at most %d entries", maxMetadata)}}
