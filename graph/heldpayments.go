@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/graph/model"
+	"seckill/internal/auth"
 	"seckill/internal/cursor"
 	"seckill/internal/id"
 	"seckill/internal/money"
@@ -64,4 +65,19 @@ func (r *Resolver) heldNode(ctx context.Context, u uuid.UUID) (model.Node, error
 	}
 	h, err := r.Payments.HeldEvent(ctx, u)
 	return orNil(toHeld(h)), err
+}
+
+// endHeld ends held money by end, and returns the order that was to be paid, or nil.
+func (r *Resolver) endHeld(
+	ctx context.Context, end func(ctx context.Context, event, operator uuid.UUID, note string) (uuid.UUID, error), heldID, note string,
+) (*model.Order, error) {
+	held, err := id.Parse(id.Held, heldID)
+	if err != nil {
+		return nil, unknown("heldPaymentId")
+	}
+	paymentID, err := end(ctx, held, auth.PrincipalFrom(ctx).UserID, note)
+	if err != nil || paymentID == uuid.Nil {
+		return nil, err
+	}
+	return r.paidFor(ctx, paymentID)
 }

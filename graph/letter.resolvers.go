@@ -9,8 +9,6 @@ import (
 	"context"
 	"seckill/graph/generated"
 	"seckill/graph/model"
-	"seckill/internal/auth"
-	"seckill/internal/id"
 	"seckill/internal/orderintake"
 )
 
@@ -53,19 +51,19 @@ func (r *mutationResolver) ReplayDeadLetters(ctx context.Context, input model.Re
 }
 
 func (r *mutationResolver) ReturnHeldPayment(ctx context.Context, input model.ReturnHeldPaymentInput) (*model.ReturnHeldPaymentPayload, error) {
-	held, err := id.Parse(id.Held, input.HeldPaymentID)
-	if err != nil {
-		return nil, unknown("heldPaymentId")
-	}
-	paymentID, err := r.Payments.ReturnHeld(ctx, held, auth.PrincipalFrom(ctx).UserID, input.Note)
-	if err != nil {
-		return nil, err
-	}
-	o, err := r.paidFor(ctx, paymentID)
+	o, err := r.endHeld(ctx, r.Payments.ReturnHeld, input.HeldPaymentID, input.Note)
 	if err != nil {
 		return nil, err
 	}
 	return &model.ReturnHeldPaymentPayload{Order: o}, nil
+}
+
+func (r *mutationResolver) SettleHeldPayment(ctx context.Context, input model.SettleHeldPaymentInput) (*model.SettleHeldPaymentPayload, error) {
+	o, err := r.endHeld(ctx, r.Payments.SettleHeld, input.HeldPaymentID, input.Note)
+	if err != nil {
+		return nil, err
+	}
+	return &model.SettleHeldPaymentPayload{Order: o}, nil
 }
 
 func (r *queryResolver) DeadLetter(ctx context.Context, id string) (*model.DeadLetter, error) {

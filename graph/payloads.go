@@ -91,6 +91,7 @@ var payloads = map[string]setUserErrors{
 	"replayDeadLetters":      userErrorsOf(func(p *model.ReplayDeadLettersPayload) *[]model.UserError { return &p.UserErrors }),
 	"dropDeadLetter":         userErrorsOf(func(p *model.DropDeadLetterPayload) *[]model.UserError { return &p.UserErrors }),
 	"returnHeldPayment":      userErrorsOf(func(p *model.ReturnHeldPaymentPayload) *[]model.UserError { return &p.UserErrors }),
+	"settleHeldPayment":      userErrorsOf(func(p *model.SettleHeldPaymentPayload) *[]model.UserError { return &p.UserErrors }),
 	"changePassword":         userErrorsOf(func(p *model.ChangePasswordPayload) *[]model.UserError { return &p.UserErrors }),
 	"setUserRole":            userErrorsOf(func(p *model.SetUserRolePayload) *[]model.UserError { return &p.UserErrors }),
 	"disableUser":            userErrorsOf(func(p *model.DisableUserPayload) *[]model.UserError { return &p.UserErrors }),

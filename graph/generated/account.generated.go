@@ -38,6 +38,7 @@ type MutationResolver interface {
 	ReplayDeadLetter(ctx context.Context, input model.ReplayDeadLetterInput) (*model.ReplayDeadLetterPayload, error)
 	ReplayDeadLetters(ctx context.Context, input model.ReplayDeadLettersInput) (*model.ReplayDeadLettersPayload, error)
 	ReturnHeldPayment(ctx context.Context, input model.ReturnHeldPaymentInput) (*model.ReturnHeldPaymentPayload, error)
+	SettleHeldPayment(ctx context.Context, input model.SettleHeldPaymentInput) (*model.SettleHeldPaymentPayload, error)
 	SubscribePush(ctx context.Context, input model.SubscribePushInput) (*model.SubscribePushPayload, error)
 	UnsubscribePush(ctx context.Context, input model.UnsubscribePushInput) (*model.UnsubscribePushPayload, error)
 	UpdateNoticeSettings(ctx context.Context, input model.UpdateNoticeSettingsInput) (*model.UpdateNoticeSettingsPayload, error)
@@ -1008,6 +1009,20 @@ func (ec *executionContext) field_Mutation_setUserRole_args(ctx context.Context,
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.SetUserRoleInput, error) {
 			return ec.unmarshalNSetUserRoleInput2seckillᚋgraphᚋmodelᚐSetUserRoleInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_settleHeldPayment_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.SettleHeldPaymentInput, error) {
+			return ec.unmarshalNSettleHeldPaymentInput2seckillᚋgraphᚋmodelᚐSettleHeldPaymentInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -2746,6 +2761,68 @@ func (ec *executionContext) fieldContext_Mutation_returnHeldPayment(ctx context.
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Mutation_returnHeldPayment_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_settleHeldPayment(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_settleHeldPayment(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().SettleHeldPayment(ctx, fc.Args["input"].(model.SettleHeldPaymentInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				if err != nil {
+					var zeroVal *model.SettleHeldPaymentPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Auth == nil {
+					var zeroVal *model.SettleHeldPaymentPayload
+					return zeroVal, errors.New("directive auth is not implemented")
+				}
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.SettleHeldPaymentPayload) graphql.Marshaler {
+			return ec.marshalOSettleHeldPaymentPayload2ᚖseckillᚋgraphᚋmodelᚐSettleHeldPaymentPayload(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_settleHeldPayment(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_SettleHeldPaymentPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_settleHeldPayment_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -7612,6 +7689,13 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "returnHeldPayment":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_returnHeldPayment(ctx, field)
+			})
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "settleHeldPayment":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_settleHeldPayment(ctx, field)
 			})
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++

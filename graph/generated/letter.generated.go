@@ -1340,6 +1340,70 @@ func (ec *executionContext) fieldContext_ReturnHeldPaymentPayload_userErrors(_ c
 	return fc, nil
 }
 
+func (ec *executionContext) _SettleHeldPaymentPayload_order(ctx context.Context, field graphql.CollectedField, obj *model.SettleHeldPaymentPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SettleHeldPaymentPayload_order(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Order, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Order) graphql.Marshaler {
+			return ec.marshalOOrder2ᚖseckillᚋgraphᚋmodelᚐOrder(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_SettleHeldPaymentPayload_order(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SettleHeldPaymentPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Order(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _SettleHeldPaymentPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.SettleHeldPaymentPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SettleHeldPaymentPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕseckillᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SettleHeldPaymentPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SettleHeldPaymentPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
+		},
+	}
+	return fc, nil
+}
+
 // endregion **************************** field.gotpl *****************************
 
 // region    **************************** input.gotpl *****************************
@@ -1450,6 +1514,43 @@ func (ec *executionContext) unmarshalInputReplayDeadLettersInput(ctx context.Con
 
 func (ec *executionContext) unmarshalInputReturnHeldPaymentInput(ctx context.Context, obj any) (model.ReturnHeldPaymentInput, error) {
 	var it model.ReturnHeldPaymentInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"heldPaymentId", "note"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "heldPaymentId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("heldPaymentId"))
+			data, err := ec.unmarshalNID2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.HeldPaymentID = data
+		case "note":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("note"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Note = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputSettleHeldPaymentInput(ctx context.Context, obj any) (model.SettleHeldPaymentInput, error) {
+	var it model.SettleHeldPaymentInput
 	if obj == nil {
 		return it, nil
 	}
@@ -2327,6 +2428,49 @@ func (ec *executionContext) _ReturnHeldPaymentPayload(ctx context.Context, sel a
 	return out
 }
 
+var settleHeldPaymentPayloadImplementors = []string{"SettleHeldPaymentPayload"}
+
+func (ec *executionContext) _SettleHeldPaymentPayload(ctx context.Context, sel ast.SelectionSet, obj *model.SettleHeldPaymentPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, settleHeldPaymentPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("SettleHeldPaymentPayload")
+		case "order":
+			out.Values[i] = ec._SettleHeldPaymentPayload_order(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._SettleHeldPaymentPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 // endregion **************************** object.gotpl ****************************
 
 // region    ***************************** type.gotpl *****************************
@@ -2502,6 +2646,11 @@ func (ec *executionContext) unmarshalNReturnHeldPaymentInput2seckillᚋgraphᚋm
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) unmarshalNSettleHeldPaymentInput2seckillᚋgraphᚋmodelᚐSettleHeldPaymentInput(ctx context.Context, v any) (model.SettleHeldPaymentInput, error) {
+	res, err := ec.unmarshalInputSettleHeldPaymentInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) marshalODeadLetter2ᚕᚖseckillᚋgraphᚋmodelᚐDeadLetterᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.DeadLetter) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
@@ -2632,6 +2781,13 @@ func (ec *executionContext) marshalOReturnHeldPaymentPayload2ᚖseckillᚋgraph�
 		return graphql.Null
 	}
 	return ec._ReturnHeldPaymentPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOSettleHeldPaymentPayload2ᚖseckillᚋgraphᚋmodelᚐSettleHeldPaymentPayload(ctx context.Context, sel ast.SelectionSet, v *model.SettleHeldPaymentPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._SettleHeldPaymentPayload(ctx, sel, v)
 }
 
 // endregion ***************************** type.gotpl *****************************

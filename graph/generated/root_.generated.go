@@ -1585,7 +1585,7 @@ enum InboxKind {
   SALE_EXTENSION
   """A large increase of stock, which a second person confirms: ` + "`" + `decideIntervention` + "`" + `. It leaves the inbox when the sale ends."""
   STOCK_CHANGE
-  """Money that belongs to no order, or differs from it: ` + "`" + `returnHeldPayment` + "`" + `."""
+  """Money that belongs to no order, or differs from it: ` + "`" + `returnHeldPayment` + "`" + ` or ` + "`" + `settleHeldPayment` + "`" + `."""
   UNMATCHED_PAYMENT
   """A webhook endpoint that was disabled because its deliveries failed: ` + "`" + `updateWebhookEndpoint` + "`" + `. For administrators."""
   WEBHOOK_DISABLED
@@ -1895,7 +1895,27 @@ Outcome of ` + "`" + `returnHeldPayment` + "`" + `.
 type ReturnHeldPaymentPayload {
   """The order that was to be paid, with an entry in its timeline; null when it is unknown."""
   order: Order
-  """Errors that refused the call; empty on success. ` + "`" + `CONFLICT` + "`" + ` when only the provider can settle it."""
+  """Errors that refused the call; empty on success. ` + "`" + `CONFLICT` + "`" + ` when only the provider can return it: see ` + "`" + `settleHeldPayment` + "`" + `."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `settleHeldPayment` + "`" + `.
+"""
+input SettleHeldPaymentInput {
+  """Held payment that was settled."""
+  heldPaymentId: ID!
+  """How it was settled, for the security log and the log of the order."""
+  note: String! @constraint(minLength: 1, maxLength: 200)
+}
+
+"""
+Outcome of ` + "`" + `settleHeldPayment` + "`" + `. Repeating the call changes nothing.
+"""
+type SettleHeldPaymentPayload {
+  """The order that was to be paid, with an entry in its timeline; null when it is unknown."""
+  order: Order
+  """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -1978,6 +1998,12 @@ extend type Mutation {
     """Input of the mutation."""
     input: ReturnHeldPaymentInput!
   ): ReturnHeldPaymentPayload @auth(role: OPERATOR)
+
+  """Ends a held payment that was settled outside of the shop: with the provider, or by a transfer. Money without a known payment ends so."""
+  settleHeldPayment(
+    """Input of the mutation."""
+    input: SettleHeldPaymentInput!
+  ): SettleHeldPaymentPayload @auth(role: OPERATOR)
 }
 `, BuiltIn: false},
 	{Name: "../schema/notice.graphqls", Input: `"""
@@ -7917,6 +7943,16 @@ func (ec *executionContext) childFields_SetUserRolePayload(ctx context.Context, 
 		return ec.fieldContext_SetUserRolePayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type SetUserRolePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_SettleHeldPaymentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "order":
+		return ec.fieldContext_SettleHeldPaymentPayload_order(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_SettleHeldPaymentPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SettleHeldPaymentPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_SettleRefundPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -2139,7 +2139,7 @@ type ReturnHeldPaymentInput struct {
 type ReturnHeldPaymentPayload struct {
 	// The order that was to be paid, with an entry in its timeline; null when it is unknown.
 	Order *Order `json:"order,omitempty"`
-	// Errors that refused the call; empty on success. `CONFLICT` when only the provider can settle it.
+	// Errors that refused the call; empty on success. `CONFLICT` when only the provider can return it: see `settleHeldPayment`.
 	UserErrors []UserError `json:"userErrors"`
 }
 
@@ -2796,6 +2796,22 @@ type SetUserRoleInput struct {
 type SetUserRolePayload struct {
 	// The user after the call.
 	User *User `json:"user,omitempty"`
+	// Errors that refused the call; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// Input of `settleHeldPayment`.
+type SettleHeldPaymentInput struct {
+	// Held payment that was settled.
+	HeldPaymentID string `json:"heldPaymentId"`
+	// How it was settled, for the security log and the log of the order.
+	Note string `json:"note"`
+}
+
+// Outcome of `settleHeldPayment`. Repeating the call changes nothing.
+type SettleHeldPaymentPayload struct {
+	// The order that was to be paid, with an entry in its timeline; null when it is unknown.
+	Order *Order `json:"order,omitempty"`
 	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }

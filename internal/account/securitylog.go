@@ -44,6 +44,7 @@ const (
 	EventSessionsEnded   EventKind = "SESSIONS_ENDED"
 	EventExport          EventKind = "ORDERS_EXPORTED"
 	EventBuyerSearch     EventKind = "BUYERS_SEARCHED"
+	EventHeldSettled     EventKind = "HELD_PAYMENT_SETTLED"
 )
 
 const (
@@ -125,6 +126,12 @@ func (l *SecurityLog) TokenChanged(ctx context.Context, by uuid.UUID, what strin
 // implements payment.Security.
 func (l *SecurityLog) CallbacksForged(ctx context.Context, provider string, count int) {
 	l.Write(ctx, Event{Kind: EventWebhookForged, Detail: fmt.Sprintf("%d at %s", count, provider)})
+}
+
+// HeldSettled appends that an operator ended money without an order that was settled
+// elsewhere. It implements payment.Security.
+func (l *SecurityLog) HeldSettled(ctx context.Context, by uuid.UUID, what string) {
+	l.Write(ctx, Event{Kind: EventHeldSettled, Actor: by, Detail: what})
 }
 
 // Since returns the entries since a time, newest first, at most 1,000; those of one user

@@ -21,12 +21,18 @@ type tried struct {
 	Payments         []struct {
 		ID, Status string
 		PaidAt     *string
+		Amount     struct{ Amount, CurrencyCode string }
 		Failure    *struct{ Code, Message string }
 	}
-	Refunds []struct{ Reason, Status string }
+	Refunds []struct {
+		Reason, State string
+		DecidedAt     *string
+		Amount        struct{ Amount, CurrencyCode string }
+	}
 }
 
-const triedParts = `status revision availableActions payments { id status paidAt failure { code message } } refunds { reason status }`
+const triedParts = `status revision availableActions payments { id status paidAt amount { amount currencyCode } failure { code message } }
+  refunds { reason state decidedAt amount { amount currencyCode } }`
 
 // orderEvents subscribes to a stream of order events, which it reads continuously.
 func (s *site) orderEvents(token, document string) <-chan tried {
@@ -130,6 +136,41 @@ func TestADeclinedPaymentIsPushedAndCanBeRetriedAtOnce(t *testing.T) {
 	if out := s.ask(buyer, document, map[string]any{"o": orderID}); out.code() != "FORBIDDEN" {
 		t.Errorf("the buyer reads the transactions: %s %+v", out.Data, out.Errors)
 	}
+}
+
+// The money arrives after the deadline, when another buyer has the unit.
+func TestTheRefundOfLateMoneyIsPushed(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start("api", "worker", "scheduler")
+	operator := s.staff("ann@example.com", "OPERATOR")
+	made := s.seed(seed.Input{Users: 2, Stock: 1})
+	buyer, winner := made.Users[0].AccessToken, made.Users[1].AccessToken
+	task := s.bought(buyer, made)
+	s.drained(made.SaleID, 1)
+	orderID := "ord_" + strings.TrimPrefix(task, "tsk_")
+	_, page := s.pay(buyer, orderID)
+	s.choose(page, "late")
+	events := s.orderEvents(buyer, `orderStatus(orderId: "`+orderID+`")`)
+	s.expired(operator, task)
+	s.paid(winner, s.bought(winner, made))
+	if _, err := s.database().SQL.ExecContext(t.Context(), `UPDATE sandbox_charges SET settles_at = now() WHERE settles_at IS NOT NULL`); err != nil {
+		t.Fatal(err)
+	}
+	var last tried
+	for e := range events {
+		if last = e; len(e.Refunds) == 1 && e.Refunds[0].State == "DONE" {
+			break
+		}
+	}
+	if len(last.Payments) != 1 || len(last.Refunds) != 1 {
+		t.Fatalf("the stream ended with %+v", last)
+	}
+	r := last.Refunds[0]
+	if last.Status != "EXPIRED" || r.State != "DONE" || r.Reason == "" || r.DecidedAt == nil || r.Amount != last.Payments[0].Amount {
+		t.Errorf("after late money: %+v", last)
+	}
+	s.audit(made.SaleID)
 }
 
 // phases reads the phases that saleStatus pushes to an anonymous follower.

@@ -79,6 +79,13 @@ func TestEveryCallAtTheGateIsCounted(t *testing.T) {
 		return why
 	}
 	first, second, third := made.Users[0].AccessToken, made.Users[1].AccessToken, made.Users[2].AccessToken
+	ofThird := map[string]int{} // refusals by stage and code
+	noteThird := func(stage, why string) string {
+		if why = note(stage, why); why != "passed" {
+			ofThird[stage+" "+why]++
+		}
+		return why
+	}
 
 	challenge, _ := s.captcha(second, made.SaleID)
 	note("CAPTCHA", "")
@@ -102,13 +109,17 @@ func TestEveryCallAtTheGateIsCounted(t *testing.T) {
 		if _, why = s.path(third, made.ItemID, challenge, "any"); !slices.Contains([]string{"SOLD_OUT", "CAPTCHA_INVALID", "RATE_LIMITED"}, why) {
 			t.Fatalf("a call for a path after the last unit: %q", why)
 		}
-		note("PATH", why)
+		noteThird("PATH", why)
 	}
 	out := s.ask(third, `mutation($i: ID!, $c: ID!) { enterQueue(input: {itemId: $i, captcha: {challengeId: $c, answer: "any"}}) { userErrors { code } } }`,
 		map[string]any{"i": made.ItemID, "c": challenge})
 	var entered struct{ EnterQueue UserErrors }
 	out.into(t, &entered)
-	note("QUEUE", entered.EnterQueue.why())
+	noteThird("QUEUE", entered.EnterQueue.why())
+	for why = ""; why != "RATE_LIMITED"; {
+		in := map[string]any{"purpose": "SECKILL", "saleId": made.SaleID, "kind": "PROOF_OF_WORK"}
+		why = noteThird("CAPTCHA", s.mutate(third, "createCaptcha", "challenge { id }", in).why())
+	}
 
 	testenv.Eventually(t, patience, func() bool {
 		for name, g := range s.gate(operator, made.SaleID) {
@@ -118,6 +129,15 @@ func TestEveryCallAtTheGateIsCounted(t *testing.T) {
 		}
 		return true
 	}, fmt.Sprintf("the figures count what was seen: %v", seen))
+
+	testenv.Eventually(t, patience, func() bool {
+		list, _ := s.attempts(third, made.SaleID)
+		got := map[string]int{}
+		for _, a := range list {
+			got[a.Stage+" "+a.Code] += a.Times
+		}
+		return reflect.DeepEqual(got, ofThird)
+	}, fmt.Sprintf("the buyer sees the same refusals: %v", ofThird))
 
 	var report struct{ SaleReport struct{ JSON string } }
 	s.ask(operator, `query($id: ID!) { saleReport(saleId: $id) { json } }`, map[string]any{"id": made.SaleID}).into(t, &report)

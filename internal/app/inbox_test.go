@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"seckill/internal/account"
 	"seckill/internal/config"
 	"seckill/internal/id"
 	"seckill/internal/seed"
@@ -141,14 +142,32 @@ func TestDeadLettersAndUnmatchedMoneyAreInTheInbox(t *testing.T) {
 		t.Fatal(why)
 	}
 	count(0, 0, "a dropped letter is gone")
+	// A report of the provider that came a minute ago: the worker finds no payment for it.
 	if _, err := s.database().SQL.ExecContext(t.Context(), `INSERT INTO payment_events
 		(id, provider, event_id, payment_id, kind, amount_minor, currency, provider_ref, transaction, reason, state, outcome, tries, try_at, happened_at, created_at)
-		VALUES ($1, 'sandbox', 'e1', $1, 'SUCCEEDED', 100, 'CNY', '', 'tx1', '', 'HELD', 'no such payment', 0, now(), now(), now())`, id.New()); err != nil {
+		VALUES ($1, 'sandbox', 'e1', $1, 'SUCCEEDED', 100, 'CNY', '', 'tx1', '', 'RECEIVED', '', 3, now(), now(), now() - interval '1 minute')`, id.New()); err != nil {
 		t.Fatal(err)
 	}
 	count(1, 1, "unmatched money")
 	if found, _, _ = s.inbox(ann, ""); len(found) != 1 || found[0].Kind != "UNMATCHED_PAYMENT" || !strings.HasPrefix(found[0].SubjectID, "hld_") {
-		t.Errorf("the inbox has %+v", found)
+		t.Fatalf("the inbox has %+v", found)
+	}
+	end := func(mutation string) string {
+		t.Helper()
+		return s.mutate(ann, mutation, "order { id }", map[string]any{"heldPaymentId": found[0].SubjectID, "note": "returned in the dashboard"}).why()
+	}
+	if why := end("returnHeldPayment"); why != "CONFLICT" {
+		t.Errorf("money that only the provider can return: %q", why)
+	}
+	for range 2 {
+		if why := end("settleHeldPayment"); why != "" {
+			t.Errorf("settleHeldPayment: %q", why)
+		}
+	}
+	count(0, 0, "settled money is gone")
+	log := s.securityLog(account.EventHeldSettled)
+	if len(log) != 1 || !strings.Contains(log[0].Detail, "CNY 1.00 of tx1 at sandbox. returned in the dashboard") {
+		t.Errorf("the security log has %+v", log)
 	}
 }
 

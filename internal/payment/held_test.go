@@ -1,8 +1,11 @@
 package payment_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
+	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/payment"
@@ -88,5 +91,51 @@ func TestReturningAPartKeepsTheOrderPayable(t *testing.T) {
 		s.wantReturned("part", 500)
 		s.money(p, "whole", 1999)
 		s.wantOrder(o, order.Paid)
+	})
+}
+
+// Only the provider can return money that no payment is known for.
+func TestMoneyOfAnUnknownPaymentIsSettledByAnOperator(t *testing.T) {
+	onBoth(t, 1, func(t *testing.T, s *shop) {
+		s.money(&payment.Payment{ID: id.New(), Currency: "EUR"}, "tx-9", 100)
+		s.clock.Advance(time.Minute)
+		s.step(s.pay.RetryEvents)
+		held, err := s.pay.HeldEvents(t.Context(), payment.HeldList{Limit: 10})
+		s.must(err)
+		if len(held) != 1 {
+			t.Fatalf("held: %+v", held)
+		}
+		_, err = s.pay.ReturnHeld(t.Context(), held[0].ID, id.New(), "not ours")
+		s.wantRefused(err, fault.Conflict)
+		for range 2 {
+			_, err := s.pay.SettleHeld(t.Context(), held[0].ID, id.New(), "returned in the dashboard")
+			s.must(err)
+		}
+		n, err := s.pay.CountHeld(t.Context(), payment.HeldList{})
+		s.must(err)
+		if want := " EUR 1.00 of tx-9 at sandbox. returned in the dashboard"; n != 0 || len(s.settled) != 1 || !strings.HasSuffix(s.settled[0], want) {
+			t.Errorf("%d are held, settled %q", n, s.settled)
+		}
+	})
+}
+
+// Money of a known payment that was given back by bank transfer.
+func TestHeldMoneyOfAnOrderIsSettledInItsLog(t *testing.T) {
+	onBoth(t, 2, func(t *testing.T, s *shop) {
+		o := s.buy()
+		p := s.payNow(o)
+		s.money(p, "second", 1999)
+		held, err := s.pay.HeldEvents(t.Context(), payment.HeldList{Limit: 10})
+		s.must(err)
+		_, err = s.pay.SettleHeld(t.Context(), held[0].ID, o.User, "mine")
+		s.wantRefused(err, fault.Conflict)
+		_, err = s.pay.SettleHeld(t.Context(), held[0].ID, id.New(), "by bank transfer")
+		s.must(err)
+		log, err := s.orders.Timeline(t.Context(), s.wantOrder(o, order.Paid))
+		s.must(err)
+		if last := log[len(log)-1]; last.Code != order.CodeRefundSettled || last.Note != "by bank transfer" {
+			t.Errorf("the last entry is %+v", last)
+		}
+		s.wantPayment(p, payment.Succeeded)
 	})
 }

@@ -80,6 +80,7 @@ type shop struct {
 	roads     atomic.Pointer[func() fate] // fate of call-backs; nil = all arrive
 	prompt    atomic.Bool                 // whether the message of an event is delivered immediately
 	forged    []int                       // reports of forged call-backs
+	settled   []string                    // reports of settled money
 	currency  string                      // of the items
 
 	registerer prometheus.Registerer // of the metrics; nil = none

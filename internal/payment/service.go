@@ -58,7 +58,7 @@ type Config struct {
 	Gate      Gate
 	Providers []Provider    // in the order in which buyers see them
 	Events    Events        // nil = a loop finds stored events
-	Security  Security      // nil = forged call-backs are not recorded
+	Security  Security      // nil = neither is recorded
 	Inbox     Inbox         // nil = what waits for an operator is not reported
 	Patience  time.Duration // bound on the wait for providers in one expiry step; 0 = 6 s
 	Clock     clock.Clock   // nil = clock.System
@@ -75,8 +75,10 @@ type Events interface {
 	Publish(ctx context.Context, event uuid.UUID) error
 }
 
-// Security records forged call-backs; account.SecurityLog implements it.
+// Security records forged call-backs and settled money; account.SecurityLog implements it.
 type Security interface {
+	// HeldSettled is called when an operator ends held money that was settled elsewhere.
+	HeldSettled(ctx context.Context, by uuid.UUID, what string)
 	// CallbacksForged is called at most every 10 s, with the number since the last call.
 	CallbacksForged(ctx context.Context, provider string, count int)
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/payment"
@@ -124,6 +126,11 @@ func TestMessagesOfEventsThatMakeNoSenseAreSetAside(t *testing.T) {
 	if want := `{"v":1,"event":"01937b3c-0001-7abc-9def-0123456789ab"}`; err != nil || string(msg.Payload) != want {
 		t.Errorf("payload %s, %v, want %s", msg.Payload, err, want)
 	}
+}
+
+// HeldSettled implements payment.Security.
+func (s *shop) HeldSettled(_ context.Context, _ uuid.UUID, what string) {
+	s.settled = append(s.settled, what)
 }
 
 // CallbacksForged implements payment.Security.

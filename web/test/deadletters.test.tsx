@@ -78,3 +78,24 @@ test('decisions are shown page by page, with those of the command line', async (
   expect(shown()).toContain('Command line');
   expect(asked.filter((one) => one.name === 'LetterActs').at(-1)!.variables).toEqual({ after: 'c1' });
 });
+
+test('unmatched money has a way to end it, also money that only its provider can return', async () => {
+  await speak('en');
+  await prepare();
+  const held = (id: string, order: { id: string; number: string } | null) => ({
+    node: { id, at: '2026-11-20T12:00:00.000Z', amount: { amount: '1.00', currencyCode: 'CNY' }, order, provider: 'sandbox', reason: 'x', transaction: id },
+  });
+  const asked = server({
+    SetAside: [{ ...page(), held: { totalCount: 2, edges: [held('hld_1', { id: 'ord_1', number: 'N-1' }), held('hld_2', null)] } }, page()],
+    SettleHeld: [{ act: { userErrors: [] } }],
+  });
+  await show();
+  await vi.waitFor(() => expect(document.querySelectorAll('li.note')).toHaveLength(2));
+  const buttons = [...document.querySelectorAll('li.note')].map((row) => [...row.querySelectorAll('button')]);
+  expect(buttons.map((row) => row.map((b) => b.textContent))).toEqual([['Refund ¥1', 'Mark as settled'], ['Mark as settled']]);
+  await act(() => buttons[1]![0]!.click());
+  document.querySelector<HTMLTextAreaElement>('[name=note]')!.value = 'returned in the dashboard';
+  await act(() => void document.querySelector('form')!.dispatchEvent(new Event('submit', { bubbles: true, cancelable: true })));
+  await vi.waitFor(() => expect(document.querySelectorAll('li.note')).toHaveLength(0));
+  expect(asked.find((one) => one.name === 'SettleHeld')!.variables).toEqual({ input: { heldPaymentId: 'hld_2', note: 'returned in the dashboard' } });
+});

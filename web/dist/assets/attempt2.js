@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=320868d79fe3";
+export{r as resumePlaces}from"./attempt.js?v=3cf0b0b63655";

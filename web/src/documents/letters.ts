@@ -143,3 +143,16 @@ export const ReturnHeld = graphql(
 `,
   [FailureParts],
 );
+
+export const SettleHeld = graphql(
+  `
+  mutation SettleHeld($input: SettleHeldPaymentInput!) {
+    act: settleHeldPayment(input: $input) {
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [FailureParts],
+);

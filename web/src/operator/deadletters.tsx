@@ -6,7 +6,7 @@ import { useLoad } from '../api/load';
 import { request } from '../api/client';
 import type { ResultOf } from '@seckill/client/operation';
 import type { Failure } from '@seckill/client/types';
-import { DropLetter, Letter as LetterDoc, LetterActs, ReplayLetter, ReplayLetters, ReturnHeld, SetAside } from '../documents/letters';
+import { DropLetter, Letter as LetterDoc, LetterActs, ReplayLetter, ReplayLetters, ReturnHeld, SetAside, SettleHeld } from '../documents/letters';
 import { count, money } from '../i18n/text';
 import { Broken, Loading, Stale, Title, When } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
@@ -202,12 +202,18 @@ function Fields({ id }: { id: string }) {
 }
 
 function HeldRow({ held, reload }: { held: Held; reload: () => void }) {
-  const asking = useSignal(false);
+  const asking = useSignal<Ask | null>(null);
   const amount = money(held.amount);
-  const ask: Ask = {
+  const input = (note: string) => ({ input: { heldPaymentId: held.id, note } });
+  const back: Ask = {
     name: ot('op.sendBack', { amount }),
     sure: ot('op.sure.sendBack', { amount }),
-    send: async (note) => (await request(ReturnHeld, { input: { heldPaymentId: held.id, note } })).act?.userErrors[0],
+    send: async (note) => (await request(ReturnHeld, input(note))).act?.userErrors[0],
+  };
+  const settle: Ask = {
+    name: ot('op.heldSettle'),
+    sure: ot('op.sure.heldSettle', { amount }),
+    send: async (note) => (await request(SettleHeld, input(note))).act?.userErrors[0],
   };
   return (
     <li class="note grid grid-cols-1 gap-2">
@@ -222,10 +228,15 @@ function HeldRow({ held, reload }: { held: Held; reload: () => void }) {
       <p class="text-sm break-words text-soft">
         <When at={held.at} /> · {held.provider} · {held.transaction} · {held.reason}
       </p>
-      <button class="btn justify-self-start" onClick={() => (asking.value = true)}>
-        {ask.name}
-      </button>
-      {asking.value && <Sheet ask={ask} close={() => (asking.value = false)} done={reload} />}
+      <p class="flex flex-wrap gap-2">
+        {/* Only its provider can return money without a known payment. */}
+        {(held.order ? [back, settle] : [settle]).map((ask) => (
+          <button key={ask.name} class="btn" onClick={() => (asking.value = ask)}>
+            {ask.name}
+          </button>
+        ))}
+      </p>
+      {asking.value && <Sheet ask={asking.value} close={() => (asking.value = null)} done={reload} />}
     </li>
   );
 }

@@ -36,6 +36,8 @@ export const moneyEn = {
   'op.refundAgain': 'Send {amount} again',
   'op.held': 'Unmatched payments',
   'op.heldNone': 'None. Every payment belongs to an order.',
+  'op.heldSettle': 'Mark as settled',
+  'op.sure.heldSettle': 'Confirm that {amount} was settled with the provider or by a transfer. The shop moves no money. The reason is logged.',
 };
 
 /** Chinese texts about money. */
@@ -76,4 +78,6 @@ export const moneyZh: Record<keyof typeof moneyEn, string> = {
   'op.refundAgain': '重新退款 {amount}',
   'op.held': '未匹配的款项',
   'op.heldNone': '没有，每笔付款都已对应订单。',
+  'op.heldSettle': '标记为已处理',
+  'op.sure.heldSettle': '请确认 {amount} 已与支付平台或通过转账处理完毕。系统不会退款，处理原因会记入日志。',
 };

@@ -1,0 +1,80 @@
+package payment
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/ent/paymentevent"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/money"
+	"seckill/internal/order"
+)
+
+// maxOutcome bounds the stored outcome of an event, in bytes.
+const maxOutcome = 200
+
+// SettleHeld ends held money that was settled outside of the shop, such as money without a
+// known payment, which only its provider can return. It returns the payment; Nil when there
+// is none. Repeating it changes nothing.
+func (s *Service) SettleHeld(ctx context.Context, event, operator uuid.UUID, note string) (uuid.UUID, error) {
+	at := []string{"input", "heldPaymentId"}
+	e, err := s.db.Ent.PaymentEvent.Get(ctx, event)
+	if ent.IsNotFound(err) {
+		return uuid.Nil, fault.Refused{Why: fault.Unknown, At: at}
+	}
+	if err != nil {
+		return uuid.Nil, fmt.Errorf("read payment event %s: %w", event, err)
+	}
+	p, err := s.Payment(ctx, e.PaymentID)
+	if err != nil {
+		return uuid.Nil, err
+	}
+	paid := uuid.Nil
+	if p != nil {
+		paid = p.ID
+	}
+	switch {
+	case p != nil && p.User == operator:
+		return uuid.Nil, OwnOrder{fault.Refused{Why: fault.Conflict, At: at}}
+	case e.State == paymentevent.StateHANDLED:
+		return paid, nil
+	case e.State != paymentevent.StateHELD:
+		return uuid.Nil, fault.Refused{Why: fault.Conflict, At: at}
+	}
+	ended, noted, err := s.settleHeld(ctx, e, p, note)
+	if err != nil {
+		return uuid.Nil, fmt.Errorf("settle held money of event %s: %w", event, err)
+	}
+	if !ended {
+		return paid, nil
+	}
+	if noted != nil {
+		s.publisher.Publish(ctx, noted)
+	}
+	if s.forged.security != nil {
+		amount := money.Amount{Minor: e.AmountMinor, Currency: e.Currency}
+		s.forged.security.HeldSettled(ctx, operator, fmt.Sprintf("%s: %s %s of %s at %s. %s",
+			id.Format(id.Held, e.ID), amount.Currency, amount.Decimal(), e.Transaction, e.Provider, note))
+	}
+	s.reportChange(ctx)
+	return paid, nil
+}
+
+// settleHeld ends an event. ended is false when another operator did it; noted is the order
+// of a known payment.
+func (s *Service) settleHeld(ctx context.Context, e *ent.PaymentEvent, p *Payment, note string) (ended bool, noted *order.Order, err error) {
+	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		n, err := tx.PaymentEvent.Update().Where(paymentevent.ID(e.ID), paymentevent.StateEQ(paymentevent.StateHELD)).
+			SetState(paymentevent.StateHANDLED).SetOutcome(fault.Shorten("settled by an operator: "+note, maxOutcome)).SetHandledAt(s.now()).Save(ctx)
+		if ended = n > 0; err != nil || !ended || p == nil {
+			return err
+		}
+		noted, err = s.noteOrder(ctx, tx, p.Order, order.Entry{Code: order.CodeRefundSettled, Note: note})
+		return err
+	})
+	return ended, noted, err
+}
