@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=3cf0b0b63655";
+export{r as resumePlaces}from"./attempt.js?v=449f97a53da3";
