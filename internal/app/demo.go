@@ -12,6 +12,7 @@ import (
 
 	"seckill/internal/config"
 	"seckill/internal/id"
+	"seckill/internal/media"
 	"seckill/internal/seed"
 	"seckill/internal/server"
 )
@@ -20,6 +21,9 @@ import (
 // the addresses and a walk-through to out.
 func Demo(ctx context.Context, cfg *config.Config, log *slog.Logger, out io.Writer) error {
 	cfg = cfg.ForDemo(config.Secret(rand.Text() + rand.Text()))
+	if cfg.Media.Reveal() == "" {
+		cfg.Media = media.InMemory // forgotten at the end, as all else
+	}
 	svc, err := openEmbedded(ctx)
 	if err != nil {
 		return err

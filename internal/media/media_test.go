@@ -84,8 +84,8 @@ func unchunked(body []byte) (out []byte) {
 	return out
 }
 
-// onBoth runs a test on a folder and on a bucket.
-func onBoth(t *testing.T, test func(t *testing.T, store media.Store)) {
+// onEach runs a test on a folder, on a bucket and in memory.
+func onEach(t *testing.T, test func(t *testing.T, store media.Store)) {
 	t.Helper()
 	t.Run("disk", func(t *testing.T) {
 		t.Parallel()
@@ -94,6 +94,14 @@ func onBoth(t *testing.T, test func(t *testing.T, store media.Store)) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = done() })
+		test(t, store)
+	})
+	t.Run("memory", func(t *testing.T) {
+		t.Parallel()
+		store, _, err := media.Open(media.InMemory)
+		if err != nil {
+			t.Fatal(err)
+		}
 		test(t, store)
 	})
 	t.Run("s3", func(t *testing.T) {
@@ -141,7 +149,7 @@ func asPNG(t *testing.T, img image.Image) []byte {
 
 func TestAPictureIsKeptCleanAndOnce(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, store media.Store) {
+	onEach(t, func(t *testing.T, store media.Store) {
 		s := media.New(store)
 		raw := append(asPNG(t, picture(60, 40, true)), []byte("<script>alert(1)</script>")...)
 		var addresses []string
@@ -171,7 +179,7 @@ func TestAPictureIsKeptCleanAndOnce(t *testing.T) {
 
 func TestKindsAndSizes(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, store media.Store) {
+	onEach(t, func(t *testing.T, store media.Store) {
 		s := media.New(store)
 		big := picture(1700, 400, false)
 		for name, c := range map[string]struct {

@@ -74,9 +74,12 @@ func (s *S3) Get(ctx context.Context, name string) ([]byte, error) {
 	return body, nil
 }
 
-// Open returns the store at an address: s3://… as for OpenS3, otherwise a folder.
+// Open returns the store at an address: s3://… as for OpenS3, InMemory, otherwise a folder.
 // closeStore closes it.
 func Open(address string) (store Store, closeStore func() error, err error) {
+	if address == InMemory {
+		return NewMemory(), func() error { return nil }, nil
+	}
 	if strings.HasPrefix(address, "s3://") {
 		s, err := OpenS3(address)
 		return s, func() error { return nil }, err

@@ -1,10 +1,7 @@
 /** The catalogue of products. */
 import { useSignal } from '@preact/signals';
-import { useRef } from 'preact/hooks';
-import { Fault } from '@seckill/client/fault';
 import { useLoad } from '../api/load';
 import { request } from '../api/client';
-import { bearer } from '../api/session';
 import type { ResultOf } from '@seckill/client/operation';
 import { GoodsLog } from '../documents/goods-log';
 import { CreateGoods, GoodsList, UpdateGoods } from '../documents/operator';
@@ -14,6 +11,7 @@ import { Dialog } from '../ui/dialog';
 import { decimal, Field, Form, type Values } from './form';
 import { Log } from './log';
 import { Paged } from './paged';
+import { PictureField, usePicture } from './picture';
 import { Search, useQuery } from './search';
 import { ot } from './texts';
 
@@ -68,40 +66,14 @@ export function Goods() {
   );
 }
 
-/** Uploads an image; returns its URL. */
-async function upload(file: File): Promise<string> {
-  const token = await bearer();
-  const response = await fetch('/media/', { method: 'POST', body: file, headers: { authorization: `Bearer ${token}` } });
-  if (!response.ok) throw new Fault(response.status < 500 ? 'REFUSED_PICTURE' : 'UNAVAILABLE', '');
-  return (await response.json()).url;
-}
-
 function Editor({ goods, close, done }: { goods: Each | null; close: () => void; done: () => void }) {
-  const picture = useSignal(goods?.imageUrl ?? '');
-  const refused = useSignal(false);
-  const uploading = useRef<Promise<boolean> | null>(null);
+  const picture = usePicture(goods?.imageUrl ?? '');
   const send = async ({ name = '', price = '', currency = '', description = '' }: Values) => {
-    if (uploading.current && !(await uploading.current)) throw new Fault('REFUSED_PICTURE', '');
+    const imageUrl = await picture.result();
     const input = { name, description, listPrice: { amount: decimal(price), currencyCode: currency } };
-    if (!goods) return (await request(CreateGoods, { input: { ...input, imageUrl: picture.value || null } })).createGoods?.userErrors;
-    const change = { ...input, goodsId: goods.id, ...(picture.value !== (goods.imageUrl ?? '') && { imageUrl: picture.value }) };
+    if (!goods) return (await request(CreateGoods, { input: { ...input, imageUrl: imageUrl || null } })).createGoods?.userErrors;
+    const change = { ...input, goodsId: goods.id, ...(imageUrl !== (goods.imageUrl ?? '') && { imageUrl }) };
     return (await request(UpdateGoods, { input: change })).updateGoods?.userErrors;
-  };
-  const take = (file: File | undefined): void => {
-    if (!file) return;
-    uploading.current = upload(file).then(
-      (url) => {
-        picture.value = url;
-        refused.value = false;
-        return true;
-      },
-      () => {
-        refused.value = true;
-        return false;
-      },
-    );
-    const mine = uploading.current;
-    void mine.then(() => uploading.current === mine && (uploading.current = null));
   };
   return (
     <Dialog title={goods ? goods.name : ot('op.newGoods')} close={close}>
@@ -128,13 +100,7 @@ function Editor({ goods, close, done }: { goods: Each | null; close: () => void;
         <Field label={ot('op.description')}>
           <textarea name="description" class="field font-normal" rows={4} maxLength={10000} defaultValue={goods?.description} />
         </Field>
-        <Field label={ot('op.picture')}>
-          <input class="field font-normal" maxLength={2048} value={picture.value} onInput={(event) => (picture.value = event.currentTarget.value)} />
-        </Field>
-        <Field label={ot('op.upload')}>
-          <input type="file" accept="image/png,image/jpeg,image/gif,image/webp" class="w-full min-w-0 text-sm font-normal" onChange={(event) => take(event.currentTarget.files?.[0])} />
-        </Field>
-        {refused.value && <p role="alert">{ot('op.uploadRefused')}</p>}
+        <PictureField picture={picture} />
       </Form>
       {goods && <Past id={goods.id} />}
     </Dialog>

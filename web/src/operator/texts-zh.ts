@@ -1,10 +1,12 @@
 import type { OpKey } from './texts';
 import { moneyZh } from './texts-money';
+import { pictureZh } from './texts-picture';
 import { reviewZh } from './texts-review';
 
 /** Chinese texts of the admin pages. */
 export const zh: Record<OpKey, string> = {
   ...moneyZh,
+  ...pictureZh,
   ...reviewZh,
   'fault.CHANGED_MEANWHILE': '此内容刚被他人修改。请在另一标签页查看；再次保存将覆盖对方的修改。',
   'error.CONFLICT.slug': '已有专场使用此链接后缀。',
@@ -153,7 +155,6 @@ export const zh: Record<OpKey, string> = {
   'op.goodsOf': '商品',
   'op.save': '保存为草稿',
   'op.description': '介绍',
-  'op.picture': '图片地址（可选）',
   'op.currency': '货币',
   'op.create': '新建',
   'op.local': '时间按您的时区：{zone}',
@@ -166,8 +167,6 @@ export const zh: Record<OpKey, string> = {
   'op.saved': '已保存。',
   'op.edit': '编辑',
   'op.change': '保存',
-  'op.upload': '上传图片',
-  'op.uploadRefused': '图片上传失败。',
   'op.notice': '买家看到：“{text}”',
   'op.adjust': '调整库存',
   'op.adjust.of': '库存 {units}：{name}',

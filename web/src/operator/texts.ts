@@ -1,11 +1,13 @@
 import { fill, maybe, type Values } from '../i18n/text';
 import { moneyEn } from './texts-money';
+import { pictureEn } from './texts-picture';
 import { reviewEn } from './texts-review';
 import { zh } from './texts-zh';
 
 /** English texts of the admin pages. */
 const en = {
   ...moneyEn,
+  ...pictureEn,
   ...reviewEn,
   'fault.CHANGED_MEANWHILE': 'Someone else changed this. Open it in another tab to compare, or save again to replace their version.',
   'error.CONFLICT.slug': 'Another sale uses this slug.',
@@ -154,7 +156,6 @@ const en = {
   'op.goodsOf': 'Product',
   'op.save': 'Save draft',
   'op.description': 'Description',
-  'op.picture': 'Image URL (optional)',
   'op.currency': 'Currency',
   'op.create': 'Create',
   'op.local': 'Times in your time zone: {zone}',
@@ -167,8 +168,6 @@ const en = {
   'op.saved': 'Saved.',
   'op.edit': 'Edit',
   'op.change': 'Save',
-  'op.upload': 'Upload image',
-  'op.uploadRefused': 'Upload failed.',
   'op.notice': 'Buyers see: “{text}”',
   'op.adjust': 'Change stock',
   'op.adjust.of': 'Stock {units}: {name}',

@@ -1,0 +1,25 @@
+/** Texts about pictures of products, in both languages. */
+export const pictureEn = {
+  'op.picture': 'Image URL (optional)',
+  'op.upload': 'Upload image',
+  'op.pictureDrop': 'Or drop a file here. It is uploaded when you save.',
+  'op.pictureDrop.undo': 'Do not use this file',
+  'op.picturePreview': 'As the shop shows it',
+  'op.cut': 'Crop to a square',
+  'op.cut.zoom': 'Zoom',
+  'op.cut.x': 'Left to right',
+  'op.cut.y': 'Top to bottom',
+} as const;
+
+/** The same in Chinese. */
+export const pictureZh: Record<keyof typeof pictureEn, string> = {
+  'op.picture': '图片地址（可选）',
+  'op.upload': '上传图片',
+  'op.pictureDrop': '也可将文件拖到此处，保存时上传。',
+  'op.pictureDrop.undo': '不使用该文件',
+  'op.picturePreview': '店内显示效果',
+  'op.cut': '裁剪为正方形',
+  'op.cut.zoom': '缩放',
+  'op.cut.x': '左右位置',
+  'op.cut.y': '上下位置',
+};
