@@ -20,6 +20,7 @@ import (
 
 type InboxEntryResolver interface {
 	Order(ctx context.Context, obj *model.InboxEntry) (*model.Order, error)
+
 	Sale(ctx context.Context, obj *model.InboxEntry) (*model.Sale, error)
 }
 
@@ -364,6 +365,29 @@ func (ec *executionContext) fieldContext_InboxEntry_order(_ context.Context, fie
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _InboxEntry_quantity(ctx context.Context, field graphql.CollectedField, obj *model.InboxEntry) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InboxEntry_quantity(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Quantity, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_InboxEntry_quantity(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("InboxEntry", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
 func (ec *executionContext) _InboxEntry_sale(ctx context.Context, field graphql.CollectedField, obj *model.InboxEntry) (ret graphql.Marshaler) {
@@ -724,6 +748,11 @@ func (ec *executionContext) _InboxEntry(ctx context.Context, sel ast.SelectionSe
 			}
 
 			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "quantity":
+			out.Values[i] = ec._InboxEntry_quantity(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		case "sale":
 			field := field
 

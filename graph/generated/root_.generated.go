@@ -1603,6 +1603,8 @@ type InboxEntry {
   note: String
   """The order that it is about; null when there is none, or it is unknown."""
   order: Order
+  """Number of units that a stock change adds, or that a void or a refund is about; null when there are none."""
+  quantity: Int
   """The sale that it is about; null when it is about no sale, or about that of ` + "`" + `order` + "`" + `."""
   sale: Sale
   """Time since when it waits."""
@@ -6481,6 +6483,8 @@ func (ec *executionContext) childFields_InboxEntry(ctx context.Context, field gr
 		return ec.fieldContext_InboxEntry_note(ctx, field)
 	case "order":
 		return ec.fieldContext_InboxEntry_order(ctx, field)
+	case "quantity":
+		return ec.fieldContext_InboxEntry_quantity(ctx, field)
 	case "sale":
 		return ec.fieldContext_InboxEntry_sale(ctx, field)
 	case "since":

@@ -987,6 +987,8 @@ type InboxEntry struct {
 	Note *string `json:"note,omitempty"`
 	// The order that it is about; null when there is none, or it is unknown.
 	Order *Order `json:"order,omitempty"`
+	// Number of units that a stock change adds, or that a void or a refund is about; null when there are none.
+	Quantity *int `json:"quantity,omitempty"`
 	// The sale that it is about; null when it is about no sale, or about that of `order`.
 	Sale *Sale `json:"sale,omitempty"`
 	// Time since when it waits.

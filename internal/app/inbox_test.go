@@ -20,6 +20,7 @@ import (
 type waits struct {
 	Kind, SubjectID string
 	Decidable       bool
+	Quantity        int
 	Sale, Order     *struct{ ID string }
 }
 
@@ -32,7 +33,7 @@ func (s *site) inbox(token, arguments string) (found []waits, total, decidable i
 			Entries                    []waits
 		}
 	}
-	s.ask(token, `{ inbox`+arguments+` { totalCount decidableCount entries { kind subjectId decidable since note sale { id } order { id } } } }`, nil).into(s.t, &data)
+	s.ask(token, `{ inbox`+arguments+` { totalCount decidableCount entries { kind subjectId decidable since note quantity sale { id } order { id } } } }`, nil).into(s.t, &data)
 	return data.Inbox.Entries, data.Inbox.TotalCount, data.Inbox.DecidableCount
 }
 
@@ -99,14 +100,14 @@ func TestTheInboxHasWhatWaitsForAPersonAndPushesItsCount(t *testing.T) {
 
 	found, total, decidable := s.inbox(carla, "")
 	want := []waits{
-		{Kind: "SALE_APPROVAL", SubjectID: draft}, {Kind: "REFUND_FAILED", Decidable: true},
-		{Kind: "STOCK_CHANGE", SubjectID: act.Intervention["id"].(string), Decidable: true}, {Kind: "WEBHOOK_DISABLED", SubjectID: endpoint, Decidable: true},
+		{Kind: "SALE_APPROVAL", SubjectID: draft}, {Kind: "REFUND_FAILED", Decidable: true, Quantity: 1},
+		{Kind: "STOCK_CHANGE", SubjectID: act.Intervention["id"].(string), Decidable: true, Quantity: 1000}, {Kind: "WEBHOOK_DISABLED", SubjectID: endpoint, Decidable: true},
 	}
 	if total != 4 || decidable != 3 || len(found) != len(want) {
 		t.Fatalf("%d wait, %d to decide: %+v", total, decidable, found)
 	}
 	for i, w := range want {
-		if got := found[i]; got.Kind != w.Kind || w.SubjectID != "" && got.SubjectID != w.SubjectID || got.Decidable != w.Decidable {
+		if got := found[i]; got.Kind != w.Kind || w.SubjectID != "" && got.SubjectID != w.SubjectID || got.Decidable != w.Decidable || got.Quantity != w.Quantity {
 			t.Errorf("entry %d is %+v, want %+v", i, got, w)
 		}
 	}

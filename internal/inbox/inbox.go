@@ -66,6 +66,7 @@ type Entry struct {
 	Subject string // public id of what waits, or the name of a provider
 	Since   time.Time
 	Note    string      // why it was asked for, or what is wrong
+	Units   int         // that are added to the stock or refunded; 0 = none
 	Sale    uuid.UUID   // Nil = none, or that of the order
 	Order   uuid.UUID   // Nil = none
 	barred  []uuid.UUID // users who must not decide
@@ -149,7 +150,7 @@ func (b *Inbox) requests(ctx context.Context) ([]Entry, error) {
 	entries := make([]Entry, len(waiting))
 	for i, w := range waiting {
 		e := Entry{
-			Kind: StockChange, Subject: id.Format(id.Act, w.ID), Since: w.CreatedAt, Note: w.Note, Sale: w.Sale,
+			Kind: StockChange, Subject: id.Format(id.Act, w.ID), Since: w.CreatedAt, Note: w.Note, Units: w.Units, Sale: w.Sale,
 			barred: []uuid.UUID{w.RequestedBy},
 		}
 		if w.Kind == operator.ExtendSale {
@@ -172,9 +173,9 @@ func (b *Inbox) money(ctx context.Context) ([]Entry, error) {
 		case w.Refund == nil:
 			e.Subject, e.Note = id.Format(id.Held, w.Held.ID), w.Held.Why
 		case w.Refund.Status == payment.RefundGivenUp:
-			e.Kind, e.Subject, e.Note = RefundFailed, id.Format(id.Refund, w.Refund.ID), w.Refund.Failure
+			e.Kind, e.Subject, e.Note, e.Units = RefundFailed, id.Format(id.Refund, w.Refund.ID), w.Refund.Failure, w.Refund.Quantity
 		default:
-			e.Kind, e.Subject, e.Note = Refund, id.Format(id.Refund, w.Refund.ID), w.Refund.Reason
+			e.Kind, e.Subject, e.Note, e.Units = Refund, id.Format(id.Refund, w.Refund.ID), w.Refund.Reason, w.Refund.Quantity
 		}
 		entries[i] = e
 	}

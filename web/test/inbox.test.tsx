@@ -11,7 +11,7 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-const away = { kind: 'PROVIDER_AWAY', subjectId: 'wechat', since: '2026-11-20T12:00:00.000Z', note: null, decidable: true, sale: null, order: null };
+const away = { kind: 'PROVIDER_AWAY', subjectId: 'wechat', since: '2026-11-20T12:00:00.000Z', note: null, quantity: null, decidable: true, sale: null, order: null };
 
 test.each([
   ['en', 'pause the sales'],
@@ -35,4 +35,19 @@ test('a disputed payment leads to its order', async () => {
   server({ Inbox: [answer, answer] }); // a page that is known loads twice
   await act(() => render(<Inbox />, document.body));
   await vi.waitFor(() => expect(document.querySelector('li a')?.getAttribute('href')).toBe('/orders/ord_1'));
+});
+
+test.each([
+  ['ORDER_VOID', 2, '20261120-7H3K9QX × 2'],
+  ['REFUND', 1, '20261120-7H3K9QX × 1'],
+  ['STOCK_CHANGE', 5_000, 'Summer +5,000'],
+  ['SALE_APPROVAL', null, 'Summer'],
+] as const)('an entry of the kind %s says of how many units it is', async (kind, quantity, words) => {
+  await speak('en');
+  await prepare();
+  const about = kind === 'ORDER_VOID' || kind === 'REFUND' ? { order: { id: 'ord_1', number: '20261120-7H3K9QX' } } : { sale: { id: 'sal_1', title: 'Summer' } };
+  const answer = { inbox: { totalCount: 1, decidableCount: 1, entries: [{ ...away, ...about, kind, quantity, subjectId: kind }] } };
+  server({ Inbox: [answer, answer] });
+  await act(() => render(<Inbox />, document.body));
+  await vi.waitFor(() => expect(document.querySelector('li')?.textContent).toContain(words));
 });

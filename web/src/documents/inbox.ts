@@ -10,6 +10,7 @@ export const Inbox = graphql(`
         subjectId
         since
         note
+        quantity
         decidable
         sale {
           id

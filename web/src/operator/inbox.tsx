@@ -7,7 +7,7 @@ import { useLoad } from '../api/load';
 import { request } from '../api/client';
 import type { ResultOf } from '@seckill/client/operation';
 import { Inbox as InboxDoc, InboxCount, InboxCountNow } from '../documents/inbox';
-import { count } from '../i18n/text';
+import { count, t } from '../i18n/text';
 import { Broken, Loading, Stale, Title, When } from '../ui/bits';
 import { ot } from './texts';
 
@@ -100,7 +100,10 @@ function Row({ entry }: { entry: Entry }) {
         ) : (
           <span class="font-semibold">{name}</span>
         )}
-        <span class="min-w-0 grow break-words">{about}</span>
+        <span class="min-w-0 grow break-words">
+          {about}
+          {entry.quantity !== null && <span class="text-soft"> {entry.kind === 'STOCK_CHANGE' ? `+${count(entry.quantity)}` : t('order.refundUnits', { n: count(entry.quantity) })}</span>}
+        </span>
         {!entry.decidable && <span class="chip">{ot('op.inboxOwn')}</span>}
       </p>
       <p class="min-w-0 text-sm break-words text-soft">
