@@ -67,17 +67,29 @@ test('the history of an order shows the units of its refunds as the server words
     id: 'ord_3', number: '20261120-7H3K9QX', revision: 5, status: 'PAID', quantity: 3, refundedQuantity: 1, refundedAmount: money('1.00'), total: money('3.00'), unitPrice: money('1.00'),
     availableActions: [], payments: [], paymentOptions: [], createdAt: '2026-11-20T12:00:00Z', paidAt: '2026-11-20T12:01:00Z', paymentDeadline: null, receipt: null, recipient: null, fulfilment: null,
     item: { id: 'itm_1', goods: { id: 'gds_1', name: 'Thing', imageUrl: null } }, sale: { slug: 'one', title: 'One' },
-    timeline: [{ at: '2026-11-20T12:02:00Z', status: 'PAID', note: 'The money of 1 of 3 units went back.' }],
+    timeline: [
+      { at: '2026-11-20T12:00:00Z', status: 'PENDING_PAYMENT', note: null },
+      { at: '2026-11-20T12:01:00Z', status: 'PAID', note: null },
+      { at: '2026-11-20T12:02:00Z', status: 'REFUNDING', note: 'A refund of 1 of 3 units was asked for.' },
+      { at: '2026-11-20T12:02:00Z', status: 'PAID', note: 'The money of 1 of 3 units went back.' },
+    ],
     refunds: [{ id: 'rfd_1', status: 'SUCCEEDED', quantity: 1, reason: 'one is enough', createdAt: '2026-11-20T12:02:00Z', amount: money('1.00') }],
   } as unknown as Order;
   adopt({ accessToken: 't', accessTokenExpiresAt: new Date(Date.now() + 3_600_000).toISOString() }, { id: 'usr_1', displayName: 'Ann', account: 'ann', role: 'CUSTOMER' });
-  for (const [language, texts] of [['en', ['The money of 1 of 3 units went back.', '× 1']], ['zh', ['The money of 1 of 3 units went back.', '1 件']]] as const) {
+  const note = 'The money of 1 of 3 units went back.';
+  for (const [language, texts, headings] of [
+    ['en', [note, '× 1'], ['Awaiting payment', 'Paid', 'Refund pending', note]],
+    ['zh', [note, '1 件'], ['待付款', '已付款', '退款审核中', note]],
+  ] as const) {
     await speak(language);
     server({ OneOrder: [{ order }] });
     line([]);
     await act(() => render(<OrderPage id="ord_3" />, document.body));
     await vi.waitFor(() => expect(document.body.textContent).toContain(texts[0]));
     expect(document.querySelector('ul')!.textContent).toContain(texts[1]);
+    // A partial refund does not read as a second payment.
+    expect([...document.querySelectorAll('ol p.font-medium')].map(({ textContent }) => textContent)).toEqual(headings);
+    expect(document.querySelector('ol')!.textContent!.split(note)).toHaveLength(2);
     await act(() => render(null, document.body));
   }
 });

@@ -9,6 +9,7 @@ import { person } from '../api/session';
 import { followOrder, readOrder } from '@seckill/client/order';
 import type { Order } from '@seckill/client/types';
 import { count, money, t } from '../i18n/text';
+import { withdraw } from '../purchase/shared';
 import { Broken, Loading, Picture, Stale, Title, When } from '../ui/bits';
 import { Tiles, useLeft, useThresholds } from '../ui/countdown';
 import { useTitle } from '../ui/title';
@@ -34,6 +35,10 @@ export function OrderPage({ id }: { id: string }) {
       person.peek() ? followOrder(client, id, (order) => void orders.put(id, order)) : undefined,
     [id, person.value?.id],
   );
+  const settled = order && order.status !== 'PENDING_PAYMENT' ? order.id : null;
+  useEffect(() => {
+    if (settled) withdraw(settled); // paid or cancelled here, or seen only now
+  }, [settled]);
   if (!person.value) return <SignInFirst next={`/orders/${id}`} />;
   if (order) {
     return (
@@ -259,14 +264,18 @@ function History({ order }: { order: Order }) {
         <section class="mt-6 print:hidden">
           <h2 class="head mb-2">{t('order.history')}</h2>
           <ol class="grid gap-3 border-l-2 border-line pl-4">
-            {order.timeline.map((step) => (
-              <li key={step.at}>
-                <p class="font-medium">{t(`status.${step.status}`)}</p>
-                <p class="text-sm text-soft">
-                  <When at={step.at} /> {step.note}
-                </p>
-              </li>
-            ))}
+            {order.timeline.map((step, i) => {
+              // A status that the order had before, as after a partial refund, does not say what happened: the note does.
+              const named = !step.note || order.timeline.findIndex(({ status }) => status === step.status) === i;
+              return (
+                <li key={i}>
+                  <p class="font-medium">{named ? t(`status.${step.status}`) : step.note}</p>
+                  <p class="text-sm text-soft">
+                    <When at={step.at} /> {named && step.note}
+                  </p>
+                </li>
+              );
+            })}
           </ol>
         </section>
       )}

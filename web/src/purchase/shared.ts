@@ -50,6 +50,13 @@ export function share(saleId: string, status: Omit<Shared, 'saleId'> | null): vo
   else if (others.length !== all.peek().length) write(others);
 }
 
+/** Withdraws the status of an order that awaits no payment any more. */
+export function withdraw(orderId: string): void {
+  const before = read();
+  const left = before.filter((each) => each.orderId !== orderId);
+  if (left.length < before.length) write(left);
+}
+
 const urgency: Record<Shared['kind'], number> = { turn: 0, offer: 1, pay: 2, queue: 3, room: 4, joined: 5 };
 
 /** The most urgent status that still holds; null where there is none. */

@@ -1,9 +1,11 @@
 /** The status in one line, on every page but the one that it leads to, in the title and in the icon of the tab. */
 import { useSignalEffect } from '@preact/signals';
 import { Link, useLocation } from 'wouter-preact';
-import { money, t } from '../i18n/text';
+import { now, second } from '../api/clock';
+import { digits, money, t } from '../i18n/text';
 import { Icon } from '../ui/icons';
 import { Ticking } from '../ui/countdown';
+import { calling } from '../ui/title';
 import { urgent, type Shared } from './shared';
 
 function words({ kind, amount }: Shared): string {
@@ -29,20 +31,24 @@ const pageOf = ({ slug, orderId }: Shared): string => (orderId ? `/orders/${orde
 /** Statuses that wait for the user. */
 const CALLING: Shared['kind'][] = ['turn', 'offer', 'pay'];
 
-/** Marks the icon of the tab while something waits for the user. */
-function useIcon(): void {
+/** Marks the icon and the title of the tab while something waits for the user. */
+function useTab(): void {
   useSignalEffect(() => {
-    const calls = urgent.value !== null && CALLING.includes(urgent.value.kind);
+    void second.value; // the title counts down
+    const status = urgent.value;
+    const calls = status !== null && CALLING.includes(status.kind);
     const icon = document.querySelector<HTMLLinkElement>('link[rel=icon]');
     const href = calls ? '/assets/icon-alert.svg' : '/assets/icon.svg';
     if (icon && !icon.href.endsWith(href)) icon.href = href;
+    const left = calls && status.until ? `${digits(status.until - now(), 'down')} ` : '';
+    calling.value = calls ? `${left}${words(status)} · ` : '';
   });
 }
 
 /** The strip. */
 export function Strip() {
   const [where] = useLocation();
-  useIcon();
+  useTab();
   const status = urgent.value;
   if (!status || pageOf(status) === where || `/s/${status.slug}` === where || where.startsWith('/sign-in') || where.startsWith('/register')) return null;
   const calls = CALLING.includes(status.kind);

@@ -1,4 +1,4 @@
-import { useComputed, useSignalEffect } from '@preact/signals';
+import { effect, signal, useComputed, useSignalEffect } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { now, second } from '../api/clock';
 import { digits } from '../i18n/text';
@@ -7,11 +7,20 @@ import { shopName } from './brand';
 /** Longest span that is counted down in the title, in ms. */
 const COUNTED_MS = 3_600_000;
 
+/** The title of the page. */
+const own = signal('');
+/** What waits for the user, which stands before the title of every page; empty = nothing. */
+export const calling = signal('');
+
+effect(() => {
+  if (own.value) document.title = calling.value + own.value;
+});
+
 /** Sets the title of the window. */
 export function useTitle(title: string): void {
   const text = `${title} · ${shopName()}`;
   useEffect(() => {
-    document.title = text;
+    own.value = text;
   }, [text]);
 }
 
@@ -20,6 +29,6 @@ export function useCountedTitle(title: string, until: number | null): void {
   const left = useComputed(() => (second.value && until ? until - now() : 0));
   useSignalEffect(() => {
     const ahead = left.value > 0 && left.value < COUNTED_MS ? `${digits(left.value)} ` : '';
-    document.title = `${ahead}${title} · ${shopName()}`;
+    own.value = `${ahead}${title} · ${shopName()}`;
   });
 }
