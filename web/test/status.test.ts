@@ -42,6 +42,12 @@ test('before the opening the draw can be joined from four minutes before, and th
   expect(statusAt({ sale: upcoming(9_000), signedIn: false })).toMatchObject({ kind: 'sign-in', until: T0 + 9_000 });
 });
 
+test('to a visitor an item that is sold out is not on sale', () => {
+  const none = { ...sale().items[0]!.stock, level: 'SOLD_OUT', remaining: 0 } as const;
+  expect(statusAt({ stock: none, signedIn: false })).toMatchObject({ kind: 'sign-in', title: 'Sold out – units may return' });
+  expect(statusAt({ sale: upcoming(9_000), stock: none, signedIn: false })).toMatchObject({ title: 'Get ready' });
+});
+
 test('a turn and an offer count down strictly', () => {
   const turn: Attempt = { step: 'turn', itemId: 'itm_1', path: { token: 'p', expiresAt: at(60_000) } };
   expect(statusAt({ attempt: turn })).toMatchObject({ kind: 'buy', title: 'Your turn', until: T0 + 60_000, strict: true });

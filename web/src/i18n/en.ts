@@ -27,7 +27,6 @@ export const en = {
   'line.lost': 'Connection lost. Reconnecting…',
   'line.offline': 'You are offline',
   'clock.server': 'Server time {time} ± {bound} ms',
-  'clock.unknown': 'Synchronizing the clock…',
   'sales.title': 'Flash sales',
   'sales.lead': 'Limited drops. Everyone starts at the same second.',
   'sales.now': 'On now',

@@ -28,7 +28,6 @@ export const zh: Record<Key, string> = {
   'line.lost': '连接已断开，正在重连…',
   'line.offline': '当前离线',
   'clock.server': '服务器时间 {time} ± {bound} 毫秒',
-  'clock.unknown': '正在校准服务器时间…',
   'sales.title': '限时秒杀',
   'sales.lead': '限量发售，所有人同一秒开抢。',
   'sales.now': '正在抢购',

@@ -151,10 +151,10 @@ const EXACT_MS = 100;
 function Clock() {
   void second.value;
   const bound = reading.value?.bound;
-  if (bound !== undefined && bound <= EXACT_MS) return null;
+  if (bound === undefined || bound <= EXACT_MS) return null; // unknown for the first moment of a page only
   return (
     <p class="notranslate text-sm text-soft tabular-nums" aria-hidden="true">
-      {bound === undefined ? t('clock.unknown') : t('clock.server', { time: clockTime(now()), bound: Math.ceil(bound) })}
+      {t('clock.server', { time: clockTime(now()), bound: Math.ceil(bound) })}
     </p>
   );
 }

@@ -9,7 +9,7 @@ import type { Attempt, Path } from '@seckill/client/purchase';
 
 /** The button. */
 export type Button =
-  | { kind: 'sign-in' }
+  | { kind: 'sign-in'; soldOut?: true }
   | { kind: 'wait' }
   | { kind: 'join' }
   | { kind: 'joined' }
@@ -115,7 +115,7 @@ export function buttonOf(at: Situation): Button {
   const none: Button = { kind: 'none', reason: sale.viewer?.disabledReason ?? null, phase };
   switch (action) {
     case 'SIGN_IN':
-      return { kind: 'sign-in' };
+      return at.stock.level === 'SOLD_OUT' && phase !== 'UPCOMING' ? { kind: 'sign-in', soldOut: true } : { kind: 'sign-in' };
     case 'WAIT':
       return { kind: Date.parse(sale.startsAt) - at.now < DRAW_MS && !at.verified ? 'join' : 'wait' };
     case 'BUY':

@@ -35,7 +35,8 @@ function labelOf({ button, item, quantity, early, failed }: LabelProps): string 
   };
   switch (button.kind) {
     case 'sign-in':
-      return early ? t('button.ready') : t('button.signIn', wanted);
+      if (early) return t('button.ready');
+      return button.soldOut ? t('button.waitlist') : t('button.signIn', wanted);
     case 'buy':
       return t('button.buy', wanted);
     case 'checking':
@@ -104,11 +105,17 @@ export function Sheet({ status, button, waiting, act, onPointerEnter, startsAt, 
   const busy = BUSY.includes(button.kind) || waiting;
   const pay = button.kind === 'pay' && !label.failed;
   const offline = connection.value.state === 'retrying' && !navigator.onLine;
+  const detail = offline ? t('sheet.offline') : status.detail;
   const text = labelOf({ ...label, button, early: now() < startsAt });
   return (
     <section aria-label={t('sheet.label')} class="sheet" data-status={button.kind}>
-      <div class="flex min-h-12 items-center justify-between gap-3">
-        <div class="min-w-0" aria-live="polite">
+      <div class="flow-root min-h-12">
+        {status.until !== null && !pay && (
+          <div class="float-right ml-3">
+            <Timer until={status.until} strict={status.strict} />
+          </div>
+        )}
+        <div aria-live="polite">
           <p
             key={status.title}
             class={`moment text-lg leading-snug font-bold ${tones[status.tone]}`}
@@ -117,13 +124,12 @@ export function Sheet({ status, button, waiting, act, onPointerEnter, startsAt, 
           >
             {status.title}
           </p>
-          {status.detail && (
-            <p key={status.detail} class="text-sm text-soft">
-              {status.detail}
+          {detail && (
+            <p key={detail} class={`text-sm ${offline ? 'text-warn' : 'text-soft'}`}>
+              {detail}
             </p>
           )}
         </div>
-        {status.until !== null && !pay && <Timer until={status.until} strict={status.strict} />}
       </div>
       {(active || busy) && (
         <button
@@ -143,11 +149,6 @@ export function Sheet({ status, button, waiting, act, onPointerEnter, startsAt, 
         </button>
       )}
       {children}
-      {offline && (
-        <p class="text-sm text-warn" role="status">
-          {t('sheet.offline')}
-        </p>
-      )}
     </section>
   );
 }

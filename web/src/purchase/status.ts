@@ -83,6 +83,7 @@ export function statusOf(at: Situation, button: Button): Status {
   }
   switch (button.kind) {
     case 'sign-in':
+      if (button.soldOut) return plain(t('button.SOLD_OUT'), t('soldOut.lead'));
       return phaseAt(sale, at.now) === 'UPCOMING' ? beforeOpening(at, t('sheet.signIn')) : buying(at);
     case 'wait':
       return beforeOpening(at, t(at.verified ? 'wait.ready' : 'wait.joinWhy'));
