@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=449f97a53da3";
+export{r as resumePlaces}from"./attempt.js?v=533eb54ba082";
