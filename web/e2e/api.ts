@@ -51,6 +51,8 @@ export interface OpenSale {
   price: string;
   listPrice: string;
   requiresAddress?: boolean;
+  /** The accent colour; that of the installation unless given. */
+  accent?: string;
   /** How many products it has; 1 unless given. */
   products?: number;
   /** The limit of a buyer over all products; none unless given. */
@@ -59,19 +61,26 @@ export interface OpenSale {
 
 /** Takes sales from their drafts to their opening, by two people, and returns their names in addresses. */
 export async function openSales(demo: Demo, sales: OpenSale[]): Promise<string[]> {
+  const slugs = await scheduleSales(demo, sales, OPENS_MS);
+  for (const slug of slugs) await open(demo.url, slug);
+  return slugs;
+}
+
+/** Takes sales from their drafts until they are loaded, by two people, and returns their names in addresses. */
+export async function scheduleSales(demo: Demo, sales: OpenSale[], opensInMs: number): Promise<string[]> {
   const { url } = demo;
   const [operator, admin] = await Promise.all(['operator', 'admin'].map((who) => tokenOf(demo, demoPerson(who))));
-  const startsAt = new Date(Date.now() + OPENS_MS).toISOString();
-  const endsAt = new Date(Date.now() + 3_600_000).toISOString();
-  const slugs = await Promise.all(
-    sales.map(async ({ title, currencyCode, price, listPrice, requiresAddress = false, products = 1, purchaseLimit = null }) => {
+  const startsAt = new Date(Date.now() + opensInMs).toISOString();
+  const endsAt = new Date(Date.now() + opensInMs + 3_600_000).toISOString();
+  return Promise.all(
+    sales.map(async ({ title, currencyCode, price, listPrice, requiresAddress = false, products = 1, purchaseLimit = null, accent = null }) => {
       const items = await Promise.all(
         ['lamp', 'chair'].slice(0, products).map(async (what) => {
           const { goods } = await mutate<{ goods: { id: string } }>(url, operator!, 'createGoods', 'goods { id }', { name: `${title} ${what}`, listPrice: { amount: listPrice, currencyCode } });
           return { goodsId: goods.id, price: { amount: price, currencyCode }, stock: 5, purchaseLimit: 2 };
         }),
       );
-      const { sale } = await mutate<{ sale: { id: string; slug: string } }>(url, operator!, 'createSale', 'sale { id slug }', { title, startsAt, endsAt, items, requiresAddress, purchaseLimit });
+      const { sale } = await mutate<{ sale: { id: string; slug: string } }>(url, operator!, 'createSale', 'sale { id slug }', { title, startsAt, endsAt, items, requiresAddress, purchaseLimit, accent });
       const saleId = sale.id;
       await mutate(url, operator!, 'submitSale', 'sale { id }', { saleId });
       await mutate(url, admin!, 'approveSale', 'sale { id }', { saleId });
@@ -80,8 +89,6 @@ export async function openSales(demo: Demo, sales: OpenSale[]): Promise<string[]
       return sale.slug;
     }),
   );
-  for (const slug of slugs) await open(url, slug);
-  return slugs;
 }
 
 async function open(url: string, slug: string, tries = TRIES): Promise<void> {
@@ -90,4 +97,23 @@ async function open(url: string, slug: string, tries = TRIES): Promise<void> {
   if (!tries) throw new Error(`the sale ${slug} is ${phase}`);
   await sleep(EVERY_MS);
   await open(url, slug, tries - 1);
+}
+
+/** A step of a sale by an administrator, with the reason that buyers see. */
+async function step(demo: Demo, name: string, slug: string, note: string): Promise<void> {
+  const { id } = await ask<{ id: string }>(demo.url, '', 'query ($slug: String!) { payload: sale(by: {slug: $slug}) { id } }', { slug });
+  await mutate(demo.url, await tokenOf(demo, demoPerson('admin')), name, 'sale { id }', { saleId: id, note });
+}
+
+/** Pauses a sale. */
+export const pauseSale = (demo: Demo, slug: string, note: string): Promise<void> => step(demo, 'pauseSale', slug, note);
+
+/** Ends a sale; one that is not open is cancelled. */
+export const endSale = (demo: Demo, slug: string, note: string): Promise<void> => step(demo, 'endSale', slug, note);
+
+/** Approves the refunds that were requested. */
+export async function decideRefunds(demo: Demo): Promise<void> {
+  const token = await tokenOf(demo, demoPerson('operator'));
+  const { edges } = await ask<{ edges: { node: { id: string } }[] }>(demo.url, token, 'query { payload: refunds(first: 10, filter: {states: [REQUESTED]}) { edges { node { id } } } }');
+  for (const { node } of edges) await mutate(demo.url, token, 'decideRefund', 'order { id }', { refundId: node.id, approve: true });
 }

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { openSales } from './api';
 import { look } from './axe';
 import { button, curtain, signIn, startDemo, type Demo } from './shop';
 
@@ -70,4 +71,10 @@ test('name, logo and accent of the installation are on the pages, and nothing mo
   await button(page, 'buy').waitFor();
   expect(await button(page, 'buy').evaluate((main) => getComputedStyle(main).backgroundColor)).toBe('rgb(179, 38, 30)');
   await look(page, 'brand-sale');
+
+  const [slug] = await openSales(demo, [{ title: 'Forest', currencyCode: 'CNY', price: '10.00', listPrice: '20.00', accent: '#0b6e4f' }]);
+  await page.goto(`${demo.url}/s/${slug}`);
+  await button(page, 'buy').waitFor();
+  expect(await button(page, 'buy').evaluate((main) => getComputedStyle(main).backgroundColor)).toBe('rgb(11, 110, 79)');
+  await look(page, 'brand-sale-accent');
 });

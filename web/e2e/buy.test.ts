@@ -8,9 +8,18 @@ test('a buyer goes from the list to an order, signing in on the way', async () =
   const page = await it.page();
   await page.goto(it.demo.url);
   await page.getByRole('link', { name: it.demo.open.title }).click();
+  const items = page.getByRole('radio');
+  await items.nth(1).click();
+  await expect.poll(() => items.nth(1).isChecked()).toBe(true);
+  const chosen = page.url();
+  expect(chosen).toContain('?item=');
+  const words = (await button(page, 'sign-in').innerText()).replace('Sign in to buy ', '');
+  expect(words).toMatch(/^\S.* ·\s¥[\d,.]+$/); // the item and its price
   await button(page, 'sign-in').click();
   await fillSignIn(page, 'alice@demo.example');
-  await page.waitForURL(`${it.demo.url}/s/${it.demo.open.slug}`);
+  await page.waitForURL(chosen);
+  await expect.poll(() => items.nth(1).isChecked()).toBe(true);
+  expect(await button(page, 'buy').innerText()).toBe(`Buy ${words}`);
   await buy(page);
   await button(page, 'pay').click();
   await page.getByRole('heading', { level: 1, name: /^Order / }).waitFor();
@@ -122,4 +131,18 @@ test('a buyer who was refused sees where and why, and what was left', async () =
       { timeout: 120_000 },
     )
     .toMatch(/Security check · 1×[\s\S]*Units left at that moment: \d+/);
+});
+
+test('a captcha closes when the last unit is sold', async () => {
+  const [slow, fast] = await Promise.all([it.page(), it.page()]);
+  for (const [page, who] of [[slow, 'bob'], [fast, 'admin']] as const) {
+    await signIn(page, it.demo, who, `/s/${it.demo.open.slug}`);
+    await page.getByRole('radio', { name: 'Kestrel mini drone' }).check(); // a single unit
+  }
+  await preferPictures(slow);
+  await button(slow, 'buy').click();
+  await slow.locator('dialog canvas').waitFor();
+  await buy(fast);
+  await slow.locator('dialog').waitFor({ state: 'detached' });
+  await button(slow, 'waitlist').waitFor();
 });

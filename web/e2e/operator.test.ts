@@ -1,8 +1,25 @@
+import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { look } from './axe';
 import { button, buy, signIn, stage } from './shop';
 
 const it = stage();
+
+/** Drops a picture of a size into the form that is open. */
+async function drop(page: Page, width: number, height: number): Promise<void> {
+  const transfer = await page.evaluateHandle(
+    async ([width, height]) => {
+      const canvas = Object.assign(document.createElement('canvas'), { width, height });
+      canvas.getContext('2d')!.fillRect(0, 0, width / 2, height);
+      const blob = await new Promise<Blob | null>((done) => canvas.toBlob(done, 'image/png'));
+      const transfer = new DataTransfer();
+      transfer.items.add(new File([blob!], 'lamp.png', { type: 'image/png' }));
+      return transfer;
+    },
+    [width, height] as const,
+  );
+  await page.locator('[data-drop]').dispatchEvent('drop', { dataTransfer: transfer });
+}
 
 test('stock is changed while the sale runs, a large change by two people', async () => {
   const operator = await it.page();
@@ -90,8 +107,14 @@ test('rules at the gate are changed live, goods are made, orders are found, canc
   const sheet = operator.getByRole('dialog');
   await sheet.getByLabel('Name').fill('Night lamp');
   await sheet.getByLabel('List price').fill('59');
+  await drop(operator, 200, 100);
+  await expect.poll(() => sheet.locator('[data-preview] img').first().evaluate((it: HTMLImageElement) => it.naturalWidth)).toBe(200);
+  await sheet.getByLabel('Zoom').fill('2');
+  await look(operator, 'admin-goods-picture');
   await sheet.getByRole('button', { name: 'Create' }).click();
   await operator.getByRole('button', { name: 'Night lamp' }).waitFor();
+  const picture = operator.locator('main li', { hasText: 'Night lamp' }).locator('img');
+  expect(await picture.evaluate((it: HTMLImageElement) => it.decode().then(() => [it.naturalWidth, it.naturalHeight]))).toEqual([50, 50]); // half of the shorter side
 
   await operator.getByRole('navigation', { name: 'Admin' }).getByRole('link', { name: 'Sales' }).click();
   await operator.getByRole('link', { name: it.demo.open.title }).click();
