@@ -68,7 +68,7 @@ const sheets = [
 ];
 
 /** What of the status sheet, where the screen has one, is outside the window: its words, its time, its button. */
-async function outside(page: Page): Promise<string[]> {
+async function outside(page: Page, picture: string | null = null): Promise<string[]> {
   const sheet = page.locator('section.sheet');
   if (!new URL(page.url()).pathname.startsWith('/s/')) return []; // the preview of a review is part of a longer page
   if (!(await sheet.count()) || (await page.locator('dialog').count())) return [];
@@ -77,6 +77,7 @@ async function outside(page: Page): Promise<string[]> {
     await page.setViewportSize({ width, height });
     await page.evaluate((size) => (scrollTo(0, 0), (document.documentElement.style.fontSize = size)), text);
     await drawn(page);
+    if (picture) await page.screenshot({ path: `${picture}-${width}x${height}-${text.slice(0, -1)}.png` });
     const hidden = await sheet.evaluate((it) =>
       [...it.querySelectorAll('p, .numeral, button.btn-big')]
         .filter((part) => {
@@ -111,10 +112,8 @@ async function faults(page: Page, name: string): Promise<string[]> {
       wrong = await violations(page);
     }
     wrong.push(...(await dangling(page)));
-    if (axe) {
-      wrong.push(...(await outside(page)));
-      await page.setViewportSize(size);
-    }
+    wrong.push(...(await outside(page, picture && `${picture}-${language}-${colorScheme}`)));
+    await page.setViewportSize(size);
     for (const fault of wrong) found.push(`${how}: ${fault}`);
     const over = await page.evaluate(() => {
       const boxes = [document.documentElement, ...document.querySelectorAll('dialog')];
@@ -129,6 +128,13 @@ async function faults(page: Page, name: string): Promise<string[]> {
 /** Looks at the screen that is open: it has no faults. */
 export async function look(page: Page, name: string): Promise<void> {
   expect(await faults(page, name)).toEqual([]);
+}
+
+/** Nothing has moved since the page was loaded, and all that it asked for is there. */
+export async function stood(page: Page, name: string): Promise<void> {
+  await page.waitForLoadState('networkidle');
+  await drawn(page);
+  expect(await page.evaluate(() => (window as unknown as { shifts: string[] }).shifts.splice(0)), `layout shifts of ${name}`).toEqual([]);
 }
 
 /** Looks at the status sheet alone: it is seen without scrolling, at each size. */

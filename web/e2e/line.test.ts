@@ -227,20 +227,24 @@ test('an address of nothing says so, and the sale that is not there too', async 
   await page.getByRole('heading', { name: 'Flash sales' }).waitFor();
 });
 
-test('the first paint of the list and of a sale shows data, without a request for it', async () => {
+test('the first paint of the list and of a sale shows data, without a request for it, on a slow device too', async () => {
   const page = await it.page();
   const names = sent(page);
-  for (const path of ['/', `/s/${it.demo.open.slug}`]) {
-    names.length = 0;
-    await page.addInitScript(() => {
-      new MutationObserver(() => {
-        const app = document.getElementById('app');
-        if (app && !app.hidden && app.textContent?.includes('Loading…')) document.documentElement.dataset['loading'] = 'shown';
-      }).observe(document, { subtree: true, childList: true, attributes: true });
-    });
-    await page.goto(it.demo.url + path);
-    await page.getByText(it.demo.open.title).first().waitFor();
-    expect(await page.locator('html').getAttribute('data-loading')).toBeNull();
-    expect(names).not.toContain(path === '/' ? 'Sales' : 'SaleBySlug');
+  await page.addInitScript(() => {
+    new MutationObserver(() => {
+      const app = document.getElementById('app');
+      if (app && !app.hidden && app.textContent?.includes('Loading…')) document.documentElement.dataset['loading'] = 'shown';
+    }).observe(document, { subtree: true, childList: true, attributes: true });
+  });
+  const device = await page.context().newCDPSession(page);
+  for (const rate of [1, 8]) {
+    await device.send('Emulation.setCPUThrottlingRate', { rate });
+    for (const path of ['/', `/s/${it.demo.open.slug}`]) {
+      names.length = 0;
+      await page.goto(it.demo.url + path);
+      await page.getByText(it.demo.open.title).first().waitFor();
+      expect(await page.locator('html').getAttribute('data-loading')).toBeNull();
+      expect(names).not.toContain(path === '/' ? 'Sales' : 'SaleBySlug');
+    }
   }
 });

@@ -5,7 +5,7 @@
  */
 import type { Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
-import { look } from './axe';
+import { look, stood } from './axe';
 import { withoutFirst } from './first';
 import { atTheBank, button, buy, preferPictures, signIn, stage, status } from './shop';
 
@@ -22,6 +22,7 @@ interface Screen {
 const goto = async (page: Page, path: string, sign: string): Promise<void> => {
   await page.goto(it.demo.url + path);
   await page.locator(sign).first().waitFor();
+  await stood(page, path);
 };
 const openSale = (page: Page): Promise<void> => goto(page, `/s/${it.demo.open.slug}`, '[data-button]');
 

@@ -116,6 +116,22 @@ function waitLonger(): void {
   AbortSignal.timeout = (ms) => timeout(Math.max(ms, 120_000));
 }
 
+/** Keeps what moves on the page without a press, as layout shift counts it; `stood` in axe.ts reads it. */
+function keepShifts(): void {
+  interface Shift extends PerformanceEntry {
+    value: number;
+    hadRecentInput: boolean;
+    sources: { node: Node | null }[];
+  }
+  const shifts: string[] = ((window as unknown as { shifts: string[] }).shifts = []);
+  const what = (node: Node | null): string => (node instanceof Element ? node.outerHTML : (node?.textContent ?? 'what is gone')).slice(0, 100);
+  new PerformanceObserver((list) => {
+    for (const { value, hadRecentInput, sources } of list.getEntries() as Shift[]) {
+      if (!hadRecentInput) shifts.push(`${value.toFixed(4)} by ${sources.map(({ node }) => what(node)).join(' | ')}`);
+    }
+  }).observe({ type: 'layout-shift', buffered: true });
+}
+
 /** Starts a browser for the tests of a file. */
 export function curtain(): Pages {
   let browser: Browser;
@@ -147,6 +163,7 @@ export function curtain(): Pages {
     page: async (options = {}) => {
       const context = await browser.newContext({ locale: 'en-GB', timezoneId: 'Europe/Berlin', ...options });
       await context.addInitScript(waitLonger);
+      await context.addInitScript(keepShifts);
       const page = await context.newPage();
       page.setDefaultTimeout(PATIENCE_MS);
       pages.push(page);

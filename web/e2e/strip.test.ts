@@ -14,7 +14,7 @@ test('an order that awaits payment is on every other page and tab, in the title 
   await signIn(page, it.demo, 'alice', `/s/${it.demo.open.slug}`);
   const other = await page.context().newPage();
   await other.goto(`${it.demo.url}/account`);
-  await other.getByRole('heading', { name: 'Account' }).waitFor();
+  await other.getByRole('heading', { name: 'Password' }).waitFor();
   expect(await strip(other).count()).toBe(0);
   await buy(page);
 

@@ -1,5 +1,5 @@
 import { render } from 'preact';
-import { hasFirst, taken } from './api/first';
+import { hasFirst } from './api/first';
 import { startClock, sync } from './api/clock';
 import { person, restore } from './api/session';
 import { forTab } from './api/storage';
@@ -20,21 +20,16 @@ void restore().then(() => {
 void sync();
 await Promise.allSettled([loadTexts(), preloadPage(location.pathname)]); // what failed is loaded again by the page that needs it
 
-/** Longest wait for the page to take its first data, in ms: a slow device needs it to run the effects of the first render. */
-const UNTAKEN_MS = 1_000;
-/** The same with a session, in ms: the page of a sale then asks again, as the user. */
-const UNTAKEN_SIGNED_IN_MS = 100;
-
-/** Resolves after the render of the data that the page came with. */
-const shown = async (): Promise<void> => {
-  const patience = person.peek() ? UNTAKEN_SIGNED_IN_MS : UNTAKEN_MS;
-  await Promise.race([taken, new Promise((done) => setTimeout(done, patience))]);
-  await new Promise((done) => setTimeout(done)); // the data is rendered in microtasks
-};
+/** Resolves after the effects of a render and the renders that they cause; in a tab without frames, after a moment. */
+const settled = (): Promise<unknown> =>
+  Promise.race([
+    new Promise((done) => requestAnimationFrame(() => setTimeout(() => requestAnimationFrame(done)))),
+    new Promise((done) => setTimeout(done, 100)),
+  ]);
 
 const root = document.getElementById('app')!;
 root.hidden = hasFirst; // the first paint shows the data, not that it loads
 render(<App />, root);
-if (hasFirst) await shown();
+if (hasFirst) await settled();
 root.hidden = false;
 followAnchor();

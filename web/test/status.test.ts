@@ -35,7 +35,7 @@ const order = (status: 'PENDING_PAYMENT' | 'PAID', ms: number) =>
   ({ id: 'ord_1', status, number: 'n', revision: 1, paymentDeadline: at(ms), total: { amount: '299.00', currencyCode: 'CNY' }, item: { id: 'itm_1' } }) as const;
 
 test('before the opening the draw can be joined from four minutes before, and the countdown is to the opening', () => {
-  expect(statusAt({ sale: upcoming(DRAW_MS + 1) })).toMatchObject({ kind: 'wait', title: 'Opens in', until: T0 + DRAW_MS + 1, strict: false });
+  expect(statusAt({ sale: upcoming(DRAW_MS + 1) })).toMatchObject({ kind: 'wait', title: 'Opens in', detail: 'You can join the draw from four minutes before it opens.', until: T0 + DRAW_MS + 1, strict: false });
   expect(statusAt({ sale: upcoming(DRAW_MS - 1) })).toMatchObject({ kind: 'join', title: 'Opens in' });
   expect(statusAt({ sale: upcoming(9_000) })).toMatchObject({ kind: 'join', title: 'Get ready' });
   expect(statusAt({ sale: upcoming(9_000), verified: true })).toMatchObject({ kind: 'wait', detail: 'Verified. One press buys when it opens.' });

@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=533eb54ba082";
+export{r as resumePlaces}from"./attempt.js?v=37d625328162";

@@ -17,15 +17,10 @@ function read(): { body: string; data: unknown } | null {
 /** Whether the page came with data. */
 export const hasFirst = first !== null;
 
-let take: () => void;
-/** Resolves once a component has taken the data. */
-export const taken = new Promise<void>((resolve) => (take = resolve));
-
 /** The data for a request body, once: a second request is sent. */
 export function takeFirst(body: string): unknown {
   if (first?.body !== body) return null;
   const { data } = first;
   first = null;
-  take();
   return data;
 }

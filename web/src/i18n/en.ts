@@ -101,6 +101,7 @@ export const en = {
   'button.joined': 'You are in the draw',
   'button.refused': 'Try again',
   'wait.ready': 'Verified. One press buys when it opens.',
+  'wait.soon': 'You can join the draw from four minutes before it opens.',
   'wait.joinWhy': 'Join any time before it opens. Order is drawn at random.',
   'wait.remind': 'Remind me one minute before',
   'wait.reminding': 'Reminder set – keep a tab of this shop open',

@@ -102,6 +102,7 @@ export const zh: Record<Key, string> = {
   'button.joined': '已参与抽签',
   'button.refused': '重试',
   'wait.ready': '验证已完成，开抢时按一下即可。',
+  'wait.soon': '开抢前四分钟起可参与抽签。',
   'wait.joinWhy': '随机排位，早到晚到机会相同。',
   'wait.remind': '开抢前一分钟提醒我',
   'wait.reminding': '已设置提醒，请保持本店页面打开',

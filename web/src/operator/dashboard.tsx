@@ -98,7 +98,7 @@ export function Dashboard({ id, live, opening, names = {}, marks = [] }: Props) 
 
   const now = figures.value;
   const fault = faultIn(page.value);
-  if (!now) return fault && <Broken fault={fault} again={reload} />;
+  if (!now) return fault ? <Broken fault={fault} again={reload} /> : <div class="min-h-dvh" />; // so that nothing below it is seen to move
   return (
     <section class="card grid gap-5 p-5" aria-labelledby="figures">
       <h2 id="figures" class="head">

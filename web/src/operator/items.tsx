@@ -49,7 +49,7 @@ function Row({ item, change }: { item: AdminSale['items'][number]; change: (() =
   const stock = newer(stocks.of(item.id).value, item.stock);
   return (
     <tr class="border-t border-line tabular-nums">
-      <td class="py-2 wrap-anywhere">
+      <td class="min-w-24 py-2 wrap-anywhere">
         {item.goods.name}
         {change && (
           <button class="link block text-left text-sm" onClick={change}>
@@ -59,7 +59,7 @@ function Row({ item, change }: { item: AdminSale['items'][number]; change: (() =
         )}
       </td>
       <td class="py-2 pl-3 text-right">{money(item.price)}</td>
-      <td class="py-2 pl-3 text-right whitespace-nowrap">
+      <td class="py-2 pl-3 text-right">
         {stock.remaining === null ? t(`stock.${stock.level}`) : count(stock.remaining)}
         {stock.total !== null && ` / ${count(stock.total)}`}
       </td>

@@ -117,7 +117,7 @@ function Sale({ id, choose }: { id: string; choose: (id: string) => void }) {
   const sales = page.value.state === 'ready' ? page.value.data.edges.map(({ node }) => node) : [];
   return (
     <Field label={ot('op.sale')}>
-      <select class="field max-w-full font-normal sm:max-w-48" value={id} onChange={(event) => choose(event.currentTarget.value)}>
+      <select class="field w-48 max-w-full font-normal" value={id} onChange={(event) => choose(event.currentTarget.value)}>
         <option value="">{ot('op.all')}</option>
         {id && !sales.some((sale) => sale.id === id) && <option value={id}>{ot('op.chosenSale')}</option>}
         {sales.map((sale) => (

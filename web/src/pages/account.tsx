@@ -55,10 +55,10 @@ export function Account() {
             </p>
           )}
           {mail && account && <Email account={account} verified={contactVerified === true} />}
-          <Notices />
-          <Addresses />
           <Password />
           <Codes on={totp === true} changed={reload} />
+          <Notices />
+          <Addresses />
           <PersonalData codes={totp === true} customer={role === 'CUSTOMER'} />
         </div>
       );

@@ -86,7 +86,7 @@ export function statusOf(at: Situation, button: Button): Status {
       if (button.soldOut) return plain(t('button.SOLD_OUT'), t('soldOut.lead'));
       return phaseAt(sale, at.now) === 'UPCOMING' ? beforeOpening(at, t('sheet.signIn')) : buying(at);
     case 'wait':
-      return beforeOpening(at, t(at.verified ? 'wait.ready' : 'wait.joinWhy'));
+      return beforeOpening(at, t(at.verified ? 'wait.ready' : 'wait.soon'));
     case 'join':
       return beforeOpening(at, t('wait.joinWhy'));
     case 'joined':

@@ -16,7 +16,7 @@ const SALE_ZONE = 'Asia/Shanghai';
 /** Shown while a page loads. */
 export function Loading() {
   return (
-    <p class="page flex items-center gap-3 text-soft" role="status">
+    <p class="page flex items-center gap-3 text-soft" role="status" data-waits>
       <span class="spin" />
       {t('page.loading')}
     </p>
