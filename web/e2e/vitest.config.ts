@@ -3,13 +3,13 @@ import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** The longest journeys, in the order in which they begin: one that begins late would keep a browser waiting at the end. */
-const FIRST = ['serve.test.ts', 'admin.test.ts', 'opening.test.ts', 'times.test.ts', 'screens.test.ts', 'line.test.ts', 'demo.test.ts'];
+const FIRST = ['serve.test.ts', 'states.test.ts', 'admin.test.ts', 'opening.test.ts', 'times.test.ts', 'screens.test.ts', 'line.test.ts', 'demo.test.ts'];
 
 /**
  * Journeys that look at every page in both languages and both colour schemes, and wait for the times of a sale:
  * almost half of the time of all. `make test` leaves them to `make e2e`.
  */
-const LONG = ['admin.test.ts', 'screens.test.ts', 'times.test.ts'];
+const LONG = ['states.test.ts', 'admin.test.ts', 'screens.test.ts', 'times.test.ts'];
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -71,6 +71,12 @@ test('a pause shows the notice of the shop, and a lost answer says that trying a
   });
 });
 
+test('a pause is called the same, signed in or out', () => {
+  const reason = viewer({ action: 'NONE', disabledReason: 'The sale is held for a moment.' });
+  for (const signed of [sale({ phase: 'PAUSED', viewer: reason }), sale({ phase: 'PAUSED' })]) expect(statusAt({ sale: signed })).toMatchObject({ title: 'Paused by the shop' });
+  expect(statusAt({ sale: sale({ viewer: reason }) })).toMatchObject({ title: 'The sale is held for a moment.' });
+});
+
 test('a refusal by a sale that is open again is not shown any more', () => {
   const failure = { __typename: 'SaleNotOpenError', code: 'SALE_CLOSED', message: '', path: null, phase: 'PAUSED' } as never;
   expect(statusAt({ attempt: { step: 'refused', failure } })).toMatchObject({ kind: 'buy', title: 'On sale now' });

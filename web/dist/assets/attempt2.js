@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=37d625328162";
+export{r as resumePlaces}from"./attempt.js?v=4ec6e038165e";

@@ -67,8 +67,7 @@ function buying(at: Situation): Status {
 function closed(at: Situation, reason: string | null): Status {
   const phase = phaseAt(at.sale, at.now);
   const detail = at.sale.notice ?? null;
-  if (reason && reason !== detail) return plain(reason, detail);
-  if (phase === 'LIVE' || phase === 'UPCOMING') return plain(t('button.SOLD_OUT'), detail);
+  if (phase === 'LIVE' || phase === 'UPCOMING' || phase === 'SOLD_OUT') return plain(reason && reason !== detail ? reason : t('button.SOLD_OUT'), detail);
   return { ...plain(t(`button.${phase}`), detail), tone: phase === 'PAUSED' ? 'warn' : 'plain' };
 }
 

@@ -1,0 +1,182 @@
+/** The status sheet in each of its states: seen whole at each size, in both languages and both colour schemes, and accessible. */
+import type { Locator, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { decideRefunds, endSale, pauseSale } from './api';
+import { look } from './axe';
+import { holdable } from './hold';
+import { atTheBank, button, buy, checkByBrowser, curtain, signIn, status, type Person } from './shop';
+import { startSite, type Seed, type SeededSale, type Site } from './site';
+
+const it = curtain();
+let site: Site;
+beforeAll(async () => {
+  site = await startSite({ SECKILL_PATH_TTL: '100s' }); // a turn that a busy machine can show, and so short that it is shown as a ring
+});
+afterAll(() => site?.stop());
+
+const still = { reducedMotion: 'reduce' } as const;
+const sheet = (page: Page): Locator => page.locator('section.sheet');
+
+/** A sale with buyers. */
+const sell = (seed: Partial<Seed> = {}): Promise<SeededSale> => site.seed({ users: 1, stock: 5, ...seed });
+
+/** A page of a sale that can be held, signed in if a buyer is given. */
+async function open(sale: SeededSale, who?: Person): Promise<{ page: Page; hold(): Promise<void> }> {
+  const page = await it.page(still);
+  const hold = await holdable(page);
+  if (who) await signIn(page, site, who, `/s/${sale.slug}`);
+  else await page.goto(`${site.url}/s/${sale.slug}`);
+  await sheet(page).waitFor();
+  return { page, hold };
+}
+
+/** Looks at a state: that of the sheet, before and after. */
+async function looks(page: Page, name: string, words: string | RegExp): Promise<void> {
+  await sheet(page).getByText(words).first().waitFor();
+  const kind = await sheet(page).getAttribute('data-status');
+  await look(page, `state-${name}`);
+  await sheet(page).getByText(words).first().waitFor();
+  expect(await sheet(page).getAttribute('data-status')).toBe(kind);
+}
+
+/** Joins the draw. */
+async function join(page: Page): Promise<void> {
+  await button(page, 'join').click();
+  await checkByBrowser(page);
+  await button(page, 'joined').waitFor();
+}
+
+test('while orders wait to be written, a buyer sees how many are ahead, and that it takes longer', async () => {
+  const sale = await sell({ users: 3 });
+  const pages = await Promise.all(sale.buyers.map((who) => open(sale, who)));
+  for (const { page } of pages) {
+    await button(page, 'buy').click();
+    await checkByBrowser(page);
+    await button(page, 'queue').waitFor();
+  }
+  const [first, , last] = pages;
+  await sheet(last!.page).getByText(/[12] ahead of it/).waitFor();
+  await last!.hold();
+  await looks(last!.page, 'queue', /[12] ahead of it/);
+  await looks(first!.page, 'delayed', 'This takes longer than usual.');
+  await site.startWorker();
+  await button(first!.page, 'pay').waitFor();
+});
+
+test('before the opening: signed out, too early for the draw, not joined, joined', async () => {
+  const [early, soon] = await Promise.all([sell({ more: ['--opens-in', '20m'] }), sell({ users: 2, more: ['--opens-in', '3m'] })]);
+  await looks((await open(early)).page, 'signed-out-early', 'Sign in before it opens');
+  const { page } = await open(early, early.buyers[0]);
+  await looks(page, 'wait', 'Opens in');
+  await page.locator('li', { hasText: 'Done: Signed in' }).waitFor();
+  await page.locator('li', { hasText: 'Clock matches the shop' }).waitFor();
+  const calendar = decodeURIComponent((await page.getByRole('link', { name: 'Add to calendar' }).getAttribute('href'))!);
+  const startsAt = await page.locator('main time').first().getAttribute('datetime');
+  expect(calendar).toContain(`DTSTART:${new Date(startsAt!).toISOString().replace(/[-:]|\.\d+/g, '')}`);
+  const [out, joined] = await Promise.all(soon.buyers.map((who) => open(soon, who)));
+  await join(joined!.page);
+  await Promise.all([out!.hold(), joined!.hold()]);
+  await looks(out!.page, 'join', 'Join the draw');
+  await looks(joined!.page, 'joined', 'You are in the draw');
+});
+
+test('the last ten seconds, a turn, and the waiting room with a number, a range and a progress', async () => {
+  const sale = await sell({ users: 4, stock: 1, more: ['--opens-in', '100s', '--permit-ratio', '1'] });
+  const [visitor, out, ...players] = await Promise.all([open(sale), ...sale.buyers.map((who) => open(sale, who))]);
+  for (const { page } of players) await join(page);
+  const tab = await players[0]!.page.context().newPage();
+  const hold = await holdable(tab);
+  await tab.goto(`${site.url}/s/${sale.slug}`);
+  await button(tab, 'joined').waitFor();
+
+  await sheet(out!.page).getByText('Get ready').waitFor({ timeout: 180_000 });
+  await Promise.all([visitor!.hold(), out!.hold(), hold()]);
+  const held = players.map(async ({ page, hold }) => {
+    const [turn, ahead, next] = ['Your turn', '1 ahead of you', 'You are next'].map((words) => sheet(page).getByText(words, { exact: true }));
+    await turn!.or(ahead!).or(next!).waitFor({ timeout: 180_000 });
+    if (await next!.count()) return null;
+    await (await turn!.count() ? turn! : sheet(page).getByText(/^\d+ s to|^\d+ min to|Estimating/)).first().waitFor();
+    await hold();
+    return page;
+  });
+  const pages = (await Promise.all(held)).filter((page) => page !== null);
+  await looks(out!.page, 'last-join', 'Get ready');
+  await looks(visitor!.page, 'last-signed-out', 'Get ready');
+  await looks(tab, 'last-joined', 'You are in the draw');
+  expect(pages.length).toBe(2);
+  for (const page of pages) {
+    const turn = (await button(page, 'buy').count()) > 0;
+    if (turn) expect(await sheet(page).locator('.ring').count()).toBe(1);
+    else expect(await sheet(page).getByRole('progressbar').count()).toBe(1);
+    await looks(page, turn ? 'turn' : 'room', turn ? 'Your turn' : '1 ahead of you');
+  }
+});
+
+test('an order near its payment deadline warns; a paid one, and one that is refunded, are named', async () => {
+  await site.startWorker();
+  const short = await sell({ more: ['--payment-window', '110s'] });
+  const hurried = await open(short, short.buyers[0]);
+  await buy(hurried.page);
+  await hurried.hold();
+  expect(await sheet(hurried.page).locator('p.text-warn').count()).toBe(1);
+  await looks(hurried.page, 'pay-warning', 'You got it!');
+
+  const sale = await sell();
+  const { page } = await open(sale, sale.buyers[0]);
+  await buy(page);
+  await looks(page, 'pay', 'You got it!');
+  await button(page, 'pay').click();
+  await atTheBank(page, 'Approve');
+  await status(page, 'Paid').waitFor();
+  const order = page.url();
+  await page.goto(`${site.url}/s/${sale.slug}`);
+  await looks(page, 'paid', 'Paid');
+  await page.goto(order);
+  await page.getByRole('button', { name: 'Request refund' }).click();
+  await page.getByLabel('Reason').fill('Too heavy');
+  await page.getByRole('dialog').getByRole('button', { name: /^Request refund of ¥/ }).click();
+  await status(page, 'Refund pending').waitFor();
+  await page.goto(`${site.url}/s/${sale.slug}`);
+  await looks(page, 'refunding', 'Refund pending');
+  await decideRefunds(site);
+  await button(page, 'buy').waitFor(); // the unit can be bought again
+});
+
+test('a sale that is paused, ended or cancelled says so, with the words of the shop', async () => {
+  const [held, over, off] = await Promise.all([sell(), sell(), sell({ more: ['--opens-in', '20m'] })]);
+  const note = 'We are checking the stock with the warehouse and will be back at noon.';
+  for (const [sale, act, name, words] of [
+    [held, pauseSale, 'paused', 'Paused by the shop'],
+    [over, endSale, 'ended', 'This sale has ended'],
+    [off, endSale, 'cancelled', 'This sale was cancelled'],
+  ] as const) {
+    const [visitor, buyer] = await Promise.all([open(sale), open(sale, sale.buyers[0])]);
+    await act(site, sale.slug, note);
+    await looks(visitor.page, `${name}-signed-out`, words);
+    await looks(buyer.page, name, words);
+    expect(await sheet(buyer.page).innerText()).toContain(note);
+  }
+});
+
+test('a sold-out sale offers the waitlist, signed in or out', async () => {
+  await site.startWorker();
+  const sale = await sell({ users: 2, stock: 1 });
+  const [first, second, visitor] = [await open(sale, sale.buyers[0]), await open(sale, sale.buyers[1]), await open(sale)];
+  await buy(first.page);
+  await looks(second.page, 'waitlist', 'Join the waitlist');
+  await looks(visitor.page, 'sold-out-signed-out', 'Join the waitlist');
+});
+
+test('a page that is offline says so in the sheet', async () => {
+  const sale = await sell();
+  const { page } = await open(sale);
+  const speak = page.locator('header button[lang]');
+  await speak.click(); // the texts of both languages are in the page before it is cut off
+  await page.locator('html[lang^="zh"]').waitFor({ state: 'attached' });
+  await speak.click();
+  await page.locator('html[lang^="en"]').waitFor({ state: 'attached' });
+  await page.context().setOffline(true);
+  await looks(page, 'offline', 'You are offline');
+  await page.context().setOffline(false);
+  await sheet(page).getByText('You are offline').waitFor({ state: 'detached' });
+});
