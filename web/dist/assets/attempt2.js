@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=4ec6e038165e";
+export{r as resumePlaces}from"./attempt.js?v=63e5e8b93bf1";
