@@ -66,7 +66,7 @@ func TestAnAdmittedBuyerIsNotifiedInTheBrowserOnce(t *testing.T) {
 			e.Fatalf("messages %+v", s.messages)
 		}
 		m := s.messages[0]
-		if m.Title != "Your turn: Kettle" || !strings.HasPrefix(m.Body, "You have 60 seconds to buy Kettle.") || m.Path != "/s/spring?item="+id.Format(id.Item, e.item) ||
+		if m.Title != "Your turn: Kettle" || !strings.HasPrefix(m.Body, "You have 1 minute to buy Kettle.") || m.Path != "/s/spring?item="+id.Format(id.Item, e.item) ||
 			m.Tag != encode(ticket[:]) || m.header.Get("Ttl") != "58" || m.header.Get("Urgency") != "high" {
 			e.Errorf("message %+v", m)
 		}
@@ -75,7 +75,7 @@ func TestAnAdmittedBuyerIsNotifiedInTheBrowserOnce(t *testing.T) {
 		e.admit(e.user)
 		e.write()
 		e.send()
-		if m := s.messages[len(s.messages)-1]; len(s.messages) != 2 || m.Title != "轮到您了：Kettle" || !strings.Contains(m.Body, "60 秒") {
+		if m := s.messages[len(s.messages)-1]; len(s.messages) != 2 || m.Title != "轮到您了：Kettle" || !strings.Contains(m.Body, "1 分钟") {
 			e.Errorf("message %+v", m)
 		}
 		e.choose(notice.Choice{Kind: notice.Admitted})
