@@ -204,14 +204,9 @@ func (a *App) schedule(g gates, m messages, s stats, in runningParts) {
 		store("seal logs", in.scheduler.seals.Run)
 		store("interventions", in.admin.operator.Loop().Run)
 		store("blocked users", in.admin.operator.BlockedLoop().Run)
-		store("purge sessions", loop("purge sessions", purgeEvery, in.accounts.store.Purge).Run)
-		store("purge security log", loop("purge security log", purgeEvery, in.accounts.security.Purge).Run)
-		store("purge links", loop("purge links", purgeEvery, in.accounts.store.PurgeLinks).Run)
-		store("purge attempts", loop("purge attempts", purgeEvery, s.refused.Purge).Run)
-		store("purge mail", loop("purge mail", purgeEvery, in.mailing.purge).Run)
-		store("purge notices", loop("purge notices", purgeEvery, in.notices.Purge).Run)
-		store("purge waitlist", loop("purge waitlist", purgeEvery, in.waiting.service.Purge).Run)
-		store("purge webhooks", loop("purge webhooks", purgeEvery, in.webhooks.Purge).Run)
+		for name, purge := range purges(s, in) {
+			store(name, loop(name, purgeEvery, purge).Run)
+		}
 		rooms := loop("waiting rooms", admitEvery, in.admission.queue.Step)
 		rooms.Idle, rooms.Busy = idleAdmit, in.admission.queue.Busy
 		rooms.Timeout = admitTimeout
@@ -226,6 +221,20 @@ func (a *App) schedule(g gates, m messages, s stats, in runningParts) {
 		accept("captcha pictures", in.admission.captchas.Run)
 		accept("sale watch", in.shop.store.Run)
 		accept("inbox", in.inbox.Run)
+	}
+}
+
+// purges returns what deletes rows after their retention, by the name of its part.
+func purges(s stats, in runningParts) map[string]periodic.Step {
+	return map[string]periodic.Step{
+		"purge sessions":     in.accounts.store.Purge,
+		"purge security log": in.accounts.security.Purge,
+		"purge links":        in.accounts.store.PurgeLinks,
+		"purge attempts":     s.refused.Purge,
+		"purge mail":         in.mailing.purge,
+		"purge notices":      in.notices.Purge,
+		"purge waitlist":     in.waiting.service.Purge,
+		"purge webhooks":     in.webhooks.Purge,
 	}
 }
 
