@@ -24,6 +24,8 @@ type Goods struct {
 	Description string `json:"description,omitempty"`
 	// ImageURL holds the value of the "image_url" field.
 	ImageURL *string `json:"image_url,omitempty"`
+	// alternative text of the picture; null = the name
+	ImageAlt *string `json:"image_alt,omitempty"`
 	// ListPriceMinor holds the value of the "list_price_minor" field.
 	ListPriceMinor int64 `json:"list_price_minor,omitempty"`
 	// Currency holds the value of the "currency" field.
@@ -50,7 +52,7 @@ func (*Goods) scanValues(columns []string) ([]any, error) {
 			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
 		case goods.FieldListPriceMinor, goods.FieldRevision:
 			values[i] = new(sql.NullInt64)
-		case goods.FieldName, goods.FieldDescription, goods.FieldImageURL, goods.FieldCurrency, goods.FieldExternalID, goods.FieldSku:
+		case goods.FieldName, goods.FieldDescription, goods.FieldImageURL, goods.FieldImageAlt, goods.FieldCurrency, goods.FieldExternalID, goods.FieldSku:
 			values[i] = new(sql.NullString)
 		case goods.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
@@ -95,6 +97,13 @@ func (_m *Goods) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.ImageURL = new(string)
 				*_m.ImageURL = value.String
+			}
+		case goods.FieldImageAlt:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field image_alt", values[i])
+			} else if value.Valid {
+				_m.ImageAlt = new(string)
+				*_m.ImageAlt = value.String
 			}
 		case goods.FieldListPriceMinor:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -185,6 +194,11 @@ func (_m *Goods) String() string {
 	builder.WriteString(", ")
 	if v := _m.ImageURL; v != nil {
 		builder.WriteString("image_url=")
+		builder.WriteString(*v)
+	}
+	builder.WriteString(", ")
+	if v := _m.ImageAlt; v != nil {
+		builder.WriteString("image_alt=")
 		builder.WriteString(*v)
 	}
 	builder.WriteString(", ")

@@ -58,6 +58,20 @@ func (_c *GoodsCreate) SetNillableImageURL(v *string) *GoodsCreate {
 	return _c
 }
 
+// SetImageAlt sets the "image_alt" field.
+func (_c *GoodsCreate) SetImageAlt(v string) *GoodsCreate {
+	_c.mutation.SetImageAlt(v)
+	return _c
+}
+
+// SetNillableImageAlt sets the "image_alt" field if the given value is not nil.
+func (_c *GoodsCreate) SetNillableImageAlt(v *string) *GoodsCreate {
+	if v != nil {
+		_c.SetImageAlt(*v)
+	}
+	return _c
+}
+
 // SetListPriceMinor sets the "list_price_minor" field.
 func (_c *GoodsCreate) SetListPriceMinor(v int64) *GoodsCreate {
 	_c.mutation.SetListPriceMinor(v)
@@ -196,6 +210,11 @@ func (_c *GoodsCreate) check() error {
 	if _, ok := _c.mutation.Description(); !ok {
 		return &ValidationError{Name: "description", err: errors.New(`ent: missing required field "Goods.description"`)}
 	}
+	if v, ok := _c.mutation.ImageAlt(); ok {
+		if err := goods.ImageAltValidator(v); err != nil {
+			return &ValidationError{Name: "image_alt", err: fmt.Errorf(`ent: validator failed for field "Goods.image_alt": %w`, err)}
+		}
+	}
 	if _, ok := _c.mutation.ListPriceMinor(); !ok {
 		return &ValidationError{Name: "list_price_minor", err: errors.New(`ent: missing required field "Goods.list_price_minor"`)}
 	}
@@ -275,6 +294,10 @@ func (_c *GoodsCreate) createSpec() (*Goods, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.ImageURL(); ok {
 		_spec.SetField(goods.FieldImageURL, field.TypeString, value)
 		_node.ImageURL = &value
+	}
+	if value, ok := _c.mutation.ImageAlt(); ok {
+		_spec.SetField(goods.FieldImageAlt, field.TypeString, value)
+		_node.ImageAlt = &value
 	}
 	if value, ok := _c.mutation.ListPriceMinor(); ok {
 		_spec.SetField(goods.FieldListPriceMinor, field.TypeInt64, value)
@@ -395,6 +418,24 @@ func (u *GoodsUpsert) UpdateImageURL() *GoodsUpsert {
 // ClearImageURL clears the value of the "image_url" field.
 func (u *GoodsUpsert) ClearImageURL() *GoodsUpsert {
 	u.SetNull(goods.FieldImageURL)
+	return u
+}
+
+// SetImageAlt sets the "image_alt" field.
+func (u *GoodsUpsert) SetImageAlt(v string) *GoodsUpsert {
+	u.Set(goods.FieldImageAlt, v)
+	return u
+}
+
+// UpdateImageAlt sets the "image_alt" field to the value that was provided on create.
+func (u *GoodsUpsert) UpdateImageAlt() *GoodsUpsert {
+	u.SetExcluded(goods.FieldImageAlt)
+	return u
+}
+
+// ClearImageAlt clears the value of the "image_alt" field.
+func (u *GoodsUpsert) ClearImageAlt() *GoodsUpsert {
+	u.SetNull(goods.FieldImageAlt)
 	return u
 }
 
@@ -597,6 +638,27 @@ func (u *GoodsUpsertOne) UpdateImageURL() *GoodsUpsertOne {
 func (u *GoodsUpsertOne) ClearImageURL() *GoodsUpsertOne {
 	return u.Update(func(s *GoodsUpsert) {
 		s.ClearImageURL()
+	})
+}
+
+// SetImageAlt sets the "image_alt" field.
+func (u *GoodsUpsertOne) SetImageAlt(v string) *GoodsUpsertOne {
+	return u.Update(func(s *GoodsUpsert) {
+		s.SetImageAlt(v)
+	})
+}
+
+// UpdateImageAlt sets the "image_alt" field to the value that was provided on create.
+func (u *GoodsUpsertOne) UpdateImageAlt() *GoodsUpsertOne {
+	return u.Update(func(s *GoodsUpsert) {
+		s.UpdateImageAlt()
+	})
+}
+
+// ClearImageAlt clears the value of the "image_alt" field.
+func (u *GoodsUpsertOne) ClearImageAlt() *GoodsUpsertOne {
+	return u.Update(func(s *GoodsUpsert) {
+		s.ClearImageAlt()
 	})
 }
 
@@ -983,6 +1045,27 @@ func (u *GoodsUpsertBulk) UpdateImageURL() *GoodsUpsertBulk {
 func (u *GoodsUpsertBulk) ClearImageURL() *GoodsUpsertBulk {
 	return u.Update(func(s *GoodsUpsert) {
 		s.ClearImageURL()
+	})
+}
+
+// SetImageAlt sets the "image_alt" field.
+func (u *GoodsUpsertBulk) SetImageAlt(v string) *GoodsUpsertBulk {
+	return u.Update(func(s *GoodsUpsert) {
+		s.SetImageAlt(v)
+	})
+}
+
+// UpdateImageAlt sets the "image_alt" field to the value that was provided on create.
+func (u *GoodsUpsertBulk) UpdateImageAlt() *GoodsUpsertBulk {
+	return u.Update(func(s *GoodsUpsert) {
+		s.UpdateImageAlt()
+	})
+}
+
+// ClearImageAlt clears the value of the "image_alt" field.
+func (u *GoodsUpsertBulk) ClearImageAlt() *GoodsUpsertBulk {
+	return u.Update(func(s *GoodsUpsert) {
+		s.ClearImageAlt()
 	})
 }
 

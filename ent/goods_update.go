@@ -78,6 +78,26 @@ func (_u *GoodsUpdate) ClearImageURL() *GoodsUpdate {
 	return _u
 }
 
+// SetImageAlt sets the "image_alt" field.
+func (_u *GoodsUpdate) SetImageAlt(v string) *GoodsUpdate {
+	_u.mutation.SetImageAlt(v)
+	return _u
+}
+
+// SetNillableImageAlt sets the "image_alt" field if the given value is not nil.
+func (_u *GoodsUpdate) SetNillableImageAlt(v *string) *GoodsUpdate {
+	if v != nil {
+		_u.SetImageAlt(*v)
+	}
+	return _u
+}
+
+// ClearImageAlt clears the value of the "image_alt" field.
+func (_u *GoodsUpdate) ClearImageAlt() *GoodsUpdate {
+	_u.mutation.ClearImageAlt()
+	return _u
+}
+
 // SetListPriceMinor sets the "list_price_minor" field.
 func (_u *GoodsUpdate) SetListPriceMinor(v int64) *GoodsUpdate {
 	_u.mutation.ResetListPriceMinor()
@@ -233,6 +253,11 @@ func (_u *GoodsUpdate) check() error {
 			return &ValidationError{Name: "name", err: fmt.Errorf(`ent: validator failed for field "Goods.name": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.ImageAlt(); ok {
+		if err := goods.ImageAltValidator(v); err != nil {
+			return &ValidationError{Name: "image_alt", err: fmt.Errorf(`ent: validator failed for field "Goods.image_alt": %w`, err)}
+		}
+	}
 	if v, ok := _u.mutation.ListPriceMinor(); ok {
 		if err := goods.ListPriceMinorValidator(v); err != nil {
 			return &ValidationError{Name: "list_price_minor", err: fmt.Errorf(`ent: validator failed for field "Goods.list_price_minor": %w`, err)}
@@ -280,6 +305,12 @@ func (_u *GoodsUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.ImageURLCleared() {
 		_spec.ClearField(goods.FieldImageURL, field.TypeString)
+	}
+	if value, ok := _u.mutation.ImageAlt(); ok {
+		_spec.SetField(goods.FieldImageAlt, field.TypeString, value)
+	}
+	if _u.mutation.ImageAltCleared() {
+		_spec.ClearField(goods.FieldImageAlt, field.TypeString)
 	}
 	if value, ok := _u.mutation.ListPriceMinor(); ok {
 		_spec.SetField(goods.FieldListPriceMinor, field.TypeInt64, value)
@@ -381,6 +412,26 @@ func (_u *GoodsUpdateOne) SetNillableImageURL(v *string) *GoodsUpdateOne {
 // ClearImageURL clears the value of the "image_url" field.
 func (_u *GoodsUpdateOne) ClearImageURL() *GoodsUpdateOne {
 	_u.mutation.ClearImageURL()
+	return _u
+}
+
+// SetImageAlt sets the "image_alt" field.
+func (_u *GoodsUpdateOne) SetImageAlt(v string) *GoodsUpdateOne {
+	_u.mutation.SetImageAlt(v)
+	return _u
+}
+
+// SetNillableImageAlt sets the "image_alt" field if the given value is not nil.
+func (_u *GoodsUpdateOne) SetNillableImageAlt(v *string) *GoodsUpdateOne {
+	if v != nil {
+		_u.SetImageAlt(*v)
+	}
+	return _u
+}
+
+// ClearImageAlt clears the value of the "image_alt" field.
+func (_u *GoodsUpdateOne) ClearImageAlt() *GoodsUpdateOne {
+	_u.mutation.ClearImageAlt()
 	return _u
 }
 
@@ -552,6 +603,11 @@ func (_u *GoodsUpdateOne) check() error {
 			return &ValidationError{Name: "name", err: fmt.Errorf(`ent: validator failed for field "Goods.name": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.ImageAlt(); ok {
+		if err := goods.ImageAltValidator(v); err != nil {
+			return &ValidationError{Name: "image_alt", err: fmt.Errorf(`ent: validator failed for field "Goods.image_alt": %w`, err)}
+		}
+	}
 	if v, ok := _u.mutation.ListPriceMinor(); ok {
 		if err := goods.ListPriceMinorValidator(v); err != nil {
 			return &ValidationError{Name: "list_price_minor", err: fmt.Errorf(`ent: validator failed for field "Goods.list_price_minor": %w`, err)}
@@ -616,6 +672,12 @@ func (_u *GoodsUpdateOne) sqlSave(ctx context.Context) (_node *Goods, err error)
 	}
 	if _u.mutation.ImageURLCleared() {
 		_spec.ClearField(goods.FieldImageURL, field.TypeString)
+	}
+	if value, ok := _u.mutation.ImageAlt(); ok {
+		_spec.SetField(goods.FieldImageAlt, field.TypeString, value)
+	}
+	if _u.mutation.ImageAltCleared() {
+		_spec.ClearField(goods.FieldImageAlt, field.TypeString)
 	}
 	if value, ok := _u.mutation.ListPriceMinor(); ok {
 		_spec.SetField(goods.FieldListPriceMinor, field.TypeInt64, value)

@@ -2214,6 +2214,7 @@ type GoodsMutation struct {
 	name                *string
 	description         *string
 	image_url           *string
+	image_alt           *string
 	list_price_minor    *int64
 	addlist_price_minor *int64
 	currency            *string
@@ -2452,6 +2453,55 @@ func (m *GoodsMutation) ImageURLCleared() bool {
 func (m *GoodsMutation) ResetImageURL() {
 	m.image_url = nil
 	delete(m.clearedFields, goods.FieldImageURL)
+}
+
+// SetImageAlt sets the "image_alt" field.
+func (m *GoodsMutation) SetImageAlt(s string) {
+	m.image_alt = &s
+}
+
+// ImageAlt returns the value of the "image_alt" field in the mutation.
+func (m *GoodsMutation) ImageAlt() (r string, exists bool) {
+	v := m.image_alt
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldImageAlt returns the old "image_alt" field's value of the Goods entity.
+// If the Goods object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *GoodsMutation) OldImageAlt(ctx context.Context) (v *string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldImageAlt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldImageAlt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldImageAlt: %w", err)
+	}
+	return oldValue.ImageAlt, nil
+}
+
+// ClearImageAlt clears the value of the "image_alt" field.
+func (m *GoodsMutation) ClearImageAlt() {
+	m.image_alt = nil
+	m.clearedFields[goods.FieldImageAlt] = struct{}{}
+}
+
+// ImageAltCleared returns if the "image_alt" field was cleared in this mutation.
+func (m *GoodsMutation) ImageAltCleared() bool {
+	_, ok := m.clearedFields[goods.FieldImageAlt]
+	return ok
+}
+
+// ResetImageAlt resets all changes to the "image_alt" field.
+func (m *GoodsMutation) ResetImageAlt() {
+	m.image_alt = nil
+	delete(m.clearedFields, goods.FieldImageAlt)
 }
 
 // SetListPriceMinor sets the "list_price_minor" field.
@@ -2819,7 +2869,7 @@ func (m *GoodsMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *GoodsMutation) Fields() []string {
-	fields := make([]string, 0, 10)
+	fields := make([]string, 0, 11)
 	if m.name != nil {
 		fields = append(fields, goods.FieldName)
 	}
@@ -2828,6 +2878,9 @@ func (m *GoodsMutation) Fields() []string {
 	}
 	if m.image_url != nil {
 		fields = append(fields, goods.FieldImageURL)
+	}
+	if m.image_alt != nil {
+		fields = append(fields, goods.FieldImageAlt)
 	}
 	if m.list_price_minor != nil {
 		fields = append(fields, goods.FieldListPriceMinor)
@@ -2864,6 +2917,8 @@ func (m *GoodsMutation) Field(name string) (ent.Value, bool) {
 		return m.Description()
 	case goods.FieldImageURL:
 		return m.ImageURL()
+	case goods.FieldImageAlt:
+		return m.ImageAlt()
 	case goods.FieldListPriceMinor:
 		return m.ListPriceMinor()
 	case goods.FieldCurrency:
@@ -2893,6 +2948,8 @@ func (m *GoodsMutation) OldField(ctx context.Context, name string) (ent.Value, e
 		return m.OldDescription(ctx)
 	case goods.FieldImageURL:
 		return m.OldImageURL(ctx)
+	case goods.FieldImageAlt:
+		return m.OldImageAlt(ctx)
 	case goods.FieldListPriceMinor:
 		return m.OldListPriceMinor(ctx)
 	case goods.FieldCurrency:
@@ -2936,6 +2993,13 @@ func (m *GoodsMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetImageURL(v)
+		return nil
+	case goods.FieldImageAlt:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetImageAlt(v)
 		return nil
 	case goods.FieldListPriceMinor:
 		v, ok := value.(int64)
@@ -3046,6 +3110,9 @@ func (m *GoodsMutation) ClearedFields() []string {
 	if m.FieldCleared(goods.FieldImageURL) {
 		fields = append(fields, goods.FieldImageURL)
 	}
+	if m.FieldCleared(goods.FieldImageAlt) {
+		fields = append(fields, goods.FieldImageAlt)
+	}
 	if m.FieldCleared(goods.FieldExternalID) {
 		fields = append(fields, goods.FieldExternalID)
 	}
@@ -3072,6 +3139,9 @@ func (m *GoodsMutation) ClearField(name string) error {
 	case goods.FieldImageURL:
 		m.ClearImageURL()
 		return nil
+	case goods.FieldImageAlt:
+		m.ClearImageAlt()
+		return nil
 	case goods.FieldExternalID:
 		m.ClearExternalID()
 		return nil
@@ -3097,6 +3167,9 @@ func (m *GoodsMutation) ResetField(name string) error {
 		return nil
 	case goods.FieldImageURL:
 		m.ResetImageURL()
+		return nil
+	case goods.FieldImageAlt:
+		m.ResetImageAlt()
 		return nil
 	case goods.FieldListPriceMinor:
 		m.ResetListPriceMinor()

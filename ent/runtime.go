@@ -136,12 +136,16 @@ func init() {
 	goodsDescDescription := goodsFields[2].Descriptor()
 	// goods.DefaultDescription holds the default value on creation for the description field.
 	goods.DefaultDescription = goodsDescDescription.Default.(string)
+	// goodsDescImageAlt is the schema descriptor for image_alt field.
+	goodsDescImageAlt := goodsFields[4].Descriptor()
+	// goods.ImageAltValidator is a validator for the "image_alt" field. It is called by the builders before save.
+	goods.ImageAltValidator = goodsDescImageAlt.Validators[0].(func(string) error)
 	// goodsDescListPriceMinor is the schema descriptor for list_price_minor field.
-	goodsDescListPriceMinor := goodsFields[4].Descriptor()
+	goodsDescListPriceMinor := goodsFields[5].Descriptor()
 	// goods.ListPriceMinorValidator is a validator for the "list_price_minor" field. It is called by the builders before save.
 	goods.ListPriceMinorValidator = goodsDescListPriceMinor.Validators[0].(func(int64) error)
 	// goodsDescCurrency is the schema descriptor for currency field.
-	goodsDescCurrency := goodsFields[5].Descriptor()
+	goodsDescCurrency := goodsFields[6].Descriptor()
 	// goods.CurrencyValidator is a validator for the "currency" field. It is called by the builders before save.
 	goods.CurrencyValidator = func() func(string) error {
 		validators := goodsDescCurrency.Validators
@@ -159,15 +163,15 @@ func init() {
 		}
 	}()
 	// goodsDescExternalID is the schema descriptor for external_id field.
-	goodsDescExternalID := goodsFields[6].Descriptor()
+	goodsDescExternalID := goodsFields[7].Descriptor()
 	// goods.ExternalIDValidator is a validator for the "external_id" field. It is called by the builders before save.
 	goods.ExternalIDValidator = goodsDescExternalID.Validators[0].(func(string) error)
 	// goodsDescSku is the schema descriptor for sku field.
-	goodsDescSku := goodsFields[7].Descriptor()
+	goodsDescSku := goodsFields[8].Descriptor()
 	// goods.SkuValidator is a validator for the "sku" field. It is called by the builders before save.
 	goods.SkuValidator = goodsDescSku.Validators[0].(func(string) error)
 	// goodsDescRevision is the schema descriptor for revision field.
-	goodsDescRevision := goodsFields[8].Descriptor()
+	goodsDescRevision := goodsFields[9].Descriptor()
 	// goods.DefaultRevision holds the default value on creation for the revision field.
 	goods.DefaultRevision = goodsDescRevision.Default.(int64)
 	goodslogFields := schema.GoodsLog{}.Fields()

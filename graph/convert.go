@@ -26,7 +26,7 @@ func toGoods(g *sale.Goods) *model.Goods {
 		return nil
 	}
 	return &model.Goods{
-		ID: id.Format(id.Goods, g.ID), Name: g.Name, Description: g.Description, ImageURL: g.ImageURL,
+		ID: id.Format(id.Goods, g.ID), Name: g.Name, Description: g.Description, ImageURL: g.ImageURL, ImageAlt: unlessZero(g.ImageAlt),
 		ListPrice: toMoney(g.ListPrice), CreatedAt: g.CreatedAt, ExternalID: unlessZero(g.ExternalID), Sku: unlessZero(g.SKU),
 	}
 }

@@ -26,7 +26,7 @@ func linkedGoods(text *string) (uuid.UUID, error) {
 
 func upsertedGoods(in model.UpsertGoodsInput) operator.GoodsDraft {
 	return operator.GoodsDraft{
-		Name: in.Name, Description: in.Description, ImageURL: in.ImageURL, ListPrice: amount(in.ListPrice),
+		Name: in.Name, Description: in.Description, ImageURL: in.ImageURL, ImageAlt: deref(in.ImageAlt), ListPrice: amount(in.ListPrice),
 		ExternalID: in.ExternalID, SKU: deref(in.Sku),
 	}
 }

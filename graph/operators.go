@@ -53,12 +53,14 @@ func amount(in *model.MoneyInput) money.Amount {
 
 // goodsDraft parses the input of createGoods.
 func goodsDraft(in model.CreateGoodsInput) operator.GoodsDraft {
-	return operator.GoodsDraft{Name: in.Name, Description: in.Description, ImageURL: in.ImageURL, ListPrice: amount(in.ListPrice)}
+	return operator.GoodsDraft{
+		Name: in.Name, Description: in.Description, ImageURL: in.ImageURL, ImageAlt: deref(in.ImageAlt), ListPrice: amount(in.ListPrice),
+	}
 }
 
 // goodsPatch parses the input of updateGoods.
 func goodsPatch(in model.UpdateGoodsInput) operator.GoodsPatch {
-	p := operator.GoodsPatch{Name: in.Name, Description: in.Description, Note: deref(in.Note)}
+	p := operator.GoodsPatch{Name: in.Name, Description: in.Description, ImageAlt: in.ImageAlt, Note: deref(in.Note)}
 	if in.ImageURL != nil {
 		picture := in.ImageURL
 		if *picture == "" {

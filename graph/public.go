@@ -20,7 +20,7 @@ func PublicFields() map[string][]string {
 		},
 		"SaleItem": {"goods", "id", "price", "purchaseLimit", "stock"},
 		"Stock":    {"level", "remaining", "revision", "total", "updatedAt"},
-		"Goods":    {"createdAt", "description", "id", "imageUrl", "listPrice", "name"},
+		"Goods":    {"createdAt", "description", "id", "imageAlt", "imageUrl", "listPrice", "name"},
 		"Money":    {"amount", "currencyCode"},
 	}
 }

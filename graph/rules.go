@@ -50,6 +50,7 @@ var fieldNames = map[string]text{
 	"displayName":          {"Name", "昵称"},
 	"endsAt":               {"End", "结束时间"},
 	"goodsId":              {"Product", "商品"},
+	"imageAlt":             {"Alternative text", "替代文本"},
 	"imageUrl":             {"Picture", "图片"},
 	"items":                {"Items", "商品"},
 	"listPrice":            {"List price", "原价"},

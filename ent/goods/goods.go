@@ -17,6 +17,8 @@ const (
 	FieldDescription = "description"
 	// FieldImageURL holds the string denoting the image_url field in the database.
 	FieldImageURL = "image_url"
+	// FieldImageAlt holds the string denoting the image_alt field in the database.
+	FieldImageAlt = "image_alt"
 	// FieldListPriceMinor holds the string denoting the list_price_minor field in the database.
 	FieldListPriceMinor = "list_price_minor"
 	// FieldCurrency holds the string denoting the currency field in the database.
@@ -41,6 +43,7 @@ var Columns = []string{
 	FieldName,
 	FieldDescription,
 	FieldImageURL,
+	FieldImageAlt,
 	FieldListPriceMinor,
 	FieldCurrency,
 	FieldExternalID,
@@ -65,6 +68,8 @@ var (
 	NameValidator func(string) error
 	// DefaultDescription holds the default value on creation for the "description" field.
 	DefaultDescription string
+	// ImageAltValidator is a validator for the "image_alt" field. It is called by the builders before save.
+	ImageAltValidator func(string) error
 	// ListPriceMinorValidator is a validator for the "list_price_minor" field. It is called by the builders before save.
 	ListPriceMinorValidator func(int64) error
 	// CurrencyValidator is a validator for the "currency" field. It is called by the builders before save.
@@ -98,6 +103,11 @@ func ByDescription(opts ...sql.OrderTermOption) OrderOption {
 // ByImageURL orders the results by the image_url field.
 func ByImageURL(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldImageURL, opts...).ToFunc()
+}
+
+// ByImageAlt orders the results by the image_alt field.
+func ByImageAlt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldImageAlt, opts...).ToFunc()
 }
 
 // ByListPriceMinor orders the results by the list_price_minor field.

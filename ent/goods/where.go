@@ -70,6 +70,11 @@ func ImageURL(v string) predicate.Goods {
 	return predicate.Goods(sql.FieldEQ(FieldImageURL, v))
 }
 
+// ImageAlt applies equality check predicate on the "image_alt" field. It's identical to ImageAltEQ.
+func ImageAlt(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldEQ(FieldImageAlt, v))
+}
+
 // ListPriceMinor applies equality check predicate on the "list_price_minor" field. It's identical to ListPriceMinorEQ.
 func ListPriceMinor(v int64) predicate.Goods {
 	return predicate.Goods(sql.FieldEQ(FieldListPriceMinor, v))
@@ -308,6 +313,81 @@ func ImageURLEqualFold(v string) predicate.Goods {
 // ImageURLContainsFold applies the ContainsFold predicate on the "image_url" field.
 func ImageURLContainsFold(v string) predicate.Goods {
 	return predicate.Goods(sql.FieldContainsFold(FieldImageURL, v))
+}
+
+// ImageAltEQ applies the EQ predicate on the "image_alt" field.
+func ImageAltEQ(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldEQ(FieldImageAlt, v))
+}
+
+// ImageAltNEQ applies the NEQ predicate on the "image_alt" field.
+func ImageAltNEQ(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldNEQ(FieldImageAlt, v))
+}
+
+// ImageAltIn applies the In predicate on the "image_alt" field.
+func ImageAltIn(vs ...string) predicate.Goods {
+	return predicate.Goods(sql.FieldIn(FieldImageAlt, vs...))
+}
+
+// ImageAltNotIn applies the NotIn predicate on the "image_alt" field.
+func ImageAltNotIn(vs ...string) predicate.Goods {
+	return predicate.Goods(sql.FieldNotIn(FieldImageAlt, vs...))
+}
+
+// ImageAltGT applies the GT predicate on the "image_alt" field.
+func ImageAltGT(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldGT(FieldImageAlt, v))
+}
+
+// ImageAltGTE applies the GTE predicate on the "image_alt" field.
+func ImageAltGTE(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldGTE(FieldImageAlt, v))
+}
+
+// ImageAltLT applies the LT predicate on the "image_alt" field.
+func ImageAltLT(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldLT(FieldImageAlt, v))
+}
+
+// ImageAltLTE applies the LTE predicate on the "image_alt" field.
+func ImageAltLTE(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldLTE(FieldImageAlt, v))
+}
+
+// ImageAltContains applies the Contains predicate on the "image_alt" field.
+func ImageAltContains(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldContains(FieldImageAlt, v))
+}
+
+// ImageAltHasPrefix applies the HasPrefix predicate on the "image_alt" field.
+func ImageAltHasPrefix(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldHasPrefix(FieldImageAlt, v))
+}
+
+// ImageAltHasSuffix applies the HasSuffix predicate on the "image_alt" field.
+func ImageAltHasSuffix(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldHasSuffix(FieldImageAlt, v))
+}
+
+// ImageAltIsNil applies the IsNil predicate on the "image_alt" field.
+func ImageAltIsNil() predicate.Goods {
+	return predicate.Goods(sql.FieldIsNull(FieldImageAlt))
+}
+
+// ImageAltNotNil applies the NotNil predicate on the "image_alt" field.
+func ImageAltNotNil() predicate.Goods {
+	return predicate.Goods(sql.FieldNotNull(FieldImageAlt))
+}
+
+// ImageAltEqualFold applies the EqualFold predicate on the "image_alt" field.
+func ImageAltEqualFold(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldEqualFold(FieldImageAlt, v))
+}
+
+// ImageAltContainsFold applies the ContainsFold predicate on the "image_alt" field.
+func ImageAltContainsFold(v string) predicate.Goods {
+	return predicate.Goods(sql.FieldContainsFold(FieldImageAlt, v))
 }
 
 // ListPriceMinorEQ applies the EQ predicate on the "list_price_minor" field.

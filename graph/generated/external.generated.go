@@ -502,7 +502,7 @@ func (ec *executionContext) unmarshalInputUpsertGoodsInput(ctx context.Context, 
 		asMap["description"] = ""
 	}
 
-	fieldsInOrder := [...]string{"description", "externalId", "goodsId", "imageUrl", "listPrice", "name", "sku"}
+	fieldsInOrder := [...]string{"description", "externalId", "goodsId", "imageAlt", "imageUrl", "listPrice", "name", "sku"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -530,6 +530,13 @@ func (ec *executionContext) unmarshalInputUpsertGoodsInput(ctx context.Context, 
 				return it, err
 			}
 			it.GoodsID = data
+		case "imageAlt":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("imageAlt"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ImageAlt = data
 		case "imageUrl":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("imageUrl"))
 			data, err := ec.unmarshalOURL2ᚖstring(ctx, v)

@@ -98,6 +98,29 @@ func (ec *executionContext) fieldContext_Goods_id(_ context.Context, field graph
 	return graphql.NewScalarFieldContext("Goods", field, false, false, errors.New("field of type ID does not have child fields"))
 }
 
+func (ec *executionContext) _Goods_imageAlt(ctx context.Context, field graphql.CollectedField, obj *model.Goods) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Goods_imageAlt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ImageAlt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Goods_imageAlt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Goods", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
 func (ec *executionContext) _Goods_imageUrl(ctx context.Context, field graphql.CollectedField, obj *model.Goods) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -479,6 +502,11 @@ func (ec *executionContext) _Goods(ctx context.Context, sel ast.SelectionSet, ob
 		case "id":
 			out.Values[i] = ec._Goods_id(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "imageAlt":
+			out.Values[i] = ec._Goods_imageAlt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "imageUrl":

@@ -2817,7 +2817,7 @@ func (ec *executionContext) unmarshalInputCreateGoodsInput(ctx context.Context, 
 		asMap["description"] = ""
 	}
 
-	fieldsInOrder := [...]string{"description", "imageUrl", "listPrice", "name"}
+	fieldsInOrder := [...]string{"description", "imageAlt", "imageUrl", "listPrice", "name"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2831,6 +2831,13 @@ func (ec *executionContext) unmarshalInputCreateGoodsInput(ctx context.Context, 
 				return it, err
 			}
 			it.Description = data
+		case "imageAlt":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("imageAlt"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ImageAlt = data
 		case "imageUrl":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("imageUrl"))
 			data, err := ec.unmarshalOURL2ᚖstring(ctx, v)
@@ -3709,7 +3716,7 @@ func (ec *executionContext) unmarshalInputUpdateGoodsInput(ctx context.Context, 
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"description", "goodsId", "imageUrl", "listPrice", "name", "note"}
+	fieldsInOrder := [...]string{"description", "goodsId", "imageAlt", "imageUrl", "listPrice", "name", "note"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -3730,6 +3737,13 @@ func (ec *executionContext) unmarshalInputUpdateGoodsInput(ctx context.Context, 
 				return it, err
 			}
 			it.GoodsID = data
+		case "imageAlt":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("imageAlt"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ImageAlt = data
 		case "imageUrl":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("imageUrl"))
 			data, err := ec.unmarshalOURL2ᚖstring(ctx, v)

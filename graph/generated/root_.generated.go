@@ -1164,6 +1164,8 @@ input UpsertGoodsInput {
   externalId: String! @constraint(minLength: 1, maxLength: 64)
   """A product without an external id, which gets it; only needed once."""
   goodsId: ID
+  """Alternative text of the picture, at most 200 characters without the spaces around it; none when left out."""
+  imageAlt: String
   """Address of the picture; none when left out."""
   imageUrl: URL
   """Usual price, outside sales. Its currency cannot change."""
@@ -1515,6 +1517,8 @@ type Goods implements Node {
   description: String!
   """Opaque global id."""
   id: ID!
+  """Alternative text of the picture, for those who do not see it; null = none, and the name is used."""
+  imageAlt: String
   """Address of the picture; null when there is none."""
   imageUrl: URL
   """Usual price, outside sales."""
@@ -2552,6 +2556,8 @@ Input of ` + "`" + `createGoods` + "`" + `.
 input CreateGoodsInput {
   """Longer text, in Markdown."""
   description: String! = "" @constraint(maxLength: 10000)
+  """Alternative text of the picture: what a reader who does not see it should know. At most 200 characters without the spaces around it; null = none, and the name is used."""
+  imageAlt: String
   """Address of the picture."""
   imageUrl: URL
   """Usual price, outside sales."""
@@ -2867,6 +2873,8 @@ input UpdateGoodsInput {
   description: String @constraint(maxLength: 10000)
   """Product to change."""
   goodsId: ID!
+  """Alternative text of the picture, at most 200 characters without the spaces around it; an empty text removes it."""
+  imageAlt: String
   """Address of the picture; an empty text removes it."""
   imageUrl: URL
   """Usual price, outside sales. Its currency cannot change."""
@@ -6343,6 +6351,8 @@ func (ec *executionContext) childFields_Goods(ctx context.Context, field graphql
 		return ec.fieldContext_Goods_description(ctx, field)
 	case "id":
 		return ec.fieldContext_Goods_id(ctx, field)
+	case "imageAlt":
+		return ec.fieldContext_Goods_imageAlt(ctx, field)
 	case "imageUrl":
 		return ec.fieldContext_Goods_imageUrl(ctx, field)
 	case "listPrice":

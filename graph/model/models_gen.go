@@ -318,6 +318,8 @@ type CreateCaptchaPayload struct {
 type CreateGoodsInput struct {
 	// Longer text, in Markdown.
 	Description string `json:"description"`
+	// Alternative text of the picture: what a reader who does not see it should know. At most 200 characters without the spaces around it; null = none, and the name is used.
+	ImageAlt *string `json:"imageAlt,omitempty"`
 	// Address of the picture.
 	ImageURL *string `json:"imageUrl,omitempty"`
 	// Usual price, outside sales.
@@ -856,6 +858,8 @@ type Goods struct {
 	Description string `json:"description"`
 	// Opaque global id.
 	ID string `json:"id"`
+	// Alternative text of the picture, for those who do not see it; null = none, and the name is used.
+	ImageAlt *string `json:"imageAlt,omitempty"`
 	// Address of the picture; null when there is none.
 	ImageURL *string `json:"imageUrl,omitempty"`
 	// Usual price, outside sales.
@@ -2980,6 +2984,8 @@ type UpdateGoodsInput struct {
 	Description *string `json:"description,omitempty"`
 	// Product to change.
 	GoodsID string `json:"goodsId"`
+	// Alternative text of the picture, at most 200 characters without the spaces around it; an empty text removes it.
+	ImageAlt *string `json:"imageAlt,omitempty"`
 	// Address of the picture; an empty text removes it.
 	ImageURL *string `json:"imageUrl,omitempty"`
 	// Usual price, outside sales. Its currency cannot change.
@@ -3085,6 +3091,8 @@ type UpsertGoodsInput struct {
 	ExternalID string `json:"externalId"`
 	// A product without an external id, which gets it; only needed once.
 	GoodsID *string `json:"goodsId,omitempty"`
+	// Alternative text of the picture, at most 200 characters without the spaces around it; none when left out.
+	ImageAlt *string `json:"imageAlt,omitempty"`
 	// Address of the picture; none when left out.
 	ImageURL *string `json:"imageUrl,omitempty"`
 	// Usual price, outside sales. Its currency cannot change.

@@ -94,6 +94,7 @@ func (d GoodsDraft) changes(before GoodsDraft) changes {
 	put(c, "listPrice", before.ListPrice.Decimal(), d.ListPrice.Decimal())
 	put(c, "externalId", before.ExternalID, d.ExternalID)
 	put(c, "sku", before.SKU, d.SKU)
+	put(c, "imageAlt", before.ImageAlt, d.ImageAlt)
 	if picture := pictureName(d.ImageURL); picture != pictureName(before.ImageURL) {
 		c.set("imageUrl", pictureName(before.ImageURL), picture)
 	}

@@ -20,17 +20,17 @@ func TestGoodsAreMadeAndChanged(t *testing.T) {
 	onBoth(t, func(t *testing.T, e *env) {
 		picture := "/media/abc.png"
 		g, err := e.ops.CreateGoods(t.Context(), ann, operator.GoodsDraft{
-			Name: " Kettle ", Description: "Boils.", ImageURL: &picture, ListPrice: price(9900),
+			Name: " Kettle ", Description: "Boils.", ImageURL: &picture, ImageAlt: " " + strings.Repeat("白", 200) + " ", ListPrice: price(9900),
 		})
-		if err != nil || g.Name != "Kettle" || *g.ImageURL != picture {
+		if err != nil || g.Name != "Kettle" || *g.ImageURL != picture || g.ImageAlt != strings.Repeat("白", 200) {
 			t.Fatalf("%+v %v", g, err)
 		}
 		name, none := strings.Repeat("壶", 120), (*string)(nil)
-		amount := price(8800)
+		amount, alt := price(8800), "A white kettle with a gooseneck spout"
 		g, err = e.ops.UpdateGoods(t.Context(), bob, g.ID, operator.GoodsPatch{
-			Name: &name, ImageURL: &none, ListPrice: &amount, Note: "a fairer price",
+			Name: &name, ImageURL: &none, ImageAlt: &alt, ListPrice: &amount, Note: "a fairer price",
 		})
-		if err != nil || g.Name != name || g.ImageURL != nil || g.ListPrice != amount || g.Description != "Boils." || g.Revision != 2 {
+		if err != nil || g.Name != name || g.ImageURL != nil || g.ImageAlt != alt || g.ListPrice != amount || g.Description != "Boils." || g.Revision != 2 {
 			t.Fatalf("%+v %v", g, err)
 		}
 		if seen, _, err := e.catalog.Goods(t.Context(), g.ID); err != nil || seen == nil || seen.Name != name {
@@ -44,10 +44,14 @@ func TestGoodsAreMadeAndChanged(t *testing.T) {
 			log[1].Act != sale.ActCreate || log[1].Actor != ann.ID || log[1].At.IsZero() {
 			t.Fatalf("log %+v %v", log, err)
 		}
-		for _, part := range []string{`"listPrice":"88.00"`, `"imageUrl":""`, `"name":"壶`} {
+		for _, part := range []string{`"listPrice":"88.00"`, `"imageUrl":""`, `"imageAlt":"A white kettle with a gooseneck spout"`, `"name":"壶`} {
 			if !strings.Contains(log[0].Details, part) || strings.Contains(log[0].Details, "description") {
 				t.Errorf("no %s in %s", part, log[0].Details)
 			}
+		}
+		alt = " "
+		if g, err = e.ops.UpdateGoods(t.Context(), ann, g.ID, operator.GoodsPatch{ImageAlt: &alt}); err != nil || g.ImageAlt != "" || g.Name != name {
+			t.Errorf("without an alternative text: %+v %v", g, err)
 		}
 	})
 }
@@ -60,6 +64,7 @@ func TestGoodsThatMakeNoSenseAreRefused(t *testing.T) {
 		"name":        func(d *operator.GoodsDraft) { d.Name = " " },
 		"description": func(d *operator.GoodsDraft) { d.Description = strings.Repeat("x", 10_001) },
 		"imageUrl":    func(d *operator.GoodsDraft) { u := "javascript:alert(1)"; d.ImageURL = &u },
+		"imageAlt":    func(d *operator.GoodsDraft) { d.ImageAlt = strings.Repeat("x", 201) },
 		"listPrice":   func(d *operator.GoodsDraft) { d.ListPrice = price(0) },
 	} {
 		d := ok()

@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -19,16 +20,19 @@ type GoodsDraft struct {
 	Name        string
 	Description string
 	ImageURL    *string // nil = no picture
+	ImageAlt    string  // alternative text of the picture; "" = none
 	ListPrice   money.Amount
 	ExternalID  string // id in another system; "" = none
 	SKU         string // stock keeping unit; "" = none
 }
 
 func (d *GoodsDraft) check() error {
+	d.ImageAlt = strings.TrimSpace(d.ImageAlt)
 	return fault.All(
 		required(&d.Name, maxName, "name"),
 		checkText(d.Description, maxText, "description"),
 		checkImageURL(d.ImageURL, "imageUrl"),
+		checkText(d.ImageAlt, maxImageAlt, "imageAlt"),
 		checkPrice(d.ListPrice, "listPrice"),
 		checkExternal(d.ExternalID, "externalId"),
 		checkExternal(d.SKU, "sku"),
@@ -49,7 +53,7 @@ func (s *Service) CreateGoods(ctx context.Context, by sale.Actor, d GoodsDraft) 
 	goodsID := s.cfg.NewID()
 	err := s.write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		err := tx.Goods.Create().SetID(goodsID).SetName(d.Name).SetDescription(d.Description).SetNillableImageURL(d.ImageURL).
-			SetListPriceMinor(d.ListPrice.Minor).SetCurrency(d.ListPrice.Currency).
+			SetNillableImageAlt(unlessZero(d.ImageAlt)).SetListPriceMinor(d.ListPrice.Minor).SetCurrency(d.ListPrice.Currency).
 			SetNillableExternalID(unlessZero(d.ExternalID)).SetNillableSku(unlessZero(d.SKU)).
 			SetChangedBy(by.ID).SetCreatedAt(s.cfg.Clock.Now()).Exec(ctx)
 		if err != nil {
@@ -69,6 +73,7 @@ type GoodsPatch struct {
 	Name        *string
 	Description *string
 	ImageURL    **string // nil inside = remove the picture
+	ImageAlt    *string  // "" inside = remove it
 	ListPrice   *money.Amount
 	ExternalID  *string
 	SKU         *string // "" inside = remove it
@@ -76,10 +81,11 @@ type GoodsPatch struct {
 }
 
 func (p GoodsPatch) of(g *sale.Goods) GoodsDraft {
-	d := GoodsDraft{Name: g.Name, Description: g.Description, ImageURL: g.ImageURL, ListPrice: g.ListPrice, ExternalID: g.ExternalID, SKU: g.SKU}
+	d := GoodsDraft{Name: g.Name, Description: g.Description, ImageURL: g.ImageURL, ImageAlt: g.ImageAlt, ListPrice: g.ListPrice, ExternalID: g.ExternalID, SKU: g.SKU}
 	set(&d.Name, p.Name)
 	set(&d.Description, p.Description)
 	set(&d.ImageURL, p.ImageURL)
+	set(&d.ImageAlt, p.ImageAlt)
 	set(&d.ListPrice, p.ListPrice)
 	set(&d.ExternalID, p.ExternalID)
 	set(&d.SKU, p.SKU)
@@ -169,6 +175,11 @@ func (s *Service) updateGoods(ctx context.Context, line sale.GoodsLine, g *sale.
 			update.ClearImageURL()
 		} else {
 			update.SetImageURL(*d.ImageURL)
+		}
+		if d.ImageAlt == "" {
+			update.ClearImageAlt()
+		} else {
+			update.SetImageAlt(d.ImageAlt)
 		}
 		if n, err = update.Save(ctx); err != nil || n == 0 {
 			return err

@@ -24,6 +24,7 @@ const (
 	maxLimit    = 10 // units in one order, and a buyer has one order per item
 	minWindow   = 30 * time.Second
 	maxWindow   = 24 * time.Hour
+	maxImageAlt = 200
 	maxImageURL = 64 * 1024 // a small picture may be a data URL
 	maxPrice    = 1e14      // minor units
 )

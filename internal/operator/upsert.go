@@ -28,7 +28,8 @@ func (s *Service) UpsertGoods(ctx context.Context, by sale.Actor, link uuid.UUID
 			created = true
 		default:
 			g, err = s.UpdateGoods(ctx, by, g.ID, GoodsPatch{
-				Name: &d.Name, Description: &d.Description, ImageURL: &d.ImageURL, ListPrice: &d.ListPrice, ExternalID: &d.ExternalID, SKU: &d.SKU,
+				Name: &d.Name, Description: &d.Description, ImageURL: &d.ImageURL, ImageAlt: &d.ImageAlt,
+				ListPrice: &d.ListPrice, ExternalID: &d.ExternalID, SKU: &d.SKU,
 			})
 			created = false
 		}

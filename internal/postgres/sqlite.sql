@@ -7,7 +7,7 @@ CREATE TABLE IF NOT EXISTS `addresses` (`id` uuid NOT NULL, `user_id` uuid NOT N
 CREATE UNIQUE INDEX IF NOT EXISTS `address_one_default_per_user` ON `addresses` (`user_id`) WHERE is_default;
 CREATE UNIQUE INDEX IF NOT EXISTS `address_user_id_slot` ON `addresses` (`user_id`, `slot`);
 CREATE TABLE IF NOT EXISTS `fulfilments` (`id` uuid NOT NULL, `state` text NOT NULL, `carrier` text NOT NULL DEFAULT (''), `tracking_url` text NOT NULL DEFAULT (''), `updated_at` datetime NOT NULL, PRIMARY KEY (`id`));
-CREATE TABLE IF NOT EXISTS `goods` (`id` uuid NOT NULL, `name` text NOT NULL, `description` text NOT NULL DEFAULT (''), `image_url` text NULL, `list_price_minor` integer NOT NULL, `currency` text NOT NULL, `external_id` text NULL, `sku` text NULL, `revision` integer NOT NULL DEFAULT (1), `changed_by` uuid NULL, `created_at` datetime NOT NULL, PRIMARY KEY (`id`));
+CREATE TABLE IF NOT EXISTS `goods` (`id` uuid NOT NULL, `name` text NOT NULL, `description` text NOT NULL DEFAULT (''), `image_url` text NULL, `image_alt` text NULL, `list_price_minor` integer NOT NULL, `currency` text NOT NULL, `external_id` text NULL, `sku` text NULL, `revision` integer NOT NULL DEFAULT (1), `changed_by` uuid NULL, `created_at` datetime NOT NULL, PRIMARY KEY (`id`));
 CREATE INDEX IF NOT EXISTS `goods_created_at_id` ON `goods` (`created_at`, `id`);
 CREATE UNIQUE INDEX IF NOT EXISTS `goods_external_id` ON `goods` (`external_id`);
 CREATE TABLE IF NOT EXISTS `goods_logs` (`id` uuid NOT NULL, `goods_id` uuid NOT NULL, `actor_id` uuid NOT NULL, `act` text NOT NULL, `revision` integer NOT NULL, `note` text NOT NULL DEFAULT (''), `details` text NOT NULL DEFAULT (''), `created_at` datetime NOT NULL, PRIMARY KEY (`id`));

@@ -97,6 +97,7 @@ type Goods struct {
 	Name        string
 	Description string
 	ImageURL    *string
+	ImageAlt    string // alternative text of the picture; "" = none
 	ListPrice   money.Amount
 	ExternalID  string // id in another system; "" = none
 	SKU         string // stock keeping unit; "" = none

@@ -100,7 +100,7 @@ func (s *Store) ByReference(ctx context.Context, reference string) (*Sale, error
 
 func goodsFromRow(g *ent.Goods) *Goods {
 	return &Goods{
-		ID: g.ID, Name: g.Name, Description: g.Description, ImageURL: g.ImageURL,
+		ID: g.ID, Name: g.Name, Description: g.Description, ImageURL: g.ImageURL, ImageAlt: deref(g.ImageAlt),
 		ListPrice:  money.Amount{Minor: g.ListPriceMinor, Currency: g.Currency},
 		ExternalID: deref(g.ExternalID), SKU: deref(g.Sku),
 		Revision: g.Revision, CreatedAt: g.CreatedAt.UTC(),
