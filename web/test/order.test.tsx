@@ -76,10 +76,11 @@ test('the history of an order shows the units of its refunds as the server words
     refunds: [{ id: 'rfd_1', status: 'SUCCEEDED', quantity: 1, reason: 'one is enough', createdAt: '2026-11-20T12:02:00Z', amount: money('1.00') }],
   } as unknown as Order;
   adopt({ accessToken: 't', accessTokenExpiresAt: new Date(Date.now() + 3_600_000).toISOString() }, { id: 'usr_1', displayName: 'Ann', account: 'ann', role: 'CUSTOMER' });
+  const asked = 'A refund of 1 of 3 units was asked for.';
   const note = 'The money of 1 of 3 units went back.';
   for (const [language, texts, headings] of [
-    ['en', [note, '× 1'], ['Awaiting payment', 'Paid', 'Refund pending', note]],
-    ['zh', [note, '1 件'], ['待付款', '已付款', '退款审核中', note]],
+    ['en', [note, '× 1'], ['Awaiting payment', 'Paid', asked, note]],
+    ['zh', [note, '1 件'], ['待付款', '已付款', asked, note]],
   ] as const) {
     await speak(language);
     server({ OneOrder: [{ order }] });
@@ -90,6 +91,7 @@ test('the history of an order shows the units of its refunds as the server words
     // A partial refund does not read as a second payment.
     expect([...document.querySelectorAll('ol p.font-medium')].map(({ textContent }) => textContent)).toEqual(headings);
     expect(document.querySelector('ol')!.textContent!.split(note)).toHaveLength(2);
+    expect(document.body.textContent).not.toMatch(/Refund pending|退款中|审核中/); // the refund is over
     await act(() => render(null, document.body));
   }
 });

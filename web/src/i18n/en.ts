@@ -344,7 +344,7 @@ export const en = {
   'error.ORDER_EXPIRED': 'The order expired; the units were released.',
   'error.PATH_INVALID': 'Your spot expired.',
   'error.PAYMENT_DECLINED': 'Payment failed. The bank declined it.',
-  'error.ALREADY_ORDERED': 'You already have an order for this item.',
+  'error.ALREADY_ORDERED': 'You already have an order for this item. Each buyer may have one at a time.',
   'error.PURCHASE_LIMIT_REACHED': 'Limit {n} per person.',
   'error.PURCHASE_LIMIT_REACHED.sale': 'Limit {n} per person in this sale: you may buy {more} more.',
   'error.PURCHASE_LIMIT_REACHED.used': 'Limit {n} per person in this sale: you have them.',

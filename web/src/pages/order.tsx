@@ -265,8 +265,8 @@ function History({ order }: { order: Order }) {
           <h2 class="head mb-2">{t('order.history')}</h2>
           <ol class="grid gap-3 border-l-2 border-line pl-4">
             {order.timeline.map((step, i) => {
-              // A status that the order had before, as after a partial refund, does not say what happened: the note does.
-              const named = !step.note || order.timeline.findIndex(({ status }) => status === step.status) === i;
+              // A status that the order had before, as after a partial refund, does not say what happened: the note does. Of a refund, "pending" is read as its state now.
+              const named = !step.note || (step.status !== 'REFUNDING' && order.timeline.findIndex(({ status }) => status === step.status) === i);
               return (
                 <li key={i}>
                   <p class="font-medium">{named ? t(`status.${step.status}`) : step.note}</p>
