@@ -84,8 +84,8 @@ func TestAllFaultsOfAnInputAreReturnedAtOnceWithFieldAndBound(t *testing.T) {
 	good["purchaseLimit"] = 4
 	wantFaults(t, s.faults(ann, "createSale", good), nil)
 
-	wantFaults(t, s.faults(ann, "createGoods", map[string]any{"name": " ", "description": strings.Repeat("x", 10_001), "listPrice": price("0.00")}), map[string]string{
-		"name": "Name: must not be empty.", "description": "Description: at most 10000 characters.", "listPrice": "List price: must be more than zero.",
+	wantFaults(t, s.faults(ann, "createGoods", map[string]any{"name": " ", "description": strings.Repeat("x", 10_001), "imageAlt": strings.Repeat("x", 201), "listPrice": price("0.00")}), map[string]string{
+		"imageAlt": "Alternative text: at most 200 characters.", "name": "Name: must not be empty.", "description": "Description: at most 10000 characters.", "listPrice": "List price: must be more than zero.",
 	})
 	wantFaults(t, s.faults("", "register", map[string]any{"account": "unnamed", "password": "short", "displayName": "", "captcha": map[string]any{"challengeId": "x", "answer": "1"}}), map[string]string{
 		"account": "Account: must be an e-mail address, or a phone number with country code.", "password": "Password: at least 10 characters.",
@@ -135,7 +135,7 @@ func TestEachMutationReturnsAllFaultsOfItsInputAtOnce(t *testing.T) {
 		{ann, "scheduleSale", map[string]any{"saleId": draft, "startsAt": past, "endsAt": past, "preheatAt": "2100-01-01T00:00:00Z", "note": long}, "startsAt endsAt preheatAt note"},
 		{ann, "duplicateSale", map[string]any{"saleId": draft, "startsAt": past, "endsAt": past, "title": ""}, "startsAt endsAt title"},
 		{ann, "createSaleFromTemplate", map[string]any{"templateId": "tpl_1", "startsAt": past, "endsAt": past, "title": ""}, "startsAt endsAt title"},
-		{ann, "upsertGoods", map[string]any{"externalId": "", "name": "", "listPrice": price, "description": long}, "externalId name listPrice description"},
+		{ann, "upsertGoods", map[string]any{"externalId": "", "name": "", "listPrice": price, "description": long, "imageAlt": long}, "externalId name listPrice description imageAlt"},
 		{
 			ann, "upsertSale", map[string]any{"externalReference": "1", "title": "", "rules": long, "startsAt": past, "endsAt": past, "items": []any{}, "slug": "No Slug"},
 			"title rules startsAt endsAt items slug",

@@ -252,9 +252,20 @@ func TestPicturesOfGoodsAreUploadedAndServed(t *testing.T) {
 		t.Fatalf("upload: %d", code)
 	}
 	price := map[string]any{"amount": "49.00", "currencyCode": "CNY"}
-	p := s.mutate(operator, "createGoods", "goods { id imageUrl }", map[string]any{"name": "Kettle", "listPrice": price, "imageUrl": address})
-	if p.why() != "" || p.Goods["imageUrl"] != address {
+	const alt = "A white kettle with a curved spout"
+	p := s.mutate(operator, "createGoods", "goods { id imageUrl imageAlt }", map[string]any{"name": "Kettle", "listPrice": price, "imageUrl": address, "imageAlt": " " + alt})
+	if p.why() != "" || p.Goods["imageUrl"] != address || p.Goods["imageAlt"] != alt {
 		t.Errorf("goods: %+v", p)
+	}
+	for given, want := range map[string]any{strings.Repeat("白", 200) + " ": strings.Repeat("白", 200), "": nil} {
+		p = s.mutate(operator, "updateGoods", "goods { id imageUrl imageAlt }", map[string]any{"goodsId": p.Goods["id"], "imageAlt": given})
+		if p.why() != "" || p.Goods["imageUrl"] != address || p.Goods["imageAlt"] != want {
+			t.Errorf("alternative text %q: %+v", given, p)
+		}
+	}
+	ofERP := map[string]any{"externalId": "erp:1", "name": "Pot", "listPrice": price, "imageUrl": address, "imageAlt": alt}
+	if p = s.mutate(operator, "upsertGoods", "goods { id imageAlt }", ofERP); p.why() != "" || p.Goods["imageAlt"] != alt {
+		t.Errorf("goods of another system: %+v", p)
 	}
 	res, err := s.http.Get(s.url + address)
 	if err != nil {
