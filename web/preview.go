@@ -11,7 +11,7 @@ import (
 const maxPreview = 200
 
 // Preview returns the meta elements by which other sites and messengers show a link to
-// the page at a URL path (https://ogp.me): title, goods and picture of a sale. data is
+// the page at a URL path (https://ogp.me): title, goods and picture of a sale, with its alternative text. data is
 // the response to the page's FirstQuery. It returns nil for other pages and for a sale that does not
 // exist; without an origin there is no picture, because its address must be absolute.
 func (p Pages) Preview(path string, data []byte) []byte {
@@ -22,6 +22,7 @@ func (p Pages) Preview(path string, data []byte) []byte {
 				Goods struct {
 					Name     string  `json:"name"`
 					ImageURL *string `json:"imageUrl"`
+					ImageAlt *string `json:"imageAlt"`
 				} `json:"goods"`
 			} `json:"items"`
 		} `json:"sale"`
@@ -30,11 +31,14 @@ func (p Pages) Preview(path string, data []byte) []byte {
 		return nil
 	}
 	var names []string
-	picture := ""
+	picture, alt := "", ""
 	for _, item := range page.Sale.Items {
 		names = append(names, item.Goods.Name)
 		if picture == "" && item.Goods.ImageURL != nil {
-			picture = absolute(*item.Goods.ImageURL, p.Origin)
+			picture, alt = absolute(*item.Goods.ImageURL, p.Origin), item.Goods.Name
+			if item.Goods.ImageAlt != nil {
+				alt = *item.Goods.ImageAlt
+			}
 		}
 	}
 	var b strings.Builder
@@ -49,6 +53,7 @@ func (p Pages) Preview(path string, data []byte) []byte {
 	meta("og:url", absolute(path, p.Origin))
 	meta("og:image", picture)
 	if picture != "" {
+		meta("og:image:alt", alt)
 		b.WriteString(`<meta name="twitter:card" content="summary_large_image" />`)
 	}
 	return []byte(b.String())

@@ -19,11 +19,15 @@ func TestALinkToASaleIsShownWithItsTitleGoodsAndPicture(t *testing.T) {
 	for name, c := range map[string]struct{ data, origin, want string }{
 		"picture of the shop": {
 			sale(`"/media/1.webp"`), origin,
-			text + url + `<meta property="og:image" content="https://shop.example/media/1.webp" /><meta name="twitter:card" content="summary_large_image" />`,
+			text + url + `<meta property="og:image" content="https://shop.example/media/1.webp" /><meta property="og:image:alt" content="Lamp" /><meta name="twitter:card" content="summary_large_image" />`,
 		},
 		"picture elsewhere": {
 			sale(`"https://cdn.example/1.webp"`), "",
-			text + `<meta property="og:image" content="https://cdn.example/1.webp" /><meta name="twitter:card" content="summary_large_image" />`,
+			text + `<meta property="og:image" content="https://cdn.example/1.webp" /><meta property="og:image:alt" content="Lamp" /><meta name="twitter:card" content="summary_large_image" />`,
+		},
+		"picture with a text": {
+			sale(`"https://cdn.example/1.webp","imageAlt":"A \"red\" lamp"`), "",
+			text + `<meta property="og:image" content="https://cdn.example/1.webp" /><meta property="og:image:alt" content="A &#34;red&#34; lamp" /><meta name="twitter:card" content="summary_large_image" />`,
 		},
 		"picture in the page":   {sale(`"data:image/svg+xml,x"`), origin, text + url},
 		"no picture":            {sale(`null`), origin, text + url},

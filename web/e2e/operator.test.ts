@@ -110,11 +110,27 @@ test('rules at the gate are changed live, goods are made, orders are found, canc
   await drop(operator, 200, 100);
   await expect.poll(() => sheet.locator('[data-preview] img').first().evaluate((it: HTMLImageElement) => it.naturalWidth)).toBe(200);
   await sheet.getByLabel('Zoom').fill('2');
+  await sheet.getByLabel('Alternative text').fill('A lamp in the shape of a moon');
+  await sheet.getByText('29 of 200 characters').waitFor();
   await look(operator, 'admin-goods-picture');
   await sheet.getByRole('button', { name: 'Create' }).click();
   await operator.getByRole('button', { name: 'Night lamp' }).waitFor();
   const picture = operator.locator('main li', { hasText: 'Night lamp' }).locator('img');
   expect(await picture.evaluate((it: HTMLImageElement) => it.decode().then(() => [it.naturalWidth, it.naturalHeight]))).toEqual([50, 50]); // half of the shorter side
+
+  const shown = buyer.locator('main img').first();
+  const name = (await shown.getAttribute('alt'))!; // without a text, the name
+  await operator.getByRole('button', { name, exact: true }).click();
+  await sheet.getByLabel('Alternative text').fill('Seen from the front, in use');
+  await sheet.getByRole('button', { name: 'Save' }).click();
+  await sheet.waitFor({ state: 'detached' });
+  await expect
+    .poll(async () => {
+      await buyer.reload();
+      await shown.waitFor();
+      return shown.getAttribute('alt');
+    })
+    .toBe('Seen from the front, in use'); // other servers read the catalogue within a second
 
   await operator.getByRole('navigation', { name: 'Admin' }).getByRole('link', { name: 'Sales' }).click();
   await operator.getByRole('link', { name: it.demo.open.title }).click();

@@ -61,6 +61,40 @@ test('goods wait for the picture that is on its way', async () => {
   await vi.waitFor(() => expect(asked.find(({ name }) => name === 'CreateGoods')?.variables.input['imageUrl']).toBe('/media/one.png'));
 });
 
+test('the alternative text of a picture is counted in characters, sent with the form and removed by an empty field', async () => {
+  await speak('en');
+  await prepare();
+  const money = { amount: '59.00', currencyCode: 'CNY' };
+  const node = { id: 'gds_1', name: 'Lamp', description: '', imageUrl: '/media/lamp.png', imageAlt: 'A red lamp', listPrice: money };
+  const list = { goods: { ...none, edges: [{ node }] } };
+  const done = { updateGoods: { goods: null, userErrors: [] } };
+  const asked = server({ GoodsList: [list, list, list], UpdateGoods: [done, done], GoodsLog: [{ node: null }, { node: null }] });
+  const sent = (): unknown[] => asked.filter(({ name }) => name === 'UpdateGoods').map(({ variables }) => variables.input['imageAlt']);
+  const open = async (): Promise<HTMLTextAreaElement> => {
+    await vi.waitFor(() => expect(document.querySelector('li button')).not.toBeNull());
+    await act(() => document.querySelector<HTMLElement>('li button')!.click());
+    return document.querySelector<HTMLTextAreaElement>('[name=imageAlt]')!;
+  };
+  await act(() => render(<Goods />, document.body));
+  const field = await open();
+  const described = (): string => field.getAttribute('aria-describedby')!.split(' ').map((id) => document.getElementById(id)!.textContent).join(' ');
+  expect(field.value).toBe('A red lamp');
+  expect(described()).toMatch(/What should a reader who does not see the image know.*10 of 200 characters/);
+  await act(() => type('imageAlt', '灯'.repeat(200) + '💡'));
+  expect(described()).toContain('201 of 200 characters');
+  expect(field.getAttribute('aria-invalid')).toBe('true');
+  await act(() => type('imageAlt', ' A lamp that is lit 💡 '));
+  expect(described()).toContain('20 of 200 characters');
+  expect(field.getAttribute('aria-invalid')).toBeNull();
+  await submit('dialog form');
+  await vi.waitFor(() => expect(sent()).toEqual(['A lamp that is lit 💡']));
+  await vi.waitFor(() => expect(document.querySelector('dialog')).toBeNull());
+  await open();
+  await act(() => type('imageAlt', ''));
+  await submit('dialog form');
+  await vi.waitFor(() => expect(sent()).toEqual(['A lamp that is lit 💡', '']));
+});
+
 test('what orders are searched for stands in the address, with dates and the sort', async () => {
   await speak('en');
   await prepare();

@@ -87,6 +87,17 @@ async function open(sale: Previewed, hidden = false): Promise<void> {
 const page = (): string => document.querySelector('[inert]')!.textContent!;
 const press = (name: string): Promise<void> => act(() => [...document.querySelectorAll<HTMLElement>('[role=tab]')].find(({ textContent }) => textContent === name)!.click());
 
+test('a review shows the alternative text of a picture, and where there is none', () => {
+  const [item] = reviewed().items;
+  const shown = (imageAlt: string | null): string => {
+    render(<Review sale={reviewed({ items: [{ ...item!, goods: { ...item!.goods, imageUrl: '/media/one.png', imageAlt } }] })} />, document.body);
+    expect(document.querySelector('img')!.alt).toBe(''); // beside the name
+    return document.querySelector('li')!.textContent!;
+  };
+  expect(shown('A lamp in the shape of a moon')).toContain('Alternative text: A lamp in the shape of a moon');
+  expect(shown(null)).toContain('No alternative text: the name of the product is used');
+});
+
 test('the preview shows a sale before, at and after the opening, and sends nothing', async () => {
   const asked = server({});
   await open(reviewed());

@@ -30,7 +30,7 @@ export function sale(fields: Partial<Sale> = {}): Sale {
         id: 'itm_1',
         price: money,
         purchaseLimit: 1,
-        goods: { id: 'gds_1', name: 'Thing', imageUrl: null, listPrice: money, description: '' },
+        goods: { id: 'gds_1', name: 'Thing', imageUrl: null, imageAlt: null, listPrice: money, description: '' },
         stock: { level: 'PLENTY', remaining: 10, total: 10, revision: 1, updatedAt: at(0) },
       },
     ],

@@ -117,6 +117,7 @@ export const GoodsList = graphql(
           name
           description
           imageUrl
+          imageAlt
           listPrice {
             ...MoneyParts
           }

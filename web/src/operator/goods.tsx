@@ -11,7 +11,7 @@ import { Dialog } from '../ui/dialog';
 import { decimal, Field, Form, type Values } from './form';
 import { Log } from './log';
 import { Paged } from './paged';
-import { PictureField, usePicture } from './picture';
+import { AltField, PictureField, usePicture } from './picture';
 import { Search, useQuery } from './search';
 import { ot } from './texts';
 
@@ -68,11 +68,11 @@ export function Goods() {
 
 function Editor({ goods, close, done }: { goods: Each | null; close: () => void; done: () => void }) {
   const picture = usePicture(goods?.imageUrl ?? '');
-  const send = async ({ name = '', price = '', currency = '', description = '' }: Values) => {
+  const send = async ({ name = '', price = '', currency = '', description = '', imageAlt = '' }: Values) => {
     const imageUrl = await picture.result();
     const input = { name, description, listPrice: { amount: decimal(price), currencyCode: currency } };
-    if (!goods) return (await request(CreateGoods, { input: { ...input, imageUrl: imageUrl || null } })).createGoods?.userErrors;
-    const change = { ...input, goodsId: goods.id, ...(imageUrl !== (goods.imageUrl ?? '') && { imageUrl }) };
+    if (!goods) return (await request(CreateGoods, { input: { ...input, imageUrl: imageUrl || null, imageAlt: imageAlt || null } })).createGoods?.userErrors;
+    const change = { ...input, imageAlt, goodsId: goods.id, ...(imageUrl !== (goods.imageUrl ?? '') && { imageUrl }) };
     return (await request(UpdateGoods, { input: change })).updateGoods?.userErrors;
   };
   return (
@@ -101,6 +101,7 @@ function Editor({ goods, close, done }: { goods: Each | null; close: () => void;
           <textarea name="description" class="field font-normal" rows={4} maxLength={10000} defaultValue={goods?.description} />
         </Field>
         <PictureField picture={picture} />
+        <AltField text={goods?.imageAlt ?? ''} />
       </Form>
       {goods && <Past id={goods.id} />}
     </Dialog>

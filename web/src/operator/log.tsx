@@ -58,6 +58,7 @@ const labels: Record<string, OpKey> = {
   description: 'op.description',
   listPrice: 'op.usual',
   imageUrl: 'op.detail.picture',
+  imageAlt: 'op.alt',
 };
 
 /** The fields in the order in which they are shown. */

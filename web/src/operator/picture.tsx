@@ -1,7 +1,9 @@
 /** The picture of a product: dropped or chosen, shown as the shop shows it, cut to a square and uploaded with the form. */
 import { useSignal, type Signal } from '@preact/signals';
+import { useId } from 'preact/hooks';
 import { Fault } from '@seckill/client/fault';
 import { bearer } from '../api/session';
+import { count } from '../i18n/text';
 import { Field } from './form';
 import { ot } from './texts';
 
@@ -127,6 +129,37 @@ export function PictureField({ picture: { address, chosen } }: { picture: Pictur
         </Field>
       )}
     </>
+  );
+}
+
+/** Most characters of an alternative text, as internal/operator counts them. */
+const MOST_ALT = 200;
+
+/** The alternative text of the picture, with a hint and a counter. A text that is too long is refused by the server: maxLength would count other units. */
+export function AltField({ text }: { text: string }) {
+  const id = useId();
+  const value = useSignal(text);
+  const n = [...value.value.trim()].length;
+  return (
+    <div class="grid gap-1.5">
+      <Field label={ot('op.alt')}>
+        <textarea
+          name="imageAlt"
+          class="field font-normal"
+          rows={2}
+          value={value.value}
+          aria-invalid={n > MOST_ALT ? 'true' : undefined}
+          aria-describedby={`${id}-hint ${id}-count`}
+          onInput={(event) => (value.value = event.currentTarget.value)}
+        />
+      </Field>
+      <p id={`${id}-hint`} class="text-sm text-soft">
+        {ot('op.altHint')}
+      </p>
+      <p id={`${id}-count`} class={`text-sm tabular-nums ${n > MOST_ALT ? 'font-medium text-danger' : 'text-soft'}`}>
+        {ot('op.altCount', { n: count(n), most: count(MOST_ALT) })}
+      </p>
+    </div>
   );
 }
 

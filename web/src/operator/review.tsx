@@ -24,7 +24,14 @@ function Row({ item }: { item: Item }) {
   return (
     <li class="flex flex-wrap items-center gap-x-4 gap-y-1 border-t border-line py-3 first:border-0">
       <Picture goods={item.goods} class="size-12 shrink-0 rounded-lg" />
-      <span class="grow basis-32 font-medium">{item.goods.name}</span>
+      <span class="grid grow basis-32">
+        <span class="font-medium">{item.goods.name}</span>
+        {item.goods.imageUrl && (
+          <span class="text-sm text-soft wrap-anywhere">
+            {item.goods.imageAlt ? ot('op.altFact', { text: item.goods.imageAlt }) : ot('op.altNone')}
+          </span>
+        )}
+      </span>
       <span class="tabular-nums">
         <strong>{money(item.price)}</strong>{' '}
         <span class="text-sm text-soft">

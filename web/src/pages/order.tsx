@@ -97,7 +97,7 @@ function Shown({ order }: { order: Order }) {
       </div>
       <div class="card grid gap-5 p-5">
         <div class="flex gap-4">
-          <Picture goods={order.item.goods} class="size-24 shrink-0 rounded-xl" />
+          <Picture goods={order.item.goods} alt={order.item.goods.imageAlt ?? ''} class="size-24 shrink-0 rounded-xl" />
           <div class="grid content-center gap-1">
             <p class="head">
               {order.item.goods.name}

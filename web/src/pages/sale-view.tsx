@@ -5,7 +5,7 @@ import { now, reading, second } from '../api/clock';
 import type { Item, Phase, Sale, Stock } from '@seckill/client/types';
 import { clockTime, money, span, t } from '../i18n/text';
 import { isOver } from '../purchase/button';
-import { leftOf, PhaseChip, Picture, Price, StockBar, Title, When } from '../ui/bits';
+import { altOf, leftOf, PhaseChip, Picture, Price, StockBar, Title, When } from '../ui/bits';
 import { Markdown } from '../ui/markdown';
 
 /** Most units that the quantity field offers. */
@@ -52,7 +52,7 @@ export function SaleView({ sale, item, phase, stockOf, choose, wanted, want, she
     <div style={styleOf(sale.accent)} class="grid grid-cols-1 items-start gap-6 lg:grid-cols-[minmax(0,1fr)_24rem] lg:gap-8">
       <div class="grid min-w-0 gap-6">
         <div class="relative -mx-4 -mt-6 sm:mx-0 sm:mt-0">
-          <Picture goods={item.goods} class="aspect-[4/3] max-h-[60dvh] w-full sm:rounded-2xl" />
+          <Picture goods={item.goods} alt={altOf(item.goods)} class="aspect-[4/3] max-h-[60dvh] w-full sm:rounded-2xl" />
           <span class="absolute top-3 left-3">
             <PhaseChip phase={phase} />
           </span>

@@ -11,7 +11,7 @@ import type { Card, Phase } from '@seckill/client/types';
 import { Sales as SalesDoc, SaleStock } from '@seckill/client/documents/sale';
 import { lowest, money, t, timeOfDay } from '../i18n/text';
 import { phaseAt, usePhase } from '../purchase/button';
-import { Broken, Loading, More, PhaseChip, Picture, Stale, StockBar, Title, When } from '../ui/bits';
+import { altOf, Broken, Loading, More, PhaseChip, Picture, Stale, StockBar, Title, When } from '../ui/bits';
 import { Ticking } from '../ui/countdown';
 import { Icon } from '../ui/icons';
 import { useTitle } from '../ui/title';
@@ -62,7 +62,7 @@ function Hero({ sale }: { sale: Card }) {
   if (!item) return null;
   return (
     <section aria-labelledby="next" class="relative -mx-4 mb-8 grid overflow-hidden bg-ink text-page sm:mx-0 sm:grid-cols-2 sm:rounded-2xl">
-      <Picture goods={item.goods} class="aspect-[16/9] h-full w-full sm:aspect-[4/3]" />
+      <Picture goods={item.goods} alt={altOf(item.goods)} class="aspect-[16/9] h-full w-full sm:aspect-[4/3]" />
       <div class="grid content-center justify-items-start gap-3 p-6 sm:p-8">
         <h2 id="next" class="text-sm font-semibold">
           {t('sales.next')}
@@ -93,7 +93,7 @@ function SaleCard({ sale, followed, poll }: { sale: Card; followed: boolean; pol
   return (
     <li class="group relative grid content-start gap-2">
       <div class="relative overflow-hidden rounded-2xl">
-        <Picture goods={item.goods} class="aspect-[4/3] w-full transition-transform duration-300 group-hover:scale-[1.02]" />
+        <Picture goods={item.goods} alt={altOf(item.goods)} class="aspect-[4/3] w-full transition-transform duration-300 group-hover:scale-[1.02]" />
         <span class="absolute top-3 left-3">
           <PhaseChip phase={phase} />
         </span>

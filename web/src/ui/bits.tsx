@@ -180,10 +180,15 @@ export function When({ at, zone }: { at: string; zone?: boolean }) {
   );
 }
 
-/** The picture of a product; a coloured tile with its first letter where there is none. */
-export function Picture({ goods, class: size }: { goods: Pick<Card['items'][number]['goods'], 'id' | 'name' | 'imageUrl'>; class: string }) {
+type Goods = Card['items'][number]['goods'];
+
+/** The alternative text of a picture that stands alone. */
+export const altOf = ({ imageAlt, name }: Pick<Goods, 'name' | 'imageAlt'>): string => imageAlt ?? name;
+
+/** The picture of a product; a coloured tile with its first letter where there is none. Without `alt` it is decorative, as beside the name. */
+export function Picture({ goods, alt = '', class: size }: { goods: Pick<Goods, 'id' | 'name' | 'imageUrl'>; alt?: string; class: string }) {
   if (goods.imageUrl) {
-    return <img src={goods.imageUrl} alt="" class={`bg-sunk object-cover ${size}`} width="400" height="400" />;
+    return <img src={goods.imageUrl} alt={alt} class={`bg-sunk object-cover ${size}`} width="400" height="400" />;
   }
   const hue = [...goods.id].reduce((sum, c) => (sum * 31 + c.charCodeAt(0)) % 360, 7);
   return (

@@ -30,6 +30,7 @@ export const OrderParts = graphql(
         id
         name
         imageUrl
+        imageAlt
       }
     }
     sale {

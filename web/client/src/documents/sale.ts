@@ -29,6 +29,7 @@ export const ItemParts = graphql(
       id
       name
       imageUrl
+      imageAlt
       listPrice {
         ...MoneyParts
       }
