@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=63e5e8b93bf1";
+export{r as resumePlaces}from"./attempt.js?v=cc82556fd0c5";

@@ -1,1 +1,1 @@
-var e={id:`5c7f9c0d18bc49333d457c62f154b1dbc5cfda04c42c0c513594a25d8c33f263`,name:`RequestRefund`},t={id:`e4f7b2e4699da6105ef6a186d6926b99707c22840226e35fac4f1ddffcd244fb`,name:`MyOrderUpdates`};export{e as n,t};
+var e={id:`11292784108df21f7b31c85a1053100011b47f55c14b863356fe838f405d03a5`,name:`RequestRefund`},t={id:`3e936ca06dfefd103f07c6fd7e1a7e9df2a5bcfe674b070b2ea03749d742ff25`,name:`MyOrderUpdates`};export{e as n,t};
