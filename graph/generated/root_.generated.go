@@ -1517,7 +1517,7 @@ type Goods implements Node {
   description: String!
   """Opaque global id."""
   id: ID!
-  """Alternative text of the picture, for those who do not see it; null = none, and the name is used."""
+  """Alternative text of the picture, for readers without it; null = none, and the name is used."""
   imageAlt: String
   """Address of the picture; null when there is none."""
   imageUrl: URL
@@ -2556,7 +2556,7 @@ Input of ` + "`" + `createGoods` + "`" + `.
 input CreateGoodsInput {
   """Longer text, in Markdown."""
   description: String! = "" @constraint(maxLength: 10000)
-  """Alternative text of the picture: what a reader who does not see it should know. At most 200 characters without the spaces around it; null = none, and the name is used."""
+  """Alternative text of the picture: what readers should know without seeing it. At most 200 characters without the spaces around it; null = none, and the name is used."""
   imageAlt: String
   """Address of the picture."""
   imageUrl: URL

@@ -318,7 +318,7 @@ type CreateCaptchaPayload struct {
 type CreateGoodsInput struct {
 	// Longer text, in Markdown.
 	Description string `json:"description"`
-	// Alternative text of the picture: what a reader who does not see it should know. At most 200 characters without the spaces around it; null = none, and the name is used.
+	// Alternative text of the picture: what readers should know without seeing it. At most 200 characters without the spaces around it; null = none, and the name is used.
 	ImageAlt *string `json:"imageAlt,omitempty"`
 	// Address of the picture.
 	ImageURL *string `json:"imageUrl,omitempty"`
@@ -858,7 +858,7 @@ type Goods struct {
 	Description string `json:"description"`
 	// Opaque global id.
 	ID string `json:"id"`
-	// Alternative text of the picture, for those who do not see it; null = none, and the name is used.
+	// Alternative text of the picture, for readers without it; null = none, and the name is used.
 	ImageAlt *string `json:"imageAlt,omitempty"`
 	// Address of the picture; null when there is none.
 	ImageURL *string `json:"imageUrl,omitempty"`

@@ -79,7 +79,7 @@ test('the alternative text of a picture is counted in characters, sent with the 
   const field = await open();
   const described = (): string => field.getAttribute('aria-describedby')!.split(' ').map((id) => document.getElementById(id)!.textContent).join(' ');
   expect(field.value).toBe('A red lamp');
-  expect(described()).toMatch(/What should a reader who does not see the image know.*10 of 200 characters/);
+  expect(described()).toMatch(/What should readers know without seeing the image.*10 of 200 characters/);
   await act(() => type('imageAlt', '灯'.repeat(200) + '💡'));
   expect(described()).toContain('201 of 200 characters');
   expect(field.getAttribute('aria-invalid')).toBe('true');

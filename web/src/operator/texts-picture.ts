@@ -6,7 +6,7 @@ export const pictureEn = {
   'op.pictureDrop.undo': 'Do not use this file',
   'op.picturePreview': 'As the shop shows it',
   'op.alt': 'Alternative text',
-  'op.altHint': 'What should a reader who does not see the image know? For example: “White kettle with a long, curved spout”. Without it, the name of the product is used.',
+  'op.altHint': 'What should readers know without seeing the image? For example: “White kettle with a long, curved spout”. Without it, the name of the product is used.',
   'op.altCount': '{n} of {most} characters',
   'op.altFact': 'Alternative text: {text}',
   'op.altNone': 'No alternative text: the name of the product is used',
