@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=cc82556fd0c5";
+export{r as resumePlaces}from"./attempt.js?v=0be6bfa7b040";
