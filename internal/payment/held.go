@@ -88,6 +88,34 @@ func heldFromRow(row *ent.PaymentEvent) Held {
 	}
 }
 
+// refusedHeld refuses a decision about held money.
+func refusedHeld(why fault.Reason) fault.Refused {
+	return fault.Refused{Why: why, At: []string{"input", "heldPaymentId"}}
+}
+
+// endable returns an event that is held, or was held and is handled, and its payment,
+// nil if it is unknown. Refusals: NOT_FOUND, CONFLICT, and OwnOrder for money of the
+// operator.
+func (s *Service) endable(ctx context.Context, event, operator uuid.UUID) (*ent.PaymentEvent, *Payment, error) {
+	e, err := s.db.Ent.PaymentEvent.Get(ctx, event)
+	if ent.IsNotFound(err) {
+		return nil, nil, refusedHeld(fault.Unknown)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("read payment event %s: %w", event, err)
+	}
+	p, err := s.Payment(ctx, e.PaymentID)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case p != nil && p.User == operator:
+		return nil, nil, OwnOrder{refusedHeld(fault.Conflict)}
+	case e.State != paymentevent.StateHELD && e.State != paymentevent.StateHANDLED:
+		return nil, nil, refusedHeld(fault.Conflict)
+	}
+	return e, p, nil
+}
+
 // ReturnHeld refunds held money, exactly the received amount, and returns its payment.
 // Repeating it changes nothing. Money of a transaction is refunded by that transaction
 // and leaves payment and order unchanged: the correct amount may have been paid
@@ -95,27 +123,16 @@ func heldFromRow(row *ent.PaymentEvent) Held {
 // payment's own, which must be closed. Money without a known payment is refused: it can
 // only be settled directly with the provider.
 func (s *Service) ReturnHeld(ctx context.Context, event, operator uuid.UUID, note string) (uuid.UUID, error) {
-	at := []string{"input", "heldPaymentId"}
-	e, err := s.db.Ent.PaymentEvent.Get(ctx, event)
-	if ent.IsNotFound(err) {
-		return uuid.Nil, fault.Refused{Why: fault.Unknown, At: at}
-	}
-	if err != nil {
-		return uuid.Nil, fmt.Errorf("read payment event %s: %w", event, err)
-	}
-	p, err := s.Payment(ctx, e.PaymentID)
-	if err != nil {
-		return uuid.Nil, err
-	}
+	e, p, err := s.endable(ctx, event, operator)
 	switch {
-	case p != nil && p.User == operator:
-		return uuid.Nil, OwnOrder{fault.Refused{Why: fault.Conflict, At: at}}
+	case err != nil:
+		return uuid.Nil, err
 	case e.State == paymentevent.StateHANDLED:
 		return e.PaymentID, nil
-	case e.State != paymentevent.StateHELD || p == nil || p.Provider != e.Provider:
-		return uuid.Nil, fault.Refused{Why: fault.Conflict, At: at}
+	case p == nil || p.Provider != e.Provider:
+		return uuid.Nil, refusedHeld(fault.Conflict)
 	case e.Transaction == "" && p.Status != Closed, e.Transaction != "" && e.Transaction == p.Transaction:
-		return uuid.Nil, fault.Refused{Why: fault.Conflict, At: at}
+		return uuid.Nil, refusedHeld(fault.Conflict)
 	}
 	var noted *order.Order
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {

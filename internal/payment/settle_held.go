@@ -21,15 +21,7 @@ const maxOutcome = 200
 // known payment, which only its provider can return. It returns the payment; Nil when there
 // is none. Repeating it changes nothing.
 func (s *Service) SettleHeld(ctx context.Context, event, operator uuid.UUID, note string) (uuid.UUID, error) {
-	at := []string{"input", "heldPaymentId"}
-	e, err := s.db.Ent.PaymentEvent.Get(ctx, event)
-	if ent.IsNotFound(err) {
-		return uuid.Nil, fault.Refused{Why: fault.Unknown, At: at}
-	}
-	if err != nil {
-		return uuid.Nil, fmt.Errorf("read payment event %s: %w", event, err)
-	}
-	p, err := s.Payment(ctx, e.PaymentID)
+	e, p, err := s.endable(ctx, event, operator)
 	if err != nil {
 		return uuid.Nil, err
 	}
@@ -37,13 +29,8 @@ func (s *Service) SettleHeld(ctx context.Context, event, operator uuid.UUID, not
 	if p != nil {
 		paid = p.ID
 	}
-	switch {
-	case p != nil && p.User == operator:
-		return uuid.Nil, OwnOrder{fault.Refused{Why: fault.Conflict, At: at}}
-	case e.State == paymentevent.StateHANDLED:
+	if e.State == paymentevent.StateHANDLED {
 		return paid, nil
-	case e.State != paymentevent.StateHELD:
-		return uuid.Nil, fault.Refused{Why: fault.Conflict, At: at}
 	}
 	ended, noted, err := s.settleHeld(ctx, e, p, note)
 	if err != nil {
