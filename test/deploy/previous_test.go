@@ -30,6 +30,8 @@ func previousBinary(t testing.TB) string {
 	return path
 }
 
+const placeOrder = `mutation P($in: PlaceOrderInput!) { placeOrder(input: $in) { orderTask { id } userErrors { code } } }`
+
 // old is a shop of the previous release, in the development profile: it has path tokens
 // without captchas, and answers documents of this test.
 type old struct {
@@ -55,30 +57,34 @@ func (o *old) command(args ...string) []byte {
 	return out
 }
 
-// buy lets the next buyer take a unit.
-func (o *old) buy() error {
-	buyer := o.seeded.Users[o.next.Add(1)-1]
-	body, err := json.Marshal(map[string]any{
-		"query": `mutation P($in: PlaceOrderInput!) { placeOrder(input: $in) { orderTask { id } userErrors { code } } }`,
-		"variables": map[string]any{"in": map[string]any{
-			"itemId": o.seeded.ItemID, "pathToken": buyer.Path, "quantity": 1, "idempotencyKey": fmt.Sprintf("previous-release-%08d", o.next.Load()),
-		}},
-	})
+// mutate sends a mutation with an input to a server and returns its answer.
+func mutate(address, token, document string, input map[string]any) (status int, answer []byte, err error) {
+	body, err := json.Marshal(map[string]any{"query": document, "variables": map[string]any{"in": input}})
 	if err != nil {
-		return err
+		return 0, nil, err
 	}
-	request, err := http.NewRequest(http.MethodPost, "http://"+o.public+"/graphql", bytes.NewReader(body))
+	request, err := http.NewRequest(http.MethodPost, "http://"+address+"/graphql", bytes.NewReader(body))
 	if err != nil {
-		return err
+		return 0, nil, err
 	}
 	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Authorization", "Bearer "+buyer.AccessToken)
+	request.Header.Set("Authorization", "Bearer "+token)
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return err
+		return 0, nil, err
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
+	answer, err = io.ReadAll(response.Body)
+	return response.StatusCode, answer, err
+}
+
+// buy lets the next buyer take a unit.
+func (o *old) buy() error {
+	n := o.next.Add(1)
+	buyer := o.seeded.Users[n-1]
+	status, text, err := mutate(o.public, buyer.AccessToken, placeOrder, map[string]any{
+		"itemId": o.seeded.ItemID, "pathToken": buyer.Path, "quantity": 1, "idempotencyKey": fmt.Sprintf("previous-release-%08d", n),
+	})
 	if err != nil {
 		return err
 	}
@@ -88,7 +94,7 @@ func (o *old) buy() error {
 		}
 	}
 	if err := json.Unmarshal(text, &answer); err != nil || answer.Data.PlaceOrder.OrderTask == nil {
-		return fmt.Errorf("%s %s", response.Status, text)
+		return fmt.Errorf("%d %s", status, text)
 	}
 	return nil
 }

@@ -3,10 +3,8 @@
 package deploy
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"os/exec"
 	"slices"
@@ -59,31 +57,16 @@ func (u *upgrade) mutate(token, document string, input map[string]any, payload a
 	u.keep.Lock()
 	address := u.apis[int(u.used.Add(1))%len(u.apis)]
 	u.keep.Unlock()
-	body, err := json.Marshal(map[string]any{"query": document, "variables": map[string]any{"in": input}})
-	if err != nil {
-		return err
-	}
-	request, err := http.NewRequest(http.MethodPost, "http://"+address+"/graphql", bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Authorization", "Bearer "+token)
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return errRetry{err.Error()}
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode == http.StatusServiceUnavailable {
-		return errRetry{fmt.Sprintf("%s %v", response.Status, err)}
+	status, text, err := mutate(address, token, document, input)
+	if err != nil || status == http.StatusServiceUnavailable {
+		return errRetry{fmt.Sprintf("%d %v", status, err)}
 	}
 	var answer struct {
 		Data   map[string]json.RawMessage
 		Errors []struct{ Extensions struct{ Code string } }
 	}
 	if err := json.Unmarshal(text, &answer); err != nil {
-		return fmt.Errorf("%s %s", response.Status, text)
+		return fmt.Errorf("%d %s", status, text)
 	}
 	for _, e := range answer.Errors {
 		if slices.Contains(retryable, e.Extensions.Code) {
@@ -147,7 +130,7 @@ func (u *upgrade) purchase(buyer int) (task string, err error) {
 			path, err = u.newPath(who.AccessToken)
 		}
 		if err == nil {
-			err = u.mutate(who.AccessToken, `mutation P($in: PlaceOrderInput!) { placeOrder(input: $in) { orderTask { id } userErrors { code } } }`,
+			err = u.mutate(who.AccessToken, placeOrder,
 				map[string]any{"itemId": u.seeded.ItemID, "pathToken": path, "quantity": 1, "idempotencyKey": fmt.Sprintf("upgrade-%08d", buyer)}, &placed)
 			if err == nil && placed.OrderTask != nil {
 				return placed.OrderTask.ID, nil
