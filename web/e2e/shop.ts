@@ -132,11 +132,46 @@ function keepShifts(): void {
   }).observe({ type: 'layout-shift', buffered: true });
 }
 
+/** Ends the process of a browser that draws; the browser starts another. */
+async function restartDrawing(browser: Browser): Promise<void> {
+  const session = await browser.newBrowserCDPSession();
+  const { processInfo } = await session.send('SystemInfo.getProcessInfo');
+  for (const { type, id } of processInfo) if (type === 'GPU') process.kill(id, 'SIGKILL');
+  await session.detach();
+}
+
+/**
+ * Watches until a page is closed that the browser draws it. When the drawing process of Chromium hangs, which is rare, pages
+ * still answer scripts, but a click waits for two frames that never come.
+ */
+async function keepDrawing(page: Page, restart: (why: string) => Promise<void>): Promise<void> {
+  const answer = (patience: number): Promise<string> =>
+    new Promise((resolve) => {
+      const late = setTimeout(() => resolve(document.visibilityState), patience);
+      requestAnimationFrame(() => (clearTimeout(late), resolve('')));
+    });
+  for (;;) {
+    await new Promise((resolve) => setTimeout(resolve, 5_000).unref());
+    if (page.isClosed()) return;
+    const stalled = await page.evaluate(answer, 20_000).catch(() => ''); // it goes to another page, or closes
+    if (stalled) await restart(`${page.url()}: ${stalled}, but no frame in 20 s; the drawing process was restarted`);
+  }
+}
+
 /** Starts a browser for the tests of a file. */
 export function curtain(): Pages {
   let browser: Browser;
   const errors: string[] = [];
+  let stalls: string[] = [];
+  let restarting: Promise<void> | undefined;
   let pages: Page[] = [];
+  const restart = (why: string): Promise<void> => {
+    stalls.push(why);
+    restarting ??= restartDrawing(browser)
+      .catch(() => {}) // the browser closes
+      .finally(() => setTimeout(() => (restarting = undefined), 60_000).unref()); // one for all pages
+    return restarting;
+  };
   beforeAll(async () => {
     browser = await startBrowser();
   });
@@ -147,10 +182,13 @@ export function curtain(): Pages {
       const text = await page.innerText('body').catch(String);
       console.error(`${task.name}, page ${n}: ${page.url()}\n${text}`);
       const [error] = task.result.errors ?? [];
-      if (error) error.message += `\npage ${n}, ${new URL(page.url()).pathname}: ${text.replace(/\s+/g, ' ').slice(0, 400)}`;
+      const seen = ['', ...stalls, `page ${n}, ${new URL(page.url()).pathname}: ${text.replace(/\s+/g, ' ').slice(0, 400)}`].join('\n');
+      if (error) error.message += seen;
+      if (error?.stack) error.stack += seen; // what reporters print
       const file = `failed-${task.name.replace(/\W+/g, '-').slice(0, 60)}-${n}.png`;
       await page.screenshot({ path: join(import.meta.dirname, '../screens', file), fullPage: true }).catch(() => {});
     }
+    stalls = [];
     if (it.lasting) return;
     await Promise.all(pages.map((page) => page.context().close()));
     pages = [];
@@ -167,6 +205,7 @@ export function curtain(): Pages {
       const page = await context.newPage();
       page.setDefaultTimeout(PATIENCE_MS);
       pages.push(page);
+      void keepDrawing(page, restart);
       page.on('pageerror', (error) => errors.push(error.message));
       page.on('console', (message) => {
         if (/Content Security Policy|Refused to/.test(message.text())) errors.push(message.text());
