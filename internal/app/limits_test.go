@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -136,6 +137,23 @@ func (l limited) room(token string) (rooms []int, most, orders int) {
 	return rooms, data.Sale.Viewer.RemainingLimit, orders
 }
 
+// unpaid returns the items of the buyer's orders that wait for payment, newest first.
+func (l limited) unpaid(token string) (items []string) {
+	l.t.Helper()
+	var data struct {
+		MyOrders struct {
+			Edges []struct {
+				Node struct{ Item struct{ ID string } }
+			}
+		}
+	}
+	l.ask(token, `{ myOrders(filter: {statuses: [PENDING_PAYMENT]}) { edges { node { item { id } } } } }`, nil).into(l.t, &data)
+	for _, edge := range data.MyOrders.Edges {
+		items = append(items, edge.Node.Item.ID)
+	}
+	return items
+}
+
 func TestPurchaseLimitsOfItemAndSaleMeanWhatTheySay(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, func(cfg *config.Config) { cfg.PreloadEvery = 200 * time.Millisecond })
@@ -204,6 +222,9 @@ func TestPurchaseLimitsOfItemAndSaleMeanWhatTheySay(t *testing.T) {
 	}
 	refused(3, 1, used)
 	s.drained(l.sale, 3)
+	if got, want := l.unpaid(buyer), []string{l.items[2], l.items[1], l.items[0]}; !slices.Equal(got, want) {
+		t.Errorf("the buyer's unpaid orders are of %v, want %v", got, want)
+	}
 
 	// A rebuilt gate knows the units of each buyer.
 	conn, err := redisconn.Open(t.Context(), s.cfg.RedisURL.Reveal())

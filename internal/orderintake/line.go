@@ -133,7 +133,7 @@ func (r reading) place(at time.Time) *Place {
 		p.Ahead = int(r.Orders - 1)
 	default:
 		share := float64(at.Sub(r.First)) / float64(r.Last.Sub(r.First))
-		p.Ahead = int(math.Round(share * float64(r.Orders-1))) // an entry may be a millisecond later than its order
+		p.Ahead = int(math.Ceil(share * float64(r.Orders-1))) // an entry is appended a little later than its order is made
 	}
 	if r.rate > 0 {
 		wait := time.Duration(math.Ceil(float64(p.Ahead+1)/r.rate)) * time.Second

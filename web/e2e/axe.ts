@@ -51,6 +51,15 @@ const dangling = (page: Page): Promise<string[]> =>
 const drawn = (page: Page): Promise<unknown> =>
   page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 
+/** What still moves after it was drawn, where the person wants less motion. */
+const moving = (page: Page): Promise<string[]> =>
+  page.evaluate(() =>
+    document
+      .getAnimations()
+      .filter(({ playState }) => playState === 'running' && matchMedia('(prefers-reduced-motion: reduce)').matches)
+      .map(({ effect }) => `moves: ${(effect as KeyframeEffect).target?.outerHTML.slice(0, 120)}`),
+  );
+
 /** Changes the language, also under an open sheet, where no pointer reaches the switch. */
 async function speak(page: Page, language: string): Promise<void> {
   if ((await page.locator('html').getAttribute('lang'))!.startsWith(language)) return;
@@ -111,7 +120,7 @@ async function faults(page: Page, name: string): Promise<string[]> {
       await drawn(page);
       wrong = await violations(page);
     }
-    wrong.push(...(await dangling(page)));
+    wrong.push(...(await dangling(page)), ...(await moving(page)));
     wrong.push(...(await outside(page, picture && `${picture}-${language}-${colorScheme}`)));
     await page.setViewportSize(size);
     for (const fault of wrong) found.push(`${how}: ${fault}`);

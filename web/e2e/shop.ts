@@ -199,7 +199,7 @@ export function curtain(): Pages {
   });
   const it: Pages = {
     page: async (options = {}) => {
-      const context = await browser.newContext({ locale: 'en-GB', timezoneId: 'Europe/Berlin', ...options });
+      const context = await browser.newContext({ locale: 'en-GB', timezoneId: 'Europe/Berlin', reducedMotion: 'reduce', ...options });
       await context.addInitScript(waitLonger);
       await context.addInitScript(keepShifts);
       const page = await context.newPage();

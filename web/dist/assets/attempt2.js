@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=0be6bfa7b040";
+export{r as resumePlaces}from"./attempt.js?v=e547c9b64db7";

@@ -86,6 +86,19 @@ function Timer({ until, strict }: { until: number; strict: boolean }) {
   );
 }
 
+/** A title, with the number of those ahead large. */
+function Title({ title, ahead }: Pick<Status, 'title' | 'ahead'>) {
+  const at = ahead === null ? -1 : title.indexOf(ahead);
+  if (ahead === null || at < 0) return <>{title}</>;
+  return (
+    <>
+      {title.slice(0, at)}
+      <span class="notranslate numeral text-3xl leading-none">{ahead}</span>
+      {title.slice(at + ahead.length)}
+    </>
+  );
+}
+
 const tones: Record<Status['tone'], string> = { plain: '', good: 'text-good', warn: 'text-warn', danger: 'text-danger' };
 
 interface Props extends Omit<LabelProps, 'early'> {
@@ -109,7 +122,7 @@ export function Sheet({ status, button, waiting, act, onPointerEnter, startsAt, 
   const text = labelOf({ ...label, button, early: now() < startsAt });
   return (
     <section aria-label={t('sheet.label')} class="sheet" data-status={button.kind}>
-      <div class="flow-root min-h-12">
+      <div class="flow-root min-h-14">
         {status.until !== null && !pay && (
           <div class="float-right ml-3">
             <Timer until={status.until} strict={status.strict} />
@@ -122,7 +135,7 @@ export function Sheet({ status, button, waiting, act, onPointerEnter, startsAt, 
             data-button={active || busy ? undefined : button.kind}
             role={status.tone === 'danger' ? 'alert' : undefined}
           >
-            {status.title}
+            <Title {...status} />
           </p>
           {detail && (
             <p key={detail} class={`text-sm ${offline ? 'text-warn' : 'text-soft'}`}>

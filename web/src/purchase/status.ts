@@ -14,6 +14,8 @@ export interface Status {
   /** Whether units or money are lost at that instant: then the time left is never rounded up. */
   strict: boolean;
   tone: 'plain' | 'good' | 'warn' | 'danger';
+  /** The part of the title that is shown large: how many are ahead. */
+  ahead: string | null;
 }
 
 /** The last seconds before the opening, in ms, are shown large. */
@@ -27,7 +29,14 @@ const plain = (title: string, detail: string | null = null, until: number | null
   until,
   strict: false,
   tone: 'plain',
+  ahead: null,
 });
+
+/** A place in a line; `words` is the title for it. */
+const placed = (words: 'queue.ahead' | 'waitlist.ahead', ahead: number, detail: string): Status => {
+  const n = count(ahead);
+  return { ...plain(t(words, { n }), detail), ahead: n };
+};
 
 /** What the waiting room shows of a ticket. */
 export function roomWords(ticket: Ticket | null, ahead: number | null): Status {
@@ -37,7 +46,8 @@ export function roomWords(ticket: Ticket | null, ahead: number | null): Status {
   const time = position.wait
     ? t('queue.between', { from: span(position.wait.fromSeconds), to: span(position.wait.toSeconds) })
     : position.chancePercent === 0 ? null : t('queue.counting'); // no time without a chance
-  return plain(ahead ? t('queue.ahead', { n: count(ahead) }) : t('queue.next'), [time, chance].filter(Boolean).join(' · '));
+  const detail = [time, chance].filter(Boolean).join(' · ');
+  return ahead ? placed('queue.ahead', ahead, detail) : plain(t('queue.next'), detail);
 }
 
 /** The place of the attempt in the line of orders. */
@@ -113,7 +123,7 @@ export function statusOf(at: Situation, button: Button): Status {
       return plain(t('button.SOLD_OUT'), t('soldOut.lead'));
     case 'waiting': {
       const ahead = sale.viewer?.waitlistEntry?.ahead;
-      return plain(ahead ? t('waitlist.ahead', { n: count(ahead) }) : t('waitlist.next'), t('waitlist.lead'));
+      return ahead ? placed('waitlist.ahead', ahead, t('waitlist.lead')) : plain(t('waitlist.next'), t('waitlist.lead'));
     }
     case 'none':
       return closed(at, button.reason);
