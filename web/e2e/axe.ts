@@ -115,12 +115,13 @@ async function faults(page: Page, name: string): Promise<string[]> {
     if (picture) await page.screenshot({ path: `${picture}-${language}-${colorScheme}.png`, fullPage: !(await page.locator('dialog').count()) });
     const how = `${name}: ${language}, ${colorScheme}, ${size.width} px`;
     // What is wrong between two themes, while the browser still mixes their colours, no user sees.
-    let wrong = axe ? await violations(page) : [];
+    const look = async (): Promise<string[]> => [...(axe ? await violations(page) : []), ...(await moving(page))];
+    let wrong = await look();
     if (wrong.length) {
       await drawn(page);
-      wrong = await violations(page);
+      wrong = await look();
     }
-    wrong.push(...(await dangling(page)), ...(await moving(page)));
+    wrong.push(...(await dangling(page)));
     wrong.push(...(await outside(page, picture && `${picture}-${language}-${colorScheme}`)));
     await page.setViewportSize(size);
     for (const fault of wrong) found.push(`${how}: ${fault}`);

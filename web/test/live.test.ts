@@ -63,6 +63,31 @@ describe('where WebSockets are blocked', () => {
     expect(pills).not.toContain('live');
   });
 
+  test('a change of language while the page connects leaves no unhandled rejection when that connection is refused', async () => {
+    const refused: (() => void)[] = [];
+    class Pending {
+      onclose = (_: object): void => {};
+      constructor() {
+        refused.push(() => this.onclose({ code: 1006 }));
+      }
+      close(): void {}
+    }
+    vi.stubGlobal('WebSocket', Pending);
+    const unhandled = vi.fn();
+    process.on('unhandledRejection', unhandled);
+    const stop = await follow();
+    await pass(1);
+    expect(refused).toHaveLength(1);
+    (await import('../src/api/client')).client.restart();
+    refused[0]!();
+    await pass(1);
+    vi.useRealTimers();
+    await new Promise((resolve) => setImmediate(resolve)); // Node tells of rejections after a tick
+    process.off('unhandledRejection', unhandled);
+    stop();
+    expect(unhandled).not.toHaveBeenCalled();
+  });
+
   test('a stream is open with the first comment, and may then be quiet between two comments', async () => {
     const stop = await follow();
     await pass(10);

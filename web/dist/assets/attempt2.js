@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=e547c9b64db7";
+export{r as resumePlaces}from"./attempt.js?v=6951521fd7ab";

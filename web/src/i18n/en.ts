@@ -21,7 +21,7 @@ export const en = {
   'line.idle': 'Up to date',
   'line.connecting': 'Connecting…',
   'line.live': 'Live',
-  'line.retrying': 'Reconnecting in {s} s',
+  'line.retrying': 'Retrying in {s} s',
   'line.polling': 'Updating every few seconds',
   'line.back': 'Connection restored.',
   'line.lost': 'Connection lost. Reconnecting…',

@@ -46,7 +46,7 @@ export function Pill() {
   });
   const line = connection.value;
   return (
-    <span class="inline-flex flex-row-reverse items-center gap-1.5 px-2 text-sm text-soft md:min-w-32" data-line={line.state}>
+    <span class="inline-flex flex-row-reverse items-center gap-1.5 px-2 text-sm text-soft md:min-w-36" data-line={line.state}>
       <span class={`size-2 rounded-full ${dots[line.state]}`} />
       <span key={line.state} class={`max-md:sr-only ${line.state === 'retrying' ? 'notranslate' : ''}`}>{words(line)}</span>
     </span>
