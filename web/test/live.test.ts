@@ -82,7 +82,7 @@ describe('where WebSockets are blocked', () => {
     refused[0]!();
     await pass(1);
     vi.useRealTimers();
-    await new Promise((resolve) => setImmediate(resolve)); // Node tells of rejections after a tick
+    await new Promise((resolve) => setImmediate(resolve)); // Node reports rejections after a tick
     process.off('unhandledRejection', unhandled);
     stop();
     expect(unhandled).not.toHaveBeenCalled();
