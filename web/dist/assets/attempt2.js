@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=6951521fd7ab";
+export{r as resumePlaces}from"./attempt.js?v=7797efaa3a54";
