@@ -6,10 +6,10 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 const FIRST = ['serve.test.ts', 'states.test.ts', 'admin.test.ts', 'opening.test.ts', 'times.test.ts', 'screens.test.ts', 'line.test.ts', 'demo.test.ts'];
 
 /**
- * Journeys that look at every page in both languages and both colour schemes, and wait for the times of a sale:
- * almost half of the time of all. `make test` leaves them to `make e2e`.
+ * Journeys that look at every page in both languages and both colour schemes, wait for the times of a sale, or repeat on the
+ * demo what serve.test.ts does on Postgres and Redis: more than half of the time of all. `make test` leaves them to `make e2e`.
  */
-const LONG = ['states.test.ts', 'admin.test.ts', 'screens.test.ts', 'times.test.ts'];
+const LONG = ['states.test.ts', 'admin.test.ts', 'screens.test.ts', 'times.test.ts', 'demo.test.ts', 'drawing.test.ts'];
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
