@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -82,14 +81,12 @@ func Drill(ctx context.Context, cfg *config.Config, in drill.Config, faults Dril
 		in.Faults = append(in.Faults, drill.Fault{Name: "redis", Inject: a.svc.cutRedis})
 	}
 	if faults.Worker {
-		w := &workerProcess{cfg: cfg}
-		if err := w.start(ctx); err != nil {
-			return nil, err
+		worker, failure := drillWorker(ctx, cfg)
+		if failure != nil {
+			return nil, failure
 		}
-		defer func() { err = errors.Join(err, w.end(syscall.SIGTERM)) }()
-		in.Faults = append(in.Faults, drill.Fault{Name: "worker", Inject: func(ctx context.Context) error {
-			return errors.Join(w.end(syscall.SIGKILL), w.start(ctx))
-		}})
+		defer func() { err = errors.Join(err, worker.End()) }()
+		in.Faults = append(in.Faults, drill.Fault{Name: "worker", Inject: func(context.Context) error { return worker.Kill() }})
 	}
 	return drill.Run(ctx, in)
 }
@@ -113,38 +110,22 @@ func (s *services) cutRedis(ctx context.Context) error {
 	return errors.New("the kind of Redis is unknown")
 }
 
-// workerProcess is a worker that runs in a process of its own. Its consumer name is the
-// same after each start, so it continues with what it had read.
-type workerProcess struct {
-	cfg *config.Config
-	cmd *exec.Cmd
-}
-
-func (w *workerProcess) start(ctx context.Context) error {
+// drillWorker starts a worker in a process of its own. Its consumer name is the same after
+// each start, so it continues with what it had read.
+func drillWorker(ctx context.Context, cfg *config.Config) (*drill.Process, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	w.cmd = exec.CommandContext(context.WithoutCancel(ctx), self, "serve", "--roles", "worker") //nolint:gosec // this binary
-	w.cmd.Env = append(os.Environ(),
-		config.EnvName("database-url")+"="+w.cfg.DatabaseURL.Reveal(), config.EnvName("redis-url")+"="+w.cfg.RedisURL.Reveal(),
-		config.EnvName("redis-prefix")+"="+w.cfg.RedisPrefix, config.EnvName("jwt-key")+"="+w.cfg.JWTKey.Reveal(),
-		config.EnvName("profile")+"="+string(w.cfg.Profile), config.EnvName("admin-addr")+"=127.0.0.1:0", config.EnvName("log-level")+"=error")
-	if err := w.cmd.Start(); err != nil {
-		return fmt.Errorf("start a worker: %w", err)
-	}
-	return nil
-}
-
-// end sends a signal and waits for the end of the process.
-func (w *workerProcess) end(signal syscall.Signal) error {
-	if err := w.cmd.Process.Signal(signal); err != nil {
-		return fmt.Errorf("the worker of the drill ended by itself: %w", err)
-	}
-	if err := w.cmd.Wait(); err != nil && signal != syscall.SIGKILL {
-		return fmt.Errorf("the worker of the drill: %w", err)
-	}
-	return nil
+	environ := append(os.Environ(),
+		config.EnvName("database-url")+"="+cfg.DatabaseURL.Reveal(), config.EnvName("redis-url")+"="+cfg.RedisURL.Reveal(),
+		config.EnvName("redis-prefix")+"="+cfg.RedisPrefix, config.EnvName("jwt-key")+"="+cfg.JWTKey.Reveal(),
+		config.EnvName("profile")+"="+string(cfg.Profile), config.EnvName("admin-addr")+"=127.0.0.1:0", config.EnvName("log-level")+"=error")
+	return drill.Supervise(func() *exec.Cmd {
+		cmd := exec.CommandContext(context.WithoutCancel(ctx), self, "serve", "--roles", "worker") //nolint:gosec // this binary
+		cmd.Env = environ
+		return cmd
+	})
 }
 
 // demoDrill returns the handler that lets `seckill drill` use the demo; nil for other

@@ -1,0 +1,89 @@
+package drill
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// restartPause is the time between the end of a supervised process and its next start.
+const restartPause = 200 * time.Millisecond
+
+// Process is a process that is started again whenever it ends, as a service manager does:
+// a worker that starts while a fault cuts it off from a service ends by itself.
+type Process struct {
+	command func() *exec.Cmd
+	ended   chan error // how the last process ended
+
+	mu    sync.Mutex
+	cmd   *exec.Cmd // guarded by mu
+	final bool      // it is not started again; guarded by mu
+}
+
+// Supervise starts a process. Command returns it for each start.
+func Supervise(command func() *exec.Cmd) (*Process, error) {
+	p := &Process{command: command, ended: make(chan error, 1)}
+	cmd, err := p.start()
+	if err != nil {
+		return nil, err
+	}
+	go func() { p.ended <- p.supervise(cmd) }()
+	return p, nil
+}
+
+// start returns nil after End.
+func (p *Process) start() (*exec.Cmd, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.final {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	cmd := p.command()
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", cmd.Path, err)
+	}
+	p.cmd = cmd
+	return cmd, nil
+}
+
+// supervise returns how the last process ended.
+func (p *Process) supervise(cmd *exec.Cmd) error {
+	for {
+		ended := cmd.Wait()
+		time.Sleep(restartPause)
+		next, err := p.start()
+		if err != nil {
+			return err
+		}
+		if next == nil {
+			return ended
+		}
+		cmd = next
+	}
+}
+
+// Kill sends SIGKILL. The process is started again.
+func (p *Process) Kill() error { return p.signal(syscall.SIGKILL, false) }
+
+// End sends SIGTERM and waits for the end of the process.
+func (p *Process) End() error {
+	if err := p.signal(syscall.SIGTERM, true); err != nil {
+		return err
+	}
+	return <-p.ended
+}
+
+// signal sends a signal, unless the process has ended by itself.
+func (p *Process) signal(s syscall.Signal, final bool) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.final = p.final || final
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("send %s: %w", s, err)
+	}
+	return nil
+}
