@@ -122,7 +122,7 @@ func drillWorker(ctx context.Context, cfg *config.Config) (*drill.Process, error
 		config.EnvName("redis-prefix")+"="+cfg.RedisPrefix, config.EnvName("jwt-key")+"="+cfg.JWTKey.Reveal(),
 		config.EnvName("profile")+"="+string(cfg.Profile), config.EnvName("admin-addr")+"=127.0.0.1:0", config.EnvName("log-level")+"=error")
 	return drill.Supervise(func() *exec.Cmd {
-		cmd := exec.CommandContext(context.WithoutCancel(ctx), self, "serve", "--roles", "worker") //nolint:gosec // this binary
+		cmd := exec.CommandContext(context.WithoutCancel(ctx), self, "serve", "--roles", "worker")
 		cmd.Env = environ
 		return cmd
 	})

@@ -17,7 +17,8 @@ const restartPause = 200 * time.Millisecond
 // a worker that starts while a fault cuts it off from a service ends by itself.
 type Process struct {
 	command func() *exec.Cmd
-	ended   chan error // how the last process ended
+	over    chan struct{} // closed when the process is not started again
+	ended   chan error    // how the last process ended
 
 	mu    sync.Mutex
 	cmd   *exec.Cmd // guarded by mu
@@ -26,7 +27,7 @@ type Process struct {
 
 // Supervise starts a process. Command returns it for each start.
 func Supervise(command func() *exec.Cmd) (*Process, error) {
-	p := &Process{command: command, ended: make(chan error, 1)}
+	p := &Process{command: command, over: make(chan struct{}), ended: make(chan error, 1)}
 	cmd, err := p.start()
 	if err != nil {
 		return nil, err
@@ -54,7 +55,10 @@ func (p *Process) start() (*exec.Cmd, error) {
 func (p *Process) supervise(cmd *exec.Cmd) error {
 	for {
 		ended := cmd.Wait()
-		time.Sleep(restartPause)
+		select {
+		case <-p.over:
+		case <-time.After(restartPause):
+		}
 		next, err := p.start()
 		if err != nil {
 			return err
@@ -71,10 +75,9 @@ func (p *Process) Kill() error { return p.signal(syscall.SIGKILL, false) }
 
 // End sends SIGTERM and waits for the end of the process.
 func (p *Process) End() error {
-	if err := p.signal(syscall.SIGTERM, true); err != nil {
-		return err
-	}
-	return <-p.ended
+	err := p.signal(syscall.SIGTERM, true)
+	close(p.over)
+	return errors.Join(err, <-p.ended)
 }
 
 // signal sends a signal, unless the process has ended by itself.
