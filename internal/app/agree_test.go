@@ -4,7 +4,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -66,17 +65,20 @@ func (s *sampler) recorded() (c counts) {
 func (s *sampler) counted() (c counts, calls int) {
 	text := metrics(s.t, s.process)
 	return counts{
-		orders:   sumOf(text, "seckill_order_written_total"),
-		payments: sumOf(text, `seckill_payment_results_total{provider="sandbox",result="paid"}`),
-		refunds:  sumOf(text, `seckill_payment_results_total{provider="sandbox",result="refunded"}`),
-	}, sumOf(text, `seckill_salestats_calls_total{outcome="`, `stage="ORDER"`)
+		orders:   sumOf(text, "seckill_order_written_total", ""),
+		payments: sumOf(text, "seckill_payment_results_total", `result="paid"`),
+		refunds:  sumOf(text, "seckill_payment_results_total", `result="refunded"`),
+	}, sumOf(text, "seckill_salestats_calls_total", `stage="ORDER"`)
 }
 
-// sumOf adds the series of a counter whose names begin with a prefix and have all of the labels.
-func sumOf(text, prefix string, labels ...string) (sum int) {
+// sumOf adds the series of a counter that have a label; all of its series without one.
+func sumOf(text, counter, label string) (sum int) {
 	for line := range strings.Lines(text) {
 		series, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if n, err := strconv.Atoi(value); err == nil && strings.HasPrefix(series, prefix) && !slices.ContainsFunc(labels, func(label string) bool { return !strings.Contains(series, label) }) {
+		if name, _, _ := strings.Cut(series, "{"); name != counter || !strings.Contains(series, label) {
+			continue
+		}
+		if n, err := strconv.Atoi(value); err == nil {
 			sum += n
 		}
 	}

@@ -17,12 +17,11 @@ const restartPause = 200 * time.Millisecond
 // a worker that starts while a fault cuts it off from a service ends by itself.
 type Process struct {
 	command func() *exec.Cmd
-	over    chan struct{} // closed when the process is not started again
+	over    chan struct{} // closed, under mu, when the process is not started again
 	ended   chan error    // how the last process ended
 
-	mu    sync.Mutex
-	cmd   *exec.Cmd // guarded by mu
-	final bool      // it is not started again; guarded by mu
+	mu  sync.Mutex
+	cmd *exec.Cmd // guarded by mu
 }
 
 // Supervise starts a process. Command returns it for each start.
@@ -40,8 +39,10 @@ func Supervise(command func() *exec.Cmd) (*Process, error) {
 func (p *Process) start() (*exec.Cmd, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.final {
+	select {
+	case <-p.over:
 		return nil, nil //nolint:nilnil // there is none
+	default:
 	}
 	cmd := p.command()
 	if err := cmd.Start(); err != nil {
@@ -71,21 +72,24 @@ func (p *Process) supervise(cmd *exec.Cmd) error {
 }
 
 // Kill sends SIGKILL. The process is started again.
-func (p *Process) Kill() error { return p.signal(syscall.SIGKILL, false) }
+func (p *Process) Kill() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return signal(p.cmd, syscall.SIGKILL)
+}
 
-// End sends SIGTERM and waits for the end of the process.
+// End sends SIGTERM and waits for the end of the process. It is called once.
 func (p *Process) End() error {
-	err := p.signal(syscall.SIGTERM, true)
+	p.mu.Lock()
 	close(p.over)
+	err := signal(p.cmd, syscall.SIGTERM)
+	p.mu.Unlock()
 	return errors.Join(err, <-p.ended)
 }
 
 // signal sends a signal, unless the process has ended by itself.
-func (p *Process) signal(s syscall.Signal, final bool) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.final = p.final || final
-	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+func signal(cmd *exec.Cmd, s syscall.Signal) error {
+	if err := cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("send %s: %w", s, err)
 	}
 	return nil

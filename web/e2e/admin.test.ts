@@ -19,7 +19,7 @@ let written = '';
 let open = '';
 
 beforeAll(async () => {
-  [operator, admin] = await Promise.all([it.page({ reducedMotion: 'reduce' }), it.page({ reducedMotion: 'reduce' })]);
+  [operator, admin] = await Promise.all([it.page(), it.page()]);
   await signIn(operator, it.demo, 'operator', '/operate');
   await signIn(admin, it.demo, 'admin', '/operate');
 });
@@ -170,7 +170,7 @@ test('a sale that is held, by the second person', async () => {
   await stands(admin, 'Paused').waitFor();
   await look(admin, 'admin-paused');
   await lookAtSheet(admin, 'Resume', 'admin-resume');
-  const buyer = await it.page({ reducedMotion: 'reduce' });
+  const buyer = await it.page();
   await signIn(buyer, it.demo, 'bob', `/s/${it.demo.open.slug}`);
   await button(buyer, 'pay').waitFor();
   await look(buyer, 'sale-paused');
@@ -198,7 +198,7 @@ test('goods, their sheet with what was done to them, and the empty page of dead 
   await look(operator, 'admin-goods-edit');
   await goto(operator, '/operate/aside', 'main section');
   await look(operator, 'admin-aside-none');
-  const customer = await it.page({ reducedMotion: 'reduce' });
+  const customer = await it.page();
   await goto(customer, '/operate', 'main h1');
   await customer.getByRole('main').getByRole('link', { name: 'Sign in' }).click();
   await fillSignIn(customer, 'alice@demo.example');

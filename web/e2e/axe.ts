@@ -51,12 +51,12 @@ const dangling = (page: Page): Promise<string[]> =>
 const drawn = (page: Page): Promise<unknown> =>
   page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 
-/** What still moves after it was drawn, where the person wants less motion. */
+/** What still moves after it was drawn: pages of journeys want less motion. */
 const moving = (page: Page): Promise<string[]> =>
   page.evaluate(() =>
     document
       .getAnimations()
-      .filter(({ playState }) => playState === 'running' && matchMedia('(prefers-reduced-motion: reduce)').matches)
+      .filter(({ playState }) => playState === 'running')
       .map(({ effect }) => `moves: ${(effect as KeyframeEffect).target?.outerHTML.slice(0, 120)}`),
   );
 
@@ -114,12 +114,12 @@ async function faults(page: Page, name: string): Promise<string[]> {
     await drawn(page);
     if (picture) await page.screenshot({ path: `${picture}-${language}-${colorScheme}.png`, fullPage: !(await page.locator('dialog').count()) });
     const how = `${name}: ${language}, ${colorScheme}, ${size.width} px`;
-    // What is wrong between two themes, while the browser still mixes their colours, no user sees.
-    const look = async (): Promise<string[]> => [...(axe ? await violations(page) : []), ...(await moving(page))];
-    let wrong = await look();
+    // What is wrong for a moment, as while the browser mixes the colours of two themes, no user sees.
+    const passing = async (): Promise<string[]> => [...(axe ? await violations(page) : []), ...(await moving(page))];
+    let wrong = await passing();
     if (wrong.length) {
       await drawn(page);
-      wrong = await look();
+      wrong = await passing();
     }
     wrong.push(...(await dangling(page)));
     wrong.push(...(await outside(page, picture && `${picture}-${language}-${colorScheme}`)));

@@ -31,7 +31,7 @@ afterAll(async () => {
 });
 
 test('name, logo and accent of the installation are on the pages, and nothing moves', async () => {
-  const page = await it.page({ reducedMotion: 'reduce' });
+  const page = await it.page();
   await page.addInitScript(() => {
     const shifts: number[] = ((window as unknown as { shifts: number[] }).shifts = []);
     new PerformanceObserver((list) => list.getEntries().forEach((entry) => shifts.push((entry as unknown as { value: number }).value))).observe({ type: 'layout-shift', buffered: true });

@@ -110,7 +110,7 @@ function expire(it: Pages, venue: Venue): void {
   test('an order that is not paid expires on the page, and the buyer may try again', async () => {
     await venue.startWorker();
     const stand = await venue.sell({ single: true, window: '10s' });
-    const page = await it.page({ reducedMotion: 'reduce' });
+    const page = await it.page();
     await visit(page, stand);
     await button(page, 'buy').click();
     await checkByBrowser(page);
@@ -131,7 +131,7 @@ function soldOutToOffer(it: Pages, venue: Venue): void {
     await venue.startWorker();
     const stand = await venue.sell({ people: 3, single: true });
     const [first, second, third] = await Promise.all(
-      stand.people.map(() => it.page({ permissions: ['notifications'], reducedMotion: 'reduce' })),
+      stand.people.map(() => it.page({ permissions: ['notifications'] })),
     );
     await visit(first!, stand);
     await buy(first!);

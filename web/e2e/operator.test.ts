@@ -56,7 +56,7 @@ test('stock is changed while the sale runs, a large change by two people', async
 });
 
 test('the live page shows what happened before it was opened, by item and in the language in use, and offers reasons for a pause', async () => {
-  const admin = await it.page({ reducedMotion: 'reduce' });
+  const admin = await it.page();
   await signIn(admin, it.demo, 'admin', '/operate');
   await admin.getByRole('link', { name: it.demo.open.title }).click();
   const activity = admin.getByRole('list', { name: 'Activity' });

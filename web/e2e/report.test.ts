@@ -25,7 +25,7 @@ test('the report is read on the page, compared with an earlier sale, printed and
   await signIn(buyer, it.demo, 'alice', `/s/${it.demo.open.slug}`);
   await buy(buyer);
 
-  const admin = await it.page({ reducedMotion: 'reduce', acceptDownloads: true });
+  const admin = await it.page({ acceptDownloads: true });
   await signIn(admin, it.demo, 'admin', '/operate');
   await admin.getByRole('link', { name: it.demo.open.title }).click();
   await act(admin, 'End sale', { Reason: 'Enough for today.' });

@@ -174,7 +174,7 @@ const pages = new Map<string, Page>();
 test.each(screens)('$name is accessible and fits, in both languages, light and dark', async ({ name, as: who = '', open }) => {
   let page = pages.get(who);
   if (!page) {
-    pages.set(who, (page = await it.page({ reducedMotion: 'reduce' })));
+    pages.set(who, (page = await it.page()));
     if (who) await signIn(page, it.demo, who);
   }
   await open(page);
@@ -189,7 +189,7 @@ const lengthened = (json: string | Buffer): string =>
   JSON.stringify(JSON.parse(String(json)), (key, value: unknown) => (key === 'notice' || (written.has(key) && value && typeof value === 'string') ? long : value));
 
 test('addresses and long words that people write are broken within the page', async () => {
-  const page = await it.page({ reducedMotion: 'reduce' });
+  const page = await it.page();
   await withoutFirst(page);
   await signIn(page, it.demo, 'admin', '/operate/orders');
   const order = await page.locator('main li a').first().getAttribute('href');

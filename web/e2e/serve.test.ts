@@ -7,7 +7,6 @@ import { onASite } from './venue';
 
 const it = curtain();
 const venue = onASite();
-const still = { reducedMotion: 'reduce' } as const;
 
 test('in the queue, in the waiting room and in the draw a buyer sees where they stand', async () => {
   const { site } = venue;
@@ -15,7 +14,7 @@ test('in the queue, in the waiting room and in the draw a buyer sees where they 
     site.seed({ users: 2, stock: 1, more: ['--permit-ratio', '1'] }),
     site.seed({ users: 1, stock: 1, more: ['--opens-in', '3m'] }),
   ]);
-  const [first, second, early] = await Promise.all([it.page(still), it.page(still), it.page(still)]);
+  const [first, second, early] = await Promise.all([it.page(), it.page(), it.page()]);
   await signIn(first, site, now.buyers[0]!, `/s/${now.slug}`);
   let send = (): void => {};
   const sent = new Promise<void>((resolve) => (send = resolve));
@@ -58,7 +57,7 @@ test('what was set aside is looked at and decided by an operator: a message of n
   await site.startWorker();
   await site.poison();
   const { slug, buyers } = await site.seed({ users: 1, stock: 1 });
-  const buyer = await it.page(still);
+  const buyer = await it.page();
   await signIn(buyer, site, buyers[0]!, `/s/${slug}`);
   await buy(buyer);
   await button(buyer, 'pay').click();
@@ -66,7 +65,7 @@ test('what was set aside is looked at and decided by an operator: a message of n
   await site.overcharge();
   await atTheBank(buyer, 'Approve');
 
-  const page = await it.page(still);
+  const page = await it.page();
   await signIn(page, site, 'operator', '/operate/aside');
   const acts = page.getByRole('button', { name: /^(Drop|Refund ¥.*)$/ });
   const again = async (): Promise<number> => {

@@ -14,7 +14,6 @@ beforeAll(async () => {
 });
 afterAll(() => site?.stop());
 
-const still = { reducedMotion: 'reduce' } as const;
 const sheet = (page: Page): Locator => page.locator('section.sheet');
 
 /** A sale with buyers. */
@@ -22,7 +21,7 @@ const sell = (seed: Partial<Seed> = {}): Promise<SeededSale> => site.seed({ user
 
 /** A page of a sale that can be held, signed in if a buyer is given. */
 async function open(sale: SeededSale, who?: Person): Promise<{ page: Page; hold(): Promise<void> }> {
-  const page = await it.page(still);
+  const page = await it.page();
   const hold = await holdable(page);
   if (who) await signIn(page, site, who, `/s/${sale.slug}`);
   else await page.goto(`${site.url}/s/${sale.slug}`);

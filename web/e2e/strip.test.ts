@@ -10,7 +10,7 @@ const strip = (page: Page) => page.locator('[data-strip]');
 const icon = (page: Page): Promise<string | null> => page.locator('link[rel=icon]').getAttribute('href');
 
 test('an order that awaits payment is on every other page and tab, in the title and the icon, until it is paid', async () => {
-  const page = await it.page({ reducedMotion: 'reduce' });
+  const page = await it.page();
   await signIn(page, it.demo, 'alice', `/s/${it.demo.open.slug}`);
   const other = await page.context().newPage();
   await other.goto(`${it.demo.url}/account`);
@@ -47,7 +47,7 @@ test('an order that awaits payment is on every other page and tab, in the title 
 });
 
 test('an order that is cancelled is not on other pages any more', async () => {
-  const page = await it.page({ reducedMotion: 'reduce' });
+  const page = await it.page();
   await signIn(page, it.demo, 'bob', `/s/${it.demo.open.slug}`);
   await buy(page);
   await button(page, 'pay').click();

@@ -18,7 +18,7 @@ async function lookAndAct(page: Page, name: string, file: string, fields: Record
 }
 
 test('a sale is withdrawn, copied and saved as a template, from which another one is made', async () => {
-  const operator = await it.page({ reducedMotion: 'reduce' });
+  const operator = await it.page();
   await signIn(operator, it.demo, 'operator', '/operate/new');
   await draft(operator, 'Winter drop');
   const first = operator.url();
@@ -47,13 +47,13 @@ test('a sale is withdrawn, copied and saved as a template, from which another on
 });
 
 test('a sale is moved before its opening, extended by two people and reworded while it runs; who prepared it cannot buy', async () => {
-  const operator = await it.page({ reducedMotion: 'reduce' });
+  const operator = await it.page();
   await signIn(operator, it.demo, 'operator', '/operate/new');
   await draft(operator, 'Spring drop');
   const place = new URL(operator.url()).pathname;
   await act(operator, 'Submit for review');
   await stands(operator, 'In review').waitFor();
-  const admin = await it.page({ reducedMotion: 'reduce' });
+  const admin = await it.page();
   await signIn(admin, it.demo, 'admin', place);
   await act(admin, 'Approve');
   await stands(admin, 'Approved').waitFor();

@@ -1,6 +1,5 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Person } from '../src/api/session';
-import { speak } from '../src/i18n/text';
 import { actsOf, instant, localInput, type SaleStatus } from '../src/operator/acts';
 import { extend, sumHolds, REACH_S, type Figures, type Point } from '../src/operator/figures';
 import { decimal } from '../src/operator/form';
@@ -8,8 +7,6 @@ import { fieldName, fieldsOf, valueWords } from '../src/operator/log';
 import { texts } from '../src/operator/texts';
 import { ahead } from '@seckill/client/waiting';
 import { T0 } from './shop';
-
-beforeAll(() => speak('en'));
 
 const figures = (at: number, fields: Partial<Figures> = {}): Figures => ({
   at: new Date(at).toISOString(),

@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=7797efaa3a54";
+export{r as resumePlaces}from"./attempt.js?v=4e6002b888f7";

@@ -179,13 +179,15 @@ export function digits(ms: number, rounding: Rounding = 'up'): string {
   return days ? `${t('time.days', { n: days })} ${clock}` : clock;
 }
 
-/** A span in words, in its largest unit and the next, never rounded up: 15 minutes; 1 minute 30 seconds. Intl takes 40 ms to make its formatter of units. */
+/** A span in words, in its largest unit and the next, never rounded up: 15 minutes; 1 minute 30 seconds. */
 export function span(seconds: number): string {
   const { days, hours, minutes, seconds: rest } = parts(seconds * 1000, 'down');
   const units: ['hour' | 'minute' | 'second', number][] = [['hour', days * 24 + hours], ['minute', minutes], ['second', rest]];
   const first = units.findIndex(([, n]) => n > 0);
-  const shown = first < 0 ? units.slice(-1) : units.slice(first, first + 2).filter(([, n]) => n > 0);
-  return shown.map(([unit, n]) => t(n === 1 ? `time.${unit}` : `time.${unit}s`, { n: count(n) })).join(' ');
+  const words = (first < 0 ? units.slice(-1) : units.slice(first, first + 2).filter(([, n]) => n > 0)).map(([unit, n]) =>
+    format(unit, (of) => new Intl.NumberFormat(of, { style: 'unit', unit, unitDisplay: 'long' })).format(n),
+  );
+  return words.join(lang.value === 'zh' ? '' : ' ');
 }
 
 const DAY_HOURS = 24;
