@@ -28,8 +28,8 @@ import (
 const setupTimeout = testenv.Wait
 
 // Postgres returns a new database for the test, with all tables. It is dropped when the
-// test ends, unless testenv.KeepsDatabases. Commits of a test do not wait for the disk, see
-// UnflushedPostgresURL; those of a benchmark do.
+// test ends. Commits of a test do not wait for the disk, see UnflushedPostgresURL; those
+// of a benchmark do.
 func Postgres(t testing.TB) *postgres.DB {
 	t.Helper()
 	address := UnflushedPostgresURL
@@ -85,8 +85,7 @@ func OnDatabases(t *testing.T, test func(t *testing.T, db *postgres.DB)) {
 }
 
 // PostgresURL returns the URL of a new database for the test, with all tables and with
-// timeouts that a busy machine does not exceed. It is dropped when the test ends, unless
-// testenv.KeepsDatabases.
+// timeouts that a busy machine does not exceed. It is dropped when the test ends.
 func PostgresURL(t testing.TB) string {
 	t.Helper()
 	return testenv.WithParameters(t, ShortPostgresURL(t), timeouts())
@@ -129,9 +128,6 @@ func clone(t testing.TB, server, from string) string {
 		t.Fatalf("clone a database: %v", err)
 	}
 	t.Cleanup(func() {
-		if testenv.KeepsDatabases() {
-			return
-		}
 		if err := maintain(server, fmt.Sprintf(`DROP DATABASE %q WITH (FORCE)`, name)); err != nil {
 			t.Errorf("drop the test's database: %v", err)
 		}

@@ -22,22 +22,18 @@ func TestEachTestHasADatabaseOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestDatabasesAreDroppedWithTheTestUnlessTheServerGoesAsAWhole(t *testing.T) {
+func TestADatabaseIsDroppedWithItsTest(t *testing.T) {
 	observer := testdb.Postgres(t)
-	t.Setenv("SECKILL_TEST_DATABASE_URL", testdb.PostgresURL(t)) // a server that is not the one in .services/env
-	for keep, want := range map[string]int{"": 0, "no": 0, "yes": 1} {
-		t.Setenv("SECKILL_TEST_KEEP_DATABASES", keep)
-		var name string
-		t.Run("made", func(t *testing.T) {
-			db := testdb.Postgres(t)
-			if err := db.SQL.QueryRowContext(t.Context(), "SELECT current_database()").Scan(&name); err != nil {
-				t.Fatal(err)
-			}
-		})
-		var n int
-		err := observer.SQL.QueryRowContext(t.Context(), "SELECT count(*) FROM pg_database WHERE datname = $1", name).Scan(&n)
-		if err != nil || n != want {
-			t.Errorf("keep %q: databases named %q: %d, %v; want %d", keep, name, n, err, want)
+	var name string
+	t.Run("made", func(t *testing.T) {
+		db := testdb.Postgres(t)
+		if err := db.SQL.QueryRowContext(t.Context(), "SELECT current_database()").Scan(&name); err != nil {
+			t.Fatal(err)
 		}
+	})
+	var n int
+	err := observer.SQL.QueryRowContext(t.Context(), "SELECT count(*) FROM pg_database WHERE datname = $1", name).Scan(&n)
+	if err != nil || n != 0 {
+		t.Errorf("databases named %q after the test: %d, %v; want 0", name, n, err)
 	}
 }

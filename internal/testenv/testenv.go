@@ -21,9 +21,6 @@ import (
 const (
 	databaseVariable = "SECKILL_TEST_DATABASE_URL"
 	redisVariable    = "SECKILL_TEST_REDIS_URL"
-	// keepVariable is "yes" when the server is deleted with all databases after the run.
-	// Dropping one takes 0.4 s because Postgres writes a checkpoint.
-	keepVariable = "SECKILL_TEST_KEEP_DATABASES"
 )
 
 // RedisURL returns the URL of the shared private Redis, with timeouts that a busy
@@ -90,16 +87,6 @@ func lookup(t testing.TB, variable string) string {
 func DatabaseURL(t testing.TB) string {
 	t.Helper()
 	return lookup(t, databaseVariable)
-}
-
-// KeepsDatabases reports whether databases are kept when their tests end. The value in
-// the file applies only to the server named in the file.
-func KeepsDatabases() bool {
-	value := os.Getenv(keepVariable)
-	if value == "" && os.Getenv(databaseVariable) == "" {
-		value, _ = fromFile(keepVariable) // missing = no
-	}
-	return value == "yes"
 }
 
 // services reads .services/env once per test binary.
