@@ -35,6 +35,10 @@ func main() {
 // run runs the steps of a mode and returns the exit code.
 func run(ctx context.Context, mode string) int {
 	began := time.Now()
+	if err := checkSpace(wantedSpace, os.TempDir(), "."); err != nil {
+		fmt.Fprintln(os.Stderr, "testrun:", err)
+		return 1
+	}
 	dir, err := os.MkdirTemp("", "seckill-test-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
