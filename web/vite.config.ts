@@ -21,10 +21,13 @@ export default defineConfig({
       input: { app: `${root}/index.html` },
       output: {
         entryFileNames: 'assets/[name].js',
-        chunkFileNames: 'assets/[name].js',
+        chunkFileNames: ({ facadeModuleId }) => (facadeModuleId?.includes('/src/operator/') ? 'assets/admin-[name].js' : 'assets/[name].js'),
         assetFileNames: 'assets/app[extname]',
         codeSplitting: {
-          groups: [{ name: 'core', test: /node_modules\/(@?preact|wouter|regexparam)|client\/src\/((backoff|client|clock|events|fault|http|live|operation|order|places|press|session|storage|task)\.ts|documents\/(order|purchase|sale|server))|src\/(api|i18n\/(lang|text|en)|ui|documents\/account|purchase\/button)/ }],
+          groups: [
+            { name: 'core', test: /node_modules\/(@?preact|wouter|regexparam)|client\/src\/((backoff|client|clock|events|fault|http|live|operation|order|places|press|session|storage|task)\.ts|documents\/(order|purchase|sale|server))|src\/(api|i18n\/(lang|text|en)|ui|documents\/account|operator\/pages|purchase\/button)/ },
+            { name: 'admin', test: /src\/(operator|documents\/(operator|interventions|inbox|templates))/, minShareCount: 2, includeDependenciesRecursively: false },
+          ],
         },
       },
     },

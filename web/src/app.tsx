@@ -4,6 +4,7 @@ import { Link, Route, Switch, useLocation } from 'wouter-preact';
 import { person, signOut } from './api/session';
 import { lang } from './i18n/lang';
 import { speak, t } from './i18n/text';
+import { preloadAdminPage } from './operator/pages';
 import { Sales } from './pages/sales';
 import { Strip } from './purchase/strip';
 import { LiveRegion } from './ui/live-region';
@@ -34,11 +35,11 @@ const Operator = lazy(() =>
 );
 
 /** Fetches the code of the page at an address. */
-export function preloadPage(path: string): Promise<void> | void {
+export function preloadPage(path: string): Promise<unknown> | void {
   if (path.startsWith('/s/')) return SalePage.preload();
   if (path.startsWith('/orders')) return Orders.preload();
   if (path === '/account') return AccountPage.preload();
-  if (path.startsWith('/operate')) return Operator.preload();
+  if (path.startsWith('/operate')) return Promise.all([Operator.preload(), preloadAdminPage(path)]);
   if (path === '/sign-in' || path === '/register') return Sign.preload();
 }
 

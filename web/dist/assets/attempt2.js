@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=4e6002b888f7";
+export{r as resumePlaces}from"./attempt.js?v=a1c20f181b16";

@@ -41,7 +41,7 @@ export function Goods() {
           <ul class="grid gap-2 sm:grid-cols-2">
             {goods.map((each) => (
               <li key={each.id} class="card relative flex items-center gap-3 p-3 has-[button:hover]:border-edge">
-                <Picture goods={each} class="size-14 shrink-0 rounded-lg" />
+                <Picture goods={each} inList class="size-14 shrink-0 rounded-lg" />
                 <button class="grow text-left font-medium after:absolute after:inset-0" onClick={() => (editing.value = each)}>
                   {each.name}
                 </button>

@@ -8,7 +8,7 @@ import { AdminSales } from '../documents/operator';
 import { count } from '../i18n/text';
 import { Broken, Loading, Stale, Title } from '../ui/bits';
 import type { AdminSale, SaleStatus } from './acts';
-import { SaleRow } from './sales';
+import { SaleRow } from './sale-row';
 import { ot, type OpKey } from './texts';
 
 /** Statuses of the sales that need attention, from the most urgent. */

@@ -1,49 +1,16 @@
 /** Everything that waits for a person, with links to where it is decided. */
-import { signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { Link } from 'wouter-preact';
-import { follow } from '../api/client';
 import { useLoad } from '../api/load';
 import { request } from '../api/client';
 import type { ResultOf } from '@seckill/client/operation';
-import { Inbox as InboxDoc, InboxCount, InboxCountNow } from '../documents/inbox';
+import { Inbox as InboxDoc } from '../documents/inbox';
 import { count, t } from '../i18n/text';
 import { Broken, Loading, Stale, Title, When } from '../ui/bits';
+import { waiting } from './inbox-count';
 import { ot } from './texts';
 
 type Entry = NonNullable<ResultOf<typeof InboxDoc>['inbox']>['entries'][number];
-
-interface Counted {
-  totalCount: number;
-  decidableCount: number;
-}
-
-/** How much waits, as last pushed. */
-const waiting = signal<Counted>({ totalCount: 0, decidableCount: 0 });
-
-/** Pause between polls, where nothing can be pushed. */
-const POLL_MS = 10_000;
-
-/** Follows the count, and returns how much waits for this person. */
-export function useInboxCount(): number {
-  useEffect(
-    () =>
-      follow(InboxCount, {}, {
-        next: ({ inboxCount }) => {
-          waiting.value = inboxCount;
-          return false;
-        },
-        failed: () => {},
-        poll: async () => {
-          const { inbox } = await request(InboxCountNow, {});
-          if (inbox) waiting.value = inbox;
-          return POLL_MS;
-        },
-      }),
-    [],
-  );
-  return waiting.value.decidableCount;
-}
 
 /** The page. It loads again when the count is pushed. */
 export function Inbox() {

@@ -7,24 +7,14 @@ import { person } from '../api/session';
 import { Account } from '../documents/account';
 import { count, loadTexts, t } from '../i18n/text';
 import { Missing, Title } from '../ui/bits';
+import { Later } from '../ui/later';
 import { useTitle } from '../ui/title';
-import { DeadLetters } from './deadletters';
-import { SalePage } from './sale';
-import { SaleEditor } from './editor';
-import { Goods } from './goods';
-import { Home } from './home';
-import { Inbox, useInboxCount } from './inbox';
-import { OrderMoneyPage } from './money';
-import { Orders } from './orders';
-import { People } from './people';
-import { Refunds } from './refunds';
-import { ReportPage } from './report';
-import { Sales } from './sales';
-import { Deliveries, Webhooks } from './webhooks';
-import { ot, texts, type OpKey } from './texts';
+import { useInboxCount } from './inbox-count';
+import { pages } from './pages';
+import { ot, textsOf, type OpKey } from './texts';
 
 /** Adds the texts of the admin pages. */
-export const prepare = (): Promise<void> => loadTexts((of) => Promise.resolve(texts[of]));
+export const prepare = (): Promise<void> => loadTexts(textsOf);
 
 /** The pages under /operate. */
 export function Operator() {
@@ -46,23 +36,15 @@ export function Operator() {
     <div class="page grid max-w-7xl items-start gap-6 lg:grid-cols-[11rem_minmax(0,1fr)] lg:gap-8">
       <Nav />
       <div class="min-w-0">
-        <NeedsCodes />
+        <Later>
+          <NeedsCodes />
+        </Later>
         <Switch>
-          <Route path="/operate">{() => <Home />}</Route>
-          <Route path="/operate/sales">{() => <Sales />}</Route>
-          <Route path="/operate/new">{() => <SaleEditor />}</Route>
-          <Route path="/operate/sales/:id/edit">{({ id }) => <SaleEditor key={id} id={id} />}</Route>
-          <Route path="/operate/sales/:id/report">{({ id }) => <ReportPage key={id} id={id} />}</Route>
-          <Route path="/operate/sales/:id">{({ id }) => <SalePage key={id} id={id} />}</Route>
-          <Route path="/operate/goods">{() => <Goods />}</Route>
-          <Route path="/operate/orders">{() => <Orders />}</Route>
-          <Route path="/operate/orders/:id">{({ id }) => <OrderMoneyPage key={id} id={id} />}</Route>
-          <Route path="/operate/inbox">{() => <Inbox />}</Route>
-          <Route path="/operate/refunds">{() => <Refunds />}</Route>
-          <Route path="/operate/aside">{() => <DeadLetters />}</Route>
-          <Route path="/operate/people">{() => <People />}</Route>
-          <Route path="/operate/webhooks">{() => <Webhooks />}</Route>
-          <Route path="/operate/webhooks/:id">{({ id }) => <Deliveries key={id} id={id} />}</Route>
+          {Object.entries(pages).map(([path, Page]) => (
+            <Route key={path} path={path}>
+              {(params: Partial<Record<string, string>>) => <Page key={params['id']} id={params['id'] ?? ''} />}
+            </Route>
+          ))}
           <Route component={Missing} />
         </Switch>
       </div>

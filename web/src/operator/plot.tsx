@@ -1,9 +1,11 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import UPlot from 'uplot';
+import { Fault } from '@seckill/client/fault';
+import type UPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { lang } from '../i18n/lang';
 import { clockTime, count } from '../i18n/text';
+import { Broken } from '../ui/bits';
 import { dark } from '../ui/theme';
 import type { Point } from './figures';
 import { placeNames } from './marks';
@@ -75,16 +77,29 @@ export function Plot({ series, marks }: Props) {
   const marked = useRef(marks);
   marked.current = marks;
   const under = useSignal<number | null>(null);
+  const library = useSignal<typeof UPlot | 'failed' | null>(null);
   const data: UPlot.AlignedData = [series.map(({ at }) => at), series.map(({ left }) => left), series.map(({ requests }) => requests), series.map(({ orders }) => orders)];
 
+  // The chart is drawn after the figures, in a task of its own.
+  const fetch = (): void => {
+    library.value = null;
+    import('uplot').then(
+      (module) => (library.value = module.default),
+      () => (library.value = 'failed'),
+    );
+  };
+  useEffect(fetch, []);
+
+  const Library = library.value;
   useEffect(() => {
+    if (!Library || Library === 'failed') return undefined;
     const element = box.current!;
     const colour = (name: string): string => resolve(element, name);
     const slim = element.clientWidth < SLIM_PX;
     const value = (label: OpKey) => ({ ...axis, size: slim ? 40 : 56, incrs: WHOLE, ...(!slim && { label: ot(label), labelSize: 20 }) });
     const axis = { stroke: colour('soft'), grid: { stroke: colour('line'), width: 1 }, ticks: { show: false } };
     const upright = { range: (_plot: UPlot, _min: number, max: number): [number, number] => [0, Math.max(1, max * 1.1)] };
-    const made = new UPlot(
+    const made = new Library(
       {
         width: element.clientWidth,
         height: HEIGHT,
@@ -117,7 +132,7 @@ export function Plot({ series, marks }: Props) {
       sized.disconnect();
       made.destroy();
     };
-  }, [dark.value, lang.value]);
+  }, [Library, dark.value, lang.value]);
   useEffect(() => plot.current?.setData(data), [series, marks.length]);
 
   const point = series[under.value ?? -1] ?? series.at(-1);
@@ -137,7 +152,8 @@ export function Plot({ series, marks }: Props) {
         ))}
         {point && <span>{clockTime(point.at * 1000)}</span>}
       </figcaption>
-      <div ref={box} role="img" aria-label={ot('op.plot', { name: keys.map(([, name]) => name).join(', ') })} />
+      {Library === 'failed' && <Broken fault={new Fault('NETWORK', '')} again={fetch} />}
+      <div ref={box} role="img" style={{ minHeight: HEIGHT }} aria-label={ot('op.plot', { name: keys.map(([, name]) => name).join(', ') })} />
     </figure>
   );
 }

@@ -12,6 +12,7 @@ import type { Previewed } from '../pages/sale-preview';
 import { Broken, Loading, NoSale, Stale, Title, When } from '../ui/bits';
 import { Ticking } from '../ui/countdown';
 import { Dialog } from '../ui/dialog';
+import { Later } from '../ui/later';
 import { toast } from '../ui/toast';
 import { actsOf, needs, take, type Act, type AdminSale } from './acts';
 import { Dashboard } from './dashboard';
@@ -25,7 +26,7 @@ import type { Mark } from './plot';
 import { Downloads } from './report';
 import { Preview } from './preview';
 import { Review } from './review';
-import { StatusChip } from './sales';
+import { StatusChip } from './sale-row';
 import { Switches } from './switches';
 import { ot } from './texts';
 
@@ -90,21 +91,23 @@ function Shown({ sale, reload }: { sale: Whole; reload: () => Promise<void> }) {
         <Acts sale={sale} reload={() => (acts.value++, void reload())} />
       )}
       {sold && <Dashboard id={sale.id} live={sale.status !== 'ENDED'} opening={sale.startsAt} names={namesOf(sale)} marks={marksOf(sale)} />}
-      <Interventions key={acts.value} saleId={sale.id} moved={reload} />
-      <div class="grid items-start gap-6 lg:grid-cols-2">
-        <div class="grid gap-6">
-          <Items sale={sale} acted={() => acts.value++} />
-          <Switches sale={sale} reload={reload} />
+      <Later>
+        <Interventions key={acts.value} saleId={sale.id} moved={reload} />
+        <div class="grid items-start gap-6 lg:grid-cols-2">
+          <div class="grid gap-6">
+            <Items sale={sale} acted={() => acts.value++} />
+            <Switches sale={sale} reload={reload} />
+          </div>
+          <div class="grid gap-6">
+            {sold && <SaleTotals id={sale.id} />}
+            {sold && <Downloads sale={sale} />}
+            <section class="card p-5">
+              <h2 class="head mb-3">{ot('op.log')}</h2>
+              <Log entries={sale.timeline} names={namesOf(sale)} />
+            </section>
+          </div>
         </div>
-        <div class="grid gap-6">
-          {sold && <SaleTotals id={sale.id} />}
-          {sold && <Downloads sale={sale} />}
-          <section class="card p-5">
-            <h2 class="head mb-3">{ot('op.log')}</h2>
-            <Log entries={sale.timeline} names={namesOf(sale)} />
-          </section>
-        </div>
-      </div>
+      </Later>
     </div>
   );
 }

@@ -1,4 +1,4 @@
-/** Texts about money and refunds, in both languages. */
+/** Texts about money and refunds. */
 export const moneyEn = {
   'op.refundState.SETTLED': 'Settled otherwise',
   'op.refundSettle': 'Settled otherwise',
@@ -38,46 +38,4 @@ export const moneyEn = {
   'op.heldNone': 'None. Every payment belongs to an order.',
   'op.heldSettle': 'Mark as settled',
   'op.sure.heldSettle': 'Confirm that {amount} was settled with the provider or by a transfer. The shop moves no money. The reason is logged.',
-};
-
-/** Chinese texts about money. */
-export const moneyZh: Record<keyof typeof moneyEn, string> = {
-  'op.refundState.SETTLED': '已另行退款',
-  'op.refundSettle': '已另行退款',
-  'op.sure.settle': '请确认 {amount} 已通过其他方式（如银行转账）退还给买家。支付平台将保留这笔款项，订单状态变为已退款，买家会看到原因。',
-  'op.money': '资金',
-  'op.money.of': '订单 {number} 的资金',
-  'op.money.none': '暂无入账。',
-  'op.money.charged': '收款',
-  'op.money.refunded': '退款',
-  'op.money.fees': '手续费',
-  'op.money.net': '净额',
-  'op.money.unknown': '有 {n} 笔付款的手续费尚未知。',
-  'op.money.history': '资金明细',
-  'op.money.back': '买家订单页',
-  'op.ledger.CHARGED': '收款',
-  'op.ledger.FEE': '手续费',
-  'op.ledger.REFUNDED': '退款',
-  'op.ledger.SETTLED': '另行退款',
-  'op.ledger.DISPUTE_LOST': '争议败诉扣款',
-  'op.refundUnits': '{n} 件，共 {of} 件',
-  'op.refundedUnits': '已退 {n} 件，共 {of} 件',
-  'op.refundOrder': '退款',
-  'op.refund.of': '订单 {number} 退款',
-  'op.refundHow': '经另一人确认后，款项退还买家，库存恢复可售。买家会看到原因。',
-  'op.unitsOf': '退款件数',
-  'op.refund': '退款 {amount}：“{reason}”',
-  'op.refundYes': '退款 {amount}',
-  'op.refundNo': '拒绝',
-  'op.refunds': '退款',
-  'op.refundState.REQUESTED': '待审核',
-  'op.refundState.APPROVED': '退款中',
-  'op.refundState.DONE': '已退款',
-  'op.refundState.REFUSED': '已拒绝',
-  'op.refundState.FAILED': '退款失败',
-  'op.refundAgain': '重新退款 {amount}',
-  'op.held': '未匹配的款项',
-  'op.heldNone': '没有，每笔付款都已对应订单。',
-  'op.heldSettle': '标记为已处理',
-  'op.sure.heldSettle': '请确认 {amount} 已与支付平台或通过转账处理完毕。系统不会退款，处理原因会记入日志。',
 };

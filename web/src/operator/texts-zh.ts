@@ -1,7 +1,7 @@
 import type { OpKey } from './texts';
-import { moneyZh } from './texts-money';
-import { pictureZh } from './texts-picture';
-import { reviewZh } from './texts-review';
+import { moneyZh } from './texts-money-zh';
+import { pictureZh } from './texts-picture-zh';
+import { reviewZh } from './texts-review-zh';
 
 /** Chinese texts of the admin pages. */
 export const zh: Record<OpKey, string> = {

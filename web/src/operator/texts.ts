@@ -1,8 +1,8 @@
-import { fill, maybe, type Values } from '../i18n/text';
+import type { Lang } from '../i18n/lang';
+import { fill, maybe, type Texts, type Values } from '../i18n/text';
 import { moneyEn } from './texts-money';
 import { pictureEn } from './texts-picture';
 import { reviewEn } from './texts-review';
-import { zh } from './texts-zh';
 
 /** English texts of the admin pages. */
 const en = {
@@ -382,8 +382,8 @@ const en = {
 /** A key of these texts. */
 export type OpKey = keyof typeof en;
 
-/** The texts by language. */
-export const texts = { en, zh };
+/** The texts of a language; Chinese is fetched when it is first asked for. */
+export const textsOf = async (of: Lang): Promise<Texts> => (of === 'zh' ? (await import('./texts-zh')).zh : en);
 
 /** A text of the admin pages in the language in use. */
 export function ot(key: OpKey, values: Values = {}): string {

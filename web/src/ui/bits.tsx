@@ -185,10 +185,10 @@ type Goods = Card['items'][number]['goods'];
 /** The alternative text of a picture that stands alone. */
 export const altOf = ({ imageAlt, name }: Pick<Goods, 'name' | 'imageAlt'>): string => imageAlt ?? name;
 
-/** The picture of a product; a coloured tile with its first letter where there is none. Without `alt` it is decorative, as beside the name. */
-export function Picture({ goods, alt = '', class: size }: { goods: Pick<Goods, 'id' | 'name' | 'imageUrl'>; alt?: string; class: string }) {
+/** The picture of a product; a coloured tile with its first letter where there is none. Without `alt` it is decorative, as beside the name; in long lists it loads when it is near the screen. */
+export function Picture({ goods, alt = '', inList = false, class: size }: { goods: Pick<Goods, 'id' | 'name' | 'imageUrl'>; alt?: string; inList?: boolean; class: string }) {
   if (goods.imageUrl) {
-    return <img src={goods.imageUrl} alt={alt} class={`bg-sunk object-cover ${size}`} width="400" height="400" />;
+    return <img src={goods.imageUrl} alt={alt} loading={inList ? 'lazy' : undefined} decoding={inList ? 'async' : undefined} class={`bg-sunk object-cover ${size}`} width="400" height="400" />;
   }
   const hue = [...goods.id].reduce((sum, c) => (sum * 31 + c.charCodeAt(0)) % 360, 7);
   return (

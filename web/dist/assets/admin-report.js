@@ -1,0 +1,1 @@
+export{n as ReportPage}from"./admin.js?v=a1c20f181b16";

@@ -1,0 +1,1 @@
+var e={id:`b6b83b58ae8006a3cf2b50357d9ae3986cf4087423816e0003b290fd8c4259fe`,name:`Refunds`},t={id:`b4784a462df2354a71e11ed604718ded22b5c33547e525fe76692642e440867a`,name:`SettleRefund`};export{t as n,e as t};
