@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -132,7 +133,16 @@ func (w *ways) crowdOpening(ctx context.Context, offer *seed.Result) (*latencies
 		})
 	}
 	wg.Wait()
-	return lats, errors.Join(errs...)
+	return lats, firstError(errs)
+}
+
+// firstError returns the first error with the number of errors.
+func firstError(errs []error) error {
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if len(errs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d of them, the first: %w", len(errs), errs[0])
 }
 
 // startsAt reads the opening of the sale from a frame.

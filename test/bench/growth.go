@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"seckill/internal/id"
@@ -50,6 +51,7 @@ type growthSite struct {
 	offers  []*seed.Result
 	orElse  []byte // in good responses that are not orders; nil = all are orders
 	sockets []*socket
+	lost    atomic.Int64 // sockets that the server closed
 }
 
 func axes() []axis {
@@ -115,6 +117,9 @@ func growthPoint(ctx context.Context, o options, a axis, value int) (p point, er
 		return p, err
 	}
 	p, err = g.measure(ctx)
+	if lost := g.lost.Load(); err == nil && lost > 0 {
+		err = fmt.Errorf("the server closed %d of %d sockets", lost, len(g.sockets))
+	}
 	p.At = value
 	return p, err
 }
@@ -264,7 +269,8 @@ func oldSales(ctx context.Context, g *growthSite, value int) error {
 
 // manySockets opens sockets that follow the sale.
 func manySockets(ctx context.Context, g *growthSite, value int) error {
-	if err := g.standard(ctx); err != nil {
+	const perUser = 3 // sockets that the server allows
+	if err := g.offer(ctx, max(g.opts.growthOrders, value/perUser+1), g.opts.growthOrders+1000); err != nil {
 		return err
 	}
 	if err := g.start(ctx); err != nil {
@@ -284,7 +290,8 @@ func manySockets(ctx context.Context, g *growthSite, value int) error {
 		go func() {
 			for {
 				if _, err := c.read(); err != nil {
-					return // closed at the end
+					g.lost.Add(1) // read before they are closed at the end
+					return
 				}
 			}
 		}()

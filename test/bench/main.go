@@ -147,6 +147,9 @@ func measure(ctx context.Context, o options) (err error) {
 		}
 	case !o.gate:
 		if r, err = w.everything(ctx); err != nil {
+			if r != nil {
+				r.print(os.Stdout)
+			}
 			return err
 		}
 	}
@@ -188,7 +191,8 @@ func measureIdle(ctx context.Context, o options) error {
 	return r.save(o.out)
 }
 
-// everything runs all measurements except the gate's.
+// everything runs all measurements except the gate's. What follows the rounds may fail by
+// itself: the report has the rest then.
 func (w *ways) everything(ctx context.Context) (*report, error) {
 	var stock, batch []sample
 	for n := range w.opts.rounds {
@@ -214,16 +218,16 @@ func (w *ways) everything(ctx context.Context) (*report, error) {
 	if w.opts.path {
 		return r, nil
 	}
-	if err := w.further(ctx, r); err != nil {
-		return nil, err
+	if err = w.further(ctx, r); err != nil {
+		return r, err
 	}
-	if err := w.crowd(ctx, r); err != nil {
-		return nil, fmt.Errorf("crowd: %w", err)
+	if err = w.crowd(ctx, r); err != nil {
+		err = fmt.Errorf("crowd: %w", err)
 	}
-	if err := sockets(ctx, w, r); err != nil {
-		return nil, fmt.Errorf("sockets: %w", err)
+	if failed := sockets(ctx, w, r); failed != nil {
+		err = errors.Join(err, fmt.Errorf("sockets: %w", failed))
 	}
-	return r, nil
+	return r, err
 }
 
 func (w *ways) report() *report {

@@ -261,9 +261,19 @@ func dialSocket(ctx context.Context, addr, token string) (*socket, error) {
 	return c, nil
 }
 
+// Opcodes of RFC 6455, with the bit of a final frame.
+const (
+	frameText  = 0x81
+	frameClose = 0x88
+	framePing  = 0x89
+	framePong  = 0x8a
+)
+
 // send writes one masked text frame.
-func (c *socket) send(text []byte) error {
-	frame := []byte{0x81}
+func (c *socket) send(text []byte) error { return c.write(frameText, text) }
+
+func (c *socket) write(kind byte, text []byte) error {
+	frame := []byte{kind}
 	if len(text) < 126 {
 		frame = append(frame, 0x80|byte(len(text)))
 	} else {
@@ -280,23 +290,43 @@ func (c *socket) send(text []byte) error {
 	return err
 }
 
-// read returns the text of the next frame, valid until the next read.
+// read returns the text of the next text frame, valid until the next read. It answers
+// pings: the server closes sockets that do not. A close is an error with its code.
 func (c *socket) read() ([]byte, error) {
+	for {
+		kind, text, err := c.frame()
+		switch {
+		case err != nil:
+			return nil, err
+		case kind == frameText:
+			return text, nil
+		case kind == framePing:
+			if err := c.write(framePong, text); err != nil {
+				return nil, err
+			}
+		case kind == frameClose && len(text) >= 2:
+			return nil, fmt.Errorf("closed by the server: %d %s", binary.BigEndian.Uint16(text), text[2:])
+		}
+	}
+}
+
+// frame reads the next frame.
+func (c *socket) frame() (kind byte, payload []byte, err error) {
 	var head [2]byte
 	if _, err := io.ReadFull(c.in, head[:]); err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	n := int(head[1] & 0x7f)
 	if n == 126 {
 		var long [2]byte
 		if _, err := io.ReadFull(c.in, long[:]); err != nil {
-			return nil, err
+			return 0, nil, err
 		}
 		n = int(binary.BigEndian.Uint16(long[:]))
 	}
 	if n > len(c.buf) {
-		return nil, fmt.Errorf("a frame of %d bytes", n)
+		return 0, nil, fmt.Errorf("a frame of %d bytes", n)
 	}
-	_, err := io.ReadFull(c.in, c.buf[:n])
-	return c.buf[:n], err
+	_, err = io.ReadFull(c.in, c.buf[:n])
+	return head[0], c.buf[:n], err
 }
