@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"sync/atomic"
-	"time"
 
 	"seckill/internal/id"
 	"seckill/internal/postgres"
@@ -71,9 +68,9 @@ func axes() []axis {
 	}
 }
 
-// growth measures every axis and writes the curves.
+// growth measures every axis, or one, and writes the curves. The points are kept beside the
+// other results, so that the page can be written after the last of several runs.
 func growth(ctx context.Context, o options) error {
-	var done []axis
 	for _, a := range axes() {
 		if o.axis != "" && o.axis != a.Name {
 			continue
@@ -91,9 +88,11 @@ func growth(ctx context.Context, o options) error {
 			say("%s: %d: %.0f/s, p99 %.1f ms, server %.0f us", a.Name, value, p.Rate, p.P99, p.CPU)
 			a.Points = append(a.Points, p)
 		}
-		done = append(done, a)
+		if err := writeCurve(o, a); err != nil {
+			return err
+		}
 	}
-	return writeGrowth(o, done)
+	return writeGrowthPage(o)
 }
 
 func growthPoint(ctx context.Context, o options, a axis, value int) (p point, err error) {
@@ -359,20 +358,4 @@ func (g *growthSite) statements(ctx context.Context, statements ...string) error
 		}
 	}
 	return nil
-}
-
-// writeGrowth writes a curve for each axis, and the page that shows them.
-func writeGrowth(o options, done []axis) error {
-	if err := os.MkdirAll(o.curves, 0o750); err != nil {
-		return err
-	}
-	for _, a := range done {
-		if err := os.WriteFile(filepath.Join(o.curves, a.Name+".svg"), curve(a), 0o644); err != nil {
-			return err
-		}
-	}
-	if o.axis != "" {
-		return nil // the page shows all of them
-	}
-	return os.WriteFile(filepath.Join(filepath.Dir(o.curves), "growth.md"), growthPage(done, time.Now()), 0o644)
 }
