@@ -85,7 +85,7 @@ func Drill(ctx context.Context, cfg *config.Config, in drill.Config, faults Dril
 		if failure != nil {
 			return nil, failure
 		}
-		defer func() { err = errors.Join(err, worker.End()) }()
+		defer func() { err = errors.Join(err, worker.End(drillWorkerGrace)) }()
 		in.Faults = append(in.Faults, drill.Fault{Name: "worker", Inject: func(context.Context) error { return worker.Kill() }})
 	}
 	return drill.Run(ctx, in)
@@ -109,6 +109,9 @@ func (s *services) cutRedis(ctx context.Context) error {
 	}
 	return errors.New("the kind of Redis is unknown")
 }
+
+// drillWorkerGrace is longer than a worker's drain.
+const drillWorkerGrace = time.Minute
 
 // drillWorker starts a worker in a process of its own. Its consumer name is the same after
 // each start, so it continues with what it had read.

@@ -13,6 +13,9 @@ import (
 // restartPause is the time between the end of a supervised process and its next start.
 const restartPause = 200 * time.Millisecond
 
+// ErrKilled means that a process did not end after SIGTERM.
+var ErrKilled = errors.New("the process did not end after SIGTERM and was killed")
+
 // Process is a process that is started again whenever it ends, as a service manager does:
 // a worker that starts while a fault cuts it off from a service ends by itself.
 type Process struct {
@@ -78,13 +81,20 @@ func (p *Process) Kill() error {
 	return signal(p.cmd, syscall.SIGKILL)
 }
 
-// End sends SIGTERM and waits for the end of the process. It is called once.
-func (p *Process) End() error {
+// End sends SIGTERM and waits for the end of the process. A process that has not ended
+// after the grace period is killed, and End returns ErrKilled. It is called once.
+func (p *Process) End(grace time.Duration) error {
 	p.mu.Lock()
 	close(p.over)
-	err := signal(p.cmd, syscall.SIGTERM)
+	cmd := p.cmd
+	err := signal(cmd, syscall.SIGTERM)
 	p.mu.Unlock()
-	return errors.Join(err, <-p.ended)
+	select {
+	case ended := <-p.ended:
+		return errors.Join(err, ended)
+	case <-time.After(grace):
+		return errors.Join(err, ErrKilled, signal(cmd, syscall.SIGKILL), <-p.ended)
+	}
 }
 
 // signal sends a signal, unless the process has ended by itself.
