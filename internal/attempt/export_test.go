@@ -1,4 +1,8 @@
 package attempt
 
-// MaxWaiting is the bound of the rows that wait in memory.
-const MaxWaiting = maxWaiting
+// Bounds of the rows that wait in memory, of one transaction and of the time of a flush.
+const (
+	MaxWaiting  = maxWaiting
+	WriteBatch  = writeBatch
+	FlushBudget = flushBudget
+)

@@ -155,6 +155,31 @@ func TestRefusalsWaitInBoundedMemoryAndWhatIsDroppedIsCounted(t *testing.T) {
 	}
 }
 
+// slowClock passes a step of time with each look at it, as while each batch takes long.
+type slowClock struct {
+	*clock.Fake
+	step time.Duration
+}
+
+func (c slowClock) Now() time.Time { return c.Advance(c.step) }
+
+func TestAFlushWritesOneBatchWhilePostgresIsSlowAndMoreOtherwise(t *testing.T) {
+	t.Parallel()
+	db := testdb.Postgres(t)
+	for step, left := range map[time.Duration]int{attempt.FlushBudget: 2 * attempt.WriteBatch, 0: 0} {
+		log := attempt.NewLog(attempt.Config{DB: db, Clock: slowClock{clock.NewFake(time.Now()), step}, Log: slog.New(slog.DiscardHandler)})
+		for range 3 * attempt.WriteBatch {
+			log.Note(refused(id.New(), id.New(), "ORDER", fault.SoldOut))
+		}
+		if _, err := log.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := log.Waiting(); n != left {
+			t.Errorf("with %s a batch %d rows wait after a flush, want %d", step, n, left)
+		}
+	}
+}
+
 func TestRefusalsOutliveAFailureOfPostgres(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, testdb.Postgres(t), clock.NewFake(time.Now()))

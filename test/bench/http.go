@@ -150,8 +150,9 @@ func (w *ways) round(ctx context.Context, n int) error {
 		{"authenticated no-op", w.authed, orderRequests(w.authed.public, w.offer.ItemID, crowd), submitted},
 		{"sold-out refusal", w.shop, orderRequests(w.shop.public, w.soldOut.ItemID, crowd), []byte(`"SOLD_OUT"`)},
 	} {
+		profiled := w.traced(ctx, part.server)
 		s, err := w.measure(ctx, part.server, load{addr: part.server.public, request: cycle(part.from), want: part.want, lasts: w.opts.lasts})
-		if err != nil {
+		if err = errors.Join(err, <-profiled); err != nil {
 			return fmt.Errorf("%s: %w", part.name, err)
 		}
 		w.done[part.name] = append(w.done[part.name], s)
@@ -174,6 +175,16 @@ func (w *ways) round(ctx context.Context, n int) error {
 		return fmt.Errorf("naive: %w", err)
 	}
 	return nil
+}
+
+// traced profiles the product while it refuses orders; the stand-ins write profiles of
+// their own.
+func (w *ways) traced(ctx context.Context, s *server) <-chan error {
+	dir := w.opts.profile
+	if s != w.shop {
+		dir = ""
+	}
+	return s.profile(ctx, dir, "refusal.prof", max(1, int(w.opts.lasts.Seconds())))
 }
 
 // measure runs one load and measures the CPU time of its server.
@@ -213,7 +224,7 @@ func greet(ctx context.Context, s *server, users []seed.LoadUser) error {
 
 // whole measures orders of the product from the request to the row.
 func (w *ways) whole(ctx context.Context, users []seed.LoadUser) error {
-	profiled := w.shop.profile(ctx, w.opts.profile)
+	profiled := w.shop.profile(ctx, w.opts.profile, "shop.prof", 1)
 	return errors.Join(w.toTheRow(ctx, "whole path", till{w.shop, w.db, w.offer.SaleID, w.offer.ItemID, &w.accepted}, users), <-profiled)
 }
 

@@ -118,25 +118,22 @@ func reserveAddr() (string, error) {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(name.(*syscall.SockaddrInet4).Port)), nil
 }
 
-// profileSeconds is the duration of the product's CPU profile in a round.
-const profileSeconds = 1
-
-// profile requests a profile of the next second from the admin listener and writes it to
-// a directory; "" = no profile.
-func (s *server) profile(ctx context.Context, dir string) <-chan error {
+// profile requests a CPU profile of the next seconds from the admin listener and writes it to
+// a file of a directory; "" = no profile.
+func (s *server) profile(ctx context.Context, dir, file string, seconds int) <-chan error {
 	done := make(chan error, 1)
 	if dir == "" {
 		done <- nil
 		return done
 	}
 	go func() {
-		done <- s.keepProfile(ctx, filepath.Join(dir, "shop.prof"))
+		done <- s.keepProfile(ctx, filepath.Join(dir, file), seconds)
 	}()
 	return done
 }
 
-func (s *server) keepProfile(ctx context.Context, file string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", s.admin, profileSeconds), nil)
+func (s *server) keepProfile(ctx context.Context, file string, seconds int) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", s.admin, seconds), nil)
 	if err != nil {
 		return err
 	}
