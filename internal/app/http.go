@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -65,8 +66,22 @@ func newServer(ctx context.Context, b base, g gates, in serverParts) (_ *server.
 		AdminAddr: b.cfg.AdminAddr, Admin: server.NewAdmin(ready, telemetry.MetricsHandler(b.registry), in.drill), Ready: ready,
 		DrainDelay: b.cfg.DrainDelay, DrainTimeout: b.cfg.DrainTimeout, RequestTimeout: b.cfg.RequestTimeout, Log: b.log,
 	}
+	files, err := config.OpenFiles()
+	if err != nil {
+		return nil, nil, err
+	}
+	var most int
+	opts.PublicConnections, most = config.Connections(files)
+	if b.roles.API && most < b.cfg.MaxSockets {
+		level := slog.LevelInfo
+		if b.cfg.Production() {
+			level = slog.LevelWarn
+		}
+		b.log.Log(ctx, level, "the limit of open files allows fewer sockets than SECKILL_MAX_SOCKETS; raise it, or lower the setting",
+			slog.Int("files", files), slog.Int("sockets", most), slog.Int("setting", b.cfg.MaxSockets))
+	}
 	sockets := transport.NewSockets(transport.SocketOptions{
-		MaxSockets: b.cfg.MaxSockets, MaxPerUser: b.cfg.UserSockets, Origins: socketOrigins(b.cfg), Secure: secure(b.cfg),
+		MaxSockets: min(b.cfg.MaxSockets, most), MaxPerUser: b.cfg.UserSockets, Origins: socketOrigins(b.cfg), Secure: secure(b.cfg),
 		Watch: in.accounts.revocations.OnRevoked, Registerer: b.registry,
 		Networks: func(ctx context.Context) (networks []transport.GuestNetwork) {
 			for _, r := range ratelimit.Ranges(auth.ClientAddr(ctx)) {

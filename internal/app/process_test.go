@@ -108,7 +108,11 @@ func (s *site) spawn(roles string, more ...string) (p *process, listens bool) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	cmd := exec.CommandContext(context.Background(), path, "serve", "--roles", roles)
+	command := []string{path, "serve", "--roles", roles}
+	if s.files > 0 {
+		command = append([]string{"bash", "-c", fmt.Sprintf(`ulimit -n %d; exec "$0" "$@"`, s.files)}, command...)
+	}
+	cmd := exec.CommandContext(context.Background(), command[0], command[1:]...) //nolint:gosec // the command under test
 	cmd.Env, cmd.Dir = s.settings(more...), s.t.TempDir()
 	stderr, err := cmd.StderrPipe()
 	if err != nil {

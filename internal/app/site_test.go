@@ -37,11 +37,12 @@ func TestMain(m *testing.M) {
 // site is a whole installation: its own database and key prefix, and the processes that a
 // test starts on them.
 type site struct {
-	t    testing.TB
-	cfg  *config.Config
-	http *http.Client
-	url  string        // of the API process
-	logs *lockedBuffer // receives everything that the processes log; nil = errors go to stderr
+	t     testing.TB
+	cfg   *config.Config
+	http  *http.Client
+	url   string        // of the API process
+	files int           // open files that a process may have; 0 = as this one
+	logs  *lockedBuffer // receives everything that the processes log; nil = errors go to stderr
 }
 
 // lockedBuffer is a buffer that many processes write.

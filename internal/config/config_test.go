@@ -267,3 +267,15 @@ func TestMisspeltVariablesAreFound(t *testing.T) {
 		t.Errorf("unknown (-want +got):\n%s", diff)
 	}
 }
+
+func TestTheLimitOfOpenFilesLeavesRoomBesideConnections(t *testing.T) {
+	t.Parallel()
+	for files, want := range map[int][2]int{256: {192, 144}, 1024: {768, 576}, 20_000: {19_000, 17_000}, 65_536: {64_536, 62_536}} {
+		if connections, sockets := Connections(files); [2]int{connections, sockets} != want {
+			t.Errorf("%d files: %d connections and %d sockets, want %v", files, connections, sockets, want)
+		}
+	}
+	if files, err := OpenFiles(); err != nil || files < 256 {
+		t.Errorf("this process may open %d files, %v", files, err)
+	}
+}

@@ -36,11 +36,28 @@ func (r *report) settings(d Deps) {
 		r.add(areaConfig, Warning, "SECKILL_PUBLIC_URL is https, which a proxy in front speaks, but SECKILL_TRUSTED_PROXIES is not set: "+
 			"every client then has the proxy's address, which limits and the share of sockets without signing in count by; set it to the proxy's address")
 	}
+	r.files(d)
 	if !d.Config.PaymentsOn() {
 		r.add(areaConfig, Warning, "no payment provider: orders cannot be paid, and expire; for a trial set SECKILL_SANDBOX=trial, whose bank approves every payment")
 	}
 	if len(r.findings) == before {
 		r.add(areaConfig, OK, fmt.Sprintf("%d settings, profile %s", len(d.Settings), d.Config.Profile))
+	}
+}
+
+// files warns when a process may open too few files for its sockets.
+func (r *report) files(d Deps) {
+	files := d.Files
+	if files == 0 {
+		var err error
+		if files, err = config.OpenFiles(); err != nil {
+			r.add(areaConfig, Warning, err.Error())
+			return
+		}
+	}
+	if _, sockets := config.Connections(files); sockets < d.Config.MaxSockets {
+		r.add(areaConfig, Warning, fmt.Sprintf("SECKILL_MAX_SOCKETS is %d, but %d open files allow %d sockets; raise the limit of the service "+
+			"(LimitNOFILE= of systemd, --ulimit nofile= of a container), or lower the setting", d.Config.MaxSockets, files, sockets))
 	}
 }
 

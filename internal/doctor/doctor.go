@@ -47,6 +47,7 @@ type Deps struct {
 	Clock    clock.Clock
 	Client   *http.Client // calls the public address; nil = a plain one
 	MailTLS  *tls.Config  // of the mail server; nil = the authorities of the system
+	Files    int          // that a process may open; 0 = as this one
 }
 
 // Check makes all checks and returns the findings in the order of areas.

@@ -40,6 +40,13 @@ func TestSettingsThatLetStrangersInAreWarnedOfInProduction(t *testing.T) {
 	}
 }
 
+func TestFewOpenFilesAreWarnedOf(t *testing.T) {
+	t.Parallel()
+	d := healthy(t)
+	d.Files = 1024
+	wants(t, check(t, d), "config", doctor.Warning, "SECKILL_MAX_SOCKETS is 20000, but 1024 open files allow 576 sockets")
+}
+
 func deps(t *testing.T, database, redis string, extra ...string) doctor.Deps {
 	t.Helper()
 	vars := map[string]string{"SECKILL_DATABASE_URL": database, "SECKILL_REDIS_URL": redis, "SECKILL_JWT_KEY": key, "SECKILL_SANDBOX": "trial"}
@@ -50,7 +57,7 @@ func deps(t *testing.T, database, redis string, extra ...string) doctor.Deps {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := doctor.Deps{Config: cfg, Settings: settings, Clock: clock.System{}}
+	d := doctor.Deps{Config: cfg, Settings: settings, Clock: clock.System{}, Files: 65_536}
 	for name, value := range vars {
 		d.Environ = append(d.Environ, name+"="+value)
 	}

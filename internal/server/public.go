@@ -122,7 +122,7 @@ func NewPublic(opts PublicOptions) (http.Handler, error) {
 	if opts.Media != nil {
 		routes = besides(routes, "/media/", bounded(protection.Handler(tidy(opts.Media)), opts.MediaBody))
 	}
-	return &publicHandler{opts: opts, metrics: newMetrics(opts.Registerer), wrapped: opts.securityHeaders(cors(opts.Origins, routes))}, nil
+	return &publicHandler{opts: opts, metrics: newMetrics(opts.Registerer), wrapped: opts.securityHeaders(cors(opts.Origins, refuseBeyond(routes)))}, nil
 }
 
 // keySet serves a JSON Web Key Set (RFC 7517), to pages of other origins as well.

@@ -32,8 +32,11 @@ type Options struct {
 	// PublicListener is used instead of PublicAddr if the address must be known in
 	// advance; the server closes it.
 	PublicListener net.Listener
-	Public         http.Handler
-	Admin          http.Handler
+	// PublicConnections bounds the open connections of the public listener: NewPublic's
+	// handler answers further ones with 503. 0 = no bound.
+	PublicConnections int
+	Public            http.Handler
+	Admin             http.Handler
 	// Ready is set to draining when the server stops, so that a load balancer sends no
 	// more requests; nil = no readiness.
 	Ready   *Readiness
@@ -76,6 +79,10 @@ func Listen(ctx context.Context, opts Options) (*Server, error) {
 		if s.pl, err = lc.Listen(ctx, "tcp", opts.PublicAddr); err != nil {
 			return nil, fmt.Errorf("public listener: %w", err)
 		}
+	}
+	if s.pl != nil && opts.PublicConnections > 0 {
+		s.pl = &limitedListener{Listener: s.pl, limit: int64(opts.PublicConnections)}
+		s.public.ConnContext = markBeyond // NewPublic's handler refuses them
 	}
 	if opts.AdminAddr == "" {
 		return s, nil
