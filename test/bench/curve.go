@@ -130,7 +130,7 @@ var remarks = map[string]string{
 	"buyers":    "Where buyers are fewer than orders, they repeat theirs with the same key and get the same task.",
 	"sales":     "At most ten of them take the orders. A call of the script serves one item, so that its batches are smaller with ten.",
 	"old-sales": "A change of a sale reads the active sales only.",
-	"sockets":   "Each socket receives the stock at most twice a second.",
+	"sockets":   "Each socket receives the stock at most twice a second; the generator, which reads them all, and the server share two cores.",
 	"backlog":   "No worker runs. The orders are taken in and wait.",
 	"orders":    "The rows are of an earlier sale.",
 }

@@ -117,7 +117,9 @@ func growthPoint(ctx context.Context, o options, a axis, value int) (p point, er
 	if err := g.start(ctx); err != nil {
 		return p, err
 	}
+	profiled := g.shop.profile(ctx, o.profile, fmt.Sprintf("%s-%d.prof", a.Name, value), 3)
 	p, err = g.measure(ctx)
+	err = errors.Join(err, <-profiled)
 	if lost := g.lost.Load(); err == nil && lost > 0 {
 		err = fmt.Errorf("the server closed %d of %d sockets", lost, len(g.sockets))
 	}

@@ -224,7 +224,7 @@ func greet(ctx context.Context, s *server, users []seed.LoadUser) error {
 
 // whole measures orders of the product from the request to the row.
 func (w *ways) whole(ctx context.Context, users []seed.LoadUser) error {
-	profiled := w.shop.profile(ctx, w.opts.profile, "shop.prof", 1)
+	profiled := w.shop.profile(ctx, w.opts.profile, "shop.prof", max(1, int(w.opts.lasts.Seconds())))
 	return errors.Join(w.toTheRow(ctx, "whole path", till{w.shop, w.db, w.offer.SaleID, w.offer.ItemID, &w.accepted}, users), <-profiled)
 }
 
