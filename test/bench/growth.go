@@ -276,7 +276,7 @@ func mostSockets() int {
 	most := 20_000
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil {
-		most = min(most, int(min(files.Cur, math.MaxInt32))-4000) //nolint:gosec // bounded
+		most = min(most, int(min(files.Cur, math.MaxInt32))-4000)
 	}
 	return most
 }
