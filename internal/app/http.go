@@ -66,22 +66,12 @@ func newServer(ctx context.Context, b base, g gates, in serverParts) (_ *server.
 		AdminAddr: b.cfg.AdminAddr, Admin: server.NewAdmin(ready, telemetry.MetricsHandler(b.registry), in.drill), Ready: ready,
 		DrainDelay: b.cfg.DrainDelay, DrainTimeout: b.cfg.DrainTimeout, RequestTimeout: b.cfg.RequestTimeout, Log: b.log,
 	}
-	files, err := config.OpenFiles()
+	connections, most, err := limits(ctx, b)
 	if err != nil {
 		return nil, nil, err
 	}
-	var most int
-	opts.PublicConnections, most = config.Connections(files)
-	if b.roles.API && most < b.cfg.MaxSockets {
-		level := slog.LevelInfo
-		if b.cfg.Production() {
-			level = slog.LevelWarn
-		}
-		b.log.Log(ctx, level, "the limit of open files allows fewer sockets than SECKILL_MAX_SOCKETS; raise it, or lower the setting",
-			slog.Int("files", files), slog.Int("sockets", most), slog.Int("setting", b.cfg.MaxSockets))
-	}
 	sockets := transport.NewSockets(transport.SocketOptions{
-		MaxSockets: min(b.cfg.MaxSockets, most), MaxPerUser: b.cfg.UserSockets, Origins: socketOrigins(b.cfg), Secure: secure(b.cfg),
+		MaxSockets: most, MaxPerUser: b.cfg.UserSockets, Origins: socketOrigins(b.cfg), Secure: secure(b.cfg),
 		Watch: in.accounts.revocations.OnRevoked, Registerer: b.registry,
 		Networks: func(ctx context.Context) (networks []transport.GuestNetwork) {
 			for _, r := range ratelimit.Ranges(auth.ClientAddr(ctx)) {
@@ -99,10 +89,28 @@ func newServer(ctx context.Context, b base, g gates, in serverParts) (_ *server.
 		if err != nil {
 			return nil, nil, err
 		}
-		opts.PublicListener, opts.Public, opts.Streams = in.listener, public, sockets
+		opts.PublicListener, opts.PublicConnections, opts.Public, opts.Streams = in.listener, connections, public, sockets
 	}
 	s, err := server.Listen(ctx, opts)
 	return s, trusted, err
+}
+
+// limits returns how many public connections and sockets the process accepts.
+func limits(ctx context.Context, b base) (connections, sockets int, err error) {
+	files, err := config.OpenFiles()
+	if err != nil {
+		return 0, 0, err
+	}
+	connections, sockets = config.Connections(files)
+	if b.roles.API && sockets < b.cfg.MaxSockets {
+		level := slog.LevelInfo
+		if b.cfg.Production() {
+			level = slog.LevelWarn
+		}
+		b.log.Log(ctx, level, "the limit of open files allows fewer sockets than SECKILL_MAX_SOCKETS; raise it, or lower the setting",
+			slog.Int("files", files), slog.Int("sockets", sockets), slog.Int("setting", b.cfg.MaxSockets))
+	}
+	return connections, min(sockets, b.cfg.MaxSockets), nil
 }
 
 // newPublic returns the handler of the public listener.

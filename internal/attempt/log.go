@@ -111,8 +111,9 @@ func (l *Log) Run(ctx context.Context) error {
 	return err
 }
 
-// Flush writes waiting rows, a bounded number, and fewer while Postgres is busy. Rows of a failed transaction wait for the
-// next flush; those of a commit whose reply was lost then count twice.
+// Flush writes waiting rows, a bounded number, and fewer while Postgres is busy. Rows of a
+// failed transaction wait for the next flush; those of a commit whose reply was lost then
+// count twice.
 func (l *Log) Flush(ctx context.Context) (map[string]int, error) {
 	begun := l.cfg.Clock.Now()
 	for n := range maxBatches {

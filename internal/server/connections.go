@@ -10,7 +10,7 @@ import (
 
 // limitedListener bounds the open connections of a listener, so that a crowd leaves files
 // to the admin listener, Postgres and Redis. Requests of a connection beyond the limit get
-// 503 at once. Those beyond a further fortieth of the limit are closed without a response.
+// 503; connections beyond a further fortieth of it are closed at once.
 type limitedListener struct {
 	net.Listener
 	limit int64
@@ -55,7 +55,7 @@ func markBeyond(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-const tooManyConnections = `{"errors":[{"message":"Too many connections. Try again in 5 seconds.","extensions":{"code":"OVERLOADED"}}]}`
+const tooManyConnections = `{"errors":[{"message":"Too many connections. Try again in 5 seconds.","extensions":{"code":"OVERLOADED","documentation":"/errors#OVERLOADED"}}]}`
 
 // refuseBeyond responds with 503 to requests of connections beyond the limit.
 func refuseBeyond(h http.Handler) http.Handler {

@@ -14,6 +14,26 @@ import (
 	"seckill/internal/testenv"
 )
 
+// serve runs a server at a free port until the test ends.
+func serve(t *testing.T, opts server.Options) *server.Server {
+	t.Helper()
+	opts.PublicAddr, opts.Log = "127.0.0.1:0", slog.New(slog.DiscardHandler)
+	s, err := server.Listen(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
 // connection sends requests over one connection.
 type connection struct {
 	net.Conn
@@ -53,22 +73,7 @@ func (c connection) get(t *testing.T) (status int, body string) {
 
 func TestConnectionsBeyondTheLimitAreRefusedUntilOthersClose(t *testing.T) {
 	t.Parallel()
-	s, err := server.Listen(t.Context(), server.Options{
-		PublicAddr: "127.0.0.1:0", AdminAddr: "127.0.0.1:0", PublicConnections: 2,
-		Public: newPublic(t, server.PublicOptions{}), Admin: http.NotFoundHandler(), Log: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
-	defer func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	}()
+	s := serve(t, server.Options{AdminAddr: "127.0.0.1:0", PublicConnections: 2, Public: newPublic(t, server.PublicOptions{}), Admin: http.NotFoundHandler()})
 	first, second := dial(t, s.PublicAddr()), dial(t, s.PublicAddr())
 	for _, c := range []connection{first, second} {
 		if status, _ := c.get(t); status != http.StatusOK {
@@ -96,24 +101,11 @@ func TestConnectionsBeyondTheLimitAreRefusedUntilOthersClose(t *testing.T) {
 // Of many connections that send nothing, a few beyond the limit stay open for a refusal.
 func TestAFloodOfConnectionsKeepsABoundedNumberOpen(t *testing.T) {
 	t.Parallel()
-	s, err := server.Listen(t.Context(), server.Options{
-		PublicAddr: "127.0.0.1:0", PublicConnections: 40, Public: newPublic(t, server.PublicOptions{}), Log: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
-	defer func() {
-		stop()
-		<-ended
-	}()
+	s := serve(t, server.Options{PublicConnections: 40, Public: newPublic(t, server.PublicOptions{})})
 	const flood = 200
 	closed := make(chan struct{}, flood)
 	for range flood {
 		c := dial(t, s.PublicAddr())
-		defer c.Close()
 		go func() {
 			_, _ = c.ReadByte()
 			closed <- struct{}{}

@@ -1,10 +1,8 @@
 package server_test
 
 import (
-	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -19,21 +17,14 @@ import (
 // affect others. TestConnectionsThatStandStillAreCutOff has the timeouts that end them.
 func TestThousandSlowSocketsDoNotHurtOthers(t *testing.T) {
 	t.Parallel()
-	s, err := server.Listen(t.Context(), server.Options{
-		PublicAddr: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler), RequestTimeout: 10 * testenv.Wait, // none is cut off meanwhile
+	s := serve(t, server.Options{
+		RequestTimeout: 10 * testenv.Wait, // none is cut off meanwhile
 		Public: newPublic(t, server.PublicOptions{GraphQL: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if _, err := io.ReadAll(r.Body); err == nil {
 				_, _ = io.WriteString(w, "ok")
 			}
 		})}),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
-
 	const slow, good = 1000, 100
 	var conns [slow]net.Conn
 	for i := range conns {
@@ -63,10 +54,6 @@ func TestThousandSlowSocketsDoNotHurtOthers(t *testing.T) {
 		_ = conn.Close()
 	}
 	client.CloseIdleConnections()
-	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
 }
 
 // dawdle sends the beginning of a request.

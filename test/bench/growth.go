@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"sync/atomic"
-	"syscall"
 
+	"seckill/internal/config"
 	"seckill/internal/id"
 	"seckill/internal/postgres"
 	"seckill/internal/redisconn"
@@ -270,13 +269,12 @@ func oldSales(ctx context.Context, g *growthSite, value int) error {
 		"ANALYZE sales")
 }
 
-// mostSockets returns 20,000, or fewer where a process may open fewer files: 4,000 are left
-// to everything else.
+// mostSockets returns 20,000, or fewer where a process may open fewer files.
 func mostSockets() int {
 	most := 20_000
-	var files syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil {
-		most = min(most, int(min(files.Cur, math.MaxInt32))-4000)
+	if files, err := config.OpenFiles(); err == nil {
+		_, sockets := config.Connections(files)
+		most = min(most, sockets)
 	}
 	return most
 }
