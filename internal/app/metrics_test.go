@@ -119,7 +119,7 @@ func TestEveryMetricIsShownAfterOnePurchase(t *testing.T) {
 			t.Logf("missing %q", missing)
 		}
 	}()
-	testenv.Eventually(t, 30*time.Second, func() bool {
+	testenv.Eventually(t, testenv.Wait, func() bool {
 		text := metrics(t, a)
 		missing = missing[:0]
 		for _, line := range shownMetrics {

@@ -4,7 +4,6 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -54,7 +53,7 @@ func TestAGateIsStaleAfterAResynchronisationWithoutARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.must(f.client.SlaveOf(t.Context(), host, port).Err())
-	testenv.Eventually(t, 20*time.Second, func() bool {
+	testenv.Eventually(t, testenv.Wait, func() bool {
 		return strings.Contains(f.client.Info(t.Context(), "replication").Val(), "master_link_status:up")
 	}, "the server follows the other one")
 	f.must(f.client.SlaveOf(t.Context(), "NO", "ONE").Err())

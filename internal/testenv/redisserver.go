@@ -86,8 +86,8 @@ func (s *RedisProcess) open(address string) *redisconn.Conn {
 	return conn
 }
 
-// Kill sends SIGKILL and waits for the end of the process. It does nothing when the
-// server is down.
+// Kill sends SIGKILL and waits for the end of the process, and of a child that saves. It
+// does nothing when the server is down.
 func (s *RedisProcess) Kill() {
 	if s.cmd == nil {
 		return
@@ -165,12 +165,24 @@ func (s *RedisProcess) start() bool {
 	s.cmd = exec.Command("redis-server", append(settings, s.settings...)...)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	s.cmd.Env = append(os.Environ(), s.environ...)
-	if err := s.cmd.Start(); err != nil {
+	// A child that saves inherits the pipe, and may write files after its parent was killed.
+	alive, inherited, err := os.Pipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.cmd.ExtraFiles = []*os.File{inherited}
+	err = s.cmd.Start()
+	_ = inherited.Close()
+	if err != nil {
+		_ = alive.Close()
 		s.t.Fatalf("%v: run `make services`, which installs it", err)
 	}
 	s.done = make(chan struct{})
 	go func(cmd *exec.Cmd, done chan struct{}) {
 		_ = cmd.Wait() // its exit status is in its log
+		_ = alive.SetReadDeadline(time.Now().Add(Wait))
+		_, _ = alive.Read(make([]byte, 1)) // returns once all that inherited the pipe have ended
+		_ = alive.Close()
 		close(done)
 	}(s.cmd, s.done)
 	if s.answers() {
