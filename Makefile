@@ -27,7 +27,7 @@ services: ## start private Postgres and Redis on free ports (scripts/services st
 	@scripts/services
 
 .PHONY: test
-test: services ## run all tests, Go and web, on real services; one summary at the end; the longest journeys are in make e2e
+test: services ## run all tests, Go and web, on real services; one summary at the end
 	@go run ./test/testrun
 
 .PHONY: test-short
@@ -35,7 +35,7 @@ test-short: services ## run the tests that take less than two minutes
 	@go run ./test/testrun short
 
 .PHONY: race
-race: services ## run all Go tests with the race detector; make test does so for the packages that do not use ent
+race: services ## run all Go tests with the race detector
 	@go run ./test/testrun race
 
 .PHONY: e2e

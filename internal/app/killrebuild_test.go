@@ -14,13 +14,16 @@ import (
 // writes the reservations, opening in the one that opens the gate.
 func TestASchedulerKilledInsideARebuildLeavesNoGateShut(t *testing.T) {
 	t.Parallel()
-	for name, arm := range map[string]func(gate *testenv.Proxy, word, opening string) <-chan struct{}{
-		"before it has written the reservations": func(gate *testenv.Proxy, word, _ string) <-chan struct{} { return gate.HoldRequest(word) },
-		"after it has written the reservations":  func(gate *testenv.Proxy, word, _ string) <-chan struct{} { return gate.HoldReplyTo(word) },
-		"before it has opened the gate":          func(gate *testenv.Proxy, _, opening string) <-chan struct{} { return gate.HoldRequest(opening) },
-		"after it has opened the gate":           func(gate *testenv.Proxy, _, opening string) <-chan struct{} { return gate.HoldReplyTo(opening) },
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, point := range atMost(killsPerTest, []struct {
+		name string
+		arm  func(gate *testenv.Proxy, word, opening string) <-chan struct{}
+	}{
+		{"before it has opened the gate", func(gate *testenv.Proxy, _, opening string) <-chan struct{} { return gate.HoldRequest(opening) }},
+		{"after it has written the reservations", func(gate *testenv.Proxy, word, _ string) <-chan struct{} { return gate.HoldReplyTo(word) }},
+		{"before it has written the reservations", func(gate *testenv.Proxy, word, _ string) <-chan struct{} { return gate.HoldRequest(word) }},
+		{"after it has opened the gate", func(gate *testenv.Proxy, _, opening string) <-chan struct{} { return gate.HoldReplyTo(opening) }},
+	}) {
+		t.Run(point.name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			s.launch("api")
@@ -37,7 +40,7 @@ func TestASchedulerKilledInsideARebuildLeavesNoGateShut(t *testing.T) {
 			lost := gateOf(t, conn.Cmd, keys, made)
 			gate, behind := s.throughProxy()
 			scheduler := s.launch("scheduler", behind)
-			caught := arm(gate, task.String(), lost["opens"])
+			caught := point.arm(gate, task.String(), lost["opens"])
 			if err := conn.Cmd.Del(t.Context(), gateKey(t, keys, made)).Err(); err != nil {
 				t.Fatal(err)
 			}
@@ -57,7 +60,7 @@ func TestASchedulerKilledInsideARebuildLeavesNoGateShut(t *testing.T) {
 			}
 			report := s.drained(made.SaleID, 3)
 			testenv.RecordFault(t, testenv.FaultRow{
-				Fault: "scheduler killed in a rebuild " + name, Accepted: 3, Stored: report.Postgres.Orders, LostUnits: lostUnits(report), Recovery: recovery,
+				Fault: "scheduler killed in a rebuild " + point.name, Accepted: 3, Stored: report.Postgres.Orders, LostUnits: lostUnits(report), Recovery: recovery,
 			})
 		})
 	}

@@ -24,8 +24,11 @@ import (
 	"seckill/internal/testenv"
 )
 
-// binary builds the command once.
+// binary returns the path of the command, which SECKILL_BINARY names or which is built once.
 var binary = sync.OnceValues(func() (string, error) {
+	if path := os.Getenv("SECKILL_BINARY"); path != "" {
+		return path, nil
+	}
 	dir, err := os.MkdirTemp("", "seckill-conformance-")
 	if err != nil {
 		return "", err
@@ -56,7 +59,7 @@ var packages = sync.OnceValue(func() error {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if path, err := binary(); err == nil {
+	if path, err := binary(); err == nil && path != os.Getenv("SECKILL_BINARY") {
 		_ = os.RemoveAll(filepath.Dir(path))
 	}
 	os.Exit(code)

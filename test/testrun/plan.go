@@ -35,24 +35,6 @@ var alone = []string{
 	"seckill/internal/postgres/migratediff", "seckill/test/attack", "seckill/test/conformance", "seckill/test/deploy", "seckill/web",
 }
 
-// importers returns the packages whose tests are linked with a package. Its code is
-// generated and large: an instrumented build of it takes minutes. What remains is the code
-// whose goroutines share memory, which `make test` runs with the race detector; `make race`
-// runs all.
-func importers(ctx context.Context, imported string) ([]string, error) {
-	lines, err := list(ctx, "-test", "-f", `{{range .Deps}}{{if eq . "`+imported+`"}}{{$.ImportPath}}{{end}}{{end}}`, "./...")
-	if err != nil {
-		return nil, err
-	}
-	var found []string
-	for _, line := range lines {
-		if tested, ok := strings.CutSuffix(line, ".test"); ok {
-			found = append(found, tested)
-		}
-	}
-	return found, nil
-}
-
 // slow lists the packages that test-short omits: each takes minutes.
 var slow = []string{sites, "seckill/test/conformance", "seckill/internal/stream", "seckill/cmd/seckill"}
 
@@ -107,16 +89,10 @@ func planOf(ctx context.Context, mode, binary string) (plan, error) {
 	p.build = step{name: "build", command: []string{"go", "build", "-o", binary, "./cmd/seckill"}, again: "go build ./cmd/seckill"}
 	switch mode {
 	case "all":
-		withEnt, err := importers(ctx, "seckill/ent")
-		if err != nil {
-			return p, err
-		}
-		raced := without(packages, append(alone, withEnt...))
 		p.lanes = [][]step{
 			{
-				goStep("go", without(packages, append(raced, sites)), []string{"-timeout", "30m", "-p", "3"}),
+				goStep("go", without(packages, []string{sites}), []string{"-timeout", "30m", "-p", "3"}),
 				goStep("sites", []string{sites}, []string{"-timeout", "30m", "-parallel", "4"}),
-				goStep("go -race", raced, append(raceFlags(ctx), "-timeout", "30m", "-p", "3")),
 			},
 			{webStep("types", plainOutput), webStep("unit", vitestOutput), webStep("build", plainOutput), webStep("e2e", vitestOutput)},
 		}
