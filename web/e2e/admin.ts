@@ -4,11 +4,14 @@ import { expect, test } from 'vitest';
 import { button, buy, signIn, type Pages } from './shop';
 import type { SiteVenue } from './venue';
 
+/** What a dialog asks for: a text, or one that depends on the moment at which it is filled in. */
+export type Fields = Record<string, string | (() => string)>;
+
 /** Takes a step of the sale that is open on the page, and fills in what its sheet asks for. */
-export async function act(page: Page, name: string, fields: Record<string, string> = {}): Promise<void> {
+export async function act(page: Page, name: string, fields: Fields = {}): Promise<void> {
   await page.getByRole('main').getByRole('button', { name, exact: true }).click();
   const sheet = page.getByRole('dialog');
-  for (const [label, value] of Object.entries(fields)) await sheet.getByLabel(label).fill(value);
+  for (const [label, value] of Object.entries(fields)) await sheet.getByLabel(label).fill(typeof value === 'function' ? value() : value);
   await sheet.getByRole('button', { name, exact: true }).click();
   await sheet.waitFor({ state: 'detached' });
 }
@@ -62,7 +65,7 @@ export function operatorJourney(it: Pages, venue: SiteVenue): void {
     await admin.getByRole('link', { name: 'Evening drop' }).click();
     await act(admin, 'Approve', { 'Note (optional)': 'Fine.' });
     await stands(admin, 'Approved').waitFor();
-    await act(admin, 'Schedule', { Opens: fromNow(25), Ends: fromNow(7_200) }); // so soon that it is loaded by itself
+    await act(admin, 'Schedule', { Ends: fromNow(7_200), Opens: () => fromNow(40) }); // so soon that it is loaded by itself
     await admin.getByRole('heading', { name: 'Live figures' }).waitFor();
 
     const buyer = await it.page();

@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { demoPerson, type Demo, type Person } from './shop';
 
 /** How soon a sale opens: enough for a busy machine to load it before. */
-const OPENS_MS = 8_000;
-const TRIES = 300;
+const OPENS_MS = 30_000;
+const TRIES = 900;
 const EVERY_MS = 200;
 
 /** Asks the API of a shop; fails on errors and refusals. */
@@ -62,7 +62,7 @@ export interface OpenSale {
 /** Takes sales from their drafts to their opening, by two people, and returns their names in addresses. */
 export async function openSales(demo: Demo, sales: OpenSale[]): Promise<string[]> {
   const slugs = await scheduleSales(demo, sales, OPENS_MS);
-  for (const slug of slugs) await open(demo.url, slug);
+  for (const slug of slugs) await opened(demo, slug);
   return slugs;
 }
 
@@ -70,8 +70,7 @@ export async function openSales(demo: Demo, sales: OpenSale[]): Promise<string[]
 export async function scheduleSales(demo: Demo, sales: OpenSale[], opensInMs: number): Promise<string[]> {
   const { url } = demo;
   const [operator, admin] = await Promise.all(['operator', 'admin'].map((who) => tokenOf(demo, demoPerson(who))));
-  const startsAt = new Date(Date.now() + opensInMs).toISOString();
-  const endsAt = new Date(Date.now() + opensInMs + 3_600_000).toISOString();
+  const at = (ms: number): string => new Date(Date.now() + ms).toISOString();
   return Promise.all(
     sales.map(async ({ title, currencyCode, price, listPrice, requiresAddress = false, products = 1, purchaseLimit = null, accent = null }) => {
       const items = await Promise.all(
@@ -80,23 +79,24 @@ export async function scheduleSales(demo: Demo, sales: OpenSale[], opensInMs: nu
           return { goodsId: goods.id, price: { amount: price, currencyCode }, stock: 5, purchaseLimit: 2 };
         }),
       );
-      const { sale } = await mutate<{ sale: { id: string; slug: string } }>(url, operator!, 'createSale', 'sale { id slug }', { title, startsAt, endsAt, items, requiresAddress, purchaseLimit, accent });
+      const { sale } = await mutate<{ sale: { id: string; slug: string } }>(url, operator!, 'createSale', 'sale { id slug }', { title, startsAt: at(3_600_000), endsAt: at(7_200_000), items, requiresAddress, purchaseLimit, accent });
       const saleId = sale.id;
       await mutate(url, operator!, 'submitSale', 'sale { id }', { saleId });
       await mutate(url, admin!, 'approveSale', 'sale { id }', { saleId });
-      await mutate(url, operator!, 'scheduleSale', 'sale { id }', { saleId });
+      await mutate(url, operator!, 'scheduleSale', 'sale { id }', { saleId, startsAt: at(opensInMs), endsAt: at(opensInMs + 3_600_000) });
       await mutate(url, operator!, 'preheatSale', 'sale { id }', { saleId });
       return sale.slug;
     }),
   );
 }
 
-async function open(url: string, slug: string, tries = TRIES): Promise<void> {
-  const { phase } = await ask<{ phase: string }>(url, '', 'query ($slug: String!) { payload: sale(by: {slug: $slug}) { phase } }', { slug });
+/** Waits until a sale is open. */
+export async function opened(demo: Demo, slug: string, tries = TRIES): Promise<void> {
+  const { phase } = await ask<{ phase: string }>(demo.url, '', 'query ($slug: String!) { payload: sale(by: {slug: $slug}) { phase } }', { slug });
   if (phase === 'LIVE') return;
   if (!tries) throw new Error(`the sale ${slug} is ${phase}`);
   await sleep(EVERY_MS);
-  await open(url, slug, tries - 1);
+  await opened(demo, slug, tries - 1);
 }
 
 /** A step of a sale by an administrator, with the reason that buyers see. */

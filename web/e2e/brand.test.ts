@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { openSales } from './api';
+import { opened, openSales } from './api';
 import { look } from './axe';
 import { button, curtain, signIn, startDemo, type Demo } from './shop';
 
@@ -24,6 +24,7 @@ beforeAll(async () => {
     SECKILL_THEME_LOGO: logo('black'),
     SECKILL_THEME_LOGO_DARK: logo('white'),
   });
+  await opened(demo, demo.soon.slug); // or the list would change while it is looked at
 });
 afterAll(async () => {
   await demo?.stop();

@@ -10,6 +10,6 @@ test('a click is made although the drawing process of the browser hangs', async 
   const session = await page.context().browser()!.newBrowserCDPSession();
   const { processInfo } = await session.send('SystemInfo.getProcessInfo');
   process.kill(processInfo.find(({ type }) => type === 'GPU')!.id, 'SIGSTOP');
-  await page.getByRole('button').click();
+  await page.getByRole('button').click({ timeout: 300_000 });
   expect(await page.title()).toBe('pressed');
 });

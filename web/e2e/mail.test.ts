@@ -86,7 +86,9 @@ test('a user turns off a kind of notices, and another one with the link of its e
   await page.goto(`${demo.url}/account#notices`);
   const box = (kind: string) => page.getByRole('group', { name: kind }).getByLabel('E-mail');
   await expect.poll(() => page.evaluate(() => Math.abs(document.getElementById('notices')?.getBoundingClientRect().top ?? 9_999)), { timeout: 120_000 }).toBeLessThan(120);
+  const stored = page.waitForResponse((response) => response.request().postDataJSON()?.operationName === 'UpdateNoticeSettings');
   await box('Refund').uncheck();
+  await stored;
   await page.reload();
   await box('Refund').waitFor();
   expect([await box('Refund').isChecked(), await box('Order placed').isChecked()]).toEqual([false, true]);

@@ -23,6 +23,8 @@ beforeAll(async () => {
   writeFileSync(join(dir, 'oidc.json'), JSON.stringify([{ name: 'corp', title: 'Corp', issuer, clientId: 'shop', clientSecretFile: 'secret', externalIdClaim: 'sub' }]));
   demo = await startDemo({ SECKILL_LIMITS: 'off', SECKILL_OIDC: join(dir, 'oidc.json') });
   provider.stdin!.write(`${demo.url}/auth/oidc/corp/callback\n`);
+  const start = (): Promise<Response> => fetch(`${demo.url}/auth/oidc/corp/start`, { redirect: 'manual' });
+  await expect.poll(async () => (await start()).headers.get('location')?.startsWith(issuer)).toBe(true); // its metadata is cached
 });
 
 afterAll(async () => {

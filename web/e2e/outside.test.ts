@@ -88,7 +88,11 @@ async function visit(who: string, options: Parameters<typeof it.page>[0] = {}): 
 
 /** Answers the widget that the page renders as its nth; the one before it may still be there, about to go. */
 async function answer(page: Page, nth = 1): Promise<void> {
-  await page.frameLocator(`iframe[title="Check ${nth} of shop"]`).getByRole('button', { name: 'I am human' }).click();
+  const title = `iframe[title="Check ${nth} of shop"]`;
+  const again = page.getByRole('dialog').getByRole('button', { name: /Try again|重试/ }); // after 20 seconds without the script
+  await page.locator(title).or(again).first().waitFor();
+  if (await again.count()) await again.click();
+  await page.frameLocator(title).getByRole('button', { name: 'I am human' }).click();
   await page.getByRole('button', { name: 'Pick the drones' }).click();
 }
 
@@ -103,8 +107,9 @@ test('a buyer answers the widget of another operator and buys; nothing of it is 
   accepts = true;
   await answer(page, 2);
   await button(page, 'pay').waitFor();
-  expect(verified).toEqual([`${SECRET}, token of shop`, `${SECRET}, token of shop`]);
-  expect(loaded).toEqual(['/api.js']);
+  expect(verified.length).toBeGreaterThan(1);
+  expect(new Set(verified)).toEqual(new Set([`${SECRET}, token of shop`]));
+  expect(new Set(loaded)).toEqual(new Set(['/api.js']));
 });
 
 test('a widget that is blocked says whose it is, in both languages, and can be tried again', async () => {

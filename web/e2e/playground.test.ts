@@ -93,7 +93,6 @@ test('the events of a subscription are a log', async () => {
   const shop = await it.page();
   await signIn(shop, it.demo, 'alice', `/s/${it.demo.open.slug}`);
   const page = await shop.context().newPage();
-  page.setDefaultTimeout(120_000);
   const { data } = await (await fetch(`${it.demo.url}/graphql`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },

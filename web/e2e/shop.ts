@@ -200,10 +200,10 @@ export function curtain(): Pages {
   const it: Pages = {
     page: async (options = {}) => {
       const context = await browser.newContext({ locale: 'en-GB', timezoneId: 'Europe/Berlin', reducedMotion: 'reduce', ...options });
+      context.setDefaultTimeout(PATIENCE_MS); // also of tabs and popups
       await context.addInitScript(waitLonger);
       await context.addInitScript(keepShifts);
       const page = await context.newPage();
-      page.setDefaultTimeout(PATIENCE_MS);
       pages.push(page);
       void keepDrawing(page, restart);
       page.on('pageerror', (error) => errors.push(error.message));
@@ -272,6 +272,16 @@ export const stock = async (page: Page): Promise<number> => Number(await page.lo
 /** Waits until the page shows less stock than before. */
 export async function stockMoves(page: Page, before: number): Promise<void> {
   await page.waitForFunction((was) => Number(document.querySelector('[data-stock]')?.getAttribute('data-stock')) < was, before);
+}
+
+/** The keys under which the page places orders: a request that is sent again has the same one. */
+export function keysOfOrders(page: Page): Set<string> {
+  const keys = new Set<string>();
+  page.on('request', (request) => {
+    const body = request.url().endsWith('/graphql') && request.method() === 'POST' ? request.postDataJSON() : null;
+    if (body?.operationName === 'PlaceOrder') keys.add(body.variables.input.idempotencyKey);
+  });
+  return keys;
 }
 
 /** Names of the operations that the page sends, as they go out. */

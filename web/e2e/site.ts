@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 import type { Demo, DemoSale, Person, Settings } from './shop';
 
 const run = promisify(execFile);
-const SLUG_TRIES = 100;
+const SLUG_TRIES = 600;
 const SLUG_EVERY_MS = 200;
 
 /** A sale of one item with its buyers. */

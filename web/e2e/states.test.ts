@@ -10,7 +10,7 @@ import { startSite, type Seed, type SeededSale, type Site } from './site';
 const it = curtain();
 let site: Site;
 beforeAll(async () => {
-  site = await startSite({ SECKILL_PATH_TTL: '100s' }); // a turn that a busy machine can show, and so short that it is shown as a ring
+  site = await startSite({ SECKILL_PATH_TTL: '118s' }); // a turn that a busy machine can show, and so short that it is shown as a ring
 });
 afterAll(() => site?.stop());
 
@@ -20,9 +20,9 @@ const sheet = (page: Page): Locator => page.locator('section.sheet');
 const sell = (seed: Partial<Seed> = {}): Promise<SeededSale> => site.seed({ users: 1, stock: 5, ...seed });
 
 /** A page of a sale that can be held, signed in if a buyer is given. */
-async function open(sale: SeededSale, who?: Person): Promise<{ page: Page; hold(): Promise<void> }> {
+async function open(sale: SeededSale, who?: Person, rewrite?: (text: string) => string): Promise<{ page: Page; hold(ahead?: number): Promise<void> }> {
   const page = await it.page();
-  const hold = await holdable(page);
+  const hold = await holdable(page, rewrite);
   if (who) await signIn(page, site, who, `/s/${sale.slug}`);
   else await page.goto(`${site.url}/s/${sale.slug}`);
   await sheet(page).waitFor();
@@ -47,7 +47,8 @@ async function join(page: Page): Promise<void> {
 
 test('while orders wait to be written, a buyer sees how many are ahead, and that it takes longer', async () => {
   const sale = await sell({ users: 3 });
-  const pages = await Promise.all(sale.buyers.map((who) => open(sale, who)));
+  const onTime = (text: string): string => text.replaceAll('"delayed":true', '"delayed":false'); // after 10 seconds
+  const pages = await Promise.all(sale.buyers.map((who, n) => open(sale, who, n === 2 ? onTime : undefined)));
   for (const { page } of pages) {
     await button(page, 'buy').click();
     await checkByBrowser(page);
@@ -63,7 +64,7 @@ test('while orders wait to be written, a buyer sees how many are ahead, and that
 });
 
 test('before the opening: signed out, too early for the draw, not joined, joined', async () => {
-  const [early, soon] = await Promise.all([sell({ more: ['--opens-in', '20m'] }), sell({ users: 2, more: ['--opens-in', '3m'] })]);
+  const early = await sell({ more: ['--opens-in', '20m'] });
   await looks((await open(early)).page, 'signed-out-early', 'Sign in before it opens');
   const { page } = await open(early, early.buyers[0]);
   await looks(page, 'wait', 'Opens in');
@@ -72,6 +73,7 @@ test('before the opening: signed out, too early for the draw, not joined, joined
   const calendar = decodeURIComponent((await page.getByRole('link', { name: 'Add to calendar' }).getAttribute('href'))!);
   const startsAt = await page.locator('main time').first().getAttribute('datetime');
   expect(calendar).toContain(`DTSTART:${new Date(startsAt!).toISOString().replace(/[-:]|\.\d+/g, '')}`);
+  const soon = await sell({ users: 2, more: ['--opens-in', '3m'] });
   const [out, joined] = await Promise.all(soon.buyers.map((who) => open(soon, who)));
   await join(joined!.page);
   await Promise.all([out!.hold(), joined!.hold()]);
@@ -80,7 +82,7 @@ test('before the opening: signed out, too early for the draw, not joined, joined
 });
 
 test('the last ten seconds, a turn, and the waiting room with a number, a range and a progress', async () => {
-  const sale = await sell({ users: 4, stock: 1, more: ['--opens-in', '100s', '--permit-ratio', '1'] });
+  const sale = await sell({ users: 4, stock: 1, more: ['--opens-in', '180s', '--permit-ratio', '1'] });
   const [visitor, out, ...players] = await Promise.all([open(sale), ...sale.buyers.map((who) => open(sale, who))]);
   for (const { page } of players) await join(page);
   const tab = await players[0]!.page.context().newPage();
@@ -88,11 +90,11 @@ test('the last ten seconds, a turn, and the waiting room with a number, a range 
   await tab.goto(`${site.url}/s/${sale.slug}`);
   await button(tab, 'joined').waitFor();
 
-  await sheet(out!.page).getByText('Get ready').waitFor({ timeout: 180_000 });
-  await Promise.all([visitor!.hold(), out!.hold(), hold()]);
+  const startsAt = Date.parse((await out!.page.locator('main time').first().getAttribute('datetime'))!);
+  await Promise.all([visitor!.hold, out!.hold, hold].map((stop) => stop(startsAt - 5_000 - Date.now())));
   const held = players.map(async ({ page, hold }) => {
     const [turn, ahead, next] = ['Your turn', '1 ahead of you', 'You are next'].map((words) => sheet(page).getByText(words, { exact: true }));
-    await turn!.or(ahead!).or(next!).waitFor({ timeout: 180_000 });
+    await turn!.or(ahead!).or(next!).waitFor({ timeout: 300_000 });
     if (await next!.count()) return null;
     await (await turn!.count() ? turn! : sheet(page).getByText(/^\d+ s to|^\d+ min to|Estimating/)).first().waitFor();
     await hold();
@@ -113,10 +115,13 @@ test('the last ten seconds, a turn, and the waiting room with a number, a range 
 
 test('an order near its payment deadline warns; a paid one, and one that is refunded, are named', async () => {
   await site.startWorker();
-  const short = await sell({ more: ['--payment-window', '110s'] });
+  const short = await sell();
   const hurried = await open(short, short.buyers[0]);
   await buy(hurried.page);
   await hurried.hold();
+  const [, minutes, seconds] = /(\d+):(\d\d)/.exec(await button(hurried.page, 'pay').innerText())!;
+  await hurried.hold((Number(minutes) * 60 + Number(seconds) - 100) * 1_000);
+  await sheet(hurried.page).locator('p.text-warn').waitFor();
   expect(await sheet(hurried.page).locator('p.text-warn').count()).toBe(1);
   await looks(hurried.page, 'pay-warning', 'You got it!');
 

@@ -27,8 +27,10 @@ test('an order that awaits payment is on every other page and tab, in the title 
   expect(await strip(page).count()).toBe(0); // the page of the sale has the sheet
   await look(other, 'strip');
   for (const path of ['/', '/orders']) {
+    const session = other.waitForResponse((response) => response.request().postDataJSON()?.operationName === 'RefreshSession');
     await other.goto(it.demo.url + path);
     await strip(other).waitFor();
+    await session; // leaving before would lose the new session
   }
   await strip(other).getByRole('link').click();
   await other.getByRole('heading', { level: 1, name: /^Order / }).waitFor();

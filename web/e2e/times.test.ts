@@ -1,14 +1,14 @@
 /** The dialogs that change a sale beside its life: withdrawn, copied, saved, moved, extended, reworded; and the refusal of the own sale. */
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { act, draft, fromNow, stands } from './admin';
+import { act, draft, fromNow, stands, type Fields } from './admin';
 import { look } from './axe';
 import { button, signIn, stage } from './shop';
 
 const it = stage({ SECKILL_LIMITS: 'off' });
 
 /** Opens the dialog of a step, looks at it, and takes the step. */
-async function lookAndAct(page: Page, name: string, file: string, fields: Record<string, string> = {}): Promise<void> {
+async function lookAndAct(page: Page, name: string, file: string, fields: Fields = {}): Promise<void> {
   await page.getByRole('main').getByRole('button', { name, exact: true }).click();
   await page.getByRole('dialog').waitFor();
   await look(page, file);
@@ -63,10 +63,10 @@ test('a sale is moved before its opening, extended by two people and reworded wh
   await stands(admin, 'Preloaded').waitFor();
   await act(admin, 'Pause', { Reason: 'The lorry is late.' });
   await stands(admin, 'Paused').waitFor();
-  await lookAndAct(admin, 'Reschedule', 'admin-reschedule', { Opens: fromNow(60), Ends: fromNow(3_600), 'Note (optional)': 'The lorry came.' });
+  await lookAndAct(admin, 'Reschedule', 'admin-reschedule', { 'Note (optional)': 'The lorry came.', Ends: () => fromNow(3_600), Opens: () => fromNow(90) });
   await admin.getByText('The lorry came.').first().waitFor();
   await act(admin, 'Resume');
-  await stands(admin, 'Live').waitFor({ timeout: 180_000 }); // by push
+  await stands(admin, 'Live').waitFor({ timeout: 300_000 }); // by push
 
   await operator.goto(`${it.demo.url}${place}`);
   await operator.getByRole('link', { name: 'View in shop' }).click();
@@ -74,7 +74,7 @@ test('a sale is moved before its opening, extended by two people and reworded wh
   await operator.getByText('You prepared or approved this sale').first().waitFor();
   await look(operator, 'sale-own');
 
-  await lookAndAct(admin, 'Extend', 'admin-extend', { Ends: fromNow(3_900), Reason: 'Many are still buying.' });
+  await lookAndAct(admin, 'Extend', 'admin-extend', { Ends: () => fromNow(3_900), Reason: 'Many are still buying.' });
   await admin.getByText('Many are still buying.').first().waitFor();
   await act(admin, 'Extend', { Ends: fromNow(20_000), Reason: 'All night.' });
   await admin.getByText('Needs a second person').waitFor();

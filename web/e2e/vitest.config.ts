@@ -24,7 +24,7 @@ export default defineConfig({
   test: {
     include: process.env['SECKILL_JOURNEYS'] === 'short' ? SHORT : ['*.test.ts'],
     globalSetup: ['setup.ts'],
-    testTimeout: 600_000,
+    testTimeout: 1_200_000,
     hookTimeout: 300_000,
     expect: { poll: { timeout: 120_000 } },
     maxWorkers: 3, // each file drives a browser and a server, and waits for half of the time

@@ -1,1 +1,1 @@
-export{i as Refunds}from"./admin.js?v=a1c20f181b16";
+export{i as Refunds}from"./admin.js?v=6f218bf54424";

@@ -1,1 +1,1 @@
-export{P as ot,F as textsOf}from"./admin.js?v=a1c20f181b16";
+export{P as ot,F as textsOf}from"./admin.js?v=6f218bf54424";

@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=a1c20f181b16";
+export{r as resumePlaces}from"./attempt.js?v=6f218bf54424";

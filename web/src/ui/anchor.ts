@@ -1,5 +1,5 @@
 /** How long an element that the address names may take to appear, in ms: its data has to load. */
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 60_000;
 
 /** Scrolls to the element that the fragment of the address names, once it is there. Browsers look for it only while the document loads. */
 export function followAnchor(): void {

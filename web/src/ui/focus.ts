@@ -2,7 +2,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 
 /** Longest wait for the heading of a page that loads, in ms. */
-const HEADING_MS = 5_000;
+const HEADING_MS = 60_000;
 
 const address = (): string => location.pathname + location.search;
 
