@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { look } from './axe';
 import { curtain, startDemo, type Demo } from './shop';
 
@@ -24,7 +24,8 @@ beforeAll(async () => {
   demo = await startDemo({ SECKILL_LIMITS: 'off', SECKILL_OIDC: join(dir, 'oidc.json') });
   provider.stdin!.write(`${demo.url}/auth/oidc/corp/callback\n`);
   const start = (): Promise<Response> => fetch(`${demo.url}/auth/oidc/corp/start`, { redirect: 'manual' });
-  await expect.poll(async () => (await start()).headers.get('location')?.startsWith(issuer)).toBe(true); // its metadata is cached
+  const led = async (): Promise<void> => expect((await start()).headers.get('location')).toContain(issuer);
+  await vi.waitFor(led, { timeout: 120_000, interval: 200 }); // then its metadata is cached
 });
 
 afterAll(async () => {

@@ -121,13 +121,14 @@ function keepShifts(): void {
   interface Shift extends PerformanceEntry {
     value: number;
     hadRecentInput: boolean;
-    sources: { node: Node | null }[];
+    sources: { node: Node | null; previousRect: DOMRectReadOnly; currentRect: DOMRectReadOnly }[];
   }
   const shifts: string[] = ((window as unknown as { shifts: string[] }).shifts = []);
+  const where = ({ x, y, width, height }: DOMRectReadOnly): string => [x, y, width, height].map(Math.round).join(' ');
   const what = (node: Node | null): string => (node instanceof Element ? node.outerHTML : (node?.textContent ?? 'what is gone')).slice(0, 100);
   new PerformanceObserver((list) => {
     for (const { value, hadRecentInput, sources } of list.getEntries() as Shift[]) {
-      if (!hadRecentInput) shifts.push(`${value.toFixed(4)} by ${sources.map(({ node }) => what(node)).join(' | ')}`);
+      if (!hadRecentInput) shifts.push(`${value.toFixed(4)} by ${sources.map(({ node, previousRect, currentRect }) => `${what(node)} (${where(previousRect)} to ${where(currentRect)})`).join(' | ')}`);
     }
   }).observe({ type: 'layout-shift', buffered: true });
 }

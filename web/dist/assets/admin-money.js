@@ -1,1 +1,1 @@
-export{d as OrderMoneyPage}from"./admin.js?v=6f218bf54424";
+export{d as OrderMoneyPage}from"./admin.js?v=cf7a896770ff";

@@ -1,1 +1,1 @@
-export{i as Refunds}from"./admin.js?v=6f218bf54424";
+export{i as Refunds}from"./admin.js?v=cf7a896770ff";

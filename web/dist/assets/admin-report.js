@@ -1,1 +1,1 @@
-export{n as ReportPage}from"./admin.js?v=6f218bf54424";
+export{n as ReportPage}from"./admin.js?v=cf7a896770ff";

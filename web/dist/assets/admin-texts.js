@@ -1,1 +1,1 @@
-export{P as ot,F as textsOf}from"./admin.js?v=6f218bf54424";
+export{P as ot,F as textsOf}from"./admin.js?v=cf7a896770ff";

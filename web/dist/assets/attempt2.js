@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=6f218bf54424";
+export{r as resumePlaces}from"./attempt.js?v=cf7a896770ff";

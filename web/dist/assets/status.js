@@ -1,1 +1,1 @@
-import{jt as e,qt as t}from"./core.js?v=6f218bf54424";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r}){return e(`span`,{class:`chip ${n[r]??`text-soft`}`,children:t(`status.${r}`)},r)}export{r as t};
+import{jt as e,qt as t}from"./core.js?v=cf7a896770ff";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r}){return e(`span`,{class:`chip ${n[r]??`text-soft`}`,children:t(`status.${r}`)},r)}export{r as t};

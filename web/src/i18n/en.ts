@@ -108,7 +108,6 @@ export const en = {
   'wait.remindBlocked': 'Notifications are blocked in this browser.',
   'wait.reminder': '{title} opens in one minute',
   'wait.calendar': 'Add to calendar',
-  'remind.loading': 'Remind me',
   'remind.off': 'Remind me {time} before',
   'remind.MAIL': 'We will e-mail you on {time}',
   'remind.HOOK': 'We will message you on {time}',

@@ -109,7 +109,6 @@ export const zh: Record<Key, string> = {
   'wait.remindBlocked': '浏览器已禁止通知。',
   'wait.reminder': '{title} 一分钟后开抢',
   'wait.calendar': '添加到日历',
-  'remind.loading': '提醒我',
   'remind.off': '开抢前{time}提醒我',
   'remind.MAIL': '将于 {time} 发邮件提醒您',
   'remind.HOOK': '将于 {time} 发消息提醒您',

@@ -147,14 +147,13 @@ function Prepare({ sale, phase, checklist, remind }: { sale: Sale; phase: Phase 
 /** A reading of the server's clock that is less exact than this, in ms, is shown. */
 const EXACT_MS = 100;
 
-/** The server's clock, where it is known too inexactly for a start to the second. */
+/** The server's clock, where it is known too inexactly for a start to the second. Its line is kept free, because it is read after the first paint. */
 function Clock() {
   void second.value;
-  const bound = reading.value?.bound;
-  if (bound === undefined || bound <= EXACT_MS) return null; // unknown for the first moment of a page only
+  const bound = reading.value?.bound ?? 0;
   return (
-    <p class="notranslate text-sm text-soft tabular-nums" aria-hidden="true">
-      {t('clock.server', { time: clockTime(now()), bound: Math.ceil(bound) })}
+    <p class="notranslate min-h-5 text-sm text-soft tabular-nums" aria-hidden="true">
+      {bound > EXACT_MS && t('clock.server', { time: clockTime(now()), bound: Math.ceil(bound) })}
     </p>
   );
 }

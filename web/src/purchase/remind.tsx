@@ -57,8 +57,10 @@ function ByAccount({ sale }: { sale: Opening }) {
   const busy = useSignal(false);
   if (page.value.state === 'loading') {
     return (
+      // As wide as the button that most often follows, so that its neighbour does not move.
       <button class="btn grow" disabled>
-        {t('remind.loading')}
+        <Icon name="bell" />
+        {t('wait.remind')}
       </button>
     );
   }
