@@ -1,6 +1,7 @@
 package account
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -73,6 +74,8 @@ type SecurityLog struct {
 	db    *postgres.DB
 	clock clock.Clock
 	log   *slog.Logger
+
+	Timeout time.Duration // of one write; 0 = 2 s
 }
 
 // NewSecurityLog returns a SecurityLog.
@@ -93,7 +96,7 @@ func (l *SecurityLog) Write(ctx context.Context, e Event) {
 	if len(e.Detail) > maxDetail {
 		e.Detail = e.Detail[:maxDetail]
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), eventTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(l.Timeout, eventTimeout))
 	defer cancel()
 	err := l.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		create := tx.SecurityEvent.Create().SetID(id.New()).SetKind(string(e.Kind)).SetAddress(address).

@@ -153,6 +153,13 @@ func newBase(cfg *config.Config, roles Roles, svc *services, log *slog.Logger) b
 	}
 }
 
+// within grows a timeout inside a request with the timeout of the request, if that is
+// above its default.
+func (b base) within(d time.Duration) time.Duration {
+	const usual = 5 * time.Second / time.Millisecond
+	return max(d, d*(b.cfg.RequestTimeout/time.Millisecond)/usual)
+}
+
 // gates holds the catalogue and the gates in Redis.
 type gates struct {
 	sales    *sale.Store
@@ -190,7 +197,7 @@ func newGates(ctx context.Context, b base) (gates, error) {
 	b.svc.onClose(reserve.Close)
 	gate := reservation.NewGate(reservation.GateConfig{
 		Client: b.svc.redis.Script, ReserveClient: reserve, ReadClient: b.svc.redis.Cmd,
-		Keys: b.keys, Tracer: b.tracer, Registerer: b.registry, Log: b.log,
+		Keys: b.keys, Tracer: b.tracer, Timeout: b.within(2 * time.Second), Registerer: b.registry, Log: b.log,
 	})
 	items := catalogItems{catalog}
 	shared := sharedClock(b)
@@ -282,10 +289,11 @@ func newStats(b base, g gates, m messages) stats {
 	refused := attempt.NewLog(attempt.Config{DB: b.svc.db, Clock: g.clock, Registerer: b.registry, Log: b.log})
 	return stats{
 		refused: refused,
-		feed:    salestats.NewFeed(salestats.FeedConfig{Client: b.svc.redis.Cmd, Keys: b.keys, Log: b.log}),
+		feed:    salestats.NewFeed(salestats.FeedConfig{Client: b.svc.redis.Cmd, Keys: b.keys, Timeout: b.within(time.Second), Log: b.log}),
 		counts: salestats.NewRecorder(salestats.Config{
 			Client: b.svc.redis.Script, Keys: b.keys, Remaining: salestats.Gates{Catalog: g.catalog, Stock: g.stock}, Clock: b.clock,
 			Refusals:   salestats.NewRefusals(refused, g.stock),
+			Timeout:    b.within(2 * time.Second),
 			Registerer: b.registry, Log: b.log,
 		}),
 		figures: newFigures(b, m.inspector),
@@ -295,7 +303,7 @@ func newStats(b base, g gates, m messages) stats {
 func newFigures(b base, inspector stream.Inspector) *salestats.Reader {
 	return salestats.NewReader(salestats.ReaderConfig{
 		DB: b.svc.db, Client: b.svc.redis.Cmd, Keys: b.keys, Clock: b.clock,
-		Queue: orderQueue(b, inspector),
+		Queue: orderQueue(b, inspector), Timeout: b.within(3 * time.Second),
 	})
 }
 
@@ -324,9 +332,9 @@ func newOrders(b base, g gates, m messages, s stats) orders {
 	})
 	status := storefront.NewPublisher(m.bus, s.feed)
 	publisher := order.NewPublisher(order.PublisherConfig{
-		Cache: cache, Tasks: status.Tasks, Orders: status.Orders, Metrics: b.orders, Log: b.log,
+		Cache: cache, Tasks: status.Tasks, Orders: status.Orders, Metrics: b.orders, Timeout: b.within(2 * time.Second), Log: b.log,
 	})
-	writing := order.WriterConfig{DB: b.svc.db, Publisher: publisher, Outbox: b.outbox, Notices: b.notices, Clock: g.clock, Tracer: b.tracer, Metrics: b.orders}
+	writing := order.WriterConfig{DB: b.svc.db, Publisher: publisher, Outbox: b.outbox, Notices: b.notices, Clock: g.clock, Tracer: b.tracer, Metrics: b.orders, Timeout: b.within(5 * time.Second)}
 	failing := order.NewWriter(writing)
 	letters := orderintake.NewDeadLetters(orderintake.DeadLettersConfig{
 		DB: b.svc.db, Letters: m.deadLetters, Orders: store, Writer: failing, Clock: g.clock, Log: b.log,

@@ -3,6 +3,7 @@ package app
 import (
 	"fmt"
 	"net"
+	"time"
 
 	"seckill/internal/account"
 	"seckill/internal/admission/captcha"
@@ -39,7 +40,7 @@ func newShop(b base, g gates, m messages, s stats, in shopParts) shop {
 	if !b.cfg.LimitsOn() {
 		tries = checkout.NoLimit()
 	}
-	book := recipient.NewBook(b.svc.db, b.clock)
+	book := recipient.NewBookWithin(b.svc.db, b.clock, b.within(2*time.Second))
 	return shop{
 		book: book,
 		store: storefront.New(storefront.Config{
@@ -70,8 +71,8 @@ func newAdmission(b base, g gates, s stats, keys auth.Keys) (admission, error) {
 	rules := checkout.SaleRules{Catalog: g.catalog, Store: g.sales, PerMille: int(b.cfg.PermitRatio*1000 + 0.5)}
 	captchas, err := captcha.New(captcha.Config{
 		Client: b.svc.redis.Script, Keys: b.keys, Secret: keys.Derive("captcha")[0],
-		Life: b.cfg.CaptchaTTL, PowMax: b.cfg.PowMax, PoolSize: b.cfg.CaptchaPool, Clock: b.clock,
-		Sales: rules, Counts: s.counts, SameForAll: !b.cfg.LimitsOn(), Outside: outsideCaptcha(b.cfg),
+		Life: b.cfg.CaptchaTTL, PowMax: b.cfg.PowMax, PoolSize: b.cfg.CaptchaPool, Wait: b.within(2 * time.Second), Clock: b.clock,
+		Sales: rules, Counts: s.counts, SameForAll: !b.cfg.LimitsOn(), Outside: outsideCaptcha(b),
 	})
 	if err != nil {
 		return admission{}, fmt.Errorf("captchas: %w", err)
@@ -90,12 +91,14 @@ func newAdmission(b base, g gates, s stats, keys auth.Keys) (admission, error) {
 }
 
 // outsideCaptcha returns the captcha of another operator; nil = none.
-func outsideCaptcha(cfg *config.Config) *captcha.Outside {
+func outsideCaptcha(b base) *captcha.Outside {
+	cfg := b.cfg
 	if cfg.CaptchaVerifyURL == "" {
 		return nil
 	}
 	return &captcha.Outside{
 		VerifyURL: cfg.CaptchaVerifyURL, SiteKey: cfg.CaptchaSiteKey, Secret: cfg.CaptchaSecret.Reveal(), ScriptURL: cfg.CaptchaScriptURL,
+		Timeout: b.within(2 * time.Second),
 	}
 }
 

@@ -85,7 +85,12 @@ func Drill(ctx context.Context, cfg *config.Config, in drill.Config, faults Dril
 		if failure != nil {
 			return nil, failure
 		}
-		defer func() { err = errors.Join(err, worker.End(drillWorkerGrace)) }()
+		defer func() {
+			// A worker that ended by itself, or that was only starting, ends with an error too.
+			if end := worker.End(max(drillWorkerGrace, 2*cfg.DrainTimeout)); errors.Is(end, drill.ErrKilled) {
+				err = errors.Join(err, end)
+			}
+		}()
 		in.Faults = append(in.Faults, drill.Fault{Name: "worker", Inject: func(context.Context) error { return worker.Kill() }})
 	}
 	return drill.Run(ctx, in)

@@ -168,6 +168,9 @@ func (c *Config) StripeSources() []string {
 // production.
 func (c *Config) LimitsOn() bool { return c.Limits == SwitchOn }
 
+// demoDrain is the DrainTimeout of the demo without one of its own.
+const demoDrain = 5 * time.Second
+
 // ForDemo returns a copy for the demo: development profile, random keys, few
 // captchas generated in advance, no drain delay. It listens on 127.0.0.1 unless another
 // address is given; the other settings are unchanged.
@@ -183,7 +186,9 @@ func (c *Config) ForDemo(randomKey Secret) *Config {
 		d.PushPrivateKey, d.PushSubject = key, "mailto:demo@demo.example"
 	}
 	d.DrainDelay = 0
-	d.DrainTimeout = min(d.DrainTimeout, 5*time.Second)
+	if d.DrainTimeout == Default().DrainTimeout {
+		d.DrainTimeout = demoDrain
+	}
 	if len(d.TrustedProxies) == 0 { // `seckill drill` connects for buyers of many addresses
 		d.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32"), netip.MustParsePrefix("::1/128")}
 	}

@@ -7,6 +7,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"net/http"
@@ -45,10 +46,13 @@ type Deps struct {
 	Settings []config.Setting
 	Environ  []string // as of os.Environ
 	Clock    clock.Clock
-	Client   *http.Client // calls the public address; nil = a plain one
-	MailTLS  *tls.Config  // of the mail server; nil = the authorities of the system
-	Files    int          // that a process may open; 0 = as this one
+	Timeout  time.Duration // for all requests to one service; 0 = 5 s
+	Client   *http.Client  // calls the public address; nil = a plain one
+	MailTLS  *tls.Config   // of the mail server; nil = the authorities of the system
+	Files    int           // that a process may open; 0 = as this one
 }
+
+func (d Deps) timeout() time.Duration { return cmp.Or(d.Timeout, serviceTimeout) }
 
 // Check makes all checks and returns the findings in the order of areas.
 func Check(ctx context.Context, d Deps) []Finding {

@@ -16,7 +16,7 @@ func (r *report) mail(ctx context.Context, d Deps) {
 	if server == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, serviceTimeout)
+	ctx, cancel := context.WithTimeout(ctx, d.timeout())
 	defer cancel()
 	client, err := mail.Dial(ctx, *server, d.MailTLS)
 	if err != nil {

@@ -54,7 +54,7 @@ func (r *report) callbacks(ctx context.Context, d Deps, p payment.Provider) {
 	if p.Name() == stripe.Name {
 		found = "Stripe: its endpoint must send checkout.session and refund events to " + at
 	}
-	ctx, cancel := context.WithTimeout(ctx, serviceTimeout)
+	ctx, cancel := context.WithTimeout(ctx, d.timeout())
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
 	if err != nil {

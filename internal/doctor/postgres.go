@@ -22,7 +22,7 @@ func (r *report) postgres(ctx context.Context, d Deps) {
 	if d.Config.DatabaseURL == "" {
 		return // reported by the settings check
 	}
-	ctx, cancel := context.WithTimeout(ctx, serviceTimeout)
+	ctx, cancel := context.WithTimeout(ctx, d.timeout())
 	defer cancel()
 	pooled := d.Config.DatabasePooling == config.PoolingTransaction
 	db, err := postgres.Open(ctx, postgres.Options{

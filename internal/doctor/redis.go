@@ -22,7 +22,7 @@ func (r *report) redis(ctx context.Context, d Deps) {
 	if d.Config.RedisURL == "" {
 		return // reported by the settings check
 	}
-	ctx, cancel := context.WithTimeout(ctx, serviceTimeout)
+	ctx, cancel := context.WithTimeout(ctx, d.timeout())
 	defer cancel()
 	conn, err := redisconn.Open(ctx, d.Config.RedisURL.Reveal())
 	if err != nil {

@@ -1,6 +1,7 @@
 package order
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -23,6 +24,7 @@ type PublisherConfig struct {
 	Tasks   PublishTasks
 	Orders  PublishOrders
 	Metrics *Metrics
+	Timeout time.Duration // of one publication; 0 = 2 s
 	Log     *slog.Logger
 }
 
@@ -63,7 +65,7 @@ func (p *Publisher) publishEnds(ctx context.Context, tasks []Task, orders []*Ord
 }
 
 func (p *Publisher) publish(ctx context.Context, tasks []Task, orders []*Order, send func(context.Context) error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(p.cfg.Timeout, publishTimeout))
 	defer cancel()
 	if p.cfg.Cache != nil {
 		if err := p.cfg.Cache.Put(ctx, tasks, orders); err != nil {

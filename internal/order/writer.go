@@ -1,6 +1,7 @@
 package order
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,6 +56,7 @@ type WriterConfig struct {
 	Clock     clock.Clock     // nil = clock.System
 	Tracer    *tracing.Tracer // nil = trace nothing
 	Metrics   *Metrics        // nil = count nothing
+	Timeout   time.Duration   // of one batch, including its retries; 0 = 5 s
 }
 
 // Writer turns requests into orders with a group commit to Postgres. Requests that
@@ -73,6 +75,7 @@ type Writer struct {
 	rows      inserter
 	maxBatch  int
 	inFlight  int
+	timeout   time.Duration // of one batch
 
 	mu      sync.Mutex
 	pending []*call       // guarded by mu
@@ -107,7 +110,7 @@ func NewWriter(cfg WriterConfig) *Writer {
 	w := &Writer{
 		db: cfg.DB, publisher: cfg.Publisher, clock: cfg.Clock,
 		metrics: cfg.Metrics, tracer: cfg.Tracer, outbox: cfg.Outbox, notices: cfg.Notices, terms: newTermsCache(cfg.DB),
-		maxBatch: maxBatch, inFlight: inFlight, idle: make(chan struct{}),
+		maxBatch: maxBatch, inFlight: inFlight, timeout: cmp.Or(cfg.Timeout, batchTimeout), idle: make(chan struct{}),
 	}
 	if w.clock == nil {
 		w.clock = clock.System{}
@@ -230,7 +233,7 @@ func (w *Writer) take() []*call {
 // updating Redis and publishing, so that a crash in between leads to a redelivery,
 // which repeats both.
 func (w *Writer) process(calls []*call) {
-	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), w.timeout)
 	defer cancel()
 	var requests []Requested
 	results := map[uuid.UUID]Result{}

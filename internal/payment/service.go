@@ -60,6 +60,7 @@ type Config struct {
 	Events    Events        // nil = a loop finds stored events
 	Security  Security      // nil = neither is recorded
 	Inbox     Inbox         // nil = what waits for an operator is not reported
+	Timeout   time.Duration // of one call to a provider; 0 = 5 s
 	Patience  time.Duration // bound on the wait for providers in one expiry step; 0 = 6 s
 	Clock     clock.Clock   // nil = clock.System
 	// Shared compares the clocks before an act that cannot be undone; nil = Clock alone.
@@ -105,6 +106,7 @@ type Service struct {
 	offered   []Provider // in the order of the settings
 	events    Events
 	inbox     Inbox
+	timeout   time.Duration // of one call to a provider
 	patience  time.Duration
 	clock     clock.Clock
 	shared    *clock.Shared
@@ -118,7 +120,7 @@ type Service struct {
 func New(cfg Config) *Service {
 	s := &Service{
 		db: cfg.DB, orders: cfg.Orders, publisher: cfg.Publisher, outbox: cfg.Outbox, receipts: cfg.Receipts, gate: cfg.Gate, providers: map[string]Provider{}, offered: cfg.Providers,
-		events: cfg.Events, inbox: cfg.Inbox, patience: cmp.Or(cfg.Patience, defaultPatience), clock: cfg.Clock, shared: cfg.Shared,
+		events: cfg.Events, inbox: cfg.Inbox, timeout: cmp.Or(cfg.Timeout, providerTimeout), patience: cmp.Or(cfg.Patience, defaultPatience), clock: cfg.Clock, shared: cfg.Shared,
 		metrics: newMetrics(cfg.Registerer), log: cfg.Log,
 	}
 	for _, p := range cfg.Providers {
@@ -146,9 +148,9 @@ func (s *Service) provider(name string) (Provider, error) {
 	return p, nil
 }
 
-// ask calls a provider with a timeout of providerTimeout, and measures the call.
+// ask calls a provider with a timeout, and measures the call.
 func (s *Service) ask(ctx context.Context, provider, step string, call func(ctx context.Context) error) error {
-	limited, cancel := context.WithTimeout(ctx, providerTimeout)
+	limited, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	began := s.clock.Now()
 	err := call(limited)

@@ -80,6 +80,7 @@ type Preloader struct {
 	hands    time.Duration
 	slot     time.Duration
 	slots    int
+	note     time.Duration
 	clock    clock.Clock
 	shared   *clock.Shared
 	log      *slog.Logger
@@ -99,6 +100,7 @@ type Config struct {
 	Hands   time.Duration // how long a rebuild waits for messages in workers' hands; 0 = it does not
 	Slot    time.Duration // 0 = DefaultSlot
 	Slots   int           // 0 = DefaultSlots
+	Note    time.Duration // how long a step waits for the row of an item; 0 = 2 s
 	Clock   clock.Clock
 	// Shared compares the clocks before an act that cannot be undone; nil = Clock alone.
 	Shared *clock.Shared
@@ -131,13 +133,16 @@ func New(cfg Config) *Preloader {
 	if cfg.Slots == 0 {
 		cfg.Slots = DefaultSlots
 	}
+	if cfg.Note == 0 {
+		cfg.Note = noteTimeout
+	}
 	if cfg.Shared == nil {
 		cfg.Shared = clock.NewShared(cfg.Clock, nil, nil, cfg.Log)
 	}
 	return &Preloader{
 		db: cfg.DB, gate: cfg.Gate, backlog: cfg.Backlog,
 		versions: cfg.Versions, outbox: cfg.Outbox, figures: cfg.Figures, feed: cfg.Feed, catalog: cfg.Catalog,
-		hands: cfg.Hands, slot: cfg.Slot, slots: cfg.Slots, clock: cfg.Clock, shared: cfg.Shared, log: cfg.Log,
+		hands: cfg.Hands, slot: cfg.Slot, slots: cfg.Slots, note: cfg.Note, clock: cfg.Clock, shared: cfg.Shared, log: cfg.Log,
 	}
 }
 

@@ -49,13 +49,16 @@ type Book struct {
 }
 
 // NewBook returns a Book. A nil clock is clock.System.
-func NewBook(db *postgres.DB, c clock.Clock) *Book {
+func NewBook(db *postgres.DB, c clock.Clock) *Book { return NewBookWithin(db, c, checkTimeout) }
+
+// NewBookWithin is NewBook with a timeout of the check of many buyers.
+func NewBookWithin(db *postgres.DB, c clock.Clock, timeout time.Duration) *Book {
 	if c == nil {
 		c = clock.System{}
 	}
 	b := &Book{db: db, clock: c}
 	b.check = batch.New(batch.Config[uuid.UUID, bool]{
-		Process: b.haveDefault, MaxBatch: checkBatch, MaxInFlight: checkFlight, MaxWaiting: checkWaiting, Timeout: checkTimeout,
+		Process: b.haveDefault, MaxBatch: checkBatch, MaxInFlight: checkFlight, MaxWaiting: checkWaiting, Timeout: timeout,
 	})
 	return b
 }

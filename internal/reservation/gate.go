@@ -1,10 +1,12 @@
 package reservation
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
@@ -27,6 +29,7 @@ type GateConfig struct {
 	ReadClient redis.UniversalClient
 	Keys       Keys
 	Tracer     *tracing.Tracer       // nil = traces nothing
+	Timeout    time.Duration         // of one batch of reservations or look-ups; 0 = 2 s
 	Registerer prometheus.Registerer // nil = metrics are not exported
 	Log        *slog.Logger          // nil = discard
 }
@@ -62,11 +65,11 @@ func NewGate(cfg GateConfig) *Gate {
 	}
 	for shard := range g.attempts {
 		g.attempts[shard] = batch.New(batch.Config[*Attempt, Outcome]{
-			Process: g.reserveAll, MaxBatch: maxBatch, MaxInFlight: batchesInFlight, MaxWaiting: maxWaiting, Timeout: batchTimeout,
+			Process: g.reserveAll, MaxBatch: maxBatch, MaxInFlight: batchesInFlight, MaxWaiting: maxWaiting, Timeout: cmp.Or(cfg.Timeout, batchTimeout),
 		})
 	}
 	g.lookups = batch.New(batch.Config[lookup, found]{
-		Process: g.lookupAll, MaxBatch: maxLookups, MaxInFlight: lookupsInFlight, MaxWaiting: maxLookupsWaiting, Timeout: lookupTimeout,
+		Process: g.lookupAll, MaxBatch: maxLookups, MaxInFlight: lookupsInFlight, MaxWaiting: maxLookupsWaiting, Timeout: cmp.Or(cfg.Timeout, lookupTimeout),
 	})
 	return g
 }

@@ -1,6 +1,7 @@
 package salestats
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -64,9 +65,10 @@ type Line struct {
 
 // FeedConfig configures a Feed.
 type FeedConfig struct {
-	Client redis.UniversalClient
-	Keys   reservation.Keys
-	Log    *slog.Logger
+	Client  redis.UniversalClient
+	Keys    reservation.Keys
+	Timeout time.Duration // of one write; 0 = 1 s
+	Log     *slog.Logger
 }
 
 // Feed is the live log of each sale in Redis. It is for monitoring and not a record: what
@@ -188,7 +190,7 @@ func (f *Feed) Flush(ctx context.Context) {
 }
 
 func (f *Feed) write(ctx context.Context, saleID uuid.UUID, line Line) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), feedTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(f.cfg.Timeout, feedTimeout))
 	defer cancel()
 	text, err := json.Marshal(line)
 	if err == nil {

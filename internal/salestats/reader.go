@@ -1,6 +1,7 @@
 package salestats
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -37,6 +38,8 @@ type ReaderConfig struct {
 	Keys   reservation.Keys
 	Queue  Queue
 	Clock  clock.Clock
+	// Timeout is the timeout of one reading; 0 = 3 s.
+	Timeout time.Duration
 }
 
 // Queue is the queue of order messages.
@@ -76,7 +79,7 @@ func (r *Reader) Stats(ctx context.Context, sale uuid.UUID) (*Stats, error) {
 		return k.stats, nil
 	}
 	got, err, _ := r.flight.Do(sale.String(), func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(r.cfg.Timeout, readTimeout))
 		defer cancel()
 		if k := r.recall(sale); k != nil && k.stats != nil && now.Sub(k.stats.At) < fresh {
 			return k.stats, nil

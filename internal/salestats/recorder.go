@@ -1,6 +1,7 @@
 package salestats
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"fmt"
@@ -62,7 +63,8 @@ type Config struct {
 	// Remaining is sampled each second; nil = this process does not sample.
 	Remaining Remaining
 	Clock     clock.Clock
-	Refusals  *Refusals // nil = refused calls are only counted
+	Refusals  *Refusals     // nil = refused calls are only counted
+	Timeout   time.Duration // of one flush; 0 = 2 s
 	// Registerer registers the metric; nil = it is not exported.
 	Registerer prometheus.Registerer
 	Log        *slog.Logger
@@ -245,7 +247,7 @@ func (r *Recorder) sample(now int64) {
 // Flush sends the counts. A batch with unknown outcome is sent again with the same number
 // until Redis acknowledges it; meanwhile the next one accumulates.
 func (r *Recorder) Flush(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.cfg.Timeout, flushTimeout))
 	defer cancel()
 	var failed error
 	for sale, b := range r.take() {

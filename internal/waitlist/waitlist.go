@@ -22,6 +22,7 @@
 package waitlist
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -115,6 +116,7 @@ type Config struct {
 	// Registerer registers the metrics; nil = metrics are not exported.
 	Registerer prometheus.Registerer
 	OfferFor   time.Duration // 0 = OfferFor
+	Timeout    time.Duration // of one batch of requests; 0 = 5 s
 	Clock      clock.Clock   // nil = clock.System
 	// Shared compares the clocks before an act that cannot be undone; nil = Clock alone.
 	Shared *clock.Shared
@@ -159,14 +161,15 @@ func New(cfg Config) *Service {
 	if s.shared == nil {
 		s.shared = clock.NewShared(s.clock, nil, nil, s.log)
 	}
+	timeout := cmp.Or(cfg.Timeout, tripTimeout)
 	s.joins = batch.New(batch.Config[JoinInput, joined]{
-		Process: s.joinAll, MaxBatch: maxTogether, MaxInFlight: 1, MaxWaiting: maxAsking, Timeout: tripTimeout, // one at a time: entries are appended in order
+		Process: s.joinAll, MaxBatch: maxTogether, MaxInFlight: 1, MaxWaiting: maxAsking, Timeout: timeout, // one at a time: entries are appended in order
 	})
 	s.owns = batch.New(batch.Config[person, *Entry]{
-		Process: s.inAll, MaxBatch: maxTogether, MaxInFlight: 2, MaxWaiting: maxAsking, Timeout: tripTimeout,
+		Process: s.inAll, MaxBatch: maxTogether, MaxInFlight: 2, MaxWaiting: maxAsking, Timeout: timeout,
 	})
 	s.ranks = batch.New(batch.Config[rank, int]{
-		Process: s.aheadAll, MaxBatch: maxTogether, MaxInFlight: 1, MaxWaiting: maxAsking, Timeout: tripTimeout,
+		Process: s.aheadAll, MaxBatch: maxTogether, MaxInFlight: 1, MaxWaiting: maxAsking, Timeout: timeout,
 	})
 	return s
 }

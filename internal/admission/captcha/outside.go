@@ -1,6 +1,7 @@
 package captcha
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -36,8 +37,9 @@ type Outside struct {
 	VerifyURL string // for example https://challenges.cloudflare.com/turnstile/v0/siteverify
 	SiteKey   string // public; sent to clients
 	Secret    string
-	ScriptURL string       // script of the widget; sent to clients; "" = clients know it
-	Client    *http.Client // nil = a client on the shared transport
+	ScriptURL string        // script of the widget; sent to clients; "" = clients know it
+	Client    *http.Client  // nil = a client on the shared transport
+	Timeout   time.Duration // of one question; 0 = 2 s
 }
 
 // parameters encodes the parameters for the client.
@@ -55,7 +57,8 @@ func (o *Outside) parameters() (string, error) {
 // passes reports whether the operator accepts a token. The operator accepts each token
 // once.
 func (o *Outside) passes(ctx context.Context, scope Scope, token string) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, outsideTimeout)
+	timeout := cmp.Or(o.Timeout, outsideTimeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	form := url.Values{"secret": {o.Secret}, "response": {token}, "sitekey": {o.SiteKey}}
 	if scope.From.IsValid() {
@@ -68,7 +71,7 @@ func (o *Outside) passes(ctx context.Context, scope Scope, token string) (bool, 
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	client := o.Client
 	if client == nil {
-		client = &http.Client{Timeout: outsideTimeout} // on the shared transport
+		client = &http.Client{Timeout: timeout} // on the shared transport
 	}
 	res, err := client.Do(req)
 	if err != nil {

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,12 +39,14 @@ type Courier struct {
 	signer *Signer
 	client *http.Client
 	log    *slog.Logger
+
+	Timeout time.Duration // of one delivery; 0 = 5 s
 }
 
 // NewCourier returns a courier to the merchant's address,
 // ".../webhooks/payments/sandbox".
 func NewCourier(bank *Bank, url string, signer *Signer, log *slog.Logger) *Courier {
-	return &Courier{bank: bank, url: url, signer: signer, client: &http.Client{Timeout: callTimeout}, log: log}
+	return &Courier{bank: bank, url: url, signer: signer, client: &http.Client{}, log: log}
 }
 
 // Loop returns the delivery loop.
@@ -124,6 +127,8 @@ func (c *Courier) update(ctx context.Context, call *ent.SandboxCall, set func(*e
 }
 
 func (c *Courier) post(ctx context.Context, body []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.Timeout, callTimeout))
+	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
 	if err != nil {
 		return err
