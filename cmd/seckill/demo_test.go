@@ -39,7 +39,7 @@ func binaryOf(t *testing.T) string {
 // and settings. It is killed with the test.
 func demoProcess(t *testing.T, home string) (*demo, *exec.Cmd, *bytes.Buffer) {
 	t.Helper()
-	cmd := exec.CommandContext(context.Background(), binaryOf(t), "demo", "--http-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--pow-max", "10000") //nolint:gosec // our own command
+	cmd := exec.CommandContext(context.Background(), binaryOf(t), "demo", "--http-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--pow-max", "10000", "--request-timeout", "1m", "--drain-timeout", "2m") //nolint:gosec // our own command
 	cmd.Env, cmd.Dir = []string{"HOME=" + home, "TMPDIR=" + home}, home
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var stderr bytes.Buffer

@@ -72,7 +72,7 @@ func TestADrillOfAServerHoldsEveryInvariantUnderFaults(t *testing.T) {
 	public := testenv.ReserveAddr(t)
 	server := process(t, environ, "serve", "--roles", "api,scheduler", "--http-addr", public, "--admin-addr", "127.0.0.1:0")
 	listening(t, server)
-	run := process(t, environ, "drill", "--url", "http://"+public, "--buyers", "60", "--stock", "40", "--over", "3s", "--faults", "cut,redis,worker", "--fault-every", "1s", "--fault-for", "6s", "--json")
+	run := process(t, environ, "drill", "--url", "http://"+public, "--buyers", "60", "--stock", "40", "--over", "10s", "--faults", "cut,redis,worker", "--fault-every", "1s", "--fault-for", "20s", "--json")
 	var stdout, stderr bytes.Buffer
 	run.Stdout, run.Stderr = &stdout, &stderr
 	if err := run.Run(); err != nil {

@@ -9,11 +9,12 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
+
+	"seckill/internal/testenv"
 )
 
 // waitingTime bounds a wait, on a busy machine too.
-const waitingTime = 20 * time.Second
+const waitingTime = testenv.Wait
 
 func TestServeOutlivesTheReaderOfItsLog(t *testing.T) {
 	t.Parallel()
@@ -57,7 +58,7 @@ func TestServeOutlivesTheReaderOfItsLog(t *testing.T) {
 
 func TestTheDemoLeavesNothingBehindWhenItsReaderGoes(t *testing.T) {
 	t.Parallel()
-	cmd := process(t, nil, "demo", "--http-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0")
+	cmd := process(t, nil, "demo", "--http-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--request-timeout", "1m", "--drain-timeout", "2m")
 	temporary := t.TempDir()
 	cmd.Env = append(cmd.Env, "TMPDIR="+temporary)
 	r, w, err := os.Pipe()

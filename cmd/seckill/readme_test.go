@@ -37,7 +37,7 @@ func startDemo(t *testing.T) *demo {
 	var stderr bytes.Buffer
 	ended := make(chan int, 1)
 	go func() {
-		args := []string{"demo", "--http-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--pow-max", "10000", "--log-level", "error"}
+		args := []string{"demo", "--http-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--pow-max", "10000", "--log-level", "error", "--request-timeout", "1m", "--drain-timeout", "2m"}
 		ended <- run(ctx, args, environment{stdout: in, stderr: &stderr, environ: []string{"GOGC=100"}})
 		in.Close()
 	}()

@@ -198,7 +198,7 @@ func TestDoctorIsContentWithAFitInstallation(t *testing.T) {
 
 func TestTheDemoStartsWithNothingAndStopsCleanly(t *testing.T) {
 	t.Parallel()
-	cmd := process(t, nil, "demo", "--http-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0")
+	cmd := process(t, nil, "demo", "--http-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--request-timeout", "1m", "--drain-timeout", "2m")
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ func TestStuckSocketReaderIsGone(t *testing.T) {
 	for name, document := range map[string]string{"flooded": `subscription{flood(bytes:8000)}`, "quiet": `subscription{idle}`} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := setup(t, setupOptions{})
+			f := setup(t, setupOptions{sockets: transport.SocketOptions{PingEvery: 4 * time.Second, PingTimeout: 4 * time.Second}})
 			conn := f.rawSocket(t)
 			defer func() { _ = conn.Close() }()
 			writeFrame(t, conn, idleFrames)
@@ -191,7 +191,7 @@ func TestDrainDoesNotWaitForStuckClients(t *testing.T) {
 	defer func() { _ = conn.Close() }()
 	writeFrame(t, conn, idleFrames)
 	writeFrame(t, conn, `{"id":"1","type":"subscribe","payload":{"query":"subscription{flood(bytes:8000)}"}}`)
-	f.eventually("the stream runs", func() bool { return f.resolver.Streams.Load() == 1 })
+	f.eventually("the stream runs", func() bool { return f.resolver.Begun.Load() == 1 })
 	c := f.open("")
 	ctx, cancel := context.WithTimeout(t.Context(), testenv.Wait)
 	defer cancel()

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"go.uber.org/goleak"
 
 	"seckill/graph/guard"
 	"seckill/graph/transport"
@@ -20,7 +19,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 // fixture is a running server on the test schema.
 type fixture struct {
@@ -79,6 +78,15 @@ func setup(t testing.TB, o setupOptions) *fixture {
 	}
 	if o.sockets.DrainWindow == 0 {
 		o.sockets.DrainWindow = 20 * time.Millisecond
+	}
+	if o.sockets.InitTimeout == 0 {
+		o.sockets.InitTimeout = testenv.Wait
+	}
+	if o.sockets.PingEvery == 0 {
+		o.sockets.PingEvery = time.Hour
+	}
+	if o.transport.Timeout == 0 {
+		o.transport.Timeout = testenv.Wait
 	}
 	f.sockets = transport.NewSockets(o.sockets)
 	opts := o.transport

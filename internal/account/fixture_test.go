@@ -17,7 +17,6 @@ import (
 	"github.com/alexedwards/argon2id"
 	"github.com/alicebob/miniredis/v2"
 	"github.com/google/uuid"
-	"go.uber.org/goleak"
 
 	"seckill/internal/admission/captcha"
 	"seckill/internal/auth"
@@ -32,7 +31,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 // cheap are hash parameters for tests that do not test hashing: 0.2 ms.
 var cheap = &argon2id.Params{Memory: 256, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32}
@@ -125,12 +124,13 @@ func (f *fixture) start(keys auth.Keys) *fixture {
 		f.t.Fatal(err)
 	}
 	captchas, err := captcha.New(captcha.Config{
-		Client: f.conn.Script, Keys: reservation.Keys{Prefix: f.prefix}, Secret: keys.Derive("captcha")[0], PowMax: 20, Clock: f.clock,
+		Client: f.conn.Script, Keys: reservation.Keys{Prefix: f.prefix}, Secret: keys.Derive("captcha")[0], PowMax: 20, Wait: testenv.Wait, Clock: f.clock,
 	})
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	f.security = NewSecurityLog(f.db, f.clock, log)
+	f.security.Timeout = testenv.Wait
 	f.admin = NewAdmin(AdminConfig{Store: store, Directory: directory, Revocations: revocations, Security: f.security, Log: log, Mail: f.outbox})
 	f.Service, err = New(Config{
 		DB: f.db, Redis: f.conn.Script, Prefix: f.prefix, Keys: keys, Tokens: tokens, Revocations: revocations, Directory: directory,

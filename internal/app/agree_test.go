@@ -227,12 +227,10 @@ func TestFiguresReportMetricsAndRecordAgreeAtEveryMoment(t *testing.T) {
 		found, _ := s.refunds(ann, `first: 10, filter: {states: [DONE]}`)
 		watch.mu.Lock()
 		defer watch.mu.Unlock()
-		return len(found) == 2 && watch.live.RefundedValue.Amount == watch.worth(2) && watch.live.CancelledOrders == 1
+		return len(found) == 2 && watch.live.RefundedValue.Amount == watch.worth(2) && watch.live.CancelledOrders == 1 &&
+			watch.samples >= 10 && watch.offered > 0
 	}, "the money goes back, and the live figures show it")
 	stop()
-	if watch.samples < 10 || watch.offered == 0 {
-		t.Errorf("%d samples, %d of them with a unit on offer", watch.samples, watch.offered)
-	}
 	want := moneyFigures{Orders: stock, PaidOrders: 2, CancelledOrders: 1, RefundedOrders: 2}
 	got := watch.live
 	if got.Orders != want.Orders || got.PaidOrders != want.PaidOrders || got.CancelledOrders != want.CancelledOrders || got.RefundedOrders != want.RefundedOrders ||

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/coder/websocket"
-	"github.com/coder/websocket/wsjson"
 
 	"seckill/internal/seed"
 	"seckill/internal/testenv"
@@ -43,7 +42,7 @@ func TestBlockingAUserEndsWhatTheUserHolds(t *testing.T) {
 	}
 	for err := error(nil); err == nil; {
 		var f frame
-		err = wsjson.Read(k.ctx, k.conn, &f)
+		err = k.next(&f)
 		if code := websocket.CloseStatus(err); err != nil && code != 4403 {
 			t.Errorf("the socket ended with %v (%v)", code, err)
 		}

@@ -13,7 +13,7 @@ import (
 func TestOrdersDoNotWaitForConnectionsThatOthersUse(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, func(c *config.Config) { // keeps the production timeout for a database connection
-		c.RedisURL = config.Secret("redis://" + testenv.RedisAddr(t) + "/0?read_timeout=" + testenv.Wait.String())
+		c.RedisURL = config.Secret("redis://" + testenv.RedisAddr(t) + "/0?dial_timeout=2m&read_timeout=2m&write_timeout=2m")
 	})
 	a, _ := s.open("api", "worker", "scheduler")
 	made := s.seed(seed.Input{Users: 1, Stock: 1, PathTTL: 10 * time.Minute})

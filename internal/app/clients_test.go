@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/coder/websocket"
 
@@ -88,7 +87,7 @@ func TestPagesOfAnAllowedOriginUseTheWholeAPIInProduction(t *testing.T) {
 		t.Errorf("cookie: %s %v", body, cookie.Header)
 	}
 
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*testenv.Wait)
 	defer cancel()
 	subscription := `subscription { saleStatus(saleId: \"` + shop.SaleID + `\") { kind sale { phase } } }`
 	events := s.from(t, origin, http.MethodPost, `{"query":"`+subscription+`"}`, "Accept", "text/event-stream", "Authorization", "Bearer "+token)
@@ -157,7 +156,7 @@ func TestTrustedDocumentsFollowTheirManifest(t *testing.T) {
 		t.Errorf("another document: %q", code)
 	}
 	write(map[string]string{"second": second})
-	testenv.Eventually(t, time.Minute, func() bool { return s.ask("", second, nil).code() == "" }, "the new manifest is read")
+	testenv.Eventually(t, testenv.Wait, func() bool { return s.ask("", second, nil).code() == "" }, "the new manifest is read")
 	if code := s.ask("", first, nil).code(); code != "PERSISTED_QUERY_ONLY" {
 		t.Errorf("a document that is trusted no longer: %q", code)
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coder/websocket/wsjson"
 	"github.com/google/uuid"
 
 	"seckill/internal/seed"
@@ -45,15 +44,13 @@ func (s *site) orderEvents(token, document string) <-chan tried {
 		defer close(events)
 		for {
 			var f frame
-			if wsjson.Read(k.ctx, k.conn, &f) != nil {
+			if k.next(&f) != nil {
 				return
 			}
 			var payload struct {
 				Data struct{ Event struct{ Order tried } }
 			}
 			switch {
-			case f.Type == "ping":
-				_ = wsjson.Write(k.ctx, k.conn, frame{Type: "pong"})
 			case f.Type == "next" && json.Unmarshal(f.Payload, &payload) == nil:
 				events <- payload.Data.Event.Order
 			}
@@ -183,7 +180,7 @@ func (s *site) phases(saleID string) <-chan string {
 		defer close(phases)
 		for {
 			var f frame
-			if wsjson.Read(k.ctx, k.conn, &f) != nil {
+			if k.next(&f) != nil {
 				return
 			}
 			var payload struct {
@@ -192,8 +189,6 @@ func (s *site) phases(saleID string) <-chan string {
 				}
 			}
 			switch {
-			case f.Type == "ping":
-				_ = wsjson.Write(k.ctx, k.conn, frame{Type: "pong"})
 			case f.Type == "next" && json.Unmarshal(f.Payload, &payload) == nil:
 				phases <- payload.Data.SaleStatus.Sale.Phase
 			}

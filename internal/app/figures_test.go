@@ -261,32 +261,39 @@ func TestBrowsingDoesNotReachTheDatabase(t *testing.T) {
 	const browse = `query($id: ID!) { sales(first: 20) { edges { node { id title phase items { stock { remaining } goods { name } } } } }
 	  goods(first: 20) { edges { node { name } } } sale(by: {id: $id}) { title } gone: sale(by: {id: "sal_01jd0000000000000000000000"}) { id } }`
 	in := map[string]any{"id": made.SaleID}
-	// Changes by the seeding and by the last loop iterations are read once.
-	testenv.Eventually(t, testenv.Wait, func() bool {
-		s.ask("", browse, in)
-		last := lastQuery(t, watcher, name)
-		// Postgres runs on this machine and uses the same clock.
-		return !last.Valid || time.Since(last.Time) > 2*time.Second
-	}, "the catalogue is read")
-	began := time.Now()
-	before := lastQuery(t, watcher, name)
-	var wg sync.WaitGroup
-	for range 8 { // a test in package sale with a fake clock shows the same for many more reads
-		wg.Go(func() {
-			for range 100 {
-				if time.Since(began) > 20*time.Second {
-					return // every 30 s a process checks for rows written by hand
+	const browseTries = 3 // on a busy machine, one of the checks that come every 30 s may fall among the queries
+	for try := 1; try <= browseTries; try++ {
+		// Changes by the seeding and by the last loop iterations are read once.
+		testenv.Eventually(t, testenv.Wait, func() bool {
+			s.ask("", browse, in)
+			last := lastQuery(t, watcher, name)
+			// Postgres runs on this machine and uses the same clock.
+			return !last.Valid || time.Since(last.Time) > 2*time.Second
+		}, "the catalogue is read")
+		began := time.Now()
+		before := lastQuery(t, watcher, name)
+		var wg sync.WaitGroup
+		for range 8 { // a test in package sale with a fake clock shows the same for many more reads
+			wg.Go(func() {
+				for range 100 {
+					if time.Since(began) > 20*time.Second {
+						return // every 30 s a process checks for rows written by hand
+					}
+					if out, err := s.try("", browse, in); err != nil || out.code() != "" || !bytes.Contains(out.Data, []byte("Kettle")) && !bytes.Contains(out.Data, []byte(`"title"`)) {
+						t.Errorf("%s %+v %v", out.Data, out.Errors, err)
+						return
+					}
 				}
-				if out, err := s.try("", browse, in); err != nil || out.code() != "" || !bytes.Contains(out.Data, []byte("Kettle")) && !bytes.Contains(out.Data, []byte(`"title"`)) {
-					t.Errorf("%s %+v %v", out.Data, out.Errors, err)
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	if after := lastQuery(t, watcher, name); after.Valid && after.Time.After(before.Time) {
-		t.Errorf("the database was asked at %v, last before at %v", after.Time, before.Time)
+			})
+		}
+		wg.Wait()
+		after := lastQuery(t, watcher, name)
+		if !after.Valid || !after.Time.After(before.Time) {
+			break
+		}
+		if try == browseTries {
+			t.Errorf("the database was asked at %v, last before at %v", after.Time, before.Time)
+		}
 	}
 	s.unchanged("Sales")
 }

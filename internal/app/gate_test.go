@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"seckill/internal/config"
 	"seckill/internal/seed"
@@ -163,7 +164,7 @@ func TestEveryCallAtTheGateIsCounted(t *testing.T) {
 
 func TestUnitsOnOfferDoNotWaitForPayment(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newSite(t, func(c *config.Config) { c.WaitlistOffer = time.Hour })
 	s.start("api", "worker", "scheduler")
 	operator := s.staff("ann@example.com", "OPERATOR")
 	made, task := s.soldOut(seed.Input{Users: 2})

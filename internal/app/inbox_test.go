@@ -46,7 +46,7 @@ func (s *site) counting(token string) (reaches func(total, decidable int, what s
 		"query": `subscription { inboxCount { kind totalCount decidableCount counts { kind count decidable more } } }`,
 	})
 	k.send(frame{ID: "inbox", Type: "subscribe", Payload: payload})
-	frames := k.listen()
+	frames := k.frames
 	return func(total, decidable int, what string) {
 		s.t.Helper()
 		for {

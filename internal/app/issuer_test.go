@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
-	"github.com/coder/websocket/wsjson"
 	"github.com/golang-jwt/jwt/v5"
 
 	"seckill/internal/config"
@@ -250,7 +249,7 @@ func TestTheUserOfATokenIsBlockedWithinASecond(t *testing.T) {
 		var err error
 		for err == nil {
 			var f frame
-			err = wsjson.Read(k.ctx, k.conn, &f)
+			err = k.next(&f)
 		}
 		took := time.Since(blocked)
 		if websocket.CloseStatus(err) != 4403 {

@@ -41,7 +41,7 @@ func (s *site) sellFive() limited {
 	}
 	now := time.Now().UTC()
 	draft := s.mutate(operator, "createSale", saleParts, map[string]any{
-		"title": "Autumn", "startsAt": now.Add(time.Minute).Format(time.RFC3339Nano), "endsAt": now.Add(time.Hour).Format(time.RFC3339Nano),
+		"title": "Autumn", "startsAt": now.Add(30 * time.Minute).Format(time.RFC3339Nano), "endsAt": now.Add(time.Hour).Format(time.RFC3339Nano),
 		"items": items, "purchaseLimit": 3,
 	})
 	if draft.why() != "" {
@@ -53,10 +53,7 @@ func (s *site) sellFive() limited {
 	}
 	s.onSale(operator, "submitSale", l.sale, "", "PENDING_APPROVAL")
 	s.onSale(admin, "approveSale", l.sale, "fine", "APPROVED")
-	soon := time.Now().UTC().Add(time.Second).Format(time.RFC3339Nano)
-	if p := s.mutate(operator, "scheduleSale", saleParts, map[string]any{"saleId": l.sale, "startsAt": soon}); p.why() != "" {
-		s.t.Fatalf("scheduleSale: %+v", p.UserErrors)
-	}
+	s.opensIn(operator, l.sale, time.Second)
 	s.onSale(operator, "preheatSale", l.sale, "", "PREHEATED LIVE")
 	if p := s.mutate(operator, "setSaleSwitches", saleParts, map[string]any{"saleId": l.sale, "captchaRequired": false}); p.why() != "" {
 		s.t.Fatalf("setSaleSwitches: %+v", p.UserErrors)

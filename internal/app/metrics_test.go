@@ -63,7 +63,7 @@ func metrics(t testing.TB, a *app.App) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 30 * time.Second}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: testenv.Wait}
 	res, err := client.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func TestEveryMetricIsShownAfterOnePurchase(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, func(c *config.Config) { c.Limits, c.Sandbox = config.SwitchOn, config.SandboxOn })
 	a, _ := s.open("api", "worker", "scheduler")
-	made := s.seed(seed.Input{Users: 1, Stock: 1, PathTTL: time.Minute})
+	made := s.seed(seed.Input{Users: 1, Stock: 1, PathTTL: 10 * time.Minute})
 	buyer := made.Users[0]
 	s.login(buyer.Account, buyer.Password) // increments the rate limit metric
 	if p, err := s.insist(buyer.AccessToken, order(made.ItemID, buyer.Path)); err != nil || p.OrderTask == nil {

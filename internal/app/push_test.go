@@ -27,19 +27,24 @@ type socket struct {
 	t    testing.TB
 	ctx  context.Context //nolint:containedctx // the bound of one test
 	conn *websocket.Conn
+
+	frames chan frame // those read that are no ping; closed at the end
+	over   error      // how the socket ended; to be read after frames is closed
 }
 
-// dial opens a socket with a token.
+// dial opens a socket with a token. Its frames are read in the background, so that pings
+// are answered while the test does something else.
 func (s *site) dial(token string) *socket {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*testenv.Wait)
 	s.t.Cleanup(cancel)
 	conn, _, err := websocket.Dial(ctx, strings.Replace(s.url, "http", "ws", 1)+"/graphql", //nolint:bodyclose // a socket has none
 		&websocket.DialOptions{Subprotocols: []string{"graphql-transport-ws"}})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	k := &socket{t: s.t, ctx: ctx, conn: conn}
+	k := &socket{t: s.t, ctx: ctx, conn: conn, frames: make(chan frame, 1000)}
+	go k.run()
 	s.t.Cleanup(func() { _ = conn.CloseNow() })
 	payload, _ := json.Marshal(map[string]string{"authorization": "Bearer " + token}) //nolint:errchkjson // a map of strings
 	k.send(frame{Type: "connection_init", Payload: payload})
@@ -59,45 +64,45 @@ func (k *socket) send(f frame) {
 // read returns the next frame that is not a ping.
 func (k *socket) read() frame {
 	k.t.Helper()
+	var f frame
+	if err := k.next(&f); err != nil {
+		k.t.Fatal(err)
+	}
+	return f
+}
+
+// next is read that returns the end of the socket as an error.
+func (k *socket) next(f *frame) error {
+	got, ok := <-k.frames
+	if !ok {
+		return k.over
+	}
+	*f = got
+	return nil
+}
+
+// run reads the socket until its end.
+func (k *socket) run() {
+	defer close(k.frames)
 	for {
 		var f frame
-		if err := wsjson.Read(k.ctx, k.conn, &f); err != nil {
-			k.t.Fatal(err)
+		if k.over = wsjson.Read(k.ctx, k.conn, &f); k.over != nil {
+			return
 		}
 		switch f.Type {
 		case "ping":
-			k.send(frame{Type: "pong"})
+			_ = wsjson.Write(k.ctx, k.conn, frame{Type: "pong"}) // the next read fails as well
+			continue
 		case "pong":
-		default:
-			return f
+			continue
+		}
+		select {
+		case k.frames <- f:
+		case <-k.ctx.Done():
+			k.over = k.ctx.Err()
+			return
 		}
 	}
-}
-
-// listen reads all further frames in the background, for tests that do other things for
-// longer than the server waits for an answer to its ping. A closed channel is the end of
-// the socket.
-func (k *socket) listen() <-chan frame {
-	frames := make(chan frame, 1000)
-	go func() {
-		defer close(frames)
-		for {
-			var f frame
-			if wsjson.Read(k.ctx, k.conn, &f) != nil {
-				return
-			}
-			if f.Type == "ping" {
-				_ = wsjson.Write(k.ctx, k.conn, frame{Type: "pong"}) // the next read fails as well
-				continue
-			}
-			select {
-			case frames <- f:
-			case <-k.ctx.Done():
-				return
-			}
-		}
-	}()
-	return frames
 }
 
 // taskEvent is an event of orderTaskStatus.

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/coder/websocket"
-	"github.com/coder/websocket/wsjson"
 
 	"seckill/internal/seed"
 )
@@ -43,7 +42,7 @@ func TestARoleThatWasTakenAwayEndsSocketsAndStreamsWithinSeconds(t *testing.T) {
 	}
 	for err == nil {
 		var f frame
-		err = wsjson.Read(k.ctx, k.conn, &f)
+		err = k.next(&f)
 	}
 	if code := websocket.CloseStatus(err); code != 4403 {
 		t.Errorf("the socket ended with %v (%v), want 4403", code, err)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
-	"github.com/coder/websocket/wsjson"
 	"github.com/google/uuid"
 
 	"seckill/internal/account"
@@ -61,7 +60,7 @@ func TestARevokedServiceTokenEndsInAllProcessesWithItsStreams(t *testing.T) {
 	var err error
 	for err == nil {
 		var f frame
-		err = wsjson.Read(k.ctx, k.conn, &f)
+		err = k.next(&f)
 	}
 	if code := websocket.CloseStatus(err); code != 4403 {
 		t.Errorf("the socket ended with %v (%v), want 4403", code, err)
@@ -164,7 +163,7 @@ func TestASocketOfARevokedServiceTokenEndsWithinASecondWithoutAMessage(t *testin
 		revoked := time.Now()
 		for err == nil {
 			var f frame
-			err = wsjson.Read(k.ctx, k.conn, &f)
+			err = k.next(&f)
 		}
 		took := time.Since(revoked)
 		if code := websocket.CloseStatus(err); code != 4403 {

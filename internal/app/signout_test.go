@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
-	"github.com/coder/websocket/wsjson"
 
 	"seckill/internal/seed"
 	"seckill/internal/testenv"
@@ -47,7 +46,7 @@ func TestSigningOutEndsTokensAndSocketsWithinASecond(t *testing.T) {
 		began := time.Now()
 		for {
 			var f frame
-			if err = wsjson.Read(k.ctx, k.conn, &f); err != nil {
+			if err = k.next(&f); err != nil {
 				break
 			}
 		}

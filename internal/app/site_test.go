@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"go.uber.org/goleak"
 
 	"seckill/internal/app"
 	"seckill/internal/audit"
@@ -28,10 +27,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		removeBinary()
-		os.Exit(code)
-	}))
+	code := testenv.Run(m)
+	removeBinary()
+	os.Exit(code)
 }
 
 // site is a whole installation: its own database and key prefix, and the processes that a
@@ -73,6 +71,7 @@ func newSite(t testing.TB, change ...func(*config.Config)) *site {
 	cfg.DatabaseURL, cfg.RedisURL = config.Secret(testdb.UnflushedPostgresURL(t)), config.Secret(testenv.RedisURL(t))
 	cfg.RedisPrefix, cfg.HTTPAddr, cfg.AdminAddr = prefix, "127.0.0.1:0", "127.0.0.1:0"
 	cfg.JWTKey, cfg.PowMax, cfg.DrainDelay = "a key of a test, at least 32 bytes long", 20_000, 0
+	cfg.DrainTimeout = testenv.Wait
 	cfg.RequestTimeout = time.Minute // the maximum
 	cfg.DatabasePool = 3             // each connection of Postgres is a process that reads the catalogue of the database first
 	cfg.CaptchaPool = 1              // a thousand images per process would be half of the cost of the tests

@@ -128,7 +128,8 @@ func TestSwitchesOfASaleWorkInEveryProcessWhileItRuns(t *testing.T) {
 		t.Errorf("%d of twenty presses were answered, want all", n)
 	}
 	turn(8, "TEXT", map[string]any{"captchaKinds": []string{}, "limitBurst": 0, "limitPerSecond": 0})
-	if n := s.presses(user(10), made.ItemID, 10, first, second); n < 5 || n > 9 {
+	began := time.Now()
+	if n := s.presses(user(10), made.ItemID, 10, first, second); n < 5 || n > 6+int(time.Since(began).Seconds()) {
 		t.Errorf("%d of ten presses were answered by the default limit of five and one a second", n)
 	}
 }

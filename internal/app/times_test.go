@@ -53,7 +53,7 @@ func TestOpenPagesShowNewTimesAndTextsAndBuyersBuyByThem(t *testing.T) {
 		t.Fatalf("setSaleSwitches: %+v", p.UserErrors)
 	}
 	shows := s.openPage(buyer, saleID)
-	opens := time.Now().UTC().Add(time.Second).Truncate(time.Millisecond)
+	opens := time.Now().UTC().Add(10 * time.Second).Truncate(time.Millisecond)
 	closes := opens.Add(3 * time.Hour)
 	if p := s.mutate(ann, "scheduleSale", saleParts, map[string]any{
 		"saleId": saleID, "startsAt": opens.Format(time.RFC3339Nano), "endsAt": closes.Format(time.RFC3339Nano),

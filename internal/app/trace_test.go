@@ -88,7 +88,7 @@ func TestOneTraceLeadsFromTheRequestToThePush(t *testing.T) {
 	s := newSite(t, func(cfg *config.Config) { cfg.TracesURL, cfg.TracesShare = config.Secret(c.url), 1 })
 	s.logs = &lockedBuffer{}
 	api, stopAPI := s.open("api", "scheduler")
-	made := s.seed(seed.Input{Users: 8, Stock: 8, PathTTL: time.Minute})
+	made := s.seed(seed.Input{Users: 8, Stock: 8, PathTTL: 10 * time.Minute})
 	var sockets []*socket
 	for _, buyer := range made.Users {
 		p, err := s.insist(buyer.AccessToken, order(made.ItemID, buyer.Path))
@@ -197,7 +197,7 @@ func TestAReceiverThatIsAwayDelaysNothing(t *testing.T) {
 		cfg.TracesURL, cfg.TracesShare = config.Secret("http://"+testenv.ReserveAddr(t)), 1
 	})
 	_, stop := s.open("api", "worker", "scheduler")
-	made := s.seed(seed.Input{Users: 1, Stock: 1, PathTTL: time.Minute})
+	made := s.seed(seed.Input{Users: 1, Stock: 1, PathTTL: 10 * time.Minute})
 	if p, err := s.insist(made.Users[0].AccessToken, order(made.ItemID, made.Users[0].Path)); err != nil || p.OrderTask == nil {
 		t.Fatalf("placed %+v, %v", p, err)
 	}

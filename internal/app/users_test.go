@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/coder/websocket"
-	"github.com/coder/websocket/wsjson"
 
 	"seckill/internal/seed"
 )
@@ -13,7 +12,7 @@ import (
 func (k *socket) ended() websocket.StatusCode {
 	for {
 		var f frame
-		if err := wsjson.Read(k.ctx, k.conn, &f); err != nil {
+		if err := k.next(&f); err != nil {
 			return websocket.CloseStatus(err)
 		}
 	}

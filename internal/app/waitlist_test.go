@@ -14,6 +14,7 @@ import (
 func TestAUnitThatComesBackIsOfferedByPushAndBecomesAnOrder(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
+	s.cfg.WaitlistOffer = 10 * time.Minute // longer than any wait of this test
 	s.start("api", "worker", "scheduler")
 	made, task := s.soldOut(seed.Input{Users: 4})
 	holder, first, second, passer := made.Users[0], made.Users[1], made.Users[2], made.Users[3]

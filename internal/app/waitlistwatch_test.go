@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coder/websocket/wsjson"
-
 	"seckill/internal/seed"
 	"seckill/internal/testenv"
 )
@@ -115,11 +113,8 @@ func (s *site) watch(token, saleID string) *watch {
 		defer close(w.events)
 		for {
 			var f frame
-			if wsjson.Read(k.ctx, k.conn, &f) != nil {
+			if k.next(&f) != nil {
 				return
-			}
-			if f.Type == "ping" {
-				_ = wsjson.Write(k.ctx, k.conn, frame{Type: "pong"})
 			}
 			var payload struct {
 				Data struct{ SaleStatus saleEvent }

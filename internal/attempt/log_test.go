@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/goleak"
 
 	"seckill/ent"
 	"seckill/internal/attempt"
@@ -18,9 +17,10 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/postgres"
 	"seckill/internal/testdb"
+	"seckill/internal/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 // fixture is the log of one process.
 type fixture struct {

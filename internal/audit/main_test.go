@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"seckill/ent"
 	"seckill/ent/payment"
@@ -28,7 +27,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 const group = "orders"
 
@@ -53,7 +52,7 @@ func setup(t *testing.T, db *postgres.DB) *world {
 	w := &world{T: t, db: db, redis: conn, keys: reservation.Keys{Prefix: prefix}}
 	w.auditor = &audit.Auditor{DB: db, Redis: conn, Keys: w.keys, Pause: time.Millisecond}
 	w.seed()
-	w.reserver = reservation.NewGate(reservation.GateConfig{Client: conn.Script, Keys: w.keys, Log: slog.New(slog.DiscardHandler)})
+	w.reserver = reservation.NewGate(reservation.GateConfig{Client: conn.Script, Keys: w.keys, Timeout: testenv.Wait, Log: slog.New(slog.DiscardHandler)})
 	w.writer = order.NewWriter(order.WriterConfig{DB: db})
 	t.Cleanup(func() {
 		w.must(w.writer.Close(context.Background()))
@@ -99,7 +98,7 @@ func (*world) Paths(context.Context, seed.PathsInput) ([]string, error) { return
 // Load builds the gate as the scheduler does; a second call rebuilds it.
 func (w *world) Load(ctx context.Context, saleID uuid.UUID) error {
 	return preload.New(preload.Config{
-		DB: w.db, Gate: reservation.NewGate(reservation.GateConfig{Client: w.redis.Script, Keys: w.keys}),
+		DB: w.db, Gate: reservation.NewGate(reservation.GateConfig{Client: w.redis.Script, Keys: w.keys, Timeout: testenv.Wait}),
 		Backlog: w, Clock: clock.System{}, Log: slog.New(slog.DiscardHandler),
 	}).Load(ctx, saleID)
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"seckill/internal/auth"
 	"seckill/internal/clock"
@@ -367,4 +366,4 @@ func TestOldAnnouncementsAreTrimmed(t *testing.T) {
 	}
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }

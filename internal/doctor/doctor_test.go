@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"seckill/internal/clock"
 	"seckill/internal/config"
 	"seckill/internal/doctor"
@@ -21,7 +19,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 const key = "0123456789abcdef0123456789abcdef"
 
@@ -57,7 +55,7 @@ func deps(t *testing.T, database, redis string, extra ...string) doctor.Deps {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := doctor.Deps{Config: cfg, Settings: settings, Clock: clock.System{}, Files: 65_536}
+	d := doctor.Deps{Config: cfg, Settings: settings, Clock: clock.System{}, Files: 65_536, Timeout: testenv.Wait}
 	for name, value := range vars {
 		d.Environ = append(d.Environ, name+"="+value)
 	}

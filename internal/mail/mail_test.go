@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/emersion/go-smtp"
-	"go.uber.org/goleak"
 
 	"seckill/ent"
 	entmail "seckill/ent/mail"
@@ -22,7 +21,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 // env is a database, an outbox, a sender and a mail server.
 type env struct {

@@ -23,13 +23,12 @@ import (
 	"sync"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"seckill/internal/fault"
 	"seckill/internal/media"
+	"seckill/internal/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 // bucket is the part of S3 that a store needs: objects by path, over HTTP.
 type bucket struct {

@@ -37,12 +37,12 @@ func TestPicturesMayComeSlowly(t *testing.T) {
 	t.Cleanup(func() { _ = done() })
 	allow := func(*http.Request) error { return nil }
 	server := httptest.NewUnstartedServer(media.New(store).Handler(allow, slog.New(slog.DiscardHandler)))
-	server.Config.ReadTimeout, server.Config.WriteTimeout = 100*time.Millisecond, 100*time.Millisecond
+	server.Config.ReadTimeout, server.Config.WriteTimeout = 3*time.Second, 3*time.Second
 	server.Start()
 	t.Cleanup(server.Close)
 	t.Cleanup(server.Client().CloseIdleConnections)
 	raw := asPNG(t, picture(40, 40, true))
-	body := &slow{halves: []io.Reader{bytes.NewReader(raw[:100]), bytes.NewReader(raw[100:])}, after: 300 * time.Millisecond}
+	body := &slow{halves: []io.Reader{bytes.NewReader(raw[:100]), bytes.NewReader(raw[100:])}, after: 4 * time.Second}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/media/", body)
 	if err != nil {
 		t.Fatal(err)

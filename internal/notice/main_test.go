@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"go.uber.org/goleak"
 
 	"seckill/ent"
 	"seckill/ent/order"
@@ -25,7 +24,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 const (
 	shop    = "https://shop.example"

@@ -7,10 +7,10 @@ import (
 	"sync"
 	"testing"
 
-	"go.uber.org/goleak"
+	"seckill/internal/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 func subscribe(t testing.TB, h *Hub, key string) *Subscription {
 	t.Helper()

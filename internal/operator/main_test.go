@@ -13,7 +13,6 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/google/uuid"
-	"go.uber.org/goleak"
 
 	"seckill/ent"
 	"seckill/internal/auth"
@@ -33,7 +32,7 @@ import (
 	"seckill/internal/webhook"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 // Users of the tests.
 var (
@@ -99,8 +98,8 @@ func newEnv(t *testing.T, db *postgres.DB, conn *redisconn.Conn, prefix string) 
 	e.catalog = sale.NewCatalog(e.sales, e.clock, log).Following(versions)
 	e.orders = order.NewStore(order.StoreConfig{DB: db, Clock: e.clock, Log: log})
 	e.pays = payment.New(payment.Config{
-		DB: db, Orders: e.orders, Clock: e.clock, Log: log,
-		Publisher: order.NewPublisher(order.PublisherConfig{Log: log, Orders: func(_ context.Context, orders []*order.Order) error {
+		DB: db, Orders: e.orders, Timeout: testenv.Wait, Clock: e.clock, Log: log,
+		Publisher: order.NewPublisher(order.PublisherConfig{Log: log, Timeout: testenv.Wait, Orders: func(_ context.Context, orders []*order.Order) error {
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			e.published = append(e.published, orders...)
@@ -108,9 +107,9 @@ func newEnv(t *testing.T, db *postgres.DB, conn *redisconn.Conn, prefix string) 
 		}}),
 	})
 	e.pre = preload.New(preload.Config{
-		DB: db, Gate: reservation.NewGate(reservation.GateConfig{Client: conn.Script, Keys: e.keys}),
+		DB: db, Gate: reservation.NewGate(reservation.GateConfig{Client: conn.Script, Keys: e.keys, Timeout: testenv.Wait}),
 		Backlog:  noMessages{},
-		Versions: versions, Catalog: e.catalog, Clock: e.clock, Log: log,
+		Versions: versions, Catalog: e.catalog, Note: testenv.Wait, Clock: e.clock, Log: log,
 	})
 	e.ops = operator.New(e.config(versions))
 	return e
@@ -126,7 +125,7 @@ func (e *env) Act(_ context.Context, line sale.LogLine) {
 func (e *env) config(versions *sale.Versions) operator.Config {
 	return operator.Config{
 		DB: e.db, Sales: e.sales, Versions: versions, Catalog: e.catalog,
-		Gate: reservation.NewGate(reservation.GateConfig{Client: e.conn.Script, Keys: e.keys}), Orders: e.orders,
+		Gate: reservation.NewGate(reservation.GateConfig{Client: e.conn.Script, Keys: e.keys, Timeout: testenv.Wait}), Orders: e.orders,
 		Gates:    e.pre,
 		Outbox:   webhook.NewOutbox(e.clock, nil),
 		Payments: e.pays,
@@ -312,7 +311,7 @@ func (e *env) pay(o *order.Order) *order.Order {
 // returned releases the units of ended orders in Redis, as the loop does.
 func (e *env) returned() {
 	e.t.Helper()
-	releaser := reservation.NewGate(reservation.GateConfig{Client: e.conn.Script, Keys: e.keys})
+	releaser := reservation.NewGate(reservation.GateConfig{Client: e.conn.Script, Keys: e.keys, Timeout: testenv.Wait})
 	give := func(ctx context.Context, claims []order.Reservation) ([]uuid.UUID, error) {
 		for _, c := range claims {
 			if _, err := releaser.Release(ctx, reservation.Ref{Sale: c.Sale, Item: c.Item, User: c.User, Task: c.Name}); err != nil {

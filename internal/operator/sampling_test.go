@@ -37,9 +37,9 @@ func (e *env) run(v *sale.Sale) *running {
 	e.must(e.conn.Cmd.HSet(e.t.Context(), e.keys.Item(id.ShardOf(v.ID), v.Items[0].ID), "opens", 0).Err())
 	r := &running{
 		env: e, sale: v,
-		reserver: reservation.NewGate(reservation.GateConfig{Client: e.conn.Script, Keys: e.keys, Log: log}),
+		reserver: reservation.NewGate(reservation.GateConfig{Client: e.conn.Script, Keys: e.keys, Timeout: testenv.Wait, Log: log}),
 		writer:   order.NewWriter(order.WriterConfig{DB: e.db, Clock: e.clock}),
-		releaser: reservation.NewGate(reservation.GateConfig{Client: e.conn.Script, Keys: e.keys}),
+		releaser: reservation.NewGate(reservation.GateConfig{Client: e.conn.Script, Keys: e.keys, Timeout: testenv.Wait}),
 	}
 	e.t.Cleanup(func() { _ = r.writer.Close(context.Background()) })
 	return r

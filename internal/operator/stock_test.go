@@ -221,7 +221,7 @@ func (e *env) breaking() *flaky {
 	f := &flaky{}
 	conn.Script.AddHook(f)
 	cfg := e.config(nil)
-	cfg.Gate = reservation.NewGate(reservation.GateConfig{Client: conn.Script, Keys: e.keys})
+	cfg.Gate = reservation.NewGate(reservation.GateConfig{Client: conn.Script, Keys: e.keys, Timeout: testenv.Wait})
 	e.ops = operator.New(cfg)
 	return f
 }
@@ -346,7 +346,7 @@ func TestActsOnAGateThatWasNeverBuiltEndWithTheSale(t *testing.T) {
 	e := setup(t)
 	v := e.put(sale.Live, 10)
 	e.must(e.db.Ent.Sale.UpdateOneID(v.ID).SetEpoch(v.Epoch + 1).Exec(t.Context()))
-	if begun, err := reservation.NewGate(reservation.GateConfig{Client: e.conn.Script, Keys: e.keys}).Begin(t.Context(), v.ID, v.Items[0].ID, v.Epoch+1); err != nil || !begun {
+	if begun, err := reservation.NewGate(reservation.GateConfig{Client: e.conn.Script, Keys: e.keys, Timeout: testenv.Wait}).Begin(t.Context(), v.ID, v.Items[0].ID, v.Epoch+1); err != nil || !begun {
 		t.Fatal(begun, err)
 	}
 	more, _ := e.adjust(v, 5)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"go.uber.org/goleak"
 
 	"seckill/ent"
 	entorder "seckill/ent/order"
@@ -28,7 +27,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.checks", "15"); err != nil {
 		panic(err)
 	}
-	goleak.VerifyTestMain(m)
+	testenv.Main(m)
 }
 
 // opening is the start of all sales in the tests; the fake clocks begin there.
@@ -124,14 +123,14 @@ func (e *env) requests(n int) []order.Requested {
 }
 
 func (e *env) publisher(cfg order.PublisherConfig) *order.Publisher {
-	cfg.Log = slog.New(slog.DiscardHandler)
+	cfg.Log, cfg.Timeout = slog.New(slog.DiscardHandler), testenv.Wait
 	return order.NewPublisher(cfg)
 }
 
 func (e *env) writer(publish order.PublishTasks) *order.Writer {
 	e.t.Helper()
 	w := order.NewWriter(order.WriterConfig{
-		DB: e.db, Publisher: e.publisher(order.PublisherConfig{Cache: e.cache, Tasks: publish}), Clock: e.clock,
+		DB: e.db, Publisher: e.publisher(order.PublisherConfig{Cache: e.cache, Tasks: publish}), Clock: e.clock, Timeout: testenv.Wait,
 	})
 	e.t.Cleanup(func() { e.must(w.Close(context.Background())) })
 	return w

@@ -10,7 +10,6 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"seckill/ent"
 	"seckill/ent/sale"
@@ -27,7 +26,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 var quiet = slog.New(slog.DiscardHandler)
 
@@ -74,7 +73,7 @@ func setup(t *testing.T) *rig {
 	r.cache = order.NewCache(conn, keys.Tasks, r.clock)
 	r.orders = order.NewStore(order.StoreConfig{DB: r.db, Cache: r.cache, Clock: r.clock, Log: quiet})
 	r.writer = order.NewWriter(order.WriterConfig{
-		DB: r.db, Publisher: order.NewPublisher(order.PublisherConfig{Cache: r.cache, Log: quiet}), Clock: r.clock,
+		DB: r.db, Publisher: order.NewPublisher(order.PublisherConfig{Cache: r.cache, Timeout: testenv.Wait, Log: quiet}), Clock: r.clock, Timeout: testenv.Wait,
 	})
 	t.Cleanup(func() { r.must(r.writer.Close(context.Background())) })
 	r.dead = orderintake.NewDeadLetters(orderintake.DeadLettersConfig{

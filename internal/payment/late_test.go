@@ -56,7 +56,7 @@ func (r *rebuilding) Reacquire(ctx context.Context, c order.Reservation) (paymen
 // openGate replaces the gate of the sale by one of a new epoch, as a rebuild does.
 func (s *shop) openGate(epoch int64, stock int) {
 	s.t.Helper()
-	gate := reservation.NewGate(reservation.GateConfig{Client: s.conn.Script, Keys: s.keys})
+	gate := reservation.NewGate(reservation.GateConfig{Client: s.conn.Script, Keys: s.keys, Timeout: testenv.Wait})
 	_, err := gate.Begin(s.t.Context(), s.sale, s.item, epoch)
 	s.must(err)
 	_, err = gate.Open(s.t.Context(), reservation.Contents{

@@ -17,7 +17,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/goleak"
 
 	"seckill/ent"
 	"seckill/ent/sale"
@@ -45,7 +44,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	goleak.VerifyTestMain(m)
+	testenv.Main(m)
 }
 
 var opening = time.Date(2026, 11, 20, 20, 0, 0, 0, time.UTC)
@@ -145,9 +144,9 @@ func shopOn(t testing.TB, db *postgres.DB, books *sql.DB, units int) *shop {
 	cache := order.NewCache(conn, s.keys.Tasks, s.clock)
 	s.orders = order.NewStore(order.StoreConfig{DB: db, Cache: cache, Clock: s.clock, Log: quiet})
 	s.writer = order.NewWriter(order.WriterConfig{
-		DB: db, Publisher: order.NewPublisher(order.PublisherConfig{Cache: cache, Log: quiet}), Clock: s.clock,
+		DB: db, Publisher: order.NewPublisher(order.PublisherConfig{Cache: cache, Timeout: testenv.Wait, Log: quiet}), Clock: s.clock, Timeout: testenv.Wait,
 	})
-	s.releaser = reservation.NewGate(reservation.GateConfig{Client: conn.Script, Keys: s.keys})
+	s.releaser = reservation.NewGate(reservation.GateConfig{Client: conn.Script, Keys: s.keys, Timeout: testenv.Wait})
 	s.bank = sandbox.NewBank(db, s.clock)
 	var err error
 	s.signer, err = sandbox.NewSigner([]byte("a key of the bank"), []byte("the key before it"))
@@ -160,6 +159,7 @@ func shopOn(t testing.TB, db *postgres.DB, books *sql.DB, units int) *shop {
 		gate:     payment.NewRedisGate(s.releaser, nil),
 	}
 	s.courier = sandbox.NewCourier(s.bank, s.door.URL+"/webhooks/payments/sandbox", s.signer, quiet)
+	s.courier.Timeout = testenv.Wait
 	t.Cleanup(s.courier.Close)
 	s.restart()
 	s.newSale(units)
@@ -170,11 +170,11 @@ func shopOn(t testing.TB, db *postgres.DB, books *sql.DB, units int) *shop {
 // restart replaces the processes of the shop: their memory is lost.
 func (s *shop) restart() {
 	publisher := order.NewPublisher(order.PublisherConfig{
-		Cache: order.NewCache(s.conn, s.keys.Tasks, s.clock), Orders: s.published.publish, Log: quiet,
+		Cache: order.NewCache(s.conn, s.keys.Tasks, s.clock), Orders: s.published.publish, Timeout: testenv.Wait, Log: quiet,
 	})
 	s.pay = payment.New(payment.Config{
 		DB: s.db, Orders: s.orders, Publisher: publisher, Outbox: webhook.NewOutbox(s.clock, nil), Gate: s.flaky, Providers: []payment.Provider{cmp.Or(s.provider, payment.Provider(s.flaky))},
-		Clock: s.clock, Registerer: s.registerer, Log: quiet, Security: s, Events: s,
+		Timeout: testenv.Wait, Clock: s.clock, Registerer: s.registerer, Log: quiet, Security: s, Events: s,
 	})
 	s.returner = order.OrderReturns(s.db, func(ctx context.Context, claims []order.Reservation) (building []uuid.UUID, err error) {
 		for _, c := range claims {
@@ -232,7 +232,7 @@ func (s *shop) newSale(units int) {
 		return tx.SaleItem.Create().SetID(s.item).SetSaleID(s.sale).SetGoodsID(id.New()).SetPosition(0).
 			SetPriceMinor(1999).SetCurrency(s.currency).SetTotal(units).SetAvailable(units).Exec(ctx)
 	}))
-	loader := reservation.NewGate(reservation.GateConfig{Client: s.conn.Script, Keys: s.keys})
+	loader := reservation.NewGate(reservation.GateConfig{Client: s.conn.Script, Keys: s.keys, Timeout: testenv.Wait})
 	_, err := loader.Begin(s.t.Context(), s.sale, s.item, 1)
 	s.must(err)
 	_, err = loader.Open(s.t.Context(), reservation.Contents{

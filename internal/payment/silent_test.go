@@ -62,7 +62,7 @@ func (s *silent) hang(ctx context.Context, p uuid.UUID) error {
 func (s *shop) patient(patience time.Duration, providers ...payment.Provider) {
 	s.t.Helper()
 	publisher := order.NewPublisher(order.PublisherConfig{
-		Cache: order.NewCache(s.conn, s.keys.Tasks, s.clock), Orders: s.published.publish, Log: quiet,
+		Cache: order.NewCache(s.conn, s.keys.Tasks, s.clock), Orders: s.published.publish, Timeout: testenv.Wait, Log: quiet,
 	})
 	s.pay = payment.New(payment.Config{
 		DB: s.db, Orders: s.orders, Publisher: publisher, Gate: s.flaky, Providers: providers, Patience: patience, Clock: s.clock, Log: quiet,

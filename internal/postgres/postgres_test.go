@@ -7,15 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"seckill/internal/fault"
 	"seckill/internal/postgres"
 	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 // throughProxy opens a new database directly and through a proxy.
 func throughProxy(t *testing.T) (direct, proxied *postgres.DB, proxy *testenv.Proxy) {
@@ -59,8 +57,11 @@ func TestConnectionsCarryTheServerSideTimeouts(t *testing.T) {
 		"synchronous_commit":                  "on",
 	} {
 		var got string
-		if err := db.SQL.QueryRowContext(t.Context(), "SELECT current_setting($1)", name).Scan(&got); err != nil || got != want {
-			t.Errorf("%s is %q, %v; want %q", name, got, err, want)
+		testenv.Eventually(t, testenv.Wait, func() bool {
+			return db.SQL.QueryRowContext(t.Context(), "SELECT current_setting($1)", name).Scan(&got) == nil
+		}, "the server answers within the timeout")
+		if got != want {
+			t.Errorf("%s is %q; want %q", name, got, want)
 		}
 	}
 }
@@ -71,8 +72,11 @@ func TestTheURLSetsTheServerSideTimeouts(t *testing.T) {
 	db := testdb.Open(t, base+"&statement_timeout=7000&lock_timeout=8000&idle_in_transaction_session_timeout=9000")
 	for name, want := range map[string]string{"statement_timeout": "7s", "lock_timeout": "8s", "idle_in_transaction_session_timeout": "9s"} {
 		var got string
-		if err := db.SQL.QueryRowContext(t.Context(), "SELECT current_setting($1)", name).Scan(&got); err != nil || got != want {
-			t.Errorf("%s is %q, %v; want %q", name, got, err, want)
+		testenv.Eventually(t, testenv.Wait, func() bool {
+			return db.SQL.QueryRowContext(t.Context(), "SELECT current_setting($1)", name).Scan(&got) == nil
+		}, "the server answers within the timeout")
+		if got != want {
+			t.Errorf("%s is %q; want %q", name, got, want)
 		}
 	}
 	if db, err := postgres.Open(t.Context(), postgres.Options{URL: base + "&lock_timeout=0"}); err == nil {

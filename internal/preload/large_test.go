@@ -3,6 +3,7 @@ package preload_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
 	"strconv"
@@ -22,7 +23,10 @@ import (
 // timeouts.
 func large(t *testing.T, n int) *fixture {
 	t.Helper()
-	url := testdb.ShortPostgresURL(t)
+	url := testdb.PostgresURL(t)
+	if os.Getenv("SECKILL_FAULTS_FILE") != "" {
+		url = testdb.ShortPostgresURL(t)
+	}
 	open := func(url string) *postgres.DB {
 		db, err := postgres.Open(t.Context(), postgres.Options{URL: url})
 		if err != nil {

@@ -55,7 +55,7 @@ func (f *fixture) fail(t *testing.T, code fault.Reason, messages ...order.Reques
 		f.must(t, f.db.Ent.OrderFailure.Create().SetID(m.Task).SetSaleID(m.Sale).SetItemID(m.Item).SetUserID(m.User).SetQuantity(m.Quantity).
 			SetCode(string(code)).SetReason("test").SetReservedAt(f.clock.Now()).SetCreatedAt(f.clock.Now()).Exec(t.Context()))
 	}
-	gate := payment.NewRedisGate(reservation.NewGate(reservation.GateConfig{Client: f.redis.Script, Keys: f.keys}), nil)
+	gate := payment.NewRedisGate(reservation.NewGate(reservation.GateConfig{Client: f.redis.Script, Keys: f.keys, Timeout: testenv.Wait}), nil)
 	if _, err := order.TaskReturns(f.db, gate.ReturnAll, slog.New(slog.DiscardHandler)).Step(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"go.uber.org/goleak"
 
 	"seckill/ent"
 	entorder "seckill/ent/order"
@@ -29,7 +28,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 type fixture struct {
 	db      *postgres.DB
@@ -74,8 +73,9 @@ func (f *fixture) Requests(context.Context, int) ([]order.Requested, error) { re
 
 func (f *fixture) preloader() *preload.Preloader {
 	return preload.New(preload.Config{
-		DB: f.db, Gate: reservation.NewGate(reservation.GateConfig{Client: f.redis.Script, Keys: f.keys}),
+		DB: f.db, Gate: reservation.NewGate(reservation.GateConfig{Client: f.redis.Script, Keys: f.keys, Timeout: testenv.Wait}),
 		Backlog: f,
+		Note:    testenv.Wait,
 		Clock:   f.clock, Log: slog.New(slog.DiscardHandler),
 	})
 }
@@ -262,7 +262,7 @@ func TestABuildThatDiedHalfWayIsBegunAgain(t *testing.T) {
 	f.clock.Advance(6 * time.Second)
 	f.step(t)
 	row := f.row(t)
-	loader := reservation.NewGate(reservation.GateConfig{Client: f.redis.Script, Keys: f.keys})
+	loader := reservation.NewGate(reservation.GateConfig{Client: f.redis.Script, Keys: f.keys, Timeout: testenv.Wait})
 	if begun, err := loader.Begin(t.Context(), f.sale, f.item, row.Epoch+1); err != nil || !begun {
 		t.Fatal(begun, err)
 	}

@@ -103,7 +103,9 @@ func TestRefusalSaysWhenToComeBack(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, conn *redisconn.Conn, prefix string) {
 		p := ratelimit.Policy{Name: "quick", Burst: 2, PerSecond: 0.5}
-		l, who := limiter(conn, prefix), ratelimit.User(id.New())
+		l := limiter(conn, prefix)
+	again:
+		who, began := ratelimit.User(id.New()), time.Now()
 		for want := 1; want >= 0; want-- {
 			d, err := l.Allow(t.Context(), p, who)
 			if err != nil || !d.Allowed || d.Remaining != want || d.Refusal() != nil {
@@ -111,6 +113,9 @@ func TestRefusalSaysWhenToComeBack(t *testing.T) {
 			}
 		}
 		d, err := l.Allow(t.Context(), p, who)
+		if time.Since(began) >= 2*time.Second {
+			goto again // on a busy machine, it may have refilled
+		}
 		if err != nil || d.Allowed || d.RetryAfter <= 0 || d.RetryAfter > 2*time.Second {
 			t.Fatalf("got %+v, %v; want refused for at most 2 s", d, err)
 		}

@@ -10,16 +10,16 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
-	"go.uber.org/goleak"
 
 	"seckill/ent"
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/recipient"
 	"seckill/internal/testdb"
+	"seckill/internal/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 var home = recipient.Recipient{
 	Name: "Lin Xiaoyu", Phone: "+86 138 0000 1111", Country: "CN", Region: "浙江省", City: "杭州市", Street: "文三路 90 号 3 幢", PostalCode: "310012",
@@ -49,7 +49,7 @@ func streets(t *testing.T, b *recipient.Book, user uuid.UUID) (text string) {
 
 func TestAnAddressBookHasExactlyOneDefault(t *testing.T) {
 	t.Parallel()
-	b, user := recipient.NewBook(testdb.Postgres(t), nil), id.New()
+	b, user := recipient.NewBookWithin(testdb.Postgres(t), nil, testenv.Wait), id.New()
 	save := func(a recipient.Address, makeDefault bool) recipient.Address {
 		t.Helper()
 		saved, err := b.Save(t.Context(), user, a, makeDefault)
@@ -107,7 +107,7 @@ func TestAnAddressBookHasExactlyOneDefault(t *testing.T) {
 
 func TestConcurrentAdditionsKeepAnAddressBookBounded(t *testing.T) {
 	t.Parallel()
-	b, user := recipient.NewBook(testdb.Postgres(t), nil), id.New()
+	b, user := recipient.NewBookWithin(testdb.Postgres(t), nil, testenv.Wait), id.New()
 	var wg sync.WaitGroup
 	for i := range 2 * recipient.MaxAddresses {
 		wg.Go(func() {
@@ -166,7 +166,7 @@ func TestALogLineNeverHasAnAddress(t *testing.T) {
 func TestAForgottenUserHasNoAddressLeft(t *testing.T) {
 	t.Parallel()
 	db := testdb.Postgres(t)
-	b, user, other, order := recipient.NewBook(db, nil), id.New(), id.New(), id.New()
+	b, user, other, order := recipient.NewBookWithin(db, nil, testenv.Wait), id.New(), id.New(), id.New()
 	for _, u := range []uuid.UUID{user, other} {
 		if _, err := b.Save(t.Context(), u, at("A"), true); err != nil {
 			t.Fatal(err)

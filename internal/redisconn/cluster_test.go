@@ -32,7 +32,7 @@ func TestADeadMasterStopsItsSlotsForSeconds(t *testing.T) {
 	testenv.Eventually(t, testenv.Wait, func() bool { return write(t.Context()) == nil }, "the slots of a dead master stay unreachable")
 	recovery := time.Since(killed)
 	n, err := conn.Script.Get(t.Context(), key).Int()
-	if err != nil || n != 101 {
+	if err != nil || n < 101 { // more after a write whose answer was lost
 		t.Errorf("%d writes, %v, want 101", n, err)
 	}
 	testenv.RecordFault(t, testenv.FaultRow{

@@ -3,6 +3,7 @@ package redisconn_test
 import (
 	"context"
 	"errors"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -19,7 +20,7 @@ import (
 // A pool that failed to dial retries once per second, and notices its Close only after
 // that pause.
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+	testenv.Main(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 
 func open(t *testing.T, url string) *redisconn.Conn {
@@ -54,7 +55,7 @@ func TestOpenRefusesWhatIsNoRedis(t *testing.T) {
 func TestASilentServerIsGivenUpAtTheDeadline(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisServer(t)
-	conn := open(t, server.ShortURL()+"?read_timeout=1h") // the bound without a deadline
+	conn := open(t, testenv.WithParameters(t, server.URL(), url.Values{"read_timeout": {"1h"}})) // the bound without a deadline
 	server.Pause()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -130,7 +131,7 @@ func TestTheURLSetsTimeouts(t *testing.T) {
 func TestAServerThatEvictsIsRefused(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisServer(t)
-	conn := open(t, server.ShortURL())
+	conn := open(t, server.URL())
 	if err := conn.Check(t.Context()); err != nil {
 		t.Errorf("noeviction is refused: %v", err)
 	}
@@ -158,11 +159,11 @@ func TestAServerThatRefusesINFOIsRefused(t *testing.T) {
 func TestAServerThatHidesItsPolicyIsReported(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisServer(t)
-	admin := open(t, server.ShortURL())
+	admin := open(t, server.URL())
 	if err := admin.Cmd.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">pw", "~*", "+@all", "-config").Err(); err != nil {
 		t.Fatal(err)
 	}
-	conn := open(t, strings.Replace(server.ShortURL(), "redis://", "redis://app:pw@", 1))
+	conn := open(t, strings.Replace(server.URL(), "redis://", "redis://app:pw@", 1))
 	if err := conn.Check(t.Context()); err != nil {
 		t.Errorf("refused: %v", err)
 	}
@@ -175,7 +176,7 @@ func TestAServerThatHidesItsPolicyIsReported(t *testing.T) {
 func TestServersReportVersionRunIDAndClock(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisServer(t)
-	conn := open(t, server.ShortURL())
+	conn := open(t, server.URL())
 	before, err := conn.Servers(t.Context())
 	if err != nil || len(before) != 1 {
 		t.Fatalf("%+v, %v", before, err)
@@ -204,7 +205,7 @@ func TestAListOfAddressesIsACluster(t *testing.T) {
 	testenv.Eventually(t, testenv.Wait, func() bool {
 		return strings.Contains(admin.ClusterInfo(t.Context()).Val(), "cluster_state:ok")
 	}, "the cluster is formed")
-	conn := open(t, server.ShortURL()+","+server.Addr())
+	conn := open(t, strings.Replace(server.URL(), "/0?", ","+server.Addr()+"?", 1))
 	if err := conn.Check(t.Context()); err != nil {
 		t.Errorf("check: %v", err)
 	}
@@ -220,7 +221,7 @@ func TestAListOfAddressesIsACluster(t *testing.T) {
 func TestTheEmbeddedServerWillDo(t *testing.T) {
 	t.Parallel()
 	server := miniredis.RunT(t)
-	conn := open(t, "redis://"+server.Addr())
+	conn := open(t, testenv.RedisURLAt(server.Addr()))
 	if err := conn.Check(t.Context()); err != nil {
 		t.Errorf("check: %v", err)
 	}

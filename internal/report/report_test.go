@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"go.uber.org/goleak"
 
 	"seckill/ent"
 	entsale "seckill/ent/sale"
@@ -31,7 +30,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 const (
 	stock    = 500
@@ -64,11 +63,11 @@ func setup(t *testing.T) *env {
 		t: t, db: testdb.Postgres(t), conn: conn, keys: keys, sale: id.New(), item: id.New(), opens: opens, clock: clock.NewFake(opens),
 		random: rand.New(rand.NewPCG(1, 2)),
 	}
-	e.count = salestats.NewRecorder(salestats.Config{Client: conn.Script, Keys: keys, Clock: e.clock, Log: slog.New(slog.DiscardHandler)})
+	e.count = salestats.NewRecorder(salestats.Config{Client: conn.Script, Keys: keys, Clock: e.clock, Timeout: testenv.Wait, Log: slog.New(slog.DiscardHandler)})
 	e.src = report.Source{
 		DB: e.db, Sales: sale.NewStore(e.db.Ent), Clock: e.clock,
 		Stats: salestats.NewReader(salestats.ReaderConfig{
-			DB: e.db, Client: conn.Cmd, Keys: keys, Clock: e.clock,
+			DB: e.db, Client: conn.Cmd, Keys: keys, Clock: e.clock, Timeout: testenv.Wait,
 			Queue: queue{},
 		}),
 	}
@@ -267,7 +266,7 @@ func TestAReportIsTheSameFromKeptFigures(t *testing.T) {
 	e.must(e.src.Stats.Keep(t.Context(), e.sale))
 	conn, prefix := testenv.Redis(t) // another, empty key prefix of Redis
 	e.src.Stats = salestats.NewReader(salestats.ReaderConfig{
-		DB: e.db, Client: conn.Cmd, Keys: reservation.Keys{Prefix: prefix}, Clock: e.clock,
+		DB: e.db, Client: conn.Cmd, Keys: reservation.Keys{Prefix: prefix}, Clock: e.clock, Timeout: testenv.Wait,
 		Queue: queue{},
 	})
 	after := e.build()

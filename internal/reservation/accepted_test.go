@@ -30,7 +30,7 @@ func TestAKeyThatTookTheLastUnitIsNotRefusedInMemory(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.open(3)
-		b := f.stockCache(clock.System{})
+		b := f.stockCache(clock.NewFake(time.Now()))
 		refresh(t, b)
 		var takers []reservation.Attempt
 		for range 3 {
@@ -108,7 +108,7 @@ func TestAfterTheEndAKeyThatTookAUnitIsAnsweredAndOthersAreRefused(t *testing.T)
 	if err := f.client.HSet(t.Context(), f.keys.Item(id.ShardOf(f.sale), f.item), "closes", ended).Err(); err != nil {
 		t.Fatal(err)
 	}
-	b := f.stockCache(clock.System{})
+	b := f.stockCache(clock.NewFake(time.Now()))
 	learn(t, b)
 	if _, err := f.gate.Release(t.Context(),
 		reservation.Ref{Sale: f.sale, Item: f.item, User: expiring.User, Task: expiring.Task}); err != nil {
@@ -159,7 +159,7 @@ func TestASaleThatIsGoneIsForgotten(t *testing.T) {
 	conn, prefix := testenv.Redis(t)
 	f := newFixture(t, conn.Script, prefix)
 	f.open(0)
-	b := f.stockCache(clock.System{})
+	b := f.stockCache(clock.NewFake(time.Now()))
 	learn(t, b)
 	late := reservation.Attempt{Item: f.item, User: uuid.New(), IdempotencyKey: uuid.NewString()}
 	if !refused(b, late) {

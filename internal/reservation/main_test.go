@@ -12,7 +12,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"seckill/internal/id"
 	"seckill/internal/order"
@@ -21,7 +20,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 // fixture is one item with an open gate, on one Redis.
 type fixture struct {
@@ -68,7 +67,7 @@ func newFixture(t testing.TB, client redis.UniversalClient, prefix string) *fixt
 		sale: id.New(), item: id.New(), metrics: prometheus.NewRegistry(),
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
-	f.gate = reservation.NewGate(reservation.GateConfig{Client: client, Keys: f.keys, Registerer: f.metrics, Log: log})
+	f.gate = reservation.NewGate(reservation.GateConfig{Client: client, Keys: f.keys, Registerer: f.metrics, Timeout: testenv.Wait, Log: log})
 	return f
 }
 

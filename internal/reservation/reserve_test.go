@@ -248,7 +248,7 @@ func TestALostReplyTakesStockOnce(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisServer(t)
 	proxy := testenv.NewProxy(t, server.Addr())
-	conn, err := redisconn.Open(t.Context(), "redis://"+proxy.Addr()+"/0")
+	conn, err := redisconn.Open(t.Context(), testenv.RedisURLAt(proxy.Addr()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -352,7 +352,7 @@ func TestAFullQueueShedsLoadAndTakesNothing(t *testing.T) {
 	conn, prefix := testenv.Redis(t)
 	f := newFixture(t, conn.Script, prefix)
 	f.open(1)
-	proxy := testenv.NewProxy(t, strings.TrimSuffix(strings.TrimPrefix(testenv.RedisURL(t), "redis://"), "/0"))
+	proxy := testenv.NewProxy(t, testenv.RedisAddr(t))
 	proxy.Silence()
 	silent := reservation.NewGate(reservation.GateConfig{Client: patient(t, "redis://"+proxy.Addr()), Keys: f.keys})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -13,7 +13,6 @@ import (
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
 	"github.com/google/uuid"
-	"go.uber.org/goleak"
 
 	"seckill/ent"
 	entsale "seckill/ent/sale"
@@ -22,9 +21,10 @@ import (
 	"seckill/internal/postgres"
 	"seckill/internal/sale"
 	"seckill/internal/testdb"
+	"seckill/internal/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 func addSale(t *testing.T, db *postgres.DB, slug string, starts time.Time) (saleID, itemID uuid.UUID) {
 	t.Helper()

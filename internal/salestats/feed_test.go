@@ -18,7 +18,7 @@ import (
 )
 
 func (e *env) feed() *salestats.Feed {
-	return salestats.NewFeed(salestats.FeedConfig{Client: e.conn.Cmd, Keys: e.keys, Log: slog.New(slog.DiscardHandler)})
+	return salestats.NewFeed(salestats.FeedConfig{Client: e.conn.Cmd, Keys: e.keys, Timeout: testenv.Wait, Log: slog.New(slog.DiscardHandler)})
 }
 
 // follow follows the log; each call of the returned function returns the next event.

@@ -267,7 +267,7 @@ func TestSamplesFillTheSeries(t *testing.T) {
 	var left atomic.Int64
 	left.Store(80)
 	r := salestats.NewRecorder(salestats.Config{
-		Client: e.conn.Script, Keys: e.keys, Clock: e.clock, Log: slog.New(slog.DiscardHandler),
+		Client: e.conn.Script, Keys: e.keys, Clock: e.clock, Timeout: testenv.Wait, Log: slog.New(slog.DiscardHandler),
 		Remaining: unitsOf{e.sale, &left},
 	})
 	ctx, cancel := context.WithCancel(t.Context())

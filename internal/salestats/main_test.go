@@ -8,7 +8,6 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/google/uuid"
-	"go.uber.org/goleak"
 
 	"seckill/ent"
 	"seckill/internal/clock"
@@ -21,7 +20,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 // env is a sale of one item with recorders and a reader of its figures.
 type env struct {
@@ -76,7 +75,7 @@ func newEnv(t *testing.T, db *postgres.DB, conn *redisconn.Conn, prefix string) 
 			SetPriceMinor(4900).SetCurrency("CNY").SetTotal(100).SetAvailable(100).Exec(ctx)
 	}))
 	e.reader = salestats.NewReader(salestats.ReaderConfig{
-		DB: db, Client: conn.Cmd, Keys: e.keys, Clock: e.clock,
+		DB: db, Client: conn.Cmd, Keys: e.keys, Clock: e.clock, Timeout: testenv.Wait,
 		Queue: queue{3, 2 * time.Second},
 	})
 	return e
@@ -92,7 +91,7 @@ func (e *env) must(err error) {
 // process returns the Recorder of one process.
 func (e *env) process() *salestats.Recorder {
 	return salestats.NewRecorder(salestats.Config{
-		Client: e.conn.Script, Keys: e.keys, Clock: e.clock, Log: slog.New(slog.DiscardHandler),
+		Client: e.conn.Script, Keys: e.keys, Clock: e.clock, Timeout: testenv.Wait, Log: slog.New(slog.DiscardHandler),
 	})
 }
 

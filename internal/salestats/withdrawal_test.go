@@ -48,7 +48,7 @@ func TestUnitsWithdrawnDuringAReadingAreNotMissing(t *testing.T) {
 		e.gate(99, 99, 0)
 	}})
 	reader := salestats.NewReader(salestats.ReaderConfig{
-		DB: e.db, Client: conn.Cmd, Keys: e.keys, Clock: e.clock,
+		DB: e.db, Client: conn.Cmd, Keys: e.keys, Clock: e.clock, Timeout: testenv.Wait,
 		Queue: queue{},
 	})
 	s, err := reader.Stats(t.Context(), e.sale)

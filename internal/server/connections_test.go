@@ -73,7 +73,7 @@ func (c connection) get(t *testing.T) (status int, body string) {
 
 func TestConnectionsBeyondTheLimitAreRefusedUntilOthersClose(t *testing.T) {
 	t.Parallel()
-	s := serve(t, server.Options{AdminAddr: "127.0.0.1:0", PublicConnections: 2, Public: newPublic(t, server.PublicOptions{}), Admin: http.NotFoundHandler()})
+	s := serve(t, server.Options{AdminAddr: "127.0.0.1:0", PublicConnections: 2, RequestTimeout: 10 * testenv.Wait, Public: newPublic(t, server.PublicOptions{}), Admin: http.NotFoundHandler()})
 	first, second := dial(t, s.PublicAddr()), dial(t, s.PublicAddr())
 	for _, c := range []connection{first, second} {
 		if status, _ := c.get(t); status != http.StatusOK {
@@ -101,7 +101,7 @@ func TestConnectionsBeyondTheLimitAreRefusedUntilOthersClose(t *testing.T) {
 // Of many connections that send nothing, a few beyond the limit stay open for a refusal.
 func TestAFloodOfConnectionsKeepsABoundedNumberOpen(t *testing.T) {
 	t.Parallel()
-	s := serve(t, server.Options{PublicConnections: 40, Public: newPublic(t, server.PublicOptions{})})
+	s := serve(t, server.Options{PublicConnections: 40, RequestTimeout: 10 * testenv.Wait, Public: newPublic(t, server.PublicOptions{})})
 	const flood = 200
 	closed := make(chan struct{}, flood)
 	for range flood {

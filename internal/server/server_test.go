@@ -12,16 +12,14 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
-	"time"
-
-	"go.uber.org/goleak"
 
 	"seckill/internal/auth"
 	"seckill/internal/clock"
 	"seckill/internal/server"
+	"seckill/internal/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 var site = fstest.MapFS{
 	"index.html":      {Data: []byte("<!doctype html><title>shop</title>")},
@@ -344,7 +342,7 @@ func TestDrainFinishesWhatRuns(t *testing.T) {
 			_, _ = io.WriteString(w, "done")
 		}),
 		Admin: server.NewAdmin(ready, nil, nil), Ready: ready,
-		Streams: drainer(drained), DrainTimeout: 5 * time.Second, Log: slog.New(slog.DiscardHandler),
+		Streams: drainer(drained), DrainTimeout: testenv.Wait, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

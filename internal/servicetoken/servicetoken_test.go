@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"go.uber.org/goleak"
 
 	"seckill/ent"
 	"seckill/internal/auth"
@@ -23,7 +22,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 func process(db *postgres.DB, c clock.Clock) *servicetoken.Service {
 	return servicetoken.New(servicetoken.Config{DB: db, Clock: c, Log: slog.New(slog.DiscardHandler)})

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"go.uber.org/goleak"
 
 	"seckill/ent"
 	entorder "seckill/ent/order"
@@ -22,7 +21,7 @@ import (
 	"seckill/internal/waitlist"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 func TestASettledSaleStillShowsTheBuyersOrder(t *testing.T) {
 	t.Parallel()
@@ -60,7 +59,7 @@ func TestASettledSaleStillShowsTheBuyersOrder(t *testing.T) {
 	line := waitlist.New(waitlist.Config{DB: db, Log: log})
 	shop := storefront.New(storefront.Config{
 		Waitlist: line, RestockOutlooks: waitlist.NewRestockOutlooks(line, waitlist.CatalogItems{Catalog: catalog, Stock: stock}, log),
-		Catalog: catalog, Stock: stock, Gate: reservation.NewGate(reservation.GateConfig{Client: conn.Cmd, Keys: keys}),
+		Catalog: catalog, Stock: stock, Gate: reservation.NewGate(reservation.GateConfig{Client: conn.Cmd, Keys: keys, Timeout: testenv.Wait}),
 		Orders: order.NewStore(order.StoreConfig{DB: db, Log: log}),
 	})
 	snap, err := shop.Catalog(t.Context())

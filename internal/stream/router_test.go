@@ -22,11 +22,13 @@ import (
 func (r *rig) route(handle func(msg *Message) error, adjust func(*RouterConfig)) (*Router, func()) {
 	r.t.Helper()
 	cfg := RouterConfig{
-		NewSubscriber: func() (*Subscriber, error) { return r.subscriber("one", nil), nil },
-		Handlers:      []Handler{{Name: "test", Topics: []string{r.topic}, Handle: handle}},
-		DeadLetters:   r.dead,
-		Log:           silent(),
-		Metrics:       r.tally.metrics(),
+		NewSubscriber: func() (*Subscriber, error) {
+			return r.subscriber("one", func(c *SubscriberConfig) { c.Drain = testenv.Wait }), nil
+		},
+		Handlers:    []Handler{{Name: "test", Topics: []string{r.topic}, Handle: handle}},
+		DeadLetters: r.dead,
+		Log:         silent(),
+		Metrics:     r.tally.metrics(),
 	}
 	if adjust != nil {
 		adjust(&cfg)

@@ -13,7 +13,6 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"seckill/internal/redisconn"
 	"seckill/internal/testenv"
@@ -23,7 +22,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(workerURL) != "" {
 		os.Exit(worker()) // a separate process that the tests kill
 	}
-	goleak.VerifyTestMain(m)
+	testenv.Main(m)
 }
 
 // patience bounds the wait for an expected event.

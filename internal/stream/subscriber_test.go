@@ -172,7 +172,7 @@ func TestCloseWaitsForHandlersAndKeepsTheirAcknowledgements(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, r *rig) {
 		r.publish(0, 5)
-		s := r.subscriber("one", nil)
+		s := r.subscriber("one", func(c *SubscriberConfig) { c.Drain = testenv.Wait })
 		messages := r.subscribe(s)
 		var held []*Message
 		for range 5 {

@@ -199,11 +199,11 @@ func TestTwoWorkersShareWhatADeadOneLeft(t *testing.T) {
 	for _, id := range ids {
 		long = append(long, id)
 	}
-	if err := r.redis.Do(t.Context(), append(long, "idle", 60_000, "justid")...).Err(); err != nil { // dead for a minute
+	if err := r.redis.Do(t.Context(), append(long, "idle", (2*testenv.Wait).Milliseconds(), "justid")...).Err(); err != nil { // dead for longer than that
 		t.Fatal(err)
 	}
 	for _, consumer := range []string{"one", "two"} {
-		go r.handle(r.subscribe(r.subscriber(consumer, nil)))
+		go r.handle(r.subscribe(r.subscriber(consumer, func(c *SubscriberConfig) { c.ClaimIdle = testenv.Wait })))
 	}
 	r.settled()
 	if distinct, counted, repeats := r.effects(); distinct != 2000 || counted != 2000 || repeats != 0 {
@@ -214,7 +214,7 @@ func TestTwoWorkersShareWhatADeadOneLeft(t *testing.T) {
 func TestWhatIsBeingWorkedOnIsNotTakenOver(t *testing.T) {
 	t.Parallel()
 	r := setup(t)
-	const idle = 4 * time.Second
+	const idle = 15 * time.Second // a worker that stalls for longer loses its entries
 	short := func(c *SubscriberConfig) {
 		c.ClaimIdle, c.NackDelay, c.NackDelayMax = idle, idle+idle/5, idle+idle/5
 	}
@@ -243,7 +243,7 @@ func TestAHandlerThatNeverReturnsLosesItsEntry(t *testing.T) {
 	t.Parallel()
 	r := setup(t)
 	short := func(c *SubscriberConfig) {
-		c.ClaimIdle, c.Drain = 300*time.Millisecond, 100*time.Millisecond
+		c.ClaimIdle, c.Drain = 3*time.Second, time.Second
 	}
 	r.publish(0, 1)
 	one := r.subscribe(r.subscriber("one", short))
@@ -253,7 +253,7 @@ func TestAHandlerThatNeverReturnsLosesItsEntry(t *testing.T) {
 		t.Errorf("%s, delivery %d", msg.UUID, Deliveries(msg))
 	}
 	msg.Ack()
-	r.none(one, 500*time.Millisecond) // it never claims an entry from itself
+	r.none(one, 4*time.Second) // it never claims an entry from itself
 	r.settled()
 }
 

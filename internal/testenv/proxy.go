@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 )
 
 // Proxy forwards connections from a client to a service and injects network faults.
@@ -174,7 +173,7 @@ func (p *Proxy) accept() {
 		if err != nil {
 			return // closed
 		}
-		server, err := net.DialTimeout("tcp", p.target, 5*time.Second)
+		server, err := net.DialTimeout("tcp", p.target, Wait)
 		if err != nil {
 			_ = client.Close() // the client sees that the service is down
 			continue

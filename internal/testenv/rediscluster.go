@@ -39,7 +39,7 @@ func RedisCluster(t testing.TB) *Cluster {
 		bus := ReservePort(t)
 		n := &clusterNode{bus: bus, RedisProcess: RedisServer(t,
 			"--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus), "--cluster-node-timeout", "2000")}
-		n.client = redis.NewClient(&redis.Options{Addr: n.Addr(), MaxRetries: -1})
+		n.client = redis.NewClient(patientOptions(n.Addr()))
 		t.Cleanup(func() { _ = n.client.Close() })
 		var err error
 		n.id, err = n.client.ClusterMyID(t.Context()).Result()
@@ -92,13 +92,19 @@ func (c *Cluster) must(err error) {
 	}
 }
 
-// URL returns the URL of the masters.
+// patientOptions returns the options of a client that does not retry, with timeouts that a
+// busy machine does not exceed.
+func patientOptions(addr string) *redis.Options {
+	return &redis.Options{Addr: addr, MaxRetries: -1, DialTimeout: Wait, ReadTimeout: Wait, WriteTimeout: Wait}
+}
+
+// URL returns the URL of the masters, with timeouts that a busy machine does not exceed.
 func (c *Cluster) URL() string {
 	addrs := make([]string, clusterMasters)
 	for i, n := range c.nodes[:clusterMasters] {
 		addrs[i] = n.Addr()
 	}
-	return "redis://" + strings.Join(addrs, ",")
+	return "redis://" + strings.Join(addrs, ",") + "?" + redisTimeouts().Encode()
 }
 
 // AwaitReplicaOf waits until the replica of a key's master has all writes acknowledged so far.

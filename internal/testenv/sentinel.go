@@ -59,7 +59,7 @@ func RedisSentinels(t testing.TB) *Sentinels {
 }
 
 func (s *Sentinels) ask(addr, what string) ([]any, error) {
-	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1})
+	client := redis.NewClient(patientOptions(addr))
 	defer func() { _ = client.Close() }()
 	return client.Do(s.t.Context(), "sentinel", what, sentinelMaster).Slice()
 }
@@ -89,9 +89,9 @@ func (s *Sentinels) startSentinel(host, port string) {
 }
 
 // URL returns the address for the product, with timeouts that a busy machine does not
-// exceed, except for the one that detects a master that is gone.
+// exceed.
 func (s *Sentinels) URL() string {
-	return "redis+sentinel://" + strings.Join(s.addrs, ",") + "/" + sentinelMaster + "?db=0&pool_timeout=" + Wait.String()
+	return "redis+sentinel://" + strings.Join(s.addrs, ",") + "/" + sentinelMaster + "?db=0&" + redisTimeouts().Encode()
 }
 
 // KillMaster kills the process that the Sentinels name as the master now.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"seckill/ent"
 	"seckill/ent/sale"
@@ -26,7 +25,7 @@ import (
 	"seckill/internal/waitlist"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 var opening = time.Date(2026, 11, 20, 20, 0, 0, 0, time.UTC)
 
@@ -55,10 +54,10 @@ func newHall(t testing.TB, units int) *hall {
 		t: t, db: testdb.Postgres(t), conn: conn, keys: reservation.Keys{Prefix: prefix}, clock: clock.NewFake(opening),
 		sale: id.New(), item: id.New(), published: map[uuid.UUID]waitlist.Status{},
 	}
-	h.gate = reservation.NewGate(reservation.GateConfig{Client: conn.Script, Keys: h.keys, Log: quiet})
-	h.writer = order.NewWriter(order.WriterConfig{DB: h.db, Clock: h.clock})
+	h.gate = reservation.NewGate(reservation.GateConfig{Client: conn.Script, Keys: h.keys, Timeout: testenv.Wait, Log: quiet})
+	h.writer = order.NewWriter(order.WriterConfig{DB: h.db, Timeout: testenv.Wait, Clock: h.clock})
 	h.line = waitlist.New(waitlist.Config{
-		DB: h.db, Gate: h.gate, Clock: h.clock, Log: quiet,
+		DB: h.db, Gate: h.gate, Timeout: testenv.Wait, Clock: h.clock, Log: quiet,
 		Publish: func(_ context.Context, entries []*waitlist.Entry) error {
 			h.mu.Lock()
 			defer h.mu.Unlock()

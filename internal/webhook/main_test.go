@@ -15,7 +15,6 @@ import (
 
 	"github.com/google/uuid"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
-	"go.uber.org/goleak"
 
 	"seckill/ent"
 	"seckill/internal/clock"
@@ -31,7 +30,7 @@ func TestMain(m *testing.M) {
 		runSender(url)
 		return
 	}
-	goleak.VerifyTestMain(m)
+	testenv.Main(m)
 }
 
 var quiet = slog.New(slog.DiscardHandler)

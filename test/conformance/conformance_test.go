@@ -108,7 +108,8 @@ func start(t *testing.T, args []string, env ...string) string {
 		t.Fatalf("build: %v", err)
 	}
 	out := &output{}
-	cmd := exec.Command(path, append(args, "--http-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--log-level", "debug", "--log-format", "json")...)
+	cmd := exec.Command(path, append(args, "--http-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--log-level", "debug", "--log-format", "json",
+		"--request-timeout", "15s", "--drain-timeout", "2m")...) // a socket may stay that long before it signs in, for which a test waits
 	cmd.Env = append(clean(os.Environ()), env...)
 	cmd.Dir = t.TempDir()
 	cmd.Stdout, cmd.Stderr = out, out
@@ -184,7 +185,7 @@ func ready(t *testing.T, admin string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := (&http.Client{Timeout: time.Second}).Do(r)
+	resp, err := (&http.Client{Timeout: testenv.Wait}).Do(r)
 	if err != nil {
 		return false
 	}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/google/uuid"
-	"go.uber.org/goleak"
 
 	"seckill/internal/clock"
 	"seckill/internal/fault"
@@ -25,7 +24,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 const testPowMax = 50 // fast to solve
 

@@ -49,7 +49,7 @@ func newFixture(t *testing.T, conn *redisconn.Conn, prefix string, ratio float64
 func newCaptchas(t testing.TB, conn *redisconn.Conn, keys reservation.Keys) *captcha.Service {
 	t.Helper()
 	s, err := captcha.New(captcha.Config{
-		Client: conn.Script, Keys: keys, Clock: clock.System{}, Secret: []byte(strings.Repeat("captcha!", 4)), PowMax: 20,
+		Client: conn.Script, Keys: keys, Clock: clock.System{}, Secret: []byte(strings.Repeat("captcha!", 4)), PowMax: 20, Wait: testenv.Wait,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func (f *fixture) gate(changes ...any) {
 // build builds the gate under an epoch, unless it has that epoch.
 func (f *fixture) build(epoch int64) {
 	f.t.Helper()
-	gate := reservation.NewGate(reservation.GateConfig{Client: f.redis, Keys: f.keys})
+	gate := reservation.NewGate(reservation.GateConfig{Client: f.redis, Keys: f.keys, Timeout: testenv.Wait})
 	begun, err := gate.Begin(f.t.Context(), f.sale, f.item, epoch)
 	if err == nil && begun {
 		_, err = gate.Open(f.t.Context(), reservation.Contents{

@@ -100,7 +100,7 @@ func TestPathIsGoodForOneReservation(t *testing.T) {
 	conn, prefix := testenv.Redis(t)
 	f := newFixture(t, conn, prefix, 1.5)
 	ctx := t.Context()
-	reserver := reservation.NewGate(reservation.GateConfig{Client: conn.Script, Keys: f.keys, Log: slog.New(slog.DiscardHandler)})
+	reserver := reservation.NewGate(reservation.GateConfig{Client: conn.Script, Keys: f.keys, Timeout: testenv.Wait, Log: slog.New(slog.DiscardHandler)})
 
 	user := id.New()
 	p := f.issue(f.input(user, f.challenge(user)))
@@ -196,7 +196,7 @@ func TestGrantedPathsAreUsable(t *testing.T) {
 			t.Errorf("user %d: stored %q, token %q", i, f.stored(users[i]), tokens[i])
 		}
 	}
-	gate := reservation.NewGate(reservation.GateConfig{Client: conn.Script, Keys: f.keys, Log: slog.New(slog.DiscardHandler)})
+	gate := reservation.NewGate(reservation.GateConfig{Client: conn.Script, Keys: f.keys, Timeout: testenv.Wait, Log: slog.New(slog.DiscardHandler)})
 	o, err := gate.Reserve(t.Context(), reservation.Attempt{
 		Task: id.NewTask(f.shard), Sale: f.sale, Item: f.item, User: users[7], Quantity: 1, Permit: f.paths.Permit(users[7], f.item, tokens[7]),
 		IdempotencyKey: id.New().String(), Terms: "1|EUR|900",

@@ -65,7 +65,7 @@ func TestATokenOfThePreviousKeyIsGoodUntilTheKeyIsRemoved(t *testing.T) {
 func TestOnlyTheNewestTokenOfAUserTakesAUnit(t *testing.T) {
 	t.Parallel()
 	onBothWith(t, 1.5, func(t *testing.T, f *fixture) {
-		gate := reservation.NewGate(reservation.GateConfig{Client: f.redis, Keys: f.keys, Log: slog.New(slog.DiscardHandler)})
+		gate := reservation.NewGate(reservation.GateConfig{Client: f.redis, Keys: f.keys, Timeout: testenv.Wait, Log: slog.New(slog.DiscardHandler)})
 		user := id.New()
 		reserve := func(p path.Path) reservation.Outcome {
 			t.Helper()

@@ -17,7 +17,7 @@ import (
 func TestABuyerWhoNeverPaysWaitsAfterTwoExpiries(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
-		user, releaser := id.New(), reservation.NewGate(reservation.GateConfig{Client: f.redis, Keys: f.keys})
+		user, releaser := id.New(), reservation.NewGate(reservation.GateConfig{Client: f.redis, Keys: f.keys, Timeout: testenv.Wait})
 		release := func(expired bool) {
 			task := uuid.New()
 			f.must(f.redis.HSet(t.Context(), f.keys.Reservations(f.shard, f.item), user.String(), task.String()+"|1|0|k").Err())

@@ -24,7 +24,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/redis/go-redis/v9/maintnotifications.(*CircuitBreakerManager).cleanupLoop"))
+	testenv.Main(m, goleak.IgnoreTopFunction("github.com/redis/go-redis/v9/maintnotifications.(*CircuitBreakerManager).cleanupLoop"))
 }
 
 // fixture is one sale with one item of ten units, open, and its waiting room.
@@ -53,7 +53,7 @@ func newFixture(t *testing.T, conn *redisconn.Conn, prefix string) *fixture {
 	f.rules.Store(&queue.Rules{PerMille: 1000})
 	var err error
 	f.captchas, err = captcha.New(captcha.Config{
-		Client: conn.Script, Keys: f.keys, Clock: clock.System{}, Secret: []byte(strings.Repeat("captcha!", 4)), PowMax: 20,
+		Client: conn.Script, Keys: f.keys, Clock: clock.System{}, Secret: []byte(strings.Repeat("captcha!", 4)), PowMax: 20, Wait: testenv.Wait,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +126,7 @@ func (f *fixture) must(err error) {
 // build builds the gate under an epoch, unless it has that epoch.
 func (f *fixture) build(epoch int64) {
 	f.t.Helper()
-	gate := reservation.NewGate(reservation.GateConfig{Client: f.redis, Keys: f.keys})
+	gate := reservation.NewGate(reservation.GateConfig{Client: f.redis, Keys: f.keys, Timeout: testenv.Wait})
 	begun, err := gate.Begin(f.t.Context(), f.sale, f.item, epoch)
 	if err == nil && begun {
 		_, err = gate.Open(f.t.Context(), reservation.Contents{

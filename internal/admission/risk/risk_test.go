@@ -10,15 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"seckill/internal/admission/risk"
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 // hook returns a hook to a service.
 func hook(t *testing.T, closed bool, timeout time.Duration, service http.HandlerFunc) *risk.Hook {

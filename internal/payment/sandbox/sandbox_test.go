@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"go.uber.org/goleak"
 
 	"seckill/internal/clock"
 	"seckill/internal/id"
@@ -22,9 +21,10 @@ import (
 	"seckill/internal/payment/sandbox"
 	"seckill/internal/postgres"
 	"seckill/internal/testdb"
+	"seckill/internal/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 var quiet = slog.New(slog.DiscardHandler)
 
@@ -68,6 +68,7 @@ func open(t testing.TB) *branch {
 	}))
 	t.Cleanup(b.merchant.Close)
 	b.courier = sandbox.NewCourier(b.bank, b.merchant.URL, signer, quiet)
+	b.courier.Timeout = testenv.Wait
 	t.Cleanup(b.courier.Close)
 	return b
 }

@@ -24,6 +24,8 @@ type Resolver struct {
 	Sets atomic.Int64
 	// Streams counts subscriptions that run now.
 	Streams atomic.Int64
+	// Begun counts subscriptions that ran at any time.
+	Begun atomic.Int64
 
 	mu    sync.Mutex
 	feeds map[string]map[chan string]struct{} // guarded by mu
@@ -120,6 +122,7 @@ func (q queries) Viewer(ctx context.Context) (*string, error) {
 // stream runs produce in a goroutine of its own until it returns.
 func stream[T any](ctx context.Context, r *Resolver, produce func(send func(T) bool)) <-chan T {
 	ch := make(chan T)
+	r.Begun.Add(1)
 	r.Streams.Add(1)
 	go func() {
 		defer r.Streams.Add(-1)
