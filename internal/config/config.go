@@ -49,7 +49,7 @@ type Config struct {
 	Playground       AutoSwitch     `default:"auto" group:"server" help:"GraphiQL at /playground: on, off, or auto: on in the development profile, else off."`
 	WebhookNetworks  []netip.Prefix `group:"server" placeholder:"CIDR" help:"Private networks or addresses to which events may be sent, besides public ones: 10.0.0.0/8. With any, webhooks may use http."`
 	TrustedProxies   []netip.Prefix `group:"server" placeholder:"CIDR" help:"Networks or addresses of proxies whose X-Forwarded-For is believed: 10.0.0.0/8."`
-	RequestTimeout   time.Duration  `default:"5s" group:"server" help:"Longest that one query or mutation may take."`
+	RequestTimeout   time.Duration  `default:"5s" group:"server" help:"Longest that one query or mutation may take. Above 5s the timeouts of its steps grow in proportion."`
 	MaxSockets       int            `default:"20000" group:"server" help:"Most open subscription connections of one process, fewer where its limit of open files is low; a tenth of them, or 100, from one network without signing in."`
 	Media            Secret         `group:"server" placeholder:"PLACE" help:"Where pictures of goods are kept: a folder, or s3://key:secret@host/bucket?region=REGION. Without it, none can be uploaded."`
 	UserSockets      int            `default:"3" group:"server" help:"Most sockets that one signed-in user may have open to one process."`
