@@ -153,11 +153,11 @@ func newBase(cfg *config.Config, roles Roles, svc *services, log *slog.Logger) b
 	}
 }
 
-// within grows a timeout inside a request with the timeout of the request, if that is
-// above its default.
+// within grows a timeout inside a request in proportion to the timeout of requests, if
+// that is above its default.
 func (b base) within(d time.Duration) time.Duration {
-	const usual = 5 * time.Second / time.Millisecond
-	return max(d, d*(b.cfg.RequestTimeout/time.Millisecond)/usual)
+	grown := b.cfg.RequestTimeout.Seconds() / config.Default().RequestTimeout.Seconds()
+	return max(d, time.Duration(float64(d)*grown))
 }
 
 // gates holds the catalogue and the gates in Redis.
