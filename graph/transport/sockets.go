@@ -48,7 +48,7 @@ type SocketOptions struct {
 	MaxFrame     int64         // bytes of one frame [16 kB]
 	FrameRate    int           // frames per second from one client [20]
 	FrameBurst   int           // frames at once: a resuming client sends all its streams [FrameRate + 10]
-	InitTimeout  time.Duration // from the upgrade to connection_init [5 s]
+	InitTimeout  time.Duration // from the upgrade to connection_init [DefaultInitTimeout]
 	WriteTimeout time.Duration // of one write; then the client is disconnected [5 s]
 	PingEvery    time.Duration // interval of pings [4 s]
 	PingTimeout  time.Duration // from ping to pong [4 s]
@@ -75,7 +75,7 @@ func (o SocketOptions) withDefaults() SocketOptions {
 	setDefault(&o.MaxFrame, 16<<10)
 	setDefault(&o.FrameRate, 20)
 	setDefault(&o.FrameBurst, o.FrameRate+10)
-	setDefault(&o.InitTimeout, 5*time.Second)
+	setDefault(&o.InitTimeout, DefaultInitTimeout)
 	setDefault(&o.WriteTimeout, writeWait)
 	setDefault(&o.PingEvery, 4*time.Second)
 	setDefault(&o.PingTimeout, 4*time.Second)
@@ -281,6 +281,9 @@ func (r *Sockets) claim(m member, c Caller, limit int, same func(member) bool) b
 	r.users[c.User] = append(r.users[c.User], m)
 	return true
 }
+
+// DefaultInitTimeout is how long a socket may take from the upgrade to connection_init.
+const DefaultInitTimeout = 5 * time.Second
 
 // checkTimeout bounds one check of a caller. A check that fails for a reason other than
 // the caller's rights leaves the member open until the token expires: admin pages keep

@@ -7,13 +7,14 @@ import (
 
 	"seckill/ent"
 	"seckill/internal/recipient"
+	"seckill/internal/testenv"
 )
 
 // lives gives a user an address, which an order has too.
 func (f *fixture) lives(user, order uuid.UUID) {
 	f.t.Helper()
 	home := recipient.Address{Recipient: recipient.Recipient{Name: "Lin", Phone: "13800001111", Country: "CN", City: "Hangzhou", Street: "90 Wensan Road"}}
-	if _, err := recipient.NewBook(f.db, f.clock).Save(f.t.Context(), user, home, true); err != nil {
+	if _, err := recipient.NewBook(f.db, f.clock, testenv.Wait).Save(f.t.Context(), user, home, true); err != nil {
 		f.t.Fatal(err)
 	}
 	err := f.db.WithTx(f.t.Context(), func(ctx context.Context, tx *ent.Tx) error {

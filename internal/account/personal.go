@@ -174,7 +174,7 @@ func (s *Store) purchases(ctx context.Context, user uuid.UUID, doc *personalData
 		}
 		doc.Orders = append(doc.Orders, one)
 	}
-	book, err := recipient.NewBook(s.db, nil).List(ctx, user)
+	book, err := recipient.NewBook(s.db, nil, 0).List(ctx, user)
 	if err != nil {
 		return err
 	}

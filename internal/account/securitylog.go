@@ -49,8 +49,8 @@ const (
 )
 
 const (
-	// eventTimeout is the timeout of one write.
-	eventTimeout = 2 * time.Second
+	// EventTimeout is the timeout of one write.
+	EventTimeout = 2 * time.Second
 	// eventLife is the retention of entries.
 	eventLife = 180 * 24 * time.Hour
 	// maxEvents limits the length of a list.
@@ -75,7 +75,7 @@ type SecurityLog struct {
 	clock clock.Clock
 	log   *slog.Logger
 
-	Timeout time.Duration // of one write; 0 = 2 s
+	Timeout time.Duration // of one write; 0 = EventTimeout
 }
 
 // NewSecurityLog returns a SecurityLog.
@@ -96,7 +96,7 @@ func (l *SecurityLog) Write(ctx context.Context, e Event) {
 	if len(e.Detail) > maxDetail {
 		e.Detail = e.Detail[:maxDetail]
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(l.Timeout, eventTimeout))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(l.Timeout, EventTimeout))
 	defer cancel()
 	err := l.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		create := tx.SecurityEvent.Create().SetID(id.New()).SetKind(string(e.Kind)).SetAddress(address).

@@ -197,7 +197,7 @@ func newGates(ctx context.Context, b base) (gates, error) {
 	b.svc.onClose(reserve.Close)
 	gate := reservation.NewGate(reservation.GateConfig{
 		Client: b.svc.redis.Script, ReserveClient: reserve, ReadClient: b.svc.redis.Cmd,
-		Keys: b.keys, Tracer: b.tracer, Timeout: b.within(2 * time.Second), Registerer: b.registry, Log: b.log,
+		Keys: b.keys, Tracer: b.tracer, Timeout: b.within(reservation.DefaultTimeout), Registerer: b.registry, Log: b.log,
 	})
 	items := catalogItems{catalog}
 	shared := sharedClock(b)
@@ -289,11 +289,11 @@ func newStats(b base, g gates, m messages) stats {
 	refused := attempt.NewLog(attempt.Config{DB: b.svc.db, Clock: g.clock, Registerer: b.registry, Log: b.log})
 	return stats{
 		refused: refused,
-		feed:    salestats.NewFeed(salestats.FeedConfig{Client: b.svc.redis.Cmd, Keys: b.keys, Timeout: b.within(time.Second), Log: b.log}),
+		feed:    salestats.NewFeed(salestats.FeedConfig{Client: b.svc.redis.Cmd, Keys: b.keys, Timeout: b.within(salestats.FeedTimeout), Log: b.log}),
 		counts: salestats.NewRecorder(salestats.Config{
 			Client: b.svc.redis.Script, Keys: b.keys, Remaining: salestats.Gates{Catalog: g.catalog, Stock: g.stock}, Clock: b.clock,
 			Refusals:   salestats.NewRefusals(refused, g.stock),
-			Timeout:    b.within(2 * time.Second),
+			Timeout:    b.within(salestats.FlushTimeout),
 			Registerer: b.registry, Log: b.log,
 		}),
 		figures: newFigures(b, m.inspector),
@@ -303,7 +303,7 @@ func newStats(b base, g gates, m messages) stats {
 func newFigures(b base, inspector stream.Inspector) *salestats.Reader {
 	return salestats.NewReader(salestats.ReaderConfig{
 		DB: b.svc.db, Client: b.svc.redis.Cmd, Keys: b.keys, Clock: b.clock,
-		Queue: orderQueue(b, inspector), Timeout: b.within(3 * time.Second),
+		Queue: orderQueue(b, inspector), Timeout: b.within(salestats.ReadTimeout),
 	})
 }
 
@@ -332,9 +332,9 @@ func newOrders(b base, g gates, m messages, s stats) orders {
 	})
 	status := storefront.NewPublisher(m.bus, s.feed)
 	publisher := order.NewPublisher(order.PublisherConfig{
-		Cache: cache, Tasks: status.Tasks, Orders: status.Orders, Metrics: b.orders, Timeout: b.within(2 * time.Second), Log: b.log,
+		Cache: cache, Tasks: status.Tasks, Orders: status.Orders, Metrics: b.orders, Timeout: b.within(order.PublishTimeout), Log: b.log,
 	})
-	writing := order.WriterConfig{DB: b.svc.db, Publisher: publisher, Outbox: b.outbox, Notices: b.notices, Clock: g.clock, Tracer: b.tracer, Metrics: b.orders, Timeout: b.within(5 * time.Second)}
+	writing := order.WriterConfig{DB: b.svc.db, Publisher: publisher, Outbox: b.outbox, Notices: b.notices, Clock: g.clock, Tracer: b.tracer, Metrics: b.orders, Timeout: b.within(order.BatchTimeout)}
 	failing := order.NewWriter(writing)
 	letters := orderintake.NewDeadLetters(orderintake.DeadLettersConfig{
 		DB: b.svc.db, Letters: m.deadLetters, Orders: store, Writer: failing, Clock: g.clock, Log: b.log,

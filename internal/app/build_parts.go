@@ -89,7 +89,7 @@ func newAccounts(b base, adm admission, m mailing, keys auth.Keys) (accounts, er
 		return accounts{}, err
 	}
 	security := account.NewSecurityLog(b.svc.db, b.clock, b.log)
-	security.Timeout = b.within(2 * time.Second)
+	security.Timeout = b.within(account.EventTimeout)
 	admin := account.NewAdmin(account.AdminConfig{
 		Store: store, Directory: directory, Revocations: revocations, Security: security, Log: b.log, Mail: m.outbox, Queue: adm.queue,
 	})
@@ -132,7 +132,7 @@ func newPayments(b base, g gates, m messages, o orders, in paymentSetup) (paymen
 	topic := payment.Topic(b.keys.Prefix)
 	cfg := payment.Config{
 		DB: b.svc.db, Orders: o.store, Publisher: o.publisher, Outbox: b.outbox, Receipts: in.receipts, Gate: gate, Clock: g.clock, Shared: g.clock, Registerer: b.registry, Log: b.log,
-		Events: payment.EventStream{Publisher: m.publisher, Topic: topic}, Security: in.security, Inbox: m.inbox, Timeout: b.within(5 * time.Second),
+		Events: payment.EventStream{Publisher: m.publisher, Topic: topic}, Security: in.security, Inbox: m.inbox, Timeout: b.within(payment.ProviderTimeout),
 	}
 	p := payments{}
 	var err error
@@ -166,7 +166,7 @@ func (p *payments) addSandbox(b base, g gates, in paymentSetup) (payment.Provide
 	base := baseURL(b.cfg, in.listener)
 	bank := sandbox.NewBank(b.svc.db, g.clock)
 	courier := sandbox.NewCourier(bank, base+"/webhooks/payments/"+sandbox.Name, signer, b.log)
-	courier.Timeout = b.within(5 * time.Second)
+	courier.Timeout = b.within(sandbox.CallTimeout)
 	b.svc.onClose(func() error { courier.Close(); return nil })
 	p.pages = sandbox.NewPages(bank, base+"/sandbox", b.log).Handler()
 	p.loops = append(p.loops, courier.Loop())
@@ -246,7 +246,7 @@ func newScheduler(b base, g gates, s stats, in schedulerParts) scheduler {
 	m, o, p := in.messages, in.orders, in.payments
 	preloader := preload.New(preload.Config{
 		DB: b.svc.db, Gate: g.gate, Backlog: o.backlog, Versions: g.versions, Outbox: b.outbox, Figures: s.figures, Feed: s.feed,
-		Catalog: g.catalog, Hands: orderintake.HandsWait, Slot: b.cfg.LoadSlot, Slots: b.cfg.LoadSlots, Note: b.within(2 * time.Second), Clock: g.clock, Shared: g.clock, Log: b.log,
+		Catalog: g.catalog, Hands: orderintake.HandsWait, Slot: b.cfg.LoadSlot, Slots: b.cfg.LoadSlots, NoteTimeout: b.within(preload.DefaultNoteTimeout), Clock: g.clock, Shared: g.clock, Log: b.log,
 	})
 	reconciler := reconcile.New(reconcile.Config{
 		Catalog: g.catalog, Gates: preloader, Keys: b.keys,

@@ -72,7 +72,7 @@ func newServer(ctx context.Context, b base, g gates, in serverParts) (_ *server.
 	}
 	sockets := transport.NewSockets(transport.SocketOptions{
 		MaxSockets: most, MaxPerUser: b.cfg.UserSockets, Origins: socketOrigins(b.cfg), Secure: secure(b.cfg),
-		InitTimeout: b.within(5 * time.Second),
+		InitTimeout: b.within(transport.DefaultInitTimeout),
 		Watch:       in.accounts.revocations.OnRevoked, Registerer: b.registry,
 		Networks: func(ctx context.Context) (networks []transport.GuestNetwork) {
 			for _, r := range ratelimit.Ranges(auth.ClientAddr(ctx)) {

@@ -109,7 +109,7 @@ func newEnv(t *testing.T, db *postgres.DB, conn *redisconn.Conn, prefix string) 
 	e.pre = preload.New(preload.Config{
 		DB: db, Gate: reservation.NewGate(reservation.GateConfig{Client: conn.Script, Keys: e.keys, Timeout: testenv.Wait}),
 		Backlog:  noMessages{},
-		Versions: versions, Catalog: e.catalog, Note: testenv.Wait, Clock: e.clock, Log: log,
+		Versions: versions, Catalog: e.catalog, NoteTimeout: testenv.Wait, Clock: e.clock, Log: log,
 	})
 	e.ops = operator.New(e.config(versions))
 	return e

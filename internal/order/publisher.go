@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// publishTimeout bounds one publication, because a mutation returns after it.
-const publishTimeout = 2 * time.Second
+// PublishTimeout bounds one publication, because a mutation returns after it.
+const PublishTimeout = 2 * time.Second
 
 // PublishTasks sends ended tasks to every process. Messages may be lost: subscribers
 // read the Store again.
@@ -24,7 +24,7 @@ type PublisherConfig struct {
 	Tasks   PublishTasks
 	Orders  PublishOrders
 	Metrics *Metrics
-	Timeout time.Duration // of one publication; 0 = 2 s
+	Timeout time.Duration // of one publication; 0 = PublishTimeout
 	Log     *slog.Logger
 }
 
@@ -65,7 +65,7 @@ func (p *Publisher) publishEnds(ctx context.Context, tasks []Task, orders []*Ord
 }
 
 func (p *Publisher) publish(ctx context.Context, tasks []Task, orders []*Order, send func(context.Context) error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(p.cfg.Timeout, publishTimeout))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(p.cfg.Timeout, PublishTimeout))
 	defer cancel()
 	if p.cfg.Cache != nil {
 		if err := p.cfg.Cache.Put(ctx, tasks, orders); err != nil {

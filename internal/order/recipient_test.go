@@ -13,6 +13,7 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/recipient"
+	"seckill/internal/testenv"
 	"seckill/internal/webhook"
 )
 
@@ -26,7 +27,7 @@ func (e *env) needAddresses() {
 
 func (e *env) lives(user uuid.UUID, street string) recipient.Address {
 	e.t.Helper()
-	a, err := recipient.NewBook(e.db, e.clock).Save(e.t.Context(), user, recipient.Address{Recipient: recipient.Recipient{
+	a, err := recipient.NewBook(e.db, e.clock, testenv.Wait).Save(e.t.Context(), user, recipient.Address{Recipient: recipient.Recipient{
 		Name: "Lin", Phone: "13800001111", Country: "CN", City: "Hangzhou", Street: street,
 	}}, true)
 	e.must(err)
@@ -52,7 +53,7 @@ func TestAnOrderKeepsTheAddressThatItsBuyerHad(t *testing.T) {
 			t.Errorf("without an address: %+v, want it failed with ADDRESS_REQUIRED", got)
 		}
 		moved.Street = "9 Ninth Road"
-		_, err := recipient.NewBook(e.db, e.clock).Save(t.Context(), requests[1].User, moved, true)
+		_, err := recipient.NewBook(e.db, e.clock, testenv.Wait).Save(t.Context(), requests[1].User, moved, true)
 		e.must(err)
 		of, err := recipient.Of(t.Context(), e.db.Ent.OrderRecipient, requests[0].Task, requests[1].Task, requests[2].Task)
 		e.must(err)

@@ -32,8 +32,8 @@ const (
 	// maxPending bounds the waiting requests. It is far above the number of messages
 	// that the subscribers deliver concurrently.
 	maxPending = 16_384
-	// batchTimeout bounds one batch, including its retries.
-	batchTimeout = 5 * time.Second
+	// BatchTimeout bounds one batch, including its retries.
+	BatchTimeout = 5 * time.Second
 )
 
 // ErrBusy reports that too many requests wait for the database; nothing was done.
@@ -56,7 +56,7 @@ type WriterConfig struct {
 	Clock     clock.Clock     // nil = clock.System
 	Tracer    *tracing.Tracer // nil = trace nothing
 	Metrics   *Metrics        // nil = count nothing
-	Timeout   time.Duration   // of one batch, including its retries; 0 = 5 s
+	Timeout   time.Duration   // of one batch, including its retries; 0 = BatchTimeout
 }
 
 // Writer turns requests into orders with a group commit to Postgres. Requests that
@@ -110,7 +110,7 @@ func NewWriter(cfg WriterConfig) *Writer {
 	w := &Writer{
 		db: cfg.DB, publisher: cfg.Publisher, clock: cfg.Clock,
 		metrics: cfg.Metrics, tracer: cfg.Tracer, outbox: cfg.Outbox, notices: cfg.Notices, terms: newTermsCache(cfg.DB),
-		maxBatch: maxBatch, inFlight: inFlight, timeout: cmp.Or(cfg.Timeout, batchTimeout), idle: make(chan struct{}),
+		maxBatch: maxBatch, inFlight: inFlight, timeout: cmp.Or(cfg.Timeout, BatchTimeout), idle: make(chan struct{}),
 	}
 	if w.clock == nil {
 		w.clock = clock.System{}

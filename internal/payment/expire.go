@@ -28,7 +28,7 @@ const (
 	// maxClosing bounds the payments that one step closes.
 	maxClosing = 1000
 	// defaultPatience bounds how long one step waits for providers: a little more than
-	// providerTimeout.
+	// ProviderTimeout.
 	defaultPatience = 6 * time.Second
 	// providerGrace is how long after its deadline an order with an open payment
 	// expires although its provider has not confirmed the closure: a provider that is

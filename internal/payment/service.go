@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// providerTimeout bounds one call to a provider.
-	providerTimeout = 5 * time.Second
+	// ProviderTimeout bounds one call to a provider.
+	ProviderTimeout = 5 * time.Second
 	// maxRaces bounds the retries of a use case after another process moved the order.
 	maxRaces = 5
 )
@@ -60,7 +60,7 @@ type Config struct {
 	Events    Events        // nil = a loop finds stored events
 	Security  Security      // nil = neither is recorded
 	Inbox     Inbox         // nil = what waits for an operator is not reported
-	Timeout   time.Duration // of one call to a provider; 0 = 5 s
+	Timeout   time.Duration // of one call to a provider; 0 = ProviderTimeout
 	Patience  time.Duration // bound on the wait for providers in one expiry step; 0 = 6 s
 	Clock     clock.Clock   // nil = clock.System
 	// Shared compares the clocks before an act that cannot be undone; nil = Clock alone.
@@ -120,7 +120,7 @@ type Service struct {
 func New(cfg Config) *Service {
 	s := &Service{
 		db: cfg.DB, orders: cfg.Orders, publisher: cfg.Publisher, outbox: cfg.Outbox, receipts: cfg.Receipts, gate: cfg.Gate, providers: map[string]Provider{}, offered: cfg.Providers,
-		events: cfg.Events, inbox: cfg.Inbox, timeout: cmp.Or(cfg.Timeout, providerTimeout), patience: cmp.Or(cfg.Patience, defaultPatience), clock: cfg.Clock, shared: cfg.Shared,
+		events: cfg.Events, inbox: cfg.Inbox, timeout: cmp.Or(cfg.Timeout, ProviderTimeout), patience: cmp.Or(cfg.Patience, defaultPatience), clock: cfg.Clock, shared: cfg.Shared,
 		metrics: newMetrics(cfg.Registerer), log: cfg.Log,
 	}
 	for _, p := range cfg.Providers {

@@ -120,7 +120,7 @@ func (p *Preloader) noteRevision(ctx context.Context, item *ent.SaleItem, revisi
 	if revision <= item.GateRevision {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.note)
+	ctx, cancel := context.WithTimeout(ctx, p.noteTimeout)
 	defer cancel()
 	return p.raiseRevision(ctx, item.ID, revision)
 }
@@ -161,7 +161,7 @@ func (p *Preloader) awaitHands(ctx context.Context) error {
 }
 
 func (p *Preloader) noteSoldOut(ctx context.Context, item uuid.UUID, now time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, p.note)
+	ctx, cancel := context.WithTimeout(ctx, p.noteTimeout)
 	defer cancel()
 	err := p.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		return tx.SaleItem.Update().Where(saleitem.ID(item), saleitem.SoldOutAtIsNil()).SetSoldOutAt(now).Exec(ctx)

@@ -3,7 +3,6 @@ package preload_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"runtime"
 	"slices"
 	"strconv"
@@ -15,18 +14,13 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/postgres"
 	"seckill/internal/reservation"
-	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
-// large is a sale of n live orders whose gate is lost, on a database with the product's
-// timeouts.
+// large is a sale of n live orders whose gate is lost, on a database of largeURL.
 func large(t *testing.T, n int) *fixture {
 	t.Helper()
-	url := testdb.PostgresURL(t)
-	if os.Getenv("SECKILL_FAULTS_FILE") != "" {
-		url = testdb.ShortPostgresURL(t)
-	}
+	url := largeURL(t)
 	open := func(url string) *postgres.DB {
 		db, err := postgres.Open(t.Context(), postgres.Options{URL: url})
 		if err != nil {

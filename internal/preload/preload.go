@@ -61,29 +61,29 @@ const (
 	// beginTimeout is how long a process that took an epoch may take to begin the
 	// build.
 	beginTimeout = 3 * time.Second
-	// noteTimeout bounds how long a step waits for the row of an item to record what it has
+	// DefaultNoteTimeout bounds how long a step waits for the row of an item to record what it has
 	// seen of its gate: the row may be locked by orders that make no progress, and a gate
 	// that Redis loses meanwhile is rebuilt by the next step.
-	noteTimeout = 2 * time.Second
+	DefaultNoteTimeout = 2 * time.Second
 )
 
 // Preloader builds and maintains gates.
 type Preloader struct {
-	db       *postgres.DB
-	gate     *reservation.Gate
-	backlog  Backlog
-	versions *sale.Versions
-	outbox   *webhook.Outbox
-	figures  Figures
-	feed     Feed
-	catalog  *sale.Catalog
-	hands    time.Duration
-	slot     time.Duration
-	slots    int
-	note     time.Duration
-	clock    clock.Clock
-	shared   *clock.Shared
-	log      *slog.Logger
+	db          *postgres.DB
+	gate        *reservation.Gate
+	backlog     Backlog
+	versions    *sale.Versions
+	outbox      *webhook.Outbox
+	figures     Figures
+	feed        Feed
+	catalog     *sale.Catalog
+	hands       time.Duration
+	slot        time.Duration
+	slots       int
+	noteTimeout time.Duration
+	clock       clock.Clock
+	shared      *clock.Shared
+	log         *slog.Logger
 }
 
 // Config holds the dependencies of a Preloader.
@@ -96,12 +96,12 @@ type Config struct {
 	Figures  Figures         // nil = the figures of a sale leave Redis with its gates
 	Feed     Feed            // nil = log entries are not published
 	// Catalog is the catalogue of this process, which reads again after each change; nil = none.
-	Catalog *sale.Catalog
-	Hands   time.Duration // how long a rebuild waits for messages in workers' hands; 0 = it does not
-	Slot    time.Duration // 0 = DefaultSlot
-	Slots   int           // 0 = DefaultSlots
-	Note    time.Duration // how long a step waits for the row of an item; 0 = 2 s
-	Clock   clock.Clock
+	Catalog     *sale.Catalog
+	Hands       time.Duration // how long a rebuild waits for messages in workers' hands; 0 = it does not
+	Slot        time.Duration // 0 = DefaultSlot
+	Slots       int           // 0 = DefaultSlots
+	NoteTimeout time.Duration // how long a step waits for the row of an item; 0 = DefaultNoteTimeout
+	Clock       clock.Clock
 	// Shared compares the clocks before an act that cannot be undone; nil = Clock alone.
 	Shared *clock.Shared
 	Log    *slog.Logger
@@ -133,8 +133,8 @@ func New(cfg Config) *Preloader {
 	if cfg.Slots == 0 {
 		cfg.Slots = DefaultSlots
 	}
-	if cfg.Note == 0 {
-		cfg.Note = noteTimeout
+	if cfg.NoteTimeout == 0 {
+		cfg.NoteTimeout = DefaultNoteTimeout
 	}
 	if cfg.Shared == nil {
 		cfg.Shared = clock.NewShared(cfg.Clock, nil, nil, cfg.Log)
@@ -142,7 +142,7 @@ func New(cfg Config) *Preloader {
 	return &Preloader{
 		db: cfg.DB, gate: cfg.Gate, backlog: cfg.Backlog,
 		versions: cfg.Versions, outbox: cfg.Outbox, figures: cfg.Figures, feed: cfg.Feed, catalog: cfg.Catalog,
-		hands: cfg.Hands, slot: cfg.Slot, slots: cfg.Slots, note: cfg.Note, clock: cfg.Clock, shared: cfg.Shared, log: cfg.Log,
+		hands: cfg.Hands, slot: cfg.Slot, slots: cfg.Slots, noteTimeout: cfg.NoteTimeout, clock: cfg.Clock, shared: cfg.Shared, log: cfg.Log,
 	}
 }
 

@@ -74,9 +74,9 @@ func (f *fixture) Requests(context.Context, int) ([]order.Requested, error) { re
 func (f *fixture) preloader() *preload.Preloader {
 	return preload.New(preload.Config{
 		DB: f.db, Gate: reservation.NewGate(reservation.GateConfig{Client: f.redis.Script, Keys: f.keys, Timeout: testenv.Wait}),
-		Backlog: f,
-		Note:    testenv.Wait,
-		Clock:   f.clock, Log: slog.New(slog.DiscardHandler),
+		Backlog:     f,
+		NoteTimeout: testenv.Wait,
+		Clock:       f.clock, Log: slog.New(slog.DiscardHandler),
 	})
 }
 

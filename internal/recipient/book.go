@@ -1,6 +1,7 @@
 package recipient
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,7 +32,9 @@ const (
 	checkBatch   = 500
 	checkFlight  = 2
 	checkWaiting = 20_000
-	checkTimeout = 2 * time.Second
+
+	// CheckTimeout is the timeout of one check.
+	CheckTimeout = 2 * time.Second
 )
 
 // Address is an entry of a user's address book.
@@ -48,17 +51,15 @@ type Book struct {
 	check *batch.Batcher[uuid.UUID, bool]
 }
 
-// NewBook returns a Book. A nil clock is clock.System.
-func NewBook(db *postgres.DB, c clock.Clock) *Book { return NewBookWithin(db, c, checkTimeout) }
-
-// NewBookWithin is NewBook with a timeout of the check of many buyers.
-func NewBookWithin(db *postgres.DB, c clock.Clock, timeout time.Duration) *Book {
+// NewBook returns a Book. A nil clock is clock.System, a zero timeout of checks
+// CheckTimeout.
+func NewBook(db *postgres.DB, c clock.Clock, timeout time.Duration) *Book {
 	if c == nil {
 		c = clock.System{}
 	}
 	b := &Book{db: db, clock: c}
 	b.check = batch.New(batch.Config[uuid.UUID, bool]{
-		Process: b.haveDefault, MaxBatch: checkBatch, MaxInFlight: checkFlight, MaxWaiting: checkWaiting, Timeout: timeout,
+		Process: b.haveDefault, MaxBatch: checkBatch, MaxInFlight: checkFlight, MaxWaiting: checkWaiting, Timeout: cmp.Or(timeout, CheckTimeout),
 	})
 	return b
 }

@@ -49,7 +49,7 @@ func streets(t *testing.T, b *recipient.Book, user uuid.UUID) (text string) {
 
 func TestAnAddressBookHasExactlyOneDefault(t *testing.T) {
 	t.Parallel()
-	b, user := recipient.NewBookWithin(testdb.Postgres(t), nil, testenv.Wait), id.New()
+	b, user := recipient.NewBook(testdb.Postgres(t), nil, testenv.Wait), id.New()
 	save := func(a recipient.Address, makeDefault bool) recipient.Address {
 		t.Helper()
 		saved, err := b.Save(t.Context(), user, a, makeDefault)
@@ -107,7 +107,7 @@ func TestAnAddressBookHasExactlyOneDefault(t *testing.T) {
 
 func TestConcurrentAdditionsKeepAnAddressBookBounded(t *testing.T) {
 	t.Parallel()
-	b, user := recipient.NewBookWithin(testdb.Postgres(t), nil, testenv.Wait), id.New()
+	b, user := recipient.NewBook(testdb.Postgres(t), nil, testenv.Wait), id.New()
 	var wg sync.WaitGroup
 	for i := range 2 * recipient.MaxAddresses {
 		wg.Go(func() {
@@ -166,7 +166,7 @@ func TestALogLineNeverHasAnAddress(t *testing.T) {
 func TestAForgottenUserHasNoAddressLeft(t *testing.T) {
 	t.Parallel()
 	db := testdb.Postgres(t)
-	b, user, other, order := recipient.NewBookWithin(db, nil, testenv.Wait), id.New(), id.New(), id.New()
+	b, user, other, order := recipient.NewBook(db, nil, testenv.Wait), id.New(), id.New(), id.New()
 	for _, u := range []uuid.UUID{user, other} {
 		if _, err := b.Save(t.Context(), u, at("A"), true); err != nil {
 			t.Fatal(err)

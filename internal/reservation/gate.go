@@ -29,7 +29,7 @@ type GateConfig struct {
 	ReadClient redis.UniversalClient
 	Keys       Keys
 	Tracer     *tracing.Tracer       // nil = traces nothing
-	Timeout    time.Duration         // of one batch of reservations or look-ups; 0 = 2 s
+	Timeout    time.Duration         // of one batch of reservations or look-ups; 0 = DefaultTimeout
 	Registerer prometheus.Registerer // nil = metrics are not exported
 	Log        *slog.Logger          // nil = discard
 }
@@ -63,13 +63,14 @@ func NewGate(cfg GateConfig) *Gate {
 	if g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)
 	}
+	timeout := cmp.Or(cfg.Timeout, DefaultTimeout)
 	for shard := range g.attempts {
 		g.attempts[shard] = batch.New(batch.Config[*Attempt, Outcome]{
-			Process: g.reserveAll, MaxBatch: maxBatch, MaxInFlight: batchesInFlight, MaxWaiting: maxWaiting, Timeout: cmp.Or(cfg.Timeout, batchTimeout),
+			Process: g.reserveAll, MaxBatch: maxBatch, MaxInFlight: batchesInFlight, MaxWaiting: maxWaiting, Timeout: timeout,
 		})
 	}
 	g.lookups = batch.New(batch.Config[lookup, found]{
-		Process: g.lookupAll, MaxBatch: maxLookups, MaxInFlight: lookupsInFlight, MaxWaiting: maxLookupsWaiting, Timeout: cmp.Or(cfg.Timeout, lookupTimeout),
+		Process: g.lookupAll, MaxBatch: maxLookups, MaxInFlight: lookupsInFlight, MaxWaiting: maxLookupsWaiting, Timeout: timeout,
 	})
 	return g
 }

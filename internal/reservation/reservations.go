@@ -23,8 +23,6 @@ const (
 	// maxLookupsWaiting bounds the queued lookups: several times the sockets of a
 	// process.
 	maxLookupsWaiting = 100_000
-	// lookupTimeout is the timeout of one pipeline.
-	lookupTimeout = 2 * time.Second
 )
 
 // Reservation is a user's reservation of units of an item.

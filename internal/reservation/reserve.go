@@ -21,8 +21,9 @@ const (
 	// maxWaiting bounds the queued attempts of a shard; above it Reserve returns
 	// OVERLOADED and takes nothing.
 	maxWaiting = 4096
-	// batchTimeout is the timeout of one batch, its second send included.
-	batchTimeout = 2 * time.Second
+	// DefaultTimeout is the timeout of one batch of reservations, its second send
+	// included, or of look-ups.
+	DefaultTimeout = 2 * time.Second
 	// overloadRetry is the RetryAfter of OVERLOADED.
 	overloadRetry = 500 * time.Millisecond
 )

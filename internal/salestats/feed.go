@@ -25,8 +25,8 @@ const (
 	feedLength = 5000
 	// feedLife is how long a log is kept after its last line.
 	feedLife = 7 * 24 * time.Hour
-	// feedTimeout is the timeout of one write.
-	feedTimeout = time.Second
+	// FeedTimeout is the timeout of one write.
+	FeedTimeout = time.Second
 	// followEvery is how often a follower polls for new lines.
 	followEvery = 500 * time.Millisecond
 	// followBatch limits the lines of one poll.
@@ -67,7 +67,7 @@ type Line struct {
 type FeedConfig struct {
 	Client  redis.UniversalClient
 	Keys    reservation.Keys
-	Timeout time.Duration // of one write; 0 = 1 s
+	Timeout time.Duration // of one write; 0 = FeedTimeout
 	Log     *slog.Logger
 }
 
@@ -190,7 +190,7 @@ func (f *Feed) Flush(ctx context.Context) {
 }
 
 func (f *Feed) write(ctx context.Context, saleID uuid.UUID, line Line) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(f.cfg.Timeout, feedTimeout))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(f.cfg.Timeout, FeedTimeout))
 	defer cancel()
 	text, err := json.Marshal(line)
 	if err == nil {

@@ -21,8 +21,8 @@ import (
 const (
 	// fresh is how long a Stats is shared by all readers in this process.
 	fresh = 900 * time.Millisecond
-	// readTimeout is the timeout of one reading.
-	readTimeout = 3 * time.Second
+	// ReadTimeout is the timeout of one reading.
+	ReadTimeout = 3 * time.Second
 	// maxKnown limits the sales for which a reader caches the orders by second.
 	maxKnown = 200
 	// maxReadings limits the readings of units that change meanwhile.
@@ -38,7 +38,7 @@ type ReaderConfig struct {
 	Keys   reservation.Keys
 	Queue  Queue
 	Clock  clock.Clock
-	// Timeout is the timeout of one reading; 0 = 3 s.
+	// Timeout is the timeout of one reading; 0 = ReadTimeout.
 	Timeout time.Duration
 }
 
@@ -79,7 +79,7 @@ func (r *Reader) Stats(ctx context.Context, sale uuid.UUID) (*Stats, error) {
 		return k.stats, nil
 	}
 	got, err, _ := r.flight.Do(sale.String(), func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(r.cfg.Timeout, readTimeout))
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(r.cfg.Timeout, ReadTimeout))
 		defer cancel()
 		if k := r.recall(sale); k != nil && k.stats != nil && now.Sub(k.stats.At) < fresh {
 			return k.stats, nil

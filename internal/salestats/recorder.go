@@ -26,8 +26,8 @@ const (
 	// flushEvery is how often counts are sent to Redis: the maximum age of the figures of
 	// another process.
 	flushEvery = 250 * time.Millisecond
-	// flushTimeout is the timeout of one flush, including the last one of a process.
-	flushTimeout = 2 * time.Second
+	// FlushTimeout is the timeout of one flush, including the last one of a process.
+	FlushTimeout = 2 * time.Second
 	// maxSales limits the sales that a process counts at a time.
 	maxSales = 1000
 )
@@ -64,7 +64,7 @@ type Config struct {
 	Remaining Remaining
 	Clock     clock.Clock
 	Refusals  *Refusals     // nil = refused calls are only counted
-	Timeout   time.Duration // of one flush; 0 = 2 s
+	Timeout   time.Duration // of one flush; 0 = FlushTimeout
 	// Registerer registers the metric; nil = it is not exported.
 	Registerer prometheus.Registerer
 	Log        *slog.Logger
@@ -247,7 +247,7 @@ func (r *Recorder) sample(now int64) {
 // Flush sends the counts. A batch with unknown outcome is sent again with the same number
 // until Redis acknowledges it; meanwhile the next one accumulates.
 func (r *Recorder) Flush(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.cfg.Timeout, flushTimeout))
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.cfg.Timeout, FlushTimeout))
 	defer cancel()
 	var failed error
 	for sale, b := range r.take() {

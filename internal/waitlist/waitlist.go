@@ -116,7 +116,7 @@ type Config struct {
 	// Registerer registers the metrics; nil = metrics are not exported.
 	Registerer prometheus.Registerer
 	OfferFor   time.Duration // 0 = OfferFor
-	Timeout    time.Duration // of one batch of requests; 0 = 5 s
+	Timeout    time.Duration // of one batch of requests; 0 = DefaultTimeout
 	Clock      clock.Clock   // nil = clock.System
 	// Shared compares the clocks before an act that cannot be undone; nil = Clock alone.
 	Shared *clock.Shared
@@ -161,7 +161,7 @@ func New(cfg Config) *Service {
 	if s.shared == nil {
 		s.shared = clock.NewShared(s.clock, nil, nil, s.log)
 	}
-	timeout := cmp.Or(cfg.Timeout, tripTimeout)
+	timeout := cmp.Or(cfg.Timeout, DefaultTimeout)
 	s.joins = batch.New(batch.Config[JoinInput, joined]{
 		Process: s.joinAll, MaxBatch: maxTogether, MaxInFlight: 1, MaxWaiting: maxAsking, Timeout: timeout, // one at a time: entries are appended in order
 	})
@@ -175,9 +175,11 @@ func New(cfg Config) *Service {
 }
 
 const (
-	maxTogether = 256             // requests in one batch
-	maxAsking   = 100_000         // queued requests of one kind in one process
-	tripTimeout = 5 * time.Second // timeout of one batch
+	maxTogether = 256     // requests in one batch
+	maxAsking   = 100_000 // queued requests of one kind in one process
+
+	// DefaultTimeout is the timeout of one batch.
+	DefaultTimeout = 5 * time.Second
 )
 
 func (s *Service) now() time.Time { return s.clock.Now().UTC().Truncate(time.Microsecond) }

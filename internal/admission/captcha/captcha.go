@@ -153,7 +153,7 @@ type Config struct {
 	Life     time.Duration // lifetime of a challenge; 0 = DefaultLife
 	PowMax   int           // highest number of a proof of work at level 1; below 10^4 only for tests and drills
 	PoolSize int           // images of each kind drawn in advance, about 4 kB each; 0 = 1024
-	Wait     time.Duration // how long a request waits for an image that may have no proof of work instead; 0 = 2 s
+	Wait     time.Duration // how long a request waits for an image that may have no proof of work instead; 0 = ImageWait
 	Clock    clock.Clock
 	Counts   Counts    // nil = challenges are not counted
 	Sales    SaleRules // nil = every sale has the same rules

@@ -19,8 +19,8 @@ const (
 	drawPause   = 10 * time.Millisecond
 	refillPause = 3 * time.Millisecond
 
-	// imageWait bounds the wait of a request that may have no proof of work instead.
-	imageWait = 2 * time.Second
+	// ImageWait bounds the wait of a request that may have no proof of work instead.
+	ImageWait = 2 * time.Second
 
 	pictureWidth  = 240
 	pictureHeight = 80
@@ -63,7 +63,7 @@ func newImagePool(size int) (*imagePool, error) {
 		text:   make(chan picture, size),
 		math:   make(chan picture, size),
 		inline: make(chan struct{}, 1),
-		wait:   imageWait,
+		wait:   ImageWait,
 	}, err
 }
 

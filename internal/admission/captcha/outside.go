@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// outsideTimeout bounds one question to the outside check.
-	outsideTimeout = 2 * time.Second
+	// OutsideTimeout bounds one question to the outside check.
+	OutsideTimeout = 2 * time.Second
 	// maxVerdictBytes bounds the reply of the outside check.
 	maxVerdictBytes = 64 << 10
 	// maxTokenBytes bounds the token of the widget: hCaptcha and Turnstile document at
@@ -39,7 +39,7 @@ type Outside struct {
 	Secret    string
 	ScriptURL string        // script of the widget; sent to clients; "" = clients know it
 	Client    *http.Client  // nil = a client on the shared transport
-	Timeout   time.Duration // of one question; 0 = 2 s
+	Timeout   time.Duration // of one question; 0 = OutsideTimeout
 }
 
 // parameters encodes the parameters for the client.
@@ -57,7 +57,7 @@ func (o *Outside) parameters() (string, error) {
 // passes reports whether the operator accepts a token. The operator accepts each token
 // once.
 func (o *Outside) passes(ctx context.Context, scope Scope, token string) (bool, error) {
-	timeout := cmp.Or(o.Timeout, outsideTimeout)
+	timeout := cmp.Or(o.Timeout, OutsideTimeout)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	form := url.Values{"secret": {o.Secret}, "response": {token}, "sitekey": {o.SiteKey}}

@@ -22,8 +22,8 @@ const (
 	batch = 100
 	// parallel is how many call-backs are sent concurrently.
 	parallel = 8
-	// callTimeout bounds one delivery.
-	callTimeout = 5 * time.Second
+	// CallTimeout bounds one delivery.
+	CallTimeout = 5 * time.Second
 	// firstPause and maxPause bound the pause before a rejected call-back is sent
 	// again; it doubles.
 	firstPause = 500 * time.Millisecond
@@ -40,7 +40,7 @@ type Courier struct {
 	client *http.Client
 	log    *slog.Logger
 
-	Timeout time.Duration // of one delivery; 0 = 5 s
+	Timeout time.Duration // of one delivery; 0 = CallTimeout
 }
 
 // NewCourier returns a courier to the merchant's address,
@@ -127,7 +127,7 @@ func (c *Courier) update(ctx context.Context, call *ent.SandboxCall, set func(*e
 }
 
 func (c *Courier) post(ctx context.Context, body []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.Timeout, callTimeout))
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.Timeout, CallTimeout))
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
 	if err != nil {
