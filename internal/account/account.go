@@ -134,12 +134,8 @@ func New(cfg Config) (*Service, error) {
 	if cfg.Longest == 0 {
 		cfg.Longest = DefaultLongest
 	}
-	pw, err := newPasswords(owaspMinimum)
-	if err != nil {
-		return nil, err
-	}
 	return &Service{
-		cfg: cfg, store: NewStore(cfg.DB, cfg.Clock, cfg.Names), passwords: pw,
+		cfg: cfg, store: NewStore(cfg.DB, cfg.Clock, cfg.Names), passwords: newPasswords(owaspMinimum),
 		guard:     &guard{client: cfg.Redis, prefix: cfg.Prefix, captchas: cfg.Captchas},
 		refresher: newRefresher(cfg.Keys), devices: newDevices(cfg.Keys), totp: auth.NewSealer(cfg.Keys, "totp secrets"),
 	}, nil

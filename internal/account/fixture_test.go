@@ -140,9 +140,7 @@ func (f *fixture) start(keys auth.Keys) *fixture {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	if f.passwords, err = newPasswords(cheap); err != nil {
-		f.t.Fatal(err)
-	}
+	f.passwords = newPasswords(cheap)
 	ctx, stop := context.WithCancel(f.t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { _ = revocations.Run(ctx) })

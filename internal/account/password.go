@@ -2,6 +2,8 @@ package account
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"fmt"
 	"net/netip"
 	"runtime"
@@ -10,6 +12,7 @@ import (
 	"time"
 
 	"github.com/alexedwards/argon2id"
+	"golang.org/x/crypto/argon2"
 
 	"seckill/internal/fault"
 )
@@ -72,14 +75,19 @@ type passwords struct {
 	byNetwork map[netip.Prefix]int // guarded by mu; untrusted ones among waiting
 }
 
-func newPasswords(params *argon2id.Params) (*passwords, error) {
-	dummy, err := argon2id.CreateHash("", params) // an empty password is never accepted
-	if err != nil {
-		return nil, fmt.Errorf("hash of no password: %w", err)
-	}
+func newPasswords(params *argon2id.Params) *passwords {
 	return &passwords{
-		params: params, dummy: dummy, running: make(chan struct{}, hashWorkers), byNetwork: make(map[netip.Prefix]int),
-	}, nil
+		params: params, dummy: dummyHash(params), running: make(chan struct{}, hashWorkers), byNetwork: make(map[netip.Prefix]int),
+	}
+}
+
+// dummyHash returns a random hash in the encoding of argon2id, without the cost of one.
+func dummyHash(p *argon2id.Params) string {
+	salt, key := make([]byte, p.SaltLength), make([]byte, p.KeyLength)
+	_, _ = rand.Read(salt) // never fails
+	_, _ = rand.Read(key)
+	encode := base64.RawStdEncoding.EncodeToString
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, p.Memory, p.Iterations, p.Parallelism, encode(salt), encode(key))
 }
 
 // full reports whether the rank's share of the queue is full.

@@ -156,10 +156,7 @@ func TestUnknownAccountAndWrongPasswordTakeTheSameTime(t *testing.T) { // not pa
 	f := real(t)
 	params := *cheap
 	params.Memory = 4 * 1024
-	var err error
-	if f.passwords, err = newPasswords(&params); err != nil {
-		t.Fatal(err)
-	}
+	f.passwords = newPasswords(&params)
 	known, unknown := someone(), someone()
 	f.register(known)
 	times := map[string][]time.Duration{}
@@ -210,10 +207,7 @@ func TestPasswordHashIsRenewedWhenItsStrengthChanges(t *testing.T) {
 	before := stored()
 	stronger := *cheap
 	stronger.Iterations = 2
-	var err error
-	if f.passwords, err = newPasswords(&stronger); err != nil {
-		t.Fatal(err)
-	}
+	f.passwords = newPasswords(&stronger)
 	f.login(who.Account, goodPassword)
 	after := stored()
 	if after == before || !strings.Contains(after, "t=2") {

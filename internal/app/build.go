@@ -156,7 +156,7 @@ func newBase(cfg *config.Config, roles Roles, svc *services, log *slog.Logger) b
 // within grows a timeout inside a request in proportion to the timeout of requests, if
 // that is above its default.
 func (b base) within(d time.Duration) time.Duration {
-	grown := b.cfg.RequestTimeout.Seconds() / config.Default().RequestTimeout.Seconds()
+	grown := b.cfg.RequestTimeout.Seconds() / config.DefaultRequestTimeout.Seconds()
 	return max(d, time.Duration(float64(d)*grown))
 }
 

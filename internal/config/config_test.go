@@ -55,7 +55,7 @@ func TestDefaultsArePublishedOnes(t *testing.T) {
 	want := &Config{
 		Profile: ProfileProduction, LogLevel: slog.LevelInfo, LogFormat: LogAuto,
 		DatabasePool: 16, RedisPrefix: "sk:",
-		HTTPAddr: ":8080", AdminAddr: "127.0.0.1:9090", RequestTimeout: 5 * time.Second, MaxSockets: 20000, UserSockets: 3,
+		HTTPAddr: ":8080", AdminAddr: "127.0.0.1:9090", RequestTimeout: DefaultRequestTimeout, MaxSockets: 20000, UserSockets: 3,
 		DatabasePooling: PoolingSession, Documents: DocumentsAny, Introspection: IntrospectionAuto, Playground: AutoSwitchAuto,
 		DrainDelay: 2 * time.Second, DrainTimeout: 20 * time.Second,
 		AccessTokenTTL: 10 * time.Minute, RefreshTokenTTL: 30 * time.Minute, StaffTOTP: StaffTOTPOptional,

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 )
@@ -113,6 +114,9 @@ func Parse(args []string, lookup func(string) (string, bool)) (*Config, []Settin
 	}
 	return &cli.Settings, source.Settings(ctx), nil
 }
+
+// DefaultRequestTimeout is the default of Config.RequestTimeout.
+const DefaultRequestTimeout = 5 * time.Second
 
 // Default returns the default settings, independent of the environment and the working
 // directory.
