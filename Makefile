@@ -58,8 +58,8 @@ check: ## check what is committed: generated code, formatting, lints, layers, kn
 ##@ Now and then
 
 .PHONY: generate
-generate: ## write the generated code: ent, GraphQL, the types of the shop
-	go generate ./ent
+generate: ## write the generated code: types of ids, ent, GraphQL, the types of the shop
+	go generate ./internal/id ./ent
 	scripts/generate-graph
 	scripts/test-web schema
 

@@ -5,6 +5,7 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/accountlink"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
@@ -19,7 +20,7 @@ type AccountLink struct {
 	// ID of the ent.
 	ID uuid.UUID `json:"id,omitempty"`
 	// null = a password was asked for at an address without an account
-	UserID *uuid.UUID `json:"user_id,omitempty"`
+	UserID *typedid.User `json:"user_id,omitempty"`
 	// Purpose holds the value of the "purpose" field.
 	Purpose accountlink.Purpose `json:"purpose,omitempty"`
 	// to which it was mailed
@@ -41,7 +42,7 @@ func (*AccountLink) scanValues(columns []string) ([]any, error) {
 	for i := range columns {
 		switch columns[i] {
 		case accountlink.FieldUserID:
-			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
+			values[i] = &sql.NullScanner{S: new(typedid.User)}
 		case accountlink.FieldTokenHash:
 			values[i] = new([]byte)
 		case accountlink.FieldPurpose, accountlink.FieldAddress:
@@ -75,8 +76,8 @@ func (_m *AccountLink) assignValues(columns []string, values []any) error {
 			if value, ok := values[i].(*sql.NullScanner); !ok {
 				return fmt.Errorf("unexpected type %T for field user_id", values[i])
 			} else if value.Valid {
-				_m.UserID = new(uuid.UUID)
-				*_m.UserID = *value.S.(*uuid.UUID)
+				_m.UserID = new(typedid.User)
+				*_m.UserID = *value.S.(*typedid.User)
 			}
 		case accountlink.FieldPurpose:
 			if value, ok := values[i].(*sql.NullString); !ok {

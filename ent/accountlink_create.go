@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/accountlink"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
@@ -25,13 +26,13 @@ type AccountLinkCreate struct {
 }
 
 // SetUserID sets the "user_id" field.
-func (_c *AccountLinkCreate) SetUserID(v uuid.UUID) *AccountLinkCreate {
+func (_c *AccountLinkCreate) SetUserID(v typedid.User) *AccountLinkCreate {
 	_c.mutation.SetUserID(v)
 	return _c
 }
 
 // SetNillableUserID sets the "user_id" field if the given value is not nil.
-func (_c *AccountLinkCreate) SetNillableUserID(v *uuid.UUID) *AccountLinkCreate {
+func (_c *AccountLinkCreate) SetNillableUserID(v *typedid.User) *AccountLinkCreate {
 	if v != nil {
 		_c.SetUserID(*v)
 	}

@@ -5,21 +5,21 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/address"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // Address is the model entity for the Address schema.
 type Address struct {
 	config `json:"-"`
 	// ID of the ent.
-	ID uuid.UUID `json:"id,omitempty"`
+	ID typedid.Address `json:"id,omitempty"`
 	// UserID holds the value of the "user_id" field.
-	UserID uuid.UUID `json:"user_id,omitempty"`
+	UserID typedid.User `json:"user_id,omitempty"`
 	// from 0; unique per user, so that concurrent additions cannot exceed the limit
 	Slot int `json:"slot,omitempty"`
 	// IsDefault holds the value of the "is_default" field.
@@ -56,8 +56,10 @@ func (*Address) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullString)
 		case address.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
-		case address.FieldID, address.FieldUserID:
-			values[i] = new(uuid.UUID)
+		case address.FieldID:
+			values[i] = new(typedid.Address)
+		case address.FieldUserID:
+			values[i] = new(typedid.User)
 		default:
 			values[i] = new(sql.UnknownType)
 		}
@@ -74,13 +76,13 @@ func (_m *Address) assignValues(columns []string, values []any) error {
 	for i := range columns {
 		switch columns[i] {
 		case address.FieldID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Address); !ok {
 				return fmt.Errorf("unexpected type %T for field id", values[i])
 			} else if value != nil {
 				_m.ID = *value
 			}
 		case address.FieldUserID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.User); !ok {
 				return fmt.Errorf("unexpected type %T for field user_id", values[i])
 			} else if value != nil {
 				_m.UserID = *value

@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/address"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // AddressCreate is the builder for creating a Address entity.
@@ -25,7 +25,7 @@ type AddressCreate struct {
 }
 
 // SetUserID sets the "user_id" field.
-func (_c *AddressCreate) SetUserID(v uuid.UUID) *AddressCreate {
+func (_c *AddressCreate) SetUserID(v typedid.User) *AddressCreate {
 	_c.mutation.SetUserID(v)
 	return _c
 }
@@ -115,7 +115,7 @@ func (_c *AddressCreate) SetNillablePostalCode(v *string) *AddressCreate {
 }
 
 // SetID sets the "id" field.
-func (_c *AddressCreate) SetID(v uuid.UUID) *AddressCreate {
+func (_c *AddressCreate) SetID(v typedid.Address) *AddressCreate {
 	_c.mutation.SetID(v)
 	return _c
 }
@@ -259,7 +259,7 @@ func (_c *AddressCreate) sqlSave(ctx context.Context) (*Address, error) {
 		return nil, err
 	}
 	if _spec.ID.Value != nil {
-		if id, ok := _spec.ID.Value.(*uuid.UUID); ok {
+		if id, ok := _spec.ID.Value.(*typedid.Address); ok {
 			_node.ID = *id
 		} else if err := _node.ID.Scan(_spec.ID.Value); err != nil {
 			return nil, err
@@ -680,7 +680,7 @@ func (u *AddressUpsertOne) ExecX(ctx context.Context) {
 }
 
 // Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *AddressUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
+func (u *AddressUpsertOne) ID(ctx context.Context) (id typedid.Address, err error) {
 	if u.create.driver.Dialect() == dialect.MySQL {
 		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
 		// fields from the database since MySQL does not support the RETURNING clause.
@@ -694,7 +694,7 @@ func (u *AddressUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
 }
 
 // IDX is like ID, but panics if an error occurs.
-func (u *AddressUpsertOne) IDX(ctx context.Context) uuid.UUID {
+func (u *AddressUpsertOne) IDX(ctx context.Context) typedid.Address {
 	id, err := u.ID(ctx)
 	if err != nil {
 		panic(err)

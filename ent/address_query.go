@@ -8,13 +8,13 @@ import (
 	"math"
 	"seckill/ent/address"
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // AddressQuery is the builder for querying Address entities.
@@ -85,8 +85,8 @@ func (_q *AddressQuery) FirstX(ctx context.Context) *Address {
 
 // FirstID returns the first Address ID from the query.
 // Returns a *NotFoundError when no Address ID was found.
-func (_q *AddressQuery) FirstID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *AddressQuery) FirstID(ctx context.Context) (id typedid.Address, err error) {
+	var ids []typedid.Address
 	if ids, err = _q.Limit(1).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryFirstID)); err != nil {
 		return
 	}
@@ -98,7 +98,7 @@ func (_q *AddressQuery) FirstID(ctx context.Context) (id uuid.UUID, err error) {
 }
 
 // FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *AddressQuery) FirstIDX(ctx context.Context) uuid.UUID {
+func (_q *AddressQuery) FirstIDX(ctx context.Context) typedid.Address {
 	id, err := _q.FirstID(ctx)
 	if err != nil && !IsNotFound(err) {
 		panic(err)
@@ -136,8 +136,8 @@ func (_q *AddressQuery) OnlyX(ctx context.Context) *Address {
 // OnlyID is like Only, but returns the only Address ID in the query.
 // Returns a *NotSingularError when more than one Address ID is found.
 // Returns a *NotFoundError when no entities are found.
-func (_q *AddressQuery) OnlyID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *AddressQuery) OnlyID(ctx context.Context) (id typedid.Address, err error) {
+	var ids []typedid.Address
 	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
 		return
 	}
@@ -153,7 +153,7 @@ func (_q *AddressQuery) OnlyID(ctx context.Context) (id uuid.UUID, err error) {
 }
 
 // OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *AddressQuery) OnlyIDX(ctx context.Context) uuid.UUID {
+func (_q *AddressQuery) OnlyIDX(ctx context.Context) typedid.Address {
 	id, err := _q.OnlyID(ctx)
 	if err != nil {
 		panic(err)
@@ -181,7 +181,7 @@ func (_q *AddressQuery) AllX(ctx context.Context) []*Address {
 }
 
 // IDs executes the query and returns a list of Address IDs.
-func (_q *AddressQuery) IDs(ctx context.Context) (ids []uuid.UUID, err error) {
+func (_q *AddressQuery) IDs(ctx context.Context) (ids []typedid.Address, err error) {
 	if _q.ctx.Unique == nil && _q.path != nil {
 		_q.Unique(true)
 	}
@@ -193,7 +193,7 @@ func (_q *AddressQuery) IDs(ctx context.Context) (ids []uuid.UUID, err error) {
 }
 
 // IDsX is like IDs, but panics if an error occurs.
-func (_q *AddressQuery) IDsX(ctx context.Context) []uuid.UUID {
+func (_q *AddressQuery) IDsX(ctx context.Context) []typedid.Address {
 	ids, err := _q.IDs(ctx)
 	if err != nil {
 		panic(err)
@@ -266,7 +266,7 @@ func (_q *AddressQuery) Clone() *AddressQuery {
 // Example:
 //
 //	var v []struct {
-//		UserID uuid.UUID `json:"user_id,omitempty"`
+//		UserID typedid.User `json:"user_id,omitempty"`
 //		Count int `json:"count,omitempty"`
 //	}
 //
@@ -289,7 +289,7 @@ func (_q *AddressQuery) GroupBy(field string, fields ...string) *AddressGroupBy 
 // Example:
 //
 //	var v []struct {
-//		UserID uuid.UUID `json:"user_id,omitempty"`
+//		UserID typedid.User `json:"user_id,omitempty"`
 //	}
 //
 //	client.Address.Query().

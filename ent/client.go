@@ -49,6 +49,7 @@ import (
 	"seckill/ent/webhookdelivery"
 	"seckill/ent/webhookendpoint"
 	"seckill/ent/webhookevent"
+	typedid "seckill/internal/id"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect"
@@ -723,7 +724,7 @@ func (c *AddressClient) UpdateOne(_m *Address) *AddressUpdateOne {
 }
 
 // UpdateOneID returns an update builder for the given id.
-func (c *AddressClient) UpdateOneID(id uuid.UUID) *AddressUpdateOne {
+func (c *AddressClient) UpdateOneID(id typedid.Address) *AddressUpdateOne {
 	mutation := newAddressMutation(c.config, OpUpdateOne, withAddressID(id))
 	return &AddressUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
 }
@@ -740,7 +741,7 @@ func (c *AddressClient) DeleteOne(_m *Address) *AddressDeleteOne {
 }
 
 // DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *AddressClient) DeleteOneID(id uuid.UUID) *AddressDeleteOne {
+func (c *AddressClient) DeleteOneID(id typedid.Address) *AddressDeleteOne {
 	builder := c.Delete().Where(address.ID(id))
 	builder.mutation.id = &id
 	builder.mutation.op = OpDeleteOne
@@ -757,12 +758,12 @@ func (c *AddressClient) Query() *AddressQuery {
 }
 
 // Get returns a Address entity by its id.
-func (c *AddressClient) Get(ctx context.Context, id uuid.UUID) (*Address, error) {
+func (c *AddressClient) Get(ctx context.Context, id typedid.Address) (*Address, error) {
 	return c.Query().Where(address.ID(id)).Only(ctx)
 }
 
 // GetX is like Get, but panics if an error occurs.
-func (c *AddressClient) GetX(ctx context.Context, id uuid.UUID) *Address {
+func (c *AddressClient) GetX(ctx context.Context, id typedid.Address) *Address {
 	obj, err := c.Get(ctx, id)
 	if err != nil {
 		panic(err)
@@ -856,7 +857,7 @@ func (c *FulfilmentClient) UpdateOne(_m *Fulfilment) *FulfilmentUpdateOne {
 }
 
 // UpdateOneID returns an update builder for the given id.
-func (c *FulfilmentClient) UpdateOneID(id uuid.UUID) *FulfilmentUpdateOne {
+func (c *FulfilmentClient) UpdateOneID(id typedid.Order) *FulfilmentUpdateOne {
 	mutation := newFulfilmentMutation(c.config, OpUpdateOne, withFulfilmentID(id))
 	return &FulfilmentUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
 }
@@ -873,7 +874,7 @@ func (c *FulfilmentClient) DeleteOne(_m *Fulfilment) *FulfilmentDeleteOne {
 }
 
 // DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *FulfilmentClient) DeleteOneID(id uuid.UUID) *FulfilmentDeleteOne {
+func (c *FulfilmentClient) DeleteOneID(id typedid.Order) *FulfilmentDeleteOne {
 	builder := c.Delete().Where(fulfilment.ID(id))
 	builder.mutation.id = &id
 	builder.mutation.op = OpDeleteOne
@@ -890,12 +891,12 @@ func (c *FulfilmentClient) Query() *FulfilmentQuery {
 }
 
 // Get returns a Fulfilment entity by its id.
-func (c *FulfilmentClient) Get(ctx context.Context, id uuid.UUID) (*Fulfilment, error) {
+func (c *FulfilmentClient) Get(ctx context.Context, id typedid.Order) (*Fulfilment, error) {
 	return c.Query().Where(fulfilment.ID(id)).Only(ctx)
 }
 
 // GetX is like Get, but panics if an error occurs.
-func (c *FulfilmentClient) GetX(ctx context.Context, id uuid.UUID) *Fulfilment {
+func (c *FulfilmentClient) GetX(ctx context.Context, id typedid.Order) *Fulfilment {
 	obj, err := c.Get(ctx, id)
 	if err != nil {
 		panic(err)
@@ -989,7 +990,7 @@ func (c *GoodsClient) UpdateOne(_m *Goods) *GoodsUpdateOne {
 }
 
 // UpdateOneID returns an update builder for the given id.
-func (c *GoodsClient) UpdateOneID(id uuid.UUID) *GoodsUpdateOne {
+func (c *GoodsClient) UpdateOneID(id typedid.Goods) *GoodsUpdateOne {
 	mutation := newGoodsMutation(c.config, OpUpdateOne, withGoodsID(id))
 	return &GoodsUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
 }
@@ -1006,7 +1007,7 @@ func (c *GoodsClient) DeleteOne(_m *Goods) *GoodsDeleteOne {
 }
 
 // DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *GoodsClient) DeleteOneID(id uuid.UUID) *GoodsDeleteOne {
+func (c *GoodsClient) DeleteOneID(id typedid.Goods) *GoodsDeleteOne {
 	builder := c.Delete().Where(goods.ID(id))
 	builder.mutation.id = &id
 	builder.mutation.op = OpDeleteOne
@@ -1023,12 +1024,12 @@ func (c *GoodsClient) Query() *GoodsQuery {
 }
 
 // Get returns a Goods entity by its id.
-func (c *GoodsClient) Get(ctx context.Context, id uuid.UUID) (*Goods, error) {
+func (c *GoodsClient) Get(ctx context.Context, id typedid.Goods) (*Goods, error) {
 	return c.Query().Where(goods.ID(id)).Only(ctx)
 }
 
 // GetX is like Get, but panics if an error occurs.
-func (c *GoodsClient) GetX(ctx context.Context, id uuid.UUID) *Goods {
+func (c *GoodsClient) GetX(ctx context.Context, id typedid.Goods) *Goods {
 	obj, err := c.Get(ctx, id)
 	if err != nil {
 		panic(err)
@@ -1255,7 +1256,7 @@ func (c *InterventionClient) UpdateOne(_m *Intervention) *InterventionUpdateOne 
 }
 
 // UpdateOneID returns an update builder for the given id.
-func (c *InterventionClient) UpdateOneID(id uuid.UUID) *InterventionUpdateOne {
+func (c *InterventionClient) UpdateOneID(id typedid.Act) *InterventionUpdateOne {
 	mutation := newInterventionMutation(c.config, OpUpdateOne, withInterventionID(id))
 	return &InterventionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
 }
@@ -1272,7 +1273,7 @@ func (c *InterventionClient) DeleteOne(_m *Intervention) *InterventionDeleteOne 
 }
 
 // DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *InterventionClient) DeleteOneID(id uuid.UUID) *InterventionDeleteOne {
+func (c *InterventionClient) DeleteOneID(id typedid.Act) *InterventionDeleteOne {
 	builder := c.Delete().Where(intervention.ID(id))
 	builder.mutation.id = &id
 	builder.mutation.op = OpDeleteOne
@@ -1289,12 +1290,12 @@ func (c *InterventionClient) Query() *InterventionQuery {
 }
 
 // Get returns a Intervention entity by its id.
-func (c *InterventionClient) Get(ctx context.Context, id uuid.UUID) (*Intervention, error) {
+func (c *InterventionClient) Get(ctx context.Context, id typedid.Act) (*Intervention, error) {
 	return c.Query().Where(intervention.ID(id)).Only(ctx)
 }
 
 // GetX is like Get, but panics if an error occurs.
-func (c *InterventionClient) GetX(ctx context.Context, id uuid.UUID) *Intervention {
+func (c *InterventionClient) GetX(ctx context.Context, id typedid.Act) *Intervention {
 	obj, err := c.Get(ctx, id)
 	if err != nil {
 		panic(err)
@@ -1787,7 +1788,7 @@ func (c *NoticeDeliveryClient) UpdateOne(_m *NoticeDelivery) *NoticeDeliveryUpda
 }
 
 // UpdateOneID returns an update builder for the given id.
-func (c *NoticeDeliveryClient) UpdateOneID(id uuid.UUID) *NoticeDeliveryUpdateOne {
+func (c *NoticeDeliveryClient) UpdateOneID(id typedid.Delivery) *NoticeDeliveryUpdateOne {
 	mutation := newNoticeDeliveryMutation(c.config, OpUpdateOne, withNoticeDeliveryID(id))
 	return &NoticeDeliveryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
 }
@@ -1804,7 +1805,7 @@ func (c *NoticeDeliveryClient) DeleteOne(_m *NoticeDelivery) *NoticeDeliveryDele
 }
 
 // DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *NoticeDeliveryClient) DeleteOneID(id uuid.UUID) *NoticeDeliveryDeleteOne {
+func (c *NoticeDeliveryClient) DeleteOneID(id typedid.Delivery) *NoticeDeliveryDeleteOne {
 	builder := c.Delete().Where(noticedelivery.ID(id))
 	builder.mutation.id = &id
 	builder.mutation.op = OpDeleteOne
@@ -1821,12 +1822,12 @@ func (c *NoticeDeliveryClient) Query() *NoticeDeliveryQuery {
 }
 
 // Get returns a NoticeDelivery entity by its id.
-func (c *NoticeDeliveryClient) Get(ctx context.Context, id uuid.UUID) (*NoticeDelivery, error) {
+func (c *NoticeDeliveryClient) Get(ctx context.Context, id typedid.Delivery) (*NoticeDelivery, error) {
 	return c.Query().Where(noticedelivery.ID(id)).Only(ctx)
 }
 
 // GetX is like Get, but panics if an error occurs.
-func (c *NoticeDeliveryClient) GetX(ctx context.Context, id uuid.UUID) *NoticeDelivery {
+func (c *NoticeDeliveryClient) GetX(ctx context.Context, id typedid.Delivery) *NoticeDelivery {
 	obj, err := c.Get(ctx, id)
 	if err != nil {
 		panic(err)
@@ -2053,7 +2054,7 @@ func (c *OrderClient) UpdateOne(_m *Order) *OrderUpdateOne {
 }
 
 // UpdateOneID returns an update builder for the given id.
-func (c *OrderClient) UpdateOneID(id uuid.UUID) *OrderUpdateOne {
+func (c *OrderClient) UpdateOneID(id typedid.Order) *OrderUpdateOne {
 	mutation := newOrderMutation(c.config, OpUpdateOne, withOrderID(id))
 	return &OrderUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
 }
@@ -2070,7 +2071,7 @@ func (c *OrderClient) DeleteOne(_m *Order) *OrderDeleteOne {
 }
 
 // DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *OrderClient) DeleteOneID(id uuid.UUID) *OrderDeleteOne {
+func (c *OrderClient) DeleteOneID(id typedid.Order) *OrderDeleteOne {
 	builder := c.Delete().Where(order.ID(id))
 	builder.mutation.id = &id
 	builder.mutation.op = OpDeleteOne
@@ -2087,12 +2088,12 @@ func (c *OrderClient) Query() *OrderQuery {
 }
 
 // Get returns a Order entity by its id.
-func (c *OrderClient) Get(ctx context.Context, id uuid.UUID) (*Order, error) {
+func (c *OrderClient) Get(ctx context.Context, id typedid.Order) (*Order, error) {
 	return c.Query().Where(order.ID(id)).Only(ctx)
 }
 
 // GetX is like Get, but panics if an error occurs.
-func (c *OrderClient) GetX(ctx context.Context, id uuid.UUID) *Order {
+func (c *OrderClient) GetX(ctx context.Context, id typedid.Order) *Order {
 	obj, err := c.Get(ctx, id)
 	if err != nil {
 		panic(err)
@@ -2319,7 +2320,7 @@ func (c *OrderFailureClient) UpdateOne(_m *OrderFailure) *OrderFailureUpdateOne 
 }
 
 // UpdateOneID returns an update builder for the given id.
-func (c *OrderFailureClient) UpdateOneID(id uuid.UUID) *OrderFailureUpdateOne {
+func (c *OrderFailureClient) UpdateOneID(id typedid.Task) *OrderFailureUpdateOne {
 	mutation := newOrderFailureMutation(c.config, OpUpdateOne, withOrderFailureID(id))
 	return &OrderFailureUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
 }
@@ -2336,7 +2337,7 @@ func (c *OrderFailureClient) DeleteOne(_m *OrderFailure) *OrderFailureDeleteOne 
 }
 
 // DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *OrderFailureClient) DeleteOneID(id uuid.UUID) *OrderFailureDeleteOne {
+func (c *OrderFailureClient) DeleteOneID(id typedid.Task) *OrderFailureDeleteOne {
 	builder := c.Delete().Where(orderfailure.ID(id))
 	builder.mutation.id = &id
 	builder.mutation.op = OpDeleteOne
@@ -2353,12 +2354,12 @@ func (c *OrderFailureClient) Query() *OrderFailureQuery {
 }
 
 // Get returns a OrderFailure entity by its id.
-func (c *OrderFailureClient) Get(ctx context.Context, id uuid.UUID) (*OrderFailure, error) {
+func (c *OrderFailureClient) Get(ctx context.Context, id typedid.Task) (*OrderFailure, error) {
 	return c.Query().Where(orderfailure.ID(id)).Only(ctx)
 }
 
 // GetX is like Get, but panics if an error occurs.
-func (c *OrderFailureClient) GetX(ctx context.Context, id uuid.UUID) *OrderFailure {
+func (c *OrderFailureClient) GetX(ctx context.Context, id typedid.Task) *OrderFailure {
 	obj, err := c.Get(ctx, id)
 	if err != nil {
 		panic(err)
@@ -2452,7 +2453,7 @@ func (c *OrderMetadataClient) UpdateOne(_m *OrderMetadata) *OrderMetadataUpdateO
 }
 
 // UpdateOneID returns an update builder for the given id.
-func (c *OrderMetadataClient) UpdateOneID(id uuid.UUID) *OrderMetadataUpdateOne {
+func (c *OrderMetadataClient) UpdateOneID(id typedid.Order) *OrderMetadataUpdateOne {
 	mutation := newOrderMetadataMutation(c.config, OpUpdateOne, withOrderMetadataID(id))
 	return &OrderMetadataUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
 }
@@ -2469,7 +2470,7 @@ func (c *OrderMetadataClient) DeleteOne(_m *OrderMetadata) *OrderMetadataDeleteO
 }
 
 // DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *OrderMetadataClient) DeleteOneID(id uuid.UUID) *OrderMetadataDeleteOne {
+func (c *OrderMetadataClient) DeleteOneID(id typedid.Order) *OrderMetadataDeleteOne {
 	builder := c.Delete().Where(ordermetadata.ID(id))
 	builder.mutation.id = &id
 	builder.mutation.op = OpDeleteOne
@@ -2486,12 +2487,12 @@ func (c *OrderMetadataClient) Query() *OrderMetadataQuery {
 }
 
 // Get returns a OrderMetadata entity by its id.
-func (c *OrderMetadataClient) Get(ctx context.Context, id uuid.UUID) (*OrderMetadata, error) {
+func (c *OrderMetadataClient) Get(ctx context.Context, id typedid.Order) (*OrderMetadata, error) {
 	return c.Query().Where(ordermetadata.ID(id)).Only(ctx)
 }
 
 // GetX is like Get, but panics if an error occurs.
-func (c *OrderMetadataClient) GetX(ctx context.Context, id uuid.UUID) *OrderMetadata {
+func (c *OrderMetadataClient) GetX(ctx context.Context, id typedid.Order) *OrderMetadata {
 	obj, err := c.Get(ctx, id)
 	if err != nil {
 		panic(err)
@@ -2585,7 +2586,7 @@ func (c *OrderRecipientClient) UpdateOne(_m *OrderRecipient) *OrderRecipientUpda
 }
 
 // UpdateOneID returns an update builder for the given id.
-func (c *OrderRecipientClient) UpdateOneID(id uuid.UUID) *OrderRecipientUpdateOne {
+func (c *OrderRecipientClient) UpdateOneID(id typedid.Order) *OrderRecipientUpdateOne {
 	mutation := newOrderRecipientMutation(c.config, OpUpdateOne, withOrderRecipientID(id))
 	return &OrderRecipientUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
 }
@@ -2602,7 +2603,7 @@ func (c *OrderRecipientClient) DeleteOne(_m *OrderRecipient) *OrderRecipientDele
 }
 
 // DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *OrderRecipientClient) DeleteOneID(id uuid.UUID) *OrderRecipientDeleteOne {
+func (c *OrderRecipientClient) DeleteOneID(id typedid.Order) *OrderRecipientDeleteOne {
 	builder := c.Delete().Where(orderrecipient.ID(id))
 	builder.mutation.id = &id
 	builder.mutation.op = OpDeleteOne
@@ -2619,12 +2620,12 @@ func (c *OrderRecipientClient) Query() *OrderRecipientQuery {
 }
 
 // Get returns a OrderRecipient entity by its id.
-func (c *OrderRecipientClient) Get(ctx context.Context, id uuid.UUID) (*OrderRecipient, error) {
+func (c *OrderRecipientClient) Get(ctx context.Context, id typedid.Order) (*OrderRecipient, error) {
 	return c.Query().Where(orderrecipient.ID(id)).Only(ctx)
 }
 
 // GetX is like Get, but panics if an error occurs.
-func (c *OrderRecipientClient) GetX(ctx context.Context, id uuid.UUID) *OrderRecipient {
+func (c *OrderRecipientClient) GetX(ctx context.Context, id typedid.Order) *OrderRecipient {
 	obj, err := c.Get(ctx, id)
 	if err != nil {
 		panic(err)
@@ -2718,7 +2719,7 @@ func (c *PaymentClient) UpdateOne(_m *Payment) *PaymentUpdateOne {
 }
 
 // UpdateOneID returns an update builder for the given id.
-func (c *PaymentClient) UpdateOneID(id uuid.UUID) *PaymentUpdateOne {
+func (c *PaymentClient) UpdateOneID(id typedid.Payment) *PaymentUpdateOne {
 	mutation := newPaymentMutation(c.config, OpUpdateOne, withPaymentID(id))
 	return &PaymentUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
 }
@@ -2735,7 +2736,7 @@ func (c *PaymentClient) DeleteOne(_m *Payment) *PaymentDeleteOne {
 }
 
 // DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *PaymentClient) DeleteOneID(id uuid.UUID) *PaymentDeleteOne {
+func (c *PaymentClient) DeleteOneID(id typedid.Payment) *PaymentDeleteOne {
 	builder := c.Delete().Where(payment.ID(id))
 	builder.mutation.id = &id
 	builder.mutation.op = OpDeleteOne
@@ -2752,12 +2753,12 @@ func (c *PaymentClient) Query() *PaymentQuery {
 }
 
 // Get returns a Payment entity by its id.
-func (c *PaymentClient) Get(ctx context.Context, id uuid.UUID) (*Payment, error) {
+func (c *PaymentClient) Get(ctx context.Context, id typedid.Payment) (*Payment, error) {
 	return c.Query().Where(payment.ID(id)).Only(ctx)
 }
 
 // GetX is like Get, but panics if an error occurs.
-func (c *PaymentClient) GetX(ctx context.Context, id uuid.UUID) *Payment {
+func (c *PaymentClient) GetX(ctx context.Context, id typedid.Payment) *Payment {
 	obj, err := c.Get(ctx, id)
 	if err != nil {
 		panic(err)
@@ -2851,7 +2852,7 @@ func (c *PaymentEventClient) UpdateOne(_m *PaymentEvent) *PaymentEventUpdateOne 
 }
 
 // UpdateOneID returns an update builder for the given id.
-func (c *PaymentEventClient) UpdateOneID(id uuid.UUID) *PaymentEventUpdateOne {
+func (c *PaymentEventClient) UpdateOneID(id typedid.Held) *PaymentEventUpdateOne {
 	mutation := newPaymentEventMutation(c.config, OpUpdateOne, withPaymentEventID(id))
 	return &PaymentEventUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
 }
@@ -2868,7 +2869,7 @@ func (c *PaymentEventClient) DeleteOne(_m *PaymentEvent) *PaymentEventDeleteOne 
 }
 
 // DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *PaymentEventClient) DeleteOneID(id uuid.UUID) *PaymentEventDeleteOne {
+func (c *PaymentEventClient) DeleteOneID(id typedid.Held) *PaymentEventDeleteOne {
 	builder := c.Delete().Where(paymentevent.ID(id))
 	builder.mutation.id = &id
 	builder.mutation.op = OpDeleteOne
@@ -2885,12 +2886,12 @@ func (c *PaymentEventClient) Query() *PaymentEventQuery {
 }
 
 // Get returns a PaymentEvent entity by its id.
-func (c *PaymentEventClient) Get(ctx context.Context, id uuid.UUID) (*PaymentEvent, error) {
+func (c *PaymentEventClient) Get(ctx context.Context, id typedid.Held) (*PaymentEvent, error) {
 	return c.Query().Where(paymentevent.ID(id)).Only(ctx)
 }
 
 // GetX is like Get, but panics if an error occurs.
-func (c *PaymentEventClient) GetX(ctx context.Context, id uuid.UUID) *PaymentEvent {
+func (c *PaymentEventClient) GetX(ctx context.Context, id typedid.Held) *PaymentEvent {
 	obj, err := c.Get(ctx, id)
 	if err != nil {
 		panic(err)
@@ -2984,7 +2985,7 @@ func (c *PushSubscriptionClient) UpdateOne(_m *PushSubscription) *PushSubscripti
 }
 
 // UpdateOneID returns an update builder for the given id.
-func (c *PushSubscriptionClient) UpdateOneID(id uuid.UUID) *PushSubscriptionUpdateOne {
+func (c *PushSubscriptionClient) UpdateOneID(id typedid.Device) *PushSubscriptionUpdateOne {
 	mutation := newPushSubscriptionMutation(c.config, OpUpdateOne, withPushSubscriptionID(id))
 	return &PushSubscriptionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
 }
@@ -3001,7 +3002,7 @@ func (c *PushSubscriptionClient) DeleteOne(_m *PushSubscription) *PushSubscripti
 }
 
 // DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *PushSubscriptionClient) DeleteOneID(id uuid.UUID) *PushSubscriptionDeleteOne {
+func (c *PushSubscriptionClient) DeleteOneID(id typedid.Device) *PushSubscriptionDeleteOne {
 	builder := c.Delete().Where(pushsubscription.ID(id))
 	builder.mutation.id = &id
 	builder.mutation.op = OpDeleteOne
@@ -3018,12 +3019,12 @@ func (c *PushSubscriptionClient) Query() *PushSubscriptionQuery {
 }
 
 // Get returns a PushSubscription entity by its id.
-func (c *PushSubscriptionClient) Get(ctx context.Context, id uuid.UUID) (*PushSubscription, error) {
+func (c *PushSubscriptionClient) Get(ctx context.Context, id typedid.Device) (*PushSubscription, error) {
 	return c.Query().Where(pushsubscription.ID(id)).Only(ctx)
 }
 
 // GetX is like Get, but panics if an error occurs.
-func (c *PushSubscriptionClient) GetX(ctx context.Context, id uuid.UUID) *PushSubscription {
+func (c *PushSubscriptionClient) GetX(ctx context.Context, id typedid.Device) *PushSubscription {
 	obj, err := c.Get(ctx, id)
 	if err != nil {
 		panic(err)
@@ -3117,7 +3118,7 @@ func (c *RefundClient) UpdateOne(_m *Refund) *RefundUpdateOne {
 }
 
 // UpdateOneID returns an update builder for the given id.
-func (c *RefundClient) UpdateOneID(id uuid.UUID) *RefundUpdateOne {
+func (c *RefundClient) UpdateOneID(id typedid.Refund) *RefundUpdateOne {
 	mutation := newRefundMutation(c.config, OpUpdateOne, withRefundID(id))
 	return &RefundUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
 }
@@ -3134,7 +3135,7 @@ func (c *RefundClient) DeleteOne(_m *Refund) *RefundDeleteOne {
 }
 
 // DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *RefundClient) DeleteOneID(id uuid.UUID) *RefundDeleteOne {
+func (c *RefundClient) DeleteOneID(id typedid.Refund) *RefundDeleteOne {
 	builder := c.Delete().Where(refund.ID(id))
 	builder.mutation.id = &id
 	builder.mutation.op = OpDeleteOne
@@ -3151,12 +3152,12 @@ func (c *RefundClient) Query() *RefundQuery {
 }
 
 // Get returns a Refund entity by its id.
-func (c *RefundClient) Get(ctx context.Context, id uuid.UUID) (*Refund, error) {
+func (c *RefundClient) Get(ctx context.Context, id typedid.Refund) (*Refund, error) {
 	return c.Query().Where(refund.ID(id)).Only(ctx)
 }
 
 // GetX is like Get, but panics if an error occurs.
-func (c *RefundClient) GetX(ctx context.Context, id uuid.UUID) *Refund {
+func (c *RefundClient) GetX(ctx context.Context, id typedid.Refund) *Refund {
 	obj, err := c.Get(ctx, id)
 	if err != nil {
 		panic(err)
@@ -3383,7 +3384,7 @@ func (c *SaleClient) UpdateOne(_m *Sale) *SaleUpdateOne {
 }
 
 // UpdateOneID returns an update builder for the given id.
-func (c *SaleClient) UpdateOneID(id uuid.UUID) *SaleUpdateOne {
+func (c *SaleClient) UpdateOneID(id typedid.Sale) *SaleUpdateOne {
 	mutation := newSaleMutation(c.config, OpUpdateOne, withSaleID(id))
 	return &SaleUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
 }
@@ -3400,7 +3401,7 @@ func (c *SaleClient) DeleteOne(_m *Sale) *SaleDeleteOne {
 }
 
 // DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *SaleClient) DeleteOneID(id uuid.UUID) *SaleDeleteOne {
+func (c *SaleClient) DeleteOneID(id typedid.Sale) *SaleDeleteOne {
 	builder := c.Delete().Where(sale.ID(id))
 	builder.mutation.id = &id
 	builder.mutation.op = OpDeleteOne
@@ -3417,12 +3418,12 @@ func (c *SaleClient) Query() *SaleQuery {
 }
 
 // Get returns a Sale entity by its id.
-func (c *SaleClient) Get(ctx context.Context, id uuid.UUID) (*Sale, error) {
+func (c *SaleClient) Get(ctx context.Context, id typedid.Sale) (*Sale, error) {
 	return c.Query().Where(sale.ID(id)).Only(ctx)
 }
 
 // GetX is like Get, but panics if an error occurs.
-func (c *SaleClient) GetX(ctx context.Context, id uuid.UUID) *Sale {
+func (c *SaleClient) GetX(ctx context.Context, id typedid.Sale) *Sale {
 	obj, err := c.Get(ctx, id)
 	if err != nil {
 		panic(err)
@@ -3516,7 +3517,7 @@ func (c *SaleFiguresClient) UpdateOne(_m *SaleFigures) *SaleFiguresUpdateOne {
 }
 
 // UpdateOneID returns an update builder for the given id.
-func (c *SaleFiguresClient) UpdateOneID(id uuid.UUID) *SaleFiguresUpdateOne {
+func (c *SaleFiguresClient) UpdateOneID(id typedid.Sale) *SaleFiguresUpdateOne {
 	mutation := newSaleFiguresMutation(c.config, OpUpdateOne, withSaleFiguresID(id))
 	return &SaleFiguresUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
 }
@@ -3533,7 +3534,7 @@ func (c *SaleFiguresClient) DeleteOne(_m *SaleFigures) *SaleFiguresDeleteOne {
 }
 
 // DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *SaleFiguresClient) DeleteOneID(id uuid.UUID) *SaleFiguresDeleteOne {
+func (c *SaleFiguresClient) DeleteOneID(id typedid.Sale) *SaleFiguresDeleteOne {
 	builder := c.Delete().Where(salefigures.ID(id))
 	builder.mutation.id = &id
 	builder.mutation.op = OpDeleteOne
@@ -3550,12 +3551,12 @@ func (c *SaleFiguresClient) Query() *SaleFiguresQuery {
 }
 
 // Get returns a SaleFigures entity by its id.
-func (c *SaleFiguresClient) Get(ctx context.Context, id uuid.UUID) (*SaleFigures, error) {
+func (c *SaleFiguresClient) Get(ctx context.Context, id typedid.Sale) (*SaleFigures, error) {
 	return c.Query().Where(salefigures.ID(id)).Only(ctx)
 }
 
 // GetX is like Get, but panics if an error occurs.
-func (c *SaleFiguresClient) GetX(ctx context.Context, id uuid.UUID) *SaleFigures {
+func (c *SaleFiguresClient) GetX(ctx context.Context, id typedid.Sale) *SaleFigures {
 	obj, err := c.Get(ctx, id)
 	if err != nil {
 		panic(err)
@@ -3649,7 +3650,7 @@ func (c *SaleItemClient) UpdateOne(_m *SaleItem) *SaleItemUpdateOne {
 }
 
 // UpdateOneID returns an update builder for the given id.
-func (c *SaleItemClient) UpdateOneID(id uuid.UUID) *SaleItemUpdateOne {
+func (c *SaleItemClient) UpdateOneID(id typedid.Item) *SaleItemUpdateOne {
 	mutation := newSaleItemMutation(c.config, OpUpdateOne, withSaleItemID(id))
 	return &SaleItemUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
 }
@@ -3666,7 +3667,7 @@ func (c *SaleItemClient) DeleteOne(_m *SaleItem) *SaleItemDeleteOne {
 }
 
 // DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *SaleItemClient) DeleteOneID(id uuid.UUID) *SaleItemDeleteOne {
+func (c *SaleItemClient) DeleteOneID(id typedid.Item) *SaleItemDeleteOne {
 	builder := c.Delete().Where(saleitem.ID(id))
 	builder.mutation.id = &id
 	builder.mutation.op = OpDeleteOne
@@ -3683,12 +3684,12 @@ func (c *SaleItemClient) Query() *SaleItemQuery {
 }
 
 // Get returns a SaleItem entity by its id.
-func (c *SaleItemClient) Get(ctx context.Context, id uuid.UUID) (*SaleItem, error) {
+func (c *SaleItemClient) Get(ctx context.Context, id typedid.Item) (*SaleItem, error) {
 	return c.Query().Where(saleitem.ID(id)).Only(ctx)
 }
 
 // GetX is like Get, but panics if an error occurs.
-func (c *SaleItemClient) GetX(ctx context.Context, id uuid.UUID) *SaleItem {
+func (c *SaleItemClient) GetX(ctx context.Context, id typedid.Item) *SaleItem {
 	obj, err := c.Get(ctx, id)
 	if err != nil {
 		panic(err)
@@ -4048,7 +4049,7 @@ func (c *SaleTemplateClient) UpdateOne(_m *SaleTemplate) *SaleTemplateUpdateOne 
 }
 
 // UpdateOneID returns an update builder for the given id.
-func (c *SaleTemplateClient) UpdateOneID(id uuid.UUID) *SaleTemplateUpdateOne {
+func (c *SaleTemplateClient) UpdateOneID(id typedid.Template) *SaleTemplateUpdateOne {
 	mutation := newSaleTemplateMutation(c.config, OpUpdateOne, withSaleTemplateID(id))
 	return &SaleTemplateUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
 }
@@ -4065,7 +4066,7 @@ func (c *SaleTemplateClient) DeleteOne(_m *SaleTemplate) *SaleTemplateDeleteOne 
 }
 
 // DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *SaleTemplateClient) DeleteOneID(id uuid.UUID) *SaleTemplateDeleteOne {
+func (c *SaleTemplateClient) DeleteOneID(id typedid.Template) *SaleTemplateDeleteOne {
 	builder := c.Delete().Where(saletemplate.ID(id))
 	builder.mutation.id = &id
 	builder.mutation.op = OpDeleteOne
@@ -4082,12 +4083,12 @@ func (c *SaleTemplateClient) Query() *SaleTemplateQuery {
 }
 
 // Get returns a SaleTemplate entity by its id.
-func (c *SaleTemplateClient) Get(ctx context.Context, id uuid.UUID) (*SaleTemplate, error) {
+func (c *SaleTemplateClient) Get(ctx context.Context, id typedid.Template) (*SaleTemplate, error) {
 	return c.Query().Where(saletemplate.ID(id)).Only(ctx)
 }
 
 // GetX is like Get, but panics if an error occurs.
-func (c *SaleTemplateClient) GetX(ctx context.Context, id uuid.UUID) *SaleTemplate {
+func (c *SaleTemplateClient) GetX(ctx context.Context, id typedid.Template) *SaleTemplate {
 	obj, err := c.Get(ctx, id)
 	if err != nil {
 		panic(err)
@@ -4713,7 +4714,7 @@ func (c *ServiceTokenClient) UpdateOne(_m *ServiceToken) *ServiceTokenUpdateOne 
 }
 
 // UpdateOneID returns an update builder for the given id.
-func (c *ServiceTokenClient) UpdateOneID(id uuid.UUID) *ServiceTokenUpdateOne {
+func (c *ServiceTokenClient) UpdateOneID(id typedid.ServiceToken) *ServiceTokenUpdateOne {
 	mutation := newServiceTokenMutation(c.config, OpUpdateOne, withServiceTokenID(id))
 	return &ServiceTokenUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
 }
@@ -4730,7 +4731,7 @@ func (c *ServiceTokenClient) DeleteOne(_m *ServiceToken) *ServiceTokenDeleteOne 
 }
 
 // DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *ServiceTokenClient) DeleteOneID(id uuid.UUID) *ServiceTokenDeleteOne {
+func (c *ServiceTokenClient) DeleteOneID(id typedid.ServiceToken) *ServiceTokenDeleteOne {
 	builder := c.Delete().Where(servicetoken.ID(id))
 	builder.mutation.id = &id
 	builder.mutation.op = OpDeleteOne
@@ -4747,12 +4748,12 @@ func (c *ServiceTokenClient) Query() *ServiceTokenQuery {
 }
 
 // Get returns a ServiceToken entity by its id.
-func (c *ServiceTokenClient) Get(ctx context.Context, id uuid.UUID) (*ServiceToken, error) {
+func (c *ServiceTokenClient) Get(ctx context.Context, id typedid.ServiceToken) (*ServiceToken, error) {
 	return c.Query().Where(servicetoken.ID(id)).Only(ctx)
 }
 
 // GetX is like Get, but panics if an error occurs.
-func (c *ServiceTokenClient) GetX(ctx context.Context, id uuid.UUID) *ServiceToken {
+func (c *ServiceTokenClient) GetX(ctx context.Context, id typedid.ServiceToken) *ServiceToken {
 	obj, err := c.Get(ctx, id)
 	if err != nil {
 		panic(err)
@@ -4846,7 +4847,7 @@ func (c *SessionClient) UpdateOne(_m *Session) *SessionUpdateOne {
 }
 
 // UpdateOneID returns an update builder for the given id.
-func (c *SessionClient) UpdateOneID(id uuid.UUID) *SessionUpdateOne {
+func (c *SessionClient) UpdateOneID(id typedid.Session) *SessionUpdateOne {
 	mutation := newSessionMutation(c.config, OpUpdateOne, withSessionID(id))
 	return &SessionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
 }
@@ -4863,7 +4864,7 @@ func (c *SessionClient) DeleteOne(_m *Session) *SessionDeleteOne {
 }
 
 // DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *SessionClient) DeleteOneID(id uuid.UUID) *SessionDeleteOne {
+func (c *SessionClient) DeleteOneID(id typedid.Session) *SessionDeleteOne {
 	builder := c.Delete().Where(session.ID(id))
 	builder.mutation.id = &id
 	builder.mutation.op = OpDeleteOne
@@ -4880,12 +4881,12 @@ func (c *SessionClient) Query() *SessionQuery {
 }
 
 // Get returns a Session entity by its id.
-func (c *SessionClient) Get(ctx context.Context, id uuid.UUID) (*Session, error) {
+func (c *SessionClient) Get(ctx context.Context, id typedid.Session) (*Session, error) {
 	return c.Query().Where(session.ID(id)).Only(ctx)
 }
 
 // GetX is like Get, but panics if an error occurs.
-func (c *SessionClient) GetX(ctx context.Context, id uuid.UUID) *Session {
+func (c *SessionClient) GetX(ctx context.Context, id typedid.Session) *Session {
 	obj, err := c.Get(ctx, id)
 	if err != nil {
 		panic(err)
@@ -5112,7 +5113,7 @@ func (c *UserClient) UpdateOne(_m *User) *UserUpdateOne {
 }
 
 // UpdateOneID returns an update builder for the given id.
-func (c *UserClient) UpdateOneID(id uuid.UUID) *UserUpdateOne {
+func (c *UserClient) UpdateOneID(id typedid.User) *UserUpdateOne {
 	mutation := newUserMutation(c.config, OpUpdateOne, withUserID(id))
 	return &UserUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
 }
@@ -5129,7 +5130,7 @@ func (c *UserClient) DeleteOne(_m *User) *UserDeleteOne {
 }
 
 // DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *UserClient) DeleteOneID(id uuid.UUID) *UserDeleteOne {
+func (c *UserClient) DeleteOneID(id typedid.User) *UserDeleteOne {
 	builder := c.Delete().Where(user.ID(id))
 	builder.mutation.id = &id
 	builder.mutation.op = OpDeleteOne
@@ -5146,12 +5147,12 @@ func (c *UserClient) Query() *UserQuery {
 }
 
 // Get returns a User entity by its id.
-func (c *UserClient) Get(ctx context.Context, id uuid.UUID) (*User, error) {
+func (c *UserClient) Get(ctx context.Context, id typedid.User) (*User, error) {
 	return c.Query().Where(user.ID(id)).Only(ctx)
 }
 
 // GetX is like Get, but panics if an error occurs.
-func (c *UserClient) GetX(ctx context.Context, id uuid.UUID) *User {
+func (c *UserClient) GetX(ctx context.Context, id typedid.User) *User {
 	obj, err := c.Get(ctx, id)
 	if err != nil {
 		panic(err)
@@ -5378,7 +5379,7 @@ func (c *WaitlistEntryClient) UpdateOne(_m *WaitlistEntry) *WaitlistEntryUpdateO
 }
 
 // UpdateOneID returns an update builder for the given id.
-func (c *WaitlistEntryClient) UpdateOneID(id uuid.UUID) *WaitlistEntryUpdateOne {
+func (c *WaitlistEntryClient) UpdateOneID(id typedid.Waitlist) *WaitlistEntryUpdateOne {
 	mutation := newWaitlistEntryMutation(c.config, OpUpdateOne, withWaitlistEntryID(id))
 	return &WaitlistEntryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
 }
@@ -5395,7 +5396,7 @@ func (c *WaitlistEntryClient) DeleteOne(_m *WaitlistEntry) *WaitlistEntryDeleteO
 }
 
 // DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *WaitlistEntryClient) DeleteOneID(id uuid.UUID) *WaitlistEntryDeleteOne {
+func (c *WaitlistEntryClient) DeleteOneID(id typedid.Waitlist) *WaitlistEntryDeleteOne {
 	builder := c.Delete().Where(waitlistentry.ID(id))
 	builder.mutation.id = &id
 	builder.mutation.op = OpDeleteOne
@@ -5412,12 +5413,12 @@ func (c *WaitlistEntryClient) Query() *WaitlistEntryQuery {
 }
 
 // Get returns a WaitlistEntry entity by its id.
-func (c *WaitlistEntryClient) Get(ctx context.Context, id uuid.UUID) (*WaitlistEntry, error) {
+func (c *WaitlistEntryClient) Get(ctx context.Context, id typedid.Waitlist) (*WaitlistEntry, error) {
 	return c.Query().Where(waitlistentry.ID(id)).Only(ctx)
 }
 
 // GetX is like Get, but panics if an error occurs.
-func (c *WaitlistEntryClient) GetX(ctx context.Context, id uuid.UUID) *WaitlistEntry {
+func (c *WaitlistEntryClient) GetX(ctx context.Context, id typedid.Waitlist) *WaitlistEntry {
 	obj, err := c.Get(ctx, id)
 	if err != nil {
 		panic(err)
@@ -5511,7 +5512,7 @@ func (c *WebhookDeliveryClient) UpdateOne(_m *WebhookDelivery) *WebhookDeliveryU
 }
 
 // UpdateOneID returns an update builder for the given id.
-func (c *WebhookDeliveryClient) UpdateOneID(id uuid.UUID) *WebhookDeliveryUpdateOne {
+func (c *WebhookDeliveryClient) UpdateOneID(id typedid.Delivery) *WebhookDeliveryUpdateOne {
 	mutation := newWebhookDeliveryMutation(c.config, OpUpdateOne, withWebhookDeliveryID(id))
 	return &WebhookDeliveryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
 }
@@ -5528,7 +5529,7 @@ func (c *WebhookDeliveryClient) DeleteOne(_m *WebhookDelivery) *WebhookDeliveryD
 }
 
 // DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *WebhookDeliveryClient) DeleteOneID(id uuid.UUID) *WebhookDeliveryDeleteOne {
+func (c *WebhookDeliveryClient) DeleteOneID(id typedid.Delivery) *WebhookDeliveryDeleteOne {
 	builder := c.Delete().Where(webhookdelivery.ID(id))
 	builder.mutation.id = &id
 	builder.mutation.op = OpDeleteOne
@@ -5545,12 +5546,12 @@ func (c *WebhookDeliveryClient) Query() *WebhookDeliveryQuery {
 }
 
 // Get returns a WebhookDelivery entity by its id.
-func (c *WebhookDeliveryClient) Get(ctx context.Context, id uuid.UUID) (*WebhookDelivery, error) {
+func (c *WebhookDeliveryClient) Get(ctx context.Context, id typedid.Delivery) (*WebhookDelivery, error) {
 	return c.Query().Where(webhookdelivery.ID(id)).Only(ctx)
 }
 
 // GetX is like Get, but panics if an error occurs.
-func (c *WebhookDeliveryClient) GetX(ctx context.Context, id uuid.UUID) *WebhookDelivery {
+func (c *WebhookDeliveryClient) GetX(ctx context.Context, id typedid.Delivery) *WebhookDelivery {
 	obj, err := c.Get(ctx, id)
 	if err != nil {
 		panic(err)
@@ -5644,7 +5645,7 @@ func (c *WebhookEndpointClient) UpdateOne(_m *WebhookEndpoint) *WebhookEndpointU
 }
 
 // UpdateOneID returns an update builder for the given id.
-func (c *WebhookEndpointClient) UpdateOneID(id uuid.UUID) *WebhookEndpointUpdateOne {
+func (c *WebhookEndpointClient) UpdateOneID(id typedid.Endpoint) *WebhookEndpointUpdateOne {
 	mutation := newWebhookEndpointMutation(c.config, OpUpdateOne, withWebhookEndpointID(id))
 	return &WebhookEndpointUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
 }
@@ -5661,7 +5662,7 @@ func (c *WebhookEndpointClient) DeleteOne(_m *WebhookEndpoint) *WebhookEndpointD
 }
 
 // DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *WebhookEndpointClient) DeleteOneID(id uuid.UUID) *WebhookEndpointDeleteOne {
+func (c *WebhookEndpointClient) DeleteOneID(id typedid.Endpoint) *WebhookEndpointDeleteOne {
 	builder := c.Delete().Where(webhookendpoint.ID(id))
 	builder.mutation.id = &id
 	builder.mutation.op = OpDeleteOne
@@ -5678,12 +5679,12 @@ func (c *WebhookEndpointClient) Query() *WebhookEndpointQuery {
 }
 
 // Get returns a WebhookEndpoint entity by its id.
-func (c *WebhookEndpointClient) Get(ctx context.Context, id uuid.UUID) (*WebhookEndpoint, error) {
+func (c *WebhookEndpointClient) Get(ctx context.Context, id typedid.Endpoint) (*WebhookEndpoint, error) {
 	return c.Query().Where(webhookendpoint.ID(id)).Only(ctx)
 }
 
 // GetX is like Get, but panics if an error occurs.
-func (c *WebhookEndpointClient) GetX(ctx context.Context, id uuid.UUID) *WebhookEndpoint {
+func (c *WebhookEndpointClient) GetX(ctx context.Context, id typedid.Endpoint) *WebhookEndpoint {
 	obj, err := c.Get(ctx, id)
 	if err != nil {
 		panic(err)

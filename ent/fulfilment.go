@@ -5,19 +5,19 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/fulfilment"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // Fulfilment is the model entity for the Fulfilment schema.
 type Fulfilment struct {
 	config `json:"-"`
 	// ID of the ent.
-	ID uuid.UUID `json:"id,omitempty"`
+	ID typedid.Order `json:"id,omitempty"`
 	// State holds the value of the "state" field.
 	State fulfilment.State `json:"state,omitempty"`
 	// Carrier holds the value of the "carrier" field.
@@ -39,7 +39,7 @@ func (*Fulfilment) scanValues(columns []string) ([]any, error) {
 		case fulfilment.FieldUpdatedAt:
 			values[i] = new(sql.NullTime)
 		case fulfilment.FieldID:
-			values[i] = new(uuid.UUID)
+			values[i] = new(typedid.Order)
 		default:
 			values[i] = new(sql.UnknownType)
 		}
@@ -56,7 +56,7 @@ func (_m *Fulfilment) assignValues(columns []string, values []any) error {
 	for i := range columns {
 		switch columns[i] {
 		case fulfilment.FieldID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Order); !ok {
 				return fmt.Errorf("unexpected type %T for field id", values[i])
 			} else if value != nil {
 				_m.ID = *value

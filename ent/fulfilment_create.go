@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/fulfilment"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // FulfilmentCreate is the builder for creating a Fulfilment entity.
@@ -65,7 +65,7 @@ func (_c *FulfilmentCreate) SetUpdatedAt(v time.Time) *FulfilmentCreate {
 }
 
 // SetID sets the "id" field.
-func (_c *FulfilmentCreate) SetID(v uuid.UUID) *FulfilmentCreate {
+func (_c *FulfilmentCreate) SetID(v typedid.Order) *FulfilmentCreate {
 	_c.mutation.SetID(v)
 	return _c
 }
@@ -159,7 +159,7 @@ func (_c *FulfilmentCreate) sqlSave(ctx context.Context) (*Fulfilment, error) {
 		return nil, err
 	}
 	if _spec.ID.Value != nil {
-		if id, ok := _spec.ID.Value.(*uuid.UUID); ok {
+		if id, ok := _spec.ID.Value.(*typedid.Order); ok {
 			_node.ID = *id
 		} else if err := _node.ID.Scan(_spec.ID.Value); err != nil {
 			return nil, err
@@ -416,7 +416,7 @@ func (u *FulfilmentUpsertOne) ExecX(ctx context.Context) {
 }
 
 // Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *FulfilmentUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
+func (u *FulfilmentUpsertOne) ID(ctx context.Context) (id typedid.Order, err error) {
 	if u.create.driver.Dialect() == dialect.MySQL {
 		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
 		// fields from the database since MySQL does not support the RETURNING clause.
@@ -430,7 +430,7 @@ func (u *FulfilmentUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) 
 }
 
 // IDX is like ID, but panics if an error occurs.
-func (u *FulfilmentUpsertOne) IDX(ctx context.Context) uuid.UUID {
+func (u *FulfilmentUpsertOne) IDX(ctx context.Context) typedid.Order {
 	id, err := u.ID(ctx)
 	if err != nil {
 		panic(err)

@@ -8,13 +8,13 @@ import (
 	"math"
 	"seckill/ent/fulfilment"
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // FulfilmentQuery is the builder for querying Fulfilment entities.
@@ -85,8 +85,8 @@ func (_q *FulfilmentQuery) FirstX(ctx context.Context) *Fulfilment {
 
 // FirstID returns the first Fulfilment ID from the query.
 // Returns a *NotFoundError when no Fulfilment ID was found.
-func (_q *FulfilmentQuery) FirstID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *FulfilmentQuery) FirstID(ctx context.Context) (id typedid.Order, err error) {
+	var ids []typedid.Order
 	if ids, err = _q.Limit(1).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryFirstID)); err != nil {
 		return
 	}
@@ -98,7 +98,7 @@ func (_q *FulfilmentQuery) FirstID(ctx context.Context) (id uuid.UUID, err error
 }
 
 // FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *FulfilmentQuery) FirstIDX(ctx context.Context) uuid.UUID {
+func (_q *FulfilmentQuery) FirstIDX(ctx context.Context) typedid.Order {
 	id, err := _q.FirstID(ctx)
 	if err != nil && !IsNotFound(err) {
 		panic(err)
@@ -136,8 +136,8 @@ func (_q *FulfilmentQuery) OnlyX(ctx context.Context) *Fulfilment {
 // OnlyID is like Only, but returns the only Fulfilment ID in the query.
 // Returns a *NotSingularError when more than one Fulfilment ID is found.
 // Returns a *NotFoundError when no entities are found.
-func (_q *FulfilmentQuery) OnlyID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *FulfilmentQuery) OnlyID(ctx context.Context) (id typedid.Order, err error) {
+	var ids []typedid.Order
 	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
 		return
 	}
@@ -153,7 +153,7 @@ func (_q *FulfilmentQuery) OnlyID(ctx context.Context) (id uuid.UUID, err error)
 }
 
 // OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *FulfilmentQuery) OnlyIDX(ctx context.Context) uuid.UUID {
+func (_q *FulfilmentQuery) OnlyIDX(ctx context.Context) typedid.Order {
 	id, err := _q.OnlyID(ctx)
 	if err != nil {
 		panic(err)
@@ -181,7 +181,7 @@ func (_q *FulfilmentQuery) AllX(ctx context.Context) []*Fulfilment {
 }
 
 // IDs executes the query and returns a list of Fulfilment IDs.
-func (_q *FulfilmentQuery) IDs(ctx context.Context) (ids []uuid.UUID, err error) {
+func (_q *FulfilmentQuery) IDs(ctx context.Context) (ids []typedid.Order, err error) {
 	if _q.ctx.Unique == nil && _q.path != nil {
 		_q.Unique(true)
 	}
@@ -193,7 +193,7 @@ func (_q *FulfilmentQuery) IDs(ctx context.Context) (ids []uuid.UUID, err error)
 }
 
 // IDsX is like IDs, but panics if an error occurs.
-func (_q *FulfilmentQuery) IDsX(ctx context.Context) []uuid.UUID {
+func (_q *FulfilmentQuery) IDsX(ctx context.Context) []typedid.Order {
 	ids, err := _q.IDs(ctx)
 	if err != nil {
 		panic(err)

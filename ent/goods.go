@@ -5,19 +5,19 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/goods"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // Goods is the model entity for the Goods schema.
 type Goods struct {
 	config `json:"-"`
 	// ID of the ent.
-	ID uuid.UUID `json:"id,omitempty"`
+	ID typedid.Goods `json:"id,omitempty"`
 	// Name holds the value of the "name" field.
 	Name string `json:"name,omitempty"`
 	// Description holds the value of the "description" field.
@@ -37,7 +37,7 @@ type Goods struct {
 	// Revision holds the value of the "revision" field.
 	Revision int64 `json:"revision,omitempty"`
 	// who wrote this revision
-	ChangedBy *uuid.UUID `json:"changed_by,omitempty"`
+	ChangedBy *typedid.User `json:"changed_by,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
@@ -49,7 +49,7 @@ func (*Goods) scanValues(columns []string) ([]any, error) {
 	for i := range columns {
 		switch columns[i] {
 		case goods.FieldChangedBy:
-			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
+			values[i] = &sql.NullScanner{S: new(typedid.User)}
 		case goods.FieldListPriceMinor, goods.FieldRevision:
 			values[i] = new(sql.NullInt64)
 		case goods.FieldName, goods.FieldDescription, goods.FieldImageURL, goods.FieldImageAlt, goods.FieldCurrency, goods.FieldExternalID, goods.FieldSku:
@@ -57,7 +57,7 @@ func (*Goods) scanValues(columns []string) ([]any, error) {
 		case goods.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
 		case goods.FieldID:
-			values[i] = new(uuid.UUID)
+			values[i] = new(typedid.Goods)
 		default:
 			values[i] = new(sql.UnknownType)
 		}
@@ -74,7 +74,7 @@ func (_m *Goods) assignValues(columns []string, values []any) error {
 	for i := range columns {
 		switch columns[i] {
 		case goods.FieldID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Goods); !ok {
 				return fmt.Errorf("unexpected type %T for field id", values[i])
 			} else if value != nil {
 				_m.ID = *value
@@ -141,8 +141,8 @@ func (_m *Goods) assignValues(columns []string, values []any) error {
 			if value, ok := values[i].(*sql.NullScanner); !ok {
 				return fmt.Errorf("unexpected type %T for field changed_by", values[i])
 			} else if value.Valid {
-				_m.ChangedBy = new(uuid.UUID)
-				*_m.ChangedBy = *value.S.(*uuid.UUID)
+				_m.ChangedBy = new(typedid.User)
+				*_m.ChangedBy = *value.S.(*typedid.User)
 			}
 		case goods.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {

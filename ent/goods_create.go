@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/goods"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // GoodsCreate is the builder for creating a Goods entity.
@@ -127,13 +127,13 @@ func (_c *GoodsCreate) SetNillableRevision(v *int64) *GoodsCreate {
 }
 
 // SetChangedBy sets the "changed_by" field.
-func (_c *GoodsCreate) SetChangedBy(v uuid.UUID) *GoodsCreate {
+func (_c *GoodsCreate) SetChangedBy(v typedid.User) *GoodsCreate {
 	_c.mutation.SetChangedBy(v)
 	return _c
 }
 
 // SetNillableChangedBy sets the "changed_by" field if the given value is not nil.
-func (_c *GoodsCreate) SetNillableChangedBy(v *uuid.UUID) *GoodsCreate {
+func (_c *GoodsCreate) SetNillableChangedBy(v *typedid.User) *GoodsCreate {
 	if v != nil {
 		_c.SetChangedBy(*v)
 	}
@@ -147,7 +147,7 @@ func (_c *GoodsCreate) SetCreatedAt(v time.Time) *GoodsCreate {
 }
 
 // SetID sets the "id" field.
-func (_c *GoodsCreate) SetID(v uuid.UUID) *GoodsCreate {
+func (_c *GoodsCreate) SetID(v typedid.Goods) *GoodsCreate {
 	_c.mutation.SetID(v)
 	return _c
 }
@@ -262,7 +262,7 @@ func (_c *GoodsCreate) sqlSave(ctx context.Context) (*Goods, error) {
 		return nil, err
 	}
 	if _spec.ID.Value != nil {
-		if id, ok := _spec.ID.Value.(*uuid.UUID); ok {
+		if id, ok := _spec.ID.Value.(*typedid.Goods); ok {
 			_node.ID = *id
 		} else if err := _node.ID.Scan(_spec.ID.Value); err != nil {
 			return nil, err
@@ -512,7 +512,7 @@ func (u *GoodsUpsert) AddRevision(v int64) *GoodsUpsert {
 }
 
 // SetChangedBy sets the "changed_by" field.
-func (u *GoodsUpsert) SetChangedBy(v uuid.UUID) *GoodsUpsert {
+func (u *GoodsUpsert) SetChangedBy(v typedid.User) *GoodsUpsert {
 	u.Set(goods.FieldChangedBy, v)
 	return u
 }
@@ -747,7 +747,7 @@ func (u *GoodsUpsertOne) UpdateRevision() *GoodsUpsertOne {
 }
 
 // SetChangedBy sets the "changed_by" field.
-func (u *GoodsUpsertOne) SetChangedBy(v uuid.UUID) *GoodsUpsertOne {
+func (u *GoodsUpsertOne) SetChangedBy(v typedid.User) *GoodsUpsertOne {
 	return u.Update(func(s *GoodsUpsert) {
 		s.SetChangedBy(v)
 	})
@@ -797,7 +797,7 @@ func (u *GoodsUpsertOne) ExecX(ctx context.Context) {
 }
 
 // Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *GoodsUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
+func (u *GoodsUpsertOne) ID(ctx context.Context) (id typedid.Goods, err error) {
 	if u.create.driver.Dialect() == dialect.MySQL {
 		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
 		// fields from the database since MySQL does not support the RETURNING clause.
@@ -811,7 +811,7 @@ func (u *GoodsUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
 }
 
 // IDX is like ID, but panics if an error occurs.
-func (u *GoodsUpsertOne) IDX(ctx context.Context) uuid.UUID {
+func (u *GoodsUpsertOne) IDX(ctx context.Context) typedid.Goods {
 	id, err := u.ID(ctx)
 	if err != nil {
 		panic(err)
@@ -1154,7 +1154,7 @@ func (u *GoodsUpsertBulk) UpdateRevision() *GoodsUpsertBulk {
 }
 
 // SetChangedBy sets the "changed_by" field.
-func (u *GoodsUpsertBulk) SetChangedBy(v uuid.UUID) *GoodsUpsertBulk {
+func (u *GoodsUpsertBulk) SetChangedBy(v typedid.User) *GoodsUpsertBulk {
 	return u.Update(func(s *GoodsUpsert) {
 		s.SetChangedBy(v)
 	})

@@ -8,13 +8,13 @@ import (
 	"math"
 	"seckill/ent/goods"
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // GoodsQuery is the builder for querying Goods entities.
@@ -85,8 +85,8 @@ func (_q *GoodsQuery) FirstX(ctx context.Context) *Goods {
 
 // FirstID returns the first Goods ID from the query.
 // Returns a *NotFoundError when no Goods ID was found.
-func (_q *GoodsQuery) FirstID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *GoodsQuery) FirstID(ctx context.Context) (id typedid.Goods, err error) {
+	var ids []typedid.Goods
 	if ids, err = _q.Limit(1).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryFirstID)); err != nil {
 		return
 	}
@@ -98,7 +98,7 @@ func (_q *GoodsQuery) FirstID(ctx context.Context) (id uuid.UUID, err error) {
 }
 
 // FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *GoodsQuery) FirstIDX(ctx context.Context) uuid.UUID {
+func (_q *GoodsQuery) FirstIDX(ctx context.Context) typedid.Goods {
 	id, err := _q.FirstID(ctx)
 	if err != nil && !IsNotFound(err) {
 		panic(err)
@@ -136,8 +136,8 @@ func (_q *GoodsQuery) OnlyX(ctx context.Context) *Goods {
 // OnlyID is like Only, but returns the only Goods ID in the query.
 // Returns a *NotSingularError when more than one Goods ID is found.
 // Returns a *NotFoundError when no entities are found.
-func (_q *GoodsQuery) OnlyID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *GoodsQuery) OnlyID(ctx context.Context) (id typedid.Goods, err error) {
+	var ids []typedid.Goods
 	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
 		return
 	}
@@ -153,7 +153,7 @@ func (_q *GoodsQuery) OnlyID(ctx context.Context) (id uuid.UUID, err error) {
 }
 
 // OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *GoodsQuery) OnlyIDX(ctx context.Context) uuid.UUID {
+func (_q *GoodsQuery) OnlyIDX(ctx context.Context) typedid.Goods {
 	id, err := _q.OnlyID(ctx)
 	if err != nil {
 		panic(err)
@@ -181,7 +181,7 @@ func (_q *GoodsQuery) AllX(ctx context.Context) []*Goods {
 }
 
 // IDs executes the query and returns a list of Goods IDs.
-func (_q *GoodsQuery) IDs(ctx context.Context) (ids []uuid.UUID, err error) {
+func (_q *GoodsQuery) IDs(ctx context.Context) (ids []typedid.Goods, err error) {
 	if _q.ctx.Unique == nil && _q.path != nil {
 		_q.Unique(true)
 	}
@@ -193,7 +193,7 @@ func (_q *GoodsQuery) IDs(ctx context.Context) (ids []uuid.UUID, err error) {
 }
 
 // IDsX is like IDs, but panics if an error occurs.
-func (_q *GoodsQuery) IDsX(ctx context.Context) []uuid.UUID {
+func (_q *GoodsQuery) IDsX(ctx context.Context) []typedid.Goods {
 	ids, err := _q.IDs(ctx)
 	if err != nil {
 		panic(err)

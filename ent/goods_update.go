@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"seckill/ent/goods"
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // GoodsUpdate is the builder for updating Goods entities.
@@ -181,13 +181,13 @@ func (_u *GoodsUpdate) AddRevision(v int64) *GoodsUpdate {
 }
 
 // SetChangedBy sets the "changed_by" field.
-func (_u *GoodsUpdate) SetChangedBy(v uuid.UUID) *GoodsUpdate {
+func (_u *GoodsUpdate) SetChangedBy(v typedid.User) *GoodsUpdate {
 	_u.mutation.SetChangedBy(v)
 	return _u
 }
 
 // SetNillableChangedBy sets the "changed_by" field if the given value is not nil.
-func (_u *GoodsUpdate) SetNillableChangedBy(v *uuid.UUID) *GoodsUpdate {
+func (_u *GoodsUpdate) SetNillableChangedBy(v *typedid.User) *GoodsUpdate {
 	if v != nil {
 		_u.SetChangedBy(*v)
 	}
@@ -518,13 +518,13 @@ func (_u *GoodsUpdateOne) AddRevision(v int64) *GoodsUpdateOne {
 }
 
 // SetChangedBy sets the "changed_by" field.
-func (_u *GoodsUpdateOne) SetChangedBy(v uuid.UUID) *GoodsUpdateOne {
+func (_u *GoodsUpdateOne) SetChangedBy(v typedid.User) *GoodsUpdateOne {
 	_u.mutation.SetChangedBy(v)
 	return _u
 }
 
 // SetNillableChangedBy sets the "changed_by" field if the given value is not nil.
-func (_u *GoodsUpdateOne) SetNillableChangedBy(v *uuid.UUID) *GoodsUpdateOne {
+func (_u *GoodsUpdateOne) SetNillableChangedBy(v *typedid.User) *GoodsUpdateOne {
 	if v != nil {
 		_u.SetChangedBy(*v)
 	}

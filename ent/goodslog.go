@@ -5,6 +5,7 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/goodslog"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
@@ -19,9 +20,9 @@ type GoodsLog struct {
 	// ID of the ent.
 	ID uuid.UUID `json:"id,omitempty"`
 	// GoodsID holds the value of the "goods_id" field.
-	GoodsID uuid.UUID `json:"goods_id,omitempty"`
+	GoodsID typedid.Goods `json:"goods_id,omitempty"`
 	// ActorID holds the value of the "actor_id" field.
-	ActorID uuid.UUID `json:"actor_id,omitempty"`
+	ActorID typedid.User `json:"actor_id,omitempty"`
 	// Act holds the value of the "act" field.
 	Act string `json:"act,omitempty"`
 	// of the goods afterwards
@@ -46,7 +47,11 @@ func (*GoodsLog) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullString)
 		case goodslog.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
-		case goodslog.FieldID, goodslog.FieldGoodsID, goodslog.FieldActorID:
+		case goodslog.FieldGoodsID:
+			values[i] = new(typedid.Goods)
+		case goodslog.FieldActorID:
+			values[i] = new(typedid.User)
+		case goodslog.FieldID:
 			values[i] = new(uuid.UUID)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -70,13 +75,13 @@ func (_m *GoodsLog) assignValues(columns []string, values []any) error {
 				_m.ID = *value
 			}
 		case goodslog.FieldGoodsID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Goods); !ok {
 				return fmt.Errorf("unexpected type %T for field goods_id", values[i])
 			} else if value != nil {
 				_m.GoodsID = *value
 			}
 		case goodslog.FieldActorID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.User); !ok {
 				return fmt.Errorf("unexpected type %T for field actor_id", values[i])
 			} else if value != nil {
 				_m.ActorID = *value

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/goodslog"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
@@ -25,13 +26,13 @@ type GoodsLogCreate struct {
 }
 
 // SetGoodsID sets the "goods_id" field.
-func (_c *GoodsLogCreate) SetGoodsID(v uuid.UUID) *GoodsLogCreate {
+func (_c *GoodsLogCreate) SetGoodsID(v typedid.Goods) *GoodsLogCreate {
 	_c.mutation.SetGoodsID(v)
 	return _c
 }
 
 // SetActorID sets the "actor_id" field.
-func (_c *GoodsLogCreate) SetActorID(v uuid.UUID) *GoodsLogCreate {
+func (_c *GoodsLogCreate) SetActorID(v typedid.User) *GoodsLogCreate {
 	_c.mutation.SetActorID(v)
 	return _c
 }

@@ -266,7 +266,7 @@ func (_q *GoodsLogQuery) Clone() *GoodsLogQuery {
 // Example:
 //
 //	var v []struct {
-//		GoodsID uuid.UUID `json:"goods_id,omitempty"`
+//		GoodsID typedid.Goods `json:"goods_id,omitempty"`
 //		Count int `json:"count,omitempty"`
 //	}
 //
@@ -289,7 +289,7 @@ func (_q *GoodsLogQuery) GroupBy(field string, fields ...string) *GoodsLogGroupB
 // Example:
 //
 //	var v []struct {
-//		GoodsID uuid.UUID `json:"goods_id,omitempty"`
+//		GoodsID typedid.Goods `json:"goods_id,omitempty"`
 //	}
 //
 //	client.GoodsLog.Query().

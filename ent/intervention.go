@@ -5,29 +5,29 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/intervention"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // Intervention is the model entity for the Intervention schema.
 type Intervention struct {
 	config `json:"-"`
 	// ID of the ent.
-	ID uuid.UUID `json:"id,omitempty"`
+	ID typedid.Act `json:"id,omitempty"`
 	// SaleID holds the value of the "sale_id" field.
-	SaleID uuid.UUID `json:"sale_id,omitempty"`
+	SaleID typedid.Sale `json:"sale_id,omitempty"`
 	// zero for EXTEND_SALE
-	ItemID uuid.UUID `json:"item_id,omitempty"`
+	ItemID typedid.Item `json:"item_id,omitempty"`
 	// Kind holds the value of the "kind" field.
 	Kind intervention.Kind `json:"kind,omitempty"`
 	// of VOID_ORDER
-	OrderID *uuid.UUID `json:"order_id,omitempty"`
+	OrderID *typedid.Order `json:"order_id,omitempty"`
 	// the order's buyer
-	HolderID *uuid.UUID `json:"holder_id,omitempty"`
+	HolderID *typedid.User `json:"holder_id,omitempty"`
 	// units; signed for ADJUST_STOCK; 0 for EXTEND_SALE
 	Quantity int `json:"quantity,omitempty"`
 	// of EXTEND_SALE: by how much, rounded up
@@ -39,9 +39,9 @@ type Intervention struct {
 	// State holds the value of the "state" field.
 	State intervention.State `json:"state,omitempty"`
 	// RequestedBy holds the value of the "requested_by" field.
-	RequestedBy uuid.UUID `json:"requested_by,omitempty"`
+	RequestedBy typedid.User `json:"requested_by,omitempty"`
 	// the second person
-	DecidedBy *uuid.UUID `json:"decided_by,omitempty"`
+	DecidedBy *typedid.User `json:"decided_by,omitempty"`
 	// remark of the second person
 	Decision string `json:"decision,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
@@ -56,16 +56,24 @@ func (*Intervention) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case intervention.FieldOrderID, intervention.FieldHolderID, intervention.FieldDecidedBy:
-			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
+		case intervention.FieldOrderID:
+			values[i] = &sql.NullScanner{S: new(typedid.Order)}
+		case intervention.FieldHolderID, intervention.FieldDecidedBy:
+			values[i] = &sql.NullScanner{S: new(typedid.User)}
 		case intervention.FieldQuantity, intervention.FieldExtensionSeconds:
 			values[i] = new(sql.NullInt64)
 		case intervention.FieldKind, intervention.FieldNote, intervention.FieldState, intervention.FieldDecision:
 			values[i] = new(sql.NullString)
 		case intervention.FieldEndsAt, intervention.FieldCreatedAt, intervention.FieldUpdatedAt:
 			values[i] = new(sql.NullTime)
-		case intervention.FieldID, intervention.FieldSaleID, intervention.FieldItemID, intervention.FieldRequestedBy:
-			values[i] = new(uuid.UUID)
+		case intervention.FieldID:
+			values[i] = new(typedid.Act)
+		case intervention.FieldItemID:
+			values[i] = new(typedid.Item)
+		case intervention.FieldSaleID:
+			values[i] = new(typedid.Sale)
+		case intervention.FieldRequestedBy:
+			values[i] = new(typedid.User)
 		default:
 			values[i] = new(sql.UnknownType)
 		}
@@ -82,19 +90,19 @@ func (_m *Intervention) assignValues(columns []string, values []any) error {
 	for i := range columns {
 		switch columns[i] {
 		case intervention.FieldID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Act); !ok {
 				return fmt.Errorf("unexpected type %T for field id", values[i])
 			} else if value != nil {
 				_m.ID = *value
 			}
 		case intervention.FieldSaleID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Sale); !ok {
 				return fmt.Errorf("unexpected type %T for field sale_id", values[i])
 			} else if value != nil {
 				_m.SaleID = *value
 			}
 		case intervention.FieldItemID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Item); !ok {
 				return fmt.Errorf("unexpected type %T for field item_id", values[i])
 			} else if value != nil {
 				_m.ItemID = *value
@@ -109,15 +117,15 @@ func (_m *Intervention) assignValues(columns []string, values []any) error {
 			if value, ok := values[i].(*sql.NullScanner); !ok {
 				return fmt.Errorf("unexpected type %T for field order_id", values[i])
 			} else if value.Valid {
-				_m.OrderID = new(uuid.UUID)
-				*_m.OrderID = *value.S.(*uuid.UUID)
+				_m.OrderID = new(typedid.Order)
+				*_m.OrderID = *value.S.(*typedid.Order)
 			}
 		case intervention.FieldHolderID:
 			if value, ok := values[i].(*sql.NullScanner); !ok {
 				return fmt.Errorf("unexpected type %T for field holder_id", values[i])
 			} else if value.Valid {
-				_m.HolderID = new(uuid.UUID)
-				*_m.HolderID = *value.S.(*uuid.UUID)
+				_m.HolderID = new(typedid.User)
+				*_m.HolderID = *value.S.(*typedid.User)
 			}
 		case intervention.FieldQuantity:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -151,7 +159,7 @@ func (_m *Intervention) assignValues(columns []string, values []any) error {
 				_m.State = intervention.State(value.String)
 			}
 		case intervention.FieldRequestedBy:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.User); !ok {
 				return fmt.Errorf("unexpected type %T for field requested_by", values[i])
 			} else if value != nil {
 				_m.RequestedBy = *value
@@ -160,8 +168,8 @@ func (_m *Intervention) assignValues(columns []string, values []any) error {
 			if value, ok := values[i].(*sql.NullScanner); !ok {
 				return fmt.Errorf("unexpected type %T for field decided_by", values[i])
 			} else if value.Valid {
-				_m.DecidedBy = new(uuid.UUID)
-				*_m.DecidedBy = *value.S.(*uuid.UUID)
+				_m.DecidedBy = new(typedid.User)
+				*_m.DecidedBy = *value.S.(*typedid.User)
 			}
 		case intervention.FieldDecision:
 			if value, ok := values[i].(*sql.NullString); !ok {

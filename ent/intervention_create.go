@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/intervention"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // InterventionCreate is the builder for creating a Intervention entity.
@@ -25,13 +25,13 @@ type InterventionCreate struct {
 }
 
 // SetSaleID sets the "sale_id" field.
-func (_c *InterventionCreate) SetSaleID(v uuid.UUID) *InterventionCreate {
+func (_c *InterventionCreate) SetSaleID(v typedid.Sale) *InterventionCreate {
 	_c.mutation.SetSaleID(v)
 	return _c
 }
 
 // SetItemID sets the "item_id" field.
-func (_c *InterventionCreate) SetItemID(v uuid.UUID) *InterventionCreate {
+func (_c *InterventionCreate) SetItemID(v typedid.Item) *InterventionCreate {
 	_c.mutation.SetItemID(v)
 	return _c
 }
@@ -43,13 +43,13 @@ func (_c *InterventionCreate) SetKind(v intervention.Kind) *InterventionCreate {
 }
 
 // SetOrderID sets the "order_id" field.
-func (_c *InterventionCreate) SetOrderID(v uuid.UUID) *InterventionCreate {
+func (_c *InterventionCreate) SetOrderID(v typedid.Order) *InterventionCreate {
 	_c.mutation.SetOrderID(v)
 	return _c
 }
 
 // SetNillableOrderID sets the "order_id" field if the given value is not nil.
-func (_c *InterventionCreate) SetNillableOrderID(v *uuid.UUID) *InterventionCreate {
+func (_c *InterventionCreate) SetNillableOrderID(v *typedid.Order) *InterventionCreate {
 	if v != nil {
 		_c.SetOrderID(*v)
 	}
@@ -57,13 +57,13 @@ func (_c *InterventionCreate) SetNillableOrderID(v *uuid.UUID) *InterventionCrea
 }
 
 // SetHolderID sets the "holder_id" field.
-func (_c *InterventionCreate) SetHolderID(v uuid.UUID) *InterventionCreate {
+func (_c *InterventionCreate) SetHolderID(v typedid.User) *InterventionCreate {
 	_c.mutation.SetHolderID(v)
 	return _c
 }
 
 // SetNillableHolderID sets the "holder_id" field if the given value is not nil.
-func (_c *InterventionCreate) SetNillableHolderID(v *uuid.UUID) *InterventionCreate {
+func (_c *InterventionCreate) SetNillableHolderID(v *typedid.User) *InterventionCreate {
 	if v != nil {
 		_c.SetHolderID(*v)
 	}
@@ -117,19 +117,19 @@ func (_c *InterventionCreate) SetState(v intervention.State) *InterventionCreate
 }
 
 // SetRequestedBy sets the "requested_by" field.
-func (_c *InterventionCreate) SetRequestedBy(v uuid.UUID) *InterventionCreate {
+func (_c *InterventionCreate) SetRequestedBy(v typedid.User) *InterventionCreate {
 	_c.mutation.SetRequestedBy(v)
 	return _c
 }
 
 // SetDecidedBy sets the "decided_by" field.
-func (_c *InterventionCreate) SetDecidedBy(v uuid.UUID) *InterventionCreate {
+func (_c *InterventionCreate) SetDecidedBy(v typedid.User) *InterventionCreate {
 	_c.mutation.SetDecidedBy(v)
 	return _c
 }
 
 // SetNillableDecidedBy sets the "decided_by" field if the given value is not nil.
-func (_c *InterventionCreate) SetNillableDecidedBy(v *uuid.UUID) *InterventionCreate {
+func (_c *InterventionCreate) SetNillableDecidedBy(v *typedid.User) *InterventionCreate {
 	if v != nil {
 		_c.SetDecidedBy(*v)
 	}
@@ -163,7 +163,7 @@ func (_c *InterventionCreate) SetUpdatedAt(v time.Time) *InterventionCreate {
 }
 
 // SetID sets the "id" field.
-func (_c *InterventionCreate) SetID(v uuid.UUID) *InterventionCreate {
+func (_c *InterventionCreate) SetID(v typedid.Act) *InterventionCreate {
 	_c.mutation.SetID(v)
 	return _c
 }
@@ -283,7 +283,7 @@ func (_c *InterventionCreate) sqlSave(ctx context.Context) (*Intervention, error
 		return nil, err
 	}
 	if _spec.ID.Value != nil {
-		if id, ok := _spec.ID.Value.(*uuid.UUID); ok {
+		if id, ok := _spec.ID.Value.(*typedid.Act); ok {
 			_node.ID = *id
 		} else if err := _node.ID.Scan(_spec.ID.Value); err != nil {
 			return nil, err
@@ -429,7 +429,7 @@ func (u *InterventionUpsert) UpdateState() *InterventionUpsert {
 }
 
 // SetDecidedBy sets the "decided_by" field.
-func (u *InterventionUpsert) SetDecidedBy(v uuid.UUID) *InterventionUpsert {
+func (u *InterventionUpsert) SetDecidedBy(v typedid.User) *InterventionUpsert {
 	u.Set(intervention.FieldDecidedBy, v)
 	return u
 }
@@ -575,7 +575,7 @@ func (u *InterventionUpsertOne) UpdateState() *InterventionUpsertOne {
 }
 
 // SetDecidedBy sets the "decided_by" field.
-func (u *InterventionUpsertOne) SetDecidedBy(v uuid.UUID) *InterventionUpsertOne {
+func (u *InterventionUpsertOne) SetDecidedBy(v typedid.User) *InterventionUpsertOne {
 	return u.Update(func(s *InterventionUpsert) {
 		s.SetDecidedBy(v)
 	})
@@ -653,7 +653,7 @@ func (u *InterventionUpsertOne) ExecX(ctx context.Context) {
 }
 
 // Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *InterventionUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
+func (u *InterventionUpsertOne) ID(ctx context.Context) (id typedid.Act, err error) {
 	if u.create.driver.Dialect() == dialect.MySQL {
 		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
 		// fields from the database since MySQL does not support the RETURNING clause.
@@ -667,7 +667,7 @@ func (u *InterventionUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error
 }
 
 // IDX is like ID, but panics if an error occurs.
-func (u *InterventionUpsertOne) IDX(ctx context.Context) uuid.UUID {
+func (u *InterventionUpsertOne) IDX(ctx context.Context) typedid.Act {
 	id, err := u.ID(ctx)
 	if err != nil {
 		panic(err)
@@ -897,7 +897,7 @@ func (u *InterventionUpsertBulk) UpdateState() *InterventionUpsertBulk {
 }
 
 // SetDecidedBy sets the "decided_by" field.
-func (u *InterventionUpsertBulk) SetDecidedBy(v uuid.UUID) *InterventionUpsertBulk {
+func (u *InterventionUpsertBulk) SetDecidedBy(v typedid.User) *InterventionUpsertBulk {
 	return u.Update(func(s *InterventionUpsert) {
 		s.SetDecidedBy(v)
 	})

@@ -8,13 +8,13 @@ import (
 	"math"
 	"seckill/ent/intervention"
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // InterventionQuery is the builder for querying Intervention entities.
@@ -85,8 +85,8 @@ func (_q *InterventionQuery) FirstX(ctx context.Context) *Intervention {
 
 // FirstID returns the first Intervention ID from the query.
 // Returns a *NotFoundError when no Intervention ID was found.
-func (_q *InterventionQuery) FirstID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *InterventionQuery) FirstID(ctx context.Context) (id typedid.Act, err error) {
+	var ids []typedid.Act
 	if ids, err = _q.Limit(1).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryFirstID)); err != nil {
 		return
 	}
@@ -98,7 +98,7 @@ func (_q *InterventionQuery) FirstID(ctx context.Context) (id uuid.UUID, err err
 }
 
 // FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *InterventionQuery) FirstIDX(ctx context.Context) uuid.UUID {
+func (_q *InterventionQuery) FirstIDX(ctx context.Context) typedid.Act {
 	id, err := _q.FirstID(ctx)
 	if err != nil && !IsNotFound(err) {
 		panic(err)
@@ -136,8 +136,8 @@ func (_q *InterventionQuery) OnlyX(ctx context.Context) *Intervention {
 // OnlyID is like Only, but returns the only Intervention ID in the query.
 // Returns a *NotSingularError when more than one Intervention ID is found.
 // Returns a *NotFoundError when no entities are found.
-func (_q *InterventionQuery) OnlyID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *InterventionQuery) OnlyID(ctx context.Context) (id typedid.Act, err error) {
+	var ids []typedid.Act
 	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
 		return
 	}
@@ -153,7 +153,7 @@ func (_q *InterventionQuery) OnlyID(ctx context.Context) (id uuid.UUID, err erro
 }
 
 // OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *InterventionQuery) OnlyIDX(ctx context.Context) uuid.UUID {
+func (_q *InterventionQuery) OnlyIDX(ctx context.Context) typedid.Act {
 	id, err := _q.OnlyID(ctx)
 	if err != nil {
 		panic(err)
@@ -181,7 +181,7 @@ func (_q *InterventionQuery) AllX(ctx context.Context) []*Intervention {
 }
 
 // IDs executes the query and returns a list of Intervention IDs.
-func (_q *InterventionQuery) IDs(ctx context.Context) (ids []uuid.UUID, err error) {
+func (_q *InterventionQuery) IDs(ctx context.Context) (ids []typedid.Act, err error) {
 	if _q.ctx.Unique == nil && _q.path != nil {
 		_q.Unique(true)
 	}
@@ -193,7 +193,7 @@ func (_q *InterventionQuery) IDs(ctx context.Context) (ids []uuid.UUID, err erro
 }
 
 // IDsX is like IDs, but panics if an error occurs.
-func (_q *InterventionQuery) IDsX(ctx context.Context) []uuid.UUID {
+func (_q *InterventionQuery) IDsX(ctx context.Context) []typedid.Act {
 	ids, err := _q.IDs(ctx)
 	if err != nil {
 		panic(err)
@@ -266,7 +266,7 @@ func (_q *InterventionQuery) Clone() *InterventionQuery {
 // Example:
 //
 //	var v []struct {
-//		SaleID uuid.UUID `json:"sale_id,omitempty"`
+//		SaleID typedid.Sale `json:"sale_id,omitempty"`
 //		Count int `json:"count,omitempty"`
 //	}
 //
@@ -289,7 +289,7 @@ func (_q *InterventionQuery) GroupBy(field string, fields ...string) *Interventi
 // Example:
 //
 //	var v []struct {
-//		SaleID uuid.UUID `json:"sale_id,omitempty"`
+//		SaleID typedid.Sale `json:"sale_id,omitempty"`
 //	}
 //
 //	client.Intervention.Query().

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"seckill/ent/intervention"
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // InterventionUpdate is the builder for updating Intervention entities.
@@ -45,13 +45,13 @@ func (_u *InterventionUpdate) SetNillableState(v *intervention.State) *Intervent
 }
 
 // SetDecidedBy sets the "decided_by" field.
-func (_u *InterventionUpdate) SetDecidedBy(v uuid.UUID) *InterventionUpdate {
+func (_u *InterventionUpdate) SetDecidedBy(v typedid.User) *InterventionUpdate {
 	_u.mutation.SetDecidedBy(v)
 	return _u
 }
 
 // SetNillableDecidedBy sets the "decided_by" field if the given value is not nil.
-func (_u *InterventionUpdate) SetNillableDecidedBy(v *uuid.UUID) *InterventionUpdate {
+func (_u *InterventionUpdate) SetNillableDecidedBy(v *typedid.User) *InterventionUpdate {
 	if v != nil {
 		_u.SetDecidedBy(*v)
 	}
@@ -235,13 +235,13 @@ func (_u *InterventionUpdateOne) SetNillableState(v *intervention.State) *Interv
 }
 
 // SetDecidedBy sets the "decided_by" field.
-func (_u *InterventionUpdateOne) SetDecidedBy(v uuid.UUID) *InterventionUpdateOne {
+func (_u *InterventionUpdateOne) SetDecidedBy(v typedid.User) *InterventionUpdateOne {
 	_u.mutation.SetDecidedBy(v)
 	return _u
 }
 
 // SetNillableDecidedBy sets the "decided_by" field if the given value is not nil.
-func (_u *InterventionUpdateOne) SetNillableDecidedBy(v *uuid.UUID) *InterventionUpdateOne {
+func (_u *InterventionUpdateOne) SetNillableDecidedBy(v *typedid.User) *InterventionUpdateOne {
 	if v != nil {
 		_u.SetDecidedBy(*v)
 	}

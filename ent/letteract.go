@@ -5,6 +5,7 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/letteract"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
@@ -25,13 +26,13 @@ type LetterAct struct {
 	// where it came from
 	Stream string `json:"stream,omitempty"`
 	// the order task it stands for
-	TaskID *uuid.UUID `json:"task_id,omitempty"`
+	TaskID *typedid.Task `json:"task_id,omitempty"`
 	// why it was set aside
 	Reason string `json:"reason,omitempty"`
 	// why the operator decided so
 	Note string `json:"note,omitempty"`
 	// zero = the command line
-	ActorID uuid.UUID `json:"actor_id,omitempty"`
+	ActorID typedid.User `json:"actor_id,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
@@ -43,12 +44,14 @@ func (*LetterAct) scanValues(columns []string) ([]any, error) {
 	for i := range columns {
 		switch columns[i] {
 		case letteract.FieldTaskID:
-			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
+			values[i] = &sql.NullScanner{S: new(typedid.Task)}
 		case letteract.FieldLetter, letteract.FieldKind, letteract.FieldStream, letteract.FieldReason, letteract.FieldNote:
 			values[i] = new(sql.NullString)
 		case letteract.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
-		case letteract.FieldID, letteract.FieldActorID:
+		case letteract.FieldActorID:
+			values[i] = new(typedid.User)
+		case letteract.FieldID:
 			values[i] = new(uuid.UUID)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -93,8 +96,8 @@ func (_m *LetterAct) assignValues(columns []string, values []any) error {
 			if value, ok := values[i].(*sql.NullScanner); !ok {
 				return fmt.Errorf("unexpected type %T for field task_id", values[i])
 			} else if value.Valid {
-				_m.TaskID = new(uuid.UUID)
-				*_m.TaskID = *value.S.(*uuid.UUID)
+				_m.TaskID = new(typedid.Task)
+				*_m.TaskID = *value.S.(*typedid.Task)
 			}
 		case letteract.FieldReason:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -109,7 +112,7 @@ func (_m *LetterAct) assignValues(columns []string, values []any) error {
 				_m.Note = value.String
 			}
 		case letteract.FieldActorID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.User); !ok {
 				return fmt.Errorf("unexpected type %T for field actor_id", values[i])
 			} else if value != nil {
 				_m.ActorID = *value

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/letteract"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
@@ -43,13 +44,13 @@ func (_c *LetterActCreate) SetStream(v string) *LetterActCreate {
 }
 
 // SetTaskID sets the "task_id" field.
-func (_c *LetterActCreate) SetTaskID(v uuid.UUID) *LetterActCreate {
+func (_c *LetterActCreate) SetTaskID(v typedid.Task) *LetterActCreate {
 	_c.mutation.SetTaskID(v)
 	return _c
 }
 
 // SetNillableTaskID sets the "task_id" field if the given value is not nil.
-func (_c *LetterActCreate) SetNillableTaskID(v *uuid.UUID) *LetterActCreate {
+func (_c *LetterActCreate) SetNillableTaskID(v *typedid.Task) *LetterActCreate {
 	if v != nil {
 		_c.SetTaskID(*v)
 	}
@@ -69,7 +70,7 @@ func (_c *LetterActCreate) SetNote(v string) *LetterActCreate {
 }
 
 // SetActorID sets the "actor_id" field.
-func (_c *LetterActCreate) SetActorID(v uuid.UUID) *LetterActCreate {
+func (_c *LetterActCreate) SetActorID(v typedid.User) *LetterActCreate {
 	_c.mutation.SetActorID(v)
 	return _c
 }

@@ -5,6 +5,7 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/mail"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
@@ -19,7 +20,7 @@ type Mail struct {
 	// ID of the ent.
 	ID uuid.UUID `json:"id,omitempty"`
 	// UserID holds the value of the "user_id" field.
-	UserID *uuid.UUID `json:"user_id,omitempty"`
+	UserID *typedid.User `json:"user_id,omitempty"`
 	// Recipient holds the value of the "recipient" field.
 	Recipient string `json:"recipient,omitempty"`
 	// of the template
@@ -51,7 +52,7 @@ func (*Mail) scanValues(columns []string) ([]any, error) {
 	for i := range columns {
 		switch columns[i] {
 		case mail.FieldUserID:
-			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
+			values[i] = &sql.NullScanner{S: new(typedid.User)}
 		case mail.FieldContent:
 			values[i] = new([]byte)
 		case mail.FieldAttempts:
@@ -87,8 +88,8 @@ func (_m *Mail) assignValues(columns []string, values []any) error {
 			if value, ok := values[i].(*sql.NullScanner); !ok {
 				return fmt.Errorf("unexpected type %T for field user_id", values[i])
 			} else if value.Valid {
-				_m.UserID = new(uuid.UUID)
-				*_m.UserID = *value.S.(*uuid.UUID)
+				_m.UserID = new(typedid.User)
+				*_m.UserID = *value.S.(*typedid.User)
 			}
 		case mail.FieldRecipient:
 			if value, ok := values[i].(*sql.NullString); !ok {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/mail"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
@@ -25,13 +26,13 @@ type MailCreate struct {
 }
 
 // SetUserID sets the "user_id" field.
-func (_c *MailCreate) SetUserID(v uuid.UUID) *MailCreate {
+func (_c *MailCreate) SetUserID(v typedid.User) *MailCreate {
 	_c.mutation.SetUserID(v)
 	return _c
 }
 
 // SetNillableUserID sets the "user_id" field if the given value is not nil.
-func (_c *MailCreate) SetNillableUserID(v *uuid.UUID) *MailCreate {
+func (_c *MailCreate) SetNillableUserID(v *typedid.User) *MailCreate {
 	if v != nil {
 		_c.SetUserID(*v)
 	}

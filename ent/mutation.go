@@ -47,6 +47,7 @@ import (
 	"seckill/ent/webhookdelivery"
 	"seckill/ent/webhookendpoint"
 	"seckill/ent/webhookevent"
+	typedid "seckill/internal/id"
 	"sync"
 	"time"
 
@@ -112,7 +113,7 @@ type AccountLinkMutation struct {
 	op            Op
 	typ           string
 	id            *uuid.UUID
-	user_id       *uuid.UUID
+	user_id       *typedid.User
 	purpose       *accountlink.Purpose
 	address       *string
 	token_hash    *[]byte
@@ -230,12 +231,12 @@ func (m *AccountLinkMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
 }
 
 // SetUserID sets the "user_id" field.
-func (m *AccountLinkMutation) SetUserID(u uuid.UUID) {
-	m.user_id = &u
+func (m *AccountLinkMutation) SetUserID(t typedid.User) {
+	m.user_id = &t
 }
 
 // UserID returns the value of the "user_id" field in the mutation.
-func (m *AccountLinkMutation) UserID() (r uuid.UUID, exists bool) {
+func (m *AccountLinkMutation) UserID() (r typedid.User, exists bool) {
 	v := m.user_id
 	if v == nil {
 		return
@@ -246,7 +247,7 @@ func (m *AccountLinkMutation) UserID() (r uuid.UUID, exists bool) {
 // OldUserID returns the old "user_id" field's value of the AccountLink entity.
 // If the AccountLink object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *AccountLinkMutation) OldUserID(ctx context.Context) (v *uuid.UUID, err error) {
+func (m *AccountLinkMutation) OldUserID(ctx context.Context) (v *typedid.User, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldUserID is only allowed on UpdateOne operations")
 	}
@@ -618,7 +619,7 @@ func (m *AccountLinkMutation) OldField(ctx context.Context, name string) (ent.Va
 func (m *AccountLinkMutation) SetField(name string, value ent.Value) error {
 	switch name {
 	case accountlink.FieldUserID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.User)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -808,8 +809,8 @@ type AddressMutation struct {
 	config
 	op            Op
 	typ           string
-	id            *uuid.UUID
-	user_id       *uuid.UUID
+	id            *typedid.Address
+	user_id       *typedid.User
 	slot          *int
 	addslot       *int
 	is_default    *bool
@@ -847,7 +848,7 @@ func newAddressMutation(c config, op Op, opts ...addressOption) *AddressMutation
 }
 
 // withAddressID sets the ID field of the mutation.
-func withAddressID(id uuid.UUID) addressOption {
+func withAddressID(id typedid.Address) addressOption {
 	return func(m *AddressMutation) {
 		var (
 			err   error
@@ -899,13 +900,13 @@ func (m AddressMutation) Tx() (*Tx, error) {
 
 // SetID sets the value of the id field. Note that this
 // operation is only accepted on creation of Address entities.
-func (m *AddressMutation) SetID(id uuid.UUID) {
+func (m *AddressMutation) SetID(id typedid.Address) {
 	m.id = &id
 }
 
 // ID returns the ID value in the mutation. Note that the ID is only available
 // if it was provided to the builder or after it was returned from the database.
-func (m *AddressMutation) ID() (id uuid.UUID, exists bool) {
+func (m *AddressMutation) ID() (id typedid.Address, exists bool) {
 	if m.id == nil {
 		return
 	}
@@ -916,12 +917,12 @@ func (m *AddressMutation) ID() (id uuid.UUID, exists bool) {
 // That means, if the mutation is applied within a transaction with an isolation level such
 // as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
 // or updated by the mutation.
-func (m *AddressMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+func (m *AddressMutation) IDs(ctx context.Context) ([]typedid.Address, error) {
 	switch {
 	case m.op.Is(OpUpdateOne | OpDeleteOne):
 		id, exists := m.ID()
 		if exists {
-			return []uuid.UUID{id}, nil
+			return []typedid.Address{id}, nil
 		}
 		fallthrough
 	case m.op.Is(OpUpdate | OpDelete):
@@ -932,12 +933,12 @@ func (m *AddressMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
 }
 
 // SetUserID sets the "user_id" field.
-func (m *AddressMutation) SetUserID(u uuid.UUID) {
-	m.user_id = &u
+func (m *AddressMutation) SetUserID(t typedid.User) {
+	m.user_id = &t
 }
 
 // UserID returns the value of the "user_id" field in the mutation.
-func (m *AddressMutation) UserID() (r uuid.UUID, exists bool) {
+func (m *AddressMutation) UserID() (r typedid.User, exists bool) {
 	v := m.user_id
 	if v == nil {
 		return
@@ -948,7 +949,7 @@ func (m *AddressMutation) UserID() (r uuid.UUID, exists bool) {
 // OldUserID returns the old "user_id" field's value of the Address entity.
 // If the Address object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *AddressMutation) OldUserID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *AddressMutation) OldUserID(ctx context.Context) (v typedid.User, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldUserID is only allowed on UpdateOne operations")
 	}
@@ -1486,7 +1487,7 @@ func (m *AddressMutation) OldField(ctx context.Context, name string) (ent.Value,
 func (m *AddressMutation) SetField(name string, value ent.Value) error {
 	switch name {
 	case address.FieldUserID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.User)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -1716,7 +1717,7 @@ type FulfilmentMutation struct {
 	config
 	op            Op
 	typ           string
-	id            *uuid.UUID
+	id            *typedid.Order
 	state         *fulfilment.State
 	carrier       *string
 	tracking_url  *string
@@ -1747,7 +1748,7 @@ func newFulfilmentMutation(c config, op Op, opts ...fulfilmentOption) *Fulfilmen
 }
 
 // withFulfilmentID sets the ID field of the mutation.
-func withFulfilmentID(id uuid.UUID) fulfilmentOption {
+func withFulfilmentID(id typedid.Order) fulfilmentOption {
 	return func(m *FulfilmentMutation) {
 		var (
 			err   error
@@ -1799,13 +1800,13 @@ func (m FulfilmentMutation) Tx() (*Tx, error) {
 
 // SetID sets the value of the id field. Note that this
 // operation is only accepted on creation of Fulfilment entities.
-func (m *FulfilmentMutation) SetID(id uuid.UUID) {
+func (m *FulfilmentMutation) SetID(id typedid.Order) {
 	m.id = &id
 }
 
 // ID returns the ID value in the mutation. Note that the ID is only available
 // if it was provided to the builder or after it was returned from the database.
-func (m *FulfilmentMutation) ID() (id uuid.UUID, exists bool) {
+func (m *FulfilmentMutation) ID() (id typedid.Order, exists bool) {
 	if m.id == nil {
 		return
 	}
@@ -1816,12 +1817,12 @@ func (m *FulfilmentMutation) ID() (id uuid.UUID, exists bool) {
 // That means, if the mutation is applied within a transaction with an isolation level such
 // as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
 // or updated by the mutation.
-func (m *FulfilmentMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+func (m *FulfilmentMutation) IDs(ctx context.Context) ([]typedid.Order, error) {
 	switch {
 	case m.op.Is(OpUpdateOne | OpDeleteOne):
 		id, exists := m.ID()
 		if exists {
-			return []uuid.UUID{id}, nil
+			return []typedid.Order{id}, nil
 		}
 		fallthrough
 	case m.op.Is(OpUpdate | OpDelete):
@@ -2210,7 +2211,7 @@ type GoodsMutation struct {
 	config
 	op                  Op
 	typ                 string
-	id                  *uuid.UUID
+	id                  *typedid.Goods
 	name                *string
 	description         *string
 	image_url           *string
@@ -2222,7 +2223,7 @@ type GoodsMutation struct {
 	sku                 *string
 	revision            *int64
 	addrevision         *int64
-	changed_by          *uuid.UUID
+	changed_by          *typedid.User
 	created_at          *time.Time
 	clearedFields       map[string]struct{}
 	done                bool
@@ -2250,7 +2251,7 @@ func newGoodsMutation(c config, op Op, opts ...goodsOption) *GoodsMutation {
 }
 
 // withGoodsID sets the ID field of the mutation.
-func withGoodsID(id uuid.UUID) goodsOption {
+func withGoodsID(id typedid.Goods) goodsOption {
 	return func(m *GoodsMutation) {
 		var (
 			err   error
@@ -2302,13 +2303,13 @@ func (m GoodsMutation) Tx() (*Tx, error) {
 
 // SetID sets the value of the id field. Note that this
 // operation is only accepted on creation of Goods entities.
-func (m *GoodsMutation) SetID(id uuid.UUID) {
+func (m *GoodsMutation) SetID(id typedid.Goods) {
 	m.id = &id
 }
 
 // ID returns the ID value in the mutation. Note that the ID is only available
 // if it was provided to the builder or after it was returned from the database.
-func (m *GoodsMutation) ID() (id uuid.UUID, exists bool) {
+func (m *GoodsMutation) ID() (id typedid.Goods, exists bool) {
 	if m.id == nil {
 		return
 	}
@@ -2319,12 +2320,12 @@ func (m *GoodsMutation) ID() (id uuid.UUID, exists bool) {
 // That means, if the mutation is applied within a transaction with an isolation level such
 // as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
 // or updated by the mutation.
-func (m *GoodsMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+func (m *GoodsMutation) IDs(ctx context.Context) ([]typedid.Goods, error) {
 	switch {
 	case m.op.Is(OpUpdateOne | OpDeleteOne):
 		id, exists := m.ID()
 		if exists {
-			return []uuid.UUID{id}, nil
+			return []typedid.Goods{id}, nil
 		}
 		fallthrough
 	case m.op.Is(OpUpdate | OpDelete):
@@ -2751,12 +2752,12 @@ func (m *GoodsMutation) ResetRevision() {
 }
 
 // SetChangedBy sets the "changed_by" field.
-func (m *GoodsMutation) SetChangedBy(u uuid.UUID) {
-	m.changed_by = &u
+func (m *GoodsMutation) SetChangedBy(t typedid.User) {
+	m.changed_by = &t
 }
 
 // ChangedBy returns the value of the "changed_by" field in the mutation.
-func (m *GoodsMutation) ChangedBy() (r uuid.UUID, exists bool) {
+func (m *GoodsMutation) ChangedBy() (r typedid.User, exists bool) {
 	v := m.changed_by
 	if v == nil {
 		return
@@ -2767,7 +2768,7 @@ func (m *GoodsMutation) ChangedBy() (r uuid.UUID, exists bool) {
 // OldChangedBy returns the old "changed_by" field's value of the Goods entity.
 // If the Goods object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *GoodsMutation) OldChangedBy(ctx context.Context) (v *uuid.UUID, err error) {
+func (m *GoodsMutation) OldChangedBy(ctx context.Context) (v *typedid.User, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldChangedBy is only allowed on UpdateOne operations")
 	}
@@ -3037,7 +3038,7 @@ func (m *GoodsMutation) SetField(name string, value ent.Value) error {
 		m.SetRevision(v)
 		return nil
 	case goods.FieldChangedBy:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.User)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -3250,8 +3251,8 @@ type GoodsLogMutation struct {
 	op            Op
 	typ           string
 	id            *uuid.UUID
-	goods_id      *uuid.UUID
-	actor_id      *uuid.UUID
+	goods_id      *typedid.Goods
+	actor_id      *typedid.User
 	act           *string
 	revision      *int64
 	addrevision   *int64
@@ -3369,12 +3370,12 @@ func (m *GoodsLogMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
 }
 
 // SetGoodsID sets the "goods_id" field.
-func (m *GoodsLogMutation) SetGoodsID(u uuid.UUID) {
-	m.goods_id = &u
+func (m *GoodsLogMutation) SetGoodsID(t typedid.Goods) {
+	m.goods_id = &t
 }
 
 // GoodsID returns the value of the "goods_id" field in the mutation.
-func (m *GoodsLogMutation) GoodsID() (r uuid.UUID, exists bool) {
+func (m *GoodsLogMutation) GoodsID() (r typedid.Goods, exists bool) {
 	v := m.goods_id
 	if v == nil {
 		return
@@ -3385,7 +3386,7 @@ func (m *GoodsLogMutation) GoodsID() (r uuid.UUID, exists bool) {
 // OldGoodsID returns the old "goods_id" field's value of the GoodsLog entity.
 // If the GoodsLog object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *GoodsLogMutation) OldGoodsID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *GoodsLogMutation) OldGoodsID(ctx context.Context) (v typedid.Goods, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldGoodsID is only allowed on UpdateOne operations")
 	}
@@ -3405,12 +3406,12 @@ func (m *GoodsLogMutation) ResetGoodsID() {
 }
 
 // SetActorID sets the "actor_id" field.
-func (m *GoodsLogMutation) SetActorID(u uuid.UUID) {
-	m.actor_id = &u
+func (m *GoodsLogMutation) SetActorID(t typedid.User) {
+	m.actor_id = &t
 }
 
 // ActorID returns the value of the "actor_id" field in the mutation.
-func (m *GoodsLogMutation) ActorID() (r uuid.UUID, exists bool) {
+func (m *GoodsLogMutation) ActorID() (r typedid.User, exists bool) {
 	v := m.actor_id
 	if v == nil {
 		return
@@ -3421,7 +3422,7 @@ func (m *GoodsLogMutation) ActorID() (r uuid.UUID, exists bool) {
 // OldActorID returns the old "actor_id" field's value of the GoodsLog entity.
 // If the GoodsLog object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *GoodsLogMutation) OldActorID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *GoodsLogMutation) OldActorID(ctx context.Context) (v typedid.User, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldActorID is only allowed on UpdateOne operations")
 	}
@@ -3751,14 +3752,14 @@ func (m *GoodsLogMutation) OldField(ctx context.Context, name string) (ent.Value
 func (m *GoodsLogMutation) SetField(name string, value ent.Value) error {
 	switch name {
 	case goodslog.FieldGoodsID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.Goods)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetGoodsID(v)
 		return nil
 	case goodslog.FieldActorID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.User)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -3941,12 +3942,12 @@ type InterventionMutation struct {
 	config
 	op                   Op
 	typ                  string
-	id                   *uuid.UUID
-	sale_id              *uuid.UUID
-	item_id              *uuid.UUID
+	id                   *typedid.Act
+	sale_id              *typedid.Sale
+	item_id              *typedid.Item
 	kind                 *intervention.Kind
-	order_id             *uuid.UUID
-	holder_id            *uuid.UUID
+	order_id             *typedid.Order
+	holder_id            *typedid.User
 	quantity             *int
 	addquantity          *int
 	extension_seconds    *int
@@ -3954,8 +3955,8 @@ type InterventionMutation struct {
 	ends_at              *time.Time
 	note                 *string
 	state                *intervention.State
-	requested_by         *uuid.UUID
-	decided_by           *uuid.UUID
+	requested_by         *typedid.User
+	decided_by           *typedid.User
 	decision             *string
 	created_at           *time.Time
 	updated_at           *time.Time
@@ -3985,7 +3986,7 @@ func newInterventionMutation(c config, op Op, opts ...interventionOption) *Inter
 }
 
 // withInterventionID sets the ID field of the mutation.
-func withInterventionID(id uuid.UUID) interventionOption {
+func withInterventionID(id typedid.Act) interventionOption {
 	return func(m *InterventionMutation) {
 		var (
 			err   error
@@ -4037,13 +4038,13 @@ func (m InterventionMutation) Tx() (*Tx, error) {
 
 // SetID sets the value of the id field. Note that this
 // operation is only accepted on creation of Intervention entities.
-func (m *InterventionMutation) SetID(id uuid.UUID) {
+func (m *InterventionMutation) SetID(id typedid.Act) {
 	m.id = &id
 }
 
 // ID returns the ID value in the mutation. Note that the ID is only available
 // if it was provided to the builder or after it was returned from the database.
-func (m *InterventionMutation) ID() (id uuid.UUID, exists bool) {
+func (m *InterventionMutation) ID() (id typedid.Act, exists bool) {
 	if m.id == nil {
 		return
 	}
@@ -4054,12 +4055,12 @@ func (m *InterventionMutation) ID() (id uuid.UUID, exists bool) {
 // That means, if the mutation is applied within a transaction with an isolation level such
 // as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
 // or updated by the mutation.
-func (m *InterventionMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+func (m *InterventionMutation) IDs(ctx context.Context) ([]typedid.Act, error) {
 	switch {
 	case m.op.Is(OpUpdateOne | OpDeleteOne):
 		id, exists := m.ID()
 		if exists {
-			return []uuid.UUID{id}, nil
+			return []typedid.Act{id}, nil
 		}
 		fallthrough
 	case m.op.Is(OpUpdate | OpDelete):
@@ -4070,12 +4071,12 @@ func (m *InterventionMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
 }
 
 // SetSaleID sets the "sale_id" field.
-func (m *InterventionMutation) SetSaleID(u uuid.UUID) {
-	m.sale_id = &u
+func (m *InterventionMutation) SetSaleID(t typedid.Sale) {
+	m.sale_id = &t
 }
 
 // SaleID returns the value of the "sale_id" field in the mutation.
-func (m *InterventionMutation) SaleID() (r uuid.UUID, exists bool) {
+func (m *InterventionMutation) SaleID() (r typedid.Sale, exists bool) {
 	v := m.sale_id
 	if v == nil {
 		return
@@ -4086,7 +4087,7 @@ func (m *InterventionMutation) SaleID() (r uuid.UUID, exists bool) {
 // OldSaleID returns the old "sale_id" field's value of the Intervention entity.
 // If the Intervention object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *InterventionMutation) OldSaleID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *InterventionMutation) OldSaleID(ctx context.Context) (v typedid.Sale, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldSaleID is only allowed on UpdateOne operations")
 	}
@@ -4106,12 +4107,12 @@ func (m *InterventionMutation) ResetSaleID() {
 }
 
 // SetItemID sets the "item_id" field.
-func (m *InterventionMutation) SetItemID(u uuid.UUID) {
-	m.item_id = &u
+func (m *InterventionMutation) SetItemID(t typedid.Item) {
+	m.item_id = &t
 }
 
 // ItemID returns the value of the "item_id" field in the mutation.
-func (m *InterventionMutation) ItemID() (r uuid.UUID, exists bool) {
+func (m *InterventionMutation) ItemID() (r typedid.Item, exists bool) {
 	v := m.item_id
 	if v == nil {
 		return
@@ -4122,7 +4123,7 @@ func (m *InterventionMutation) ItemID() (r uuid.UUID, exists bool) {
 // OldItemID returns the old "item_id" field's value of the Intervention entity.
 // If the Intervention object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *InterventionMutation) OldItemID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *InterventionMutation) OldItemID(ctx context.Context) (v typedid.Item, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldItemID is only allowed on UpdateOne operations")
 	}
@@ -4178,12 +4179,12 @@ func (m *InterventionMutation) ResetKind() {
 }
 
 // SetOrderID sets the "order_id" field.
-func (m *InterventionMutation) SetOrderID(u uuid.UUID) {
-	m.order_id = &u
+func (m *InterventionMutation) SetOrderID(t typedid.Order) {
+	m.order_id = &t
 }
 
 // OrderID returns the value of the "order_id" field in the mutation.
-func (m *InterventionMutation) OrderID() (r uuid.UUID, exists bool) {
+func (m *InterventionMutation) OrderID() (r typedid.Order, exists bool) {
 	v := m.order_id
 	if v == nil {
 		return
@@ -4194,7 +4195,7 @@ func (m *InterventionMutation) OrderID() (r uuid.UUID, exists bool) {
 // OldOrderID returns the old "order_id" field's value of the Intervention entity.
 // If the Intervention object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *InterventionMutation) OldOrderID(ctx context.Context) (v *uuid.UUID, err error) {
+func (m *InterventionMutation) OldOrderID(ctx context.Context) (v *typedid.Order, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldOrderID is only allowed on UpdateOne operations")
 	}
@@ -4227,12 +4228,12 @@ func (m *InterventionMutation) ResetOrderID() {
 }
 
 // SetHolderID sets the "holder_id" field.
-func (m *InterventionMutation) SetHolderID(u uuid.UUID) {
-	m.holder_id = &u
+func (m *InterventionMutation) SetHolderID(t typedid.User) {
+	m.holder_id = &t
 }
 
 // HolderID returns the value of the "holder_id" field in the mutation.
-func (m *InterventionMutation) HolderID() (r uuid.UUID, exists bool) {
+func (m *InterventionMutation) HolderID() (r typedid.User, exists bool) {
 	v := m.holder_id
 	if v == nil {
 		return
@@ -4243,7 +4244,7 @@ func (m *InterventionMutation) HolderID() (r uuid.UUID, exists bool) {
 // OldHolderID returns the old "holder_id" field's value of the Intervention entity.
 // If the Intervention object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *InterventionMutation) OldHolderID(ctx context.Context) (v *uuid.UUID, err error) {
+func (m *InterventionMutation) OldHolderID(ctx context.Context) (v *typedid.User, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldHolderID is only allowed on UpdateOne operations")
 	}
@@ -4509,12 +4510,12 @@ func (m *InterventionMutation) ResetState() {
 }
 
 // SetRequestedBy sets the "requested_by" field.
-func (m *InterventionMutation) SetRequestedBy(u uuid.UUID) {
-	m.requested_by = &u
+func (m *InterventionMutation) SetRequestedBy(t typedid.User) {
+	m.requested_by = &t
 }
 
 // RequestedBy returns the value of the "requested_by" field in the mutation.
-func (m *InterventionMutation) RequestedBy() (r uuid.UUID, exists bool) {
+func (m *InterventionMutation) RequestedBy() (r typedid.User, exists bool) {
 	v := m.requested_by
 	if v == nil {
 		return
@@ -4525,7 +4526,7 @@ func (m *InterventionMutation) RequestedBy() (r uuid.UUID, exists bool) {
 // OldRequestedBy returns the old "requested_by" field's value of the Intervention entity.
 // If the Intervention object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *InterventionMutation) OldRequestedBy(ctx context.Context) (v uuid.UUID, err error) {
+func (m *InterventionMutation) OldRequestedBy(ctx context.Context) (v typedid.User, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldRequestedBy is only allowed on UpdateOne operations")
 	}
@@ -4545,12 +4546,12 @@ func (m *InterventionMutation) ResetRequestedBy() {
 }
 
 // SetDecidedBy sets the "decided_by" field.
-func (m *InterventionMutation) SetDecidedBy(u uuid.UUID) {
-	m.decided_by = &u
+func (m *InterventionMutation) SetDecidedBy(t typedid.User) {
+	m.decided_by = &t
 }
 
 // DecidedBy returns the value of the "decided_by" field in the mutation.
-func (m *InterventionMutation) DecidedBy() (r uuid.UUID, exists bool) {
+func (m *InterventionMutation) DecidedBy() (r typedid.User, exists bool) {
 	v := m.decided_by
 	if v == nil {
 		return
@@ -4561,7 +4562,7 @@ func (m *InterventionMutation) DecidedBy() (r uuid.UUID, exists bool) {
 // OldDecidedBy returns the old "decided_by" field's value of the Intervention entity.
 // If the Intervention object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *InterventionMutation) OldDecidedBy(ctx context.Context) (v *uuid.UUID, err error) {
+func (m *InterventionMutation) OldDecidedBy(ctx context.Context) (v *typedid.User, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldDecidedBy is only allowed on UpdateOne operations")
 	}
@@ -4868,14 +4869,14 @@ func (m *InterventionMutation) OldField(ctx context.Context, name string) (ent.V
 func (m *InterventionMutation) SetField(name string, value ent.Value) error {
 	switch name {
 	case intervention.FieldSaleID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.Sale)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetSaleID(v)
 		return nil
 	case intervention.FieldItemID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.Item)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -4889,14 +4890,14 @@ func (m *InterventionMutation) SetField(name string, value ent.Value) error {
 		m.SetKind(v)
 		return nil
 	case intervention.FieldOrderID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.Order)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetOrderID(v)
 		return nil
 	case intervention.FieldHolderID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.User)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -4938,14 +4939,14 @@ func (m *InterventionMutation) SetField(name string, value ent.Value) error {
 		m.SetState(v)
 		return nil
 	case intervention.FieldRequestedBy:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.User)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetRequestedBy(v)
 		return nil
 	case intervention.FieldDecidedBy:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.User)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -5181,10 +5182,10 @@ type LetterActMutation struct {
 	letter        *string
 	kind          *letteract.Kind
 	stream        *string
-	task_id       *uuid.UUID
+	task_id       *typedid.Task
 	reason        *string
 	note          *string
-	actor_id      *uuid.UUID
+	actor_id      *typedid.User
 	created_at    *time.Time
 	clearedFields map[string]struct{}
 	done          bool
@@ -5405,12 +5406,12 @@ func (m *LetterActMutation) ResetStream() {
 }
 
 // SetTaskID sets the "task_id" field.
-func (m *LetterActMutation) SetTaskID(u uuid.UUID) {
-	m.task_id = &u
+func (m *LetterActMutation) SetTaskID(t typedid.Task) {
+	m.task_id = &t
 }
 
 // TaskID returns the value of the "task_id" field in the mutation.
-func (m *LetterActMutation) TaskID() (r uuid.UUID, exists bool) {
+func (m *LetterActMutation) TaskID() (r typedid.Task, exists bool) {
 	v := m.task_id
 	if v == nil {
 		return
@@ -5421,7 +5422,7 @@ func (m *LetterActMutation) TaskID() (r uuid.UUID, exists bool) {
 // OldTaskID returns the old "task_id" field's value of the LetterAct entity.
 // If the LetterAct object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *LetterActMutation) OldTaskID(ctx context.Context) (v *uuid.UUID, err error) {
+func (m *LetterActMutation) OldTaskID(ctx context.Context) (v *typedid.Task, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldTaskID is only allowed on UpdateOne operations")
 	}
@@ -5526,12 +5527,12 @@ func (m *LetterActMutation) ResetNote() {
 }
 
 // SetActorID sets the "actor_id" field.
-func (m *LetterActMutation) SetActorID(u uuid.UUID) {
-	m.actor_id = &u
+func (m *LetterActMutation) SetActorID(t typedid.User) {
+	m.actor_id = &t
 }
 
 // ActorID returns the value of the "actor_id" field in the mutation.
-func (m *LetterActMutation) ActorID() (r uuid.UUID, exists bool) {
+func (m *LetterActMutation) ActorID() (r typedid.User, exists bool) {
 	v := m.actor_id
 	if v == nil {
 		return
@@ -5542,7 +5543,7 @@ func (m *LetterActMutation) ActorID() (r uuid.UUID, exists bool) {
 // OldActorID returns the old "actor_id" field's value of the LetterAct entity.
 // If the LetterAct object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *LetterActMutation) OldActorID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *LetterActMutation) OldActorID(ctx context.Context) (v typedid.User, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldActorID is only allowed on UpdateOne operations")
 	}
@@ -5736,7 +5737,7 @@ func (m *LetterActMutation) SetField(name string, value ent.Value) error {
 		m.SetStream(v)
 		return nil
 	case letteract.FieldTaskID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.Task)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -5757,7 +5758,7 @@ func (m *LetterActMutation) SetField(name string, value ent.Value) error {
 		m.SetNote(v)
 		return nil
 	case letteract.FieldActorID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.User)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -5910,7 +5911,7 @@ type MailMutation struct {
 	op            Op
 	typ           string
 	id            *uuid.UUID
-	user_id       *uuid.UUID
+	user_id       *typedid.User
 	recipient     *string
 	kind          *string
 	language      *string
@@ -6034,12 +6035,12 @@ func (m *MailMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
 }
 
 // SetUserID sets the "user_id" field.
-func (m *MailMutation) SetUserID(u uuid.UUID) {
-	m.user_id = &u
+func (m *MailMutation) SetUserID(t typedid.User) {
+	m.user_id = &t
 }
 
 // UserID returns the value of the "user_id" field in the mutation.
-func (m *MailMutation) UserID() (r uuid.UUID, exists bool) {
+func (m *MailMutation) UserID() (r typedid.User, exists bool) {
 	v := m.user_id
 	if v == nil {
 		return
@@ -6050,7 +6051,7 @@ func (m *MailMutation) UserID() (r uuid.UUID, exists bool) {
 // OldUserID returns the old "user_id" field's value of the Mail entity.
 // If the Mail object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *MailMutation) OldUserID(ctx context.Context) (v *uuid.UUID, err error) {
+func (m *MailMutation) OldUserID(ctx context.Context) (v *typedid.User, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldUserID is only allowed on UpdateOne operations")
 	}
@@ -6670,7 +6671,7 @@ func (m *MailMutation) OldField(ctx context.Context, name string) (ent.Value, er
 func (m *MailMutation) SetField(name string, value ent.Value) error {
 	switch name {
 	case mail.FieldUserID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.User)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -6932,7 +6933,7 @@ type NoticeChoiceMutation struct {
 	op            Op
 	typ           string
 	id            *uuid.UUID
-	user_id       *uuid.UUID
+	user_id       *typedid.User
 	kind          *noticechoice.Kind
 	mail          *bool
 	hook          *bool
@@ -7049,12 +7050,12 @@ func (m *NoticeChoiceMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
 }
 
 // SetUserID sets the "user_id" field.
-func (m *NoticeChoiceMutation) SetUserID(u uuid.UUID) {
-	m.user_id = &u
+func (m *NoticeChoiceMutation) SetUserID(t typedid.User) {
+	m.user_id = &t
 }
 
 // UserID returns the value of the "user_id" field in the mutation.
-func (m *NoticeChoiceMutation) UserID() (r uuid.UUID, exists bool) {
+func (m *NoticeChoiceMutation) UserID() (r typedid.User, exists bool) {
 	v := m.user_id
 	if v == nil {
 		return
@@ -7065,7 +7066,7 @@ func (m *NoticeChoiceMutation) UserID() (r uuid.UUID, exists bool) {
 // OldUserID returns the old "user_id" field's value of the NoticeChoice entity.
 // If the NoticeChoice object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *NoticeChoiceMutation) OldUserID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *NoticeChoiceMutation) OldUserID(ctx context.Context) (v typedid.User, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldUserID is only allowed on UpdateOne operations")
 	}
@@ -7368,7 +7369,7 @@ func (m *NoticeChoiceMutation) OldField(ctx context.Context, name string) (ent.V
 func (m *NoticeChoiceMutation) SetField(name string, value ent.Value) error {
 	switch name {
 	case noticechoice.FieldUserID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.User)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -7533,11 +7534,11 @@ type NoticeDeliveryMutation struct {
 	config
 	op              Op
 	typ             string
-	id              *uuid.UUID
-	user_id         *uuid.UUID
+	id              *typedid.Delivery
+	user_id         *typedid.User
 	kind            *noticedelivery.Kind
 	subject_id      *uuid.UUID
-	subscription_id *uuid.UUID
+	subscription_id *typedid.Device
 	payload         *[]byte
 	state           *noticedelivery.State
 	attempts        *int
@@ -7573,7 +7574,7 @@ func newNoticeDeliveryMutation(c config, op Op, opts ...noticedeliveryOption) *N
 }
 
 // withNoticeDeliveryID sets the ID field of the mutation.
-func withNoticeDeliveryID(id uuid.UUID) noticedeliveryOption {
+func withNoticeDeliveryID(id typedid.Delivery) noticedeliveryOption {
 	return func(m *NoticeDeliveryMutation) {
 		var (
 			err   error
@@ -7625,13 +7626,13 @@ func (m NoticeDeliveryMutation) Tx() (*Tx, error) {
 
 // SetID sets the value of the id field. Note that this
 // operation is only accepted on creation of NoticeDelivery entities.
-func (m *NoticeDeliveryMutation) SetID(id uuid.UUID) {
+func (m *NoticeDeliveryMutation) SetID(id typedid.Delivery) {
 	m.id = &id
 }
 
 // ID returns the ID value in the mutation. Note that the ID is only available
 // if it was provided to the builder or after it was returned from the database.
-func (m *NoticeDeliveryMutation) ID() (id uuid.UUID, exists bool) {
+func (m *NoticeDeliveryMutation) ID() (id typedid.Delivery, exists bool) {
 	if m.id == nil {
 		return
 	}
@@ -7642,12 +7643,12 @@ func (m *NoticeDeliveryMutation) ID() (id uuid.UUID, exists bool) {
 // That means, if the mutation is applied within a transaction with an isolation level such
 // as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
 // or updated by the mutation.
-func (m *NoticeDeliveryMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+func (m *NoticeDeliveryMutation) IDs(ctx context.Context) ([]typedid.Delivery, error) {
 	switch {
 	case m.op.Is(OpUpdateOne | OpDeleteOne):
 		id, exists := m.ID()
 		if exists {
-			return []uuid.UUID{id}, nil
+			return []typedid.Delivery{id}, nil
 		}
 		fallthrough
 	case m.op.Is(OpUpdate | OpDelete):
@@ -7658,12 +7659,12 @@ func (m *NoticeDeliveryMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
 }
 
 // SetUserID sets the "user_id" field.
-func (m *NoticeDeliveryMutation) SetUserID(u uuid.UUID) {
-	m.user_id = &u
+func (m *NoticeDeliveryMutation) SetUserID(t typedid.User) {
+	m.user_id = &t
 }
 
 // UserID returns the value of the "user_id" field in the mutation.
-func (m *NoticeDeliveryMutation) UserID() (r uuid.UUID, exists bool) {
+func (m *NoticeDeliveryMutation) UserID() (r typedid.User, exists bool) {
 	v := m.user_id
 	if v == nil {
 		return
@@ -7674,7 +7675,7 @@ func (m *NoticeDeliveryMutation) UserID() (r uuid.UUID, exists bool) {
 // OldUserID returns the old "user_id" field's value of the NoticeDelivery entity.
 // If the NoticeDelivery object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *NoticeDeliveryMutation) OldUserID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *NoticeDeliveryMutation) OldUserID(ctx context.Context) (v typedid.User, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldUserID is only allowed on UpdateOne operations")
 	}
@@ -7766,12 +7767,12 @@ func (m *NoticeDeliveryMutation) ResetSubjectID() {
 }
 
 // SetSubscriptionID sets the "subscription_id" field.
-func (m *NoticeDeliveryMutation) SetSubscriptionID(u uuid.UUID) {
-	m.subscription_id = &u
+func (m *NoticeDeliveryMutation) SetSubscriptionID(t typedid.Device) {
+	m.subscription_id = &t
 }
 
 // SubscriptionID returns the value of the "subscription_id" field in the mutation.
-func (m *NoticeDeliveryMutation) SubscriptionID() (r uuid.UUID, exists bool) {
+func (m *NoticeDeliveryMutation) SubscriptionID() (r typedid.Device, exists bool) {
 	v := m.subscription_id
 	if v == nil {
 		return
@@ -7782,7 +7783,7 @@ func (m *NoticeDeliveryMutation) SubscriptionID() (r uuid.UUID, exists bool) {
 // OldSubscriptionID returns the old "subscription_id" field's value of the NoticeDelivery entity.
 // If the NoticeDelivery object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *NoticeDeliveryMutation) OldSubscriptionID(ctx context.Context) (v *uuid.UUID, err error) {
+func (m *NoticeDeliveryMutation) OldSubscriptionID(ctx context.Context) (v *typedid.Device, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldSubscriptionID is only allowed on UpdateOne operations")
 	}
@@ -8294,7 +8295,7 @@ func (m *NoticeDeliveryMutation) OldField(ctx context.Context, name string) (ent
 func (m *NoticeDeliveryMutation) SetField(name string, value ent.Value) error {
 	switch name {
 	case noticedelivery.FieldUserID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.User)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -8315,7 +8316,7 @@ func (m *NoticeDeliveryMutation) SetField(name string, value ent.Value) error {
 		m.SetSubjectID(v)
 		return nil
 	case noticedelivery.FieldSubscriptionID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.Device)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -9103,11 +9104,11 @@ type OrderMutation struct {
 	config
 	op                   Op
 	typ                  string
-	id                   *uuid.UUID
+	id                   *typedid.Order
 	number               *string
-	sale_id              *uuid.UUID
-	item_id              *uuid.UUID
-	user_id              *uuid.UUID
+	sale_id              *typedid.Sale
+	item_id              *typedid.Item
+	user_id              *typedid.User
 	kind                 *order.Kind
 	status               *order.Status
 	quantity             *int
@@ -9126,8 +9127,8 @@ type OrderMutation struct {
 	updated_at           *time.Time
 	payment_deadline     *time.Time
 	paid_at              *time.Time
-	claim_id             *uuid.UUID
-	return_key           *uuid.UUID
+	claim_id             *typedid.Task
+	return_key           *typedid.Refund
 	return_due           *bool
 	clearedFields        map[string]struct{}
 	done                 bool
@@ -9155,7 +9156,7 @@ func newOrderMutation(c config, op Op, opts ...orderOption) *OrderMutation {
 }
 
 // withOrderID sets the ID field of the mutation.
-func withOrderID(id uuid.UUID) orderOption {
+func withOrderID(id typedid.Order) orderOption {
 	return func(m *OrderMutation) {
 		var (
 			err   error
@@ -9207,13 +9208,13 @@ func (m OrderMutation) Tx() (*Tx, error) {
 
 // SetID sets the value of the id field. Note that this
 // operation is only accepted on creation of Order entities.
-func (m *OrderMutation) SetID(id uuid.UUID) {
+func (m *OrderMutation) SetID(id typedid.Order) {
 	m.id = &id
 }
 
 // ID returns the ID value in the mutation. Note that the ID is only available
 // if it was provided to the builder or after it was returned from the database.
-func (m *OrderMutation) ID() (id uuid.UUID, exists bool) {
+func (m *OrderMutation) ID() (id typedid.Order, exists bool) {
 	if m.id == nil {
 		return
 	}
@@ -9224,12 +9225,12 @@ func (m *OrderMutation) ID() (id uuid.UUID, exists bool) {
 // That means, if the mutation is applied within a transaction with an isolation level such
 // as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
 // or updated by the mutation.
-func (m *OrderMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+func (m *OrderMutation) IDs(ctx context.Context) ([]typedid.Order, error) {
 	switch {
 	case m.op.Is(OpUpdateOne | OpDeleteOne):
 		id, exists := m.ID()
 		if exists {
-			return []uuid.UUID{id}, nil
+			return []typedid.Order{id}, nil
 		}
 		fallthrough
 	case m.op.Is(OpUpdate | OpDelete):
@@ -9276,12 +9277,12 @@ func (m *OrderMutation) ResetNumber() {
 }
 
 // SetSaleID sets the "sale_id" field.
-func (m *OrderMutation) SetSaleID(u uuid.UUID) {
-	m.sale_id = &u
+func (m *OrderMutation) SetSaleID(t typedid.Sale) {
+	m.sale_id = &t
 }
 
 // SaleID returns the value of the "sale_id" field in the mutation.
-func (m *OrderMutation) SaleID() (r uuid.UUID, exists bool) {
+func (m *OrderMutation) SaleID() (r typedid.Sale, exists bool) {
 	v := m.sale_id
 	if v == nil {
 		return
@@ -9292,7 +9293,7 @@ func (m *OrderMutation) SaleID() (r uuid.UUID, exists bool) {
 // OldSaleID returns the old "sale_id" field's value of the Order entity.
 // If the Order object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *OrderMutation) OldSaleID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *OrderMutation) OldSaleID(ctx context.Context) (v typedid.Sale, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldSaleID is only allowed on UpdateOne operations")
 	}
@@ -9312,12 +9313,12 @@ func (m *OrderMutation) ResetSaleID() {
 }
 
 // SetItemID sets the "item_id" field.
-func (m *OrderMutation) SetItemID(u uuid.UUID) {
-	m.item_id = &u
+func (m *OrderMutation) SetItemID(t typedid.Item) {
+	m.item_id = &t
 }
 
 // ItemID returns the value of the "item_id" field in the mutation.
-func (m *OrderMutation) ItemID() (r uuid.UUID, exists bool) {
+func (m *OrderMutation) ItemID() (r typedid.Item, exists bool) {
 	v := m.item_id
 	if v == nil {
 		return
@@ -9328,7 +9329,7 @@ func (m *OrderMutation) ItemID() (r uuid.UUID, exists bool) {
 // OldItemID returns the old "item_id" field's value of the Order entity.
 // If the Order object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *OrderMutation) OldItemID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *OrderMutation) OldItemID(ctx context.Context) (v typedid.Item, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldItemID is only allowed on UpdateOne operations")
 	}
@@ -9348,12 +9349,12 @@ func (m *OrderMutation) ResetItemID() {
 }
 
 // SetUserID sets the "user_id" field.
-func (m *OrderMutation) SetUserID(u uuid.UUID) {
-	m.user_id = &u
+func (m *OrderMutation) SetUserID(t typedid.User) {
+	m.user_id = &t
 }
 
 // UserID returns the value of the "user_id" field in the mutation.
-func (m *OrderMutation) UserID() (r uuid.UUID, exists bool) {
+func (m *OrderMutation) UserID() (r typedid.User, exists bool) {
 	v := m.user_id
 	if v == nil {
 		return
@@ -9364,7 +9365,7 @@ func (m *OrderMutation) UserID() (r uuid.UUID, exists bool) {
 // OldUserID returns the old "user_id" field's value of the Order entity.
 // If the Order object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *OrderMutation) OldUserID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *OrderMutation) OldUserID(ctx context.Context) (v typedid.User, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldUserID is only allowed on UpdateOne operations")
 	}
@@ -9978,12 +9979,12 @@ func (m *OrderMutation) ResetPaidAt() {
 }
 
 // SetClaimID sets the "claim_id" field.
-func (m *OrderMutation) SetClaimID(u uuid.UUID) {
-	m.claim_id = &u
+func (m *OrderMutation) SetClaimID(t typedid.Task) {
+	m.claim_id = &t
 }
 
 // ClaimID returns the value of the "claim_id" field in the mutation.
-func (m *OrderMutation) ClaimID() (r uuid.UUID, exists bool) {
+func (m *OrderMutation) ClaimID() (r typedid.Task, exists bool) {
 	v := m.claim_id
 	if v == nil {
 		return
@@ -9994,7 +9995,7 @@ func (m *OrderMutation) ClaimID() (r uuid.UUID, exists bool) {
 // OldClaimID returns the old "claim_id" field's value of the Order entity.
 // If the Order object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *OrderMutation) OldClaimID(ctx context.Context) (v *uuid.UUID, err error) {
+func (m *OrderMutation) OldClaimID(ctx context.Context) (v *typedid.Task, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldClaimID is only allowed on UpdateOne operations")
 	}
@@ -10027,12 +10028,12 @@ func (m *OrderMutation) ResetClaimID() {
 }
 
 // SetReturnKey sets the "return_key" field.
-func (m *OrderMutation) SetReturnKey(u uuid.UUID) {
-	m.return_key = &u
+func (m *OrderMutation) SetReturnKey(t typedid.Refund) {
+	m.return_key = &t
 }
 
 // ReturnKey returns the value of the "return_key" field in the mutation.
-func (m *OrderMutation) ReturnKey() (r uuid.UUID, exists bool) {
+func (m *OrderMutation) ReturnKey() (r typedid.Refund, exists bool) {
 	v := m.return_key
 	if v == nil {
 		return
@@ -10043,7 +10044,7 @@ func (m *OrderMutation) ReturnKey() (r uuid.UUID, exists bool) {
 // OldReturnKey returns the old "return_key" field's value of the Order entity.
 // If the Order object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *OrderMutation) OldReturnKey(ctx context.Context) (v *uuid.UUID, err error) {
+func (m *OrderMutation) OldReturnKey(ctx context.Context) (v *typedid.Refund, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldReturnKey is only allowed on UpdateOne operations")
 	}
@@ -10320,21 +10321,21 @@ func (m *OrderMutation) SetField(name string, value ent.Value) error {
 		m.SetNumber(v)
 		return nil
 	case order.FieldSaleID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.Sale)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetSaleID(v)
 		return nil
 	case order.FieldItemID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.Item)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetItemID(v)
 		return nil
 	case order.FieldUserID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.User)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -10432,14 +10433,14 @@ func (m *OrderMutation) SetField(name string, value ent.Value) error {
 		m.SetPaidAt(v)
 		return nil
 	case order.FieldClaimID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.Task)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetClaimID(v)
 		return nil
 	case order.FieldReturnKey:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.Refund)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -10709,12 +10710,12 @@ type OrderEventMutation struct {
 	op            Op
 	typ           string
 	id            *uuid.UUID
-	order_id      *uuid.UUID
+	order_id      *typedid.Order
 	status        *orderevent.Status
 	version       *int64
 	addversion    *int64
 	actor         *orderevent.Actor
-	actor_id      *uuid.UUID
+	actor_id      *typedid.User
 	code          *orderevent.Code
 	note          *string
 	quantity      *int
@@ -10831,12 +10832,12 @@ func (m *OrderEventMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
 }
 
 // SetOrderID sets the "order_id" field.
-func (m *OrderEventMutation) SetOrderID(u uuid.UUID) {
-	m.order_id = &u
+func (m *OrderEventMutation) SetOrderID(t typedid.Order) {
+	m.order_id = &t
 }
 
 // OrderID returns the value of the "order_id" field in the mutation.
-func (m *OrderEventMutation) OrderID() (r uuid.UUID, exists bool) {
+func (m *OrderEventMutation) OrderID() (r typedid.Order, exists bool) {
 	v := m.order_id
 	if v == nil {
 		return
@@ -10847,7 +10848,7 @@ func (m *OrderEventMutation) OrderID() (r uuid.UUID, exists bool) {
 // OldOrderID returns the old "order_id" field's value of the OrderEvent entity.
 // If the OrderEvent object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *OrderEventMutation) OldOrderID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *OrderEventMutation) OldOrderID(ctx context.Context) (v typedid.Order, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldOrderID is only allowed on UpdateOne operations")
 	}
@@ -10995,12 +10996,12 @@ func (m *OrderEventMutation) ResetActor() {
 }
 
 // SetActorID sets the "actor_id" field.
-func (m *OrderEventMutation) SetActorID(u uuid.UUID) {
-	m.actor_id = &u
+func (m *OrderEventMutation) SetActorID(t typedid.User) {
+	m.actor_id = &t
 }
 
 // ActorID returns the value of the "actor_id" field in the mutation.
-func (m *OrderEventMutation) ActorID() (r uuid.UUID, exists bool) {
+func (m *OrderEventMutation) ActorID() (r typedid.User, exists bool) {
 	v := m.actor_id
 	if v == nil {
 		return
@@ -11011,7 +11012,7 @@ func (m *OrderEventMutation) ActorID() (r uuid.UUID, exists bool) {
 // OldActorID returns the old "actor_id" field's value of the OrderEvent entity.
 // If the OrderEvent object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *OrderEventMutation) OldActorID(ctx context.Context) (v *uuid.UUID, err error) {
+func (m *OrderEventMutation) OldActorID(ctx context.Context) (v *typedid.User, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldActorID is only allowed on UpdateOne operations")
 	}
@@ -11332,7 +11333,7 @@ func (m *OrderEventMutation) OldField(ctx context.Context, name string) (ent.Val
 func (m *OrderEventMutation) SetField(name string, value ent.Value) error {
 	switch name {
 	case orderevent.FieldOrderID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.Order)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -11360,7 +11361,7 @@ func (m *OrderEventMutation) SetField(name string, value ent.Value) error {
 		m.SetActor(v)
 		return nil
 	case orderevent.FieldActorID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.User)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -11563,10 +11564,10 @@ type OrderFailureMutation struct {
 	config
 	op            Op
 	typ           string
-	id            *uuid.UUID
-	sale_id       *uuid.UUID
-	item_id       *uuid.UUID
-	user_id       *uuid.UUID
+	id            *typedid.Task
+	sale_id       *typedid.Sale
+	item_id       *typedid.Item
+	user_id       *typedid.User
 	quantity      *int
 	addquantity   *int
 	code          *string
@@ -11600,7 +11601,7 @@ func newOrderFailureMutation(c config, op Op, opts ...orderfailureOption) *Order
 }
 
 // withOrderFailureID sets the ID field of the mutation.
-func withOrderFailureID(id uuid.UUID) orderfailureOption {
+func withOrderFailureID(id typedid.Task) orderfailureOption {
 	return func(m *OrderFailureMutation) {
 		var (
 			err   error
@@ -11652,13 +11653,13 @@ func (m OrderFailureMutation) Tx() (*Tx, error) {
 
 // SetID sets the value of the id field. Note that this
 // operation is only accepted on creation of OrderFailure entities.
-func (m *OrderFailureMutation) SetID(id uuid.UUID) {
+func (m *OrderFailureMutation) SetID(id typedid.Task) {
 	m.id = &id
 }
 
 // ID returns the ID value in the mutation. Note that the ID is only available
 // if it was provided to the builder or after it was returned from the database.
-func (m *OrderFailureMutation) ID() (id uuid.UUID, exists bool) {
+func (m *OrderFailureMutation) ID() (id typedid.Task, exists bool) {
 	if m.id == nil {
 		return
 	}
@@ -11669,12 +11670,12 @@ func (m *OrderFailureMutation) ID() (id uuid.UUID, exists bool) {
 // That means, if the mutation is applied within a transaction with an isolation level such
 // as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
 // or updated by the mutation.
-func (m *OrderFailureMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+func (m *OrderFailureMutation) IDs(ctx context.Context) ([]typedid.Task, error) {
 	switch {
 	case m.op.Is(OpUpdateOne | OpDeleteOne):
 		id, exists := m.ID()
 		if exists {
-			return []uuid.UUID{id}, nil
+			return []typedid.Task{id}, nil
 		}
 		fallthrough
 	case m.op.Is(OpUpdate | OpDelete):
@@ -11685,12 +11686,12 @@ func (m *OrderFailureMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
 }
 
 // SetSaleID sets the "sale_id" field.
-func (m *OrderFailureMutation) SetSaleID(u uuid.UUID) {
-	m.sale_id = &u
+func (m *OrderFailureMutation) SetSaleID(t typedid.Sale) {
+	m.sale_id = &t
 }
 
 // SaleID returns the value of the "sale_id" field in the mutation.
-func (m *OrderFailureMutation) SaleID() (r uuid.UUID, exists bool) {
+func (m *OrderFailureMutation) SaleID() (r typedid.Sale, exists bool) {
 	v := m.sale_id
 	if v == nil {
 		return
@@ -11701,7 +11702,7 @@ func (m *OrderFailureMutation) SaleID() (r uuid.UUID, exists bool) {
 // OldSaleID returns the old "sale_id" field's value of the OrderFailure entity.
 // If the OrderFailure object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *OrderFailureMutation) OldSaleID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *OrderFailureMutation) OldSaleID(ctx context.Context) (v typedid.Sale, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldSaleID is only allowed on UpdateOne operations")
 	}
@@ -11721,12 +11722,12 @@ func (m *OrderFailureMutation) ResetSaleID() {
 }
 
 // SetItemID sets the "item_id" field.
-func (m *OrderFailureMutation) SetItemID(u uuid.UUID) {
-	m.item_id = &u
+func (m *OrderFailureMutation) SetItemID(t typedid.Item) {
+	m.item_id = &t
 }
 
 // ItemID returns the value of the "item_id" field in the mutation.
-func (m *OrderFailureMutation) ItemID() (r uuid.UUID, exists bool) {
+func (m *OrderFailureMutation) ItemID() (r typedid.Item, exists bool) {
 	v := m.item_id
 	if v == nil {
 		return
@@ -11737,7 +11738,7 @@ func (m *OrderFailureMutation) ItemID() (r uuid.UUID, exists bool) {
 // OldItemID returns the old "item_id" field's value of the OrderFailure entity.
 // If the OrderFailure object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *OrderFailureMutation) OldItemID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *OrderFailureMutation) OldItemID(ctx context.Context) (v typedid.Item, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldItemID is only allowed on UpdateOne operations")
 	}
@@ -11757,12 +11758,12 @@ func (m *OrderFailureMutation) ResetItemID() {
 }
 
 // SetUserID sets the "user_id" field.
-func (m *OrderFailureMutation) SetUserID(u uuid.UUID) {
-	m.user_id = &u
+func (m *OrderFailureMutation) SetUserID(t typedid.User) {
+	m.user_id = &t
 }
 
 // UserID returns the value of the "user_id" field in the mutation.
-func (m *OrderFailureMutation) UserID() (r uuid.UUID, exists bool) {
+func (m *OrderFailureMutation) UserID() (r typedid.User, exists bool) {
 	v := m.user_id
 	if v == nil {
 		return
@@ -11773,7 +11774,7 @@ func (m *OrderFailureMutation) UserID() (r uuid.UUID, exists bool) {
 // OldUserID returns the old "user_id" field's value of the OrderFailure entity.
 // If the OrderFailure object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *OrderFailureMutation) OldUserID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *OrderFailureMutation) OldUserID(ctx context.Context) (v typedid.User, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldUserID is only allowed on UpdateOne operations")
 	}
@@ -12153,21 +12154,21 @@ func (m *OrderFailureMutation) OldField(ctx context.Context, name string) (ent.V
 func (m *OrderFailureMutation) SetField(name string, value ent.Value) error {
 	switch name {
 	case orderfailure.FieldSaleID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.Sale)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetSaleID(v)
 		return nil
 	case orderfailure.FieldItemID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.Item)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetItemID(v)
 		return nil
 	case orderfailure.FieldUserID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.User)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -12363,7 +12364,7 @@ type OrderMetadataMutation struct {
 	config
 	op            Op
 	typ           string
-	id            *uuid.UUID
+	id            *typedid.Order
 	entries       *[]byte
 	version       *int64
 	addversion    *int64
@@ -12394,7 +12395,7 @@ func newOrderMetadataMutation(c config, op Op, opts ...ordermetadataOption) *Ord
 }
 
 // withOrderMetadataID sets the ID field of the mutation.
-func withOrderMetadataID(id uuid.UUID) ordermetadataOption {
+func withOrderMetadataID(id typedid.Order) ordermetadataOption {
 	return func(m *OrderMetadataMutation) {
 		var (
 			err   error
@@ -12446,13 +12447,13 @@ func (m OrderMetadataMutation) Tx() (*Tx, error) {
 
 // SetID sets the value of the id field. Note that this
 // operation is only accepted on creation of OrderMetadata entities.
-func (m *OrderMetadataMutation) SetID(id uuid.UUID) {
+func (m *OrderMetadataMutation) SetID(id typedid.Order) {
 	m.id = &id
 }
 
 // ID returns the ID value in the mutation. Note that the ID is only available
 // if it was provided to the builder or after it was returned from the database.
-func (m *OrderMetadataMutation) ID() (id uuid.UUID, exists bool) {
+func (m *OrderMetadataMutation) ID() (id typedid.Order, exists bool) {
 	if m.id == nil {
 		return
 	}
@@ -12463,12 +12464,12 @@ func (m *OrderMetadataMutation) ID() (id uuid.UUID, exists bool) {
 // That means, if the mutation is applied within a transaction with an isolation level such
 // as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
 // or updated by the mutation.
-func (m *OrderMetadataMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+func (m *OrderMetadataMutation) IDs(ctx context.Context) ([]typedid.Order, error) {
 	switch {
 	case m.op.Is(OpUpdateOne | OpDeleteOne):
 		id, exists := m.ID()
 		if exists {
-			return []uuid.UUID{id}, nil
+			return []typedid.Order{id}, nil
 		}
 		fallthrough
 	case m.op.Is(OpUpdate | OpDelete):
@@ -12839,8 +12840,8 @@ type OrderRecipientMutation struct {
 	config
 	op            Op
 	typ           string
-	id            *uuid.UUID
-	user_id       *uuid.UUID
+	id            *typedid.Order
+	user_id       *typedid.User
 	name          *string
 	phone         *string
 	country       *string
@@ -12874,7 +12875,7 @@ func newOrderRecipientMutation(c config, op Op, opts ...orderrecipientOption) *O
 }
 
 // withOrderRecipientID sets the ID field of the mutation.
-func withOrderRecipientID(id uuid.UUID) orderrecipientOption {
+func withOrderRecipientID(id typedid.Order) orderrecipientOption {
 	return func(m *OrderRecipientMutation) {
 		var (
 			err   error
@@ -12926,13 +12927,13 @@ func (m OrderRecipientMutation) Tx() (*Tx, error) {
 
 // SetID sets the value of the id field. Note that this
 // operation is only accepted on creation of OrderRecipient entities.
-func (m *OrderRecipientMutation) SetID(id uuid.UUID) {
+func (m *OrderRecipientMutation) SetID(id typedid.Order) {
 	m.id = &id
 }
 
 // ID returns the ID value in the mutation. Note that the ID is only available
 // if it was provided to the builder or after it was returned from the database.
-func (m *OrderRecipientMutation) ID() (id uuid.UUID, exists bool) {
+func (m *OrderRecipientMutation) ID() (id typedid.Order, exists bool) {
 	if m.id == nil {
 		return
 	}
@@ -12943,12 +12944,12 @@ func (m *OrderRecipientMutation) ID() (id uuid.UUID, exists bool) {
 // That means, if the mutation is applied within a transaction with an isolation level such
 // as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
 // or updated by the mutation.
-func (m *OrderRecipientMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+func (m *OrderRecipientMutation) IDs(ctx context.Context) ([]typedid.Order, error) {
 	switch {
 	case m.op.Is(OpUpdateOne | OpDeleteOne):
 		id, exists := m.ID()
 		if exists {
-			return []uuid.UUID{id}, nil
+			return []typedid.Order{id}, nil
 		}
 		fallthrough
 	case m.op.Is(OpUpdate | OpDelete):
@@ -12959,12 +12960,12 @@ func (m *OrderRecipientMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
 }
 
 // SetUserID sets the "user_id" field.
-func (m *OrderRecipientMutation) SetUserID(u uuid.UUID) {
-	m.user_id = &u
+func (m *OrderRecipientMutation) SetUserID(t typedid.User) {
+	m.user_id = &t
 }
 
 // UserID returns the value of the "user_id" field in the mutation.
-func (m *OrderRecipientMutation) UserID() (r uuid.UUID, exists bool) {
+func (m *OrderRecipientMutation) UserID() (r typedid.User, exists bool) {
 	v := m.user_id
 	if v == nil {
 		return
@@ -12975,7 +12976,7 @@ func (m *OrderRecipientMutation) UserID() (r uuid.UUID, exists bool) {
 // OldUserID returns the old "user_id" field's value of the OrderRecipient entity.
 // If the OrderRecipient object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *OrderRecipientMutation) OldUserID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *OrderRecipientMutation) OldUserID(ctx context.Context) (v typedid.User, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldUserID is only allowed on UpdateOne operations")
 	}
@@ -13364,7 +13365,7 @@ func (m *OrderRecipientMutation) OldField(ctx context.Context, name string) (ent
 func (m *OrderRecipientMutation) SetField(name string, value ent.Value) error {
 	switch name {
 	case orderrecipient.FieldUserID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.User)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -13549,9 +13550,9 @@ type PaymentMutation struct {
 	config
 	op              Op
 	typ             string
-	id              *uuid.UUID
-	order_id        *uuid.UUID
-	user_id         *uuid.UUID
+	id              *typedid.Payment
+	order_id        *typedid.Order
+	user_id         *typedid.User
 	provider        *string
 	idempotency_key *string
 	status          *payment.Status
@@ -13604,7 +13605,7 @@ func newPaymentMutation(c config, op Op, opts ...paymentOption) *PaymentMutation
 }
 
 // withPaymentID sets the ID field of the mutation.
-func withPaymentID(id uuid.UUID) paymentOption {
+func withPaymentID(id typedid.Payment) paymentOption {
 	return func(m *PaymentMutation) {
 		var (
 			err   error
@@ -13656,13 +13657,13 @@ func (m PaymentMutation) Tx() (*Tx, error) {
 
 // SetID sets the value of the id field. Note that this
 // operation is only accepted on creation of Payment entities.
-func (m *PaymentMutation) SetID(id uuid.UUID) {
+func (m *PaymentMutation) SetID(id typedid.Payment) {
 	m.id = &id
 }
 
 // ID returns the ID value in the mutation. Note that the ID is only available
 // if it was provided to the builder or after it was returned from the database.
-func (m *PaymentMutation) ID() (id uuid.UUID, exists bool) {
+func (m *PaymentMutation) ID() (id typedid.Payment, exists bool) {
 	if m.id == nil {
 		return
 	}
@@ -13673,12 +13674,12 @@ func (m *PaymentMutation) ID() (id uuid.UUID, exists bool) {
 // That means, if the mutation is applied within a transaction with an isolation level such
 // as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
 // or updated by the mutation.
-func (m *PaymentMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+func (m *PaymentMutation) IDs(ctx context.Context) ([]typedid.Payment, error) {
 	switch {
 	case m.op.Is(OpUpdateOne | OpDeleteOne):
 		id, exists := m.ID()
 		if exists {
-			return []uuid.UUID{id}, nil
+			return []typedid.Payment{id}, nil
 		}
 		fallthrough
 	case m.op.Is(OpUpdate | OpDelete):
@@ -13689,12 +13690,12 @@ func (m *PaymentMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
 }
 
 // SetOrderID sets the "order_id" field.
-func (m *PaymentMutation) SetOrderID(u uuid.UUID) {
-	m.order_id = &u
+func (m *PaymentMutation) SetOrderID(t typedid.Order) {
+	m.order_id = &t
 }
 
 // OrderID returns the value of the "order_id" field in the mutation.
-func (m *PaymentMutation) OrderID() (r uuid.UUID, exists bool) {
+func (m *PaymentMutation) OrderID() (r typedid.Order, exists bool) {
 	v := m.order_id
 	if v == nil {
 		return
@@ -13705,7 +13706,7 @@ func (m *PaymentMutation) OrderID() (r uuid.UUID, exists bool) {
 // OldOrderID returns the old "order_id" field's value of the Payment entity.
 // If the Payment object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *PaymentMutation) OldOrderID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *PaymentMutation) OldOrderID(ctx context.Context) (v typedid.Order, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldOrderID is only allowed on UpdateOne operations")
 	}
@@ -13725,12 +13726,12 @@ func (m *PaymentMutation) ResetOrderID() {
 }
 
 // SetUserID sets the "user_id" field.
-func (m *PaymentMutation) SetUserID(u uuid.UUID) {
-	m.user_id = &u
+func (m *PaymentMutation) SetUserID(t typedid.User) {
+	m.user_id = &t
 }
 
 // UserID returns the value of the "user_id" field in the mutation.
-func (m *PaymentMutation) UserID() (r uuid.UUID, exists bool) {
+func (m *PaymentMutation) UserID() (r typedid.User, exists bool) {
 	v := m.user_id
 	if v == nil {
 		return
@@ -13741,7 +13742,7 @@ func (m *PaymentMutation) UserID() (r uuid.UUID, exists bool) {
 // OldUserID returns the old "user_id" field's value of the Payment entity.
 // If the Payment object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *PaymentMutation) OldUserID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *PaymentMutation) OldUserID(ctx context.Context) (v typedid.User, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldUserID is only allowed on UpdateOne operations")
 	}
@@ -14889,14 +14890,14 @@ func (m *PaymentMutation) OldField(ctx context.Context, name string) (ent.Value,
 func (m *PaymentMutation) SetField(name string, value ent.Value) error {
 	switch name {
 	case payment.FieldOrderID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.Order)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetOrderID(v)
 		return nil
 	case payment.FieldUserID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.User)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -15300,17 +15301,17 @@ type PaymentEventMutation struct {
 	config
 	op              Op
 	typ             string
-	id              *uuid.UUID
+	id              *typedid.Held
 	provider        *string
 	event_id        *string
-	payment_id      *uuid.UUID
+	payment_id      *typedid.Payment
 	kind            *paymentevent.Kind
 	amount_minor    *int64
 	addamount_minor *int64
 	currency        *string
 	provider_ref    *string
 	transaction     *string
-	refund_key      *uuid.UUID
+	refund_key      *typedid.Refund
 	reason          *string
 	state           *paymentevent.State
 	outcome         *string
@@ -15346,7 +15347,7 @@ func newPaymentEventMutation(c config, op Op, opts ...paymenteventOption) *Payme
 }
 
 // withPaymentEventID sets the ID field of the mutation.
-func withPaymentEventID(id uuid.UUID) paymenteventOption {
+func withPaymentEventID(id typedid.Held) paymenteventOption {
 	return func(m *PaymentEventMutation) {
 		var (
 			err   error
@@ -15398,13 +15399,13 @@ func (m PaymentEventMutation) Tx() (*Tx, error) {
 
 // SetID sets the value of the id field. Note that this
 // operation is only accepted on creation of PaymentEvent entities.
-func (m *PaymentEventMutation) SetID(id uuid.UUID) {
+func (m *PaymentEventMutation) SetID(id typedid.Held) {
 	m.id = &id
 }
 
 // ID returns the ID value in the mutation. Note that the ID is only available
 // if it was provided to the builder or after it was returned from the database.
-func (m *PaymentEventMutation) ID() (id uuid.UUID, exists bool) {
+func (m *PaymentEventMutation) ID() (id typedid.Held, exists bool) {
 	if m.id == nil {
 		return
 	}
@@ -15415,12 +15416,12 @@ func (m *PaymentEventMutation) ID() (id uuid.UUID, exists bool) {
 // That means, if the mutation is applied within a transaction with an isolation level such
 // as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
 // or updated by the mutation.
-func (m *PaymentEventMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+func (m *PaymentEventMutation) IDs(ctx context.Context) ([]typedid.Held, error) {
 	switch {
 	case m.op.Is(OpUpdateOne | OpDeleteOne):
 		id, exists := m.ID()
 		if exists {
-			return []uuid.UUID{id}, nil
+			return []typedid.Held{id}, nil
 		}
 		fallthrough
 	case m.op.Is(OpUpdate | OpDelete):
@@ -15503,12 +15504,12 @@ func (m *PaymentEventMutation) ResetEventID() {
 }
 
 // SetPaymentID sets the "payment_id" field.
-func (m *PaymentEventMutation) SetPaymentID(u uuid.UUID) {
-	m.payment_id = &u
+func (m *PaymentEventMutation) SetPaymentID(t typedid.Payment) {
+	m.payment_id = &t
 }
 
 // PaymentID returns the value of the "payment_id" field in the mutation.
-func (m *PaymentEventMutation) PaymentID() (r uuid.UUID, exists bool) {
+func (m *PaymentEventMutation) PaymentID() (r typedid.Payment, exists bool) {
 	v := m.payment_id
 	if v == nil {
 		return
@@ -15519,7 +15520,7 @@ func (m *PaymentEventMutation) PaymentID() (r uuid.UUID, exists bool) {
 // OldPaymentID returns the old "payment_id" field's value of the PaymentEvent entity.
 // If the PaymentEvent object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *PaymentEventMutation) OldPaymentID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *PaymentEventMutation) OldPaymentID(ctx context.Context) (v typedid.Payment, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldPaymentID is only allowed on UpdateOne operations")
 	}
@@ -15739,12 +15740,12 @@ func (m *PaymentEventMutation) ResetTransaction() {
 }
 
 // SetRefundKey sets the "refund_key" field.
-func (m *PaymentEventMutation) SetRefundKey(u uuid.UUID) {
-	m.refund_key = &u
+func (m *PaymentEventMutation) SetRefundKey(t typedid.Refund) {
+	m.refund_key = &t
 }
 
 // RefundKey returns the value of the "refund_key" field in the mutation.
-func (m *PaymentEventMutation) RefundKey() (r uuid.UUID, exists bool) {
+func (m *PaymentEventMutation) RefundKey() (r typedid.Refund, exists bool) {
 	v := m.refund_key
 	if v == nil {
 		return
@@ -15755,7 +15756,7 @@ func (m *PaymentEventMutation) RefundKey() (r uuid.UUID, exists bool) {
 // OldRefundKey returns the old "refund_key" field's value of the PaymentEvent entity.
 // If the PaymentEvent object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *PaymentEventMutation) OldRefundKey(ctx context.Context) (v *uuid.UUID, err error) {
+func (m *PaymentEventMutation) OldRefundKey(ctx context.Context) (v *typedid.Refund, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldRefundKey is only allowed on UpdateOne operations")
 	}
@@ -16303,7 +16304,7 @@ func (m *PaymentEventMutation) SetField(name string, value ent.Value) error {
 		m.SetEventID(v)
 		return nil
 	case paymentevent.FieldPaymentID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.Payment)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -16345,7 +16346,7 @@ func (m *PaymentEventMutation) SetField(name string, value ent.Value) error {
 		m.SetTransaction(v)
 		return nil
 	case paymentevent.FieldRefundKey:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.Refund)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -16606,9 +16607,9 @@ type PushSubscriptionMutation struct {
 	config
 	op            Op
 	typ           string
-	id            *uuid.UUID
-	user_id       *uuid.UUID
-	session_id    *uuid.UUID
+	id            *typedid.Device
+	user_id       *typedid.User
+	session_id    *typedid.Session
 	endpoint      *string
 	p256dh        *[]byte
 	auth          *[]byte
@@ -16642,7 +16643,7 @@ func newPushSubscriptionMutation(c config, op Op, opts ...pushsubscriptionOption
 }
 
 // withPushSubscriptionID sets the ID field of the mutation.
-func withPushSubscriptionID(id uuid.UUID) pushsubscriptionOption {
+func withPushSubscriptionID(id typedid.Device) pushsubscriptionOption {
 	return func(m *PushSubscriptionMutation) {
 		var (
 			err   error
@@ -16694,13 +16695,13 @@ func (m PushSubscriptionMutation) Tx() (*Tx, error) {
 
 // SetID sets the value of the id field. Note that this
 // operation is only accepted on creation of PushSubscription entities.
-func (m *PushSubscriptionMutation) SetID(id uuid.UUID) {
+func (m *PushSubscriptionMutation) SetID(id typedid.Device) {
 	m.id = &id
 }
 
 // ID returns the ID value in the mutation. Note that the ID is only available
 // if it was provided to the builder or after it was returned from the database.
-func (m *PushSubscriptionMutation) ID() (id uuid.UUID, exists bool) {
+func (m *PushSubscriptionMutation) ID() (id typedid.Device, exists bool) {
 	if m.id == nil {
 		return
 	}
@@ -16711,12 +16712,12 @@ func (m *PushSubscriptionMutation) ID() (id uuid.UUID, exists bool) {
 // That means, if the mutation is applied within a transaction with an isolation level such
 // as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
 // or updated by the mutation.
-func (m *PushSubscriptionMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+func (m *PushSubscriptionMutation) IDs(ctx context.Context) ([]typedid.Device, error) {
 	switch {
 	case m.op.Is(OpUpdateOne | OpDeleteOne):
 		id, exists := m.ID()
 		if exists {
-			return []uuid.UUID{id}, nil
+			return []typedid.Device{id}, nil
 		}
 		fallthrough
 	case m.op.Is(OpUpdate | OpDelete):
@@ -16727,12 +16728,12 @@ func (m *PushSubscriptionMutation) IDs(ctx context.Context) ([]uuid.UUID, error)
 }
 
 // SetUserID sets the "user_id" field.
-func (m *PushSubscriptionMutation) SetUserID(u uuid.UUID) {
-	m.user_id = &u
+func (m *PushSubscriptionMutation) SetUserID(t typedid.User) {
+	m.user_id = &t
 }
 
 // UserID returns the value of the "user_id" field in the mutation.
-func (m *PushSubscriptionMutation) UserID() (r uuid.UUID, exists bool) {
+func (m *PushSubscriptionMutation) UserID() (r typedid.User, exists bool) {
 	v := m.user_id
 	if v == nil {
 		return
@@ -16743,7 +16744,7 @@ func (m *PushSubscriptionMutation) UserID() (r uuid.UUID, exists bool) {
 // OldUserID returns the old "user_id" field's value of the PushSubscription entity.
 // If the PushSubscription object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *PushSubscriptionMutation) OldUserID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *PushSubscriptionMutation) OldUserID(ctx context.Context) (v typedid.User, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldUserID is only allowed on UpdateOne operations")
 	}
@@ -16763,12 +16764,12 @@ func (m *PushSubscriptionMutation) ResetUserID() {
 }
 
 // SetSessionID sets the "session_id" field.
-func (m *PushSubscriptionMutation) SetSessionID(u uuid.UUID) {
-	m.session_id = &u
+func (m *PushSubscriptionMutation) SetSessionID(t typedid.Session) {
+	m.session_id = &t
 }
 
 // SessionID returns the value of the "session_id" field in the mutation.
-func (m *PushSubscriptionMutation) SessionID() (r uuid.UUID, exists bool) {
+func (m *PushSubscriptionMutation) SessionID() (r typedid.Session, exists bool) {
 	v := m.session_id
 	if v == nil {
 		return
@@ -16779,7 +16780,7 @@ func (m *PushSubscriptionMutation) SessionID() (r uuid.UUID, exists bool) {
 // OldSessionID returns the old "session_id" field's value of the PushSubscription entity.
 // If the PushSubscription object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *PushSubscriptionMutation) OldSessionID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *PushSubscriptionMutation) OldSessionID(ctx context.Context) (v typedid.Session, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldSessionID is only allowed on UpdateOne operations")
 	}
@@ -17188,14 +17189,14 @@ func (m *PushSubscriptionMutation) OldField(ctx context.Context, name string) (e
 func (m *PushSubscriptionMutation) SetField(name string, value ent.Value) error {
 	switch name {
 	case pushsubscription.FieldUserID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.User)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetUserID(v)
 		return nil
 	case pushsubscription.FieldSessionID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.Session)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -17392,9 +17393,9 @@ type RefundMutation struct {
 	config
 	op              Op
 	typ             string
-	id              *uuid.UUID
-	order_id        *uuid.UUID
-	payment_id      *uuid.UUID
+	id              *typedid.Refund
+	order_id        *typedid.Order
+	payment_id      *typedid.Payment
 	transaction     *string
 	idempotency_key *string
 	cause           *refund.Cause
@@ -17410,7 +17411,7 @@ type RefundMutation struct {
 	applied         *bool
 	reason          *string
 	restock         *bool
-	decided_by      *uuid.UUID
+	decided_by      *typedid.User
 	decided_at      *time.Time
 	decision        *string
 	version         *int64
@@ -17446,7 +17447,7 @@ func newRefundMutation(c config, op Op, opts ...refundOption) *RefundMutation {
 }
 
 // withRefundID sets the ID field of the mutation.
-func withRefundID(id uuid.UUID) refundOption {
+func withRefundID(id typedid.Refund) refundOption {
 	return func(m *RefundMutation) {
 		var (
 			err   error
@@ -17498,13 +17499,13 @@ func (m RefundMutation) Tx() (*Tx, error) {
 
 // SetID sets the value of the id field. Note that this
 // operation is only accepted on creation of Refund entities.
-func (m *RefundMutation) SetID(id uuid.UUID) {
+func (m *RefundMutation) SetID(id typedid.Refund) {
 	m.id = &id
 }
 
 // ID returns the ID value in the mutation. Note that the ID is only available
 // if it was provided to the builder or after it was returned from the database.
-func (m *RefundMutation) ID() (id uuid.UUID, exists bool) {
+func (m *RefundMutation) ID() (id typedid.Refund, exists bool) {
 	if m.id == nil {
 		return
 	}
@@ -17515,12 +17516,12 @@ func (m *RefundMutation) ID() (id uuid.UUID, exists bool) {
 // That means, if the mutation is applied within a transaction with an isolation level such
 // as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
 // or updated by the mutation.
-func (m *RefundMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+func (m *RefundMutation) IDs(ctx context.Context) ([]typedid.Refund, error) {
 	switch {
 	case m.op.Is(OpUpdateOne | OpDeleteOne):
 		id, exists := m.ID()
 		if exists {
-			return []uuid.UUID{id}, nil
+			return []typedid.Refund{id}, nil
 		}
 		fallthrough
 	case m.op.Is(OpUpdate | OpDelete):
@@ -17531,12 +17532,12 @@ func (m *RefundMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
 }
 
 // SetOrderID sets the "order_id" field.
-func (m *RefundMutation) SetOrderID(u uuid.UUID) {
-	m.order_id = &u
+func (m *RefundMutation) SetOrderID(t typedid.Order) {
+	m.order_id = &t
 }
 
 // OrderID returns the value of the "order_id" field in the mutation.
-func (m *RefundMutation) OrderID() (r uuid.UUID, exists bool) {
+func (m *RefundMutation) OrderID() (r typedid.Order, exists bool) {
 	v := m.order_id
 	if v == nil {
 		return
@@ -17547,7 +17548,7 @@ func (m *RefundMutation) OrderID() (r uuid.UUID, exists bool) {
 // OldOrderID returns the old "order_id" field's value of the Refund entity.
 // If the Refund object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *RefundMutation) OldOrderID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *RefundMutation) OldOrderID(ctx context.Context) (v typedid.Order, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldOrderID is only allowed on UpdateOne operations")
 	}
@@ -17567,12 +17568,12 @@ func (m *RefundMutation) ResetOrderID() {
 }
 
 // SetPaymentID sets the "payment_id" field.
-func (m *RefundMutation) SetPaymentID(u uuid.UUID) {
-	m.payment_id = &u
+func (m *RefundMutation) SetPaymentID(t typedid.Payment) {
+	m.payment_id = &t
 }
 
 // PaymentID returns the value of the "payment_id" field in the mutation.
-func (m *RefundMutation) PaymentID() (r uuid.UUID, exists bool) {
+func (m *RefundMutation) PaymentID() (r typedid.Payment, exists bool) {
 	v := m.payment_id
 	if v == nil {
 		return
@@ -17583,7 +17584,7 @@ func (m *RefundMutation) PaymentID() (r uuid.UUID, exists bool) {
 // OldPaymentID returns the old "payment_id" field's value of the Refund entity.
 // If the Refund object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *RefundMutation) OldPaymentID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *RefundMutation) OldPaymentID(ctx context.Context) (v typedid.Payment, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldPaymentID is only allowed on UpdateOne operations")
 	}
@@ -18095,12 +18096,12 @@ func (m *RefundMutation) ResetRestock() {
 }
 
 // SetDecidedBy sets the "decided_by" field.
-func (m *RefundMutation) SetDecidedBy(u uuid.UUID) {
-	m.decided_by = &u
+func (m *RefundMutation) SetDecidedBy(t typedid.User) {
+	m.decided_by = &t
 }
 
 // DecidedBy returns the value of the "decided_by" field in the mutation.
-func (m *RefundMutation) DecidedBy() (r uuid.UUID, exists bool) {
+func (m *RefundMutation) DecidedBy() (r typedid.User, exists bool) {
 	v := m.decided_by
 	if v == nil {
 		return
@@ -18111,7 +18112,7 @@ func (m *RefundMutation) DecidedBy() (r uuid.UUID, exists bool) {
 // OldDecidedBy returns the old "decided_by" field's value of the Refund entity.
 // If the Refund object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *RefundMutation) OldDecidedBy(ctx context.Context) (v *uuid.UUID, err error) {
+func (m *RefundMutation) OldDecidedBy(ctx context.Context) (v *typedid.User, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldDecidedBy is only allowed on UpdateOne operations")
 	}
@@ -18664,14 +18665,14 @@ func (m *RefundMutation) OldField(ctx context.Context, name string) (ent.Value, 
 func (m *RefundMutation) SetField(name string, value ent.Value) error {
 	switch name {
 	case refund.FieldOrderID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.Order)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetOrderID(v)
 		return nil
 	case refund.FieldPaymentID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.Payment)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -18762,7 +18763,7 @@ func (m *RefundMutation) SetField(name string, value ent.Value) error {
 		m.SetRestock(v)
 		return nil
 	case refund.FieldDecidedBy:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.User)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -19068,9 +19069,9 @@ type RefusedAttemptMutation struct {
 	op            Op
 	typ           string
 	id            *uuid.UUID
-	user_id       *uuid.UUID
-	sale_id       *uuid.UUID
-	item_id       *uuid.UUID
+	user_id       *typedid.User
+	sale_id       *typedid.Sale
+	item_id       *typedid.Item
 	stage         *string
 	code          *string
 	times         *int
@@ -19192,12 +19193,12 @@ func (m *RefusedAttemptMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
 }
 
 // SetUserID sets the "user_id" field.
-func (m *RefusedAttemptMutation) SetUserID(u uuid.UUID) {
-	m.user_id = &u
+func (m *RefusedAttemptMutation) SetUserID(t typedid.User) {
+	m.user_id = &t
 }
 
 // UserID returns the value of the "user_id" field in the mutation.
-func (m *RefusedAttemptMutation) UserID() (r uuid.UUID, exists bool) {
+func (m *RefusedAttemptMutation) UserID() (r typedid.User, exists bool) {
 	v := m.user_id
 	if v == nil {
 		return
@@ -19208,7 +19209,7 @@ func (m *RefusedAttemptMutation) UserID() (r uuid.UUID, exists bool) {
 // OldUserID returns the old "user_id" field's value of the RefusedAttempt entity.
 // If the RefusedAttempt object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *RefusedAttemptMutation) OldUserID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *RefusedAttemptMutation) OldUserID(ctx context.Context) (v typedid.User, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldUserID is only allowed on UpdateOne operations")
 	}
@@ -19228,12 +19229,12 @@ func (m *RefusedAttemptMutation) ResetUserID() {
 }
 
 // SetSaleID sets the "sale_id" field.
-func (m *RefusedAttemptMutation) SetSaleID(u uuid.UUID) {
-	m.sale_id = &u
+func (m *RefusedAttemptMutation) SetSaleID(t typedid.Sale) {
+	m.sale_id = &t
 }
 
 // SaleID returns the value of the "sale_id" field in the mutation.
-func (m *RefusedAttemptMutation) SaleID() (r uuid.UUID, exists bool) {
+func (m *RefusedAttemptMutation) SaleID() (r typedid.Sale, exists bool) {
 	v := m.sale_id
 	if v == nil {
 		return
@@ -19244,7 +19245,7 @@ func (m *RefusedAttemptMutation) SaleID() (r uuid.UUID, exists bool) {
 // OldSaleID returns the old "sale_id" field's value of the RefusedAttempt entity.
 // If the RefusedAttempt object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *RefusedAttemptMutation) OldSaleID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *RefusedAttemptMutation) OldSaleID(ctx context.Context) (v typedid.Sale, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldSaleID is only allowed on UpdateOne operations")
 	}
@@ -19264,12 +19265,12 @@ func (m *RefusedAttemptMutation) ResetSaleID() {
 }
 
 // SetItemID sets the "item_id" field.
-func (m *RefusedAttemptMutation) SetItemID(u uuid.UUID) {
-	m.item_id = &u
+func (m *RefusedAttemptMutation) SetItemID(t typedid.Item) {
+	m.item_id = &t
 }
 
 // ItemID returns the value of the "item_id" field in the mutation.
-func (m *RefusedAttemptMutation) ItemID() (r uuid.UUID, exists bool) {
+func (m *RefusedAttemptMutation) ItemID() (r typedid.Item, exists bool) {
 	v := m.item_id
 	if v == nil {
 		return
@@ -19280,7 +19281,7 @@ func (m *RefusedAttemptMutation) ItemID() (r uuid.UUID, exists bool) {
 // OldItemID returns the old "item_id" field's value of the RefusedAttempt entity.
 // If the RefusedAttempt object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *RefusedAttemptMutation) OldItemID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *RefusedAttemptMutation) OldItemID(ctx context.Context) (v typedid.Item, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldItemID is only allowed on UpdateOne operations")
 	}
@@ -19771,21 +19772,21 @@ func (m *RefusedAttemptMutation) OldField(ctx context.Context, name string) (ent
 func (m *RefusedAttemptMutation) SetField(name string, value ent.Value) error {
 	switch name {
 	case refusedattempt.FieldUserID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.User)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetUserID(v)
 		return nil
 	case refusedattempt.FieldSaleID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.Sale)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetSaleID(v)
 		return nil
 	case refusedattempt.FieldItemID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.Item)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -20030,7 +20031,7 @@ type SaleMutation struct {
 	config
 	op                           Op
 	typ                          string
-	id                           *uuid.UUID
+	id                           *typedid.Sale
 	slug                         *string
 	external_reference           *string
 	title                        *string
@@ -20055,7 +20056,7 @@ type SaleMutation struct {
 	addepoch                     *int64
 	revision                     *int64
 	addrevision                  *int64
-	created_by                   *uuid.UUID
+	created_by                   *typedid.User
 	created_at                   *time.Time
 	notice                       *string
 	was_public                   *bool
@@ -20098,7 +20099,7 @@ func newSaleMutation(c config, op Op, opts ...saleOption) *SaleMutation {
 }
 
 // withSaleID sets the ID field of the mutation.
-func withSaleID(id uuid.UUID) saleOption {
+func withSaleID(id typedid.Sale) saleOption {
 	return func(m *SaleMutation) {
 		var (
 			err   error
@@ -20150,13 +20151,13 @@ func (m SaleMutation) Tx() (*Tx, error) {
 
 // SetID sets the value of the id field. Note that this
 // operation is only accepted on creation of Sale entities.
-func (m *SaleMutation) SetID(id uuid.UUID) {
+func (m *SaleMutation) SetID(id typedid.Sale) {
 	m.id = &id
 }
 
 // ID returns the ID value in the mutation. Note that the ID is only available
 // if it was provided to the builder or after it was returned from the database.
-func (m *SaleMutation) ID() (id uuid.UUID, exists bool) {
+func (m *SaleMutation) ID() (id typedid.Sale, exists bool) {
 	if m.id == nil {
 		return
 	}
@@ -20167,12 +20168,12 @@ func (m *SaleMutation) ID() (id uuid.UUID, exists bool) {
 // That means, if the mutation is applied within a transaction with an isolation level such
 // as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
 // or updated by the mutation.
-func (m *SaleMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+func (m *SaleMutation) IDs(ctx context.Context) ([]typedid.Sale, error) {
 	switch {
 	case m.op.Is(OpUpdateOne | OpDeleteOne):
 		id, exists := m.ID()
 		if exists {
-			return []uuid.UUID{id}, nil
+			return []typedid.Sale{id}, nil
 		}
 		fallthrough
 	case m.op.Is(OpUpdate | OpDelete):
@@ -20978,12 +20979,12 @@ func (m *SaleMutation) ResetRevision() {
 }
 
 // SetCreatedBy sets the "created_by" field.
-func (m *SaleMutation) SetCreatedBy(u uuid.UUID) {
-	m.created_by = &u
+func (m *SaleMutation) SetCreatedBy(t typedid.User) {
+	m.created_by = &t
 }
 
 // CreatedBy returns the value of the "created_by" field in the mutation.
-func (m *SaleMutation) CreatedBy() (r uuid.UUID, exists bool) {
+func (m *SaleMutation) CreatedBy() (r typedid.User, exists bool) {
 	v := m.created_by
 	if v == nil {
 		return
@@ -20994,7 +20995,7 @@ func (m *SaleMutation) CreatedBy() (r uuid.UUID, exists bool) {
 // OldCreatedBy returns the old "created_by" field's value of the Sale entity.
 // If the Sale object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *SaleMutation) OldCreatedBy(ctx context.Context) (v *uuid.UUID, err error) {
+func (m *SaleMutation) OldCreatedBy(ctx context.Context) (v *typedid.User, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldCreatedBy is only allowed on UpdateOne operations")
 	}
@@ -21933,7 +21934,7 @@ func (m *SaleMutation) SetField(name string, value ent.Value) error {
 		m.SetRevision(v)
 		return nil
 	case sale.FieldCreatedBy:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.User)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -22374,7 +22375,7 @@ type SaleFiguresMutation struct {
 	config
 	op            Op
 	typ           string
-	id            *uuid.UUID
+	id            *typedid.Sale
 	figures       *string
 	updated_at    *time.Time
 	clearedFields map[string]struct{}
@@ -22403,7 +22404,7 @@ func newSaleFiguresMutation(c config, op Op, opts ...salefiguresOption) *SaleFig
 }
 
 // withSaleFiguresID sets the ID field of the mutation.
-func withSaleFiguresID(id uuid.UUID) salefiguresOption {
+func withSaleFiguresID(id typedid.Sale) salefiguresOption {
 	return func(m *SaleFiguresMutation) {
 		var (
 			err   error
@@ -22455,13 +22456,13 @@ func (m SaleFiguresMutation) Tx() (*Tx, error) {
 
 // SetID sets the value of the id field. Note that this
 // operation is only accepted on creation of SaleFigures entities.
-func (m *SaleFiguresMutation) SetID(id uuid.UUID) {
+func (m *SaleFiguresMutation) SetID(id typedid.Sale) {
 	m.id = &id
 }
 
 // ID returns the ID value in the mutation. Note that the ID is only available
 // if it was provided to the builder or after it was returned from the database.
-func (m *SaleFiguresMutation) ID() (id uuid.UUID, exists bool) {
+func (m *SaleFiguresMutation) ID() (id typedid.Sale, exists bool) {
 	if m.id == nil {
 		return
 	}
@@ -22472,12 +22473,12 @@ func (m *SaleFiguresMutation) ID() (id uuid.UUID, exists bool) {
 // That means, if the mutation is applied within a transaction with an isolation level such
 // as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
 // or updated by the mutation.
-func (m *SaleFiguresMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+func (m *SaleFiguresMutation) IDs(ctx context.Context) ([]typedid.Sale, error) {
 	switch {
 	case m.op.Is(OpUpdateOne | OpDeleteOne):
 		id, exists := m.ID()
 		if exists {
-			return []uuid.UUID{id}, nil
+			return []typedid.Sale{id}, nil
 		}
 		fallthrough
 	case m.op.Is(OpUpdate | OpDelete):
@@ -22760,9 +22761,9 @@ type SaleItemMutation struct {
 	config
 	op                Op
 	typ               string
-	id                *uuid.UUID
-	sale_id           *uuid.UUID
-	goods_id          *uuid.UUID
+	id                *typedid.Item
+	sale_id           *typedid.Sale
+	goods_id          *typedid.Goods
 	position          *int
 	addposition       *int
 	price_minor       *int64
@@ -22812,7 +22813,7 @@ func newSaleItemMutation(c config, op Op, opts ...saleitemOption) *SaleItemMutat
 }
 
 // withSaleItemID sets the ID field of the mutation.
-func withSaleItemID(id uuid.UUID) saleitemOption {
+func withSaleItemID(id typedid.Item) saleitemOption {
 	return func(m *SaleItemMutation) {
 		var (
 			err   error
@@ -22864,13 +22865,13 @@ func (m SaleItemMutation) Tx() (*Tx, error) {
 
 // SetID sets the value of the id field. Note that this
 // operation is only accepted on creation of SaleItem entities.
-func (m *SaleItemMutation) SetID(id uuid.UUID) {
+func (m *SaleItemMutation) SetID(id typedid.Item) {
 	m.id = &id
 }
 
 // ID returns the ID value in the mutation. Note that the ID is only available
 // if it was provided to the builder or after it was returned from the database.
-func (m *SaleItemMutation) ID() (id uuid.UUID, exists bool) {
+func (m *SaleItemMutation) ID() (id typedid.Item, exists bool) {
 	if m.id == nil {
 		return
 	}
@@ -22881,12 +22882,12 @@ func (m *SaleItemMutation) ID() (id uuid.UUID, exists bool) {
 // That means, if the mutation is applied within a transaction with an isolation level such
 // as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
 // or updated by the mutation.
-func (m *SaleItemMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+func (m *SaleItemMutation) IDs(ctx context.Context) ([]typedid.Item, error) {
 	switch {
 	case m.op.Is(OpUpdateOne | OpDeleteOne):
 		id, exists := m.ID()
 		if exists {
-			return []uuid.UUID{id}, nil
+			return []typedid.Item{id}, nil
 		}
 		fallthrough
 	case m.op.Is(OpUpdate | OpDelete):
@@ -22897,12 +22898,12 @@ func (m *SaleItemMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
 }
 
 // SetSaleID sets the "sale_id" field.
-func (m *SaleItemMutation) SetSaleID(u uuid.UUID) {
-	m.sale_id = &u
+func (m *SaleItemMutation) SetSaleID(t typedid.Sale) {
+	m.sale_id = &t
 }
 
 // SaleID returns the value of the "sale_id" field in the mutation.
-func (m *SaleItemMutation) SaleID() (r uuid.UUID, exists bool) {
+func (m *SaleItemMutation) SaleID() (r typedid.Sale, exists bool) {
 	v := m.sale_id
 	if v == nil {
 		return
@@ -22913,7 +22914,7 @@ func (m *SaleItemMutation) SaleID() (r uuid.UUID, exists bool) {
 // OldSaleID returns the old "sale_id" field's value of the SaleItem entity.
 // If the SaleItem object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *SaleItemMutation) OldSaleID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *SaleItemMutation) OldSaleID(ctx context.Context) (v typedid.Sale, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldSaleID is only allowed on UpdateOne operations")
 	}
@@ -22933,12 +22934,12 @@ func (m *SaleItemMutation) ResetSaleID() {
 }
 
 // SetGoodsID sets the "goods_id" field.
-func (m *SaleItemMutation) SetGoodsID(u uuid.UUID) {
-	m.goods_id = &u
+func (m *SaleItemMutation) SetGoodsID(t typedid.Goods) {
+	m.goods_id = &t
 }
 
 // GoodsID returns the value of the "goods_id" field in the mutation.
-func (m *SaleItemMutation) GoodsID() (r uuid.UUID, exists bool) {
+func (m *SaleItemMutation) GoodsID() (r typedid.Goods, exists bool) {
 	v := m.goods_id
 	if v == nil {
 		return
@@ -22949,7 +22950,7 @@ func (m *SaleItemMutation) GoodsID() (r uuid.UUID, exists bool) {
 // OldGoodsID returns the old "goods_id" field's value of the SaleItem entity.
 // If the SaleItem object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *SaleItemMutation) OldGoodsID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *SaleItemMutation) OldGoodsID(ctx context.Context) (v typedid.Goods, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldGoodsID is only allowed on UpdateOne operations")
 	}
@@ -23843,14 +23844,14 @@ func (m *SaleItemMutation) OldField(ctx context.Context, name string) (ent.Value
 func (m *SaleItemMutation) SetField(name string, value ent.Value) error {
 	switch name {
 	case saleitem.FieldSaleID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.Sale)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetSaleID(v)
 		return nil
 	case saleitem.FieldGoodsID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.Goods)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -24243,8 +24244,8 @@ type SaleLogMutation struct {
 	op            Op
 	typ           string
 	id            *uuid.UUID
-	sale_id       *uuid.UUID
-	actor_id      *uuid.UUID
+	sale_id       *typedid.Sale
+	actor_id      *typedid.User
 	act           *string
 	from_status   *string
 	to_status     *string
@@ -24364,12 +24365,12 @@ func (m *SaleLogMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
 }
 
 // SetSaleID sets the "sale_id" field.
-func (m *SaleLogMutation) SetSaleID(u uuid.UUID) {
-	m.sale_id = &u
+func (m *SaleLogMutation) SetSaleID(t typedid.Sale) {
+	m.sale_id = &t
 }
 
 // SaleID returns the value of the "sale_id" field in the mutation.
-func (m *SaleLogMutation) SaleID() (r uuid.UUID, exists bool) {
+func (m *SaleLogMutation) SaleID() (r typedid.Sale, exists bool) {
 	v := m.sale_id
 	if v == nil {
 		return
@@ -24380,7 +24381,7 @@ func (m *SaleLogMutation) SaleID() (r uuid.UUID, exists bool) {
 // OldSaleID returns the old "sale_id" field's value of the SaleLog entity.
 // If the SaleLog object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *SaleLogMutation) OldSaleID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *SaleLogMutation) OldSaleID(ctx context.Context) (v typedid.Sale, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldSaleID is only allowed on UpdateOne operations")
 	}
@@ -24400,12 +24401,12 @@ func (m *SaleLogMutation) ResetSaleID() {
 }
 
 // SetActorID sets the "actor_id" field.
-func (m *SaleLogMutation) SetActorID(u uuid.UUID) {
-	m.actor_id = &u
+func (m *SaleLogMutation) SetActorID(t typedid.User) {
+	m.actor_id = &t
 }
 
 // ActorID returns the value of the "actor_id" field in the mutation.
-func (m *SaleLogMutation) ActorID() (r uuid.UUID, exists bool) {
+func (m *SaleLogMutation) ActorID() (r typedid.User, exists bool) {
 	v := m.actor_id
 	if v == nil {
 		return
@@ -24416,7 +24417,7 @@ func (m *SaleLogMutation) ActorID() (r uuid.UUID, exists bool) {
 // OldActorID returns the old "actor_id" field's value of the SaleLog entity.
 // If the SaleLog object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *SaleLogMutation) OldActorID(ctx context.Context) (v *uuid.UUID, err error) {
+func (m *SaleLogMutation) OldActorID(ctx context.Context) (v *typedid.User, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldActorID is only allowed on UpdateOne operations")
 	}
@@ -24845,14 +24846,14 @@ func (m *SaleLogMutation) OldField(ctx context.Context, name string) (ent.Value,
 func (m *SaleLogMutation) SetField(name string, value ent.Value) error {
 	switch name {
 	case salelog.FieldSaleID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.Sale)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetSaleID(v)
 		return nil
 	case salelog.FieldActorID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.User)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -25065,8 +25066,8 @@ type SaleReminderMutation struct {
 	op            Op
 	typ           string
 	id            *uuid.UUID
-	user_id       *uuid.UUID
-	sale_id       *uuid.UUID
+	user_id       *typedid.User
+	sale_id       *typedid.Sale
 	sent_for      *time.Time
 	created_at    *time.Time
 	clearedFields map[string]struct{}
@@ -25180,12 +25181,12 @@ func (m *SaleReminderMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
 }
 
 // SetUserID sets the "user_id" field.
-func (m *SaleReminderMutation) SetUserID(u uuid.UUID) {
-	m.user_id = &u
+func (m *SaleReminderMutation) SetUserID(t typedid.User) {
+	m.user_id = &t
 }
 
 // UserID returns the value of the "user_id" field in the mutation.
-func (m *SaleReminderMutation) UserID() (r uuid.UUID, exists bool) {
+func (m *SaleReminderMutation) UserID() (r typedid.User, exists bool) {
 	v := m.user_id
 	if v == nil {
 		return
@@ -25196,7 +25197,7 @@ func (m *SaleReminderMutation) UserID() (r uuid.UUID, exists bool) {
 // OldUserID returns the old "user_id" field's value of the SaleReminder entity.
 // If the SaleReminder object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *SaleReminderMutation) OldUserID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *SaleReminderMutation) OldUserID(ctx context.Context) (v typedid.User, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldUserID is only allowed on UpdateOne operations")
 	}
@@ -25216,12 +25217,12 @@ func (m *SaleReminderMutation) ResetUserID() {
 }
 
 // SetSaleID sets the "sale_id" field.
-func (m *SaleReminderMutation) SetSaleID(u uuid.UUID) {
-	m.sale_id = &u
+func (m *SaleReminderMutation) SetSaleID(t typedid.Sale) {
+	m.sale_id = &t
 }
 
 // SaleID returns the value of the "sale_id" field in the mutation.
-func (m *SaleReminderMutation) SaleID() (r uuid.UUID, exists bool) {
+func (m *SaleReminderMutation) SaleID() (r typedid.Sale, exists bool) {
 	v := m.sale_id
 	if v == nil {
 		return
@@ -25232,7 +25233,7 @@ func (m *SaleReminderMutation) SaleID() (r uuid.UUID, exists bool) {
 // OldSaleID returns the old "sale_id" field's value of the SaleReminder entity.
 // If the SaleReminder object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *SaleReminderMutation) OldSaleID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *SaleReminderMutation) OldSaleID(ctx context.Context) (v typedid.Sale, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldSaleID is only allowed on UpdateOne operations")
 	}
@@ -25426,14 +25427,14 @@ func (m *SaleReminderMutation) OldField(ctx context.Context, name string) (ent.V
 func (m *SaleReminderMutation) SetField(name string, value ent.Value) error {
 	switch name {
 	case salereminder.FieldUserID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.User)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetUserID(v)
 		return nil
 	case salereminder.FieldSaleID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.Sale)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -25580,10 +25581,10 @@ type SaleTemplateMutation struct {
 	config
 	op            Op
 	typ           string
-	id            *uuid.UUID
+	id            *typedid.Template
 	name          *string
 	content       *string
-	saved_by      *uuid.UUID
+	saved_by      *typedid.User
 	saved_at      *time.Time
 	clearedFields map[string]struct{}
 	done          bool
@@ -25611,7 +25612,7 @@ func newSaleTemplateMutation(c config, op Op, opts ...saletemplateOption) *SaleT
 }
 
 // withSaleTemplateID sets the ID field of the mutation.
-func withSaleTemplateID(id uuid.UUID) saletemplateOption {
+func withSaleTemplateID(id typedid.Template) saletemplateOption {
 	return func(m *SaleTemplateMutation) {
 		var (
 			err   error
@@ -25663,13 +25664,13 @@ func (m SaleTemplateMutation) Tx() (*Tx, error) {
 
 // SetID sets the value of the id field. Note that this
 // operation is only accepted on creation of SaleTemplate entities.
-func (m *SaleTemplateMutation) SetID(id uuid.UUID) {
+func (m *SaleTemplateMutation) SetID(id typedid.Template) {
 	m.id = &id
 }
 
 // ID returns the ID value in the mutation. Note that the ID is only available
 // if it was provided to the builder or after it was returned from the database.
-func (m *SaleTemplateMutation) ID() (id uuid.UUID, exists bool) {
+func (m *SaleTemplateMutation) ID() (id typedid.Template, exists bool) {
 	if m.id == nil {
 		return
 	}
@@ -25680,12 +25681,12 @@ func (m *SaleTemplateMutation) ID() (id uuid.UUID, exists bool) {
 // That means, if the mutation is applied within a transaction with an isolation level such
 // as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
 // or updated by the mutation.
-func (m *SaleTemplateMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+func (m *SaleTemplateMutation) IDs(ctx context.Context) ([]typedid.Template, error) {
 	switch {
 	case m.op.Is(OpUpdateOne | OpDeleteOne):
 		id, exists := m.ID()
 		if exists {
-			return []uuid.UUID{id}, nil
+			return []typedid.Template{id}, nil
 		}
 		fallthrough
 	case m.op.Is(OpUpdate | OpDelete):
@@ -25768,12 +25769,12 @@ func (m *SaleTemplateMutation) ResetContent() {
 }
 
 // SetSavedBy sets the "saved_by" field.
-func (m *SaleTemplateMutation) SetSavedBy(u uuid.UUID) {
-	m.saved_by = &u
+func (m *SaleTemplateMutation) SetSavedBy(t typedid.User) {
+	m.saved_by = &t
 }
 
 // SavedBy returns the value of the "saved_by" field in the mutation.
-func (m *SaleTemplateMutation) SavedBy() (r uuid.UUID, exists bool) {
+func (m *SaleTemplateMutation) SavedBy() (r typedid.User, exists bool) {
 	v := m.saved_by
 	if v == nil {
 		return
@@ -25784,7 +25785,7 @@ func (m *SaleTemplateMutation) SavedBy() (r uuid.UUID, exists bool) {
 // OldSavedBy returns the old "saved_by" field's value of the SaleTemplate entity.
 // If the SaleTemplate object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *SaleTemplateMutation) OldSavedBy(ctx context.Context) (v uuid.UUID, err error) {
+func (m *SaleTemplateMutation) OldSavedBy(ctx context.Context) (v typedid.User, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldSavedBy is only allowed on UpdateOne operations")
 	}
@@ -25943,7 +25944,7 @@ func (m *SaleTemplateMutation) SetField(name string, value ent.Value) error {
 		m.SetContent(v)
 		return nil
 	case saletemplate.FieldSavedBy:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.User)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -26800,7 +26801,7 @@ type SandboxChargeMutation struct {
 	op                Op
 	typ               string
 	id                *uuid.UUID
-	merchant_payment  *uuid.UUID
+	merchant_payment  *typedid.Payment
 	description       *string
 	amount_minor      *int64
 	addamount_minor   *int64
@@ -26927,12 +26928,12 @@ func (m *SandboxChargeMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
 }
 
 // SetMerchantPayment sets the "merchant_payment" field.
-func (m *SandboxChargeMutation) SetMerchantPayment(u uuid.UUID) {
-	m.merchant_payment = &u
+func (m *SandboxChargeMutation) SetMerchantPayment(t typedid.Payment) {
+	m.merchant_payment = &t
 }
 
 // MerchantPayment returns the value of the "merchant_payment" field in the mutation.
-func (m *SandboxChargeMutation) MerchantPayment() (r uuid.UUID, exists bool) {
+func (m *SandboxChargeMutation) MerchantPayment() (r typedid.Payment, exists bool) {
 	v := m.merchant_payment
 	if v == nil {
 		return
@@ -26943,7 +26944,7 @@ func (m *SandboxChargeMutation) MerchantPayment() (r uuid.UUID, exists bool) {
 // OldMerchantPayment returns the old "merchant_payment" field's value of the SandboxCharge entity.
 // If the SandboxCharge object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *SandboxChargeMutation) OldMerchantPayment(ctx context.Context) (v uuid.UUID, err error) {
+func (m *SandboxChargeMutation) OldMerchantPayment(ctx context.Context) (v typedid.Payment, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldMerchantPayment is only allowed on UpdateOne operations")
 	}
@@ -27633,7 +27634,7 @@ func (m *SandboxChargeMutation) OldField(ctx context.Context, name string) (ent.
 func (m *SandboxChargeMutation) SetField(name string, value ent.Value) error {
 	switch name {
 	case sandboxcharge.FieldMerchantPayment:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.Payment)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -27923,7 +27924,7 @@ type SandboxRefundMutation struct {
 	op              Op
 	typ             string
 	id              *uuid.UUID
-	merchant_refund *uuid.UUID
+	merchant_refund *typedid.Refund
 	charge_id       *uuid.UUID
 	amount_minor    *int64
 	addamount_minor *int64
@@ -28039,12 +28040,12 @@ func (m *SandboxRefundMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
 }
 
 // SetMerchantRefund sets the "merchant_refund" field.
-func (m *SandboxRefundMutation) SetMerchantRefund(u uuid.UUID) {
-	m.merchant_refund = &u
+func (m *SandboxRefundMutation) SetMerchantRefund(t typedid.Refund) {
+	m.merchant_refund = &t
 }
 
 // MerchantRefund returns the value of the "merchant_refund" field in the mutation.
-func (m *SandboxRefundMutation) MerchantRefund() (r uuid.UUID, exists bool) {
+func (m *SandboxRefundMutation) MerchantRefund() (r typedid.Refund, exists bool) {
 	v := m.merchant_refund
 	if v == nil {
 		return
@@ -28055,7 +28056,7 @@ func (m *SandboxRefundMutation) MerchantRefund() (r uuid.UUID, exists bool) {
 // OldMerchantRefund returns the old "merchant_refund" field's value of the SandboxRefund entity.
 // If the SandboxRefund object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *SandboxRefundMutation) OldMerchantRefund(ctx context.Context) (v uuid.UUID, err error) {
+func (m *SandboxRefundMutation) OldMerchantRefund(ctx context.Context) (v typedid.Refund, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldMerchantRefund is only allowed on UpdateOne operations")
 	}
@@ -28292,7 +28293,7 @@ func (m *SandboxRefundMutation) OldField(ctx context.Context, name string) (ent.
 func (m *SandboxRefundMutation) SetField(name string, value ent.Value) error {
 	switch name {
 	case sandboxrefund.FieldMerchantRefund:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.Refund)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -28454,8 +28455,8 @@ type SecurityEventMutation struct {
 	typ           string
 	id            *uuid.UUID
 	kind          *string
-	actor_id      *uuid.UUID
-	subject_id    *uuid.UUID
+	actor_id      *typedid.User
+	subject_id    *typedid.User
 	address       *string
 	detail        *string
 	created_at    *time.Time
@@ -28606,12 +28607,12 @@ func (m *SecurityEventMutation) ResetKind() {
 }
 
 // SetActorID sets the "actor_id" field.
-func (m *SecurityEventMutation) SetActorID(u uuid.UUID) {
-	m.actor_id = &u
+func (m *SecurityEventMutation) SetActorID(t typedid.User) {
+	m.actor_id = &t
 }
 
 // ActorID returns the value of the "actor_id" field in the mutation.
-func (m *SecurityEventMutation) ActorID() (r uuid.UUID, exists bool) {
+func (m *SecurityEventMutation) ActorID() (r typedid.User, exists bool) {
 	v := m.actor_id
 	if v == nil {
 		return
@@ -28622,7 +28623,7 @@ func (m *SecurityEventMutation) ActorID() (r uuid.UUID, exists bool) {
 // OldActorID returns the old "actor_id" field's value of the SecurityEvent entity.
 // If the SecurityEvent object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *SecurityEventMutation) OldActorID(ctx context.Context) (v *uuid.UUID, err error) {
+func (m *SecurityEventMutation) OldActorID(ctx context.Context) (v *typedid.User, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldActorID is only allowed on UpdateOne operations")
 	}
@@ -28655,12 +28656,12 @@ func (m *SecurityEventMutation) ResetActorID() {
 }
 
 // SetSubjectID sets the "subject_id" field.
-func (m *SecurityEventMutation) SetSubjectID(u uuid.UUID) {
-	m.subject_id = &u
+func (m *SecurityEventMutation) SetSubjectID(t typedid.User) {
+	m.subject_id = &t
 }
 
 // SubjectID returns the value of the "subject_id" field in the mutation.
-func (m *SecurityEventMutation) SubjectID() (r uuid.UUID, exists bool) {
+func (m *SecurityEventMutation) SubjectID() (r typedid.User, exists bool) {
 	v := m.subject_id
 	if v == nil {
 		return
@@ -28671,7 +28672,7 @@ func (m *SecurityEventMutation) SubjectID() (r uuid.UUID, exists bool) {
 // OldSubjectID returns the old "subject_id" field's value of the SecurityEvent entity.
 // If the SecurityEvent object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *SecurityEventMutation) OldSubjectID(ctx context.Context) (v *uuid.UUID, err error) {
+func (m *SecurityEventMutation) OldSubjectID(ctx context.Context) (v *typedid.User, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldSubjectID is only allowed on UpdateOne operations")
 	}
@@ -28922,14 +28923,14 @@ func (m *SecurityEventMutation) SetField(name string, value ent.Value) error {
 		m.SetKind(v)
 		return nil
 	case securityevent.FieldActorID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.User)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetActorID(v)
 		return nil
 	case securityevent.FieldSubjectID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.User)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -29095,11 +29096,11 @@ type ServiceTokenMutation struct {
 	config
 	op            Op
 	typ           string
-	id            *uuid.UUID
+	id            *typedid.ServiceToken
 	name          *string
 	scopes        *string
 	hash          *[]byte
-	created_by    *uuid.UUID
+	created_by    *typedid.User
 	created_at    *time.Time
 	expires_at    *time.Time
 	last_used_at  *time.Time
@@ -29130,7 +29131,7 @@ func newServiceTokenMutation(c config, op Op, opts ...servicetokenOption) *Servi
 }
 
 // withServiceTokenID sets the ID field of the mutation.
-func withServiceTokenID(id uuid.UUID) servicetokenOption {
+func withServiceTokenID(id typedid.ServiceToken) servicetokenOption {
 	return func(m *ServiceTokenMutation) {
 		var (
 			err   error
@@ -29182,13 +29183,13 @@ func (m ServiceTokenMutation) Tx() (*Tx, error) {
 
 // SetID sets the value of the id field. Note that this
 // operation is only accepted on creation of ServiceToken entities.
-func (m *ServiceTokenMutation) SetID(id uuid.UUID) {
+func (m *ServiceTokenMutation) SetID(id typedid.ServiceToken) {
 	m.id = &id
 }
 
 // ID returns the ID value in the mutation. Note that the ID is only available
 // if it was provided to the builder or after it was returned from the database.
-func (m *ServiceTokenMutation) ID() (id uuid.UUID, exists bool) {
+func (m *ServiceTokenMutation) ID() (id typedid.ServiceToken, exists bool) {
 	if m.id == nil {
 		return
 	}
@@ -29199,12 +29200,12 @@ func (m *ServiceTokenMutation) ID() (id uuid.UUID, exists bool) {
 // That means, if the mutation is applied within a transaction with an isolation level such
 // as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
 // or updated by the mutation.
-func (m *ServiceTokenMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+func (m *ServiceTokenMutation) IDs(ctx context.Context) ([]typedid.ServiceToken, error) {
 	switch {
 	case m.op.Is(OpUpdateOne | OpDeleteOne):
 		id, exists := m.ID()
 		if exists {
-			return []uuid.UUID{id}, nil
+			return []typedid.ServiceToken{id}, nil
 		}
 		fallthrough
 	case m.op.Is(OpUpdate | OpDelete):
@@ -29323,12 +29324,12 @@ func (m *ServiceTokenMutation) ResetHash() {
 }
 
 // SetCreatedBy sets the "created_by" field.
-func (m *ServiceTokenMutation) SetCreatedBy(u uuid.UUID) {
-	m.created_by = &u
+func (m *ServiceTokenMutation) SetCreatedBy(t typedid.User) {
+	m.created_by = &t
 }
 
 // CreatedBy returns the value of the "created_by" field in the mutation.
-func (m *ServiceTokenMutation) CreatedBy() (r uuid.UUID, exists bool) {
+func (m *ServiceTokenMutation) CreatedBy() (r typedid.User, exists bool) {
 	v := m.created_by
 	if v == nil {
 		return
@@ -29339,7 +29340,7 @@ func (m *ServiceTokenMutation) CreatedBy() (r uuid.UUID, exists bool) {
 // OldCreatedBy returns the old "created_by" field's value of the ServiceToken entity.
 // If the ServiceToken object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *ServiceTokenMutation) OldCreatedBy(ctx context.Context) (v *uuid.UUID, err error) {
+func (m *ServiceTokenMutation) OldCreatedBy(ctx context.Context) (v *typedid.User, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldCreatedBy is only allowed on UpdateOne operations")
 	}
@@ -29680,7 +29681,7 @@ func (m *ServiceTokenMutation) SetField(name string, value ent.Value) error {
 		m.SetHash(v)
 		return nil
 	case servicetoken.FieldCreatedBy:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.User)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -29865,8 +29866,8 @@ type SessionMutation struct {
 	config
 	op             Op
 	typ            string
-	id             *uuid.UUID
-	user_id        *uuid.UUID
+	id             *typedid.Session
+	user_id        *typedid.User
 	token_hash     *[]byte
 	previous_hash  *[]byte
 	generation     *int64
@@ -29903,7 +29904,7 @@ func newSessionMutation(c config, op Op, opts ...sessionOption) *SessionMutation
 }
 
 // withSessionID sets the ID field of the mutation.
-func withSessionID(id uuid.UUID) sessionOption {
+func withSessionID(id typedid.Session) sessionOption {
 	return func(m *SessionMutation) {
 		var (
 			err   error
@@ -29955,13 +29956,13 @@ func (m SessionMutation) Tx() (*Tx, error) {
 
 // SetID sets the value of the id field. Note that this
 // operation is only accepted on creation of Session entities.
-func (m *SessionMutation) SetID(id uuid.UUID) {
+func (m *SessionMutation) SetID(id typedid.Session) {
 	m.id = &id
 }
 
 // ID returns the ID value in the mutation. Note that the ID is only available
 // if it was provided to the builder or after it was returned from the database.
-func (m *SessionMutation) ID() (id uuid.UUID, exists bool) {
+func (m *SessionMutation) ID() (id typedid.Session, exists bool) {
 	if m.id == nil {
 		return
 	}
@@ -29972,12 +29973,12 @@ func (m *SessionMutation) ID() (id uuid.UUID, exists bool) {
 // That means, if the mutation is applied within a transaction with an isolation level such
 // as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
 // or updated by the mutation.
-func (m *SessionMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+func (m *SessionMutation) IDs(ctx context.Context) ([]typedid.Session, error) {
 	switch {
 	case m.op.Is(OpUpdateOne | OpDeleteOne):
 		id, exists := m.ID()
 		if exists {
-			return []uuid.UUID{id}, nil
+			return []typedid.Session{id}, nil
 		}
 		fallthrough
 	case m.op.Is(OpUpdate | OpDelete):
@@ -29988,12 +29989,12 @@ func (m *SessionMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
 }
 
 // SetUserID sets the "user_id" field.
-func (m *SessionMutation) SetUserID(u uuid.UUID) {
-	m.user_id = &u
+func (m *SessionMutation) SetUserID(t typedid.User) {
+	m.user_id = &t
 }
 
 // UserID returns the value of the "user_id" field in the mutation.
-func (m *SessionMutation) UserID() (r uuid.UUID, exists bool) {
+func (m *SessionMutation) UserID() (r typedid.User, exists bool) {
 	v := m.user_id
 	if v == nil {
 		return
@@ -30004,7 +30005,7 @@ func (m *SessionMutation) UserID() (r uuid.UUID, exists bool) {
 // OldUserID returns the old "user_id" field's value of the Session entity.
 // If the Session object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *SessionMutation) OldUserID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *SessionMutation) OldUserID(ctx context.Context) (v typedid.User, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldUserID is only allowed on UpdateOne operations")
 	}
@@ -30538,7 +30539,7 @@ func (m *SessionMutation) OldField(ctx context.Context, name string) (ent.Value,
 func (m *SessionMutation) SetField(name string, value ent.Value) error {
 	switch name {
 	case session.FieldUserID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.User)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -30781,7 +30782,7 @@ type StockMovementMutation struct {
 	typ           string
 	id            *uuid.UUID
 	order_id      *uuid.UUID
-	item_id       *uuid.UUID
+	item_id       *typedid.Item
 	kind          *stockmovement.Kind
 	quantity      *int
 	addquantity   *int
@@ -30933,12 +30934,12 @@ func (m *StockMovementMutation) ResetOrderID() {
 }
 
 // SetItemID sets the "item_id" field.
-func (m *StockMovementMutation) SetItemID(u uuid.UUID) {
-	m.item_id = &u
+func (m *StockMovementMutation) SetItemID(t typedid.Item) {
+	m.item_id = &t
 }
 
 // ItemID returns the value of the "item_id" field in the mutation.
-func (m *StockMovementMutation) ItemID() (r uuid.UUID, exists bool) {
+func (m *StockMovementMutation) ItemID() (r typedid.Item, exists bool) {
 	v := m.item_id
 	if v == nil {
 		return
@@ -30949,7 +30950,7 @@ func (m *StockMovementMutation) ItemID() (r uuid.UUID, exists bool) {
 // OldItemID returns the old "item_id" field's value of the StockMovement entity.
 // If the StockMovement object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *StockMovementMutation) OldItemID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *StockMovementMutation) OldItemID(ctx context.Context) (v typedid.Item, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldItemID is only allowed on UpdateOne operations")
 	}
@@ -31200,7 +31201,7 @@ func (m *StockMovementMutation) SetField(name string, value ent.Value) error {
 		m.SetOrderID(v)
 		return nil
 	case stockmovement.FieldItemID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.Item)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -31363,7 +31364,7 @@ type UserMutation struct {
 	config
 	op              Op
 	typ             string
-	id              *uuid.UUID
+	id              *typedid.User
 	account         *string
 	display_name    *string
 	password_hash   *string
@@ -31407,7 +31408,7 @@ func newUserMutation(c config, op Op, opts ...userOption) *UserMutation {
 }
 
 // withUserID sets the ID field of the mutation.
-func withUserID(id uuid.UUID) userOption {
+func withUserID(id typedid.User) userOption {
 	return func(m *UserMutation) {
 		var (
 			err   error
@@ -31459,13 +31460,13 @@ func (m UserMutation) Tx() (*Tx, error) {
 
 // SetID sets the value of the id field. Note that this
 // operation is only accepted on creation of User entities.
-func (m *UserMutation) SetID(id uuid.UUID) {
+func (m *UserMutation) SetID(id typedid.User) {
 	m.id = &id
 }
 
 // ID returns the ID value in the mutation. Note that the ID is only available
 // if it was provided to the builder or after it was returned from the database.
-func (m *UserMutation) ID() (id uuid.UUID, exists bool) {
+func (m *UserMutation) ID() (id typedid.User, exists bool) {
 	if m.id == nil {
 		return
 	}
@@ -31476,12 +31477,12 @@ func (m *UserMutation) ID() (id uuid.UUID, exists bool) {
 // That means, if the mutation is applied within a transaction with an isolation level such
 // as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
 // or updated by the mutation.
-func (m *UserMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+func (m *UserMutation) IDs(ctx context.Context) ([]typedid.User, error) {
 	switch {
 	case m.op.Is(OpUpdateOne | OpDeleteOne):
 		id, exists := m.ID()
 		if exists {
-			return []uuid.UUID{id}, nil
+			return []typedid.User{id}, nil
 		}
 		fallthrough
 	case m.op.Is(OpUpdate | OpDelete):
@@ -32621,7 +32622,7 @@ type UserIdentityMutation struct {
 	id            *uuid.UUID
 	issuer        *string
 	subject       *string
-	user_id       *uuid.UUID
+	user_id       *typedid.User
 	created_at    *time.Time
 	clearedFields map[string]struct{}
 	done          bool
@@ -32806,12 +32807,12 @@ func (m *UserIdentityMutation) ResetSubject() {
 }
 
 // SetUserID sets the "user_id" field.
-func (m *UserIdentityMutation) SetUserID(u uuid.UUID) {
-	m.user_id = &u
+func (m *UserIdentityMutation) SetUserID(t typedid.User) {
+	m.user_id = &t
 }
 
 // UserID returns the value of the "user_id" field in the mutation.
-func (m *UserIdentityMutation) UserID() (r uuid.UUID, exists bool) {
+func (m *UserIdentityMutation) UserID() (r typedid.User, exists bool) {
 	v := m.user_id
 	if v == nil {
 		return
@@ -32822,7 +32823,7 @@ func (m *UserIdentityMutation) UserID() (r uuid.UUID, exists bool) {
 // OldUserID returns the old "user_id" field's value of the UserIdentity entity.
 // If the UserIdentity object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *UserIdentityMutation) OldUserID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *UserIdentityMutation) OldUserID(ctx context.Context) (v typedid.User, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldUserID is only allowed on UpdateOne operations")
 	}
@@ -32981,7 +32982,7 @@ func (m *UserIdentityMutation) SetField(name string, value ent.Value) error {
 		m.SetSubject(v)
 		return nil
 	case useridentity.FieldUserID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.User)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -33112,17 +33113,17 @@ type WaitlistEntryMutation struct {
 	config
 	op               Op
 	typ              string
-	id               *uuid.UUID
-	sale_id          *uuid.UUID
-	item_id          *uuid.UUID
-	user_id          *uuid.UUID
+	id               *typedid.Waitlist
+	sale_id          *typedid.Sale
+	item_id          *typedid.Item
+	user_id          *typedid.User
 	quantity         *int
 	addquantity      *int
 	status           *waitlistentry.Status
 	version          *int64
 	addversion       *int64
 	offer_expires_at *time.Time
-	order_id         *uuid.UUID
+	order_id         *typedid.Task
 	return_due       *bool
 	created_at       *time.Time
 	updated_at       *time.Time
@@ -33152,7 +33153,7 @@ func newWaitlistEntryMutation(c config, op Op, opts ...waitlistentryOption) *Wai
 }
 
 // withWaitlistEntryID sets the ID field of the mutation.
-func withWaitlistEntryID(id uuid.UUID) waitlistentryOption {
+func withWaitlistEntryID(id typedid.Waitlist) waitlistentryOption {
 	return func(m *WaitlistEntryMutation) {
 		var (
 			err   error
@@ -33204,13 +33205,13 @@ func (m WaitlistEntryMutation) Tx() (*Tx, error) {
 
 // SetID sets the value of the id field. Note that this
 // operation is only accepted on creation of WaitlistEntry entities.
-func (m *WaitlistEntryMutation) SetID(id uuid.UUID) {
+func (m *WaitlistEntryMutation) SetID(id typedid.Waitlist) {
 	m.id = &id
 }
 
 // ID returns the ID value in the mutation. Note that the ID is only available
 // if it was provided to the builder or after it was returned from the database.
-func (m *WaitlistEntryMutation) ID() (id uuid.UUID, exists bool) {
+func (m *WaitlistEntryMutation) ID() (id typedid.Waitlist, exists bool) {
 	if m.id == nil {
 		return
 	}
@@ -33221,12 +33222,12 @@ func (m *WaitlistEntryMutation) ID() (id uuid.UUID, exists bool) {
 // That means, if the mutation is applied within a transaction with an isolation level such
 // as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
 // or updated by the mutation.
-func (m *WaitlistEntryMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+func (m *WaitlistEntryMutation) IDs(ctx context.Context) ([]typedid.Waitlist, error) {
 	switch {
 	case m.op.Is(OpUpdateOne | OpDeleteOne):
 		id, exists := m.ID()
 		if exists {
-			return []uuid.UUID{id}, nil
+			return []typedid.Waitlist{id}, nil
 		}
 		fallthrough
 	case m.op.Is(OpUpdate | OpDelete):
@@ -33237,12 +33238,12 @@ func (m *WaitlistEntryMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
 }
 
 // SetSaleID sets the "sale_id" field.
-func (m *WaitlistEntryMutation) SetSaleID(u uuid.UUID) {
-	m.sale_id = &u
+func (m *WaitlistEntryMutation) SetSaleID(t typedid.Sale) {
+	m.sale_id = &t
 }
 
 // SaleID returns the value of the "sale_id" field in the mutation.
-func (m *WaitlistEntryMutation) SaleID() (r uuid.UUID, exists bool) {
+func (m *WaitlistEntryMutation) SaleID() (r typedid.Sale, exists bool) {
 	v := m.sale_id
 	if v == nil {
 		return
@@ -33253,7 +33254,7 @@ func (m *WaitlistEntryMutation) SaleID() (r uuid.UUID, exists bool) {
 // OldSaleID returns the old "sale_id" field's value of the WaitlistEntry entity.
 // If the WaitlistEntry object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *WaitlistEntryMutation) OldSaleID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *WaitlistEntryMutation) OldSaleID(ctx context.Context) (v typedid.Sale, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldSaleID is only allowed on UpdateOne operations")
 	}
@@ -33273,12 +33274,12 @@ func (m *WaitlistEntryMutation) ResetSaleID() {
 }
 
 // SetItemID sets the "item_id" field.
-func (m *WaitlistEntryMutation) SetItemID(u uuid.UUID) {
-	m.item_id = &u
+func (m *WaitlistEntryMutation) SetItemID(t typedid.Item) {
+	m.item_id = &t
 }
 
 // ItemID returns the value of the "item_id" field in the mutation.
-func (m *WaitlistEntryMutation) ItemID() (r uuid.UUID, exists bool) {
+func (m *WaitlistEntryMutation) ItemID() (r typedid.Item, exists bool) {
 	v := m.item_id
 	if v == nil {
 		return
@@ -33289,7 +33290,7 @@ func (m *WaitlistEntryMutation) ItemID() (r uuid.UUID, exists bool) {
 // OldItemID returns the old "item_id" field's value of the WaitlistEntry entity.
 // If the WaitlistEntry object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *WaitlistEntryMutation) OldItemID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *WaitlistEntryMutation) OldItemID(ctx context.Context) (v typedid.Item, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldItemID is only allowed on UpdateOne operations")
 	}
@@ -33309,12 +33310,12 @@ func (m *WaitlistEntryMutation) ResetItemID() {
 }
 
 // SetUserID sets the "user_id" field.
-func (m *WaitlistEntryMutation) SetUserID(u uuid.UUID) {
-	m.user_id = &u
+func (m *WaitlistEntryMutation) SetUserID(t typedid.User) {
+	m.user_id = &t
 }
 
 // UserID returns the value of the "user_id" field in the mutation.
-func (m *WaitlistEntryMutation) UserID() (r uuid.UUID, exists bool) {
+func (m *WaitlistEntryMutation) UserID() (r typedid.User, exists bool) {
 	v := m.user_id
 	if v == nil {
 		return
@@ -33325,7 +33326,7 @@ func (m *WaitlistEntryMutation) UserID() (r uuid.UUID, exists bool) {
 // OldUserID returns the old "user_id" field's value of the WaitlistEntry entity.
 // If the WaitlistEntry object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *WaitlistEntryMutation) OldUserID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *WaitlistEntryMutation) OldUserID(ctx context.Context) (v typedid.User, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldUserID is only allowed on UpdateOne operations")
 	}
@@ -33542,12 +33543,12 @@ func (m *WaitlistEntryMutation) ResetOfferExpiresAt() {
 }
 
 // SetOrderID sets the "order_id" field.
-func (m *WaitlistEntryMutation) SetOrderID(u uuid.UUID) {
-	m.order_id = &u
+func (m *WaitlistEntryMutation) SetOrderID(t typedid.Task) {
+	m.order_id = &t
 }
 
 // OrderID returns the value of the "order_id" field in the mutation.
-func (m *WaitlistEntryMutation) OrderID() (r uuid.UUID, exists bool) {
+func (m *WaitlistEntryMutation) OrderID() (r typedid.Task, exists bool) {
 	v := m.order_id
 	if v == nil {
 		return
@@ -33558,7 +33559,7 @@ func (m *WaitlistEntryMutation) OrderID() (r uuid.UUID, exists bool) {
 // OldOrderID returns the old "order_id" field's value of the WaitlistEntry entity.
 // If the WaitlistEntry object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *WaitlistEntryMutation) OldOrderID(ctx context.Context) (v *uuid.UUID, err error) {
+func (m *WaitlistEntryMutation) OldOrderID(ctx context.Context) (v *typedid.Task, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldOrderID is only allowed on UpdateOne operations")
 	}
@@ -33837,21 +33838,21 @@ func (m *WaitlistEntryMutation) OldField(ctx context.Context, name string) (ent.
 func (m *WaitlistEntryMutation) SetField(name string, value ent.Value) error {
 	switch name {
 	case waitlistentry.FieldSaleID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.Sale)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetSaleID(v)
 		return nil
 	case waitlistentry.FieldItemID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.Item)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetItemID(v)
 		return nil
 	case waitlistentry.FieldUserID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.User)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -33886,7 +33887,7 @@ func (m *WaitlistEntryMutation) SetField(name string, value ent.Value) error {
 		m.SetOfferExpiresAt(v)
 		return nil
 	case waitlistentry.FieldOrderID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.Task)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -34094,8 +34095,8 @@ type WebhookDeliveryMutation struct {
 	config
 	op             Op
 	typ            string
-	id             *uuid.UUID
-	endpoint_id    *uuid.UUID
+	id             *typedid.Delivery
+	endpoint_id    *typedid.Endpoint
 	event_id       *int64
 	addevent_id    *int64
 	subject        *string
@@ -34137,7 +34138,7 @@ func newWebhookDeliveryMutation(c config, op Op, opts ...webhookdeliveryOption) 
 }
 
 // withWebhookDeliveryID sets the ID field of the mutation.
-func withWebhookDeliveryID(id uuid.UUID) webhookdeliveryOption {
+func withWebhookDeliveryID(id typedid.Delivery) webhookdeliveryOption {
 	return func(m *WebhookDeliveryMutation) {
 		var (
 			err   error
@@ -34189,13 +34190,13 @@ func (m WebhookDeliveryMutation) Tx() (*Tx, error) {
 
 // SetID sets the value of the id field. Note that this
 // operation is only accepted on creation of WebhookDelivery entities.
-func (m *WebhookDeliveryMutation) SetID(id uuid.UUID) {
+func (m *WebhookDeliveryMutation) SetID(id typedid.Delivery) {
 	m.id = &id
 }
 
 // ID returns the ID value in the mutation. Note that the ID is only available
 // if it was provided to the builder or after it was returned from the database.
-func (m *WebhookDeliveryMutation) ID() (id uuid.UUID, exists bool) {
+func (m *WebhookDeliveryMutation) ID() (id typedid.Delivery, exists bool) {
 	if m.id == nil {
 		return
 	}
@@ -34206,12 +34207,12 @@ func (m *WebhookDeliveryMutation) ID() (id uuid.UUID, exists bool) {
 // That means, if the mutation is applied within a transaction with an isolation level such
 // as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
 // or updated by the mutation.
-func (m *WebhookDeliveryMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+func (m *WebhookDeliveryMutation) IDs(ctx context.Context) ([]typedid.Delivery, error) {
 	switch {
 	case m.op.Is(OpUpdateOne | OpDeleteOne):
 		id, exists := m.ID()
 		if exists {
-			return []uuid.UUID{id}, nil
+			return []typedid.Delivery{id}, nil
 		}
 		fallthrough
 	case m.op.Is(OpUpdate | OpDelete):
@@ -34222,12 +34223,12 @@ func (m *WebhookDeliveryMutation) IDs(ctx context.Context) ([]uuid.UUID, error) 
 }
 
 // SetEndpointID sets the "endpoint_id" field.
-func (m *WebhookDeliveryMutation) SetEndpointID(u uuid.UUID) {
-	m.endpoint_id = &u
+func (m *WebhookDeliveryMutation) SetEndpointID(t typedid.Endpoint) {
+	m.endpoint_id = &t
 }
 
 // EndpointID returns the value of the "endpoint_id" field in the mutation.
-func (m *WebhookDeliveryMutation) EndpointID() (r uuid.UUID, exists bool) {
+func (m *WebhookDeliveryMutation) EndpointID() (r typedid.Endpoint, exists bool) {
 	v := m.endpoint_id
 	if v == nil {
 		return
@@ -34238,7 +34239,7 @@ func (m *WebhookDeliveryMutation) EndpointID() (r uuid.UUID, exists bool) {
 // OldEndpointID returns the old "endpoint_id" field's value of the WebhookDelivery entity.
 // If the WebhookDelivery object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *WebhookDeliveryMutation) OldEndpointID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *WebhookDeliveryMutation) OldEndpointID(ctx context.Context) (v typedid.Endpoint, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldEndpointID is only allowed on UpdateOne operations")
 	}
@@ -34892,7 +34893,7 @@ func (m *WebhookDeliveryMutation) OldField(ctx context.Context, name string) (en
 func (m *WebhookDeliveryMutation) SetField(name string, value ent.Value) error {
 	switch name {
 	case webhookdelivery.FieldEndpointID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.Endpoint)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
@@ -35177,7 +35178,7 @@ type WebhookEndpointMutation struct {
 	config
 	op              Op
 	typ             string
-	id              *uuid.UUID
+	id              *typedid.Endpoint
 	url             *string
 	description     *string
 	kinds           *string
@@ -35215,7 +35216,7 @@ func newWebhookEndpointMutation(c config, op Op, opts ...webhookendpointOption) 
 }
 
 // withWebhookEndpointID sets the ID field of the mutation.
-func withWebhookEndpointID(id uuid.UUID) webhookendpointOption {
+func withWebhookEndpointID(id typedid.Endpoint) webhookendpointOption {
 	return func(m *WebhookEndpointMutation) {
 		var (
 			err   error
@@ -35267,13 +35268,13 @@ func (m WebhookEndpointMutation) Tx() (*Tx, error) {
 
 // SetID sets the value of the id field. Note that this
 // operation is only accepted on creation of WebhookEndpoint entities.
-func (m *WebhookEndpointMutation) SetID(id uuid.UUID) {
+func (m *WebhookEndpointMutation) SetID(id typedid.Endpoint) {
 	m.id = &id
 }
 
 // ID returns the ID value in the mutation. Note that the ID is only available
 // if it was provided to the builder or after it was returned from the database.
-func (m *WebhookEndpointMutation) ID() (id uuid.UUID, exists bool) {
+func (m *WebhookEndpointMutation) ID() (id typedid.Endpoint, exists bool) {
 	if m.id == nil {
 		return
 	}
@@ -35284,12 +35285,12 @@ func (m *WebhookEndpointMutation) ID() (id uuid.UUID, exists bool) {
 // That means, if the mutation is applied within a transaction with an isolation level such
 // as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
 // or updated by the mutation.
-func (m *WebhookEndpointMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+func (m *WebhookEndpointMutation) IDs(ctx context.Context) ([]typedid.Endpoint, error) {
 	switch {
 	case m.op.Is(OpUpdateOne | OpDeleteOne):
 		id, exists := m.ID()
 		if exists {
-			return []uuid.UUID{id}, nil
+			return []typedid.Endpoint{id}, nil
 		}
 		fallthrough
 	case m.op.Is(OpUpdate | OpDelete):
@@ -36110,7 +36111,7 @@ type WebhookEventMutation struct {
 	op            Op
 	typ           string
 	id            *int64
-	message_id    *uuid.UUID
+	message_id    *typedid.Event
 	kind          *string
 	subject       *string
 	payload       *[]byte
@@ -36228,12 +36229,12 @@ func (m *WebhookEventMutation) IDs(ctx context.Context) ([]int64, error) {
 }
 
 // SetMessageID sets the "message_id" field.
-func (m *WebhookEventMutation) SetMessageID(u uuid.UUID) {
-	m.message_id = &u
+func (m *WebhookEventMutation) SetMessageID(t typedid.Event) {
+	m.message_id = &t
 }
 
 // MessageID returns the value of the "message_id" field in the mutation.
-func (m *WebhookEventMutation) MessageID() (r uuid.UUID, exists bool) {
+func (m *WebhookEventMutation) MessageID() (r typedid.Event, exists bool) {
 	v := m.message_id
 	if v == nil {
 		return
@@ -36244,7 +36245,7 @@ func (m *WebhookEventMutation) MessageID() (r uuid.UUID, exists bool) {
 // OldMessageID returns the old "message_id" field's value of the WebhookEvent entity.
 // If the WebhookEvent object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *WebhookEventMutation) OldMessageID(ctx context.Context) (v uuid.UUID, err error) {
+func (m *WebhookEventMutation) OldMessageID(ctx context.Context) (v typedid.Event, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldMessageID is only allowed on UpdateOne operations")
 	}
@@ -36567,7 +36568,7 @@ func (m *WebhookEventMutation) OldField(ctx context.Context, name string) (ent.V
 func (m *WebhookEventMutation) SetField(name string, value ent.Value) error {
 	switch name {
 	case webhookevent.FieldMessageID:
-		v, ok := value.(uuid.UUID)
+		v, ok := value.(typedid.Event)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}

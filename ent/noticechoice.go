@@ -5,6 +5,7 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/noticechoice"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
@@ -19,7 +20,7 @@ type NoticeChoice struct {
 	// ID of the ent.
 	ID uuid.UUID `json:"id,omitempty"`
 	// UserID holds the value of the "user_id" field.
-	UserID uuid.UUID `json:"user_id,omitempty"`
+	UserID typedid.User `json:"user_id,omitempty"`
 	// Kind holds the value of the "kind" field.
 	Kind noticechoice.Kind `json:"kind,omitempty"`
 	// Mail holds the value of the "mail" field.
@@ -44,7 +45,9 @@ func (*NoticeChoice) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullString)
 		case noticechoice.FieldUpdatedAt:
 			values[i] = new(sql.NullTime)
-		case noticechoice.FieldID, noticechoice.FieldUserID:
+		case noticechoice.FieldUserID:
+			values[i] = new(typedid.User)
+		case noticechoice.FieldID:
 			values[i] = new(uuid.UUID)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -68,7 +71,7 @@ func (_m *NoticeChoice) assignValues(columns []string, values []any) error {
 				_m.ID = *value
 			}
 		case noticechoice.FieldUserID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.User); !ok {
 				return fmt.Errorf("unexpected type %T for field user_id", values[i])
 			} else if value != nil {
 				_m.UserID = *value

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/noticechoice"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
@@ -25,7 +26,7 @@ type NoticeChoiceCreate struct {
 }
 
 // SetUserID sets the "user_id" field.
-func (_c *NoticeChoiceCreate) SetUserID(v uuid.UUID) *NoticeChoiceCreate {
+func (_c *NoticeChoiceCreate) SetUserID(v typedid.User) *NoticeChoiceCreate {
 	_c.mutation.SetUserID(v)
 	return _c
 }

@@ -266,7 +266,7 @@ func (_q *NoticeChoiceQuery) Clone() *NoticeChoiceQuery {
 // Example:
 //
 //	var v []struct {
-//		UserID uuid.UUID `json:"user_id,omitempty"`
+//		UserID typedid.User `json:"user_id,omitempty"`
 //		Count int `json:"count,omitempty"`
 //	}
 //
@@ -289,7 +289,7 @@ func (_q *NoticeChoiceQuery) GroupBy(field string, fields ...string) *NoticeChoi
 // Example:
 //
 //	var v []struct {
-//		UserID uuid.UUID `json:"user_id,omitempty"`
+//		UserID typedid.User `json:"user_id,omitempty"`
 //	}
 //
 //	client.NoticeChoice.Query().

@@ -5,6 +5,7 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/noticedelivery"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
@@ -17,15 +18,15 @@ import (
 type NoticeDelivery struct {
 	config `json:"-"`
 	// ID of the ent.
-	ID uuid.UUID `json:"id,omitempty"`
+	ID typedid.Delivery `json:"id,omitempty"`
 	// UserID holds the value of the "user_id" field.
-	UserID uuid.UUID `json:"user_id,omitempty"`
+	UserID typedid.User `json:"user_id,omitempty"`
 	// Kind holds the value of the "kind" field.
 	Kind noticedelivery.Kind `json:"kind,omitempty"`
 	// the order, waitlist entry, sale or ticket of the waiting room
 	SubjectID uuid.UUID `json:"subject_id,omitempty"`
 	// of the browser; null = the operator's own service
-	SubscriptionID *uuid.UUID `json:"subscription_id,omitempty"`
+	SubscriptionID *typedid.Device `json:"subscription_id,omitempty"`
 	// JSON, as it is sent; empty once it has ended
 	Payload []byte `json:"-"`
 	// State holds the value of the "state" field.
@@ -51,7 +52,7 @@ func (*NoticeDelivery) scanValues(columns []string) ([]any, error) {
 	for i := range columns {
 		switch columns[i] {
 		case noticedelivery.FieldSubscriptionID:
-			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
+			values[i] = &sql.NullScanner{S: new(typedid.Device)}
 		case noticedelivery.FieldPayload:
 			values[i] = new([]byte)
 		case noticedelivery.FieldAttempts:
@@ -60,7 +61,11 @@ func (*NoticeDelivery) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullString)
 		case noticedelivery.FieldDueAt, noticedelivery.FieldRetryUntil, noticedelivery.FieldCreatedAt, noticedelivery.FieldEndedAt:
 			values[i] = new(sql.NullTime)
-		case noticedelivery.FieldID, noticedelivery.FieldUserID, noticedelivery.FieldSubjectID:
+		case noticedelivery.FieldID:
+			values[i] = new(typedid.Delivery)
+		case noticedelivery.FieldUserID:
+			values[i] = new(typedid.User)
+		case noticedelivery.FieldSubjectID:
 			values[i] = new(uuid.UUID)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -78,13 +83,13 @@ func (_m *NoticeDelivery) assignValues(columns []string, values []any) error {
 	for i := range columns {
 		switch columns[i] {
 		case noticedelivery.FieldID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Delivery); !ok {
 				return fmt.Errorf("unexpected type %T for field id", values[i])
 			} else if value != nil {
 				_m.ID = *value
 			}
 		case noticedelivery.FieldUserID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.User); !ok {
 				return fmt.Errorf("unexpected type %T for field user_id", values[i])
 			} else if value != nil {
 				_m.UserID = *value
@@ -105,8 +110,8 @@ func (_m *NoticeDelivery) assignValues(columns []string, values []any) error {
 			if value, ok := values[i].(*sql.NullScanner); !ok {
 				return fmt.Errorf("unexpected type %T for field subscription_id", values[i])
 			} else if value.Valid {
-				_m.SubscriptionID = new(uuid.UUID)
-				*_m.SubscriptionID = *value.S.(*uuid.UUID)
+				_m.SubscriptionID = new(typedid.Device)
+				*_m.SubscriptionID = *value.S.(*typedid.Device)
 			}
 		case noticedelivery.FieldPayload:
 			if value, ok := values[i].(*[]byte); !ok {

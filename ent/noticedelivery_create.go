@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/noticedelivery"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
@@ -25,7 +26,7 @@ type NoticeDeliveryCreate struct {
 }
 
 // SetUserID sets the "user_id" field.
-func (_c *NoticeDeliveryCreate) SetUserID(v uuid.UUID) *NoticeDeliveryCreate {
+func (_c *NoticeDeliveryCreate) SetUserID(v typedid.User) *NoticeDeliveryCreate {
 	_c.mutation.SetUserID(v)
 	return _c
 }
@@ -43,13 +44,13 @@ func (_c *NoticeDeliveryCreate) SetSubjectID(v uuid.UUID) *NoticeDeliveryCreate 
 }
 
 // SetSubscriptionID sets the "subscription_id" field.
-func (_c *NoticeDeliveryCreate) SetSubscriptionID(v uuid.UUID) *NoticeDeliveryCreate {
+func (_c *NoticeDeliveryCreate) SetSubscriptionID(v typedid.Device) *NoticeDeliveryCreate {
 	_c.mutation.SetSubscriptionID(v)
 	return _c
 }
 
 // SetNillableSubscriptionID sets the "subscription_id" field if the given value is not nil.
-func (_c *NoticeDeliveryCreate) SetNillableSubscriptionID(v *uuid.UUID) *NoticeDeliveryCreate {
+func (_c *NoticeDeliveryCreate) SetNillableSubscriptionID(v *typedid.Device) *NoticeDeliveryCreate {
 	if v != nil {
 		_c.SetSubscriptionID(*v)
 	}
@@ -137,7 +138,7 @@ func (_c *NoticeDeliveryCreate) SetNillableEndedAt(v *time.Time) *NoticeDelivery
 }
 
 // SetID sets the "id" field.
-func (_c *NoticeDeliveryCreate) SetID(v uuid.UUID) *NoticeDeliveryCreate {
+func (_c *NoticeDeliveryCreate) SetID(v typedid.Delivery) *NoticeDeliveryCreate {
 	_c.mutation.SetID(v)
 	return _c
 }
@@ -250,7 +251,7 @@ func (_c *NoticeDeliveryCreate) sqlSave(ctx context.Context) (*NoticeDelivery, e
 		return nil, err
 	}
 	if _spec.ID.Value != nil {
-		if id, ok := _spec.ID.Value.(*uuid.UUID); ok {
+		if id, ok := _spec.ID.Value.(*typedid.Delivery); ok {
 			_node.ID = *id
 		} else if err := _node.ID.Scan(_spec.ID.Value); err != nil {
 			return nil, err
@@ -671,7 +672,7 @@ func (u *NoticeDeliveryUpsertOne) ExecX(ctx context.Context) {
 }
 
 // Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *NoticeDeliveryUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
+func (u *NoticeDeliveryUpsertOne) ID(ctx context.Context) (id typedid.Delivery, err error) {
 	if u.create.driver.Dialect() == dialect.MySQL {
 		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
 		// fields from the database since MySQL does not support the RETURNING clause.
@@ -685,7 +686,7 @@ func (u *NoticeDeliveryUpsertOne) ID(ctx context.Context) (id uuid.UUID, err err
 }
 
 // IDX is like ID, but panics if an error occurs.
-func (u *NoticeDeliveryUpsertOne) IDX(ctx context.Context) uuid.UUID {
+func (u *NoticeDeliveryUpsertOne) IDX(ctx context.Context) typedid.Delivery {
 	id, err := u.ID(ctx)
 	if err != nil {
 		panic(err)

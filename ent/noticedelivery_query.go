@@ -8,13 +8,13 @@ import (
 	"math"
 	"seckill/ent/noticedelivery"
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // NoticeDeliveryQuery is the builder for querying NoticeDelivery entities.
@@ -85,8 +85,8 @@ func (_q *NoticeDeliveryQuery) FirstX(ctx context.Context) *NoticeDelivery {
 
 // FirstID returns the first NoticeDelivery ID from the query.
 // Returns a *NotFoundError when no NoticeDelivery ID was found.
-func (_q *NoticeDeliveryQuery) FirstID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *NoticeDeliveryQuery) FirstID(ctx context.Context) (id typedid.Delivery, err error) {
+	var ids []typedid.Delivery
 	if ids, err = _q.Limit(1).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryFirstID)); err != nil {
 		return
 	}
@@ -98,7 +98,7 @@ func (_q *NoticeDeliveryQuery) FirstID(ctx context.Context) (id uuid.UUID, err e
 }
 
 // FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *NoticeDeliveryQuery) FirstIDX(ctx context.Context) uuid.UUID {
+func (_q *NoticeDeliveryQuery) FirstIDX(ctx context.Context) typedid.Delivery {
 	id, err := _q.FirstID(ctx)
 	if err != nil && !IsNotFound(err) {
 		panic(err)
@@ -136,8 +136,8 @@ func (_q *NoticeDeliveryQuery) OnlyX(ctx context.Context) *NoticeDelivery {
 // OnlyID is like Only, but returns the only NoticeDelivery ID in the query.
 // Returns a *NotSingularError when more than one NoticeDelivery ID is found.
 // Returns a *NotFoundError when no entities are found.
-func (_q *NoticeDeliveryQuery) OnlyID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *NoticeDeliveryQuery) OnlyID(ctx context.Context) (id typedid.Delivery, err error) {
+	var ids []typedid.Delivery
 	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
 		return
 	}
@@ -153,7 +153,7 @@ func (_q *NoticeDeliveryQuery) OnlyID(ctx context.Context) (id uuid.UUID, err er
 }
 
 // OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *NoticeDeliveryQuery) OnlyIDX(ctx context.Context) uuid.UUID {
+func (_q *NoticeDeliveryQuery) OnlyIDX(ctx context.Context) typedid.Delivery {
 	id, err := _q.OnlyID(ctx)
 	if err != nil {
 		panic(err)
@@ -181,7 +181,7 @@ func (_q *NoticeDeliveryQuery) AllX(ctx context.Context) []*NoticeDelivery {
 }
 
 // IDs executes the query and returns a list of NoticeDelivery IDs.
-func (_q *NoticeDeliveryQuery) IDs(ctx context.Context) (ids []uuid.UUID, err error) {
+func (_q *NoticeDeliveryQuery) IDs(ctx context.Context) (ids []typedid.Delivery, err error) {
 	if _q.ctx.Unique == nil && _q.path != nil {
 		_q.Unique(true)
 	}
@@ -193,7 +193,7 @@ func (_q *NoticeDeliveryQuery) IDs(ctx context.Context) (ids []uuid.UUID, err er
 }
 
 // IDsX is like IDs, but panics if an error occurs.
-func (_q *NoticeDeliveryQuery) IDsX(ctx context.Context) []uuid.UUID {
+func (_q *NoticeDeliveryQuery) IDsX(ctx context.Context) []typedid.Delivery {
 	ids, err := _q.IDs(ctx)
 	if err != nil {
 		panic(err)
@@ -266,7 +266,7 @@ func (_q *NoticeDeliveryQuery) Clone() *NoticeDeliveryQuery {
 // Example:
 //
 //	var v []struct {
-//		UserID uuid.UUID `json:"user_id,omitempty"`
+//		UserID typedid.User `json:"user_id,omitempty"`
 //		Count int `json:"count,omitempty"`
 //	}
 //
@@ -289,7 +289,7 @@ func (_q *NoticeDeliveryQuery) GroupBy(field string, fields ...string) *NoticeDe
 // Example:
 //
 //	var v []struct {
-//		UserID uuid.UUID `json:"user_id,omitempty"`
+//		UserID typedid.User `json:"user_id,omitempty"`
 //	}
 //
 //	client.NoticeDelivery.Query().

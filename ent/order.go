@@ -5,27 +5,27 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/order"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // Order is the model entity for the Order schema.
 type Order struct {
 	config `json:"-"`
 	// ID of the ent.
-	ID uuid.UUID `json:"id,omitempty"`
+	ID typedid.Order `json:"id,omitempty"`
 	// Number holds the value of the "number" field.
 	Number string `json:"number,omitempty"`
 	// SaleID holds the value of the "sale_id" field.
-	SaleID uuid.UUID `json:"sale_id,omitempty"`
+	SaleID typedid.Sale `json:"sale_id,omitempty"`
 	// ItemID holds the value of the "item_id" field.
-	ItemID uuid.UUID `json:"item_id,omitempty"`
+	ItemID typedid.Item `json:"item_id,omitempty"`
 	// UserID holds the value of the "user_id" field.
-	UserID uuid.UUID `json:"user_id,omitempty"`
+	UserID typedid.User `json:"user_id,omitempty"`
 	// Kind holds the value of the "kind" field.
 	Kind order.Kind `json:"kind,omitempty"`
 	// Status holds the value of the "status" field.
@@ -53,9 +53,9 @@ type Order struct {
 	// PaidAt holds the value of the "paid_at" field.
 	PaidAt *time.Time `json:"paid_at,omitempty"`
 	// under which name Redis holds the units, when it is not the order's id: it expired and took them again
-	ClaimID *uuid.UUID `json:"claim_id,omitempty"`
+	ClaimID *typedid.Task `json:"claim_id,omitempty"`
 	// ledger key of the units that a refund returned last, when it is not the order's id: those of a partial refund
-	ReturnKey *uuid.UUID `json:"return_key,omitempty"`
+	ReturnKey *typedid.Refund `json:"return_key,omitempty"`
 	// whether what Redis holds for it is still to be given back
 	ReturnDue    bool `json:"return_due,omitempty"`
 	selectValues sql.SelectValues
@@ -66,8 +66,10 @@ func (*Order) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case order.FieldClaimID, order.FieldReturnKey:
-			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
+		case order.FieldReturnKey:
+			values[i] = &sql.NullScanner{S: new(typedid.Refund)}
+		case order.FieldClaimID:
+			values[i] = &sql.NullScanner{S: new(typedid.Task)}
 		case order.FieldReturnDue:
 			values[i] = new(sql.NullBool)
 		case order.FieldQuantity, order.FieldRefundedQuantity, order.FieldUnitPriceMinor, order.FieldVersion, order.FieldEpoch:
@@ -76,8 +78,14 @@ func (*Order) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullString)
 		case order.FieldReservedAt, order.FieldCreatedAt, order.FieldUpdatedAt, order.FieldPaymentDeadline, order.FieldPaidAt:
 			values[i] = new(sql.NullTime)
-		case order.FieldID, order.FieldSaleID, order.FieldItemID, order.FieldUserID:
-			values[i] = new(uuid.UUID)
+		case order.FieldItemID:
+			values[i] = new(typedid.Item)
+		case order.FieldID:
+			values[i] = new(typedid.Order)
+		case order.FieldSaleID:
+			values[i] = new(typedid.Sale)
+		case order.FieldUserID:
+			values[i] = new(typedid.User)
 		default:
 			values[i] = new(sql.UnknownType)
 		}
@@ -94,7 +102,7 @@ func (_m *Order) assignValues(columns []string, values []any) error {
 	for i := range columns {
 		switch columns[i] {
 		case order.FieldID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Order); !ok {
 				return fmt.Errorf("unexpected type %T for field id", values[i])
 			} else if value != nil {
 				_m.ID = *value
@@ -106,19 +114,19 @@ func (_m *Order) assignValues(columns []string, values []any) error {
 				_m.Number = value.String
 			}
 		case order.FieldSaleID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Sale); !ok {
 				return fmt.Errorf("unexpected type %T for field sale_id", values[i])
 			} else if value != nil {
 				_m.SaleID = *value
 			}
 		case order.FieldItemID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Item); !ok {
 				return fmt.Errorf("unexpected type %T for field item_id", values[i])
 			} else if value != nil {
 				_m.ItemID = *value
 			}
 		case order.FieldUserID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.User); !ok {
 				return fmt.Errorf("unexpected type %T for field user_id", values[i])
 			} else if value != nil {
 				_m.UserID = *value
@@ -207,15 +215,15 @@ func (_m *Order) assignValues(columns []string, values []any) error {
 			if value, ok := values[i].(*sql.NullScanner); !ok {
 				return fmt.Errorf("unexpected type %T for field claim_id", values[i])
 			} else if value.Valid {
-				_m.ClaimID = new(uuid.UUID)
-				*_m.ClaimID = *value.S.(*uuid.UUID)
+				_m.ClaimID = new(typedid.Task)
+				*_m.ClaimID = *value.S.(*typedid.Task)
 			}
 		case order.FieldReturnKey:
 			if value, ok := values[i].(*sql.NullScanner); !ok {
 				return fmt.Errorf("unexpected type %T for field return_key", values[i])
 			} else if value.Valid {
-				_m.ReturnKey = new(uuid.UUID)
-				*_m.ReturnKey = *value.S.(*uuid.UUID)
+				_m.ReturnKey = new(typedid.Refund)
+				*_m.ReturnKey = *value.S.(*typedid.Refund)
 			}
 		case order.FieldReturnDue:
 			if value, ok := values[i].(*sql.NullBool); !ok {

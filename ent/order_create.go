@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/order"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // OrderCreate is the builder for creating a Order entity.
@@ -31,19 +31,19 @@ func (_c *OrderCreate) SetNumber(v string) *OrderCreate {
 }
 
 // SetSaleID sets the "sale_id" field.
-func (_c *OrderCreate) SetSaleID(v uuid.UUID) *OrderCreate {
+func (_c *OrderCreate) SetSaleID(v typedid.Sale) *OrderCreate {
 	_c.mutation.SetSaleID(v)
 	return _c
 }
 
 // SetItemID sets the "item_id" field.
-func (_c *OrderCreate) SetItemID(v uuid.UUID) *OrderCreate {
+func (_c *OrderCreate) SetItemID(v typedid.Item) *OrderCreate {
 	_c.mutation.SetItemID(v)
 	return _c
 }
 
 // SetUserID sets the "user_id" field.
-func (_c *OrderCreate) SetUserID(v uuid.UUID) *OrderCreate {
+func (_c *OrderCreate) SetUserID(v typedid.User) *OrderCreate {
 	_c.mutation.SetUserID(v)
 	return _c
 }
@@ -175,13 +175,13 @@ func (_c *OrderCreate) SetNillablePaidAt(v *time.Time) *OrderCreate {
 }
 
 // SetClaimID sets the "claim_id" field.
-func (_c *OrderCreate) SetClaimID(v uuid.UUID) *OrderCreate {
+func (_c *OrderCreate) SetClaimID(v typedid.Task) *OrderCreate {
 	_c.mutation.SetClaimID(v)
 	return _c
 }
 
 // SetNillableClaimID sets the "claim_id" field if the given value is not nil.
-func (_c *OrderCreate) SetNillableClaimID(v *uuid.UUID) *OrderCreate {
+func (_c *OrderCreate) SetNillableClaimID(v *typedid.Task) *OrderCreate {
 	if v != nil {
 		_c.SetClaimID(*v)
 	}
@@ -189,13 +189,13 @@ func (_c *OrderCreate) SetNillableClaimID(v *uuid.UUID) *OrderCreate {
 }
 
 // SetReturnKey sets the "return_key" field.
-func (_c *OrderCreate) SetReturnKey(v uuid.UUID) *OrderCreate {
+func (_c *OrderCreate) SetReturnKey(v typedid.Refund) *OrderCreate {
 	_c.mutation.SetReturnKey(v)
 	return _c
 }
 
 // SetNillableReturnKey sets the "return_key" field if the given value is not nil.
-func (_c *OrderCreate) SetNillableReturnKey(v *uuid.UUID) *OrderCreate {
+func (_c *OrderCreate) SetNillableReturnKey(v *typedid.Refund) *OrderCreate {
 	if v != nil {
 		_c.SetReturnKey(*v)
 	}
@@ -217,7 +217,7 @@ func (_c *OrderCreate) SetNillableReturnDue(v *bool) *OrderCreate {
 }
 
 // SetID sets the "id" field.
-func (_c *OrderCreate) SetID(v uuid.UUID) *OrderCreate {
+func (_c *OrderCreate) SetID(v typedid.Order) *OrderCreate {
 	_c.mutation.SetID(v)
 	return _c
 }
@@ -379,7 +379,7 @@ func (_c *OrderCreate) sqlSave(ctx context.Context) (*Order, error) {
 		return nil, err
 	}
 	if _spec.ID.Value != nil {
-		if id, ok := _spec.ID.Value.(*uuid.UUID); ok {
+		if id, ok := _spec.ID.Value.(*typedid.Order); ok {
 			_node.ID = *id
 		} else if err := _node.ID.Scan(_spec.ID.Value); err != nil {
 			return nil, err
@@ -653,7 +653,7 @@ func (u *OrderUpsert) ClearPaidAt() *OrderUpsert {
 }
 
 // SetClaimID sets the "claim_id" field.
-func (u *OrderUpsert) SetClaimID(v uuid.UUID) *OrderUpsert {
+func (u *OrderUpsert) SetClaimID(v typedid.Task) *OrderUpsert {
 	u.Set(order.FieldClaimID, v)
 	return u
 }
@@ -671,7 +671,7 @@ func (u *OrderUpsert) ClearClaimID() *OrderUpsert {
 }
 
 // SetReturnKey sets the "return_key" field.
-func (u *OrderUpsert) SetReturnKey(v uuid.UUID) *OrderUpsert {
+func (u *OrderUpsert) SetReturnKey(v typedid.Refund) *OrderUpsert {
 	u.Set(order.FieldReturnKey, v)
 	return u
 }
@@ -916,7 +916,7 @@ func (u *OrderUpsertOne) ClearPaidAt() *OrderUpsertOne {
 }
 
 // SetClaimID sets the "claim_id" field.
-func (u *OrderUpsertOne) SetClaimID(v uuid.UUID) *OrderUpsertOne {
+func (u *OrderUpsertOne) SetClaimID(v typedid.Task) *OrderUpsertOne {
 	return u.Update(func(s *OrderUpsert) {
 		s.SetClaimID(v)
 	})
@@ -937,7 +937,7 @@ func (u *OrderUpsertOne) ClearClaimID() *OrderUpsertOne {
 }
 
 // SetReturnKey sets the "return_key" field.
-func (u *OrderUpsertOne) SetReturnKey(v uuid.UUID) *OrderUpsertOne {
+func (u *OrderUpsertOne) SetReturnKey(v typedid.Refund) *OrderUpsertOne {
 	return u.Update(func(s *OrderUpsert) {
 		s.SetReturnKey(v)
 	})
@@ -987,7 +987,7 @@ func (u *OrderUpsertOne) ExecX(ctx context.Context) {
 }
 
 // Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *OrderUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
+func (u *OrderUpsertOne) ID(ctx context.Context) (id typedid.Order, err error) {
 	if u.create.driver.Dialect() == dialect.MySQL {
 		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
 		// fields from the database since MySQL does not support the RETURNING clause.
@@ -1001,7 +1001,7 @@ func (u *OrderUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
 }
 
 // IDX is like ID, but panics if an error occurs.
-func (u *OrderUpsertOne) IDX(ctx context.Context) uuid.UUID {
+func (u *OrderUpsertOne) IDX(ctx context.Context) typedid.Order {
 	id, err := u.ID(ctx)
 	if err != nil {
 		panic(err)
@@ -1354,7 +1354,7 @@ func (u *OrderUpsertBulk) ClearPaidAt() *OrderUpsertBulk {
 }
 
 // SetClaimID sets the "claim_id" field.
-func (u *OrderUpsertBulk) SetClaimID(v uuid.UUID) *OrderUpsertBulk {
+func (u *OrderUpsertBulk) SetClaimID(v typedid.Task) *OrderUpsertBulk {
 	return u.Update(func(s *OrderUpsert) {
 		s.SetClaimID(v)
 	})
@@ -1375,7 +1375,7 @@ func (u *OrderUpsertBulk) ClearClaimID() *OrderUpsertBulk {
 }
 
 // SetReturnKey sets the "return_key" field.
-func (u *OrderUpsertBulk) SetReturnKey(v uuid.UUID) *OrderUpsertBulk {
+func (u *OrderUpsertBulk) SetReturnKey(v typedid.Refund) *OrderUpsertBulk {
 	return u.Update(func(s *OrderUpsert) {
 		s.SetReturnKey(v)
 	})

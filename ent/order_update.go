@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"seckill/ent/order"
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // OrderUpdate is the builder for updating Order entities.
@@ -169,13 +169,13 @@ func (_u *OrderUpdate) ClearPaidAt() *OrderUpdate {
 }
 
 // SetClaimID sets the "claim_id" field.
-func (_u *OrderUpdate) SetClaimID(v uuid.UUID) *OrderUpdate {
+func (_u *OrderUpdate) SetClaimID(v typedid.Task) *OrderUpdate {
 	_u.mutation.SetClaimID(v)
 	return _u
 }
 
 // SetNillableClaimID sets the "claim_id" field if the given value is not nil.
-func (_u *OrderUpdate) SetNillableClaimID(v *uuid.UUID) *OrderUpdate {
+func (_u *OrderUpdate) SetNillableClaimID(v *typedid.Task) *OrderUpdate {
 	if v != nil {
 		_u.SetClaimID(*v)
 	}
@@ -189,13 +189,13 @@ func (_u *OrderUpdate) ClearClaimID() *OrderUpdate {
 }
 
 // SetReturnKey sets the "return_key" field.
-func (_u *OrderUpdate) SetReturnKey(v uuid.UUID) *OrderUpdate {
+func (_u *OrderUpdate) SetReturnKey(v typedid.Refund) *OrderUpdate {
 	_u.mutation.SetReturnKey(v)
 	return _u
 }
 
 // SetNillableReturnKey sets the "return_key" field if the given value is not nil.
-func (_u *OrderUpdate) SetNillableReturnKey(v *uuid.UUID) *OrderUpdate {
+func (_u *OrderUpdate) SetNillableReturnKey(v *typedid.Refund) *OrderUpdate {
 	if v != nil {
 		_u.SetReturnKey(*v)
 	}
@@ -499,13 +499,13 @@ func (_u *OrderUpdateOne) ClearPaidAt() *OrderUpdateOne {
 }
 
 // SetClaimID sets the "claim_id" field.
-func (_u *OrderUpdateOne) SetClaimID(v uuid.UUID) *OrderUpdateOne {
+func (_u *OrderUpdateOne) SetClaimID(v typedid.Task) *OrderUpdateOne {
 	_u.mutation.SetClaimID(v)
 	return _u
 }
 
 // SetNillableClaimID sets the "claim_id" field if the given value is not nil.
-func (_u *OrderUpdateOne) SetNillableClaimID(v *uuid.UUID) *OrderUpdateOne {
+func (_u *OrderUpdateOne) SetNillableClaimID(v *typedid.Task) *OrderUpdateOne {
 	if v != nil {
 		_u.SetClaimID(*v)
 	}
@@ -519,13 +519,13 @@ func (_u *OrderUpdateOne) ClearClaimID() *OrderUpdateOne {
 }
 
 // SetReturnKey sets the "return_key" field.
-func (_u *OrderUpdateOne) SetReturnKey(v uuid.UUID) *OrderUpdateOne {
+func (_u *OrderUpdateOne) SetReturnKey(v typedid.Refund) *OrderUpdateOne {
 	_u.mutation.SetReturnKey(v)
 	return _u
 }
 
 // SetNillableReturnKey sets the "return_key" field if the given value is not nil.
-func (_u *OrderUpdateOne) SetNillableReturnKey(v *uuid.UUID) *OrderUpdateOne {
+func (_u *OrderUpdateOne) SetNillableReturnKey(v *typedid.Refund) *OrderUpdateOne {
 	if v != nil {
 		_u.SetReturnKey(*v)
 	}

@@ -5,6 +5,7 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/orderevent"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
@@ -19,7 +20,7 @@ type OrderEvent struct {
 	// ID of the ent.
 	ID uuid.UUID `json:"id,omitempty"`
 	// OrderID holds the value of the "order_id" field.
-	OrderID uuid.UUID `json:"order_id,omitempty"`
+	OrderID typedid.Order `json:"order_id,omitempty"`
 	// how the order stood afterwards
 	Status orderevent.Status `json:"status,omitempty"`
 	// of the order afterwards
@@ -27,7 +28,7 @@ type OrderEvent struct {
 	// Actor holds the value of the "actor" field.
 	Actor orderevent.Actor `json:"actor,omitempty"`
 	// the user, for BUYER and OPERATOR
-	ActorID *uuid.UUID `json:"actor_id,omitempty"`
+	ActorID *typedid.User `json:"actor_id,omitempty"`
 	// what happened
 	Code orderevent.Code `json:"code,omitempty"`
 	// remark for the person
@@ -45,14 +46,16 @@ func (*OrderEvent) scanValues(columns []string) ([]any, error) {
 	for i := range columns {
 		switch columns[i] {
 		case orderevent.FieldActorID:
-			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
+			values[i] = &sql.NullScanner{S: new(typedid.User)}
 		case orderevent.FieldVersion, orderevent.FieldQuantity:
 			values[i] = new(sql.NullInt64)
 		case orderevent.FieldStatus, orderevent.FieldActor, orderevent.FieldCode, orderevent.FieldNote:
 			values[i] = new(sql.NullString)
 		case orderevent.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
-		case orderevent.FieldID, orderevent.FieldOrderID:
+		case orderevent.FieldOrderID:
+			values[i] = new(typedid.Order)
+		case orderevent.FieldID:
 			values[i] = new(uuid.UUID)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -76,7 +79,7 @@ func (_m *OrderEvent) assignValues(columns []string, values []any) error {
 				_m.ID = *value
 			}
 		case orderevent.FieldOrderID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Order); !ok {
 				return fmt.Errorf("unexpected type %T for field order_id", values[i])
 			} else if value != nil {
 				_m.OrderID = *value
@@ -103,8 +106,8 @@ func (_m *OrderEvent) assignValues(columns []string, values []any) error {
 			if value, ok := values[i].(*sql.NullScanner); !ok {
 				return fmt.Errorf("unexpected type %T for field actor_id", values[i])
 			} else if value.Valid {
-				_m.ActorID = new(uuid.UUID)
-				*_m.ActorID = *value.S.(*uuid.UUID)
+				_m.ActorID = new(typedid.User)
+				*_m.ActorID = *value.S.(*typedid.User)
 			}
 		case orderevent.FieldCode:
 			if value, ok := values[i].(*sql.NullString); !ok {

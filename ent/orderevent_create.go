@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/orderevent"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
@@ -25,7 +26,7 @@ type OrderEventCreate struct {
 }
 
 // SetOrderID sets the "order_id" field.
-func (_c *OrderEventCreate) SetOrderID(v uuid.UUID) *OrderEventCreate {
+func (_c *OrderEventCreate) SetOrderID(v typedid.Order) *OrderEventCreate {
 	_c.mutation.SetOrderID(v)
 	return _c
 }
@@ -49,13 +50,13 @@ func (_c *OrderEventCreate) SetActor(v orderevent.Actor) *OrderEventCreate {
 }
 
 // SetActorID sets the "actor_id" field.
-func (_c *OrderEventCreate) SetActorID(v uuid.UUID) *OrderEventCreate {
+func (_c *OrderEventCreate) SetActorID(v typedid.User) *OrderEventCreate {
 	_c.mutation.SetActorID(v)
 	return _c
 }
 
 // SetNillableActorID sets the "actor_id" field if the given value is not nil.
-func (_c *OrderEventCreate) SetNillableActorID(v *uuid.UUID) *OrderEventCreate {
+func (_c *OrderEventCreate) SetNillableActorID(v *typedid.User) *OrderEventCreate {
 	if v != nil {
 		_c.SetActorID(*v)
 	}

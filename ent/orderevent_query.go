@@ -266,7 +266,7 @@ func (_q *OrderEventQuery) Clone() *OrderEventQuery {
 // Example:
 //
 //	var v []struct {
-//		OrderID uuid.UUID `json:"order_id,omitempty"`
+//		OrderID typedid.Order `json:"order_id,omitempty"`
 //		Count int `json:"count,omitempty"`
 //	}
 //
@@ -289,7 +289,7 @@ func (_q *OrderEventQuery) GroupBy(field string, fields ...string) *OrderEventGr
 // Example:
 //
 //	var v []struct {
-//		OrderID uuid.UUID `json:"order_id,omitempty"`
+//		OrderID typedid.Order `json:"order_id,omitempty"`
 //	}
 //
 //	client.OrderEvent.Query().

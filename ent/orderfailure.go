@@ -5,25 +5,25 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/orderfailure"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // OrderFailure is the model entity for the OrderFailure schema.
 type OrderFailure struct {
 	config `json:"-"`
 	// ID of the ent.
-	ID uuid.UUID `json:"id,omitempty"`
+	ID typedid.Task `json:"id,omitempty"`
 	// SaleID holds the value of the "sale_id" field.
-	SaleID uuid.UUID `json:"sale_id,omitempty"`
+	SaleID typedid.Sale `json:"sale_id,omitempty"`
 	// ItemID holds the value of the "item_id" field.
-	ItemID uuid.UUID `json:"item_id,omitempty"`
+	ItemID typedid.Item `json:"item_id,omitempty"`
 	// UserID holds the value of the "user_id" field.
-	UserID uuid.UUID `json:"user_id,omitempty"`
+	UserID typedid.User `json:"user_id,omitempty"`
 	// Quantity holds the value of the "quantity" field.
 	Quantity int `json:"quantity,omitempty"`
 	// GraphQL ErrorCode shown to the buyer
@@ -52,8 +52,14 @@ func (*OrderFailure) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullString)
 		case orderfailure.FieldReservedAt, orderfailure.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
-		case orderfailure.FieldID, orderfailure.FieldSaleID, orderfailure.FieldItemID, orderfailure.FieldUserID:
-			values[i] = new(uuid.UUID)
+		case orderfailure.FieldItemID:
+			values[i] = new(typedid.Item)
+		case orderfailure.FieldSaleID:
+			values[i] = new(typedid.Sale)
+		case orderfailure.FieldID:
+			values[i] = new(typedid.Task)
+		case orderfailure.FieldUserID:
+			values[i] = new(typedid.User)
 		default:
 			values[i] = new(sql.UnknownType)
 		}
@@ -70,25 +76,25 @@ func (_m *OrderFailure) assignValues(columns []string, values []any) error {
 	for i := range columns {
 		switch columns[i] {
 		case orderfailure.FieldID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Task); !ok {
 				return fmt.Errorf("unexpected type %T for field id", values[i])
 			} else if value != nil {
 				_m.ID = *value
 			}
 		case orderfailure.FieldSaleID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Sale); !ok {
 				return fmt.Errorf("unexpected type %T for field sale_id", values[i])
 			} else if value != nil {
 				_m.SaleID = *value
 			}
 		case orderfailure.FieldItemID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Item); !ok {
 				return fmt.Errorf("unexpected type %T for field item_id", values[i])
 			} else if value != nil {
 				_m.ItemID = *value
 			}
 		case orderfailure.FieldUserID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.User); !ok {
 				return fmt.Errorf("unexpected type %T for field user_id", values[i])
 			} else if value != nil {
 				_m.UserID = *value

@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/orderfailure"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // OrderFailureCreate is the builder for creating a OrderFailure entity.
@@ -25,19 +25,19 @@ type OrderFailureCreate struct {
 }
 
 // SetSaleID sets the "sale_id" field.
-func (_c *OrderFailureCreate) SetSaleID(v uuid.UUID) *OrderFailureCreate {
+func (_c *OrderFailureCreate) SetSaleID(v typedid.Sale) *OrderFailureCreate {
 	_c.mutation.SetSaleID(v)
 	return _c
 }
 
 // SetItemID sets the "item_id" field.
-func (_c *OrderFailureCreate) SetItemID(v uuid.UUID) *OrderFailureCreate {
+func (_c *OrderFailureCreate) SetItemID(v typedid.Item) *OrderFailureCreate {
 	_c.mutation.SetItemID(v)
 	return _c
 }
 
 // SetUserID sets the "user_id" field.
-func (_c *OrderFailureCreate) SetUserID(v uuid.UUID) *OrderFailureCreate {
+func (_c *OrderFailureCreate) SetUserID(v typedid.User) *OrderFailureCreate {
 	_c.mutation.SetUserID(v)
 	return _c
 }
@@ -87,7 +87,7 @@ func (_c *OrderFailureCreate) SetCreatedAt(v time.Time) *OrderFailureCreate {
 }
 
 // SetID sets the "id" field.
-func (_c *OrderFailureCreate) SetID(v uuid.UUID) *OrderFailureCreate {
+func (_c *OrderFailureCreate) SetID(v typedid.Task) *OrderFailureCreate {
 	_c.mutation.SetID(v)
 	return _c
 }
@@ -187,7 +187,7 @@ func (_c *OrderFailureCreate) sqlSave(ctx context.Context) (*OrderFailure, error
 		return nil, err
 	}
 	if _spec.ID.Value != nil {
-		if id, ok := _spec.ID.Value.(*uuid.UUID); ok {
+		if id, ok := _spec.ID.Value.(*typedid.Task); ok {
 			_node.ID = *id
 		} else if err := _node.ID.Scan(_spec.ID.Value); err != nil {
 			return nil, err
@@ -456,7 +456,7 @@ func (u *OrderFailureUpsertOne) ExecX(ctx context.Context) {
 }
 
 // Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *OrderFailureUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
+func (u *OrderFailureUpsertOne) ID(ctx context.Context) (id typedid.Task, err error) {
 	if u.create.driver.Dialect() == dialect.MySQL {
 		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
 		// fields from the database since MySQL does not support the RETURNING clause.
@@ -470,7 +470,7 @@ func (u *OrderFailureUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error
 }
 
 // IDX is like ID, but panics if an error occurs.
-func (u *OrderFailureUpsertOne) IDX(ctx context.Context) uuid.UUID {
+func (u *OrderFailureUpsertOne) IDX(ctx context.Context) typedid.Task {
 	id, err := u.ID(ctx)
 	if err != nil {
 		panic(err)

@@ -8,13 +8,13 @@ import (
 	"math"
 	"seckill/ent/orderfailure"
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // OrderFailureQuery is the builder for querying OrderFailure entities.
@@ -85,8 +85,8 @@ func (_q *OrderFailureQuery) FirstX(ctx context.Context) *OrderFailure {
 
 // FirstID returns the first OrderFailure ID from the query.
 // Returns a *NotFoundError when no OrderFailure ID was found.
-func (_q *OrderFailureQuery) FirstID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *OrderFailureQuery) FirstID(ctx context.Context) (id typedid.Task, err error) {
+	var ids []typedid.Task
 	if ids, err = _q.Limit(1).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryFirstID)); err != nil {
 		return
 	}
@@ -98,7 +98,7 @@ func (_q *OrderFailureQuery) FirstID(ctx context.Context) (id uuid.UUID, err err
 }
 
 // FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *OrderFailureQuery) FirstIDX(ctx context.Context) uuid.UUID {
+func (_q *OrderFailureQuery) FirstIDX(ctx context.Context) typedid.Task {
 	id, err := _q.FirstID(ctx)
 	if err != nil && !IsNotFound(err) {
 		panic(err)
@@ -136,8 +136,8 @@ func (_q *OrderFailureQuery) OnlyX(ctx context.Context) *OrderFailure {
 // OnlyID is like Only, but returns the only OrderFailure ID in the query.
 // Returns a *NotSingularError when more than one OrderFailure ID is found.
 // Returns a *NotFoundError when no entities are found.
-func (_q *OrderFailureQuery) OnlyID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *OrderFailureQuery) OnlyID(ctx context.Context) (id typedid.Task, err error) {
+	var ids []typedid.Task
 	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
 		return
 	}
@@ -153,7 +153,7 @@ func (_q *OrderFailureQuery) OnlyID(ctx context.Context) (id uuid.UUID, err erro
 }
 
 // OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *OrderFailureQuery) OnlyIDX(ctx context.Context) uuid.UUID {
+func (_q *OrderFailureQuery) OnlyIDX(ctx context.Context) typedid.Task {
 	id, err := _q.OnlyID(ctx)
 	if err != nil {
 		panic(err)
@@ -181,7 +181,7 @@ func (_q *OrderFailureQuery) AllX(ctx context.Context) []*OrderFailure {
 }
 
 // IDs executes the query and returns a list of OrderFailure IDs.
-func (_q *OrderFailureQuery) IDs(ctx context.Context) (ids []uuid.UUID, err error) {
+func (_q *OrderFailureQuery) IDs(ctx context.Context) (ids []typedid.Task, err error) {
 	if _q.ctx.Unique == nil && _q.path != nil {
 		_q.Unique(true)
 	}
@@ -193,7 +193,7 @@ func (_q *OrderFailureQuery) IDs(ctx context.Context) (ids []uuid.UUID, err erro
 }
 
 // IDsX is like IDs, but panics if an error occurs.
-func (_q *OrderFailureQuery) IDsX(ctx context.Context) []uuid.UUID {
+func (_q *OrderFailureQuery) IDsX(ctx context.Context) []typedid.Task {
 	ids, err := _q.IDs(ctx)
 	if err != nil {
 		panic(err)
@@ -266,7 +266,7 @@ func (_q *OrderFailureQuery) Clone() *OrderFailureQuery {
 // Example:
 //
 //	var v []struct {
-//		SaleID uuid.UUID `json:"sale_id,omitempty"`
+//		SaleID typedid.Sale `json:"sale_id,omitempty"`
 //		Count int `json:"count,omitempty"`
 //	}
 //
@@ -289,7 +289,7 @@ func (_q *OrderFailureQuery) GroupBy(field string, fields ...string) *OrderFailu
 // Example:
 //
 //	var v []struct {
-//		SaleID uuid.UUID `json:"sale_id,omitempty"`
+//		SaleID typedid.Sale `json:"sale_id,omitempty"`
 //	}
 //
 //	client.OrderFailure.Query().

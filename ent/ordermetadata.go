@@ -5,19 +5,19 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/ordermetadata"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // OrderMetadata is the model entity for the OrderMetadata schema.
 type OrderMetadata struct {
 	config `json:"-"`
 	// ID of the ent.
-	ID uuid.UUID `json:"id,omitempty"`
+	ID typedid.Order `json:"id,omitempty"`
 	// JSON object of texts; at most 20 entries
 	Entries []byte `json:"entries,omitempty"`
 	// compare-and-set guard
@@ -39,7 +39,7 @@ func (*OrderMetadata) scanValues(columns []string) ([]any, error) {
 		case ordermetadata.FieldUpdatedAt:
 			values[i] = new(sql.NullTime)
 		case ordermetadata.FieldID:
-			values[i] = new(uuid.UUID)
+			values[i] = new(typedid.Order)
 		default:
 			values[i] = new(sql.UnknownType)
 		}
@@ -56,7 +56,7 @@ func (_m *OrderMetadata) assignValues(columns []string, values []any) error {
 	for i := range columns {
 		switch columns[i] {
 		case ordermetadata.FieldID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Order); !ok {
 				return fmt.Errorf("unexpected type %T for field id", values[i])
 			} else if value != nil {
 				_m.ID = *value

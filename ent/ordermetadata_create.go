@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/ordermetadata"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // OrderMetadataCreate is the builder for creating a OrderMetadata entity.
@@ -51,7 +51,7 @@ func (_c *OrderMetadataCreate) SetUpdatedAt(v time.Time) *OrderMetadataCreate {
 }
 
 // SetID sets the "id" field.
-func (_c *OrderMetadataCreate) SetID(v uuid.UUID) *OrderMetadataCreate {
+func (_c *OrderMetadataCreate) SetID(v typedid.Order) *OrderMetadataCreate {
 	_c.mutation.SetID(v)
 	return _c
 }
@@ -128,7 +128,7 @@ func (_c *OrderMetadataCreate) sqlSave(ctx context.Context) (*OrderMetadata, err
 		return nil, err
 	}
 	if _spec.ID.Value != nil {
-		if id, ok := _spec.ID.Value.(*uuid.UUID); ok {
+		if id, ok := _spec.ID.Value.(*typedid.Order); ok {
 			_node.ID = *id
 		} else if err := _node.ID.Scan(_spec.ID.Value); err != nil {
 			return nil, err
@@ -368,7 +368,7 @@ func (u *OrderMetadataUpsertOne) ExecX(ctx context.Context) {
 }
 
 // Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *OrderMetadataUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
+func (u *OrderMetadataUpsertOne) ID(ctx context.Context) (id typedid.Order, err error) {
 	if u.create.driver.Dialect() == dialect.MySQL {
 		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
 		// fields from the database since MySQL does not support the RETURNING clause.
@@ -382,7 +382,7 @@ func (u *OrderMetadataUpsertOne) ID(ctx context.Context) (id uuid.UUID, err erro
 }
 
 // IDX is like ID, but panics if an error occurs.
-func (u *OrderMetadataUpsertOne) IDX(ctx context.Context) uuid.UUID {
+func (u *OrderMetadataUpsertOne) IDX(ctx context.Context) typedid.Order {
 	id, err := u.ID(ctx)
 	if err != nil {
 		panic(err)

@@ -8,13 +8,13 @@ import (
 	"math"
 	"seckill/ent/ordermetadata"
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // OrderMetadataQuery is the builder for querying OrderMetadata entities.
@@ -85,8 +85,8 @@ func (_q *OrderMetadataQuery) FirstX(ctx context.Context) *OrderMetadata {
 
 // FirstID returns the first OrderMetadata ID from the query.
 // Returns a *NotFoundError when no OrderMetadata ID was found.
-func (_q *OrderMetadataQuery) FirstID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *OrderMetadataQuery) FirstID(ctx context.Context) (id typedid.Order, err error) {
+	var ids []typedid.Order
 	if ids, err = _q.Limit(1).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryFirstID)); err != nil {
 		return
 	}
@@ -98,7 +98,7 @@ func (_q *OrderMetadataQuery) FirstID(ctx context.Context) (id uuid.UUID, err er
 }
 
 // FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *OrderMetadataQuery) FirstIDX(ctx context.Context) uuid.UUID {
+func (_q *OrderMetadataQuery) FirstIDX(ctx context.Context) typedid.Order {
 	id, err := _q.FirstID(ctx)
 	if err != nil && !IsNotFound(err) {
 		panic(err)
@@ -136,8 +136,8 @@ func (_q *OrderMetadataQuery) OnlyX(ctx context.Context) *OrderMetadata {
 // OnlyID is like Only, but returns the only OrderMetadata ID in the query.
 // Returns a *NotSingularError when more than one OrderMetadata ID is found.
 // Returns a *NotFoundError when no entities are found.
-func (_q *OrderMetadataQuery) OnlyID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *OrderMetadataQuery) OnlyID(ctx context.Context) (id typedid.Order, err error) {
+	var ids []typedid.Order
 	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
 		return
 	}
@@ -153,7 +153,7 @@ func (_q *OrderMetadataQuery) OnlyID(ctx context.Context) (id uuid.UUID, err err
 }
 
 // OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *OrderMetadataQuery) OnlyIDX(ctx context.Context) uuid.UUID {
+func (_q *OrderMetadataQuery) OnlyIDX(ctx context.Context) typedid.Order {
 	id, err := _q.OnlyID(ctx)
 	if err != nil {
 		panic(err)
@@ -181,7 +181,7 @@ func (_q *OrderMetadataQuery) AllX(ctx context.Context) []*OrderMetadata {
 }
 
 // IDs executes the query and returns a list of OrderMetadata IDs.
-func (_q *OrderMetadataQuery) IDs(ctx context.Context) (ids []uuid.UUID, err error) {
+func (_q *OrderMetadataQuery) IDs(ctx context.Context) (ids []typedid.Order, err error) {
 	if _q.ctx.Unique == nil && _q.path != nil {
 		_q.Unique(true)
 	}
@@ -193,7 +193,7 @@ func (_q *OrderMetadataQuery) IDs(ctx context.Context) (ids []uuid.UUID, err err
 }
 
 // IDsX is like IDs, but panics if an error occurs.
-func (_q *OrderMetadataQuery) IDsX(ctx context.Context) []uuid.UUID {
+func (_q *OrderMetadataQuery) IDsX(ctx context.Context) []typedid.Order {
 	ids, err := _q.IDs(ctx)
 	if err != nil {
 		panic(err)

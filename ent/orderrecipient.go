@@ -5,20 +5,20 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/orderrecipient"
+	typedid "seckill/internal/id"
 	"strings"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // OrderRecipient is the model entity for the OrderRecipient schema.
 type OrderRecipient struct {
 	config `json:"-"`
 	// ID of the ent.
-	ID uuid.UUID `json:"id,omitempty"`
+	ID typedid.Order `json:"id,omitempty"`
 	// UserID holds the value of the "user_id" field.
-	UserID uuid.UUID `json:"user_id,omitempty"`
+	UserID typedid.User `json:"user_id,omitempty"`
 	// Name holds the value of the "name" field.
 	Name string `json:"-"`
 	// Phone holds the value of the "phone" field.
@@ -43,8 +43,10 @@ func (*OrderRecipient) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case orderrecipient.FieldName, orderrecipient.FieldPhone, orderrecipient.FieldCountry, orderrecipient.FieldRegion, orderrecipient.FieldCity, orderrecipient.FieldStreet, orderrecipient.FieldPostalCode:
 			values[i] = new(sql.NullString)
-		case orderrecipient.FieldID, orderrecipient.FieldUserID:
-			values[i] = new(uuid.UUID)
+		case orderrecipient.FieldID:
+			values[i] = new(typedid.Order)
+		case orderrecipient.FieldUserID:
+			values[i] = new(typedid.User)
 		default:
 			values[i] = new(sql.UnknownType)
 		}
@@ -61,13 +63,13 @@ func (_m *OrderRecipient) assignValues(columns []string, values []any) error {
 	for i := range columns {
 		switch columns[i] {
 		case orderrecipient.FieldID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Order); !ok {
 				return fmt.Errorf("unexpected type %T for field id", values[i])
 			} else if value != nil {
 				_m.ID = *value
 			}
 		case orderrecipient.FieldUserID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.User); !ok {
 				return fmt.Errorf("unexpected type %T for field user_id", values[i])
 			} else if value != nil {
 				_m.UserID = *value

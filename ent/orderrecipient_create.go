@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/orderrecipient"
+	typedid "seckill/internal/id"
 
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // OrderRecipientCreate is the builder for creating a OrderRecipient entity.
@@ -24,7 +24,7 @@ type OrderRecipientCreate struct {
 }
 
 // SetUserID sets the "user_id" field.
-func (_c *OrderRecipientCreate) SetUserID(v uuid.UUID) *OrderRecipientCreate {
+func (_c *OrderRecipientCreate) SetUserID(v typedid.User) *OrderRecipientCreate {
 	_c.mutation.SetUserID(v)
 	return _c
 }
@@ -88,7 +88,7 @@ func (_c *OrderRecipientCreate) SetNillablePostalCode(v *string) *OrderRecipient
 }
 
 // SetID sets the "id" field.
-func (_c *OrderRecipientCreate) SetID(v uuid.UUID) *OrderRecipientCreate {
+func (_c *OrderRecipientCreate) SetID(v typedid.Order) *OrderRecipientCreate {
 	_c.mutation.SetID(v)
 	return _c
 }
@@ -214,7 +214,7 @@ func (_c *OrderRecipientCreate) sqlSave(ctx context.Context) (*OrderRecipient, e
 		return nil, err
 	}
 	if _spec.ID.Value != nil {
-		if id, ok := _spec.ID.Value.(*uuid.UUID); ok {
+		if id, ok := _spec.ID.Value.(*typedid.Order); ok {
 			_node.ID = *id
 		} else if err := _node.ID.Scan(_spec.ID.Value); err != nil {
 			return nil, err
@@ -568,7 +568,7 @@ func (u *OrderRecipientUpsertOne) ExecX(ctx context.Context) {
 }
 
 // Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *OrderRecipientUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
+func (u *OrderRecipientUpsertOne) ID(ctx context.Context) (id typedid.Order, err error) {
 	if u.create.driver.Dialect() == dialect.MySQL {
 		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
 		// fields from the database since MySQL does not support the RETURNING clause.
@@ -582,7 +582,7 @@ func (u *OrderRecipientUpsertOne) ID(ctx context.Context) (id uuid.UUID, err err
 }
 
 // IDX is like ID, but panics if an error occurs.
-func (u *OrderRecipientUpsertOne) IDX(ctx context.Context) uuid.UUID {
+func (u *OrderRecipientUpsertOne) IDX(ctx context.Context) typedid.Order {
 	id, err := u.ID(ctx)
 	if err != nil {
 		panic(err)

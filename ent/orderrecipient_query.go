@@ -8,13 +8,13 @@ import (
 	"math"
 	"seckill/ent/orderrecipient"
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // OrderRecipientQuery is the builder for querying OrderRecipient entities.
@@ -85,8 +85,8 @@ func (_q *OrderRecipientQuery) FirstX(ctx context.Context) *OrderRecipient {
 
 // FirstID returns the first OrderRecipient ID from the query.
 // Returns a *NotFoundError when no OrderRecipient ID was found.
-func (_q *OrderRecipientQuery) FirstID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *OrderRecipientQuery) FirstID(ctx context.Context) (id typedid.Order, err error) {
+	var ids []typedid.Order
 	if ids, err = _q.Limit(1).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryFirstID)); err != nil {
 		return
 	}
@@ -98,7 +98,7 @@ func (_q *OrderRecipientQuery) FirstID(ctx context.Context) (id uuid.UUID, err e
 }
 
 // FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *OrderRecipientQuery) FirstIDX(ctx context.Context) uuid.UUID {
+func (_q *OrderRecipientQuery) FirstIDX(ctx context.Context) typedid.Order {
 	id, err := _q.FirstID(ctx)
 	if err != nil && !IsNotFound(err) {
 		panic(err)
@@ -136,8 +136,8 @@ func (_q *OrderRecipientQuery) OnlyX(ctx context.Context) *OrderRecipient {
 // OnlyID is like Only, but returns the only OrderRecipient ID in the query.
 // Returns a *NotSingularError when more than one OrderRecipient ID is found.
 // Returns a *NotFoundError when no entities are found.
-func (_q *OrderRecipientQuery) OnlyID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *OrderRecipientQuery) OnlyID(ctx context.Context) (id typedid.Order, err error) {
+	var ids []typedid.Order
 	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
 		return
 	}
@@ -153,7 +153,7 @@ func (_q *OrderRecipientQuery) OnlyID(ctx context.Context) (id uuid.UUID, err er
 }
 
 // OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *OrderRecipientQuery) OnlyIDX(ctx context.Context) uuid.UUID {
+func (_q *OrderRecipientQuery) OnlyIDX(ctx context.Context) typedid.Order {
 	id, err := _q.OnlyID(ctx)
 	if err != nil {
 		panic(err)
@@ -181,7 +181,7 @@ func (_q *OrderRecipientQuery) AllX(ctx context.Context) []*OrderRecipient {
 }
 
 // IDs executes the query and returns a list of OrderRecipient IDs.
-func (_q *OrderRecipientQuery) IDs(ctx context.Context) (ids []uuid.UUID, err error) {
+func (_q *OrderRecipientQuery) IDs(ctx context.Context) (ids []typedid.Order, err error) {
 	if _q.ctx.Unique == nil && _q.path != nil {
 		_q.Unique(true)
 	}
@@ -193,7 +193,7 @@ func (_q *OrderRecipientQuery) IDs(ctx context.Context) (ids []uuid.UUID, err er
 }
 
 // IDsX is like IDs, but panics if an error occurs.
-func (_q *OrderRecipientQuery) IDsX(ctx context.Context) []uuid.UUID {
+func (_q *OrderRecipientQuery) IDsX(ctx context.Context) []typedid.Order {
 	ids, err := _q.IDs(ctx)
 	if err != nil {
 		panic(err)
@@ -266,7 +266,7 @@ func (_q *OrderRecipientQuery) Clone() *OrderRecipientQuery {
 // Example:
 //
 //	var v []struct {
-//		UserID uuid.UUID `json:"user_id,omitempty"`
+//		UserID typedid.User `json:"user_id,omitempty"`
 //		Count int `json:"count,omitempty"`
 //	}
 //
@@ -289,7 +289,7 @@ func (_q *OrderRecipientQuery) GroupBy(field string, fields ...string) *OrderRec
 // Example:
 //
 //	var v []struct {
-//		UserID uuid.UUID `json:"user_id,omitempty"`
+//		UserID typedid.User `json:"user_id,omitempty"`
 //	}
 //
 //	client.OrderRecipient.Query().

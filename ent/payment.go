@@ -5,23 +5,23 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/payment"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // Payment is the model entity for the Payment schema.
 type Payment struct {
 	config `json:"-"`
 	// ID of the ent.
-	ID uuid.UUID `json:"id,omitempty"`
+	ID typedid.Payment `json:"id,omitempty"`
 	// OrderID holds the value of the "order_id" field.
-	OrderID uuid.UUID `json:"order_id,omitempty"`
+	OrderID typedid.Order `json:"order_id,omitempty"`
 	// UserID holds the value of the "user_id" field.
-	UserID uuid.UUID `json:"user_id,omitempty"`
+	UserID typedid.User `json:"user_id,omitempty"`
 	// Provider holds the value of the "provider" field.
 	Provider string `json:"provider,omitempty"`
 	// the buyer's, per order
@@ -82,8 +82,12 @@ func (*Payment) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullString)
 		case payment.FieldExpiresAt, payment.FieldCheckAt, payment.FieldCreatedAt, payment.FieldUpdatedAt, payment.FieldPaidAt:
 			values[i] = new(sql.NullTime)
-		case payment.FieldID, payment.FieldOrderID, payment.FieldUserID:
-			values[i] = new(uuid.UUID)
+		case payment.FieldOrderID:
+			values[i] = new(typedid.Order)
+		case payment.FieldID:
+			values[i] = new(typedid.Payment)
+		case payment.FieldUserID:
+			values[i] = new(typedid.User)
 		default:
 			values[i] = new(sql.UnknownType)
 		}
@@ -100,19 +104,19 @@ func (_m *Payment) assignValues(columns []string, values []any) error {
 	for i := range columns {
 		switch columns[i] {
 		case payment.FieldID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Payment); !ok {
 				return fmt.Errorf("unexpected type %T for field id", values[i])
 			} else if value != nil {
 				_m.ID = *value
 			}
 		case payment.FieldOrderID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Order); !ok {
 				return fmt.Errorf("unexpected type %T for field order_id", values[i])
 			} else if value != nil {
 				_m.OrderID = *value
 			}
 		case payment.FieldUserID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.User); !ok {
 				return fmt.Errorf("unexpected type %T for field user_id", values[i])
 			} else if value != nil {
 				_m.UserID = *value

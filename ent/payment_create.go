@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/payment"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // PaymentCreate is the builder for creating a Payment entity.
@@ -25,13 +25,13 @@ type PaymentCreate struct {
 }
 
 // SetOrderID sets the "order_id" field.
-func (_c *PaymentCreate) SetOrderID(v uuid.UUID) *PaymentCreate {
+func (_c *PaymentCreate) SetOrderID(v typedid.Order) *PaymentCreate {
 	_c.mutation.SetOrderID(v)
 	return _c
 }
 
 // SetUserID sets the "user_id" field.
-func (_c *PaymentCreate) SetUserID(v uuid.UUID) *PaymentCreate {
+func (_c *PaymentCreate) SetUserID(v typedid.User) *PaymentCreate {
 	_c.mutation.SetUserID(v)
 	return _c
 }
@@ -281,7 +281,7 @@ func (_c *PaymentCreate) SetNillablePaidAt(v *time.Time) *PaymentCreate {
 }
 
 // SetID sets the "id" field.
-func (_c *PaymentCreate) SetID(v uuid.UUID) *PaymentCreate {
+func (_c *PaymentCreate) SetID(v typedid.Payment) *PaymentCreate {
 	_c.mutation.SetID(v)
 	return _c
 }
@@ -519,7 +519,7 @@ func (_c *PaymentCreate) sqlSave(ctx context.Context) (*Payment, error) {
 		return nil, err
 	}
 	if _spec.ID.Value != nil {
-		if id, ok := _spec.ID.Value.(*uuid.UUID); ok {
+		if id, ok := _spec.ID.Value.(*typedid.Payment); ok {
 			_node.ID = *id
 		} else if err := _node.ID.Scan(_spec.ID.Value); err != nil {
 			return nil, err
@@ -1303,7 +1303,7 @@ func (u *PaymentUpsertOne) ExecX(ctx context.Context) {
 }
 
 // Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *PaymentUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
+func (u *PaymentUpsertOne) ID(ctx context.Context) (id typedid.Payment, err error) {
 	if u.create.driver.Dialect() == dialect.MySQL {
 		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
 		// fields from the database since MySQL does not support the RETURNING clause.
@@ -1317,7 +1317,7 @@ func (u *PaymentUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
 }
 
 // IDX is like ID, but panics if an error occurs.
-func (u *PaymentUpsertOne) IDX(ctx context.Context) uuid.UUID {
+func (u *PaymentUpsertOne) IDX(ctx context.Context) typedid.Payment {
 	id, err := u.ID(ctx)
 	if err != nil {
 		panic(err)

@@ -8,13 +8,13 @@ import (
 	"math"
 	"seckill/ent/payment"
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // PaymentQuery is the builder for querying Payment entities.
@@ -85,8 +85,8 @@ func (_q *PaymentQuery) FirstX(ctx context.Context) *Payment {
 
 // FirstID returns the first Payment ID from the query.
 // Returns a *NotFoundError when no Payment ID was found.
-func (_q *PaymentQuery) FirstID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *PaymentQuery) FirstID(ctx context.Context) (id typedid.Payment, err error) {
+	var ids []typedid.Payment
 	if ids, err = _q.Limit(1).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryFirstID)); err != nil {
 		return
 	}
@@ -98,7 +98,7 @@ func (_q *PaymentQuery) FirstID(ctx context.Context) (id uuid.UUID, err error) {
 }
 
 // FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *PaymentQuery) FirstIDX(ctx context.Context) uuid.UUID {
+func (_q *PaymentQuery) FirstIDX(ctx context.Context) typedid.Payment {
 	id, err := _q.FirstID(ctx)
 	if err != nil && !IsNotFound(err) {
 		panic(err)
@@ -136,8 +136,8 @@ func (_q *PaymentQuery) OnlyX(ctx context.Context) *Payment {
 // OnlyID is like Only, but returns the only Payment ID in the query.
 // Returns a *NotSingularError when more than one Payment ID is found.
 // Returns a *NotFoundError when no entities are found.
-func (_q *PaymentQuery) OnlyID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *PaymentQuery) OnlyID(ctx context.Context) (id typedid.Payment, err error) {
+	var ids []typedid.Payment
 	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
 		return
 	}
@@ -153,7 +153,7 @@ func (_q *PaymentQuery) OnlyID(ctx context.Context) (id uuid.UUID, err error) {
 }
 
 // OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *PaymentQuery) OnlyIDX(ctx context.Context) uuid.UUID {
+func (_q *PaymentQuery) OnlyIDX(ctx context.Context) typedid.Payment {
 	id, err := _q.OnlyID(ctx)
 	if err != nil {
 		panic(err)
@@ -181,7 +181,7 @@ func (_q *PaymentQuery) AllX(ctx context.Context) []*Payment {
 }
 
 // IDs executes the query and returns a list of Payment IDs.
-func (_q *PaymentQuery) IDs(ctx context.Context) (ids []uuid.UUID, err error) {
+func (_q *PaymentQuery) IDs(ctx context.Context) (ids []typedid.Payment, err error) {
 	if _q.ctx.Unique == nil && _q.path != nil {
 		_q.Unique(true)
 	}
@@ -193,7 +193,7 @@ func (_q *PaymentQuery) IDs(ctx context.Context) (ids []uuid.UUID, err error) {
 }
 
 // IDsX is like IDs, but panics if an error occurs.
-func (_q *PaymentQuery) IDsX(ctx context.Context) []uuid.UUID {
+func (_q *PaymentQuery) IDsX(ctx context.Context) []typedid.Payment {
 	ids, err := _q.IDs(ctx)
 	if err != nil {
 		panic(err)
@@ -266,7 +266,7 @@ func (_q *PaymentQuery) Clone() *PaymentQuery {
 // Example:
 //
 //	var v []struct {
-//		OrderID uuid.UUID `json:"order_id,omitempty"`
+//		OrderID typedid.Order `json:"order_id,omitempty"`
 //		Count int `json:"count,omitempty"`
 //	}
 //
@@ -289,7 +289,7 @@ func (_q *PaymentQuery) GroupBy(field string, fields ...string) *PaymentGroupBy 
 // Example:
 //
 //	var v []struct {
-//		OrderID uuid.UUID `json:"order_id,omitempty"`
+//		OrderID typedid.Order `json:"order_id,omitempty"`
 //	}
 //
 //	client.Payment.Query().

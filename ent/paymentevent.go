@@ -5,25 +5,25 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/paymentevent"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // PaymentEvent is the model entity for the PaymentEvent schema.
 type PaymentEvent struct {
 	config `json:"-"`
 	// ID of the ent.
-	ID uuid.UUID `json:"id,omitempty"`
+	ID typedid.Held `json:"id,omitempty"`
 	// Provider holds the value of the "provider" field.
 	Provider string `json:"provider,omitempty"`
 	// the provider's, or one derived from the answer
 	EventID string `json:"event_id,omitempty"`
 	// our payment, as the provider names it; may be unknown
-	PaymentID uuid.UUID `json:"payment_id,omitempty"`
+	PaymentID typedid.Payment `json:"payment_id,omitempty"`
 	// Kind holds the value of the "kind" field.
 	Kind paymentevent.Kind `json:"kind,omitempty"`
 	// AmountMinor holds the value of the "amount_minor" field.
@@ -35,7 +35,7 @@ type PaymentEvent struct {
 	// Transaction holds the value of the "transaction" field.
 	Transaction string `json:"transaction,omitempty"`
 	// REFUND_FAILED: the idempotency key of the refund
-	RefundKey *uuid.UUID `json:"refund_key,omitempty"`
+	RefundKey *typedid.Refund `json:"refund_key,omitempty"`
 	// REFUND_FAILED: in the provider's words; declined: a code of the shop's list
 	Reason string `json:"reason,omitempty"`
 	// HELD: a person must look at it
@@ -61,15 +61,17 @@ func (*PaymentEvent) scanValues(columns []string) ([]any, error) {
 	for i := range columns {
 		switch columns[i] {
 		case paymentevent.FieldRefundKey:
-			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
+			values[i] = &sql.NullScanner{S: new(typedid.Refund)}
 		case paymentevent.FieldAmountMinor, paymentevent.FieldTries:
 			values[i] = new(sql.NullInt64)
 		case paymentevent.FieldProvider, paymentevent.FieldEventID, paymentevent.FieldKind, paymentevent.FieldCurrency, paymentevent.FieldProviderRef, paymentevent.FieldTransaction, paymentevent.FieldReason, paymentevent.FieldState, paymentevent.FieldOutcome:
 			values[i] = new(sql.NullString)
 		case paymentevent.FieldTryAt, paymentevent.FieldHappenedAt, paymentevent.FieldCreatedAt, paymentevent.FieldHandledAt:
 			values[i] = new(sql.NullTime)
-		case paymentevent.FieldID, paymentevent.FieldPaymentID:
-			values[i] = new(uuid.UUID)
+		case paymentevent.FieldID:
+			values[i] = new(typedid.Held)
+		case paymentevent.FieldPaymentID:
+			values[i] = new(typedid.Payment)
 		default:
 			values[i] = new(sql.UnknownType)
 		}
@@ -86,7 +88,7 @@ func (_m *PaymentEvent) assignValues(columns []string, values []any) error {
 	for i := range columns {
 		switch columns[i] {
 		case paymentevent.FieldID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Held); !ok {
 				return fmt.Errorf("unexpected type %T for field id", values[i])
 			} else if value != nil {
 				_m.ID = *value
@@ -104,7 +106,7 @@ func (_m *PaymentEvent) assignValues(columns []string, values []any) error {
 				_m.EventID = value.String
 			}
 		case paymentevent.FieldPaymentID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Payment); !ok {
 				return fmt.Errorf("unexpected type %T for field payment_id", values[i])
 			} else if value != nil {
 				_m.PaymentID = *value
@@ -143,8 +145,8 @@ func (_m *PaymentEvent) assignValues(columns []string, values []any) error {
 			if value, ok := values[i].(*sql.NullScanner); !ok {
 				return fmt.Errorf("unexpected type %T for field refund_key", values[i])
 			} else if value.Valid {
-				_m.RefundKey = new(uuid.UUID)
-				*_m.RefundKey = *value.S.(*uuid.UUID)
+				_m.RefundKey = new(typedid.Refund)
+				*_m.RefundKey = *value.S.(*typedid.Refund)
 			}
 		case paymentevent.FieldReason:
 			if value, ok := values[i].(*sql.NullString); !ok {

@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/paymentevent"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // PaymentEventCreate is the builder for creating a PaymentEvent entity.
@@ -37,7 +37,7 @@ func (_c *PaymentEventCreate) SetEventID(v string) *PaymentEventCreate {
 }
 
 // SetPaymentID sets the "payment_id" field.
-func (_c *PaymentEventCreate) SetPaymentID(v uuid.UUID) *PaymentEventCreate {
+func (_c *PaymentEventCreate) SetPaymentID(v typedid.Payment) *PaymentEventCreate {
 	_c.mutation.SetPaymentID(v)
 	return _c
 }
@@ -89,13 +89,13 @@ func (_c *PaymentEventCreate) SetNillableTransaction(v *string) *PaymentEventCre
 }
 
 // SetRefundKey sets the "refund_key" field.
-func (_c *PaymentEventCreate) SetRefundKey(v uuid.UUID) *PaymentEventCreate {
+func (_c *PaymentEventCreate) SetRefundKey(v typedid.Refund) *PaymentEventCreate {
 	_c.mutation.SetRefundKey(v)
 	return _c
 }
 
 // SetNillableRefundKey sets the "refund_key" field if the given value is not nil.
-func (_c *PaymentEventCreate) SetNillableRefundKey(v *uuid.UUID) *PaymentEventCreate {
+func (_c *PaymentEventCreate) SetNillableRefundKey(v *typedid.Refund) *PaymentEventCreate {
 	if v != nil {
 		_c.SetRefundKey(*v)
 	}
@@ -191,7 +191,7 @@ func (_c *PaymentEventCreate) SetNillableHandledAt(v *time.Time) *PaymentEventCr
 }
 
 // SetID sets the "id" field.
-func (_c *PaymentEventCreate) SetID(v uuid.UUID) *PaymentEventCreate {
+func (_c *PaymentEventCreate) SetID(v typedid.Held) *PaymentEventCreate {
 	_c.mutation.SetID(v)
 	return _c
 }
@@ -364,7 +364,7 @@ func (_c *PaymentEventCreate) sqlSave(ctx context.Context) (*PaymentEvent, error
 		return nil, err
 	}
 	if _spec.ID.Value != nil {
-		if id, ok := _spec.ID.Value.(*uuid.UUID); ok {
+		if id, ok := _spec.ID.Value.(*typedid.Held); ok {
 			_node.ID = *id
 		} else if err := _node.ID.Scan(_spec.ID.Value); err != nil {
 			return nil, err
@@ -807,7 +807,7 @@ func (u *PaymentEventUpsertOne) ExecX(ctx context.Context) {
 }
 
 // Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *PaymentEventUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
+func (u *PaymentEventUpsertOne) ID(ctx context.Context) (id typedid.Held, err error) {
 	if u.create.driver.Dialect() == dialect.MySQL {
 		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
 		// fields from the database since MySQL does not support the RETURNING clause.
@@ -821,7 +821,7 @@ func (u *PaymentEventUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error
 }
 
 // IDX is like ID, but panics if an error occurs.
-func (u *PaymentEventUpsertOne) IDX(ctx context.Context) uuid.UUID {
+func (u *PaymentEventUpsertOne) IDX(ctx context.Context) typedid.Held {
 	id, err := u.ID(ctx)
 	if err != nil {
 		panic(err)

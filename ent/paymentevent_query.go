@@ -8,13 +8,13 @@ import (
 	"math"
 	"seckill/ent/paymentevent"
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // PaymentEventQuery is the builder for querying PaymentEvent entities.
@@ -85,8 +85,8 @@ func (_q *PaymentEventQuery) FirstX(ctx context.Context) *PaymentEvent {
 
 // FirstID returns the first PaymentEvent ID from the query.
 // Returns a *NotFoundError when no PaymentEvent ID was found.
-func (_q *PaymentEventQuery) FirstID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *PaymentEventQuery) FirstID(ctx context.Context) (id typedid.Held, err error) {
+	var ids []typedid.Held
 	if ids, err = _q.Limit(1).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryFirstID)); err != nil {
 		return
 	}
@@ -98,7 +98,7 @@ func (_q *PaymentEventQuery) FirstID(ctx context.Context) (id uuid.UUID, err err
 }
 
 // FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *PaymentEventQuery) FirstIDX(ctx context.Context) uuid.UUID {
+func (_q *PaymentEventQuery) FirstIDX(ctx context.Context) typedid.Held {
 	id, err := _q.FirstID(ctx)
 	if err != nil && !IsNotFound(err) {
 		panic(err)
@@ -136,8 +136,8 @@ func (_q *PaymentEventQuery) OnlyX(ctx context.Context) *PaymentEvent {
 // OnlyID is like Only, but returns the only PaymentEvent ID in the query.
 // Returns a *NotSingularError when more than one PaymentEvent ID is found.
 // Returns a *NotFoundError when no entities are found.
-func (_q *PaymentEventQuery) OnlyID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *PaymentEventQuery) OnlyID(ctx context.Context) (id typedid.Held, err error) {
+	var ids []typedid.Held
 	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
 		return
 	}
@@ -153,7 +153,7 @@ func (_q *PaymentEventQuery) OnlyID(ctx context.Context) (id uuid.UUID, err erro
 }
 
 // OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *PaymentEventQuery) OnlyIDX(ctx context.Context) uuid.UUID {
+func (_q *PaymentEventQuery) OnlyIDX(ctx context.Context) typedid.Held {
 	id, err := _q.OnlyID(ctx)
 	if err != nil {
 		panic(err)
@@ -181,7 +181,7 @@ func (_q *PaymentEventQuery) AllX(ctx context.Context) []*PaymentEvent {
 }
 
 // IDs executes the query and returns a list of PaymentEvent IDs.
-func (_q *PaymentEventQuery) IDs(ctx context.Context) (ids []uuid.UUID, err error) {
+func (_q *PaymentEventQuery) IDs(ctx context.Context) (ids []typedid.Held, err error) {
 	if _q.ctx.Unique == nil && _q.path != nil {
 		_q.Unique(true)
 	}
@@ -193,7 +193,7 @@ func (_q *PaymentEventQuery) IDs(ctx context.Context) (ids []uuid.UUID, err erro
 }
 
 // IDsX is like IDs, but panics if an error occurs.
-func (_q *PaymentEventQuery) IDsX(ctx context.Context) []uuid.UUID {
+func (_q *PaymentEventQuery) IDsX(ctx context.Context) []typedid.Held {
 	ids, err := _q.IDs(ctx)
 	if err != nil {
 		panic(err)

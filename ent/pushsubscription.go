@@ -5,23 +5,23 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/pushsubscription"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // PushSubscription is the model entity for the PushSubscription schema.
 type PushSubscription struct {
 	config `json:"-"`
 	// ID of the ent.
-	ID uuid.UUID `json:"id,omitempty"`
+	ID typedid.Device `json:"id,omitempty"`
 	// UserID holds the value of the "user_id" field.
-	UserID uuid.UUID `json:"user_id,omitempty"`
+	UserID typedid.User `json:"user_id,omitempty"`
 	// that made it
-	SessionID uuid.UUID `json:"session_id,omitempty"`
+	SessionID typedid.Session `json:"session_id,omitempty"`
 	// address at the browser's push service; who knows it can send to it
 	Endpoint string `json:"-"`
 	// public key of the browser: an uncompressed point of P-256
@@ -50,8 +50,12 @@ func (*PushSubscription) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullString)
 		case pushsubscription.FieldCreatedAt, pushsubscription.FieldSentAt:
 			values[i] = new(sql.NullTime)
-		case pushsubscription.FieldID, pushsubscription.FieldUserID, pushsubscription.FieldSessionID:
-			values[i] = new(uuid.UUID)
+		case pushsubscription.FieldID:
+			values[i] = new(typedid.Device)
+		case pushsubscription.FieldSessionID:
+			values[i] = new(typedid.Session)
+		case pushsubscription.FieldUserID:
+			values[i] = new(typedid.User)
 		default:
 			values[i] = new(sql.UnknownType)
 		}
@@ -68,19 +72,19 @@ func (_m *PushSubscription) assignValues(columns []string, values []any) error {
 	for i := range columns {
 		switch columns[i] {
 		case pushsubscription.FieldID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Device); !ok {
 				return fmt.Errorf("unexpected type %T for field id", values[i])
 			} else if value != nil {
 				_m.ID = *value
 			}
 		case pushsubscription.FieldUserID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.User); !ok {
 				return fmt.Errorf("unexpected type %T for field user_id", values[i])
 			} else if value != nil {
 				_m.UserID = *value
 			}
 		case pushsubscription.FieldSessionID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Session); !ok {
 				return fmt.Errorf("unexpected type %T for field session_id", values[i])
 			} else if value != nil {
 				_m.SessionID = *value

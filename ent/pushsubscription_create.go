@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/pushsubscription"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // PushSubscriptionCreate is the builder for creating a PushSubscription entity.
@@ -25,13 +25,13 @@ type PushSubscriptionCreate struct {
 }
 
 // SetUserID sets the "user_id" field.
-func (_c *PushSubscriptionCreate) SetUserID(v uuid.UUID) *PushSubscriptionCreate {
+func (_c *PushSubscriptionCreate) SetUserID(v typedid.User) *PushSubscriptionCreate {
 	_c.mutation.SetUserID(v)
 	return _c
 }
 
 // SetSessionID sets the "session_id" field.
-func (_c *PushSubscriptionCreate) SetSessionID(v uuid.UUID) *PushSubscriptionCreate {
+func (_c *PushSubscriptionCreate) SetSessionID(v typedid.Session) *PushSubscriptionCreate {
 	_c.mutation.SetSessionID(v)
 	return _c
 }
@@ -95,7 +95,7 @@ func (_c *PushSubscriptionCreate) SetNillableSentAt(v *time.Time) *PushSubscript
 }
 
 // SetID sets the "id" field.
-func (_c *PushSubscriptionCreate) SetID(v uuid.UUID) *PushSubscriptionCreate {
+func (_c *PushSubscriptionCreate) SetID(v typedid.Device) *PushSubscriptionCreate {
 	_c.mutation.SetID(v)
 	return _c
 }
@@ -207,7 +207,7 @@ func (_c *PushSubscriptionCreate) sqlSave(ctx context.Context) (*PushSubscriptio
 		return nil, err
 	}
 	if _spec.ID.Value != nil {
-		if id, ok := _spec.ID.Value.(*uuid.UUID); ok {
+		if id, ok := _spec.ID.Value.(*typedid.Device); ok {
 			_node.ID = *id
 		} else if err := _node.ID.Scan(_spec.ID.Value); err != nil {
 			return nil, err
@@ -466,7 +466,7 @@ func (u *PushSubscriptionUpsertOne) ExecX(ctx context.Context) {
 }
 
 // Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *PushSubscriptionUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
+func (u *PushSubscriptionUpsertOne) ID(ctx context.Context) (id typedid.Device, err error) {
 	if u.create.driver.Dialect() == dialect.MySQL {
 		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
 		// fields from the database since MySQL does not support the RETURNING clause.
@@ -480,7 +480,7 @@ func (u *PushSubscriptionUpsertOne) ID(ctx context.Context) (id uuid.UUID, err e
 }
 
 // IDX is like ID, but panics if an error occurs.
-func (u *PushSubscriptionUpsertOne) IDX(ctx context.Context) uuid.UUID {
+func (u *PushSubscriptionUpsertOne) IDX(ctx context.Context) typedid.Device {
 	id, err := u.ID(ctx)
 	if err != nil {
 		panic(err)

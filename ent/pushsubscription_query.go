@@ -8,13 +8,13 @@ import (
 	"math"
 	"seckill/ent/predicate"
 	"seckill/ent/pushsubscription"
+	typedid "seckill/internal/id"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // PushSubscriptionQuery is the builder for querying PushSubscription entities.
@@ -85,8 +85,8 @@ func (_q *PushSubscriptionQuery) FirstX(ctx context.Context) *PushSubscription {
 
 // FirstID returns the first PushSubscription ID from the query.
 // Returns a *NotFoundError when no PushSubscription ID was found.
-func (_q *PushSubscriptionQuery) FirstID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *PushSubscriptionQuery) FirstID(ctx context.Context) (id typedid.Device, err error) {
+	var ids []typedid.Device
 	if ids, err = _q.Limit(1).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryFirstID)); err != nil {
 		return
 	}
@@ -98,7 +98,7 @@ func (_q *PushSubscriptionQuery) FirstID(ctx context.Context) (id uuid.UUID, err
 }
 
 // FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *PushSubscriptionQuery) FirstIDX(ctx context.Context) uuid.UUID {
+func (_q *PushSubscriptionQuery) FirstIDX(ctx context.Context) typedid.Device {
 	id, err := _q.FirstID(ctx)
 	if err != nil && !IsNotFound(err) {
 		panic(err)
@@ -136,8 +136,8 @@ func (_q *PushSubscriptionQuery) OnlyX(ctx context.Context) *PushSubscription {
 // OnlyID is like Only, but returns the only PushSubscription ID in the query.
 // Returns a *NotSingularError when more than one PushSubscription ID is found.
 // Returns a *NotFoundError when no entities are found.
-func (_q *PushSubscriptionQuery) OnlyID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *PushSubscriptionQuery) OnlyID(ctx context.Context) (id typedid.Device, err error) {
+	var ids []typedid.Device
 	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
 		return
 	}
@@ -153,7 +153,7 @@ func (_q *PushSubscriptionQuery) OnlyID(ctx context.Context) (id uuid.UUID, err 
 }
 
 // OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *PushSubscriptionQuery) OnlyIDX(ctx context.Context) uuid.UUID {
+func (_q *PushSubscriptionQuery) OnlyIDX(ctx context.Context) typedid.Device {
 	id, err := _q.OnlyID(ctx)
 	if err != nil {
 		panic(err)
@@ -181,7 +181,7 @@ func (_q *PushSubscriptionQuery) AllX(ctx context.Context) []*PushSubscription {
 }
 
 // IDs executes the query and returns a list of PushSubscription IDs.
-func (_q *PushSubscriptionQuery) IDs(ctx context.Context) (ids []uuid.UUID, err error) {
+func (_q *PushSubscriptionQuery) IDs(ctx context.Context) (ids []typedid.Device, err error) {
 	if _q.ctx.Unique == nil && _q.path != nil {
 		_q.Unique(true)
 	}
@@ -193,7 +193,7 @@ func (_q *PushSubscriptionQuery) IDs(ctx context.Context) (ids []uuid.UUID, err 
 }
 
 // IDsX is like IDs, but panics if an error occurs.
-func (_q *PushSubscriptionQuery) IDsX(ctx context.Context) []uuid.UUID {
+func (_q *PushSubscriptionQuery) IDsX(ctx context.Context) []typedid.Device {
 	ids, err := _q.IDs(ctx)
 	if err != nil {
 		panic(err)
@@ -266,7 +266,7 @@ func (_q *PushSubscriptionQuery) Clone() *PushSubscriptionQuery {
 // Example:
 //
 //	var v []struct {
-//		UserID uuid.UUID `json:"user_id,omitempty"`
+//		UserID typedid.User `json:"user_id,omitempty"`
 //		Count int `json:"count,omitempty"`
 //	}
 //
@@ -289,7 +289,7 @@ func (_q *PushSubscriptionQuery) GroupBy(field string, fields ...string) *PushSu
 // Example:
 //
 //	var v []struct {
-//		UserID uuid.UUID `json:"user_id,omitempty"`
+//		UserID typedid.User `json:"user_id,omitempty"`
 //	}
 //
 //	client.PushSubscription.Query().

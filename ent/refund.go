@@ -5,23 +5,23 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/refund"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // Refund is the model entity for the Refund schema.
 type Refund struct {
 	config `json:"-"`
 	// ID of the ent.
-	ID uuid.UUID `json:"id,omitempty"`
+	ID typedid.Refund `json:"id,omitempty"`
 	// OrderID holds the value of the "order_id" field.
-	OrderID uuid.UUID `json:"order_id,omitempty"`
+	OrderID typedid.Order `json:"order_id,omitempty"`
 	// PaymentID holds the value of the "payment_id" field.
-	PaymentID uuid.UUID `json:"payment_id,omitempty"`
+	PaymentID typedid.Payment `json:"payment_id,omitempty"`
 	// the provider's transaction that goes back; empty = the payment's own
 	Transaction string `json:"transaction,omitempty"`
 	// the asker's, per order
@@ -47,7 +47,7 @@ type Refund struct {
 	// whether the units go back on sale
 	Restock bool `json:"restock,omitempty"`
 	// DecidedBy holds the value of the "decided_by" field.
-	DecidedBy *uuid.UUID `json:"decided_by,omitempty"`
+	DecidedBy *typedid.User `json:"decided_by,omitempty"`
 	// by an operator, or by itself
 	DecidedAt *time.Time `json:"decided_at,omitempty"`
 	// remark of the operator
@@ -71,7 +71,7 @@ func (*Refund) scanValues(columns []string) ([]any, error) {
 	for i := range columns {
 		switch columns[i] {
 		case refund.FieldDecidedBy:
-			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
+			values[i] = &sql.NullScanner{S: new(typedid.User)}
 		case refund.FieldApplied, refund.FieldRestock:
 			values[i] = new(sql.NullBool)
 		case refund.FieldAttempts, refund.FieldAmountMinor, refund.FieldQuantity, refund.FieldVersion, refund.FieldTries:
@@ -80,8 +80,12 @@ func (*Refund) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullString)
 		case refund.FieldDecidedAt, refund.FieldTryAt, refund.FieldCreatedAt, refund.FieldUpdatedAt:
 			values[i] = new(sql.NullTime)
-		case refund.FieldID, refund.FieldOrderID, refund.FieldPaymentID:
-			values[i] = new(uuid.UUID)
+		case refund.FieldOrderID:
+			values[i] = new(typedid.Order)
+		case refund.FieldPaymentID:
+			values[i] = new(typedid.Payment)
+		case refund.FieldID:
+			values[i] = new(typedid.Refund)
 		default:
 			values[i] = new(sql.UnknownType)
 		}
@@ -98,19 +102,19 @@ func (_m *Refund) assignValues(columns []string, values []any) error {
 	for i := range columns {
 		switch columns[i] {
 		case refund.FieldID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Refund); !ok {
 				return fmt.Errorf("unexpected type %T for field id", values[i])
 			} else if value != nil {
 				_m.ID = *value
 			}
 		case refund.FieldOrderID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Order); !ok {
 				return fmt.Errorf("unexpected type %T for field order_id", values[i])
 			} else if value != nil {
 				_m.OrderID = *value
 			}
 		case refund.FieldPaymentID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Payment); !ok {
 				return fmt.Errorf("unexpected type %T for field payment_id", values[i])
 			} else if value != nil {
 				_m.PaymentID = *value
@@ -191,8 +195,8 @@ func (_m *Refund) assignValues(columns []string, values []any) error {
 			if value, ok := values[i].(*sql.NullScanner); !ok {
 				return fmt.Errorf("unexpected type %T for field decided_by", values[i])
 			} else if value.Valid {
-				_m.DecidedBy = new(uuid.UUID)
-				*_m.DecidedBy = *value.S.(*uuid.UUID)
+				_m.DecidedBy = new(typedid.User)
+				*_m.DecidedBy = *value.S.(*typedid.User)
 			}
 		case refund.FieldDecidedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {

@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/refund"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // RefundCreate is the builder for creating a Refund entity.
@@ -25,13 +25,13 @@ type RefundCreate struct {
 }
 
 // SetOrderID sets the "order_id" field.
-func (_c *RefundCreate) SetOrderID(v uuid.UUID) *RefundCreate {
+func (_c *RefundCreate) SetOrderID(v typedid.Order) *RefundCreate {
 	_c.mutation.SetOrderID(v)
 	return _c
 }
 
 // SetPaymentID sets the "payment_id" field.
-func (_c *RefundCreate) SetPaymentID(v uuid.UUID) *RefundCreate {
+func (_c *RefundCreate) SetPaymentID(v typedid.Payment) *RefundCreate {
 	_c.mutation.SetPaymentID(v)
 	return _c
 }
@@ -157,13 +157,13 @@ func (_c *RefundCreate) SetNillableRestock(v *bool) *RefundCreate {
 }
 
 // SetDecidedBy sets the "decided_by" field.
-func (_c *RefundCreate) SetDecidedBy(v uuid.UUID) *RefundCreate {
+func (_c *RefundCreate) SetDecidedBy(v typedid.User) *RefundCreate {
 	_c.mutation.SetDecidedBy(v)
 	return _c
 }
 
 // SetNillableDecidedBy sets the "decided_by" field if the given value is not nil.
-func (_c *RefundCreate) SetNillableDecidedBy(v *uuid.UUID) *RefundCreate {
+func (_c *RefundCreate) SetNillableDecidedBy(v *typedid.User) *RefundCreate {
 	if v != nil {
 		_c.SetDecidedBy(*v)
 	}
@@ -245,7 +245,7 @@ func (_c *RefundCreate) SetUpdatedAt(v time.Time) *RefundCreate {
 }
 
 // SetID sets the "id" field.
-func (_c *RefundCreate) SetID(v uuid.UUID) *RefundCreate {
+func (_c *RefundCreate) SetID(v typedid.Refund) *RefundCreate {
 	_c.mutation.SetID(v)
 	return _c
 }
@@ -450,7 +450,7 @@ func (_c *RefundCreate) sqlSave(ctx context.Context) (*Refund, error) {
 		return nil, err
 	}
 	if _spec.ID.Value != nil {
-		if id, ok := _spec.ID.Value.(*uuid.UUID); ok {
+		if id, ok := _spec.ID.Value.(*typedid.Refund); ok {
 			_node.ID = *id
 		} else if err := _node.ID.Scan(_spec.ID.Value); err != nil {
 			return nil, err
@@ -678,7 +678,7 @@ func (u *RefundUpsert) UpdateRestock() *RefundUpsert {
 }
 
 // SetDecidedBy sets the "decided_by" field.
-func (u *RefundUpsert) SetDecidedBy(v uuid.UUID) *RefundUpsert {
+func (u *RefundUpsert) SetDecidedBy(v typedid.User) *RefundUpsert {
 	u.Set(refund.FieldDecidedBy, v)
 	return u
 }
@@ -950,7 +950,7 @@ func (u *RefundUpsertOne) UpdateRestock() *RefundUpsertOne {
 }
 
 // SetDecidedBy sets the "decided_by" field.
-func (u *RefundUpsertOne) SetDecidedBy(v uuid.UUID) *RefundUpsertOne {
+func (u *RefundUpsertOne) SetDecidedBy(v typedid.User) *RefundUpsertOne {
 	return u.Update(func(s *RefundUpsert) {
 		s.SetDecidedBy(v)
 	})
@@ -1105,7 +1105,7 @@ func (u *RefundUpsertOne) ExecX(ctx context.Context) {
 }
 
 // Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *RefundUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
+func (u *RefundUpsertOne) ID(ctx context.Context) (id typedid.Refund, err error) {
 	if u.create.driver.Dialect() == dialect.MySQL {
 		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
 		// fields from the database since MySQL does not support the RETURNING clause.
@@ -1119,7 +1119,7 @@ func (u *RefundUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
 }
 
 // IDX is like ID, but panics if an error occurs.
-func (u *RefundUpsertOne) IDX(ctx context.Context) uuid.UUID {
+func (u *RefundUpsertOne) IDX(ctx context.Context) typedid.Refund {
 	id, err := u.ID(ctx)
 	if err != nil {
 		panic(err)
@@ -1409,7 +1409,7 @@ func (u *RefundUpsertBulk) UpdateRestock() *RefundUpsertBulk {
 }
 
 // SetDecidedBy sets the "decided_by" field.
-func (u *RefundUpsertBulk) SetDecidedBy(v uuid.UUID) *RefundUpsertBulk {
+func (u *RefundUpsertBulk) SetDecidedBy(v typedid.User) *RefundUpsertBulk {
 	return u.Update(func(s *RefundUpsert) {
 		s.SetDecidedBy(v)
 	})

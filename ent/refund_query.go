@@ -8,13 +8,13 @@ import (
 	"math"
 	"seckill/ent/predicate"
 	"seckill/ent/refund"
+	typedid "seckill/internal/id"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // RefundQuery is the builder for querying Refund entities.
@@ -85,8 +85,8 @@ func (_q *RefundQuery) FirstX(ctx context.Context) *Refund {
 
 // FirstID returns the first Refund ID from the query.
 // Returns a *NotFoundError when no Refund ID was found.
-func (_q *RefundQuery) FirstID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *RefundQuery) FirstID(ctx context.Context) (id typedid.Refund, err error) {
+	var ids []typedid.Refund
 	if ids, err = _q.Limit(1).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryFirstID)); err != nil {
 		return
 	}
@@ -98,7 +98,7 @@ func (_q *RefundQuery) FirstID(ctx context.Context) (id uuid.UUID, err error) {
 }
 
 // FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *RefundQuery) FirstIDX(ctx context.Context) uuid.UUID {
+func (_q *RefundQuery) FirstIDX(ctx context.Context) typedid.Refund {
 	id, err := _q.FirstID(ctx)
 	if err != nil && !IsNotFound(err) {
 		panic(err)
@@ -136,8 +136,8 @@ func (_q *RefundQuery) OnlyX(ctx context.Context) *Refund {
 // OnlyID is like Only, but returns the only Refund ID in the query.
 // Returns a *NotSingularError when more than one Refund ID is found.
 // Returns a *NotFoundError when no entities are found.
-func (_q *RefundQuery) OnlyID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *RefundQuery) OnlyID(ctx context.Context) (id typedid.Refund, err error) {
+	var ids []typedid.Refund
 	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
 		return
 	}
@@ -153,7 +153,7 @@ func (_q *RefundQuery) OnlyID(ctx context.Context) (id uuid.UUID, err error) {
 }
 
 // OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *RefundQuery) OnlyIDX(ctx context.Context) uuid.UUID {
+func (_q *RefundQuery) OnlyIDX(ctx context.Context) typedid.Refund {
 	id, err := _q.OnlyID(ctx)
 	if err != nil {
 		panic(err)
@@ -181,7 +181,7 @@ func (_q *RefundQuery) AllX(ctx context.Context) []*Refund {
 }
 
 // IDs executes the query and returns a list of Refund IDs.
-func (_q *RefundQuery) IDs(ctx context.Context) (ids []uuid.UUID, err error) {
+func (_q *RefundQuery) IDs(ctx context.Context) (ids []typedid.Refund, err error) {
 	if _q.ctx.Unique == nil && _q.path != nil {
 		_q.Unique(true)
 	}
@@ -193,7 +193,7 @@ func (_q *RefundQuery) IDs(ctx context.Context) (ids []uuid.UUID, err error) {
 }
 
 // IDsX is like IDs, but panics if an error occurs.
-func (_q *RefundQuery) IDsX(ctx context.Context) []uuid.UUID {
+func (_q *RefundQuery) IDsX(ctx context.Context) []typedid.Refund {
 	ids, err := _q.IDs(ctx)
 	if err != nil {
 		panic(err)
@@ -266,7 +266,7 @@ func (_q *RefundQuery) Clone() *RefundQuery {
 // Example:
 //
 //	var v []struct {
-//		OrderID uuid.UUID `json:"order_id,omitempty"`
+//		OrderID typedid.Order `json:"order_id,omitempty"`
 //		Count int `json:"count,omitempty"`
 //	}
 //
@@ -289,7 +289,7 @@ func (_q *RefundQuery) GroupBy(field string, fields ...string) *RefundGroupBy {
 // Example:
 //
 //	var v []struct {
-//		OrderID uuid.UUID `json:"order_id,omitempty"`
+//		OrderID typedid.Order `json:"order_id,omitempty"`
 //	}
 //
 //	client.Refund.Query().

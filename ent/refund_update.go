@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"seckill/ent/predicate"
 	"seckill/ent/refund"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // RefundUpdate is the builder for updating Refund entities.
@@ -108,13 +108,13 @@ func (_u *RefundUpdate) SetNillableRestock(v *bool) *RefundUpdate {
 }
 
 // SetDecidedBy sets the "decided_by" field.
-func (_u *RefundUpdate) SetDecidedBy(v uuid.UUID) *RefundUpdate {
+func (_u *RefundUpdate) SetDecidedBy(v typedid.User) *RefundUpdate {
 	_u.mutation.SetDecidedBy(v)
 	return _u
 }
 
 // SetNillableDecidedBy sets the "decided_by" field if the given value is not nil.
-func (_u *RefundUpdate) SetNillableDecidedBy(v *uuid.UUID) *RefundUpdate {
+func (_u *RefundUpdate) SetNillableDecidedBy(v *typedid.User) *RefundUpdate {
 	if v != nil {
 		_u.SetDecidedBy(*v)
 	}
@@ -469,13 +469,13 @@ func (_u *RefundUpdateOne) SetNillableRestock(v *bool) *RefundUpdateOne {
 }
 
 // SetDecidedBy sets the "decided_by" field.
-func (_u *RefundUpdateOne) SetDecidedBy(v uuid.UUID) *RefundUpdateOne {
+func (_u *RefundUpdateOne) SetDecidedBy(v typedid.User) *RefundUpdateOne {
 	_u.mutation.SetDecidedBy(v)
 	return _u
 }
 
 // SetNillableDecidedBy sets the "decided_by" field if the given value is not nil.
-func (_u *RefundUpdateOne) SetNillableDecidedBy(v *uuid.UUID) *RefundUpdateOne {
+func (_u *RefundUpdateOne) SetNillableDecidedBy(v *typedid.User) *RefundUpdateOne {
 	if v != nil {
 		_u.SetDecidedBy(*v)
 	}

@@ -5,6 +5,7 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/refusedattempt"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
@@ -19,11 +20,11 @@ type RefusedAttempt struct {
 	// ID of the ent.
 	ID uuid.UUID `json:"id,omitempty"`
 	// UserID holds the value of the "user_id" field.
-	UserID uuid.UUID `json:"user_id,omitempty"`
+	UserID typedid.User `json:"user_id,omitempty"`
 	// SaleID holds the value of the "sale_id" field.
-	SaleID uuid.UUID `json:"sale_id,omitempty"`
+	SaleID typedid.Sale `json:"sale_id,omitempty"`
 	// zero = no item was named
-	ItemID uuid.UUID `json:"item_id,omitempty"`
+	ItemID typedid.Item `json:"item_id,omitempty"`
 	// of the gate: CAPTCHA, PATH, QUEUE, ORDER
 	Stage string `json:"stage,omitempty"`
 	// GraphQL ErrorCode shown to the buyer
@@ -52,7 +53,13 @@ func (*RefusedAttempt) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullString)
 		case refusedattempt.FieldFirstAt, refusedattempt.FieldLastAt:
 			values[i] = new(sql.NullTime)
-		case refusedattempt.FieldID, refusedattempt.FieldUserID, refusedattempt.FieldSaleID, refusedattempt.FieldItemID:
+		case refusedattempt.FieldItemID:
+			values[i] = new(typedid.Item)
+		case refusedattempt.FieldSaleID:
+			values[i] = new(typedid.Sale)
+		case refusedattempt.FieldUserID:
+			values[i] = new(typedid.User)
+		case refusedattempt.FieldID:
 			values[i] = new(uuid.UUID)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -76,19 +83,19 @@ func (_m *RefusedAttempt) assignValues(columns []string, values []any) error {
 				_m.ID = *value
 			}
 		case refusedattempt.FieldUserID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.User); !ok {
 				return fmt.Errorf("unexpected type %T for field user_id", values[i])
 			} else if value != nil {
 				_m.UserID = *value
 			}
 		case refusedattempt.FieldSaleID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Sale); !ok {
 				return fmt.Errorf("unexpected type %T for field sale_id", values[i])
 			} else if value != nil {
 				_m.SaleID = *value
 			}
 		case refusedattempt.FieldItemID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Item); !ok {
 				return fmt.Errorf("unexpected type %T for field item_id", values[i])
 			} else if value != nil {
 				_m.ItemID = *value

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/refusedattempt"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
@@ -25,19 +26,19 @@ type RefusedAttemptCreate struct {
 }
 
 // SetUserID sets the "user_id" field.
-func (_c *RefusedAttemptCreate) SetUserID(v uuid.UUID) *RefusedAttemptCreate {
+func (_c *RefusedAttemptCreate) SetUserID(v typedid.User) *RefusedAttemptCreate {
 	_c.mutation.SetUserID(v)
 	return _c
 }
 
 // SetSaleID sets the "sale_id" field.
-func (_c *RefusedAttemptCreate) SetSaleID(v uuid.UUID) *RefusedAttemptCreate {
+func (_c *RefusedAttemptCreate) SetSaleID(v typedid.Sale) *RefusedAttemptCreate {
 	_c.mutation.SetSaleID(v)
 	return _c
 }
 
 // SetItemID sets the "item_id" field.
-func (_c *RefusedAttemptCreate) SetItemID(v uuid.UUID) *RefusedAttemptCreate {
+func (_c *RefusedAttemptCreate) SetItemID(v typedid.Item) *RefusedAttemptCreate {
 	_c.mutation.SetItemID(v)
 	return _c
 }

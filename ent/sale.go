@@ -5,19 +5,19 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/sale"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // Sale is the model entity for the Sale schema.
 type Sale struct {
 	config `json:"-"`
 	// ID of the ent.
-	ID uuid.UUID `json:"id,omitempty"`
+	ID typedid.Sale `json:"id,omitempty"`
 	// Slug holds the value of the "slug" field.
 	Slug string `json:"slug,omitempty"`
 	// id in another system; null = none
@@ -55,7 +55,7 @@ type Sale struct {
 	// Revision holds the value of the "revision" field.
 	Revision int64 `json:"revision,omitempty"`
 	// CreatedBy holds the value of the "created_by" field.
-	CreatedBy *uuid.UUID `json:"created_by,omitempty"`
+	CreatedBy *typedid.User `json:"created_by,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt time.Time `json:"created_at,omitempty"`
 	// why the sale is held or over, for buyers
@@ -87,7 +87,7 @@ func (*Sale) scanValues(columns []string) ([]any, error) {
 	for i := range columns {
 		switch columns[i] {
 		case sale.FieldCreatedBy:
-			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
+			values[i] = &sql.NullScanner{S: new(typedid.User)}
 		case sale.FieldHideExactStock, sale.FieldRequiresAddress, sale.FieldRequiresVerifiedContact, sale.FieldWasPublic, sale.FieldCaptchaRequired:
 			values[i] = new(sql.NullBool)
 		case sale.FieldLimitPerSecond:
@@ -99,7 +99,7 @@ func (*Sale) scanValues(columns []string) ([]any, error) {
 		case sale.FieldStartsAt, sale.FieldEndsAt, sale.FieldPreheatAt, sale.FieldCreatedAt, sale.FieldSettledAt:
 			values[i] = new(sql.NullTime)
 		case sale.FieldID:
-			values[i] = new(uuid.UUID)
+			values[i] = new(typedid.Sale)
 		default:
 			values[i] = new(sql.UnknownType)
 		}
@@ -116,7 +116,7 @@ func (_m *Sale) assignValues(columns []string, values []any) error {
 	for i := range columns {
 		switch columns[i] {
 		case sale.FieldID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Sale); !ok {
 				return fmt.Errorf("unexpected type %T for field id", values[i])
 			} else if value != nil {
 				_m.ID = *value
@@ -235,8 +235,8 @@ func (_m *Sale) assignValues(columns []string, values []any) error {
 			if value, ok := values[i].(*sql.NullScanner); !ok {
 				return fmt.Errorf("unexpected type %T for field created_by", values[i])
 			} else if value.Valid {
-				_m.CreatedBy = new(uuid.UUID)
-				*_m.CreatedBy = *value.S.(*uuid.UUID)
+				_m.CreatedBy = new(typedid.User)
+				*_m.CreatedBy = *value.S.(*typedid.User)
 			}
 		case sale.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {

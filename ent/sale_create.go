@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/sale"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // SaleCreate is the builder for creating a Sale entity.
@@ -221,13 +221,13 @@ func (_c *SaleCreate) SetNillableRevision(v *int64) *SaleCreate {
 }
 
 // SetCreatedBy sets the "created_by" field.
-func (_c *SaleCreate) SetCreatedBy(v uuid.UUID) *SaleCreate {
+func (_c *SaleCreate) SetCreatedBy(v typedid.User) *SaleCreate {
 	_c.mutation.SetCreatedBy(v)
 	return _c
 }
 
 // SetNillableCreatedBy sets the "created_by" field if the given value is not nil.
-func (_c *SaleCreate) SetNillableCreatedBy(v *uuid.UUID) *SaleCreate {
+func (_c *SaleCreate) SetNillableCreatedBy(v *typedid.User) *SaleCreate {
 	if v != nil {
 		_c.SetCreatedBy(*v)
 	}
@@ -381,7 +381,7 @@ func (_c *SaleCreate) SetNillableLimitPerSecond(v *float64) *SaleCreate {
 }
 
 // SetID sets the "id" field.
-func (_c *SaleCreate) SetID(v uuid.UUID) *SaleCreate {
+func (_c *SaleCreate) SetID(v typedid.Sale) *SaleCreate {
 	_c.mutation.SetID(v)
 	return _c
 }
@@ -665,7 +665,7 @@ func (_c *SaleCreate) sqlSave(ctx context.Context) (*Sale, error) {
 		return nil, err
 	}
 	if _spec.ID.Value != nil {
-		if id, ok := _spec.ID.Value.(*uuid.UUID); ok {
+		if id, ok := _spec.ID.Value.(*typedid.Sale); ok {
 			_node.ID = *id
 		} else if err := _node.ID.Scan(_spec.ID.Value); err != nil {
 			return nil, err
@@ -1123,7 +1123,7 @@ func (u *SaleUpsert) AddRevision(v int64) *SaleUpsert {
 }
 
 // SetCreatedBy sets the "created_by" field.
-func (u *SaleUpsert) SetCreatedBy(v uuid.UUID) *SaleUpsert {
+func (u *SaleUpsert) SetCreatedBy(v typedid.User) *SaleUpsert {
 	u.Set(sale.FieldCreatedBy, v)
 	return u
 }
@@ -1665,7 +1665,7 @@ func (u *SaleUpsertOne) UpdateRevision() *SaleUpsertOne {
 }
 
 // SetCreatedBy sets the "created_by" field.
-func (u *SaleUpsertOne) SetCreatedBy(v uuid.UUID) *SaleUpsertOne {
+func (u *SaleUpsertOne) SetCreatedBy(v typedid.User) *SaleUpsertOne {
 	return u.Update(func(s *SaleUpsert) {
 		s.SetCreatedBy(v)
 	})
@@ -1897,7 +1897,7 @@ func (u *SaleUpsertOne) ExecX(ctx context.Context) {
 }
 
 // Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *SaleUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
+func (u *SaleUpsertOne) ID(ctx context.Context) (id typedid.Sale, err error) {
 	if u.create.driver.Dialect() == dialect.MySQL {
 		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
 		// fields from the database since MySQL does not support the RETURNING clause.
@@ -1911,7 +1911,7 @@ func (u *SaleUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
 }
 
 // IDX is like ID, but panics if an error occurs.
-func (u *SaleUpsertOne) IDX(ctx context.Context) uuid.UUID {
+func (u *SaleUpsertOne) IDX(ctx context.Context) typedid.Sale {
 	id, err := u.ID(ctx)
 	if err != nil {
 		panic(err)
@@ -2405,7 +2405,7 @@ func (u *SaleUpsertBulk) UpdateRevision() *SaleUpsertBulk {
 }
 
 // SetCreatedBy sets the "created_by" field.
-func (u *SaleUpsertBulk) SetCreatedBy(v uuid.UUID) *SaleUpsertBulk {
+func (u *SaleUpsertBulk) SetCreatedBy(v typedid.User) *SaleUpsertBulk {
 	return u.Update(func(s *SaleUpsert) {
 		s.SetCreatedBy(v)
 	})

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"seckill/ent/predicate"
 	"seckill/ent/sale"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // SaleUpdate is the builder for updating Sale entities.
@@ -337,13 +337,13 @@ func (_u *SaleUpdate) AddRevision(v int64) *SaleUpdate {
 }
 
 // SetCreatedBy sets the "created_by" field.
-func (_u *SaleUpdate) SetCreatedBy(v uuid.UUID) *SaleUpdate {
+func (_u *SaleUpdate) SetCreatedBy(v typedid.User) *SaleUpdate {
 	_u.mutation.SetCreatedBy(v)
 	return _u
 }
 
 // SetNillableCreatedBy sets the "created_by" field if the given value is not nil.
-func (_u *SaleUpdate) SetNillableCreatedBy(v *uuid.UUID) *SaleUpdate {
+func (_u *SaleUpdate) SetNillableCreatedBy(v *typedid.User) *SaleUpdate {
 	if v != nil {
 		_u.SetCreatedBy(*v)
 	}
@@ -1145,13 +1145,13 @@ func (_u *SaleUpdateOne) AddRevision(v int64) *SaleUpdateOne {
 }
 
 // SetCreatedBy sets the "created_by" field.
-func (_u *SaleUpdateOne) SetCreatedBy(v uuid.UUID) *SaleUpdateOne {
+func (_u *SaleUpdateOne) SetCreatedBy(v typedid.User) *SaleUpdateOne {
 	_u.mutation.SetCreatedBy(v)
 	return _u
 }
 
 // SetNillableCreatedBy sets the "created_by" field if the given value is not nil.
-func (_u *SaleUpdateOne) SetNillableCreatedBy(v *uuid.UUID) *SaleUpdateOne {
+func (_u *SaleUpdateOne) SetNillableCreatedBy(v *typedid.User) *SaleUpdateOne {
 	if v != nil {
 		_u.SetCreatedBy(*v)
 	}

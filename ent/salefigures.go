@@ -5,19 +5,19 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/salefigures"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // SaleFigures is the model entity for the SaleFigures schema.
 type SaleFigures struct {
 	config `json:"-"`
 	// ID of the ent.
-	ID uuid.UUID `json:"id,omitempty"`
+	ID typedid.Sale `json:"id,omitempty"`
 	// JSON of package salestats
 	Figures string `json:"figures,omitempty"`
 	// UpdatedAt holds the value of the "updated_at" field.
@@ -35,7 +35,7 @@ func (*SaleFigures) scanValues(columns []string) ([]any, error) {
 		case salefigures.FieldUpdatedAt:
 			values[i] = new(sql.NullTime)
 		case salefigures.FieldID:
-			values[i] = new(uuid.UUID)
+			values[i] = new(typedid.Sale)
 		default:
 			values[i] = new(sql.UnknownType)
 		}
@@ -52,7 +52,7 @@ func (_m *SaleFigures) assignValues(columns []string, values []any) error {
 	for i := range columns {
 		switch columns[i] {
 		case salefigures.FieldID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Sale); !ok {
 				return fmt.Errorf("unexpected type %T for field id", values[i])
 			} else if value != nil {
 				_m.ID = *value

@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/salefigures"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // SaleFiguresCreate is the builder for creating a SaleFigures entity.
@@ -37,7 +37,7 @@ func (_c *SaleFiguresCreate) SetUpdatedAt(v time.Time) *SaleFiguresCreate {
 }
 
 // SetID sets the "id" field.
-func (_c *SaleFiguresCreate) SetID(v uuid.UUID) *SaleFiguresCreate {
+func (_c *SaleFiguresCreate) SetID(v typedid.Sale) *SaleFiguresCreate {
 	_c.mutation.SetID(v)
 	return _c
 }
@@ -97,7 +97,7 @@ func (_c *SaleFiguresCreate) sqlSave(ctx context.Context) (*SaleFigures, error) 
 		return nil, err
 	}
 	if _spec.ID.Value != nil {
-		if id, ok := _spec.ID.Value.(*uuid.UUID); ok {
+		if id, ok := _spec.ID.Value.(*typedid.Sale); ok {
 			_node.ID = *id
 		} else if err := _node.ID.Scan(_spec.ID.Value); err != nil {
 			return nil, err
@@ -294,7 +294,7 @@ func (u *SaleFiguresUpsertOne) ExecX(ctx context.Context) {
 }
 
 // Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *SaleFiguresUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
+func (u *SaleFiguresUpsertOne) ID(ctx context.Context) (id typedid.Sale, err error) {
 	if u.create.driver.Dialect() == dialect.MySQL {
 		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
 		// fields from the database since MySQL does not support the RETURNING clause.
@@ -308,7 +308,7 @@ func (u *SaleFiguresUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error)
 }
 
 // IDX is like ID, but panics if an error occurs.
-func (u *SaleFiguresUpsertOne) IDX(ctx context.Context) uuid.UUID {
+func (u *SaleFiguresUpsertOne) IDX(ctx context.Context) typedid.Sale {
 	id, err := u.ID(ctx)
 	if err != nil {
 		panic(err)

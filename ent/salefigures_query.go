@@ -8,13 +8,13 @@ import (
 	"math"
 	"seckill/ent/predicate"
 	"seckill/ent/salefigures"
+	typedid "seckill/internal/id"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // SaleFiguresQuery is the builder for querying SaleFigures entities.
@@ -85,8 +85,8 @@ func (_q *SaleFiguresQuery) FirstX(ctx context.Context) *SaleFigures {
 
 // FirstID returns the first SaleFigures ID from the query.
 // Returns a *NotFoundError when no SaleFigures ID was found.
-func (_q *SaleFiguresQuery) FirstID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *SaleFiguresQuery) FirstID(ctx context.Context) (id typedid.Sale, err error) {
+	var ids []typedid.Sale
 	if ids, err = _q.Limit(1).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryFirstID)); err != nil {
 		return
 	}
@@ -98,7 +98,7 @@ func (_q *SaleFiguresQuery) FirstID(ctx context.Context) (id uuid.UUID, err erro
 }
 
 // FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *SaleFiguresQuery) FirstIDX(ctx context.Context) uuid.UUID {
+func (_q *SaleFiguresQuery) FirstIDX(ctx context.Context) typedid.Sale {
 	id, err := _q.FirstID(ctx)
 	if err != nil && !IsNotFound(err) {
 		panic(err)
@@ -136,8 +136,8 @@ func (_q *SaleFiguresQuery) OnlyX(ctx context.Context) *SaleFigures {
 // OnlyID is like Only, but returns the only SaleFigures ID in the query.
 // Returns a *NotSingularError when more than one SaleFigures ID is found.
 // Returns a *NotFoundError when no entities are found.
-func (_q *SaleFiguresQuery) OnlyID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *SaleFiguresQuery) OnlyID(ctx context.Context) (id typedid.Sale, err error) {
+	var ids []typedid.Sale
 	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
 		return
 	}
@@ -153,7 +153,7 @@ func (_q *SaleFiguresQuery) OnlyID(ctx context.Context) (id uuid.UUID, err error
 }
 
 // OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *SaleFiguresQuery) OnlyIDX(ctx context.Context) uuid.UUID {
+func (_q *SaleFiguresQuery) OnlyIDX(ctx context.Context) typedid.Sale {
 	id, err := _q.OnlyID(ctx)
 	if err != nil {
 		panic(err)
@@ -181,7 +181,7 @@ func (_q *SaleFiguresQuery) AllX(ctx context.Context) []*SaleFigures {
 }
 
 // IDs executes the query and returns a list of SaleFigures IDs.
-func (_q *SaleFiguresQuery) IDs(ctx context.Context) (ids []uuid.UUID, err error) {
+func (_q *SaleFiguresQuery) IDs(ctx context.Context) (ids []typedid.Sale, err error) {
 	if _q.ctx.Unique == nil && _q.path != nil {
 		_q.Unique(true)
 	}
@@ -193,7 +193,7 @@ func (_q *SaleFiguresQuery) IDs(ctx context.Context) (ids []uuid.UUID, err error
 }
 
 // IDsX is like IDs, but panics if an error occurs.
-func (_q *SaleFiguresQuery) IDsX(ctx context.Context) []uuid.UUID {
+func (_q *SaleFiguresQuery) IDsX(ctx context.Context) []typedid.Sale {
 	ids, err := _q.IDs(ctx)
 	if err != nil {
 		panic(err)

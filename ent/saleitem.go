@@ -5,23 +5,23 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/saleitem"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // SaleItem is the model entity for the SaleItem schema.
 type SaleItem struct {
 	config `json:"-"`
 	// ID of the ent.
-	ID uuid.UUID `json:"id,omitempty"`
+	ID typedid.Item `json:"id,omitempty"`
 	// SaleID holds the value of the "sale_id" field.
-	SaleID uuid.UUID `json:"sale_id,omitempty"`
+	SaleID typedid.Sale `json:"sale_id,omitempty"`
 	// GoodsID holds the value of the "goods_id" field.
-	GoodsID uuid.UUID `json:"goods_id,omitempty"`
+	GoodsID typedid.Goods `json:"goods_id,omitempty"`
 	// Position holds the value of the "position" field.
 	Position int `json:"position,omitempty"`
 	// PriceMinor holds the value of the "price_minor" field.
@@ -64,8 +64,12 @@ func (*SaleItem) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullString)
 		case saleitem.FieldSoldOutAt:
 			values[i] = new(sql.NullTime)
-		case saleitem.FieldID, saleitem.FieldSaleID, saleitem.FieldGoodsID:
-			values[i] = new(uuid.UUID)
+		case saleitem.FieldGoodsID:
+			values[i] = new(typedid.Goods)
+		case saleitem.FieldID:
+			values[i] = new(typedid.Item)
+		case saleitem.FieldSaleID:
+			values[i] = new(typedid.Sale)
 		default:
 			values[i] = new(sql.UnknownType)
 		}
@@ -82,19 +86,19 @@ func (_m *SaleItem) assignValues(columns []string, values []any) error {
 	for i := range columns {
 		switch columns[i] {
 		case saleitem.FieldID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Item); !ok {
 				return fmt.Errorf("unexpected type %T for field id", values[i])
 			} else if value != nil {
 				_m.ID = *value
 			}
 		case saleitem.FieldSaleID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Sale); !ok {
 				return fmt.Errorf("unexpected type %T for field sale_id", values[i])
 			} else if value != nil {
 				_m.SaleID = *value
 			}
 		case saleitem.FieldGoodsID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Goods); !ok {
 				return fmt.Errorf("unexpected type %T for field goods_id", values[i])
 			} else if value != nil {
 				_m.GoodsID = *value

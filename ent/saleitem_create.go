@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/saleitem"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // SaleItemCreate is the builder for creating a SaleItem entity.
@@ -25,13 +25,13 @@ type SaleItemCreate struct {
 }
 
 // SetSaleID sets the "sale_id" field.
-func (_c *SaleItemCreate) SetSaleID(v uuid.UUID) *SaleItemCreate {
+func (_c *SaleItemCreate) SetSaleID(v typedid.Sale) *SaleItemCreate {
 	_c.mutation.SetSaleID(v)
 	return _c
 }
 
 // SetGoodsID sets the "goods_id" field.
-func (_c *SaleItemCreate) SetGoodsID(v uuid.UUID) *SaleItemCreate {
+func (_c *SaleItemCreate) SetGoodsID(v typedid.Goods) *SaleItemCreate {
 	_c.mutation.SetGoodsID(v)
 	return _c
 }
@@ -171,7 +171,7 @@ func (_c *SaleItemCreate) SetNillableSoldOutAt(v *time.Time) *SaleItemCreate {
 }
 
 // SetID sets the "id" field.
-func (_c *SaleItemCreate) SetID(v uuid.UUID) *SaleItemCreate {
+func (_c *SaleItemCreate) SetID(v typedid.Item) *SaleItemCreate {
 	_c.mutation.SetID(v)
 	return _c
 }
@@ -315,7 +315,7 @@ func (_c *SaleItemCreate) sqlSave(ctx context.Context) (*SaleItem, error) {
 		return nil, err
 	}
 	if _spec.ID.Value != nil {
-		if id, ok := _spec.ID.Value.(*uuid.UUID); ok {
+		if id, ok := _spec.ID.Value.(*typedid.Item); ok {
 			_node.ID = *id
 		} else if err := _node.ID.Scan(_spec.ID.Value); err != nil {
 			return nil, err
@@ -966,7 +966,7 @@ func (u *SaleItemUpsertOne) ExecX(ctx context.Context) {
 }
 
 // Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *SaleItemUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
+func (u *SaleItemUpsertOne) ID(ctx context.Context) (id typedid.Item, err error) {
 	if u.create.driver.Dialect() == dialect.MySQL {
 		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
 		// fields from the database since MySQL does not support the RETURNING clause.
@@ -980,7 +980,7 @@ func (u *SaleItemUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
 }
 
 // IDX is like ID, but panics if an error occurs.
-func (u *SaleItemUpsertOne) IDX(ctx context.Context) uuid.UUID {
+func (u *SaleItemUpsertOne) IDX(ctx context.Context) typedid.Item {
 	id, err := u.ID(ctx)
 	if err != nil {
 		panic(err)

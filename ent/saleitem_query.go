@@ -8,13 +8,13 @@ import (
 	"math"
 	"seckill/ent/predicate"
 	"seckill/ent/saleitem"
+	typedid "seckill/internal/id"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // SaleItemQuery is the builder for querying SaleItem entities.
@@ -85,8 +85,8 @@ func (_q *SaleItemQuery) FirstX(ctx context.Context) *SaleItem {
 
 // FirstID returns the first SaleItem ID from the query.
 // Returns a *NotFoundError when no SaleItem ID was found.
-func (_q *SaleItemQuery) FirstID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *SaleItemQuery) FirstID(ctx context.Context) (id typedid.Item, err error) {
+	var ids []typedid.Item
 	if ids, err = _q.Limit(1).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryFirstID)); err != nil {
 		return
 	}
@@ -98,7 +98,7 @@ func (_q *SaleItemQuery) FirstID(ctx context.Context) (id uuid.UUID, err error) 
 }
 
 // FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *SaleItemQuery) FirstIDX(ctx context.Context) uuid.UUID {
+func (_q *SaleItemQuery) FirstIDX(ctx context.Context) typedid.Item {
 	id, err := _q.FirstID(ctx)
 	if err != nil && !IsNotFound(err) {
 		panic(err)
@@ -136,8 +136,8 @@ func (_q *SaleItemQuery) OnlyX(ctx context.Context) *SaleItem {
 // OnlyID is like Only, but returns the only SaleItem ID in the query.
 // Returns a *NotSingularError when more than one SaleItem ID is found.
 // Returns a *NotFoundError when no entities are found.
-func (_q *SaleItemQuery) OnlyID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *SaleItemQuery) OnlyID(ctx context.Context) (id typedid.Item, err error) {
+	var ids []typedid.Item
 	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
 		return
 	}
@@ -153,7 +153,7 @@ func (_q *SaleItemQuery) OnlyID(ctx context.Context) (id uuid.UUID, err error) {
 }
 
 // OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *SaleItemQuery) OnlyIDX(ctx context.Context) uuid.UUID {
+func (_q *SaleItemQuery) OnlyIDX(ctx context.Context) typedid.Item {
 	id, err := _q.OnlyID(ctx)
 	if err != nil {
 		panic(err)
@@ -181,7 +181,7 @@ func (_q *SaleItemQuery) AllX(ctx context.Context) []*SaleItem {
 }
 
 // IDs executes the query and returns a list of SaleItem IDs.
-func (_q *SaleItemQuery) IDs(ctx context.Context) (ids []uuid.UUID, err error) {
+func (_q *SaleItemQuery) IDs(ctx context.Context) (ids []typedid.Item, err error) {
 	if _q.ctx.Unique == nil && _q.path != nil {
 		_q.Unique(true)
 	}
@@ -193,7 +193,7 @@ func (_q *SaleItemQuery) IDs(ctx context.Context) (ids []uuid.UUID, err error) {
 }
 
 // IDsX is like IDs, but panics if an error occurs.
-func (_q *SaleItemQuery) IDsX(ctx context.Context) []uuid.UUID {
+func (_q *SaleItemQuery) IDsX(ctx context.Context) []typedid.Item {
 	ids, err := _q.IDs(ctx)
 	if err != nil {
 		panic(err)
@@ -266,7 +266,7 @@ func (_q *SaleItemQuery) Clone() *SaleItemQuery {
 // Example:
 //
 //	var v []struct {
-//		SaleID uuid.UUID `json:"sale_id,omitempty"`
+//		SaleID typedid.Sale `json:"sale_id,omitempty"`
 //		Count int `json:"count,omitempty"`
 //	}
 //
@@ -289,7 +289,7 @@ func (_q *SaleItemQuery) GroupBy(field string, fields ...string) *SaleItemGroupB
 // Example:
 //
 //	var v []struct {
-//		SaleID uuid.UUID `json:"sale_id,omitempty"`
+//		SaleID typedid.Sale `json:"sale_id,omitempty"`
 //	}
 //
 //	client.SaleItem.Query().

@@ -5,6 +5,7 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/salelog"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
@@ -19,9 +20,9 @@ type SaleLog struct {
 	// ID of the ent.
 	ID uuid.UUID `json:"id,omitempty"`
 	// SaleID holds the value of the "sale_id" field.
-	SaleID uuid.UUID `json:"sale_id,omitempty"`
+	SaleID typedid.Sale `json:"sale_id,omitempty"`
 	// NULL = the clock
-	ActorID *uuid.UUID `json:"actor_id,omitempty"`
+	ActorID *typedid.User `json:"actor_id,omitempty"`
 	// Act holds the value of the "act" field.
 	Act string `json:"act,omitempty"`
 	// FromStatus holds the value of the "from_status" field.
@@ -45,14 +46,16 @@ func (*SaleLog) scanValues(columns []string) ([]any, error) {
 	for i := range columns {
 		switch columns[i] {
 		case salelog.FieldActorID:
-			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
+			values[i] = &sql.NullScanner{S: new(typedid.User)}
 		case salelog.FieldRevision:
 			values[i] = new(sql.NullInt64)
 		case salelog.FieldAct, salelog.FieldFromStatus, salelog.FieldToStatus, salelog.FieldNote, salelog.FieldDetails:
 			values[i] = new(sql.NullString)
 		case salelog.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
-		case salelog.FieldID, salelog.FieldSaleID:
+		case salelog.FieldSaleID:
+			values[i] = new(typedid.Sale)
+		case salelog.FieldID:
 			values[i] = new(uuid.UUID)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -76,7 +79,7 @@ func (_m *SaleLog) assignValues(columns []string, values []any) error {
 				_m.ID = *value
 			}
 		case salelog.FieldSaleID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Sale); !ok {
 				return fmt.Errorf("unexpected type %T for field sale_id", values[i])
 			} else if value != nil {
 				_m.SaleID = *value
@@ -85,8 +88,8 @@ func (_m *SaleLog) assignValues(columns []string, values []any) error {
 			if value, ok := values[i].(*sql.NullScanner); !ok {
 				return fmt.Errorf("unexpected type %T for field actor_id", values[i])
 			} else if value.Valid {
-				_m.ActorID = new(uuid.UUID)
-				*_m.ActorID = *value.S.(*uuid.UUID)
+				_m.ActorID = new(typedid.User)
+				*_m.ActorID = *value.S.(*typedid.User)
 			}
 		case salelog.FieldAct:
 			if value, ok := values[i].(*sql.NullString); !ok {

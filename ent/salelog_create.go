@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/salelog"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
@@ -25,19 +26,19 @@ type SaleLogCreate struct {
 }
 
 // SetSaleID sets the "sale_id" field.
-func (_c *SaleLogCreate) SetSaleID(v uuid.UUID) *SaleLogCreate {
+func (_c *SaleLogCreate) SetSaleID(v typedid.Sale) *SaleLogCreate {
 	_c.mutation.SetSaleID(v)
 	return _c
 }
 
 // SetActorID sets the "actor_id" field.
-func (_c *SaleLogCreate) SetActorID(v uuid.UUID) *SaleLogCreate {
+func (_c *SaleLogCreate) SetActorID(v typedid.User) *SaleLogCreate {
 	_c.mutation.SetActorID(v)
 	return _c
 }
 
 // SetNillableActorID sets the "actor_id" field if the given value is not nil.
-func (_c *SaleLogCreate) SetNillableActorID(v *uuid.UUID) *SaleLogCreate {
+func (_c *SaleLogCreate) SetNillableActorID(v *typedid.User) *SaleLogCreate {
 	if v != nil {
 		_c.SetActorID(*v)
 	}

@@ -266,7 +266,7 @@ func (_q *SaleLogQuery) Clone() *SaleLogQuery {
 // Example:
 //
 //	var v []struct {
-//		SaleID uuid.UUID `json:"sale_id,omitempty"`
+//		SaleID typedid.Sale `json:"sale_id,omitempty"`
 //		Count int `json:"count,omitempty"`
 //	}
 //
@@ -289,7 +289,7 @@ func (_q *SaleLogQuery) GroupBy(field string, fields ...string) *SaleLogGroupBy 
 // Example:
 //
 //	var v []struct {
-//		SaleID uuid.UUID `json:"sale_id,omitempty"`
+//		SaleID typedid.Sale `json:"sale_id,omitempty"`
 //	}
 //
 //	client.SaleLog.Query().

@@ -5,6 +5,7 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/salereminder"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
@@ -19,9 +20,9 @@ type SaleReminder struct {
 	// ID of the ent.
 	ID uuid.UUID `json:"id,omitempty"`
 	// UserID holds the value of the "user_id" field.
-	UserID uuid.UUID `json:"user_id,omitempty"`
+	UserID typedid.User `json:"user_id,omitempty"`
 	// SaleID holds the value of the "sale_id" field.
-	SaleID uuid.UUID `json:"sale_id,omitempty"`
+	SaleID typedid.Sale `json:"sale_id,omitempty"`
 	// the opening of which the notice was written; null = none was
 	SentFor *time.Time `json:"sent_for,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
@@ -36,7 +37,11 @@ func (*SaleReminder) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case salereminder.FieldSentFor, salereminder.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
-		case salereminder.FieldID, salereminder.FieldUserID, salereminder.FieldSaleID:
+		case salereminder.FieldSaleID:
+			values[i] = new(typedid.Sale)
+		case salereminder.FieldUserID:
+			values[i] = new(typedid.User)
+		case salereminder.FieldID:
 			values[i] = new(uuid.UUID)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -60,13 +65,13 @@ func (_m *SaleReminder) assignValues(columns []string, values []any) error {
 				_m.ID = *value
 			}
 		case salereminder.FieldUserID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.User); !ok {
 				return fmt.Errorf("unexpected type %T for field user_id", values[i])
 			} else if value != nil {
 				_m.UserID = *value
 			}
 		case salereminder.FieldSaleID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Sale); !ok {
 				return fmt.Errorf("unexpected type %T for field sale_id", values[i])
 			} else if value != nil {
 				_m.SaleID = *value

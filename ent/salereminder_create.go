@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/salereminder"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
@@ -25,13 +26,13 @@ type SaleReminderCreate struct {
 }
 
 // SetUserID sets the "user_id" field.
-func (_c *SaleReminderCreate) SetUserID(v uuid.UUID) *SaleReminderCreate {
+func (_c *SaleReminderCreate) SetUserID(v typedid.User) *SaleReminderCreate {
 	_c.mutation.SetUserID(v)
 	return _c
 }
 
 // SetSaleID sets the "sale_id" field.
-func (_c *SaleReminderCreate) SetSaleID(v uuid.UUID) *SaleReminderCreate {
+func (_c *SaleReminderCreate) SetSaleID(v typedid.Sale) *SaleReminderCreate {
 	_c.mutation.SetSaleID(v)
 	return _c
 }

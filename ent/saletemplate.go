@@ -5,25 +5,25 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/saletemplate"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // SaleTemplate is the model entity for the SaleTemplate schema.
 type SaleTemplate struct {
 	config `json:"-"`
 	// ID of the ent.
-	ID uuid.UUID `json:"id,omitempty"`
+	ID typedid.Template `json:"id,omitempty"`
 	// Name holds the value of the "name" field.
 	Name string `json:"name,omitempty"`
 	// JSON of the draft
 	Content string `json:"content,omitempty"`
 	// SavedBy holds the value of the "saved_by" field.
-	SavedBy uuid.UUID `json:"saved_by,omitempty"`
+	SavedBy typedid.User `json:"saved_by,omitempty"`
 	// SavedAt holds the value of the "saved_at" field.
 	SavedAt      time.Time `json:"saved_at,omitempty"`
 	selectValues sql.SelectValues
@@ -38,8 +38,10 @@ func (*SaleTemplate) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullString)
 		case saletemplate.FieldSavedAt:
 			values[i] = new(sql.NullTime)
-		case saletemplate.FieldID, saletemplate.FieldSavedBy:
-			values[i] = new(uuid.UUID)
+		case saletemplate.FieldID:
+			values[i] = new(typedid.Template)
+		case saletemplate.FieldSavedBy:
+			values[i] = new(typedid.User)
 		default:
 			values[i] = new(sql.UnknownType)
 		}
@@ -56,7 +58,7 @@ func (_m *SaleTemplate) assignValues(columns []string, values []any) error {
 	for i := range columns {
 		switch columns[i] {
 		case saletemplate.FieldID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Template); !ok {
 				return fmt.Errorf("unexpected type %T for field id", values[i])
 			} else if value != nil {
 				_m.ID = *value
@@ -74,7 +76,7 @@ func (_m *SaleTemplate) assignValues(columns []string, values []any) error {
 				_m.Content = value.String
 			}
 		case saletemplate.FieldSavedBy:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.User); !ok {
 				return fmt.Errorf("unexpected type %T for field saved_by", values[i])
 			} else if value != nil {
 				_m.SavedBy = *value

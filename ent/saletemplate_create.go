@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/saletemplate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // SaleTemplateCreate is the builder for creating a SaleTemplate entity.
@@ -37,7 +37,7 @@ func (_c *SaleTemplateCreate) SetContent(v string) *SaleTemplateCreate {
 }
 
 // SetSavedBy sets the "saved_by" field.
-func (_c *SaleTemplateCreate) SetSavedBy(v uuid.UUID) *SaleTemplateCreate {
+func (_c *SaleTemplateCreate) SetSavedBy(v typedid.User) *SaleTemplateCreate {
 	_c.mutation.SetSavedBy(v)
 	return _c
 }
@@ -49,7 +49,7 @@ func (_c *SaleTemplateCreate) SetSavedAt(v time.Time) *SaleTemplateCreate {
 }
 
 // SetID sets the "id" field.
-func (_c *SaleTemplateCreate) SetID(v uuid.UUID) *SaleTemplateCreate {
+func (_c *SaleTemplateCreate) SetID(v typedid.Template) *SaleTemplateCreate {
 	_c.mutation.SetID(v)
 	return _c
 }
@@ -120,7 +120,7 @@ func (_c *SaleTemplateCreate) sqlSave(ctx context.Context) (*SaleTemplate, error
 		return nil, err
 	}
 	if _spec.ID.Value != nil {
-		if id, ok := _spec.ID.Value.(*uuid.UUID); ok {
+		if id, ok := _spec.ID.Value.(*typedid.Template); ok {
 			_node.ID = *id
 		} else if err := _node.ID.Scan(_spec.ID.Value); err != nil {
 			return nil, err
@@ -234,7 +234,7 @@ func (u *SaleTemplateUpsert) UpdateContent() *SaleTemplateUpsert {
 }
 
 // SetSavedBy sets the "saved_by" field.
-func (u *SaleTemplateUpsert) SetSavedBy(v uuid.UUID) *SaleTemplateUpsert {
+func (u *SaleTemplateUpsert) SetSavedBy(v typedid.User) *SaleTemplateUpsert {
 	u.Set(saletemplate.FieldSavedBy, v)
 	return u
 }
@@ -334,7 +334,7 @@ func (u *SaleTemplateUpsertOne) UpdateContent() *SaleTemplateUpsertOne {
 }
 
 // SetSavedBy sets the "saved_by" field.
-func (u *SaleTemplateUpsertOne) SetSavedBy(v uuid.UUID) *SaleTemplateUpsertOne {
+func (u *SaleTemplateUpsertOne) SetSavedBy(v typedid.User) *SaleTemplateUpsertOne {
 	return u.Update(func(s *SaleTemplateUpsert) {
 		s.SetSavedBy(v)
 	})
@@ -377,7 +377,7 @@ func (u *SaleTemplateUpsertOne) ExecX(ctx context.Context) {
 }
 
 // Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *SaleTemplateUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
+func (u *SaleTemplateUpsertOne) ID(ctx context.Context) (id typedid.Template, err error) {
 	if u.create.driver.Dialect() == dialect.MySQL {
 		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
 		// fields from the database since MySQL does not support the RETURNING clause.
@@ -391,7 +391,7 @@ func (u *SaleTemplateUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error
 }
 
 // IDX is like ID, but panics if an error occurs.
-func (u *SaleTemplateUpsertOne) IDX(ctx context.Context) uuid.UUID {
+func (u *SaleTemplateUpsertOne) IDX(ctx context.Context) typedid.Template {
 	id, err := u.ID(ctx)
 	if err != nil {
 		panic(err)
@@ -604,7 +604,7 @@ func (u *SaleTemplateUpsertBulk) UpdateContent() *SaleTemplateUpsertBulk {
 }
 
 // SetSavedBy sets the "saved_by" field.
-func (u *SaleTemplateUpsertBulk) SetSavedBy(v uuid.UUID) *SaleTemplateUpsertBulk {
+func (u *SaleTemplateUpsertBulk) SetSavedBy(v typedid.User) *SaleTemplateUpsertBulk {
 	return u.Update(func(s *SaleTemplateUpsert) {
 		s.SetSavedBy(v)
 	})

@@ -8,13 +8,13 @@ import (
 	"math"
 	"seckill/ent/predicate"
 	"seckill/ent/saletemplate"
+	typedid "seckill/internal/id"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // SaleTemplateQuery is the builder for querying SaleTemplate entities.
@@ -85,8 +85,8 @@ func (_q *SaleTemplateQuery) FirstX(ctx context.Context) *SaleTemplate {
 
 // FirstID returns the first SaleTemplate ID from the query.
 // Returns a *NotFoundError when no SaleTemplate ID was found.
-func (_q *SaleTemplateQuery) FirstID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *SaleTemplateQuery) FirstID(ctx context.Context) (id typedid.Template, err error) {
+	var ids []typedid.Template
 	if ids, err = _q.Limit(1).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryFirstID)); err != nil {
 		return
 	}
@@ -98,7 +98,7 @@ func (_q *SaleTemplateQuery) FirstID(ctx context.Context) (id uuid.UUID, err err
 }
 
 // FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *SaleTemplateQuery) FirstIDX(ctx context.Context) uuid.UUID {
+func (_q *SaleTemplateQuery) FirstIDX(ctx context.Context) typedid.Template {
 	id, err := _q.FirstID(ctx)
 	if err != nil && !IsNotFound(err) {
 		panic(err)
@@ -136,8 +136,8 @@ func (_q *SaleTemplateQuery) OnlyX(ctx context.Context) *SaleTemplate {
 // OnlyID is like Only, but returns the only SaleTemplate ID in the query.
 // Returns a *NotSingularError when more than one SaleTemplate ID is found.
 // Returns a *NotFoundError when no entities are found.
-func (_q *SaleTemplateQuery) OnlyID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *SaleTemplateQuery) OnlyID(ctx context.Context) (id typedid.Template, err error) {
+	var ids []typedid.Template
 	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
 		return
 	}
@@ -153,7 +153,7 @@ func (_q *SaleTemplateQuery) OnlyID(ctx context.Context) (id uuid.UUID, err erro
 }
 
 // OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *SaleTemplateQuery) OnlyIDX(ctx context.Context) uuid.UUID {
+func (_q *SaleTemplateQuery) OnlyIDX(ctx context.Context) typedid.Template {
 	id, err := _q.OnlyID(ctx)
 	if err != nil {
 		panic(err)
@@ -181,7 +181,7 @@ func (_q *SaleTemplateQuery) AllX(ctx context.Context) []*SaleTemplate {
 }
 
 // IDs executes the query and returns a list of SaleTemplate IDs.
-func (_q *SaleTemplateQuery) IDs(ctx context.Context) (ids []uuid.UUID, err error) {
+func (_q *SaleTemplateQuery) IDs(ctx context.Context) (ids []typedid.Template, err error) {
 	if _q.ctx.Unique == nil && _q.path != nil {
 		_q.Unique(true)
 	}
@@ -193,7 +193,7 @@ func (_q *SaleTemplateQuery) IDs(ctx context.Context) (ids []uuid.UUID, err erro
 }
 
 // IDsX is like IDs, but panics if an error occurs.
-func (_q *SaleTemplateQuery) IDsX(ctx context.Context) []uuid.UUID {
+func (_q *SaleTemplateQuery) IDsX(ctx context.Context) []typedid.Template {
 	ids, err := _q.IDs(ctx)
 	if err != nil {
 		panic(err)

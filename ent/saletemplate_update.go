@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"seckill/ent/predicate"
 	"seckill/ent/saletemplate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // SaleTemplateUpdate is the builder for updating SaleTemplate entities.
@@ -59,13 +59,13 @@ func (_u *SaleTemplateUpdate) SetNillableContent(v *string) *SaleTemplateUpdate 
 }
 
 // SetSavedBy sets the "saved_by" field.
-func (_u *SaleTemplateUpdate) SetSavedBy(v uuid.UUID) *SaleTemplateUpdate {
+func (_u *SaleTemplateUpdate) SetSavedBy(v typedid.User) *SaleTemplateUpdate {
 	_u.mutation.SetSavedBy(v)
 	return _u
 }
 
 // SetNillableSavedBy sets the "saved_by" field if the given value is not nil.
-func (_u *SaleTemplateUpdate) SetNillableSavedBy(v *uuid.UUID) *SaleTemplateUpdate {
+func (_u *SaleTemplateUpdate) SetNillableSavedBy(v *typedid.User) *SaleTemplateUpdate {
 	if v != nil {
 		_u.SetSavedBy(*v)
 	}
@@ -209,13 +209,13 @@ func (_u *SaleTemplateUpdateOne) SetNillableContent(v *string) *SaleTemplateUpda
 }
 
 // SetSavedBy sets the "saved_by" field.
-func (_u *SaleTemplateUpdateOne) SetSavedBy(v uuid.UUID) *SaleTemplateUpdateOne {
+func (_u *SaleTemplateUpdateOne) SetSavedBy(v typedid.User) *SaleTemplateUpdateOne {
 	_u.mutation.SetSavedBy(v)
 	return _u
 }
 
 // SetNillableSavedBy sets the "saved_by" field if the given value is not nil.
-func (_u *SaleTemplateUpdateOne) SetNillableSavedBy(v *uuid.UUID) *SaleTemplateUpdateOne {
+func (_u *SaleTemplateUpdateOne) SetNillableSavedBy(v *typedid.User) *SaleTemplateUpdateOne {
 	if v != nil {
 		_u.SetSavedBy(*v)
 	}

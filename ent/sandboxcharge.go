@@ -5,6 +5,7 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/sandboxcharge"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
@@ -19,7 +20,7 @@ type SandboxCharge struct {
 	// ID of the ent.
 	ID uuid.UUID `json:"id,omitempty"`
 	// the merchant's idempotency key
-	MerchantPayment uuid.UUID `json:"merchant_payment,omitempty"`
+	MerchantPayment typedid.Payment `json:"merchant_payment,omitempty"`
 	// Description holds the value of the "description" field.
 	Description string `json:"description,omitempty"`
 	// AmountMinor holds the value of the "amount_minor" field.
@@ -58,7 +59,9 @@ func (*SandboxCharge) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullString)
 		case sandboxcharge.FieldExpiresAt, sandboxcharge.FieldCreatedAt, sandboxcharge.FieldSettlesAt, sandboxcharge.FieldPaidAt:
 			values[i] = new(sql.NullTime)
-		case sandboxcharge.FieldID, sandboxcharge.FieldMerchantPayment:
+		case sandboxcharge.FieldMerchantPayment:
+			values[i] = new(typedid.Payment)
+		case sandboxcharge.FieldID:
 			values[i] = new(uuid.UUID)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -82,7 +85,7 @@ func (_m *SandboxCharge) assignValues(columns []string, values []any) error {
 				_m.ID = *value
 			}
 		case sandboxcharge.FieldMerchantPayment:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Payment); !ok {
 				return fmt.Errorf("unexpected type %T for field merchant_payment", values[i])
 			} else if value != nil {
 				_m.MerchantPayment = *value

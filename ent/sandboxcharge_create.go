@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/sandboxcharge"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
@@ -25,7 +26,7 @@ type SandboxChargeCreate struct {
 }
 
 // SetMerchantPayment sets the "merchant_payment" field.
-func (_c *SandboxChargeCreate) SetMerchantPayment(v uuid.UUID) *SandboxChargeCreate {
+func (_c *SandboxChargeCreate) SetMerchantPayment(v typedid.Payment) *SandboxChargeCreate {
 	_c.mutation.SetMerchantPayment(v)
 	return _c
 }

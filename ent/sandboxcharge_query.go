@@ -266,7 +266,7 @@ func (_q *SandboxChargeQuery) Clone() *SandboxChargeQuery {
 // Example:
 //
 //	var v []struct {
-//		MerchantPayment uuid.UUID `json:"merchant_payment,omitempty"`
+//		MerchantPayment typedid.Payment `json:"merchant_payment,omitempty"`
 //		Count int `json:"count,omitempty"`
 //	}
 //
@@ -289,7 +289,7 @@ func (_q *SandboxChargeQuery) GroupBy(field string, fields ...string) *SandboxCh
 // Example:
 //
 //	var v []struct {
-//		MerchantPayment uuid.UUID `json:"merchant_payment,omitempty"`
+//		MerchantPayment typedid.Payment `json:"merchant_payment,omitempty"`
 //	}
 //
 //	client.SandboxCharge.Query().

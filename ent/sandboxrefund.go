@@ -5,6 +5,7 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/sandboxrefund"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
@@ -19,7 +20,7 @@ type SandboxRefund struct {
 	// ID of the ent.
 	ID uuid.UUID `json:"id,omitempty"`
 	// the merchant's idempotency key
-	MerchantRefund uuid.UUID `json:"merchant_refund,omitempty"`
+	MerchantRefund typedid.Refund `json:"merchant_refund,omitempty"`
 	// ChargeID holds the value of the "charge_id" field.
 	ChargeID uuid.UUID `json:"charge_id,omitempty"`
 	// AmountMinor holds the value of the "amount_minor" field.
@@ -38,7 +39,9 @@ func (*SandboxRefund) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullInt64)
 		case sandboxrefund.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
-		case sandboxrefund.FieldID, sandboxrefund.FieldMerchantRefund, sandboxrefund.FieldChargeID:
+		case sandboxrefund.FieldMerchantRefund:
+			values[i] = new(typedid.Refund)
+		case sandboxrefund.FieldID, sandboxrefund.FieldChargeID:
 			values[i] = new(uuid.UUID)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -62,7 +65,7 @@ func (_m *SandboxRefund) assignValues(columns []string, values []any) error {
 				_m.ID = *value
 			}
 		case sandboxrefund.FieldMerchantRefund:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Refund); !ok {
 				return fmt.Errorf("unexpected type %T for field merchant_refund", values[i])
 			} else if value != nil {
 				_m.MerchantRefund = *value

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/sandboxrefund"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
@@ -25,7 +26,7 @@ type SandboxRefundCreate struct {
 }
 
 // SetMerchantRefund sets the "merchant_refund" field.
-func (_c *SandboxRefundCreate) SetMerchantRefund(v uuid.UUID) *SandboxRefundCreate {
+func (_c *SandboxRefundCreate) SetMerchantRefund(v typedid.Refund) *SandboxRefundCreate {
 	_c.mutation.SetMerchantRefund(v)
 	return _c
 }

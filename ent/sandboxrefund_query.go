@@ -266,7 +266,7 @@ func (_q *SandboxRefundQuery) Clone() *SandboxRefundQuery {
 // Example:
 //
 //	var v []struct {
-//		MerchantRefund uuid.UUID `json:"merchant_refund,omitempty"`
+//		MerchantRefund typedid.Refund `json:"merchant_refund,omitempty"`
 //		Count int `json:"count,omitempty"`
 //	}
 //
@@ -289,7 +289,7 @@ func (_q *SandboxRefundQuery) GroupBy(field string, fields ...string) *SandboxRe
 // Example:
 //
 //	var v []struct {
-//		MerchantRefund uuid.UUID `json:"merchant_refund,omitempty"`
+//		MerchantRefund typedid.Refund `json:"merchant_refund,omitempty"`
 //	}
 //
 //	client.SandboxRefund.Query().

@@ -5,6 +5,7 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/securityevent"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
@@ -21,9 +22,9 @@ type SecurityEvent struct {
 	// Kind holds the value of the "kind" field.
 	Kind string `json:"kind,omitempty"`
 	// the user who acted; null = the command line, or not known
-	ActorID *uuid.UUID `json:"actor_id,omitempty"`
+	ActorID *typedid.User `json:"actor_id,omitempty"`
 	// the user whose account it is about
-	SubjectID *uuid.UUID `json:"subject_id,omitempty"`
+	SubjectID *typedid.User `json:"subject_id,omitempty"`
 	// of the client
 	Address string `json:"address,omitempty"`
 	// Detail holds the value of the "detail" field.
@@ -39,7 +40,7 @@ func (*SecurityEvent) scanValues(columns []string) ([]any, error) {
 	for i := range columns {
 		switch columns[i] {
 		case securityevent.FieldActorID, securityevent.FieldSubjectID:
-			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
+			values[i] = &sql.NullScanner{S: new(typedid.User)}
 		case securityevent.FieldKind, securityevent.FieldAddress, securityevent.FieldDetail:
 			values[i] = new(sql.NullString)
 		case securityevent.FieldCreatedAt:
@@ -77,15 +78,15 @@ func (_m *SecurityEvent) assignValues(columns []string, values []any) error {
 			if value, ok := values[i].(*sql.NullScanner); !ok {
 				return fmt.Errorf("unexpected type %T for field actor_id", values[i])
 			} else if value.Valid {
-				_m.ActorID = new(uuid.UUID)
-				*_m.ActorID = *value.S.(*uuid.UUID)
+				_m.ActorID = new(typedid.User)
+				*_m.ActorID = *value.S.(*typedid.User)
 			}
 		case securityevent.FieldSubjectID:
 			if value, ok := values[i].(*sql.NullScanner); !ok {
 				return fmt.Errorf("unexpected type %T for field subject_id", values[i])
 			} else if value.Valid {
-				_m.SubjectID = new(uuid.UUID)
-				*_m.SubjectID = *value.S.(*uuid.UUID)
+				_m.SubjectID = new(typedid.User)
+				*_m.SubjectID = *value.S.(*typedid.User)
 			}
 		case securityevent.FieldAddress:
 			if value, ok := values[i].(*sql.NullString); !ok {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/securityevent"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
@@ -31,13 +32,13 @@ func (_c *SecurityEventCreate) SetKind(v string) *SecurityEventCreate {
 }
 
 // SetActorID sets the "actor_id" field.
-func (_c *SecurityEventCreate) SetActorID(v uuid.UUID) *SecurityEventCreate {
+func (_c *SecurityEventCreate) SetActorID(v typedid.User) *SecurityEventCreate {
 	_c.mutation.SetActorID(v)
 	return _c
 }
 
 // SetNillableActorID sets the "actor_id" field if the given value is not nil.
-func (_c *SecurityEventCreate) SetNillableActorID(v *uuid.UUID) *SecurityEventCreate {
+func (_c *SecurityEventCreate) SetNillableActorID(v *typedid.User) *SecurityEventCreate {
 	if v != nil {
 		_c.SetActorID(*v)
 	}
@@ -45,13 +46,13 @@ func (_c *SecurityEventCreate) SetNillableActorID(v *uuid.UUID) *SecurityEventCr
 }
 
 // SetSubjectID sets the "subject_id" field.
-func (_c *SecurityEventCreate) SetSubjectID(v uuid.UUID) *SecurityEventCreate {
+func (_c *SecurityEventCreate) SetSubjectID(v typedid.User) *SecurityEventCreate {
 	_c.mutation.SetSubjectID(v)
 	return _c
 }
 
 // SetNillableSubjectID sets the "subject_id" field if the given value is not nil.
-func (_c *SecurityEventCreate) SetNillableSubjectID(v *uuid.UUID) *SecurityEventCreate {
+func (_c *SecurityEventCreate) SetNillableSubjectID(v *typedid.User) *SecurityEventCreate {
 	if v != nil {
 		_c.SetSubjectID(*v)
 	}

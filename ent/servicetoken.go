@@ -5,19 +5,19 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/servicetoken"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // ServiceToken is the model entity for the ServiceToken schema.
 type ServiceToken struct {
 	config `json:"-"`
 	// ID of the ent.
-	ID uuid.UUID `json:"id,omitempty"`
+	ID typedid.ServiceToken `json:"id,omitempty"`
 	// Name holds the value of the "name" field.
 	Name string `json:"name,omitempty"`
 	// comma separated
@@ -25,7 +25,7 @@ type ServiceToken struct {
 	// SHA-256 of the token, which is random
 	Hash []byte `json:"-"`
 	// the administrator; null = the command line
-	CreatedBy *uuid.UUID `json:"created_by,omitempty"`
+	CreatedBy *typedid.User `json:"created_by,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt time.Time `json:"created_at,omitempty"`
 	// ExpiresAt holds the value of the "expires_at" field.
@@ -43,7 +43,7 @@ func (*ServiceToken) scanValues(columns []string) ([]any, error) {
 	for i := range columns {
 		switch columns[i] {
 		case servicetoken.FieldCreatedBy:
-			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
+			values[i] = &sql.NullScanner{S: new(typedid.User)}
 		case servicetoken.FieldHash:
 			values[i] = new([]byte)
 		case servicetoken.FieldName, servicetoken.FieldScopes:
@@ -51,7 +51,7 @@ func (*ServiceToken) scanValues(columns []string) ([]any, error) {
 		case servicetoken.FieldCreatedAt, servicetoken.FieldExpiresAt, servicetoken.FieldLastUsedAt, servicetoken.FieldRevokedAt:
 			values[i] = new(sql.NullTime)
 		case servicetoken.FieldID:
-			values[i] = new(uuid.UUID)
+			values[i] = new(typedid.ServiceToken)
 		default:
 			values[i] = new(sql.UnknownType)
 		}
@@ -68,7 +68,7 @@ func (_m *ServiceToken) assignValues(columns []string, values []any) error {
 	for i := range columns {
 		switch columns[i] {
 		case servicetoken.FieldID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.ServiceToken); !ok {
 				return fmt.Errorf("unexpected type %T for field id", values[i])
 			} else if value != nil {
 				_m.ID = *value
@@ -95,8 +95,8 @@ func (_m *ServiceToken) assignValues(columns []string, values []any) error {
 			if value, ok := values[i].(*sql.NullScanner); !ok {
 				return fmt.Errorf("unexpected type %T for field created_by", values[i])
 			} else if value.Valid {
-				_m.CreatedBy = new(uuid.UUID)
-				*_m.CreatedBy = *value.S.(*uuid.UUID)
+				_m.CreatedBy = new(typedid.User)
+				*_m.CreatedBy = *value.S.(*typedid.User)
 			}
 		case servicetoken.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {

@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/servicetoken"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // ServiceTokenCreate is the builder for creating a ServiceToken entity.
@@ -43,13 +43,13 @@ func (_c *ServiceTokenCreate) SetHash(v []byte) *ServiceTokenCreate {
 }
 
 // SetCreatedBy sets the "created_by" field.
-func (_c *ServiceTokenCreate) SetCreatedBy(v uuid.UUID) *ServiceTokenCreate {
+func (_c *ServiceTokenCreate) SetCreatedBy(v typedid.User) *ServiceTokenCreate {
 	_c.mutation.SetCreatedBy(v)
 	return _c
 }
 
 // SetNillableCreatedBy sets the "created_by" field if the given value is not nil.
-func (_c *ServiceTokenCreate) SetNillableCreatedBy(v *uuid.UUID) *ServiceTokenCreate {
+func (_c *ServiceTokenCreate) SetNillableCreatedBy(v *typedid.User) *ServiceTokenCreate {
 	if v != nil {
 		_c.SetCreatedBy(*v)
 	}
@@ -97,7 +97,7 @@ func (_c *ServiceTokenCreate) SetNillableRevokedAt(v *time.Time) *ServiceTokenCr
 }
 
 // SetID sets the "id" field.
-func (_c *ServiceTokenCreate) SetID(v uuid.UUID) *ServiceTokenCreate {
+func (_c *ServiceTokenCreate) SetID(v typedid.ServiceToken) *ServiceTokenCreate {
 	_c.mutation.SetID(v)
 	return _c
 }
@@ -181,7 +181,7 @@ func (_c *ServiceTokenCreate) sqlSave(ctx context.Context) (*ServiceToken, error
 		return nil, err
 	}
 	if _spec.ID.Value != nil {
-		if id, ok := _spec.ID.Value.(*uuid.UUID); ok {
+		if id, ok := _spec.ID.Value.(*typedid.ServiceToken); ok {
 			_node.ID = *id
 		} else if err := _node.ID.Scan(_spec.ID.Value); err != nil {
 			return nil, err
@@ -492,7 +492,7 @@ func (u *ServiceTokenUpsertOne) ExecX(ctx context.Context) {
 }
 
 // Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *ServiceTokenUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
+func (u *ServiceTokenUpsertOne) ID(ctx context.Context) (id typedid.ServiceToken, err error) {
 	if u.create.driver.Dialect() == dialect.MySQL {
 		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
 		// fields from the database since MySQL does not support the RETURNING clause.
@@ -506,7 +506,7 @@ func (u *ServiceTokenUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error
 }
 
 // IDX is like ID, but panics if an error occurs.
-func (u *ServiceTokenUpsertOne) IDX(ctx context.Context) uuid.UUID {
+func (u *ServiceTokenUpsertOne) IDX(ctx context.Context) typedid.ServiceToken {
 	id, err := u.ID(ctx)
 	if err != nil {
 		panic(err)

@@ -8,13 +8,13 @@ import (
 	"math"
 	"seckill/ent/predicate"
 	"seckill/ent/servicetoken"
+	typedid "seckill/internal/id"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // ServiceTokenQuery is the builder for querying ServiceToken entities.
@@ -85,8 +85,8 @@ func (_q *ServiceTokenQuery) FirstX(ctx context.Context) *ServiceToken {
 
 // FirstID returns the first ServiceToken ID from the query.
 // Returns a *NotFoundError when no ServiceToken ID was found.
-func (_q *ServiceTokenQuery) FirstID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *ServiceTokenQuery) FirstID(ctx context.Context) (id typedid.ServiceToken, err error) {
+	var ids []typedid.ServiceToken
 	if ids, err = _q.Limit(1).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryFirstID)); err != nil {
 		return
 	}
@@ -98,7 +98,7 @@ func (_q *ServiceTokenQuery) FirstID(ctx context.Context) (id uuid.UUID, err err
 }
 
 // FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *ServiceTokenQuery) FirstIDX(ctx context.Context) uuid.UUID {
+func (_q *ServiceTokenQuery) FirstIDX(ctx context.Context) typedid.ServiceToken {
 	id, err := _q.FirstID(ctx)
 	if err != nil && !IsNotFound(err) {
 		panic(err)
@@ -136,8 +136,8 @@ func (_q *ServiceTokenQuery) OnlyX(ctx context.Context) *ServiceToken {
 // OnlyID is like Only, but returns the only ServiceToken ID in the query.
 // Returns a *NotSingularError when more than one ServiceToken ID is found.
 // Returns a *NotFoundError when no entities are found.
-func (_q *ServiceTokenQuery) OnlyID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *ServiceTokenQuery) OnlyID(ctx context.Context) (id typedid.ServiceToken, err error) {
+	var ids []typedid.ServiceToken
 	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
 		return
 	}
@@ -153,7 +153,7 @@ func (_q *ServiceTokenQuery) OnlyID(ctx context.Context) (id uuid.UUID, err erro
 }
 
 // OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *ServiceTokenQuery) OnlyIDX(ctx context.Context) uuid.UUID {
+func (_q *ServiceTokenQuery) OnlyIDX(ctx context.Context) typedid.ServiceToken {
 	id, err := _q.OnlyID(ctx)
 	if err != nil {
 		panic(err)
@@ -181,7 +181,7 @@ func (_q *ServiceTokenQuery) AllX(ctx context.Context) []*ServiceToken {
 }
 
 // IDs executes the query and returns a list of ServiceToken IDs.
-func (_q *ServiceTokenQuery) IDs(ctx context.Context) (ids []uuid.UUID, err error) {
+func (_q *ServiceTokenQuery) IDs(ctx context.Context) (ids []typedid.ServiceToken, err error) {
 	if _q.ctx.Unique == nil && _q.path != nil {
 		_q.Unique(true)
 	}
@@ -193,7 +193,7 @@ func (_q *ServiceTokenQuery) IDs(ctx context.Context) (ids []uuid.UUID, err erro
 }
 
 // IDsX is like IDs, but panics if an error occurs.
-func (_q *ServiceTokenQuery) IDsX(ctx context.Context) []uuid.UUID {
+func (_q *ServiceTokenQuery) IDsX(ctx context.Context) []typedid.ServiceToken {
 	ids, err := _q.IDs(ctx)
 	if err != nil {
 		panic(err)

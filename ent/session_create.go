@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/session"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // SessionCreate is the builder for creating a Session entity.
@@ -25,7 +25,7 @@ type SessionCreate struct {
 }
 
 // SetUserID sets the "user_id" field.
-func (_c *SessionCreate) SetUserID(v uuid.UUID) *SessionCreate {
+func (_c *SessionCreate) SetUserID(v typedid.User) *SessionCreate {
 	_c.mutation.SetUserID(v)
 	return _c
 }
@@ -117,7 +117,7 @@ func (_c *SessionCreate) SetNillableIssuer(v *string) *SessionCreate {
 }
 
 // SetID sets the "id" field.
-func (_c *SessionCreate) SetID(v uuid.UUID) *SessionCreate {
+func (_c *SessionCreate) SetID(v typedid.Session) *SessionCreate {
 	_c.mutation.SetID(v)
 	return _c
 }
@@ -210,7 +210,7 @@ func (_c *SessionCreate) sqlSave(ctx context.Context) (*Session, error) {
 		return nil, err
 	}
 	if _spec.ID.Value != nil {
-		if id, ok := _spec.ID.Value.(*uuid.UUID); ok {
+		if id, ok := _spec.ID.Value.(*typedid.Session); ok {
 			_node.ID = *id
 		} else if err := _node.ID.Scan(_spec.ID.Value); err != nil {
 			return nil, err
@@ -676,7 +676,7 @@ func (u *SessionUpsertOne) ExecX(ctx context.Context) {
 }
 
 // Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *SessionUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
+func (u *SessionUpsertOne) ID(ctx context.Context) (id typedid.Session, err error) {
 	if u.create.driver.Dialect() == dialect.MySQL {
 		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
 		// fields from the database since MySQL does not support the RETURNING clause.
@@ -690,7 +690,7 @@ func (u *SessionUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
 }
 
 // IDX is like ID, but panics if an error occurs.
-func (u *SessionUpsertOne) IDX(ctx context.Context) uuid.UUID {
+func (u *SessionUpsertOne) IDX(ctx context.Context) typedid.Session {
 	id, err := u.ID(ctx)
 	if err != nil {
 		panic(err)

@@ -5,6 +5,7 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/stockmovement"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
@@ -21,7 +22,7 @@ type StockMovement struct {
 	// order; for HOLD the first of those written together; the act of an operator for ADJUST; the item for OPEN
 	OrderID uuid.UUID `json:"order_id,omitempty"`
 	// ItemID holds the value of the "item_id" field.
-	ItemID uuid.UUID `json:"item_id,omitempty"`
+	ItemID typedid.Item `json:"item_id,omitempty"`
 	// Kind holds the value of the "kind" field.
 	Kind stockmovement.Kind `json:"kind,omitempty"`
 	// units; signed for ADJUST, positive otherwise
@@ -42,7 +43,9 @@ func (*StockMovement) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullString)
 		case stockmovement.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
-		case stockmovement.FieldID, stockmovement.FieldOrderID, stockmovement.FieldItemID:
+		case stockmovement.FieldItemID:
+			values[i] = new(typedid.Item)
+		case stockmovement.FieldID, stockmovement.FieldOrderID:
 			values[i] = new(uuid.UUID)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -72,7 +75,7 @@ func (_m *StockMovement) assignValues(columns []string, values []any) error {
 				_m.OrderID = *value
 			}
 		case stockmovement.FieldItemID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Item); !ok {
 				return fmt.Errorf("unexpected type %T for field item_id", values[i])
 			} else if value != nil {
 				_m.ItemID = *value

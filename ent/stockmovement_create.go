@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/stockmovement"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
@@ -31,7 +32,7 @@ func (_c *StockMovementCreate) SetOrderID(v uuid.UUID) *StockMovementCreate {
 }
 
 // SetItemID sets the "item_id" field.
-func (_c *StockMovementCreate) SetItemID(v uuid.UUID) *StockMovementCreate {
+func (_c *StockMovementCreate) SetItemID(v typedid.Item) *StockMovementCreate {
 	_c.mutation.SetItemID(v)
 	return _c
 }

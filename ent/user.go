@@ -5,19 +5,19 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/user"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // User is the model entity for the User schema.
 type User struct {
 	config `json:"-"`
 	// ID of the ent.
-	ID uuid.UUID `json:"id,omitempty"`
+	ID typedid.User `json:"id,omitempty"`
 	// normalised e-mail address or E.164 phone number
 	Account string `json:"account,omitempty"`
 	// DisplayName holds the value of the "display_name" field.
@@ -65,7 +65,7 @@ func (*User) scanValues(columns []string) ([]any, error) {
 		case user.FieldCreatedAt, user.FieldDisabledAt, user.FieldTotpSince, user.FieldVerifiedAt:
 			values[i] = new(sql.NullTime)
 		case user.FieldID:
-			values[i] = new(uuid.UUID)
+			values[i] = new(typedid.User)
 		default:
 			values[i] = new(sql.UnknownType)
 		}
@@ -82,7 +82,7 @@ func (_m *User) assignValues(columns []string, values []any) error {
 	for i := range columns {
 		switch columns[i] {
 		case user.FieldID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.User); !ok {
 				return fmt.Errorf("unexpected type %T for field id", values[i])
 			} else if value != nil {
 				_m.ID = *value

@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/user"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // UserCreate is the builder for creating a User entity.
@@ -195,7 +195,7 @@ func (_c *UserCreate) SetNillableRecoveryCodes(v *string) *UserCreate {
 }
 
 // SetID sets the "id" field.
-func (_c *UserCreate) SetID(v uuid.UUID) *UserCreate {
+func (_c *UserCreate) SetID(v typedid.User) *UserCreate {
 	_c.mutation.SetID(v)
 	return _c
 }
@@ -338,7 +338,7 @@ func (_c *UserCreate) sqlSave(ctx context.Context) (*User, error) {
 		return nil, err
 	}
 	if _spec.ID.Value != nil {
-		if id, ok := _spec.ID.Value.(*uuid.UUID); ok {
+		if id, ok := _spec.ID.Value.(*typedid.User); ok {
 			_node.ID = *id
 		} else if err := _node.ID.Scan(_spec.ID.Value); err != nil {
 			return nil, err
@@ -1016,7 +1016,7 @@ func (u *UserUpsertOne) ExecX(ctx context.Context) {
 }
 
 // Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *UserUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
+func (u *UserUpsertOne) ID(ctx context.Context) (id typedid.User, err error) {
 	if u.create.driver.Dialect() == dialect.MySQL {
 		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
 		// fields from the database since MySQL does not support the RETURNING clause.
@@ -1030,7 +1030,7 @@ func (u *UserUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
 }
 
 // IDX is like ID, but panics if an error occurs.
-func (u *UserUpsertOne) IDX(ctx context.Context) uuid.UUID {
+func (u *UserUpsertOne) IDX(ctx context.Context) typedid.User {
 	id, err := u.ID(ctx)
 	if err != nil {
 		panic(err)

@@ -5,6 +5,7 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/useridentity"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
@@ -23,7 +24,7 @@ type UserIdentity struct {
 	// unique at the issuer, for ever
 	Subject string `json:"subject,omitempty"`
 	// UserID holds the value of the "user_id" field.
-	UserID uuid.UUID `json:"user_id,omitempty"`
+	UserID typedid.User `json:"user_id,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
@@ -38,7 +39,9 @@ func (*UserIdentity) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullString)
 		case useridentity.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
-		case useridentity.FieldID, useridentity.FieldUserID:
+		case useridentity.FieldUserID:
+			values[i] = new(typedid.User)
+		case useridentity.FieldID:
 			values[i] = new(uuid.UUID)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -74,7 +77,7 @@ func (_m *UserIdentity) assignValues(columns []string, values []any) error {
 				_m.Subject = value.String
 			}
 		case useridentity.FieldUserID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.User); !ok {
 				return fmt.Errorf("unexpected type %T for field user_id", values[i])
 			} else if value != nil {
 				_m.UserID = *value

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/useridentity"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
@@ -37,7 +38,7 @@ func (_c *UserIdentityCreate) SetSubject(v string) *UserIdentityCreate {
 }
 
 // SetUserID sets the "user_id" field.
-func (_c *UserIdentityCreate) SetUserID(v uuid.UUID) *UserIdentityCreate {
+func (_c *UserIdentityCreate) SetUserID(v typedid.User) *UserIdentityCreate {
 	_c.mutation.SetUserID(v)
 	return _c
 }

@@ -5,25 +5,25 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/waitlistentry"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // WaitlistEntry is the model entity for the WaitlistEntry schema.
 type WaitlistEntry struct {
 	config `json:"-"`
 	// ID of the ent.
-	ID uuid.UUID `json:"id,omitempty"`
+	ID typedid.Waitlist `json:"id,omitempty"`
 	// SaleID holds the value of the "sale_id" field.
-	SaleID uuid.UUID `json:"sale_id,omitempty"`
+	SaleID typedid.Sale `json:"sale_id,omitempty"`
 	// ItemID holds the value of the "item_id" field.
-	ItemID uuid.UUID `json:"item_id,omitempty"`
+	ItemID typedid.Item `json:"item_id,omitempty"`
 	// UserID holds the value of the "user_id" field.
-	UserID uuid.UUID `json:"user_id,omitempty"`
+	UserID typedid.User `json:"user_id,omitempty"`
 	// Quantity holds the value of the "quantity" field.
 	Quantity int `json:"quantity,omitempty"`
 	// Status holds the value of the "status" field.
@@ -33,7 +33,7 @@ type WaitlistEntry struct {
 	// until when a unit is held, once OFFERED
 	OfferExpiresAt *time.Time `json:"offer_expires_at,omitempty"`
 	// the order task, once REDEEMED
-	OrderID *uuid.UUID `json:"order_id,omitempty"`
+	OrderID *typedid.Task `json:"order_id,omitempty"`
 	// whether what is held in Redis for an expired or left offer is still to be given back
 	ReturnDue bool `json:"return_due,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
@@ -49,7 +49,7 @@ func (*WaitlistEntry) scanValues(columns []string) ([]any, error) {
 	for i := range columns {
 		switch columns[i] {
 		case waitlistentry.FieldOrderID:
-			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
+			values[i] = &sql.NullScanner{S: new(typedid.Task)}
 		case waitlistentry.FieldReturnDue:
 			values[i] = new(sql.NullBool)
 		case waitlistentry.FieldQuantity, waitlistentry.FieldVersion:
@@ -58,8 +58,14 @@ func (*WaitlistEntry) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullString)
 		case waitlistentry.FieldOfferExpiresAt, waitlistentry.FieldCreatedAt, waitlistentry.FieldUpdatedAt:
 			values[i] = new(sql.NullTime)
-		case waitlistentry.FieldID, waitlistentry.FieldSaleID, waitlistentry.FieldItemID, waitlistentry.FieldUserID:
-			values[i] = new(uuid.UUID)
+		case waitlistentry.FieldItemID:
+			values[i] = new(typedid.Item)
+		case waitlistentry.FieldSaleID:
+			values[i] = new(typedid.Sale)
+		case waitlistentry.FieldUserID:
+			values[i] = new(typedid.User)
+		case waitlistentry.FieldID:
+			values[i] = new(typedid.Waitlist)
 		default:
 			values[i] = new(sql.UnknownType)
 		}
@@ -76,25 +82,25 @@ func (_m *WaitlistEntry) assignValues(columns []string, values []any) error {
 	for i := range columns {
 		switch columns[i] {
 		case waitlistentry.FieldID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Waitlist); !ok {
 				return fmt.Errorf("unexpected type %T for field id", values[i])
 			} else if value != nil {
 				_m.ID = *value
 			}
 		case waitlistentry.FieldSaleID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Sale); !ok {
 				return fmt.Errorf("unexpected type %T for field sale_id", values[i])
 			} else if value != nil {
 				_m.SaleID = *value
 			}
 		case waitlistentry.FieldItemID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Item); !ok {
 				return fmt.Errorf("unexpected type %T for field item_id", values[i])
 			} else if value != nil {
 				_m.ItemID = *value
 			}
 		case waitlistentry.FieldUserID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.User); !ok {
 				return fmt.Errorf("unexpected type %T for field user_id", values[i])
 			} else if value != nil {
 				_m.UserID = *value
@@ -128,8 +134,8 @@ func (_m *WaitlistEntry) assignValues(columns []string, values []any) error {
 			if value, ok := values[i].(*sql.NullScanner); !ok {
 				return fmt.Errorf("unexpected type %T for field order_id", values[i])
 			} else if value.Valid {
-				_m.OrderID = new(uuid.UUID)
-				*_m.OrderID = *value.S.(*uuid.UUID)
+				_m.OrderID = new(typedid.Task)
+				*_m.OrderID = *value.S.(*typedid.Task)
 			}
 		case waitlistentry.FieldReturnDue:
 			if value, ok := values[i].(*sql.NullBool); !ok {

@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/waitlistentry"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // WaitlistEntryCreate is the builder for creating a WaitlistEntry entity.
@@ -25,19 +25,19 @@ type WaitlistEntryCreate struct {
 }
 
 // SetSaleID sets the "sale_id" field.
-func (_c *WaitlistEntryCreate) SetSaleID(v uuid.UUID) *WaitlistEntryCreate {
+func (_c *WaitlistEntryCreate) SetSaleID(v typedid.Sale) *WaitlistEntryCreate {
 	_c.mutation.SetSaleID(v)
 	return _c
 }
 
 // SetItemID sets the "item_id" field.
-func (_c *WaitlistEntryCreate) SetItemID(v uuid.UUID) *WaitlistEntryCreate {
+func (_c *WaitlistEntryCreate) SetItemID(v typedid.Item) *WaitlistEntryCreate {
 	_c.mutation.SetItemID(v)
 	return _c
 }
 
 // SetUserID sets the "user_id" field.
-func (_c *WaitlistEntryCreate) SetUserID(v uuid.UUID) *WaitlistEntryCreate {
+func (_c *WaitlistEntryCreate) SetUserID(v typedid.User) *WaitlistEntryCreate {
 	_c.mutation.SetUserID(v)
 	return _c
 }
@@ -91,13 +91,13 @@ func (_c *WaitlistEntryCreate) SetNillableOfferExpiresAt(v *time.Time) *Waitlist
 }
 
 // SetOrderID sets the "order_id" field.
-func (_c *WaitlistEntryCreate) SetOrderID(v uuid.UUID) *WaitlistEntryCreate {
+func (_c *WaitlistEntryCreate) SetOrderID(v typedid.Task) *WaitlistEntryCreate {
 	_c.mutation.SetOrderID(v)
 	return _c
 }
 
 // SetNillableOrderID sets the "order_id" field if the given value is not nil.
-func (_c *WaitlistEntryCreate) SetNillableOrderID(v *uuid.UUID) *WaitlistEntryCreate {
+func (_c *WaitlistEntryCreate) SetNillableOrderID(v *typedid.Task) *WaitlistEntryCreate {
 	if v != nil {
 		_c.SetOrderID(*v)
 	}
@@ -131,7 +131,7 @@ func (_c *WaitlistEntryCreate) SetUpdatedAt(v time.Time) *WaitlistEntryCreate {
 }
 
 // SetID sets the "id" field.
-func (_c *WaitlistEntryCreate) SetID(v uuid.UUID) *WaitlistEntryCreate {
+func (_c *WaitlistEntryCreate) SetID(v typedid.Waitlist) *WaitlistEntryCreate {
 	_c.mutation.SetID(v)
 	return _c
 }
@@ -239,7 +239,7 @@ func (_c *WaitlistEntryCreate) sqlSave(ctx context.Context) (*WaitlistEntry, err
 		return nil, err
 	}
 	if _spec.ID.Value != nil {
-		if id, ok := _spec.ID.Value.(*uuid.UUID); ok {
+		if id, ok := _spec.ID.Value.(*typedid.Waitlist); ok {
 			_node.ID = *id
 		} else if err := _node.ID.Scan(_spec.ID.Value); err != nil {
 			return nil, err
@@ -405,7 +405,7 @@ func (u *WaitlistEntryUpsert) ClearOfferExpiresAt() *WaitlistEntryUpsert {
 }
 
 // SetOrderID sets the "order_id" field.
-func (u *WaitlistEntryUpsert) SetOrderID(v uuid.UUID) *WaitlistEntryUpsert {
+func (u *WaitlistEntryUpsert) SetOrderID(v typedid.Task) *WaitlistEntryUpsert {
 	u.Set(waitlistentry.FieldOrderID, v)
 	return u
 }
@@ -575,7 +575,7 @@ func (u *WaitlistEntryUpsertOne) ClearOfferExpiresAt() *WaitlistEntryUpsertOne {
 }
 
 // SetOrderID sets the "order_id" field.
-func (u *WaitlistEntryUpsertOne) SetOrderID(v uuid.UUID) *WaitlistEntryUpsertOne {
+func (u *WaitlistEntryUpsertOne) SetOrderID(v typedid.Task) *WaitlistEntryUpsertOne {
 	return u.Update(func(s *WaitlistEntryUpsert) {
 		s.SetOrderID(v)
 	})
@@ -653,7 +653,7 @@ func (u *WaitlistEntryUpsertOne) ExecX(ctx context.Context) {
 }
 
 // Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *WaitlistEntryUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
+func (u *WaitlistEntryUpsertOne) ID(ctx context.Context) (id typedid.Waitlist, err error) {
 	if u.create.driver.Dialect() == dialect.MySQL {
 		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
 		// fields from the database since MySQL does not support the RETURNING clause.
@@ -667,7 +667,7 @@ func (u *WaitlistEntryUpsertOne) ID(ctx context.Context) (id uuid.UUID, err erro
 }
 
 // IDX is like ID, but panics if an error occurs.
-func (u *WaitlistEntryUpsertOne) IDX(ctx context.Context) uuid.UUID {
+func (u *WaitlistEntryUpsertOne) IDX(ctx context.Context) typedid.Waitlist {
 	id, err := u.ID(ctx)
 	if err != nil {
 		panic(err)
@@ -921,7 +921,7 @@ func (u *WaitlistEntryUpsertBulk) ClearOfferExpiresAt() *WaitlistEntryUpsertBulk
 }
 
 // SetOrderID sets the "order_id" field.
-func (u *WaitlistEntryUpsertBulk) SetOrderID(v uuid.UUID) *WaitlistEntryUpsertBulk {
+func (u *WaitlistEntryUpsertBulk) SetOrderID(v typedid.Task) *WaitlistEntryUpsertBulk {
 	return u.Update(func(s *WaitlistEntryUpsert) {
 		s.SetOrderID(v)
 	})

@@ -8,13 +8,13 @@ import (
 	"math"
 	"seckill/ent/predicate"
 	"seckill/ent/waitlistentry"
+	typedid "seckill/internal/id"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // WaitlistEntryQuery is the builder for querying WaitlistEntry entities.
@@ -85,8 +85,8 @@ func (_q *WaitlistEntryQuery) FirstX(ctx context.Context) *WaitlistEntry {
 
 // FirstID returns the first WaitlistEntry ID from the query.
 // Returns a *NotFoundError when no WaitlistEntry ID was found.
-func (_q *WaitlistEntryQuery) FirstID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *WaitlistEntryQuery) FirstID(ctx context.Context) (id typedid.Waitlist, err error) {
+	var ids []typedid.Waitlist
 	if ids, err = _q.Limit(1).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryFirstID)); err != nil {
 		return
 	}
@@ -98,7 +98,7 @@ func (_q *WaitlistEntryQuery) FirstID(ctx context.Context) (id uuid.UUID, err er
 }
 
 // FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *WaitlistEntryQuery) FirstIDX(ctx context.Context) uuid.UUID {
+func (_q *WaitlistEntryQuery) FirstIDX(ctx context.Context) typedid.Waitlist {
 	id, err := _q.FirstID(ctx)
 	if err != nil && !IsNotFound(err) {
 		panic(err)
@@ -136,8 +136,8 @@ func (_q *WaitlistEntryQuery) OnlyX(ctx context.Context) *WaitlistEntry {
 // OnlyID is like Only, but returns the only WaitlistEntry ID in the query.
 // Returns a *NotSingularError when more than one WaitlistEntry ID is found.
 // Returns a *NotFoundError when no entities are found.
-func (_q *WaitlistEntryQuery) OnlyID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *WaitlistEntryQuery) OnlyID(ctx context.Context) (id typedid.Waitlist, err error) {
+	var ids []typedid.Waitlist
 	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
 		return
 	}
@@ -153,7 +153,7 @@ func (_q *WaitlistEntryQuery) OnlyID(ctx context.Context) (id uuid.UUID, err err
 }
 
 // OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *WaitlistEntryQuery) OnlyIDX(ctx context.Context) uuid.UUID {
+func (_q *WaitlistEntryQuery) OnlyIDX(ctx context.Context) typedid.Waitlist {
 	id, err := _q.OnlyID(ctx)
 	if err != nil {
 		panic(err)
@@ -181,7 +181,7 @@ func (_q *WaitlistEntryQuery) AllX(ctx context.Context) []*WaitlistEntry {
 }
 
 // IDs executes the query and returns a list of WaitlistEntry IDs.
-func (_q *WaitlistEntryQuery) IDs(ctx context.Context) (ids []uuid.UUID, err error) {
+func (_q *WaitlistEntryQuery) IDs(ctx context.Context) (ids []typedid.Waitlist, err error) {
 	if _q.ctx.Unique == nil && _q.path != nil {
 		_q.Unique(true)
 	}
@@ -193,7 +193,7 @@ func (_q *WaitlistEntryQuery) IDs(ctx context.Context) (ids []uuid.UUID, err err
 }
 
 // IDsX is like IDs, but panics if an error occurs.
-func (_q *WaitlistEntryQuery) IDsX(ctx context.Context) []uuid.UUID {
+func (_q *WaitlistEntryQuery) IDsX(ctx context.Context) []typedid.Waitlist {
 	ids, err := _q.IDs(ctx)
 	if err != nil {
 		panic(err)
@@ -266,7 +266,7 @@ func (_q *WaitlistEntryQuery) Clone() *WaitlistEntryQuery {
 // Example:
 //
 //	var v []struct {
-//		SaleID uuid.UUID `json:"sale_id,omitempty"`
+//		SaleID typedid.Sale `json:"sale_id,omitempty"`
 //		Count int `json:"count,omitempty"`
 //	}
 //
@@ -289,7 +289,7 @@ func (_q *WaitlistEntryQuery) GroupBy(field string, fields ...string) *WaitlistE
 // Example:
 //
 //	var v []struct {
-//		SaleID uuid.UUID `json:"sale_id,omitempty"`
+//		SaleID typedid.Sale `json:"sale_id,omitempty"`
 //	}
 //
 //	client.WaitlistEntry.Query().

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"seckill/ent/predicate"
 	"seckill/ent/waitlistentry"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // WaitlistEntryUpdate is the builder for updating WaitlistEntry entities.
@@ -86,13 +86,13 @@ func (_u *WaitlistEntryUpdate) ClearOfferExpiresAt() *WaitlistEntryUpdate {
 }
 
 // SetOrderID sets the "order_id" field.
-func (_u *WaitlistEntryUpdate) SetOrderID(v uuid.UUID) *WaitlistEntryUpdate {
+func (_u *WaitlistEntryUpdate) SetOrderID(v typedid.Task) *WaitlistEntryUpdate {
 	_u.mutation.SetOrderID(v)
 	return _u
 }
 
 // SetNillableOrderID sets the "order_id" field if the given value is not nil.
-func (_u *WaitlistEntryUpdate) SetNillableOrderID(v *uuid.UUID) *WaitlistEntryUpdate {
+func (_u *WaitlistEntryUpdate) SetNillableOrderID(v *typedid.Task) *WaitlistEntryUpdate {
 	if v != nil {
 		_u.SetOrderID(*v)
 	}
@@ -315,13 +315,13 @@ func (_u *WaitlistEntryUpdateOne) ClearOfferExpiresAt() *WaitlistEntryUpdateOne 
 }
 
 // SetOrderID sets the "order_id" field.
-func (_u *WaitlistEntryUpdateOne) SetOrderID(v uuid.UUID) *WaitlistEntryUpdateOne {
+func (_u *WaitlistEntryUpdateOne) SetOrderID(v typedid.Task) *WaitlistEntryUpdateOne {
 	_u.mutation.SetOrderID(v)
 	return _u
 }
 
 // SetNillableOrderID sets the "order_id" field if the given value is not nil.
-func (_u *WaitlistEntryUpdateOne) SetNillableOrderID(v *uuid.UUID) *WaitlistEntryUpdateOne {
+func (_u *WaitlistEntryUpdateOne) SetNillableOrderID(v *typedid.Task) *WaitlistEntryUpdateOne {
 	if v != nil {
 		_u.SetOrderID(*v)
 	}

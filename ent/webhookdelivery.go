@@ -5,21 +5,21 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/webhookdelivery"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // WebhookDelivery is the model entity for the WebhookDelivery schema.
 type WebhookDelivery struct {
 	config `json:"-"`
 	// ID of the ent.
-	ID uuid.UUID `json:"id,omitempty"`
+	ID typedid.Delivery `json:"id,omitempty"`
 	// EndpointID holds the value of the "endpoint_id" field.
-	EndpointID uuid.UUID `json:"endpoint_id,omitempty"`
+	EndpointID typedid.Endpoint `json:"endpoint_id,omitempty"`
 	// EventID holds the value of the "event_id" field.
 	EventID int64 `json:"event_id,omitempty"`
 	// of the event
@@ -56,8 +56,10 @@ func (*WebhookDelivery) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullString)
 		case webhookdelivery.FieldDueAt, webhookdelivery.FieldRetryUntil, webhookdelivery.FieldCreatedAt, webhookdelivery.FieldEndedAt:
 			values[i] = new(sql.NullTime)
-		case webhookdelivery.FieldID, webhookdelivery.FieldEndpointID:
-			values[i] = new(uuid.UUID)
+		case webhookdelivery.FieldID:
+			values[i] = new(typedid.Delivery)
+		case webhookdelivery.FieldEndpointID:
+			values[i] = new(typedid.Endpoint)
 		default:
 			values[i] = new(sql.UnknownType)
 		}
@@ -74,13 +76,13 @@ func (_m *WebhookDelivery) assignValues(columns []string, values []any) error {
 	for i := range columns {
 		switch columns[i] {
 		case webhookdelivery.FieldID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Delivery); !ok {
 				return fmt.Errorf("unexpected type %T for field id", values[i])
 			} else if value != nil {
 				_m.ID = *value
 			}
 		case webhookdelivery.FieldEndpointID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Endpoint); !ok {
 				return fmt.Errorf("unexpected type %T for field endpoint_id", values[i])
 			} else if value != nil {
 				_m.EndpointID = *value

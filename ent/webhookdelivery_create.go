@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/webhookdelivery"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // WebhookDeliveryCreate is the builder for creating a WebhookDelivery entity.
@@ -25,7 +25,7 @@ type WebhookDeliveryCreate struct {
 }
 
 // SetEndpointID sets the "endpoint_id" field.
-func (_c *WebhookDeliveryCreate) SetEndpointID(v uuid.UUID) *WebhookDeliveryCreate {
+func (_c *WebhookDeliveryCreate) SetEndpointID(v typedid.Endpoint) *WebhookDeliveryCreate {
 	_c.mutation.SetEndpointID(v)
 	return _c
 }
@@ -145,7 +145,7 @@ func (_c *WebhookDeliveryCreate) SetNillableEndedAt(v *time.Time) *WebhookDelive
 }
 
 // SetID sets the "id" field.
-func (_c *WebhookDeliveryCreate) SetID(v uuid.UUID) *WebhookDeliveryCreate {
+func (_c *WebhookDeliveryCreate) SetID(v typedid.Delivery) *WebhookDeliveryCreate {
 	_c.mutation.SetID(v)
 	return _c
 }
@@ -272,7 +272,7 @@ func (_c *WebhookDeliveryCreate) sqlSave(ctx context.Context) (*WebhookDelivery,
 		return nil, err
 	}
 	if _spec.ID.Value != nil {
-		if id, ok := _spec.ID.Value.(*uuid.UUID); ok {
+		if id, ok := _spec.ID.Value.(*typedid.Delivery); ok {
 			_node.ID = *id
 		} else if err := _node.ID.Scan(_spec.ID.Value); err != nil {
 			return nil, err
@@ -752,7 +752,7 @@ func (u *WebhookDeliveryUpsertOne) ExecX(ctx context.Context) {
 }
 
 // Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *WebhookDeliveryUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
+func (u *WebhookDeliveryUpsertOne) ID(ctx context.Context) (id typedid.Delivery, err error) {
 	if u.create.driver.Dialect() == dialect.MySQL {
 		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
 		// fields from the database since MySQL does not support the RETURNING clause.
@@ -766,7 +766,7 @@ func (u *WebhookDeliveryUpsertOne) ID(ctx context.Context) (id uuid.UUID, err er
 }
 
 // IDX is like ID, but panics if an error occurs.
-func (u *WebhookDeliveryUpsertOne) IDX(ctx context.Context) uuid.UUID {
+func (u *WebhookDeliveryUpsertOne) IDX(ctx context.Context) typedid.Delivery {
 	id, err := u.ID(ctx)
 	if err != nil {
 		panic(err)

@@ -8,13 +8,13 @@ import (
 	"math"
 	"seckill/ent/predicate"
 	"seckill/ent/webhookdelivery"
+	typedid "seckill/internal/id"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // WebhookDeliveryQuery is the builder for querying WebhookDelivery entities.
@@ -85,8 +85,8 @@ func (_q *WebhookDeliveryQuery) FirstX(ctx context.Context) *WebhookDelivery {
 
 // FirstID returns the first WebhookDelivery ID from the query.
 // Returns a *NotFoundError when no WebhookDelivery ID was found.
-func (_q *WebhookDeliveryQuery) FirstID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *WebhookDeliveryQuery) FirstID(ctx context.Context) (id typedid.Delivery, err error) {
+	var ids []typedid.Delivery
 	if ids, err = _q.Limit(1).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryFirstID)); err != nil {
 		return
 	}
@@ -98,7 +98,7 @@ func (_q *WebhookDeliveryQuery) FirstID(ctx context.Context) (id uuid.UUID, err 
 }
 
 // FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *WebhookDeliveryQuery) FirstIDX(ctx context.Context) uuid.UUID {
+func (_q *WebhookDeliveryQuery) FirstIDX(ctx context.Context) typedid.Delivery {
 	id, err := _q.FirstID(ctx)
 	if err != nil && !IsNotFound(err) {
 		panic(err)
@@ -136,8 +136,8 @@ func (_q *WebhookDeliveryQuery) OnlyX(ctx context.Context) *WebhookDelivery {
 // OnlyID is like Only, but returns the only WebhookDelivery ID in the query.
 // Returns a *NotSingularError when more than one WebhookDelivery ID is found.
 // Returns a *NotFoundError when no entities are found.
-func (_q *WebhookDeliveryQuery) OnlyID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *WebhookDeliveryQuery) OnlyID(ctx context.Context) (id typedid.Delivery, err error) {
+	var ids []typedid.Delivery
 	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
 		return
 	}
@@ -153,7 +153,7 @@ func (_q *WebhookDeliveryQuery) OnlyID(ctx context.Context) (id uuid.UUID, err e
 }
 
 // OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *WebhookDeliveryQuery) OnlyIDX(ctx context.Context) uuid.UUID {
+func (_q *WebhookDeliveryQuery) OnlyIDX(ctx context.Context) typedid.Delivery {
 	id, err := _q.OnlyID(ctx)
 	if err != nil {
 		panic(err)
@@ -181,7 +181,7 @@ func (_q *WebhookDeliveryQuery) AllX(ctx context.Context) []*WebhookDelivery {
 }
 
 // IDs executes the query and returns a list of WebhookDelivery IDs.
-func (_q *WebhookDeliveryQuery) IDs(ctx context.Context) (ids []uuid.UUID, err error) {
+func (_q *WebhookDeliveryQuery) IDs(ctx context.Context) (ids []typedid.Delivery, err error) {
 	if _q.ctx.Unique == nil && _q.path != nil {
 		_q.Unique(true)
 	}
@@ -193,7 +193,7 @@ func (_q *WebhookDeliveryQuery) IDs(ctx context.Context) (ids []uuid.UUID, err e
 }
 
 // IDsX is like IDs, but panics if an error occurs.
-func (_q *WebhookDeliveryQuery) IDsX(ctx context.Context) []uuid.UUID {
+func (_q *WebhookDeliveryQuery) IDsX(ctx context.Context) []typedid.Delivery {
 	ids, err := _q.IDs(ctx)
 	if err != nil {
 		panic(err)
@@ -266,7 +266,7 @@ func (_q *WebhookDeliveryQuery) Clone() *WebhookDeliveryQuery {
 // Example:
 //
 //	var v []struct {
-//		EndpointID uuid.UUID `json:"endpoint_id,omitempty"`
+//		EndpointID typedid.Endpoint `json:"endpoint_id,omitempty"`
 //		Count int `json:"count,omitempty"`
 //	}
 //
@@ -289,7 +289,7 @@ func (_q *WebhookDeliveryQuery) GroupBy(field string, fields ...string) *Webhook
 // Example:
 //
 //	var v []struct {
-//		EndpointID uuid.UUID `json:"endpoint_id,omitempty"`
+//		EndpointID typedid.Endpoint `json:"endpoint_id,omitempty"`
 //	}
 //
 //	client.WebhookDelivery.Query().

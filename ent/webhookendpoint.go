@@ -5,19 +5,19 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/webhookendpoint"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // WebhookEndpoint is the model entity for the WebhookEndpoint schema.
 type WebhookEndpoint struct {
 	config `json:"-"`
 	// ID of the ent.
-	ID uuid.UUID `json:"id,omitempty"`
+	ID typedid.Endpoint `json:"id,omitempty"`
 	// URL holds the value of the "url" field.
 	URL string `json:"url,omitempty"`
 	// Description holds the value of the "description" field.
@@ -55,7 +55,7 @@ func (*WebhookEndpoint) scanValues(columns []string) ([]any, error) {
 		case webhookendpoint.FieldPreviousUntil, webhookendpoint.FieldFailingSince, webhookendpoint.FieldCreatedAt, webhookendpoint.FieldUpdatedAt:
 			values[i] = new(sql.NullTime)
 		case webhookendpoint.FieldID:
-			values[i] = new(uuid.UUID)
+			values[i] = new(typedid.Endpoint)
 		default:
 			values[i] = new(sql.UnknownType)
 		}
@@ -72,7 +72,7 @@ func (_m *WebhookEndpoint) assignValues(columns []string, values []any) error {
 	for i := range columns {
 		switch columns[i] {
 		case webhookendpoint.FieldID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Endpoint); !ok {
 				return fmt.Errorf("unexpected type %T for field id", values[i])
 			} else if value != nil {
 				_m.ID = *value

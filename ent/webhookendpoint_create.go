@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/webhookendpoint"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // WebhookEndpointCreate is the builder for creating a WebhookEndpoint entity.
@@ -139,7 +139,7 @@ func (_c *WebhookEndpointCreate) SetUpdatedAt(v time.Time) *WebhookEndpointCreat
 }
 
 // SetID sets the "id" field.
-func (_c *WebhookEndpointCreate) SetID(v uuid.UUID) *WebhookEndpointCreate {
+func (_c *WebhookEndpointCreate) SetID(v typedid.Endpoint) *WebhookEndpointCreate {
 	_c.mutation.SetID(v)
 	return _c
 }
@@ -273,7 +273,7 @@ func (_c *WebhookEndpointCreate) sqlSave(ctx context.Context) (*WebhookEndpoint,
 		return nil, err
 	}
 	if _spec.ID.Value != nil {
-		if id, ok := _spec.ID.Value.(*uuid.UUID); ok {
+		if id, ok := _spec.ID.Value.(*typedid.Endpoint); ok {
 			_node.ID = *id
 		} else if err := _node.ID.Scan(_spec.ID.Value); err != nil {
 			return nil, err
@@ -779,7 +779,7 @@ func (u *WebhookEndpointUpsertOne) ExecX(ctx context.Context) {
 }
 
 // Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *WebhookEndpointUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
+func (u *WebhookEndpointUpsertOne) ID(ctx context.Context) (id typedid.Endpoint, err error) {
 	if u.create.driver.Dialect() == dialect.MySQL {
 		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
 		// fields from the database since MySQL does not support the RETURNING clause.
@@ -793,7 +793,7 @@ func (u *WebhookEndpointUpsertOne) ID(ctx context.Context) (id uuid.UUID, err er
 }
 
 // IDX is like ID, but panics if an error occurs.
-func (u *WebhookEndpointUpsertOne) IDX(ctx context.Context) uuid.UUID {
+func (u *WebhookEndpointUpsertOne) IDX(ctx context.Context) typedid.Endpoint {
 	id, err := u.ID(ctx)
 	if err != nil {
 		panic(err)

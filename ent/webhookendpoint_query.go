@@ -8,13 +8,13 @@ import (
 	"math"
 	"seckill/ent/predicate"
 	"seckill/ent/webhookendpoint"
+	typedid "seckill/internal/id"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // WebhookEndpointQuery is the builder for querying WebhookEndpoint entities.
@@ -85,8 +85,8 @@ func (_q *WebhookEndpointQuery) FirstX(ctx context.Context) *WebhookEndpoint {
 
 // FirstID returns the first WebhookEndpoint ID from the query.
 // Returns a *NotFoundError when no WebhookEndpoint ID was found.
-func (_q *WebhookEndpointQuery) FirstID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *WebhookEndpointQuery) FirstID(ctx context.Context) (id typedid.Endpoint, err error) {
+	var ids []typedid.Endpoint
 	if ids, err = _q.Limit(1).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryFirstID)); err != nil {
 		return
 	}
@@ -98,7 +98,7 @@ func (_q *WebhookEndpointQuery) FirstID(ctx context.Context) (id uuid.UUID, err 
 }
 
 // FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *WebhookEndpointQuery) FirstIDX(ctx context.Context) uuid.UUID {
+func (_q *WebhookEndpointQuery) FirstIDX(ctx context.Context) typedid.Endpoint {
 	id, err := _q.FirstID(ctx)
 	if err != nil && !IsNotFound(err) {
 		panic(err)
@@ -136,8 +136,8 @@ func (_q *WebhookEndpointQuery) OnlyX(ctx context.Context) *WebhookEndpoint {
 // OnlyID is like Only, but returns the only WebhookEndpoint ID in the query.
 // Returns a *NotSingularError when more than one WebhookEndpoint ID is found.
 // Returns a *NotFoundError when no entities are found.
-func (_q *WebhookEndpointQuery) OnlyID(ctx context.Context) (id uuid.UUID, err error) {
-	var ids []uuid.UUID
+func (_q *WebhookEndpointQuery) OnlyID(ctx context.Context) (id typedid.Endpoint, err error) {
+	var ids []typedid.Endpoint
 	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
 		return
 	}
@@ -153,7 +153,7 @@ func (_q *WebhookEndpointQuery) OnlyID(ctx context.Context) (id uuid.UUID, err e
 }
 
 // OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *WebhookEndpointQuery) OnlyIDX(ctx context.Context) uuid.UUID {
+func (_q *WebhookEndpointQuery) OnlyIDX(ctx context.Context) typedid.Endpoint {
 	id, err := _q.OnlyID(ctx)
 	if err != nil {
 		panic(err)
@@ -181,7 +181,7 @@ func (_q *WebhookEndpointQuery) AllX(ctx context.Context) []*WebhookEndpoint {
 }
 
 // IDs executes the query and returns a list of WebhookEndpoint IDs.
-func (_q *WebhookEndpointQuery) IDs(ctx context.Context) (ids []uuid.UUID, err error) {
+func (_q *WebhookEndpointQuery) IDs(ctx context.Context) (ids []typedid.Endpoint, err error) {
 	if _q.ctx.Unique == nil && _q.path != nil {
 		_q.Unique(true)
 	}
@@ -193,7 +193,7 @@ func (_q *WebhookEndpointQuery) IDs(ctx context.Context) (ids []uuid.UUID, err e
 }
 
 // IDsX is like IDs, but panics if an error occurs.
-func (_q *WebhookEndpointQuery) IDsX(ctx context.Context) []uuid.UUID {
+func (_q *WebhookEndpointQuery) IDsX(ctx context.Context) []typedid.Endpoint {
 	ids, err := _q.IDs(ctx)
 	if err != nil {
 		panic(err)

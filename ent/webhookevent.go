@@ -5,12 +5,12 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/webhookevent"
+	typedid "seckill/internal/id"
 	"strings"
 	"time"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // WebhookEvent is the model entity for the WebhookEvent schema.
@@ -20,7 +20,7 @@ type WebhookEvent struct {
 	// grows: of two events of a subject, the later one has the higher id
 	ID int64 `json:"id,omitempty"`
 	// the receiver's key against duplicates
-	MessageID uuid.UUID `json:"message_id,omitempty"`
+	MessageID typedid.Event `json:"message_id,omitempty"`
 	// Kind holds the value of the "kind" field.
 	Kind string `json:"kind,omitempty"`
 	// public id of the order, sale or item; its events are delivered in order
@@ -48,7 +48,7 @@ func (*WebhookEvent) scanValues(columns []string) ([]any, error) {
 		case webhookevent.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
 		case webhookevent.FieldMessageID:
-			values[i] = new(uuid.UUID)
+			values[i] = new(typedid.Event)
 		default:
 			values[i] = new(sql.UnknownType)
 		}
@@ -71,7 +71,7 @@ func (_m *WebhookEvent) assignValues(columns []string, values []any) error {
 			}
 			_m.ID = int64(value.Int64)
 		case webhookevent.FieldMessageID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
+			if value, ok := values[i].(*typedid.Event); !ok {
 				return fmt.Errorf("unexpected type %T for field message_id", values[i])
 			} else if value != nil {
 				_m.MessageID = *value

@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/webhookevent"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
 // WebhookEventCreate is the builder for creating a WebhookEvent entity.
@@ -24,7 +24,7 @@ type WebhookEventCreate struct {
 }
 
 // SetMessageID sets the "message_id" field.
-func (_c *WebhookEventCreate) SetMessageID(v uuid.UUID) *WebhookEventCreate {
+func (_c *WebhookEventCreate) SetMessageID(v typedid.Event) *WebhookEventCreate {
 	_c.mutation.SetMessageID(v)
 	return _c
 }

@@ -265,7 +265,7 @@ func (_q *WebhookEventQuery) Clone() *WebhookEventQuery {
 // Example:
 //
 //	var v []struct {
-//		MessageID uuid.UUID `json:"message_id,omitempty"`
+//		MessageID typedid.Event `json:"message_id,omitempty"`
 //		Count int `json:"count,omitempty"`
 //	}
 //
@@ -288,7 +288,7 @@ func (_q *WebhookEventQuery) GroupBy(field string, fields ...string) *WebhookEve
 // Example:
 //
 //	var v []struct {
-//		MessageID uuid.UUID `json:"message_id,omitempty"`
+//		MessageID typedid.Event `json:"message_id,omitempty"`
 //	}
 //
 //	client.WebhookEvent.Query().

@@ -3,8 +3,6 @@ package graph
 import (
 	"context"
 
-	"github.com/google/uuid"
-
 	"seckill/graph/model"
 	"seckill/internal/account"
 	"seckill/internal/auth"
@@ -14,7 +12,7 @@ import (
 
 // user reads a user: the caller, or any user for operators and tokens with ORDERS_READ or
 // USERS_READ; otherwise nil.
-func (r *Resolver) user(ctx context.Context, userID uuid.UUID) (*model.User, error) {
+func (r *Resolver) user(ctx context.Context, userID id.User) (*model.User, error) {
 	p := auth.PrincipalFrom(ctx)
 	if p == nil || (p.UserID != userID && !reads(ctx, auth.OrdersRead) && !reads(ctx, auth.UsersRead)) {
 		return nil, nil
@@ -42,7 +40,7 @@ func toUser(u *account.User) *model.User {
 		return nil
 	}
 	return &model.User{
-		ID: id.Format(id.User, u.ID), Account: &u.Account, DisplayName: u.DisplayName,
+		ID: u.ID.Public(), Account: &u.Account, DisplayName: u.DisplayName,
 		Role: u.Role, CreatedAt: u.CreatedAt, Disabled: &u.Disabled, Totp: &u.TOTP, ContactVerified: &u.Verified, ExternalID: unlessZero(u.ExternalID),
 	}
 }
@@ -80,7 +78,7 @@ func shownDevice(ctx context.Context, input model.LoginInput) string {
 
 // userPage parses the arguments of the users query.
 func userPage(first int, after, search *string, role *auth.Role, disabled *bool) (account.ListInput, error) {
-	from, err := cursor.Parse(after, cursor.OfKind(id.User))
+	from, err := cursor.Parse(after, id.ParseUser)
 	return account.ListInput{After: from, Search: deref(search), Role: role, Disabled: disabled, Limit: first}, err
 }
 
@@ -97,8 +95,8 @@ func toUserConnection(page account.Page) *model.UserConnection {
 }
 
 // changeUser runs a change of the user with a public id and returns the user as changed.
-func changeUser(ctx context.Context, userID string, do func(by, user uuid.UUID) (*account.User, error)) (*model.User, error) {
-	u, err := id.Parse(id.User, userID)
+func changeUser(ctx context.Context, userID string, do func(by, user id.User) (*account.User, error)) (*model.User, error) {
+	u, err := id.ParseUser(userID)
 	if err != nil {
 		return nil, unknown("userId")
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 func (r *queryResolver) MyAttempts(ctx context.Context, saleID string) (*model.RefusedAttempts, error) {
-	sale, err := idpkg.Parse(idpkg.Sale, saleID)
+	sale, err := idpkg.ParseSale(saleID)
 	if err != nil {
 		return r.toAttempts(ctx, nil), nil // an unknown sale has no refusals
 	}

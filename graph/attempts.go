@@ -3,8 +3,6 @@ package graph
 import (
 	"context"
 
-	"github.com/google/uuid"
-
 	"seckill/graph/model"
 	"seckill/internal/attempt"
 	"seckill/internal/salestats"
@@ -19,7 +17,7 @@ func (r *Resolver) toAttempts(ctx context.Context, list []attempt.Refusal) *mode
 			Stage: salestats.Stage(a.Stage), Code: a.Code, Message: reasons[a.Code].in(ctx), Times: a.Times,
 			FirstAt: a.First, LastAt: a.Last, Ahead: a.Ahead,
 		}
-		if item := r.item(ctx, a.Item); a.Item != uuid.Nil && item != nil {
+		if item := r.item(ctx, a.Item); !a.Item.IsZero() && item != nil {
 			one.Item = toItem(item)
 			if !r.numbersHidden(ctx, item) {
 				one.UnitsLeft = a.Left

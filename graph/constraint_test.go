@@ -24,6 +24,7 @@ import (
 	"seckill/graph/transport"
 	"seckill/internal/auth"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 )
 
 // door returns the API without any domain services, for a principal with a role, or
@@ -46,7 +47,7 @@ func door(t *testing.T, role auth.Role) (http.Handler, *ast.Schema) {
 		return h, exec.Schema()
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h.ServeHTTP(w, r.WithContext(auth.WithPrincipal(r.Context(), &auth.Principal{UserID: uuid.New(), Role: role})))
+		h.ServeHTTP(w, r.WithContext(auth.WithPrincipal(r.Context(), &auth.Principal{UserID: id.User(uuid.New()), Role: role})))
 	}), exec.Schema()
 }
 

@@ -9,6 +9,7 @@ import (
 	"seckill/graph/model"
 	"seckill/internal/auth"
 	"seckill/internal/cursor"
+	"seckill/internal/id"
 	"seckill/internal/orderintake"
 )
 
@@ -115,7 +116,7 @@ func (r *Resolver) letterNode(ctx context.Context, letterID string) (model.Node,
 }
 
 // paidFor returns the order of a payment, or nil when it is unknown.
-func (r *Resolver) paidFor(ctx context.Context, paymentID uuid.UUID) (*model.Order, error) {
+func (r *Resolver) paidFor(ctx context.Context, paymentID id.Payment) (*model.Order, error) {
 	p, err := r.Payments.Payment(ctx, paymentID)
 	if err != nil || p == nil {
 		return nil, err

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/99designs/gqlgen/graphql"
-	"github.com/google/uuid"
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"seckill/graph/generated"
@@ -93,7 +92,7 @@ func shownToken(ctx context.Context, input model.RefreshSessionInput) string {
 }
 
 // itemAsked returns the item that an operation on a sale names, zero for none.
-func itemAsked(fc *graphql.FieldContext) uuid.UUID {
+func itemAsked(fc *graphql.FieldContext) id.Item {
 	var text string
 	switch input := fc.Args["input"].(type) {
 	case model.IssueSeckillPathInput:
@@ -101,9 +100,9 @@ func itemAsked(fc *graphql.FieldContext) uuid.UUID {
 	case model.EnterQueueInput:
 		text = input.ItemID
 	}
-	itemID, err := id.Parse(id.Item, text)
+	itemID, err := id.ParseItem(text)
 	if err != nil {
-		return uuid.Nil
+		return id.Item{}
 	}
 	return itemID
 }
@@ -112,7 +111,7 @@ func itemAsked(fc *graphql.FieldContext) uuid.UUID {
 // unknown items.
 func (r *Resolver) saleAsked(ctx context.Context) *sale.Sale {
 	itemID := itemAsked(graphql.GetFieldContext(ctx))
-	if itemID == uuid.Nil {
+	if itemID.IsZero() {
 		return nil
 	}
 	snap, err := r.Store.Catalog(ctx)

@@ -17,6 +17,7 @@ import (
 	"seckill/internal/admission/captcha"
 	paths "seckill/internal/admission/path"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/operator"
 	"seckill/internal/payment"
 	"seckill/internal/reservation"
@@ -78,7 +79,7 @@ func overLimit(ctx context.Context, v reservation.LimitReached) model.PurchaseLi
 }
 
 // item returns an item of the catalogue, or nil.
-func (r *Resolver) item(ctx context.Context, itemID uuid.UUID) *sale.Item {
+func (r *Resolver) item(ctx context.Context, itemID id.Item) *sale.Item {
 	item, _, err := r.Store.Item(ctx, itemID)
 	if err != nil {
 		return nil

@@ -9,10 +9,11 @@ import (
 	"context"
 	"seckill/graph/generated"
 	"seckill/graph/model"
+	"seckill/internal/id"
 )
 
 func (r *alreadyOrderedErrorResolver) Order(ctx context.Context, obj *model.AlreadyOrderedError) (*model.Order, error) {
-	o, err := r.Orders.OrderFor(ctx, obj.Source, callerID(ctx), false)
+	o, err := r.Orders.OrderFor(ctx, id.Order(obj.Source), callerID(ctx), false)
 	return r.toOrder(o), err
 }
 

@@ -3,7 +3,6 @@ package graph
 import (
 	"seckill/graph/model"
 	"seckill/internal/cursor"
-	"seckill/internal/id"
 	"seckill/internal/webhook"
 )
 
@@ -19,7 +18,7 @@ func toEventConnection(page []webhook.Record, more, before bool) *model.WebhookE
 	for i, e := range page {
 		cursors[i] = e.Cursor.String()
 		out.Edges[i] = &model.WebhookEventEdge{Cursor: cursors[i], Node: &model.WebhookEvent{
-			ID: id.Format(id.Event, e.ID), Event: toEventKind(e.Kind), Subject: e.Subject, Payload: string(e.Payload), CreatedAt: e.At,
+			ID: e.ID.Public(), Event: toEventKind(e.Kind), Subject: e.Subject, Payload: string(e.Payload), CreatedAt: e.At,
 		}}
 	}
 	out.PageInfo = toPageInfo(cursors, more, before)

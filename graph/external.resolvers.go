@@ -10,12 +10,10 @@ import (
 	"seckill/graph/model"
 	"seckill/internal/account"
 	idpkg "seckill/internal/id"
-
-	"github.com/google/uuid"
 )
 
 func (r *mutationResolver) SetOrderMetadata(ctx context.Context, input model.SetOrderMetadataInput) (*model.SetOrderMetadataPayload, error) {
-	orderID, err := idpkg.Parse(idpkg.Order, input.OrderID)
+	orderID, err := idpkg.ParseOrder(input.OrderID)
 	if err != nil {
 		return nil, unknown("orderId")
 	}
@@ -24,7 +22,7 @@ func (r *mutationResolver) SetOrderMetadata(ctx context.Context, input model.Set
 }
 
 func (r *mutationResolver) SetUserExternalID(ctx context.Context, input model.SetUserExternalIDInput) (*model.SetUserExternalIDPayload, error) {
-	changed, err := changeUser(ctx, input.UserID, func(by, user uuid.UUID) (*account.User, error) {
+	changed, err := changeUser(ctx, input.UserID, func(by, user idpkg.User) (*account.User, error) {
 		return r.Accounts.Admin().SetExternalID(ctx, by, user, deref(input.ExternalID))
 	})
 	return &model.SetUserExternalIDPayload{User: changed}, err

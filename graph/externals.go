@@ -4,8 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/google/uuid"
-
 	"seckill/graph/model"
 	"seckill/internal/id"
 	"seckill/internal/operator"
@@ -13,11 +11,11 @@ import (
 )
 
 // linkedGoods parses the id of a product that gets an id of another system; Nil = none.
-func linkedGoods(text *string) (uuid.UUID, error) {
+func linkedGoods(text *string) (id.Goods, error) {
 	if text == nil {
-		return uuid.Nil, nil
+		return id.Goods{}, nil
 	}
-	u, err := id.Parse(id.Goods, *text)
+	u, err := id.ParseGoods(*text)
 	if err != nil {
 		return u, unknown("goodsId")
 	}

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/graph/model"
 	"seckill/internal/fault"
 	"seckill/internal/id"
@@ -36,7 +34,7 @@ func toStats(s *salestats.Stats) *model.SaleStats {
 	out.Items = make([]*model.ItemFigures, len(s.Items))
 	for i, f := range s.Items {
 		out.Items[i] = &model.ItemFigures{
-			ItemID: id.Format(id.Item, f.Item), TotalUnits: f.Total, UnpaidUnits: f.Held, PaidUnits: f.Sold, OfferedUnits: f.Offered, WaitingBuyers: f.Waiting,
+			ItemID: f.Item.Public(), TotalUnits: f.Total, UnpaidUnits: f.Held, PaidUnits: f.Sold, OfferedUnits: f.Offered, WaitingBuyers: f.Waiting,
 		}
 	}
 	if !s.CountedSince.IsZero() {
@@ -76,7 +74,7 @@ var errNoEarlierSale = fault.New(fault.BadInput, "There is no sale to compare wi
 
 // report returns the report of a sale, or nil.
 func (r *Resolver) report(ctx context.Context, saleID string, compareTo *string) (*model.SaleReport, error) {
-	u, err := id.Parse(id.Sale, saleID)
+	u, err := id.ParseSale(saleID)
 	if err != nil {
 		return nil, nil
 	}
@@ -88,7 +86,7 @@ func (r *Resolver) report(ctx context.Context, saleID string, compareTo *string)
 		return nil, err
 	}
 	if compareTo != nil {
-		earlier, err := id.Parse(id.Sale, *compareTo)
+		earlier, err := id.ParseSale(*compareTo)
 		if err == nil {
 			err = r.Reports.Compare(ctx, made, earlier)
 		} else {
@@ -161,10 +159,10 @@ func (r *Resolver) lineMessage(ctx context.Context, l *salestats.Line) string {
 	return string(l.Kind)
 }
 
-func (r *Resolver) displayName(ctx context.Context, userID uuid.UUID) string {
+func (r *Resolver) displayName(ctx context.Context, userID id.User) string {
 	u, err := r.Accounts.Directory().User(ctx, userID)
 	if err != nil || u == nil {
-		return id.Format(id.User, userID)
+		return userID.Public()
 	}
 	return u.DisplayName
 }

@@ -3,8 +3,6 @@ package graph
 import (
 	"context"
 
-	"github.com/google/uuid"
-
 	"seckill/graph/model"
 	"seckill/internal/auth"
 	"seckill/internal/cursor"
@@ -18,14 +16,14 @@ func toHeld(h *payment.Held) *model.HeldPayment {
 		return nil
 	}
 	return &model.HeldPayment{
-		ID: id.Format(id.Held, h.ID), At: h.At, Amount: toMoney(money.Amount{Minor: h.AmountMinor, Currency: h.Currency}),
+		ID: h.ID.Public(), At: h.At, Amount: toMoney(money.Amount{Minor: h.AmountMinor, Currency: h.Currency}),
 		Provider: h.Provider, Transaction: h.Transaction, Reason: h.Why, Source: *h,
 	}
 }
 
 // heldPage parses the arguments of a page.
 func heldPage(first int, after, provider *string) (payment.HeldList, error) {
-	from, err := cursor.Parse(after, cursor.OfKind(id.Held))
+	from, err := cursor.Parse(after, id.ParseHeld)
 	return payment.HeldList{After: from, Limit: first, Provider: deref(provider)}, err
 }
 
@@ -41,12 +39,12 @@ func (r *Resolver) heldPayments(ctx context.Context, in payment.HeldList) ([]*mo
 
 func (r *Resolver) heldConnection(ctx context.Context, in payment.HeldList) (*model.HeldPaymentConnection, error) {
 	page, total, err := listing[payment.Held]{
-		first: in.Limit, begun: in.After != uuid.Nil,
+		first: in.Limit, begun: !in.After.IsZero(),
 		read: func(ctx context.Context, limit int) ([]payment.Held, error) {
 			in.Limit = limit
 			return r.Payments.HeldEvents(ctx, in)
 		},
-		cursor: func(h payment.Held) string { return id.Format(id.Held, h.ID) },
+		cursor: func(h payment.Held) string { return h.ID.Public() },
 		count:  func(ctx context.Context) (int, error) { return r.Payments.CountHeld(ctx, in) },
 	}.page(ctx)
 	if err != nil {
@@ -59,7 +57,7 @@ func (r *Resolver) heldConnection(ctx context.Context, in payment.HeldList) (*mo
 }
 
 // heldNode returns money that waits for an operator, for operators.
-func (r *Resolver) heldNode(ctx context.Context, u uuid.UUID) (model.Node, error) {
+func (r *Resolver) heldNode(ctx context.Context, u id.Held) (model.Node, error) {
 	if !isOperator(ctx) {
 		return nil, nil
 	}
@@ -69,14 +67,14 @@ func (r *Resolver) heldNode(ctx context.Context, u uuid.UUID) (model.Node, error
 
 // endHeld ends held money by end, and returns the order that was to be paid, or nil.
 func (r *Resolver) endHeld(
-	ctx context.Context, end func(ctx context.Context, event, operator uuid.UUID, note string) (uuid.UUID, error), heldID, note string,
+	ctx context.Context, end func(ctx context.Context, event id.Held, operator id.User, note string) (id.Payment, error), heldID, note string,
 ) (*model.Order, error) {
-	held, err := id.Parse(id.Held, heldID)
+	held, err := id.ParseHeld(heldID)
 	if err != nil {
 		return nil, unknown("heldPaymentId")
 	}
 	paymentID, err := end(ctx, held, auth.PrincipalFrom(ctx).UserID, note)
-	if err != nil || paymentID == uuid.Nil {
+	if err != nil || paymentID.IsZero() {
 		return nil, err
 	}
 	return r.paidFor(ctx, paymentID)

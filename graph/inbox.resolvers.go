@@ -11,12 +11,10 @@ import (
 	"seckill/graph/model"
 	"seckill/graph/push"
 	"seckill/internal/inbox"
-
-	"github.com/google/uuid"
 )
 
 func (r *inboxEntryResolver) Order(ctx context.Context, obj *model.InboxEntry) (*model.Order, error) {
-	if obj.Source.Order == uuid.Nil {
+	if obj.Source.Order.IsZero() {
 		return nil, nil
 	}
 	o, err := r.Orders.Order(ctx, obj.Source.Order)
@@ -24,7 +22,7 @@ func (r *inboxEntryResolver) Order(ctx context.Context, obj *model.InboxEntry) (
 }
 
 func (r *inboxEntryResolver) Sale(ctx context.Context, obj *model.InboxEntry) (*model.Sale, error) {
-	if obj.Source.Sale == uuid.Nil {
+	if obj.Source.Sale.IsZero() {
 		return nil, nil
 	}
 	v, err := r.Store.Sale(ctx, obj.Source.Sale)

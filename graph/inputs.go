@@ -56,7 +56,7 @@ func (r *Resolver) staffInputFaults(ctx context.Context, input any) error {
 	case model.CreateGoodsInput:
 		return r.Operator.CheckGoods(ctx, goodsDraft(in))
 	case model.UpdateGoodsInput:
-		goodsID, err := id.Parse(id.Goods, in.GoodsID)
+		goodsID, err := id.ParseGoods(in.GoodsID)
 		if err != nil {
 			return unknown("goodsId")
 		}
@@ -66,7 +66,7 @@ func (r *Resolver) staffInputFaults(ctx context.Context, input any) error {
 	case model.CreateSaleInput:
 		return r.Operator.CheckSale(ctx, saleDraft(in))
 	case model.UpdateSaleInput:
-		saleID, err := id.Parse(id.Sale, in.SaleID)
+		saleID, err := id.ParseSale(in.SaleID)
 		if err != nil {
 			return unknown("saleId")
 		}
@@ -113,7 +113,7 @@ func (r *Resolver) runningInputFaults(ctx context.Context, input any) error {
 
 // refundFaults returns the faults of a refund request for an order that is the caller's.
 func (r *Resolver) refundFaults(ctx context.Context, in model.RequestRefundInput) error {
-	orderID, err := id.Parse(id.Order, in.OrderID)
+	orderID, err := id.ParseOrder(in.OrderID)
 	if err != nil {
 		return unknown("orderId")
 	}
@@ -150,7 +150,7 @@ func fulfilment(in model.SetFulfilmentInput) order.Fulfilment {
 
 // scheduleInput parses the input of scheduleSale.
 func scheduleInput(ctx context.Context, in model.ScheduleSaleInput) (operator.ScheduleInput, error) {
-	saleID, err := id.Parse(id.Sale, in.SaleID)
+	saleID, err := id.ParseSale(in.SaleID)
 	if err != nil {
 		return operator.ScheduleInput{}, unknown("saleId")
 	}
@@ -161,7 +161,7 @@ func scheduleInput(ctx context.Context, in model.ScheduleSaleInput) (operator.Sc
 
 // extendInput parses the input of extendSale.
 func extendInput(ctx context.Context, in model.ExtendSaleInput) (operator.ExtendInput, error) {
-	saleID, err := id.Parse(id.Sale, in.SaleID)
+	saleID, err := id.ParseSale(in.SaleID)
 	if err != nil {
 		return operator.ExtendInput{}, unknown("saleId")
 	}
@@ -170,7 +170,7 @@ func extendInput(ctx context.Context, in model.ExtendSaleInput) (operator.Extend
 
 // adjustInput parses the input of adjustStock.
 func adjustInput(ctx context.Context, in model.AdjustStockInput) (operator.AdjustInput, error) {
-	itemID, err := id.Parse(id.Item, in.ItemID)
+	itemID, err := id.ParseItem(in.ItemID)
 	if err != nil {
 		err = unknown("itemId")
 	}
@@ -179,7 +179,7 @@ func adjustInput(ctx context.Context, in model.AdjustStockInput) (operator.Adjus
 
 // voidInput parses the input of voidOrder.
 func voidInput(ctx context.Context, in model.VoidOrderInput) (operator.VoidInput, error) {
-	orderID, err := id.Parse(id.Order, in.OrderID)
+	orderID, err := id.ParseOrder(in.OrderID)
 	if err != nil {
 		return operator.VoidInput{}, unknown("orderId")
 	}

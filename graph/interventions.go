@@ -3,8 +3,6 @@ package graph
 import (
 	"context"
 
-	"github.com/google/uuid"
-
 	"seckill/graph/model"
 	"seckill/internal/cursor"
 	"seckill/internal/fault"
@@ -16,7 +14,7 @@ import (
 func (r *Resolver) interventions(ctx context.Context, saleID *string, states []operator.State) ([]*model.Intervention, error) {
 	in := operator.InterventionList{States: states}
 	if saleID != nil {
-		u, err := id.Parse(id.Sale, *saleID)
+		u, err := id.ParseSale(*saleID)
 		if err != nil {
 			return []*model.Intervention{}, nil
 		}
@@ -35,7 +33,7 @@ func (r *Resolver) interventions(ctx context.Context, saleID *string, states []o
 
 // interventionPage parses the arguments of a page.
 func interventionPage(first int, after *string, f *model.InterventionFilter) (operator.InterventionList, error) {
-	from, err := cursor.Parse(after, cursor.OfKind(id.Act))
+	from, err := cursor.Parse(after, id.ParseAct)
 	in := operator.InterventionList{Limit: first, After: from}
 	if err != nil || f == nil {
 		return in, err
@@ -45,7 +43,7 @@ func interventionPage(first int, after *string, f *model.InterventionFilter) (op
 		in.Kind = *f.Kind
 	}
 	if f.SaleID != nil {
-		u, err := id.Parse(id.Sale, *f.SaleID)
+		u, err := id.ParseSale(*f.SaleID)
 		if err != nil {
 			return in, fault.Wrap(fault.BadInput, "filter.saleId is not the id of a sale.", err)
 		}
@@ -56,12 +54,12 @@ func interventionPage(first int, after *string, f *model.InterventionFilter) (op
 
 func (r *Resolver) interventionConnection(ctx context.Context, in operator.InterventionList) (*model.InterventionConnection, error) {
 	page, total, err := listing[*operator.Intervention]{
-		first: in.Limit, begun: in.After != uuid.Nil,
+		first: in.Limit, begun: !in.After.IsZero(),
 		read: func(ctx context.Context, limit int) ([]*operator.Intervention, error) {
 			in.Limit = limit
 			return r.Operator.Interventions(ctx, in)
 		},
-		cursor: func(i *operator.Intervention) string { return id.Format(id.Act, i.ID) },
+		cursor: func(i *operator.Intervention) string { return i.ID.Public() },
 		count:  func(ctx context.Context) (int, error) { return r.Operator.CountInterventions(ctx, in) },
 	}.page(ctx)
 	if err != nil {

@@ -21,10 +21,10 @@ func (r *Resolver) node(ctx context.Context, nodeID string) (model.Node, error) 
 		return r.letterNode(ctx, nodeID) // the ids of dead letters are those of their stream
 	}
 	switch kind {
-	case id.Sale, id.Item, id.Goods:
+	case id.KindSale, id.KindItem, id.KindGoods:
 		return r.catalogueNode(ctx, kind, u)
-	case id.User:
-		user, err := r.user(ctx, u)
+	case id.KindUser:
+		user, err := r.user(ctx, id.User(u))
 		return orNil(user), err
 	}
 	p := auth.PrincipalFrom(ctx)
@@ -32,23 +32,23 @@ func (r *Resolver) node(ctx context.Context, nodeID string) (model.Node, error) 
 		return nil, nil
 	}
 	switch kind {
-	case id.Order:
-		o, err := r.Orders.OrderFor(ctx, u, p.UserID, reads(ctx, auth.OrdersRead))
+	case id.KindOrder:
+		o, err := r.Orders.OrderFor(ctx, id.Order(u), p.UserID, reads(ctx, auth.OrdersRead))
 		return orNil(r.toOrder(o)), err
-	case id.Task:
+	case id.KindTask:
 		t, err := r.ownTask(ctx, nodeID)
 		return orNil(toTask(ctx, t)), err
-	case id.Ticket:
-		t, err := r.Queue.Own(ctx, u, p.UserID)
+	case id.KindTicket:
+		t, err := r.Queue.Own(ctx, id.Ticket(u), p.UserID)
 		return orNil(toTicket(t)), err
-	case id.Waitlist:
-		e, err := r.ownPlace(ctx, u)
+	case id.KindWaitlist:
+		e, err := r.ownPlace(ctx, id.Waitlist(u))
 		return orNil(toPlace(e)), err
-	case id.Act:
+	case id.KindAct:
 		return r.interventionNode(ctx, u)
-	case id.Held:
-		return r.heldNode(ctx, u)
-	case id.Payment, id.Refund:
+	case id.KindHeld:
+		return r.heldNode(ctx, id.Held(u))
+	case id.KindPayment, id.KindRefund:
 		return r.moneyNode(ctx, kind, u)
 	}
 	return nil, nil
@@ -57,15 +57,15 @@ func (r *Resolver) node(ctx context.Context, nodeID string) (model.Node, error) 
 // moneyNode returns a payment or a refund of an order that the caller may see.
 func (r *Resolver) moneyNode(ctx context.Context, kind id.Kind, u uuid.UUID) (model.Node, error) {
 	var node model.Node
-	var orderID uuid.UUID
-	if kind == id.Payment {
-		p, err := r.Payments.Payment(ctx, u)
+	var orderID id.Order
+	if kind == id.KindPayment {
+		p, err := r.Payments.Payment(ctx, id.Payment(u))
 		if err != nil || p == nil {
 			return nil, err
 		}
 		node, orderID = r.toPayment(ctx, p), p.Order
 	} else {
-		f, err := r.Payments.Refund(ctx, u)
+		f, err := r.Payments.Refund(ctx, id.Refund(u))
 		if err != nil || f == nil {
 			return nil, err
 		}
@@ -80,20 +80,20 @@ func (r *Resolver) moneyNode(ctx context.Context, kind id.Kind, u uuid.UUID) (mo
 
 func (r *Resolver) catalogueNode(ctx context.Context, kind id.Kind, u uuid.UUID) (model.Node, error) {
 	switch kind {
-	case id.Goods:
-		goods, public, err := r.Store.Product(ctx, u)
+	case id.KindGoods:
+		goods, public, err := r.Store.Product(ctx, id.Goods(u))
 		if err != nil || !public && !reads(ctx, auth.CatalogueRead) {
 			return nil, err
 		}
 		return orNil(toGoods(goods)), nil
-	case id.Item:
-		item, v, err := r.Store.Item(ctx, u)
+	case id.KindItem:
+		item, v, err := r.Store.Item(ctx, id.Item(u))
 		if err != nil || visible(ctx, v) == nil {
 			return nil, err
 		}
 		return orNil(toItem(item)), nil
 	default:
-		v, err := r.Store.Sale(ctx, u)
+		v, err := r.Store.Sale(ctx, id.Sale(u))
 		return orNil(r.toSale(visible(ctx, v))), err
 	}
 }

@@ -24,7 +24,7 @@ func (r *mutationResolver) SubscribePush(ctx context.Context, input model.Subscr
 
 func (r *mutationResolver) UnsubscribePush(ctx context.Context, input model.UnsubscribePushInput) (*model.UnsubscribePushPayload, error) {
 	user := auth.PrincipalFrom(ctx).UserID
-	device, err := idpkg.Parse(idpkg.Device, input.DeviceID)
+	device, err := idpkg.ParseDevice(input.DeviceID)
 	if err != nil {
 		return nil, unknown("deviceId")
 	}
@@ -74,7 +74,7 @@ func (r *saleViewerResolver) Reminder(ctx context.Context, obj *model.SaleViewer
 
 func (r *userResolver) NoticeSettings(ctx context.Context, obj *model.User) (*model.NoticeSettings, error) {
 	p := auth.PrincipalFrom(ctx)
-	if p == nil || idpkg.Format(idpkg.User, p.UserID) != obj.ID {
+	if p == nil || p.UserID.Public() != obj.ID {
 		return nil, nil
 	}
 	return r.noticeSettings(ctx, p.UserID)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/google/uuid"
-
 	"seckill/graph/model"
 	"seckill/internal/auth"
 	"seckill/internal/id"
@@ -14,7 +12,7 @@ import (
 )
 
 // noticeSettings returns the settings of a user as the API shows them.
-func (r *Resolver) noticeSettings(ctx context.Context, user uuid.UUID) (*model.NoticeSettings, error) {
+func (r *Resolver) noticeSettings(ctx context.Context, user id.User) (*model.NoticeSettings, error) {
 	set, err := r.Notices.Settings(ctx, user)
 	if err != nil {
 		return nil, err
@@ -22,7 +20,7 @@ func (r *Resolver) noticeSettings(ctx context.Context, user uuid.UUID) (*model.N
 	out := &model.NoticeSettings{Offered: r.Notices.Channels(), Reaching: set.Channels, Choices: make([]*model.NoticeChoice, len(set.Choices)), Devices: []*model.PushDevice{}}
 	for _, d := range set.Devices {
 		out.Devices = append(out.Devices, &model.PushDevice{
-			ID: id.Format(id.Device, d.ID), Label: d.Label, Endpoint: d.Endpoint, CreatedAt: d.CreatedAt, LastNoticeAt: d.SentAt,
+			ID: d.ID.Public(), Label: d.Label, Endpoint: d.Endpoint, CreatedAt: d.CreatedAt, LastNoticeAt: d.SentAt,
 		})
 	}
 	for i, c := range set.Choices {
@@ -65,7 +63,7 @@ func (r *Resolver) reminder(ctx context.Context, v *sale.Sale) (*model.SaleRemin
 
 // upcoming returns a sale of an input that buyers see.
 func (r *Resolver) upcoming(ctx context.Context, text string) (*sale.Sale, error) {
-	saleID, err := id.Parse(id.Sale, text)
+	saleID, err := id.ParseSale(text)
 	if err != nil {
 		return nil, unknown("saleId")
 	}

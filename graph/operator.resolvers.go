@@ -80,7 +80,7 @@ func (r *mutationResolver) DiscardSale(ctx context.Context, input model.DiscardS
 }
 
 func (r *mutationResolver) DuplicateSale(ctx context.Context, input model.DuplicateSaleInput) (*model.DuplicateSalePayload, error) {
-	saleID, err := id.Parse(id.Sale, input.SaleID)
+	saleID, err := id.ParseSale(input.SaleID)
 	if err != nil {
 		return nil, unknown("saleId")
 	}
@@ -130,7 +130,7 @@ func (r *mutationResolver) EndSale(ctx context.Context, input model.EndSaleInput
 }
 
 func (r *mutationResolver) UpdateGoods(ctx context.Context, input model.UpdateGoodsInput) (*model.UpdateGoodsPayload, error) {
-	goodsID, err := id.Parse(id.Goods, input.GoodsID)
+	goodsID, err := id.ParseGoods(input.GoodsID)
 	if err != nil {
 		return nil, unknown("goodsId")
 	}
@@ -139,7 +139,7 @@ func (r *mutationResolver) UpdateGoods(ctx context.Context, input model.UpdateGo
 }
 
 func (r *mutationResolver) UpdateSale(ctx context.Context, input model.UpdateSaleInput) (*model.UpdateSalePayload, error) {
-	saleID, err := id.Parse(id.Sale, input.SaleID)
+	saleID, err := id.ParseSale(input.SaleID)
 	if err != nil {
 		return nil, unknown("saleId")
 	}
@@ -175,7 +175,7 @@ func (r *mutationResolver) VoidOrder(ctx context.Context, input model.VoidOrderI
 }
 
 func (r *mutationResolver) ExpireOrder(ctx context.Context, input model.ExpireOrderInput) (*model.ExpireOrderPayload, error) {
-	orderID, err := id.Parse(id.Order, input.OrderID)
+	orderID, err := id.ParseOrder(input.OrderID)
 	if err != nil {
 		return nil, unknown("orderId")
 	}
@@ -184,7 +184,7 @@ func (r *mutationResolver) ExpireOrder(ctx context.Context, input model.ExpireOr
 }
 
 func (r *mutationResolver) DecideIntervention(ctx context.Context, input model.DecideInterventionInput) (*model.DecideInterventionPayload, error) {
-	interventionID, err := id.Parse(id.Act, input.InterventionID)
+	interventionID, err := id.ParseAct(input.InterventionID)
 	if err != nil {
 		return nil, unknown("interventionId")
 	}

@@ -34,7 +34,7 @@ type onSale func(context.Context, operator.ActInput) (*sale.Sale, error)
 
 // act runs an action on the sale with a public id and returns the sale.
 func (r *Resolver) act(ctx context.Context, do onSale, saleID, note string) (*sale.Sale, error) {
-	u, err := id.Parse(id.Sale, saleID)
+	u, err := id.ParseSale(saleID)
 	if err != nil {
 		return nil, unknown("saleId")
 	}
@@ -79,7 +79,7 @@ func goodsPatch(in model.UpdateGoodsInput) operator.GoodsPatch {
 func itemDrafts(in []*model.SaleItemInput) []operator.ItemDraft {
 	items := make([]operator.ItemDraft, len(in))
 	for i, item := range in {
-		goods, _ := id.Parse(id.Goods, item.GoodsID)
+		goods, _ := id.ParseGoods(item.GoodsID)
 		items[i] = operator.ItemDraft{Goods: goods, Price: amount(item.Price), Stock: item.Stock, PurchaseLimit: deref(item.PurchaseLimit)}
 	}
 	return items
@@ -162,7 +162,7 @@ func toLogEntries(lines []sale.LogLine) []*model.SaleLogEntry {
 
 // goodsTimeline returns the log of a product.
 func (r *Resolver) goodsTimeline(ctx context.Context, goodsID string) ([]*model.GoodsLogEntry, error) {
-	u, err := id.Parse(id.Goods, goodsID)
+	u, err := id.ParseGoods(goodsID)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +189,7 @@ func toIntervention(in *operator.Intervention) *model.Intervention {
 		return nil
 	}
 	return &model.Intervention{
-		ID: id.Format(id.Act, in.ID), Kind: in.Kind, State: in.State, Units: in.Units, EndsAt: in.EndsAt,
+		ID: in.ID.Public(), Kind: in.Kind, State: in.State, Units: in.Units, EndsAt: in.EndsAt,
 		Note: in.Note, Decision: unlessZero(in.Decision), CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt, Source: in,
 	}
 }
@@ -199,7 +199,7 @@ func (r *Resolver) interventionNode(ctx context.Context, u uuid.UUID) (model.Nod
 	if !isOperator(ctx) {
 		return nil, nil
 	}
-	in, err := r.Operator.Intervention(ctx, u)
+	in, err := r.Operator.Intervention(ctx, id.Act(u))
 	return orNil(toIntervention(in)), err
 }
 
@@ -207,7 +207,7 @@ func toPeople(people []operator.Person) []*model.User {
 	out := make([]*model.User, len(people))
 	for i, p := range people {
 		out[i] = &model.User{
-			ID: id.Format(id.User, p.ID), Account: &p.Account, DisplayName: p.DisplayName, Role: p.Role, CreatedAt: p.CreatedAt,
+			ID: p.ID.Public(), Account: &p.Account, DisplayName: p.DisplayName, Role: p.Role, CreatedAt: p.CreatedAt,
 			Disabled: &p.Disabled, Totp: &p.TOTP,
 		}
 	}

@@ -89,7 +89,7 @@ func (r *queryResolver) MyOrders(ctx context.Context, first *int, after *string,
 
 func (r *queryResolver) Order(ctx context.Context, id string) (*model.Order, error) {
 	p := auth.PrincipalFrom(ctx)
-	orderID, err := idpkg.Parse(idpkg.Order, id)
+	orderID, err := idpkg.ParseOrder(id)
 	if err != nil {
 		return nil, nil
 	}

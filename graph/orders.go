@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/99designs/gqlgen/graphql"
-	"github.com/google/uuid"
 
 	"seckill/graph/model"
 	"seckill/internal/auth"
@@ -24,7 +23,7 @@ func unknown(field string) error {
 // ownOrder returns an order that the caller may see; others are NOT_FOUND.
 func (r *Resolver) ownOrder(ctx context.Context, orderID string) (*order.Order, error) {
 	missing := fault.New(fault.NotFound, "There is no such order.")
-	u, err := id.Parse(id.Order, orderID)
+	u, err := id.ParseOrder(orderID)
 	if err != nil {
 		return nil, missing
 	}
@@ -38,7 +37,7 @@ func (r *Resolver) ownOrder(ctx context.Context, orderID string) (*order.Order, 
 // ownTask returns a task of the caller; nil when it does not exist or belongs to another
 // user.
 func (r *Resolver) ownTask(ctx context.Context, taskID string) (*order.Task, error) {
-	u, err := id.Parse(id.Task, taskID)
+	u, err := id.ParseTask(taskID)
 	if err != nil {
 		return nil, nil
 	}
@@ -54,8 +53,8 @@ func (r *Resolver) ownTask(ctx context.Context, taskID string) (*order.Task, err
 }
 
 // anyTask returns the task of any user, for operators.
-func (r *Resolver) anyTask(ctx context.Context, task uuid.UUID) (*order.Task, error) {
-	return r.Orders.Task(ctx, task, uuid.Nil)
+func (r *Resolver) anyTask(ctx context.Context, task id.Task) (*order.Task, error) {
+	return r.Orders.Task(ctx, task, id.User{})
 }
 
 // orderPage parses the page arguments of an order list.
@@ -76,7 +75,7 @@ func orderFilter(f *model.OrderFilter) (order.Filter, error) {
 		return out, nil
 	}
 	if f.SaleID != nil {
-		u, err := id.Parse(id.Sale, *f.SaleID)
+		u, err := id.ParseSale(*f.SaleID)
 		if err != nil {
 			return out, fault.Wrap(fault.BadInput, "filter.saleId is not the id of a sale.", err)
 		}

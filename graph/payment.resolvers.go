@@ -16,7 +16,7 @@ import (
 )
 
 func (r *mutationResolver) CancelOrder(ctx context.Context, input model.CancelOrderInput) (*model.CancelOrderPayload, error) {
-	orderID, err := id.Parse(id.Order, input.OrderID)
+	orderID, err := id.ParseOrder(input.OrderID)
 	if err != nil {
 		return nil, unknown("orderId")
 	}
@@ -34,7 +34,7 @@ func (r *mutationResolver) DecideRefund(ctx context.Context, input model.DecideR
 }
 
 func (r *mutationResolver) PayOrder(ctx context.Context, input model.PayOrderInput) (*model.PayOrderPayload, error) {
-	orderID, err := id.Parse(id.Order, input.OrderID)
+	orderID, err := id.ParseOrder(input.OrderID)
 	if err != nil {
 		return nil, unknown("orderId")
 	}
@@ -47,7 +47,7 @@ func (r *mutationResolver) PayOrder(ctx context.Context, input model.PayOrderInp
 }
 
 func (r *mutationResolver) RequestRefund(ctx context.Context, input model.RequestRefundInput) (*model.RequestRefundPayload, error) {
-	orderID, err := id.Parse(id.Order, input.OrderID)
+	orderID, err := id.ParseOrder(input.OrderID)
 	if err != nil {
 		return nil, unknown("orderId")
 	}
@@ -60,7 +60,7 @@ func (r *mutationResolver) RequestRefund(ctx context.Context, input model.Reques
 }
 
 func (r *mutationResolver) SettleRefund(ctx context.Context, input model.SettleRefundInput) (*model.SettleRefundPayload, error) {
-	refund, err := id.Parse(id.Refund, input.RefundID)
+	refund, err := id.ParseRefund(input.RefundID)
 	if err != nil {
 		return nil, unknown("refundId")
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/graph/model"
 	"seckill/internal/auth"
 	"seckill/internal/id"
@@ -15,7 +13,7 @@ import (
 )
 
 // ownPlace returns a waitlist entry of the caller, or nil.
-func (r *Resolver) ownPlace(ctx context.Context, place uuid.UUID) (*waitlist.Entry, error) {
+func (r *Resolver) ownPlace(ctx context.Context, place id.Waitlist) (*waitlist.Entry, error) {
 	e, err := r.Waitlist.Entry(ctx, place)
 	if err != nil || e == nil || e.User != auth.PrincipalFrom(ctx).UserID {
 		return nil, err
@@ -27,7 +25,7 @@ func toPlace(e *waitlist.Entry) *model.WaitlistEntry {
 	if e == nil {
 		return nil
 	}
-	out := &model.WaitlistEntry{ID: id.Format(id.Waitlist, e.ID), Status: e.Status, Source: e}
+	out := &model.WaitlistEntry{ID: e.ID.Public(), Status: e.Status, Source: e}
 	if e.Status == waitlist.Offered {
 		out.OfferExpiresAt = e.OfferExpiresAt
 	}

@@ -20,7 +20,7 @@ import (
 )
 
 func (r *mutationResolver) IssueSeckillPath(ctx context.Context, input model.IssueSeckillPathInput) (*model.IssueSeckillPathPayload, error) {
-	item, err := idpkg.Parse(idpkg.Item, input.ItemID)
+	item, err := idpkg.ParseItem(input.ItemID)
 	if err != nil {
 		return nil, unknown("itemId")
 	}
@@ -35,7 +35,7 @@ func (r *mutationResolver) IssueSeckillPath(ctx context.Context, input model.Iss
 }
 
 func (r *mutationResolver) PlaceOrder(ctx context.Context, input model.PlaceOrderInput) (*model.PlaceOrderPayload, error) {
-	item, err := idpkg.Parse(idpkg.Item, input.ItemID)
+	item, err := idpkg.ParseItem(input.ItemID)
 	if err != nil {
 		return nil, unknown("itemId")
 	}

@@ -6,7 +6,6 @@ import (
 
 	"seckill/graph/model"
 	"seckill/internal/admission/queue"
-	"seckill/internal/id"
 	"seckill/internal/orderintake"
 )
 
@@ -15,7 +14,7 @@ func toTicket(t *queue.Ticket) *model.QueueTicket {
 		return nil
 	}
 	out := &model.QueueTicket{
-		ID: id.Format(id.Ticket, t.ID), Status: t.Status, Position: toPosition(t), Source: t,
+		ID: t.ID.Public(), Status: t.Status, Position: toPosition(t), Source: t,
 	}
 	if t.Ended != "" {
 		out.EndReason = &t.Ended

@@ -19,7 +19,7 @@ import (
 )
 
 func (r *mutationResolver) EnterQueue(ctx context.Context, input model.EnterQueueInput) (*model.EnterQueuePayload, error) {
-	item, err := idpkg.Parse(idpkg.Item, input.ItemID)
+	item, err := idpkg.ParseItem(input.ItemID)
 	if err != nil {
 		return nil, unknown("itemId")
 	}
@@ -35,7 +35,7 @@ func (r *mutationResolver) EnterQueue(ctx context.Context, input model.EnterQueu
 
 func (r *mutationResolver) LeaveQueue(ctx context.Context, input model.LeaveQueueInput) (*model.LeaveQueuePayload, error) {
 	var left *queue.Ticket
-	ticket, err := idpkg.Parse(idpkg.Ticket, input.TicketID)
+	ticket, err := idpkg.ParseTicket(input.TicketID)
 	if err == nil {
 		if left, err = r.Queue.Leave(ctx, ticket, auth.PrincipalFrom(ctx).UserID); err != nil {
 			return nil, err
@@ -56,7 +56,7 @@ func (r *queueTicketResolver) Item(ctx context.Context, obj *model.QueueTicket) 
 }
 
 func (r *subscriptionResolver) QueuePosition(ctx context.Context, ticketID string) (<-chan *model.QueuePositionEvent, error) {
-	ticket, err := idpkg.Parse(idpkg.Ticket, ticketID)
+	ticket, err := idpkg.ParseTicket(ticketID)
 	if err != nil {
 		return nil, fault.New(fault.NotFound, "There is no such ticket.")
 	}

@@ -56,7 +56,7 @@ func (r *mutationResolver) SaveAddress(ctx context.Context, input model.SaveAddr
 }
 
 func (r *mutationResolver) SetFulfilment(ctx context.Context, input model.SetFulfilmentInput) (*model.SetFulfilmentPayload, error) {
-	orderID, err := idpkg.Parse(idpkg.Order, input.OrderID)
+	orderID, err := idpkg.ParseOrder(input.OrderID)
 	if err != nil {
 		return nil, unknown("orderId")
 	}

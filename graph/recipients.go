@@ -3,8 +3,6 @@ package graph
 import (
 	"context"
 
-	"github.com/google/uuid"
-
 	"seckill/graph/model"
 	"seckill/internal/auth"
 	"seckill/internal/id"
@@ -23,7 +21,7 @@ func toRecipient(r *recipient.Recipient) *model.Recipient {
 }
 
 func toAddress(a recipient.Address) *model.Address {
-	return &model.Address{ID: id.Format(id.Address, a.ID), Default: a.Default, Recipient: toRecipient(&a.Recipient)}
+	return &model.Address{ID: a.ID.Public(), Default: a.Default, Recipient: toRecipient(&a.Recipient)}
 }
 
 func toAddresses(list []recipient.Address) []*model.Address {
@@ -51,7 +49,7 @@ func address(in model.SaveAddressInput) (recipient.Address, error) {
 // correction parses the input of correctRecipient. Who bought the order decides whether the
 // caller is its buyer.
 func correction(in model.CorrectRecipientInput) (order.Correction, error) {
-	orderID, err := id.Parse(id.Order, in.OrderID)
+	orderID, err := id.ParseOrder(in.OrderID)
 	if err != nil {
 		return order.Correction{}, unknown("orderId")
 	}
@@ -61,7 +59,7 @@ func correction(in model.CorrectRecipientInput) (order.Correction, error) {
 }
 
 // corrector returns the caller as the one who corrects an order: staff, unless it is their own.
-func corrector(ctx context.Context, buyer uuid.UUID) order.Actor {
+func corrector(ctx context.Context, buyer id.User) order.Actor {
 	p := auth.PrincipalFrom(ctx)
 	if p.UserID != buyer && reads(ctx, auth.OrdersWrite) {
 		return order.Actor{Kind: order.Operator, User: p.UserID}
@@ -69,8 +67,8 @@ func corrector(ctx context.Context, buyer uuid.UUID) order.Actor {
 	return order.Actor{Kind: order.Buyer, User: p.UserID}
 }
 
-func addressID(text string) (uuid.UUID, error) {
-	u, err := id.Parse(id.Address, text)
+func addressID(text string) (id.Address, error) {
+	u, err := id.ParseAddress(text)
 	if err != nil {
 		return u, unknown("addressId")
 	}

@@ -17,10 +17,10 @@ func refundPage(p storefront.PageInput) (in payment.RefundList, err error) {
 	if in.Limit, in.Backward, err = p.Size(); err != nil {
 		return in, err
 	}
-	if in.After, err = cursor.Parse(p.After, cursor.OfKind(id.Refund)); err != nil {
+	if in.After, err = cursor.Parse(p.After, id.ParseRefund); err != nil {
 		return in, err
 	}
-	in.Before, err = cursor.Parse(p.Before, cursor.OfKind(id.Refund))
+	in.Before, err = cursor.Parse(p.Before, id.ParseRefund)
 	return in, err
 }
 
@@ -31,7 +31,7 @@ func refundFilter(ctx context.Context, f *model.RefundFilter) (payment.RefundFil
 		return out, nil
 	}
 	if f.SaleID != nil {
-		sale, err := id.Parse(id.Sale, *f.SaleID)
+		sale, err := id.ParseSale(*f.SaleID)
 		if err != nil {
 			return out, fault.Wrap(fault.BadInput, "filter.saleId is not the id of a sale.", err)
 		}
@@ -55,7 +55,7 @@ func (r *Resolver) refundConnection(ctx context.Context, in payment.RefundList) 
 	out := &model.RefundConnection{Edges: make([]*model.RefundEdge, len(page.Refunds))}
 	cursors := make([]string, len(page.Refunds))
 	for i, f := range page.Refunds {
-		cursors[i] = id.Format(id.Refund, f.ID)
+		cursors[i] = f.ID.Public()
 		out.Edges[i] = &model.RefundEdge{Cursor: cursors[i], Node: toRefund(ctx, f)}
 	}
 	out.PageInfo = toPageInfo(cursors, page.HasNext, page.HasPrevious)
@@ -65,7 +65,7 @@ func (r *Resolver) refundConnection(ctx context.Context, in payment.RefundList) 
 
 // refundDecision parses the input of decideRefund.
 func refundDecision(ctx context.Context, in model.DecideRefundInput) (payment.Decision, error) {
-	refund, err := id.Parse(id.Refund, in.RefundID)
+	refund, err := id.ParseRefund(in.RefundID)
 	if err != nil {
 		return payment.Decision{}, unknown("refundId")
 	}

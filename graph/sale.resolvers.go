@@ -37,7 +37,7 @@ func (r *queryResolver) Sale(ctx context.Context, by model.SaleLookup) (*model.S
 		v, err := r.Store.SaleBySlug(ctx, *by.Slug)
 		return r.toSale(visible(ctx, v)), err
 	}
-	saleID, err := id.Parse(id.Sale, deref(by.ID))
+	saleID, err := id.ParseSale(deref(by.ID))
 	if err != nil {
 		return nil, nil
 	}

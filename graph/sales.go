@@ -3,8 +3,6 @@ package graph
 import (
 	"context"
 
-	"github.com/google/uuid"
-
 	"seckill/graph/model"
 	"seckill/internal/auth"
 	"seckill/internal/fault"
@@ -22,11 +20,11 @@ func deref[T any](p *T) T {
 }
 
 // callerID returns the user id of the caller; Nil = no user.
-func callerID(ctx context.Context) uuid.UUID {
+func callerID(ctx context.Context) id.User {
 	if p := shopper(ctx); p != nil {
 		return p.UserID
 	}
-	return uuid.Nil
+	return id.User{}
 }
 
 // isOperator reports whether the caller has at least the operator role.
@@ -44,17 +42,17 @@ func visible(ctx context.Context, v *sale.Sale) *sale.Sale {
 }
 
 // visibleSale parses the id of a sale that the caller may see.
-func (r *Resolver) visibleSale(ctx context.Context, saleID string) (uuid.UUID, error) {
-	u, err := id.Parse(id.Sale, saleID)
+func (r *Resolver) visibleSale(ctx context.Context, saleID string) (id.Sale, error) {
+	u, err := id.ParseSale(saleID)
 	if err != nil {
-		return uuid.Nil, fault.New(fault.NotFound, "There is no such sale.")
+		return id.Sale{}, fault.New(fault.NotFound, "There is no such sale.")
 	}
 	v, err := r.Store.Sale(ctx, u)
 	if err != nil {
-		return uuid.Nil, err
+		return id.Sale{}, err
 	}
 	if visible(ctx, v) == nil {
-		return uuid.Nil, fault.New(fault.NotFound, "There is no such sale.")
+		return id.Sale{}, fault.New(fault.NotFound, "There is no such sale.")
 	}
 	return u, nil
 }
@@ -88,7 +86,7 @@ func (r *Resolver) stockHidden(ctx context.Context, item *sale.Item) (bool, erro
 }
 
 // seesLevels reports whether the caller sees the stock of a sale in words only.
-func (r *Resolver) seesLevels(ctx context.Context, saleID uuid.UUID) (bool, error) {
+func (r *Resolver) seesLevels(ctx context.Context, saleID id.Sale) (bool, error) {
 	v, err := r.Store.Sale(ctx, saleID)
 	if err != nil {
 		return false, err

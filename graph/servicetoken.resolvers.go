@@ -22,7 +22,7 @@ func (r *mutationResolver) CreateServiceToken(ctx context.Context, input model.C
 }
 
 func (r *mutationResolver) RevokeServiceToken(ctx context.Context, input model.RevokeServiceTokenInput) (*model.RevokeServiceTokenPayload, error) {
-	token, err := id.Parse(id.ServiceToken, input.ServiceTokenID)
+	token, err := id.ParseServiceToken(input.ServiceTokenID)
 	if err != nil {
 		return nil, unknown("serviceTokenId")
 	}

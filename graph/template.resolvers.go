@@ -13,7 +13,7 @@ import (
 )
 
 func (r *mutationResolver) SaveSaleTemplate(ctx context.Context, input model.SaveSaleTemplateInput) (*model.SaveSaleTemplatePayload, error) {
-	saleID, err := id.Parse(id.Sale, input.SaleID)
+	saleID, err := id.ParseSale(input.SaleID)
 	if err != nil {
 		return nil, unknown("saleId")
 	}
@@ -26,7 +26,7 @@ func (r *mutationResolver) SaveSaleTemplate(ctx context.Context, input model.Sav
 }
 
 func (r *mutationResolver) CreateSaleFromTemplate(ctx context.Context, input model.CreateSaleFromTemplateInput) (*model.CreateSaleFromTemplatePayload, error) {
-	templateID, err := id.Parse(id.Template, input.TemplateID)
+	templateID, err := id.ParseTemplate(input.TemplateID)
 	if err != nil {
 		return nil, unknown("templateId")
 	}
@@ -37,7 +37,7 @@ func (r *mutationResolver) CreateSaleFromTemplate(ctx context.Context, input mod
 }
 
 func (r *mutationResolver) DeleteSaleTemplate(ctx context.Context, input model.DeleteSaleTemplateInput) (*model.DeleteSaleTemplatePayload, error) {
-	templateID, err := id.Parse(id.Template, input.TemplateID)
+	templateID, err := id.ParseTemplate(input.TemplateID)
 	if err != nil {
 		return nil, unknown("templateId")
 	}

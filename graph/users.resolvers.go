@@ -11,8 +11,6 @@ import (
 	"seckill/internal/account"
 	"seckill/internal/auth"
 	"seckill/internal/id"
-
-	"github.com/google/uuid"
 )
 
 func (r *mutationResolver) ChangePassword(ctx context.Context, input model.ChangePasswordInput) (*model.ChangePasswordPayload, error) {
@@ -52,7 +50,7 @@ func (r *mutationResolver) RemoveTotp(ctx context.Context, input model.RemoveTot
 }
 
 func (r *mutationResolver) SetUserRole(ctx context.Context, input model.SetUserRoleInput) (*model.SetUserRolePayload, error) {
-	changed, err := changeUser(ctx, input.UserID, func(by, user uuid.UUID) (*account.User, error) {
+	changed, err := changeUser(ctx, input.UserID, func(by, user id.User) (*account.User, error) {
 		return r.Accounts.Admin().SetRole(ctx, by, user, input.Role)
 	})
 	if err != nil {
@@ -62,7 +60,7 @@ func (r *mutationResolver) SetUserRole(ctx context.Context, input model.SetUserR
 }
 
 func (r *mutationResolver) DisableUser(ctx context.Context, input model.DisableUserInput) (*model.DisableUserPayload, error) {
-	changed, err := changeUser(ctx, input.UserID, func(by, user uuid.UUID) (*account.User, error) {
+	changed, err := changeUser(ctx, input.UserID, func(by, user id.User) (*account.User, error) {
 		return r.Accounts.Admin().Disable(ctx, by, user, input.Note)
 	})
 	if err != nil {
@@ -72,7 +70,7 @@ func (r *mutationResolver) DisableUser(ctx context.Context, input model.DisableU
 }
 
 func (r *mutationResolver) EnableUser(ctx context.Context, input model.EnableUserInput) (*model.EnableUserPayload, error) {
-	changed, err := changeUser(ctx, input.UserID, func(by, user uuid.UUID) (*account.User, error) {
+	changed, err := changeUser(ctx, input.UserID, func(by, user id.User) (*account.User, error) {
 		return r.Accounts.Admin().Enable(ctx, by, user)
 	})
 	if err != nil {
@@ -82,7 +80,7 @@ func (r *mutationResolver) EnableUser(ctx context.Context, input model.EnableUse
 }
 
 func (r *mutationResolver) EndUserSessions(ctx context.Context, input model.EndUserSessionsInput) (*model.EndUserSessionsPayload, error) {
-	user, err := id.Parse(id.User, input.UserID)
+	user, err := id.ParseUser(input.UserID)
 	if err != nil {
 		return nil, unknown("userId")
 	}

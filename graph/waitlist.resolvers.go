@@ -15,7 +15,7 @@ import (
 )
 
 func (r *mutationResolver) JoinWaitlist(ctx context.Context, input model.JoinWaitlistInput) (*model.JoinWaitlistPayload, error) {
-	item, err := idpkg.Parse(idpkg.Item, input.ItemID)
+	item, err := idpkg.ParseItem(input.ItemID)
 	if err != nil {
 		return nil, unknown("itemId")
 	}
@@ -27,7 +27,7 @@ func (r *mutationResolver) JoinWaitlist(ctx context.Context, input model.JoinWai
 }
 
 func (r *mutationResolver) LeaveWaitlist(ctx context.Context, input model.LeaveWaitlistInput) (*model.LeaveWaitlistPayload, error) {
-	place, err := idpkg.Parse(idpkg.Waitlist, input.WaitlistEntryID)
+	place, err := idpkg.ParseWaitlist(input.WaitlistEntryID)
 	if err != nil {
 		return nil, unknown("waitlistEntryId")
 	}

@@ -56,7 +56,7 @@ func (r *mutationResolver) DeleteWebhookEndpoint(ctx context.Context, input mode
 }
 
 func (r *mutationResolver) ReplayWebhookDelivery(ctx context.Context, input model.ReplayWebhookDeliveryInput) (*model.ReplayWebhookDeliveryPayload, error) {
-	delivery, err := id.Parse(id.Delivery, input.DeliveryID)
+	delivery, err := id.ParseDelivery(input.DeliveryID)
 	if err != nil {
 		return nil, unknown("deliveryId")
 	}

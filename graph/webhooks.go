@@ -3,8 +3,6 @@ package graph
 import (
 	"strings"
 
-	"github.com/google/uuid"
-
 	"seckill/graph/model"
 	"seckill/internal/cursor"
 	"seckill/internal/id"
@@ -38,7 +36,7 @@ func toEndpoint(e *webhook.Endpoint) *model.WebhookEndpoint {
 		return nil
 	}
 	out := &model.WebhookEndpoint{
-		ID: id.Format(id.Endpoint, e.ID), URL: e.URL, Description: e.Description, Events: []model.WebhookEventKind{}, State: e.State,
+		ID: e.ID.Public(), URL: e.URL, Description: e.Description, Events: []model.WebhookEventKind{}, State: e.State,
 		FailingSince: e.FailingSince, FormerSecretUntil: e.RotatedUntil, CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt,
 	}
 	for _, k := range e.Kinds {
@@ -63,7 +61,7 @@ func toDelivery(d *webhook.Delivery) *model.WebhookDelivery {
 		return nil
 	}
 	out := &model.WebhookDelivery{
-		ID: id.Format(id.Delivery, d.ID), EndpointID: id.Format(id.Endpoint, d.Endpoint), EventID: id.Format(id.Event, d.Event),
+		ID: d.ID.Public(), EndpointID: d.Endpoint.Public(), EventID: d.Event.Public(),
 		Event: toEventKind(d.Kind), Subject: d.Subject, Payload: string(d.Payload), State: d.State, Attempts: d.Attempts,
 		DurationMs: int(d.Duration.Milliseconds()), CreatedAt: d.CreatedAt, EndedAt: d.EndedAt,
 	}
@@ -84,10 +82,10 @@ func toDelivery(d *webhook.Delivery) *model.WebhookDelivery {
 func deliveryPage(endpoint string, first int, after *string, state *webhook.DeliveryState) (webhook.DeliveriesInput, bool, error) {
 	in := webhook.DeliveriesInput{Limit: first, State: state}
 	var err error
-	if in.Endpoint, err = id.Parse(id.Endpoint, endpoint); err != nil {
+	if in.Endpoint, err = id.ParseEndpoint(endpoint); err != nil {
 		return in, false, nil //nolint:nilerr // no endpoint has such an id
 	}
-	in.After, err = cursor.Parse(after, cursor.OfKind(id.Delivery))
+	in.After, err = cursor.Parse(after, id.ParseDelivery)
 	return in, true, err
 }
 
@@ -104,8 +102,8 @@ func toDeliveryConnection(page []*webhook.Delivery, more, before bool) *model.We
 }
 
 // endpointID parses the id of an endpoint in an input.
-func endpointID(text string) (uuid.UUID, error) {
-	u, err := id.Parse(id.Endpoint, text)
+func endpointID(text string) (id.Endpoint, error) {
+	u, err := id.ParseEndpoint(text)
 	if err != nil {
 		return u, unknown("endpointId")
 	}

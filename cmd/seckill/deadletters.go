@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/app"
 	"seckill/internal/config"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/orderintake"
 )
 
@@ -48,7 +47,7 @@ func (r replayCmd) Run(c *call) error {
 }
 
 func (r replayCmd) replay(c *call, letters *orderintake.DeadLetters) (done orderintake.ReplayedAll, err error) {
-	in := orderintake.Decision{Actor: uuid.Nil, Note: r.Note}
+	in := orderintake.Decision{Actor: id.User{}, Note: r.Note}
 	if r.All {
 		return letters.ReplayAll(c.ctx, in)
 	}

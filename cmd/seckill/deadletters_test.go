@@ -23,7 +23,7 @@ func TestDeadLettersAreReplayedFromTheCommandLine(t *testing.T) {
 	prefix, _ := lookupIn(environ)("SECKILL_REDIS_PREFIX")
 	keys := reservation.Keys{Prefix: prefix}
 	letters := stream.NewDeadLetters(stream.DeadLettersConfig{Client: conn.Cmd, Key: keys.DeadLetters(), Log: slog.New(slog.DiscardHandler)})
-	sale := id.New()
+	sale := id.New[id.Sale]()
 	orders := keys.Orders(id.ShardOf(sale))
 	must := func(err error) {
 		t.Helper()
@@ -33,7 +33,7 @@ func TestDeadLettersAreReplayedFromTheCommandLine(t *testing.T) {
 	}
 	for range 3 {
 		msg, err := order.Requested{
-			V: 1, Task: id.NewTask(id.ShardOf(sale)), User: id.New(), Sale: sale, Item: id.New(), Quantity: 1,
+			V: 1, Task: id.NewTask(id.ShardOf(sale)), User: id.New[id.User](), Sale: sale, Item: id.New[id.Item](), Quantity: 1,
 			UnitPriceMinor: 1999, Currency: "EUR", PaymentWindowSeconds: 900, Epoch: 1, SubmittedAtMs: time.Now().UnixMilli(),
 		}.Message()
 		must(err)

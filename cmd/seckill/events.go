@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"seckill/internal/id"
 	"seckill/internal/webhook"
 )
 
@@ -76,7 +75,7 @@ func (eventsCmd) print(c *call, hooks *webhook.Service, in *webhook.EventsInput)
 			ID      string          `json:"id"`
 			Subject string          `json:"subject"`
 			Event   json.RawMessage `json:"event"`
-		}{r.Cursor.String(), id.Format(id.Event, r.ID), r.Subject, r.Payload}
+		}{r.Cursor.String(), r.ID.Public(), r.Subject, r.Payload}
 		if err := out.Encode(line); err != nil {
 			return false, fmt.Errorf("print event: %w", err)
 		}

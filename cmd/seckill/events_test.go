@@ -24,7 +24,7 @@ func TestEventsAreFollowedFromTheCommandLine(t *testing.T) {
 	write := func(subject string) {
 		t.Helper()
 		batch++
-		err := db.Ent.WebhookEvent.Create().SetMessageID(id.New()).SetKind("stock.low").SetSubject(subject).
+		err := db.Ent.WebhookEvent.Create().SetMessageID(id.New[id.Event]()).SetKind("stock.low").SetSubject(subject).
 			SetPayload([]byte(`{"type":"stock.low"}`)).SetBatch(batch).SetCreatedAt(time.Now()).Exec(t.Context())
 		if err != nil {
 			t.Fatal(err)

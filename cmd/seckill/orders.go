@@ -36,7 +36,7 @@ func (e orderExpireCmd) Run(c *call) error {
 	if err := c.cfg.Validate(config.NeedDatabase, config.NeedRedis, config.NeedKeys); err != nil {
 		return err
 	}
-	orderID, err := id.Parse(id.Order, e.Order)
+	orderID, err := id.ParseOrder(e.Order)
 	if err != nil {
 		return fmt.Errorf("%s is no id of an order: they begin with ord_", e.Order)
 	}

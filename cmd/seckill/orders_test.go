@@ -29,9 +29,9 @@ func TestUnpaidOrdersAreExpiredFromTheCommandLine(t *testing.T) {
 	for account, role := range map[string]string{"ops@example.com": "operator", "clerk@example.com": "customer"} {
 		command(t, environ, "user", "create", "--account", account, "--role", role, "--password", "a long enough password").wants(t, exitOK)
 	}
-	sale, err := id.Parse(id.Sale, made.SaleID)
+	sale, err := id.ParseSale(made.SaleID)
 	must(err)
-	item, err := id.Parse(id.Item, made.ItemID)
+	item, err := id.ParseItem(made.ItemID)
 	must(err)
 	url, _ := lookupIn(environ)("SECKILL_DATABASE_URL")
 	db, err := postgres.Open(t.Context(), postgres.Options{URL: url})
@@ -40,12 +40,12 @@ func TestUnpaidOrdersAreExpiredFromTheCommandLine(t *testing.T) {
 	writer := order.NewWriter(order.WriterConfig{DB: db, Publisher: order.NewPublisher(order.PublisherConfig{Log: slog.New(slog.DiscardHandler)})})
 	task := id.NewTask(id.ShardOf(sale))
 	_, err = writer.Write(t.Context(), order.Requested{
-		V: 1, Task: task, User: id.New(), Sale: sale, Item: item, Quantity: 1,
+		V: 1, Task: task, User: id.New[id.User](), Sale: sale, Item: item, Quantity: 1,
 		UnitPriceMinor: 1999, Currency: "EUR", PaymentWindowSeconds: 900, Epoch: 1, SubmittedAtMs: time.Now().UnixMilli(),
 	})
 	must(err)
 	must(writer.Close(t.Context()))
-	orderID := id.Format(id.Order, task)
+	orderID := id.Order(task).Public()
 
 	expire := func(code int, complaint string, args ...string) answer {
 		t.Helper()
@@ -58,7 +58,7 @@ func TestUnpaidOrdersAreExpiredFromTheCommandLine(t *testing.T) {
 	expire(exitUnfit, "there is no such active user", orderID, "--operator", "unknown@example.com", "--note", "x")
 	expire(exitUnfit, "this user is no operator", orderID, "--operator", "clerk@example.com", "--note", "x")
 	expire(exitUnfit, "--note: give 1 to 200 characters", orderID, "--operator", "ops@example.com", "--note", " ")
-	expire(exitUnfit, "there is no order", id.Format(id.Order, id.New()), "--operator", "ops@example.com", "--note", "x")
+	expire(exitUnfit, "there is no order", id.New[id.Order]().Public(), "--operator", "ops@example.com", "--note", "x")
 	if done := expire(exitOK, "", orderID, "--operator", "ops@example.com", "--note", "the bank closed"); !strings.HasSuffix(done.stdout, " is EXPIRED\n") {
 		t.Errorf("printed %q", done.stdout)
 	}

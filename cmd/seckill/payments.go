@@ -10,7 +10,6 @@ import (
 
 	"seckill/internal/app"
 	"seckill/internal/config"
-	"seckill/internal/id"
 	"seckill/internal/money"
 	"seckill/internal/payment"
 )
@@ -81,7 +80,7 @@ func (p paymentsReconcileCmd) Run(c *call) error {
 		out.Paid[currency] = money.Amount{Minor: minor, Currency: currency}.Decimal()
 	}
 	for _, f := range found.Findings {
-		out.Findings = append(out.Findings, findingJSON{id.Format(id.Payment, f.Payment), id.Format(id.Order, f.Order), f.Mismatch, f.Ours, f.Theirs})
+		out.Findings = append(out.Findings, findingJSON{f.Payment.Public(), f.Order.Public(), f.Mismatch, f.Ours, f.Theirs})
 	}
 	out.FeesUnread = found.FeesUnread
 	if found.FeeError != nil {

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/app"
 	"seckill/internal/config"
 	"seckill/internal/id"
@@ -50,9 +48,9 @@ func (r reportCmd) Run(c *call) error {
 	if err != nil {
 		return fmt.Errorf("--time-zone %q is not the name of a time zone, such as Asia/Shanghai", r.TimeZone)
 	}
-	var earlier uuid.UUID
+	var earlier id.Sale
 	if r.Compare != "" {
-		if earlier, err = id.Parse(id.Sale, r.Compare); err != nil {
+		if earlier, err = id.ParseSale(r.Compare); err != nil {
 			return fmt.Errorf("--compare %q is not the id of a sale: it begins with sal_", r.Compare)
 		}
 	}
@@ -108,10 +106,10 @@ func (e exportCmd) Run(c *call) error {
 	return noSuchSale(toFile(e.Out, write), e.Sale)
 }
 
-func saleOf(c *call, text string, needs ...config.Need) (uuid.UUID, error) {
-	sale, err := id.Parse(id.Sale, text)
+func saleOf(c *call, text string, needs ...config.Need) (id.Sale, error) {
+	sale, err := id.ParseSale(text)
 	if err != nil {
-		return uuid.Nil, fmt.Errorf("--sale %q is not the id of a sale: it begins with sal_", text)
+		return id.Sale{}, fmt.Errorf("--sale %q is not the id of a sale: it begins with sal_", text)
 	}
 	return sale, c.cfg.Validate(needs...)
 }

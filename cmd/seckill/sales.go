@@ -7,7 +7,6 @@ import (
 
 	"seckill/internal/app"
 	"seckill/internal/config"
-	"seckill/internal/id"
 )
 
 type salesCmd struct {
@@ -40,7 +39,7 @@ func (s salesCmd) Run(c *call) error {
 	}
 	listed := make([]listedSale, len(sales))
 	for i, v := range sales {
-		listed[i] = listedSale{id.Format(id.Sale, v.ID), string(v.Status), v.Title, v.StartsAt.UTC(), v.EndsAt.UTC()}
+		listed[i] = listedSale{v.ID.Public(), string(v.Status), v.Title, v.StartsAt.UTC(), v.EndsAt.UTC()}
 	}
 	if s.JSON {
 		return printJSON(c.env.stdout, listed)

@@ -8,7 +8,6 @@ import (
 
 	"seckill/internal/app"
 	"seckill/internal/config"
-	"seckill/internal/id"
 	"seckill/internal/seed"
 )
 
@@ -94,7 +93,7 @@ func (s seedCmd) demo(c *call) error {
 	}
 	var out demoSeeded
 	for _, each := range []seed.DemoSale{made.Open, made.Soon} {
-		out.Sales = append(out.Sales, seededSale{SaleID: id.Format(id.Sale, each.Sale), Title: each.Title, Slug: each.Slug, OpensAt: each.Opens.UTC()})
+		out.Sales = append(out.Sales, seededSale{SaleID: each.Sale.Public(), Title: each.Title, Slug: each.Slug, OpensAt: each.Opens.UTC()})
 	}
 	for _, u := range made.Users {
 		out.Accounts = append(out.Accounts, u.Account)

@@ -110,11 +110,11 @@ func burnUnit(t *testing.T, environ []string, result seed.Result) {
 	t.Helper()
 	conn, _ := testenv.Redis(t)
 	prefix, _ := lookupIn(environ)("SECKILL_REDIS_PREFIX")
-	sale, err := id.Parse(id.Sale, result.SaleID)
+	sale, err := id.ParseSale(result.SaleID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	item, err := id.Parse(id.Item, result.ItemID)
+	item, err := id.ParseItem(result.ItemID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestTheDemoIsSeededOnce(t *testing.T) {
 
 func TestAnUnknownSaleIsExitTwo(t *testing.T) {
 	t.Parallel()
-	command(t, services(t), "audit", "--sale", id.Format(id.Sale, id.New())).wants(t, exitUnfit, "no such sale")
+	command(t, services(t), "audit", "--sale", id.New[id.Sale]().Public()).wants(t, exitUnfit, "no such sale")
 }
 
 func TestTheFirstAdministratorIsMadeByTheCommand(t *testing.T) {

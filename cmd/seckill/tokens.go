@@ -7,8 +7,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/app"
 	"seckill/internal/auth"
 	"seckill/internal/config"
@@ -67,7 +65,7 @@ func (t tokenCreateCmd) Run(c *call) error {
 		in.Scopes = append(in.Scopes, scope)
 	}
 	return changeTokens(c, func(tokens *servicetoken.Service) error {
-		made, secret, err := tokens.Create(c.ctx, uuid.Nil, in)
+		made, secret, err := tokens.Create(c.ctx, id.User{}, in)
 		if fault.ReasonOf(err) == fault.Conflict {
 			return errors.New("there are 100 service tokens: revoke one first")
 		}
@@ -75,7 +73,7 @@ func (t tokenCreateCmd) Run(c *call) error {
 			return fmt.Errorf("--%s: needs %s", bad.At[1], bad.Rule)
 		}
 		if err == nil {
-			fmt.Fprintf(c.env.stdout, "%s\n%s\n", id.Format(id.ServiceToken, made.ID), secret)
+			fmt.Fprintf(c.env.stdout, "%s\n%s\n", made.ID.Public(), secret)
 		}
 		return err
 	})
@@ -100,7 +98,7 @@ func (tokenListCmd) Run(c *call) error {
 			if t.ExpiresAt.Before(time.Now()) {
 				ends = "ended "
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", id.Format(id.ServiceToken, t.ID), t.Name, scopeNames(t.Scopes), ends+t.ExpiresAt.Format(time.RFC3339), used)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", t.ID.Public(), t.Name, scopeNames(t.Scopes), ends+t.ExpiresAt.Format(time.RFC3339), used)
 		}
 		return w.Flush()
 	})
@@ -112,12 +110,12 @@ type tokenRevokeCmd struct {
 
 // Run ends a token.
 func (r tokenRevokeCmd) Run(c *call) error {
-	token, err := parsed(id.ServiceToken, r.ID)
+	token, err := parsed[id.ServiceToken](id.KindServiceToken, r.ID)
 	if err != nil {
 		return err
 	}
 	return changeTokens(c, func(tokens *servicetoken.Service) error {
-		_, err := tokens.Revoke(c.ctx, uuid.Nil, token)
+		_, err := tokens.Revoke(c.ctx, id.User{}, token)
 		if fault.ReasonOf(err) == fault.Unknown {
 			return errors.New("there is none with that id")
 		}

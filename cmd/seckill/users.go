@@ -8,8 +8,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/account"
 	"seckill/internal/app"
 	"seckill/internal/auth"
@@ -63,7 +61,7 @@ func (l userListCmd) Run(c *call) error {
 			if u.Disabled {
 				state = "disabled"
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", id.Format(id.User, u.ID), u.Role, state, u.CreatedAt.Format(time.RFC3339), u.Account)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", u.ID.Public(), u.Role, state, u.CreatedAt.Format(time.RFC3339), u.Account)
 		}
 		return w.Flush()
 	})
@@ -80,7 +78,7 @@ func (r userRoleCmd) Run(c *call) error {
 		return fmt.Errorf("--role %q is no role: choose from %s", r.Role, strings.Join(accountRoles, ", "))
 	}
 	return r.change(c, func(users app.Users, u *account.User) error {
-		_, err := users.Admin.SetRole(c.ctx, uuid.Nil, u.ID, auth.Role(strings.ToUpper(r.Role)))
+		_, err := users.Admin.SetRole(c.ctx, id.User{}, u.ID, auth.Role(strings.ToUpper(r.Role)))
 		return err
 	})
 }
@@ -93,7 +91,7 @@ type userDisableCmd struct {
 // Run disables sign-in for the user.
 func (d userDisableCmd) Run(c *call) error {
 	return d.change(c, func(users app.Users, u *account.User) error {
-		_, err := users.Admin.Disable(c.ctx, uuid.Nil, u.ID, d.Reason)
+		_, err := users.Admin.Disable(c.ctx, id.User{}, u.ID, d.Reason)
 		return err
 	})
 }
@@ -103,7 +101,7 @@ type userEnableCmd struct{ named }
 // Run enables sign-in for the user again.
 func (e userEnableCmd) Run(c *call) error {
 	return e.change(c, func(users app.Users, u *account.User) error {
-		_, err := users.Admin.Enable(c.ctx, uuid.Nil, u.ID)
+		_, err := users.Admin.Enable(c.ctx, id.User{}, u.ID)
 		return err
 	})
 }
@@ -113,7 +111,7 @@ type userSessionsCmd struct{ named }
 // Run ends the sessions of the user.
 func (e userSessionsCmd) Run(c *call) error {
 	return e.change(c, func(users app.Users, u *account.User) error {
-		_, err := users.Admin.EndSessions(c.ctx, uuid.Nil, u.ID)
+		_, err := users.Admin.EndSessions(c.ctx, id.User{}, u.ID)
 		return err
 	})
 }
@@ -122,7 +120,7 @@ type userTOTPCmd struct{ named }
 
 // Run removes the one-time codes of the user.
 func (t userTOTPCmd) Run(c *call) error {
-	return t.change(c, func(users app.Users, u *account.User) error { return users.Admin.ResetTOTP(c.ctx, uuid.Nil, u.ID) })
+	return t.change(c, func(users app.Users, u *account.User) error { return users.Admin.ResetTOTP(c.ctx, id.User{}, u.ID) })
 }
 
 type userPasswordCmd struct{ named }
@@ -139,7 +137,7 @@ func (p userPasswordCmd) Run(c *call) error {
 		return err
 	}
 	return p.change(c, func(users app.Users, u *account.User) error {
-		err := users.Admin.SetPassword(c.ctx, uuid.Nil, u, password)
+		err := users.Admin.SetPassword(c.ctx, id.User{}, u, password)
 		if bad, ok := errors.AsType[fault.BadField](err); ok {
 			return fmt.Errorf("the password was not changed: %s", bad.Rule)
 		}
@@ -157,15 +155,15 @@ func (l userLogCmd) Run(c *call) error {
 		return err
 	}
 	return app.ChangeUsers(c.ctx, c.cfg, c.logger(), func(users app.Users) error {
-		events, err := users.Security.Since(c.ctx, time.Now().Add(-l.Since), uuid.Nil)
+		events, err := users.Security.Since(c.ctx, time.Now().Add(-l.Since), id.User{})
 		if err != nil {
 			return err
 		}
-		name := func(u uuid.UUID) string {
-			if u == uuid.Nil {
+		name := func(u id.User) string {
+			if u.IsZero() {
 				return "-"
 			}
-			return id.Format(id.User, u)
+			return u.Public()
 		}
 		w := tabwriter.NewWriter(c.env.stdout, 0, 0, 2, ' ', 0)
 		for _, e := range events {

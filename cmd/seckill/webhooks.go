@@ -8,8 +8,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/app"
 	"seckill/internal/config"
 	"seckill/internal/fault"
@@ -59,12 +57,12 @@ func inFlags(err error) error {
 }
 
 // parsed returns the id of an argument.
-func parsed(kind id.Kind, text string) (uuid.UUID, error) {
+func parsed[T ~[16]byte](kind id.Kind, text string) (T, error) {
 	u, err := id.Parse(kind, text)
 	if err != nil {
-		return u, fmt.Errorf("%q is no id that starts with %s_", text, kind)
+		return T{}, fmt.Errorf("%q is no id that starts with %s_", text, kind)
 	}
-	return u, nil
+	return T(u), nil
 }
 
 type webhookListCmd struct{}
@@ -82,7 +80,7 @@ func (webhookListCmd) Run(c *call) error {
 			if e.FailingSince != nil {
 				state += ", failing since " + e.FailingSince.Format(time.RFC3339)
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", id.Format(id.Endpoint, e.ID), state, kindNames(e.Kinds), e.URL, e.Description)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", e.ID.Public(), state, kindNames(e.Kinds), e.URL, e.Description)
 		}
 		return w.Flush()
 	})
@@ -130,9 +128,9 @@ func (a webhookAddCmd) Run(c *call) error {
 		return fmt.Errorf("--events %w", err)
 	}
 	return changeWebhooks(c, func(hooks *webhook.Service) error {
-		made, secret, err := hooks.Create(c.ctx, uuid.Nil, webhook.EndpointInput{URL: &a.URL, Description: &a.Description, Kinds: kinds})
+		made, secret, err := hooks.Create(c.ctx, id.User{}, webhook.EndpointInput{URL: &a.URL, Description: &a.Description, Kinds: kinds})
 		if err == nil {
-			fmt.Fprintf(c.env.stdout, "%s\n%s\n", id.Format(id.Endpoint, made.ID), secret)
+			fmt.Fprintf(c.env.stdout, "%s\n%s\n", made.ID.Public(), secret)
 		}
 		return err
 	})
@@ -149,7 +147,7 @@ type webhookUpdateCmd struct {
 
 // Run changes an endpoint.
 func (u webhookUpdateCmd) Run(c *call) error {
-	endpoint, err := parsed(id.Endpoint, u.ID)
+	endpoint, err := parsed[id.Endpoint](id.KindEndpoint, u.ID)
 	if err != nil {
 		return err
 	}
@@ -161,7 +159,7 @@ func (u webhookUpdateCmd) Run(c *call) error {
 		in.Enabled = &u.Enable
 	}
 	return changeWebhooks(c, func(hooks *webhook.Service) error {
-		_, err := hooks.Update(c.ctx, uuid.Nil, endpoint, in)
+		_, err := hooks.Update(c.ctx, id.User{}, endpoint, in)
 		return err
 	})
 }
@@ -172,12 +170,12 @@ type webhookRotateCmd struct {
 
 // Run prints a new secret.
 func (r webhookRotateCmd) Run(c *call) error {
-	endpoint, err := parsed(id.Endpoint, r.ID)
+	endpoint, err := parsed[id.Endpoint](id.KindEndpoint, r.ID)
 	if err != nil {
 		return err
 	}
 	return changeWebhooks(c, func(hooks *webhook.Service) error {
-		_, secret, err := hooks.Rotate(c.ctx, uuid.Nil, endpoint)
+		_, secret, err := hooks.Rotate(c.ctx, id.User{}, endpoint)
 		if err == nil {
 			fmt.Fprintln(c.env.stdout, secret)
 		}
@@ -191,12 +189,12 @@ type webhookRemoveCmd struct {
 
 // Run removes an endpoint.
 func (r webhookRemoveCmd) Run(c *call) error {
-	endpoint, err := parsed(id.Endpoint, r.ID)
+	endpoint, err := parsed[id.Endpoint](id.KindEndpoint, r.ID)
 	if err != nil {
 		return err
 	}
 	return changeWebhooks(c, func(hooks *webhook.Service) error {
-		_, err := hooks.Delete(c.ctx, uuid.Nil, endpoint)
+		_, err := hooks.Delete(c.ctx, id.User{}, endpoint)
 		return err
 	})
 }
@@ -210,7 +208,7 @@ type webhookDeliveriesCmd struct {
 func (d webhookDeliveriesCmd) Run(c *call) error {
 	in := webhook.DeliveriesInput{Limit: 100}
 	var err error
-	if in.Endpoint, err = parsed(id.Endpoint, d.ID); err != nil {
+	if in.Endpoint, err = parsed[id.Endpoint](id.KindEndpoint, d.ID); err != nil {
 		return err
 	}
 	if state := webhook.DeliveryState(strings.ToUpper(d.State)); d.State != "all" {
@@ -223,7 +221,7 @@ func (d webhookDeliveriesCmd) Run(c *call) error {
 		}
 		w := tabwriter.NewWriter(c.env.stdout, 0, 0, 2, ' ', 0)
 		for _, d := range page {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", id.Format(id.Delivery, d.ID), d.CreatedAt.Format(time.RFC3339),
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", d.ID.Public(), d.CreatedAt.Format(time.RFC3339),
 				d.Kind, d.Subject, strings.ToLower(string(d.State)), d.Attempts, d.Error)
 		}
 		return w.Flush()
@@ -238,7 +236,7 @@ type webhookReplayCmd struct {
 func (r webhookReplayCmd) Run(c *call) error {
 	return changeWebhooks(c, func(hooks *webhook.Service) error {
 		for _, text := range r.Deliveries {
-			delivery, err := parsed(id.Delivery, text)
+			delivery, err := parsed[id.Delivery](id.KindDelivery, text)
 			if err != nil {
 				return err
 			}

@@ -4,6 +4,7 @@ package accountlink
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
@@ -56,7 +57,7 @@ func IDLTE(id uuid.UUID) predicate.AccountLink {
 }
 
 // UserID applies equality check predicate on the "user_id" field. It's identical to UserIDEQ.
-func UserID(v uuid.UUID) predicate.AccountLink {
+func UserID(v typedid.User) predicate.AccountLink {
 	return predicate.AccountLink(sql.FieldEQ(FieldUserID, v))
 }
 
@@ -86,42 +87,42 @@ func UsedAt(v time.Time) predicate.AccountLink {
 }
 
 // UserIDEQ applies the EQ predicate on the "user_id" field.
-func UserIDEQ(v uuid.UUID) predicate.AccountLink {
+func UserIDEQ(v typedid.User) predicate.AccountLink {
 	return predicate.AccountLink(sql.FieldEQ(FieldUserID, v))
 }
 
 // UserIDNEQ applies the NEQ predicate on the "user_id" field.
-func UserIDNEQ(v uuid.UUID) predicate.AccountLink {
+func UserIDNEQ(v typedid.User) predicate.AccountLink {
 	return predicate.AccountLink(sql.FieldNEQ(FieldUserID, v))
 }
 
 // UserIDIn applies the In predicate on the "user_id" field.
-func UserIDIn(vs ...uuid.UUID) predicate.AccountLink {
+func UserIDIn(vs ...typedid.User) predicate.AccountLink {
 	return predicate.AccountLink(sql.FieldIn(FieldUserID, vs...))
 }
 
 // UserIDNotIn applies the NotIn predicate on the "user_id" field.
-func UserIDNotIn(vs ...uuid.UUID) predicate.AccountLink {
+func UserIDNotIn(vs ...typedid.User) predicate.AccountLink {
 	return predicate.AccountLink(sql.FieldNotIn(FieldUserID, vs...))
 }
 
 // UserIDGT applies the GT predicate on the "user_id" field.
-func UserIDGT(v uuid.UUID) predicate.AccountLink {
+func UserIDGT(v typedid.User) predicate.AccountLink {
 	return predicate.AccountLink(sql.FieldGT(FieldUserID, v))
 }
 
 // UserIDGTE applies the GTE predicate on the "user_id" field.
-func UserIDGTE(v uuid.UUID) predicate.AccountLink {
+func UserIDGTE(v typedid.User) predicate.AccountLink {
 	return predicate.AccountLink(sql.FieldGTE(FieldUserID, v))
 }
 
 // UserIDLT applies the LT predicate on the "user_id" field.
-func UserIDLT(v uuid.UUID) predicate.AccountLink {
+func UserIDLT(v typedid.User) predicate.AccountLink {
 	return predicate.AccountLink(sql.FieldLT(FieldUserID, v))
 }
 
 // UserIDLTE applies the LTE predicate on the "user_id" field.
-func UserIDLTE(v uuid.UUID) predicate.AccountLink {
+func UserIDLTE(v typedid.User) predicate.AccountLink {
 	return predicate.AccountLink(sql.FieldLTE(FieldUserID, v))
 }
 

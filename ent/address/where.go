@@ -4,59 +4,59 @@ package address
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // ID filters vertices based on their ID field.
-func ID(id uuid.UUID) predicate.Address {
+func ID(id typedid.Address) predicate.Address {
 	return predicate.Address(sql.FieldEQ(FieldID, id))
 }
 
 // IDEQ applies the EQ predicate on the ID field.
-func IDEQ(id uuid.UUID) predicate.Address {
+func IDEQ(id typedid.Address) predicate.Address {
 	return predicate.Address(sql.FieldEQ(FieldID, id))
 }
 
 // IDNEQ applies the NEQ predicate on the ID field.
-func IDNEQ(id uuid.UUID) predicate.Address {
+func IDNEQ(id typedid.Address) predicate.Address {
 	return predicate.Address(sql.FieldNEQ(FieldID, id))
 }
 
 // IDIn applies the In predicate on the ID field.
-func IDIn(ids ...uuid.UUID) predicate.Address {
+func IDIn(ids ...typedid.Address) predicate.Address {
 	return predicate.Address(sql.FieldIn(FieldID, ids...))
 }
 
 // IDNotIn applies the NotIn predicate on the ID field.
-func IDNotIn(ids ...uuid.UUID) predicate.Address {
+func IDNotIn(ids ...typedid.Address) predicate.Address {
 	return predicate.Address(sql.FieldNotIn(FieldID, ids...))
 }
 
 // IDGT applies the GT predicate on the ID field.
-func IDGT(id uuid.UUID) predicate.Address {
+func IDGT(id typedid.Address) predicate.Address {
 	return predicate.Address(sql.FieldGT(FieldID, id))
 }
 
 // IDGTE applies the GTE predicate on the ID field.
-func IDGTE(id uuid.UUID) predicate.Address {
+func IDGTE(id typedid.Address) predicate.Address {
 	return predicate.Address(sql.FieldGTE(FieldID, id))
 }
 
 // IDLT applies the LT predicate on the ID field.
-func IDLT(id uuid.UUID) predicate.Address {
+func IDLT(id typedid.Address) predicate.Address {
 	return predicate.Address(sql.FieldLT(FieldID, id))
 }
 
 // IDLTE applies the LTE predicate on the ID field.
-func IDLTE(id uuid.UUID) predicate.Address {
+func IDLTE(id typedid.Address) predicate.Address {
 	return predicate.Address(sql.FieldLTE(FieldID, id))
 }
 
 // UserID applies equality check predicate on the "user_id" field. It's identical to UserIDEQ.
-func UserID(v uuid.UUID) predicate.Address {
+func UserID(v typedid.User) predicate.Address {
 	return predicate.Address(sql.FieldEQ(FieldUserID, v))
 }
 
@@ -111,42 +111,42 @@ func PostalCode(v string) predicate.Address {
 }
 
 // UserIDEQ applies the EQ predicate on the "user_id" field.
-func UserIDEQ(v uuid.UUID) predicate.Address {
+func UserIDEQ(v typedid.User) predicate.Address {
 	return predicate.Address(sql.FieldEQ(FieldUserID, v))
 }
 
 // UserIDNEQ applies the NEQ predicate on the "user_id" field.
-func UserIDNEQ(v uuid.UUID) predicate.Address {
+func UserIDNEQ(v typedid.User) predicate.Address {
 	return predicate.Address(sql.FieldNEQ(FieldUserID, v))
 }
 
 // UserIDIn applies the In predicate on the "user_id" field.
-func UserIDIn(vs ...uuid.UUID) predicate.Address {
+func UserIDIn(vs ...typedid.User) predicate.Address {
 	return predicate.Address(sql.FieldIn(FieldUserID, vs...))
 }
 
 // UserIDNotIn applies the NotIn predicate on the "user_id" field.
-func UserIDNotIn(vs ...uuid.UUID) predicate.Address {
+func UserIDNotIn(vs ...typedid.User) predicate.Address {
 	return predicate.Address(sql.FieldNotIn(FieldUserID, vs...))
 }
 
 // UserIDGT applies the GT predicate on the "user_id" field.
-func UserIDGT(v uuid.UUID) predicate.Address {
+func UserIDGT(v typedid.User) predicate.Address {
 	return predicate.Address(sql.FieldGT(FieldUserID, v))
 }
 
 // UserIDGTE applies the GTE predicate on the "user_id" field.
-func UserIDGTE(v uuid.UUID) predicate.Address {
+func UserIDGTE(v typedid.User) predicate.Address {
 	return predicate.Address(sql.FieldGTE(FieldUserID, v))
 }
 
 // UserIDLT applies the LT predicate on the "user_id" field.
-func UserIDLT(v uuid.UUID) predicate.Address {
+func UserIDLT(v typedid.User) predicate.Address {
 	return predicate.Address(sql.FieldLT(FieldUserID, v))
 }
 
 // UserIDLTE applies the LTE predicate on the "user_id" field.
-func UserIDLTE(v uuid.UUID) predicate.Address {
+func UserIDLTE(v typedid.User) predicate.Address {
 	return predicate.Address(sql.FieldLTE(FieldUserID, v))
 }
 

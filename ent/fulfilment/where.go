@@ -4,54 +4,54 @@ package fulfilment
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // ID filters vertices based on their ID field.
-func ID(id uuid.UUID) predicate.Fulfilment {
+func ID(id typedid.Order) predicate.Fulfilment {
 	return predicate.Fulfilment(sql.FieldEQ(FieldID, id))
 }
 
 // IDEQ applies the EQ predicate on the ID field.
-func IDEQ(id uuid.UUID) predicate.Fulfilment {
+func IDEQ(id typedid.Order) predicate.Fulfilment {
 	return predicate.Fulfilment(sql.FieldEQ(FieldID, id))
 }
 
 // IDNEQ applies the NEQ predicate on the ID field.
-func IDNEQ(id uuid.UUID) predicate.Fulfilment {
+func IDNEQ(id typedid.Order) predicate.Fulfilment {
 	return predicate.Fulfilment(sql.FieldNEQ(FieldID, id))
 }
 
 // IDIn applies the In predicate on the ID field.
-func IDIn(ids ...uuid.UUID) predicate.Fulfilment {
+func IDIn(ids ...typedid.Order) predicate.Fulfilment {
 	return predicate.Fulfilment(sql.FieldIn(FieldID, ids...))
 }
 
 // IDNotIn applies the NotIn predicate on the ID field.
-func IDNotIn(ids ...uuid.UUID) predicate.Fulfilment {
+func IDNotIn(ids ...typedid.Order) predicate.Fulfilment {
 	return predicate.Fulfilment(sql.FieldNotIn(FieldID, ids...))
 }
 
 // IDGT applies the GT predicate on the ID field.
-func IDGT(id uuid.UUID) predicate.Fulfilment {
+func IDGT(id typedid.Order) predicate.Fulfilment {
 	return predicate.Fulfilment(sql.FieldGT(FieldID, id))
 }
 
 // IDGTE applies the GTE predicate on the ID field.
-func IDGTE(id uuid.UUID) predicate.Fulfilment {
+func IDGTE(id typedid.Order) predicate.Fulfilment {
 	return predicate.Fulfilment(sql.FieldGTE(FieldID, id))
 }
 
 // IDLT applies the LT predicate on the ID field.
-func IDLT(id uuid.UUID) predicate.Fulfilment {
+func IDLT(id typedid.Order) predicate.Fulfilment {
 	return predicate.Fulfilment(sql.FieldLT(FieldID, id))
 }
 
 // IDLTE applies the LTE predicate on the ID field.
-func IDLTE(id uuid.UUID) predicate.Fulfilment {
+func IDLTE(id typedid.Order) predicate.Fulfilment {
 	return predicate.Fulfilment(sql.FieldLTE(FieldID, id))
 }
 

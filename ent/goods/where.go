@@ -4,54 +4,54 @@ package goods
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // ID filters vertices based on their ID field.
-func ID(id uuid.UUID) predicate.Goods {
+func ID(id typedid.Goods) predicate.Goods {
 	return predicate.Goods(sql.FieldEQ(FieldID, id))
 }
 
 // IDEQ applies the EQ predicate on the ID field.
-func IDEQ(id uuid.UUID) predicate.Goods {
+func IDEQ(id typedid.Goods) predicate.Goods {
 	return predicate.Goods(sql.FieldEQ(FieldID, id))
 }
 
 // IDNEQ applies the NEQ predicate on the ID field.
-func IDNEQ(id uuid.UUID) predicate.Goods {
+func IDNEQ(id typedid.Goods) predicate.Goods {
 	return predicate.Goods(sql.FieldNEQ(FieldID, id))
 }
 
 // IDIn applies the In predicate on the ID field.
-func IDIn(ids ...uuid.UUID) predicate.Goods {
+func IDIn(ids ...typedid.Goods) predicate.Goods {
 	return predicate.Goods(sql.FieldIn(FieldID, ids...))
 }
 
 // IDNotIn applies the NotIn predicate on the ID field.
-func IDNotIn(ids ...uuid.UUID) predicate.Goods {
+func IDNotIn(ids ...typedid.Goods) predicate.Goods {
 	return predicate.Goods(sql.FieldNotIn(FieldID, ids...))
 }
 
 // IDGT applies the GT predicate on the ID field.
-func IDGT(id uuid.UUID) predicate.Goods {
+func IDGT(id typedid.Goods) predicate.Goods {
 	return predicate.Goods(sql.FieldGT(FieldID, id))
 }
 
 // IDGTE applies the GTE predicate on the ID field.
-func IDGTE(id uuid.UUID) predicate.Goods {
+func IDGTE(id typedid.Goods) predicate.Goods {
 	return predicate.Goods(sql.FieldGTE(FieldID, id))
 }
 
 // IDLT applies the LT predicate on the ID field.
-func IDLT(id uuid.UUID) predicate.Goods {
+func IDLT(id typedid.Goods) predicate.Goods {
 	return predicate.Goods(sql.FieldLT(FieldID, id))
 }
 
 // IDLTE applies the LTE predicate on the ID field.
-func IDLTE(id uuid.UUID) predicate.Goods {
+func IDLTE(id typedid.Goods) predicate.Goods {
 	return predicate.Goods(sql.FieldLTE(FieldID, id))
 }
 
@@ -101,7 +101,7 @@ func Revision(v int64) predicate.Goods {
 }
 
 // ChangedBy applies equality check predicate on the "changed_by" field. It's identical to ChangedByEQ.
-func ChangedBy(v uuid.UUID) predicate.Goods {
+func ChangedBy(v typedid.User) predicate.Goods {
 	return predicate.Goods(sql.FieldEQ(FieldChangedBy, v))
 }
 
@@ -686,42 +686,42 @@ func RevisionLTE(v int64) predicate.Goods {
 }
 
 // ChangedByEQ applies the EQ predicate on the "changed_by" field.
-func ChangedByEQ(v uuid.UUID) predicate.Goods {
+func ChangedByEQ(v typedid.User) predicate.Goods {
 	return predicate.Goods(sql.FieldEQ(FieldChangedBy, v))
 }
 
 // ChangedByNEQ applies the NEQ predicate on the "changed_by" field.
-func ChangedByNEQ(v uuid.UUID) predicate.Goods {
+func ChangedByNEQ(v typedid.User) predicate.Goods {
 	return predicate.Goods(sql.FieldNEQ(FieldChangedBy, v))
 }
 
 // ChangedByIn applies the In predicate on the "changed_by" field.
-func ChangedByIn(vs ...uuid.UUID) predicate.Goods {
+func ChangedByIn(vs ...typedid.User) predicate.Goods {
 	return predicate.Goods(sql.FieldIn(FieldChangedBy, vs...))
 }
 
 // ChangedByNotIn applies the NotIn predicate on the "changed_by" field.
-func ChangedByNotIn(vs ...uuid.UUID) predicate.Goods {
+func ChangedByNotIn(vs ...typedid.User) predicate.Goods {
 	return predicate.Goods(sql.FieldNotIn(FieldChangedBy, vs...))
 }
 
 // ChangedByGT applies the GT predicate on the "changed_by" field.
-func ChangedByGT(v uuid.UUID) predicate.Goods {
+func ChangedByGT(v typedid.User) predicate.Goods {
 	return predicate.Goods(sql.FieldGT(FieldChangedBy, v))
 }
 
 // ChangedByGTE applies the GTE predicate on the "changed_by" field.
-func ChangedByGTE(v uuid.UUID) predicate.Goods {
+func ChangedByGTE(v typedid.User) predicate.Goods {
 	return predicate.Goods(sql.FieldGTE(FieldChangedBy, v))
 }
 
 // ChangedByLT applies the LT predicate on the "changed_by" field.
-func ChangedByLT(v uuid.UUID) predicate.Goods {
+func ChangedByLT(v typedid.User) predicate.Goods {
 	return predicate.Goods(sql.FieldLT(FieldChangedBy, v))
 }
 
 // ChangedByLTE applies the LTE predicate on the "changed_by" field.
-func ChangedByLTE(v uuid.UUID) predicate.Goods {
+func ChangedByLTE(v typedid.User) predicate.Goods {
 	return predicate.Goods(sql.FieldLTE(FieldChangedBy, v))
 }
 

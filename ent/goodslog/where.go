@@ -4,6 +4,7 @@ package goodslog
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
@@ -56,12 +57,12 @@ func IDLTE(id uuid.UUID) predicate.GoodsLog {
 }
 
 // GoodsID applies equality check predicate on the "goods_id" field. It's identical to GoodsIDEQ.
-func GoodsID(v uuid.UUID) predicate.GoodsLog {
+func GoodsID(v typedid.Goods) predicate.GoodsLog {
 	return predicate.GoodsLog(sql.FieldEQ(FieldGoodsID, v))
 }
 
 // ActorID applies equality check predicate on the "actor_id" field. It's identical to ActorIDEQ.
-func ActorID(v uuid.UUID) predicate.GoodsLog {
+func ActorID(v typedid.User) predicate.GoodsLog {
 	return predicate.GoodsLog(sql.FieldEQ(FieldActorID, v))
 }
 
@@ -91,82 +92,82 @@ func CreatedAt(v time.Time) predicate.GoodsLog {
 }
 
 // GoodsIDEQ applies the EQ predicate on the "goods_id" field.
-func GoodsIDEQ(v uuid.UUID) predicate.GoodsLog {
+func GoodsIDEQ(v typedid.Goods) predicate.GoodsLog {
 	return predicate.GoodsLog(sql.FieldEQ(FieldGoodsID, v))
 }
 
 // GoodsIDNEQ applies the NEQ predicate on the "goods_id" field.
-func GoodsIDNEQ(v uuid.UUID) predicate.GoodsLog {
+func GoodsIDNEQ(v typedid.Goods) predicate.GoodsLog {
 	return predicate.GoodsLog(sql.FieldNEQ(FieldGoodsID, v))
 }
 
 // GoodsIDIn applies the In predicate on the "goods_id" field.
-func GoodsIDIn(vs ...uuid.UUID) predicate.GoodsLog {
+func GoodsIDIn(vs ...typedid.Goods) predicate.GoodsLog {
 	return predicate.GoodsLog(sql.FieldIn(FieldGoodsID, vs...))
 }
 
 // GoodsIDNotIn applies the NotIn predicate on the "goods_id" field.
-func GoodsIDNotIn(vs ...uuid.UUID) predicate.GoodsLog {
+func GoodsIDNotIn(vs ...typedid.Goods) predicate.GoodsLog {
 	return predicate.GoodsLog(sql.FieldNotIn(FieldGoodsID, vs...))
 }
 
 // GoodsIDGT applies the GT predicate on the "goods_id" field.
-func GoodsIDGT(v uuid.UUID) predicate.GoodsLog {
+func GoodsIDGT(v typedid.Goods) predicate.GoodsLog {
 	return predicate.GoodsLog(sql.FieldGT(FieldGoodsID, v))
 }
 
 // GoodsIDGTE applies the GTE predicate on the "goods_id" field.
-func GoodsIDGTE(v uuid.UUID) predicate.GoodsLog {
+func GoodsIDGTE(v typedid.Goods) predicate.GoodsLog {
 	return predicate.GoodsLog(sql.FieldGTE(FieldGoodsID, v))
 }
 
 // GoodsIDLT applies the LT predicate on the "goods_id" field.
-func GoodsIDLT(v uuid.UUID) predicate.GoodsLog {
+func GoodsIDLT(v typedid.Goods) predicate.GoodsLog {
 	return predicate.GoodsLog(sql.FieldLT(FieldGoodsID, v))
 }
 
 // GoodsIDLTE applies the LTE predicate on the "goods_id" field.
-func GoodsIDLTE(v uuid.UUID) predicate.GoodsLog {
+func GoodsIDLTE(v typedid.Goods) predicate.GoodsLog {
 	return predicate.GoodsLog(sql.FieldLTE(FieldGoodsID, v))
 }
 
 // ActorIDEQ applies the EQ predicate on the "actor_id" field.
-func ActorIDEQ(v uuid.UUID) predicate.GoodsLog {
+func ActorIDEQ(v typedid.User) predicate.GoodsLog {
 	return predicate.GoodsLog(sql.FieldEQ(FieldActorID, v))
 }
 
 // ActorIDNEQ applies the NEQ predicate on the "actor_id" field.
-func ActorIDNEQ(v uuid.UUID) predicate.GoodsLog {
+func ActorIDNEQ(v typedid.User) predicate.GoodsLog {
 	return predicate.GoodsLog(sql.FieldNEQ(FieldActorID, v))
 }
 
 // ActorIDIn applies the In predicate on the "actor_id" field.
-func ActorIDIn(vs ...uuid.UUID) predicate.GoodsLog {
+func ActorIDIn(vs ...typedid.User) predicate.GoodsLog {
 	return predicate.GoodsLog(sql.FieldIn(FieldActorID, vs...))
 }
 
 // ActorIDNotIn applies the NotIn predicate on the "actor_id" field.
-func ActorIDNotIn(vs ...uuid.UUID) predicate.GoodsLog {
+func ActorIDNotIn(vs ...typedid.User) predicate.GoodsLog {
 	return predicate.GoodsLog(sql.FieldNotIn(FieldActorID, vs...))
 }
 
 // ActorIDGT applies the GT predicate on the "actor_id" field.
-func ActorIDGT(v uuid.UUID) predicate.GoodsLog {
+func ActorIDGT(v typedid.User) predicate.GoodsLog {
 	return predicate.GoodsLog(sql.FieldGT(FieldActorID, v))
 }
 
 // ActorIDGTE applies the GTE predicate on the "actor_id" field.
-func ActorIDGTE(v uuid.UUID) predicate.GoodsLog {
+func ActorIDGTE(v typedid.User) predicate.GoodsLog {
 	return predicate.GoodsLog(sql.FieldGTE(FieldActorID, v))
 }
 
 // ActorIDLT applies the LT predicate on the "actor_id" field.
-func ActorIDLT(v uuid.UUID) predicate.GoodsLog {
+func ActorIDLT(v typedid.User) predicate.GoodsLog {
 	return predicate.GoodsLog(sql.FieldLT(FieldActorID, v))
 }
 
 // ActorIDLTE applies the LTE predicate on the "actor_id" field.
-func ActorIDLTE(v uuid.UUID) predicate.GoodsLog {
+func ActorIDLTE(v typedid.User) predicate.GoodsLog {
 	return predicate.GoodsLog(sql.FieldLTE(FieldActorID, v))
 }
 

@@ -4,74 +4,74 @@ package intervention
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // ID filters vertices based on their ID field.
-func ID(id uuid.UUID) predicate.Intervention {
+func ID(id typedid.Act) predicate.Intervention {
 	return predicate.Intervention(sql.FieldEQ(FieldID, id))
 }
 
 // IDEQ applies the EQ predicate on the ID field.
-func IDEQ(id uuid.UUID) predicate.Intervention {
+func IDEQ(id typedid.Act) predicate.Intervention {
 	return predicate.Intervention(sql.FieldEQ(FieldID, id))
 }
 
 // IDNEQ applies the NEQ predicate on the ID field.
-func IDNEQ(id uuid.UUID) predicate.Intervention {
+func IDNEQ(id typedid.Act) predicate.Intervention {
 	return predicate.Intervention(sql.FieldNEQ(FieldID, id))
 }
 
 // IDIn applies the In predicate on the ID field.
-func IDIn(ids ...uuid.UUID) predicate.Intervention {
+func IDIn(ids ...typedid.Act) predicate.Intervention {
 	return predicate.Intervention(sql.FieldIn(FieldID, ids...))
 }
 
 // IDNotIn applies the NotIn predicate on the ID field.
-func IDNotIn(ids ...uuid.UUID) predicate.Intervention {
+func IDNotIn(ids ...typedid.Act) predicate.Intervention {
 	return predicate.Intervention(sql.FieldNotIn(FieldID, ids...))
 }
 
 // IDGT applies the GT predicate on the ID field.
-func IDGT(id uuid.UUID) predicate.Intervention {
+func IDGT(id typedid.Act) predicate.Intervention {
 	return predicate.Intervention(sql.FieldGT(FieldID, id))
 }
 
 // IDGTE applies the GTE predicate on the ID field.
-func IDGTE(id uuid.UUID) predicate.Intervention {
+func IDGTE(id typedid.Act) predicate.Intervention {
 	return predicate.Intervention(sql.FieldGTE(FieldID, id))
 }
 
 // IDLT applies the LT predicate on the ID field.
-func IDLT(id uuid.UUID) predicate.Intervention {
+func IDLT(id typedid.Act) predicate.Intervention {
 	return predicate.Intervention(sql.FieldLT(FieldID, id))
 }
 
 // IDLTE applies the LTE predicate on the ID field.
-func IDLTE(id uuid.UUID) predicate.Intervention {
+func IDLTE(id typedid.Act) predicate.Intervention {
 	return predicate.Intervention(sql.FieldLTE(FieldID, id))
 }
 
 // SaleID applies equality check predicate on the "sale_id" field. It's identical to SaleIDEQ.
-func SaleID(v uuid.UUID) predicate.Intervention {
+func SaleID(v typedid.Sale) predicate.Intervention {
 	return predicate.Intervention(sql.FieldEQ(FieldSaleID, v))
 }
 
 // ItemID applies equality check predicate on the "item_id" field. It's identical to ItemIDEQ.
-func ItemID(v uuid.UUID) predicate.Intervention {
+func ItemID(v typedid.Item) predicate.Intervention {
 	return predicate.Intervention(sql.FieldEQ(FieldItemID, v))
 }
 
 // OrderID applies equality check predicate on the "order_id" field. It's identical to OrderIDEQ.
-func OrderID(v uuid.UUID) predicate.Intervention {
+func OrderID(v typedid.Order) predicate.Intervention {
 	return predicate.Intervention(sql.FieldEQ(FieldOrderID, v))
 }
 
 // HolderID applies equality check predicate on the "holder_id" field. It's identical to HolderIDEQ.
-func HolderID(v uuid.UUID) predicate.Intervention {
+func HolderID(v typedid.User) predicate.Intervention {
 	return predicate.Intervention(sql.FieldEQ(FieldHolderID, v))
 }
 
@@ -96,12 +96,12 @@ func Note(v string) predicate.Intervention {
 }
 
 // RequestedBy applies equality check predicate on the "requested_by" field. It's identical to RequestedByEQ.
-func RequestedBy(v uuid.UUID) predicate.Intervention {
+func RequestedBy(v typedid.User) predicate.Intervention {
 	return predicate.Intervention(sql.FieldEQ(FieldRequestedBy, v))
 }
 
 // DecidedBy applies equality check predicate on the "decided_by" field. It's identical to DecidedByEQ.
-func DecidedBy(v uuid.UUID) predicate.Intervention {
+func DecidedBy(v typedid.User) predicate.Intervention {
 	return predicate.Intervention(sql.FieldEQ(FieldDecidedBy, v))
 }
 
@@ -121,82 +121,82 @@ func UpdatedAt(v time.Time) predicate.Intervention {
 }
 
 // SaleIDEQ applies the EQ predicate on the "sale_id" field.
-func SaleIDEQ(v uuid.UUID) predicate.Intervention {
+func SaleIDEQ(v typedid.Sale) predicate.Intervention {
 	return predicate.Intervention(sql.FieldEQ(FieldSaleID, v))
 }
 
 // SaleIDNEQ applies the NEQ predicate on the "sale_id" field.
-func SaleIDNEQ(v uuid.UUID) predicate.Intervention {
+func SaleIDNEQ(v typedid.Sale) predicate.Intervention {
 	return predicate.Intervention(sql.FieldNEQ(FieldSaleID, v))
 }
 
 // SaleIDIn applies the In predicate on the "sale_id" field.
-func SaleIDIn(vs ...uuid.UUID) predicate.Intervention {
+func SaleIDIn(vs ...typedid.Sale) predicate.Intervention {
 	return predicate.Intervention(sql.FieldIn(FieldSaleID, vs...))
 }
 
 // SaleIDNotIn applies the NotIn predicate on the "sale_id" field.
-func SaleIDNotIn(vs ...uuid.UUID) predicate.Intervention {
+func SaleIDNotIn(vs ...typedid.Sale) predicate.Intervention {
 	return predicate.Intervention(sql.FieldNotIn(FieldSaleID, vs...))
 }
 
 // SaleIDGT applies the GT predicate on the "sale_id" field.
-func SaleIDGT(v uuid.UUID) predicate.Intervention {
+func SaleIDGT(v typedid.Sale) predicate.Intervention {
 	return predicate.Intervention(sql.FieldGT(FieldSaleID, v))
 }
 
 // SaleIDGTE applies the GTE predicate on the "sale_id" field.
-func SaleIDGTE(v uuid.UUID) predicate.Intervention {
+func SaleIDGTE(v typedid.Sale) predicate.Intervention {
 	return predicate.Intervention(sql.FieldGTE(FieldSaleID, v))
 }
 
 // SaleIDLT applies the LT predicate on the "sale_id" field.
-func SaleIDLT(v uuid.UUID) predicate.Intervention {
+func SaleIDLT(v typedid.Sale) predicate.Intervention {
 	return predicate.Intervention(sql.FieldLT(FieldSaleID, v))
 }
 
 // SaleIDLTE applies the LTE predicate on the "sale_id" field.
-func SaleIDLTE(v uuid.UUID) predicate.Intervention {
+func SaleIDLTE(v typedid.Sale) predicate.Intervention {
 	return predicate.Intervention(sql.FieldLTE(FieldSaleID, v))
 }
 
 // ItemIDEQ applies the EQ predicate on the "item_id" field.
-func ItemIDEQ(v uuid.UUID) predicate.Intervention {
+func ItemIDEQ(v typedid.Item) predicate.Intervention {
 	return predicate.Intervention(sql.FieldEQ(FieldItemID, v))
 }
 
 // ItemIDNEQ applies the NEQ predicate on the "item_id" field.
-func ItemIDNEQ(v uuid.UUID) predicate.Intervention {
+func ItemIDNEQ(v typedid.Item) predicate.Intervention {
 	return predicate.Intervention(sql.FieldNEQ(FieldItemID, v))
 }
 
 // ItemIDIn applies the In predicate on the "item_id" field.
-func ItemIDIn(vs ...uuid.UUID) predicate.Intervention {
+func ItemIDIn(vs ...typedid.Item) predicate.Intervention {
 	return predicate.Intervention(sql.FieldIn(FieldItemID, vs...))
 }
 
 // ItemIDNotIn applies the NotIn predicate on the "item_id" field.
-func ItemIDNotIn(vs ...uuid.UUID) predicate.Intervention {
+func ItemIDNotIn(vs ...typedid.Item) predicate.Intervention {
 	return predicate.Intervention(sql.FieldNotIn(FieldItemID, vs...))
 }
 
 // ItemIDGT applies the GT predicate on the "item_id" field.
-func ItemIDGT(v uuid.UUID) predicate.Intervention {
+func ItemIDGT(v typedid.Item) predicate.Intervention {
 	return predicate.Intervention(sql.FieldGT(FieldItemID, v))
 }
 
 // ItemIDGTE applies the GTE predicate on the "item_id" field.
-func ItemIDGTE(v uuid.UUID) predicate.Intervention {
+func ItemIDGTE(v typedid.Item) predicate.Intervention {
 	return predicate.Intervention(sql.FieldGTE(FieldItemID, v))
 }
 
 // ItemIDLT applies the LT predicate on the "item_id" field.
-func ItemIDLT(v uuid.UUID) predicate.Intervention {
+func ItemIDLT(v typedid.Item) predicate.Intervention {
 	return predicate.Intervention(sql.FieldLT(FieldItemID, v))
 }
 
 // ItemIDLTE applies the LTE predicate on the "item_id" field.
-func ItemIDLTE(v uuid.UUID) predicate.Intervention {
+func ItemIDLTE(v typedid.Item) predicate.Intervention {
 	return predicate.Intervention(sql.FieldLTE(FieldItemID, v))
 }
 
@@ -221,42 +221,42 @@ func KindNotIn(vs ...Kind) predicate.Intervention {
 }
 
 // OrderIDEQ applies the EQ predicate on the "order_id" field.
-func OrderIDEQ(v uuid.UUID) predicate.Intervention {
+func OrderIDEQ(v typedid.Order) predicate.Intervention {
 	return predicate.Intervention(sql.FieldEQ(FieldOrderID, v))
 }
 
 // OrderIDNEQ applies the NEQ predicate on the "order_id" field.
-func OrderIDNEQ(v uuid.UUID) predicate.Intervention {
+func OrderIDNEQ(v typedid.Order) predicate.Intervention {
 	return predicate.Intervention(sql.FieldNEQ(FieldOrderID, v))
 }
 
 // OrderIDIn applies the In predicate on the "order_id" field.
-func OrderIDIn(vs ...uuid.UUID) predicate.Intervention {
+func OrderIDIn(vs ...typedid.Order) predicate.Intervention {
 	return predicate.Intervention(sql.FieldIn(FieldOrderID, vs...))
 }
 
 // OrderIDNotIn applies the NotIn predicate on the "order_id" field.
-func OrderIDNotIn(vs ...uuid.UUID) predicate.Intervention {
+func OrderIDNotIn(vs ...typedid.Order) predicate.Intervention {
 	return predicate.Intervention(sql.FieldNotIn(FieldOrderID, vs...))
 }
 
 // OrderIDGT applies the GT predicate on the "order_id" field.
-func OrderIDGT(v uuid.UUID) predicate.Intervention {
+func OrderIDGT(v typedid.Order) predicate.Intervention {
 	return predicate.Intervention(sql.FieldGT(FieldOrderID, v))
 }
 
 // OrderIDGTE applies the GTE predicate on the "order_id" field.
-func OrderIDGTE(v uuid.UUID) predicate.Intervention {
+func OrderIDGTE(v typedid.Order) predicate.Intervention {
 	return predicate.Intervention(sql.FieldGTE(FieldOrderID, v))
 }
 
 // OrderIDLT applies the LT predicate on the "order_id" field.
-func OrderIDLT(v uuid.UUID) predicate.Intervention {
+func OrderIDLT(v typedid.Order) predicate.Intervention {
 	return predicate.Intervention(sql.FieldLT(FieldOrderID, v))
 }
 
 // OrderIDLTE applies the LTE predicate on the "order_id" field.
-func OrderIDLTE(v uuid.UUID) predicate.Intervention {
+func OrderIDLTE(v typedid.Order) predicate.Intervention {
 	return predicate.Intervention(sql.FieldLTE(FieldOrderID, v))
 }
 
@@ -271,42 +271,42 @@ func OrderIDNotNil() predicate.Intervention {
 }
 
 // HolderIDEQ applies the EQ predicate on the "holder_id" field.
-func HolderIDEQ(v uuid.UUID) predicate.Intervention {
+func HolderIDEQ(v typedid.User) predicate.Intervention {
 	return predicate.Intervention(sql.FieldEQ(FieldHolderID, v))
 }
 
 // HolderIDNEQ applies the NEQ predicate on the "holder_id" field.
-func HolderIDNEQ(v uuid.UUID) predicate.Intervention {
+func HolderIDNEQ(v typedid.User) predicate.Intervention {
 	return predicate.Intervention(sql.FieldNEQ(FieldHolderID, v))
 }
 
 // HolderIDIn applies the In predicate on the "holder_id" field.
-func HolderIDIn(vs ...uuid.UUID) predicate.Intervention {
+func HolderIDIn(vs ...typedid.User) predicate.Intervention {
 	return predicate.Intervention(sql.FieldIn(FieldHolderID, vs...))
 }
 
 // HolderIDNotIn applies the NotIn predicate on the "holder_id" field.
-func HolderIDNotIn(vs ...uuid.UUID) predicate.Intervention {
+func HolderIDNotIn(vs ...typedid.User) predicate.Intervention {
 	return predicate.Intervention(sql.FieldNotIn(FieldHolderID, vs...))
 }
 
 // HolderIDGT applies the GT predicate on the "holder_id" field.
-func HolderIDGT(v uuid.UUID) predicate.Intervention {
+func HolderIDGT(v typedid.User) predicate.Intervention {
 	return predicate.Intervention(sql.FieldGT(FieldHolderID, v))
 }
 
 // HolderIDGTE applies the GTE predicate on the "holder_id" field.
-func HolderIDGTE(v uuid.UUID) predicate.Intervention {
+func HolderIDGTE(v typedid.User) predicate.Intervention {
 	return predicate.Intervention(sql.FieldGTE(FieldHolderID, v))
 }
 
 // HolderIDLT applies the LT predicate on the "holder_id" field.
-func HolderIDLT(v uuid.UUID) predicate.Intervention {
+func HolderIDLT(v typedid.User) predicate.Intervention {
 	return predicate.Intervention(sql.FieldLT(FieldHolderID, v))
 }
 
 // HolderIDLTE applies the LTE predicate on the "holder_id" field.
-func HolderIDLTE(v uuid.UUID) predicate.Intervention {
+func HolderIDLTE(v typedid.User) predicate.Intervention {
 	return predicate.Intervention(sql.FieldLTE(FieldHolderID, v))
 }
 
@@ -536,82 +536,82 @@ func StateNotIn(vs ...State) predicate.Intervention {
 }
 
 // RequestedByEQ applies the EQ predicate on the "requested_by" field.
-func RequestedByEQ(v uuid.UUID) predicate.Intervention {
+func RequestedByEQ(v typedid.User) predicate.Intervention {
 	return predicate.Intervention(sql.FieldEQ(FieldRequestedBy, v))
 }
 
 // RequestedByNEQ applies the NEQ predicate on the "requested_by" field.
-func RequestedByNEQ(v uuid.UUID) predicate.Intervention {
+func RequestedByNEQ(v typedid.User) predicate.Intervention {
 	return predicate.Intervention(sql.FieldNEQ(FieldRequestedBy, v))
 }
 
 // RequestedByIn applies the In predicate on the "requested_by" field.
-func RequestedByIn(vs ...uuid.UUID) predicate.Intervention {
+func RequestedByIn(vs ...typedid.User) predicate.Intervention {
 	return predicate.Intervention(sql.FieldIn(FieldRequestedBy, vs...))
 }
 
 // RequestedByNotIn applies the NotIn predicate on the "requested_by" field.
-func RequestedByNotIn(vs ...uuid.UUID) predicate.Intervention {
+func RequestedByNotIn(vs ...typedid.User) predicate.Intervention {
 	return predicate.Intervention(sql.FieldNotIn(FieldRequestedBy, vs...))
 }
 
 // RequestedByGT applies the GT predicate on the "requested_by" field.
-func RequestedByGT(v uuid.UUID) predicate.Intervention {
+func RequestedByGT(v typedid.User) predicate.Intervention {
 	return predicate.Intervention(sql.FieldGT(FieldRequestedBy, v))
 }
 
 // RequestedByGTE applies the GTE predicate on the "requested_by" field.
-func RequestedByGTE(v uuid.UUID) predicate.Intervention {
+func RequestedByGTE(v typedid.User) predicate.Intervention {
 	return predicate.Intervention(sql.FieldGTE(FieldRequestedBy, v))
 }
 
 // RequestedByLT applies the LT predicate on the "requested_by" field.
-func RequestedByLT(v uuid.UUID) predicate.Intervention {
+func RequestedByLT(v typedid.User) predicate.Intervention {
 	return predicate.Intervention(sql.FieldLT(FieldRequestedBy, v))
 }
 
 // RequestedByLTE applies the LTE predicate on the "requested_by" field.
-func RequestedByLTE(v uuid.UUID) predicate.Intervention {
+func RequestedByLTE(v typedid.User) predicate.Intervention {
 	return predicate.Intervention(sql.FieldLTE(FieldRequestedBy, v))
 }
 
 // DecidedByEQ applies the EQ predicate on the "decided_by" field.
-func DecidedByEQ(v uuid.UUID) predicate.Intervention {
+func DecidedByEQ(v typedid.User) predicate.Intervention {
 	return predicate.Intervention(sql.FieldEQ(FieldDecidedBy, v))
 }
 
 // DecidedByNEQ applies the NEQ predicate on the "decided_by" field.
-func DecidedByNEQ(v uuid.UUID) predicate.Intervention {
+func DecidedByNEQ(v typedid.User) predicate.Intervention {
 	return predicate.Intervention(sql.FieldNEQ(FieldDecidedBy, v))
 }
 
 // DecidedByIn applies the In predicate on the "decided_by" field.
-func DecidedByIn(vs ...uuid.UUID) predicate.Intervention {
+func DecidedByIn(vs ...typedid.User) predicate.Intervention {
 	return predicate.Intervention(sql.FieldIn(FieldDecidedBy, vs...))
 }
 
 // DecidedByNotIn applies the NotIn predicate on the "decided_by" field.
-func DecidedByNotIn(vs ...uuid.UUID) predicate.Intervention {
+func DecidedByNotIn(vs ...typedid.User) predicate.Intervention {
 	return predicate.Intervention(sql.FieldNotIn(FieldDecidedBy, vs...))
 }
 
 // DecidedByGT applies the GT predicate on the "decided_by" field.
-func DecidedByGT(v uuid.UUID) predicate.Intervention {
+func DecidedByGT(v typedid.User) predicate.Intervention {
 	return predicate.Intervention(sql.FieldGT(FieldDecidedBy, v))
 }
 
 // DecidedByGTE applies the GTE predicate on the "decided_by" field.
-func DecidedByGTE(v uuid.UUID) predicate.Intervention {
+func DecidedByGTE(v typedid.User) predicate.Intervention {
 	return predicate.Intervention(sql.FieldGTE(FieldDecidedBy, v))
 }
 
 // DecidedByLT applies the LT predicate on the "decided_by" field.
-func DecidedByLT(v uuid.UUID) predicate.Intervention {
+func DecidedByLT(v typedid.User) predicate.Intervention {
 	return predicate.Intervention(sql.FieldLT(FieldDecidedBy, v))
 }
 
 // DecidedByLTE applies the LTE predicate on the "decided_by" field.
-func DecidedByLTE(v uuid.UUID) predicate.Intervention {
+func DecidedByLTE(v typedid.User) predicate.Intervention {
 	return predicate.Intervention(sql.FieldLTE(FieldDecidedBy, v))
 }
 

@@ -4,6 +4,7 @@ package letteract
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
@@ -66,7 +67,7 @@ func Stream(v string) predicate.LetterAct {
 }
 
 // TaskID applies equality check predicate on the "task_id" field. It's identical to TaskIDEQ.
-func TaskID(v uuid.UUID) predicate.LetterAct {
+func TaskID(v typedid.Task) predicate.LetterAct {
 	return predicate.LetterAct(sql.FieldEQ(FieldTaskID, v))
 }
 
@@ -81,7 +82,7 @@ func Note(v string) predicate.LetterAct {
 }
 
 // ActorID applies equality check predicate on the "actor_id" field. It's identical to ActorIDEQ.
-func ActorID(v uuid.UUID) predicate.LetterAct {
+func ActorID(v typedid.User) predicate.LetterAct {
 	return predicate.LetterAct(sql.FieldEQ(FieldActorID, v))
 }
 
@@ -241,42 +242,42 @@ func StreamContainsFold(v string) predicate.LetterAct {
 }
 
 // TaskIDEQ applies the EQ predicate on the "task_id" field.
-func TaskIDEQ(v uuid.UUID) predicate.LetterAct {
+func TaskIDEQ(v typedid.Task) predicate.LetterAct {
 	return predicate.LetterAct(sql.FieldEQ(FieldTaskID, v))
 }
 
 // TaskIDNEQ applies the NEQ predicate on the "task_id" field.
-func TaskIDNEQ(v uuid.UUID) predicate.LetterAct {
+func TaskIDNEQ(v typedid.Task) predicate.LetterAct {
 	return predicate.LetterAct(sql.FieldNEQ(FieldTaskID, v))
 }
 
 // TaskIDIn applies the In predicate on the "task_id" field.
-func TaskIDIn(vs ...uuid.UUID) predicate.LetterAct {
+func TaskIDIn(vs ...typedid.Task) predicate.LetterAct {
 	return predicate.LetterAct(sql.FieldIn(FieldTaskID, vs...))
 }
 
 // TaskIDNotIn applies the NotIn predicate on the "task_id" field.
-func TaskIDNotIn(vs ...uuid.UUID) predicate.LetterAct {
+func TaskIDNotIn(vs ...typedid.Task) predicate.LetterAct {
 	return predicate.LetterAct(sql.FieldNotIn(FieldTaskID, vs...))
 }
 
 // TaskIDGT applies the GT predicate on the "task_id" field.
-func TaskIDGT(v uuid.UUID) predicate.LetterAct {
+func TaskIDGT(v typedid.Task) predicate.LetterAct {
 	return predicate.LetterAct(sql.FieldGT(FieldTaskID, v))
 }
 
 // TaskIDGTE applies the GTE predicate on the "task_id" field.
-func TaskIDGTE(v uuid.UUID) predicate.LetterAct {
+func TaskIDGTE(v typedid.Task) predicate.LetterAct {
 	return predicate.LetterAct(sql.FieldGTE(FieldTaskID, v))
 }
 
 // TaskIDLT applies the LT predicate on the "task_id" field.
-func TaskIDLT(v uuid.UUID) predicate.LetterAct {
+func TaskIDLT(v typedid.Task) predicate.LetterAct {
 	return predicate.LetterAct(sql.FieldLT(FieldTaskID, v))
 }
 
 // TaskIDLTE applies the LTE predicate on the "task_id" field.
-func TaskIDLTE(v uuid.UUID) predicate.LetterAct {
+func TaskIDLTE(v typedid.Task) predicate.LetterAct {
 	return predicate.LetterAct(sql.FieldLTE(FieldTaskID, v))
 }
 
@@ -421,42 +422,42 @@ func NoteContainsFold(v string) predicate.LetterAct {
 }
 
 // ActorIDEQ applies the EQ predicate on the "actor_id" field.
-func ActorIDEQ(v uuid.UUID) predicate.LetterAct {
+func ActorIDEQ(v typedid.User) predicate.LetterAct {
 	return predicate.LetterAct(sql.FieldEQ(FieldActorID, v))
 }
 
 // ActorIDNEQ applies the NEQ predicate on the "actor_id" field.
-func ActorIDNEQ(v uuid.UUID) predicate.LetterAct {
+func ActorIDNEQ(v typedid.User) predicate.LetterAct {
 	return predicate.LetterAct(sql.FieldNEQ(FieldActorID, v))
 }
 
 // ActorIDIn applies the In predicate on the "actor_id" field.
-func ActorIDIn(vs ...uuid.UUID) predicate.LetterAct {
+func ActorIDIn(vs ...typedid.User) predicate.LetterAct {
 	return predicate.LetterAct(sql.FieldIn(FieldActorID, vs...))
 }
 
 // ActorIDNotIn applies the NotIn predicate on the "actor_id" field.
-func ActorIDNotIn(vs ...uuid.UUID) predicate.LetterAct {
+func ActorIDNotIn(vs ...typedid.User) predicate.LetterAct {
 	return predicate.LetterAct(sql.FieldNotIn(FieldActorID, vs...))
 }
 
 // ActorIDGT applies the GT predicate on the "actor_id" field.
-func ActorIDGT(v uuid.UUID) predicate.LetterAct {
+func ActorIDGT(v typedid.User) predicate.LetterAct {
 	return predicate.LetterAct(sql.FieldGT(FieldActorID, v))
 }
 
 // ActorIDGTE applies the GTE predicate on the "actor_id" field.
-func ActorIDGTE(v uuid.UUID) predicate.LetterAct {
+func ActorIDGTE(v typedid.User) predicate.LetterAct {
 	return predicate.LetterAct(sql.FieldGTE(FieldActorID, v))
 }
 
 // ActorIDLT applies the LT predicate on the "actor_id" field.
-func ActorIDLT(v uuid.UUID) predicate.LetterAct {
+func ActorIDLT(v typedid.User) predicate.LetterAct {
 	return predicate.LetterAct(sql.FieldLT(FieldActorID, v))
 }
 
 // ActorIDLTE applies the LTE predicate on the "actor_id" field.
-func ActorIDLTE(v uuid.UUID) predicate.LetterAct {
+func ActorIDLTE(v typedid.User) predicate.LetterAct {
 	return predicate.LetterAct(sql.FieldLTE(FieldActorID, v))
 }
 

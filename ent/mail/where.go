@@ -4,6 +4,7 @@ package mail
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
@@ -56,7 +57,7 @@ func IDLTE(id uuid.UUID) predicate.Mail {
 }
 
 // UserID applies equality check predicate on the "user_id" field. It's identical to UserIDEQ.
-func UserID(v uuid.UUID) predicate.Mail {
+func UserID(v typedid.User) predicate.Mail {
 	return predicate.Mail(sql.FieldEQ(FieldUserID, v))
 }
 
@@ -111,42 +112,42 @@ func EndedAt(v time.Time) predicate.Mail {
 }
 
 // UserIDEQ applies the EQ predicate on the "user_id" field.
-func UserIDEQ(v uuid.UUID) predicate.Mail {
+func UserIDEQ(v typedid.User) predicate.Mail {
 	return predicate.Mail(sql.FieldEQ(FieldUserID, v))
 }
 
 // UserIDNEQ applies the NEQ predicate on the "user_id" field.
-func UserIDNEQ(v uuid.UUID) predicate.Mail {
+func UserIDNEQ(v typedid.User) predicate.Mail {
 	return predicate.Mail(sql.FieldNEQ(FieldUserID, v))
 }
 
 // UserIDIn applies the In predicate on the "user_id" field.
-func UserIDIn(vs ...uuid.UUID) predicate.Mail {
+func UserIDIn(vs ...typedid.User) predicate.Mail {
 	return predicate.Mail(sql.FieldIn(FieldUserID, vs...))
 }
 
 // UserIDNotIn applies the NotIn predicate on the "user_id" field.
-func UserIDNotIn(vs ...uuid.UUID) predicate.Mail {
+func UserIDNotIn(vs ...typedid.User) predicate.Mail {
 	return predicate.Mail(sql.FieldNotIn(FieldUserID, vs...))
 }
 
 // UserIDGT applies the GT predicate on the "user_id" field.
-func UserIDGT(v uuid.UUID) predicate.Mail {
+func UserIDGT(v typedid.User) predicate.Mail {
 	return predicate.Mail(sql.FieldGT(FieldUserID, v))
 }
 
 // UserIDGTE applies the GTE predicate on the "user_id" field.
-func UserIDGTE(v uuid.UUID) predicate.Mail {
+func UserIDGTE(v typedid.User) predicate.Mail {
 	return predicate.Mail(sql.FieldGTE(FieldUserID, v))
 }
 
 // UserIDLT applies the LT predicate on the "user_id" field.
-func UserIDLT(v uuid.UUID) predicate.Mail {
+func UserIDLT(v typedid.User) predicate.Mail {
 	return predicate.Mail(sql.FieldLT(FieldUserID, v))
 }
 
 // UserIDLTE applies the LTE predicate on the "user_id" field.
-func UserIDLTE(v uuid.UUID) predicate.Mail {
+func UserIDLTE(v typedid.User) predicate.Mail {
 	return predicate.Mail(sql.FieldLTE(FieldUserID, v))
 }
 

@@ -4,6 +4,7 @@ package noticechoice
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
@@ -56,7 +57,7 @@ func IDLTE(id uuid.UUID) predicate.NoticeChoice {
 }
 
 // UserID applies equality check predicate on the "user_id" field. It's identical to UserIDEQ.
-func UserID(v uuid.UUID) predicate.NoticeChoice {
+func UserID(v typedid.User) predicate.NoticeChoice {
 	return predicate.NoticeChoice(sql.FieldEQ(FieldUserID, v))
 }
 
@@ -81,42 +82,42 @@ func UpdatedAt(v time.Time) predicate.NoticeChoice {
 }
 
 // UserIDEQ applies the EQ predicate on the "user_id" field.
-func UserIDEQ(v uuid.UUID) predicate.NoticeChoice {
+func UserIDEQ(v typedid.User) predicate.NoticeChoice {
 	return predicate.NoticeChoice(sql.FieldEQ(FieldUserID, v))
 }
 
 // UserIDNEQ applies the NEQ predicate on the "user_id" field.
-func UserIDNEQ(v uuid.UUID) predicate.NoticeChoice {
+func UserIDNEQ(v typedid.User) predicate.NoticeChoice {
 	return predicate.NoticeChoice(sql.FieldNEQ(FieldUserID, v))
 }
 
 // UserIDIn applies the In predicate on the "user_id" field.
-func UserIDIn(vs ...uuid.UUID) predicate.NoticeChoice {
+func UserIDIn(vs ...typedid.User) predicate.NoticeChoice {
 	return predicate.NoticeChoice(sql.FieldIn(FieldUserID, vs...))
 }
 
 // UserIDNotIn applies the NotIn predicate on the "user_id" field.
-func UserIDNotIn(vs ...uuid.UUID) predicate.NoticeChoice {
+func UserIDNotIn(vs ...typedid.User) predicate.NoticeChoice {
 	return predicate.NoticeChoice(sql.FieldNotIn(FieldUserID, vs...))
 }
 
 // UserIDGT applies the GT predicate on the "user_id" field.
-func UserIDGT(v uuid.UUID) predicate.NoticeChoice {
+func UserIDGT(v typedid.User) predicate.NoticeChoice {
 	return predicate.NoticeChoice(sql.FieldGT(FieldUserID, v))
 }
 
 // UserIDGTE applies the GTE predicate on the "user_id" field.
-func UserIDGTE(v uuid.UUID) predicate.NoticeChoice {
+func UserIDGTE(v typedid.User) predicate.NoticeChoice {
 	return predicate.NoticeChoice(sql.FieldGTE(FieldUserID, v))
 }
 
 // UserIDLT applies the LT predicate on the "user_id" field.
-func UserIDLT(v uuid.UUID) predicate.NoticeChoice {
+func UserIDLT(v typedid.User) predicate.NoticeChoice {
 	return predicate.NoticeChoice(sql.FieldLT(FieldUserID, v))
 }
 
 // UserIDLTE applies the LTE predicate on the "user_id" field.
-func UserIDLTE(v uuid.UUID) predicate.NoticeChoice {
+func UserIDLTE(v typedid.User) predicate.NoticeChoice {
 	return predicate.NoticeChoice(sql.FieldLTE(FieldUserID, v))
 }
 

@@ -4,6 +4,7 @@ package noticedelivery
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
@@ -11,52 +12,52 @@ import (
 )
 
 // ID filters vertices based on their ID field.
-func ID(id uuid.UUID) predicate.NoticeDelivery {
+func ID(id typedid.Delivery) predicate.NoticeDelivery {
 	return predicate.NoticeDelivery(sql.FieldEQ(FieldID, id))
 }
 
 // IDEQ applies the EQ predicate on the ID field.
-func IDEQ(id uuid.UUID) predicate.NoticeDelivery {
+func IDEQ(id typedid.Delivery) predicate.NoticeDelivery {
 	return predicate.NoticeDelivery(sql.FieldEQ(FieldID, id))
 }
 
 // IDNEQ applies the NEQ predicate on the ID field.
-func IDNEQ(id uuid.UUID) predicate.NoticeDelivery {
+func IDNEQ(id typedid.Delivery) predicate.NoticeDelivery {
 	return predicate.NoticeDelivery(sql.FieldNEQ(FieldID, id))
 }
 
 // IDIn applies the In predicate on the ID field.
-func IDIn(ids ...uuid.UUID) predicate.NoticeDelivery {
+func IDIn(ids ...typedid.Delivery) predicate.NoticeDelivery {
 	return predicate.NoticeDelivery(sql.FieldIn(FieldID, ids...))
 }
 
 // IDNotIn applies the NotIn predicate on the ID field.
-func IDNotIn(ids ...uuid.UUID) predicate.NoticeDelivery {
+func IDNotIn(ids ...typedid.Delivery) predicate.NoticeDelivery {
 	return predicate.NoticeDelivery(sql.FieldNotIn(FieldID, ids...))
 }
 
 // IDGT applies the GT predicate on the ID field.
-func IDGT(id uuid.UUID) predicate.NoticeDelivery {
+func IDGT(id typedid.Delivery) predicate.NoticeDelivery {
 	return predicate.NoticeDelivery(sql.FieldGT(FieldID, id))
 }
 
 // IDGTE applies the GTE predicate on the ID field.
-func IDGTE(id uuid.UUID) predicate.NoticeDelivery {
+func IDGTE(id typedid.Delivery) predicate.NoticeDelivery {
 	return predicate.NoticeDelivery(sql.FieldGTE(FieldID, id))
 }
 
 // IDLT applies the LT predicate on the ID field.
-func IDLT(id uuid.UUID) predicate.NoticeDelivery {
+func IDLT(id typedid.Delivery) predicate.NoticeDelivery {
 	return predicate.NoticeDelivery(sql.FieldLT(FieldID, id))
 }
 
 // IDLTE applies the LTE predicate on the ID field.
-func IDLTE(id uuid.UUID) predicate.NoticeDelivery {
+func IDLTE(id typedid.Delivery) predicate.NoticeDelivery {
 	return predicate.NoticeDelivery(sql.FieldLTE(FieldID, id))
 }
 
 // UserID applies equality check predicate on the "user_id" field. It's identical to UserIDEQ.
-func UserID(v uuid.UUID) predicate.NoticeDelivery {
+func UserID(v typedid.User) predicate.NoticeDelivery {
 	return predicate.NoticeDelivery(sql.FieldEQ(FieldUserID, v))
 }
 
@@ -66,7 +67,7 @@ func SubjectID(v uuid.UUID) predicate.NoticeDelivery {
 }
 
 // SubscriptionID applies equality check predicate on the "subscription_id" field. It's identical to SubscriptionIDEQ.
-func SubscriptionID(v uuid.UUID) predicate.NoticeDelivery {
+func SubscriptionID(v typedid.Device) predicate.NoticeDelivery {
 	return predicate.NoticeDelivery(sql.FieldEQ(FieldSubscriptionID, v))
 }
 
@@ -106,42 +107,42 @@ func EndedAt(v time.Time) predicate.NoticeDelivery {
 }
 
 // UserIDEQ applies the EQ predicate on the "user_id" field.
-func UserIDEQ(v uuid.UUID) predicate.NoticeDelivery {
+func UserIDEQ(v typedid.User) predicate.NoticeDelivery {
 	return predicate.NoticeDelivery(sql.FieldEQ(FieldUserID, v))
 }
 
 // UserIDNEQ applies the NEQ predicate on the "user_id" field.
-func UserIDNEQ(v uuid.UUID) predicate.NoticeDelivery {
+func UserIDNEQ(v typedid.User) predicate.NoticeDelivery {
 	return predicate.NoticeDelivery(sql.FieldNEQ(FieldUserID, v))
 }
 
 // UserIDIn applies the In predicate on the "user_id" field.
-func UserIDIn(vs ...uuid.UUID) predicate.NoticeDelivery {
+func UserIDIn(vs ...typedid.User) predicate.NoticeDelivery {
 	return predicate.NoticeDelivery(sql.FieldIn(FieldUserID, vs...))
 }
 
 // UserIDNotIn applies the NotIn predicate on the "user_id" field.
-func UserIDNotIn(vs ...uuid.UUID) predicate.NoticeDelivery {
+func UserIDNotIn(vs ...typedid.User) predicate.NoticeDelivery {
 	return predicate.NoticeDelivery(sql.FieldNotIn(FieldUserID, vs...))
 }
 
 // UserIDGT applies the GT predicate on the "user_id" field.
-func UserIDGT(v uuid.UUID) predicate.NoticeDelivery {
+func UserIDGT(v typedid.User) predicate.NoticeDelivery {
 	return predicate.NoticeDelivery(sql.FieldGT(FieldUserID, v))
 }
 
 // UserIDGTE applies the GTE predicate on the "user_id" field.
-func UserIDGTE(v uuid.UUID) predicate.NoticeDelivery {
+func UserIDGTE(v typedid.User) predicate.NoticeDelivery {
 	return predicate.NoticeDelivery(sql.FieldGTE(FieldUserID, v))
 }
 
 // UserIDLT applies the LT predicate on the "user_id" field.
-func UserIDLT(v uuid.UUID) predicate.NoticeDelivery {
+func UserIDLT(v typedid.User) predicate.NoticeDelivery {
 	return predicate.NoticeDelivery(sql.FieldLT(FieldUserID, v))
 }
 
 // UserIDLTE applies the LTE predicate on the "user_id" field.
-func UserIDLTE(v uuid.UUID) predicate.NoticeDelivery {
+func UserIDLTE(v typedid.User) predicate.NoticeDelivery {
 	return predicate.NoticeDelivery(sql.FieldLTE(FieldUserID, v))
 }
 
@@ -206,42 +207,42 @@ func SubjectIDLTE(v uuid.UUID) predicate.NoticeDelivery {
 }
 
 // SubscriptionIDEQ applies the EQ predicate on the "subscription_id" field.
-func SubscriptionIDEQ(v uuid.UUID) predicate.NoticeDelivery {
+func SubscriptionIDEQ(v typedid.Device) predicate.NoticeDelivery {
 	return predicate.NoticeDelivery(sql.FieldEQ(FieldSubscriptionID, v))
 }
 
 // SubscriptionIDNEQ applies the NEQ predicate on the "subscription_id" field.
-func SubscriptionIDNEQ(v uuid.UUID) predicate.NoticeDelivery {
+func SubscriptionIDNEQ(v typedid.Device) predicate.NoticeDelivery {
 	return predicate.NoticeDelivery(sql.FieldNEQ(FieldSubscriptionID, v))
 }
 
 // SubscriptionIDIn applies the In predicate on the "subscription_id" field.
-func SubscriptionIDIn(vs ...uuid.UUID) predicate.NoticeDelivery {
+func SubscriptionIDIn(vs ...typedid.Device) predicate.NoticeDelivery {
 	return predicate.NoticeDelivery(sql.FieldIn(FieldSubscriptionID, vs...))
 }
 
 // SubscriptionIDNotIn applies the NotIn predicate on the "subscription_id" field.
-func SubscriptionIDNotIn(vs ...uuid.UUID) predicate.NoticeDelivery {
+func SubscriptionIDNotIn(vs ...typedid.Device) predicate.NoticeDelivery {
 	return predicate.NoticeDelivery(sql.FieldNotIn(FieldSubscriptionID, vs...))
 }
 
 // SubscriptionIDGT applies the GT predicate on the "subscription_id" field.
-func SubscriptionIDGT(v uuid.UUID) predicate.NoticeDelivery {
+func SubscriptionIDGT(v typedid.Device) predicate.NoticeDelivery {
 	return predicate.NoticeDelivery(sql.FieldGT(FieldSubscriptionID, v))
 }
 
 // SubscriptionIDGTE applies the GTE predicate on the "subscription_id" field.
-func SubscriptionIDGTE(v uuid.UUID) predicate.NoticeDelivery {
+func SubscriptionIDGTE(v typedid.Device) predicate.NoticeDelivery {
 	return predicate.NoticeDelivery(sql.FieldGTE(FieldSubscriptionID, v))
 }
 
 // SubscriptionIDLT applies the LT predicate on the "subscription_id" field.
-func SubscriptionIDLT(v uuid.UUID) predicate.NoticeDelivery {
+func SubscriptionIDLT(v typedid.Device) predicate.NoticeDelivery {
 	return predicate.NoticeDelivery(sql.FieldLT(FieldSubscriptionID, v))
 }
 
 // SubscriptionIDLTE applies the LTE predicate on the "subscription_id" field.
-func SubscriptionIDLTE(v uuid.UUID) predicate.NoticeDelivery {
+func SubscriptionIDLTE(v typedid.Device) predicate.NoticeDelivery {
 	return predicate.NoticeDelivery(sql.FieldLTE(FieldSubscriptionID, v))
 }
 

@@ -4,54 +4,54 @@ package order
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // ID filters vertices based on their ID field.
-func ID(id uuid.UUID) predicate.Order {
+func ID(id typedid.Order) predicate.Order {
 	return predicate.Order(sql.FieldEQ(FieldID, id))
 }
 
 // IDEQ applies the EQ predicate on the ID field.
-func IDEQ(id uuid.UUID) predicate.Order {
+func IDEQ(id typedid.Order) predicate.Order {
 	return predicate.Order(sql.FieldEQ(FieldID, id))
 }
 
 // IDNEQ applies the NEQ predicate on the ID field.
-func IDNEQ(id uuid.UUID) predicate.Order {
+func IDNEQ(id typedid.Order) predicate.Order {
 	return predicate.Order(sql.FieldNEQ(FieldID, id))
 }
 
 // IDIn applies the In predicate on the ID field.
-func IDIn(ids ...uuid.UUID) predicate.Order {
+func IDIn(ids ...typedid.Order) predicate.Order {
 	return predicate.Order(sql.FieldIn(FieldID, ids...))
 }
 
 // IDNotIn applies the NotIn predicate on the ID field.
-func IDNotIn(ids ...uuid.UUID) predicate.Order {
+func IDNotIn(ids ...typedid.Order) predicate.Order {
 	return predicate.Order(sql.FieldNotIn(FieldID, ids...))
 }
 
 // IDGT applies the GT predicate on the ID field.
-func IDGT(id uuid.UUID) predicate.Order {
+func IDGT(id typedid.Order) predicate.Order {
 	return predicate.Order(sql.FieldGT(FieldID, id))
 }
 
 // IDGTE applies the GTE predicate on the ID field.
-func IDGTE(id uuid.UUID) predicate.Order {
+func IDGTE(id typedid.Order) predicate.Order {
 	return predicate.Order(sql.FieldGTE(FieldID, id))
 }
 
 // IDLT applies the LT predicate on the ID field.
-func IDLT(id uuid.UUID) predicate.Order {
+func IDLT(id typedid.Order) predicate.Order {
 	return predicate.Order(sql.FieldLT(FieldID, id))
 }
 
 // IDLTE applies the LTE predicate on the ID field.
-func IDLTE(id uuid.UUID) predicate.Order {
+func IDLTE(id typedid.Order) predicate.Order {
 	return predicate.Order(sql.FieldLTE(FieldID, id))
 }
 
@@ -61,17 +61,17 @@ func Number(v string) predicate.Order {
 }
 
 // SaleID applies equality check predicate on the "sale_id" field. It's identical to SaleIDEQ.
-func SaleID(v uuid.UUID) predicate.Order {
+func SaleID(v typedid.Sale) predicate.Order {
 	return predicate.Order(sql.FieldEQ(FieldSaleID, v))
 }
 
 // ItemID applies equality check predicate on the "item_id" field. It's identical to ItemIDEQ.
-func ItemID(v uuid.UUID) predicate.Order {
+func ItemID(v typedid.Item) predicate.Order {
 	return predicate.Order(sql.FieldEQ(FieldItemID, v))
 }
 
 // UserID applies equality check predicate on the "user_id" field. It's identical to UserIDEQ.
-func UserID(v uuid.UUID) predicate.Order {
+func UserID(v typedid.User) predicate.Order {
 	return predicate.Order(sql.FieldEQ(FieldUserID, v))
 }
 
@@ -131,12 +131,12 @@ func PaidAt(v time.Time) predicate.Order {
 }
 
 // ClaimID applies equality check predicate on the "claim_id" field. It's identical to ClaimIDEQ.
-func ClaimID(v uuid.UUID) predicate.Order {
+func ClaimID(v typedid.Task) predicate.Order {
 	return predicate.Order(sql.FieldEQ(FieldClaimID, v))
 }
 
 // ReturnKey applies equality check predicate on the "return_key" field. It's identical to ReturnKeyEQ.
-func ReturnKey(v uuid.UUID) predicate.Order {
+func ReturnKey(v typedid.Refund) predicate.Order {
 	return predicate.Order(sql.FieldEQ(FieldReturnKey, v))
 }
 
@@ -211,122 +211,122 @@ func NumberContainsFold(v string) predicate.Order {
 }
 
 // SaleIDEQ applies the EQ predicate on the "sale_id" field.
-func SaleIDEQ(v uuid.UUID) predicate.Order {
+func SaleIDEQ(v typedid.Sale) predicate.Order {
 	return predicate.Order(sql.FieldEQ(FieldSaleID, v))
 }
 
 // SaleIDNEQ applies the NEQ predicate on the "sale_id" field.
-func SaleIDNEQ(v uuid.UUID) predicate.Order {
+func SaleIDNEQ(v typedid.Sale) predicate.Order {
 	return predicate.Order(sql.FieldNEQ(FieldSaleID, v))
 }
 
 // SaleIDIn applies the In predicate on the "sale_id" field.
-func SaleIDIn(vs ...uuid.UUID) predicate.Order {
+func SaleIDIn(vs ...typedid.Sale) predicate.Order {
 	return predicate.Order(sql.FieldIn(FieldSaleID, vs...))
 }
 
 // SaleIDNotIn applies the NotIn predicate on the "sale_id" field.
-func SaleIDNotIn(vs ...uuid.UUID) predicate.Order {
+func SaleIDNotIn(vs ...typedid.Sale) predicate.Order {
 	return predicate.Order(sql.FieldNotIn(FieldSaleID, vs...))
 }
 
 // SaleIDGT applies the GT predicate on the "sale_id" field.
-func SaleIDGT(v uuid.UUID) predicate.Order {
+func SaleIDGT(v typedid.Sale) predicate.Order {
 	return predicate.Order(sql.FieldGT(FieldSaleID, v))
 }
 
 // SaleIDGTE applies the GTE predicate on the "sale_id" field.
-func SaleIDGTE(v uuid.UUID) predicate.Order {
+func SaleIDGTE(v typedid.Sale) predicate.Order {
 	return predicate.Order(sql.FieldGTE(FieldSaleID, v))
 }
 
 // SaleIDLT applies the LT predicate on the "sale_id" field.
-func SaleIDLT(v uuid.UUID) predicate.Order {
+func SaleIDLT(v typedid.Sale) predicate.Order {
 	return predicate.Order(sql.FieldLT(FieldSaleID, v))
 }
 
 // SaleIDLTE applies the LTE predicate on the "sale_id" field.
-func SaleIDLTE(v uuid.UUID) predicate.Order {
+func SaleIDLTE(v typedid.Sale) predicate.Order {
 	return predicate.Order(sql.FieldLTE(FieldSaleID, v))
 }
 
 // ItemIDEQ applies the EQ predicate on the "item_id" field.
-func ItemIDEQ(v uuid.UUID) predicate.Order {
+func ItemIDEQ(v typedid.Item) predicate.Order {
 	return predicate.Order(sql.FieldEQ(FieldItemID, v))
 }
 
 // ItemIDNEQ applies the NEQ predicate on the "item_id" field.
-func ItemIDNEQ(v uuid.UUID) predicate.Order {
+func ItemIDNEQ(v typedid.Item) predicate.Order {
 	return predicate.Order(sql.FieldNEQ(FieldItemID, v))
 }
 
 // ItemIDIn applies the In predicate on the "item_id" field.
-func ItemIDIn(vs ...uuid.UUID) predicate.Order {
+func ItemIDIn(vs ...typedid.Item) predicate.Order {
 	return predicate.Order(sql.FieldIn(FieldItemID, vs...))
 }
 
 // ItemIDNotIn applies the NotIn predicate on the "item_id" field.
-func ItemIDNotIn(vs ...uuid.UUID) predicate.Order {
+func ItemIDNotIn(vs ...typedid.Item) predicate.Order {
 	return predicate.Order(sql.FieldNotIn(FieldItemID, vs...))
 }
 
 // ItemIDGT applies the GT predicate on the "item_id" field.
-func ItemIDGT(v uuid.UUID) predicate.Order {
+func ItemIDGT(v typedid.Item) predicate.Order {
 	return predicate.Order(sql.FieldGT(FieldItemID, v))
 }
 
 // ItemIDGTE applies the GTE predicate on the "item_id" field.
-func ItemIDGTE(v uuid.UUID) predicate.Order {
+func ItemIDGTE(v typedid.Item) predicate.Order {
 	return predicate.Order(sql.FieldGTE(FieldItemID, v))
 }
 
 // ItemIDLT applies the LT predicate on the "item_id" field.
-func ItemIDLT(v uuid.UUID) predicate.Order {
+func ItemIDLT(v typedid.Item) predicate.Order {
 	return predicate.Order(sql.FieldLT(FieldItemID, v))
 }
 
 // ItemIDLTE applies the LTE predicate on the "item_id" field.
-func ItemIDLTE(v uuid.UUID) predicate.Order {
+func ItemIDLTE(v typedid.Item) predicate.Order {
 	return predicate.Order(sql.FieldLTE(FieldItemID, v))
 }
 
 // UserIDEQ applies the EQ predicate on the "user_id" field.
-func UserIDEQ(v uuid.UUID) predicate.Order {
+func UserIDEQ(v typedid.User) predicate.Order {
 	return predicate.Order(sql.FieldEQ(FieldUserID, v))
 }
 
 // UserIDNEQ applies the NEQ predicate on the "user_id" field.
-func UserIDNEQ(v uuid.UUID) predicate.Order {
+func UserIDNEQ(v typedid.User) predicate.Order {
 	return predicate.Order(sql.FieldNEQ(FieldUserID, v))
 }
 
 // UserIDIn applies the In predicate on the "user_id" field.
-func UserIDIn(vs ...uuid.UUID) predicate.Order {
+func UserIDIn(vs ...typedid.User) predicate.Order {
 	return predicate.Order(sql.FieldIn(FieldUserID, vs...))
 }
 
 // UserIDNotIn applies the NotIn predicate on the "user_id" field.
-func UserIDNotIn(vs ...uuid.UUID) predicate.Order {
+func UserIDNotIn(vs ...typedid.User) predicate.Order {
 	return predicate.Order(sql.FieldNotIn(FieldUserID, vs...))
 }
 
 // UserIDGT applies the GT predicate on the "user_id" field.
-func UserIDGT(v uuid.UUID) predicate.Order {
+func UserIDGT(v typedid.User) predicate.Order {
 	return predicate.Order(sql.FieldGT(FieldUserID, v))
 }
 
 // UserIDGTE applies the GTE predicate on the "user_id" field.
-func UserIDGTE(v uuid.UUID) predicate.Order {
+func UserIDGTE(v typedid.User) predicate.Order {
 	return predicate.Order(sql.FieldGTE(FieldUserID, v))
 }
 
 // UserIDLT applies the LT predicate on the "user_id" field.
-func UserIDLT(v uuid.UUID) predicate.Order {
+func UserIDLT(v typedid.User) predicate.Order {
 	return predicate.Order(sql.FieldLT(FieldUserID, v))
 }
 
 // UserIDLTE applies the LTE predicate on the "user_id" field.
-func UserIDLTE(v uuid.UUID) predicate.Order {
+func UserIDLTE(v typedid.User) predicate.Order {
 	return predicate.Order(sql.FieldLTE(FieldUserID, v))
 }
 
@@ -856,42 +856,42 @@ func PaidAtNotNil() predicate.Order {
 }
 
 // ClaimIDEQ applies the EQ predicate on the "claim_id" field.
-func ClaimIDEQ(v uuid.UUID) predicate.Order {
+func ClaimIDEQ(v typedid.Task) predicate.Order {
 	return predicate.Order(sql.FieldEQ(FieldClaimID, v))
 }
 
 // ClaimIDNEQ applies the NEQ predicate on the "claim_id" field.
-func ClaimIDNEQ(v uuid.UUID) predicate.Order {
+func ClaimIDNEQ(v typedid.Task) predicate.Order {
 	return predicate.Order(sql.FieldNEQ(FieldClaimID, v))
 }
 
 // ClaimIDIn applies the In predicate on the "claim_id" field.
-func ClaimIDIn(vs ...uuid.UUID) predicate.Order {
+func ClaimIDIn(vs ...typedid.Task) predicate.Order {
 	return predicate.Order(sql.FieldIn(FieldClaimID, vs...))
 }
 
 // ClaimIDNotIn applies the NotIn predicate on the "claim_id" field.
-func ClaimIDNotIn(vs ...uuid.UUID) predicate.Order {
+func ClaimIDNotIn(vs ...typedid.Task) predicate.Order {
 	return predicate.Order(sql.FieldNotIn(FieldClaimID, vs...))
 }
 
 // ClaimIDGT applies the GT predicate on the "claim_id" field.
-func ClaimIDGT(v uuid.UUID) predicate.Order {
+func ClaimIDGT(v typedid.Task) predicate.Order {
 	return predicate.Order(sql.FieldGT(FieldClaimID, v))
 }
 
 // ClaimIDGTE applies the GTE predicate on the "claim_id" field.
-func ClaimIDGTE(v uuid.UUID) predicate.Order {
+func ClaimIDGTE(v typedid.Task) predicate.Order {
 	return predicate.Order(sql.FieldGTE(FieldClaimID, v))
 }
 
 // ClaimIDLT applies the LT predicate on the "claim_id" field.
-func ClaimIDLT(v uuid.UUID) predicate.Order {
+func ClaimIDLT(v typedid.Task) predicate.Order {
 	return predicate.Order(sql.FieldLT(FieldClaimID, v))
 }
 
 // ClaimIDLTE applies the LTE predicate on the "claim_id" field.
-func ClaimIDLTE(v uuid.UUID) predicate.Order {
+func ClaimIDLTE(v typedid.Task) predicate.Order {
 	return predicate.Order(sql.FieldLTE(FieldClaimID, v))
 }
 
@@ -906,42 +906,42 @@ func ClaimIDNotNil() predicate.Order {
 }
 
 // ReturnKeyEQ applies the EQ predicate on the "return_key" field.
-func ReturnKeyEQ(v uuid.UUID) predicate.Order {
+func ReturnKeyEQ(v typedid.Refund) predicate.Order {
 	return predicate.Order(sql.FieldEQ(FieldReturnKey, v))
 }
 
 // ReturnKeyNEQ applies the NEQ predicate on the "return_key" field.
-func ReturnKeyNEQ(v uuid.UUID) predicate.Order {
+func ReturnKeyNEQ(v typedid.Refund) predicate.Order {
 	return predicate.Order(sql.FieldNEQ(FieldReturnKey, v))
 }
 
 // ReturnKeyIn applies the In predicate on the "return_key" field.
-func ReturnKeyIn(vs ...uuid.UUID) predicate.Order {
+func ReturnKeyIn(vs ...typedid.Refund) predicate.Order {
 	return predicate.Order(sql.FieldIn(FieldReturnKey, vs...))
 }
 
 // ReturnKeyNotIn applies the NotIn predicate on the "return_key" field.
-func ReturnKeyNotIn(vs ...uuid.UUID) predicate.Order {
+func ReturnKeyNotIn(vs ...typedid.Refund) predicate.Order {
 	return predicate.Order(sql.FieldNotIn(FieldReturnKey, vs...))
 }
 
 // ReturnKeyGT applies the GT predicate on the "return_key" field.
-func ReturnKeyGT(v uuid.UUID) predicate.Order {
+func ReturnKeyGT(v typedid.Refund) predicate.Order {
 	return predicate.Order(sql.FieldGT(FieldReturnKey, v))
 }
 
 // ReturnKeyGTE applies the GTE predicate on the "return_key" field.
-func ReturnKeyGTE(v uuid.UUID) predicate.Order {
+func ReturnKeyGTE(v typedid.Refund) predicate.Order {
 	return predicate.Order(sql.FieldGTE(FieldReturnKey, v))
 }
 
 // ReturnKeyLT applies the LT predicate on the "return_key" field.
-func ReturnKeyLT(v uuid.UUID) predicate.Order {
+func ReturnKeyLT(v typedid.Refund) predicate.Order {
 	return predicate.Order(sql.FieldLT(FieldReturnKey, v))
 }
 
 // ReturnKeyLTE applies the LTE predicate on the "return_key" field.
-func ReturnKeyLTE(v uuid.UUID) predicate.Order {
+func ReturnKeyLTE(v typedid.Refund) predicate.Order {
 	return predicate.Order(sql.FieldLTE(FieldReturnKey, v))
 }
 

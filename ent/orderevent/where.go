@@ -4,6 +4,7 @@ package orderevent
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
@@ -56,7 +57,7 @@ func IDLTE(id uuid.UUID) predicate.OrderEvent {
 }
 
 // OrderID applies equality check predicate on the "order_id" field. It's identical to OrderIDEQ.
-func OrderID(v uuid.UUID) predicate.OrderEvent {
+func OrderID(v typedid.Order) predicate.OrderEvent {
 	return predicate.OrderEvent(sql.FieldEQ(FieldOrderID, v))
 }
 
@@ -66,7 +67,7 @@ func Version(v int64) predicate.OrderEvent {
 }
 
 // ActorID applies equality check predicate on the "actor_id" field. It's identical to ActorIDEQ.
-func ActorID(v uuid.UUID) predicate.OrderEvent {
+func ActorID(v typedid.User) predicate.OrderEvent {
 	return predicate.OrderEvent(sql.FieldEQ(FieldActorID, v))
 }
 
@@ -86,42 +87,42 @@ func CreatedAt(v time.Time) predicate.OrderEvent {
 }
 
 // OrderIDEQ applies the EQ predicate on the "order_id" field.
-func OrderIDEQ(v uuid.UUID) predicate.OrderEvent {
+func OrderIDEQ(v typedid.Order) predicate.OrderEvent {
 	return predicate.OrderEvent(sql.FieldEQ(FieldOrderID, v))
 }
 
 // OrderIDNEQ applies the NEQ predicate on the "order_id" field.
-func OrderIDNEQ(v uuid.UUID) predicate.OrderEvent {
+func OrderIDNEQ(v typedid.Order) predicate.OrderEvent {
 	return predicate.OrderEvent(sql.FieldNEQ(FieldOrderID, v))
 }
 
 // OrderIDIn applies the In predicate on the "order_id" field.
-func OrderIDIn(vs ...uuid.UUID) predicate.OrderEvent {
+func OrderIDIn(vs ...typedid.Order) predicate.OrderEvent {
 	return predicate.OrderEvent(sql.FieldIn(FieldOrderID, vs...))
 }
 
 // OrderIDNotIn applies the NotIn predicate on the "order_id" field.
-func OrderIDNotIn(vs ...uuid.UUID) predicate.OrderEvent {
+func OrderIDNotIn(vs ...typedid.Order) predicate.OrderEvent {
 	return predicate.OrderEvent(sql.FieldNotIn(FieldOrderID, vs...))
 }
 
 // OrderIDGT applies the GT predicate on the "order_id" field.
-func OrderIDGT(v uuid.UUID) predicate.OrderEvent {
+func OrderIDGT(v typedid.Order) predicate.OrderEvent {
 	return predicate.OrderEvent(sql.FieldGT(FieldOrderID, v))
 }
 
 // OrderIDGTE applies the GTE predicate on the "order_id" field.
-func OrderIDGTE(v uuid.UUID) predicate.OrderEvent {
+func OrderIDGTE(v typedid.Order) predicate.OrderEvent {
 	return predicate.OrderEvent(sql.FieldGTE(FieldOrderID, v))
 }
 
 // OrderIDLT applies the LT predicate on the "order_id" field.
-func OrderIDLT(v uuid.UUID) predicate.OrderEvent {
+func OrderIDLT(v typedid.Order) predicate.OrderEvent {
 	return predicate.OrderEvent(sql.FieldLT(FieldOrderID, v))
 }
 
 // OrderIDLTE applies the LTE predicate on the "order_id" field.
-func OrderIDLTE(v uuid.UUID) predicate.OrderEvent {
+func OrderIDLTE(v typedid.Order) predicate.OrderEvent {
 	return predicate.OrderEvent(sql.FieldLTE(FieldOrderID, v))
 }
 
@@ -206,42 +207,42 @@ func ActorNotIn(vs ...Actor) predicate.OrderEvent {
 }
 
 // ActorIDEQ applies the EQ predicate on the "actor_id" field.
-func ActorIDEQ(v uuid.UUID) predicate.OrderEvent {
+func ActorIDEQ(v typedid.User) predicate.OrderEvent {
 	return predicate.OrderEvent(sql.FieldEQ(FieldActorID, v))
 }
 
 // ActorIDNEQ applies the NEQ predicate on the "actor_id" field.
-func ActorIDNEQ(v uuid.UUID) predicate.OrderEvent {
+func ActorIDNEQ(v typedid.User) predicate.OrderEvent {
 	return predicate.OrderEvent(sql.FieldNEQ(FieldActorID, v))
 }
 
 // ActorIDIn applies the In predicate on the "actor_id" field.
-func ActorIDIn(vs ...uuid.UUID) predicate.OrderEvent {
+func ActorIDIn(vs ...typedid.User) predicate.OrderEvent {
 	return predicate.OrderEvent(sql.FieldIn(FieldActorID, vs...))
 }
 
 // ActorIDNotIn applies the NotIn predicate on the "actor_id" field.
-func ActorIDNotIn(vs ...uuid.UUID) predicate.OrderEvent {
+func ActorIDNotIn(vs ...typedid.User) predicate.OrderEvent {
 	return predicate.OrderEvent(sql.FieldNotIn(FieldActorID, vs...))
 }
 
 // ActorIDGT applies the GT predicate on the "actor_id" field.
-func ActorIDGT(v uuid.UUID) predicate.OrderEvent {
+func ActorIDGT(v typedid.User) predicate.OrderEvent {
 	return predicate.OrderEvent(sql.FieldGT(FieldActorID, v))
 }
 
 // ActorIDGTE applies the GTE predicate on the "actor_id" field.
-func ActorIDGTE(v uuid.UUID) predicate.OrderEvent {
+func ActorIDGTE(v typedid.User) predicate.OrderEvent {
 	return predicate.OrderEvent(sql.FieldGTE(FieldActorID, v))
 }
 
 // ActorIDLT applies the LT predicate on the "actor_id" field.
-func ActorIDLT(v uuid.UUID) predicate.OrderEvent {
+func ActorIDLT(v typedid.User) predicate.OrderEvent {
 	return predicate.OrderEvent(sql.FieldLT(FieldActorID, v))
 }
 
 // ActorIDLTE applies the LTE predicate on the "actor_id" field.
-func ActorIDLTE(v uuid.UUID) predicate.OrderEvent {
+func ActorIDLTE(v typedid.User) predicate.OrderEvent {
 	return predicate.OrderEvent(sql.FieldLTE(FieldActorID, v))
 }
 

@@ -4,69 +4,69 @@ package orderfailure
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // ID filters vertices based on their ID field.
-func ID(id uuid.UUID) predicate.OrderFailure {
+func ID(id typedid.Task) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldEQ(FieldID, id))
 }
 
 // IDEQ applies the EQ predicate on the ID field.
-func IDEQ(id uuid.UUID) predicate.OrderFailure {
+func IDEQ(id typedid.Task) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldEQ(FieldID, id))
 }
 
 // IDNEQ applies the NEQ predicate on the ID field.
-func IDNEQ(id uuid.UUID) predicate.OrderFailure {
+func IDNEQ(id typedid.Task) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldNEQ(FieldID, id))
 }
 
 // IDIn applies the In predicate on the ID field.
-func IDIn(ids ...uuid.UUID) predicate.OrderFailure {
+func IDIn(ids ...typedid.Task) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldIn(FieldID, ids...))
 }
 
 // IDNotIn applies the NotIn predicate on the ID field.
-func IDNotIn(ids ...uuid.UUID) predicate.OrderFailure {
+func IDNotIn(ids ...typedid.Task) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldNotIn(FieldID, ids...))
 }
 
 // IDGT applies the GT predicate on the ID field.
-func IDGT(id uuid.UUID) predicate.OrderFailure {
+func IDGT(id typedid.Task) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldGT(FieldID, id))
 }
 
 // IDGTE applies the GTE predicate on the ID field.
-func IDGTE(id uuid.UUID) predicate.OrderFailure {
+func IDGTE(id typedid.Task) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldGTE(FieldID, id))
 }
 
 // IDLT applies the LT predicate on the ID field.
-func IDLT(id uuid.UUID) predicate.OrderFailure {
+func IDLT(id typedid.Task) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldLT(FieldID, id))
 }
 
 // IDLTE applies the LTE predicate on the ID field.
-func IDLTE(id uuid.UUID) predicate.OrderFailure {
+func IDLTE(id typedid.Task) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldLTE(FieldID, id))
 }
 
 // SaleID applies equality check predicate on the "sale_id" field. It's identical to SaleIDEQ.
-func SaleID(v uuid.UUID) predicate.OrderFailure {
+func SaleID(v typedid.Sale) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldEQ(FieldSaleID, v))
 }
 
 // ItemID applies equality check predicate on the "item_id" field. It's identical to ItemIDEQ.
-func ItemID(v uuid.UUID) predicate.OrderFailure {
+func ItemID(v typedid.Item) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldEQ(FieldItemID, v))
 }
 
 // UserID applies equality check predicate on the "user_id" field. It's identical to UserIDEQ.
-func UserID(v uuid.UUID) predicate.OrderFailure {
+func UserID(v typedid.User) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldEQ(FieldUserID, v))
 }
 
@@ -101,122 +101,122 @@ func CreatedAt(v time.Time) predicate.OrderFailure {
 }
 
 // SaleIDEQ applies the EQ predicate on the "sale_id" field.
-func SaleIDEQ(v uuid.UUID) predicate.OrderFailure {
+func SaleIDEQ(v typedid.Sale) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldEQ(FieldSaleID, v))
 }
 
 // SaleIDNEQ applies the NEQ predicate on the "sale_id" field.
-func SaleIDNEQ(v uuid.UUID) predicate.OrderFailure {
+func SaleIDNEQ(v typedid.Sale) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldNEQ(FieldSaleID, v))
 }
 
 // SaleIDIn applies the In predicate on the "sale_id" field.
-func SaleIDIn(vs ...uuid.UUID) predicate.OrderFailure {
+func SaleIDIn(vs ...typedid.Sale) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldIn(FieldSaleID, vs...))
 }
 
 // SaleIDNotIn applies the NotIn predicate on the "sale_id" field.
-func SaleIDNotIn(vs ...uuid.UUID) predicate.OrderFailure {
+func SaleIDNotIn(vs ...typedid.Sale) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldNotIn(FieldSaleID, vs...))
 }
 
 // SaleIDGT applies the GT predicate on the "sale_id" field.
-func SaleIDGT(v uuid.UUID) predicate.OrderFailure {
+func SaleIDGT(v typedid.Sale) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldGT(FieldSaleID, v))
 }
 
 // SaleIDGTE applies the GTE predicate on the "sale_id" field.
-func SaleIDGTE(v uuid.UUID) predicate.OrderFailure {
+func SaleIDGTE(v typedid.Sale) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldGTE(FieldSaleID, v))
 }
 
 // SaleIDLT applies the LT predicate on the "sale_id" field.
-func SaleIDLT(v uuid.UUID) predicate.OrderFailure {
+func SaleIDLT(v typedid.Sale) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldLT(FieldSaleID, v))
 }
 
 // SaleIDLTE applies the LTE predicate on the "sale_id" field.
-func SaleIDLTE(v uuid.UUID) predicate.OrderFailure {
+func SaleIDLTE(v typedid.Sale) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldLTE(FieldSaleID, v))
 }
 
 // ItemIDEQ applies the EQ predicate on the "item_id" field.
-func ItemIDEQ(v uuid.UUID) predicate.OrderFailure {
+func ItemIDEQ(v typedid.Item) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldEQ(FieldItemID, v))
 }
 
 // ItemIDNEQ applies the NEQ predicate on the "item_id" field.
-func ItemIDNEQ(v uuid.UUID) predicate.OrderFailure {
+func ItemIDNEQ(v typedid.Item) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldNEQ(FieldItemID, v))
 }
 
 // ItemIDIn applies the In predicate on the "item_id" field.
-func ItemIDIn(vs ...uuid.UUID) predicate.OrderFailure {
+func ItemIDIn(vs ...typedid.Item) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldIn(FieldItemID, vs...))
 }
 
 // ItemIDNotIn applies the NotIn predicate on the "item_id" field.
-func ItemIDNotIn(vs ...uuid.UUID) predicate.OrderFailure {
+func ItemIDNotIn(vs ...typedid.Item) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldNotIn(FieldItemID, vs...))
 }
 
 // ItemIDGT applies the GT predicate on the "item_id" field.
-func ItemIDGT(v uuid.UUID) predicate.OrderFailure {
+func ItemIDGT(v typedid.Item) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldGT(FieldItemID, v))
 }
 
 // ItemIDGTE applies the GTE predicate on the "item_id" field.
-func ItemIDGTE(v uuid.UUID) predicate.OrderFailure {
+func ItemIDGTE(v typedid.Item) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldGTE(FieldItemID, v))
 }
 
 // ItemIDLT applies the LT predicate on the "item_id" field.
-func ItemIDLT(v uuid.UUID) predicate.OrderFailure {
+func ItemIDLT(v typedid.Item) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldLT(FieldItemID, v))
 }
 
 // ItemIDLTE applies the LTE predicate on the "item_id" field.
-func ItemIDLTE(v uuid.UUID) predicate.OrderFailure {
+func ItemIDLTE(v typedid.Item) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldLTE(FieldItemID, v))
 }
 
 // UserIDEQ applies the EQ predicate on the "user_id" field.
-func UserIDEQ(v uuid.UUID) predicate.OrderFailure {
+func UserIDEQ(v typedid.User) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldEQ(FieldUserID, v))
 }
 
 // UserIDNEQ applies the NEQ predicate on the "user_id" field.
-func UserIDNEQ(v uuid.UUID) predicate.OrderFailure {
+func UserIDNEQ(v typedid.User) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldNEQ(FieldUserID, v))
 }
 
 // UserIDIn applies the In predicate on the "user_id" field.
-func UserIDIn(vs ...uuid.UUID) predicate.OrderFailure {
+func UserIDIn(vs ...typedid.User) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldIn(FieldUserID, vs...))
 }
 
 // UserIDNotIn applies the NotIn predicate on the "user_id" field.
-func UserIDNotIn(vs ...uuid.UUID) predicate.OrderFailure {
+func UserIDNotIn(vs ...typedid.User) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldNotIn(FieldUserID, vs...))
 }
 
 // UserIDGT applies the GT predicate on the "user_id" field.
-func UserIDGT(v uuid.UUID) predicate.OrderFailure {
+func UserIDGT(v typedid.User) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldGT(FieldUserID, v))
 }
 
 // UserIDGTE applies the GTE predicate on the "user_id" field.
-func UserIDGTE(v uuid.UUID) predicate.OrderFailure {
+func UserIDGTE(v typedid.User) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldGTE(FieldUserID, v))
 }
 
 // UserIDLT applies the LT predicate on the "user_id" field.
-func UserIDLT(v uuid.UUID) predicate.OrderFailure {
+func UserIDLT(v typedid.User) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldLT(FieldUserID, v))
 }
 
 // UserIDLTE applies the LTE predicate on the "user_id" field.
-func UserIDLTE(v uuid.UUID) predicate.OrderFailure {
+func UserIDLTE(v typedid.User) predicate.OrderFailure {
 	return predicate.OrderFailure(sql.FieldLTE(FieldUserID, v))
 }
 

@@ -4,54 +4,54 @@ package ordermetadata
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // ID filters vertices based on their ID field.
-func ID(id uuid.UUID) predicate.OrderMetadata {
+func ID(id typedid.Order) predicate.OrderMetadata {
 	return predicate.OrderMetadata(sql.FieldEQ(FieldID, id))
 }
 
 // IDEQ applies the EQ predicate on the ID field.
-func IDEQ(id uuid.UUID) predicate.OrderMetadata {
+func IDEQ(id typedid.Order) predicate.OrderMetadata {
 	return predicate.OrderMetadata(sql.FieldEQ(FieldID, id))
 }
 
 // IDNEQ applies the NEQ predicate on the ID field.
-func IDNEQ(id uuid.UUID) predicate.OrderMetadata {
+func IDNEQ(id typedid.Order) predicate.OrderMetadata {
 	return predicate.OrderMetadata(sql.FieldNEQ(FieldID, id))
 }
 
 // IDIn applies the In predicate on the ID field.
-func IDIn(ids ...uuid.UUID) predicate.OrderMetadata {
+func IDIn(ids ...typedid.Order) predicate.OrderMetadata {
 	return predicate.OrderMetadata(sql.FieldIn(FieldID, ids...))
 }
 
 // IDNotIn applies the NotIn predicate on the ID field.
-func IDNotIn(ids ...uuid.UUID) predicate.OrderMetadata {
+func IDNotIn(ids ...typedid.Order) predicate.OrderMetadata {
 	return predicate.OrderMetadata(sql.FieldNotIn(FieldID, ids...))
 }
 
 // IDGT applies the GT predicate on the ID field.
-func IDGT(id uuid.UUID) predicate.OrderMetadata {
+func IDGT(id typedid.Order) predicate.OrderMetadata {
 	return predicate.OrderMetadata(sql.FieldGT(FieldID, id))
 }
 
 // IDGTE applies the GTE predicate on the ID field.
-func IDGTE(id uuid.UUID) predicate.OrderMetadata {
+func IDGTE(id typedid.Order) predicate.OrderMetadata {
 	return predicate.OrderMetadata(sql.FieldGTE(FieldID, id))
 }
 
 // IDLT applies the LT predicate on the ID field.
-func IDLT(id uuid.UUID) predicate.OrderMetadata {
+func IDLT(id typedid.Order) predicate.OrderMetadata {
 	return predicate.OrderMetadata(sql.FieldLT(FieldID, id))
 }
 
 // IDLTE applies the LTE predicate on the ID field.
-func IDLTE(id uuid.UUID) predicate.OrderMetadata {
+func IDLTE(id typedid.Order) predicate.OrderMetadata {
 	return predicate.OrderMetadata(sql.FieldLTE(FieldID, id))
 }
 

@@ -4,58 +4,58 @@ package orderrecipient
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // ID filters vertices based on their ID field.
-func ID(id uuid.UUID) predicate.OrderRecipient {
+func ID(id typedid.Order) predicate.OrderRecipient {
 	return predicate.OrderRecipient(sql.FieldEQ(FieldID, id))
 }
 
 // IDEQ applies the EQ predicate on the ID field.
-func IDEQ(id uuid.UUID) predicate.OrderRecipient {
+func IDEQ(id typedid.Order) predicate.OrderRecipient {
 	return predicate.OrderRecipient(sql.FieldEQ(FieldID, id))
 }
 
 // IDNEQ applies the NEQ predicate on the ID field.
-func IDNEQ(id uuid.UUID) predicate.OrderRecipient {
+func IDNEQ(id typedid.Order) predicate.OrderRecipient {
 	return predicate.OrderRecipient(sql.FieldNEQ(FieldID, id))
 }
 
 // IDIn applies the In predicate on the ID field.
-func IDIn(ids ...uuid.UUID) predicate.OrderRecipient {
+func IDIn(ids ...typedid.Order) predicate.OrderRecipient {
 	return predicate.OrderRecipient(sql.FieldIn(FieldID, ids...))
 }
 
 // IDNotIn applies the NotIn predicate on the ID field.
-func IDNotIn(ids ...uuid.UUID) predicate.OrderRecipient {
+func IDNotIn(ids ...typedid.Order) predicate.OrderRecipient {
 	return predicate.OrderRecipient(sql.FieldNotIn(FieldID, ids...))
 }
 
 // IDGT applies the GT predicate on the ID field.
-func IDGT(id uuid.UUID) predicate.OrderRecipient {
+func IDGT(id typedid.Order) predicate.OrderRecipient {
 	return predicate.OrderRecipient(sql.FieldGT(FieldID, id))
 }
 
 // IDGTE applies the GTE predicate on the ID field.
-func IDGTE(id uuid.UUID) predicate.OrderRecipient {
+func IDGTE(id typedid.Order) predicate.OrderRecipient {
 	return predicate.OrderRecipient(sql.FieldGTE(FieldID, id))
 }
 
 // IDLT applies the LT predicate on the ID field.
-func IDLT(id uuid.UUID) predicate.OrderRecipient {
+func IDLT(id typedid.Order) predicate.OrderRecipient {
 	return predicate.OrderRecipient(sql.FieldLT(FieldID, id))
 }
 
 // IDLTE applies the LTE predicate on the ID field.
-func IDLTE(id uuid.UUID) predicate.OrderRecipient {
+func IDLTE(id typedid.Order) predicate.OrderRecipient {
 	return predicate.OrderRecipient(sql.FieldLTE(FieldID, id))
 }
 
 // UserID applies equality check predicate on the "user_id" field. It's identical to UserIDEQ.
-func UserID(v uuid.UUID) predicate.OrderRecipient {
+func UserID(v typedid.User) predicate.OrderRecipient {
 	return predicate.OrderRecipient(sql.FieldEQ(FieldUserID, v))
 }
 
@@ -95,42 +95,42 @@ func PostalCode(v string) predicate.OrderRecipient {
 }
 
 // UserIDEQ applies the EQ predicate on the "user_id" field.
-func UserIDEQ(v uuid.UUID) predicate.OrderRecipient {
+func UserIDEQ(v typedid.User) predicate.OrderRecipient {
 	return predicate.OrderRecipient(sql.FieldEQ(FieldUserID, v))
 }
 
 // UserIDNEQ applies the NEQ predicate on the "user_id" field.
-func UserIDNEQ(v uuid.UUID) predicate.OrderRecipient {
+func UserIDNEQ(v typedid.User) predicate.OrderRecipient {
 	return predicate.OrderRecipient(sql.FieldNEQ(FieldUserID, v))
 }
 
 // UserIDIn applies the In predicate on the "user_id" field.
-func UserIDIn(vs ...uuid.UUID) predicate.OrderRecipient {
+func UserIDIn(vs ...typedid.User) predicate.OrderRecipient {
 	return predicate.OrderRecipient(sql.FieldIn(FieldUserID, vs...))
 }
 
 // UserIDNotIn applies the NotIn predicate on the "user_id" field.
-func UserIDNotIn(vs ...uuid.UUID) predicate.OrderRecipient {
+func UserIDNotIn(vs ...typedid.User) predicate.OrderRecipient {
 	return predicate.OrderRecipient(sql.FieldNotIn(FieldUserID, vs...))
 }
 
 // UserIDGT applies the GT predicate on the "user_id" field.
-func UserIDGT(v uuid.UUID) predicate.OrderRecipient {
+func UserIDGT(v typedid.User) predicate.OrderRecipient {
 	return predicate.OrderRecipient(sql.FieldGT(FieldUserID, v))
 }
 
 // UserIDGTE applies the GTE predicate on the "user_id" field.
-func UserIDGTE(v uuid.UUID) predicate.OrderRecipient {
+func UserIDGTE(v typedid.User) predicate.OrderRecipient {
 	return predicate.OrderRecipient(sql.FieldGTE(FieldUserID, v))
 }
 
 // UserIDLT applies the LT predicate on the "user_id" field.
-func UserIDLT(v uuid.UUID) predicate.OrderRecipient {
+func UserIDLT(v typedid.User) predicate.OrderRecipient {
 	return predicate.OrderRecipient(sql.FieldLT(FieldUserID, v))
 }
 
 // UserIDLTE applies the LTE predicate on the "user_id" field.
-func UserIDLTE(v uuid.UUID) predicate.OrderRecipient {
+func UserIDLTE(v typedid.User) predicate.OrderRecipient {
 	return predicate.OrderRecipient(sql.FieldLTE(FieldUserID, v))
 }
 

@@ -4,64 +4,64 @@ package payment
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // ID filters vertices based on their ID field.
-func ID(id uuid.UUID) predicate.Payment {
+func ID(id typedid.Payment) predicate.Payment {
 	return predicate.Payment(sql.FieldEQ(FieldID, id))
 }
 
 // IDEQ applies the EQ predicate on the ID field.
-func IDEQ(id uuid.UUID) predicate.Payment {
+func IDEQ(id typedid.Payment) predicate.Payment {
 	return predicate.Payment(sql.FieldEQ(FieldID, id))
 }
 
 // IDNEQ applies the NEQ predicate on the ID field.
-func IDNEQ(id uuid.UUID) predicate.Payment {
+func IDNEQ(id typedid.Payment) predicate.Payment {
 	return predicate.Payment(sql.FieldNEQ(FieldID, id))
 }
 
 // IDIn applies the In predicate on the ID field.
-func IDIn(ids ...uuid.UUID) predicate.Payment {
+func IDIn(ids ...typedid.Payment) predicate.Payment {
 	return predicate.Payment(sql.FieldIn(FieldID, ids...))
 }
 
 // IDNotIn applies the NotIn predicate on the ID field.
-func IDNotIn(ids ...uuid.UUID) predicate.Payment {
+func IDNotIn(ids ...typedid.Payment) predicate.Payment {
 	return predicate.Payment(sql.FieldNotIn(FieldID, ids...))
 }
 
 // IDGT applies the GT predicate on the ID field.
-func IDGT(id uuid.UUID) predicate.Payment {
+func IDGT(id typedid.Payment) predicate.Payment {
 	return predicate.Payment(sql.FieldGT(FieldID, id))
 }
 
 // IDGTE applies the GTE predicate on the ID field.
-func IDGTE(id uuid.UUID) predicate.Payment {
+func IDGTE(id typedid.Payment) predicate.Payment {
 	return predicate.Payment(sql.FieldGTE(FieldID, id))
 }
 
 // IDLT applies the LT predicate on the ID field.
-func IDLT(id uuid.UUID) predicate.Payment {
+func IDLT(id typedid.Payment) predicate.Payment {
 	return predicate.Payment(sql.FieldLT(FieldID, id))
 }
 
 // IDLTE applies the LTE predicate on the ID field.
-func IDLTE(id uuid.UUID) predicate.Payment {
+func IDLTE(id typedid.Payment) predicate.Payment {
 	return predicate.Payment(sql.FieldLTE(FieldID, id))
 }
 
 // OrderID applies equality check predicate on the "order_id" field. It's identical to OrderIDEQ.
-func OrderID(v uuid.UUID) predicate.Payment {
+func OrderID(v typedid.Order) predicate.Payment {
 	return predicate.Payment(sql.FieldEQ(FieldOrderID, v))
 }
 
 // UserID applies equality check predicate on the "user_id" field. It's identical to UserIDEQ.
-func UserID(v uuid.UUID) predicate.Payment {
+func UserID(v typedid.User) predicate.Payment {
 	return predicate.Payment(sql.FieldEQ(FieldUserID, v))
 }
 
@@ -166,82 +166,82 @@ func PaidAt(v time.Time) predicate.Payment {
 }
 
 // OrderIDEQ applies the EQ predicate on the "order_id" field.
-func OrderIDEQ(v uuid.UUID) predicate.Payment {
+func OrderIDEQ(v typedid.Order) predicate.Payment {
 	return predicate.Payment(sql.FieldEQ(FieldOrderID, v))
 }
 
 // OrderIDNEQ applies the NEQ predicate on the "order_id" field.
-func OrderIDNEQ(v uuid.UUID) predicate.Payment {
+func OrderIDNEQ(v typedid.Order) predicate.Payment {
 	return predicate.Payment(sql.FieldNEQ(FieldOrderID, v))
 }
 
 // OrderIDIn applies the In predicate on the "order_id" field.
-func OrderIDIn(vs ...uuid.UUID) predicate.Payment {
+func OrderIDIn(vs ...typedid.Order) predicate.Payment {
 	return predicate.Payment(sql.FieldIn(FieldOrderID, vs...))
 }
 
 // OrderIDNotIn applies the NotIn predicate on the "order_id" field.
-func OrderIDNotIn(vs ...uuid.UUID) predicate.Payment {
+func OrderIDNotIn(vs ...typedid.Order) predicate.Payment {
 	return predicate.Payment(sql.FieldNotIn(FieldOrderID, vs...))
 }
 
 // OrderIDGT applies the GT predicate on the "order_id" field.
-func OrderIDGT(v uuid.UUID) predicate.Payment {
+func OrderIDGT(v typedid.Order) predicate.Payment {
 	return predicate.Payment(sql.FieldGT(FieldOrderID, v))
 }
 
 // OrderIDGTE applies the GTE predicate on the "order_id" field.
-func OrderIDGTE(v uuid.UUID) predicate.Payment {
+func OrderIDGTE(v typedid.Order) predicate.Payment {
 	return predicate.Payment(sql.FieldGTE(FieldOrderID, v))
 }
 
 // OrderIDLT applies the LT predicate on the "order_id" field.
-func OrderIDLT(v uuid.UUID) predicate.Payment {
+func OrderIDLT(v typedid.Order) predicate.Payment {
 	return predicate.Payment(sql.FieldLT(FieldOrderID, v))
 }
 
 // OrderIDLTE applies the LTE predicate on the "order_id" field.
-func OrderIDLTE(v uuid.UUID) predicate.Payment {
+func OrderIDLTE(v typedid.Order) predicate.Payment {
 	return predicate.Payment(sql.FieldLTE(FieldOrderID, v))
 }
 
 // UserIDEQ applies the EQ predicate on the "user_id" field.
-func UserIDEQ(v uuid.UUID) predicate.Payment {
+func UserIDEQ(v typedid.User) predicate.Payment {
 	return predicate.Payment(sql.FieldEQ(FieldUserID, v))
 }
 
 // UserIDNEQ applies the NEQ predicate on the "user_id" field.
-func UserIDNEQ(v uuid.UUID) predicate.Payment {
+func UserIDNEQ(v typedid.User) predicate.Payment {
 	return predicate.Payment(sql.FieldNEQ(FieldUserID, v))
 }
 
 // UserIDIn applies the In predicate on the "user_id" field.
-func UserIDIn(vs ...uuid.UUID) predicate.Payment {
+func UserIDIn(vs ...typedid.User) predicate.Payment {
 	return predicate.Payment(sql.FieldIn(FieldUserID, vs...))
 }
 
 // UserIDNotIn applies the NotIn predicate on the "user_id" field.
-func UserIDNotIn(vs ...uuid.UUID) predicate.Payment {
+func UserIDNotIn(vs ...typedid.User) predicate.Payment {
 	return predicate.Payment(sql.FieldNotIn(FieldUserID, vs...))
 }
 
 // UserIDGT applies the GT predicate on the "user_id" field.
-func UserIDGT(v uuid.UUID) predicate.Payment {
+func UserIDGT(v typedid.User) predicate.Payment {
 	return predicate.Payment(sql.FieldGT(FieldUserID, v))
 }
 
 // UserIDGTE applies the GTE predicate on the "user_id" field.
-func UserIDGTE(v uuid.UUID) predicate.Payment {
+func UserIDGTE(v typedid.User) predicate.Payment {
 	return predicate.Payment(sql.FieldGTE(FieldUserID, v))
 }
 
 // UserIDLT applies the LT predicate on the "user_id" field.
-func UserIDLT(v uuid.UUID) predicate.Payment {
+func UserIDLT(v typedid.User) predicate.Payment {
 	return predicate.Payment(sql.FieldLT(FieldUserID, v))
 }
 
 // UserIDLTE applies the LTE predicate on the "user_id" field.
-func UserIDLTE(v uuid.UUID) predicate.Payment {
+func UserIDLTE(v typedid.User) predicate.Payment {
 	return predicate.Payment(sql.FieldLTE(FieldUserID, v))
 }
 

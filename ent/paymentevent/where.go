@@ -4,54 +4,54 @@ package paymentevent
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // ID filters vertices based on their ID field.
-func ID(id uuid.UUID) predicate.PaymentEvent {
+func ID(id typedid.Held) predicate.PaymentEvent {
 	return predicate.PaymentEvent(sql.FieldEQ(FieldID, id))
 }
 
 // IDEQ applies the EQ predicate on the ID field.
-func IDEQ(id uuid.UUID) predicate.PaymentEvent {
+func IDEQ(id typedid.Held) predicate.PaymentEvent {
 	return predicate.PaymentEvent(sql.FieldEQ(FieldID, id))
 }
 
 // IDNEQ applies the NEQ predicate on the ID field.
-func IDNEQ(id uuid.UUID) predicate.PaymentEvent {
+func IDNEQ(id typedid.Held) predicate.PaymentEvent {
 	return predicate.PaymentEvent(sql.FieldNEQ(FieldID, id))
 }
 
 // IDIn applies the In predicate on the ID field.
-func IDIn(ids ...uuid.UUID) predicate.PaymentEvent {
+func IDIn(ids ...typedid.Held) predicate.PaymentEvent {
 	return predicate.PaymentEvent(sql.FieldIn(FieldID, ids...))
 }
 
 // IDNotIn applies the NotIn predicate on the ID field.
-func IDNotIn(ids ...uuid.UUID) predicate.PaymentEvent {
+func IDNotIn(ids ...typedid.Held) predicate.PaymentEvent {
 	return predicate.PaymentEvent(sql.FieldNotIn(FieldID, ids...))
 }
 
 // IDGT applies the GT predicate on the ID field.
-func IDGT(id uuid.UUID) predicate.PaymentEvent {
+func IDGT(id typedid.Held) predicate.PaymentEvent {
 	return predicate.PaymentEvent(sql.FieldGT(FieldID, id))
 }
 
 // IDGTE applies the GTE predicate on the ID field.
-func IDGTE(id uuid.UUID) predicate.PaymentEvent {
+func IDGTE(id typedid.Held) predicate.PaymentEvent {
 	return predicate.PaymentEvent(sql.FieldGTE(FieldID, id))
 }
 
 // IDLT applies the LT predicate on the ID field.
-func IDLT(id uuid.UUID) predicate.PaymentEvent {
+func IDLT(id typedid.Held) predicate.PaymentEvent {
 	return predicate.PaymentEvent(sql.FieldLT(FieldID, id))
 }
 
 // IDLTE applies the LTE predicate on the ID field.
-func IDLTE(id uuid.UUID) predicate.PaymentEvent {
+func IDLTE(id typedid.Held) predicate.PaymentEvent {
 	return predicate.PaymentEvent(sql.FieldLTE(FieldID, id))
 }
 
@@ -66,7 +66,7 @@ func EventID(v string) predicate.PaymentEvent {
 }
 
 // PaymentID applies equality check predicate on the "payment_id" field. It's identical to PaymentIDEQ.
-func PaymentID(v uuid.UUID) predicate.PaymentEvent {
+func PaymentID(v typedid.Payment) predicate.PaymentEvent {
 	return predicate.PaymentEvent(sql.FieldEQ(FieldPaymentID, v))
 }
 
@@ -91,7 +91,7 @@ func Transaction(v string) predicate.PaymentEvent {
 }
 
 // RefundKey applies equality check predicate on the "refund_key" field. It's identical to RefundKeyEQ.
-func RefundKey(v uuid.UUID) predicate.PaymentEvent {
+func RefundKey(v typedid.Refund) predicate.PaymentEvent {
 	return predicate.PaymentEvent(sql.FieldEQ(FieldRefundKey, v))
 }
 
@@ -261,42 +261,42 @@ func EventIDContainsFold(v string) predicate.PaymentEvent {
 }
 
 // PaymentIDEQ applies the EQ predicate on the "payment_id" field.
-func PaymentIDEQ(v uuid.UUID) predicate.PaymentEvent {
+func PaymentIDEQ(v typedid.Payment) predicate.PaymentEvent {
 	return predicate.PaymentEvent(sql.FieldEQ(FieldPaymentID, v))
 }
 
 // PaymentIDNEQ applies the NEQ predicate on the "payment_id" field.
-func PaymentIDNEQ(v uuid.UUID) predicate.PaymentEvent {
+func PaymentIDNEQ(v typedid.Payment) predicate.PaymentEvent {
 	return predicate.PaymentEvent(sql.FieldNEQ(FieldPaymentID, v))
 }
 
 // PaymentIDIn applies the In predicate on the "payment_id" field.
-func PaymentIDIn(vs ...uuid.UUID) predicate.PaymentEvent {
+func PaymentIDIn(vs ...typedid.Payment) predicate.PaymentEvent {
 	return predicate.PaymentEvent(sql.FieldIn(FieldPaymentID, vs...))
 }
 
 // PaymentIDNotIn applies the NotIn predicate on the "payment_id" field.
-func PaymentIDNotIn(vs ...uuid.UUID) predicate.PaymentEvent {
+func PaymentIDNotIn(vs ...typedid.Payment) predicate.PaymentEvent {
 	return predicate.PaymentEvent(sql.FieldNotIn(FieldPaymentID, vs...))
 }
 
 // PaymentIDGT applies the GT predicate on the "payment_id" field.
-func PaymentIDGT(v uuid.UUID) predicate.PaymentEvent {
+func PaymentIDGT(v typedid.Payment) predicate.PaymentEvent {
 	return predicate.PaymentEvent(sql.FieldGT(FieldPaymentID, v))
 }
 
 // PaymentIDGTE applies the GTE predicate on the "payment_id" field.
-func PaymentIDGTE(v uuid.UUID) predicate.PaymentEvent {
+func PaymentIDGTE(v typedid.Payment) predicate.PaymentEvent {
 	return predicate.PaymentEvent(sql.FieldGTE(FieldPaymentID, v))
 }
 
 // PaymentIDLT applies the LT predicate on the "payment_id" field.
-func PaymentIDLT(v uuid.UUID) predicate.PaymentEvent {
+func PaymentIDLT(v typedid.Payment) predicate.PaymentEvent {
 	return predicate.PaymentEvent(sql.FieldLT(FieldPaymentID, v))
 }
 
 // PaymentIDLTE applies the LTE predicate on the "payment_id" field.
-func PaymentIDLTE(v uuid.UUID) predicate.PaymentEvent {
+func PaymentIDLTE(v typedid.Payment) predicate.PaymentEvent {
 	return predicate.PaymentEvent(sql.FieldLTE(FieldPaymentID, v))
 }
 
@@ -556,42 +556,42 @@ func TransactionContainsFold(v string) predicate.PaymentEvent {
 }
 
 // RefundKeyEQ applies the EQ predicate on the "refund_key" field.
-func RefundKeyEQ(v uuid.UUID) predicate.PaymentEvent {
+func RefundKeyEQ(v typedid.Refund) predicate.PaymentEvent {
 	return predicate.PaymentEvent(sql.FieldEQ(FieldRefundKey, v))
 }
 
 // RefundKeyNEQ applies the NEQ predicate on the "refund_key" field.
-func RefundKeyNEQ(v uuid.UUID) predicate.PaymentEvent {
+func RefundKeyNEQ(v typedid.Refund) predicate.PaymentEvent {
 	return predicate.PaymentEvent(sql.FieldNEQ(FieldRefundKey, v))
 }
 
 // RefundKeyIn applies the In predicate on the "refund_key" field.
-func RefundKeyIn(vs ...uuid.UUID) predicate.PaymentEvent {
+func RefundKeyIn(vs ...typedid.Refund) predicate.PaymentEvent {
 	return predicate.PaymentEvent(sql.FieldIn(FieldRefundKey, vs...))
 }
 
 // RefundKeyNotIn applies the NotIn predicate on the "refund_key" field.
-func RefundKeyNotIn(vs ...uuid.UUID) predicate.PaymentEvent {
+func RefundKeyNotIn(vs ...typedid.Refund) predicate.PaymentEvent {
 	return predicate.PaymentEvent(sql.FieldNotIn(FieldRefundKey, vs...))
 }
 
 // RefundKeyGT applies the GT predicate on the "refund_key" field.
-func RefundKeyGT(v uuid.UUID) predicate.PaymentEvent {
+func RefundKeyGT(v typedid.Refund) predicate.PaymentEvent {
 	return predicate.PaymentEvent(sql.FieldGT(FieldRefundKey, v))
 }
 
 // RefundKeyGTE applies the GTE predicate on the "refund_key" field.
-func RefundKeyGTE(v uuid.UUID) predicate.PaymentEvent {
+func RefundKeyGTE(v typedid.Refund) predicate.PaymentEvent {
 	return predicate.PaymentEvent(sql.FieldGTE(FieldRefundKey, v))
 }
 
 // RefundKeyLT applies the LT predicate on the "refund_key" field.
-func RefundKeyLT(v uuid.UUID) predicate.PaymentEvent {
+func RefundKeyLT(v typedid.Refund) predicate.PaymentEvent {
 	return predicate.PaymentEvent(sql.FieldLT(FieldRefundKey, v))
 }
 
 // RefundKeyLTE applies the LTE predicate on the "refund_key" field.
-func RefundKeyLTE(v uuid.UUID) predicate.PaymentEvent {
+func RefundKeyLTE(v typedid.Refund) predicate.PaymentEvent {
 	return predicate.PaymentEvent(sql.FieldLTE(FieldRefundKey, v))
 }
 

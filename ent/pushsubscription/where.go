@@ -4,64 +4,64 @@ package pushsubscription
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // ID filters vertices based on their ID field.
-func ID(id uuid.UUID) predicate.PushSubscription {
+func ID(id typedid.Device) predicate.PushSubscription {
 	return predicate.PushSubscription(sql.FieldEQ(FieldID, id))
 }
 
 // IDEQ applies the EQ predicate on the ID field.
-func IDEQ(id uuid.UUID) predicate.PushSubscription {
+func IDEQ(id typedid.Device) predicate.PushSubscription {
 	return predicate.PushSubscription(sql.FieldEQ(FieldID, id))
 }
 
 // IDNEQ applies the NEQ predicate on the ID field.
-func IDNEQ(id uuid.UUID) predicate.PushSubscription {
+func IDNEQ(id typedid.Device) predicate.PushSubscription {
 	return predicate.PushSubscription(sql.FieldNEQ(FieldID, id))
 }
 
 // IDIn applies the In predicate on the ID field.
-func IDIn(ids ...uuid.UUID) predicate.PushSubscription {
+func IDIn(ids ...typedid.Device) predicate.PushSubscription {
 	return predicate.PushSubscription(sql.FieldIn(FieldID, ids...))
 }
 
 // IDNotIn applies the NotIn predicate on the ID field.
-func IDNotIn(ids ...uuid.UUID) predicate.PushSubscription {
+func IDNotIn(ids ...typedid.Device) predicate.PushSubscription {
 	return predicate.PushSubscription(sql.FieldNotIn(FieldID, ids...))
 }
 
 // IDGT applies the GT predicate on the ID field.
-func IDGT(id uuid.UUID) predicate.PushSubscription {
+func IDGT(id typedid.Device) predicate.PushSubscription {
 	return predicate.PushSubscription(sql.FieldGT(FieldID, id))
 }
 
 // IDGTE applies the GTE predicate on the ID field.
-func IDGTE(id uuid.UUID) predicate.PushSubscription {
+func IDGTE(id typedid.Device) predicate.PushSubscription {
 	return predicate.PushSubscription(sql.FieldGTE(FieldID, id))
 }
 
 // IDLT applies the LT predicate on the ID field.
-func IDLT(id uuid.UUID) predicate.PushSubscription {
+func IDLT(id typedid.Device) predicate.PushSubscription {
 	return predicate.PushSubscription(sql.FieldLT(FieldID, id))
 }
 
 // IDLTE applies the LTE predicate on the ID field.
-func IDLTE(id uuid.UUID) predicate.PushSubscription {
+func IDLTE(id typedid.Device) predicate.PushSubscription {
 	return predicate.PushSubscription(sql.FieldLTE(FieldID, id))
 }
 
 // UserID applies equality check predicate on the "user_id" field. It's identical to UserIDEQ.
-func UserID(v uuid.UUID) predicate.PushSubscription {
+func UserID(v typedid.User) predicate.PushSubscription {
 	return predicate.PushSubscription(sql.FieldEQ(FieldUserID, v))
 }
 
 // SessionID applies equality check predicate on the "session_id" field. It's identical to SessionIDEQ.
-func SessionID(v uuid.UUID) predicate.PushSubscription {
+func SessionID(v typedid.Session) predicate.PushSubscription {
 	return predicate.PushSubscription(sql.FieldEQ(FieldSessionID, v))
 }
 
@@ -96,82 +96,82 @@ func SentAt(v time.Time) predicate.PushSubscription {
 }
 
 // UserIDEQ applies the EQ predicate on the "user_id" field.
-func UserIDEQ(v uuid.UUID) predicate.PushSubscription {
+func UserIDEQ(v typedid.User) predicate.PushSubscription {
 	return predicate.PushSubscription(sql.FieldEQ(FieldUserID, v))
 }
 
 // UserIDNEQ applies the NEQ predicate on the "user_id" field.
-func UserIDNEQ(v uuid.UUID) predicate.PushSubscription {
+func UserIDNEQ(v typedid.User) predicate.PushSubscription {
 	return predicate.PushSubscription(sql.FieldNEQ(FieldUserID, v))
 }
 
 // UserIDIn applies the In predicate on the "user_id" field.
-func UserIDIn(vs ...uuid.UUID) predicate.PushSubscription {
+func UserIDIn(vs ...typedid.User) predicate.PushSubscription {
 	return predicate.PushSubscription(sql.FieldIn(FieldUserID, vs...))
 }
 
 // UserIDNotIn applies the NotIn predicate on the "user_id" field.
-func UserIDNotIn(vs ...uuid.UUID) predicate.PushSubscription {
+func UserIDNotIn(vs ...typedid.User) predicate.PushSubscription {
 	return predicate.PushSubscription(sql.FieldNotIn(FieldUserID, vs...))
 }
 
 // UserIDGT applies the GT predicate on the "user_id" field.
-func UserIDGT(v uuid.UUID) predicate.PushSubscription {
+func UserIDGT(v typedid.User) predicate.PushSubscription {
 	return predicate.PushSubscription(sql.FieldGT(FieldUserID, v))
 }
 
 // UserIDGTE applies the GTE predicate on the "user_id" field.
-func UserIDGTE(v uuid.UUID) predicate.PushSubscription {
+func UserIDGTE(v typedid.User) predicate.PushSubscription {
 	return predicate.PushSubscription(sql.FieldGTE(FieldUserID, v))
 }
 
 // UserIDLT applies the LT predicate on the "user_id" field.
-func UserIDLT(v uuid.UUID) predicate.PushSubscription {
+func UserIDLT(v typedid.User) predicate.PushSubscription {
 	return predicate.PushSubscription(sql.FieldLT(FieldUserID, v))
 }
 
 // UserIDLTE applies the LTE predicate on the "user_id" field.
-func UserIDLTE(v uuid.UUID) predicate.PushSubscription {
+func UserIDLTE(v typedid.User) predicate.PushSubscription {
 	return predicate.PushSubscription(sql.FieldLTE(FieldUserID, v))
 }
 
 // SessionIDEQ applies the EQ predicate on the "session_id" field.
-func SessionIDEQ(v uuid.UUID) predicate.PushSubscription {
+func SessionIDEQ(v typedid.Session) predicate.PushSubscription {
 	return predicate.PushSubscription(sql.FieldEQ(FieldSessionID, v))
 }
 
 // SessionIDNEQ applies the NEQ predicate on the "session_id" field.
-func SessionIDNEQ(v uuid.UUID) predicate.PushSubscription {
+func SessionIDNEQ(v typedid.Session) predicate.PushSubscription {
 	return predicate.PushSubscription(sql.FieldNEQ(FieldSessionID, v))
 }
 
 // SessionIDIn applies the In predicate on the "session_id" field.
-func SessionIDIn(vs ...uuid.UUID) predicate.PushSubscription {
+func SessionIDIn(vs ...typedid.Session) predicate.PushSubscription {
 	return predicate.PushSubscription(sql.FieldIn(FieldSessionID, vs...))
 }
 
 // SessionIDNotIn applies the NotIn predicate on the "session_id" field.
-func SessionIDNotIn(vs ...uuid.UUID) predicate.PushSubscription {
+func SessionIDNotIn(vs ...typedid.Session) predicate.PushSubscription {
 	return predicate.PushSubscription(sql.FieldNotIn(FieldSessionID, vs...))
 }
 
 // SessionIDGT applies the GT predicate on the "session_id" field.
-func SessionIDGT(v uuid.UUID) predicate.PushSubscription {
+func SessionIDGT(v typedid.Session) predicate.PushSubscription {
 	return predicate.PushSubscription(sql.FieldGT(FieldSessionID, v))
 }
 
 // SessionIDGTE applies the GTE predicate on the "session_id" field.
-func SessionIDGTE(v uuid.UUID) predicate.PushSubscription {
+func SessionIDGTE(v typedid.Session) predicate.PushSubscription {
 	return predicate.PushSubscription(sql.FieldGTE(FieldSessionID, v))
 }
 
 // SessionIDLT applies the LT predicate on the "session_id" field.
-func SessionIDLT(v uuid.UUID) predicate.PushSubscription {
+func SessionIDLT(v typedid.Session) predicate.PushSubscription {
 	return predicate.PushSubscription(sql.FieldLT(FieldSessionID, v))
 }
 
 // SessionIDLTE applies the LTE predicate on the "session_id" field.
-func SessionIDLTE(v uuid.UUID) predicate.PushSubscription {
+func SessionIDLTE(v typedid.Session) predicate.PushSubscription {
 	return predicate.PushSubscription(sql.FieldLTE(FieldSessionID, v))
 }
 

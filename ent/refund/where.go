@@ -4,64 +4,64 @@ package refund
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // ID filters vertices based on their ID field.
-func ID(id uuid.UUID) predicate.Refund {
+func ID(id typedid.Refund) predicate.Refund {
 	return predicate.Refund(sql.FieldEQ(FieldID, id))
 }
 
 // IDEQ applies the EQ predicate on the ID field.
-func IDEQ(id uuid.UUID) predicate.Refund {
+func IDEQ(id typedid.Refund) predicate.Refund {
 	return predicate.Refund(sql.FieldEQ(FieldID, id))
 }
 
 // IDNEQ applies the NEQ predicate on the ID field.
-func IDNEQ(id uuid.UUID) predicate.Refund {
+func IDNEQ(id typedid.Refund) predicate.Refund {
 	return predicate.Refund(sql.FieldNEQ(FieldID, id))
 }
 
 // IDIn applies the In predicate on the ID field.
-func IDIn(ids ...uuid.UUID) predicate.Refund {
+func IDIn(ids ...typedid.Refund) predicate.Refund {
 	return predicate.Refund(sql.FieldIn(FieldID, ids...))
 }
 
 // IDNotIn applies the NotIn predicate on the ID field.
-func IDNotIn(ids ...uuid.UUID) predicate.Refund {
+func IDNotIn(ids ...typedid.Refund) predicate.Refund {
 	return predicate.Refund(sql.FieldNotIn(FieldID, ids...))
 }
 
 // IDGT applies the GT predicate on the ID field.
-func IDGT(id uuid.UUID) predicate.Refund {
+func IDGT(id typedid.Refund) predicate.Refund {
 	return predicate.Refund(sql.FieldGT(FieldID, id))
 }
 
 // IDGTE applies the GTE predicate on the ID field.
-func IDGTE(id uuid.UUID) predicate.Refund {
+func IDGTE(id typedid.Refund) predicate.Refund {
 	return predicate.Refund(sql.FieldGTE(FieldID, id))
 }
 
 // IDLT applies the LT predicate on the ID field.
-func IDLT(id uuid.UUID) predicate.Refund {
+func IDLT(id typedid.Refund) predicate.Refund {
 	return predicate.Refund(sql.FieldLT(FieldID, id))
 }
 
 // IDLTE applies the LTE predicate on the ID field.
-func IDLTE(id uuid.UUID) predicate.Refund {
+func IDLTE(id typedid.Refund) predicate.Refund {
 	return predicate.Refund(sql.FieldLTE(FieldID, id))
 }
 
 // OrderID applies equality check predicate on the "order_id" field. It's identical to OrderIDEQ.
-func OrderID(v uuid.UUID) predicate.Refund {
+func OrderID(v typedid.Order) predicate.Refund {
 	return predicate.Refund(sql.FieldEQ(FieldOrderID, v))
 }
 
 // PaymentID applies equality check predicate on the "payment_id" field. It's identical to PaymentIDEQ.
-func PaymentID(v uuid.UUID) predicate.Refund {
+func PaymentID(v typedid.Payment) predicate.Refund {
 	return predicate.Refund(sql.FieldEQ(FieldPaymentID, v))
 }
 
@@ -116,7 +116,7 @@ func Restock(v bool) predicate.Refund {
 }
 
 // DecidedBy applies equality check predicate on the "decided_by" field. It's identical to DecidedByEQ.
-func DecidedBy(v uuid.UUID) predicate.Refund {
+func DecidedBy(v typedid.User) predicate.Refund {
 	return predicate.Refund(sql.FieldEQ(FieldDecidedBy, v))
 }
 
@@ -156,82 +156,82 @@ func UpdatedAt(v time.Time) predicate.Refund {
 }
 
 // OrderIDEQ applies the EQ predicate on the "order_id" field.
-func OrderIDEQ(v uuid.UUID) predicate.Refund {
+func OrderIDEQ(v typedid.Order) predicate.Refund {
 	return predicate.Refund(sql.FieldEQ(FieldOrderID, v))
 }
 
 // OrderIDNEQ applies the NEQ predicate on the "order_id" field.
-func OrderIDNEQ(v uuid.UUID) predicate.Refund {
+func OrderIDNEQ(v typedid.Order) predicate.Refund {
 	return predicate.Refund(sql.FieldNEQ(FieldOrderID, v))
 }
 
 // OrderIDIn applies the In predicate on the "order_id" field.
-func OrderIDIn(vs ...uuid.UUID) predicate.Refund {
+func OrderIDIn(vs ...typedid.Order) predicate.Refund {
 	return predicate.Refund(sql.FieldIn(FieldOrderID, vs...))
 }
 
 // OrderIDNotIn applies the NotIn predicate on the "order_id" field.
-func OrderIDNotIn(vs ...uuid.UUID) predicate.Refund {
+func OrderIDNotIn(vs ...typedid.Order) predicate.Refund {
 	return predicate.Refund(sql.FieldNotIn(FieldOrderID, vs...))
 }
 
 // OrderIDGT applies the GT predicate on the "order_id" field.
-func OrderIDGT(v uuid.UUID) predicate.Refund {
+func OrderIDGT(v typedid.Order) predicate.Refund {
 	return predicate.Refund(sql.FieldGT(FieldOrderID, v))
 }
 
 // OrderIDGTE applies the GTE predicate on the "order_id" field.
-func OrderIDGTE(v uuid.UUID) predicate.Refund {
+func OrderIDGTE(v typedid.Order) predicate.Refund {
 	return predicate.Refund(sql.FieldGTE(FieldOrderID, v))
 }
 
 // OrderIDLT applies the LT predicate on the "order_id" field.
-func OrderIDLT(v uuid.UUID) predicate.Refund {
+func OrderIDLT(v typedid.Order) predicate.Refund {
 	return predicate.Refund(sql.FieldLT(FieldOrderID, v))
 }
 
 // OrderIDLTE applies the LTE predicate on the "order_id" field.
-func OrderIDLTE(v uuid.UUID) predicate.Refund {
+func OrderIDLTE(v typedid.Order) predicate.Refund {
 	return predicate.Refund(sql.FieldLTE(FieldOrderID, v))
 }
 
 // PaymentIDEQ applies the EQ predicate on the "payment_id" field.
-func PaymentIDEQ(v uuid.UUID) predicate.Refund {
+func PaymentIDEQ(v typedid.Payment) predicate.Refund {
 	return predicate.Refund(sql.FieldEQ(FieldPaymentID, v))
 }
 
 // PaymentIDNEQ applies the NEQ predicate on the "payment_id" field.
-func PaymentIDNEQ(v uuid.UUID) predicate.Refund {
+func PaymentIDNEQ(v typedid.Payment) predicate.Refund {
 	return predicate.Refund(sql.FieldNEQ(FieldPaymentID, v))
 }
 
 // PaymentIDIn applies the In predicate on the "payment_id" field.
-func PaymentIDIn(vs ...uuid.UUID) predicate.Refund {
+func PaymentIDIn(vs ...typedid.Payment) predicate.Refund {
 	return predicate.Refund(sql.FieldIn(FieldPaymentID, vs...))
 }
 
 // PaymentIDNotIn applies the NotIn predicate on the "payment_id" field.
-func PaymentIDNotIn(vs ...uuid.UUID) predicate.Refund {
+func PaymentIDNotIn(vs ...typedid.Payment) predicate.Refund {
 	return predicate.Refund(sql.FieldNotIn(FieldPaymentID, vs...))
 }
 
 // PaymentIDGT applies the GT predicate on the "payment_id" field.
-func PaymentIDGT(v uuid.UUID) predicate.Refund {
+func PaymentIDGT(v typedid.Payment) predicate.Refund {
 	return predicate.Refund(sql.FieldGT(FieldPaymentID, v))
 }
 
 // PaymentIDGTE applies the GTE predicate on the "payment_id" field.
-func PaymentIDGTE(v uuid.UUID) predicate.Refund {
+func PaymentIDGTE(v typedid.Payment) predicate.Refund {
 	return predicate.Refund(sql.FieldGTE(FieldPaymentID, v))
 }
 
 // PaymentIDLT applies the LT predicate on the "payment_id" field.
-func PaymentIDLT(v uuid.UUID) predicate.Refund {
+func PaymentIDLT(v typedid.Payment) predicate.Refund {
 	return predicate.Refund(sql.FieldLT(FieldPaymentID, v))
 }
 
 // PaymentIDLTE applies the LTE predicate on the "payment_id" field.
-func PaymentIDLTE(v uuid.UUID) predicate.Refund {
+func PaymentIDLTE(v typedid.Payment) predicate.Refund {
 	return predicate.Refund(sql.FieldLTE(FieldPaymentID, v))
 }
 
@@ -741,42 +741,42 @@ func RestockNEQ(v bool) predicate.Refund {
 }
 
 // DecidedByEQ applies the EQ predicate on the "decided_by" field.
-func DecidedByEQ(v uuid.UUID) predicate.Refund {
+func DecidedByEQ(v typedid.User) predicate.Refund {
 	return predicate.Refund(sql.FieldEQ(FieldDecidedBy, v))
 }
 
 // DecidedByNEQ applies the NEQ predicate on the "decided_by" field.
-func DecidedByNEQ(v uuid.UUID) predicate.Refund {
+func DecidedByNEQ(v typedid.User) predicate.Refund {
 	return predicate.Refund(sql.FieldNEQ(FieldDecidedBy, v))
 }
 
 // DecidedByIn applies the In predicate on the "decided_by" field.
-func DecidedByIn(vs ...uuid.UUID) predicate.Refund {
+func DecidedByIn(vs ...typedid.User) predicate.Refund {
 	return predicate.Refund(sql.FieldIn(FieldDecidedBy, vs...))
 }
 
 // DecidedByNotIn applies the NotIn predicate on the "decided_by" field.
-func DecidedByNotIn(vs ...uuid.UUID) predicate.Refund {
+func DecidedByNotIn(vs ...typedid.User) predicate.Refund {
 	return predicate.Refund(sql.FieldNotIn(FieldDecidedBy, vs...))
 }
 
 // DecidedByGT applies the GT predicate on the "decided_by" field.
-func DecidedByGT(v uuid.UUID) predicate.Refund {
+func DecidedByGT(v typedid.User) predicate.Refund {
 	return predicate.Refund(sql.FieldGT(FieldDecidedBy, v))
 }
 
 // DecidedByGTE applies the GTE predicate on the "decided_by" field.
-func DecidedByGTE(v uuid.UUID) predicate.Refund {
+func DecidedByGTE(v typedid.User) predicate.Refund {
 	return predicate.Refund(sql.FieldGTE(FieldDecidedBy, v))
 }
 
 // DecidedByLT applies the LT predicate on the "decided_by" field.
-func DecidedByLT(v uuid.UUID) predicate.Refund {
+func DecidedByLT(v typedid.User) predicate.Refund {
 	return predicate.Refund(sql.FieldLT(FieldDecidedBy, v))
 }
 
 // DecidedByLTE applies the LTE predicate on the "decided_by" field.
-func DecidedByLTE(v uuid.UUID) predicate.Refund {
+func DecidedByLTE(v typedid.User) predicate.Refund {
 	return predicate.Refund(sql.FieldLTE(FieldDecidedBy, v))
 }
 

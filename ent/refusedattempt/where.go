@@ -4,6 +4,7 @@ package refusedattempt
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
@@ -56,17 +57,17 @@ func IDLTE(id uuid.UUID) predicate.RefusedAttempt {
 }
 
 // UserID applies equality check predicate on the "user_id" field. It's identical to UserIDEQ.
-func UserID(v uuid.UUID) predicate.RefusedAttempt {
+func UserID(v typedid.User) predicate.RefusedAttempt {
 	return predicate.RefusedAttempt(sql.FieldEQ(FieldUserID, v))
 }
 
 // SaleID applies equality check predicate on the "sale_id" field. It's identical to SaleIDEQ.
-func SaleID(v uuid.UUID) predicate.RefusedAttempt {
+func SaleID(v typedid.Sale) predicate.RefusedAttempt {
 	return predicate.RefusedAttempt(sql.FieldEQ(FieldSaleID, v))
 }
 
 // ItemID applies equality check predicate on the "item_id" field. It's identical to ItemIDEQ.
-func ItemID(v uuid.UUID) predicate.RefusedAttempt {
+func ItemID(v typedid.Item) predicate.RefusedAttempt {
 	return predicate.RefusedAttempt(sql.FieldEQ(FieldItemID, v))
 }
 
@@ -106,122 +107,122 @@ func Ahead(v int) predicate.RefusedAttempt {
 }
 
 // UserIDEQ applies the EQ predicate on the "user_id" field.
-func UserIDEQ(v uuid.UUID) predicate.RefusedAttempt {
+func UserIDEQ(v typedid.User) predicate.RefusedAttempt {
 	return predicate.RefusedAttempt(sql.FieldEQ(FieldUserID, v))
 }
 
 // UserIDNEQ applies the NEQ predicate on the "user_id" field.
-func UserIDNEQ(v uuid.UUID) predicate.RefusedAttempt {
+func UserIDNEQ(v typedid.User) predicate.RefusedAttempt {
 	return predicate.RefusedAttempt(sql.FieldNEQ(FieldUserID, v))
 }
 
 // UserIDIn applies the In predicate on the "user_id" field.
-func UserIDIn(vs ...uuid.UUID) predicate.RefusedAttempt {
+func UserIDIn(vs ...typedid.User) predicate.RefusedAttempt {
 	return predicate.RefusedAttempt(sql.FieldIn(FieldUserID, vs...))
 }
 
 // UserIDNotIn applies the NotIn predicate on the "user_id" field.
-func UserIDNotIn(vs ...uuid.UUID) predicate.RefusedAttempt {
+func UserIDNotIn(vs ...typedid.User) predicate.RefusedAttempt {
 	return predicate.RefusedAttempt(sql.FieldNotIn(FieldUserID, vs...))
 }
 
 // UserIDGT applies the GT predicate on the "user_id" field.
-func UserIDGT(v uuid.UUID) predicate.RefusedAttempt {
+func UserIDGT(v typedid.User) predicate.RefusedAttempt {
 	return predicate.RefusedAttempt(sql.FieldGT(FieldUserID, v))
 }
 
 // UserIDGTE applies the GTE predicate on the "user_id" field.
-func UserIDGTE(v uuid.UUID) predicate.RefusedAttempt {
+func UserIDGTE(v typedid.User) predicate.RefusedAttempt {
 	return predicate.RefusedAttempt(sql.FieldGTE(FieldUserID, v))
 }
 
 // UserIDLT applies the LT predicate on the "user_id" field.
-func UserIDLT(v uuid.UUID) predicate.RefusedAttempt {
+func UserIDLT(v typedid.User) predicate.RefusedAttempt {
 	return predicate.RefusedAttempt(sql.FieldLT(FieldUserID, v))
 }
 
 // UserIDLTE applies the LTE predicate on the "user_id" field.
-func UserIDLTE(v uuid.UUID) predicate.RefusedAttempt {
+func UserIDLTE(v typedid.User) predicate.RefusedAttempt {
 	return predicate.RefusedAttempt(sql.FieldLTE(FieldUserID, v))
 }
 
 // SaleIDEQ applies the EQ predicate on the "sale_id" field.
-func SaleIDEQ(v uuid.UUID) predicate.RefusedAttempt {
+func SaleIDEQ(v typedid.Sale) predicate.RefusedAttempt {
 	return predicate.RefusedAttempt(sql.FieldEQ(FieldSaleID, v))
 }
 
 // SaleIDNEQ applies the NEQ predicate on the "sale_id" field.
-func SaleIDNEQ(v uuid.UUID) predicate.RefusedAttempt {
+func SaleIDNEQ(v typedid.Sale) predicate.RefusedAttempt {
 	return predicate.RefusedAttempt(sql.FieldNEQ(FieldSaleID, v))
 }
 
 // SaleIDIn applies the In predicate on the "sale_id" field.
-func SaleIDIn(vs ...uuid.UUID) predicate.RefusedAttempt {
+func SaleIDIn(vs ...typedid.Sale) predicate.RefusedAttempt {
 	return predicate.RefusedAttempt(sql.FieldIn(FieldSaleID, vs...))
 }
 
 // SaleIDNotIn applies the NotIn predicate on the "sale_id" field.
-func SaleIDNotIn(vs ...uuid.UUID) predicate.RefusedAttempt {
+func SaleIDNotIn(vs ...typedid.Sale) predicate.RefusedAttempt {
 	return predicate.RefusedAttempt(sql.FieldNotIn(FieldSaleID, vs...))
 }
 
 // SaleIDGT applies the GT predicate on the "sale_id" field.
-func SaleIDGT(v uuid.UUID) predicate.RefusedAttempt {
+func SaleIDGT(v typedid.Sale) predicate.RefusedAttempt {
 	return predicate.RefusedAttempt(sql.FieldGT(FieldSaleID, v))
 }
 
 // SaleIDGTE applies the GTE predicate on the "sale_id" field.
-func SaleIDGTE(v uuid.UUID) predicate.RefusedAttempt {
+func SaleIDGTE(v typedid.Sale) predicate.RefusedAttempt {
 	return predicate.RefusedAttempt(sql.FieldGTE(FieldSaleID, v))
 }
 
 // SaleIDLT applies the LT predicate on the "sale_id" field.
-func SaleIDLT(v uuid.UUID) predicate.RefusedAttempt {
+func SaleIDLT(v typedid.Sale) predicate.RefusedAttempt {
 	return predicate.RefusedAttempt(sql.FieldLT(FieldSaleID, v))
 }
 
 // SaleIDLTE applies the LTE predicate on the "sale_id" field.
-func SaleIDLTE(v uuid.UUID) predicate.RefusedAttempt {
+func SaleIDLTE(v typedid.Sale) predicate.RefusedAttempt {
 	return predicate.RefusedAttempt(sql.FieldLTE(FieldSaleID, v))
 }
 
 // ItemIDEQ applies the EQ predicate on the "item_id" field.
-func ItemIDEQ(v uuid.UUID) predicate.RefusedAttempt {
+func ItemIDEQ(v typedid.Item) predicate.RefusedAttempt {
 	return predicate.RefusedAttempt(sql.FieldEQ(FieldItemID, v))
 }
 
 // ItemIDNEQ applies the NEQ predicate on the "item_id" field.
-func ItemIDNEQ(v uuid.UUID) predicate.RefusedAttempt {
+func ItemIDNEQ(v typedid.Item) predicate.RefusedAttempt {
 	return predicate.RefusedAttempt(sql.FieldNEQ(FieldItemID, v))
 }
 
 // ItemIDIn applies the In predicate on the "item_id" field.
-func ItemIDIn(vs ...uuid.UUID) predicate.RefusedAttempt {
+func ItemIDIn(vs ...typedid.Item) predicate.RefusedAttempt {
 	return predicate.RefusedAttempt(sql.FieldIn(FieldItemID, vs...))
 }
 
 // ItemIDNotIn applies the NotIn predicate on the "item_id" field.
-func ItemIDNotIn(vs ...uuid.UUID) predicate.RefusedAttempt {
+func ItemIDNotIn(vs ...typedid.Item) predicate.RefusedAttempt {
 	return predicate.RefusedAttempt(sql.FieldNotIn(FieldItemID, vs...))
 }
 
 // ItemIDGT applies the GT predicate on the "item_id" field.
-func ItemIDGT(v uuid.UUID) predicate.RefusedAttempt {
+func ItemIDGT(v typedid.Item) predicate.RefusedAttempt {
 	return predicate.RefusedAttempt(sql.FieldGT(FieldItemID, v))
 }
 
 // ItemIDGTE applies the GTE predicate on the "item_id" field.
-func ItemIDGTE(v uuid.UUID) predicate.RefusedAttempt {
+func ItemIDGTE(v typedid.Item) predicate.RefusedAttempt {
 	return predicate.RefusedAttempt(sql.FieldGTE(FieldItemID, v))
 }
 
 // ItemIDLT applies the LT predicate on the "item_id" field.
-func ItemIDLT(v uuid.UUID) predicate.RefusedAttempt {
+func ItemIDLT(v typedid.Item) predicate.RefusedAttempt {
 	return predicate.RefusedAttempt(sql.FieldLT(FieldItemID, v))
 }
 
 // ItemIDLTE applies the LTE predicate on the "item_id" field.
-func ItemIDLTE(v uuid.UUID) predicate.RefusedAttempt {
+func ItemIDLTE(v typedid.Item) predicate.RefusedAttempt {
 	return predicate.RefusedAttempt(sql.FieldLTE(FieldItemID, v))
 }
 

@@ -4,54 +4,54 @@ package sale
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // ID filters vertices based on their ID field.
-func ID(id uuid.UUID) predicate.Sale {
+func ID(id typedid.Sale) predicate.Sale {
 	return predicate.Sale(sql.FieldEQ(FieldID, id))
 }
 
 // IDEQ applies the EQ predicate on the ID field.
-func IDEQ(id uuid.UUID) predicate.Sale {
+func IDEQ(id typedid.Sale) predicate.Sale {
 	return predicate.Sale(sql.FieldEQ(FieldID, id))
 }
 
 // IDNEQ applies the NEQ predicate on the ID field.
-func IDNEQ(id uuid.UUID) predicate.Sale {
+func IDNEQ(id typedid.Sale) predicate.Sale {
 	return predicate.Sale(sql.FieldNEQ(FieldID, id))
 }
 
 // IDIn applies the In predicate on the ID field.
-func IDIn(ids ...uuid.UUID) predicate.Sale {
+func IDIn(ids ...typedid.Sale) predicate.Sale {
 	return predicate.Sale(sql.FieldIn(FieldID, ids...))
 }
 
 // IDNotIn applies the NotIn predicate on the ID field.
-func IDNotIn(ids ...uuid.UUID) predicate.Sale {
+func IDNotIn(ids ...typedid.Sale) predicate.Sale {
 	return predicate.Sale(sql.FieldNotIn(FieldID, ids...))
 }
 
 // IDGT applies the GT predicate on the ID field.
-func IDGT(id uuid.UUID) predicate.Sale {
+func IDGT(id typedid.Sale) predicate.Sale {
 	return predicate.Sale(sql.FieldGT(FieldID, id))
 }
 
 // IDGTE applies the GTE predicate on the ID field.
-func IDGTE(id uuid.UUID) predicate.Sale {
+func IDGTE(id typedid.Sale) predicate.Sale {
 	return predicate.Sale(sql.FieldGTE(FieldID, id))
 }
 
 // IDLT applies the LT predicate on the ID field.
-func IDLT(id uuid.UUID) predicate.Sale {
+func IDLT(id typedid.Sale) predicate.Sale {
 	return predicate.Sale(sql.FieldLT(FieldID, id))
 }
 
 // IDLTE applies the LTE predicate on the ID field.
-func IDLTE(id uuid.UUID) predicate.Sale {
+func IDLTE(id typedid.Sale) predicate.Sale {
 	return predicate.Sale(sql.FieldLTE(FieldID, id))
 }
 
@@ -141,7 +141,7 @@ func Revision(v int64) predicate.Sale {
 }
 
 // CreatedBy applies equality check predicate on the "created_by" field. It's identical to CreatedByEQ.
-func CreatedBy(v uuid.UUID) predicate.Sale {
+func CreatedBy(v typedid.User) predicate.Sale {
 	return predicate.Sale(sql.FieldEQ(FieldCreatedBy, v))
 }
 
@@ -956,42 +956,42 @@ func RevisionLTE(v int64) predicate.Sale {
 }
 
 // CreatedByEQ applies the EQ predicate on the "created_by" field.
-func CreatedByEQ(v uuid.UUID) predicate.Sale {
+func CreatedByEQ(v typedid.User) predicate.Sale {
 	return predicate.Sale(sql.FieldEQ(FieldCreatedBy, v))
 }
 
 // CreatedByNEQ applies the NEQ predicate on the "created_by" field.
-func CreatedByNEQ(v uuid.UUID) predicate.Sale {
+func CreatedByNEQ(v typedid.User) predicate.Sale {
 	return predicate.Sale(sql.FieldNEQ(FieldCreatedBy, v))
 }
 
 // CreatedByIn applies the In predicate on the "created_by" field.
-func CreatedByIn(vs ...uuid.UUID) predicate.Sale {
+func CreatedByIn(vs ...typedid.User) predicate.Sale {
 	return predicate.Sale(sql.FieldIn(FieldCreatedBy, vs...))
 }
 
 // CreatedByNotIn applies the NotIn predicate on the "created_by" field.
-func CreatedByNotIn(vs ...uuid.UUID) predicate.Sale {
+func CreatedByNotIn(vs ...typedid.User) predicate.Sale {
 	return predicate.Sale(sql.FieldNotIn(FieldCreatedBy, vs...))
 }
 
 // CreatedByGT applies the GT predicate on the "created_by" field.
-func CreatedByGT(v uuid.UUID) predicate.Sale {
+func CreatedByGT(v typedid.User) predicate.Sale {
 	return predicate.Sale(sql.FieldGT(FieldCreatedBy, v))
 }
 
 // CreatedByGTE applies the GTE predicate on the "created_by" field.
-func CreatedByGTE(v uuid.UUID) predicate.Sale {
+func CreatedByGTE(v typedid.User) predicate.Sale {
 	return predicate.Sale(sql.FieldGTE(FieldCreatedBy, v))
 }
 
 // CreatedByLT applies the LT predicate on the "created_by" field.
-func CreatedByLT(v uuid.UUID) predicate.Sale {
+func CreatedByLT(v typedid.User) predicate.Sale {
 	return predicate.Sale(sql.FieldLT(FieldCreatedBy, v))
 }
 
 // CreatedByLTE applies the LTE predicate on the "created_by" field.
-func CreatedByLTE(v uuid.UUID) predicate.Sale {
+func CreatedByLTE(v typedid.User) predicate.Sale {
 	return predicate.Sale(sql.FieldLTE(FieldCreatedBy, v))
 }
 

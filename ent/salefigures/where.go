@@ -4,54 +4,54 @@ package salefigures
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // ID filters vertices based on their ID field.
-func ID(id uuid.UUID) predicate.SaleFigures {
+func ID(id typedid.Sale) predicate.SaleFigures {
 	return predicate.SaleFigures(sql.FieldEQ(FieldID, id))
 }
 
 // IDEQ applies the EQ predicate on the ID field.
-func IDEQ(id uuid.UUID) predicate.SaleFigures {
+func IDEQ(id typedid.Sale) predicate.SaleFigures {
 	return predicate.SaleFigures(sql.FieldEQ(FieldID, id))
 }
 
 // IDNEQ applies the NEQ predicate on the ID field.
-func IDNEQ(id uuid.UUID) predicate.SaleFigures {
+func IDNEQ(id typedid.Sale) predicate.SaleFigures {
 	return predicate.SaleFigures(sql.FieldNEQ(FieldID, id))
 }
 
 // IDIn applies the In predicate on the ID field.
-func IDIn(ids ...uuid.UUID) predicate.SaleFigures {
+func IDIn(ids ...typedid.Sale) predicate.SaleFigures {
 	return predicate.SaleFigures(sql.FieldIn(FieldID, ids...))
 }
 
 // IDNotIn applies the NotIn predicate on the ID field.
-func IDNotIn(ids ...uuid.UUID) predicate.SaleFigures {
+func IDNotIn(ids ...typedid.Sale) predicate.SaleFigures {
 	return predicate.SaleFigures(sql.FieldNotIn(FieldID, ids...))
 }
 
 // IDGT applies the GT predicate on the ID field.
-func IDGT(id uuid.UUID) predicate.SaleFigures {
+func IDGT(id typedid.Sale) predicate.SaleFigures {
 	return predicate.SaleFigures(sql.FieldGT(FieldID, id))
 }
 
 // IDGTE applies the GTE predicate on the ID field.
-func IDGTE(id uuid.UUID) predicate.SaleFigures {
+func IDGTE(id typedid.Sale) predicate.SaleFigures {
 	return predicate.SaleFigures(sql.FieldGTE(FieldID, id))
 }
 
 // IDLT applies the LT predicate on the ID field.
-func IDLT(id uuid.UUID) predicate.SaleFigures {
+func IDLT(id typedid.Sale) predicate.SaleFigures {
 	return predicate.SaleFigures(sql.FieldLT(FieldID, id))
 }
 
 // IDLTE applies the LTE predicate on the ID field.
-func IDLTE(id uuid.UUID) predicate.SaleFigures {
+func IDLTE(id typedid.Sale) predicate.SaleFigures {
 	return predicate.SaleFigures(sql.FieldLTE(FieldID, id))
 }
 

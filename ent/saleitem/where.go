@@ -4,64 +4,64 @@ package saleitem
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // ID filters vertices based on their ID field.
-func ID(id uuid.UUID) predicate.SaleItem {
+func ID(id typedid.Item) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldEQ(FieldID, id))
 }
 
 // IDEQ applies the EQ predicate on the ID field.
-func IDEQ(id uuid.UUID) predicate.SaleItem {
+func IDEQ(id typedid.Item) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldEQ(FieldID, id))
 }
 
 // IDNEQ applies the NEQ predicate on the ID field.
-func IDNEQ(id uuid.UUID) predicate.SaleItem {
+func IDNEQ(id typedid.Item) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldNEQ(FieldID, id))
 }
 
 // IDIn applies the In predicate on the ID field.
-func IDIn(ids ...uuid.UUID) predicate.SaleItem {
+func IDIn(ids ...typedid.Item) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldIn(FieldID, ids...))
 }
 
 // IDNotIn applies the NotIn predicate on the ID field.
-func IDNotIn(ids ...uuid.UUID) predicate.SaleItem {
+func IDNotIn(ids ...typedid.Item) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldNotIn(FieldID, ids...))
 }
 
 // IDGT applies the GT predicate on the ID field.
-func IDGT(id uuid.UUID) predicate.SaleItem {
+func IDGT(id typedid.Item) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldGT(FieldID, id))
 }
 
 // IDGTE applies the GTE predicate on the ID field.
-func IDGTE(id uuid.UUID) predicate.SaleItem {
+func IDGTE(id typedid.Item) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldGTE(FieldID, id))
 }
 
 // IDLT applies the LT predicate on the ID field.
-func IDLT(id uuid.UUID) predicate.SaleItem {
+func IDLT(id typedid.Item) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldLT(FieldID, id))
 }
 
 // IDLTE applies the LTE predicate on the ID field.
-func IDLTE(id uuid.UUID) predicate.SaleItem {
+func IDLTE(id typedid.Item) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldLTE(FieldID, id))
 }
 
 // SaleID applies equality check predicate on the "sale_id" field. It's identical to SaleIDEQ.
-func SaleID(v uuid.UUID) predicate.SaleItem {
+func SaleID(v typedid.Sale) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldEQ(FieldSaleID, v))
 }
 
 // GoodsID applies equality check predicate on the "goods_id" field. It's identical to GoodsIDEQ.
-func GoodsID(v uuid.UUID) predicate.SaleItem {
+func GoodsID(v typedid.Goods) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldEQ(FieldGoodsID, v))
 }
 
@@ -131,82 +131,82 @@ func SoldOutAt(v time.Time) predicate.SaleItem {
 }
 
 // SaleIDEQ applies the EQ predicate on the "sale_id" field.
-func SaleIDEQ(v uuid.UUID) predicate.SaleItem {
+func SaleIDEQ(v typedid.Sale) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldEQ(FieldSaleID, v))
 }
 
 // SaleIDNEQ applies the NEQ predicate on the "sale_id" field.
-func SaleIDNEQ(v uuid.UUID) predicate.SaleItem {
+func SaleIDNEQ(v typedid.Sale) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldNEQ(FieldSaleID, v))
 }
 
 // SaleIDIn applies the In predicate on the "sale_id" field.
-func SaleIDIn(vs ...uuid.UUID) predicate.SaleItem {
+func SaleIDIn(vs ...typedid.Sale) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldIn(FieldSaleID, vs...))
 }
 
 // SaleIDNotIn applies the NotIn predicate on the "sale_id" field.
-func SaleIDNotIn(vs ...uuid.UUID) predicate.SaleItem {
+func SaleIDNotIn(vs ...typedid.Sale) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldNotIn(FieldSaleID, vs...))
 }
 
 // SaleIDGT applies the GT predicate on the "sale_id" field.
-func SaleIDGT(v uuid.UUID) predicate.SaleItem {
+func SaleIDGT(v typedid.Sale) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldGT(FieldSaleID, v))
 }
 
 // SaleIDGTE applies the GTE predicate on the "sale_id" field.
-func SaleIDGTE(v uuid.UUID) predicate.SaleItem {
+func SaleIDGTE(v typedid.Sale) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldGTE(FieldSaleID, v))
 }
 
 // SaleIDLT applies the LT predicate on the "sale_id" field.
-func SaleIDLT(v uuid.UUID) predicate.SaleItem {
+func SaleIDLT(v typedid.Sale) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldLT(FieldSaleID, v))
 }
 
 // SaleIDLTE applies the LTE predicate on the "sale_id" field.
-func SaleIDLTE(v uuid.UUID) predicate.SaleItem {
+func SaleIDLTE(v typedid.Sale) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldLTE(FieldSaleID, v))
 }
 
 // GoodsIDEQ applies the EQ predicate on the "goods_id" field.
-func GoodsIDEQ(v uuid.UUID) predicate.SaleItem {
+func GoodsIDEQ(v typedid.Goods) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldEQ(FieldGoodsID, v))
 }
 
 // GoodsIDNEQ applies the NEQ predicate on the "goods_id" field.
-func GoodsIDNEQ(v uuid.UUID) predicate.SaleItem {
+func GoodsIDNEQ(v typedid.Goods) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldNEQ(FieldGoodsID, v))
 }
 
 // GoodsIDIn applies the In predicate on the "goods_id" field.
-func GoodsIDIn(vs ...uuid.UUID) predicate.SaleItem {
+func GoodsIDIn(vs ...typedid.Goods) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldIn(FieldGoodsID, vs...))
 }
 
 // GoodsIDNotIn applies the NotIn predicate on the "goods_id" field.
-func GoodsIDNotIn(vs ...uuid.UUID) predicate.SaleItem {
+func GoodsIDNotIn(vs ...typedid.Goods) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldNotIn(FieldGoodsID, vs...))
 }
 
 // GoodsIDGT applies the GT predicate on the "goods_id" field.
-func GoodsIDGT(v uuid.UUID) predicate.SaleItem {
+func GoodsIDGT(v typedid.Goods) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldGT(FieldGoodsID, v))
 }
 
 // GoodsIDGTE applies the GTE predicate on the "goods_id" field.
-func GoodsIDGTE(v uuid.UUID) predicate.SaleItem {
+func GoodsIDGTE(v typedid.Goods) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldGTE(FieldGoodsID, v))
 }
 
 // GoodsIDLT applies the LT predicate on the "goods_id" field.
-func GoodsIDLT(v uuid.UUID) predicate.SaleItem {
+func GoodsIDLT(v typedid.Goods) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldLT(FieldGoodsID, v))
 }
 
 // GoodsIDLTE applies the LTE predicate on the "goods_id" field.
-func GoodsIDLTE(v uuid.UUID) predicate.SaleItem {
+func GoodsIDLTE(v typedid.Goods) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldLTE(FieldGoodsID, v))
 }
 

@@ -4,6 +4,7 @@ package salelog
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
@@ -56,12 +57,12 @@ func IDLTE(id uuid.UUID) predicate.SaleLog {
 }
 
 // SaleID applies equality check predicate on the "sale_id" field. It's identical to SaleIDEQ.
-func SaleID(v uuid.UUID) predicate.SaleLog {
+func SaleID(v typedid.Sale) predicate.SaleLog {
 	return predicate.SaleLog(sql.FieldEQ(FieldSaleID, v))
 }
 
 // ActorID applies equality check predicate on the "actor_id" field. It's identical to ActorIDEQ.
-func ActorID(v uuid.UUID) predicate.SaleLog {
+func ActorID(v typedid.User) predicate.SaleLog {
 	return predicate.SaleLog(sql.FieldEQ(FieldActorID, v))
 }
 
@@ -101,82 +102,82 @@ func CreatedAt(v time.Time) predicate.SaleLog {
 }
 
 // SaleIDEQ applies the EQ predicate on the "sale_id" field.
-func SaleIDEQ(v uuid.UUID) predicate.SaleLog {
+func SaleIDEQ(v typedid.Sale) predicate.SaleLog {
 	return predicate.SaleLog(sql.FieldEQ(FieldSaleID, v))
 }
 
 // SaleIDNEQ applies the NEQ predicate on the "sale_id" field.
-func SaleIDNEQ(v uuid.UUID) predicate.SaleLog {
+func SaleIDNEQ(v typedid.Sale) predicate.SaleLog {
 	return predicate.SaleLog(sql.FieldNEQ(FieldSaleID, v))
 }
 
 // SaleIDIn applies the In predicate on the "sale_id" field.
-func SaleIDIn(vs ...uuid.UUID) predicate.SaleLog {
+func SaleIDIn(vs ...typedid.Sale) predicate.SaleLog {
 	return predicate.SaleLog(sql.FieldIn(FieldSaleID, vs...))
 }
 
 // SaleIDNotIn applies the NotIn predicate on the "sale_id" field.
-func SaleIDNotIn(vs ...uuid.UUID) predicate.SaleLog {
+func SaleIDNotIn(vs ...typedid.Sale) predicate.SaleLog {
 	return predicate.SaleLog(sql.FieldNotIn(FieldSaleID, vs...))
 }
 
 // SaleIDGT applies the GT predicate on the "sale_id" field.
-func SaleIDGT(v uuid.UUID) predicate.SaleLog {
+func SaleIDGT(v typedid.Sale) predicate.SaleLog {
 	return predicate.SaleLog(sql.FieldGT(FieldSaleID, v))
 }
 
 // SaleIDGTE applies the GTE predicate on the "sale_id" field.
-func SaleIDGTE(v uuid.UUID) predicate.SaleLog {
+func SaleIDGTE(v typedid.Sale) predicate.SaleLog {
 	return predicate.SaleLog(sql.FieldGTE(FieldSaleID, v))
 }
 
 // SaleIDLT applies the LT predicate on the "sale_id" field.
-func SaleIDLT(v uuid.UUID) predicate.SaleLog {
+func SaleIDLT(v typedid.Sale) predicate.SaleLog {
 	return predicate.SaleLog(sql.FieldLT(FieldSaleID, v))
 }
 
 // SaleIDLTE applies the LTE predicate on the "sale_id" field.
-func SaleIDLTE(v uuid.UUID) predicate.SaleLog {
+func SaleIDLTE(v typedid.Sale) predicate.SaleLog {
 	return predicate.SaleLog(sql.FieldLTE(FieldSaleID, v))
 }
 
 // ActorIDEQ applies the EQ predicate on the "actor_id" field.
-func ActorIDEQ(v uuid.UUID) predicate.SaleLog {
+func ActorIDEQ(v typedid.User) predicate.SaleLog {
 	return predicate.SaleLog(sql.FieldEQ(FieldActorID, v))
 }
 
 // ActorIDNEQ applies the NEQ predicate on the "actor_id" field.
-func ActorIDNEQ(v uuid.UUID) predicate.SaleLog {
+func ActorIDNEQ(v typedid.User) predicate.SaleLog {
 	return predicate.SaleLog(sql.FieldNEQ(FieldActorID, v))
 }
 
 // ActorIDIn applies the In predicate on the "actor_id" field.
-func ActorIDIn(vs ...uuid.UUID) predicate.SaleLog {
+func ActorIDIn(vs ...typedid.User) predicate.SaleLog {
 	return predicate.SaleLog(sql.FieldIn(FieldActorID, vs...))
 }
 
 // ActorIDNotIn applies the NotIn predicate on the "actor_id" field.
-func ActorIDNotIn(vs ...uuid.UUID) predicate.SaleLog {
+func ActorIDNotIn(vs ...typedid.User) predicate.SaleLog {
 	return predicate.SaleLog(sql.FieldNotIn(FieldActorID, vs...))
 }
 
 // ActorIDGT applies the GT predicate on the "actor_id" field.
-func ActorIDGT(v uuid.UUID) predicate.SaleLog {
+func ActorIDGT(v typedid.User) predicate.SaleLog {
 	return predicate.SaleLog(sql.FieldGT(FieldActorID, v))
 }
 
 // ActorIDGTE applies the GTE predicate on the "actor_id" field.
-func ActorIDGTE(v uuid.UUID) predicate.SaleLog {
+func ActorIDGTE(v typedid.User) predicate.SaleLog {
 	return predicate.SaleLog(sql.FieldGTE(FieldActorID, v))
 }
 
 // ActorIDLT applies the LT predicate on the "actor_id" field.
-func ActorIDLT(v uuid.UUID) predicate.SaleLog {
+func ActorIDLT(v typedid.User) predicate.SaleLog {
 	return predicate.SaleLog(sql.FieldLT(FieldActorID, v))
 }
 
 // ActorIDLTE applies the LTE predicate on the "actor_id" field.
-func ActorIDLTE(v uuid.UUID) predicate.SaleLog {
+func ActorIDLTE(v typedid.User) predicate.SaleLog {
 	return predicate.SaleLog(sql.FieldLTE(FieldActorID, v))
 }
 

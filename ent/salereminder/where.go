@@ -4,6 +4,7 @@ package salereminder
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
@@ -56,12 +57,12 @@ func IDLTE(id uuid.UUID) predicate.SaleReminder {
 }
 
 // UserID applies equality check predicate on the "user_id" field. It's identical to UserIDEQ.
-func UserID(v uuid.UUID) predicate.SaleReminder {
+func UserID(v typedid.User) predicate.SaleReminder {
 	return predicate.SaleReminder(sql.FieldEQ(FieldUserID, v))
 }
 
 // SaleID applies equality check predicate on the "sale_id" field. It's identical to SaleIDEQ.
-func SaleID(v uuid.UUID) predicate.SaleReminder {
+func SaleID(v typedid.Sale) predicate.SaleReminder {
 	return predicate.SaleReminder(sql.FieldEQ(FieldSaleID, v))
 }
 
@@ -76,82 +77,82 @@ func CreatedAt(v time.Time) predicate.SaleReminder {
 }
 
 // UserIDEQ applies the EQ predicate on the "user_id" field.
-func UserIDEQ(v uuid.UUID) predicate.SaleReminder {
+func UserIDEQ(v typedid.User) predicate.SaleReminder {
 	return predicate.SaleReminder(sql.FieldEQ(FieldUserID, v))
 }
 
 // UserIDNEQ applies the NEQ predicate on the "user_id" field.
-func UserIDNEQ(v uuid.UUID) predicate.SaleReminder {
+func UserIDNEQ(v typedid.User) predicate.SaleReminder {
 	return predicate.SaleReminder(sql.FieldNEQ(FieldUserID, v))
 }
 
 // UserIDIn applies the In predicate on the "user_id" field.
-func UserIDIn(vs ...uuid.UUID) predicate.SaleReminder {
+func UserIDIn(vs ...typedid.User) predicate.SaleReminder {
 	return predicate.SaleReminder(sql.FieldIn(FieldUserID, vs...))
 }
 
 // UserIDNotIn applies the NotIn predicate on the "user_id" field.
-func UserIDNotIn(vs ...uuid.UUID) predicate.SaleReminder {
+func UserIDNotIn(vs ...typedid.User) predicate.SaleReminder {
 	return predicate.SaleReminder(sql.FieldNotIn(FieldUserID, vs...))
 }
 
 // UserIDGT applies the GT predicate on the "user_id" field.
-func UserIDGT(v uuid.UUID) predicate.SaleReminder {
+func UserIDGT(v typedid.User) predicate.SaleReminder {
 	return predicate.SaleReminder(sql.FieldGT(FieldUserID, v))
 }
 
 // UserIDGTE applies the GTE predicate on the "user_id" field.
-func UserIDGTE(v uuid.UUID) predicate.SaleReminder {
+func UserIDGTE(v typedid.User) predicate.SaleReminder {
 	return predicate.SaleReminder(sql.FieldGTE(FieldUserID, v))
 }
 
 // UserIDLT applies the LT predicate on the "user_id" field.
-func UserIDLT(v uuid.UUID) predicate.SaleReminder {
+func UserIDLT(v typedid.User) predicate.SaleReminder {
 	return predicate.SaleReminder(sql.FieldLT(FieldUserID, v))
 }
 
 // UserIDLTE applies the LTE predicate on the "user_id" field.
-func UserIDLTE(v uuid.UUID) predicate.SaleReminder {
+func UserIDLTE(v typedid.User) predicate.SaleReminder {
 	return predicate.SaleReminder(sql.FieldLTE(FieldUserID, v))
 }
 
 // SaleIDEQ applies the EQ predicate on the "sale_id" field.
-func SaleIDEQ(v uuid.UUID) predicate.SaleReminder {
+func SaleIDEQ(v typedid.Sale) predicate.SaleReminder {
 	return predicate.SaleReminder(sql.FieldEQ(FieldSaleID, v))
 }
 
 // SaleIDNEQ applies the NEQ predicate on the "sale_id" field.
-func SaleIDNEQ(v uuid.UUID) predicate.SaleReminder {
+func SaleIDNEQ(v typedid.Sale) predicate.SaleReminder {
 	return predicate.SaleReminder(sql.FieldNEQ(FieldSaleID, v))
 }
 
 // SaleIDIn applies the In predicate on the "sale_id" field.
-func SaleIDIn(vs ...uuid.UUID) predicate.SaleReminder {
+func SaleIDIn(vs ...typedid.Sale) predicate.SaleReminder {
 	return predicate.SaleReminder(sql.FieldIn(FieldSaleID, vs...))
 }
 
 // SaleIDNotIn applies the NotIn predicate on the "sale_id" field.
-func SaleIDNotIn(vs ...uuid.UUID) predicate.SaleReminder {
+func SaleIDNotIn(vs ...typedid.Sale) predicate.SaleReminder {
 	return predicate.SaleReminder(sql.FieldNotIn(FieldSaleID, vs...))
 }
 
 // SaleIDGT applies the GT predicate on the "sale_id" field.
-func SaleIDGT(v uuid.UUID) predicate.SaleReminder {
+func SaleIDGT(v typedid.Sale) predicate.SaleReminder {
 	return predicate.SaleReminder(sql.FieldGT(FieldSaleID, v))
 }
 
 // SaleIDGTE applies the GTE predicate on the "sale_id" field.
-func SaleIDGTE(v uuid.UUID) predicate.SaleReminder {
+func SaleIDGTE(v typedid.Sale) predicate.SaleReminder {
 	return predicate.SaleReminder(sql.FieldGTE(FieldSaleID, v))
 }
 
 // SaleIDLT applies the LT predicate on the "sale_id" field.
-func SaleIDLT(v uuid.UUID) predicate.SaleReminder {
+func SaleIDLT(v typedid.Sale) predicate.SaleReminder {
 	return predicate.SaleReminder(sql.FieldLT(FieldSaleID, v))
 }
 
 // SaleIDLTE applies the LTE predicate on the "sale_id" field.
-func SaleIDLTE(v uuid.UUID) predicate.SaleReminder {
+func SaleIDLTE(v typedid.Sale) predicate.SaleReminder {
 	return predicate.SaleReminder(sql.FieldLTE(FieldSaleID, v))
 }
 

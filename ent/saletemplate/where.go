@@ -4,54 +4,54 @@ package saletemplate
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // ID filters vertices based on their ID field.
-func ID(id uuid.UUID) predicate.SaleTemplate {
+func ID(id typedid.Template) predicate.SaleTemplate {
 	return predicate.SaleTemplate(sql.FieldEQ(FieldID, id))
 }
 
 // IDEQ applies the EQ predicate on the ID field.
-func IDEQ(id uuid.UUID) predicate.SaleTemplate {
+func IDEQ(id typedid.Template) predicate.SaleTemplate {
 	return predicate.SaleTemplate(sql.FieldEQ(FieldID, id))
 }
 
 // IDNEQ applies the NEQ predicate on the ID field.
-func IDNEQ(id uuid.UUID) predicate.SaleTemplate {
+func IDNEQ(id typedid.Template) predicate.SaleTemplate {
 	return predicate.SaleTemplate(sql.FieldNEQ(FieldID, id))
 }
 
 // IDIn applies the In predicate on the ID field.
-func IDIn(ids ...uuid.UUID) predicate.SaleTemplate {
+func IDIn(ids ...typedid.Template) predicate.SaleTemplate {
 	return predicate.SaleTemplate(sql.FieldIn(FieldID, ids...))
 }
 
 // IDNotIn applies the NotIn predicate on the ID field.
-func IDNotIn(ids ...uuid.UUID) predicate.SaleTemplate {
+func IDNotIn(ids ...typedid.Template) predicate.SaleTemplate {
 	return predicate.SaleTemplate(sql.FieldNotIn(FieldID, ids...))
 }
 
 // IDGT applies the GT predicate on the ID field.
-func IDGT(id uuid.UUID) predicate.SaleTemplate {
+func IDGT(id typedid.Template) predicate.SaleTemplate {
 	return predicate.SaleTemplate(sql.FieldGT(FieldID, id))
 }
 
 // IDGTE applies the GTE predicate on the ID field.
-func IDGTE(id uuid.UUID) predicate.SaleTemplate {
+func IDGTE(id typedid.Template) predicate.SaleTemplate {
 	return predicate.SaleTemplate(sql.FieldGTE(FieldID, id))
 }
 
 // IDLT applies the LT predicate on the ID field.
-func IDLT(id uuid.UUID) predicate.SaleTemplate {
+func IDLT(id typedid.Template) predicate.SaleTemplate {
 	return predicate.SaleTemplate(sql.FieldLT(FieldID, id))
 }
 
 // IDLTE applies the LTE predicate on the ID field.
-func IDLTE(id uuid.UUID) predicate.SaleTemplate {
+func IDLTE(id typedid.Template) predicate.SaleTemplate {
 	return predicate.SaleTemplate(sql.FieldLTE(FieldID, id))
 }
 
@@ -66,7 +66,7 @@ func Content(v string) predicate.SaleTemplate {
 }
 
 // SavedBy applies equality check predicate on the "saved_by" field. It's identical to SavedByEQ.
-func SavedBy(v uuid.UUID) predicate.SaleTemplate {
+func SavedBy(v typedid.User) predicate.SaleTemplate {
 	return predicate.SaleTemplate(sql.FieldEQ(FieldSavedBy, v))
 }
 
@@ -206,42 +206,42 @@ func ContentContainsFold(v string) predicate.SaleTemplate {
 }
 
 // SavedByEQ applies the EQ predicate on the "saved_by" field.
-func SavedByEQ(v uuid.UUID) predicate.SaleTemplate {
+func SavedByEQ(v typedid.User) predicate.SaleTemplate {
 	return predicate.SaleTemplate(sql.FieldEQ(FieldSavedBy, v))
 }
 
 // SavedByNEQ applies the NEQ predicate on the "saved_by" field.
-func SavedByNEQ(v uuid.UUID) predicate.SaleTemplate {
+func SavedByNEQ(v typedid.User) predicate.SaleTemplate {
 	return predicate.SaleTemplate(sql.FieldNEQ(FieldSavedBy, v))
 }
 
 // SavedByIn applies the In predicate on the "saved_by" field.
-func SavedByIn(vs ...uuid.UUID) predicate.SaleTemplate {
+func SavedByIn(vs ...typedid.User) predicate.SaleTemplate {
 	return predicate.SaleTemplate(sql.FieldIn(FieldSavedBy, vs...))
 }
 
 // SavedByNotIn applies the NotIn predicate on the "saved_by" field.
-func SavedByNotIn(vs ...uuid.UUID) predicate.SaleTemplate {
+func SavedByNotIn(vs ...typedid.User) predicate.SaleTemplate {
 	return predicate.SaleTemplate(sql.FieldNotIn(FieldSavedBy, vs...))
 }
 
 // SavedByGT applies the GT predicate on the "saved_by" field.
-func SavedByGT(v uuid.UUID) predicate.SaleTemplate {
+func SavedByGT(v typedid.User) predicate.SaleTemplate {
 	return predicate.SaleTemplate(sql.FieldGT(FieldSavedBy, v))
 }
 
 // SavedByGTE applies the GTE predicate on the "saved_by" field.
-func SavedByGTE(v uuid.UUID) predicate.SaleTemplate {
+func SavedByGTE(v typedid.User) predicate.SaleTemplate {
 	return predicate.SaleTemplate(sql.FieldGTE(FieldSavedBy, v))
 }
 
 // SavedByLT applies the LT predicate on the "saved_by" field.
-func SavedByLT(v uuid.UUID) predicate.SaleTemplate {
+func SavedByLT(v typedid.User) predicate.SaleTemplate {
 	return predicate.SaleTemplate(sql.FieldLT(FieldSavedBy, v))
 }
 
 // SavedByLTE applies the LTE predicate on the "saved_by" field.
-func SavedByLTE(v uuid.UUID) predicate.SaleTemplate {
+func SavedByLTE(v typedid.User) predicate.SaleTemplate {
 	return predicate.SaleTemplate(sql.FieldLTE(FieldSavedBy, v))
 }
 

@@ -4,6 +4,7 @@ package sandboxcharge
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
@@ -56,7 +57,7 @@ func IDLTE(id uuid.UUID) predicate.SandboxCharge {
 }
 
 // MerchantPayment applies equality check predicate on the "merchant_payment" field. It's identical to MerchantPaymentEQ.
-func MerchantPayment(v uuid.UUID) predicate.SandboxCharge {
+func MerchantPayment(v typedid.Payment) predicate.SandboxCharge {
 	return predicate.SandboxCharge(sql.FieldEQ(FieldMerchantPayment, v))
 }
 
@@ -116,42 +117,42 @@ func PaidAt(v time.Time) predicate.SandboxCharge {
 }
 
 // MerchantPaymentEQ applies the EQ predicate on the "merchant_payment" field.
-func MerchantPaymentEQ(v uuid.UUID) predicate.SandboxCharge {
+func MerchantPaymentEQ(v typedid.Payment) predicate.SandboxCharge {
 	return predicate.SandboxCharge(sql.FieldEQ(FieldMerchantPayment, v))
 }
 
 // MerchantPaymentNEQ applies the NEQ predicate on the "merchant_payment" field.
-func MerchantPaymentNEQ(v uuid.UUID) predicate.SandboxCharge {
+func MerchantPaymentNEQ(v typedid.Payment) predicate.SandboxCharge {
 	return predicate.SandboxCharge(sql.FieldNEQ(FieldMerchantPayment, v))
 }
 
 // MerchantPaymentIn applies the In predicate on the "merchant_payment" field.
-func MerchantPaymentIn(vs ...uuid.UUID) predicate.SandboxCharge {
+func MerchantPaymentIn(vs ...typedid.Payment) predicate.SandboxCharge {
 	return predicate.SandboxCharge(sql.FieldIn(FieldMerchantPayment, vs...))
 }
 
 // MerchantPaymentNotIn applies the NotIn predicate on the "merchant_payment" field.
-func MerchantPaymentNotIn(vs ...uuid.UUID) predicate.SandboxCharge {
+func MerchantPaymentNotIn(vs ...typedid.Payment) predicate.SandboxCharge {
 	return predicate.SandboxCharge(sql.FieldNotIn(FieldMerchantPayment, vs...))
 }
 
 // MerchantPaymentGT applies the GT predicate on the "merchant_payment" field.
-func MerchantPaymentGT(v uuid.UUID) predicate.SandboxCharge {
+func MerchantPaymentGT(v typedid.Payment) predicate.SandboxCharge {
 	return predicate.SandboxCharge(sql.FieldGT(FieldMerchantPayment, v))
 }
 
 // MerchantPaymentGTE applies the GTE predicate on the "merchant_payment" field.
-func MerchantPaymentGTE(v uuid.UUID) predicate.SandboxCharge {
+func MerchantPaymentGTE(v typedid.Payment) predicate.SandboxCharge {
 	return predicate.SandboxCharge(sql.FieldGTE(FieldMerchantPayment, v))
 }
 
 // MerchantPaymentLT applies the LT predicate on the "merchant_payment" field.
-func MerchantPaymentLT(v uuid.UUID) predicate.SandboxCharge {
+func MerchantPaymentLT(v typedid.Payment) predicate.SandboxCharge {
 	return predicate.SandboxCharge(sql.FieldLT(FieldMerchantPayment, v))
 }
 
 // MerchantPaymentLTE applies the LTE predicate on the "merchant_payment" field.
-func MerchantPaymentLTE(v uuid.UUID) predicate.SandboxCharge {
+func MerchantPaymentLTE(v typedid.Payment) predicate.SandboxCharge {
 	return predicate.SandboxCharge(sql.FieldLTE(FieldMerchantPayment, v))
 }
 

@@ -4,6 +4,7 @@ package sandboxrefund
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
@@ -56,7 +57,7 @@ func IDLTE(id uuid.UUID) predicate.SandboxRefund {
 }
 
 // MerchantRefund applies equality check predicate on the "merchant_refund" field. It's identical to MerchantRefundEQ.
-func MerchantRefund(v uuid.UUID) predicate.SandboxRefund {
+func MerchantRefund(v typedid.Refund) predicate.SandboxRefund {
 	return predicate.SandboxRefund(sql.FieldEQ(FieldMerchantRefund, v))
 }
 
@@ -76,42 +77,42 @@ func CreatedAt(v time.Time) predicate.SandboxRefund {
 }
 
 // MerchantRefundEQ applies the EQ predicate on the "merchant_refund" field.
-func MerchantRefundEQ(v uuid.UUID) predicate.SandboxRefund {
+func MerchantRefundEQ(v typedid.Refund) predicate.SandboxRefund {
 	return predicate.SandboxRefund(sql.FieldEQ(FieldMerchantRefund, v))
 }
 
 // MerchantRefundNEQ applies the NEQ predicate on the "merchant_refund" field.
-func MerchantRefundNEQ(v uuid.UUID) predicate.SandboxRefund {
+func MerchantRefundNEQ(v typedid.Refund) predicate.SandboxRefund {
 	return predicate.SandboxRefund(sql.FieldNEQ(FieldMerchantRefund, v))
 }
 
 // MerchantRefundIn applies the In predicate on the "merchant_refund" field.
-func MerchantRefundIn(vs ...uuid.UUID) predicate.SandboxRefund {
+func MerchantRefundIn(vs ...typedid.Refund) predicate.SandboxRefund {
 	return predicate.SandboxRefund(sql.FieldIn(FieldMerchantRefund, vs...))
 }
 
 // MerchantRefundNotIn applies the NotIn predicate on the "merchant_refund" field.
-func MerchantRefundNotIn(vs ...uuid.UUID) predicate.SandboxRefund {
+func MerchantRefundNotIn(vs ...typedid.Refund) predicate.SandboxRefund {
 	return predicate.SandboxRefund(sql.FieldNotIn(FieldMerchantRefund, vs...))
 }
 
 // MerchantRefundGT applies the GT predicate on the "merchant_refund" field.
-func MerchantRefundGT(v uuid.UUID) predicate.SandboxRefund {
+func MerchantRefundGT(v typedid.Refund) predicate.SandboxRefund {
 	return predicate.SandboxRefund(sql.FieldGT(FieldMerchantRefund, v))
 }
 
 // MerchantRefundGTE applies the GTE predicate on the "merchant_refund" field.
-func MerchantRefundGTE(v uuid.UUID) predicate.SandboxRefund {
+func MerchantRefundGTE(v typedid.Refund) predicate.SandboxRefund {
 	return predicate.SandboxRefund(sql.FieldGTE(FieldMerchantRefund, v))
 }
 
 // MerchantRefundLT applies the LT predicate on the "merchant_refund" field.
-func MerchantRefundLT(v uuid.UUID) predicate.SandboxRefund {
+func MerchantRefundLT(v typedid.Refund) predicate.SandboxRefund {
 	return predicate.SandboxRefund(sql.FieldLT(FieldMerchantRefund, v))
 }
 
 // MerchantRefundLTE applies the LTE predicate on the "merchant_refund" field.
-func MerchantRefundLTE(v uuid.UUID) predicate.SandboxRefund {
+func MerchantRefundLTE(v typedid.Refund) predicate.SandboxRefund {
 	return predicate.SandboxRefund(sql.FieldLTE(FieldMerchantRefund, v))
 }
 

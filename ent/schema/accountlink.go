@@ -5,6 +5,8 @@ import (
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
 	"github.com/google/uuid"
+
+	"seckill/internal/id"
 )
 
 // AccountLink is a link that was mailed to prove that a person reads an address. It is
@@ -14,8 +16,8 @@ type AccountLink struct{ ent.Schema }
 // Fields of AccountLink.
 func (AccountLink) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
-		field.UUID("user_id", uuid.UUID{}).Optional().Nillable().Immutable().Comment("null = a password was asked for at an address without an account"),
+		key(uuid.UUID{}),
+		field.UUID("user_id", id.User{}).Optional().Nillable().Immutable().Comment("null = a password was asked for at an address without an account"),
 		field.Enum("purpose").Values("VERIFY", "CHANGE", "RESET").Immutable(),
 		field.String("address").MaxLen(254).Immutable().Comment("to which it was mailed"),
 		field.Bytes("token_hash").MaxLen(32).Immutable().Sensitive().Comment("SHA-256 of the secret in the link"),

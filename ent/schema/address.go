@@ -6,7 +6,8 @@ import (
 	"entgo.io/ent/schema"
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
-	"github.com/google/uuid"
+
+	"seckill/internal/id"
 )
 
 // Address is an entry of a user's address book.
@@ -15,8 +16,8 @@ type Address struct{ ent.Schema }
 // Fields of Address.
 func (Address) Fields() []ent.Field {
 	fields := []ent.Field{
-		id(),
-		field.UUID("user_id", uuid.UUID{}).Immutable(),
+		key(id.Address{}),
+		field.UUID("user_id", id.User{}).Immutable(),
 		field.Int("slot").NonNegative().Immutable().Comment("from 0; unique per user, so that concurrent additions cannot exceed the limit"),
 		field.Bool("is_default").Default(false),
 		instant("created_at"),
@@ -43,7 +44,7 @@ type OrderRecipient struct{ ent.Schema }
 
 // Fields of OrderRecipient.
 func (OrderRecipient) Fields() []ent.Field {
-	return append([]ent.Field{id(), field.UUID("user_id", uuid.UUID{}).Immutable()}, recipient()...)
+	return append([]ent.Field{key(id.Order{}), field.UUID("user_id", id.User{}).Immutable()}, recipient()...)
 }
 
 // Indexes of OrderRecipient.
@@ -69,7 +70,7 @@ type Fulfilment struct{ ent.Schema }
 // Fields of Fulfilment.
 func (Fulfilment) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
+		key(id.Order{}),
 		field.Enum("state").Values("PREPARING", "SHIPPED", "DELIVERED", "RETURNED"),
 		field.String("carrier").MaxLen(4 * 64).Default(""),
 		field.String("tracking_url").MaxLen(500).Default(""),

@@ -4,7 +4,8 @@ import (
 	"entgo.io/ent"
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
-	"github.com/google/uuid"
+
+	"seckill/internal/id"
 )
 
 // Goods is a catalogue entry: read-mostly, with no stock of its own.
@@ -13,7 +14,7 @@ type Goods struct{ ent.Schema }
 // Fields of Goods.
 func (Goods) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
+		key(id.Goods{}),
 		field.String("name").MaxLen(4 * 120),
 		field.Text("description").Default(""),
 		field.String("image_url").Optional().Nillable(),
@@ -23,7 +24,7 @@ func (Goods) Fields() []ent.Field {
 		field.String("external_id").MaxLen(64).Optional().Nillable().Comment("id in another system; null = none"),
 		field.String("sku").MaxLen(64).Optional().Nillable().Comment("stock keeping unit; null = none"),
 		field.Int64("revision").Default(1),
-		field.UUID("changed_by", uuid.UUID{}).Optional().Nillable().Comment("who wrote this revision"),
+		field.UUID("changed_by", id.User{}).Optional().Nillable().Comment("who wrote this revision"),
 		instant("created_at"),
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
 	"github.com/google/uuid"
+
+	"seckill/internal/id"
 )
 
 // GoodsLog is one line of the append-only log of a catalogue entry, written in the
@@ -14,9 +16,9 @@ type GoodsLog struct{ ent.Schema }
 // Fields of GoodsLog.
 func (GoodsLog) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
-		field.UUID("goods_id", uuid.UUID{}).Immutable(),
-		field.UUID("actor_id", uuid.UUID{}).Immutable(),
+		key(uuid.UUID{}),
+		field.UUID("goods_id", id.Goods{}).Immutable(),
+		field.UUID("actor_id", id.User{}).Immutable(),
 		field.String("act").MaxLen(32).Immutable(),
 		field.Int64("revision").Immutable().Comment("of the goods afterwards"),
 		field.String("note").MaxLen(4 * 200).Default("").Immutable().Comment("why"),

@@ -4,7 +4,8 @@ import (
 	"entgo.io/ent"
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
-	"github.com/google/uuid"
+
+	"seckill/internal/id"
 )
 
 // Intervention is an act of an operator that may need a second person: a change of an
@@ -16,19 +17,19 @@ type Intervention struct{ ent.Schema }
 // Fields of Intervention.
 func (Intervention) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
-		field.UUID("sale_id", uuid.UUID{}).Immutable(),
-		field.UUID("item_id", uuid.UUID{}).Immutable().Comment("zero for EXTEND_SALE"),
+		key(id.Act{}),
+		field.UUID("sale_id", id.Sale{}).Immutable(),
+		field.UUID("item_id", id.Item{}).Immutable().Comment("zero for EXTEND_SALE"),
 		field.Enum("kind").Values("ADJUST_STOCK", "VOID_ORDER", "EXTEND_SALE").Immutable(),
-		field.UUID("order_id", uuid.UUID{}).Optional().Nillable().Immutable().Comment("of VOID_ORDER"),
-		field.UUID("holder_id", uuid.UUID{}).Optional().Nillable().Immutable().Comment("the order's buyer"),
+		field.UUID("order_id", id.Order{}).Optional().Nillable().Immutable().Comment("of VOID_ORDER"),
+		field.UUID("holder_id", id.User{}).Optional().Nillable().Immutable().Comment("the order's buyer"),
 		field.Int("quantity").Immutable().Comment("units; signed for ADJUST_STOCK; 0 for EXTEND_SALE"),
 		field.Int("extension_seconds").Default(0).Immutable().Comment("of EXTEND_SALE: by how much, rounded up"),
 		field.Time("ends_at").Optional().Nillable().Immutable().SchemaType(timestamptz).Comment("new end of the sale, for EXTEND_SALE"),
 		field.String("note").MaxLen(4 * 200).Immutable().Comment("why"),
 		field.Enum("state").Values("REQUESTED", "DECLINED", "TAKING", "RETURNING", "REFUNDING", "FINISHING", "DONE", "REFUSED"),
-		field.UUID("requested_by", uuid.UUID{}).Immutable(),
-		field.UUID("decided_by", uuid.UUID{}).Optional().Nillable().Comment("the second person"),
+		field.UUID("requested_by", id.User{}).Immutable(),
+		field.UUID("decided_by", id.User{}).Optional().Nillable().Comment("the second person"),
 		field.String("decision").MaxLen(4 * 200).Default("").Comment("remark of the second person"),
 		instant("created_at"),
 		instant("updated_at"),

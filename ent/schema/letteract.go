@@ -5,6 +5,8 @@ import (
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
 	"github.com/google/uuid"
+
+	"seckill/internal/id"
 )
 
 // LetterAct is what an operator decided about a message that was set aside. The
@@ -15,14 +17,14 @@ type LetterAct struct{ ent.Schema }
 // Fields of LetterAct.
 func (LetterAct) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
+		key(uuid.UUID{}),
 		field.String("letter").MaxLen(64).Immutable().Comment("id of the message set aside"),
 		field.Enum("kind").Values("REPLAY", "DROP").Immutable(),
 		field.String("stream").MaxLen(200).Immutable().Comment("where it came from"),
-		field.UUID("task_id", uuid.UUID{}).Optional().Nillable().Immutable().Comment("the order task it stands for"),
+		field.UUID("task_id", id.Task{}).Optional().Nillable().Immutable().Comment("the order task it stands for"),
 		field.String("reason").MaxLen(4 * 400).Immutable().Comment("why it was set aside"),
 		field.String("note").MaxLen(4 * 200).Immutable().Comment("why the operator decided so"),
-		field.UUID("actor_id", uuid.UUID{}).Immutable().Comment("zero = the command line"),
+		field.UUID("actor_id", id.User{}).Immutable().Comment("zero = the command line"),
 		instant("created_at"),
 	}
 }

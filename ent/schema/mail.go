@@ -6,6 +6,8 @@ import (
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
 	"github.com/google/uuid"
+
+	"seckill/internal/id"
 )
 
 // Mail is an e-mail on its way. It is written in the transaction of its reason, and kept
@@ -15,8 +17,8 @@ type Mail struct{ ent.Schema }
 // Fields of Mail.
 func (Mail) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
-		field.UUID("user_id", uuid.UUID{}).Optional().Nillable().Immutable(),
+		key(uuid.UUID{}),
+		field.UUID("user_id", id.User{}).Optional().Nillable().Immutable(),
 		field.String("recipient").MaxLen(254).Immutable(),
 		field.String("kind").MaxLen(32).Immutable().Comment("of the template"),
 		field.String("language").MaxLen(8).Immutable(),

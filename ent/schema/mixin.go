@@ -1,5 +1,6 @@
 // Package schema declares the tables. It is the source of the SQL in
-// migrations/ and of the generated client in ent/, and imports nothing of ours.
+// migrations/ and of the generated client in ent/, and imports nothing of ours
+// but the types of ids.
 //
 // Conventions: ids are UUIDv7 made by the caller before anything else happens;
 // money is a bigint in minor units beside its ISO 4217 currency; every instant
@@ -7,15 +8,17 @@
 package schema
 
 import (
+	"database/sql/driver"
+
 	"entgo.io/ent"
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/schema/field"
-	"github.com/google/uuid"
 )
 
-// id is the primary key shared by all tables: a UUID chosen by the caller.
-func id() ent.Field {
-	return field.UUID("id", uuid.UUID{}).Immutable()
+// key is the primary key shared by all tables: a UUID chosen by the caller, of the given
+// type.
+func key(of driver.Valuer) ent.Field {
+	return field.UUID("id", of).Immutable()
 }
 
 // instant is a required point in time with the precision of the database.

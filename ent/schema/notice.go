@@ -6,6 +6,8 @@ import (
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
 	"github.com/google/uuid"
+
+	"seckill/internal/id"
 )
 
 // noticeKinds are what notices are about.
@@ -18,8 +20,8 @@ type NoticeChoice struct{ ent.Schema }
 // Fields of NoticeChoice.
 func (NoticeChoice) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
-		field.UUID("user_id", uuid.UUID{}).Immutable(),
+		key(uuid.UUID{}),
+		field.UUID("user_id", id.User{}).Immutable(),
 		field.Enum("kind").Values(noticeKinds...).Immutable(),
 		field.Bool("mail"),
 		field.Bool("hook").Comment("by the operator's own service, such as SMS"),
@@ -40,7 +42,7 @@ type NoticeFact struct{ ent.Schema }
 // Fields of NoticeFact.
 func (NoticeFact) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
+		key(uuid.UUID{}),
 		field.Enum("kind").Values(noticeKinds...).Immutable(),
 		field.Bytes("subjects").Immutable().Comment("JSON: what happened to whom; the orders of one transaction are one fact"),
 		field.Time("due_at").SchemaType(timestamptz).Comment("when the notices are written; later after an error"),
@@ -58,11 +60,11 @@ type NoticeDelivery struct{ ent.Schema }
 // Fields of NoticeDelivery.
 func (NoticeDelivery) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
-		field.UUID("user_id", uuid.UUID{}).Immutable(),
+		key(id.Delivery{}),
+		field.UUID("user_id", id.User{}).Immutable(),
 		field.Enum("kind").Values(noticeKinds...).Immutable(),
 		field.UUID("subject_id", uuid.UUID{}).Immutable().Comment("the order, waitlist entry, sale or ticket of the waiting room"),
-		field.UUID("subscription_id", uuid.UUID{}).Optional().Nillable().Immutable().Comment("of the browser; null = the operator's own service"),
+		field.UUID("subscription_id", id.Device{}).Optional().Nillable().Immutable().Comment("of the browser; null = the operator's own service"),
 		field.Bytes("payload").Optional().Sensitive().Comment("JSON, as it is sent; empty once it has ended"),
 		field.Enum("state").Values("PENDING", "SENT", "GIVEN_UP").Default("PENDING"),
 		field.Int("attempts").Default(0).Comment("also guards the result of an attempt"),
@@ -90,9 +92,9 @@ type PushSubscription struct{ ent.Schema }
 // Fields of PushSubscription.
 func (PushSubscription) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
-		field.UUID("user_id", uuid.UUID{}).Immutable(),
-		field.UUID("session_id", uuid.UUID{}).Immutable().Comment("that made it"),
+		key(id.Device{}),
+		field.UUID("user_id", id.User{}).Immutable(),
+		field.UUID("session_id", id.Session{}).Immutable().Comment("that made it"),
 		field.String("endpoint").MaxLen(1024).Immutable().Sensitive().Comment("address at the browser's push service; who knows it can send to it"),
 		field.Bytes("p256dh").MaxLen(65).Immutable().Sensitive().Comment("public key of the browser: an uncompressed point of P-256"),
 		field.Bytes("auth").MaxLen(16).Immutable().Sensitive().Comment("secret of the browser for the encryption"),
@@ -114,9 +116,9 @@ type SaleReminder struct{ ent.Schema }
 // Fields of SaleReminder.
 func (SaleReminder) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
-		field.UUID("user_id", uuid.UUID{}).Immutable(),
-		field.UUID("sale_id", uuid.UUID{}).Immutable(),
+		key(uuid.UUID{}),
+		field.UUID("user_id", id.User{}).Immutable(),
+		field.UUID("sale_id", id.Sale{}).Immutable(),
 		field.Time("sent_for").Optional().Nillable().SchemaType(timestamptz).Comment("the opening of which the notice was written; null = none was"),
 		instant("created_at"),
 	}

@@ -6,7 +6,8 @@ import (
 	"entgo.io/ent/schema"
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
-	"github.com/google/uuid"
+
+	"seckill/internal/id"
 )
 
 // Order is a purchase. Its id is the id of the order task, chosen before stock
@@ -16,11 +17,11 @@ type Order struct{ ent.Schema }
 // Fields of Order.
 func (Order) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
+		key(id.Order{}),
 		field.String("number").MaxLen(32).Immutable(),
-		field.UUID("sale_id", uuid.UUID{}).Immutable(),
-		field.UUID("item_id", uuid.UUID{}).Immutable(),
-		field.UUID("user_id", uuid.UUID{}).Immutable(),
+		field.UUID("sale_id", id.Sale{}).Immutable(),
+		field.UUID("item_id", id.Item{}).Immutable(),
+		field.UUID("user_id", id.User{}).Immutable(),
 		field.Enum("kind").Values("ORDINARY", "SECKILL").Default("SECKILL").Immutable(),
 		field.Enum("status").Values("PENDING_PAYMENT", "PAID", "CANCELLED", "EXPIRED", "REFUNDING", "REFUNDED").Default("PENDING_PAYMENT"),
 		field.Int("quantity").Positive().Immutable(),
@@ -35,9 +36,9 @@ func (Order) Fields() []ent.Field {
 		instant("updated_at"),
 		field.Time("payment_deadline").Optional().Nillable().SchemaType(timestamptz),
 		field.Time("paid_at").Optional().Nillable().SchemaType(timestamptz),
-		field.UUID("claim_id", uuid.UUID{}).Optional().Nillable().
+		field.UUID("claim_id", id.Task{}).Optional().Nillable().
 			Comment("under which name Redis holds the units, when it is not the order's id: it expired and took them again"),
-		field.UUID("return_key", uuid.UUID{}).Optional().Nillable().
+		field.UUID("return_key", id.Refund{}).Optional().Nillable().
 			Comment("ledger key of the units that a refund returned last, when it is not the order's id: those of a partial refund"),
 		field.Bool("return_due").Default(false).Comment("whether what Redis holds for it is still to be given back"),
 	}

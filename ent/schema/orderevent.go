@@ -5,6 +5,8 @@ import (
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
 	"github.com/google/uuid"
+
+	"seckill/internal/id"
 )
 
 // OrderEvent is one line of an order's log. Lines are added, never changed. The
@@ -14,13 +16,13 @@ type OrderEvent struct{ ent.Schema }
 // Fields of OrderEvent.
 func (OrderEvent) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
-		field.UUID("order_id", uuid.UUID{}).Immutable(),
+		key(uuid.UUID{}),
+		field.UUID("order_id", id.Order{}).Immutable(),
 		field.Enum("status").Values("PENDING_PAYMENT", "PAID", "CANCELLED", "EXPIRED", "REFUNDING", "REFUNDED").Immutable().
 			Comment("how the order stood afterwards"),
 		field.Int64("version").Immutable().Comment("of the order afterwards"),
 		field.Enum("actor").Values("BUYER", "OPERATOR", "CLOCK", "PROVIDER").Immutable(),
-		field.UUID("actor_id", uuid.UUID{}).Optional().Nillable().Immutable().Comment("the user, for BUYER and OPERATOR"),
+		field.UUID("actor_id", id.User{}).Optional().Nillable().Immutable().Comment("the user, for BUYER and OPERATOR"),
 		field.Enum("code").Values(
 			"PAID", "PAID_LATE", "CANCELLED", "LAPSED", "VOIDED",
 			"REFUND_ASKED", "REFUND_APPROVED", "REFUND_REJECTED", "REFUNDED",

@@ -4,7 +4,8 @@ import (
 	"entgo.io/ent"
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
-	"github.com/google/uuid"
+
+	"seckill/internal/id"
 )
 
 // OrderFailure is the end of an order task that became no order. Its id is the
@@ -14,10 +15,10 @@ type OrderFailure struct{ ent.Schema }
 // Fields of OrderFailure.
 func (OrderFailure) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
-		field.UUID("sale_id", uuid.UUID{}).Immutable(),
-		field.UUID("item_id", uuid.UUID{}).Immutable(),
-		field.UUID("user_id", uuid.UUID{}).Immutable(),
+		key(id.Task{}),
+		field.UUID("sale_id", id.Sale{}).Immutable(),
+		field.UUID("item_id", id.Item{}).Immutable(),
+		field.UUID("user_id", id.User{}).Immutable(),
 		field.Int("quantity").Immutable(),
 		field.String("code").MaxLen(64).Immutable().Comment("GraphQL ErrorCode shown to the buyer"),
 		field.String("reason").MaxLen(200).Immutable().Comment("for operators"),

@@ -5,6 +5,8 @@ import (
 	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema"
 	"entgo.io/ent/schema/field"
+
+	"seckill/internal/id"
 )
 
 // OrderMetadata is what other systems stored with an order. Its id is the order's. It has
@@ -14,7 +16,7 @@ type OrderMetadata struct{ ent.Schema }
 // Fields of OrderMetadata.
 func (OrderMetadata) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
+		key(id.Order{}),
 		field.Bytes("entries").MaxLen(64 << 10).Comment("JSON object of texts; at most 20 entries"),
 		field.Int64("version").Default(1).Comment("compare-and-set guard"),
 		instant("updated_at"),

@@ -7,6 +7,8 @@ import (
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
 	"github.com/google/uuid"
+
+	"seckill/internal/id"
 )
 
 // Payment is one try to pay an order at a provider. Its id is the provider's
@@ -16,9 +18,9 @@ type Payment struct{ ent.Schema }
 // Fields of Payment.
 func (Payment) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
-		field.UUID("order_id", uuid.UUID{}).Immutable(),
-		field.UUID("user_id", uuid.UUID{}).Immutable(),
+		key(id.Payment{}),
+		field.UUID("order_id", id.Order{}).Immutable(),
+		field.UUID("user_id", id.User{}).Immutable(),
 		field.String("provider").MaxLen(32).Immutable(),
 		field.String("idempotency_key").MaxLen(64).Immutable().Comment("the buyer's, per order"),
 		field.Enum("status").Values("CREATING", "PENDING", "CLOSED", "SUCCEEDED", "REFUNDED").Default("CREATING").
@@ -66,16 +68,16 @@ type PaymentEvent struct{ ent.Schema }
 // Fields of PaymentEvent.
 func (PaymentEvent) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
+		key(id.Held{}),
 		field.String("provider").MaxLen(32).Immutable(),
 		field.String("event_id").MaxLen(128).Immutable().Comment("the provider's, or one derived from the answer"),
-		field.UUID("payment_id", uuid.UUID{}).Immutable().Comment("our payment, as the provider names it; may be unknown"),
+		field.UUID("payment_id", id.Payment{}).Immutable().Comment("our payment, as the provider names it; may be unknown"),
 		field.Enum("kind").Values("SUCCEEDED", "DECLINED", "CLOSED", "ATTEMPT_DECLINED", "REFUND_FAILED", "DISPUTED", "DISPUTE_WON", "DISPUTE_LOST").Immutable(),
 		field.Int64("amount_minor").Immutable(),
 		currency(),
 		field.String("provider_ref").MaxLen(128).Default("").Immutable(),
 		field.String("transaction").MaxLen(128).Default("").Immutable(),
-		field.UUID("refund_key", uuid.UUID{}).Optional().Nillable().Immutable().Comment("REFUND_FAILED: the idempotency key of the refund"),
+		field.UUID("refund_key", id.Refund{}).Optional().Nillable().Immutable().Comment("REFUND_FAILED: the idempotency key of the refund"),
 		field.String("reason").MaxLen(200).Default("").Immutable().Comment("REFUND_FAILED: in the provider's words; declined: a code of the shop's list"),
 		field.Enum("state").Values("RECEIVED", "HANDLED", "HELD").Default("RECEIVED").
 			Comment("HELD: a person must look at it"),
@@ -106,9 +108,9 @@ type Refund struct{ ent.Schema }
 // Fields of Refund.
 func (Refund) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
-		field.UUID("order_id", uuid.UUID{}).Immutable(),
-		field.UUID("payment_id", uuid.UUID{}).Immutable(),
+		key(id.Refund{}),
+		field.UUID("order_id", id.Order{}).Immutable(),
+		field.UUID("payment_id", id.Payment{}).Immutable(),
 		field.String("transaction").MaxLen(128).Default("").Immutable().
 			Comment("the provider's transaction that goes back; empty = the payment's own"),
 		field.String("idempotency_key").MaxLen(64).Immutable().Comment("the asker's, per order"),
@@ -125,7 +127,7 @@ func (Refund) Fields() []ent.Field {
 		field.Bool("applied").Default(false).Comment("whether the order was moved by it: it may fail later, and be sent again"),
 		field.String("reason").MaxLen(4 * 200).Immutable(),
 		field.Bool("restock").Default(true).Comment("whether the units go back on sale"),
-		field.UUID("decided_by", uuid.UUID{}).Optional().Nillable(),
+		field.UUID("decided_by", id.User{}).Optional().Nillable(),
 		field.Time("decided_at").Optional().Nillable().SchemaType(timestamptz).Comment("by an operator, or by itself"),
 		field.String("decision").MaxLen(4 * 200).Default("").Comment("remark of the operator"),
 		field.Int64("version").Default(1).Comment("compare-and-set guard"),
@@ -156,8 +158,8 @@ type SandboxCharge struct{ ent.Schema }
 // Fields of SandboxCharge.
 func (SandboxCharge) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
-		field.UUID("merchant_payment", uuid.UUID{}).Unique().Immutable().Comment("the merchant's idempotency key"),
+		key(uuid.UUID{}),
+		field.UUID("merchant_payment", id.Payment{}).Unique().Immutable().Comment("the merchant's idempotency key"),
 		field.String("description").MaxLen(200).Immutable(),
 		field.Int64("amount_minor").NonNegative().Immutable(),
 		currency(),
@@ -192,8 +194,8 @@ type SandboxRefund struct{ ent.Schema }
 // Fields of SandboxRefund.
 func (SandboxRefund) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
-		field.UUID("merchant_refund", uuid.UUID{}).Unique().Immutable().Comment("the merchant's idempotency key"),
+		key(uuid.UUID{}),
+		field.UUID("merchant_refund", id.Refund{}).Unique().Immutable().Comment("the merchant's idempotency key"),
 		field.UUID("charge_id", uuid.UUID{}).Immutable(),
 		field.Int64("amount_minor").NonNegative().Immutable(),
 		instant("created_at"),
@@ -209,7 +211,7 @@ type SandboxCall struct{ ent.Schema }
 // Fields of SandboxCall.
 func (SandboxCall) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
+		key(uuid.UUID{}),
 		field.UUID("charge_id", uuid.UUID{}).Immutable(),
 		field.Bytes("body").Immutable(),
 		field.Int("times").Positive().Comment("how often it is still to be delivered; above 1 to try the merchant"),

@@ -5,6 +5,8 @@ import (
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
 	"github.com/google/uuid"
+
+	"seckill/internal/id"
 )
 
 // RefusedAttempt is why a buyer was refused at the gate of a sale: one row for each stage
@@ -14,10 +16,10 @@ type RefusedAttempt struct{ ent.Schema }
 // Fields of RefusedAttempt.
 func (RefusedAttempt) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
-		field.UUID("user_id", uuid.UUID{}).Immutable(),
-		field.UUID("sale_id", uuid.UUID{}).Immutable(),
-		field.UUID("item_id", uuid.UUID{}).Immutable().Comment("zero = no item was named"),
+		key(uuid.UUID{}),
+		field.UUID("user_id", id.User{}).Immutable(),
+		field.UUID("sale_id", id.Sale{}).Immutable(),
+		field.UUID("item_id", id.Item{}).Immutable().Comment("zero = no item was named"),
 		field.String("stage").MaxLen(16).Immutable().Comment("of the gate: CAPTCHA, PATH, QUEUE, ORDER"),
 		field.String("code").MaxLen(64).Immutable().Comment("GraphQL ErrorCode shown to the buyer"),
 		field.Int("times").Positive(),

@@ -4,7 +4,8 @@ import (
 	"entgo.io/ent"
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
-	"github.com/google/uuid"
+
+	"seckill/internal/id"
 )
 
 // Sale is a flash sale: a window and rules for some items.
@@ -13,7 +14,7 @@ type Sale struct{ ent.Schema }
 // Fields of Sale.
 func (Sale) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
+		key(id.Sale{}),
 		field.String("slug").MaxLen(64),
 		field.String("external_reference").MaxLen(64).Optional().Nillable().Comment("id in another system; null = none"),
 		field.String("title").MaxLen(4 * 120), // bytes: 120 characters
@@ -35,7 +36,7 @@ func (Sale) Fields() []ent.Field {
 		field.String("accent").MaxLen(7).Default("").Comment("accent colour of its page, #rrggbb; empty = that of the installation"),
 		field.Int64("epoch").Default(0).Comment("grows each time the gate in Redis is rebuilt; 0 = never loaded"),
 		field.Int64("revision").Default(1),
-		field.UUID("created_by", uuid.UUID{}).Optional().Nillable(),
+		field.UUID("created_by", id.User{}).Optional().Nillable(),
 		instant("created_at"),
 		field.String("notice").MaxLen(4 * 200).Default("").Comment("why the sale is held or over, for buyers"),
 		field.Bool("was_public").Default(false).Comment("of a cancelled sale: buyers saw it before"),

@@ -5,6 +5,8 @@ import (
 	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema"
 	"entgo.io/ent/schema/field"
+
+	"seckill/internal/id"
 )
 
 // SaleFigures is what the counters of a sale had come to when it left Redis. Its
@@ -14,7 +16,7 @@ type SaleFigures struct{ ent.Schema }
 // Fields of SaleFigures.
 func (SaleFigures) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
+		key(id.Sale{}),
 		field.Text("figures").Comment("JSON of package salestats"),
 		instant("updated_at"),
 	}

@@ -8,7 +8,8 @@ import (
 	"entgo.io/ent/schema"
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
-	"github.com/google/uuid"
+
+	"seckill/internal/id"
 )
 
 // SaleItem is the record of stock: one goods in one sale, at its own price.
@@ -18,9 +19,9 @@ type SaleItem struct{ ent.Schema }
 // Fields of SaleItem.
 func (SaleItem) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
-		field.UUID("sale_id", uuid.UUID{}).Immutable(),
-		field.UUID("goods_id", uuid.UUID{}).Immutable(),
+		key(id.Item{}),
+		field.UUID("sale_id", id.Sale{}).Immutable(),
+		field.UUID("goods_id", id.Goods{}).Immutable(),
 		field.Int("position").NonNegative(),
 		field.Int64("price_minor").NonNegative(),
 		currency(),

@@ -5,6 +5,8 @@ import (
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
 	"github.com/google/uuid"
+
+	"seckill/internal/id"
 )
 
 // SaleLog is one line of the append-only log of a sale: an act of an operator or
@@ -14,9 +16,9 @@ type SaleLog struct{ ent.Schema }
 // Fields of SaleLog.
 func (SaleLog) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
-		field.UUID("sale_id", uuid.UUID{}).Immutable(),
-		field.UUID("actor_id", uuid.UUID{}).Optional().Nillable().Immutable().Comment("NULL = the clock"),
+		key(uuid.UUID{}),
+		field.UUID("sale_id", id.Sale{}).Immutable(),
+		field.UUID("actor_id", id.User{}).Optional().Nillable().Immutable().Comment("NULL = the clock"),
 		field.String("act").MaxLen(32).Immutable(),
 		field.String("from_status").MaxLen(32).Immutable(),
 		field.String("to_status").MaxLen(32).Immutable(),

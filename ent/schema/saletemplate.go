@@ -4,7 +4,8 @@ import (
 	"entgo.io/ent"
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
-	"github.com/google/uuid"
+
+	"seckill/internal/id"
 )
 
 // SaleTemplate is a sale without its times, under a name, from which operators create
@@ -14,10 +15,10 @@ type SaleTemplate struct{ ent.Schema }
 // Fields of SaleTemplate.
 func (SaleTemplate) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
+		key(id.Template{}),
 		field.String("name").MaxLen(4 * 120),
 		field.Text("content").Comment("JSON of the draft"),
-		field.UUID("saved_by", uuid.UUID{}),
+		field.UUID("saved_by", id.User{}),
 		instant("saved_at"),
 	}
 }

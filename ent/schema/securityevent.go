@@ -5,6 +5,8 @@ import (
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
 	"github.com/google/uuid"
+
+	"seckill/internal/id"
 )
 
 // SecurityEvent is a line of the security log: who did what to whose account, and from
@@ -14,10 +16,10 @@ type SecurityEvent struct{ ent.Schema }
 // Fields of SecurityEvent.
 func (SecurityEvent) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
+		key(uuid.UUID{}),
 		field.String("kind").MaxLen(64).Immutable(),
-		field.UUID("actor_id", uuid.UUID{}).Optional().Nillable().Immutable().Comment("the user who acted; null = the command line, or not known"),
-		field.UUID("subject_id", uuid.UUID{}).Optional().Nillable().Immutable().Comment("the user whose account it is about"),
+		field.UUID("actor_id", id.User{}).Optional().Nillable().Immutable().Comment("the user who acted; null = the command line, or not known"),
+		field.UUID("subject_id", id.User{}).Optional().Nillable().Immutable().Comment("the user whose account it is about"),
 		field.String("address").MaxLen(64).Default("").Immutable().Comment("of the client"),
 		field.String("detail").MaxLen(4 * 200).Default("").Immutable(),
 		instant("created_at"),

@@ -5,7 +5,8 @@ import (
 	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
-	"github.com/google/uuid"
+
+	"seckill/internal/id"
 )
 
 // ServiceToken gives another system rights without a user. Its secret is not stored.
@@ -14,11 +15,11 @@ type ServiceToken struct{ ent.Schema }
 // Fields of ServiceToken.
 func (ServiceToken) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
+		key(id.ServiceToken{}),
 		field.String("name").MaxLen(4 * 80).Immutable(),
 		field.String("scopes").MaxLen(512).Immutable().Comment("comma separated"),
 		field.Bytes("hash").MaxLen(32).Immutable().Sensitive().Comment("SHA-256 of the token, which is random"),
-		field.UUID("created_by", uuid.UUID{}).Optional().Nillable().Immutable().Comment("the administrator; null = the command line"),
+		field.UUID("created_by", id.User{}).Optional().Nillable().Immutable().Comment("the administrator; null = the command line"),
 		instant("created_at"),
 		instant("expires_at"),
 		field.Time("last_used_at").Optional().Nillable().SchemaType(timestamptz).Comment("written once a minute at most"),

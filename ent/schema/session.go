@@ -5,7 +5,8 @@ import (
 	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
-	"github.com/google/uuid"
+
+	"seckill/internal/id"
 )
 
 // Session is a family of refresh tokens: one sign-in on one device. Only the
@@ -15,8 +16,8 @@ type Session struct{ ent.Schema }
 // Fields of Session.
 func (Session) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
-		field.UUID("user_id", uuid.UUID{}).Immutable(),
+		key(id.Session{}),
+		field.UUID("user_id", id.User{}).Immutable(),
 		field.Bytes("token_hash").Sensitive().Comment("SHA-256 of the newest refresh token"),
 		field.Bytes("previous_hash").Optional().Nillable().Sensitive().Comment("SHA-256 of the token before; shown again within a short grace by a lost reply, later by a thief"),
 		field.Int64("generation").Default(1).Comment("how often the token was rotated, plus one; compare-and-set guard"),

@@ -6,6 +6,8 @@ import (
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
 	"github.com/google/uuid"
+
+	"seckill/internal/id"
 )
 
 // StockMovement is one line of the append-only ledger of stock. The key
@@ -16,9 +18,9 @@ type StockMovement struct{ ent.Schema }
 // Fields of StockMovement.
 func (StockMovement) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
+		key(uuid.UUID{}),
 		field.UUID("order_id", uuid.UUID{}).Immutable().Comment("order; for HOLD the first of those written together; the act of an operator for ADJUST; the item for OPEN"),
-		field.UUID("item_id", uuid.UUID{}).Immutable(),
+		field.UUID("item_id", id.Item{}).Immutable(),
 		field.Enum("kind").Values("OPEN", "HOLD", "SELL", "RELEASE", "RETAKE", "RESTOCK", "WITHDRAW", "ADJUST").Immutable(),
 		field.Int("quantity").Immutable().Comment("units; signed for ADJUST, positive otherwise"),
 		instant("created_at"),

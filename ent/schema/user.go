@@ -5,6 +5,8 @@ import (
 	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
+
+	"seckill/internal/id"
 )
 
 // User is a person with an account.
@@ -13,7 +15,7 @@ type User struct{ ent.Schema }
 // Fields of User.
 func (User) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
+		key(id.User{}),
 		field.String("account").MaxLen(254).Comment("normalised e-mail address or E.164 phone number"),
 		field.String("display_name").MaxLen(64),
 		field.String("password_hash").Sensitive().Comment("argon2id, encoded with its parameters"),

@@ -5,6 +5,8 @@ import (
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
 	"github.com/google/uuid"
+
+	"seckill/internal/id"
 )
 
 // UserIdentity is a user's account at another provider, with which the user signs in.
@@ -13,10 +15,10 @@ type UserIdentity struct{ ent.Schema }
 // Fields of UserIdentity.
 func (UserIdentity) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
+		key(uuid.UUID{}),
 		field.String("issuer").MaxLen(255).Immutable(),
 		field.String("subject").MaxLen(255).Immutable().Comment("unique at the issuer, for ever"),
-		field.UUID("user_id", uuid.UUID{}).Immutable(),
+		field.UUID("user_id", id.User{}).Immutable(),
 		instant("created_at"),
 	}
 }

@@ -5,7 +5,8 @@ import (
 	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
-	"github.com/google/uuid"
+
+	"seckill/internal/id"
 )
 
 // WaitlistEntry is a place in line for an item that is sold out for now. Ids are
@@ -15,15 +16,15 @@ type WaitlistEntry struct{ ent.Schema }
 // Fields of WaitlistEntry.
 func (WaitlistEntry) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
-		field.UUID("sale_id", uuid.UUID{}).Immutable(),
-		field.UUID("item_id", uuid.UUID{}).Immutable(),
-		field.UUID("user_id", uuid.UUID{}).Immutable(),
+		key(id.Waitlist{}),
+		field.UUID("sale_id", id.Sale{}).Immutable(),
+		field.UUID("item_id", id.Item{}).Immutable(),
+		field.UUID("user_id", id.User{}).Immutable(),
 		field.Int("quantity").Positive().Immutable(),
 		field.Enum("status").Values("WAITING", "OFFERED", "REDEEMED", "EXPIRED", "LEFT").Default("WAITING"),
 		field.Int64("version").Default(1).Comment("compare-and-set guard"),
 		field.Time("offer_expires_at").Optional().Nillable().SchemaType(timestamptz).Comment("until when a unit is held, once OFFERED"),
-		field.UUID("order_id", uuid.UUID{}).Optional().Nillable().Comment("the order task, once REDEEMED"),
+		field.UUID("order_id", id.Task{}).Optional().Nillable().Comment("the order task, once REDEEMED"),
 		field.Bool("return_due").Default(false).Comment("whether what is held in Redis for an expired or left offer is still to be given back"),
 		instant("created_at"),
 		instant("updated_at"),

@@ -5,7 +5,8 @@ import (
 	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
-	"github.com/google/uuid"
+
+	"seckill/internal/id"
 )
 
 // WebhookEndpoint is an address of another system that receives events.
@@ -14,7 +15,7 @@ type WebhookEndpoint struct{ ent.Schema }
 // Fields of WebhookEndpoint.
 func (WebhookEndpoint) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
+		key(id.Endpoint{}),
 		field.String("url").MaxLen(1024),
 		field.String("description").MaxLen(4 * 200).Default(""),
 		field.String("kinds").MaxLen(512).Default("").Comment("of events, comma separated; empty = all"),
@@ -38,7 +39,7 @@ type WebhookEvent struct{ ent.Schema }
 func (WebhookEvent) Fields() []ent.Field {
 	return []ent.Field{
 		field.Int64("id").Immutable().Comment("grows: of two events of a subject, the later one has the higher id"),
-		field.UUID("message_id", uuid.UUID{}).Immutable().Comment("the receiver's key against duplicates"),
+		field.UUID("message_id", id.Event{}).Immutable().Comment("the receiver's key against duplicates"),
 		field.String("kind").MaxLen(64).Immutable(),
 		field.String("subject").MaxLen(64).Immutable().Comment("public id of the order, sale or item; its events are delivered in order"),
 		field.Bytes("payload").Immutable().Comment("the body as it is sent, JSON"),
@@ -63,8 +64,8 @@ type WebhookDelivery struct{ ent.Schema }
 // Fields of WebhookDelivery.
 func (WebhookDelivery) Fields() []ent.Field {
 	return []ent.Field{
-		id(),
-		field.UUID("endpoint_id", uuid.UUID{}).Immutable(),
+		key(id.Delivery{}),
+		field.UUID("endpoint_id", id.Endpoint{}).Immutable(),
 		field.Int64("event_id").Immutable(),
 		field.String("subject").MaxLen(64).Immutable().Comment("of the event"),
 		field.Enum("state").Values("PENDING", "DELIVERED", "GIVEN_UP").Default("PENDING"),

@@ -4,6 +4,7 @@ package securityevent
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
@@ -61,12 +62,12 @@ func Kind(v string) predicate.SecurityEvent {
 }
 
 // ActorID applies equality check predicate on the "actor_id" field. It's identical to ActorIDEQ.
-func ActorID(v uuid.UUID) predicate.SecurityEvent {
+func ActorID(v typedid.User) predicate.SecurityEvent {
 	return predicate.SecurityEvent(sql.FieldEQ(FieldActorID, v))
 }
 
 // SubjectID applies equality check predicate on the "subject_id" field. It's identical to SubjectIDEQ.
-func SubjectID(v uuid.UUID) predicate.SecurityEvent {
+func SubjectID(v typedid.User) predicate.SecurityEvent {
 	return predicate.SecurityEvent(sql.FieldEQ(FieldSubjectID, v))
 }
 
@@ -151,42 +152,42 @@ func KindContainsFold(v string) predicate.SecurityEvent {
 }
 
 // ActorIDEQ applies the EQ predicate on the "actor_id" field.
-func ActorIDEQ(v uuid.UUID) predicate.SecurityEvent {
+func ActorIDEQ(v typedid.User) predicate.SecurityEvent {
 	return predicate.SecurityEvent(sql.FieldEQ(FieldActorID, v))
 }
 
 // ActorIDNEQ applies the NEQ predicate on the "actor_id" field.
-func ActorIDNEQ(v uuid.UUID) predicate.SecurityEvent {
+func ActorIDNEQ(v typedid.User) predicate.SecurityEvent {
 	return predicate.SecurityEvent(sql.FieldNEQ(FieldActorID, v))
 }
 
 // ActorIDIn applies the In predicate on the "actor_id" field.
-func ActorIDIn(vs ...uuid.UUID) predicate.SecurityEvent {
+func ActorIDIn(vs ...typedid.User) predicate.SecurityEvent {
 	return predicate.SecurityEvent(sql.FieldIn(FieldActorID, vs...))
 }
 
 // ActorIDNotIn applies the NotIn predicate on the "actor_id" field.
-func ActorIDNotIn(vs ...uuid.UUID) predicate.SecurityEvent {
+func ActorIDNotIn(vs ...typedid.User) predicate.SecurityEvent {
 	return predicate.SecurityEvent(sql.FieldNotIn(FieldActorID, vs...))
 }
 
 // ActorIDGT applies the GT predicate on the "actor_id" field.
-func ActorIDGT(v uuid.UUID) predicate.SecurityEvent {
+func ActorIDGT(v typedid.User) predicate.SecurityEvent {
 	return predicate.SecurityEvent(sql.FieldGT(FieldActorID, v))
 }
 
 // ActorIDGTE applies the GTE predicate on the "actor_id" field.
-func ActorIDGTE(v uuid.UUID) predicate.SecurityEvent {
+func ActorIDGTE(v typedid.User) predicate.SecurityEvent {
 	return predicate.SecurityEvent(sql.FieldGTE(FieldActorID, v))
 }
 
 // ActorIDLT applies the LT predicate on the "actor_id" field.
-func ActorIDLT(v uuid.UUID) predicate.SecurityEvent {
+func ActorIDLT(v typedid.User) predicate.SecurityEvent {
 	return predicate.SecurityEvent(sql.FieldLT(FieldActorID, v))
 }
 
 // ActorIDLTE applies the LTE predicate on the "actor_id" field.
-func ActorIDLTE(v uuid.UUID) predicate.SecurityEvent {
+func ActorIDLTE(v typedid.User) predicate.SecurityEvent {
 	return predicate.SecurityEvent(sql.FieldLTE(FieldActorID, v))
 }
 
@@ -201,42 +202,42 @@ func ActorIDNotNil() predicate.SecurityEvent {
 }
 
 // SubjectIDEQ applies the EQ predicate on the "subject_id" field.
-func SubjectIDEQ(v uuid.UUID) predicate.SecurityEvent {
+func SubjectIDEQ(v typedid.User) predicate.SecurityEvent {
 	return predicate.SecurityEvent(sql.FieldEQ(FieldSubjectID, v))
 }
 
 // SubjectIDNEQ applies the NEQ predicate on the "subject_id" field.
-func SubjectIDNEQ(v uuid.UUID) predicate.SecurityEvent {
+func SubjectIDNEQ(v typedid.User) predicate.SecurityEvent {
 	return predicate.SecurityEvent(sql.FieldNEQ(FieldSubjectID, v))
 }
 
 // SubjectIDIn applies the In predicate on the "subject_id" field.
-func SubjectIDIn(vs ...uuid.UUID) predicate.SecurityEvent {
+func SubjectIDIn(vs ...typedid.User) predicate.SecurityEvent {
 	return predicate.SecurityEvent(sql.FieldIn(FieldSubjectID, vs...))
 }
 
 // SubjectIDNotIn applies the NotIn predicate on the "subject_id" field.
-func SubjectIDNotIn(vs ...uuid.UUID) predicate.SecurityEvent {
+func SubjectIDNotIn(vs ...typedid.User) predicate.SecurityEvent {
 	return predicate.SecurityEvent(sql.FieldNotIn(FieldSubjectID, vs...))
 }
 
 // SubjectIDGT applies the GT predicate on the "subject_id" field.
-func SubjectIDGT(v uuid.UUID) predicate.SecurityEvent {
+func SubjectIDGT(v typedid.User) predicate.SecurityEvent {
 	return predicate.SecurityEvent(sql.FieldGT(FieldSubjectID, v))
 }
 
 // SubjectIDGTE applies the GTE predicate on the "subject_id" field.
-func SubjectIDGTE(v uuid.UUID) predicate.SecurityEvent {
+func SubjectIDGTE(v typedid.User) predicate.SecurityEvent {
 	return predicate.SecurityEvent(sql.FieldGTE(FieldSubjectID, v))
 }
 
 // SubjectIDLT applies the LT predicate on the "subject_id" field.
-func SubjectIDLT(v uuid.UUID) predicate.SecurityEvent {
+func SubjectIDLT(v typedid.User) predicate.SecurityEvent {
 	return predicate.SecurityEvent(sql.FieldLT(FieldSubjectID, v))
 }
 
 // SubjectIDLTE applies the LTE predicate on the "subject_id" field.
-func SubjectIDLTE(v uuid.UUID) predicate.SecurityEvent {
+func SubjectIDLTE(v typedid.User) predicate.SecurityEvent {
 	return predicate.SecurityEvent(sql.FieldLTE(FieldSubjectID, v))
 }
 

@@ -4,54 +4,54 @@ package servicetoken
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // ID filters vertices based on their ID field.
-func ID(id uuid.UUID) predicate.ServiceToken {
+func ID(id typedid.ServiceToken) predicate.ServiceToken {
 	return predicate.ServiceToken(sql.FieldEQ(FieldID, id))
 }
 
 // IDEQ applies the EQ predicate on the ID field.
-func IDEQ(id uuid.UUID) predicate.ServiceToken {
+func IDEQ(id typedid.ServiceToken) predicate.ServiceToken {
 	return predicate.ServiceToken(sql.FieldEQ(FieldID, id))
 }
 
 // IDNEQ applies the NEQ predicate on the ID field.
-func IDNEQ(id uuid.UUID) predicate.ServiceToken {
+func IDNEQ(id typedid.ServiceToken) predicate.ServiceToken {
 	return predicate.ServiceToken(sql.FieldNEQ(FieldID, id))
 }
 
 // IDIn applies the In predicate on the ID field.
-func IDIn(ids ...uuid.UUID) predicate.ServiceToken {
+func IDIn(ids ...typedid.ServiceToken) predicate.ServiceToken {
 	return predicate.ServiceToken(sql.FieldIn(FieldID, ids...))
 }
 
 // IDNotIn applies the NotIn predicate on the ID field.
-func IDNotIn(ids ...uuid.UUID) predicate.ServiceToken {
+func IDNotIn(ids ...typedid.ServiceToken) predicate.ServiceToken {
 	return predicate.ServiceToken(sql.FieldNotIn(FieldID, ids...))
 }
 
 // IDGT applies the GT predicate on the ID field.
-func IDGT(id uuid.UUID) predicate.ServiceToken {
+func IDGT(id typedid.ServiceToken) predicate.ServiceToken {
 	return predicate.ServiceToken(sql.FieldGT(FieldID, id))
 }
 
 // IDGTE applies the GTE predicate on the ID field.
-func IDGTE(id uuid.UUID) predicate.ServiceToken {
+func IDGTE(id typedid.ServiceToken) predicate.ServiceToken {
 	return predicate.ServiceToken(sql.FieldGTE(FieldID, id))
 }
 
 // IDLT applies the LT predicate on the ID field.
-func IDLT(id uuid.UUID) predicate.ServiceToken {
+func IDLT(id typedid.ServiceToken) predicate.ServiceToken {
 	return predicate.ServiceToken(sql.FieldLT(FieldID, id))
 }
 
 // IDLTE applies the LTE predicate on the ID field.
-func IDLTE(id uuid.UUID) predicate.ServiceToken {
+func IDLTE(id typedid.ServiceToken) predicate.ServiceToken {
 	return predicate.ServiceToken(sql.FieldLTE(FieldID, id))
 }
 
@@ -71,7 +71,7 @@ func Hash(v []byte) predicate.ServiceToken {
 }
 
 // CreatedBy applies equality check predicate on the "created_by" field. It's identical to CreatedByEQ.
-func CreatedBy(v uuid.UUID) predicate.ServiceToken {
+func CreatedBy(v typedid.User) predicate.ServiceToken {
 	return predicate.ServiceToken(sql.FieldEQ(FieldCreatedBy, v))
 }
 
@@ -266,42 +266,42 @@ func HashLTE(v []byte) predicate.ServiceToken {
 }
 
 // CreatedByEQ applies the EQ predicate on the "created_by" field.
-func CreatedByEQ(v uuid.UUID) predicate.ServiceToken {
+func CreatedByEQ(v typedid.User) predicate.ServiceToken {
 	return predicate.ServiceToken(sql.FieldEQ(FieldCreatedBy, v))
 }
 
 // CreatedByNEQ applies the NEQ predicate on the "created_by" field.
-func CreatedByNEQ(v uuid.UUID) predicate.ServiceToken {
+func CreatedByNEQ(v typedid.User) predicate.ServiceToken {
 	return predicate.ServiceToken(sql.FieldNEQ(FieldCreatedBy, v))
 }
 
 // CreatedByIn applies the In predicate on the "created_by" field.
-func CreatedByIn(vs ...uuid.UUID) predicate.ServiceToken {
+func CreatedByIn(vs ...typedid.User) predicate.ServiceToken {
 	return predicate.ServiceToken(sql.FieldIn(FieldCreatedBy, vs...))
 }
 
 // CreatedByNotIn applies the NotIn predicate on the "created_by" field.
-func CreatedByNotIn(vs ...uuid.UUID) predicate.ServiceToken {
+func CreatedByNotIn(vs ...typedid.User) predicate.ServiceToken {
 	return predicate.ServiceToken(sql.FieldNotIn(FieldCreatedBy, vs...))
 }
 
 // CreatedByGT applies the GT predicate on the "created_by" field.
-func CreatedByGT(v uuid.UUID) predicate.ServiceToken {
+func CreatedByGT(v typedid.User) predicate.ServiceToken {
 	return predicate.ServiceToken(sql.FieldGT(FieldCreatedBy, v))
 }
 
 // CreatedByGTE applies the GTE predicate on the "created_by" field.
-func CreatedByGTE(v uuid.UUID) predicate.ServiceToken {
+func CreatedByGTE(v typedid.User) predicate.ServiceToken {
 	return predicate.ServiceToken(sql.FieldGTE(FieldCreatedBy, v))
 }
 
 // CreatedByLT applies the LT predicate on the "created_by" field.
-func CreatedByLT(v uuid.UUID) predicate.ServiceToken {
+func CreatedByLT(v typedid.User) predicate.ServiceToken {
 	return predicate.ServiceToken(sql.FieldLT(FieldCreatedBy, v))
 }
 
 // CreatedByLTE applies the LTE predicate on the "created_by" field.
-func CreatedByLTE(v uuid.UUID) predicate.ServiceToken {
+func CreatedByLTE(v typedid.User) predicate.ServiceToken {
 	return predicate.ServiceToken(sql.FieldLTE(FieldCreatedBy, v))
 }
 

@@ -4,6 +4,7 @@ package stockmovement
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
@@ -61,7 +62,7 @@ func OrderID(v uuid.UUID) predicate.StockMovement {
 }
 
 // ItemID applies equality check predicate on the "item_id" field. It's identical to ItemIDEQ.
-func ItemID(v uuid.UUID) predicate.StockMovement {
+func ItemID(v typedid.Item) predicate.StockMovement {
 	return predicate.StockMovement(sql.FieldEQ(FieldItemID, v))
 }
 
@@ -116,42 +117,42 @@ func OrderIDLTE(v uuid.UUID) predicate.StockMovement {
 }
 
 // ItemIDEQ applies the EQ predicate on the "item_id" field.
-func ItemIDEQ(v uuid.UUID) predicate.StockMovement {
+func ItemIDEQ(v typedid.Item) predicate.StockMovement {
 	return predicate.StockMovement(sql.FieldEQ(FieldItemID, v))
 }
 
 // ItemIDNEQ applies the NEQ predicate on the "item_id" field.
-func ItemIDNEQ(v uuid.UUID) predicate.StockMovement {
+func ItemIDNEQ(v typedid.Item) predicate.StockMovement {
 	return predicate.StockMovement(sql.FieldNEQ(FieldItemID, v))
 }
 
 // ItemIDIn applies the In predicate on the "item_id" field.
-func ItemIDIn(vs ...uuid.UUID) predicate.StockMovement {
+func ItemIDIn(vs ...typedid.Item) predicate.StockMovement {
 	return predicate.StockMovement(sql.FieldIn(FieldItemID, vs...))
 }
 
 // ItemIDNotIn applies the NotIn predicate on the "item_id" field.
-func ItemIDNotIn(vs ...uuid.UUID) predicate.StockMovement {
+func ItemIDNotIn(vs ...typedid.Item) predicate.StockMovement {
 	return predicate.StockMovement(sql.FieldNotIn(FieldItemID, vs...))
 }
 
 // ItemIDGT applies the GT predicate on the "item_id" field.
-func ItemIDGT(v uuid.UUID) predicate.StockMovement {
+func ItemIDGT(v typedid.Item) predicate.StockMovement {
 	return predicate.StockMovement(sql.FieldGT(FieldItemID, v))
 }
 
 // ItemIDGTE applies the GTE predicate on the "item_id" field.
-func ItemIDGTE(v uuid.UUID) predicate.StockMovement {
+func ItemIDGTE(v typedid.Item) predicate.StockMovement {
 	return predicate.StockMovement(sql.FieldGTE(FieldItemID, v))
 }
 
 // ItemIDLT applies the LT predicate on the "item_id" field.
-func ItemIDLT(v uuid.UUID) predicate.StockMovement {
+func ItemIDLT(v typedid.Item) predicate.StockMovement {
 	return predicate.StockMovement(sql.FieldLT(FieldItemID, v))
 }
 
 // ItemIDLTE applies the LTE predicate on the "item_id" field.
-func ItemIDLTE(v uuid.UUID) predicate.StockMovement {
+func ItemIDLTE(v typedid.Item) predicate.StockMovement {
 	return predicate.StockMovement(sql.FieldLTE(FieldItemID, v))
 }
 

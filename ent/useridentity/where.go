@@ -4,6 +4,7 @@ package useridentity
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
@@ -66,7 +67,7 @@ func Subject(v string) predicate.UserIdentity {
 }
 
 // UserID applies equality check predicate on the "user_id" field. It's identical to UserIDEQ.
-func UserID(v uuid.UUID) predicate.UserIdentity {
+func UserID(v typedid.User) predicate.UserIdentity {
 	return predicate.UserIdentity(sql.FieldEQ(FieldUserID, v))
 }
 
@@ -206,42 +207,42 @@ func SubjectContainsFold(v string) predicate.UserIdentity {
 }
 
 // UserIDEQ applies the EQ predicate on the "user_id" field.
-func UserIDEQ(v uuid.UUID) predicate.UserIdentity {
+func UserIDEQ(v typedid.User) predicate.UserIdentity {
 	return predicate.UserIdentity(sql.FieldEQ(FieldUserID, v))
 }
 
 // UserIDNEQ applies the NEQ predicate on the "user_id" field.
-func UserIDNEQ(v uuid.UUID) predicate.UserIdentity {
+func UserIDNEQ(v typedid.User) predicate.UserIdentity {
 	return predicate.UserIdentity(sql.FieldNEQ(FieldUserID, v))
 }
 
 // UserIDIn applies the In predicate on the "user_id" field.
-func UserIDIn(vs ...uuid.UUID) predicate.UserIdentity {
+func UserIDIn(vs ...typedid.User) predicate.UserIdentity {
 	return predicate.UserIdentity(sql.FieldIn(FieldUserID, vs...))
 }
 
 // UserIDNotIn applies the NotIn predicate on the "user_id" field.
-func UserIDNotIn(vs ...uuid.UUID) predicate.UserIdentity {
+func UserIDNotIn(vs ...typedid.User) predicate.UserIdentity {
 	return predicate.UserIdentity(sql.FieldNotIn(FieldUserID, vs...))
 }
 
 // UserIDGT applies the GT predicate on the "user_id" field.
-func UserIDGT(v uuid.UUID) predicate.UserIdentity {
+func UserIDGT(v typedid.User) predicate.UserIdentity {
 	return predicate.UserIdentity(sql.FieldGT(FieldUserID, v))
 }
 
 // UserIDGTE applies the GTE predicate on the "user_id" field.
-func UserIDGTE(v uuid.UUID) predicate.UserIdentity {
+func UserIDGTE(v typedid.User) predicate.UserIdentity {
 	return predicate.UserIdentity(sql.FieldGTE(FieldUserID, v))
 }
 
 // UserIDLT applies the LT predicate on the "user_id" field.
-func UserIDLT(v uuid.UUID) predicate.UserIdentity {
+func UserIDLT(v typedid.User) predicate.UserIdentity {
 	return predicate.UserIdentity(sql.FieldLT(FieldUserID, v))
 }
 
 // UserIDLTE applies the LTE predicate on the "user_id" field.
-func UserIDLTE(v uuid.UUID) predicate.UserIdentity {
+func UserIDLTE(v typedid.User) predicate.UserIdentity {
 	return predicate.UserIdentity(sql.FieldLTE(FieldUserID, v))
 }
 

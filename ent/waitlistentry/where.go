@@ -4,69 +4,69 @@ package waitlistentry
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // ID filters vertices based on their ID field.
-func ID(id uuid.UUID) predicate.WaitlistEntry {
+func ID(id typedid.Waitlist) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldEQ(FieldID, id))
 }
 
 // IDEQ applies the EQ predicate on the ID field.
-func IDEQ(id uuid.UUID) predicate.WaitlistEntry {
+func IDEQ(id typedid.Waitlist) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldEQ(FieldID, id))
 }
 
 // IDNEQ applies the NEQ predicate on the ID field.
-func IDNEQ(id uuid.UUID) predicate.WaitlistEntry {
+func IDNEQ(id typedid.Waitlist) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldNEQ(FieldID, id))
 }
 
 // IDIn applies the In predicate on the ID field.
-func IDIn(ids ...uuid.UUID) predicate.WaitlistEntry {
+func IDIn(ids ...typedid.Waitlist) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldIn(FieldID, ids...))
 }
 
 // IDNotIn applies the NotIn predicate on the ID field.
-func IDNotIn(ids ...uuid.UUID) predicate.WaitlistEntry {
+func IDNotIn(ids ...typedid.Waitlist) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldNotIn(FieldID, ids...))
 }
 
 // IDGT applies the GT predicate on the ID field.
-func IDGT(id uuid.UUID) predicate.WaitlistEntry {
+func IDGT(id typedid.Waitlist) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldGT(FieldID, id))
 }
 
 // IDGTE applies the GTE predicate on the ID field.
-func IDGTE(id uuid.UUID) predicate.WaitlistEntry {
+func IDGTE(id typedid.Waitlist) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldGTE(FieldID, id))
 }
 
 // IDLT applies the LT predicate on the ID field.
-func IDLT(id uuid.UUID) predicate.WaitlistEntry {
+func IDLT(id typedid.Waitlist) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldLT(FieldID, id))
 }
 
 // IDLTE applies the LTE predicate on the ID field.
-func IDLTE(id uuid.UUID) predicate.WaitlistEntry {
+func IDLTE(id typedid.Waitlist) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldLTE(FieldID, id))
 }
 
 // SaleID applies equality check predicate on the "sale_id" field. It's identical to SaleIDEQ.
-func SaleID(v uuid.UUID) predicate.WaitlistEntry {
+func SaleID(v typedid.Sale) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldEQ(FieldSaleID, v))
 }
 
 // ItemID applies equality check predicate on the "item_id" field. It's identical to ItemIDEQ.
-func ItemID(v uuid.UUID) predicate.WaitlistEntry {
+func ItemID(v typedid.Item) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldEQ(FieldItemID, v))
 }
 
 // UserID applies equality check predicate on the "user_id" field. It's identical to UserIDEQ.
-func UserID(v uuid.UUID) predicate.WaitlistEntry {
+func UserID(v typedid.User) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldEQ(FieldUserID, v))
 }
 
@@ -86,7 +86,7 @@ func OfferExpiresAt(v time.Time) predicate.WaitlistEntry {
 }
 
 // OrderID applies equality check predicate on the "order_id" field. It's identical to OrderIDEQ.
-func OrderID(v uuid.UUID) predicate.WaitlistEntry {
+func OrderID(v typedid.Task) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldEQ(FieldOrderID, v))
 }
 
@@ -106,122 +106,122 @@ func UpdatedAt(v time.Time) predicate.WaitlistEntry {
 }
 
 // SaleIDEQ applies the EQ predicate on the "sale_id" field.
-func SaleIDEQ(v uuid.UUID) predicate.WaitlistEntry {
+func SaleIDEQ(v typedid.Sale) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldEQ(FieldSaleID, v))
 }
 
 // SaleIDNEQ applies the NEQ predicate on the "sale_id" field.
-func SaleIDNEQ(v uuid.UUID) predicate.WaitlistEntry {
+func SaleIDNEQ(v typedid.Sale) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldNEQ(FieldSaleID, v))
 }
 
 // SaleIDIn applies the In predicate on the "sale_id" field.
-func SaleIDIn(vs ...uuid.UUID) predicate.WaitlistEntry {
+func SaleIDIn(vs ...typedid.Sale) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldIn(FieldSaleID, vs...))
 }
 
 // SaleIDNotIn applies the NotIn predicate on the "sale_id" field.
-func SaleIDNotIn(vs ...uuid.UUID) predicate.WaitlistEntry {
+func SaleIDNotIn(vs ...typedid.Sale) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldNotIn(FieldSaleID, vs...))
 }
 
 // SaleIDGT applies the GT predicate on the "sale_id" field.
-func SaleIDGT(v uuid.UUID) predicate.WaitlistEntry {
+func SaleIDGT(v typedid.Sale) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldGT(FieldSaleID, v))
 }
 
 // SaleIDGTE applies the GTE predicate on the "sale_id" field.
-func SaleIDGTE(v uuid.UUID) predicate.WaitlistEntry {
+func SaleIDGTE(v typedid.Sale) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldGTE(FieldSaleID, v))
 }
 
 // SaleIDLT applies the LT predicate on the "sale_id" field.
-func SaleIDLT(v uuid.UUID) predicate.WaitlistEntry {
+func SaleIDLT(v typedid.Sale) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldLT(FieldSaleID, v))
 }
 
 // SaleIDLTE applies the LTE predicate on the "sale_id" field.
-func SaleIDLTE(v uuid.UUID) predicate.WaitlistEntry {
+func SaleIDLTE(v typedid.Sale) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldLTE(FieldSaleID, v))
 }
 
 // ItemIDEQ applies the EQ predicate on the "item_id" field.
-func ItemIDEQ(v uuid.UUID) predicate.WaitlistEntry {
+func ItemIDEQ(v typedid.Item) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldEQ(FieldItemID, v))
 }
 
 // ItemIDNEQ applies the NEQ predicate on the "item_id" field.
-func ItemIDNEQ(v uuid.UUID) predicate.WaitlistEntry {
+func ItemIDNEQ(v typedid.Item) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldNEQ(FieldItemID, v))
 }
 
 // ItemIDIn applies the In predicate on the "item_id" field.
-func ItemIDIn(vs ...uuid.UUID) predicate.WaitlistEntry {
+func ItemIDIn(vs ...typedid.Item) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldIn(FieldItemID, vs...))
 }
 
 // ItemIDNotIn applies the NotIn predicate on the "item_id" field.
-func ItemIDNotIn(vs ...uuid.UUID) predicate.WaitlistEntry {
+func ItemIDNotIn(vs ...typedid.Item) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldNotIn(FieldItemID, vs...))
 }
 
 // ItemIDGT applies the GT predicate on the "item_id" field.
-func ItemIDGT(v uuid.UUID) predicate.WaitlistEntry {
+func ItemIDGT(v typedid.Item) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldGT(FieldItemID, v))
 }
 
 // ItemIDGTE applies the GTE predicate on the "item_id" field.
-func ItemIDGTE(v uuid.UUID) predicate.WaitlistEntry {
+func ItemIDGTE(v typedid.Item) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldGTE(FieldItemID, v))
 }
 
 // ItemIDLT applies the LT predicate on the "item_id" field.
-func ItemIDLT(v uuid.UUID) predicate.WaitlistEntry {
+func ItemIDLT(v typedid.Item) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldLT(FieldItemID, v))
 }
 
 // ItemIDLTE applies the LTE predicate on the "item_id" field.
-func ItemIDLTE(v uuid.UUID) predicate.WaitlistEntry {
+func ItemIDLTE(v typedid.Item) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldLTE(FieldItemID, v))
 }
 
 // UserIDEQ applies the EQ predicate on the "user_id" field.
-func UserIDEQ(v uuid.UUID) predicate.WaitlistEntry {
+func UserIDEQ(v typedid.User) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldEQ(FieldUserID, v))
 }
 
 // UserIDNEQ applies the NEQ predicate on the "user_id" field.
-func UserIDNEQ(v uuid.UUID) predicate.WaitlistEntry {
+func UserIDNEQ(v typedid.User) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldNEQ(FieldUserID, v))
 }
 
 // UserIDIn applies the In predicate on the "user_id" field.
-func UserIDIn(vs ...uuid.UUID) predicate.WaitlistEntry {
+func UserIDIn(vs ...typedid.User) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldIn(FieldUserID, vs...))
 }
 
 // UserIDNotIn applies the NotIn predicate on the "user_id" field.
-func UserIDNotIn(vs ...uuid.UUID) predicate.WaitlistEntry {
+func UserIDNotIn(vs ...typedid.User) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldNotIn(FieldUserID, vs...))
 }
 
 // UserIDGT applies the GT predicate on the "user_id" field.
-func UserIDGT(v uuid.UUID) predicate.WaitlistEntry {
+func UserIDGT(v typedid.User) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldGT(FieldUserID, v))
 }
 
 // UserIDGTE applies the GTE predicate on the "user_id" field.
-func UserIDGTE(v uuid.UUID) predicate.WaitlistEntry {
+func UserIDGTE(v typedid.User) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldGTE(FieldUserID, v))
 }
 
 // UserIDLT applies the LT predicate on the "user_id" field.
-func UserIDLT(v uuid.UUID) predicate.WaitlistEntry {
+func UserIDLT(v typedid.User) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldLT(FieldUserID, v))
 }
 
 // UserIDLTE applies the LTE predicate on the "user_id" field.
-func UserIDLTE(v uuid.UUID) predicate.WaitlistEntry {
+func UserIDLTE(v typedid.User) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldLTE(FieldUserID, v))
 }
 
@@ -376,42 +376,42 @@ func OfferExpiresAtNotNil() predicate.WaitlistEntry {
 }
 
 // OrderIDEQ applies the EQ predicate on the "order_id" field.
-func OrderIDEQ(v uuid.UUID) predicate.WaitlistEntry {
+func OrderIDEQ(v typedid.Task) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldEQ(FieldOrderID, v))
 }
 
 // OrderIDNEQ applies the NEQ predicate on the "order_id" field.
-func OrderIDNEQ(v uuid.UUID) predicate.WaitlistEntry {
+func OrderIDNEQ(v typedid.Task) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldNEQ(FieldOrderID, v))
 }
 
 // OrderIDIn applies the In predicate on the "order_id" field.
-func OrderIDIn(vs ...uuid.UUID) predicate.WaitlistEntry {
+func OrderIDIn(vs ...typedid.Task) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldIn(FieldOrderID, vs...))
 }
 
 // OrderIDNotIn applies the NotIn predicate on the "order_id" field.
-func OrderIDNotIn(vs ...uuid.UUID) predicate.WaitlistEntry {
+func OrderIDNotIn(vs ...typedid.Task) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldNotIn(FieldOrderID, vs...))
 }
 
 // OrderIDGT applies the GT predicate on the "order_id" field.
-func OrderIDGT(v uuid.UUID) predicate.WaitlistEntry {
+func OrderIDGT(v typedid.Task) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldGT(FieldOrderID, v))
 }
 
 // OrderIDGTE applies the GTE predicate on the "order_id" field.
-func OrderIDGTE(v uuid.UUID) predicate.WaitlistEntry {
+func OrderIDGTE(v typedid.Task) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldGTE(FieldOrderID, v))
 }
 
 // OrderIDLT applies the LT predicate on the "order_id" field.
-func OrderIDLT(v uuid.UUID) predicate.WaitlistEntry {
+func OrderIDLT(v typedid.Task) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldLT(FieldOrderID, v))
 }
 
 // OrderIDLTE applies the LTE predicate on the "order_id" field.
-func OrderIDLTE(v uuid.UUID) predicate.WaitlistEntry {
+func OrderIDLTE(v typedid.Task) predicate.WaitlistEntry {
 	return predicate.WaitlistEntry(sql.FieldLTE(FieldOrderID, v))
 }
 

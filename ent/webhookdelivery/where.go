@@ -4,59 +4,59 @@ package webhookdelivery
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // ID filters vertices based on their ID field.
-func ID(id uuid.UUID) predicate.WebhookDelivery {
+func ID(id typedid.Delivery) predicate.WebhookDelivery {
 	return predicate.WebhookDelivery(sql.FieldEQ(FieldID, id))
 }
 
 // IDEQ applies the EQ predicate on the ID field.
-func IDEQ(id uuid.UUID) predicate.WebhookDelivery {
+func IDEQ(id typedid.Delivery) predicate.WebhookDelivery {
 	return predicate.WebhookDelivery(sql.FieldEQ(FieldID, id))
 }
 
 // IDNEQ applies the NEQ predicate on the ID field.
-func IDNEQ(id uuid.UUID) predicate.WebhookDelivery {
+func IDNEQ(id typedid.Delivery) predicate.WebhookDelivery {
 	return predicate.WebhookDelivery(sql.FieldNEQ(FieldID, id))
 }
 
 // IDIn applies the In predicate on the ID field.
-func IDIn(ids ...uuid.UUID) predicate.WebhookDelivery {
+func IDIn(ids ...typedid.Delivery) predicate.WebhookDelivery {
 	return predicate.WebhookDelivery(sql.FieldIn(FieldID, ids...))
 }
 
 // IDNotIn applies the NotIn predicate on the ID field.
-func IDNotIn(ids ...uuid.UUID) predicate.WebhookDelivery {
+func IDNotIn(ids ...typedid.Delivery) predicate.WebhookDelivery {
 	return predicate.WebhookDelivery(sql.FieldNotIn(FieldID, ids...))
 }
 
 // IDGT applies the GT predicate on the ID field.
-func IDGT(id uuid.UUID) predicate.WebhookDelivery {
+func IDGT(id typedid.Delivery) predicate.WebhookDelivery {
 	return predicate.WebhookDelivery(sql.FieldGT(FieldID, id))
 }
 
 // IDGTE applies the GTE predicate on the ID field.
-func IDGTE(id uuid.UUID) predicate.WebhookDelivery {
+func IDGTE(id typedid.Delivery) predicate.WebhookDelivery {
 	return predicate.WebhookDelivery(sql.FieldGTE(FieldID, id))
 }
 
 // IDLT applies the LT predicate on the ID field.
-func IDLT(id uuid.UUID) predicate.WebhookDelivery {
+func IDLT(id typedid.Delivery) predicate.WebhookDelivery {
 	return predicate.WebhookDelivery(sql.FieldLT(FieldID, id))
 }
 
 // IDLTE applies the LTE predicate on the ID field.
-func IDLTE(id uuid.UUID) predicate.WebhookDelivery {
+func IDLTE(id typedid.Delivery) predicate.WebhookDelivery {
 	return predicate.WebhookDelivery(sql.FieldLTE(FieldID, id))
 }
 
 // EndpointID applies equality check predicate on the "endpoint_id" field. It's identical to EndpointIDEQ.
-func EndpointID(v uuid.UUID) predicate.WebhookDelivery {
+func EndpointID(v typedid.Endpoint) predicate.WebhookDelivery {
 	return predicate.WebhookDelivery(sql.FieldEQ(FieldEndpointID, v))
 }
 
@@ -111,42 +111,42 @@ func EndedAt(v time.Time) predicate.WebhookDelivery {
 }
 
 // EndpointIDEQ applies the EQ predicate on the "endpoint_id" field.
-func EndpointIDEQ(v uuid.UUID) predicate.WebhookDelivery {
+func EndpointIDEQ(v typedid.Endpoint) predicate.WebhookDelivery {
 	return predicate.WebhookDelivery(sql.FieldEQ(FieldEndpointID, v))
 }
 
 // EndpointIDNEQ applies the NEQ predicate on the "endpoint_id" field.
-func EndpointIDNEQ(v uuid.UUID) predicate.WebhookDelivery {
+func EndpointIDNEQ(v typedid.Endpoint) predicate.WebhookDelivery {
 	return predicate.WebhookDelivery(sql.FieldNEQ(FieldEndpointID, v))
 }
 
 // EndpointIDIn applies the In predicate on the "endpoint_id" field.
-func EndpointIDIn(vs ...uuid.UUID) predicate.WebhookDelivery {
+func EndpointIDIn(vs ...typedid.Endpoint) predicate.WebhookDelivery {
 	return predicate.WebhookDelivery(sql.FieldIn(FieldEndpointID, vs...))
 }
 
 // EndpointIDNotIn applies the NotIn predicate on the "endpoint_id" field.
-func EndpointIDNotIn(vs ...uuid.UUID) predicate.WebhookDelivery {
+func EndpointIDNotIn(vs ...typedid.Endpoint) predicate.WebhookDelivery {
 	return predicate.WebhookDelivery(sql.FieldNotIn(FieldEndpointID, vs...))
 }
 
 // EndpointIDGT applies the GT predicate on the "endpoint_id" field.
-func EndpointIDGT(v uuid.UUID) predicate.WebhookDelivery {
+func EndpointIDGT(v typedid.Endpoint) predicate.WebhookDelivery {
 	return predicate.WebhookDelivery(sql.FieldGT(FieldEndpointID, v))
 }
 
 // EndpointIDGTE applies the GTE predicate on the "endpoint_id" field.
-func EndpointIDGTE(v uuid.UUID) predicate.WebhookDelivery {
+func EndpointIDGTE(v typedid.Endpoint) predicate.WebhookDelivery {
 	return predicate.WebhookDelivery(sql.FieldGTE(FieldEndpointID, v))
 }
 
 // EndpointIDLT applies the LT predicate on the "endpoint_id" field.
-func EndpointIDLT(v uuid.UUID) predicate.WebhookDelivery {
+func EndpointIDLT(v typedid.Endpoint) predicate.WebhookDelivery {
 	return predicate.WebhookDelivery(sql.FieldLT(FieldEndpointID, v))
 }
 
 // EndpointIDLTE applies the LTE predicate on the "endpoint_id" field.
-func EndpointIDLTE(v uuid.UUID) predicate.WebhookDelivery {
+func EndpointIDLTE(v typedid.Endpoint) predicate.WebhookDelivery {
 	return predicate.WebhookDelivery(sql.FieldLTE(FieldEndpointID, v))
 }
 

@@ -4,54 +4,54 @@ package webhookendpoint
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // ID filters vertices based on their ID field.
-func ID(id uuid.UUID) predicate.WebhookEndpoint {
+func ID(id typedid.Endpoint) predicate.WebhookEndpoint {
 	return predicate.WebhookEndpoint(sql.FieldEQ(FieldID, id))
 }
 
 // IDEQ applies the EQ predicate on the ID field.
-func IDEQ(id uuid.UUID) predicate.WebhookEndpoint {
+func IDEQ(id typedid.Endpoint) predicate.WebhookEndpoint {
 	return predicate.WebhookEndpoint(sql.FieldEQ(FieldID, id))
 }
 
 // IDNEQ applies the NEQ predicate on the ID field.
-func IDNEQ(id uuid.UUID) predicate.WebhookEndpoint {
+func IDNEQ(id typedid.Endpoint) predicate.WebhookEndpoint {
 	return predicate.WebhookEndpoint(sql.FieldNEQ(FieldID, id))
 }
 
 // IDIn applies the In predicate on the ID field.
-func IDIn(ids ...uuid.UUID) predicate.WebhookEndpoint {
+func IDIn(ids ...typedid.Endpoint) predicate.WebhookEndpoint {
 	return predicate.WebhookEndpoint(sql.FieldIn(FieldID, ids...))
 }
 
 // IDNotIn applies the NotIn predicate on the ID field.
-func IDNotIn(ids ...uuid.UUID) predicate.WebhookEndpoint {
+func IDNotIn(ids ...typedid.Endpoint) predicate.WebhookEndpoint {
 	return predicate.WebhookEndpoint(sql.FieldNotIn(FieldID, ids...))
 }
 
 // IDGT applies the GT predicate on the ID field.
-func IDGT(id uuid.UUID) predicate.WebhookEndpoint {
+func IDGT(id typedid.Endpoint) predicate.WebhookEndpoint {
 	return predicate.WebhookEndpoint(sql.FieldGT(FieldID, id))
 }
 
 // IDGTE applies the GTE predicate on the ID field.
-func IDGTE(id uuid.UUID) predicate.WebhookEndpoint {
+func IDGTE(id typedid.Endpoint) predicate.WebhookEndpoint {
 	return predicate.WebhookEndpoint(sql.FieldGTE(FieldID, id))
 }
 
 // IDLT applies the LT predicate on the ID field.
-func IDLT(id uuid.UUID) predicate.WebhookEndpoint {
+func IDLT(id typedid.Endpoint) predicate.WebhookEndpoint {
 	return predicate.WebhookEndpoint(sql.FieldLT(FieldID, id))
 }
 
 // IDLTE applies the LTE predicate on the ID field.
-func IDLTE(id uuid.UUID) predicate.WebhookEndpoint {
+func IDLTE(id typedid.Endpoint) predicate.WebhookEndpoint {
 	return predicate.WebhookEndpoint(sql.FieldLTE(FieldID, id))
 }
 

@@ -4,10 +4,10 @@ package webhookevent
 
 import (
 	"seckill/ent/predicate"
+	typedid "seckill/internal/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 )
 
 // ID filters vertices based on their ID field.
@@ -56,7 +56,7 @@ func IDLTE(id int64) predicate.WebhookEvent {
 }
 
 // MessageID applies equality check predicate on the "message_id" field. It's identical to MessageIDEQ.
-func MessageID(v uuid.UUID) predicate.WebhookEvent {
+func MessageID(v typedid.Event) predicate.WebhookEvent {
 	return predicate.WebhookEvent(sql.FieldEQ(FieldMessageID, v))
 }
 
@@ -86,42 +86,42 @@ func CreatedAt(v time.Time) predicate.WebhookEvent {
 }
 
 // MessageIDEQ applies the EQ predicate on the "message_id" field.
-func MessageIDEQ(v uuid.UUID) predicate.WebhookEvent {
+func MessageIDEQ(v typedid.Event) predicate.WebhookEvent {
 	return predicate.WebhookEvent(sql.FieldEQ(FieldMessageID, v))
 }
 
 // MessageIDNEQ applies the NEQ predicate on the "message_id" field.
-func MessageIDNEQ(v uuid.UUID) predicate.WebhookEvent {
+func MessageIDNEQ(v typedid.Event) predicate.WebhookEvent {
 	return predicate.WebhookEvent(sql.FieldNEQ(FieldMessageID, v))
 }
 
 // MessageIDIn applies the In predicate on the "message_id" field.
-func MessageIDIn(vs ...uuid.UUID) predicate.WebhookEvent {
+func MessageIDIn(vs ...typedid.Event) predicate.WebhookEvent {
 	return predicate.WebhookEvent(sql.FieldIn(FieldMessageID, vs...))
 }
 
 // MessageIDNotIn applies the NotIn predicate on the "message_id" field.
-func MessageIDNotIn(vs ...uuid.UUID) predicate.WebhookEvent {
+func MessageIDNotIn(vs ...typedid.Event) predicate.WebhookEvent {
 	return predicate.WebhookEvent(sql.FieldNotIn(FieldMessageID, vs...))
 }
 
 // MessageIDGT applies the GT predicate on the "message_id" field.
-func MessageIDGT(v uuid.UUID) predicate.WebhookEvent {
+func MessageIDGT(v typedid.Event) predicate.WebhookEvent {
 	return predicate.WebhookEvent(sql.FieldGT(FieldMessageID, v))
 }
 
 // MessageIDGTE applies the GTE predicate on the "message_id" field.
-func MessageIDGTE(v uuid.UUID) predicate.WebhookEvent {
+func MessageIDGTE(v typedid.Event) predicate.WebhookEvent {
 	return predicate.WebhookEvent(sql.FieldGTE(FieldMessageID, v))
 }
 
 // MessageIDLT applies the LT predicate on the "message_id" field.
-func MessageIDLT(v uuid.UUID) predicate.WebhookEvent {
+func MessageIDLT(v typedid.Event) predicate.WebhookEvent {
 	return predicate.WebhookEvent(sql.FieldLT(FieldMessageID, v))
 }
 
 // MessageIDLTE applies the LTE predicate on the "message_id" field.
-func MessageIDLTE(v uuid.UUID) predicate.WebhookEvent {
+func MessageIDLTE(v typedid.Event) predicate.WebhookEvent {
 	return predicate.WebhookEvent(sql.FieldLTE(FieldMessageID, v))
 }
 

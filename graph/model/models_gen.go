@@ -10,6 +10,7 @@ import (
 	"seckill/internal/admission/queue"
 	"seckill/internal/auth"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/inbox"
 	"seckill/internal/notice"
 	"seckill/internal/operator"
@@ -26,7 +27,6 @@ import (
 	"time"
 
 	"github.com/99designs/gqlgen/graphql"
-	"github.com/google/uuid"
 )
 
 // An object with an id that is unique in the whole graph.
@@ -108,8 +108,8 @@ type AlreadyOrderedError struct {
 	// Order task of the order; null when its record has expired.
 	OrderTask *OrderTask `json:"orderTask,omitempty"`
 	// Path of the invalid input field, from `input` down; null when no field is at fault.
-	Path   []string  `json:"path,omitempty"`
-	Source uuid.UUID `json:"-"`
+	Path   []string `json:"path,omitempty"`
+	Source id.Task  `json:"-"`
 }
 
 func (AlreadyOrderedError) IsUserError() {}
@@ -2285,8 +2285,8 @@ type SaleFeedEvent struct {
 	// The order that the entry is about; null for others.
 	Order *Order `json:"order,omitempty"`
 	// Server time when the event was sent.
-	ServerTime time.Time  `json:"serverTime"`
-	Source     *uuid.UUID `json:"-"`
+	ServerTime time.Time `json:"serverTime"`
+	Source     *id.Order `json:"-"`
 }
 
 func (SaleFeedEvent) IsStreamEvent() {}

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/99designs/gqlgen/graphql"
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
 	"seckill/graph/guard"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/tracing"
 )
 
@@ -22,7 +22,8 @@ type Caller struct {
 	// with the principal added.
 	Context context.Context
 	// User and Session identify the caller in Sockets.
-	User, Session uuid.UUID
+	User    id.User
+	Session id.Session
 	// ExpiresAt is when the token expires; streams end then. Zero = never.
 	ExpiresAt time.Time
 	// Still is called repeatedly while a socket or stream is open. Unauthenticated and

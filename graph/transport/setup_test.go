@@ -16,6 +16,7 @@ import (
 	"seckill/graph/transport"
 	"seckill/graph/transport/internal/testschema"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/testenv"
 )
 
@@ -49,7 +50,7 @@ func authenticate(ctx context.Context, token string) (transport.Caller, error) {
 	}
 	c := transport.Caller{
 		Context: context.WithValue(ctx, userKey{}, parts[1]),
-		User:    uuid.NewSHA1(uuid.NameSpaceOID, []byte(parts[1])),
+		User:    id.User(uuid.NewSHA1(uuid.NameSpaceOID, []byte(parts[1]))),
 		Session: sessionOf(parts[1]),
 	}
 	if len(parts) > 2 {

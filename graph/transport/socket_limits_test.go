@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/graph/transport"
+	"seckill/internal/id"
 	"seckill/internal/testenv"
 )
 
@@ -71,18 +72,20 @@ func TestSignOutClosesAtOnce(t *testing.T) {
 // sessions notifies watchers of sign-outs, as the product does.
 type sessions struct {
 	mu      sync.Mutex
-	ended   map[uuid.UUID]bool
-	watches map[uuid.UUID]map[int]func()
+	ended   map[id.Session]bool
+	watches map[id.Session]map[int]func()
 	next    int
 }
 
 func newSessions() *sessions {
-	return &sessions{ended: map[uuid.UUID]bool{}, watches: map[uuid.UUID]map[int]func(){}}
+	return &sessions{ended: map[id.Session]bool{}, watches: map[id.Session]map[int]func(){}}
 }
 
-func sessionOf(name string) uuid.UUID { return uuid.NewSHA1(uuid.NameSpaceURL, []byte(name)) }
+func sessionOf(name string) id.Session {
+	return id.Session(uuid.NewSHA1(uuid.NameSpaceURL, []byte(name)))
+}
 
-func (s *sessions) watch(session uuid.UUID, ended func()) (unwatch func()) {
+func (s *sessions) watch(session id.Session, ended func()) (unwatch func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended[session] {

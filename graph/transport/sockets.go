@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/telemetry"
 )
 
@@ -63,7 +63,7 @@ type SocketOptions struct {
 	Networks func(ctx context.Context) []GuestNetwork
 	// Watch calls ended once a session is signed out, immediately if it already is;
 	// unwatch stops watching. It must not wait for ended. nil = sessions do not end.
-	Watch func(session uuid.UUID, ended func()) (unwatch func())
+	Watch func(session id.Session, ended func()) (unwatch func())
 	// Registerer receives the metrics; nil = none are exposed.
 	Registerer prometheus.Registerer
 }
@@ -109,7 +109,7 @@ type member interface {
 type owner struct {
 	guest   guest         // what an anonymous member is counted as
 	seat    *list.Element // the position of an anonymous member in Sockets.anonymous; nil otherwise
-	user    uuid.UUID
+	user    id.User
 	unwatch func()      // stops watching the session; nil without one
 	check   *time.Timer // the next call of Caller.Still; nil without one
 }
@@ -125,17 +125,17 @@ type Sockets struct {
 	opts SocketOptions
 
 	mu        sync.Mutex
-	members   map[member]owner       // guarded by mu
-	users     map[uuid.UUID][]member // guarded by mu; signed-in members only
-	guests    guests                 // guarded by mu
-	anonymous *list.List             // guarded by mu; members without a user, oldest first
-	draining  bool                   // guarded by mu
-	idle      chan struct{}          // guarded by mu: closed when a drain has emptied members; nil otherwise
+	members   map[member]owner     // guarded by mu
+	users     map[id.User][]member // guarded by mu; signed-in members only
+	guests    guests               // guarded by mu
+	anonymous *list.List           // guarded by mu; members without a user, oldest first
+	draining  bool                 // guarded by mu
+	idle      chan struct{}        // guarded by mu: closed when a drain has emptied members; nil otherwise
 }
 
 // NewSockets returns an empty registry.
 func NewSockets(opts SocketOptions) *Sockets {
-	r := &Sockets{opts: opts.withDefaults(), members: map[member]owner{}, users: map[uuid.UUID][]member{}, guests: guests{}, anonymous: list.New()}
+	r := &Sockets{opts: opts.withDefaults(), members: map[member]owner{}, users: map[id.User][]member{}, guests: guests{}, anonymous: list.New()}
 	promauto.With(opts.Registerer).NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: telemetry.Namespace, Subsystem: "server", Name: "sockets",
 		Help: "Open WebSockets and SSE streams.",
@@ -246,7 +246,7 @@ func (r *Sockets) claim(m member, c Caller, limit int, same func(member) bool) b
 	if !open {
 		return false
 	}
-	if c.User == uuid.Nil {
+	if c.User.IsZero() {
 		g := guest{networks: o.guest.networks, anonymous: true}
 		if r.guests.full(g, r.opts.MaxSockets) {
 			return false
@@ -271,7 +271,7 @@ func (r *Sockets) claim(m member, c Caller, limit int, same func(member) bool) b
 		r.anonymous.Remove(o.seat)
 	}
 	o = owner{user: c.User}
-	if r.opts.Watch != nil && c.Session != uuid.Nil {
+	if r.opts.Watch != nil && !c.Session.IsZero() {
 		o.unwatch = r.opts.Watch(c.Session, func() { go m.shut(closeForbidden, reasonSessionEnded) })
 	}
 	if c.Still != nil {
@@ -338,7 +338,7 @@ func (r *Sockets) remove(m member) {
 	if o.check != nil {
 		o.check.Stop()
 	}
-	if o.user != uuid.Nil {
+	if !o.user.IsZero() {
 		rest := slices.DeleteFunc(r.users[o.user], func(other member) bool { return other == m })
 		if len(rest) == 0 {
 			delete(r.users, o.user)
@@ -367,7 +367,7 @@ func (s *eventStream) shut(_ websocket.StatusCode, reason string) {
 // at the end of the stream.
 func (r *Sockets) joinStream(c Caller, cancel context.CancelCauseFunc) (left func(), err error) {
 	s := &eventStream{cancel: cancel}
-	if err := r.enter(c.Context, s, c.User != uuid.Nil); err != nil {
+	if err := r.enter(c.Context, s, !c.User.IsZero()); err != nil {
 		return nil, err
 	}
 	isStream := func(m member) bool { _, ok := m.(*eventStream); return ok }

@@ -16,7 +16,6 @@ import (
 	"github.com/MicahParks/keyfunc/v3"
 	"github.com/golang-jwt/jwt/v5"
 
-	"seckill/internal/id"
 	"seckill/internal/order"
 )
 
@@ -74,9 +73,9 @@ func NewSigner(issuer string, secrets [][]byte) (*Signer, error) {
 func (s *Signer) Sign(t *order.Task) (string, error) {
 	token := jwt.NewWithClaims(jwt.SigningMethodEdDSA, Claims{
 		RegisteredClaims: jwt.RegisteredClaims{
-			Issuer: s.issuer, Subject: id.Format(id.User, t.User), ID: id.Format(id.Task, t.ID), IssuedAt: jwt.NewNumericDate(t.CreatedAt),
+			Issuer: s.issuer, Subject: t.User.Public(), ID: t.ID.Public(), IssuedAt: jwt.NewNumericDate(t.CreatedAt),
 		},
-		Sale: id.Format(id.Sale, t.Sale), Item: id.Format(id.Item, t.Item), Quantity: t.Quantity,
+		Sale: t.Sale.Public(), Item: t.Item.Public(), Quantity: t.Quantity,
 	})
 	token.Header["kid"], token.Header["typ"] = s.kid, "receipt+jwt"
 	text, err := token.SignedString(s.private)

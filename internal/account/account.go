@@ -25,13 +25,13 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/admission/captcha"
 	"seckill/internal/auth"
 	"seckill/internal/clock"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/mail"
 	"seckill/internal/postgres"
 	"seckill/internal/ratelimit"
@@ -55,7 +55,7 @@ var (
 
 // User is an account. It is shared between requests and must not be changed.
 type User struct {
-	ID          uuid.UUID
+	ID          id.User
 	Account     string // normalised e-mail address or E.164 phone number
 	DisplayName string
 	Role        auth.Role
@@ -79,7 +79,7 @@ type Tokens struct {
 type SignedIn struct {
 	User    *User
 	Role    auth.Role // granted to the session: lower than the user's while a required one-time code is not set up
-	Session uuid.UUID
+	Session id.Session
 	Tokens  Tokens
 	// Device is the device token, which expires at DeviceExpiresAt; "" after a refresh.
 	Device          string

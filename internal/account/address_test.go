@@ -3,15 +3,14 @@ package account
 import (
 	"context"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
+	"seckill/internal/id"
 	"seckill/internal/recipient"
 	"seckill/internal/testenv"
 )
 
 // lives gives a user an address, which an order has too.
-func (f *fixture) lives(user, order uuid.UUID) {
+func (f *fixture) lives(user id.User, order id.Order) {
 	f.t.Helper()
 	home := recipient.Address{Recipient: recipient.Recipient{Name: "Lin", Phone: "13800001111", Country: "CN", City: "Hangzhou", Street: "90 Wensan Road"}}
 	if _, err := recipient.NewBook(f.db, f.clock, testenv.Wait).Save(f.t.Context(), user, home, true); err != nil {

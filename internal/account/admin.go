@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/user"
 	"seckill/internal/admission/queue"
 	"seckill/internal/auth"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/locale"
 	"seckill/internal/mail"
 )
@@ -47,7 +46,7 @@ func (a *Admin) ByAccount(ctx context.Context, account string) (*User, error) {
 
 // SetRole changes the role of a user. It returns nil if the user does not exist. by is
 // Nil for the command line.
-func (a *Admin) SetRole(ctx context.Context, by, userID uuid.UUID, role auth.Role) (*User, error) {
+func (a *Admin) SetRole(ctx context.Context, by, userID id.User, role auth.Role) (*User, error) {
 	if !role.Valid() {
 		return nil, fault.New(fault.BadInput, "There is no such role.")
 	}
@@ -59,12 +58,12 @@ func (a *Admin) SetRole(ctx context.Context, by, userID uuid.UUID, role auth.Rol
 		return nil, err
 	}
 	a.cfg.Security.Write(ctx, Event{Kind: EventRoleChanged, Actor: by, Subject: userID, Detail: string(role)})
-	_, err = a.endAll(ctx, userID, uuid.Nil, endedByRole)
+	_, err = a.endAll(ctx, userID, id.Session{}, endedByRole)
 	return changed, err
 }
 
 // Disable prevents a user from signing in. It returns nil if the user does not exist.
-func (a *Admin) Disable(ctx context.Context, by, userID uuid.UUID, reason string) (*User, error) {
+func (a *Admin) Disable(ctx context.Context, by, userID id.User, reason string) (*User, error) {
 	if by == userID {
 		return nil, fault.New(fault.Forbidden, "Another administrator has to disable your account.")
 	}
@@ -75,12 +74,12 @@ func (a *Admin) Disable(ctx context.Context, by, userID uuid.UUID, reason string
 		return nil, err
 	}
 	a.cfg.Security.Write(ctx, Event{Kind: EventDisabled, Actor: by, Subject: userID, Detail: reason})
-	_, err = a.endAll(ctx, userID, uuid.Nil, endedByDisabling)
+	_, err = a.endAll(ctx, userID, id.Session{}, endedByDisabling)
 	return changed, err
 }
 
 // Enable lets a disabled user sign in again. It returns nil if the user does not exist.
-func (a *Admin) Enable(ctx context.Context, by, userID uuid.UUID) (*User, error) {
+func (a *Admin) Enable(ctx context.Context, by, userID id.User) (*User, error) {
 	changed, err := a.change(ctx, userID, func(u *ent.UserUpdateOne) { u.ClearDisabledAt().SetDisabledReason("") })
 	if err != nil || changed == nil {
 		return nil, err
@@ -91,17 +90,17 @@ func (a *Admin) Enable(ctx context.Context, by, userID uuid.UUID) (*User, error)
 
 // EndSessions ends all sessions of a user and returns their number. The refusal is
 // NOT_FOUND.
-func (a *Admin) EndSessions(ctx context.Context, by, userID uuid.UUID) (int, error) {
+func (a *Admin) EndSessions(ctx context.Context, by, userID id.User) (int, error) {
 	if u, err := a.cfg.Store.User(ctx, userID); u == nil || err != nil {
 		return 0, cmp.Or(err, refused(fault.Unknown, "input", "userId"))
 	}
 	a.cfg.Security.Write(ctx, Event{Kind: EventSessionsEnded, Actor: by, Subject: userID})
-	return a.endAll(ctx, userID, uuid.Nil, endedByStaff)
+	return a.endAll(ctx, userID, id.Session{}, endedByStaff)
 }
 
 // SetPassword sets a password without checking the present one, and sends the user a
 // notice. The refusal is BadField.
-func (a *Admin) SetPassword(ctx context.Context, by uuid.UUID, u *User, password string) error {
+func (a *Admin) SetPassword(ctx context.Context, by id.User, u *User, password string) error {
 	password = normalisePassword(password)
 	if err := checkPassword(password, u.Account, "password"); err != nil {
 		return err
@@ -121,13 +120,13 @@ func (a *Admin) SetPassword(ctx context.Context, by uuid.UUID, u *User, password
 		return err
 	}
 	a.cfg.Security.Write(ctx, Event{Kind: EventPasswordChanged, Actor: by, Subject: u.ID, Detail: "by staff"})
-	_, err = a.endAll(ctx, u.ID, uuid.Nil, endedByPassword)
+	_, err = a.endAll(ctx, u.ID, id.Session{}, endedByPassword)
 	return err
 }
 
 // change updates a user and invalidates the cached user in all processes. It returns nil
 // if the user does not exist.
-func (a *Admin) change(ctx context.Context, userID uuid.UUID, set func(*ent.UserUpdateOne)) (*User, error) {
+func (a *Admin) change(ctx context.Context, userID id.User, set func(*ent.UserUpdateOne)) (*User, error) {
 	return a.changeWith(ctx, func(ctx context.Context, tx *ent.Tx) (*ent.User, error) {
 		update := tx.User.UpdateOneID(userID).AddVersion(1)
 		set(update)
@@ -149,7 +148,7 @@ func (a *Admin) changeWith(ctx context.Context, do func(ctx context.Context, tx 
 }
 
 // endAll ends the sessions of a user except keep and returns their number.
-func (a *Admin) endAll(ctx context.Context, userID, keep uuid.UUID, why string) (int, error) {
+func (a *Admin) endAll(ctx context.Context, userID id.User, keep id.Session, why string) (int, error) {
 	live, err := a.cfg.Store.endAll(ctx, userID, keep, why)
 	if err != nil {
 		return 0, err
@@ -157,7 +156,7 @@ func (a *Admin) endAll(ctx context.Context, userID, keep uuid.UUID, why string) 
 	return len(live), a.signedOut(ctx, live...)
 }
 
-func (a *Admin) signedOut(ctx context.Context, sessions ...uuid.UUID) error {
+func (a *Admin) signedOut(ctx context.Context, sessions ...id.Session) error {
 	if err := a.cfg.Revocations.Revoke(ctx, sessions...); err != nil || a.cfg.Queue == nil {
 		return err
 	}

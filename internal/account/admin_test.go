@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/auth"
 	"seckill/internal/fault"
 	"seckill/internal/id"
@@ -24,7 +22,7 @@ func TestChangesByStaffEndSessionsInEveryProcess(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		other := f.another(testKeys)
-		staff := id.New()
+		staff := id.New[id.User]()
 		for what, change := range map[string]func(u *User) error{
 			"role": func(u *User) error { _, err := f.admin.SetRole(t.Context(), staff, u.ID, auth.Operator); return err },
 			"disabled": func(u *User) error {
@@ -62,13 +60,13 @@ func TestADisabledUserCannotSignInUntilEnabled(t *testing.T) {
 	f := embedded(t)
 	who := someone()
 	in := f.register(who)
-	if _, err := f.admin.Disable(t.Context(), uuid.Nil, in.User.ID, "fraud"); err != nil {
+	if _, err := f.admin.Disable(t.Context(), id.User{}, in.User.ID, "fraud"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.Login(t.Context(), LoginInput{Account: who.Account, Password: who.Password}); fault.ReasonOf(err) != fault.InvalidCredentials {
 		t.Error(err)
 	}
-	if _, err := f.admin.Enable(t.Context(), uuid.Nil, in.User.ID); err != nil {
+	if _, err := f.admin.Enable(t.Context(), id.User{}, in.User.ID); err != nil {
 		t.Fatal(err)
 	}
 	f.login(who.Account, who.Password)

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/google/uuid"
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/singleflight"
@@ -17,6 +16,7 @@ import (
 	"seckill/internal/auth"
 	"seckill/internal/clock"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 )
 
 const (
@@ -48,7 +48,7 @@ type DirectoryConfig struct {
 // within eight seconds for staff. It is safe for concurrent use.
 type Directory struct {
 	cfg    DirectoryConfig
-	local  *lru.Cache[uuid.UUID, localUser]
+	local  *lru.Cache[id.User, localUser]
 	flight singleflight.Group
 }
 
@@ -60,7 +60,7 @@ type localUser struct {
 
 // NewDirectory returns a Directory. Register its Forget with Revocations.OnUserChanged.
 func NewDirectory(cfg DirectoryConfig) *Directory {
-	local, err := lru.New[uuid.UUID, localUser](localSize)
+	local, err := lru.New[id.User, localUser](localSize)
 	if err != nil {
 		panic(err) // only for a size below 1
 	}
@@ -68,7 +68,7 @@ func NewDirectory(cfg DirectoryConfig) *Directory {
 }
 
 // User returns a user; nil if there is none.
-func (d *Directory) User(ctx context.Context, id uuid.UUID) (*User, error) {
+func (d *Directory) User(ctx context.Context, id id.User) (*User, error) {
 	if known, ok := d.local.Get(id); ok && d.cfg.Clock.Now().Before(known.until) {
 		return known.user, nil
 	}
@@ -82,7 +82,7 @@ func (d *Directory) User(ctx context.Context, id uuid.UUID) (*User, error) {
 }
 
 // Role returns the role that is granted to a user at present; see auth.TokensConfig.
-func (d *Directory) Role(ctx context.Context, id uuid.UUID) (auth.Role, error) {
+func (d *Directory) Role(ctx context.Context, id id.User) (auth.Role, error) {
 	u, err := d.User(ctx, id)
 	if err != nil {
 		return "", err
@@ -103,9 +103,9 @@ func (d *Directory) granted(u *User) auth.Role {
 }
 
 // Forget removes a user from the process cache.
-func (d *Directory) Forget(id uuid.UUID) { d.local.Remove(id) }
+func (d *Directory) Forget(id id.User) { d.local.Remove(id) }
 
-func (d *Directory) fetch(ctx context.Context, id uuid.UUID) (*User, error) {
+func (d *Directory) fetch(ctx context.Context, id id.User) (*User, error) {
 	u, err := d.fromRedis(ctx, id)
 	if err != nil {
 		d.cfg.Log.WarnContext(ctx, "user cache cannot be read", slog.Any("error", err)) // Postgres is read instead
@@ -123,7 +123,7 @@ func (d *Directory) fetch(ctx context.Context, id uuid.UUID) (*User, error) {
 }
 
 // fromRedis returns the user cached in Redis; nil if there is none.
-func (d *Directory) fromRedis(ctx context.Context, id uuid.UUID) (*User, error) {
+func (d *Directory) fromRedis(ctx context.Context, id id.User) (*User, error) {
 	text, err := d.cfg.Client.HGet(ctx, d.key(id), "user").Result()
 	if errors.Is(err, redis.Nil) {
 		return nil, nil
@@ -157,4 +157,4 @@ func (d *Directory) cache(ctx context.Context, u *User) {
 	}
 }
 
-func (d *Directory) key(id uuid.UUID) string { return d.cfg.Prefix + "user:" + id.String() }
+func (d *Directory) key(id id.User) string { return d.cfg.Prefix + "user:" + id.String() }

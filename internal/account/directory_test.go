@@ -5,11 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent/user"
 	"seckill/internal/auth"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/testenv"
 )
 
@@ -59,21 +58,21 @@ func TestRoleTakenAwayStopsWorkingEverywhere(t *testing.T) {
 				t.Fatalf("principal %+v", p)
 			}
 		}
-		changed, err := f.admin.SetRole(t.Context(), uuid.Nil, u.ID, auth.Customer)
+		changed, err := f.admin.SetRole(t.Context(), id.User{}, u.ID, auth.Customer)
 		if err != nil || changed.Role != auth.Customer || changed.Version != 2 {
 			t.Fatalf("%+v, %v", changed, err)
 		}
 		for _, process := range []*fixture{f, there} {
 			process.over(in.Tokens.Access, "the token of the former role ends")
 		}
-		if _, err := f.admin.SetRole(t.Context(), uuid.Nil, u.ID, auth.Operator); err != nil {
+		if _, err := f.admin.SetRole(t.Context(), id.User{}, u.ID, auth.Operator); err != nil {
 			t.Fatal(err)
 		}
 		f.refreshRefused("a session of the former role", in.Tokens.Refresh)
 		if p := f.principal(f.login(who.Account, goodPassword).Tokens.Access); p.Role != auth.Operator {
 			t.Errorf("the next token says %s", p.Role)
 		}
-		if none, err := f.admin.SetRole(t.Context(), uuid.Nil, noUser, auth.Operator); none != nil || err != nil {
+		if none, err := f.admin.SetRole(t.Context(), id.User{}, noUser, auth.Operator); none != nil || err != nil {
 			t.Errorf("no user: %+v, %v", none, err)
 		}
 	})

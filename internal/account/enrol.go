@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/user"
 	"seckill/internal/auth"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/postgres"
 )
 
@@ -36,7 +35,7 @@ func (s *Service) StartTOTP(ctx context.Context, p *auth.Principal, password str
 	if err != nil {
 		return TOTPSecret{}, err
 	}
-	sealed, err := s.totp.Seal(u.ID, secret)
+	sealed, err := s.totp.Seal(u.ID.UUID(), secret)
 	if err != nil {
 		return TOTPSecret{}, err
 	}
@@ -64,7 +63,7 @@ func (s *Service) ConfirmTOTP(ctx context.Context, p *auth.Principal, code strin
 	if len(row.TotpSecret) == 0 || row.TotpSince != nil {
 		return nil, 0, refused(fault.Conflict)
 	}
-	secret, _, err := s.totp.Open(row.ID, row.TotpSecret)
+	secret, _, err := s.totp.Open(row.ID.UUID(), row.TotpSecret)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -118,12 +117,12 @@ func (s *Service) RemoveTOTP(ctx context.Context, p *auth.Principal, in RemoveTO
 
 // ResetTOTP makes sign-in of a user need no code, for users who lost their device, and
 // ends the user's sessions.
-func (a *Admin) ResetTOTP(ctx context.Context, by, userID uuid.UUID) error {
+func (a *Admin) ResetTOTP(ctx context.Context, by, userID id.User) error {
 	if _, err := a.change(ctx, userID, clearTOTP); err != nil {
 		return err
 	}
 	a.cfg.Security.Write(ctx, Event{Kind: EventTOTPOff, Actor: by, Subject: userID, Detail: "by staff"})
-	_, err := a.endAll(ctx, userID, uuid.Nil, endedByTOTP)
+	_, err := a.endAll(ctx, userID, id.Session{}, endedByTOTP)
 	return err
 }
 
@@ -169,7 +168,7 @@ func (s *Service) redeem(ctx context.Context, u *User, code string) (bool, error
 		}
 		return moved, err
 	}
-	secret, old, err := s.totp.Open(row.ID, row.TotpSecret)
+	secret, old, err := s.totp.Open(row.ID.UUID(), row.TotpSecret)
 	if err != nil {
 		return false, err
 	}
@@ -179,7 +178,7 @@ func (s *Service) redeem(ctx context.Context, u *User, code string) (bool, error
 	}
 	sealed := row.TotpSecret
 	if old {
-		if sealed, err = s.totp.Seal(row.ID, secret); err != nil {
+		if sealed, err = s.totp.Seal(row.ID.UUID(), secret); err != nil {
 			return false, err
 		}
 	}
@@ -190,7 +189,7 @@ func (s *Service) redeem(ctx context.Context, u *User, code string) (bool, error
 
 // setTOTP updates a user if the conditions that set adds hold, and reports whether they
 // did. The cached user is not concerned.
-func (s *Store) setTOTP(ctx context.Context, id uuid.UUID, set func(*ent.UserUpdate)) (bool, error) {
+func (s *Store) setTOTP(ctx context.Context, id id.User, set func(*ent.UserUpdate)) (bool, error) {
 	moved := 0
 	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
 		change := tx.User.Update().Where(user.ID(id))

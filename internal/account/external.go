@@ -99,7 +99,7 @@ func (s *Service) registerExternal(ctx context.Context, in External) (*SignedIn,
 		if err := insertUser(ctx, tx, made, ""); err != nil {
 			return err
 		}
-		return tx.UserIdentity.Create().SetID(id.New()).SetIssuer(in.Issuer).SetSubject(in.Subject).SetUserID(made.ID).
+		return tx.UserIdentity.Create().SetID(id.New[uuid.UUID]()).SetIssuer(in.Issuer).SetSubject(in.Subject).SetUserID(made.ID).
 			SetCreatedAt(made.CreatedAt).Exec(ctx)
 	})
 }
@@ -117,7 +117,7 @@ func (s *Service) signInKnown(ctx context.Context, in External, u *User) (*Signe
 		}
 		u = changed
 		s.cfg.Admin.cfg.Security.Write(ctx, Event{Kind: EventRoleChanged, Subject: u.ID, Detail: string(u.Role) + " by " + in.Issuer})
-		if _, err := s.cfg.Admin.endAll(ctx, u.ID, uuid.Nil, endedByRole); err != nil {
+		if _, err := s.cfg.Admin.endAll(ctx, u.ID, id.Session{}, endedByRole); err != nil {
 			return nil, err
 		}
 	}

@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"regexp"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/user"
 	"seckill/internal/auth"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/postgres"
 )
 
@@ -25,7 +24,7 @@ var externalIDFormat = regexp.MustCompile(`^[!-~]{1,255}$`)
 // tokens of other systems name users by these ids.
 // FORBIDDEN for staff. Refusals: INVALID_INPUT; NOT_FOUND; CONFLICT when another user has the id, or this one
 // has another id.
-func (a *Admin) SetExternalID(ctx context.Context, by, userID uuid.UUID, externalID string) (*User, error) {
+func (a *Admin) SetExternalID(ctx context.Context, by, userID id.User, externalID string) (*User, error) {
 	if externalID != "" && !externalIDFormat.MatchString(externalID) {
 		return nil, badField("externalId", fault.Rule{Code: "1 to 255 printable ASCII characters"})
 	}

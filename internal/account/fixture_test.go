@@ -22,6 +22,7 @@ import (
 	"seckill/internal/auth"
 	"seckill/internal/clock"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/mail"
 	"seckill/internal/postgres"
 	"seckill/internal/ratelimit"
@@ -267,4 +268,4 @@ func sameUser(a, b *User) bool {
 }
 
 // noUser is an id that no account has.
-var noUser = uuid.Max
+var noUser = id.User(uuid.Max)

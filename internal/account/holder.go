@@ -38,23 +38,23 @@ type Holder struct {
 //
 // The user is the one with the identity (issuer, subject), else the customer with the
 // external id, else the customer with the same address, verified here.
-func (s *Service) AdmitHolder(ctx context.Context, in Holder) (*User, uuid.UUID, error) {
+func (s *Service) AdmitHolder(ctx context.Context, in Holder) (*User, id.Session, error) {
 	if !externalIDFormat.MatchString(in.Subject) {
-		return nil, uuid.Nil, fault.New(fault.Unauthenticated, "The id of the customer in the token has no good form.")
+		return nil, id.Session{}, fault.New(fault.Unauthenticated, "The id of the customer in the token has no good form.")
 	}
 	u, err := s.holder(ctx, in)
 	if postgres.IsUnique(err) { // another call was first
 		u, err = s.holder(ctx, in)
 	}
 	if err != nil {
-		return nil, uuid.Nil, err
+		return nil, id.Session{}, err
 	}
 	if u.Disabled {
-		return nil, uuid.Nil, fault.New(fault.Unauthenticated, "The account is disabled.")
+		return nil, id.Session{}, fault.New(fault.Unauthenticated, "The account is disabled.")
 	}
 	if in.Verified && !u.Verified && (u.Account == in.Email || strings.HasPrefix(u.Account, externalAccount)) {
 		if u, err = s.cfg.Admin.change(ctx, u.ID, func(up *ent.UserUpdateOne) { up.SetVerifiedAt(s.cfg.Clock.Now()) }); err != nil || u == nil {
-			return nil, uuid.Nil, fmt.Errorf("verify contact of a user of %s: %w", in.Issuer, err)
+			return nil, id.Session{}, fmt.Errorf("verify contact of a user of %s: %w", in.Issuer, err)
 		}
 	}
 	shared, err := s.holderSession(ctx, u, in)
@@ -121,20 +121,20 @@ func (s *Service) link(ctx context.Context, in Holder, known *User, free bool) (
 		if err != nil {
 			return nil, err
 		}
-		return row, tx.UserIdentity.Create().SetID(id.New()).SetIssuer(in.Issuer).SetSubject(in.Subject).SetUserID(row.ID).
+		return row, tx.UserIdentity.Create().SetID(id.New[uuid.UUID]()).SetIssuer(in.Issuer).SetSubject(in.Subject).SetUserID(row.ID).
 			SetCreatedAt(s.cfg.Clock.Now()).Exec(ctx)
 	})
 }
 
 // holderSession returns the session of a user's tokens from one issuer.
-func (s *Service) holderSession(ctx context.Context, u *User, in Holder) (uuid.UUID, error) {
+func (s *Service) holderSession(ctx context.Context, u *User, in Holder) (id.Session, error) {
 	shared := session.And(session.UserID(u.ID), session.Issuer(in.Issuer))
 	ended, err := s.store.db.Ent.Session.Query().Where(shared, session.RevokedAtGTE(in.IssuedAt)).Exist(ctx)
 	if err != nil {
-		return uuid.Nil, fmt.Errorf("read session: %w", err)
+		return id.Session{}, fmt.Errorf("read session: %w", err)
 	}
 	if ended {
-		return uuid.Nil, fault.New(fault.Unauthenticated, "The session was ended after the token was issued.")
+		return id.Session{}, fault.New(fault.Unauthenticated, "The session was ended after the token was issued.")
 	}
 	now := s.cfg.Clock.Now()
 	live, err := s.store.db.Ent.Session.Query().Where(shared, session.RevokedAtIsNil(), session.ExpiresAtGT(now)).Order(ent.Asc(session.FieldID)).First(ctx)
@@ -142,28 +142,28 @@ func (s *Service) holderSession(ctx context.Context, u *User, in Holder) (uuid.U
 	case ent.IsNotFound(err):
 		return s.openHolderSession(ctx, u, in)
 	case err != nil:
-		return uuid.Nil, fmt.Errorf("read session: %w", err)
+		return id.Session{}, fmt.Errorf("read session: %w", err)
 	case live.ExpiresAt.Before(in.ExpiresAt):
 		err = s.store.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 			return tx.Session.Update().Where(session.ID(live.ID), session.RevokedAtIsNil()).SetRotatedAt(now).SetExpiresAt(in.ExpiresAt.UTC()).Exec(ctx)
 		})
 		if err != nil && !errors.Is(err, postgres.ErrCommitUnknown) { // the next token extends it
-			return uuid.Nil, fmt.Errorf("extend session: %w", err)
+			return id.Session{}, fmt.Errorf("extend session: %w", err)
 		}
 	}
 	return live.ID, nil
 }
 
 // openHolderSession opens a session without a refresh token: nothing hashes to its hash.
-func (s *Service) openHolderSession(ctx context.Context, u *User, in Holder) (uuid.UUID, error) {
+func (s *Service) openHolderSession(ctx context.Context, u *User, in Holder) (id.Session, error) {
 	now := s.cfg.Clock.Now()
 	unused := make([]byte, 32)
 	if _, err := rand.Read(unused); err != nil {
-		return uuid.Nil, fmt.Errorf("session: %w", err)
+		return id.Session{}, fmt.Errorf("session: %w", err)
 	}
-	row := &ent.Session{ID: id.New(), UserID: u.ID, TokenHash: unused, Generation: 1, CreatedAt: now, RotatedAt: now, ExpiresAt: in.ExpiresAt.UTC(), Issuer: in.Issuer}
+	row := &ent.Session{ID: id.New[id.Session](), UserID: u.ID, TokenHash: unused, Generation: 1, CreatedAt: now, RotatedAt: now, ExpiresAt: in.ExpiresAt.UTC(), Issuer: in.Issuer}
 	if err := s.store.write(ctx, row, func(ctx context.Context, tx *ent.Tx) error { return insertSession(ctx, tx, row) }); err != nil {
-		return uuid.Nil, err
+		return id.Session{}, err
 	}
 	s.cfg.Directory.cache(ctx, u)
 	s.cfg.Admin.cfg.Security.Write(ctx, Event{Kind: EventSignIn, Actor: u.ID, Subject: u.ID, Detail: "with a token of " + in.Issuer})

@@ -287,7 +287,7 @@ func (i *importer) insert(ctx context.Context, all ...newCustomer) error {
 	err := i.store.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		rows := make([]*ent.UserCreate, len(all))
 		for n, c := range all {
-			rows[n] = tx.User.Create().SetID(id.New()).SetAccount(c.user.Account).SetDisplayName(c.user.DisplayName).SetPasswordHash(c.hash).
+			rows[n] = tx.User.Create().SetID(id.New[id.User]()).SetAccount(c.user.Account).SetDisplayName(c.user.DisplayName).SetPasswordHash(c.hash).
 				SetCreatedAt(c.user.CreatedAt).SetNillableVerifiedAt(c.verifiedAt).SetLanguage(c.language)
 			if c.user.ExternalID != "" {
 				rows[n].SetExternalID(c.user.ExternalID)

@@ -223,13 +223,13 @@ func (s *Service) ResetPassword(ctx context.Context, in ResetPasswordInput) (int
 		return 0, fmt.Errorf("forget failures: %w", err)
 	}
 	s.cfg.Admin.cfg.Security.Write(ctx, Event{Kind: EventPasswordChanged, Actor: user.ID, Subject: user.ID, Addr: in.Addr, Detail: "by a link"})
-	return s.cfg.Admin.endAll(ctx, user.ID, uuid.Nil, endedByPassword)
+	return s.cfg.Admin.endAll(ctx, user.ID, id.Session{}, endedByPassword)
 }
 
 // newLink is a link to mail; user is Nil when there is no account, and then nothing is
 // sent.
 type newLink struct {
-	user     uuid.UUID
+	user     id.User
 	purpose  accountlink.Purpose
 	to       string
 	language locale.Language
@@ -254,9 +254,9 @@ func (s *Service) mailLink(ctx context.Context, tx *ent.Tx, l newLink) error {
 	}
 	now := s.cfg.Clock.Now()
 	m.Content.Path, m.Until = page+"#"+token, now.Add(m.Content.Life) // browsers send nothing behind # to servers
-	create := tx.AccountLink.Create().SetID(id.New()).SetPurpose(l.purpose).SetAddress(l.to).SetTokenHash(linkHash(token)).
+	create := tx.AccountLink.Create().SetID(id.New[uuid.UUID]()).SetPurpose(l.purpose).SetAddress(l.to).SetTokenHash(linkHash(token)).
 		SetCreatedAt(now).SetExpiresAt(m.Until)
-	if l.user == uuid.Nil {
+	if l.user.IsZero() {
 		if err := create.Exec(ctx); err != nil {
 			return fmt.Errorf("store link: %w", err)
 		}

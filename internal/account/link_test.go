@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/internal/attempt"
 	"seckill/internal/auth"
@@ -361,14 +359,14 @@ func TestADeletedAccountLeavesOrdersWithoutAName(t *testing.T) {
 }
 
 // attempts returns a log with a refused attempt of a user that is not written yet.
-func (f *fixture) attempts(user uuid.UUID) *attempt.Log {
+func (f *fixture) attempts(user id.User) *attempt.Log {
 	log := attempt.NewLog(attempt.Config{DB: f.db, Clock: f.clock, Log: slog.New(slog.DiscardHandler)})
-	log.Note(attempt.Refused{User: user, Sale: id.New(), Stage: "ORDER", Code: fault.SoldOut})
+	log.Note(attempt.Refused{User: user, Sale: id.New[id.Sale](), Stage: "ORDER", Code: fault.SoldOut})
 	return log
 }
 
 // refused writes a refused attempt of a user.
-func (f *fixture) refused(user uuid.UUID) {
+func (f *fixture) refused(user id.User) {
 	f.t.Helper()
 	if _, err := f.attempts(user).Flush(f.t.Context()); err != nil {
 		f.t.Fatal(err)
@@ -376,11 +374,11 @@ func (f *fixture) refused(user uuid.UUID) {
 }
 
 // order writes an unpaid order of a user.
-func (f *fixture) order(user uuid.UUID) uuid.UUID {
+func (f *fixture) order(user id.User) id.Order {
 	f.t.Helper()
-	orderID, now := id.New(), f.clock.Now()
+	orderID, now := id.New[id.Order](), f.clock.Now()
 	err := f.db.WithTx(f.t.Context(), func(ctx context.Context, tx *ent.Tx) error {
-		return tx.Order.Create().SetID(orderID).SetNumber(orderID.String()[:32]).SetSaleID(id.New()).SetItemID(id.New()).SetUserID(user).
+		return tx.Order.Create().SetID(orderID).SetNumber(orderID.String()[:32]).SetSaleID(id.New[id.Sale]()).SetItemID(id.New[id.Item]()).SetUserID(user).
 			SetQuantity(1).SetUnitPriceMinor(100).SetCurrency("CNY").SetEpoch(1).SetReservedAt(now).SetCreatedAt(now).SetUpdatedAt(now).Exec(ctx)
 	})
 	if err != nil {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/user"
 	"seckill/internal/auth"
@@ -18,11 +16,11 @@ const maxPage = 200
 
 // ListInput selects a page of users, newest first. Its filters are combined with AND.
 type ListInput struct {
-	By       uuid.UUID  // who reads it, for the security log; Nil = the command line, which is not logged
+	By       id.User    // who reads it, for the security log; Nil = the command line, which is not logged
 	Search   string     // a public id, the beginning of an account, or part of a name; "" = all
 	Role     *auth.Role // nil = all
 	Disabled *bool      // nil = all
-	After    uuid.UUID  // only users older than this one; Nil = from the newest
+	After    id.User    // only users older than this one; Nil = from the newest
 	Limit    int        // 1 to 200
 }
 
@@ -39,7 +37,7 @@ func (a *Admin) List(ctx context.Context, in ListInput) (Page, error) {
 		return Page{}, fmt.Errorf("list users: page of %d, want 1 to %d", in.Limit, maxPage)
 	}
 	query := a.cfg.Store.db.Ent.User.Query().Order(ent.Desc(user.FieldID)).Limit(in.Limit + 1)
-	if in.After != uuid.Nil {
+	if !in.After.IsZero() {
 		query.Where(user.IDLT(in.After))
 	}
 	if in.Role != nil {
@@ -52,7 +50,7 @@ func (a *Admin) List(ctx context.Context, in ListInput) (Page, error) {
 	}
 	if text := strings.TrimSpace(in.Search); text != "" {
 		match := user.Or(user.AccountHasPrefix(strings.ToLower(text)), user.DisplayNameContainsFold(text))
-		if userID, err := id.Parse(id.User, text); err == nil {
+		if userID, err := id.ParseUser(text); err == nil {
 			match = user.ID(userID)
 		}
 		query.Where(match)
@@ -61,10 +59,10 @@ func (a *Admin) List(ctx context.Context, in ListInput) (Page, error) {
 	if err != nil {
 		return Page{}, fmt.Errorf("list users: %w", err)
 	}
-	if in.By != uuid.Nil {
+	if !in.By.IsZero() {
 		a.cfg.Security.Write(ctx, Event{Kind: EventBuyerSearch, Actor: in.By, Detail: fmt.Sprintf("%d listed", min(len(rows), in.Limit))})
 	}
-	page := Page{HasNext: len(rows) > in.Limit, HasPrevious: in.After != uuid.Nil}
+	page := Page{HasNext: len(rows) > in.Limit, HasPrevious: !in.After.IsZero()}
 	for _, row := range rows[:min(len(rows), in.Limit)] {
 		page.Users = append(page.Users, toUser(row))
 	}

@@ -3,10 +3,9 @@ package account
 import (
 	"context"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/accountlink"
+	"seckill/internal/id"
 	"seckill/internal/locale"
 	"seckill/internal/mail"
 )
@@ -25,7 +24,7 @@ func (a *Admin) passwordChanged(ctx context.Context, tx *ent.Tx, update *ent.Use
 }
 
 // voidLinks makes the unused links of a user invalid.
-func (a *Admin) voidLinks(ctx context.Context, tx *ent.Tx, user uuid.UUID) error {
+func (a *Admin) voidLinks(ctx context.Context, tx *ent.Tx, user id.User) error {
 	return tx.AccountLink.Update().Where(accountlink.UserID(user), accountlink.UsedAtIsNil()).SetUsedAt(a.cfg.Store.clock.Now()).Exec(ctx)
 }
 

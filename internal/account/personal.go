@@ -7,8 +7,6 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/accountlink"
 	entmail "seckill/ent/mail"
@@ -123,7 +121,7 @@ func (s *Store) personal(ctx context.Context, u *User) (*personalData, error) {
 		return nil, err
 	}
 	doc := &personalData{
-		ID: id.Format(id.User, u.ID), Account: u.Account, ExternalID: u.ExternalID, Name: u.DisplayName, CreatedAt: u.CreatedAt, VerifiedAt: row.VerifiedAt, Language: row.Language,
+		ID: u.ID.Public(), Account: u.Account, ExternalID: u.ExternalID, Name: u.DisplayName, CreatedAt: u.CreatedAt, VerifiedAt: row.VerifiedAt, Language: row.Language,
 		Identities: []personalIdentity{}, Sessions: []personalSession{}, Addresses: []recipient.Recipient{}, Orders: []personalOrder{}, Waitlist: []personalWait{}, Refused: []personalRefusal{}, Log: []personalEvent{},
 	}
 	identities, err := s.db.Ent.UserIdentity.Query().Where(useridentity.UserID(u.ID)).Limit(maxPersonal).All(ctx)
@@ -151,12 +149,12 @@ func (s *Store) personal(ctx context.Context, u *User) (*personalData, error) {
 }
 
 // purchases adds the orders and places on the waitlist.
-func (s *Store) purchases(ctx context.Context, user uuid.UUID, doc *personalData) error {
+func (s *Store) purchases(ctx context.Context, user id.User, doc *personalData) error {
 	orders, err := s.db.Ent.Order.Query().Where(order.UserID(user)).Order(ent.Desc(order.FieldID)).Limit(maxPersonal).All(ctx)
 	if err != nil {
 		return err
 	}
-	ids := make([]uuid.UUID, len(orders))
+	ids := make([]id.Order, len(orders))
 	for i, r := range orders {
 		ids[i] = r.ID
 	}
@@ -166,7 +164,7 @@ func (s *Store) purchases(ctx context.Context, user uuid.UUID, doc *personalData
 	}
 	for _, r := range orders {
 		one := personalOrder{
-			Number: r.Number, Status: string(r.Status), Item: id.Format(id.Item, r.ItemID), Quantity: r.Quantity,
+			Number: r.Number, Status: string(r.Status), Item: r.ItemID.Public(), Quantity: r.Quantity,
 			Total: r.UnitPriceMinor * int64(r.Quantity), Currency: r.Currency, At: r.CreatedAt, PaidAt: r.PaidAt,
 		}
 		if to, ok := recipients[r.ID]; ok {
@@ -186,7 +184,7 @@ func (s *Store) purchases(ctx context.Context, user uuid.UUID, doc *personalData
 		return err
 	}
 	for _, r := range waits {
-		doc.Waitlist = append(doc.Waitlist, personalWait{id.Format(id.Item, r.ItemID), string(r.Status), r.CreatedAt})
+		doc.Waitlist = append(doc.Waitlist, personalWait{r.ItemID.Public(), string(r.Status), r.CreatedAt})
 	}
 	refused, err := attempt.Of(ctx, s.db.Ent.RefusedAttempt, user, maxPersonal)
 	if err != nil {
@@ -196,7 +194,7 @@ func (s *Store) purchases(ctx context.Context, user uuid.UUID, doc *personalData
 		return err
 	}
 	for _, r := range refused {
-		doc.Refused = append(doc.Refused, personalRefusal{id.Format(id.Sale, r.Sale), r.Stage, string(r.Code), r.Times, r.First, r.Last})
+		doc.Refused = append(doc.Refused, personalRefusal{r.Sale.Public(), r.Stage, string(r.Code), r.Times, r.First, r.Last})
 	}
 	return nil
 }
@@ -235,12 +233,12 @@ func (s *Service) Delete(ctx context.Context, p *auth.Principal, in DeleteInput)
 		return err
 	}
 	s.cfg.Admin.cfg.Security.Write(ctx, Event{Kind: EventDeleted, Actor: user.ID, Subject: user.ID, Addr: in.Addr})
-	_, err = s.cfg.Admin.endAll(ctx, user.ID, uuid.Nil, endedByDeletion)
+	_, err = s.cfg.Admin.endAll(ctx, user.ID, id.Session{}, endedByDeletion)
 	return err
 }
 
 // unfinished refuses with CONFLICT while money or stock of a user is on its way.
-func unfinished(ctx context.Context, tx *ent.Tx, user uuid.UUID) error {
+func unfinished(ctx context.Context, tx *ent.Tx, user id.User) error {
 	orders, err := tx.Order.Query().
 		Where(order.UserID(user), order.StatusIn(order.StatusPENDING_PAYMENT, order.StatusREFUNDING)).Exist(ctx)
 	if err != nil {

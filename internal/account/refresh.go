@@ -8,9 +8,8 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/auth"
+	"seckill/internal/id"
 )
 
 // A refresh token is base64url(session | secret | tag).
@@ -28,7 +27,7 @@ const (
 
 // refreshToken is a parsed refresh token.
 type refreshToken struct {
-	session uuid.UUID
+	session id.Session
 	secret  [secretBytes]byte
 	text    string // as the client holds it
 }
@@ -47,7 +46,7 @@ type refresher struct {
 func newRefresher(keys auth.Keys) refresher { return refresher{keys: keys.Derive("refresh tokens")} }
 
 // first returns the first token of a session.
-func (r refresher) first(session uuid.UUID) (refreshToken, error) {
+func (r refresher) first(session id.Session) (refreshToken, error) {
 	var secret [secretBytes]byte
 	if _, err := rand.Read(secret[:]); err != nil {
 		return refreshToken{}, fmt.Errorf("refresh token: %w", err)
@@ -78,7 +77,7 @@ func (r refresher) open(text string) (refreshToken, bool) {
 	if err != nil || len(raw) != refreshBytes {
 		return refreshToken{}, false
 	}
-	t := refreshToken{session: uuid.UUID(raw[:16]), secret: [secretBytes]byte(raw[16 : 16+secretBytes]), text: text}
+	t := refreshToken{session: id.Session(raw[:16]), secret: [secretBytes]byte(raw[16 : 16+secretBytes]), text: text}
 	for _, key := range r.keys {
 		if hmac.Equal(raw[16+secretBytes:], tag(key, t)) {
 			return t, true
@@ -87,7 +86,7 @@ func (r refresher) open(text string) (refreshToken, bool) {
 	return refreshToken{}, false
 }
 
-func (r refresher) make(key []byte, session uuid.UUID, secret [secretBytes]byte) refreshToken {
+func (r refresher) make(key []byte, session id.Session, secret [secretBytes]byte) refreshToken {
 	t := refreshToken{session: session, secret: secret}
 	raw := make([]byte, 0, refreshBytes)
 	raw = append(raw, session[:]...)

@@ -104,7 +104,7 @@ func TestInventedTokensEndNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	unknown, err := f.refresher.first(id.New())
+	unknown, err := f.refresher.first(id.New[id.Session]())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +320,7 @@ func TestOneStepPurgesMoreThanOneBatch(t *testing.T) {
 			err := f.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
 				rows := make([]*ent.SessionCreate, min(some, ended-from))
 				for i := range rows {
-					rows[i] = tx.Session.Create().SetID(id.New()).SetUserID(id.New()).SetTokenHash(fmt.Append(nil, from+i)).
+					rows[i] = tx.Session.Create().SetID(id.New[id.Session]()).SetUserID(id.New[id.User]()).SetTokenHash(fmt.Append(nil, from+i)).
 						SetCreatedAt(long).SetRotatedAt(long).SetExpiresAt(long)
 				}
 				return tx.Session.CreateBulk(rows...).Exec(ctx)

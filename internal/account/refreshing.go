@@ -6,11 +6,10 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/internal/auth"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/ratelimit"
 )
 
@@ -112,7 +111,7 @@ func (s *Service) refreshed(ctx context.Context, row *ent.Session, next refreshT
 	return s.tokensOf(user, row, next)
 }
 
-func (s *Service) endReused(ctx context.Context, session uuid.UUID) error {
+func (s *Service) endReused(ctx context.Context, session id.Session) error {
 	s.cfg.Log.WarnContext(ctx, "refresh token shown twice, session ended", slog.String("session_id", session.String()))
 	s.cfg.Admin.cfg.Security.Write(ctx, Event{Kind: EventTokenReused, Detail: "session " + session.String()})
 	if _, err := s.store.end(ctx, session, endedByReuse); err != nil {
@@ -133,7 +132,7 @@ func (s *Service) Logout(ctx context.Context, p *auth.Principal, everywhere bool
 		}
 		return count, s.cfg.Admin.signedOut(ctx, p.SessionID)
 	}
-	live, err := s.store.endAll(ctx, p.UserID, uuid.Nil, endedByLogout)
+	live, err := s.store.endAll(ctx, p.UserID, id.Session{}, endedByLogout)
 	if err != nil {
 		return 0, err
 	}

@@ -62,8 +62,8 @@ const (
 // Event is an entry of the security log. It holds no secrets.
 type Event struct {
 	Kind    EventKind
-	Actor   uuid.UUID  // who acted; Nil = the command line, or unknown
-	Subject uuid.UUID  // the user affected; Nil = none
+	Actor   id.User    // who acted; Nil = the command line, or unknown
+	Subject id.User    // the user affected; Nil = none
 	Addr    netip.Addr // of the client; invalid = that of the request in the context
 	Detail  string
 	At      time.Time // set by the log
@@ -99,12 +99,12 @@ func (l *SecurityLog) Write(ctx context.Context, e Event) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(l.Timeout, EventTimeout))
 	defer cancel()
 	err := l.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		create := tx.SecurityEvent.Create().SetID(id.New()).SetKind(string(e.Kind)).SetAddress(address).
+		create := tx.SecurityEvent.Create().SetID(id.New[uuid.UUID]()).SetKind(string(e.Kind)).SetAddress(address).
 			SetDetail(e.Detail).SetCreatedAt(l.clock.Now())
-		if e.Actor != uuid.Nil {
+		if !e.Actor.IsZero() {
 			create.SetActorID(e.Actor)
 		}
-		if e.Subject != uuid.Nil {
+		if !e.Subject.IsZero() {
 			create.SetSubjectID(e.Subject)
 		}
 		return create.Exec(ctx)
@@ -116,12 +116,12 @@ func (l *SecurityLog) Write(ctx context.Context, e Event) {
 }
 
 // WebhookChanged appends a change of a webhook endpoint. It implements webhook.Security.
-func (l *SecurityLog) WebhookChanged(ctx context.Context, by uuid.UUID, what string) {
+func (l *SecurityLog) WebhookChanged(ctx context.Context, by id.User, what string) {
 	l.Write(ctx, Event{Kind: EventWebhookChanged, Actor: by, Detail: what})
 }
 
 // TokenChanged appends a change of a service token. It implements servicetoken.Security.
-func (l *SecurityLog) TokenChanged(ctx context.Context, by uuid.UUID, what string) {
+func (l *SecurityLog) TokenChanged(ctx context.Context, by id.User, what string) {
 	l.Write(ctx, Event{Kind: EventTokenChanged, Actor: by, Detail: what})
 }
 
@@ -133,16 +133,16 @@ func (l *SecurityLog) CallbacksForged(ctx context.Context, provider string, coun
 
 // HeldSettled appends that an operator ended money without an order that was settled
 // elsewhere. It implements payment.Security.
-func (l *SecurityLog) HeldSettled(ctx context.Context, by uuid.UUID, what string) {
+func (l *SecurityLog) HeldSettled(ctx context.Context, by id.User, what string) {
 	l.Write(ctx, Event{Kind: EventHeldSettled, Actor: by, Detail: what})
 }
 
 // Since returns the entries since a time, newest first, at most 1,000; those of one user
 // if subject is not Nil.
-func (l *SecurityLog) Since(ctx context.Context, since time.Time, subject uuid.UUID) ([]Event, error) {
+func (l *SecurityLog) Since(ctx context.Context, since time.Time, subject id.User) ([]Event, error) {
 	query := l.db.Ent.SecurityEvent.Query().Where(securityevent.CreatedAtGTE(since)).
 		Order(ent.Desc(securityevent.FieldCreatedAt, securityevent.FieldID)).Limit(maxEvents)
-	if subject != uuid.Nil {
+	if !subject.IsZero() {
 		query.Where(securityevent.SubjectID(subject))
 	}
 	rows, err := query.All(ctx)

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/session"
 	"seckill/ent/user"
@@ -34,8 +32,8 @@ const (
 const purgeAfter = 7 * 24 * time.Hour // sessions that ended are kept this long for questions
 
 // newSession returns a session that is not stored yet.
-func (s *Service) newSession(user uuid.UUID, now time.Time) (*ent.Session, refreshToken, error) {
-	row := &ent.Session{ID: id.New(), UserID: user, Generation: 1, CreatedAt: now, RotatedAt: now}
+func (s *Service) newSession(user id.User, now time.Time) (*ent.Session, refreshToken, error) {
+	row := &ent.Session{ID: id.New[id.Session](), UserID: user, Generation: 1, CreatedAt: now, RotatedAt: now}
 	token, err := s.refresher.first(row.ID)
 	if err != nil {
 		return nil, refreshToken{}, err
@@ -73,7 +71,7 @@ func (s *Store) write(ctx context.Context, row *ent.Session, fn func(ctx context
 }
 
 // session returns a session; nil if there is none.
-func (s *Store) session(ctx context.Context, id uuid.UUID) (*ent.Session, error) {
+func (s *Store) session(ctx context.Context, id id.Session) (*ent.Session, error) {
 	row, err := s.db.Ent.Session.Get(ctx, id)
 	if ent.IsNotFound(err) {
 		return nil, nil
@@ -105,7 +103,7 @@ func (s *Store) rotate(ctx context.Context, row *ent.Session, next []byte, now, 
 }
 
 // end ends one session and returns how many were active.
-func (s *Store) end(ctx context.Context, id uuid.UUID, why string) (int, error) {
+func (s *Store) end(ctx context.Context, id id.Session, why string) (int, error) {
 	ended := 0
 	now := s.clock.Now()
 	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
@@ -123,8 +121,8 @@ func (s *Store) end(ctx context.Context, id uuid.UUID, why string) (int, error) 
 }
 
 // endAll ends all active sessions of a user except keep (Nil = none) and returns them.
-func (s *Store) endAll(ctx context.Context, userID, keep uuid.UUID, why string) ([]uuid.UUID, error) {
-	var live []uuid.UUID
+func (s *Store) endAll(ctx context.Context, userID id.User, keep id.Session, why string) ([]id.Session, error) {
+	var live []id.Session
 	now := s.clock.Now()
 	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
 		if err := notice.SignedOutElsewhere(ctx, tx, userID, keep); err != nil {
@@ -154,7 +152,7 @@ func endError(err error) error {
 
 // Ended returns the sessions ended since a time, and those of users disabled since: both
 // may have been written by SQL. See auth.RevocationsConfig.
-func (s *Store) Ended(ctx context.Context, since time.Time) ([]uuid.UUID, error) {
+func (s *Store) Ended(ctx context.Context, since time.Time) ([]id.Session, error) {
 	ids, err := s.db.Ent.Session.Query().Where(session.RevokedAtGTE(since)).IDs(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read ended sessions: %w", err)

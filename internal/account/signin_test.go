@@ -16,6 +16,7 @@ import (
 	"seckill/internal/admission/captcha"
 	"seckill/internal/auth"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/postgres"
 	"seckill/internal/testenv"
 )
@@ -227,7 +228,7 @@ func TestCommitOfUnknownOutcomeIsLookedUp(t *testing.T) {
 		if err := f.store.write(t.Context(), &ent.Session{ID: in.Session}, unknown); err != nil {
 			t.Errorf("the session is there: %v", err)
 		}
-		if err := f.store.write(t.Context(), &ent.Session{ID: noUser}, unknown); fault.CodeOf(err) != fault.Unavailable {
+		if err := f.store.write(t.Context(), &ent.Session{ID: id.Session(noUser)}, unknown); fault.CodeOf(err) != fault.Unavailable {
 			t.Errorf("the session is not there: %v, want UNAVAILABLE", err)
 		}
 	})

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/user"
 	"seckill/internal/auth"
@@ -55,7 +53,7 @@ func (s *Store) Create(ctx context.Context, in NewUser, role auth.Role) (*User, 
 
 func (s *Store) newUser(in NewUser, role auth.Role) *User {
 	return &User{
-		ID: id.New(), Account: in.Account, DisplayName: in.DisplayName, Role: role, Version: 1, CreatedAt: s.clock.Now(),
+		ID: id.New[id.User](), Account: in.Account, DisplayName: in.DisplayName, Role: role, Version: 1, CreatedAt: s.clock.Now(),
 	}
 }
 
@@ -65,7 +63,7 @@ func insertUser(ctx context.Context, tx *ent.Tx, u *User, hash string) error {
 }
 
 // User returns a user; nil if there is none.
-func (s *Store) User(ctx context.Context, id uuid.UUID) (*User, error) {
+func (s *Store) User(ctx context.Context, id id.User) (*User, error) {
 	row, err := s.db.Ent.User.Get(ctx, id)
 	if ent.IsNotFound(err) {
 		return nil, nil
@@ -110,7 +108,7 @@ func (s *Store) update(ctx context.Context, do func(ctx context.Context, tx *ent
 
 // setHash replaces a hash by one with the current parameters, unless the password has
 // changed.
-func (s *Store) setHash(ctx context.Context, id uuid.UUID, old, hash string) error {
+func (s *Store) setHash(ctx context.Context, id id.User, old, hash string) error {
 	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		return tx.User.Update().Where(user.ID(id), user.PasswordHash(old)).SetPasswordHash(hash).Exec(ctx)
 	})

@@ -90,7 +90,7 @@ func TestEveryBadAttemptHasItsOwnCodeAndTakesNoStock(t *testing.T) {
 		in   map[string]any
 		want string
 	}{
-		"unknown item":          {fresh(map[string]any{"itemId": id.Format(id.Item, id.New())}), "NOT_FOUND"},
+		"unknown item":          {fresh(map[string]any{"itemId": id.New[id.Item]().Public()}), "NOT_FOUND"},
 		"malformed item":        {fresh(map[string]any{"itemId": "itm_{s07}"}), "NOT_FOUND"},
 		"id of another kind":    {fresh(map[string]any{"itemId": made.SaleID}), "NOT_FOUND"},
 		"wrong path":            {fresh(map[string]any{"pathToken": "AAAAAAAAAAAAAAAAAAAAAA"}), "PATH_INVALID"},

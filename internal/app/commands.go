@@ -40,7 +40,7 @@ func PrintSchema(out io.Writer) error {
 }
 
 // Audit checks the invariants of one sale.
-func Audit(ctx context.Context, cfg *config.Config, sale uuid.UUID) (_ *audit.Report, err error) {
+func Audit(ctx context.Context, cfg *config.Config, sale id.Sale) (_ *audit.Report, err error) {
 	svc, err := openServices(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func Audit(ctx context.Context, cfg *config.Config, sale uuid.UUID) (_ *audit.Re
 }
 
 // ExportLog writes the log of a sale. It uses Postgres only.
-func ExportLog(ctx context.Context, cfg *config.Config, sale uuid.UUID, out io.Writer) (_ *audit.Trailer, err error) {
+func ExportLog(ctx context.Context, cfg *config.Config, sale id.Sale, out io.Writer) (_ *audit.Trailer, err error) {
 	svc, err := openDatabase(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func AuditAll(ctx context.Context, cfg *config.Config, each func(*audit.Report) 
 		}
 		report, err := auditor.Sale(ctx, v.ID)
 		if err != nil {
-			return fmt.Errorf("audit %s: %w", id.Format(id.Sale, v.ID), err)
+			return fmt.Errorf("audit %s: %w", v.ID.Public(), err)
 		}
 		if err := each(report); err != nil {
 			return err
@@ -144,7 +144,7 @@ func forCommand(ctx context.Context, cfg *config.Config, log *slog.Logger) (*App
 // Report returns the report of a sale, with the figures of an earlier one unless that is
 // the zero id. The error is report.ErrUnknownSale when a sale does not exist. It needs no
 // signing key.
-func Report(ctx context.Context, cfg *config.Config, saleID, earlier uuid.UUID, log *slog.Logger) (_ *report.Report, err error) {
+func Report(ctx context.Context, cfg *config.Config, saleID, earlier id.Sale, log *slog.Logger) (_ *report.Report, err error) {
 	svc, err := openServices(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func Report(ctx context.Context, cfg *config.Config, saleID, earlier uuid.UUID, 
 	inspector := stream.Inspector{Client: svc.redis.Cmd, Dead: newDeadLetters(b, nil), Clock: b.clock}
 	source := report.Source{DB: svc.db, Sales: sale.NewStore(svc.db.Ent), Stats: newFigures(b, inspector), Clock: b.clock}
 	made, err := source.Build(ctx, saleID)
-	if err != nil || earlier == uuid.Nil {
+	if err != nil || earlier.IsZero() {
 		return made, err
 	}
 	return made, source.Compare(ctx, made, earlier)
@@ -163,7 +163,7 @@ func Report(ctx context.Context, cfg *config.Config, saleID, earlier uuid.UUID, 
 // Export writes the orders of a sale as CSV and returns their number. The error is
 // report.ErrUnknownSale when the sale does not exist. It uses Postgres only, and is in the
 // security log.
-func Export(ctx context.Context, cfg *config.Config, saleID uuid.UUID, out io.Writer, log *slog.Logger) (orders int, err error) {
+func Export(ctx context.Context, cfg *config.Config, saleID id.Sale, out io.Writer, log *slog.Logger) (orders int, err error) {
 	svc, err := openDatabase(ctx, cfg)
 	if err != nil {
 		return 0, err
@@ -172,7 +172,7 @@ func Export(ctx context.Context, cfg *config.Config, saleID uuid.UUID, out io.Wr
 	service := operator.New(operator.Config{
 		DB: svc.db, Sales: sale.NewStore(svc.db.Ent), Security: account.NewSecurityLog(svc.db, clock.System{}, log),
 	})
-	export, err := service.OpenExport(ctx, uuid.Nil, saleID)
+	export, err := service.OpenExport(ctx, id.User{}, saleID)
 	if err != nil {
 		return 0, err
 	}
@@ -194,7 +194,7 @@ type seeding struct {
 // seeder returns a Seeder. Access tokens of load accounts live for tokenLife; their
 // sessions exist only in the tokens.
 func (s seeding) seeder(tokenLife time.Duration) *seed.Seeder {
-	return &seed.Seeder{DB: s.db, Clock: s.clock, NewID: id.New, Gates: s.gates, Users: seedUsers{s.tokens, s.paths, tokenLife}}
+	return &seed.Seeder{DB: s.db, Clock: s.clock, NewID: id.New[uuid.UUID], Gates: s.gates, Users: seedUsers{s.tokens, s.paths, tokenLife}}
 }
 
 // seedUsers implements seed.Users.
@@ -209,13 +209,13 @@ func (seedUsers) Hash(password string) (string, error) { return account.HashPass
 
 // Token implements seed.Users.
 func (s seedUsers) Token(u seed.User) (string, error) {
-	token, _, err := s.tokens.Mint(auth.MintInput{User: u.ID, Session: id.New(), Role: u.Role, Life: s.life})
+	token, _, err := s.tokens.Mint(auth.MintInput{User: u.ID, Session: id.New[id.Session](), Role: u.Role, Life: s.life})
 	return token, err
 }
 
 // Paths implements seed.Users.
 func (s seedUsers) Paths(ctx context.Context, in seed.PathsInput) ([]string, error) {
-	users := make([]uuid.UUID, len(in.Users))
+	users := make([]id.User, len(in.Users))
 	for i, u := range in.Users {
 		users[i] = u.ID
 	}
@@ -242,7 +242,7 @@ func ChangeDeadLetters(ctx context.Context, cfg *config.Config, log *slog.Logger
 
 // ExpireOrderInput is the input of ExpireOrder.
 type ExpireOrderInput struct {
-	Order   uuid.UUID
+	Order   id.Order
 	Account string // of the operator in whose name it is done
 	Note    string
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"seckill/internal/id"
 	"seckill/internal/seed"
 	"seckill/internal/testenv"
@@ -61,7 +63,7 @@ func TestWhatWaitsForOperatorsIsListedInPagesWithTotalsAndFoundByID(t *testing.T
 		provider := []string{"sandbox", "other"}[i%2]
 		if _, err := s.database().SQL.ExecContext(t.Context(), `INSERT INTO payment_events
 			(id, provider, event_id, payment_id, kind, amount_minor, currency, provider_ref, transaction, reason, state, outcome, tries, try_at, happened_at, created_at)
-			VALUES ($1, $2, $3, $1, 'SUCCEEDED', 100, 'CNY', '', $3, '', 'HELD', 'no such payment', 0, now(), now(), now())`, id.New(), provider, fmt.Sprint("tx", i)); err != nil {
+			VALUES ($1, $2, $3, $1, 'SUCCEEDED', 100, 'CNY', '', $3, '', 'HELD', 'no such payment', 0, now(), now(), now())`, id.New[uuid.UUID](), provider, fmt.Sprint("tx", i)); err != nil {
 			t.Fatal(err)
 		}
 		adjust := map[string]any{"itemId": made.ItemID, "units": 1000, "note": "more came", "idempotencyKey": fmt.Sprint("0123456789abcdef", i)}

@@ -103,12 +103,12 @@ func TestAnOperatorReplaysAndDropsPoisonedMessages(t *testing.T) {
 	}
 	testenv.Eventually(t, testenv.Wait, func() bool { return s.taskStatus(kept.AccessToken, tasks[kept.Account]) == "SUCCEEDED" }, "the replayed order is written")
 	s.lettersAreGone(operator)
-	u, err := id.Parse(id.Sale, made.SaleID)
+	u, err := id.ParseSale(made.SaleID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	testenv.Eventually(t, testenv.Wait, func() bool {
-		report := s.look(id.Format(id.Sale, u))
+		report := s.look(u.Public())
 		return report.OK && report.Postgres.Orders == 2 && report.Redis.Stock == 1 && report.Stream.Dead == 0
 	}, "the unit of the dropped message is back")
 }

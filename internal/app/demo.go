@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"seckill/internal/config"
-	"seckill/internal/id"
 	"seckill/internal/media"
 	"seckill/internal/seed"
 	"seckill/internal/server"
@@ -36,7 +35,7 @@ func Demo(ctx context.Context, cfg *config.Config, log *slog.Logger, out io.Writ
 	if err != nil {
 		return errors.Join(fmt.Errorf("fill the demo: %w", err), svc.Close())
 	}
-	saleID, itemID := id.Format(id.Sale, made.Open.Sale), id.Format(id.Item, made.Open.Items[0])
+	saleID, itemID := made.Open.Sale.Public(), made.Open.Items[0].Public()
 	a.tabs.Set(playgroundTabs(saleID, itemID))
 	if _, err := io.WriteString(out, a.welcome(made)+walkThrough(saleID, itemID)); err != nil {
 		return errors.Join(err, svc.Close())

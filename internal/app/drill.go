@@ -43,7 +43,7 @@ func (t drillTarget) Prepare(ctx context.Context, in drill.Input) (*seed.Result,
 			Users: in.Users, Stock: in.Stock, Lasts: in.Lasts, PurchaseLimit: 1, PaymentWindow: in.Lasts, PermitRatio: t.ratio,
 		})
 	}
-	sale, err := id.Parse(id.Sale, in.Sale)
+	sale, err := id.ParseSale(in.Sale)
 	if err != nil {
 		return nil, fmt.Errorf("--sale %q is not the id of a sale: it begins with sal_", in.Sale)
 	}
@@ -52,7 +52,7 @@ func (t drillTarget) Prepare(ctx context.Context, in drill.Input) (*seed.Result,
 
 // Audit implements drill.Target.
 func (t drillTarget) Audit(ctx context.Context, sale string) (*audit.Report, error) {
-	parsed, err := id.Parse(id.Sale, sale)
+	parsed, err := id.ParseSale(sale)
 	if err != nil {
 		return nil, audit.ErrUnknownSale
 	}

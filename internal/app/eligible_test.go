@@ -18,7 +18,7 @@ import (
 func (s *site) requires(set func(*ent.SaleUpdateOne)) *seed.Result {
 	s.t.Helper()
 	made := s.seed(seed.Input{Users: 1, Stock: 5, PermitRatio: 10})
-	saleID, err := id.Parse(id.Sale, made.SaleID)
+	saleID, err := id.ParseSale(made.SaleID)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestASaleMayRequireAVerifiedContact(t *testing.T) {
 	if contact, age := s.lacks(buyer, made.SaleID); !contact || age {
 		t.Errorf("the buyer lacks contact %t, age %t", contact, age)
 	}
-	user, err := id.Parse(id.User, s.userOf(buyer))
+	user, err := id.ParseUser(s.userOf(buyer))
 	if err != nil {
 		t.Fatal(err)
 	}

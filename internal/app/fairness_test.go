@@ -81,7 +81,7 @@ func TestANumberOfTheDrawIsCheckedAfterTheOpening(t *testing.T) {
 	if d := s.drawOf(second, silent); d.Node.Draw.Nonce != silent {
 		t.Errorf("without a nonce: %+v", d.Node.Draw)
 	}
-	saleID, err := id.Parse(id.Sale, made.SaleID)
+	saleID, err := id.ParseSale(made.SaleID)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ func holdStock(t testing.TB, db *postgres.DB) (release func()) {
 
 // look runs the audit without failing the test on its findings.
 func (s *site) look(saleID string) *audit.Report {
-	u, err := id.Parse(id.Sale, saleID)
+	u, err := id.ParseSale(saleID)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -245,7 +245,7 @@ func TestMalformedEntriesAreSetAsideAndCountedAndGoodOrdersAreWritten(t *testing
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	sale, err := id.Parse(id.Sale, made.SaleID)
+	sale, err := id.ParseSale(made.SaleID)
 	if err != nil {
 		t.Fatal(err)
 	}

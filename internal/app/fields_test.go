@@ -245,11 +245,11 @@ func (m *matrix) furnish() {
 func (m *matrix) recipients() {
 	m.t.Helper()
 	m.saveAddress(m.tokens["owner"], home)
-	order, err := id.Parse(id.Order, m.ids["orderId"])
+	order, err := id.ParseOrder(m.ids["orderId"])
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	owner, err := id.Parse(id.User, m.ids["owner"])
+	owner, err := id.ParseUser(m.ids["owner"])
 	if err != nil {
 		m.t.Fatal(err)
 	}

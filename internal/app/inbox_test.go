@@ -146,7 +146,7 @@ func TestDeadLettersAndUnmatchedMoneyAreInTheInbox(t *testing.T) {
 	// A report of the provider that came a minute ago: the worker finds no payment for it.
 	if _, err := s.database().SQL.ExecContext(t.Context(), `INSERT INTO payment_events
 		(id, provider, event_id, payment_id, kind, amount_minor, currency, provider_ref, transaction, reason, state, outcome, tries, try_at, happened_at, created_at)
-		VALUES ($1, 'sandbox', 'e1', $1, 'SUCCEEDED', 100, 'CNY', '', 'tx1', '', 'RECEIVED', '', 3, now(), now(), now() - interval '1 minute')`, id.New()); err != nil {
+		VALUES ($1, 'sandbox', 'e1', $1, 'SUCCEEDED', 100, 'CNY', '', 'tx1', '', 'RECEIVED', '', 3, now(), now(), now() - interval '1 minute')`, id.New[uuid.UUID]()); err != nil {
 		t.Fatal(err)
 	}
 	count(1, 1, "unmatched money")

@@ -62,7 +62,7 @@ func TestAllFaultsOfAnInputAreReturnedAtOnceWithFieldAndBound(t *testing.T) {
 		"title": "", "startsAt": at(-2 * time.Hour), "endsAt": at(-3 * time.Hour), "paymentWindowSeconds": 10, "slug": "No Slug",
 		"items": []any{
 			map[string]any{"goodsId": goods, "price": price("49.01"), "stock": 3, "purchaseLimit": 4},
-			map[string]any{"goodsId": id.Format(id.Goods, id.New()), "price": price("0.00"), "stock": 0},
+			map[string]any{"goodsId": id.New[id.Goods]().Public(), "price": price("0.00"), "stock": 0},
 		},
 	}
 	want := map[string]string{

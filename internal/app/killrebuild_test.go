@@ -29,7 +29,7 @@ func TestASchedulerKilledInsideARebuildLeavesNoGateShut(t *testing.T) {
 			s.launch("api")
 			worker := s.launch("worker")
 			made := s.seed(seed.Input{Users: 4, Stock: 3})
-			task, err := id.Parse(id.Task, s.bought(made.Users[0].AccessToken, made))
+			task, err := id.ParseTask(s.bought(made.Users[0].AccessToken, made))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/config"
 	"seckill/internal/id"
 	"seckill/internal/redisconn"
@@ -229,9 +227,9 @@ func TestPurchaseLimitsOfItemAndSaleMeanWhatTheySay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	keys, saleID := reservation.Keys{Prefix: s.cfg.RedisPrefix}, parsed(t, id.Sale, l.sale)
+	keys, saleID := reservation.Keys{Prefix: s.cfg.RedisPrefix}, parsed[id.Sale](t, id.KindSale, l.sale)
 	units := keys.Units(id.ShardOf(saleID), saleID)
-	if err := conn.Cmd.Del(context.Background(), units, keys.Item(id.ShardOf(saleID), parsed(t, id.Item, l.items[3]))).Err(); err != nil {
+	if err := conn.Cmd.Del(context.Background(), units, keys.Item(id.ShardOf(saleID), parsed[id.Item](t, id.KindItem, l.items[3]))).Err(); err != nil {
 		t.Fatal(err)
 	}
 	testenv.Eventually(t, testenv.Wait, func() bool {
@@ -268,11 +266,11 @@ func TestFewerLeftThanAskedForIsNotSoldOut(t *testing.T) {
 }
 
 // parsed returns the UUID of a public id.
-func parsed(t testing.TB, kind id.Kind, public string) uuid.UUID {
+func parsed[T ~[16]byte](t testing.TB, kind id.Kind, public string) T {
 	t.Helper()
 	u, err := id.Parse(kind, public)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return u
+	return T(u)
 }

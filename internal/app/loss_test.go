@@ -55,8 +55,8 @@ func gateOf(t *testing.T, client redis.UniversalClient, keys reservation.Keys, m
 
 func gateKey(t *testing.T, keys reservation.Keys, made *seed.Result) string {
 	t.Helper()
-	saleID, err1 := id.Parse(id.Sale, made.SaleID)
-	itemID, err2 := id.Parse(id.Item, made.ItemID)
+	saleID, err1 := id.ParseSale(made.SaleID)
+	itemID, err2 := id.ParseItem(made.ItemID)
 	if err1 != nil || err2 != nil {
 		t.Fatal(err1, err2)
 	}
@@ -113,7 +113,7 @@ func TestALostMessageIsSentAgainAndTheBuyerGetsTheOrder(t *testing.T) {
 	s, _, client, keys := onOwnRedis(t)
 	s.start("api")
 	made := s.seed(seed.Input{Users: 1, Stock: 3, PathTTL: 10 * time.Minute})
-	saleID, err := id.Parse(id.Sale, made.SaleID)
+	saleID, err := id.ParseSale(made.SaleID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +207,7 @@ func TestOrdersInTheHandsOfAWorkerAreCountedByTheRebuildOfTheirGate(t *testing.T
 	s, server, client, keys := onOwnRedis(t)
 	s.start("api", "worker", "scheduler")
 	made := s.seed(seed.Input{Users: 40, Stock: stock, PathTTL: 10 * time.Minute})
-	saleID, err := id.Parse(id.Sale, made.SaleID)
+	saleID, err := id.ParseSale(made.SaleID)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,10 +4,9 @@ import (
 	"log/slog"
 	"testing"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/app"
 	"seckill/internal/config"
+	"seckill/internal/id"
 	"seckill/internal/seed"
 	"seckill/internal/testenv"
 )
@@ -72,7 +71,7 @@ func TestAPasswordThatTheCommandLineSetsSendsANotice(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return u.Admin.SetPassword(t.Context(), uuid.Nil, buyer, "violin tower 46 mist")
+		return u.Admin.SetPassword(t.Context(), id.User{}, buyer, "violin tower 46 mist")
 	})
 	if err != nil {
 		t.Fatal(err)

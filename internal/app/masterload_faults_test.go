@@ -45,11 +45,11 @@ func underLoad(t *testing.T, fault, url string, kill func(key string)) {
 	s.launch("api")
 	s.launch("worker,scheduler")
 	made := s.seed(seed.Input{Users: loadBuyers, Stock: loadBuyers + spare})
-	sale, err := id.Parse(id.Sale, made.SaleID)
+	sale, err := id.ParseSale(made.SaleID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	item, err := id.Parse(id.Item, made.ItemID)
+	item, err := id.ParseItem(made.ItemID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,8 +94,8 @@ func underLoad(t *testing.T, fault, url string, kill func(key string)) {
 			failed++
 			continue
 		}
-		task, err := id.Parse(id.Task, tasks[i])
-		if there, err2 := db.Ent.Order.Get(t.Context(), task); err != nil || err2 != nil {
+		task, err := id.ParseTask(tasks[i])
+		if there, err2 := db.Ent.Order.Get(t.Context(), id.Order(task)); err != nil || err2 != nil {
 			t.Errorf("a success without an order: %v %v %v", there, err, err2)
 		}
 	}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/coder/websocket"
 	"github.com/coder/websocket/wsjson"
-	"github.com/google/uuid"
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"seckill/graph/generated"
@@ -147,11 +146,11 @@ func newMatrix(s *site) *matrix {
 		s.t.Fatalf("placed: %+v %v", p, err)
 	}
 	s.drained(made.SaleID, 1)
-	task, err := id.Parse(id.Task, p.OrderTask.ID)
+	task, err := id.ParseTask(p.OrderTask.ID)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	orderID := id.Format(id.Order, task)
+	orderID := id.Order(task).Public()
 	m.ids = map[string]string{
 		"saleId": made.SaleID, "itemId": made.ItemID, "orderTaskId": p.OrderTask.ID, "orderId": orderID,
 		"order": orderID, "orderTask": p.OrderTask.ID, "node": orderID, "nodes": orderID, "sale": made.SaleID,
@@ -176,7 +175,7 @@ func (m *matrix) expired() string {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	token, _, err := tokens.Mint(auth.MintInput{User: id.New(), Session: id.New(), Role: auth.Customer})
+	token, _, err := tokens.Mint(auth.MintInput{User: id.New[id.User](), Session: id.New[id.Session](), Role: auth.Customer})
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -242,7 +241,7 @@ func (m *matrix) value(field, name string, t *ast.Type) string {
 				return `"` + known + `"`
 			}
 		}
-		return `"` + id.Format(id.Ticket, id.NewTask(0)) + `"`
+		return `"` + id.NewIn[id.Ticket](0).Public() + `"`
 	case name == "country":
 		return `"CN"`
 	case name == "phone":
@@ -371,6 +370,6 @@ func sorted(out answer) string {
 // customers are users whose sessions never end.
 type customers struct{}
 
-func (customers) Revoked(uuid.UUID) bool { return false }
+func (customers) Revoked(id.Session) bool { return false }
 
-func (customers) Role(context.Context, uuid.UUID) (auth.Role, error) { return auth.Customer, nil }
+func (customers) Role(context.Context, id.User) (auth.Role, error) { return auth.Customer, nil }

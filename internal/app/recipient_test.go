@@ -18,7 +18,7 @@ import (
 func (s *site) toAddresses(users int) *seed.Result {
 	s.t.Helper()
 	made := s.seed(seed.Input{Users: users, Stock: 5, PermitRatio: 10})
-	saleID, err := id.Parse(id.Sale, made.SaleID)
+	saleID, err := id.ParseSale(made.SaleID)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -78,11 +78,11 @@ func (s *site) buysOne(token string, made *seed.Result) (orderID string) {
 		s.t.Fatalf("placed %+v %v", p, err)
 	}
 	testenv.Eventually(s.t, testenv.Wait, func() bool { return s.taskStatus(token, p.OrderTask.ID) == "SUCCEEDED" }, "the order is written")
-	task, err := id.Parse(id.Task, p.OrderTask.ID)
+	task, err := id.ParseTask(p.OrderTask.ID)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return id.Format(id.Order, task)
+	return id.Order(task).Public()
 }
 
 func TestABuyerWithoutAnAddressIsRefusedBeforeThePath(t *testing.T) {

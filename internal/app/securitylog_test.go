@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/account"
 	"seckill/internal/app"
 	"seckill/internal/id"
@@ -21,7 +19,7 @@ import (
 func (s *site) securityLog(kind account.EventKind) (found []account.Event) {
 	s.t.Helper()
 	err := app.ChangeUsers(s.t.Context(), s.cfg, slog.New(slog.DiscardHandler), func(u app.Users) error {
-		events, err := u.Security.Since(s.t.Context(), time.Now().Add(-time.Hour), uuid.Nil)
+		events, err := u.Security.Since(s.t.Context(), time.Now().Add(-time.Hour), id.User{})
 		for i := len(events) - 1; i >= 0; i-- {
 			if events[i].Kind == kind {
 				found = append(found, events[i])
@@ -102,7 +100,7 @@ func TestTheSecurityLogNamesWhoExportedOrSearched(t *testing.T) {
 	}
 	count := func(kind account.EventKind, by string) (n int) {
 		for _, e := range entries[kind] {
-			if id.Format(id.User, e.Actor) == by {
+			if e.Actor.Public() == by {
 				n++
 			}
 		}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
-	"github.com/google/uuid"
 
 	"seckill/internal/account"
 	"seckill/internal/clock"
@@ -152,12 +151,12 @@ func TestASocketOfARevokedServiceTokenEndsWithinASecondWithoutAMessage(t *testin
 	testenv.Promptly(t, time.Second, func() time.Duration {
 		tokenID, secret := s.serviceToken(admin, "SALES_READ")
 		k := s.dial(secret)
-		token, err := id.Parse(id.ServiceToken, tokenID)
+		token, err := id.ParseServiceToken(tokenID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		silent := servicetoken.New(servicetoken.Config{DB: s.database(), Clock: clock.System{}, Log: slog.New(slog.DiscardHandler)})
-		if _, err := silent.Revoke(t.Context(), uuid.Nil, token); err != nil {
+		if _, err := silent.Revoke(t.Context(), id.User{}, token); err != nil {
 			t.Fatal(err)
 		}
 		revoked := time.Now()

@@ -146,7 +146,7 @@ func (s *site) seed(in seed.Input) *seed.Result {
 // audit checks the invariants of a sale and returns the report.
 func (s *site) audit(saleID string) *audit.Report {
 	s.t.Helper()
-	u, err := id.Parse(id.Sale, saleID)
+	u, err := id.ParseSale(saleID)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ const auditEvery = 150 * time.Millisecond
 // drained waits until every accepted order is written.
 func (s *site) drained(saleID string, orders int) *audit.Report {
 	s.t.Helper()
-	u, err := id.Parse(id.Sale, saleID)
+	u, err := id.ParseSale(saleID)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func TestNoOrderExpiresWhileTheClocksDisagree(t *testing.T) {
 			t.Errorf("%s to pay, want 15 minutes", left)
 		}
 	}
-	task, err := id.Parse(id.Task, tasks[0])
+	task, err := id.ParseTask(tasks[0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func TestACrowdReceivesWhatEachMaySeeOfTheStock(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	made := s.seed(seed.Input{Users: 12, Stock: 11, PathTTL: 10 * time.Minute})
-	saleID, err := id.Parse(id.Sale, made.SaleID)
+	saleID, err := id.ParseSale(made.SaleID)
 	if err != nil {
 		t.Fatal(err)
 	}

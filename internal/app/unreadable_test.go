@@ -20,7 +20,7 @@ func TestAMessageThatCannotBeReadSellsNoUnitTwiceAndItsBuyerSeesTheFailure(t *te
 	s.start("api")
 	api := s.url
 	made := s.seed(seed.Input{Users: 4, Stock: 3, PathTTL: 10 * time.Minute})
-	saleID, err := id.Parse(id.Sale, made.SaleID)
+	saleID, err := id.ParseSale(made.SaleID)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,6 @@ import (
 	"seckill/internal/clock"
 	"seckill/internal/config"
 	"seckill/internal/fault"
-	"seckill/internal/id"
 	"seckill/internal/mail"
 	"seckill/internal/servicetoken"
 )
@@ -100,7 +99,7 @@ func CreateUser(ctx context.Context, cfg *config.Config, u NewUser) (_ string, e
 	if err != nil {
 		return "", notMade(u, err)
 	}
-	return id.Format(id.User, created.ID), nil
+	return created.ID.Public(), nil
 }
 
 // notMade explains on the command line why an account was not created.

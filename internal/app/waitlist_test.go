@@ -150,7 +150,7 @@ func TestEveryBadUseOfTheWaitlistHasItsOwnCode(t *testing.T) {
 	for name, c := range map[string]struct{ token, item, want string }{
 		"while there is stock":  {open.Users[0].AccessToken, open.ItemID, "CONFLICT"},
 		"before the opening":    {first, later.ItemID, "SALE_NOT_STARTED"},
-		"an unknown item":       {first, id.Format(id.Item, id.New()), "NOT_FOUND"},
+		"an unknown item":       {first, id.New[id.Item]().Public(), "NOT_FOUND"},
 		"an id of another kind": {first, made.SaleID, "NOT_FOUND"},
 		"a buyer with an order": {holder, made.ItemID, "ALREADY_ORDERED"},
 	} {
@@ -159,7 +159,7 @@ func TestEveryBadUseOfTheWaitlistHasItsOwnCode(t *testing.T) {
 		}
 	}
 	place, next := s.joined(first, made.ItemID), s.joined(second, made.ItemID)
-	for name, token := range map[string]string{"not offered yet": place.ID, "another user's": next.ID, "unknown": id.Format(id.Waitlist, id.New())} {
+	for name, token := range map[string]string{"not offered yet": place.ID, "another user's": next.ID, "unknown": id.New[id.Waitlist]().Public()} {
 		if p, err := s.place(first, order(made.ItemID, token)); err != nil || p.why() != "PATH_INVALID" || p.OrderTask != nil {
 			t.Errorf("redeem, %s: %+v %v", name, p, err)
 		}

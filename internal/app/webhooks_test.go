@@ -21,7 +21,7 @@ import (
 // endpoint adds an endpoint with a line in its delivery log, and returns its id.
 func (s *site) endpoint() string {
 	s.t.Helper()
-	db, endpoint, now := s.database(), id.New(), time.Now()
+	db, endpoint, now := s.database(), id.New[id.Endpoint](), time.Now()
 	must := func(err error) {
 		s.t.Helper()
 		if err != nil {
@@ -30,12 +30,12 @@ func (s *site) endpoint() string {
 	}
 	must(db.Ent.WebhookEndpoint.Create().SetID(endpoint).SetURL("https://shop.example.com/").SetSecret([]byte("sealed")).
 		SetState("DISABLED").SetCreatedAt(now).SetUpdatedAt(now).Exec(s.t.Context()))
-	event, err := db.Ent.WebhookEvent.Create().SetMessageID(id.New()).SetKind("stock.low").SetSubject("itm_1").SetPayload([]byte("{}")).
+	event, err := db.Ent.WebhookEvent.Create().SetMessageID(id.New[id.Event]()).SetKind("stock.low").SetSubject("itm_1").SetPayload([]byte("{}")).
 		SetBatch(1).SetCreatedAt(now).Save(s.t.Context())
 	must(err)
-	must(db.Ent.WebhookDelivery.Create().SetID(id.New()).SetEndpointID(endpoint).SetEventID(event.ID).SetSubject("itm_1").
+	must(db.Ent.WebhookDelivery.Create().SetID(id.New[id.Delivery]()).SetEndpointID(endpoint).SetEventID(event.ID).SetSubject("itm_1").
 		SetDueAt(now).SetRetryUntil(now).SetCreatedAt(now).Exec(s.t.Context()))
-	return id.Format(id.Endpoint, endpoint)
+	return endpoint.Public()
 }
 
 func TestAnotherSystemReceivesWhatHappens(t *testing.T) {
@@ -81,11 +81,11 @@ func TestAnotherSystemReceivesWhatHappens(t *testing.T) {
 		t.Fatalf("placed %+v %v", p, err)
 	}
 	s.drained(sale.SaleID, 1)
-	task, err := id.Parse(id.Task, p.OrderTask.ID)
+	task, err := id.ParseTask(p.OrderTask.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	orderID := id.Format(id.Order, task)
+	orderID := id.Order(task).Public()
 	s.ask(sale.Users[0].AccessToken, `mutation($o: ID!) { cancelOrder(input: { orderId: $o }) { userErrors { code } } }`, map[string]any{"o": orderID})
 	for _, want := range []event{{Type: "order.placed"}, {Type: "order.cancelled"}} {
 		select {

@@ -14,16 +14,15 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/fault"
+	"seckill/internal/id"
 )
 
 // Refused is one refused call of a buyer.
 type Refused struct {
-	User uuid.UUID
-	Sale uuid.UUID
-	Item uuid.UUID // zero = the call named none
+	User id.User
+	Sale id.Sale
+	Item id.Item // zero = the call named none
 	// Stage is the stage of the gate, see salestats.Stage.
 	Stage string
 	Code  fault.Reason
@@ -33,8 +32,8 @@ type Refused struct {
 
 // Refusal is all that was refused to a buyer at one stage with one code.
 type Refusal struct {
-	Sale        uuid.UUID
-	Item        uuid.UUID // zero = the calls named none
+	Sale        id.Sale
+	Item        id.Item // zero = the calls named none
 	Stage       string
 	Code        fault.Reason
 	Times       int
@@ -44,9 +43,11 @@ type Refusal struct {
 
 // key identifies what shares a row.
 type key struct {
-	user, sale, item uuid.UUID
-	stage            string
-	code             fault.Reason
+	user  id.User
+	sale  id.Sale
+	item  id.Item
+	stage string
+	code  fault.Reason
 }
 
 func (k key) compare(o key) int {

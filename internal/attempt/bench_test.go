@@ -10,12 +10,13 @@ import (
 	"seckill/internal/attempt"
 	"seckill/internal/clock"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 )
 
 // BenchmarkNote records refusals of new buyers until the memory is full, and then drops them,
 // and repeated refusals of a thousand buyers. Both are on the way of a refused request.
 func BenchmarkNote(b *testing.B) {
-	sale, item := uuid.New(), uuid.New()
+	sale, item := id.Sale(uuid.New()), id.Item(uuid.New())
 	for name, buyers := range map[string]uint64{"repeated": 1 << 10, "new": 1 << 62} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -24,7 +25,7 @@ func BenchmarkNote(b *testing.B) {
 			left := 0
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					var user uuid.UUID
+					var user id.User
 					binary.BigEndian.PutUint64(user[8:], n.Add(1)%buyers)
 					log.Note(attempt.Refused{User: user, Sale: sale, Item: item, Stage: "ORDER", Code: fault.SoldOut, Left: &left})
 				}

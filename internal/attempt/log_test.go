@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"seckill/ent"
@@ -54,7 +53,7 @@ func (f fixture) written() {
 	}
 }
 
-func (f fixture) list(user, sale uuid.UUID) []attempt.Refusal {
+func (f fixture) list(user id.User, sale id.Sale) []attempt.Refusal {
 	f.Helper()
 	list, err := f.Log.List(f.Context(), user, sale)
 	if err != nil {
@@ -63,20 +62,20 @@ func (f fixture) list(user, sale uuid.UUID) []attempt.Refusal {
 	return list
 }
 
-func refused(user, sale uuid.UUID, stage string, code fault.Reason) attempt.Refused {
+func refused(user id.User, sale id.Sale, stage string, code fault.Reason) attempt.Refused {
 	return attempt.Refused{User: user, Sale: sale, Stage: stage, Code: code}
 }
 
 func TestARefusalIsKeptWithItsCountAndTheLastFigures(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f fixture) {
-		user, sale, item := id.New(), id.New(), id.New()
+		user, sale, item := id.New[id.User](), id.New[id.Sale](), id.New[id.Item]()
 		start := f.clock.Now()
 		left := 7
 		first := attempt.Refused{User: user, Sale: sale, Item: item, Stage: "ORDER", Code: fault.SoldOut, Left: &left}
 		f.Note(first)
-		f.Note(refused(user, id.New(), "ORDER", fault.SoldOut)) // another sale
-		f.Note(refused(id.New(), sale, "ORDER", fault.SoldOut)) // another buyer
+		f.Note(refused(user, id.New[id.Sale](), "ORDER", fault.SoldOut)) // another sale
+		f.Note(refused(id.New[id.User](), sale, "ORDER", fault.SoldOut)) // another buyer
 		f.written()
 		f.clock.Advance(time.Second)
 		f.Note(refused(user, sale, "CAPTCHA", fault.TooManyTries))
@@ -104,9 +103,9 @@ func TestRefusalsOfManyProcessesAreCountedExactly(t *testing.T) {
 	t.Parallel()
 	db, c := testdb.Postgres(t), clock.NewFake(time.Now())
 	const processes, buyers, rounds = 4, 40, 25
-	users, sale := make([]uuid.UUID, buyers), id.New()
+	users, sale := make([]id.User, buyers), id.New[id.Sale]()
 	for i := range users {
-		users[i] = id.New()
+		users[i] = id.New[id.User]()
 	}
 	var wg sync.WaitGroup
 	for range processes {
@@ -136,10 +135,10 @@ func TestRefusalsOfManyProcessesAreCountedExactly(t *testing.T) {
 func TestRefusalsWaitInBoundedMemoryAndWhatIsDroppedIsCounted(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, testdb.Postgres(t), clock.NewFake(time.Now()))
-	sale := id.New()
+	sale := id.New[id.Sale]()
 	const more = 500
 	for range attempt.MaxWaiting + more {
-		f.Note(refused(id.New(), sale, "ORDER", fault.SoldOut))
+		f.Note(refused(id.New[id.User](), sale, "ORDER", fault.SoldOut))
 	}
 	if n := f.Waiting(); n != attempt.MaxWaiting {
 		t.Errorf("%d wait", n)
@@ -169,7 +168,7 @@ func TestAFlushWritesOneBatchWhilePostgresIsSlowAndMoreOtherwise(t *testing.T) {
 	for step, left := range map[time.Duration]int{attempt.FlushBudget: 2 * attempt.WriteBatch, 0: 0} {
 		log := attempt.NewLog(attempt.Config{DB: db, Clock: slowClock{clock.NewFake(time.Now()), step}, Log: slog.New(slog.DiscardHandler)})
 		for range 3 * attempt.WriteBatch {
-			log.Note(refused(id.New(), id.New(), "ORDER", fault.SoldOut))
+			log.Note(refused(id.New[id.User](), id.New[id.Sale](), "ORDER", fault.SoldOut))
 		}
 		if _, err := log.Flush(t.Context()); err != nil {
 			t.Fatal(err)
@@ -183,7 +182,7 @@ func TestAFlushWritesOneBatchWhilePostgresIsSlowAndMoreOtherwise(t *testing.T) {
 func TestRefusalsOutliveAFailureOfPostgres(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, testdb.Postgres(t), clock.NewFake(time.Now()))
-	user, sale := id.New(), id.New()
+	user, sale := id.New[id.User](), id.New[id.Sale]()
 	f.Note(refused(user, sale, "PATH", fault.CaptchaInvalid))
 	away, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -200,7 +199,7 @@ func TestRefusalsOutliveAFailureOfPostgres(t *testing.T) {
 func TestAProcessWritesItsLastRefusals(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, testdb.Postgres(t), clock.NewFake(time.Now()))
-	sale, user := id.New(), id.New()
+	sale, user := id.New[id.Sale](), id.New[id.User]()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	f.Note(refused(user, sale, "PATH", fault.PathInvalid))
@@ -215,7 +214,7 @@ func TestAProcessWritesItsLastRefusals(t *testing.T) {
 func TestRefusalsAreKeptFor30DaysAndForgottenWithTheirUser(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f fixture) {
-		sale, old, gone, other := id.New(), id.New(), id.New(), id.New()
+		sale, old, gone, other := id.New[id.Sale](), id.New[id.User](), id.New[id.User](), id.New[id.User]()
 		purged := func() int {
 			t.Helper()
 			counts, err := f.Purge(t.Context())

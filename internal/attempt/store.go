@@ -43,7 +43,7 @@ func (l *Log) write(ctx context.Context, rows map[key]*Refusal) error {
 		bulk := make([]*ent.RefusedAttemptCreate, len(keys))
 		for i, k := range keys {
 			r := rows[k]
-			bulk[i] = tx.RefusedAttempt.Create().SetID(id.New()).SetUserID(k.user).SetSaleID(k.sale).SetItemID(k.item).
+			bulk[i] = tx.RefusedAttempt.Create().SetID(id.New[uuid.UUID]()).SetUserID(k.user).SetSaleID(k.sale).SetItemID(k.item).
 				SetStage(k.stage).SetCode(string(k.code)).SetTimes(r.Times).SetFirstAt(r.First).SetLastAt(r.Last).
 				SetNillableUnitsLeft(r.Left).SetNillableAhead(r.Ahead)
 		}
@@ -63,8 +63,8 @@ func (l *Log) write(ctx context.Context, rows map[key]*Refusal) error {
 
 // deleted returns the users of rows whose accounts are deleted. It locks the accounts of the
 // others against deletion until the transaction ends: Forget then finds the rows.
-func (l *Log) deleted(ctx context.Context, tx *ent.Tx, rows map[key]*Refusal) ([]uuid.UUID, error) {
-	users := make(map[uuid.UUID]bool, len(rows))
+func (l *Log) deleted(ctx context.Context, tx *ent.Tx, rows map[key]*Refusal) ([]id.User, error) {
+	users := make(map[id.User]bool, len(rows))
 	for k := range rows {
 		users[k.user] = true
 	}
@@ -76,7 +76,7 @@ func (l *Log) deleted(ctx context.Context, tx *ent.Tx, rows map[key]*Refusal) ([
 	if err != nil {
 		return nil, fmt.Errorf("lock the accounts: %w", err)
 	}
-	var deleted []uuid.UUID
+	var deleted []id.User
 	for _, u := range found {
 		if strings.HasPrefix(u.Account, DeletedPrefix) {
 			deleted = append(deleted, u.ID)
@@ -86,7 +86,7 @@ func (l *Log) deleted(ctx context.Context, tx *ent.Tx, rows map[key]*Refusal) ([
 }
 
 // List returns what was refused to a user in a sale, the latest first.
-func (l *Log) List(ctx context.Context, user, sale uuid.UUID) ([]Refusal, error) {
+func (l *Log) List(ctx context.Context, user id.User, sale id.Sale) ([]Refusal, error) {
 	rows, err := l.cfg.DB.Ent.RefusedAttempt.Query().Where(refusedattempt.UserID(user), refusedattempt.SaleID(sale)).
 		Order(ent.Desc(refusedattempt.FieldLastAt), ent.Desc(refusedattempt.FieldID)).Limit(maxListed).All(ctx)
 	if err != nil {
@@ -96,7 +96,7 @@ func (l *Log) List(ctx context.Context, user, sale uuid.UUID) ([]Refusal, error)
 }
 
 // Of returns what was refused to a user in all sales, the latest first, at most limit.
-func Of(ctx context.Context, client *ent.RefusedAttemptClient, user uuid.UUID, limit int) ([]Refusal, error) {
+func Of(ctx context.Context, client *ent.RefusedAttemptClient, user id.User, limit int) ([]Refusal, error) {
 	rows, err := client.Query().Where(refusedattempt.UserID(user)).
 		Order(ent.Desc(refusedattempt.FieldLastAt), ent.Desc(refusedattempt.FieldID)).Limit(limit).All(ctx)
 	if err != nil {
@@ -118,7 +118,7 @@ func refusals(rows []*ent.RefusedAttempt) []Refusal {
 
 // Forget removes the refused attempts of a user, in the caller's transaction, which has
 // given the account a name of a deleted one.
-func Forget(ctx context.Context, tx *ent.Tx, user uuid.UUID) error {
+func Forget(ctx context.Context, tx *ent.Tx, user id.User) error {
 	if _, err := tx.RefusedAttempt.Delete().Where(refusedattempt.UserID(user)).Exec(ctx); err != nil {
 		return fmt.Errorf("remove refused attempts: %w", err)
 	}

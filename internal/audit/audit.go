@@ -16,8 +16,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/id"
 	"seckill/internal/postgres"
 	"seckill/internal/redisconn"
@@ -60,8 +58,10 @@ type Report struct {
 
 // Lost is a reservation whose message is lost.
 type Lost struct {
-	Item, User, Task uuid.UUID
-	Quantity         int
+	Item     id.Item
+	User     id.User
+	Task     id.Task
+	Quantity int
 }
 
 // Record holds the figures of Postgres, in units; Orders counts the live ones. Offers are
@@ -90,7 +90,7 @@ type Queue struct {
 
 // Sale checks one sale. The error reports what could not be read; an inconsistency is a
 // finding.
-func (a *Auditor) Sale(ctx context.Context, sale uuid.UUID) (*Report, error) {
+func (a *Auditor) Sale(ctx context.Context, sale id.Sale) (*Report, error) {
 	var report *Report
 	for try := range readings {
 		if try > 0 {
@@ -114,7 +114,7 @@ func (a *Auditor) Sale(ctx context.Context, sale uuid.UUID) (*Report, error) {
 // message of a reservation in the first reading of the gates was processed in between,
 // its order exists by then; an order or message that is newer has its reservation in the
 // second reading.
-func (a *Auditor) read(ctx context.Context, sale uuid.UUID) (*state, error) {
+func (a *Auditor) read(ctx context.Context, sale id.Sale) (*state, error) {
 	rows, err := a.readSale(ctx, sale)
 	if err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func (a *Auditor) wait(ctx context.Context) error {
 // report compares the stores and sums up.
 func (s *state) report() *Report {
 	f := s.findings()
-	r := &Report{SaleID: id.Format(id.Sale, s.sale), Findings: f.lines, Notes: f.notes, Stream: s.queue, Drift: f.drift, Lost: f.lost}
+	r := &Report{SaleID: s.sale.Public(), Findings: f.lines, Notes: f.notes, Stream: s.queue, Drift: f.drift, Lost: f.lost}
 	if r.OK = len(r.Findings) == 0; r.OK {
 		r.Findings = []string{} // an empty list in JSON, not null
 	}

@@ -37,7 +37,7 @@ func TestASaleAddsUpAtEveryStepOfItsOrders(t *testing.T) {
 func everyStep(w *world) {
 	check := func(step string, record audit.Record, gate audit.Gate, queue audit.Queue) {
 		w.Helper()
-		want := &audit.Report{SaleID: id.Format(id.Sale, w.sale), OK: true, Findings: []string{}, Postgres: record, Redis: gate, Stream: queue}
+		want := &audit.Report{SaleID: w.sale.Public(), OK: true, Findings: []string{}, Postgres: record, Redis: gate, Stream: queue}
 		got := w.audit()
 		want.Money = got.Money // has its own test
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -67,7 +67,7 @@ func TestASaleAddsUpThroughTheLifeOfItsOrders(t *testing.T) {
 		}
 	}
 	releaser := reservation.NewGate(reservation.GateConfig{Client: w.redis.Script, Keys: w.keys})
-	hold := func(i int, name uuid.UUID) reservation.Ref {
+	hold := func(i int, name id.Task) reservation.Ref {
 		return reservation.Ref{Sale: w.sale, Item: w.item, User: w.users[i], Task: name}
 	}
 	w.move(0, order.Cancelled, nil, false)
@@ -83,7 +83,7 @@ func TestASaleAddsUpThroughTheLifeOfItsOrders(t *testing.T) {
 	w.must(err)
 	w.returned()
 	again := id.NewTask(w.shard())
-	_, err = releaser.Reacquire(t.Context(), reservation.Reacquire{Ref: hold(1, again), Before: w.tasks[1], Quantity: 1})
+	_, err = releaser.Reacquire(t.Context(), reservation.Reacquire{Ref: hold(1, again), Before: id.Order(w.tasks[1]), Quantity: 1})
 	w.must(err)
 	w.move(1, order.Paid, &again, false)
 	check("paid late, held under a new name")
@@ -112,15 +112,15 @@ func TestASaleAddsUpThroughTheLifeOfItsOrders(t *testing.T) {
 func TestAChangeOfStockOnItsWayIsNoFinding(t *testing.T) {
 	t.Parallel()
 	w := setup(t, testdb.Postgres(t))
-	act := id.New()
+	act := id.New[id.Act]()
 	w.update(func(ctx context.Context, tx *ent.Tx) error {
 		now := time.Now()
 		err := tx.Intervention.Create().SetID(act).SetSaleID(w.sale).SetItemID(w.item).SetKind("ADJUST_STOCK").SetQuantity(5).
-			SetNote("more came").SetState("FINISHING").SetRequestedBy(id.New()).SetCreatedAt(now).SetUpdatedAt(now).Exec(ctx)
+			SetNote("more came").SetState("FINISHING").SetRequestedBy(id.New[id.User]()).SetCreatedAt(now).SetUpdatedAt(now).Exec(ctx)
 		if err != nil {
 			return err
 		}
-		err = tx.StockMovement.Create().SetID(id.New()).SetOrderID(act).SetItemID(w.item).SetKind("ADJUST").SetQuantity(5).SetCreatedAt(now).Exec(ctx)
+		err = tx.StockMovement.Create().SetID(id.New[uuid.UUID]()).SetOrderID(act.UUID()).SetItemID(w.item).SetKind("ADJUST").SetQuantity(5).SetCreatedAt(now).Exec(ctx)
 		if err != nil {
 			return err
 		}
@@ -152,7 +152,7 @@ func TestTheJSONHasTheAgreedNames(t *testing.T) {
 func TestAnUnknownSaleIsNoFinding(t *testing.T) {
 	t.Parallel()
 	w := setup(t, testdb.Postgres(t))
-	if _, err := w.auditor.Sale(t.Context(), id.New()); !errors.Is(err, audit.ErrUnknownSale) {
+	if _, err := w.auditor.Sale(t.Context(), id.New[id.Sale]()); !errors.Is(err, audit.ErrUnknownSale) {
 		t.Errorf("error is %v", err)
 	}
 }
@@ -162,7 +162,7 @@ func TestAnotherSaleOfTheShardIsLeftOut(t *testing.T) {
 	w := setup(t, testdb.Postgres(t))
 	w.buy(2)
 	other := *w
-	other.sale = id.New()
+	other.sale = id.New[id.Sale]()
 	other.sale[15] = w.sale[15] // the same shard, and so the same stream
 	w.must(w.redis.Cmd.XAdd(t.Context(), &redis.XAddArgs{
 		Stream: w.keys.Orders(w.shard()), Values: []any{"payload", `{"sale":"` + other.sale.String() + `"}`},
@@ -202,7 +202,7 @@ func TestEveryWayNotToAddUpIsFound(t *testing.T) {
 		"message set aside": {setAside, "1 messages were set aside before their tasks ended"},
 		"cancelled, not given back": {func(w *world) {
 			w.update(func(ctx context.Context, tx *ent.Tx) error {
-				return tx.Order.UpdateOneID(w.tasks[0]).SetStatus(entorder.StatusCANCELLED).Exec(ctx)
+				return tx.Order.UpdateOneID(id.Order(w.tasks[0])).SetStatus(entorder.StatusCANCELLED).Exec(ctx)
 			})
 		}, "1 holders in Redis belong to tasks that are over"},
 		"held and orders differ": {func(w *world) {
@@ -294,11 +294,11 @@ func setAside(w *world) {
 // bigOrder sets the quantity of the first order to two units.
 func (w *world) bigOrder() {
 	w.update(func(ctx context.Context, tx *ent.Tx) error {
-		if _, err := tx.Order.Delete().Where(entorder.ID(w.tasks[0])).Exec(ctx); err != nil {
+		if _, err := tx.Order.Delete().Where(entorder.ID(id.Order(w.tasks[0]))).Exec(ctx); err != nil {
 			return err
 		}
 		now := time.Now()
-		return tx.Order.Create().SetID(w.tasks[0]).SetNumber("X1").SetSaleID(w.sale).SetItemID(w.item).SetUserID(w.users[0]).
+		return tx.Order.Create().SetID(id.Order(w.tasks[0])).SetNumber("X1").SetSaleID(w.sale).SetItemID(w.item).SetUserID(w.users[0]).
 			SetQuantity(2).SetUnitPriceMinor(69900).SetCurrency("CNY").SetEpoch(1).
 			SetReservedAt(now).SetCreatedAt(now).SetUpdatedAt(now).Exec(ctx)
 	})

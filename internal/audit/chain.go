@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/ent"
-	"seckill/internal/id"
 )
 
 // The log of a sale is a chain of hashes over its entries: the acts of operators and of the
@@ -104,14 +103,14 @@ func entryOfAct(r *ent.SaleLog) Entry {
 		Revision: r.Revision, Note: r.Note, Details: r.Details,
 	}
 	if r.ActorID != nil {
-		e.Actor = id.Format(id.User, *r.ActorID)
+		e.Actor = r.ActorID.Public()
 	}
 	return e
 }
 
 func entryOfMove(r *ent.StockMovement) Entry {
 	return Entry{
-		Type: typeMove, ID: r.ID, At: r.CreatedAt.UTC(), Item: id.Format(id.Item, r.ItemID), Kind: string(r.Kind),
+		Type: typeMove, ID: r.ID, At: r.CreatedAt.UTC(), Item: r.ItemID.Public(), Kind: string(r.Kind),
 		Cause: r.OrderID.String(), Quantity: r.Quantity,
 	}
 }

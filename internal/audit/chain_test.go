@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"seckill/ent"
 	"seckill/ent/salelog"
 	"seckill/ent/stockmovement"
@@ -58,7 +60,7 @@ func verify(t *testing.T, lines []string, head string) *audit.Verification {
 // act writes an act into the log of the sale.
 func (w *world) act(name string) {
 	w.Helper()
-	w.must(w.db.Ent.SaleLog.Create().SetID(id.New()).SetSaleID(w.sale).SetAct(name).SetFromStatus("LIVE").SetToStatus("LIVE").
+	w.must(w.db.Ent.SaleLog.Create().SetID(id.New[uuid.UUID]()).SetSaleID(w.sale).SetAct(name).SetFromStatus("LIVE").SetToStatus("LIVE").
 		SetRevision(3).SetDetails(`{"units":5}`).SetCreatedAt(time.Now().UTC().Truncate(time.Microsecond)).Exec(w.Context()))
 }
 
@@ -195,7 +197,7 @@ func TestSalesOfATimeWithoutASchedulerAreSealedInSteps(t *testing.T) {
 	row := w.db.Ent.Sale.GetX(w.Context(), w.sale)
 	var more []*ent.SaleCreate
 	for range 450 {
-		n := id.New()
+		n := id.New[id.Sale]()
 		more = append(more, w.db.Ent.Sale.Create().SetID(n).SetSlug("old-"+n.String()).SetTitle("Old").SetStatus(row.Status).SetStartsAt(row.StartsAt).
 			SetEndsAt(row.EndsAt).SetPreheatAt(row.PreheatAt).SetPaymentWindowSeconds(60).SetPurchaseLimit(1).SetCreatedAt(row.CreatedAt))
 	}

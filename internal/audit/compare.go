@@ -28,7 +28,7 @@ const examples = 3
 func (s *state) findings() findings {
 	f := findings{}
 	for _, it := range s.items {
-		f.item = id.Format(id.Item, it.id)
+		f.item = it.id.Public()
 		f.stockRow(it)
 		f.ledger(s, it)
 		f.limit([]*itemState{it}, it.limit, "%d orders exceed the purchase limit of their buyers")
@@ -97,17 +97,17 @@ func (f *findings) sentence(format string, args ...any) string {
 }
 
 // tasks adds a finding about tasks, if there are any.
-func (f *findings) tasks(tasks []uuid.UUID, format string) { f.named(id.Task, tasks, format) }
+func (f *findings) tasks(tasks []id.Task, format string) { named(f, id.KindTask, tasks, format) }
 
 // named adds a finding about objects of a kind, with a few of their ids.
-func (f *findings) named(kind id.Kind, found []uuid.UUID, format string) {
+func named[T ~[16]byte](f *findings, kind id.Kind, found []T, format string) {
 	if len(found) == 0 {
 		return
 	}
-	slices.SortFunc(found, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
+	slices.SortFunc(found, func(a, b T) int { return bytes.Compare(a[:], b[:]) })
 	names := make([]string, 0, examples)
 	for _, u := range found[:min(examples, len(found))] {
-		names = append(names, id.Format(kind, u))
+		names = append(names, id.Format(kind, uuid.UUID(u)))
 	}
 	if len(found) > examples {
 		names = append(names, "…")
@@ -164,8 +164,8 @@ func (f *findings) ledger(s *state, it *itemState) {
 // limit checks that the live orders of each buyer for some items are within a purchase
 // limit.
 func (f *findings) limit(items []*itemState, limit int, text string) {
-	units := map[uuid.UUID]int{}
-	var over []uuid.UUID
+	units := map[id.User]int{}
+	var over []id.Task
 	for _, it := range items {
 		for task, o := range it.orders {
 			if !o.status.IsLive() {
@@ -181,14 +181,14 @@ func (f *findings) limit(items []*itemState, limit int, text string) {
 
 // ends checks that each task ended once, and that none was lost.
 func (f *findings) ends(it *itemState) {
-	var twice []uuid.UUID
+	var twice []id.Task
 	for task := range it.failures {
 		if _, ok := it.orders[task]; ok {
 			twice = append(twice, task)
 		}
 	}
 	f.tasks(twice, "%d tasks ended both as an order and as a failure")
-	var lost []uuid.UUID
+	var lost []id.Task
 	for task, failure := range it.failures {
 		if failure.lost {
 			lost = append(lost, task)
@@ -198,7 +198,7 @@ func (f *findings) ends(it *itemState) {
 }
 
 func (f *findings) deadLetters(it *itemState) {
-	var lost []uuid.UUID
+	var lost []id.Task
 	for task := range it.dead {
 		_, ordered := it.orders[task]
 		_, failed := it.failures[task]
@@ -259,11 +259,13 @@ func (f *findings) history(it *itemState) {
 // an offer of the waitlist, or an end whose units are being released. A reservation
 // missing in the second reading was released in between.
 func (f *findings) holders(it *itemState) {
-	claims := make(map[uuid.UUID]orderRow, len(it.orders))
+	claims := make(map[id.Task]orderRow, len(it.orders))
 	for _, o := range it.orders {
 		claims[o.claim] = o
 	}
-	var lost, stale, different []uuid.UUID
+	var (
+		lost, stale, different []id.Task
+	)
 	for user, h := range it.gate.holders {
 		if it.later.holders[user].task != h.task {
 			continue
@@ -272,7 +274,7 @@ func (f *findings) holders(it *itemState) {
 		fail, failed := it.failures[h.task]
 		_, queued := it.queued[h.task]
 		_, dead := it.dead[h.task]
-		place, placed := it.places[h.task]
+		place, placed := it.places[id.Waitlist(h.task)]
 		unsettled, late := it.late[h.task]
 		switch {
 		case unsettled: // the transaction that pays the order may be open
@@ -312,13 +314,15 @@ func (o orderRow) holds(readings ...int) bool {
 // withoutHolder checks that each live order, message and offer has a reservation in the
 // gate.
 func (f *findings) withoutHolder(it *itemState) {
-	holding := make(map[uuid.UUID]bool, len(it.gate.holders))
+	holding := make(map[id.Task]bool, len(it.gate.holders))
 	for _, look := range []gate{it.gate, it.later} {
 		for _, h := range look.holders {
 			holding[h.task] = true
 		}
 	}
-	var orders, messages []uuid.UUID
+	var (
+		orders, messages []id.Task
+	)
 	for task, o := range it.orders {
 		if o.status.IsLive() && !holding[o.claim] {
 			orders = append(orders, task)
@@ -338,14 +342,14 @@ func (f *findings) withoutHolder(it *itemState) {
 
 // offers checks that each offer has its units, under its own id or that of the attempt
 // that has just redeemed it.
-func (f *findings) offers(it *itemState, holding map[uuid.UUID]bool) {
-	var empty []uuid.UUID
+func (f *findings) offers(it *itemState, holding map[id.Task]bool) {
+	var empty []id.Waitlist
 	for _, e := range it.offers() {
 		_, now := it.gate.holders[e.User]
 		_, then := it.later.holders[e.User]
-		if !holding[e.ID] && !now && !then {
+		if !holding[id.Task(e.ID)] && !now && !then {
 			empty = append(empty, e.ID)
 		}
 	}
-	f.tasks(empty, "%d offers of the waitlist have no units in Redis")
+	f.tasks(id.As[id.Task](empty), "%d offers of the waitlist have no units in Redis")
 }

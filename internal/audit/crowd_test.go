@@ -22,11 +22,11 @@ const crowd, more = 20_100, 50_000
 
 // addCrowd adds units and reserves one for each user of a crowd; their messages wait. Some
 // users of the test can still buy. It returns one user of the crowd.
-func (w *world) addCrowd() (one uuid.UUID) {
+func (w *world) addCrowd() (one id.User) {
 	w.Helper()
 	now := time.Now()
 	w.update(func(ctx context.Context, tx *ent.Tx) error {
-		err := tx.StockMovement.Create().SetID(id.New()).SetOrderID(id.New()).SetItemID(w.item).SetKind("ADJUST").
+		err := tx.StockMovement.Create().SetID(id.New[uuid.UUID]()).SetOrderID(id.New[uuid.UUID]()).SetItemID(w.item).SetKind("ADJUST").
 			SetQuantity(crowd + more).SetCreatedAt(now).Exec(ctx)
 		if err != nil {
 			return err
@@ -36,7 +36,7 @@ func (w *world) addCrowd() (one uuid.UUID) {
 	pipe := w.redis.Cmd.Pipeline()
 	pipe.HSet(w.Context(), w.keys.Item(w.shard(), w.item), "total", 20+crowd+more, "stock", 20+more, "reserved", crowd)
 	for i := range crowd {
-		one = uuid.New()
+		one = id.User(uuid.New())
 		r := order.Requested{
 			V: 1, Task: id.NewTask(w.shard()), User: one, Sale: w.sale, Item: w.item, Quantity: 1,
 			Currency: "CNY", PaymentWindowSeconds: 60, Epoch: 1, SubmittedAtMs: now.UnixMilli(),
@@ -55,7 +55,7 @@ func (w *world) addCrowd() (one uuid.UUID) {
 	_, err := pipe.Exec(w.Context())
 	w.must(err)
 	for range more / 10 {
-		w.users = append(w.users, uuid.New())
+		w.users = append(w.users, id.User(uuid.New()))
 	}
 	return one
 }

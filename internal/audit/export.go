@@ -57,7 +57,7 @@ type Exporter struct {
 // Export writes the log of a sale as JSON lines: header, entries, seals after what they
 // cover, trailer. All is read in one snapshot. It writes what the tables hold; a Verify of
 // the output finds what does not agree with the seals.
-func (x Exporter) Export(ctx context.Context, of uuid.UUID, out io.Writer) (*Trailer, error) {
+func (x Exporter) Export(ctx context.Context, of id.Sale, out io.Writer) (*Trailer, error) {
 	end := &Trailer{Type: typeEnd}
 	return end, x.DB.ReadSnapshot(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		row, err := tx.Sale.Get(ctx, of)
@@ -77,7 +77,7 @@ func (x Exporter) Export(ctx context.Context, of uuid.UUID, out io.Writer) (*Tra
 		}
 		w := json.NewEncoder(out)
 		h := Header{
-			Type: typeLog, Algorithm: Algorithm, SaleID: id.Format(id.Sale, of), Title: row.Title, Status: string(row.Status),
+			Type: typeLog, Algorithm: Algorithm, SaleID: of.Public(), Title: row.Title, Status: string(row.Status),
 			ExportedAt: x.Clock.Now().UTC(),
 		}
 		if h.Items, err = sums(ctx, tx, row); err != nil {
@@ -118,7 +118,7 @@ func sums(ctx context.Context, tx *ent.Tx, row *ent.Sale) ([]ItemSums, error) {
 	}
 	list := make([]ItemSums, len(items))
 	for i, it := range items {
-		list[i] = ItemSums{id.Format(id.Item, it.ID), it.Total, it.Held, it.Sold}
+		list[i] = ItemSums{it.ID.Public(), it.Total, it.Held, it.Sold}
 		switch sale.Status(row.Status) { //nolint:exhaustive // of later statuses the stock is in the ledger
 		case sale.Draft, sale.PendingApproval, sale.Rejected, sale.Cancelled:
 			moved, err := readLedger(ctx, tx, it.ID)

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/id"
 	"seckill/internal/reservation"
 )
@@ -19,7 +17,7 @@ const (
 )
 
 // readGate reads an item's gate with its reservations, consistently unless it is torn.
-func (a *Auditor) readGate(ctx context.Context, sale, item uuid.UUID) (gate, error) {
+func (a *Auditor) readGate(ctx context.Context, sale id.Sale, item id.Item) (gate, error) {
 	now, err := a.gates().State(ctx, sale, item)
 	if err != nil {
 		return gate{}, err
@@ -112,7 +110,7 @@ func parseItem(fields map[string]string) (g gate, version string, err error) {
 	if len(fields) == 0 {
 		return g, "", nil
 	}
-	g = gate{there: true, state: fields["gate"], holders: map[uuid.UUID]holder{}}
+	g = gate{there: true, state: fields["gate"], holders: map[id.User]holder{}}
 	for name, into := range map[string]*int{"total": &g.total, "stock": &g.stock, "reserved": &g.reserved} {
 		if fields[name] == "" {
 			continue // a gate that is being built has none yet
@@ -128,7 +126,7 @@ func parseItem(fields map[string]string) (g gate, version string, err error) {
 }
 
 func (g *gate) addHolder(user, record string) {
-	userID, err := uuid.Parse(user)
+	userID, err := id.ParseUUID[id.User](user)
 	if err != nil {
 		g.malformed++
 		return

@@ -4,10 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/paymentevent"
+	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/payment"
 )
@@ -16,25 +15,25 @@ import (
 // are reserved in Redis before the transaction that pays the order, so that no row has
 // the name of the reservation yet. It is unsettled while an event waits for that
 // transaction.
-func readLate(ctx context.Context, tx *ent.Tx, it *itemState) (map[uuid.UUID]bool, error) {
-	late := map[uuid.UUID]bool{} // by name
-	paying := map[uuid.UUID]uuid.UUID{}
+func readLate(ctx context.Context, tx *ent.Tx, it *itemState) (map[id.Task]bool, error) {
+	late := map[id.Task]bool{} // by name
+	paying := map[id.Task]id.Task{}
 	for task, o := range it.orders {
 		h, reserved := it.gate.holders[o.user]
-		if o.status == order.Expired && reserved && h.task == payment.LateClaim(task) {
+		if o.status == order.Expired && reserved && h.task == payment.LateClaim(id.Order(task)) {
 			late[h.task], paying[task] = false, h.task
 		}
 	}
 	if len(late) == 0 {
 		return late, nil
 	}
-	of := map[uuid.UUID]uuid.UUID{} // payment → name
+	of := map[id.Payment]id.Task{} // payment → name
 	for p, row := range it.payments {
-		if name, ok := paying[row.order]; ok {
+		if name, ok := paying[id.Task(row.order)]; ok {
 			of[p] = name
 		}
 	}
-	for last := uuid.Nil; ; {
+	for last := (id.Held{}); ; {
 		rows, err := tx.PaymentEvent.Query().Where(paymentevent.StateEQ(paymentevent.StateRECEIVED), paymentevent.IDGT(last)).
 			Order(paymentevent.ByID()).Limit(page).All(ctx)
 		if err != nil {

@@ -27,13 +27,13 @@ func (w *world) lateClaim() (event func(state string)) {
 	_, err := gate.Release(w.Context(), ref)
 	w.must(err)
 	w.returned()
-	ref.Task = payment.LateClaim(w.tasks[0])
-	got, err := gate.Reacquire(w.Context(), reservation.Reacquire{Ref: ref, Before: w.tasks[0], Quantity: 1})
+	ref.Task = payment.LateClaim(id.Order(w.tasks[0]))
+	got, err := gate.Reacquire(w.Context(), reservation.Reacquire{Ref: ref, Before: id.Order(w.tasks[0]), Quantity: 1})
 	if err != nil || got.Code != reservation.Reacquired {
 		w.Fatalf("%+v %v", got, err)
 	}
 	p := w.pay(0, entpayment.StatusCLOSED, time.Now().Add(time.Minute))
-	row := id.New()
+	row := id.New[id.Held]()
 	w.update(func(ctx context.Context, tx *ent.Tx) error {
 		now := time.Now()
 		return tx.PaymentEvent.Create().SetID(row).SetProvider("bank").SetEventID(row.String()).SetPaymentID(p).SetKind("SUCCEEDED").
@@ -55,7 +55,7 @@ func TestTheUnitsOfALatePaymentAreNotLostWhileItsTransactionIsOpen(t *testing.T)
 	applied, commit, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
 		ended <- w.db.WithTx(context.Background(), func(ctx context.Context, tx *ent.Tx) error {
-			row, err := tx.Order.Get(ctx, w.tasks[0])
+			row, err := tx.Order.Get(ctx, id.Order(w.tasks[0]))
 			if err != nil {
 				return err
 			}

@@ -40,10 +40,10 @@ type world struct {
 	reserver *reservation.Gate
 	writer   *order.Writer
 	auditor  *audit.Auditor
-	sale     uuid.UUID
-	item     uuid.UUID
-	users    []uuid.UUID
-	tasks    []uuid.UUID // of accepted attempts
+	sale     id.Sale
+	item     id.Item
+	users    []id.User
+	tasks    []id.Task // of accepted attempts
 }
 
 func setup(t *testing.T, db *postgres.DB) *world {
@@ -71,15 +71,15 @@ func (w *world) must(err error) {
 func (w *world) seed() {
 	w.Helper()
 	s := &seed.Seeder{
-		DB: w.db, Clock: clock.System{}, NewID: id.New, Gates: w, Users: w,
+		DB: w.db, Clock: clock.System{}, NewID: id.New[uuid.UUID], Gates: w, Users: w,
 	}
 	result, err := s.Run(w.Context(), seed.Input{
 		Users: 30, Stock: 20, OpensIn: -time.Minute, Lasts: time.Hour, PurchaseLimit: 2, PaymentWindow: time.Minute,
 	})
 	w.must(err)
-	w.sale, err = id.Parse(id.Sale, result.SaleID)
+	w.sale, err = id.ParseSale(result.SaleID)
 	w.must(err)
-	w.item, err = id.Parse(id.Item, result.ItemID)
+	w.item, err = id.ParseItem(result.ItemID)
 	w.must(err)
 }
 
@@ -96,7 +96,7 @@ func (w *world) Token(u seed.User) (string, error) {
 func (*world) Paths(context.Context, seed.PathsInput) ([]string, error) { return nil, nil }
 
 // Load builds the gate as the scheduler does; a second call rebuilds it.
-func (w *world) Load(ctx context.Context, saleID uuid.UUID) error {
+func (w *world) Load(ctx context.Context, saleID id.Sale) error {
 	return preload.New(preload.Config{
 		DB: w.db, Gate: reservation.NewGate(reservation.GateConfig{Client: w.redis.Script, Keys: w.keys, Timeout: testenv.Wait}),
 		Backlog: w, Clock: clock.System{}, Log: slog.New(slog.DiscardHandler),
@@ -192,7 +192,7 @@ func (w *world) finds(part string) {
 		w.Errorf("findings lack %q:\n%s", part, strings.Join(report.Findings, "\n"))
 	}
 	for _, line := range report.Findings {
-		if !strings.HasPrefix(line, fmt.Sprintf("Item %s: ", id.Format(id.Item, w.item))) || !strings.HasSuffix(line, ".") {
+		if !strings.HasPrefix(line, fmt.Sprintf("Item %s: ", w.item.Public())) || !strings.HasSuffix(line, ".") {
 			w.Errorf("%q is no sentence about the item", line)
 		}
 	}
@@ -200,14 +200,14 @@ func (w *world) finds(part string) {
 
 // move changes the status of an order as payments, buyers and the scheduler do, with its
 // money.
-func (w *world) move(i int, to order.Status, claim *uuid.UUID, keep bool) {
+func (w *world) move(i int, to order.Status, claim *id.Task, keep bool) {
 	w.Helper()
 	w.moveOnly(i, to, claim, keep)
 	switch to {
 	case order.Paid:
 		w.pay(i, payment.StatusSUCCEEDED, time.Now().Add(time.Minute))
 	case order.Refunded:
-		p, err := w.db.Ent.Payment.Query().Where(payment.OrderID(w.tasks[i])).OnlyID(w.Context())
+		p, err := w.db.Ent.Payment.Query().Where(payment.OrderID(id.Order(w.tasks[i]))).OnlyID(w.Context())
 		w.must(err)
 		w.sendBack(i, p, refund.CauseASKED, refund.StatusSUCCEEDED)
 		w.update(func(ctx context.Context, tx *ent.Tx) error {
@@ -218,10 +218,10 @@ func (w *world) move(i int, to order.Status, claim *uuid.UUID, keep bool) {
 }
 
 // moveOnly changes the status of an order without money.
-func (w *world) moveOnly(i int, to order.Status, claim *uuid.UUID, keep bool) {
+func (w *world) moveOnly(i int, to order.Status, claim *id.Task, keep bool) {
 	w.Helper()
 	w.update(func(ctx context.Context, tx *ent.Tx) error {
-		row, err := tx.Order.Get(ctx, w.tasks[i])
+		row, err := tx.Order.Get(ctx, id.Order(w.tasks[i]))
 		if err != nil {
 			return err
 		}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 
 	"seckill/ent"
 	entorder "seckill/ent/order"
@@ -31,7 +30,7 @@ type Money struct {
 
 // paymentRow is a payment with its refunds.
 type paymentRow struct {
-	order   uuid.UUID
+	order   id.Order
 	status  payment.Status
 	amount  int64
 	until   time.Time
@@ -58,7 +57,7 @@ func (p paymentRow) pays() bool {
 }
 
 // readMoney reads the payments of an item's orders, by id.
-func readMoney(ctx context.Context, tx *ent.Tx, sale, item uuid.UUID) (map[uuid.UUID]paymentRow, error) {
+func readMoney(ctx context.Context, tx *ent.Tx, sale id.Sale, item id.Item) (map[id.Payment]paymentRow, error) {
 	ofItem := func(column string) func(*sql.Selector) {
 		return func(s *sql.Selector) {
 			orders := sql.Table(entorder.Table)
@@ -66,8 +65,8 @@ func readMoney(ctx context.Context, tx *ent.Tx, sale, item uuid.UUID) (map[uuid.
 				Where(sql.And(sql.EQ(orders.C(entorder.FieldSaleID), sale), sql.EQ(orders.C(entorder.FieldItemID), item)))))
 		}
 	}
-	money := map[uuid.UUID]paymentRow{}
-	for last := uuid.Nil; ; {
+	money := map[id.Payment]paymentRow{}
+	for last := (id.Payment{}); ; {
 		rows, err := tx.Payment.Query().Where(ofItem(entpayment.FieldOrderID), entpayment.IDGT(last)).
 			Order(entpayment.ByID()).Limit(page).All(ctx)
 		if err != nil {
@@ -81,7 +80,7 @@ func readMoney(ctx context.Context, tx *ent.Tx, sale, item uuid.UUID) (map[uuid.
 			break
 		}
 	}
-	for last := uuid.Nil; ; {
+	for last := (id.Refund{}); ; {
 		rows, err := tx.Refund.Query().
 			Where(ofItem(entrefund.FieldOrderID), entrefund.IDGT(last), entrefund.Transaction(""), entrefund.StatusNEQ(entrefund.StatusREJECTED)).
 			Order(entrefund.ByID()).Limit(page).All(ctx)
@@ -105,8 +104,10 @@ func readMoney(ctx context.Context, tx *ent.Tx, sale, item uuid.UUID) (map[uuid.
 // money checks that each sold order is paid once, that money received without an order is
 // refunded, and that each payment reaches a final state.
 func (f *findings) money(it *itemState, now time.Time) {
-	pays, applied := map[uuid.UUID]int{}, map[uuid.UUID]int{}
-	var wrong, open []uuid.UUID
+	pays, applied := map[id.Order]int{}, map[id.Order]int{}
+	var (
+		wrong, open []id.Payment
+	)
 	for payment, p := range it.payments {
 		if p.pays() {
 			pays[p.order]++
@@ -119,18 +120,20 @@ func (f *findings) money(it *itemState, now time.Time) {
 			open = append(open, payment)
 		}
 	}
-	var unpaid, kept, units []uuid.UUID
+	var (
+		unpaid, kept, units []id.Task
+	)
 	for task, o := range it.orders {
-		if o.refunded != applied[task] && (o.status != order.Refunded || applied[task] != 0) {
+		if o.refunded != applied[id.Order(task)] && (o.status != order.Refunded || applied[id.Order(task)] != 0) {
 			units = append(units, task)
 		}
 		switch o.status {
 		case order.Paid, order.Refunding, order.Refunded:
-			if pays[task] != 1 {
+			if pays[id.Order(task)] != 1 {
 				unpaid = append(unpaid, task)
 			}
 		case order.PendingPayment, order.Cancelled, order.Expired:
-			if pays[task] != 0 {
+			if pays[id.Order(task)] != 0 {
 				kept = append(kept, task)
 			}
 		}
@@ -138,8 +141,8 @@ func (f *findings) money(it *itemState, now time.Time) {
 	f.tasks(unpaid, "%d sold orders are not paid exactly once")
 	f.tasks(kept, "%d orders are not sold, and their money is kept")
 	f.tasks(units, "%d orders do not agree with their refunds about the refunded units")
-	f.named(id.Payment, wrong, "%d payments do not agree with their refunds")
-	f.named(id.Payment, open, "%d payments have no end long after their time")
+	named(f, id.KindPayment, wrong, "%d payments do not agree with their refunds")
+	named(f, id.KindPayment, open, "%d payments have no end long after their time")
 }
 
 // appliedUnits returns the units of the refunds that moved the order.

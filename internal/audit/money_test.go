@@ -17,11 +17,11 @@ import (
 )
 
 // pay writes a payment of an order.
-func (w *world) pay(i int, status payment.Status, until time.Time) uuid.UUID {
+func (w *world) pay(i int, status payment.Status, until time.Time) id.Payment {
 	w.Helper()
-	p := id.New()
+	p := id.New[id.Payment]()
 	w.update(func(ctx context.Context, tx *ent.Tx) error {
-		return tx.Payment.Create().SetID(p).SetOrderID(w.tasks[i]).SetUserID(w.users[i]).SetProvider("sandbox").
+		return tx.Payment.Create().SetID(p).SetOrderID(id.Order(w.tasks[i])).SetUserID(w.users[i]).SetProvider("sandbox").
 			SetIdempotencyKey(p.String()).SetStatus(status).SetAmountMinor(69900).SetCurrency("CNY").
 			SetExpiresAt(until).SetCheckAt(until).SetCreatedAt(time.Now()).SetUpdatedAt(time.Now()).Exec(ctx)
 	})
@@ -29,20 +29,20 @@ func (w *world) pay(i int, status payment.Status, until time.Time) uuid.UUID {
 }
 
 // sendBack writes a refund of a payment.
-func (w *world) sendBack(i int, p uuid.UUID, cause refund.Cause, status refund.Status) {
+func (w *world) sendBack(i int, p id.Payment, cause refund.Cause, status refund.Status) {
 	w.Helper()
 	w.update(func(ctx context.Context, tx *ent.Tx) error {
-		return tx.Refund.Create().SetID(id.New()).SetOrderID(w.tasks[i]).SetPaymentID(p).SetIdempotencyKey(p.String()).
+		return tx.Refund.Create().SetID(id.New[id.Refund]()).SetOrderID(id.Order(w.tasks[i])).SetPaymentID(p).SetIdempotencyKey(p.String()).
 			SetCause(cause).SetStatus(status).SetAmountMinor(69900).SetCurrency("CNY").SetReason("x").SetTryAt(time.Now()).
 			SetCreatedAt(time.Now()).SetUpdatedAt(time.Now()).SetQuantity(1).Exec(ctx)
 	})
 }
 
 // sendPart writes a finished refund of some money of a payment.
-func (w *world) sendPart(i int, p uuid.UUID, amount int64) {
+func (w *world) sendPart(i int, p id.Payment, amount int64) {
 	w.Helper()
 	w.update(func(ctx context.Context, tx *ent.Tx) error {
-		return tx.Refund.Create().SetID(id.New()).SetOrderID(w.tasks[i]).SetPaymentID(p).SetIdempotencyKey(id.New().String()).
+		return tx.Refund.Create().SetID(id.New[id.Refund]()).SetOrderID(id.Order(w.tasks[i])).SetPaymentID(p).SetIdempotencyKey(id.New[uuid.UUID]().String()).
 			SetCause(refund.CauseASKED).SetStatus(refund.StatusSUCCEEDED).SetAmountMinor(amount).SetCurrency("CNY").SetReason("x").SetTryAt(time.Now()).
 			SetCreatedAt(time.Now()).SetUpdatedAt(time.Now()).SetQuantity(1).Exec(ctx)
 	})

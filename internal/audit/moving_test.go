@@ -5,7 +5,6 @@ import (
 	"net"
 	"testing"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/id"
@@ -38,7 +37,7 @@ func (b *before) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 }
 
 // giveBack releases the units in Redis that a user has reserved under an id.
-func (w *world) giveBack(user, name uuid.UUID) {
+func (w *world) giveBack(user id.User, name id.Task) {
 	w.Helper()
 	_, err := reservation.NewGate(reservation.GateConfig{Client: w.redis.Script, Keys: w.keys}).Release(w.Context(), reservation.Ref{
 		Sale: w.sale, Item: w.item, User: user, Task: name,
@@ -73,9 +72,9 @@ func TestAnOrderThatEndsDuringEveryReadingIsNoFinding(t *testing.T) {
 func TestAHoldThatIsGivenBackDuringAReadingIsNotLost(t *testing.T) {
 	t.Parallel()
 	w := setup(t, testdb.Postgres(t))
-	users, names := w.users[:5], make([]uuid.UUID, 5) // as many as there are readings
+	users, names := w.users[:5], make([]id.Task, 5) // as many as there are readings
 	for i, user := range users {
-		names[i] = id.New()
+		names[i] = id.New[id.Task]()
 		w.hold(user, names[i])
 	}
 	w.redis.Cmd.AddHook(&before{name: "xinfo", do: func() {

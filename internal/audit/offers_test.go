@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/waitlistentry"
 	"seckill/internal/id"
@@ -16,9 +14,9 @@ import (
 )
 
 // place writes a waitlist entry for a user.
-func (w *world) place(user uuid.UUID, status waitlistentry.Status, returnDue bool) uuid.UUID {
+func (w *world) place(user id.User, status waitlistentry.Status, returnDue bool) id.Waitlist {
 	w.Helper()
-	place, now := id.New(), time.Now()
+	place, now := id.New[id.Waitlist](), time.Now()
 	w.update(func(ctx context.Context, tx *ent.Tx) error {
 		return tx.WaitlistEntry.Create().SetID(place).SetSaleID(w.sale).SetItemID(w.item).SetUserID(user).SetQuantity(1).
 			SetStatus(status).SetReturnDue(returnDue).SetOfferExpiresAt(now.Add(time.Minute)).SetCreatedAt(now).SetUpdatedAt(now).Exec(ctx)
@@ -27,7 +25,7 @@ func (w *world) place(user uuid.UUID, status waitlistentry.Status, returnDue boo
 }
 
 // hold reserves a unit in the gate under an id.
-func (w *world) hold(user, name uuid.UUID) {
+func (w *world) hold(user id.User, name id.Task) {
 	w.Helper()
 	r, err := reservation.NewGate(reservation.GateConfig{Client: w.redis.Script, Keys: w.keys}).Reacquire(w.Context(), reservation.Reacquire{
 		Ref: reservation.Ref{Sale: w.sale, Item: w.item, User: user, Task: name}, Quantity: 1,
@@ -44,9 +42,9 @@ func TestOffersOfTheWaitlistAreHolders(t *testing.T) {
 	w.buy(3)
 	w.work(3)
 	users := w.users[20:]
-	w.hold(users[0], w.place(users[0], waitlistentry.StatusOFFERED, false))
-	w.hold(users[1], w.place(users[1], waitlistentry.StatusWAITING, false)) // the row follows
-	w.hold(users[2], w.place(users[2], waitlistentry.StatusEXPIRED, true))  // being released
+	w.hold(users[0], id.Task(w.place(users[0], waitlistentry.StatusOFFERED, false)))
+	w.hold(users[1], id.Task(w.place(users[1], waitlistentry.StatusWAITING, false))) // the row follows
+	w.hold(users[2], id.Task(w.place(users[2], waitlistentry.StatusEXPIRED, true)))  // being released
 	redeemed := w.users[3]
 	w.place(redeemed, waitlistentry.StatusOFFERED, false) // has just become an attempt
 	w.buy(1)
@@ -64,22 +62,22 @@ func TestOffersOfTheWaitlistAreHolders(t *testing.T) {
 func TestOffersThatDoNotAddUpAreFound(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		spoil func(w *world, user uuid.UUID)
+		spoil func(w *world, user id.User)
 		want  string
 	}{
-		"without units": {func(w *world, user uuid.UUID) {
+		"without units": {func(w *world, user id.User) {
 			w.place(user, waitlistentry.StatusOFFERED, false)
 		}, "1 offers of the waitlist have no units in Redis"},
-		"ended, not given back": {func(w *world, user uuid.UUID) {
-			w.hold(user, w.place(user, waitlistentry.StatusLEFT, false))
+		"ended, not given back": {func(w *world, user id.User) {
+			w.hold(user, id.Task(w.place(user, waitlistentry.StatusLEFT, false)))
 		}, "1 holders in Redis belong to tasks that are over"},
-		"held for another user": {func(w *world, user uuid.UUID) {
+		"held for another user": {func(w *world, user id.User) {
 			place := w.place(user, waitlistentry.StatusOFFERED, false)
-			w.hold(user, id.New())
-			w.hold(w.users[25], place)
+			w.hold(user, id.New[id.Task]())
+			w.hold(w.users[25], id.Task(place))
 		}, "1 holders in Redis differ from their orders in user or quantity"},
-		"of no place": {func(w *world, user uuid.UUID) {
-			w.hold(user, id.New())
+		"of no place": {func(w *world, user id.User) {
+			w.hold(user, id.New[id.Task]())
 		}, "1 holders in Redis have neither an order nor a message"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/id"
@@ -21,12 +20,12 @@ const (
 
 // readQueue reads the sale's messages that are not acknowledged. Entries without an order
 // message of this sale are ignored.
-func (a *Auditor) readQueue(ctx context.Context, sale uuid.UUID, s *state) error {
+func (a *Auditor) readQueue(ctx context.Context, sale id.Sale, s *state) error {
 	for _, it := range s.items {
-		it.queued, it.dead = map[uuid.UUID]int{}, map[uuid.UUID]int{}
+		it.queued, it.dead = map[id.Task]int{}, map[id.Task]int{}
 	}
 	key := a.Keys.Orders(id.ShardOf(sale))
-	queued := func(it *itemState) map[uuid.UUID]int { return it.queued }
+	queued := func(it *itemState) map[id.Task]int { return it.queued }
 	// Pending before unread: a message delivered in between is then seen twice, not
 	// missed; the maps hold it once.
 	pending, last, err := a.pending(ctx, key)
@@ -57,7 +56,7 @@ func (a *Auditor) readQueue(ctx context.Context, sale uuid.UUID, s *state) error
 
 // readDead reads the dead letters of the sale's stream. They are few: an operator has to
 // handle each.
-func (a *Auditor) readDead(ctx context.Context, sale uuid.UUID, key string, s *state) error {
+func (a *Auditor) readDead(ctx context.Context, sale id.Sale, key string, s *state) error {
 	letters := stream.NewDeadLetters(stream.DeadLettersConfig{Client: a.Redis.Cmd, Key: a.Keys.DeadLetters()})
 	for after := ""; ; {
 		page, err := letters.List(ctx, after, chunk)
@@ -73,7 +72,7 @@ func (a *Auditor) readDead(ctx context.Context, sale uuid.UUID, key string, s *s
 			if err != nil || letter == nil {
 				continue // unreadable, or replayed meanwhile
 			}
-			s.queue.Dead += s.enter(sale, ordersOfLetter(letter), func(it *itemState) map[uuid.UUID]int { return it.dead })
+			s.queue.Dead += s.enter(sale, ordersOfLetter(letter), func(it *itemState) map[id.Task]int { return it.dead })
 		}
 	}
 }
@@ -98,7 +97,7 @@ func ordersOfLetter(letter *stream.Letter) []order.Requested {
 }
 
 // enter records the orders of this sale and returns how many are new.
-func (s *state) enter(sale uuid.UUID, requests []order.Requested, set func(*itemState) map[uuid.UUID]int) (fresh int) {
+func (s *state) enter(sale id.Sale, requests []order.Requested, set func(*itemState) map[id.Task]int) (fresh int) {
 	for _, r := range requests {
 		it := s.item(r.Item)
 		if r.Sale != sale || it == nil {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/intervention"
 	entorder "seckill/ent/order"
@@ -13,6 +11,7 @@ import (
 	"seckill/ent/predicate"
 	"seckill/ent/saleitem"
 	"seckill/ent/stockmovement"
+	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/sale"
 	"seckill/internal/waitlist"
@@ -22,7 +21,7 @@ import (
 const page = 5000
 
 // readSale returns the items of a sale by position, or ErrUnknownSale.
-func (a *Auditor) readSale(ctx context.Context, saleID uuid.UUID) ([]*ent.SaleItem, error) {
+func (a *Auditor) readSale(ctx context.Context, saleID id.Sale) ([]*ent.SaleItem, error) {
 	rows, err := a.DB.Ent.SaleItem.Query().Where(saleitem.SaleID(saleID)).Order(saleitem.ByPosition()).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the items: %w", err)
@@ -38,7 +37,7 @@ func (a *Auditor) readSale(ctx context.Context, saleID uuid.UUID) ([]*ent.SaleIt
 }
 
 // readRecord reads all rows of Postgres in one snapshot.
-func (a *Auditor) readRecord(ctx context.Context, saleID uuid.UUID, s *state) error {
+func (a *Auditor) readRecord(ctx context.Context, saleID id.Sale, s *state) error {
 	return a.DB.ReadSnapshot(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		row, err := tx.Sale.Get(ctx, saleID)
 		if err != nil {
@@ -55,7 +54,7 @@ func (a *Auditor) readRecord(ctx context.Context, saleID uuid.UUID, s *state) er
 	})
 }
 
-func (it *itemState) readRecord(ctx context.Context, tx *ent.Tx, saleID uuid.UUID) (err error) {
+func (it *itemState) readRecord(ctx context.Context, tx *ent.Tx, saleID id.Sale) (err error) {
 	if it.row, err = tx.SaleItem.Get(ctx, it.id); err != nil {
 		return fmt.Errorf("read the stock: %w", err)
 	}
@@ -90,18 +89,18 @@ func (it *itemState) readRecord(ctx context.Context, tx *ent.Tx, saleID uuid.UUI
 
 // readPlaces reads the waitlist entries that have an offer, or that have units reserved
 // in Redis.
-func readPlaces(ctx context.Context, tx *ent.Tx, it *itemState) (map[uuid.UUID]*waitlist.Entry, error) {
-	var names []uuid.UUID
+func readPlaces(ctx context.Context, tx *ent.Tx, it *itemState) (map[id.Waitlist]*waitlist.Entry, error) {
+	var names []id.Waitlist
 	for _, h := range it.gate.holders {
 		if _, ordered := it.orders[h.task]; !ordered {
-			names = append(names, h.task)
+			names = append(names, id.Waitlist(h.task))
 		}
 	}
 	places, err := waitlist.Holds(ctx, tx.WaitlistEntry, it.id, names...)
 	if err != nil {
 		return nil, err
 	}
-	byID := make(map[uuid.UUID]*waitlist.Entry, len(places))
+	byID := make(map[id.Waitlist]*waitlist.Entry, len(places))
 	for _, e := range places {
 		byID[e.ID] = e
 	}
@@ -110,7 +109,7 @@ func readPlaces(ctx context.Context, tx *ent.Tx, it *itemState) (map[uuid.UUID]*
 
 // readMoving sums the changes of stock that are written to one store and possibly not to
 // the other yet.
-func readMoving(ctx context.Context, tx *ent.Tx, item uuid.UUID) (int, error) {
+func readMoving(ctx context.Context, tx *ent.Tx, item id.Item) (int, error) {
 	acts, err := tx.Intervention.Query().Where(
 		intervention.ItemID(item), intervention.KindEQ(intervention.KindADJUST_STOCK),
 		intervention.StateIn(intervention.StateTAKING, intervention.StateRETURNING, intervention.StateFINISHING),
@@ -126,7 +125,7 @@ func readMoving(ctx context.Context, tx *ent.Tx, item uuid.UUID) (int, error) {
 }
 
 // readLedger sums the units of each kind of movement.
-func readLedger(ctx context.Context, tx *ent.Tx, item uuid.UUID) (map[order.Movement]int, error) {
+func readLedger(ctx context.Context, tx *ent.Tx, item id.Item) (map[order.Movement]int, error) {
 	var sums []struct {
 		Kind string `json:"kind"`
 		Sum  int    `json:"sum"`
@@ -143,9 +142,9 @@ func readLedger(ctx context.Context, tx *ent.Tx, item uuid.UUID) (map[order.Move
 	return ledger, nil
 }
 
-func readOrders(ctx context.Context, tx *ent.Tx, sale, item uuid.UUID) (map[uuid.UUID]orderRow, error) {
-	orders := map[uuid.UUID]orderRow{}
-	for last := uuid.Nil; ; {
+func readOrders(ctx context.Context, tx *ent.Tx, sale id.Sale, item id.Item) (map[id.Task]orderRow, error) {
+	orders := map[id.Task]orderRow{}
+	for last := (id.Order{}); ; {
 		rows, err := tx.Order.Query().Where(entorder.SaleID(sale), entorder.ItemID(item), entorder.IDGT(last)).
 			Order(entorder.ByID()).Limit(page).
 			Select(entorder.FieldID, entorder.FieldUserID, entorder.FieldQuantity, entorder.FieldRefundedQuantity, entorder.FieldStatus,
@@ -154,7 +153,7 @@ func readOrders(ctx context.Context, tx *ent.Tx, sale, item uuid.UUID) (map[uuid
 			return nil, fmt.Errorf("read orders: %w", err)
 		}
 		for _, row := range rows {
-			orders[row.ID] = orderRow{
+			orders[id.Task(row.ID)] = orderRow{
 				user: row.UserID, quantity: row.Quantity, refunded: order.FromRow(row).RefundedUnits(), status: order.Status(row.Status),
 				claim: order.FromRow(row).Reservation().Name, returnDue: row.ReturnDue,
 			}
@@ -166,9 +165,9 @@ func readOrders(ctx context.Context, tx *ent.Tx, sale, item uuid.UUID) (map[uuid
 	}
 }
 
-func readFailures(ctx context.Context, tx *ent.Tx, saleID, item uuid.UUID) (map[uuid.UUID]failure, error) {
-	failures := map[uuid.UUID]failure{}
-	for last := uuid.Nil; ; {
+func readFailures(ctx context.Context, tx *ent.Tx, saleID id.Sale, item id.Item) (map[id.Task]failure, error) {
+	failures := map[id.Task]failure{}
+	for last := (id.Task{}); ; {
 		where := []predicate.OrderFailure{orderfailure.SaleID(saleID), orderfailure.ItemID(item), orderfailure.IDGT(last)}
 		rows, err := tx.OrderFailure.Query().Where(where...).Order(orderfailure.ByID()).Limit(page).All(ctx)
 		if err != nil {

@@ -47,8 +47,8 @@ type Sealer struct {
 	Lag   time.Duration // 0 = SealLag
 
 	// Used by Step alone.
-	looked time.Time   // the last pass that failed for no sale; zero before the first
-	old    []uuid.UUID // sales that were not looked at since the start
+	looked time.Time // the last pass that failed for no sale; zero before the first
+	old    []id.Sale // sales that were not looked at since the start
 }
 
 // Loop returns the loop that seals.
@@ -80,7 +80,7 @@ func (s *Sealer) Step(ctx context.Context) (map[string]int, error) {
 	for _, of := range sales {
 		seal, err := s.seal(ctx, of, before(now.Add(-lag)), now)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("seal the log of %s: %w", id.Format(id.Sale, of), err))
+			errs = append(errs, fmt.Errorf("seal the log of %s: %w", of.Public(), err))
 		}
 		if seal != nil {
 			counts["sealed"]++
@@ -93,19 +93,19 @@ func (s *Sealer) Step(ctx context.Context) (map[string]int, error) {
 }
 
 // changed returns the sales that have new entries.
-func (s *Sealer) changed(ctx context.Context) ([]uuid.UUID, error) {
-	var acted []uuid.UUID
+func (s *Sealer) changed(ctx context.Context) ([]id.Sale, error) {
+	var acted []id.Sale
 	from := before(s.looked.Add(-recent))
 	err := s.DB.Ent.SaleLog.Query().Where(salelog.IDGTE(from), salelog.ActNEQ(ActSeal)).Unique(true).Select(salelog.FieldSaleID).Scan(ctx, &acted)
 	if err != nil {
 		return nil, fmt.Errorf("list sales with acts: %w", err)
 	}
-	var items []uuid.UUID
+	var items []id.Item
 	err = s.DB.Ent.StockMovement.Query().Where(stockmovement.IDGTE(from)).Unique(true).Select(stockmovement.FieldItemID).Scan(ctx, &items)
 	if err != nil {
 		return nil, fmt.Errorf("list items that moved: %w", err)
 	}
-	var moved []uuid.UUID
+	var moved []id.Sale
 	err = s.DB.Ent.SaleItem.Query().Where(saleitem.IDIn(items...)).Unique(true).Select(saleitem.FieldSaleID).Scan(ctx, &moved)
 	if err != nil {
 		return nil, fmt.Errorf("list their sales: %w", err)
@@ -114,9 +114,9 @@ func (s *Sealer) changed(ctx context.Context) ([]uuid.UUID, error) {
 }
 
 // distinct joins lists of ids without repetitions.
-func distinct(lists ...[]uuid.UUID) []uuid.UUID {
-	seen := map[uuid.UUID]bool{}
-	var out []uuid.UUID
+func distinct(lists ...[]id.Sale) []id.Sale {
+	seen := map[id.Sale]bool{}
+	var out []id.Sale
 	for _, u := range slices.Concat(lists...) {
 		if !seen[u] {
 			seen[u] = true
@@ -127,8 +127,8 @@ func distinct(lists ...[]uuid.UUID) []uuid.UUID {
 }
 
 // seal seals the entries of a sale with ids below until; nil = there are none.
-func (s *Sealer) seal(ctx context.Context, of, until uuid.UUID, now time.Time) (*Seal, error) {
-	public := id.Format(id.Sale, of)
+func (s *Sealer) seal(ctx context.Context, of id.Sale, until uuid.UUID, now time.Time) (*Seal, error) {
+	public := of.Public()
 	last, err := lastSeal(ctx, s.DB.Ent.SaleLog, of)
 	if err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func (s *Sealer) seal(ctx context.Context, of, until uuid.UUID, now time.Time) (
 }
 
 // write stores a seal. Its id follows from sale and number.
-func (s *Sealer) write(ctx context.Context, of uuid.UUID, seal *Seal) error {
+func (s *Sealer) write(ctx context.Context, of id.Sale, seal *Seal) error {
 	details, err := json.Marshal(seal)
 	if err != nil {
 		return err
@@ -185,8 +185,8 @@ func (s *Sealer) write(ctx context.Context, of uuid.UUID, seal *Seal) error {
 	return err
 }
 
-func sealID(of uuid.UUID, seq int64) uuid.UUID {
-	return uuid.NewHash(sha256.New(), of, fmt.Append(nil, ActSeal, seq), 8)
+func sealID(of id.Sale, seq int64) uuid.UUID {
+	return uuid.NewHash(sha256.New(), of.UUID(), fmt.Append(nil, ActSeal, seq), 8)
 }
 
 // following returns the id after an id.
@@ -203,12 +203,12 @@ func following(u uuid.UUID) uuid.UUID {
 type Seals struct{ DB *postgres.DB }
 
 // Last returns the newest seal of a sale; nil = there is none.
-func (s Seals) Last(ctx context.Context, of uuid.UUID) (*Seal, error) {
+func (s Seals) Last(ctx context.Context, of id.Sale) (*Seal, error) {
 	return lastSeal(ctx, s.DB.Ent.SaleLog, of)
 }
 
 // lastSeal returns the newest seal of a sale; nil = there is none.
-func lastSeal(ctx context.Context, logs *ent.SaleLogClient, of uuid.UUID) (*Seal, error) {
+func lastSeal(ctx context.Context, logs *ent.SaleLogClient, of id.Sale) (*Seal, error) {
 	n, err := logs.Query().Where(salelog.SaleID(of), salelog.Act(ActSeal)).Count(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("count the seals: %w", err)
@@ -239,12 +239,12 @@ func sealOf(row *ent.SaleLog) (*Seal, error) {
 }
 
 // misnumbered reports that the n seals of a sale are not those from 1 to n.
-func misnumbered(of uuid.UUID, n int) error {
-	return fmt.Errorf("the seals of %s are not numbered from 1 to %d", id.Format(id.Sale, of), n)
+func misnumbered(of id.Sale, n int) error {
+	return fmt.Errorf("the seals of %s are not numbered from 1 to %d", of.Public(), n)
 }
 
 // readSeals returns the seals of a sale by number.
-func readSeals(ctx context.Context, logs *ent.SaleLogClient, of uuid.UUID) ([]*Seal, error) {
+func readSeals(ctx context.Context, logs *ent.SaleLogClient, of id.Sale) ([]*Seal, error) {
 	rows, err := logs.Query().Where(salelog.SaleID(of), salelog.Act(ActSeal)).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the seals: %w", err)
@@ -267,7 +267,7 @@ func readSeals(ctx context.Context, logs *ent.SaleLogClient, of uuid.UUID) ([]*S
 type span struct{ from, until uuid.UUID }
 
 // readEntries returns the entries of a sale in a span, in the order of the chain.
-func readEntries(ctx context.Context, tx *ent.Tx, of uuid.UUID, in span) ([]Entry, error) {
+func readEntries(ctx context.Context, tx *ent.Tx, of id.Sale, in span) ([]Entry, error) {
 	acts, err := tx.SaleLog.Query().Where(salelog.SaleID(of), salelog.IDGTE(in.from), salelog.IDLT(in.until), salelog.ActNEQ(ActSeal)).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the acts: %w", err)

@@ -1,9 +1,8 @@
 package audit
 
 import (
-	"github.com/google/uuid"
-
 	"seckill/ent"
+	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
@@ -12,7 +11,7 @@ import (
 
 // state is one reading of a sale.
 type state struct {
-	sale   uuid.UUID
+	sale   id.Sale
 	status sale.Status
 	epoch  int64 // of the gate, from Postgres
 	limit  int   // purchase limit per user over all items; 0 = none
@@ -22,29 +21,29 @@ type state struct {
 
 // itemState is one reading of an item.
 type itemState struct {
-	id       uuid.UUID
+	id       id.Item
 	row      *ent.SaleItem
 	limit    int                    // purchase limit per user
 	ledger   map[order.Movement]int // units
-	orders   map[uuid.UUID]orderRow // by task, every status
+	orders   map[id.Task]orderRow   // by task, every status
 	moving   int                    // units that operators are moving between Postgres and Redis
-	failures map[uuid.UUID]failure  // by task
-	payments map[uuid.UUID]paymentRow
-	late     map[uuid.UUID]bool            // reservations for late payments, by name: whether the payment is still to be settled
-	places   map[uuid.UUID]*waitlist.Entry // waitlist entries that are offers, or that have units reserved in Redis
-	gate     gate                          // read before everything else
-	later    gate                          // read after everything else
-	queued   map[uuid.UUID]int             // task → units, unread or pending
-	dead     map[uuid.UUID]int             // task → units, dead letters
+	failures map[id.Task]failure    // by task
+	payments map[id.Payment]paymentRow
+	late     map[id.Task]bool                // reservations for late payments, by name: whether the payment is still to be settled
+	places   map[id.Waitlist]*waitlist.Entry // waitlist entries that are offers, or that have units reserved in Redis
+	gate     gate                            // read before everything else
+	later    gate                            // read after everything else
+	queued   map[id.Task]int                 // task → units, unread or pending
+	dead     map[id.Task]int                 // task → units, dead letters
 }
 
 type orderRow struct {
-	user      uuid.UUID
+	user      id.User
 	quantity  int
 	refunded  int // units whose money went back
 	status    order.Status
-	claim     uuid.UUID // id of the reservation in Redis
-	returnDue bool      // whether the units are still to be released in Redis
+	claim     id.Task // id of the reservation in Redis
+	returnDue bool    // whether the units are still to be released in Redis
 }
 
 // left returns the units of the order that were not refunded.
@@ -66,9 +65,9 @@ type gate struct {
 	total     int
 	stock     int
 	reserved  int
-	holders   map[uuid.UUID]holder // by user
-	malformed int                  // reservations that cannot be parsed
-	torn      bool                 // the item changed while its reservations were read: they do not match its sums
+	holders   map[id.User]holder // by user
+	malformed int                // reservations that cannot be parsed
+	torn      bool               // the item changed while its reservations were read: they do not match its sums
 }
 
 // whole reports whether the gate and its reservations were read consistently.
@@ -84,12 +83,12 @@ func (g *gate) held() int {
 }
 
 type holder struct {
-	task     uuid.UUID
+	task     id.Task
 	quantity int
 }
 
 // item returns the reading of an item, nil if it is not part of the sale.
-func (s *state) item(itemID uuid.UUID) *itemState {
+func (s *state) item(itemID id.Item) *itemState {
 	for _, it := range s.items {
 		if it.id == itemID {
 			return it

@@ -17,7 +17,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
+	"seckill/internal/id"
 )
 
 // Role is a set of rights. Roles are ordered: each includes the rights of the previous
@@ -63,11 +63,11 @@ func lower(a, b Role) Role {
 // Principal is an authenticated user, or a service account: another system with a service
 // token. It is shared between requests and must not be changed.
 type Principal struct {
-	UserID    uuid.UUID // of a service account: the id of its token
-	SessionID uuid.UUID // likewise
-	Role      Role      // "" for a service account: it has the rights of no role
-	ExpiresAt time.Time // when the token expires
-	Scopes    []Scope   // rights of a service account; nil for a user
+	UserID    id.User    // of a service account: the id of its token
+	SessionID id.Session // likewise
+	Role      Role       // "" for a service account: it has the rights of no role
+	ExpiresAt time.Time  // when the token expires
+	Scopes    []Scope    // rights of a service account; nil for a user
 }
 
 // Service reports whether the principal is a service account.

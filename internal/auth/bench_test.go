@@ -25,7 +25,7 @@ func BenchmarkVerify(b *testing.B) {
 			}
 			var texts [2]string
 			for i := range texts {
-				if texts[i], _, err = tokens.Mint(auth.MintInput{User: id.New(), Session: id.New(), Role: auth.Customer}); err != nil {
+				if texts[i], _, err = tokens.Mint(auth.MintInput{User: id.New[id.User](), Session: id.New[id.Session](), Role: auth.Customer}); err != nil {
 					b.Fatal(err)
 				}
 			}

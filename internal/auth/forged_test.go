@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+	"github.com/google/uuid"
 
 	"seckill/internal/id"
 )
@@ -35,7 +36,7 @@ func raw(header, body string, key []byte) string {
 func forge(t *testing.T, method jwt.SigningMethod, key any, header, body map[string]any) string {
 	t.Helper()
 	token := jwt.NewWithClaims(method, jwt.MapClaims{
-		"iss": "seckill", "aud": "seckill-api", "sub": id.New().String(), "sid": id.New().String(),
+		"iss": "seckill", "aud": "seckill-api", "sub": id.New[uuid.UUID]().String(), "sid": id.New[uuid.UUID]().String(),
 		"role": "CUSTOMER", "iat": noon.Unix(), "exp": noon.Add(time.Minute).Unix(),
 	})
 	token.Header["typ"], token.Header["kid"] = "at+jwt", current.ID
@@ -66,7 +67,7 @@ func TestForgedTokensAreRefused(t *testing.T) {
 	goodHeader := fmt.Sprintf(`{"alg":"HS256","typ":"at+jwt","kid":%q}`, current.ID)
 	goodBody := func(extra string) string {
 		return fmt.Sprintf(`{"iss":"seckill","aud":"seckill-api","sub":%q,"sid":%q,"role":"CUSTOMER","iat":%d,"exp":%d%s}`,
-			id.New(), id.New(), noon.Unix(), noon.Unix()+60, extra)
+			id.New[uuid.UUID](), id.New[uuid.UUID](), noon.Unix(), noon.Unix()+60, extra)
 	}
 	admin := strings.Replace(goodBody(""), "CUSTOMER", "ADMIN", 1)
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -140,7 +141,7 @@ func TestForgedTokensAreRefused(t *testing.T) {
 		"space behind":                  good() + " ",
 		"claims are a list":             raw(goodHeader, `["seckill"]`, current.Secret),
 		"claims are cut":                raw(goodHeader, goodBody("")[:40], current.Secret),
-		"subject twice":                 raw(goodHeader, goodBody(`,"sub":"`+id.New().String()+`"`), current.Secret),
+		"subject twice":                 raw(goodHeader, goodBody(`,"sub":"`+id.New[uuid.UUID]().String()+`"`), current.Secret),
 		"role twice, once in capitals":  raw(goodHeader, goodBody(`,"ROLE":"ADMIN"`), current.Secret),
 		"role twice, once escaped":      raw(goodHeader, goodBody(`,"rol\u0065":"ADMIN"`), current.Secret),
 		"more members than any of ours": raw(goodHeader, goodBody(`,"a":1,"b":2,"c":3,"d":4,"e":5,"f":6,"g":7,"h":8,"i":9,"j":10`), current.Secret),

@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/clock"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 )
 
 //go:embed lua/publish.lua
@@ -47,7 +47,7 @@ type RevocationsConfig struct {
 type SessionStore interface {
 	// Ended returns the sessions that ended since a time. It is called at the start and when
 	// Redis has lost the stream.
-	Ended(ctx context.Context, since time.Time) ([]uuid.UUID, error)
+	Ended(ctx context.Context, since time.Time) ([]id.Session, error)
 }
 
 // Revocations is the process's copy of the revoked sessions, synchronised with all other
@@ -62,11 +62,11 @@ type Revocations struct {
 	ready  chan struct{}
 
 	mu      sync.RWMutex
-	ended   map[uuid.UUID]time.Time         // guarded by mu; session → when it may be removed
-	unsent  map[uuid.UUID]time.Time         // guarded by mu; those of ended that Run has to publish
-	watches map[uuid.UUID]map[*watch]func() // guarded by mu; session → callbacks for its end
-	changed map[*watch]func(uuid.UUID)      // guarded by mu; callbacks for a changed user
-	sweepAt time.Time                       // guarded by mu
+	ended   map[id.Session]time.Time         // guarded by mu; session → when it may be removed
+	unsent  map[id.Session]time.Time         // guarded by mu; those of ended that Run has to publish
+	watches map[id.Session]map[*watch]func() // guarded by mu; session → callbacks for its end
+	changed map[*watch]func(id.User)         // guarded by mu; callbacks for a changed user
+	sweepAt time.Time                        // guarded by mu
 }
 
 // watch identifies a registration. It is not zero-sized, so that each has a unique
@@ -82,15 +82,15 @@ func NewRevocations(cfg RevocationsConfig) *Revocations {
 		cfg:     cfg,
 		stream:  cfg.Prefix + "{auth}:announcements",
 		ready:   make(chan struct{}),
-		ended:   make(map[uuid.UUID]time.Time),
-		unsent:  make(map[uuid.UUID]time.Time),
-		watches: make(map[uuid.UUID]map[*watch]func()),
-		changed: make(map[*watch]func(uuid.UUID)),
+		ended:   make(map[id.Session]time.Time),
+		unsent:  make(map[id.Session]time.Time),
+		watches: make(map[id.Session]map[*watch]func()),
+		changed: make(map[*watch]func(id.User)),
 	}
 }
 
 // Revoked reports whether a session was ended.
-func (r *Revocations) Revoked(session uuid.UUID) bool {
+func (r *Revocations) Revoked(session id.Session) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	_, ended := r.ended[session]
@@ -100,11 +100,11 @@ func (r *Revocations) Revoked(session uuid.UUID) bool {
 // Revoke ends sessions in this process at once and publishes their end to all others. An
 // error is a fault UNAVAILABLE: other processes may not know yet. The caller need not
 // retry: Run publishes as soon as Redis answers.
-func (r *Revocations) Revoke(ctx context.Context, sessions ...uuid.UUID) error {
+func (r *Revocations) Revoke(ctx context.Context, sessions ...id.Session) error {
 	r.markEnded(sessions)
 	for len(sessions) > 0 {
 		n := min(len(sessions), publishBatch)
-		if err := r.publish(ctx, kindSessions, sessions[:n]); err != nil {
+		if err := publish(ctx, r, kindSessions, sessions[:n]); err != nil {
 			r.keepUnsent(sessions)
 			return err
 		}
@@ -114,7 +114,7 @@ func (r *Revocations) Revoke(ctx context.Context, sessions ...uuid.UUID) error {
 }
 
 // keepUnsent stores sessions whose end was not published, while that matters.
-func (r *Revocations) keepUnsent(sessions []uuid.UUID) {
+func (r *Revocations) keepUnsent(sessions []id.Session) {
 	until := r.cfg.Clock.Now().Add(r.cfg.Keep)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,7 +130,7 @@ func (r *Revocations) resend(ctx context.Context) error {
 		if len(batch) == 0 {
 			return nil
 		}
-		if err := r.publish(ctx, kindSessions, batch); err != nil {
+		if err := publish(ctx, r, kindSessions, batch); err != nil {
 			return err
 		}
 		r.mu.Lock()
@@ -142,11 +142,11 @@ func (r *Revocations) resend(ctx context.Context) error {
 }
 
 // unsentBatch returns what resend has to send next, without expired entries.
-func (r *Revocations) unsentBatch() []uuid.UUID {
+func (r *Revocations) unsentBatch() []id.Session {
 	now := r.cfg.Clock.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var batch []uuid.UUID
+	var batch []id.Session
 	for s, until := range r.unsent {
 		switch {
 		case now.After(until):
@@ -159,15 +159,15 @@ func (r *Revocations) unsentBatch() []uuid.UUID {
 }
 
 // UserChanged invalidates the cached user in all processes, including this one.
-func (r *Revocations) UserChanged(ctx context.Context, user uuid.UUID) error {
+func (r *Revocations) UserChanged(ctx context.Context, user id.User) error {
 	r.notifyChanged(user)
-	return r.publish(ctx, kindUser, []uuid.UUID{user})
+	return publish(ctx, r, kindUser, []id.User{user})
 }
 
 // OnRevoked calls fn once, as soon as this process learns that the session was ended, or
 // at once if it was already. fn must not block: cancel a context, close a channel. The
 // returned function removes the registration.
-func (r *Revocations) OnRevoked(session uuid.UUID, fn func()) (unregister func()) {
+func (r *Revocations) OnRevoked(session id.Session, fn func()) (unregister func()) {
 	w := new(watch)
 	r.mu.Lock()
 	if _, ended := r.ended[session]; ended {
@@ -192,7 +192,7 @@ func (r *Revocations) OnRevoked(session uuid.UUID, fn func()) (unregister func()
 
 // OnUserChanged calls fn each time a user was changed in any process. fn must not block.
 // The returned function removes the registration.
-func (r *Revocations) OnUserChanged(fn func(user uuid.UUID)) (unregister func()) {
+func (r *Revocations) OnUserChanged(fn func(user id.User)) (unregister func()) {
 	w := new(watch)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -208,7 +208,7 @@ func (r *Revocations) OnUserChanged(fn func(user uuid.UUID)) (unregister func())
 // return false for sessions that were ended.
 func (r *Revocations) Ready() <-chan struct{} { return r.ready }
 
-func (r *Revocations) publish(ctx context.Context, kind string, ids []uuid.UUID) error {
+func publish[T fmt.Stringer](ctx context.Context, r *Revocations, kind string, ids []T) error {
 	texts := make([]string, len(ids))
 	for i, id := range ids {
 		texts[i] = id.String()
@@ -221,7 +221,7 @@ func (r *Revocations) publish(ctx context.Context, kind string, ids []uuid.UUID)
 }
 
 // markEnded stores sessions as ended and calls their callbacks.
-func (r *Revocations) markEnded(sessions []uuid.UUID) {
+func (r *Revocations) markEnded(sessions []id.Session) {
 	now := r.cfg.Clock.Now()
 	var calls []func()
 	r.mu.Lock()
@@ -238,9 +238,9 @@ func (r *Revocations) markEnded(sessions []uuid.UUID) {
 	}
 }
 
-func (r *Revocations) notifyChanged(user uuid.UUID) {
+func (r *Revocations) notifyChanged(user id.User) {
 	r.mu.RLock()
-	calls := make([]func(uuid.UUID), 0, len(r.changed))
+	calls := make([]func(id.User), 0, len(r.changed))
 	for _, fn := range r.changed {
 		calls = append(calls, fn)
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/auth"
@@ -26,12 +25,12 @@ import (
 const known = time.Second
 
 // stored are the ended sessions in Postgres.
-type stored func() []uuid.UUID
+type stored func() []id.Session
 
-func (s stored) Ended(context.Context, time.Time) ([]uuid.UUID, error) { return s(), nil }
+func (s stored) Ended(context.Context, time.Time) ([]id.Session, error) { return s(), nil }
 
 // process returns one process's copy, running until the test ends.
-func process(t *testing.T, conn *redisconn.Conn, prefix string, ended func() []uuid.UUID) *auth.Revocations {
+func process(t *testing.T, conn *redisconn.Conn, prefix string, ended func() []id.Session) *auth.Revocations {
 	t.Helper()
 	blocking := conn.NewBlocking()
 	cfg := auth.RevocationsConfig{
@@ -87,7 +86,7 @@ func TestEndOfASessionIsKnownEverywhereWithinASecond(t *testing.T) {
 	onBoth(t, func(t *testing.T, conn *redisconn.Conn, prefix string) {
 		here, there := process(t, conn, prefix, nil), process(t, conn, prefix, nil)
 		testenv.Promptly(t, known, func() time.Duration {
-			session, other := id.New(), id.New()
+			session, other := id.New[id.Session](), id.New[id.Session]()
 			socketClosed := make(chan struct{})
 			there.OnRevoked(session, func() { close(socketClosed) })
 			there.OnRevoked(other, func() { t.Error("the socket of another session was closed") })
@@ -115,9 +114,9 @@ func TestProcessThatStartsLaterKnowsWhatWasEnded(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, conn *redisconn.Conn, prefix string) {
 		here := process(t, conn, prefix, nil)
-		sessions := make([]uuid.UUID, 250) // more than one entry
+		sessions := make([]id.Session, 250) // more than one entry
 		for i := range sessions {
-			sessions[i] = id.New()
+			sessions[i] = id.New[id.Session]()
 		}
 		if err := here.Revoke(t.Context(), sessions...); err != nil {
 			t.Fatal(err)
@@ -135,13 +134,13 @@ func TestRecordFillsInWhatRedisLost(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisServer(t)
 	conn := server.Conn()
-	session, next := id.New(), id.New()
+	session, next := id.New[id.Session](), id.New[id.Session]()
 	here := process(t, conn, "t:", nil)
 	if err := here.Revoke(t.Context(), session); err != nil {
 		t.Fatal(err)
 	}
 	server.FlushAll()
-	later := process(t, conn, "t:", func() []uuid.UUID { return []uuid.UUID{session} })
+	later := process(t, conn, "t:", func() []id.Session { return []id.Session{session} })
 	if !later.Revoked(session) {
 		t.Error("a process that started after the loss takes an ended session for a live one")
 	}
@@ -157,7 +156,7 @@ func TestViewComesBackAfterAnOutage(t *testing.T) {
 	conn := server.Conn()
 	here, there := process(t, conn, "t:", nil), process(t, conn, "t:", nil)
 	server.Kill()
-	session := id.New()
+	session := id.New[id.Session]()
 	if err := here.Revoke(t.Context(), session); fault.CodeOf(err) != fault.Unavailable {
 		t.Errorf("Revoke without Redis: %v, want UNAVAILABLE", err)
 	}
@@ -194,9 +193,9 @@ func TestEndOfASessionThatCouldNotBePublishedIsPublishedLater(t *testing.T) {
 	onBoth(t, func(t *testing.T, conn *redisconn.Conn, prefix string) {
 		spoiled, line := muted(conn)
 		here, there := process(t, spoiled, prefix, nil), process(t, conn, prefix, nil)
-		sessions := make([]uuid.UUID, 250) // more than one entry
+		sessions := make([]id.Session, 250) // more than one entry
 		for i := range sessions {
-			sessions[i] = id.New()
+			sessions[i] = id.New[id.Session]()
 		}
 		line.on.Store(true)
 		if err := here.Revoke(t.Context(), sessions...); fault.CodeOf(err) != fault.Unavailable {
@@ -204,7 +203,7 @@ func TestEndOfASessionThatCouldNotBePublishedIsPublishedLater(t *testing.T) {
 		}
 		line.on.Store(false)
 		testenv.Eventually(t, testenv.Wait, func() bool {
-			return !slices.ContainsFunc(sessions, func(s uuid.UUID) bool { return !there.Revoked(s) })
+			return !slices.ContainsFunc(sessions, func(s id.Session) bool { return !there.Revoked(s) })
 		}, "the other process knows all sessions that were ended")
 	})
 }
@@ -218,7 +217,7 @@ func TestEndOfASessionIsNotPublishedOnceItDoesNotMatter(t *testing.T) {
 		Client: spoiled.Script, Tail: blocking, Prefix: prefix, Keep: time.Minute, Clock: now, Log: slog.New(slog.DiscardHandler),
 	})
 	line.on.Store(true)
-	if err := r.Revoke(t.Context(), id.New()); err == nil {
+	if err := r.Revoke(t.Context(), id.New[id.Session]()); err == nil {
 		t.Fatal("Revoke without an answer is no error")
 	}
 	now.Advance(time.Minute + time.Second)
@@ -238,12 +237,12 @@ func TestEndOfASessionIsNotPublishedOnceItDoesNotMatter(t *testing.T) {
 func TestRecordRestoresAfterAnOutageWhatWasNotPublished(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisServer(t)
-	var record atomic.Pointer[[]uuid.UUID]
-	record.Store(new([]uuid.UUID))
-	r := process(t, server.Conn(), "t:", func() []uuid.UUID { return *record.Load() })
+	var record atomic.Pointer[[]id.Session]
+	record.Store(new([]id.Session))
+	r := process(t, server.Conn(), "t:", func() []id.Session { return *record.Load() })
 	server.Kill()
-	session := id.New()
-	record.Store(&[]uuid.UUID{session}) // by a process that ended before it could publish
+	session := id.New[id.Session]()
+	record.Store(&[]id.Session{session}) // by a process that ended before it could publish
 	server.Restart()
 	testenv.Eventually(t, testenv.Wait, func() bool { return r.Revoked(session) }, "the record is asked again")
 }
@@ -252,8 +251,8 @@ func TestAnUnreadableEntryBlocksNoOther(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, conn *redisconn.Conn, prefix string) {
 		here, there := process(t, conn, prefix, nil), process(t, conn, prefix, nil)
-		session := id.New()
-		if err := here.Revoke(t.Context(), id.New()); err != nil {
+		session := id.New[id.Session]()
+		if err := here.Revoke(t.Context(), id.New[id.Session]()); err != nil {
 			t.Fatal(err)
 		}
 		keys, err := conn.Cmd.Keys(t.Context(), prefix+"*").Result()
@@ -288,11 +287,11 @@ func TestChangeOfAUserIsPublished(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, conn *redisconn.Conn, prefix string) {
 		here, there := process(t, conn, prefix, nil), process(t, conn, prefix, nil)
-		changes := make(chan uuid.UUID, 8)
-		stop := there.OnUserChanged(func(u uuid.UUID) { changes <- u })
+		changes := make(chan id.User, 8)
+		stop := there.OnUserChanged(func(u id.User) { changes <- u })
 		defer stop()
 		testenv.Promptly(t, known, func() time.Duration {
-			user, began := id.New(), time.Now()
+			user, began := id.New[id.User](), time.Now()
 			if err := here.UserChanged(t.Context(), user); err != nil {
 				t.Fatal(err)
 			}
@@ -313,7 +312,7 @@ func TestRegistrationsAreCalledOnceOrTakenBack(t *testing.T) {
 	t.Parallel()
 	conn, prefix := testenv.Redis(t)
 	r := process(t, conn, prefix, nil)
-	session := id.New()
+	session := id.New[id.Session]()
 	var called, takenBack, late atomic.Int32
 	for range 100 {
 		r.OnRevoked(session, func() { called.Add(1) })
@@ -344,16 +343,16 @@ func TestOldAnnouncementsAreTrimmed(t *testing.T) {
 	t.Cleanup(func() { _ = conn.Close() })
 	r := auth.NewRevocations(auth.RevocationsConfig{Client: conn.Script, Prefix: "t:", Keep: time.Minute, Clock: clock.System{}})
 	for range 3 {
-		if err := r.Revoke(t.Context(), id.New()); err != nil {
+		if err := r.Revoke(t.Context(), id.New[id.Session]()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	mini.SetTime(noon.Add(50 * time.Second))
-	if err := r.Revoke(t.Context(), id.New()); err != nil {
+	if err := r.Revoke(t.Context(), id.New[id.Session]()); err != nil {
 		t.Fatal(err)
 	}
 	mini.SetTime(noon.Add(90 * time.Second)) // the first three have expired
-	if err := r.Revoke(t.Context(), id.New()); err != nil {
+	if err := r.Revoke(t.Context(), id.New[id.Session]()); err != nil {
 		t.Fatal(err)
 	}
 	stream := mini.Keys()[0]

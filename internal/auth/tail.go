@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
+	"seckill/internal/id"
 	"seckill/internal/redisconn"
 )
 
@@ -157,20 +158,21 @@ func (t *tail) caughtUp() bool {
 func (r *Revocations) apply(ctx context.Context, entry redis.XMessage) {
 	kind, _ := entry.Values["kind"].(string)
 	list, _ := entry.Values["ids"].(string)
-	var ids []uuid.UUID
+	var sessions []id.Session
+	var users []id.User
 	for text := range strings.SplitSeq(list, ",") {
-		id, err := uuid.Parse(text)
+		u, err := uuid.Parse(text)
 		if err != nil {
 			r.cfg.Log.WarnContext(ctx, "revocation entry is unreadable", slog.String("entry", entry.ID))
 			continue
 		}
-		ids = append(ids, id)
+		sessions, users = append(sessions, id.Session(u)), append(users, id.User(u))
 	}
 	switch kind {
 	case kindSessions:
-		r.markEnded(ids)
+		r.markEnded(sessions)
 	case kindUser:
-		for _, user := range ids {
+		for _, user := range users {
 			r.notifyChanged(user)
 		}
 	default:

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
-	"github.com/google/uuid"
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"seckill/internal/clock"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 )
 
 const (
@@ -43,14 +43,14 @@ type TokensConfig struct {
 
 // Sessions knows which sessions were ended; Revocations implements it.
 type Sessions interface {
-	Revoked(session uuid.UUID) bool
+	Revoked(session id.Session) bool
 }
 
 // Roles knows the roles of users; account.Directory implements it.
 type Roles interface {
 	// Role returns the role of a user, at most seconds old. An error that is not a fault
 	// refuses the token with UNAVAILABLE.
-	Role(ctx context.Context, user uuid.UUID) (Role, error)
+	Role(ctx context.Context, user id.User) (Role, error)
 }
 
 // Tokens issues and verifies access tokens. It is safe for concurrent use.
@@ -63,8 +63,8 @@ type Tokens struct {
 // claims is the content of an access token.
 type claims struct {
 	jwt.RegisteredClaims
-	Session uuid.UUID `json:"sid"`
-	Role    Role      `json:"role"`
+	Session id.Session `json:"sid"`
+	Role    Role       `json:"role"`
 }
 
 // NewTokens returns Tokens. The error wraps ErrUnfitKey if the keys were not made by
@@ -103,8 +103,8 @@ func (t *Tokens) AccessLife() time.Duration { return t.cfg.AccessLife }
 
 // MintInput is the content of an access token.
 type MintInput struct {
-	User    uuid.UUID
-	Session uuid.UUID
+	User    id.User
+	Session id.Session
 	Role    Role
 	Life    time.Duration // 0 = AccessLife; a longer one is for load tools: ended sessions are not remembered that long
 }
@@ -198,11 +198,11 @@ func (t *Tokens) parse(token string) (*Principal, error) {
 	if err := strictSegments(token); err != nil {
 		return nil, err
 	}
-	user, err := uuid.Parse(c.Subject)
-	if err != nil || user == uuid.Nil {
+	user, err := id.ParseUUID[id.User](c.Subject)
+	if err != nil || user.IsZero() {
 		return nil, fmt.Errorf("%w: sub", jwt.ErrTokenInvalidClaims)
 	}
-	if c.Session == uuid.Nil || !c.Role.Valid() || c.IssuedAt == nil {
+	if c.Session.IsZero() || !c.Role.Valid() || c.IssuedAt == nil {
 		return nil, fmt.Errorf("%w: sid, role or iat", jwt.ErrTokenInvalidClaims)
 	}
 	return &Principal{UserID: user, SessionID: c.Session, Role: c.Role, ExpiresAt: c.ExpiresAt.UTC()}, nil

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/auth"
 	"seckill/internal/clock"
 	"seckill/internal/fault"
@@ -26,15 +24,15 @@ var (
 type world struct {
 	tokens *auth.Tokens
 	clock  *clock.Fake
-	ended  map[uuid.UUID]bool
-	roles  map[uuid.UUID]auth.Role
+	ended  map[id.Session]bool
+	roles  map[id.User]auth.Role
 	asked  int // how often a role was looked up
 	down   error
 }
 
 func setup(t *testing.T) *world {
 	t.Helper()
-	w := &world{clock: clock.NewFake(noon), ended: map[uuid.UUID]bool{}, roles: map[uuid.UUID]auth.Role{}}
+	w := &world{clock: clock.NewFake(noon), ended: map[id.Session]bool{}, roles: map[id.User]auth.Role{}}
 	keys, err := auth.NewKeys(current, former)
 	if err != nil {
 		t.Fatal(err)
@@ -49,17 +47,17 @@ func setup(t *testing.T) *world {
 }
 
 // Revoked implements auth.Sessions.
-func (w *world) Revoked(session uuid.UUID) bool { return w.ended[session] }
+func (w *world) Revoked(session id.Session) bool { return w.ended[session] }
 
 // Role implements auth.Roles.
-func (w *world) Role(_ context.Context, user uuid.UUID) (auth.Role, error) {
+func (w *world) Role(_ context.Context, user id.User) (auth.Role, error) {
 	w.asked++
 	return w.roles[user], w.down
 }
 
 func (w *world) mint(t *testing.T, role auth.Role) (string, auth.MintInput) {
 	t.Helper()
-	in := auth.MintInput{User: id.New(), Session: id.New(), Role: role}
+	in := auth.MintInput{User: id.New[id.User](), Session: id.New[id.Session](), Role: role}
 	token, _, err := w.tokens.Mint(in)
 	if err != nil {
 		t.Fatal(err)
@@ -167,7 +165,7 @@ func TestKeysAreRotated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, _, err := before.Mint(auth.MintInput{User: id.New(), Session: id.New(), Role: auth.Customer})
+	token, _, err := before.Mint(auth.MintInput{User: id.New[id.User](), Session: id.New[id.Session](), Role: auth.Customer})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/account"
 	"seckill/internal/admission/path"
 	"seckill/internal/admission/queue"
@@ -73,8 +71,8 @@ func New(cfg Config) *Checkout {
 
 // PlaceInput is one attempt to buy.
 type PlaceInput struct {
-	User           uuid.UUID
-	Item           uuid.UUID
+	User           id.User
+	Item           id.Item
 	Quantity       int
 	PathToken      string
 	IdempotencyKey string
@@ -148,7 +146,7 @@ func (c *Checkout) answer(ctx context.Context, parent *sale.Sale, in PlaceInput,
 }
 
 // find returns a public item and its sale.
-func (c *Checkout) find(ctx context.Context, itemID uuid.UUID) (*sale.Item, *sale.Sale, error) {
+func (c *Checkout) find(ctx context.Context, itemID id.Item) (*sale.Item, *sale.Sale, error) {
 	catalog, err := c.catalog.Snapshot(ctx)
 	if err != nil {
 		return nil, nil, fault.Wrap(fault.Unavailable, "The sales cannot be read now. Please try again shortly.", err)
@@ -220,7 +218,7 @@ func (c *Checkout) refuse(ctx context.Context, parent *sale.Sale, in PlaceInput,
 }
 
 // limitOf returns the purchase limit of an item of a sale.
-func limitOf(parent *sale.Sale, itemID uuid.UUID) int {
+func limitOf(parent *sale.Sale, itemID id.Item) int {
 	for _, item := range parent.Items {
 		if item.ID == itemID {
 			return item.PurchaseLimit
@@ -252,7 +250,7 @@ func notOpen(phase sale.Phase, parent *sale.Sale, o reservation.Outcome) sale.No
 // read, the task is returned as SUBMITTED; its status follows later. A reservation of
 // an offer has no task.
 func (c *Checkout) task(ctx context.Context, in PlaceInput, o reservation.Outcome) *order.Task {
-	if o.Task == uuid.Nil {
+	if o.Task.IsZero() {
 		return nil
 	}
 	task, err := c.orders.Task(ctx, o.Task, in.User)
@@ -260,7 +258,7 @@ func (c *Checkout) task(ctx context.Context, in PlaceInput, o reservation.Outcom
 		return task
 	}
 	if err == nil && o.Code != reservation.Replayed {
-		if place, err := c.waitlist.Entry(ctx, o.Task); err == nil && place != nil {
+		if place, err := c.waitlist.Entry(ctx, id.Waitlist(o.Task)); err == nil && place != nil {
 			return nil
 		}
 	}

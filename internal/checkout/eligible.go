@@ -3,10 +3,9 @@ package checkout
 import (
 	"context"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/account"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/recipient"
 	"seckill/internal/sale"
 )
@@ -15,7 +14,7 @@ import (
 // contact, an older account. Place does not ask again: it needs a path token or an offer,
 // which only admitted buyers have. The writer of orders refuses a buyer who removed the
 // address since.
-func (c *Checkout) eligible(ctx context.Context, parent *sale.Sale, user uuid.UUID) error {
+func (c *Checkout) eligible(ctx context.Context, parent *sale.Sale, user id.User) error {
 	if parent.Requires != (sale.Requirements{}) {
 		buyer, err := c.buyer(ctx, user)
 		switch {
@@ -35,7 +34,7 @@ func (c *Checkout) eligible(ctx context.Context, parent *sale.Sale, user uuid.UU
 }
 
 // NeedsAddress reports whether a buyer has to add an address before buying in a sale.
-func (c *Checkout) NeedsAddress(ctx context.Context, parent *sale.Sale, user uuid.UUID) (bool, error) {
+func (c *Checkout) NeedsAddress(ctx context.Context, parent *sale.Sale, user id.User) (bool, error) {
 	if !parent.RequiresAddress {
 		return false, nil
 	}
@@ -44,7 +43,7 @@ func (c *Checkout) NeedsAddress(ctx context.Context, parent *sale.Sale, user uui
 }
 
 // NeedsContact reports whether a buyer has to verify the contact before buying in a sale.
-func (c *Checkout) NeedsContact(ctx context.Context, parent *sale.Sale, user uuid.UUID) (bool, error) {
+func (c *Checkout) NeedsContact(ctx context.Context, parent *sale.Sale, user id.User) (bool, error) {
 	if !parent.Requires.VerifiedContact {
 		return false, nil
 	}
@@ -53,7 +52,7 @@ func (c *Checkout) NeedsContact(ctx context.Context, parent *sale.Sale, user uui
 }
 
 // TooNew reports whether the account of a buyer is younger than a sale requires.
-func (c *Checkout) TooNew(ctx context.Context, parent *sale.Sale, user uuid.UUID) (bool, error) {
+func (c *Checkout) TooNew(ctx context.Context, parent *sale.Sale, user id.User) (bool, error) {
 	if parent.Requires.AccountAge == 0 {
 		return false, nil
 	}
@@ -62,7 +61,7 @@ func (c *Checkout) TooNew(ctx context.Context, parent *sale.Sale, user uuid.UUID
 }
 
 // buyer returns the account of a user as the directory has it, at most seconds old.
-func (c *Checkout) buyer(ctx context.Context, user uuid.UUID) (*account.User, error) {
+func (c *Checkout) buyer(ctx context.Context, user id.User) (*account.User, error) {
 	u, err := c.users.User(ctx, user)
 	if err == nil && u == nil {
 		err = fault.New(fault.Unauthenticated, "the account is gone; sign in")

@@ -5,22 +5,21 @@ import (
 	"errors"
 	"net/netip"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/admission/captcha"
 	"seckill/internal/admission/path"
 	"seckill/internal/admission/queue"
 	"seckill/internal/admission/risk"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/sale"
 	"seckill/internal/salestats"
 )
 
 // IssueInput is a request for a path token or a place in the waiting room.
 type IssueInput struct {
-	User    uuid.UUID
-	Session uuid.UUID // its sign-out removes the waiting-room ticket
-	Item    uuid.UUID
+	User    id.User
+	Session id.Session // its sign-out removes the waiting-room ticket
+	Item    id.Item
 	From    netip.Addr // address of the request
 	Captcha captcha.Answer
 	Nonce   string // of the client, for the draw; "" = none
@@ -115,7 +114,7 @@ type SaleRules struct {
 }
 
 // Queue implements queue.Sales.
-func (r SaleRules) Queue(ctx context.Context, saleID uuid.UUID) (queue.Rules, error) {
+func (r SaleRules) Queue(ctx context.Context, saleID id.Sale) (queue.Rules, error) {
 	parent, err := r.sale(ctx, saleID)
 	if parent == nil {
 		return queue.Rules{PerMille: r.PerMille}, err // the catalogue may be one second old
@@ -131,12 +130,12 @@ func (r SaleRules) Queue(ctx context.Context, saleID uuid.UUID) (queue.Rules, er
 }
 
 // Gone implements queue.Sales.
-func (r SaleRules) Gone(ctx context.Context, item uuid.UUID) (bool, error) {
+func (r SaleRules) Gone(ctx context.Context, item id.Item) (bool, error) {
 	return r.Store.Gone(ctx, item)
 }
 
 // Captchas implements captcha.SaleRules.
-func (r SaleRules) Captchas(ctx context.Context, saleID uuid.UUID) (captcha.Rules, error) {
+func (r SaleRules) Captchas(ctx context.Context, saleID id.Sale) (captcha.Rules, error) {
 	parent, err := r.sale(ctx, saleID)
 	if parent == nil {
 		return captcha.Rules{}, err
@@ -149,7 +148,7 @@ func (r SaleRules) Captchas(ctx context.Context, saleID uuid.UUID) (captcha.Rule
 }
 
 // sale returns a sale of the catalogue; nil if there is none.
-func (r SaleRules) sale(ctx context.Context, saleID uuid.UUID) (*sale.Sale, error) {
+func (r SaleRules) sale(ctx context.Context, saleID id.Sale) (*sale.Sale, error) {
 	snap, err := r.Catalog.Snapshot(ctx)
 	if err != nil {
 		return nil, fault.Wrap(fault.Unavailable, "The sales cannot be read now. Please try again shortly.", err)

@@ -3,9 +3,8 @@ package checkout
 import (
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/clock"
+	"seckill/internal/id"
 	"seckill/internal/ratelimit"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
@@ -27,7 +26,10 @@ type Tries struct {
 	off    bool
 }
 
-type try struct{ sale, user uuid.UUID }
+type try struct {
+	sale id.Sale
+	user id.User
+}
 
 // NewTries returns an empty counter with the limit of sales without their own; a zero
 // policy stands for TriesAtOnce and TriesPerSecond.
@@ -42,7 +44,7 @@ func NewTries(c clock.Clock, policy ratelimit.Policy) *Tries {
 func NoLimit() *Tries { return &Tries{local: ratelimit.NewLocalOff[try](), off: true} }
 
 // take counts an attempt. It returns the limit for the reserve script.
-func (t *Tries) take(parent *sale.Sale, user uuid.UUID) (reservation.Tries, error) {
+func (t *Tries) take(parent *sale.Sale, user id.User) (reservation.Tries, error) {
 	if t.off {
 		return reservation.Tries{}, nil
 	}

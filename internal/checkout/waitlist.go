@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/reservation"
@@ -15,7 +13,7 @@ import (
 
 // JoinWaitlist adds a user to the waitlist of an item. Joining again returns the same
 // entry. For the refusals see waitlist.Service.Join.
-func (c *Checkout) JoinWaitlist(ctx context.Context, user, itemID uuid.UUID) (*waitlist.Entry, error) {
+func (c *Checkout) JoinWaitlist(ctx context.Context, user id.User, itemID id.Item) (*waitlist.Entry, error) {
 	item, parent, err := c.find(ctx, itemID)
 	if err != nil {
 		return nil, err
@@ -43,8 +41,8 @@ func (c *Checkout) JoinWaitlist(ctx context.Context, user, itemID uuid.UUID) (*w
 
 // offerOf parses the token of an offer: the public id of the waitlist entry. It is used
 // in place of a path token.
-func offerOf(token string) (uuid.UUID, bool) {
-	place, err := id.Parse(id.Waitlist, token)
+func offerOf(token string) (id.Waitlist, bool) {
+	place, err := id.ParseWaitlist(token)
 	return place, err == nil
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/internal/fault"
-	"seckill/internal/id"
 )
 
 // Position is a place in a list sorted by (time, id): the row with these.
@@ -67,11 +66,6 @@ func ParsePosition(text string) (*Position, error) {
 	default:
 		return nil, errFormat
 	}
-}
-
-// OfKind returns a parser of cursors that are public ids of a kind.
-func OfKind(kind id.Kind) func(text string) (uuid.UUID, error) {
-	return func(text string) (uuid.UUID, error) { return id.Parse(kind, text) }
 }
 
 // Parse parses a cursor that a client gave; nil is the zero value, which selects the whole

@@ -46,11 +46,11 @@ func TestForeignCursorsAreRefused(t *testing.T) {
 			t.Errorf("cursor %q: %v", text, err)
 		}
 	}
-	refund := id.Format(id.Refund, some)
-	if got, err := cursor.Parse(&refund, cursor.OfKind(id.Refund)); err != nil || got != some {
+	refund := id.Refund(some).Public()
+	if got, err := cursor.Parse(&refund, id.ParseRefund); err != nil || got != id.Refund(some) {
 		t.Errorf("%s: %v, %v", refund, got, err)
 	}
-	if _, err := cursor.Parse(&refund, cursor.OfKind(id.Held)); fault.CodeOf(err) != fault.BadInput {
+	if _, err := cursor.Parse(&refund, id.ParseHeld); fault.CodeOf(err) != fault.BadInput {
 		t.Errorf("the id of another kind: %v", err)
 	}
 	if got, err := cursor.Parse(nil, cursor.ParsePosition); got != nil || err != nil {

@@ -1,8 +1,9 @@
-// Package id generates and formats identifiers. Internally an id is a UUIDv7; in the
-// API it is a TypeID such as sal_01jd…: opaque, sortable, unique in the whole graph.
+// Package id generates and formats identifiers. Internally an id is a UUIDv7 with a type
+// for each kind (Sale, User, …), so that the compiler keeps them apart; in the API it is
+// a TypeID such as sal_01jd…: opaque, sortable, unique in the whole graph.
 //
-// The package owns the prefixes and the encoding of the shard in the id of an order
-// task.
+// The package owns the kinds with their prefixes and the encoding of the shard in the id
+// of an order task.
 package id
 
 import (
@@ -17,44 +18,15 @@ import (
 	"go.jetify.com/typeid"
 )
 
-// Kind is the prefix of a public id.
-type Kind string
-
-// Kinds of public ids.
-const (
-	User      Kind = "usr"
-	Session   Kind = "ses"
-	Goods     Kind = "gds"
-	Sale      Kind = "sal"
-	Item      Kind = "itm"
-	Task      Kind = "tsk"
-	Order     Kind = "ord"
-	Challenge Kind = "cap"
-	Ticket    Kind = "tkt"
-	Waitlist  Kind = "wtl"
-	Payment   Kind = "pay"
-	Refund    Kind = "rfd"
-	Act       Kind = "act" // an act of an operator that moves units
-	Held      Kind = "hld" // money that needs a decision of an operator
-	Endpoint  Kind = "whe" // an address that receives events
-	Event     Kind = "evt" // a fact that is published to other systems
-	Address   Kind = "adr" // of a user's address book
-	Delivery  Kind = "dlv" // an event on its way to an endpoint
-	Template  Kind = "tpl" // a sale without its times
-	Device    Kind = "dev" // a browser that gets notices
-
-	ServiceToken Kind = "svt" // lets another system use the API
-)
-
 // ErrMalformed means that a text is not an id of the expected kind.
 var ErrMalformed = errors.New("malformed id")
 
 // Generator generates an id. Constructors take one so that tests can fix it.
 type Generator func() uuid.UUID
 
-// New returns a new UUIDv7. It panics if the system's random source fails, because no
-// safe id exists then.
-func New() uuid.UUID { return uuid.Must(uuid.NewV7()) }
+// New returns a new id, a UUIDv7. It panics if the system's random source fails, because
+// no safe id exists then.
+func New[T ~[16]byte]() T { return T(uuid.Must(uuid.NewV7())) }
 
 // Shards is the number of shards. It is fixed: a task carries its shard in its id, and
 // the names of the streams derive from it.
@@ -63,32 +35,35 @@ const Shards = 16
 // NewTask returns a new UUIDv7 whose last byte is the shard (0 to Shards-1), so that a
 // task is found in Redis from its id alone. RFC 9562 leaves that byte to the
 // implementation; 66 random bits remain.
-func NewTask(shard int) uuid.UUID {
-	u := New()
-	u[15] = byte(shard) //nolint:gosec // below Shards
-	return u
+func NewTask(shard int) Task {
+	t := New[Task]()
+	t[15] = byte(shard) //nolint:gosec // below Shards
+	return t
 }
+
+// NewIn returns a new id of another kind that carries its shard as that of a task does.
+func NewIn[T ~[16]byte](shard int) T { return T(NewTask(shard)) }
 
 // NewTaskOf returns a new order task of a user and an item. The byte before the shard is
 // the last byte of the item's id, so that the reservation of a task is looked for in few
 // items. The three bytes before are the last ones of the user's id (IsOf); 34 random bits
 // remain.
-func NewTaskOf(sale, item, user uuid.UUID) uuid.UUID {
-	u := NewTask(ShardOf(sale))
-	u[14] = item[15]
-	copy(u[11:14], user[13:])
-	return u
+func NewTaskOf(sale Sale, item Item, user User) Task {
+	t := NewTask(ShardOf(sale))
+	t[14] = item[15]
+	copy(t[11:14], user[13:])
+	return t
 }
 
 // IsOf reports whether a task is of a user. For a task of another user, or of release
 // 0.1, it is true once in 17 million.
-func IsOf(task, user uuid.UUID) bool {
+func IsOf(task Task, user User) bool {
 	_, err := TaskShard(task)
-	return err == nil && task.Version() == 7 && bytes.Equal(task[11:14], user[13:])
+	return err == nil && task.UUID().Version() == 7 && bytes.Equal(task[11:14], user[13:])
 }
 
 // TimeOf returns when an id was generated, by the clock of the process that did.
-func TimeOf(u uuid.UUID) time.Time {
+func TimeOf[T ~[16]byte](u T) time.Time {
 	var ms [8]byte
 	copy(ms[2:], u[:6])
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(ms[:]))).UTC() //nolint:gosec // 48 bits
@@ -96,22 +71,22 @@ func TimeOf(u uuid.UUID) time.Time {
 
 // MayBeOf reports whether a task may be of an item; of all other items it is false, but
 // for one in 256.
-func MayBeOf(task, sale, item uuid.UUID) bool {
+func MayBeOf(task Task, sale Sale, item Item) bool {
 	return int(task[15]) == ShardOf(sale) && task[14] == item[15]
 }
 
-// TaskShard returns the shard in a task id. The error wraps ErrMalformed if the id
-// cannot be a task's.
-func TaskShard(u uuid.UUID) (int, error) {
-	if shard := int(u[15]); shard < Shards {
+// TaskShard returns the shard in the id of a task, or in one that NewIn returned. The
+// error wraps ErrMalformed if the id cannot be such an id.
+func TaskShard[T ~[16]byte](t T) (int, error) {
+	if shard := int(t[15]); shard < Shards {
 		return shard, nil
 	}
-	return 0, fmt.Errorf("%w: task %s names no shard", ErrMalformed, u)
+	return 0, fmt.Errorf("%w: task %s names no shard", ErrMalformed, uuid.UUID(t))
 }
 
 // ShardOf returns the shard of a sale. All items of a sale share a shard, so that one
 // script can access the whole sale.
-func ShardOf(sale uuid.UUID) int { return int(sale[15]) % Shards }
+func ShardOf(sale Sale) int { return int(sale[15]) % Shards }
 
 // Format returns the public form of an id, for example "sal_01jd…".
 func Format(k Kind, u uuid.UUID) string {
@@ -148,4 +123,19 @@ func Split(s string) (Kind, uuid.UUID, error) {
 		return "", uuid.Nil, ErrMalformed
 	}
 	return Kind(t.Prefix()), u, nil
+}
+
+// ParseUUID parses the UUID text of an id, as String of the id returns it.
+func ParseUUID[T ~[16]byte](text string) (T, error) {
+	u, err := uuid.Parse(text)
+	return T(u), err
+}
+
+// As returns ids as those of another kind. An order has the id of its task.
+func As[To, From ~[16]byte](from []From) []To {
+	to := make([]To, len(from))
+	for i, u := range from {
+		to[i] = To(u)
+	}
+	return to
 }

@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/id"
 	"seckill/internal/notifier"
 )
@@ -26,22 +24,22 @@ type providerReport struct {
 // alarms is what this process knows of failures that are in no table.
 type alarms struct {
 	mu    sync.Mutex
-	gates map[uuid.UUID]time.Time // by sale, since when its gate is lost; guarded by mu
-	away  map[string]absence      // by provider; guarded by mu
+	gates map[id.Sale]time.Time // by sale, since when its gate is lost; guarded by mu
+	away  map[string]absence    // by provider; guarded by mu
 }
 
 type absence struct{ since, until time.Time }
 
 func newAlarms() alarms {
-	return alarms{gates: map[uuid.UUID]time.Time{}, away: map[string]absence{}}
+	return alarms{gates: map[id.Sale]time.Time{}, away: map[string]absence{}}
 }
 
 // lost records the sales that have lost a gate.
-func (a *alarms) lost(sales []uuid.UUID, now time.Time) {
+func (a *alarms) lost(sales []id.Sale, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	before := a.gates
-	a.gates = make(map[uuid.UUID]time.Time, len(sales))
+	a.gates = make(map[id.Sale]time.Time, len(sales))
 	for _, v := range sales {
 		since, known := before[v]
 		if !known {
@@ -79,7 +77,7 @@ func (a *alarms) entries(now time.Time) (entries []Entry) {
 	defer a.mu.Unlock()
 	for v, since := range a.gates {
 		if now.Sub(since) >= lostAfter {
-			entries = append(entries, Entry{Kind: GateLost, Subject: id.Format(id.Sale, v), Since: since, Sale: v})
+			entries = append(entries, Entry{Kind: GateLost, Subject: v.Public(), Since: since, Sale: v})
 		}
 	}
 	for provider, is := range a.away {

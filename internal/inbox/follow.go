@@ -6,8 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
+	"seckill/internal/id"
 	"seckill/internal/notifier"
 	"seckill/internal/periodic"
 )
@@ -90,7 +89,7 @@ func (b *Inbox) Run(ctx context.Context) error {
 
 // lostGates returns the sales that are loaded and have lost a gate. An unreadable
 // catalogue is reported by other code.
-func (b *Inbox) lostGates(ctx context.Context) (lost []uuid.UUID) {
+func (b *Inbox) lostGates(ctx context.Context) (lost []id.Sale) {
 	loaded, err := b.cfg.Catalog.Loaded(ctx)
 	if err != nil {
 		return nil

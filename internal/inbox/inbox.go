@@ -16,8 +16,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/auth"
 	"seckill/internal/clock"
 	"seckill/internal/id"
@@ -65,23 +63,23 @@ type Entry struct {
 	Kind    Kind
 	Subject string // public id of what waits, or the name of a provider
 	Since   time.Time
-	Note    string      // why it was asked for, or what is wrong
-	Units   int         // that are added to the stock or refunded; 0 = none
-	Sale    uuid.UUID   // Nil = none, or that of the order
-	Order   uuid.UUID   // Nil = none
-	barred  []uuid.UUID // users who must not decide
+	Note    string    // why it was asked for, or what is wrong
+	Units   int       // that are added to the stock or refunded; 0 = none
+	Sale    id.Sale   // Nil = none, or that of the order
+	Order   id.Order  // Nil = none
+	barred  []id.User // users who must not decide
 }
 
 // Viewer is a user who reads the inbox.
 type Viewer struct {
-	ID     uuid.UUID
+	ID     id.User
 	Role   auth.Role
-	agents []uuid.UUID // service accounts of the user
+	agents []id.User // service accounts of the user
 }
 
 // Decidable reports whether a viewer may decide about an entry.
 func (e Entry) Decidable(v Viewer) bool {
-	return !slices.ContainsFunc(e.barred, func(u uuid.UUID) bool { return u == v.ID || slices.Contains(v.agents, u) })
+	return !slices.ContainsFunc(e.barred, func(u id.User) bool { return u == v.ID || slices.Contains(v.agents, u) })
 }
 
 // Config holds the dependencies of an Inbox.
@@ -140,7 +138,7 @@ func (b *Inbox) approvals(ctx context.Context) ([]Entry, error) {
 	waiting, err := b.cfg.Sales.AwaitingApproval(ctx, maxPerKind)
 	entries := make([]Entry, len(waiting))
 	for i, w := range waiting {
-		entries[i] = Entry{Kind: SaleApproval, Subject: id.Format(id.Sale, w.Sale), Since: w.Since, Note: w.Note, Sale: w.Sale, barred: w.Authors}
+		entries[i] = Entry{Kind: SaleApproval, Subject: w.Sale.Public(), Since: w.Since, Note: w.Note, Sale: w.Sale, barred: w.Authors}
 	}
 	return entries, err
 }
@@ -150,8 +148,8 @@ func (b *Inbox) requests(ctx context.Context) ([]Entry, error) {
 	entries := make([]Entry, len(waiting))
 	for i, w := range waiting {
 		e := Entry{
-			Kind: StockChange, Subject: id.Format(id.Act, w.ID), Since: w.CreatedAt, Note: w.Note, Units: w.Units, Sale: w.Sale,
-			barred: []uuid.UUID{w.RequestedBy},
+			Kind: StockChange, Subject: w.ID.Public(), Since: w.CreatedAt, Note: w.Note, Units: w.Units, Sale: w.Sale,
+			barred: []id.User{w.RequestedBy},
 		}
 		if w.Kind == operator.ExtendSale {
 			e.Kind = SaleExtension
@@ -168,14 +166,14 @@ func (b *Inbox) money(ctx context.Context) ([]Entry, error) {
 	waiting, err := b.cfg.Payments.AwaitingOperator(ctx, maxPerKind)
 	entries := make([]Entry, len(waiting))
 	for i, w := range waiting {
-		e := Entry{Kind: UnmatchedPayment, Since: w.Since(), Order: w.Order, barred: []uuid.UUID{w.Buyer}}
+		e := Entry{Kind: UnmatchedPayment, Since: w.Since(), Order: w.Order, barred: []id.User{w.Buyer}}
 		switch {
 		case w.Refund == nil:
-			e.Subject, e.Note = id.Format(id.Held, w.Held.ID), w.Held.Why
+			e.Subject, e.Note = w.Held.ID.Public(), w.Held.Why
 		case w.Refund.Status == payment.RefundGivenUp:
-			e.Kind, e.Subject, e.Note, e.Units = RefundFailed, id.Format(id.Refund, w.Refund.ID), w.Refund.Failure, w.Refund.Quantity
+			e.Kind, e.Subject, e.Note, e.Units = RefundFailed, w.Refund.ID.Public(), w.Refund.Failure, w.Refund.Quantity
 		default:
-			e.Kind, e.Subject, e.Note, e.Units = Refund, id.Format(id.Refund, w.Refund.ID), w.Refund.Reason, w.Refund.Quantity
+			e.Kind, e.Subject, e.Note, e.Units = Refund, w.Refund.ID.Public(), w.Refund.Reason, w.Refund.Quantity
 		}
 		entries[i] = e
 	}
@@ -186,7 +184,7 @@ func (b *Inbox) disputes(ctx context.Context) ([]Entry, error) {
 	disputed, err := b.cfg.Payments.Disputed(ctx, maxPerKind)
 	entries := make([]Entry, len(disputed))
 	for i, p := range disputed {
-		entries[i] = Entry{Kind: PaymentDisputed, Subject: id.Format(id.Payment, p.ID), Since: p.UpdatedAt, Order: p.Order, barred: []uuid.UUID{p.User}}
+		entries[i] = Entry{Kind: PaymentDisputed, Subject: p.ID.Public(), Since: p.UpdatedAt, Order: p.Order, barred: []id.User{p.User}}
 	}
 	return entries, err
 }
@@ -204,7 +202,7 @@ func (b *Inbox) endpoints(ctx context.Context) (entries []Entry, err error) {
 	endpoints, err := b.cfg.Webhooks.Endpoints(ctx)
 	for _, e := range endpoints {
 		if e.State == webhook.Disabled && e.Reason != "" { // else an administrator did it
-			entries = append(entries, Entry{Kind: WebhookDisabled, Subject: id.Format(id.Endpoint, e.ID), Since: e.UpdatedAt, Note: e.Reason})
+			entries = append(entries, Entry{Kind: WebhookDisabled, Subject: e.ID.Public(), Since: e.UpdatedAt, Note: e.Reason})
 		}
 	}
 	return entries, err

@@ -99,8 +99,8 @@ type ReceiptContent struct {
 
 // Message is an e-mail to send.
 type Message struct {
-	User     uuid.UUID // Nil = none
-	To       string    // e-mail address
+	User     id.User // Nil = none
+	To       string  // e-mail address
 	Kind     Kind
 	Language locale.Language
 	Content  Content
@@ -151,7 +151,7 @@ func (o *Outbox) prepare(tx *ent.Tx, m Message) (*ent.MailCreate, error) {
 	if err != nil {
 		return nil, err
 	}
-	mailID, now := id.New(), o.clock.Now()
+	mailID, now := id.New[uuid.UUID](), o.clock.Now()
 	sealed, err := o.sealer.Seal(mailID, text)
 	if err != nil {
 		return nil, err
@@ -161,7 +161,7 @@ func (o *Outbox) prepare(tx *ent.Tx, m Message) (*ent.MailCreate, error) {
 	}
 	create := tx.Mail.Create().SetID(mailID).SetRecipient(m.To).SetKind(string(m.Kind)).SetLanguage(string(m.Language)).
 		SetContent(sealed).SetDueAt(now).SetRetryUntil(m.Until).SetCreatedAt(now)
-	if m.User != uuid.Nil {
+	if !m.User.IsZero() {
 		create.SetUserID(m.User)
 	}
 	return create, nil

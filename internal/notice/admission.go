@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 
 	"seckill/ent"
 	"seckill/ent/noticechoice"
 	"seckill/ent/pushsubscription"
+	"seckill/internal/id"
 	"seckill/internal/mail"
 	"seckill/internal/periodic"
 )
@@ -28,8 +28,10 @@ const (
 
 // Admission is a buyer whom the waiting room of an item let in.
 type Admission struct {
-	Ticket, Item, User uuid.UUID
-	Until              time.Time // when the path token expires
+	Ticket id.Ticket
+	Item   id.Item
+	User   id.User
+	Until  time.Time // when the path token expires
 }
 
 // Admissions keeps admissions in memory until their notices are written, so that admitting
@@ -113,7 +115,7 @@ func (s *Service) writeAdmissions(ctx context.Context, batch []Admission) (int, 
 		return 0, err
 	}
 	var wanted []Admission
-	items := map[uuid.UUID]bool{}
+	items := map[id.Item]bool{}
 	for _, a := range batch {
 		if wanting[a.User] {
 			wanted = append(wanted, a)
@@ -121,7 +123,7 @@ func (s *Service) writeAdmissions(ctx context.Context, batch []Admission) (int, 
 		}
 	}
 	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		ids := make([]uuid.UUID, 0, len(items))
+		ids := make([]id.Item, 0, len(items))
 		for item := range items {
 			ids = append(ids, item)
 		}
@@ -132,7 +134,7 @@ func (s *Service) writeAdmissions(ctx context.Context, batch []Admission) (int, 
 		notices := make([]notice, len(wanted))
 		for i, a := range wanted {
 			p := products[a.Item]
-			notices[i] = notice{user: a.User, subject: a.Ticket, kind: Admitted, until: a.Until, content: mail.Content{
+			notices[i] = notice{user: a.User, subject: a.Ticket.UUID(), kind: Admitted, until: a.Until, content: mail.Content{
 				Path: p.path(a.Item), Notice: mail.NoticeContent{Name: p.name, At: a.Until},
 			}}
 		}
@@ -143,18 +145,18 @@ func (s *Service) writeAdmissions(ctx context.Context, batch []Admission) (int, 
 
 // wantAdmissions returns the users of a batch with a browser who chose these notices: few of
 // a crowd, found by one query.
-func (s *Service) wantAdmissions(ctx context.Context, batch []Admission) (map[uuid.UUID]bool, error) {
-	users := make([]uuid.UUID, len(batch))
+func (s *Service) wantAdmissions(ctx context.Context, batch []Admission) (map[id.User]bool, error) {
+	users := make([]id.User, len(batch))
 	for i, a := range batch {
 		users[i] = a.User
 	}
-	var found []uuid.UUID
+	var found []id.User
 	err := s.cfg.DB.Ent.PushSubscription.Query().Where(pushsubscription.UserIDIn(users...), s.active(), choseAdmissions).
 		Unique(true).Select(pushsubscription.FieldUserID).Scan(ctx, &found)
 	if err != nil {
 		return nil, fmt.Errorf("read users for notices: %w", err)
 	}
-	wanting := make(map[uuid.UUID]bool, len(found))
+	wanting := make(map[id.User]bool, len(found))
 	for _, user := range found {
 		wanting[user] = true
 	}

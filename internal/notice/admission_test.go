@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/noticedelivery"
 	"seckill/ent/user"
@@ -22,8 +20,8 @@ import (
 const turn = time.Minute
 
 // admit admits a user from the waiting room, and returns the ticket.
-func (e *env) admit(userID uuid.UUID) uuid.UUID {
-	ticket := id.New()
+func (e *env) admit(userID id.User) id.Ticket {
+	ticket := id.New[id.Ticket]()
 	e.admissions.Add(notice.Admission{Ticket: ticket, Item: e.item, User: userID, Until: e.clock.Now().Add(turn)})
 	return ticket
 }
@@ -54,7 +52,7 @@ func TestAnAdmittedBuyerIsNotifiedInTheBrowserOnce(t *testing.T) {
 		}
 		e.subscribe(e.session(), s.browser())
 		ticket := e.admit(e.user)
-		e.admit(id.New()) // another buyer, without a browser
+		e.admit(id.New[id.User]()) // another buyer, without a browser
 		if n := e.write() + e.write(); n != 1 {
 			e.Errorf("%d notices, want 1", n)
 		}
@@ -66,7 +64,7 @@ func TestAnAdmittedBuyerIsNotifiedInTheBrowserOnce(t *testing.T) {
 			e.Fatalf("messages %+v", s.messages)
 		}
 		m := s.messages[0]
-		if m.Title != "Your turn: Kettle" || !strings.HasPrefix(m.Body, "You have 1 minute to buy Kettle.") || m.Path != "/s/spring?item="+id.Format(id.Item, e.item) ||
+		if m.Title != "Your turn: Kettle" || !strings.HasPrefix(m.Body, "You have 1 minute to buy Kettle.") || m.Path != "/s/spring?item="+e.item.Public() ||
 			m.Tag != encode(ticket[:]) || m.header.Get("Ttl") != "58" || m.header.Get("Urgency") != "high" {
 			e.Errorf("message %+v", m)
 		}
@@ -184,7 +182,7 @@ func TestACrowdOfAdmissionsIsBoundedAndReadInBatches(t *testing.T) {
 	e.subscribe(e.session(), s.browser())
 	const crowd = 20_001
 	for i := range crowd {
-		userID := id.New()
+		userID := id.New[id.User]()
 		if i == 1500 {
 			userID = e.user
 		}
@@ -233,7 +231,7 @@ func TestAReminderAndAnOfferReachABrowserWithoutATab(t *testing.T) {
 		e.offer()
 		e.step()
 		e.send()
-		if m := s.messages[len(s.messages)-1]; len(s.messages) != 2 || m.Title != "Kettle is available for you" || m.Path != "/s/spring?item="+id.Format(id.Item, e.item) {
+		if m := s.messages[len(s.messages)-1]; len(s.messages) != 2 || m.Title != "Kettle is available for you" || m.Path != "/s/spring?item="+e.item.Public() {
 			e.Errorf("offer %+v", m)
 		}
 	})

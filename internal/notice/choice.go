@@ -43,7 +43,7 @@ type Settings struct {
 }
 
 // Settings returns the choices of a user.
-func (s *Service) Settings(ctx context.Context, user uuid.UUID) (Settings, error) {
+func (s *Service) Settings(ctx context.Context, user id.User) (Settings, error) {
 	row, err := s.cfg.DB.Ent.User.Get(ctx, user)
 	if err != nil {
 		return Settings{}, fmt.Errorf("read user of notices: %w", err)
@@ -76,7 +76,7 @@ func readsMail(user *ent.User) bool {
 }
 
 // choiceOf returns the choice of a user among rows, or the default.
-func choiceOf(rows []*ent.NoticeChoice, user uuid.UUID, kind Kind) Choice {
+func choiceOf(rows []*ent.NoticeChoice, user id.User, kind Kind) Choice {
 	for _, row := range rows {
 		if row.UserID == user && Kind(row.Kind) == kind {
 			return Choice{Kind: kind, Mail: row.Mail, Hook: row.Hook, Push: row.Push}
@@ -87,7 +87,7 @@ func choiceOf(rows []*ent.NoticeChoice, user uuid.UUID, kind Kind) Choice {
 
 // Choose stores choices of a user; the last one of a kind counts. Kinds that are not named
 // stay as they are. Refusals: INVALID_INPUT for a channel that does not suit the kind.
-func (s *Service) Choose(ctx context.Context, user uuid.UUID, choices []Choice) error {
+func (s *Service) Choose(ctx context.Context, user id.User, choices []Choice) error {
 	last := map[Kind]Choice{}
 	for i, c := range choices {
 		for _, channel := range []Channel{Mail, Hook, Push} {
@@ -116,20 +116,20 @@ func (s *Service) Choose(ctx context.Context, user uuid.UUID, choices []Choice) 
 	return nil
 }
 
-func (s *Service) set(ctx context.Context, tx *ent.Tx, user uuid.UUID, c Choice) error {
+func (s *Service) set(ctx context.Context, tx *ent.Tx, user id.User, c Choice) error {
 	kind := noticechoice.Kind(c.Kind)
 	n, err := tx.NoticeChoice.Update().Where(noticechoice.UserID(user), noticechoice.KindEQ(kind)).
 		SetMail(c.Mail).SetHook(c.Hook).SetPush(c.Push).SetUpdatedAt(s.now()).Save(ctx)
 	if err != nil || n > 0 {
 		return err
 	}
-	return tx.NoticeChoice.Create().SetID(id.New()).SetUserID(user).SetKind(kind).
+	return tx.NoticeChoice.Create().SetID(id.New[uuid.UUID]()).SetUserID(user).SetKind(kind).
 		SetMail(c.Mail).SetHook(c.Hook).SetPush(c.Push).SetUpdatedAt(s.now()).Exec(ctx)
 }
 
 // ByMail reports whether a user wants e-mails of a kind, and returns the path of the link
 // that ends them.
-func (s *Service) ByMail(ctx context.Context, tx *ent.Tx, user uuid.UUID, kind Kind) (unsubscribe string, wanted bool, err error) {
+func (s *Service) ByMail(ctx context.Context, tx *ent.Tx, user id.User, kind Kind) (unsubscribe string, wanted bool, err error) {
 	rows, err := tx.NoticeChoice.Query().Where(noticechoice.UserID(user), noticechoice.KindEQ(noticechoice.Kind(kind))).All(ctx)
 	if err != nil {
 		return "", false, fmt.Errorf("read choices of notices: %w", err)
@@ -157,7 +157,7 @@ type StoredChoice struct {
 }
 
 // StoredOf returns what is stored for a user.
-func StoredOf(ctx context.Context, db *ent.Client, user uuid.UUID) (Stored, error) {
+func StoredOf(ctx context.Context, db *ent.Client, user id.User) (Stored, error) {
 	out := Stored{Choices: []StoredChoice{}, Reminders: []string{}}
 	choices, err := db.NoticeChoice.Query().Where(noticechoice.UserID(user)).All(ctx)
 	if err != nil {
@@ -171,14 +171,14 @@ func StoredOf(ctx context.Context, db *ent.Client, user uuid.UUID) (Stored, erro
 		return out, fmt.Errorf("read reminders: %w", err)
 	}
 	for _, row := range reminders {
-		out.Reminders = append(out.Reminders, id.Format(id.Sale, row.SaleID))
+		out.Reminders = append(out.Reminders, row.SaleID.Public())
 	}
 	out.Devices, err = storedDevices(ctx, db, user)
 	return out, err
 }
 
 // Erase removes what is stored for a user, in the caller's transaction.
-func Erase(ctx context.Context, tx *ent.Tx, user uuid.UUID) error {
+func Erase(ctx context.Context, tx *ent.Tx, user id.User) error {
 	_, err := tx.NoticeChoice.Delete().Where(noticechoice.UserID(user)).Exec(ctx)
 	if err == nil {
 		_, err = tx.SaleReminder.Delete().Where(salereminder.UserID(user)).Exec(ctx)

@@ -8,12 +8,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/noticechoice"
 	"seckill/ent/noticefact"
 	"seckill/ent/user"
+	"seckill/internal/id"
 	"seckill/internal/periodic"
 	"seckill/internal/postgres"
 )
@@ -117,7 +116,7 @@ func (s *Service) expand(ctx context.Context, tx *ent.Tx, row *ent.NoticeFact) e
 type recipient struct {
 	row           *ent.User
 	choices       []*ent.NoticeChoice
-	subscriptions []uuid.UUID
+	subscriptions []id.Device
 }
 
 // dispatch writes the e-mails and deliveries of notices to those who want them.
@@ -152,8 +151,8 @@ func (s *Service) dispatch(ctx context.Context, tx *ent.Tx, notices []notice) er
 	return nil
 }
 
-func (s *Service) readRecipients(ctx context.Context, tx *ent.Tx, notices []notice) (map[uuid.UUID]recipient, error) {
-	ids := make([]uuid.UUID, len(notices))
+func (s *Service) readRecipients(ctx context.Context, tx *ent.Tx, notices []notice) (map[id.User]recipient, error) {
+	ids := make([]id.User, len(notices))
 	for i, n := range notices {
 		ids[i] = n.user
 	}
@@ -169,11 +168,11 @@ func (s *Service) readRecipients(ctx context.Context, tx *ent.Tx, notices []noti
 	if err != nil {
 		return nil, err
 	}
-	chosen := map[uuid.UUID][]*ent.NoticeChoice{}
+	chosen := map[id.User][]*ent.NoticeChoice{}
 	for _, c := range choices {
 		chosen[c.UserID] = append(chosen[c.UserID], c)
 	}
-	recipients := make(map[uuid.UUID]recipient, len(users))
+	recipients := make(map[id.User]recipient, len(users))
 	for _, row := range users {
 		recipients[row.ID] = recipient{row, chosen[row.ID], subscriptions[row.ID]}
 	}

@@ -21,7 +21,7 @@ import (
 
 // notice is a notice to one user, before the channels are known.
 type notice struct {
-	user    uuid.UUID
+	user    id.User
 	subject uuid.UUID // the order, waitlist entry, sale or ticket of the waiting room
 	kind    Kind
 	content mail.Content
@@ -52,9 +52,9 @@ func describe(ctx context.Context, tx *ent.Tx, kind Kind, subjects []subject) ([
 	if kind == WaitlistOffer {
 		return describeOffers(ctx, tx, subjects)
 	}
-	ids := make([]uuid.UUID, len(subjects))
+	ids := make([]id.Order, len(subjects))
 	for i, sub := range subjects {
-		ids[i] = sub.ID
+		ids[i] = id.Order(sub.ID)
 	}
 	query := tx.Order.Query().Where(order.IDIn(ids...))
 	if kind != Refund {
@@ -64,8 +64,8 @@ func describe(ctx context.Context, tx *ent.Tx, kind Kind, subjects []subject) ([
 	if err != nil {
 		return nil, fmt.Errorf("read orders of notices: %w", err)
 	}
-	orders := make(map[uuid.UUID]*ent.Order, len(rows))
-	items := make([]uuid.UUID, 0, len(rows))
+	orders := make(map[id.Order]*ent.Order, len(rows))
+	items := make([]id.Item, 0, len(rows))
 	for _, row := range rows {
 		orders[row.ID] = row
 		items = append(items, row.ItemID)
@@ -76,7 +76,7 @@ func describe(ctx context.Context, tx *ent.Tx, kind Kind, subjects []subject) ([
 	}
 	var notices []notice
 	for _, sub := range subjects {
-		o, known := orders[sub.ID]
+		o, known := orders[id.Order(sub.ID)]
 		if !known {
 			continue
 		}
@@ -85,7 +85,7 @@ func describe(ctx context.Context, tx *ent.Tx, kind Kind, subjects []subject) ([
 			amount = money.Amount{Minor: sub.Minor, Currency: sub.Currency}
 		}
 		n := notice{user: sub.User, subject: sub.ID, kind: kind, content: mail.Content{
-			Path:   "/orders/" + id.Format(id.Order, o.ID),
+			Path:   "/orders/" + o.ID.Public(),
 			Notice: mail.NoticeContent{Name: products[o.ItemID].name, Number: o.Number, Amount: amount.Currency + " " + amount.Decimal()},
 		}}
 		if kind != Refund && o.PaymentDeadline != nil {
@@ -99,15 +99,15 @@ func describe(ctx context.Context, tx *ent.Tx, kind Kind, subjects []subject) ([
 // describeOffers returns the notices of offers of the waitlist. Their link opens the sale,
 // where the offer waits whether or not the tab is the one that joined.
 func describeOffers(ctx context.Context, tx *ent.Tx, subjects []subject) ([]notice, error) {
-	ids := make([]uuid.UUID, len(subjects))
+	ids := make([]id.Waitlist, len(subjects))
 	for i, sub := range subjects {
-		ids[i] = sub.ID
+		ids[i] = id.Waitlist(sub.ID)
 	}
 	rows, err := tx.WaitlistEntry.Query().Where(waitlistentry.IDIn(ids...), waitlistentry.StatusEQ(waitlistentry.StatusOFFERED)).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read offers of notices: %w", err)
 	}
-	items := make([]uuid.UUID, len(rows))
+	items := make([]id.Item, len(rows))
 	for i, row := range rows {
 		items[i] = row.ItemID
 	}
@@ -118,7 +118,7 @@ func describeOffers(ctx context.Context, tx *ent.Tx, subjects []subject) ([]noti
 	notices := make([]notice, 0, len(rows))
 	for _, row := range rows {
 		p := products[row.ItemID]
-		n := notice{user: row.UserID, subject: row.ID, kind: WaitlistOffer, content: mail.Content{
+		n := notice{user: row.UserID, subject: row.ID.UUID(), kind: WaitlistOffer, content: mail.Content{
 			Path: p.path(row.ItemID), Notice: mail.NoticeContent{Name: p.name},
 		}}
 		if row.OfferExpiresAt != nil {
@@ -138,20 +138,23 @@ func openingContent(row *ent.Sale) mail.Content {
 type product struct{ name, slug string }
 
 // path returns the path of the sale, with the item chosen.
-func (p product) path(item uuid.UUID) string {
-	return "/s/" + p.slug + "?item=" + id.Format(id.Item, item)
+func (p product) path(item id.Item) string {
+	return "/s/" + p.slug + "?item=" + item.Public()
 }
 
-func productsOf(ctx context.Context, tx *ent.Tx, items []uuid.UUID) (map[uuid.UUID]product, error) {
+func productsOf(ctx context.Context, tx *ent.Tx, items []id.Item) (map[id.Item]product, error) {
 	rows, err := tx.SaleItem.Query().Where(saleitem.IDIn(items...)).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read items of notices: %w", err)
 	}
-	var goodsIDs, saleIDs []uuid.UUID
+	var (
+		goodsIDs []id.Goods
+		saleIDs  []id.Sale
+	)
 	for _, row := range rows {
 		goodsIDs, saleIDs = append(goodsIDs, row.GoodsID), append(saleIDs, row.SaleID)
 	}
-	names, slugs := map[uuid.UUID]string{}, map[uuid.UUID]string{}
+	names, slugs := map[id.Goods]string{}, map[id.Sale]string{}
 	described, err := tx.Goods.Query().Where(goods.IDIn(goodsIDs...)).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read goods of notices: %w", err)
@@ -166,7 +169,7 @@ func productsOf(ctx context.Context, tx *ent.Tx, items []uuid.UUID) (map[uuid.UU
 	for _, row := range sales {
 		slugs[row.ID] = row.Slug
 	}
-	products := make(map[uuid.UUID]product, len(rows))
+	products := make(map[id.Item]product, len(rows))
 	for _, row := range rows {
 		products[row.ID] = product{names[row.GoodsID], slugs[row.SaleID]}
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
 	"seckill/ent"
@@ -83,7 +82,7 @@ func (s *Service) deliver(ctx context.Context, tx *ent.Tx, n notice, to *ent.Use
 		return err
 	}
 	p := payload{Type: "notice." + strings.ToLower(string(n.kind)), Timestamp: s.now(), Data: data{
-		UserID: id.Format(id.User, n.user), Account: to.Account, Verified: to.VerifiedAt != nil, Language: sum.language,
+		UserID: n.user.Public(), Account: to.Account, Verified: to.VerifiedAt != nil, Language: sum.language,
 		Title: sum.title, Text: sum.text, URL: s.cfg.Shop + n.content.Path, ExpiresAt: n.until.UTC(),
 	}}
 	if to.ExternalID != nil {
@@ -117,7 +116,7 @@ func (s *Service) deliverToBrowsers(ctx context.Context, tx *ent.Tx, n notice, t
 
 // enqueue returns a delivery that is due.
 func (s *Service) enqueue(tx *ent.Tx, n notice, body []byte) *ent.NoticeDeliveryCreate {
-	return tx.NoticeDelivery.Create().SetID(id.New()).SetUserID(n.user).SetKind(noticedelivery.Kind(n.kind)).SetSubjectID(n.subject).
+	return tx.NoticeDelivery.Create().SetID(id.New[id.Delivery]()).SetUserID(n.user).SetKind(noticedelivery.Kind(n.kind)).SetSubjectID(n.subject).
 		SetPayload(body).SetDueAt(s.now()).SetRetryUntil(n.until).SetCreatedAt(s.now())
 }
 
@@ -151,7 +150,7 @@ func (s *Service) claim(ctx context.Context) (claimed []*ent.NoticeDelivery, err
 		if claimed, err = query.All(ctx); err != nil || len(claimed) == 0 {
 			return err
 		}
-		ids := make([]uuid.UUID, len(claimed))
+		ids := make([]id.Delivery, len(claimed))
 		for i, d := range claimed {
 			ids[i] = d.ID
 			d.Attempts++
@@ -226,7 +225,7 @@ func (s *Service) stillHolds(ctx context.Context, d *ent.NoticeDelivery) error {
 
 // send sends a delivery. The id of the message is that of the delivery, at each attempt.
 func (h *hook) send(ctx context.Context, d *ent.NoticeDelivery, now time.Time) error {
-	header, err := h.sign.Header(id.Format(id.Delivery, d.ID), now, d.Payload)
+	header, err := h.sign.Header(d.ID.Public(), now, d.Payload)
 	if err != nil {
 		return err
 	}

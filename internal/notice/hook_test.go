@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"seckill/ent"
@@ -105,9 +104,9 @@ func TestTheOperatorsServiceGetsSignedNoticesOfThoseWhoChoseIt(t *testing.T) {
 			e.Fatalf("messages %v %+v", o.ids, o.messages)
 		}
 		m := o.messages[1]
-		if d := m.Data; m.Type != "notice.payment_deadline" || d.UserID != id.Format(id.User, e.user) || d.ExternalID != "crm-7" || d.Account != "+8613800000000" ||
+		if d := m.Data; m.Type != "notice.payment_deadline" || d.UserID != e.user.Public() || d.ExternalID != "crm-7" || d.Account != "+8613800000000" ||
 			d.Verified || d.Language != "zh" || !strings.Contains(d.Title, "付款时间还剩 3 分钟") || !strings.Contains(d.Text, "Kettle 为您保留至") ||
-			d.URL != shop+"/orders/"+id.Format(id.Order, orderID) || !d.ExpiresAt.After(e.clock.Now()) {
+			d.URL != shop+"/orders/"+orderID.Public() || !d.ExpiresAt.After(e.clock.Now()) {
 			e.Errorf("message %+v", m)
 		}
 		row, err := e.db.Ent.NoticeDelivery.Query().Only(e.Context())
@@ -176,7 +175,7 @@ func TestTheServiceIsNotInsideOfTheInstallation(t *testing.T) {
 	}
 }
 
-func refunded(e *env, orderID uuid.UUID, amount money.Amount) func(context.Context, *ent.Tx) error {
+func refunded(e *env, orderID id.Order, amount money.Amount) func(context.Context, *ent.Tx) error {
 	return func(ctx context.Context, tx *ent.Tx) error {
 		return e.outbox.Refunded(ctx, tx, notice.Refunded{Order: orderID, User: e.user, Amount: amount, At: e.clock.Now()})
 	}

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/order"
 	"seckill/ent/waitlistentry"
@@ -49,9 +47,11 @@ type env struct {
 
 	admissions notice.Admissions
 
-	sale, item, user uuid.UUID
-	opens            time.Time
-	orders           int
+	sale   id.Sale
+	item   id.Item
+	user   id.User
+	opens  time.Time
+	orders int
 }
 
 func onBoth(t *testing.T, test func(e *env)) {
@@ -64,7 +64,7 @@ func setup(t *testing.T, db *postgres.DB) *env {
 	t.Helper()
 	e := &env{
 		T: t, db: db, clock: clock.NewFake(time.Now().Truncate(time.Millisecond)), server: testenv.NewMailServer(t),
-		sale: id.New(), item: id.New(), user: id.New(),
+		sale: id.New[id.Sale](), item: id.New[id.Item](), user: id.New[id.User](),
 	}
 	e.mails = mail.NewOutbox(testenv.Keys(t), e.clock)
 	e.outbox = notice.NewOutbox(ahead, true)
@@ -94,7 +94,7 @@ func (e *env) service(hook *notice.Target) *notice.Service {
 }
 
 func (e *env) catalogue(ctx context.Context, tx *ent.Tx) error {
-	now, goods := e.clock.Now(), id.New()
+	now, goods := e.clock.Now(), id.New[id.Goods]()
 	return errors.Join(
 		tx.Goods.Create().SetID(goods).SetName("Kettle").SetListPriceMinor(9900).SetCurrency("CNY").SetCreatedAt(now).Exec(ctx),
 		tx.Sale.Create().SetID(e.sale).SetSlug("spring").SetTitle("Spring sale").SetStatus("APPROVED").SetStartsAt(e.opens).SetEndsAt(e.opens.Add(time.Hour)).
@@ -119,9 +119,9 @@ func (e *env) tx(do func(context.Context, *ent.Tx) error) {
 }
 
 // order places an order of the user, with its facts in the same transaction.
-func (e *env) order() uuid.UUID {
+func (e *env) order() id.Order {
 	e.Helper()
-	orderID, now := id.New(), e.clock.Now()
+	orderID, now := id.New[id.Order](), e.clock.Now()
 	e.orders++
 	e.tx(func(ctx context.Context, tx *ent.Tx) error {
 		return errors.Join(
@@ -134,15 +134,15 @@ func (e *env) order() uuid.UUID {
 	return orderID
 }
 
-func (e *env) pay(orderID uuid.UUID) {
+func (e *env) pay(orderID id.Order) {
 	e.Helper()
 	e.must(e.db.Ent.Order.Update().Where(order.ID(orderID)).SetStatus(order.StatusPAID).Exec(e.Context()))
 }
 
 // offer offers a unit to the user on the waitlist.
-func (e *env) offer() uuid.UUID {
+func (e *env) offer() id.Waitlist {
 	e.Helper()
-	entry, now := id.New(), e.clock.Now()
+	entry, now := id.New[id.Waitlist](), e.clock.Now()
 	e.tx(func(ctx context.Context, tx *ent.Tx) error {
 		return errors.Join(
 			tx.WaitlistEntry.Create().SetID(entry).SetSaleID(e.sale).SetItemID(e.item).SetUserID(e.user).SetQuantity(1).

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/emersion/go-smtp"
+	"github.com/google/uuid"
 
 	"seckill/ent"
 	mails "seckill/ent/mail"
@@ -27,7 +28,7 @@ func TestAnUnpaidOrderGetsTwoNoticesEachOnce(t *testing.T) {
 		orderID := e.order()
 		e.has(e.step(), ": pay by ")
 		m := e.last()
-		if m.To != address || m.Link() != shop+"/orders/"+id.Format(id.Order, orderID) || !strings.Contains(m.Plain, "Kettle is reserved for you. Pay CNY 49.00 by ") {
+		if m.To != address || m.Link() != shop+"/orders/"+orderID.Public() || !strings.Contains(m.Plain, "Kettle is reserved for you. Pay CNY 49.00 by ") {
 			e.Errorf("e-mail %+v", m)
 		}
 		e.has(e.step(), "")
@@ -96,7 +97,7 @@ func TestAnOfferIsMailedWithALinkToItsItem(t *testing.T) {
 		e.must(e.db.Ent.User.Update().Where(user.ID(e.user)).SetLanguage("zh").Exec(e.Context()))
 		e.offer()
 		e.has(e.step(), "您候补的 Kettle 有货了")
-		if m := e.last(); m.Link() != shop+"/s/spring?item="+id.Format(id.Item, e.item) || !strings.Contains(m.Plain, "北京时间") {
+		if m := e.last(); m.Link() != shop+"/s/spring?item="+e.item.Public() || !strings.Contains(m.Plain, "北京时间") {
 			e.Errorf("e-mail %+v", m)
 		}
 		e.must(e.db.Ent.WaitlistEntry.Update().SetStatus(waitlistentry.StatusEXPIRED).Exec(e.Context()))
@@ -210,9 +211,9 @@ func TestProcessesWriteEachNoticeOnce(t *testing.T) {
 		now := e.clock.Now()
 		people, wishes := make([]*ent.UserCreate, users), make([]*ent.SaleReminderCreate, users)
 		for i := range users {
-			userID := id.New()
+			userID := id.New[id.User]()
 			people[i] = tx.User.Create().SetID(userID).SetAccount(userID.String() + "@example.com").SetDisplayName("x").SetPasswordHash("x").SetVerifiedAt(now).SetCreatedAt(now)
-			wishes[i] = tx.SaleReminder.Create().SetID(id.New()).SetUserID(userID).SetSaleID(e.sale).SetCreatedAt(now)
+			wishes[i] = tx.SaleReminder.Create().SetID(id.New[uuid.UUID]()).SetUserID(userID).SetSaleID(e.sale).SetCreatedAt(now)
 		}
 		if err := tx.User.CreateBulk(people...).Exec(ctx); err != nil {
 			return err

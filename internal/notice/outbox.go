@@ -32,14 +32,15 @@ func NewOutbox(ahead time.Duration, rest bool) *Outbox { return &Outbox{ahead: a
 // subject is what happened to a user.
 type subject struct {
 	ID       uuid.UUID `json:"id"` // of the order or waitlist entry
-	User     uuid.UUID `json:"user"`
+	User     id.User   `json:"user"`
 	Minor    int64     `json:"minor,omitempty"` // of a refund
 	Currency string    `json:"currency,omitempty"`
 }
 
 // Placed is an order that was placed.
 type Placed struct {
-	Order, User  uuid.UUID
+	Order        id.Order
+	User         id.User
 	At, Deadline time.Time // of the order, and of its payment
 }
 
@@ -54,7 +55,7 @@ func (o *Outbox) OrdersPlaced(ctx context.Context, tx *ent.Tx, orders []Placed) 
 	var byDeadline []fact
 	index := map[time.Time]int{}
 	for _, p := range orders {
-		s := subject{ID: p.Order, User: p.User}
+		s := subject{ID: p.Order.UUID(), User: p.User}
 		placed.subjects = append(placed.subjects, s)
 		if p.Deadline.After(placed.until) {
 			placed.until = p.Deadline
@@ -73,8 +74,9 @@ func (o *Outbox) OrdersPlaced(ctx context.Context, tx *ent.Tx, orders []Placed) 
 
 // Offer is an offer of the waitlist.
 type Offer struct {
-	Entry, User uuid.UUID
-	At, Until   time.Time
+	Entry     id.Waitlist
+	User      id.User
+	At, Until time.Time
 }
 
 // Offered writes the fact of an offer.
@@ -82,14 +84,15 @@ func (o *Outbox) Offered(ctx context.Context, tx *ent.Tx, offer Offer) error {
 	if o == nil {
 		return nil
 	}
-	return write(ctx, tx, []fact{{kind: WaitlistOffer, subjects: []subject{{ID: offer.Entry, User: offer.User}}, at: offer.At, due: offer.At, until: offer.Until}})
+	return write(ctx, tx, []fact{{kind: WaitlistOffer, subjects: []subject{{ID: offer.Entry.UUID(), User: offer.User}}, at: offer.At, due: offer.At, until: offer.Until}})
 }
 
 // Refunded is money that went back.
 type Refunded struct {
-	Order, User uuid.UUID
-	Amount      money.Amount
-	At          time.Time
+	Order  id.Order
+	User   id.User
+	Amount money.Amount
+	At     time.Time
 }
 
 // Refunded writes the fact of money that went back, for the channels besides e-mail: the
@@ -98,7 +101,7 @@ func (o *Outbox) Refunded(ctx context.Context, tx *ent.Tx, r Refunded) error {
 	if o == nil || !o.rest {
 		return nil
 	}
-	s := subject{ID: r.Order, User: r.User, Minor: r.Amount.Minor, Currency: r.Amount.Currency}
+	s := subject{ID: r.Order.UUID(), User: r.User, Minor: r.Amount.Minor, Currency: r.Amount.Currency}
 	return write(ctx, tx, []fact{{kind: Refund, subjects: []subject{s}, at: r.At, due: r.At, until: r.At.Add(refundFor)}})
 }
 
@@ -116,7 +119,7 @@ func write(ctx context.Context, tx *ent.Tx, facts []fact) error {
 		if err != nil {
 			return fmt.Errorf("encode fact %s: %w", f.kind, err)
 		}
-		rows[i] = tx.NoticeFact.Create().SetID(id.New()).SetKind(noticefact.Kind(f.kind)).SetSubjects(subjects).
+		rows[i] = tx.NoticeFact.Create().SetID(id.New[uuid.UUID]()).SetKind(noticefact.Kind(f.kind)).SetSubjects(subjects).
 			SetDueAt(f.due.UTC()).SetUntil(f.until.UTC()).SetCreatedAt(f.at.UTC())
 	}
 	if err := tx.NoticeFact.CreateBulk(rows...).Exec(ctx); err != nil {

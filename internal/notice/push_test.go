@@ -44,21 +44,21 @@ func (s *pushService) browser() notice.Subscription {
 }
 
 // session signs the user in.
-func (e *env) session() uuid.UUID {
+func (e *env) session() id.Session {
 	e.Helper()
-	ses, now := id.New(), e.clock.Now()
+	ses, now := id.New[id.Session](), e.clock.Now()
 	e.must(e.db.Ent.Session.Create().SetID(ses).SetUserID(e.user).SetTokenHash(ses[:]).SetCreatedAt(now).SetRotatedAt(now).SetExpiresAt(now.Add(24 * time.Hour)).Exec(e.Context()))
 	return ses
 }
 
 // another places an order after the user cancelled the one before.
-func (e *env) another() uuid.UUID {
+func (e *env) another() id.Order {
 	e.Helper()
 	e.must(e.db.Ent.Order.Update().SetStatus(order.StatusCANCELLED).Exec(e.Context()))
 	return e.order()
 }
 
-func (e *env) subscribe(ses uuid.UUID, in notice.Subscription) {
+func (e *env) subscribe(ses id.Session, in notice.Subscription) {
 	e.Helper()
 	e.must(e.notices.Subscribe(e.Context(), e.user, ses, in))
 }
@@ -97,7 +97,7 @@ func TestABrowserGetsEncryptedNoticesOnceItSubscribed(t *testing.T) {
 			e.Fatalf("messages %+v", s.messages)
 		}
 		m := s.messages[1]
-		if m.Path != "/orders/"+id.Format(id.Order, orderID) || m.Language != "zh" || !strings.Contains(m.Body, "Kettle") || m.Tag != encode(orderID[:]) ||
+		if m.Path != "/orders/"+orderID.Public() || m.Language != "zh" || !strings.Contains(m.Body, "Kettle") || m.Tag != encode(orderID[:]) ||
 			m.header.Get("Topic") != m.Tag || m.header.Get("Urgency") != "normal" || m.header.Get("Ttl") != "890" {
 			e.Errorf("message %+v", m)
 		}
@@ -209,7 +209,7 @@ func TestAUserHasTenBrowsersAndASessionOne(t *testing.T) {
 		for range 2 {
 			e.must(e.notices.Unsubscribe(e.Context(), e.user, devices[0].ID))
 		}
-		e.must(e.notices.Unsubscribe(e.Context(), id.New(), devices[1].ID)) // of another user
+		e.must(e.notices.Unsubscribe(e.Context(), id.New[id.User](), devices[1].ID)) // of another user
 		e.choose(notice.Choice{Kind: notice.Refund, Push: true}, notice.Choice{Kind: notice.WaitlistOffer})
 		e.subscribe(last, again)
 		set := e.settings()

@@ -26,7 +26,7 @@ const (
 
 // Opening is a sale and when it opens.
 type Opening struct {
-	Sale uuid.UUID
+	Sale id.Sale
 	At   time.Time
 }
 
@@ -38,7 +38,7 @@ type Reminder struct {
 }
 
 // Reminder returns the reminder of a user of a sale.
-func (s *Service) Reminder(ctx context.Context, user uuid.UUID, opening Opening) (Reminder, error) {
+func (s *Service) Reminder(ctx context.Context, user id.User, opening Opening) (Reminder, error) {
 	set, err := s.cfg.DB.Ent.SaleReminder.Query().Where(salereminder.SaleID(opening.Sale), salereminder.UserID(user)).Exist(ctx)
 	if err != nil {
 		return Reminder{}, fmt.Errorf("read reminder: %w", err)
@@ -54,7 +54,7 @@ func (s *Service) Reminder(ctx context.Context, user uuid.UUID, opening Opening)
 
 // Remind sets a reminder of a sale. Setting it again changes nothing. Refusals: CONFLICT
 // when the sale has opened, or the user has 100 reminders.
-func (s *Service) Remind(ctx context.Context, user uuid.UUID, opening Opening) error {
+func (s *Service) Remind(ctx context.Context, user id.User, opening Opening) error {
 	if !opening.At.After(s.now()) {
 		return fault.Refused{Why: fault.Conflict, At: []string{"input", "saleId"}}
 	}
@@ -70,7 +70,7 @@ func (s *Service) Remind(ctx context.Context, user uuid.UUID, opening Opening) e
 		if n >= maxReminders {
 			return fault.Refused{Why: fault.Conflict, At: []string{"input"}}
 		}
-		return tx.SaleReminder.Create().SetID(id.New()).SetUserID(user).SetSaleID(opening.Sale).SetCreatedAt(s.now()).Exec(ctx)
+		return tx.SaleReminder.Create().SetID(id.New[uuid.UUID]()).SetUserID(user).SetSaleID(opening.Sale).SetCreatedAt(s.now()).Exec(ctx)
 	})
 	if err != nil && !postgres.IsUnique(err) { // another request of the user set it
 		return fmt.Errorf("set reminder: %w", err)
@@ -79,7 +79,7 @@ func (s *Service) Remind(ctx context.Context, user uuid.UUID, opening Opening) e
 }
 
 // ForgetReminder removes a reminder of a sale. Removing it again changes nothing.
-func (s *Service) ForgetReminder(ctx context.Context, user, saleID uuid.UUID) error {
+func (s *Service) ForgetReminder(ctx context.Context, user id.User, saleID id.Sale) error {
 	if _, err := s.cfg.DB.Ent.SaleReminder.Delete().Where(salereminder.SaleID(saleID), salereminder.UserID(user)).Exec(ctx); err != nil {
 		return fmt.Errorf("remove reminder: %w", err)
 	}
@@ -130,7 +130,7 @@ func (s *Service) remindOf(ctx context.Context, opening *ent.Sale) (n int, err e
 			ids, notices := make([]uuid.UUID, size), make([]notice, size)
 			for i, row := range rows {
 				ids[i] = row.ID
-				notices[i] = notice{user: row.UserID, subject: opening.ID, kind: SaleReminder, content: openingContent(opening), until: opening.StartsAt}
+				notices[i] = notice{user: row.UserID, subject: opening.ID.UUID(), kind: SaleReminder, content: openingContent(opening), until: opening.StartsAt}
 			}
 			if err := s.dispatch(ctx, tx, notices); err != nil {
 				return err

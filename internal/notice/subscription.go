@@ -12,7 +12,6 @@ import (
 
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 
 	"seckill/ent"
 	"seckill/ent/noticechoice"
@@ -42,7 +41,7 @@ type Subscription struct {
 
 // Device is a browser that gets notices.
 type Device struct {
-	ID        uuid.UUID
+	ID        id.Device
 	Endpoint  string // at its push service
 	Label     string
 	CreatedAt time.Time
@@ -73,7 +72,7 @@ func signedOut(q *sql.Selector) {
 }
 
 // SignedOut removes the browser of a session that ends, in the caller's transaction.
-func SignedOut(ctx context.Context, tx *ent.Tx, sessionID uuid.UUID) error {
+func SignedOut(ctx context.Context, tx *ent.Tx, sessionID id.Session) error {
 	if _, err := tx.PushSubscription.Delete().Where(pushsubscription.SessionID(sessionID)).Exec(ctx); err != nil {
 		return fmt.Errorf("remove the browser of a session: %w", err)
 	}
@@ -82,7 +81,7 @@ func SignedOut(ctx context.Context, tx *ent.Tx, sessionID uuid.UUID) error {
 
 // SignedOutElsewhere removes the browsers of a user whose sessions end except keep, also
 // those of sessions that expired, in the caller's transaction.
-func SignedOutElsewhere(ctx context.Context, tx *ent.Tx, userID, keep uuid.UUID) error {
+func SignedOutElsewhere(ctx context.Context, tx *ent.Tx, userID id.User, keep id.Session) error {
 	if _, err := tx.PushSubscription.Delete().Where(pushsubscription.UserID(userID), pushsubscription.SessionIDNEQ(keep)).Exec(ctx); err != nil {
 		return fmt.Errorf("remove the browsers of a user: %w", err)
 	}
@@ -92,7 +91,7 @@ func SignedOutElsewhere(ctx context.Context, tx *ent.Tx, userID, keep uuid.UUID)
 // Subscribe stores the browser of a session, instead of the one that the session had. The
 // first browser turns the notices on, of every kind. Refusals: INVALID_INPUT; CONFLICT
 // without the channel.
-func (s *Service) Subscribe(ctx context.Context, userID, sessionID uuid.UUID, in Subscription) error {
+func (s *Service) Subscribe(ctx context.Context, userID id.User, sessionID id.Session, in Subscription) error {
 	if s.push == nil {
 		return fault.Refused{Why: fault.Conflict, At: []string{"input"}}
 	}
@@ -118,7 +117,7 @@ func (s *Service) Subscribe(ctx context.Context, userID, sessionID uuid.UUID, in
 		if _, err := tx.PushSubscription.Delete().Where(mine, pushsubscription.IDNotIn(newest...)).Exec(ctx); err != nil {
 			return err
 		}
-		err = tx.PushSubscription.Create().SetID(id.New()).SetUserID(userID).SetSessionID(sessionID).SetEndpoint(row.Endpoint).SetP256dh(row.P256dh).
+		err = tx.PushSubscription.Create().SetID(id.New[id.Device]()).SetUserID(userID).SetSessionID(sessionID).SetEndpoint(row.Endpoint).SetP256dh(row.P256dh).
 			SetAuth(row.Auth).SetServerKey(s.push.web.PublicKey).SetLabel(row.Label).SetCreatedAt(s.now()).Exec(ctx)
 		if err != nil {
 			return err
@@ -136,7 +135,7 @@ func (s *Service) Subscribe(ctx context.Context, userID, sessionID uuid.UUID, in
 }
 
 // turnOn turns on the notices of a user in browsers, of every kind, unless one is on.
-func (s *Service) turnOn(ctx context.Context, tx *ent.Tx, userID uuid.UUID) error {
+func (s *Service) turnOn(ctx context.Context, tx *ent.Tx, userID id.User) error {
 	rows, err := tx.NoticeChoice.Query().Where(noticechoice.UserID(userID)).All(ctx)
 	if err != nil {
 		return err
@@ -192,7 +191,7 @@ func decode(text string) []byte {
 }
 
 // Unsubscribe removes a browser of a user. Removing it again changes nothing.
-func (s *Service) Unsubscribe(ctx context.Context, userID, device uuid.UUID) error {
+func (s *Service) Unsubscribe(ctx context.Context, userID id.User, device id.Device) error {
 	if _, err := s.cfg.DB.Ent.PushSubscription.Delete().Where(pushsubscription.ID(device), pushsubscription.UserID(userID)).Exec(ctx); err != nil {
 		return fmt.Errorf("remove a browser: %w", err)
 	}
@@ -200,7 +199,7 @@ func (s *Service) Unsubscribe(ctx context.Context, userID, device uuid.UUID) err
 }
 
 // Devices returns the browsers that get notices of a user, the newest first.
-func (s *Service) Devices(ctx context.Context, userID uuid.UUID) ([]Device, error) {
+func (s *Service) Devices(ctx context.Context, userID id.User) ([]Device, error) {
 	if s.push == nil {
 		return []Device{}, nil
 	}
@@ -216,7 +215,7 @@ func (s *Service) Devices(ctx context.Context, userID uuid.UUID) ([]Device, erro
 }
 
 // subscriptionsOf returns the ids of the subscriptions that get notices, by user.
-func (s *Service) subscriptionsOf(ctx context.Context, tx *ent.Tx, users []uuid.UUID) (map[uuid.UUID][]uuid.UUID, error) {
+func (s *Service) subscriptionsOf(ctx context.Context, tx *ent.Tx, users []id.User) (map[id.User][]id.Device, error) {
 	if s.push == nil {
 		return nil, nil
 	}
@@ -225,7 +224,7 @@ func (s *Service) subscriptionsOf(ctx context.Context, tx *ent.Tx, users []uuid.
 	if err != nil {
 		return nil, fmt.Errorf("read subscriptions: %w", err)
 	}
-	subscriptions := map[uuid.UUID][]uuid.UUID{}
+	subscriptions := map[id.User][]id.Device{}
 	for _, row := range rows {
 		subscriptions[row.UserID] = append(subscriptions[row.UserID], row.ID)
 	}
@@ -240,7 +239,7 @@ type StoredDevice struct {
 	SentAt    *time.Time `json:"lastNoticeAt"`
 }
 
-func storedDevices(ctx context.Context, db *ent.Client, userID uuid.UUID) ([]StoredDevice, error) {
+func storedDevices(ctx context.Context, db *ent.Client, userID id.User) ([]StoredDevice, error) {
 	rows, err := db.PushSubscription.Query().Where(pushsubscription.UserID(userID)).Limit(maxDevices).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read browsers: %w", err)

@@ -11,9 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/fault"
+	"seckill/internal/id"
 )
 
 // UnsubscribePath is the path below which links end e-mails.
@@ -21,8 +20,8 @@ const UnsubscribePath = "/unsubscribe"
 
 // unsubscribePath returns the path that ends the e-mails of one kind to a user. It works
 // without a sign-in, for as long as the signing key that made it is in use.
-func (s *Service) unsubscribePath(user uuid.UUID, kind Kind) (string, error) {
-	sealed, err := s.links.Seal(user, []byte(kind))
+func (s *Service) unsubscribePath(user id.User, kind Kind) (string, error) {
+	sealed, err := s.links.Seal(user.UUID(), []byte(kind))
 	if err != nil {
 		return "", fmt.Errorf("unsubscribe link: %w", err)
 	}
@@ -30,19 +29,19 @@ func (s *Service) unsubscribePath(user uuid.UUID, kind Kind) (string, error) {
 }
 
 // readLink returns what a link ends.
-func (s *Service) readLink(token string) (user uuid.UUID, kind Kind, ok bool) {
+func (s *Service) readLink(token string) (user id.User, kind Kind, ok bool) {
 	raw, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil || len(raw) <= len(user) {
 		return user, "", false
 	}
 	copy(user[:], raw)
-	text, _, err := s.links.Open(user, raw[len(user):])
+	text, _, err := s.links.Open(user.UUID(), raw[len(user):])
 	kind = Kind(text)
 	return user, kind, err == nil && slices.Contains(Kinds(), kind) && kind.arrivesBy(Mail)
 }
 
 // stopMails ends the e-mails of one kind to a user.
-func (s *Service) stopMails(ctx context.Context, user uuid.UUID, kind Kind) error {
+func (s *Service) stopMails(ctx context.Context, user id.User, kind Kind) error {
 	set, err := s.Settings(ctx, user)
 	if err != nil {
 		return err

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
+
 	"seckill/internal/id"
 	"seckill/internal/stream"
 )
@@ -56,7 +58,7 @@ type Bus struct {
 
 // NewBus returns a Bus between a broadcast and the hub of this process.
 func NewBus(hub *Hub, broadcast *stream.Broadcast, log *slog.Logger) *Bus {
-	return &Bus{hub: hub, broadcast: broadcast, log: log, origin: id.New().String(), ready: make(chan struct{})}
+	return &Bus{hub: hub, broadcast: broadcast, log: log, origin: id.New[uuid.UUID]().String(), ready: make(chan struct{})}
 }
 
 // Publish publishes committed changes: to the followers in this process at once, to
@@ -70,7 +72,7 @@ func (b *Bus) Publish(ctx context.Context, entries []StatusEntry) error {
 	}
 	var failed []error
 	for _, payload := range encode(entries) {
-		msg := stream.NewMessage(id.New().String(), payload)
+		msg := stream.NewMessage(id.New[uuid.UUID]().String(), payload)
 		msg.Metadata.Set(originKey, b.origin)
 		if err := b.broadcast.Send(ctx, msg); err != nil {
 			failed = append(failed, err)

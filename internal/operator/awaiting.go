@@ -3,13 +3,13 @@ package operator
 import (
 	"context"
 
-	"github.com/google/uuid"
+	"seckill/internal/id"
 )
 
 // Awaiting is a request that waits for a second operator.
 type Awaiting struct {
 	*Intervention
-	Buyer uuid.UUID // of the order to void, who must not confirm; Nil = none
+	Buyer id.User // of the order to void, who must not confirm; Nil = none
 }
 
 // AwaitingSecond returns the requests that wait for a second operator, newest first; at
@@ -19,7 +19,7 @@ func (s *Service) AwaitingSecond(ctx context.Context) ([]Awaiting, error) {
 	if err != nil {
 		return nil, err
 	}
-	var ids []uuid.UUID
+	var ids []id.Order
 	for _, r := range requests {
 		if r.Order != nil {
 			ids = append(ids, *r.Order)
@@ -42,11 +42,12 @@ func (s *Service) AwaitingSecond(ctx context.Context) ([]Awaiting, error) {
 	return waiting, nil
 }
 
-// Agents returns the service accounts of a user: what they wrote counts as written by the
-// user.
-func (s *Service) Agents(ctx context.Context, user uuid.UUID) ([]uuid.UUID, error) {
+// Agents returns the service accounts of a user, each under the id of its token: what they
+// wrote counts as written by the user.
+func (s *Service) Agents(ctx context.Context, user id.User) ([]id.User, error) {
 	if s.cfg.Tokens == nil {
 		return nil, nil
 	}
-	return s.cfg.Tokens.CreatedBy(ctx, user)
+	tokens, err := s.cfg.Tokens.CreatedBy(ctx, user)
+	return id.As[id.User](tokens), err
 }

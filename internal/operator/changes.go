@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"seckill/internal/id"
 	"seckill/internal/sale"
 )
 
@@ -61,7 +60,7 @@ func (d SaleDraft) changes(before SaleDraft) changes {
 func loggedItems(items []ItemDraft) []map[string]any {
 	out := make([]map[string]any, len(items))
 	for i, item := range items {
-		out[i] = map[string]any{"goods": id.Format(id.Goods, item.Goods), "price": item.Price.Decimal(), "stock": item.Stock, "purchaseLimit": item.PurchaseLimit}
+		out[i] = map[string]any{"goods": item.Goods.Public(), "price": item.Price.Decimal(), "stock": item.Stock, "purchaseLimit": item.PurchaseLimit}
 	}
 	return out
 }

@@ -4,9 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
+	"seckill/internal/id"
 	"seckill/internal/sale"
 )
 
@@ -37,7 +36,7 @@ func (s *Service) Discard(ctx context.Context, in ActInput) (*sale.Sale, error) 
 
 // CopyInput is what a copy of a sale does not take from it.
 type CopyInput struct {
-	Sale             uuid.UUID
+	Sale             id.Sale
 	Title            string // "" = that of the sale
 	StartsAt, EndsAt time.Time
 }

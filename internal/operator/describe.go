@@ -5,10 +5,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/sale"
 )
 
@@ -18,7 +17,7 @@ var described = []string{"title", "rules", "accent"}
 
 // describe changes title, rules and accent of a sale that was approved. A patch that changes
 // another field is refused.
-func (s *Service) describe(ctx context.Context, by sale.Actor, saleID uuid.UUID, p SalePatch) (*sale.Sale, error) {
+func (s *Service) describe(ctx context.Context, by sale.Actor, saleID id.Sale, p SalePatch) (*sale.Sale, error) {
 	var d SaleDraft
 	var changed changes
 	return s.do(ctx, act{

@@ -27,7 +27,7 @@ func (s *Service) Downloads(authenticate func(*http.Request) (sale.Actor, error)
 			s.refuse(w, r, err)
 			return
 		}
-		saleID, err := id.Parse(id.Sale, r.URL.Query().Get("sale"))
+		saleID, err := id.ParseSale(r.URL.Query().Get("sale"))
 		if err != nil {
 			http.Error(w, "There is no such sale.", http.StatusNotFound)
 			return

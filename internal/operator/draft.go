@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	entgoods "seckill/ent/goods"
 	"seckill/ent/saleitem"
@@ -24,7 +22,7 @@ const preheatBefore = 10 * time.Minute
 
 // ItemDraft is one product in a sale, as input by an operator.
 type ItemDraft struct {
-	Goods uuid.UUID
+	Goods id.Goods
 	Price money.Amount
 	Stock int
 	// PurchaseLimit is the most units per buyer; 0 = that of the sale, or 1 without one.
@@ -82,7 +80,7 @@ func unlessZero[T comparable](v T) *T {
 type terms struct {
 	after    time.Time     // the start must be later; zero for times that an edit leaves as they are
 	window   time.Duration // the payment window of the installation
-	products map[uuid.UUID]*sale.Goods
+	products map[id.Goods]*sale.Goods
 }
 
 // check returns all faults of a draft.
@@ -97,7 +95,7 @@ func (d *SaleDraft) check(usual terms) error {
 		checkWindow(d.PaymentWindow, usual.window),
 		inRange(len(d.Items), 1, maxItems, "items"),
 	}
-	most, seen := 0, map[uuid.UUID]bool{}
+	most, seen := 0, map[id.Goods]bool{}
 	for i, item := range d.Items[:min(len(d.Items), maxItems)] {
 		at := func(field ...string) []string { return append([]string{"items", strconv.Itoa(i)}, field...) }
 		faults = append(faults, item.check(at, usual.products[item.Goods]))
@@ -134,8 +132,8 @@ func (d ItemDraft) check(at func(field ...string) []string, product *sale.Goods)
 }
 
 // products returns the products of a draft, by id, without those that do not exist.
-func (s *Service) products(ctx context.Context, d SaleDraft) (map[uuid.UUID]*sale.Goods, error) {
-	found := make(map[uuid.UUID]*sale.Goods, len(d.Items))
+func (s *Service) products(ctx context.Context, d SaleDraft) (map[id.Goods]*sale.Goods, error) {
+	found := make(map[id.Goods]*sale.Goods, len(d.Items))
 	for _, item := range d.Items[:min(len(d.Items), maxItems)] {
 		g, err := s.cfg.Sales.GoodsByID(ctx, item.Goods)
 		if err != nil {
@@ -171,10 +169,10 @@ func (s *Service) CreateSale(ctx context.Context, by sale.Actor, d SaleDraft) (*
 	if err := s.checkDraft(ctx, &d, s.cfg.Clock.Now()); err != nil {
 		return nil, err
 	}
-	saleID := s.cfg.NewID()
+	saleID := id.Sale(s.cfg.NewID())
 	given := d.Slug != ""
 	if !given {
-		public := id.Format(id.Sale, saleID)
+		public := saleID.Public()
 		d.Slug = strings.Trim(slugOf(d.Title)+"-"+public[len(public)-slugTag:], "-")
 	}
 	c := sale.Change{
@@ -218,7 +216,7 @@ func draftOutcome(err error) error {
 
 // writeItems replaces the items of a draft. Their stock enters the ledger when the sale
 // is approved.
-func (s *Service) writeItems(ctx context.Context, tx *ent.Tx, saleID uuid.UUID, items []ItemDraft) error {
+func (s *Service) writeItems(ctx context.Context, tx *ent.Tx, saleID id.Sale, items []ItemDraft) error {
 	if _, err := tx.SaleItem.Delete().Where(saleitem.SaleID(saleID)).Exec(ctx); err != nil {
 		return err
 	}
@@ -230,7 +228,7 @@ func (s *Service) writeItems(ctx context.Context, tx *ent.Tx, saleID uuid.UUID, 
 		if !there {
 			return unknown("items", strconv.Itoa(i), "goodsId")
 		}
-		err = tx.SaleItem.Create().SetID(s.cfg.NewID()).SetSaleID(saleID).SetGoodsID(item.Goods).SetPosition(i).
+		err = tx.SaleItem.Create().SetID(id.Item(s.cfg.NewID())).SetSaleID(saleID).SetGoodsID(item.Goods).SetPosition(i).
 			SetPriceMinor(item.Price.Minor).SetCurrency(item.Price.Currency).
 			SetPurchaseLimit(item.PurchaseLimit).SetTotal(item.Stock).SetAvailable(item.Stock).Exec(ctx)
 		if err != nil {
@@ -296,7 +294,7 @@ func (p SalePatch) after(now time.Time) time.Time {
 }
 
 // CheckSaleUpdate returns all faults of a change of a draft.
-func (s *Service) CheckSaleUpdate(ctx context.Context, saleID uuid.UUID, p SalePatch) error {
+func (s *Service) CheckSaleUpdate(ctx context.Context, saleID id.Sale, p SalePatch) error {
 	v, err := s.cfg.Sales.ByID(ctx, saleID)
 	if err != nil {
 		return err
@@ -310,7 +308,7 @@ func (s *Service) CheckSaleUpdate(ctx context.Context, saleID uuid.UUID, p SaleP
 
 // UpdateSale changes a draft, or a rejected sale, which becomes a draft again. Of a sale
 // that was approved, only title, rules and accent change.
-func (s *Service) UpdateSale(ctx context.Context, by sale.Actor, saleID uuid.UUID, p SalePatch) (*sale.Sale, error) {
+func (s *Service) UpdateSale(ctx context.Context, by sale.Actor, saleID id.Sale, p SalePatch) (*sale.Sale, error) {
 	v, err := s.cfg.Sales.ByID(ctx, saleID)
 	if err != nil {
 		return nil, err
@@ -321,7 +319,7 @@ func (s *Service) UpdateSale(ctx context.Context, by sale.Actor, saleID uuid.UUI
 	return s.updateDraft(ctx, by, saleID, p)
 }
 
-func (s *Service) updateDraft(ctx context.Context, by sale.Actor, saleID uuid.UUID, p SalePatch) (*sale.Sale, error) {
+func (s *Service) updateDraft(ctx context.Context, by sale.Actor, saleID id.Sale, p SalePatch) (*sale.Sale, error) {
 	var d SaleDraft
 	var changed changes
 	v, err := s.do(ctx, act{

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/money"
 	"seckill/internal/operator"
 	"seckill/internal/sale"
@@ -90,7 +91,7 @@ func TestGoodsThatMakeNoSenseAreRefused(t *testing.T) {
 	if _, err := e.ops.UpdateGoods(t.Context(), ann, g.ID, operator.GoodsPatch{ListPrice: &euro}); fault.ReasonOf(err) != fault.InvalidInput {
 		t.Errorf("another currency: %v", err)
 	}
-	if _, err := e.ops.UpdateGoods(t.Context(), ann, uuid.New(), operator.GoodsPatch{}); fault.ReasonOf(err) != fault.Unknown {
+	if _, err := e.ops.UpdateGoods(t.Context(), ann, id.Goods(uuid.New()), operator.GoodsPatch{}); fault.ReasonOf(err) != fault.Unknown {
 		t.Errorf("unknown goods: %v", err)
 	}
 }
@@ -136,7 +137,7 @@ func TestAnUpdateWithAnUnknownProductChangesNothing(t *testing.T) {
 	onBoth(t, func(t *testing.T, e *env) {
 		v, title := e.sale(10), "Winter"
 		got, err := e.ops.UpdateSale(t.Context(), ann, v.ID, operator.SalePatch{Title: &title, Items: []operator.ItemDraft{
-			{Goods: v.Items[0].Goods.ID, Price: price(100), Stock: 7}, {Goods: uuid.New(), Price: price(100), Stock: 7},
+			{Goods: v.Items[0].Goods.ID, Price: price(100), Stock: 7}, {Goods: id.Goods(uuid.New()), Price: price(100), Stock: 7},
 		}})
 		refusal := testenv.Refusal(t, err)
 		if fault.ReasonOf(err) != fault.Unknown || got.Revision != v.Revision || strings.Join(refusal.Path(), ".") != "input.items.1.goodsId" {
@@ -175,7 +176,7 @@ func TestDraftsThatMakeNoSenseAreRefused(t *testing.T) {
 		"items.1.price.currencyCode": {fault.InvalidInput, func(d *operator.SaleDraft) {
 			d.Items = append(d.Items, operator.ItemDraft{Goods: e.goods("Cup").ID, Price: money.Amount{Minor: 1, Currency: "EUR"}, Stock: 1})
 		}},
-		"items.0.goodsId": {fault.Unknown, func(d *operator.SaleDraft) { d.Items[0].Goods = uuid.New() }},
+		"items.0.goodsId": {fault.Unknown, func(d *operator.SaleDraft) { d.Items[0].Goods = id.Goods(uuid.New()) }},
 	} {
 		d := e.draft(5)
 		c.spoil(&d)

@@ -3,8 +3,6 @@ package operator
 import (
 	"context"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/internal/id"
 	"seckill/internal/order"
@@ -15,7 +13,7 @@ import (
 // ExpireInput is the input of ExpireOrder.
 type ExpireInput struct {
 	By    sale.Actor
-	Order uuid.UUID
+	Order id.Order
 	Note  string // the reason; the buyer sees it
 }
 
@@ -48,7 +46,7 @@ func (s *Service) ExpireOrder(ctx context.Context, in ExpireInput) (*order.Order
 		Commit: func(ctx context.Context, expire func(context.Context, *ent.Tx) error) error {
 			_, err := s.do(ctx, act{
 				by: in.By, sale: o.Sale, what: sale.ActExpire, note: in.Note,
-				details: map[string]any{"order": id.Format(id.Order, o.ID), "units": o.Quantity},
+				details: map[string]any{"order": o.ID.Public(), "units": o.Quantity},
 				within:  func(ctx context.Context, tx *ent.Tx, _ *sale.Sale) error { return expire(ctx, tx) },
 			})
 			return err

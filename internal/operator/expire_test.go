@@ -27,7 +27,7 @@ func (e *env) expire(o *order.Order, by sale.Actor) (*order.Order, error) {
 func (e *env) paying(o *order.Order) {
 	e.t.Helper()
 	now := e.clock.Now()
-	e.must(e.db.Ent.Payment.Create().SetID(id.New()).SetOrderID(o.ID).SetUserID(o.User).SetProvider("gone").SetStatus(entpayment.StatusPENDING).
+	e.must(e.db.Ent.Payment.Create().SetID(id.New[id.Payment]()).SetOrderID(o.ID).SetUserID(o.User).SetProvider("gone").SetStatus(entpayment.StatusPENDING).
 		SetAmountMinor(1).SetCurrency("EUR").SetIdempotencyKey("key-1").SetExpiresAt(now).SetCheckAt(now).SetCreatedAt(now).SetUpdatedAt(now).
 		Exec(e.t.Context()))
 }
@@ -44,7 +44,7 @@ func TestAnUnpaidOrderIsExpiredAtOnceByTwoOperatorsOnce(t *testing.T) {
 		}
 		var mu sync.Mutex
 		var wg sync.WaitGroup
-		done := map[uuid.UUID]int{}
+		done := map[id.User]int{}
 		for _, by := range []sale.Actor{ann, bob, ann, bob} {
 			wg.Go(func() {
 				got, err := e.expire(o, by)
@@ -105,7 +105,7 @@ func TestOrdersThatMustNotBeExpiredAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	refused("unknown order", operator.ExpireInput{By: ann, Order: uuid.New(), Note: "x"}, fault.Unknown)
+	refused("unknown order", operator.ExpireInput{By: ann, Order: id.Order(uuid.New()), Note: "x"}, fault.Unknown)
 	refused("no reason", operator.ExpireInput{By: ann, Order: o.ID, Note: " "}, fault.InvalidInput)
 	refused("paid", operator.ExpireInput{By: ann, Order: paid.ID, Note: "x"}, fault.Conflict)
 	refused("one's own", operator.ExpireInput{By: sale.Actor{ID: o.User, Role: auth.Admin}, Order: o.ID, Note: "x"}, fault.Conflict)

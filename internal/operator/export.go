@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	entuser "seckill/ent/user"
@@ -43,7 +41,7 @@ type Export struct {
 }
 
 // ExportOrders prepares the export of a sale's orders.
-func (s *Service) ExportOrders(ctx context.Context, by sale.Actor, saleID uuid.UUID) (*Export, error) {
+func (s *Service) ExportOrders(ctx context.Context, by sale.Actor, saleID id.Sale) (*Export, error) {
 	if err := requireStaff(by); err != nil {
 		return nil, err
 	}
@@ -56,12 +54,12 @@ func (s *Service) ExportOrders(ctx context.Context, by sale.Actor, saleID uuid.U
 
 // OpenExport is ExportOrders without a check of the role, by Nil from the command line.
 // It returns nil if the sale does not exist.
-func (s *Service) OpenExport(ctx context.Context, by, saleID uuid.UUID) (*Export, error) {
+func (s *Service) OpenExport(ctx context.Context, by id.User, saleID id.Sale) (*Export, error) {
 	v, err := s.cfg.Sales.ByID(ctx, saleID)
 	if v == nil || err != nil {
 		return nil, err
 	}
-	s.audit(ctx, by, account.EventExport, id.Format(id.Sale, saleID))
+	s.audit(ctx, by, account.EventExport, saleID.Public())
 	return &Export{s: s, sale: v}, nil
 }
 
@@ -76,11 +74,11 @@ func (e *Export) CSV(ctx context.Context, out io.Writer) (orders int, err error)
 	if err := w.Write(exportHeader); err != nil {
 		return 0, fmt.Errorf("export orders: %w", err)
 	}
-	goods := make(map[uuid.UUID]string, len(e.sale.Items))
+	goods := make(map[id.Item]string, len(e.sale.Items))
 	for _, item := range e.sale.Items {
 		goods[item.ID] = item.Goods.Name
 	}
-	for last := uuid.Nil; ; {
+	for last := (id.Order{}); ; {
 		rows, accounts, err := e.page(ctx, last)
 		if err != nil {
 			return orders, err
@@ -89,7 +87,7 @@ func (e *Export) CSV(ctx context.Context, out io.Writer) (orders int, err error)
 		if err != nil {
 			return orders, err
 		}
-		ids := make([]uuid.UUID, len(rows))
+		ids := make([]id.Order, len(rows))
 		for i, row := range rows {
 			ids[i] = row.ID
 		}
@@ -121,13 +119,13 @@ func (e *Export) CSV(ctx context.Context, out io.Writer) (orders int, err error)
 
 // page reads the orders after an id, with the accounts of their buyers. Ids are ordered
 // by time.
-func (e *Export) page(ctx context.Context, last uuid.UUID) ([]*ent.Order, map[uuid.UUID]string, error) {
+func (e *Export) page(ctx context.Context, last id.Order) ([]*ent.Order, map[id.User]string, error) {
 	rows, err := e.s.cfg.DB.Ent.Order.Query().Where(entorder.SaleID(e.sale.ID), entorder.IDGT(last)).
 		Order(ent.Asc(entorder.FieldID)).Limit(exportPage).All(ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("export orders: %w", err)
 	}
-	ids := make([]uuid.UUID, len(rows))
+	ids := make([]id.User, len(rows))
 	for i, row := range rows {
 		ids[i] = row.UserID
 	}
@@ -135,7 +133,7 @@ func (e *Export) page(ctx context.Context, last uuid.UUID) ([]*ent.Order, map[uu
 	if err != nil {
 		return nil, nil, fmt.Errorf("export buyers: %w", err)
 	}
-	accounts := make(map[uuid.UUID]string, len(users))
+	accounts := make(map[id.User]string, len(users))
 	for _, u := range users {
 		accounts[u.ID] = u.Account
 	}
@@ -145,8 +143,8 @@ func (e *Export) page(ctx context.Context, last uuid.UUID) ([]*ent.Order, map[uu
 func exportRow(r *ent.Order, goods, account string) []string {
 	unit := money.Amount{Minor: r.UnitPriceMinor, Currency: r.Currency}
 	return []string{
-		id.Format(id.Order, r.ID), r.Number, string(r.Status), id.Format(id.Sale, r.SaleID), id.Format(id.Item, r.ItemID),
-		plain(goods), id.Format(id.User, r.UserID), plain(account), strconv.Itoa(r.Quantity),
+		r.ID.Public(), r.Number, string(r.Status), r.SaleID.Public(), r.ItemID.Public(),
+		plain(goods), r.UserID.Public(), plain(account), strconv.Itoa(r.Quantity),
 		unit.Decimal(), unit.Times(r.Quantity).Decimal(), r.Currency,
 		stamp(&r.ReservedAt), stamp(&r.CreatedAt), stamp(r.PaymentDeadline), stamp(r.PaidAt), stamp(&r.UpdatedAt),
 	}

@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	entpayment "seckill/ent/payment"
 	"seckill/ent/refund"
+	"seckill/internal/id"
 	"seckill/internal/money"
 )
 
@@ -22,9 +21,9 @@ type moneyOf struct {
 }
 
 // money reads the payments and refunds of a page of orders.
-func (e *Export) money(ctx context.Context, rows []*ent.Order) (map[uuid.UUID]*moneyOf, error) {
-	found := make(map[uuid.UUID]*moneyOf, len(rows))
-	ids := make([]uuid.UUID, len(rows))
+func (e *Export) money(ctx context.Context, rows []*ent.Order) (map[id.Order]*moneyOf, error) {
+	found := make(map[id.Order]*moneyOf, len(rows))
+	ids := make([]id.Order, len(rows))
 	for i, row := range rows {
 		ids[i], found[row.ID] = row.ID, &moneyOf{refunded: money.Amount{Currency: row.Currency}}
 	}

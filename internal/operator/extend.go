@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/intervention"
 	"seckill/internal/id"
@@ -25,7 +23,7 @@ const maxExtension = 7 * 24 * time.Hour
 // ExtendInput is the input of Extend.
 type ExtendInput struct {
 	By     sale.Actor
-	Sale   uuid.UUID
+	Sale   id.Sale
 	EndsAt time.Time // later than the present end
 	Note   string
 }
@@ -63,7 +61,7 @@ func (s *Service) Extend(ctx context.Context, in ExtendInput) (Extended, error) 
 		return Extended{Sale: v, Intervention: before}, err
 	}
 	return s.extend(ctx, in.By, &Intervention{
-		ID: s.cfg.NewID(), Kind: ExtendSale, Sale: in.Sale, EndsAt: &in.EndsAt, Note: in.Note, RequestedBy: in.By.ID,
+		ID: id.Act(s.cfg.NewID()), Kind: ExtendSale, Sale: in.Sale, EndsAt: &in.EndsAt, Note: in.Note, RequestedBy: in.By.ID,
 	})
 }
 
@@ -145,7 +143,7 @@ func (s *Service) checkAloneExtension(ctx context.Context, tx *ent.Tx, in *Inter
 // persons adds who requested and who confirmed an intervention, each with the reason.
 func (act *Intervention) persons(details map[string]any) {
 	if act.DecidedBy != nil {
-		details["requestedBy"], details["requestNote"] = id.Format(id.User, act.RequestedBy), act.Note
-		details["confirmedBy"], details["confirmNote"] = id.Format(id.User, *act.DecidedBy), act.Decision
+		details["requestedBy"], details["requestNote"] = act.RequestedBy.Public(), act.Note
+		details["confirmedBy"], details["confirmNote"] = act.DecidedBy.Public(), act.Decision
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"seckill/ent/intervention"
 	entsale "seckill/ent/sale"
 	"seckill/internal/auth"
+	"seckill/internal/id"
 	"seckill/internal/periodic"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
@@ -170,7 +171,7 @@ func (s *Service) giveBack(ctx context.Context, act *Intervention) (*Interventio
 
 func (s *Service) finishReturning(ctx context.Context, act *Intervention) (*Intervention, error) {
 	r, err := s.cfg.Gate.Adjust(ctx, reservation.Adjustment{
-		Sale: act.Sale, Item: act.Item, Act: uuid.NewSHA1(act.ID, []byte("back")), Units: -act.Units, TakesBack: act.ID,
+		Sale: act.Sale, Item: act.Item, Act: id.Act(uuid.NewSHA1(act.ID.UUID(), []byte("back"))), Units: -act.Units, TakesBack: act.ID,
 	})
 	if err != nil {
 		return nil, err

@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	entgoods "seckill/ent/goods"
 	"seckill/internal/auth"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/money"
 	"seckill/internal/sale"
 )
@@ -50,7 +49,7 @@ func (s *Service) CreateGoods(ctx context.Context, by sale.Actor, d GoodsDraft) 
 	if err := d.check(); err != nil {
 		return nil, err
 	}
-	goodsID := s.cfg.NewID()
+	goodsID := id.Goods(s.cfg.NewID())
 	err := s.write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		err := tx.Goods.Create().SetID(goodsID).SetName(d.Name).SetDescription(d.Description).SetNillableImageURL(d.ImageURL).
 			SetNillableImageAlt(unlessZero(d.ImageAlt)).SetListPriceMinor(d.ListPrice.Minor).SetCurrency(d.ListPrice.Currency).
@@ -102,7 +101,7 @@ func (p GoodsPatch) check(d *GoodsDraft, g *sale.Goods) error {
 }
 
 // CheckGoodsUpdate returns all faults of a change of a product.
-func (s *Service) CheckGoodsUpdate(ctx context.Context, goodsID uuid.UUID, p GoodsPatch) error {
+func (s *Service) CheckGoodsUpdate(ctx context.Context, goodsID id.Goods, p GoodsPatch) error {
 	g, err := s.cfg.Sales.GoodsByID(ctx, goodsID)
 	if err != nil {
 		return err
@@ -123,7 +122,7 @@ func set[T any](to *T, from *T) {
 
 // UpdateGoods changes a product. Its currency cannot change. A patch without changes does
 // nothing.
-func (s *Service) UpdateGoods(ctx context.Context, by sale.Actor, goodsID uuid.UUID, p GoodsPatch) (*sale.Goods, error) {
+func (s *Service) UpdateGoods(ctx context.Context, by sale.Actor, goodsID id.Goods, p GoodsPatch) (*sale.Goods, error) {
 	if err := requireStaff(by); err != nil {
 		return nil, err
 	}

@@ -4,11 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/intervention"
 	"seckill/ent/predicate"
+	"seckill/internal/id"
 )
 
 // MaxInterventions is the largest limit of a list.
@@ -16,11 +15,11 @@ const MaxInterventions = 200
 
 // InterventionList says which interventions are listed.
 type InterventionList struct {
-	Kind   Kind       // "" = of every kind
-	Sale   *uuid.UUID // nil = of every sale
-	States []State    // empty = in every state
-	After  uuid.UUID  // the intervention before the first; zero = from the newest
-	Limit  int        // at most MaxInterventions; 0 = MaxInterventions
+	Kind   Kind     // "" = of every kind
+	Sale   *id.Sale // nil = of every sale
+	States []State  // empty = in every state
+	After  id.Act   // the intervention before the first; zero = from the newest
+	Limit  int      // at most MaxInterventions; 0 = MaxInterventions
 }
 
 func (f InterventionList) match() (match []predicate.Intervention) {
@@ -47,7 +46,7 @@ func (s *Service) Interventions(ctx context.Context, f InterventionList) ([]*Int
 		limit = min(f.Limit, MaxInterventions)
 	}
 	query := s.cfg.DB.Ent.Intervention.Query().Where(f.match()...).Order(ent.Desc(intervention.FieldID)).Limit(limit)
-	if f.After != uuid.Nil {
+	if !f.After.IsZero() {
 		query.Where(intervention.IDLT(f.After))
 	}
 	rows, err := query.All(ctx)

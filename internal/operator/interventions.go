@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/intervention"
 	"seckill/internal/id"
@@ -60,19 +58,19 @@ const (
 // Intervention is an operation of an operator that may need a second one: it moves units,
 // or extends a sale.
 type Intervention struct {
-	ID          uuid.UUID
+	ID          id.Act
 	Kind        Kind
 	State       State
-	Sale        uuid.UUID
-	Item        uuid.UUID  // Nil for ExtendSale
-	Order       *uuid.UUID // of VoidOrder
+	Sale        id.Sale
+	Item        id.Item    // Nil for ExtendSale
+	Order       *id.Order  // of VoidOrder
 	Units       int        // signed for AdjustStock; 0 for ExtendSale
 	EndsAt      *time.Time // new end of the sale, for ExtendSale
 	Extension   int        // of ExtendSale: by how many seconds
 	Note        string
-	RequestedBy uuid.UUID
-	DecidedBy   *uuid.UUID // the second operator
-	Decision    string     // remark of the second operator
+	RequestedBy id.User
+	DecidedBy   *id.User // the second operator
+	Decision    string   // remark of the second operator
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
 }
@@ -100,7 +98,7 @@ func (s *Service) publishRequest(ctx context.Context, v *sale.Sale, act *Interve
 		return
 	}
 	s.publish(ctx, sale.LogLine{
-		ID: act.ID, Sale: v.ID, Actor: &act.RequestedBy, Act: what, From: v.Status, To: v.Status, Revision: v.Revision,
+		ID: act.ID.UUID(), Sale: v.ID, Actor: &act.RequestedBy, Act: what, From: v.Status, To: v.Status, Revision: v.Revision,
 		Note: act.Note, Details: details, At: act.CreatedAt.UTC(),
 	})
 }
@@ -113,9 +111,9 @@ func (act *Intervention) details() (string, error) {
 	case act.Kind == ExtendSale:
 		d["endsAt"] = act.EndsAt.UTC()
 	case act.Order != nil:
-		d["units"], d["order"] = act.Units, id.Format(id.Order, *act.Order)
+		d["units"], d["order"] = act.Units, act.Order.Public()
 	default:
-		d["units"], d["item"] = act.Units, id.Format(id.Item, act.Item)
+		d["units"], d["item"] = act.Units, act.Item.Public()
 	}
 	act.persons(d)
 	return detailsOf(d)
@@ -158,7 +156,7 @@ func (s *Service) move(ctx context.Context, in *Intervention, to State) (*Interv
 }
 
 // Intervention returns an intervention; nil if there is none.
-func (s *Service) Intervention(ctx context.Context, interventionID uuid.UUID) (*Intervention, error) {
+func (s *Service) Intervention(ctx context.Context, interventionID id.Act) (*Intervention, error) {
 	row, err := s.cfg.DB.Ent.Intervention.Get(ctx, interventionID)
 	if ent.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // none is an answer
@@ -172,7 +170,7 @@ func (s *Service) Intervention(ctx context.Context, interventionID uuid.UUID) (*
 // DecideInput is the decision of the second operator on a request.
 type DecideInput struct {
 	By           sale.Actor
-	Intervention uuid.UUID
+	Intervention id.Act
 	Confirm      bool
 	Note         string
 }

@@ -223,7 +223,7 @@ func TestAnAuthorCannotApproveTheirOwnSale(t *testing.T) {
 			t.Errorf("%s does not learn why: %v", who, err)
 		}
 	}
-	other := sale.Actor{ID: id.New(), Role: carla.Role}
+	other := sale.Actor{ID: id.New[id.User](), Role: carla.Role}
 	if got, err := e.ops.Approve(t.Context(), operator.ActInput{By: other, Sale: v.ID}); err != nil || got.Status != sale.Approved {
 		t.Errorf("approved by another: %+v %v", got, err)
 	}
@@ -232,7 +232,7 @@ func TestAnAuthorCannotApproveTheirOwnSale(t *testing.T) {
 func TestAnUnknownSaleIsReported(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
-	ghost := &sale.Sale{ID: id.New(), Items: []*sale.Item{{ID: id.New()}}}
+	ghost := &sale.Sale{ID: id.New[id.Sale](), Items: []*sale.Item{{ID: id.New[id.Item]()}}}
 	for act, try := range e.acts(ghost, carla) {
 		if err := try(); fault.ReasonOf(err) != fault.Unknown {
 			t.Errorf("%s: %v", act, err)

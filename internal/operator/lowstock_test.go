@@ -13,7 +13,7 @@ import (
 func TestUnitsTakenOffSaleWriteALowStockEvent(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, e *env) {
-		e.must(e.db.Ent.WebhookEndpoint.Create().SetID(id.New()).SetURL("https://erp.example.com/").
+		e.must(e.db.Ent.WebhookEndpoint.Create().SetID(id.New[id.Endpoint]()).SetURL("https://erp.example.com/").
 			SetSecret([]byte("sealed")).SetCreatedAt(e.clock.Now()).SetUpdatedAt(e.clock.Now()).Exec(t.Context()))
 		v := e.put(sale.Live, 40)
 		item := v.Items[0].ID

@@ -36,11 +36,11 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 
 // Users of the tests.
 var (
-	ann       = sale.Actor{ID: id.New(), Role: auth.Operator}
-	bob       = sale.Actor{ID: id.New(), Role: auth.Operator}
-	carla     = sale.Actor{ID: id.New(), Role: auth.Admin}
-	dora      = sale.Actor{ID: id.New(), Role: auth.Admin}
-	buyer     = sale.Actor{ID: id.New(), Role: auth.Customer}
+	ann       = sale.Actor{ID: id.New[id.User](), Role: auth.Operator}
+	bob       = sale.Actor{ID: id.New[id.User](), Role: auth.Operator}
+	carla     = sale.Actor{ID: id.New[id.User](), Role: auth.Admin}
+	dora      = sale.Actor{ID: id.New[id.User](), Role: auth.Admin}
+	buyer     = sale.Actor{ID: id.New[id.User](), Role: auth.Customer}
 	anonymous = sale.Actor{}
 )
 
@@ -216,7 +216,7 @@ func (e *env) put(status sale.Status, stock int) *sale.Sale {
 	return got
 }
 
-func (e *env) read(saleID uuid.UUID) *sale.Sale {
+func (e *env) read(saleID id.Sale) *sale.Sale {
 	e.t.Helper()
 	v, err := e.sales.ByID(e.t.Context(), saleID)
 	e.must(err)
@@ -266,14 +266,14 @@ func (e *env) order(v *sale.Sale) *order.Order { return e.orderOf(v, 1) }
 // orderOf writes an unpaid order of some units, as gate and writer do.
 func (e *env) orderOf(v *sale.Sale, units int) *order.Order {
 	e.t.Helper()
-	task, now, user := id.NewTask(id.ShardOf(v.ID)), e.clock.Now(), id.New()
+	task, now, user := id.NewIn[id.Order](id.ShardOf(v.ID)), e.clock.Now(), id.New[id.User]()
 	item := v.Items[0].ID
 	e.must(e.db.WithTx(e.t.Context(), func(ctx context.Context, tx *ent.Tx) error {
 		return errFirst(
 			tx.Order.Create().SetID(task).SetNumber(order.Number(task, now, 0)).SetSaleID(v.ID).SetItemID(item).SetUserID(user).
 				SetQuantity(units).SetUnitPriceMinor(4900).SetCurrency("CNY").SetEpoch(v.Epoch).
 				SetReservedAt(now).SetCreatedAt(now).SetUpdatedAt(now).SetPaymentDeadline(now.Add(time.Hour)).Exec(ctx),
-			tx.StockMovement.Create().SetID(id.New()).SetOrderID(task).SetItemID(item).SetKind("HOLD").
+			tx.StockMovement.Create().SetID(id.New[uuid.UUID]()).SetOrderID(task.UUID()).SetItemID(item).SetKind("HOLD").
 				SetQuantity(units).SetCreatedAt(now).Exec(ctx),
 			tx.SaleItem.UpdateOneID(item).AddAvailable(-units).AddHeld(units).Exec(ctx))
 	}))
@@ -293,7 +293,7 @@ func (e *env) pay(o *order.Order) *order.Order {
 	var paid *order.Order
 	e.must(e.db.WithTx(e.t.Context(), func(ctx context.Context, tx *ent.Tx) (err error) {
 		now := e.clock.Now()
-		err = tx.Payment.Create().SetID(id.New()).SetOrderID(o.ID).SetUserID(o.User).SetProvider("SANDBOX").
+		err = tx.Payment.Create().SetID(id.New[id.Payment]()).SetOrderID(o.ID).SetUserID(o.User).SetProvider("SANDBOX").
 			SetIdempotencyKey(uuid.NewString()).SetStatus("SUCCEEDED").SetAmountMinor(o.TotalMinor()).SetCurrency(o.Currency).
 			SetExpiresAt(now).SetCheckAt(now).SetCreatedAt(now).SetUpdatedAt(now).SetPaidAt(now).Exec(ctx)
 		if err != nil {
@@ -312,7 +312,7 @@ func (e *env) pay(o *order.Order) *order.Order {
 func (e *env) returned() {
 	e.t.Helper()
 	releaser := reservation.NewGate(reservation.GateConfig{Client: e.conn.Script, Keys: e.keys, Timeout: testenv.Wait})
-	give := func(ctx context.Context, claims []order.Reservation) ([]uuid.UUID, error) {
+	give := func(ctx context.Context, claims []order.Reservation) ([]id.Item, error) {
 		for _, c := range claims {
 			if _, err := releaser.Release(ctx, reservation.Ref{Sale: c.Sale, Item: c.Item, User: c.User, Task: c.Name}); err != nil {
 				return nil, err

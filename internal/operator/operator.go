@@ -85,9 +85,9 @@ type Config struct {
 // Gates loads the gates of sales and sets their states; preload.Preloader implements it.
 type Gates interface {
 	// LoadBy builds the gates of a scheduled sale on behalf of an actor.
-	LoadBy(ctx context.Context, sale uuid.UUID, by sale.Actor, note string) (bool, error)
+	LoadBy(ctx context.Context, sale id.Sale, by sale.Actor, note string) (bool, error)
 	// SetState sets the state of a sale's gates to match its status.
-	SetState(ctx context.Context, sale uuid.UUID) error
+	SetState(ctx context.Context, sale id.Sale) error
 }
 
 // Feed publishes log entries after their commit; salestats.Feed implements it.
@@ -116,7 +116,7 @@ func New(cfg Config) *Service {
 		cfg.PaymentWindow = DefaultPaymentWindow
 	}
 	if cfg.NewID == nil {
-		cfg.NewID = id.New
+		cfg.NewID = id.New[uuid.UUID]
 	}
 	return &Service{cfg: cfg}
 }
@@ -124,7 +124,7 @@ func New(cfg Config) *Service {
 // act is an operation on a sale, decided on the sale's present state.
 type act struct {
 	by      sale.Actor
-	sale    uuid.UUID
+	sale    id.Sale
 	what    sale.Act
 	note    string
 	details any // what changed apart from the status; nil = nothing
@@ -210,9 +210,9 @@ func (s *Service) write(ctx context.Context, fn func(ctx context.Context, tx *en
 }
 
 // setState updates the gates of a sale. A failure does not undo the operation.
-func (s *Service) setState(ctx context.Context, saleID uuid.UUID) {
+func (s *Service) setState(ctx context.Context, saleID id.Sale) {
 	if err := s.cfg.Gates.SetState(ctx, saleID); err != nil {
-		s.cfg.Log.WarnContext(ctx, "gates follow later", slog.String("sale", id.Format(id.Sale, saleID)), slog.Any("error", err))
+		s.cfg.Log.WarnContext(ctx, "gates follow later", slog.String("sale", saleID.Public()), slog.Any("error", err))
 	}
 }
 
@@ -236,7 +236,7 @@ func (s *Service) reportChange(ctx context.Context) {
 	}
 }
 
-func (s *Service) audit(ctx context.Context, by uuid.UUID, kind account.EventKind, detail string) {
+func (s *Service) audit(ctx context.Context, by id.User, kind account.EventKind, detail string) {
 	if s.cfg.Security != nil {
 		s.cfg.Security.Write(ctx, account.Event{Kind: kind, Actor: by, Detail: detail})
 	}
@@ -311,11 +311,11 @@ func invalid(rule fault.Rule, path ...string) error {
 const maxTimeline = 50
 
 // Timeline returns the newest log entries of a sale, newest first.
-func (s *Service) Timeline(ctx context.Context, saleID uuid.UUID) ([]sale.LogLine, error) {
+func (s *Service) Timeline(ctx context.Context, saleID id.Sale) ([]sale.LogLine, error) {
 	return s.cfg.Sales.Log(ctx, saleID, maxTimeline)
 }
 
 // GoodsTimeline returns the newest log entries of a product, newest first.
-func (s *Service) GoodsTimeline(ctx context.Context, goodsID uuid.UUID) ([]sale.GoodsLine, error) {
+func (s *Service) GoodsTimeline(ctx context.Context, goodsID id.Goods) ([]sale.GoodsLine, error) {
 	return s.cfg.Sales.GoodsLog(ctx, goodsID, maxTimeline)
 }

@@ -6,18 +6,17 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/stockmovement"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/sale"
 )
 
 // ActInput is the input of an operation on a sale that only needs a reason.
 type ActInput struct {
 	By   sale.Actor
-	Sale uuid.UUID
+	Sale id.Sale
 	Note string
 }
 
@@ -60,7 +59,7 @@ func (s *Service) Approve(ctx context.Context, in ActInput) (*sale.Sale, error) 
 }
 
 // wrote reports whether a user, or a service account of the user, wrote a sale.
-func (s *Service) wrote(ctx context.Context, v *sale.Sale, user uuid.UUID) (bool, error) {
+func (s *Service) wrote(ctx context.Context, v *sale.Sale, user id.User) (bool, error) {
 	agents, err := s.Agents(ctx, user)
 	if err != nil {
 		return false, err
@@ -74,7 +73,7 @@ func (s *Service) wrote(ctx context.Context, v *sale.Sale, user uuid.UUID) (bool
 
 func (s *Service) openLedger(ctx context.Context, tx *ent.Tx, v *sale.Sale) error {
 	for _, item := range v.Items {
-		err := tx.StockMovement.Create().SetID(s.cfg.NewID()).SetOrderID(item.ID).SetItemID(item.ID).
+		err := tx.StockMovement.Create().SetID(s.cfg.NewID()).SetOrderID(item.ID.UUID()).SetItemID(item.ID).
 			SetKind(stockmovement.KindOPEN).SetQuantity(item.Total).SetCreatedAt(s.cfg.Clock.Now()).Exec(ctx)
 		if err != nil {
 			return fmt.Errorf("open the ledger of item %s: %w", item.ID, err)
@@ -94,7 +93,7 @@ func (s *Service) Reject(ctx context.Context, in ActInput) (*sale.Sale, error) {
 // ScheduleInput sets the times of an approved sale; nil leaves a time unchanged.
 type ScheduleInput struct {
 	By        sale.Actor
-	Sale      uuid.UUID
+	Sale      id.Sale
 	StartsAt  *time.Time
 	EndsAt    *time.Time
 	PreheatAt *time.Time // nil = ten minutes before the start

@@ -47,7 +47,7 @@ func (e *env) run(v *sale.Sale) *running {
 
 // buy makes one purchase: a path, the gate, and the worker's write.
 func (r *running) buy(ctx context.Context) {
-	shard, item, user := id.ShardOf(r.sale.ID), r.sale.Items[0], id.New()
+	shard, item, user := id.ShardOf(r.sale.ID), r.sale.Items[0], id.New[id.User]()
 	permit := reservation.Permit{Epoch: r.sale.Epoch, Until: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)}
 	member := redis.Z{Score: float64(permit.Until.UnixMilli()), Member: user.String()}
 	if err := r.conn.Cmd.ZAdd(ctx, r.keys.Permits(shard, item.ID), member).Err(); err != nil {

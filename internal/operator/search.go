@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 
 	"seckill/ent"
 	entorder "seckill/ent/order"
@@ -34,7 +33,7 @@ const (
 
 // Person is a user as shown to support staff.
 type Person struct {
-	ID          uuid.UUID
+	ID          id.User
 	Account     string
 	DisplayName string
 	Role        auth.Role
@@ -86,7 +85,7 @@ func (s *Service) users(ctx context.Context, text string) ([]*ent.User, error) {
 	if name, ok := s.cfg.Names.Normalise(text); ok {
 		match = entuser.Or(match, entuser.Account(name))
 	}
-	if userID, err := id.Parse(id.User, text); err == nil {
+	if userID, err := id.ParseUser(text); err == nil {
 		match = entuser.ID(userID)
 	}
 	rows, err := s.cfg.DB.Ent.User.Query().Where(match).
@@ -119,7 +118,7 @@ func (s *Service) FindOrders(ctx context.Context, by sale.Actor, text string) ([
 }
 
 // ofItem matches the orders of an item, using the index on its sale.
-func ofItem(item uuid.UUID) predicate.Order {
+func ofItem(item id.Item) predicate.Order {
 	return entorder.And(entorder.ItemID(item), func(s *sql.Selector) {
 		items := sql.Table(saleitem.Table)
 		s.Where(sql.In(s.C(entorder.FieldSaleID), sql.Select(items.C(saleitem.FieldSaleID)).From(items).
@@ -136,14 +135,14 @@ func (s *Service) OrderMatch(ctx context.Context, by sale.Actor, text string) (p
 	}
 	if kind, u, err := id.Split(text); err == nil {
 		switch kind {
-		case id.Order, id.Task:
-			return entorder.ID(u), nil
-		case id.Sale:
-			return entorder.SaleID(u), nil
-		case id.Item:
-			return ofItem(u), nil
-		case id.User:
-			return entorder.UserID(u), nil
+		case id.KindOrder, id.KindTask:
+			return entorder.ID(id.Order(u)), nil
+		case id.KindSale:
+			return entorder.SaleID(id.Sale(u)), nil
+		case id.KindItem:
+			return ofItem(id.Item(u)), nil
+		case id.KindUser:
+			return entorder.UserID(id.User(u)), nil
 		}
 	}
 	paid, err := s.paidBy(ctx, text)
@@ -160,7 +159,7 @@ func (s *Service) OrderMatch(ctx context.Context, by sale.Actor, text string) (p
 	}
 	s.audit(ctx, by.ID, account.EventBuyerSearch, fmt.Sprintf("orders of %d found", len(buyers)))
 	if len(buyers) > 0 {
-		ids := make([]uuid.UUID, len(buyers))
+		ids := make([]id.User, len(buyers))
 		for i, b := range buyers {
 			ids[i] = b.ID
 		}
@@ -175,13 +174,13 @@ const maxPaid = 100
 
 // paidBy returns the orders of payments with a transaction or name of their provider. The
 // search has their ids instead of a subquery, with which Postgres would read all orders.
-func (s *Service) paidBy(ctx context.Context, text string) ([]uuid.UUID, error) {
+func (s *Service) paidBy(ctx context.Context, text string) ([]id.Order, error) {
 	rows, err := s.cfg.DB.Ent.Payment.Query().Where(entpayment.Or(entpayment.Transaction(text), entpayment.ProviderRef(text))).
 		Select(entpayment.FieldOrderID).Limit(maxPaid).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find payments: %w", err)
 	}
-	ids := make([]uuid.UUID, len(rows))
+	ids := make([]id.Order, len(rows))
 	for i, row := range rows {
 		ids[i] = row.OrderID
 	}

@@ -22,7 +22,7 @@ import (
 	"seckill/internal/sale"
 )
 
-func (e *env) user(userID uuid.UUID, account, name string) {
+func (e *env) user(userID id.User, account, name string) {
 	e.t.Helper()
 	e.must(e.db.Ent.User.Create().SetID(userID).SetAccount(account).SetDisplayName(name).SetPasswordHash("x").
 		SetCreatedAt(e.clock.Now()).Exec(e.t.Context()))
@@ -35,8 +35,8 @@ func TestSupportFindsPeopleAndTheirOrders(t *testing.T) {
 		o, other := e.order(v), e.order(v)
 		e.user(o.User, "li.lei@example.com", "Li Lei")
 		e.user(other.User, "+8613800000000", "Han Meimei")
-		for text, want := range map[string]uuid.UUID{
-			"li.lei": o.User, "LI.LEI@example.com": o.User, "+86138": other.User, "meimei": other.User, id.Format(id.User, o.User): o.User,
+		for text, want := range map[string]id.User{
+			"li.lei": o.User, "LI.LEI@example.com": o.User, "+86138": other.User, "meimei": other.User, o.User.Public(): o.User,
 		} {
 			people, err := e.ops.FindUsers(t.Context(), ann, text)
 			if err != nil || len(people) != 1 || people[0].ID != want {
@@ -44,9 +44,9 @@ func TestSupportFindsPeopleAndTheirOrders(t *testing.T) {
 			}
 		}
 		for text, want := range map[string][]*order.Order{
-			o.Number: {o}, id.Format(id.Order, other.ID): {other}, "li.lei@example.com": {o}, "Meimei": {other},
-			id.Format(id.Sale, v.ID): {other, o}, id.Format(id.Item, v.Items[0].ID): {other, o}, "unknown to all": {},
-			id.Format(id.User, o.User): {o}, "100%": {}, "__": {},
+			o.Number: {o}, other.ID.Public(): {other}, "li.lei@example.com": {o}, "Meimei": {other},
+			v.ID.Public(): {other, o}, v.Items[0].ID.Public(): {other, o}, "unknown to all": {},
+			o.User.Public(): {o}, "100%": {}, "__": {},
 		} {
 			found, err := e.ops.FindOrders(t.Context(), ann, text)
 			if err != nil || len(found) != len(want) {
@@ -109,11 +109,11 @@ func TestAnExportIsStreamedWholeAndInOrder(t *testing.T) {
 		}
 	}
 	got := rows[len(rows)-1]
-	if want := id.Format(id.Order, last.ID); got[0] != want || got[2] != "PAID" || got[5] != "Kettle" || got[7] != "'+8613800000000" ||
+	if want := last.ID.Public(); got[0] != want || got[2] != "PAID" || got[5] != "Kettle" || got[7] != "'+8613800000000" ||
 		got[9] != "49.00" || got[10] != "49.00" || got[11] != "CNY" || !strings.HasSuffix(got[15], "Z") {
 		t.Errorf("last row %q", got)
 	}
-	if _, err := e.ops.ExportOrders(t.Context(), ann, uuid.New()); fault.ReasonOf(err) != fault.Unknown {
+	if _, err := e.ops.ExportOrders(t.Context(), ann, id.Sale(uuid.New())); fault.ReasonOf(err) != fault.Unknown {
 		t.Errorf("unknown sale: %v", err)
 	}
 	if _, err := e.ops.ExportOrders(t.Context(), buyer, v.ID); fault.CodeOf(err) != fault.Forbidden {
@@ -128,8 +128,8 @@ func (e *env) manyOrders(v *sale.Sale, n int) {
 	e.must(e.db.WithTx(e.t.Context(), func(ctx context.Context, tx *ent.Tx) error {
 		rows := make([]*ent.OrderCreate, n)
 		for i := range rows {
-			rows[i] = tx.Order.Create().SetID(id.NewTask(id.ShardOf(v.ID))).SetNumber(fmt.Sprintf("N-%d", i)).SetSaleID(v.ID).
-				SetItemID(v.Items[0].ID).SetUserID(id.New()).SetStatus("CANCELLED").SetQuantity(1).
+			rows[i] = tx.Order.Create().SetID(id.NewIn[id.Order](id.ShardOf(v.ID))).SetNumber(fmt.Sprintf("N-%d", i)).SetSaleID(v.ID).
+				SetItemID(v.Items[0].ID).SetUserID(id.New[id.User]()).SetStatus("CANCELLED").SetQuantity(1).
 				SetUnitPriceMinor(4900).SetCurrency("CNY").SetEpoch(1).SetReservedAt(now).SetCreatedAt(now).SetUpdatedAt(now)
 		}
 		return tx.Order.CreateBulk(rows...).Exec(ctx)
@@ -154,7 +154,7 @@ func TestExportsAreDownloadedByStaff(t *testing.T) {
 	client := server.Client()
 	t.Cleanup(client.CloseIdleConnections)
 	for who, want := range map[string]int{"ann": 200, "buyer": 403, "": 401} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+operator.ExportPath+"?sale="+id.Format(id.Sale, v.ID), nil)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+operator.ExportPath+"?sale="+v.ID.Public(), nil)
 		e.must(err)
 		r.Header.Set("Authorization", who)
 		answer, err := client.Do(r)
@@ -165,7 +165,7 @@ func TestExportsAreDownloadedByStaff(t *testing.T) {
 			t.Errorf("%q: %d %s", who, answer.StatusCode, body)
 		}
 	}
-	for _, saleID := range []string{"", "sal_x", id.Format(id.Sale, uuid.New())} {
+	for _, saleID := range []string{"", "sal_x", id.Sale(uuid.New()).Public()} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+operator.ExportPath+"?sale="+saleID, nil)
 		e.must(err)
 		r.Header.Set("Authorization", "ann")

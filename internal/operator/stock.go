@@ -39,7 +39,7 @@ import (
 // AdjustInput is the input of AdjustStock.
 type AdjustInput struct {
 	By    sale.Actor
-	Item  uuid.UUID
+	Item  id.Item
 	Units int // signed
 	Note  string
 	// Key makes a repeated call return the same intervention: chosen by the client, per
@@ -50,8 +50,8 @@ type AdjustInput struct {
 // namespace is the UUID namespace of ids derived from a user and a key.
 var namespace = uuid.MustParse("6f6c1d3e-64a7-4f5b-8a55-0b5e6e5c7a11")
 
-func actID(by uuid.UUID, what, key string) uuid.UUID {
-	return uuid.NewSHA1(namespace, []byte(by.String()+"|"+what+"|"+key))
+func actID(by id.User, what, key string) id.Act {
+	return id.Act(uuid.NewSHA1(namespace, []byte(by.String()+"|"+what+"|"+key)))
 }
 
 // AdjustStock adds units to an item, or removes available units. Once the units added
@@ -65,7 +65,7 @@ func (s *Service) AdjustStock(ctx context.Context, in AdjustInput) (*Interventio
 		return nil, err
 	}
 	act := &Intervention{
-		ID: s.cfg.NewID(), Kind: AdjustStock, Item: in.Item, Units: in.Units, Note: in.Note, RequestedBy: in.By.ID,
+		ID: id.Act(s.cfg.NewID()), Kind: AdjustStock, Item: in.Item, Units: in.Units, Note: in.Note, RequestedBy: in.By.ID,
 	}
 	if in.Key != "" {
 		act.ID = actID(in.By.ID, "adjust", in.Key)
@@ -248,7 +248,7 @@ func (s *Service) record(ctx context.Context, tx *ent.Tx, act *Intervention, to 
 }
 
 func (s *Service) ledger(ctx context.Context, tx *ent.Tx, act *Intervention) error {
-	return tx.StockMovement.Create().SetID(s.cfg.NewID()).SetOrderID(act.ID).SetItemID(act.Item).
+	return tx.StockMovement.Create().SetID(s.cfg.NewID()).SetOrderID(act.ID.UUID()).SetItemID(act.Item).
 		SetKind(stockmovement.KindADJUST).SetQuantity(act.Units).SetCreatedAt(s.cfg.Clock.Now()).Exec(ctx)
 }
 
@@ -274,7 +274,7 @@ func (s *Service) tryFinish(ctx context.Context, act *Intervention) *Interventio
 	now, err := s.finish(ctx, act)
 	if err != nil {
 		s.cfg.Log.WarnContext(ctx, "an intervention is finished later",
-			slog.String("intervention", id.Format(id.Act, act.ID)), slog.String("state", string(act.State)), slog.Any("error", err))
+			slog.String("intervention", act.ID.Public()), slog.String("state", string(act.State)), slog.Any("error", err))
 		return act
 	}
 	if s.cfg.Stock == nil {

@@ -15,6 +15,7 @@ import (
 	"seckill/ent/intervention"
 	"seckill/ent/stockmovement"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/operator"
 	"seckill/internal/redisconn"
 	"seckill/internal/reservation"
@@ -103,7 +104,7 @@ func TestAdjustmentsThatMakeNoSenseAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	in := operator.AdjustInput{By: ann, Item: uuid.New(), Units: 1, Note: strings.Repeat("好", 200)}
+	in := operator.AdjustInput{By: ann, Item: id.Item(uuid.New()), Units: 1, Note: strings.Repeat("好", 200)}
 	if _, err := e.ops.AdjustStock(t.Context(), in); fault.ReasonOf(err) != fault.Unknown {
 		t.Errorf("unknown item: %v", err)
 	}

@@ -7,10 +7,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/saletemplate"
+	"seckill/internal/id"
 	"seckill/internal/postgres"
 	"seckill/internal/sale"
 )
@@ -20,11 +19,11 @@ const MaxTemplates = 100
 
 // Template is a sale without its times, from which operators create drafts.
 type Template struct {
-	ID      uuid.UUID
+	ID      id.Template
 	Name    string
 	Draft   SaleDraft // without times
 	Lasts   time.Duration
-	SavedBy uuid.UUID
+	SavedBy id.User
 	SavedAt time.Time
 }
 
@@ -59,7 +58,7 @@ func templateFromRow(row *ent.SaleTemplate) (*Template, error) {
 
 // SaveTemplate saves a sale as a template, in place of the one with the same name.
 // Refusals: NOT_FOUND, INVALID_INPUT; CONFLICT when there are MaxTemplates others.
-func (s *Service) SaveTemplate(ctx context.Context, by sale.Actor, saleID uuid.UUID, name string) (*Template, error) {
+func (s *Service) SaveTemplate(ctx context.Context, by sale.Actor, saleID id.Sale, name string) (*Template, error) {
 	if err := requireStaff(by); err != nil {
 		return nil, err
 	}
@@ -74,7 +73,7 @@ func (s *Service) SaveTemplate(ctx context.Context, by sale.Actor, saleID uuid.U
 		return nil, unknown("saleId")
 	}
 	t := &Template{
-		ID: s.cfg.NewID(), Name: name, Draft: copyOf(v, CopyInput{}), Lasts: v.EndsAt.Sub(v.StartsAt), SavedBy: by.ID, SavedAt: s.cfg.Clock.Now().UTC(),
+		ID: id.Template(s.cfg.NewID()), Name: name, Draft: copyOf(v, CopyInput{}), Lasts: v.EndsAt.Sub(v.StartsAt), SavedBy: by.ID, SavedAt: s.cfg.Clock.Now().UTC(),
 	}
 	text, err := json.Marshal(content{t.Draft, t.Lasts})
 	if err != nil {
@@ -105,7 +104,7 @@ func (s *Service) SaveTemplate(ctx context.Context, by sale.Actor, saleID uuid.U
 
 // FromTemplate is what a template does not say about a sale.
 type FromTemplate struct {
-	Template uuid.UUID
+	Template id.Template
 	Title    string // "" = that of the saved sale
 	StartsAt time.Time
 	EndsAt   time.Time // zero = as long after the start as in the saved sale
@@ -140,7 +139,7 @@ func (s *Service) CreateFromTemplate(ctx context.Context, by sale.Actor, in From
 }
 
 // DeleteTemplate deletes a template and returns it as it was.
-func (s *Service) DeleteTemplate(ctx context.Context, by sale.Actor, templateID uuid.UUID) (*Template, error) {
+func (s *Service) DeleteTemplate(ctx context.Context, by sale.Actor, templateID id.Template) (*Template, error) {
 	if err := requireStaff(by); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"seckill/internal/id"
 	"seckill/internal/money"
 	"seckill/internal/sale"
 )
@@ -24,7 +25,7 @@ func TestATemplateOfThisReleaseIsRead(t *testing.T) {
 		Title: "Drop", Rules: "One each.", PaymentWindow: 15 * time.Minute, PurchaseLimit: 2, HideExactStock: true, RequiresAddress: true,
 		Requires: sale.Requirements{VerifiedContact: true, AccountAge: time.Hour}, Accent: "#b3261e",
 		Items: []ItemDraft{{
-			Goods: uuid.MustParse("01890a5d-ac96-774b-bcce-b302099a8057"), Price: money.Amount{Minor: 9900, Currency: "CNY"}, Stock: 5, PurchaseLimit: 1,
+			Goods: id.Goods(uuid.MustParse("01890a5d-ac96-774b-bcce-b302099a8057")), Price: money.Amount{Minor: 9900, Currency: "CNY"}, Stock: 5, PurchaseLimit: 1,
 		}},
 		Switches: &sale.Switches{CaptchaRequired: true, CaptchaKinds: []string{"IMAGE"}, PowMax: 9, PermitPerMille: 1500, InflowPerSecond: 7, LimitBurst: 5, LimitPerSecond: 1},
 	}}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"seckill/internal/fault"
-	"seckill/internal/id"
 	"seckill/internal/operator"
 	"seckill/internal/payment"
 	"seckill/internal/sale"
@@ -63,7 +62,7 @@ func TestTheLogNamesWhoAskedAndWhoConfirmed(t *testing.T) {
 	if err := json.Unmarshal([]byte(lines[0].Details), &d); err != nil {
 		t.Fatal(err)
 	}
-	if d.RequestedBy != id.Format(id.User, ann.ID) || d.RequestNote != act.Note || d.ConfirmedBy != id.Format(id.User, bob.ID) || d.ConfirmNote != "counted in the warehouse" {
+	if d.RequestedBy != ann.ID.Public() || d.RequestNote != act.Note || d.ConfirmedBy != bob.ID.Public() || d.ConfirmNote != "counted in the warehouse" {
 		t.Errorf("%+v", d)
 	}
 }

@@ -3,9 +3,8 @@ package operator
 import (
 	"context"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/postgres"
 	"seckill/internal/sale"
 )
@@ -14,7 +13,7 @@ import (
 // draft. Repeated and concurrent calls have one product, and change it once. link is a
 // product without such an id that gets it; Nil = none.
 // Refusals: INVALID_INPUT; NOT_FOUND for link; CONFLICT when link has another id already.
-func (s *Service) UpsertGoods(ctx context.Context, by sale.Actor, link uuid.UUID, d GoodsDraft) (g *sale.Goods, created bool, err error) {
+func (s *Service) UpsertGoods(ctx context.Context, by sale.Actor, link id.Goods, d GoodsDraft) (g *sale.Goods, created bool, err error) {
 	if d.ExternalID == "" {
 		return nil, false, invalid(fault.NotEmpty, "externalId")
 	}
@@ -42,9 +41,9 @@ func (s *Service) UpsertGoods(ctx context.Context, by sale.Actor, link uuid.UUID
 }
 
 // upsertTarget returns the product that UpsertGoods changes; nil = it creates one.
-func (s *Service) upsertTarget(ctx context.Context, link uuid.UUID, externalID string) (*sale.Goods, error) {
+func (s *Service) upsertTarget(ctx context.Context, link id.Goods, externalID string) (*sale.Goods, error) {
 	known, err := s.cfg.Sales.GoodsByExternalID(ctx, externalID)
-	if err != nil || link == uuid.Nil || (known != nil && known.ID == link) {
+	if err != nil || link.IsZero() || (known != nil && known.ID == link) {
 		return known, err
 	}
 	g, err := s.cfg.Sales.GoodsByID(ctx, link)

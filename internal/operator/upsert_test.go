@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/operator"
 	"seckill/internal/sale"
 	"seckill/internal/testenv"
@@ -20,17 +21,17 @@ func kettle() operator.GoodsDraft {
 func TestAProductOfAnotherSystemIsCreatedOnceAndThenChanged(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, e *env) {
-		g, created, err := e.ops.UpsertGoods(t.Context(), ann, uuid.Nil, kettle())
+		g, created, err := e.ops.UpsertGoods(t.Context(), ann, id.Goods{}, kettle())
 		if err != nil || !created || g.ExternalID != "erp:4711" || g.SKU != "K-1" {
 			t.Fatalf("%+v, created %v: %v", g, created, err)
 		}
-		again, created, err := e.ops.UpsertGoods(t.Context(), ann, uuid.Nil, kettle())
+		again, created, err := e.ops.UpsertGoods(t.Context(), ann, id.Goods{}, kettle())
 		if err != nil || created || again.ID != g.ID || again.Revision != g.Revision {
 			t.Errorf("the same again: %+v, created %v: %v", again, created, err)
 		}
 		cheaper := kettle()
 		cheaper.ListPrice, cheaper.SKU = price(8800), ""
-		changed, created, err := e.ops.UpsertGoods(t.Context(), ann, uuid.Nil, cheaper)
+		changed, created, err := e.ops.UpsertGoods(t.Context(), ann, id.Goods{}, cheaper)
 		if err != nil || created || changed.ID != g.ID || changed.ListPrice != price(8800) || changed.SKU != "" || changed.Revision != g.Revision+1 {
 			t.Errorf("another price: %+v, created %v: %v", changed, created, err)
 		}
@@ -48,12 +49,12 @@ func TestConcurrentUpsertsHaveOneProductAndOneSale(t *testing.T) {
 	onBoth(t, func(t *testing.T, e *env) {
 		const calls = 8
 		var all sync.WaitGroup
-		goods, sales := make([]uuid.UUID, calls), make([]uuid.UUID, calls)
+		goods, sales := make([]id.Goods, calls), make([]id.Sale, calls)
 		made := make(chan bool, 2*calls)
 		starts := e.clock.Now().Add(time.Hour)
 		for i := range calls {
 			all.Go(func() {
-				g, created, err := e.ops.UpsertGoods(t.Context(), ann, uuid.Nil, kettle())
+				g, created, err := e.ops.UpsertGoods(t.Context(), ann, id.Goods{}, kettle())
 				if err != nil {
 					t.Error(err)
 					return
@@ -98,7 +99,7 @@ func autumn(g *sale.Goods, starts time.Time) operator.SaleDraft {
 func TestASaleOfAnotherSystemIsADraftThatCanBeSentAgainInEveryState(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, e *env) {
-		g, _, err := e.ops.UpsertGoods(t.Context(), ann, uuid.Nil, kettle())
+		g, _, err := e.ops.UpsertGoods(t.Context(), ann, id.Goods{}, kettle())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +145,7 @@ func TestAProductIsLinkedToAnotherSystemOnce(t *testing.T) {
 		d.Name, d.ListPrice = "Kettle", price(9900)
 		link := byHand.ID
 		if why == fault.Unknown {
-			link = uuid.New()
+			link = id.Goods(uuid.New())
 		}
 		_, _, err := e.ops.UpsertGoods(t.Context(), ann, link, d)
 		if testenv.Refusal(t, err).Reason() != why {
@@ -154,7 +155,7 @@ func TestAProductIsLinkedToAnotherSystemOnce(t *testing.T) {
 	for _, bad := range []string{"", "two words", "类", "12345678901234567890123456789012345678901234567890123456789012345"} {
 		d := kettle()
 		d.ExternalID = bad
-		_, _, err := e.ops.UpsertGoods(t.Context(), ann, uuid.Nil, d)
+		_, _, err := e.ops.UpsertGoods(t.Context(), ann, id.Goods{}, d)
 		if testenv.Refusal(t, err).Reason() != fault.InvalidInput {
 			t.Errorf("id %q: %v", bad, err)
 		}

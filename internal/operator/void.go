@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/intervention"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/payment"
 	"seckill/internal/sale"
@@ -18,7 +17,7 @@ import (
 // VoidInput is the input of VoidOrder.
 type VoidInput struct {
 	By    sale.Actor
-	Order uuid.UUID
+	Order id.Order
 	Note  string // the reason; the buyer sees it
 	Units *int   // of a paid order, from 1 to those that are left; nil = all of them
 }
@@ -65,7 +64,7 @@ func (s *Service) VoidOrder(ctx context.Context, in VoidInput) (Voided, error) {
 		return Voided{Order: o, Intervention: before}, err
 	}
 	act := &Intervention{
-		ID: s.cfg.NewID(), Kind: VoidOrder, State: Finishing, Sale: o.Sale, Item: o.Item, Order: &o.ID, Units: units,
+		ID: id.Act(s.cfg.NewID()), Kind: VoidOrder, State: Finishing, Sale: o.Sale, Item: o.Item, Order: &o.ID, Units: units,
 		Note: in.Note, RequestedBy: in.By.ID,
 	}
 	if o.Status == order.Paid {
@@ -104,7 +103,7 @@ func (s *Service) endable(ctx context.Context, o *order.Order, what sale.Act) er
 }
 
 // openVoid returns the unfinished void of an order; nil if there is none.
-func (s *Service) openVoid(ctx context.Context, orderID uuid.UUID) (*Intervention, error) {
+func (s *Service) openVoid(ctx context.Context, orderID id.Order) (*Intervention, error) {
 	row, err := s.cfg.DB.Ent.Intervention.Query().Where(
 		intervention.OrderID(orderID), intervention.StateIn(intervention.StateREQUESTED, intervention.StateREFUNDING, intervention.StateFINISHING),
 	).First(ctx)

@@ -141,11 +141,11 @@ func TestAVoidThatMeetsTheRefundOfItsBuyerIsRefused(t *testing.T) {
 	e := setup(t)
 	v := e.put(sale.Live, 10)
 	o := e.pay(e.orderOf(v, 3))
-	if _, err := e.pays.Void(t.Context(), payment.VoidInput{Order: o.ID, Operator: bob.ID, Note: "x", Act: id.New(), Units: 1}); err != nil {
+	if _, err := e.pays.Void(t.Context(), payment.VoidInput{Order: o.ID, Operator: bob.ID, Note: "x", Act: id.New[id.Act](), Units: 1}); err != nil {
 		t.Fatal(err)
 	}
 	e.clock.Advance(time.Minute) // the money of the first is still on its way
-	act, now := id.New(), e.clock.Now()
+	act, now := id.New[id.Act](), e.clock.Now()
 	e.must(e.db.Ent.Intervention.Create().SetID(act).SetKind("VOID_ORDER").SetState("REFUNDING").SetSaleID(v.ID).SetItemID(o.Item).
 		SetOrderID(o.ID).SetQuantity(1).SetNote("x").SetRequestedBy(ann.ID).SetDecidedBy(bob.ID).SetCreatedAt(now).SetUpdatedAt(now).Exec(t.Context()))
 	e.finish()
@@ -161,7 +161,7 @@ func TestAVoidThatWasLeftHalfWayIsFinished(t *testing.T) {
 	for name, ended := range map[string]bool{"before the order ended": false, "after the order ended": true} {
 		unpaid, paid := e.order(v), e.pay(e.order(v))
 		for o, state := range map[*order.Order]intervention.State{unpaid: intervention.StateFINISHING, paid: intervention.StateREFUNDING} {
-			act, now := id.New(), e.clock.Now()
+			act, now := id.New[id.Act](), e.clock.Now()
 			e.must(e.db.Ent.Intervention.Create().SetID(act).SetKind("VOID_ORDER").SetState(state).SetSaleID(v.ID).SetItemID(o.Item).
 				SetOrderID(o.ID).SetQuantity(1).SetNote("x").SetRequestedBy(ann.ID).SetDecidedBy(bob.ID).
 				SetCreatedAt(now).SetUpdatedAt(now).Exec(t.Context()))
@@ -190,7 +190,7 @@ func TestAnOrderThatIsPaidMeanwhileNeedsTwoPersonsToo(t *testing.T) {
 	e := setup(t)
 	v := e.put(sale.Live, 10)
 	o := e.order(v)
-	act, now := id.New(), e.clock.Now()
+	act, now := id.New[id.Act](), e.clock.Now()
 	e.must(e.db.Ent.Intervention.Create().SetID(act).SetKind("VOID_ORDER").SetState("FINISHING").SetSaleID(v.ID).SetItemID(o.Item).
 		SetOrderID(o.ID).SetQuantity(1).SetNote("x").SetRequestedBy(ann.ID).SetCreatedAt(now).SetUpdatedAt(now).Exec(t.Context()))
 	e.pay(o)
@@ -206,7 +206,7 @@ func TestVoidsThatMakeNoSenseAreRefused(t *testing.T) {
 	e := setup(t)
 	v := e.put(sale.Live, 10)
 	o := e.order(v)
-	if _, err := e.ops.VoidOrder(t.Context(), operator.VoidInput{By: ann, Order: uuid.New(), Note: "x"}); fault.ReasonOf(err) != fault.Unknown {
+	if _, err := e.ops.VoidOrder(t.Context(), operator.VoidInput{By: ann, Order: id.Order(uuid.New()), Note: "x"}); fault.ReasonOf(err) != fault.Unknown {
 		t.Errorf("unknown order: %v", err)
 	}
 	if _, err := e.ops.VoidOrder(t.Context(), operator.VoidInput{By: ann, Order: o.ID}); fault.ReasonOf(err) != fault.InvalidInput {

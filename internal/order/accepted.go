@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/google/uuid"
-
 	entorder "seckill/ent/order"
 	"seckill/ent/orderfailure"
+	"seckill/internal/id"
 )
 
 const (
@@ -29,12 +28,12 @@ type noted struct {
 // with the writes of its last seconds; the gate then gets a higher epoch.
 type acceptedTasks struct {
 	mu     sync.Mutex
-	ring   []noted             // guarded by mu; grows up to maxNoted
-	next   int                 // guarded by mu; the place of the next task in a full ring
-	lowest map[uuid.UUID]int64 // guarded by mu; by item: the lowest epoch of its tasks, or a lower one
+	ring   []noted           // guarded by mu; grows up to maxNoted
+	next   int               // guarded by mu; the place of the next task in a full ring
+	lowest map[id.Item]int64 // guarded by mu; by item: the lowest epoch of its tasks, or a lower one
 }
 
-func newAcceptedTasks() *acceptedTasks { return &acceptedTasks{lowest: map[uuid.UUID]int64{}} }
+func newAcceptedTasks() *acceptedTasks { return &acceptedTasks{lowest: map[id.Item]int64{}} }
 
 // NoteAccepted remembers a task that the gate of an epoch has accepted: Superseded finds
 // it when that gate is lost.
@@ -60,7 +59,7 @@ func (a *acceptedTasks) add(n noted) {
 // Superseded adds tasks to those of Unresolved that were accepted by a gate with a lower
 // epoch than its item has now, and that have no end in Postgres; each once. epochOf
 // returns the epoch of an item's gate, 0 = unknown. It returns how many it added.
-func (s *Store) Superseded(ctx context.Context, epochOf func(item uuid.UUID) int64) (added int, err error) {
+func (s *Store) Superseded(ctx context.Context, epochOf func(item id.Item) int64) (added int, err error) {
 	due := s.accepted.below(epochOf)
 	open := make([]Task, 0, len(due))
 	for start := 0; start < len(due); start += endChunk {
@@ -83,10 +82,10 @@ func (s *Store) Superseded(ctx context.Context, epochOf func(item uuid.UUID) int
 }
 
 // below returns the tasks that a gate with a lower epoch accepted.
-func (a *acceptedTasks) below(epochOf func(item uuid.UUID) int64) (due []Task) {
+func (a *acceptedTasks) below(epochOf func(item id.Item) int64) (due []Task) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	now := map[uuid.UUID]int64{}
+	now := map[id.Item]int64{}
 	for item, low := range a.lowest {
 		if epoch := epochOf(item); low < epoch {
 			now[item] = epoch
@@ -111,7 +110,7 @@ func (a *acceptedTasks) forget(tasks []Task) {
 	if len(tasks) == 0 {
 		return
 	}
-	gone := make(map[uuid.UUID]bool, len(tasks))
+	gone := make(map[id.Task]bool, len(tasks))
 	for _, t := range tasks {
 		gone[t.ID] = true
 	}
@@ -133,12 +132,12 @@ func (a *acceptedTasks) keep(keep func(noted) bool) {
 }
 
 // ended returns which of some tasks have an end in Postgres.
-func (s *Store) ended(ctx context.Context, tasks []Task) (map[uuid.UUID]bool, error) {
-	ids := make([]uuid.UUID, len(tasks))
+func (s *Store) ended(ctx context.Context, tasks []Task) (map[id.Task]bool, error) {
+	ids := make([]id.Task, len(tasks))
 	for i, t := range tasks {
 		ids[i] = t.ID
 	}
-	written, err := s.db.Ent.Order.Query().Where(entorder.IDIn(ids...)).IDs(ctx)
+	written, err := s.db.Ent.Order.Query().Where(entorder.IDIn(id.As[id.Order](ids)...)).IDs(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("look up orders of %d tasks: %w", len(ids), err)
 	}
@@ -146,8 +145,8 @@ func (s *Store) ended(ctx context.Context, tasks []Task) (map[uuid.UUID]bool, er
 	if err != nil {
 		return nil, fmt.Errorf("look up failures of %d tasks: %w", len(ids), err)
 	}
-	ended := make(map[uuid.UUID]bool, len(written)+len(failed))
-	for _, id := range append(written, failed...) {
+	ended := make(map[id.Task]bool, len(written)+len(failed))
+	for _, id := range append(failed, id.As[id.Task](written)...) {
 		ended[id] = true
 	}
 	return ended, nil

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
+	"seckill/internal/id"
 )
 
 const (
@@ -22,7 +22,7 @@ var errAlike = errors.New("all orders of a batch fail alike")
 // blameServer marks the errors of a batch as transient if all of its requests failed
 // with the same SQLSTATE: a full disk, a trigger or a constraint that an operator has
 // added. Older requests are not marked, so that each becomes a dead letter in the end.
-func (w *Writer) blameServer(requests []Requested, faults map[uuid.UUID]error) {
+func (w *Writer) blameServer(requests []Requested, faults map[id.Task]error) {
 	if len(requests) < minAlike || len(faults) < len(requests) {
 		return
 	}

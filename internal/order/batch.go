@@ -36,17 +36,17 @@ type batch struct {
 	outbox  *webhook.Outbox
 	notices *notice.Outbox
 	now     time.Time
-	terms   map[uuid.UUID]terms
-	ends    map[uuid.UUID]Outcome
+	terms   map[id.Item]terms
+	ends    map[id.Task]Outcome
 	// superseded are the tasks that were not decided, because their gate was rebuilt.
-	superseded []uuid.UUID
+	superseded []id.Task
 
 	attempt int    // attempts on the careful path so far; order numbers grow with it
 	giveUp  string // reason for which all its tasks fail; "" = none
 }
 
-func (w *Writer) newBatch(known map[uuid.UUID]terms, size int) *batch {
-	return &batch{rows: w.rows, outbox: w.outbox, notices: w.notices, now: instant(w.clock.Now()), terms: known, ends: make(map[uuid.UUID]Outcome, size)}
+func (w *Writer) newBatch(known map[id.Item]terms, size int) *batch {
+	return &batch{rows: w.rows, outbox: w.outbox, notices: w.notices, now: instant(w.clock.Now()), terms: known, ends: make(map[id.Task]Outcome, size)}
 }
 
 // persist ends every request in one transaction. It takes the fast path when all
@@ -71,7 +71,7 @@ func (w *Writer) persist(ctx context.Context, requests []Requested) (*batch, err
 	return b, err
 }
 
-func (w *Writer) try(ctx context.Context, size int, known map[uuid.UUID]terms, do func(context.Context, *ent.Tx, *batch) error) (*batch, error) {
+func (w *Writer) try(ctx context.Context, size int, known map[id.Item]terms, do func(context.Context, *ent.Tx, *batch) error) (*batch, error) {
 	var b *batch
 	err := w.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		b = w.newBatch(known, size)
@@ -120,7 +120,7 @@ func (b *batch) insertOrders(ctx context.Context, tx *ent.Tx, requests []Request
 	for _, r := range requests {
 		o := b.draft(r)
 		orders = append(orders, o)
-		b.ends[o.ID] = Outcome{Task: o.Task(), Order: o}
+		b.ends[id.Task(o.ID)] = Outcome{Task: o.Task(), Order: o}
 	}
 	if err := b.rows.insert(ctx, tx, orders); err != nil {
 		return err
@@ -148,7 +148,7 @@ func placed(orders []*Order) []notice.Placed {
 
 // taking is the units that fresh orders take from one item.
 type taking struct {
-	first uuid.UUID // the order named in the ledger line
+	first id.Order // the order named in the ledger line
 	units int
 	epoch int64 // the lowest of the orders
 }
@@ -157,7 +157,7 @@ type taking struct {
 // one guarded update per item, in the order of the item ids. It takes nothing for an
 // order whose gate was rebuilt since: the build may not have counted it.
 func (b *batch) takeStock(ctx context.Context, tx *ent.Tx, orders []*Order) error {
-	taken := map[uuid.UUID]taking{}
+	taken := map[id.Item]taking{}
 	for _, o := range orders {
 		t, ok := taken[o.Item]
 		if !ok {
@@ -169,7 +169,7 @@ func (b *batch) takeStock(ctx context.Context, tx *ent.Tx, orders []*Order) erro
 	}
 	for _, item := range sortedIDs(maps.Keys(taken)) {
 		t := taken[item]
-		err := tx.StockMovement.Create().SetID(id.New()).SetOrderID(t.first).SetItemID(item).
+		err := tx.StockMovement.Create().SetID(id.New[uuid.UUID]()).SetOrderID(t.first.UUID()).SetItemID(item).
 			SetKind(stockmovement.KindHOLD).SetQuantity(t.units).SetCreatedAt(b.now).Exec(ctx)
 		if err != nil {
 			return fmt.Errorf("write the ledger of item %s: %w", item, err)
@@ -206,27 +206,27 @@ func (b *batch) draft(r Requested) *Order {
 	t := b.terms[r.Item]
 	deadline := b.now.Add(t.window)
 	return &Order{
-		ID: r.Task, Number: Number(r.Task, b.now, b.attempt), Sale: r.Sale, Item: r.Item, User: r.User,
+		ID: id.Order(r.Task), Number: Number(id.Order(r.Task), b.now, b.attempt), Sale: r.Sale, Item: r.Item, User: r.User,
 		Kind: Seckill, Status: PendingPayment, Quantity: r.Quantity, UnitPriceMinor: t.priceMinor, Currency: t.currency,
 		Version: 1, Epoch: r.Epoch, ReservedAt: r.submittedAt(), CreatedAt: b.now, UpdatedAt: b.now,
 		PaymentDeadline: &deadline,
 	}
 }
 
-func itemsOf(requests []Requested) []uuid.UUID {
-	items := map[uuid.UUID]bool{}
+func itemsOf(requests []Requested) []id.Item {
+	items := map[id.Item]bool{}
 	for _, r := range requests {
 		items[r.Item] = true
 	}
 	return sortedIDs(maps.Keys(items))
 }
 
-func sortedIDs(ids iter.Seq[uuid.UUID]) []uuid.UUID {
-	return slices.SortedFunc(ids, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
+func sortedIDs[T ~[16]byte](ids iter.Seq[T]) []T {
+	return slices.SortedFunc(ids, func(a, b T) int { return bytes.Compare(a[:], b[:]) })
 }
 
-func taskIDs(requests []Requested) []uuid.UUID {
-	ids := make([]uuid.UUID, 0, len(requests))
+func taskIDs(requests []Requested) []id.Task {
+	ids := make([]id.Task, 0, len(requests))
 	for _, r := range requests {
 		ids = append(ids, r.Task)
 	}

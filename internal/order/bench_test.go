@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
 	"seckill/ent"
@@ -121,13 +122,13 @@ func (e *env) race(b *testing.B, callers int, write func(order.Requested) error)
 func (e *env) writeAlone(ctx context.Context, r order.Requested) error {
 	return e.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		now := e.clock.Now()
-		err := tx.Order.Create().SetID(r.Task).SetNumber(order.Number(r.Task, now, 3)).SetSaleID(r.Sale).SetItemID(r.Item).
+		err := tx.Order.Create().SetID(id.Order(r.Task)).SetNumber(order.Number(id.Order(r.Task), now, 3)).SetSaleID(r.Sale).SetItemID(r.Item).
 			SetUserID(r.User).SetQuantity(r.Quantity).SetUnitPriceMinor(r.UnitPriceMinor).
 			SetCurrency(r.Currency).SetEpoch(r.Epoch).SetReservedAt(now).SetCreatedAt(now).SetUpdatedAt(now).Exec(ctx)
 		if err != nil {
 			return err
 		}
-		err = tx.StockMovement.Create().SetID(id.New()).SetOrderID(r.Task).SetItemID(r.Item).SetKind("HOLD").
+		err = tx.StockMovement.Create().SetID(id.New[uuid.UUID]()).SetOrderID(r.Task.UUID()).SetItemID(r.Item).SetKind("HOLD").
 			SetQuantity(r.Quantity).SetCreatedAt(now).Exec(ctx)
 		if err != nil {
 			return err

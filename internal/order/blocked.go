@@ -5,16 +5,16 @@ import (
 	"fmt"
 
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/ent/user"
+	"seckill/internal/id"
 )
 
 // UnpaidOfBlocked returns at most limit unpaid orders of users who are disabled, oldest
 // first.
-func (s *Store) UnpaidOfBlocked(ctx context.Context, limit int) ([]uuid.UUID, error) {
+func (s *Store) UnpaidOfBlocked(ctx context.Context, limit int) ([]id.Order, error) {
 	ids, err := s.db.Ent.Order.Query().
 		Where(entorder.StatusEQ(entorder.Status(PendingPayment)), func(s *sql.Selector) {
 			users := sql.Table(user.Table)

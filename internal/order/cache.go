@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/clock"
@@ -32,7 +31,7 @@ var newerScript = redis.NewScript(newerLua)
 
 // BucketKey returns the key of the hash with the records of a task and of its order:
 // reservation.Keys.Tasks.
-type BucketKey func(shard int, task uuid.UUID) string
+type BucketKey func(shard int, task id.Task) string
 
 // Cache holds copies of tasks and orders in Redis, so that lookups do not query the
 // database. The reserve script of release 0.1 writes SUBMITTED tasks there, too.
@@ -55,9 +54,9 @@ func NewCache(conn *redisconn.Conn, bucket BucketKey, c clock.Clock) *Cache {
 
 // Fields of a bucket: the JSON of a task, the JSON of an order with the time of the
 // copy, and the packed copy of a fresh order.
-func taskField(task uuid.UUID) string    { return "task:" + task.String() }
-func orderField(order uuid.UUID) string  { return "order:" + order.String() }
-func packedField(order uuid.UUID) string { return string(order[:]) }
+func taskField(task id.Task) string     { return "task:" + task.String() }
+func orderField(order id.Order) string  { return "order:" + order.String() }
+func packedField(order id.Order) string { return string(order[:]) }
 
 // orderRecord is an order with the time of the copy.
 type orderRecord struct {
@@ -100,7 +99,7 @@ func (c *Cache) Put(ctx context.Context, tasks []Task, orders []*Order) error {
 			return fmt.Errorf("record order: %w", err)
 		}
 		r := &shards[shard]
-		if bucket := c.bucket(shard, o.ID); o.fresh() {
+		if bucket := c.bucket(shard, id.Task(o.ID)); o.fresh() {
 			r.packed = append(r.packed, record{bucket, packedField(o.ID), o.Version, o.appendPacked(make([]byte, 0, 128), now)})
 		} else {
 			r.changed = append(r.changed, record{bucket, orderField(o.ID), o.Version, o.appendRecord(make([]byte, 0, 640), now.UnixMilli())})
@@ -162,16 +161,16 @@ func put(ctx context.Context, pipe redis.Pipeliner, part []record) {
 }
 
 // task returns the record of a task, or nil.
-func (c *Cache) task(ctx context.Context, task uuid.UUID) (*Task, error) {
+func (c *Cache) task(ctx context.Context, task id.Task) (*Task, error) {
 	shard, err := id.TaskShard(task)
 	if err != nil {
 		return nil, nil //nolint:nilnil,nilerr // such a task cannot exist
 	}
-	texts, err := c.conn.Cmd.HMGet(ctx, c.bucket(shard, task), orderField(task), packedField(task), taskField(task)).Result()
+	texts, err := c.conn.Cmd.HMGet(ctx, c.bucket(shard, task), orderField(id.Order(task)), packedField(id.Order(task)), taskField(task)).Result()
 	if err != nil {
 		return nil, fmt.Errorf("read task record: %w", err)
 	}
-	if o := newestOf(task, texts[:2]); o.Order != nil {
+	if o := newestOf(id.Order(task), texts[:2]); o.Order != nil {
 		t := o.Task()
 		return &t, nil
 	}
@@ -187,20 +186,20 @@ func (c *Cache) task(ctx context.Context, task uuid.UUID) (*Task, error) {
 }
 
 // orders returns the existing records with the time of their copy.
-func (c *Cache) orders(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]orderRecord, error) {
+func (c *Cache) orders(ctx context.Context, ids []id.Task) (map[id.Task]orderRecord, error) {
 	pipe := c.conn.Cmd.Pipeline()
-	replies := make(map[uuid.UUID]*redis.SliceCmd, len(ids))
+	replies := make(map[id.Task]*redis.SliceCmd, len(ids))
 	for _, o := range ids {
 		if shard, err := id.TaskShard(o); err == nil {
-			replies[o] = pipe.HMGet(ctx, c.bucket(shard, o), orderField(o), packedField(o))
+			replies[o] = pipe.HMGet(ctx, c.bucket(shard, o), orderField(id.Order(o)), packedField(id.Order(o)))
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, fmt.Errorf("read order records: %w", err)
 	}
-	found := make(map[uuid.UUID]orderRecord, len(replies))
+	found := make(map[id.Task]orderRecord, len(replies))
 	for o, reply := range replies {
-		if r := newestOf(o, reply.Val()); r.Order != nil {
+		if r := newestOf(id.Order(o), reply.Val()); r.Order != nil {
 			found[o] = r
 		}
 	}
@@ -209,7 +208,7 @@ func (c *Cache) orders(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]orde
 
 // newestOf returns the newer of the two records of an order: JSON and packed. A record
 // that is unreadable counts as missing; without any, the Order is nil.
-func newestOf(order uuid.UUID, texts []any) (newest orderRecord) {
+func newestOf(order id.Order, texts []any) (newest orderRecord) {
 	if text, ok := texts[1].(string); ok {
 		if r, err := unpack(order, []byte(text)); err == nil {
 			newest = r

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 
 	"seckill/ent"
 	entorder "seckill/ent/order"
@@ -16,10 +15,14 @@ import (
 	entsale "seckill/ent/sale"
 	"seckill/ent/saleitem"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 )
 
 // buyer identifies a user and an item; a buyer has at most one live order.
-type buyer struct{ item, user uuid.UUID }
+type buyer struct {
+	item id.Item
+	user id.User
+}
 
 // careful decides a batch request by request. It locks the items first, so that what it
 // reads stays valid: until it commits, no other transaction can end a task of these
@@ -61,7 +64,7 @@ type itemStock struct {
 // lockItems locks the rows of the existing items in the order of their ids, and returns
 // their stock. The lock is an update that changes only the revision, because that works
 // on every database.
-func (b *batch) lockItems(ctx context.Context, tx *ent.Tx, items []uuid.UUID) (map[uuid.UUID]*itemStock, error) {
+func (b *batch) lockItems(ctx context.Context, tx *ent.Tx, items []id.Item) (map[id.Item]*itemStock, error) {
 	for _, item := range items {
 		if err := tx.SaleItem.Update().Where(saleitem.ID(item)).AddRevision(1).Exec(ctx); err != nil {
 			return nil, fmt.Errorf("lock item %s: %w", item, err)
@@ -71,7 +74,7 @@ func (b *batch) lockItems(ctx context.Context, tx *ent.Tx, items []uuid.UUID) (m
 	if err != nil {
 		return nil, fmt.Errorf("read locked items: %w", err)
 	}
-	sales := make([]uuid.UUID, len(rows))
+	sales := make([]id.Sale, len(rows))
 	for i, row := range rows {
 		sales[i] = row.SaleID
 	}
@@ -79,7 +82,7 @@ func (b *batch) lockItems(ctx context.Context, tx *ent.Tx, items []uuid.UUID) (m
 	if err != nil {
 		return nil, fmt.Errorf("read ended sales: %w", err)
 	}
-	stock := make(map[uuid.UUID]*itemStock, len(rows))
+	stock := make(map[id.Item]*itemStock, len(rows))
 	for _, row := range rows {
 		stock[row.ID] = &itemStock{available: row.Available, epoch: row.GateEpoch, over: slices.Contains(ended, row.SaleID)}
 	}
@@ -89,13 +92,13 @@ func (b *batch) lockItems(ctx context.Context, tx *ent.Tx, items []uuid.UUID) (m
 // recogniseEnds records the requests whose task has already ended.
 func (b *batch) recogniseEnds(ctx context.Context, tx *ent.Tx, requests []Requested) error {
 	ids := taskIDs(requests)
-	orders, err := tx.Order.Query().Where(entorder.IDIn(ids...)).All(ctx)
+	orders, err := tx.Order.Query().Where(entorder.IDIn(id.As[id.Order](ids)...)).All(ctx)
 	if err != nil {
 		return fmt.Errorf("read known orders: %w", err)
 	}
 	for _, row := range orders {
 		o := FromRow(row)
-		b.ends[o.ID] = Outcome{Task: o.Task(), Order: o, Replayed: true}
+		b.ends[id.Task(o.ID)] = Outcome{Task: o.Task(), Order: o, Replayed: true}
 	}
 	rows, err := tx.OrderFailure.Query().Where(orderfailure.IDIn(ids...)).All(ctx)
 	if err != nil {
@@ -108,12 +111,12 @@ func (b *batch) recogniseEnds(ctx context.Context, tx *ent.Tx, requests []Reques
 }
 
 // liveOrders returns the buyers that have a live order of the item.
-func (b *batch) liveOrders(ctx context.Context, tx *ent.Tx, requests []Requested) (map[buyer]uuid.UUID, error) {
-	live := map[buyer]uuid.UUID{}
+func (b *batch) liveOrders(ctx context.Context, tx *ent.Tx, requests []Requested) (map[buyer]id.Order, error) {
+	live := map[buyer]id.Order{}
 	if len(requests) == 0 {
 		return live, nil
 	}
-	users := make([]uuid.UUID, 0, len(requests))
+	users := make([]id.User, 0, len(requests))
 	for _, r := range requests {
 		users = append(users, r.User)
 	}
@@ -132,7 +135,7 @@ func (b *batch) liveOrders(ctx context.Context, tx *ent.Tx, requests []Requested
 // choose divides the requests into those that become orders, those that fail, and those
 // that are superseded: the oldest reservation first, as many as fit. A large request that
 // does not fit does not block a later, smaller one.
-func (b *batch) choose(requests []Requested, live map[buyer]uuid.UUID, stock map[uuid.UUID]*itemStock) ([]Requested, []Failure) {
+func (b *batch) choose(requests []Requested, live map[buyer]id.Order, stock map[id.Item]*itemStock) ([]Requested, []Failure) {
 	byAge := slices.Clone(requests)
 	slices.SortStableFunc(byAge, func(a, b Requested) int {
 		return cmp.Or(cmp.Compare(a.SubmittedAtMs, b.SubmittedAtMs), bytes.Compare(a.Task[:], b.Task[:]))
@@ -160,7 +163,7 @@ func (b *batch) choose(requests []Requested, live map[buyer]uuid.UUID, stock map
 			failed = append(failed, b.failure(r, fault.SoldOut, reason))
 		default:
 			item.available -= r.Quantity
-			live[who] = r.Task
+			live[who] = id.Order(r.Task)
 			chosen = append(chosen, r)
 		}
 	}

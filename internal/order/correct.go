@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	entfulfilment "seckill/ent/fulfilment"
 	"seckill/ent/orderevent"
 	"seckill/internal/clock"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/postgres"
 	"seckill/internal/recipient"
 	"seckill/internal/webhook"
@@ -28,7 +27,7 @@ const (
 
 // Correction is another recipient of an order.
 type Correction struct {
-	Order     uuid.UUID
+	Order     id.Order
 	By        Actor
 	Recipient recipient.Recipient
 	Reason    string // required from operators

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/fulfilment"
 	"seckill/internal/id"
@@ -119,7 +117,7 @@ func (c change) write(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, o
 	if wants, err := outbox.Wants(ctx, tx, c.kind); err != nil || !wants {
 		return err
 	}
-	ids := make([]uuid.UUID, len(orders))
+	ids := make([]id.Order, len(orders))
 	for i, o := range orders {
 		ids[i] = o.ID
 	}
@@ -155,8 +153,8 @@ func (c change) write(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, o
 
 func eventDataOf(o *Order) eventData {
 	data := eventData{
-		OrderID: id.Format(id.Order, o.ID), Number: o.Number, SaleID: id.Format(id.Sale, o.Sale), ItemID: id.Format(id.Item, o.Item),
-		BuyerID: id.Format(id.User, o.User), Status: o.Status, Quantity: o.Quantity,
+		OrderID: o.ID.Public(), Number: o.Number, SaleID: o.Sale.Public(), ItemID: o.Item.Public(),
+		BuyerID: o.User.Public(), Status: o.Status, Quantity: o.Quantity,
 		UnitPrice: amountOf(o.UnitPriceMinor, o.Currency), Total: amountOf(o.TotalMinor(), o.Currency),
 		Revision: o.Version, PlacedAt: o.CreatedAt, PaymentDeadline: o.PaymentDeadline, PaidAt: o.PaidAt,
 		RefundedQuantity: o.RefundedUnits(),
@@ -187,7 +185,7 @@ type LostUnits struct {
 // WriteLowStock writes an event when the units that an item just lost took its available
 // units to a tenth of the total or below, in the caller's transaction. The item's row is
 // locked.
-func WriteLowStock(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, item uuid.UUID, lost LostUnits) error {
+func WriteLowStock(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, item id.Item, lost LostUnits) error {
 	wants, err := outbox.Wants(ctx, tx, webhook.StockLow)
 	if err != nil || !wants {
 		return err
@@ -200,8 +198,8 @@ func WriteLowStock(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, item
 		return nil
 	}
 	return outbox.Write(ctx, tx, webhook.StockLow, func() []webhook.Event {
-		return []webhook.Event{{Kind: webhook.StockLow, Subject: id.Format(id.Item, item), At: lost.At, Data: stockData{
-			SaleID: id.Format(id.Sale, row.SaleID), ItemID: id.Format(id.Item, item), Available: row.Available, Total: row.Total, Revision: row.Revision,
+		return []webhook.Event{{Kind: webhook.StockLow, Subject: item.Public(), At: lost.At, Data: stockData{
+			SaleID: row.SaleID.Public(), ItemID: item.Public(), Available: row.Available, Total: row.Total, Revision: row.Revision,
 		}}}
 	})
 }

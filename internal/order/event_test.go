@@ -19,7 +19,7 @@ import (
 func (e *env) subscribe() {
 	e.t.Helper()
 	e.must(e.db.WithTx(e.t.Context(), func(ctx context.Context, tx *ent.Tx) error {
-		return tx.WebhookEndpoint.Create().SetID(id.New()).SetURL("https://shop.example.com/").SetSecret([]byte("sealed")).
+		return tx.WebhookEndpoint.Create().SetID(id.New[id.Endpoint]()).SetURL("https://shop.example.com/").SetSecret([]byte("sealed")).
 			SetCreatedAt(opening).SetUpdatedAt(opening).Exec(ctx)
 	}))
 }
@@ -81,7 +81,7 @@ func TestABatchOfOrdersWritesItsEvents(t *testing.T) {
 			}
 		}
 		for _, r := range requests {
-			if !placed[id.Format(id.Order, r.Task)] {
+			if !placed[id.Order(r.Task).Public()] {
 				t.Errorf("order %s has no event", r.Task)
 			}
 		}
@@ -105,7 +105,7 @@ func TestExpiredOrdersWriteTheirEvents(t *testing.T) {
 		orders := map[string]*order.Order{}
 		for _, r := range e.requests(3) {
 			o := e.write(w, r).Order
-			orders[id.Format(id.Order, o.ID)] = o
+			orders[o.ID.Public()] = o
 		}
 		expired, err := order.Expire(t.Context(), e.db, webhook.NewOutbox(e.clock, nil), slices.Collect(maps.Values(orders)), e.clock.Now())
 		e.must(err)

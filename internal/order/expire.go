@@ -65,8 +65,8 @@ func (x expiry) expire(ctx context.Context, tx *ent.Tx, overdue []*Order) ([]*Or
 	if err != nil || len(still) == 0 {
 		return nil, err
 	}
-	ids := make([]uuid.UUID, 0, len(still))
-	units := map[uuid.UUID]int{}
+	ids := make([]id.Order, 0, len(still))
+	units := map[id.Item]int{}
 	expired := make([]*Order, 0, len(still))
 	ledger := make([]*ent.StockMovementCreate, 0, len(still))
 	log := make([]*ent.OrderEventCreate, 0, len(still))
@@ -74,7 +74,7 @@ func (x expiry) expire(ctx context.Context, tx *ent.Tx, overdue []*Order) ([]*Or
 		o = o.moved(Expired, x.at)
 		expired, ids = append(expired, o), append(ids, o.ID)
 		units[o.Item] += o.Quantity
-		ledger = append(ledger, tx.StockMovement.Create().SetID(id.New()).SetOrderID(o.ID).SetItemID(o.Item).
+		ledger = append(ledger, tx.StockMovement.Create().SetID(id.New[uuid.UUID]()).SetOrderID(o.ID.UUID()).SetItemID(o.Item).
 			SetKind(stockmovement.KindRELEASE).SetQuantity(o.Quantity).SetCreatedAt(x.at))
 		log = append(log, logRow(tx, o, x.at, Entry{By: Actor{Kind: Clock}, Code: CodeExpired}))
 	}
@@ -106,8 +106,8 @@ func (x expiry) expire(ctx context.Context, tx *ent.Tx, overdue []*Order) ([]*Or
 // lockOverdue locks and returns the orders that are unchanged since they were read. It
 // skips rows that another process has locked, because that process is moving them.
 func lockOverdue(ctx context.Context, tx *ent.Tx, name string, overdue []*Order) ([]*Order, error) {
-	read := make(map[uuid.UUID]*Order, len(overdue))
-	ids := make([]uuid.UUID, 0, len(overdue))
+	read := make(map[id.Order]*Order, len(overdue))
+	ids := make([]id.Order, 0, len(overdue))
 	for _, o := range overdue {
 		read[o.ID] = o
 		ids = append(ids, o.ID)

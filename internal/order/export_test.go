@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/google/uuid"
+	"seckill/internal/id"
 )
 
 // Waiting returns the number of requests that wait for a batch.
@@ -46,12 +46,12 @@ func Persist(ctx context.Context, w *Writer, requests []Requested) error {
 func Pack(o *Order, copiedAt time.Time) []byte { return o.appendPacked(nil, copiedAt) }
 
 // Unpack returns the order of a packed copy and the time of the copy.
-func Unpack(id uuid.UUID, packed []byte) (*Order, int64, error) {
+func Unpack(id id.Order, packed []byte) (*Order, int64, error) {
 	r, err := unpack(id, packed)
 	return r.Order, r.CopiedAtMs, err
 }
 
 // PutJSON writes the copy of an order as processes before packed copies do.
 func PutJSON(ctx context.Context, c *Cache, shard int, o *Order, copiedAt time.Time) error {
-	return c.conn.Cmd.HSet(ctx, c.bucket(shard, o.ID), orderField(o.ID), o.appendRecord(nil, copiedAt.UnixMilli())).Err()
+	return c.conn.Cmd.HSet(ctx, c.bucket(shard, id.Task(o.ID)), orderField(o.ID), o.appendRecord(nil, copiedAt.UnixMilli())).Err()
 }

@@ -11,9 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
+	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/orderintake"
 	"seckill/internal/postgres"
@@ -248,10 +247,10 @@ func TestAServerThatRefusesStatementsIsWaitedFor(t *testing.T) {
 }
 
 // failedOf writes requests concurrently and returns the errors of those that failed.
-func (e *env) failedOf(requests []order.Requested) map[uuid.UUID]error {
+func (e *env) failedOf(requests []order.Requested) map[id.Task]error {
 	e.t.Helper()
 	w := e.writer(nil)
-	failed := map[uuid.UUID]error{}
+	failed := map[id.Task]error{}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	for _, r := range requests {

@@ -10,12 +10,11 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/fulfilment"
 	"seckill/internal/clock"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/postgres"
 	"seckill/internal/webhook"
 )
@@ -77,7 +76,7 @@ type Fulfilments struct {
 // Set stores how far the goods of an order are, notes it in the order's log, and publishes
 // the order. Setting what is set already changes nothing.
 // Refusals: INVALID_INPUT; NOT_FOUND; CONFLICT when the order was never paid.
-func (s Fulfilments) Set(ctx context.Context, by Actor, orderID uuid.UUID, f Fulfilment) (o *Order, err error) {
+func (s Fulfilments) Set(ctx context.Context, by Actor, orderID id.Order, f Fulfilment) (o *Order, err error) {
 	if f, err = f.ready(); err != nil {
 		return nil, err
 	}
@@ -100,7 +99,7 @@ func (s Fulfilments) Set(ctx context.Context, by Actor, orderID uuid.UUID, f Ful
 	return o, nil
 }
 
-func (s Fulfilments) set(ctx context.Context, tx *ent.Tx, entry Entry, orderID uuid.UUID, f Fulfilment) (o *Order, changed bool, err error) {
+func (s Fulfilments) set(ctx context.Context, tx *ent.Tx, entry Entry, orderID id.Order, f Fulfilment) (o *Order, changed bool, err error) {
 	row, err := tx.Order.Get(ctx, orderID)
 	if ent.IsNotFound(err) {
 		return nil, false, fault.Refused{Why: fault.Unknown, At: []string{"input", "orderId"}}

@@ -6,11 +6,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/ent/orderfailure"
+	"seckill/internal/id"
 )
 
 // inserter writes fresh orders. A row with the same id or number, or a live order of
@@ -18,7 +17,7 @@ import (
 type inserter interface {
 	insert(ctx context.Context, tx *ent.Tx, orders []*Order) error
 	// anyFailed reports whether any of the tasks has ended as failed.
-	anyFailed(ctx context.Context, tx *ent.Tx, tasks []uuid.UUID) (bool, error)
+	anyFailed(ctx context.Context, tx *ent.Tx, tasks []id.Task) (bool, error)
 }
 
 // portable inserts with statements that every supported database accepts.
@@ -39,7 +38,7 @@ func (portable) insert(ctx context.Context, tx *ent.Tx, orders []*Order) error {
 	return nil
 }
 
-func (portable) anyFailed(ctx context.Context, tx *ent.Tx, tasks []uuid.UUID) (bool, error) {
+func (portable) anyFailed(ctx context.Context, tx *ent.Tx, tasks []id.Task) (bool, error) {
 	return tx.OrderFailure.Query().Where(orderfailure.IDIn(tasks...)).Exist(ctx)
 }
 
@@ -63,7 +62,7 @@ SELECT id, number, sale, item, buyer, 'SECKILL', 'PENDING_PAYMENT', quantity, pr
 // lot is the values that orders of a batch share. Orders of one item have the same
 // price and the same payment window.
 type lot struct {
-	item     uuid.UUID
+	item     id.Item
 	quantity int
 	epoch    int64
 }
@@ -107,8 +106,8 @@ func lotsOf(orders []*Order) (lots []*Order, lotOf []int) {
 	return lots, lotOf
 }
 
-func (arrays) anyFailed(ctx context.Context, tx *ent.Tx, tasks []uuid.UUID) (failed bool, err error) {
-	rows, err := tx.QueryContext(ctx, `SELECT EXISTS (SELECT FROM order_failures WHERE id = ANY ($1::uuid[]))`, column(tasks, appendUUID))
+func (arrays) anyFailed(ctx context.Context, tx *ent.Tx, tasks []id.Task) (failed bool, err error) {
+	rows, err := tx.QueryContext(ctx, `SELECT EXISTS (SELECT FROM order_failures WHERE id = ANY ($1::uuid[]))`, column(tasks, appendUUID[id.Task]))
 	if err != nil {
 		return false, err
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
 	"seckill/ent"
@@ -83,7 +82,7 @@ type modelOrder struct {
 
 func (m *modelOrder) last() *order.Order { return m.read[len(m.read)-1] }
 
-func (m *model) live(user uuid.UUID) bool {
+func (m *model) live(user id.User) bool {
 	return slices.ContainsFunc(m.orders, func(o *modelOrder) bool { return o.last().User == user && o.status.IsLive() })
 }
 
@@ -140,7 +139,7 @@ func testLife(t *testing.T, e *env) {
 	rapid.Check(t, func(rt *rapid.T) {
 		e.sale, e.item = e.addSale(stock{units: 4, limit: 2})
 		m := &model{stock: figures{available: 4, total: 4}}
-		users := []uuid.UUID{id.New(), id.New(), id.New()}
+		users := []id.User{id.New[id.User](), id.New[id.User](), id.New[id.User]()}
 		w := e.writer(nil)
 		rt.Repeat(map[string]func(*rapid.T){
 			"place":  func(rt *rapid.T) { e.place(rt, w, m, rapid.SampledFrom(users).Draw(rt, "user")) },
@@ -157,7 +156,7 @@ func testLife(t *testing.T, e *env) {
 	})
 }
 
-func (e *env) place(rt *rapid.T, w *order.Writer, m *model, user uuid.UUID) {
+func (e *env) place(rt *rapid.T, w *order.Writer, m *model, user id.User) {
 	n := rapid.IntRange(1, 2).Draw(rt, "units")
 	out := e.write(w, e.requestOf(user, n))
 	if want := !m.live(user) && n <= m.stock.available; (out.Order != nil) != want {
@@ -184,7 +183,7 @@ func (e *env) tryMove(rt *rapid.T, m *model) {
 	}
 	mv.Entry = entryOf(mv.To)
 	if mv.To == order.Paid && v.Status == order.Expired {
-		claim := id.New()
+		claim := id.New[id.Task]()
 		mv.Claim = &claim
 	}
 	want := m.expect(o, v, mv.To)
@@ -222,18 +221,18 @@ func (e *env) expireAll(rt *rapid.T, m *model) {
 }
 
 func (e *env) giveBack(rt *rapid.T, m *model) {
-	want := map[uuid.UUID]bool{}
+	want := map[id.Task]bool{}
 	for _, o := range m.orders {
 		if o.due {
 			want[o.last().Reservation().Name] = o.again
 			o.due = false
 		}
 	}
-	got := map[uuid.UUID]bool{}
-	_, err := order.OrderReturns(e.db, func(_ context.Context, claims []order.Reservation) ([]uuid.UUID, error) {
+	got := map[id.Task]bool{}
+	_, err := order.OrderReturns(e.db, func(_ context.Context, claims []order.Reservation) ([]id.Item, error) {
 		for _, c := range claims {
 			if c.Item == e.item {
-				got[c.Name] = c.Name != c.Order
+				got[c.Name] = c.Name != id.Task(c.Order)
 			}
 		}
 		return nil, nil
@@ -328,7 +327,7 @@ func TestSweepersOfManyProcessesExpireEachOrderOnce(t *testing.T) {
 func TestTheTimelineShowsWhatHappened(t *testing.T) {
 	onBoth(t, stock{units: 1, limit: 1}, func(t *testing.T, e *env) {
 		o := e.write(e.writer(nil), e.request()).Order
-		operator := order.Actor{Kind: order.Operator, User: id.New()}
+		operator := order.Actor{Kind: order.Operator, User: id.New[id.User]()}
 		var want []order.LogEntry
 		add := func(entry order.Entry, status order.Status) {
 			want = append(want, order.LogEntry{Entry: entry, At: e.clock.Now(), Status: status})

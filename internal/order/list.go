@@ -7,23 +7,22 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/ent/predicate"
 	"seckill/internal/cursor"
+	"seckill/internal/id"
 )
 
 const maxPage = 200
 
 // CursorOf returns the position of an order in lists.
-func CursorOf(o *Order) cursor.Position { return cursor.Position{At: o.CreatedAt, ID: o.ID} }
+func CursorOf(o *Order) cursor.Position { return cursor.Position{At: o.CreatedAt, ID: o.ID.UUID()} }
 
 // Filter selects orders; its fields are combined with AND.
 type Filter struct {
-	User     uuid.UUID       // zero = all users
-	Sale     uuid.UUID       // zero = all sales
+	User     id.User         // zero = all users
+	Sale     id.Sale         // zero = all sales
 	Statuses []Status        // nil = all states
 	From     time.Time       // created then or later; zero = no bound
 	Until    time.Time       // created before; zero = no bound
@@ -90,7 +89,7 @@ func (s *Store) List(ctx context.Context, in ListInput) (Page, error) {
 }
 
 // ListByUser returns a page of one user's orders.
-func (s *Store) ListByUser(ctx context.Context, user uuid.UUID, in ListInput) (Page, error) {
+func (s *Store) ListByUser(ctx context.Context, user id.User, in ListInput) (Page, error) {
 	in.User = user
 	return s.List(ctx, in)
 }
@@ -106,10 +105,10 @@ func (s *Store) Count(ctx context.Context, f Filter) (int, error) {
 
 func (f Filter) predicates() []predicate.Order {
 	var ps []predicate.Order
-	if f.User != uuid.Nil {
+	if !f.User.IsZero() {
 		ps = append(ps, entorder.UserID(f.User))
 	}
-	if f.Sale != uuid.Nil {
+	if !f.Sale.IsZero() {
 		ps = append(ps, entorder.SaleID(f.Sale))
 	}
 	if f.Statuses != nil {
@@ -141,10 +140,10 @@ func Numbered(text string) predicate.Order {
 
 func olderThan(c cursor.Position) predicate.Order {
 	return entorder.And(entorder.CreatedAtLTE(c.At),
-		entorder.Or(entorder.CreatedAtLT(c.At), entorder.IDLT(c.ID)))
+		entorder.Or(entorder.CreatedAtLT(c.At), entorder.IDLT(id.Order(c.ID))))
 }
 
 func newerThan(c cursor.Position) predicate.Order {
 	return entorder.And(entorder.CreatedAtGTE(c.At),
-		entorder.Or(entorder.CreatedAtGT(c.At), entorder.IDGT(c.ID)))
+		entorder.Or(entorder.CreatedAtGT(c.At), entorder.IDGT(id.Order(c.ID))))
 }

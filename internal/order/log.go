@@ -29,7 +29,7 @@ const (
 // Actor is the originator of a log entry.
 type Actor struct {
 	Kind ActorKind
-	User uuid.UUID // set for BUYER and OPERATOR
+	User id.User // set for BUYER and OPERATOR
 }
 
 // Code identifies an event in the life of an order.
@@ -85,10 +85,10 @@ func Log(ctx context.Context, tx *ent.Tx, o *Order, at time.Time, e Entry) error
 }
 
 func logRow(tx *ent.Tx, o *Order, at time.Time, e Entry) *ent.OrderEventCreate {
-	row := tx.OrderEvent.Create().SetID(id.New()).SetOrderID(o.ID).SetStatus(orderevent.Status(o.Status)).
+	row := tx.OrderEvent.Create().SetID(id.New[uuid.UUID]()).SetOrderID(o.ID).SetStatus(orderevent.Status(o.Status)).
 		SetVersion(o.Version).SetActor(orderevent.Actor(e.By.Kind)).SetCode(orderevent.Code(e.Code)).
 		SetNote(e.Note).SetQuantity(e.Units).SetCreatedAt(instant(at))
-	if e.By.User != uuid.Nil {
+	if !e.By.User.IsZero() {
 		row.SetActorID(e.By.User)
 	}
 	return row

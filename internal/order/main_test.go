@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/ent/sale"
@@ -41,8 +39,8 @@ type env struct {
 	keys  reservation.Keys
 	cache *order.Cache
 	clock *clock.Fake
-	sale  uuid.UUID
-	item  uuid.UUID
+	sale  id.Sale
+	item  id.Item
 }
 
 type stock struct{ units, limit int }
@@ -82,9 +80,9 @@ func setupOn(t testing.TB, db *postgres.DB, s stock) *env {
 	return e
 }
 
-func (e *env) addSale(s stock) (saleID, itemID uuid.UUID) {
+func (e *env) addSale(s stock) (saleID id.Sale, itemID id.Item) {
 	e.t.Helper()
-	saleID = id.New()
+	saleID = id.New[id.Sale]()
 	e.must(e.db.WithTx(e.t.Context(), func(ctx context.Context, tx *ent.Tx) error {
 		return tx.Sale.Create().SetID(saleID).SetSlug(saleID.String()).SetTitle("Test").SetStatus(sale.StatusLIVE).
 			SetStartsAt(opening).SetEndsAt(opening.Add(time.Hour)).SetPreheatAt(opening.Add(-time.Hour)).
@@ -93,20 +91,20 @@ func (e *env) addSale(s stock) (saleID, itemID uuid.UUID) {
 	return saleID, e.addItem(saleID, s.units, 0)
 }
 
-func (e *env) addItem(saleID uuid.UUID, units, position int) uuid.UUID {
+func (e *env) addItem(saleID id.Sale, units, position int) id.Item {
 	e.t.Helper()
-	item := id.New()
+	item := id.New[id.Item]()
 	e.must(e.db.WithTx(e.t.Context(), func(ctx context.Context, tx *ent.Tx) error {
-		return tx.SaleItem.Create().SetID(item).SetSaleID(saleID).SetGoodsID(id.New()).SetPosition(position).
+		return tx.SaleItem.Create().SetID(item).SetSaleID(saleID).SetGoodsID(id.New[id.Goods]()).SetPosition(position).
 			SetPriceMinor(1999).SetCurrency("EUR").SetTotal(units).SetAvailable(units).Exec(ctx)
 	}))
 	return item
 }
 
 // request returns a request of a new buyer.
-func (e *env) request() order.Requested { return e.requestOf(id.New(), 1) }
+func (e *env) request() order.Requested { return e.requestOf(id.New[id.User](), 1) }
 
-func (e *env) requestOf(user uuid.UUID, quantity int) order.Requested {
+func (e *env) requestOf(user id.User, quantity int) order.Requested {
 	return order.Requested{
 		V: 1, Task: id.NewTask(id.ShardOf(e.sale)), User: user, Sale: e.sale, Item: e.item, Quantity: quantity,
 		UnitPriceMinor: 1999, Currency: "EUR", PaymentWindowSeconds: 900, IdempotencyKey: "key-of-sixteen-bytes",

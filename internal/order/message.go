@@ -33,18 +33,18 @@ var ErrMalformed = errors.New("malformed order message")
 // Requested is one order in a message of the order stream: stock is reserved for a
 // user, and an order must be written. It is a versioned fact, keyed by the task id.
 type Requested struct {
-	V                    int       `json:"v"`
-	Task                 uuid.UUID `json:"task"`
-	User                 uuid.UUID `json:"user"`
-	Sale                 uuid.UUID `json:"sale"`
-	Item                 uuid.UUID `json:"item"`
-	Quantity             int       `json:"quantity"`
-	UnitPriceMinor       int64     `json:"unitPriceMinor"`
-	Currency             string    `json:"currency"`
-	PaymentWindowSeconds int       `json:"paymentWindowSeconds"`
-	IdempotencyKey       string    `json:"idempotencyKey"`
-	Epoch                int64     `json:"epoch,omitempty"`         // of the gate
-	SubmittedAtMs        int64     `json:"submittedAtMs,omitempty"` // Redis time of the reservation
+	V                    int     `json:"v"`
+	Task                 id.Task `json:"task"`
+	User                 id.User `json:"user"`
+	Sale                 id.Sale `json:"sale"`
+	Item                 id.Item `json:"item"`
+	Quantity             int     `json:"quantity"`
+	UnitPriceMinor       int64   `json:"unitPriceMinor"`
+	Currency             string  `json:"currency"`
+	PaymentWindowSeconds int     `json:"paymentWindowSeconds"`
+	IdempotencyKey       string  `json:"idempotencyKey"`
+	Epoch                int64   `json:"epoch,omitempty"`         // of the gate
+	SubmittedAtMs        int64   `json:"submittedAtMs,omitempty"` // Redis time of the reservation
 }
 
 // The payload of a message has lines, separated by "\n". The reserve script appends
@@ -197,10 +197,11 @@ func (f *fieldReader) next() (field []byte) {
 	return field
 }
 
-func (f *fieldReader) id() uuid.UUID {
+// readID reads a field that holds an id.
+func readID[T ~[16]byte](f *fieldReader) T {
 	u, err := uuid.ParseBytes(f.next())
 	f.err = errors.Join(f.err, err)
-	return u
+	return T(u)
 }
 
 func (f *fieldReader) number() int64 {
@@ -216,9 +217,9 @@ func parseOrder(item, line []byte) (Requested, error) {
 	}
 	terms, fields := fieldReader{rest: item[1:]}, fieldReader{rest: line}
 	r := Requested{
-		V: requestVersion, Sale: terms.id(), Item: terms.id(), Epoch: terms.number(), UnitPriceMinor: terms.number(),
+		V: requestVersion, Sale: readID[id.Sale](&terms), Item: readID[id.Item](&terms), Epoch: terms.number(), UnitPriceMinor: terms.number(),
 		Currency: string(terms.next()), PaymentWindowSeconds: int(terms.number()),
-		User: fields.id(), Task: fields.id(), Quantity: int(fields.number()), SubmittedAtMs: fields.number(),
+		User: readID[id.User](&fields), Task: readID[id.Task](&fields), Quantity: int(fields.number()), SubmittedAtMs: fields.number(),
 		IdempotencyKey: string(fields.rest),
 	}
 	if err := errors.Join(terms.err, fields.err); err != nil {
@@ -244,7 +245,7 @@ func (r Requested) validateFields() error {
 	if r.V != requestVersion {
 		return fmt.Errorf("%w: version %d, not %d", ErrMalformed, r.V, requestVersion)
 	}
-	if r.Task == uuid.Nil || r.User == uuid.Nil || r.Sale == uuid.Nil || r.Item == uuid.Nil {
+	if r.Task.IsZero() || r.User.IsZero() || r.Sale.IsZero() || r.Item.IsZero() {
 		return fmt.Errorf("%w: task %s, user %s, sale %s or item %s is missing", ErrMalformed, r.Task, r.User, r.Sale, r.Item)
 	}
 	shard, err := id.TaskShard(r.Task)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/orderintake"
 	"seckill/internal/stream"
@@ -22,8 +23,8 @@ func u(text string) uuid.UUID { return uuid.MustParse(text) }
 func golden() order.Requested {
 	return order.Requested{
 		V:    1,
-		Task: u("01937b3c-8f00-7abc-9def-000000000007"), User: u("01937b3c-0001-7abc-9def-0123456789ab"),
-		Sale: u("01937b3c-0002-7abc-9def-012345678917"), Item: u("01937b3c-0003-7abc-9def-0123456789ab"),
+		Task: id.Task(u("01937b3c-8f00-7abc-9def-000000000007")), User: id.User(u("01937b3c-0001-7abc-9def-0123456789ab")),
+		Sale: id.Sale(u("01937b3c-0002-7abc-9def-012345678917")), Item: id.Item(u("01937b3c-0003-7abc-9def-0123456789ab")),
 		Quantity: 2, UnitPriceMinor: 1999, Currency: "EUR", PaymentWindowSeconds: 900, IdempotencyKey: "abcdefghijklmnop",
 		Epoch: 3, SubmittedAtMs: 1795204800123,
 	}
@@ -32,8 +33,8 @@ func golden() order.Requested {
 // goldenOrders are three orders of two items in one message.
 func goldenOrders() []order.Requested {
 	first, second, third := golden(), golden(), golden()
-	second.Task, second.User, second.IdempotencyKey = u("01937b3c-8f01-7abc-9def-000000000007"), u("01937b3c-0009-7abc-9def-0123456789ab"), ""
-	third.Task, third.Item, third.Quantity = u("01937b3c-8f02-7abc-9def-000000000007"), u("01937b3c-0004-7abc-9def-0123456789ab"), 1
+	second.Task, second.User, second.IdempotencyKey = id.Task(u("01937b3c-8f01-7abc-9def-000000000007")), id.User(u("01937b3c-0009-7abc-9def-0123456789ab")), ""
+	third.Task, third.Item, third.Quantity = id.Task(u("01937b3c-8f02-7abc-9def-000000000007")), id.Item(u("01937b3c-0004-7abc-9def-0123456789ab")), 1
 	return []order.Requested{first, second, third}
 }
 
@@ -123,10 +124,10 @@ func TestMalformedMessagesAreRefusedForGood(t *testing.T) {
 	for name, r := range map[string]order.Requested{
 		"another version":       with(func(r *order.Requested) { r.V = 2 }),
 		"no version":            with(func(r *order.Requested) { r.V = 0 }),
-		"no task":               with(func(r *order.Requested) { r.Task = uuid.Nil }),
-		"no user":               with(func(r *order.Requested) { r.User = uuid.Nil }),
-		"no sale":               with(func(r *order.Requested) { r.Sale = uuid.Nil }),
-		"no item":               with(func(r *order.Requested) { r.Item = uuid.Nil }),
+		"no task":               with(func(r *order.Requested) { r.Task = id.Task{} }),
+		"no user":               with(func(r *order.Requested) { r.User = id.User{} }),
+		"no sale":               with(func(r *order.Requested) { r.Sale = id.Sale{} }),
+		"no item":               with(func(r *order.Requested) { r.Item = id.Item{} }),
 		"task of no shard":      with(func(r *order.Requested) { r.Task[15] = 200 }),
 		"task of another shard": with(func(r *order.Requested) { r.Task[15] = 8 }),
 		"quantity 0":            with(func(r *order.Requested) { r.Quantity = 0 }),

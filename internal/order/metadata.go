@@ -10,13 +10,12 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/ent/ordermetadata"
 	"seckill/internal/clock"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/postgres"
 )
 
@@ -68,7 +67,7 @@ type MetadataStore struct {
 // Set stores texts with an order, or removes those that are empty; other entries stay.
 // Setting what is set already changes nothing. Concurrent calls do not lose each other's
 // entries. Refusals: INVALID_INPUT; NOT_FOUND.
-func (s MetadataStore) Set(ctx context.Context, orderID uuid.UUID, change Metadata) (o *Order, err error) {
+func (s MetadataStore) Set(ctx context.Context, orderID id.Order, change Metadata) (o *Order, err error) {
 	if len(change) == 0 {
 		return nil, fault.BadField{At: []string{"input", "entries"}, Rule: fault.Rule{Code: "1 to 20 entries, each key once"}}
 	}
@@ -84,7 +83,7 @@ func (s MetadataStore) Set(ctx context.Context, orderID uuid.UUID, change Metada
 	return nil, fault.Wrap(fault.Unavailable, "The order is being changed. Please try again shortly.", err)
 }
 
-func (s MetadataStore) set(ctx context.Context, tx *ent.Tx, orderID uuid.UUID, change Metadata) (*Order, error) {
+func (s MetadataStore) set(ctx context.Context, tx *ent.Tx, orderID id.Order, change Metadata) (*Order, error) {
 	row, err := tx.Order.Query().Where(entorder.ID(orderID)).Only(ctx)
 	if ent.IsNotFound(err) {
 		return nil, fault.Refused{Why: fault.Unknown, At: []string{"input", "orderId"}}
@@ -117,7 +116,7 @@ func (s MetadataStore) set(ctx context.Context, tx *ent.Tx, orderID uuid.UUID, c
 }
 
 // metadataOf returns the metadata of an order and its version; 0 = it has no row.
-func metadataOf(ctx context.Context, client *ent.OrderMetadataClient, orderID uuid.UUID) (m Metadata, version int64, err error) {
+func metadataOf(ctx context.Context, client *ent.OrderMetadataClient, orderID id.Order) (m Metadata, version int64, err error) {
 	row, err := client.Get(ctx, orderID)
 	if ent.IsNotFound(err) {
 		return Metadata{}, 0, nil
@@ -132,12 +131,12 @@ func metadataOf(ctx context.Context, client *ent.OrderMetadataClient, orderID uu
 }
 
 // MetadataOf returns the metadata of orders that have any.
-func MetadataOf(ctx context.Context, client *ent.OrderMetadataClient, orders ...uuid.UUID) (map[uuid.UUID]Metadata, error) {
+func MetadataOf(ctx context.Context, client *ent.OrderMetadataClient, orders ...id.Order) (map[id.Order]Metadata, error) {
 	rows, err := client.Query().Where(ordermetadata.IDIn(orders...)).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read metadata of %d orders: %w", len(orders), err)
 	}
-	all := make(map[uuid.UUID]Metadata, len(rows))
+	all := make(map[id.Order]Metadata, len(rows))
 	for _, row := range rows {
 		var m Metadata
 		if err := json.Unmarshal(row.Entries, &m); err != nil {

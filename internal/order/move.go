@@ -34,7 +34,7 @@ type Move struct {
 	To        Status
 	At        time.Time
 	KeepUnits bool            // take the units off the sale instead of returning them, where the table allows it
-	Claim     *uuid.UUID      // for EXPIRED to PAID: the name of the new reservation in Redis
+	Claim     *id.Task        // for EXPIRED to PAID: the name of the new reservation in Redis
 	Part      *Part           // for REFUNDING to PAID and to REFUNDED: the refunded units; nil = none, or all units of the order
 	Entry     Entry           // for the order's log
 	Outbox    *webhook.Outbox // for the event of the move; nil = none
@@ -42,7 +42,7 @@ type Move struct {
 
 // Part is a refund of some units of an order.
 type Part struct {
-	Refund uuid.UUID // key of the line in the stock ledger
+	Refund id.Refund // key of the line in the stock ledger
 	Units  int
 }
 
@@ -86,11 +86,11 @@ func Apply(ctx context.Context, tx *ent.Tx, m Move) (*Order, error) {
 	if m.Claim != nil {
 		moved.ClaimID = m.Claim
 	}
-	line := ledgerLine{kind: stock, key: moved.ID, units: units}
+	line := ledgerLine{kind: stock, key: moved.ID.UUID(), units: units}
 	if stock.refunds() {
 		moved.RefundedQuantity = m.Order.RefundedQuantity + units
 		if m.Part != nil {
-			line.key = m.Part.Refund
+			line.key = m.Part.Refund.UUID()
 		}
 	}
 	if err := compareAndSet(ctx, tx, m.Order, moved, line); err != nil {
@@ -174,8 +174,8 @@ func compareAndSet(ctx context.Context, tx *ent.Tx, was, is *Order, line ledgerL
 		// at the gate.
 		update.Where(entorder.ReturnDue(false)).SetRefundedQuantity(is.RefundedQuantity)
 	}
-	if line.kind.refunds() && line.key != is.ID {
-		update.SetReturnKey(line.key)
+	if line.kind.refunds() && line.key != is.ID.UUID() {
+		update.SetReturnKey(id.Refund(line.key))
 	}
 	if line.kind == Reacquire {
 		update.Where(entorder.ReturnDue(false)) // the previous reservation must have been returned
@@ -194,7 +194,7 @@ func compareAndSet(ctx context.Context, tx *ent.Tx, was, is *Order, line ledgerL
 
 // write writes the line, whose key makes the move happen at most once, and moves the units.
 func (l ledgerLine) write(ctx context.Context, tx *ent.Tx, o *Order) error {
-	err := tx.StockMovement.Create().SetID(id.New()).SetOrderID(l.key).SetItemID(o.Item).
+	err := tx.StockMovement.Create().SetID(id.New[uuid.UUID]()).SetOrderID(l.key).SetItemID(o.Item).
 		SetKind(stockmovement.Kind(l.kind)).SetQuantity(l.units).SetCreatedAt(o.UpdatedAt).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("ledger %s of order %s: %w", l.kind, o.ID, err)
@@ -204,7 +204,7 @@ func (l ledgerLine) write(ctx context.Context, tx *ent.Tx, o *Order) error {
 
 // changeStock moves n units of an item between its columns; the guard keeps each column
 // at zero or above.
-func changeStock(ctx context.Context, tx *ent.Tx, kind Movement, item uuid.UUID, n int) error {
+func changeStock(ctx context.Context, tx *ent.Tx, kind Movement, item id.Item, n int) error {
 	guard, update := stockChange(tx.SaleItem.Update(), kind, n)
 	changed, err := update.Where(saleitem.ID(item), guard).AddRevision(1).Save(ctx)
 	switch {

@@ -5,23 +5,25 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/noticefact"
+	"seckill/internal/id"
 	"seckill/internal/notice"
 	"seckill/internal/order"
 )
 
 // facts returns the orders of each kind of fact, and fails the test if a fact is not due at
 // the expected time.
-func (e *env) facts(due map[noticefact.Kind]time.Time) map[noticefact.Kind][]uuid.UUID {
+func (e *env) facts(due map[noticefact.Kind]time.Time) map[noticefact.Kind][]id.Task {
 	e.t.Helper()
 	rows, err := e.db.Ent.NoticeFact.Query().Order(ent.Asc(noticefact.FieldID)).All(e.t.Context())
 	e.must(err)
-	facts := map[noticefact.Kind][]uuid.UUID{}
+	facts := map[noticefact.Kind][]id.Task{}
 	for _, row := range rows {
-		var subjects []struct{ ID, User uuid.UUID }
+		var subjects []struct {
+			ID   id.Task
+			User id.User
+		}
 		e.must(json.Unmarshal(row.Subjects, &subjects))
 		for _, s := range subjects {
 			facts[row.Kind] = append(facts[row.Kind], s.ID)
@@ -39,7 +41,7 @@ func TestOrdersWriteTheFactsForTheirNoticesInTheirTransaction(t *testing.T) {
 		now := e.clock.Now()
 		due := map[noticefact.Kind]time.Time{noticefact.KindORDER_PLACED: now, noticefact.KindPAYMENT_DEADLINE: now.Add(12 * time.Minute)}
 		requests := e.requests(6) // two more than there are units
-		written := map[uuid.UUID]bool{}
+		written := map[id.Task]bool{}
 		for task, r := range w.WriteAll(t.Context(), requests) {
 			e.must(r.Err)
 			if r.Outcome.Order != nil {

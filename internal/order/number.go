@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
+	"seckill/internal/id"
 )
 
 // numberDigits is how many characters follow the date: 35 bits. Two orders of a day
@@ -21,7 +21,7 @@ var crockford = base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").WithPaddi
 // Number returns the readable number of an order, such as "20261120-7H3K9QX": the UTC
 // date of its creation, and characters derived from its id. Attempt starts at 0 and
 // grows each time the number is already taken; each attempt adds two characters.
-func Number(id uuid.UUID, at time.Time, attempt int) string {
+func Number(id id.Order, at time.Time, attempt int) string {
 	sum := sha256.Sum256(fmt.Append(id[:], attempt))
 	text := crockford.EncodeToString(sum[:])
 	return at.UTC().Format("20060102") + "-" + text[:min(numberDigits+2*attempt, 20)]

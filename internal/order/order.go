@@ -42,20 +42,19 @@ package order
 import (
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
+	"seckill/internal/id"
 )
 
 // Order is a purchase at one version.
 type Order struct {
-	ID     uuid.UUID `json:"id"` // also the id of its task
-	Number string    `json:"number"`
-	Sale   uuid.UUID `json:"sale"`
-	Item   uuid.UUID `json:"item"`
-	User   uuid.UUID `json:"user"`
-	Kind   Kind      `json:"kind"`
-	Status Status    `json:"status"`
+	ID     id.Order `json:"id"` // also the id of its task
+	Number string   `json:"number"`
+	Sale   id.Sale  `json:"sale"`
+	Item   id.Item  `json:"item"`
+	User   id.User  `json:"user"`
+	Kind   Kind     `json:"kind"`
+	Status Status   `json:"status"`
 
 	Quantity         int `json:"quantity"`
 	RefundedQuantity int `json:"refundedQuantity,omitempty"` // see RefundedUnits
@@ -74,7 +73,7 @@ type Order struct {
 
 	// ClaimID is the name of the reservation in Redis when it is not the order's id:
 	// the order expired and reacquired its units. See Reservation.
-	ClaimID *uuid.UUID `json:"claim,omitempty"`
+	ClaimID *id.Task `json:"claim,omitempty"`
 
 	// Noted reports that the version is due to Note: the state is that of the version before.
 	Noted bool `json:"-"`
@@ -109,7 +108,7 @@ func (o *Order) Left() int { return o.Quantity - o.RefundedUnits() }
 // Reservation returns the reservation of an order in Redis, with the units that it has
 // once all refunded units have returned.
 func (o *Order) Reservation() Reservation {
-	c := Reservation{Name: o.ID, Order: o.ID, Sale: o.Sale, Item: o.Item, User: o.User, Quantity: o.Quantity, Expired: o.Status == Expired}
+	c := Reservation{Name: id.Task(o.ID), Order: o.ID, Sale: o.Sale, Item: o.Item, User: o.User, Quantity: o.Quantity, Expired: o.Status == Expired}
 	if o.Status.IsLive() {
 		c.Quantity = o.Left()
 	}
@@ -121,23 +120,26 @@ func (o *Order) Reservation() Reservation {
 
 // Reservation identifies reserved units in Redis and their user.
 type Reservation struct {
-	Name                    uuid.UUID // the task id in the reservation's record
-	Order, Sale, Item, User uuid.UUID
-	Quantity                int
-	Expired                 bool // not paid in time, or cancelled late: it counts as an expiry
-	Oversold                bool // Postgres had no units for it; the gate removes them
-	Withdrawn               bool // a refund took the units off the sale; the gate removes them
+	Name      id.Task // the task id in the reservation's record
+	Order     id.Order
+	Sale      id.Sale
+	Item      id.Item
+	User      id.User
+	Quantity  int
+	Expired   bool // not paid in time, or cancelled late: it counts as an expiry
+	Oversold  bool // Postgres had no units for it; the gate removes them
+	Withdrawn bool // a refund took the units off the sale; the gate removes them
 	// Keep is how many units stay reserved, because their order was refunded in part; 0 = the
 	// reservation ends.
 	Keep int
 	// Refund is the partial refund whose units return; zero = all units of the order.
-	Refund uuid.UUID
+	Refund id.Refund
 }
 
 // Task returns the ended task of the order.
 func (o *Order) Task() Task {
 	return Task{
-		ID: o.ID, User: o.User, Sale: o.Sale, Item: o.Item, Quantity: o.Quantity,
+		ID: id.Task(o.ID), User: o.User, Sale: o.Sale, Item: o.Item, Quantity: o.Quantity,
 		Status: Succeeded, Revision: RevisionEnded, OrderID: o.ID,
 		CreatedAt: o.ReservedAt, UpdatedAt: o.CreatedAt,
 	}

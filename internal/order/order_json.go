@@ -3,8 +3,6 @@ package order
 import (
 	"strconv"
 	"time"
-
-	"github.com/google/uuid"
 )
 
 // appendRecord appends the copy of an order for Redis: the JSON of the Order with the
@@ -42,7 +40,7 @@ func (o *Order) appendRecord(dst []byte, copiedAtMs int64) []byte {
 	return append(dst, '}')
 }
 
-func appendID(dst []byte, u uuid.UUID) []byte {
+func appendID[T ~[16]byte](dst []byte, u T) []byte {
 	return append(appendUUID(append(dst, '"'), u), '"')
 }
 
@@ -57,7 +55,7 @@ func appendInstant(dst []byte, t time.Time) []byte {
 }
 
 // appendUUID appends the 36-character text of an id.
-func appendUUID(dst []byte, u uuid.UUID) []byte {
+func appendUUID[T ~[16]byte](dst []byte, u T) []byte {
 	const digits = "0123456789abcdef"
 	for i, b := range u {
 		if i == 4 || i == 6 || i == 8 || i == 10 {

@@ -6,15 +6,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/order"
 )
 
-func someID(t *rapid.T, name string) uuid.UUID {
-	return uuid.UUID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, name))
+func someID[T ~[16]byte](t *rapid.T, name string) T {
+	return T([16]byte(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, name)))
 }
 
 func someTime(t *rapid.T, name string) time.Time {
@@ -32,15 +32,15 @@ func TestRecordsWrittenByHandAreTheJSONThatTheyReplace(t *testing.T) {
 			return &at
 		}
 		o := &order.Order{
-			ID: someID(t, "id"), Number: order.Number(someID(t, "of"), someTime(t, "on"), rapid.IntRange(0, 3).Draw(t, "attempt")),
-			Sale: someID(t, "sale"), Item: someID(t, "item"), User: someID(t, "user"), Kind: order.Seckill,
+			ID: someID[id.Order](t, "id"), Number: order.Number(someID[id.Order](t, "of"), someTime(t, "on"), rapid.IntRange(0, 3).Draw(t, "attempt")),
+			Sale: someID[id.Sale](t, "sale"), Item: someID[id.Item](t, "item"), User: someID[id.User](t, "user"), Kind: order.Seckill,
 			Status: rapid.SampledFrom(order.Statuses()).Draw(t, "status"), Quantity: rapid.Int().Draw(t, "quantity"),
 			UnitPriceMinor: rapid.Int64().Draw(t, "price"), Currency: "EUR", Version: rapid.Int64().Draw(t, "version"),
 			Epoch: rapid.Int64().Draw(t, "epoch"), ReservedAt: someTime(t, "reserved"), CreatedAt: someTime(t, "created"),
 			UpdatedAt: someTime(t, "updated"), PaymentDeadline: maybe("deadline"), PaidAt: maybe("paid"),
 		}
 		if rapid.Bool().Draw(t, "claimed") {
-			claim := someID(t, "claim")
+			claim := someID[id.Task](t, "claim")
 			o.ClaimID = &claim
 		}
 		byHand, byJSON, err := order.CopyOf(o, rapid.Int64().Draw(t, "copied"))
@@ -48,7 +48,7 @@ func TestRecordsWrittenByHandAreTheJSONThatTheyReplace(t *testing.T) {
 			t.Fatalf("%v\n%s\n%s", err, byHand, byJSON)
 		}
 		task := order.Task{
-			ID: o.ID, User: o.User, Sale: o.Sale, Item: o.Item, Quantity: o.Quantity,
+			ID: id.Task(o.ID), User: o.User, Sale: o.Sale, Item: o.Item, Quantity: o.Quantity,
 			Status:   rapid.SampledFrom([]order.TaskStatus{order.Submitted, order.Succeeded, order.Failed}).Draw(t, "task"),
 			Revision: o.Version, Failure: rapid.SampledFrom([]fault.Reason{"", fault.SoldOut}).Draw(t, "failure"),
 			CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt,
@@ -69,7 +69,7 @@ func TestAPackedCopyIsTheOrder(t *testing.T) {
 		created := someTime(t, "created")
 		deadline := someTime(t, "deadline")
 		o := &order.Order{
-			ID: someID(t, "id"), Number: rapid.String().Draw(t, "number"), Sale: someID(t, "sale"), Item: someID(t, "item"), User: someID(t, "user"),
+			ID: someID[id.Order](t, "id"), Number: rapid.String().Draw(t, "number"), Sale: someID[id.Sale](t, "sale"), Item: someID[id.Item](t, "item"), User: someID[id.User](t, "user"),
 			Kind: order.Seckill, Status: order.PendingPayment, Quantity: rapid.Int().Draw(t, "quantity"), UnitPriceMinor: rapid.Int64().Draw(t, "price"),
 			Currency: "EUR", Version: 1, Epoch: rapid.Int64().Draw(t, "epoch"), ReservedAt: someTime(t, "reserved"),
 			CreatedAt: created, UpdatedAt: created, PaymentDeadline: &deadline,

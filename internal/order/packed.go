@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/google/uuid"
+	"seckill/internal/id"
 )
 
 // packedVersion begins a packed copy. It differs from the first byte of JSON.
@@ -27,8 +27,8 @@ func (o *Order) fresh() bool {
 // deadline and copy; then currency and number, each behind its length.
 func (o *Order) appendPacked(dst []byte, copiedAt time.Time) []byte {
 	dst = append(dst, packedVersion)
-	for _, u := range [...]uuid.UUID{o.Sale, o.Item, o.User} {
-		dst = append(dst, u[:]...)
+	for _, u := range [...][]byte{o.Sale[:], o.Item[:], o.User[:]} {
+		dst = append(dst, u...)
 	}
 	created := o.CreatedAt.UnixMicro()
 	for _, n := range [...]int64{
@@ -44,15 +44,15 @@ func (o *Order) appendPacked(dst []byte, copiedAt time.Time) []byte {
 }
 
 // unpack returns the order with this id from its packed copy.
-func unpack(order uuid.UUID, packed []byte) (orderRecord, error) {
+func unpack(order id.Order, packed []byte) (orderRecord, error) {
 	const ids = 3
 	if len(packed) < 1+ids*16 || packed[0] != packedVersion {
 		return orderRecord{}, errPacked
 	}
 	o := &Order{ID: order, Kind: Seckill, Status: PendingPayment, Version: 1}
 	rest := packed[1:]
-	for _, u := range [ids]*uuid.UUID{&o.Sale, &o.Item, &o.User} {
-		rest = rest[copy(u[:], rest):]
+	for _, u := range [ids][]byte{o.Sale[:], o.Item[:], o.User[:]} {
+		rest = rest[copy(u, rest):]
 	}
 	var numbers [7]int64
 	for i := range numbers {

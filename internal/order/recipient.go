@@ -3,10 +3,9 @@ package order
 import (
 	"context"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/recipient"
 )
 
@@ -32,7 +31,7 @@ func (b *batch) copyRecipients(ctx context.Context, tx *ent.Tx, orders []*Order)
 // refuseWithoutAddress divides requests into those that may become orders, and failures
 // of buyers who have no address where the sale requires one.
 func (b *batch) refuseWithoutAddress(ctx context.Context, tx *ent.Tx, requests []Requested) (left []Requested, failed []Failure, err error) {
-	var users []uuid.UUID
+	var users []id.User
 	for _, r := range requests {
 		if b.terms[r.Item].address {
 			users = append(users, r.User)

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/webhookevent"
 	"seckill/internal/fault"
@@ -25,7 +23,7 @@ func (e *env) needAddresses() {
 	}))
 }
 
-func (e *env) lives(user uuid.UUID, street string) recipient.Address {
+func (e *env) lives(user id.User, street string) recipient.Address {
 	e.t.Helper()
 	a, err := recipient.NewBook(e.db, e.clock, testenv.Wait).Save(e.t.Context(), user, recipient.Address{Recipient: recipient.Recipient{
 		Name: "Lin", Phone: "13800001111", Country: "CN", City: "Hangzhou", Street: street,
@@ -55,9 +53,9 @@ func TestAnOrderKeepsTheAddressThatItsBuyerHad(t *testing.T) {
 		moved.Street = "9 Ninth Road"
 		_, err := recipient.NewBook(e.db, e.clock, testenv.Wait).Save(t.Context(), requests[1].User, moved, true)
 		e.must(err)
-		of, err := recipient.Of(t.Context(), e.db.Ent.OrderRecipient, requests[0].Task, requests[1].Task, requests[2].Task)
+		of, err := recipient.Of(t.Context(), e.db.Ent.OrderRecipient, id.Order(requests[0].Task), id.Order(requests[1].Task), id.Order(requests[2].Task))
 		e.must(err)
-		if len(of) != 2 || of[requests[0].Task].Street != "1 First Road" || of[requests[1].Task].Street != "2 Second Road" {
+		if len(of) != 2 || of[id.Order(requests[0].Task)].Street != "1 First Road" || of[id.Order(requests[1].Task)].Street != "2 Second Road" {
 			t.Errorf("%d orders have an address, of %d", len(of), 2)
 		}
 		if got := e.figures(); got.held != 2 || e.failures() != 1 {
@@ -69,10 +67,10 @@ func TestAnOrderKeepsTheAddressThatItsBuyerHad(t *testing.T) {
 
 func TestASaleWithoutAddressesKeepsNone(t *testing.T) {
 	onBoth(t, stock{units: 5, limit: 1}, func(t *testing.T, e *env) {
-		r := e.requestOf(id.New(), 1)
+		r := e.requestOf(id.New[id.User](), 1)
 		e.lives(r.User, "1 First Road")
 		e.write(e.writer(nil), r)
-		of, err := recipient.Of(t.Context(), e.db.Ent.OrderRecipient, r.Task)
+		of, err := recipient.Of(t.Context(), e.db.Ent.OrderRecipient, id.Order(r.Task))
 		e.must(err)
 		if len(of) != 0 || e.orders() != 1 {
 			t.Errorf("%d orders, %d with an address", e.orders(), len(of))
@@ -94,17 +92,17 @@ func TestACorrectionOfAnAddressIsOneEventWithTheNewRecipient(t *testing.T) {
 	onBoth(t, stock{units: 5, limit: 1}, func(t *testing.T, e *env) {
 		e.subscribe()
 		e.needAddresses()
-		r := e.requestOf(id.New(), 1)
+		r := e.requestOf(id.New[id.User](), 1)
 		home := e.lives(r.User, "1 First Road").Recipient
 		o := e.write(e.writerWithEvents(), r).Order
 		corrections := order.Corrections{DB: e.db, Outbox: webhook.NewOutbox(e.clock, nil), Clock: e.clock}
-		correct := func(by uuid.UUID, street string) error {
+		correct := func(by id.User, street string) error {
 			to := home
 			to.Street = street
 			_, err := corrections.Set(t.Context(), order.Correction{Order: o.ID, By: order.Actor{Kind: order.Buyer, User: by}, Recipient: to})
 			return err
 		}
-		if err := correct(id.New(), "9 Thief Lane"); fault.ReasonOf(err) != fault.Unknown {
+		if err := correct(id.New[id.User](), "9 Thief Lane"); fault.ReasonOf(err) != fault.Unknown {
 			t.Errorf("by another buyer: %v", err)
 		}
 		e.must(correct(r.User, "2 Second Road"))
@@ -124,7 +122,7 @@ func TestACorrectionOfAnAddressIsOneEventWithTheNewRecipient(t *testing.T) {
 		}
 		want := home
 		want.Street = "2 Second Road"
-		if d := got[0].Data; got[0].Type != "order.recipient_changed" || d.OrderID != id.Format(id.Order, o.ID) || d.Status != "PENDING_PAYMENT" ||
+		if d := got[0].Data; got[0].Type != "order.recipient_changed" || d.OrderID != o.ID.Public() || d.Status != "PENDING_PAYMENT" ||
 			d.Revision != o.Version+1 || d.Recipient == nil || *d.Recipient != want {
 			t.Errorf("the event is %+v, want the order with %+v", got[0], want)
 		}

@@ -17,6 +17,7 @@ import (
 	"seckill/ent/orderfailure"
 	"seckill/ent/stockmovement"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/periodic"
 	"seckill/internal/postgres"
 )
@@ -46,7 +47,7 @@ const (
 // reservation, so repeating it has no effect. It returns the items whose reservations
 // must wait because their gates are being rebuilt or cannot be reached. An error
 // without items means that nothing was returned.
-type ReturnReservations func(ctx context.Context, reservations []Reservation) (waiting []uuid.UUID, err error)
+type ReturnReservations func(ctx context.Context, reservations []Reservation) (waiting []id.Item, err error)
 
 // OrderReturns returns the loop that returns the reservations of ended orders in Redis;
 // their rows mark what is due. Any number of processes may run it at the same time.
@@ -67,7 +68,7 @@ type returner struct {
 	give ReturnReservations
 	what string // name of the rows in counts and errors
 	// due returns a batch of due reservations, without those of the items in but.
-	due func(ctx context.Context, db *postgres.DB, but []uuid.UUID) ([]Reservation, error)
+	due func(ctx context.Context, db *postgres.DB, but []id.Item) ([]Reservation, error)
 	// mark marks reservations as returned, and reports how many rows it marked.
 	mark func(ctx context.Context, tx *ent.Tx, given []Reservation) (int, error)
 }
@@ -77,7 +78,7 @@ type returner struct {
 // not delay those of other items.
 func (r returner) step(ctx context.Context) (map[string]int, error) {
 	counts := map[string]int{}
-	var waiting []uuid.UUID // items
+	var waiting []id.Item // items
 	var failed []error
 	for range maxReturnBatches {
 		due, err := r.due(ctx, r.db, waiting)
@@ -123,7 +124,7 @@ func (r returner) markReturned(ctx context.Context, returned []Reservation, coun
 	return nil
 }
 
-func ordersDue(ctx context.Context, db *postgres.DB, but []uuid.UUID) ([]Reservation, error) {
+func ordersDue(ctx context.Context, db *postgres.DB, but []id.Item) ([]Reservation, error) {
 	rows, err := db.Ent.Order.Query().Where(entorder.ReturnDue(true), entorder.ItemIDNotIn(but...)).
 		Order(ent.Asc(entorder.FieldID)).Limit(returnBatch).All(ctx)
 	claims := make([]Reservation, len(rows))
@@ -133,9 +134,9 @@ func ordersDue(ctx context.Context, db *postgres.DB, but []uuid.UUID) ([]Reserva
 		claims[i] = FromRow(row).Reservation()
 		switch row.Status {
 		case entorder.StatusPAID, entorder.StatusREFUNDING, entorder.StatusREFUNDED:
-			key := row.ID
+			key := row.ID.UUID()
 			if row.ReturnKey != nil {
-				key, claims[i].Refund = *row.ReturnKey, *row.ReturnKey
+				key, claims[i].Refund = row.ReturnKey.UUID(), *row.ReturnKey
 			}
 			if row.Status != entorder.StatusREFUNDED {
 				claims[i].Keep = claims[i].Quantity
@@ -169,7 +170,7 @@ func ordersDue(ctx context.Context, db *postgres.DB, but []uuid.UUID) ([]Reserva
 // after other cancellations in the sale, as expired: they withheld units from others.
 // Orders that an operator expired do not count: their buyers are not to blame.
 func countExpiries(ctx context.Context, db *postgres.DB, ended []*ent.Order, claims []Reservation) error {
-	ids, users := make([]uuid.UUID, len(ended)), make([]uuid.UUID, len(ended))
+	ids, users := make([]id.Order, len(ended)), make([]id.User, len(ended))
 	for i, row := range ended {
 		ids[i], users[i] = row.ID, row.UserID
 	}
@@ -181,24 +182,28 @@ func countExpiries(ctx context.Context, db *postgres.DB, ended []*ent.Order, cla
 		return err
 	}
 	var sums []struct {
-		UserID uuid.UUID `json:"user_id"`
-		SaleID uuid.UUID `json:"sale_id"`
-		Count  int       `json:"count"`
+		UserID id.User `json:"user_id"`
+		SaleID id.Sale `json:"sale_id"`
+		Count  int     `json:"count"`
 	}
 	err = db.Ent.Order.Query().Where(entorder.UserIDIn(users...), entorder.StatusEQ(entorder.StatusCANCELLED)).
 		GroupBy(entorder.FieldUserID, entorder.FieldSaleID).Aggregate(ent.Count()).Scan(ctx, &sums)
 	if err != nil {
 		return err
 	}
-	often := map[[2]uuid.UUID]bool{}
+	type buyer struct {
+		user id.User
+		sale id.Sale
+	}
+	often := map[buyer]bool{}
 	for _, sum := range sums {
-		often[[2]uuid.UUID{sum.UserID, sum.SaleID}] = sum.Count > freeCancels
+		often[buyer{sum.UserID, sum.SaleID}] = sum.Count > freeCancels
 	}
 	for _, e := range events {
 		row := ended[slices.Index(ids, e.OrderID)]
 		i := slices.IndexFunc(claims, func(c Reservation) bool { return c.Order == e.OrderID })
 		claims[i].Expired = e.Code == orderevent.CodeCANCELLED &&
-			(e.CreatedAt.Sub(row.CreatedAt) > CancelGrace || often[[2]uuid.UUID{row.UserID, row.SaleID}])
+			(e.CreatedAt.Sub(row.CreatedAt) > CancelGrace || often[buyer{row.UserID, row.SaleID}])
 	}
 	return nil
 }
@@ -207,12 +212,15 @@ func countExpiries(ctx context.Context, db *postgres.DB, ended []*ent.Order, cla
 // order that has since reacquired units did so under another name, and one that has since
 // been refunded again has another key: it still has to return those units.
 func markOrders(ctx context.Context, tx *ent.Tx, given []Reservation) (int, error) {
-	var first, second, parts, refunds []uuid.UUID // orders with their original reservation, with a reacquired one, or refunded in part
+	var (
+		first, second, parts []id.Order
+		refunds              []id.Refund
+	) // orders with their original reservation, with a reacquired one, or refunded in part
 	for _, c := range given {
 		switch {
-		case c.Refund != uuid.Nil:
+		case !c.Refund.IsZero():
 			parts, refunds = append(parts, c.Order), append(refunds, c.Refund)
-		case c.Name == c.Order:
+		case c.Name == id.Task(c.Order):
 			first = append(first, c.Order)
 		default:
 			second = append(second, c.Order)
@@ -225,13 +233,13 @@ func markOrders(ctx context.Context, tx *ent.Tx, given []Reservation) (int, erro
 	)).SetReturnDue(false).Save(ctx)
 }
 
-func tasksDue(ctx context.Context, db *postgres.DB, but []uuid.UUID) ([]Reservation, error) {
+func tasksDue(ctx context.Context, db *postgres.DB, but []id.Item) ([]Reservation, error) {
 	rows, err := db.Ent.OrderFailure.Query().Where(orderfailure.Released(false), orderfailure.ItemIDNotIn(but...)).
 		Order(ent.Asc(orderfailure.FieldID)).Limit(returnBatch).All(ctx)
 	claims := make([]Reservation, len(rows))
 	for i, row := range rows {
 		claims[i] = Reservation{
-			Name: row.ID, Order: row.ID, Sale: row.SaleID, Item: row.ItemID, User: row.UserID, Quantity: row.Quantity,
+			Name: row.ID, Order: id.Order(row.ID), Sale: row.SaleID, Item: row.ItemID, User: row.UserID, Quantity: row.Quantity,
 			Oversold: row.Code == string(fault.SoldOut),
 		}
 	}
@@ -239,7 +247,7 @@ func tasksDue(ctx context.Context, db *postgres.DB, but []uuid.UUID) ([]Reservat
 }
 
 func markTasks(ctx context.Context, tx *ent.Tx, given []Reservation) (int, error) {
-	ids := make([]uuid.UUID, len(given))
+	ids := make([]id.Task, len(given))
 	for i, c := range given {
 		ids[i] = c.Name
 	}

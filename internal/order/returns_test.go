@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	entorder "seckill/ent/order"
 	"seckill/internal/id"
 	"seckill/internal/order"
@@ -20,14 +18,14 @@ import (
 var silent = slog.New(slog.DiscardHandler)
 
 // given returns all reservations immediately.
-func given(context.Context, []order.Reservation) ([]uuid.UUID, error) { return nil, nil }
+func given(context.Context, []order.Reservation) ([]id.Item, error) { return nil, nil }
 
 func TestAReturnIsMadeAgainUntilItIsNoted(t *testing.T) {
 	onBoth(t, stock{units: 1, limit: 1}, func(t *testing.T, e *env) {
 		o := e.move(e.write(e.writer(nil), e.request()).Order, order.Cancelled)
-		var given []uuid.UUID
+		var given []id.Task
 		away := true
-		r := order.OrderReturns(e.db, func(_ context.Context, claims []order.Reservation) ([]uuid.UUID, error) {
+		r := order.OrderReturns(e.db, func(_ context.Context, claims []order.Reservation) ([]id.Item, error) {
 			for _, c := range claims {
 				given = append(given, c.Name)
 			}
@@ -46,7 +44,7 @@ func TestAReturnIsMadeAgainUntilItIsNoted(t *testing.T) {
 				t.Errorf("step %d: %v, %v, want %v", i, got, err, want)
 			}
 		}
-		if len(given) != 2 || given[0] != o.ID || given[1] != o.ID {
+		if len(given) != 2 || given[0] != id.Task(o.ID) || given[1] != id.Task(o.ID) {
 			t.Errorf("given %v", given)
 		}
 	})
@@ -59,15 +57,15 @@ func TestFailedTasksAreReleasedAndThenMarked(t *testing.T) {
 		if e.failures() != 7 {
 			t.Fatalf("%d failures", e.failures())
 		}
-		users := map[uuid.UUID]uuid.UUID{} // by task
+		users := map[id.Task]id.User{} // by task
 		for _, r := range requests {
 			users[r.Task] = r.User
 		}
 		down := true
-		released := map[uuid.UUID]int{}
-		r := order.TaskReturns(e.db, func(_ context.Context, claims []order.Reservation) ([]uuid.UUID, error) {
+		released := map[id.Task]int{}
+		r := order.TaskReturns(e.db, func(_ context.Context, claims []order.Reservation) ([]id.Item, error) {
 			for _, c := range claims {
-				if want := (order.Reservation{Name: c.Name, Order: c.Name, Sale: e.sale, Item: e.item, User: users[c.Name], Quantity: 1, Oversold: true}); c != want {
+				if want := (order.Reservation{Name: c.Name, Order: id.Order(c.Name), Sale: e.sale, Item: e.item, User: users[c.Name], Quantity: 1, Oversold: true}); c != want {
 					t.Errorf("claim %+v, want %+v", c, want)
 				}
 				released[c.Name]++
@@ -129,11 +127,11 @@ func TestASlowReturnerDoesNotNoteAReturnThatItDidNotMake(t *testing.T) {
 	onBoth(t, stock{units: 1, limit: 1}, func(t *testing.T, e *env) {
 		o := e.move(e.write(e.writer(nil), e.request()).Order, order.Expired)
 		quick := order.OrderReturns(e.db, given, silent)
-		slow := order.OrderReturns(e.db, func(ctx context.Context, claims []order.Reservation) ([]uuid.UUID, error) {
+		slow := order.OrderReturns(e.db, func(ctx context.Context, claims []order.Reservation) ([]id.Item, error) {
 			if _, err := quick.Step(ctx); err != nil {
 				return nil, err
 			}
-			claim := id.New()
+			claim := id.New[id.Task]()
 			paid, err := e.try(order.Move{Order: o, To: order.Paid, Claim: &claim, At: e.clock.Now(), Entry: entryOf(order.Paid)})
 			if err != nil {
 				return nil, err
@@ -179,12 +177,12 @@ func TestReleasesAtAGateThatIsBeingBuiltWaitAndHoldUpNoOther(t *testing.T) {
 
 // holdsUpNoOther checks that a reservation of one item is returned, however many
 // reservations of another item wait for their gate.
-func (e *env) holdsUpNoOther(loop func(*postgres.DB, order.ReturnReservations, *slog.Logger) periodic.Loop, built uuid.UUID, what string) {
+func (e *env) holdsUpNoOther(loop func(*postgres.DB, order.ReturnReservations, *slog.Logger) periodic.Loop, built id.Item, what string) {
 	e.t.Helper()
 	waits := true
-	r := loop(e.db, func(context.Context, []order.Reservation) ([]uuid.UUID, error) {
+	r := loop(e.db, func(context.Context, []order.Reservation) ([]id.Item, error) {
 		if waits {
-			return []uuid.UUID{built}, nil
+			return []id.Item{built}, nil
 		}
 		return nil, nil
 	}, silent)

@@ -7,11 +7,10 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/internal/clock"
+	"seckill/internal/id"
 	"seckill/internal/postgres"
 )
 
@@ -43,13 +42,13 @@ type StoreConfig struct {
 // TaskFinder finds tasks that this package does not store.
 type TaskFinder interface {
 	// Task returns the task of a user, or nil when there is none.
-	Task(ctx context.Context, task, owner uuid.UUID) (*Task, error)
+	Task(ctx context.Context, task id.Task, owner id.User) (*Task, error)
 }
 
 // noTasks is the TaskFinder that finds none.
 type noTasks struct{}
 
-func (noTasks) Task(context.Context, uuid.UUID, uuid.UUID) (*Task, error) {
+func (noTasks) Task(context.Context, id.Task, id.User) (*Task, error) {
 	return nil, nil //nolint:nilnil // there is none
 }
 
@@ -91,12 +90,12 @@ func NewStore(cfg StoreConfig) *Store {
 // still SUBMITTED after taskTrust is looked up in Postgres, because Redis may have
 // missed its end. A task that this process has returned stays known when Redis loses
 // its record; orderintake.LostTasks ends it.
-func (s *Store) Task(ctx context.Context, id, owner uuid.UUID) (*Task, error) {
+func (s *Store) Task(ctx context.Context, id id.Task, owner id.User) (*Task, error) {
 	t, err := s.task(ctx, id, owner)
 	return t.at(s.clock.Now()), err
 }
 
-func (s *Store) task(ctx context.Context, id, owner uuid.UUID) (*Task, error) {
+func (s *Store) task(ctx context.Context, id id.Task, owner id.User) (*Task, error) {
 	record, cacheErr := s.record(ctx, id, owner)
 	if cacheErr != nil {
 		s.log.WarnContext(ctx, "read task record", slog.Any("error", cacheErr))
@@ -117,13 +116,13 @@ func (s *Store) task(ctx context.Context, id, owner uuid.UUID) (*Task, error) {
 	case record != nil:
 		return record, nil
 	}
-	if record = s.watched.last(id); record == nil && cacheErr == nil && owner == uuid.Nil {
+	if record = s.watched.last(id); record == nil && cacheErr == nil && owner.IsZero() {
 		record, cacheErr = s.submitted.Task(ctx, id, owner)
 	}
 	if record == nil && cacheErr != nil {
 		return nil, fmt.Errorf("look up task %s: %w", id, cacheErr) // it may be SUBMITTED
 	}
-	if record == nil && owner != uuid.Nil {
+	if record == nil && !owner.IsZero() {
 		return s.vanished.Task(ctx, id, owner)
 	}
 	s.watched.note(record)
@@ -132,21 +131,21 @@ func (s *Store) task(ctx context.Context, id, owner uuid.UUID) (*Task, error) {
 
 // record returns what Redis knows of a task: the copy of its end, or the reservation of
 // its owner.
-func (s *Store) record(ctx context.Context, id, owner uuid.UUID) (record *Task, err error) {
+func (s *Store) record(ctx context.Context, id id.Task, owner id.User) (record *Task, err error) {
 	if s.cache != nil {
 		if record, err = s.cache.task(ctx, id); record != nil || err != nil {
 			return record, err
 		}
 	}
-	if owner == uuid.Nil {
+	if owner.IsZero() {
 		return nil, nil //nolint:nilnil // no record is an answer
 	}
 	return s.submitted.Task(ctx, id, owner)
 }
 
 // endedTask returns the end of a task from Postgres, or nil, and copies it to Redis.
-func (s *Store) endedTask(ctx context.Context, id uuid.UUID) (*Task, error) {
-	row, err := s.db.Ent.Order.Get(ctx, id)
+func (s *Store) endedTask(ctx context.Context, taskID id.Task) (*Task, error) {
+	row, err := s.db.Ent.Order.Get(ctx, id.Order(taskID))
 	if err == nil {
 		o := FromRow(row)
 		s.remember(ctx, nil, []*Order{o})
@@ -154,31 +153,31 @@ func (s *Store) endedTask(ctx context.Context, id uuid.UUID) (*Task, error) {
 		return &t, nil
 	}
 	if !ent.IsNotFound(err) {
-		return nil, fmt.Errorf("look up order of task %s: %w", id, err)
+		return nil, fmt.Errorf("look up order of task %s: %w", taskID, err)
 	}
-	failed, err := s.db.Ent.OrderFailure.Get(ctx, id)
+	failed, err := s.db.Ent.OrderFailure.Get(ctx, taskID)
 	if err == nil {
 		t := failureFromRow(failed).Task()
 		s.remember(ctx, []Task{t}, nil)
 		return &t, nil
 	}
 	if !ent.IsNotFound(err) {
-		return nil, fmt.Errorf("look up failure of task %s: %w", id, err)
+		return nil, fmt.Errorf("look up failure of task %s: %w", taskID, err)
 	}
 	return nil, nil //nolint:nilnil // not ended is an answer
 }
 
 // Order returns an order, or nil when it does not exist. It may be up to orderTrust
 // old; Reload is not.
-func (s *Store) Order(ctx context.Context, id uuid.UUID) (*Order, error) {
-	found, err := s.Orders(ctx, []uuid.UUID{id})
-	return found[id], err
+func (s *Store) Order(ctx context.Context, orderID id.Order) (*Order, error) {
+	found, err := s.Orders(ctx, []id.Order{orderID})
+	return found[orderID], err
 }
 
 // OrderFor returns an order if the user may see it: their own, or any order for an
 // operator. For an order of another user it returns nil, as for one that does not
 // exist.
-func (s *Store) OrderFor(ctx context.Context, id, user uuid.UUID, operator bool) (*Order, error) {
+func (s *Store) OrderFor(ctx context.Context, id id.Order, user id.User, operator bool) (*Order, error) {
 	o, err := s.Order(ctx, id)
 	if err != nil || o == nil || (o.User != user && !operator) {
 		return nil, err
@@ -187,30 +186,30 @@ func (s *Store) OrderFor(ctx context.Context, id, user uuid.UUID, operator bool)
 }
 
 // Reload returns an order from Postgres, or nil.
-func (s *Store) Reload(ctx context.Context, id uuid.UUID) (*Order, error) {
-	found, err := s.reload(ctx, []uuid.UUID{id})
-	return found[id], err
+func (s *Store) Reload(ctx context.Context, orderID id.Order) (*Order, error) {
+	found, err := s.reload(ctx, []id.Order{orderID})
+	return found[orderID], err
 }
 
 // Orders returns the existing orders among up to maxIDs ids, as Order does.
-func (s *Store) Orders(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]*Order, error) {
+func (s *Store) Orders(ctx context.Context, ids []id.Order) (map[id.Order]*Order, error) {
 	if len(ids) > maxIDs {
 		return nil, fmt.Errorf("look up %d orders: at most %d", len(ids), maxIDs)
 	}
-	found := make(map[uuid.UUID]*Order, len(ids))
+	found := make(map[id.Order]*Order, len(ids))
 	missing := ids
 	if s.cache != nil && len(ids) > 0 {
-		records, err := s.cache.orders(ctx, ids)
+		records, err := s.cache.orders(ctx, id.As[id.Task](ids))
 		if err != nil {
 			s.log.WarnContext(ctx, "order records", slog.Any("error", err))
 		}
 		missing = nil
 		now := s.clock.Now()
-		for _, id := range ids {
-			if r, ok := records[id]; ok && (r.Status.Ended() || now.Sub(time.UnixMilli(r.CopiedAtMs)) < orderTrust) {
-				found[id] = r.Order
+		for _, orderID := range ids {
+			if r, ok := records[id.Task(orderID)]; ok && (r.Status.Ended() || now.Sub(time.UnixMilli(r.CopiedAtMs)) < orderTrust) {
+				found[orderID] = r.Order
 			} else {
-				missing = append(missing, id)
+				missing = append(missing, orderID)
 			}
 		}
 	}
@@ -222,7 +221,7 @@ func (s *Store) Orders(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]*Ord
 }
 
 // reload reads orders from Postgres and copies them to Redis.
-func (s *Store) reload(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]*Order, error) {
+func (s *Store) reload(ctx context.Context, ids []id.Order) (map[id.Order]*Order, error) {
 	if len(ids) == 0 {
 		return nil, nil //nolint:nilnil // a nil map reads as empty
 	}
@@ -230,7 +229,7 @@ func (s *Store) reload(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]*Ord
 	if err != nil {
 		return nil, fmt.Errorf("look up %d orders: %w", len(ids), err)
 	}
-	found := make(map[uuid.UUID]*Order, len(rows))
+	found := make(map[id.Order]*Order, len(rows))
 	copies := make([]*Order, 0, len(rows))
 	for _, row := range rows {
 		o := FromRow(row)

@@ -33,9 +33,9 @@ func (e *env) submit(r order.Requested) order.Task {
 	return task
 }
 
-func (e *env) task(s *order.Store, id uuid.UUID) *order.Task {
+func (e *env) task(s *order.Store, taskID id.Task) *order.Task {
 	e.t.Helper()
-	task, err := s.Task(e.t.Context(), id, uuid.Nil)
+	task, err := s.Task(e.t.Context(), taskID, id.User{})
 	e.must(err)
 	return task
 }
@@ -50,16 +50,16 @@ func TestATaskGoesFromSubmittedToItsEnd(t *testing.T) {
 		}
 		e.write(w, won)
 		e.write(w, lost)
-		if got := e.task(s, won.Task); got.Status != order.Succeeded || got.OrderID != won.Task || got.Revision != 3 {
+		if got := e.task(s, won.Task); got.Status != order.Succeeded || got.OrderID != id.Order(won.Task) || got.Revision != 3 {
 			t.Errorf("won %+v", got)
 		}
-		if got := e.task(s, lost.Task); got.Status != order.Failed || got.Failure != fault.SoldOut || got.OrderID != uuid.Nil {
+		if got := e.task(s, lost.Task); got.Status != order.Failed || got.Failure != fault.SoldOut || !got.OrderID.IsZero() {
 			t.Errorf("lost %+v", got)
 		}
 		if got := e.task(s, id.NewTask(3)); got != nil {
 			t.Errorf("a task that never was: %+v", got)
 		}
-		if got := e.task(s, uuid.Max); got != nil {
+		if got := e.task(s, id.Task(uuid.Max)); got != nil {
 			t.Errorf("a task of no shard: %+v", got)
 		}
 	})
@@ -112,7 +112,7 @@ func TestARecordNeverGoesBack(t *testing.T) {
 	if got := e.task(e.store(), r.Task); got.Status != order.Succeeded {
 		t.Errorf("task %+v", got)
 	}
-	if got, err := e.store().Order(t.Context(), r.Task); err != nil || got.Status != order.Paid {
+	if got, err := e.store().Order(t.Context(), id.Order(r.Task)); err != nil || got.Status != order.Paid {
 		t.Errorf("order %+v, %v", got, err)
 	}
 }
@@ -128,7 +128,7 @@ func TestLookUpsOfANewOrderDoNotTouchTheDatabase(t *testing.T) {
 	if d := cmp.Diff(out.Order, got); d != "" {
 		t.Error(d)
 	}
-	if got := e.task(s, out.Order.ID); got.Status != order.Succeeded {
+	if got := e.task(s, id.Task(out.Order.ID)); got.Status != order.Succeeded {
 		t.Errorf("task %+v", got)
 	}
 }
@@ -151,7 +151,7 @@ func TestCopiesOfTheFormerReleaseAreReadBesidePackedOnes(t *testing.T) {
 		if d := cmp.Diff(want, got); err != nil || d != "" {
 			t.Errorf("%v\n%s", err, d)
 		}
-		if got := e.task(s, want.ID); got.Status != order.Succeeded {
+		if got := e.task(s, id.Task(want.ID)); got.Status != order.Succeeded {
 			t.Errorf("task %+v", got)
 		}
 	}
@@ -182,7 +182,7 @@ func TestWithoutRedisLookUpsReadPostgres(t *testing.T) {
 	out := e.write(e.writer(nil), e.request())
 	server.Kill()
 	s := e.store()
-	if got := e.task(s, out.Order.ID); got.Status != order.Succeeded {
+	if got := e.task(s, id.Task(out.Order.ID)); got.Status != order.Succeeded {
 		t.Errorf("task %+v", got)
 	}
 	got, err := s.Order(t.Context(), out.Order.ID)
@@ -190,7 +190,7 @@ func TestWithoutRedisLookUpsReadPostgres(t *testing.T) {
 		t.Errorf("order %+v, %v", got, err)
 	}
 	// It may be SUBMITTED: the state is unknown.
-	if task, err := s.Task(t.Context(), id.NewTask(1), uuid.Nil); err == nil {
+	if task, err := s.Task(t.Context(), id.NewTask(1), id.User{}); err == nil {
 		t.Errorf("an unknown task without Redis: %+v", task)
 	}
 	if out := e.write(e.writer(nil), e.request()); out.Order == nil {
@@ -206,25 +206,25 @@ func TestAnotherPersonsOrderIsNotThere(t *testing.T) {
 	e.write(e.writer(nil), r)
 	s := e.store()
 	for _, c := range []struct {
-		user     uuid.UUID
+		user     id.User
 		operator bool
 		seen     bool
-	}{{r.User, false, true}, {id.New(), false, false}, {id.New(), true, true}} {
-		got, err := s.OrderFor(t.Context(), r.Task, c.user, c.operator)
+	}{{r.User, false, true}, {id.New[id.User](), false, false}, {id.New[id.User](), true, true}} {
+		got, err := s.OrderFor(t.Context(), id.Order(r.Task), c.user, c.operator)
 		if err != nil || (got != nil) != c.seen {
 			t.Errorf("%+v: %+v, %v", c, got, err)
 		}
 	}
-	if got, err := s.OrderFor(t.Context(), id.NewTask(2), r.User, true); got != nil || err != nil {
+	if got, err := s.OrderFor(t.Context(), id.NewIn[id.Order](2), r.User, true); got != nil || err != nil {
 		t.Errorf("no such order: %+v, %v", got, err)
 	}
 }
 
 func TestPagesCoverAListOnceInBothDirections(t *testing.T) {
 	onBoth(t, stock{units: 100, limit: 1}, func(t *testing.T, e *env) {
-		user, other := id.New(), id.New()
+		user, other := id.New[id.User](), id.New[id.User]()
 		w, s := e.writer(nil), e.store()
-		var want []uuid.UUID // oldest first
+		var want []id.Task // oldest first
 		for i := range 23 {
 			if i%3 == 0 {
 				e.clock.Advance(time.Microsecond) // some have the same creation time
@@ -258,14 +258,14 @@ func TestPagesCoverAListOnceInBothDirections(t *testing.T) {
 }
 
 // pages reads a user's list in pages of five and returns it newest first.
-func (e *env) pages(s *order.Store, user uuid.UUID, backward bool) []uuid.UUID {
+func (e *env) pages(s *order.Store, user id.User, backward bool) []id.Order {
 	e.t.Helper()
-	var ids []uuid.UUID
+	var ids []id.Order
 	in := order.ListInput{Limit: 5, Backward: backward}
 	for range 10 {
 		page, err := s.ListByUser(e.t.Context(), user, in)
 		e.must(err)
-		var these []uuid.UUID
+		var these []id.Order
 		for _, o := range page.Orders {
 			these = append(these, o.ID)
 		}
@@ -299,7 +299,7 @@ func (e *env) pages(s *order.Store, user uuid.UUID, backward bool) []uuid.UUID {
 func TestListsAreFilteredBySaleAndState(t *testing.T) {
 	onBoth(t, stock{units: 100, limit: 1}, func(t *testing.T, e *env) {
 		w, s := e.writer(nil), e.store()
-		user := id.New()
+		user := id.New[id.User]()
 		cancelled := e.move(e.write(w, e.requestOf(user, 1)).Order, order.Cancelled)
 		pending := e.write(w, e.requestOf(user, 1)).Order
 		first := e.sale
@@ -315,7 +315,7 @@ func TestListsAreFilteredBySaleAndState(t *testing.T) {
 			{order.Filter{User: user, Statuses: []order.Status{order.PendingPayment}}, []*order.Order{pending, elsewhere}},
 			{order.Filter{Sale: first, Statuses: []order.Status{order.Cancelled, order.Paid}}, []*order.Order{cancelled}},
 			{order.Filter{User: user, Statuses: []order.Status{}}, nil},
-			{order.Filter{User: id.New()}, nil},
+			{order.Filter{User: id.New[id.User]()}, nil},
 		} {
 			page, err := s.List(t.Context(), order.ListInput{Filter: c.filter, Limit: 10})
 			e.must(err)
@@ -340,7 +340,7 @@ func TestTheEndsOfABatchArePublishedAfterTheCommit(t *testing.T) {
 		var heard []order.Task
 		w := e.writer(func(ctx context.Context, tasks []order.Task) error {
 			for _, task := range tasks {
-				stored, err := order.NewStore(order.StoreConfig{DB: e.db, Log: slog.New(slog.DiscardHandler)}).Task(ctx, task.ID, uuid.Nil)
+				stored, err := order.NewStore(order.StoreConfig{DB: e.db, Log: slog.New(slog.DiscardHandler)}).Task(ctx, task.ID, id.User{})
 				if err != nil || stored == nil || stored.Status != task.Status {
 					t.Errorf("published %+v, stored %+v, %v", task, stored, err)
 				}

@@ -6,10 +6,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 )
 
 // TaskStatus is the state of an order task.
@@ -36,15 +35,15 @@ const DelayedAfter = 10 * time.Second
 
 // Task is an attempt to buy that was accepted by the gate.
 type Task struct {
-	ID       uuid.UUID
-	User     uuid.UUID
-	Sale     uuid.UUID
-	Item     uuid.UUID
+	ID       id.Task
+	User     id.User
+	Sale     id.Sale
+	Item     id.Item
 	Quantity int
 	Status   TaskStatus
 	Revision int64        // 1 SUBMITTED, 2 delayed, 3 ended
 	Delayed  bool         // SUBMITTED for longer than DelayedAfter
-	OrderID  uuid.UUID    // the task's own id once SUCCEEDED, else zero
+	OrderID  id.Order     // the task's own id once SUCCEEDED, else zero
 	Failure  fault.Reason // why it failed, else ""
 
 	CreatedAt time.Time // when stock was reserved
@@ -66,10 +65,10 @@ func (t *Task) at(now time.Time) *Task {
 
 // taskRecord is the JSON form of a task, in Redis and in status messages.
 type taskRecord struct {
-	ID          uuid.UUID    `json:"id"`
-	User        uuid.UUID    `json:"user"`
-	Sale        uuid.UUID    `json:"sale"`
-	Item        uuid.UUID    `json:"item"`
+	ID          id.Task      `json:"id"`
+	User        id.User      `json:"user"`
+	Sale        id.Sale      `json:"sale"`
+	Item        id.Item      `json:"item"`
 	Quantity    int          `json:"quantity"`
 	Status      TaskStatus   `json:"status"`
 	Revision    int64        `json:"revision"`
@@ -111,7 +110,7 @@ func (t *Task) UnmarshalJSON(text []byte) error {
 		CreatedAt: time.UnixMilli(r.CreatedAtMs).UTC(), UpdatedAt: time.UnixMilli(r.UpdatedAtMs).UTC(),
 	}
 	if t.Status == Succeeded {
-		t.OrderID = t.ID
+		t.OrderID = id.Order(t.ID)
 	}
 	if t.Ended() {
 		t.Revision = RevisionEnded // records of earlier versions have 2
@@ -121,10 +120,10 @@ func (t *Task) UnmarshalJSON(text []byte) error {
 
 // Failure is the end of a task without an order.
 type Failure struct {
-	ID         uuid.UUID // the task's id
-	Sale       uuid.UUID
-	Item       uuid.UUID
-	User       uuid.UUID
+	ID         id.Task // the task's id
+	Sale       id.Sale
+	Item       id.Item
+	User       id.User
 	Quantity   int
 	Code       fault.Reason // shown to the buyer
 	Reason     string       // for operators

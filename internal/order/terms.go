@@ -6,11 +6,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/sale"
 	"seckill/ent/saleitem"
+	"seckill/internal/id"
 	"seckill/internal/postgres"
 )
 
@@ -23,7 +22,7 @@ const maxTerms = 4096
 
 // terms are the price and the purchase rules of an item, from the database.
 type terms struct {
-	sale       uuid.UUID
+	sale       id.Sale
 	priceMinor int64
 	currency   string
 	limit      int           // maximum units per user
@@ -38,17 +37,17 @@ type termsCache struct {
 	db *postgres.DB
 
 	mu    sync.Mutex
-	items map[uuid.UUID]terms // guarded by mu
+	items map[id.Item]terms // guarded by mu
 }
 
 func newTermsCache(db *postgres.DB) *termsCache {
-	return &termsCache{db: db, items: map[uuid.UUID]terms{}}
+	return &termsCache{db: db, items: map[id.Item]terms{}}
 }
 
 // load returns the terms of the existing items.
-func (c *termsCache) load(ctx context.Context, items []uuid.UUID, now time.Time) (map[uuid.UUID]terms, error) {
-	known := make(map[uuid.UUID]terms, len(items))
-	var missing []uuid.UUID
+func (c *termsCache) load(ctx context.Context, items []id.Item, now time.Time) (map[id.Item]terms, error) {
+	known := make(map[id.Item]terms, len(items))
+	var missing []id.Item
 	c.mu.Lock()
 	for _, item := range items {
 		if t, ok := c.items[item]; ok && now.Sub(t.readAt) < termsTTL {
@@ -77,12 +76,12 @@ func (c *termsCache) load(ctx context.Context, items []uuid.UUID, now time.Time)
 	return known, nil
 }
 
-func (c *termsCache) read(ctx context.Context, ids []uuid.UUID, now time.Time) (map[uuid.UUID]terms, error) {
+func (c *termsCache) read(ctx context.Context, ids []id.Item, now time.Time) (map[id.Item]terms, error) {
 	items, err := c.db.Ent.SaleItem.Query().Where(saleitem.IDIn(ids...)).All(ctx)
 	if err != nil {
 		return nil, err
 	}
-	saleIDs := make([]uuid.UUID, 0, len(items))
+	saleIDs := make([]id.Sale, 0, len(items))
 	for _, item := range items {
 		saleIDs = append(saleIDs, item.SaleID)
 	}
@@ -90,11 +89,11 @@ func (c *termsCache) read(ctx context.Context, ids []uuid.UUID, now time.Time) (
 	if err != nil {
 		return nil, err
 	}
-	sales := make(map[uuid.UUID]*ent.Sale, len(rows))
+	sales := make(map[id.Sale]*ent.Sale, len(rows))
 	for _, row := range rows {
 		sales[row.ID] = row
 	}
-	read := make(map[uuid.UUID]terms, len(items))
+	read := make(map[id.Item]terms, len(items))
 	for _, item := range items {
 		s, ok := sales[item.SaleID]
 		if !ok {

@@ -4,8 +4,7 @@ import (
 	"context"
 	"maps"
 
-	"github.com/google/uuid"
-
+	"seckill/internal/id"
 	"seckill/internal/stream"
 	"seckill/internal/tracing"
 )
@@ -52,7 +51,7 @@ func (w *Writer) traceBatch(ctx context.Context, calls []*call, size int) (conte
 }
 
 // anyOf returns one of the errors, nil without any.
-func anyOf(faults map[uuid.UUID]error) error {
+func anyOf(faults map[id.Task]error) error {
 	for _, err := range faults {
 		return err
 	}

@@ -5,8 +5,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	lru "github.com/hashicorp/golang-lru/v2"
+
+	"seckill/internal/id"
 )
 
 // maxWatched bounds the unfinished tasks that a Store remembers; the oldest are dropped
@@ -17,11 +18,11 @@ const maxWatched = 20_000
 // here when Redis loses their records.
 type watchedTasks struct {
 	mu    sync.Mutex
-	tasks *lru.Cache[uuid.UUID, Task] // guarded by mu
+	tasks *lru.Cache[id.Task, Task] // guarded by mu
 }
 
 func newWatchedTasks() *watchedTasks {
-	tasks, err := lru.New[uuid.UUID, Task](maxWatched)
+	tasks, err := lru.New[id.Task, Task](maxWatched)
 	if err != nil {
 		panic(err) // the size is a valid constant
 	}
@@ -43,7 +44,7 @@ func (w *watchedTasks) note(t *Task) {
 }
 
 // last returns the task as it was last noted, or nil.
-func (w *watchedTasks) last(id uuid.UUID) *Task {
+func (w *watchedTasks) last(id id.Task) *Task {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if t, ok := w.tasks.Get(id); ok {
@@ -91,7 +92,7 @@ func (s *Store) Unresolved(ctx context.Context, before time.Time, limit int) ([]
 	return open, nil
 }
 
-func (w *watchedTasks) forget(id uuid.UUID) {
+func (w *watchedTasks) forget(id id.Task) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.tasks.Remove(id)

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"entgo.io/ent/dialect"
-	"github.com/google/uuid"
 
 	"seckill/internal/clock"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/notice"
 	"seckill/internal/postgres"
 	"seckill/internal/tracing"
@@ -88,8 +88,8 @@ type Writer struct {
 // call is the requests of one caller, which are written in the same batch.
 type call struct {
 	requests []Requested
-	traced   tracing.Orders            // of the requests
-	done     chan map[uuid.UUID]Result // buffered: sending never blocks when the caller is gone
+	traced   tracing.Orders          // of the requests
+	done     chan map[id.Task]Result // buffered: sending never blocks when the caller is gone
 }
 
 // Result is how a request ended, or the error after which that is unknown.
@@ -140,7 +140,7 @@ func (w *Writer) WriteAll(ctx context.Context, requests []Requested) []Result {
 		}
 		return results
 	}
-	c := &call{requests: requests, traced: tracing.OrdersFrom(ctx), done: make(chan map[uuid.UUID]Result, 1)}
+	c := &call{requests: requests, traced: tracing.OrdersFrom(ctx), done: make(chan map[id.Task]Result, 1)}
 	if err := w.enqueue(c); err != nil {
 		return fail(err)
 	}
@@ -236,7 +236,7 @@ func (w *Writer) process(calls []*call) {
 	ctx, cancel := context.WithTimeout(context.Background(), w.timeout)
 	defer cancel()
 	var requests []Requested
-	results := map[uuid.UUID]Result{}
+	results := map[id.Task]Result{}
 	for _, c := range calls {
 		for _, r := range c.requests {
 			if _, twice := results[r.Task]; !twice {
@@ -267,12 +267,12 @@ func (w *Writer) process(calls []*call) {
 // settle ends requests in one transaction. If the requests themselves cause a failure,
 // and not the condition of the database, it tries each half, so that one request that
 // cannot be written does not block the others.
-func (w *Writer) settle(ctx context.Context, requests []Requested) (map[uuid.UUID]Outcome, map[uuid.UUID]error) {
+func (w *Writer) settle(ctx context.Context, requests []Requested) (map[id.Task]Outcome, map[id.Task]error) {
 	began := time.Now()
 	b, err := w.persist(ctx, requests)
 	w.metrics.batch(len(requests), time.Since(began), tracing.RefOf(ctx), err)
 	if err == nil {
-		superseded := make(map[uuid.UUID]error, len(b.superseded))
+		superseded := make(map[id.Task]error, len(b.superseded))
 		for _, task := range b.superseded {
 			superseded[task] = ErrSuperseded
 		}
@@ -283,7 +283,7 @@ func (w *Writer) settle(ctx context.Context, requests []Requested) (map[uuid.UUI
 		more, moreFaults := w.settle(ctx, requests[half:])
 		return merge(ends, more), merge(faults, moreFaults)
 	}
-	faults := make(map[uuid.UUID]error, len(requests))
+	faults := make(map[id.Task]error, len(requests))
 	for _, r := range requests {
 		faults[r.Task] = fmt.Errorf("write batch of %d orders: %w", len(requests), err)
 	}
@@ -298,7 +298,7 @@ func IsTransient(err error) bool {
 		postgres.Retryable(err) || postgres.IsRefusal(err) || fault.IsTransient(err)
 }
 
-func merge[V any](a, b map[uuid.UUID]V) map[uuid.UUID]V {
+func merge[K comparable, V any](a, b map[K]V) map[K]V {
 	if a == nil {
 		return b
 	}
@@ -307,7 +307,7 @@ func merge[V any](a, b map[uuid.UUID]V) map[uuid.UUID]V {
 }
 
 // publish counts and publishes how the tasks of a batch ended.
-func (w *Writer) publish(ctx context.Context, ends map[uuid.UUID]Outcome) {
+func (w *Writer) publish(ctx context.Context, ends map[id.Task]Outcome) {
 	tasks := make([]Task, 0, len(ends))
 	orders := make([]*Order, 0, len(ends))
 	for _, end := range ends {

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
 	"seckill/ent"
@@ -21,21 +20,21 @@ import (
 
 func TestARequestBecomesAnOrder(t *testing.T) {
 	onBoth(t, stock{units: 10, limit: 2}, func(t *testing.T, e *env) {
-		r := e.requestOf(id.New(), 2)
+		r := e.requestOf(id.New[id.User](), 2)
 		r.UnitPriceMinor = 1 // the price in the database counts, not the one in the message
 		out := e.write(e.writer(nil), r)
 		o := out.Order
-		if out.Replayed || out.Task.Status != order.Succeeded || out.Task.OrderID != r.Task || out.Task.Revision != 3 {
+		if out.Replayed || out.Task.Status != order.Succeeded || out.Task.OrderID != id.Order(r.Task) || out.Task.Revision != 3 {
 			t.Errorf("outcome %+v", out)
 		}
-		if o.ID != r.Task || o.User != r.User || o.TotalMinor() != 2*1999 || o.Currency != "EUR" || o.Version != 1 ||
+		if o.ID != id.Order(r.Task) || o.User != r.User || o.TotalMinor() != 2*1999 || o.Currency != "EUR" || o.Version != 1 ||
 			o.Status != order.PendingPayment || !o.PaymentDeadline.Equal(opening.Add(900*time.Second)) {
 			t.Errorf("order %+v", o)
 		}
 		if f := e.figures(); f != (figures{8, 2, 0, 10}) {
 			t.Errorf("stock %+v", f)
 		}
-		stored, err := e.store().Reload(t.Context(), r.Task)
+		stored, err := e.store().Reload(t.Context(), id.Order(r.Task))
 		e.must(err)
 		if *stored.PaymentDeadline != *o.PaymentDeadline || stored.CreatedAt != o.CreatedAt || stored.Number != o.Number {
 			t.Errorf("stored %+v, returned %+v", stored, o)
@@ -89,7 +88,7 @@ func (e *env) deliver(writers []*order.Writer, requests []order.Requested) int {
 	e.t.Helper()
 	var g errgroup.Group
 	var mu sync.Mutex
-	fresh := map[uuid.UUID]bool{}
+	fresh := map[id.Task]bool{}
 	for i, r := range requests {
 		g.Go(func() error {
 			for range 20 {
@@ -113,7 +112,7 @@ func (e *env) deliver(writers []*order.Writer, requests []order.Requested) int {
 
 func TestOneUserGetsOneLiveOrder(t *testing.T) {
 	onBoth(t, stock{units: 100, limit: 1}, func(t *testing.T, e *env) {
-		user := id.New()
+		user := id.New[id.User]()
 		requests := make([]order.Requested, 50)
 		for i := range requests {
 			requests[i] = e.requestOf(user, 1)
@@ -162,7 +161,7 @@ func TestTheOldestReservationsWinWhenTooFewUnitsAreLeft(t *testing.T) {
 		quantities := []int{1, 1, 3, 3}
 		requests := make([]order.Requested, len(quantities))
 		for i, n := range quantities {
-			requests[i] = e.requestOf(id.New(), n)
+			requests[i] = e.requestOf(id.New[id.User](), n)
 			requests[i].SubmittedAtMs += int64(len(quantities) - i)
 		}
 		ends := e.inOneBatch(requests)
@@ -181,7 +180,7 @@ func TestTheOldestReservationsWinWhenTooFewUnitsAreLeft(t *testing.T) {
 
 // inOneBatch writes requests in one batch: publishing of other requests blocks all
 // running batches until these requests are pending.
-func (e *env) inOneBatch(requests []order.Requested) map[uuid.UUID]order.Outcome {
+func (e *env) inOneBatch(requests []order.Requested) map[id.Task]order.Outcome {
 	e.t.Helper()
 	gate, entered := make(chan struct{}), make(chan struct{}, 16)
 	w := e.writer(func(context.Context, []order.Task) error {
@@ -199,7 +198,7 @@ func (e *env) inOneBatch(requests []order.Requested) map[uuid.UUID]order.Outcome
 		<-entered
 	}
 	var mu sync.Mutex
-	ends := map[uuid.UUID]order.Outcome{}
+	ends := map[id.Task]order.Outcome{}
 	for _, r := range requests {
 		g.Go(func() error {
 			out, err := w.Write(e.t.Context(), r)
@@ -218,11 +217,11 @@ func (e *env) inOneBatch(requests []order.Requested) map[uuid.UUID]order.Outcome
 func TestRequestsThatCanNeverFitAreRecordedAsFailed(t *testing.T) {
 	onBoth(t, stock{units: 10, limit: 2}, func(t *testing.T, e *env) {
 		elsewhere, _ := e.addSale(stock{units: 1, limit: 1})
-		unknownItem, wrongSale, tooMany := e.request(), e.request(), e.requestOf(id.New(), 3)
-		unknownItem.Item = id.New()
+		unknownItem, wrongSale, tooMany := e.request(), e.request(), e.requestOf(id.New[id.User](), 3)
+		unknownItem.Item = id.New[id.Item]()
 		wrongSale.Sale = elsewhere
 		good := e.request()
-		want := map[uuid.UUID]fault.Reason{
+		want := map[id.Task]fault.Reason{
 			unknownItem.Task: fault.Unknown, wrongSale.Task: fault.Unknown, tooMany.Task: fault.PurchaseLimitReached, good.Task: "",
 		}
 		requests := []order.Requested{unknownItem, wrongSale, tooMany, good}
@@ -264,7 +263,7 @@ func TestATaskThatFailedStaysFailedWhenStockComesBack(t *testing.T) {
 
 func TestACancelledBuyerMayBuyAgain(t *testing.T) {
 	onBoth(t, stock{units: 2, limit: 1}, func(t *testing.T, e *env) {
-		w, user := e.writer(nil), id.New()
+		w, user := e.writer(nil), id.New[id.User]()
 		e.move(e.write(w, e.requestOf(user, 1)).Order, order.Cancelled)
 		if out := e.write(w, e.requestOf(user, 1)); out.Task.Status != order.Succeeded {
 			t.Errorf("second try %+v", out)
@@ -288,14 +287,14 @@ func (e *env) move(o *order.Order, to order.Status) *order.Order {
 func TestATakenNumberIsReplacedByALongerOne(t *testing.T) {
 	onBoth(t, stock{units: 10, limit: 1}, func(t *testing.T, e *env) {
 		w, wanted := e.writer(nil), e.request()
-		number := order.Number(wanted.Task, e.clock.Now(), 0)
+		number := order.Number(id.Order(wanted.Task), e.clock.Now(), 0)
 		squatter := e.write(w, e.request()).Order
 		e.must(e.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
 			_, err := tx.ExecContext(ctx, `UPDATE orders SET number = $1 WHERE id = $2`, number, squatter.ID)
 			return err
 		}))
 		out := e.write(w, wanted)
-		if out.Order == nil || out.Order.Number != order.Number(wanted.Task, e.clock.Now(), 1) {
+		if out.Order == nil || out.Order.Number != order.Number(id.Order(wanted.Task), e.clock.Now(), 1) {
 			t.Fatalf("order %+v", out.Order)
 		}
 		if n := e.db.Ent.Order.Query().Where(entorder.Number(out.Order.Number)).CountX(t.Context()); n != 1 {
@@ -307,7 +306,7 @@ func TestATakenNumberIsReplacedByALongerOne(t *testing.T) {
 
 func TestSeveralItemsInOneBatch(t *testing.T) {
 	onBoth(t, stock{units: 30, limit: 1}, func(t *testing.T, e *env) {
-		items := []uuid.UUID{e.item, e.addItem(e.sale, 30, 1), e.addItem(e.sale, 30, 2)}
+		items := []id.Item{e.item, e.addItem(e.sale, 30, 1), e.addItem(e.sale, 30, 2)}
 		var requests []order.Requested
 		for _, item := range items {
 			for range 30 {

@@ -3,8 +3,6 @@ package orderintake
 import (
 	"context"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/redisconn"
@@ -47,8 +45,8 @@ func (b *Backlog) Requests(ctx context.Context, shard int) ([]order.Requested, e
 }
 
 // tasksIn returns the tasks of the messages of some shards.
-func (b *Backlog) tasksIn(ctx context.Context, shards map[int]bool) (map[uuid.UUID]bool, error) {
-	tasks := map[uuid.UUID]bool{}
+func (b *Backlog) tasksIn(ctx context.Context, shards map[int]bool) (map[id.Task]bool, error) {
+	tasks := map[id.Task]bool{}
 	for shard := range id.Shards {
 		if !shards[shard] {
 			continue

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
@@ -31,7 +32,7 @@ func BenchmarkOrder(b *testing.B) {
 	server := testenv.RedisServer(b, "--appendfsync", "everysec")
 	conn, db := server.Conn(), testdb.Postgres(b)
 	keys := reservation.Keys{Prefix: "t:"}
-	saleID, item := id.New(), id.New()
+	saleID, item := id.New[id.Sale](), id.New[id.Item]()
 	must := func(err error) {
 		b.Helper()
 		if err != nil {
@@ -46,7 +47,7 @@ func BenchmarkOrder(b *testing.B) {
 		if err != nil {
 			return err
 		}
-		return tx.SaleItem.Create().SetID(item).SetSaleID(saleID).SetGoodsID(id.New()).SetPosition(0).
+		return tx.SaleItem.Create().SetID(item).SetSaleID(saleID).SetGoodsID(id.New[id.Goods]()).SetPosition(0).
 			SetPriceMinor(1999).SetCurrency("EUR").SetTotal(b.N).SetAvailable(b.N).Exec(ctx)
 	}))
 	gate := reservation.NewGate(reservation.GateConfig{Client: conn.Script, Keys: keys, Log: quiet})
@@ -60,10 +61,10 @@ func BenchmarkOrder(b *testing.B) {
 	attempts := make([]reservation.Attempt, b.N)
 	pipe := conn.Cmd.Pipeline()
 	for i := range attempts {
-		user := id.New()
+		user := id.New[id.User]()
 		attempts[i] = reservation.Attempt{
 			Task: id.NewTaskOf(saleID, item, user), Sale: saleID, Item: item, User: user, Quantity: 1,
-			IdempotencyKey: id.New().String(), Terms: "1999|EUR|900", OnlyItem: true,
+			IdempotencyKey: id.New[uuid.UUID]().String(), Terms: "1999|EUR|900", OnlyItem: true,
 			Tries: reservation.Tries{Burst: 5, Every: time.Second},
 		}
 		grant(b.Context(), pipe, keys, &attempts[i])

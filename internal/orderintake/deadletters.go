@@ -24,9 +24,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/clock"
+	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/periodic"
 	"seckill/internal/postgres"
@@ -145,11 +144,11 @@ func (d *DeadLetters) read(ctx context.Context, letterID string) (*Letter, error
 // taskOf returns the task of a message of an order stream, the first of several; both
 // have the same id.
 func (d *DeadLetters) taskOf(ctx context.Context, l *Letter) (*order.Task, error) {
-	task, err := uuid.Parse(l.MessageID)
+	task, err := id.ParseUUID[id.Task](l.MessageID)
 	if err != nil || !strings.HasSuffix(l.Stream, orderStreamSuffix) {
 		return nil, nil //nolint:nilerr,nilnil // it has none
 	}
-	owner := uuid.Nil // unknown
+	owner := id.User{} // unknown
 	if len(l.requests) > 0 {
 		owner = l.requests[0].User
 	}

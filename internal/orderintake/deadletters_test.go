@@ -45,8 +45,8 @@ type rig struct {
 	keys    reservation.Keys
 	shard   int
 	key     string // of the stream
-	sale    uuid.UUID
-	item    uuid.UUID
+	sale    id.Sale
+	item    id.Item
 }
 
 func setup(t *testing.T) *rig {
@@ -54,7 +54,7 @@ func setup(t *testing.T) *rig {
 	conn, prefix := testenv.Redis(t)
 	keys := reservation.Keys{Prefix: prefix}
 	r := &rig{
-		t: t, db: testdb.Postgres(t), conn: conn, clock: clock.NewFake(time.Now()), sale: id.New(), item: id.New(), keys: keys,
+		t: t, db: testdb.Postgres(t), conn: conn, clock: clock.NewFake(time.Now()), sale: id.New[id.Sale](), item: id.New[id.Item](), keys: keys,
 	}
 	r.shard = id.ShardOf(r.sale)
 	r.key = keys.Orders(r.shard)
@@ -66,7 +66,7 @@ func setup(t *testing.T) *rig {
 		if err != nil {
 			return err
 		}
-		return tx.SaleItem.Create().SetID(r.item).SetSaleID(r.sale).SetGoodsID(id.New()).SetPosition(0).
+		return tx.SaleItem.Create().SetID(r.item).SetSaleID(r.sale).SetGoodsID(id.New[id.Goods]()).SetPosition(0).
 			SetPriceMinor(1999).SetCurrency("EUR").SetTotal(9).SetAvailable(9).Exec(ctx)
 	}))
 	r.letters = stream.NewDeadLetters(stream.DeadLettersConfig{Client: conn.Cmd, Key: keys.DeadLetters(), Log: quiet})
@@ -92,10 +92,10 @@ func (r *rig) must(err error) {
 
 // aside appends an order message as the gate does, and makes it a dead letter as the
 // router does. It returns the task.
-func (r *rig) aside() uuid.UUID {
+func (r *rig) aside() id.Task {
 	r.t.Helper()
 	request := order.Requested{
-		V: 1, Task: id.NewTask(id.ShardOf(r.sale)), User: id.New(), Sale: r.sale, Item: r.item, Quantity: 1,
+		V: 1, Task: id.NewTask(id.ShardOf(r.sale)), User: id.New[id.User](), Sale: r.sale, Item: r.item, Quantity: 1,
 		UnitPriceMinor: 1999, Currency: "EUR", PaymentWindowSeconds: 900, Epoch: 1, SubmittedAtMs: r.clock.Now().UnixMilli(),
 	}
 	msg, err := request.Message()
@@ -128,9 +128,9 @@ func (r *rig) only() *orderintake.Letter {
 	return list[0]
 }
 
-func (r *rig) status(task uuid.UUID) order.TaskStatus {
+func (r *rig) status(task id.Task) order.TaskStatus {
 	r.t.Helper()
-	t, err := r.orders.Task(r.t.Context(), task, uuid.Nil)
+	t, err := r.orders.Task(r.t.Context(), task, id.User{})
 	r.must(err)
 	if t == nil {
 		return ""
@@ -139,7 +139,7 @@ func (r *rig) status(task uuid.UUID) order.TaskStatus {
 }
 
 func (r *rig) decide(note string) orderintake.Decision {
-	return orderintake.Decision{Letter: r.only().ID, Actor: id.New(), Note: note}
+	return orderintake.Decision{Letter: r.only().ID, Actor: id.New[id.User](), Note: note}
 }
 
 func TestALetterWithoutADecisionEndsItsTaskOnceAndStays(t *testing.T) {
@@ -275,7 +275,7 @@ func TestDroppingALetterWithAnUnreadablePayloadFailsItsTask(t *testing.T) {
 }
 
 // comesBack lets the only dead letter be replayed once, and fail again.
-func (r *rig) comesBack(task uuid.UUID) {
+func (r *rig) comesBack(task id.Task) {
 	r.t.Helper()
 	r.clock.Advance(orderintake.RetryAfter + time.Second)
 	counts, err := r.dead.Step(r.t.Context())
@@ -315,13 +315,13 @@ func TestAllDeadLettersAreReplayedAtOnce(t *testing.T) {
 	}
 	ended := r.aside()
 	_, err := r.writer.FailLostTask(t.Context(), &order.Task{
-		ID: ended, User: id.New(), Sale: r.sale, Item: r.item, Quantity: 1, CreatedAt: r.clock.Now(),
+		ID: ended, User: id.New[id.User](), Sale: r.sale, Item: r.item, Quantity: 1, CreatedAt: r.clock.Now(),
 	}, "test")
 	r.must(err)
 	if _, err := r.dead.ReplayAll(t.Context(), orderintake.Decision{Note: " "}); fault.ReasonOf(err) == "" {
 		t.Errorf("without a reason: %v", err)
 	}
-	out, err := r.dead.ReplayAll(t.Context(), orderintake.Decision{Actor: id.New(), Note: "the disk was full"})
+	out, err := r.dead.ReplayAll(t.Context(), orderintake.Decision{Actor: id.New[id.User](), Note: "the disk was full"})
 	if err != nil || out.Replayed != 3 || out.Refused != 1 {
 		t.Errorf("%+v, %v", out, err)
 	}

@@ -36,17 +36,17 @@ type Act struct {
 	ID     uuid.UUID
 	Letter string
 	Kind   Kind
-	Task   *uuid.UUID // the order task of the message
-	Reason string     // why it became a dead letter
-	Note   string     // the operator's reason
-	Actor  uuid.UUID
+	Task   *id.Task // the order task of the message
+	Reason string   // why it became a dead letter
+	Note   string   // the operator's reason
+	Actor  id.User
 	At     time.Time
 }
 
 // Decision is a request to replay or drop a letter.
 type Decision struct {
 	Letter string
-	Actor  uuid.UUID
+	Actor  id.User
 	Note   string // the operator's reason
 }
 
@@ -159,7 +159,7 @@ func conflict() error {
 // log records a decision, the first of its kind about a letter.
 func (d *DeadLetters) log(ctx context.Context, l *Letter, in Decision, kind Kind) error {
 	err := d.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		row := tx.LetterAct.Create().SetID(id.New()).SetLetter(l.ID).SetKind(letteract.Kind(kind)).SetStream(l.Stream).
+		row := tx.LetterAct.Create().SetID(id.New[uuid.UUID]()).SetLetter(l.ID).SetKind(letteract.Kind(kind)).SetStream(l.Stream).
 			SetReason(l.Reason).SetNote(in.Note).SetActorID(in.Actor).SetCreatedAt(d.cfg.Clock.Now().UTC())
 		if len(l.requests) > 0 {
 			row.SetTaskID(l.requests[0].Task)

@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
+	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/reservation"
 	"seckill/internal/stream"
@@ -83,7 +82,7 @@ func (h *Handler) readmit(ctx context.Context, requests []order.Requested) error
 	var again []order.Requested
 	for _, r := range requests {
 		o, err := h.gate.Reacquire(ctx, reservation.Reacquire{
-			Ref: reservation.Ref{Sale: r.Sale, Item: r.Item, User: r.User, Task: r.Task}, Before: uuid.Nil,
+			Ref: reservation.Ref{Sale: r.Sale, Item: r.Item, User: r.User, Task: r.Task}, Before: id.Order{},
 			Quantity: r.Quantity, IdempotencyKey: r.IdempotencyKey,
 		})
 		if err != nil {

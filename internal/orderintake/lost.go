@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/clock"
 	"seckill/internal/id"
 	"seckill/internal/order"
@@ -45,7 +43,7 @@ type Gates interface {
 	Reserved(ctx context.Context, t order.Task) (bool, error)
 	// Epoch returns the epoch of an item's gate, 0 = unknown. With a higher epoch, the
 	// tasks that this process accepted before are checked.
-	Epoch(item uuid.UUID) int64
+	Epoch(item id.Item) int64
 }
 
 // RedisGates are the gates in Redis with their copy in this process.
@@ -59,12 +57,12 @@ func (g RedisGates) Reserved(ctx context.Context, t order.Task) (bool, error) {
 	if view, known := g.Stock.View(t.Item); known && view.State == reservation.GateLoading {
 		return true, nil
 	}
-	held, err := g.Gate.Reservations(ctx, t.Sale, []uuid.UUID{t.Item}, t.User)
+	held, err := g.Gate.Reservations(ctx, t.Sale, []id.Item{t.Item}, t.User)
 	return held[t.Item].Task == t.ID, err
 }
 
 // Epoch implements Gates.
-func (g RedisGates) Epoch(item uuid.UUID) int64 {
+func (g RedisGates) Epoch(item id.Item) int64 {
 	view, _ := g.Stock.View(item)
 	return view.Epoch
 }
@@ -75,7 +73,7 @@ func (g RedisGates) Epoch(item uuid.UUID) int64 {
 // so each process runs its own.
 type LostTasks struct {
 	cfg     LostTasksConfig
-	missing map[uuid.UUID]time.Time // time since which a task has had neither
+	missing map[id.Task]time.Time // time since which a task has had neither
 }
 
 // NewLostTasks returns LostTasks. It is not safe for concurrent use.
@@ -83,7 +81,7 @@ func NewLostTasks(cfg LostTasksConfig) *LostTasks {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.System{}
 	}
-	return &LostTasks{cfg: cfg, missing: map[uuid.UUID]time.Time{}}
+	return &LostTasks{cfg: cfg, missing: map[id.Task]time.Time{}}
 }
 
 // Loop returns the loop that fails lost tasks.
@@ -110,7 +108,7 @@ func (l *LostTasks) Step(ctx context.Context) (map[string]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	missing := map[uuid.UUID]time.Time{}
+	missing := map[id.Task]time.Time{}
 	var failed []error
 	counts := map[string]int{}
 	for _, t := range unreserved {
@@ -150,7 +148,7 @@ func (l *LostTasks) withoutReservation(ctx context.Context, tasks []order.Task) 
 }
 
 // queued returns the tasks with a message in the shards of these tasks.
-func (l *LostTasks) queued(ctx context.Context, tasks []order.Task) (map[uuid.UUID]bool, error) {
+func (l *LostTasks) queued(ctx context.Context, tasks []order.Task) (map[id.Task]bool, error) {
 	shards := map[int]bool{}
 	for _, t := range tasks {
 		shards[id.ShardOf(t.Sale)] = true
@@ -163,6 +161,6 @@ func (l *LostTasks) fail(ctx context.Context, t order.Task) error {
 	if err != nil {
 		return err
 	}
-	l.cfg.Log.ErrorContext(ctx, "task was lost", slog.String("task", id.Format(id.Task, t.ID)), slog.String("status", string(end.Task.Status)))
+	l.cfg.Log.ErrorContext(ctx, "task was lost", slog.String("task", t.ID.Public()), slog.String("status", string(end.Task.Status)))
 	return nil
 }

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/order"
@@ -29,21 +27,21 @@ type gates struct {
 }
 
 func (g gates) Reserved(context.Context, order.Task) (bool, error) { return g.reserved() }
-func (g gates) Epoch(uuid.UUID) int64                              { return *g.epoch }
+func (g gates) Epoch(id.Item) int64                                { return *g.epoch }
 
 // submit writes the record of a task as the reserve script does.
-func (r *rig) submit() uuid.UUID {
+func (r *rig) submit() id.Task {
 	task, at := id.NewTask(r.shard), r.clock.Now().UTC().Truncate(time.Millisecond)
 	// A cache never writes a SUBMITTED task with an older revision over a newer one.
 	r.must(r.cache.Put(r.t.Context(), []order.Task{{
-		ID: task, User: id.New(), Sale: r.sale, Item: r.item, Quantity: 1, Status: order.Submitted, Revision: 1, CreatedAt: at, UpdatedAt: at,
+		ID: task, User: id.New[id.User](), Sale: r.sale, Item: r.item, Quantity: 1, Status: order.Submitted, Revision: 1, CreatedAt: at, UpdatedAt: at,
 	}}, nil))
 	return task
 }
 
-func (r *rig) task(s *order.Store, task uuid.UUID) *order.Task {
+func (r *rig) task(s *order.Store, task id.Task) *order.Task {
 	r.t.Helper()
-	got, err := s.Task(r.t.Context(), task, uuid.Nil)
+	got, err := s.Task(r.t.Context(), task, id.User{})
 	r.must(err)
 	return got
 }

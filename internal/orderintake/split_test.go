@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/internal/fault"
@@ -51,7 +49,7 @@ func (r *rig) requests(n int) []order.Requested {
 	requests := make([]order.Requested, n)
 	for i := range requests {
 		requests[i] = order.Requested{
-			V: 1, Task: id.NewTask(r.shard), User: id.New(), Sale: r.sale, Item: r.item, Quantity: 1,
+			V: 1, Task: id.NewTask(r.shard), User: id.New[id.User](), Sale: r.sale, Item: r.item, Quantity: 1,
 			UnitPriceMinor: 1999, Currency: "EUR", PaymentWindowSeconds: 900, Epoch: 1, SubmittedAtMs: r.clock.Now().UnixMilli(),
 		}
 	}
@@ -90,7 +88,7 @@ func TestThePoisonOrdersOfAMessageAreSetAsideAlone(t *testing.T) {
 	}
 	r.exec(`ALTER TABLE orders DROP CONSTRAINT poison`)
 	decide := func(r order.Requested) orderintake.Decision {
-		return orderintake.Decision{Letter: letters[r.Task.String()], Actor: id.New(), Note: "cured"}
+		return orderintake.Decision{Letter: letters[r.Task.String()], Actor: id.New[id.User](), Note: "cured"}
 	}
 	if _, err := r.dead.Drop(t.Context(), decide(dropped)); err != nil {
 		t.Fatal(err)
@@ -120,7 +118,7 @@ func TestDroppingALetterOfSeveralOrdersFailsEachTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, request := range requests {
-		if task, err := r.orders.Task(t.Context(), request.Task, uuid.Nil); err != nil || task == nil || task.Failure != fault.Conflict {
+		if task, err := r.orders.Task(t.Context(), request.Task, id.User{}); err != nil || task == nil || task.Failure != fault.Conflict {
 			t.Errorf("task %+v, %v", task, err)
 		}
 	}

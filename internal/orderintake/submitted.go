@@ -3,8 +3,7 @@ package orderintake
 import (
 	"context"
 
-	"github.com/google/uuid"
-
+	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/reservation"
 )
@@ -18,7 +17,7 @@ type Submitted struct {
 
 // Task returns the task, or nil when no reservation is of the task. A Nil owner stands
 // for any user: all reservations of the item are read.
-func (s Submitted) Task(ctx context.Context, task, owner uuid.UUID) (*order.Task, error) {
+func (s Submitted) Task(ctx context.Context, task id.Task, owner id.User) (*order.Task, error) {
 	// All items, because the catalogue of this process may be from before a gate was loaded
 	// that already takes orders.
 	items, err := s.Items.All(ctx)

@@ -30,7 +30,7 @@ func (r *rig) reserve() (reservation.Attempt, *order.Store) {
 	if r.must(err); !begun || !opened {
 		r.t.Fatal("the gate is not open")
 	}
-	user := id.New()
+	user := id.New[id.User]()
 	a := reservation.Attempt{
 		Task: id.NewTaskOf(r.sale, r.item, user), Sale: r.sale, Item: r.item, User: user, Quantity: 1,
 		IdempotencyKey: uuid.NewString(), Terms: "1999|EUR|900",
@@ -57,7 +57,7 @@ func TestATaskIsSubmittedWhileItsUnitsAreReservedAndItsOrderIsNotWritten(t *test
 	a, orders := r.reserve()
 	want := func(status order.TaskStatus) {
 		t.Helper()
-		for _, owner := range []uuid.UUID{a.User, uuid.Nil} {
+		for _, owner := range []id.User{a.User, {}} {
 			task, err := orders.Task(t.Context(), a.Task, owner)
 			if err != nil || task == nil || task.Status != status || task.User != a.User || task.Item != a.Item || task.Sale != a.Sale ||
 				task.Quantity != 1 || task.CreatedAt.IsZero() {
@@ -66,7 +66,7 @@ func TestATaskIsSubmittedWhileItsUnitsAreReservedAndItsOrderIsNotWritten(t *test
 		}
 	}
 	want(order.Submitted)
-	if task, err := orders.Task(t.Context(), a.Task, id.New()); task != nil && task.User != a.User || err != nil {
+	if task, err := orders.Task(t.Context(), a.Task, id.New[id.User]()); task != nil && task.User != a.User || err != nil {
 		t.Errorf("asked by another user: %+v, %v", task, err)
 	}
 	r.work()
@@ -113,7 +113,7 @@ func TestQueriesForTasksReadNoStreamWhileTheirGateIsRebuilt(t *testing.T) {
 	r.conn.Script.AddHook(reads)
 	for range 3 {
 		r.clock.Advance(time.Minute)
-		for _, owner := range []uuid.UUID{a.User, uuid.Nil} {
+		for _, owner := range []id.User{a.User, {}} {
 			if task, err := orders.Task(t.Context(), a.Task, owner); err != nil || task == nil || task.Status != order.Submitted {
 				t.Errorf("task %+v, %v", task, err)
 			}

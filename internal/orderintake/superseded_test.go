@@ -41,7 +41,7 @@ func (r *rig) raise(epoch int64) {
 }
 
 func (r *rig) request(epoch int64) order.Requested {
-	user := id.New()
+	user := id.New[id.User]()
 	return order.Requested{
 		V: 1, Task: id.NewTaskOf(r.sale, r.item, user), User: user, Sale: r.sale, Item: r.item, Quantity: 1,
 		UnitPriceMinor: 1999, Currency: "EUR", PaymentWindowSeconds: 900, Epoch: epoch, SubmittedAtMs: r.clock.Now().UnixMilli(),
@@ -73,7 +73,7 @@ func TestOrdersOfALostGateTakeUnitsOfTheNewOneOrFail(t *testing.T) {
 	r.must(h.Handle(r.message(counted, first, second)))
 	r.must(h.Handle(r.message(fresh)))
 	ends := map[order.TaskStatus]int{}
-	for _, task := range []uuid.UUID{first.Task, second.Task} {
+	for _, task := range []id.Task{first.Task, second.Task} {
 		ends[r.status(task)]++
 	}
 	if r.status(counted.Task) != order.Succeeded || r.status(fresh.Task) != order.Succeeded || ends[order.Succeeded] != 1 || ends[order.Failed] != 1 {

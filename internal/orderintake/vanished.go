@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/clock"
 	"seckill/internal/fault"
 	"seckill/internal/id"
@@ -30,7 +28,7 @@ type Vanished struct {
 // neither Redis nor Postgres has the task; nil for any other id, and while the gate of
 // its item is not built, because messages may be on their way. The quantity is not known
 // and is 1.
-func (v Vanished) Task(ctx context.Context, task, owner uuid.UUID) (*order.Task, error) {
+func (v Vanished) Task(ctx context.Context, task id.Task, owner id.User) (*order.Task, error) {
 	at := id.TimeOf(task)
 	if !id.IsOf(task, owner) || v.Clock.Now().Sub(at) < VanishedAfter {
 		return nil, nil //nolint:nilnil // not vanished is an answer

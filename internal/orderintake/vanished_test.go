@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/orderintake"
@@ -25,7 +23,7 @@ func TestAnOldTaskThatNoStoreKnowsIsFailedForItsBuyerOnly(t *testing.T) {
 		Submitted: orderintake.Submitted{Gate: gate, Items: items},
 		Vanished:  orderintake.Vanished{Gate: gate, Items: items, Clock: r.clock},
 	})
-	want := func(when string, task, owner uuid.UUID, status order.TaskStatus) {
+	want := func(when string, task id.Task, owner id.User, status order.TaskStatus) {
 		t.Helper()
 		got, err := orders.Task(t.Context(), task, owner)
 		if err != nil || (got == nil) != (status == "") || got != nil && got.Status != status {
@@ -54,8 +52,8 @@ func TestAnOldTaskThatNoStoreKnowsIsFailedForItsBuyerOnly(t *testing.T) {
 		t.Fatal("the gate is not open")
 	}
 	want("no store has it", a.Task, a.User, order.Failed)
-	want("asked by another user", a.Task, id.New(), "")
-	want("an unknown id", id.New(), a.User, "")
+	want("asked by another user", a.Task, id.New[id.User](), "")
+	want("an unknown id", id.New[id.Task](), a.User, "")
 }
 
 // Redis lost the writes of its last seconds, the acceptance of a task among them; no
@@ -68,8 +66,8 @@ func TestATaskThatThisProcessAcceptedBeforeALossFails(t *testing.T) {
 		Orders: r.orders, Writer: r.writer, Backlog: r.backlog, Clock: r.clock, Log: quiet,
 		Gates: gates{reserved: func() (bool, error) { return false, nil }, epoch: &epoch},
 	})
-	accept := func(epoch int64) uuid.UUID {
-		user, at := id.New(), r.clock.Now().UTC().Truncate(time.Millisecond)
+	accept := func(epoch int64) id.Task {
+		user, at := id.New[id.User](), r.clock.Now().UTC().Truncate(time.Millisecond)
 		task := order.Task{
 			ID: id.NewTaskOf(r.sale, r.item, user), User: user, Sale: r.sale, Item: r.item, Quantity: 1,
 			Status: order.Submitted, Revision: 1, CreatedAt: at, UpdatedAt: at,

@@ -6,11 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
 	entpayment "seckill/ent/payment"
 	"seckill/ent/paymentevent"
 	entrefund "seckill/ent/refund"
+	"seckill/internal/id"
 	"seckill/internal/money"
 )
 
@@ -34,11 +33,11 @@ type Bill struct {
 
 // BillLine is one movement of money in a bill.
 type BillLine struct {
-	Payment     uuid.UUID // zero = its number is not one of the shop's: of other software
-	Number      string    // of the merchant, as in the bill
+	Payment     id.Payment // zero = its number is not one of the shop's: of other software
+	Number      string     // of the merchant, as in the bill
 	Transaction string
 	Refund      bool
-	RefundKey   uuid.UUID     // RefundInput.Refund of a refund; zero = not made by the shop
+	RefundKey   id.Refund     // RefundInput.Refund of a refund; zero = not made by the shop
 	Amount      money.Amount  // positive
 	Fee         *money.Amount // kept, of money that came; nil = the bill does not say
 	At          time.Time
@@ -66,14 +65,14 @@ func (s *Service) reconcileBill(ctx context.Context, b Biller, day time.Time, re
 		s.metrics.faults.WithLabelValues(stepBill).Inc()
 		return nil //nolint:nilerr // it is in the result: the bill may be there later
 	}
-	charged := map[uuid.UUID]bool{}
+	charged := map[id.Payment]bool{}
 	for lines := range slices.Chunk(bill.Lines, batch) {
 		known, err := s.billed(ctx, b, lines)
 		if err != nil {
 			return err
 		}
 		for _, line := range lines {
-			if line.Payment == uuid.Nil {
+			if line.Payment.IsZero() {
 				result.Bill.Others++
 				continue
 			}
@@ -89,8 +88,8 @@ func (s *Service) reconcileBill(ctx context.Context, b Biller, day time.Time, re
 }
 
 // billed returns the payments of lines that are the merchant's.
-func (s *Service) billed(ctx context.Context, b Biller, lines []BillLine) (map[uuid.UUID]*Payment, error) {
-	ids := make([]uuid.UUID, len(lines))
+func (s *Service) billed(ctx context.Context, b Biller, lines []BillLine) (map[id.Payment]*Payment, error) {
+	ids := make([]id.Payment, len(lines))
 	for i, line := range lines {
 		ids[i] = line.Payment
 	}
@@ -98,7 +97,7 @@ func (s *Service) billed(ctx context.Context, b Biller, lines []BillLine) (map[u
 	if err != nil {
 		return nil, fmt.Errorf("read %d payments of a bill: %w", len(ids), err)
 	}
-	known := make(map[uuid.UUID]*Payment, len(rows))
+	known := make(map[id.Payment]*Payment, len(rows))
 	for _, row := range rows {
 		known[row.ID] = fromRow(row)
 	}
@@ -169,7 +168,7 @@ func (s *Service) compareBilledRefund(ctx context.Context, p *Payment, line Bill
 }
 
 // made reports whether one of the refund's attempts has an idempotency key.
-func (r *Refund) made(key uuid.UUID) bool {
+func (r *Refund) made(key id.Refund) bool {
 	attempt := *r
 	for attempt.Attempts = 1; attempt.Attempts <= r.Attempts; attempt.Attempts++ {
 		if attempt.key() == key {
@@ -181,13 +180,13 @@ func (r *Refund) made(key uuid.UUID) bool {
 
 // missingInBill finds payments that the provider reported as paid on the day, and that are not
 // in its bill.
-func (s *Service) missingInBill(ctx context.Context, b Biller, bill Bill, charged map[uuid.UUID]bool, result *Reconciled) error {
+func (s *Service) missingInBill(ctx context.Context, b Biller, bill Bill, charged map[id.Payment]bool, result *Reconciled) error {
 	events, err := s.db.Ent.PaymentEvent.Query().Where(paymentevent.ProviderIn(s.namesOf(b)...), paymentevent.KindEQ(paymentevent.KindSUCCEEDED),
 		paymentevent.HappenedAtGTE(bill.From), paymentevent.HappenedAtLT(bill.Until)).Select(paymentevent.FieldID, paymentevent.FieldPaymentID).All(ctx)
 	if err != nil {
 		return fmt.Errorf("read payments of the day of a bill: %w", err)
 	}
-	var missing []uuid.UUID
+	var missing []id.Payment
 	for _, e := range events {
 		if !charged[e.PaymentID] {
 			charged[e.PaymentID] = true // several events may report it

@@ -44,7 +44,7 @@ func (a *abroad) pays(reported bool) (*order.Order, *payment.Payment) {
 	a.rig.Pay(p.ID, charge.AmountMinor, charge.Currency)
 	if reported {
 		charge, _ = a.rig.Charge(p.ID)
-		a.reports = append(a.reports, report{"evt_" + id.New().String(), charge})
+		a.reports = append(a.reports, report{"evt_" + id.New[uuid.UUID]().String(), charge})
 		a.deliver()
 	}
 	return o, p
@@ -100,11 +100,11 @@ func TestWhatABillHasAndTheShopHasNotIsFound(t *testing.T) {
 		a.rig.Pay(stranger, 700, a.rig.Currency)
 
 		found := a.bill()
-		got := map[uuid.UUID]payment.Mismatch{}
+		got := map[id.Payment]payment.Mismatch{}
 		for _, f := range found.Findings {
 			got[f.Payment] = f.Mismatch
 		}
-		want := map[uuid.UUID]payment.Mismatch{
+		want := map[id.Payment]payment.Mismatch{
 			missed.ID: payment.MoneyMissed, unbilled.ID: payment.MoneyMissing, byStaff.ID: payment.RefundUnknown, stranger: payment.MoneyUnknown,
 		}
 		for p, mismatch := range want {
@@ -144,7 +144,7 @@ func TestABillThatCannotBeReadIsReported(t *testing.T) {
 func TestMoneyOfAnUnknownPaymentIsHeldWithinAMinute(t *testing.T) {
 	onBoth(t, 1, func(t *testing.T, s *shop) {
 		event, err := s.pay.Record(t.Context(), "sandbox", payment.Event{
-			ID: "evt-1", Payment: id.New(), Kind: payment.EventSucceeded, Transaction: "tx-1", AmountMinor: 100, Currency: "EUR", At: s.clock.Now(),
+			ID: "evt-1", Payment: id.New[id.Payment](), Kind: payment.EventSucceeded, Transaction: "tx-1", AmountMinor: 100, Currency: "EUR", At: s.clock.Now(),
 		})
 		s.must(err)
 		for range 12 {

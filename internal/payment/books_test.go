@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/id"
 	"seckill/internal/order"
 )
@@ -46,7 +44,7 @@ SELECT (SELECT count(*) FROM sandbox_charges c JOIN payments p ON p.id = c.merch
      + (SELECT count(*) FROM orders o WHERE {o} AND (o.status = 'PENDING_PAYMENT' OR o.return_due))`
 
 // everything selects all sales of a shop; any other id selects one sale.
-var everything = uuid.Nil
+var everything = id.Sale{}
 
 // booksOf opens a connection for counts without the product's timeouts, which are too
 // short for reading all orders on a busy machine.
@@ -63,7 +61,7 @@ func booksOf(t testing.TB, url string) *sql.DB {
 
 // count runs a query for a sale, in which {o} and {i} stand for the conditions that an
 // order or an item belongs to the sale.
-func (s *shop) count(query string, sale uuid.UUID) (n int) {
+func (s *shop) count(query string, sale id.Sale) (n int) {
 	s.t.Helper()
 	_, err := patiently(func() (struct{}, error) {
 		return struct{}{}, s.books.QueryRowContext(s.t.Context(), about(query, sale)).Scan(&n)
@@ -72,7 +70,7 @@ func (s *shop) count(query string, sale uuid.UUID) (n int) {
 	return n
 }
 
-func about(query string, sale uuid.UUID) string {
+func about(query string, sale id.Sale) string {
 	if sale == everything {
 		return strings.NewReplacer("{o}", "TRUE", "{i}", "TRUE").Replace(query)
 	}

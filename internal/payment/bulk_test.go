@@ -180,7 +180,7 @@ func (s *shop) callOff(o *order.Order, paid bool) {
 		s.side("cancel", func() error { _, err := s.pay.Cancel(ctx, o.ID, o.User, ""); return unlessRefused(err) })
 	}, func() {
 		s.side("void", func() error {
-			_, err := void(ctx, payment.VoidInput{Order: o.ID, Operator: id.New()})
+			_, err := void(ctx, payment.VoidInput{Order: o.ID, Operator: id.New[id.User]()})
 			return unlessRefused(err)
 		})
 	})

@@ -7,13 +7,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	entpayment "seckill/ent/payment"
 	"seckill/ent/paymentevent"
 	entrefund "seckill/ent/refund"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/postgres"
 )
@@ -30,7 +29,7 @@ const (
 // Cancel cancels an unpaid order of the user, after closing its payment at the
 // provider. Cancelling a cancelled order succeeds again. An order that is paid or expired
 // is returned beside the refusal.
-func (s *Service) Cancel(ctx context.Context, id, user uuid.UUID, reason string) (*order.Order, error) {
+func (s *Service) Cancel(ctx context.Context, id id.Order, user id.User, reason string) (*order.Order, error) {
 	o, err := s.own(ctx, id, user)
 	if o == nil {
 		return nil, err
@@ -40,7 +39,7 @@ func (s *Service) Cancel(ctx context.Context, id, user uuid.UUID, reason string)
 
 // CancelUnpaid cancels an unpaid order by the clock, after closing its payment at the
 // provider. An order that is paid or expired is returned beside the refusal.
-func (s *Service) CancelUnpaid(ctx context.Context, id uuid.UUID) (*order.Order, error) {
+func (s *Service) CancelUnpaid(ctx context.Context, id id.Order) (*order.Order, error) {
 	o, err := s.orders.Reload(ctx, id)
 	if err != nil {
 		return nil, err
@@ -111,8 +110,8 @@ func (s *Service) cancelClosed(ctx context.Context, o *order.Order, entry order.
 }
 
 // closePayments closes the open payments of an order at their providers.
-func (s *Service) closePayments(ctx context.Context, o uuid.UUID) (closing, error) {
-	open, err := s.open(ctx, []uuid.UUID{o})
+func (s *Service) closePayments(ctx context.Context, o id.Order) (closing, error) {
+	open, err := s.open(ctx, []id.Order{o})
 	if err != nil {
 		return closedNot, err
 	}
@@ -235,8 +234,8 @@ func (s *Service) closeFor(ctx context.Context, orders []*order.Order, within ti
 }
 
 // openBy returns the open payments by order; each order has at most one.
-func (s *Service) openBy(ctx context.Context, orders []*order.Order) (map[uuid.UUID]*Payment, error) {
-	ids := make([]uuid.UUID, len(orders))
+func (s *Service) openBy(ctx context.Context, orders []*order.Order) (map[id.Order]*Payment, error) {
+	ids := make([]id.Order, len(orders))
 	for i, o := range orders {
 		ids[i] = o.ID
 	}
@@ -244,7 +243,7 @@ func (s *Service) openBy(ctx context.Context, orders []*order.Order) (map[uuid.U
 	if err != nil {
 		return nil, err
 	}
-	by := make(map[uuid.UUID]*Payment, len(open))
+	by := make(map[id.Order]*Payment, len(open))
 	for _, p := range open {
 		by[p.Order] = p
 	}
@@ -253,12 +252,12 @@ func (s *Service) openBy(ctx context.Context, orders []*order.Order) (map[uuid.U
 
 // VoidInput voids an order.
 type VoidInput struct {
-	Order     uuid.UUID
-	Operator  uuid.UUID
-	Note      string    // reason, shown to the buyer
-	KeepUnits bool      // do not return the units of a paid order to stock
-	Act       uuid.UUID // the operator's act: it refunds an order once
-	Units     int       // of a paid order; at most those that are left are refunded. 0 = these
+	Order     id.Order
+	Operator  id.User
+	Note      string // reason, shown to the buyer
+	KeepUnits bool   // do not return the units of a paid order to stock
+	Act       id.Act // the operator's act: it refunds an order once
+	Units     int    // of a paid order; at most those that are left are refunded. 0 = these
 }
 
 // key returns the idempotency key of the refund.

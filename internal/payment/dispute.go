@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	entpayment "seckill/ent/payment"
 	"seckill/ent/paymentevent"
@@ -37,7 +35,7 @@ var disputes = map[EventKind]order.Code{
 // match completes an event that names its payment by the transaction alone. It reports
 // false for a transaction that is not one of the shop's.
 func (s *Service) match(ctx context.Context, provider string, e *Event) (bool, error) {
-	if e.Payment != uuid.Nil || e.Transaction == "" {
+	if !e.Payment.IsZero() || e.Transaction == "" {
 		return true, nil
 	}
 	p, err := one(s.db.Ent.Payment.Query().Where(entpayment.Provider(provider), entpayment.Transaction(e.Transaction)).First(ctx))

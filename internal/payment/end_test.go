@@ -24,7 +24,7 @@ func TestAnUnpaidOrderExpiresAndItsUnitComesBackOnce(t *testing.T) {
 	onBoth(t, 1, func(t *testing.T, s *shop) {
 		o := s.buy()
 		p := s.begin(o, "key-1")
-		if s.place(id.New(), 1) != nil {
+		if s.place(id.New[id.User](), 1) != nil {
 			t.Error("a second order for one unit")
 		}
 		s.clock.Advance(window)
@@ -197,7 +197,7 @@ func TestLateMoneyGoesBackWhenTheLimitOfTheSaleIsUsedUpAfterTheEnd(t *testing.T)
 		p := s.begin(o, "key-1")
 		s.approve(p, sandbox.Late)
 		s.expirePayments()
-		s.must(s.db.Ent.Order.Create().SetID(id.New()).SetNumber("OTHER").SetSaleID(s.sale).SetItemID(id.New()).SetUserID(o.User).
+		s.must(s.db.Ent.Order.Create().SetID(id.New[id.Order]()).SetNumber("OTHER").SetSaleID(s.sale).SetItemID(id.New[id.Item]()).SetUserID(o.User).
 			SetStatus(entorder.StatusPAID).SetQuantity(1).SetUnitPriceMinor(1).SetCurrency("EUR").SetEpoch(1).
 			SetReservedAt(opening).SetCreatedAt(opening).SetUpdatedAt(opening).Exec(t.Context()))
 		s.must(s.db.Ent.Sale.UpdateOneID(s.sale).SetStatus(sale.StatusENDED).SetTotalLimit(1).Exec(t.Context()))
@@ -243,10 +243,10 @@ func TestMoneyThatComesTwiceGoesBackOnce(t *testing.T) {
 }
 
 // say records an event about a payment.
-func (s *shop) say(p *payment.Payment, kind payment.EventKind) uuid.UUID {
+func (s *shop) say(p *payment.Payment, kind payment.EventKind) id.Held {
 	s.t.Helper()
 	event, err := s.pay.Record(s.t.Context(), sandbox.Name, payment.Event{
-		ID: id.New().String(), Payment: p.ID, Kind: kind, Transaction: "T" + p.ID.String(), AmountMinor: p.AmountMinor,
+		ID: id.New[uuid.UUID]().String(), Payment: p.ID, Kind: kind, Transaction: "T" + p.ID.String(), AmountMinor: p.AmountMinor,
 		Currency: p.Currency, At: s.clock.Now(),
 	})
 	s.must(err)
@@ -283,7 +283,7 @@ func TestWhoMayCancelWhat(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 5)
 	mine, paid, expired := s.buy(), s.buy(), s.buy()
-	_, err := s.pay.Cancel(t.Context(), mine.ID, id.New(), "")
+	_, err := s.pay.Cancel(t.Context(), mine.ID, id.New[id.User](), "")
 	s.wantRefused(err, fault.Unknown)
 	s.payNow(paid)
 	_, err = s.pay.Cancel(t.Context(), paid.ID, paid.User, "")
@@ -311,7 +311,7 @@ func TestAnOperatorVoidsUnpaidAndPaidOrders(t *testing.T) {
 		unpaid, paid := s.buy(), s.buy()
 		s.begin(unpaid, "key-1")
 		p := s.payNow(paid)
-		operator := id.New()
+		operator := id.New[id.User]()
 		for range 2 {
 			for _, o := range []*order.Order{unpaid, paid} {
 				if _, err := s.pay.Void(t.Context(), payment.VoidInput{Order: o.ID, Operator: operator, Note: "bot"}); err != nil {
@@ -324,7 +324,7 @@ func TestAnOperatorVoidsUnpaidAndPaidOrders(t *testing.T) {
 		s.wantOrder(paid, order.Refunded)
 		s.wantPayment(p, payment.Refunded)
 		s.wantFigures(figures{available: 3, stock: 3})
-		_, err := s.pay.Void(t.Context(), payment.VoidInput{Order: id.New(), Operator: operator})
+		_, err := s.pay.Void(t.Context(), payment.VoidInput{Order: id.New[id.Order](), Operator: operator})
 		s.wantRefused(err, fault.Unknown)
 	})
 }
@@ -334,7 +334,7 @@ func TestAVoidOfAnOrderThatWasPaidFirstRefundsIt(t *testing.T) {
 	onBoth(t, 1, func(t *testing.T, s *shop) {
 		o := s.buy()
 		s.approve(s.begin(o, "key-1"), sandbox.Delayed)
-		got, err := s.pay.Void(t.Context(), payment.VoidInput{Order: o.ID, Operator: id.New(), Note: "bot"})
+		got, err := s.pay.Void(t.Context(), payment.VoidInput{Order: o.ID, Operator: id.New[id.User](), Note: "bot"})
 		if err != nil || got.Status != order.Refunding {
 			t.Fatalf("void: %+v, %v", got, err)
 		}
@@ -367,7 +367,7 @@ func TestStockHeldByBotsIsSellableAgainAfterTheWindow(t *testing.T) {
 			s.begin(o, "key-1")
 		}
 	})
-	if s.place(id.New(), 1) != nil {
+	if s.place(id.New[id.User](), 1) != nil {
 		t.Error("more was sold than is there")
 	}
 	s.clock.Advance(window + 5*time.Second)

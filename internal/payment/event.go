@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"seckill/ent"
-	"seckill/internal/id"
 	"seckill/internal/money"
 	"seckill/internal/order"
 	"seckill/internal/webhook"
@@ -34,9 +33,9 @@ type unmatchedData struct {
 // that holds it.
 func (s *Service) writeUnmatched(ctx context.Context, tx *ent.Tx, e *ent.PaymentEvent, why outcome, now time.Time) error {
 	return s.outbox.Write(ctx, tx, webhook.PaymentUnmatched, func() []webhook.Event {
-		held := id.Format(id.Held, e.ID)
+		held := e.ID.Public()
 		data := unmatchedData{
-			HeldPaymentID: held, PaymentID: id.Format(id.Payment, e.PaymentID), Provider: e.Provider,
+			HeldPaymentID: held, PaymentID: e.PaymentID.Public(), Provider: e.Provider,
 			Transaction: e.Transaction, Reason: outcomeLabels[why],
 		}
 		data.Amount.Amount = money.Amount{Minor: e.AmountMinor, Currency: e.Currency}.Decimal()

@@ -28,7 +28,7 @@ func (s *shop) kinds() string {
 func (s *shop) subscribe() {
 	s.t.Helper()
 	s.must(s.db.WithTx(s.t.Context(), func(ctx context.Context, tx *ent.Tx) error {
-		return tx.WebhookEndpoint.Create().SetID(id.New()).SetURL("https://shop.example.com/").SetSecret([]byte("sealed")).
+		return tx.WebhookEndpoint.Create().SetID(id.New[id.Endpoint]()).SetURL("https://shop.example.com/").SetSecret([]byte("sealed")).
 			SetCreatedAt(opening).SetUpdatedAt(opening).Exec(ctx)
 	}))
 }

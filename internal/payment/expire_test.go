@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/admission/captcha"
 	"seckill/internal/admission/path"
 	"seckill/internal/fault"
@@ -27,17 +25,17 @@ func TestWhoLetsTwoOrdersExpireHasToWait(t *testing.T) {
 	paths := path.New(path.Config{
 		Client: s.conn.Script, Keys: s.keys, Captchas: captchas, Tokens: path.NewTokens([][]byte{[]byte("a secret of at least 32 bytes, for tests")}),
 	})
-	gate := func(user uuid.UUID) fault.Refusal {
+	gate := func(user id.User) fault.Refusal {
 		t.Helper()
 		_, err := paths.Issue(t.Context(), path.IssueInput{Sale: s.sale, Item: s.item, User: user, Waived: true, Opens: opening})
 		return testenv.Refusal(s.t, err)
 	}
-	bot, buyer := id.New(), id.New()
+	bot, buyer := id.New[id.User](), id.New[id.User]()
 	for expiries := range 2 {
 		if refusal := gate(bot); refusal != nil {
 			t.Fatalf("after %d expiries: %v", expiries, refusal)
 		}
-		for _, user := range []uuid.UUID{bot, buyer} {
+		for _, user := range []id.User{bot, buyer} {
 			o := s.place(user, 1)
 			if o == nil {
 				t.Fatal("nothing left")
@@ -54,7 +52,7 @@ func TestWhoLetsTwoOrdersExpireHasToWait(t *testing.T) {
 	if !ok || wait.RetryAfter <= 0 {
 		t.Errorf("after two expiries: %+v", gate(bot))
 	}
-	for _, user := range []uuid.UUID{buyer, id.New()} {
+	for _, user := range []id.User{buyer, id.New[id.User]()} {
 		if refusal := gate(user); refusal != nil {
 			t.Errorf("another user: %v", refusal)
 		}
@@ -66,11 +64,11 @@ func TestWhoLetsTwoOrdersExpireHasToWait(t *testing.T) {
 func TestLateAndRepeatedCancellationsCountLikeExpiredOrders(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 5)
-	expiries := func(user uuid.UUID) int {
+	expiries := func(user id.User) int {
 		n, _ := s.conn.Cmd.Get(t.Context(), s.keys.Expiries(id.ShardOf(s.sale), s.sale, user)).Int()
 		return n
 	}
-	cancel := func(user uuid.UUID, after time.Duration) {
+	cancel := func(user id.User, after time.Duration) {
 		t.Helper()
 		o := s.place(user, 1)
 		if o == nil {
@@ -82,7 +80,7 @@ func TestLateAndRepeatedCancellationsCountLikeExpiredOrders(t *testing.T) {
 		}
 		s.step(s.returner.Step)
 	}
-	late, again := id.New(), id.New()
+	late, again := id.New[id.User](), id.New[id.User]()
 	cancel(late, order.CancelGrace+time.Second)
 	if n := expiries(late); n != 1 {
 		t.Errorf("%d expiries after a late cancellation", n)
@@ -94,7 +92,7 @@ func TestLateAndRepeatedCancellationsCountLikeExpiredOrders(t *testing.T) {
 	}
 	o := s.place(late, 1)
 	s.clock.Advance(order.CancelGrace + time.Second)
-	if _, err := s.pay.Void(t.Context(), payment.VoidInput{Order: o.ID, Operator: id.New(), Note: "mistake"}); err != nil {
+	if _, err := s.pay.Void(t.Context(), payment.VoidInput{Order: o.ID, Operator: id.New[id.User](), Note: "mistake"}); err != nil {
 		t.Fatal(err)
 	}
 	s.step(s.returner.Step)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
 	"seckill/internal/id"
@@ -72,9 +71,9 @@ func (g *RedisGate) Return(ctx context.Context, c order.Reservation) (bool, erro
 // ReturnAll returns units of many reservations, of ended orders or failed tasks: it is
 // an order.ReturnReservations. After a failure it skips the other reservations of that
 // shard, because each of them would wait for the same server.
-func (g *RedisGate) ReturnAll(ctx context.Context, reservations []order.Reservation) (waiting []uuid.UUID, err error) {
+func (g *RedisGate) ReturnAll(ctx context.Context, reservations []order.Reservation) (waiting []id.Item, err error) {
 	var mu sync.Mutex
-	items, unreachable := map[uuid.UUID]bool{}, map[int]bool{}
+	items, unreachable := map[id.Item]bool{}, map[int]bool{}
 	var failed []error
 	var calls errgroup.Group
 	calls.SetLimit(parallelReturns)

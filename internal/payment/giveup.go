@@ -5,17 +5,16 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/order"
 )
 
 // ExpireInput expires an unpaid order on an operator's behalf.
 type ExpireInput struct {
-	Order    uuid.UUID
-	Operator uuid.UUID
+	Order    id.Order
+	Operator id.User
 	Note     string // reason, shown to the buyer
 	// Commit runs expire in a transaction, beside what the caller logs.
 	Commit func(ctx context.Context, expire func(ctx context.Context, tx *ent.Tx) error) error

@@ -20,7 +20,7 @@ import (
 func (s *shop) giveUp(o *order.Order) (*order.Order, error) {
 	s.t.Helper()
 	return s.pay.ExpireUnpaid(s.t.Context(), payment.ExpireInput{
-		Order: o.ID, Operator: id.New(), Note: "the provider is gone",
+		Order: o.ID, Operator: id.New[id.User](), Note: "the provider is gone",
 		Commit: func(ctx context.Context, expire func(context.Context, *ent.Tx) error) error {
 			return s.db.WithTx(ctx, expire)
 		},
@@ -120,7 +120,7 @@ func TestAnOrderThatIsPaidIsNotGivenUp(t *testing.T) {
 				t.Errorf("order %+v", got)
 			}
 		}
-		_, err := s.giveUp(&order.Order{ID: uuid.New()})
+		_, err := s.giveUp(&order.Order{ID: id.Order(uuid.New())})
 		s.wantRefused(err, fault.Unknown)
 	})
 }
@@ -134,7 +134,7 @@ func TestAnOrderThatAnOperatorExpiresDoesNotCountAgainstItsBuyer(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.expirePayments()
-	for user, want := range map[uuid.UUID]int{o.User: 0, overdue.User: 1} {
+	for user, want := range map[id.User]int{o.User: 0, overdue.User: 1} {
 		n, _ := s.conn.Cmd.Get(t.Context(), s.keys.Expiries(id.ShardOf(s.sale), s.sale, user)).Int()
 		if n != want {
 			t.Errorf("%d expiries, want %d", n, want)
@@ -148,7 +148,7 @@ func TestAnActThatIsNotLoggedExpiresNothing(t *testing.T) {
 	s := newShop(t, 1)
 	o := s.buy()
 	broken := errors.New("the log is full")
-	_, err := s.pay.ExpireUnpaid(t.Context(), payment.ExpireInput{Order: o.ID, Operator: id.New(), Note: "x",
+	_, err := s.pay.ExpireUnpaid(t.Context(), payment.ExpireInput{Order: o.ID, Operator: id.New[id.User](), Note: "x",
 		Commit: func(ctx context.Context, expire func(context.Context, *ent.Tx) error) error {
 			return s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error { return errors.Join(expire(ctx, tx), broken) })
 		}})

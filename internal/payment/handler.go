@@ -7,9 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/postgres"
 	"seckill/internal/stream"
 )
@@ -26,12 +25,12 @@ func Topic(prefix string) string { return prefix + "{pay}:events" }
 // Stored is the message about a stored event. It contains only the event's id, because
 // the row is the source of truth.
 type Stored struct {
-	V     int       `json:"v"`
-	Event uuid.UUID `json:"event"`
+	V     int     `json:"v"`
+	Event id.Held `json:"event"`
 }
 
 // Message returns the message of an event.
-func Message(event uuid.UUID) (*stream.Message, error) {
+func Message(event id.Held) (*stream.Message, error) {
 	payload, err := json.Marshal(Stored{V: messageVersion, Event: event})
 	if err != nil {
 		return nil, fmt.Errorf("payment message: %w", err)
@@ -46,7 +45,7 @@ type EventStream struct {
 }
 
 // Publish implements Events.
-func (e EventStream) Publish(ctx context.Context, event uuid.UUID) error {
+func (e EventStream) Publish(ctx context.Context, event id.Held) error {
 	msg, err := Message(event)
 	if err != nil {
 		return err
@@ -62,7 +61,7 @@ func (s *Service) Handle(msg *stream.Message) error {
 	if err := json.Unmarshal(msg.Payload, &stored); err != nil {
 		return stream.Permanent(fmt.Errorf("%w: %w", ErrMalformed, err))
 	}
-	if stored.V != messageVersion || stored.Event == uuid.Nil {
+	if stored.V != messageVersion || stored.Event.IsZero() {
 		return stream.Permanent(fmt.Errorf("%w: message of version %d", ErrMalformed, stored.V))
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(msg.Context()), handleTimeout)

@@ -5,13 +5,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	entpayment "seckill/ent/payment"
 	"seckill/ent/paymentevent"
 	"seckill/ent/predicate"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/postgres"
 )
@@ -19,9 +18,9 @@ import (
 // Held is an event that waits for an operator: money that does not match its payment,
 // or has no known payment.
 type Held struct {
-	ID          uuid.UUID
+	ID          id.Held
 	Provider    string
-	Payment     uuid.UUID
+	Payment     id.Payment
 	Transaction string
 	AmountMinor int64
 	Currency    string
@@ -31,8 +30,8 @@ type Held struct {
 
 // HeldList says which events that wait for an operator are listed.
 type HeldList struct {
-	Provider string    // "" = of every provider
-	After    uuid.UUID // the event before the first; zero = from the oldest
+	Provider string  // "" = of every provider
+	After    id.Held // the event before the first; zero = from the oldest
 	Limit    int
 }
 
@@ -61,7 +60,7 @@ func (s *Service) CountHeld(ctx context.Context, in HeldList) (int, error) {
 
 // HeldEvent returns an event that waits for an operator; nil when there is none with that
 // id.
-func (s *Service) HeldEvent(ctx context.Context, event uuid.UUID) (*Held, error) {
+func (s *Service) HeldEvent(ctx context.Context, event id.Held) (*Held, error) {
 	row, err := s.db.Ent.PaymentEvent.Query().Where(HeldList{}.match()...).Where(paymentevent.ID(event)).Only(ctx)
 	if ent.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // none is an answer
@@ -96,7 +95,7 @@ func refusedHeld(why fault.Reason) fault.Refused {
 // endable returns an event that is held, or was held and is handled, and its payment,
 // nil if it is unknown. Refusals: NOT_FOUND, CONFLICT, and OwnOrder for money of the
 // operator.
-func (s *Service) endable(ctx context.Context, event, operator uuid.UUID) (*ent.PaymentEvent, *Payment, error) {
+func (s *Service) endable(ctx context.Context, event id.Held, operator id.User) (*ent.PaymentEvent, *Payment, error) {
 	e, err := s.db.Ent.PaymentEvent.Get(ctx, event)
 	if ent.IsNotFound(err) {
 		return nil, nil, refusedHeld(fault.Unknown)
@@ -122,17 +121,17 @@ func (s *Service) endable(ctx context.Context, event, operator uuid.UUID) (*ent.
 // already, or may still be paid. Money without a transaction number is refunded as the
 // payment's own, which must be closed. Money without a known payment is refused: it can
 // only be settled directly with the provider.
-func (s *Service) ReturnHeld(ctx context.Context, event, operator uuid.UUID, note string) (uuid.UUID, error) {
+func (s *Service) ReturnHeld(ctx context.Context, event id.Held, operator id.User, note string) (id.Payment, error) {
 	e, p, err := s.endable(ctx, event, operator)
 	switch {
 	case err != nil:
-		return uuid.Nil, err
+		return id.Payment{}, err
 	case e.State == paymentevent.StateHANDLED:
 		return e.PaymentID, nil
 	case p == nil || p.Provider != e.Provider:
-		return uuid.Nil, refusedHeld(fault.Conflict)
+		return id.Payment{}, refusedHeld(fault.Conflict)
 	case e.Transaction == "" && p.Status != Closed, e.Transaction != "" && e.Transaction == p.Transaction:
-		return uuid.Nil, refusedHeld(fault.Conflict)
+		return id.Payment{}, refusedHeld(fault.Conflict)
 	}
 	var noted *order.Order
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
@@ -145,7 +144,7 @@ func (s *Service) ReturnHeld(ctx context.Context, event, operator uuid.UUID, not
 		noted, err = nil, s.dropHeld(ctx, e)
 	}
 	if err != nil {
-		return uuid.Nil, fmt.Errorf("return held money of event %s: %w", event, err)
+		return id.Payment{}, fmt.Errorf("return held money of event %s: %w", event, err)
 	}
 	if noted != nil {
 		s.publisher.Publish(ctx, noted)

@@ -32,7 +32,7 @@ func (s *shop) returnHeld() {
 		s.t.Fatalf("held: %+v", held)
 	}
 	for range 2 {
-		if _, err := s.pay.ReturnHeld(s.t.Context(), held[0].ID, id.New(), "not ours"); err != nil {
+		if _, err := s.pay.ReturnHeld(s.t.Context(), held[0].ID, id.New[id.User](), "not ours"); err != nil {
 			s.t.Fatalf("return held money: %v", err)
 		}
 	}
@@ -97,7 +97,7 @@ func TestReturningAPartKeepsTheOrderPayable(t *testing.T) {
 // Only the provider can return money that no payment is known for.
 func TestMoneyOfAnUnknownPaymentIsSettledByAnOperator(t *testing.T) {
 	onBoth(t, 1, func(t *testing.T, s *shop) {
-		s.money(&payment.Payment{ID: id.New(), Currency: "EUR"}, "tx-9", 100)
+		s.money(&payment.Payment{ID: id.New[id.Payment](), Currency: "EUR"}, "tx-9", 100)
 		s.clock.Advance(time.Minute)
 		s.step(s.pay.RetryEvents)
 		held, err := s.pay.HeldEvents(t.Context(), payment.HeldList{Limit: 10})
@@ -105,10 +105,10 @@ func TestMoneyOfAnUnknownPaymentIsSettledByAnOperator(t *testing.T) {
 		if len(held) != 1 {
 			t.Fatalf("held: %+v", held)
 		}
-		_, err = s.pay.ReturnHeld(t.Context(), held[0].ID, id.New(), "not ours")
+		_, err = s.pay.ReturnHeld(t.Context(), held[0].ID, id.New[id.User](), "not ours")
 		s.wantRefused(err, fault.Conflict)
 		for range 2 {
-			_, err := s.pay.SettleHeld(t.Context(), held[0].ID, id.New(), "returned in the dashboard")
+			_, err := s.pay.SettleHeld(t.Context(), held[0].ID, id.New[id.User](), "returned in the dashboard")
 			s.must(err)
 		}
 		n, err := s.pay.CountHeld(t.Context(), payment.HeldList{})
@@ -129,7 +129,7 @@ func TestHeldMoneyOfAnOrderIsSettledInItsLog(t *testing.T) {
 		s.must(err)
 		_, err = s.pay.SettleHeld(t.Context(), held[0].ID, o.User, "mine")
 		s.wantRefused(err, fault.Conflict)
-		_, err = s.pay.SettleHeld(t.Context(), held[0].ID, id.New(), "by bank transfer")
+		_, err = s.pay.SettleHeld(t.Context(), held[0].ID, id.New[id.User](), "by bank transfer")
 		s.must(err)
 		log, err := s.orders.Timeline(t.Context(), s.wantOrder(o, order.Paid))
 		s.must(err)

@@ -6,12 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	entpayment "seckill/ent/payment"
 	"seckill/ent/paymentevent"
 	"seckill/ent/refund"
+	"seckill/internal/id"
 	"seckill/internal/money"
 	"seckill/internal/order"
 )
@@ -37,19 +36,19 @@ type LedgerEntry struct {
 	At          time.Time
 	Kind        LedgerKind
 	Amount      money.Amount // positive
-	Payment     uuid.UUID
+	Payment     id.Payment
 	Provider    string
 	Transaction string // may be empty
 }
 
 // Ledger returns the movements of the money of an order as its providers reported them,
 // oldest first. Money that waits for an operator is in it, and so is what came twice.
-func (s *Service) Ledger(ctx context.Context, of uuid.UUID) ([]LedgerEntry, error) {
+func (s *Service) Ledger(ctx context.Context, of id.Order) ([]LedgerEntry, error) {
 	rows, err := s.db.Ent.Payment.Query().Where(entpayment.OrderID(of)).Order(ent.Asc(entpayment.FieldID)).Limit(maxEntries).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read ledger of order %s: %w", of, err)
 	}
-	known, ids := map[uuid.UUID]*Payment{}, make([]uuid.UUID, len(rows))
+	known, ids := map[id.Payment]*Payment{}, make([]id.Payment, len(rows))
 	var entries []LedgerEntry
 	for i, row := range rows {
 		p := fromRow(row)
@@ -86,7 +85,7 @@ func (s *Service) Ledger(ctx context.Context, of uuid.UUID) ([]LedgerEntry, erro
 
 // reported returns the money that events of payments are about, each transaction once: a
 // call-back and the answer to a query are two events.
-func (s *Service) reported(ctx context.Context, payments []uuid.UUID) (entries []LedgerEntry, err error) {
+func (s *Service) reported(ctx context.Context, payments []id.Payment) (entries []LedgerEntry, err error) {
 	events, err := s.db.Ent.PaymentEvent.Query().Where(paymentevent.PaymentIDIn(payments...),
 		paymentevent.KindIn(paymentevent.KindSUCCEEDED, paymentevent.KindDISPUTE_LOST)).Order(ent.Asc(paymentevent.FieldID)).Limit(maxEntries).All(ctx)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-func u(text string) uuid.UUID { return uuid.MustParse(text) }
+func u(text string) id.Held { return id.Held(uuid.MustParse(text)) }
 
 // units is the stock of a rapid run: fewer units than buyers.
 const units = 3
@@ -26,7 +26,7 @@ const units = 3
 // life is the state of a rapid run with one item.
 type life struct {
 	*shop
-	users  []uuid.UUID
+	users  []id.User
 	orders []*order.Order
 	pays   []*payment.Payment
 }
@@ -41,7 +41,7 @@ func TestManyLivesOfPaymentsKeepTheBooks(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s.flaky.lose(nil)
 		s.newSale(units)
-		l := &life{shop: s, users: []uuid.UUID{id.New(), id.New(), id.New(), id.New()}}
+		l := &life{shop: s, users: []id.User{id.New[id.User](), id.New[id.User](), id.New[id.User](), id.New[id.User]()}}
 		l.orders = append(l.orders, l.place(l.users[0], 1)) // so that there is always an order to draw
 		rt.Repeat(l.mortal(l.steps()))
 		s.flaky.lose(nil)
@@ -117,12 +117,12 @@ func (l *life) steps() map[string]func(*rapid.T) {
 			l.allowed(rt, err)
 		},
 		"void": func(rt *rapid.T) {
-			_, err := l.pay.Void(rt.Context(), payment.VoidInput{Order: l.pick(rt).ID, Operator: id.New()})
+			_, err := l.pay.Void(rt.Context(), payment.VoidInput{Order: l.pick(rt).ID, Operator: id.New[id.User]()})
 			l.allowed(rt, err)
 		},
 		"refund": func(rt *rapid.T) {
 			o := l.pick(rt)
-			in := payment.RefundRequest{Order: o.ID, User: o.User, Reason: "x", IdempotencyKey: id.New().String()}
+			in := payment.RefundRequest{Order: o.ID, User: o.User, Reason: "x", IdempotencyKey: id.New[uuid.UUID]().String()}
 			if units := rapid.IntRange(0, 2).Draw(rt, "refunded"); units > 0 {
 				in.Quantity = &units
 			}
@@ -180,7 +180,7 @@ func (s *shop) decideAll(o *order.Order, approve bool) {
 	s.must(err)
 	for _, r := range all[o.ID] {
 		if r.Status == payment.RefundRequested {
-			_, err := s.pay.DecideRefund(s.t.Context(), payment.Decision{Refund: r.ID, Operator: id.New(), Approve: approve})
+			_, err := s.pay.DecideRefund(s.t.Context(), payment.Decision{Refund: r.ID, Operator: id.New[id.User](), Approve: approve})
 			s.must(unlessRefused(err))
 		}
 	}

@@ -2,22 +2,23 @@ package payment
 
 import (
 	"context"
+	"database/sql/driver"
 	"fmt"
 	"slices"
 
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/ent/predicate"
 	"seckill/ent/refund"
+	"seckill/internal/id"
 )
 
 // RefundFilter selects refunds of all sales.
 type RefundFilter struct {
-	NotOf    uuid.UUID      // a user whose own orders are left out: others decide about those
-	Sale     uuid.UUID      // Nil = of every sale
+	NotOf    id.User        // a user whose own orders are left out: others decide about those
+	Sale     id.Sale        // Nil = of every sale
 	Statuses []RefundStatus // empty = any
 }
 
@@ -26,7 +27,7 @@ type RefundList struct {
 	RefundFilter
 	Limit         int
 	Backward      bool      // the last page before Before, instead of the first after After
-	After, Before uuid.UUID // Nil = from the end of the list
+	After, Before id.Refund // Nil = from the end of the list
 }
 
 // RefundPage is a page of refunds.
@@ -38,10 +39,10 @@ type RefundPage struct {
 // ListRefunds returns a page of refunds, oldest first.
 func (s *Service) ListRefunds(ctx context.Context, in RefundList) (RefundPage, error) {
 	query := s.db.Ent.Refund.Query().Where(in.match()...).Limit(in.Limit + 1)
-	if in.After != uuid.Nil {
+	if !in.After.IsZero() {
 		query.Where(refund.IDGT(in.After))
 	}
-	if in.Before != uuid.Nil {
+	if !in.Before.IsZero() {
 		query.Where(refund.IDLT(in.Before))
 	}
 	if in.Backward {
@@ -55,10 +56,10 @@ func (s *Service) ListRefunds(ctx context.Context, in RefundList) (RefundPage, e
 	}
 	more := len(rows) > in.Limit
 	rows = rows[:min(len(rows), in.Limit)]
-	page := RefundPage{HasNext: more, HasPrevious: in.After != uuid.Nil}
+	page := RefundPage{HasNext: more, HasPrevious: !in.After.IsZero()}
 	if in.Backward {
 		slices.Reverse(rows)
-		page.HasNext, page.HasPrevious = in.Before != uuid.Nil, more
+		page.HasNext, page.HasPrevious = !in.Before.IsZero(), more
 	}
 	for _, row := range rows {
 		page.Refunds = append(page.Refunds, refundFromRow(row))
@@ -83,12 +84,12 @@ func (f RefundFilter) match() (match []predicate.Refund) {
 		}
 		match = append(match, refund.StatusIn(statuses...))
 	}
-	if f.NotOf != uuid.Nil {
+	if !f.NotOf.IsZero() {
 		match = append(match, func(s *sql.Selector) {
 			s.Where(sql.NotIn(s.C(refund.FieldOrderID), ordersWith(entorder.FieldUserID, f.NotOf)))
 		})
 	}
-	if f.Sale != uuid.Nil {
+	if !f.Sale.IsZero() {
 		match = append(match, func(s *sql.Selector) {
 			s.Where(sql.In(s.C(refund.FieldOrderID), ordersWith(entorder.FieldSaleID, f.Sale)))
 		})
@@ -97,7 +98,7 @@ func (f RefundFilter) match() (match []predicate.Refund) {
 }
 
 // ordersWith selects the ids of orders, for refunds that refer to them.
-func ordersWith(column string, value uuid.UUID) *sql.Selector {
+func ordersWith(column string, value driver.Valuer) *sql.Selector {
 	orders := sql.Table(entorder.Table)
 	return sql.Select(orders.C(entorder.FieldID)).From(orders).Where(sql.EQ(orders.C(column), value))
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
 	"seckill/ent"
@@ -21,6 +20,7 @@ import (
 	"seckill/ent/paymentevent"
 	"seckill/ent/predicate"
 	entrefund "seckill/ent/refund"
+	"seckill/internal/id"
 	"seckill/internal/periodic"
 )
 
@@ -221,7 +221,7 @@ func (s *Service) retryLater(ctx context.Context, row *ent.Refund, now time.Time
 	return nil
 }
 
-func (s *Service) putOffByID(ctx context.Context, event uuid.UUID, why string) error {
+func (s *Service) putOffByID(ctx context.Context, event id.Held, why string) error {
 	row, err := s.db.Ent.PaymentEvent.Get(ctx, event)
 	if err != nil {
 		return fmt.Errorf("read payment event %s: %w", event, err)

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"seckill/ent"
@@ -62,8 +61,8 @@ type shop struct {
 	conn      *redisconn.Conn
 	keys      reservation.Keys
 	clock     *clock.Fake
-	sale      uuid.UUID
-	item      uuid.UUID
+	sale      id.Sale
+	item      id.Item
 	orders    *order.Store
 	writer    *order.Writer
 	releaser  *reservation.Gate
@@ -88,7 +87,7 @@ type shop struct {
 // published records the published orders.
 type published struct {
 	mu     sync.Mutex
-	orders map[uuid.UUID]*order.Order // guarded by mu; the newest version of each
+	orders map[id.Order]*order.Order // guarded by mu; the newest version of each
 }
 
 func (p *published) publish(_ context.Context, orders []*order.Order) error {
@@ -102,7 +101,7 @@ func (p *published) publish(_ context.Context, orders []*order.Order) error {
 	return nil
 }
 
-func (p *published) of(id uuid.UUID) *order.Order {
+func (p *published) of(id id.Order) *order.Order {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.orders[id]
@@ -139,7 +138,7 @@ func shopOn(t testing.TB, db *postgres.DB, books *sql.DB, units int) *shop {
 	conn, prefix := testenv.Redis(t)
 	s := &shop{
 		t: t, db: db, books: books, conn: conn, keys: reservation.Keys{Prefix: prefix}, clock: clock.NewFake(opening),
-		published: &published{orders: map[uuid.UUID]*order.Order{}}, currency: "EUR",
+		published: &published{orders: map[id.Order]*order.Order{}}, currency: "EUR",
 	}
 	cache := order.NewCache(conn, s.keys.Tasks, s.clock)
 	s.orders = order.NewStore(order.StoreConfig{DB: db, Cache: cache, Clock: s.clock, Log: quiet})
@@ -176,7 +175,7 @@ func (s *shop) restart() {
 		DB: s.db, Orders: s.orders, Publisher: publisher, Outbox: webhook.NewOutbox(s.clock, nil), Gate: s.flaky, Providers: []payment.Provider{cmp.Or(s.provider, payment.Provider(s.flaky))},
 		Timeout: testenv.Wait, Clock: s.clock, Registerer: s.registerer, Log: quiet, Security: s, Events: s,
 	})
-	s.returner = order.OrderReturns(s.db, func(ctx context.Context, claims []order.Reservation) (building []uuid.UUID, err error) {
+	s.returner = order.OrderReturns(s.db, func(ctx context.Context, claims []order.Reservation) (building []id.Item, err error) {
 		for _, c := range claims {
 			done, err := s.flaky.Return(ctx, c)
 			if err != nil {
@@ -192,7 +191,7 @@ func (s *shop) restart() {
 }
 
 // Publish implements payment.Events: a prompt shop handles the event at once.
-func (s *shop) Publish(ctx context.Context, event uuid.UUID) error {
+func (s *shop) Publish(ctx context.Context, event id.Held) error {
 	if !s.prompt.Load() {
 		return errLost
 	}
@@ -221,7 +220,7 @@ func (s *shop) road(shop http.Handler) http.Handler {
 // newSale adds a sale of one item to the database and opens its gate.
 func (s *shop) newSale(units int) {
 	s.t.Helper()
-	s.sale, s.item = id.New(), id.New()
+	s.sale, s.item = id.New[id.Sale](), id.New[id.Item]()
 	s.must(s.db.WithTx(s.t.Context(), func(ctx context.Context, tx *ent.Tx) error {
 		err := tx.Sale.Create().SetID(s.sale).SetSlug(s.sale.String()).SetTitle("Test").SetStatus(sale.StatusLIVE).
 			SetStartsAt(opening).SetEndsAt(opening.Add(time.Hour)).SetPreheatAt(opening.Add(-time.Hour)).
@@ -229,7 +228,7 @@ func (s *shop) newSale(units int) {
 		if err != nil {
 			return err
 		}
-		return tx.SaleItem.Create().SetID(s.item).SetSaleID(s.sale).SetGoodsID(id.New()).SetPosition(0).
+		return tx.SaleItem.Create().SetID(s.item).SetSaleID(s.sale).SetGoodsID(id.New[id.Goods]()).SetPosition(0).
 			SetPriceMinor(1999).SetCurrency(s.currency).SetTotal(units).SetAvailable(units).Exec(ctx)
 	}))
 	loader := reservation.NewGate(reservation.GateConfig{Client: s.conn.Script, Keys: s.keys, Timeout: testenv.Wait})
@@ -251,7 +250,7 @@ func (s *shop) must(err error) {
 
 // place places an order for a user through the gate and the writer. It returns nil when
 // the gate refuses.
-func (s *shop) place(user uuid.UUID, quantity int) *order.Order {
+func (s *shop) place(user id.User, quantity int) *order.Order {
 	s.t.Helper()
 	task := id.NewTask(id.ShardOf(s.sale))
 	take := reservation.Reacquire{Ref: reservation.Ref{Sale: s.sale, Item: s.item, User: user, Task: task}, Quantity: quantity}
@@ -285,7 +284,7 @@ func patiently[T any](do func() (T, error)) (got T, err error) {
 // buy places an order for a new user.
 func (s *shop) buy() *order.Order {
 	s.t.Helper()
-	o := s.place(id.New(), 1)
+	o := s.place(id.New[id.User](), 1)
 	if o == nil {
 		s.t.Fatal("nothing left")
 	}

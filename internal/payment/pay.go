@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	entpayment "seckill/ent/payment"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/postgres"
 )
@@ -27,8 +26,8 @@ const (
 
 // PayInput is the input of Pay.
 type PayInput struct {
-	Order          uuid.UUID
-	User           uuid.UUID // the principal
+	Order          id.Order
+	User           id.User // the principal
 	Provider       string
 	IdempotencyKey string
 	Address        string // the buyer's IP address, for providers that require it; may be empty
@@ -120,7 +119,7 @@ func (s *Service) over(ctx context.Context, p *Payment) bool {
 }
 
 // own returns an order from Postgres if it belongs to the user.
-func (s *Service) own(ctx context.Context, id, user uuid.UUID) (*order.Order, error) {
+func (s *Service) own(ctx context.Context, id id.Order, user id.User) (*order.Order, error) {
 	o, err := s.orders.Reload(ctx, id)
 	if err != nil {
 		return nil, err
@@ -158,7 +157,7 @@ func (s *Service) begin(ctx context.Context, o *order.Order, in PayInput, now ti
 		if n == 0 {
 			return errNotPayable
 		}
-		row, err := tx.Payment.Create().SetID(newID()).SetOrderID(o.ID).SetUserID(o.User).SetProvider(in.Provider).
+		row, err := tx.Payment.Create().SetID(id.New[id.Payment]()).SetOrderID(o.ID).SetUserID(o.User).SetProvider(in.Provider).
 			SetIdempotencyKey(in.IdempotencyKey).SetAmountMinor(o.TotalMinor()).SetCurrency(o.Currency).
 			SetExpiresAt(*o.PaymentDeadline).SetCheckAt(now.Add(firstCheck)).SetCreatedAt(now).SetUpdatedAt(now).Save(ctx)
 		if err != nil {

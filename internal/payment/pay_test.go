@@ -47,7 +47,7 @@ func TestOneKeyIsOnePaymentAndAnOrderHasOneOpen(t *testing.T) {
 	onBoth(t, 2, func(t *testing.T, s *shop) {
 		o := s.buy()
 		var mu sync.Mutex
-		seen := map[uuid.UUID]int{}
+		seen := map[id.Payment]int{}
 		var wg sync.WaitGroup
 		for i := range 20 {
 			wg.Go(func() {
@@ -76,14 +76,14 @@ func TestOneKeyIsOnePaymentAndAnOrderHasOneOpen(t *testing.T) {
 func TestWhoMayPayWhat(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 10)
-	try := func(o uuid.UUID, user uuid.UUID) fault.Refusal {
+	try := func(o id.Order, user id.User) fault.Refusal {
 		t.Helper()
-		_, err := s.pay.Pay(t.Context(), payment.PayInput{Order: o, User: user, Provider: sandbox.Name, IdempotencyKey: id.New().String()})
+		_, err := s.pay.Pay(t.Context(), payment.PayInput{Order: o, User: user, Provider: sandbox.Name, IdempotencyKey: id.New[uuid.UUID]().String()})
 		return testenv.Refusal(s.t, err)
 	}
 	mine, cancelled, expired := s.buy(), s.buy(), s.buy()
-	s.wantRefused(try(mine.ID, id.New()), fault.Unknown)
-	s.wantRefused(try(id.New(), mine.User), fault.Unknown)
+	s.wantRefused(try(mine.ID, id.New[id.User]()), fault.Unknown)
+	s.wantRefused(try(id.New[id.Order](), mine.User), fault.Unknown)
 	_, err := s.pay.Cancel(t.Context(), cancelled.ID, cancelled.User, "")
 	if err != nil {
 		t.Fatal(err)
@@ -296,7 +296,7 @@ func TestMoneyThatDoesNotMatchIsHeld(t *testing.T) {
 			amount   int64
 			currency string
 		}{{1998, "EUR"}, {2000, "EUR"}, {1999, "USD"}} {
-			o := s.place(id.New(), 1)
+			o := s.place(id.New[id.User](), 1)
 			p := s.begin(o, "key-1")
 			event, err := s.pay.Record(t.Context(), sandbox.Name, payment.Event{
 				ID: "e" + p.ID.String(), Payment: p.ID, Kind: payment.EventSucceeded, Transaction: "t", AmountMinor: c.amount, Currency: c.currency, At: s.clock.Now(),
@@ -310,10 +310,10 @@ func TestMoneyThatDoesNotMatchIsHeld(t *testing.T) {
 			}
 			s.expirePayments()
 			s.wantOrder(o, order.Expired) // the order expires and releases its unit
-			if _, err := s.pay.ReturnHeld(t.Context(), held[0].ID, id.New(), "wrong sum"); err != nil {
+			if _, err := s.pay.ReturnHeld(t.Context(), held[0].ID, id.New[id.User](), "wrong sum"); err != nil {
 				t.Fatal(err)
 			}
-			_, err = s.pay.ReturnHeld(t.Context(), held[0].ID, id.New(), "wrong sum")
+			_, err = s.pay.ReturnHeld(t.Context(), held[0].ID, id.New[id.User](), "wrong sum")
 			if err != nil {
 				t.Errorf("return again: %v", err)
 			}
@@ -331,7 +331,7 @@ func TestMoneyThatDoesNotMatchIsHeld(t *testing.T) {
 func TestAnEventAboutNothingKnownIsKeptAndTriedAgain(t *testing.T) {
 	onBoth(t, 2, func(t *testing.T, s *shop) {
 		o := s.buy()
-		later := id.New()
+		later := id.New[id.Payment]()
 		event, err := s.pay.Record(t.Context(), sandbox.Name, payment.Event{
 			ID: "early", Payment: later, Kind: payment.EventSucceeded, Transaction: "t", AmountMinor: 1999, Currency: "EUR", At: s.clock.Now(),
 		})
@@ -349,7 +349,7 @@ func TestAnEventAboutNothingKnownIsKeptAndTriedAgain(t *testing.T) {
 		s.wantOrder(o, order.Paid)
 
 		event, err = s.pay.Record(t.Context(), sandbox.Name, payment.Event{
-			ID: "never", Payment: id.New(), Kind: payment.EventSucceeded, Transaction: "t", AmountMinor: 1999, Currency: "EUR", At: s.clock.Now(),
+			ID: "never", Payment: id.New[id.Payment](), Kind: payment.EventSucceeded, Transaction: "t", AmountMinor: 1999, Currency: "EUR", At: s.clock.Now(),
 		})
 		s.must(err)
 		for range 30 {

@@ -42,8 +42,6 @@ package payment
 import (
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/internal/id"
 	"seckill/internal/money"
@@ -66,9 +64,9 @@ func (s Status) IsOpen() bool { return s == Creating || s == Pending }
 
 // Payment is one attempt to pay an order.
 type Payment struct {
-	ID             uuid.UUID // also the provider's idempotency key
-	Order          uuid.UUID
-	User           uuid.UUID
+	ID             id.Payment // also the provider's idempotency key
+	Order          id.Order
+	User           id.User
 	Provider       string
 	IdempotencyKey string
 	Status         Status
@@ -93,7 +91,7 @@ type Payment struct {
 // known returns what the calls to the payment's provider need.
 func (p *Payment) known() Known {
 	return Known{Ref: p.ProviderRef, Transaction: p.Transaction, CreateInput: CreateInput{
-		Payment: p.ID, Order: p.Order, Description: "Order " + id.Format(id.Order, p.Order), AmountMinor: p.AmountMinor,
+		Payment: p.ID, Order: p.Order, Description: "Order " + p.Order.Public(), AmountMinor: p.AmountMinor,
 		Currency: p.Currency, ExpiresAt: p.ExpiresAt,
 	}}
 }
@@ -142,9 +140,9 @@ func (c Cause) moves() bool { return c == Asked || c == Voided }
 
 // Refund is a requested or decided refund.
 type Refund struct {
-	ID             uuid.UUID
-	Order          uuid.UUID
-	Payment        uuid.UUID
+	ID             id.Refund
+	Order          id.Order
+	Payment        id.Payment
 	Transaction    string // the transaction to refund; "" = the one that paid the payment
 	IdempotencyKey string
 	Cause          Cause
@@ -155,7 +153,7 @@ type Refund struct {
 	Applied        bool   // whether it has moved the order; see endRefund
 	Reason         string // as entered by the requester
 	Restock        bool   // whether the units return to stock
-	DecidedBy      *uuid.UUID
+	DecidedBy      *id.User
 	DecidedAt      *time.Time // nil while it waits for an operator
 	Decision       string     // operator's remark
 	Attempts       int        // ordered at the provider, from 1

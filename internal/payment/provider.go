@@ -8,8 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/google/uuid"
-
+	"seckill/internal/id"
 	"seckill/internal/money"
 	"seckill/internal/order"
 )
@@ -125,8 +124,8 @@ var ErrForged = errors.New("call-back is not the provider's")
 
 // CreateInput is the input of Create.
 type CreateInput struct {
-	Payment     uuid.UUID // idempotency key
-	Order       uuid.UUID
+	Payment     id.Payment // idempotency key
+	Order       id.Order
 	Description string // shown to the buyer
 	AmountMinor int64
 	Currency    string
@@ -152,7 +151,7 @@ type Created struct {
 
 // RefundInput is the input of Refund.
 type RefundInput struct {
-	Refund      uuid.UUID // idempotency key
+	Refund      id.Refund // idempotency key
 	Paid        Known
 	Transaction string // the transaction to refund; "" = Paid.Transaction
 	AmountMinor int64
@@ -214,22 +213,22 @@ const (
 
 // Event is a provider's report about a payment.
 type Event struct {
-	ID          string    // the provider's, unique; the same event may be delivered many times
-	Payment     uuid.UUID // zero in a call-back where only Transaction is known
+	ID          string     // the provider's, unique; the same event may be delivered many times
+	Payment     id.Payment // zero in a call-back where only Transaction is known
 	Kind        EventKind
 	Ref         string
 	Transaction string
 	AmountMinor int64
 	Currency    string
 	Decline     Decline   // DECLINED, ATTEMPT_DECLINED: why; other codes, and none, are OtherDecline
-	Refund      uuid.UUID // REFUND_FAILED: RefundInput.Refund of the refund
+	Refund      id.Refund // REFUND_FAILED: RefundInput.Refund of the refund
 	Reason      string    // REFUND_FAILED: in the provider's words; the first 200 bytes are kept
 	At          time.Time
 }
 
 // event converts a queried state to the event that a call-back would have reported. Its
 // id is derived from its content, so that repeated queries give the same event.
-func (s State) event(payment uuid.UUID) (Event, bool) {
+func (s State) event(payment id.Payment) (Event, bool) {
 	kind, ok := map[Phase]EventKind{
 		PhasePaid: EventSucceeded, PhaseDeclined: EventDeclined, PhaseClosed: EventClosed,
 	}[s.Phase]

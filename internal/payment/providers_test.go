@@ -186,7 +186,7 @@ func (a *abroad) patientTurn() {
 
 // customer buys a unit and pays it in one of the ways.
 func (a *abroad) customer() {
-	o := a.place(id.New(), 1+rand.IntN(2))
+	o := a.place(id.New[id.User](), 1+rand.IntN(2))
 	if o == nil {
 		a.t.Error("too few left")
 		return
@@ -227,7 +227,7 @@ func (a *abroad) customer() {
 		a.deliver()
 		for range 2 {
 			units := 1 + rand.IntN(o.Quantity)
-			_, _ = a.pay.AskRefund(a.t.Context(), payment.RefundRequest{Order: o.ID, User: o.User, Quantity: &units, Reason: "x", IdempotencyKey: id.New().String()})
+			_, _ = a.pay.AskRefund(a.t.Context(), payment.RefundRequest{Order: o.ID, User: o.User, Quantity: &units, Reason: "x", IdempotencyKey: id.New[uuid.UUID]().String()})
 		}
 	case kind < 18:
 		a.count1("declined")
@@ -261,12 +261,12 @@ func (a *abroad) late(o *order.Order, p *payment.Payment, c providertest.Charge)
 
 // report sends the provider's report on its way: one in ten is lost, one in ten is there
 // twice.
-func (a *abroad) report(p uuid.UUID) {
+func (a *abroad) report(p id.Payment) {
 	charge, ok := a.rig.Charge(p)
 	if !ok {
 		return
 	}
-	r := report{"evt_" + id.New().String(), charge}
+	r := report{"evt_" + id.New[uuid.UUID]().String(), charge}
 	copies := 1
 	switch rand.IntN(10) {
 	case 0:
@@ -308,13 +308,13 @@ func (a *abroad) deliver() {
 
 // decide lets operators decide on what waits for them, twice.
 func (a *abroad) decide() {
-	ctx, operator := a.t.Context(), id.New()
+	ctx, operator := a.t.Context(), id.New[id.User]()
 	rows, err := a.books.QueryContext(ctx, `SELECT id FROM refunds WHERE status = 'REQUESTED'`)
 	a.must(err)
 	defer func() { _ = rows.Close() }()
-	var refunds []uuid.UUID
+	var refunds []id.Refund
 	for rows.Next() {
-		var refund uuid.UUID
+		var refund id.Refund
 		a.must(rows.Scan(&refund))
 		refunds = append(refunds, refund)
 	}
@@ -358,7 +358,7 @@ func (a *abroad) compare() {
 	a.must(err)
 	defer rows.Close()
 	for rows.Next() {
-		var p uuid.UUID
+		var p id.Payment
 		var status, of string
 		var left int64
 		a.must(rows.Scan(&p, &status, &of, &left))

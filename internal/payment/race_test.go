@@ -94,7 +94,7 @@ func TestDecisionsAtOnceAreOneDecision(t *testing.T) {
 			r := s.askRefund(o)
 			decide := func(approve bool) func() {
 				return func() {
-					_, err := s.pay.DecideRefund(t.Context(), payment.Decision{Refund: r.ID, Operator: id.New(), Approve: approve})
+					_, err := s.pay.DecideRefund(t.Context(), payment.Decision{Refund: r.ID, Operator: id.New[id.User](), Approve: approve})
 					if err != nil && fault.ReasonOf(err) != fault.Conflict {
 						t.Error(err)
 					}

@@ -6,10 +6,9 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	entpayment "seckill/ent/payment"
+	"seckill/internal/id"
 )
 
 // Mismatch is the kind of a Finding.
@@ -29,8 +28,8 @@ const (
 
 // Finding is a payment that is not the same here and at its provider.
 type Finding struct {
-	Payment  uuid.UUID
-	Order    uuid.UUID
+	Payment  id.Payment
+	Order    id.Order
 	Mismatch Mismatch
 	Ours     string
 	Theirs   string
@@ -69,7 +68,7 @@ func (s *Service) Reconcile(ctx context.Context, provider string, day time.Time)
 
 // reconcilePayments queries a provider for all payments that were begun on a day.
 func (s *Service) reconcilePayments(ctx context.Context, provider string, day time.Time, result *Reconciled) error {
-	from, after := day.UTC().Truncate(24*time.Hour), uuid.Nil
+	from, after := day.UTC().Truncate(24*time.Hour), id.Payment{}
 	for {
 		rows, err := s.db.Ent.Payment.Query().Where(entpayment.Provider(provider), entpayment.CreatedAtGTE(from),
 			entpayment.CreatedAtLT(from.AddDate(0, 0, 1)), entpayment.IDGT(after)).Order(ent.Asc(entpayment.FieldID)).Limit(batch).All(ctx)

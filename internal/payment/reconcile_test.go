@@ -6,6 +6,7 @@ import (
 
 	"seckill/ent"
 	entpayment "seckill/ent/payment"
+	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/payment"
 	"seckill/internal/payment/sandbox"
@@ -76,7 +77,7 @@ func TestTheSameWrongMoneyIsHeldOnce(t *testing.T) {
 			s.must(err)
 		}
 		s.settleDown()
-		held, err := s.pay.HeldEvents(t.Context(), payment.HeldList{After: p.Order, Limit: 10})
+		held, err := s.pay.HeldEvents(t.Context(), payment.HeldList{After: id.Held(p.Order), Limit: 10})
 		s.must(err)
 		if len(held) != 1 {
 			t.Errorf("held %+v", held)

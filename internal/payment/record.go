@@ -10,11 +10,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/paymentevent"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/money"
 	"seckill/internal/postgres"
 )
@@ -39,13 +38,13 @@ var ErrMalformed = errors.New("malformed payment event")
 // Record stores a provider's event, once, and publishes the message to handle it. It
 // returns the event's id, new or existing. Once it returns without an error, the event
 // will be handled.
-func (s *Service) Record(ctx context.Context, provider string, e Event) (uuid.UUID, error) {
+func (s *Service) Record(ctx context.Context, provider string, e Event) (id.Held, error) {
 	if err := e.validate(); err != nil {
-		return uuid.Nil, err
+		return id.Held{}, err
 	}
 	event, err := s.store(ctx, provider, e)
 	if err != nil {
-		return uuid.Nil, fmt.Errorf("store event %s of %s: %w", e.ID, provider, err)
+		return id.Held{}, fmt.Errorf("store event %s of %s: %w", e.ID, provider, err)
 	}
 	if s.events != nil {
 		if err := s.events.Publish(ctx, event); err != nil {
@@ -59,11 +58,11 @@ func (e Event) validate() error {
 	switch {
 	case e.ID == "" || len(e.ID) > maxEventID:
 		return fmt.Errorf("%w: id of %d bytes", ErrMalformed, len(e.ID))
-	case e.Payment == uuid.Nil:
+	case e.Payment.IsZero():
 		return fmt.Errorf("%w: no payment", ErrMalformed)
 	case !slices.Contains(eventKinds, e.Kind):
 		return fmt.Errorf("%w: kind %q", ErrMalformed, e.Kind)
-	case (e.Kind == EventRefundFailed) != (e.Refund != uuid.Nil):
+	case (e.Kind == EventRefundFailed) != (!e.Refund.IsZero()):
 		return fmt.Errorf("%w: refund %s of kind %s", ErrMalformed, e.Refund, e.Kind)
 	case len(e.Ref) > maxText || len(e.Transaction) > maxText:
 		return fmt.Errorf("%w: overlong reference", ErrMalformed)
@@ -73,7 +72,7 @@ func (e Event) validate() error {
 	return nil
 }
 
-func (s *Service) store(ctx context.Context, provider string, e Event) (uuid.UUID, error) {
+func (s *Service) store(ctx context.Context, provider string, e Event) (id.Held, error) {
 	if len(e.Currency) != 3 {
 		e.Currency = money.NoCurrency
 	}
@@ -81,13 +80,13 @@ func (s *Service) store(ctx context.Context, provider string, e Event) (uuid.UUI
 		e.Reason = string(DeclineOf(string(e.Decline)))
 	}
 	now := s.now()
-	event := newID()
+	event := id.New[id.Held]()
 	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		create := tx.PaymentEvent.Create().SetID(event).SetProvider(provider).SetEventID(e.ID).SetPaymentID(e.Payment).
 			SetKind(paymentevent.Kind(e.Kind)).SetAmountMinor(e.AmountMinor).SetCurrency(e.Currency).
 			SetProviderRef(e.Ref).SetTransaction(e.Transaction).SetTryAt(now.Add(retryLost)).
 			SetHappenedAt(e.At.UTC().Truncate(time.Microsecond)).SetCreatedAt(now).SetReason(fault.Shorten(e.Reason, maxReason))
-		if e.Refund != uuid.Nil {
+		if !e.Refund.IsZero() {
 			create.SetRefundKey(e.Refund)
 		}
 		return create.Exec(ctx)
@@ -96,14 +95,14 @@ func (s *Service) store(ctx context.Context, provider string, e Event) (uuid.UUI
 		return event, nil
 	}
 	if !postgres.IsUnique(err) {
-		return uuid.Nil, err
+		return id.Held{}, err
 	}
 	known, err := s.known(ctx, provider, e.ID)
 	if err != nil {
-		return uuid.Nil, err
+		return id.Held{}, err
 	}
 	if known == nil {
-		return uuid.Nil, errors.New("an event that was there is gone")
+		return id.Held{}, errors.New("an event that was there is gone")
 	}
 	return known.ID, nil
 }

@@ -7,12 +7,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	entpayment "seckill/ent/payment"
 	entrefund "seckill/ent/refund"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/money"
 	"seckill/internal/order"
 	"seckill/internal/postgres"
@@ -27,9 +26,9 @@ const busyRetry = time.Second
 
 // RefundRequest is the input of AskRefund.
 type RefundRequest struct {
-	Order          uuid.UUID
-	User           uuid.UUID // the principal
-	Quantity       *int      // units to refund; nil = all that are left
+	Order          id.Order
+	User           id.User // the principal
+	Quantity       *int    // units to refund; nil = all that are left
 	Reason         string
 	IdempotencyKey string
 }
@@ -102,7 +101,7 @@ func (s *Service) tryAskRefund(ctx context.Context, in RefundRequest) (RefundRes
 
 // beginRefund moves a paid order to REFUNDING and writes the refund of some of its units.
 func (s *Service) beginRefund(ctx context.Context, o *order.Order, draft refundDraft, entry order.Entry) (moved *order.Order, r *Refund, err error) {
-	draft.id, draft.amount, entry.Units = newID(), amountOf(o, draft.payment, draft.units), draft.units
+	draft.id, draft.amount, entry.Units = id.New[id.Refund](), amountOf(o, draft.payment, draft.units), draft.units
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		moved, err = s.apply(ctx, tx, order.Move{Order: o, To: order.Refunding, At: s.now(), Entry: entry})
 		if err != nil {
@@ -118,7 +117,7 @@ func (s *Service) beginRefund(ctx context.Context, o *order.Order, draft refundD
 }
 
 type refundDraft struct {
-	id      uuid.UUID // zero = a new one
+	id      id.Refund // zero = a new one
 	payment *Payment
 	cause   Cause
 	status  RefundStatus
@@ -127,19 +126,19 @@ type refundDraft struct {
 	restock bool
 	units   int               // of the order that are refunded; 0 = none: the money paid no units
 	amount  int64             // of these units
-	decider uuid.UUID         // for VOIDED
+	decider id.User           // for VOIDED
 	came    *ent.PaymentEvent // the received money, when it differs from the payment
 }
 
 // ownKey returns the key of a refund that no buyer requested. It cannot collide with a
 // buyer's key, because the API accepts no colon in keys.
-func ownKey(why string, cause uuid.UUID) string { return why + ":" + cause.String() }
+func ownKey(why string, cause fmt.Stringer) string { return why + ":" + cause.String() }
 
 // newRefund writes a refund of units, of the whole payment, or of the money of an event. A
 // unique index allows one of the latter each, and one of units that is not finished.
 func (s *Service) newRefund(ctx context.Context, tx *ent.Tx, d refundDraft) error {
-	if d.id == uuid.Nil {
-		d.id = newID()
+	if d.id.IsZero() {
+		d.id = id.New[id.Refund]()
 	}
 	now := s.now()
 	row := tx.Refund.Create().SetID(d.id).SetOrderID(d.payment.Order).SetPaymentID(d.payment.ID).SetIdempotencyKey(d.key).
@@ -151,7 +150,7 @@ func (s *Service) newRefund(ctx context.Context, tx *ent.Tx, d refundDraft) erro
 	if d.status != RefundRequested {
 		row.SetDecidedAt(now)
 	}
-	if d.decider != uuid.Nil {
+	if !d.decider.IsZero() {
 		row.SetDecidedBy(d.decider)
 	}
 	if d.came != nil {
@@ -165,7 +164,7 @@ func (s *Service) newRefund(ctx context.Context, tx *ent.Tx, d refundDraft) erro
 
 // paidBy returns the payment that paid an order and has money left, or nil: also while a
 // refund of it is not finished.
-func (s *Service) paidBy(ctx context.Context, o uuid.UUID) (*Payment, error) {
+func (s *Service) paidBy(ctx context.Context, o id.Order) (*Payment, error) {
 	rows, err := s.db.Ent.Payment.Query().
 		Where(entpayment.OrderID(o), entpayment.StatusEQ(entpayment.StatusSUCCEEDED)).Order(ent.Asc(entpayment.FieldPaidAt)).All(ctx)
 	if err != nil {
@@ -186,8 +185,8 @@ func (s *Service) paidBy(ctx context.Context, o uuid.UUID) (*Payment, error) {
 
 // Decision is an operator's decision about a requested refund.
 type Decision struct {
-	Refund   uuid.UUID
-	Operator uuid.UUID
+	Refund   id.Refund
+	Operator id.User
 	Approve  bool
 	Note     string
 	// Amount is the amount that the operator has confirmed; nil = that of the refund.
@@ -223,7 +222,7 @@ func busy(message string) error {
 var refundIDField = []string{"input", "refundId"}
 
 // refundAndOrder returns a refund and its order. A refund that is unknown is refused.
-func (s *Service) refundAndOrder(ctx context.Context, refund uuid.UUID) (*Refund, *order.Order, error) {
+func (s *Service) refundAndOrder(ctx context.Context, refund id.Refund) (*Refund, *order.Order, error) {
 	r, err := s.Refund(ctx, refund)
 	if err != nil {
 		return nil, nil, err
@@ -314,7 +313,7 @@ func (s *Service) decide(ctx context.Context, r *Refund, o *order.Order, d Decis
 }
 
 // noteOrder writes to the log of an order whose state does not change; see order.Note.
-func (s *Service) noteOrder(ctx context.Context, tx *ent.Tx, id uuid.UUID, entry order.Entry) (*order.Order, error) {
+func (s *Service) noteOrder(ctx context.Context, tx *ent.Tx, id id.Order, entry order.Entry) (*order.Order, error) {
 	row, err := tx.Order.Get(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("read order %s: %w", id, err)

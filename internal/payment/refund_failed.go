@@ -13,6 +13,7 @@ import (
 	entpayment "seckill/ent/payment"
 	entrefund "seckill/ent/refund"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/order"
 )
 
@@ -25,11 +26,11 @@ const (
 
 // key returns the provider's idempotency key of the present attempt: a provider answers a
 // repeated key with the failure that it answered before.
-func (r *Refund) key() uuid.UUID {
+func (r *Refund) key() id.Refund {
 	if r.Attempts <= 1 {
 		return r.ID
 	}
-	return uuid.NewSHA1(r.ID, []byte(strconv.Itoa(r.Attempts)))
+	return id.Refund(uuid.NewSHA1(r.ID.UUID(), []byte(strconv.Itoa(r.Attempts))))
 }
 
 // settleRefundFailed records that a refund failed, maybe after it had succeeded. Reports

@@ -20,7 +20,7 @@ import (
 type refundKeys struct {
 	payment.Provider
 	mu   sync.Mutex
-	keys []uuid.UUID // guarded by mu
+	keys []id.Refund // guarded by mu
 	why  string      // guarded by mu; "" = the refund succeeds
 }
 
@@ -45,10 +45,10 @@ func (s *shop) recordKeys() *refundKeys {
 }
 
 // failed reports that the refund of a key failed at the bank.
-func (s *shop) failed(p *payment.Payment, key uuid.UUID, why string) {
+func (s *shop) failed(p *payment.Payment, key id.Refund, why string) {
 	s.t.Helper()
 	event, err := s.pay.Record(s.t.Context(), sandbox.Name, payment.Event{
-		ID: id.New().String(), Payment: p.ID, Kind: payment.EventRefundFailed, Refund: key, Reason: why,
+		ID: id.New[uuid.UUID]().String(), Payment: p.ID, Kind: payment.EventRefundFailed, Refund: key, Reason: why,
 		AmountMinor: p.AmountMinor, Currency: p.Currency, At: s.clock.Now(),
 	})
 	s.must(err)
@@ -93,7 +93,7 @@ func TestARefundThatFailsAfterItWasTakenWaitsForAnOperatorAndIsSentAgain(t *test
 		if n := s.failedRefunds(); n != 1 {
 			t.Errorf("%d failed refunds are counted", n)
 		}
-		_, err := s.pay.DecideRefund(t.Context(), payment.Decision{Refund: r.ID, Operator: id.New()})
+		_, err := s.pay.DecideRefund(t.Context(), payment.Decision{Refund: r.ID, Operator: id.New[id.User]()})
 		s.wantRefused(err, fault.Conflict)
 		_, err = s.pay.DecideRefund(t.Context(), payment.Decision{Refund: r.ID, Operator: o.User, Approve: true})
 		s.wantRefused(err, fault.Conflict)

@@ -17,7 +17,7 @@ import (
 // buyUnits places and pays an order of several units for a new user.
 func (s *shop) buyUnits(quantity int) (*order.Order, *payment.Payment) {
 	s.t.Helper()
-	o := s.place(id.New(), quantity)
+	o := s.place(id.New[id.User](), quantity)
 	if o == nil {
 		s.t.Fatal("too few left")
 	}
@@ -28,7 +28,7 @@ func (s *shop) buyUnits(quantity int) (*order.Order, *payment.Payment) {
 func (s *shop) askUnits(o *order.Order, quantity int) (*payment.Refund, error) {
 	s.t.Helper()
 	r, err := s.pay.AskRefund(s.t.Context(), payment.RefundRequest{
-		Order: o.ID, User: o.User, Quantity: &quantity, Reason: "one is enough", IdempotencyKey: id.New().String(),
+		Order: o.ID, User: o.User, Quantity: &quantity, Reason: "one is enough", IdempotencyKey: id.New[uuid.UUID]().String(),
 	})
 	return r.Refund, err
 }
@@ -117,7 +117,7 @@ func TestAnOrderHasOneUnfinishedRefund(t *testing.T) {
 		if len(asked) != 1 {
 			t.Fatalf("%d refunds at the same time", len(asked))
 		}
-		_, err := s.pay.DecideRefund(t.Context(), payment.Decision{Refund: asked[0].ID, Operator: id.New()})
+		_, err := s.pay.DecideRefund(t.Context(), payment.Decision{Refund: asked[0].ID, Operator: id.New[id.User]()})
 		s.must(err)
 		s.wantUnits(o, p, order.Paid, 0)
 		s.refundUnits(o, 1, false)
@@ -158,7 +158,7 @@ func TestAKeyOfARefundIsOfOneQuantity(t *testing.T) {
 	s := newShop(t, 3)
 	o, _ := s.buyUnits(3)
 	one, two := 1, 2
-	in := payment.RefundRequest{Order: o.ID, User: o.User, Quantity: &one, Reason: "x", IdempotencyKey: id.New().String()}
+	in := payment.RefundRequest{Order: o.ID, User: o.User, Quantity: &one, Reason: "x", IdempotencyKey: id.New[uuid.UUID]().String()}
 	first, err := s.pay.AskRefund(t.Context(), in)
 	s.must(err)
 	again, err := s.pay.AskRefund(t.Context(), in)
@@ -175,7 +175,7 @@ func TestAVoidRefundsTheUnitsThatAreLeft(t *testing.T) {
 	onBoth(t, 3, func(t *testing.T, s *shop) {
 		o, p := s.buyUnits(3)
 		s.refundUnits(o, 2, false)
-		_, err := s.pay.Void(t.Context(), payment.VoidInput{Order: o.ID, Operator: id.New(), Note: "bot"})
+		_, err := s.pay.Void(t.Context(), payment.VoidInput{Order: o.ID, Operator: id.New[id.User](), Note: "bot"})
 		s.must(err)
 		s.settleDown()
 		s.wantUnits(o, p, order.Refunded, 3)
@@ -187,9 +187,9 @@ func TestAVoidRefundsTheUnitsThatAreLeft(t *testing.T) {
 func TestUnitsAreVoidedOncePerAct(t *testing.T) {
 	onBoth(t, 3, func(t *testing.T, s *shop) {
 		o, p := s.buyUnits(3)
-		first, second, third := id.New(), id.New(), id.New()
-		void := func(act uuid.UUID, units int) {
-			_, err := s.pay.Void(t.Context(), payment.VoidInput{Order: o.ID, Operator: id.New(), Note: "cracked", Act: act, Units: units})
+		first, second, third := id.New[id.Act](), id.New[id.Act](), id.New[id.Act]()
+		void := func(act id.Act, units int) {
+			_, err := s.pay.Void(t.Context(), payment.VoidInput{Order: o.ID, Operator: id.New[id.User](), Note: "cracked", Act: act, Units: units})
 			s.must(err)
 		}
 		void(first, 1)
@@ -244,7 +244,7 @@ func TestASettledPartialRefundLeavesTheOrderPaid(t *testing.T) {
 		s.settleDown()
 		s.wantRefund(r, payment.RefundGivenUp, "account_closed")
 		s.wantOrder(o, order.Refunding)
-		_, err = s.pay.SettleRefund(t.Context(), payment.Settlement{Refund: r.ID, Operator: id.New(), Reason: "by bank transfer"})
+		_, err = s.pay.SettleRefund(t.Context(), payment.Settlement{Refund: r.ID, Operator: id.New[id.User](), Reason: "by bank transfer"})
 		s.must(err)
 		s.settleDown()
 		if now := s.wantOrder(o, order.Paid); now.RefundedUnits() != 1 {
@@ -259,7 +259,7 @@ func TestTheLogOfAnOrderHasTheUnitsOfItsRefunds(t *testing.T) {
 	onBoth(t, 3, func(t *testing.T, s *shop) {
 		o, _ := s.buyUnits(3)
 		s.refundUnits(o, 1, false)
-		_, err := s.pay.Void(t.Context(), payment.VoidInput{Order: o.ID, Operator: id.New(), Note: "bot", Act: id.New()})
+		_, err := s.pay.Void(t.Context(), payment.VoidInput{Order: o.ID, Operator: id.New[id.User](), Note: "bot", Act: id.New[id.Act]()})
 		s.must(err)
 		s.settleDown()
 		log, err := s.orders.Timeline(t.Context(), s.wantOrder(o, order.Refunded))

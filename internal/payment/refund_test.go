@@ -25,7 +25,7 @@ func (s *shop) askRefund(o *order.Order) *payment.Refund {
 
 func (s *shop) approveRefund(r *payment.Refund, keep bool) {
 	s.t.Helper()
-	_, err := s.pay.DecideRefund(s.t.Context(), payment.Decision{Refund: r.ID, Operator: id.New(), Approve: true, KeepUnits: keep})
+	_, err := s.pay.DecideRefund(s.t.Context(), payment.Decision{Refund: r.ID, Operator: id.New[id.User](), Approve: true, KeepUnits: keep})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestARejectedRefundLeavesTheOrderPaid(t *testing.T) {
 		o := s.buy()
 		p := s.payNow(o)
 		r := s.askRefund(o)
-		operator := id.New()
+		operator := id.New[id.User]()
 		for i := range 2 {
 			got, err := s.pay.DecideRefund(t.Context(), payment.Decision{Refund: r.ID, Operator: operator, Note: "worn"})
 			if err != nil || got.Refund.Status != payment.RefundRejected || got.Replayed != (i == 1) {
@@ -95,7 +95,7 @@ func TestARejectedRefundLeavesTheOrderPaid(t *testing.T) {
 		s.wantOrder(o, order.Paid)
 		s.wantPayment(p, payment.Succeeded)
 		s.wantFigures(figures{available: 2, sold: 1, stock: 2, reserved: 1, holders: 1})
-		_, err = s.pay.DecideRefund(t.Context(), payment.Decision{Refund: id.New(), Operator: operator})
+		_, err = s.pay.DecideRefund(t.Context(), payment.Decision{Refund: id.New[id.Refund](), Operator: operator})
 		s.wantRefused(err, fault.Unknown)
 	})
 }
@@ -104,11 +104,11 @@ func TestOnlyAPaidOrderOfOnesOwnMayBeGivenBack(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 3)
 	o := s.buy()
-	ask := func(user uuid.UUID) fault.Refusal {
-		_, err := s.pay.AskRefund(t.Context(), payment.RefundRequest{Order: o.ID, User: user, Reason: "x", IdempotencyKey: id.New().String()})
+	ask := func(user id.User) fault.Refusal {
+		_, err := s.pay.AskRefund(t.Context(), payment.RefundRequest{Order: o.ID, User: user, Reason: "x", IdempotencyKey: id.New[uuid.UUID]().String()})
 		return testenv.Refusal(s.t, err)
 	}
-	s.wantRefused(ask(id.New()), fault.Unknown)
+	s.wantRefused(ask(id.New[id.User]()), fault.Unknown)
 	s.wantRefused(ask(o.User), fault.Conflict)
 	s.payNow(o)
 	s.askRefund(o)
@@ -149,7 +149,7 @@ func TestNoKeyOfABuyerKeepsMoneyFromGoingBack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = s.pay.DecideRefund(t.Context(), payment.Decision{Refund: r.Refund.ID, Operator: id.New(), Note: "no"})
+			_, err = s.pay.DecideRefund(t.Context(), payment.Decision{Refund: r.Refund.ID, Operator: id.New[id.User](), Note: "no"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -157,7 +157,7 @@ func TestNoKeyOfABuyerKeepsMoneyFromGoingBack(t *testing.T) {
 		s.clock.Advance(window)
 		s.settleDown()
 		s.wantPayment(twice, payment.Refunded)
-		if _, err := s.pay.Void(t.Context(), payment.VoidInput{Order: o.ID, Operator: id.New(), Note: "bot"}); err != nil {
+		if _, err := s.pay.Void(t.Context(), payment.VoidInput{Order: o.ID, Operator: id.New[id.User](), Note: "bot"}); err != nil {
 			t.Errorf("void: %v", err)
 		}
 		s.settleDown()

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"seckill/internal/clock"
@@ -73,13 +72,13 @@ type Config struct {
 // Events publishes the message about a stored event; EventStream implements it. It may
 // fail: a loop finds the event.
 type Events interface {
-	Publish(ctx context.Context, event uuid.UUID) error
+	Publish(ctx context.Context, event id.Held) error
 }
 
 // Security records forged call-backs and settled money; account.SecurityLog implements it.
 type Security interface {
 	// HeldSettled is called when an operator ends held money that was settled elsewhere.
-	HeldSettled(ctx context.Context, by uuid.UUID, what string)
+	HeldSettled(ctx context.Context, by id.User, what string)
 	// CallbacksForged is called at most every 10 s, with the number since the last call.
 	CallbacksForged(ctx context.Context, provider string, count int)
 }
@@ -173,5 +172,3 @@ func (s *Service) reportChange(ctx context.Context) {
 
 // now returns the time of an operation, in the precision of the database.
 func (s *Service) now() time.Time { return s.clock.Now().UTC().Truncate(time.Microsecond) }
-
-func newID() uuid.UUID { return id.New() }

@@ -15,6 +15,7 @@ import (
 	entpayment "seckill/ent/payment"
 	"seckill/ent/paymentevent"
 	entsale "seckill/ent/sale"
+	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/sale"
 )
@@ -37,7 +38,7 @@ var reacquireNamespace = uuid.MustParse("8f2f3c52-6a1d-5f0e-9c0b-6d2a55a1e7b4")
 
 // LateClaim returns the name under which an expired order reacquires its units when it is
 // paid late. It is the same for every attempt, so that it happens once.
-func LateClaim(order uuid.UUID) uuid.UUID { return uuid.NewSHA1(reacquireNamespace, order[:]) }
+func LateClaim(order id.Order) id.Task { return id.Task(uuid.NewSHA1(reacquireNamespace, order[:])) }
 
 // putOffError reports that an event cannot be handled yet.
 type putOffError struct {
@@ -50,7 +51,7 @@ func (e putOffError) Error() string { return e.why }
 // Settle handles a stored event once, even if it is called repeatedly or concurrently.
 // An event that cannot be handled yet is postponed and retried by a loop; that is not
 // an error.
-func (s *Service) Settle(ctx context.Context, event uuid.UUID) error {
+func (s *Service) Settle(ctx context.Context, event id.Held) error {
 	for range maxRaces {
 		row, err := s.db.Ent.PaymentEvent.Get(ctx, event)
 		if err != nil {

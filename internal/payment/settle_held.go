@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/paymentevent"
 	"seckill/internal/fault"
@@ -20,12 +18,12 @@ const maxOutcome = 200
 // SettleHeld ends held money that was settled outside of the shop, such as money without a
 // known payment, which only its provider can return. It returns the payment; Nil when there
 // is none. Repeating it changes nothing.
-func (s *Service) SettleHeld(ctx context.Context, event, operator uuid.UUID, note string) (uuid.UUID, error) {
+func (s *Service) SettleHeld(ctx context.Context, event id.Held, operator id.User, note string) (id.Payment, error) {
 	e, p, err := s.endable(ctx, event, operator)
 	if err != nil {
-		return uuid.Nil, err
+		return id.Payment{}, err
 	}
-	paid := uuid.Nil
+	paid := id.Payment{}
 	if p != nil {
 		paid = p.ID
 	}
@@ -34,7 +32,7 @@ func (s *Service) SettleHeld(ctx context.Context, event, operator uuid.UUID, not
 	}
 	ended, noted, err := s.settleHeld(ctx, e, p, note)
 	if err != nil {
-		return uuid.Nil, fmt.Errorf("settle held money of event %s: %w", event, err)
+		return id.Payment{}, fmt.Errorf("settle held money of event %s: %w", event, err)
 	}
 	if !ended {
 		return paid, nil
@@ -45,7 +43,7 @@ func (s *Service) SettleHeld(ctx context.Context, event, operator uuid.UUID, not
 	if s.forged.security != nil {
 		amount := money.Amount{Minor: e.AmountMinor, Currency: e.Currency}
 		s.forged.security.HeldSettled(ctx, operator, fmt.Sprintf("%s: %s %s of %s at %s. %s",
-			id.Format(id.Held, e.ID), amount.Currency, amount.Decimal(), e.Transaction, e.Provider, note))
+			e.ID.Public(), amount.Currency, amount.Decimal(), e.Transaction, e.Provider, note))
 	}
 	s.reportChange(ctx)
 	return paid, nil

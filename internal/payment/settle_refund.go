@@ -4,18 +4,17 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	entrefund "seckill/ent/refund"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/order"
 )
 
 // Settlement says that the money of a failed refund was given back outside its provider.
 type Settlement struct {
-	Refund   uuid.UUID
-	Operator uuid.UUID
+	Refund   id.Refund
+	Operator id.User
 	Reason   string // how; the buyer sees it
 }
 

@@ -16,7 +16,7 @@ func TestAFailedRefundCanBeSettledOutsideTheProvider(t *testing.T) {
 		o := s.buy()
 		p := s.payNow(o)
 		r := s.askRefund(o)
-		settle := payment.Settlement{Refund: r.ID, Operator: id.New(), Reason: "by bank transfer"}
+		settle := payment.Settlement{Refund: r.ID, Operator: id.New[id.User](), Reason: "by bank transfer"}
 		_, err := s.pay.SettleRefund(t.Context(), settle) // before it failed
 		s.wantRefused(err, fault.Conflict)
 		s.approveRefund(r, false)
@@ -24,7 +24,7 @@ func TestAFailedRefundCanBeSettledOutsideTheProvider(t *testing.T) {
 		s.wantRefund(r, payment.RefundGivenUp, "lost_or_stolen_card")
 		_, err = s.pay.SettleRefund(t.Context(), payment.Settlement{Refund: r.ID, Operator: o.User, Reason: "x"})
 		s.wantRefused(err, fault.Conflict)
-		_, err = s.pay.SettleRefund(t.Context(), payment.Settlement{Refund: id.New(), Operator: id.New(), Reason: "x"})
+		_, err = s.pay.SettleRefund(t.Context(), payment.Settlement{Refund: id.New[id.Refund](), Operator: id.New[id.User](), Reason: "x"})
 		s.wantRefused(err, fault.Unknown)
 		for _, replayed := range []bool{false, true} {
 			result, err := s.pay.SettleRefund(t.Context(), settle)

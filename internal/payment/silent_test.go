@@ -8,8 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
+	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/payment"
 	"seckill/internal/payment/sandbox"
@@ -20,8 +19,8 @@ import (
 type silent struct {
 	payment.Provider
 	name    string
-	answers map[uuid.UUID]bool // except for these payments
-	hanging atomic.Int64       // calls that wait for a reply
+	answers map[id.Payment]bool // except for these payments
+	hanging atomic.Int64        // calls that wait for a reply
 }
 
 func (s *silent) Name() string { return s.name }
@@ -47,7 +46,7 @@ func (s *silent) Refund(ctx context.Context, in payment.RefundInput) error {
 	return s.Provider.Refund(ctx, in)
 }
 
-func (s *silent) hang(ctx context.Context, p uuid.UUID) error {
+func (s *silent) hang(ctx context.Context, p id.Payment) error {
 	if s.answers[p] {
 		return nil
 	}
@@ -69,7 +68,7 @@ func (s *shop) patient(patience time.Duration, providers ...payment.Provider) {
 	})
 }
 
-func (s *shop) payAt(provider string, o *order.Order) uuid.UUID {
+func (s *shop) payAt(provider string, o *order.Order) id.Payment {
 	s.t.Helper()
 	p, err := s.pay.Pay(s.t.Context(), payment.PayInput{Order: o.ID, User: o.User, Provider: provider, IdempotencyKey: "key-1"})
 	if err != nil {
@@ -121,7 +120,7 @@ func TestAProviderThatNeverAnswersHoldsUpNoOtherOrders(t *testing.T) {
 func TestPaymentsThatAreNeverClosedHoldUpNoneBehindThem(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 17)
-	provider := &silent{Provider: s.flaky, name: "SILENT", answers: map[uuid.UUID]bool{}}
+	provider := &silent{Provider: s.flaky, name: "SILENT", answers: map[id.Payment]bool{}}
 	s.patient(200*time.Millisecond, provider)
 	for range 16 {
 		s.payAt("SILENT", s.buy())
@@ -156,7 +155,7 @@ func TestAProviderThatNeverAnswersHoldsUpNoOtherChecksOrRefunds(t *testing.T) {
 	t.Parallel()
 	const many = 101 // more than one batch
 	s := newShop(t, many+3)
-	provider := &silent{Provider: s.flaky, name: "SILENT", answers: map[uuid.UUID]bool{}}
+	provider := &silent{Provider: s.flaky, name: "SILENT", answers: map[id.Payment]bool{}}
 	s.patient(time.Second, answering{provider}, s.flaky)
 	owed := s.paidAt("SILENT")
 	s.patient(time.Second, provider, s.flaky)

@@ -4,27 +4,26 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	entpayment "seckill/ent/payment"
 	"seckill/ent/refund"
+	"seckill/internal/id"
 )
 
 // openStatuses are the states in which a payment can still be paid.
 var openStatuses = []entpayment.Status{entpayment.StatusCREATING, entpayment.StatusPENDING}
 
 // Payment returns a payment, or nil when there is none.
-func (s *Service) Payment(ctx context.Context, id uuid.UUID) (*Payment, error) {
+func (s *Service) Payment(ctx context.Context, id id.Payment) (*Payment, error) {
 	return one(s.db.Ent.Payment.Get(ctx, id))
 }
 
 // byKey returns the payment of an order with an idempotency key, or nil.
-func (s *Service) byKey(ctx context.Context, order uuid.UUID, key string) (*Payment, error) {
+func (s *Service) byKey(ctx context.Context, order id.Order, key string) (*Payment, error) {
 	return one(s.db.Ent.Payment.Query().Where(entpayment.OrderID(order), entpayment.IdempotencyKey(key)).Only(ctx))
 }
 
-func (s *Service) openOf(ctx context.Context, order uuid.UUID) (*Payment, error) {
+func (s *Service) openOf(ctx context.Context, order id.Order) (*Payment, error) {
 	return one(s.db.Ent.Payment.Query().Where(entpayment.OrderID(order), entpayment.StatusIn(openStatuses...)).Only(ctx))
 }
 
@@ -43,7 +42,7 @@ func one(row *ent.Payment, err error) (*Payment, error) {
 const maxPayments = 10
 
 // PaymentsOf returns the payments of an order, newest first, at most maxPayments.
-func (s *Service) PaymentsOf(ctx context.Context, order uuid.UUID) ([]*Payment, error) {
+func (s *Service) PaymentsOf(ctx context.Context, order id.Order) ([]*Payment, error) {
 	rows, err := s.db.Ent.Payment.Query().Where(entpayment.OrderID(order)).
 		Order(ent.Desc(entpayment.FieldID)).Limit(maxPayments).All(ctx)
 	if err != nil {
@@ -56,7 +55,7 @@ func (s *Service) PaymentsOf(ctx context.Context, order uuid.UUID) ([]*Payment, 
 	return payments, nil
 }
 
-func (s *Service) open(ctx context.Context, orders []uuid.UUID) ([]*Payment, error) {
+func (s *Service) open(ctx context.Context, orders []id.Order) ([]*Payment, error) {
 	if len(orders) == 0 {
 		return nil, nil
 	}
@@ -72,7 +71,7 @@ func (s *Service) open(ctx context.Context, orders []uuid.UUID) ([]*Payment, err
 }
 
 // Refund returns a refund, or nil when there is none.
-func (s *Service) Refund(ctx context.Context, id uuid.UUID) (*Refund, error) {
+func (s *Service) Refund(ctx context.Context, id id.Refund) (*Refund, error) {
 	row, err := s.db.Ent.Refund.Get(ctx, id)
 	if ent.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // none is an answer
@@ -84,12 +83,12 @@ func (s *Service) Refund(ctx context.Context, id uuid.UUID) (*Refund, error) {
 }
 
 // RefundsOf returns the refunds of several orders, oldest first.
-func (s *Service) RefundsOf(ctx context.Context, orders ...uuid.UUID) (map[uuid.UUID][]*Refund, error) {
+func (s *Service) RefundsOf(ctx context.Context, orders ...id.Order) (map[id.Order][]*Refund, error) {
 	rows, err := s.db.Ent.Refund.Query().Where(refund.OrderIDIn(orders...)).Order(ent.Asc(refund.FieldID)).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read refunds of %d orders: %w", len(orders), err)
 	}
-	refunds := make(map[uuid.UUID][]*Refund, len(orders))
+	refunds := make(map[id.Order][]*Refund, len(orders))
 	for _, row := range rows {
 		refunds[row.OrderID] = append(refunds[row.OrderID], refundFromRow(row))
 	}

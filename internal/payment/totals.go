@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/google/uuid"
-
+	"seckill/internal/id"
 	"seckill/internal/money"
 )
 
@@ -27,7 +26,7 @@ func (t Totals) Net() int64 { return t.Charged - t.Refunded - t.Fees }
 // TotalsOf sums a ledger, one entry per currency, in the order of their codes.
 func TotalsOf(ledger []LedgerEntry) []Totals {
 	by := map[string]*Totals{}
-	known := map[uuid.UUID]bool{}
+	known := map[id.Payment]bool{}
 	of := func(amount money.Amount) *Totals {
 		t := by[amount.Currency]
 		if t == nil {
@@ -48,7 +47,7 @@ func TotalsOf(ledger []LedgerEntry) []Totals {
 			known[e.Payment] = true
 		}
 	}
-	counted := map[uuid.UUID]bool{}
+	counted := map[id.Payment]bool{}
 	for _, e := range ledger {
 		if e.Kind == LedgerCharged && !known[e.Payment] && !counted[e.Payment] {
 			counted[e.Payment] = true
@@ -87,7 +86,7 @@ SELECT 'unknown', r.currency, 0, count(DISTINCT r.payment_id) FROM reported r JO
   WHERE r.kind = 'SUCCEEDED' AND p.fee_minor IS NULL GROUP BY r.currency`
 
 // SaleTotals returns the money of all orders of a sale, one entry per currency.
-func (s *Service) SaleTotals(ctx context.Context, sale uuid.UUID) (_ []Totals, err error) {
+func (s *Service) SaleTotals(ctx context.Context, sale id.Sale) (_ []Totals, err error) {
 	rows, err := s.db.SQL.QueryContext(ctx, saleTotals, sale)
 	if err != nil {
 		return nil, fmt.Errorf("read money of sale %s: %w", sale, err)

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	entpayment "seckill/ent/payment"
+	"seckill/internal/id"
 )
 
 // Waiting is what waits for an operator: a refund to decide, one that failed, or money
@@ -15,8 +14,8 @@ import (
 type Waiting struct {
 	Refund *Refund // nil = Held
 	Held   Held
-	Order  uuid.UUID // Nil = unknown
-	Buyer  uuid.UUID // who must not decide; Nil = unknown
+	Order  id.Order // Nil = unknown
+	Buyer  id.User  // who must not decide; Nil = unknown
 }
 
 // AwaitingOperator returns at most limit refunds of each status that waits for an
@@ -43,7 +42,7 @@ func (s *Service) AwaitingOperator(ctx context.Context, limit int) ([]Waiting, e
 }
 
 // payment returns the payment that w is about; it may be unknown.
-func (w Waiting) payment() uuid.UUID {
+func (w Waiting) payment() id.Payment {
 	if w.Refund != nil {
 		return w.Refund.Payment
 	}
@@ -55,7 +54,7 @@ func (s *Service) nameBuyers(ctx context.Context, waiting []Waiting) error {
 	if len(waiting) == 0 {
 		return nil
 	}
-	ids := make([]uuid.UUID, len(waiting))
+	ids := make([]id.Payment, len(waiting))
 	for i, w := range waiting {
 		ids[i] = w.payment()
 	}
@@ -63,8 +62,11 @@ func (s *Service) nameBuyers(ctx context.Context, waiting []Waiting) error {
 	if err != nil {
 		return fmt.Errorf("read payments that wait for an operator: %w", err)
 	}
-	type owner struct{ order, buyer uuid.UUID }
-	owners := map[uuid.UUID]owner{}
+	type owner struct {
+		order id.Order
+		buyer id.User
+	}
+	owners := map[id.Payment]owner{}
 	for _, row := range rows {
 		owners[row.ID] = owner{row.OrderID, row.UserID}
 	}

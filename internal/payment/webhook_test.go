@@ -35,7 +35,7 @@ func (s *shop) post(path string, body []byte, signature string) int {
 func (s *shop) notice(p *payment.Payment, kind string) []byte {
 	s.t.Helper()
 	body, err := json.Marshal(map[string]any{
-		"id": id.New().String(), "type": kind, "payment": p.ID, "charge": id.New(), "transaction": "T1",
+		"id": id.New[uuid.UUID]().String(), "type": kind, "payment": p.ID, "charge": id.New[uuid.UUID](), "transaction": "T1",
 		"amountMinor": p.AmountMinor, "currency": p.Currency, "at": s.clock.Now(),
 	})
 	s.must(err)
@@ -129,7 +129,7 @@ func TestMessagesOfEventsThatMakeNoSenseAreSetAside(t *testing.T) {
 }
 
 // HeldSettled implements payment.Security.
-func (s *shop) HeldSettled(_ context.Context, _ uuid.UUID, what string) {
+func (s *shop) HeldSettled(_ context.Context, _ id.User, what string) {
 	s.settled = append(s.settled, what)
 }
 

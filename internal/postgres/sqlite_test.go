@@ -102,7 +102,7 @@ func TestInstantsComeBackAsTheyWereAndSort(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, at := range instants {
-				err := db.Ent.Goods.Create().SetID(id.New()).SetName("x").SetListPriceMinor(1).SetCurrency("EUR").SetCreatedAt(at).Exec(t.Context())
+				err := db.Ent.Goods.Create().SetID(id.New[id.Goods]()).SetName("x").SetListPriceMinor(1).SetCurrency("EUR").SetCreatedAt(at).Exec(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -6,8 +6,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	entsale "seckill/ent/sale"
 	"seckill/ent/saleitem"
@@ -19,7 +17,7 @@ import (
 // Load builds the gates of a sale under a new epoch, with the clock as actor, and
 // returns once they are built. During the build the sale is closed. Concurrent loads
 // are safe: the higher epoch wins, and every call waits for it.
-func (p *Preloader) Load(ctx context.Context, saleID uuid.UUID) error {
+func (p *Preloader) Load(ctx context.Context, saleID id.Sale) error {
 	for {
 		if _, err := p.LoadBy(ctx, saleID, sale.TheClock, ""); err != nil {
 			return err
@@ -37,7 +35,7 @@ const look = 20 * time.Millisecond
 // await waits until the gates of a sale are built under its newest epoch. It returns
 // false if the build makes no progress for buildTimeout: the process that built them
 // has crashed.
-func (p *Preloader) await(ctx context.Context, saleID uuid.UUID) (bool, error) {
+func (p *Preloader) await(ctx context.Context, saleID id.Sale) (bool, error) {
 	late := time.NewTimer(buildTimeout)
 	defer late.Stop()
 	ticker := time.NewTicker(look)
@@ -68,7 +66,7 @@ type progress struct {
 	step     time.Time // last step of the build
 }
 
-func (p *Preloader) progress(ctx context.Context, saleID uuid.UUID) (progress, error) {
+func (p *Preloader) progress(ctx context.Context, saleID id.Sale) (progress, error) {
 	row, err := p.db.Ent.Sale.Get(ctx, saleID)
 	if err != nil {
 		return progress{}, fmt.Errorf("read sale %s: %w", saleID, err)
@@ -97,7 +95,7 @@ func (p *Preloader) progress(ctx context.Context, saleID uuid.UUID) (progress, e
 // took the epoch first or started a newer build: that process builds the gates, which
 // may not be complete yet. The error wraps sale.ErrForbidden if the sale's status or
 // the role does not allow it.
-func (p *Preloader) LoadBy(ctx context.Context, saleID uuid.UUID, by sale.Actor, note string) (bool, error) {
+func (p *Preloader) LoadBy(ctx context.Context, saleID id.Sale, by sale.Actor, note string) (bool, error) {
 	row, err := p.db.Ent.Sale.Get(ctx, saleID)
 	if err != nil {
 		return false, fmt.Errorf("read sale %s: %w", saleID, err)
@@ -143,7 +141,7 @@ func (p *Preloader) load(ctx context.Context, row *ent.Sale, by sale.Actor, note
 		return false, err
 	}
 	p.forgetCatalog()
-	p.log.InfoContext(ctx, "sale loaded", slog.String("sale", id.Format(id.Sale, row.ID)),
+	p.log.InfoContext(ctx, "sale loaded", slog.String("sale", row.ID.Public()),
 		slog.Int64("epoch", row.Epoch), slog.Int("items", len(items)))
 	return true, nil
 }

@@ -31,7 +31,7 @@ const (
 // build reads every item of a sale and writes its reservations, and then opens all gates:
 // a gate of a sale with a limit needs the units per buyer of all items. It returns false
 // if another process has begun a newer build.
-func (p *Preloader) build(ctx context.Context, row *ent.Sale, items []uuid.UUID, waiting []order.Requested) (bool, error) {
+func (p *Preloader) build(ctx context.Context, row *ent.Sale, items []id.Item, waiting []order.Requested) (bool, error) {
 	gates := make([]reservation.Contents, len(items))
 	for i, item := range items {
 		gate, written, err := p.fill(ctx, row, item, waiting)
@@ -54,7 +54,7 @@ func (p *Preloader) build(ctx context.Context, row *ent.Sale, items []uuid.UUID,
 // has begun a newer build. The reservations of live orders are
 // written page by page inside the snapshot: the memory needed does not depend on their
 // number. Each page must be written within idle_in_transaction_session_timeout.
-func (p *Preloader) fill(ctx context.Context, of *ent.Sale, itemID uuid.UUID, waiting []order.Requested) (gate reservation.Contents, written bool, err error) {
+func (p *Preloader) fill(ctx context.Context, of *ent.Sale, itemID id.Item, waiting []order.Requested) (gate reservation.Contents, written bool, err error) {
 	if err := p.raiseEpoch(ctx, itemID, of.Epoch); err != nil {
 		return gate, false, err
 	}
@@ -98,7 +98,7 @@ func (p *Preloader) fill(ctx context.Context, of *ent.Sale, itemID uuid.UUID, wa
 	}
 	if gate.Stock < 0 { // stays below zero: otherwise released units would be added to the stock
 		p.log.ErrorContext(ctx, "more units are reserved than there are",
-			slog.String("item", id.Format(id.Item, itemID)), slog.Int("missing", -gate.Stock))
+			slog.String("item", itemID.Public()), slog.Int("missing", -gate.Stock))
 	}
 	return gate, true, p.raiseRevision(ctx, itemID, gate.Revision) // before clients see it
 }
@@ -123,8 +123,8 @@ func contents(ctx context.Context, tx *ent.Tx, row *ent.Sale, item *ent.SaleItem
 
 // holders returns the users with an offer. Their values become true once another
 // reservation of theirs is found.
-func holders(offers []*waitlist.Entry) map[uuid.UUID]bool {
-	users := make(map[uuid.UUID]bool, len(offers))
+func holders(offers []*waitlist.Entry) map[id.User]bool {
+	users := make(map[id.User]bool, len(offers))
 	for _, e := range offers {
 		users[e.User] = false
 	}
@@ -134,8 +134,8 @@ func holders(offers []*waitlist.Entry) map[uuid.UUID]bool {
 // addOrders writes the reservations of the live orders of an item into its gate. It
 // returns false if a newer build has begun. The order of the pages is that of the index
 // of live orders.
-func (p *Preloader) addOrders(ctx context.Context, tx *ent.Tx, gate *reservation.Contents, holding map[uuid.UUID]bool) (bool, error) {
-	for after := uuid.Nil; ; {
+func (p *Preloader) addOrders(ctx context.Context, tx *ent.Tx, gate *reservation.Contents, holding map[id.User]bool) (bool, error) {
+	for after := (id.User{}); ; {
 		page, err := tx.Order.Query().Where(
 			entorder.ItemID(gate.Item), entorder.UserIDGT(after),
 			entorder.StatusIn(entorder.StatusPENDING_PAYMENT, entorder.StatusPAID, entorder.StatusREFUNDING),
@@ -165,7 +165,7 @@ func (p *Preloader) addOrders(ctx context.Context, tx *ent.Tx, gate *reservation
 
 // unwrittenReservations returns the reservations of messages that no worker has written
 // yet, and takes their units off the stock.
-func unwrittenReservations(gate *reservation.Contents, unwritten []order.Requested, holding map[uuid.UUID]bool) []reservation.Reservation {
+func unwrittenReservations(gate *reservation.Contents, unwritten []order.Requested, holding map[id.User]bool) []reservation.Reservation {
 	list := make([]reservation.Reservation, len(unwritten))
 	for i, m := range unwritten {
 		gate.Stock -= m.Quantity
@@ -182,13 +182,13 @@ func unwrittenReservations(gate *reservation.Contents, unwritten []order.Request
 
 // offerReservations returns the reservations of the waitlist's offers, and takes their
 // units off the stock. A user with another reservation has just redeemed the offer.
-func offerReservations(gate *reservation.Contents, offers []*waitlist.Entry, holding map[uuid.UUID]bool) (list []reservation.Reservation) {
+func offerReservations(gate *reservation.Contents, offers []*waitlist.Entry, holding map[id.User]bool) (list []reservation.Reservation) {
 	for _, e := range offers {
 		if e.Status != waitlist.Offered || holding[e.User] || e.Quantity > gate.Stock {
 			continue
 		}
 		gate.Stock -= e.Quantity
-		list = append(list, reservation.Reservation{User: e.User, Task: e.ID, Quantity: e.Quantity, At: e.UpdatedAt})
+		list = append(list, reservation.Reservation{User: e.User, Task: id.Task(e.ID), Quantity: e.Quantity, At: e.UpdatedAt})
 	}
 	return list
 }
@@ -208,7 +208,7 @@ func revisionAbove(item *ent.SaleItem) int64 {
 const maxActs = 500
 
 // recentActs returns the newest adjustments that the item's stock includes.
-func recentActs(ctx context.Context, tx *ent.Tx, itemID uuid.UUID) ([]uuid.UUID, error) {
+func recentActs(ctx context.Context, tx *ent.Tx, itemID id.Item) ([]uuid.UUID, error) {
 	rows, err := tx.StockMovement.Query().
 		Where(stockmovement.ItemID(itemID), stockmovement.KindEQ(stockmovement.KindADJUST)).
 		Order(ent.Desc(stockmovement.FieldID)).Limit(maxActs).All(ctx)
@@ -223,18 +223,18 @@ func recentActs(ctx context.Context, tx *ent.Tx, itemID uuid.UUID) ([]uuid.UUID,
 }
 
 // unwritten returns the messages of an item whose task has not ended in Postgres.
-func unwritten(ctx context.Context, tx *ent.Tx, itemID uuid.UUID, waiting []order.Requested) ([]order.Requested, error) {
-	var tasks []uuid.UUID
+func unwritten(ctx context.Context, tx *ent.Tx, itemID id.Item, waiting []order.Requested) ([]order.Requested, error) {
+	var tasks []id.Task
 	var mine []order.Requested
 	for _, m := range waiting {
 		if m.Item == itemID {
 			mine, tasks = append(mine, m), append(tasks, m.Task)
 		}
 	}
-	ended := make(map[uuid.UUID]bool, len(tasks))
+	ended := make(map[id.Order]bool, len(tasks))
 	for start := 0; start < len(tasks); start += idChunk {
 		chunk := tasks[start:min(start+idChunk, len(tasks))]
-		orders, err := tx.Order.Query().Where(entorder.IDIn(chunk...)).IDs(ctx)
+		orders, err := tx.Order.Query().Where(entorder.IDIn(id.As[id.Order](chunk)...)).IDs(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("look up orders: %w", err)
 		}
@@ -242,14 +242,14 @@ func unwritten(ctx context.Context, tx *ent.Tx, itemID uuid.UUID, waiting []orde
 		if err != nil {
 			return nil, fmt.Errorf("look up failures: %w", err)
 		}
-		for _, u := range append(orders, failures...) {
+		for _, u := range append(orders, id.As[id.Order](failures)...) {
 			ended[u] = true
 		}
 	}
 	kept := mine[:0]
-	seen := make(map[uuid.UUID]bool, len(mine))
+	seen := make(map[id.Task]bool, len(mine))
 	for _, m := range mine {
-		if !ended[m.Task] && !seen[m.Task] {
+		if !ended[id.Order(m.Task)] && !seen[m.Task] {
 			seen[m.Task] = true
 			kept = append(kept, m)
 		}

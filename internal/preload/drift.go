@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/internal/id"
 	"seckill/internal/reservation"
@@ -16,7 +14,7 @@ import (
 // follows from Postgres and the unwritten messages. It may be wrong for a moment, while
 // units are being released. A gate that is missing, stale or being built does not
 // differ: Step rebuilds it.
-func (p *Preloader) Differs(ctx context.Context, saleID, itemID uuid.UUID) (bool, error) {
+func (p *Preloader) Differs(ctx context.Context, saleID id.Sale, itemID id.Item) (bool, error) {
 	state, err := p.gate.State(ctx, saleID, itemID)
 	if err != nil || state.Stale || state.Gate == "" || state.Gate == reservation.GateLoading {
 		return false, err

@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	entsale "seckill/ent/sale"
 	"seckill/ent/saleitem"
 	"seckill/ent/salelog"
+	"seckill/internal/id"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
 )
@@ -85,7 +84,7 @@ func follows(state reservation.State, row *ent.Sale) bool {
 	return state.Gate == gateState(row) && state.Opens.UnixMilli() == row.StartsAt.UnixMilli() && state.Closes.UnixMilli() == row.EndsAt.UnixMilli()
 }
 
-func (p *Preloader) setGate(ctx context.Context, row *ent.Sale, item uuid.UUID) error {
+func (p *Preloader) setGate(ctx context.Context, row *ent.Sale, item id.Item) error {
 	_, err := p.gate.SetState(ctx, reservation.StateChange{
 		Sale: row.ID, Item: item, Epoch: row.Epoch, Revision: row.Revision,
 		State: gateState(row), Opens: row.StartsAt, Closes: row.EndsAt,
@@ -95,7 +94,7 @@ func (p *Preloader) setGate(ctx context.Context, row *ent.Sale, item uuid.UUID) 
 
 // SetState sets the state of a sale's gates according to its status, at once. Operators
 // call it after a change; if they cannot, Step does it.
-func (p *Preloader) SetState(ctx context.Context, saleID uuid.UUID) error {
+func (p *Preloader) SetState(ctx context.Context, saleID id.Sale) error {
 	row, err := p.db.Ent.Sale.Get(ctx, saleID)
 	if err != nil {
 		return fmt.Errorf("read sale %s: %w", saleID, err)
@@ -125,7 +124,7 @@ func (p *Preloader) noteRevision(ctx context.Context, item *ent.SaleItem, revisi
 	return p.raiseRevision(ctx, item.ID, revision)
 }
 
-func (p *Preloader) raiseRevision(ctx context.Context, item uuid.UUID, revision int64) error {
+func (p *Preloader) raiseRevision(ctx context.Context, item id.Item, revision int64) error {
 	err := p.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		return tx.SaleItem.Update().Where(saleitem.ID(item), saleitem.GateRevisionLT(revision)).SetGateRevision(revision).Exec(ctx)
 	})
@@ -137,7 +136,7 @@ func (p *Preloader) raiseRevision(ctx context.Context, item uuid.UUID, revision 
 
 // raiseEpoch records the epoch of a build in the row of its item. It waits for the
 // transactions that write orders of the item.
-func (p *Preloader) raiseEpoch(ctx context.Context, item uuid.UUID, epoch int64) error {
+func (p *Preloader) raiseEpoch(ctx context.Context, item id.Item, epoch int64) error {
 	err := p.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		return tx.SaleItem.Update().Where(saleitem.ID(item), saleitem.GateEpochLT(epoch)).SetGateEpoch(epoch).Exec(ctx)
 	})
@@ -160,7 +159,7 @@ func (p *Preloader) awaitHands(ctx context.Context) error {
 	}
 }
 
-func (p *Preloader) noteSoldOut(ctx context.Context, item uuid.UUID, now time.Time) error {
+func (p *Preloader) noteSoldOut(ctx context.Context, item id.Item, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, p.noteTimeout)
 	defer cancel()
 	err := p.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {

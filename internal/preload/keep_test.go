@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	entsale "seckill/ent/sale"
@@ -22,16 +20,16 @@ import (
 )
 
 // addSale adds a scheduled sale of one item.
-func (f *fixture) addSale(t *testing.T, starts, preheat time.Time, stock int) (saleID, itemID uuid.UUID) {
+func (f *fixture) addSale(t *testing.T, starts, preheat time.Time, stock int) (saleID id.Sale, itemID id.Item) {
 	t.Helper()
-	saleID, itemID = id.New(), id.New()
+	saleID, itemID = id.New[id.Sale](), id.New[id.Item]()
 	err := f.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
 		if err := tx.Sale.Create().SetID(saleID).SetSlug(saleID.String()).SetTitle("S").SetStatus(entsale.StatusSCHEDULED).
 			SetStartsAt(starts).SetEndsAt(starts.Add(time.Hour)).SetPreheatAt(preheat).
 			SetPaymentWindowSeconds(900).SetPurchaseLimit(1).SetCreatedAt(f.clock.Now()).Exec(ctx); err != nil {
 			return err
 		}
-		return tx.SaleItem.Create().SetID(itemID).SetSaleID(saleID).SetGoodsID(id.New()).SetPosition(0).
+		return tx.SaleItem.Create().SetID(itemID).SetSaleID(saleID).SetGoodsID(id.New[id.Goods]()).SetPosition(0).
 			SetPriceMinor(4900).SetCurrency("CNY").SetTotal(stock).SetAvailable(stock).Exec(ctx)
 	})
 	if err != nil {
@@ -40,7 +38,7 @@ func (f *fixture) addSale(t *testing.T, starts, preheat time.Time, stock int) (s
 	return saleID, itemID
 }
 
-func (f *fixture) status(t *testing.T, saleID uuid.UUID) sale.Status {
+func (f *fixture) status(t *testing.T, saleID id.Sale) sale.Status {
 	t.Helper()
 	row, err := f.db.Ent.Sale.Get(t.Context(), saleID)
 	if err != nil {
@@ -74,7 +72,7 @@ func TestSalesAreLoadedAcrossSlotBorders(t *testing.T) {
 	outside, _ := f.addSale(t, border, long, 5)
 	later, _ := f.addSale(t, border.Add(-time.Minute), border.Add(-10*time.Minute), 5) // must be loaded late
 	empty, _ := f.addSale(t, border.Add(-time.Second), long, 0)
-	want := func(when string, statuses map[uuid.UUID]sale.Status) {
+	want := func(when string, statuses map[id.Sale]sale.Status) {
 		t.Helper()
 		f.step(t)
 		for saleID, status := range statuses {
@@ -83,18 +81,18 @@ func TestSalesAreLoadedAcrossSlotBorders(t *testing.T) {
 			}
 		}
 	}
-	want("in the first slot", map[uuid.UUID]sale.Status{
+	want("in the first slot", map[id.Sale]sale.Status{
 		inside: sale.Preheated, outside: sale.Scheduled, later: sale.Scheduled, empty: sale.Scheduled,
 	})
 	f.clock.Advance(f.clock.Now().Truncate(2 * time.Hour).Add(2*time.Hour - time.Second).Sub(f.clock.Now()))
-	want("a second before the border", map[uuid.UUID]sale.Status{outside: sale.Scheduled})
+	want("a second before the border", map[id.Sale]sale.Status{outside: sale.Scheduled})
 	f.clock.Advance(time.Second)
 	added, _ := f.addSale(t, border.Add(time.Minute), long, 5) // added later
-	want("in the next slot", map[uuid.UUID]sale.Status{
+	want("in the next slot", map[id.Sale]sale.Status{
 		outside: sale.Preheated, added: sale.Preheated, later: sale.Scheduled, empty: sale.Scheduled,
 	})
 	f.clock.Advance(border.Add(-10 * time.Minute).Sub(f.clock.Now()))
-	want("ten minutes before it opens", map[uuid.UUID]sale.Status{later: sale.Preheated})
+	want("ten minutes before it opens", map[id.Sale]sale.Status{later: sale.Preheated})
 }
 
 func TestEachActOfTheClockIsLoggedOnce(t *testing.T) {
@@ -176,7 +174,7 @@ func TestAnEndedSaleLeavesRedisOnceAllIsSettled(t *testing.T) {
 	f.clock.Advance(6 * time.Second)
 	f.step(t)
 	unpaid := f.sell(t)
-	waiting := order.Requested{V: 1, Task: id.NewTask(id.ShardOf(f.sale)), User: id.New(), Sale: f.sale, Item: f.item, Quantity: 1}
+	waiting := order.Requested{V: 1, Task: id.NewTask(id.ShardOf(f.sale)), User: id.New[id.User](), Sale: f.sale, Item: f.item, Quantity: 1}
 	f.pending = []order.Requested{waiting}
 	f.clock.Advance(time.Hour)
 	f.step(t)
@@ -252,7 +250,7 @@ func TestALostGateOfASaleThatIsOverLeavesRedisWhateverElseIsUnsettled(t *testing
 			f.clock.Advance(time.Hour)
 			f.step(t)
 			lose(t, f)
-			f.pending = []order.Requested{{V: 1, Task: id.NewTask(id.ShardOf(f.sale)), User: id.New(), Sale: f.sale, Item: f.item, Quantity: 1}}
+			f.pending = []order.Requested{{V: 1, Task: id.NewTask(id.ShardOf(f.sale)), User: id.New[id.User](), Sale: f.sale, Item: f.item, Quantity: 1}}
 			f.step(t)
 			if len(f.gate(t)) == 0 {
 				t.Error("its gate left before an order that it let in was written: its unit is free")
@@ -277,7 +275,7 @@ func TestALostGateOfASaleThatIsOverWaitsForAMessageForTenMinutesAtMost(t *testin
 	f.clock.Advance(time.Hour)
 	f.step(t)
 	f.must(t, f.redis.Cmd.HSet(t.Context(), f.keys.Item(id.ShardOf(f.sale), f.item), "run", "0123456789abcdef").Err())
-	f.pending = []order.Requested{{V: 1, Task: id.NewTask(id.ShardOf(f.sale)), User: id.New(), Sale: f.sale, Item: f.item, Quantity: 1}}
+	f.pending = []order.Requested{{V: 1, Task: id.NewTask(id.ShardOf(f.sale)), User: id.New[id.User](), Sale: f.sale, Item: f.item, Quantity: 1}}
 	f.clock.Advance(10 * time.Minute)
 	f.step(t)
 	if g := f.gate(t); len(g) != 0 {
@@ -308,7 +306,7 @@ type keeper struct {
 }
 
 // Keep implements preload.Figures.
-func (k *keeper) Keep(ctx context.Context, sale uuid.UUID) error {
+func (k *keeper) Keep(ctx context.Context, sale id.Sale) error {
 	k.times++
 	return k.db.Ent.SaleFigures.Create().SetID(sale).SetFigures("{}").SetUpdatedAt(k.clock.Now()).
 		OnConflictColumns(salefigures.FieldID).UpdateNewValues().Exec(ctx)

@@ -130,7 +130,7 @@ func TestARebuiltGateKeepsItsUnitsForTheWaitlist(t *testing.T) {
 	t.Parallel()
 	f := loaded(t)
 	shard := id.ShardOf(f.sale)
-	f.must(t, f.db.Ent.WaitlistEntry.Create().SetID(id.New()).SetSaleID(f.sale).SetItemID(f.item).SetUserID(id.New()).SetQuantity(1).
+	f.must(t, f.db.Ent.WaitlistEntry.Create().SetID(id.New[id.Waitlist]()).SetSaleID(f.sale).SetItemID(f.item).SetUserID(id.New[id.User]()).SetQuantity(1).
 		SetCreatedAt(f.clock.Now()).SetUpdatedAt(f.clock.Now()).Exec(t.Context()))
 	f.must(t, f.redis.Cmd.Del(t.Context(), f.keys.Item(shard, f.item)).Err())
 	f.must(t, f.preloader().Load(t.Context(), f.sale))

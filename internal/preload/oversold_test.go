@@ -34,7 +34,7 @@ func (f *fixture) reserve(t *testing.T, n, stock int) []order.Requested {
 	shard := id.ShardOf(f.sale)
 	messages := make([]order.Requested, n)
 	for i := range messages {
-		m := order.Requested{V: 1, Task: id.NewTask(shard), User: id.New(), Sale: f.sale, Item: f.item, Quantity: 1, SubmittedAtMs: f.clock.Now().UnixMilli()}
+		m := order.Requested{V: 1, Task: id.NewTask(shard), User: id.New[id.User](), Sale: f.sale, Item: f.item, Quantity: 1, SubmittedAtMs: f.clock.Now().UnixMilli()}
 		messages[i] = m
 		f.must(t, f.redis.Cmd.HSet(t.Context(), f.keys.Reservations(shard, f.item), m.User.String(), fmt.Sprintf("%s|1|%d|key", m.Task, m.SubmittedAtMs)).Err())
 	}
@@ -98,7 +98,7 @@ func TestUnitsThatComeBackFillAStockBelowZeroFirst(t *testing.T) {
 func TestTheGateIsComparedWhileMessagesWait(t *testing.T) {
 	t.Parallel()
 	f := loaded(t)
-	f.pending = append(f.reserve(t, 2, 8), order.Requested{V: 1, Task: id.NewTask(id.ShardOf(f.sale)), User: id.New(), Sale: f.sale, Item: uuid.New(), Quantity: 1})
+	f.pending = append(f.reserve(t, 2, 8), order.Requested{V: 1, Task: id.NewTask(id.ShardOf(f.sale)), User: id.New[id.User](), Sale: f.sale, Item: id.Item(uuid.New()), Quantity: 1})
 	for stock, want := range map[int]bool{8: false, 9: true, 7: true} {
 		f.setGate(t, "stock", stock)
 		if got, err := f.preloader().Differs(t.Context(), f.sale, f.item); err != nil || got != want {

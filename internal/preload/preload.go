@@ -117,7 +117,7 @@ type Backlog interface {
 // Figures stores the figures of a sale before its gates leave Redis; salestats.Reader
 // implements it.
 type Figures interface {
-	Keep(ctx context.Context, sale uuid.UUID) error
+	Keep(ctx context.Context, sale id.Sale) error
 }
 
 // Feed publishes log entries after their commit; salestats.Feed implements it.
@@ -284,7 +284,7 @@ func (p *Preloader) end(ctx context.Context, row *ent.Sale, now time.Time) (stri
 // change names one. It reports whether the change was made: losing the race to another
 // change is not an error.
 func (p *Preloader) change(ctx context.Context, row *ent.Sale, c sale.Change, set func(*ent.SaleUpdate)) (bool, error) {
-	c.ID, c.Sale, c.From, c.Revision = id.New(), row.ID, sale.Status(row.Status), row.Revision
+	c.ID, c.Sale, c.From, c.Revision = id.New[uuid.UUID](), row.ID, sale.Status(row.Status), row.Revision
 	c.Outbox = p.outbox
 	err := p.versions.Write(ctx, func(ctx context.Context) error {
 		return p.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error { return sale.Apply(ctx, tx, c, set) })

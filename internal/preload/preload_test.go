@@ -36,8 +36,8 @@ type fixture struct {
 	keys    reservation.Keys
 	clock   *clock.Fake
 	pending []order.Requested
-	sale    uuid.UUID
-	item    uuid.UUID
+	sale    id.Sale
+	item    id.Item
 }
 
 func setup(t *testing.T) *fixture { return setupOn(t, testdb.Postgres(t)) }
@@ -47,9 +47,9 @@ func setupOn(t *testing.T, db *postgres.DB) *fixture {
 	conn, prefix := testenv.Redis(t)
 	f := &fixture{
 		db: db, redis: conn, keys: reservation.Keys{Prefix: prefix},
-		clock: clock.NewFake(time.Now().Truncate(time.Second)), sale: id.New(), item: id.New(),
+		clock: clock.NewFake(time.Now().Truncate(time.Second)), sale: id.New[id.Sale](), item: id.New[id.Item](),
 	}
-	now, goods := f.clock.Now(), id.New()
+	now, goods := f.clock.Now(), id.New[id.Goods]()
 	err := f.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
 		if err := tx.Goods.Create().SetID(goods).SetName("Kettle").SetListPriceMinor(9900).SetCurrency("CNY").SetCreatedAt(now).Exec(ctx); err != nil {
 			return err
@@ -104,16 +104,16 @@ func (f *fixture) gate(t *testing.T) map[string]string {
 }
 
 // sell writes an order of one unit as the writer does.
-func (f *fixture) sell(t *testing.T) uuid.UUID {
+func (f *fixture) sell(t *testing.T) id.Order {
 	t.Helper()
-	task, now := id.NewTask(id.ShardOf(f.sale)), f.clock.Now()
+	task, now := id.NewIn[id.Order](id.ShardOf(f.sale)), f.clock.Now()
 	err := f.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
-		if err := tx.Order.Create().SetID(task).SetNumber(task.String()[:20]).SetSaleID(f.sale).SetItemID(f.item).SetUserID(id.New()).
+		if err := tx.Order.Create().SetID(task).SetNumber(task.String()[:20]).SetSaleID(f.sale).SetItemID(f.item).SetUserID(id.New[id.User]()).
 			SetStatus(entorder.StatusPENDING_PAYMENT).SetQuantity(1).SetUnitPriceMinor(4900).SetCurrency("CNY").
 			SetEpoch(1).SetReservedAt(now).SetCreatedAt(now).SetUpdatedAt(now).Exec(ctx); err != nil {
 			return err
 		}
-		if err := tx.StockMovement.Create().SetID(id.New()).SetOrderID(task).SetItemID(f.item).SetKind(stockmovement.KindHOLD).
+		if err := tx.StockMovement.Create().SetID(id.New[uuid.UUID]()).SetOrderID(task.UUID()).SetItemID(f.item).SetKind(stockmovement.KindHOLD).
 			SetQuantity(1).SetCreatedAt(now).Exec(ctx); err != nil {
 			return err
 		}
@@ -171,12 +171,12 @@ func TestALostGateIsRebuiltFromTheRecordAndTheStream(t *testing.T) {
 	f.clock.Advance(6 * time.Second)
 	f.step(t)
 	written := f.sell(t)
-	message := func(task uuid.UUID) order.Requested {
-		return order.Requested{V: 1, Task: task, User: id.New(), Sale: f.sale, Item: f.item, Quantity: 1, SubmittedAtMs: f.clock.Now().UnixMilli()}
+	message := func(task id.Task) order.Requested {
+		return order.Requested{V: 1, Task: task, User: id.New[id.User](), Sale: f.sale, Item: f.item, Quantity: 1, SubmittedAtMs: f.clock.Now().UnixMilli()}
 	}
 	// One message is already written; the other waits and is in the stream twice.
 	waiting := message(id.NewTask(id.ShardOf(f.sale)))
-	f.pending = []order.Requested{message(written), waiting, waiting}
+	f.pending = []order.Requested{message(id.Task(written)), waiting, waiting}
 	f.clock.Advance(5 * time.Second)
 	f.redis.Cmd.Del(t.Context(), f.keys.Item(id.ShardOf(f.sale), f.item), f.keys.Reservations(id.ShardOf(f.sale), f.item))
 	if counts := f.step(t); counts["rebuilt"] != 1 {
@@ -200,7 +200,7 @@ func TestRevisionsRiseOverARebuildHoweverFewLinesTheLedgerHas(t *testing.T) {
 	shown := f.redis.Cmd.HIncrBy(t.Context(), item, "rev", units).Val() // one for each unit taken
 	f.must(t, f.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
 		return errors.Join(
-			tx.StockMovement.Create().SetID(id.New()).SetOrderID(id.New()).SetItemID(f.item).SetKind(stockmovement.KindHOLD).
+			tx.StockMovement.Create().SetID(id.New[uuid.UUID]()).SetOrderID(id.New[uuid.UUID]()).SetItemID(f.item).SetKind(stockmovement.KindHOLD).
 				SetQuantity(units).SetCreatedAt(f.clock.Now()).Exec(ctx),
 			tx.SaleItem.UpdateOneID(f.item).AddAvailable(-units).AddHeld(units).Exec(ctx))
 	}))

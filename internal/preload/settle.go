@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/intervention"
 	entorder "seckill/ent/order"
@@ -67,7 +65,7 @@ func (p *Preloader) settle(ctx context.Context, row *ent.Sale, now time.Time) (s
 // keepFigures stores the figures of a sale that is over: once before it is settled,
 // since a refund may stay undecided for longer than Redis keeps its counters, and once
 // when it is settled.
-func (p *Preloader) keepFigures(ctx context.Context, saleID uuid.UUID, settled bool) error {
+func (p *Preloader) keepFigures(ctx context.Context, saleID id.Sale, settled bool) error {
 	if !settled {
 		kept, err := p.db.Ent.SaleFigures.Query().Where(salefigures.ID(saleID)).Exist(ctx)
 		if err != nil || kept {

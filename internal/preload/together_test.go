@@ -16,7 +16,7 @@ import (
 // nextSale replaces the fixture's sale with a new one that is due at once.
 func (f *fixture) nextSale(t *testing.T) {
 	t.Helper()
-	f.sale, f.item = id.New(), id.New()
+	f.sale, f.item = id.New[id.Sale](), id.New[id.Item]()
 	now := f.clock.Now()
 	err := f.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
 		if err := tx.Sale.Create().SetID(f.sale).SetSlug(f.sale.String()).SetTitle("S").SetStatus(entsale.StatusSCHEDULED).
@@ -24,7 +24,7 @@ func (f *fixture) nextSale(t *testing.T) {
 			SetPaymentWindowSeconds(900).SetPurchaseLimit(1).SetCreatedAt(now).Exec(ctx); err != nil {
 			return err
 		}
-		return tx.SaleItem.Create().SetID(f.item).SetSaleID(f.sale).SetGoodsID(id.New()).SetPosition(0).
+		return tx.SaleItem.Create().SetID(f.item).SetSaleID(f.sale).SetGoodsID(id.New[id.Goods]()).SetPosition(0).
 			SetPriceMinor(4900).SetCurrency("CNY").SetTotal(10).SetAvailable(10).Exec(ctx)
 	})
 	if err != nil {

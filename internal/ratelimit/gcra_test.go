@@ -49,7 +49,7 @@ func TestScriptAgreesWithTheReference(t *testing.T) {
 			PerSecond: rapid.Float64Range(0.01, 5000).Draw(rt, "rate"),
 		}
 		c := clock.NewFake(noon)
-		who := ratelimit.User(id.New())
+		who := ratelimit.User(id.New[id.User]())
 		reference := ratelimit.NewLocal[ratelimit.Subject](c, 16)
 		for range rapid.IntRange(1, 60).Draw(rt, "tries") {
 			mini.SetTime(c.Advance(time.Duration(rapid.IntRange(0, 300_000).Draw(rt, "pause")) * time.Microsecond))
@@ -70,7 +70,7 @@ func TestScriptAgreesWithTheReference(t *testing.T) {
 func TestLocalCounterForgetsWhoWasLongestSilent(t *testing.T) {
 	t.Parallel()
 	l := ratelimit.NewLocal[uuid.UUID](clock.NewFake(noon), 64)
-	who := id.New()
+	who := id.New[uuid.UUID]()
 	drain := func() (passed int) {
 		for range 100 {
 			if l.Allow(slow, who).Allowed {
@@ -83,7 +83,7 @@ func TestLocalCounterForgetsWhoWasLongestSilent(t *testing.T) {
 		t.Errorf("%d passed, want %d", n, slow.Burst)
 	}
 	for range 100_000 { // more than it can remember
-		l.Allow(slow, id.New())
+		l.Allow(slow, id.New[uuid.UUID]())
 	}
 	if n := drain(); n != slow.Burst {
 		t.Errorf("%d passed after 100,000 others; a bounded counter has forgotten and gives %d again", n, slow.Burst)
@@ -93,7 +93,7 @@ func TestLocalCounterForgetsWhoWasLongestSilent(t *testing.T) {
 func BenchmarkLocalAllow(b *testing.B) {
 	l := ratelimit.NewLocal[uuid.UUID](clock.System{}, 0)
 	p := ratelimit.Policy{Name: "place_order", Burst: 5, PerSecond: 1}
-	who := id.New()
+	who := id.New[uuid.UUID]()
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {

@@ -84,15 +84,15 @@ func TestExactlyTheBurstPassesWhateverTheNumberOfProcesses(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, conn *redisconn.Conn, prefix string) {
 		a, b, c := limiter(conn, prefix), limiter(conn, prefix), limiter(conn, prefix)
-		if n := flood(t, 300, slow, ratelimit.User(id.New()), a, b, c); n != slow.Burst {
+		if n := flood(t, 300, slow, ratelimit.User(id.New[id.User]()), a, b, c); n != slow.Burst {
 			t.Errorf("%d of 300 passed, want %d", n, slow.Burst)
 		}
-		if n := flood(t, 20, slow, ratelimit.User(id.New()), a, b, c); n != slow.Burst {
+		if n := flood(t, 20, slow, ratelimit.User(id.New[id.User]()), a, b, c); n != slow.Burst {
 			t.Errorf("another person: %d passed, want a bucket of their own with %d", n, slow.Burst)
 		}
 		other := slow
 		other.Name = "other"
-		who := ratelimit.User(id.New())
+		who := ratelimit.User(id.New[id.User]())
 		if n := flood(t, 20, slow, who, a) + flood(t, 20, other, who, a); n != 2*slow.Burst {
 			t.Errorf("two operations: %d passed, want %d", n, 2*slow.Burst)
 		}
@@ -105,7 +105,7 @@ func TestRefusalSaysWhenToComeBack(t *testing.T) {
 		p := ratelimit.Policy{Name: "quick", Burst: 2, PerSecond: 0.5}
 		l := limiter(conn, prefix)
 	again:
-		who, began := ratelimit.User(id.New()), time.Now()
+		who, began := ratelimit.User(id.New[id.User]()), time.Now()
 		for want := 1; want >= 0; want-- {
 			d, err := l.Allow(t.Context(), p, who)
 			if err != nil || !d.Allowed || d.Remaining != want || d.Refusal() != nil {
@@ -133,7 +133,7 @@ func TestRefusalSaysWhenToComeBack(t *testing.T) {
 func TestLookingTakesNothing(t *testing.T) {
 	t.Parallel()
 	conn, prefix := testenv.Redis(t)
-	l, who := limiter(conn, prefix), ratelimit.User(id.New())
+	l, who := limiter(conn, prefix), ratelimit.User(id.New[id.User]())
 	for range 50 {
 		if d, err := l.AllowN(t.Context(), slow, who, 0); err != nil || d.Remaining != slow.Burst {
 			t.Fatalf("got %+v, %v; want %d left", d, err, slow.Burst)

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"strconv"
 
-	"github.com/google/uuid"
+	"seckill/internal/id"
 )
 
 // Subject is the key that attempts are counted by.
@@ -14,13 +14,13 @@ type Subject string
 const All Subject = "all"
 
 // User counts one user.
-func User(id uuid.UUID) Subject { return Subject("u:" + id.String()) }
+func User(id id.User) Subject { return Subject("u:" + id.String()) }
 
 // Session counts one session.
-func Session(id uuid.UUID) Subject { return Subject("s:" + id.String()) }
+func Session(id id.Session) Subject { return Subject("s:" + id.String()) }
 
 // In counts the subject separately in one sale.
-func (s Subject) In(sale uuid.UUID) Subject { return s + "@" + Subject(sale.String()) }
+func (s Subject) In(sale id.Sale) Subject { return s + "@" + Subject(sale.String()) }
 
 // Addr counts one address; for IPv6 the /64, the smallest network assigned to a customer.
 // Invalid addresses count together. A limit by address uses AllowAddr, which counts the

@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/internal/clock"
 	"seckill/internal/id"
@@ -82,7 +80,7 @@ type Mailer struct {
 type Choices interface {
 	// ByMail reports whether a user wants e-mails of a kind, and returns the path of the link
 	// that ends them.
-	ByMail(ctx context.Context, tx *ent.Tx, user uuid.UUID, kind notice.Kind) (unsubscribe string, wanted bool, err error)
+	ByMail(ctx context.Context, tx *ent.Tx, user id.User, kind notice.Kind) (unsubscribe string, wanted bool, err error)
 }
 
 // Paid writes the e-mail about the money that paid an order.
@@ -137,7 +135,7 @@ func (m Mailer) write(ctx context.Context, tx *ent.Tx, o *order.Order, msg messa
 	if err != nil {
 		return fmt.Errorf("read goods: %w", err)
 	}
-	content := mail.Content{Path: "/orders/" + id.Format(id.Order, o.ID), Unsubscribe: msg.unsubscribe, Receipt: mail.ReceiptContent{
+	content := mail.Content{Path: "/orders/" + o.ID.Public(), Unsubscribe: msg.unsubscribe, Receipt: mail.ReceiptContent{
 		Number: o.Number, Item: goods.Name, Quantity: o.Quantity, Amount: text(msg.amount), Seller: m.Seller.Name, Details: strings.Join(m.Seller.Details, ", "),
 	}}
 	if t := m.Seller.Tax; t != nil {

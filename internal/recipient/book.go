@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/address"
 	"seckill/ent/orderrecipient"
@@ -40,7 +38,7 @@ const (
 // Address is an entry of a user's address book.
 type Address struct {
 	Recipient
-	ID      uuid.UUID
+	ID      id.Address
 	Default bool // the one that new orders get; exactly one of a book that is not empty
 }
 
@@ -48,7 +46,7 @@ type Address struct {
 type Book struct {
 	db    *postgres.DB
 	clock clock.Clock
-	check *batch.Batcher[uuid.UUID, bool]
+	check *batch.Batcher[id.User, bool]
 }
 
 // NewBook returns a Book. A nil clock is clock.System, a zero timeout of checks
@@ -58,14 +56,14 @@ func NewBook(db *postgres.DB, c clock.Clock, timeout time.Duration) *Book {
 		c = clock.System{}
 	}
 	b := &Book{db: db, clock: c}
-	b.check = batch.New(batch.Config[uuid.UUID, bool]{
+	b.check = batch.New(batch.Config[id.User, bool]{
 		Process: b.haveDefault, MaxBatch: checkBatch, MaxInFlight: checkFlight, MaxWaiting: checkWaiting, Timeout: cmp.Or(timeout, CheckTimeout),
 	})
 	return b
 }
 
 // List returns the addresses of a user, oldest first.
-func (b *Book) List(ctx context.Context, user uuid.UUID) ([]Address, error) {
+func (b *Book) List(ctx context.Context, user id.User) ([]Address, error) {
 	rows, err := b.db.Ent.Address.Query().Where(address.UserID(user)).Order(ent.Asc(address.FieldID)).Limit(MaxAddresses).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read addresses: %w", err)
@@ -82,7 +80,7 @@ func (b *Book) List(ctx context.Context, user uuid.UUID) ([]Address, error) {
 // the address that they have.
 // Refusals: INVALID_INPUT; NOT_FOUND for an id that the user does not have; CONFLICT when
 // the book is full.
-func (b *Book) Save(ctx context.Context, user uuid.UUID, a Address, makeDefault bool) (Address, error) {
+func (b *Book) Save(ctx context.Context, user id.User, a Address, makeDefault bool) (Address, error) {
 	var err error
 	if a.Recipient, err = a.Ready(); err != nil {
 		return Address{}, err
@@ -93,7 +91,7 @@ func (b *Book) Save(ctx context.Context, user uuid.UUID, a Address, makeDefault 
 			return err
 		}
 		known := slices.IndexFunc(rows, func(row *ent.Address) bool { return row.ID == a.ID })
-		if a.ID != uuid.Nil && known < 0 {
+		if !a.ID.IsZero() && known < 0 {
 			return fault.Refused{Why: fault.Unknown, At: []string{"input", "addressId"}}
 		}
 		a.Default = len(rows) == 0 || makeDefault || (known >= 0 && rows[known].IsDefault)
@@ -110,7 +108,7 @@ func (b *Book) Save(ctx context.Context, user uuid.UUID, a Address, makeDefault 
 		if slot == MaxAddresses {
 			return fault.Refused{Why: fault.Conflict, At: []string{"input"}}
 		}
-		row, err := tx.Address.Create().SetID(id.New()).SetUserID(user).SetSlot(slot).SetIsDefault(a.Default).SetCreatedAt(b.clock.Now().UTC()).
+		row, err := tx.Address.Create().SetID(id.New[id.Address]()).SetUserID(user).SetSlot(slot).SetIsDefault(a.Default).SetCreatedAt(b.clock.Now().UTC()).
 			SetName(a.Name).SetPhone(a.Phone).SetCountry(a.Country).SetRegion(a.Region).SetCity(a.City).SetStreet(a.Street).SetPostalCode(a.PostalCode).Save(ctx)
 		if err == nil {
 			a.ID = row.ID
@@ -125,7 +123,7 @@ func (b *Book) Save(ctx context.Context, user uuid.UUID, a Address, makeDefault 
 
 // Remove removes an address. When it was the default, the oldest of the others becomes
 // it. Removing one that is not there succeeds.
-func (b *Book) Remove(ctx context.Context, user, addressID uuid.UUID) error {
+func (b *Book) Remove(ctx context.Context, user id.User, addressID id.Address) error {
 	return b.change(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		if _, err := tx.Address.Delete().Where(address.UserID(user), address.ID(addressID)).Exec(ctx); err != nil {
 			return err
@@ -140,7 +138,7 @@ func (b *Book) Remove(ctx context.Context, user, addressID uuid.UUID) error {
 
 // HasDefault reports whether a user has an address for new orders. Requests that come at
 // the same time share a query, so that a crowd costs few.
-func (b *Book) HasDefault(ctx context.Context, user uuid.UUID) (bool, error) {
+func (b *Book) HasDefault(ctx context.Context, user id.User) (bool, error) {
 	has, err := b.check.Do(ctx, user)
 	if errors.Is(err, batch.ErrFull) {
 		return false, fault.Wrap(fault.Overloaded, "Too many buyers at once. Please try again shortly.", err)
@@ -148,12 +146,12 @@ func (b *Book) HasDefault(ctx context.Context, user uuid.UUID) (bool, error) {
 	return has, err
 }
 
-func (b *Book) haveDefault(ctx context.Context, users []uuid.UUID) []batch.Result[bool] {
+func (b *Book) haveDefault(ctx context.Context, users []id.User) []batch.Result[bool] {
 	rows, err := b.db.Ent.Address.Query().Where(address.UserIDIn(users...), address.IsDefault(true)).Select(address.FieldID, address.FieldUserID).All(ctx)
 	if err != nil {
 		return batch.Fail[bool](len(users), fmt.Errorf("look for addresses: %w", err))
 	}
-	have := make(map[uuid.UUID]bool, len(rows))
+	have := make(map[id.User]bool, len(rows))
 	for _, row := range rows {
 		have[row.UserID] = true
 	}
@@ -178,7 +176,7 @@ func (b *Book) change(ctx context.Context, do func(ctx context.Context, tx *ent.
 	return fmt.Errorf("change addresses: %w", err)
 }
 
-func clearDefault(ctx context.Context, tx *ent.Tx, user uuid.UUID) error {
+func clearDefault(ctx context.Context, tx *ent.Tx, user id.User) error {
 	return tx.Address.Update().Where(address.UserID(user), address.IsDefault(true)).SetIsDefault(false).Exec(ctx)
 }
 
@@ -194,7 +192,7 @@ func freeSlot(rows []*ent.Address) int {
 
 // Forget removes the addresses of a user, and those of the user's orders, in the caller's
 // transaction.
-func Forget(ctx context.Context, tx *ent.Tx, user uuid.UUID) error {
+func Forget(ctx context.Context, tx *ent.Tx, user id.User) error {
 	if _, err := tx.Address.Delete().Where(address.UserID(user)).Exec(ctx); err != nil {
 		return fmt.Errorf("remove addresses: %w", err)
 	}

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/internal/fault"
 	"seckill/internal/id"
@@ -31,7 +29,7 @@ func at(street string) recipient.Address {
 	return recipient.Address{Recipient: r}
 }
 
-func streets(t *testing.T, b *recipient.Book, user uuid.UUID) (text string) {
+func streets(t *testing.T, b *recipient.Book, user id.User) (text string) {
 	t.Helper()
 	list, err := b.List(t.Context(), user)
 	if err != nil {
@@ -49,7 +47,7 @@ func streets(t *testing.T, b *recipient.Book, user uuid.UUID) (text string) {
 
 func TestAnAddressBookHasExactlyOneDefault(t *testing.T) {
 	t.Parallel()
-	b, user := recipient.NewBook(testdb.Postgres(t), nil, testenv.Wait), id.New()
+	b, user := recipient.NewBook(testdb.Postgres(t), nil, testenv.Wait), id.New[id.User]()
 	save := func(a recipient.Address, makeDefault bool) recipient.Address {
 		t.Helper()
 		saved, err := b.Save(t.Context(), user, a, makeDefault)
@@ -89,10 +87,10 @@ func TestAnAddressBookHasExactlyOneDefault(t *testing.T) {
 	if got := streets(t, b, user); got != "A* B" {
 		t.Fatalf("after the default was removed: %s", got)
 	}
-	if err := b.Remove(t.Context(), id.New(), first.ID); err != nil {
+	if err := b.Remove(t.Context(), id.New[id.User](), first.ID); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Save(t.Context(), id.New(), first, true); fault.ReasonOf(err) != fault.Unknown {
+	if _, err := b.Save(t.Context(), id.New[id.User](), first, true); fault.ReasonOf(err) != fault.Unknown {
 		t.Fatalf("the address of another user: %v", err)
 	}
 	if got := streets(t, b, user); got != "A* B" {
@@ -107,7 +105,7 @@ func TestAnAddressBookHasExactlyOneDefault(t *testing.T) {
 
 func TestConcurrentAdditionsKeepAnAddressBookBounded(t *testing.T) {
 	t.Parallel()
-	b, user := recipient.NewBook(testdb.Postgres(t), nil, testenv.Wait), id.New()
+	b, user := recipient.NewBook(testdb.Postgres(t), nil, testenv.Wait), id.New[id.User]()
 	var wg sync.WaitGroup
 	for i := range 2 * recipient.MaxAddresses {
 		wg.Go(func() {
@@ -166,8 +164,8 @@ func TestALogLineNeverHasAnAddress(t *testing.T) {
 func TestAForgottenUserHasNoAddressLeft(t *testing.T) {
 	t.Parallel()
 	db := testdb.Postgres(t)
-	b, user, other, order := recipient.NewBook(db, nil, testenv.Wait), id.New(), id.New(), id.New()
-	for _, u := range []uuid.UUID{user, other} {
+	b, user, other, order := recipient.NewBook(db, nil, testenv.Wait), id.New[id.User](), id.New[id.User](), id.New[id.Order]()
+	for _, u := range []id.User{user, other} {
 		if _, err := b.Save(t.Context(), u, at("A"), true); err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +177,7 @@ func TestAForgottenUserHasNoAddressLeft(t *testing.T) {
 		}
 	}
 	within(func(ctx context.Context, tx *ent.Tx) error {
-		copied, err := recipient.Copy(ctx, tx, []recipient.Order{{ID: order, User: user}, {ID: id.New(), User: other}, {ID: id.New(), User: id.New()}})
+		copied, err := recipient.Copy(ctx, tx, []recipient.Order{{ID: order, User: user}, {ID: id.New[id.Order](), User: other}, {ID: id.New[id.Order](), User: id.New[id.User]()}})
 		if copied != 2 {
 			t.Errorf("%d recipients were copied, want those of two buyers", copied)
 		}

@@ -4,20 +4,22 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/address"
 	"seckill/ent/orderrecipient"
+	"seckill/internal/id"
 )
 
 // Order is an order that gets a recipient.
-type Order struct{ ID, User uuid.UUID }
+type Order struct {
+	ID   id.Order
+	User id.User
+}
 
 // Copy writes the recipients of new orders: the default addresses of their buyers, as they
 // are now. It returns the number of orders that have one, in the caller's transaction.
 func Copy(ctx context.Context, tx *ent.Tx, orders []Order) (copied int, err error) {
-	users := make([]uuid.UUID, len(orders))
+	users := make([]id.User, len(orders))
 	for i, o := range orders {
 		users[i] = o.User
 	}
@@ -25,7 +27,7 @@ func Copy(ctx context.Context, tx *ent.Tx, orders []Order) (copied int, err erro
 	if err != nil {
 		return 0, fmt.Errorf("read addresses of %d buyers: %w", len(users), err)
 	}
-	of := make(map[uuid.UUID]*ent.Address, len(rows))
+	of := make(map[id.User]*ent.Address, len(rows))
 	for _, row := range rows {
 		of[row.UserID] = row
 	}
@@ -46,8 +48,8 @@ func Copy(ctx context.Context, tx *ent.Tx, orders []Order) (copied int, err erro
 }
 
 // Without returns the users among the given ones that have no default address.
-func Without(ctx context.Context, tx *ent.Tx, users []uuid.UUID) (map[uuid.UUID]bool, error) {
-	missing := make(map[uuid.UUID]bool, len(users))
+func Without(ctx context.Context, tx *ent.Tx, users []id.User) (map[id.User]bool, error) {
+	missing := make(map[id.User]bool, len(users))
 	if len(users) == 0 {
 		return missing, nil
 	}
@@ -65,12 +67,12 @@ func Without(ctx context.Context, tx *ent.Tx, users []uuid.UUID) (map[uuid.UUID]
 }
 
 // Of returns the recipients of the orders that have one.
-func Of(ctx context.Context, client *ent.OrderRecipientClient, orders ...uuid.UUID) (map[uuid.UUID]Recipient, error) {
+func Of(ctx context.Context, client *ent.OrderRecipientClient, orders ...id.Order) (map[id.Order]Recipient, error) {
 	rows, err := client.Query().Where(orderrecipient.IDIn(orders...)).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read recipients of orders: %w", err)
 	}
-	of := make(map[uuid.UUID]Recipient, len(rows))
+	of := make(map[id.Order]Recipient, len(rows))
 	for _, row := range rows {
 		of[row.ID] = fromOrder(row)
 	}
@@ -79,7 +81,7 @@ func Of(ctx context.Context, client *ent.OrderRecipientClient, orders ...uuid.UU
 
 // Replace writes another recipient of an order, in the caller's transaction, and reports whether
 // it differs from the one before. False with known = false means that the order has none.
-func Replace(ctx context.Context, tx *ent.Tx, order uuid.UUID, to Recipient) (changed, known bool, err error) {
+func Replace(ctx context.Context, tx *ent.Tx, order id.Order, to Recipient) (changed, known bool, err error) {
 	row, err := tx.OrderRecipient.Get(ctx, order)
 	if ent.IsNotFound(err) {
 		return false, false, nil

@@ -24,7 +24,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"seckill/internal/audit"
@@ -46,13 +45,13 @@ type Source interface {
 	Loaded(ctx context.Context) ([]*sale.Sale, error)
 	// Differs is a fast check of whether the stock of an item differs between Redis and
 	// Postgres. It may return false while messages are in transit.
-	Differs(ctx context.Context, saleID, itemID uuid.UUID) (bool, error)
+	Differs(ctx context.Context, saleID id.Sale, itemID id.Item) (bool, error)
 	// Audit compares a whole sale and reports only lasting differences.
-	Audit(ctx context.Context, saleID uuid.UUID) (*audit.Report, error)
+	Audit(ctx context.Context, saleID id.Sale) (*audit.Report, error)
 	// Resend publishes the message of a lost reservation again.
 	Resend(ctx context.Context, v *sale.Sale, lost audit.Lost) error
 	// Rebuild loads the gates of a sale again.
-	Rebuild(ctx context.Context, saleID uuid.UUID) error
+	Rebuild(ctx context.Context, saleID id.Sale) error
 	// Unfinished counts, by name, the overdue work of other loops.
 	Unfinished(ctx context.Context) (map[string]int, error)
 }
@@ -65,14 +64,14 @@ type Reconciler struct {
 	log     *slog.Logger
 
 	mu       sync.Mutex
-	suspect  map[uuid.UUID]bool // guarded by mu; sales that differed in the last round
-	reported map[string]int     // guarded by mu; unfinished work in the last round
+	suspect  map[id.Sale]bool // guarded by mu; sales that differed in the last round
+	reported map[string]int   // guarded by mu; unfinished work in the last round
 }
 
 // NewOf returns a reconciler of a source. It registers its metrics with reg; nil =
 // metrics are not exported.
 func NewOf(source Source, reg prometheus.Registerer, log *slog.Logger) *Reconciler {
-	return &Reconciler{source: source, metrics: newMetrics(reg), log: log, suspect: map[uuid.UUID]bool{}, reported: map[string]int{}}
+	return &Reconciler{source: source, metrics: newMetrics(reg), log: log, suspect: map[id.Sale]bool{}, reported: map[string]int{}}
 }
 
 // Loop returns the loop of the reconciler.
@@ -90,7 +89,7 @@ func (r *Reconciler) Step(ctx context.Context) (map[string]int, error) {
 	var errs []error
 	for _, v := range sales {
 		if err := r.look(ctx, v, counts); err != nil {
-			errs = append(errs, fmt.Errorf("sale %s: %w", id.Format(id.Sale, v.ID), err))
+			errs = append(errs, fmt.Errorf("sale %s: %w", v.ID.Public(), err))
 		}
 	}
 	errs = append(errs, r.unfinished(ctx))
@@ -136,7 +135,7 @@ func (r *Reconciler) look(ctx context.Context, v *sale.Sale, counts map[string]i
 
 // again records whether a sale differs, and reports whether it also did in the last
 // round.
-func (r *Reconciler) again(saleID uuid.UUID, differs bool) bool {
+func (r *Reconciler) again(saleID id.Sale, differs bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := r.suspect[saleID]
@@ -154,7 +153,7 @@ func (r *Reconciler) repair(ctx context.Context, v *sale.Sale, report *audit.Rep
 	}
 	for _, finding := range report.Findings {
 		r.metrics.drift.Inc()
-		r.log.ErrorContext(ctx, "drift", slog.String("sale", id.Format(id.Sale, v.ID)), slog.String("finding", finding))
+		r.log.ErrorContext(ctx, "drift", slog.String("sale", v.ID.Public()), slog.String("finding", finding))
 	}
 	for _, lost := range report.Lost {
 		if err := r.source.Resend(ctx, v, lost); err != nil {

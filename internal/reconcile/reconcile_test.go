@@ -53,7 +53,7 @@ type rig struct {
 	uncounted  error // of Unfinished
 	shown      *prometheus.Registry
 	before     figures // the counters after the previous rounds
-	sale       uuid.UUID
+	sale       id.Sale
 	log        bytes.Buffer
 	*reconcile.Reconciler
 }
@@ -64,17 +64,17 @@ type state struct {
 	v *sale.Sale
 }
 
-func (s state) Loaded(context.Context) ([]*sale.Sale, error)                { return []*sale.Sale{s.v}, nil }
-func (s state) Differs(context.Context, uuid.UUID, uuid.UUID) (bool, error) { return s.differs, nil }
-func (s state) Audit(context.Context, uuid.UUID) (*audit.Report, error)     { return &s.report, nil }
-func (state) Resend(context.Context, *sale.Sale, audit.Lost) error          { return nil }
-func (state) Rebuild(context.Context, uuid.UUID) error                      { return nil }
-func (s state) Unfinished(context.Context) (map[string]int, error)          { return s.unfinished, s.uncounted }
+func (s state) Loaded(context.Context) ([]*sale.Sale, error)            { return []*sale.Sale{s.v}, nil }
+func (s state) Differs(context.Context, id.Sale, id.Item) (bool, error) { return s.differs, nil }
+func (s state) Audit(context.Context, id.Sale) (*audit.Report, error)   { return &s.report, nil }
+func (state) Resend(context.Context, *sale.Sale, audit.Lost) error      { return nil }
+func (state) Rebuild(context.Context, id.Sale) error                    { return nil }
+func (s state) Unfinished(context.Context) (map[string]int, error)      { return s.unfinished, s.uncounted }
 
 func setup() *rig {
 	r := &rig{shown: prometheus.NewRegistry(), before: figures{}}
-	r.sale = uuid.New()
-	v := &sale.Sale{ID: r.sale, Items: []*sale.Item{{ID: uuid.New()}}}
+	r.sale = id.Sale(uuid.New())
+	v := &sale.Sale{ID: r.sale, Items: []*sale.Item{{ID: id.Item(uuid.New())}}}
 	r.Reconciler = reconcile.NewOf(state{rig: r, v: v}, r.shown, slog.New(slog.NewTextHandler(&r.log, nil)))
 	return r
 }
@@ -111,10 +111,10 @@ func TestDriftThatStaysIsRepairedCountedAndLogged(t *testing.T) {
 	r.rounds(t, 1, figures{}) // the audit finds nothing
 	r.report = audit.Report{Drift: 2, Findings: []string{"a", "b"}}
 	r.rounds(t, 1, figures{"drift": 2, "rebuilt": 1})
-	if !strings.Contains(r.log.String(), "sale="+id.Format(id.Sale, r.sale)) {
+	if !strings.Contains(r.log.String(), "sale="+r.sale.Public()) {
 		t.Errorf("the log does not name the sale as `seckill audit` takes it:\n%s", r.log.String())
 	}
-	r.report.Lost = []audit.Lost{{Task: uuid.New()}, {Task: uuid.New()}}
+	r.report.Lost = []audit.Lost{{Task: id.Task(uuid.New())}, {Task: id.Task(uuid.New())}}
 	r.rounds(t, 1, figures{"drift": 2, "resent": 2})
 	r.differs = false
 	r.rounds(t, 2, figures{})

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"seckill/internal/audit"
@@ -31,9 +30,9 @@ const (
 // Gates compares and loads gates.
 type Gates interface {
 	// Differs reports whether the stock of an item differs from Postgres.
-	Differs(ctx context.Context, saleID, itemID uuid.UUID) (bool, error)
+	Differs(ctx context.Context, saleID id.Sale, itemID id.Item) (bool, error)
 	// Load loads the gates of a sale.
-	Load(ctx context.Context, saleID uuid.UUID) error
+	Load(ctx context.Context, saleID id.Sale) error
 }
 
 // Config holds the dependencies of New.
@@ -63,12 +62,12 @@ func (s installation) Loaded(ctx context.Context) ([]*sale.Sale, error) {
 }
 
 // Differs compares the stock of a gate with Postgres.
-func (s installation) Differs(ctx context.Context, saleID, itemID uuid.UUID) (bool, error) {
+func (s installation) Differs(ctx context.Context, saleID id.Sale, itemID id.Item) (bool, error) {
 	return s.cfg.Gates.Differs(ctx, saleID, itemID)
 }
 
 // Audit compares a whole sale.
-func (s installation) Audit(ctx context.Context, saleID uuid.UUID) (*audit.Report, error) {
+func (s installation) Audit(ctx context.Context, saleID id.Sale) (*audit.Report, error) {
 	return s.cfg.Auditor.Sale(ctx, saleID)
 }
 
@@ -93,7 +92,7 @@ func (s installation) Resend(ctx context.Context, v *sale.Sale, lost audit.Lost)
 }
 
 // Rebuild loads the gates of a sale again.
-func (s installation) Rebuild(ctx context.Context, saleID uuid.UUID) error {
+func (s installation) Rebuild(ctx context.Context, saleID id.Sale) error {
 	return s.cfg.Gates.Load(ctx, saleID)
 }
 

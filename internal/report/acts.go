@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	entorder "seckill/ent/order"
 	"seckill/ent/user"
 	"seckill/internal/id"
@@ -196,7 +194,7 @@ func (src Source) addActs(ctx context.Context, r *Report, v *sale.Sale) error {
 	r.names = map[string]string{}
 	for _, item := range v.Items {
 		if item.Goods != nil {
-			r.names[id.Format(id.Item, item.ID)], r.names[id.Format(id.Goods, item.Goods.ID)] = item.Goods.Name, item.Goods.Name
+			r.names[item.ID.Public()], r.names[item.Goods.ID.Public()] = item.Goods.Name, item.Goods.Name
 		}
 	}
 	if err := src.nameIDs(ctx, r, lines); err != nil {
@@ -206,7 +204,7 @@ func (src Source) addActs(ctx context.Context, r *Report, v *sale.Sale) error {
 	for _, l := range lines {
 		a := Act{At: l.At, Act: string(l.Act), From: string(l.From), To: string(l.To), Note: l.Note, Detail: l.Details, Name: "the clock"}
 		if l.Actor != nil {
-			a.Actor = id.Format(id.User, *l.Actor)
+			a.Actor = l.Actor.Public()
 			a.Name = cmp.Or(r.names[a.Actor], a.Actor)
 		}
 		r.Acts = append(r.Acts, a)
@@ -216,7 +214,10 @@ func (src Source) addActs(ctx context.Context, r *Report, v *sale.Sale) error {
 
 // nameIDs reads the names of users and the numbers of orders in a log.
 func (src Source) nameIDs(ctx context.Context, r *Report, lines []sale.LogLine) error {
-	var users, orders []uuid.UUID
+	var (
+		users  []id.User
+		orders []id.Order
+	)
 	for _, l := range lines {
 		if l.Actor != nil {
 			users = append(users, *l.Actor)
@@ -225,11 +226,11 @@ func (src Source) nameIDs(ctx context.Context, r *Report, lines []sale.LogLine) 
 		if json.Unmarshal([]byte(cmp.Or(l.Details, "{}")), &d) != nil {
 			continue
 		}
-		if u, err := id.Parse(id.Order, d.Order); err == nil {
+		if u, err := id.ParseOrder(d.Order); err == nil {
 			orders = append(orders, u)
 		}
 		for _, name := range []string{d.RequestedBy, d.ConfirmedBy} {
-			if u, err := id.Parse(id.User, name); err == nil {
+			if u, err := id.ParseUser(name); err == nil {
 				users = append(users, u)
 			}
 		}
@@ -239,14 +240,14 @@ func (src Source) nameIDs(ctx context.Context, r *Report, lines []sale.LogLine) 
 		return fmt.Errorf("read operators: %w", err)
 	}
 	for _, u := range people {
-		r.names[id.Format(id.User, u.ID)] = u.DisplayName
+		r.names[u.ID.Public()] = u.DisplayName
 	}
 	rows, err := src.DB.Ent.Order.Query().Where(entorder.IDIn(orders...)).Select(entorder.FieldID, entorder.FieldNumber).All(ctx)
 	if err != nil {
 		return fmt.Errorf("read orders of acts: %w", err)
 	}
 	for _, o := range rows {
-		r.names[id.Format(id.Order, o.ID)] = o.Number
+		r.names[o.ID.Public()] = o.Number
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ type movement struct {
 	kind     order.Movement
 	at       time.Time
 	quantity int
-	item     uuid.UUID
+	item     id.Item
 }
 
 // Kinds of ledger lines that are not caused by an order.
@@ -85,7 +85,7 @@ func (src Source) readBook(ctx context.Context, v *sale.Sale) (*book, error) {
 }
 
 func (b *book) readOrders(ctx context.Context, tx *ent.Tx) error {
-	for last := uuid.Nil; ; {
+	for last := (id.Order{}); ; {
 		rows, err := tx.Order.Query().Where(entorder.SaleID(b.sale.ID), entorder.IDGT(last)).
 			Order(ent.Asc(entorder.FieldID)).Limit(page).Select(entorder.FieldID, entorder.FieldReservedAt,
 			entorder.FieldCreatedAt, entorder.FieldQuantity, entorder.FieldRefundedQuantity, entorder.FieldUnitPriceMinor, entorder.FieldStatus).All(ctx)
@@ -111,13 +111,13 @@ func (b *book) readOrders(ctx context.Context, tx *ent.Tx) error {
 }
 
 // buyers counts the users with an order in a sale.
-func buyers(ctx context.Context, tx *ent.Tx, saleID uuid.UUID) (int, error) {
+func buyers(ctx context.Context, tx *ent.Tx, saleID id.Sale) (int, error) {
 	return tx.Order.Query().Where(entorder.SaleID(saleID)).Aggregate(func(s *sql.Selector) string {
 		return sql.Count(sql.Distinct(s.C(entorder.FieldUserID)))
 	}).Int(ctx)
 }
 
-func (b *book) readMoves(ctx context.Context, tx *ent.Tx, item uuid.UUID) error {
+func (b *book) readMoves(ctx context.Context, tx *ent.Tx, item id.Item) error {
 	for last := uuid.Nil; ; {
 		rows, err := tx.StockMovement.Query().Where(stockmovement.ItemID(item), stockmovement.IDGT(last),
 			stockmovement.KindNEQ(stockmovement.KindHOLD)).Order(ent.Asc(stockmovement.FieldID)).Limit(page).All(ctx)
@@ -203,7 +203,7 @@ func (r *Report) addOrders(b *book) {
 }
 
 func (r *Report) addItems(b *book) {
-	names := map[uuid.UUID]string{}
+	names := map[id.Item]string{}
 	for _, item := range b.sale.Items {
 		if item.Goods != nil {
 			names[item.ID] = item.Goods.Name
@@ -212,7 +212,7 @@ func (r *Report) addItems(b *book) {
 	r.Items = make([]Item, len(b.items))
 	for i, row := range b.items {
 		r.Items[i] = Item{
-			ID: id.Format(id.Item, row.ID), Goods: names[row.ID], Total: row.Total, Available: row.Available,
+			ID: row.ID.Public(), Goods: names[row.ID], Total: row.Total, Available: row.Available,
 			Held: row.Held, Sold: row.Sold, SoldOutAt: row.SoldOutAt, Currency: row.Currency,
 			Price: money.Amount{Minor: row.PriceMinor, Currency: row.Currency}.Decimal(),
 		}

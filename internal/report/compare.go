@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/google/uuid"
+	"seckill/internal/id"
 )
 
 // Summary holds the figures that sales are compared by. docs/operators.md defines them.
@@ -32,7 +32,7 @@ func sellThrough(sold, total int) float64 { return float64(sold) / float64(max(1
 
 // Compare adds the figures of another sale to a report. The error is ErrUnknownSale, or
 // reports what could not be read.
-func (src Source) Compare(ctx context.Context, r *Report, saleID uuid.UUID) error {
+func (src Source) Compare(ctx context.Context, r *Report, saleID id.Sale) error {
 	earlier, err := src.Build(ctx, saleID)
 	if err != nil {
 		return err

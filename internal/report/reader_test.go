@@ -44,22 +44,22 @@ func (e *env) log() string {
 	e.t.Helper()
 	users, err := e.db.Ent.User.Query().All(e.t.Context())
 	e.must(err)
-	who := map[string]uuid.UUID{}
+	who := map[string]id.User{}
 	for _, u := range users {
 		who[u.DisplayName] = u.ID
 	}
 	orders, err := e.db.Ent.Order.Query().First(e.t.Context())
 	e.must(err)
-	item, ann, carla := id.Format(id.Item, e.item), id.Format(id.User, who["Ann"]), id.Format(id.User, who["Carla"])
+	item, ann, carla := e.item.Public(), who["Ann"].Public(), who["Carla"].Public()
 	line := func(by string, act sale.Act, note, details string, revision int64) error {
-		return e.db.Ent.SaleLog.Create().SetID(id.New()).SetSaleID(e.sale).SetActorID(who[by]).SetAct(string(act)).SetFromStatus("LIVE").SetToStatus("LIVE").
+		return e.db.Ent.SaleLog.Create().SetID(id.New[uuid.UUID]()).SetSaleID(e.sale).SetActorID(who[by]).SetAct(string(act)).SetFromStatus("LIVE").SetToStatus("LIVE").
 			SetRevision(revision).SetNote(note).SetDetails(details).SetCreatedAt(e.opens.Add(time.Minute)).Exec(e.t.Context())
 	}
 	e.must(errors.Join(
 		line("Ann", sale.ActUpdate, "", `{"startsAt":"2026-11-20T12:00:00Z","hideExactStock":true,"paymentWindowSeconds":900,
 			"items":[{"goods":"`+item+`","price":"499.00","stock":500,"purchaseLimit":1}],"newField":{"a":1}}`, 10),
 		line("Carla", sale.ActAdjust, "补货", `{"units":5,"item":"`+item+`","requestedBy":"`+ann+`","requestNote":"到货","confirmedBy":"`+carla+`","confirmNote":"好"}`, 11),
-		line("Carla", sale.ActVoid, "", `{"units":1,"order":"`+id.Format(id.Order, orders.ID)+`"}`, 12),
+		line("Carla", sale.ActVoid, "", `{"units":1,"order":"`+orders.ID.Public()+`"}`, 12),
 		line("Carla", sale.ActSwitch, "", `{"captchaRequired":false,"captchaKinds":["MATH"],"limitPerSecond":0.5}`, 13),
 	))
 	return orders.Number
@@ -143,7 +143,7 @@ func TestAReportIsComparedWithAnEarlierSale(t *testing.T) {
 	r := e.build()
 	e.must(e.src.Compare(t.Context(), r, earlier))
 	want := report.Summary{
-		SaleID: id.Format(id.Sale, earlier), Title: "Last year", StartsAt: e.opens.AddDate(-1, 0, 0), Buyers: 2, Accepted: 3, Paid: 2,
+		SaleID: earlier.Public(), Title: "Last year", StartsAt: e.opens.AddDate(-1, 0, 0), Buyers: 2, Accepted: 3, Paid: 2,
 		Net: "998.00", Currency: "CNY", SellThrough: 0.5, SoldOutMs: -1,
 	}
 	if r.Earlier == nil || *r.Earlier != want {
@@ -172,17 +172,17 @@ func TestAReportIsComparedWithAnEarlierSale(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &back); err != nil || back.Earlier != want {
 		t.Errorf("JSON: %v %+v", err, back)
 	}
-	if err := e.src.Compare(t.Context(), r, uuid.New()); !errors.Is(err, report.ErrUnknownSale) {
+	if err := e.src.Compare(t.Context(), r, id.Sale(uuid.New())); !errors.Is(err, report.ErrUnknownSale) {
 		t.Errorf("an unknown sale: %v", err)
 	}
 }
 
 // earlier writes a sale of the year before: two of four units were sold to two buyers, of
 // whom one let an order expire before.
-func (e *env) earlier() uuid.UUID {
+func (e *env) earlier() id.Sale {
 	e.t.Helper()
 	before, opens := *e, e.opens.AddDate(-1, 0, 0)
-	before.sale, before.item, before.opens = id.New(), id.New(), opens
+	before.sale, before.item, before.opens = id.New[id.Sale](), id.New[id.Item](), opens
 	e = &before
 	ctx := e.t.Context()
 	goods, err := e.db.Ent.Goods.Query().FirstID(ctx)
@@ -196,12 +196,12 @@ func (e *env) earlier() uuid.UUID {
 				SetCreatedAt(opens).SetCreatedBy(ann).Exec(ctx),
 			tx.SaleItem.Create().SetID(e.item).SetSaleID(e.sale).SetGoodsID(goods).SetPosition(0).SetPriceMinor(49900).SetCurrency("CNY").
 				SetTotal(4).SetAvailable(4).Exec(ctx),
-			e.movement(ctx, tx, e.item, "OPEN", 4, opens),
-			sale.LogCreation(ctx, tx, sale.Change{ID: id.New(), Sale: e.sale, By: sale.Actor{ID: ann, Role: auth.Operator}, At: opens}),
+			e.movement(ctx, tx, e.item.UUID(), "OPEN", 4, opens),
+			sale.LogCreation(ctx, tx, sale.Change{ID: id.New[uuid.UUID](), Sale: e.sale, By: sale.Actor{ID: ann, Role: auth.Operator}, At: opens}),
 		)
 	}))
-	again, other := id.New(), id.New()
-	take := func(user uuid.UUID, after time.Duration, to order.Status, code order.Code) {
+	again, other := id.New[id.User](), id.New[id.User]()
+	take := func(user id.User, after time.Duration, to order.Status, code order.Code) {
 		var o *order.Order
 		e.must(e.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
 			o, err = e.orderOf(ctx, tx, user, opens.Add(after), 10*time.Millisecond)

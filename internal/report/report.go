@@ -12,8 +12,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/clock"
 	"seckill/internal/id"
 	"seckill/internal/postgres"
@@ -175,7 +173,7 @@ type Act struct {
 
 // Build returns the report of a sale. The error is ErrUnknownSale, or reports what could
 // not be read.
-func (src Source) Build(ctx context.Context, saleID uuid.UUID) (*Report, error) {
+func (src Source) Build(ctx context.Context, saleID id.Sale) (*Report, error) {
 	v, err := src.Sales.ByID(ctx, saleID)
 	if err != nil {
 		return nil, err
@@ -185,7 +183,7 @@ func (src Source) Build(ctx context.Context, saleID uuid.UUID) (*Report, error) 
 	}
 	now := src.Clock.Now()
 	r := &Report{
-		SaleID: id.Format(id.Sale, v.ID), Title: v.Title, Slug: v.Slug, Status: string(v.Status),
+		SaleID: v.ID.Public(), Title: v.Title, Slug: v.Slug, Status: string(v.Status),
 		StartsAt: v.StartsAt, EndsAt: v.EndsAt, MadeAt: now, Final: v.SettledAt != nil, Findings: []Finding{},
 	}
 	stats, err := src.Stats.Stats(ctx, saleID)

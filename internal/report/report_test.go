@@ -45,8 +45,8 @@ type env struct {
 	db     *postgres.DB
 	conn   *redisconn.Conn
 	keys   reservation.Keys
-	sale   uuid.UUID
-	item   uuid.UUID
+	sale   id.Sale
+	item   id.Item
 	opens  time.Time
 	src    report.Source
 	clock  *clock.Fake
@@ -60,7 +60,7 @@ func setup(t *testing.T) *env {
 	keys := reservation.Keys{Prefix: prefix}
 	opens := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	e := &env{
-		t: t, db: testdb.Postgres(t), conn: conn, keys: keys, sale: id.New(), item: id.New(), opens: opens, clock: clock.NewFake(opens),
+		t: t, db: testdb.Postgres(t), conn: conn, keys: keys, sale: id.New[id.Sale](), item: id.New[id.Item](), opens: opens, clock: clock.NewFake(opens),
 		random: rand.New(rand.NewPCG(1, 2)),
 	}
 	e.count = salestats.NewRecorder(salestats.Config{Client: conn.Script, Keys: keys, Clock: e.clock, Timeout: testenv.Wait, Log: slog.New(slog.DiscardHandler)})
@@ -83,7 +83,7 @@ func (e *env) must(err error) {
 }
 
 func (e *env) write(ctx context.Context, tx *ent.Tx) error {
-	goods, ann, carla := id.New(), id.New(), id.New()
+	goods, ann, carla := id.New[id.Goods](), id.New[id.User](), id.New[id.User]()
 	before := e.opens.Add(-24 * time.Hour)
 	return errors.Join(
 		tx.User.Create().SetID(ann).SetAccount("ann@example.com").SetDisplayName("Ann").SetPasswordHash("x").SetRole("OPERATOR").SetCreatedAt(before).Exec(ctx),
@@ -94,21 +94,21 @@ func (e *env) write(ctx context.Context, tx *ent.Tx) error {
 			SetPurchaseLimit(1).SetEpoch(1).SetCreatedAt(before).SetCreatedBy(ann).Exec(ctx),
 		tx.SaleItem.Create().SetID(e.item).SetSaleID(e.sale).SetGoodsID(goods).SetPosition(0).SetPriceMinor(49900).SetCurrency("CNY").
 			SetTotal(stock).SetAvailable(stock).Exec(ctx),
-		e.movement(ctx, tx, e.item, "OPEN", stock, before),
-		sale.LogCreation(ctx, tx, sale.Change{ID: id.New(), Sale: e.sale, By: sale.Actor{ID: ann, Role: auth.Operator}, At: before}),
+		e.movement(ctx, tx, e.item.UUID(), "OPEN", stock, before),
+		sale.LogCreation(ctx, tx, sale.Change{ID: id.New[uuid.UUID](), Sale: e.sale, By: sale.Actor{ID: ann, Role: auth.Operator}, At: before}),
 		e.act(ctx, tx, carla, sale.ActSwitch, "fewer permits", `{"permitPerMille":1200}`, e.opens.Add(40*time.Second)),
 	)
 }
 
-func (e *env) act(ctx context.Context, tx *ent.Tx, by uuid.UUID, act sale.Act, note, details string, at time.Time) error {
+func (e *env) act(ctx context.Context, tx *ent.Tx, by id.User, act sale.Act, note, details string, at time.Time) error {
 	return sale.Apply(ctx, tx, sale.Change{
-		ID: id.New(), Sale: e.sale, From: sale.Live, To: sale.Live, Revision: 1, Act: act,
+		ID: id.New[uuid.UUID](), Sale: e.sale, From: sale.Live, To: sale.Live, Revision: 1, Act: act,
 		By: sale.Actor{ID: by, Role: auth.Admin}, Note: note, Details: details, At: at,
 	}, nil)
 }
 
 func (e *env) movement(ctx context.Context, tx *ent.Tx, of uuid.UUID, kind string, units int, at time.Time) error {
-	return tx.StockMovement.Create().SetID(id.New()).SetOrderID(of).SetItemID(e.item).SetKind(stockKind(kind)).
+	return tx.StockMovement.Create().SetID(id.New[uuid.UUID]()).SetOrderID(of).SetItemID(e.item).SetKind(stockKind(kind)).
 		SetQuantity(units).SetCreatedAt(at).Exec(ctx)
 }
 
@@ -150,16 +150,16 @@ func (e *env) rush() {
 }
 
 func (e *env) order(ctx context.Context, tx *ent.Tx, at time.Time, lag time.Duration) (*order.Order, error) {
-	return e.orderOf(ctx, tx, id.New(), at, lag)
+	return e.orderOf(ctx, tx, id.New[id.User](), at, lag)
 }
 
-func (e *env) orderOf(ctx context.Context, tx *ent.Tx, user uuid.UUID, at time.Time, lag time.Duration) (*order.Order, error) {
-	task, written := id.NewTask(id.ShardOf(e.sale)), at.Add(lag)
+func (e *env) orderOf(ctx context.Context, tx *ent.Tx, user id.User, at time.Time, lag time.Duration) (*order.Order, error) {
+	task, written := id.NewIn[id.Order](id.ShardOf(e.sale)), at.Add(lag)
 	err := errors.Join(
 		tx.Order.Create().SetID(task).SetNumber(order.Number(task, at, 1)).SetSaleID(e.sale).SetItemID(e.item).SetUserID(user).
 			SetQuantity(1).SetUnitPriceMinor(49900).SetCurrency("CNY").SetEpoch(1).SetReservedAt(at).
 			SetCreatedAt(written).SetUpdatedAt(written).SetPaymentDeadline(written.Add(15*time.Minute)).Exec(ctx),
-		e.movement(ctx, tx, task, "HOLD", 1, written),
+		e.movement(ctx, tx, task.UUID(), "HOLD", 1, written),
 		tx.SaleItem.UpdateOneID(e.item).AddAvailable(-1).AddHeld(1).Exec(ctx))
 	if err != nil {
 		return nil, err
@@ -303,7 +303,7 @@ func TestASaleWithoutVisitorsHasAReportToo(t *testing.T) {
 	if !r.Conserved || r.Sale.SoldOutMs != -1 || !strings.Contains(page.String(), "No attempt was refused") {
 		t.Errorf("%+v", r)
 	}
-	if _, err := e.src.Build(t.Context(), uuid.New()); !errors.Is(err, report.ErrUnknownSale) {
+	if _, err := e.src.Build(t.Context(), id.Sale(uuid.New())); !errors.Is(err, report.ErrUnknownSale) {
 		t.Errorf("an unknown sale: %v", err)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/id"
@@ -32,12 +31,12 @@ const (
 // the sale. Within an epoch, recorded keys are only added and expire together, so an
 // equal count means equal keys; a loss of Redis that leaves other keys raises the epoch.
 type acceptedKeys struct {
-	count    int64                   // number of recorded keys at the last read
-	epoch    int64                   // of the sale, read before the recorded keys were last counted
-	recorded keySet                  // of the sale
-	reserved map[uuid.UUID]itemKeys  // by item
-	gates    map[uuid.UUID]gateState // by item; read before the keys
-	next     time.Time               // earliest time of the next read
+	count    int64                 // number of recorded keys at the last read
+	epoch    int64                 // of the sale, read before the recorded keys were last counted
+	recorded keySet                // of the sale
+	reserved map[id.Item]itemKeys  // by item
+	gates    map[id.Item]gateState // by item; read before the keys
+	next     time.Time             // earliest time of the next read
 }
 
 // itemKeys is the keys of an item's reservations. They stay complete until another order
@@ -67,7 +66,7 @@ func (t gateState) matches(o Outcome) bool {
 
 // RefuseAttempt is Refuse, except for an idempotency key that may have been accepted:
 // the outcome of that key is in Redis.
-func (c *StockCache) RefuseAttempt(item, user uuid.UUID, key string) (Outcome, bool) {
+func (c *StockCache) RefuseAttempt(item id.Item, user id.User, key string) (Outcome, bool) {
 	o, refused := c.Refuse(item)
 	if refused && o.Code != NotStarted && c.mayBeAccepted(item, o, user.String()+":"+key) {
 		return Outcome{}, false
@@ -77,7 +76,7 @@ func (c *StockCache) RefuseAttempt(item, user uuid.UUID, key string) (Outcome, b
 
 // mayBeAccepted returns false only if the idempotency key is known to have taken
 // nothing.
-func (c *StockCache) mayBeAccepted(item uuid.UUID, o Outcome, field string) bool {
+func (c *StockCache) mayBeAccepted(item id.Item, o Outcome, field string) bool {
 	c.mu.RLock()
 	known := c.accepted[c.views[item].Sale]
 	c.mu.RUnlock()
@@ -103,7 +102,7 @@ func (c *StockCache) RefreshAccepted(ctx context.Context) error {
 // errTooSoon ends a read that has to wait.
 var errTooSoon = errors.New("read too soon after the last one")
 
-func (c *StockCache) refreshAccepted(ctx context.Context, sale uuid.UUID, gates map[uuid.UUID]gateState) error {
+func (c *StockCache) refreshAccepted(ctx context.Context, sale id.Sale, gates map[id.Item]gateState) error {
 	c.mu.RLock()
 	known := c.accepted[sale]
 	c.mu.RUnlock()
@@ -131,10 +130,10 @@ func (c *StockCache) refreshAccepted(ctx context.Context, sale uuid.UUID, gates 
 // readAccepted returns the keys of a sale, and whether any were read again. Reservations
 // are read first: the key of one that ends in the meantime is among the recorded ones.
 func (c *StockCache) readAccepted(
-	ctx context.Context, sale uuid.UUID, gates map[uuid.UUID]gateState, known acceptedKeys, may bool,
+	ctx context.Context, sale id.Sale, gates map[id.Item]gateState, known acceptedKeys, may bool,
 ) (now acceptedKeys, read bool, err error) {
 	shard := id.ShardOf(sale)
-	now = acceptedKeys{count: known.count, epoch: epochOf(gates), recorded: known.recorded, reserved: map[uuid.UUID]itemKeys{}, gates: gates, next: known.next}
+	now = acceptedKeys{count: known.count, epoch: epochOf(gates), recorded: known.recorded, reserved: map[id.Item]itemKeys{}, gates: gates, next: known.next}
 	for item, gate := range gates {
 		taken, err := c.client.HGet(ctx, c.keys.Item(shard, item), "taken").Int64()
 		if err != nil && !errors.Is(err, redis.Nil) {
@@ -165,7 +164,7 @@ func (c *StockCache) readAccepted(
 }
 
 // epochOf returns the highest epoch of the gates of a sale.
-func epochOf(gates map[uuid.UUID]gateState) (epoch int64) {
+func epochOf(gates map[id.Item]gateState) (epoch int64) {
 	for _, g := range gates {
 		epoch = max(epoch, g.epoch)
 	}
@@ -183,10 +182,10 @@ func keyOfReservation(user, record string) string {
 
 // refused returns the gates that Refuse refuses, by sale and item. It drops the
 // accepted keys of sales that are no longer loaded.
-func (c *StockCache) refused() map[uuid.UUID]map[uuid.UUID]gateState {
+func (c *StockCache) refused() map[id.Sale]map[id.Item]gateState {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	sales, loaded := map[uuid.UUID]map[uuid.UUID]gateState{}, map[uuid.UUID]bool{}
+	sales, loaded := map[id.Sale]map[id.Item]gateState{}, map[id.Sale]bool{}
 	for item, v := range c.views {
 		loaded[v.Sale] = true
 		o, refused := c.refuse(item)
@@ -194,7 +193,7 @@ func (c *StockCache) refused() map[uuid.UUID]map[uuid.UUID]gateState {
 			continue
 		}
 		if sales[v.Sale] == nil {
-			sales[v.Sale] = map[uuid.UUID]gateState{}
+			sales[v.Sale] = map[id.Item]gateState{}
 		}
 		sales[v.Sale][item] = gateState{epoch: o.Epoch, revision: o.Revision, ended: o.Code == Ended}
 	}

@@ -34,12 +34,12 @@ func TestAKeyThatTookTheLastUnitIsNotRefusedInMemory(t *testing.T) {
 		refresh(t, b)
 		var takers []reservation.Attempt
 		for range 3 {
-			a := f.attempt(id.New())
+			a := f.attempt(id.New[id.User]())
 			o := f.reserve(a)
 			b.Update(f.item, o.Epoch, o.Revision, o.Remaining)
 			takers = append(takers, a)
 		}
-		late := f.bare(id.New())
+		late := f.bare(id.New[id.User]())
 		if refused(b, late) {
 			t.Error("refused in memory before it is known who took the units")
 		}
@@ -73,7 +73,7 @@ func TestAKeyThatTookTheLastUnitIsNotRefusedInMemory(t *testing.T) {
 			t.Error("what was learnt is forgotten because the gate moved")
 		}
 		// An offer is redeemed with a key; the gate's revision does not change.
-		redeemed := f.bare(id.New())
+		redeemed := f.bare(id.New[id.User]())
 		if err := f.client.HSet(t.Context(), idems, redeemed.User.String()+":"+redeemed.IdempotencyKey, "task|item|1").Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +87,7 @@ func TestAKeyThatTookTheLastUnitIsNotRefusedInMemory(t *testing.T) {
 			reservation.Ref{Sale: f.sale, Item: f.item, User: takers[0].User, Task: takers[0].Task}); err != nil {
 			t.Fatal(err)
 		}
-		next := f.attempt(id.New())
+		next := f.attempt(id.New[id.User]())
 		f.reserve(next)
 		refresh(t, b)
 		if refused(b, next) || refused(b, late) {
@@ -101,7 +101,7 @@ func TestAfterTheEndAKeyThatTookAUnitIsAnsweredAndOthersAreRefused(t *testing.T)
 	conn, prefix := testenv.Redis(t)
 	f := newFixture(t, conn.Script, prefix)
 	f.open(5)
-	a, expiring := f.attempt(id.New()), f.attempt(id.New())
+	a, expiring := f.attempt(id.New[id.User]()), f.attempt(id.New[id.User]())
 	f.reserve(a)
 	f.reserve(expiring)
 	ended := time.Now().Add(-time.Minute).UnixMilli()
@@ -115,7 +115,7 @@ func TestAfterTheEndAKeyThatTookAUnitIsAnsweredAndOthersAreRefused(t *testing.T)
 		t.Fatal(err)
 	}
 	refresh(t, b) // the gate changes once more, and no unit is taken
-	late := f.bare(id.New())
+	late := f.bare(id.New[id.User]())
 	if refused(b, a) || !refused(b, late) {
 		t.Errorf("who took a unit is refused: %v; a late buyer is refused: %v", refused(b, a), refused(b, late))
 	}
@@ -128,12 +128,12 @@ func TestAKeyThatTookAUnitAfterALossIsNotRefusedInMemory(t *testing.T) {
 	conn, prefix := testenv.Redis(t)
 	f := newFixture(t, conn.Script, prefix)
 	f.open(1)
-	before := f.attempt(id.New())
+	before := f.attempt(id.New[id.User]())
 	f.reserve(before)
 	now := clock.NewFake(time.Now())
 	b := f.stockCache(now)
 	learn(t, b)
-	if late := f.bare(id.New()); refused(b, before) || !refused(b, late) {
+	if late := f.bare(id.New[id.User]()); refused(b, before) || !refused(b, late) {
 		t.Fatalf("before the loss: the buyer with the unit is refused: %v; a late buyer is refused: %v", refused(b, before), refused(b, late))
 	}
 	shard := id.ShardOf(f.sale)
@@ -143,13 +143,13 @@ func TestAKeyThatTookAUnitAfterALossIsNotRefusedInMemory(t *testing.T) {
 		}
 	}
 	f.open(1, func(g *reservation.Contents) { g.Epoch, g.Revision = 2, 1000 })
-	after := f.bare(id.New())
+	after := f.bare(id.New[id.User]())
 	after.Permit.Epoch = 2
 	f.path(after.User)
 	f.reserve(after)
 	now.Advance(time.Second)
 	learn(t, b)
-	if late := f.bare(id.New()); refused(b, after) || !refused(b, late) {
+	if late := f.bare(id.New[id.User]()); refused(b, after) || !refused(b, late) {
 		t.Errorf("after the loss: the buyer with the unit is refused: %v; a late buyer is refused: %v", refused(b, after), refused(b, late))
 	}
 }
@@ -161,7 +161,7 @@ func TestASaleThatIsGoneIsForgotten(t *testing.T) {
 	f.open(0)
 	b := f.stockCache(clock.NewFake(time.Now()))
 	learn(t, b)
-	late := reservation.Attempt{Item: f.item, User: uuid.New(), IdempotencyKey: uuid.NewString()}
+	late := reservation.Attempt{Item: f.item, User: id.User(uuid.New()), IdempotencyKey: uuid.NewString()}
 	if !refused(b, late) {
 		t.Fatal("not refused by a gate without stock")
 	}

@@ -79,7 +79,7 @@ func (f *fixture) attempts(n int) []reservation.Attempt {
 		end := min(n, start+10_000)
 		_, err := f.client.Pipelined(f.t.Context(), func(pipe redis.Pipeliner) error {
 			for i := start; i < end; i++ {
-				out[i] = f.bare(id.New())
+				out[i] = f.bare(id.New[id.User]())
 				pipe.ZAdd(f.t.Context(), f.keys.Permits(id.ShardOf(f.sale), f.item),
 					redis.Z{Score: float64(out[i].Permit.Until.UnixMilli()), Member: out[i].User.String()})
 			}

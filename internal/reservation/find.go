@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/id"
@@ -26,7 +25,7 @@ type FoundTask struct {
 // FindTask returns the reservation of a task of a user among some items, or nil. While a
 // gate is being built, its former reservations are found. A Nil user stands for any: all
 // reservations of the items that the task may be of are read.
-func (g *Gate) FindTask(ctx context.Context, items []ItemRef, task, user uuid.UUID) (*FoundTask, error) {
+func (g *Gate) FindTask(ctx context.Context, items []ItemRef, task id.Task, user id.User) (*FoundTask, error) {
 	for _, ref := range items {
 		if !id.MayBeOf(task, ref.Sale, ref.Item) {
 			continue
@@ -42,17 +41,17 @@ func (g *Gate) FindTask(ctx context.Context, items []ItemRef, task, user uuid.UU
 	return nil, nil //nolint:nilnil // no reservation is an answer
 }
 
-func (g *Gate) findIn(ctx context.Context, ref ItemRef, task, user uuid.UUID) (*Reservation, error) {
+func (g *Gate) findIn(ctx context.Context, ref ItemRef, task id.Task, user id.User) (*Reservation, error) {
 	shard := id.ShardOf(ref.Sale)
 	former := g.keys.FormerReservations(shard, ref.Item)
-	if user == uuid.Nil {
+	if user.IsZero() {
 		r, err := g.scanFor(ctx, g.keys.Reservations(shard, ref.Item), task)
 		if r == nil && err == nil {
 			r, err = g.scanFor(ctx, former, task)
 		}
 		return r, err
 	}
-	held, err := g.Reservations(ctx, ref.Sale, []uuid.UUID{ref.Item}, user)
+	held, err := g.Reservations(ctx, ref.Sale, []id.Item{ref.Item}, user)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +70,7 @@ func (g *Gate) findIn(ctx context.Context, ref ItemRef, task, user uuid.UUID) (*
 }
 
 // ofTask returns the reservation if it is of the task, else nil.
-func ofTask(r *Reservation, task uuid.UUID) *Reservation {
+func ofTask(r *Reservation, task id.Task) *Reservation {
 	if r.Task != task {
 		return nil
 	}
@@ -79,7 +78,7 @@ func ofTask(r *Reservation, task uuid.UUID) *Reservation {
 }
 
 // scanFor looks for the reservation of a task in a hash of reservations.
-func (g *Gate) scanFor(ctx context.Context, hash string, task uuid.UUID) (found *Reservation, err error) {
+func (g *Gate) scanFor(ctx context.Context, hash string, task id.Task) (found *Reservation, err error) {
 	err = g.eachReservation(ctx, hash, func(page []Reservation) error {
 		for _, r := range page {
 			if r.Task == task {

@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/id"
 	"seckill/internal/reservation"
 )
@@ -16,12 +14,12 @@ func TestATaskIsFoundByItsReservation(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.open(5)
-		a := f.attempt(id.New())
+		a := f.attempt(id.New[id.User]())
 		a.Task = id.NewTaskOf(f.sale, f.item, a.User)
 		o := f.reserve(a)
-		f.reserve(f.attempt(id.New()))
-		items := []reservation.ItemRef{{Sale: f.sale, Item: id.New()}, {Sale: f.sale, Item: f.item}}
-		find := func(task, user uuid.UUID) *reservation.FoundTask {
+		f.reserve(f.attempt(id.New[id.User]()))
+		items := []reservation.ItemRef{{Sale: f.sale, Item: id.New[id.Item]()}, {Sale: f.sale, Item: f.item}}
+		find := func(task id.Task, user id.User) *reservation.FoundTask {
 			t.Helper()
 			r, err := f.gate.FindTask(t.Context(), items, task, user)
 			f.must(err)
@@ -33,12 +31,12 @@ func TestATaskIsFoundByItsReservation(t *testing.T) {
 		}
 		found := func(when string) {
 			t.Helper()
-			for _, user := range []uuid.UUID{a.User, uuid.Nil} {
+			for _, user := range []id.User{a.User, {}} {
 				if r := find(a.Task, user); r == nil || *r != want {
 					t.Errorf("%s: %+v, want %+v", when, r, want)
 				}
 			}
-			if r := find(a.Task, id.New()); r != nil {
+			if r := find(a.Task, id.New[id.User]()); r != nil {
 				t.Errorf("%s: the task of another user: %+v", when, r)
 			}
 			if r := find(id.NewTaskOf(f.sale, f.item, a.User), a.User); r != nil {
@@ -66,7 +64,7 @@ func TestATaskIsFoundByItsReservation(t *testing.T) {
 		if r, err := f.gate.Release(t.Context(), reservation.Ref{Sale: f.sale, Item: f.item, User: a.User, Task: a.Task}); err != nil || !r.Done {
 			t.Fatal(r, err)
 		}
-		for _, user := range []uuid.UUID{a.User, uuid.Nil} {
+		for _, user := range []id.User{a.User, {}} {
 			if r := find(a.Task, user); r != nil {
 				t.Errorf("after the release: %+v", r)
 			}

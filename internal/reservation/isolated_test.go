@@ -17,7 +17,7 @@ func TestAnIsolatedMasterWithMinReplicasToWriteReservesNothing(t *testing.T) {
 	client := patient(t, server.URL())
 	f := newFixture(t, client, "isolated:")
 	f.open(5)
-	accepted, refused := f.attempt(id.New()), f.attempt(id.New())
+	accepted, refused := f.attempt(id.New[id.User]()), f.attempt(id.New[id.User]())
 	f.reserve(accepted)
 	before := f.figures()
 	f.must(client.ConfigSet(t.Context(), "min-replicas-to-write", "1").Err()) // it has no replica

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/id"
@@ -13,7 +12,7 @@ import (
 // keepKeys records the idempotency keys of the reservations in a hash that is about to
 // be removed, so that they answer repeated calls for another day. Doing it twice is
 // harmless. It calls progress after each page.
-func (g *Gate) keepKeys(ctx context.Context, sale, item uuid.UUID, hash string, progress func() error) error {
+func (g *Gate) keepKeys(ctx context.Context, sale id.Sale, item id.Item, hash string, progress func() error) error {
 	keys := g.keys.IdempotencyKeys(id.ShardOf(sale), sale)
 	err := g.eachReservation(ctx, hash, func(page []Reservation) error {
 		records := make([]any, 0, 2*len(page))
@@ -50,7 +49,7 @@ func (g *Gate) eachReservation(ctx context.Context, hash string, visit func(page
 		}
 		page := make([]Reservation, 0, len(fields)/2)
 		for i := 0; i+1 < len(fields); i += 2 { // field, value, …
-			user, err := uuid.Parse(fields[i])
+			user, err := id.ParseUUID[id.User](fields[i])
 			if err != nil {
 				continue // no code writes such a field
 			}

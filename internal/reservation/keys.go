@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/google/uuid"
+	"seckill/internal/id"
 )
 
 // Keys builds every Redis key of the product. All keys of a sale have the hash tag of
@@ -28,12 +28,12 @@ func (k Keys) shard(shard int, rest string) string {
 // that set the state), taken (orders accepted so far), acts (adjustments included in the stock), run and replid (Redis
 // run and replication id of the build), line (until when released units are for the
 // waitlist, Unix milliseconds). No TTL.
-func (k Keys) Item(shard int, item uuid.UUID) string {
+func (k Keys) Item(shard int, item id.Item) string {
 	return k.shard(shard, "item:"+item.String())
 }
 
 // Reservations is the hash of an item's reservations: user → record. No TTL.
-func (k Keys) Reservations(shard int, item uuid.UUID) string {
+func (k Keys) Reservations(shard int, item id.Item) string {
 	return k.shard(shard, "holders:"+item.String())
 }
 
@@ -41,19 +41,19 @@ func (k Keys) Reservations(shard int, item uuid.UUID) string {
 // quantities of the user's reservations of all items, and epoch, of the gates that it
 // counts. A script that changes a reservation changes it in the same step, if the gate has
 // that epoch. No TTL.
-func (k Keys) Units(shard int, sale uuid.UUID) string {
+func (k Keys) Units(shard int, sale id.Sale) string {
 	return k.shard(shard, "units:"+sale.String())
 }
 
 // FormerReservations is the hash Reservations of the former epoch. It exists only while
 // the gate is being built.
-func (k Keys) FormerReservations(shard int, item uuid.UUID) string {
+func (k Keys) FormerReservations(shard int, item id.Item) string {
 	return k.shard(shard, "former:"+item.String())
 }
 
 // Path is a user's path token as release 0.1 writes it; tickets of the waiting room name
 // it until the next minor release, because processes of 0.1 admit them.
-func (k Keys) Path(shard int, item, user uuid.UUID) string {
+func (k Keys) Path(shard int, item id.Item, user id.User) string {
 	return k.shard(shard, "path:"+item.String()+":"+user.String())
 }
 
@@ -61,28 +61,28 @@ func (k Keys) Path(shard int, item, user uuid.UUID) string {
 // milliseconds), which no two tokens of a user have in common; negative for tokens that a
 // load tool was granted, which do not count. It outlives the last one until that is
 // counted.
-func (k Keys) Permits(shard int, item uuid.UUID) string {
+func (k Keys) Permits(shard int, item id.Item) string {
 	return k.shard(shard, "permits:"+item.String())
 }
 
 // WaitingRoom is the sorted set of an item's waiting tickets: ticket → score. The keys
 // of a waiting room expire two days after the last entry.
-func (k Keys) WaitingRoom(shard int, item uuid.UUID) string {
+func (k Keys) WaitingRoom(shard int, item id.Item) string {
 	return k.shard(shard, "queue:"+item.String())
 }
 
 // WaitingRoomTickets is the hash of the tickets in an item's waiting room: user → ticket.
-func (k Keys) WaitingRoomTickets(shard int, item uuid.UUID) string {
+func (k Keys) WaitingRoomTickets(shard int, item id.Item) string {
 	return k.shard(shard, "places:"+item.String())
 }
 
 // WaitingRoomBeats is the sorted set of the last heartbeats: ticket → Unix milliseconds.
-func (k Keys) WaitingRoomBeats(shard int, item uuid.UUID) string {
+func (k Keys) WaitingRoomBeats(shard int, item id.Item) string {
 	return k.shard(shard, "beats:"+item.String())
 }
 
 // WaitingRoomStats is the hash of a waiting room's figures: entries and admissions.
-func (k Keys) WaitingRoomStats(shard int, item uuid.UUID) string {
+func (k Keys) WaitingRoomStats(shard int, item id.Item) string {
 	return k.shard(shard, "room:"+item.String())
 }
 
@@ -91,7 +91,7 @@ func (k Keys) WaitingRooms(shard int) string { return k.shard(shard, "rooms") }
 
 // Ticket is the hash of one ticket: sale, item, user, status and the path token it
 // received.
-func (k Keys) Ticket(shard int, ticket uuid.UUID) string {
+func (k Keys) Ticket(shard int, ticket id.Ticket) string {
 	return k.TicketPrefix(shard) + ticket.String()
 }
 
@@ -100,48 +100,48 @@ func (k Keys) TicketPrefix(shard int) string { return k.shard(shard, "ticket:") 
 
 // SessionTickets is the set of a session's tickets in a shard; signing out removes
 // them.
-func (k Keys) SessionTickets(shard int, session uuid.UUID) string {
+func (k Keys) SessionTickets(shard int, session id.Session) string {
 	return k.shard(shard, "stays:"+session.String())
 }
 
 // Expiries counts the reservations of a user in a sale that expired unpaid, and the path
 // tokens that expired unused. Expires ExpiredWait after the last increment.
-func (k Keys) Expiries(shard int, sale, user uuid.UUID) string {
+func (k Keys) Expiries(shard int, sale id.Sale, user id.User) string {
 	return k.ExpiriesPrefix(shard, sale) + user.String()
 }
 
 // ExpiriesPrefix is the part of Expiries before the user, for scripts that count several.
-func (k Keys) ExpiriesPrefix(shard int, sale uuid.UUID) string {
+func (k Keys) ExpiriesPrefix(shard int, sale id.Sale) string {
 	return k.shard(shard, "lapses:"+sale.String()+":")
 }
 
 // Captcha is the hash of a user's current SECKILL challenges in a sale; expires by TTL.
-func (k Keys) Captcha(shard int, sale, user uuid.UUID) string {
+func (k Keys) Captcha(shard int, sale id.Sale, user id.User) string {
 	return k.shard(shard, "captcha:"+sale.String()+":"+user.String())
 }
 
 // Challenge is the hash of one challenge that belongs to no sale; expires by TTL.
-func (k Keys) Challenge(shard int, challenge uuid.UUID) string {
+func (k Keys) Challenge(shard int, challenge id.Challenge) string {
 	return k.shard(shard, "challenge:"+challenge.String())
 }
 
 // Penalty is the time at which the last penalty point of a user or network expires
 // (Unix milliseconds); the key expires then. The sale is Nil for captchas of accounts.
-func (k Keys) Penalty(shard int, sale uuid.UUID, subject string) string {
+func (k Keys) Penalty(shard int, sale id.Sale, subject string) string {
 	return k.shard(shard, "heat:"+sale.String()+":"+subject)
 }
 
 // IdempotencyKeys is the hash of the idempotency keys that took units of a sale and
 // whose reservations have ended, and of all such keys of a sale with several items:
 // user:key → "task|item|quantity". Expires 24 h after the last.
-func (k Keys) IdempotencyKeys(shard int, sale uuid.UUID) string {
+func (k Keys) IdempotencyKeys(shard int, sale id.Sale) string {
 	return k.shard(shard, "idems:"+sale.String())
 }
 
 // Tries is the rate limit of a user's attempts in a sale: the theoretical arrival time
 // of GCRA (package ratelimit), in Unix milliseconds. Expires when the full burst is
 // available.
-func (k Keys) Tries(shard int, sale, user uuid.UUID) string {
+func (k Keys) Tries(shard int, sale id.Sale, user id.User) string {
 	return k.shard(shard, "tries:"+sale.String()+":"+user.String())
 }
 
@@ -152,7 +152,7 @@ func (k Keys) Tries(shard int, sale, user uuid.UUID) string {
 // one here, too. One
 // hash takes one write per batch and half the memory of separate keys. Expires 24 h
 // after the last write.
-func (k Keys) Tasks(shard int, task uuid.UUID) string {
+func (k Keys) Tasks(shard int, task id.Task) string {
 	return k.shard(shard, "tasks:"+hex.EncodeToString(task[:momentBytes]))
 }
 
@@ -164,19 +164,19 @@ func (k Keys) Orders(shard int) string { return k.shard(shard, "orders") }
 
 // Stats is the hash of a sale's counters (package salestats). Expires a week after the
 // last count.
-func (k Keys) Stats(shard int, sale uuid.UUID) string {
+func (k Keys) Stats(shard int, sale id.Sale) string {
 	return k.shard(shard, "stats:"+sale.String())
 }
 
 // Series is the hash of a sale's figures by second, for one period. Expires after two
 // days.
-func (k Keys) Series(shard int, sale uuid.UUID, period int64) string {
+func (k Keys) Series(shard int, sale id.Sale, period int64) string {
 	return k.shard(shard, fmt.Sprintf("series:%s:%d", sale, period))
 }
 
 // Feed is the stream of the events of a sale, for operators. Trimmed by length; expires
 // a week after the last event.
-func (k Keys) Feed(shard int, sale uuid.UUID) string {
+func (k Keys) Feed(shard int, sale id.Sale) string {
 	return k.shard(shard, "feed:"+sale.String())
 }
 

@@ -17,14 +17,14 @@ func (f *fixture) items(n int) []*fixture {
 	all := make([]*fixture, n)
 	for i := range all {
 		one := *f
-		one.item = id.New()
+		one.item = id.New[id.Item]()
 		all[i] = &one
 	}
 	return all
 }
 
 // build builds the gates of a sale for an epoch, with the reservations of each item.
-func build(t *testing.T, items []*fixture, epoch int64, saleLimit int, held map[uuid.UUID][]reservation.Reservation) {
+func build(t *testing.T, items []*fixture, epoch int64, saleLimit int, held map[id.Item][]reservation.Reservation) {
 	t.Helper()
 	gates := make([]reservation.Contents, len(items))
 	for i, f := range items {
@@ -53,7 +53,7 @@ func build(t *testing.T, items []*fixture, epoch int64, saleLimit int, held map[
 }
 
 // try makes an attempt of a user with a valid path token of an epoch.
-func (f *fixture) try(user uuid.UUID, epoch int64, quantity int) (reservation.Attempt, reservation.Outcome) {
+func (f *fixture) try(user id.User, epoch int64, quantity int) (reservation.Attempt, reservation.Outcome) {
 	f.t.Helper()
 	a := f.attempt(user)
 	a.OnlyItem, a.Permit.Epoch, a.Quantity = false, epoch, quantity
@@ -65,7 +65,7 @@ func TestAHundredAttemptsOverFiveItemsTakeTheLimitOfTheSale(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		items := f.items(5)
 		build(t, items, 1, 2, nil)
-		user, other := id.New(), id.New()
+		user, other := id.New[id.User](), id.New[id.User]()
 		for _, it := range items {
 			it.path(user)
 		}
@@ -131,7 +131,7 @@ func TestARefusalByALimitReportsWhatItLeaves(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		items := f.items(3)
 		build(t, items, 1, 3, nil)
-		user := id.New()
+		user := id.New[id.User]()
 		expect := func(it *fixture, quantity int, code reservation.Code, room int) reservation.Attempt {
 			t.Helper()
 			a, o := it.try(user, 1, quantity)
@@ -158,16 +158,16 @@ func TestARebuiltGateKnowsTheUnitsOfEachBuyer(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		items := f.items(3)
 		build(t, items, 1, 2, nil)
-		user := id.New()
+		user := id.New[id.User]()
 		a, o := items[0].try(user, 1, 1)
 		if o.Code != reservation.Accepted {
 			t.Fatalf("outcome %d", o.Code)
 		}
-		of := func(task uuid.UUID) reservation.Reservation {
+		of := func(task id.Task) reservation.Reservation {
 			return reservation.Reservation{User: user, Task: task, Quantity: 1, At: time.Now(), IdempotencyKey: uuid.NewString()}
 		}
 		// The same user twice: the later record replaces the first.
-		build(t, items, 2, 2, map[uuid.UUID][]reservation.Reservation{items[0].item: {of(id.New()), of(a.Task)}})
+		build(t, items, 2, 2, map[id.Item][]reservation.Reservation{items[0].item: {of(id.New[id.Task]()), of(a.Task)}})
 		if _, o := items[1].try(user, 2, 2); o.Code != reservation.OverSaleLimit || o.Room != 1 {
 			t.Errorf("two beside one: outcome %d, room %d", o.Code, o.Room)
 		}
@@ -177,7 +177,7 @@ func TestARebuiltGateKnowsTheUnitsOfEachBuyer(t *testing.T) {
 		if _, o := items[2].try(user, 2, 1); o.Code != reservation.OverSaleLimit {
 			t.Errorf("the third unit: outcome %d", o.Code)
 		}
-		late := reservation.Reacquire{Ref: reservation.Ref{Sale: f.sale, Item: items[2].item, User: user, Task: id.New()}, Quantity: 1}
+		late := reservation.Reacquire{Ref: reservation.Ref{Sale: f.sale, Item: items[2].item, User: user, Task: id.New[id.Task]()}, Quantity: 1}
 		if r, err := f.gate.Reacquire(t.Context(), late); err != nil || r.Code != reservation.ReacquireOverLimit {
 			t.Errorf("reacquire over the limit: %+v %v", r, err)
 		}
@@ -200,7 +200,7 @@ func TestAGateWithoutTheUnitsOfItsBuyersIsLost(t *testing.T) {
 		items := f.items(2)
 		build(t, items, 1, 2, nil)
 		f.must(f.client.Del(t.Context(), f.keys.Units(id.ShardOf(f.sale), f.sale)).Err())
-		if _, o := items[0].try(id.New(), 1, 1); o.Code != reservation.NotLoaded {
+		if _, o := items[0].try(id.New[id.User](), 1, 1); o.Code != reservation.NotLoaded {
 			t.Errorf("outcome %d", o.Code)
 		}
 		if s, err := f.gate.State(t.Context(), f.sale, items[0].item); err != nil || !s.Stale {

@@ -19,7 +19,8 @@ const reservationChunk = 1000
 
 // Contents is the full content of an item's gate, from which it is built.
 type Contents struct {
-	Sale, Item   uuid.UUID
+	Sale         id.Sale
+	Item         id.Item
 	State        string // GateOpen, GatePaused or GateEnded
 	Epoch        int64  // higher than any earlier epoch
 	Opens        time.Time
@@ -43,7 +44,7 @@ type Contents struct {
 // Begin closes the gate of an item for a new epoch and removes its reservations. All
 // items of a sale are begun before the first reservation is written. It returns false if the gate has that epoch or a higher one: another process builds it
 // or has built it.
-func (g *Gate) Begin(ctx context.Context, sale, item uuid.UUID, epoch int64) (bool, error) {
+func (g *Gate) Begin(ctx context.Context, sale id.Sale, item id.Item, epoch int64) (bool, error) {
 	shard := id.ShardOf(sale)
 	keys := []string{g.keys.Item(shard, item), g.keys.Reservations(shard, item), g.keys.Permits(shard, item), g.keys.FormerReservations(shard, item), g.keys.Units(shard, sale)}
 	begun, err := beginScript.Run(ctx, g.client, keys, strconv.FormatInt(epoch, 10)).Int()

@@ -27,8 +27,8 @@ type fixture struct {
 	t       testing.TB
 	client  redis.UniversalClient
 	keys    reservation.Keys
-	sale    uuid.UUID
-	item    uuid.UUID
+	sale    id.Sale
+	item    id.Item
 	gate    *reservation.Gate
 	metrics *prometheus.Registry
 }
@@ -64,7 +64,7 @@ func newFixture(t testing.TB, client redis.UniversalClient, prefix string) *fixt
 	t.Helper()
 	f := &fixture{
 		t: t, client: client, keys: reservation.Keys{Prefix: prefix},
-		sale: id.New(), item: id.New(), metrics: prometheus.NewRegistry(),
+		sale: id.New[id.Sale](), item: id.New[id.Item](), metrics: prometheus.NewRegistry(),
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	f.gate = reservation.NewGate(reservation.GateConfig{Client: client, Keys: f.keys, Registerer: f.metrics, Timeout: testenv.Wait, Log: log})
@@ -93,7 +93,7 @@ func (f *fixture) open(stock int, change ...func(*reservation.Contents)) {
 }
 
 // attempt returns an attempt of a user with a valid path token.
-func (f *fixture) attempt(user uuid.UUID) reservation.Attempt {
+func (f *fixture) attempt(user id.User) reservation.Attempt {
 	f.t.Helper()
 	f.path(user)
 	return f.bare(user)
@@ -105,7 +105,7 @@ func permit(epoch int64) reservation.Permit {
 }
 
 // path writes the permit of a user's path token as package admission/path does.
-func (f *fixture) path(user uuid.UUID) {
+func (f *fixture) path(user id.User) {
 	f.t.Helper()
 	member := redis.Z{Score: float64(permit(1).Until.UnixMilli()), Member: user.String()}
 	if err := f.client.ZAdd(f.t.Context(), f.keys.Permits(id.ShardOf(f.sale), f.item), member).Err(); err != nil {
@@ -113,7 +113,7 @@ func (f *fixture) path(user uuid.UUID) {
 	}
 }
 
-func (f *fixture) bare(user uuid.UUID) reservation.Attempt {
+func (f *fixture) bare(user id.User) reservation.Attempt {
 	task := id.NewTask(id.ShardOf(f.sale))
 	return reservation.Attempt{
 		Task: task, Sale: f.sale, Item: f.item, User: user, Quantity: 1,

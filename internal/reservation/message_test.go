@@ -5,8 +5,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/reservation"
@@ -20,19 +18,19 @@ func TestOrdersThatAreTakenTogetherShareAMessage(t *testing.T) {
 		const buyers, stock = 400, 150
 		first := f.item
 		f.open(stock)
-		f.item = id.New()
+		f.item = id.New[id.Item]()
 		f.open(stock)
 		second := f.item
 		attempts := make([]reservation.Attempt, buyers)
 		for i := range attempts {
-			f.item = []uuid.UUID{first, second}[i%2]
-			attempts[i] = f.attempt(id.New())
+			f.item = []id.Item{first, second}[i%2]
+			attempts[i] = f.attempt(id.New[id.User]())
 			attempts[i].OnlyItem = false
 			attempts[i].Terms = []string{"1999|EUR|900", "2999|EUR|600"}[i%2]
 		}
 		var wg sync.WaitGroup
 		var mu sync.Mutex
-		accepted := map[uuid.UUID]order.Requested{}
+		accepted := map[id.Task]order.Requested{}
 		for i, a := range attempts {
 			wg.Go(func() {
 				o, err := f.gate.Reserve(context.Background(), a)

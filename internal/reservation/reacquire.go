@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/id"
 )
 
@@ -27,8 +25,8 @@ const (
 // Reacquire names units to reserve again, for an order that had expired, or for a task
 // whose gate was lost.
 type Reacquire struct {
-	Ref                // Task is the task of the new reservation
-	Before   uuid.UUID // the task of the former reservation
+	Ref               // Task is the task of the new reservation
+	Before   id.Order // the task of the former reservation
 	Quantity int
 	// IdempotencyKey is the key of the attempt, which repeated calls find; "" = none.
 	IdempotencyKey string

@@ -12,7 +12,7 @@ import (
 // expired reserves one unit for a user and releases it, as an expiry does.
 func (f *fixture) expired(releaser *reservation.Gate, givenBack bool) reservation.Reacquire {
 	f.t.Helper()
-	a := f.attempt(id.New())
+	a := f.attempt(id.New[id.User]())
 	if o := f.reserve(a); o.Code != reservation.Accepted {
 		f.t.Fatalf("reserve: %+v", o)
 	}
@@ -22,8 +22,8 @@ func (f *fixture) expired(releaser *reservation.Gate, givenBack bool) reservatio
 			f.t.Fatalf("release: %+v, %v", r, err)
 		}
 	}
-	hold.Task = id.New()
-	return reservation.Reacquire{Ref: hold, Before: a.Task, Quantity: 1}
+	hold.Task = id.New[id.Task]()
+	return reservation.Reacquire{Ref: hold, Before: id.Order(a.Task), Quantity: 1}
 }
 
 func TestAnExpiredOrderTakesItsUnitAgainOnce(t *testing.T) {
@@ -38,7 +38,7 @@ func TestAnExpiredOrderTakesItsUnitAgainOnce(t *testing.T) {
 		}
 		f.want(figures{stock: 2, reserved: 1, holders: 1, orders: 1})
 		old := r.Ref
-		old.Task = r.Before
+		old.Task = id.Task(r.Before)
 		if got, err := f.gate.Release(t.Context(), old); err != nil || got.Done {
 			t.Errorf("a late return of what was held before: %+v, %v", got, err)
 		}
@@ -61,7 +61,7 @@ func TestUnitsAreTakenAgainOnlyWhenTheyAreThere(t *testing.T) {
 			}
 			return got.Code
 		}
-		stranger := reservation.Reacquire{Ref: reservation.Ref{Sale: f.sale, Item: f.item, User: id.New(), Task: id.New()}, Quantity: 1}
+		stranger := reservation.Reacquire{Ref: reservation.Ref{Sale: f.sale, Item: f.item, User: id.New[id.User](), Task: id.New[id.Task]()}, Quantity: 1}
 		if got := code(stranger); got != reservation.ReacquireNotLoaded {
 			t.Errorf("without a gate: %d", got)
 		}
@@ -74,7 +74,7 @@ func TestUnitsAreTakenAgainOnlyWhenTheyAreThere(t *testing.T) {
 			t.Errorf("with nothing left: %d", got)
 		}
 		other := held
-		other.Before = id.New()
+		other.Before = id.New[id.Order]()
 		if got := code(other); got != reservation.ReacquireOther {
 			t.Errorf("while the user holds units for another order: %d", got)
 		}
@@ -113,7 +113,7 @@ func TestUnitsComeBackOnlyOnceTheirGateIsBuilt(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.open(3)
-		a := f.attempt(id.New())
+		a := f.attempt(id.New[id.User]())
 		f.reserve(a)
 		hold := reservation.Ref{Sale: f.sale, Item: f.item, User: a.User, Task: a.Task}
 		if begun, err := f.gate.Begin(t.Context(), f.sale, f.item, 2); err != nil || !begun {

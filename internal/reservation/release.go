@@ -5,15 +5,15 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/id"
 )
 
 // Ref identifies a reservation.
 type Ref struct {
-	Sale, Item, User uuid.UUID
-	Task             uuid.UUID // or the waitlist entry of an offer
+	Sale id.Sale
+	Item id.Item
+	User id.User
+	Task id.Task // or the waitlist entry of an offer
 	// Expired counts the release as an expiry of the buyer, who did not pay in time.
 	Expired bool
 	// Oversold removes the units instead of returning them: Postgres refused the order

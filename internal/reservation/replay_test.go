@@ -20,7 +20,7 @@ func TestAKeyReturnsItsTaskAsLongAsItLives(t *testing.T) {
 			t.Parallel()
 			onBoth(t, func(t *testing.T, f *fixture) {
 				f.open(5, func(g *reservation.Contents) { g.Limit = 3 })
-				a := f.attempt(id.New())
+				a := f.attempt(id.New[id.User]())
 				a.OnlyItem = only
 				f.reserve(a)
 				replayed := func(when string) {
@@ -35,7 +35,7 @@ func TestAKeyReturnsItsTaskAsLongAsItLives(t *testing.T) {
 						t.Errorf("%s: %+v with another quantity", when, o)
 					}
 					stranger := again
-					stranger.User, stranger.Quantity = id.New(), 1
+					stranger.User, stranger.Quantity = id.New[id.User](), 1
 					if o := f.reserve(stranger); o.Code == reservation.Replayed || o.Code == reservation.IdempotencyMismatch {
 						t.Errorf("%s: %+v for another user", when, o)
 					}
@@ -101,7 +101,7 @@ func TestABuildThatKeepsKeysShowsProgress(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.open(5)
-		f.reserve(f.attempt(id.New()))
+		f.reserve(f.attempt(id.New[id.User]()))
 		if begun, err := f.gate.Begin(t.Context(), f.sale, f.item, 2); err != nil || !begun {
 			t.Fatal(begun, err)
 		}
@@ -126,10 +126,10 @@ func TestAKeyIsOfTheWholeSale(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		first := f.item
 		f.open(5)
-		a := f.attempt(id.New())
+		a := f.attempt(id.New[id.User]())
 		a.OnlyItem = false
 		f.reserve(a)
-		f.item = id.New()
+		f.item = id.New[id.Item]()
 		f.open(5)
 		other := f.attempt(a.User)
 		other.OnlyItem, other.IdempotencyKey = false, a.IdempotencyKey
@@ -147,7 +147,7 @@ func TestAnAcceptanceHasOneRecord(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.open(5)
 		for range 3 {
-			f.reserve(f.attempt(id.New()))
+			f.reserve(f.attempt(id.New[id.User]()))
 		}
 		shard := id.ShardOf(f.sale)
 		if n := f.client.Exists(t.Context(), f.keys.IdempotencyKeys(shard, f.sale)).Val(); n != 0 {
@@ -165,7 +165,7 @@ func TestAKeyOfAnEndedReservationIsNotRefusedInMemory(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.open(2)
-		a, b := f.attempt(id.New()), f.attempt(id.New())
+		a, b := f.attempt(id.New[id.User]()), f.attempt(id.New[id.User]())
 		f.reserve(a)
 		f.reserve(b)
 		cache := f.stockCache(clock.System{})
@@ -176,7 +176,7 @@ func TestAKeyOfAnEndedReservationIsNotRefusedInMemory(t *testing.T) {
 			t.Fatal(r, err)
 		}
 		learn(t, cache)
-		stranger := reservation.Attempt{Item: f.item, User: id.New(), IdempotencyKey: uuid.NewString()}
+		stranger := reservation.Attempt{Item: f.item, User: id.New[id.User](), IdempotencyKey: uuid.NewString()}
 		if refused(cache, a) || refused(cache, b) || !refused(cache, stranger) {
 			t.Errorf("refused in memory: ended %v, reserved %v, stranger %v", refused(cache, a), refused(cache, b), refused(cache, stranger))
 		}

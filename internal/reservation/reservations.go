@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/batch"
@@ -27,7 +26,8 @@ const (
 
 // Reservation is a user's reservation of units of an item.
 type Reservation struct {
-	User, Task     uuid.UUID
+	User           id.User
+	Task           id.Task
 	Quantity       int
 	At             time.Time
 	IdempotencyKey string
@@ -39,12 +39,12 @@ func (r Reservation) record() string {
 }
 
 // ParseReservation reads the record "task|quantity|at|idempotency key" of a user.
-func ParseReservation(user uuid.UUID, record string) (Reservation, error) {
+func ParseReservation(user id.User, record string) (Reservation, error) {
 	parts := strings.SplitN(record, "|", 4)
 	if len(parts) != 4 {
 		return Reservation{}, fmt.Errorf("reservation record has %d parts", len(parts))
 	}
-	task, errTask := uuid.Parse(parts[0])
+	task, errTask := id.ParseUUID[id.Task](parts[0])
 	quantity, errQuantity := strconv.Atoi(parts[1])
 	at, errAt := strconv.ParseInt(parts[2], 10, 64)
 	if err := errors.Join(errTask, errQuantity, errAt); err != nil {
@@ -56,21 +56,21 @@ func ParseReservation(user uuid.UUID, record string) (Reservation, error) {
 // lookup requests the reservations of a user, and whether buyers wait for one of the
 // sold-out items.
 type lookup struct {
-	sale           uuid.UUID
-	user           uuid.UUID
-	items, soldOut []uuid.UUID
+	sale           id.Sale
+	user           id.User
+	items, soldOut []id.Item
 }
 
 // found is the response to a lookup.
 type found struct {
-	reservations map[uuid.UUID]Reservation // by item
+	reservations map[id.Item]Reservation // by item
 	waitlist     bool
 }
 
 // Reservations returns the user's reservations of the given items of one sale, by item.
 // Items without a reservation are left out. Concurrent lookups share one pipeline: when
 // a sale opens, all its followers look up their reservations at once.
-func (g *Gate) Reservations(ctx context.Context, sale uuid.UUID, items []uuid.UUID, user uuid.UUID) (map[uuid.UUID]Reservation, error) {
+func (g *Gate) Reservations(ctx context.Context, sale id.Sale, items []id.Item, user id.User) (map[id.Item]Reservation, error) {
 	reservations, _, err := g.ReservationsAndWaitlist(ctx, sale, items, user, nil)
 	return reservations, err
 }
@@ -78,8 +78,8 @@ func (g *Gate) Reservations(ctx context.Context, sale uuid.UUID, items []uuid.UU
 // ReservationsAndWaitlist is Reservations, and in the same pipeline reports whether
 // buyers wait for one of the items in soldOut.
 func (g *Gate) ReservationsAndWaitlist(
-	ctx context.Context, sale uuid.UUID, items []uuid.UUID, user uuid.UUID, soldOut []uuid.UUID,
-) (map[uuid.UUID]Reservation, bool, error) {
+	ctx context.Context, sale id.Sale, items []id.Item, user id.User, soldOut []id.Item,
+) (map[id.Item]Reservation, bool, error) {
 	f, err := g.lookups.Do(ctx, lookup{sale: sale, user: user, items: items, soldOut: soldOut})
 	if err != nil {
 		return nil, false, fmt.Errorf("read reservations: %w", err)
@@ -98,8 +98,8 @@ type shared struct {
 // for the waitlist per item.
 func (g *Gate) lookupAll(ctx context.Context, lookups []lookup) []batch.Result[found] {
 	pipe := g.readClient.Pipeline()
-	records, waitlists := map[uuid.UUID]*shared{}, map[uuid.UUID]*redis.BoolCmd{}
-	shards := map[uuid.UUID]int{}
+	records, waitlists := map[id.Item]*shared{}, map[id.Item]*redis.BoolCmd{}
+	shards := map[id.Item]int{}
 	for _, l := range lookups {
 		for _, item := range l.items {
 			q := records[item]
@@ -128,8 +128,8 @@ func (g *Gate) lookupAll(ctx context.Context, lookups []lookup) []batch.Result[f
 
 // read assembles the result of a lookup from the shared replies. Lookups must be read
 // in the order in which their users were added.
-func (l lookup) read(records map[uuid.UUID]*shared, waitlists map[uuid.UUID]*redis.BoolCmd) (f found, failed error) {
-	f.reservations = map[uuid.UUID]Reservation{}
+func (l lookup) read(records map[id.Item]*shared, waitlists map[id.Item]*redis.BoolCmd) (f found, failed error) {
+	f.reservations = map[id.Item]Reservation{}
 	for _, item := range l.items {
 		q := records[item]
 		values, err := q.reply.Result()
@@ -159,8 +159,8 @@ func (l lookup) read(records map[uuid.UUID]*shared, waitlists map[uuid.UUID]*red
 
 // ReservationTasks returns the tasks of the users' reservations of an item, with one
 // command. Users without a reservation are left out.
-func (g *Gate) ReservationTasks(ctx context.Context, sale, item uuid.UUID, users []uuid.UUID) (map[uuid.UUID]uuid.UUID, error) {
-	tasks := map[uuid.UUID]uuid.UUID{}
+func (g *Gate) ReservationTasks(ctx context.Context, sale id.Sale, item id.Item, users []id.User) (map[id.User]id.Task, error) {
+	tasks := map[id.User]id.Task{}
 	if len(users) == 0 {
 		return tasks, nil
 	}

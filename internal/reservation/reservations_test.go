@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/id"
@@ -35,14 +34,14 @@ func TestThousandsWhoLookAtOnceAreAnsweredEachTheirOwn(t *testing.T) {
 	_, prefix := testenv.Redis(t)
 	f := newFixture(t, patient(t, testenv.RedisURL(t)), prefix)
 	f.open(100)
-	lined := id.New() // an item with a waitlist and no other field
+	lined := id.New[id.Item]() // an item with a waitlist and no other field
 	if err := f.client.HSet(t.Context(), f.keys.Item(id.ShardOf(f.sale), lined), "line", 1).Err(); err != nil {
 		t.Fatal(err)
 	}
-	tasks := map[uuid.UUID]uuid.UUID{}
-	users := make([]uuid.UUID, 3000)
+	tasks := map[id.User]id.Task{}
+	users := make([]id.User, 3000)
 	for i := range users {
-		users[i] = id.New()
+		users[i] = id.New[id.User]()
 		if i%100 == 0 {
 			a := f.attempt(users[i])
 			if o := f.reserve(a); o.Code != reservation.Accepted {
@@ -52,22 +51,22 @@ func TestThousandsWhoLookAtOnceAreAnsweredEachTheirOwn(t *testing.T) {
 		}
 	}
 	h := reservation.NewGate(reservation.GateConfig{Client: narrow(t, testenv.RedisURL(t)), Keys: f.keys})
-	other := id.New() // an item of another sale without reservations
+	other := id.New[id.Item]() // an item of another sale without reservations
 	var wg sync.WaitGroup
 	for i, user := range users {
 		wg.Go(func() {
-			soldOut := []uuid.UUID{f.item}
+			soldOut := []id.Item{f.item}
 			if i%2 == 0 {
 				soldOut = append(soldOut, lined)
 			}
-			held, inLine, err := h.ReservationsAndWaitlist(t.Context(), f.sale, []uuid.UUID{f.item, lined}, user, soldOut)
+			held, inLine, err := h.ReservationsAndWaitlist(t.Context(), f.sale, []id.Item{f.item, lined}, user, soldOut)
 			if err != nil || held[f.item].Task != tasks[user] || len(held) > 1 || inLine != (i%2 == 0) {
 				t.Errorf("user %d holds %v, in line %v, %v; want %v", i, held, inLine, err, tasks[user])
 			}
 		})
 		if i%7 == 0 {
 			wg.Go(func() {
-				if held, err := h.Reservations(t.Context(), id.New(), []uuid.UUID{other}, user); err != nil || len(held) > 0 {
+				if held, err := h.Reservations(t.Context(), id.New[id.Sale](), []id.Item{other}, user); err != nil || len(held) > 0 {
 					t.Errorf("of another sale: %v %v", held, err)
 				}
 			})

@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
+	"seckill/internal/id"
 	"seckill/internal/stream"
 )
 
@@ -33,7 +32,10 @@ func (t *table[K]) index(k K) int {
 }
 
 // itemOfSale is an item with its sale.
-type itemOfSale struct{ sale, item uuid.UUID }
+type itemOfSale struct {
+	sale id.Sale
+	item id.Item
+}
 
 // sendReserve runs lua/reserve.lua for a batch of attempts on one shard. traces are those
 // of the attempts, for the order message.
@@ -119,7 +121,7 @@ func parseOutcomes(reply []any, itemOf []int, items int) ([]Outcome, error) {
 		o.Code, o.Remaining, o.Revision = code, int(left), revision
 		if code.namesTask() {
 			if text := take[string](&r); text != "" {
-				task, err := uuid.Parse(text)
+				task, err := id.ParseUUID[id.Task](text)
 				if err != nil {
 					return nil, fmt.Errorf("reserve: task of attempt %d: %w", i, err)
 				}

@@ -25,7 +25,7 @@ func TestAcceptanceTakesStockRecordsTheHolderAndQueuesTheMessageTogether(t *test
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.open(5)
-		a := f.attempt(id.New())
+		a := f.attempt(id.New[id.User]())
 		o := f.reserve(a)
 		if o.Code != reservation.Accepted || o.Task != a.Task || o.Remaining != 4 || o.Epoch != 1 {
 			t.Fatalf("outcome %+v", o)
@@ -69,12 +69,12 @@ func TestEveryRefusalHasItsCodeAndTakesNothing(t *testing.T) {
 			a.Permit.Until = a.Permit.Until.Add(time.Millisecond)
 		}, want: reservation.PathInvalid},
 		"wrong path, no permit": {change: func(f *fixture, a *reservation.Attempt) {
-			*a = f.bare(id.New())
+			*a = f.bare(id.New[id.User]())
 			a.Permit = reservation.Permit{}
 		}, want: reservation.PathInvalid},
-		"no path": {change: func(f *fixture, a *reservation.Attempt) { *a = f.bare(id.New()) }, want: reservation.PathInvalid},
+		"no path": {change: func(f *fixture, a *reservation.Attempt) { *a = f.bare(id.New[id.User]()) }, want: reservation.PathInvalid},
 		"path of another user": {change: func(f *fixture, a *reservation.Attempt) {
-			*a = f.bare(id.New()) // the token is valid, but of another user
+			*a = f.bare(id.New[id.User]()) // the token is valid, but of another user
 		}, want: reservation.PathInvalid},
 		"path of an older epoch": {change: func(f *fixture, a *reservation.Attempt) { a.Permit.Epoch = 0 }, want: reservation.PathInvalid},
 		"expired path": {change: func(f *fixture, a *reservation.Attempt) {
@@ -82,7 +82,7 @@ func TestEveryRefusalHasItsCodeAndTakesNothing(t *testing.T) {
 			f.client.ZAdd(context.Background(), f.keys.Permits(id.ShardOf(f.sale), f.item),
 				redis.Z{Score: float64(a.Permit.Until.UnixMilli()), Member: a.User.String()})
 		}, want: reservation.PathInvalid},
-		"item without a gate": {change: func(_ *fixture, a *reservation.Attempt) { a.Item = id.New() }, want: reservation.NotLoaded},
+		"item without a gate": {change: func(_ *fixture, a *reservation.Attempt) { a.Item = id.New[id.Item]() }, want: reservation.NotLoaded},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestEveryRefusalHasItsCodeAndTakesNothing(t *testing.T) {
 				}
 				f.open(5, gates...)
 				before := f.figures()
-				a := f.attempt(id.New())
+				a := f.attempt(id.New[id.User]())
 				if c.change != nil {
 					c.change(f, &a)
 				}
@@ -111,7 +111,7 @@ func TestAPathIsUsedOnce(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.open(5)
-		a := f.attempt(id.New())
+		a := f.attempt(id.New[id.User]())
 		first := f.reserve(a)
 		again := a
 		again.Task, again.IdempotencyKey = id.NewTask(id.ShardOf(f.sale)), uuid.NewString()
@@ -127,7 +127,7 @@ func TestAHolderWithAFreshPathGetsTheTaskItHas(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.open(5)
-		a := f.attempt(id.New())
+		a := f.attempt(id.New[id.User]())
 		first := f.reserve(a)
 		o := f.reserve(f.attempt(a.User))
 		if o.Code != reservation.AlreadyHolding || o.Task != first.Task {
@@ -141,7 +141,7 @@ func TestTheSameIdempotencyKeyAnswersTheSameTask(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.open(5, func(g *reservation.Contents) { g.Limit = 3 })
-		a := f.attempt(id.New())
+		a := f.attempt(id.New[id.User]())
 		first := f.reserve(a)
 		retry := a
 		retry.Task = id.NewTask(id.ShardOf(f.sale))
@@ -163,7 +163,7 @@ func TestManyBuyersNeverOversellNorUndersell(t *testing.T) {
 		f.open(stock)
 		attempts := make([]reservation.Attempt, buyers)
 		for i := range attempts {
-			attempts[i] = f.attempt(id.New())
+			attempts[i] = f.attempt(id.New[id.User]())
 		}
 		var accepted, soldOut atomic.Int64
 		var wg sync.WaitGroup
@@ -191,7 +191,7 @@ func TestOneUserWithTenThousandPressesHoldsOneUnit(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.open(50)
-		a := f.attempt(id.New())
+		a := f.attempt(id.New[id.User]())
 		var accepted atomic.Int64
 		var wg sync.WaitGroup
 		gate := make(chan struct{}, 1000) // stays below the queue's limit
@@ -221,7 +221,7 @@ func TestConcurrentAttemptsGoTogether(t *testing.T) {
 	f.open(1000)
 	attempts := make([]reservation.Attempt, 500)
 	for i := range attempts {
-		attempts[i] = f.attempt(id.New())
+		attempts[i] = f.attempt(id.New[id.User]())
 	}
 	var wg sync.WaitGroup
 	for _, a := range attempts {
@@ -258,7 +258,7 @@ func TestALostReplyTakesStockOnce(t *testing.T) {
 	if err := reservation.LoadScripts(t.Context(), conn.Script); err != nil {
 		t.Fatal(err)
 	}
-	a := f.attempt(id.New())
+	a := f.attempt(id.New[id.User]())
 	proxy.LoseReplyTo("evalsha")
 	o := f.reserve(a)
 	if o.Code != reservation.Accepted || o.Task != a.Task {
@@ -272,7 +272,7 @@ func TestAGateThatCannotBeReachedIsUnavailable(t *testing.T) {
 	server := testenv.RedisServer(t)
 	f := newFixture(t, server.Conn().Script, "t:")
 	f.open(10)
-	a := f.attempt(id.New())
+	a := f.attempt(id.New[id.User]())
 	server.Kill()
 	_, err := f.gate.Reserve(context.Background(), a)
 	if code := fault.CodeOf(err); err == nil || (code != fault.Unavailable && !errors.Is(err, reservation.ErrUnknown)) {
@@ -284,7 +284,7 @@ func TestReleaseGivesBackOncePerTask(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.open(3)
-		a := f.attempt(id.New())
+		a := f.attempt(id.New[id.User]())
 		f.reserve(a)
 		hold := reservation.Ref{Sale: f.sale, Item: f.item, User: a.User, Task: a.Task}
 		var done atomic.Int64
@@ -324,11 +324,11 @@ func TestAnEpochIsBuiltOnceAndClosesTheGateMeanwhile(t *testing.T) {
 		if begun, err := f.gate.Begin(t.Context(), f.sale, f.item, 2); err != nil || !begun {
 			t.Fatalf("begin: %v %v", begun, err)
 		}
-		a := f.attempt(id.New())
+		a := f.attempt(id.New[id.User]())
 		if o := f.reserve(a); o.Code != reservation.Paused {
 			t.Errorf("while it is built: code %d", o.Code)
 		}
-		holder := reservation.Reservation{User: id.New(), Task: id.NewTask(id.ShardOf(f.sale)), Quantity: 2, At: time.Now(), IdempotencyKey: "k"}
+		holder := reservation.Reservation{User: id.New[id.User](), Task: id.NewTask(id.ShardOf(f.sale)), Quantity: 2, At: time.Now(), IdempotencyKey: "k"}
 		gate := reservation.Contents{
 			Sale: f.sale, Item: f.item, State: reservation.GateOpen, Epoch: 2, Limit: 2, Total: 5, Stock: 3, Revision: 9,
 			Opens: time.Now().Add(-time.Hour), Closes: time.Now().Add(time.Hour), Reservations: []reservation.Reservation{holder},
@@ -337,7 +337,7 @@ func TestAnEpochIsBuiltOnceAndClosesTheGateMeanwhile(t *testing.T) {
 			t.Fatalf("open: %v %v", opened, err)
 		}
 		f.want(figures{stock: 3, reserved: 2, holders: 1, orders: 0})
-		held, err := f.gate.Reservations(t.Context(), f.sale, []uuid.UUID{f.item}, holder.User)
+		held, err := f.gate.Reservations(t.Context(), f.sale, []id.Item{f.item}, holder.User)
 		if err != nil || held[f.item].Task != holder.Task || held[f.item].Quantity != 2 {
 			t.Errorf("holding %+v %v", held, err)
 		}
@@ -360,7 +360,7 @@ func TestAFullQueueShedsLoadAndTakesNothing(t *testing.T) {
 	var overloaded atomic.Int64
 	for range 10_000 {
 		wg.Go(func() {
-			_, err := silent.Reserve(ctx, f.bare(id.New()))
+			_, err := silent.Reserve(ctx, f.bare(id.New[id.User]()))
 			if fault.CodeOf(err) == fault.Overloaded {
 				overloaded.Add(1)
 			}
@@ -375,7 +375,7 @@ func TestAFullQueueShedsLoadAndTakesNothing(t *testing.T) {
 func TestScriptsNameEveryKeyOfOneShard(t *testing.T) {
 	t.Parallel()
 	keys := reservation.Keys{Prefix: "sk:"}
-	sale, item, user := id.New(), id.New(), id.New()
+	sale, item, user := id.New[id.Sale](), id.New[id.Item](), id.New[id.User]()
 	shard := id.ShardOf(sale)
 	tag := fmt.Sprintf("{s%02d}", shard)
 	for _, key := range []string{

@@ -17,7 +17,7 @@ func TestAGateFromBeforeARedisRestartIsClosedAtOnce(t *testing.T) {
 	server := testenv.RedisServer(t)
 	f := newFixture(t, server.Conn().Script, "t:")
 	f.open(5)
-	a := f.attempt(id.New())
+	a := f.attempt(id.New[id.User]())
 	if st, err := f.gate.State(t.Context(), f.sale, f.item); err != nil || st.Stale || st.Gate != reservation.GateOpen {
 		t.Fatalf("state %+v %v", st, err)
 	}
@@ -46,7 +46,7 @@ func TestAGateIsStaleAfterAResynchronisationWithoutARestart(t *testing.T) {
 	ahead := newFixture(t, other.Conn().Script, "t:")
 	ahead.sale, ahead.item = f.sale, f.item
 	f.open(5)
-	a := f.attempt(id.New())
+	a := f.attempt(id.New[id.User]())
 	copyOf(t, f.client, ahead.client, f.keys.Item(id.ShardOf(f.sale), f.item))
 	host, port, err := net.SplitHostPort(other.Addr())
 	if err != nil {
@@ -84,7 +84,7 @@ func TestNoGateIsServedWhereINFOIsRefused(t *testing.T) {
 	server := testenv.RedisServer(t)
 	f := newFixture(t, server.Conn().Script, "t:")
 	f.open(5)
-	a := f.attempt(id.New())
+	a := f.attempt(id.New[id.User]())
 	f.must(f.client.Do(t.Context(), "ACL", "SETUSER", "shop", "on", ">secret", "~*", "&*", "+@all", "-info").Err())
 	url := strings.Replace(server.URL(), "redis://", "redis://shop:secret@", 1)
 	shop := reservation.NewGate(reservation.GateConfig{Client: patient(t, url), Keys: f.keys})

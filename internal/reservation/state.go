@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/id"
 )
 
@@ -38,7 +36,7 @@ type State struct {
 }
 
 // State returns the state of the gate of an item.
-func (g *Gate) State(ctx context.Context, sale, item uuid.UUID) (State, error) {
+func (g *Gate) State(ctx context.Context, sale id.Sale, item id.Item) (State, error) {
 	f, err := stateScript.Run(ctx, g.client, []string{g.keys.Item(id.ShardOf(sale), item), g.keys.Units(id.ShardOf(sale), sale)}).StringSlice()
 	if err == nil && len(f) != 9 {
 		err = fmt.Errorf("reply of %d values", len(f))
@@ -76,12 +74,13 @@ func moment(ms int64) time.Time {
 
 // StateChange is a new state of an item's gate.
 type StateChange struct {
-	Sale, Item uuid.UUID
-	Epoch      int64
-	Revision   int64  // of the sale, in which State was set
-	State      string // GateOpen, GatePaused or GateEnded
-	Opens      time.Time
-	Closes     time.Time
+	Sale     id.Sale
+	Item     id.Item
+	Epoch    int64
+	Revision int64  // of the sale, in which State was set
+	State    string // GateOpen, GatePaused or GateEnded
+	Opens    time.Time
+	Closes   time.Time
 }
 
 // SetState sets the state and the times of a gate. It returns false if there is no gate, if it is
@@ -112,10 +111,11 @@ const (
 
 // Adjustment adds units to the available stock, or removes available units.
 type Adjustment struct {
-	Sale, Item uuid.UUID
-	Act        uuid.UUID // idempotency key of the adjustment
-	Units      int       // signed
-	TakesBack  uuid.UUID // the adjustment to undo, if the gate counted it; Nil = none
+	Sale      id.Sale
+	Item      id.Item
+	Act       id.Act // idempotency key of the adjustment
+	Units     int    // signed
+	TakesBack id.Act // the adjustment to undo, if the gate counted it; Nil = none
 }
 
 // Adjusted is the result of an adjustment.
@@ -130,7 +130,7 @@ type Adjusted struct {
 func (a Adjusted) Counted() bool { return a.Code == AdjustDone || a.Code == AdjustDoneBefore }
 
 func (a Adjustment) undone() string {
-	if a.TakesBack == uuid.Nil {
+	if a.TakesBack.IsZero() {
 		return ""
 	}
 	return a.TakesBack.String()
@@ -152,7 +152,7 @@ func (g *Gate) Adjust(ctx context.Context, a Adjustment) (Adjusted, error) {
 // Unload removes the gate of an item whose sale is over, unless it has a higher epoch.
 // It reports whether a gate was removed. The idempotency keys of its reservations are
 // kept.
-func (g *Gate) Unload(ctx context.Context, sale, item uuid.UUID, epoch int64) (bool, error) {
+func (g *Gate) Unload(ctx context.Context, sale id.Sale, item id.Item, epoch int64) (bool, error) {
 	shard := id.ShardOf(sale)
 	keys := []string{g.keys.Item(shard, item), g.keys.Reservations(shard, item), g.keys.Permits(shard, item), g.keys.FormerReservations(shard, item), g.keys.Units(shard, sale)}
 	for _, hash := range []string{keys[1], keys[3]} {

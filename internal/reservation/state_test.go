@@ -14,7 +14,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-func (f *fixture) adjust(act uuid.UUID, units int) reservation.Adjusted {
+func (f *fixture) adjust(act id.Act, units int) reservation.Adjusted {
 	f.t.Helper()
 	a, err := f.gate.Adjust(context.Background(), reservation.Adjustment{Sale: f.sale, Item: f.item, Act: act, Units: units})
 	if err != nil {
@@ -38,7 +38,7 @@ func (f *fixture) wantField(name, want string) {
 func TestAnAdjustmentCountsOncePerAct(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
-		more, fewer := id.New(), id.New()
+		more, fewer := id.New[id.Act](), id.New[id.Act]()
 		if a := f.adjust(more, 5); a.Code != reservation.AdjustNotLoaded {
 			t.Errorf("without a gate: %+v", a)
 		}
@@ -52,7 +52,7 @@ func TestAnAdjustmentCountsOncePerAct(t *testing.T) {
 		if a := f.adjust(fewer, -15); a.Code != reservation.AdjustDone || a.Remaining != 0 {
 			t.Errorf("everything off: %+v", a)
 		}
-		if a := f.adjust(id.New(), -1); a.Code != reservation.AdjustTooFew || a.Counted() {
+		if a := f.adjust(id.New[id.Act](), -1); a.Code != reservation.AdjustTooFew || a.Counted() {
 			t.Errorf("more than is there: %+v", a)
 		}
 		f.wantField("total", "0")
@@ -64,19 +64,19 @@ func TestAnActIsTakenBackOnlyWhereItWasCounted(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.open(10)
-		taken, never := id.New(), id.New()
+		taken, never := id.New[id.Act](), id.New[id.Act]()
 		f.adjust(taken, -4)
-		back := func(act, what uuid.UUID) reservation.Adjusted {
+		back := func(act, what id.Act) reservation.Adjusted {
 			a, err := f.gate.Adjust(t.Context(), reservation.Adjustment{Sale: f.sale, Item: f.item, Act: act, Units: 4, TakesBack: what})
 			if err != nil {
 				t.Fatal(err)
 			}
 			return a
 		}
-		if a := back(id.New(), never); a.Code != reservation.AdjustNothing || a.Remaining != 6 {
+		if a := back(id.New[id.Act](), never); a.Code != reservation.AdjustNothing || a.Remaining != 6 {
 			t.Errorf("an act that was never counted: %+v", a)
 		}
-		undo := id.New()
+		undo := id.New[id.Act]()
 		if a := back(undo, taken); a.Code != reservation.AdjustDone || a.Remaining != 10 {
 			t.Errorf("the act that was counted: %+v", a)
 		}
@@ -91,12 +91,12 @@ func TestAnAdjustmentNeverTouchesWhatIsHeld(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.open(10)
 		for range 7 {
-			f.reserve(f.attempt(id.New()))
+			f.reserve(f.attempt(id.New[id.User]()))
 		}
-		if a := f.adjust(id.New(), -4); a.Code != reservation.AdjustTooFew || a.Remaining != 3 {
+		if a := f.adjust(id.New[id.Act](), -4); a.Code != reservation.AdjustTooFew || a.Remaining != 3 {
 			t.Errorf("four of three: %+v", a)
 		}
-		if a := f.adjust(id.New(), -3); a.Code != reservation.AdjustDone {
+		if a := f.adjust(id.New[id.Act](), -3); a.Code != reservation.AdjustDone {
 			t.Errorf("three of three: %+v", a)
 		}
 		f.want(figures{stock: 0, reserved: 7, holders: 7, orders: 7})
@@ -107,9 +107,9 @@ func TestAnAdjustmentNeverTouchesWhatIsHeld(t *testing.T) {
 func TestABuildKnowsTheActsThatItCounted(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
-		counted, later := id.New(), id.New()
-		f.open(15, func(g *reservation.Contents) { g.Acts = []uuid.UUID{id.New(), counted} })
-		if a := f.adjust(counted, 5); a.Code != reservation.AdjustDoneBefore {
+		counted, later := id.New[uuid.UUID](), id.New[id.Act]()
+		f.open(15, func(g *reservation.Contents) { g.Acts = []uuid.UUID{id.New[uuid.UUID](), counted} })
+		if a := f.adjust(id.Act(counted), 5); a.Code != reservation.AdjustDoneBefore {
 			t.Errorf("an act that the build counted: %+v", a)
 		}
 		if a := f.adjust(later, 5); a.Code != reservation.AdjustDone || a.Remaining != 20 {
@@ -118,7 +118,7 @@ func TestABuildKnowsTheActsThatItCounted(t *testing.T) {
 		if begun, err := f.gate.Begin(t.Context(), f.sale, f.item, 2); err != nil || !begun {
 			t.Fatal(begun, err)
 		}
-		if a := f.adjust(id.New(), 5); a.Code != reservation.AdjustBuilding {
+		if a := f.adjust(id.New[id.Act](), 5); a.Code != reservation.AdjustBuilding {
 			t.Errorf("while a gate is built: %+v", a)
 		}
 	})
@@ -143,7 +143,7 @@ func TestOfTwoTurnsTheLaterDecides(t *testing.T) {
 		if !turn(1, 5, reservation.GatePaused) {
 			t.Error("the first turn was refused")
 		}
-		if o := f.reserve(f.attempt(id.New())); o.Code != reservation.Paused {
+		if o := f.reserve(f.attempt(id.New[id.User]())); o.Code != reservation.Paused {
 			t.Errorf("a held gate answered %d", o.Code)
 		}
 		if turn(1, 4, reservation.GateOpen) || turn(2, 9, reservation.GateOpen) {
@@ -154,13 +154,13 @@ func TestOfTwoTurnsTheLaterDecides(t *testing.T) {
 				t.Error("a later act, or the same again, was refused")
 			}
 		}
-		if o := f.reserve(f.attempt(id.New())); o.Code != reservation.Accepted {
+		if o := f.reserve(f.attempt(id.New[id.User]())); o.Code != reservation.Accepted {
 			t.Errorf("an open gate answered %d", o.Code)
 		}
 		if !turn(1, 7, reservation.GateEnded) {
 			t.Error("the end was refused")
 		}
-		if o := f.reserve(f.attempt(id.New())); o.Code != reservation.Ended {
+		if o := f.reserve(f.attempt(id.New[id.User]())); o.Code != reservation.Ended {
 			t.Errorf("an ended gate answered %d", o.Code)
 		}
 	})
@@ -196,7 +196,7 @@ func TestAnOvertakenBuildLeavesNothing(t *testing.T) {
 		f.open(10, func(g *reservation.Contents) { g.Epoch = 2 })
 		opened, err := f.gate.Open(t.Context(), reservation.Contents{
 			Sale: f.sale, Item: f.item, State: reservation.GateOpen, Epoch: 1, Total: 10, Stock: 9,
-			Reservations: []reservation.Reservation{{User: id.New(), Task: id.New(), Quantity: 1}},
+			Reservations: []reservation.Reservation{{User: id.New[id.User](), Task: id.New[id.Task](), Quantity: 1}},
 		})
 		if err != nil || opened {
 			t.Fatal(opened, err)
@@ -231,7 +231,7 @@ func TestAdjustingARunningGateKeepsItsSumAtEveryLook(t *testing.T) {
 		})
 		attempts := make([]reservation.Attempt, 400)
 		for i := range attempts {
-			attempts[i] = f.attempt(id.New())
+			attempts[i] = f.attempt(id.New[id.User]())
 		}
 		var put, taken, sold, back atomic.Int64
 		for w := range 8 {
@@ -246,7 +246,7 @@ func TestAdjustingARunningGateKeepsItsSumAtEveryLook(t *testing.T) {
 							}
 						}
 					}
-					act := id.New()
+					act := id.New[id.Act]()
 					for range 2 { // each twice, as after a lost reply
 						switch {
 						case i%4 == 0:

@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/clock"
@@ -34,7 +33,8 @@ const (
 
 // View is the gate of an item as this process last read it.
 type View struct {
-	Sale, Item    uuid.UUID
+	Sale          id.Sale
+	Item          id.Item
 	State         string // GateOpen, GatePaused, GateEnded or GateLoading
 	Epoch         int64
 	Opens         time.Time
@@ -59,7 +59,10 @@ func (v View) ForSale(now time.Time) int {
 }
 
 // ItemRef identifies an item to watch.
-type ItemRef struct{ Sale, Item uuid.UUID }
+type ItemRef struct {
+	Sale id.Sale
+	Item id.Item
+}
 
 // Items lists items of the catalogue.
 type Items interface {
@@ -86,9 +89,9 @@ type StockCache struct {
 	wake   [2]chan struct{} // of each loop of Run, capacity 1: refresh now
 
 	mu       sync.RWMutex
-	views    map[uuid.UUID]View          // guarded by mu; by item
-	lost     map[uuid.UUID]bool          // guarded by mu; loaded items without a gate in Redis
-	accepted map[uuid.UUID]*acceptedKeys // guarded by mu; by sale; the values are immutable
+	views    map[id.Item]View          // guarded by mu; by item
+	lost     map[id.Item]bool          // guarded by mu; loaded items without a gate in Redis
+	accepted map[id.Sale]*acceptedKeys // guarded by mu; by sale; the values are immutable
 }
 
 // StockCacheConfig holds the dependencies of a StockCache.
@@ -109,7 +112,7 @@ func NewStockCache(cfg StockCacheConfig) *StockCache {
 	return &StockCache{
 		client: cfg.Client, keys: cfg.Keys, clock: cfg.Clock, shared: cfg.Shared, log: cfg.Log,
 		items: cfg.Items, seed: maphash.MakeSeed(),
-		views: make(map[uuid.UUID]View), accepted: make(map[uuid.UUID]*acceptedKeys),
+		views: make(map[id.Item]View), accepted: make(map[id.Sale]*acceptedKeys),
 		wake: [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)},
 	}
 }
@@ -197,7 +200,7 @@ func (c *StockCache) Refresh(ctx context.Context) error {
 		return fmt.Errorf("read gates: %w", err)
 	}
 	now := c.clock.Now()
-	fresh, lost := make([]View, 0, len(refs)), map[uuid.UUID]bool{}
+	fresh, lost := make([]View, 0, len(refs)), map[id.Item]bool{}
 	for i, ref := range refs {
 		if v, ok := viewFrom(ref, cmds[i].Val(), now); ok {
 			fresh = append(fresh, v)
@@ -212,10 +215,10 @@ func (c *StockCache) Refresh(ctx context.Context) error {
 
 // replace stores fresh views, and keeps a newer view that Update stored in the
 // meantime.
-func (c *StockCache) replace(fresh []View, lost map[uuid.UUID]bool) {
+func (c *StockCache) replace(fresh []View, lost map[id.Item]bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	views := make(map[uuid.UUID]View, len(fresh))
+	views := make(map[id.Item]View, len(fresh))
 	changed := len(fresh) != len(c.views)
 	for _, v := range fresh {
 		old, ok := c.views[v.Item]
@@ -249,7 +252,7 @@ func newer(old, read View) View {
 
 // Update stores the stock that a script returned, so that a sold-out item is known at
 // once.
-func (c *StockCache) Update(item uuid.UUID, epoch, revision int64, remaining int) {
+func (c *StockCache) Update(item id.Item, epoch, revision int64, remaining int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	v, ok := c.views[item]
@@ -264,7 +267,7 @@ func (c *StockCache) Update(item uuid.UUID, epoch, revision int64, remaining int
 
 // View returns the gate of an item as last read; false if it is not loaded or was not
 // read yet.
-func (c *StockCache) View(item uuid.UUID) (View, bool) {
+func (c *StockCache) View(item id.Item) (View, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	v, ok := c.views[item]
@@ -272,7 +275,7 @@ func (c *StockCache) View(item uuid.UUID) (View, bool) {
 }
 
 // Lost reports whether Redis had no gate of a loaded item at the last refresh.
-func (c *StockCache) Lost(item uuid.UUID) bool {
+func (c *StockCache) Lost(item id.Item) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.lost[item]
@@ -284,7 +287,7 @@ func (c *StockCache) ServerTime() time.Time { return c.shared.Now() }
 // Refuse returns the refusal that Redis would certainly return: NotStarted, Ended or
 // SoldOut. It returns false for every other state, and near the opening and closing
 // time.
-func (c *StockCache) Refuse(item uuid.UUID) (Outcome, bool) {
+func (c *StockCache) Refuse(item id.Item) (Outcome, bool) {
 	c.touch(c.clock.Now())
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -292,7 +295,7 @@ func (c *StockCache) Refuse(item uuid.UUID) (Outcome, bool) {
 }
 
 // refuse is Refuse; the caller holds mu.
-func (c *StockCache) refuse(item uuid.UUID) (Outcome, bool) {
+func (c *StockCache) refuse(item id.Item) (Outcome, bool) {
 	v, ok := c.views[item]
 	local := c.clock.Now()
 	if !ok || !c.shared.Known() || local.Sub(v.ReadAt) > viewTTL {

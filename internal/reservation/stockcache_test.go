@@ -45,7 +45,7 @@ func TestSoldOutIsRefusedInMemoryAndUndoneWhenStockComesBack(t *testing.T) {
 		if _, refused := b.Refuse(f.item); refused {
 			t.Fatal("an item with stock is refused")
 		}
-		a := f.attempt(id.New())
+		a := f.attempt(id.New[id.User]())
 		o := f.reserve(a)
 		b.Update(f.item, o.Epoch, o.Revision, o.Remaining)
 		if got, refused := b.Refuse(f.item); !refused || got.Code != reservation.SoldOut {
@@ -165,7 +165,7 @@ func TestAViewShowsSinceWhenItHasBeenSo(t *testing.T) {
 		if !second.Since.Equal(first.Since) || !second.ReadAt.After(first.ReadAt) {
 			t.Errorf("nothing changed: since %s, then %s, read %s", first.Since, second.Since, second.ReadAt)
 		}
-		f.reserve(f.attempt(id.New()))
+		f.reserve(f.attempt(id.New[id.User]()))
 		if third := look(); !third.Since.Equal(third.ReadAt) || third.Since.Equal(first.Since) {
 			t.Errorf("a unit was taken: since %s, read %s", third.Since, third.ReadAt)
 		}

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/id"
 	"seckill/internal/reservation"
 	"seckill/internal/testenv"
@@ -18,7 +16,7 @@ func TestTriesAreCountedAcrossProcesses(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.open(5)
 		second := newFixture(t, f.client, f.keys.Prefix) // another process that uses the same gate
-		user, tries := id.New(), reservation.Tries{Burst: 5, Every: time.Hour}
+		user, tries := id.New[id.User](), reservation.Tries{Burst: 5, Every: time.Hour}
 		passed, refused := make(chan struct{}, 40), make(chan time.Duration, 40)
 		var wg sync.WaitGroup
 		for n := range 40 {
@@ -48,7 +46,7 @@ func TestTriesAreCountedAcrossProcesses(t *testing.T) {
 				t.Errorf("has to wait %s", wait)
 			}
 		}
-		other := f.attempt(id.New())
+		other := f.attempt(id.New[id.User]())
 		other.Tries = tries
 		if o := f.reserve(other); o.Code != reservation.Accepted {
 			t.Errorf("another user: %+v", o)
@@ -61,7 +59,7 @@ func TestAnAttemptSentAgainIsNotATry(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.open(5)
-		a := f.attempt(id.New())
+		a := f.attempt(id.New[id.User]())
 		a.Tries = reservation.Tries{Burst: 1, Every: time.Hour}
 		if o := f.reserve(a); o.Code != reservation.Accepted {
 			t.Fatalf("the only try: %+v", o)
@@ -71,7 +69,7 @@ func TestAnAttemptSentAgainIsNotATry(t *testing.T) {
 		}
 		again := a
 		again.Task = id.NewTask(id.ShardOf(f.sale))
-		if o := f.reserve(again); o.Code != reservation.TooManyTries || o.Task != uuid.Nil || o.Epoch != 0 {
+		if o := f.reserve(again); o.Code != reservation.TooManyTries || !o.Task.IsZero() || o.Epoch != 0 {
 			t.Errorf("pressed again: %+v", o)
 		}
 		f.want(figures{stock: 4, reserved: 1, holders: 1, orders: 1})
@@ -82,7 +80,7 @@ func TestALimitThatWasLoosenedHoldsNoUserBack(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.open(5)
-		a := f.attempt(id.New())
+		a := f.attempt(id.New[id.User]())
 		spent := f.bare(a.User)
 		spent.Permit, spent.Tries = reservation.Permit{}, reservation.Tries{Burst: 1, Every: time.Hour}
 		f.reserve(spent)

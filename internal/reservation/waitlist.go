@@ -6,8 +6,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/stream"
@@ -23,7 +21,7 @@ type GateStatus struct {
 
 // UserStatus is the status of one user at the gate of an item.
 type UserStatus struct {
-	Task uuid.UUID     // of the user's reservation; Nil = none
+	Task id.Task       // of the user's reservation; Nil = none
 	Wait time.Duration // remaining wait of a user with too many expired reservations
 	Room int           // units that the limit of the sale leaves to the user; -1 = no limit
 }
@@ -31,7 +29,7 @@ type UserStatus struct {
 // Status records whether buyers wait for an item, which keeps released units for them
 // for three seconds. It returns the status of the gate and of the given users, at most
 // a few hundred.
-func (g *Gate) Status(ctx context.Context, sale, item uuid.UUID, waiting bool, users ...uuid.UUID) (GateStatus, error) {
+func (g *Gate) Status(ctx context.Context, sale id.Sale, item id.Item, waiting bool, users ...id.User) (GateStatus, error) {
 	shard := id.ShardOf(sale)
 	flag := "0"
 	if waiting {
@@ -57,7 +55,7 @@ func (g *Gate) Status(ctx context.Context, sale, item uuid.UUID, waiting bool, u
 		if task == "" {
 			continue
 		}
-		if s.Users[i].Task, err = uuid.Parse(task); err != nil {
+		if s.Users[i].Task, err = id.ParseUUID[id.Task](task); err != nil {
 			return GateStatus{}, fmt.Errorf("status of gate %s: task: %w", item, err)
 		}
 	}
@@ -70,7 +68,7 @@ func (g *Gate) Status(ctx context.Context, sale, item uuid.UUID, waiting bool, u
 // Redeem turns the units that are reserved for an offer into an order task and appends
 // its message, in one step. The outcome is as of Reserve; PathInvalid means that no
 // unit is reserved for the offer. After a lost reply it runs once more.
-func (g *Gate) Redeem(ctx context.Context, a Attempt, offer uuid.UUID) (Outcome, error) {
+func (g *Gate) Redeem(ctx context.Context, a Attempt, offer id.Waitlist) (Outcome, error) {
 	o, err := g.redeem(ctx, a, offer)
 	if err != nil && ambiguous(err) {
 		g.log.WarnContext(ctx, "redeem: reply lost, sending again", slog.String("task", a.Task.String()), slog.Any("error", err))
@@ -83,7 +81,7 @@ func (g *Gate) Redeem(ctx context.Context, a Attempt, offer uuid.UUID) (Outcome,
 	return o.own(&a), err
 }
 
-func (g *Gate) redeem(ctx context.Context, a Attempt, offer uuid.UUID) (Outcome, error) {
+func (g *Gate) redeem(ctx context.Context, a Attempt, offer id.Waitlist) (Outcome, error) {
 	shard := a.Shard()
 	orders := g.keys.Orders(shard)
 	keys := []string{

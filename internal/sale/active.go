@@ -8,13 +8,13 @@ import (
 	"time"
 
 	entsql "entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 
 	"seckill/ent"
 	entgoods "seckill/ent/goods"
 	"seckill/ent/predicate"
 	entsale "seckill/ent/sale"
 	"seckill/ent/saleitem"
+	"seckill/internal/id"
 )
 
 const (
@@ -126,9 +126,9 @@ const completeAtOnce = 1000
 // complete reads the items and products of sales.
 func (s *Store) complete(ctx context.Context, rows []*ent.Sale) ([]*Sale, error) {
 	sales := make([]*Sale, 0, len(rows))
-	products := map[uuid.UUID]*Goods{}
+	products := map[id.Goods]*Goods{}
 	for some := range slices.Chunk(rows, completeAtOnce) {
-		ids := make([]uuid.UUID, len(some))
+		ids := make([]id.Sale, len(some))
 		for i, row := range some {
 			ids[i] = row.ID
 		}
@@ -151,9 +151,9 @@ func (s *Store) complete(ctx context.Context, rows []*ent.Sale) ([]*Sale, error)
 }
 
 // assemble returns sales with their items and products.
-func assemble(rows []*ent.Sale, items []*ent.SaleItem, products map[uuid.UUID]*Goods) []*Sale {
+func assemble(rows []*ent.Sale, items []*ent.SaleItem, products map[id.Goods]*Goods) []*Sale {
 	sales := make([]*Sale, len(rows))
-	indexByID := make(map[uuid.UUID]int, len(rows))
+	indexByID := make(map[id.Sale]int, len(rows))
 	for i, row := range rows {
 		sales[i] = saleFromRow(row)
 		indexByID[row.ID] = i

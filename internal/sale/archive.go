@@ -6,8 +6,9 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/google/uuid"
 	lru "github.com/hashicorp/golang-lru/v2"
+
+	"seckill/internal/id"
 )
 
 const (
@@ -88,7 +89,7 @@ func archived[T any](ctx context.Context, c *Catalog, key string, read func(ctx 
 
 // Sale returns the sale with that id, or nil: from memory when it is active, else from the
 // database.
-func (c *Catalog) Sale(ctx context.Context, id uuid.UUID) (*Sale, error) {
+func (c *Catalog) Sale(ctx context.Context, id id.Sale) (*Sale, error) {
 	return c.lookUp(ctx, "sale "+id.String(),
 		func(s *Snapshot) *Sale { return s.Sale(id) },
 		func(ctx context.Context) (*Sale, error) { return c.store.ByID(ctx, id) })
@@ -102,7 +103,7 @@ func (c *Catalog) BySlug(ctx context.Context, slug string) (*Sale, error) {
 }
 
 // Item returns the item with that id and its sale, or nil, like Sale.
-func (c *Catalog) Item(ctx context.Context, id uuid.UUID) (*Item, *Sale, error) {
+func (c *Catalog) Item(ctx context.Context, id id.Item) (*Item, *Sale, error) {
 	v, err := c.lookUp(ctx, "item "+id.String(),
 		func(s *Snapshot) *Sale {
 			if item := s.Item(id); item != nil {
@@ -147,7 +148,7 @@ type offered struct {
 
 // Goods returns the product with that id, or nil, and whether it is in a sale that buyers
 // may see.
-func (c *Catalog) Goods(ctx context.Context, id uuid.UUID) (_ *Goods, public bool, err error) {
+func (c *Catalog) Goods(ctx context.Context, id id.Goods) (_ *Goods, public bool, err error) {
 	snap, err := c.Snapshot(ctx)
 	if err != nil {
 		return nil, false, err

@@ -10,7 +10,6 @@ import (
 
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 
 	"seckill/ent"
 	entsale "seckill/ent/sale"
@@ -57,14 +56,14 @@ func countRows(db *postgres.DB, rows *atomic.Int64) *ent.Client {
 
 // addOldSales adds settled sales that ended long ago, one a minute, each with its own
 // product, and returns their ids.
-func addOldSales(t *testing.T, db *postgres.DB, n int, last time.Time) (sales, items []uuid.UUID) {
+func addOldSales(t *testing.T, db *postgres.DB, n int, last time.Time) (sales []id.Sale, items []id.Item) {
 	t.Helper()
 	err := db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
 		var goods []*ent.GoodsCreate
 		var rows []*ent.SaleCreate
 		var stock []*ent.SaleItemCreate
 		for i := range n {
-			g, v, item := id.New(), id.New(), id.New()
+			g, v, item := id.New[id.Goods](), id.New[id.Sale](), id.New[id.Item]()
 			ends := last.Add(-time.Duration(n-i) * time.Minute)
 			goods = append(goods, tx.Goods.Create().SetID(g).SetName(fmt.Sprint("Old kettle ", i)).SetListPriceMinor(9900).SetCurrency("CNY").SetCreatedAt(ends))
 			rows = append(rows, tx.Sale.Create().SetID(v).SetSlug(fmt.Sprint("old-", i)).SetTitle(fmt.Sprint("Old ", i)).SetStatus(entsale.StatusENDED).
@@ -129,7 +128,7 @@ func TestARefreshDoesNotReadOldSales(t *testing.T) {
 }
 
 // addRecent adds 300 sales that ended before last.
-func addRecent(t *testing.T, db *postgres.DB, last time.Time) (sales, items []uuid.UUID) {
+func addRecent(t *testing.T, db *postgres.DB, last time.Time) (sales []id.Sale, items []id.Item) {
 	t.Helper()
 	if _, err := db.SQL.ExecContext(t.Context(), "UPDATE sales SET slug = 'older-' || slug WHERE slug LIKE 'old-%'"); err != nil {
 		t.Fatal(err)
@@ -181,7 +180,7 @@ func TestOldSalesAreReadOnDemandAndCached(t *testing.T) {
 	}
 	for range 2 {
 		before := rows.Load()
-		if v, err := c.Sale(t.Context(), id.New()); v != nil || err != nil {
+		if v, err := c.Sale(t.Context(), id.New[id.Sale]()); v != nil || err != nil {
 			t.Errorf("unknown sale %v, error %v", v, err)
 		}
 		if n := rows.Load() - before; n != 0 {

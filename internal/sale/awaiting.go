@@ -6,19 +6,18 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	entsale "seckill/ent/sale"
 	"seckill/ent/salelog"
+	"seckill/internal/id"
 )
 
 // Awaiting is a sale that waits for approval.
 type Awaiting struct {
-	Sale    uuid.UUID
-	Since   time.Time   // when it was submitted
-	Note    string      // of the submission
-	Authors []uuid.UUID // who created or edited it: they must not approve it
+	Sale    id.Sale
+	Since   time.Time // when it was submitted
+	Note    string    // of the submission
+	Authors []id.User // who created or edited it: they must not approve it
 }
 
 // AwaitingApproval returns at most limit sales that wait for approval, in the order of
@@ -29,15 +28,15 @@ func (s *Store) AwaitingApproval(ctx context.Context, limit int) ([]Awaiting, er
 	if err != nil || len(sales) == 0 {
 		return nil, wrapAwaiting(err)
 	}
-	waiting, at := make([]Awaiting, len(sales)), map[uuid.UUID]*Awaiting{}
+	waiting, at := make([]Awaiting, len(sales)), map[id.Sale]*Awaiting{}
 	for i, v := range sales {
 		waiting[i] = Awaiting{Sale: v.ID, Since: v.CreatedAt.UTC()}
 		if v.CreatedBy != nil {
-			waiting[i].Authors = []uuid.UUID{*v.CreatedBy}
+			waiting[i].Authors = []id.User{*v.CreatedBy}
 		}
 		at[v.ID] = &waiting[i]
 	}
-	ids := make([]uuid.UUID, len(sales))
+	ids := make([]id.Sale, len(sales))
 	for i, v := range sales {
 		ids[i] = v.ID
 	}

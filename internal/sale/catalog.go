@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
 	"golang.org/x/sync/singleflight"
 
 	"seckill/internal/clock"
+	"seckill/internal/id"
 )
 
 const (
@@ -53,11 +53,11 @@ type Snapshot struct {
 	readAt    time.Time // when the database last confirmed it
 	forgotten bool
 	build     int64 // grows with each snapshot that is read, and when one is forgotten
-	sales     map[uuid.UUID]*Sale
+	sales     map[id.Sale]*Sale
 	slugs     map[string]*Sale
-	items     map[uuid.UUID]*Item
-	goods     map[uuid.UUID]*Goods
-	public    map[uuid.UUID]bool // goods in sales that buyers may see
+	items     map[id.Item]*Item
+	goods     map[id.Goods]*Goods
+	public    map[id.Goods]bool // goods in sales that buyers may see
 }
 
 // NewCatalog returns a Catalog that reads from store at its first use.
@@ -190,9 +190,9 @@ func (c *Catalog) replace(have, fresh *Snapshot) {
 func newSnapshot(sales []*Sale) *Snapshot {
 	s := &Snapshot{
 		Sales: sales,
-		sales: make(map[uuid.UUID]*Sale, len(sales)), slugs: make(map[string]*Sale, len(sales)),
-		items: make(map[uuid.UUID]*Item), goods: make(map[uuid.UUID]*Goods),
-		public: make(map[uuid.UUID]bool),
+		sales: make(map[id.Sale]*Sale, len(sales)), slugs: make(map[string]*Sale, len(sales)),
+		items: make(map[id.Item]*Item), goods: make(map[id.Goods]*Goods),
+		public: make(map[id.Goods]bool),
 	}
 	sort.Slice(sales, func(i, j int) bool { return lessByTime(sales[i].StartsAt, sales[j].StartsAt, sales[i].ID, sales[j].ID) })
 	for _, v := range sales {
@@ -212,7 +212,7 @@ func newSnapshot(sales []*Sale) *Snapshot {
 	return s
 }
 
-func lessByTime(a, b time.Time, x, y uuid.UUID) bool {
+func lessByTime(a, b time.Time, x, y id.Sale) bool {
 	if !a.Equal(b) {
 		return a.Before(b)
 	}
@@ -221,16 +221,16 @@ func lessByTime(a, b time.Time, x, y uuid.UUID) bool {
 
 // Sale returns the sale with that id, or nil: also for one that is not active. Outside of
 // the path of an order use Catalog.Sale, and likewise for the others.
-func (s *Snapshot) Sale(id uuid.UUID) *Sale { return s.sales[id] }
+func (s *Snapshot) Sale(id id.Sale) *Sale { return s.sales[id] }
 
 // BySlug returns the sale with that slug, or nil.
 func (s *Snapshot) BySlug(slug string) *Sale { return s.slugs[slug] }
 
 // Item returns the item with that id, or nil.
-func (s *Snapshot) Item(id uuid.UUID) *Item { return s.items[id] }
+func (s *Snapshot) Item(id id.Item) *Item { return s.items[id] }
 
 // GoodsByID returns the product with that id, or nil.
-func (s *Snapshot) GoodsByID(id uuid.UUID) *Goods { return s.goods[id] }
+func (s *Snapshot) GoodsByID(id id.Goods) *Goods { return s.goods[id] }
 
 // PublicGoods reports whether a product is in a sale that buyers may see.
-func (s *Snapshot) PublicGoods(id uuid.UUID) bool { return s.public[id] }
+func (s *Snapshot) PublicGoods(id id.Goods) bool { return s.public[id] }

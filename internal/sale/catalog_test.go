@@ -26,10 +26,10 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-func addSale(t *testing.T, db *postgres.DB, slug string, starts time.Time) (saleID, itemID uuid.UUID) {
+func addSale(t *testing.T, db *postgres.DB, slug string, starts time.Time) (saleID id.Sale, itemID id.Item) {
 	t.Helper()
-	saleID, itemID = id.New(), id.New()
-	goods := id.New()
+	saleID, itemID = id.New[id.Sale](), id.New[id.Item]()
+	goods := id.New[id.Goods]()
 	err := db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
 		if err := tx.Goods.Create().SetID(goods).SetName("Kettle").SetListPriceMinor(9900).SetCurrency("CNY").SetCreatedAt(starts).Exec(ctx); err != nil {
 			return err
@@ -197,7 +197,7 @@ func TestTheCatalogueKnowsWhoPreparedASaleAlsoByAServiceToken(t *testing.T) {
 	t.Parallel()
 	db, now := testdb.Postgres(t), clock.NewFake(time.Now())
 	saleID, _ := addSale(t, db, "first", now.Now())
-	author, approver, pauser, owner, token := id.New(), id.New(), id.New(), id.New(), id.New()
+	author, approver, pauser, owner, token := id.New[id.User](), id.New[id.User](), id.New[id.User](), id.New[id.User](), id.New[id.ServiceToken]()
 	err := db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
 		if err := tx.ServiceToken.Create().SetID(token).SetName("shop").SetScopes("SALES_WRITE").SetHash(token[:]).SetCreatedBy(owner).
 			SetCreatedAt(now.Now()).SetExpiresAt(now.Now().Add(time.Hour)).Exec(ctx); err != nil {
@@ -205,9 +205,9 @@ func TestTheCatalogueKnowsWhoPreparedASaleAlsoByAServiceToken(t *testing.T) {
 		}
 		for _, line := range []struct {
 			act sale.Act
-			by  uuid.UUID
-		}{{sale.ActCreate, author}, {sale.ActUpdate, token}, {sale.ActApprove, approver}, {sale.ActPause, pauser}} {
-			if err := tx.SaleLog.Create().SetID(id.New()).SetSaleID(saleID).SetActorID(line.by).SetAct(string(line.act)).
+			by  id.User
+		}{{sale.ActCreate, author}, {sale.ActUpdate, id.User(token)}, {sale.ActApprove, approver}, {sale.ActPause, pauser}} {
+			if err := tx.SaleLog.Create().SetID(id.New[uuid.UUID]()).SetSaleID(saleID).SetActorID(line.by).SetAct(string(line.act)).
 				SetFromStatus("DRAFT").SetToStatus("DRAFT").SetRevision(1).SetCreatedAt(now.Now()).Exec(ctx); err != nil {
 				return err
 			}
@@ -218,7 +218,7 @@ func TestTheCatalogueKnowsWhoPreparedASaleAlsoByAServiceToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := snapshot(t, sale.NewCatalog(sale.NewStore(db.Ent), now, slog.New(slog.DiscardHandler))).Sale(saleID)
-	for name, user := range map[string]uuid.UUID{"author": author, "approver": approver, "owner of the service token": owner} {
+	for name, user := range map[string]id.User{"author": author, "approver": approver, "owner of the service token": owner} {
 		if !v.PreparedBy(user) {
 			t.Errorf("the %s may buy", name)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"seckill/ent"
-	"seckill/internal/id"
 	"seckill/internal/webhook"
 )
 
@@ -24,7 +23,7 @@ func (c Change) writeEvent(ctx context.Context, tx *ent.Tx) error {
 		return nil
 	}
 	return c.Outbox.Write(ctx, tx, webhook.SaleStateChanged, func() []webhook.Event {
-		saleID := id.Format(id.Sale, c.Sale)
+		saleID := c.Sale.Public()
 		return []webhook.Event{{Kind: webhook.SaleStateChanged, Subject: saleID, At: c.At, Data: eventData{
 			SaleID: saleID, Status: c.To, PreviousStatus: c.From, Act: c.Act, Revision: c.Revision + 1,
 		}}}

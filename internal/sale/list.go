@@ -7,12 +7,12 @@ import (
 	"time"
 
 	entsql "entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 
 	entgoods "seckill/ent/goods"
 	"seckill/ent/predicate"
 	entsale "seckill/ent/sale"
 	"seckill/internal/cursor"
+	"seckill/internal/id"
 )
 
 // public are the statuses of sales that buyers may see, beside those that were cancelled
@@ -81,7 +81,7 @@ func (r Range) String() string {
 	return text
 }
 
-func (s *Store) list(ctx context.Context, except []uuid.UUID, f Filter, byCreation bool, r Range, now time.Time) ([]*Sale, int, error) { //nolint:revive // what the page asks for, and the time of it
+func (s *Store) list(ctx context.Context, except []id.Sale, f Filter, byCreation bool, r Range, now time.Time) ([]*Sale, int, error) { //nolint:revive // what the page asks for, and the time of it
 	where := append(f.predicates(now), entsale.IDNotIn(except...))
 	total, err := s.db.Sale.Query().Where(where...).Count(ctx)
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *Store) listGoods(ctx context.Context, text string, all bool, r Range) (
 }
 
 // Offered reports whether a product is in a sale that buyers may see.
-func (s *Store) Offered(ctx context.Context, goodsID uuid.UUID) (bool, error) {
+func (s *Store) Offered(ctx context.Context, goodsID id.Goods) (bool, error) {
 	found, err := s.db.Goods.Query().Where(entgoods.ID(goodsID), inSales(isPublic)).Exist(ctx)
 	if err != nil {
 		return false, fmt.Errorf("read sales of goods %s: %w", goodsID, err)
@@ -211,8 +211,8 @@ func inPhase(phase Phase, now time.Time) predicate.Sale {
 }
 
 // ids returns the ids of the sales in the snapshot.
-func (s *Snapshot) ids() []uuid.UUID {
-	ids := make([]uuid.UUID, len(s.Sales))
+func (s *Snapshot) ids() []id.Sale {
+	ids := make([]id.Sale, len(s.Sales))
 	for i, v := range s.Sales {
 		ids[i] = v.ID
 	}

@@ -10,13 +10,14 @@ import (
 	"seckill/ent"
 	"seckill/ent/goodslog"
 	"seckill/ent/salelog"
+	"seckill/internal/id"
 )
 
 // LogLine is one act on a sale.
 type LogLine struct {
 	ID       uuid.UUID
-	Sale     uuid.UUID
-	Actor    *uuid.UUID // nil = the clock
+	Sale     id.Sale
+	Actor    *id.User // nil = the clock
 	Act      Act
 	From, To Status
 	Revision int64 // of the sale after the act
@@ -30,7 +31,7 @@ type LogLine struct {
 const actSeal = "SEAL"
 
 // Log returns the newest lines of a sale's log, newest first, at most limit.
-func (s *Store) Log(ctx context.Context, saleID uuid.UUID, limit int) ([]LogLine, error) {
+func (s *Store) Log(ctx context.Context, saleID id.Sale, limit int) ([]LogLine, error) {
 	rows, err := s.db.SaleLog.Query().Where(salelog.SaleID(saleID), salelog.ActNEQ(actSeal)).
 		Order(ent.Desc(salelog.FieldRevision), ent.Desc(salelog.FieldID)).Limit(limit).All(ctx)
 	if err != nil {
@@ -49,7 +50,7 @@ func (s *Store) Log(ctx context.Context, saleID uuid.UUID, limit int) ([]LogLine
 
 // WroteIt reports whether a user created or edited a sale: such a user must not approve
 // it.
-func (s *Store) WroteIt(ctx context.Context, saleID uuid.UUID, authors ...uuid.UUID) (bool, error) {
+func (s *Store) WroteIt(ctx context.Context, saleID id.Sale, authors ...id.User) (bool, error) {
 	wrote, err := s.db.SaleLog.Query().Where(
 		salelog.SaleID(saleID), salelog.ActorIDIn(authors...), salelog.ActIn(string(ActCreate), string(ActUpdate)),
 	).Exist(ctx)
@@ -62,8 +63,8 @@ func (s *Store) WroteIt(ctx context.Context, saleID uuid.UUID, authors ...uuid.U
 // GoodsLine is one change of a product.
 type GoodsLine struct {
 	ID       uuid.UUID
-	Goods    uuid.UUID
-	Actor    uuid.UUID
+	Goods    id.Goods
+	Actor    id.User
 	Act      Act   // ActCreate or ActUpdate
 	Revision int64 // of the product after the change
 	Note     string
@@ -72,7 +73,7 @@ type GoodsLine struct {
 }
 
 // GoodsLog returns the newest lines of a product's log, newest first, at most limit.
-func (s *Store) GoodsLog(ctx context.Context, goodsID uuid.UUID, limit int) ([]GoodsLine, error) {
+func (s *Store) GoodsLog(ctx context.Context, goodsID id.Goods, limit int) ([]GoodsLine, error) {
 	rows, err := s.db.GoodsLog.Query().Where(goodslog.GoodsID(goodsID)).
 		Order(ent.Desc(goodslog.FieldRevision), ent.Desc(goodslog.FieldID)).Limit(limit).All(ctx)
 	if err != nil {

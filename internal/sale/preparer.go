@@ -6,20 +6,20 @@ import (
 	"slices"
 
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 
 	"seckill/ent"
 	entsale "seckill/ent/sale"
 	"seckill/ent/salelog"
 	"seckill/ent/servicetoken"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 )
 
 // preparing are the acts whose actors must not buy in the sale.
 var preparing = []string{string(ActCreate), string(ActUpdate), string(ActSubmit), string(ActApprove), string(ActSchedule)}
 
 // PreparedBy reports whether a user prepared or approved a sale of the catalogue.
-func (s *Sale) PreparedBy(user uuid.UUID) bool { return slices.Contains(s.Preparers, user) }
+func (s *Sale) PreparedBy(user id.User) bool { return slices.Contains(s.Preparers, user) }
 
 // OwnSale refuses to sell an item to a user who prepared or approved its sale.
 func OwnSale() error { return fault.Refused{Why: fault.OwnSale, At: []string{"input", "itemId"}} }
@@ -27,7 +27,7 @@ func OwnSale() error { return fault.Refused{Why: fault.OwnSale, At: []string{"in
 // addPreparers sets the preparers of sales in which buyers may buy. What a service token
 // did counts as done by the user who created it.
 func (s *Store) addPreparers(ctx context.Context, sales []*Sale) error {
-	byID := make(map[uuid.UUID]*Sale, len(sales))
+	byID := make(map[id.Sale]*Sale, len(sales))
 	for _, v := range sales {
 		byID[v.ID] = v
 	}
@@ -61,8 +61,8 @@ func (s *Store) addPreparers(ctx context.Context, sales []*Sale) error {
 }
 
 // owners returns the users who created the service tokens among the actors of log lines.
-func (s *Store) owners(ctx context.Context, lines []*ent.SaleLog) (map[uuid.UUID]uuid.UUID, error) {
-	var actors []uuid.UUID
+func (s *Store) owners(ctx context.Context, lines []*ent.SaleLog) (map[id.User]id.User, error) {
+	var actors []id.User
 	for _, line := range lines {
 		if !slices.Contains(actors, *line.ActorID) {
 			actors = append(actors, *line.ActorID)
@@ -71,14 +71,14 @@ func (s *Store) owners(ctx context.Context, lines []*ent.SaleLog) (map[uuid.UUID
 	if len(actors) == 0 {
 		return nil, nil
 	}
-	tokens, err := s.db.ServiceToken.Query().Where(servicetoken.IDIn(actors...), servicetoken.CreatedByNotNil()).
+	tokens, err := s.db.ServiceToken.Query().Where(servicetoken.IDIn(id.As[id.ServiceToken](actors)...), servicetoken.CreatedByNotNil()).
 		Select(servicetoken.FieldID, servicetoken.FieldCreatedBy).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read who created service tokens: %w", err)
 	}
-	owners := make(map[uuid.UUID]uuid.UUID, len(tokens))
+	owners := make(map[id.User]id.User, len(tokens))
 	for _, token := range tokens {
-		owners[token.ID] = *token.CreatedBy
+		owners[id.User(token.ID)] = *token.CreatedBy
 	}
 	return owners, nil
 }

@@ -32,9 +32,8 @@ package sale
 import (
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/accent"
+	"seckill/internal/id"
 	"seckill/internal/money"
 )
 
@@ -93,7 +92,7 @@ const (
 
 // Goods is a product of the catalogue.
 type Goods struct {
-	ID          uuid.UUID
+	ID          id.Goods
 	Name        string
 	Description string
 	ImageURL    *string
@@ -107,8 +106,8 @@ type Goods struct {
 
 // Item is a product in a sale.
 type Item struct {
-	ID       uuid.UUID
-	SaleID   uuid.UUID
+	ID       id.Item
+	SaleID   id.Sale
 	Goods    *Goods
 	Position int
 	Price    money.Amount
@@ -126,7 +125,7 @@ type Item struct {
 
 // Sale is a flash sale. It is shared between requests: read-only.
 type Sale struct {
-	ID                uuid.UUID
+	ID                id.Sale
 	Slug              string
 	Title             string
 	Rules             string
@@ -144,8 +143,8 @@ type Sale struct {
 	Revision          int64
 	Items             []*Item // by position
 	WasPublic         bool    // of a cancelled sale: buyers saw it before
-	CreatedBy         *uuid.UUID
-	Preparers         []uuid.UUID // who prepared or approved it; only in the catalogue, for sales that may sell
+	CreatedBy         *id.User
+	Preparers         []id.User // who prepared or approved it; only in the catalogue, for sales that may sell
 	CreatedAt         time.Time
 	ExternalReference string     // id in another system; "" = none
 	Notice            string     // why the sale is paused or over, for buyers

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"seckill/ent"
 	entsale "seckill/ent/sale"
 	"seckill/ent/salelog"
@@ -74,10 +76,10 @@ var wanted = map[sale.Act]map[sale.Status]map[sale.Status]string{
 }
 
 var actors = map[string]sale.Actor{
-	"customer":  {ID: id.New(), Role: auth.Customer},
-	"operator":  {ID: id.New(), Role: auth.Operator},
-	"admin":     {ID: id.New(), Role: auth.Admin},
-	"anonymous": {ID: id.New()},
+	"customer":  {ID: id.New[id.User](), Role: auth.Customer},
+	"operator":  {ID: id.New[id.User](), Role: auth.Operator},
+	"admin":     {ID: id.New[id.User](), Role: auth.Admin},
+	"anonymous": {ID: id.New[id.User]()},
 	"clock":     sale.TheClock,
 }
 
@@ -111,7 +113,7 @@ func TestTheStateTableAllowsThisAndNothingElse(t *testing.T) {
 							}
 						}
 						return sale.Apply(ctx, tx, sale.Change{
-							ID: id.New(), Sale: saleID, From: from, Revision: 1, Act: act, To: to, By: actor, Note: "why", At: time.Now(),
+							ID: id.New[uuid.UUID](), Sale: saleID, From: from, Revision: 1, Act: act, To: to, By: actor, Note: "why", At: time.Now(),
 						}, nil)
 					})
 					switch {
@@ -144,7 +146,7 @@ func TestAMoveFindsTheSaleAsItWasReadOrDoesNothing(t *testing.T) {
 		By: actors["operator"], Note: "later", Details: `{"by":"an hour"}`, At: time.Now(),
 	}
 	apply := func() error {
-		c.ID = id.New()
+		c.ID = id.New[uuid.UUID]()
 		return db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error { return sale.Apply(ctx, tx, c, nil) })
 	}
 	if err := apply(); err != nil {

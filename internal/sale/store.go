@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	entgoods "seckill/ent/goods"
 	"seckill/ent/predicate"
 	entsale "seckill/ent/sale"
 	"seckill/ent/saleitem"
 	"seckill/internal/accent"
+	"seckill/internal/id"
 	"seckill/internal/money"
 )
 
@@ -23,7 +22,7 @@ type Store struct{ db *ent.Client }
 func NewStore(db *ent.Client) *Store { return &Store{db: db} }
 
 // Gone reports whether all units of an item are sold: none is available or held.
-func (s *Store) Gone(ctx context.Context, itemID uuid.UUID) (bool, error) {
+func (s *Store) Gone(ctx context.Context, itemID id.Item) (bool, error) {
 	gone, err := s.db.SaleItem.Query().Where(saleitem.ID(itemID), saleitem.Available(0), saleitem.Held(0)).Exist(ctx)
 	if err != nil {
 		return false, fmt.Errorf("read what is left of item %s: %w", itemID, err)
@@ -32,7 +31,7 @@ func (s *Store) Gone(ctx context.Context, itemID uuid.UUID) (bool, error) {
 }
 
 // ByID reads one sale with its items from the database; nil if there is none.
-func (s *Store) ByID(ctx context.Context, saleID uuid.UUID) (*Sale, error) {
+func (s *Store) ByID(ctx context.Context, saleID id.Sale) (*Sale, error) {
 	return s.one(ctx, entsale.ID(saleID))
 }
 
@@ -42,7 +41,7 @@ func (s *Store) BySlug(ctx context.Context, slug string) (*Sale, error) {
 }
 
 // ByItem reads the sale of an item; nil if there is none.
-func (s *Store) ByItem(ctx context.Context, itemID uuid.UUID) (*Sale, error) {
+func (s *Store) ByItem(ctx context.Context, itemID id.Item) (*Sale, error) {
 	item, err := s.db.SaleItem.Get(ctx, itemID)
 	if ent.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // none is an answer
@@ -70,7 +69,7 @@ func (s *Store) one(ctx context.Context, is predicate.Sale) (*Sale, error) {
 }
 
 // GoodsByID reads one product from the database; nil if there is none.
-func (s *Store) GoodsByID(ctx context.Context, goodsID uuid.UUID) (*Goods, error) {
+func (s *Store) GoodsByID(ctx context.Context, goodsID id.Goods) (*Goods, error) {
 	row, err := s.db.Goods.Get(ctx, goodsID)
 	if ent.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // none is an answer

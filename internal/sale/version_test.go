@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/clock"
+	"seckill/internal/id"
 	"seckill/internal/postgres"
 	"seckill/internal/sale"
 	"seckill/internal/testdb"
@@ -26,7 +25,7 @@ type followed struct {
 	here     *sale.Catalog
 	there    *sale.Catalog
 	log      *bytes.Buffer // warnings of the catalogues
-	sale     uuid.UUID
+	sale     id.Sale
 }
 
 func follow(t *testing.T) *followed {

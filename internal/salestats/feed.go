@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/cursor"
@@ -54,11 +53,11 @@ type Line struct {
 	Act    sale.Act     `json:"act,omitempty"`
 	From   sale.Status  `json:"from,omitempty"`
 	To     sale.Status  `json:"to,omitempty"`
-	Actor  *uuid.UUID   `json:"actor,omitempty"` // nil = the scheduler, or no single user
+	Actor  *id.User     `json:"actor,omitempty"` // nil = the scheduler, or no single user
 	Note   string       `json:"note,omitempty"`
 	Units  int          `json:"units,omitempty"`  // of ACT: units added, below 0 removed
 	Count  int          `json:"count,omitempty"`  // of ORDERS, FAILED and MOVED
-	Order  *uuid.UUID   `json:"order,omitempty"`  // if the line is about a single order
+	Order  *id.Order    `json:"order,omitempty"`  // if the line is about a single order
 	Status order.Status `json:"status,omitempty"` // of MOVED: the new status
 	Reason string       `json:"reason,omitempty"` // of FAILED, the last one
 }
@@ -83,7 +82,7 @@ type Feed struct {
 
 // joined is the key by which lines are merged.
 type joined struct {
-	sale   uuid.UUID
+	sale   id.Sale
 	kind   LineKind
 	status order.Status
 }
@@ -101,7 +100,7 @@ func (f *Feed) Act(ctx context.Context, line sale.LogLine) {
 		Units int    `json:"units"`
 	}
 	if json.Unmarshal([]byte(line.Details), &details) == nil {
-		if orderID, err := id.Parse(id.Order, details.Order); err == nil {
+		if orderID, err := id.ParseOrder(details.Order); err == nil {
 			l.Order = &orderID
 		}
 		if line.Act == sale.ActAdjust {
@@ -134,11 +133,11 @@ func (f *Feed) Ended(tasks []order.Task) {
 	for i := range tasks {
 		t := &tasks[i]
 		if t.Status == order.Succeeded {
-			f.line(joined{sale: t.Sale, kind: LineOrders}).add(t.UpdatedAt, t.ID)
+			f.line(joined{sale: t.Sale, kind: LineOrders}).add(t.UpdatedAt, id.Order(t.ID))
 			continue
 		}
 		line := f.line(joined{sale: t.Sale, kind: LineFailed})
-		line.add(t.UpdatedAt, t.ID)
+		line.add(t.UpdatedAt, id.Order(t.ID))
 		line.Order, line.Reason = nil, string(t.Failure)
 	}
 }
@@ -155,7 +154,7 @@ func (f *Feed) line(key joined) *Line {
 }
 
 // add adds an order to the line; a line about a single order names it.
-func (l *Line) add(at time.Time, orderID uuid.UUID) {
+func (l *Line) add(at time.Time, orderID id.Order) {
 	l.Count++
 	l.At, l.Order = at, &orderID
 	if l.Count > 1 {
@@ -189,7 +188,7 @@ func (f *Feed) Flush(ctx context.Context) {
 	}
 }
 
-func (f *Feed) write(ctx context.Context, saleID uuid.UUID, line Line) {
+func (f *Feed) write(ctx context.Context, saleID id.Sale, line Line) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(f.cfg.Timeout, FeedTimeout))
 	defer cancel()
 	text, err := json.Marshal(line)
@@ -202,7 +201,7 @@ func (f *Feed) write(ctx context.Context, saleID uuid.UUID, line Line) {
 		})
 	}
 	if err != nil {
-		f.cfg.Log.WarnContext(ctx, "a line of a sale's log is lost", slog.String("sale", id.Format(id.Sale, saleID)), slog.Any("error", err))
+		f.cfg.Log.WarnContext(ctx, "a line of a sale's log is lost", slog.String("sale", saleID.Public()), slog.Any("error", err))
 	}
 }
 
@@ -226,7 +225,7 @@ type FeedEvent struct {
 // Follow sends the lines of a sale's log: after a cursor, or only new ones if it is nil.
 // The first event is a SNAPSHOT. The channel is closed when ctx ends. The error is
 // a fault BAD_USER_INPUT for a malformed cursor, or reports that Redis cannot be read.
-func (f *Feed) Follow(ctx context.Context, saleID uuid.UUID, after *string) (<-chan notifier.State[FeedEvent], error) {
+func (f *Feed) Follow(ctx context.Context, saleID id.Sale, after *string) (<-chan notifier.State[FeedEvent], error) {
 	c := follower{feed: f, key: f.cfg.Keys.Feed(shardOf(saleID), saleID), out: make(chan notifier.State[FeedEvent])}
 	if after != nil {
 		var err error

@@ -45,7 +45,7 @@ func (e *env) follow(f *salestats.Feed, after *string) func() salestats.FeedEven
 }
 
 func (e *env) act(f *salestats.Feed, note string) {
-	actor := id.New()
+	actor := id.New[id.User]()
 	f.Act(e.t.Context(), sale.LogLine{
 		Sale: e.sale, Actor: &actor, Act: sale.ActPause, From: sale.Live, To: sale.Paused, Note: note, At: e.clock.Now(),
 	})
@@ -120,8 +120,8 @@ func TestLinesSayWhatMovedInTheOrderInWhichItDid(t *testing.T) {
 		f := e.feed()
 		next := e.follow(f, new("0-0"))
 		next()
-		one := id.New()
-		public := id.Format(id.Order, one)
+		one := id.New[id.Order]()
+		public := one.Public()
 		f.Act(t.Context(), sale.LogLine{Sale: e.sale, Act: sale.ActAdjust, To: sale.Live, Details: `{"item":"itm_x","units":-13}`})
 		f.Act(t.Context(), sale.LogLine{Sale: e.sale, Act: sale.ActVoid, To: sale.Live, Details: `{"order":"` + public + `","units":2}`})
 		if ev := next(); ev.Line.Units != -13 || ev.Line.Order != nil {
@@ -181,7 +181,7 @@ func TestManyOrdersAreOneLine(t *testing.T) {
 	e := setup(t)
 	f := e.feed()
 	task := func(status order.TaskStatus, failure fault.Reason) order.Task {
-		return order.Task{ID: id.New(), Sale: e.sale, Status: status, Failure: failure, UpdatedAt: e.clock.Now()}
+		return order.Task{ID: id.New[id.Task](), Sale: e.sale, Status: status, Failure: failure, UpdatedAt: e.clock.Now()}
 	}
 	single := task(order.Succeeded, "")
 	f.Ended([]order.Task{single})
@@ -194,18 +194,18 @@ func TestManyOrdersAreOneLine(t *testing.T) {
 	f.Flush(t.Context())
 	f.Ended([]order.Task{task(order.Failed, "SOLD_OUT"), task(order.Failed, "SOLD_OUT")})
 	f.Flush(t.Context())
-	paid := &order.Order{ID: id.New(), Sale: e.sale, Status: order.Paid, UpdatedAt: e.clock.Now()}
+	paid := &order.Order{ID: id.New[id.Order](), Sale: e.sale, Status: order.Paid, UpdatedAt: e.clock.Now()}
 	f.Moved(paid)
 	f.Flush(t.Context())
 	expired := make([]*order.Order, 300)
 	for i := range expired {
-		expired[i] = &order.Order{ID: id.New(), Sale: e.sale, Status: order.Expired, UpdatedAt: e.clock.Now()}
+		expired[i] = &order.Order{ID: id.New[id.Order](), Sale: e.sale, Status: order.Expired, UpdatedAt: e.clock.Now()}
 	}
 	f.Moved(expired...)
 	f.Flush(t.Context())
 	next := e.follow(f, new("0-0"))
 	next()
-	if l := next().Line; l.Kind != salestats.LineOrders || l.Count != 1 || *l.Order != single.ID {
+	if l := next().Line; l.Kind != salestats.LineOrders || l.Count != 1 || *l.Order != id.Order(single.ID) {
 		t.Errorf("one order: %+v", l)
 	}
 	if l := next().Line; l.Kind != salestats.LineOrders || l.Count != 500 || l.Order != nil {

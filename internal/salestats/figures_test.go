@@ -37,7 +37,7 @@ type counts struct {
 }
 
 // place makes one call of placeOrder and counts the client's result.
-func (c *counts) place(r *salestats.Recorder, sale uuid.UUID) {
+func (c *counts) place(r *salestats.Recorder, sale id.Sale) {
 	p := salestats.Placement{Sale: sale, Took: time.Duration(rand.IntN(20)+1) * time.Millisecond}
 	c.requests.Add(1)
 	switch rand.IntN(10) {
@@ -232,7 +232,7 @@ func TestStatsJoinTheGateTheRecordAndTheQueue(t *testing.T) {
 		if e.stats().Units.Conserved {
 			t.Error("a gate that lost a unit counts as conserved")
 		}
-		if got, err := e.reader.Stats(t.Context(), uuid.New()); got != nil || err != nil {
+		if got, err := e.reader.Stats(t.Context(), id.Sale(uuid.New())); got != nil || err != nil {
 			t.Errorf("an unknown sale: %+v %v", got, err)
 		}
 	})
@@ -350,15 +350,15 @@ func TestManyWatchersShareOneReadingPerSecond(t *testing.T) {
 		for range ch {
 		}
 	}
-	if ch, err := e.reader.Watch(t.Context(), uuid.New()); ch != nil || err != nil {
+	if ch, err := e.reader.Watch(t.Context(), id.Sale(uuid.New())); ch != nil || err != nil {
 		t.Errorf("an unknown sale: %v %v", ch, err)
 	}
 }
 
 // unitsOf are the units left in one sale.
 type unitsOf struct {
-	sale uuid.UUID
+	sale id.Sale
 	left *atomic.Int64
 }
 
-func (u unitsOf) UnitsLeft() map[uuid.UUID]int { return map[uuid.UUID]int{u.sale: int(u.left.Load())} }
+func (u unitsOf) UnitsLeft() map[id.Sale]int { return map[id.Sale]int{u.sale: int(u.left.Load())} }

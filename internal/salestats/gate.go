@@ -4,11 +4,11 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/telemetry"
 )
 
@@ -35,9 +35,9 @@ const (
 
 // Call is one call of a stage other than StageOrder, for which see Placement.
 type Call struct {
-	Sale   uuid.UUID
-	User   uuid.UUID
-	Item   uuid.UUID // zero = the call named none
+	Sale   id.Sale
+	User   id.User
+	Item   id.Item // zero = the call named none
 	Stage  Stage
 	Queued bool  // answered with a place in the waiting room instead of a path token
 	Err    error // a refusal or a fault; nil = passed or queued

@@ -7,10 +7,9 @@ import (
 	"sort"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/salefigures"
+	"seckill/internal/id"
 )
 
 const (
@@ -42,7 +41,7 @@ type Moment struct {
 
 // Keep stores the counters in Redis permanently in Postgres. Repeating it only adds to
 // the stored figures: what Redis has lost remains stored.
-func (r *Reader) Keep(ctx context.Context, sale uuid.UUID) error {
+func (r *Reader) Keep(ctx context.Context, sale id.Sale) error {
 	row, err := r.cfg.DB.Ent.Sale.Get(ctx, sale)
 	if err != nil {
 		return fmt.Errorf("keep figures of sale %s: %w", sale, err)
@@ -69,7 +68,7 @@ func (r *Reader) Keep(ctx context.Context, sale uuid.UUID) error {
 }
 
 // Kept returns the stored figures of a sale; nil if there are none.
-func (r *Reader) Kept(ctx context.Context, sale uuid.UUID) (*Kept, error) {
+func (r *Reader) Kept(ctx context.Context, sale id.Sale) (*Kept, error) {
 	row, err := r.cfg.DB.Ent.SaleFigures.Get(ctx, sale)
 	if ent.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // none is an answer
@@ -87,7 +86,7 @@ func (r *Reader) Kept(ctx context.Context, sale uuid.UUID) (*Kept, error) {
 // History returns the counts of a sale by the second or, for a long period, by several
 // seconds; nil if there are none. It returns the stored figures if they are more complete
 // than Redis.
-func (r *Reader) History(ctx context.Context, sale uuid.UUID, from, to time.Time) (*Kept, error) {
+func (r *Reader) History(ctx context.Context, sale id.Sale, from, to time.Time) (*Kept, error) {
 	if to.Sub(from) > maxHistory {
 		from = to.Add(-maxHistory)
 	}

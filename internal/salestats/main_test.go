@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	"github.com/google/uuid"
 
 	"seckill/ent"
 	"seckill/internal/clock"
@@ -29,8 +28,8 @@ type env struct {
 	conn   *redisconn.Conn
 	keys   reservation.Keys
 	clock  *clock.Fake
-	sale   uuid.UUID
-	item   uuid.UUID
+	sale   id.Sale
+	item   id.Item
 	reader *salestats.Reader
 }
 
@@ -63,7 +62,7 @@ func newEnv(t *testing.T, db *postgres.DB, conn *redisconn.Conn, prefix string) 
 	t.Helper()
 	e := &env{
 		t: t, db: db, conn: conn, keys: reservation.Keys{Prefix: prefix},
-		clock: clock.NewFake(time.Now().Truncate(time.Second)), sale: id.New(), item: id.New(),
+		clock: clock.NewFake(time.Now().Truncate(time.Second)), sale: id.New[id.Sale](), item: id.New[id.Item](),
 	}
 	now := e.clock.Now()
 	e.must(db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
@@ -71,7 +70,7 @@ func newEnv(t *testing.T, db *postgres.DB, conn *redisconn.Conn, prefix string) 
 			SetPreheatAt(now).SetPaymentWindowSeconds(900).SetPurchaseLimit(1).SetEpoch(1).SetCreatedAt(now).Exec(ctx); err != nil {
 			return err
 		}
-		return tx.SaleItem.Create().SetID(e.item).SetSaleID(e.sale).SetGoodsID(id.New()).SetPosition(0).
+		return tx.SaleItem.Create().SetID(e.item).SetSaleID(e.sale).SetGoodsID(id.New[id.Goods]()).SetPosition(0).
 			SetPriceMinor(4900).SetCurrency("CNY").SetTotal(100).SetAvailable(100).Exec(ctx)
 	}))
 	e.reader = salestats.NewReader(salestats.ReaderConfig{
@@ -115,10 +114,10 @@ func (e *env) gate(total, stock, reserved int) {
 }
 
 // order writes an order of one unit with a status.
-func (e *env) order(status string, at time.Time) uuid.UUID {
+func (e *env) order(status string, at time.Time) id.Order {
 	e.t.Helper()
-	task := id.NewTask(id.ShardOf(e.sale))
-	e.must(e.db.Ent.Order.Create().SetID(task).SetNumber(task.String()[4:36]).SetSaleID(e.sale).SetItemID(e.item).SetUserID(id.New()).
+	task := id.NewIn[id.Order](id.ShardOf(e.sale))
+	e.must(e.db.Ent.Order.Create().SetID(task).SetNumber(task.String()[4:36]).SetSaleID(e.sale).SetItemID(e.item).SetUserID(id.New[id.User]()).
 		SetStatus(entStatus(status)).SetQuantity(1).SetUnitPriceMinor(4900).SetCurrency("CNY").SetEpoch(1).
 		SetReservedAt(at).SetCreatedAt(at).SetUpdatedAt(at).Exec(e.t.Context()))
 	return task

@@ -7,11 +7,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/singleflight"
 
 	"seckill/internal/clock"
+	"seckill/internal/id"
 	"seckill/internal/money"
 	"seckill/internal/notifier"
 	"seckill/internal/postgres"
@@ -56,7 +56,7 @@ type Reader struct {
 	flight singleflight.Group
 
 	mu    sync.Mutex
-	known map[uuid.UUID]*known // guarded by mu
+	known map[id.Sale]*known // guarded by mu
 }
 
 // known holds the cached orders of a sale.
@@ -68,12 +68,12 @@ type known struct {
 
 // NewReader returns a Reader.
 func NewReader(cfg ReaderConfig) *Reader {
-	return &Reader{cfg: cfg, known: map[uuid.UUID]*known{}}
+	return &Reader{cfg: cfg, known: map[id.Sale]*known{}}
 }
 
 // Stats returns the figures of a sale, at most a second old; nil if the sale does not
 // exist.
-func (r *Reader) Stats(ctx context.Context, sale uuid.UUID) (*Stats, error) {
+func (r *Reader) Stats(ctx context.Context, sale id.Sale) (*Stats, error) {
 	now := r.cfg.Clock.Now()
 	if k := r.recall(sale); k != nil && k.stats != nil && now.Sub(k.stats.At) < fresh {
 		return k.stats, nil
@@ -92,13 +92,13 @@ func (r *Reader) Stats(ctx context.Context, sale uuid.UUID) (*Stats, error) {
 	return got.(*Stats), nil
 }
 
-func (r *Reader) recall(sale uuid.UUID) *known {
+func (r *Reader) recall(sale id.Sale) *known {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.known[sale]
 }
 
-func (r *Reader) remember(sale uuid.UUID, k *known) {
+func (r *Reader) remember(sale id.Sale, k *known) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.known[sale] == nil && len(r.known) >= maxKnown {
@@ -112,7 +112,7 @@ func (r *Reader) remember(sale uuid.UUID, k *known) {
 // sale. Totals that disagree are read again until Postgres has the same before and after
 // the gates: a refund may withdraw a unit from both between the readings. settled is false
 // if the sale changed during each of maxReadings.
-func (r *Reader) units(ctx context.Context, sale uuid.UUID) (rec *record, g gates, settled bool, err error) {
+func (r *Reader) units(ctx context.Context, sale id.Sale) (rec *record, g gates, settled bool, err error) {
 	rec, err = r.record(ctx, sale)
 	for range maxReadings {
 		if rec == nil || err != nil {
@@ -133,7 +133,7 @@ func (r *Reader) units(ctx context.Context, sale uuid.UUID) (rec *record, g gate
 }
 
 // read takes one reading.
-func (r *Reader) read(ctx context.Context, sale uuid.UUID, now time.Time) (*Stats, error) {
+func (r *Reader) read(ctx context.Context, sale id.Sale, now time.Time) (*Stats, error) {
 	rec, g, settled, err := r.units(ctx, sale)
 	if rec == nil || err != nil {
 		return (*Stats)(nil), err
@@ -192,7 +192,7 @@ func (s *Stats) fillRemaining() {
 // Watch sends the figures of a sale at once and then every second, until ctx ends; then
 // the channel is closed. A failed reading is skipped. It returns nil if the sale does not
 // exist.
-func (r *Reader) Watch(ctx context.Context, sale uuid.UUID) (<-chan notifier.State[*Stats], error) {
+func (r *Reader) Watch(ctx context.Context, sale id.Sale) (<-chan notifier.State[*Stats], error) {
 	first, err := r.Stats(ctx, sale)
 	if first == nil || err != nil {
 		return nil, err

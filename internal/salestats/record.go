@@ -8,7 +8,6 @@ import (
 
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 
 	"seckill/ent"
 	entorder "seckill/ent/order"
@@ -16,6 +15,7 @@ import (
 	entsale "seckill/ent/sale"
 	"seckill/ent/saleitem"
 	"seckill/ent/waitlistentry"
+	"seckill/internal/id"
 	"seckill/internal/order"
 )
 
@@ -32,8 +32,8 @@ type record struct {
 	// withdrawing bounds the units that a refund took off the sale and the gate may still
 	// have.
 	withdrawing int
-	offered     int                           // units of open offers of the waitlist
-	waitlists   map[uuid.UUID]waitlistFigures // by item
+	offered     int                         // units of open offers of the waitlist
+	waitlists   map[id.Item]waitlistFigures // by item
 }
 
 // waitlistFigures are the buyers who wait for an item, and the units of its open offers.
@@ -55,7 +55,7 @@ func (rec *record) total() (n int) {
 }
 
 // record reads a sale from Postgres; nil if there is none.
-func (r *Reader) record(ctx context.Context, sale uuid.UUID) (*record, error) {
+func (r *Reader) record(ctx context.Context, sale id.Sale) (*record, error) {
 	rec := &record{orders: map[order.Status]tally{}}
 	there := false
 	err := r.cfg.DB.ReadSnapshot(ctx, func(ctx context.Context, tx *ent.Tx) error {
@@ -88,16 +88,16 @@ func (r *Reader) record(ctx context.Context, sale uuid.UUID) (*record, error) {
 
 // readWaitlists reads the waitlists of the items.
 func (rec *record) readWaitlists(ctx context.Context, tx *ent.Tx) error {
-	rec.waitlists = map[uuid.UUID]waitlistFigures{}
-	items := make([]uuid.UUID, len(rec.items))
+	rec.waitlists = map[id.Item]waitlistFigures{}
+	items := make([]id.Item, len(rec.items))
 	for i, item := range rec.items {
 		items[i] = item.ID
 	}
 	var rows []struct {
-		ItemID uuid.UUID `json:"item_id"`
-		Status string    `json:"status"`
-		Count  int       `json:"count"`
-		Units  int       `json:"units"`
+		ItemID id.Item `json:"item_id"`
+		Status string  `json:"status"`
+		Count  int     `json:"count"`
+		Units  int     `json:"units"`
 	}
 	err := tx.WaitlistEntry.Query().
 		Where(waitlistentry.ItemIDIn(items...), waitlistentry.StatusIn(waitlistentry.StatusWAITING, waitlistentry.StatusOFFERED)).
@@ -116,7 +116,7 @@ func (rec *record) readWaitlists(ctx context.Context, tx *ent.Tx) error {
 	return err
 }
 
-func (rec *record) tally(ctx context.Context, tx *ent.Tx, sale uuid.UUID) error {
+func (rec *record) tally(ctx context.Context, tx *ent.Tx, sale id.Sale) error {
 	var rows []struct {
 		Status   string        `json:"status"`
 		Count    int           `json:"count"`
@@ -177,7 +177,7 @@ func (rec *record) into(s *Stats) {
 
 // ordersBySecond updates the cached orders by second: only seconds that may still change
 // are read again.
-func (r *Reader) ordersBySecond(ctx context.Context, sale uuid.UUID, now time.Time, k *known) error {
+func (r *Reader) ordersBySecond(ctx context.Context, sale id.Sale, now time.Time, k *known) error {
 	from := max(now.Unix()-Window, k.settled+1)
 	read, err := r.countOrders(ctx, sale, from)
 	if err != nil {
@@ -197,7 +197,7 @@ func (r *Reader) ordersBySecond(ctx context.Context, sale uuid.UUID, now time.Ti
 }
 
 // countOrders counts the orders of each second since from.
-func (r *Reader) countOrders(ctx context.Context, sale uuid.UUID, from int64) (map[int64]int, error) {
+func (r *Reader) countOrders(ctx context.Context, sale id.Sale, from int64) (map[int64]int, error) {
 	query := r.cfg.DB.Ent.Order.Query().Where(entorder.SaleID(sale), entorder.CreatedAtGTE(time.Unix(from, 0).UTC()))
 	counts := map[int64]int{}
 	if r.cfg.DB.Dialect != dialect.Postgres { // the demo: few orders, and no arithmetic on times in SQLite

@@ -39,9 +39,9 @@ var countScript = redis.NewScript(countLua)
 
 // Placement is the result of one call of placeOrder.
 type Placement struct {
-	Sale     uuid.UUID
-	User     uuid.UUID
-	Item     uuid.UUID
+	Sale     id.Sale
+	User     id.User
+	Item     id.Item
 	Took     time.Duration
 	Replayed bool
 	Err      error // a refusal or a fault; nil = accepted or replayed
@@ -78,9 +78,9 @@ type Recorder struct {
 	metric  *prometheus.CounterVec
 
 	mu    sync.Mutex
-	open  map[uuid.UUID]*batch // guarded by mu
-	spare map[uuid.UUID]*batch // guarded by mu; sent and not acknowledged
-	seq   int64                // guarded by mu
+	open  map[id.Sale]*batch // guarded by mu
+	spare map[id.Sale]*batch // guarded by mu; sent and not acknowledged
+	seq   int64              // guarded by mu
 }
 
 // batch holds the counts of one sale. Fields updated by each request are not maps, to
@@ -103,7 +103,7 @@ type second struct{ requests, accepted int64 }
 func NewRecorder(cfg Config) *Recorder {
 	return &Recorder{
 		cfg: cfg, process: uuid.NewString()[:13], metric: newCallMetric(cfg.Registerer),
-		open: map[uuid.UUID]*batch{}, spare: map[uuid.UUID]*batch{},
+		open: map[id.Sale]*batch{}, spare: map[id.Sale]*batch{},
 	}
 }
 
@@ -139,10 +139,10 @@ func (r *Recorder) Placed(p Placement) {
 }
 
 // Posed implements captcha.Counts.
-func (r *Recorder) Posed(sale uuid.UUID) { r.Stepped(sale, StepCaptcha, 1) }
+func (r *Recorder) Posed(sale id.Sale) { r.Stepped(sale, StepCaptcha, 1) }
 
 // Admitted implements queue.Counts.
-func (r *Recorder) Admitted(sale uuid.UUID, n int) { r.Stepped(sale, StepPath, n) }
+func (r *Recorder) Admitted(sale id.Sale, n int) { r.Stepped(sale, StepPath, n) }
 
 // Unserved implements queue.Counts.
 func (r *Recorder) Unserved(u queue.Unserved) {
@@ -152,7 +152,7 @@ func (r *Recorder) Unserved(u queue.Unserved) {
 }
 
 // Stepped counts n buyers who reached a step.
-func (r *Recorder) Stepped(sale uuid.UUID, step Step, n int) {
+func (r *Recorder) Stepped(sale id.Sale, step Step, n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if b := r.batch(sale); b != nil {
@@ -178,7 +178,7 @@ func (r *Recorder) Called(c Call) {
 }
 
 // batch returns the open batch of a sale; nil if too many sales are counted.
-func (r *Recorder) batch(sale uuid.UUID) *batch {
+func (r *Recorder) batch(sale id.Sale) *batch {
 	b := r.open[sale]
 	if b == nil {
 		if len(r.open) >= maxSales {
@@ -265,7 +265,7 @@ func (r *Recorder) Flush(ctx context.Context) error {
 }
 
 // take closes the open batch of each sale that has no batch in transit.
-func (r *Recorder) take() map[uuid.UUID]*batch {
+func (r *Recorder) take() map[id.Sale]*batch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for sale, b := range r.open {
@@ -277,14 +277,14 @@ func (r *Recorder) take() map[uuid.UUID]*batch {
 			delete(r.open, sale)
 		}
 	}
-	batches := make(map[uuid.UUID]*batch, len(r.spare))
+	batches := make(map[id.Sale]*batch, len(r.spare))
 	for sale, b := range r.spare {
 		batches[sale] = b
 	}
 	return batches
 }
 
-func (r *Recorder) send(ctx context.Context, sale uuid.UUID, b *batch) error {
+func (r *Recorder) send(ctx context.Context, sale id.Sale, b *batch) error {
 	shard := id.ShardOf(sale)
 	keys := []string{r.cfg.Keys.Stats(shard, sale)}
 	fields := b.counters()

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/ent"
@@ -15,7 +14,7 @@ import (
 	"seckill/internal/id"
 )
 
-func shardOf(sale uuid.UUID) int { return id.ShardOf(sale) }
+func shardOf(sale id.Sale) int { return id.ShardOf(sale) }
 
 // gates are the figures of a sale's units in Redis.
 type gates struct {
@@ -24,7 +23,7 @@ type gates struct {
 	conserved              bool
 }
 
-func (r *Reader) gates(ctx context.Context, sale uuid.UUID, items []*ent.SaleItem) (gates, error) {
+func (r *Reader) gates(ctx context.Context, sale id.Sale, items []*ent.SaleItem) (gates, error) {
 	g := gates{conserved: true}
 	pipe := r.cfg.Client.Pipeline()
 	cmds := make([]*redis.SliceCmd, len(items))
@@ -94,7 +93,7 @@ type counters map[string]int64
 // counters reads the counters of a sale: from Redis, unless the stored ones are higher.
 // Redis loses them a week after the last count, or when it is flushed, and a late count,
 // which any client can cause, starts again from zero.
-func (r *Reader) counters(ctx context.Context, sale uuid.UUID) (counters, error) {
+func (r *Reader) counters(ctx context.Context, sale id.Sale) (counters, error) {
 	c, err := r.inRedis(ctx, sale)
 	if err != nil {
 		return nil, err
@@ -110,7 +109,7 @@ func (r *Reader) counters(ctx context.Context, sale uuid.UUID) (counters, error)
 }
 
 // inRedis reads the counters in Redis; nil if there are none.
-func (r *Reader) inRedis(ctx context.Context, sale uuid.UUID) (counters, error) {
+func (r *Reader) inRedis(ctx context.Context, sale id.Sale) (counters, error) {
 	fields, err := r.cfg.Client.HGetAll(ctx, r.cfg.Keys.Stats(shardOf(sale), sale)).Result()
 	if err != nil {
 		return nil, fmt.Errorf("read counters of sale %s: %w", sale, err)
@@ -163,7 +162,7 @@ func (c counters) into(s *Stats) {
 }
 
 // points reads the last five minutes up to the last whole second.
-func (r *Reader) points(ctx context.Context, sale uuid.UUID, now time.Time, orders map[int64]int) ([]Point, error) {
+func (r *Reader) points(ctx context.Context, sale id.Sale, now time.Time, orders map[int64]int) ([]Point, error) {
 	end := now.Unix()
 	seconds, err := r.seconds(ctx, sale, end-Window, end)
 	if err != nil {
@@ -184,7 +183,7 @@ func (r *Reader) points(ctx context.Context, sale uuid.UUID, now time.Time, orde
 type counted struct{ requests, accepted, remaining int } // remaining -1 = not sampled
 
 // seconds reads the seconds from from until end (exclusive) that have counts.
-func (r *Reader) seconds(ctx context.Context, sale uuid.UUID, from, end int64) (map[int64]counted, error) {
+func (r *Reader) seconds(ctx context.Context, sale id.Sale, from, end int64) (map[int64]counted, error) {
 	pipe := r.cfg.Client.Pipeline()
 	cmds := map[int64]*redis.MapStringStringCmd{}
 	for at := from / stretch; at <= (end-1)/stretch; at++ {

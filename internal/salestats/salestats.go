@@ -16,9 +16,8 @@ import (
 	"sort"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/money"
 )
 
@@ -39,7 +38,7 @@ const (
 
 // Stats are the present figures of a sale.
 type Stats struct {
-	Sale uuid.UUID
+	Sale id.Sale
 	At   time.Time
 
 	// CountedSince is when counting of the figures up to P99 began: after the loss of
@@ -111,7 +110,7 @@ func (u Units) Pending() int { return u.Total - u.Remaining - u.Sold }
 
 // ItemFigures are the units of one item in Postgres, and its waitlist.
 type ItemFigures struct {
-	Item    uuid.UUID
+	Item    id.Item
 	Total   int
 	Held    int // in unpaid orders
 	Sold    int // in paid orders

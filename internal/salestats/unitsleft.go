@@ -4,8 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/google/uuid"
-
+	"seckill/internal/id"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
 )
@@ -17,7 +16,7 @@ const unitsTimeout = time.Second
 type Remaining interface {
 	// UnitsLeft returns the units left in each sale that has a gate, as last seen by this
 	// process.
-	UnitsLeft() map[uuid.UUID]int
+	UnitsLeft() map[id.Sale]int
 }
 
 // Gates are the gates of loaded sales as this process sees them.
@@ -27,14 +26,14 @@ type Gates struct {
 }
 
 // UnitsLeft implements Remaining. A sale with an unknown gate is left out.
-func (g Gates) UnitsLeft() map[uuid.UUID]int {
+func (g Gates) UnitsLeft() map[id.Sale]int {
 	ctx, cancel := context.WithTimeout(context.Background(), unitsTimeout)
 	defer cancel()
 	loaded, err := g.Catalog.Loaded(ctx)
 	if err != nil {
 		return nil
 	}
-	left := map[uuid.UUID]int{}
+	left := map[id.Sale]int{}
 	for _, v := range loaded {
 		units, known := 0, len(v.Items) > 0
 		for _, item := range v.Items {

@@ -15,7 +15,7 @@ func TestFiguresOfAnItemHaveItsUnitsAndItsWaitlist(t *testing.T) {
 		e.must(e.db.Ent.SaleItem.UpdateOneID(e.item).SetAvailable(0).SetHeld(28).SetSold(70).SetTotal(98).Exec(t.Context()))
 		for i, status := range []waitlistentry.Status{"WAITING", "WAITING", "WAITING", "OFFERED", "LEFT"} {
 			now := e.clock.Now().Add(time.Duration(i) * time.Second)
-			e.must(e.db.Ent.WaitlistEntry.Create().SetID(id.New()).SetSaleID(e.sale).SetItemID(e.item).SetUserID(id.New()).SetStatus(status).
+			e.must(e.db.Ent.WaitlistEntry.Create().SetID(id.New[id.Waitlist]()).SetSaleID(e.sale).SetItemID(e.item).SetUserID(id.New[id.User]()).SetStatus(status).
 				SetQuantity(2).SetCreatedAt(now).SetUpdatedAt(now).Exec(t.Context()))
 		}
 		s := e.stats()

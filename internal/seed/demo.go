@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/auth"
+	"seckill/internal/id"
 	"seckill/internal/postgres"
 )
 
@@ -23,8 +22,8 @@ const (
 
 // DemoSale is a sale of the demo.
 type DemoSale struct {
-	Sale  uuid.UUID
-	Items []uuid.UUID
+	Sale  id.Sale
+	Items []id.Item
 	Slug  string
 	Title string
 	Opens time.Time
@@ -43,10 +42,10 @@ type DemoResult struct {
 func (s *Seeder) Demo(ctx context.Context, window time.Duration) (*DemoResult, error) {
 	now := s.now()
 	result := &DemoResult{Users: []User{
-		{ID: s.NewID(), Account: "alice@demo.example", Name: "Alice", Role: auth.Customer},
-		{ID: s.NewID(), Account: "bob@demo.example", Name: "Bob", Role: auth.Customer},
-		{ID: s.NewID(), Account: "operator@demo.example", Name: "Olive (operator)", Role: auth.Operator},
-		{ID: s.NewID(), Account: "admin@demo.example", Name: "Adam (administrator)", Role: auth.Admin},
+		{ID: id.User(s.NewID()), Account: "alice@demo.example", Name: "Alice", Role: auth.Customer},
+		{ID: id.User(s.NewID()), Account: "bob@demo.example", Name: "Bob", Role: auth.Customer},
+		{ID: id.User(s.NewID()), Account: "operator@demo.example", Name: "Olive (operator)", Role: auth.Operator},
+		{ID: id.User(s.NewID()), Account: "admin@demo.example", Name: "Adam (administrator)", Role: auth.Admin},
 	}}
 	if err := s.createUsers(ctx, now, DemoPassword, result.Users); postgres.IsUnique(err) {
 		return nil, errors.New("the accounts of the demo are here already: one demo to a database")

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/sale"
 	"seckill/ent/stockmovement"
@@ -19,7 +17,7 @@ const currency = "CNY"
 
 // goodsDraft is a product to be created.
 type goodsDraft struct {
-	id          uuid.UUID // zero until created
+	id          id.Goods // zero until created
 	name        string
 	description string
 	picture     string // name of a file of the folder pictures, without extension
@@ -45,8 +43,8 @@ type itemDraft struct {
 
 // madeSale is a created sale.
 type madeSale struct {
-	sale  uuid.UUID
-	items []uuid.UUID
+	sale  id.Sale
+	items []id.Item
 	slug  string
 	tag   string // short and unique, for names
 }
@@ -54,16 +52,16 @@ type madeSale struct {
 // createSale writes a sale with its items and missing products, in one transaction. The
 // stock of each item enters the ledger as OPEN.
 func (s *Seeder) createSale(ctx context.Context, now time.Time, d saleDraft) (madeSale, error) {
-	made := madeSale{sale: s.NewID()}
+	made := madeSale{sale: id.Sale(s.NewID())}
 	var fresh []*goodsDraft
 	for _, item := range d.items {
-		made.items = append(made.items, s.NewID())
-		if item.goods.id == uuid.Nil {
-			item.goods.id = s.NewID()
+		made.items = append(made.items, id.Item(s.NewID()))
+		if item.goods.id.IsZero() {
+			item.goods.id = id.Goods(s.NewID())
 			fresh = append(fresh, item.goods)
 		}
 	}
-	public := id.Format(id.Sale, made.sale)
+	public := made.sale.Public()
 	made.tag = public[len(public)-10:]
 	made.slug = slugOf(d.title) + "-" + made.tag
 	err := s.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
@@ -108,7 +106,7 @@ func (s *Seeder) createItems(ctx context.Context, tx *ent.Tx, now time.Time, mad
 		if err != nil {
 			return fmt.Errorf("write the item: %w", err)
 		}
-		err = tx.StockMovement.Create().SetID(s.NewID()).SetOrderID(made.items[i]).SetItemID(made.items[i]).
+		err = tx.StockMovement.Create().SetID(s.NewID()).SetOrderID(made.items[i].UUID()).SetItemID(made.items[i]).
 			SetKind(stockmovement.KindOPEN).SetQuantity(item.stock).SetCreatedAt(now).Exec(ctx)
 		if err != nil {
 			return fmt.Errorf("write the opening stock: %w", err)

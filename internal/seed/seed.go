@@ -11,8 +11,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/clock"
 	"seckill/internal/id"
 	"seckill/internal/postgres"
@@ -30,7 +28,7 @@ type Seeder struct {
 // Gates loads the gates of sales; preload.Preloader implements it.
 type Gates interface {
 	// Load builds the gates of an approved sale in Redis and marks it preheated.
-	Load(ctx context.Context, sale uuid.UUID) error
+	Load(ctx context.Context, sale id.Sale) error
 }
 
 // Users gives users what they sign in and order with.
@@ -46,9 +44,10 @@ type Users interface {
 
 // PathsInput is the input of Users.Paths.
 type PathsInput struct {
-	Sale, Item uuid.UUID
-	Users      []User
-	TTL        time.Duration
+	Sale  id.Sale
+	Item  id.Item
+	Users []User
+	TTL   time.Duration
 }
 
 // Input is the input of Run.
@@ -131,7 +130,7 @@ func (s *Seeder) Run(ctx context.Context, in Input) (*Result, error) {
 	if err := s.Gates.Load(ctx, made.sale); err != nil {
 		return nil, fmt.Errorf("load the sale: %w", err)
 	}
-	result := &Result{SaleID: id.Format(id.Sale, made.sale), ItemID: id.Format(id.Item, made.items[0])}
+	result := &Result{SaleID: made.sale.Public(), ItemID: made.items[0].Public()}
 	if result.Users, err = s.credentials(users, password); err != nil {
 		return nil, err
 	}

@@ -27,11 +27,11 @@ import (
 
 // loads records which sales a seeder asked to be loaded.
 type loads struct {
-	sales []uuid.UUID
+	sales []id.Sale
 	err   error // of each load
 }
 
-func (l *loads) Load(_ context.Context, sale uuid.UUID) error {
+func (l *loads) Load(_ context.Context, sale id.Sale) error {
 	l.sales = append(l.sales, sale)
 	return l.err
 }
@@ -59,7 +59,7 @@ func (*users) Paths(_ context.Context, in seed.PathsInput) ([]string, error) {
 func setup(t *testing.T, db *postgres.DB) (*seed.Seeder, *loads, *users) {
 	t.Helper()
 	l, u := &loads{}, &users{}
-	return &seed.Seeder{DB: db, Clock: clock.NewFake(start), NewID: id.New, Gates: l, Users: u}, l, u
+	return &seed.Seeder{DB: db, Clock: clock.NewFake(start), NewID: id.New[uuid.UUID], Gates: l, Users: u}, l, u
 }
 
 func input() seed.Input {
@@ -76,7 +76,7 @@ func TestASeedIsAnApprovedSaleWithItsStockInTheLedger(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	saleID, err := id.Parse(id.Sale, result.SaleID)
+	saleID, err := id.ParseSale(result.SaleID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,14 +86,14 @@ func TestASeedIsAnApprovedSaleWithItsStockInTheLedger(t *testing.T) {
 		t.Errorf("sale is %v", row)
 	}
 	item := db.Ent.SaleItem.Query().OnlyX(t.Context())
-	if id.Format(id.Item, item.ID) != result.ItemID || item.SaleID != saleID || item.Total != 200 || item.Available != 200 {
+	if item.ID.Public() != result.ItemID || item.SaleID != saleID || item.Total != 200 || item.Available != 200 {
 		t.Errorf("item is %v, want %s", item, result.ItemID)
 	}
 	move := db.Ent.StockMovement.Query().OnlyX(t.Context())
 	if move.Kind != stockmovement.KindOPEN || move.Quantity != 200 || move.ItemID != item.ID {
 		t.Errorf("movement is %v", move)
 	}
-	if diff := cmp.Diff([]uuid.UUID{saleID}, loaded.sales); diff != "" {
+	if diff := cmp.Diff([]id.Sale{saleID}, loaded.sales); diff != "" {
 		t.Errorf("loaded sales (-want +got):\n%s", diff)
 	}
 	if made.hashes != 1 {
@@ -199,7 +199,7 @@ func TestTheDemoHasTwoSalesAndAnAccountOfEachRole(t *testing.T) {
 			if !demo.Open.Opens.Before(start) || demo.Soon.Opens.Sub(start) != 20*time.Second {
 				t.Errorf("open since %s, soon at %s", demo.Open.Opens, demo.Soon.Opens)
 			}
-			if diff := cmp.Diff([]uuid.UUID{demo.Open.Sale, demo.Soon.Sale}, loaded.sales); diff != "" {
+			if diff := cmp.Diff([]id.Sale{demo.Open.Sale, demo.Soon.Sale}, loaded.sales); diff != "" {
 				t.Errorf("loaded sales (-want +got):\n%s", diff)
 			}
 			goods := db.Ent.Goods.Query().AllX(t.Context())

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/saleitem"
 	"seckill/ent/user"
@@ -21,7 +19,7 @@ const userBatch = 2000
 
 // User is a seeded account.
 type User struct {
-	ID      uuid.UUID
+	ID      id.User
 	Account string
 	Name    string
 	Role    auth.Role
@@ -33,7 +31,7 @@ func (s *Seeder) createLoadUsers(ctx context.Context, now time.Time, tag string,
 	users := make([]User, n)
 	for i := range users {
 		users[i] = User{
-			ID: s.NewID(), Account: fmt.Sprintf("buyer%06d.%s@load.example", i+1, tag),
+			ID: id.User(s.NewID()), Account: fmt.Sprintf("buyer%06d.%s@load.example", i+1, tag),
 			Name: fmt.Sprintf("Buyer %d", i+1), Role: auth.Customer,
 		}
 	}
@@ -42,10 +40,10 @@ func (s *Seeder) createLoadUsers(ctx context.Context, now time.Time, tag string,
 }
 
 // Buyers creates load accounts for an existing sale and returns them with its first item.
-func (s *Seeder) Buyers(ctx context.Context, of uuid.UUID, n int) (*Result, error) {
+func (s *Seeder) Buyers(ctx context.Context, of id.Sale, n int) (*Result, error) {
 	item, err := s.DB.Ent.SaleItem.Query().Where(saleitem.SaleID(of)).Order(saleitem.ByPosition()).First(ctx)
 	if ent.IsNotFound(err) {
-		return nil, fmt.Errorf("there is no sale %s", id.Format(id.Sale, of))
+		return nil, fmt.Errorf("there is no sale %s", of.Public())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the sale: %w", err)
@@ -55,7 +53,7 @@ func (s *Seeder) Buyers(ctx context.Context, of uuid.UUID, n int) (*Result, erro
 	if err != nil {
 		return nil, err
 	}
-	result := &Result{SaleID: id.Format(id.Sale, of), ItemID: id.Format(id.Item, item.ID)}
+	result := &Result{SaleID: of.Public(), ItemID: item.ID.Public()}
 	result.Users, err = s.credentials(users, password)
 	return result, err
 }

@@ -19,8 +19,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/servicetoken"
 	"seckill/internal/auth"
@@ -54,10 +52,10 @@ const (
 
 // Token is a token without its secret.
 type Token struct {
-	ID         uuid.UUID
+	ID         id.ServiceToken
 	Name       string
 	Scopes     []auth.Scope
-	CreatedBy  *uuid.UUID // nil = the command line
+	CreatedBy  *id.User // nil = the command line
 	CreatedAt  time.Time
 	ExpiresAt  time.Time
 	LastUsedAt *time.Time // at most a minute old; nil = never used
@@ -80,7 +78,7 @@ type Config struct {
 
 // Security records the changes of tokens; account.SecurityLog implements it.
 type Security interface {
-	TokenChanged(ctx context.Context, by uuid.UUID, what string)
+	TokenChanged(ctx context.Context, by id.User, what string)
 }
 
 // Service creates, verifies and revokes tokens. It is safe for concurrent use.
@@ -151,7 +149,7 @@ func badField(name string, rule fault.Rule) error {
 // secret form, which is shown only here. Other processes accept it within a second; one
 // that reads events is returned when they write them.
 // Refusals: INVALID_INPUT, and CONFLICT when there are 100 already.
-func (s *Service) Create(ctx context.Context, by uuid.UUID, in Input) (*Token, string, error) {
+func (s *Service) Create(ctx context.Context, by id.User, in Input) (*Token, string, error) {
 	if err := in.clean(); err != nil {
 		return nil, "", err
 	}
@@ -170,9 +168,9 @@ func (s *Service) Create(ctx context.Context, by uuid.UUID, in Input) (*Token, s
 		if n >= maxTokens {
 			return fault.Refused{Why: fault.Conflict}
 		}
-		create := tx.ServiceToken.Create().SetID(id.New()).SetName(in.Name).SetScopes(joinScopes(in.Scopes)).SetHash(hash[:]).
+		create := tx.ServiceToken.Create().SetID(id.New[id.ServiceToken]()).SetName(in.Name).SetScopes(joinScopes(in.Scopes)).SetHash(hash[:]).
 			SetCreatedAt(now).SetExpiresAt(now.Add(in.Life))
-		if by != uuid.Nil {
+		if !by.IsZero() {
 			create.SetCreatedBy(by)
 		}
 		row, err = create.Save(ctx)
@@ -184,13 +182,13 @@ func (s *Service) Create(ctx context.Context, by uuid.UUID, in Input) (*Token, s
 	if s.cfg.Outbox != nil && slices.Contains(in.Scopes, auth.EventsRead) {
 		s.cfg.Outbox.Added(ctx)
 	}
-	s.changed(ctx, by, "created "+id.Format(id.ServiceToken, row.ID)+" with "+row.Scopes)
+	s.changed(ctx, by, "created "+row.ID.Public()+" with "+row.Scopes)
 	return fromRow(row), token, nil
 }
 
 // changed makes this process read the tokens again, and who reads events, and records
 // the change.
-func (s *Service) changed(ctx context.Context, by uuid.UUID, what string) {
+func (s *Service) changed(ctx context.Context, by id.User, what string) {
 	s.forget()
 	if s.cfg.Outbox != nil {
 		s.cfg.Outbox.Forget()
@@ -202,7 +200,7 @@ func (s *Service) changed(ctx context.Context, by uuid.UUID, what string) {
 
 // Revoke ends a token in all processes within a second, with its sockets and streams.
 // Refusal: NOT_FOUND.
-func (s *Service) Revoke(ctx context.Context, by, token uuid.UUID) (*Token, error) {
+func (s *Service) Revoke(ctx context.Context, by id.User, token id.ServiceToken) (*Token, error) {
 	var row *ent.ServiceToken
 	err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		n, err := tx.ServiceToken.Update().Where(servicetoken.ID(token), servicetoken.RevokedAtIsNil()).SetRevokedAt(s.now()).Save(ctx)
@@ -218,11 +216,11 @@ func (s *Service) Revoke(ctx context.Context, by, token uuid.UUID) (*Token, erro
 	if err != nil {
 		return nil, fmt.Errorf("revoke service token: %w", err)
 	}
-	s.changed(ctx, by, "revoked "+id.Format(id.ServiceToken, token))
+	s.changed(ctx, by, "revoked "+token.Public())
 	if s.cfg.Revocations == nil {
 		return fromRow(row), nil
 	}
-	if err := s.cfg.Revocations.Revoke(ctx, token); err != nil {
+	if err := s.cfg.Revocations.Revoke(ctx, id.Session(token)); err != nil {
 		return nil, fmt.Errorf("the service token is revoked; its streams end later: %w", err)
 	}
 	return fromRow(row), nil
@@ -243,7 +241,7 @@ func (s *Service) List(ctx context.Context) ([]*Token, error) {
 
 // CreatedBy returns the ids of all tokens that a user created, also revoked ones: what
 // they wrote counts as written by the user.
-func (s *Service) CreatedBy(ctx context.Context, user uuid.UUID) ([]uuid.UUID, error) {
+func (s *Service) CreatedBy(ctx context.Context, user id.User) ([]id.ServiceToken, error) {
 	tokens, err := s.cfg.DB.Ent.ServiceToken.Query().Where(servicetoken.CreatedBy(user)).IDs(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read service tokens: %w", err)

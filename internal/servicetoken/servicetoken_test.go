@@ -30,7 +30,7 @@ func process(db *postgres.DB, c clock.Clock) *servicetoken.Service {
 
 func create(t testing.TB, s *servicetoken.Service, in servicetoken.Input) (*servicetoken.Token, string) {
 	t.Helper()
-	made, secret, err := s.Create(t.Context(), uuid.Nil, in)
+	made, secret, err := s.Create(t.Context(), id.User{}, in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestATokenHasItsScopesAndNoRole(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if made.Name != "ERP" || !p.Service() || p.Role.Valid() || p.UserID != made.ID || !servicetoken.Is(secret) {
+		if made.Name != "ERP" || !p.Service() || p.Role.Valid() || p.UserID != id.User(made.ID) || !servicetoken.Is(secret) {
 			t.Errorf("%+v is the principal of %+v", p, made)
 		}
 		for _, scope := range auth.Scopes() {
@@ -85,7 +85,7 @@ func TestARevokedTokenEndsInAllProcessesWithinASecond(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := here.Revoke(t.Context(), uuid.Nil, made.ID); err != nil {
+		if _, err := here.Revoke(t.Context(), id.User{}, made.ID); err != nil {
 			t.Fatal(err)
 		}
 		refused(t, here, secret)
@@ -94,7 +94,7 @@ func TestARevokedTokenEndsInAllProcessesWithinASecond(t *testing.T) {
 		if list, err := there.List(t.Context()); err != nil || len(list) != 0 {
 			t.Errorf("listed %v, %v", list, err)
 		}
-		_, err := here.Revoke(t.Context(), uuid.Nil, made.ID)
+		_, err := here.Revoke(t.Context(), id.User{}, made.ID)
 		if testenv.Refusal(t, err).Reason() != fault.Unknown {
 			t.Errorf("a second time: %v", err)
 		}
@@ -209,7 +209,7 @@ func TestInvalidTokensAreNotCreated(t *testing.T) {
 		"unknown scope":  {Name: "x", Scopes: []auth.Scope{auth.OrdersRead, "EVERYTHING"}},
 		"life of a year": {Name: "x", Scopes: reader.Scopes, Life: 367 * 24 * time.Hour},
 	} {
-		_, _, err := s.Create(t.Context(), uuid.Nil, in)
+		_, _, err := s.Create(t.Context(), id.User{}, in)
 		if testenv.Refusal(t, err).Reason() != fault.InvalidInput {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -219,7 +219,7 @@ func TestInvalidTokensAreNotCreated(t *testing.T) {
 func TestThereAreAtMostAHundredTokens(t *testing.T) {
 	t.Parallel()
 	s := process(testdb.Postgres(t), clock.System{})
-	by := id.New()
+	by := id.New[id.User]()
 	for range 100 {
 		if _, _, err := s.Create(t.Context(), by, reader); err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"seckill/ent/servicetoken"
 	"seckill/internal/auth"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 )
 
 // Verify returns the principal of a token. A token that is unknown, expired or revoked is
@@ -43,7 +44,7 @@ func (s *Service) used(ctx context.Context, p *auth.Principal, now time.Time) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
 	err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		return tx.ServiceToken.Update().Where(servicetoken.ID(p.UserID), unusedSince(now.Add(-usedEvery))).SetLastUsedAt(now).Exec(ctx)
+		return tx.ServiceToken.Update().Where(servicetoken.ID(id.ServiceToken(p.UserID)), unusedSince(now.Add(-usedEvery))).SetLastUsedAt(now).Exec(ctx)
 	})
 	if err != nil {
 		s.cfg.Log.WarnContext(ctx, "last use of a service token not written", slog.String("token", p.UserID.String()), slog.Any("error", err))
@@ -100,7 +101,7 @@ func (s *Service) read(ctx context.Context) error {
 	former := s.known
 	s.known, s.readAt = make(map[[sha256.Size]byte]*known, len(rows)), at
 	for _, row := range rows {
-		k := &known{principal: &auth.Principal{UserID: row.ID, SessionID: row.ID, ExpiresAt: row.ExpiresAt.UTC(), Scopes: splitScopes(row.Scopes)}}
+		k := &known{principal: &auth.Principal{UserID: id.User(row.ID), SessionID: id.Session(row.ID), ExpiresAt: row.ExpiresAt.UTC(), Scopes: splitScopes(row.Scopes)}}
 		if row.LastUsedAt != nil {
 			k.lastUsed = row.LastUsedAt.UTC()
 		}

@@ -51,9 +51,9 @@ func (s *Storefront) Sales(ctx context.Context, f SaleFilter, o SaleOrder, p Pag
 	if err != nil {
 		return Page[*sale.Sale]{}, err
 	}
-	key := func(v *sale.Sale) cursor.Position { return cursor.Position{At: v.StartsAt, ID: v.ID} }
+	key := func(v *sale.Sale) cursor.Position { return cursor.Position{At: v.StartsAt, ID: v.ID.UUID()} }
 	if o.ByCreation {
-		key = func(v *sale.Sale) cursor.Position { return cursor.Position{At: v.CreatedAt, ID: v.ID} }
+		key = func(v *sale.Sale) cursor.Position { return cursor.Position{At: v.CreatedAt, ID: v.ID.UUID()} }
 	}
 	var others sale.ArchivePage[*sale.Sale]
 	if f.Archived() {
@@ -96,7 +96,7 @@ func (s *Storefront) Goods(ctx context.Context, search GoodsSearch, p PageInput)
 	if err != nil {
 		return Page[*sale.Goods]{}, unreadable(err)
 	}
-	key := func(g *sale.Goods) cursor.Position { return cursor.Position{At: g.CreatedAt, ID: g.ID} }
+	key := func(g *sale.Goods) cursor.Position { return cursor.Position{At: g.CreatedAt, ID: g.ID.UUID()} }
 	return paginate(slices.Clone(found.Rows), found.Total, rows, key), nil
 }
 

@@ -26,7 +26,7 @@ func listed(t *testing.T) *storefront.Storefront {
 	conn, prefix := testenv.Redis(t)
 	add := func(n int, status entsale.Status, starts time.Time) {
 		err := db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
-			create := tx.Sale.Create().SetID(id.New()).SetSlug(fmt.Sprintf("%s-%d", status, n)).SetTitle(fmt.Sprintf("%s %02d", status, n)).SetStatus(status).
+			create := tx.Sale.Create().SetID(id.New[id.Sale]()).SetSlug(fmt.Sprintf("%s-%d", status, n)).SetTitle(fmt.Sprintf("%s %02d", status, n)).SetStatus(status).
 				SetStartsAt(starts).SetEndsAt(starts.Add(time.Hour)).SetPreheatAt(starts).SetPaymentWindowSeconds(900).SetPurchaseLimit(1).SetCreatedAt(starts)
 			if status == entsale.StatusENDED {
 				create.SetSettledAt(starts.Add(2 * time.Hour))

@@ -4,8 +4,7 @@ import (
 	"context"
 	"math"
 
-	"github.com/google/uuid"
-
+	"seckill/internal/id"
 	"seckill/internal/notifier"
 	"seckill/internal/order"
 )
@@ -15,7 +14,7 @@ const followedOrders = 50
 
 // BuyerKey is the status bus key of all orders of a buyer. Its events carry no state,
 // and have the revision BuyerRevision.
-func BuyerKey(user uuid.UUID) string { return "buyer:" + user.String() }
+func BuyerKey(user id.User) string { return "buyer:" + user.String() }
 
 // BuyerRevision is above the revision of any state of a buyer's orders, so that
 // followers read the orders again.
@@ -23,7 +22,7 @@ const BuyerRevision = math.MaxInt64
 
 // WatchOrders follows a buyer's newest orders until ctx ends: first a snapshot of each
 // open order, then each order that is new or changed.
-func (s *Storefront) WatchOrders(ctx context.Context, user uuid.UUID) (notifier.Source[*order.Order], error) {
+func (s *Storefront) WatchOrders(ctx context.Context, user id.User) (notifier.Source[*order.Order], error) {
 	reads := int64(0)
 	states, err := notifier.Follow(ctx, s.hub, BuyerKey(user), func(ctx context.Context) (notifier.State[[]*order.Order], error) {
 		page, err := s.orders.ListByUser(ctx, user, order.ListInput{Limit: followedOrders})
@@ -39,14 +38,14 @@ func (s *Storefront) WatchOrders(ctx context.Context, user uuid.UUID) (notifier.
 	if err != nil {
 		return nil, err
 	}
-	return &orderChanges{pages: states, seen: map[uuid.UUID]int64{}}, nil
+	return &orderChanges{pages: states, seen: map[id.Order]int64{}}, nil
 }
 
 // orderChanges are the changes of single orders between the pages of a buyer's newest
 // orders.
 type orderChanges struct {
 	pages   notifier.Source[[]*order.Order]
-	seen    map[uuid.UUID]int64 // versions by order
+	seen    map[id.Order]int64 // versions by order
 	waiting []notifier.State[*order.Order]
 }
 

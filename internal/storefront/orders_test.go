@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/internal/id"
@@ -28,8 +26,8 @@ type customer struct {
 	db      *postgres.DB
 	orders  *order.Store
 	hub     *notifier.Hub
-	user    uuid.UUID
-	ids     [2]uuid.UUID
+	user    id.User
+	ids     [2]id.Order
 	began   time.Time
 	changes notifier.Source[*order.Order]
 }
@@ -37,16 +35,16 @@ type customer struct {
 func newCustomer(t *testing.T, reread time.Duration) *customer {
 	t.Helper()
 	c := &customer{
-		t: t, db: testdb.Postgres(t), hub: notifier.NewHub(notifier.Options{Reread: reread}), user: id.New(),
+		t: t, db: testdb.Postgres(t), hub: notifier.NewHub(notifier.Options{Reread: reread}), user: id.New[id.User](),
 		began: time.Now().UTC().Truncate(time.Microsecond),
 	}
 	c.orders = order.NewStore(order.StoreConfig{DB: c.db, Log: slog.New(slog.DiscardHandler)})
-	saleID := id.New()
+	saleID := id.New[id.Sale]()
 	c.must(c.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
 		for i := range c.ids {
-			item, task := id.New(), id.NewTask(id.ShardOf(saleID))
+			item, task := id.New[id.Item](), id.NewIn[id.Order](id.ShardOf(saleID))
 			c.ids[i] = task
-			err := tx.SaleItem.Create().SetID(item).SetSaleID(saleID).SetGoodsID(id.New()).SetPosition(i).SetPriceMinor(100).
+			err := tx.SaleItem.Create().SetID(item).SetSaleID(saleID).SetGoodsID(id.New[id.Goods]()).SetPosition(i).SetPriceMinor(100).
 				SetCurrency("CNY").SetTotal(5).SetAvailable(4).SetHeld(1).Exec(ctx)
 			if err != nil {
 				return err

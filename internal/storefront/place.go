@@ -4,15 +4,16 @@ import (
 	"context"
 	"sync/atomic"
 
-	"github.com/google/uuid"
-
+	"seckill/internal/id"
 	"seckill/internal/notifier"
 	"seckill/internal/sale"
 	"seckill/internal/waitlist"
 )
 
 // PlaceKey is the status bus key of a buyer's waitlist entries in a sale.
-func PlaceKey(saleID, user uuid.UUID) string { return "place:" + saleID.String() + ":" + user.String() }
+func PlaceKey(saleID id.Sale, user id.User) string {
+	return "place:" + saleID.String() + ":" + user.String()
+}
 
 // PlaceMark is the state of a waitlist entry on the bus.
 type PlaceMark struct {
@@ -30,8 +31,8 @@ const unknown = -1
 type placeWatch struct {
 	store *Storefront
 	ctx   context.Context // of the subscription
-	sale  uuid.UUID
-	user  uuid.UUID
+	sale  id.Sale
+	user  id.User
 	sales *notifier.Follower[*sale.Sale]
 	marks *notifier.Follower[PlaceMark]
 	lines *notifier.Follower[int64] // of those who left the waitlists; nil without an open entry
@@ -43,7 +44,7 @@ type placeWatch struct {
 
 // watchPlace follows a buyer's waitlist entries in a sale. It costs nothing for a buyer
 // without one: Postgres is read only for buyers who are known to have an entry.
-func (s *Storefront) watchPlace(ctx context.Context, v *sale.Sale, user uuid.UUID) (_ *placeWatch, err error) {
+func (s *Storefront) watchPlace(ctx context.Context, v *sale.Sale, user id.User) (_ *placeWatch, err error) {
 	w := &placeWatch{store: s, ctx: ctx, sale: v.ID, user: user, ahead: unknown}
 	w.open.Store(s.lined(v))
 	w.marks, err = notifier.Follow(ctx, s.hub, PlaceKey(v.ID, user), w.load)

@@ -27,7 +27,7 @@ import (
 type soldOutItem uuid.UUID
 
 func (i soldOutItem) Items(context.Context) ([]waitlist.Item, error) {
-	return []waitlist.Item{{ID: uuid.UUID(i), SoldOut: true}}, nil
+	return []waitlist.Item{{ID: id.Item(i), SoldOut: true}}, nil
 }
 
 // queued is a sold-out sale with buyers on its waitlist, the last of whom subscribes to
@@ -37,9 +37,9 @@ type queued struct {
 	db      *postgres.DB
 	line    *waitlist.Service
 	restock *waitlist.RestockOutlooks
-	sale    uuid.UUID
-	user    uuid.UUID // the last buyer
-	places  []uuid.UUID
+	sale    id.Sale
+	user    id.User // the last buyer
+	places  []id.Waitlist
 	states  notifier.Source[*sale.Sale]
 	public  notifier.Source[*sale.Sale] // of a visitor who subscribed before the first check
 }
@@ -48,9 +48,9 @@ type queued struct {
 // waitlist when late, otherwise after.
 func newQueued(t *testing.T, buyers int, late bool) *queued {
 	t.Helper()
-	q := &queued{t: t, db: testdb.Postgres(t), sale: id.New()}
+	q := &queued{t: t, db: testdb.Postgres(t), sale: id.New[id.Sale]()}
 	conn, prefix := testenv.Redis(t)
-	log, item, now := slog.New(slog.DiscardHandler), id.New(), time.Now().UTC()
+	log, item, now := slog.New(slog.DiscardHandler), id.New[id.Item](), time.Now().UTC()
 	q.must(q.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
 		err := tx.Sale.Create().SetID(q.sale).SetSlug("gone").SetTitle("Gone").SetStatus("LIVE").SetStartsAt(now.Add(-time.Hour)).
 			SetEndsAt(now.Add(time.Hour)).SetPreheatAt(now.Add(-2 * time.Hour)).SetPaymentWindowSeconds(900).SetPurchaseLimit(1).
@@ -58,11 +58,11 @@ func newQueued(t *testing.T, buyers int, late bool) *queued {
 		if err != nil {
 			return err
 		}
-		err = tx.SaleItem.Create().SetID(item).SetSaleID(q.sale).SetGoodsID(id.New()).SetPosition(0).SetPriceMinor(100).
+		err = tx.SaleItem.Create().SetID(item).SetSaleID(q.sale).SetGoodsID(id.New[id.Goods]()).SetPosition(0).SetPriceMinor(100).
 			SetCurrency("CNY").SetTotal(1).SetAvailable(0).SetHeld(1).Exec(ctx)
 		for range buyers {
-			place := id.New()
-			q.user, q.places = id.New(), append(q.places, place)
+			place := id.New[id.Waitlist]()
+			q.user, q.places = id.New[id.User](), append(q.places, place)
 			if err == nil {
 				err = tx.WaitlistEntry.Create().SetID(place).SetSaleID(q.sale).SetItemID(item).SetUserID(q.user).SetQuantity(1).
 					SetCreatedAt(now).SetUpdatedAt(now).Exec(ctx)
@@ -81,7 +81,7 @@ func newQueued(t *testing.T, buyers int, late bool) *queued {
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	var err error
-	q.public, err = shop.WatchStatus(ctx, q.sale, uuid.Nil)
+	q.public, err = shop.WatchStatus(ctx, q.sale, id.User{})
 	q.must(err)
 	var running sync.WaitGroup
 	running.Go(func() { _ = shop.Run(ctx) })

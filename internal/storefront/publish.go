@@ -5,8 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/google/uuid"
-
+	"seckill/internal/id"
 	"seckill/internal/notifier"
 	"seckill/internal/order"
 	"seckill/internal/salestats"
@@ -78,6 +77,6 @@ func (p *Publisher) WaitlistEntries(ctx context.Context, changed []*waitlist.Ent
 
 // buyerEntry returns the event that makes followers of all orders of a buyer read them
 // again.
-func buyerEntry(user uuid.UUID) notifier.StatusEntry {
+func buyerEntry(user id.User) notifier.StatusEntry {
 	return notifier.StatusEntry{Key: BuyerKey(user), Revision: BuyerRevision}
 }

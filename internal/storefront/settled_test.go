@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/internal/clock"
@@ -28,10 +26,10 @@ func TestASettledSaleStillShowsTheBuyersOrder(t *testing.T) {
 	db := testdb.Postgres(t)
 	conn, prefix := testenv.Redis(t)
 	keys, log := reservation.Keys{Prefix: prefix}, slog.New(slog.DiscardHandler)
-	saleID, itemID, buyer, other := id.New(), id.New(), id.New(), id.New()
+	saleID, itemID, buyer, other := id.New[id.Sale](), id.New[id.Item](), id.New[id.User](), id.New[id.User]()
 	now := time.Now().UTC()
-	write := func(tx *ent.Tx, user uuid.UUID, status entorder.Status) error {
-		task := id.NewTask(id.ShardOf(saleID))
+	write := func(tx *ent.Tx, user id.User, status entorder.Status) error {
+		task := id.NewIn[id.Order](id.ShardOf(saleID))
 		return tx.Order.Create().SetID(task).SetNumber(order.Number(task, now, 0)).SetSaleID(saleID).SetItemID(itemID).SetUserID(user).
 			SetStatus(status).SetQuantity(1).SetUnitPriceMinor(100).SetCurrency("CNY").SetEpoch(1).
 			SetReservedAt(now).SetCreatedAt(now).SetUpdatedAt(now).Exec(t.Context())

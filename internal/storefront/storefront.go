@@ -8,10 +8,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/admission/queue"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/notifier"
 	"seckill/internal/order"
 	"seckill/internal/reservation"
@@ -82,7 +81,7 @@ func (s *Storefront) Catalog(ctx context.Context) (*sale.Snapshot, error) {
 }
 
 // Sale returns a sale, or nil.
-func (s *Storefront) Sale(ctx context.Context, saleID uuid.UUID) (*sale.Sale, error) {
+func (s *Storefront) Sale(ctx context.Context, saleID id.Sale) (*sale.Sale, error) {
 	v, err := s.catalog.Sale(ctx, saleID)
 	return v, unreadable(err)
 }
@@ -94,13 +93,13 @@ func (s *Storefront) SaleBySlug(ctx context.Context, slug string) (*sale.Sale, e
 }
 
 // Item returns an item and its sale, or nil.
-func (s *Storefront) Item(ctx context.Context, itemID uuid.UUID) (*sale.Item, *sale.Sale, error) {
+func (s *Storefront) Item(ctx context.Context, itemID id.Item) (*sale.Item, *sale.Sale, error) {
 	item, v, err := s.catalog.Item(ctx, itemID)
 	return item, v, unreadable(err)
 }
 
 // Product returns a product, or nil, and whether it is in a public sale.
-func (s *Storefront) Product(ctx context.Context, goodsID uuid.UUID) (_ *sale.Goods, public bool, err error) {
+func (s *Storefront) Product(ctx context.Context, goodsID id.Goods) (_ *sale.Goods, public bool, err error) {
 	g, public, err := s.catalog.Goods(ctx, goodsID)
 	return g, public, unreadable(err)
 }

@@ -5,10 +5,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/admission/queue"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
@@ -58,7 +57,7 @@ type ItemViewer struct {
 
 // Viewer returns the state of a sale for a buyer. It reads Redis once, and Postgres
 // only when no cache has the buyer's order or the sale has a waitlist.
-func (s *Storefront) Viewer(ctx context.Context, v *sale.Sale, user uuid.UUID) (Viewer, error) {
+func (s *Storefront) Viewer(ctx context.Context, v *sale.Sale, user id.User) (Viewer, error) {
 	phase := s.Phase(v, s.Now())
 	out := Viewer{Phase: phase, Gone: s.gone(v), Prepared: v.PreparedBy(user)}
 	all, lined, err := s.holding(ctx, v, user)
@@ -73,7 +72,7 @@ func (s *Storefront) Viewer(ctx context.Context, v *sale.Sale, user uuid.UUID) (
 	}
 	out.Items, out.RemainingLimit = remaining(v, all, out.Place)
 	switch {
-	case held != nil && out.Place != nil && out.Place.ID == held.Task:
+	case held != nil && out.Place != nil && out.Place.ID == id.Waitlist(held.Task):
 	case held != nil:
 		err = s.follow(ctx, v, held, &out)
 	case v.SettledAt != nil: // Redis has removed its keys
@@ -91,7 +90,7 @@ func (s *Storefront) Viewer(ctx context.Context, v *sale.Sale, user uuid.UUID) (
 // remaining returns the items of a sale for a buyer, and the most units that the next
 // order may have. An offer of the waitlist may be redeemed; beside any other reservation
 // there is no second order of the item.
-func remaining(v *sale.Sale, held map[uuid.UUID]reservation.Reservation, place *waitlist.Entry) (items []ItemViewer, most int) {
+func remaining(v *sale.Sale, held map[id.Item]reservation.Reservation, place *waitlist.Entry) (items []ItemViewer, most int) {
 	units := 0
 	for _, r := range held {
 		units += r.Quantity
@@ -103,7 +102,7 @@ func remaining(v *sale.Sale, held map[uuid.UUID]reservation.Reservation, place *
 		}
 		if r, ok := held[item.ID]; ok {
 			one.Held, one.RemainingLimit = &r, 0
-			if place != nil && place.ID == r.Task {
+			if place != nil && place.ID == id.Waitlist(r.Task) {
 				one.RemainingLimit = r.Quantity
 			}
 		}
@@ -113,7 +112,7 @@ func remaining(v *sale.Sale, held map[uuid.UUID]reservation.Reservation, place *
 }
 
 // newestOrder returns the newest order of a user in a sale that is still live, or nil.
-func (s *Storefront) newestOrder(ctx context.Context, saleID, user uuid.UUID) (*order.Order, error) {
+func (s *Storefront) newestOrder(ctx context.Context, saleID id.Sale, user id.User) (*order.Order, error) {
 	page, err := s.orders.ListByUser(ctx, user, order.ListInput{Filter: order.Filter{Sale: saleID, Statuses: order.Live()}, Limit: 1})
 	if err != nil || len(page.Orders) == 0 {
 		return nil, err
@@ -124,8 +123,8 @@ func (s *Storefront) newestOrder(ctx context.Context, saleID, user uuid.UUID) (*
 // holding returns the reservations of a user in a sale, by item, and whether the
 // sale has a waitlist, so that a new waitlist entry is visible at once in every
 // process.
-func (s *Storefront) holding(ctx context.Context, v *sale.Sale, user uuid.UUID) (map[uuid.UUID]reservation.Reservation, bool, error) {
-	var soldOut []uuid.UUID
+func (s *Storefront) holding(ctx context.Context, v *sale.Sale, user id.User) (map[id.Item]reservation.Reservation, bool, error) {
+	var soldOut []id.Item
 	for _, item := range v.Items {
 		if view, ok := s.stock.View(item.ID); !ok || view.ForSale(s.Now()) == 0 {
 			soldOut = append(soldOut, item.ID)
@@ -139,7 +138,7 @@ func (s *Storefront) holding(ctx context.Context, v *sale.Sale, user uuid.UUID) 
 }
 
 // newest returns the newest of a buyer's reservations, or nil.
-func newest(held map[uuid.UUID]reservation.Reservation) (last *reservation.Reservation) {
+func newest(held map[id.Item]reservation.Reservation) (last *reservation.Reservation) {
 	for _, h := range held {
 		if last == nil || h.At.After(last.At) {
 			last = &h
@@ -166,7 +165,7 @@ func (s *Storefront) ItemOrder(ctx context.Context, v ItemViewer) (*order.Order,
 	if v.Held == nil {
 		return nil, nil //nolint:nilnil // none is an answer
 	}
-	o, err := s.orders.OrderFor(ctx, v.Held.Task, v.Held.User, false)
+	o, err := s.orders.OrderFor(ctx, id.Order(v.Held.Task), v.Held.User, false)
 	if err != nil || o != nil {
 		return o, err
 	}
@@ -181,8 +180,8 @@ func (s *Storefront) ItemOrder(ctx context.Context, v ItemViewer) (*order.Order,
 	return nil, err
 }
 
-func itemsOf(v *sale.Sale) []uuid.UUID {
-	items := make([]uuid.UUID, len(v.Items))
+func itemsOf(v *sale.Sale) []id.Item {
+	items := make([]id.Item, len(v.Items))
 	for i, item := range v.Items {
 		items[i] = item.ID
 	}
@@ -197,7 +196,7 @@ func (s *Storefront) follow(ctx context.Context, v *sale.Sale, held *reservation
 		return err
 	}
 	if task == nil {
-		if out.Place, err = s.waitlist.Entry(ctx, held.Task); err != nil || out.Place != nil {
+		if out.Place, err = s.waitlist.Entry(ctx, id.Waitlist(held.Task)); err != nil || out.Place != nil {
 			return err
 		}
 	}

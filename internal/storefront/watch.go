@@ -7,9 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/notifier"
 	"seckill/internal/order"
 	"seckill/internal/sale"
@@ -26,21 +25,21 @@ const (
 )
 
 // TaskKey is the status bus key of an order task.
-func TaskKey(task uuid.UUID) string { return "task:" + task.String() }
+func TaskKey(task id.Task) string { return "task:" + task.String() }
 
 // OrderKey is the status bus key of an order.
-func OrderKey(o uuid.UUID) string { return "order:" + o.String() }
+func OrderKey(o id.Order) string { return "order:" + o.String() }
 
-func saleKey(v uuid.UUID) string  { return "sale:" + v.String() }
-func stockKey(v uuid.UUID) string { return "stock:" + v.String() }
-func levelKey(v uuid.UUID) string { return "level:" + v.String() }
-func lineKey(v uuid.UUID) string  { return "line:" + v.String() }
+func saleKey(v id.Sale) string  { return "sale:" + v.String() }
+func stockKey(v id.Sale) string { return "stock:" + v.String() }
+func levelKey(v id.Sale) string { return "level:" + v.String() }
+func lineKey(v id.Sale) string  { return "line:" + v.String() }
 
 // errGone ends a stream whose subject no longer exists.
 func errGone(what string) error { return fault.New(fault.NotFound, "There is no such "+what+".") }
 
 // WatchTask follows an order task of a user until it ends.
-func (s *Storefront) WatchTask(ctx context.Context, taskID, owner uuid.UUID) (*notifier.Follower[*order.Task], error) {
+func (s *Storefront) WatchTask(ctx context.Context, taskID id.Task, owner id.User) (*notifier.Follower[*order.Task], error) {
 	return notifier.Follow(ctx, s.hub, TaskKey(taskID), func(ctx context.Context) (notifier.State[*order.Task], error) {
 		t, err := s.orders.Task(ctx, taskID, owner)
 		if err == nil && t == nil {
@@ -54,7 +53,7 @@ func (s *Storefront) WatchTask(ctx context.Context, taskID, owner uuid.UUID) (*n
 }
 
 // WatchOrder follows an order until it ends.
-func (s *Storefront) WatchOrder(ctx context.Context, orderID uuid.UUID) (*notifier.Follower[*order.Order], error) {
+func (s *Storefront) WatchOrder(ctx context.Context, orderID id.Order) (*notifier.Follower[*order.Order], error) {
 	return notifier.Follow(ctx, s.hub, OrderKey(orderID), func(ctx context.Context) (notifier.State[*order.Order], error) {
 		o, err := s.orders.Order(ctx, orderID)
 		if err == nil && o == nil {
@@ -69,8 +68,8 @@ func (s *Storefront) WatchOrder(ctx context.Context, orderID uuid.UUID) (*notifi
 
 // WatchStatus follows the state of a sale for a user until the sale ends: the public
 // state, and the user's own waitlist entry. uuid.Nil means no user.
-func (s *Storefront) WatchStatus(ctx context.Context, saleID, user uuid.UUID) (notifier.Source[*sale.Sale], error) {
-	if user == uuid.Nil {
+func (s *Storefront) WatchStatus(ctx context.Context, saleID id.Sale, user id.User) (notifier.Source[*sale.Sale], error) {
+	if user.IsZero() {
 		return s.watchPhase(ctx, saleID)
 	}
 	v, err := s.find(ctx, saleID)
@@ -89,7 +88,7 @@ func (s *Storefront) WatchStatus(ctx context.Context, saleID, user uuid.UUID) (n
 }
 
 // watchPhase follows the public state of a sale.
-func (s *Storefront) watchPhase(ctx context.Context, saleID uuid.UUID) (*notifier.Follower[*sale.Sale], error) {
+func (s *Storefront) watchPhase(ctx context.Context, saleID id.Sale) (*notifier.Follower[*sale.Sale], error) {
 	return notifier.Follow(ctx, s.hub, saleKey(saleID), func(ctx context.Context) (notifier.State[*sale.Sale], error) {
 		v, revision, err := s.begin(ctx, saleID, &s.seen.phases, s.phaseMark)
 		if err != nil {
@@ -101,7 +100,7 @@ func (s *Storefront) watchPhase(ctx context.Context, saleID uuid.UUID) (*notifie
 
 // WatchStock follows the stock of a sale's items until the sale ends: every change, or
 // only changes of a level for those who do not see numbers.
-func (s *Storefront) WatchStock(ctx context.Context, saleID uuid.UUID, levels bool) (*notifier.Follower[[]*sale.Item], error) {
+func (s *Storefront) WatchStock(ctx context.Context, saleID id.Sale, levels bool) (*notifier.Follower[[]*sale.Item], error) {
 	key, seen, mark := stockKey(saleID), &s.seen.stocks, s.stockMark
 	if levels {
 		key, seen, mark = levelKey(saleID), &s.seen.levels, s.levelMark
@@ -118,7 +117,7 @@ func (s *Storefront) WatchStock(ctx context.Context, saleID uuid.UUID, levels bo
 // begin reads a sale with the revision of its state of one kind. A first state is the
 // snapshot of its follower, not a change after it. Sales that are not in the catalogue do
 // not change and have the revision 0.
-func (s *Storefront) begin(ctx context.Context, saleID uuid.UUID, seen *numbered, mark func(*sale.Sale) string) (*sale.Sale, int64, error) {
+func (s *Storefront) begin(ctx context.Context, saleID id.Sale, seen *numbered, mark func(*sale.Sale) string) (*sale.Sale, int64, error) {
 	revision := seen.read(saleID)
 	v, err := s.find(ctx, saleID)
 	if err != nil || revision > 0 {
@@ -131,7 +130,7 @@ func (s *Storefront) begin(ctx context.Context, saleID uuid.UUID, seen *numbered
 	return v, seen.begin(saleID, mark(v)), nil
 }
 
-func (s *Storefront) find(ctx context.Context, saleID uuid.UUID) (*sale.Sale, error) {
+func (s *Storefront) find(ctx context.Context, saleID id.Sale) (*sale.Sale, error) {
 	v, err := s.Sale(ctx, saleID)
 	if err != nil {
 		return nil, err
@@ -199,7 +198,7 @@ func (s *Storefront) forget(ctx context.Context) {
 		return
 	}
 	for _, states := range []*numbered{&s.seen.phases, &s.seen.stocks, &s.seen.levels, &s.seen.lines} {
-		states.keep(func(saleID uuid.UUID) bool { return snap.Sale(saleID) != nil })
+		states.keep(func(saleID id.Sale) bool { return snap.Sale(saleID) != nil })
 	}
 }
 
@@ -271,8 +270,8 @@ type sightings struct{ phases, stocks, levels, lines numbered }
 // numbered are the states of one kind.
 type numbered struct {
 	mu    sync.Mutex
-	known map[uuid.UUID]sighting // guarded by mu
-	last  int64                  // guarded by mu; revision of the newest state of any sale
+	known map[id.Sale]sighting // guarded by mu
+	last  int64                // guarded by mu; revision of the newest state of any sale
 }
 
 type sighting struct {
@@ -281,7 +280,7 @@ type sighting struct {
 }
 
 // read returns the revision of the last state; 0 = none was noted.
-func (n *numbered) read(v uuid.UUID) int64 {
+func (n *numbered) read(v id.Sale) int64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.known[v].revision
@@ -289,7 +288,7 @@ func (n *numbered) read(v uuid.UUID) int64 {
 
 // begin stores the first state and returns its revision; 0 when another state was stored
 // meanwhile.
-func (n *numbered) begin(v uuid.UUID, mark string) int64 {
+func (n *numbered) begin(v id.Sale, mark string) int64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.known[v].revision > 0 {
@@ -300,9 +299,9 @@ func (n *numbered) begin(v uuid.UUID, mark string) int64 {
 
 // add stores a state under the next revision. The caller holds mu. Revisions grow over all
 // sales, so that a sale that is forgotten and seen again has a higher one.
-func (n *numbered) add(v uuid.UUID, mark string) int64 {
+func (n *numbered) add(v id.Sale, mark string) int64 {
 	if n.known == nil {
-		n.known = map[uuid.UUID]sighting{}
+		n.known = map[id.Sale]sighting{}
 	}
 	n.last++
 	n.known[v] = sighting{mark: mark, revision: n.last}
@@ -310,14 +309,14 @@ func (n *numbered) add(v uuid.UUID, mark string) int64 {
 }
 
 // keep forgets the states of all other sales.
-func (n *numbered) keep(kept func(uuid.UUID) bool) {
+func (n *numbered) keep(kept func(id.Sale) bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	maps.DeleteFunc(n.known, func(v uuid.UUID, _ sighting) bool { return !kept(v) })
+	maps.DeleteFunc(n.known, func(v id.Sale, _ sighting) bool { return !kept(v) })
 }
 
 // note returns the revision of a state, and whether it differs from the last one.
-func (n *numbered) note(v uuid.UUID, mark string) (int64, bool) {
+func (n *numbered) note(v id.Sale, mark string) (int64, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	old := n.known[v]

@@ -4,12 +4,14 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+
+	"seckill/internal/id"
 )
 
 func TestTheStateOfASnapshotIsNoChangeAfterIt(t *testing.T) {
 	t.Parallel()
 	var levels numbered
-	sale := uuid.New()
+	sale := id.Sale(uuid.New())
 	if revision := levels.begin(sale, "PLENTY"); revision != 1 {
 		t.Errorf("the first state has revision %d, want 1", revision)
 	}
@@ -27,10 +29,10 @@ func TestTheStateOfASnapshotIsNoChangeAfterIt(t *testing.T) {
 func TestStatesOfSalesThatLeftTheCatalogueAreForgotten(t *testing.T) {
 	t.Parallel()
 	var phases numbered
-	stays, leaves := uuid.New(), uuid.New()
+	stays, leaves := id.Sale(uuid.New()), id.Sale(uuid.New())
 	phases.note(stays, "LIVE")
 	last, _ := phases.note(leaves, "LIVE")
-	phases.keep(func(sale uuid.UUID) bool { return sale == stays })
+	phases.keep(func(sale id.Sale) bool { return sale == stays })
 	if len(phases.known) != 1 || phases.read(leaves) != 0 {
 		t.Errorf("%d sales are known", len(phases.known))
 	}

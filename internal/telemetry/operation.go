@@ -7,10 +7,10 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"seckill/internal/id"
 	"seckill/internal/tracing"
 )
 
@@ -18,11 +18,11 @@ import (
 // filled while the operation is served, by one goroutine at a time. The methods accept
 // nil.
 type Operation struct {
-	Field string    // root field; "several" with different ones; "" when the document could not be used
-	Name  string    // the client's name for it
-	Code  string    // of the first error or user error; "" when there was none
-	User  uuid.UUID // Nil = not signed in
-	Trace string    // id of its trace; "" = it is not kept
+	Field string  // root field; "several" with different ones; "" when the document could not be used
+	Name  string  // the client's name for it
+	Code  string  // of the first error or user error; "" when there was none
+	User  id.User // Nil = not signed in
+	Trace string  // id of its trace; "" = it is not kept
 }
 
 type operationKey struct{}
@@ -64,7 +64,7 @@ func (o *Operation) Attrs() []slog.Attr {
 		return nil
 	}
 	attrs := []slog.Attr{slog.String("operation", o.Field), slog.String("name", o.Name), slog.String("code", o.code())}
-	if o.User != uuid.Nil {
+	if !o.User.IsZero() {
 		sum := sha256.Sum256(o.User[:])
 		attrs = append(attrs, slog.String("user", hex.EncodeToString(sum[:8])))
 	}

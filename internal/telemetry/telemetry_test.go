@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+
+	"seckill/internal/id"
 )
 
 func TestLogLinesCarryTheRequestID(t *testing.T) {
@@ -40,7 +42,7 @@ func TestTheLineOfAnOperationHasItsTraceAndNoUserID(t *testing.T) {
 	if op.Attrs() != nil {
 		t.Error("a request outside of GraphQL has an operation")
 	}
-	op.Field, op.Name, op.User = "placeOrder", "Buy", uuid.MustParse("01980a4e-7d2b-7c1a-9f00-1234567890ab")
+	op.Field, op.Name, op.User = "placeOrder", "Buy", id.User(uuid.MustParse("01980a4e-7d2b-7c1a-9f00-1234567890ab"))
 	op.Fail("SOLD_OUT")
 	op.Fail("INTERNAL")
 	NewLogger(&out, LogOptions{}).LogAttrs(ctx, slog.LevelInfo, "request", op.Attrs()...)

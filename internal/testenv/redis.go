@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"seckill/internal/id"
 	"seckill/internal/redisconn"
 )
@@ -38,7 +40,7 @@ func Redis(t testing.TB) (*redisconn.Conn, string) {
 
 // RandomBytes returns 8 bytes for a unique name.
 func RandomBytes() []byte {
-	u := id.New()
+	u := id.New[uuid.UUID]()
 	return u[8:]
 }
 

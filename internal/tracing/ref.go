@@ -4,9 +4,10 @@ import (
 	"context"
 	"strings"
 
-	"github.com/google/uuid"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
+
+	"seckill/internal/id"
 )
 
 // Field is the field of a message that carries the traces of its orders (see Orders).
@@ -50,7 +51,7 @@ func ParseRef(text string) Ref {
 }
 
 // Orders are the traced orders of a message or a batch, by task. nil = none are traced.
-type Orders map[uuid.UUID]Ref
+type Orders map[id.Task]Ref
 
 // String returns the form in messages: task=traceparent, separated by commas.
 func (o Orders) String() string {
@@ -74,8 +75,8 @@ func ParseOrders(text string) Orders {
 	}
 	orders := Orders{}
 	for one := range strings.SplitSeq(text, ",") {
-		id, parent, _ := strings.Cut(one, "=")
-		task, err := uuid.Parse(id)
+		name, parent, _ := strings.Cut(one, "=")
+		task, err := id.ParseUUID[id.Task](name)
 		if ref := ParseRef(parent); err == nil && ref.IsSampled() {
 			orders[task] = ref
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"seckill/internal/id"
 	"seckill/internal/tracing"
 )
 
@@ -47,7 +48,7 @@ func TestTracesOfOrdersTravelInMessages(t *testing.T) {
 	if !ref.IsSampled() {
 		t.Fatalf("parsed %+v", ref)
 	}
-	orders := tracing.Orders{uuid.New(): ref, uuid.New(): ref}
+	orders := tracing.Orders{id.Task(uuid.New()): ref, id.Task(uuid.New()): ref}
 	if got := tracing.ParseOrders(orders.String()); !maps.EqualFunc(got, orders, func(a, b tracing.Ref) bool { return a.Equal(b) }) {
 		t.Errorf("%v became %v", orders, got)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"seckill/ent"
 	"seckill/ent/waitlistentry"
+	"seckill/internal/id"
 	"seckill/internal/reservation"
 	"seckill/internal/waitlist"
 )
@@ -137,7 +138,7 @@ func TestTheKeyOfAnEarlierOrderLeavesThePlaceAsItIs(t *testing.T) {
 			before := h.figures()
 			again := h.attempt(earlier.User)
 			again.IdempotencyKey = earlier.ID.String()
-			if got, refusal := h.redeem(place, again); refusal != nil || got.Code != reservation.Replayed || got.Task != earlier.ID {
+			if got, refusal := h.redeem(place, again); refusal != nil || got.Code != reservation.Replayed || got.Task != id.Task(earlier.ID) {
 				t.Fatalf("under the key of the earlier order: %+v, %v", got, refusal)
 			}
 			h.step()
@@ -155,7 +156,7 @@ func TestTheKeyOfAnEarlierOrderLeavesThePlaceAsItIs(t *testing.T) {
 }
 
 func hold(e *waitlist.Entry) reservation.Ref {
-	return reservation.Ref{Sale: e.Sale, Item: e.Item, User: e.User, Task: e.ID}
+	return reservation.Ref{Sale: e.Sale, Item: e.Item, User: e.User, Task: id.Task(e.ID)}
 }
 
 // end writes the end of an offer and nothing else.
@@ -182,7 +183,7 @@ func TestAPlaceThatEndsWhileItsGateIsBuiltGivesItsUnitBackOnceItStands(t *testin
 	_, err = h.gate.Open(t.Context(), reservation.Contents{
 		Sale: h.sale, Item: h.item, State: reservation.GateOpen, Epoch: 2, Opens: time.Now().Add(-time.Hour),
 		Closes: time.Now().Add(time.Hour), Limit: 2, Total: 1, Revision: 1000,
-		Reservations: []reservation.Reservation{{User: places[0].User, Task: places[0].ID, Quantity: 1}},
+		Reservations: []reservation.Reservation{{User: places[0].User, Task: id.Task(places[0].ID), Quantity: 1}},
 	})
 	h.must(err)
 	h.step()

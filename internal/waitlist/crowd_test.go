@@ -6,8 +6,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/waitlist"
@@ -23,14 +21,14 @@ func TestACrowdThatJoinsAtOnceHasOnePlaceEachInOneLine(t *testing.T) {
 	services := []*waitlist.Service{h.line, waitlist.New(waitlist.Config{
 		DB: h.db, Gate: h.gate, Clock: h.clock, Log: quiet,
 	})}
-	users := make([]uuid.UUID, people)
+	users := make([]id.User, people)
 	for i := range users {
-		users[i] = id.New()
+		users[i] = id.New[id.User]()
 	}
 	users[people/2] = buyer
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	places := map[uuid.UUID][]uuid.UUID{} // by user
+	places := map[id.User][]id.Waitlist{} // by user
 	for press := range 3 * people {
 		user := users[press%people]
 		wg.Go(func() {
@@ -48,7 +46,7 @@ func TestACrowdThatJoinsAtOnceHasOnePlaceEachInOneLine(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	line := make([]uuid.UUID, 0, people)
+	line := make([]id.Waitlist, 0, people)
 	for user, all := range places {
 		if len(all) != 3 || len(slices.Compact(all)) != 1 {
 			t.Errorf("%s has places %v, want one, three times", user, all)
@@ -58,7 +56,7 @@ func TestACrowdThatJoinsAtOnceHasOnePlaceEachInOneLine(t *testing.T) {
 	if len(line) != people-1 {
 		t.Fatalf("%d have a place, want %d", len(line), people-1)
 	}
-	slices.SortFunc(line, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
+	slices.SortFunc(line, func(a, b id.Waitlist) int { return bytes.Compare(a[:], b[:]) })
 	for ahead, place := range line {
 		wg.Go(func() {
 			n, err := services[ahead%2].Ahead(t.Context(), &waitlist.Entry{ID: place, Item: h.item})
@@ -82,7 +80,7 @@ func TestTheNewestPlaceIsTheOnesWhoJoinedAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 1)
 	h.buy()
-	user := id.New()
+	user := id.New[id.User]()
 	var last *waitlist.Entry
 	for range 4 {
 		last, _ = h.join(user)
@@ -98,7 +96,7 @@ func TestTheNewestPlaceIsTheOnesWhoJoinedAgainAndAgain(t *testing.T) {
 	if e, err := h.line.In(t.Context(), user, h.sale); err != nil || e == nil || e.ID != again.ID || e.Status != waitlist.Waiting {
 		t.Errorf("the place is %+v, %v; want the open one", e, err)
 	}
-	if e, err := h.line.In(t.Context(), user, id.New()); err != nil || e != nil {
+	if e, err := h.line.In(t.Context(), user, id.New[id.Sale]()); err != nil || e != nil {
 		t.Errorf("a place in another sale: %+v, %v", e, err)
 	}
 }

@@ -5,14 +5,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
+	"seckill/internal/id"
 )
 
 // gates records which gates served at the last step of this process: offers of the
 // others cannot be redeemed.
 type gates struct {
 	mu   sync.Mutex
-	seen map[uuid.UUID]service // guarded by mu; by item
+	seen map[id.Item]service // guarded by mu; by item
 }
 
 // service is the last state of a gate.
@@ -22,7 +22,7 @@ type service struct {
 }
 
 // note records whether a gate serves at a time.
-func (g *gates) note(item uuid.UUID, serves bool, at time.Time) {
+func (g *gates) note(item id.Item, serves bool, at time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	was, known := g.seen[item]
@@ -34,14 +34,14 @@ func (g *gates) note(item uuid.UUID, serves bool, at time.Time) {
 }
 
 // serves reports whether a gate served at the last step; false before the first one.
-func (g *gates) serves(item uuid.UUID) bool {
+func (g *gates) serves(item id.Item) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.seen[item].serves
 }
 
 // backSince returns when a gate served again after it did not.
-func (g *gates) backSince(item uuid.UUID) time.Time {
+func (g *gates) backSince(item id.Item) time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.seen[item].back

@@ -8,8 +8,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/ent/waitlistentry"
@@ -28,9 +26,9 @@ var atItem = []string{"input", "itemId"}
 
 // JoinInput is a request to join the waitlist of an item.
 type JoinInput struct {
-	Sale     uuid.UUID
-	Item     uuid.UUID
-	User     uuid.UUID
+	Sale     id.Sale
+	Item     id.Item
+	User     id.User
 	Quantity int // 1 to the sale's purchase limit; the caller checks it
 }
 
@@ -58,9 +56,9 @@ func (s *Service) Join(ctx context.Context, in JoinInput) (*Entry, error) {
 // joinAll processes a batch of joins, item by item.
 func (s *Service) joinAll(ctx context.Context, asked []JoinInput) []batch.Result[joined] {
 	results := make([]batch.Result[joined], len(asked))
-	for item, those := range byKey(asked, func(in JoinInput) uuid.UUID { return in.Item }) {
+	for item, those := range byKey(asked, func(in JoinInput) id.Item { return in.Item }) {
 		var inputs []JoinInput // one per user, in the order of arrival
-		seen := map[uuid.UUID]bool{}
+		seen := map[id.User]bool{}
 		for _, i := range those {
 			if in := asked[i]; !seen[in.User] {
 				seen[in.User] = true
@@ -76,7 +74,7 @@ func (s *Service) joinAll(ctx context.Context, asked []JoinInput) []batch.Result
 }
 
 // joinItem processes the joins of one item.
-func (s *Service) joinItem(ctx context.Context, item uuid.UUID, inputs []JoinInput) (map[uuid.UUID]joined, error) {
+func (s *Service) joinItem(ctx context.Context, item id.Item, inputs []JoinInput) (map[id.User]joined, error) {
 	ends, err := s.openOf(ctx, item, inputs)
 	if err != nil {
 		return nil, err
@@ -117,7 +115,7 @@ func refuse(in JoinInput, restock RestockOutlook, status reservation.GateStatus,
 	switch {
 	case !status.Open:
 		return fault.Refused{Why: fault.SaleClosed, At: atItem}
-	case user.Task != uuid.Nil:
+	case !user.Task.IsZero():
 		return reservation.AlreadyOrdered{Task: user.Task, At: atItem}
 	case user.Room >= 0 && user.Room < in.Quantity:
 		return reservation.LimitReached{Remaining: user.Room, WholeSale: true, At: atItem}
@@ -133,16 +131,16 @@ func refuse(in JoinInput, restock RestockOutlook, status reservation.GateStatus,
 
 // enter writes the entries of users in one transaction and adds them to ends. A user
 // who got an entry in the meantime, through another process, gets that entry.
-func (s *Service) enter(ctx context.Context, item uuid.UUID, inputs []JoinInput, ends map[uuid.UUID]joined) error {
+func (s *Service) enter(ctx context.Context, item id.Item, inputs []JoinInput, ends map[id.User]joined) error {
 	for range maxRaces {
 		if len(inputs) == 0 {
 			return nil
 		}
-		now, places := s.now(), make([]uuid.UUID, len(inputs))
+		now, places := s.now(), make([]id.Waitlist, len(inputs))
 		err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 			rows := make([]*ent.WaitlistEntryCreate, len(inputs))
 			for i, in := range inputs {
-				places[i] = id.New()
+				places[i] = id.New[id.Waitlist]()
 				rows[i] = tx.WaitlistEntry.Create().SetID(places[i]).SetSaleID(in.Sale).SetItemID(in.Item).SetUserID(in.User).
 					SetQuantity(in.Quantity).SetCreatedAt(now).SetUpdatedAt(now)
 			}
@@ -167,7 +165,7 @@ func (s *Service) enter(ctx context.Context, item uuid.UUID, inputs []JoinInput,
 }
 
 // entered publishes new entries.
-func (s *Service) entered(ctx context.Context, saleID, item uuid.UUID, places []uuid.UUID, ends map[uuid.UUID]joined) error {
+func (s *Service) entered(ctx context.Context, saleID id.Sale, item id.Item, places []id.Waitlist, ends map[id.User]joined) error {
 	if _, err := s.gate.Status(ctx, saleID, item, true); err != nil {
 		s.log.WarnContext(ctx, "keep units for the line", slog.Any("error", err)) // the next step of the loop does it
 	}
@@ -186,13 +184,13 @@ func (s *Service) entered(ctx context.Context, saleID, item uuid.UUID, places []
 }
 
 // openOf returns the open entries of users.
-func (s *Service) openOf(ctx context.Context, item uuid.UUID, inputs []JoinInput) (map[uuid.UUID]joined, error) {
+func (s *Service) openOf(ctx context.Context, item id.Item, inputs []JoinInput) (map[id.User]joined, error) {
 	rows, err := s.db.Ent.WaitlistEntry.Query().
 		Where(waitlistentry.ItemID(item), waitlistentry.UserIDIn(usersOf(inputs)...), waitlistentry.StatusIn(openStatuses...)).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read places in line: %w", err)
 	}
-	ends := make(map[uuid.UUID]joined, len(inputs))
+	ends := make(map[id.User]joined, len(inputs))
 	for _, row := range rows {
 		ends[row.UserID] = joined{entry: fromRow(row)}
 	}
@@ -200,7 +198,7 @@ func (s *Service) openOf(ctx context.Context, item uuid.UUID, inputs []JoinInput
 }
 
 // refuseBuyers refuses users with a live order of an item.
-func (s *Service) refuseBuyers(ctx context.Context, item uuid.UUID, inputs []JoinInput, ends map[uuid.UUID]joined) error {
+func (s *Service) refuseBuyers(ctx context.Context, item id.Item, inputs []JoinInput, ends map[id.User]joined) error {
 	rows, err := s.db.Ent.Order.Query().
 		Where(entorder.ItemID(item), entorder.UserIDIn(usersOf(inputs)...), entorder.StatusIn(liveStatuses()...)).
 		Select(entorder.FieldID, entorder.FieldUserID).All(ctx)
@@ -208,13 +206,13 @@ func (s *Service) refuseBuyers(ctx context.Context, item uuid.UUID, inputs []Joi
 		return fmt.Errorf("look for live orders: %w", err)
 	}
 	for _, row := range rows {
-		ends[row.UserID] = joined{refusal: reservation.AlreadyOrdered{Task: row.ID, At: atItem}}
+		ends[row.UserID] = joined{refusal: reservation.AlreadyOrdered{Task: id.Task(row.ID), At: atItem}}
 	}
 	return nil
 }
 
-func usersOf(inputs []JoinInput) []uuid.UUID {
-	users := make([]uuid.UUID, len(inputs))
+func usersOf(inputs []JoinInput) []id.User {
+	users := make([]id.User, len(inputs))
 	for i, in := range inputs {
 		users[i] = in.User
 	}
@@ -222,7 +220,7 @@ func usersOf(inputs []JoinInput) []uuid.UUID {
 }
 
 // without returns the inputs of users that have no result yet.
-func without(inputs []JoinInput, ends map[uuid.UUID]joined) []JoinInput {
+func without(inputs []JoinInput, ends map[id.User]joined) []JoinInput {
 	var left []JoinInput
 	for _, in := range inputs {
 		if _, done := ends[in.User]; !done {
@@ -233,8 +231,8 @@ func without(inputs []JoinInput, ends map[uuid.UUID]joined) []JoinInput {
 }
 
 // byKey groups requests by key: for each key the indexes, in order.
-func byKey[Q any](asked []Q, key func(Q) uuid.UUID) map[uuid.UUID][]int {
-	groups := map[uuid.UUID][]int{}
+func byKey[Q any, K comparable](asked []Q, key func(Q) K) map[K][]int {
+	groups := map[K][]int{}
 	for i, q := range asked {
 		groups[key(q)] = append(groups[key(q)], i)
 	}

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/ent"
@@ -38,13 +37,13 @@ type hall struct {
 	conn      *redisconn.Conn
 	keys      reservation.Keys
 	clock     *clock.Fake
-	sale      uuid.UUID
-	item      uuid.UUID
+	sale      id.Sale
+	item      id.Item
 	gate      *reservation.Gate
 	writer    *order.Writer
 	line      *waitlist.Service
 	mu        sync.Mutex
-	published map[uuid.UUID]waitlist.Status // guarded by mu
+	published map[id.Waitlist]waitlist.Status // guarded by mu
 }
 
 func newHall(t testing.TB, units int) *hall {
@@ -52,7 +51,7 @@ func newHall(t testing.TB, units int) *hall {
 	conn, prefix := testenv.Redis(t)
 	h := &hall{
 		t: t, db: testdb.Postgres(t), conn: conn, keys: reservation.Keys{Prefix: prefix}, clock: clock.NewFake(opening),
-		sale: id.New(), item: id.New(), published: map[uuid.UUID]waitlist.Status{},
+		sale: id.New[id.Sale](), item: id.New[id.Item](), published: map[id.Waitlist]waitlist.Status{},
 	}
 	h.gate = reservation.NewGate(reservation.GateConfig{Client: conn.Script, Keys: h.keys, Timeout: testenv.Wait, Log: quiet})
 	h.writer = order.NewWriter(order.WriterConfig{DB: h.db, Timeout: testenv.Wait, Clock: h.clock})
@@ -74,7 +73,7 @@ func newHall(t testing.TB, units int) *hall {
 		if err != nil {
 			return err
 		}
-		return tx.SaleItem.Create().SetID(h.item).SetSaleID(h.sale).SetGoodsID(id.New()).SetPosition(0).SetPriceMinor(1).
+		return tx.SaleItem.Create().SetID(h.item).SetSaleID(h.sale).SetGoodsID(id.New[id.Goods]()).SetPosition(0).SetPriceMinor(1).
 			SetCurrency("EUR").SetTotal(units).SetAvailable(units).Exec(ctx)
 	}))
 	h.openGate(1, units)
@@ -100,7 +99,7 @@ func (h *hall) must(err error) {
 	}
 }
 
-func (h *hall) attempt(user uuid.UUID) reservation.Attempt {
+func (h *hall) attempt(user id.User) reservation.Attempt {
 	h.t.Helper()
 	task := id.NewTask(id.ShardOf(h.sale))
 	r := order.Requested{
@@ -119,7 +118,7 @@ func (h *hall) attempt(user uuid.UUID) reservation.Attempt {
 var permit = reservation.Permit{Epoch: 1, Until: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)}
 
 // reserve attempts to buy without an offer.
-func (h *hall) reserve(user uuid.UUID) reservation.Outcome {
+func (h *hall) reserve(user id.User) reservation.Outcome {
 	h.t.Helper()
 	member := redis.Z{Score: float64(permit.Until.UnixMilli()), Member: user.String()}
 	h.must(h.conn.Cmd.ZAdd(h.t.Context(), h.keys.Permits(id.ShardOf(h.sale), h.item), member).Err())
@@ -131,7 +130,7 @@ func (h *hall) reserve(user uuid.UUID) reservation.Outcome {
 // buy creates an order of a new user.
 func (h *hall) buy() *order.Order {
 	h.t.Helper()
-	user := id.New()
+	user := id.New[id.User]()
 	o := h.reserve(user)
 	if o.Code != reservation.Accepted {
 		h.t.Fatalf("reserve: %+v", o)
@@ -153,11 +152,11 @@ func (h *hall) cancel(o *order.Order) {
 		})
 		return err
 	}))
-	_, err := h.gate.Release(h.t.Context(), reservation.Ref{Sale: h.sale, Item: h.item, User: o.User, Task: o.ID})
+	_, err := h.gate.Release(h.t.Context(), reservation.Ref{Sale: h.sale, Item: h.item, User: o.User, Task: id.Task(o.ID)})
 	h.must(err)
 }
 
-func (h *hall) join(user uuid.UUID) (*waitlist.Entry, fault.Refusal) {
+func (h *hall) join(user id.User) (*waitlist.Entry, fault.Refusal) {
 	h.t.Helper()
 	e, err := h.line.Join(h.t.Context(), waitlist.JoinInput{Sale: h.sale, Item: h.item, User: user, Quantity: 1})
 	return e, testenv.Refusal(h.t, err)
@@ -169,7 +168,7 @@ func (h *hall) joined(n int) []*waitlist.Entry {
 	entries := make([]*waitlist.Entry, n)
 	for i := range entries {
 		var refusal fault.Refusal
-		if entries[i], refusal = h.join(id.New()); refusal != nil {
+		if entries[i], refusal = h.join(id.New[id.User]()); refusal != nil {
 			h.t.Fatal(refusal)
 		}
 	}

@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/predicate"
 	"seckill/ent/waitlistentry"
+	"seckill/internal/id"
 	"seckill/internal/periodic"
 	"seckill/internal/reservation"
 )
@@ -38,7 +37,8 @@ func (s *Service) Loop() periodic.Loop {
 
 // item is an item with a waitlist.
 type item struct {
-	sale, id  uuid.UUID
+	sale      id.Sale
+	id        id.Item
 	saleState // of its sale
 }
 
@@ -72,8 +72,8 @@ func (s *Service) Step(ctx context.Context) (map[string]int, error) {
 // lines returns the items with a waitlist, and sets the metrics of entries.
 func (s *Service) lines(ctx context.Context) ([]item, error) {
 	var rows []struct {
-		SaleID uuid.UUID            `json:"sale_id"`
-		ItemID uuid.UUID            `json:"item_id"`
+		SaleID id.Sale              `json:"sale_id"`
+		ItemID id.Item              `json:"item_id"`
 		Status waitlistentry.Status `json:"status"`
 		Count  int                  `json:"count"`
 	}
@@ -85,9 +85,9 @@ func (s *Service) lines(ctx context.Context) ([]item, error) {
 		return nil, fmt.Errorf("find items with a line: %w", err)
 	}
 	places := map[waitlistentry.Status]int{}
-	known := map[uuid.UUID]bool{}
+	known := map[id.Item]bool{}
 	var items []item
-	var sales []uuid.UUID
+	var sales []id.Sale
 	for _, row := range rows {
 		places[row.Status] += row.Count
 		if !known[row.ItemID] {
@@ -196,7 +196,7 @@ func (s *Service) offer(ctx context.Context, it item, counts map[string]int) err
 	if err != nil || !status.Loaded || !status.Open {
 		return err
 	}
-	users := make([]uuid.UUID, len(waiting))
+	users := make([]id.User, len(waiting))
 	for i, row := range waiting {
 		users[i] = row.UserID
 	}
@@ -207,7 +207,7 @@ func (s *Service) offer(ctx context.Context, it item, counts map[string]int) err
 	stock := status.Stock
 	for _, row := range append(offered, waiting...) {
 		e := fromRow(row)
-		begun := held[e.User] == e.ID // a process reserved its units and crashed
+		begun := held[e.User] == id.Task(e.ID) // a process reserved its units and crashed
 		if e.Status == Waiting && e.Quantity > stock && !begun {
 			continue
 		}
@@ -270,7 +270,7 @@ func (s *Service) offerTo(ctx context.Context, e *Entry, stock int, counts map[s
 // holdsFormer reports whether the reservation of the user is that of a former entry, or
 // has gone meanwhile: the entry gets its offer once those units are released.
 func (s *Service) holdsFormer(ctx context.Context, e *Entry) (bool, error) {
-	held, err := s.gate.ReservationTasks(ctx, e.Sale, e.Item, []uuid.UUID{e.User})
+	held, err := s.gate.ReservationTasks(ctx, e.Sale, e.Item, []id.User{e.User})
 	if err != nil {
 		return false, err
 	}
@@ -278,7 +278,7 @@ func (s *Service) holdsFormer(ctx context.Context, e *Entry) (bool, error) {
 	if !reserved {
 		return true, nil
 	}
-	former, err := s.Entry(ctx, task)
+	former, err := s.Entry(ctx, id.Waitlist(task))
 	return former != nil, err
 }
 

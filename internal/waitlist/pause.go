@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	entsale "seckill/ent/sale"
 	"seckill/ent/salelog"
 	"seckill/ent/waitlistentry"
+	"seckill/internal/id"
 	"seckill/internal/sale"
 )
 
@@ -22,12 +21,12 @@ type saleState struct {
 }
 
 // saleStates returns the states of the sales with a waitlist.
-func (s *Service) saleStates(ctx context.Context, sales []uuid.UUID) (map[uuid.UUID]saleState, error) {
+func (s *Service) saleStates(ctx context.Context, sales []id.Sale) (map[id.Sale]saleState, error) {
 	rows, err := s.db.Ent.Sale.Query().Where(entsale.IDIn(sales...)).Select(entsale.FieldID, entsale.FieldStatus).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read sales with a waitlist: %w", err)
 	}
-	all := make(map[uuid.UUID]saleState, len(rows))
+	all := make(map[id.Sale]saleState, len(rows))
 	for _, row := range rows {
 		all[row.ID] = saleState{
 			over: row.Status == entsale.StatusENDED || row.Status == entsale.StatusCANCELLED,

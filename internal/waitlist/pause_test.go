@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"seckill/ent"
@@ -22,8 +23,8 @@ func (h *hall) turn(what sale.Act, to sale.Status, gate string) {
 	h.must(err)
 	h.must(h.db.WithTx(h.t.Context(), func(ctx context.Context, tx *ent.Tx) error {
 		return sale.Apply(ctx, tx, sale.Change{
-			ID: id.New(), Sale: h.sale, Act: what, From: sale.Status(row.Status), To: to, Revision: row.Revision,
-			By: sale.Actor{ID: id.New(), Role: "OPERATOR"}, Note: "a moment, please", At: h.clock.Now(),
+			ID: id.New[uuid.UUID](), Sale: h.sale, Act: what, From: sale.Status(row.Status), To: to, Revision: row.Revision,
+			By: sale.Actor{ID: id.New[id.User](), Role: "OPERATOR"}, Note: "a moment, please", At: h.clock.Now(),
 		}, nil)
 	}))
 	_, err = reservation.NewGate(reservation.GateConfig{Client: h.conn.Script, Keys: h.keys}).SetState(h.t.Context(), reservation.StateChange{

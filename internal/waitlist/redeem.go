@@ -4,11 +4,10 @@ import (
 	"bytes"
 	"context"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/waitlistentry"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/reservation"
 )
 
@@ -16,7 +15,7 @@ import (
 // room. The attempt is built as for Reserve; its path token is ignored. The refusal
 // means that the entry is not the user's, or has no offer yet; the outcome PathInvalid
 // means that nothing is reserved for it any more.
-func (s *Service) Redeem(ctx context.Context, entry uuid.UUID, a reservation.Attempt) (reservation.Outcome, error) {
+func (s *Service) Redeem(ctx context.Context, entry id.Waitlist, a reservation.Attempt) (reservation.Outcome, error) {
 	invalid := fault.Refused{Why: fault.PathInvalid, At: []string{"input", "pathToken"}}
 	e, err := s.Entry(ctx, entry)
 	if err != nil {
@@ -39,11 +38,11 @@ func (s *Service) Redeem(ctx context.Context, entry uuid.UUID, a reservation.Att
 }
 
 // madeBefore compares the times of two UUIDv7, in milliseconds.
-func madeBefore(a, b uuid.UUID) bool { return bytes.Compare(a[:6], b[:6]) < 0 }
+func madeBefore(a id.Task, b id.Waitlist) bool { return bytes.Compare(a[:6], b[:6]) < 0 }
 
 // redeemed records that an entry became an order task. If the write is lost, the entry
 // ends as EXPIRED until the buyer repeats; the order is not affected.
-func (s *Service) redeemed(ctx context.Context, e *Entry, task uuid.UUID) error {
+func (s *Service) redeemed(ctx context.Context, e *Entry, task id.Task) error {
 	for range maxRaces {
 		if e == nil || e.Status == Redeemed {
 			return nil

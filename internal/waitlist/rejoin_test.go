@@ -17,7 +17,7 @@ func TestABuyerWhoLeftAndJoinedAgainKeepsTheNewPlaceUntilTheOldUnitIsReleased(t 
 	t.Parallel()
 	h := newHall(t, 2)
 	sold := []*order.Order{h.buy(), h.buy()}
-	user := id.New()
+	user := id.New[id.User]()
 	old, refusal := h.join(user)
 	if refusal != nil {
 		t.Fatal(refusal)
@@ -32,7 +32,7 @@ func TestABuyerWhoLeftAndJoinedAgainKeepsTheNewPlaceUntilTheOldUnitIsReleased(t 
 	for _, o := range sold {
 		h.cancel(o)
 	}
-	late := reservation.Reacquire{Ref: reservation.Ref{Sale: h.sale, Item: h.item, User: user, Task: old.ID}, Quantity: 1}
+	late := reservation.Reacquire{Ref: reservation.Ref{Sale: h.sale, Item: h.item, User: user, Task: id.Task(old.ID)}, Quantity: 1}
 	if r, err := h.gate.Reacquire(t.Context(), late); err != nil || r.Code != reservation.Reacquired {
 		t.Fatalf("%+v %v", r, err)
 	}

@@ -8,12 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/ent/saleitem"
 	"seckill/ent/waitlistentry"
+	"seckill/internal/id"
 	"seckill/internal/periodic"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
@@ -33,7 +32,7 @@ type RestockOutlook struct {
 func (o RestockOutlook) Gone() bool { return o.Available == 0 && o.Unpaid == 0 }
 
 // RestockOutlook reads the RestockOutlook of an item from Postgres.
-func (s *Service) RestockOutlook(ctx context.Context, item uuid.UUID) (RestockOutlook, error) {
+func (s *Service) RestockOutlook(ctx context.Context, item id.Item) (RestockOutlook, error) {
 	row, err := s.db.Ent.SaleItem.Query().Where(saleitem.ID(item)).Only(ctx)
 	if err != nil {
 		return RestockOutlook{}, fmt.Errorf("read item %s: %w", item, err)
@@ -85,13 +84,13 @@ type RestockOutlooks struct {
 	log     *slog.Logger
 
 	mu    sync.RWMutex
-	known map[uuid.UUID]RestockOutlook // guarded by mu; sold-out items only
-	lined map[uuid.UUID]bool           // guarded by mu; whether an item has or had an entry; absent = unknown
+	known map[id.Item]RestockOutlook // guarded by mu; sold-out items only
+	lined map[id.Item]bool           // guarded by mu; whether an item has or had an entry; absent = unknown
 }
 
 // Item is an item of a loaded sale.
 type Item struct {
-	ID      uuid.UUID
+	ID      id.Item
 	SoldOut bool // its gate is loaded and no unit is for sale
 }
 
@@ -122,7 +121,7 @@ func (c CatalogItems) Items(ctx context.Context) (items []Item, err error) {
 
 // NewRestockOutlooks returns an empty cache.
 func NewRestockOutlooks(service *Service, items Items, log *slog.Logger) *RestockOutlooks {
-	return &RestockOutlooks{service: service, items: items, log: log, known: map[uuid.UUID]RestockOutlook{}, lined: map[uuid.UUID]bool{}}
+	return &RestockOutlooks{service: service, items: items, log: log, known: map[id.Item]RestockOutlook{}, lined: map[id.Item]bool{}}
 }
 
 // Loop returns the loop that refreshes the cache.
@@ -132,7 +131,7 @@ func (o *RestockOutlooks) Loop() periodic.Loop {
 
 // Of returns the restock outlook of a sold-out item; false if the item is not sold out, or has
 // been for less than a second.
-func (o *RestockOutlooks) Of(item uuid.UUID) (RestockOutlook, bool) {
+func (o *RestockOutlooks) Of(item id.Item) (RestockOutlook, bool) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	known, ok := o.known[item]
@@ -140,7 +139,7 @@ func (o *RestockOutlooks) Of(item uuid.UUID) (RestockOutlook, bool) {
 }
 
 // Lined reports whether an item has or had a waitlist entry.
-func (o *RestockOutlooks) Lined(item uuid.UUID) bool {
+func (o *RestockOutlooks) Lined(item id.Item) bool {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	return o.lined[item]
@@ -153,7 +152,7 @@ func (o *RestockOutlooks) Step(ctx context.Context) (map[string]int, error) {
 		return nil, err
 	}
 	lined, failed := o.readLined(ctx, items)
-	known := map[uuid.UUID]RestockOutlook{}
+	known := map[id.Item]RestockOutlook{}
 	for _, item := range items {
 		if !item.SoldOut {
 			continue
@@ -174,9 +173,9 @@ func (o *RestockOutlooks) Step(ctx context.Context) (map[string]int, error) {
 
 // readLined returns which items have or had entries: known items from the cache, new
 // items from Postgres.
-func (o *RestockOutlooks) readLined(ctx context.Context, items []Item) (map[uuid.UUID]bool, error) {
-	lined := make(map[uuid.UUID]bool, len(items))
-	var fresh []uuid.UUID
+func (o *RestockOutlooks) readLined(ctx context.Context, items []Item) (map[id.Item]bool, error) {
+	lined := make(map[id.Item]bool, len(items))
+	var fresh []id.Item
 	o.mu.RLock()
 	for _, item := range items {
 		if known, ok := o.lined[item.ID]; ok {
@@ -198,7 +197,7 @@ func (o *RestockOutlooks) readLined(ctx context.Context, items []Item) (map[uuid
 		lined[item] = false
 	}
 	for _, text := range with {
-		item, err := uuid.Parse(text)
+		item, err := id.ParseUUID[id.Item](text)
 		if err != nil {
 			return lined, fmt.Errorf("find items with a line: %w", err)
 		}

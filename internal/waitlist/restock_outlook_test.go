@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/sale"
 	"seckill/internal/fault"
@@ -45,7 +43,7 @@ func TestWhoNeverPaysHasToWaitForThePlaceInLine(t *testing.T) {
 	h := newHall(t, 2)
 	h.buy()
 	h.buy()
-	user := id.New()
+	user := id.New[id.User]()
 	key := h.keys.Expiries(id.ShardOf(h.sale), h.sale, user)
 	h.must(h.conn.Cmd.Set(t.Context(), key, reservation.MaxExpired, time.Minute).Err())
 	_, refusal := h.join(user)
@@ -119,7 +117,7 @@ func TestEndedPlacesArePurgedAfterAWeek(t *testing.T) {
 
 // oneItem is a catalogue with one item.
 type oneItem struct {
-	id      uuid.UUID
+	id      id.Item
 	soldOut *bool
 }
 
@@ -180,10 +178,10 @@ func TestRestockOutlooksFollowTheRecord(t *testing.T) {
 // The revision that clients see never falls, over entries and their versions.
 func TestMomentsGrow(t *testing.T) {
 	t.Parallel()
-	older := uuid.Must(uuid.NewV7())
+	older := id.New[id.Waitlist]()
 	newer := older
-	for newer.Time() == older.Time() {
-		newer = uuid.Must(uuid.NewV7())
+	for id.TimeOf(newer).Equal(id.TimeOf(older)) {
+		newer = id.New[id.Waitlist]()
 	}
 	last := int64(0)
 	for _, e := range []waitlist.Entry{{ID: older, Version: 1}, {ID: older, Version: 2}, {ID: older, Version: 999}, {ID: newer, Version: 1}} {

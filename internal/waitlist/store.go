@@ -7,38 +7,41 @@ import (
 	"slices"
 
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 
 	"seckill/ent"
 	"seckill/ent/predicate"
 	"seckill/ent/waitlistentry"
 	"seckill/internal/batch"
+	"seckill/internal/id"
 )
 
 // Entry returns an entry, or nil.
-func (s *Service) Entry(ctx context.Context, entry uuid.UUID) (*Entry, error) {
+func (s *Service) Entry(ctx context.Context, entry id.Waitlist) (*Entry, error) {
 	return one(s.db.Ent.WaitlistEntry.Get(ctx, entry))
 }
 
 // Open returns the open entry of a user for an item, or nil.
-func (s *Service) Open(ctx context.Context, user, item uuid.UUID) (*Entry, error) {
+func (s *Service) Open(ctx context.Context, user id.User, item id.Item) (*Entry, error) {
 	return one(s.db.Ent.WaitlistEntry.Query().
 		Where(waitlistentry.UserID(user), waitlistentry.ItemID(item), waitlistentry.StatusIn(openStatuses...)).Only(ctx))
 }
 
 // person is a user in a sale.
-type person struct{ user, sale uuid.UUID }
+type person struct {
+	user id.User
+	sale id.Sale
+}
 
 // In returns the most relevant entry of a user in a sale: an open one, else the newest;
 // nil if there is none. Concurrent calls, as when a sale changes, share a query.
-func (s *Service) In(ctx context.Context, user, sale uuid.UUID) (*Entry, error) {
+func (s *Service) In(ctx context.Context, user id.User, sale id.Sale) (*Entry, error) {
 	return s.owns.Do(ctx, person{user, sale})
 }
 
 func (s *Service) inAll(ctx context.Context, asked []person) []batch.Result[*Entry] {
 	results := make([]batch.Result[*Entry], len(asked))
-	for sale, those := range byKey(asked, func(p person) uuid.UUID { return p.sale }) {
-		users := make([]uuid.UUID, len(those))
+	for sale, those := range byKey(asked, func(p person) id.Sale { return p.sale }) {
+		users := make([]id.User, len(those))
 		for n, i := range those {
 			users[n] = asked[i].user
 		}
@@ -49,7 +52,7 @@ func (s *Service) inAll(ctx context.Context, asked []person) []batch.Result[*Ent
 		if err != nil {
 			err = fmt.Errorf("read places in line: %w", err)
 		}
-		best := make(map[uuid.UUID]*Entry, len(rows))
+		best := make(map[id.User]*Entry, len(rows))
 		for _, row := range rows {
 			if e, b := fromRow(row), best[row.UserID]; b == nil || weight(e) > weight(b) {
 				best[row.UserID] = e
@@ -75,7 +78,7 @@ func weight(e *Entry) int {
 }
 
 // newest selects the newest entry of each user in a sale.
-func newest(sale uuid.UUID, users []uuid.UUID) predicate.WaitlistEntry {
+func newest(sale id.Sale, users []id.User) predicate.WaitlistEntry {
 	return func(s *sql.Selector) {
 		build := sql.Dialect(s.Dialect())
 		t := build.Table(waitlistentry.Table)
@@ -103,7 +106,10 @@ func one(row *ent.WaitlistEntry, err error) (*Entry, error) {
 }
 
 // rank is an entry in the waitlist of an item.
-type rank struct{ item, place uuid.UUID }
+type rank struct {
+	item  id.Item
+	place id.Waitlist
+}
 
 // Ahead returns the number of buyers who wait before an entry. Concurrent calls share a
 // query: counting reads the waitlist up to the entry.
@@ -113,7 +119,7 @@ func (s *Service) Ahead(ctx context.Context, e *Entry) (int, error) {
 
 func (s *Service) aheadAll(ctx context.Context, asked []rank) []batch.Result[int] {
 	results := make([]batch.Result[int], len(asked))
-	for item, those := range byKey(asked, func(r rank) uuid.UUID { return r.item }) {
+	for item, those := range byKey(asked, func(r rank) id.Item { return r.item }) {
 		last := asked[those[0]].place
 		for _, i := range those {
 			if byLine(asked[i].place, last) > 0 {
@@ -135,14 +141,14 @@ func (s *Service) aheadAll(ctx context.Context, asked []rank) []batch.Result[int
 }
 
 // byLine orders entries by their position in the waitlist.
-func byLine(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) }
+func byLine(a, b id.Waitlist) int { return bytes.Compare(a[:], b[:]) }
 
 // Holds returns the entries of an item for which the gate has, or may have,
 // reservations: offers, and entries whose units are not released yet. Code that
 // compares or rebuilds the gate counts them as reservations. It also returns the
 // entries with the given ids, in any status, so that the caller can recognise
 // reservations of entries.
-func Holds(ctx context.Context, places *ent.WaitlistEntryClient, item uuid.UUID, names ...uuid.UUID) ([]*Entry, error) {
+func Holds(ctx context.Context, places *ent.WaitlistEntryClient, item id.Item, names ...id.Waitlist) ([]*Entry, error) {
 	var entries []*Entry
 	read := func(where predicate.WaitlistEntry) error {
 		rows, err := places.Query().Where(waitlistentry.ItemID(item), where).All(ctx)
@@ -164,7 +170,7 @@ func Holds(ctx context.Context, places *ent.WaitlistEntryClient, item uuid.UUID,
 }
 
 // HasWaiting reports whether buyers wait for an item.
-func HasWaiting(ctx context.Context, places *ent.WaitlistEntryClient, item uuid.UUID) (bool, error) {
+func HasWaiting(ctx context.Context, places *ent.WaitlistEntryClient, item id.Item) (bool, error) {
 	waiting, err := places.Query().Where(waitlistentry.ItemID(item), waitlistentry.StatusEQ(waitlistentry.StatusWAITING)).Exist(ctx)
 	if err != nil {
 		return false, fmt.Errorf("read waitlist of item %s: %w", item, err)

@@ -29,7 +29,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"seckill/ent"
@@ -38,6 +37,7 @@ import (
 	"seckill/internal/batch"
 	"seckill/internal/clock"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/notice"
 	"seckill/internal/order"
 	"seckill/internal/postgres"
@@ -64,15 +64,15 @@ func (s Status) IsOpen() bool { return s == Waiting || s == Offered }
 
 // Entry is the entry of one buyer in the waitlist of an item.
 type Entry struct {
-	ID             uuid.UUID // UUIDv7: its order is the order of the waitlist
-	Sale           uuid.UUID
-	Item           uuid.UUID
-	User           uuid.UUID
+	ID             id.Waitlist // UUIDv7: its order is the order of the waitlist
+	Sale           id.Sale
+	Item           id.Item
+	User           id.User
 	Quantity       int
 	Status         Status
 	Version        int64      // grows by one with every change
 	OfferExpiresAt *time.Time // set from OFFERED on
-	Task           *uuid.UUID // the order task; set from REDEEMED on
+	Task           *id.Task   // the order task; set from REDEEMED on
 	ReturnDue      bool       // units reserved for it in the gate have to be released
 	CreatedAt      time.Time
 	UpdatedAt      time.Time
@@ -90,7 +90,7 @@ func fromRow(row *ent.WaitlistEntry) *Entry {
 // older is shown later: a later entry, or a later version of the same one, has a higher
 // one.
 func (e *Entry) Moment() int64 {
-	sec, nsec := e.ID.Time().UnixTime()
+	sec, nsec := e.ID.UUID().Time().UnixTime()
 	return (sec*1000+nsec/1e6)*momentsPerMilli + min(e.Version, momentsPerMilli-1)
 }
 
@@ -101,7 +101,7 @@ const momentsPerMilli = 1000
 // expire counts as an expiry of the buyer.
 func (e *Entry) ref() reservation.Ref {
 	ignored := e.Status == Expired && e.OfferExpiresAt != nil && !e.UpdatedAt.Before(*e.OfferExpiresAt)
-	return reservation.Ref{Sale: e.Sale, Item: e.Item, User: e.User, Task: e.ID, Expired: ignored}
+	return reservation.Ref{Sale: e.Sale, Item: e.Item, User: e.User, Task: id.Task(e.ID), Expired: ignored}
 }
 
 // Publish publishes entries after the commit. It may lose them.
@@ -150,7 +150,7 @@ type Service struct {
 func New(cfg Config) *Service {
 	s := &Service{
 		db: cfg.DB, gate: cfg.Gate, publishEntries: cfg.Publish, notices: cfg.Notices, metrics: newMetrics(cfg.Registerer),
-		offerFor: cfg.OfferFor, clock: cfg.Clock, shared: cfg.Shared, log: cfg.Log, gates: gates{seen: map[uuid.UUID]service{}},
+		offerFor: cfg.OfferFor, clock: cfg.Clock, shared: cfg.Shared, log: cfg.Log, gates: gates{seen: map[id.Item]service{}},
 	}
 	if s.offerFor == 0 {
 		s.offerFor = OfferFor
@@ -195,7 +195,7 @@ func (s *Service) publish(ctx context.Context, entries ...*Entry) {
 }
 
 // Leave ends an entry. Leaving again changes nothing.
-func (s *Service) Leave(ctx context.Context, entry, user uuid.UUID) (*Entry, error) {
+func (s *Service) Leave(ctx context.Context, entry id.Waitlist, user id.User) (*Entry, error) {
 	at := []string{"input", "waitlistEntryId"}
 	for range maxRaces {
 		e, err := s.Entry(ctx, entry)

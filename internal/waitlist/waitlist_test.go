@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/internal/fault"
 	"seckill/internal/id"
@@ -21,7 +19,7 @@ import (
 func TestWhoMayJoin(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 1)
-	_, refusal := h.join(id.New())
+	_, refusal := h.join(id.New[id.User]())
 	refused(t, refusal, fault.Conflict) // a unit is for sale
 	o := h.buy()
 	_, refusal = h.join(o.User)
@@ -30,10 +28,10 @@ func TestWhoMayJoin(t *testing.T) {
 	if err != nil || restock.Gone() || restock.Unpaid != 1 || !restock.NextRelease.Equal(opening.Add(15*time.Minute)) {
 		t.Errorf("restock %+v, %v", restock, err)
 	}
-	user := id.New()
+	user := id.New[id.User]()
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	seen := map[uuid.UUID]bool{}
+	seen := map[id.Waitlist]bool{}
 	for range 20 {
 		wg.Go(func() {
 			e, refusal := h.join(user)
@@ -56,7 +54,7 @@ func TestWhoMayJoin(t *testing.T) {
 		})
 		return err
 	}))
-	_, refusal = h.join(id.New())
+	_, refusal = h.join(id.New[id.User]())
 	refused(t, refusal, fault.SoldOut) // no unit can be released any more
 }
 
@@ -71,7 +69,7 @@ func TestAUnitThatComesBackGoesToTheNextInLine(t *testing.T) {
 	}
 	h.step()
 	h.cancel(o)
-	if got := h.reserve(id.New()); got.Code != reservation.SoldOut {
+	if got := h.reserve(id.New[id.User]()); got.Code != reservation.SoldOut {
 		t.Errorf("a passer-by got %+v", got)
 	}
 	h.step()
@@ -95,7 +93,7 @@ func TestAUnitThatComesBackGoesToTheNextInLine(t *testing.T) {
 	h.step() // the third offer was not redeemed
 	h.want(places[2], waitlist.Expired)
 	h.wantFigures(figures{stock: 1, messages: 1})
-	if got := h.reserve(id.New()); got.Code != reservation.Accepted {
+	if got := h.reserve(id.New[id.User]()); got.Code != reservation.Accepted {
 		t.Errorf("on open sale again: %+v", got)
 	}
 }
@@ -143,7 +141,7 @@ func TestAnOfferBecomesOneOrderTask(t *testing.T) {
 	h.clock.Advance(time.Hour)
 	h.step() // a redeemed offer does not expire
 	h.wantFigures(figures{reserved: 1, holders: 1, messages: 2})
-	held, err := h.gate.Reservations(t.Context(), h.sale, []uuid.UUID{h.item}, a.User)
+	held, err := h.gate.Reservations(t.Context(), h.sale, []id.Item{h.item}, a.User)
 	if r := held[h.item]; err != nil || r.Task != a.Task || r.IdempotencyKey != a.IdempotencyKey || r.At.IsZero() {
 		t.Errorf("reservation %+v, %v", r, err)
 	}
@@ -238,11 +236,11 @@ func TestUnitsAreKeptForTheWaitlistOnlyWhileItIsKept(t *testing.T) {
 	if err != nil || until <= now.UnixMilli() || until > now.Add(3*time.Second).UnixMilli() {
 		t.Errorf("kept until %d, now %d, %v", until, now.UnixMilli(), err)
 	}
-	if got := h.reserve(id.New()); got.Code != reservation.SoldOut {
+	if got := h.reserve(id.New[id.User]()); got.Code != reservation.SoldOut {
 		t.Errorf("while it is kept: %+v", got)
 	}
 	h.must(h.conn.Cmd.HSet(t.Context(), key, "line", now.UnixMilli()-1).Err())
-	if got := h.reserve(id.New()); got.Code != reservation.Accepted {
+	if got := h.reserve(id.New[id.User]()); got.Code != reservation.Accepted {
 		t.Errorf("afterwards: %+v", got)
 	}
 }
@@ -252,7 +250,7 @@ func TestOnlyOnesOwnPlaceIsLeft(t *testing.T) {
 	h := newHall(t, 1)
 	h.buy()
 	e := h.joined(1)[0]
-	_, err := h.line.Leave(t.Context(), e.ID, id.New())
+	_, err := h.line.Leave(t.Context(), e.ID, id.New[id.User]())
 	refused(t, err, fault.Unknown)
 	for range 2 {
 		if got, err := h.line.Leave(t.Context(), e.ID, e.User); err != nil || got.Status != waitlist.Left {

@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/webhookdelivery"
 	"seckill/ent/webhookendpoint"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 )
 
 // DeliveryState is the state of a delivery.
@@ -26,9 +25,9 @@ const (
 
 // Delivery is an event on its way to one endpoint, or a line of the delivery log.
 type Delivery struct {
-	ID         uuid.UUID
-	Endpoint   uuid.UUID
-	Event      uuid.UUID // the receiver's key against duplicates
+	ID         id.Delivery
+	Endpoint   id.Endpoint
+	Event      id.Event // the receiver's key against duplicates
 	Kind       Kind
 	Subject    string
 	Payload    json.RawMessage
@@ -44,9 +43,9 @@ type Delivery struct {
 
 // DeliveriesInput selects a page of the delivery log of an endpoint, newest first.
 type DeliveriesInput struct {
-	Endpoint uuid.UUID
+	Endpoint id.Endpoint
 	State    *DeliveryState // nil = all
-	After    uuid.UUID      // only deliveries older than this one; Nil = from the newest
+	After    id.Delivery    // only deliveries older than this one; Nil = from the newest
 	Limit    int            // 1 to 100
 }
 
@@ -63,7 +62,7 @@ func (s *Service) Deliveries(ctx context.Context, in DeliveriesInput) (page []*D
 	if in.State != nil {
 		query.Where(webhookdelivery.StateEQ(webhookdelivery.State(*in.State)))
 	}
-	if in.After != uuid.Nil {
+	if !in.After.IsZero() {
 		query.Where(webhookdelivery.IDLT(in.After))
 	}
 	rows, err := query.All(ctx)
@@ -78,7 +77,7 @@ func (s *Service) Deliveries(ctx context.Context, in DeliveriesInput) (page []*D
 // Replay sends a delivery again that has ended, with the same event id, at once and for
 // up to three days. Replaying one that waits makes it due now. Refusals: NOT_FOUND, and
 // CONFLICT when the endpoint is disabled or deleted.
-func (s *Service) Replay(ctx context.Context, delivery uuid.UUID) (*Delivery, error) {
+func (s *Service) Replay(ctx context.Context, delivery id.Delivery) (*Delivery, error) {
 	at := []string{"input", "deliveryId"}
 	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		row, err := tx.WebhookDelivery.Get(ctx, delivery)

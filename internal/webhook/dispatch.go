@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"entgo.io/ent/dialect"
-	"github.com/google/uuid"
 
 	"seckill/ent"
 	"seckill/ent/webhookdelivery"
@@ -120,7 +119,7 @@ func (s *Service) addDeliveries(ctx context.Context, tx *ent.Tx, events []*ent.W
 		kinds := kindsOf(endpoint.Kinds)
 		for _, e := range events {
 			if slices.Contains(kinds, Kind(e.Kind)) {
-				rows = append(rows, tx.WebhookDelivery.Create().SetID(id.New()).SetEndpointID(endpoint.ID).SetEventID(e.ID).
+				rows = append(rows, tx.WebhookDelivery.Create().SetID(id.New[id.Delivery]()).SetEndpointID(endpoint.ID).SetEventID(e.ID).
 					SetSubject(e.Subject).SetDueAt(now).SetRetryUntil(now.Add(retryFor)).SetCreatedAt(now))
 			}
 		}
@@ -135,7 +134,7 @@ func (s *Service) addDeliveries(ctx context.Context, tx *ent.Tx, events []*ent.W
 
 // lag returns the age of the oldest event that an enabled endpoint has not received; 0
 // without one.
-func (s *Service) lag(ctx context.Context, enabled []uuid.UUID) (time.Duration, error) {
+func (s *Service) lag(ctx context.Context, enabled []id.Endpoint) (time.Duration, error) {
 	if len(enabled) == 0 {
 		return 0, nil
 	}

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/webhookendpoint"
 	"seckill/internal/fault"
@@ -41,7 +39,7 @@ const (
 
 // Endpoint is an address that receives events.
 type Endpoint struct {
-	ID           uuid.UUID
+	ID           id.Endpoint
 	URL          string
 	Description  string
 	Kinds        []Kind // empty = all
@@ -56,11 +54,11 @@ type Endpoint struct {
 // Create adds an endpoint on behalf of by (Nil = the command line) and returns it with its
 // secret, which is shown only here.
 // Refusals: INVALID_INPUT, and CONFLICT when there are 20 already.
-func (s *Service) Create(ctx context.Context, by uuid.UUID, in EndpointInput) (*Endpoint, string, error) {
+func (s *Service) Create(ctx context.Context, by id.User, in EndpointInput) (*Endpoint, string, error) {
 	if err := s.CheckInput(in); err != nil {
 		return nil, "", err
 	}
-	endpoint, now := id.New(), s.now()
+	endpoint, now := id.New[id.Endpoint](), s.now()
 	secret, sealed, err := s.newSecret(endpoint)
 	if err != nil {
 		return nil, "", err
@@ -82,7 +80,7 @@ func (s *Service) Create(ctx context.Context, by uuid.UUID, in EndpointInput) (*
 		return nil, "", fmt.Errorf("create webhook endpoint: %w", err)
 	}
 	s.outbox.Added(ctx)
-	s.changed(ctx, by, "created "+id.Format(id.Endpoint, endpoint)+" for "+*in.URL)
+	s.changed(ctx, by, "created "+endpoint.Public()+" for "+*in.URL)
 	return endpointFromRow(row), secret, nil
 }
 
@@ -109,7 +107,7 @@ func (s *Service) CheckInput(in EndpointInput) error {
 
 // Update changes an endpoint. Enabling one that was disabled forgets its failures.
 // Refusals: INVALID_INPUT, NOT_FOUND.
-func (s *Service) Update(ctx context.Context, by, endpoint uuid.UUID, in EndpointInput) (*Endpoint, error) {
+func (s *Service) Update(ctx context.Context, by id.User, endpoint id.Endpoint, in EndpointInput) (*Endpoint, error) {
 	if err := s.CheckInput(in); err != nil {
 		return nil, err
 	}
@@ -130,7 +128,7 @@ func (s *Service) Update(ctx context.Context, by, endpoint uuid.UUID, in Endpoin
 
 // Rotate gives an endpoint another secret, which is shown only here. The former one signs
 // too for a day. Refusal: NOT_FOUND.
-func (s *Service) Rotate(ctx context.Context, by, endpoint uuid.UUID) (*Endpoint, string, error) {
+func (s *Service) Rotate(ctx context.Context, by id.User, endpoint id.Endpoint) (*Endpoint, string, error) {
 	secret, sealed, err := s.newSecret(endpoint)
 	if err != nil {
 		return nil, "", err
@@ -146,7 +144,7 @@ func (s *Service) Rotate(ctx context.Context, by, endpoint uuid.UUID) (*Endpoint
 
 // Delete removes an endpoint. Its deliveries are not sent any more, and purged later.
 // Refusal: NOT_FOUND.
-func (s *Service) Delete(ctx context.Context, by, endpoint uuid.UUID) (*Endpoint, error) {
+func (s *Service) Delete(ctx context.Context, by id.User, endpoint id.Endpoint) (*Endpoint, error) {
 	return s.change(ctx, change{by, endpoint, "deleted", false}, func(_ *ent.WebhookEndpoint, update *ent.WebhookEndpointUpdate) {
 		update.SetState(webhookendpoint.StateDELETED)
 	})
@@ -154,8 +152,8 @@ func (s *Service) Delete(ctx context.Context, by, endpoint uuid.UUID) (*Endpoint
 
 // change is a change of an endpoint, for the security log.
 type change struct {
-	by       uuid.UUID
-	endpoint uuid.UUID
+	by       id.User
+	endpoint id.Endpoint
 	what     string
 	more     bool // whether it may receive events that it did not before
 }
@@ -196,7 +194,7 @@ func (s *Service) change(ctx context.Context, c change, set func(*ent.WebhookEnd
 	} else {
 		s.outbox.Forget()
 	}
-	s.changed(ctx, c.by, c.what+" "+id.Format(id.Endpoint, endpoint)+" for "+changed.URL)
+	s.changed(ctx, c.by, c.what+" "+endpoint.Public()+" for "+changed.URL)
 	return changed, nil
 }
 
@@ -215,12 +213,12 @@ func (s *Service) Endpoints(ctx context.Context) ([]*Endpoint, error) {
 }
 
 // newSecret returns a secret to show, and its form to store.
-func (s *Service) newSecret(endpoint uuid.UUID) (shown string, sealed []byte, err error) {
+func (s *Service) newSecret(endpoint id.Endpoint) (shown string, sealed []byte, err error) {
 	secret := make([]byte, secretBytes)
 	if _, err := rand.Read(secret); err != nil {
 		return "", nil, fmt.Errorf("webhook secret: %w", err)
 	}
-	sealed, err = s.sealer.Seal(endpoint, secret)
+	sealed, err = s.sealer.Seal(endpoint.UUID(), secret)
 	return secretPrefix + base64.StdEncoding.EncodeToString(secret), sealed, err
 }
 

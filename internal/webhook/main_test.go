@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"seckill/ent"
 	"seckill/internal/clock"
+	"seckill/internal/id"
 	"seckill/internal/postgres"
 	"seckill/internal/testdb"
 	"seckill/internal/testenv"
@@ -184,7 +184,7 @@ func (r *receiver) attempts() int {
 // register makes the receiver an endpoint.
 func (e *env) register(r *receiver, kinds ...webhook.Kind) *webhook.Endpoint {
 	e.t.Helper()
-	endpoint, secret, err := e.service.Create(e.t.Context(), uuid.Nil, webhook.EndpointInput{URL: &r.server.URL, Kinds: &kinds})
+	endpoint, secret, err := e.service.Create(e.t.Context(), id.User{}, webhook.EndpointInput{URL: &r.server.URL, Kinds: &kinds})
 	e.must(err)
 	r.mu.Lock()
 	defer r.mu.Unlock()

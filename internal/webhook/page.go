@@ -7,11 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/ent/webhookevent"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 )
 
 // MaxEvents bounds a page of events: 100 of the largest have 1.6 MB.
@@ -42,7 +41,7 @@ func ParseCursor(text string) (c Cursor, err error) {
 // Record is an event as other systems read it.
 type Record struct {
 	Cursor  Cursor
-	ID      uuid.UUID // the same as in deliveries to endpoints
+	ID      id.Event // the same as in deliveries to endpoints
 	Kind    Kind
 	Subject string
 	Payload []byte // JSON

@@ -10,7 +10,6 @@ import (
 	"seckill/ent"
 	"seckill/ent/webhookdelivery"
 	"seckill/ent/webhookendpoint"
-	"seckill/internal/id"
 )
 
 // result is how an attempt ended.
@@ -63,7 +62,7 @@ func (s *Service) record(ctx context.Context, d *ent.WebhookDelivery, to *ent.We
 		s.outbox.Forget()
 		s.metrics.disabled.Inc()
 		s.reportChange(ctx)
-		s.log.ErrorContext(ctx, "webhook endpoint disabled", slog.String("endpoint", id.Format(id.Endpoint, to.ID)), slog.String("reason", reason))
+		s.log.ErrorContext(ctx, "webhook endpoint disabled", slog.String("endpoint", to.ID.Public()), slog.String("reason", reason))
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"entgo.io/ent/dialect/sql"
-	"github.com/google/uuid"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"golang.org/x/sync/errgroup"
 
@@ -84,7 +83,7 @@ func (s *Service) step(run, ctx context.Context) (map[string]int, error) {
 }
 
 // drain sends the due deliveries of an endpoint until there are none.
-func (s *Service) drain(ctx context.Context, endpoint uuid.UUID) {
+func (s *Service) drain(ctx context.Context, endpoint id.Endpoint) {
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -93,7 +92,7 @@ func (s *Service) drain(ctx context.Context, endpoint uuid.UUID) {
 	for ctx.Err() == nil {
 		n, err := s.sendSome(ctx, endpoint)
 		if err != nil && ctx.Err() == nil {
-			s.log.ErrorContext(ctx, "send webhooks", slog.String("endpoint", id.Format(id.Endpoint, endpoint)), slog.Any("error", err))
+			s.log.ErrorContext(ctx, "send webhooks", slog.String("endpoint", endpoint.Public()), slog.Any("error", err))
 		}
 		if err != nil || n == 0 {
 			return
@@ -102,7 +101,7 @@ func (s *Service) drain(ctx context.Context, endpoint uuid.UUID) {
 }
 
 // sendSome claims due deliveries of an endpoint and sends them. It returns their number.
-func (s *Service) sendSome(ctx context.Context, endpoint uuid.UUID) (n int, err error) {
+func (s *Service) sendSome(ctx context.Context, endpoint id.Endpoint) (n int, err error) {
 	defer periodic.Recover(&err)
 	to, err := s.db.Ent.WebhookEndpoint.Get(ctx, endpoint)
 	if err != nil {
@@ -139,7 +138,7 @@ func (s *Service) sendSome(ctx context.Context, endpoint uuid.UUID) (n int, err 
 
 // claim reserves due deliveries of an endpoint for this process. A delivery of a subject
 // with an earlier one that has not ended is not due.
-func (s *Service) claim(ctx context.Context, endpoint uuid.UUID) (claimed []*ent.WebhookDelivery, err error) {
+func (s *Service) claim(ctx context.Context, endpoint id.Endpoint) (claimed []*ent.WebhookDelivery, err error) {
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		now := s.now()
 		query := tx.WebhookDelivery.Query().Where(
@@ -151,7 +150,7 @@ func (s *Service) claim(ctx context.Context, endpoint uuid.UUID) (claimed []*ent
 		if claimed, err = query.All(ctx); err != nil || len(claimed) == 0 {
 			return err
 		}
-		ids := make([]uuid.UUID, len(claimed))
+		ids := make([]id.Delivery, len(claimed))
 		for i, d := range claimed {
 			ids[i] = d.ID
 			d.Attempts++
@@ -228,12 +227,12 @@ func (r request) header(now time.Time) (http.Header, error) {
 // signers returns one signer for each secret of an endpoint that is in use. A secret that
 // is sealed with a former signing key is sealed again.
 func (s *Service) signers(ctx context.Context, to *ent.WebhookEndpoint) ([]*standardwebhooks.Webhook, error) {
-	secret, old, err := s.sealer.Open(to.ID, to.Secret)
+	secret, old, err := s.sealer.Open(to.ID.UUID(), to.Secret)
 	if err != nil {
 		return nil, fmt.Errorf("open secret: %w", err)
 	}
 	if old {
-		sealed, err := s.sealer.Seal(to.ID, secret)
+		sealed, err := s.sealer.Seal(to.ID.UUID(), secret)
 		if err != nil {
 			return nil, err
 		}
@@ -243,7 +242,7 @@ func (s *Service) signers(ctx context.Context, to *ent.WebhookEndpoint) ([]*stan
 	}
 	secrets := [][]byte{secret}
 	if to.PreviousUntil != nil && s.now().Before(*to.PreviousUntil) {
-		if previous, _, err := s.sealer.Open(to.ID, to.PreviousSecret); err == nil {
+		if previous, _, err := s.sealer.Open(to.ID.UUID(), to.PreviousSecret); err == nil {
 			secrets = append(secrets, previous)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"seckill/ent"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/webhook"
 )
 
@@ -98,7 +99,7 @@ func TestNothingIsWrittenWithoutAnEndpoint(t *testing.T) {
 			t.Errorf("%d events are written, want the one that an endpoint receives", n)
 		}
 		no := false
-		_, err := e.service.Update(t.Context(), uuid.Nil, endpoint.ID, webhook.EndpointInput{Enabled: &no})
+		_, err := e.service.Update(t.Context(), id.User{}, endpoint.ID, webhook.EndpointInput{Enabled: &no})
 		e.must(err)
 		e.fact(webhook.OrderPaid, "ord_b", 2)
 		if n := written(); n != 1 {
@@ -167,7 +168,7 @@ func TestADeliveryIsRepeatedLessAndLessOftenForThreeDays(t *testing.T) {
 		last = e.clock.Advance(d.DueAt.Sub(e.clock.Now()))
 		// A day of failures disables the endpoint; an administrator enables it again.
 		yes := true
-		_, err := e.service.Update(t.Context(), uuid.Nil, endpoint.ID, webhook.EndpointInput{Enabled: &yes})
+		_, err := e.service.Update(t.Context(), id.User{}, endpoint.ID, webhook.EndpointInput{Enabled: &yes})
 		e.must(err)
 	}
 	for i := 1; i < len(waits); i++ {
@@ -211,7 +212,7 @@ func TestAnEndpointIsDisabledAfterADayOfFailures(t *testing.T) {
 		}
 		r.answers(nil)
 		yes := true
-		_, err := e.service.Update(t.Context(), uuid.Nil, endpoint.ID, webhook.EndpointInput{Enabled: &yes})
+		_, err := e.service.Update(t.Context(), id.User{}, endpoint.ID, webhook.EndpointInput{Enabled: &yes})
 		e.must(err)
 		e.step()
 		if got := r.events(); len(got) != 1 {
@@ -260,7 +261,7 @@ func TestBothSecretsSignForADayAfterARotation(t *testing.T) {
 	e := setup(t)
 	r := newReceiver(t) // keeps the first secret
 	endpoint := e.register(r)
-	_, second, err := e.service.Rotate(t.Context(), uuid.Nil, endpoint.ID)
+	_, second, err := e.service.Rotate(t.Context(), id.User{}, endpoint.ID)
 	e.must(err)
 	if second == r.secret || !strings.HasPrefix(second, "whsec_") {
 		t.Fatalf("the new secret is %q", second)
@@ -306,10 +307,10 @@ func TestADeliveryIsReplayedWithTheSameEventID(t *testing.T) {
 		if got := r.events(); len(got) != 2 || got[0].ID != got[1].ID {
 			t.Errorf("received %+v, want the event twice with one id", got)
 		}
-		if _, err := e.service.Replay(t.Context(), uuid.New()); fault.ReasonOf(err) != fault.Unknown {
+		if _, err := e.service.Replay(t.Context(), id.Delivery(uuid.New())); fault.ReasonOf(err) != fault.Unknown {
 			t.Errorf("replay of no delivery: %v", err)
 		}
-		_, err = e.service.Delete(t.Context(), uuid.Nil, endpoint.ID)
+		_, err = e.service.Delete(t.Context(), id.User{}, endpoint.ID)
 		e.must(err)
 		if _, err := e.service.Replay(t.Context(), d.ID); fault.ReasonOf(err) != fault.Conflict {
 			t.Errorf("replay to a deleted endpoint: %v", err)
@@ -323,7 +324,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	r := newReceiver(t)
 	door := httptest.NewServer(http.RedirectHandler(r.server.URL, http.StatusTemporaryRedirect))
 	t.Cleanup(door.Close)
-	endpoint, _, err := e.service.Create(t.Context(), uuid.Nil, webhook.EndpointInput{URL: &door.URL})
+	endpoint, _, err := e.service.Create(t.Context(), id.User{}, webhook.EndpointInput{URL: &door.URL})
 	e.must(err)
 	e.fact(webhook.OrderPlaced, "ord_a", 1)
 	e.step()
@@ -337,7 +338,7 @@ func TestOldRowsArePurged(t *testing.T) {
 		r := newReceiver(t)
 		endpoint := e.register(r)
 		gone := e.register(newReceiver(t), webhook.StockLow)
-		_, err := e.service.Delete(t.Context(), uuid.Nil, gone.ID)
+		_, err := e.service.Delete(t.Context(), id.User{}, gone.ID)
 		e.must(err)
 		e.fact(webhook.OrderPlaced, "ord_a", 1)
 		e.step()
@@ -375,7 +376,7 @@ func (e *env) deliveries(endpoint *webhook.Endpoint) []*webhook.Delivery {
 	return page
 }
 
-func (e *env) endpoint(id uuid.UUID) *webhook.Endpoint {
+func (e *env) endpoint(id id.Endpoint) *webhook.Endpoint {
 	e.t.Helper()
 	all, err := e.service.Endpoints(e.t.Context())
 	e.must(err)

@@ -5,9 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/testenv"
 	"seckill/internal/webhook"
 )
@@ -41,7 +40,7 @@ func TestANameIsCheckedWhenItIsResolved(t *testing.T) {
 	r := newReceiver(t)
 	strict := webhook.New(webhook.Config{DB: e.db, Keys: testenv.Keys(t), Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, Outbox: e.outbox, Clock: e.clock, Log: quiet})
 	address := strings.Replace(r.server.URL, "127.0.0.1", "localhost", 1)
-	endpoint, _, err := strict.Create(t.Context(), uuid.Nil, webhook.EndpointInput{URL: &address})
+	endpoint, _, err := strict.Create(t.Context(), id.User{}, webhook.EndpointInput{URL: &address})
 	e.must(err)
 	e.fact(webhook.OrderPlaced, "ord_a", 1)
 	e.must(strict.Step(t.Context()))
@@ -58,16 +57,16 @@ func TestAnEndpointNeedsAUsableAddress(t *testing.T) {
 		"", "shop.example.com", "/hooks", "http://shop.example.com/hooks", "ftp://shop.example.com/", "https://user:pw@shop.example.com/",
 		"https://127.0.0.1/", "https://[::1]/", "https://169.254.169.254/latest", "https://shop.example.com/#x", "https:///x",
 	} {
-		if _, _, err := strict.Create(t.Context(), uuid.Nil, webhook.EndpointInput{URL: &bad}); fault.ReasonOf(err) != fault.InvalidInput {
+		if _, _, err := strict.Create(t.Context(), id.User{}, webhook.EndpointInput{URL: &bad}); fault.ReasonOf(err) != fault.InvalidInput {
 			t.Errorf("%q: %v, want it refused", bad, err)
 		}
 	}
 	good := "https://shop.example.com/hooks"
 	for range 20 {
-		_, _, err := strict.Create(t.Context(), uuid.Nil, webhook.EndpointInput{URL: &good})
+		_, _, err := strict.Create(t.Context(), id.User{}, webhook.EndpointInput{URL: &good})
 		e.must(err)
 	}
-	if _, _, err := strict.Create(t.Context(), uuid.Nil, webhook.EndpointInput{URL: &good}); fault.ReasonOf(err) != fault.Conflict {
+	if _, _, err := strict.Create(t.Context(), id.User{}, webhook.EndpointInput{URL: &good}); fault.ReasonOf(err) != fault.Conflict {
 		t.Errorf("the 21st endpoint: %v", err)
 	}
 }

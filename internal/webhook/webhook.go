@@ -26,7 +26,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"seckill/internal/auth"
@@ -105,7 +104,7 @@ type Config struct {
 
 // Security records the changes of endpoints; account.SecurityLog implements it.
 type Security interface {
-	WebhookChanged(ctx context.Context, by uuid.UUID, what string)
+	WebhookChanged(ctx context.Context, by id.User, what string)
 }
 
 // Inbox learns after the commit that an endpoint was changed or disabled;
@@ -128,7 +127,7 @@ type Service struct {
 	log      *slog.Logger
 
 	mu      sync.Mutex
-	sending map[uuid.UUID]bool // guarded by mu; endpoints to which this process sends now
+	sending map[id.Endpoint]bool // guarded by mu; endpoints to which this process sends now
 	senders sync.WaitGroup
 	busy    atomic.Bool // there were new events
 }
@@ -137,7 +136,7 @@ type Service struct {
 func New(cfg Config) *Service {
 	s := &Service{
 		db: cfg.DB, sealer: auth.NewSealer(cfg.Keys, "webhook secrets"), target: newTarget(cfg.Networks), outbox: cfg.Outbox, security: cfg.Security, inbox: cfg.Inbox,
-		clock: cfg.Clock, metrics: newMetrics(cfg.Registerer), log: cfg.Log, sending: map[uuid.UUID]bool{},
+		clock: cfg.Clock, metrics: newMetrics(cfg.Registerer), log: cfg.Log, sending: map[id.Endpoint]bool{},
 	}
 	if s.clock == nil {
 		s.clock = clock.System{}
@@ -146,7 +145,7 @@ func New(cfg Config) *Service {
 }
 
 // changed records and reports a change of an endpoint by a user.
-func (s *Service) changed(ctx context.Context, by uuid.UUID, what string) {
+func (s *Service) changed(ctx context.Context, by id.User, what string) {
 	if s.security != nil {
 		s.security.WebhookChanged(ctx, by, what)
 	}
@@ -164,4 +163,4 @@ func (s *Service) reportChange(ctx context.Context) {
 func (s *Service) now() time.Time { return s.clock.Now().UTC().Truncate(time.Microsecond) }
 
 // publicID returns the id of an event that receivers see.
-func publicID(message uuid.UUID) string { return id.Format(id.Event, message) }
+func publicID(message id.Event) string { return message.Public() }

@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/auth"
@@ -153,12 +152,13 @@ func childTokens() (*auth.Tokens, *config.Config, error) {
 
 // counter holds what the shops of this program sell and the services they use.
 type counter struct {
-	tokens     *auth.Tokens
-	db         *postgres.DB
-	redis      *redis.Client // with the library's default settings
-	prefix     string        // of keys
-	sale, item uuid.UUID
-	stock      int
+	tokens *auth.Tokens
+	db     *postgres.DB
+	redis  *redis.Client // with the library's default settings
+	prefix string        // of keys
+	sale   id.Sale
+	item   id.Item
+	stock  int
 }
 
 // openCounter reads the environment and connects to the services.
@@ -167,10 +167,10 @@ func openCounter(ctx context.Context) (c counter, err error) {
 	if c.tokens, cfg, err = childTokens(); err != nil {
 		return c, err
 	}
-	if c.sale, err = id.Parse(id.Sale, os.Getenv(envSale)); err != nil {
+	if c.sale, err = id.ParseSale(os.Getenv(envSale)); err != nil {
 		return c, err
 	}
-	if c.item, err = id.Parse(id.Item, os.Getenv(envItem)); err != nil {
+	if c.item, err = id.ParseItem(os.Getenv(envItem)); err != nil {
 		return c, err
 	}
 	if c.stock, err = strconv.Atoi(os.Getenv(envStock)); err != nil {

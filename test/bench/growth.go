@@ -328,7 +328,7 @@ func backlog(ctx context.Context, g *growthSite, value int) error {
 		return fmt.Errorf("first orders: %w %s", err, res.sample)
 	}
 	offer.Users = offer.Users[first:]
-	sale, err := id.Parse(id.Sale, offer.SaleID)
+	sale, err := id.ParseSale(offer.SaleID)
 	if err != nil {
 		return err
 	}

@@ -309,7 +309,7 @@ func orderRequests(addr, itemID string, users []seed.LoadUser) [][]byte {
 // the transaction of the rows. Counting the rows would cost more each round, on a CPU
 // that the last orders need; checks counts them.
 func written(ctx context.Context, db *postgres.DB, saleID string, orders int) error {
-	sale, err := id.Parse(id.Sale, saleID)
+	sale, err := id.ParseSale(saleID)
 	if err != nil {
 		return err
 	}
@@ -337,7 +337,7 @@ func written(ctx context.Context, db *postgres.DB, saleID string, orders int) er
 
 // checks compares the order counts in Redis and Postgres.
 func (w *ways) checks(ctx context.Context) ([]check, error) {
-	sale, err := id.Parse(id.Sale, w.offer.SaleID)
+	sale, err := id.ParseSale(w.offer.SaleID)
 	if err != nil {
 		return nil, err
 	}
@@ -352,7 +352,7 @@ func (w *ways) checks(ctx context.Context) ([]check, error) {
 	if err != nil {
 		return nil, err
 	}
-	item, err := id.Parse(id.Item, w.offer.ItemID)
+	item, err := id.ParseItem(w.offer.ItemID)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/text/width"
 
@@ -71,8 +70,8 @@ const (
 // Scope is what a challenge is bound to. Sale and User are set for Seckill only.
 type Scope struct {
 	Purpose Purpose
-	Sale    uuid.UUID
-	User    uuid.UUID
+	Sale    id.Sale
+	User    id.User
 	From    netip.Addr // address of the request; challenges are not bound to it
 }
 
@@ -166,14 +165,14 @@ type Config struct {
 // Counts counts the challenges of sales.
 type Counts interface {
 	// Posed counts a challenge of a sale.
-	Posed(sale uuid.UUID)
+	Posed(sale id.Sale)
 }
 
 // SaleRules are the rules of all sales.
 type SaleRules interface {
 	// Captchas returns the captcha rules of a sale. It is called for every challenge and
 	// must not cost a round trip.
-	Captchas(ctx context.Context, sale uuid.UUID) (Rules, error)
+	Captchas(ctx context.Context, sale id.Sale) (Rules, error)
 }
 
 // Rules are the captcha rules of one sale.
@@ -221,26 +220,26 @@ func (s *Service) Run(ctx context.Context) error { return s.images.run(ctx) }
 // Key returns the hash of the open challenges of a scope. For Seckill it is one hash
 // per user and sale, in the sale's shard. challenge is the id of the challenge, used by
 // the other purposes only.
-func (s *Service) Key(scope Scope, challenge uuid.UUID) string {
+func (s *Service) Key(scope Scope, challenge id.Challenge) string {
 	if scope.Purpose == Seckill {
 		return s.cfg.Keys.Captcha(id.ShardOf(scope.Sale), scope.Sale, scope.User)
 	}
-	return s.cfg.Keys.Challenge(id.ShardOf(challenge), challenge)
+	return s.cfg.Keys.Challenge(id.ShardOf(id.Sale(challenge)), challenge)
 }
 
 // Seal returns the arguments of AnswerLua: the id of the challenge, Nil if it is
 // malformed, and the MAC of the answer.
-func (s *Service) Seal(scope Scope, a Answer) (challenge uuid.UUID, mac string) {
-	challenge, err := id.Parse(id.Challenge, a.ChallengeID)
+func (s *Service) Seal(scope Scope, a Answer) (challenge id.Challenge, mac string) {
+	challenge, err := id.ParseChallenge(a.ChallengeID)
 	if err != nil || len(a.Text) > maxAnswerBytes {
-		return uuid.Nil, ""
+		return id.Challenge{}, ""
 	}
 	return challenge, s.mac(scope, challenge, a.Text)
 }
 
 // mac binds an answer to its challenge and scope. All parts before the answer have a
 // fixed length or alphabet, so that the encoding is unambiguous.
-func (s *Service) mac(scope Scope, challenge uuid.UUID, answer string) string {
+func (s *Service) mac(scope Scope, challenge id.Challenge, answer string) string {
 	h := hmac.New(sha256.New, s.cfg.Secret)
 	fmt.Fprintf(h, "%s|%s|%s|%s|%s", scope.Purpose, scope.Sale, scope.User, challenge, normalise(answer))
 	return hex.EncodeToString(h.Sum(nil))

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	"github.com/google/uuid"
 
 	"seckill/internal/clock"
 	"seckill/internal/fault"
@@ -66,7 +65,9 @@ func embedded(t *testing.T) (*Service, *redisconn.Conn, *miniredis.Miniredis) {
 	return service(t, conn, "t:"), conn, mini
 }
 
-func seckill() Scope { return Scope{Purpose: Seckill, Sale: id.New(), User: id.New()} }
+func seckill() Scope {
+	return Scope{Purpose: Seckill, Sale: id.New[id.Sale](), User: id.New[id.User]()}
+}
 
 // scopes returns one scope of each purpose.
 func scopes() []Scope { return []Scope{seckill(), {Purpose: Login}, {Purpose: Register}} }
@@ -206,7 +207,7 @@ func TestAnswerServesOnlyWhatItWasMadeFor(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *Service, _ *redisconn.Conn) {
 		mine := seckill()
 		otherUser, otherSale := mine, mine
-		otherUser.User, otherSale.Sale = id.New(), id.New()
+		otherUser.User, otherSale.Sale = id.New[id.User](), id.New[id.Sale]()
 		for name, foreign := range map[string]Scope{
 			"other user": otherUser, "other sale": otherSale, "login": {Purpose: Login}, "register": {Purpose: Register},
 		} {
@@ -227,7 +228,7 @@ func TestNewChallengeVoidsTheOldOneAndItsPermit(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *Service, conn *redisconn.Conn) {
 		ctx, scope := t.Context(), seckill()
 		old := create(t, s, scope, ProofOfWork)
-		key := s.Key(scope, uuid.Nil)
+		key := s.Key(scope, id.Challenge{})
 		permits := strings.Replace(key, "captcha", "permits", 1)
 		conn.Cmd.Do(ctx, "ZADD", permits, time.Now().Add(time.Minute).UnixMilli(), scope.User.String())
 		conn.Cmd.HSet(ctx, key, "permits", permits, "user", scope.User.String())
@@ -281,11 +282,11 @@ func TestNothingThatIsStoredContainsTheAnswer(t *testing.T) {
 	s, scope := service(t, conn, prefix), seckill()
 	s.images.text <- picture{kind: Text, answer: "k7m4x", image: "data:"}
 	create(t, s, scope, Text)
-	stored := fmt.Sprint(conn.Cmd.HGetAll(t.Context(), s.Key(scope, uuid.Nil)).Val())
+	stored := fmt.Sprint(conn.Cmd.HGetAll(t.Context(), s.Key(scope, id.Challenge{})).Val())
 	if stored == "map[]" || strings.Contains(strings.ToLower(stored), "k7m4x") {
 		t.Errorf("stored: %s", stored)
 	}
-	again := s.mac(scope, id.New(), "k7m4x")
+	again := s.mac(scope, id.New[id.Challenge](), "k7m4x")
 	if strings.Contains(stored, again) {
 		t.Error("the same answer has the same MAC in two challenges")
 	}
@@ -335,13 +336,13 @@ func TestEachBadRequestHasItsOwnError(t *testing.T) {
 		"unknown purpose":      {Purpose: "PARTY"},
 		"no purpose":           {},
 		"unknown kind":         {Purpose: Login, Kind: "SMELL"},
-		"seckill without sale": {Purpose: Seckill, User: id.New()},
+		"seckill without sale": {Purpose: Seckill, User: id.New[id.User]()},
 	} {
 		if _, err := s.Create(t.Context(), in); fault.ReasonOf(err) != fault.InvalidInput {
 			t.Errorf("%s: got %v; want INVALID_INPUT", name, err)
 		}
 	}
-	_, err := s.Create(t.Context(), CreateInput{Purpose: Seckill, Sale: id.New()})
+	_, err := s.Create(t.Context(), CreateInput{Purpose: Seckill, Sale: id.New[id.Sale]()})
 	if fault.CodeOf(err) != fault.Unauthenticated {
 		t.Errorf("seckill without a user: got %v; want UNAUTHENTICATED", err)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
+
+	"seckill/internal/id"
 )
 
 // Verdict is the result of verifying an answer, as AnswerLua returns it.
@@ -35,7 +37,7 @@ func (s *Service) Check(ctx context.Context, scope Scope, a Answer) error {
 		return err
 	}
 	challenge, mac := s.Seal(scope, a)
-	if challenge == uuid.Nil {
+	if challenge.IsZero() {
 		return s.Refuse(ctx, Judgement{Scope: scope, Answer: a, Verdict: NotOpen})
 	}
 	reply, err := checkScript.Run(ctx, s.cfg.Client, []string{s.Key(scope, challenge)}, challenge.String(), mac).StringSlice()
@@ -57,7 +59,7 @@ func (s *Service) Check(ctx context.Context, scope Scope, a Answer) error {
 // cost the user the path token that the first one received.
 func (s *Service) Refuse(ctx context.Context, j Judgement) error {
 	challenge, _ := s.Seal(j.Scope, j.Answer)
-	if challenge == uuid.Nil {
+	if challenge.IsZero() {
 		challenge = none
 	}
 	kind := j.Kind
@@ -80,4 +82,4 @@ func (s *Service) Refuse(ctx context.Context, j Judgement) error {
 
 // none is the id of no challenge: with it, no challenge is kept open and no path token
 // voided.
-var none = uuid.Max
+var none = id.Challenge(uuid.Max)

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/fault"
 	"seckill/internal/id"
 )
@@ -16,8 +14,8 @@ import (
 // CreateInput is a request for a challenge.
 type CreateInput struct {
 	Purpose Purpose
-	Sale    uuid.UUID // required for Seckill
-	User    uuid.UUID // required for Seckill
+	Sale    id.Sale // required for Seckill
+	User    id.User // required for Seckill
 	From    netip.Addr
 	// Kind is the requested kind; "" = Text. A sale may offer other kinds only
 	// (Config.Rules). Unless it excludes ProofOfWork, that is used if no image is
@@ -34,10 +32,10 @@ func (s *Service) Create(ctx context.Context, in CreateInput) (Challenge, error)
 	switch in.Purpose {
 	case Login, Register:
 	case Seckill:
-		if in.User == uuid.Nil {
+		if in.User.IsZero() {
 			return Challenge{}, fault.New(fault.Unauthenticated, "Sign in to get a captcha for a sale.")
 		}
-		if in.Sale == uuid.Nil {
+		if in.Sale.IsZero() {
 			return Challenge{}, fault.BadField{At: []string{"input", "saleId"}, Rule: fault.Rule{Code: "required for SECKILL"}}
 		}
 		scope.Sale, scope.User = in.Sale, in.User
@@ -59,9 +57,9 @@ func (s *Service) Create(ctx context.Context, in CreateInput) (Challenge, error)
 
 // opening describes how a challenge is created.
 type opening struct {
-	kind   Kind      // requested
-	keep   uuid.UUID // challenge that stays open beside it; Nil = it voids all others and their path token
-	points int       // penalty points that it adds
+	kind   Kind         // requested
+	keep   id.Challenge // challenge that stays open beside it; Nil = it voids all others and their path token
+	points int          // penalty points that it adds
 }
 
 // create stores a new challenge.
@@ -72,7 +70,7 @@ func (s *Service) create(ctx context.Context, scope Scope, o opening) (Challenge
 	}
 	expires := s.cfg.Clock.Now().Add(s.cfg.Life)
 	challenge := scope.name()
-	penalties := s.penalties(scope, id.ShardOf(challenge))
+	penalties := s.penalties(scope, id.ShardOf(id.Sale(challenge)))
 	p, err := s.pose(ctx, rules, demand{challenge: challenge, kind: o.kind, byLevel: len(penalties) > 0})
 	if err != nil {
 		return Challenge{}, fmt.Errorf("make captcha: %w", err)
@@ -81,12 +79,12 @@ func (s *Service) create(ctx context.Context, scope Scope, o opening) (Challenge
 	if err != nil {
 		return Challenge{}, unavailable("store captcha", err)
 	}
-	if scope.Sale != uuid.Nil && s.cfg.Counts != nil {
+	if !scope.Sale.IsZero() && s.cfg.Counts != nil {
 		s.cfg.Counts.Posed(scope.Sale)
 	}
 	c := Challenge{
-		ID: id.Format(id.Challenge, challenge), Kind: p.kind, Image: p.image, ExpiresAt: expires,
-		Early: scope.Sale != uuid.Nil && now.Before(rules.Opens),
+		ID: challenge.Public(), Kind: p.kind, Image: p.image, ExpiresAt: expires,
+		Early: !scope.Sale.IsZero() && now.Before(rules.Opens),
 	}
 	switch p.kind {
 	case Text, Math:
@@ -107,9 +105,9 @@ type stored struct {
 
 // store runs the script and returns the level of difficulty, from 1 to the number of
 // answers, and the time by Redis.
-func (s *Service) store(ctx context.Context, scope Scope, challenge uuid.UUID, in stored) (level int, now time.Time, err error) {
+func (s *Service) store(ctx context.Context, scope Scope, challenge id.Challenge, in stored) (level int, now time.Time, err error) {
 	kept := ""
-	if in.keep != uuid.Nil {
+	if !in.keep.IsZero() {
 		kept = in.keep.String()
 	}
 	keys := []string{s.Key(scope, challenge)}
@@ -131,8 +129,8 @@ func (s *Service) store(ctx context.Context, scope Scope, challenge uuid.UUID, i
 	return min(int(reply[0]), len(in.answers)), time.UnixMilli(reply[1]), nil
 }
 
-func (s *Service) rules(ctx context.Context, sale uuid.UUID) (rules Rules, err error) {
-	if sale != uuid.Nil && s.cfg.Sales != nil {
+func (s *Service) rules(ctx context.Context, sale id.Sale) (rules Rules, err error) {
+	if !sale.IsZero() && s.cfg.Sales != nil {
 		rules, err = s.cfg.Sales.Captchas(ctx, sale)
 	}
 	rules.outside = s.cfg.Outside != nil

@@ -6,8 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/uuid"
-
+	"seckill/internal/id"
 	"seckill/internal/redisconn"
 	"seckill/internal/testenv"
 )
@@ -15,7 +14,7 @@ import (
 // oneRule are the rules of all sales.
 type oneRule Rules
 
-func (r *oneRule) Captchas(context.Context, uuid.UUID) (Rules, error) { return Rules(*r), nil }
+func (r *oneRule) Captchas(context.Context, id.Sale) (Rules, error) { return Rules(*r), nil }
 
 func TestASaleOffersTheKindsThatItSays(t *testing.T) {
 	t.Parallel()

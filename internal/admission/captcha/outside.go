@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/id"
@@ -88,7 +87,7 @@ func (o *Outside) passes(ctx context.Context, scope Scope, token string) (bool, 
 }
 
 // passed is the answer that is stored for an External challenge. Clients cannot know it.
-func (s *Service) passed(challenge uuid.UUID) string {
+func (s *Service) passed(challenge id.Challenge) string {
 	h := hmac.New(sha256.New, s.cfg.Secret)
 	fmt.Fprintf(h, "outside|%s", challenge)
 	return hex.EncodeToString(h.Sum(nil))
@@ -102,7 +101,7 @@ func (s *Service) Exchange(ctx context.Context, scope Scope, a Answer) (Answer, 
 	if s.cfg.Outside == nil {
 		return a, nil
 	}
-	challenge, err := id.Parse(id.Challenge, a.ChallengeID)
+	challenge, err := id.ParseChallenge(a.ChallengeID)
 	if err != nil || len(a.Text) > maxTokenBytes {
 		return a, nil //nolint:nilerr // no challenge has such an id
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/redisconn"
 )
 
@@ -62,7 +63,7 @@ func TestATokenOfTheOutsideCheckCountsOnce(t *testing.T) {
 			if c.Kind != External || c.Image != "" || c.Parameters != `{"siteKey":"site"}` {
 				t.Fatalf("challenge %+v", c)
 			}
-			for _, text := range []string{"bad", "", s.passed(uuid.New())} {
+			for _, text := range []string{"bad", "", s.passed(id.Challenge(uuid.New()))} {
 				if next := wantInvalid(t, s, scope, Answer{ChallengeID: c.ID, Text: text}); next.Kind != External {
 					t.Errorf("after %q: %s", text, next.Kind)
 				}

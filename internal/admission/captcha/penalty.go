@@ -90,7 +90,7 @@ func (scope Scope) shard() int {
 	}
 	net := network(scope.From)
 	if !net.IsValid() {
-		return int(id.New()[10]) % id.Shards // any shard
+		return int(id.New[uuid.UUID]()[10]) % id.Shards // any shard
 	}
 	sum := 0
 	for _, b := range net.Addr().AsSlice() {
@@ -100,4 +100,4 @@ func (scope Scope) shard() int {
 }
 
 // name returns the id of a new challenge, which carries its shard.
-func (scope Scope) name() uuid.UUID { return id.NewTask(scope.shard()) }
+func (scope Scope) name() id.Challenge { return id.NewIn[id.Challenge](scope.shard()) }

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/id"
 	"seckill/internal/redisconn"
 )
@@ -47,7 +45,7 @@ func TestAClientOfManyChallengesGetsHarderOnes(t *testing.T) {
 		if got := hard(t, s, quiet); got != 1 {
 			t.Errorf("another user in the sale gets one %d times as hard", got)
 		}
-		if got := hard(t, s, Scope{Purpose: Seckill, Sale: id.New(), User: eager.User}); got != 1 {
+		if got := hard(t, s, Scope{Purpose: Seckill, Sale: id.New[id.Sale](), User: eager.User}); got != 1 {
 			t.Errorf("in another sale it is %d times as hard", got)
 		}
 	})
@@ -74,17 +72,17 @@ func TestWrongAnswersCountThreefoldAndPicturesCountToo(t *testing.T) {
 }
 
 // visitor returns the scope of a new user from an address.
-func visitor(purpose Purpose, sale uuid.UUID, addr string) Scope {
+func visitor(purpose Purpose, sale id.Sale, addr string) Scope {
 	scope := Scope{Purpose: purpose, From: netip.MustParseAddr(addr)}
 	if purpose == Seckill {
-		scope.Sale, scope.User = sale, id.New()
+		scope.Sale, scope.User = sale, id.New[id.User]()
 	}
 	return scope
 }
 
 func TestNetworksCountAsThirtyPeopleAndProxiesNotAtAll(t *testing.T) {
 	t.Parallel()
-	s, sale := frozen(t), id.New()
+	s, sale := frozen(t), id.New[id.Sale]()
 	for n := range 10*networkUsers + 1 {
 		want := 1 + n/(10*networkUsers)
 		if got := hard(t, s, visitor(Seckill, sale, "203.0.113.7")); got != want {

@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/altcha-org/altcha-lib-go"
-	"github.com/google/uuid"
+
+	"seckill/internal/id"
 )
 
 // saltBytes is the salt length, 128 bits: it makes every proof of work unique.
@@ -31,7 +32,7 @@ type work struct {
 
 // demand is what a challenge is created for.
 type demand struct {
-	challenge uuid.UUID
+	challenge id.Challenge
 	kind      Kind // requested
 	byLevel   bool // a proof of work has an answer for each level
 }

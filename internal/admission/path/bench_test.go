@@ -3,8 +3,6 @@ package path_test
 import (
 	"testing"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/admission/captcha"
 	"seckill/internal/admission/path"
 	"seckill/internal/id"
@@ -18,13 +16,13 @@ func BenchmarkIssue(b *testing.B) {
 	conn, prefix := testenv.Redis(b)
 	keys := reservation.Keys{Prefix: prefix}
 	captchas := newCaptchas(b, conn, keys)
-	f := &fixture{t: b, redis: conn.Cmd, keys: keys, captchas: captchas, sale: id.New(), item: id.New()}
+	f := &fixture{t: b, redis: conn.Cmd, keys: keys, captchas: captchas, sale: id.New[id.Sale](), item: id.New[id.Item]()}
 	f.shard = id.ShardOf(f.sale)
 	f.gate("gate", "open", "stock", 1<<30)
 	paths := path.New(path.Config{Client: conn.Script, Keys: keys, Captchas: captchas, Tokens: path.NewTokens(secrets), Ratio: 1.5})
-	users := make([]uuid.UUID, 4096)
+	users := make([]id.User, 4096)
 	for i := range users {
-		users[i] = id.New()
+		users[i] = id.New[id.User]()
 	}
 	b.SetParallelism(16)
 	b.ReportAllocs()

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/admission/captcha"
@@ -31,14 +30,14 @@ type fixture struct {
 	keys     reservation.Keys
 	captchas *captcha.Service
 	paths    *path.Service
-	sale     uuid.UUID
-	item     uuid.UUID
+	sale     id.Sale
+	item     id.Item
 	shard    int
 }
 
 func newFixture(t *testing.T, conn *redisconn.Conn, prefix string, ratio float64) *fixture {
 	t.Helper()
-	f := &fixture{t: t, redis: conn.Cmd, keys: reservation.Keys{Prefix: prefix}, sale: id.New(), item: id.New()}
+	f := &fixture{t: t, redis: conn.Cmd, keys: reservation.Keys{Prefix: prefix}, sale: id.New[id.Sale](), item: id.New[id.Item]()}
 	f.shard = id.ShardOf(f.sale)
 	f.captchas = newCaptchas(t, conn, f.keys)
 	f.paths = path.New(path.Config{Client: conn.Script, Keys: f.keys, Captchas: f.captchas, Tokens: path.NewTokens(secrets), Ratio: ratio})
@@ -116,7 +115,7 @@ func embedded(t *testing.T, ratio float64) (*fixture, *miniredis.Miniredis) {
 }
 
 // challenge creates a captcha of the user for the sale and solves it.
-func (f *fixture) challenge(user uuid.UUID) captcha.Answer {
+func (f *fixture) challenge(user id.User) captcha.Answer {
 	f.t.Helper()
 	c, err := f.captchas.Create(f.t.Context(), captcha.CreateInput{
 		Purpose: captcha.Seckill, Sale: f.sale, User: user, Kind: captcha.ProofOfWork,
@@ -146,7 +145,7 @@ func (f *fixture) solve(c captcha.Challenge) captcha.Answer {
 	return captcha.Answer{}
 }
 
-func (f *fixture) input(user uuid.UUID, a captcha.Answer) path.IssueInput {
+func (f *fixture) input(user id.User, a captcha.Answer) path.IssueInput {
 	return path.IssueInput{Sale: f.sale, Item: f.item, User: user, Captcha: a}
 }
 
@@ -176,7 +175,7 @@ var secrets = [][]byte{[]byte(strings.Repeat("new path", 4)), []byte(strings.Rep
 
 // stored returns "7|" and the user's path token, known by its permit in Redis; "" if there
 // is none.
-func (f *fixture) stored(user uuid.UUID) string {
+func (f *fixture) stored(user id.User) string {
 	f.t.Helper()
 	until, err := f.redis.ZScore(f.t.Context(), f.keys.Permits(f.shard, f.item), user.String()).Result()
 	if errors.Is(err, redis.Nil) {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/id"
@@ -18,9 +17,9 @@ const grantBatch = 1000
 
 // GrantInput lists the users who get path tokens.
 type GrantInput struct {
-	Sale  uuid.UUID
-	Item  uuid.UUID
-	Users []uuid.UUID
+	Sale  id.Sale
+	Item  id.Item
+	Users []id.User
 	Life  time.Duration // 0 = the service's lifetime
 }
 

@@ -22,7 +22,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/admission/captcha"
@@ -51,7 +50,7 @@ type Path struct {
 // NoPermit refuses because as many buyers as the stock allows have unused path tokens,
 // or because others wait: the caller enters the waiting room instead.
 type NoPermit struct {
-	Item       uuid.UUID
+	Item       id.Item
 	RetryAfter time.Duration
 }
 
@@ -105,9 +104,9 @@ func New(cfg Config) *Service {
 
 // IssueInput is a request for a path token.
 type IssueInput struct {
-	Sale    uuid.UUID
-	Item    uuid.UUID
-	User    uuid.UUID
+	Sale    id.Sale
+	Item    id.Item
+	User    id.User
 	From    netip.Addr     // address of the request
 	Captcha captcha.Answer // to a challenge for this sale; zero = none was sent
 	// Waived means that the sale requires no captcha now.
@@ -164,7 +163,7 @@ func ambiguous(ctx context.Context, err error) bool {
 }
 
 // Permit returns what a path token proves for a user and an item; see Tokens.Permit.
-func (s *Service) Permit(user, item uuid.UUID, token string) reservation.Permit {
+func (s *Service) Permit(user id.User, item id.Item, token string) reservation.Permit {
 	return s.cfg.Tokens.Permit(user, item, token)
 }
 
@@ -266,7 +265,7 @@ func (s *Service) refusal(ctx context.Context, in IssueInput, r reply) error {
 	case outcomeEnded:
 		return sale.NewNotOpen(sale.PhaseEnded, time.Time{}, r.now)
 	case outcomeHolding:
-		task, err := uuid.Parse(r.detail)
+		task, err := id.ParseUUID[id.Task](r.detail)
 		if err != nil {
 			return fmt.Errorf("issue path: holder of %s: %w", in.Item, err)
 		}

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/admission/captcha"
 	"seckill/internal/admission/path"
 	"seckill/internal/fault"
@@ -23,7 +21,7 @@ import (
 func TestRightAnswerGivesAPathOnce(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
-		user := id.New()
+		user := id.New[id.User]()
 		a := f.challenge(user)
 		p := f.issue(f.input(user, a))
 		if got, want := f.stored(user), "7|"+p.Token; got != want {
@@ -45,7 +43,7 @@ func TestRightAnswerGivesAPathOnce(t *testing.T) {
 func TestOneOfAHundredEqualRequestsGetsAPath(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
-		user := id.New()
+		user := id.New[id.User]()
 		a := f.challenge(user)
 		var mu sync.Mutex
 		var tokens []string
@@ -83,7 +81,7 @@ func TestTokensAreNotGuessable(t *testing.T) {
 	f, _ := embedded(t, 0)
 	seen := map[string]bool{}
 	for range 200 {
-		user := id.New()
+		user := id.New[id.User]()
 		in := f.input(user, captcha.Answer{})
 		in.Waived = true
 		token := f.issue(in).Token
@@ -99,7 +97,7 @@ func TestBeforeTheOpeningNothingIsGivenAndNothingUsedUp(t *testing.T) {
 	f, mini := embedded(t, 0)
 	opens := time.Now().Add(time.Minute).Truncate(time.Millisecond).UTC()
 	f.gate("opens", opens.UnixMilli())
-	user := id.New()
+	user := id.New[id.User]()
 	a := f.challenge(user)
 	for _, early := range []time.Duration{time.Minute, time.Second, time.Millisecond} {
 		mini.SetTime(opens.Add(-early))
@@ -129,7 +127,7 @@ func TestAPictureReadBeforeTheOpeningGivesNothingAfterIt(t *testing.T) {
 	f, mini := embedded(t, 0)
 	opens := time.Now().Add(time.Minute).Truncate(time.Millisecond).UTC()
 	f.gate("opens", opens.UnixMilli())
-	user := id.New()
+	user := id.New[id.User]()
 	mini.SetTime(opens.Add(-time.Second))
 	a := f.challenge(user)
 	f.asPicture(user)
@@ -145,9 +143,9 @@ func TestAPictureReadBeforeTheOpeningGivesNothingAfterIt(t *testing.T) {
 
 // asPicture makes the open challenges of a user pictures, whose answer a test does not
 // know otherwise.
-func (f *fixture) asPicture(user uuid.UUID) {
+func (f *fixture) asPicture(user id.User) {
 	f.t.Helper()
-	key := f.captchas.Key(captcha.Scope{Purpose: captcha.Seckill, Sale: f.sale, User: user}, uuid.Nil)
+	key := f.captchas.Key(captcha.Scope{Purpose: captcha.Seckill, Sale: f.sale, User: user}, id.Challenge{})
 	fields, err := f.redis.HGetAll(f.t.Context(), key).Result()
 	if err != nil || len(fields) == 0 {
 		f.t.Fatal(fields, err)
@@ -162,7 +160,7 @@ func (f *fixture) asPicture(user uuid.UUID) {
 func TestEachClosedGateHasItsOwnError(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
-		user := id.New()
+		user := id.New[id.User]()
 		a := f.challenge(user)
 		past, future := time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
 		for name, test := range map[string]struct {
@@ -200,7 +198,7 @@ func TestEachClosedGateHasItsOwnError(t *testing.T) {
 func TestWhoHoldsUnitsIsLedToTheTask(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
-		user, task := id.New(), id.NewTask(f.shard)
+		user, task := id.New[id.User](), id.NewTask(f.shard)
 		f.redis.HSet(t.Context(), f.keys.Reservations(f.shard, f.item), user.String(), task.String()+"|1|1700000000000|key")
 		r := refused[reservation.AlreadyOrdered](f, f.input(user, captcha.Answer{}))
 		if r.Task != task {
@@ -212,7 +210,7 @@ func TestWhoHoldsUnitsIsLedToTheTask(t *testing.T) {
 func TestCaptchaIsCheckedInTheSameStep(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
-		user, stranger := id.New(), id.New()
+		user, stranger := id.New[id.User](), id.New[id.User]()
 		required := refused[captcha.Required](f, f.input(user, captcha.Answer{}))
 		p := f.issue(f.input(user, f.solve(*required.Challenge)))
 
@@ -242,7 +240,7 @@ func TestCaptchaIsCheckedInTheSameStep(t *testing.T) {
 func TestCaptchaCanBeWaived(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
-		in := f.input(id.New(), captcha.Answer{})
+		in := f.input(id.New[id.User](), captcha.Answer{})
 		in.Waived = true
 		f.issue(in)
 	})
@@ -251,7 +249,7 @@ func TestCaptchaCanBeWaived(t *testing.T) {
 func TestSecondPathReplacesTheFirst(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
-		user := id.New()
+		user := id.New[id.User]()
 		in := f.input(user, captcha.Answer{})
 		in.Waived = true
 		first, second := f.issue(in), f.issue(in)
@@ -260,7 +258,7 @@ func TestSecondPathReplacesTheFirst(t *testing.T) {
 		}
 		// For another item of the sale: still one unused path token per user.
 		other := *f
-		other.item = id.New()
+		other.item = id.New[id.Item]()
 		other.gate("gate", "open")
 		in.Item = other.item
 		other.issue(in)
@@ -276,11 +274,11 @@ func TestPathExpires(t *testing.T) {
 	f.gate("stock", 1)
 	now := time.Now()
 	mini.SetTime(now)
-	user := id.New()
+	user := id.New[id.User]()
 	in := f.input(user, captcha.Answer{})
 	in.Waived = true
 	f.issue(in)
-	in.User = id.New()
+	in.User = id.New[id.User]()
 	refused[path.NoPermit](f, in)
 	mini.SetTime(now.Add(path.DefaultLife))
 	if f.stored(user) != "" {
@@ -298,9 +296,9 @@ func TestWithoutRedisTheGateIsAFault(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisServer(t)
 	f := newFixture(t, server.Conn(), "t:", 0)
-	a := f.challenge(f.sale)
+	a := f.challenge(id.User(f.sale))
 	server.Kill()
-	_, err := f.paths.Issue(context.WithoutCancel(t.Context()), f.input(f.sale, a))
+	_, err := f.paths.Issue(context.WithoutCancel(t.Context()), f.input(id.User(f.sale), a))
 	if fault.CodeOf(err) != fault.Unavailable {
 		t.Errorf("%v; want UNAVAILABLE", err)
 	}

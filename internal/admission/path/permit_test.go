@@ -42,7 +42,7 @@ func TestUnusedPathsNeverExceedTheRatioOfTheStock(t *testing.T) {
 					all.Go(func() {
 						places <- struct{}{}
 						defer func() { <-places }()
-						in := f.input(id.New(), captcha.Answer{})
+						in := f.input(id.New[id.User](), captcha.Answer{})
 						in.Waived = true
 						_, err := f.paths.Issue(t.Context(), in)
 						if err == nil {
@@ -65,7 +65,7 @@ func TestAUserWithAPermitMayReplaceThePath(t *testing.T) {
 	t.Parallel()
 	onBothWith(t, 1, func(t *testing.T, f *fixture) {
 		f.gate("stock", 1)
-		in := f.input(id.New(), captcha.Answer{})
+		in := f.input(id.New[id.User](), captcha.Answer{})
 		in.Waived = true
 		f.issue(in)
 		f.issue(in)
@@ -78,14 +78,14 @@ func TestAUserWithAPermitMayReplaceThePath(t *testing.T) {
 func TestNothingLeftOrNoPermitKeepsTheAnswer(t *testing.T) {
 	t.Parallel()
 	onBothWith(t, 1, func(t *testing.T, f *fixture) {
-		user := id.New()
+		user := id.New[id.User]()
 		a := f.challenge(user)
 		f.gate("stock", 0)
 		if r := refused[reservation.NoneLeft](f, f.input(user, a)); r.Item != f.item {
 			t.Errorf("%+v", r)
 		}
 		f.gate("stock", 1)
-		other := f.input(id.New(), captcha.Answer{})
+		other := f.input(id.New[id.User](), captcha.Answer{})
 		other.Waived = true
 		f.issue(other)
 		refused[path.NoPermit](f, f.input(user, a))
@@ -102,21 +102,21 @@ func TestPathIsGoodForOneReservation(t *testing.T) {
 	ctx := t.Context()
 	reserver := reservation.NewGate(reservation.GateConfig{Client: conn.Script, Keys: f.keys, Timeout: testenv.Wait, Log: slog.New(slog.DiscardHandler)})
 
-	user := id.New()
+	user := id.New[id.User]()
 	p := f.issue(f.input(user, f.challenge(user)))
 	codes := make(chan reservation.Code, 101)
-	try := func(who uuid.UUID) {
+	try := func(who id.User) {
 		o, err := reserver.Reserve(ctx, reservation.Attempt{
 			Task: id.NewTask(f.shard), Sale: f.sale, Item: f.item, User: who, Quantity: 1,
 			Permit:         f.paths.Permit(who, f.item, p.Token),
-			IdempotencyKey: id.New().String(), Terms: "1|EUR|900",
+			IdempotencyKey: id.New[uuid.UUID]().String(), Terms: "1|EUR|900",
 		})
 		if err != nil {
 			t.Error(err)
 		}
 		codes <- o.Code
 	}
-	try(id.New()) // another user with the token
+	try(id.New[id.User]()) // another user with the token
 	if code := <-codes; code != reservation.PathInvalid {
 		t.Errorf("another person's use: %d", code)
 	}
@@ -164,7 +164,7 @@ func TestLostReplyIsAskedForAgainAndGivesTheSamePath(t *testing.T) {
 	conn, prefix := testenv.Redis(t)
 	f := newFixture(t, conn, prefix, 1)
 	f.gate("stock", 1)
-	user := id.New()
+	user := id.New[id.User]()
 	f.issue(f.input(user, f.challenge(user))) // loads the script
 	a := f.challenge(user)
 	hook := &lossy{}
@@ -183,9 +183,9 @@ func TestGrantedPathsAreUsable(t *testing.T) {
 	t.Parallel()
 	conn, prefix := testenv.Redis(t)
 	f := newFixture(t, conn, prefix, 1.5)
-	users := make([]uuid.UUID, 2500) // more than one batch
+	users := make([]id.User, 2500) // more than one batch
 	for i := range users {
-		users[i] = id.New()
+		users[i] = id.New[id.User]()
 	}
 	tokens, err := f.paths.Grant(t.Context(), path.GrantInput{Sale: f.sale, Item: f.item, Users: users, Life: time.Hour})
 	if err != nil || len(tokens) != len(users) {
@@ -199,13 +199,13 @@ func TestGrantedPathsAreUsable(t *testing.T) {
 	gate := reservation.NewGate(reservation.GateConfig{Client: conn.Script, Keys: f.keys, Timeout: testenv.Wait, Log: slog.New(slog.DiscardHandler)})
 	o, err := gate.Reserve(t.Context(), reservation.Attempt{
 		Task: id.NewTask(f.shard), Sale: f.sale, Item: f.item, User: users[7], Quantity: 1, Permit: f.paths.Permit(users[7], f.item, tokens[7]),
-		IdempotencyKey: id.New().String(), Terms: "1|EUR|900",
+		IdempotencyKey: id.New[uuid.UUID]().String(), Terms: "1|EUR|900",
 	})
 	if err != nil || o.Code != reservation.Accepted {
 		t.Errorf("%+v, %v", o, err)
 	}
-	f.issue(path.IssueInput{Sale: f.sale, Item: f.item, User: id.New(), Waived: true}) // they are not counted
-	if _, err := f.paths.Grant(t.Context(), path.GrantInput{Sale: f.sale, Item: id.New(), Users: users[:1]}); err == nil {
+	f.issue(path.IssueInput{Sale: f.sale, Item: f.item, User: id.New[id.User](), Waived: true}) // they are not counted
+	if _, err := f.paths.Grant(t.Context(), path.GrantInput{Sale: f.sale, Item: id.New[id.Item](), Users: users[:1]}); err == nil {
 		t.Error("paths to an item without a gate")
 	}
 }

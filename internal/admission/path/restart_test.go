@@ -13,7 +13,7 @@ func TestNoCaptchaIsTradedForAPathAfterARedisRestart(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisServer(t)
 	f := newFixture(t, server.Conn(), "t:", 0)
-	user := id.New()
+	user := id.New[id.User]()
 	in := f.input(user, f.challenge(user))
 	server.Kill()
 	server.Restart()

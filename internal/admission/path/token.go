@@ -7,8 +7,7 @@ import (
 	"encoding/binary"
 	"time"
 
-	"github.com/google/uuid"
-
+	"seckill/internal/id"
 	"seckill/internal/reservation"
 )
 
@@ -31,7 +30,7 @@ type Tokens struct{ secrets [][]byte }
 func NewTokens(secrets [][]byte) Tokens { return Tokens{secrets} }
 
 // Token returns the path token of a user's permit of an item.
-func (t Tokens) Token(user, item uuid.UUID, p reservation.Permit) string {
+func (t Tokens) Token(user id.User, item id.Item, p reservation.Permit) string {
 	raw := make([]byte, 0, timeBytes+maxEpochBytes+macBytes)
 	raw = binary.BigEndian.AppendUint64(raw, uint64(p.Until.UnixMilli()))
 	raw = binary.AppendVarint(raw, p.Epoch)
@@ -41,7 +40,7 @@ func (t Tokens) Token(user, item uuid.UUID, p reservation.Permit) string {
 // Permit returns what a token proves for a user and an item: the zero Permit, which the
 // gate refuses, unless it was made for both. Only the gate knows whether the permit is
 // unused.
-func (t Tokens) Permit(user, item uuid.UUID, token string) reservation.Permit {
+func (t Tokens) Permit(user id.User, item id.Item, token string) reservation.Permit {
 	raw, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil || len(raw) < timeBytes {
 		return reservation.Permit{}
@@ -60,7 +59,7 @@ func (t Tokens) Permit(user, item uuid.UUID, token string) reservation.Permit {
 	return reservation.Permit{}
 }
 
-func mac(secret []byte, user, item uuid.UUID, p reservation.Permit) []byte {
+func mac(secret []byte, user id.User, item id.Item, p reservation.Permit) []byte {
 	var text [16 + 16 + 8 + 8]byte
 	copy(text[:], user[:])
 	copy(text[16:], item[:])

@@ -20,7 +20,7 @@ func TestATokenProvesOnePermitOfOneUserAndItem(t *testing.T) {
 	t.Parallel()
 	tokens := path.NewTokens(secrets)
 	rapid.Check(t, func(t *rapid.T) {
-		user, item := id.New(), id.New()
+		user, item := id.New[id.User](), id.New[id.Item]()
 		want := reservation.Permit{
 			Epoch: rapid.Int64().Draw(t, "epoch"), Until: time.UnixMilli(rapid.Int64Range(1, 4_000_000_000_000).Draw(t, "until")).UTC(),
 		}
@@ -29,7 +29,7 @@ func TestATokenProvesOnePermitOfOneUserAndItem(t *testing.T) {
 			t.Fatalf("%+v, want %+v", got, want)
 		}
 		none := reservation.Permit{}
-		if tokens.Permit(item, user, token) != none || tokens.Permit(id.New(), item, token) != none || tokens.Permit(user, id.New(), token) != none {
+		if tokens.Permit(id.User(item), id.Item(user), token) != none || tokens.Permit(id.New[id.User](), item, token) != none || tokens.Permit(user, id.New[id.Item](), token) != none {
 			t.Fatal("the token is good for another user or item")
 		}
 		raw, err := base64.RawURLEncoding.DecodeString(token)
@@ -48,7 +48,7 @@ func TestATokenProvesOnePermitOfOneUserAndItem(t *testing.T) {
 
 func TestATokenOfThePreviousKeyIsGoodUntilTheKeyIsRemoved(t *testing.T) {
 	t.Parallel()
-	user, item, permit := id.New(), id.New(), reservation.Permit{Epoch: 1, Until: time.UnixMilli(1_900_000_000_000).UTC()}
+	user, item, permit := id.New[id.User](), id.New[id.Item](), reservation.Permit{Epoch: 1, Until: time.UnixMilli(1_900_000_000_000).UTC()}
 	token := path.NewTokens(secrets[1:]).Token(user, item, permit)
 	if got := path.NewTokens(secrets).Permit(user, item, token); got != permit {
 		t.Errorf("during the rotation: %+v", got)
@@ -66,7 +66,7 @@ func TestOnlyTheNewestTokenOfAUserTakesAUnit(t *testing.T) {
 	t.Parallel()
 	onBothWith(t, 1.5, func(t *testing.T, f *fixture) {
 		gate := reservation.NewGate(reservation.GateConfig{Client: f.redis, Keys: f.keys, Timeout: testenv.Wait, Log: slog.New(slog.DiscardHandler)})
-		user := id.New()
+		user := id.New[id.User]()
 		reserve := func(p path.Path) reservation.Outcome {
 			t.Helper()
 			o, err := gate.Reserve(t.Context(), reservation.Attempt{

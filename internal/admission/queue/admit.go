@@ -2,12 +2,12 @@ package queue
 
 import (
 	"context"
+	"encoding"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/id"
@@ -64,8 +64,8 @@ func (s *Service) Busy() bool { return s.rooms.Load() > 0 }
 // tend makes passes over one room until no work is left.
 func (s *Service) tend(ctx context.Context, room string, counts map[string]int) error {
 	saleText, itemText, _ := strings.Cut(room, "|")
-	saleID, err1 := uuid.Parse(saleText)
-	itemID, err2 := uuid.Parse(itemText)
+	saleID, err1 := id.ParseUUID[id.Sale](saleText)
+	itemID, err2 := id.ParseUUID[id.Item](itemText)
 	if err := errors.Join(err1, err2); err != nil {
 		return fmt.Errorf("waiting room %q: %w", room, err)
 	}
@@ -120,10 +120,13 @@ type passed struct {
 }
 
 // served is an admitted buyer, whose path token is valid until passed.until.
-type served struct{ ticket, user uuid.UUID }
+type served struct {
+	ticket id.Ticket
+	user   id.User
+}
 
 // admissions returns the admitted buyers of a pass as facts for notices.
-func (p passed) admissions(itemID uuid.UUID) []notice.Admission {
+func (p passed) admissions(itemID id.Item) []notice.Admission {
 	admissions := make([]notice.Admission, len(p.served))
 	for i, s := range p.served {
 		admissions[i] = notice.Admission{Ticket: s.ticket, Item: itemID, User: s.user, Until: p.until}
@@ -132,7 +135,7 @@ func (p passed) admissions(itemID uuid.UUID) []notice.Admission {
 }
 
 // pass makes one pass over the tickets with a score above at.
-func (s *Service) pass(ctx context.Context, saleID, itemID uuid.UUID, rules Rules, at int64) (passed, error) {
+func (s *Service) pass(ctx context.Context, saleID id.Sale, itemID id.Item, rules Rules, at int64) (passed, error) {
 	shard, k := id.ShardOf(saleID), s.cfg.Keys
 	over := "0"
 	if rules.Over {
@@ -171,7 +174,7 @@ func passedFrom(reply []any) (passed, error) {
 	closed, _ := reply[figures].([]any)
 	for i := 0; i+1 < len(closed); i += 2 {
 		text, _ := closed[i].(string)
-		user, err := uuid.Parse(text)
+		user, err := id.ParseUUID[id.User](text)
 		if err != nil {
 			return p, fmt.Errorf("admit replied user %q: %w", text, err)
 		}
@@ -185,10 +188,9 @@ func passedFrom(reply []any) (passed, error) {
 	admitted, _ := reply[figures+1].([]any)
 	for i := 0; i+1 < len(admitted); i += 2 {
 		var s served
-		for j, into := range []*uuid.UUID{&s.ticket, &s.user} {
+		for j, into := range []encoding.TextUnmarshaler{&s.ticket, &s.user} {
 			text, _ := admitted[i+j].(string)
-			var err error
-			if *into, err = uuid.Parse(text); err != nil {
+			if err := into.UnmarshalText([]byte(text)); err != nil {
 				return p, fmt.Errorf("admit replied %q: %w", text, err)
 			}
 		}

@@ -44,7 +44,7 @@ func newCrowd(f *fixture, people, stock int) *crowd {
 	for w := range 16 {
 		wg.Go(func() {
 			for i := w; i < len(c.early); i += 16 {
-				t, err := f.queue.Enter(f.t.Context(), f.input(id.New()))
+				t, err := f.queue.Enter(f.t.Context(), f.input(id.New[id.User]()))
 				if err != nil || t.Position != nil {
 					f.t.Errorf("enter early: %+v, %v", t, err)
 				}
@@ -58,7 +58,7 @@ func newCrowd(f *fixture, people, stock int) *crowd {
 	}
 	f.set("opens", time.Now().Add(-time.Second).UnixMilli())
 	for range people - len(c.early) {
-		c.late = append(c.late, f.enter(id.New()))
+		c.late = append(c.late, f.enter(id.New[id.User]()))
 	}
 	for _, t := range append(append([]*queue.Ticket{}, c.early...), c.late...) {
 		c.tickets[t.ID.String()] = t

@@ -9,15 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/admission/captcha"
 	"seckill/internal/id"
 	"seckill/internal/testenv"
 )
 
 // worked creates a proof of work of the user for the sale and solves it.
-func (f *fixture) worked(user uuid.UUID) captcha.Answer {
+func (f *fixture) worked(user id.User) captcha.Answer {
 	f.t.Helper()
 	c, err := f.captchas.Create(f.t.Context(), captcha.CreateInput{
 		Purpose: captcha.Seckill, Sale: f.sale, User: user, Kind: captcha.ProofOfWork,
@@ -43,7 +41,7 @@ func TestWorkDoneBeforeTheOpeningGivesAPlaceInTheDrawOnly(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.set("opens", time.Now().Add(time.Hour).UnixMilli())
-		drawn, late := f.input(id.New()), f.input(id.New())
+		drawn, late := f.input(id.New[id.User]()), f.input(id.New[id.User]())
 		drawn.Waived, late.Waived = false, false
 		drawn.Captcha, late.Captcha = f.worked(drawn.User), f.worked(late.User)
 		if ticket, err := f.queue.Enter(t.Context(), drawn); ticket == nil || err != nil {

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/admission/captcha"
@@ -24,11 +23,11 @@ import (
 
 // EnterInput is a request for a ticket of the waiting room.
 type EnterInput struct {
-	Sale    uuid.UUID
-	Item    uuid.UUID
-	User    uuid.UUID
+	Sale    id.Sale
+	Item    id.Item
+	User    id.User
 	From    netip.Addr     // address of the request
-	Session uuid.UUID      // its sign-out removes the ticket; Nil = none
+	Session id.Session     // its sign-out removes the ticket; Nil = none
 	Captcha captcha.Answer // to a challenge for this sale; zero = none was sent
 	Waived  bool           // the sale requires no captcha now
 	Opens   time.Time      // by the catalogue; for the refusal while the gate is not loaded
@@ -45,7 +44,7 @@ func (s *Service) Enter(ctx context.Context, in EnterInput) (*Ticket, error) {
 	if in.Captcha, err = s.cfg.Captchas.Exchange(ctx, in.scope(), in.Captcha); err != nil {
 		return nil, err
 	}
-	ticket := id.NewTask(id.ShardOf(in.Sale)) // in the form of a task id: the shard is found from it
+	ticket := id.NewIn[id.Ticket](id.ShardOf(in.Sale)) // in the form of a task id: the shard is found from it
 	place := in.draw(ticket)
 	r, err := s.enter(ctx, in, ticket, place)
 	if lost(ctx, err) {
@@ -57,7 +56,7 @@ func (s *Service) Enter(ctx context.Context, in EnterInput) (*Ticket, error) {
 	if r.outcome != "placed" {
 		return nil, s.refusal(ctx, in, r)
 	}
-	if ticket, err = uuid.Parse(r.detail); err != nil {
+	if ticket, err = id.ParseUUID[id.Ticket](r.detail); err != nil {
 		return nil, fmt.Errorf("enter: ticket: %w", err)
 	}
 	t, err := s.look(ctx, Ticket{ID: ticket, Sale: in.Sale, Item: in.Item, User: in.User}, false)
@@ -71,13 +70,13 @@ type drawn struct {
 }
 
 // draw returns the number of a ticket.
-func (in EnterInput) draw(ticket uuid.UUID) drawn {
+func (in EnterInput) draw(ticket id.Ticket) drawn {
 	if len(in.Seed) == 0 {
 		var raw [8]byte
 		_, _ = rand.Read(raw[:]) // never fails
 		return drawn{number: binary.BigEndian.Uint64(raw[:])>>(64-sale.DrawBits) + 1}
 	}
-	nonce := cmp.Or(in.Nonce, id.Format(id.Ticket, ticket))
+	nonce := cmp.Or(in.Nonce, ticket.Public())
 	return drawn{in.Seed.Number(nonce), nonce}
 }
 
@@ -99,7 +98,7 @@ type entered struct {
 }
 
 func (in EnterInput) session() string {
-	if in.Session == uuid.Nil {
+	if in.Session.IsZero() {
 		return ""
 	}
 	return in.Session.String()
@@ -109,7 +108,7 @@ func (in EnterInput) scope() captcha.Scope {
 	return captcha.Scope{Purpose: captcha.Seckill, Sale: in.Sale, User: in.User, From: in.From}
 }
 
-func (s *Service) enter(ctx context.Context, in EnterInput, ticket uuid.UUID, place drawn) (entered, error) {
+func (s *Service) enter(ctx context.Context, in EnterInput, ticket id.Ticket, place drawn) (entered, error) {
 	shard, scope, k := id.ShardOf(in.Sale), in.scope(), s.cfg.Keys
 	challenge, mac := s.cfg.Captchas.Seal(scope, in.Captcha)
 	values, err := enterScript.Run(ctx, s.cfg.Client, []string{
@@ -148,7 +147,7 @@ func (s *Service) refusal(ctx context.Context, in EnterInput, r entered) error {
 	case "ended":
 		return sale.NewNotOpen(sale.PhaseEnded, r.opens, r.now)
 	case "holding":
-		task, err := uuid.Parse(r.detail)
+		task, err := id.ParseUUID[id.Task](r.detail)
 		if err != nil {
 			return fmt.Errorf("enter: holder of %s: %w", in.Item, err)
 		}

@@ -17,9 +17,9 @@ import (
 func TestABuyerWhoNeverPaysWaitsAfterTwoExpiries(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
-		user, releaser := id.New(), reservation.NewGate(reservation.GateConfig{Client: f.redis, Keys: f.keys, Timeout: testenv.Wait})
+		user, releaser := id.New[id.User](), reservation.NewGate(reservation.GateConfig{Client: f.redis, Keys: f.keys, Timeout: testenv.Wait})
 		release := func(expired bool) {
-			task := uuid.New()
+			task := id.Task(uuid.New())
 			f.must(f.redis.HSet(t.Context(), f.keys.Reservations(f.shard, f.item), user.String(), task.String()+"|1|0|k").Err())
 			hold := reservation.Ref{Sale: f.sale, Item: f.item, User: user, Task: task, Expired: expired}
 			for range 2 { // the second release of a reservation is not counted

@@ -37,9 +37,9 @@ type fixture struct {
 	queue    *queue.Service
 
 	rules atomic.Pointer[queue.Rules]
-	gone  func(ctx context.Context, item uuid.UUID) (bool, error) // nil = units may be released
-	sale  uuid.UUID
-	item  uuid.UUID
+	gone  func(ctx context.Context, item id.Item) (bool, error) // nil = units may be released
+	sale  id.Sale
+	item  id.Item
 	shard int
 
 	unserved []queue.Unserved  // buyers whose tickets were closed
@@ -48,7 +48,7 @@ type fixture struct {
 
 func newFixture(t *testing.T, conn *redisconn.Conn, prefix string) *fixture {
 	t.Helper()
-	f := &fixture{t: t, redis: conn.Cmd, keys: reservation.Keys{Prefix: prefix}, sale: id.New(), item: id.New()}
+	f := &fixture{t: t, redis: conn.Cmd, keys: reservation.Keys{Prefix: prefix}, sale: id.New[id.Sale](), item: id.New[id.Item]()}
 	f.shard = id.ShardOf(f.sale)
 	f.rules.Store(&queue.Rules{PerMille: 1000})
 	var err error
@@ -83,9 +83,9 @@ func (f *fixture) service(conn *redisconn.Conn) *queue.Service {
 // sales are those of a fixture.
 type sales struct{ f *fixture }
 
-func (s sales) Queue(context.Context, uuid.UUID) (queue.Rules, error) { return *s.f.rules.Load(), nil }
+func (s sales) Queue(context.Context, id.Sale) (queue.Rules, error) { return *s.f.rules.Load(), nil }
 
-func (s sales) Gone(ctx context.Context, item uuid.UUID) (bool, error) {
+func (s sales) Gone(ctx context.Context, item id.Item) (bool, error) {
 	if s.f.gone == nil {
 		return false, nil
 	}
@@ -95,7 +95,7 @@ func (s sales) Gone(ctx context.Context, item uuid.UUID) (bool, error) {
 // counts keeps the buyers that were not served.
 type counts struct{ f *fixture }
 
-func (counts) Admitted(uuid.UUID, int)     {}
+func (counts) Admitted(id.Sale, int)       {}
 func (c counts) Unserved(u queue.Unserved) { c.f.unserved = append(c.f.unserved, u) }
 
 // gate builds the gate of the item once and sets fields.
@@ -159,12 +159,12 @@ func onBoth(t *testing.T, test func(t *testing.T, f *fixture)) {
 	})
 }
 
-func (f *fixture) input(user uuid.UUID) queue.EnterInput {
+func (f *fixture) input(user id.User) queue.EnterInput {
 	return queue.EnterInput{Sale: f.sale, Item: f.item, User: user, Waived: true}
 }
 
 // enter requires a ticket.
-func (f *fixture) enter(user uuid.UUID) *queue.Ticket {
+func (f *fixture) enter(user id.User) *queue.Ticket {
 	f.t.Helper()
 	t, err := f.queue.Enter(f.t.Context(), f.input(user))
 	if err != nil || t == nil {

@@ -3,6 +3,8 @@ package queue_test
 import (
 	"testing"
 
+	"github.com/google/uuid"
+
 	"seckill/internal/admission/queue"
 	"seckill/internal/fault"
 	"seckill/internal/id"
@@ -15,10 +17,10 @@ func TestWhoCannotBuyAnyMoreLeavesTheLineWithTheReason(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.set("salelimit", 2, "stock", 1)
 		f.rules.Store(&queue.Rules{PerMille: 1000, Inflow: 2})
-		limited, holding, within := f.enter(id.New()), f.enter(id.New()), f.enter(id.New())
+		limited, holding, within := f.enter(id.New[id.User]()), f.enter(id.New[id.User]()), f.enter(id.New[id.User]())
 		f.must(f.redis.HSet(t.Context(), f.keys.Units(f.shard, f.sale),
 			"epoch", 7, limited.User.String(), 2, within.User.String(), 1).Err()) // of other items of the sale
-		f.must(f.redis.HSet(t.Context(), f.keys.Reservations(f.shard, f.item), holding.User.String(), id.New().String()+"|1|0|k").Err())
+		f.must(f.redis.HSet(t.Context(), f.keys.Reservations(f.shard, f.item), holding.User.String(), id.New[uuid.UUID]().String()+"|1|0|k").Err())
 		if counts := f.step(); counts["admitted"] != 1 || counts["freed"] != 2 {
 			t.Errorf("counts %v, want one buyer admitted and two places freed", counts)
 		}

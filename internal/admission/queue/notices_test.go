@@ -4,17 +4,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/id"
 )
 
 func TestEachAdmissionIsReportedOnceForItsNotice(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
-		tickets := map[uuid.UUID]uuid.UUID{} // by user
+		tickets := map[id.User]id.Ticket{} // by user
 		for range 4 {
-			user := id.New()
+			user := id.New[id.User]()
 			tickets[user] = f.enter(user).ID
 		}
 		f.set("stock", 3)

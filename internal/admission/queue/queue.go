@@ -30,13 +30,13 @@ package queue
 import (
 	"context"
 	"embed"
+	"encoding"
 	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/admission/captcha"
@@ -67,10 +67,10 @@ const (
 
 // Ticket is a buyer's place in the waiting room of an item.
 type Ticket struct {
-	ID       uuid.UUID // carries the shard, like the id of a task
-	Sale     uuid.UUID
-	Item     uuid.UUID
-	User     uuid.UUID
+	ID       id.Ticket // carries the shard, like the id of a task
+	Sale     id.Sale
+	Item     id.Item
+	User     id.User
 	Status   Status
 	Nonce    string       // from which its number in the draw was computed; "" = it was not drawn by a seed
 	Ended    fault.Reason // why the buyer may not buy any more; LEFT only, "" = not noted
@@ -89,9 +89,11 @@ type Position struct {
 
 // Unserved is a buyer whose ticket was closed before the turn came.
 type Unserved struct {
-	Sale, Item, User uuid.UUID
-	SoldOut          bool // no unit was left; else the sale was over
-	Ahead            *int // the last position that the buyer saw; nil = none
+	Sale    id.Sale
+	Item    id.Item
+	User    id.User
+	SoldOut bool // no unit was left; else the sale was over
+	Ahead   *int // the last position that the buyer saw; nil = none
 }
 
 // Rules are the present rules of a sale for its waiting rooms.
@@ -117,16 +119,16 @@ type Config struct {
 // Sales is what waiting rooms follow of the sales.
 type Sales interface {
 	// Queue returns the rules of a sale's waiting rooms.
-	Queue(ctx context.Context, sale uuid.UUID) (Rules, error)
+	Queue(ctx context.Context, sale id.Sale) (Rules, error)
 	// Gone reports whether a sold-out item will have no unit again: all are paid. It is
 	// called once per pass while buyers wait for such an item.
-	Gone(ctx context.Context, item uuid.UUID) (bool, error)
+	Gone(ctx context.Context, item id.Item) (bool, error)
 }
 
 // Counts keeps what became of buyers in waiting rooms.
 type Counts interface {
 	// Admitted counts n admitted buyers of a sale.
-	Admitted(sale uuid.UUID, n int)
+	Admitted(sale id.Sale, n int)
 	// Unserved keeps a buyer whose ticket was closed.
 	Unserved(u Unserved)
 }
@@ -134,8 +136,8 @@ type Counts interface {
 // nothing is Counts of a service without any.
 type nothing struct{}
 
-func (nothing) Admitted(uuid.UUID, int) {}
-func (nothing) Unserved(Unserved)       {}
+func (nothing) Admitted(id.Sale, int) {}
+func (nothing) Unserved(Unserved)     {}
 
 // Service manages the waiting rooms. It is safe for concurrent use.
 type Service struct {
@@ -178,7 +180,7 @@ var (
 
 // Own reads a user's ticket and writes its heartbeat, for clients that poll. It returns
 // nil if the user has no such ticket.
-func (s *Service) Own(ctx context.Context, ticketID, user uuid.UUID) (*Ticket, error) {
+func (s *Service) Own(ctx context.Context, ticketID id.Ticket, user id.User) (*Ticket, error) {
 	t, err := s.find(ctx, ticketID)
 	if t == nil || err != nil || t.User != user {
 		return nil, err
@@ -188,7 +190,7 @@ func (s *Service) Own(ctx context.Context, ticketID, user uuid.UUID) (*Ticket, e
 
 // Of returns the waiting ticket of a user in a sale, or nil. While no buyer waits for an
 // item it reads nothing but, at most once a second, the list of the rooms.
-func (s *Service) Of(ctx context.Context, saleID uuid.UUID, items []uuid.UUID, user uuid.UUID) (*Ticket, error) {
+func (s *Service) Of(ctx context.Context, saleID id.Sale, items []id.Item, user id.User) (*Ticket, error) {
 	shard := id.ShardOf(saleID)
 	rooms, err := s.openRooms(ctx, shard)
 	if err != nil {
@@ -205,7 +207,7 @@ func (s *Service) Of(ctx context.Context, saleID uuid.UUID, items []uuid.UUID, u
 		if err != nil {
 			return nil, unavailable("find ticket", err)
 		}
-		ticketID, err := uuid.Parse(text)
+		ticketID, err := id.ParseUUID[id.Ticket](text)
 		if err != nil {
 			return nil, fmt.Errorf("ticket %q of %s: %w", text, user, err)
 		}
@@ -248,7 +250,7 @@ func (s *Service) openRooms(ctx context.Context, shard int) (map[string]bool, er
 }
 
 // Leave ends a ticket. It returns nil if the user has no such ticket.
-func (s *Service) Leave(ctx context.Context, ticketID, user uuid.UUID) (*Ticket, error) {
+func (s *Service) Leave(ctx context.Context, ticketID id.Ticket, user id.User) (*Ticket, error) {
 	t, err := s.find(ctx, ticketID)
 	if t == nil || err != nil || t.User != user {
 		return nil, err
@@ -265,7 +267,7 @@ func (s *Service) Leave(ctx context.Context, ticketID, user uuid.UUID) (*Ticket,
 }
 
 // find reads the immutable fields of a ticket; nil if there is none.
-func (s *Service) find(ctx context.Context, ticketID uuid.UUID) (*Ticket, error) {
+func (s *Service) find(ctx context.Context, ticketID id.Ticket) (*Ticket, error) {
 	shard, err := id.TaskShard(ticketID)
 	if err != nil {
 		return nil, nil //nolint:nilerr // no ticket has such an id
@@ -275,12 +277,12 @@ func (s *Service) find(ctx context.Context, ticketID uuid.UUID) (*Ticket, error)
 		return nil, unavailable("read ticket", err)
 	}
 	t := Ticket{ID: ticketID}
-	for i, into := range []*uuid.UUID{&t.Sale, &t.Item, &t.User} {
+	for i, into := range []encoding.TextUnmarshaler{&t.Sale, &t.Item, &t.User} {
 		text, ok := values[i].(string)
 		if !ok {
 			return nil, nil
 		}
-		if *into, err = uuid.Parse(text); err != nil {
+		if err := into.UnmarshalText([]byte(text)); err != nil {
 			return nil, fmt.Errorf("ticket %s: %w", ticketID, err)
 		}
 	}

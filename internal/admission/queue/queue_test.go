@@ -22,7 +22,7 @@ func TestEnteringTwiceGivesTheSamePlace(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.set("stock", 1)
-		a, b := f.enter(id.New()), f.enter(id.New())
+		a, b := f.enter(id.New[id.User]()), f.enter(id.New[id.User]())
 		if again := f.enter(b.User); again.ID != b.ID || again.Position.Ahead != 1 {
 			t.Errorf("waiting: %+v", again)
 		}
@@ -50,23 +50,23 @@ func TestAPlaceCostsACaptchaAndIsRefusedForAReason(t *testing.T) {
 			_, err := f.queue.Enter(t.Context(), in)
 			return testenv.Refusal(f.t, err)
 		}
-		in := f.input(id.New())
+		in := f.input(id.New[id.User]())
 		in.Waived = false
 		if _, ok := refusal(in).(captcha.Required); !ok {
 			t.Error("no captcha was asked for")
 		}
 		f.set("stock", 0)
-		if _, ok := refusal(f.input(id.New())).(reservation.NoneLeft); !ok {
+		if _, ok := refusal(f.input(id.New[id.User]())).(reservation.NoneLeft); !ok {
 			t.Error("a sold-out item has a waiting room")
 		}
 		for gate, phase := range map[string]sale.Phase{"paused": sale.PhasePaused, "ended": sale.PhaseEnded} {
 			f.set("gate", gate)
-			if n, ok := refusal(f.input(id.New())).(sale.NotOpen); !ok || n.Phase != phase {
+			if n, ok := refusal(f.input(id.New[id.User]())).(sale.NotOpen); !ok || n.Phase != phase {
 				t.Errorf("%s: %+v", gate, n)
 			}
 		}
 		f.must(f.redis.Del(t.Context(), f.keys.Item(f.shard, f.item)).Err())
-		in = f.input(id.New())
+		in = f.input(id.New[id.User]())
 		in.Opens = time.Now().Add(time.Hour)
 		if n, ok := refusal(in).(sale.NotOpen); !ok || n.Phase != sale.PhaseUpcoming {
 			t.Errorf("not loaded: %+v", n)
@@ -77,19 +77,19 @@ func TestAPlaceCostsACaptchaAndIsRefusedForAReason(t *testing.T) {
 func TestNoUserOvertakesThoseWhoWait(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
-		issue := func(user uuid.UUID, queued bool) fault.Refusal {
+		issue := func(user id.User, queued bool) fault.Refusal {
 			_, err := f.paths.Issue(t.Context(), path.IssueInput{Sale: f.sale, Item: f.item, User: user, Waived: true, Queued: queued})
 			return testenv.Refusal(f.t, err)
 		}
-		first := id.New()
+		first := id.New[id.User]()
 		if r := issue(first, false); r != nil {
 			t.Fatalf("an empty room: %#v", r)
 		}
-		if _, ok := issue(id.New(), true).(path.NoPermit); !ok {
+		if _, ok := issue(id.New[id.User](), true).(path.NoPermit); !ok {
 			t.Error("a sale that limits its inflow gave a path at the door")
 		}
-		f.enter(id.New())
-		if _, ok := issue(id.New(), false).(path.NoPermit); !ok {
+		f.enter(id.New[id.User]())
+		if _, ok := issue(id.New[id.User](), false).(path.NoPermit); !ok {
 			t.Error("a path was given past a user who waits")
 		}
 		if _, ok := issue(first, false).(path.NoPermit); !ok {
@@ -105,7 +105,7 @@ func TestPermitsAndInflowBoundWhoIsAdmitted(t *testing.T) {
 		f.rules.Store(&queue.Rules{PerMille: 1500})
 		var all []*queue.Ticket
 		for range 20 {
-			all = append(all, f.enter(id.New()))
+			all = append(all, f.enter(id.New[id.User]()))
 		}
 		if n := f.step()["admitted"]; n != 5 {
 			t.Errorf("%d admitted for three units at a ratio of 1.5, want 5", n)
@@ -140,9 +140,9 @@ func TestLeavingOrSilenceFreesThePlace(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.set("stock", 1)
-		holder := f.enter(id.New())
+		holder := f.enter(id.New[id.User]())
 		f.step()
-		a, b, c := f.enter(id.New()), f.enter(id.New()), f.enter(id.New())
+		a, b, c := f.enter(id.New[id.User]()), f.enter(id.New[id.User]()), f.enter(id.New[id.User]())
 		if left, err := f.queue.Leave(t.Context(), a.ID, b.User); left != nil || err != nil {
 			t.Errorf("another user left for this one: %+v, %v", left, err)
 		}
@@ -172,7 +172,7 @@ func TestNoPlaceIsLostWhileTheLoopWasAway(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.set("stock", 0)
 		f.set("opens", time.Now().Add(time.Hour).UnixMilli())
-		a := f.enter(id.New())
+		a := f.enter(id.New[id.User]())
 		f.step()
 		long := time.Now().Add(-time.Hour).UnixMilli()
 		f.must(f.redis.ZAdd(t.Context(), f.keys.WaitingRoomBeats(f.shard, f.item), redis.Z{Score: float64(long), Member: a.ID.String()}).Err())
@@ -190,7 +190,7 @@ func TestTheEndIsShownToAllWhoWait(t *testing.T) {
 		f.set("opens", time.Now().Add(time.Hour).UnixMilli())
 		var all []*queue.Ticket
 		for range 300 {
-			all = append(all, f.enter(id.New()))
+			all = append(all, f.enter(id.New[id.User]()))
 		}
 		f.set("opens", time.Now().Add(-time.Minute).UnixMilli())
 		last := f.ticket(all[len(all)-1]) // the only buyer who saw a position
@@ -220,7 +220,7 @@ func TestAWrongClockOfRedisClosesNoTicket(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.set("stock", 1)
-		buyer := f.enter(id.New())
+		buyer := f.enter(id.New[id.User]())
 		f.set("closes", time.Now().Add(-time.Hour).UnixMilli())
 		if n := f.step()["closed"]; n != 0 || f.ticket(buyer).Status != queue.Waiting {
 			t.Errorf("%d closed, %+v", n, f.ticket(buyer))
@@ -238,12 +238,12 @@ func TestARebuiltGateCostsTheAdmittedNoTurn(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.set("stock", 1)
-		first := f.enter(id.New())
+		first := f.enter(id.New[id.User]())
 		f.step()
 		if f.ticket(first).Status != queue.Admitted {
 			t.Fatalf("%+v", f.ticket(first))
 		}
-		second := f.enter(id.New())
+		second := f.enter(id.New[id.User]())
 		f.build(8)
 		f.set("stock", 1)
 		if again := f.enter(first.User); again.ID != first.ID || again.Status != queue.Waiting {
@@ -266,7 +266,7 @@ func TestWatchingIsTheHeartbeatAndEndsWithThePath(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.set("stock", 1)
-		first, second := f.enter(id.New()), f.enter(id.New())
+		first, second := f.enter(id.New[id.User]()), f.enter(id.New[id.User]())
 		if _, err := f.queue.Watch(t.Context(), second.ID, first.User); fault.CodeOf(err) != fault.NotFound {
 			t.Errorf("another user's place: %v", err)
 		}
@@ -299,9 +299,9 @@ func TestWatchingIsTheHeartbeatAndEndsWithThePath(t *testing.T) {
 func TestAskingForAPlaceKeepsItForItsOwnerAlone(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
-		place := f.enter(id.New())
+		place := f.enter(id.New[id.User]())
 		beats, long := f.keys.WaitingRoomBeats(f.shard, f.item), float64(time.Now().Add(-patience-time.Hour).UnixMilli())
-		for user, kept := range map[uuid.UUID]bool{id.New(): false, place.User: true} {
+		for user, kept := range map[id.User]bool{id.New[id.User](): false, place.User: true} {
 			f.must(f.redis.ZAdd(t.Context(), beats, redis.Z{Score: long, Member: place.ID.String()}).Err())
 			got, err := f.queue.Own(t.Context(), place.ID, user)
 			if err != nil || (got != nil) != kept {
@@ -318,12 +318,12 @@ func TestAskingForAPlaceKeepsItForItsOwnerAlone(t *testing.T) {
 func TestATicketThatIsNoneIsNotFound(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
-		for _, ticket := range []uuid.UUID{uuid.Nil, uuid.Max, id.New(), id.NewTask(3)} {
-			got, err := f.queue.Own(t.Context(), ticket, id.New())
+		for _, ticket := range []id.Ticket{{}, id.Ticket(uuid.Max), id.New[id.Ticket](), id.NewIn[id.Ticket](3)} {
+			got, err := f.queue.Own(t.Context(), ticket, id.New[id.User]())
 			if got != nil || err != nil {
 				t.Errorf("%s: %+v, %v", ticket, got, err)
 			}
-			if _, err := f.queue.Watch(t.Context(), ticket, id.New()); fault.CodeOf(err) != fault.NotFound || errors.Is(err, redis.Nil) {
+			if _, err := f.queue.Watch(t.Context(), ticket, id.New[id.User]()); fault.CodeOf(err) != fault.NotFound || errors.Is(err, redis.Nil) {
 				t.Errorf("%s: %v", ticket, err)
 			}
 		}

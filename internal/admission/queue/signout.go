@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/id"
@@ -13,7 +12,7 @@ import (
 
 // SignedOut ends the tickets of sessions, and voids their unused path tokens. A ticket
 // that another session of the user took over stays.
-func (s *Service) SignedOut(ctx context.Context, sessions ...uuid.UUID) error {
+func (s *Service) SignedOut(ctx context.Context, sessions ...id.Session) error {
 	var errs []error
 	for _, session := range sessions {
 		errs = append(errs, s.signedOut(ctx, session))
@@ -21,7 +20,7 @@ func (s *Service) SignedOut(ctx context.Context, sessions ...uuid.UUID) error {
 	return errors.Join(errs...)
 }
 
-func (s *Service) signedOut(ctx context.Context, session uuid.UUID) error {
+func (s *Service) signedOut(ctx context.Context, session id.Session) error {
 	sets := make([]*redis.StringSliceCmd, id.Shards)
 	pipe := s.cfg.Client.Pipeline()
 	for shard := range sets {
@@ -40,8 +39,8 @@ func (s *Service) signedOut(ctx context.Context, session uuid.UUID) error {
 }
 
 // giveUp ends one ticket if it still belongs to the session.
-func (s *Service) giveUp(ctx context.Context, shard int, text string, session uuid.UUID) error {
-	ticket, err := uuid.Parse(text)
+func (s *Service) giveUp(ctx context.Context, shard int, text string, session id.Session) error {
+	ticket, err := id.ParseUUID[id.Ticket](text)
 	if err != nil {
 		return fmt.Errorf("place of a session: %w", err)
 	}
@@ -53,7 +52,7 @@ func (s *Service) giveUp(ctx context.Context, shard int, text string, session uu
 		return nil
 	}
 	userText, _ := holder[1].(string)
-	user, err := uuid.Parse(userText)
+	user, err := id.ParseUUID[id.User](userText)
 	if err != nil {
 		return fmt.Errorf("ticket %s: %w", ticket, err)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/admission/queue"
@@ -13,7 +12,7 @@ import (
 )
 
 // enterFrom requires a ticket for a session of a user.
-func (f *fixture) enterFrom(user, session uuid.UUID) *queue.Ticket {
+func (f *fixture) enterFrom(user id.User, session id.Session) *queue.Ticket {
 	f.t.Helper()
 	in := f.input(user)
 	in.Session = session
@@ -28,14 +27,14 @@ func TestSigningOutGivesPlacesUpAtOnce(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.rules.Store(&queue.Rules{PerMille: 100}) // ten units: one permit
-		desktop, phone := id.New(), id.New()
-		admitted := f.enterFrom(id.New(), desktop)
+		desktop, phone := id.New[id.Session](), id.New[id.Session]()
+		admitted := f.enterFrom(id.New[id.User](), desktop)
 		f.step()
-		moved := f.enterFrom(id.New(), desktop)
+		moved := f.enterFrom(id.New[id.User](), desktop)
 		moved = f.enterFrom(moved.User, phone)
-		waiting := f.enterFrom(id.New(), desktop)
-		last := f.enterFrom(id.New(), id.New())
-		f.must(f.queue.SignedOut(t.Context(), desktop, id.New()))
+		waiting := f.enterFrom(id.New[id.User](), desktop)
+		last := f.enterFrom(id.New[id.User](), id.New[id.Session]())
+		f.must(f.queue.SignedOut(t.Context(), desktop, id.New[id.Session]()))
 		for name, c := range map[string]struct {
 			ticket *queue.Ticket
 			want   queue.Status
@@ -62,11 +61,11 @@ func TestWhenEveryUnitIsPaidAllWhoWaitAreNotified(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		var people []*queue.Ticket
 		for range 250 {
-			people = append(people, f.enter(id.New()))
+			people = append(people, f.enter(id.New[id.User]()))
 		}
 		f.set("stock", 0, "reserved", 10)
 		paid := false
-		f.gone = func(_ context.Context, item uuid.UUID) (bool, error) { return paid && item == f.item, nil }
+		f.gone = func(_ context.Context, item id.Item) (bool, error) { return paid && item == f.item, nil }
 		if counts := f.step(); counts["closed"] != 0 {
 			t.Errorf("units are unpaid and may come back, and %d were sent away", counts["closed"])
 		}

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/admission/path"
 	"seckill/internal/admission/queue"
 	"seckill/internal/id"
@@ -17,14 +15,14 @@ import (
 func (f *fixture) second() *fixture {
 	f.t.Helper()
 	other := &fixture{
-		t: f.t, redis: f.redis, keys: f.keys, captchas: f.captchas, paths: f.paths, queue: f.queue, sale: f.sale, item: id.New(), shard: f.shard,
+		t: f.t, redis: f.redis, keys: f.keys, captchas: f.captchas, paths: f.paths, queue: f.queue, sale: f.sale, item: id.New[id.Item](), shard: f.shard,
 	}
 	other.gate("gate", "open")
 	return other
 }
 
 // issue requires a path token without the waiting room.
-func (f *fixture) issue(user uuid.UUID) path.Path {
+func (f *fixture) issue(user id.User) path.Path {
 	f.t.Helper()
 	p, err := f.paths.Issue(f.t.Context(), path.IssueInput{Sale: f.sale, Item: f.item, User: user, Waived: true})
 	if err != nil {
@@ -41,7 +39,7 @@ func (f *fixture) deep() string {
 func TestATurnForOneItemLeavesTheTurnForAnother(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, a *fixture) {
-		b, user := a.second(), id.New()
+		b, user := a.second(), id.New[id.User]()
 		first, then := a, b
 		inA, inB := a.enter(user), b.enter(user)
 		if n := a.step()["admitted"]; n != 1 {
@@ -66,7 +64,7 @@ func TestATurnForOneItemLeavesTheTurnForAnother(t *testing.T) {
 func TestATurnLeavesAPathBoughtForAnotherItem(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, a *fixture) {
-		b, user := a.second(), id.New()
+		b, user := a.second(), id.New[id.User]()
 		place := a.enter(user)
 		bought := b.issue(user)
 		a.step()
@@ -94,11 +92,11 @@ func TestAUserWithAnotherPathBlocksNoOtherAndKeepsThePlace(t *testing.T) {
 			if i == holders/2 { // half of them entered before the opening
 				a.set("opens", time.Now().Add(-time.Minute).UnixMilli())
 			}
-			user := id.New()
+			user := id.New[id.User]()
 			held = append(held, a.enter(user))
 			b.issue(user)
 		}
-		behind := []*queue.Ticket{a.enter(id.New()), a.enter(id.New()), a.enter(id.New())}
+		behind := []*queue.Ticket{a.enter(id.New[id.User]()), a.enter(id.New[id.User]()), a.enter(id.New[id.User]())}
 		line := a.line()
 		a.set("stock", 1)
 		if n := a.step()["admitted"]; n != 1 || a.ticket(behind[0]).Path == nil || a.ticket(behind[1]).Status != queue.Waiting {

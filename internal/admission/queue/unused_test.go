@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/admission/path"
@@ -15,14 +14,14 @@ import (
 )
 
 // expire lets the unused path token of a user expire now.
-func (f *fixture) expire(user uuid.UUID) {
+func (f *fixture) expire(user id.User) {
 	f.t.Helper()
 	ctx := f.t.Context()
 	f.must(f.redis.ZAddXX(ctx, f.keys.Permits(f.shard, f.item), redis.Z{Score: float64(time.Now().Add(-time.Second).UnixMilli()), Member: user.String()}).Err())
 }
 
 // counted returns the expiries of a user in the sale.
-func (f *fixture) counted(user uuid.UUID) int {
+func (f *fixture) counted(user id.User) int {
 	n, err := f.redis.Get(f.t.Context(), f.keys.Expiries(f.shard, f.sale, user)).Int()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		f.t.Fatal(err)
@@ -33,7 +32,7 @@ func (f *fixture) counted(user uuid.UUID) int {
 func TestABuyerWhomTheFormerReleaseAdmittedGetsASignedToken(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
-		place := f.enter(id.New())
+		place := f.enter(id.New[id.User]())
 		f.step()
 		key := f.keys.Ticket(f.shard, place.ID)
 		f.must(f.redis.HDel(t.Context(), key, "epoch").Err())
@@ -48,7 +47,7 @@ func TestAccountsThatNeverBuyCannotKeepAnItemForThemselves(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.set("stock", 1)
-		attacker, buyer := id.New(), id.New()
+		attacker, buyer := id.New[id.User](), id.New[id.User]()
 		first := f.issue(attacker)
 		if second := f.issue(attacker); second.Token == first.Token || second.ExpiresAt.After(first.ExpiresAt) {
 			t.Errorf("a renewed path expires at %s, the first at %s", second.ExpiresAt, first.ExpiresAt)
@@ -73,7 +72,7 @@ func TestAccountsThatNeverBuyCannotKeepAnItemForThemselves(t *testing.T) {
 func TestPathsThatExpireUnusedCountLikeUnpaidReservations(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
-		user, bought, gone := id.New(), id.New(), id.New()
+		user, bought, gone := id.New[id.User](), id.New[id.User](), id.New[id.User]()
 		for range 2 {
 			f.issue(user)
 			f.expire(user)
@@ -97,12 +96,12 @@ func TestPathsThatExpireUnusedCountLikeUnpaidReservations(t *testing.T) {
 		if n := f.counted(gone); n != 1 {
 			t.Errorf("%d expiries of a user who left", n)
 		}
-		f.issue(id.New()) // removes used and expired permits
+		f.issue(id.New[id.User]()) // removes used and expired permits
 		if n := f.counted(bought); n != 0 {
 			t.Errorf("%d expiries of a user with an unexpired path", n)
 		}
 		f.set("stock", 0)
-		sold := id.New()
+		sold := id.New[id.User]()
 		f.must(f.redis.ZAdd(t.Context(), f.keys.Permits(f.shard, f.item), redis.Z{Score: 1, Member: sold.String()}).Err())
 		_, _ = f.paths.Issue(t.Context(), path.IssueInput{Sale: f.sale, Item: f.item, User: sold, Waived: true})
 		if n := f.counted(sold); n != 0 {

@@ -4,9 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/notifier"
 )
 
@@ -18,7 +17,7 @@ const beatEvery = time.Second
 // most one per second, until the ticket no longer waits or ctx ends. Watching is the
 // heartbeat. A failed read is made up for by the next. The error is NOT_FOUND if the
 // user has no such ticket.
-func (s *Service) Watch(ctx context.Context, ticketID, user uuid.UUID) (<-chan notifier.State[*Ticket], error) {
+func (s *Service) Watch(ctx context.Context, ticketID id.Ticket, user id.User) (<-chan notifier.State[*Ticket], error) {
 	t, err := s.find(ctx, ticketID)
 	if err != nil {
 		return nil, err

@@ -22,7 +22,6 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"seckill/internal/fault"
@@ -55,9 +54,9 @@ const (
 // Question describes a buyer and what they want to do.
 type Question struct {
 	Action Action
-	User   uuid.UUID
-	Sale   uuid.UUID
-	Item   uuid.UUID
+	User   id.User
+	Sale   id.Sale
+	Item   id.Item
 	From   netip.Addr // address of the request
 }
 
@@ -144,8 +143,8 @@ func (h *Hook) ask(ctx context.Context, q Question) (verdict, error) {
 		address = q.From.Unmap().WithZone("").String()
 	}
 	body, err := json.Marshal(map[string]string{
-		"action": string(q.Action), "user": id.Format(id.User, q.User), "sale": id.Format(id.Sale, q.Sale),
-		"item": id.Format(id.Item, q.Item), "address": address,
+		"action": string(q.Action), "user": q.User.Public(), "sale": q.Sale.Public(),
+		"item": q.Item.Public(), "address": address,
 	})
 	if err != nil {
 		return verdict{}, fmt.Errorf("write question of risk: %w", err)

@@ -32,7 +32,7 @@ func hook(t *testing.T, closed bool, timeout time.Duration, service http.Handler
 }
 
 func question() risk.Question {
-	return risk.Question{Action: risk.IssuePath, User: id.New(), Sale: id.New(), Item: id.New(), From: netip.MustParseAddr("93.184.216.34")}
+	return risk.Question{Action: risk.IssuePath, User: id.New[id.User](), Sale: id.New[id.Sale](), Item: id.New[id.Item](), From: netip.MustParseAddr("93.184.216.34")}
 }
 
 func TestTheServiceDecidesAboutABuyer(t *testing.T) {
@@ -57,8 +57,8 @@ func TestTheServiceDecidesAboutABuyer(t *testing.T) {
 		if (want == 0) != (err == nil) || throttled.RetryAfter != want {
 			t.Errorf("%s: %v, retry after %s; want %s", reply, err, throttled.RetryAfter, want)
 		}
-		if got["action"] != "issuePath" || got["user"] != id.Format(id.User, q.User) || got["sale"] != id.Format(id.Sale, q.Sale) ||
-			got["item"] != id.Format(id.Item, q.Item) || got["address"] != "93.184.216.34" || len(got) != 5 {
+		if got["action"] != "issuePath" || got["user"] != q.User.Public() || got["sale"] != q.Sale.Public() ||
+			got["item"] != q.Item.Public() || got["address"] != "93.184.216.34" || len(got) != 5 {
 			t.Errorf("the question is %v", got)
 		}
 	}

@@ -15,7 +15,6 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/google/uuid"
 	api "github.com/smartwalle/alipay/v3"
 
 	"seckill/internal/clock"
@@ -118,7 +117,7 @@ func (p *Provider) Terms() payment.Terms {
 	return terms
 }
 
-func number(id uuid.UUID) string { return hex.EncodeToString(id[:]) }
+func number[T ~[16]byte](id T) string { return hex.EncodeToString(id[:]) }
 
 func yuan(minor int64) string { return money.Amount{Minor: minor, Currency: cny}.Decimal() }
 
@@ -131,7 +130,7 @@ func (p *Provider) Create(ctx context.Context, in payment.CreateInput) (payment.
 	}
 	if p.phone {
 		trade.ProductCode = "QUICK_WAP_WAY"
-		trade.ReturnURL = p.shop + "/orders/" + id.Format(id.Order, in.Order)
+		trade.ReturnURL = p.shop + "/orders/" + in.Order.Public()
 		page, err := p.client.TradeWapPay(api.TradeWapPay{Trade: trade, QuitURL: trade.ReturnURL, TimeExpire: trade.TimeExpire})
 		if err != nil {
 			return payment.Created{}, fmt.Errorf("sign page: %w", err)
@@ -226,7 +225,7 @@ func (p *Provider) Callback(_ http.Header, body []byte) (payment.Event, error) {
 	case n.AppId != p.appID:
 		return payment.Event{}, fmt.Errorf("%w: it is for another application", payment.ErrForged)
 	}
-	ours, err := uuid.Parse(n.OutTradeNo)
+	ours, err := id.ParseUUID[id.Payment](n.OutTradeNo)
 	kind, ok := map[payment.Phase]payment.EventKind{
 		payment.PhasePaid: payment.EventSucceeded, payment.PhaseClosed: payment.EventClosed,
 	}[phases[n.TradeStatus]]

@@ -54,7 +54,7 @@ func serve(t *testing.T, handler http.Handler) string {
 
 func known() payment.Known {
 	return payment.Known{CreateInput: payment.CreateInput{
-		Payment: id.New(), Order: id.New(), Description: "Order 1", AmountMinor: 69905, Currency: "CNY", ExpiresAt: now.Add(15 * time.Minute),
+		Payment: id.New[id.Payment](), Order: id.New[id.Order](), Description: "Order 1", AmountMinor: 69905, Currency: "CNY", ExpiresAt: now.Add(15 * time.Minute),
 	}}
 }
 
@@ -82,7 +82,7 @@ func TestThePageForPhonesIsSignedAndLeadsBackToTheOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	values, back := page.Query(), "https://shop.example/orders/"+id.Format(id.Order, k.Order)
+	values, back := page.Query(), "https://shop.example/orders/"+k.Order.Public()
 	if values.Get("return_url") != back || values.Get("notify_url") != "https://shop.example/webhooks/payments/alipay-wap" {
 		t.Errorf("page %v", values)
 	}
@@ -151,13 +151,13 @@ func TestARefundGoesOutOnceAndNeverExceedsThePayment(t *testing.T) {
 	r.Pay(k.Payment, 69905, "CNY")
 	paid, _ := r.Charge(k.Payment)
 	k.Transaction = paid.Transaction
-	part := payment.RefundInput{Refund: id.New(), Paid: k, AmountMinor: 69005, Currency: "CNY", Reason: "wrong colour"}
+	part := payment.RefundInput{Refund: id.New[id.Refund](), Paid: k, AmountMinor: 69005, Currency: "CNY", Reason: "wrong colour"}
 	for range 2 {
 		if err := r.qr.Refund(t.Context(), part); err != nil {
 			t.Fatal(err)
 		}
 	}
-	part.Refund = id.New()
+	part.Refund = id.New[id.Refund]()
 	if err := r.qr.Refund(t.Context(), part); err == nil || !strings.Contains(err.Error(), "ACQ.REFUND_AMT_NOT_EQUAL_TOTAL") {
 		t.Errorf("more is refunded than was paid: %v", err)
 	}
@@ -189,7 +189,7 @@ func TestARefusalOrAnUnsignedReplyLeavesTheOutcomeUnknown(t *testing.T) {
 		_, create := r.qr.Create(t.Context(), k.CreateInput)
 		_, query := r.qr.Query(t.Context(), k)
 		_, shut := r.qr.Close(t.Context(), k)
-		refund := r.qr.Refund(t.Context(), payment.RefundInput{Refund: id.New(), Paid: k, AmountMinor: 1, Currency: "CNY"})
+		refund := r.qr.Refund(t.Context(), payment.RefundInput{Refund: id.New[id.Refund](), Paid: k, AmountMinor: 1, Currency: "CNY"})
 		if create == nil || query == nil || shut == nil || refund == nil {
 			t.Errorf("%s: %v, %v, %v, %v", name, create, query, shut, refund)
 		}

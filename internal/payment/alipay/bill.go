@@ -13,6 +13,7 @@ import (
 	api "github.com/smartwalle/alipay/v3"
 	"golang.org/x/text/encoding/simplifiedchinese"
 
+	"seckill/internal/id"
 	"seckill/internal/payment"
 	"seckill/internal/payment/billcsv"
 )
@@ -122,7 +123,7 @@ func readTable(f *zip.File) (lines []payment.BillLine, err error) {
 // billLine returns a line of a bill; a zero one where no money moved.
 func billLine(row billcsv.Row) (payment.BillLine, error) {
 	line := payment.BillLine{
-		Number: row[colNumber], Payment: billcsv.Number(row[colNumber]), Transaction: row[colTx], Refund: row[colKind] == kindRefund,
+		Number: row[colNumber], Payment: billcsv.Number[id.Payment](row[colNumber]), Transaction: row[colTx], Refund: row[colKind] == kindRefund,
 	}
 	if !line.Refund && row[colKind] != kindTrade {
 		return payment.BillLine{}, nil
@@ -135,7 +136,7 @@ func billLine(row billcsv.Row) (payment.BillLine, error) {
 		return line, err
 	}
 	if line.Refund {
-		line.RefundKey = billcsv.Number(row[colRefund])
+		line.RefundKey = billcsv.Number[id.Refund](row[colRefund])
 		return line, nil
 	}
 	fee, err := billcsv.Fee(row[colFee])

@@ -90,10 +90,10 @@ func Fee(text string) (money.Amount, error) {
 
 // Number returns the id that a number of the merchant stands for: 32 hexadecimal digits. Other
 // numbers are not the shop's, and give the zero id.
-func Number(text string) uuid.UUID {
-	id, err := uuid.Parse(text)
+func Number[T ~[16]byte](text string) T {
+	u, err := uuid.Parse(text)
 	if err != nil || len(text) != 32 {
-		return uuid.Nil
+		return T{}
 	}
-	return id
+	return T(u)
 }

@@ -49,7 +49,7 @@ func TestNumbersOfOtherSoftwareAreNotOurs(t *testing.T) {
 	t.Parallel()
 	ours := uuid.New()
 	for text, want := range map[string]uuid.UUID{strings.ReplaceAll(ours.String(), "-", ""): ours, ours.String(): uuid.Nil, "shop-7": uuid.Nil, "": uuid.Nil} {
-		if got := billcsv.Number(text); got != want {
+		if got := billcsv.Number[uuid.UUID](text); got != want {
 			t.Errorf("%q is %s", text, got)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/smartwalle/alipay/v3"
 	"github.com/smartwalle/nsign"
 
+	"seckill/internal/id"
 	"seckill/internal/money"
 	"seckill/internal/payment"
 )
@@ -75,8 +76,8 @@ func (s Alipay) ServeHTTP(w http.ResponseWriter, r *http.Request) { //nolint:fun
 	refuse := func(code string) {
 		reply = map[string]any{"code": "40004", "msg": "Business Failed", "sub_code": code, "sub_msg": "refused"}
 	}
-	id := parse(in.OutTradeNo)
-	c, known := s.of(id)
+	paymentID := parse(in.OutTradeNo)
+	c, known := s.of(paymentID)
 	switch method := values.Get("method"); method {
 	case "alipay.trade.precreate", "alipay.trade.wap.pay":
 		expires, err := time.ParseInLocation("2006-01-02 15:04:05", in.TimeExpire, time.FixedZone("", 8*60*60))
@@ -85,7 +86,7 @@ func (s Alipay) ServeHTTP(w http.ResponseWriter, r *http.Request) { //nolint:fun
 			refuse("ACQ.INVALID_PARAMETER")
 			break
 		}
-		s.open(Charge{Payment: id, AmountMinor: amount.Minor, Currency: "CNY", ExpiresAt: expires})
+		s.open(Charge{Payment: paymentID, AmountMinor: amount.Minor, Currency: "CNY", ExpiresAt: expires})
 		reply["qr_code"] = "https://qr.example/" + in.OutTradeNo
 	case "alipay.data.dataservice.bill.downloadurl.query":
 		var asked struct {
@@ -97,7 +98,7 @@ func (s Alipay) ServeHTTP(w http.ResponseWriter, r *http.Request) { //nolint:fun
 		}
 	case "alipay.trade.refund":
 		amount, _ := money.Parse(in.RefundAmount, "CNY")
-		if s.refund(in.TradeNo, parse(in.OutRequestNo), amount.Minor) != nil {
+		if s.refund(in.TradeNo, id.Refund(parse(in.OutRequestNo)), amount.Minor) != nil {
 			refuse("ACQ.REFUND_AMT_NOT_EQUAL_TOTAL")
 		}
 	default:
@@ -108,7 +109,7 @@ func (s Alipay) ServeHTTP(w http.ResponseWriter, r *http.Request) { //nolint:fun
 		case closing && c.Phase != payment.PhaseOpen:
 			refuse("ACQ.TRADE_STATUS_ERROR")
 		case closing:
-			s.close(id)
+			s.close(paymentID)
 		default:
 			reply["trade_status"], reply["trade_no"] = alipayStatus(c.Phase), c.Transaction
 			reply["total_amount"] = yuan(c.AmountMinor)

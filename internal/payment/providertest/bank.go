@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"seckill/internal/id"
 	"seckill/internal/payment"
 )
 
@@ -21,21 +22,21 @@ import (
 type Bank struct {
 	now     func() time.Time
 	mu      sync.Mutex
-	charges map[uuid.UUID]*Charge // guarded by mu
-	back    map[uuid.UUID]back    // refunds by their id, guarded by mu
-	byTx    map[string]uuid.UUID  // charges by their transaction, guarded by mu
+	charges map[id.Payment]*Charge // guarded by mu
+	back    map[id.Refund]back     // refunds by their id, guarded by mu
+	byTx    map[string]id.Payment  // charges by their transaction, guarded by mu
 }
 
 // back is a refund in the ledger.
 type back struct {
-	of     uuid.UUID
+	of     id.Payment
 	amount int64
 	at     time.Time
 }
 
 // Charge is a payment in the ledger.
 type Charge struct {
-	Payment     uuid.UUID
+	Payment     id.Payment
 	Phase       payment.Phase
 	AmountMinor int64 // asked, and once paid what was received
 	Currency    string
@@ -56,7 +57,7 @@ var (
 
 // NewBank returns an empty ledger.
 func NewBank(now func() time.Time) *Bank {
-	return &Bank{now: now, charges: map[uuid.UUID]*Charge{}, back: map[uuid.UUID]back{}, byTx: map[string]uuid.UUID{}}
+	return &Bank{now: now, charges: map[id.Payment]*Charge{}, back: map[id.Refund]back{}, byTx: map[string]id.Payment{}}
 }
 
 // open adds a charge, unless it exists.
@@ -72,7 +73,7 @@ func (b *Bank) open(c Charge) Charge {
 }
 
 // of returns a charge. One that was not paid in time is closed.
-func (b *Bank) of(id uuid.UUID) (Charge, bool) {
+func (b *Bank) of(id id.Payment) (Charge, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c := b.charges[id]
@@ -95,7 +96,7 @@ func (b *Bank) byTransaction(transaction string) (Charge, bool) {
 }
 
 // close closes an open charge.
-func (b *Bank) close(id uuid.UUID) (Charge, bool) {
+func (b *Bank) close(id id.Payment) (Charge, bool) {
 	b.mu.Lock()
 	if c := b.charges[id]; c != nil && c.Phase == payment.PhaseOpen {
 		c.Phase = payment.PhaseClosed
@@ -104,7 +105,7 @@ func (b *Bank) close(id uuid.UUID) (Charge, bool) {
 	return b.of(id)
 }
 
-func (b *Bank) refund(transaction string, id uuid.UUID, amount int64) error {
+func (b *Bank) refund(transaction string, id id.Refund, amount int64) error {
 	c, ok := b.byTransaction(transaction)
 	if !ok {
 		return errUnknown
@@ -127,7 +128,7 @@ func (b *Bank) refund(transaction string, id uuid.UUID, amount int64) error {
 }
 
 // refunds returns the ids of the refunds of a transaction.
-func (b *Bank) refunds(transaction string) (ids []uuid.UUID) {
+func (b *Bank) refunds(transaction string) (ids []id.Refund) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for id, made := range b.back {
@@ -139,7 +140,7 @@ func (b *Bank) refunds(transaction string) (ids []uuid.UUID) {
 }
 
 // Open records that the buyer has seen the payment, without paying it.
-func (b *Bank) Open(id uuid.UUID) {
+func (b *Bank) Open(id id.Payment) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.charges[id].Opened = true
@@ -147,7 +148,7 @@ func (b *Bank) Open(id uuid.UUID) {
 
 // Pay records money for a charge, also one that is closed: money can be on its way when a
 // payment is closed. It reports whether the bank took it; a charge is paid once.
-func (b *Bank) Pay(id uuid.UUID, amount int64, currency string) bool {
+func (b *Bank) Pay(id id.Payment, amount int64, currency string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c := b.charges[id]
@@ -161,7 +162,7 @@ func (b *Bank) Pay(id uuid.UUID, amount int64, currency string) bool {
 }
 
 // Decline ends an open charge without money.
-func (b *Bank) Decline(id uuid.UUID) bool {
+func (b *Bank) Decline(id id.Payment) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c := b.charges[id]
@@ -173,7 +174,7 @@ func (b *Bank) Decline(id uuid.UUID) bool {
 }
 
 // Charge returns a charge.
-func (b *Bank) Charge(id uuid.UUID) (Charge, bool) { return b.of(id) }
+func (b *Bank) Charge(id id.Payment) (Charge, bool) { return b.of(id) }
 
 // Kept returns what the bank has received and not refunded, in minor units.
 func (b *Bank) Kept() int64 {
@@ -209,17 +210,17 @@ func take(r *http.Request) []byte {
 	return body
 }
 
-func number(id uuid.UUID) string {
-	text := id.String()
+func number[T ~[16]byte](id T) string {
+	text := uuid.UUID(id).String()
 	return text[:8] + text[9:13] + text[14:18] + text[19:23] + text[24:]
 }
 
-func parse(text string) uuid.UUID {
-	id, err := uuid.Parse(text)
+func parse(text string) id.Payment {
+	ours, err := id.ParseUUID[id.Payment](text)
 	if err != nil {
-		return uuid.Nil
+		return id.Payment{}
 	}
-	return id
+	return ours
 }
 
 func minor(text string) int64 {

@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/text/encoding/simplifiedchinese"
 
+	"seckill/internal/id"
 	"seckill/internal/payment"
 )
 
@@ -25,7 +26,7 @@ var beijing = time.FixedZone("Beijing", 8*60*60)
 // booked is a movement of money in the ledger.
 type booked struct {
 	charge Charge
-	refund uuid.UUID // zero = money that came
+	refund id.Refund // zero = money that came
 	amount int64
 	at     time.Time
 }
@@ -40,9 +41,9 @@ func (b *Bank) day(date string) (list []booked) {
 			list = append(list, booked{charge: *c, amount: c.AmountMinor, at: c.PaidAt})
 		}
 	}
-	for id, r := range b.back {
+	for refund, r := range b.back {
 		if on(r.at) {
-			list = append(list, booked{*b.charges[r.of], id, r.amount, r.at})
+			list = append(list, booked{*b.charges[r.of], refund, r.amount, r.at})
 		}
 	}
 	slices.SortFunc(list, func(x, y booked) int {
@@ -52,22 +53,22 @@ func (b *Bank) day(date string) (list []booked) {
 }
 
 // Change changes a charge, as the provider's own staff may.
-func (b *Bank) Change(id uuid.UUID, change func(c *Charge)) {
+func (b *Bank) Change(id id.Payment, change func(c *Charge)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	change(b.charges[id])
 }
 
 // OpenOther opens a charge that the shop has not asked for, such as one of other software.
-func (b *Bank) OpenOther(number string, currency string) uuid.UUID {
-	c := b.open(Charge{Payment: uuid.New(), Number: number, Currency: currency})
+func (b *Bank) OpenOther(number string, currency string) id.Payment {
+	c := b.open(Charge{Payment: id.Payment(uuid.New()), Number: number, Currency: currency})
 	return c.Payment
 }
 
 // GiveBack refunds money of a charge, as staff may on the provider's pages.
-func (b *Bank) GiveBack(id uuid.UUID, amount int64) error {
-	c, _ := b.of(id)
-	return b.refund(c.Transaction, uuid.New(), amount)
+func (b *Bank) GiveBack(paymentID id.Payment, amount int64) error {
+	c, _ := b.of(paymentID)
+	return b.refund(c.Transaction, id.Refund(uuid.New()), amount)
 }
 
 // FeePerMille is what the imitated services keep, as bills say.
@@ -106,7 +107,7 @@ func (s WeChat) billText(date string) []byte {
 	}
 	for _, m := range list {
 		state, sum, back, refund, fee := "SUCCESS", m.amount, int64(0), "0", float64(m.amount)*FeePerMille/1000
-		if m.refund != uuid.Nil {
+		if !m.refund.IsZero() {
 			state, sum, back, refund, fee = "REFUND", 0, m.amount, number(m.refund), -fee
 		}
 		fmt.Fprintf(&text, "`%s,`wx1,`%s,`0,`,`%s,`%s,`o1,`NATIVE,`%s,`CFT,`CNY,`%s,`0.00,`50,`%s,`%s,`0.00,`ORIGINAL,`SUCCESS,`Order,`,`%.5f,`0.60%%,`%s,`%s,`\r\n",
@@ -123,7 +124,7 @@ func (s Alipay) bill(w http.ResponseWriter, r *http.Request) {
 		"订单金额（元）,商家实收（元）,支付宝红包（元）,集分宝（元）,支付宝优惠（元）,商家优惠（元）,券核销金额（元）,券名称,商家红包消费金额（元）,卡消费金额（元）,退款批次号/请求号,服务费（元）,分润（元）,备注\n")
 	for _, m := range s.day(r.URL.Query().Get("date")) {
 		kind, sign, refund, fee := "交易", "", "", float64(m.amount)*FeePerMille/1000
-		if m.refund != uuid.Nil {
+		if !m.refund.IsZero() {
 			kind, sign, refund, fee = "退款", "-", number(m.refund), 0
 		}
 		at := m.at.In(beijing).Format(time.DateTime)

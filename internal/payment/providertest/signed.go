@@ -8,6 +8,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"seckill/internal/id"
 	"seckill/internal/payment"
 )
 
@@ -47,17 +48,17 @@ func (s *Signed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var reply any = struct{}{}
-	id := parse(in.Payment)
+	paymentID := parse(in.Payment)
 	switch r.URL.Path {
 	case "/create":
-		s.open(Charge{Payment: id, AmountMinor: in.AmountMinor, Currency: in.Currency, ExpiresAt: in.ExpiresAt})
+		s.open(Charge{Payment: paymentID, AmountMinor: in.AmountMinor, Currency: in.Currency, ExpiresAt: in.ExpiresAt})
 		reply = map[string]string{"ref": in.Payment, "redirectUrl": "https://pay.example/" + in.Payment}
 	case "/query":
-		reply = signedState(s.of(id))
+		reply = signedState(s.of(paymentID))
 	case "/close":
-		reply = signedState(s.close(id))
+		reply = signedState(s.close(paymentID))
 	case "/refund":
-		if err := s.refund(in.Transaction, parse(in.Refund), in.AmountMinor); err != nil {
+		if err := s.refund(in.Transaction, id.Refund(parse(in.Refund)), in.AmountMinor); err != nil {
 			http.Error(w, err.Error(), http.StatusConflict)
 			return
 		}

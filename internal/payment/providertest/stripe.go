@@ -10,6 +10,7 @@ import (
 
 	"github.com/stripe/stripe-go/v82/webhook"
 
+	"seckill/internal/id"
 	"seckill/internal/payment"
 )
 
@@ -27,7 +28,7 @@ func (s Stripe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		stripeError(w, "authentication_required")
 		return
 	}
-	id, expire := strings.CutSuffix(strings.TrimPrefix(r.URL.Path, "/v1/checkout/sessions/cs_"), "/expire")
+	paymentID, expire := strings.CutSuffix(strings.TrimPrefix(r.URL.Path, "/v1/checkout/sessions/cs_"), "/expire")
 	switch {
 	case r.URL.Path == "/v1/checkout/sessions":
 		expires := time.Unix(minor(form.Get("expires_at")), 0)
@@ -52,13 +53,13 @@ func (s Stripe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		text, _ := json.Marshal(map[string]any{"object": "list", "url": r.URL.Path, "has_more": false, "data": list})
 		_, _ = w.Write(text)
 	case r.URL.Path == "/v1/refunds":
-		if err := s.refund(strings.TrimPrefix(form.Get("payment_intent"), "pi_"), parse(r.Header.Get("Idempotency-Key")), minor(form.Get("amount"))); err != nil {
+		if err := s.refund(strings.TrimPrefix(form.Get("payment_intent"), "pi_"), id.Refund(parse(r.Header.Get("Idempotency-Key"))), minor(form.Get("amount"))); err != nil {
 			stripeError(w, "")
 			return
 		}
 		fmt.Fprint(w, `{"id":"re_1","object":"refund","status":"succeeded"}`)
 	default:
-		c, ok := s.of(parse(id))
+		c, ok := s.of(parse(paymentID))
 		if !ok || expire && c.Phase != payment.PhaseOpen {
 			stripeError(w, "resource_missing")
 			return

@@ -18,6 +18,7 @@ import (
 	"github.com/wechatpay-apiv3/wechatpay-go/core/auth/verifiers"
 	"github.com/wechatpay-apiv3/wechatpay-go/utils"
 
+	"seckill/internal/id"
 	"seckill/internal/payment"
 )
 
@@ -117,7 +118,7 @@ func (s WeChat) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"code_url": "weixin://wxpay/bizpayurl?pr=" + in.OutTradeNo, "h5_url": "https://wx.example/checkmweb?prepay_id=" + in.OutTradeNo,
 		})
 	case r.URL.Path == "/v3/refund/domestic/refunds":
-		if err := s.refund(in.TransactionID, parse(in.OutRefundNo), in.Amount.Refund); err != nil {
+		if err := s.refund(in.TransactionID, id.Refund(parse(in.OutRefundNo)), in.Amount.Refund); err != nil {
 			s.refuse(w, http.StatusBadRequest, "INVALID_REQUEST")
 			return
 		}

@@ -57,7 +57,7 @@ var (
 // Charge is a payment in the bank's ledger.
 type Charge struct {
 	ID          uuid.UUID
-	Merchant    uuid.UUID // the merchant's payment id
+	Merchant    id.Payment // the merchant's payment id
 	Description string
 	AmountMinor int64
 	Currency    string
@@ -97,7 +97,7 @@ func (b *Bank) now() time.Time { return b.clock.Now().UTC().Truncate(time.Micros
 // Open creates a charge, or returns the existing charge for the merchant's id.
 func (b *Bank) Open(ctx context.Context, want Charge) (*Charge, error) {
 	err := b.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		return tx.SandboxCharge.Create().SetID(id.New()).SetMerchantPayment(want.Merchant).SetDescription(want.Description).
+		return tx.SandboxCharge.Create().SetID(id.New[uuid.UUID]()).SetMerchantPayment(want.Merchant).SetDescription(want.Description).
 			SetAmountMinor(want.AmountMinor).SetCurrency(want.Currency).SetExpiresAt(want.ExpiresAt).SetCreatedAt(b.now()).Exec(ctx)
 	})
 	if err != nil && !postgres.IsUnique(err) {
@@ -114,7 +114,7 @@ func (b *Bank) Open(ctx context.Context, want Charge) (*Charge, error) {
 }
 
 // ByMerchant returns the charge of a merchant's payment.
-func (b *Bank) ByMerchant(ctx context.Context, payment uuid.UUID) (*Charge, error) {
+func (b *Bank) ByMerchant(ctx context.Context, payment id.Payment) (*Charge, error) {
 	return found(b.db.Ent.SandboxCharge.Query().Where(sandboxcharge.MerchantPayment(payment)).Only(ctx))
 }
 
@@ -171,7 +171,7 @@ func (b *Bank) Decline(ctx context.Context, charge uuid.UUID, reason string) err
 
 // Close ensures that a charge cannot be approved any more, and returns it. Late money
 // that was already approved still arrives.
-func (b *Bank) Close(ctx context.Context, payment uuid.UUID) (*Charge, error) {
+func (b *Bank) Close(ctx context.Context, payment id.Payment) (*Charge, error) {
 	c, err := b.ByMerchant(ctx, payment)
 	if err != nil || c.Status != "OPEN" {
 		return c, err
@@ -211,7 +211,7 @@ func (b *Bank) SettleLate(ctx context.Context) (int, error) {
 }
 
 // Refund refunds money of a paid charge, once per merchant's refund id.
-func (b *Bank) Refund(ctx context.Context, payment, refund uuid.UUID, amount int64) error {
+func (b *Bank) Refund(ctx context.Context, payment id.Payment, refund id.Refund, amount int64) error {
 	c, err := b.ByMerchant(ctx, payment)
 	if err != nil {
 		return err
@@ -231,7 +231,7 @@ func (b *Bank) Refund(ctx context.Context, payment, refund uuid.UUID, amount int
 		if err := b.update(ctx, tx, c, func(u *ent.SandboxChargeUpdate) { u.AddRefundedMinor(amount) }); err != nil {
 			return err
 		}
-		return tx.SandboxRefund.Create().SetID(id.New()).SetMerchantRefund(refund).SetChargeID(c.ID).
+		return tx.SandboxRefund.Create().SetID(id.New[uuid.UUID]()).SetMerchantRefund(refund).SetChargeID(c.ID).
 			SetAmountMinor(amount).SetCreatedAt(b.now()).Exec(ctx)
 	})
 	if postgres.IsUnique(err) {
@@ -301,20 +301,20 @@ func (b *Bank) pay(ctx context.Context, tx *ent.Tx, c *Charge, r report) error {
 
 // notice is the body of a call-back.
 type notice struct {
-	ID          string    `json:"id"`
-	Type        string    `json:"type"` // charge.paid, charge.declined
-	Payment     uuid.UUID `json:"payment"`
-	Charge      uuid.UUID `json:"charge"`
-	Transaction string    `json:"transaction,omitempty"`
-	AmountMinor int64     `json:"amountMinor"`
-	Currency    string    `json:"currency"`
-	Reason      string    `json:"reason,omitempty"` // of a declined charge
-	At          time.Time `json:"at"`
+	ID          string     `json:"id"`
+	Type        string     `json:"type"` // charge.paid, charge.declined
+	Payment     id.Payment `json:"payment"`
+	Charge      uuid.UUID  `json:"charge"`
+	Transaction string     `json:"transaction,omitempty"`
+	AmountMinor int64      `json:"amountMinor"`
+	Currency    string     `json:"currency"`
+	Reason      string     `json:"reason,omitempty"` // of a declined charge
+	At          time.Time  `json:"at"`
 }
 
 // owe writes a call-back in the same transaction as its cause.
 func (b *Bank) owe(ctx context.Context, tx *ent.Tx, c *Charge, r report) error {
-	call := id.New()
+	call := id.New[uuid.UUID]()
 	body, err := json.Marshal(notice{
 		ID: "evt_" + call.String(), Type: "charge." + strings.ToLower(c.Status), Payment: c.Merchant, Charge: c.ID,
 		Transaction: c.Transaction, AmountMinor: c.AmountMinor, Currency: c.Currency, Reason: c.Decline, At: b.now(),

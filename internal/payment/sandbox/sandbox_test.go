@@ -83,12 +83,12 @@ func (b *branch) must(err error) {
 // charge opens a charge of 19.99 for ten minutes.
 func (b *branch) charge() *sandbox.Charge {
 	b.t.Helper()
-	c, err := b.bank.Open(b.t.Context(), b.want(id.New()))
+	c, err := b.bank.Open(b.t.Context(), b.want(id.New[id.Payment]()))
 	b.must(err)
 	return c
 }
 
-func (b *branch) want(merchant uuid.UUID) sandbox.Charge {
+func (b *branch) want(merchant id.Payment) sandbox.Charge {
 	return sandbox.Charge{Merchant: merchant, Description: "Order <1>", AmountMinor: 1999, Currency: "EUR", ExpiresAt: b.clock.Now().Add(10 * time.Minute)}
 }
 
@@ -113,7 +113,7 @@ func (b *branch) phase(c *sandbox.Charge) payment.Phase {
 func TestOneMerchantIDIsOneCharge(t *testing.T) {
 	t.Parallel()
 	b := open(t)
-	merchant := id.New()
+	merchant := id.New[id.Payment]()
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -131,7 +131,7 @@ func TestOneMerchantIDIsOneCharge(t *testing.T) {
 	if _, err := b.bank.Open(t.Context(), other); !errors.Is(err, sandbox.ErrMismatch) {
 		t.Errorf("same id, other amount: %v", err)
 	}
-	if state, err := b.provider.Query(t.Context(), known(id.New())); err != nil || state.Phase != payment.PhaseUnknown {
+	if state, err := b.provider.Query(t.Context(), known(id.New[id.Payment]())); err != nil || state.Phase != payment.PhaseUnknown {
 		t.Errorf("unknown charge: %+v, %v", state, err)
 	}
 }
@@ -240,11 +240,11 @@ func TestMoneyGoesBackOncePerRefundAndNeverMoreThanCame(t *testing.T) {
 	t.Parallel()
 	b := open(t)
 	c := b.charge()
-	if err := b.bank.Refund(t.Context(), c.Merchant, id.New(), 1); !errors.Is(err, sandbox.ErrTooMuch) {
+	if err := b.bank.Refund(t.Context(), c.Merchant, id.New[id.Refund](), 1); !errors.Is(err, sandbox.ErrTooMuch) {
 		t.Errorf("refund of an unpaid charge: %v", err)
 	}
 	b.must(b.bank.Approve(t.Context(), c.ID, sandbox.Prompt))
-	refund := id.New()
+	refund := id.New[id.Refund]()
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -254,13 +254,13 @@ func TestMoneyGoesBackOncePerRefundAndNeverMoreThanCame(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if err := b.bank.Refund(t.Context(), c.Merchant, id.New(), 500); !errors.Is(err, sandbox.ErrTooMuch) {
+	if err := b.bank.Refund(t.Context(), c.Merchant, id.New[id.Refund](), 500); !errors.Is(err, sandbox.ErrTooMuch) {
 		t.Errorf("refund of more than came: %v", err)
 	}
 	if err := b.bank.Refund(t.Context(), c.Merchant, refund, 1499); !errors.Is(err, sandbox.ErrMismatch) {
 		t.Errorf("same refund, other amount: %v", err)
 	}
-	b.must(b.bank.Refund(t.Context(), c.Merchant, id.New(), 499))
+	b.must(b.bank.Refund(t.Context(), c.Merchant, id.New[id.Refund](), 499))
 	now, err := b.bank.Charge(t.Context(), c.ID)
 	if err != nil || now.Refunded != 1999 {
 		t.Errorf("charge %+v, %v", now, err)
@@ -286,7 +286,7 @@ func TestThePageLetsThePayerDecide(t *testing.T) {
 	if status, _ := b.get(server, http.MethodGet, server.URL+"/sandbox/page.css"); status != 200 {
 		t.Errorf("css: %d", status)
 	}
-	for _, path := range []string{"/sandbox/pay/" + id.New().String(), "/sandbox/pay/x", "/sandbox/pay/" + c.ID.String() + "/steal"} {
+	for _, path := range []string{"/sandbox/pay/" + id.New[uuid.UUID]().String(), "/sandbox/pay/x", "/sandbox/pay/" + c.ID.String() + "/steal"} {
 		if status, _ := b.get(server, http.MethodPost, server.URL+path); status != 404 && status != 405 {
 			t.Errorf("%s: %d", path, status)
 		}
@@ -354,6 +354,6 @@ func FuzzVerify(f *testing.F) {
 
 var _ payment.Provider = (*sandbox.Provider)(nil)
 
-func known(merchant uuid.UUID) payment.Known {
+func known(merchant id.Payment) payment.Known {
 	return payment.Known{CreateInput: payment.CreateInput{Payment: merchant}}
 }

@@ -77,21 +77,21 @@ func (p *Provider) Terms() payment.Terms { return p.cfg.Terms }
 
 // charge is the body of a request about a payment. Fields are only ever added.
 type charge struct {
-	Payment     uuid.UUID `json:"payment"`
-	Order       uuid.UUID `json:"order"`
-	Description string    `json:"description"`
-	AmountMinor int64     `json:"amountMinor"`
-	Currency    string    `json:"currency"`
-	ExpiresAt   time.Time `json:"expiresAt"`
-	ReturnURL   string    `json:"returnUrl"`
-	WebhookURL  string    `json:"webhookUrl"`
-	Ref         string    `json:"ref,omitempty"`
+	Payment     id.Payment `json:"payment"`
+	Order       id.Order   `json:"order"`
+	Description string     `json:"description"`
+	AmountMinor int64      `json:"amountMinor"`
+	Currency    string     `json:"currency"`
+	ExpiresAt   time.Time  `json:"expiresAt"`
+	ReturnURL   string     `json:"returnUrl"`
+	WebhookURL  string     `json:"webhookUrl"`
+	Ref         string     `json:"ref,omitempty"`
 }
 
 func (p *Provider) charge(known payment.Known) charge {
 	return charge{
 		Payment: known.Payment, Order: known.Order, Description: known.Description, AmountMinor: known.AmountMinor, Currency: known.Currency,
-		ExpiresAt: known.ExpiresAt.UTC(), ReturnURL: p.cfg.ShopURL + "/orders/" + id.Format(id.Order, known.Order),
+		ExpiresAt: known.ExpiresAt.UTC(), ReturnURL: p.cfg.ShopURL + "/orders/" + known.Order.Public(),
 		WebhookURL: p.cfg.ShopURL + "/webhooks/payments/" + p.cfg.Name, Ref: known.Ref,
 	}
 }
@@ -159,13 +159,13 @@ func (p *Provider) state(ctx context.Context, path string, known payment.Known) 
 // Refund refunds money of a payment.
 func (p *Provider) Refund(ctx context.Context, in payment.RefundInput) error {
 	return p.call(ctx, "refund", struct {
-		Refund      uuid.UUID `json:"refund"`
-		Payment     uuid.UUID `json:"payment"`
-		Ref         string    `json:"ref,omitempty"`
-		Transaction string    `json:"transaction"`
-		AmountMinor int64     `json:"amountMinor"`
-		Currency    string    `json:"currency"`
-		Reason      string    `json:"reason,omitempty"`
+		Refund      id.Refund  `json:"refund"`
+		Payment     id.Payment `json:"payment"`
+		Ref         string     `json:"ref,omitempty"`
+		Transaction string     `json:"transaction"`
+		AmountMinor int64      `json:"amountMinor"`
+		Currency    string     `json:"currency"`
+		Reason      string     `json:"reason,omitempty"`
 	}{
 		in.Refund, in.Paid.Payment, in.Paid.Ref, cmp.Or(in.Transaction, in.Paid.Transaction), in.AmountMinor, in.Currency, in.Reason,
 	}, &struct{}{})
@@ -181,7 +181,7 @@ func (p *Provider) call(ctx context.Context, path string, in, out any) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	message, now := "req_"+id.New().String(), p.cfg.Clock.Now()
+	message, now := "req_"+id.New[uuid.UUID]().String(), p.cfg.Clock.Now()
 	signature, err := p.signer.Sign(message, now, body)
 	if err != nil {
 		return fmt.Errorf("sign %s: %w", path, err)
@@ -235,14 +235,14 @@ func (p *Provider) Callback(header http.Header, body []byte) (payment.Event, err
 		return payment.Event{}, err
 	}
 	var e struct {
-		Type        string    `json:"type"`
-		Payment     uuid.UUID `json:"payment"`
-		Ref         string    `json:"ref"`
-		Transaction string    `json:"transaction"`
-		AmountMinor int64     `json:"amountMinor"`
-		Currency    string    `json:"currency"`
-		Reason      string    `json:"reason"`
-		At          time.Time `json:"at"`
+		Type        string     `json:"type"`
+		Payment     id.Payment `json:"payment"`
+		Ref         string     `json:"ref"`
+		Transaction string     `json:"transaction"`
+		AmountMinor int64      `json:"amountMinor"`
+		Currency    string     `json:"currency"`
+		Reason      string     `json:"reason"`
+		At          time.Time  `json:"at"`
 	}
 	if err := json.Unmarshal(body, &e); err != nil {
 		return payment.Event{}, fmt.Errorf("webhook of %s: %w", p.cfg.Name, err)

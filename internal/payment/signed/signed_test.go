@@ -39,7 +39,7 @@ func provider(t *testing.T, cfg signed.Config) *signed.Provider {
 
 func known(expires time.Time) payment.Known {
 	return payment.Known{CreateInput: payment.CreateInput{
-		Payment: id.New(), Order: id.New(), Description: "Order 1", AmountMinor: 69900, Currency: "EUR", ExpiresAt: expires,
+		Payment: id.New[id.Payment](), Order: id.New[id.Order](), Description: "Order 1", AmountMinor: 69900, Currency: "EUR", ExpiresAt: expires,
 	}}
 }
 
@@ -107,7 +107,7 @@ func TestTheExampleServiceTakesAndRefundsAPayment(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = res.Body.Close()
-	if back := res.Request.URL.String(); back != shop+"/orders/"+id.Format(id.Order, k.Order) {
+	if back := res.Request.URL.String(); back != shop+"/orders/"+k.Order.Public() {
 		t.Errorf("the buyer is led to %s", back)
 	}
 	var got call
@@ -123,13 +123,13 @@ func TestTheExampleServiceTakesAndRefundsAPayment(t *testing.T) {
 	if s, err := p.Close(t.Context(), k); err != nil || s.Phase != payment.PhasePaid || s.Transaction != e.Transaction || s.AmountMinor != 69900 {
 		t.Errorf("close of a paid payment: %+v, %v", s, err)
 	}
-	refund := payment.RefundInput{Refund: id.New(), Paid: k, Transaction: e.Transaction, AmountMinor: 69900, Currency: "EUR"}
+	refund := payment.RefundInput{Refund: id.New[id.Refund](), Paid: k, Transaction: e.Transaction, AmountMinor: 69900, Currency: "EUR"}
 	for range 2 {
 		if err := p.Refund(t.Context(), refund); err != nil {
 			t.Errorf("refund: %v", err)
 		}
 	}
-	refund.Refund = id.New()
+	refund.Refund = id.New[id.Refund]()
 	if err := p.Refund(t.Context(), refund); err == nil {
 		t.Error("more is refunded than was paid")
 	}

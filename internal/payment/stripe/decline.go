@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	api "github.com/stripe/stripe-go/v82"
 
+	"seckill/internal/id"
 	"seckill/internal/payment"
 )
 
@@ -35,7 +35,7 @@ func attemptDeclined(e api.Event) (payment.Event, error) {
 	if err := json.Unmarshal(e.Data.Raw, &i); err != nil {
 		return payment.Event{}, fmt.Errorf("event %s: %w", e.ID, err)
 	}
-	ours, err := uuid.Parse(i.Metadata["payment"])
+	ours, err := id.ParseUUID[id.Payment](i.Metadata["payment"])
 	if err != nil {
 		return payment.Event{}, nil //nolint:nilerr // not ours
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	api "github.com/stripe/stripe-go/v82"
 
+	"seckill/internal/id"
 	"seckill/internal/money"
 	"seckill/internal/payment"
 )
@@ -15,7 +16,7 @@ import (
 func TestADeclinedCardSaysWhy(t *testing.T) {
 	t.Parallel()
 	p := provider(t, "http://127.0.0.1:1")
-	ours := uuid.New()
+	ours := id.Payment(uuid.New())
 	const text = `{"id":"pi_1","object":"payment_intent","amount":69900,"currency":"cny","metadata":{"payment":%q},"last_payment_error":{"type":"card_error","code":%q,"decline_code":%q}}`
 	for _, c := range []struct {
 		code, decline string

@@ -11,6 +11,7 @@ import (
 	api "github.com/stripe/stripe-go/v82"
 
 	"seckill/internal/clock"
+	"seckill/internal/id"
 	"seckill/internal/payment"
 	"seckill/internal/payment/stripe"
 )
@@ -88,7 +89,7 @@ func TestAPaymentKeepsItsWayWhenTheSettingChanges(t *testing.T) {
 func TestIntentsOfThePageAreReportedAndThoseOfCheckoutAreNot(t *testing.T) {
 	t.Parallel()
 	p := onPage(t, "http://127.0.0.1:1")
-	ours := uuid.New()
+	ours := id.Payment(uuid.New())
 	const text = `{"id":"pi_1","object":"payment_intent","amount":69900,"amount_received":69900,"currency":"cny","metadata":{"payment":%q,"shown_by":%q}}`
 	for _, c := range []struct {
 		kind    api.EventType

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/google/uuid"
 	api "github.com/stripe/stripe-go/v82"
 
+	"seckill/internal/id"
 	"seckill/internal/payment"
 )
 
@@ -47,7 +47,7 @@ func outcome(r *api.Refund) error {
 
 // made returns the refund of a payment intent that was made with a key, or nil. Stripe
 // forgets idempotency keys after a day, and would repeat the refund of a part.
-func (p *Provider) made(ctx context.Context, intent string, key uuid.UUID) (*api.Refund, error) {
+func (p *Provider) made(ctx context.Context, intent string, key id.Refund) (*api.Refund, error) {
 	params := &api.RefundListParams{PaymentIntent: api.String(intent)}
 	params.Limit = api.Int64(100) // of a page
 	for r, err := range p.client.V1Refunds.List(ctx, params) {

@@ -17,7 +17,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	api "github.com/stripe/stripe-go/v82"
 	"github.com/stripe/stripe-go/v82/webhook"
 
@@ -131,7 +130,7 @@ func (p *Provider) Create(ctx context.Context, in payment.CreateInput) (payment.
 }
 
 func (p *Provider) open(ctx context.Context, in payment.CreateInput) (*api.CheckoutSession, error) {
-	back := p.shop + "/orders/" + id.Format(id.Order, in.Order)
+	back := p.shop + "/orders/" + in.Order.Public()
 	known := map[string]string{"payment": in.Payment.String(), "order": in.Order.String()}
 	s, err := p.client.V1CheckoutSessions.Create(ctx, &api.CheckoutSessionCreateParams{
 		Params: api.Params{IdempotencyKey: api.String(in.Payment.String())}, Mode: api.String("payment"),
@@ -275,7 +274,7 @@ func (p *Provider) Callback(header http.Header, body []byte) (payment.Event, err
 	if err := json.Unmarshal(e.Data.Raw, &s); err != nil {
 		return payment.Event{}, fmt.Errorf("event %s: %w", e.ID, err)
 	}
-	ours, err := uuid.Parse(s.ClientReferenceID)
+	ours, err := id.ParseUUID[id.Payment](s.ClientReferenceID)
 	state := p.state(&s)
 	if err != nil || kind == payment.EventSucceeded && state.Phase != payment.PhasePaid {
 		return payment.Event{}, nil //nolint:nilerr // not ours, or not paid yet
@@ -294,8 +293,8 @@ func refundFailed(e api.Event) (payment.Event, error) {
 	if err := json.Unmarshal(e.Data.Raw, &r); err != nil {
 		return payment.Event{}, fmt.Errorf("event %s: %w", e.ID, err)
 	}
-	refund, err1 := uuid.Parse(r.Metadata["refund"])
-	paid, err2 := uuid.Parse(r.Metadata["payment"])
+	refund, err1 := id.ParseUUID[id.Refund](r.Metadata["refund"])
+	paid, err2 := id.ParseUUID[id.Payment](r.Metadata["payment"])
 	if err1 != nil || err2 != nil || r.Status != api.RefundStatusFailed && r.Status != api.RefundStatusCanceled {
 		return payment.Event{}, nil //nolint:nilerr // not ours, or not failed
 	}

@@ -127,7 +127,7 @@ func provider(t *testing.T, at string) *stripe.Provider {
 
 func known(ref, transaction string) payment.Known {
 	return payment.Known{Ref: ref, Transaction: transaction, CreateInput: payment.CreateInput{
-		Payment: id.New(), Order: id.New(), Description: "Order 1", AmountMinor: 69900, Currency: "CNY", ExpiresAt: deadline,
+		Payment: id.New[id.Payment](), Order: id.New[id.Order](), Description: "Order 1", AmountMinor: 69900, Currency: "CNY", ExpiresAt: deadline,
 	}}
 }
 
@@ -146,7 +146,7 @@ func TestStripesOwnServerAcceptsEveryRequest(t *testing.T) {
 	if _, err := p.Close(t.Context(), k); err != nil {
 		t.Errorf("close: %v", err)
 	}
-	refund := payment.RefundInput{Refund: id.New(), Paid: k, AmountMinor: 100, Currency: "CNY"}
+	refund := payment.RefundInput{Refund: id.New[id.Refund](), Paid: k, AmountMinor: 100, Currency: "CNY"}
 	if err := p.Refund(t.Context(), refund); err != nil {
 		t.Errorf("partial refund: %v", err)
 	}
@@ -154,7 +154,7 @@ func TestStripesOwnServerAcceptsEveryRequest(t *testing.T) {
 		t.Fatalf("%d requests", len(m.asked))
 	}
 	create, sent := m.asked[0], m.asked[4]
-	order := "https://shop.example/orders/" + id.Format(id.Order, k.Order)
+	order := "https://shop.example/orders/" + k.Order.Public()
 	for field, want := range map[string]string{
 		"client_reference_id": k.Payment.String(), "line_items[0][price_data][unit_amount]": "69900", "line_items[0][price_data][currency]": "cny",
 		"success_url": order, "cancel_url": order, "expires_at": fmt.Sprint(deadline.Add(31 * time.Minute).Unix()), "mode": "payment",
@@ -233,7 +233,7 @@ func TestARefundIsSentUntilTheMoneyIsBack(t *testing.T) {
 		`{"id":"re_1","object":"refund","status":"failed","failure_reason":"lost_or_stolen_card"}`: false, back: true, much: false,
 	} {
 		p := provider(t, answers(t, map[string]string{"GET /v1/refunds": `{"object":"list","data":[]}`, "POST /v1/refunds": text}))
-		err := p.Refund(t.Context(), payment.RefundInput{Refund: id.New(), Paid: known("cs_1", "pi_1"), AmountMinor: 1, Currency: "CNY"})
+		err := p.Refund(t.Context(), payment.RefundInput{Refund: id.New[id.Refund](), Paid: known("cs_1", "pi_1"), AmountMinor: 1, Currency: "CNY"})
 		if (err == nil) != done {
 			t.Errorf("%s: %v", text, err)
 		}
@@ -248,7 +248,7 @@ func TestARefundIsSentUntilTheMoneyIsBack(t *testing.T) {
 func TestARefundOfAPartThatStripeHasIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	for status, done := range map[string]bool{"succeeded": true, "pending": true, "failed": false} {
-		in := payment.RefundInput{Refund: id.New(), Paid: known("cs_1", "pi_1"), AmountMinor: 1, Currency: "CNY"}
+		in := payment.RefundInput{Refund: id.New[id.Refund](), Paid: known("cs_1", "pi_1"), AmountMinor: 1, Currency: "CNY"}
 		list := fmt.Sprintf(`{"object":"list","url":"/v1/refunds","data":[{"id":"re_0","metadata":{}},{"id":"re_1","status":%q,"metadata":{"refund":%q}}]}`, status, in.Refund)
 		p := provider(t, answers(t, map[string]string{"GET /v1/refunds": list})) // a POST fails
 		if err := p.Refund(t.Context(), in); (err == nil) != done {
@@ -271,7 +271,7 @@ func sign(body, by string, at time.Time) http.Header {
 func TestARefundThatFailsAfterStripeTookItIsReported(t *testing.T) {
 	t.Parallel()
 	p := provider(t, "http://127.0.0.1:1")
-	refund, paid := uuid.New(), uuid.New()
+	refund, paid := id.Refund(uuid.New()), id.Payment(uuid.New())
 	const text = `{"id":"re_1","object":"refund","amount":69900,"currency":"cny","status":%q,"failure_reason":"expired_or_canceled_card","metadata":{%s}}`
 	ours := fmt.Sprintf(`"refund":%q,"payment":%q`, refund, paid)
 	for _, c := range []struct {
@@ -303,7 +303,7 @@ func TestARefundThatFailsAfterStripeTookItIsReported(t *testing.T) {
 func TestOnlySignedEventsOfOurPaymentsCount(t *testing.T) {
 	t.Parallel()
 	p := provider(t, "http://127.0.0.1:1")
-	ours := uuid.New()
+	ours := id.Payment(uuid.New())
 	whole := fmt.Sprintf(paid, ours)
 	for _, c := range []struct {
 		kind, session string
@@ -326,7 +326,7 @@ func TestOnlySignedEventsOfOurPaymentsCount(t *testing.T) {
 		if err != nil || e.Kind != c.want {
 			t.Errorf("%s: %+v, %v, want %q", c.kind, e, err, c.want)
 		}
-		if strings.HasPrefix(string(e.Kind), "DISPUTE") && (e.Payment != uuid.Nil || e.Transaction != "pi_1" || e.AmountMinor != 69900) {
+		if strings.HasPrefix(string(e.Kind), "DISPUTE") && (!e.Payment.IsZero() || e.Transaction != "pi_1" || e.AmountMinor != 69900) {
 			t.Errorf("dispute %+v", e)
 		}
 		if e.Kind == payment.EventSucceeded && (e.ID != "evt_1" || e.Payment != ours || e.Transaction != "pi_1" || e.AmountMinor != 69900 || e.Currency != "CNY") {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"seckill/internal/id"
 	"seckill/internal/payment"
 	"seckill/internal/payment/billcsv"
 )
@@ -127,7 +128,7 @@ func unpack(from io.Reader) ([]byte, error) {
 // its own, in which the state of the trade is REFUND.
 func billLine(row billcsv.Row) (payment.BillLine, error) {
 	line := payment.BillLine{
-		Number: row[colNumber], Payment: billcsv.Number(row[colNumber]), Transaction: row[colTx], Refund: row[colState] == stateRefunded,
+		Number: row[colNumber], Payment: billcsv.Number[id.Payment](row[colNumber]), Transaction: row[colTx], Refund: row[colState] == stateRefunded,
 	}
 	if !line.Refund && row[colState] != stateSuccess {
 		return payment.BillLine{}, nil
@@ -137,7 +138,7 @@ func billLine(row billcsv.Row) (payment.BillLine, error) {
 		return line, fmt.Errorf("bill: %w", err)
 	}
 	if line.Refund {
-		line.RefundKey = billcsv.Number(row[colRefund])
+		line.RefundKey = billcsv.Number[id.Refund](row[colRefund])
 		line.Amount, err = billcsv.Yuan(row[colRefundSum])
 		return line, err
 	}

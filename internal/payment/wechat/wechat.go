@@ -22,7 +22,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/wechatpay-apiv3/wechatpay-go/core"
 	"github.com/wechatpay-apiv3/wechatpay-go/core/auth"
 	"github.com/wechatpay-apiv3/wechatpay-go/core/auth/validators"
@@ -189,7 +188,7 @@ func (p *Provider) Terms() payment.Terms {
 	return terms
 }
 
-func number(id uuid.UUID) *string { return core.String(hex.EncodeToString(id[:])) }
+func number[T ~[16]byte](id T) *string { return core.String(hex.EncodeToString(id[:])) }
 
 // Create opens a payment. A repeated call with the same number returns a code for the same
 // payment.
@@ -216,7 +215,7 @@ func (p *Provider) Create(ctx context.Context, in payment.CreateInput) (payment.
 	if err != nil {
 		return payment.Created{}, refusal("create", err)
 	}
-	back := p.cfg.ShopURL + "/orders/" + id.Format(id.Order, in.Order)
+	back := p.cfg.ShopURL + "/orders/" + in.Order.Public()
 	return payment.Created{Ref: *number(in.Payment), RedirectURL: value(made.H5Url) + "&redirect_url=" + url.QueryEscape(back)}, nil
 }
 
@@ -305,7 +304,7 @@ func (p *Provider) Callback(header http.Header, body []byte) (payment.Event, err
 	if err != nil {
 		return payment.Event{}, errors.New("notice cannot be decrypted: the APIv3 key is another one, or the notice is malformed")
 	}
-	ours, err := uuid.Parse(value(t.OutTradeNo))
+	ours, err := id.ParseUUID[id.Payment](value(t.OutTradeNo))
 	if !strings.HasPrefix(n.EventType, "TRANSACTION.") || err != nil || value(t.Mchid) != p.cfg.MerchantID {
 		return payment.Event{}, nil //nolint:nilerr // not a payment of ours
 	}

@@ -97,7 +97,7 @@ func client(t *testing.T) *http.Client {
 
 func known() payment.Known {
 	return payment.Known{CreateInput: payment.CreateInput{
-		Payment: id.New(), Order: id.New(), Description: "Order 1", AmountMinor: 69900, Currency: "CNY", ExpiresAt: now.Add(15 * time.Minute), Address: "203.0.113.7",
+		Payment: id.New[id.Payment](), Order: id.New[id.Order](), Description: "Order 1", AmountMinor: 69900, Currency: "CNY", ExpiresAt: now.Add(15 * time.Minute), Address: "203.0.113.7",
 	}}
 }
 
@@ -110,7 +110,7 @@ func TestAQRCodeAndALinkForPhonesAreCreatedAsWeChatPayWants(t *testing.T) {
 		t.Fatalf("%+v, %v", made, err)
 	}
 	link, err := r.phone.Create(t.Context(), phone.CreateInput)
-	back := "&redirect_url=" + url.QueryEscape("https://shop.example/orders/"+id.Format(id.Order, phone.Order))
+	back := "&redirect_url=" + url.QueryEscape("https://shop.example/orders/"+phone.Order.Public())
 	if err != nil || link.QRCode != "" || !strings.HasSuffix(link.RedirectURL, back) {
 		t.Fatalf("%+v, %v", link, err)
 	}
@@ -173,7 +173,7 @@ func TestARefundGoesOutOnceAndNeverExceedsThePayment(t *testing.T) {
 	r.Pay(k.Payment, 69900, "CNY")
 	paid, _ := r.Charge(k.Payment)
 	k.Transaction = paid.Transaction
-	part := payment.RefundInput{Refund: id.New(), Paid: k, AmountMinor: 69000, Currency: "CNY"}
+	part := payment.RefundInput{Refund: id.New[id.Refund](), Paid: k, AmountMinor: 69000, Currency: "CNY"}
 	for range 2 {
 		if err := r.qr.Refund(t.Context(), part); err != nil {
 			t.Fatal(err)
@@ -182,7 +182,7 @@ func TestARefundGoesOutOnceAndNeverExceedsThePayment(t *testing.T) {
 	if got := fmt.Sprint(r.asked[len(r.asked)-1]["amount"]); got != "map[currency:CNY refund:69000 total:69900]" {
 		t.Errorf("amount %s", got)
 	}
-	part.Refund = id.New()
+	part.Refund = id.New[id.Refund]()
 	err := r.qr.Refund(t.Context(), part)
 	if err == nil || !strings.Contains(err.Error(), "INVALID_REQUEST") || strings.Contains(err.Error(), "Authorization") {
 		t.Errorf("more is refunded than was paid: %v", err)
@@ -220,7 +220,7 @@ func TestARefusalLeavesTheOutcomeUnknown(t *testing.T) {
 		_, create := r.phone.Create(t.Context(), k.CreateInput)
 		_, query := r.qr.Query(t.Context(), k)
 		_, shut := r.qr.Close(t.Context(), k)
-		refund := r.qr.Refund(t.Context(), payment.RefundInput{Refund: id.New(), Paid: k, AmountMinor: 1, Currency: "CNY"})
+		refund := r.qr.Refund(t.Context(), payment.RefundInput{Refund: id.New[id.Refund](), Paid: k, AmountMinor: 1, Currency: "CNY"})
 		if create == nil || query == nil || shut == nil || refund == nil {
 			t.Errorf("%s: %v, %v, %v, %v", name, create, query, shut, refund)
 		}

@@ -41,7 +41,7 @@ func run(ctx context.Context) error {
 	}
 	withoutMigration := *storage
 	withoutMigration.SchemaMode &^= gen.Migrate
-	err = entc.Generate("./"+schemaDir, &gen.Config{Storage: &withoutMigration},
+	err = entc.Generate("./"+schemaDir, &gen.Config{Storage: &withoutMigration, Hooks: []gen.Hook{renameIDs}},
 		entc.FeatureNames("sql/upsert", "sql/lock", "sql/modifier", "sql/execquery"))
 	if err != nil {
 		return err
@@ -51,6 +51,24 @@ func run(ctx context.Context) error {
 		return err
 	}
 	return os.WriteFile(sqliteFile, []byte(ddl), 0o600)
+}
+
+// renameIDs makes generated code import package id as typedid: ent has variables of the
+// name id.
+func renameIDs(next gen.Generator) gen.Generator {
+	return gen.GenerateFunc(func(g *gen.Graph) error {
+		for _, node := range g.Nodes {
+			for _, f := range append([]*gen.Field{node.ID}, node.Fields...) {
+				if f.Type.PkgName != "id" {
+					continue
+				}
+				f.Type.PkgName = "typedid"
+				f.Type.Ident = "typed" + f.Type.Ident
+				f.Type.RType.Ident = f.Type.Ident
+			}
+		}
+		return next.Generate(g)
+	})
 }
 
 // sqliteDDL returns the statements that create the tables and indexes of ent's schema

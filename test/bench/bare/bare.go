@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
@@ -68,8 +67,8 @@ type Config struct {
 	DB     *postgres.DB
 	Redis  *redis.Client
 	Prefix string // of the keys
-	Sale   uuid.UUID
-	Item   uuid.UUID
+	Sale   id.Sale
+	Item   id.Item
 	Stock  int
 }
 
@@ -134,7 +133,7 @@ func (s *Shop) Place(ctx context.Context, in model.PlaceOrderInput) (*model.Plac
 		return nil, err
 	}
 	return &model.PlaceOrderPayload{
-		OrderTask:  &model.OrderTask{ID: id.Format(id.Task, task), Status: order.Submitted},
+		OrderTask:  &model.OrderTask{ID: task.Public(), Status: order.Submitted},
 		UserErrors: []model.UserError{},
 	}, nil
 }

@@ -49,8 +49,8 @@ type Config struct {
 	Redis  *redis.Client // with the library's default settings
 	Prefix string        // of the keys
 	Tokens *auth.Tokens
-	Sale   uuid.UUID
-	Item   uuid.UUID
+	Sale   id.Sale
+	Item   id.Item
 	Stock  int
 	Log    *slog.Logger
 }
@@ -130,7 +130,7 @@ func (s *Shop) place(ctx context.Context, in model.PlaceOrderInput) (*model.Plac
 		return nil, err
 	}
 	return &model.PlaceOrderPayload{
-		OrderTask:  &model.OrderTask{ID: id.Format(id.Task, task), Status: order.Submitted},
+		OrderTask:  &model.OrderTask{ID: task.Public(), Status: order.Submitted},
 		UserErrors: []model.UserError{},
 	}, nil
 }
@@ -159,7 +159,7 @@ func (s *Shop) write(msg *message.Message) error {
 		return err
 	}
 	if _, err = tx.ExecContext(ctx, `INSERT INTO stock_movements (id, order_id, item_id, kind, quantity, created_at)
-		VALUES ($1, $2, $3, 'HOLD', $4, $5)`, id.New(), r.Task, r.Item, r.Quantity, now); err != nil {
+		VALUES ($1, $2, $3, 'HOLD', $4, $5)`, id.New[uuid.UUID](), r.Task, r.Item, r.Quantity, now); err != nil {
 		return err
 	}
 	return tx.Commit()

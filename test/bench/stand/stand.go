@@ -9,7 +9,6 @@ import (
 	"net/http"
 
 	"github.com/99designs/gqlgen/graphql"
-	"github.com/google/uuid"
 
 	"seckill/graph"
 	"seckill/graph/generated"
@@ -18,6 +17,7 @@ import (
 	"seckill/graph/transport"
 	"seckill/internal/auth"
 	"seckill/internal/clock"
+	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/server"
 	"seckill/internal/storefront"
@@ -148,10 +148,10 @@ func Tokens(keys auth.Keys) (*auth.Tokens, error) {
 type customers struct{}
 
 // Revoked implements auth.Sessions.
-func (customers) Revoked(uuid.UUID) bool { return false }
+func (customers) Revoked(id.Session) bool { return false }
 
 // Role implements auth.Roles.
-func (customers) Role(context.Context, uuid.UUID) (auth.Role, error) { return auth.Customer, nil }
+func (customers) Role(context.Context, id.User) (auth.Role, error) { return auth.Customer, nil }
 
 // Floor decodes a GraphQL request and writes a JSON response with net/http and
 // encoding/json only.
