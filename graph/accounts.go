@@ -40,7 +40,7 @@ func toUser(u *account.User) *model.User {
 		return nil
 	}
 	return &model.User{
-		ID: u.ID.Public(), Account: &u.Account, DisplayName: u.DisplayName,
+		ID: u.ID, Account: &u.Account, DisplayName: u.DisplayName,
 		Role: u.Role, CreatedAt: u.CreatedAt, Disabled: &u.Disabled, Totp: &u.TOTP, ContactVerified: &u.Verified, ExternalID: unlessZero(u.ExternalID),
 	}
 }
@@ -87,8 +87,8 @@ func toUserConnection(page account.Page) *model.UserConnection {
 	cursors := make([]string, len(page.Users))
 	for i, u := range page.Users {
 		node := toUser(u)
-		cursors[i] = node.ID
-		out.Edges[i] = &model.UserEdge{Cursor: node.ID, Node: node}
+		cursors[i] = node.ID.Public()
+		out.Edges[i] = &model.UserEdge{Cursor: node.ID.Public(), Node: node}
 	}
 	out.PageInfo = toPageInfo(cursors, page.HasNext, page.HasPrevious)
 	return out

@@ -25,7 +25,7 @@ func toGoods(g *sale.Goods) *model.Goods {
 		return nil
 	}
 	return &model.Goods{
-		ID: g.ID.Public(), Name: g.Name, Description: g.Description, ImageURL: g.ImageURL, ImageAlt: unlessZero(g.ImageAlt),
+		ID: g.ID, Name: g.Name, Description: g.Description, ImageURL: g.ImageURL, ImageAlt: unlessZero(g.ImageAlt),
 		ListPrice: toMoney(g.ListPrice), CreatedAt: g.CreatedAt, ExternalID: unlessZero(g.ExternalID), Sku: unlessZero(g.SKU),
 	}
 }
@@ -36,7 +36,7 @@ func (r *Resolver) toSale(v *sale.Sale) *model.Sale {
 	}
 	now := r.Store.Now()
 	return &model.Sale{
-		ID: v.ID.Public(), Slug: v.Slug, Title: v.Title, Rules: v.Rules,
+		ID: v.ID, Slug: v.Slug, Title: v.Title, Rules: v.Rules,
 		StartsAt: v.StartsAt, EndsAt: v.EndsAt, ServerTime: now, NextTransitionAt: v.NextTransition(now),
 		Phase: r.Store.Phase(v, now), Status: v.Status,
 		PaymentWindowSeconds: int(v.PaymentWindow / time.Second), PurchaseLimit: unlessZero(v.PurchaseLimit),
@@ -61,7 +61,7 @@ func toItem(item *sale.Item) *model.SaleItem {
 	if item == nil {
 		return nil
 	}
-	return &model.SaleItem{ID: item.ID.Public(), Price: toMoney(item.Price), PurchaseLimit: item.PurchaseLimit, Source: item}
+	return &model.SaleItem{ID: item.ID, Price: toMoney(item.Price), PurchaseLimit: item.PurchaseLimit, Source: item}
 }
 
 // toStock hides the numbers of a hidden stock. Its revision is the second of the last
@@ -81,7 +81,7 @@ func toTask(ctx context.Context, t *order.Task) *model.OrderTask {
 		return nil
 	}
 	out := &model.OrderTask{
-		ID: t.ID.Public(), Status: t.Status, Quantity: t.Quantity,
+		ID: t.ID, Status: t.Status, Quantity: t.Quantity,
 		Revision: int(t.Revision), Delayed: t.Delayed, CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt, Source: t,
 	}
 	switch t.Status {
@@ -101,7 +101,7 @@ func (r *Resolver) toOrder(o *order.Order) *model.Order {
 	}
 	unit := money.Amount{Minor: o.UnitPriceMinor, Currency: o.Currency}
 	return &model.Order{
-		ID: o.ID.Public(), Number: o.Number, Status: o.Status,
+		ID: o.ID, Number: o.Number, Status: o.Status,
 		Quantity: o.Quantity, UnitPrice: toMoney(unit), Total: toMoney(unit.Times(o.Quantity)),
 		RefundedQuantity: o.RefundedUnits(), RefundedAmount: toMoney(unit.Times(o.RefundedUnits())),
 		Revision: int(o.Version), CreatedAt: o.CreatedAt, PaidAt: o.PaidAt, PaymentDeadline: o.PaymentDeadline,

@@ -18,7 +18,7 @@ func toEventConnection(page []webhook.Record, more, before bool) *model.WebhookE
 	for i, e := range page {
 		cursors[i] = e.Cursor.String()
 		out.Edges[i] = &model.WebhookEventEdge{Cursor: cursors[i], Node: &model.WebhookEvent{
-			ID: e.ID.Public(), Event: toEventKind(e.Kind), Subject: e.Subject, Payload: string(e.Payload), CreatedAt: e.At,
+			ID: e.ID, Event: toEventKind(e.Kind), Subject: e.Subject, Payload: string(e.Payload), CreatedAt: e.At,
 		}}
 	}
 	out.PageInfo = toPageInfo(cursors, more, before)

@@ -34,7 +34,7 @@ func toStats(s *salestats.Stats) *model.SaleStats {
 	out.Items = make([]*model.ItemFigures, len(s.Items))
 	for i, f := range s.Items {
 		out.Items[i] = &model.ItemFigures{
-			ItemID: f.Item.Public(), TotalUnits: f.Total, UnpaidUnits: f.Held, PaidUnits: f.Sold, OfferedUnits: f.Offered, WaitingBuyers: f.Waiting,
+			ItemID: f.Item, TotalUnits: f.Total, UnpaidUnits: f.Held, PaidUnits: f.Sold, OfferedUnits: f.Offered, WaitingBuyers: f.Waiting,
 		}
 	}
 	if !s.CountedSince.IsZero() {

@@ -16,7 +16,7 @@ func toHeld(h *payment.Held) *model.HeldPayment {
 		return nil
 	}
 	return &model.HeldPayment{
-		ID: h.ID.Public(), At: h.At, Amount: toMoney(money.Amount{Minor: h.AmountMinor, Currency: h.Currency}),
+		ID: h.ID, At: h.At, Amount: toMoney(money.Amount{Minor: h.AmountMinor, Currency: h.Currency}),
 		Provider: h.Provider, Transaction: h.Transaction, Reason: h.Why, Source: *h,
 	}
 }

@@ -74,7 +74,7 @@ func (r *saleViewerResolver) Reminder(ctx context.Context, obj *model.SaleViewer
 
 func (r *userResolver) NoticeSettings(ctx context.Context, obj *model.User) (*model.NoticeSettings, error) {
 	p := auth.PrincipalFrom(ctx)
-	if p == nil || p.UserID.Public() != obj.ID {
+	if p == nil || p.UserID != obj.ID {
 		return nil, nil
 	}
 	return r.noticeSettings(ctx, p.UserID)

@@ -20,7 +20,7 @@ func (r *Resolver) noticeSettings(ctx context.Context, user id.User) (*model.Not
 	out := &model.NoticeSettings{Offered: r.Notices.Channels(), Reaching: set.Channels, Choices: make([]*model.NoticeChoice, len(set.Choices)), Devices: []*model.PushDevice{}}
 	for _, d := range set.Devices {
 		out.Devices = append(out.Devices, &model.PushDevice{
-			ID: d.ID.Public(), Label: d.Label, Endpoint: d.Endpoint, CreatedAt: d.CreatedAt, LastNoticeAt: d.SentAt,
+			ID: d.ID, Label: d.Label, Endpoint: d.Endpoint, CreatedAt: d.CreatedAt, LastNoticeAt: d.SentAt,
 		})
 	}
 	for i, c := range set.Choices {

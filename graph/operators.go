@@ -161,12 +161,8 @@ func toLogEntries(lines []sale.LogLine) []*model.SaleLogEntry {
 }
 
 // goodsTimeline returns the log of a product.
-func (r *Resolver) goodsTimeline(ctx context.Context, goodsID string) ([]*model.GoodsLogEntry, error) {
-	u, err := id.ParseGoods(goodsID)
-	if err != nil {
-		return nil, err
-	}
-	lines, err := r.Operator.GoodsTimeline(ctx, u)
+func (r *Resolver) goodsTimeline(ctx context.Context, goods id.Goods) ([]*model.GoodsLogEntry, error) {
+	lines, err := r.Operator.GoodsTimeline(ctx, goods)
 	out := make([]*model.GoodsLogEntry, len(lines))
 	for i, l := range lines {
 		out[i] = &model.GoodsLogEntry{
@@ -189,7 +185,7 @@ func toIntervention(in *operator.Intervention) *model.Intervention {
 		return nil
 	}
 	return &model.Intervention{
-		ID: in.ID.Public(), Kind: in.Kind, State: in.State, Units: in.Units, EndsAt: in.EndsAt,
+		ID: in.ID, Kind: in.Kind, State: in.State, Units: in.Units, EndsAt: in.EndsAt,
 		Note: in.Note, Decision: unlessZero(in.Decision), CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt, Source: in,
 	}
 }
@@ -207,7 +203,7 @@ func toPeople(people []operator.Person) []*model.User {
 	out := make([]*model.User, len(people))
 	for i, p := range people {
 		out[i] = &model.User{
-			ID: p.ID.Public(), Account: &p.Account, DisplayName: p.DisplayName, Role: p.Role, CreatedAt: p.CreatedAt,
+			ID: p.ID, Account: &p.Account, DisplayName: p.DisplayName, Role: p.Role, CreatedAt: p.CreatedAt,
 			Disabled: &p.Disabled, Totp: &p.TOTP,
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"seckill/graph/transport"
 	"seckill/internal/auth"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 )
 
 // cancelling answers cancelOrder alone.
@@ -44,8 +45,9 @@ func (c canceller) CancelOrder(context.Context, model.CancelOrderInput) (*model.
 // payload has already; a fault keeps its place in the list of errors.
 func TestARefusedMutationAnswersUserErrorsBesideItsPayload(t *testing.T) {
 	t.Parallel()
+	orderID := id.New[id.Order]()
 	order := func() *model.CancelOrderPayload {
-		return &model.CancelOrderPayload{Order: &model.Order{ID: "order_1"}}
+		return &model.CancelOrderPayload{Order: &model.Order{ID: orderID}}
 	}
 	refusal := fault.Refused{Why: fault.Conflict, At: []string{"input", "orderId"}}
 	const refused = `"userErrors":[{"code":"CONFLICT","path":["input","orderId"]}]`
@@ -54,10 +56,10 @@ func TestARefusedMutationAnswersUserErrorsBesideItsPayload(t *testing.T) {
 		err     error
 		want    string
 	}{
-		"success":                 {order(), nil, `{"data":{"cancelOrder":{"order":{"id":"order_1"},"userErrors":[]}}`},
+		"success":                 {order(), nil, `{"data":{"cancelOrder":{"order":{"id":"` + orderID.Public() + `"},"userErrors":[]}}`},
 		"refusal alone":           {nil, refusal, `{"data":{"cancelOrder":{"order":null,` + refused + `}}`},
-		"refusal with the order":  {order(), refusal, `{"data":{"cancelOrder":{"order":{"id":"order_1"},` + refused + `}}`},
-		"refusal with its chain":  {order(), fmt.Errorf("cancel: %w", refusal), `{"data":{"cancelOrder":{"order":{"id":"order_1"},` + refused + `}}`},
+		"refusal with the order":  {order(), refusal, `{"data":{"cancelOrder":{"order":{"id":"` + orderID.Public() + `"},` + refused + `}}`},
+		"refusal with its chain":  {order(), fmt.Errorf("cancel: %w", refusal), `{"data":{"cancelOrder":{"order":{"id":"` + orderID.Public() + `"},` + refused + `}}`},
 		"fault":                   {order(), fault.New(fault.Unavailable, "later"), `"code":"UNAVAILABLE"`},
 		"fault around a refusal":  {order(), fault.Wrap(fault.Unavailable, "later", refusal), `"code":"UNAVAILABLE"`},
 		"fault beside a refusal":  {order(), errors.Join(refusal, fault.New(fault.Timeout, "late")), `"code":"TIMEOUT"`},

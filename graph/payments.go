@@ -70,7 +70,7 @@ func (r *Resolver) toPayment(ctx context.Context, p *payment.Payment) *model.Pay
 		return nil
 	}
 	out := &model.Payment{
-		ID: p.ID.Public(), Status: paymentStatuses[p.Status],
+		ID: p.ID, Status: paymentStatuses[p.Status],
 		Amount: toMoney(money.Amount{Minor: p.AmountMinor, Currency: p.Currency}),
 		Method: methodOf(p.Provider), Option: toOption(ctx, r.Payments.Option(p.Provider)),
 		CreatedAt: p.CreatedAt, ExpiresAt: p.ExpiresAt, PaidAt: p.PaidAt,
@@ -118,7 +118,7 @@ func toLedger(list []payment.LedgerEntry) []*model.LedgerEntry {
 	out := make([]*model.LedgerEntry, len(list))
 	for i, e := range list {
 		out[i] = &model.LedgerEntry{
-			At: e.At, Kind: e.Kind, Amount: toMoney(e.Amount), PaymentID: e.Payment.Public(), Provider: e.Provider, Transaction: orAbsent(e.Transaction),
+			At: e.At, Kind: e.Kind, Amount: toMoney(e.Amount), PaymentID: e.Payment, Provider: e.Provider, Transaction: orAbsent(e.Transaction),
 		}
 	}
 	return out
@@ -148,7 +148,7 @@ func toRefund(ctx context.Context, r *payment.Refund) *model.Refund {
 		return nil
 	}
 	out := &model.Refund{
-		ID: r.ID.Public(), Status: refundStatuses[r.Status], Reason: r.Reason, CreatedAt: r.CreatedAt, DecidedAt: r.DecidedAt,
+		ID: r.ID, Status: refundStatuses[r.Status], Reason: r.Reason, CreatedAt: r.CreatedAt, DecidedAt: r.DecidedAt,
 		Amount: toMoney(money.Amount{Minor: r.AmountMinor, Currency: r.Currency}), Transaction: orAbsent(r.Transaction),
 		State: refundStates[r.Status], Decision: orAbsent(r.Decision), Failure: orAbsent(r.Failure), Source: r,
 	}

@@ -25,7 +25,7 @@ func toPlace(e *waitlist.Entry) *model.WaitlistEntry {
 	if e == nil {
 		return nil
 	}
-	out := &model.WaitlistEntry{ID: e.ID.Public(), Status: e.Status, Source: e}
+	out := &model.WaitlistEntry{ID: e.ID, Status: e.Status, Source: e}
 	if e.Status == waitlist.Offered {
 		out.OfferExpiresAt = e.OfferExpiresAt
 	}

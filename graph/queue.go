@@ -14,7 +14,7 @@ func toTicket(t *queue.Ticket) *model.QueueTicket {
 		return nil
 	}
 	out := &model.QueueTicket{
-		ID: t.ID.Public(), Status: t.Status, Position: toPosition(t), Source: t,
+		ID: t.ID, Status: t.Status, Position: toPosition(t), Source: t,
 	}
 	if t.Ended != "" {
 		out.EndReason = &t.Ended

@@ -21,7 +21,7 @@ func toRecipient(r *recipient.Recipient) *model.Recipient {
 }
 
 func toAddress(a recipient.Address) *model.Address {
-	return &model.Address{ID: a.ID.Public(), Default: a.Default, Recipient: toRecipient(&a.Recipient)}
+	return &model.Address{ID: a.ID, Default: a.Default, Recipient: toRecipient(&a.Recipient)}
 }
 
 func toAddresses(list []recipient.Address) []*model.Address {

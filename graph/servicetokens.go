@@ -27,7 +27,7 @@ func (r *Resolver) toServiceToken(ctx context.Context, t *servicetoken.Token) (*
 		return nil, nil
 	}
 	out := &model.ServiceToken{
-		ID: t.ID.Public(), Name: t.Name, Scopes: t.Scopes,
+		ID: t.ID, Name: t.Name, Scopes: t.Scopes,
 		CreatedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt, LastUsedAt: t.LastUsedAt,
 	}
 	if t.CreatedBy == nil {

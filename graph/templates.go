@@ -15,7 +15,7 @@ func (r *Resolver) toTemplate(ctx context.Context, t *operator.Template) (*model
 	}
 	by, err := r.user(ctx, t.SavedBy)
 	return &model.SaleTemplate{
-		ID: t.ID.Public(), Name: t.Name, Title: t.Draft.Title, ItemCount: len(t.Draft.Items),
+		ID: t.ID, Name: t.Name, Title: t.Draft.Title, ItemCount: len(t.Draft.Items),
 		LastsSeconds: int(t.Lasts / time.Second), SavedAt: t.SavedAt, SavedBy: by,
 	}, err
 }

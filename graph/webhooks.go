@@ -36,7 +36,7 @@ func toEndpoint(e *webhook.Endpoint) *model.WebhookEndpoint {
 		return nil
 	}
 	out := &model.WebhookEndpoint{
-		ID: e.ID.Public(), URL: e.URL, Description: e.Description, Events: []model.WebhookEventKind{}, State: e.State,
+		ID: e.ID, URL: e.URL, Description: e.Description, Events: []model.WebhookEventKind{}, State: e.State,
 		FailingSince: e.FailingSince, FormerSecretUntil: e.RotatedUntil, CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt,
 	}
 	for _, k := range e.Kinds {
@@ -61,7 +61,7 @@ func toDelivery(d *webhook.Delivery) *model.WebhookDelivery {
 		return nil
 	}
 	out := &model.WebhookDelivery{
-		ID: d.ID.Public(), EndpointID: d.Endpoint.Public(), EventID: d.Event.Public(),
+		ID: d.ID, EndpointID: d.Endpoint, EventID: d.Event,
 		Event: toEventKind(d.Kind), Subject: d.Subject, Payload: string(d.Payload), State: d.State, Attempts: d.Attempts,
 		DurationMs: int(d.Duration.Milliseconds()), CreatedAt: d.CreatedAt, EndedAt: d.EndedAt,
 	}
@@ -94,8 +94,8 @@ func toDeliveryConnection(page []*webhook.Delivery, more, before bool) *model.We
 	cursors := make([]string, len(page))
 	for i, d := range page {
 		node := toDelivery(d)
-		cursors[i] = node.ID
-		out.Edges[i] = &model.WebhookDeliveryEdge{Cursor: node.ID, Node: node}
+		cursors[i] = node.ID.Public()
+		out.Edges[i] = &model.WebhookDeliveryEdge{Cursor: node.ID.Public(), Node: node}
 	}
 	out.PageInfo = toPageInfo(cursors, more, before)
 	return out

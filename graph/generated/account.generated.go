@@ -8,6 +8,7 @@ import (
 	"math"
 	"seckill/graph/model"
 	"seckill/internal/auth"
+	"seckill/internal/id"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -7025,8 +7026,8 @@ func (ec *executionContext) _User_id(ctx context.Context, field graphql.Collecte
 			return obj.ID, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNID2string(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v id.User) graphql.Marshaler {
+			return ec.marshalNID2seckillᚋinternalᚋidᚐUser(ctx, selections, v)
 		},
 		true,
 		true,

@@ -8,6 +8,7 @@ import (
 	"math"
 	"seckill/graph/model"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/salestats"
 	"strconv"
 	"sync/atomic"
@@ -231,8 +232,8 @@ func (ec *executionContext) _ItemFigures_itemId(ctx context.Context, field graph
 			return obj.ItemID, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNID2string(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v id.Item) graphql.Marshaler {
+			return ec.marshalNID2seckillᚋinternalᚋidᚐItem(ctx, selections, v)
 		},
 		true,
 		true,

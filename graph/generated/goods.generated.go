@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
+	"seckill/internal/id"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -87,8 +88,8 @@ func (ec *executionContext) _Goods_id(ctx context.Context, field graphql.Collect
 			return obj.ID, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNID2string(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v id.Goods) graphql.Marshaler {
+			return ec.marshalNID2seckillᚋinternalᚋidᚐGoods(ctx, selections, v)
 		},
 		true,
 		true,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
+	"seckill/internal/id"
 	"seckill/internal/orderintake"
 	"strconv"
 	"sync/atomic"
@@ -880,8 +881,8 @@ func (ec *executionContext) _HeldPayment_id(ctx context.Context, field graphql.C
 			return obj.ID, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNID2string(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v id.Held) graphql.Marshaler {
+			return ec.marshalNID2seckillᚋinternalᚋidᚐHeld(ctx, selections, v)
 		},
 		true,
 		true,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
+	"seckill/internal/id"
 	"seckill/internal/notice"
 	"strconv"
 	"sync/atomic"
@@ -327,8 +328,8 @@ func (ec *executionContext) _PushDevice_id(ctx context.Context, field graphql.Co
 			return obj.ID, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNID2string(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v id.Device) graphql.Marshaler {
+			return ec.marshalNID2seckillᚋinternalᚋidᚐDevice(ctx, selections, v)
 		},
 		true,
 		true,

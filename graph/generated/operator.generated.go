@@ -8,6 +8,7 @@ import (
 	"math"
 	"seckill/graph/model"
 	"seckill/internal/admission/captcha"
+	"seckill/internal/id"
 	"seckill/internal/operator"
 	"seckill/internal/sale"
 	"strconv"
@@ -1008,8 +1009,8 @@ func (ec *executionContext) _Intervention_id(ctx context.Context, field graphql.
 			return obj.ID, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNID2string(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v id.Act) graphql.Marshaler {
+			return ec.marshalNID2seckillᚋinternalᚋidᚐAct(ctx, selections, v)
 		},
 		true,
 		true,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
+	"seckill/internal/id"
 	"seckill/internal/order"
 	"strconv"
 	"sync/atomic"
@@ -187,8 +188,8 @@ func (ec *executionContext) _Order_id(ctx context.Context, field graphql.Collect
 			return obj.ID, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNID2string(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v id.Order) graphql.Marshaler {
+			return ec.marshalNID2seckillᚋinternalᚋidᚐOrder(ctx, selections, v)
 		},
 		true,
 		true,

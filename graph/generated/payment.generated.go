@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
+	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/payment"
 	"strconv"
@@ -320,8 +321,8 @@ func (ec *executionContext) _LedgerEntry_paymentId(ctx context.Context, field gr
 			return obj.PaymentID, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNID2string(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v id.Payment) graphql.Marshaler {
+			return ec.marshalNID2seckillᚋinternalᚋidᚐPayment(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1017,8 +1018,8 @@ func (ec *executionContext) _Payment_id(ctx context.Context, field graphql.Colle
 			return obj.ID, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNID2string(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v id.Payment) graphql.Marshaler {
+			return ec.marshalNID2seckillᚋinternalᚋidᚐPayment(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1563,8 +1564,8 @@ func (ec *executionContext) _Refund_id(ctx context.Context, field graphql.Collec
 			return obj.ID, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNID2string(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v id.Refund) graphql.Marshaler {
+			return ec.marshalNID2seckillᚋinternalᚋidᚐRefund(ctx, selections, v)
 		},
 		true,
 		true,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
+	"seckill/internal/id"
 	"seckill/internal/order"
 	"strconv"
 	"sync/atomic"
@@ -267,8 +268,8 @@ func (ec *executionContext) _OrderTask_id(ctx context.Context, field graphql.Col
 			return obj.ID, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNID2string(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v id.Task) graphql.Marshaler {
+			return ec.marshalNID2seckillᚋinternalᚋidᚐTask(ctx, selections, v)
 		},
 		true,
 		true,

@@ -9,6 +9,7 @@ import (
 	"seckill/graph/model"
 	"seckill/internal/admission/queue"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -430,8 +431,8 @@ func (ec *executionContext) _QueueTicket_id(ctx context.Context, field graphql.C
 			return obj.ID, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNID2string(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v id.Ticket) graphql.Marshaler {
+			return ec.marshalNID2seckillᚋinternalᚋidᚐTicket(ctx, selections, v)
 		},
 		true,
 		true,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
+	"seckill/internal/id"
 	"seckill/internal/order"
 	"strconv"
 	"sync/atomic"
@@ -61,8 +62,8 @@ func (ec *executionContext) _Address_id(ctx context.Context, field graphql.Colle
 			return obj.ID, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNID2string(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v id.Address) graphql.Marshaler {
+			return ec.marshalNID2seckillᚋinternalᚋidᚐAddress(ctx, selections, v)
 		},
 		true,
 		true,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
+	"seckill/internal/id"
 	"seckill/internal/sale"
 	"seckill/internal/storefront"
 	"strconv"
@@ -443,8 +444,8 @@ func (ec *executionContext) _Sale_id(ctx context.Context, field graphql.Collecte
 			return obj.ID, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNID2string(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v id.Sale) graphql.Marshaler {
+			return ec.marshalNID2seckillᚋinternalᚋidᚐSale(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1580,8 +1581,8 @@ func (ec *executionContext) _SaleItem_id(ctx context.Context, field graphql.Coll
 			return obj.ID, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNID2string(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v id.Item) graphql.Marshaler {
+			return ec.marshalNID2seckillᚋinternalᚋidᚐItem(ctx, selections, v)
 		},
 		true,
 		true,

@@ -8,6 +8,7 @@ import (
 	"math"
 	"seckill/graph/model"
 	"seckill/internal/auth"
+	"seckill/internal/id"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -189,8 +190,8 @@ func (ec *executionContext) _ServiceToken_id(ctx context.Context, field graphql.
 			return obj.ID, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNID2string(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v id.ServiceToken) graphql.Marshaler {
+			return ec.marshalNID2seckillᚋinternalᚋidᚐServiceToken(ctx, selections, v)
 		},
 		true,
 		true,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
+	"seckill/internal/id"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -165,8 +166,8 @@ func (ec *executionContext) _SaleTemplate_id(ctx context.Context, field graphql.
 			return obj.ID, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNID2string(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v id.Template) graphql.Marshaler {
+			return ec.marshalNID2seckillᚋinternalᚋidᚐTemplate(ctx, selections, v)
 		},
 		true,
 		true,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
+	"seckill/internal/id"
 	"seckill/internal/waitlist"
 	"strconv"
 	"sync/atomic"
@@ -195,8 +196,8 @@ func (ec *executionContext) _WaitlistEntry_id(ctx context.Context, field graphql
 			return obj.ID, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNID2string(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v id.Waitlist) graphql.Marshaler {
+			return ec.marshalNID2seckillᚋinternalᚋidᚐWaitlist(ctx, selections, v)
 		},
 		true,
 		true,

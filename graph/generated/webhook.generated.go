@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
+	"seckill/internal/id"
 	"seckill/internal/webhook"
 	"strconv"
 	"sync/atomic"
@@ -404,8 +405,8 @@ func (ec *executionContext) _WebhookDelivery_id(ctx context.Context, field graph
 			return obj.ID, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNID2string(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v id.Delivery) graphql.Marshaler {
+			return ec.marshalNID2seckillᚋinternalᚋidᚐDelivery(ctx, selections, v)
 		},
 		true,
 		true,
@@ -427,8 +428,8 @@ func (ec *executionContext) _WebhookDelivery_endpointId(ctx context.Context, fie
 			return obj.EndpointID, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNID2string(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v id.Endpoint) graphql.Marshaler {
+			return ec.marshalNID2seckillᚋinternalᚋidᚐEndpoint(ctx, selections, v)
 		},
 		true,
 		true,
@@ -450,8 +451,8 @@ func (ec *executionContext) _WebhookDelivery_eventId(ctx context.Context, field 
 			return obj.EventID, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNID2string(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v id.Event) graphql.Marshaler {
+			return ec.marshalNID2seckillᚋinternalᚋidᚐEvent(ctx, selections, v)
 		},
 		true,
 		true,
@@ -845,8 +846,8 @@ func (ec *executionContext) _WebhookEndpoint_id(ctx context.Context, field graph
 			return obj.ID, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNID2string(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v id.Endpoint) graphql.Marshaler {
+			return ec.marshalNID2seckillᚋinternalᚋidᚐEndpoint(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1075,8 +1076,8 @@ func (ec *executionContext) _WebhookEvent_id(ctx context.Context, field graphql.
 			return obj.ID, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNID2string(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v id.Event) graphql.Marshaler {
+			return ec.marshalNID2seckillᚋinternalᚋidᚐEvent(ctx, selections, v)
 		},
 		true,
 		true,

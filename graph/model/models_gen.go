@@ -71,7 +71,7 @@ type Address struct {
 	// Whether new orders get it. Exactly one address of a book that is not empty is the default.
 	Default bool `json:"default"`
 	// Opaque global id.
-	ID string `json:"id"`
+	ID id.Address `json:"id"`
 	// The person and the address.
 	Recipient *Recipient `json:"recipient"`
 }
@@ -857,7 +857,7 @@ type Goods struct {
 	// Longer text, in Markdown.
 	Description string `json:"description"`
 	// Opaque global id.
-	ID string `json:"id"`
+	ID id.Goods `json:"id"`
 	// Alternative text of the picture, for readers without it; null = none, and the name is used.
 	ImageAlt *string `json:"imageAlt,omitempty"`
 	// Address of the picture; null when there is none.
@@ -921,7 +921,7 @@ type HeldPayment struct {
 	// Time of arrival.
 	At time.Time `json:"at"`
 	// Opaque global id.
-	ID string `json:"id"`
+	ID id.Held `json:"id"`
 	// The order that was to be paid; null when it is unknown.
 	Order *Order `json:"order,omitempty"`
 	// Name of the payment provider.
@@ -1040,7 +1040,7 @@ type Intervention struct {
 	// New closing time of the sale; null for other acts.
 	EndsAt *time.Time `json:"endsAt,omitempty"`
 	// Opaque global id.
-	ID string `json:"id"`
+	ID id.Act `json:"id"`
 	// Item whose units change; null for an extension.
 	Item *SaleItem `json:"item,omitempty"`
 	// Kind of the act.
@@ -1113,7 +1113,7 @@ type IssueSeckillPathPayload struct {
 // Units and waitlist of one item, as recorded in Postgres; the gate may have taken more already.
 type ItemFigures struct {
 	// Global id of the item.
-	ItemID string `json:"itemId"`
+	ItemID id.Item `json:"itemId"`
 	// Units that are reserved for offers of the waitlist.
 	OfferedUnits int `json:"offeredUnits"`
 	// Units of orders in status PAID or REFUNDING.
@@ -1177,7 +1177,7 @@ type LedgerEntry struct {
 	// Type of the movement.
 	Kind payment.LedgerKind `json:"kind"`
 	// Payment of the movement.
-	PaymentID string `json:"paymentId"`
+	PaymentID id.Payment `json:"paymentId"`
 	// Name of the provider.
 	Provider string `json:"provider"`
 	// The provider's number of the transaction; null when there is none.
@@ -1310,7 +1310,7 @@ type Order struct {
 	// Time of creation.
 	CreatedAt time.Time `json:"createdAt"`
 	// Opaque global id.
-	ID string `json:"id"`
+	ID id.Order `json:"id"`
 	// The ordered item.
 	Item *SaleItem `json:"item"`
 	// Number for users: `20261120-7H3K9QX`.
@@ -1460,7 +1460,7 @@ type OrderTask struct {
 	// Reason of the failure; null otherwise.
 	Failure UserError `json:"failure,omitempty"`
 	// Opaque global id.
-	ID string `json:"id"`
+	ID id.Task `json:"id"`
 	// The ordered item.
 	Item *SaleItem `json:"item"`
 	// The order, once SUCCEEDED.
@@ -1572,7 +1572,7 @@ type Payment struct {
 	// Fee of the provider; null until it is known.
 	Fee *Money `json:"fee,omitempty"`
 	// Opaque global id.
-	ID string `json:"id"`
+	ID id.Payment `json:"id"`
 	// Payment method.
 	Method PaymentMethod `json:"method"`
 	// Chosen option.
@@ -1673,7 +1673,7 @@ type PushDevice struct {
 	// Address at its push service, by which the browser recognises itself.
 	Endpoint string `json:"endpoint"`
 	// Public id.
-	ID string `json:"id"`
+	ID id.Device `json:"id"`
 	// By which the user recognises the browser; may be empty.
 	Label string `json:"label"`
 	// When its push service last accepted a notice; null = never.
@@ -1718,7 +1718,7 @@ type QueueTicket struct {
 	// Why the ticket ended early: ALREADY_ORDERED, or PURCHASE_LIMIT_REACHED by orders of other items of the sale. Null otherwise.
 	EndReason *fault.Reason `json:"endReason,omitempty"`
 	// Opaque global id.
-	ID string `json:"id"`
+	ID id.Ticket `json:"id"`
 	// The wanted item.
 	Item *SaleItem `json:"item"`
 	// The path token, once ADMITTED.
@@ -1838,7 +1838,7 @@ type Refund struct {
 	// Error of the provider for the last attempt; null when it succeeded.
 	Failure *string `json:"failure,omitempty"`
 	// Opaque global id.
-	ID string `json:"id"`
+	ID id.Refund `json:"id"`
 	// Units of the order that are refunded; null for money that arrived too late or twice, and where a refund of the first releases was of all units.
 	Quantity *int `json:"quantity,omitempty"`
 	// Reason of the request, in the words of the requester; for money that arrived too late or twice, a text of the shop.
@@ -2186,7 +2186,7 @@ type Sale struct {
 	// Closing time.
 	EndsAt time.Time `json:"endsAt"`
 	// Opaque global id.
-	ID string `json:"id"`
+	ID id.Sale `json:"id"`
 	// Items of the sale. At most 20.
 	Items []*SaleItem `json:"items"`
 	// Time at which `phase` will change next by the clock; null when it will not. Countdowns end at this time.
@@ -2306,7 +2306,7 @@ type SaleItem struct {
 	// The draw of those who enter its waiting room before the opening; null for items from before there were draws that can be checked.
 	Draw *Draw `json:"draw,omitempty"`
 	// Opaque global id.
-	ID string `json:"id"`
+	ID id.Item `json:"id"`
 	// Price during the sale.
 	Price *Money `json:"price"`
 	// The product.
@@ -2549,7 +2549,7 @@ type SaleSwitches struct {
 // A sale without its times, saved under a name, from which operators create drafts.
 type SaleTemplate struct {
 	// Opaque id.
-	ID string `json:"id"`
+	ID id.Template `json:"id"`
 	// Number of items.
 	ItemCount int `json:"itemCount"`
 	// Duration of a sale from it, in seconds, when no closing time is given.
@@ -2693,7 +2693,7 @@ type ServerInfo struct {
 // cannot buy, decide about money, or confirm what needs a second person.
 type ServiceToken struct {
 	// Opaque id.
-	ID string `json:"id"`
+	ID id.ServiceToken `json:"id"`
 	// Its purpose.
 	Name string `json:"name"`
 	// Its rights.
@@ -3165,7 +3165,7 @@ type User struct {
 	// E-mail address or phone number; null except to the user and to operators.
 	Account *string `json:"account,omitempty"`
 	// Opaque global id.
-	ID string `json:"id"`
+	ID id.User `json:"id"`
 	// Rights of the user.
 	Role auth.Role `json:"role"`
 	// Whether the user verified the address of the account by a link. Null except to the user and to operators.
@@ -3228,7 +3228,7 @@ type WaitlistEntry struct {
 	// Number of waiting buyers ahead; null once no longer WAITING. `saleStatus` sends an event when it changes, at most once a second.
 	Ahead *int `json:"ahead,omitempty"`
 	// Opaque global id.
-	ID string `json:"id"`
+	ID id.Waitlist `json:"id"`
 	// The wanted item.
 	Item *SaleItem `json:"item"`
 	// Time until which the offered unit can be bought.
@@ -3243,11 +3243,11 @@ func (WaitlistEntry) IsNode() {}
 // An event on its way to an endpoint, or a line of the delivery log. It is kept for 14 days.
 type WebhookDelivery struct {
 	// Opaque id.
-	ID string `json:"id"`
+	ID id.Delivery `json:"id"`
 	// The endpoint that receives it.
-	EndpointID string `json:"endpointId"`
+	EndpointID id.Endpoint `json:"endpointId"`
 	// The receiver's key against duplicates (header `webhook-id`).
-	EventID string `json:"eventId"`
+	EventID id.Event `json:"eventId"`
 	// Kind of the event.
 	Event WebhookEventKind `json:"event"`
 	// Id of the order, sale, item or held payment that it is about. Events of one subject are delivered in order.
@@ -3292,7 +3292,7 @@ type WebhookDeliveryEdge struct {
 // Webhooks defines.
 type WebhookEndpoint struct {
 	// Opaque id.
-	ID string `json:"id"`
+	ID id.Endpoint `json:"id"`
 	// Address to which events are sent.
 	URL string `json:"url"`
 	// Its purpose.
@@ -3316,7 +3316,7 @@ type WebhookEndpoint struct {
 // A fact for other systems. Endpoints receive it by POST; others read it from `events`.
 type WebhookEvent struct {
 	// The reader's key against duplicates: the header `webhook-id` of deliveries.
-	ID string `json:"id"`
+	ID id.Event `json:"id"`
 	// Kind of the event.
 	Event WebhookEventKind `json:"event"`
 	// Id of the order, sale, item or held payment that it is about.

@@ -1,5 +1,10 @@
 package id
 
+import (
+	"fmt"
+	"io"
+)
+
 //go:generate go run ./idgen
 
 // Kind is the prefix of a public id.
@@ -36,4 +41,17 @@ const (
 func parse[T ~[16]byte](k Kind, text string) (T, error) {
 	u, err := Parse(k, text)
 	return T(u), err
+}
+
+// marshalGQL writes a public id, which has no character to escape, as a string of JSON.
+func marshalGQL(w io.Writer, public string) { _, _ = io.WriteString(w, `"`+public+`"`) }
+
+func unmarshalGQL[T ~[16]byte](k Kind, into *T, value any) error {
+	text, ok := value.(string)
+	if !ok {
+		return fmt.Errorf("%w: %T is no text", ErrMalformed, value)
+	}
+	parsed, err := parse[T](k, text)
+	*into = parsed
+	return err
 }

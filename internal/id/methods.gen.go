@@ -4,6 +4,7 @@ package id
 
 import (
 	"database/sql/driver"
+	"io"
 
 	"github.com/google/uuid"
 )
@@ -38,6 +39,12 @@ func (i User) Value() (driver.Value, error) { return i.UUID().Value() }
 // Scan reads the UUID from database/sql.
 func (i *User) Scan(src any) error { return (*uuid.UUID)(i).Scan(src) }
 
+// MarshalGQL writes the public form.
+func (i User) MarshalGQL(w io.Writer) { marshalGQL(w, i.Public()) }
+
+// UnmarshalGQL parses the public form. The error wraps ErrMalformed.
+func (i *User) UnmarshalGQL(value any) error { return unmarshalGQL(KindUser, i, value) }
+
 // Session is an id whose public form begins with ses_.
 type Session [16]byte
 
@@ -67,6 +74,12 @@ func (i Session) Value() (driver.Value, error) { return i.UUID().Value() }
 
 // Scan reads the UUID from database/sql.
 func (i *Session) Scan(src any) error { return (*uuid.UUID)(i).Scan(src) }
+
+// MarshalGQL writes the public form.
+func (i Session) MarshalGQL(w io.Writer) { marshalGQL(w, i.Public()) }
+
+// UnmarshalGQL parses the public form. The error wraps ErrMalformed.
+func (i *Session) UnmarshalGQL(value any) error { return unmarshalGQL(KindSession, i, value) }
 
 // Goods is an id whose public form begins with gds_.
 type Goods [16]byte
@@ -98,6 +111,12 @@ func (i Goods) Value() (driver.Value, error) { return i.UUID().Value() }
 // Scan reads the UUID from database/sql.
 func (i *Goods) Scan(src any) error { return (*uuid.UUID)(i).Scan(src) }
 
+// MarshalGQL writes the public form.
+func (i Goods) MarshalGQL(w io.Writer) { marshalGQL(w, i.Public()) }
+
+// UnmarshalGQL parses the public form. The error wraps ErrMalformed.
+func (i *Goods) UnmarshalGQL(value any) error { return unmarshalGQL(KindGoods, i, value) }
+
 // Sale is an id whose public form begins with sal_.
 type Sale [16]byte
 
@@ -127,6 +146,12 @@ func (i Sale) Value() (driver.Value, error) { return i.UUID().Value() }
 
 // Scan reads the UUID from database/sql.
 func (i *Sale) Scan(src any) error { return (*uuid.UUID)(i).Scan(src) }
+
+// MarshalGQL writes the public form.
+func (i Sale) MarshalGQL(w io.Writer) { marshalGQL(w, i.Public()) }
+
+// UnmarshalGQL parses the public form. The error wraps ErrMalformed.
+func (i *Sale) UnmarshalGQL(value any) error { return unmarshalGQL(KindSale, i, value) }
 
 // Item is an id whose public form begins with itm_.
 type Item [16]byte
@@ -158,6 +183,12 @@ func (i Item) Value() (driver.Value, error) { return i.UUID().Value() }
 // Scan reads the UUID from database/sql.
 func (i *Item) Scan(src any) error { return (*uuid.UUID)(i).Scan(src) }
 
+// MarshalGQL writes the public form.
+func (i Item) MarshalGQL(w io.Writer) { marshalGQL(w, i.Public()) }
+
+// UnmarshalGQL parses the public form. The error wraps ErrMalformed.
+func (i *Item) UnmarshalGQL(value any) error { return unmarshalGQL(KindItem, i, value) }
+
 // Task is an id whose public form begins with tsk_.
 type Task [16]byte
 
@@ -187,6 +218,12 @@ func (i Task) Value() (driver.Value, error) { return i.UUID().Value() }
 
 // Scan reads the UUID from database/sql.
 func (i *Task) Scan(src any) error { return (*uuid.UUID)(i).Scan(src) }
+
+// MarshalGQL writes the public form.
+func (i Task) MarshalGQL(w io.Writer) { marshalGQL(w, i.Public()) }
+
+// UnmarshalGQL parses the public form. The error wraps ErrMalformed.
+func (i *Task) UnmarshalGQL(value any) error { return unmarshalGQL(KindTask, i, value) }
 
 // Order is an id whose public form begins with ord_.
 type Order [16]byte
@@ -218,6 +255,12 @@ func (i Order) Value() (driver.Value, error) { return i.UUID().Value() }
 // Scan reads the UUID from database/sql.
 func (i *Order) Scan(src any) error { return (*uuid.UUID)(i).Scan(src) }
 
+// MarshalGQL writes the public form.
+func (i Order) MarshalGQL(w io.Writer) { marshalGQL(w, i.Public()) }
+
+// UnmarshalGQL parses the public form. The error wraps ErrMalformed.
+func (i *Order) UnmarshalGQL(value any) error { return unmarshalGQL(KindOrder, i, value) }
+
 // Challenge is an id whose public form begins with cap_.
 type Challenge [16]byte
 
@@ -247,6 +290,12 @@ func (i Challenge) Value() (driver.Value, error) { return i.UUID().Value() }
 
 // Scan reads the UUID from database/sql.
 func (i *Challenge) Scan(src any) error { return (*uuid.UUID)(i).Scan(src) }
+
+// MarshalGQL writes the public form.
+func (i Challenge) MarshalGQL(w io.Writer) { marshalGQL(w, i.Public()) }
+
+// UnmarshalGQL parses the public form. The error wraps ErrMalformed.
+func (i *Challenge) UnmarshalGQL(value any) error { return unmarshalGQL(KindChallenge, i, value) }
 
 // Ticket is an id whose public form begins with tkt_.
 type Ticket [16]byte
@@ -278,6 +327,12 @@ func (i Ticket) Value() (driver.Value, error) { return i.UUID().Value() }
 // Scan reads the UUID from database/sql.
 func (i *Ticket) Scan(src any) error { return (*uuid.UUID)(i).Scan(src) }
 
+// MarshalGQL writes the public form.
+func (i Ticket) MarshalGQL(w io.Writer) { marshalGQL(w, i.Public()) }
+
+// UnmarshalGQL parses the public form. The error wraps ErrMalformed.
+func (i *Ticket) UnmarshalGQL(value any) error { return unmarshalGQL(KindTicket, i, value) }
+
 // Waitlist is an id whose public form begins with wtl_.
 type Waitlist [16]byte
 
@@ -307,6 +362,12 @@ func (i Waitlist) Value() (driver.Value, error) { return i.UUID().Value() }
 
 // Scan reads the UUID from database/sql.
 func (i *Waitlist) Scan(src any) error { return (*uuid.UUID)(i).Scan(src) }
+
+// MarshalGQL writes the public form.
+func (i Waitlist) MarshalGQL(w io.Writer) { marshalGQL(w, i.Public()) }
+
+// UnmarshalGQL parses the public form. The error wraps ErrMalformed.
+func (i *Waitlist) UnmarshalGQL(value any) error { return unmarshalGQL(KindWaitlist, i, value) }
 
 // Payment is an id whose public form begins with pay_.
 type Payment [16]byte
@@ -338,6 +399,12 @@ func (i Payment) Value() (driver.Value, error) { return i.UUID().Value() }
 // Scan reads the UUID from database/sql.
 func (i *Payment) Scan(src any) error { return (*uuid.UUID)(i).Scan(src) }
 
+// MarshalGQL writes the public form.
+func (i Payment) MarshalGQL(w io.Writer) { marshalGQL(w, i.Public()) }
+
+// UnmarshalGQL parses the public form. The error wraps ErrMalformed.
+func (i *Payment) UnmarshalGQL(value any) error { return unmarshalGQL(KindPayment, i, value) }
+
 // Refund is an id whose public form begins with rfd_.
 type Refund [16]byte
 
@@ -367,6 +434,12 @@ func (i Refund) Value() (driver.Value, error) { return i.UUID().Value() }
 
 // Scan reads the UUID from database/sql.
 func (i *Refund) Scan(src any) error { return (*uuid.UUID)(i).Scan(src) }
+
+// MarshalGQL writes the public form.
+func (i Refund) MarshalGQL(w io.Writer) { marshalGQL(w, i.Public()) }
+
+// UnmarshalGQL parses the public form. The error wraps ErrMalformed.
+func (i *Refund) UnmarshalGQL(value any) error { return unmarshalGQL(KindRefund, i, value) }
 
 // Act is an id whose public form begins with act_.
 type Act [16]byte
@@ -398,6 +471,12 @@ func (i Act) Value() (driver.Value, error) { return i.UUID().Value() }
 // Scan reads the UUID from database/sql.
 func (i *Act) Scan(src any) error { return (*uuid.UUID)(i).Scan(src) }
 
+// MarshalGQL writes the public form.
+func (i Act) MarshalGQL(w io.Writer) { marshalGQL(w, i.Public()) }
+
+// UnmarshalGQL parses the public form. The error wraps ErrMalformed.
+func (i *Act) UnmarshalGQL(value any) error { return unmarshalGQL(KindAct, i, value) }
+
 // Held is an id whose public form begins with hld_.
 type Held [16]byte
 
@@ -427,6 +506,12 @@ func (i Held) Value() (driver.Value, error) { return i.UUID().Value() }
 
 // Scan reads the UUID from database/sql.
 func (i *Held) Scan(src any) error { return (*uuid.UUID)(i).Scan(src) }
+
+// MarshalGQL writes the public form.
+func (i Held) MarshalGQL(w io.Writer) { marshalGQL(w, i.Public()) }
+
+// UnmarshalGQL parses the public form. The error wraps ErrMalformed.
+func (i *Held) UnmarshalGQL(value any) error { return unmarshalGQL(KindHeld, i, value) }
 
 // Endpoint is an id whose public form begins with whe_.
 type Endpoint [16]byte
@@ -458,6 +543,12 @@ func (i Endpoint) Value() (driver.Value, error) { return i.UUID().Value() }
 // Scan reads the UUID from database/sql.
 func (i *Endpoint) Scan(src any) error { return (*uuid.UUID)(i).Scan(src) }
 
+// MarshalGQL writes the public form.
+func (i Endpoint) MarshalGQL(w io.Writer) { marshalGQL(w, i.Public()) }
+
+// UnmarshalGQL parses the public form. The error wraps ErrMalformed.
+func (i *Endpoint) UnmarshalGQL(value any) error { return unmarshalGQL(KindEndpoint, i, value) }
+
 // Event is an id whose public form begins with evt_.
 type Event [16]byte
 
@@ -487,6 +578,12 @@ func (i Event) Value() (driver.Value, error) { return i.UUID().Value() }
 
 // Scan reads the UUID from database/sql.
 func (i *Event) Scan(src any) error { return (*uuid.UUID)(i).Scan(src) }
+
+// MarshalGQL writes the public form.
+func (i Event) MarshalGQL(w io.Writer) { marshalGQL(w, i.Public()) }
+
+// UnmarshalGQL parses the public form. The error wraps ErrMalformed.
+func (i *Event) UnmarshalGQL(value any) error { return unmarshalGQL(KindEvent, i, value) }
 
 // Address is an id whose public form begins with adr_.
 type Address [16]byte
@@ -518,6 +615,12 @@ func (i Address) Value() (driver.Value, error) { return i.UUID().Value() }
 // Scan reads the UUID from database/sql.
 func (i *Address) Scan(src any) error { return (*uuid.UUID)(i).Scan(src) }
 
+// MarshalGQL writes the public form.
+func (i Address) MarshalGQL(w io.Writer) { marshalGQL(w, i.Public()) }
+
+// UnmarshalGQL parses the public form. The error wraps ErrMalformed.
+func (i *Address) UnmarshalGQL(value any) error { return unmarshalGQL(KindAddress, i, value) }
+
 // Delivery is an id whose public form begins with dlv_.
 type Delivery [16]byte
 
@@ -547,6 +650,12 @@ func (i Delivery) Value() (driver.Value, error) { return i.UUID().Value() }
 
 // Scan reads the UUID from database/sql.
 func (i *Delivery) Scan(src any) error { return (*uuid.UUID)(i).Scan(src) }
+
+// MarshalGQL writes the public form.
+func (i Delivery) MarshalGQL(w io.Writer) { marshalGQL(w, i.Public()) }
+
+// UnmarshalGQL parses the public form. The error wraps ErrMalformed.
+func (i *Delivery) UnmarshalGQL(value any) error { return unmarshalGQL(KindDelivery, i, value) }
 
 // Template is an id whose public form begins with tpl_.
 type Template [16]byte
@@ -578,6 +687,12 @@ func (i Template) Value() (driver.Value, error) { return i.UUID().Value() }
 // Scan reads the UUID from database/sql.
 func (i *Template) Scan(src any) error { return (*uuid.UUID)(i).Scan(src) }
 
+// MarshalGQL writes the public form.
+func (i Template) MarshalGQL(w io.Writer) { marshalGQL(w, i.Public()) }
+
+// UnmarshalGQL parses the public form. The error wraps ErrMalformed.
+func (i *Template) UnmarshalGQL(value any) error { return unmarshalGQL(KindTemplate, i, value) }
+
 // Device is an id whose public form begins with dev_.
 type Device [16]byte
 
@@ -607,6 +722,12 @@ func (i Device) Value() (driver.Value, error) { return i.UUID().Value() }
 
 // Scan reads the UUID from database/sql.
 func (i *Device) Scan(src any) error { return (*uuid.UUID)(i).Scan(src) }
+
+// MarshalGQL writes the public form.
+func (i Device) MarshalGQL(w io.Writer) { marshalGQL(w, i.Public()) }
+
+// UnmarshalGQL parses the public form. The error wraps ErrMalformed.
+func (i *Device) UnmarshalGQL(value any) error { return unmarshalGQL(KindDevice, i, value) }
 
 // ServiceToken is an id whose public form begins with svt_.
 type ServiceToken [16]byte
@@ -639,3 +760,9 @@ func (i ServiceToken) Value() (driver.Value, error) { return i.UUID().Value() }
 
 // Scan reads the UUID from database/sql.
 func (i *ServiceToken) Scan(src any) error { return (*uuid.UUID)(i).Scan(src) }
+
+// MarshalGQL writes the public form.
+func (i ServiceToken) MarshalGQL(w io.Writer) { marshalGQL(w, i.Public()) }
+
+// UnmarshalGQL parses the public form. The error wraps ErrMalformed.
+func (i *ServiceToken) UnmarshalGQL(value any) error { return unmarshalGQL(KindServiceToken, i, value) }

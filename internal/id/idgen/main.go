@@ -87,6 +87,7 @@ package id
 
 import (
 	"database/sql/driver"
+	"io"
 
 	"github.com/google/uuid"
 )
@@ -120,4 +121,10 @@ func (i {{.Name}}) Value() (driver.Value, error) { return i.UUID().Value() }
 
 // Scan reads the UUID from database/sql.
 func (i *{{.Name}}) Scan(src any) error { return (*uuid.UUID)(i).Scan(src) }
+
+// MarshalGQL writes the public form.
+func (i {{.Name}}) MarshalGQL(w io.Writer) { marshalGQL(w, i.Public()) }
+
+// UnmarshalGQL parses the public form. The error wraps ErrMalformed.
+func (i *{{.Name}}) UnmarshalGQL(value any) error { return unmarshalGQL(Kind{{.Name}}, i, value) }
 {{end}}`))

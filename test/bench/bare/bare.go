@@ -133,7 +133,7 @@ func (s *Shop) Place(ctx context.Context, in model.PlaceOrderInput) (*model.Plac
 		return nil, err
 	}
 	return &model.PlaceOrderPayload{
-		OrderTask:  &model.OrderTask{ID: task.Public(), Status: order.Submitted},
+		OrderTask:  &model.OrderTask{ID: task, Status: order.Submitted},
 		UserErrors: []model.UserError{},
 	}, nil
 }

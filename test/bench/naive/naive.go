@@ -130,7 +130,7 @@ func (s *Shop) place(ctx context.Context, in model.PlaceOrderInput) (*model.Plac
 		return nil, err
 	}
 	return &model.PlaceOrderPayload{
-		OrderTask:  &model.OrderTask{ID: task.Public(), Status: order.Submitted},
+		OrderTask:  &model.OrderTask{ID: task, Status: order.Submitted},
 		UserErrors: []model.UserError{},
 	}, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"seckill/graph/model"
 	"seckill/graph/push"
+	"seckill/internal/id"
 	"seckill/internal/notifier"
 	"seckill/internal/sale"
 )
@@ -36,16 +37,16 @@ func NewPush() *Push {
 }
 
 // Watch subscribes one socket to the state.
-func (p *Push) Watch(ctx context.Context, saleID string) (<-chan *model.StockEvent, error) {
+func (p *Push) Watch(ctx context.Context, _ string) (<-chan *model.StockEvent, error) {
 	states, err := notifier.Follow(ctx, p.hub, pushKey, func(context.Context) (notifier.State[*sale.Item], error) {
-		return notifier.State[*sale.Item]{Value: &sale.Item{Total: 1000}, Revision: 1}, nil
+		return notifier.State[*sale.Item]{Value: &sale.Item{ID: id.New[id.Item](), Total: 1000}, Revision: 1}, nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	return push.Events(ctx, received{states, p}, func(item *sale.Item, _ bool) *model.StockEvent {
 		return &model.StockEvent{
-			Kind: model.StreamEventKindUpdate, ServerTime: time.Now().UTC(), Items: []*model.SaleItem{{ID: saleID, Source: item}},
+			Kind: model.StreamEventKindUpdate, ServerTime: time.Now().UTC(), Items: []*model.SaleItem{{ID: item.ID, Source: item}},
 		}
 	}), nil
 }

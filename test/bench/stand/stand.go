@@ -99,7 +99,7 @@ func Nothing(context.Context, model.PlaceOrderInput) (*model.PlaceOrderPayload, 
 }
 
 // NoTask is the id of a task that does not exist.
-const NoTask = "task_01jd3v6g2pe0c8m2v1k4h5n6p7"
+var NoTask = id.New[id.Task]()
 
 // Edge returns the product's public handler with all of its middleware around the schema
 // with these resolvers. tokens nil = no authentication.
@@ -180,7 +180,7 @@ func Floor() http.Handler {
 		}
 		out, err := json.Marshal(struct {
 			Data data `json:"data"`
-		}{data{payload{OrderTask: task{NoTask, "SUBMITTED"}, UserErrors: []struct{}{}}}})
+		}{data{payload{OrderTask: task{NoTask.Public(), "SUBMITTED"}, UserErrors: []struct{}{}}}})
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
