@@ -1,9 +1,11 @@
 package testenv
 
 import (
+	"errors"
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"syscall"
 	"testing"
 )
 
@@ -31,17 +33,23 @@ func ReservePort(t testing.TB) int {
 		if err != nil {
 			continue // another test has it
 		}
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err != nil { // a service of this machine has it
+		if !refused(port) { // a service of this machine has it
 			unlock()
 			continue
 		}
 		t.Cleanup(unlock)
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
 		return port
 	}
 	t.Fatalf("no free port of 127.0.0.1 among %d from %d on", reservable, firstReserved)
 	return 0
+}
+
+// refused reports whether nothing listens on a port of 127.0.0.1. It does not try to bind the
+// port: a process that is started at this moment has a copy of the bound socket until exec.
+func refused(port int) bool {
+	conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err == nil {
+		_ = conn.Close()
+	}
+	return errors.Is(err, syscall.ECONNREFUSED)
 }

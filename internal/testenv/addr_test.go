@@ -2,6 +2,7 @@ package testenv
 
 import (
 	"net"
+	"os/exec"
 	"testing"
 )
 
@@ -16,17 +17,6 @@ func TestAReservedAddressIsOnlyForWhoKnowsIt(t *testing.T) {
 			t.Fatalf("%s twice", addr)
 		}
 		reserved[addr] = true
-	}
-	for addr := range reserved {
-		for range 2 { // the second time as after a restart
-			l, err := net.Listen("tcp", addr)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := l.Close(); err != nil {
-				t.Fatal(err)
-			}
-		}
 	}
 	var open []net.Listener
 	defer func() {
@@ -43,5 +33,38 @@ func TestAReservedAddressIsOnlyForWhoKnowsIt(t *testing.T) {
 		if reserved[l.Addr().String()] {
 			t.Fatalf("%s is reserved and was assigned", l.Addr())
 		}
+	}
+}
+
+// A process that another test starts has a copy of every open socket until it calls exec,
+// so that a port which was bound for a check may stay bound for some milliseconds.
+func TestAReservedAddressIsFreeWhileProcessesStart(t *testing.T) {
+	t.Parallel()
+	done := make(chan struct{})
+	started := make(chan error)
+	go func() {
+		var err error
+		for err == nil {
+			select {
+			case <-done:
+				started <- nil
+				return
+			default:
+				err = exec.Command("true").Run()
+			}
+		}
+		started <- err
+	}()
+	for range 1000 {
+		l, err := net.Listen("tcp", ReserveAddr(t))
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		defer func() { _ = l.Close() }()
+	}
+	close(done)
+	if err := <-started; err != nil {
+		t.Fatal(err)
 	}
 }
