@@ -5,9 +5,6 @@
 package graph
 
 import (
-	"github.com/99designs/gqlgen/graphql"
-
-	"seckill/graph/guard"
 	"seckill/internal/acceptance"
 	"seckill/internal/account"
 	"seckill/internal/admission/captcha"
@@ -67,7 +64,6 @@ type Resolver struct {
 	Limits    *ratelimit.Limiter
 	// RateLimits replace the @rateLimit of the operations that they name.
 	RateLimits map[string]ratelimit.Policy
-	Cost       func(*graphql.OperationContext) guard.Cost
 	Server     ServerInfo
 }
 
@@ -75,7 +71,8 @@ type Resolver struct {
 type ServerInfo struct {
 	Version string
 	Commit  string
-	Ready   func() bool // false while draining
+	// Process reports whether the server is stopping: a *server.Readiness.
+	Process interface{ Draining() bool }
 	// ErrorReference is the address of the page of error codes.
 	ErrorReference string
 }

@@ -177,7 +177,14 @@ func (g *Guard) MutateOperationContext(ctx context.Context, op *graphql.Operatio
 	return g.Charge(ctx, op)
 }
 
-const budgetExtension = "budget"
+// chargeExtension names the charge of an operation in its Stats.
+const chargeExtension = "charge"
+
+// charge is what CostOf needs of an operation that passed.
+type charge struct {
+	guard  *Guard
+	budget *Budget // nil without a budget
+}
 
 // Cost is the computed cost of an operation.
 type Cost struct {
@@ -186,10 +193,14 @@ type Cost struct {
 	Budget    *Budget // the caller's, nil without a budget
 }
 
-// Cost returns the cost of an operation that passed.
-func (g *Guard) Cost(op *graphql.OperationContext) Cost {
-	budget, _ := op.Stats.GetExtension(budgetExtension).(*Budget)
-	return Cost{Requested: g.docs.plan(g.opts.Schema, op).cost(op.Variables), Limit: g.opts.Limits.Cost, Budget: budget}
+// CostOf returns the cost of an operation that passed a Guard.
+func CostOf(op *graphql.OperationContext) Cost {
+	c, ok := op.Stats.GetExtension(chargeExtension).(*charge)
+	if !ok {
+		return Cost{}
+	}
+	g := c.guard
+	return Cost{Requested: g.docs.plan(g.opts.Schema, op).cost(op.Variables), Limit: g.opts.Limits.Cost, Budget: c.budget}
 }
 
 // AppendJSON appends the value of extensions.cost.

@@ -82,7 +82,7 @@ func (h *harness) send(p graphql.RawParams) (cost string, refusal *gqlerror.Erro
 	if resp := responses(ctx); string(resp.Data) != `{}` {
 		h.t.Errorf("the answer is changed: %s", resp.Data)
 	}
-	return string(h.guard.Cost(op).AppendJSON(nil)), nil
+	return string(guard.CostOf(op).AppendJSON(nil)), nil
 }
 
 // agree checks that Recall and the executor prepare the same operation.

@@ -70,13 +70,15 @@ func (g *Guard) Charge(ctx context.Context, op *graphql.OperationContext) *gqler
 	if cost > g.opts.Limits.Cost {
 		return tooComplex(fmt.Sprintf("The operation costs %d points, the limit is %d.", cost, g.opts.Limits.Cost))
 	}
+	passed := &charge{guard: g}
 	if g.opts.Spend != nil {
 		budget, err := g.opts.Spend(ctx, cost)
 		if err != nil {
 			return refused(err)
 		}
-		op.Stats.SetExtension(budgetExtension, &budget)
+		passed.budget = &budget
 	}
+	op.Stats.SetExtension(chargeExtension, passed)
 	return nil
 }
 

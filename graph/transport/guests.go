@@ -4,7 +4,9 @@ import (
 	"context"
 	"time"
 
+	"seckill/internal/auth"
 	"seckill/internal/fault"
+	"seckill/internal/ratelimit"
 )
 
 // Share of MaxSockets that one network may use for anonymous sockets. A smaller share
@@ -15,22 +17,16 @@ const (
 	fewGuests  = 100 // minimum when MaxSockets is small
 )
 
-// GuestNetwork is a network of a client. Its bound is Factor times the share.
-type GuestNetwork struct {
-	Name   string
-	Factor int
-}
-
 // guest identifies the networks of a client, and whether connection_init came without a
 // token. Sockets before connection_init are counted separately, so that users can sign in
 // from a network whose anonymous sockets have reached the bound.
 type guest struct {
-	networks  []GuestNetwork // nil = not counted
+	networks  []ratelimit.Range // each with Factor times the share
 	anonymous bool
 }
 
 type guestKey struct {
-	network   string
+	network   ratelimit.Subject
 	anonymous bool
 }
 
@@ -40,7 +36,7 @@ type guests map[guestKey]int
 // full reports whether a network of a guest has reached its bound.
 func (g guests) full(of guest, maxSockets int) bool {
 	for _, n := range of.networks {
-		if g[guestKey{n.Name, of.anonymous}] >= max(maxSockets/guestShare, fewGuests)*n.Factor {
+		if g[guestKey{n.Subject, of.anonymous}] >= max(maxSockets/guestShare, fewGuests)*n.Factor {
 			return true
 		}
 	}
@@ -49,13 +45,13 @@ func (g guests) full(of guest, maxSockets int) bool {
 
 func (g guests) add(of guest) {
 	for _, n := range of.networks {
-		g[guestKey{n.Name, of.anonymous}]++
+		g[guestKey{n.Subject, of.anonymous}]++
 	}
 }
 
 func (g guests) remove(of guest) {
 	for _, n := range of.networks {
-		key := guestKey{n.Name, of.anonymous}
+		key := guestKey{n.Subject, of.anonymous}
 		if g[key]--; g[key] <= 0 {
 			delete(g, key)
 		}
@@ -63,11 +59,8 @@ func (g guests) remove(of guest) {
 }
 
 // stranger returns the guest of a request before its caller is authenticated.
-func (r *Sockets) stranger(ctx context.Context) guest {
-	if r.opts.Networks == nil {
-		return guest{}
-	}
-	return guest{networks: r.opts.Networks(ctx)}
+func stranger(ctx context.Context) guest {
+	return guest{networks: ratelimit.Ranges(auth.ClientAddr(ctx))}
 }
 
 func errTooManyGuests() error {

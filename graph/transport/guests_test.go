@@ -1,41 +1,37 @@
 package transport_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/coder/websocket"
 
 	"seckill/graph/transport"
+	"seckill/internal/auth"
+	"seckill/internal/testenv"
 )
 
 // networks returns a server with 1,000 sockets, of which one network may use 100, and a
 // function that sets the network of the following requests.
-func networks(t *testing.T) (f *fixture, from func(network string)) {
+func networks(t *testing.T) (f *fixture, from func(addr string)) {
 	t.Helper()
 	var network atomic.Value
-	network.Store("")
-	f = setup(t, setupOptions{sockets: transport.SocketOptions{
-		MaxSockets: 1000, InitTimeout: time.Minute,
-		Networks: func(context.Context) (all []transport.GuestNetwork) { // "a/b" is in b, which has the bound of two
-			for i, name := range strings.Split(network.Load().(string), "/") {
-				all = append(all, transport.GuestNetwork{Name: name, Factor: i + 1})
-			}
-			return all
-		},
-	}})
-	return f, func(name string) { network.Store(name) }
+	network.Store(netip.Addr{})
+	f = setup(t, setupOptions{
+		sockets: transport.SocketOptions{MaxSockets: 1000, InitTimeout: testenv.Wait},
+		client:  func() auth.Client { return auth.Client{Addr: network.Load().(netip.Addr)} },
+	})
+	return f, func(addr string) { network.Store(netip.MustParseAddr(addr)) }
 }
 
 func TestOneNetworkCannotTakeAllSocketsAnonymously(t *testing.T) {
 	t.Parallel()
 	f, from := networks(t)
-	from("a")
+	from("192.0.2.1")
 	f.events(`subscription{idle}`).expect(`event: next|data: {"data":{"idle":1}}`)
 	first := f.open("")
 	for range 98 {
@@ -46,9 +42,9 @@ func TestOneNetworkCannotTakeAllSocketsAnonymously(t *testing.T) {
 	late.expectClose(4429, "Too many sockets")
 	f.query(`subscription{idle}`, "", header("Accept", "text/event-stream")).contains(t, 429, "RATE_LIMITED")
 	f.open("user:ann") // signed-in users are counted by user
-	from("b")
+	from("192.0.2.2")
 	f.open("")
-	from("a")
+	from("192.0.2.1")
 	_ = first.conn.Close(1000, "")
 	f.eventually("the socket is forgotten", func() bool { return f.sockets.Count() == 101 })
 	f.open("")
@@ -57,7 +53,7 @@ func TestOneNetworkCannotTakeAllSocketsAnonymously(t *testing.T) {
 func TestOneNetworkCannotTakeAllSocketsWithoutAWord(t *testing.T) {
 	t.Parallel()
 	f, from := networks(t)
-	from("a")
+	from("192.0.2.1")
 	var silent []*wsClient
 	for range 100 {
 		silent = append(silent, f.dial(dialOptions{}))
@@ -79,18 +75,18 @@ func TestOneNetworkCannotTakeAllSocketsWithoutAWord(t *testing.T) {
 func TestNetworksWithinOneNetworkShareItsBound(t *testing.T) {
 	t.Parallel()
 	f, from := networks(t)
-	for _, name := range []string{"a/wide", "b/wide"} {
-		from(name)
+	for _, addr := range []string{"2001:db8:0:a1::1", "2001:db8:0:b1::1"} {
+		from(addr)
 		for range 100 {
 			f.open("")
 		}
 	}
-	from("c/wide")
+	from("2001:db8:0:c1::1") // of the same /56, which has the bound of two
 	late := f.dial(dialOptions{})
 	late.init("")
 	late.expectClose(4429, "Too many sockets")
 	f.open("user:ann")
-	from("c/other")
+	from("2001:db8:0:1c1::1")
 	f.open("")
 }
 

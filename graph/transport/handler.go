@@ -197,7 +197,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, params *graphql
 		writeShared(w, r, kind, resp)
 		return
 	}
-	cost := h.opts.Guard.Cost(op)
+	cost := guard.CostOf(op)
 	writeReply(w, kind, statusOf(kind, resp), reply{resp, &cost})
 	if limited.Err() == nil { // after a timeout a resolver may have left calls behind
 		h.opts.Guard.Release(op)

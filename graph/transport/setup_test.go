@@ -15,6 +15,7 @@ import (
 	"seckill/graph/guard"
 	"seckill/graph/transport"
 	"seckill/graph/transport/internal/testschema"
+	"seckill/internal/auth"
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/testenv"
@@ -38,6 +39,7 @@ type setupOptions struct {
 	transport  transport.Options
 	http2      bool
 	configure  func(*http.Server)
+	client     func() auth.Client // of the requests; nil = the zero value
 }
 
 type userKey struct{}
@@ -96,7 +98,13 @@ func setup(t testing.TB, o setupOptions) *fixture {
 	if opts.Authenticate == nil {
 		opts.Authenticate = authenticate
 	}
-	f.server = httptest.NewUnstartedServer(transport.NewHandler(opts))
+	handler := transport.NewHandler(opts)
+	f.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if o.client != nil {
+			r = r.WithContext(auth.WithClient(r.Context(), o.client()))
+		}
+		handler.ServeHTTP(w, r)
+	}))
 	if o.configure != nil {
 		o.configure(f.server.Config)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/coder/websocket"
 
 	"seckill/graph/transport"
+	"seckill/internal/auth"
 	"seckill/internal/testenv"
 )
 
@@ -151,9 +152,10 @@ func TestUnknownSubprotocolIsRefused(t *testing.T) {
 func TestSocketsOfOtherOriginsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, encrypted := range []bool{false, true} {
-		f := setup(t, setupOptions{sockets: transport.SocketOptions{
-			Origins: []string{"https://shop.example"}, Secure: func(*http.Request) bool { return encrypted },
-		}})
+		f := setup(t, setupOptions{
+			sockets: transport.SocketOptions{Origins: []string{"https://shop.example"}},
+			client:  func() auth.Client { return auth.Client{Secure: encrypted} },
+		})
 		host := strings.TrimPrefix(f.server.URL, "http://")
 		downgraded := 101
 		if encrypted {

@@ -4,7 +4,6 @@ import (
 	"container/list"
 	"context"
 	"math/rand/v2"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -55,12 +54,6 @@ type SocketOptions struct {
 	CheckEvery   time.Duration // interval of checks of a caller's rights [500 ms]
 	DrainWindow  time.Duration // duration over which a drain spreads the closes [5 s]
 	Origins      []string      // origins ("https://shop.example") allowed in addition to the server's own
-	// Secure reports whether the client's connection is encrypted; by default, whether
-	// the listener's is.
-	Secure func(*http.Request) bool
-	// Networks returns the networks of a request, so that one network cannot use all
-	// sockets; signed-in users are counted by user. nil = no bound.
-	Networks func(ctx context.Context) []GuestNetwork
 	// Watch calls ended once a session is signed out, immediately if it already is;
 	// unwatch stops watching. It must not wait for ended. nil = sessions do not end.
 	Watch func(session id.Session, ended func()) (unwatch func())
@@ -81,9 +74,6 @@ func (o SocketOptions) withDefaults() SocketOptions {
 	setDefault(&o.PingTimeout, 4*time.Second)
 	setDefault(&o.CheckEvery, 500*time.Millisecond)
 	setDefault(&o.DrainWindow, 5*time.Second)
-	if o.Secure == nil {
-		o.Secure = func(r *http.Request) bool { return r.TLS != nil }
-	}
 	origins := make([]string, len(o.Origins))
 	for i, origin := range o.Origins {
 		origins[i] = strings.ToLower(strings.TrimSuffix(origin, "/"))
@@ -184,7 +174,7 @@ func (r *Sockets) Drain(ctx context.Context) error {
 
 // admits returns an error when a request may not open another socket.
 func (r *Sockets) admits(ctx context.Context) error {
-	g := r.stranger(ctx)
+	g := stranger(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.room(g)
@@ -193,7 +183,7 @@ func (r *Sockets) admits(ctx context.Context) error {
 // enter adds an open socket or stream. signedIn means that claim will set its user; a
 // socket has none before connection_init.
 func (r *Sockets) enter(ctx context.Context, m member, signedIn bool) error {
-	g := r.stranger(ctx)
+	g := stranger(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.room(g); err != nil {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
+
+	"seckill/graph/guard"
 )
 
 // writeWait is the timeout of one write; then the client is disconnected.
@@ -119,7 +121,7 @@ func (h *Handler) costed(op *graphql.OperationContext, resp *graphql.Response) r
 	if op.Operation.Operation == ast.Subscription {
 		return reply{Response: resp}
 	}
-	cost := h.opts.Guard.Cost(op)
+	cost := guard.CostOf(op)
 	return reply{resp, &cost}
 }
 

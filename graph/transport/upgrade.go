@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"seckill/internal/auth"
 )
 
 // Buffers of one socket. The upgrade frees net/http's own buffers of 4 kB each, which an
@@ -89,7 +91,7 @@ func originAllowed(r *http.Request, opts SocketOptions) bool {
 		return true
 	}
 	u, err := url.Parse(origin)
-	if err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host) && (u.Scheme == "https" || !opts.Secure(r)) {
+	if err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host) && (u.Scheme == "https" || !auth.ClientFrom(r.Context()).Secure) {
 		return true
 	}
 	return slices.Contains(opts.Origins, strings.ToLower(origin))

@@ -22,7 +22,6 @@ import (
 	"seckill/internal/payment/sandbox"
 	"seckill/internal/payment/setup"
 	"seckill/internal/periodic"
-	"seckill/internal/postgres"
 	"seckill/internal/preload"
 	"seckill/internal/reconcile"
 	"seckill/internal/report"
@@ -189,7 +188,7 @@ func newRouter(b base, m messages, h stream.Handler, c consumer) (*stream.Router
 				Batch: c.batch, ClaimIdle: b.cfg.ClaimIdle, Log: b.log, Metrics: b.streams,
 			})
 		},
-		Handlers: []stream.Handler{h}, DeadLetters: m.deadLetters, IsTransient: postgres.Retryable,
+		Handlers: []stream.Handler{h}, DeadLetters: m.deadLetters,
 		HandlerTimeout: c.timeout, Log: b.log, Metrics: b.streams,
 	})
 	if err != nil {

@@ -132,7 +132,7 @@ func newProviders(b base, in accounts, keys auth.Keys, l net.Listener) (*oidc.Se
 		return nil, fmt.Errorf("SECKILL_OIDC: %w", err)
 	}
 	return oidc.New(oidc.Config{
-		Providers: providers, Address: baseURL(b.cfg, l), Keys: keys, Accounts: in.service, Secure: secure(b.cfg), Clock: b.clock, Log: b.log,
+		Providers: providers, Address: baseURL(b.cfg, l), Keys: keys, Accounts: in.service, Clock: b.clock, Log: b.log,
 	}), nil
 }
 

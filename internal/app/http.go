@@ -71,15 +71,9 @@ func newServer(ctx context.Context, b base, g gates, in serverParts) (_ *server.
 		return nil, nil, err
 	}
 	sockets := transport.NewSockets(transport.SocketOptions{
-		MaxSockets: most, MaxPerUser: b.cfg.UserSockets, Origins: socketOrigins(b.cfg), Secure: secure(b.cfg),
+		MaxSockets: most, MaxPerUser: b.cfg.UserSockets, Origins: socketOrigins(b.cfg),
 		InitTimeout: b.within(transport.DefaultInitTimeout),
 		Watch:       in.accounts.revocations.OnRevoked, Registerer: b.registry,
-		Networks: func(ctx context.Context) (networks []transport.GuestNetwork) {
-			for _, r := range ratelimit.Ranges(auth.ClientAddr(ctx)) {
-				networks = append(networks, transport.GuestNetwork{Name: string(r.Subject), Factor: r.Factor})
-			}
-			return networks
-		},
 	})
 	if b.roles.API {
 		var handler http.Handler
@@ -131,7 +125,7 @@ func newPublic(b base, in serverParts, handler http.Handler) (http.Handler, erro
 	first := server.FirstQuery{Timeout: b.cfg.RequestTimeout / firstQueryShare, Pages: web.Pages{Origin: b.cfg.PublicURL}}
 	return server.NewPublic(server.PublicOptions{
 		SignIn: signIn, Unsubscribe: in.notices,
-		GraphQL: auth.WithCookies(handler, secure(b.cfg)), Site: server.WithFirstQuery(pages, handler, first),
+		GraphQL: auth.WithCookies(handler), Site: server.WithFirstQuery(pages, handler, first),
 		Playground: b.cfg.PlaygroundOn(), Tabs: in.tabs,
 		Origins: b.cfg.AllowedOrigins, Style: brand.StyleSource(), CaptchaOrigins: b.cfg.CaptchaSources(), PaymentOrigins: b.cfg.StripeSources(), Address: b.cfg.PublicURL, TrustedProxies: b.cfg.TrustedProxies, HTTPS: https(b.cfg),
 		Keys: in.receipts.KeySet(), Webhooks: in.payments.service.Webhooks(), Sandbox: in.payments.pages,
@@ -156,11 +150,6 @@ func https(cfg *config.Config) bool {
 	return strings.EqualFold(scheme, "https")
 }
 
-// secure reports whether the connection of a client is encrypted.
-func secure(cfg *config.Config) func(*http.Request) bool {
-	return func(r *http.Request) bool { return https(cfg) || server.Secure(r, cfg.TrustedProxies) }
-}
-
 // newGraphQL connects the resolvers and the executor with its limits. The returned loop
 // rereads the trusted documents; it is nil without the setting.
 func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *server.Readiness) (http.Handler, *periodic.Loop, error) {
@@ -170,8 +159,7 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 		Waitlist: in.waiting.service,
 		Payments: in.payments.service,
 		Server: graph.ServerInfo{
-			Version: build.Version, Commit: build.Commit,
-			Ready: func() bool { return !ready.Draining() }, ErrorReference: errorReference(b.cfg),
+			Version: build.Version, Commit: build.Commit, Process: ready, ErrorReference: errorReference(b.cfg),
 		},
 	}
 	resolver.Letters, resolver.Line, resolver.Counts = in.orders.letters, in.orders.line, in.stats.counts
@@ -207,7 +195,6 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 	if err != nil {
 		return nil, nil, err
 	}
-	resolver.Cost = g.Cost
 	errs := graph.Errors{Log: b.log, Reference: errorReference(b.cfg)}
 	return transport.NewHandler(transport.Options{
 		Schema: schema, Guard: g, Sockets: sockets, Development: !b.cfg.Production(),

@@ -7,31 +7,38 @@ import (
 
 type clientKey struct{}
 
-// withClient is a request's context with the client address. It costs one allocation,
+// Client is the sender of a request.
+type Client struct {
+	Addr   netip.Addr
+	Secure bool // its connection is encrypted
+}
+
+// withClient is a request's context with its client. It costs one allocation,
 // context.WithValue two.
 type withClient struct {
 	context.Context
-	addr netip.Addr
+	client Client
 }
 
-// Value returns the address, or the parent's value.
+// Value returns the client, or the parent's value.
 func (c *withClient) Value(key any) any {
 	if _, ok := key.(clientKey); ok {
-		return &c.addr
+		return &c.client
 	}
 	return c.Context.Value(key)
 }
 
-// WithClientAddr returns a context that carries the address of a request's client.
-func WithClientAddr(ctx context.Context, addr netip.Addr) context.Context {
-	return &withClient{ctx, addr}
+// WithClient returns a context that carries the client of a request.
+func WithClient(ctx context.Context, c Client) context.Context { return &withClient{ctx, c} }
+
+// ClientFrom returns the client of a request, the zero value outside of a request.
+func ClientFrom(ctx context.Context) Client {
+	c, _ := ctx.Value(clientKey{}).(*Client)
+	if c == nil {
+		return Client{}
+	}
+	return *c
 }
 
 // ClientAddr returns the client address of a request, invalid outside of a request.
-func ClientAddr(ctx context.Context) netip.Addr {
-	addr, _ := ctx.Value(clientKey{}).(*netip.Addr)
-	if addr == nil {
-		return netip.Addr{}
-	}
-	return *addr
-}
+func ClientAddr(ctx context.Context) netip.Addr { return ClientFrom(ctx).Addr }

@@ -44,14 +44,13 @@ func NewCookie(w http.ResponseWriter, secure bool) *Cookie {
 }
 
 // WithCookies attaches a Cookie to requests with the header "X-Seckill-Session: cookie".
-// secure reports whether the client's connection is encrypted.
-func WithCookies(next http.Handler, secure func(*http.Request) bool) http.Handler {
+func WithCookies(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.EqualFold(r.Header.Get(cookieHeader), "cookie") {
 			next.ServeHTTP(w, r)
 			return
 		}
-		c := &Cookie{answer: w.Header(), secure: secure(r)}
+		c := &Cookie{answer: w.Header(), secure: ClientFrom(r.Context()).Secure}
 		if sent, err := r.Cookie(c.name(refreshCookie)); err == nil {
 			c.refresh = sent.Value
 		}

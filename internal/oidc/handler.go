@@ -102,7 +102,7 @@ func (s *Service) callback(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, p, err)
 		return
 	}
-	auth.NewCookie(w, s.cfg.Secure(r)).Set(signed.Tokens.Refresh, signed.Tokens.RefreshExpiresAt)
+	auth.NewCookie(w, auth.ClientFrom(r.Context()).Secure).Set(signed.Tokens.Refresh, signed.Tokens.RefreshExpiresAt)
 	http.Redirect(w, r, st.To, http.StatusSeeOther)
 }
 
@@ -135,7 +135,7 @@ func (s *Service) fail(w http.ResponseWriter, r *http.Request, p *provider, err 
 var cookieOwner = uuid.Nil
 
 func (s *Service) cookie(r *http.Request) *http.Cookie {
-	c := &http.Cookie{Name: "seckill_oidc", Path: "/auth/oidc/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: s.cfg.Secure(r)} //nolint:gosec // Secure follows the request
+	c := &http.Cookie{Name: "seckill_oidc", Path: "/auth/oidc/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: auth.ClientFrom(r.Context()).Secure} //nolint:gosec // Secure follows the request
 	if c.Secure {
 		c.Name, c.Path = "__Host-"+c.Name, "/"
 	}

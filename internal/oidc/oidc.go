@@ -44,8 +44,7 @@ type Config struct {
 	Providers []Provider
 	Address   string // public address of the shop, without a slash at its end
 	Keys      auth.Keys
-	Accounts  *account.Service         // opens sessions for users of providers
-	Secure    func(*http.Request) bool // whether the client's connection is encrypted
+	Accounts  *account.Service // opens sessions for users of providers
 	Clock     clock.Clock
 	Log       *slog.Logger
 }

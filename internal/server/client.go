@@ -61,13 +61,9 @@ func fromTrusted(r *http.Request, proxies []netip.Prefix) bool {
 	return err == nil && trusted(peer.Addr().Unmap(), proxies)
 }
 
-// Secure reports whether the client's connection is encrypted, according to this listener
-// or a trusted proxy.
-func Secure(r *http.Request, proxies []netip.Prefix) bool { return secure(r, proxies) }
-
-func secure(r *http.Request, proxies []netip.Prefix) bool {
-	if r.TLS != nil {
-		return true
-	}
-	return r.Header.Get("X-Forwarded-Proto") == "https" && fromTrusted(r, proxies)
+// secure reports whether the client's connection is encrypted, according to the address of
+// the installation, this listener or a trusted proxy.
+func (o PublicOptions) secure(r *http.Request) bool {
+	return o.HTTPS || r.TLS != nil ||
+		r.Header.Get("X-Forwarded-Proto") == "https" && fromTrusted(r, o.TrustedProxies)
 }

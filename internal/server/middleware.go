@@ -71,7 +71,7 @@ func (h *publicHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if span.On() {
 		traceID = span.TraceID()
 	}
-	ctx := auth.WithClientAddr(telemetry.WithRequest(traced, id, traceID), clientAddr(r, h.opts.TrustedProxies))
+	ctx := auth.WithClient(telemetry.WithRequest(traced, id, traceID), auth.Client{Addr: clientAddr(r, h.opts.TrustedProxies), Secure: h.opts.secure(r)})
 	if span.On() {
 		telemetry.OperationFrom(ctx).Trace = traceID
 	}
@@ -244,7 +244,7 @@ func (o PublicOptions) securityHeaders(next http.Handler) http.Handler {
 			h["X-Frame-Options"] = denyFrames
 			h["Cross-Origin-Opener-Policy"] = sameOrigin
 		}
-		if o.HTTPS || secure(r, o.TrustedProxies) {
+		if auth.ClientFrom(r.Context()).Secure {
 			h["Strict-Transport-Security"] = hsts
 		}
 		next.ServeHTTP(w, r)

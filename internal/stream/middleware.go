@@ -93,8 +93,6 @@ func (r *Router) classify(next message.HandlerFunc) message.HandlerFunc {
 		switch {
 		case err == nil || IsPermanent(err) || IsRetryable(err):
 			return produced, err
-		case r.cfg.IsTransient != nil && r.cfg.IsTransient(err):
-			return nil, Retryable(err)
 		}
 		n := failures(msg) + 1
 		msg.Metadata.Set(metaFailures, strconv.Itoa(n))

@@ -51,10 +51,6 @@ type RouterConfig struct {
 	Handlers      []Handler
 	DeadLetters   *DeadLetters
 
-	// IsTransient reports errors that are independent of the message, in addition to
-	// those of IsRetryable. May be nil.
-	IsTransient func(error) bool
-
 	HandlerTimeout time.Duration // timeout of one call [2 s]
 	MaxFailures    int           // failures of a message in one process before it becomes a dead letter [20]
 	MaxDeliveries  int           // deliveries of a message without a reply before it becomes a dead letter [100]

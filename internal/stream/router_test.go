@@ -130,11 +130,10 @@ func TestAnOutageSetsNoGoodOrderAside(t *testing.T) {
 	t.Parallel()
 	r := setup(t)
 	r.publish(0, 200)
-	custom := errors.New("queue full")
 	outage := []error{
 		&net.OpError{Op: "dial", Err: errors.New("connection refused")},
 		fmt.Errorf("insert orders: %w", refused{"57P03"}), refused{"40001"}, refused{"55P03"}, refused{"53300"}, refused{"08006"},
-		context.DeadlineExceeded, fault.New(fault.Unavailable, "later"), Retryable(errors.New("breaker open")), custom,
+		context.DeadlineExceeded, fault.New(fault.Unavailable, "later"), Retryable(errors.New("queue full")),
 	}
 	var tries atomic.Int64
 	r.route(func(msg *Message) error {
@@ -144,7 +143,6 @@ func TestAnOutageSetsNoGoodOrderAside(t *testing.T) {
 		return r.effect(msg)
 	}, func(c *RouterConfig) {
 		c.MaxFailures = 2
-		c.IsTransient = func(err error) bool { return errors.Is(err, custom) }
 		c.NewSubscriber = func() (*Subscriber, error) {
 			return r.subscriber("one", func(c *SubscriberConfig) {
 				c.NackDelay, c.NackDelayMax = 5*time.Millisecond, 20*time.Millisecond
