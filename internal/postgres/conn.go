@@ -31,7 +31,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 		s.release()
 	}
 	if err != nil {
-		return nil, inTime(ctx, err)
+		return nil, &connectError{inTime(ctx, err)}
 	}
 	full, ok := raw.(pqConn)
 	if !ok || s.netConn == nil {
@@ -40,6 +40,23 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 	return &conn{pqConn: full, netConn: s.netConn, keepsState: c.keepsState}, nil
 }
+
+// connectError is the error of a connection that could not be opened. It is a net.Error, and
+// thereby transient (fault.IsTransient), whatever its cause: lib/pq returns plain errors
+// when no host takes writes and when TLS fails.
+type connectError struct{ err error }
+
+// Error returns the text of the cause.
+func (e *connectError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *connectError) Unwrap() error { return e.err }
+
+// Timeout reports whether the time was up.
+func (e *connectError) Timeout() bool { return errors.Is(e.err, context.DeadlineExceeded) }
+
+// Temporary reports that another attempt may succeed.
+func (e *connectError) Temporary() bool { return true }
 
 // pqConn is the set of interfaces of lib/pq's connection that database/sql uses.
 type pqConn interface {

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"seckill/internal/fault"
+	"seckill/internal/postgres"
 	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
@@ -31,6 +33,27 @@ func TestSeveralHostsAreTriedInTheirOrder(t *testing.T) {
 	u.RawQuery = q.Encode()
 	if n := number(t, testdb.Open(t, u.String()), "SELECT count(*) FROM users"); n != 0 {
 		t.Errorf("%d users", n)
+	}
+}
+
+// While no server takes writes, or none can be trusted, it is not the fault of what was to
+// be written.
+func TestAServerWithoutASuitableSessionIsTransient(t *testing.T) {
+	t.Parallel()
+	u := parts(t)
+	db := testdb.Open(t, u.String())
+	if _, err := db.SQL.ExecContext(t.Context(), `ALTER DATABASE "`+u.Path[1:]+`" SET default_transaction_read_only = on`); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{"target_session_attrs": "read-write", "sslmode": "require"} {
+		q := u.Query()
+		q.Set(name, value)
+		strict := *u
+		strict.RawQuery = q.Encode()
+		_, err := postgres.Open(t.Context(), postgres.Options{URL: strict.String()})
+		if !fault.IsTransient(err) {
+			t.Errorf("%s=%s: %v is not transient", name, value, err)
+		}
 	}
 }
 
