@@ -34,6 +34,8 @@ const (
 	signIns      = 8                // at once: a server hashes two passwords at a time
 	connections  = 256              // most connections for queries and mutations
 	firstNetwork = 198<<24 | 18<<16 // 198.18.0.0/15 is reserved for load tests (RFC 2544)
+	networks     = 512              // of 256 addresses in that range
+	block        = networks << 8
 )
 
 // Target makes what a drill needs in the installation of the server.
@@ -156,14 +158,15 @@ func Run(ctx context.Context, c Config) (*Verdict, error) {
 	return v, nil
 }
 
-// recruit returns a buyer for each account. Each has its own client address, which the
-// server uses if the drill connects from a trusted proxy.
+// recruit returns a buyer for each account. Each has its own client address, the first
+// buyers in different networks, which the server uses if the drill connects from a trusted
+// proxy.
 func recruit(at string, dial *dialer, shared *crowd, accounts []seed.LoadUser) []*buyer {
 	calls := &http.Client{Transport: dial.transport(connections)}
 	sockets := &http.Client{Transport: dial.transport(0)}
 	buyers := make([]*buyer, len(accounts))
 	for i, account := range accounts {
-		n := uint32(firstNetwork + i + 1)
+		n := uint32(firstNetwork + i/block*block + i%networks<<8 + i%block/networks)                   //nolint:gosec // within the range
 		from := netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}).String() //nolint:gosec // one byte each
 		buyers[i] = &buyer{
 			client:  client{url: at, http: calls, sockets: sockets, from: from},
