@@ -34,5 +34,5 @@ export default defineConfig({
   },
   worker: { format: 'es', rollupOptions: { output: { entryFileNames: 'assets/[name].js' } } },
   server: { proxy: { '/graphql': { target: server, ws: true } } },
-  test: { environment: 'happy-dom', include: ['test/**/*.test.{ts,tsx}'], setupFiles: 'test/setup.ts' },
+  test: { environment: 'happy-dom', include: ['test/**/*.test.{ts,tsx}'], setupFiles: 'test/setup.ts', testTimeout: 300_000, hookTimeout: 300_000 },
 });

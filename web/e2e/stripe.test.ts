@@ -44,12 +44,16 @@ describe('on the page of the order', () => {
     });
     await payByCard(page, its.demo, 'alice');
     await page.waitForURL('**/orders/*/pay');
-    await page.getByLabel('Card number').fill(DECLINED);
+    const card = page.getByLabel('Card number');
+    const failed = page.getByRole('main').getByRole('alert'); // after 4 seconds without an answer of the provider
+    await card.or(failed).first().waitFor();
+    if (await failed.count()) await page.reload();
+    await card.fill(DECLINED);
     await look(page, 'pay-card');
     const send = page.getByRole('button', { name: /^Pay ¥/ });
     await send.click();
     await page.getByRole('alert').filter({ hasText: 'Your card was declined.' }).waitFor();
-    await page.getByLabel('Card number').fill('4242 4242 4242 4242');
+    await card.fill('4242 4242 4242 4242');
     await send.click();
     await page.waitForURL(/\/orders\/\w+(\?paid)?$/);
     await status(page, 'Paid').waitFor();
@@ -102,8 +106,11 @@ describe('on a page of the provider', () => {
     await showsReason('暂时不可用，请稍后再试。');
 
     its.stripe.away = false;
+    const there = page.getByRole('button', { name: 'Pay with the test card' });
     await send.click(); // the payment that was begun is sent again
-    await page.getByRole('button', { name: 'Pay with the test card' }).waitFor();
+    await there.or(failed).first().waitFor();
+    if (await failed.count()) await send.click();
+    await there.waitFor();
     await other.reload();
     await other.getByRole('radio').first().waitFor();
     expect(await other.getByRole('radio', { disabled: true }).count()).toBe(0);

@@ -3,7 +3,7 @@
  * functions that Preact would call when a test file ends within a frame of its last render.
  */
 import { options } from 'preact';
-import { afterAll } from 'vitest';
+import { afterAll, vi } from 'vitest';
 
 const later = setTimeout; // not a fake one
 let ran: Promise<void> = Promise.resolve();
@@ -18,3 +18,6 @@ options.requestAnimationFrame = (flush) => {
 };
 
 afterAll(() => ran);
+
+const { waitFor } = vi;
+vi.waitFor = (callback, limits) => waitFor(callback, { timeout: 120_000, ...(typeof limits === 'object' && limits) }); // for busy machines
