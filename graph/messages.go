@@ -76,7 +76,7 @@ var reasons = map[fault.Reason]text{
 	fault.PathInvalid:           {"The path token is unknown, used or expired. Please solve a new captcha.", "抢购资格无效或已过期，请重新验证。"},
 	fault.PaymentDeclined:       {"The payment was declined.", "支付被拒绝。"},
 	fault.PurchaseLimitReached:  {"This exceeds the purchase limit.", "超出限购数量。"},
-	fault.TooManyTries:          {"Too many tries. Please wait a moment.", "操作过于频繁，请稍后再试。"},
+	fault.TooManyTries:          {"Too many attempts. Please wait a moment.", "操作过于频繁，请稍后再试。"},
 	fault.SaleClosed:            {"The sale is not open.", "抢购未开放。"},
 	fault.SaleNotStarted:        {"The sale has not started.", "抢购尚未开始。"},
 	fault.SessionInvalid:        {"Please sign in again.", "登录已失效，请重新登录。"},
@@ -120,7 +120,7 @@ func message(ctx context.Context, why fault.Reason) string {
 
 // Messages of refused operator actions where the reason alone is ambiguous.
 var (
-	needsAnother = text{"It takes another person to decide on this.", "需由其他人员审批。"}
+	needsAnother = text{"Another operator or administrator must decide this.", "需由其他人员审批。"}
 	buyInstead   = text{"Units are on sale now: buy instead of waiting.", "目前有货，请直接购买，无需候补。"}
 	fewerFree    = text{"Fewer units are free than that: the others are in orders.", "可下架数量不足，其余已被订单占用。"}
 )

@@ -42,8 +42,8 @@ func (r *Resolver) node(ctx context.Context, nodeID string) (model.Node, error) 
 		t, err := r.Queue.Own(ctx, id.Ticket(u), p.UserID)
 		return orNil(toTicket(t)), err
 	case id.KindWaitlist:
-		e, err := r.ownPlace(ctx, id.Waitlist(u))
-		return orNil(toPlace(e)), err
+		e, err := r.ownWaitlistEntry(ctx, id.Waitlist(u))
+		return orNil(toWaitlistEntry(e)), err
 	case id.KindAct:
 		return r.interventionNode(ctx, u)
 	case id.KindHeld:

@@ -41,15 +41,17 @@ func (r *Resolver) ownTask(ctx context.Context, taskID string) (*order.Task, err
 	if err != nil {
 		return nil, nil
 	}
-	if isOperator(ctx) {
-		return r.anyTask(ctx, u)
-	}
 	user := auth.PrincipalFrom(ctx).UserID
 	t, err := r.Orders.Task(ctx, u, user)
-	if err != nil || t == nil || t.User != user {
+	switch {
+	case err != nil:
 		return nil, err
+	case t != nil && (t.User == user || isOperator(ctx)):
+		return t, nil
+	case isOperator(ctx):
+		return r.anyTask(ctx, u)
 	}
-	return t, nil
+	return nil, nil
 }
 
 // anyTask returns the task of any user, for operators.

@@ -12,16 +12,16 @@ import (
 	"seckill/internal/waitlist"
 )
 
-// ownPlace returns a waitlist entry of the caller, or nil.
-func (r *Resolver) ownPlace(ctx context.Context, place id.Waitlist) (*waitlist.Entry, error) {
-	e, err := r.Waitlist.Entry(ctx, place)
+// ownWaitlistEntry returns a waitlist entry of the caller, or nil.
+func (r *Resolver) ownWaitlistEntry(ctx context.Context, entry id.Waitlist) (*waitlist.Entry, error) {
+	e, err := r.Waitlist.Entry(ctx, entry)
 	if err != nil || e == nil || e.User != auth.PrincipalFrom(ctx).UserID {
 		return nil, err
 	}
 	return e, nil
 }
 
-func toPlace(e *waitlist.Entry) *model.WaitlistEntry {
+func toWaitlistEntry(e *waitlist.Entry) *model.WaitlistEntry {
 	if e == nil {
 		return nil
 	}

@@ -59,11 +59,11 @@ func (r *orderTaskResolver) Order(ctx context.Context, obj *model.OrderTask) (*m
 }
 
 func (r *orderTaskResolver) Queue(ctx context.Context, obj *model.OrderTask) (*model.OrderQueue, error) {
-	if obj.Place != nil {
-		return toOrderQueue(obj.Place), nil
+	if obj.Position != nil {
+		return toOrderQueue(obj.Position), nil
 	}
-	place, err := r.Line.Place(ctx, obj.Source)
-	return toOrderQueue(place), err
+	position, err := r.Positions.Position(ctx, obj.Source)
+	return toOrderQueue(position), err
 }
 
 func (r *orderTaskResolver) SignedReceipt(ctx context.Context, obj *model.OrderTask) (string, error) {
@@ -91,8 +91,8 @@ func (r *subscriptionResolver) OrderTaskStatus(ctx context.Context, orderTaskID 
 		return nil, err
 	}
 	if asked(ctx, "orderTask", "queue") {
-		return push.Events(ctx, notifier.FromChannel(ctx, r.Line.Follow(ctx, states.States())), func(p orderintake.Placed, snapshot bool) *model.OrderTaskEvent {
-			return &model.OrderTaskEvent{Kind: kindOf(snapshot), OrderTask: toPlacedTask(ctx, p), ServerTime: r.Store.Now()}
+		return push.Events(ctx, notifier.FromChannel(ctx, r.Positions.Follow(ctx, states.States())), func(p orderintake.PositionedTask, snapshot bool) *model.OrderTaskEvent {
+			return &model.OrderTaskEvent{Kind: kindOf(snapshot), OrderTask: toPositionedTask(ctx, p), ServerTime: r.Store.Now()}
 		}), nil
 	}
 	return push.Events(ctx, states, func(t *order.Task, snapshot bool) *model.OrderTaskEvent {

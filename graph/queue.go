@@ -25,14 +25,14 @@ func toTicket(t *queue.Ticket) *model.QueueTicket {
 	return out
 }
 
-// toPlacedTask returns a task with its place in the line of orders.
-func toPlacedTask(ctx context.Context, p orderintake.Placed) *model.OrderTask {
+// toPositionedTask returns a task with its position among the orders that wait for a worker.
+func toPositionedTask(ctx context.Context, p orderintake.PositionedTask) *model.OrderTask {
 	out := toTask(ctx, p.Task)
-	out.Place = p.Place
+	out.Position = p.Position
 	return out
 }
 
-func toOrderQueue(p *orderintake.Place) *model.OrderQueue {
+func toOrderQueue(p *orderintake.QueuePosition) *model.OrderQueue {
 	if p == nil {
 		return nil
 	}

@@ -49,7 +49,7 @@ type Resolver struct {
 	Payments    *payment.Service
 	Operator    *operator.Service
 	Letters     *orderintake.DeadLetters
-	Line        *orderintake.Line
+	Positions   *orderintake.QueuePositions
 	Figures     *salestats.Reader
 	Counts      *salestats.Recorder
 	Attempts    *attempt.Log

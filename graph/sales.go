@@ -105,7 +105,7 @@ func toItems(items []*sale.Item) []*model.SaleItem {
 func (r *Resolver) toViewer(ctx context.Context, of *sale.Sale, v storefront.Viewer) *model.SaleViewer {
 	out := &model.SaleViewer{
 		Source: of, Action: v.Action, RemainingLimit: v.RemainingLimit,
-		Order: r.toOrder(v.Order), OrderTask: toTask(ctx, v.Task), WaitlistEntry: toPlace(v.Place), QueueTicket: toTicket(v.Ticket),
+		Order: r.toOrder(v.Order), OrderTask: toTask(ctx, v.Task), WaitlistEntry: toWaitlistEntry(v.Entry), QueueTicket: toTicket(v.Ticket),
 	}
 	for _, item := range v.Items {
 		out.Items = append(out.Items, &model.SaleItemViewer{Item: toItem(item.Item), RemainingLimit: item.RemainingLimit, Source: item})

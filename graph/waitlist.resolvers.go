@@ -19,20 +19,20 @@ func (r *mutationResolver) JoinWaitlist(ctx context.Context, input model.JoinWai
 	if err != nil {
 		return nil, unknown("itemId")
 	}
-	place, err := r.Checkout.JoinWaitlist(ctx, auth.PrincipalFrom(ctx).UserID, item)
+	entry, err := r.Checkout.JoinWaitlist(ctx, auth.PrincipalFrom(ctx).UserID, item)
 	if err != nil {
 		return nil, err
 	}
-	return &model.JoinWaitlistPayload{WaitlistEntry: toPlace(place)}, nil
+	return &model.JoinWaitlistPayload{WaitlistEntry: toWaitlistEntry(entry)}, nil
 }
 
 func (r *mutationResolver) LeaveWaitlist(ctx context.Context, input model.LeaveWaitlistInput) (*model.LeaveWaitlistPayload, error) {
-	place, err := idpkg.ParseWaitlist(input.WaitlistEntryID)
+	entry, err := idpkg.ParseWaitlist(input.WaitlistEntryID)
 	if err != nil {
 		return nil, unknown("waitlistEntryId")
 	}
-	left, err := r.Waitlist.Leave(ctx, place, auth.PrincipalFrom(ctx).UserID)
-	return &model.LeaveWaitlistPayload{WaitlistEntry: toPlace(left)}, err
+	left, err := r.Waitlist.Leave(ctx, entry, auth.PrincipalFrom(ctx).UserID)
+	return &model.LeaveWaitlistPayload{WaitlistEntry: toWaitlistEntry(left)}, err
 }
 
 func (r *waitlistEntryResolver) Ahead(ctx context.Context, obj *model.WaitlistEntry) (*int, error) {

@@ -15,7 +15,7 @@ import (
 
 type auditCmd struct {
 	Sale string `required:"" xor:"which" placeholder:"ID" help:"The sale: sal_…"`
-	All  bool   `required:"" xor:"which" help:"Check every sale that was approved, one after the other."`
+	All  bool   `required:"" xor:"which" help:"Check every sale except drafts, submitted and rejected ones, one after the other."`
 	JSON bool   `help:"Print {saleId,ok,findings,notes,postgres,redis,stream}, one line for each sale with --all."`
 }
 
@@ -100,7 +100,7 @@ type doctorCmd struct {
 // Help returns the examples.
 func (doctorCmd) Help() string {
 	return "Looks at the settings, Postgres (version, durability, migrations), Redis (version, eviction, persistence) " +
-		"and the clocks of all three. Exit 1 when something must be mended.\n\n" + examples("seckill doctor", "seckill doctor --json")
+		"and the clocks of all three. Exit 1 when something must be fixed.\n\n" + examples("seckill doctor", "seckill doctor --json")
 }
 
 // Run checks the settings and the services.

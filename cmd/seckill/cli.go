@@ -26,9 +26,9 @@ type cli struct {
 
 	Demo     demoCmd     `cmd:"" help:"Try everything: one process, no services needed."`
 	Serve    serveCmd    `cmd:"" help:"Serve the shop on Postgres and Redis."`
-	Migrate  migrateCmd  `cmd:"" help:"Bring the database up to date, or say how it stands."`
+	Migrate  migrateCmd  `cmd:"" help:"Bring the database up to date, or list its migrations."`
 	Seed     seedCmd     `cmd:"" help:"Make a loaded sale and accounts that can buy."`
-	User     userCmd     `cmd:"" help:"Make accounts."`
+	User     userCmd     `cmd:"" help:"Manage users."`
 	Sales    salesCmd    `cmd:"" help:"List the sales with their ids."`
 	Audit    auditCmd    `cmd:"" help:"Check that a sale adds up in Postgres, Redis and the streams."`
 	Log      logCmd      `cmd:"" help:"Export the log of a sale, chained by hashes, and check it."`
@@ -36,15 +36,15 @@ type cli struct {
 	Export   exportCmd   `cmd:"" help:"Write the orders of a sale as CSV."`
 	Drill    drillCmd    `cmd:"" help:"Put load on a running server, and check every invariant."`
 	Capacity capacityCmd `cmd:"" help:"Calculate the resources for an opening, and simulate it."`
-	Doctor   doctorCmd   `cmd:"" help:"Examine settings and services, and say what to mend."`
+	Doctor   doctorCmd   `cmd:"" help:"Check settings and services, and print what to fix."`
 
 	Order       orderCmd       `cmd:"" help:"Act on one order."`
 	Payments    paymentsCmd    `cmd:"" help:"Compare payments with their providers."`
 	DeadLetters deadLettersCmd `cmd:"" name:"deadletters" help:"Replay messages that failed permanently."`
 
-	Webhooks webhooksCmd `cmd:"" help:"Send events to other systems."`
+	Webhooks webhooksCmd `cmd:"" help:"Manage the endpoints that receive events."`
 	Events   eventsCmd   `cmd:"" help:"Print the events for other systems."`
-	Token    tokenCmd    `cmd:"" help:"Let other systems use the API."`
+	Token    tokenCmd    `cmd:"" help:"Manage service tokens."`
 	PushKey  pushKeyCmd  `cmd:"" name:"push-key" help:"Make the key for notices to browsers."`
 
 	Verify     verifyCmd     `cmd:"" help:"Check a draw or a receipt, without the shop."`
@@ -71,7 +71,7 @@ func run(ctx context.Context, args []string, env environment) int {
 	exited := false
 	options := append(config.Options(source),
 		kong.Name("seckill"),
-		kong.Description("Seckill sells a small stock to a large crowd at a fixed second: not one unit too many, not one left over."),
+		kong.Description("Seckill runs flash sales: a shop, a GraphQL API and workers, on Postgres and Redis."),
 		kong.Writers(env.stdout, env.stderr),
 		kong.Exit(func(int) { exited = true }),
 		kong.Help(printHelp),

@@ -11,6 +11,7 @@ import (
 	"seckill/internal/order"
 	"seckill/internal/postgres"
 	"seckill/internal/seed"
+	"seckill/internal/testenv"
 )
 
 func TestUnpaidOrdersAreExpiredFromTheCommandLine(t *testing.T) {
@@ -37,7 +38,9 @@ func TestUnpaidOrdersAreExpiredFromTheCommandLine(t *testing.T) {
 	db, err := postgres.Open(t.Context(), postgres.Options{URL: url})
 	must(err)
 	defer func() { _ = db.Close() }()
-	writer := order.NewWriter(order.WriterConfig{DB: db, Publisher: order.NewPublisher(order.PublisherConfig{Log: slog.New(slog.DiscardHandler)})})
+	writer := order.NewWriter(order.WriterConfig{
+		DB: db, Publisher: order.NewPublisher(order.PublisherConfig{Log: slog.New(slog.DiscardHandler)}), Timeout: testenv.Wait,
+	})
 	task := id.NewTask(id.ShardOf(sale))
 	_, err = writer.Write(t.Context(), order.Requested{
 		V: 1, Task: task, User: id.New[id.User](), Sale: sale, Item: item, Quantity: 1,

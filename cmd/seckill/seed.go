@@ -16,10 +16,10 @@ type seedCmd struct {
 	Stock   int           `default:"100" help:"Units of the one item on sale."`
 	OpensIn time.Duration `default:"0s" help:"When the sale opens, from now."`
 	Lasts   time.Duration `default:"1h" help:"How long it is open."`
-	Limit   int           `default:"1" help:"Most units that one person may hold."`
-	Paths   bool          `help:"Issue each account's path as well, so that load tools begin at placeOrder. Refused in production."`
+	Limit   int           `default:"1" help:"Purchase limit per buyer."`
+	Paths   bool          `help:"Issue a path token for each account, so that load tools begin at placeOrder. Refused in production."`
 	Yes     bool          `name:"yes-make-test-buyers" help:"Make the sale and its buyers in production too."`
-	Demo    bool          `help:"Make what the demo shows instead: its goods, its two sales and its four accounts. Refused in production."`
+	Demo    bool          `help:"Make what the demo shows instead: its products, its two sales and its four accounts. Refused in production."`
 	JSON    bool          `help:"Print {saleId,itemId,users:[{account,password,accessToken,path}]}; with --demo, {sales:[{saleId,title,slug,opensAt}],accounts}."`
 }
 

@@ -886,7 +886,7 @@ enum ErrorCode {
   CONTACT_UNVERIFIED
   """Another account has the e-mail address or phone number."""
   ACCOUNT_TAKEN
-  """A call with the same idempotency key is in progress; repeat with the same key."""
+  """Not returned by this release. A client that receives it repeats the call with the same key."""
   IDEMPOTENCY_IN_PROGRESS
   """The idempotency key was used before with other input."""
   IDEMPOTENCY_MISMATCH

@@ -50,8 +50,8 @@ type size struct {
 }
 
 func newPlan(schema *ast.Schema, doc *ast.QueryDocument, op *ast.OperationDefinition) *plan {
-	r := &reckoner{schema: schema, doc: doc}
-	p := &plan{terms: r.terms(op.SelectionSet, nil), notNull: notNull(doc, op), schema: introspects(op.SelectionSet), optional: hasOptional(doc, op)}
+	b := &termBuilder{schema: schema, doc: doc}
+	p := &plan{terms: b.terms(op.SelectionSet, nil), notNull: notNull(doc, op), schema: introspects(op.SelectionSet), optional: hasOptional(doc, op)}
 	p.constant = allConstant(p.terms)
 	if p.constant {
 		p.total = sum(p.terms, nil)
@@ -115,8 +115,8 @@ func (p *plan) cost(variables map[string]any) int64 {
 	return sum(p.terms, variables)
 }
 
-// reckoner builds terms from a validated document.
-type reckoner struct {
+// termBuilder builds terms from a validated document.
+type termBuilder struct {
 	schema *ast.Schema
 	doc    *ast.QueryDocument
 }
@@ -127,27 +127,27 @@ type sized struct {
 	size   size
 }
 
-func (r *reckoner) terms(set ast.SelectionSet, page *sized) []term {
+func (b *termBuilder) terms(set ast.SelectionSet, page *sized) []term {
 	var out []term
 	for _, s := range set {
 		switch s := s.(type) {
 		case *ast.Field:
 			if s.Definition != nil {
-				out = append(out, r.field(s, page))
+				out = append(out, b.field(s, page))
 			}
 		case *ast.InlineFragment:
-			out = append(out, r.terms(s.SelectionSet, page)...)
+			out = append(out, b.terms(s.SelectionSet, page)...)
 		case *ast.FragmentSpread:
-			if f := r.doc.Fragments.ForName(s.Name); f != nil {
-				out = append(out, r.terms(f.SelectionSet, page)...)
+			if f := b.doc.Fragments.ForName(s.Name); f != nil {
+				out = append(out, b.terms(f.SelectionSet, page)...)
 			}
 		}
 	}
 	return out
 }
 
-func (r *reckoner) field(f *ast.Field, page *sized) term {
-	t := term{weight: r.weightOf(f), size: size{assumed: 1}}
+func (b *termBuilder) field(f *ast.Field, page *sized) term {
+	t := term{weight: b.weightOf(f), size: size{assumed: 1}}
 	var below *sized
 	if d := f.Definition.Directives.ForName("listSize"); d != nil {
 		length := sizeOf(f, d)
@@ -160,7 +160,7 @@ func (r *reckoner) field(f *ast.Field, page *sized) term {
 	if page != nil && slices.Contains(page.fields, f.Name) {
 		t.size = page.size
 	}
-	t.children = r.terms(f.SelectionSet, below)
+	t.children = b.terms(f.SelectionSet, below)
 	if t.size.assumed != 1 || len(t.size.args) > 0 {
 		// The weight applies to the objects of the list, not to the field.
 		t.children = append(t.children, term{weight: t.weight, size: size{assumed: 1}, constant: true})
@@ -197,9 +197,9 @@ func allConstant(terms []term) bool {
 }
 
 // weightOf returns the weight of a field with its arguments.
-func (r *reckoner) weightOf(f *ast.Field) int64 {
+func (b *termBuilder) weightOf(f *ast.Field) int64 {
 	w := int64(0)
-	if t := r.schema.Types[f.Definition.Type.Name()]; t != nil {
+	if t := b.schema.Types[f.Definition.Type.Name()]; t != nil {
 		if t.IsCompositeType() {
 			w = 1
 		}

@@ -39,83 +39,83 @@ func newVocabulary(schema *ast.Schema) vocabulary {
 	return v
 }
 
-// strangers counts the names of a document that are not in the vocabulary. It does not
+// unknownNames counts the names of a document that are not in the vocabulary. It does not
 // follow fragments.
-type strangers struct {
+type unknownNames struct {
 	known vocabulary
 	count int
 }
 
 // check refuses a document with too many unknown names.
 func (v vocabulary) check(doc *ast.QueryDocument) *gqlerror.Error {
-	s := &strangers{known: v}
+	u := &unknownNames{known: v}
 	for _, op := range doc.Operations {
 		for _, d := range op.VariableDefinitions {
-			s.name(d.Type.Name())
-			s.value(d.DefaultValue)
-			s.directives(d.Directives)
+			u.name(d.Type.Name())
+			u.value(d.DefaultValue)
+			u.directives(d.Directives)
 		}
-		s.directives(op.Directives)
-		s.selections(op.SelectionSet)
+		u.directives(op.Directives)
+		u.selections(op.SelectionSet)
 	}
 	for _, f := range doc.Fragments {
-		s.name(f.TypeCondition)
-		s.directives(f.Directives)
-		s.selections(f.SelectionSet)
+		u.name(f.TypeCondition)
+		u.directives(f.Directives)
+		u.selections(f.SelectionSet)
 	}
-	if s.count > maxUnknownNames {
+	if u.count > maxUnknownNames {
 		return refuse(codeValidationFailed, fmt.Sprintf("More than %d names of the document are not in the schema.", maxUnknownNames))
 	}
 	return nil
 }
 
-func (s *strangers) name(n string) {
-	if _, ok := s.known[n]; !ok && n != "" {
-		s.count++
+func (u *unknownNames) name(n string) {
+	if _, ok := u.known[n]; !ok && n != "" {
+		u.count++
 	}
 }
 
-func (s *strangers) selections(set ast.SelectionSet) {
+func (u *unknownNames) selections(set ast.SelectionSet) {
 	for _, sel := range set {
 		switch sel := sel.(type) {
 		case *ast.Field:
-			s.name(sel.Name)
-			s.arguments(sel.Arguments)
-			s.directives(sel.Directives)
-			s.selections(sel.SelectionSet)
+			u.name(sel.Name)
+			u.arguments(sel.Arguments)
+			u.directives(sel.Directives)
+			u.selections(sel.SelectionSet)
 		case *ast.InlineFragment:
-			s.name(sel.TypeCondition)
-			s.directives(sel.Directives)
-			s.selections(sel.SelectionSet)
+			u.name(sel.TypeCondition)
+			u.directives(sel.Directives)
+			u.selections(sel.SelectionSet)
 		case *ast.FragmentSpread:
-			s.directives(sel.Directives)
+			u.directives(sel.Directives)
 		}
 	}
 }
 
-func (s *strangers) arguments(list ast.ArgumentList) {
+func (u *unknownNames) arguments(list ast.ArgumentList) {
 	for _, a := range list {
-		s.name(a.Name)
-		s.value(a.Value)
+		u.name(a.Name)
+		u.value(a.Value)
 	}
 }
 
-func (s *strangers) directives(list ast.DirectiveList) {
+func (u *unknownNames) directives(list ast.DirectiveList) {
 	for _, d := range list {
-		s.name(d.Name)
-		s.arguments(d.Arguments)
+		u.name(d.Name)
+		u.arguments(d.Arguments)
 	}
 }
 
-func (s *strangers) value(v *ast.Value) {
+func (u *unknownNames) value(v *ast.Value) {
 	if v == nil {
 		return
 	}
 	if v.Kind == ast.EnumValue {
-		s.name(v.Raw)
+		u.name(v.Raw)
 	}
 	for _, c := range v.Children {
-		s.name(c.Name)
-		s.value(c.Value)
+		u.name(c.Name)
+		u.value(c.Value)
 	}
 }

@@ -1480,9 +1480,9 @@ type OrderTask struct {
 	// Status of the task.
 	Status order.TaskStatus `json:"status"`
 	// Time of the last change.
-	UpdatedAt time.Time          `json:"updatedAt"`
-	Place     *orderintake.Place `json:"-"`
-	Source    *order.Task        `json:"-"`
+	UpdatedAt time.Time                  `json:"updatedAt"`
+	Position  *orderintake.QueuePosition `json:"-"`
+	Source    *order.Task                `json:"-"`
 }
 
 func (OrderTask) IsNode() {}

@@ -10,7 +10,7 @@ import (
 	"seckill/internal/fault"
 )
 
-// fickle returns a server and a function after which Caller.Still fails for its callers.
+// fickle returns a server and a function after which Caller.Recheck fails for its callers.
 func fickle(t *testing.T) (f *fixture, change func()) {
 	t.Helper()
 	var changed atomic.Bool
@@ -19,7 +19,7 @@ func fickle(t *testing.T) (f *fixture, change func()) {
 		transport: transport.Options{Authenticate: func(ctx context.Context, token string) (transport.Caller, error) {
 			c, err := authenticate(ctx, token)
 			if token == "user:boss" {
-				c.Still = func(context.Context) error {
+				c.Recheck = func(context.Context) error {
 					if changed.Load() {
 						return fault.New(fault.Forbidden, "Another role.")
 					}
@@ -54,7 +54,7 @@ func TestACallerOfWhomNothingCanBeLearnedKeepsWhatIsOpen(t *testing.T) {
 		sockets: transport.SocketOptions{CheckEvery: 10 * time.Millisecond},
 		transport: transport.Options{Authenticate: func(ctx context.Context, token string) (transport.Caller, error) {
 			c, err := authenticate(ctx, token)
-			c.Still = func(context.Context) error {
+			c.Recheck = func(context.Context) error {
 				select {
 				case asked <- struct{}{}:
 				default:

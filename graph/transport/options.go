@@ -26,10 +26,10 @@ type Caller struct {
 	Session id.Session
 	// ExpiresAt is when the token expires; streams end then. Zero = never.
 	ExpiresAt time.Time
-	// Still is called repeatedly while a socket or stream is open. Unauthenticated and
+	// Recheck is called repeatedly while a socket or stream is open. Unauthenticated and
 	// Forbidden end it: the caller no longer has the rights of the token. nil = rights do
 	// not change before the token expires.
-	Still func(ctx context.Context) error
+	Recheck func(ctx context.Context) error
 }
 
 // Options configure NewHandler. Schema, Guard and Sockets are required.

@@ -28,7 +28,15 @@ func TestTokenExpiryClosesWithoutComplete(t *testing.T) {
 		if i >= 20 {
 			life *= 2
 		}
-		c := f.open("user:" + uuid.NewString() + ":" + life.String())
+		c := f.dial(dialOptions{})
+		c.init("user:" + uuid.NewString() + ":" + life.String())
+		ack, err := c.read()
+		if websocket.CloseStatus(err) == 4403 {
+			continue // it expired before it was acknowledged
+		}
+		if err != nil || ack != `{"type":"connection_ack"}` {
+			t.Fatalf("got %q, %v", ack, err)
+		}
 		for i := range 5 {
 			_ = c.conn.Write(t.Context(), websocket.MessageText, fmt.Appendf(nil, `{"id":"%d","type":"subscribe","payload":{"query":"subscription{idle}"}}`, i)) // it may be closed
 		}

@@ -97,11 +97,11 @@ type member interface {
 
 // owner is the user of a member; user is zero while it is anonymous.
 type owner struct {
-	guest   guest         // what an anonymous member is counted as
-	seat    *list.Element // the position of an anonymous member in Sockets.anonymous; nil otherwise
+	client  anonymousClient // what an anonymous member is counted as
+	element *list.Element   // the position of an anonymous member in Sockets.anonymous; nil otherwise
 	user    id.User
 	unwatch func()      // stops watching the session; nil without one
-	check   *time.Timer // the next call of Caller.Still; nil without one
+	check   *time.Timer // the next call of Caller.Recheck; nil without one
 }
 
 // Sockets holds every open socket and SSE stream of the process: it bounds them, closes
@@ -117,7 +117,7 @@ type Sockets struct {
 	mu        sync.Mutex
 	members   map[member]owner     // guarded by mu
 	users     map[id.User][]member // guarded by mu; signed-in members only
-	guests    guests               // guarded by mu
+	counts    anonymousCounts      // guarded by mu
 	anonymous *list.List           // guarded by mu; members without a user, oldest first
 	draining  bool                 // guarded by mu
 	idle      chan struct{}        // guarded by mu: closed when a drain has emptied members; nil otherwise
@@ -125,7 +125,7 @@ type Sockets struct {
 
 // NewSockets returns an empty registry.
 func NewSockets(opts SocketOptions) *Sockets {
-	r := &Sockets{opts: opts.withDefaults(), members: map[member]owner{}, users: map[id.User][]member{}, guests: guests{}, anonymous: list.New()}
+	r := &Sockets{opts: opts.withDefaults(), members: map[member]owner{}, users: map[id.User][]member{}, counts: anonymousCounts{}, anonymous: list.New()}
 	promauto.With(opts.Registerer).NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: telemetry.Namespace, Subsystem: "server", Name: "sockets",
 		Help: "Open WebSockets and SSE streams.",
@@ -174,29 +174,29 @@ func (r *Sockets) Drain(ctx context.Context) error {
 
 // admits returns an error when a request may not open another socket.
 func (r *Sockets) admits(ctx context.Context) error {
-	g := stranger(ctx)
+	client := unauthenticated(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.room(g)
+	return r.capacityError(client)
 }
 
 // enter adds an open socket or stream. signedIn means that claim will set its user; a
 // socket has none before connection_init.
 func (r *Sockets) enter(ctx context.Context, m member, signedIn bool) error {
-	g := stranger(ctx)
+	client := unauthenticated(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.room(g); err != nil {
+	if err := r.capacityError(client); err != nil {
 		return err
 	}
 	half := (r.opts.MaxSockets + 1) / 2
 	if len(r.members) >= r.opts.MaxSockets || !signedIn && r.anonymous.Len() >= half {
 		r.closeOldestAnonymous()
 	}
-	r.guests.add(g)
-	o := owner{guest: g}
+	r.counts.add(client)
+	o := owner{client: client}
 	if !signedIn {
-		o.seat = r.anonymous.PushBack(m)
+		o.element = r.anonymous.PushBack(m)
 	}
 	r.members[m] = o
 	return nil
@@ -213,15 +213,15 @@ func (r *Sockets) closeOldestAnonymous() {
 	go m.shut(websocket.StatusTryAgainLater, reasonTooManySockets)
 }
 
-// room returns an error when another member would exceed a bound. mu is held.
-func (r *Sockets) room(g guest) error {
+// capacityError returns an error when another member would exceed a bound. mu is held.
+func (r *Sockets) capacityError(client anonymousClient) error {
 	switch {
 	case r.draining:
 		return &fault.Error{Code: fault.Unavailable, Message: reasonServerRestarting, RetryAfter: time.Second}
 	case len(r.members) >= r.opts.MaxSockets && r.anonymous.Len() == 0:
 		return &fault.Error{Code: fault.Overloaded, Message: "Too many connections.", RetryAfter: 10 * time.Second}
-	case r.guests.full(g, r.opts.MaxSockets):
-		return errTooManyGuests()
+	case r.counts.full(client, r.opts.MaxSockets):
+		return errTooManyAnonymous()
 	}
 	return nil
 }
@@ -237,13 +237,13 @@ func (r *Sockets) claim(m member, c Caller, limit int, same func(member) bool) b
 		return false
 	}
 	if c.User.IsZero() {
-		g := guest{networks: o.guest.networks, anonymous: true}
-		if r.guests.full(g, r.opts.MaxSockets) {
+		client := anonymousClient{networks: o.client.networks, anonymous: true}
+		if r.counts.full(client, r.opts.MaxSockets) {
 			return false
 		}
-		r.guests.remove(o.guest)
-		r.guests.add(g)
-		o.guest = g
+		r.counts.remove(o.client)
+		r.counts.add(client)
+		o.client = client
 		r.members[m] = o
 		return true
 	}
@@ -256,15 +256,15 @@ func (r *Sockets) claim(m member, c Caller, limit int, same func(member) bool) b
 	if n >= limit {
 		return false
 	}
-	r.guests.remove(o.guest)
-	if o.seat != nil {
-		r.anonymous.Remove(o.seat)
+	r.counts.remove(o.client)
+	if o.element != nil {
+		r.anonymous.Remove(o.element)
 	}
 	o = owner{user: c.User}
 	if r.opts.Watch != nil && !c.Session.IsZero() {
 		o.unwatch = r.opts.Watch(c.Session, func() { go m.shut(closeForbidden, reasonSessionEnded) })
 	}
-	if c.Still != nil {
+	if c.Recheck != nil {
 		o.check = time.AfterFunc(r.opts.CheckEvery, func() { r.check(m, c) })
 	}
 	r.members[m] = o
@@ -285,7 +285,7 @@ const checkTimeout = 4 * time.Second
 func (r *Sockets) check(m member, c Caller) {
 	ctx, cancel := context.WithTimeout(c.Context, checkTimeout)
 	defer cancel()
-	if err := c.Still(ctx); err != nil && forbids(err) {
+	if err := c.Recheck(ctx); err != nil && forbids(err) {
 		m.shut(closeForbidden, reasonForbidden)
 		return
 	}
@@ -318,9 +318,9 @@ func (r *Sockets) remove(m member) {
 		return
 	}
 	delete(r.members, m)
-	r.guests.remove(o.guest)
-	if o.seat != nil {
-		r.anonymous.Remove(o.seat)
+	r.counts.remove(o.client)
+	if o.element != nil {
+		r.anonymous.Remove(o.element)
 	}
 	if o.unwatch != nil {
 		o.unwatch()

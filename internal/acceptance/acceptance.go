@@ -16,6 +16,7 @@ import (
 	"github.com/MicahParks/keyfunc/v3"
 	"github.com/golang-jwt/jwt/v5"
 
+	"seckill/internal/fault"
 	"seckill/internal/order"
 )
 
@@ -69,8 +70,12 @@ func NewSigner(issuer string, secrets [][]byte) (*Signer, error) {
 	return &s, nil
 }
 
-// Sign returns the receipt of an accepted task, in the compact form of JWS.
+// Sign returns the receipt of an accepted task, in the compact form of JWS. It returns
+// NotFound for a task that no store has.
 func (s *Signer) Sign(t *order.Task) (string, error) {
+	if t.Vanished {
+		return "", fault.New(fault.NotFound, "Nothing proves that this order was accepted.")
+	}
 	token := jwt.NewWithClaims(jwt.SigningMethodEdDSA, Claims{
 		RegisteredClaims: jwt.RegisteredClaims{
 			Issuer: s.issuer, Subject: t.User.Public(), ID: t.ID.Public(), IssuedAt: jwt.NewNumericDate(t.CreatedAt),

@@ -9,6 +9,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"seckill/internal/acceptance"
+	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/order"
 )
@@ -51,6 +52,15 @@ func TestAReceiptIsCheckedWithThePublicKeysAlone(t *testing.T) {
 	rotated := signer(t, 2, 1)
 	if _, err := acceptance.Verify(receipt, rotated.KeySet()); err != nil {
 		t.Errorf("after a rotation: %v", err)
+	}
+}
+
+func TestATaskThatNoStoreHasIsNotSigned(t *testing.T) {
+	t.Parallel()
+	forged := *task
+	forged.Vanished = true
+	if receipt, err := signer(t, 1).Sign(&forged); fault.CodeOf(err) != fault.NotFound || receipt != "" {
+		t.Errorf("%q, %v", receipt, err)
 	}
 }
 

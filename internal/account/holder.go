@@ -40,7 +40,7 @@ type Holder struct {
 // external id, else the customer with the same address, verified here.
 func (s *Service) AdmitHolder(ctx context.Context, in Holder) (*User, id.Session, error) {
 	if !externalIDFormat.MatchString(in.Subject) {
-		return nil, id.Session{}, fault.New(fault.Unauthenticated, "The id of the customer in the token has no good form.")
+		return nil, id.Session{}, fault.New(fault.Unauthenticated, "The customer id in the token is malformed.")
 	}
 	u, err := s.holder(ctx, in)
 	if postgres.IsUnique(err) { // another call was first

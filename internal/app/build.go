@@ -153,9 +153,9 @@ func newBase(cfg *config.Config, roles Roles, svc *services, log *slog.Logger) b
 	}
 }
 
-// within grows a timeout inside a request in proportion to the timeout of requests, if
+// scaled grows a timeout inside a request in proportion to the timeout of requests, if
 // that is above its default.
-func (b base) within(d time.Duration) time.Duration {
+func (b base) scaled(d time.Duration) time.Duration {
 	grown := b.cfg.RequestTimeout.Seconds() / config.DefaultRequestTimeout.Seconds()
 	return max(d, time.Duration(float64(d)*grown))
 }
@@ -197,7 +197,7 @@ func newGates(ctx context.Context, b base) (gates, error) {
 	b.svc.onClose(reserve.Close)
 	gate := reservation.NewGate(reservation.GateConfig{
 		Client: b.svc.redis.Script, ReserveClient: reserve, ReadClient: b.svc.redis.Cmd,
-		Keys: b.keys, Tracer: b.tracer, Timeout: b.within(reservation.DefaultTimeout), Registerer: b.registry, Log: b.log,
+		Keys: b.keys, Tracer: b.tracer, Timeout: b.scaled(reservation.DefaultTimeout), Registerer: b.registry, Log: b.log,
 	})
 	items := catalogItems{catalog}
 	shared := sharedClock(b)
@@ -289,11 +289,11 @@ func newStats(b base, g gates, m messages) stats {
 	refused := attempt.NewLog(attempt.Config{DB: b.svc.db, Clock: g.clock, Registerer: b.registry, Log: b.log})
 	return stats{
 		refused: refused,
-		feed:    salestats.NewFeed(salestats.FeedConfig{Client: b.svc.redis.Cmd, Keys: b.keys, Timeout: b.within(salestats.FeedTimeout), Log: b.log}),
+		feed:    salestats.NewFeed(salestats.FeedConfig{Client: b.svc.redis.Cmd, Keys: b.keys, Timeout: b.scaled(salestats.FeedTimeout), Log: b.log}),
 		counts: salestats.NewRecorder(salestats.Config{
 			Client: b.svc.redis.Script, Keys: b.keys, Remaining: salestats.Gates{Catalog: g.catalog, Stock: g.stock}, Clock: b.clock,
 			Refusals:   salestats.NewRefusals(refused, g.stock),
-			Timeout:    b.within(salestats.FlushTimeout),
+			Timeout:    b.scaled(salestats.FlushTimeout),
 			Registerer: b.registry, Log: b.log,
 		}),
 		figures: newFigures(b, m.inspector),
@@ -303,7 +303,7 @@ func newStats(b base, g gates, m messages) stats {
 func newFigures(b base, inspector stream.Inspector) *salestats.Reader {
 	return salestats.NewReader(salestats.ReaderConfig{
 		DB: b.svc.db, Client: b.svc.redis.Cmd, Keys: b.keys, Clock: b.clock,
-		Queue: orderQueue(b, inspector), Timeout: b.within(salestats.ReadTimeout),
+		Queue: orderQueue(b, inspector), Timeout: b.scaled(salestats.ReadTimeout),
 	})
 }
 
@@ -320,7 +320,7 @@ type orders struct {
 	failing   *order.Writer // fails tasks that no worker will write
 	letters   *orderintake.DeadLetters
 	backlog   *orderintake.Backlog
-	line      *orderintake.Line // of orders that wait for a worker
+	positions *orderintake.QueuePositions // of orders that wait for a worker
 }
 
 func newOrders(b base, g gates, m messages, s stats) orders {
@@ -332,17 +332,17 @@ func newOrders(b base, g gates, m messages, s stats) orders {
 	})
 	status := storefront.NewPublisher(m.bus, s.feed)
 	publisher := order.NewPublisher(order.PublisherConfig{
-		Cache: cache, Tasks: status.Tasks, Orders: status.Orders, Metrics: b.orders, Timeout: b.within(order.PublishTimeout), Log: b.log,
+		Cache: cache, Tasks: status.Tasks, Orders: status.Orders, Metrics: b.orders, Timeout: b.scaled(order.PublishTimeout), Log: b.log,
 	})
-	writing := order.WriterConfig{DB: b.svc.db, Publisher: publisher, Outbox: b.outbox, Notices: b.notices, Clock: g.clock, Tracer: b.tracer, Metrics: b.orders, Timeout: b.within(order.BatchTimeout)}
+	writing := order.WriterConfig{DB: b.svc.db, Publisher: publisher, Outbox: b.outbox, Notices: b.notices, Clock: g.clock, Tracer: b.tracer, Metrics: b.orders, Timeout: b.scaled(order.BatchTimeout)}
 	failing := order.NewWriter(writing)
 	letters := orderintake.NewDeadLetters(orderintake.DeadLettersConfig{
 		DB: b.svc.db, Letters: m.deadLetters, Orders: store, Writer: failing, Clock: g.clock, Log: b.log,
 	})
 	return orders{
 		status: status, publisher: publisher, store: store, writer: order.NewWriter(writing), failing: failing, letters: letters,
-		backlog: orderintake.NewBacklog(b.svc.redis, b.keys, letters),
-		line:    orderintake.NewLine(orderintake.LineConfig{Clock: b.clock, Queue: orderQueue(b, m.inspector)}),
+		backlog:   orderintake.NewBacklog(b.svc.redis, b.keys, letters),
+		positions: orderintake.NewQueuePositions(orderintake.QueuePositionsConfig{Clock: b.clock, Queue: orderQueue(b, m.inspector)}),
 	}
 }
 

@@ -58,14 +58,14 @@ func signingKeys(cfg *config.Config) (auth.Keys, error) {
 
 // accounts holds users, sessions and tokens.
 type accounts struct {
-	store       *account.Store
-	service     *account.Service
-	tokens      *auth.Tokens
-	revocations *auth.Revocations
-	security    *account.SecurityLog
-	machines    *servicetoken.Service
-	directory   *account.Directory
-	issuers     *issuer.Service // whose access tokens are accepted; nil = there are none
+	store         *account.Store
+	service       *account.Service
+	tokens        *auth.Tokens
+	revocations   *auth.Revocations
+	security      *account.SecurityLog
+	serviceTokens *servicetoken.Service
+	directory     *account.Directory
+	issuers       *issuer.Service // whose access tokens are accepted; nil = there are none
 }
 
 func newAccounts(b base, adm admission, m mailing, keys auth.Keys) (accounts, error) {
@@ -88,7 +88,7 @@ func newAccounts(b base, adm admission, m mailing, keys auth.Keys) (accounts, er
 		return accounts{}, err
 	}
 	security := account.NewSecurityLog(b.svc.db, b.clock, b.log)
-	security.Timeout = b.within(account.EventTimeout)
+	security.Timeout = b.scaled(account.EventTimeout)
 	admin := account.NewAdmin(account.AdminConfig{
 		Store: store, Directory: directory, Revocations: revocations, Security: security, Log: b.log, Mail: m.outbox, Queue: adm.queue,
 	})
@@ -100,10 +100,10 @@ func newAccounts(b base, adm admission, m mailing, keys auth.Keys) (accounts, er
 	if err != nil {
 		return accounts{}, err
 	}
-	machines := servicetoken.New(servicetoken.Config{
+	serviceTokens := servicetoken.New(servicetoken.Config{
 		DB: b.svc.db, Revocations: revocations, Security: security, Outbox: b.outbox, Clock: b.clock, Log: b.log,
 	})
-	a := accounts{store, service, tokens, revocations, security, machines, directory, nil}
+	a := accounts{store, service, tokens, revocations, security, serviceTokens, directory, nil}
 	a.issuers, err = newIssuers(b, a)
 	return a, err
 }
@@ -131,7 +131,7 @@ func newPayments(b base, g gates, m messages, o orders, in paymentSetup) (paymen
 	topic := payment.Topic(b.keys.Prefix)
 	cfg := payment.Config{
 		DB: b.svc.db, Orders: o.store, Publisher: o.publisher, Outbox: b.outbox, Receipts: in.receipts, Gate: gate, Clock: g.clock, Shared: g.clock, Registerer: b.registry, Log: b.log,
-		Events: payment.EventStream{Publisher: m.publisher, Topic: topic}, Security: in.security, Inbox: m.inbox, Timeout: b.within(payment.ProviderTimeout),
+		Events: payment.EventStream{Publisher: m.publisher, Topic: topic}, Security: in.security, Inbox: m.inbox, Timeout: b.scaled(payment.ProviderTimeout),
 	}
 	p := payments{}
 	var err error
@@ -165,7 +165,7 @@ func (p *payments) addSandbox(b base, g gates, in paymentSetup) (payment.Provide
 	base := baseURL(b.cfg, in.listener)
 	bank := sandbox.NewBank(b.svc.db, g.clock)
 	courier := sandbox.NewCourier(bank, base+"/webhooks/payments/"+sandbox.Name, signer, b.log)
-	courier.Timeout = b.within(sandbox.CallTimeout)
+	courier.Timeout = b.scaled(sandbox.CallTimeout)
 	b.svc.onClose(func() error { courier.Close(); return nil })
 	p.pages = sandbox.NewPages(bank, base+"/sandbox", b.log).Handler()
 	p.loops = append(p.loops, courier.Loop())
@@ -185,7 +185,7 @@ func newRouter(b base, m messages, h stream.Handler, c consumer) (*stream.Router
 		NewSubscriber: func() (*stream.Subscriber, error) {
 			return stream.NewSubscriber(stream.SubscriberConfig{
 				Client: b.svc.redis.NewBlocking(), Group: c.group, Consumer: consumerName(b.cfg.AdminAddr),
-				Batch: c.batch, ClaimIdle: b.cfg.ClaimIdle, Log: b.log, Metrics: b.streams,
+				Batch: c.batch, ClaimIdle: b.cfg.ClaimIdle, Drain: b.scaled(stream.DefaultDrain), Log: b.log, Metrics: b.streams,
 			})
 		},
 		Handlers: []stream.Handler{h}, DeadLetters: m.deadLetters,
@@ -245,7 +245,7 @@ func newScheduler(b base, g gates, s stats, in schedulerParts) scheduler {
 	m, o, p := in.messages, in.orders, in.payments
 	preloader := preload.New(preload.Config{
 		DB: b.svc.db, Gate: g.gate, Backlog: o.backlog, Versions: g.versions, Outbox: b.outbox, Figures: s.figures, Feed: s.feed,
-		Catalog: g.catalog, Hands: orderintake.HandsWait, Slot: b.cfg.LoadSlot, Slots: b.cfg.LoadSlots, NoteTimeout: b.within(preload.DefaultNoteTimeout), Clock: g.clock, Shared: g.clock, Log: b.log,
+		Catalog: g.catalog, InFlightWait: orderintake.InFlightWait, Slot: b.cfg.LoadSlot, Slots: b.cfg.LoadSlots, NoteTimeout: b.scaled(preload.DefaultNoteTimeout), Clock: g.clock, Shared: g.clock, Log: b.log,
 	})
 	reconciler := reconcile.New(reconcile.Config{
 		Catalog: g.catalog, Gates: preloader, Keys: b.keys,
@@ -272,11 +272,11 @@ func newWorker(b base, g gates, m messages, o orders) (worker, error) {
 		return worker{}, nil
 	}
 	topics := orderTopics(b)
-	hands := orderintake.NewHands(orderintake.HandsConfig{
+	inFlight := orderintake.NewInFlight(orderintake.InFlightConfig{
 		Gate: g.gate, Keys: b.keys, Log: b.log,
 		Streams: stream.Appender{Client: b.svc.redis.Script},
 	})
-	handler := orderintake.NewHandler(o.writer, g.gate, hands)
+	handler := orderintake.NewHandler(o.writer, g.gate, inFlight)
 	router, err := newRouter(b, m, stream.Handler{Name: "orders", Topics: topics, Handle: handler.Handle, Split: order.Split},
 		consumer{group: ordersGroup, batch: b.cfg.OrderBatch, timeout: orderintake.HandleTimeout})
 	if err != nil {
@@ -290,7 +290,7 @@ func newWorker(b base, g gates, m messages, o orders) (worker, error) {
 	return worker{router: router, loops: []periodic.Loop{
 		order.TaskReturns(b.svc.db, gate.ReturnAll, b.log),
 		o.letters.Loop(),
-		hands.Loop(),
+		inFlight.Loop(),
 		{Name: "trim streams", Every: trimEvery, Idle: idleTrim, Step: stream.NewTrimmer(b.svc.redis.Cmd, topics, b.streams).Step, Log: b.log},
 	}}, nil
 }
@@ -319,11 +319,11 @@ func newAdmin(b base, g gates, s stats, in adminParts) (admin, error) {
 			DB: b.svc.db, Sales: g.sales, Versions: g.versions, Catalog: g.catalog,
 			Gate: g.gate, Orders: in.orders.store, Gates: in.scheduler.preloader,
 			Stock: g.stock, Payments: in.payments.service, Waitlist: in.waiting.service, Outbox: b.outbox, Feed: s.feed, Inbox: in.messages.inbox, Security: in.accounts.security,
-			Tokens: in.accounts.machines, PaymentWindow: b.cfg.PaymentWindow, Names: names(b.cfg),
+			Tokens: in.accounts.serviceTokens, PaymentWindow: b.cfg.PaymentWindow, Names: names(b.cfg),
 			TwoPersonUnits: b.cfg.TwoPersonUnits, TwoPersonExtension: b.cfg.TwoPersonExtension, Clock: b.clock, Log: b.log,
 		}),
 		reports: report.Source{DB: b.svc.db, Sales: g.sales, Stats: s.figures, Clock: b.clock},
-		bearer:  bearer{in.accounts.tokens, in.accounts.machines, in.accounts.issuers},
+		bearer:  bearer{in.accounts.tokens, in.accounts.serviceTokens, in.accounts.issuers},
 	}
 	if b.cfg.Media.Reveal() == "" {
 		return out, nil

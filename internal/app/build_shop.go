@@ -39,7 +39,7 @@ func newShop(b base, g gates, m messages, s stats, in shopParts) shop {
 	if !b.cfg.LimitsOn() {
 		tries = checkout.NoLimit()
 	}
-	book := recipient.NewBook(b.svc.db, b.clock, b.within(recipient.CheckTimeout))
+	book := recipient.NewBook(b.svc.db, b.clock, b.scaled(recipient.CheckTimeout))
 	return shop{
 		book: book,
 		store: storefront.New(storefront.Config{
@@ -70,7 +70,7 @@ func newAdmission(b base, g gates, s stats, keys auth.Keys) (admission, error) {
 	rules := checkout.SaleRules{Catalog: g.catalog, Store: g.sales, PerMille: int(b.cfg.PermitRatio*1000 + 0.5)}
 	captchas, err := captcha.New(captcha.Config{
 		Client: b.svc.redis.Script, Keys: b.keys, Secret: keys.Derive("captcha")[0],
-		Life: b.cfg.CaptchaTTL, PowMax: b.cfg.PowMax, PoolSize: b.cfg.CaptchaPool, Wait: b.within(captcha.ImageWait), Clock: b.clock,
+		Life: b.cfg.CaptchaTTL, PowMax: b.cfg.PowMax, PoolSize: b.cfg.CaptchaPool, Wait: b.scaled(captcha.ImageWait), Clock: b.clock,
 		Sales: rules, Counts: s.counts, SameForAll: !b.cfg.LimitsOn(), Outside: outsideCaptcha(b),
 	})
 	if err != nil {
@@ -97,7 +97,7 @@ func outsideCaptcha(b base) *captcha.Outside {
 	}
 	return &captcha.Outside{
 		VerifyURL: cfg.CaptchaVerifyURL, SiteKey: cfg.CaptchaSiteKey, Secret: cfg.CaptchaSecret.Reveal(), ScriptURL: cfg.CaptchaScriptURL,
-		Timeout: b.within(captcha.OutsideTimeout),
+		Timeout: b.scaled(captcha.OutsideTimeout),
 	}
 }
 

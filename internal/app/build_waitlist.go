@@ -11,7 +11,7 @@ type waiting struct {
 func newWaitlist(b base, g gates, o orders) waiting {
 	service := waitlist.New(waitlist.Config{
 		DB: b.svc.db, Gate: g.gate, Publish: o.status.WaitlistEntries, Notices: b.notices, Registerer: b.registry,
-		OfferFor: b.cfg.WaitlistOffer, Timeout: b.within(waitlist.DefaultTimeout), Clock: g.clock, Shared: g.clock, Log: b.log,
+		OfferFor: b.cfg.WaitlistOffer, Timeout: b.scaled(waitlist.DefaultTimeout), Clock: g.clock, Shared: g.clock, Log: b.log,
 	})
 	return waiting{service, waitlist.NewRestockOutlooks(service, waitlist.CatalogItems{Catalog: g.catalog, Stock: g.stock}, b.log)}
 }

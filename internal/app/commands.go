@@ -72,8 +72,8 @@ func Sales(ctx context.Context, cfg *config.Config) (_ []*sale.Sale, err error) 
 	return sales, err
 }
 
-// AuditAll audits all sales of an installation that have stock in the ledger, the last to
-// start first, and passes each report to a function.
+// AuditAll audits all sales of an installation except drafts, submitted and rejected ones,
+// the last to start first, and passes each report to a function.
 func AuditAll(ctx context.Context, cfg *config.Config, each func(*audit.Report) error) (err error) {
 	sales, err := Sales(ctx, cfg)
 	if err != nil {

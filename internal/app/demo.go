@@ -48,7 +48,7 @@ func (a *App) welcome(made *seed.DemoResult) string {
 	shop := "http://" + browsable(a.PublicAddr())
 	var b strings.Builder
 	fmt.Fprintf(&b, `
-Seckill demo. Everything runs in this process; Ctrl-C stops it and forgets it.
+Seckill demo. Everything runs in this process; Ctrl-C stops it and deletes all data.
 
   Shop        %s/
   Playground  %s/playground      (GraphQL, with the walk-through below among its examples)
@@ -120,7 +120,7 @@ var walk = []step{
     userErrors { code message }
   }
 }`},
-	{"Trade the answer for a path", "The path is yours alone and good for a minute.", `mutation Path {
+	{"Exchange the answer for a path token", "It is valid for your account, once, for 60 seconds.", `mutation Path {
   issueSeckillPath(input: { itemId: "ITEM_ID", captcha: { challengeId: "CHALLENGE_ID", answer: "ANSWER" } }) {
     path { token expiresAt }
     userErrors { code message }
@@ -133,7 +133,7 @@ var walk = []step{
     userErrors { code message }
   }
 }`},
-	{"Watch the order come", "A subscription: the first event is a snapshot, the last one carries the order.", `subscription Watch {
+	{"Follow the order task", "A subscription: the first event is a snapshot, the last one carries the order.", `subscription Watch {
   orderTaskStatus(orderTaskId: "TASK_ID") {
     kind
     orderTask {

@@ -54,19 +54,19 @@ func TestSIGTERMWritesWhatTheWorkerHasRead(t *testing.T) {
 	release := holdStock(t, db)
 	worker := s.launch("worker")
 	s.buyAll(made, nil)
-	inHand := 0
+	inFlight := 0
 	testenv.Eventually(t, testenv.Wait, func() bool {
-		inHand = s.look(made.SaleID).Stream.Pending
-		return inHand > 0
-	}, "the worker has orders in hand")
+		inFlight = s.look(made.SaleID).Stream.Pending
+		return inFlight > 0
+	}, "the worker has in-flight orders")
 	worker.terminate()
 	release()
 	if code := worker.left(); code != 0 {
 		t.Errorf("exit code %d:\n%s", code, worker.said())
 	}
 	report := s.look(made.SaleID)
-	if report.Stream.Pending != 0 || report.Postgres.Orders < inHand || report.Postgres.Orders+report.Stream.Unread != 200 {
-		t.Errorf("%d were in hand, after the drain %+v", inHand, report)
+	if report.Stream.Pending != 0 || report.Postgres.Orders < inFlight || report.Postgres.Orders+report.Stream.Unread != 200 {
+		t.Errorf("%d were in flight, after the drain %+v", inFlight, report)
 	}
 	s.launch("worker")
 	if report := s.drained(made.SaleID, 200); report.Postgres.Orders != 200 {

@@ -2,10 +2,13 @@ package app_test
 
 import (
 	"context"
+	bits "encoding/binary"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -131,6 +134,39 @@ func TestAnAcceptedOrderHasAReceiptThatOthersCanCheck(t *testing.T) {
 	}
 	if receipt := read(made.Users[1].AccessToken); receipt != "" {
 		t.Errorf("another user reads %s", receipt)
+	}
+}
+
+// A buyer can make up the id of a task that no store has, and such a task is answered as
+// FAILED; the shop does not sign that it accepted it.
+func TestATaskThatNoStoreHasHasNoReceipt(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start("api", "scheduler")
+	made := s.seed(seed.Input{Users: 1, Stock: 1})
+	token := made.Users[0].AccessToken
+	var data struct {
+		Viewer    struct{ ID string }
+		OrderTask *struct{ Status string }
+	}
+	s.ask(token, `{ viewer { id } }`, nil).into(t, &data)
+	user, err1 := id.ParseUser(data.Viewer.ID)
+	saleID, err2 := id.ParseSale(made.SaleID)
+	item, err3 := id.ParseItem(made.ItemID)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	forged := id.NewTaskOf(saleID, item, user)
+	bits.BigEndian.PutUint32(forged[:4], bits.BigEndian.Uint32(forged[:4])-2) // 131 s earlier
+	ask := func(field string) answer {
+		return s.ask(token, `query($t: ID!) { orderTask(id: $t) { `+field+` } }`, map[string]any{"t": forged.Public()})
+	}
+	testenv.Eventually(t, testenv.Wait, func() bool {
+		ask("status").into(t, &data)
+		return data.OrderTask != nil && data.OrderTask.Status == "FAILED"
+	}, "the task is answered as failed")
+	if got := ask("signedReceipt"); got.code() != "NOT_FOUND" || strings.Contains(string(got.Data), "eyJ") {
+		t.Errorf("receipt: %s %s", got.Data, got.code())
 	}
 }
 

@@ -111,7 +111,7 @@ func TestAWorkerKilledInTheMiddleOfManyOrdersLeavesNoneBehind(t *testing.T) {
 			release = holdStock(t, db)
 		case next + 100: // these were accepted after holdStock: no worker can have written them
 			next += 3 * manyOrders / 10
-			testenv.Eventually(t, testenv.Wait, func() bool { return s.look(made.SaleID).Stream.Pending > 0 }, "the worker has orders in hand")
+			testenv.Eventually(t, testenv.Wait, func() bool { return s.look(made.SaleID).Stream.Pending > 0 }, "the worker has in-flight orders")
 			worker.kill()
 			release()
 			worker = s.launch("worker,scheduler", port)
@@ -124,7 +124,7 @@ func TestAWorkerKilledInTheMiddleOfManyOrdersLeavesNoneBehind(t *testing.T) {
 		t.Errorf("%d accepted, %d kills, %+v", accepted, kills, report)
 	}
 	testenv.RecordFault(t, testenv.FaultRow{
-		Fault: "worker killed with orders in hand, 3 times", Accepted: accepted, Stored: report.Postgres.Orders, LostUnits: lostUnits(report), Recovery: time.Since(accepting),
+		Fault: "worker killed with in-flight orders, 3 times", Accepted: accepted, Stored: report.Postgres.Orders, LostUnits: lostUnits(report), Recovery: time.Since(accepting),
 	})
 }
 
@@ -138,7 +138,7 @@ func TestAnotherWorkerTakesOverWhatADeadOneHad(t *testing.T) {
 
 	release := holdStock(t, db)
 	s.buyAll(made, nil)
-	testenv.Eventually(t, testenv.Wait, func() bool { return s.look(made.SaleID).Stream.Pending > 0 }, "the worker has orders in hand")
+	testenv.Eventually(t, testenv.Wait, func() bool { return s.look(made.SaleID).Stream.Pending > 0 }, "the worker has in-flight orders")
 	dead.kill()
 	heir := s.launch("worker", ownPort(t))
 	release()

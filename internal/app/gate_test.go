@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"seckill/internal/config"
 	"seckill/internal/seed"
@@ -164,7 +163,7 @@ func TestEveryCallAtTheGateIsCounted(t *testing.T) {
 
 func TestUnitsOnOfferDoNotWaitForPayment(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, func(c *config.Config) { c.WaitlistOffer = time.Hour })
+	s := newSite(t)
 	s.start("api", "worker", "scheduler")
 	operator := s.staff("ann@example.com", "OPERATOR")
 	made, task := s.soldOut(seed.Input{Users: 2})

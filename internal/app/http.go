@@ -72,7 +72,7 @@ func newServer(ctx context.Context, b base, g gates, in serverParts) (_ *server.
 	}
 	sockets := transport.NewSockets(transport.SocketOptions{
 		MaxSockets: most, MaxPerUser: b.cfg.UserSockets, Origins: socketOrigins(b.cfg),
-		InitTimeout: b.within(transport.DefaultInitTimeout),
+		InitTimeout: b.scaled(transport.DefaultInitTimeout),
 		Watch:       in.accounts.revocations.OnRevoked, Registerer: b.registry,
 	})
 	if b.roles.API {
@@ -162,9 +162,9 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 			Version: build.Version, Commit: build.Commit, Process: ready, ErrorReference: errorReference(b.cfg),
 		},
 	}
-	resolver.Letters, resolver.Line, resolver.Counts = in.orders.letters, in.orders.line, in.stats.counts
+	resolver.Letters, resolver.Positions, resolver.Counts = in.orders.letters, in.orders.positions, in.stats.counts
 	resolver.Attempts = in.stats.refused
-	resolver.Webhooks, resolver.Tokens, resolver.Providers, resolver.Waiting = in.webhooks, in.accounts.machines, in.providers, in.inbox
+	resolver.Webhooks, resolver.Tokens, resolver.Providers, resolver.Waiting = in.webhooks, in.accounts.serviceTokens, in.providers, in.inbox
 	resolver.Operator, resolver.Figures, resolver.Feed, resolver.Reports = in.admin.operator, in.stats.figures, in.stats.feed, in.admin.reports
 	resolver.Addresses, resolver.Notices = in.shop.book, in.notices
 	resolver.Metadata = order.MetadataStore{DB: b.svc.db, Clock: b.clock}
@@ -215,14 +215,14 @@ func errorReference(cfg *config.Config) string {
 
 // bearer verifies bearer tokens: of users, of other systems, and of users of other systems.
 type bearer struct {
-	tokens   *auth.Tokens
-	machines *servicetoken.Service
-	issuers  *issuer.Service
+	tokens        *auth.Tokens
+	serviceTokens *servicetoken.Service
+	issuers       *issuer.Service
 }
 
 func (b bearer) verify(ctx context.Context, token string) (*auth.Principal, error) {
 	if servicetoken.Is(token) {
-		return b.machines.Verify(ctx, token)
+		return b.serviceTokens.Verify(ctx, token)
 	}
 	if b.issuers.Knows(token) {
 		return b.issuers.Verify(ctx, token)
@@ -238,7 +238,7 @@ func (b bearer) authenticate(ctx context.Context, token string) (transport.Calle
 	}
 	c := transport.Caller{Context: auth.WithPrincipal(ctx, p), User: p.UserID, Session: p.SessionID, ExpiresAt: p.ExpiresAt}
 	if p.Role != auth.Customer {
-		c.Still = func(ctx context.Context) error { return b.sameRole(ctx, token, p.Role) }
+		c.Recheck = func(ctx context.Context) error { return b.sameRole(ctx, token, p.Role) }
 	}
 	return c, nil
 }

@@ -200,10 +200,10 @@ func TestATaskAcceptedAfterTheCopyThatRedisFailsOverToIsFailedAndFound(t *testin
 }
 
 // A worker has read orders, Postgres stalls, and Redis fails over to a copy from before
-// those orders: their messages are in the worker's hands only.
-func TestOrdersInTheHandsOfAWorkerAreCountedByTheRebuildOfTheirGate(t *testing.T) {
+// those orders: only the worker still has their messages.
+func TestInFlightOrdersOfAWorkerAreCountedByTheRebuildOfTheirGate(t *testing.T) {
 	t.Parallel()
-	const inHand, stock = 20, 30
+	const inFlight, stock = 20, 30
 	s, server, client, keys := onOwnRedis(t)
 	s.start("api", "worker", "scheduler")
 	made := s.seed(seed.Input{Users: 40, Stock: stock, PathTTL: 10 * time.Minute})
@@ -216,29 +216,29 @@ func TestOrdersInTheHandsOfAWorkerAreCountedByTheRebuildOfTheirGate(t *testing.T
 	db := s.database()
 	release := holdStock(t, db)
 	early := *made
-	early.Users = made.Users[:inHand]
-	if n := s.buyAll(&early, nil); n != inHand {
+	early.Users = made.Users[:inFlight]
+	if n := s.buyAll(&early, nil); n != inFlight {
 		t.Fatalf("%d accepted", n)
 	}
-	testenv.Eventually(t, testenv.Wait, func() bool { r := s.look(made.SaleID).Stream; return r.Pending == inHand }, "the worker has all orders in hand")
+	testenv.Eventually(t, testenv.Wait, func() bool { r := s.look(made.SaleID).Stream; return r.Pending == inFlight }, "the worker is handling all orders")
 	testenv.Eventually(t, testenv.Wait, func() bool { return noting(t, db) }, "the scheduler waits for the stock as well")
 	restore()
 	testenv.Eventually(t, testenv.Wait, func() bool {
 		return gateOf(t, client, keys, made)["gate"] == reservation.GateLoading && waiting() > 0
-	}, "the gate is being rebuilt, and the worker has appended what it has in hand")
+	}, "the gate is being rebuilt, and the worker has appended its in-flight orders")
 	release()
 	released := time.Now()
 	testenv.Eventually(t, testenv.Wait, func() bool { return gateOf(t, client, keys, made)["gate"] == reservation.GateOpen }, "the gate is open again")
 	recovery := time.Since(released)
-	if n := s.buy(made, made.Users[inHand:]); n != stock-inHand {
-		t.Errorf("%d accepted afterwards, want the %d that were left", n, stock-inHand)
+	if n := s.buy(made, made.Users[inFlight:]); n != stock-inFlight {
+		t.Errorf("%d accepted afterwards, want the %d that were left", n, stock-inFlight)
 	}
 	report := s.drained(made.SaleID, stock)
 	if report.Postgres.Orders != stock {
 		t.Errorf("report %+v", report)
 	}
 	testenv.RecordFault(t, testenv.FaultRow{
-		Fault: "failover to a copy without the orders in a worker's hands", Accepted: stock, Stored: report.Postgres.Orders, LostUnits: lostUnits(report), Recovery: recovery,
+		Fault: "failover to a copy without the in-flight orders of a worker", Accepted: stock, Stored: report.Postgres.Orders, LostUnits: lostUnits(report), Recovery: recovery,
 	})
 }
 

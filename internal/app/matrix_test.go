@@ -20,7 +20,6 @@ import (
 	"seckill/internal/app"
 	"seckill/internal/auth"
 	"seckill/internal/clock"
-	"seckill/internal/config"
 	"seckill/internal/id"
 	"seckill/internal/seed"
 	"seckill/internal/testenv"
@@ -38,8 +37,7 @@ var actors = []string{"anonymous", "expired", "forged", "other", "service", "ope
 // entry in the matrix fails: decide who may query it.
 func TestWhoMayDoWhat(t *testing.T) {
 	t.Parallel()
-	// No path token expires and frees a permit during the test, even on a slow machine.
-	s := newSite(t, func(c *config.Config) { c.PathTTL = 10 * time.Minute }, withPush(t))
+	s := newSite(t, withPush(t))
 	s.start("api", "worker", "scheduler")
 	m := newMatrix(s)
 	m.fieldsWhoMay(t)

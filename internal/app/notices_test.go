@@ -17,7 +17,6 @@ func noticed(t *testing.T) (*site, *testenv.MailServer) {
 	server := testenv.NewLocalMailServer(t)
 	s := newSite(t, func(c *config.Config) {
 		c.SMTPURL, c.SMTPFrom, c.SMTPTLS = config.Secret("smtp://"+server.Host+":"+server.Port), "Shop <shop@shop.example>", config.SMTPTLSOff
-		c.WaitlistOffer = time.Minute
 	})
 	s.start("api", "worker", "scheduler")
 	return s, server

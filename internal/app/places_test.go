@@ -10,8 +10,8 @@ import (
 	"seckill/internal/testenv"
 )
 
-// placedTask is an OrderTask with its place in the line of orders.
-type placedTask struct {
+// positionedTask is an OrderTask with its position among the orders that wait for a worker.
+type positionedTask struct {
 	Status string
 	Queue  *struct {
 		Ahead    int
@@ -21,7 +21,7 @@ type placedTask struct {
 
 // Orders wait for a worker: their buyers see how many are ahead, and the number only
 // falls.
-func TestAWaitingOrderShowsItsPlaceInLine(t *testing.T) {
+func TestAWaitingOrderShowsHowManyAreAhead(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.start("api", "scheduler")
@@ -35,9 +35,9 @@ func TestAWaitingOrderShowsItsPlaceInLine(t *testing.T) {
 		}
 		tasks = append(tasks, p.OrderTask.ID)
 	}
-	ask := func(which int) (task placedTask) {
+	ask := func(which int) (task positionedTask) {
 		t.Helper()
-		var data struct{ OrderTask placedTask }
+		var data struct{ OrderTask positionedTask }
 		s.ask(made.Users[which].AccessToken, `query($t: ID!) { orderTask(id: $t) { status queue { ahead estimate } } }`, map[string]any{"t": tasks[which]}).into(t, &data)
 		return data.OrderTask
 	}
@@ -68,7 +68,7 @@ func TestAWaitingOrderShowsItsPlaceInLine(t *testing.T) {
 			Data struct {
 				OrderTaskStatus struct {
 					Kind      string
-					OrderTask placedTask
+					OrderTask positionedTask
 				}
 			}
 		}
@@ -100,7 +100,7 @@ func TestAWaitingOrderShowsItsPlaceInLine(t *testing.T) {
 type viewed struct {
 	Action        string
 	QueueTicket   *queueTicket
-	WaitlistEntry *lined
+	WaitlistEntry *waitlistEntry
 }
 
 func (s *site) viewed(token, saleID string) viewed {

@@ -64,8 +64,8 @@ func (s *site) knock(field, token string, made *seed.Result) (path string, ticke
 	return path, data.Outcome.Ticket, data.Outcome.why()
 }
 
-// watchPlace subscribes to a queue ticket.
-func (k *socket) watchPlace(ticket string) {
+// watchTicket subscribes to a queue ticket.
+func (k *socket) watchTicket(ticket string) {
 	k.t.Helper()
 	payload, err := json.Marshal(map[string]any{
 		"query":     `subscription($t: ID!) { queuePosition(ticketId: $t) { kind ticket { ` + ticketFields + ` item { id } } } }`,
@@ -115,12 +115,12 @@ func TestPastThePermitsABuyerWaitsAndIsLetIn(t *testing.T) {
 		t.Errorf("entering twice: %+v, then %+v", first, again)
 	}
 	stranger := s.dial(fourth)
-	stranger.watchPlace(first.ID)
+	stranger.watchTicket(first.ID)
 	if f := stranger.read(); f.Type != "error" && !json.Valid(f.Payload) {
 		t.Errorf("another user's place: %s %s", f.Type, f.Payload)
 	}
 	k := s.dial(third)
-	k.watchPlace(first.ID)
+	k.watchTicket(first.ID)
 	if p := k.place(); p == nil || p.Status != "WAITING" || p.Position.ChancePercent == nil {
 		t.Fatalf("snapshot %+v", p)
 	}

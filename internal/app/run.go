@@ -363,9 +363,9 @@ const (
 	// memoryEvery is the interval at which an idle process returns unused memory to the
 	// operating system. With GOGC=400 the collector itself would wait for 120 MB of garbage.
 	memoryEvery = 10 * time.Second
-	// memoryRest is the number of idle steps before unused memory is returned. The next
-	// rush pays for each page again, 10 to 15 % of its requests: a pause within a rush must
-	// not return them.
+	// memoryRest is the number of idle steps before unused memory is returned. Returned
+	// pages cost the next load peak 10 to 15 % of its throughput, so a short pause within a
+	// peak must not return them.
 	memoryRest = 6
 	// idleAllocation is the allocation between two steps, in bytes, above which a process
 	// is not idle. The embedded Redis of an idle demo allocates 20 MB.

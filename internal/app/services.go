@@ -175,7 +175,7 @@ func (b *base) trace() (err error) {
 	}
 	b.svc.redis.Trace()
 	b.svc.onClose(func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), tracesTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), b.scaled(tracesTimeout))
 		defer cancel()
 		if err := b.tracer.Close(ctx); err != nil {
 			b.log.WarnContext(ctx, "the last traces were not sent", slog.Any("error", err))

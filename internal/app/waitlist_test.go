@@ -14,7 +14,6 @@ import (
 func TestAUnitThatComesBackIsOfferedByPushAndBecomesAnOrder(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.cfg.WaitlistOffer = 10 * time.Minute // longer than any wait of this test
 	s.start("api", "worker", "scheduler")
 	made, task := s.soldOut(seed.Input{Users: 4})
 	holder, first, second, passer := made.Users[0], made.Users[1], made.Users[2], made.Users[3]
@@ -83,7 +82,7 @@ func TestAUnitThatComesBackIsOfferedByPushAndBecomesAnOrder(t *testing.T) {
 }
 
 // joinedHereSeenThere joins at one process and reads at another immediately.
-func (s *site) joinedHereSeenThere(buyer seed.LoadUser, made *seed.Result) *lined {
+func (s *site) joinedHereSeenThere(buyer seed.LoadUser, made *seed.Result) *waitlistEntry {
 	s.t.Helper()
 	here := s.url
 	s.start("api")
@@ -233,7 +232,6 @@ func TestSoldOutForNowDiffersFromSoldOutForGood(t *testing.T) {
 func TestAnOfferOutlivesTheGateAndTheScheduler(t *testing.T) {
 	t.Parallel()
 	s, server, client, keys := onOwnRedis(t)
-	s.cfg.WaitlistOffer = 10 * time.Minute // longer than any wait of this test
 	s.start("api", "worker")
 	api := s.url
 	stop := s.start("scheduler")
@@ -246,7 +244,7 @@ func TestAnOfferOutlivesTheGateAndTheScheduler(t *testing.T) {
 	stop = s.start("scheduler")
 	s.url = api
 	status := func(token, place string) string {
-		var data struct{ Node *lined }
+		var data struct{ Node *waitlistEntry }
 		s.ask(token, `query($v: ID!) { node(id: $v) { ... on WaitlistEntry { status } } }`, map[string]any{"v": place}).into(t, &data)
 		return data.Node.Status
 	}

@@ -13,8 +13,8 @@ import (
 // patience bounds each wait.
 const patience = testenv.Wait
 
-// lined is a WaitlistEntry.
-type lined struct {
+// waitlistEntry is a WaitlistEntry.
+type waitlistEntry struct {
 	ID, Status     string
 	Ahead          *int
 	OfferExpiresAt *time.Time
@@ -26,7 +26,7 @@ type button struct {
 	Viewer struct {
 		Action         string
 		DisabledReason *string
-		WaitlistEntry  *lined
+		WaitlistEntry  *waitlistEntry
 		Order          *struct{ ID string }
 	}
 }
@@ -37,13 +37,13 @@ const (
 )
 
 // line joins or leaves the waitlist: field is joinWaitlist or leaveWaitlist.
-func (s *site) line(token, field, argument, value string) (*lined, string) {
+func (s *site) line(token, field, argument, value string) (*waitlistEntry, string) {
 	s.t.Helper()
 	out := s.ask(token, `mutation($v: ID!) { outcome: `+field+`(input: {`+argument+`: $v}) { waitlistEntry { `+placeFields+` } userErrors { __typename code message path } } }`,
 		map[string]any{"v": value})
 	var data struct {
 		Outcome *struct {
-			WaitlistEntry *lined
+			WaitlistEntry *waitlistEntry
 			UserErrors
 		}
 	}
@@ -54,16 +54,16 @@ func (s *site) line(token, field, argument, value string) (*lined, string) {
 	return data.Outcome.WaitlistEntry, data.Outcome.why()
 }
 
-func (s *site) join(token, itemID string) (*lined, string) {
+func (s *site) join(token, itemID string) (*waitlistEntry, string) {
 	return s.line(token, "joinWaitlist", "itemId", itemID)
 }
 
-func (s *site) leave(token, place string) (*lined, string) {
+func (s *site) leave(token, place string) (*waitlistEntry, string) {
 	return s.line(token, "leaveWaitlist", "waitlistEntryId", place)
 }
 
 // joined joins the waitlist and fails the test on a refusal.
-func (s *site) joined(token, itemID string) *lined {
+func (s *site) joined(token, itemID string) *waitlistEntry {
 	s.t.Helper()
 	place, why := s.join(token, itemID)
 	if why != "" || place == nil || place.Status != "WAITING" {
@@ -186,7 +186,7 @@ func TestABuyerOnTheWaitlistSeesOthersLeave(t *testing.T) {
 	s := newSite(t)
 	s.start("api", "worker", "scheduler")
 	made, _ := s.soldOut(seed.Input{Users: 5})
-	var places []*lined
+	var places []*waitlistEntry
 	for _, u := range made.Users[1:] {
 		places = append(places, s.joined(u.AccessToken, made.ItemID))
 	}

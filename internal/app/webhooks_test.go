@@ -213,7 +213,7 @@ func TestEventsSurviveTheKillOfEveryProcess(t *testing.T) {
 	}
 	load.Wait()
 	s.drained(sale.SaleID, buyers)
-	// What a killed process had in hand is repeated when its lease is over: let the minute pass.
+	// What a killed process was sending is repeated when its lease is over: let the minute pass.
 	if _, err := s.database().SQL.ExecContext(t.Context(), `UPDATE webhook_deliveries SET due_at = now() WHERE state = 'PENDING'`); err != nil {
 		t.Fatal(err)
 	}

@@ -111,7 +111,7 @@ func TestABrowserGetsTheNoticeThatTheWaitingRoomAdmitsItsBuyer(t *testing.T) {
 	select {
 	case r := <-requests:
 		ttl, err := strconv.Atoi(r.Header.Get("Ttl"))
-		if r.URL.Path != "/send/1" || r.Header.Get("Urgency") != "high" || err != nil || ttl <= 0 || ttl > 60 {
+		if r.URL.Path != "/send/1" || r.Header.Get("Urgency") != "high" || err != nil || ttl <= 0 || ttl > int(s.cfg.PathTTL.Seconds()) {
 			t.Errorf("request %s %v", r.URL, r.Header)
 		}
 	case <-time.After(testenv.Wait):

@@ -182,29 +182,29 @@ func TestEveryWayNotToAddUpIsFound(t *testing.T) {
 		"stock burnt in Redis": {func(w *world) {
 			w.must(w.redis.Cmd.HIncrBy(w.Context(), w.keys.Item(w.shard(), w.item), "stock", -1).Err())
 		}, "stock 12 + reserved 7 in Redis is not the 20 units that were loaded"},
-		"holder lost": {func(w *world) {
+		"reservation lost": {func(w *world) {
 			w.must(w.redis.Cmd.HDel(w.Context(), w.keys.Reservations(w.shard(), w.item), w.users[0].String()).Err())
-		}, "7 units are reserved in Redis, and its holders have 6"},
-		"order without holder": {func(w *world) {
+		}, "7 units are reserved in Redis, and its reservations have 6"},
+		"order without reservation": {func(w *world) {
 			w.must(w.redis.Cmd.HDel(w.Context(), w.keys.Reservations(w.shard(), w.item), w.users[0].String()).Err())
-		}, "1 live orders have no holder in Redis"},
-		"message without holder": {func(w *world) {
+		}, "1 live orders have no reservation in Redis"},
+		"message without reservation": {func(w *world) {
 			w.must(w.redis.Cmd.HDel(w.Context(), w.keys.Reservations(w.shard(), w.item), w.users[6].String()).Err())
 		}, "1 messages wait for units without a reservation in Redis"},
 		"message lost": {func(w *world) {
 			w.must(w.redis.Cmd.XTrimMaxLen(w.Context(), w.keys.Orders(w.shard()), 0).Err())
-		}, "3 holders in Redis have neither an order nor a message"},
+		}, "3 reservations in Redis have neither an order nor a message"},
 		"acknowledged unwritten": {func(w *world) {
 			for _, entry := range w.read(1) {
 				w.must(w.redis.Cmd.XAck(w.Context(), w.keys.Orders(w.shard()), group, entry.ID).Err())
 			}
-		}, "1 holders in Redis have neither an order nor a message"},
+		}, "1 reservations in Redis have neither an order nor a message"},
 		"message set aside": {setAside, "1 messages were set aside before their tasks ended"},
 		"cancelled, not given back": {func(w *world) {
 			w.update(func(ctx context.Context, tx *ent.Tx) error {
 				return tx.Order.UpdateOneID(id.Order(w.tasks[0])).SetStatus(entorder.StatusCANCELLED).Exec(ctx)
 			})
-		}, "1 holders in Redis belong to tasks that are over"},
+		}, "1 reservations in Redis belong to tasks that have ended"},
 		"held and orders differ": {func(w *world) {
 			w.update(func(ctx context.Context, tx *ent.Tx) error {
 				return tx.SaleItem.UpdateOneID(w.item).AddAvailable(1).AddHeld(-1).Exec(ctx)
@@ -253,9 +253,9 @@ func TestEveryWayNotToAddUpIsFound(t *testing.T) {
 		"gate half built": {func(w *world) {
 			w.must(w.redis.Cmd.HSet(w.Context(), w.keys.Item(w.shard(), w.item), "gate", "loading").Err())
 		}, "its gate is being built"},
-		"holder garbled": {func(w *world) {
+		"reservation garbled": {func(w *world) {
 			w.must(w.redis.Cmd.HSet(w.Context(), w.keys.Reservations(w.shard(), w.item), w.users[0].String(), "x").Err())
-		}, "1 holders in Redis cannot be read"},
+		}, "1 reservations in Redis cannot be read"},
 		"stock added in Postgres alone": {func(w *world) {
 			w.update(func(ctx context.Context, tx *ent.Tx) error {
 				return tx.SaleItem.UpdateOneID(w.item).AddAvailable(5).AddTotal(5).Exec(ctx)

@@ -75,8 +75,8 @@ func (f *findings) inRedis(s *state, it *itemState) {
 		return
 	}
 	f.gate(it, s.epoch)
-	f.holders(it)
-	f.withoutHolder(it)
+	f.reservations(it)
+	f.withoutReservation(it)
 }
 
 // findings collects sentences about one item after another.
@@ -228,7 +228,7 @@ func (f *findings) gate(it *itemState, epoch int64) {
 		f.add("%d units were loaded into Redis, and %d are on sale", g.total, it.row.Total)
 	}
 	if g.malformed > 0 {
-		f.add("%d holders in Redis cannot be read", g.malformed)
+		f.add("%d reservations in Redis cannot be read", g.malformed)
 		return
 	}
 	for _, look := range []gate{g, it.later} {
@@ -236,12 +236,12 @@ func (f *findings) gate(it *itemState, epoch int64) {
 			continue
 		}
 		if held := look.held(); held != look.reserved {
-			f.add("%d units are reserved in Redis, and its holders have %d", look.reserved, held)
+			f.add("%d units are reserved in Redis, and its reservations have %d", look.reserved, held)
 		}
 		return
 	}
 	// Each reservation is still checked separately.
-	f.notes = append(f.notes, f.sentence("it changed while its holders were read, so that their sum was not checked"))
+	f.notes = append(f.notes, f.sentence("it changed while its reservations were read, so that their sum was not checked"))
 }
 
 // history checks that the gate is of the present Redis, with no older data than the
@@ -255,22 +255,22 @@ func (f *findings) history(it *itemState) {
 	}
 }
 
-// holders checks that each reservation has a live order, a message that will become one,
-// an offer of the waitlist, or an end whose units are being released. A reservation
+// reservations checks that each reservation has a live order, a message that will become
+// one, an offer of the waitlist, or an end whose units are being released. A reservation
 // missing in the second reading was released in between.
-func (f *findings) holders(it *itemState) {
-	claims := make(map[id.Task]orderRow, len(it.orders))
+func (f *findings) reservations(it *itemState) {
+	byReservation := make(map[id.Task]orderRow, len(it.orders))
 	for _, o := range it.orders {
-		claims[o.claim] = o
+		byReservation[o.reservation] = o
 	}
 	var (
 		lost, stale, different []id.Task
 	)
-	for user, h := range it.gate.holders {
-		if it.later.holders[user].task != h.task {
+	for user, h := range it.gate.reservations {
+		if it.later.reservations[user].task != h.task {
 			continue
 		}
-		o, ordered := claims[h.task]
+		o, ordered := byReservation[h.task]
 		fail, failed := it.failures[h.task]
 		_, queued := it.queued[h.task]
 		_, dead := it.dead[h.task]
@@ -287,7 +287,7 @@ func (f *findings) holders(it *itemState) {
 		case placed:
 			stale = append(stale, h.task)
 		case ordered && o.status.IsLive():
-			if o.user != user || !o.holds(h.quantity, it.later.holders[user].quantity) {
+			if o.user != user || !o.holds(h.quantity, it.later.reservations[user].quantity) {
 				different = append(different, h.task)
 			}
 		case ordered && o.returnDue, failed && !fail.released:
@@ -298,9 +298,9 @@ func (f *findings) holders(it *itemState) {
 			f.lost = append(f.lost, Lost{Item: it.id, User: user, Task: h.task, Quantity: h.quantity})
 		}
 	}
-	f.tasks(lost, "%d holders in Redis have neither an order nor a message")
-	f.tasks(stale, "%d holders in Redis belong to tasks that are over")
-	f.tasks(different, "%d holders in Redis differ from their orders in user or quantity")
+	f.tasks(lost, "%d reservations in Redis have neither an order nor a message")
+	f.tasks(stale, "%d reservations in Redis belong to tasks that have ended")
+	f.tasks(different, "%d reservations in Redis differ from their orders in user or quantity")
 }
 
 // holds reports whether one of two readings of a reservation has the units of the order. Units
@@ -311,12 +311,12 @@ func (o orderRow) holds(readings ...int) bool {
 	})
 }
 
-// withoutHolder checks that each live order, message and offer has a reservation in the
-// gate.
-func (f *findings) withoutHolder(it *itemState) {
-	holding := make(map[id.Task]bool, len(it.gate.holders))
+// withoutReservation checks that each live order, message and offer has a reservation in
+// the gate.
+func (f *findings) withoutReservation(it *itemState) {
+	holding := make(map[id.Task]bool, len(it.gate.reservations))
 	for _, look := range []gate{it.gate, it.later} {
-		for _, h := range look.holders {
+		for _, h := range look.reservations {
 			holding[h.task] = true
 		}
 	}
@@ -324,7 +324,7 @@ func (f *findings) withoutHolder(it *itemState) {
 		orders, messages []id.Task
 	)
 	for task, o := range it.orders {
-		if o.status.IsLive() && !holding[o.claim] {
+		if o.status.IsLive() && !holding[o.reservation] {
 			orders = append(orders, task)
 		}
 	}
@@ -335,7 +335,7 @@ func (f *findings) withoutHolder(it *itemState) {
 			messages = append(messages, task)
 		}
 	}
-	f.tasks(orders, "%d live orders have no holder in Redis")
+	f.tasks(orders, "%d live orders have no reservation in Redis")
 	f.tasks(messages, "%d messages wait for units without a reservation in Redis")
 	f.offers(it, holding)
 }
@@ -345,8 +345,8 @@ func (f *findings) withoutHolder(it *itemState) {
 func (f *findings) offers(it *itemState, holding map[id.Task]bool) {
 	var empty []id.Waitlist
 	for _, e := range it.offers() {
-		_, now := it.gate.holders[e.User]
-		_, then := it.later.holders[e.User]
+		_, now := it.gate.reservations[e.User]
+		_, then := it.later.reservations[e.User]
 		if !holding[id.Task(e.ID)] && !now && !then {
 			empty = append(empty, e.ID)
 		}

@@ -79,7 +79,7 @@ func TestUnitsWithoutAReservationAreFoundWhenTheRushRests(t *testing.T) {
 	w := setup(t, testdb.Postgres(t))
 	one := w.addCrowd()
 	w.must(w.redis.Cmd.HDel(t.Context(), w.keys.Reservations(w.shard(), w.item), one.String()).Err())
-	w.finds(fmt.Sprintf("%d units are reserved in Redis, and its holders have %d", crowd, crowd-1))
+	w.finds(fmt.Sprintf("%d units are reserved in Redis, and its reservations have %d", crowd, crowd-1))
 	looks := 0
 	w.redis.Cmd.AddHook(&before{name: "hlen", do: func() { looks++ }})
 	w.redis.Cmd.AddHook(&before{name: "hscan", do: func() {
@@ -87,5 +87,5 @@ func TestUnitsWithoutAReservationAreFoundWhenTheRushRests(t *testing.T) {
 			w.buy(1)
 		}
 	}})
-	w.finds("units are reserved in Redis, and its holders have")
+	w.finds("units are reserved in Redis, and its reservations have")
 }

@@ -23,16 +23,16 @@ func (a *Auditor) readGate(ctx context.Context, sale id.Sale, item id.Item) (gat
 		return gate{}, err
 	}
 	shard := id.ShardOf(sale)
-	itemKey, holdersKey := a.Keys.Item(shard, item), a.Keys.Reservations(shard, item)
-	count, err := a.Redis.Cmd.HLen(ctx, holdersKey).Result()
+	itemKey, reservationsKey := a.Keys.Item(shard, item), a.Keys.Reservations(shard, item)
+	count, err := a.Redis.Cmd.HLen(ctx, reservationsKey).Result()
 	if err != nil {
-		return gate{}, fmt.Errorf("count the holders of item %s: %w", item, err)
+		return gate{}, fmt.Errorf("count the reservations of item %s: %w", item, err)
 	}
 	var g gate
 	if count <= atOnce {
-		g, err = a.readAtOnce(ctx, itemKey, holdersKey)
+		g, err = a.readAtOnce(ctx, itemKey, reservationsKey)
 	} else {
-		g, err = a.scan(ctx, itemKey, holdersKey)
+		g, err = a.scan(ctx, itemKey, reservationsKey)
 	}
 	if err != nil {
 		return g, fmt.Errorf("read the gate of item %s: %w", item, err)
@@ -45,9 +45,9 @@ func (a *Auditor) gates() *reservation.Gate {
 	return reservation.NewGate(reservation.GateConfig{Client: a.Redis.Script, Keys: a.Keys})
 }
 
-func (a *Auditor) readAtOnce(ctx context.Context, itemKey, holdersKey string) (gate, error) {
+func (a *Auditor) readAtOnce(ctx context.Context, itemKey, reservationsKey string) (gate, error) {
 	pipe := a.Redis.Cmd.TxPipeline()
-	item, holders := pipe.HGetAll(ctx, itemKey), pipe.HGetAll(ctx, holdersKey)
+	item, reservations := pipe.HGetAll(ctx, itemKey), pipe.HGetAll(ctx, reservationsKey)
 	if _, err := pipe.Exec(ctx); err != nil {
 		return gate{}, err
 	}
@@ -55,8 +55,8 @@ func (a *Auditor) readAtOnce(ctx context.Context, itemKey, holdersKey string) (g
 	if err != nil || !g.there {
 		return g, err
 	}
-	for user, record := range holders.Val() {
-		g.addHolder(user, record)
+	for user, record := range reservations.Val() {
+		g.addReservation(user, record)
 	}
 	return g, nil
 }
@@ -65,7 +65,7 @@ func (a *Auditor) readAtOnce(ctx context.Context, itemKey, holdersKey string) (g
 // meanwhile. In a continuous rush the scan gives up after scanTries and the reading is
 // torn: each reservation in it existed at some time, and those that existed throughout
 // are in it.
-func (a *Auditor) scan(ctx context.Context, itemKey, holdersKey string) (gate, error) {
+func (a *Auditor) scan(ctx context.Context, itemKey, reservationsKey string) (gate, error) {
 	for try := 1; ; try++ {
 		fields, err := a.Redis.Cmd.HGetAll(ctx, itemKey).Result()
 		if err != nil {
@@ -75,7 +75,7 @@ func (a *Auditor) scan(ctx context.Context, itemKey, holdersKey string) (gate, e
 		if err != nil || !g.there {
 			return g, err
 		}
-		if err := a.scanHolders(ctx, holdersKey, &g); err != nil {
+		if err := a.scanReservations(ctx, reservationsKey, &g); err != nil {
 			return g, err
 		}
 		if fields, err = a.Redis.Cmd.HGetAll(ctx, itemKey).Result(); err != nil {
@@ -89,14 +89,14 @@ func (a *Auditor) scan(ctx context.Context, itemKey, holdersKey string) (gate, e
 	}
 }
 
-func (a *Auditor) scanHolders(ctx context.Context, key string, g *gate) error {
+func (a *Auditor) scanReservations(ctx context.Context, key string, g *gate) error {
 	for cursor := uint64(0); ; {
 		pairs, next, err := a.Redis.Cmd.HScan(ctx, key, cursor, "", scanCount).Result()
 		if err != nil {
 			return err
 		}
 		for i := 0; i+1 < len(pairs); i += 2 {
-			g.addHolder(pairs[i], pairs[i+1])
+			g.addReservation(pairs[i], pairs[i+1])
 		}
 		if next == 0 {
 			return nil
@@ -110,7 +110,7 @@ func parseItem(fields map[string]string) (g gate, version string, err error) {
 	if len(fields) == 0 {
 		return g, "", nil
 	}
-	g = gate{there: true, state: fields["gate"], holders: map[id.User]holder{}}
+	g = gate{there: true, state: fields["gate"], reservations: map[id.User]reservedUnits{}}
 	for name, into := range map[string]*int{"total": &g.total, "stock": &g.stock, "reserved": &g.reserved} {
 		if fields[name] == "" {
 			continue // a gate that is being built has none yet
@@ -125,7 +125,7 @@ func parseItem(fields map[string]string) (g gate, version string, err error) {
 	return g, fields["epoch"] + "/" + fields["rev"], nil
 }
 
-func (g *gate) addHolder(user, record string) {
+func (g *gate) addReservation(user, record string) {
 	userID, err := id.ParseUUID[id.User](user)
 	if err != nil {
 		g.malformed++
@@ -136,5 +136,5 @@ func (g *gate) addHolder(user, record string) {
 		g.malformed++
 		return
 	}
-	g.holders[userID] = holder{task: h.Task, quantity: h.Quantity}
+	g.reservations[userID] = reservedUnits{task: h.Task, quantity: h.Quantity}
 }

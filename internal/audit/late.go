@@ -19,8 +19,8 @@ func readLate(ctx context.Context, tx *ent.Tx, it *itemState) (map[id.Task]bool,
 	late := map[id.Task]bool{} // by name
 	paying := map[id.Task]id.Task{}
 	for task, o := range it.orders {
-		h, reserved := it.gate.holders[o.user]
-		if o.status == order.Expired && reserved && h.task == payment.LateClaim(id.Order(task)) {
+		h, reserved := it.gate.reservations[o.user]
+		if o.status == order.Expired && reserved && h.task == payment.LateReservation(id.Order(task)) {
 			late[h.task], paying[task] = false, h.task
 		}
 	}

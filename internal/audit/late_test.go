@@ -15,9 +15,9 @@ import (
 	"seckill/internal/testdb"
 )
 
-// lateClaim expires the first order and reserves its units again, as a late payment does
+// lateReservation expires the first order and reserves its units again, as a late payment does
 // before its transaction. It returns the event of the payment.
-func (w *world) lateClaim() (event func(state string)) {
+func (w *world) lateReservation() (event func(state string)) {
 	w.Helper()
 	w.buy(1)
 	w.work(1)
@@ -27,7 +27,7 @@ func (w *world) lateClaim() (event func(state string)) {
 	_, err := gate.Release(w.Context(), ref)
 	w.must(err)
 	w.returned()
-	ref.Task = payment.LateClaim(id.Order(w.tasks[0]))
+	ref.Task = payment.LateReservation(id.Order(w.tasks[0]))
 	got, err := gate.Reacquire(w.Context(), reservation.Reacquire{Ref: ref, Before: id.Order(w.tasks[0]), Quantity: 1})
 	if err != nil || got.Code != reservation.Reacquired {
 		w.Fatalf("%+v %v", got, err)
@@ -51,7 +51,7 @@ func (w *world) lateClaim() (event func(state string)) {
 func TestTheUnitsOfALatePaymentAreNotLostWhileItsTransactionIsOpen(t *testing.T) {
 	t.Parallel()
 	w := setup(t, testdb.Postgres(t))
-	w.lateClaim()
+	w.lateReservation()
 	applied, commit, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
 		ended <- w.db.WithTx(context.Background(), func(ctx context.Context, tx *ent.Tx) error {
@@ -59,9 +59,9 @@ func TestTheUnitsOfALatePaymentAreNotLostWhileItsTransactionIsOpen(t *testing.T)
 			if err != nil {
 				return err
 			}
-			claim := payment.LateClaim(row.ID)
+			reserved := payment.LateReservation(row.ID)
 			_, err = order.Apply(ctx, tx, order.Move{
-				Order: order.FromRow(row), To: order.Paid, At: time.Now(), Claim: &claim,
+				Order: order.FromRow(row), To: order.Paid, At: time.Now(), NewReservation: &reserved,
 				Entry: order.Entry{By: order.Actor{Kind: order.Provider}, Code: order.CodePaidLate},
 			})
 			close(applied)
@@ -82,10 +82,10 @@ func TestTheUnitsOfALatePaymentAreNotLostWhileItsTransactionIsOpen(t *testing.T)
 func TestTheUnitsOfALatePaymentThatEndedOtherwiseAreFoundAndNotSentAgain(t *testing.T) {
 	t.Parallel()
 	w := setup(t, testdb.Postgres(t))
-	settle := w.lateClaim()
+	settle := w.lateReservation()
 	settle("refund begun: the order had ended")
 	report := w.audit()
-	if found := strings.Join(report.Findings, " "); !strings.Contains(found, "1 holders in Redis belong to tasks that are over") || len(report.Lost) > 0 {
+	if found := strings.Join(report.Findings, " "); !strings.Contains(found, "1 reservations in Redis belong to tasks that have ended") || len(report.Lost) > 0 {
 		t.Errorf("findings %q, lost %v", found, report.Lost)
 	}
 }

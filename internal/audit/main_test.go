@@ -53,7 +53,7 @@ func setup(t *testing.T, db *postgres.DB) *world {
 	w.auditor = &audit.Auditor{DB: db, Redis: conn, Keys: w.keys, Pause: time.Millisecond}
 	w.seed()
 	w.reserver = reservation.NewGate(reservation.GateConfig{Client: conn.Script, Keys: w.keys, Timeout: testenv.Wait, Log: slog.New(slog.DiscardHandler)})
-	w.writer = order.NewWriter(order.WriterConfig{DB: db})
+	w.writer = order.NewWriter(order.WriterConfig{DB: db, Timeout: testenv.Wait})
 	t.Cleanup(func() {
 		w.must(w.writer.Close(context.Background()))
 	})
@@ -99,7 +99,7 @@ func (*world) Paths(context.Context, seed.PathsInput) ([]string, error) { return
 func (w *world) Load(ctx context.Context, saleID id.Sale) error {
 	return preload.New(preload.Config{
 		DB: w.db, Gate: reservation.NewGate(reservation.GateConfig{Client: w.redis.Script, Keys: w.keys, Timeout: testenv.Wait}),
-		Backlog: w, Clock: clock.System{}, Log: slog.New(slog.DiscardHandler),
+		Backlog: w, NoteTimeout: testenv.Wait, Clock: clock.System{}, Log: slog.New(slog.DiscardHandler),
 	}).Load(ctx, saleID)
 }
 
@@ -200,9 +200,9 @@ func (w *world) finds(part string) {
 
 // move changes the status of an order as payments, buyers and the scheduler do, with its
 // money.
-func (w *world) move(i int, to order.Status, claim *id.Task, keep bool) {
+func (w *world) move(i int, to order.Status, reserved *id.Task, keep bool) {
 	w.Helper()
-	w.moveOnly(i, to, claim, keep)
+	w.moveOnly(i, to, reserved, keep)
 	switch to {
 	case order.Paid:
 		w.pay(i, payment.StatusSUCCEEDED, time.Now().Add(time.Minute))
@@ -218,7 +218,7 @@ func (w *world) move(i int, to order.Status, claim *id.Task, keep bool) {
 }
 
 // moveOnly changes the status of an order without money.
-func (w *world) moveOnly(i int, to order.Status, claim *id.Task, keep bool) {
+func (w *world) moveOnly(i int, to order.Status, reserved *id.Task, keep bool) {
 	w.Helper()
 	w.update(func(ctx context.Context, tx *ent.Tx) error {
 		row, err := tx.Order.Get(ctx, id.Order(w.tasks[i]))
@@ -226,7 +226,7 @@ func (w *world) moveOnly(i int, to order.Status, claim *id.Task, keep bool) {
 			return err
 		}
 		_, err = order.Apply(ctx, tx, order.Move{
-			Order: order.FromRow(row), To: to, At: time.Now(), KeepUnits: keep, Claim: claim,
+			Order: order.FromRow(row), To: to, At: time.Now(), KeepUnits: keep, NewReservation: reserved,
 			Entry: order.Entry{By: order.Actor{Kind: order.Clock}, Code: order.CodeExpired},
 		})
 		return err

@@ -66,7 +66,7 @@ func TestAnOrderThatEndsDuringEveryReadingIsNoFinding(t *testing.T) {
 	next = 5
 	w.moveOnly(next, order.Expired, nil, false)
 	w.returned() // and Redis was not updated
-	w.finds("1 holders in Redis belong to tasks that are over")
+	w.finds("1 reservations in Redis belong to tasks that have ended")
 }
 
 func TestAHoldThatIsGivenBackDuringAReadingIsNotLost(t *testing.T) {

@@ -36,7 +36,7 @@ func (w *world) hold(user id.User, name id.Task) {
 	}
 }
 
-func TestOffersOfTheWaitlistAreHolders(t *testing.T) {
+func TestOffersOfTheWaitlistAreReservations(t *testing.T) {
 	t.Parallel()
 	w := setup(t, testdb.Postgres(t))
 	w.buy(3)
@@ -70,15 +70,15 @@ func TestOffersThatDoNotAddUpAreFound(t *testing.T) {
 		}, "1 offers of the waitlist have no units in Redis"},
 		"ended, not given back": {func(w *world, user id.User) {
 			w.hold(user, id.Task(w.place(user, waitlistentry.StatusLEFT, false)))
-		}, "1 holders in Redis belong to tasks that are over"},
+		}, "1 reservations in Redis belong to tasks that have ended"},
 		"held for another user": {func(w *world, user id.User) {
 			place := w.place(user, waitlistentry.StatusOFFERED, false)
 			w.hold(user, id.New[id.Task]())
 			w.hold(w.users[25], id.Task(place))
-		}, "1 holders in Redis differ from their orders in user or quantity"},
+		}, "1 reservations in Redis differ from their orders in user or quantity"},
 		"of no place": {func(w *world, user id.User) {
 			w.hold(user, id.New[id.Task]())
-		}, "1 holders in Redis have neither an order nor a message"},
+		}, "1 reservations in Redis have neither an order nor a message"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

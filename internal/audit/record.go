@@ -91,7 +91,7 @@ func (it *itemState) readRecord(ctx context.Context, tx *ent.Tx, saleID id.Sale)
 // in Redis.
 func readPlaces(ctx context.Context, tx *ent.Tx, it *itemState) (map[id.Waitlist]*waitlist.Entry, error) {
 	var names []id.Waitlist
-	for _, h := range it.gate.holders {
+	for _, h := range it.gate.reservations {
 		if _, ordered := it.orders[h.task]; !ordered {
 			names = append(names, id.Waitlist(h.task))
 		}
@@ -155,7 +155,7 @@ func readOrders(ctx context.Context, tx *ent.Tx, sale id.Sale, item id.Item) (ma
 		for _, row := range rows {
 			orders[id.Task(row.ID)] = orderRow{
 				user: row.UserID, quantity: row.Quantity, refunded: order.FromRow(row).RefundedUnits(), status: order.Status(row.Status),
-				claim: order.FromRow(row).Reservation().Name, returnDue: row.ReturnDue,
+				reservation: order.FromRow(row).Reservation().Name, returnDue: row.ReturnDue,
 			}
 			last = row.ID
 		}

@@ -38,12 +38,12 @@ type itemState struct {
 }
 
 type orderRow struct {
-	user      id.User
-	quantity  int
-	refunded  int // units whose money went back
-	status    order.Status
-	claim     id.Task // id of the reservation in Redis
-	returnDue bool    // whether the units are still to be released in Redis
+	user        id.User
+	quantity    int
+	refunded    int // units whose money went back
+	status      order.Status
+	reservation id.Task // id of the reservation in Redis
+	returnDue   bool    // whether the units are still to be released in Redis
 }
 
 // left returns the units of the order that were not refunded.
@@ -57,17 +57,17 @@ type failure struct {
 
 // gate is one reading of an item in Redis.
 type gate struct {
-	there     bool
-	state     string
-	epoch     int64
-	revision  int64 // of the stock; 0 while it is being built
-	stale     bool  // it was built before the last restart or failover of Redis
-	total     int
-	stock     int
-	reserved  int
-	holders   map[id.User]holder // by user
-	malformed int                // reservations that cannot be parsed
-	torn      bool               // the item changed while its reservations were read: they do not match its sums
+	there        bool
+	state        string
+	epoch        int64
+	revision     int64 // of the stock; 0 while it is being built
+	stale        bool  // it was built before the last restart or failover of Redis
+	total        int
+	stock        int
+	reserved     int
+	reservations map[id.User]reservedUnits // by user
+	malformed    int                       // reservations that cannot be parsed
+	torn         bool                      // the item changed while its reservations were read: they do not match its sums
 }
 
 // whole reports whether the gate and its reservations were read consistently.
@@ -76,13 +76,14 @@ func (g *gate) whole() bool { return g.there && !g.torn && g.state != reservatio
 // held returns the total units of the reservations.
 func (g *gate) held() int {
 	units := 0
-	for _, h := range g.holders {
+	for _, h := range g.reservations {
 		units += h.quantity
 	}
 	return units
 }
 
-type holder struct {
+// reservedUnits is one reservation.
+type reservedUnits struct {
 	task     id.Task
 	quantity int
 }

@@ -205,9 +205,9 @@ func (c *Checkout) refuse(ctx context.Context, parent *sale.Sale, in PlaceInput,
 	case reservation.TooManyTries:
 		return Placed{}, fault.Throttled{RetryAfter: o.RetryAfter}
 	case reservation.OverLimit:
-		return Placed{}, reservation.LimitReached{Limit: limitOf(parent, in.Item), Remaining: o.Room, At: []string{"input", "quantity"}}
+		return Placed{}, reservation.LimitReached{Limit: limitOf(parent, in.Item), Remaining: o.LimitLeft, At: []string{"input", "quantity"}}
 	case reservation.OverSaleLimit:
-		return Placed{}, reservation.LimitReached{Limit: parent.PurchaseLimit, Remaining: o.Room, WholeSale: true, At: []string{"input", "quantity"}}
+		return Placed{}, reservation.LimitReached{Limit: parent.PurchaseLimit, Remaining: o.LimitLeft, WholeSale: true, At: []string{"input", "quantity"}}
 	case reservation.PathInvalid:
 		return Placed{Task: c.task(ctx, in, o)}, fault.Refused{Why: fault.PathInvalid, At: []string{"input", "pathToken"}}
 	case reservation.AlreadyHolding:

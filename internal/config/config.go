@@ -49,15 +49,15 @@ type Config struct {
 	Playground       AutoSwitch     `default:"auto" group:"server" help:"GraphiQL at /playground: on, off, or auto: on in the development profile, else off."`
 	WebhookNetworks  []netip.Prefix `group:"server" placeholder:"CIDR" help:"Private networks or addresses to which events may be sent, besides public ones: 10.0.0.0/8. With any, webhooks may use http."`
 	TrustedProxies   []netip.Prefix `group:"server" placeholder:"CIDR" help:"Networks or addresses of proxies whose X-Forwarded-For is believed: 10.0.0.0/8."`
-	RequestTimeout   time.Duration  `default:"5s" group:"server" help:"Longest that one query or mutation may take. Above 5s the timeouts of its steps grow in proportion."`
+	RequestTimeout   time.Duration  `default:"5s" group:"server" help:"Timeout of one query or mutation. Above 5s the timeouts of its steps grow in proportion."`
 	MaxSockets       int            `default:"20000" group:"server" help:"Most open subscription connections of one process, fewer where its limit of open files is low; a tenth of them, or 100, from one network without signing in."`
-	Media            Secret         `group:"server" placeholder:"PLACE" help:"Where pictures of goods are kept: a folder, or s3://key:secret@host/bucket?region=REGION. Without it, none can be uploaded."`
+	Media            Secret         `group:"server" placeholder:"LOCATION" help:"Where images of products are stored: a folder, or s3://key:secret@host/bucket?region=REGION. Without it, none can be uploaded."`
 	UserSockets      int            `default:"3" group:"server" help:"Most sockets that one signed-in user may have open to one process."`
 	DrainDelay       time.Duration  `default:"2s" group:"server" help:"How long /readyz says no before the listeners close, so that a balancer notices."`
-	DrainTimeout     time.Duration  `default:"20s" group:"server" help:"Longest wait for running requests and messages at shutdown."`
+	DrainTimeout     time.Duration  `default:"20s" group:"server" help:"Timeout for running requests and messages at shutdown."`
 
 	JWTKey          Secret        `name:"jwt-key" group:"accounts" placeholder:"KEY" help:"Key that signs access tokens, at least 32 bytes: openssl rand -base64 48."`
-	JWTPreviousKeys []Secret      `name:"jwt-previous-keys" group:"accounts" placeholder:"KID=KEY" help:"Former keys whose tokens are still good, by key id (see config print)."`
+	JWTPreviousKeys []Secret      `name:"jwt-previous-keys" group:"accounts" placeholder:"KID=KEY" help:"Former keys whose tokens are still valid, by key id (see config print)."`
 	AccessTokenTTL  time.Duration `default:"10m" group:"accounts" help:"Life of an access token."`
 	RefreshTokenTTL time.Duration `default:"30m" group:"accounts" help:"A session ends after this long without a refresh; each refresh restarts it."`
 
@@ -80,18 +80,18 @@ type Config struct {
 
 	CaptchaTTL         time.Duration `default:"5m" group:"gate" help:"How long a captcha can be answered."`
 	CaptchaPool        int           `default:"1024" group:"gate" help:"Captcha pictures of each kind kept drawn for the opening second, about 4 kB each. The demo keeps at most 64."`
-	PathTTL            time.Duration `default:"60s" group:"gate" help:"Life of a path: the right to try to buy."`
-	PermitRatio        float64       `default:"1.5" group:"gate" help:"Unused paths given out at a time, as a multiple of the stock that is left."`
+	PathTTL            time.Duration `default:"60s" group:"gate" help:"Lifetime of a path token."`
+	PermitRatio        float64       `default:"1.5" group:"gate" help:"Most unused path tokens of an item, as a multiple of the units left."`
 	PowMax             int           `name:"pow-max" default:"100000" group:"gate" help:"Difficulty of the proof of work, unless a sale has its own: the number to find is at most this. Clients that request many challenges get harder ones."`
 	CaptchaVerifyURL   string        `name:"captcha-verify-url" group:"gate" placeholder:"URL" help:"siteverify address of an outside captcha (hCaptcha, Turnstile, reCAPTCHA): captchas of the kind EXTERNAL can be answered then."`
 	CaptchaSiteKey     string        `group:"gate" placeholder:"KEY" help:"Public key of the outside captcha."`
 	CaptchaSecret      Secret        `group:"gate" placeholder:"SECRET" help:"Secret of the outside captcha."`
 	CaptchaScriptURL   string        `name:"captcha-script-url" group:"gate" placeholder:"URL" help:"Script of the outside captcha's widget: with it, the shop shows the widget, and its pages may load from the origin of the script."`
 	CaptchaOrigins     []string      `group:"gate" placeholder:"ORIGIN" help:"Origins, besides the script's own, of what the widget loads and frames: https://newassets.hcaptcha.com, https://*.hcaptcha.com."`
-	RiskURL            string        `name:"risk-url" group:"gate" placeholder:"URL" help:"A service that is asked whether a buyer gets a path or a place in the waiting room: docs/integrate-a-spa.md."`
+	RiskURL            string        `name:"risk-url" group:"gate" placeholder:"URL" help:"A service that is asked whether a buyer gets a path token or a waiting-room ticket: docs/integrate-a-spa.md."`
 	RiskTimeout        time.Duration `default:"50ms" group:"gate" help:"How long the risk service may take."`
 	RiskFailure        RiskFailure   `default:"open" group:"gate" help:"When the risk service does not answer: open lets buyers pass, closed refuses them."`
-	WaitlistOffer      time.Duration `default:"60s" group:"gate" help:"How long a unit that came back is held for the next in line of the waitlist."`
+	WaitlistOffer      time.Duration `default:"60s" group:"gate" help:"How long a returned unit is reserved for the next buyer of the waitlist."`
 	TwoPersonUnits     int           `default:"100" group:"gate" help:"Units of one item that operators put on sale within 24 hours without a second person."`
 	TwoPersonExtension time.Duration `default:"30m" group:"gate" help:"By how much one operator may extend a live sale within 24 hours without a second person."`
 	RateLimits         []RateLimit   `group:"gate" placeholder:"OPERATION=BURST/PER-SECOND" help:"Rate limits of operations, instead of those in the API's description (@rateLimit): placeOrder=5/1,login=10/0.2. A sale's own limits come first."`
@@ -100,8 +100,8 @@ type Config struct {
 	OrderBatch   int           `default:"256" group:"worker" help:"Most orders written in one transaction."`
 	ClaimIdle    time.Duration `default:"15s" group:"worker" help:"A message whose worker was silent this long goes to another worker."`
 	LoadSlot     time.Duration `default:"2h" group:"worker" help:"Length of a time slot of the scheduler."`
-	LoadSlots    int           `default:"5" group:"worker" help:"Approved sales are loaded into Redis that start within this many time slots, the present one included."`
-	PreloadEvery time.Duration `default:"5s" group:"worker" help:"How often the scheduler looks for approved sales to load into Redis."`
+	LoadSlots    int           `default:"5" group:"worker" help:"Scheduled sales are loaded into Redis that start within this many time slots, the present one included."`
+	PreloadEvery time.Duration `default:"5s" group:"worker" help:"How often the scheduler looks for scheduled sales to load into Redis."`
 }
 
 // Groups returns the groups of settings, in the order of the help.

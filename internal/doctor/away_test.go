@@ -56,7 +56,7 @@ func TestARedisThatCannotBeUsedIsReportedWithWhatToDo(t *testing.T) {
 	for address, want := range map[string]string{
 		"redis://127.0.0.1:1/0":                                                                 "start Redis there, or put the address right",
 		"redis://" + working.Host + "/99999":                                                    "put a smaller number behind the port, mostly /0",
-		"redis://" + answering(t, "") + "/0":                                                    "it hung up: is it Redis? where it wants TLS write rediss://",
+		"redis://" + answering(t, "") + "/0":                                                    "it closed the connection: check that it is Redis; if it requires TLS, write rediss://",
 		"redis://" + answering(t, "-NOAUTH Authentication required.\r\n") + "/0":                "give its password: redis://:password@host:6379/0",
 		"redis://:x@" + answering(t, "-WRONGPASS invalid username-password pair\r\n") + "/0":    "put user and password right",
 		"redis://" + answering(t, "-LOADING Redis is loading the dataset in memory\r\n") + "/0": "wait, and try again",

@@ -45,9 +45,9 @@ const noChance = "NO_CHANCE"
 
 // Documents of a buyer.
 const (
-	followTask = `subscription($id: ID!) { orderTaskStatus(orderTaskId: $id) { orderTask { status failure { code } } } }`
-	listOrders = `{ myOrders(first: 20) { edges { node { id item { id } } } } }`
-	followLine = `subscription($id: ID!) { queuePosition(ticketId: $id) { ticket { status endReason path { token } position { chancePercent } } } }`
+	followTask   = `subscription($id: ID!) { orderTaskStatus(orderTaskId: $id) { orderTask { status failure { code } } } }`
+	listOrders   = `{ myOrders(first: 20) { edges { node { id item { id } } } } }`
+	followTicket = `subscription($id: ID!) { queuePosition(ticketId: $id) { ticket { status endReason path { token } position { chancePercent } } } }`
 )
 
 const (
@@ -157,7 +157,7 @@ func solve(parameters string) (string, error) {
 // wait follows a place in the waiting room until it has a path.
 func (b *buyer) wait(ctx context.Context, ticket string) (path string, err error) {
 	b.crowd.count(&b.crowd.waited)
-	err = b.watch(ctx, followLine, ticket, func(data json.RawMessage) (bool, error) {
+	err = b.watch(ctx, followTicket, ticket, func(data json.RawMessage) (bool, error) {
 		var event struct {
 			QueuePosition struct {
 				Ticket struct {

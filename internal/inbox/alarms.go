@@ -49,8 +49,8 @@ func (a *alarms) lost(sales []id.Sale, now time.Time) {
 	}
 }
 
-// heard records a report about a provider.
-func (a *alarms) heard(provider string, e notifier.Event, now time.Time) {
+// recordReport records a report about a provider.
+func (a *alarms) recordReport(provider string, e notifier.Event, now time.Time) {
 	report, ok := e.Value.(providerReport)
 	if text, raw := e.Value.(json.RawMessage); raw {
 		ok = json.Unmarshal(text, &report) == nil

@@ -27,14 +27,14 @@ func TestAnAlarmAboutAProviderEndsWithItsAnswerOrItsTime(t *testing.T) {
 		}
 	}
 	first := now
-	a.heard("bank", report(now.Add(30*time.Second)), now)
+	a.recordReport("bank", report(now.Add(30*time.Second)), now)
 	expect(1, first, "it is away")
 	now = now.Add(20 * time.Second)
-	a.heard("bank", report(now.Add(30*time.Second)), now)
+	a.recordReport("bank", report(now.Add(30*time.Second)), now)
 	expect(1, first, "it is away since the first report")
-	a.heard("bank", report(time.Time{}), now)
+	a.recordReport("bank", report(time.Time{}), now)
 	expect(0, now, "it answers again")
-	a.heard("bank", report(now.Add(30*time.Second)), now)
+	a.recordReport("bank", report(now.Add(30*time.Second)), now)
 	expect(1, now, "it is away a second time")
 	now = now.Add(30 * time.Second)
 	expect(0, now, "no process has called it for half a minute")

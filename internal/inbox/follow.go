@@ -72,7 +72,7 @@ func (b *Inbox) Run(ctx context.Context) error {
 		now := b.cfg.Clock.Now()
 		for name, sub := range reports {
 			if e, filled := sub.Take(); filled {
-				b.alarms.heard(name, e, now)
+				b.alarms.recordReport(name, e, now)
 			}
 		}
 		b.alarms.lost(b.lostGates(ctx), now)

@@ -111,7 +111,7 @@ func (f *Follower[T]) Next() (State[T], bool) {
 		if f.unsent {
 			select {
 			case <-f.sub.Ready(): // a later state may be there
-				f.hear()
+				f.handleEvent()
 			default:
 			}
 			f.unsent = false
@@ -177,19 +177,19 @@ func Either[A, B, C any](a *Follower[A], b *Follower[B], c *Follower[C]) (which 
 		select {
 		case <-a.ctx.Done():
 		case <-a.sub.Ready():
-			a.hear()
+			a.handleEvent()
 		case <-a.round.C:
 			a.reread()
 		case result := <-a.loaded:
 			a.finish(result)
 		case <-b.sub.Ready():
-			b.hear()
+			b.handleEvent()
 		case <-b.round.C:
 			b.reread()
 		case result := <-b.loaded:
 			b.finish(result)
 		case <-ready:
-			c.hear()
+			c.handleEvent()
 		case <-round:
 			c.reread()
 		case result := <-read:
@@ -206,7 +206,7 @@ func (f *Follower[T]) wait(out chan<- State[T]) {
 		f.unsent = false
 	case <-f.ctx.Done():
 	case <-f.sub.Ready():
-		f.hear()
+		f.handleEvent()
 	case <-f.round.C:
 		f.reread()
 	case result := <-f.loaded:
@@ -227,8 +227,8 @@ func (f *Follower[T]) pause() time.Duration {
 	return whole - time.Duration(rand.Int64N(int64(whole)/5+1)) //nolint:gosec // jitter, not a secret
 }
 
-// hear processes the latest event. An event without a usable value starts a load.
-func (f *Follower[T]) hear() {
+// handleEvent processes the latest event. An event without a usable value starts a load.
+func (f *Follower[T]) handleEvent() {
 	e, filled := f.sub.Take()
 	if !filled || e.Revision <= f.next.Revision {
 		return

@@ -20,7 +20,8 @@ const (
 	maxBlocked = 100
 )
 
-// BlockedLoop returns the loop that takes from disabled users what they hold.
+// BlockedLoop returns the loop that cancels the unpaid orders and ends the waitlist
+// entries of disabled users.
 func (s *Service) BlockedLoop() periodic.Loop {
 	return periodic.Loop{
 		Name: "blocked users", Every: blockedEvery, Idle: idleBlocked, Timeout: blockedTimeout, Step: s.ReleaseBlocked, Log: s.cfg.Log,

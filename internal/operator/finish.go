@@ -171,7 +171,7 @@ func (s *Service) giveBack(ctx context.Context, act *Intervention) (*Interventio
 
 func (s *Service) finishReturning(ctx context.Context, act *Intervention) (*Intervention, error) {
 	r, err := s.cfg.Gate.Adjust(ctx, reservation.Adjustment{
-		Sale: act.Sale, Item: act.Item, Act: id.Act(uuid.NewSHA1(act.ID.UUID(), []byte("back"))), Units: -act.Units, TakesBack: act.ID,
+		Sale: act.Sale, Item: act.Item, Act: id.Act(uuid.NewSHA1(act.ID.UUID(), []byte("back"))), Units: -act.Units, Undoes: act.ID,
 	})
 	if err != nil {
 		return nil, err

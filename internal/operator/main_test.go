@@ -312,8 +312,8 @@ func (e *env) pay(o *order.Order) *order.Order {
 func (e *env) returned() {
 	e.t.Helper()
 	releaser := reservation.NewGate(reservation.GateConfig{Client: e.conn.Script, Keys: e.keys, Timeout: testenv.Wait})
-	give := func(ctx context.Context, claims []order.Reservation) ([]id.Item, error) {
-		for _, c := range claims {
+	give := func(ctx context.Context, reservations []order.Reservation) ([]id.Item, error) {
+		for _, c := range reservations {
 			if _, err := releaser.Release(ctx, reservation.Ref{Sale: c.Sale, Item: c.Item, User: c.User, Task: c.Name}); err != nil {
 				return nil, err
 			}

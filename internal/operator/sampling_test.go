@@ -38,7 +38,7 @@ func (e *env) run(v *sale.Sale) *running {
 	r := &running{
 		env: e, sale: v,
 		reserver: reservation.NewGate(reservation.GateConfig{Client: e.conn.Script, Keys: e.keys, Timeout: testenv.Wait, Log: log}),
-		writer:   order.NewWriter(order.WriterConfig{DB: e.db, Clock: e.clock}),
+		writer:   order.NewWriter(order.WriterConfig{DB: e.db, Clock: e.clock, Timeout: testenv.Wait}),
 		releaser: reservation.NewGate(reservation.GateConfig{Client: e.conn.Script, Keys: e.keys, Timeout: testenv.Wait}),
 	}
 	e.t.Cleanup(func() { _ = r.writer.Close(context.Background()) })

@@ -9,15 +9,16 @@ import (
 )
 
 const (
-	// minAlike is the number of requests that must fail alike, and none succeed, before
-	// the server is the cause and not the requests.
+	// minAlike is the smallest batch for which one SQLSTATE for all requests is blamed on
+	// the server.
 	minAlike = 3
-	// alikeFor is how long requests that fail alike are retried without being counted.
+	// alikeFor is how long requests that fail with the same SQLSTATE are retried without
+	// being counted.
 	alikeFor = 15 * time.Minute
 )
 
-// errAlike marks the error of requests that failed alike.
-var errAlike = errors.New("all orders of a batch fail alike")
+// errAlike marks the error of requests that failed with the same SQLSTATE.
+var errAlike = errors.New("all orders of a batch fail with the same SQLSTATE")
 
 // blameServer marks the errors of a batch as transient if all of its requests failed
 // with the same SQLSTATE: a full disk, a trigger or a constraint that an operator has

@@ -25,9 +25,9 @@ import (
 // writer changed the same rows or an order number was taken.
 const maxAttempts = 4
 
-// errNeedsCareful reports that a batch cannot take the fast path: some requests are not
+// errNeedsOneByOne reports that a batch must be decided one by one: some requests are not
 // fresh, do not fit the stock or have a former gate. Nothing was committed.
-var errNeedsCareful = errors.New("batch needs the careful way")
+var errNeedsOneByOne = errors.New("batch must be decided order by order")
 
 // batch is the work of one transaction. A new one is made for each attempt, because a
 // transaction may run several times.
@@ -41,7 +41,7 @@ type batch struct {
 	// superseded are the tasks that were not decided, because their gate was rebuilt.
 	superseded []id.Task
 
-	attempt int    // attempts on the careful path so far; order numbers grow with it
+	attempt int    // attempts to decide one by one so far; order numbers grow with it
 	giveUp  string // reason for which all its tasks fail; "" = none
 }
 
@@ -50,7 +50,7 @@ func (w *Writer) newBatch(known map[id.Item]terms, size int) *batch {
 }
 
 // persist ends every request in one transaction. It takes the fast path when all
-// requests are fresh and fit, and the careful path otherwise.
+// requests are fresh and fit, and decides one by one otherwise.
 func (w *Writer) persist(ctx context.Context, requests []Requested) (*batch, error) {
 	// All writers use the same order, so that batches that share rows lock them in the
 	// same sequence and cannot deadlock.
@@ -62,10 +62,10 @@ func (w *Writer) persist(ctx context.Context, requests []Requested) (*batch, err
 	b, err := w.try(ctx, len(requests), known, func(ctx context.Context, tx *ent.Tx, b *batch) error {
 		return b.fast(ctx, tx, requests)
 	})
-	for attempt := 0; attempt < maxAttempts && (errors.Is(err, errNeedsCareful) || postgres.IsUnique(err)); attempt++ {
+	for attempt := 0; attempt < maxAttempts && (errors.Is(err, errNeedsOneByOne) || postgres.IsUnique(err)); attempt++ {
 		b, err = w.try(ctx, len(requests), known, func(ctx context.Context, tx *ent.Tx, b *batch) error {
 			b.attempt = attempt
-			return b.careful(ctx, tx, requests)
+			return b.oneByOne(ctx, tx, requests)
 		})
 	}
 	return b, err
@@ -85,7 +85,7 @@ func (w *Writer) try(ctx context.Context, size int, known map[id.Item]terms, do 
 
 // fast inserts all orders first and updates the stock last, so that the lock on the
 // item's row, which all writers of the item contend for, is held for one statement and
-// the commit. A request that does not fit ends it with errNeedsCareful. A repeated
+// the commit. A request that does not fit ends it with errNeedsOneByOne. A repeated
 // request, a buyer with a live order, or a taken number violates a unique index.
 // Redeliveries are rare, so detecting them afterwards costs less than a query for each
 // request.
@@ -93,7 +93,7 @@ func (b *batch) fast(ctx context.Context, tx *ent.Tx, requests []Requested) erro
 	ctx = postgres.WithPrepared(ctx)
 	for _, r := range requests {
 		if b.reject(r) != "" {
-			return errNeedsCareful
+			return errNeedsOneByOne
 		}
 	}
 	if err := b.insertOrders(ctx, tx, requests); err != nil {
@@ -106,7 +106,7 @@ func (b *batch) fast(ctx context.Context, tx *ent.Tx, requests []Requested) erro
 		return fmt.Errorf("look for failed tasks: %w", err)
 	}
 	if failed {
-		return errNeedsCareful
+		return errNeedsOneByOne
 	}
 	return nil
 }
@@ -180,7 +180,7 @@ func (b *batch) takeStock(ctx context.Context, tx *ent.Tx, orders []*Order) erro
 			return fmt.Errorf("take stock of item %s: %w", item, err)
 		}
 		if changed == 0 {
-			return errNeedsCareful
+			return errNeedsOneByOne
 		}
 		if err := WriteLowStock(ctx, tx, b.outbox, item, LostUnits{Available: t.units, At: b.now}); err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"seckill/ent/webhookevent"
 	"seckill/internal/id"
 	"seckill/internal/order"
+	"seckill/internal/testenv"
 	"seckill/internal/webhook"
 )
 
@@ -51,7 +52,7 @@ func (e *env) events() (events []event) {
 }
 
 func (e *env) writerWithEvents() *order.Writer {
-	return order.NewWriter(order.WriterConfig{DB: e.db, Clock: e.clock, Outbox: webhook.NewOutbox(e.clock, nil)})
+	return order.NewWriter(order.WriterConfig{DB: e.db, Clock: e.clock, Outbox: webhook.NewOutbox(e.clock, nil), Timeout: testenv.Wait})
 }
 
 func TestABatchOfOrdersWritesItsEvents(t *testing.T) {

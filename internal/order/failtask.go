@@ -37,7 +37,7 @@ func (w *Writer) FailTask(ctx context.Context, r Requested, reason string) (Outc
 	}
 	b, err := w.try(ctx, 1, nil, func(ctx context.Context, tx *ent.Tx, b *batch) error {
 		b.giveUp = reason
-		return b.careful(ctx, tx, []Requested{r})
+		return b.oneByOne(ctx, tx, []Requested{r})
 	})
 	if err != nil {
 		return Outcome{}, fmt.Errorf("fail task %s: %w", r.Task, err)

@@ -18,6 +18,7 @@ import (
 	"seckill/internal/postgres"
 	"seckill/internal/stream"
 	"seckill/internal/testdb"
+	"seckill/internal/testenv"
 )
 
 // cut is the point at which a wire cuts a connection.
@@ -143,7 +144,7 @@ func TestACutAroundTheCommitLosesAndDoublesNothing(t *testing.T) {
 			e.must(err)
 			t.Cleanup(func() { _ = through.Close() })
 			w := order.NewWriter(order.WriterConfig{
-				DB: through, Publisher: e.publisher(order.PublisherConfig{Cache: e.cache}), Clock: e.clock,
+				DB: through, Publisher: e.publisher(order.PublisherConfig{Cache: e.cache}), Clock: e.clock, Timeout: testenv.Wait,
 			})
 			t.Cleanup(func() { e.must(w.Close(context.Background())) })
 			requests := e.requests(40)

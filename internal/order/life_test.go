@@ -183,8 +183,8 @@ func (e *env) tryMove(rt *rapid.T, m *model) {
 	}
 	mv.Entry = entryOf(mv.To)
 	if mv.To == order.Paid && v.Status == order.Expired {
-		claim := id.New[id.Task]()
-		mv.Claim = &claim
+		reserved := id.New[id.Task]()
+		mv.NewReservation = &reserved
 	}
 	want := m.expect(o, v, mv.To)
 	moved, err := e.try(mv)
@@ -229,8 +229,8 @@ func (e *env) giveBack(rt *rapid.T, m *model) {
 		}
 	}
 	got := map[id.Task]bool{}
-	_, err := order.OrderReturns(e.db, func(_ context.Context, claims []order.Reservation) ([]id.Item, error) {
-		for _, c := range claims {
+	_, err := order.OrderReturns(e.db, func(_ context.Context, reservations []order.Reservation) ([]id.Item, error) {
+		for _, c := range reservations {
 			if c.Item == e.item {
 				got[c.Name] = c.Name != id.Task(c.Order)
 			}

@@ -30,14 +30,14 @@ var (
 
 // Move is a requested change of state.
 type Move struct {
-	Order     *Order // as it was read; its status and version are the guard
-	To        Status
-	At        time.Time
-	KeepUnits bool            // take the units off the sale instead of returning them, where the table allows it
-	Claim     *id.Task        // for EXPIRED to PAID: the name of the new reservation in Redis
-	Part      *Part           // for REFUNDING to PAID and to REFUNDED: the refunded units; nil = none, or all units of the order
-	Entry     Entry           // for the order's log
-	Outbox    *webhook.Outbox // for the event of the move; nil = none
+	Order          *Order // as it was read; its status and version are the guard
+	To             Status
+	At             time.Time
+	KeepUnits      bool            // take the units off the sale instead of returning them, where the table allows it
+	NewReservation *id.Task        // for EXPIRED to PAID: the name of the new reservation in Redis
+	Part           *Part           // for REFUNDING to PAID and to REFUNDED: the refunded units; nil = none, or all units of the order
+	Entry          Entry           // for the order's log
+	Outbox         *webhook.Outbox // for the event of the move; nil = none
 }
 
 // Part is a refund of some units of an order.
@@ -83,8 +83,8 @@ func Apply(ctx context.Context, tx *ent.Tx, m Move) (*Order, error) {
 		stock = e.keep
 	}
 	moved := m.Order.moved(m.To, instant(m.At))
-	if m.Claim != nil {
-		moved.ClaimID = m.Claim
+	if m.NewReservation != nil {
+		moved.ClaimID = m.NewReservation
 	}
 	line := ledgerLine{kind: stock, key: moved.ID.UUID(), units: units}
 	if stock.refunds() {

@@ -10,6 +10,7 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/notice"
 	"seckill/internal/order"
+	"seckill/internal/testenv"
 )
 
 // facts returns the orders of each kind of fact, and fails the test if a fact is not due at
@@ -37,7 +38,7 @@ func (e *env) facts(due map[noticefact.Kind]time.Time) map[noticefact.Kind][]id.
 
 func TestOrdersWriteTheFactsForTheirNoticesInTheirTransaction(t *testing.T) {
 	onBoth(t, stock{units: 4, limit: 1}, func(t *testing.T, e *env) {
-		w := order.NewWriter(order.WriterConfig{DB: e.db, Clock: e.clock, Notices: notice.NewOutbox(3*time.Minute, false)})
+		w := order.NewWriter(order.WriterConfig{DB: e.db, Clock: e.clock, Notices: notice.NewOutbox(3*time.Minute, false), Timeout: testenv.Wait})
 		now := e.clock.Now()
 		due := map[noticefact.Kind]time.Time{noticefact.KindORDER_PLACED: now, noticefact.KindPAYMENT_DEADLINE: now.Add(12 * time.Minute)}
 		requests := e.requests(6) // two more than there are units

@@ -23,7 +23,7 @@ func (b *batch) copyRecipients(ctx context.Context, tx *ent.Tx, orders []*Order)
 	}
 	copied, err := recipient.Copy(ctx, tx, due)
 	if err == nil && copied < len(due) {
-		err = errNeedsCareful
+		err = errNeedsOneByOne
 	}
 	return err
 }

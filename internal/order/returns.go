@@ -127,19 +127,19 @@ func (r returner) markReturned(ctx context.Context, returned []Reservation, coun
 func ordersDue(ctx context.Context, db *postgres.DB, but []id.Item) ([]Reservation, error) {
 	rows, err := db.Ent.Order.Query().Where(entorder.ReturnDue(true), entorder.ItemIDNotIn(but...)).
 		Order(ent.Asc(entorder.FieldID)).Limit(returnBatch).All(ctx)
-	claims := make([]Reservation, len(rows))
-	refunded := map[uuid.UUID]int{} // ledger key → index of its claim
+	reservations := make([]Reservation, len(rows))
+	refunded := map[uuid.UUID]int{} // ledger key → index of its reservation
 	var ended []*ent.Order          // which may count against their buyers
 	for i, row := range rows {
-		claims[i] = FromRow(row).Reservation()
+		reservations[i] = FromRow(row).Reservation()
 		switch row.Status {
 		case entorder.StatusPAID, entorder.StatusREFUNDING, entorder.StatusREFUNDED:
 			key := row.ID.UUID()
 			if row.ReturnKey != nil {
-				key, claims[i].Refund = row.ReturnKey.UUID(), *row.ReturnKey
+				key, reservations[i].Refund = row.ReturnKey.UUID(), *row.ReturnKey
 			}
 			if row.Status != entorder.StatusREFUNDED {
-				claims[i].Keep = claims[i].Quantity
+				reservations[i].Keep = reservations[i].Quantity
 			}
 			refunded[key] = i
 		case entorder.StatusCANCELLED, entorder.StatusEXPIRED:
@@ -148,10 +148,10 @@ func ordersDue(ctx context.Context, db *postgres.DB, but []id.Item) ([]Reservati
 		}
 	}
 	if err == nil && len(ended) > 0 {
-		err = countExpiries(ctx, db, ended, claims)
+		err = countExpiries(ctx, db, ended, reservations)
 	}
 	if err != nil || len(refunded) == 0 {
-		return claims, err
+		return reservations, err
 	}
 	lines, err := db.Ent.StockMovement.Query().Where(
 		stockmovement.OrderIDIn(slices.Collect(maps.Keys(refunded))...), stockmovement.KindIn(stockmovement.KindRESTOCK, stockmovement.KindWITHDRAW),
@@ -160,16 +160,16 @@ func ordersDue(ctx context.Context, db *postgres.DB, but []id.Item) ([]Reservati
 		return nil, err
 	}
 	for _, line := range lines {
-		claim := &claims[refunded[line.OrderID]]
-		claim.Quantity, claim.Withdrawn = line.Quantity, line.Kind == stockmovement.KindWITHDRAW
+		r := &reservations[refunded[line.OrderID]]
+		r.Quantity, r.Withdrawn = line.Quantity, line.Kind == stockmovement.KindWITHDRAW
 	}
-	return claims, nil
+	return reservations, nil
 }
 
 // countExpiries marks the reservations of orders that their buyers cancelled late, or
 // after other cancellations in the sale, as expired: they withheld units from others.
 // Orders that an operator expired do not count: their buyers are not to blame.
-func countExpiries(ctx context.Context, db *postgres.DB, ended []*ent.Order, claims []Reservation) error {
+func countExpiries(ctx context.Context, db *postgres.DB, ended []*ent.Order, reservations []Reservation) error {
 	ids, users := make([]id.Order, len(ended)), make([]id.User, len(ended))
 	for i, row := range ended {
 		ids[i], users[i] = row.ID, row.UserID
@@ -201,8 +201,8 @@ func countExpiries(ctx context.Context, db *postgres.DB, ended []*ent.Order, cla
 	}
 	for _, e := range events {
 		row := ended[slices.Index(ids, e.OrderID)]
-		i := slices.IndexFunc(claims, func(c Reservation) bool { return c.Order == e.OrderID })
-		claims[i].Expired = e.Code == orderevent.CodeCANCELLED &&
+		i := slices.IndexFunc(reservations, func(r Reservation) bool { return r.Order == e.OrderID })
+		reservations[i].Expired = e.Code == orderevent.CodeCANCELLED &&
 			(e.CreatedAt.Sub(row.CreatedAt) > CancelGrace || often[buyer{row.UserID, row.SaleID}])
 	}
 	return nil
@@ -236,14 +236,14 @@ func markOrders(ctx context.Context, tx *ent.Tx, given []Reservation) (int, erro
 func tasksDue(ctx context.Context, db *postgres.DB, but []id.Item) ([]Reservation, error) {
 	rows, err := db.Ent.OrderFailure.Query().Where(orderfailure.Released(false), orderfailure.ItemIDNotIn(but...)).
 		Order(ent.Asc(orderfailure.FieldID)).Limit(returnBatch).All(ctx)
-	claims := make([]Reservation, len(rows))
+	reservations := make([]Reservation, len(rows))
 	for i, row := range rows {
-		claims[i] = Reservation{
+		reservations[i] = Reservation{
 			Name: row.ID, Order: id.Order(row.ID), Sale: row.SaleID, Item: row.ItemID, User: row.UserID, Quantity: row.Quantity,
 			Oversold: row.Code == string(fault.SoldOut),
 		}
 	}
-	return claims, err
+	return reservations, err
 }
 
 func markTasks(ctx context.Context, tx *ent.Tx, given []Reservation) (int, error) {

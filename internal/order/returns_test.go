@@ -25,8 +25,8 @@ func TestAReturnIsMadeAgainUntilItIsNoted(t *testing.T) {
 		o := e.move(e.write(e.writer(nil), e.request()).Order, order.Cancelled)
 		var given []id.Task
 		away := true
-		r := order.OrderReturns(e.db, func(_ context.Context, claims []order.Reservation) ([]id.Item, error) {
-			for _, c := range claims {
+		r := order.OrderReturns(e.db, func(_ context.Context, reservations []order.Reservation) ([]id.Item, error) {
+			for _, c := range reservations {
 				given = append(given, c.Name)
 			}
 			if away {
@@ -63,10 +63,10 @@ func TestFailedTasksAreReleasedAndThenMarked(t *testing.T) {
 		}
 		down := true
 		released := map[id.Task]int{}
-		r := order.TaskReturns(e.db, func(_ context.Context, claims []order.Reservation) ([]id.Item, error) {
-			for _, c := range claims {
+		r := order.TaskReturns(e.db, func(_ context.Context, reservations []order.Reservation) ([]id.Item, error) {
+			for _, c := range reservations {
 				if want := (order.Reservation{Name: c.Name, Order: id.Order(c.Name), Sale: e.sale, Item: e.item, User: users[c.Name], Quantity: 1, Oversold: true}); c != want {
-					t.Errorf("claim %+v, want %+v", c, want)
+					t.Errorf("reservation %+v, want %+v", c, want)
 				}
 				released[c.Name]++
 			}
@@ -127,12 +127,12 @@ func TestASlowReturnerDoesNotNoteAReturnThatItDidNotMake(t *testing.T) {
 	onBoth(t, stock{units: 1, limit: 1}, func(t *testing.T, e *env) {
 		o := e.move(e.write(e.writer(nil), e.request()).Order, order.Expired)
 		quick := order.OrderReturns(e.db, given, silent)
-		slow := order.OrderReturns(e.db, func(ctx context.Context, claims []order.Reservation) ([]id.Item, error) {
+		slow := order.OrderReturns(e.db, func(ctx context.Context, reservations []order.Reservation) ([]id.Item, error) {
 			if _, err := quick.Step(ctx); err != nil {
 				return nil, err
 			}
-			claim := id.New[id.Task]()
-			paid, err := e.try(order.Move{Order: o, To: order.Paid, Claim: &claim, At: e.clock.Now(), Entry: entryOf(order.Paid)})
+			reserved := id.New[id.Task]()
+			paid, err := e.try(order.Move{Order: o, To: order.Paid, NewReservation: &reserved, At: e.clock.Now(), Entry: entryOf(order.Paid)})
 			if err != nil {
 				return nil, err
 			}

@@ -89,7 +89,7 @@ func TestATaskWhoseNoteWasLostIsFoundInPostgres(t *testing.T) {
 	t.Parallel()
 	e := setup(t, stock{units: 10, limit: 1})
 	s, r := e.store(), e.request()
-	e.write(order.NewWriter(order.WriterConfig{DB: e.db, Clock: e.clock}), r) // without a cache, Redis is not updated
+	e.write(order.NewWriter(order.WriterConfig{DB: e.db, Clock: e.clock, Timeout: testenv.Wait}), r) // without a cache, Redis is not updated
 	e.submit(r)
 	if got := e.task(s, r.Task); got.Status != order.Submitted {
 		t.Errorf("at once %+v", got)
@@ -138,7 +138,7 @@ func TestCopiesOfTheFormerReleaseAreReadBesidePackedOnes(t *testing.T) {
 	t.Parallel()
 	e := setup(t, stock{units: 10, limit: 1})
 	s := e.store()
-	alone := e.write(order.NewWriter(order.WriterConfig{DB: e.db, Clock: e.clock}), e.request()).Order // without a cache
+	alone := e.write(order.NewWriter(order.WriterConfig{DB: e.db, Clock: e.clock, Timeout: testenv.Wait}), e.request()).Order // without a cache
 	both := e.write(e.writer(nil), e.request()).Order
 	paid := e.move(both, order.Paid)
 	for _, o := range []*order.Order{alone, paid} {
@@ -199,7 +199,7 @@ func TestWithoutRedisLookUpsReadPostgres(t *testing.T) {
 }
 
 // An order lookup by id checks the owner.
-func TestAnotherPersonsOrderIsNotThere(t *testing.T) {
+func TestAnotherUsersOrderIsNotFound(t *testing.T) {
 	t.Parallel()
 	e := setup(t, stock{units: 10, limit: 1})
 	r := e.request()

@@ -45,6 +45,9 @@ type Task struct {
 	Delayed  bool         // SUBMITTED for longer than DelayedAfter
 	OrderID  id.Order     // the task's own id once SUCCEEDED, else zero
 	Failure  fault.Reason // why it failed, else ""
+	// Vanished: no store has the task, it is known from its id alone, and anyone can make
+	// up an id. Nothing proves that the shop accepted it. Not stored.
+	Vanished bool
 
 	CreatedAt time.Time // when stock was reserved
 	UpdatedAt time.Time

@@ -43,8 +43,9 @@ var ErrBusy = errors.New("order writer: too many requests wait")
 var ErrClosed = errors.New("order writer: closed")
 
 // ErrSuperseded reports a request whose gate was rebuilt since: unless the build counted
-// it, its units may be sold again. Nothing was done. The caller makes sure of a
-// reservation at the present gate, and writes the request again with its epoch.
+// it, its units may be sold again. Nothing was done. The caller reserves the units at the
+// present gate, unless they are reserved there, then writes the request again with its
+// epoch.
 var ErrSuperseded = errors.New("the gate of this order was rebuilt")
 
 // WriterConfig holds the dependencies of a Writer.
@@ -291,10 +292,10 @@ func (w *Writer) settle(ctx context.Context, requests []Requested) (map[id.Task]
 }
 
 // IsTransient reports whether an error is independent of the requests, so that the same
-// batch may succeed later. A statement that Postgres rejects as such fails for every
-// request, and counts against none; so does an error that all requests of a batch have.
+// batch may succeed later. That includes statements that Postgres rejects whatever their
+// values, and errors that all requests of a batch have in common (errAlike).
 func IsTransient(err error) bool {
-	return errors.Is(err, postgres.ErrCommitUnknown) || errors.Is(err, errNeedsCareful) || errors.Is(err, errAlike) ||
+	return errors.Is(err, postgres.ErrCommitUnknown) || errors.Is(err, errNeedsOneByOne) || errors.Is(err, errAlike) ||
 		postgres.Retryable(err) || postgres.IsRefusal(err) || fault.IsTransient(err)
 }
 

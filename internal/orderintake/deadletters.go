@@ -8,7 +8,7 @@
 //	           ├ replayed: appended to its stream again and handled like a new message
 //	           ├ dropped:  the task fails, its units return to stock
 //	           ├ no decision within RetryAfter: replayed, once
-//	           └ no decision within Patience: the task fails; the letter stays
+//	           └ no decision within DecisionTimeout: the task fails; the letter stays
 //
 // It owns the log of operators' decisions. It does not own how messages become dead
 // letters (package stream), nor how a task ends (package order).
@@ -33,9 +33,9 @@ import (
 )
 
 const (
-	// Patience is how long the task of a dead letter waits for an operator. Until then
-	// the buyer sees it as queued and its units are reserved.
-	Patience = 5 * time.Minute
+	// DecisionTimeout is how long the task of a dead letter waits for an operator's
+	// decision. Until then the buyer sees it as queued and its units are reserved.
+	DecisionTimeout = 5 * time.Minute
 	// RetryAfter is when a dead letter without a decision is replayed, once: its cause may
 	// have passed.
 	RetryAfter = time.Minute
@@ -49,13 +49,13 @@ const (
 
 // DeadLettersConfig holds the dependencies of DeadLetters.
 type DeadLettersConfig struct {
-	DB       *postgres.DB
-	Letters  *stream.DeadLetters
-	Orders   *order.Store
-	Writer   *order.Writer // ends tasks
-	Patience time.Duration // 0 = Patience
-	Clock    clock.Clock   // nil = clock.System
-	Log      *slog.Logger
+	DB              *postgres.DB
+	Letters         *stream.DeadLetters
+	Orders          *order.Store
+	Writer          *order.Writer // ends tasks
+	DecisionTimeout time.Duration // 0 = DecisionTimeout
+	Clock           clock.Clock   // nil = clock.System
+	Log             *slog.Logger
 }
 
 // DeadLetters lists, replays and drops dead letters, and ends the tasks of those
@@ -73,8 +73,8 @@ func NewDeadLetters(cfg DeadLettersConfig) *DeadLetters {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.System{}
 	}
-	if cfg.Patience == 0 {
-		cfg.Patience = Patience
+	if cfg.DecisionTimeout == 0 {
+		cfg.DecisionTimeout = DecisionTimeout
 	}
 	return &DeadLetters{cfg: cfg, failed: map[string]bool{}, retried: map[string]bool{}}
 }
@@ -195,14 +195,14 @@ func (d *DeadLetters) each(ctx context.Context, visit func(stream.Letter) error)
 	}
 }
 
-// Loop returns the loop that fails tasks whose dead letter is overdue.
+// Loop returns the loop that runs Step.
 func (d *DeadLetters) Loop() periodic.Loop {
 	return periodic.Loop{Name: "dead letters", Every: checkEvery, Timeout: time.Minute, Step: d.Step, Log: d.cfg.Log}
 }
 
 // Step replays each dead letter without a decision once, after RetryAfter, and fails the
-// tasks of those that come back and have no decision within Patience. It is a
-// periodic.Step.
+// tasks of those that come back and have no decision within DecisionTimeout. It is
+// a periodic.Step.
 func (d *DeadLetters) Step(ctx context.Context) (map[string]int, error) {
 	counts := map[string]int{}
 	present := map[string]bool{}
@@ -210,7 +210,7 @@ func (d *DeadLetters) Step(ctx context.Context) (map[string]int, error) {
 	err := d.each(ctx, func(l stream.Letter) error {
 		present[l.ID] = true
 		age := d.cfg.Clock.Now().Sub(l.At)
-		if d.failedBefore(l.ID) || age < min(RetryAfter, d.cfg.Patience) {
+		if d.failedBefore(l.ID) || age < min(RetryAfter, d.cfg.DecisionTimeout) {
 			return nil
 		}
 		if retried, err := d.retry(ctx, l); err != nil || retried {
@@ -221,7 +221,7 @@ func (d *DeadLetters) Step(ctx context.Context) (map[string]int, error) {
 			}
 			return nil
 		}
-		if age < d.cfg.Patience {
+		if age < d.cfg.DecisionTimeout {
 			return nil
 		}
 		ended, err := d.failOverdue(ctx, l)
@@ -285,8 +285,8 @@ func (d *DeadLetters) failOverdue(ctx context.Context, l stream.Letter) (bool, e
 }
 
 // failTask fails the tasks of a letter and reports whether any had not ended before.
-// Where the payload cannot be decoded, the message id is the task id, and the task's
-// record in Redis contains the reservation; without a record there is nothing to fail.
+// Where the payload cannot be decoded, the message id is the task id, and the task is read
+// from its reservation at the gate; without a reservation there is nothing to fail.
 func (d *DeadLetters) failTask(ctx context.Context, l *Letter, reason string) (fresh bool, err error) {
 	if len(l.requests) == 0 && l.Task != nil && !l.Task.Ended() {
 		end, err := d.cfg.Writer.FailLostTask(ctx, l.Task, reason)

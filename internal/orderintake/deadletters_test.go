@@ -151,7 +151,7 @@ func TestALetterWithoutADecisionEndsItsTaskOnceAndStays(t *testing.T) {
 		t.Fatalf("at once: %v %v %s", counts, err, r.status(task))
 	}
 	r.comesBack(task)
-	r.clock.Advance(orderintake.Patience + time.Minute)
+	r.clock.Advance(orderintake.DecisionTimeout + time.Minute)
 	for i := range 2 {
 		counts, err = r.dead.Step(t.Context())
 		if err != nil || counts["given_up"] != 1-i {
@@ -277,7 +277,7 @@ func TestDroppingALetterWithAnUnreadablePayloadFailsItsTask(t *testing.T) {
 // comesBack lets the only dead letter be replayed once, and fail again.
 func (r *rig) comesBack(task id.Task) {
 	r.t.Helper()
-	r.clock.Advance(orderintake.RetryAfter + time.Second)
+	r.clock.Advance(r.only().At.Add(orderintake.RetryAfter + time.Second).Sub(r.clock.Now()))
 	counts, err := r.dead.Step(r.t.Context())
 	if r.must(err); counts["retried"] != 1 || counts["given_up"] != 0 {
 		r.t.Fatalf("after a minute: %v", counts)

@@ -19,14 +19,14 @@ const HandleTimeout = 3 * time.Second
 // Handler passes the orders of a message to the writer. The router calls it once per
 // message, many at a time; the writer batches them.
 type Handler struct {
-	writer *order.Writer
-	gate   *reservation.Gate
-	hands  *Hands
+	writer   *order.Writer
+	gate     *reservation.Gate
+	inFlight *InFlight
 }
 
-// NewHandler returns a handler on a writer. Hands may be nil.
-func NewHandler(w *order.Writer, gate *reservation.Gate, hands *Hands) *Handler {
-	return &Handler{writer: w, gate: gate, hands: hands}
+// NewHandler returns a handler on a writer. The in-flight messages may be nil.
+func NewHandler(w *order.Writer, gate *reservation.Gate, inFlight *InFlight) *Handler {
+	return &Handler{writer: w, gate: gate, inFlight: inFlight}
 }
 
 // Handle returns nil once the end of every task of the message is committed: an order
@@ -39,12 +39,12 @@ func (h *Handler) Handle(msg *stream.Message) error {
 	if err != nil {
 		return stream.Permanent(err)
 	}
-	h.hands.take(msg.UUID, requests)
+	h.inFlight.take(msg.UUID, requests)
 	ctx, end := h.writer.Trace(msg, requests)
 	err = h.handle(ctx, requests)
 	end(err)
 	if !stream.IsRetryable(err) {
-		h.hands.drop(msg.UUID)
+		h.inFlight.drop(msg.UUID)
 	}
 	return err
 }
@@ -61,7 +61,7 @@ func (h *Handler) handle(ctx context.Context, requests []order.Requested) error 
 			continue
 		}
 		err := fmt.Errorf("handle order %s: %w", requests[i].Task, result.Err)
-		if passes(result.Err) {
+		if retryable(result.Err) {
 			return stream.Retryable(err)
 		}
 		failed = err
@@ -77,7 +77,7 @@ func (h *Handler) handle(ctx context.Context, requests []order.Requested) error 
 
 // readmit handles orders whose gate was rebuilt: each needs a reservation in the present
 // gate. The build has counted the messages that it found in the stream; for others, which
-// Redis lost while a worker had them in hand, units are reserved again if there are any.
+// Redis lost while a worker was handling them, units are reserved again if there are any.
 func (h *Handler) readmit(ctx context.Context, requests []order.Requested) error {
 	var again []order.Requested
 	for _, r := range requests {
@@ -114,6 +114,6 @@ func (h *Handler) readmit(ctx context.Context, requests []order.Requested) error
 	return nil
 }
 
-func passes(err error) bool {
+func retryable(err error) bool {
 	return order.IsTransient(err) || errors.Is(err, order.ErrBusy) || errors.Is(err, order.ErrClosed)
 }

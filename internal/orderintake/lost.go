@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"seckill/internal/clock"
@@ -100,21 +101,27 @@ func (l *LostTasks) Step(ctx context.Context) (map[string]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	unreserved, err := l.withoutReservation(ctx, tasks)
-	if err != nil {
-		return nil, err
-	}
-	queued, err := l.queued(ctx, unreserved)
-	if err != nil {
-		return nil, err
+	byShard := map[int][]order.Task{}
+	for _, t := range tasks {
+		byShard[id.ShardOf(t.Sale)] = append(byShard[id.ShardOf(t.Sale)], t)
 	}
 	missing := map[id.Task]time.Time{}
 	var failed []error
-	counts := map[string]int{}
-	for _, t := range unreserved {
-		if queued[t.ID] {
-			continue
+	var nowhere []order.Task
+	for shard, tasks := range byShard {
+		found, err := l.nowhere(ctx, shard, tasks)
+		if err != nil { // the server of the other shards may be another one
+			failed = append(failed, err)
+			for _, t := range tasks {
+				if since, known := l.missing[t.ID]; known {
+					missing[t.ID] = since
+				}
+			}
 		}
+		nowhere = append(nowhere, found...)
+	}
+	counts := map[string]int{}
+	for _, t := range nowhere {
 		since, known := l.missing[t.ID]
 		if !known {
 			since = now
@@ -133,7 +140,8 @@ func (l *LostTasks) Step(ctx context.Context) (map[string]int, error) {
 	return counts, errors.Join(failed...)
 }
 
-func (l *LostTasks) withoutReservation(ctx context.Context, tasks []order.Task) ([]order.Task, error) {
+// nowhere returns those tasks of a shard that have neither a reservation nor a message.
+func (l *LostTasks) nowhere(ctx context.Context, shard int, tasks []order.Task) ([]order.Task, error) {
 	var without []order.Task
 	for _, t := range tasks {
 		reserved, err := l.cfg.Gates.Reserved(ctx, t)
@@ -144,16 +152,14 @@ func (l *LostTasks) withoutReservation(ctx context.Context, tasks []order.Task) 
 			without = append(without, t)
 		}
 	}
-	return without, nil
-}
-
-// queued returns the tasks with a message in the shards of these tasks.
-func (l *LostTasks) queued(ctx context.Context, tasks []order.Task) (map[id.Task]bool, error) {
-	shards := map[int]bool{}
-	for _, t := range tasks {
-		shards[id.ShardOf(t.Sale)] = true
+	if len(without) == 0 {
+		return nil, nil
 	}
-	return l.cfg.Backlog.tasksIn(ctx, shards)
+	queued, err := l.cfg.Backlog.tasksIn(ctx, map[int]bool{shard: true})
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(without, func(t order.Task) bool { return queued[t.ID] }), nil
 }
 
 func (l *LostTasks) fail(ctx context.Context, t order.Task) error {

@@ -128,7 +128,7 @@ func TestATaskWithADeadLetterIsNotLost(t *testing.T) {
 		}
 	}
 	r.comesBack(task)
-	r.clock.Advance(orderintake.Patience)
+	r.clock.Advance(orderintake.DecisionTimeout)
 	if counts, err := r.dead.Step(t.Context()); err != nil || counts["given_up"] != 1 || r.status(task) != order.Failed {
 		t.Errorf("overdue: %v %v, task %s", counts, err, r.status(task))
 	}

@@ -14,13 +14,14 @@ import (
 	"seckill/internal/order"
 	"seckill/internal/orderintake"
 	"seckill/internal/reservation"
+	"seckill/internal/testenv"
 )
 
 // reserve opens a gate and returns an accepted attempt, and a store that looks it up.
 func (r *rig) reserve() (reservation.Attempt, *order.Store) {
 	r.t.Helper()
 	ctx := r.t.Context()
-	gate := reservation.NewGate(reservation.GateConfig{Client: r.conn.Script, Keys: r.keys})
+	gate := reservation.NewGate(reservation.GateConfig{Client: r.conn.Script, Keys: r.keys, Timeout: testenv.Wait})
 	begun, err := gate.Begin(ctx, r.sale, r.item, 1)
 	r.must(err)
 	opened, err := gate.Open(ctx, reservation.Contents{
@@ -104,7 +105,7 @@ func TestQueriesForTasksReadNoStreamWhileTheirGateIsRebuilt(t *testing.T) {
 	t.Parallel()
 	r := setup(t)
 	a, orders := r.reserve()
-	gate := reservation.NewGate(reservation.GateConfig{Client: r.conn.Script, Keys: r.keys})
+	gate := reservation.NewGate(reservation.GateConfig{Client: r.conn.Script, Keys: r.keys, Timeout: testenv.Wait})
 	if begun, err := gate.Begin(t.Context(), r.sale, r.item, 2); err != nil || !begun {
 		t.Fatal(begun, err)
 	}

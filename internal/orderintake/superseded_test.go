@@ -121,15 +121,15 @@ func TestAnOrderOfALostGateIsWrittenAfterTheSale(t *testing.T) {
 	}
 }
 
-func TestMessagesInHandAreAppendedAgainOncePerBuild(t *testing.T) {
+func TestInFlightMessagesAreAppendedAgainOncePerBuild(t *testing.T) {
 	t.Parallel()
 	r := setup(t)
 	gate := reservation.NewGate(reservation.GateConfig{Client: r.conn.Script, Keys: r.keys})
-	hands := orderintake.NewHands(orderintake.HandsConfig{
+	inFlight := orderintake.NewInFlight(orderintake.InFlightConfig{
 		Gate: gate, Keys: r.keys, Log: quiet,
 		Streams: stream.Appender{Client: r.conn.Script},
 	})
-	h := orderintake.NewHandler(r.writer, gate, hands)
+	h := orderintake.NewHandler(r.writer, gate, inFlight)
 	request := r.request(1)
 	r.raise(2)
 	if err := h.Handle(r.message(request)); !stream.IsRetryable(err) {
@@ -138,7 +138,7 @@ func TestMessagesInHandAreAppendedAgainOncePerBuild(t *testing.T) {
 	appended := func() int {
 		t.Helper()
 		for range 2 {
-			_, err := hands.Step(t.Context())
+			_, err := inFlight.Step(t.Context())
 			r.must(err)
 		}
 		return int(r.conn.Cmd.XLen(t.Context(), r.key).Val())
@@ -159,7 +159,7 @@ func TestMessagesInHandAreAppendedAgainOncePerBuild(t *testing.T) {
 		t.Errorf("waiting: %+v", waiting)
 	}
 	r.raise(0)
-	r.must(h.Handle(r.message(request))) // it is written, and in hand no more
+	r.must(h.Handle(r.message(request))) // it is written, and no longer in flight
 	if _, err := gate.Begin(t.Context(), r.sale, r.item, 4); err != nil {
 		t.Fatal(err)
 	}

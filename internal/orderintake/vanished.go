@@ -12,7 +12,7 @@ import (
 )
 
 // VanishedAfter is the age from which an accepted task that no store knows is answered as
-// FAILED. A lost gate is rebuilt, and messages in hand are written, long before.
+// FAILED. A lost gate is rebuilt, and in-flight messages are written, long before.
 const VanishedAfter = time.Minute
 
 // Vanished answers for tasks that are in no store: Redis lost the writes of its last
@@ -54,7 +54,7 @@ func (v Vanished) Task(ctx context.Context, task id.Task, owner id.User) (*order
 		if id.MayBeOf(task, ref.Sale, ref.Item) {
 			return &order.Task{
 				ID: task, User: owner, Sale: ref.Sale, Item: ref.Item, Quantity: 1,
-				Status: order.Failed, Revision: order.RevisionEnded, Failure: fault.Conflict,
+				Status: order.Failed, Revision: order.RevisionEnded, Failure: fault.Conflict, Vanished: true,
 				CreatedAt: at, UpdatedAt: at.Add(VanishedAfter),
 			}, nil
 		}

@@ -8,6 +8,7 @@ import (
 	"seckill/internal/order"
 	"seckill/internal/orderintake"
 	"seckill/internal/reservation"
+	"seckill/internal/testenv"
 )
 
 // A process accepted a task and crashed, and Redis lost the write. Another process is
@@ -16,7 +17,7 @@ func TestAnOldTaskThatNoStoreKnowsIsFailedForItsBuyerOnly(t *testing.T) {
 	t.Parallel()
 	r := setup(t)
 	a, _ := r.reserve()
-	gate := reservation.NewGate(reservation.GateConfig{Client: r.conn.Script, Keys: r.keys})
+	gate := reservation.NewGate(reservation.GateConfig{Client: r.conn.Script, Keys: r.keys, Timeout: testenv.Wait})
 	items := items{{Sale: r.sale, Item: r.item}}
 	orders := order.NewStore(order.StoreConfig{
 		DB: r.db, Cache: r.cache, Clock: r.clock, Log: quiet,

@@ -35,9 +35,9 @@ func (b *breakers) away(provider string, now time.Time) bool {
 	return state != nil && now.Before(state.until)
 }
 
-// heard records the result of a call, and reports whether the provider went away or came
+// recordResult records the result of a call, and reports whether the provider went away or came
 // back with it.
-func (b *breakers) heard(provider string, failed bool, now time.Time) (away, changed bool) {
+func (b *breakers) recordResult(provider string, failed bool, now time.Time) (away, changed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.states == nil {
@@ -60,14 +60,14 @@ func (b *breakers) heard(provider string, failed bool, now time.Time) (away, cha
 	return true, !was
 }
 
-// hear notes the result of a call. Refusals of a close or a refund are about one payment,
+// noteCall records the result of a call. Refusals of a close or a refund are about one payment,
 // and say nothing about the provider.
-func (s *Service) hear(ctx context.Context, provider, step string, err error) {
+func (s *Service) noteCall(ctx context.Context, provider, step string, err error) {
 	if err != nil && step != "create" && step != "query" {
 		return
 	}
 	now := s.now()
-	away, changed := s.breakers.heard(provider, err != nil, now)
+	away, changed := s.breakers.recordResult(provider, err != nil, now)
 	s.metrics.setAway(provider, away)
 	switch {
 	case away:

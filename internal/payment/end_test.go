@@ -17,6 +17,7 @@ import (
 	"seckill/internal/payment/sandbox"
 	"seckill/internal/preload"
 	"seckill/internal/reservation"
+	"seckill/internal/testenv"
 )
 
 // Also for the very last unit.
@@ -172,9 +173,9 @@ func TestTheRecordDecidesAboutLateMoneyWhenTheGateIsLostAfterTheEnd(t *testing.T
 		s.must(s.db.Ent.Sale.UpdateOneID(s.sale).SetStatus(sale.StatusENDED).Exec(t.Context()))
 		s.must(s.conn.Cmd.HSet(t.Context(), s.keys.Item(id.ShardOf(s.sale), s.item), "run", "0123456789abcdef").Err())
 		s.step(preload.New(preload.Config{
-			DB: s.db, Gate: reservation.NewGate(reservation.GateConfig{Client: s.conn.Script, Keys: s.keys}),
-			Backlog: noMessages{},
-			Clock:   s.clock, Log: quiet,
+			DB: s.db, Gate: reservation.NewGate(reservation.GateConfig{Client: s.conn.Script, Keys: s.keys, Timeout: testenv.Wait}),
+			Backlog: noMessages{}, NoteTimeout: testenv.Wait,
+			Clock: s.clock, Log: quiet,
 		}).Step)
 		s.settleDown()
 		for i, o := range late {

@@ -18,7 +18,7 @@ const parallelReturns = 8
 
 // NoteStock receives the units left of an item after a change. It updates the in-memory
 // copy of the gate, so that this process clears a sold-out mark at once.
-type NoteStock func(claim order.Reservation, epoch, revision int64, remaining int)
+type NoteStock func(r order.Reservation, epoch, revision int64, remaining int)
 
 // RedisGate is the part of the gate in Redis that payments use.
 type RedisGate struct {

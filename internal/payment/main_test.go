@@ -173,10 +173,10 @@ func (s *shop) restart() {
 	})
 	s.pay = payment.New(payment.Config{
 		DB: s.db, Orders: s.orders, Publisher: publisher, Outbox: webhook.NewOutbox(s.clock, nil), Gate: s.flaky, Providers: []payment.Provider{cmp.Or(s.provider, payment.Provider(s.flaky))},
-		Timeout: testenv.Wait, Clock: s.clock, Registerer: s.registerer, Log: quiet, Security: s, Events: s,
+		Timeout: testenv.Wait, Patience: testenv.Wait, Clock: s.clock, Registerer: s.registerer, Log: quiet, Security: s, Events: s,
 	})
-	s.returner = order.OrderReturns(s.db, func(ctx context.Context, claims []order.Reservation) (building []id.Item, err error) {
-		for _, c := range claims {
+	s.returner = order.OrderReturns(s.db, func(ctx context.Context, reservations []order.Reservation) (building []id.Item, err error) {
+		for _, c := range reservations {
 			done, err := s.flaky.Return(ctx, c)
 			if err != nil {
 				return nil, err

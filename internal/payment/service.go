@@ -155,7 +155,7 @@ func (s *Service) ask(ctx context.Context, provider, step string, call func(ctx 
 	err := call(limited)
 	s.metrics.called(provider, step, err, s.clock.Now().Sub(began))
 	if ctx.Err() == nil { // otherwise it was this process that ended the call
-		s.hear(ctx, provider, step, err)
+		s.noteCall(ctx, provider, step, err)
 	}
 	if err != nil {
 		return fmt.Errorf("%s at the provider: %w", step, err)

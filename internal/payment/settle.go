@@ -33,12 +33,14 @@ const (
 	holdUnknown = 30 * time.Second
 )
 
-// reacquireNamespace is the UUID namespace of LateClaim.
+// reacquireNamespace is the UUID namespace of LateReservation.
 var reacquireNamespace = uuid.MustParse("8f2f3c52-6a1d-5f0e-9c0b-6d2a55a1e7b4")
 
-// LateClaim returns the name under which an expired order reacquires its units when it is
-// paid late. It is the same for every attempt, so that it happens once.
-func LateClaim(order id.Order) id.Task { return id.Task(uuid.NewSHA1(reacquireNamespace, order[:])) }
+// LateReservation returns the name under which an expired order reacquires its units when
+// it is paid late. It is the same for every attempt, so that it happens once.
+func LateReservation(order id.Order) id.Task {
+	return id.Task(uuid.NewSHA1(reacquireNamespace, order[:]))
+}
 
 // putOffError reports that an event cannot be handled yet.
 type putOffError struct {
@@ -218,9 +220,9 @@ func (s *Service) pay(ctx context.Context, e *ent.PaymentEvent, p *Payment, m or
 // payLate reacquires the units of an expired order if the gate and Postgres have them;
 // otherwise the money is refunded.
 func (s *Service) payLate(ctx context.Context, e *ent.PaymentEvent, p *Payment, o *order.Order) (done, error) {
-	claim := o.Reservation()
-	claim.Name = LateClaim(o.ID)
-	taken, epoch, err := s.gate.Reacquire(ctx, claim)
+	reserved := o.Reservation()
+	reserved.Name = LateReservation(o.ID)
+	taken, epoch, err := s.gate.Reacquire(ctx, reserved)
 	if err != nil {
 		return done{}, fmt.Errorf("reacquire units: %w", err)
 	}
@@ -231,14 +233,14 @@ func (s *Service) payLate(ctx context.Context, e *ent.PaymentEvent, p *Payment, 
 		return s.sendBack(ctx, e, p, o, Late)
 	case ReacquireDone, ReacquireNoGate:
 	}
-	move := order.Move{Order: o, To: order.Paid, Claim: &claim.Name, Entry: order.Entry{Code: order.CodePaidLate}}
+	move := order.Move{Order: o, To: order.Paid, NewReservation: &reserved.Name, Entry: order.Entry{Code: order.CodePaidLate}}
 	paid, err := s.pay(ctx, e, p, move, func(ctx context.Context, tx *ent.Tx) error {
 		return gateUnchanged(ctx, tx, o, taken, epoch)
 	})
 	if errors.Is(err, order.ErrNoUnit) || errors.Is(err, order.ErrOtherLive) {
 		// Postgres decides, and a gate that is being rebuilt has no reservation of an
 		// expired order.
-		if _, err := s.gate.Return(ctx, claim); err != nil {
+		if _, err := s.gate.Return(ctx, reserved); err != nil {
 			return done{}, fmt.Errorf("return units: %w", err)
 		}
 		return s.sendBack(ctx, e, p, o, Late)

@@ -22,15 +22,15 @@ func (p *Preloader) Load(ctx context.Context, saleID id.Sale) error {
 		if _, err := p.LoadBy(ctx, saleID, sale.TheClock, ""); err != nil {
 			return err
 		}
-		stand, err := p.await(ctx, saleID)
-		if err != nil || stand {
+		built, err := p.await(ctx, saleID)
+		if err != nil || built {
 			return err
 		}
 	}
 }
 
-// look is the interval at which await reads the gates.
-const look = 20 * time.Millisecond
+// pollEvery is the interval at which await reads the gates.
+const pollEvery = 20 * time.Millisecond
 
 // await waits until the gates of a sale are built under its newest epoch. It returns
 // false if the build makes no progress for buildTimeout: the process that built them
@@ -38,7 +38,7 @@ const look = 20 * time.Millisecond
 func (p *Preloader) await(ctx context.Context, saleID id.Sale) (bool, error) {
 	late := time.NewTimer(buildTimeout)
 	defer late.Stop()
-	ticker := time.NewTicker(look)
+	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	for last := (progress{}); ; {
 		now, err := p.progress(ctx, saleID)
@@ -114,6 +114,15 @@ func (p *Preloader) load(ctx context.Context, row *ent.Sale, by sale.Actor, note
 		return false, err
 	}
 	row.Epoch, row.Status, row.Revision = epoch, entsale.Status(c.To), row.Revision+1
+	done, err := p.fillGates(ctx, row)
+	if err != nil {
+		p.failed.Store(row.ID, epoch)
+	}
+	return done, err
+}
+
+// fillGates builds the gates of a sale under its new epoch.
+func (p *Preloader) fillGates(ctx context.Context, row *ent.Sale) (bool, error) {
 	items, err := p.db.Ent.SaleItem.Query().Where(saleitem.SaleID(row.ID)).IDs(ctx)
 	if err != nil {
 		return false, fmt.Errorf("list items of %s: %w", row.ID, err)
@@ -123,8 +132,8 @@ func (p *Preloader) load(ctx context.Context, row *ent.Sale, by sale.Actor, note
 			return false, err
 		}
 	}
-	if epoch > 1 {
-		if err := p.awaitHands(ctx); err != nil {
+	if row.Epoch > 1 {
+		if err := p.awaitInFlight(ctx); err != nil {
 			return false, err
 		}
 	}

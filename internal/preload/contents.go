@@ -82,11 +82,11 @@ func (p *Preloader) fill(ctx context.Context, of *ent.Sale, itemID id.Item, wait
 		if gate, err = contents(ctx, tx, row, item); err != nil {
 			return err
 		}
-		holding := holders(offers)
-		if written, err = p.addOrders(ctx, tx, &gate, holding); err != nil || !written {
+		offered := usersWithOffer(offers)
+		if written, err = p.addOrders(ctx, tx, &gate, offered); err != nil || !written {
 			return err
 		}
-		pending := append(unwrittenReservations(&gate, unwritten, holding), offerReservations(&gate, offers, holding)...)
+		pending := append(unwrittenReservations(&gate, unwritten, offered), offerReservations(&gate, offers, offered)...)
 		written, err = p.gate.AddReservations(ctx, &gate, pending)
 		return err
 	})
@@ -121,9 +121,9 @@ func contents(ctx context.Context, tx *ent.Tx, row *ent.Sale, item *ent.SaleItem
 	}, nil
 }
 
-// holders returns the users with an offer. Their values become true once another
+// usersWithOffer returns the users with an offer. Their values become true once another
 // reservation of theirs is found.
-func holders(offers []*waitlist.Entry) map[id.User]bool {
+func usersWithOffer(offers []*waitlist.Entry) map[id.User]bool {
 	users := make(map[id.User]bool, len(offers))
 	for _, e := range offers {
 		users[e.User] = false
@@ -134,7 +134,7 @@ func holders(offers []*waitlist.Entry) map[id.User]bool {
 // addOrders writes the reservations of the live orders of an item into its gate. It
 // returns false if a newer build has begun. The order of the pages is that of the index
 // of live orders.
-func (p *Preloader) addOrders(ctx context.Context, tx *ent.Tx, gate *reservation.Contents, holding map[id.User]bool) (bool, error) {
+func (p *Preloader) addOrders(ctx context.Context, tx *ent.Tx, gate *reservation.Contents, offered map[id.User]bool) (bool, error) {
 	for after := (id.User{}); ; {
 		page, err := tx.Order.Query().Where(
 			entorder.ItemID(gate.Item), entorder.UserIDGT(after),
@@ -147,10 +147,10 @@ func (p *Preloader) addOrders(ctx context.Context, tx *ent.Tx, gate *reservation
 		}
 		list := make([]reservation.Reservation, len(page))
 		for i, row := range page {
-			claim := order.FromRow(row).Reservation() // a reacquired order has a reservation under a new task
-			list[i] = reservation.Reservation{User: claim.User, Task: claim.Name, Quantity: claim.Quantity, At: row.ReservedAt}
-			if _, offered := holding[claim.User]; offered {
-				holding[claim.User] = true
+			own := order.FromRow(row).Reservation() // a reacquired order has a reservation under a new task
+			list[i] = reservation.Reservation{User: own.User, Task: own.Name, Quantity: own.Quantity, At: row.ReservedAt}
+			if _, has := offered[own.User]; has {
+				offered[own.User] = true
 			}
 		}
 		if written, err := p.gate.AddReservations(ctx, gate, list); err != nil || !written {
@@ -165,7 +165,7 @@ func (p *Preloader) addOrders(ctx context.Context, tx *ent.Tx, gate *reservation
 
 // unwrittenReservations returns the reservations of messages that no worker has written
 // yet, and takes their units off the stock.
-func unwrittenReservations(gate *reservation.Contents, unwritten []order.Requested, holding map[id.User]bool) []reservation.Reservation {
+func unwrittenReservations(gate *reservation.Contents, unwritten []order.Requested, offered map[id.User]bool) []reservation.Reservation {
 	list := make([]reservation.Reservation, len(unwritten))
 	for i, m := range unwritten {
 		gate.Stock -= m.Quantity
@@ -173,8 +173,8 @@ func unwrittenReservations(gate *reservation.Contents, unwritten []order.Request
 			User: m.User, Task: m.Task, Quantity: m.Quantity,
 			At: time.UnixMilli(m.SubmittedAtMs), IdempotencyKey: m.IdempotencyKey,
 		}
-		if _, offered := holding[m.User]; offered {
-			holding[m.User] = true
+		if _, has := offered[m.User]; has {
+			offered[m.User] = true
 		}
 	}
 	return list
@@ -182,9 +182,9 @@ func unwrittenReservations(gate *reservation.Contents, unwritten []order.Request
 
 // offerReservations returns the reservations of the waitlist's offers, and takes their
 // units off the stock. A user with another reservation has just redeemed the offer.
-func offerReservations(gate *reservation.Contents, offers []*waitlist.Entry, holding map[id.User]bool) (list []reservation.Reservation) {
+func offerReservations(gate *reservation.Contents, offers []*waitlist.Entry, offered map[id.User]bool) (list []reservation.Reservation) {
 	for _, e := range offers {
-		if e.Status != waitlist.Offered || holding[e.User] || e.Quantity > gate.Stock {
+		if e.Status != waitlist.Offered || offered[e.User] || e.Quantity > gate.Stock {
 			continue
 		}
 		gate.Stock -= e.Quantity

@@ -20,8 +20,12 @@ import (
 // returns false if a gate is lost: not in Redis under the sale's epoch, built before
 // the last Redis restart or failover, or with older data than before. A gate that
 // another process builds, or has just taken the epoch for, counts as present until it
-// makes no progress for the timeout of that step.
+// makes no progress for the timeout of that step. A build of this process that failed is
+// lost at once.
 func (p *Preloader) keep(ctx context.Context, row *ent.Sale, items []*ent.SaleItem, now time.Time) (bool, error) {
+	if epoch, failed := p.failed.LoadAndDelete(row.ID); failed && epoch == row.Epoch {
+		return false, nil
+	}
 	states := make([]reservation.State, len(items))
 	var built time.Time // last step of a build; its items are built one after the other
 	for i, item := range items {
@@ -146,10 +150,10 @@ func (p *Preloader) raiseEpoch(ctx context.Context, item id.Item, epoch int64) e
 	return nil
 }
 
-// awaitHands waits while workers append the messages in their hands again, so that the
-// build counts those that Redis has lost.
-func (p *Preloader) awaitHands(ctx context.Context) error {
-	timer := time.NewTimer(p.hands)
+// awaitInFlight waits while workers append the messages that they are handling again,
+// so that the build counts those that Redis has lost.
+func (p *Preloader) awaitInFlight(ctx context.Context) error {
+	timer := time.NewTimer(p.inFlightWait)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

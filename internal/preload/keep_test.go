@@ -17,6 +17,7 @@ import (
 	"seckill/internal/preload"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
+	"seckill/internal/testenv"
 )
 
 // addSale adds a scheduled sale of one item.
@@ -182,10 +183,9 @@ func TestAnEndedSaleLeavesRedisOnceAllIsSettled(t *testing.T) {
 	step := func() map[string]int {
 		t.Helper()
 		counts, err := preload.New(preload.Config{
-			DB: f.db, Gate: reservation.NewGate(reservation.GateConfig{Client: f.redis.Script, Keys: f.keys}),
-			Backlog: f,
-			Figures: finished,
-			Clock:   f.clock, Log: slog.New(slog.DiscardHandler),
+			DB: f.db, Gate: reservation.NewGate(reservation.GateConfig{Client: f.redis.Script, Keys: f.keys, Timeout: testenv.Wait}),
+			Backlog: f, Figures: finished, NoteTimeout: testenv.Wait,
+			Clock: f.clock, Log: slog.New(slog.DiscardHandler),
 		}).Step(t.Context())
 		if err != nil {
 			t.Fatal(err)

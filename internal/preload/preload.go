@@ -69,21 +69,24 @@ const (
 
 // Preloader builds and maintains gates.
 type Preloader struct {
-	db          *postgres.DB
-	gate        *reservation.Gate
-	backlog     Backlog
-	versions    *sale.Versions
-	outbox      *webhook.Outbox
-	figures     Figures
-	feed        Feed
-	catalog     *sale.Catalog
-	hands       time.Duration
-	slot        time.Duration
-	slots       int
-	noteTimeout time.Duration
-	clock       clock.Clock
-	shared      *clock.Shared
-	log         *slog.Logger
+	db           *postgres.DB
+	gate         *reservation.Gate
+	backlog      Backlog
+	versions     *sale.Versions
+	outbox       *webhook.Outbox
+	figures      Figures
+	feed         Feed
+	catalog      *sale.Catalog
+	inFlightWait time.Duration
+	slot         time.Duration
+	slots        int
+	noteTimeout  time.Duration
+	clock        clock.Clock
+	shared       *clock.Shared
+	log          *slog.Logger
+	// failed has the epochs of this process's builds that returned an error, by sale: no
+	// process continues such a build.
+	failed sync.Map
 }
 
 // Config holds the dependencies of a Preloader.
@@ -96,12 +99,12 @@ type Config struct {
 	Figures  Figures         // nil = the figures of a sale leave Redis with its gates
 	Feed     Feed            // nil = log entries are not published
 	// Catalog is the catalogue of this process, which reads again after each change; nil = none.
-	Catalog     *sale.Catalog
-	Hands       time.Duration // how long a rebuild waits for messages in workers' hands; 0 = it does not
-	Slot        time.Duration // 0 = DefaultSlot
-	Slots       int           // 0 = DefaultSlots
-	NoteTimeout time.Duration // how long a step waits for the row of an item; 0 = DefaultNoteTimeout
-	Clock       clock.Clock
+	Catalog      *sale.Catalog
+	InFlightWait time.Duration // how long a rebuild waits for the messages that workers are handling; 0 = it does not
+	Slot         time.Duration // 0 = DefaultSlot
+	Slots        int           // 0 = DefaultSlots
+	NoteTimeout  time.Duration // how long a step waits for the row of an item; 0 = DefaultNoteTimeout
+	Clock        clock.Clock
 	// Shared compares the clocks before an act that cannot be undone; nil = Clock alone.
 	Shared *clock.Shared
 	Log    *slog.Logger
@@ -110,7 +113,8 @@ type Config struct {
 // Backlog reads the order messages that are still in the streams; orderintake.Backlog
 // implements it.
 type Backlog interface {
-	// Requests returns those of a shard, the oldest first.
+	// Requests returns the orders of the messages in a shard, in no particular order; an
+	// order may be returned twice.
 	Requests(ctx context.Context, shard int) ([]order.Requested, error)
 }
 
@@ -142,7 +146,7 @@ func New(cfg Config) *Preloader {
 	return &Preloader{
 		db: cfg.DB, gate: cfg.Gate, backlog: cfg.Backlog,
 		versions: cfg.Versions, outbox: cfg.Outbox, figures: cfg.Figures, feed: cfg.Feed, catalog: cfg.Catalog,
-		hands: cfg.Hands, slot: cfg.Slot, slots: cfg.Slots, noteTimeout: cfg.NoteTimeout, clock: cfg.Clock, shared: cfg.Shared, log: cfg.Log,
+		inFlightWait: cfg.InFlightWait, slot: cfg.Slot, slots: cfg.Slots, noteTimeout: cfg.NoteTimeout, clock: cfg.Clock, shared: cfg.Shared, log: cfg.Log,
 	}
 }
 
@@ -178,7 +182,7 @@ func (p *Preloader) Step(ctx context.Context) (map[string]int, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				errs = append(errs, fmt.Errorf("look after sale %s: %w", row.ID, err))
+				errs = append(errs, fmt.Errorf("advance sale %s: %w", row.ID, err))
 			} else if moved != "" {
 				counts[moved]++
 			}
@@ -224,7 +228,7 @@ func (p *Preloader) advance(ctx context.Context, row *ent.Sale, now time.Time) (
 	}
 	if status == sale.Preheated && !now.Before(row.StartsAt) {
 		if err := p.shared.Agree(ctx); err != nil {
-			return "", fmt.Errorf("the sale is to open: %w", err)
+			return "", fmt.Errorf("open sale: %w", err)
 		}
 		return named("opened")(p.change(ctx, row, sale.Change{Act: sale.ActOpen, To: sale.Live, At: now}, nil))
 	}
@@ -267,7 +271,7 @@ func (p *Preloader) items(ctx context.Context, row *ent.Sale) ([]*ent.SaleItem, 
 // settled.
 func (p *Preloader) end(ctx context.Context, row *ent.Sale, now time.Time) (string, error) {
 	if err := p.shared.Agree(ctx); err != nil {
-		return "", fmt.Errorf("the sale is to end: %w", err)
+		return "", fmt.Errorf("end sale: %w", err)
 	}
 	ended, err := p.change(ctx, row, sale.Change{Act: sale.ActEnd, To: sale.Ended, At: now}, func(u *ent.SaleUpdate) {
 		if row.Epoch == 0 {

@@ -36,6 +36,7 @@ type fixture struct {
 	keys    reservation.Keys
 	clock   *clock.Fake
 	pending []order.Requested
+	broken  error // of the backlog
 	sale    id.Sale
 	item    id.Item
 }
@@ -69,7 +70,9 @@ func setupOn(t *testing.T, db *postgres.DB) *fixture {
 }
 
 // Requests implements preload.Backlog.
-func (f *fixture) Requests(context.Context, int) ([]order.Requested, error) { return f.pending, nil }
+func (f *fixture) Requests(context.Context, int) ([]order.Requested, error) {
+	return f.pending, f.broken
+}
 
 func (f *fixture) preloader() *preload.Preloader {
 	return preload.New(preload.Config{
@@ -269,6 +272,11 @@ func TestABuildThatDiedHalfWayIsBegunAgain(t *testing.T) {
 	if err := f.db.Ent.Sale.UpdateOneID(f.sale).SetEpoch(row.Epoch + 1).Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	state, err := loader.State(t.Context(), f.sale, f.item)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.clock.Advance(state.Since.Add(6 * time.Second).Sub(f.clock.Now())) // Since is by the clock of Redis
 	f.step(t)
 	if g := f.gate(t); g["gate"] != reservation.GateLoading {
 		t.Errorf("a build that may still go on is left alone, got %v", g)
@@ -276,4 +284,23 @@ func TestABuildThatDiedHalfWayIsBegunAgain(t *testing.T) {
 	f.clock.Advance(30 * time.Second)
 	f.step(t)
 	f.wantGate(t, "3", "10", "0")
+}
+
+func TestABuildThatFailedIsBegunAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.clock.Advance(6 * time.Second)
+	p := f.preloader()
+	f.broken = errors.New("no connection")
+	if _, err := p.Step(t.Context()); !errors.Is(err, f.broken) {
+		t.Fatal(err)
+	}
+	if g := f.gate(t); g["gate"] != reservation.GateLoading {
+		t.Errorf("gate %v", g)
+	}
+	f.broken = nil
+	if _, err := p.Step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f.wantGate(t, "2", "10", "0")
 }

@@ -34,17 +34,17 @@ func (p *Preloader) settle(ctx context.Context, row *ent.Sale, now time.Time) (s
 	if err != nil {
 		return "", err
 	}
-	rested := now.Sub(over) >= settleAfter
+	retentionOver := now.Sub(over) >= settleAfter
 	for _, item := range items {
-		if err := p.shut(ctx, row, items, item, rested); err != nil {
+		if err := p.closeGate(ctx, row, items, item, retentionOver); err != nil {
 			return "", err
 		}
 	}
-	if !rested {
+	if !retentionOver {
 		return "", nil
 	}
 	if err := p.shared.Agree(ctx); err != nil {
-		return "", fmt.Errorf("the sale is to be settled: %w", err)
+		return "", fmt.Errorf("settle sale: %w", err)
 	}
 	settled, err := p.settled(ctx, row, items)
 	if err != nil {
@@ -81,11 +81,11 @@ func (p *Preloader) keepFigures(ctx context.Context, saleID id.Sale, settled boo
 	return nil
 }
 
-// shut ensures that no item of a sale that is over can be bought, also if the process
+// closeGate ensures that no item of a sale that is over can be bought, also if the process
 // that ended it crashed. A lost or never completed gate is not rebuilt: late payments
 // and releases would otherwise wait for it without end. It is removed once the orders
 // that it accepted are written, or their time has passed; then Postgres alone decides.
-func (p *Preloader) shut(ctx context.Context, row *ent.Sale, items []*ent.SaleItem, item *ent.SaleItem, rested bool) error {
+func (p *Preloader) closeGate(ctx context.Context, row *ent.Sale, items []*ent.SaleItem, item *ent.SaleItem, retentionOver bool) error {
 	state, err := p.gate.State(ctx, row.ID, item.ID)
 	if err != nil || state.Gate == "" {
 		return err
@@ -96,7 +96,7 @@ func (p *Preloader) shut(ctx context.Context, row *ent.Sale, items []*ent.SaleIt
 		}
 		return p.setGate(ctx, row, item.ID)
 	}
-	if !rested {
+	if !retentionOver {
 		if waits, err := p.waits(ctx, row, items); err != nil || waits {
 			return err
 		}

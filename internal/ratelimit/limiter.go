@@ -60,7 +60,7 @@ type bucket struct {
 func New(cfg Config) *Limiter {
 	tries := promauto.With(cfg.Registerer).NewCounterVec(prometheus.CounterOpts{
 		Namespace: telemetry.Namespace, Subsystem: "ratelimit", Name: "tries_total",
-		Help: "Tries counted against a rate limit. Label policy: its name. " +
+		Help: "Attempts counted against a rate limit. Label policy: its name. " +
 			"Label outcome: passed, refused, refused_locally (without asking Redis), fault (Redis did not answer).",
 	}, []string{"policy", "outcome"})
 	return &Limiter{cfg: cfg, tries: tries, local: NewLocal[bucket](cfg.Clock, cfg.Size)}

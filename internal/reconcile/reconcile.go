@@ -88,7 +88,7 @@ func (r *Reconciler) Step(ctx context.Context) (map[string]int, error) {
 	counts := map[string]int{}
 	var errs []error
 	for _, v := range sales {
-		if err := r.look(ctx, v, counts); err != nil {
+		if err := r.check(ctx, v, counts); err != nil {
 			errs = append(errs, fmt.Errorf("sale %s: %w", v.ID.Public(), err))
 		}
 	}
@@ -114,7 +114,7 @@ func (r *Reconciler) unfinished(ctx context.Context) error {
 	return nil
 }
 
-func (r *Reconciler) look(ctx context.Context, v *sale.Sale, counts map[string]int) error {
+func (r *Reconciler) check(ctx context.Context, v *sale.Sale, counts map[string]int) error {
 	differs := false
 	for _, item := range v.Items {
 		d, err := r.source.Differs(ctx, v.ID, item.ID)

@@ -49,7 +49,7 @@ func Hint(err error) string {
 	case strings.Contains(text, "no such host"):
 		return "there is no host of that name: put the address right"
 	case errors.Is(err, io.EOF) || strings.Contains(text, "connection reset"):
-		return "it hung up: is it Redis? where it wants TLS write rediss://"
+		return "it closed the connection: check that it is Redis; if it requires TLS, write rediss://"
 	case errors.Is(err, context.DeadlineExceeded) || isTimeout(err):
 		return "nothing answers there: see to the network and its firewalls; where it speaks TLS write rediss://, else redis://"
 	}

@@ -8,9 +8,11 @@ import (
 	"seckill/internal/id"
 )
 
-// Keys builds every Redis key of the product. All keys of a sale have the hash tag of
-// its shard, so that one script uses one cluster slot. The prefix separates
-// installations, or tests, that share one Redis.
+// Keys builds the Redis keys of sales and captchas, of the order streams and dead
+// letters, and of the status stream. Packages account, auth, payment, ratelimit and sale
+// build their own from the same prefix. All keys of a sale have the hash tag of its
+// shard, so that one script uses one cluster slot. The prefix separates installations, or
+// tests, that share one Redis.
 type Keys struct {
 	Prefix string // for example "sk:"
 }
@@ -26,8 +28,8 @@ func (k Keys) shard(shard int, rest string) string {
 // Item is the hash of an item's gate: sale, gate (its state), epoch, opens and closes
 // (Unix milliseconds), limit, salelimit (0 = none), total, stock, reserved, rev, srev (revision of the sale
 // that set the state), taken (orders accepted so far), acts (adjustments included in the stock), run and replid (Redis
-// run and replication id of the build), line (until when released units are for the
-// waitlist, Unix milliseconds). No TTL.
+// run and replication id of the build), since (last step of the build, Unix milliseconds),
+// line (until when released units are for the waitlist, Unix milliseconds). No TTL.
 func (k Keys) Item(shard int, item id.Item) string {
 	return k.shard(shard, "item:"+item.String())
 }
@@ -58,9 +60,9 @@ func (k Keys) Path(shard int, item id.Item, user id.User) string {
 }
 
 // Permits is the sorted set of an item's unused path tokens: user → expiry (Unix
-// milliseconds), which no two tokens of a user have in common; negative for tokens that a
-// load tool was granted, which do not count. It outlives the last one until that is
-// counted.
+// milliseconds). The expiries of two tokens of one user differ. Permits of load tools have
+// a negative expiry and are not counted. The key outlives the last token until that
+// token's expiry has been counted.
 func (k Keys) Permits(shard int, item id.Item) string {
 	return k.shard(shard, "permits:"+item.String())
 }

@@ -90,8 +90,8 @@ func TestAHundredAttemptsOverFiveItemsTakeTheLimitOfTheSale(t *testing.T) {
 			case reservation.Accepted:
 				accepted = append(accepted, attempts[i])
 			case reservation.OverSaleLimit:
-				if o.Room != 0 {
-					t.Errorf("a refused attempt leaves room for %d", o.Room)
+				if o.LimitLeft != 0 {
+					t.Errorf("a refused attempt leaves room for %d", o.LimitLeft)
 				}
 			case reservation.AlreadyHolding, reservation.PathInvalid: // of an item that was bought
 			default:
@@ -135,8 +135,8 @@ func TestARefusalByALimitReportsWhatItLeaves(t *testing.T) {
 		expect := func(it *fixture, quantity int, code reservation.Code, room int) reservation.Attempt {
 			t.Helper()
 			a, o := it.try(user, 1, quantity)
-			if o.Code != code || o.Room != room {
-				t.Errorf("%d units: outcome %d with room for %d, want %d with room for %d", quantity, o.Code, o.Room, code, room)
+			if o.Code != code || o.LimitLeft != room {
+				t.Errorf("%d units: outcome %d with room for %d, want %d with room for %d", quantity, o.Code, o.LimitLeft, code, room)
 			}
 			return a
 		}
@@ -168,8 +168,8 @@ func TestARebuiltGateKnowsTheUnitsOfEachBuyer(t *testing.T) {
 		}
 		// The same user twice: the later record replaces the first.
 		build(t, items, 2, 2, map[id.Item][]reservation.Reservation{items[0].item: {of(id.New[id.Task]()), of(a.Task)}})
-		if _, o := items[1].try(user, 2, 2); o.Code != reservation.OverSaleLimit || o.Room != 1 {
-			t.Errorf("two beside one: outcome %d, room %d", o.Code, o.Room)
+		if _, o := items[1].try(user, 2, 2); o.Code != reservation.OverSaleLimit || o.LimitLeft != 1 {
+			t.Errorf("two beside one: outcome %d, room %d", o.Code, o.LimitLeft)
 		}
 		if _, o := items[1].try(user, 2, 1); o.Code != reservation.Accepted {
 			t.Errorf("the second unit: outcome %d", o.Code)

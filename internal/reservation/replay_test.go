@@ -168,10 +168,11 @@ func TestAKeyOfAnEndedReservationIsNotRefusedInMemory(t *testing.T) {
 		a, b := f.attempt(id.New[id.User]()), f.attempt(id.New[id.User]())
 		f.reserve(a)
 		f.reserve(b)
-		cache := f.stockCache(clock.System{})
-		if _, err := f.gate.Status(t.Context(), f.sale, f.item, true); err != nil {
+		cache := f.stockCache(clock.NewFake(time.Now()))
+		if _, err := f.gate.Status(t.Context(), f.sale, f.item, reservation.BuyersWait); err != nil {
 			t.Fatal(err)
 		}
+		f.must(f.client.HSet(t.Context(), f.keys.Item(id.ShardOf(f.sale), f.item), "line", time.Now().Add(time.Hour).UnixMilli()).Err())
 		if r, err := f.gate.Release(t.Context(), reservation.Ref{Sale: f.sale, Item: f.item, User: a.User, Task: a.Task}); err != nil || !r.Done {
 			t.Fatal(r, err)
 		}

@@ -106,7 +106,7 @@ type Outcome struct {
 	Epoch     int64     // of the gate
 	Opens     time.Time // of the gate
 	At        time.Time // Redis time of the decision
-	Room      int       // units that the limits leave to the user, after OverLimit and OverSaleLimit
+	LimitLeft int       // units that the limits leave to the user, after OverLimit and OverSaleLimit
 	// RetryAfter is the wait after TooManyTries. With that code, Remaining, Revision
 	// and Epoch are zero.
 	RetryAfter time.Duration

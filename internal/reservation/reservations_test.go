@@ -34,8 +34,8 @@ func TestThousandsWhoLookAtOnceAreAnsweredEachTheirOwn(t *testing.T) {
 	_, prefix := testenv.Redis(t)
 	f := newFixture(t, patient(t, testenv.RedisURL(t)), prefix)
 	f.open(100)
-	lined := id.New[id.Item]() // an item with a waitlist and no other field
-	if err := f.client.HSet(t.Context(), f.keys.Item(id.ShardOf(f.sale), lined), "line", 1).Err(); err != nil {
+	withWaitlist := id.New[id.Item]() // an item with a waitlist and no other field
+	if err := f.client.HSet(t.Context(), f.keys.Item(id.ShardOf(f.sale), withWaitlist), "line", 1).Err(); err != nil {
 		t.Fatal(err)
 	}
 	tasks := map[id.User]id.Task{}
@@ -50,16 +50,16 @@ func TestThousandsWhoLookAtOnceAreAnsweredEachTheirOwn(t *testing.T) {
 			tasks[users[i]] = a.Task
 		}
 	}
-	h := reservation.NewGate(reservation.GateConfig{Client: narrow(t, testenv.RedisURL(t)), Keys: f.keys})
+	h := reservation.NewGate(reservation.GateConfig{Client: narrow(t, testenv.RedisURL(t)), Keys: f.keys, Timeout: testenv.Wait})
 	other := id.New[id.Item]() // an item of another sale without reservations
 	var wg sync.WaitGroup
 	for i, user := range users {
 		wg.Go(func() {
 			soldOut := []id.Item{f.item}
 			if i%2 == 0 {
-				soldOut = append(soldOut, lined)
+				soldOut = append(soldOut, withWaitlist)
 			}
-			held, inLine, err := h.ReservationsAndWaitlist(t.Context(), f.sale, []id.Item{f.item, lined}, user, soldOut)
+			held, inLine, err := h.ReservationsAndWaitlist(t.Context(), f.sale, []id.Item{f.item, withWaitlist}, user, soldOut)
 			if err != nil || held[f.item].Task != tasks[user] || len(held) > 1 || inLine != (i%2 == 0) {
 				t.Errorf("user %d holds %v, in line %v, %v; want %v", i, held, inLine, err, tasks[user])
 			}

@@ -129,7 +129,7 @@ func parseOutcomes(reply []any, itemOf []int, items int) ([]Outcome, error) {
 			}
 		}
 		if code == OverLimit || code == OverSaleLimit {
-			o.Room = int(take[int64](&r))
+			o.LimitLeft = int(take[int64](&r))
 		}
 		outcomes[i] = o
 	}

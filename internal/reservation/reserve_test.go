@@ -21,7 +21,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-func TestAcceptanceTakesStockRecordsTheHolderAndQueuesTheMessageTogether(t *testing.T) {
+func TestAcceptanceTakesStockRecordsTheReservationAndQueuesTheMessageTogether(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.open(5)
@@ -123,7 +123,7 @@ func TestAPathIsUsedOnce(t *testing.T) {
 	})
 }
 
-func TestAHolderWithAFreshPathGetsTheTaskItHas(t *testing.T) {
+func TestABuyerWithAReservationAndANewPathTokenGetsTheExistingTask(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.open(5)
@@ -187,7 +187,7 @@ func TestManyBuyersNeverOversellNorUndersell(t *testing.T) {
 	})
 }
 
-func TestOneUserWithTenThousandPressesHoldsOneUnit(t *testing.T) {
+func TestTenThousandAttemptsOfOneUserReserveOneUnit(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.open(50)

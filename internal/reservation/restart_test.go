@@ -29,6 +29,9 @@ func TestAGateFromBeforeARedisRestartIsClosedAtOnce(t *testing.T) {
 	if st, err := f.gate.State(t.Context(), f.sale, f.item); err != nil || !st.Stale || st.Epoch != 1 {
 		t.Errorf("state %+v %v, want a stale gate that is still there", st, err)
 	}
+	if got := f.adjust(id.New[id.Act](), -1); got.Code != reservation.AdjustBuilding {
+		t.Errorf("its stock may be too high, and a unit was taken off: %+v", got)
+	}
 	f.open(5, func(g *reservation.Contents) { g.Epoch = 2 })
 	a.Permit.Epoch = 2
 	f.path(a.User)
@@ -87,7 +90,7 @@ func TestNoGateIsServedWhereINFOIsRefused(t *testing.T) {
 	a := f.attempt(id.New[id.User]())
 	f.must(f.client.Do(t.Context(), "ACL", "SETUSER", "shop", "on", ">secret", "~*", "&*", "+@all", "-info").Err())
 	url := strings.Replace(server.URL(), "redis://", "redis://shop:secret@", 1)
-	shop := reservation.NewGate(reservation.GateConfig{Client: patient(t, url), Keys: f.keys})
+	shop := reservation.NewGate(reservation.GateConfig{Client: patient(t, url), Keys: f.keys, Timeout: testenv.Wait})
 	if o, err := shop.Reserve(t.Context(), a); err != nil || o.Code != reservation.NotLoaded {
 		t.Errorf("outcome %+v %v without INFO", o, err)
 	}

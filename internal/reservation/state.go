@@ -111,11 +111,11 @@ const (
 
 // Adjustment adds units to the available stock, or removes available units.
 type Adjustment struct {
-	Sale      id.Sale
-	Item      id.Item
-	Act       id.Act // idempotency key of the adjustment
-	Units     int    // signed
-	TakesBack id.Act // the adjustment to undo, if the gate counted it; Nil = none
+	Sale   id.Sale
+	Item   id.Item
+	Act    id.Act // idempotency key of the adjustment
+	Units  int    // signed
+	Undoes id.Act // the adjustment to undo, if the gate counted it; Nil = none
 }
 
 // Adjusted is the result of an adjustment.
@@ -130,10 +130,10 @@ type Adjusted struct {
 func (a Adjusted) Counted() bool { return a.Code == AdjustDone || a.Code == AdjustDoneBefore }
 
 func (a Adjustment) undone() string {
-	if a.TakesBack.IsZero() {
+	if a.Undoes.IsZero() {
 		return ""
 	}
-	return a.TakesBack.String()
+	return a.Undoes.String()
 }
 
 // Adjust changes the stock of an item's gate, once per act.

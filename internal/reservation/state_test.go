@@ -60,6 +60,26 @@ func TestAnAdjustmentCountsOncePerAct(t *testing.T) {
 	})
 }
 
+func TestStatusKeepsTheRecordOfWaitingBuyersWhenItIsNotKnown(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		f.open(10)
+		status := func(w reservation.Waiting) string {
+			if _, err := f.gate.Status(t.Context(), f.sale, f.item, w); err != nil {
+				t.Fatal(err)
+			}
+			return f.field("line")
+		}
+		until := status(reservation.BuyersWait)
+		if got := status(reservation.WaitingUnknown); got != until || got == "" {
+			t.Errorf("%q, want %q", got, until)
+		}
+		if got := status(reservation.NoBuyerWaits); got != "" {
+			t.Errorf("%q although no buyer waits", got)
+		}
+	})
+}
+
 func TestAnActIsTakenBackOnlyWhereItWasCounted(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
@@ -67,7 +87,7 @@ func TestAnActIsTakenBackOnlyWhereItWasCounted(t *testing.T) {
 		taken, never := id.New[id.Act](), id.New[id.Act]()
 		f.adjust(taken, -4)
 		back := func(act, what id.Act) reservation.Adjusted {
-			a, err := f.gate.Adjust(t.Context(), reservation.Adjustment{Sale: f.sale, Item: f.item, Act: act, Units: 4, TakesBack: what})
+			a, err := f.gate.Adjust(t.Context(), reservation.Adjustment{Sale: f.sale, Item: f.item, Act: act, Units: 4, Undoes: what})
 			if err != nil {
 				t.Fatal(err)
 			}

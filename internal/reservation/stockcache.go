@@ -181,7 +181,8 @@ var viewFields = []string{"gate", "epoch", "opens", "closes", "limit", "total", 
 // waitlistField is the index of the only optional field.
 const waitlistField = 9
 
-// Refresh reads all loaded gates once.
+// Refresh reads all loaded gates once. The views of gates that cannot be read stay until
+// they are too old.
 func (c *StockCache) Refresh(ctx context.Context) error {
 	refs, err := c.items.Loaded(ctx)
 	if err != nil {
@@ -196,30 +197,42 @@ func (c *StockCache) Refresh(ctx context.Context) error {
 	for i, ref := range refs {
 		cmds[i] = pipe.HMGet(ctx, c.keys.Item(id.ShardOf(ref.Sale), ref.Item), viewFields...)
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return fmt.Errorf("read gates: %w", err)
-	}
+	_, _ = pipe.Exec(ctx) // each command has its own error: in a Cluster one server may be down
 	now := c.clock.Now()
 	fresh, lost := make([]View, 0, len(refs)), map[id.Item]bool{}
+	var unread []id.Item
+	var failed error
 	for i, ref := range refs {
-		if v, ok := viewFrom(ref, cmds[i].Val(), now); ok {
+		if err := cmds[i].Err(); err != nil {
+			unread, failed = append(unread, ref.Item), fmt.Errorf("read gates: %w", err)
+		} else if v, ok := viewFrom(ref, cmds[i].Val(), now); ok {
 			fresh = append(fresh, v)
 		} else {
 			lost[ref.Item] = true
 		}
 	}
-	c.replace(fresh, lost)
-	c.shared.Observe(ctx, clock.Redis, clockCmd.Val(), sent, now)
-	return nil
+	c.replace(fresh, unread, lost)
+	if clockCmd.Err() == nil {
+		c.shared.Observe(ctx, clock.Redis, clockCmd.Val(), sent, now)
+	}
+	return failed
 }
 
 // replace stores fresh views, and keeps a newer view that Update stored in the
-// meantime.
-func (c *StockCache) replace(fresh []View, lost map[id.Item]bool) {
+// meantime, and the views of the items that could not be read.
+func (c *StockCache) replace(fresh []View, unread []id.Item, lost map[id.Item]bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	views := make(map[id.Item]View, len(fresh))
-	changed := len(fresh) != len(c.views)
+	changed := false
+	for _, item := range unread {
+		if old, ok := c.views[item]; ok {
+			views[item] = old
+		}
+		if c.lost[item] {
+			lost[item] = true
+		}
+	}
 	for _, v := range fresh {
 		old, ok := c.views[v.Item]
 		if ok {
@@ -228,7 +241,7 @@ func (c *StockCache) replace(fresh []View, lost map[id.Item]bool) {
 		changed = changed || !ok || v.Since != old.Since
 		views[v.Item] = v
 	}
-	if changed {
+	if changed || len(views) != len(c.views) {
 		c.touch(c.clock.Now())
 	}
 	c.views, c.lost = views, lost

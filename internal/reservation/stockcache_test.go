@@ -13,22 +13,18 @@ import (
 )
 
 // stockCache returns a StockCache that watches the fixture's item.
-func (f *fixture) stockCache(c clock.Clock) *reservation.StockCache {
+func (f *fixture) stockCache(c clock.Clock, others ...reservation.ItemRef) *reservation.StockCache {
 	return reservation.NewStockCache(reservation.StockCacheConfig{
 		Client: f.client, Keys: f.keys, Clock: c, Log: slog.New(slog.DiscardHandler),
-		Items: oneItem{Sale: f.sale, Item: f.item},
+		Items: append(items(others), reservation.ItemRef{Sale: f.sale, Item: f.item}),
 	})
 }
 
-// oneItem is a catalogue with one item, which is loaded.
-type oneItem reservation.ItemRef
+// items is a catalogue whose items are loaded.
+type items []reservation.ItemRef
 
-func (i oneItem) Loaded(context.Context) ([]reservation.ItemRef, error) {
-	return i.All(context.Background())
-}
-func (i oneItem) All(context.Context) ([]reservation.ItemRef, error) {
-	return []reservation.ItemRef{reservation.ItemRef(i)}, nil
-}
+func (i items) Loaded(context.Context) ([]reservation.ItemRef, error) { return i, nil }
+func (i items) All(context.Context) ([]reservation.ItemRef, error)    { return i, nil }
 
 func refresh(t *testing.T, b *reservation.StockCache) {
 	t.Helper()
@@ -65,7 +61,7 @@ func TestSoldOutIsRefusedInMemoryAndUndoneWhenStockComesBack(t *testing.T) {
 	})
 }
 
-func TestAMarkDiesWhenRedisIsNotHeardOf(t *testing.T) {
+func TestAViewExpiresWhenRedisDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	conn, prefix := testenv.Redis(t)
 	f := newFixture(t, conn.Script, prefix)
@@ -80,6 +76,27 @@ func TestAMarkDiesWhenRedisIsNotHeardOf(t *testing.T) {
 	if _, refused := b.Refuse(f.item); refused {
 		t.Error("a mark older than a second still refuses")
 	}
+}
+
+// In a Cluster, the server of one gate may be down while those of the others answer.
+func TestAGateThatCannotBeReadHidesNoOther(t *testing.T) {
+	t.Parallel()
+	conn, prefix := testenv.Redis(t)
+	f := newFixture(t, conn.Script, prefix)
+	broken := reservation.ItemRef{Sale: id.New[id.Sale](), Item: id.New[id.Item]()}
+	if err := f.client.Set(t.Context(), f.keys.Item(id.ShardOf(broken.Sale), broken.Item), "no hash", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	f.open(1, func(g *reservation.Contents) { g.Stock = 0 })
+	b := f.stockCache(clock.NewFake(time.Now()), broken)
+	testenv.Eventually(t, testenv.Wait, func() bool {
+		err := b.Refresh(t.Context())
+		if err == nil {
+			t.Fatal("no error of the gate that cannot be read")
+		}
+		_, refused := b.Refuse(f.item)
+		return refused
+	}, "the other gate is read")
 }
 
 func TestTheWindowIsRefusedInMemoryAwayFromItsBordersOnly(t *testing.T) {

@@ -21,22 +21,28 @@ type GateStatus struct {
 
 // UserStatus is the status of one user at the gate of an item.
 type UserStatus struct {
-	Task id.Task       // of the user's reservation; Nil = none
-	Wait time.Duration // remaining wait of a user with too many expired reservations
-	Room int           // units that the limit of the sale leaves to the user; -1 = no limit
+	Task      id.Task       // of the user's reservation; Nil = none
+	Wait      time.Duration // remaining wait of a user with too many expired reservations
+	LimitLeft int           // units that the limit of the sale leaves to the user; -1 = no limit
 }
 
-// Status records whether buyers wait for an item, which keeps released units for them
-// for three seconds. It returns the status of the gate and of the given users, at most
-// a few hundred.
-func (g *Gate) Status(ctx context.Context, sale id.Sale, item id.Item, waiting bool, users ...id.User) (GateStatus, error) {
+// Waiting says whether buyers wait for an item.
+type Waiting string
+
+// Values of Waiting.
+const (
+	WaitingUnknown Waiting = ""
+	BuyersWait     Waiting = "1"
+	NoBuyerWaits   Waiting = "0"
+)
+
+// Status records whether buyers wait for an item, if that is known, which keeps released
+// units for them for three seconds. It returns the status of the gate and of the given
+// users, at most a few hundred.
+func (g *Gate) Status(ctx context.Context, sale id.Sale, item id.Item, waiting Waiting, users ...id.User) (GateStatus, error) {
 	shard := id.ShardOf(sale)
-	flag := "0"
-	if waiting {
-		flag = "1"
-	}
 	keys := append(make([]string, 0, 3+len(users)), g.keys.Item(shard, item), g.keys.Reservations(shard, item), g.keys.Units(shard, sale))
-	args := append(make([]any, 0, 2+len(users)), flag, MaxExpired)
+	args := append(make([]any, 0, 2+len(users)), string(waiting), MaxExpired)
 	for _, user := range users {
 		keys = append(keys, g.keys.Expiries(shard, sale, user))
 		args = append(args, user.String())
@@ -51,7 +57,7 @@ func (g *Gate) Status(ctx context.Context, sale id.Sale, item id.Item, waiting b
 	for i := range users {
 		task := take[string](&r)
 		s.Users[i].Wait = time.Duration(take[int64](&r)) * time.Millisecond
-		s.Users[i].Room = int(take[int64](&r))
+		s.Users[i].LimitLeft = int(take[int64](&r))
 		if task == "" {
 			continue
 		}

@@ -17,8 +17,8 @@ import (
 const (
 	// checkTimeout is the timeout of one readiness check.
 	checkTimeout = time.Second
-	// maxAway is how long after its last good check a dependency may be away before the
-	// process is not ready: a failover of Redis or Postgres is over by then, and would
+	// maxAway is how long after its last successful check a dependency may be away before
+	// the process is not ready: a failover of Redis or Postgres is over by then, and would
 	// otherwise take all processes out of the balancer at once. It is longer than the
 	// usual 10 s between two requests of a balancer.
 	maxAway = 15 * time.Second

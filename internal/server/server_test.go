@@ -342,7 +342,7 @@ func TestDrainFinishesWhatRuns(t *testing.T) {
 			_, _ = io.WriteString(w, "done")
 		}),
 		Admin: server.NewAdmin(ready, nil, nil), Ready: ready,
-		Streams: drainer(drained), DrainTimeout: testenv.Wait, Log: slog.New(slog.DiscardHandler),
+		Streams: drainer(drained), DrainTimeout: testenv.Wait, RequestTimeout: 10 * testenv.Wait, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -70,7 +70,7 @@ func newQueued(t *testing.T, buyers int, late bool) *queued {
 		}
 		return err
 	}))
-	q.line = waitlist.New(waitlist.Config{DB: q.db, Clock: clock.System{}, Log: log})
+	q.line = waitlist.New(waitlist.Config{DB: q.db, Timeout: testenv.Wait, Clock: clock.System{}, Log: log})
 	q.restock = waitlist.NewRestockOutlooks(q.line, soldOutItem(item), log)
 	shop := storefront.New(storefront.Config{
 		Waitlist: q.line, RestockOutlooks: q.restock, Hub: notifier.NewHub(notifier.Options{Reread: 20 * time.Millisecond}),

@@ -66,11 +66,11 @@ func (p *Publisher) Orders(ctx context.Context, orders []*order.Order) error {
 func (p *Publisher) WaitlistEntries(ctx context.Context, changed []*waitlist.Entry) error {
 	entries := make([]notifier.StatusEntry, 0, len(changed))
 	for _, e := range changed {
-		value, err := json.Marshal(MarkOf(e))
+		value, err := json.Marshal(StateOf(e))
 		if err != nil {
 			return fmt.Errorf("publish waitlist entry %s: %w", e.ID, err)
 		}
-		entries = append(entries, notifier.StatusEntry{Key: PlaceKey(e.Sale, e.User), Revision: e.Moment(), Value: value})
+		entries = append(entries, notifier.StatusEntry{Key: EntryKey(e.Sale, e.User), Revision: e.Moment(), Value: value})
 	}
 	return p.bus.Publish(ctx, entries)
 }

@@ -42,10 +42,10 @@ func (s *Storefront) gone(v *sale.Sale) bool {
 	return true
 }
 
-// lined reports whether the waitlist of a sale has, or had, any entry.
-func (s *Storefront) lined(v *sale.Sale) bool {
+// hasEntries reports whether the waitlist of a sale has, or had, any entry.
+func (s *Storefront) hasEntries(v *sale.Sale) bool {
 	for _, item := range v.Items {
-		if s.restockOutlooks.Lined(item.ID) {
+		if s.restockOutlooks.HasEntries(item.ID) {
 			return true
 		}
 	}

@@ -54,7 +54,7 @@ func TestASettledSaleStillShowsTheBuyersOrder(t *testing.T) {
 		Client: conn.Cmd, Keys: keys, Clock: clock.System{}, Log: log,
 		Items: noItems{},
 	})
-	line := waitlist.New(waitlist.Config{DB: db, Log: log})
+	line := waitlist.New(waitlist.Config{DB: db, Timeout: testenv.Wait, Log: log})
 	shop := storefront.New(storefront.Config{
 		Waitlist: line, RestockOutlooks: waitlist.NewRestockOutlooks(line, waitlist.CatalogItems{Catalog: catalog, Stock: stock}, log),
 		Catalog: catalog, Stock: stock, Gate: reservation.NewGate(reservation.GateConfig{Client: conn.Cmd, Keys: keys, Timeout: testenv.Wait}),

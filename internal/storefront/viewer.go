@@ -40,8 +40,8 @@ type Viewer struct {
 	Phase          sale.Phase      // reason when no action is possible
 	Order          *order.Order    // the newest order in the sale that is still live
 	Task           *order.Task     // the newest task in the sale, while it is unfinished
-	Place          *waitlist.Entry // the open waitlist entry, otherwise the newest
-	Ticket         *queue.Ticket   // the place in a waiting room, while it waits
+	Entry          *waitlist.Entry // the open waitlist entry, otherwise the newest
+	Ticket         *queue.Ticket   // the position in a waiting room, while it waits
 	Gone           bool            // sold out, and no unit can return
 	Prepared       bool            // the user prepared or approved the sale, and cannot buy in it
 	RemainingLimit int             // most units that the limits allow the next order, of whichever item
@@ -60,19 +60,19 @@ type ItemViewer struct {
 func (s *Storefront) Viewer(ctx context.Context, v *sale.Sale, user id.User) (Viewer, error) {
 	phase := s.Phase(v, s.Now())
 	out := Viewer{Phase: phase, Gone: s.gone(v), Prepared: v.PreparedBy(user)}
-	all, lined, err := s.holding(ctx, v, user)
+	all, hasEntries, err := s.holding(ctx, v, user)
 	if err != nil {
 		return out, err
 	}
 	held := newest(all)
-	if lined || s.lined(v) {
-		if out.Place, err = s.waitlist.In(ctx, user, v.ID); err != nil {
+	if hasEntries || s.hasEntries(v) {
+		if out.Entry, err = s.waitlist.In(ctx, user, v.ID); err != nil {
 			return out, err
 		}
 	}
-	out.Items, out.RemainingLimit = remaining(v, all, out.Place)
+	out.Items, out.RemainingLimit = remaining(v, all, out.Entry)
 	switch {
-	case held != nil && out.Place != nil && out.Place.ID == id.Waitlist(held.Task):
+	case held != nil && out.Entry != nil && out.Entry.ID == id.Waitlist(held.Task):
 	case held != nil:
 		err = s.follow(ctx, v, held, &out)
 	case v.SettledAt != nil: // Redis has removed its keys
@@ -90,7 +90,7 @@ func (s *Storefront) Viewer(ctx context.Context, v *sale.Sale, user id.User) (Vi
 // remaining returns the items of a sale for a buyer, and the most units that the next
 // order may have. An offer of the waitlist may be redeemed; beside any other reservation
 // there is no second order of the item.
-func remaining(v *sale.Sale, held map[id.Item]reservation.Reservation, place *waitlist.Entry) (items []ItemViewer, most int) {
+func remaining(v *sale.Sale, held map[id.Item]reservation.Reservation, entry *waitlist.Entry) (items []ItemViewer, most int) {
 	units := 0
 	for _, r := range held {
 		units += r.Quantity
@@ -102,7 +102,7 @@ func remaining(v *sale.Sale, held map[id.Item]reservation.Reservation, place *wa
 		}
 		if r, ok := held[item.ID]; ok {
 			one.Held, one.RemainingLimit = &r, 0
-			if place != nil && place.ID == id.Waitlist(r.Task) {
+			if entry != nil && entry.ID == id.Waitlist(r.Task) {
 				one.RemainingLimit = r.Quantity
 			}
 		}
@@ -130,11 +130,11 @@ func (s *Storefront) holding(ctx context.Context, v *sale.Sale, user id.User) (m
 			soldOut = append(soldOut, item.ID)
 		}
 	}
-	held, lined, err := s.gate.ReservationsAndWaitlist(ctx, v.ID, itemsOf(v), user, soldOut)
+	held, hasEntries, err := s.gate.ReservationsAndWaitlist(ctx, v.ID, itemsOf(v), user, soldOut)
 	if err != nil {
 		return nil, false, fault.Wrap(fault.Unavailable, "The sale cannot be read now. Please try again shortly.", err)
 	}
-	return held, lined, nil
+	return held, hasEntries, nil
 }
 
 // newest returns the newest of a buyer's reservations, or nil.
@@ -196,7 +196,7 @@ func (s *Storefront) follow(ctx context.Context, v *sale.Sale, held *reservation
 		return err
 	}
 	if task == nil {
-		if out.Place, err = s.waitlist.Entry(ctx, id.Waitlist(held.Task)); err != nil || out.Place != nil {
+		if out.Entry, err = s.waitlist.Entry(ctx, id.Waitlist(held.Task)); err != nil || out.Entry != nil {
 			return err
 		}
 	}
@@ -226,7 +226,7 @@ func action(phase sale.Phase, v Viewer, now time.Time) Action {
 	if v.Prepared {
 		return ActionNone
 	}
-	offered := v.Place != nil && v.Place.Status == waitlist.Offered
+	offered := v.Entry != nil && v.Entry.Status == waitlist.Offered
 	if v.Ticket != nil && phase != sale.PhasePaused && !offered {
 		return ActionInWaitingRoom
 	}
@@ -239,7 +239,7 @@ func action(phase sale.Phase, v Viewer, now time.Time) Action {
 		switch {
 		case offered:
 			return ActionBuy
-		case v.Place != nil && v.Place.Status == waitlist.Waiting:
+		case v.Entry != nil && v.Entry.Status == waitlist.Waiting:
 			return ActionOnWaitlist
 		case !v.Gone:
 			return ActionJoinWaitlist

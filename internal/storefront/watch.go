@@ -20,8 +20,8 @@ const (
 	phaseEvery = 200 * time.Millisecond
 	// stockEvery bounds the stock events of a sale to two per second.
 	stockEvery = 500 * time.Millisecond
-	// lineEvery bounds the events of a waitlist whose first buyers leave it.
-	lineEvery = time.Second
+	// departuresEvery bounds the events of a waitlist whose first buyers leave it.
+	departuresEvery = time.Second
 )
 
 // TaskKey is the status bus key of an order task.
@@ -30,10 +30,10 @@ func TaskKey(task id.Task) string { return "task:" + task.String() }
 // OrderKey is the status bus key of an order.
 func OrderKey(o id.Order) string { return "order:" + o.String() }
 
-func saleKey(v id.Sale) string  { return "sale:" + v.String() }
-func stockKey(v id.Sale) string { return "stock:" + v.String() }
-func levelKey(v id.Sale) string { return "level:" + v.String() }
-func lineKey(v id.Sale) string  { return "line:" + v.String() }
+func saleKey(v id.Sale) string       { return "sale:" + v.String() }
+func stockKey(v id.Sale) string      { return "stock:" + v.String() }
+func levelKey(v id.Sale) string      { return "level:" + v.String() }
+func departuresKey(v id.Sale) string { return "line:" + v.String() }
 
 // errGone ends a stream whose subject no longer exists.
 func errGone(what string) error { return fault.New(fault.NotFound, "There is no such "+what+".") }
@@ -76,15 +76,15 @@ func (s *Storefront) WatchStatus(ctx context.Context, saleID id.Sale, user id.Us
 	if err != nil {
 		return nil, err
 	}
-	place, err := s.watchPlace(ctx, v, user)
+	watch, err := s.watchEntry(ctx, v, user)
 	if err != nil {
 		return nil, err
 	}
-	if place.sales, err = s.watchPhase(ctx, saleID); err != nil {
-		place.marks.Close()
+	if watch.sales, err = s.watchPhase(ctx, saleID); err != nil {
+		watch.entries.Close()
 		return nil, err
 	}
-	return place, nil
+	return watch, nil
 }
 
 // watchPhase follows the public state of a sale.
@@ -155,10 +155,10 @@ func (s *Storefront) over(v *sale.Sale) bool {
 // Run checks the phases and the stock of all active sales and publishes changes to the hub,
 // until ctx ends.
 func (s *Storefront) Run(ctx context.Context) error {
-	phases, stocks, lines := time.NewTicker(phaseEvery), time.NewTicker(stockEvery), time.NewTicker(lineEvery)
+	phases, stocks, departures := time.NewTicker(phaseEvery), time.NewTicker(stockEvery), time.NewTicker(departuresEvery)
 	defer phases.Stop()
 	defer stocks.Stop()
-	defer lines.Stop()
+	defer departures.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -168,8 +168,8 @@ func (s *Storefront) Run(ctx context.Context) error {
 		case <-stocks.C:
 			s.publish(ctx, s.stockChanged)
 			s.publish(ctx, s.levelsChanged)
-		case <-lines.C:
-			s.publish(ctx, s.lineChanged)
+		case <-departures.C:
+			s.publish(ctx, s.departuresChanged)
 			s.forget(ctx)
 		}
 	}
@@ -197,7 +197,7 @@ func (s *Storefront) forget(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	for _, states := range []*numbered{&s.seen.phases, &s.seen.stocks, &s.seen.levels, &s.seen.lines} {
+	for _, states := range []*numbered{&s.seen.phases, &s.seen.stocks, &s.seen.levels, &s.seen.departures} {
 		states.keep(func(saleID id.Sale) bool { return snap.Sale(saleID) != nil })
 	}
 }
@@ -250,22 +250,22 @@ func (s *Storefront) levelsChanged(v *sale.Sale) (notifier.Event, bool) {
 	return notifier.Event{Key: levelKey(v.ID), Revision: revision, Terminal: s.over(v), Value: v.Items}, changed
 }
 
-// lineChanged reports whether buyers left the waitlists of a sale: those behind them moved
-// up.
-func (s *Storefront) lineChanged(v *sale.Sale) (notifier.Event, bool) {
+// departuresChanged reports whether buyers left the waitlists of a sale: those behind them
+// moved up.
+func (s *Storefront) departuresChanged(v *sale.Sale) (notifier.Event, bool) {
 	mark := ""
 	for _, item := range v.Items {
 		if restock, known := s.restockOutlooks.Of(item.ID); known {
 			mark += fmt.Sprintf("%s/%d/%d ", item.ID, restock.Offered, restock.Ended)
 		}
 	}
-	revision, changed := s.seen.lines.note(v.ID, mark)
-	return notifier.Event{Key: lineKey(v.ID), Revision: revision, Value: revision}, changed
+	revision, changed := s.seen.departures.note(v.ID, mark)
+	return notifier.Event{Key: departuresKey(v.ID), Revision: revision, Value: revision}, changed
 }
 
 // sightings number the states of each sale that this process observed, so that its
 // subscribers never receive an older state after a newer one.
-type sightings struct{ phases, stocks, levels, lines numbered }
+type sightings struct{ phases, stocks, levels, departures numbered }
 
 // numbered are the states of one kind.
 type numbered struct {

@@ -18,7 +18,7 @@ import (
 func cluster(t *testing.T) *redisconn.Conn {
 	t.Helper()
 	addr := testenv.RedisServer(t, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(testenv.ReservePort(t))).Addr()
-	single := redis.NewClient(&redis.Options{Addr: addr})
+	single := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, DialTimeout: testenv.Wait, ReadTimeout: testenv.Wait, WriteTimeout: testenv.Wait})
 	defer single.Close()
 	ctx := context.Background()
 	if err := single.ClusterAddSlotsRange(ctx, 0, 16383).Err(); err != nil {

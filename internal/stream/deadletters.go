@@ -304,9 +304,16 @@ func (d *DeadLetters) RetryOnce(ctx context.Context, l Letter) (bool, error) {
 	if l.MessageID == "" {
 		return false, nil
 	}
-	first, err := d.client.SetNX(ctx, d.key+retriedSuffix+l.MessageID, "1", replayMemory).Result()
-	if err != nil || !first {
+	key := d.key + retriedSuffix + l.MessageID
+	first, err := d.client.SetNX(ctx, key, l.ID, replayMemory).Result()
+	if err != nil {
 		return false, err
+	}
+	if !first {
+		// The same letter: a process ended before the replay, or the reply was lost.
+		if of, err := d.client.Get(ctx, key).Result(); err != nil || of != l.ID {
+			return false, err
+		}
 	}
 	done, err := d.Replay(ctx, l.ID)
 	return done == Replayed, err

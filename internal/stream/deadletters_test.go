@@ -8,6 +8,9 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
 	"github.com/google/go-cmp/cmp"
+
+	"seckill/internal/redisconn"
+	"seckill/internal/testenv"
 )
 
 // aside makes the entry with an id a dead letter, as the router does.
@@ -85,6 +88,35 @@ func TestAnEntryIsSetAsideOnce(t *testing.T) {
 			t.Errorf("counted %d", n)
 		}
 	})
+}
+
+// The command that notes the retry takes effect, and its reply is lost.
+func TestTheOnlyRetryOfALetterSurvivesALostReply(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	proxy := testenv.NewProxy(t, testenv.RedisAddr(t))
+	conn, err := redisconn.Open(t.Context(), testenv.RedisURLAt(proxy.Addr()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	dead := NewDeadLetters(DeadLettersConfig{Client: conn.Cmd, Key: r.dead.key, Log: silent(), Metrics: r.tally.metrics()})
+	r.publish(0, 1)
+	r.route(func(*Message) error { return Permanent(errors.New("sale not found")) }, nil)
+	r.settled()
+	first := r.letters()[0]
+	proxy.LoseReplyTo(retriedSuffix)
+	if done, err := dead.RetryOnce(t.Context(), first); !done || err != nil {
+		t.Errorf("the first time: %v, %v", done, err)
+	}
+	r.settled()
+	letters := r.letters()
+	if len(letters) != 1 || letters[0].ID == first.ID || letters[0].MessageID != first.MessageID {
+		t.Fatalf("letters: %+v", letters)
+	}
+	if done, err := dead.RetryOnce(t.Context(), letters[0]); done || err != nil {
+		t.Errorf("the second time: %v, %v", done, err)
+	}
 }
 
 func TestAReplayedMessageIsHandledOnceMore(t *testing.T) {

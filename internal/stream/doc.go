@@ -5,8 +5,8 @@
 // acknowledgements, taking over pending entries of a dead worker, recovery from a lost
 // consumer group), the router with its middlewares and supervision, the dead letters,
 // the trimming of entries that every group has finished, the publisher, and the
-// broadcast that any process may read. Besides the wiring, it is the only package that
-// imports watermill; other packages use Message.
+// broadcast that any process may read. Outside tests and benchmarks, it is the only
+// package that imports watermill; other packages use Message.
 //
 // It does not own the names of streams, the meaning of payloads, or the reserve script
 // that appends orders (it only supplies the fields, see Entry).

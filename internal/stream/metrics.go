@@ -74,8 +74,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		}, []string{"stream", "event"}),
 		tries: auto.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "handle_seconds", Buckets: telemetry.Seconds(),
-			Help: "Duration of one try to handle a message. Label handler: its name. " +
-				"Label outcome: ok, later (a service was away), error (tried again), dead (a dead letter).",
+			Help: "Duration of one attempt to handle a message. Label handler: its name. " +
+				"Label outcome: ok, later (a service was unavailable), error (retried), dead (a dead letter).",
 		}, []string{"handler", "outcome"}),
 		totals: map[Event]prometheus.Counter{
 			Claimed:      total("claimed_total", "Messages taken over from another or an earlier worker."),
@@ -94,7 +94,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 func (m *Metrics) ShowSilence(r *Router, c clock.Clock) {
 	promauto.With(m.reg).NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: telemetry.Namespace, Subsystem: "stream", Name: "silent_seconds",
-		Help: "Time since the worker's last good read.",
+		Help: "Time since the worker's last successful read.",
 	}, func() float64 {
 		last := r.LastRead()
 		if last.IsZero() {

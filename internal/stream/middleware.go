@@ -16,8 +16,9 @@ import (
 //	poison      permanent errors only, and not with the message's context (watermill's
 //	            PoisonQueue takes every error, and with its Timeout repeats forever)
 //	split       replaces a message that cannot be handled by its parts
-//	measure     counts the verdict and the duration of everything inside
-//	classify    turns errors into verdicts; rejects what must not reach the handler
+//	measure     counts the outcome and the duration of everything inside
+//	classify    classifies errors as permanent, retryable or counted; rejects what must
+//	            not reach the handler
 //	recover     turns a panic into an error of the handler
 //	deadline    bounds the handler's context, and then restores the message's own
 func (r *Router) chain(h Handler) ([]message.HandlerMiddleware, error) {

@@ -69,29 +69,29 @@ func (r *reader) step(stop context.Context) error {
 			return err
 		}
 	}
-	room := r.room()
-	if room <= 0 {
-		r.awaitRoom(stop)
+	count := r.readSize()
+	if count <= 0 {
+		r.awaitFree(stop)
 		return nil
 	}
 	if r.ownFrom != "" {
-		return r.takeOwn(room)
+		return r.takeOwn(count)
 	}
 	if !now.Before(r.claimNext) {
 		r.claimNext = now.Add(r.cfg.ClaimEvery)
-		return r.takeIdle(room)
+		return r.takeIdle(count)
 	}
-	return r.readNew(room)
+	return r.readNew(count)
 }
 
 // maxEntries bounds the entries of one read: with 256 orders in each, they are what the
 // writer accepts.
 const maxEntries = 64
 
-// room returns how many entries to read: those whose orders are expected to fit into a
-// batch and into the window.
-func (r *reader) room() int {
-	orders := min(r.cfg.Batch, r.window.room())
+// readSize returns how many entries to read: those whose orders are expected to fit into
+// a batch and into the window.
+func (r *reader) readSize() int {
+	orders := min(r.cfg.Batch, r.window.free())
 	if orders <= 0 {
 		return 0
 	}
@@ -125,7 +125,7 @@ func (r *reader) createGroup() error {
 // readNew reads entries that no consumer has. It cannot be interrupted; Block bounds
 // it. Entries that arrive while stop ends are still dispatched: this consumer owns
 // them, and the drain waits for them.
-func (r *reader) readNew(room int) error {
+func (r *reader) readNew(count int) error {
 	block := r.cfg.Block
 	if block >= periodic.Tick {
 		block = max(time.Millisecond, periodic.UntilTick(block)) // idle streams wake the process together
@@ -135,7 +135,7 @@ func (r *reader) readNew(room int) error {
 	streams, err := r.cfg.Client.XReadGroup(ctx, &redis.XReadGroupArgs{
 		Group: r.cfg.Group, Consumer: r.cfg.Consumer,
 		Streams: []string{r.topic, ">"},
-		Count:   int64(room),
+		Count:   int64(count),
 		Block:   block,
 	}).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
@@ -151,8 +151,8 @@ func (r *reader) readNew(room int) error {
 	return nil
 }
 
-// awaitRoom waits until entries leave the window, at most for Block.
-func (r *reader) awaitRoom(stop context.Context) {
+// awaitFree waits until entries leave the window, at most for Block.
+func (r *reader) awaitFree(stop context.Context) {
 	timer := time.NewTimer(r.cfg.Block)
 	defer timer.Stop()
 	select {

@@ -21,7 +21,7 @@ const (
 	defaultClaimEvery   = 3 * time.Second
 	defaultNackDelay    = 200 * time.Millisecond
 	defaultNackDelayMax = 2 * time.Second
-	defaultDrain        = 5 * time.Second // more than the handlers' deadline
+	DefaultDrain        = 5 * time.Second // more than the handlers' deadline
 
 	// commandTimeout bounds one non-blocking command.
 	commandTimeout = 2 * time.Second
@@ -53,7 +53,7 @@ type SubscriberConfig struct {
 	ClaimEvery   time.Duration // interval of the search for idle entries [3 s]
 	NackDelay    time.Duration // delay before the second attempt; doubles with each [200 ms]
 	NackDelayMax time.Duration // maximum delay between attempts [2 s]
-	Drain        time.Duration // how long Close waits for handlers [5 s]
+	Drain        time.Duration // how long Close waits for handlers [DefaultDrain]
 
 	Log     *slog.Logger
 	Metrics *Metrics
@@ -99,7 +99,7 @@ func NewSubscriber(cfg SubscriberConfig) (*Subscriber, error) {
 	setDefault(&cfg.ClaimEvery, defaultClaimEvery)
 	setDefault(&cfg.NackDelay, defaultNackDelay)
 	setDefault(&cfg.NackDelayMax, defaultNackDelayMax)
-	setDefault(&cfg.Drain, defaultDrain)
+	setDefault(&cfg.Drain, DefaultDrain)
 	if cfg.Block < time.Millisecond {
 		return nil, fmt.Errorf("subscriber: block %v; Redis would wait for ever below 1 ms", cfg.Block)
 	}

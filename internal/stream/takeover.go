@@ -9,8 +9,8 @@ import (
 // takeOwn takes one page of the entries that are pending for this consumer and not in
 // flight: those of a previous process of the same name, and those of a read whose reply
 // was lost. It needs no idle time.
-func (r *reader) takeOwn(room int) error {
-	page, err := r.pending(redis.XPendingExtArgs{Start: r.ownFrom, Consumer: r.cfg.Consumer}, room)
+func (r *reader) takeOwn(count int) error {
+	page, err := r.pending(redis.XPendingExtArgs{Start: r.ownFrom, Consumer: r.cfg.Consumer}, count)
 	if err != nil {
 		return err
 	}
@@ -18,7 +18,7 @@ func (r *reader) takeOwn(room int) error {
 		return err
 	}
 	r.ownFrom = ""
-	if len(page) == room {
+	if len(page) == count {
 		r.ownFrom = nextID(page[len(page)-1].ID)
 	}
 	return nil
@@ -32,22 +32,22 @@ const maxClaimPages = 8
 // XPENDING and XCLAIM instead of the shorter XAUTOCLAIM, because they report the number
 // of deliveries and can exclude entries in flight here. XCLAIM checks the idle time
 // again, so that only one of two workers gets an entry.
-func (r *reader) takeIdle(room int) error {
+func (r *reader) takeIdle(count int) error {
 	from := "-"
 	for range maxClaimPages {
-		page, err := r.pending(redis.XPendingExtArgs{Start: from, Idle: r.cfg.ClaimIdle}, room)
+		page, err := r.pending(redis.XPendingExtArgs{Start: from, Idle: r.cfg.ClaimIdle}, count)
 		if err != nil {
 			return err
 		}
 		taken, err := r.take(page, r.cfg.ClaimIdle)
-		if err != nil || len(page) < room {
+		if err != nil || len(page) < count {
 			return err
 		}
 		if taken > 0 {
 			r.claimNext = time.Time{} // there are more: continue in the next step
 		}
 		from = nextID(page[len(page)-1].ID)
-		if room = r.room(); room <= 0 {
+		if count = r.readSize(); count <= 0 {
 			return nil
 		}
 	}
@@ -69,14 +69,14 @@ func (r *reader) take(page []redis.XPendingExt, idle time.Duration) (int, error)
 	if len(page) == 0 {
 		return 0, nil
 	}
-	flying := map[string]bool{}
+	inFlight := map[string]bool{}
 	for _, id := range r.window.left() {
-		flying[id] = true
+		inFlight[id] = true
 	}
 	deliveries := make(map[string]int64, len(page))
 	ids := make([]string, 0, len(page))
 	for _, p := range page {
-		if !flying[p.ID] {
+		if !inFlight[p.ID] {
 			ids = append(ids, p.ID)
 			deliveries[p.ID] = p.RetryCount + 1
 		}

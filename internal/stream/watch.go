@@ -39,7 +39,7 @@ func (s *subscription) watch(batch []*delivery) {
 		if len(batch) == 0 {
 			return
 		}
-		last, wait := lookOut(batch, pause)
+		last, wait := nextCheck(batch, pause)
 		timer.Reset(wait)
 		var acked, nacked <-chan struct{}
 		if last != nil {
@@ -58,10 +58,10 @@ func (s *subscription) watch(batch []*delivery) {
 	}
 }
 
-// lookOut returns the last message that a handler has, which most likely finishes last,
-// and how long to wait for it before all messages are checked again: for pause when
-// there are others.
-func lookOut(batch []*delivery, pause time.Duration) (last *delivery, wait time.Duration) {
+// nextCheck returns the last message that a handler has, which most likely finishes last,
+// and how long to wait for it until the next check of all messages: for pause when there
+// are others.
+func nextCheck(batch []*delivery, pause time.Duration) (last *delivery, wait time.Duration) {
 	out := 0
 	var due time.Time
 	for _, d := range batch {

@@ -15,15 +15,15 @@ type window struct {
 	limit int           // orders
 	freed chan struct{} // holds a token after entries left
 
-	mu     sync.Mutex
-	taken  int         // orders in flight of all epochs; guarded by mu
-	epoch  int         // guarded by mu
-	flying []*delivery // entries of this epoch, in no order; guarded by mu
+	mu       sync.Mutex
+	taken    int         // orders in flight of all epochs; guarded by mu
+	epoch    int         // guarded by mu
+	inFlight []*delivery // entries of this epoch, in no order; guarded by mu
 }
 
 // flight is the window's state of an entry; guarded by its mu.
 type flight struct {
-	place int       // index in flying
+	index int       // in inFlight
 	began time.Time // when the current attempt was delivered; zero while waiting for the next
 	fresh time.Time // when the entry was last refreshed in Redis
 }
@@ -32,9 +32,9 @@ func newWindow(limit int) *window {
 	return &window{limit: limit, freed: make(chan struct{}, 1)}
 }
 
-// room returns how many more orders fit into the window; negative when the last read
+// free returns how many more orders fit into the window; negative when the last read
 // returned more than expected.
-func (w *window) room() int {
+func (w *window) free() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.limit - w.taken
@@ -47,8 +47,8 @@ func (w *window) add(batch []*delivery, now time.Time) {
 	for _, d := range batch {
 		w.taken += d.orders
 		d.epoch = w.epoch
-		d.flight = flight{place: len(w.flying), began: now, fresh: now}
-		w.flying = append(w.flying, d)
+		d.flight = flight{index: len(w.inFlight), began: now, fresh: now}
+		w.inFlight = append(w.inFlight, d)
 	}
 }
 
@@ -60,11 +60,11 @@ func (w *window) remove(epoch int, batch []*delivery) {
 	}
 	if epoch == w.epoch {
 		for _, d := range batch {
-			last := len(w.flying) - 1
-			w.flying[d.flight.place] = w.flying[last]
-			w.flying[d.flight.place].flight.place = d.flight.place
-			w.flying[last] = nil
-			w.flying = w.flying[:last]
+			last := len(w.inFlight) - 1
+			w.inFlight[d.flight.index] = w.inFlight[last]
+			w.inFlight[d.flight.index].flight.index = d.flight.index
+			w.inFlight[last] = nil
+			w.inFlight = w.inFlight[:last]
 		}
 	}
 	w.mu.Unlock()
@@ -94,7 +94,7 @@ func (w *window) stale(before, stuck, now time.Time) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var ids []string
-	for _, d := range w.flying {
+	for _, d := range w.inFlight {
 		f := &d.flight
 		if f.fresh.After(before) || (!f.began.IsZero() && f.began.Before(stuck)) {
 			continue
@@ -110,15 +110,15 @@ func (w *window) forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.epoch++
-	w.flying = nil
+	w.inFlight = nil
 }
 
 // left returns the entries of this epoch that are still in flight.
 func (w *window) left() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	ids := make([]string, len(w.flying))
-	for i, d := range w.flying {
+	ids := make([]string, len(w.inFlight))
+	for i, d := range w.inFlight {
 		ids[i] = d.id
 	}
 	return ids

@@ -11,6 +11,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/url"
 	"path/filepath"
 	"strconv"
@@ -111,11 +112,10 @@ func UnflushedPostgresURL(t testing.TB) string {
 	return testenv.WithParameters(t, PostgresURL(t), url.Values{"synchronous_commit": {"off"}})
 }
 
-// EmptyPostgresURL returns the URL of a new database for the test without tables. It is
-// dropped when the test ends.
+// EmptyPostgresURL is PostgresURL for a database without tables.
 func EmptyPostgresURL(t testing.TB) string {
 	t.Helper()
-	return clone(t, testenv.DatabaseURL(t), "template0")
+	return testenv.WithParameters(t, clone(t, testenv.DatabaseURL(t), "template0"), timeouts())
 }
 
 // clone copies a template database for one test.
@@ -184,8 +184,15 @@ func makeTemplate(server string) (string, error) {
 	return name, err
 }
 
-func migrate(ctx context.Context, url string) error {
-	db, err := postgres.Open(ctx, postgres.Options{URL: url})
+func migrate(ctx context.Context, address string) error {
+	u, err := url.Parse(address)
+	if err != nil {
+		return err
+	}
+	q := u.Query()
+	maps.Copy(q, timeouts())
+	u.RawQuery = q.Encode()
+	db, err := postgres.Open(ctx, postgres.Options{URL: u.String()})
 	if err != nil {
 		return err
 	}

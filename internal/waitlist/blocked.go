@@ -26,7 +26,7 @@ func (s *Service) LeaveBlocked(ctx context.Context) (left int, err error) {
 		}).
 		Order(ent.Asc(waitlistentry.FieldID)).Limit(maxBlocked).All(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("read places of disabled users: %w", err)
+		return 0, fmt.Errorf("read waitlist entries of disabled users: %w", err)
 	}
 	var failed []error
 	for _, row := range rows {

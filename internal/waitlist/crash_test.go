@@ -113,6 +113,32 @@ func TestARepeatOfARedeemedOfferFindsItsTaskHoweverThePlaceEnded(t *testing.T) {
 	}
 }
 
+// A process crashes between the gate and the row of a redeemed offer, the order ends, and
+// the entry gets its unit again before the buyer repeats.
+func TestARepeatAfterTheOrderEndedReturnsTheUnitOfItsEntry(t *testing.T) {
+	t.Parallel()
+	h := newHall(t, 1)
+	o := h.buy()
+	place := h.joined(1)[0]
+	h.cancel(o)
+	h.step()
+	a := h.attempt(place.User)
+	_, err := h.gate.Redeem(t.Context(), a, place.ID)
+	h.must(err)
+	_, err = h.gate.Release(t.Context(), reservation.Ref{Sale: h.sale, Item: h.item, User: a.User, Task: a.Task})
+	h.must(err)
+	h.step()
+	h.wantFigures(figures{reserved: 1, holders: 1, messages: 2})
+	again := h.attempt(place.User)
+	again.IdempotencyKey = a.IdempotencyKey
+	if got, refusal := h.redeem(place, again); refusal != nil || got.Code != reservation.Replayed || got.Task != a.Task {
+		t.Errorf("%+v, %v", got, refusal)
+	}
+	h.want(place, waitlist.Redeemed)
+	h.step()
+	h.wantFigures(figures{stock: 1, messages: 2})
+}
+
 // The idempotency key of a cancelled order returns that order for a day.
 func TestTheKeyOfAnEarlierOrderLeavesThePlaceAsItIs(t *testing.T) {
 	t.Parallel()

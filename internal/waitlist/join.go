@@ -92,7 +92,11 @@ func (s *Service) joinItem(ctx context.Context, item id.Item, inputs []JoinInput
 	if err != nil {
 		return nil, err
 	}
-	status, err := s.gate.Status(ctx, inputs[0].Sale, item, restock.Waiting > 0, usersOf(inputs)...)
+	waiting := reservation.WaitingUnknown // the first may join after restock was read
+	if restock.Waiting > 0 {
+		waiting = reservation.BuyersWait
+	}
+	status, err := s.gate.Status(ctx, inputs[0].Sale, item, waiting, usersOf(inputs)...)
 	if err != nil {
 		return nil, fault.Wrap(fault.Unavailable, "The sale cannot be reached now. Please try again shortly.", err)
 	}
@@ -117,8 +121,8 @@ func refuse(in JoinInput, restock RestockOutlook, status reservation.GateStatus,
 		return fault.Refused{Why: fault.SaleClosed, At: atItem}
 	case !user.Task.IsZero():
 		return reservation.AlreadyOrdered{Task: user.Task, At: atItem}
-	case user.Room >= 0 && user.Room < in.Quantity:
-		return reservation.LimitReached{Remaining: user.Room, WholeSale: true, At: atItem}
+	case user.LimitLeft >= 0 && user.LimitLeft < in.Quantity:
+		return reservation.LimitReached{Remaining: user.LimitLeft, WholeSale: true, At: atItem}
 	case user.Wait > 0:
 		return fault.Throttled{RetryAfter: user.Wait}
 	case status.Stock >= in.Quantity && restock.Waiting == 0:
@@ -136,18 +140,18 @@ func (s *Service) enter(ctx context.Context, item id.Item, inputs []JoinInput, e
 		if len(inputs) == 0 {
 			return nil
 		}
-		now, places := s.now(), make([]id.Waitlist, len(inputs))
+		now, entryIDs := s.now(), make([]id.Waitlist, len(inputs))
 		err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 			rows := make([]*ent.WaitlistEntryCreate, len(inputs))
 			for i, in := range inputs {
-				places[i] = id.New[id.Waitlist]()
-				rows[i] = tx.WaitlistEntry.Create().SetID(places[i]).SetSaleID(in.Sale).SetItemID(in.Item).SetUserID(in.User).
+				entryIDs[i] = id.New[id.Waitlist]()
+				rows[i] = tx.WaitlistEntry.Create().SetID(entryIDs[i]).SetSaleID(in.Sale).SetItemID(in.Item).SetUserID(in.User).
 					SetQuantity(in.Quantity).SetCreatedAt(now).SetUpdatedAt(now)
 			}
 			return tx.WaitlistEntry.CreateBulk(rows...).Exec(ctx)
 		})
 		if err == nil {
-			return s.entered(ctx, inputs[0].Sale, item, places, ends)
+			return s.entered(ctx, inputs[0].Sale, item, entryIDs, ends)
 		}
 		if !postgres.IsUnique(err) {
 			return fmt.Errorf("join waitlist of item %s: %w", item, err)
@@ -165,14 +169,14 @@ func (s *Service) enter(ctx context.Context, item id.Item, inputs []JoinInput, e
 }
 
 // entered publishes new entries.
-func (s *Service) entered(ctx context.Context, saleID id.Sale, item id.Item, places []id.Waitlist, ends map[id.User]joined) error {
-	if _, err := s.gate.Status(ctx, saleID, item, true); err != nil {
-		s.log.WarnContext(ctx, "keep units for the line", slog.Any("error", err)) // the next step of the loop does it
+func (s *Service) entered(ctx context.Context, saleID id.Sale, item id.Item, entryIDs []id.Waitlist, ends map[id.User]joined) error {
+	if _, err := s.gate.Status(ctx, saleID, item, reservation.BuyersWait); err != nil {
+		s.log.WarnContext(ctx, "keep units for the waitlist", slog.Any("error", err)) // the next step of the loop does it
 	}
-	s.metrics.turned("joined", len(places))
-	rows, err := s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.IDIn(places...)).All(ctx)
+	s.metrics.turned("joined", len(entryIDs))
+	rows, err := s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.IDIn(entryIDs...)).All(ctx)
 	if err != nil {
-		return fmt.Errorf("read new places of item %s: %w", item, err)
+		return fmt.Errorf("read new entries of item %s: %w", item, err)
 	}
 	entries := make([]*Entry, len(rows))
 	for i, row := range rows {
@@ -188,7 +192,7 @@ func (s *Service) openOf(ctx context.Context, item id.Item, inputs []JoinInput) 
 	rows, err := s.db.Ent.WaitlistEntry.Query().
 		Where(waitlistentry.ItemID(item), waitlistentry.UserIDIn(usersOf(inputs)...), waitlistentry.StatusIn(openStatuses...)).All(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("read places in line: %w", err)
+		return nil, fmt.Errorf("read waitlist entries: %w", err)
 	}
 	ends := make(map[id.User]joined, len(inputs))
 	for _, row := range rows {

@@ -33,8 +33,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-// places sets the number of waiting entries and of open offers, over all sales.
-func (m *metrics) places(waiting, offered int) {
+// setEntries sets the number of waiting entries and of open offers, over all sales.
+func (m *metrics) setEntries(waiting, offered int) {
 	m.entries.WithLabelValues("waiting").Set(float64(waiting))
 	m.entries.WithLabelValues("offered").Set(float64(offered))
 }

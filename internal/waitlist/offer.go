@@ -46,7 +46,7 @@ type item struct {
 // ended entries, and offers available units to the next buyers. The entries of a sale
 // that is over end.
 func (s *Service) Step(ctx context.Context) (map[string]int, error) {
-	items, err := s.lines(ctx)
+	items, err := s.itemsWithWaitlist(ctx)
 	s.waiting.Store(len(items) > 0)
 	if err != nil || len(items) == 0 {
 		return nil, err
@@ -69,8 +69,8 @@ func (s *Service) Step(ctx context.Context) (map[string]int, error) {
 	return counts, errors.Join(failed...)
 }
 
-// lines returns the items with a waitlist, and sets the metrics of entries.
-func (s *Service) lines(ctx context.Context) ([]item, error) {
+// itemsWithWaitlist returns the items with a waitlist, and sets the metrics of entries.
+func (s *Service) itemsWithWaitlist(ctx context.Context) ([]item, error) {
 	var rows []struct {
 		SaleID id.Sale              `json:"sale_id"`
 		ItemID id.Item              `json:"item_id"`
@@ -82,20 +82,20 @@ func (s *Service) lines(ctx context.Context) ([]item, error) {
 		Limit(maxItems).GroupBy(waitlistentry.FieldSaleID, waitlistentry.FieldItemID, waitlistentry.FieldStatus).
 		Aggregate(ent.Count()).Scan(ctx, &rows)
 	if err != nil {
-		return nil, fmt.Errorf("find items with a line: %w", err)
+		return nil, fmt.Errorf("find items with waitlist entries: %w", err)
 	}
-	places := map[waitlistentry.Status]int{}
+	counts := map[waitlistentry.Status]int{}
 	known := map[id.Item]bool{}
 	var items []item
 	var sales []id.Sale
 	for _, row := range rows {
-		places[row.Status] += row.Count
+		counts[row.Status] += row.Count
 		if !known[row.ItemID] {
 			known[row.ItemID] = true
 			items, sales = append(items, item{sale: row.SaleID, id: row.ItemID}), append(sales, row.SaleID)
 		}
 	}
-	s.metrics.places(places[waitlistentry.StatusWAITING], places[waitlistentry.StatusOFFERED])
+	s.metrics.setEntries(counts[waitlistentry.StatusWAITING], counts[waitlistentry.StatusOFFERED])
 	if len(items) == 0 {
 		return nil, nil
 	}
@@ -191,7 +191,11 @@ func (s *Service) offer(ctx context.Context, it item, counts map[string]int) err
 	if err != nil {
 		return err
 	}
-	status, err := s.gate.Status(ctx, it.sale, it.id, len(waiting) > 0)
+	wait := reservation.NoBuyerWaits
+	if len(waiting) > 0 {
+		wait = reservation.BuyersWait
+	}
+	status, err := s.gate.Status(ctx, it.sale, it.id, wait)
 	s.gates.note(it.id, err == nil && status.Loaded, s.now())
 	if err != nil || !status.Loaded || !status.Open {
 		return err

@@ -13,6 +13,7 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
+	"seckill/internal/testenv"
 	"seckill/internal/waitlist"
 )
 
@@ -96,7 +97,7 @@ func TestWhatBecomesOfPlacesIsCounted(t *testing.T) {
 	h := newHall(t, 1)
 	shown := prometheus.NewRegistry()
 	h.line = waitlist.New(waitlist.Config{
-		DB: h.db, Gate: h.gate, Clock: h.clock, Log: quiet, Registerer: shown,
+		DB: h.db, Gate: h.gate, Timeout: testenv.Wait, Clock: h.clock, Log: quiet, Registerer: shown,
 	})
 	o := h.buy()
 	places := h.joined(4)

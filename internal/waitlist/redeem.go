@@ -31,8 +31,18 @@ func (s *Service) Redeem(ctx context.Context, entry id.Waitlist, a reservation.A
 	if err != nil || (o.Code != reservation.Accepted && o.Code != reservation.Replayed) {
 		return o, err
 	}
-	if o.Code == reservation.Replayed && madeBefore(o.Task, e.ID) { // the idempotency key of an earlier order: the entry does not change
-		return o, nil
+	if o.Code == reservation.Replayed {
+		if madeBefore(o.Task, e.ID) { // the idempotency key of an earlier order: the entry does not change
+			return o, nil
+		}
+		// The task may have ended before the entry was recorded as redeemed, and the entry
+		// have got units again.
+		switch r, err := s.gate.Release(ctx, e.ref()); {
+		case err != nil:
+			return reservation.Outcome{}, err
+		case r.Building:
+			return reservation.Outcome{}, fault.New(fault.Unavailable, "The sale is being loaded. Please try again with the same idempotency key.")
+		}
 	}
 	return o, s.redeemed(ctx, e, o.Task)
 }

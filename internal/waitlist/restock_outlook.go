@@ -83,9 +83,9 @@ type RestockOutlooks struct {
 	items   Items
 	log     *slog.Logger
 
-	mu    sync.RWMutex
-	known map[id.Item]RestockOutlook // guarded by mu; sold-out items only
-	lined map[id.Item]bool           // guarded by mu; whether an item has or had an entry; absent = unknown
+	mu         sync.RWMutex
+	known      map[id.Item]RestockOutlook // guarded by mu; sold-out items only
+	hasEntries map[id.Item]bool           // guarded by mu; whether an item has or had an entry; absent = unknown
 }
 
 // Item is an item of a loaded sale.
@@ -121,7 +121,7 @@ func (c CatalogItems) Items(ctx context.Context) (items []Item, err error) {
 
 // NewRestockOutlooks returns an empty cache.
 func NewRestockOutlooks(service *Service, items Items, log *slog.Logger) *RestockOutlooks {
-	return &RestockOutlooks{service: service, items: items, log: log, known: map[id.Item]RestockOutlook{}, lined: map[id.Item]bool{}}
+	return &RestockOutlooks{service: service, items: items, log: log, known: map[id.Item]RestockOutlook{}, hasEntries: map[id.Item]bool{}}
 }
 
 // Loop returns the loop that refreshes the cache.
@@ -138,11 +138,11 @@ func (o *RestockOutlooks) Of(item id.Item) (RestockOutlook, bool) {
 	return known, ok
 }
 
-// Lined reports whether an item has or had a waitlist entry.
-func (o *RestockOutlooks) Lined(item id.Item) bool {
+// HasEntries reports whether an item has or had a waitlist entry.
+func (o *RestockOutlooks) HasEntries(item id.Item) bool {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	return o.lined[item]
+	return o.hasEntries[item]
 }
 
 // Step reads all restock outlooks once. One that cannot be read is removed.
@@ -151,7 +151,7 @@ func (o *RestockOutlooks) Step(ctx context.Context) (map[string]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	lined, failed := o.readLined(ctx, items)
+	hasEntries, failed := o.readHasEntries(ctx, items)
 	known := map[id.Item]RestockOutlook{}
 	for _, item := range items {
 		if !item.SoldOut {
@@ -163,45 +163,45 @@ func (o *RestockOutlooks) Step(ctx context.Context) (map[string]int, error) {
 			continue
 		}
 		known[item.ID] = restock
-		lined[item.ID] = lined[item.ID] || restock.Waiting+restock.Offered > 0
+		hasEntries[item.ID] = hasEntries[item.ID] || restock.Waiting+restock.Offered > 0
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.known, o.lined = known, lined
+	o.known, o.hasEntries = known, hasEntries
 	return nil, failed
 }
 
-// readLined returns which items have or had entries: known items from the cache, new
+// readHasEntries returns which items have or had entries: known items from the cache, new
 // items from Postgres.
-func (o *RestockOutlooks) readLined(ctx context.Context, items []Item) (map[id.Item]bool, error) {
-	lined := make(map[id.Item]bool, len(items))
+func (o *RestockOutlooks) readHasEntries(ctx context.Context, items []Item) (map[id.Item]bool, error) {
+	hasEntries := make(map[id.Item]bool, len(items))
 	var fresh []id.Item
 	o.mu.RLock()
 	for _, item := range items {
-		if known, ok := o.lined[item.ID]; ok {
-			lined[item.ID] = known
+		if known, ok := o.hasEntries[item.ID]; ok {
+			hasEntries[item.ID] = known
 		} else {
 			fresh = append(fresh, item.ID)
 		}
 	}
 	o.mu.RUnlock()
 	if len(fresh) == 0 {
-		return lined, nil
+		return hasEntries, nil
 	}
 	with, err := o.service.db.Ent.WaitlistEntry.Query().Where(waitlistentry.ItemIDIn(fresh...)).
 		GroupBy(waitlistentry.FieldItemID).Strings(ctx)
 	if err != nil {
-		return lined, fmt.Errorf("find items with a line: %w", err) // retried in the next step
+		return hasEntries, fmt.Errorf("find items with waitlist entries: %w", err) // retried in the next step
 	}
 	for _, item := range fresh {
-		lined[item] = false
+		hasEntries[item] = false
 	}
 	for _, text := range with {
 		item, err := id.ParseUUID[id.Item](text)
 		if err != nil {
-			return lined, fmt.Errorf("find items with a line: %w", err)
+			return hasEntries, fmt.Errorf("find items with waitlist entries: %w", err)
 		}
-		lined[item] = true
+		hasEntries[item] = true
 	}
-	return lined, nil
+	return hasEntries, nil
 }

@@ -138,16 +138,16 @@ func TestRestockOutlooksFollowTheRecord(t *testing.T) {
 		h.must(err)
 		return restockOutlooks.Of(h.item)
 	}
-	if o, known := look(); known || restockOutlooks.Lined(h.item) {
+	if o, known := look(); known || restockOutlooks.HasEntries(h.item) {
 		t.Errorf("while there is stock: %+v", o)
 	}
 	bought := h.buy()
 	soldOut = true
-	if o, known := look(); !known || o.Gone() || o.Unpaid != 1 || o.NextRelease == nil || o.Waiting != 0 || restockOutlooks.Lined(h.item) {
+	if o, known := look(); !known || o.Gone() || o.Unpaid != 1 || o.NextRelease == nil || o.Waiting != 0 || restockOutlooks.HasEntries(h.item) {
 		t.Errorf("unpaid: %+v", o)
 	}
 	place := h.joined(1)[0]
-	if o, _ := look(); o.Waiting != 1 || !restockOutlooks.Lined(h.item) {
+	if o, _ := look(); o.Waiting != 1 || !restockOutlooks.HasEntries(h.item) {
 		t.Errorf("with a line: %+v", o)
 	}
 	h.cancel(bought)
@@ -159,7 +159,7 @@ func TestRestockOutlooksFollowTheRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	fresh := waitlist.NewRestockOutlooks(h.line, items, quiet) // of a process that has just started
-	if _, err := fresh.Step(t.Context()); err != nil || !fresh.Lined(h.item) {
+	if _, err := fresh.Step(t.Context()); err != nil || !fresh.HasEntries(h.item) {
 		t.Errorf("a line that was: %v", err)
 	}
 	h.step()

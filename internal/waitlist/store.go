@@ -50,7 +50,7 @@ func (s *Service) inAll(ctx context.Context, asked []person) []batch.Result[*Ent
 				waitlistentry.Or(waitlistentry.StatusIn(openStatuses...), newest(sale, users))).
 			Order(ent.Desc(waitlistentry.FieldID)).All(ctx)
 		if err != nil {
-			err = fmt.Errorf("read places in line: %w", err)
+			err = fmt.Errorf("read waitlist entries: %w", err)
 		}
 		best := make(map[id.User]*Entry, len(rows))
 		for _, row := range rows {
@@ -100,7 +100,7 @@ func one(row *ent.WaitlistEntry, err error) (*Entry, error) {
 		return nil, nil //nolint:nilnil // none is an answer
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read place in line: %w", err)
+		return nil, fmt.Errorf("read waitlist entry: %w", err)
 	}
 	return fromRow(row), nil
 }
@@ -108,7 +108,7 @@ func one(row *ent.WaitlistEntry, err error) (*Entry, error) {
 // rank is an entry in the waitlist of an item.
 type rank struct {
 	item  id.Item
-	place id.Waitlist
+	entry id.Waitlist
 }
 
 // Ahead returns the number of buyers who wait before an entry. Concurrent calls share a
@@ -120,38 +120,38 @@ func (s *Service) Ahead(ctx context.Context, e *Entry) (int, error) {
 func (s *Service) aheadAll(ctx context.Context, asked []rank) []batch.Result[int] {
 	results := make([]batch.Result[int], len(asked))
 	for item, those := range byKey(asked, func(r rank) id.Item { return r.item }) {
-		last := asked[those[0]].place
+		last := asked[those[0]].entry
 		for _, i := range those {
-			if byLine(asked[i].place, last) > 0 {
-				last = asked[i].place
+			if byPosition(asked[i].entry, last) > 0 {
+				last = asked[i].entry
 			}
 		}
-		line, err := s.db.Ent.WaitlistEntry.Query().
+		ids, err := s.db.Ent.WaitlistEntry.Query().
 			Where(waitlistentry.ItemID(item), waitlistentry.StatusEQ(waitlistentry.StatusWAITING), waitlistentry.IDLT(last)).
 			Order(ent.Asc(waitlistentry.FieldID)).IDs(ctx)
 		if err != nil {
-			err = fmt.Errorf("count places ahead: %w", err)
+			err = fmt.Errorf("count entries ahead: %w", err)
 		}
 		for _, i := range those {
-			ahead, _ := slices.BinarySearchFunc(line, asked[i].place, byLine)
+			ahead, _ := slices.BinarySearchFunc(ids, asked[i].entry, byPosition)
 			results[i] = batch.Result[int]{Value: ahead, Err: err}
 		}
 	}
 	return results
 }
 
-// byLine orders entries by their position in the waitlist.
-func byLine(a, b id.Waitlist) int { return bytes.Compare(a[:], b[:]) }
+// byPosition orders entries by their position in the waitlist.
+func byPosition(a, b id.Waitlist) int { return bytes.Compare(a[:], b[:]) }
 
 // Holds returns the entries of an item for which the gate has, or may have,
 // reservations: offers, and entries whose units are not released yet. Code that
 // compares or rebuilds the gate counts them as reservations. It also returns the
 // entries with the given ids, in any status, so that the caller can recognise
 // reservations of entries.
-func Holds(ctx context.Context, places *ent.WaitlistEntryClient, item id.Item, names ...id.Waitlist) ([]*Entry, error) {
+func Holds(ctx context.Context, client *ent.WaitlistEntryClient, item id.Item, names ...id.Waitlist) ([]*Entry, error) {
 	var entries []*Entry
 	read := func(where predicate.WaitlistEntry) error {
-		rows, err := places.Query().Where(waitlistentry.ItemID(item), where).All(ctx)
+		rows, err := client.Query().Where(waitlistentry.ItemID(item), where).All(ctx)
 		for _, row := range rows {
 			entries = append(entries, fromRow(row))
 		}
@@ -170,8 +170,8 @@ func Holds(ctx context.Context, places *ent.WaitlistEntryClient, item id.Item, n
 }
 
 // HasWaiting reports whether buyers wait for an item.
-func HasWaiting(ctx context.Context, places *ent.WaitlistEntryClient, item id.Item) (bool, error) {
-	waiting, err := places.Query().Where(waitlistentry.ItemID(item), waitlistentry.StatusEQ(waitlistentry.StatusWAITING)).Exist(ctx)
+func HasWaiting(ctx context.Context, client *ent.WaitlistEntryClient, item id.Item) (bool, error) {
+	waiting, err := client.Query().Where(waitlistentry.ItemID(item), waitlistentry.StatusEQ(waitlistentry.StatusWAITING)).Exist(ctx)
 	if err != nil {
 		return false, fmt.Errorf("read waitlist of item %s: %w", item, err)
 	}

@@ -246,7 +246,7 @@ func (s *Service) change(ctx context.Context, e *Entry, set func(*ent.WaitlistEn
 		return s.notices.Offered(ctx, tx, notice.Offer{Entry: e.ID, User: e.User, At: s.now(), Until: expires})
 	})
 	if err != nil {
-		return nil, fmt.Errorf("change place %s: %w", e.ID, err)
+		return nil, fmt.Errorf("change waitlist entry %s: %w", e.ID, err)
 	}
 	if changed == 0 {
 		return nil, nil //nolint:nilnil // another process was faster

@@ -109,7 +109,7 @@ func start(t *testing.T, args []string, env ...string) string {
 	}
 	out := &output{}
 	cmd := exec.Command(path, append(args, "--http-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--log-level", "debug", "--log-format", "json",
-		"--request-timeout", "15s", "--drain-timeout", "2m")...) // a socket may stay that long before it signs in, for which a test waits
+		"--request-timeout", "1m", "--drain-timeout", "2m")...) // a socket may stay that long before it signs in, for which a test waits
 	cmd.Env = append(clean(os.Environ()), env...)
 	cmd.Dir = t.TempDir()
 	cmd.Stdout, cmd.Stderr = out, out

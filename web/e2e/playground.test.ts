@@ -80,7 +80,7 @@ test('examples are a collection: each opens in a tab of its own, also on a phone
   const text = () => page.locator('.graphiql-query-editor .CodeMirror').evaluate((at) => (at as unknown as { CodeMirror: { getValue(): string } }).CodeMirror.getValue());
   expect(await text()).toContain('mutation SignIn');
   const examples = page.getByLabel('Examples');
-  expect(await examples.locator('option').allTextContents()).toContain('Watch the order come');
+  expect(await examples.locator('option').allTextContents()).toContain('Follow the order task');
   await examples.selectOption({ label: 'Look at the sale' });
   await expect.poll(text).toContain('query Look');
   await execute(page);

@@ -4,7 +4,7 @@
 // It owns the kinds of challenges, their state in Redis and the verification of
 // answers. Packages account and path decide what a right answer allows; path verifies
 // inside its own script (AnswerLua), so that a right answer is used up in the same step
-// as it pays for.
+// that it allows.
 //
 // A captcha raises the cost of scripts; it does not stop them: programs read distorted
 // text better than people do. Together with the rate limits it bounds guesses and

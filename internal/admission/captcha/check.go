@@ -20,9 +20,8 @@ const (
 	Early   Verdict = "early"   // right, but the challenge was created before the opening
 )
 
-// Judgement is the verdict on an answer that was not right, with what the next
-// challenge depends on.
-type Judgement struct {
+// WrongAnswer is an answer that was not accepted, and what the next challenge depends on.
+type WrongAnswer struct {
 	Scope   Scope
 	Answer  Answer
 	Verdict Verdict
@@ -38,7 +37,7 @@ func (s *Service) Check(ctx context.Context, scope Scope, a Answer) error {
 	}
 	challenge, mac := s.Seal(scope, a)
 	if challenge.IsZero() {
-		return s.Refuse(ctx, Judgement{Scope: scope, Answer: a, Verdict: NotOpen})
+		return s.Refuse(ctx, WrongAnswer{Scope: scope, Answer: a, Verdict: NotOpen})
 	}
 	reply, err := checkScript.Run(ctx, s.cfg.Client, []string{s.Key(scope, challenge)}, challenge.String(), mac).StringSlice()
 	if err != nil {
@@ -50,31 +49,31 @@ func (s *Service) Check(ctx context.Context, scope Scope, a Answer) error {
 	if Verdict(reply[0]) == Right {
 		return nil
 	}
-	return s.Refuse(ctx, Judgement{Scope: scope, Answer: a, Verdict: Verdict(reply[0]), Kind: Kind(reply[1])})
+	return s.Refuse(ctx, WrongAnswer{Scope: scope, Answer: a, Verdict: Verdict(reply[0]), Kind: Kind(reply[1])})
 }
 
 // Refuse returns the refusal of an answer that was not right, with the next challenge,
 // of the same kind. A wrongly answered challenge stays open beside the next one until
 // its third wrong answer. Nothing is voided here: an answer that is sent twice must not
 // cost the user the path token that the first one received.
-func (s *Service) Refuse(ctx context.Context, j Judgement) error {
-	challenge, _ := s.Seal(j.Scope, j.Answer)
+func (s *Service) Refuse(ctx context.Context, in WrongAnswer) error {
+	challenge, _ := s.Seal(in.Scope, in.Answer)
 	if challenge.IsZero() {
 		challenge = none
 	}
-	kind := j.Kind
+	kind := in.Kind
 	if kind == "" {
 		kind = ProofOfWork // the client may not be able to show images
 	}
-	o := opening{kind: kind, keep: challenge, points: requestPoints}
-	if j.Verdict == Wrong {
+	o := createOptions{kind: kind, keep: challenge, points: requestPoints}
+	if in.Verdict == Wrong {
 		o.points = wrongPoints
 	}
-	next, err := s.create(ctx, j.Scope, o)
+	next, err := s.create(ctx, in.Scope, o)
 	if err != nil {
 		return err
 	}
-	if j.Answer == (Answer{}) || j.Verdict == Early {
+	if in.Answer == (Answer{}) || in.Verdict == Early {
 		return Required{Challenge: &next, At: answerPath}
 	}
 	return Invalid{Challenge: &next, At: answerPath}

@@ -18,7 +18,7 @@ type CreateInput struct {
 	User    id.User // required for Seckill
 	From    netip.Addr
 	// Kind is the requested kind; "" = Text. A sale may offer other kinds only
-	// (Config.Rules). Unless it excludes ProofOfWork, that is used if no image is
+	// (Rules.Kinds). Unless it excludes ProofOfWork, that is used if no image is
 	// available.
 	Kind Kind
 	// Automatic makes ProofOfWork the default of Kind, where the sale lists no kinds.
@@ -51,19 +51,19 @@ func (s *Service) Create(ctx context.Context, in CreateInput) (Challenge, error)
 	default:
 		return Challenge{}, fault.BadField{At: []string{"input", "kind"}, Rule: fault.Rule{Code: "known kind"}}
 	}
-	c, err := s.create(ctx, scope, opening{kind: in.Kind, points: requestPoints})
+	c, err := s.create(ctx, scope, createOptions{kind: in.Kind, points: requestPoints})
 	return c, err
 }
 
-// opening describes how a challenge is created.
-type opening struct {
+// createOptions describes how a challenge is created.
+type createOptions struct {
 	kind   Kind         // requested
 	keep   id.Challenge // challenge that stays open beside it; Nil = it voids all others and their path token
 	points int          // penalty points that it adds
 }
 
 // create stores a new challenge.
-func (s *Service) create(ctx context.Context, scope Scope, o opening) (Challenge, error) {
+func (s *Service) create(ctx context.Context, scope Scope, o createOptions) (Challenge, error) {
 	rules, err := s.rules(ctx, scope.Sale)
 	if err != nil {
 		return Challenge{}, err
@@ -71,11 +71,11 @@ func (s *Service) create(ctx context.Context, scope Scope, o opening) (Challenge
 	expires := s.cfg.Clock.Now().Add(s.cfg.Life)
 	challenge := scope.name()
 	penalties := s.penalties(scope, id.ShardOf(id.Sale(challenge)))
-	p, err := s.pose(ctx, rules, demand{challenge: challenge, kind: o.kind, byLevel: len(penalties) > 0})
+	p, err := s.pose(ctx, rules, poseInput{challenge: challenge, kind: o.kind, byLevel: len(penalties) > 0})
 	if err != nil {
 		return Challenge{}, fmt.Errorf("make captcha: %w", err)
 	}
-	level, now, err := s.store(ctx, scope, challenge, stored{opening: o, posed: p, penalties: penalties})
+	level, now, err := s.store(ctx, scope, challenge, stored{createOptions: o, posed: p, penalties: penalties})
 	if err != nil {
 		return Challenge{}, unavailable("store captcha", err)
 	}
@@ -98,7 +98,7 @@ func (s *Service) create(ctx context.Context, scope Scope, o opening) (Challenge
 
 // stored is the input of the script.
 type stored struct {
-	opening
+	createOptions
 	posed
 	penalties []penalty
 }

@@ -13,6 +13,7 @@ import (
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/redisconn"
+	"seckill/internal/testenv"
 )
 
 // operator is an outside check: it accepts each token that begins with "good" once.
@@ -49,7 +50,7 @@ func outside(t *testing.T, s *Service, check http.Handler) {
 		server.CloseClientConnections()
 		server.Close()
 	})
-	s.cfg.Outside = &Outside{VerifyURL: server.URL, SiteKey: "site", Secret: "outside secret", Client: server.Client()}
+	s.cfg.Outside = &Outside{VerifyURL: server.URL, SiteKey: "site", Secret: "outside secret", Client: server.Client(), Timeout: testenv.Wait}
 }
 
 func TestATokenOfTheOutsideCheckCountsOnce(t *testing.T) {
@@ -113,6 +114,7 @@ func TestASilentOutsideCheckIsARetryableFault(t *testing.T) {
 			case <-r.Context().Done():
 			}
 		}))
+		s.cfg.Outside.Timeout = 0 // the default
 		defer close(done)
 		scope := seckill()
 		c := create(t, s, scope, External)

@@ -30,8 +30,8 @@ type work struct {
 	number, most int64 // most is its maximum
 }
 
-// demand is what a challenge is created for.
-type demand struct {
+// poseInput is what a challenge is created for.
+type poseInput struct {
 	challenge id.Challenge
 	kind      Kind // requested
 	byLevel   bool // a proof of work has an answer for each level
@@ -40,7 +40,7 @@ type demand struct {
 // pose creates a challenge of the requested kind as far as the rules allow, or a proof
 // of work if images are requested faster than they can be drawn. A sale that excludes
 // proofs of work waits for an image.
-func (s *Service) pose(ctx context.Context, rules Rules, in demand) (posed, error) {
+func (s *Service) pose(ctx context.Context, rules Rules, in poseInput) (posed, error) {
 	kind := rules.offered(in.kind)
 	if kind == External {
 		return posed{kind: External, answers: []string{s.passed(in.challenge)}}, nil

@@ -267,7 +267,7 @@ func (s *Service) refusal(ctx context.Context, in IssueInput, r reply) error {
 	case outcomeHolding:
 		task, err := id.ParseUUID[id.Task](r.detail)
 		if err != nil {
-			return fmt.Errorf("issue path: holder of %s: %w", in.Item, err)
+			return fmt.Errorf("issue path: reservation in %s: %w", in.Item, err)
 		}
 		return reservation.AlreadyOrdered{Task: task, At: []string{"input", "itemId"}}
 	case outcomeLimit:
@@ -280,7 +280,7 @@ func (s *Service) refusal(ctx context.Context, in IssueInput, r reply) error {
 		return fault.Throttled{RetryAfter: time.Duration(wait) * time.Millisecond}
 	case outcomeCaptcha:
 		verdict, kind, _ := strings.Cut(r.detail, "|")
-		return s.cfg.Captchas.Refuse(ctx, captcha.Judgement{
+		return s.cfg.Captchas.Refuse(ctx, captcha.WrongAnswer{
 			Scope: in.scope(), Answer: in.Captcha, Verdict: captcha.Verdict(verdict), Kind: captcha.Kind(kind),
 		})
 	case outcomeSoldOut:

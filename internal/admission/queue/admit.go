@@ -41,17 +41,18 @@ func (s *Service) Step(ctx context.Context) (map[string]int, error) {
 	for shard := range sets {
 		sets[shard] = pipe.SMembers(ctx, s.cfg.Keys.WaitingRooms(shard))
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, fmt.Errorf("list waiting rooms: %w", err)
-	}
+	_, _ = pipe.Exec(ctx) // each command has its own error: in a Cluster one server may be down
 	counts := map[string]int{}
 	var errs []error
 	found := 0
 	defer func() { s.rooms.Store(int64(found)) }()
-	for _, set := range sets {
+	for shard, set := range sets {
+		if err := set.Err(); err != nil {
+			errs = append(errs, fmt.Errorf("list waiting rooms of shard %d: %w", shard, err))
+		}
 		found += len(set.Val())
 		for _, room := range set.Val() {
-			errs = append(errs, s.tend(ctx, room, counts))
+			errs = append(errs, s.serveRoom(ctx, room, counts))
 		}
 	}
 	return counts, errors.Join(errs...)
@@ -61,8 +62,8 @@ func (s *Service) Step(ctx context.Context) (map[string]int, error) {
 // time.
 func (s *Service) Busy() bool { return s.rooms.Load() > 0 }
 
-// tend makes passes over one room until no work is left.
-func (s *Service) tend(ctx context.Context, room string, counts map[string]int) error {
+// serveRoom makes passes over one room until no work is left.
+func (s *Service) serveRoom(ctx context.Context, room string, counts map[string]int) error {
 	saleText, itemText, _ := strings.Cut(room, "|")
 	saleID, err1 := id.ParseUUID[id.Sale](saleText)
 	itemID, err2 := id.ParseUUID[id.Item](itemText)
@@ -77,7 +78,7 @@ func (s *Service) tend(ctx context.Context, room string, counts map[string]int) 
 	for range maxPasses {
 		p, err := s.pass(ctx, saleID, itemID, rules, at)
 		if err != nil {
-			return fmt.Errorf("tend waiting room of %s: %w", itemID, err)
+			return fmt.Errorf("serve waiting room of %s: %w", itemID, err)
 		}
 		counts["admitted"] += p.admitted
 		if p.admitted > 0 {
@@ -142,7 +143,7 @@ func (s *Service) pass(ctx context.Context, saleID id.Sale, itemID id.Item, rule
 		over = "1"
 	}
 	args := []any{
-		over, rules.PerMille, rules.Inflow, s.cfg.Life.Milliseconds(), s.cfg.Patience.Milliseconds(),
+		over, rules.PerMille, rules.Inflow, s.cfg.Life.Milliseconds(), s.cfg.HeartbeatTimeout.Milliseconds(),
 		k.TicketPrefix(shard), saleID.String() + "|" + itemID.String(), clearBatch, at,
 		reservation.ExpiredWait.Milliseconds(), k.ExpiriesPrefix(shard, saleID), admitBatch,
 	}

@@ -149,7 +149,7 @@ func (s *Service) refusal(ctx context.Context, in EnterInput, r entered) error {
 	case "holding":
 		task, err := id.ParseUUID[id.Task](r.detail)
 		if err != nil {
-			return fmt.Errorf("enter: holder of %s: %w", in.Item, err)
+			return fmt.Errorf("enter: reservation in %s: %w", in.Item, err)
 		}
 		return reservation.AlreadyOrdered{Task: task, At: []string{"input", "itemId"}}
 	case "limit":
@@ -162,7 +162,7 @@ func (s *Service) refusal(ctx context.Context, in EnterInput, r entered) error {
 		return fault.Throttled{RetryAfter: time.Duration(wait) * time.Millisecond}
 	case "captcha":
 		verdict, kind, _ := strings.Cut(r.detail, "|")
-		return s.cfg.Captchas.Refuse(ctx, captcha.Judgement{
+		return s.cfg.Captchas.Refuse(ctx, captcha.WrongAnswer{
 			Scope: in.scope(), Answer: in.Captcha, Verdict: captcha.Verdict(verdict), Kind: captcha.Kind(kind),
 		})
 	case "sold_out":

@@ -75,7 +75,7 @@ const patience = time.Hour
 // service returns the waiting rooms of one process.
 func (f *fixture) service(conn *redisconn.Conn) *queue.Service {
 	return queue.New(queue.Config{
-		Client: conn.Script, Keys: f.keys, Captchas: f.captchas, Tokens: tokens, Patience: patience, Life: pathLife,
+		Client: conn.Script, Keys: f.keys, Captchas: f.captchas, Tokens: tokens, HeartbeatTimeout: patience, Life: pathLife,
 		Sales: sales{f}, Counts: counts{f}, Notices: &f.notices,
 	})
 }

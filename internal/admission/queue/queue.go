@@ -18,8 +18,8 @@
 // the opening, so that leaving and entering again gains nothing.
 //
 // A buyer may wait for several items of a sale, and has one unused path token in it at
-// a time. A buyer whose turn comes while a path token for another item is unused keeps
-// the ticket and is skipped until that token is used, voided or expired.
+// a time. A buyer who is next while a path token for another item is unused keeps the
+// ticket and is skipped until that token is used, voided or expired.
 //
 // All state is in Redis, under keys of the sale's shard, and survives every process.
 // The package owns tickets, their order and the loop that admits. The path token of an
@@ -48,8 +48,8 @@ import (
 )
 
 const (
-	// Patience is how long a ticket is kept without a heartbeat.
-	Patience = 30 * time.Second
+	// HeartbeatTimeout is how long a ticket is kept without a heartbeat.
+	HeartbeatTimeout = 30 * time.Second
 	// recordLife is the TTL of tickets and rooms after the last entry.
 	recordLife = 48 * time.Hour
 )
@@ -87,7 +87,7 @@ type Position struct {
 	Chance *int           // probability in percent that a unit is left; nil = unknown
 }
 
-// Unserved is a buyer whose ticket was closed before the turn came.
+// Unserved is a buyer whose ticket was closed before admission.
 type Unserved struct {
 	Sale    id.Sale
 	Item    id.Item
@@ -105,15 +105,15 @@ type Rules struct {
 
 // Config holds the dependencies and settings of a Service.
 type Config struct {
-	Client   redis.UniversalClient // without retries
-	Keys     reservation.Keys
-	Captchas *captcha.Service
-	Tokens   path.Tokens
-	Life     time.Duration // lifetime of a path token; 0 = path.DefaultLife
-	Patience time.Duration // 0 = Patience
-	Sales    Sales
-	Counts   Counts             // nil = nothing is counted
-	Notices  *notice.Admissions // nil = admitted buyers get no notice
+	Client           redis.UniversalClient // without retries
+	Keys             reservation.Keys
+	Captchas         *captcha.Service
+	Tokens           path.Tokens
+	Life             time.Duration // lifetime of a path token; 0 = path.DefaultLife
+	HeartbeatTimeout time.Duration // 0 = HeartbeatTimeout
+	Sales            Sales
+	Counts           Counts             // nil = nothing is counted
+	Notices          *notice.Admissions // nil = admitted buyers get no notice
 }
 
 // Sales is what waiting rooms follow of the sales.
@@ -154,8 +154,8 @@ func New(cfg Config) *Service {
 	if cfg.Counts == nil {
 		cfg.Counts = nothing{}
 	}
-	if cfg.Patience == 0 {
-		cfg.Patience = Patience
+	if cfg.HeartbeatTimeout == 0 {
+		cfg.HeartbeatTimeout = HeartbeatTimeout
 	}
 	return &Service{cfg: cfg}
 }

@@ -26,11 +26,12 @@ func (s *Service) signedOut(ctx context.Context, session id.Session) error {
 	for shard := range sets {
 		sets[shard] = pipe.SMembers(ctx, s.cfg.Keys.SessionTickets(shard, session))
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return unavailable("list places of a session", err)
-	}
+	_, _ = pipe.Exec(ctx) // each command has its own error: in a Cluster one server may be down
 	var errs []error
 	for shard, set := range sets {
+		if err := set.Err(); err != nil {
+			errs = append(errs, unavailable("list tickets of a session", err))
+		}
 		for _, text := range set.Val() {
 			errs = append(errs, s.giveUp(ctx, shard, text, session))
 		}

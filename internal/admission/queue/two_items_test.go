@@ -36,7 +36,7 @@ func (f *fixture) deep() string {
 	return f.redis.HGet(f.t.Context(), f.keys.WaitingRoomStats(f.shard, f.item), "deep").Val()
 }
 
-func TestATurnForOneItemLeavesTheTurnForAnother(t *testing.T) {
+func TestAnAdmissionToOneItemLeavesThatToAnother(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, a *fixture) {
 		b, user := a.second(), id.New[id.User]()

@@ -4,7 +4,7 @@
 -- ARGV  [1] act   [2] units, signed   [3] act that this one undoes, or ""
 -- Reply { 1 done | 2 done before | 3 the act to undo was not counted in this epoch
 --         | 0 fewer available than are to be removed | -1 no gate | -2 the gate is
---         being built, stock, revision, epoch }
+--         being built, or is to be, and units are to be removed, stock, revision, epoch }
 --
 -- Invariant: stock + reserved = total at every moment; an act counts once in an epoch,
 -- and the build of an epoch writes the acts that it counted.
@@ -14,7 +14,7 @@ if not g.there then
   return { -1, 0, 0, 0 }
 end
 local epoch = tonumber(g.epoch)
-if g.state == 'loading' or not g.complete then
+if g.state == 'loading' or not g.complete or g.stale and tonumber(ARGV[2]) < 0 then
   return { -2, 0, 0, epoch }
 end
 local acts = redis.call('HGET', KEYS[1], 'acts') or ''

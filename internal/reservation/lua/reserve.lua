@@ -145,7 +145,7 @@ local function decide(i, a, it)
   local none = it.stock <= 0 or now < it.waitlist_until
   local permit = permits[i] and math.abs(tonumber(permits[i])) > now and it.epoch .. '|' .. permits[i]
   if it.tasks[user] or permit ~= ARGV[a + 3] then
-    -- Another path would be of no use; the stock cache answers so too.
+    -- A new path token would not help: answer sold out, as the StockCache does.
     if none and existing == '' then return 11 end
     return 8, existing
   end

@@ -5,8 +5,8 @@
 --
 -- KEYS  [1] item   [2] reservations   [3] units per user of the sale
 --       then for each user the expiries in the sale
--- ARGV  [1] '1' buyers wait | '0' no buyer waits   [2] expiries that call for a wait
---       then each user
+-- ARGV  [1] '1' buyers wait | '0' no buyer waits | '' not known: the record stays
+--       [2] expiries that call for a wait, then each user
 -- Reply { 1 the gate is open | 0 the gate is closed | -1 no gate, or it is being
 --         built, stock, then for each user: task of the user's reservation, or '',
 --         wait of the user after expiries, ms, units that the limit of the sale leaves
@@ -35,7 +35,7 @@ end
 local now = redis_time()
 if ARGV[1] == '1' then
   redis.call('HSET', KEYS[1], 'line', now + 3000)
-else
+elseif ARGV[1] == '0' then
   redis.call('HDEL', KEYS[1], 'line')
 end
 reply[1], reply[2] = (g.state == 'open' and now < g.closes) and 1 or 0, g.stock

@@ -13,7 +13,7 @@
 -- use_up(key)  voids all open challenges of the hash; the path token stays recorded
 --
 -- Invariant: a challenge takes at most three wrong answers and one right one, provided
--- that the script calls use_up in the step that a right answer pays for. MACs are
+-- that the script calls use_up in the step that the right answer allows. MACs are
 -- compared, never answers, so that timing reveals nothing.
 local MAX_TRIES = 3
 

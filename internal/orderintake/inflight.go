@@ -2,6 +2,7 @@ package orderintake
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -15,53 +16,55 @@ import (
 )
 
 const (
-	// handsEvery is the pause between two searches for gates that are being rebuilt.
-	handsEvery = 200 * time.Millisecond
-	// HandsWait is how long the rebuild of a gate waits for the messages in workers'
-	// hands: two searches.
-	HandsWait = 500 * time.Millisecond
+	// inFlightEvery is the pause between two searches for gates that are being rebuilt.
+	inFlightEvery = 200 * time.Millisecond
+	// InFlightWait is how long the rebuild of a gate waits for the messages that
+	// workers are handling: two searches.
+	InFlightWait = 500 * time.Millisecond
 )
 
-// HandsConfig holds the dependencies of Hands.
-type HandsConfig struct {
+// InFlightConfig holds the dependencies of InFlight.
+type InFlightConfig struct {
 	Gate    *reservation.Gate
 	Keys    reservation.Keys
 	Streams stream.Appender
 	Log     *slog.Logger
 }
 
-// Hands are the messages that this process is handling. While the gate of one is being
+// InFlight holds the messages that this process is handling. While the gate of one is being
 // rebuilt, its orders are appended to the stream again, so that the build counts them
 // even if Redis has lost the message. Handlers are idempotent. It is safe for concurrent
-// use; a nil Hands holds nothing.
-type Hands struct {
-	cfg HandsConfig
+// use; a nil InFlight holds nothing.
+type InFlight struct {
+	cfg InFlightConfig
 
 	mu       sync.Mutex
-	messages map[string]*inHand // guarded by mu; by message id
+	messages map[string]*inFlightMessage // guarded by mu; by message id
 }
 
-// inHand is a message that is being handled or waits for its next attempt.
-type inHand struct {
+// inFlightMessage is a message that is being handled or waits for its next attempt.
+type inFlightMessage struct {
 	requests []order.Requested
 	appended map[reservation.ItemRef]int64 // epochs for which the orders were appended again; used by Step
 }
 
-// NewHands returns an empty Hands.
-func NewHands(cfg HandsConfig) *Hands { return &Hands{cfg: cfg, messages: map[string]*inHand{}} }
+// NewInFlight returns an empty InFlight.
+func NewInFlight(cfg InFlightConfig) *InFlight {
+	return &InFlight{cfg: cfg, messages: map[string]*inFlightMessage{}}
+}
 
-func (h *Hands) take(messageID string, requests []order.Requested) {
+func (h *InFlight) take(messageID string, requests []order.Requested) {
 	if h == nil {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.messages[messageID] == nil {
-		h.messages[messageID] = &inHand{requests: requests}
+		h.messages[messageID] = &inFlightMessage{requests: requests}
 	}
 }
 
-func (h *Hands) drop(messageID string) {
+func (h *InFlight) drop(messageID string) {
 	if h == nil {
 		return
 	}
@@ -71,16 +74,17 @@ func (h *Hands) drop(messageID string) {
 }
 
 // Loop returns the loop that appends messages again.
-func (h *Hands) Loop() periodic.Loop {
-	return periodic.Loop{Name: "messages in hand", Every: handsEvery, Timeout: 10 * time.Second, Step: h.Step, Log: h.cfg.Log}
+func (h *InFlight) Loop() periodic.Loop {
+	return periodic.Loop{Name: "in-flight messages", Every: inFlightEvery, Timeout: 10 * time.Second, Step: h.Step, Log: h.cfg.Log}
 }
 
 // Step appends the orders whose gate is being rebuilt, once per build. It is a
 // periodic.Step. It is not safe for concurrent use.
-func (h *Hands) Step(ctx context.Context) (map[string]int, error) {
+func (h *InFlight) Step(ctx context.Context) (map[string]int, error) {
 	gates := map[reservation.ItemRef]int64{} // epochs of present builds, 0 = none
 	counts := map[string]int{}
-	for _, m := range h.held() {
+	var failed []error // of some shards: the server of the others may be another one
+	for _, m := range h.all() {
 		due := map[reservation.ItemRef][]order.Requested{}
 		for _, r := range m.requests {
 			ref := reservation.ItemRef{Sale: r.Sale, Item: r.Item}
@@ -88,9 +92,8 @@ func (h *Hands) Step(ctx context.Context) (map[string]int, error) {
 			if !known {
 				state, err := h.cfg.Gate.State(ctx, ref.Sale, ref.Item)
 				if err != nil {
-					return counts, err
-				}
-				if state.Gate == reservation.GateLoading {
+					failed = append(failed, err)
+				} else if state.Gate == reservation.GateLoading {
 					epoch = state.Epoch
 				}
 				gates[ref] = epoch
@@ -101,7 +104,8 @@ func (h *Hands) Step(ctx context.Context) (map[string]int, error) {
 		}
 		for ref, requests := range due {
 			if err := h.append(ctx, ref, requests); err != nil {
-				return counts, err
+				failed = append(failed, err)
+				continue
 			}
 			if m.appended == nil {
 				m.appended = map[reservation.ItemRef]int64{}
@@ -110,26 +114,26 @@ func (h *Hands) Step(ctx context.Context) (map[string]int, error) {
 			counts["appended"] += len(requests)
 		}
 	}
-	return counts, nil
+	return counts, errors.Join(failed...)
 }
 
-func (h *Hands) held() []*inHand {
+func (h *InFlight) all() []*inFlightMessage {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	held := make([]*inHand, 0, len(h.messages))
+	all := make([]*inFlightMessage, 0, len(h.messages))
 	for _, m := range h.messages {
-		held = append(held, m)
+		all = append(all, m)
 	}
-	return held
+	return all
 }
 
-func (h *Hands) append(ctx context.Context, ref reservation.ItemRef, requests []order.Requested) error {
+func (h *InFlight) append(ctx context.Context, ref reservation.ItemRef, requests []order.Requested) error {
 	msg, err := order.NewMessage(requests...)
 	if err != nil {
-		return fmt.Errorf("message in hand: %w", err)
+		return fmt.Errorf("in-flight message: %w", err)
 	}
 	if err := h.cfg.Streams.Append(ctx, h.cfg.Keys.Orders(id.ShardOf(ref.Sale)), msg); err != nil {
-		return fmt.Errorf("append a message in hand: %w", err)
+		return fmt.Errorf("append an in-flight message: %w", err)
 	}
 	return nil
 }

@@ -115,7 +115,7 @@ func TestAnonymousSocketsLeaveHalfOfThePoolToTheSignedIn(t *testing.T) {
 	}
 }
 
-func TestASignedInStreamTakesTheSeatOfAnAnonymousOneOnlyWhenThePoolIsFull(t *testing.T) {
+func TestASignedInStreamTakesTheSlotOfAnAnonymousOneOnlyWhenThePoolIsFull(t *testing.T) {
 	t.Parallel()
 	f := setup(t, setupOptions{sockets: transport.SocketOptions{MaxSockets: 4}})
 	oldest, kept := f.open(""), f.open("")

@@ -24,10 +24,10 @@ type buyer struct {
 	user id.User
 }
 
-// careful decides a batch request by request. It locks the items first, so that what it
-// reads stays valid: until it commits, no other transaction can end a task of these
-// items or move their stock. It is slower than fast, and rarely needed.
-func (b *batch) careful(ctx context.Context, tx *ent.Tx, requests []Requested) error {
+// oneByOne decides the requests of a batch one by one. It locks the items first, so that
+// what it reads stays valid: until it commits, no other transaction can end a task of
+// these items or move their stock. It is slower than fast, and rarely needed.
+func (b *batch) oneByOne(ctx context.Context, tx *ent.Tx, requests []Requested) error {
 	stock, err := b.lockItems(ctx, tx, itemsOf(requests))
 	if err != nil {
 		return err
