@@ -166,7 +166,7 @@ func recruit(at string, dial *dialer, shared *crowd, accounts []seed.LoadUser) [
 	sockets := &http.Client{Transport: dial.transport(0)}
 	buyers := make([]*buyer, len(accounts))
 	for i, account := range accounts {
-		n := uint32(firstNetwork + i/block*block + i%networks<<8 + i%block/networks)                   //nolint:gosec // within the range
+		n := uint32(firstNetwork + i/block*block + i%networks<<8 + i%block/networks)
 		from := netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}).String() //nolint:gosec // one byte each
 		buyers[i] = &buyer{
 			client:  client{url: at, http: calls, sockets: sockets, from: from},

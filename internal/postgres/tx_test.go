@@ -137,8 +137,10 @@ func TestADeadlockIsRunAgain(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if sum := number(t, db, "SELECT sum(n) FROM counter"); sum != 4 || runs.Load() != 3 {
-		t.Errorf("sum %d after %d runs; want 4 after 3", sum, runs.Load())
+	// On a slow machine the aborted transaction locks its row again before the other one
+	// wakes up: another deadlock.
+	if sum := number(t, db, "SELECT sum(n) FROM counter"); sum != 4 || runs.Load() < 3 {
+		t.Errorf("sum %d after %d runs; want 4 after 3 or more", sum, runs.Load())
 	}
 }
 
