@@ -53,44 +53,44 @@ func NewInFlight(cfg InFlightConfig) *InFlight {
 	return &InFlight{cfg: cfg, messages: map[string]*inFlightMessage{}}
 }
 
-func (h *InFlight) take(messageID string, requests []order.Requested) {
-	if h == nil {
+func (f *InFlight) take(messageID string, requests []order.Requested) {
+	if f == nil {
 		return
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.messages[messageID] == nil {
-		h.messages[messageID] = &inFlightMessage{requests: requests}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.messages[messageID] == nil {
+		f.messages[messageID] = &inFlightMessage{requests: requests}
 	}
 }
 
-func (h *InFlight) drop(messageID string) {
-	if h == nil {
+func (f *InFlight) drop(messageID string) {
+	if f == nil {
 		return
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.messages, messageID)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.messages, messageID)
 }
 
 // Loop returns the loop that appends messages again.
-func (h *InFlight) Loop() periodic.Loop {
-	return periodic.Loop{Name: "in-flight messages", Every: inFlightEvery, Timeout: 10 * time.Second, Step: h.Step, Log: h.cfg.Log}
+func (f *InFlight) Loop() periodic.Loop {
+	return periodic.Loop{Name: "in-flight messages", Every: inFlightEvery, Timeout: 10 * time.Second, Step: f.Step, Log: f.cfg.Log}
 }
 
 // Step appends the orders whose gate is being rebuilt, once per build. It is a
 // periodic.Step. It is not safe for concurrent use.
-func (h *InFlight) Step(ctx context.Context) (map[string]int, error) {
+func (f *InFlight) Step(ctx context.Context) (map[string]int, error) {
 	gates := map[reservation.ItemRef]int64{} // epochs of present builds, 0 = none
 	counts := map[string]int{}
 	var failed []error // of some shards: the server of the others may be another one
-	for _, m := range h.all() {
+	for _, m := range f.all() {
 		due := map[reservation.ItemRef][]order.Requested{}
 		for _, r := range m.requests {
 			ref := reservation.ItemRef{Sale: r.Sale, Item: r.Item}
 			epoch, known := gates[ref]
 			if !known {
-				state, err := h.cfg.Gate.State(ctx, ref.Sale, ref.Item)
+				state, err := f.cfg.Gate.State(ctx, ref.Sale, ref.Item)
 				if err != nil {
 					failed = append(failed, err)
 				} else if state.Gate == reservation.GateLoading {
@@ -103,7 +103,7 @@ func (h *InFlight) Step(ctx context.Context) (map[string]int, error) {
 			}
 		}
 		for ref, requests := range due {
-			if err := h.append(ctx, ref, requests); err != nil {
+			if err := f.append(ctx, ref, requests); err != nil {
 				failed = append(failed, err)
 				continue
 			}
@@ -117,22 +117,22 @@ func (h *InFlight) Step(ctx context.Context) (map[string]int, error) {
 	return counts, errors.Join(failed...)
 }
 
-func (h *InFlight) all() []*inFlightMessage {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	all := make([]*inFlightMessage, 0, len(h.messages))
-	for _, m := range h.messages {
+func (f *InFlight) all() []*inFlightMessage {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := make([]*inFlightMessage, 0, len(f.messages))
+	for _, m := range f.messages {
 		all = append(all, m)
 	}
 	return all
 }
 
-func (h *InFlight) append(ctx context.Context, ref reservation.ItemRef, requests []order.Requested) error {
+func (f *InFlight) append(ctx context.Context, ref reservation.ItemRef, requests []order.Requested) error {
 	msg, err := order.NewMessage(requests...)
 	if err != nil {
 		return fmt.Errorf("in-flight message: %w", err)
 	}
-	if err := h.cfg.Streams.Append(ctx, h.cfg.Keys.Orders(id.ShardOf(ref.Sale)), msg); err != nil {
+	if err := f.cfg.Streams.Append(ctx, f.cfg.Keys.Orders(id.ShardOf(ref.Sale)), msg); err != nil {
 		return fmt.Errorf("append an in-flight message: %w", err)
 	}
 	return nil
