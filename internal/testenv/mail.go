@@ -86,7 +86,11 @@ func startMailServer(t testing.TB, open bool) *MailServer {
 	m.Host, m.Port, _ = net.SplitHostPort(listener.Addr().String())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = m.server.Serve(listener) }()
-	t.Cleanup(func() { _ = m.server.Close(); <-done })
+	t.Cleanup(func() {
+		_ = m.server.Close()
+		_ = listener.Close() // unknown to the server when Serve has not begun
+		<-done
+	})
 	return m
 }
 

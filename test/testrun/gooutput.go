@@ -80,10 +80,35 @@ func (r *report) packageEnded(e event) {
 	}
 	unended, text := r.unended(e.Package)
 	text += r.taken(e.Package, "")
+	if all := r.whole[e.Package]; all != nil {
+		text += crashIn(all.String())
+	}
 	if e.FailedBuild != "" {
 		text = r.taken(e.FailedBuild, "") + text
 	}
 	r.fail(failure{unit: e.Package, test: unended, at: placeIn(e.Package, text), text: text, log: log, again: goCommand(e.Package, "")})
+}
+
+// crash finds the first line of what the runtime prints when a process crashes.
+var crash = regexp.MustCompile(`(?m)^(panic: |fatal error: )`)
+
+// crashIn returns the reason for a crash and the first stacks with a function of this
+// module, "" when the process did not crash. go test -json reports them as output of the
+// test that printed last, which may have passed.
+func crashIn(text string) string {
+	at := crash.FindStringIndex(text)
+	if at == nil {
+		return ""
+	}
+	blocks := strings.Split(text[at[0]:], "\n\n")
+	shown := blocks[:1]
+	for _, stack := range blocks[1:] {
+		if strings.Contains(stack, "\n"+module) {
+			shown = append(shown, stack)
+		}
+	}
+	lines := strings.Split(strings.Join(shown, "\n\n"), "\n")
+	return strings.Join(lines[:min(len(lines), maxShown)], "\n") + "\n"
 }
 
 // placeIn returns the first file:line in the output of a package, relative to the root of

@@ -15,6 +15,7 @@ var files = map[string]string{
 	"good/good_test.go":   "package good\n\nimport \"testing\"\n\nfunc TestGood(t *testing.T) { println(\"noise of a good test\") }\n",
 	"bad/bad_test.go":     "package bad\n\nimport \"testing\"\n\nfunc TestBad(t *testing.T) {\n\tt.Run(\"a case\", func(t *testing.T) { t.Error(\"broken promise\") })\n}\n",
 	"crash/crash_test.go": "package crash\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestCrash(t *testing.T) { os.Exit(3) }\n",
+	"hang/hang_test.go":   "package hang\n\nimport \"testing\"\n\nfunc TestHang(t *testing.T) { t.Parallel(); wait() }\n\nfunc TestEnds(t *testing.T) { t.Parallel() }\n\nfunc wait() { select {} }\n",
 	"wrong/wrong_test.go": "package wrong\n\nimport \"testing\"\n\nfunc TestWrong(t *testing.T) { undefined() }\n",
 }
 
@@ -30,7 +31,7 @@ func TestOneSummaryNamesEveryFailure(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	goTests := goStep("go", []string{"./..."}, nil)
+	goTests := goStep("go", []string{"./..."}, []string{"-timeout", "5s"})
 	goTests.command = append([]string{"go", "-C", dir}, goTests.command[1:]...)
 	web := webStep("e2e", vitestOutput)
 	web.command = []string{"echo", "noise of the browser\n" +
@@ -51,9 +52,9 @@ func TestOneSummaryNamesEveryFailure(t *testing.T) {
 	var out bytes.Buffer
 	r.print(&out, 90*time.Second)
 	for _, want := range []string{
-		"FAILED: 5 failures", "1m30s", "broken promise", "no button",
+		"FAILED: 6 failures", "1m30s", "broken promise", "no button",
 		"bad TestBad/a_case\n    at   bad/bad_test.go:6\n    run  go test -race -count=1 -run '^TestBad$/^a_case$' ./bad\n    log  " + filepath.Join(dir, "logs", "bad.log"),
-		"  crash TestCrash\n", "  wrong\n    at   wrong/wrong_test.go:5\n    run  go test -race ./wrong",
+		"  crash TestCrash\n", "  hang TestHang\n", "panic: test timed out after 5s\n", "\nseckill/hang.wait(", "  wrong\n    at   wrong/wrong_test.go:5\n    run  go test -race ./wrong",
 		"web/e2e/pay.test.ts it's late\n    at   web/e2e/pay.test.ts:7\n    run  scripts/test-web e2e e2e/pay.test.ts -t 'it'\\''s late'",
 		"  web types\n    at   src/app.tsx:3\n    run  scripts/test-web types\n",
 	} {
