@@ -1,9 +1,13 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"net"
+	"net/http"
+	"sync"
 
+	"seckill/internal/accent"
 	"seckill/internal/account"
 	"seckill/internal/admission/captcha"
 	"seckill/internal/admission/path"
@@ -11,12 +15,21 @@ import (
 	"seckill/internal/admission/risk"
 	"seckill/internal/auth"
 	"seckill/internal/checkout"
+	"seckill/internal/clock"
 	"seckill/internal/config"
+	"seckill/internal/mail"
+	"seckill/internal/notice"
 	"seckill/internal/oidc"
 	"seckill/internal/oidc/issuer"
+	"seckill/internal/payment"
 	"seckill/internal/ratelimit"
+	"seckill/internal/receipt"
 	"seckill/internal/recipient"
+	"seckill/internal/server"
 	"seckill/internal/storefront"
+	"seckill/internal/waitlist"
+	"seckill/internal/webhook"
+	"seckill/web"
 )
 
 // shop holds the use cases of buyers.
@@ -155,4 +168,151 @@ func newIssuers(b base, in accounts) (*issuer.Service, error) {
 	}
 	b.svc.onClose(s.Close)
 	return s, nil
+}
+
+// waiting holds the waitlist and the forecast of units that may return to stock.
+type waiting struct {
+	service         *waitlist.Service
+	restockOutlooks *waitlist.RestockOutlooks
+}
+
+func newWaitlist(b base, g gates, o orders) waiting {
+	service := waitlist.New(waitlist.Config{
+		DB: b.svc.db, Gate: g.gate, Publish: o.status.WaitlistEntries, Notices: b.notices, Registerer: b.registry,
+		OfferFor: b.cfg.WaitlistOffer, Timeout: b.scaled(waitlist.DefaultTimeout), Clock: g.clock, Shared: g.clock, Log: b.log,
+	})
+	return waiting{service, waitlist.NewRestockOutlooks(service, waitlist.CatalogItems{Catalog: g.catalog, Stock: g.stock}, b.log)}
+}
+
+// mailing holds what writes and sends e-mails; both are nil without a mail server.
+type mailing struct {
+	outbox *mail.Outbox
+	sender *mail.Sender
+	purge  func(context.Context) (map[string]int, error)
+}
+
+// seller returns whom receipts name. The settings were checked at the start.
+func seller(cfg *config.Config) receipt.Seller {
+	s := receipt.Seller{Name: cfg.SellerName, Details: cfg.SellerLines()}
+	if tax, err := receipt.NewTax(cfg.SellerTaxName, cfg.SellerTaxRate); err == nil {
+		s.Tax = tax
+	}
+	return s
+}
+
+// receipts returns what writes receipts; nil without a channel to buyers.
+func receipts(b base, m mailing, choices *notice.Service) payment.Receipts {
+	if b.notices == nil {
+		return nil
+	}
+	return receipt.Mailer{Outbox: m.outbox, Notices: b.notices, Choices: choices, Seller: seller(b.cfg), Clock: b.clock}
+}
+
+func newMailing(b base, keys auth.Keys, l net.Listener) (mailing, error) {
+	m := mailing{purge: func(ctx context.Context) (map[string]int, error) { return mail.Purge(ctx, b.svc.db, b.clock) }}
+	server := b.cfg.SMTP()
+	if server == nil {
+		return m, nil
+	}
+	m.outbox = mail.NewOutbox(keys, b.clock)
+	var err error
+	m.sender, err = mail.NewSender(mail.Config{
+		DB: b.svc.db, Keys: keys, Server: *server, Shop: baseURL(b.cfg, l),
+		Subjects: notice.Subjects{DB: b.svc.db}, Clock: b.clock, Registerer: b.registry, Log: b.log,
+	})
+	return m, err
+}
+
+// newNoticeOutbox returns what writes facts for notices; nil without a channel to buyers.
+func newNoticeOutbox(cfg *config.Config) *notice.Outbox {
+	rest := cfg.NoticeHookURL != "" || cfg.PushPrivateKey != ""
+	if cfg.SMTP() == nil && !rest {
+		return nil
+	}
+	return notice.NewOutbox(cfg.NoticeDeadline, rest)
+}
+
+// newAdmissions returns what keeps admissions for notices; nil where nothing is sent to
+// browsers.
+func newAdmissions(cfg *config.Config) *notice.Admissions {
+	if cfg.PushPrivateKey == "" {
+		return nil
+	}
+	return &notice.Admissions{}
+}
+
+// noticeParts are the stages that notices need.
+type noticeParts struct {
+	keys     auth.Keys
+	mailing  mailing
+	listener net.Listener // nil without the API role
+}
+
+func newNotices(b base, c clock.Clock, in noticeParts) (*notice.Service, error) {
+	cfg := notice.Config{
+		DB: b.svc.db, Keys: in.keys, Mail: in.mailing.outbox, Networks: b.cfg.WebhookNetworks, Opening: b.cfg.NoticeOpening,
+		Shop: baseURL(b.cfg, in.listener), Clock: c, Registerer: b.registry, Log: b.log, Admissions: b.admitted,
+	}
+	if b.cfg.NoticeHookURL != "" {
+		cfg.Hook = &notice.Target{URL: b.cfg.NoticeHookURL, Secret: b.cfg.NoticeHookSecret.Reveal()}
+	}
+	if private := b.cfg.PushPrivateKey; private != "" {
+		public, err := config.PushPublicKey(private)
+		if err != nil {
+			return nil, err
+		}
+		cfg.Web = &notice.Web{PrivateKey: private.Reveal(), PublicKey: public, Subject: b.cfg.PushSubject, Services: b.cfg.PushServices}
+	}
+	return notice.New(cfg)
+}
+
+func newWebhooks(b base, c clock.Clock, m messages, keys auth.Keys, security *account.SecurityLog) *webhook.Service {
+	return webhook.New(webhook.Config{
+		DB: b.svc.db, Keys: keys, Networks: b.cfg.WebhookNetworks, Outbox: b.outbox, Clock: c, Inbox: m.inbox, Security: security,
+		Registerer: b.registry, Log: b.log,
+	})
+}
+
+// site and trialSite are packed once per binary, because tests build many processes.
+var (
+	site      = sync.OnceValues(func() (http.Handler, error) { return server.NewSite(web.Dist(), web.Version()) })
+	trialSite = sync.OnceValues(func() (http.Handler, error) { return server.NewSite(web.Trial(), web.Version()) })
+)
+
+// newSite returns the handler of the shop's pages, with the brand of the installation.
+func newSite(cfg *config.Config, brand web.Brand) (http.Handler, error) {
+	packed, built := site, web.Dist
+	if cfg.Production() && cfg.Sandbox == config.SandboxTrial {
+		packed, built = trialSite, web.Trial
+	}
+	if brand.IsZero() {
+		return packed()
+	}
+	pages, err := brand.Of(built())
+	if err != nil {
+		return nil, err
+	}
+	return server.NewSite(pages, web.Version())
+}
+
+// brandOf reads what the settings say of the shop's look.
+func brandOf(cfg *config.Config) (web.Brand, error) {
+	brand := web.Brand{Name: cfg.ShopName}
+	var err error
+	if cfg.ThemeAccent != "" {
+		if brand.Accent, err = accent.Parse(cfg.ThemeAccent); err != nil {
+			return brand, fmt.Errorf("%s %w", config.EnvName("theme-accent"), err)
+		}
+	}
+	if cfg.ThemeLogo != "" {
+		if brand.Logo, err = web.ReadLogo(cfg.ThemeLogo); err != nil {
+			return brand, fmt.Errorf("%s: %w", config.EnvName("theme-logo"), err)
+		}
+	}
+	if cfg.ThemeLogoDark != "" {
+		if brand.LogoDark, err = web.ReadLogo(cfg.ThemeLogoDark); err != nil {
+			return brand, fmt.Errorf("%s: %w", config.EnvName("theme-logo-dark"), err)
+		}
+	}
+	return brand, nil
 }

@@ -9,27 +9,28 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/vektah/gqlparser/v2/formatter"
 
 	"seckill/graph/generated"
 	"seckill/internal/account"
-	"seckill/internal/admission/path"
 	"seckill/internal/audit"
 	"seckill/internal/auth"
 	"seckill/internal/clock"
 	"seckill/internal/config"
+	"seckill/internal/fault"
 	"seckill/internal/id"
+	"seckill/internal/mail"
 	"seckill/internal/operator"
 	"seckill/internal/order"
 	"seckill/internal/orderintake"
 	"seckill/internal/payment"
-	"seckill/internal/postgres"
 	"seckill/internal/report"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
 	"seckill/internal/seed"
+	"seckill/internal/servicetoken"
 	"seckill/internal/stream"
+	"seckill/internal/webhook"
 )
 
 // PrintSchema writes the API schema in SDL.
@@ -182,46 +183,6 @@ func Export(ctx context.Context, cfg *config.Config, saleID id.Sale, out io.Writ
 	return export.CSV(ctx, out)
 }
 
-// seeding holds what the seed commands and the demo need of a process.
-type seeding struct {
-	db     *postgres.DB
-	clock  clock.Clock
-	gates  seed.Gates
-	tokens *auth.Tokens
-	paths  *path.Service
-}
-
-// seeder returns a Seeder. Access tokens of load accounts live for tokenLife; their
-// sessions exist only in the tokens.
-func (s seeding) seeder(tokenLife time.Duration) *seed.Seeder {
-	return &seed.Seeder{DB: s.db, Clock: s.clock, NewID: id.New[uuid.UUID], Gates: s.gates, Users: seedUsers{s.tokens, s.paths, tokenLife}}
-}
-
-// seedUsers implements seed.Users.
-type seedUsers struct {
-	tokens *auth.Tokens
-	paths  *path.Service
-	life   time.Duration // of access tokens
-}
-
-// Hash implements seed.Users.
-func (seedUsers) Hash(password string) (string, error) { return account.HashPassword(password) }
-
-// Token implements seed.Users.
-func (s seedUsers) Token(u seed.User) (string, error) {
-	token, _, err := s.tokens.Mint(auth.MintInput{User: u.ID, Session: id.New[id.Session](), Role: u.Role, Life: s.life})
-	return token, err
-}
-
-// Paths implements seed.Users.
-func (s seedUsers) Paths(ctx context.Context, in seed.PathsInput) ([]string, error) {
-	users := make([]id.User, len(in.Users))
-	for i, u := range in.Users {
-		users[i] = u.ID
-	}
-	return s.paths.Grant(ctx, path.GrantInput{Sale: in.Sale, Item: in.Item, Users: users, Life: in.TTL})
-}
-
 // ChangeDeadLetters calls fn with the dead letters of an installation, for the command
 // line. It needs no signing key. fn may replay letters, and nothing else: a writer that
 // fails tasks is not wired.
@@ -280,4 +241,141 @@ func ReconcilePayments(ctx context.Context, cfg *config.Config, in ReconcileInpu
 	}
 	defer func() { err = errors.Join(err, a.svc.Close()) }()
 	return a.payments.Reconcile(ctx, in.Provider, in.Day)
+}
+
+// ChangeWebhooks calls fn with the webhooks of an installation, for the command line.
+// Running processes apply the changes within a second.
+func ChangeWebhooks(ctx context.Context, cfg *config.Config, log *slog.Logger, fn func(*webhook.Service) error) (err error) {
+	svc, err := openDatabase(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, svc.Close()) }()
+	keys, err := signingKeys(cfg)
+	if err != nil {
+		return err
+	}
+	return fn(webhook.New(webhook.Config{
+		DB: svc.db, Keys: keys, Networks: cfg.WebhookNetworks,
+		Security: account.NewSecurityLog(svc.db, clock.System{}, log), Log: log,
+	}))
+}
+
+// Users holds the services with which the command line changes users.
+type Users struct {
+	Admin    *account.Admin
+	Security *account.SecurityLog
+	Tokens   *servicetoken.Service
+}
+
+// ChangeUsers calls fn with the services that change users of an installation. Running
+// processes apply the changes within a second.
+func ChangeUsers(ctx context.Context, cfg *config.Config, log *slog.Logger, fn func(Users) error) (err error) {
+	svc, err := openServices(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, svc.Close()) }()
+	c := clock.System{}
+	store := account.NewStore(svc.db, c, names(cfg))
+	security := account.NewSecurityLog(svc.db, c, log)
+	revocations := auth.NewRevocations(auth.RevocationsConfig{
+		Client: svc.redis.Cmd, Prefix: cfg.RedisPrefix, Keep: cfg.AccessTokenTTL + leeway, Clock: c, Log: log,
+	})
+	admin := account.NewAdmin(account.AdminConfig{
+		Store: store, Security: security, Log: log, Mail: mailOutbox(cfg, log),
+		Directory:   account.NewDirectory(account.DirectoryConfig{Store: store, Client: svc.redis.Script, Prefix: cfg.RedisPrefix, Clock: c, Log: log}),
+		Revocations: revocations,
+	})
+	return fn(Users{Admin: admin, Security: security, Tokens: servicetoken.New(servicetoken.Config{
+		DB: svc.db, Revocations: revocations, Security: security, Clock: c, Log: log,
+	})})
+}
+
+// ImportUsers creates customers from a file. It needs neither Redis nor a signing key.
+func ImportUsers(ctx context.Context, cfg *config.Config, in account.Import) (_ account.Imported, err error) {
+	svc, err := openDatabase(ctx, cfg)
+	if err != nil {
+		return account.Imported{}, err
+	}
+	defer func() { err = errors.Join(err, svc.Close()) }()
+	done, err := account.NewStore(svc.db, clock.System{}, names(cfg)).Import(ctx, in)
+	if done.Created > 0 && !in.DryRun {
+		account.NewSecurityLog(svc.db, clock.System{}, slog.New(slog.DiscardHandler)).Write(ctx,
+			account.Event{Kind: account.EventImported, Detail: fmt.Sprintf("%d customers", done.Created)})
+	}
+	return done, err
+}
+
+// mailOutbox returns what writes e-mails about changed accounts; nil without a mail server or
+// the signing key, which seals them.
+func mailOutbox(cfg *config.Config, log *slog.Logger) *mail.Outbox {
+	if cfg.SMTP() == nil {
+		return nil
+	}
+	keys, err := signingKeys(cfg)
+	if err != nil {
+		log.Warn("users get no notice by e-mail", slog.Any("error", err))
+		return nil
+	}
+	return mail.NewOutbox(keys, clock.System{})
+}
+
+// names returns the names of accounts.
+func names(cfg *config.Config) account.Names { return account.Names{Country: cfg.PhoneCountry} }
+
+// NewUser describes an account that the command line creates.
+type NewUser struct {
+	Account     string
+	Role        string // CUSTOMER, OPERATOR or ADMIN
+	DisplayName string
+	Password    string
+}
+
+// CreateUser creates an account and returns its public id.
+func CreateUser(ctx context.Context, cfg *config.Config, u NewUser) (_ string, err error) {
+	svc, err := openDatabase(ctx, cfg)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, svc.Close()) }()
+	created, err := account.NewStore(svc.db, clock.System{}, names(cfg)).Create(ctx, account.NewUser{
+		Account: u.Account, DisplayName: u.DisplayName, Password: u.Password,
+	}, auth.Role(u.Role))
+	if err != nil {
+		return "", notMade(u, err)
+	}
+	return created.ID.Public(), nil
+}
+
+// notMade explains on the command line why an account was not created.
+func notMade(u NewUser, err error) error {
+	if fault.ReasonOf(err) == fault.AccountTaken {
+		return fmt.Errorf("%s has an account already: sign in with it, or give another name", u.Account)
+	}
+	bad, ok := errors.AsType[fault.BadField](err)
+	if !ok || len(bad.At) == 0 {
+		return err
+	}
+	flag := map[string]string{"account": "--account", "displayName": "--name", "password": "--password"}[bad.At[len(bad.At)-1]]
+	return fmt.Errorf("%s: %s", flag, inWords(bad.Rule))
+}
+
+// inWords describes the requirement behind a rule.
+func inWords(rule fault.Rule) string {
+	switch rule {
+	case fault.EmailOrPhoneWithCountry:
+		return "give an e-mail address, or a phone number with its country code"
+	case fault.NotTheAccount:
+		return "give another one than the account itself"
+	case fault.NoControlCharacters:
+		return "leave control characters out"
+	}
+	switch rule.Code {
+	case fault.MinLengthCode:
+		return fmt.Sprintf("give at least %s characters", rule.Bound)
+	case fault.MaxLengthCode:
+		return fmt.Sprintf("give at most %s characters", rule.Bound)
+	}
+	return "does not keep the rule " + rule.String()
 }

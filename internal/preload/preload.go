@@ -213,7 +213,8 @@ func (p *Preloader) advance(ctx context.Context, row *ent.Sale, now time.Time) (
 		if due, err := p.due(ctx, row, now); err != nil || !due {
 			return "", err
 		}
-		return named("loaded")(p.load(ctx, row, sale.TheClock, ""))
+		loaded, err := p.load(ctx, row, sale.TheClock, "")
+		return nameIf(loaded, "loaded"), err
 	}
 	items, err := p.items(ctx, row)
 	if err != nil {
@@ -224,25 +225,25 @@ func (p *Preloader) advance(ctx context.Context, row *ent.Sale, now time.Time) (
 		return "", err
 	}
 	if !kept {
-		return named("rebuilt")(p.load(ctx, row, sale.TheClock, "the gate was not in Redis"))
+		rebuilt, err := p.load(ctx, row, sale.TheClock, "the gate was not in Redis")
+		return nameIf(rebuilt, "rebuilt"), err
 	}
 	if status == sale.Preheated && !now.Before(row.StartsAt) {
 		if err := p.shared.Agree(ctx); err != nil {
 			return "", fmt.Errorf("open sale: %w", err)
 		}
-		return named("opened")(p.change(ctx, row, sale.Change{Act: sale.ActOpen, To: sale.Live, At: now}, nil))
+		opened, err := p.change(ctx, row, sale.Change{Act: sale.ActOpen, To: sale.Live, At: now}, nil)
+		return nameIf(opened, "opened"), err
 	}
 	return "", nil
 }
 
-// named returns the name of a change if it was made.
-func named(what string) func(done bool, err error) (string, error) {
-	return func(done bool, err error) (string, error) {
-		if !done {
-			return "", err
-		}
-		return what, err
+// nameIf returns the name of a change if it was made, else "".
+func nameIf(made bool, name string) string {
+	if !made {
+		return ""
 	}
+	return name
 }
 
 // due reports whether a scheduled sale is to be loaded: its preheat time has passed, it

@@ -58,8 +58,9 @@ func (p *Preloader) settle(ctx context.Context, row *ent.Sale, now time.Time) (s
 			return "", err
 		}
 	}
-	return named("settled")(p.change(ctx, row, sale.Change{Act: sale.ActSettle, To: sale.Status(row.Status), At: now},
-		func(u *ent.SaleUpdate) { u.SetSettledAt(now) }))
+	done, err := p.change(ctx, row, sale.Change{Act: sale.ActSettle, To: sale.Status(row.Status), At: now},
+		func(u *ent.SaleUpdate) { u.SetSettledAt(now) })
+	return nameIf(done, "settled"), err
 }
 
 // keepFigures stores the figures of a sale that is over: once before it is settled,
