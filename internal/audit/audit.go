@@ -52,6 +52,7 @@ type Report struct {
 	Stream   Queue    `json:"stream"`
 	Money    Money    `json:"-"`
 
+	Epoch int64  `json:"-"` // of the gates, from Postgres
 	Drift int    `json:"-"` // number of findings about Redis: a rebuild from Postgres could repair them
 	Lost  []Lost `json:"-"` // reservations in Redis without an order, a failure, or a message
 }
@@ -159,7 +160,7 @@ func (a *Auditor) wait(ctx context.Context) error {
 // report compares the stores and sums up.
 func (s *state) report() *Report {
 	f := s.findings()
-	r := &Report{SaleID: s.sale.Public(), Findings: f.lines, Notes: f.notes, Stream: s.queue, Drift: f.drift, Lost: f.lost}
+	r := &Report{SaleID: s.sale.Public(), Findings: f.lines, Notes: f.notes, Stream: s.queue, Epoch: s.epoch, Drift: f.drift, Lost: f.lost}
 	if r.OK = len(r.Findings) == 0; r.OK {
 		r.Findings = []string{} // an empty list in JSON, not null
 	}

@@ -103,6 +103,20 @@ func (p *Preloader) LoadBy(ctx context.Context, saleID id.Sale, by sale.Actor, n
 	return p.load(ctx, row, by, note)
 }
 
+// Rebuild builds the gates of a sale that have the given epoch under the next one, with
+// the clock as actor. It returns false if another process took that epoch first: a finding
+// about the former gates says nothing about its build.
+func (p *Preloader) Rebuild(ctx context.Context, saleID id.Sale, epoch int64) (bool, error) {
+	row, err := p.db.Ent.Sale.Get(ctx, saleID)
+	if err != nil {
+		return false, fmt.Errorf("read sale %s: %w", saleID, err)
+	}
+	if row.Epoch != epoch {
+		return false, nil
+	}
+	return p.load(ctx, row, sale.TheClock, "")
+}
+
 func (p *Preloader) load(ctx context.Context, row *ent.Sale, by sale.Actor, note string) (bool, error) {
 	c := sale.Change{Act: sale.ActRebuild, To: sale.Status(row.Status), By: by, Note: note, At: p.clock.Now()}
 	if row.Status == entsale.StatusSCHEDULED {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -70,6 +71,34 @@ func TestAGateStandsOnceItsLoadingReturns(t *testing.T) {
 		f.end(t)
 	}
 	t.Logf("30 sales loaded by four at once, %d of them more than once", again)
+}
+
+// Several schedulers find the same drift: one of them rebuilds the gates.
+func TestDriftOfOneEpochIsRebuiltOnce(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	if err := f.preloader().Load(t.Context(), f.sale); err != nil {
+		t.Fatal(err)
+	}
+	epoch := f.row(t).Epoch
+	var rebuilt atomic.Int64
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() {
+			done, err := f.preloader().Rebuild(t.Context(), f.sale, epoch)
+			if err != nil {
+				t.Error(err)
+			}
+			if done {
+				rebuilt.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if again := f.row(t).Epoch; rebuilt.Load() != 1 || again != epoch+1 {
+		t.Errorf("%d processes rebuilt the gates, epoch %d after %d", rebuilt.Load(), again, epoch)
+	}
+	f.wantWhole(t)
 }
 
 // A sale that is paused while its gate is rebuilt stays paused, whichever finishes

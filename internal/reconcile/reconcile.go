@@ -50,8 +50,9 @@ type Source interface {
 	Audit(ctx context.Context, saleID id.Sale) (*audit.Report, error)
 	// Resend publishes the message of a lost reservation again.
 	Resend(ctx context.Context, v *sale.Sale, lost audit.Lost) error
-	// Rebuild loads the gates of a sale again.
-	Rebuild(ctx context.Context, saleID id.Sale) error
+	// Rebuild builds the gates of a sale under the next epoch. It returns false if they
+	// no longer have the given epoch: another process has rebuilt them.
+	Rebuild(ctx context.Context, saleID id.Sale, epoch int64) (bool, error)
 	// Unfinished counts, by name, the overdue work of other loops.
 	Unfinished(ctx context.Context) (map[string]int, error)
 }
@@ -165,8 +166,12 @@ func (r *Reconciler) repair(ctx context.Context, v *sale.Sale, report *audit.Rep
 	if len(report.Lost) > 0 {
 		return nil // other differences are handled once these messages have arrived
 	}
-	if err := r.source.Rebuild(ctx, v.ID); err != nil {
+	rebuilt, err := r.source.Rebuild(ctx, v.ID, report.Epoch)
+	if err != nil {
 		return fmt.Errorf("rebuild the gates: %w", err)
+	}
+	if !rebuilt {
+		return nil
 	}
 	counts["rebuilt"]++
 	r.metrics.repairs.WithLabelValues("rebuilt").Inc()

@@ -49,6 +49,7 @@ func metricsOf(t *testing.T, shown *prometheus.Registry) figures {
 type rig struct {
 	differs    bool
 	report     audit.Report
+	epoch      int64 // of the gates
 	unfinished map[string]int
 	uncounted  error // of Unfinished
 	shown      *prometheus.Registry
@@ -68,8 +69,15 @@ func (s state) Loaded(context.Context) ([]*sale.Sale, error)            { return
 func (s state) Differs(context.Context, id.Sale, id.Item) (bool, error) { return s.differs, nil }
 func (s state) Audit(context.Context, id.Sale) (*audit.Report, error)   { return &s.report, nil }
 func (state) Resend(context.Context, *sale.Sale, audit.Lost) error      { return nil }
-func (state) Rebuild(context.Context, id.Sale) error                    { return nil }
 func (s state) Unfinished(context.Context) (map[string]int, error)      { return s.unfinished, s.uncounted }
+
+func (s state) Rebuild(_ context.Context, _ id.Sale, epoch int64) (bool, error) {
+	if epoch != s.epoch {
+		return false, nil
+	}
+	s.epoch++
+	return true, nil
+}
 
 func setup() *rig {
 	r := &rig{shown: prometheus.NewRegistry(), before: figures{}}
@@ -118,6 +126,19 @@ func TestDriftThatStaysIsRepairedCountedAndLogged(t *testing.T) {
 	r.rounds(t, 1, figures{"drift": 2, "resent": 2})
 	r.differs = false
 	r.rounds(t, 2, figures{})
+}
+
+func TestGatesThatAnotherProcessRebuiltAreNotRebuiltAgain(t *testing.T) {
+	t.Parallel()
+	r := setup()
+	r.differs, r.epoch = true, 3
+	r.report = audit.Report{Epoch: 2, Drift: 1, Findings: []string{"a"}}
+	r.rounds(t, 2, figures{"drift": 1})
+	if r.epoch != 3 {
+		t.Errorf("epoch %d", r.epoch)
+	}
+	r.report.Epoch = 3
+	r.rounds(t, 1, figures{"drift": 1, "rebuilt": 1})
 }
 
 func TestWhatOthersLeaveUndoneIsCountedInEachRound(t *testing.T) {

@@ -27,12 +27,13 @@ const (
 	letterPage = 200
 )
 
-// Gates compares and loads gates.
+// Gates compares and rebuilds gates.
 type Gates interface {
 	// Differs reports whether the stock of an item differs from Postgres.
 	Differs(ctx context.Context, saleID id.Sale, itemID id.Item) (bool, error)
-	// Load loads the gates of a sale.
-	Load(ctx context.Context, saleID id.Sale) error
+	// Rebuild builds the gates of a sale if they have the given epoch, and reports
+	// whether it did.
+	Rebuild(ctx context.Context, saleID id.Sale, epoch int64) (bool, error)
 }
 
 // Config holds the dependencies of New.
@@ -91,9 +92,9 @@ func (s installation) Resend(ctx context.Context, v *sale.Sale, lost audit.Lost)
 	return fmt.Errorf("item %s is not in the catalogue", lost.Item)
 }
 
-// Rebuild loads the gates of a sale again.
-func (s installation) Rebuild(ctx context.Context, saleID id.Sale) error {
-	return s.cfg.Gates.Load(ctx, saleID)
+// Rebuild builds the gates of a sale under the next epoch.
+func (s installation) Rebuild(ctx context.Context, saleID id.Sale, epoch int64) (bool, error) {
+	return s.cfg.Gates.Rebuild(ctx, saleID, epoch)
 }
 
 // Unfinished counts the overdue work of other loops.
