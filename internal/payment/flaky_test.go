@@ -120,7 +120,7 @@ func (f *flaky) Refund(ctx context.Context, in payment.RefundInput) error {
 }
 
 func (f *flaky) Reacquire(ctx context.Context, c order.Reservation) (outcome payment.ReacquireOutcome, epoch int64, err error) {
-	outcome, err = lossy(f, "retake", func() (payment.ReacquireOutcome, error) {
+	outcome, err = lossy(f, "reacquire", func() (payment.ReacquireOutcome, error) {
 		outcome, at, err := f.gate.Reacquire(ctx, c)
 		epoch = at
 		return outcome, err

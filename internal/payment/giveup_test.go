@@ -30,7 +30,7 @@ func (s *shop) giveUp(o *order.Order) (*order.Order, error) {
 // gone makes the provider unreachable for calls of the shop; calls to the gate succeed.
 func (s *shop) gone() {
 	s.flaky.lose(func(call string) fate {
-		if call == "give back" || call == "retake" {
+		if call == "give back" || call == "reacquire" {
 			return fine
 		}
 		return unsent
