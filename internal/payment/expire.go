@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"seckill/internal/order"
@@ -22,8 +23,8 @@ const (
 	// expireBatch bounds one transaction. It locks the rows of its items for a few
 	// milliseconds.
 	expireBatch = 200
-	// maxExpireBatches bounds one step: 20,000 orders. The rest is left for the next
-	// step.
+	// maxExpireBatches bounds one step: 20,000 orders. The next step continues after
+	// them.
 	maxExpireBatches = 100
 	// maxClosing bounds the payments that one step closes.
 	maxClosing = 1000
@@ -38,6 +39,12 @@ const (
 	// expireTimeout bounds one step.
 	expireTimeout = 30 * time.Second
 )
+
+// expiryScan is how far the loop has read the overdue orders.
+type expiryScan struct {
+	batches int                         // of one step
+	last    atomic.Pointer[order.Order] // of the previous step; nil = it read all
+}
 
 // expiryLoop returns the loop that expires unpaid orders. It needs no leader, because
 // each order expires by a compare-and-set.
@@ -54,20 +61,22 @@ func (s *Service) ExpireOverdue(ctx context.Context) (map[string]int, error) {
 	counts := map[string]int{}
 	var failed []error
 	var paying []*order.Order
-	var last *order.Order
+	last, agreed := s.expiry.last.Swap(nil), false
 	before := s.clock.Now().Add(-expireGrace)
-	for range maxExpireBatches {
+	for range s.expiry.batches {
 		overdue, err := s.orders.Overdue(ctx, before, last, expireBatch)
 		if err != nil {
 			return counts, errors.Join(append(failed, err)...)
 		}
 		if len(overdue) == 0 {
+			last = nil
 			break
 		}
-		if last == nil {
+		if !agreed {
 			if err := s.shared.Agree(ctx); err != nil {
 				return counts, fmt.Errorf("%d or more orders are overdue: %w", len(overdue), err)
 			}
+			agreed = true
 		}
 		last = overdue[len(overdue)-1]
 		counts["waiting"] += len(overdue)
@@ -79,6 +88,7 @@ func (s *Service) ExpireOverdue(ctx context.Context) (map[string]int, error) {
 		paying = append(paying, more...)
 		failed = append(failed, s.expire(ctx, free, counts))
 	}
+	s.expiry.last.Store(last)
 	failed = append(failed, s.closeAndExpire(ctx, paying, counts))
 	return counts, errors.Join(failed...)
 }

@@ -5,3 +5,9 @@ const ProviderGrace = providerGrace
 
 // ExpireTimeout bounds one step of the expiry loop.
 const ExpireTimeout = expireTimeout
+
+// LimitExpiry bounds the batches of a step of the expiry loop.
+func (s *Service) LimitExpiry(batches int) { s.expiry.batches = batches }
+
+// ExpireBatch is the size of such a batch.
+const ExpireBatch = expireBatch

@@ -134,6 +134,22 @@ func TestPaymentsThatAreNeverClosedHoldUpNoneBehindThem(t *testing.T) {
 	}
 }
 
+func TestAStepContinuesAfterTheOrdersOfThePreviousOne(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, payment.ExpireBatch+1)
+	s.patient(time.Second, &silent{Provider: s.flaky, name: "SILENT"})
+	s.pay.LimitExpiry(1)
+	for range payment.ExpireBatch {
+		s.payAt("SILENT", s.buy())
+	}
+	s.clock.Advance(2 * time.Second)
+	behind := s.buy()
+	s.clock.Advance(window + 2*time.Second)
+	if !s.expires(behind, 3) {
+		t.Error("the order behind those of the first step does not expire")
+	}
+}
+
 // paidAt returns an order that was paid at a provider and has a refund to send.
 func (s *shop) paidAt(provider string) *order.Order {
 	s.t.Helper()
