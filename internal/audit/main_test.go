@@ -167,7 +167,7 @@ func (w *world) work(n int) {
 		msg, _ := stream.FromEntry(entry)
 		requests, err := order.Decode(msg)
 		w.must(err)
-		for _, end := range w.writer.WriteAll(w.Context(), requests) {
+		for _, end := range w.writer.Write(w.Context(), requests...) {
 			if w.must(end.Err); end.Outcome.Task.Status != order.Succeeded {
 				w.Fatalf("task ended %s", end.Outcome.Task.Status)
 			}

@@ -94,6 +94,74 @@ func TestAFullQueueRefusesAndCallersThatLeftAreNotProcessed(t *testing.T) {
 	})
 }
 
+func TestBatchesAndQueueAreBoundedBySize(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var batches [][]int
+		b := batch.New(batch.Config[int, int]{
+			MaxBatch: 5, MaxInFlight: 1, MaxWaiting: 14, Timeout: time.Minute, Size: func(q int) int { return q },
+			Process: func(_ context.Context, requests []int) []batch.Result[int] {
+				batches = append(batches, slices.Clone(requests))
+				<-release
+				return make([]batch.Result[int], len(requests))
+			},
+		})
+		var wg sync.WaitGroup
+		for _, q := range []int{1, 2, 3, 1, 8} { // a request larger than a batch is one by itself
+			wg.Go(func() {
+				if _, err := b.Do(t.Context(), q); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		if _, err := b.Do(t.Context(), 1); !errors.Is(err, batch.ErrFull) {
+			t.Errorf("with 14 waiting: %v", err)
+		}
+		close(release)
+		wg.Wait()
+		if want := [][]int{{1}, {2, 3}, {1}, {8}}; !slices.EqualFunc(batches, want, slices.Equal) {
+			t.Errorf("batches %v, want %v", batches, want)
+		}
+	})
+}
+
+func TestCloseRefusesRequestsAndWaitsForTheEarlierOnes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBlocked()
+		var wg sync.WaitGroup
+		for q := range 3 {
+			wg.Go(func() {
+				if response, err := b.Do(t.Context(), q); response != 10*q || err != nil {
+					t.Errorf("%d: %d %v", q, response, err)
+				}
+			})
+			synctest.Wait()
+		}
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := b.Close(short); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("close while a batch is in flight: %v", err)
+		}
+		if _, err := b.Do(t.Context(), 9); !errors.Is(err, batch.ErrClosed) {
+			t.Errorf("after Close: %v", err)
+		}
+		close(b.release)
+		if err := b.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		wg.Wait()
+		if want := [][]int{{0}, {1, 2}}; !slices.EqualFunc(b.batches, want, slices.Equal) {
+			t.Errorf("batches %v, want %v", b.batches, want)
+		}
+		if err := newBlocked().Close(t.Context()); err != nil {
+			t.Errorf("close an idle one: %v", err)
+		}
+	})
+}
+
 func TestAFailedBatchFailsItsRequestsAndNoOthers(t *testing.T) {
 	t.Parallel()
 	for name, process := range map[string]func(requests []int) []batch.Result[int]{

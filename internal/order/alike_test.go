@@ -28,7 +28,7 @@ func TestOrdersThatAllFailAlikeAreNotBlamed(t *testing.T) {
 		}
 	}
 	failures := func(requests []order.Requested) (transient, own int) {
-		for _, r := range w.WriteAll(t.Context(), requests) {
+		for _, r := range w.Write(t.Context(), requests...) {
 			switch {
 			case r.Err != nil && order.IsTransient(r.Err):
 				transient++
@@ -64,7 +64,7 @@ func TestOrdersThatAllFailAlikeAreNotBlamed(t *testing.T) {
 	if transient, own := failures(old); transient != 0 || own != 20 {
 		t.Errorf("an hour old: %d transient, %d of their own", transient, own)
 	}
-	if _, err := w.Write(t.Context(), old[0]); err == nil || errors.Is(err, order.ErrSuperseded) {
-		t.Errorf("a refused order: %v", err)
+	if end := w.Write(t.Context(), old[0])[0]; end.Err == nil || errors.Is(end.Err, order.ErrSuperseded) {
+		t.Errorf("a refused order: %v", end.Err)
 	}
 }

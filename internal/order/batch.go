@@ -29,9 +29,9 @@ const maxAttempts = 4
 // fresh, do not fit the stock or have a former gate. Nothing was committed.
 var errNeedsOneByOne = errors.New("batch must be decided order by order")
 
-// batch is the work of one transaction. A new one is made for each attempt, because a
+// orderBatch is the work of one transaction. A new one is made for each attempt, because a
 // transaction may run several times.
-type batch struct {
+type orderBatch struct {
 	rows    inserter
 	outbox  *webhook.Outbox
 	notices *notice.Outbox
@@ -45,13 +45,13 @@ type batch struct {
 	giveUp  string // reason for which all its tasks fail; "" = none
 }
 
-func (w *Writer) newBatch(known map[id.Item]terms, size int) *batch {
-	return &batch{rows: w.rows, outbox: w.outbox, notices: w.notices, now: instant(w.clock.Now()), terms: known, ends: make(map[id.Task]Outcome, size)}
+func (w *Writer) newBatch(known map[id.Item]terms, size int) *orderBatch {
+	return &orderBatch{rows: w.rows, outbox: w.outbox, notices: w.notices, now: instant(w.clock.Now()), terms: known, ends: make(map[id.Task]Outcome, size)}
 }
 
 // persist ends every request in one transaction. It takes the fast path when all
 // requests are fresh and fit, and decides one by one otherwise.
-func (w *Writer) persist(ctx context.Context, requests []Requested) (*batch, error) {
+func (w *Writer) persist(ctx context.Context, requests []Requested) (*orderBatch, error) {
 	// All writers use the same order, so that batches that share rows lock them in the
 	// same sequence and cannot deadlock.
 	slices.SortFunc(requests, func(a, b Requested) int { return bytes.Compare(a.Task[:], b.Task[:]) })
@@ -59,11 +59,11 @@ func (w *Writer) persist(ctx context.Context, requests []Requested) (*batch, err
 	if err != nil {
 		return nil, err
 	}
-	b, err := w.try(ctx, len(requests), known, func(ctx context.Context, tx *ent.Tx, b *batch) error {
+	b, err := w.try(ctx, len(requests), known, func(ctx context.Context, tx *ent.Tx, b *orderBatch) error {
 		return b.fast(ctx, tx, requests)
 	})
 	for attempt := 0; attempt < maxAttempts && (errors.Is(err, errNeedsOneByOne) || postgres.IsUnique(err)); attempt++ {
-		b, err = w.try(ctx, len(requests), known, func(ctx context.Context, tx *ent.Tx, b *batch) error {
+		b, err = w.try(ctx, len(requests), known, func(ctx context.Context, tx *ent.Tx, b *orderBatch) error {
 			b.attempt = attempt
 			return b.oneByOne(ctx, tx, requests)
 		})
@@ -71,8 +71,8 @@ func (w *Writer) persist(ctx context.Context, requests []Requested) (*batch, err
 	return b, err
 }
 
-func (w *Writer) try(ctx context.Context, size int, known map[id.Item]terms, do func(context.Context, *ent.Tx, *batch) error) (*batch, error) {
-	var b *batch
+func (w *Writer) try(ctx context.Context, size int, known map[id.Item]terms, do func(context.Context, *ent.Tx, *orderBatch) error) (*orderBatch, error) {
+	var b *orderBatch
 	err := w.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		b = w.newBatch(known, size)
 		return do(ctx, tx, b)
@@ -89,7 +89,7 @@ func (w *Writer) try(ctx context.Context, size int, known map[id.Item]terms, do 
 // request, a buyer with a live order, or a taken number violates a unique index.
 // Redeliveries are rare, so detecting them afterwards costs less than a query for each
 // request.
-func (b *batch) fast(ctx context.Context, tx *ent.Tx, requests []Requested) error {
+func (b *orderBatch) fast(ctx context.Context, tx *ent.Tx, requests []Requested) error {
 	ctx = postgres.WithPrepared(ctx)
 	for _, r := range requests {
 		if b.reject(r) != "" {
@@ -112,7 +112,7 @@ func (b *batch) fast(ctx context.Context, tx *ent.Tx, requests []Requested) erro
 }
 
 // insertOrders ends requests as orders: it inserts the rows and then moves the units.
-func (b *batch) insertOrders(ctx context.Context, tx *ent.Tx, requests []Requested) error {
+func (b *orderBatch) insertOrders(ctx context.Context, tx *ent.Tx, requests []Requested) error {
 	if len(requests) == 0 {
 		return nil
 	}
@@ -156,7 +156,7 @@ type taking struct {
 // takeStock moves the units of fresh orders from available to held: one ledger line and
 // one guarded update per item, in the order of the item ids. It takes nothing for an
 // order whose gate was rebuilt since: the build may not have counted it.
-func (b *batch) takeStock(ctx context.Context, tx *ent.Tx, orders []*Order) error {
+func (b *orderBatch) takeStock(ctx context.Context, tx *ent.Tx, orders []*Order) error {
 	taken := map[id.Item]taking{}
 	for _, o := range orders {
 		t, ok := taken[o.Item]
@@ -190,7 +190,7 @@ func (b *batch) takeStock(ctx context.Context, tx *ent.Tx, orders []*Order) erro
 }
 
 // reject returns why a request cannot become an order, regardless of stock, or "".
-func (b *batch) reject(r Requested) string {
+func (b *orderBatch) reject(r Requested) string {
 	t, ok := b.terms[r.Item]
 	switch {
 	case !ok || t.sale != r.Sale:
@@ -202,7 +202,7 @@ func (b *batch) reject(r Requested) string {
 }
 
 // draft returns the order for a request under the current terms.
-func (b *batch) draft(r Requested) *Order {
+func (b *orderBatch) draft(r Requested) *Order {
 	t := b.terms[r.Item]
 	deadline := b.now.Add(t.window)
 	return &Order{

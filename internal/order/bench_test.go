@@ -30,8 +30,7 @@ func BenchmarkWrite(b *testing.B) {
 					order.Portable(w)
 				}
 				e.race(b, callers, func(r order.Requested) error {
-					_, err := w.Write(b.Context(), r)
-					return err
+					return w.Write(b.Context(), r)[0].Err
 				})
 			})
 		}
@@ -46,8 +45,7 @@ func BenchmarkWriteSQLite(b *testing.B) {
 	e := setupSQLite(b, stock{units: b.N, limit: 1})
 	w := e.writer(nil)
 	e.race(b, 256, func(r order.Requested) error {
-		_, err := w.Write(b.Context(), r)
-		return err
+		return w.Write(b.Context(), r)[0].Err
 	})
 }
 

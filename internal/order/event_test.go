@@ -60,7 +60,7 @@ func TestABatchOfOrdersWritesItsEvents(t *testing.T) {
 		e.subscribe()
 		w := e.writerWithEvents()
 		requests := e.requests(18)
-		for _, r := range w.WriteAll(t.Context(), requests) {
+		for _, r := range w.Write(t.Context(), requests...) {
 			e.must(r.Err)
 		}
 		placed := map[string]bool{}
@@ -90,7 +90,7 @@ func TestABatchOfOrdersWritesItsEvents(t *testing.T) {
 			t.Errorf("events of %d orders and %d of low stock, want 18 and 1", len(placed), low)
 		}
 		// A repeated delivery writes no order and no event.
-		for _, r := range w.WriteAll(t.Context(), requests[:3]) {
+		for _, r := range w.Write(t.Context(), requests[:3]...) {
 			e.must(r.Err)
 		}
 		if n := len(e.events()); n != 19 {

@@ -8,16 +8,6 @@ import (
 	"seckill/internal/id"
 )
 
-// Waiting returns the number of requests that wait for a batch.
-func Waiting(w *Writer) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.waiting
-}
-
-// InFlight returns how many batches may be written concurrently.
-func InFlight(w *Writer) int { return w.inFlight }
-
 // Portable makes a writer on Postgres use the inserts for other databases.
 func Portable(w *Writer) { w.rows = portable{} }
 

@@ -35,7 +35,7 @@ func (w *Writer) FailTask(ctx context.Context, r Requested, reason string) (Outc
 	if r.SubmittedAtMs <= 0 {
 		r.SubmittedAtMs = w.clock.Now().UnixMilli()
 	}
-	b, err := w.try(ctx, 1, nil, func(ctx context.Context, tx *ent.Tx, b *batch) error {
+	b, err := w.try(ctx, 1, nil, func(ctx context.Context, tx *ent.Tx, b *orderBatch) error {
 		b.giveUp = reason
 		return b.oneByOne(ctx, tx, []Requested{r})
 	})

@@ -55,7 +55,8 @@ func TestATaskEndsOnceWhenItIsWrittenAndFailedAtOnce(t *testing.T) {
 						var out order.Outcome
 						var err error
 						if i%2 == 0 {
-							out, err = writers[0].Write(t.Context(), r)
+							end := writers[0].Write(t.Context(), r)[0]
+							out, err = end.Outcome, end.Err
 						} else {
 							out, err = writers[1].FailTask(t.Context(), r, "lost")
 						}

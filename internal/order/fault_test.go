@@ -150,8 +150,8 @@ func TestACutAroundTheCommitLosesAndDoublesNothing(t *testing.T) {
 			requests := e.requests(40)
 			for i, r := range requests {
 				wire.next(c.cut)
-				if _, err := w.Write(t.Context(), r); !errors.Is(err, postgres.ErrCommitUnknown) {
-					t.Fatalf("order %d: error %v", i, err)
+				if end := w.Write(t.Context(), r)[0]; !errors.Is(end.Err, postgres.ErrCommitUnknown) {
+					t.Fatalf("order %d: error %v", i, end.Err)
 				}
 				if err := orderintake.NewHandler(w, nil, nil).Handle(message(t, r)); err != nil {
 					t.Fatalf("order %d again: %v", i, err)
@@ -256,10 +256,10 @@ func (e *env) failedOf(requests []order.Requested) map[id.Task]error {
 	var wg sync.WaitGroup
 	for _, r := range requests {
 		wg.Go(func() {
-			if _, err := w.Write(e.t.Context(), r); err != nil {
+			if end := w.Write(e.t.Context(), r)[0]; end.Err != nil {
 				mu.Lock()
 				defer mu.Unlock()
-				failed[r.Task] = err
+				failed[r.Task] = end.Err
 			}
 		})
 	}

@@ -140,9 +140,9 @@ func (e *env) store() *order.Store {
 
 func (e *env) write(w *order.Writer, r order.Requested) order.Outcome {
 	e.t.Helper()
-	out, err := w.Write(e.t.Context(), r)
-	e.must(err)
-	return out
+	end := w.Write(e.t.Context(), r)[0]
+	e.must(end.Err)
+	return end.Outcome
 }
 
 func (e *env) must(err error) {

@@ -43,7 +43,7 @@ func TestOrdersWriteTheFactsForTheirNoticesInTheirTransaction(t *testing.T) {
 		due := map[noticefact.Kind]time.Time{noticefact.KindORDER_PLACED: now, noticefact.KindPAYMENT_DEADLINE: now.Add(12 * time.Minute)}
 		requests := e.requests(6) // two more than there are units
 		written := map[id.Task]bool{}
-		for task, r := range w.WriteAll(t.Context(), requests) {
+		for task, r := range w.Write(t.Context(), requests...) {
 			e.must(r.Err)
 			if r.Outcome.Order != nil {
 				written[requests[task].Task] = true
@@ -64,7 +64,7 @@ func TestOrdersWriteTheFactsForTheirNoticesInTheirTransaction(t *testing.T) {
 					}
 				}
 			}
-			for _, r := range w.WriteAll(t.Context(), requests) {
+			for _, r := range w.Write(t.Context(), requests...) {
 				e.must(r.Err)
 			}
 		}

@@ -27,7 +27,7 @@ type buyer struct {
 // oneByOne decides the requests of a batch one by one. It locks the items first, so that
 // what it reads stays valid: until it commits, no other transaction can end a task of
 // these items or move their stock. It is slower than fast, and rarely needed.
-func (b *batch) oneByOne(ctx context.Context, tx *ent.Tx, requests []Requested) error {
+func (b *orderBatch) oneByOne(ctx context.Context, tx *ent.Tx, requests []Requested) error {
 	stock, err := b.lockItems(ctx, tx, itemsOf(requests))
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ type itemStock struct {
 // lockItems locks the rows of the existing items in the order of their ids, and returns
 // their stock. The lock is an update that changes only the revision, because that works
 // on every database.
-func (b *batch) lockItems(ctx context.Context, tx *ent.Tx, items []id.Item) (map[id.Item]*itemStock, error) {
+func (b *orderBatch) lockItems(ctx context.Context, tx *ent.Tx, items []id.Item) (map[id.Item]*itemStock, error) {
 	for _, item := range items {
 		if err := tx.SaleItem.Update().Where(saleitem.ID(item)).AddRevision(1).Exec(ctx); err != nil {
 			return nil, fmt.Errorf("lock item %s: %w", item, err)
@@ -90,7 +90,7 @@ func (b *batch) lockItems(ctx context.Context, tx *ent.Tx, items []id.Item) (map
 }
 
 // recogniseEnds records the requests whose task has already ended.
-func (b *batch) recogniseEnds(ctx context.Context, tx *ent.Tx, requests []Requested) error {
+func (b *orderBatch) recogniseEnds(ctx context.Context, tx *ent.Tx, requests []Requested) error {
 	ids := taskIDs(requests)
 	orders, err := tx.Order.Query().Where(entorder.IDIn(id.As[id.Order](ids)...)).All(ctx)
 	if err != nil {
@@ -111,7 +111,7 @@ func (b *batch) recogniseEnds(ctx context.Context, tx *ent.Tx, requests []Reques
 }
 
 // liveOrders returns the buyers that have a live order of the item.
-func (b *batch) liveOrders(ctx context.Context, tx *ent.Tx, requests []Requested) (map[buyer]id.Order, error) {
+func (b *orderBatch) liveOrders(ctx context.Context, tx *ent.Tx, requests []Requested) (map[buyer]id.Order, error) {
 	live := map[buyer]id.Order{}
 	if len(requests) == 0 {
 		return live, nil
@@ -135,7 +135,7 @@ func (b *batch) liveOrders(ctx context.Context, tx *ent.Tx, requests []Requested
 // choose divides the requests into those that become orders, those that fail, and those
 // that are superseded: the oldest reservation first, as many as fit. A large request that
 // does not fit does not block a later, smaller one.
-func (b *batch) choose(requests []Requested, live map[buyer]id.Order, stock map[id.Item]*itemStock) ([]Requested, []Failure) {
+func (b *orderBatch) choose(requests []Requested, live map[buyer]id.Order, stock map[id.Item]*itemStock) ([]Requested, []Failure) {
 	byAge := slices.Clone(requests)
 	slices.SortStableFunc(byAge, func(a, b Requested) int {
 		return cmp.Or(cmp.Compare(a.SubmittedAtMs, b.SubmittedAtMs), bytes.Compare(a.Task[:], b.Task[:]))
@@ -172,7 +172,7 @@ func (b *batch) choose(requests []Requested, live map[buyer]id.Order, stock map[
 }
 
 // rejectCode is reject with the code for the buyer.
-func (b *batch) rejectCode(r Requested) (fault.Reason, string) {
+func (b *orderBatch) rejectCode(r Requested) (fault.Reason, string) {
 	if b.giveUp != "" {
 		return fault.Conflict, b.giveUp
 	}
@@ -183,7 +183,7 @@ func (b *batch) rejectCode(r Requested) (fault.Reason, string) {
 	return fault.Unknown, reason
 }
 
-func (b *batch) failure(r Requested, code fault.Reason, reason string) Failure {
+func (b *orderBatch) failure(r Requested, code fault.Reason, reason string) Failure {
 	return Failure{
 		ID: r.Task, Sale: r.Sale, Item: r.Item, User: r.User, Quantity: r.Quantity,
 		Code: code, Reason: reason, ReservedAt: r.submittedAt(), CreatedAt: b.now,
@@ -192,7 +192,7 @@ func (b *batch) failure(r Requested, code fault.Reason, reason string) Failure {
 
 // insertFailures ends tasks as failed. The row marks their units as due, and the
 // release loop returns them in Redis later.
-func (b *batch) insertFailures(ctx context.Context, tx *ent.Tx, failed []Failure) error {
+func (b *orderBatch) insertFailures(ctx context.Context, tx *ent.Tx, failed []Failure) error {
 	if len(failed) == 0 {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 
 // copyRecipients writes the addresses of those orders whose sales require one. A buyer
 // who removed theirs after the path token was issued ends the fast path.
-func (b *batch) copyRecipients(ctx context.Context, tx *ent.Tx, orders []*Order) error {
+func (b *orderBatch) copyRecipients(ctx context.Context, tx *ent.Tx, orders []*Order) error {
 	var due []recipient.Order
 	for _, o := range orders {
 		if b.terms[o.Item].address {
@@ -30,7 +30,7 @@ func (b *batch) copyRecipients(ctx context.Context, tx *ent.Tx, orders []*Order)
 
 // refuseWithoutAddress divides requests into those that may become orders, and failures
 // of buyers who have no address where the sale requires one.
-func (b *batch) refuseWithoutAddress(ctx context.Context, tx *ent.Tx, requests []Requested) (left []Requested, failed []Failure, err error) {
+func (b *orderBatch) refuseWithoutAddress(ctx context.Context, tx *ent.Tx, requests []Requested) (left []Requested, failed []Failure, err error) {
 	var users []id.User
 	for _, r := range requests {
 		if b.terms[r.Item].address {

@@ -41,7 +41,7 @@ func TestAnOrderKeepsTheAddressThatItsBuyerHad(t *testing.T) {
 		for i, street := range []string{"1 First Road", "2 Second Road"} {
 			moved = e.lives(requests[i].User, street)
 		}
-		results := w.WriteAll(t.Context(), requests)
+		results := w.Write(t.Context(), requests...)
 		for i, r := range results {
 			if r.Err != nil {
 				t.Fatalf("request %d: %v", i, r.Err)

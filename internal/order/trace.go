@@ -37,7 +37,7 @@ func (w *Writer) Trace(msg *stream.Message, requests []Requested) (ctx context.C
 }
 
 // traceBatch begins the span of a batch, with a link to each of its traced orders.
-func (w *Writer) traceBatch(ctx context.Context, calls []*call, size int) (context.Context, tracing.Span) {
+func (w *Writer) traceBatch(ctx context.Context, calls []call, size int) (context.Context, tracing.Span) {
 	var traced tracing.Orders
 	for _, c := range calls {
 		if traced == nil && len(c.traced) > 0 {

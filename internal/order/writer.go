@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"sync"
 	"time"
 
 	"entgo.io/ent/dialect"
 
+	"seckill/internal/batch"
 	"seckill/internal/clock"
 	"seckill/internal/fault"
 	"seckill/internal/id"
@@ -29,18 +29,12 @@ const (
 	// inFlight is how many batches are written concurrently: one commits while the next
 	// is inserted. SQLite has a single writer anyway.
 	inFlight = 2
-	// maxPending bounds the waiting requests. It is far above the number of messages
+	// maxWaiting bounds the waiting requests. It is far above the number of messages
 	// that the subscribers deliver concurrently.
-	maxPending = 16_384
+	maxWaiting = 16_384
 	// BatchTimeout bounds one batch, including its retries.
 	BatchTimeout = 5 * time.Second
 )
-
-// ErrBusy reports that too many requests wait for the database; nothing was done.
-var ErrBusy = errors.New("order writer: too many requests wait")
-
-// ErrClosed reports that the writer is closed; nothing was done.
-var ErrClosed = errors.New("order writer: closed")
 
 // ErrSuperseded reports a request whose gate was rebuilt since: unless the build counted
 // it, its units may be sold again. Nothing was done. The caller reserves the units at the
@@ -74,23 +68,13 @@ type Writer struct {
 	notices   *notice.Outbox
 	terms     *termsCache
 	rows      inserter
-	maxBatch  int
-	inFlight  int
-	timeout   time.Duration // of one batch
-
-	mu      sync.Mutex
-	pending []*call       // guarded by mu
-	waiting int           // guarded by mu; requests of pending
-	running int           // guarded by mu; running batches
-	closed  bool          // guarded by mu
-	idle    chan struct{} // guarded by mu; closed when running reaches 0 after Close
+	batches   *batch.Batcher[call, map[id.Task]Result]
 }
 
 // call is the requests of one caller, which are written in the same batch.
 type call struct {
 	requests []Requested
-	traced   tracing.Orders          // of the requests
-	done     chan map[id.Task]Result // buffered: sending never blocks when the caller is gone
+	traced   tracing.Orders // of the requests
 }
 
 // Result is how a request ended, or the error after which that is unknown.
@@ -109,139 +93,58 @@ type Outcome struct {
 // NewWriter returns a writer. Close waits for its running batches.
 func NewWriter(cfg WriterConfig) *Writer {
 	w := &Writer{
-		db: cfg.DB, publisher: cfg.Publisher, clock: cfg.Clock,
+		db: cfg.DB, publisher: cfg.Publisher, clock: cfg.Clock, rows: arrays{},
 		metrics: cfg.Metrics, tracer: cfg.Tracer, outbox: cfg.Outbox, notices: cfg.Notices, terms: newTermsCache(cfg.DB),
-		maxBatch: maxBatch, inFlight: inFlight, timeout: cmp.Or(cfg.Timeout, BatchTimeout), idle: make(chan struct{}),
 	}
 	if w.clock == nil {
 		w.clock = clock.System{}
 	}
-	w.rows = arrays{}
-	if cfg.DB.Dialect == dialect.SQLite {
-		w.rows, w.maxBatch, w.inFlight = portable{}, maxBatchSQLite, 1
+	queue := batch.Config[call, map[id.Task]Result]{
+		Process: w.process, Size: func(c call) int { return len(c.requests) },
+		MaxBatch: maxBatch, MaxInFlight: inFlight, MaxWaiting: maxWaiting, Timeout: cmp.Or(cfg.Timeout, BatchTimeout),
 	}
+	if cfg.DB.Dialect == dialect.SQLite {
+		w.rows, queue.MaxBatch, queue.MaxInFlight = portable{}, maxBatchSQLite, 1
+	}
+	w.batches = batch.New(queue)
 	return w
 }
 
-// Write turns a request into an order, or ends its task as failed, and returns after
-// the commit. Writing a request again, concurrently or later, returns the first end. An
-// error means that the outcome is unknown; writing the same request again resolves it.
-func (w *Writer) Write(ctx context.Context, r Requested) (Outcome, error) {
-	results := w.WriteAll(ctx, []Requested{r})
-	return results[0].Outcome, results[0].Err
-}
-
-// WriteAll is Write for the requests of one message. It returns their results in the
-// same order; requests that cannot be written do not affect the others.
-func (w *Writer) WriteAll(ctx context.Context, requests []Requested) []Result {
+// Write turns requests into orders, or ends their tasks as failed, and returns after the
+// commit. The results are in the order of the requests; one that cannot be written does
+// not affect the others. Writing a request again, concurrently or later, returns the
+// first end. An error means that the outcome is unknown; writing the same request again
+// resolves it. batch.ErrFull and batch.ErrClosed mean that nothing was done.
+func (w *Writer) Write(ctx context.Context, requests ...Requested) []Result {
+	ends, err := w.batches.Do(ctx, call{requests, tracing.OrdersFrom(ctx)})
 	results := make([]Result, len(requests))
-	fail := func(err error) []Result {
-		for i, r := range requests {
+	for i, r := range requests {
+		results[i] = ends[r.Task]
+		if err != nil {
 			results[i].Err = fmt.Errorf("write order %s: %w", r.Task, err)
 		}
-		return results
 	}
-	c := &call{requests: requests, traced: tracing.OrdersFrom(ctx), done: make(chan map[id.Task]Result, 1)}
-	if err := w.enqueue(c); err != nil {
-		return fail(err)
-	}
-	select {
-	case ends := <-c.done:
-		for i, r := range requests {
-			results[i] = ends[r.Task]
-		}
-		return results
-	case <-ctx.Done():
-		return fail(ctx.Err())
-	}
+	return results
 }
 
-// Close refuses new requests and waits until the pending ones have ended, or ctx is
-// done.
+// Close refuses new requests and waits until the earlier ones have ended, or ctx is done.
 func (w *Writer) Close(ctx context.Context) error {
-	w.mu.Lock()
-	if !w.closed {
-		w.closed = true
-		if w.running == 0 {
-			close(w.idle)
-		}
-	}
-	w.mu.Unlock()
-	select {
-	case <-w.idle:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("close order writer: %w", ctx.Err())
-	}
-}
-
-func (w *Writer) enqueue(c *call) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch {
-	case w.closed:
-		return ErrClosed
-	case w.waiting >= maxPending:
-		return ErrBusy
-	}
-	w.pending = append(w.pending, c)
-	w.waiting += len(c.requests)
-	if w.running < w.inFlight {
-		w.running++
-		go w.drain()
+	if err := w.batches.Close(ctx); err != nil {
+		return fmt.Errorf("close order writer: %w", err)
 	}
 	return nil
-}
-
-// drain writes batches until nothing waits.
-func (w *Writer) drain() {
-	for {
-		calls := w.take()
-		if calls == nil {
-			return
-		}
-		w.process(calls)
-	}
-}
-
-// take returns the calls of the next batch: at least one, and more while their requests
-// fit. With nothing pending, it decrements running and returns nil.
-func (w *Writer) take() []*call {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	n, size := 0, 0
-	for n < len(w.pending) && (n == 0 || size+len(w.pending[n].requests) <= w.maxBatch) {
-		size += len(w.pending[n].requests)
-		n++
-	}
-	if n == 0 {
-		w.running--
-		if w.closed && w.running == 0 {
-			close(w.idle)
-		}
-		return nil
-	}
-	calls := make([]*call, n)
-	copy(calls, w.pending)
-	rest := copy(w.pending, w.pending[n:])
-	clear(w.pending[rest:])
-	w.pending = w.pending[:rest]
-	w.waiting -= size
-	return calls
 }
 
 // process writes one batch and returns the outcomes to its callers. It does so after
 // updating Redis and publishing, so that a crash in between leads to a redelivery,
 // which repeats both.
-func (w *Writer) process(calls []*call) {
-	ctx, cancel := context.WithTimeout(context.Background(), w.timeout)
-	defer cancel()
+func (w *Writer) process(ctx context.Context, calls []call) []batch.Result[map[id.Task]Result] {
 	var requests []Requested
-	results := map[id.Task]Result{}
+	ended := map[id.Task]Result{}
 	for _, c := range calls {
 		for _, r := range c.requests {
-			if _, twice := results[r.Task]; !twice {
-				results[r.Task] = Result{Err: fmt.Errorf("order %s was not decided", r.Task)}
+			if _, twice := ended[r.Task]; !twice {
+				ended[r.Task] = Result{Err: fmt.Errorf("order %s was not decided", r.Task)}
 				requests = append(requests, r)
 			}
 		}
@@ -254,15 +157,17 @@ func (w *Writer) process(calls []*call) {
 		w.blameServer(requests, faults)
 	}
 	for task, end := range ends {
-		results[task] = Result{Outcome: end}
+		ended[task] = Result{Outcome: end}
 	}
 	for task, err := range faults {
-		results[task] = Result{Err: err}
+		ended[task] = Result{Err: err}
 	}
 	span.End(anyOf(faults))
-	for _, c := range calls {
-		c.done <- results // read only from here on
+	results := make([]batch.Result[map[id.Task]Result], len(calls))
+	for i := range results {
+		results[i].Value = ended // read only from here on
 	}
+	return results
 }
 
 // settle ends requests in one transaction. If the requests themselves cause a failure,

@@ -12,10 +12,10 @@ import (
 
 	"seckill/ent"
 	entorder "seckill/ent/order"
+	"seckill/internal/batch"
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/order"
-	"seckill/internal/testenv"
 )
 
 func TestARequestBecomesAnOrder(t *testing.T) {
@@ -92,11 +92,11 @@ func (e *env) deliver(writers []*order.Writer, requests []order.Requested) int {
 	for i, r := range requests {
 		g.Go(func() error {
 			for range 20 {
-				out, err := writers[i%len(writers)].Write(e.t.Context(), r)
-				if err != nil {
+				end := writers[i%len(writers)].Write(e.t.Context(), r)[0]
+				if end.Err != nil {
 					continue
 				}
-				if !out.Replayed && out.Order != nil {
+				if !end.Outcome.Replayed && end.Outcome.Order != nil {
 					mu.Lock()
 					fresh[r.Task] = true
 					mu.Unlock()
@@ -178,39 +178,14 @@ func TestTheOldestReservationsWinWhenTooFewUnitsAreLeft(t *testing.T) {
 	})
 }
 
-// inOneBatch writes requests in one batch: publishing of other requests blocks all
-// running batches until these requests are pending.
+// inOneBatch writes requests in one batch.
 func (e *env) inOneBatch(requests []order.Requested) map[id.Task]order.Outcome {
 	e.t.Helper()
-	gate, entered := make(chan struct{}), make(chan struct{}, 16)
-	w := e.writer(func(context.Context, []order.Task) error {
-		entered <- struct{}{}
-		<-gate
-		return nil
-	})
-	target, item := e.sale, e.item
-	e.sale, e.item = e.addSale(stock{units: 10, limit: 1})
-	blockers := e.requests(order.InFlight(w))
-	e.sale, e.item = target, item
-	var g errgroup.Group
-	for _, r := range blockers {
-		g.Go(func() error { _, err := w.Write(e.t.Context(), r); return err })
-		<-entered
-	}
-	var mu sync.Mutex
 	ends := map[id.Task]order.Outcome{}
-	for _, r := range requests {
-		g.Go(func() error {
-			out, err := w.Write(e.t.Context(), r)
-			mu.Lock()
-			defer mu.Unlock()
-			ends[r.Task] = out
-			return err
-		})
+	for i, end := range e.writer(nil).Write(e.t.Context(), requests...) {
+		e.must(end.Err)
+		ends[requests[i].Task] = end.Outcome
 	}
-	testenv.Eventually(e.t, testenv.Wait, func() bool { return order.Waiting(w) == len(requests) }, "all requests wait")
-	close(gate)
-	e.must(g.Wait())
 	return ends
 }
 
@@ -339,15 +314,15 @@ func TestAClosedWriterRefusesAndFinishesWhatItHas(t *testing.T) {
 		return nil
 	})
 	var g errgroup.Group
-	g.Go(func() error { _, err := w.Write(t.Context(), e.request()); return err })
+	g.Go(func() error { return w.Write(t.Context(), e.request())[0].Err })
 	<-entered
 	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	if err := w.Close(short); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("close with an order under way: %v", err)
 	}
-	if _, err := w.Write(t.Context(), e.request()); !errors.Is(err, order.ErrClosed) {
-		t.Errorf("write after close: %v", err)
+	if end := w.Write(t.Context(), e.request())[0]; !errors.Is(end.Err, batch.ErrClosed) {
+		t.Errorf("write after close: %v", end.Err)
 	}
 	close(gate)
 	e.must(w.Close(t.Context()))

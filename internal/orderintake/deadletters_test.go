@@ -219,8 +219,7 @@ func TestDecisionsAtOnceAreOneEnd(t *testing.T) {
 	err = stream.Backlog(t.Context(), r.conn.Cmd, r.key, func(msg *stream.Message) {
 		requests, err := order.Decode(msg)
 		r.must(err)
-		_, err = r.writer.Write(t.Context(), requests[0])
-		r.must(err)
+		r.must(r.writer.Write(t.Context(), requests[0])[0].Err)
 	})
 	if status := r.status(task); err != nil || (status != order.Failed && status != order.Succeeded) {
 		t.Errorf("task %s, %v", status, err)

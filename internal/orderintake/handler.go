@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"seckill/internal/batch"
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/reservation"
@@ -52,7 +53,7 @@ func (h *Handler) Handle(msg *stream.Message) error {
 func (h *Handler) handle(ctx context.Context, requests []order.Requested) error {
 	var failed error
 	var superseded []order.Requested
-	for i, result := range h.writer.WriteAll(ctx, requests) {
+	for i, result := range h.writer.Write(ctx, requests...) {
 		switch {
 		case result.Err == nil:
 			continue
@@ -106,7 +107,7 @@ func (h *Handler) readmit(ctx context.Context, requests []order.Requested) error
 			return stream.Retryable(err)
 		}
 	}
-	for i, result := range h.writer.WriteAll(ctx, again) {
+	for i, result := range h.writer.Write(ctx, again...) {
 		if result.Err != nil { // the gate may have been rebuilt once more
 			return stream.Retryable(fmt.Errorf("handle order %s: %w", again[i].Task, result.Err))
 		}
@@ -115,5 +116,5 @@ func (h *Handler) readmit(ctx context.Context, requests []order.Requested) error
 }
 
 func retryable(err error) bool {
-	return order.IsTransient(err) || errors.Is(err, order.ErrBusy) || errors.Is(err, order.ErrClosed)
+	return order.IsTransient(err) || errors.Is(err, batch.ErrFull) || errors.Is(err, batch.ErrClosed)
 }

@@ -141,11 +141,11 @@ func TestATaskThatWasWrittenIsNotLost(t *testing.T) {
 	search := r.lostTasks(r.orders, func() (bool, error) { return false, nil })
 	task := r.submit()
 	seen := r.task(r.orders, task)
-	_, err := r.writer.Write(t.Context(), order.Requested{
+	end := r.writer.Write(t.Context(), order.Requested{
 		V: 1, Task: task, User: seen.User, Sale: r.sale, Item: r.item, Quantity: 1, UnitPriceMinor: 1999, Currency: "EUR",
 		PaymentWindowSeconds: 900, Epoch: 1, SubmittedAtMs: seen.CreatedAt.UnixMilli(),
-	})
-	r.must(err)
+	})[0]
+	r.must(end.Err)
 	for range 3 {
 		r.clock.Advance(time.Minute)
 		if counts, err := search.Step(t.Context()); err != nil || counts["failed"] != 0 {

@@ -75,8 +75,7 @@ func TestATaskIsSubmittedWhileItsUnitsAreReservedAndItsOrderIsNotWritten(t *test
 	if err != nil || len(waiting) != 1 {
 		t.Fatalf("%+v, %v", waiting, err)
 	}
-	_, err = r.writer.Write(t.Context(), waiting[0])
-	r.must(err)
+	r.must(r.writer.Write(t.Context(), waiting[0])[0].Err)
 	want(order.Succeeded)
 	r.must(r.conn.Cmd.Del(t.Context(), r.keys.Tasks(r.shard, a.Task)).Err()) // its copy in Redis expires
 	r.clock.Advance(time.Hour)

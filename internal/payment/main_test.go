@@ -19,6 +19,7 @@ import (
 
 	"seckill/ent"
 	"seckill/ent/sale"
+	"seckill/internal/batch"
 	"seckill/internal/clock"
 	"seckill/internal/fault"
 	"seckill/internal/id"
@@ -263,7 +264,10 @@ func (s *shop) place(user id.User, quantity int) *order.Order {
 		V: 1, Task: task, User: user, Sale: s.sale, Item: s.item, Quantity: quantity, UnitPriceMinor: 1999, Currency: s.currency,
 		PaymentWindowSeconds: int(window / time.Second), Epoch: 1, SubmittedAtMs: s.clock.Now().UnixMilli(),
 	}
-	out, err := patiently(func() (order.Outcome, error) { return s.writer.Write(s.t.Context(), request) })
+	out, err := patiently(func() (order.Outcome, error) {
+		end := s.writer.Write(s.t.Context(), request)[0]
+		return end.Outcome, end.Err
+	})
 	s.must(err)
 	if out.Order == nil {
 		s.t.Fatalf("the gate let a task through that failed: %+v", out.Task)
@@ -274,7 +278,7 @@ func (s *shop) place(user id.User, quantity int) *order.Order {
 // patiently repeats do while it returns retryable errors.
 func patiently[T any](do func() (T, error)) (got T, err error) {
 	for range 10 {
-		if got, err = do(); err == nil || !(stream.IsRetryable(err) || errors.Is(err, order.ErrBusy)) {
+		if got, err = do(); err == nil || !(stream.IsRetryable(err) || errors.Is(err, batch.ErrFull)) {
 			break
 		}
 	}

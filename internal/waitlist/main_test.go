@@ -135,12 +135,12 @@ func (h *hall) buy() *order.Order {
 	if o.Code != reservation.Accepted {
 		h.t.Fatalf("reserve: %+v", o)
 	}
-	out, err := h.writer.Write(h.t.Context(), order.Requested{
+	end := h.writer.Write(h.t.Context(), order.Requested{
 		V: 1, Task: o.Task, User: user, Sale: h.sale, Item: h.item, Quantity: 1, UnitPriceMinor: 1, Currency: "EUR",
 		PaymentWindowSeconds: 900, Epoch: 1, SubmittedAtMs: h.clock.Now().UnixMilli(),
-	})
-	h.must(err)
-	return out.Order
+	})[0]
+	h.must(end.Err)
+	return end.Outcome.Order
 }
 
 // cancel cancels an order and releases its unit.
