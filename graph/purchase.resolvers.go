@@ -43,6 +43,7 @@ func (r *mutationResolver) PlaceOrder(ctx context.Context, input model.PlaceOrde
 		User: auth.PrincipalFrom(ctx).UserID, Item: item, Quantity: input.Quantity,
 		PathToken: input.PathToken, IdempotencyKey: input.IdempotencyKey,
 	})
+	// Beside a refusal the payload has the buyer's existing task; see payloads.go.
 	return &model.PlaceOrderPayload{OrderTask: toTask(ctx, placed.Task), Replayed: placed.Replayed}, err
 }
 

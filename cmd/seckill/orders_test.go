@@ -42,11 +42,11 @@ func TestUnpaidOrdersAreExpiredFromTheCommandLine(t *testing.T) {
 		DB: db, Publisher: order.NewPublisher(order.PublisherConfig{Log: slog.New(slog.DiscardHandler)}), Timeout: testenv.Wait,
 	})
 	task := id.NewTask(id.ShardOf(sale))
-	_, err = writer.Write(t.Context(), order.Requested{
+	end := writer.Write(t.Context(), order.Requested{
 		V: 1, Task: task, User: id.New[id.User](), Sale: sale, Item: item, Quantity: 1,
 		UnitPriceMinor: 1999, Currency: "EUR", PaymentWindowSeconds: 900, Epoch: 1, SubmittedAtMs: time.Now().UnixMilli(),
-	})
-	must(err)
+	})[0]
+	must(end.Err)
 	must(writer.Close(t.Context()))
 	orderID := id.Order(task).Public()
 

@@ -19,7 +19,8 @@ const demoHeapGrowth = 50
 
 // tuneHeap sets GOGC, unless the environment does.
 func tuneHeap(environ []string, percent int) {
-	if _, set := lookupIn(environ)("GOGC"); !set {
+	lookup := lookupIn(environ)
+	if _, set := lookup("GOGC"); !set {
 		debug.SetGCPercent(percent)
 	}
 }

@@ -132,7 +132,7 @@ func (w *world) buy(n int) {
 			V: 1, Task: id.NewTask(w.shard()), User: user, Sale: w.sale, Item: w.item, Quantity: 1,
 			UnitPriceMinor: 69900, Currency: "CNY", PaymentWindowSeconds: 60, IdempotencyKey: "key-of-sixteen-bytes",
 		}
-		terms, err := r.Attempt()
+		terms, err := r.ItemTerms()
 		w.must(err)
 		out, err := w.reserver.Reserve(w.Context(), reservation.Attempt{
 			Task: r.Task, Sale: r.Sale, Item: r.Item, User: user, Quantity: 1, Permit: permit,

@@ -2,7 +2,7 @@
 // token, entering the waiting room, placing an order, joining the waitlist. Place turns
 // an attempt into an order task; the worker (package order) writes the order.
 //
-// The package has no state. It combines the catalogue, the StockCache, the gate in
+// The package stores nothing; Tries counts in memory. It combines the catalogue, the StockCache, the gate in
 // Redis and the admission services, and returns the outcome.
 package checkout
 
@@ -50,7 +50,7 @@ type Config struct {
 	Paths    *path.Service
 	Queue    *queue.Service
 	Waitlist *waitlist.Service
-	Tries    *Tries             // nil = NoLimit
+	Tries    *Tries             // required; NoLimit() = none
 	Risk     *risk.Hook         // asked about buyers before admission; nil = none
 	Book     *recipient.Book    // for sales whose orders have an address
 	Users    *account.Directory // for sales that require something of an account
@@ -60,9 +60,6 @@ type Config struct {
 
 // New returns a Checkout.
 func New(cfg Config) *Checkout {
-	if cfg.Tries == nil {
-		cfg.Tries = NoLimit()
-	}
 	return &Checkout{
 		catalog: cfg.Catalog, stock: cfg.Stock, gate: cfg.Gate, orders: cfg.Orders, paths: cfg.Paths,
 		queue: cfg.Queue, waitlist: cfg.Waitlist, tries: cfg.Tries, risk: cfg.Risk, book: cfg.Book, users: cfg.Users, counts: cfg.Counts,
@@ -169,7 +166,7 @@ func (c *Checkout) newAttempt(in PlaceInput, parent *sale.Sale, item *sale.Item)
 		V: 1, Task: task, User: in.User, Sale: parent.ID, Item: item.ID, Quantity: in.Quantity,
 		UnitPriceMinor: item.Price.Minor, Currency: item.Price.Currency,
 		PaymentWindowSeconds: int(parent.PaymentWindow / time.Second), IdempotencyKey: in.IdempotencyKey,
-	}.Attempt()
+	}.ItemTerms()
 	if err != nil {
 		return reservation.Attempt{}, fmt.Errorf("make attempt: %w", err)
 	}
@@ -181,10 +178,7 @@ func (c *Checkout) newAttempt(in PlaceInput, parent *sale.Sale, item *sale.Item)
 }
 
 func submitted(a reservation.Attempt, o reservation.Outcome) *order.Task {
-	return &order.Task{
-		ID: a.Task, User: a.User, Sale: a.Sale, Item: a.Item, Quantity: a.Quantity,
-		Status: order.Submitted, Revision: 1, CreatedAt: o.At, UpdatedAt: o.At,
-	}
+	return order.NewSubmitted(order.Task{ID: a.Task, User: a.User, Sale: a.Sale, Item: a.Item, Quantity: a.Quantity}, o.At)
 }
 
 // refuse maps an outcome without stock to a refusal.
@@ -262,8 +256,5 @@ func (c *Checkout) task(ctx context.Context, in PlaceInput, o reservation.Outcom
 			return nil
 		}
 	}
-	return &order.Task{
-		ID: o.Task, User: in.User, Item: in.Item, Quantity: in.Quantity,
-		Status: order.Submitted, Revision: 1, CreatedAt: o.At, UpdatedAt: o.At,
-	}
+	return order.NewSubmitted(order.Task{ID: o.Task, User: in.User, Item: in.Item, Quantity: in.Quantity}, o.At)
 }

@@ -93,7 +93,7 @@ func (s *Service) extend(ctx context.Context, by sale.Actor, in *Intervention) (
 			done.Extension = int((in.EndsAt.Sub(v.EndsAt) + time.Second - 1) / time.Second) // rounded up: many small extensions add up
 			putTime(changed, "endsAt", v.EndsAt, *in.EndsAt)
 			in.persons(changed)
-			return s.beforeItsEnd(v.Status)(v)
+			return v.Status, s.checkNotOver(v)
 		},
 		set: func(u *ent.SaleUpdate) { u.SetEndsAt(*in.EndsAt) },
 		within: func(ctx context.Context, tx *ent.Tx, _ *sale.Sale) error {

@@ -49,7 +49,7 @@ func (s *Service) Pause(ctx context.Context, in ActInput) (*sale.Sale, error) {
 	}
 	return s.withGate(ctx, act{
 		by: in.By, sale: in.Sale, what: sale.ActPause, note: in.Note,
-		decide: s.beforeItsEnd(sale.Paused),
+		decide: func(v *sale.Sale) (sale.Status, error) { return sale.Paused, s.checkNotOver(v) },
 		set:    func(u *ent.SaleUpdate) { u.SetNotice(in.Note) },
 	})
 }
@@ -65,21 +65,19 @@ func (s *Service) Resume(ctx context.Context, in ActInput) (*sale.Sale, error) {
 			if s.cfg.Clock.Now().Before(v.StartsAt) {
 				return sale.Preheated, nil
 			}
-			return s.beforeItsEnd(sale.Live)(v)
+			return sale.Live, s.checkNotOver(v)
 		},
 		set: func(u *ent.SaleUpdate) { u.SetNotice("") },
 	})
 }
 
-// beforeItsEnd returns the status unless the sale's end time has passed: then the
-// scheduler is about to end it.
-func (s *Service) beforeItsEnd(to sale.Status) func(*sale.Sale) (sale.Status, error) {
-	return func(v *sale.Sale) (sale.Status, error) {
-		if !s.cfg.Clock.Now().Before(v.EndsAt) {
-			return "", conflict("saleId")
-		}
-		return to, nil
+// checkNotOver returns a conflict if the sale's end time has passed: the scheduler is
+// about to end it.
+func (s *Service) checkNotOver(v *sale.Sale) error {
+	if !s.cfg.Clock.Now().Before(v.EndsAt) {
+		return conflict("saleId")
 	}
+	return nil
 }
 
 // End ends a sale that has begun, or cancels one that has not; buyers see the reason.

@@ -75,7 +75,7 @@ func (s *Store) Superseded(ctx context.Context, epochOf func(item id.Item) int64
 		}
 	}
 	for i := range open {
-		s.watched.note(&open[i])
+		s.open.note(&open[i])
 	}
 	s.accepted.forget(due)
 	return len(open), nil

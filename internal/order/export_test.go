@@ -45,3 +45,10 @@ func Unpack(id id.Order, packed []byte) (*Order, int64, error) {
 func PutJSON(ctx context.Context, c *Cache, shard int, o *Order, copiedAt time.Time) error {
 	return c.conn.Cmd.HSet(ctx, c.bucket(shard, id.Task(o.ID)), orderField(o.ID), o.appendRecord(nil, copiedAt.UnixMilli())).Err()
 }
+
+// Allowed reports whether an order may move between two states, and returns the
+// corresponding move of stock.
+func Allowed(from, to Status) (Movement, bool) {
+	e, ok := edgeOf(from, to)
+	return e.stock, ok
+}

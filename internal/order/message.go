@@ -31,7 +31,9 @@ const (
 var ErrMalformed = errors.New("malformed order message")
 
 // Requested is one order in a message of the order stream: stock is reserved for a
-// user, and an order must be written. It is a versioned fact, keyed by the task id.
+// user, and an order must be written. It is a versioned fact, keyed by the task id. The
+// writer takes price, currency and payment window from the item's row in Postgres; those
+// of the message say what the buyer saw.
 type Requested struct {
 	V                    int     `json:"v"`
 	Task                 id.Task `json:"task"`
@@ -63,9 +65,9 @@ const (
 	reservedBytes  = "|\n" // not part of any field
 )
 
-// Attempt returns the last fields of an item's line, which the reserve script appends
+// ItemTerms returns the last fields of an item's line, which the reserve script appends
 // for an attempt to take stock. It rejects what can never become an order.
-func (r Requested) Attempt() (terms string, err error) {
+func (r Requested) ItemTerms() (string, error) {
 	if err := r.validateFields(); err != nil {
 		return "", err
 	}

@@ -201,7 +201,7 @@ func TestNoMessageIsMadeThatDecodeWouldRefuse(t *testing.T) {
 		if _, err := r.Message(); !errors.Is(err, order.ErrMalformed) {
 			t.Errorf("%s: message, error %v", name, err)
 		}
-		if _, err := r.Attempt(); !errors.Is(err, order.ErrMalformed) {
+		if _, err := r.ItemTerms(); !errors.Is(err, order.ErrMalformed) {
 			t.Errorf("%s: attempt, error %v", name, err)
 		}
 	}

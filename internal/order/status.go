@@ -27,9 +27,6 @@ func Live() []Status { return []Status{PendingPayment, Paid, Refunding} }
 // IsLive reports whether an order in this state holds or has sold its units.
 func (s Status) IsLive() bool { return slices.Contains(Live(), s) }
 
-// Valid reports whether s is a known state.
-func (s Status) Valid() bool { return slices.Contains(Statuses(), s) }
-
 // Movement is a move of stock, one line in the ledger.
 type Movement string
 
@@ -67,13 +64,6 @@ var edges = []edge{
 // partEdge is the transition of an order of which some units were refunded, and others are
 // left.
 var partEdge = edge{Refunding, Paid, Restock, Withdraw}
-
-// Allowed reports whether an order may move between two states, and returns the
-// corresponding move of stock.
-func Allowed(from, to Status) (Movement, bool) {
-	e, ok := edgeOf(from, to)
-	return e.stock, ok
-}
 
 func edgeOf(from, to Status) (edge, bool) {
 	for _, e := range edges {

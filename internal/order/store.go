@@ -54,14 +54,15 @@ func (noTasks) Task(context.Context, id.Task, id.User) (*Task, error) {
 
 // Store reads tasks and orders: from Redis while its copies are recent enough,
 // otherwise from Postgres. Only OrderFor checks that the user may see an order. Reads
-// write nothing but copies.
+// write nothing but copies. A task that Task returned as SUBMITTED is remembered in this
+// process until it ends: orderintake.LostTasks looks for those whose message is lost.
 type Store struct {
 	db        *postgres.DB
 	cache     *Cache
 	submitted TaskFinder
 	vanished  TaskFinder
 	clock     clock.Clock
-	watched   *watchedTasks
+	open      *openTasks
 	accepted  *acceptedTasks
 	log       *slog.Logger
 }
@@ -70,7 +71,7 @@ type Store struct {
 func NewStore(cfg StoreConfig) *Store {
 	s := &Store{
 		db: cfg.DB, cache: cfg.Cache, submitted: cfg.Submitted, vanished: cfg.Vanished, clock: cfg.Clock,
-		watched: newWatchedTasks(), accepted: newAcceptedTasks(), log: cfg.Log,
+		open: newOpenTasks(), accepted: newAcceptedTasks(), log: cfg.Log,
 	}
 	if s.clock == nil {
 		s.clock = clock.System{}
@@ -100,7 +101,7 @@ func (s *Store) task(ctx context.Context, id id.Task, owner id.User) (*Task, err
 	if cacheErr != nil {
 		s.log.WarnContext(ctx, "read task record", slog.Any("error", cacheErr))
 	}
-	s.watched.note(record)
+	s.open.note(record)
 	if record != nil && (record.Ended() || s.clock.Now().Sub(record.CreatedAt) < taskTrust) {
 		return record, nil
 	}
@@ -111,12 +112,12 @@ func (s *Store) task(ctx context.Context, id id.Task, owner id.User) (*Task, err
 	case err != nil:
 		return nil, err
 	case ended != nil:
-		s.watched.note(ended)
+		s.open.note(ended)
 		return ended, nil
 	case record != nil:
 		return record, nil
 	}
-	if record = s.watched.last(id); record == nil && cacheErr == nil && owner.IsZero() {
+	if record = s.open.last(id); record == nil && cacheErr == nil && owner.IsZero() {
 		record, cacheErr = s.submitted.Task(ctx, id, owner)
 	}
 	if record == nil && cacheErr != nil {
@@ -125,7 +126,7 @@ func (s *Store) task(ctx context.Context, id id.Task, owner id.User) (*Task, err
 	if record == nil && !owner.IsZero() {
 		return s.vanished.Task(ctx, id, owner)
 	}
-	s.watched.note(record)
+	s.open.note(record)
 	return record, nil
 }
 

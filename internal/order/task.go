@@ -53,6 +53,13 @@ type Task struct {
 	UpdatedAt time.Time
 }
 
+// NewSubmitted returns a task without the fields of its state as one that was accepted at
+// the given time.
+func NewSubmitted(t Task, at time.Time) *Task {
+	t.Status, t.Revision, t.CreatedAt, t.UpdatedAt = Submitted, revisionSubmitted, at, at
+	return &t
+}
+
 // Ended reports whether the task is in a final state.
 func (t *Task) Ended() bool { return t.Status == Succeeded || t.Status == Failed }
 

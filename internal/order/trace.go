@@ -10,7 +10,7 @@ import (
 )
 
 // Trace begins a span for each order of a message that is traced, and returns the context
-// for WriteAll, which continues their traces. The caller calls end with the outcome.
+// for Write, which continues their traces. The caller calls end with the outcome.
 func (w *Writer) Trace(msg *stream.Message, requests []Requested) (ctx context.Context, end func(error)) {
 	field := msg.Metadata.Get(tracing.Field)
 	if field == "" || w.tracer == nil {

@@ -42,7 +42,8 @@ type InFlight struct {
 	messages map[string]*inFlightMessage // guarded by mu; by message id
 }
 
-// inFlightMessage is a message that is being handled or waits for its next attempt.
+// inFlightMessage is a message that is being handled, or waits for its next attempt after
+// a retryable error.
 type inFlightMessage struct {
 	requests []order.Requested
 	appended map[reservation.ItemRef]int64 // epochs for which the orders were appended again; used by Step

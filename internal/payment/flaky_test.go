@@ -6,8 +6,10 @@ import (
 	"sync"
 	"time"
 
+	"seckill/internal/batch"
 	"seckill/internal/order"
 	"seckill/internal/payment"
+	"seckill/internal/stream"
 )
 
 // errLost is the error of a call with an unknown outcome.
@@ -130,4 +132,14 @@ func (f *flaky) Reacquire(ctx context.Context, c order.Reservation) (outcome pay
 
 func (f *flaky) Return(ctx context.Context, c order.Reservation) (bool, error) {
 	return lossy(f, "give back", func() (bool, error) { return f.gate.Return(ctx, c) })
+}
+
+// patiently repeats do while it returns retryable errors.
+func patiently[T any](do func() (T, error)) (got T, err error) {
+	for range 10 {
+		if got, err = do(); err == nil || !(stream.IsRetryable(err) || errors.Is(err, batch.ErrFull)) {
+			break
+		}
+	}
+	return got, err
 }

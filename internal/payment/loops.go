@@ -181,7 +181,8 @@ func (s *Service) SendRefunds(ctx context.Context, provider string) (map[string]
 		Where(entrefund.StatusEQ(entrefund.StatusSENDING), entrefund.TryAtLTE(now), hasNoUnitsBefore, func(refunds *sql.Selector) {
 			payments := sql.Table(entpayment.Table)
 			paid := sql.Select(payments.C(entpayment.FieldID)).From(payments)
-			s.at(provider)(paid)
+			here := s.at(provider)
+			here(paid)
 			refunds.Where(sql.In(refunds.C(entrefund.FieldPaymentID), paid))
 		}).
 		Order(ent.Asc(entrefund.FieldTryAt)).Limit(batch).All(ctx)

@@ -19,7 +19,6 @@ import (
 
 	"seckill/ent"
 	"seckill/ent/sale"
-	"seckill/internal/batch"
 	"seckill/internal/clock"
 	"seckill/internal/fault"
 	"seckill/internal/id"
@@ -273,16 +272,6 @@ func (s *shop) place(user id.User, quantity int) *order.Order {
 		s.t.Fatalf("the gate let a task through that failed: %+v", out.Task)
 	}
 	return out.Order
-}
-
-// patiently repeats do while it returns retryable errors.
-func patiently[T any](do func() (T, error)) (got T, err error) {
-	for range 10 {
-		if got, err = do(); err == nil || !(stream.IsRetryable(err) || errors.Is(err, batch.ErrFull)) {
-			break
-		}
-	}
-	return got, err
 }
 
 // buy places an order for a new user.

@@ -57,8 +57,8 @@ type Attempt struct {
 	Quantity       int
 	Permit         Permit // that the buyer's path token proves
 	IdempotencyKey string // 16 to 64 of [A-Za-z0-9_-]
-	// Terms is what the order is written with: the last fields of the item's line in the
-	// order message (package order). It must not contain a line break.
+	// Terms is the last fields of the item's line in the order message, see
+	// order.Requested.ItemTerms. It must not contain a line break.
 	Terms string
 	Tries Tries
 	// OnlyItem says that the sale has no other item: the reservation is then the only

@@ -107,7 +107,7 @@ func NewRecorder(cfg Config) *Recorder {
 	}
 }
 
-// Placed counts one call of placeOrder.
+// Placed counts one call of placeOrder, and records a refusal for operators.
 func (r *Recorder) Placed(p Placement) {
 	now, why := r.cfg.Clock.Now().Unix(), fault.ReasonOf(p.Err)
 	r.refused(attempt.Refused{User: p.User, Sale: p.Sale, Item: p.Item, Stage: string(StageOrder), Code: why})

@@ -15,7 +15,8 @@
 //
 // Delivery is at least once. An entry stays pending in its group until a handler
 // returned nil for it or it is a dead letter; a lost acknowledgement leads to a
-// redelivery, never to a loss. Handlers are idempotent by message id.
+// redelivery, never to a loss. Handlers are idempotent by what a message contains: its
+// id changes when it is split.
 //
 // # Life of an entry
 //

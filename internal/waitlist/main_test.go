@@ -106,7 +106,7 @@ func (h *hall) attempt(user id.User) reservation.Attempt {
 		V: 1, Task: task, User: user, Sale: h.sale, Item: h.item, Quantity: 1, UnitPriceMinor: 1, Currency: "EUR",
 		PaymentWindowSeconds: 900, IdempotencyKey: task.String(),
 	}
-	terms, err := r.Attempt()
+	terms, err := r.ItemTerms()
 	h.must(err)
 	return reservation.Attempt{
 		Task: task, Sale: h.sale, Item: h.item, User: user, Quantity: 1, Permit: permit, IdempotencyKey: task.String(),
