@@ -37,8 +37,10 @@ type fixture struct {
 	clock   *clock.Fake
 	pending []order.Requested
 	broken  error // of the backlog
-	sale    id.Sale
-	item    id.Item
+	// meanwhile is called by the next read of the backlog: after a build has begun.
+	meanwhile func()
+	sale      id.Sale
+	item      id.Item
 }
 
 func setup(t *testing.T) *fixture { return setupOn(t, testdb.Postgres(t)) }
@@ -71,6 +73,10 @@ func setupOn(t *testing.T, db *postgres.DB) *fixture {
 
 // Requests implements preload.Backlog.
 func (f *fixture) Requests(context.Context, int) ([]order.Requested, error) {
+	if do := f.meanwhile; do != nil {
+		f.meanwhile = nil
+		do()
+	}
 	return f.pending, f.broken
 }
 

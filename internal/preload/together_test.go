@@ -12,6 +12,7 @@ import (
 	entsale "seckill/ent/sale"
 	"seckill/internal/id"
 	"seckill/internal/reservation"
+	"seckill/internal/sale"
 )
 
 // nextSale replaces the fixture's sale with a new one that is due at once.
@@ -71,6 +72,25 @@ func TestAGateStandsOnceItsLoadingReturns(t *testing.T) {
 		f.end(t)
 	}
 	t.Logf("30 sales loaded by four at once, %d of them more than once", again)
+}
+
+// The revision of a build that a newer one superseded is not recorded: the newer gate,
+// whose revision is lower, would count as one that lost data.
+func TestASupersededBuildLeavesTheNewerGate(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.meanwhile = func() {
+		if err := f.preloader().Load(t.Context(), f.sale); err != nil {
+			t.Error(err)
+		}
+	}
+	if done, err := f.preloader().LoadBy(t.Context(), f.sale, sale.TheClock, ""); done || err != nil {
+		t.Errorf("the superseded build: %t, %v", done, err)
+	}
+	if counts := f.step(t); counts["rebuilt"] != 0 || f.row(t).Epoch != 2 {
+		t.Errorf("counts %v, epoch %d", counts, f.row(t).Epoch)
+	}
+	f.wantWhole(t)
 }
 
 // Several schedulers find the same drift: one of them rebuilds the gates.

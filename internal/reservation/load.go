@@ -3,7 +3,6 @@ package reservation
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -94,9 +93,11 @@ func (c Contents) acts() string {
 // their units to c.Reserved. A large gate is built by many calls, before Open; each call
 // shows other processes that the build continues. In a sale with a limit, the gates of all
 // items have their reservations before the first of them is opened. It returns false if
-// another build with a higher epoch has begun.
+// another build with a higher epoch has begun, also for an empty list.
 func (g *Gate) AddReservations(ctx context.Context, c *Contents, list []Reservation) (bool, error) {
-	for chunk := range slices.Chunk(list, reservationChunk) {
+	for first := true; first || len(list) > 0; first = false {
+		chunk := list[:min(len(list), reservationChunk)]
+		list = list[len(chunk):]
 		written, err := g.addChunk(ctx, *c, chunk).Int()
 		if err != nil {
 			return false, fmt.Errorf("write reservations of %s: %w", c.Item, err)
