@@ -31,7 +31,7 @@ test: services ## run all tests, Go and web, on real services; one summary at th
 	@go run ./test/testrun
 
 .PHONY: test-short
-test-short: services ## run the tests that take less than two minutes
+test-short: services ## run a subset of the tests in about two minutes
 	@go run ./test/testrun short
 
 .PHONY: race
@@ -68,7 +68,7 @@ migration: services ## write the next SQL file from the change of ent's schema: 
 	@set -a; . .services/env; go run ./internal/postgres/migratediff "$(NAME)"
 
 .PHONY: picture
-picture: ## draw docs/architecture.svg from its source (wants Graphviz)
+picture: ## draw docs/architecture.svg from its source (needs Graphviz)
 	dot -Tsvg docs/architecture.dot > docs/architecture.svg
 	echo "<!-- source: $$(sha256sum < docs/architecture.dot | cut -d ' ' -f 1) -->" >> docs/architecture.svg
 
@@ -77,25 +77,25 @@ fmt: ## format the Go code
 	$(GOLANGCI_LINT) fmt
 
 .PHONY: lint
-lint: ## lint the Go code by the closed list of .golangci.yml
+lint: ## lint the Go code with the linters of .golangci.yml
 	$(GOLANGCI_LINT) run
 	cd test/bench && go tool -modfile=../../tools/go.mod golangci-lint run
 
 .PHONY: bench
-bench: ## measure the ratios of the hot path against floors of the same run
+bench: ## measure the hot path relative to baselines in the same run
 	@[ -x scripts/bench ] || { echo "scripts/bench is missing"; exit 1; }
 	@scripts/bench
 
 .PHONY: growth
-growth: ## draw how the path of an order depends on stock, buyers, sales, sockets, backlog and rows
+growth: ## plot how throughput and latency of orders depend on stock, buyers, sales, sockets, backlog and rows
 	@scripts/bench --growth
 
 .PHONY: lighthouse
-lighthouse: services ## measure the shop's pages with Lighthouse (wants an idle machine)
+lighthouse: services ## measure the shop's pages with Lighthouse (needs an idle machine)
 	scripts/test-web lighthouse
 
 .PHONY: conformance
-conformance: ## run the protocol suites of others (part of make test; needs Node 20)
+conformance: ## run third-party protocol test suites (part of make test; needs Node 20)
 	@test/conformance/run
 
 .PHONY: attack

@@ -70,9 +70,9 @@ export async function buy(client) {
   const { challenge } = accepted((await client.execute(createCaptcha, { input: { purpose: 'SECKILL', saleId: sale.id, kind: 'PROOF_OF_WORK' } })).createCaptcha);
   const captcha = { challengeId: challenge.id, answer: await solve(challenge.parameters) };
   const { path } = accepted((await client.execute(issuePath, { input: { itemId, captcha } })).issueSeckillPath);
-  if (!path) throw new Error('there is a queue: follow queuePosition until it has the path');
+  if (!path) throw new Error('the buyer is in the waiting room: follow queuePosition until it has the path token');
 
-  // The key is kept until the outcome is known: a repetition with it buys nothing twice.
+  // Keep the key until the outcome is known: a retry with the same key does not buy twice.
   const input = { itemId, pathToken: path.token, idempotencyKey: crypto.randomUUID() };
   const { orderTask } = accepted((await client.execute(placeOrder, { input })).placeOrder);
   await client.subscribe(orderTaskStatus, { id: orderTask.id }, ({ orderTaskStatus: { kind, orderTask: task } }) => {

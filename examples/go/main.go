@@ -1,6 +1,6 @@
 // Command go buys one unit of the first live sale over the public API, and follows the
 // order task over a WebSocket (graphql-transport-ws). It shows what a service or a load
-// test needs: no GraphQL library, two dependencies of the standard kind.
+// test needs: no GraphQL library, only the standard library and a WebSocket package.
 //
 //	go run ./examples/go -url http://localhost:8080
 package main
@@ -82,7 +82,7 @@ func (c *client) buy(ctx context.Context, account, password string) error {
 		return err
 	}
 	if issued.Path == nil {
-		return errors.New("there is a queue: follow queuePosition until it has the path")
+		return errors.New("the buyer is in the waiting room: follow queuePosition until it has the path token")
 	}
 	var placed struct{ OrderTask struct{ ID string } }
 	err = c.mutate(ctx, &placed, "placeOrder", "orderTask { id }",
@@ -154,7 +154,7 @@ func (c *client) execute(ctx context.Context, data any, query string, variables 
 	if err != nil {
 		return err
 	}
-	defer func() { _ = response.Body.Close() }() // read whole
+	defer func() { _ = response.Body.Close() }() // only read from
 	var answer struct {
 		Data   json.RawMessage
 		Errors []struct {
@@ -196,7 +196,7 @@ func (c *client) follow(ctx context.Context, task string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = socket.CloseNow() }() // an error before it is reported
+	defer func() { _ = socket.CloseNow() }() // an earlier error is already returned
 	send := func(message object) error { return wsjson.Write(ctx, socket, message) }
 	if err := send(object{"type": "connection_init", "payload": object{"authorization": "Bearer " + c.token}}); err != nil {
 		return err

@@ -24,7 +24,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// charge is a payment, as the shop names it and as it stands.
+// charge is a payment of the shop with its current phase.
 type charge struct {
 	Payment     string    `json:"payment"`
 	Description string    `json:"description"`
@@ -137,7 +137,7 @@ func (s *service) sign(header http.Header, id string, body []byte) {
 	header.Set(standardwebhooks.HeaderWebhookSignature, signature)
 }
 
-// page lets the buyer decide, reports to the shop, and leads back to it.
+// page lets the buyer approve or decline, sends the webhook, and redirects to the shop.
 func (s *service) page(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -203,9 +203,9 @@ func TestAttacks(t *testing.T) {
 	var table bytes.Buffer
 	s.requests(20) // opens connections and fills caches
 	quiet := s.requests(60)
-	fmt.Fprintf(&table, "p99 of an innocent buyer of a quiet server: %s\n", quiet.Round(time.Millisecond/10))
+	fmt.Fprintf(&table, "p99 of a legitimate buyer of a quiet server: %s\n", quiet.Round(time.Millisecond/10))
 	for _, attack := range []struct {
-		line int // of the list of known weaknesses, 1 to 12; 0 = held before
+		line int // number of the weakness that the attack tests, 1 to 12; 0 = never was one
 		name string
 		held func(s *target) error
 	}{
@@ -229,7 +229,7 @@ func TestAttacks(t *testing.T) {
 	} {
 		verdict := "held"
 		began := time.Now()
-		stop := s.innocent()
+		stop := s.measureLegitimate()
 		err := attack.held(s)
 		took := time.Since(began)
 		p99 := stop()
@@ -257,9 +257,9 @@ func registerFromOneCustomer(s *target) error {
 }
 
 func fillTheQueue(s *target) error {
-	in, header := s.register("93.184.1.1", "innocent@example.com")
+	in, header := s.register("93.184.1.1", "legitimate@example.com")
 	if in.Tokens == nil {
-		return fmt.Errorf("the innocent user could not register: %s", in.code())
+		return fmt.Errorf("the legitimate user could not register: %s", in.code())
 	}
 	known := device(header)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -277,7 +277,7 @@ func fillTheQueue(s *target) error {
 	for what, header := range map[string]http.Header{"a known browser": known, "a new browser": cookies} {
 		ok := false
 		for try := 0; try < 5 && !ok; try++ {
-			ok = s.login(fmt.Sprintf("93.184.%d.1", 2+try), "innocent@example.com", password, header).Tokens != nil
+			ok = s.login(fmt.Sprintf("93.184.%d.1", 2+try), "legitimate@example.com", password, header).Tokens != nil
 		}
 		if !ok {
 			return fmt.Errorf("%s did not sign in", what)
@@ -286,7 +286,8 @@ func fillTheQueue(s *target) error {
 	return nil
 }
 
-// visitors is no attack: what so many clients on the server's machine cost by themselves.
+// visitors is not an attack. It measures the load that 180 clients on the server's machine
+// cause by themselves.
 func visitors(s *target) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

@@ -279,5 +279,3 @@ func readDrafts(s *target) error {
 	}
 	return nil
 }
-
-// bombs uploads a small file that declares a huge picture.

@@ -9,15 +9,16 @@ import (
 	"time"
 )
 
-// Slowest times that an innocent buyer may see during a flood: 5 times those of a quiet
-// server. Below floor no buyer notices, and a single pause of the machine is as long.
+// During a flood, the latency of a legitimate buyer may be at most 5 times that of a quiet
+// server. Latencies below floor always pass: users do not notice them, and one scheduling
+// pause takes as long.
 const (
 	slowest = 5
 	floor   = 100 * time.Millisecond
 )
 
-// pace compares a percentile with that of the quiet server. A slow pace fails no run: the
-// attackers share the machine with the server.
+// pace compares a percentile with that of the quiet server. A slow result does not fail the
+// test, because the attackers share the machine with the server.
 func pace(p99, quiet time.Duration) string {
 	if p99 > max(slowest*quiet, floor) {
 		return "SLOW"
@@ -25,8 +26,8 @@ func pace(p99, quiet time.Duration) string {
 	return "in time"
 }
 
-// innocent measures an innocent buyer until stop, which returns the 99th percentile.
-func (s *target) innocent() (stop func() time.Duration) {
+// measureLegitimate measures a legitimate buyer until stop, which returns the 99th percentile.
+func (s *target) measureLegitimate() (stop func() time.Duration) {
 	done := make(chan struct{})
 	var p99 time.Duration
 	var running sync.WaitGroup
@@ -38,7 +39,7 @@ func (s *target) innocent() (stop func() time.Duration) {
 	}
 }
 
-// requests returns the 99th percentile of n requests of an innocent buyer.
+// requests returns the 99th percentile of n requests of a legitimate buyer.
 func (s *target) requests(n int) time.Duration { return s.follow(nil, n) }
 
 // follow sends requests from an address of its own until done, or n of them.

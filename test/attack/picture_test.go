@@ -88,6 +88,8 @@ func (s *target) upload(token string, picture []byte) (status int, text string, 
 	return res.StatusCode, string(body), after - before, err
 }
 
+// bombs uploads a normal picture and small files that declare huge ones, and bounds what each
+// upload costs the server.
 func bombs(s *target) error {
 	operator, err := s.staff("artist@example.com", "OPERATOR")
 	if err != nil {

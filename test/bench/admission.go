@@ -19,30 +19,30 @@ import (
 )
 
 const (
-	// ordersBeside is the number of orders per second placed during the measurement: a
+	// backgroundRate is the number of orders per second placed during the measurement: a
 	// steady load, not the maximum.
-	ordersBeside = 1000
+	backgroundRate = 1000
 	// captchasPerSecond is the rate of captcha requests: ten thousand buyers in a little
 	// over a minute, one each.
 	captchasPerSecond = 150
-	// gatePow makes proofs of work as short as the settings allow: the client pays for
-	// them.
-	gatePow = 10_000
+	// admissionPow is the smallest difficulty that the settings allow, because the generator solves
+	// the proofs of work.
+	admissionPow = 10_000
 )
 
-// beside places orders at a steady rate until end is called.
-type beside struct {
+// backgroundOrders places orders at a steady rate until end is called.
+type backgroundOrders struct {
 	good, bad atomic.Int64
 	sample    atomic.Pointer[string]
 	stop      context.CancelFunc
 	wg        sync.WaitGroup
 }
 
-// ordering starts orders that run during a measurement. There must be enough buyers for
+// startBackgroundOrders starts orders that run during a measurement. There must be enough buyers for
 // its duration.
-func ordering(ctx context.Context, addr string, requests [][]byte) *beside {
+func startBackgroundOrders(ctx context.Context, addr string, requests [][]byte) *backgroundOrders {
 	ctx, stop := context.WithCancel(ctx)
-	b := &beside{stop: stop}
+	b := &backgroundOrders{stop: stop}
 	due := make(chan []byte, len(requests))
 	for range 16 {
 		b.wg.Go(func() {
@@ -79,7 +79,7 @@ func ordering(ctx context.Context, addr string, requests [][]byte) *beside {
 				return
 			case <-tick.C:
 			}
-			for range min(ordersBeside*int(beat)/int(time.Second), len(requests)-next) {
+			for range min(backgroundRate*int(beat)/int(time.Second), len(requests)-next) {
 				due <- requests[next]
 				next++
 			}
@@ -89,7 +89,7 @@ func ordering(ctx context.Context, addr string, requests [][]byte) *beside {
 }
 
 // end stops the orders. It returns an error when an order was not accepted.
-func (b *beside) end() error {
+func (b *backgroundOrders) end() error {
 	b.stop()
 	b.wg.Wait()
 	if b.good.Load() == 0 || b.bad.Load() > 0 {
@@ -97,18 +97,18 @@ func (b *beside) end() error {
 		if s := b.sample.Load(); s != nil {
 			text = *s
 		}
-		return fmt.Errorf("orders beside: %d taken in, %d not, for example %s", b.good.Load(), b.bad.Load(), text)
+		return fmt.Errorf("background orders: %d taken in, %d not, for example %s", b.good.Load(), b.bad.Load(), text)
 	}
 	return nil
 }
 
-// gate measures admission while orders run: the latency of captcha images and the rate of
+// measureAdmission measures admission while orders run: the latency of captcha images and the rate of
 // path tokens.
-func gate(ctx context.Context, w *ways, r *report) error {
+func measureAdmission(ctx context.Context, w *suite, r *report) error {
 	var slow, paths []float64
 	asked, pictures := 0, 0
 	for n := range w.opts.rounds {
-		say("the gate, round %d of %d", n+1, w.opts.rounds)
+		say("admission, round %d of %d", n+1, w.opts.rounds)
 		lats, drawn, err := w.captchas(ctx)
 		if err != nil {
 			return fmt.Errorf("captchas: %w", err)
@@ -123,17 +123,17 @@ func gate(ctx context.Context, w *ways, r *report) error {
 		paths = append(paths, rate)
 	}
 	r.Figures = append(r.Figures,
-		figure{Name: fmt.Sprintf("createCaptcha p99, beside %d orders/s", ordersBeside), Ratio: median(slow), Unit: "ms", ToReach: "10"},
-		figure{Name: fmt.Sprintf("issueSeckillPath, beside %d orders/s", ordersBeside), Ratio: median(paths), Unit: "/s"})
+		figure{Name: fmt.Sprintf("createCaptcha p99, beside %d orders/s", backgroundRate), Ratio: median(slow), Unit: "ms", ToReach: "10"},
+		figure{Name: fmt.Sprintf("issueSeckillPath, beside %d orders/s", backgroundRate), Ratio: median(paths), Unit: "/s"})
 	r.Checks = append(r.Checks, check{
 		Name: "captchas asked for as pictures are pictures", OK: pictures*100 >= asked*95, Text: fmt.Sprintf("%d of %d", pictures, asked),
 	})
 	return nil
 }
 
-// besideFor seeds enough buyers for a duration and starts their orders.
-func (w *ways) besideFor(ctx context.Context, lasts time.Duration) (*beside, error) {
-	n := int(lasts.Seconds()+1) * ordersBeside
+// startOrdersFor seeds enough buyers for a duration and starts their orders.
+func (w *suite) startOrdersFor(ctx context.Context, lasts time.Duration) (*backgroundOrders, error) {
+	n := int(lasts.Seconds()+1) * backgroundRate
 	offer, err := w.site.seed(ctx, n, n+100)
 	if err != nil {
 		return nil, err
@@ -141,12 +141,12 @@ func (w *ways) besideFor(ctx context.Context, lasts time.Duration) (*beside, err
 	if err := w.onSale(ctx, offer); err != nil {
 		return nil, err
 	}
-	return ordering(ctx, w.shop.public, orderRequests(w.shop.public, offer.ItemID, offer.Users)), nil
+	return startBackgroundOrders(ctx, w.shop.public, orderRequests(w.shop.public, offer.ItemID, offer.Users)), nil
 }
 
 // onSale waits until the server has loaded a sale, and sends one request with each
 // buyer's token.
-func (w *ways) onSale(ctx context.Context, offer *seed.Result) error {
+func (w *suite) onSale(ctx context.Context, offer *seed.Result) error {
 	request := httpRequest(w.shop.public, "", fmt.Sprintf(`{"query":"{sale(by:{id:\"%s\"}){id}}"}`, offer.SaleID))
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -156,7 +156,7 @@ func (w *ways) onSale(ctx context.Context, offer *seed.Result) error {
 			return err
 		}
 		if res.good == 1 {
-			return greet(ctx, w.shop, offer.Users)
+			return warmTokens(ctx, w.shop, offer.Users)
 		}
 	}
 	return errors.New("the server does not hear of a new sale")
@@ -164,8 +164,8 @@ func (w *ways) onSale(ctx context.Context, offer *seed.Result) error {
 
 // captchas requests captcha images at a steady rate. It returns the sorted latencies and
 // the number of images; the server issues a proof of work when the image pool is empty.
-func (w *ways) captchas(ctx context.Context) (lats []time.Duration, pictures int, err error) {
-	orders, err := w.besideFor(ctx, w.opts.lasts)
+func (w *suite) captchas(ctx context.Context) (lats []time.Duration, pictures int, err error) {
+	orders, err := w.startOrdersFor(ctx, w.opts.lasts)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -215,7 +215,7 @@ func (w *ways) captchas(ctx context.Context) (lats []time.Duration, pictures int
 
 // paths returns how many path tokens are issued per second. Their captchas were solved
 // beforehand.
-func (w *ways) paths(ctx context.Context) (float64, error) {
+func (w *suite) paths(ctx context.Context) (float64, error) {
 	n := 250 * int(w.opts.lasts/time.Second+1)
 	offer, err := w.site.seed(ctx, n, n+100)
 	if err != nil {
@@ -228,7 +228,7 @@ func (w *ways) paths(ctx context.Context) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	orders, err := w.besideFor(ctx, w.opts.lasts)
+	orders, err := w.startOrdersFor(ctx, w.opts.lasts)
 	if err != nil {
 		return 0, err
 	}
@@ -241,7 +241,7 @@ func (w *ways) paths(ctx context.Context) (float64, error) {
 
 // solved creates and solves a proof of work for each buyer and prepares the request for a
 // path token.
-func (w *ways) solved(ctx context.Context, offer *seed.Result) ([][]byte, error) {
+func (w *suite) solved(ctx context.Context, offer *seed.Result) ([][]byte, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", w.shop.public)
 	if err != nil {
 		return nil, err

@@ -21,13 +21,13 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/postgres"
 	"seckill/test/bench/bare"
+	"seckill/test/bench/baseline"
 	"seckill/test/bench/naive"
-	"seckill/test/bench/stand"
 )
 
-// heapGrowth is GOGC of `seckill serve` and of the baselines that use its edge. The floor
-// and the naive design keep Go's default: the trade of memory for time is part of the
-// product's design.
+// heapGrowth is GOGC of `seckill serve` and of all child servers except the floor and the
+// naive design. Those two keep Go's default, because using more memory to save CPU time is
+// part of the product's design.
 const heapGrowth = 400
 
 // Servers that this program can run as a child process, in addition to `seckill serve`.
@@ -105,23 +105,23 @@ func profile(path string) (stop func(), err error) {
 func childHandler(ctx context.Context, kind string, log *slog.Logger) (http.Handler, error) {
 	switch kind {
 	case childFloor:
-		return stand.Floor(), nil
+		return baseline.Floor(), nil
 	case childNoop:
-		return stand.Edge(stand.Nothing, nil, nil, log)
+		return baseline.Edge(baseline.Noop, nil, nil, log)
 	case childAuthed:
 		tokens, _, err := childTokens()
 		if err != nil {
 			return nil, err
 		}
-		return stand.Edge(stand.Nothing, nil, tokens, log)
+		return baseline.Edge(baseline.Noop, nil, tokens, log)
 	case childPush:
-		push := stand.NewPush()
+		push := baseline.NewPush()
 		go push.Run(ctx)
-		return stand.Edge(stand.Nothing, push.Watch, nil, log)
+		return baseline.Edge(baseline.Noop, push.Watch, nil, log)
 	case childWrites:
-		return stand.NewWrites(false), nil
+		return baseline.NewWrites(false), nil
 	case childWoken:
-		writes := stand.NewWrites(true)
+		writes := baseline.NewWrites(true)
 		go writes.Run(ctx)
 		return writes, nil
 	case childNaive:
@@ -146,12 +146,12 @@ func childTokens() (*auth.Tokens, *config.Config, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	tokens, err := stand.Tokens(keys)
+	tokens, err := baseline.Tokens(keys)
 	return tokens, cfg, err
 }
 
-// counter holds what the shops of this program sell and the services they use.
-type counter struct {
+// baselineConfig holds what the shops of this program sell and the services they use.
+type baselineConfig struct {
 	tokens *auth.Tokens
 	db     *postgres.DB
 	redis  *redis.Client // with the library's default settings
@@ -161,8 +161,8 @@ type counter struct {
 	stock  int
 }
 
-// openCounter reads the environment and connects to the services.
-func openCounter(ctx context.Context) (c counter, err error) {
+// openBaselineConfig reads the environment and connects to the services.
+func openBaselineConfig(ctx context.Context) (c baselineConfig, err error) {
 	var cfg *config.Config
 	if c.tokens, cfg, err = childTokens(); err != nil {
 		return c, err
@@ -186,7 +186,7 @@ func openCounter(ctx context.Context) (c counter, err error) {
 }
 
 func naiveHandler(ctx context.Context, log *slog.Logger) (http.Handler, error) {
-	c, err := openCounter(ctx)
+	c, err := openBaselineConfig(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +205,7 @@ func naiveHandler(ctx context.Context, log *slog.Logger) (http.Handler, error) {
 }
 
 func bareHandler(ctx context.Context, log *slog.Logger) (http.Handler, error) {
-	c, err := openCounter(ctx)
+	c, err := openBaselineConfig(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -218,5 +218,5 @@ func bareHandler(ctx context.Context, log *slog.Logger) (http.Handler, error) {
 			log.ErrorContext(ctx, "bare path", slog.Any("error", err))
 		}
 	}()
-	return stand.Edge(shop.Place, nil, c.tokens, log)
+	return baseline.Edge(shop.Place, nil, c.tokens, log)
 }

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// crowdOpens is when the sale of the crowd opens: the sockets need less to connect.
+	// crowdOpens is the delay until the sale opens: longer than the sockets need to connect.
 	crowdOpens = 30 * time.Second
 	// crowdWait bounds the wait for a push.
 	crowdWait = time.Minute
@@ -23,7 +23,7 @@ const (
 
 // crowd measures what thousands of buyers do at the same moment: they follow a sale until
 // it opens, request a captcha, and join the waitlist when the stock is gone.
-func (w *ways) crowd(ctx context.Context, r *report) error {
+func (w *suite) crowd(ctx context.Context, r *report) error {
 	n := w.opts.crowd
 	say("a crowd of %d", n)
 	offer, err := app.Seed(ctx, w.site.cfg, seed.Input{
@@ -60,7 +60,7 @@ func (w *ways) crowd(ctx context.Context, r *report) error {
 		joins[i] = httpRequest(w.shop.public, u.AccessToken, fmt.Sprintf(
 			`{"query":"mutation J($i:JoinWaitlistInput!){joinWaitlist(input:$i){waitlistEntry{id} userErrors{code}}}","variables":{"i":{"itemId":%q}}}`, offer.ItemID))
 	}
-	lats, err := w.crowdAsks(ctx, captchas, `"cap_`)
+	lats, err := w.crowdRequests(ctx, captchas, `"cap_`)
 	if err != nil {
 		return fmt.Errorf("captchas: %w", err)
 	}
@@ -69,22 +69,22 @@ func (w *ways) crowd(ctx context.Context, r *report) error {
 	if res, err := (load{addr: w.shop.public, count: 1, request: cycle(first), want: []byte(`"SUBMITTED"`)}).run(ctx); err != nil || res.good != 1 {
 		return fmt.Errorf("sell the last unit: %w %s", err, res.sample)
 	}
-	if lats, err = w.crowdAsks(ctx, joins[1:], `"wtl_`); err != nil {
+	if lats, err = w.crowdRequests(ctx, joins[1:], `"wtl_`); err != nil {
 		return fmt.Errorf("waitlist: %w", err)
 	}
 	add("join the waitlist", lats)
 	return nil
 }
 
-// crowdAsks sends all requests at once on the generator's connections: the latency of a
+// crowdRequests sends all requests at once on the generator's connections: the latency of a
 // request counts from the common start.
-func (w *ways) crowdAsks(ctx context.Context, requests [][]byte, want string) (*latencies, error) {
+func (w *suite) crowdRequests(ctx context.Context, requests [][]byte, want string) (*latencies, error) {
 	return load{addr: w.shop.public, count: len(requests), request: cycle(requests), want: []byte(want)}.atRate(ctx, 1e12)
 }
 
 // crowdOpening opens a socket for each buyer, and measures how long after the opening each
 // received the sale with its button.
-func (w *ways) crowdOpening(ctx context.Context, offer *seed.Result) (*latencies, error) {
+func (w *suite) crowdOpening(ctx context.Context, offer *seed.Result) (*latencies, error) {
 	follow := []byte(`{"id":"1","type":"subscribe","payload":{"query":"subscription($s:ID!){saleStatus(saleId:$s){sale{phase startsAt viewer{action}}}}","variables":{"s":"` +
 		offer.SaleID + `"}}}`)
 	conns := make([]*socket, 0, len(offer.Users))

@@ -81,11 +81,11 @@ func (f *former) close(ctx context.Context) error {
 	return f.site.remove(ctx)
 }
 
-// whole measures orders of one round from the request to the row.
-func (f *former) whole(ctx context.Context, w *ways, n int) error {
+// measureWhole measures orders of one round from the request to the row.
+func (f *former) measureWhole(ctx context.Context, w *suite, n int) error {
 	users := f.offer.Users[n*w.opts.orders : (n+1)*w.opts.orders]
-	if err := greet(ctx, f.shop, users); err != nil {
+	if err := warmTokens(ctx, f.shop, users); err != nil {
 		return err
 	}
-	return w.toTheRow(ctx, "former whole path", till{f.shop, f.db, f.offer.SaleID, f.offer.ItemID, &f.accepted}, users)
+	return w.measureOrders(ctx, "former whole path", orderTarget{f.shop, f.db, f.offer.SaleID, f.offer.ItemID, &f.accepted}, users)
 }

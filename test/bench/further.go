@@ -10,19 +10,19 @@ import (
 // further holds measurements of the whole path beside the rounds: latencies at fixed rates,
 // and the append-only file written on every command.
 type further struct {
-	*ways
-	offer *seed.Result
-	used  int // buyers that have ordered
-	till  till
+	*suite
+	offer       *seed.Result
+	used        int // buyers that have ordered
+	orderTarget orderTarget
 }
 
-// openShares are the rates of the open loop, of the highest rate that the rounds reached.
+// openShares are the rates of the open loop, as shares of the median rate of the rounds.
 var openShares = []float64{0.25, 0.50, 0.75}
 
 // alwaysRounds is how often the durable setting is compared.
 const alwaysRounds = 3
 
-func (w *ways) further(ctx context.Context, r *report) error {
+func (w *suite) further(ctx context.Context, r *report) error {
 	part := w.opts.orders / 2
 	always := w.opts.orders / 4
 	n := part*len(openShares) + 2*alwaysRounds*always
@@ -33,10 +33,10 @@ func (w *ways) further(ctx context.Context, r *report) error {
 	if err := w.onSale(ctx, offer); err != nil {
 		return err
 	}
-	f := &further{ways: w, offer: offer, till: till{w.shop, w.db, offer.SaleID, offer.ItemID, new(int)}}
-	highest := r.Rates["whole path"]
+	f := &further{suite: w, offer: offer, orderTarget: orderTarget{w.shop, w.db, offer.SaleID, offer.ItemID, new(int)}}
+	roundRate := r.Rates["whole path"]
 	for _, share := range openShares {
-		if err := f.openLoop(ctx, r, share, highest*share, part); err != nil {
+		if err := f.openLoop(ctx, r, share, roundRate*share, part); err != nil {
 			return fmt.Errorf("open loop: %w", err)
 		}
 	}
@@ -60,8 +60,8 @@ func (f *further) openLoop(ctx context.Context, r *report, share, rate float64, 
 	if err != nil {
 		return err
 	}
-	*f.till.accepted += n
-	if err := written(ctx, f.db, f.offer.SaleID, *f.till.accepted); err != nil {
+	*f.orderTarget.accepted += n
+	if err := written(ctx, f.db, f.offer.SaleID, *f.orderTarget.accepted); err != nil {
 		return err
 	}
 	for _, p := range []float64{50, 99, 99.9} {
@@ -89,7 +89,7 @@ func (f *further) durable(ctx context.Context, r *report, n int) error {
 			if err := f.redis.Cmd.ConfigSet(ctx, setting, value).Err(); err != nil {
 				return err
 			}
-			if err := f.toTheRow(ctx, setting+" "+value, f.till, f.buyers(n)); err != nil {
+			if err := f.measureOrders(ctx, setting+" "+value, f.orderTarget, f.buyers(n)); err != nil {
 				return err
 			}
 		}

@@ -26,7 +26,7 @@ type axis struct {
 	Points []point `json:"points"`
 	values []int
 	quick  []int
-	// prepare brings an installation to the value and returns buyers with their sales.
+	// prepare brings an installation to the value and seeds the sales that are measured.
 	prepare func(ctx context.Context, g *growthSite, value int) error
 }
 
@@ -47,7 +47,6 @@ type growthSite struct {
 	shop    *server
 	roles   string // of the server; "" = all
 	offers  []*seed.Result
-	orElse  []byte // in good responses that are not orders; nil = all are orders
 	sockets []*socket
 	lost    atomic.Int64 // sockets that the server closed
 }
@@ -56,14 +55,13 @@ func axes() []axis {
 	return []axis{
 		{Name: "stock", Title: "units of the item", values: []int{1, 100, 10_000, 1_000_000}, quick: []int{1, 1000, 100_000},
 			prepare: func(ctx context.Context, g *growthSite, v int) error {
-				g.orElse = []byte(`"SOLD_OUT"`)
 				return g.offer(ctx, g.opts.growthOrders, v)
 			}},
 		{Name: "buyers", Title: "accounts with a path token for the sale", values: []int{10, 1000, 100_000, 1_000_000}, quick: []int{10, 1000, 10_000},
 			prepare: func(ctx context.Context, g *growthSite, v int) error { return g.offer(ctx, v, v+1000) }},
 		{Name: "sales", Title: "sales that are open at the same time", values: []int{1, 10, 100, 1000}, quick: []int{1, 10, 100}, prepare: manySales},
 		{Name: "old-sales", Title: "sales that ended long ago", values: []int{0, 100, 2000, 20_000}, quick: []int{0, 200, 2000}, prepare: oldSales},
-		{Name: "sockets", Title: "open sockets that follow the sale", values: []int{0, 1000, 5000, mostSockets()}, quick: []int{0, 500, 2000}, prepare: manySockets},
+		{Name: "sockets", Title: "open sockets that follow the sale", values: []int{0, 1000, 5000, maxSockets()}, quick: []int{0, 500, 2000}, prepare: manySockets},
 		{Name: "backlog", Title: "accepted orders that wait for a worker", values: []int{0, 10_000, 100_000, 1_000_000}, quick: []int{0, 10_000, 100_000}, prepare: backlog},
 		{Name: "orders", Title: "rows of the table of orders", values: []int{0, 100_000, 1_000_000, 10_000_000}, quick: []int{0, 10_000, 200_000}, prepare: oldOrders},
 	}
@@ -146,7 +144,7 @@ func (g *growthSite) start(ctx context.Context) (err error) {
 	if g.shop != nil {
 		return nil
 	}
-	flags := []string{"--captcha-pool=16"} // drawing them would be measured
+	flags := []string{"--captcha-pool=16"} // small, because filling the pool would be measured
 	if g.roles != "" {
 		flags = append(flags, "--roles="+g.roles)
 	}
@@ -172,7 +170,7 @@ func (g *growthSite) measure(ctx context.Context) (p point, err error) {
 	if users < len(requests) {
 		requests = requests[:users]
 	}
-	if err := greetAll(ctx, g.shop, g.offers, users); err != nil {
+	if err := warmAllTokens(ctx, g.shop, g.offers, users); err != nil {
 		return p, err
 	}
 	lats := newLatencies()
@@ -219,9 +217,9 @@ func (g *growthSite) requests() (requests [][]byte) {
 	return requests
 }
 
-func greetAll(ctx context.Context, s *server, offers []*seed.Result, users int) error {
+func warmAllTokens(ctx context.Context, s *server, offers []*seed.Result, users int) error {
 	for _, o := range offers {
-		if err := greet(ctx, s, o.Users[:min(len(o.Users), users)]); err != nil {
+		if err := warmTokens(ctx, s, o.Users[:min(len(o.Users), users)]); err != nil {
 			return err
 		}
 	}
@@ -269,8 +267,8 @@ func oldSales(ctx context.Context, g *growthSite, value int) error {
 		"ANALYZE sales")
 }
 
-// mostSockets returns 20,000, or fewer where a process may open fewer files.
-func mostSockets() int {
+// maxSockets returns 20,000, or fewer where a process may open fewer files.
+func maxSockets() int {
 	most := 20_000
 	if files, err := config.OpenFiles(); err == nil {
 		_, sockets := config.Connections(files)
@@ -302,13 +300,13 @@ func manySockets(ctx context.Context, g *growthSite, value int) error {
 		go func() {
 			for {
 				if _, err := c.read(); err != nil {
-					g.lost.Add(1) // read before they are closed at the end
+					g.lost.Add(1) // growthPoint reads the counter before it closes the sockets
 					return
 				}
 			}
 		}()
 	}
-	return g.shop.quiet(ctx)
+	return g.shop.waitIdle(ctx)
 }
 
 // backlog fills the order stream of the sale's shard with copies of a message, and runs no

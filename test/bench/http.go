@@ -19,35 +19,35 @@ import (
 // settleTimeout bounds the wait for the orders of one round.
 const settleTimeout = 2 * time.Minute
 
-// ways holds the servers and samples of all measurements over HTTP.
-type ways struct {
-	opts   options
-	site   *site
-	apart  *site // of the naive design and the bare path: their rows would be drift for the product
-	db     *postgres.DB
-	theirs *postgres.DB // of apart
-	redis  *redisconn.Conn
+// suite holds the servers and samples of all measurements over HTTP.
+type suite struct {
+	opts         options
+	site         *site
+	baselineSite *site // of the naive design and the bare path: their rows would be drift for the product
+	db           *postgres.DB
+	baselineDB   *postgres.DB // of baselineSite
+	redis        *redisconn.Conn
 
-	services                        services
-	floor, noop, authed, shop       *server
-	naive, bare                     *server
-	former                          *former // nil = not compared
-	offer, soldOut                  *seed.Result
-	naiveOffer, bareOffer           *seed.Result
-	done                            map[string][]sample
-	anonymous, losers               [][]byte // prepared requests
-	accepted, again                 int
-	naivelyAccepted, barelyAccepted int
+	services                    services
+	floor, noop, authed, shop   *server
+	naive, bare                 *server
+	former                      *former // nil = not compared
+	offer, soldOut              *seed.Result
+	naiveOffer, bareOffer       *seed.Result
+	done                        map[string][]sample
+	anonymous, soldOutRequests  [][]byte // prepared requests
+	accepted, again             int
+	naiveAccepted, bareAccepted int
 }
 
 // open starts the servers and seeds their sales.
-func (w *ways) open(ctx context.Context) (err error) {
+func (w *suite) open(ctx context.Context) (err error) {
 	w.done = map[string][]sample{}
 	if w.services, err = findServices(ctx, w.db, w.redis); err != nil {
 		return err
 	}
-	if !w.opts.gate {
-		if err := w.standIns(ctx); err != nil {
+	if !w.opts.admission {
+		if err := w.startBaselines(ctx); err != nil {
 			return err
 		}
 	}
@@ -61,16 +61,16 @@ func (w *ways) open(ctx context.Context) (err error) {
 	return w.sellOut(ctx)
 }
 
-// standIns starts the baselines.
-func (w *ways) standIns(ctx context.Context) (err error) {
+// startBaselines starts the baselines.
+func (w *suite) startBaselines(ctx context.Context) (err error) {
 	orders := w.opts.rounds * w.opts.orders
 	if w.offer, err = w.site.seed(ctx, orders, orders+1000); err != nil {
 		return fmt.Errorf("seed: %w", err)
 	}
-	if w.naiveOffer, err = w.apart.seed(ctx, w.opts.rounds*w.opts.naiveOrders, w.opts.rounds*w.opts.naiveOrders+1000); err != nil {
+	if w.naiveOffer, err = w.baselineSite.seed(ctx, w.opts.rounds*w.opts.naiveOrders, w.opts.rounds*w.opts.naiveOrders+1000); err != nil {
 		return fmt.Errorf("seed: %w", err)
 	}
-	if w.bareOffer, err = w.apart.seed(ctx, 1, orders+1000); err != nil {
+	if w.bareOffer, err = w.baselineSite.seed(ctx, 1, orders+1000); err != nil {
 		return fmt.Errorf("seed: %w", err)
 	}
 	self, err := os.Executable()
@@ -87,8 +87,8 @@ func (w *ways) standIns(ctx context.Context) (err error) {
 		more []string
 	}{
 		{childFloor, &w.floor, w.site, nil}, {childNoop, &w.noop, w.site, nil}, {childAuthed, &w.authed, w.site, nil},
-		{childNaive, &w.naive, w.apart, sells(w.naiveOffer, w.opts.rounds*w.opts.naiveOrders+1000)},
-		{childBare, &w.bare, w.apart, sells(w.bareOffer, orders+1000)},
+		{childNaive, &w.naive, w.baselineSite, sells(w.naiveOffer, w.opts.rounds*w.opts.naiveOrders+1000)},
+		{childBare, &w.bare, w.baselineSite, sells(w.bareOffer, orders+1000)},
 	} {
 		if *c.into, err = startServer(ctx, c.site.environ(c.more...), self, "child", c.kind); err != nil {
 			return err
@@ -97,7 +97,7 @@ func (w *ways) standIns(ctx context.Context) (err error) {
 	return nil
 }
 
-func (w *ways) close() {
+func (w *suite) close() {
 	for _, s := range []*server{w.floor, w.noop, w.authed, w.naive, w.bare, w.shop} {
 		if s != nil {
 			s.stop()
@@ -106,19 +106,19 @@ func (w *ways) close() {
 }
 
 // prepare builds the requests that buy nothing.
-func (w *ways) prepare() {
+func (w *suite) prepare() {
 	for _, u := range w.soldOut.Users {
 		body := orderBody(w.soldOut.ItemID, u.Path)
-		w.losers = append(w.losers, httpRequest(w.shop.public, u.AccessToken, body))
-		if !w.opts.gate {
+		w.soldOutRequests = append(w.soldOutRequests, httpRequest(w.shop.public, u.AccessToken, body))
+		if !w.opts.admission {
 			w.anonymous = append(w.anonymous, httpRequest(w.floor.public, "x", body))
 		}
 	}
 }
 
 // sellOut sells the only unit of the sale that is measured as sold out.
-func (w *ways) sellOut(ctx context.Context) error {
-	res, err := load{addr: w.shop.public, count: 1, request: cycle(w.losers), want: []byte(`"SUBMITTED"`)}.run(ctx)
+func (w *suite) sellOut(ctx context.Context) error {
+	res, err := load{addr: w.shop.public, count: 1, request: cycle(w.soldOutRequests), want: []byte(`"SUBMITTED"`)}.run(ctx)
 	if err != nil || res.good != 1 {
 		return fmt.Errorf("sell the last unit: %w %s", err, res.sample)
 	}
@@ -131,10 +131,10 @@ func cycle(requests [][]byte) func(int) []byte {
 
 // round runs every measurement once. All signed-in requests come from the same set of
 // users, because the cost of a request depends on how many users the server knows.
-func (w *ways) round(ctx context.Context, n int) error {
+func (w *suite) round(ctx context.Context, n int) error {
 	crowd := w.offer.Users[n*w.opts.orders : (n+1)*w.opts.orders]
 	for _, s := range []*server{w.authed, w.shop, w.bare} {
-		if err := greet(ctx, s, crowd); err != nil {
+		if err := warmTokens(ctx, s, crowd); err != nil {
 			return err
 		}
 	}
@@ -150,36 +150,36 @@ func (w *ways) round(ctx context.Context, n int) error {
 		{"authenticated no-op", w.authed, orderRequests(w.authed.public, w.offer.ItemID, crowd), submitted},
 		{"sold-out refusal", w.shop, orderRequests(w.shop.public, w.soldOut.ItemID, crowd), []byte(`"SOLD_OUT"`)},
 	} {
-		profiled := w.traced(ctx, part.server)
+		profiled := w.profileRefusals(ctx, part.server)
 		s, err := w.measure(ctx, part.server, load{addr: part.server.public, request: cycle(part.from), want: part.want, lasts: w.opts.lasts})
 		if err = errors.Join(err, <-profiled); err != nil {
 			return fmt.Errorf("%s: %w", part.name, err)
 		}
 		w.done[part.name] = append(w.done[part.name], s)
 	}
-	if err := w.whole(ctx, crowd); err != nil {
+	if err := w.measureWhole(ctx, crowd); err != nil {
 		return fmt.Errorf("whole path: %w", err)
 	}
-	if err := w.barely(ctx, crowd); err != nil {
+	if err := w.measureBare(ctx, crowd); err != nil {
 		return fmt.Errorf("bare path: %w", err)
 	}
 	if w.former != nil {
-		if err := w.former.whole(ctx, w, n); err != nil {
+		if err := w.former.measureWhole(ctx, w, n); err != nil {
 			return fmt.Errorf("former whole path: %w", err)
 		}
 	}
 	if w.opts.path {
 		return nil
 	}
-	if err := w.naively(ctx, n); err != nil {
+	if err := w.measureNaive(ctx, n); err != nil {
 		return fmt.Errorf("naive: %w", err)
 	}
 	return nil
 }
 
-// traced profiles the product while it refuses orders; the stand-ins write profiles of
-// their own.
-func (w *ways) traced(ctx context.Context, s *server) <-chan error {
+// profileRefusals profiles the product while it refuses orders; the baselines write their own
+// profiles.
+func (w *suite) profileRefusals(ctx context.Context, s *server) <-chan error {
 	dir := w.opts.profile
 	if s != w.shop {
 		dir = ""
@@ -188,7 +188,7 @@ func (w *ways) traced(ctx context.Context, s *server) <-chan error {
 }
 
 // measure runs one load and measures the CPU time of its server.
-func (w *ways) measure(ctx context.Context, s *server, l load) (sample, error) {
+func (w *suite) measure(ctx context.Context, s *server, l load) (sample, error) {
 	before, err := w.used(s)
 	if err != nil {
 		return sample{}, err
@@ -208,33 +208,33 @@ func (w *ways) measure(ctx context.Context, s *server, l load) (sample, error) {
 	return sample{n: res.good, took: res.took, cpu: used.server, used: used}, nil
 }
 
-// greet sends one request with each token, so that the server has verified it before the
+// warmTokens sends one request with each token, so that the server has verified it before the
 // measurement, as it has for buyers who requested a captcha and a path token.
-func greet(ctx context.Context, s *server, users []seed.LoadUser) error {
+func warmTokens(ctx context.Context, s *server, users []seed.LoadUser) error {
 	requests := make([][]byte, len(users))
 	for i, u := range users {
 		requests[i] = httpRequest(s.public, u.AccessToken, `{"query":"{__typename}"}`)
 	}
 	res, err := load{addr: s.public, count: len(users), request: cycle(requests), want: []byte(`"Query"`)}.run(ctx)
 	if err == nil && res.bad > 0 {
-		err = fmt.Errorf("greeting: %s", res.sample)
+		err = fmt.Errorf("verify the tokens: %s", res.sample)
 	}
 	return err
 }
 
-// whole measures orders of the product from the request to the row.
-func (w *ways) whole(ctx context.Context, users []seed.LoadUser) error {
+// measureWhole measures orders of the product from the request to the row.
+func (w *suite) measureWhole(ctx context.Context, users []seed.LoadUser) error {
 	profiled := w.shop.profile(ctx, w.opts.profile, "shop.prof", max(1, int(w.opts.lasts.Seconds())))
-	return errors.Join(w.toTheRow(ctx, "whole path", till{w.shop, w.db, w.offer.SaleID, w.offer.ItemID, &w.accepted}, users), <-profiled)
+	return errors.Join(w.measureOrders(ctx, "whole path", orderTarget{w.shop, w.db, w.offer.SaleID, w.offer.ItemID, &w.accepted}, users), <-profiled)
 }
 
-// barely measures the same for the minimal order path.
-func (w *ways) barely(ctx context.Context, users []seed.LoadUser) error {
-	return w.toTheRow(ctx, "bare path", till{w.bare, w.theirs, w.bareOffer.SaleID, w.offer.ItemID, &w.barelyAccepted}, users)
+// measureBare measures orders of the minimal order path from the request to the row.
+func (w *suite) measureBare(ctx context.Context, users []seed.LoadUser) error {
+	return w.measureOrders(ctx, "bare path", orderTarget{w.bare, w.baselineDB, w.bareOffer.SaleID, w.offer.ItemID, &w.bareAccepted}, users)
 }
 
-// till is a server that accepts orders, and the database they are written to.
-type till struct {
+// orderTarget is a server that accepts orders, and the database they are written to.
+type orderTarget struct {
 	server   *server
 	db       *postgres.DB
 	sale     string
@@ -242,8 +242,8 @@ type till struct {
 	accepted *int   // in all rounds
 }
 
-// toTheRow places one order per user and waits until all orders of the sale are written.
-func (w *ways) toTheRow(ctx context.Context, name string, t till, users []seed.LoadUser) error {
+// measureOrders places one order per user and waits until all orders of the sale are written.
+func (w *suite) measureOrders(ctx context.Context, name string, t orderTarget, users []seed.LoadUser) error {
 	requests := orderRequests(t.server.public, t.item, users)
 	before, err := w.used(t.server)
 	if err != nil {
@@ -269,9 +269,9 @@ func (w *ways) toTheRow(ctx context.Context, name string, t till, users []seed.L
 	return err
 }
 
-// naively measures the naive design: the rate of accepted orders and the rate of written
+// measureNaive measures the naive design: the rate of accepted orders and the rate of written
 // orders.
-func (w *ways) naively(ctx context.Context, n int) error {
+func (w *suite) measureNaive(ctx context.Context, n int) error {
 	users := w.naiveOffer.Users[n*w.opts.naiveOrders : (n+1)*w.opts.naiveOrders]
 	requests := orderRequests(w.naive.public, w.naiveOffer.ItemID, users)
 	before, err := w.naive.cpu()
@@ -283,11 +283,11 @@ func (w *ways) naively(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	w.naivelyAccepted += res.good
+	w.naiveAccepted += res.good
 	if res.bad > 0 {
 		return fmt.Errorf("%d orders were not taken in, for example %s", res.bad, res.sample)
 	}
-	if err := written(ctx, w.theirs, w.naiveOffer.SaleID, w.naivelyAccepted); err != nil {
+	if err := written(ctx, w.baselineDB, w.naiveOffer.SaleID, w.naiveAccepted); err != nil {
 		return err
 	}
 	took := time.Since(began)
@@ -336,7 +336,7 @@ func written(ctx context.Context, db *postgres.DB, saleID string, orders int) er
 }
 
 // checks compares the order counts in Redis and Postgres.
-func (w *ways) checks(ctx context.Context) ([]check, error) {
+func (w *suite) checks(ctx context.Context) ([]check, error) {
 	sale, err := id.ParseSale(w.offer.SaleID)
 	if err != nil {
 		return nil, err

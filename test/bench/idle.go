@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// An idle process is measured for a minute, a minute after its start: by then its captcha
-// images are drawn and its loops have stretched their pauses.
+// An idle process is measured for one minute, beginning one minute after its start: by then
+// its captcha pool is full and its polling loops have backed off.
 const (
 	idleAfter = time.Minute
 	idleLasts = time.Minute
 )
 
-// idler is an idle process that is measured.
-type idler struct {
+// idleProcess is an idle process that is measured.
+type idleProcess struct {
 	name string
 	*server
 	before time.Duration // CPU time when the measurement began
@@ -30,9 +30,9 @@ type idler struct {
 // all roles and `seckill demo` use while no client connects. They run side by side.
 func idleCost(ctx context.Context, o options) (figures []figure, err error) {
 	var sites []*site
-	var idlers []*idler
+	var idleProcesses []*idleProcess
 	defer func() {
-		for _, i := range idlers {
+		for _, i := range idleProcesses {
 			i.stop()
 		}
 		for _, s := range sites {
@@ -58,18 +58,18 @@ func idleCost(ctx context.Context, o options) (figures []figure, err error) {
 		if err != nil {
 			return nil, err
 		}
-		idlers = append(idlers, &idler{name: which + "serve", server: serve})
+		idleProcesses = append(idleProcesses, &idleProcess{name: which + "serve", server: serve})
 		demo, err := startDemo(ctx, program)
 		if err != nil {
 			return nil, err
 		}
-		idlers = append(idlers, &idler{name: which + "demo", server: demo})
+		idleProcesses = append(idleProcesses, &idleProcess{name: which + "demo", server: demo})
 	}
 	say("idle for %s, then measured for %s", idleAfter, idleLasts)
 	if err := pause(ctx, idleAfter); err != nil {
 		return nil, err
 	}
-	for _, i := range idlers {
+	for _, i := range idleProcesses {
 		if i.before, err = i.cpu(); err != nil {
 			return nil, err
 		}
@@ -78,7 +78,7 @@ func idleCost(ctx context.Context, o options) (figures []figure, err error) {
 	if err := pause(ctx, idleLasts); err != nil {
 		return nil, err
 	}
-	for _, i := range idlers {
+	for _, i := range idleProcesses {
 		used, err := i.cpu()
 		if err != nil {
 			return nil, err

@@ -67,7 +67,7 @@ func (l load) atRate(ctx context.Context, perSecond float64) (*latencies, error)
 					return
 				}
 				ok, body, err := c.ask(l.request(i), l.want)
-				for tries := 0; err == nil && !ok && tries < maxAgain && isTransient(body); tries++ {
+				for tries := 0; err == nil && !ok && tries < maxRetries && isTransient(body); tries++ {
 					ok, body, err = c.ask(l.request(i), l.want)
 				}
 				if err == nil && !ok {

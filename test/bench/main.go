@@ -33,7 +33,7 @@ type options struct {
 	old         string // path of a former binary to compare with; "" = none
 	out         string
 	profile     string // directory for CPU profiles; "" = none
-	gate        bool   // only captchas and path tokens
+	admission   bool   // only captchas and path tokens
 	path        bool   // only the order path and its baselines
 	pushes      bool   // only sockets
 	idle        bool   // only what idle processes cost
@@ -41,7 +41,7 @@ type options struct {
 	page        string // that gets the results; "" = none
 	axis        string // of growth; "" = all
 	curves      string // directory for the curves
-	crowd       int    // buyers who do the same at once
+	crowd       int    // buyers that send the same request at once
 
 	growthOrders int // at each point of a curve
 }
@@ -63,7 +63,7 @@ func main() {
 
 func parse() options {
 	o := options{rounds: 7, lasts: 4 * time.Second, orders: 30_000, naiveOrders: 5000, messages: 30_000, sockets: 1000, crowd: 5000, growthOrders: 6000}
-	flag.BoolVar(&o.quick, "quick", false, "about two minutes instead of about ten")
+	flag.BoolVar(&o.quick, "quick", false, "about three minutes instead of about fifteen")
 	flag.StringVar(&o.seckill, "seckill", "bin/seckill", "the product's binary")
 	flag.StringVar(&o.old, "old", "", "a former binary of the product, for one more line")
 	flag.StringVar(&o.out, "out", "bench-out/bench.json", "where the figures go, as JSON")
@@ -75,7 +75,7 @@ func parse() options {
 	flag.StringVar(&o.page, "page", "", "page that gets the results, for example docs/performance.md")
 	flag.StringVar(&o.axis, "axis", "", "one curve of growth, for example stock")
 	flag.StringVar(&o.curves, "curves", "docs/growth", "where the curves of growth go")
-	flag.BoolVar(&o.gate, "gate", false, "only captchas and paths beside orders")
+	flag.BoolVar(&o.admission, "gate", false, "only captchas and paths beside orders")
 	flag.IntVar(&o.rounds, "rounds", o.rounds, "rounds; the median counts")
 	flag.IntVar(&o.orders, "orders", o.orders, "orders of the whole path in one round")
 	flag.Parse()
@@ -99,22 +99,22 @@ func measure(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.remove(ctx)) }()
-	apart, err := newSite(ctx)
+	baselineSite, err := newSite(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, apart.remove(ctx)) }()
-	apart.cfg.JWTKey = s.cfg.JWTKey // the same tokens are valid at both
+	defer func() { err = errors.Join(err, baselineSite.remove(ctx)) }()
+	baselineSite.cfg.JWTKey = s.cfg.JWTKey // the same tokens are valid at both
 	db, err := s.database(ctx)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	theirs, err := apart.database(ctx)
+	baselineDB, err := baselineSite.database(ctx)
 	if err != nil {
 		return err
 	}
-	defer theirs.Close()
+	defer baselineDB.Close()
 	redis, err := redisconn.Open(ctx, s.cfg.RedisURL.Reveal())
 	if err != nil {
 		return err
@@ -126,14 +126,14 @@ func measure(ctx context.Context, o options) (err error) {
 	}
 	defer quiet()
 
-	s.traces, apart.traces = o.profile, o.profile
+	s.traces, baselineSite.traces = o.profile, o.profile
 	say("seeding and starting")
-	w := &ways{opts: o, site: s, apart: apart, db: db, theirs: theirs, redis: redis}
+	w := &suite{opts: o, site: s, baselineSite: baselineSite, db: db, baselineDB: baselineDB, redis: redis}
 	defer w.close()
 	if err := w.open(ctx); err != nil {
 		return err
 	}
-	if o.old != "" && !o.gate && !o.pushes {
+	if o.old != "" && !o.admission && !o.pushes {
 		if w.former, err = openFormer(ctx, o); err != nil {
 			return fmt.Errorf("former product: %w", err)
 		}
@@ -145,7 +145,7 @@ func measure(ctx context.Context, o options) (err error) {
 		if err := sockets(ctx, w, r); err != nil {
 			return fmt.Errorf("sockets: %w", err)
 		}
-	case !o.gate:
+	case !o.admission:
 		if r, err = w.everything(ctx); err != nil {
 			if r != nil {
 				r.print(os.Stdout)
@@ -154,11 +154,11 @@ func measure(ctx context.Context, o options) (err error) {
 		}
 	}
 	if !o.path && !o.pushes {
-		if err := gate(ctx, w, r); err != nil {
-			return fmt.Errorf("gate: %w", err)
+		if err := measureAdmission(ctx, w, r); err != nil {
+			return fmt.Errorf("admission: %w", err)
 		}
 	}
-	if !o.path && !o.pushes && !o.gate && !o.quick {
+	if !o.path && !o.pushes && !o.admission && !o.quick {
 		figures, err := idleCost(ctx, o)
 		if err != nil {
 			return fmt.Errorf("idle processes: %w", err)
@@ -174,7 +174,7 @@ func measure(ctx context.Context, o options) (err error) {
 			return err
 		}
 	}
-	if !r.right() {
+	if !r.passed() {
 		return errors.New("the orders do not add up")
 	}
 	return nil
@@ -191,9 +191,9 @@ func measureIdle(ctx context.Context, o options) error {
 	return r.save(o.out)
 }
 
-// everything runs all measurements except the gate's. What follows the rounds may fail by
-// itself: the report has the rest then.
-func (w *ways) everything(ctx context.Context) (*report, error) {
+// everything runs all measurements except those of admission. If a measurement after the
+// rounds fails, it returns the report so far with the error.
+func (w *suite) everything(ctx context.Context) (*report, error) {
 	var stock, batch []sample
 	for n := range w.opts.rounds {
 		say("round %d of %d", n+1, w.opts.rounds)
@@ -230,7 +230,7 @@ func (w *ways) everything(ctx context.Context) (*report, error) {
 	return r, err
 }
 
-func (w *ways) report() *report {
+func (w *suite) report() *report {
 	d := w.done
 	r := &report{Rates: map[string]float64{}, Micros: map[string]float64{}, Shares: map[string]shares{}, Rounds: w.opts.rounds,
 		Body: len(orderBody(w.soldOut.ItemID, w.soldOut.Users[0].Path))}

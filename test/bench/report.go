@@ -167,8 +167,8 @@ func keysOf(m map[string]float64) func(yield func(string) bool) {
 	}
 }
 
-// right reports whether every check passed.
-func (r *report) right() bool {
+// passed reports whether every check passed.
+func (r *report) passed() bool {
 	return !slices.ContainsFunc(r.Checks, func(c check) bool { return !c.OK })
 }
 

@@ -48,7 +48,7 @@ func start(ctx context.Context, cmd *exec.Cmd, public, admin string) (*server, e
 	defer tick.Stop()
 	for deadline := time.Now().Add(startTimeout); time.Now().Before(deadline); <-tick.C {
 		if status, err := get(ctx, "http://"+admin+"/readyz"); err == nil && status == http.StatusOK {
-			return shop, shop.quiet(ctx)
+			return shop, shop.waitIdle(ctx)
 		}
 		if ctx.Err() != nil {
 			break
@@ -62,9 +62,9 @@ func start(ctx context.Context, cmd *exec.Cmd, public, admin string) (*server, e
 // minute.
 const quietTimeout = 3 * time.Minute
 
-// quiet waits until the process has filled its captcha image pool. That takes a twelfth
+// waitIdle waits until the process has filled its captcha image pool. That takes a twelfth
 // of a core for a while; an idle server needs less than a hundredth.
-func (s *server) quiet(ctx context.Context) error {
+func (s *server) waitIdle(ctx context.Context) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	last, err := s.cpu()

@@ -30,7 +30,7 @@ const watch = `{"id":"1","type":"subscribe","payload":{"query":"subscription($s:
 const pushers = 100
 
 // sockets measures pushes and the memory of idle sockets.
-func sockets(ctx context.Context, w *ways, r *report) error {
+func sockets(ctx context.Context, w *suite, r *report) error {
 	say("sockets")
 	self, err := os.Executable()
 	if err != nil {
@@ -145,7 +145,7 @@ func pushRound(ctx context.Context, s *server, echo []byte, lasts time.Duration)
 
 // idleMemory returns the memory in kB that the product uses per idle socket: signed in
 // only, and with a subscription to a sale.
-func idleMemory(ctx context.Context, w *ways) (bare, followed float64, err error) {
+func idleMemory(ctx context.Context, w *suite) (bare, followed float64, err error) {
 	// The first sockets allocate what all sockets share.
 	first, err := dialSocket(ctx, w.shop.public, w.soldOut.Users[0].AccessToken)
 	if err != nil {

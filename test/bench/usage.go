@@ -48,7 +48,7 @@ type usage struct {
 }
 
 // used reads the CPU time of all processes.
-func (w *ways) used(s *server) (u usage, err error) {
+func (w *suite) used(s *server) (u usage, err error) {
 	if u.server, err = s.cpu(); err != nil {
 		return u, err
 	}

@@ -1,9 +1,9 @@
-// What a schema breaks of another, by GraphQL Inspector: fields, values, types, arguments
-// and interfaces that are gone or changed, and arguments that have become necessary.
+// Breaking changes between two schemas, by GraphQL Inspector: removed or changed fields,
+// enum values, types, arguments and interfaces, and arguments that became required.
 import { buildSchema } from 'graphql';
 import { CriticalityLevel, diff } from '@graphql-inspector/core';
 
-export const broken = async (released, now) =>
+export const breakingChanges = async (released, now) =>
   (await diff(buildSchema(released), buildSchema(now)))
     .filter((change) => change.criticality.level === CriticalityLevel.Breaking)
     .map((change) => change.message);

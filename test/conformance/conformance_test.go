@@ -72,7 +72,8 @@ func TestDevelopmentProfile(t *testing.T) {
 	suites(t, url, "development")
 }
 
-// The other suites have tokens of the usual life: they may take longer than ten seconds.
+// This suite has its own server, because the other suites may run longer than its tokens of
+// ten seconds live.
 func TestTokensThatExpire(t *testing.T) {
 	t.Parallel()
 	url := start(t, []string{"demo"},

@@ -1,4 +1,4 @@
-// A word to be found nowhere, and operations with it in every place.
+// A marker that the server must never echo or log, and operations that send it in every input.
 import { readdirSync, readFileSync } from 'node:fs';
 import {
   buildSchema, isEnumType, isInputObjectType, isListType, isNonNullType, parse, typeFromAST,
@@ -19,7 +19,7 @@ export const operations = () =>
     return { hash, name: definition.name.value, definition };
   });
 
-/** Variables of an operation: the marker wherever it fits, or everywhere. */
+/** Returns variables of an operation with the marker where its type is valid, or everywhere. */
 export const values = ({ definition }, fitting) =>
   Object.fromEntries(definition.variableDefinitions.map((v) => [v.variable.name.value, value(typeFromAST(schema, v.type), fitting)]));
 
@@ -48,15 +48,15 @@ export async function send(hash, variables, headers = {}) {
 }
 
 /** The authorization of an administrator, in a session of its own. */
-export async function signedIn() {
+export async function adminAuthorization() {
   const { hash } = operations().find((operation) => operation.name === 'Login');
   const body = await send(hash, { input: { account: 'admin@demo.example', password } });
   return `Bearer ${body.data.login.tokens.accessToken}`;
 }
 
-/** What the server says itself: everything in an answer but data. */
-export function words(answer) {
-  if (Array.isArray(answer)) return answer.map(words);
+/** Returns the texts of a response that the server writes itself: errors, extensions and reasons, without data. */
+export function serverTexts(answer) {
+  if (Array.isArray(answer)) return answer.map(serverTexts);
   if (answer === null || typeof answer !== 'object') return [];
-  return Object.entries(answer).map(([key, v]) => (['errors', 'extensions', 'userErrors', 'reason', 'error', 'close'].includes(key) || (key === 'payload' && answer.type === 'error') ? v : words(v)));
+  return Object.entries(answer).map(([key, v]) => (['errors', 'extensions', 'userErrors', 'reason', 'error', 'close'].includes(key) || (key === 'payload' && answer.type === 'error') ? v : serverTexts(v)));
 }

@@ -35,16 +35,16 @@ export async function signIn(account) {
   return login.tokens.accessToken;
 }
 
-/** The id of a sale that anybody may watch. */
+/** Returns the id of a public sale. */
 export async function anySale() {
   const { sales } = await data('{ sales(first: 1) { edges { node { id } } } }');
   return sales.edges[0].node.id;
 }
 
-/** How long a test waits for what must come, in milliseconds: generous, for slow machines. */
-export const patience = 120_000;
+/** Timeout of a wait, in ms; long, for slow machines. */
+export const waitTimeout = 120_000;
 
-/** A bare socket with a queue of what came, for frames right or wrong. */
+/** A raw WebSocket that queues received messages and can send invalid frames. */
 export class Socket {
   constructor(protocols = ['graphql-transport-ws'], headers = {}) {
     this.ws = new WebSocket(socketURL, protocols, { headers });
@@ -63,7 +63,7 @@ export class Socket {
   }
 
   /** The next message, close or error. */
-  next(within = patience) {
+  next(within = waitTimeout) {
     if (this.queue.length > 0) return Promise.resolve(this.queue.shift());
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => reject(new Error('nothing came')), within);
@@ -85,7 +85,7 @@ export class Socket {
     return event.message;
   }
 
-  /** Reads on until the close, past messages. */
+  /** Skips messages and returns the close event. */
   async closed() {
     for (;;) {
       const event = await this.next();
@@ -94,8 +94,8 @@ export class Socket {
     }
   }
 
-  /** Wants the answer to a ping next: nothing else was under way. */
-  async quiet() {
+  /** Fails if another message arrives before the pong to a ping. */
+  async assertIdle() {
     await this.send({ type: 'ping' });
     assert.deepEqual(await this.message(), { type: 'pong' });
   }

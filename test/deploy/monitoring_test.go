@@ -53,14 +53,14 @@ func (p *prometheus) series(query string) (count int, problem string) {
 	return len(answer.Data.Result), answer.Error
 }
 
-// watch starts Prometheus with the shipped configuration and rules.
-func watch(t *testing.T, s *shop) *prometheus {
+// startPrometheus starts Prometheus with the shipped configuration and rules.
+func startPrometheus(t *testing.T, s *shop) *prometheus {
 	t.Helper()
 	dir := t.TempDir()
 	configured(t, "prometheus/alerts.yaml", dir)
 	config := configured(t, "prometheus/prometheus.yml", dir, "seckill:9090", s.admin, "scrape_interval: 5s", "scrape_interval: 1s",
 		"evaluation_interval: 15s", "evaluation_interval: 1s")
-	address := background(t, func(address string) *exec.Cmd {
+	address := startProgram(t, func(address string) *exec.Cmd {
 		return exec.Command("prometheus", "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)
 	}, func(address string) bool {
 		response, err := http.Get("http://" + address + "/-/ready")
@@ -76,7 +76,7 @@ func watch(t *testing.T, s *shop) *prometheus {
 func TestDashboardAndAlertsHaveData(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
-	p := watch(t, s)
+	p := startPrometheus(t, s)
 	c := &client{shop: s, url: "http://" + s.public, http: http.DefaultClient}
 	testenv.Eventually(t, testenv.Wait, func() bool { n, _ := p.series(`count_over_time(up{job="seckill"}[1h]) > 1`); return n > 0 }, "Prometheus scrapes")
 	c.followSocket(c.reserve())

@@ -32,7 +32,7 @@ func pooler(t *testing.T, direct string, pairs ...string) string {
 	name := strings.TrimPrefix(u.Path, "/")
 	users := filepath.Join(dir, "userlist.txt")
 	readable(t, users, []byte(`"`+u.User.Username()+`" ""`))
-	address := background(t, func(address string) *exec.Cmd {
+	address := startProgram(t, func(address string) *exec.Cmd {
 		_, port, err := net.SplitHostPort(address)
 		if err != nil {
 			t.Fatal(err)

@@ -32,9 +32,9 @@ func previousBinary(t testing.TB) string {
 
 const placeOrder = `mutation P($in: PlaceOrderInput!) { placeOrder(input: $in) { orderTask { id } userErrors { code } } }`
 
-// old is a shop of the previous release, in the development profile: it has path tokens
-// without captchas, and answers documents of this test.
-type old struct {
+// previousShop is a shop of the previous release. It runs in the development profile, where seed can
+// issue path tokens without captchas and the server accepts the documents of this test.
+type previousShop struct {
 	*shop
 	seeded struct {
 		SaleID, ItemID string
@@ -44,7 +44,7 @@ type old struct {
 }
 
 // command runs the previous binary until it ends and returns its standard output.
-func (o *old) command(args ...string) []byte {
+func (o *previousShop) command(args ...string) []byte {
 	o.t.Helper()
 	cmd := exec.CommandContext(o.t.Context(), previousBinary(o.t), args...)
 	cmd.Env = o.environ
@@ -79,7 +79,7 @@ func mutate(address, token, document string, input map[string]any) (status int, 
 }
 
 // buy lets the next buyer take a unit.
-func (o *old) buy() error {
+func (o *previousShop) buy() error {
 	n := o.next.Add(1)
 	buyer := o.seeded.Users[n-1]
 	status, text, err := mutate(o.public, buyer.AccessToken, placeOrder, map[string]any{
@@ -100,7 +100,7 @@ func (o *old) buy() error {
 }
 
 // load lets n buyers buy, four at a time, and calls during after a third of them.
-func (o *old) load(n int, during func()) {
+func (o *previousShop) load(n int, during func()) {
 	o.t.Helper()
 	var left, done atomic.Int64
 	left.Store(int64(n))
@@ -124,7 +124,7 @@ func (o *old) load(n int, during func()) {
 }
 
 // written waits until n orders are written, with nothing left in the stream.
-func (o *old) written(n int) {
+func (o *previousShop) written(n int) {
 	o.t.Helper()
 	testenv.Eventually(o.t, testenv.Wait, func() bool {
 		cmd := exec.CommandContext(o.t.Context(), previousBinary(o.t), "audit", "--json", "--sale", o.seeded.SaleID)
@@ -138,13 +138,12 @@ func (o *old) written(n int) {
 	}, fmt.Sprintf("the audit of the previous release is clean with %d orders", n))
 }
 
-// Migrations only add, so that an installation is upgraded without a stop, and so that
-// the binary of the previous release can come back. The documentation of upgrades says
-// so.
+// Migrations only add to the schema, so that an installation can be upgraded without downtime
+// and rolled back to the previous binary (docs/upgrade.md).
 func TestThePreviousReleaseSellsOnTheNewSchema(t *testing.T) {
 	t.Parallel()
 	const buyers, each = 300, 120
-	o := &old{shop: &shop{t: t, environ: settings(t)}}
+	o := &previousShop{shop: &shop{t: t, environ: settings(t)}}
 	o.environ[0] = "SECKILL_DATABASE_URL=" + testdb.EmptyPostgresURL(t)
 	o.environ = append(slices.DeleteFunc(o.environ, func(s string) bool { return strings.HasPrefix(s, "SECKILL_SANDBOX=") }),
 		"SECKILL_PROFILE=development", "SECKILL_LIMITS=off", "SECKILL_PATH_TTL=10m")

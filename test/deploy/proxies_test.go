@@ -83,9 +83,9 @@ func configured(t testing.TB, name, into string, pairs ...string) string {
 	return path
 }
 
-// background runs a program until the test ends; ready reports whether it serves. If
+// startProgram runs a program until the test ends; ready reports whether it serves. If
 // another process has taken the free address, it is started again with a new one.
-func background(t testing.TB, start func(address string) *exec.Cmd, ready func(address string) bool) (address string) {
+func startProgram(t testing.TB, start func(address string) *exec.Cmd, ready func(address string) bool) (address string) {
 	t.Helper()
 	for range 5 {
 		address = testenv.ReserveAddr(t)
@@ -125,9 +125,9 @@ func background(t testing.TB, start func(address string) *exec.Cmd, ready func(a
 	return ""
 }
 
-// answers returns a function that reports whether a TLS proxy at an address forwards to
+// proxyReady returns a function that reports whether a TLS proxy at an address forwards to
 // the server.
-func answers(client *http.Client) func(string) bool {
+func proxyReady(client *http.Client) func(string) bool {
 	return func(address string) bool {
 		response, err := client.Get("https://" + address + "/")
 		if err != nil {
@@ -142,7 +142,7 @@ func TestNginxPassesAPurchase(t *testing.T) {
 	t.Parallel()
 	s, dir := openShop(t), t.TempDir()
 	client := certificate(t, dir)
-	address := background(t, func(address string) *exec.Cmd {
+	address := startProgram(t, func(address string) *exec.Cmd {
 		site := configured(t, "nginx/seckill.conf", dir, "127.0.0.1:8080", s.public, "listen 443", "listen "+address, "/etc/nginx/tls", dir)
 		main := filepath.Join(dir, "nginx.conf")
 		text := fmt.Sprintf("pid %s/pid;\nerror_log stderr;\nevents {}\nhttp {\naccess_log off;\ninclude %s;\n}\n", dir, site)
@@ -153,7 +153,7 @@ func TestNginxPassesAPurchase(t *testing.T) {
 			t.Fatal(err)
 		}
 		return exec.Command("nginx", "-e", "stderr", "-p", dir, "-c", main, "-g", "daemon off;")
-	}, answers(client))
+	}, proxyReady(client))
 	s.buysThrough("https://"+address, client)
 }
 
@@ -165,10 +165,10 @@ func TestHAProxyPassesAPurchase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := background(t, func(address string) *exec.Cmd {
+	address := startProgram(t, func(address string) *exec.Cmd {
 		config := configured(t, "haproxy/haproxy.cfg", dir, "127.0.0.1:8080", s.public, "bind :443", "bind "+address,
 			"/etc/haproxy/tls", dir, "port 9090", "port "+adminPort, "maxconn 100000", "maxconn 1000")
 		return exec.Command("haproxy", "-db", "-f", config)
-	}, answers(client))
+	}, proxyReady(client))
 	s.buysThrough("https://"+address, client)
 }

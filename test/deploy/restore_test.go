@@ -33,12 +33,12 @@ func TestABackupOfPostgresIsEnoughToGoOn(t *testing.T) {
 	s.environ[1] = "SECKILL_REDIS_URL=" + testenv.RedisServer(t).URL()
 	s.serve(exec.Command(binary(t), "serve"))
 	c := &client{shop: s, url: "http://" + s.public, http: http.DefaultClient}
-	c.whenOpen()
+	c.waitUntilOpen()
 	s.buysThrough("http://"+s.public, http.DefaultClient)
 }
 
-// whenOpen waits until the gate of the sale is rebuilt.
-func (c *client) whenOpen() {
+// waitUntilOpen waits until the gate of the sale is rebuilt.
+func (c *client) waitUntilOpen() {
 	c.t.Helper()
 	testenv.Eventually(c.t, testenv.Wait, func() bool {
 		var report struct {

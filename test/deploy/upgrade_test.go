@@ -20,9 +20,9 @@ import (
 // upgrade is an installation whose processes are replaced by those of the next release
 // while buyers buy.
 type upgrade struct {
-	*old
-	keep sync.Mutex
-	apis []string // public addresses; guarded by keep
+	*previousShop
+	mu   sync.Mutex
+	apis []string // public addresses; guarded by mu
 	used atomic.Int64
 }
 
@@ -36,17 +36,17 @@ func (u *upgrade) launch(binary, role string) (address string, stop func()) {
 
 // replace sends buyers to one address instead of another.
 func (u *upgrade) replace(former, next string) {
-	u.keep.Lock()
-	defer u.keep.Unlock()
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	u.apis = append(slices.DeleteFunc(u.apis, func(a string) bool { return a == former }), next)
 }
 
-// errRetry means that a buyer tries again.
+// errRetry is an error after which a buyer retries.
 type errRetry struct{ text string }
 
 func (e errRetry) Error() string { return e.text }
 
-// codes are the codes of an answer.
+// codes are the userErrors of a payload.
 type codes []struct{ Code string }
 
 // retryable are codes after which a client tries again by itself.
@@ -54,9 +54,9 @@ var retryable = []string{"UNAVAILABLE", "SERVICE_UNAVAILABLE", "RATE_LIMITED", "
 
 // mutate calls a mutation at any of the addresses and decodes its payload.
 func (u *upgrade) mutate(token, document string, input map[string]any, payload any) error {
-	u.keep.Lock()
+	u.mu.Lock()
 	address := u.apis[int(u.used.Add(1))%len(u.apis)]
-	u.keep.Unlock()
+	u.mu.Unlock()
 	status, text, err := mutate(address, token, document, input)
 	if err != nil || status == http.StatusServiceUnavailable {
 		return errRetry{fmt.Sprintf("%d %v", status, err)}
@@ -144,15 +144,15 @@ func (u *upgrade) purchase(buyer int) (task string, err error) {
 		}
 		err = nil
 	}
-	return "", fmt.Errorf("not accepted in 200 tries")
+	return "", fmt.Errorf("not accepted after 200 attempts")
 }
 
-// The processes of an installation are replaced one by one during a sale, in the order of
-// docs/upgrade.md, after the schema was migrated.
+// After the migration, the processes of an installation are replaced one by one during a
+// sale, in the order of docs/upgrade.md.
 func TestARollingUpgradeDuringASaleLosesAndDoublesNoOrder(t *testing.T) {
 	t.Parallel()
 	const buyers = 400
-	u := &upgrade{old: &old{shop: &shop{t: t, environ: settings(t)}}}
+	u := &upgrade{previousShop: &previousShop{shop: &shop{t: t, environ: settings(t)}}}
 	u.environ[0] = "SECKILL_DATABASE_URL=" + testdb.EmptyPostgresURL(t)
 	u.environ = append(slices.DeleteFunc(u.environ, func(s string) bool { return strings.HasPrefix(s, "SECKILL_SANDBOX=") }),
 		"SECKILL_PROFILE=development", "SECKILL_LIMITS=off", "SECKILL_PATH_TTL=10m", "SECKILL_POW_MAX=10000")

@@ -16,9 +16,9 @@ type event struct {
 	Elapsed                                                float64 // seconds
 }
 
-// place finds the position of a failure: an indented file:line of the test's own output,
+// position finds the position of a failure: an indented file:line of the test's own output,
 // a compiler message, or a line of a stack trace.
-var place = regexp.MustCompile(`(?m)^\s*((?:[\w.-]+/)*[\w.-]+\.(?:go|ts|tsx)):(\d+)`)
+var position = regexp.MustCompile(`(?m)^\s*((?:[\w.-]+/)*[\w.-]+\.(?:go|ts|tsx)):(\d+)`)
 
 // goOutput reads a line of `go test -json`.
 func goOutput(s *step, r *report, line []byte) string {
@@ -52,7 +52,7 @@ func (r *report) testEnded(e event) {
 		return
 	}
 	text := r.taken(e.Package, e.Test)
-	at := placeIn(e.Package, text)
+	at := positionIn(e.Package, text)
 	for _, f := range r.failures {
 		if f.unit == e.Package && strings.HasPrefix(f.test, e.Test+"/") && at == "" {
 			return // a parent fails with its subtests
@@ -86,7 +86,7 @@ func (r *report) packageEnded(e event) {
 	if e.FailedBuild != "" {
 		text = r.taken(e.FailedBuild, "") + text
 	}
-	r.fail(failure{unit: e.Package, test: unended, at: placeIn(e.Package, text), text: text, log: log, again: goCommand(e.Package, "")})
+	r.fail(failure{unit: e.Package, test: unended, at: positionIn(e.Package, text), text: text, log: log, again: goCommand(e.Package, "")})
 }
 
 // crash finds the first line of what the runtime prints when a process crashes.
@@ -111,10 +111,10 @@ func crashIn(text string) string {
 	return strings.Join(lines[:min(len(lines), maxShown)], "\n") + "\n"
 }
 
-// placeIn returns the first file:line in the output of a package, relative to the root of
+// positionIn returns the first file:line in the output of a package, relative to the root of
 // the module; "" when there is none.
-func placeIn(pkg, text string) string {
-	found := place.FindStringSubmatch(text)
+func positionIn(pkg, text string) string {
+	found := position.FindStringSubmatch(text)
 	if found == nil {
 		return ""
 	}

@@ -2,7 +2,7 @@
 // end.
 //
 //	go run ./test/testrun          everything (make test)
-//	go run ./test/testrun short    what takes two minutes (make test-short)
+//	go run ./test/testrun short    a subset, in about two minutes (make test-short)
 //	go run ./test/testrun race     all Go tests with the race detector (make race)
 //	go run ./test/testrun e2e      all journeys in the browser (make e2e)
 //	go run ./test/testrun faults   the fault tests in full size, and a table of them (make faults)

@@ -15,33 +15,33 @@ import (
 // logDir is the directory for the full output of failed steps and packages.
 const logDir = ".services/test"
 
-// sites is the package of the tests that run whole installations. Its tests wait more
-// than they compute, so more of them run in parallel, beside all other steps.
-const sites = "seckill/internal/app"
+// installationTests is the package whose tests run whole installations. They are mostly idle, so more of
+// them run in parallel, at the same time as all other steps.
+const installationTests = "seckill/internal/app"
 
-// alsoFaulty lists packages whose ordinary tests include faults: masters of Redis are
+// extraFaultPackages lists packages whose ordinary tests include faults: masters of Redis are
 // killed, and all orders are refused.
-var alsoFaulty = []string{"seckill/internal/redisconn", "seckill/internal/order"}
+var extraFaultPackages = []string{"seckill/internal/redisconn", "seckill/internal/order"}
 
 // longest lists the packages that start first, so that none of them runs alone at the
 // end.
 var longest = []string{"seckill/test/conformance", "seckill/internal/stream", "seckill/internal/payment"}
 
-// alone lists the packages of one goroutine: they read source files or drive programs
-// from outside. The race detector has nothing to find in them.
-var alone = []string{
+// singleGoroutine lists the packages whose tests use a single goroutine: they read source files or run
+// other programs. `make race` omits them, because the race detector can find nothing there.
+var singleGoroutine = []string{
 	"seckill/cmd/...", "seckill/internal/archtest", "seckill/internal/config",
 	"seckill/internal/postgres/migratediff", "seckill/test/attack", "seckill/test/conformance", "seckill/test/deploy", "seckill/web",
 }
 
 // slow lists the packages that test-short omits: each takes minutes.
-var slow = []string{sites, "seckill/test/conformance", "seckill/internal/stream", "seckill/cmd/seckill"}
+var slow = []string{installationTests, "seckill/test/conformance", "seckill/internal/stream", "seckill/cmd/seckill"}
 
-// unwatched lists packages that only compute: SQLite, password hashes and images. They
+// withoutRaceDetector lists packages that only compute: SQLite, password hashes and images. They
 // run without the race detector, which makes them many times slower. Such a package must
 // use no generic type with atomics (sync.Map): the linker may use its uninstrumented copy
 // everywhere.
-var unwatched = []string{
+var withoutRaceDetector = []string{
 	"modernc.org/sqlite/lib", "modernc.org/libc/...", "modernc.org/memory", "golang.org/x/crypto/argon2",
 	"golang.org/x/crypto/blake2b", "github.com/golang/freetype/...", "image/...", "compress/...",
 }
@@ -86,14 +86,14 @@ func planOf(ctx context.Context, mode, binary string) (plan, error) {
 	}
 	p := plan{environ: append(os.Environ(), "SECKILL_BINARY="+binary, "SECKILL_TESTRUN=yes", "RAPID_NOFAILFILE=true"), faults: filepath.Join(filepath.Dir(binary), "faults.jsonl")}
 	if os.Getenv("GOGC") == "" {
-		p.environ = append(p.environ, "GOGC=300") // a sixth less processor time of compiler and tests, for memory
+		p.environ = append(p.environ, "GOGC=300") // uses more memory and about a sixth less CPU time in compiler and tests
 	}
 	p.build = step{name: "build", command: []string{"go", "build", "-o", binary, "./cmd/seckill"}, again: "go build ./cmd/seckill"}
 	switch mode {
 	case "all":
 		p.lanes = [][]step{
-			{goStep("sites", []string{sites}, []string{"-timeout", "30m", "-parallel", "4"})},
-			{goStep("go", without(packages, []string{sites}), []string{"-timeout", "30m", "-p", "2"})},
+			{goStep("sites", []string{installationTests}, []string{"-timeout", "30m", "-parallel", "4"})},
+			{goStep("go", without(packages, []string{installationTests}), []string{"-timeout", "30m", "-p", "2"})},
 			{webStep("types", plainOutput), webStep("unit", vitestOutput), webStep("build", plainOutput), webStep("e2e", vitestOutput)},
 		}
 		p.environ = append(p.environ, "SECKILL_JOURNEYS=short")
@@ -101,7 +101,7 @@ func planOf(ctx context.Context, mode, binary string) (plan, error) {
 		p.lanes = [][]step{{webStep("e2e", vitestOutput)}}
 	case "race":
 		flags := append(raceFlags(ctx), "-timeout", "60m")
-		p.lanes = [][]step{{goStep("go -race", without(packages, append(alone, sites)), append(flags, "-p", "3")), goStep("sites -race", []string{sites}, append(flags, "-parallel", "4"))}}
+		p.lanes = [][]step{{goStep("go -race", without(packages, append(singleGoroutine, installationTests)), append(flags, "-p", "3")), goStep("sites -race", []string{installationTests}, append(flags, "-parallel", "4"))}}
 	case "short":
 		p.lanes = [][]step{{goStep("go", without(packages, slow), []string{"-timeout", "10m"})}, {webStep("types", plainOutput), webStep("unit", vitestOutput)}}
 	case "faults":
@@ -110,7 +110,7 @@ func planOf(ctx context.Context, mode, binary string) (plan, error) {
 		if err != nil {
 			return p, err
 		}
-		p.lanes = [][]step{{goStep("faults", append(faulty(found), alsoFaulty...), append(raceFlags(ctx), "-tags", "faults", "-run", faultTests, "-timeout", "60m", "-p", "1"))}}
+		p.lanes = [][]step{{goStep("faults", append(faultPackages(found), extraFaultPackages...), append(raceFlags(ctx), "-tags", "faults", "-run", faultTests, "-timeout", "60m", "-p", "1"))}}
 	default:
 		return p, fmt.Errorf("unknown mode %q; want all, short, race, e2e or faults", mode)
 	}
@@ -161,8 +161,8 @@ func rank(p string) int {
 	return len(longest)
 }
 
-// faulty returns the packages with files under the faults build tag.
-func faulty(found []string) []string {
+// faultPackages returns the packages with files under the faults build tag.
+func faultPackages(found []string) []string {
 	var packages []string
 	for _, line := range found {
 		if name, file, ok := strings.Cut(line, " "); ok && strings.HasSuffix(file, "faults_test.go") && !slices.Contains(packages, name) {
@@ -182,7 +182,7 @@ func raceFlags(ctx context.Context) []string {
 		return nil
 	}
 	flags := []string{"-race"}
-	for _, p := range unwatched {
+	for _, p := range withoutRaceDetector {
 		flags = append(flags, "-gcflags="+p+"=-race=false")
 	}
 	return flags

@@ -24,8 +24,8 @@ type failure struct {
 	again string // command that runs only this test
 }
 
-// report collects results. Steps that run side by side lock it for each line that they
-// read; the methods do not.
+// report collects results. Concurrent steps lock it for each line that they read; its methods
+// do not lock unless they say so.
 type report struct {
 	sync.Mutex
 
@@ -52,7 +52,7 @@ func (r *report) fail(f failure) { r.failures = append(r.failures, f) }
 func (r *report) problem(step, text, again string) {
 	r.Lock()
 	defer r.Unlock()
-	r.fail(failure{unit: step, at: placeIn("", text), text: text, again: again})
+	r.fail(failure{unit: step, at: positionIn("", text), text: text, again: again})
 }
 
 // output buffers output until the result of the test is known.

@@ -90,7 +90,7 @@ func TestPackagesOfAPlan(t *testing.T) {
 	if want := "seckill/internal/stream seckill/graph"; got != want {
 		t.Errorf("packages %q, want %q", got, want)
 	}
-	if got := faulty([]string{"seckill/a x_test.go", "seckill/b kill_faults_test.go", "seckill/b faults_test.go"}); len(got) != 1 || got[0] != "seckill/b" {
+	if got := faultPackages([]string{"seckill/a x_test.go", "seckill/b kill_faults_test.go", "seckill/b faults_test.go"}); len(got) != 1 || got[0] != "seckill/b" {
 		t.Errorf("packages with fault tests %q", got)
 	}
 }

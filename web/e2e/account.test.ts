@@ -2,10 +2,10 @@
 import { createHmac } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { subscribeBrowser } from './api';
-import { look } from './axe';
-import { demoPerson, fillSignIn, signIn, stage } from './shop';
+import { checkScreen } from './axe';
+import { demoCredentials, fillSignIn, signIn, demoFixture } from './shop';
 
-const it = stage({ SECKILL_LIMITS: 'off' });
+const it = demoFixture({ SECKILL_LIMITS: 'off' });
 
 /** The code that an authenticator app shows (RFC 6238: SHA-1, 30 s, six digits). */
 function codeOf(secret: string, atMs: number): string {
@@ -20,10 +20,10 @@ function codeOf(secret: string, atMs: number): string {
 
 test('a user changes the password and sets up one-time codes, and then needs both to sign in', async () => {
   const page = await it.page();
-  const { account, password } = demoPerson('alice');
+  const { account, password } = demoCredentials('alice');
   const next = 'a new long passphrase';
   await signIn(page, it.demo, 'alice', '/account');
-  await look(page, 'account');
+  await checkScreen(page, 'account');
   const change = page.locator('section', { hasText: 'Change password' });
   await change.getByLabel('Current password').fill(password);
   await change.getByLabel('New password').fill(next);
@@ -43,7 +43,7 @@ test('a user changes the password and sets up one-time codes, and then needs bot
   }).toBe(1);
   const recovery = await codes.locator('li').allInnerTexts();
   expect(recovery).toHaveLength(10);
-  await look(page, 'recovery codes');
+  await checkScreen(page, 'recovery codes');
 
   const other = await it.page();
   await other.goto(`${it.demo.url}/sign-in?next=/account`);
@@ -61,10 +61,10 @@ test('an administrator disables a user, whose session ends, and enables the user
   await signIn(bob, it.demo, 'bob', '/orders');
   const page = await it.page();
   await signIn(page, it.demo, 'admin', '/operate/people');
-  await look(page, 'people');
+  await checkScreen(page, 'people');
   await page.getByRole('button', { name: 'Manage: Bob' }).click();
   const sheet = page.getByRole('dialog');
-  await look(page, 'manage a user');
+  await checkScreen(page, 'manage a user');
   await sheet.getByLabel('Reason').fill('a bot');
   await sheet.getByRole('button', { name: 'Disable sign-in' }).click();
   await page.locator('main li', { hasText: 'bob@demo.example' }).getByText('Disabled').waitFor();
@@ -77,14 +77,14 @@ test('an administrator disables a user, whose session ends, and enables the user
 });
 
 test('a user with a browser chooses the notice of a turn in the queue, for browsers only', async () => {
-  await subscribeBrowser(it.demo, demoPerson('operator'), 'Firefox, Linux');
+  await subscribeBrowser(it.demo, demoCredentials('operator'), 'Firefox, Linux');
   const page = await it.page();
   await signIn(page, it.demo, 'operator', '/account');
   await page.getByText('Firefox, Linux, since').waitFor();
   const turn = page.getByRole('group', { name: 'Your turn in the queue' }).getByRole('checkbox');
   await expect.poll(() => turn.count()).toBe(1);
   expect(await turn.isChecked()).toBe(true); // the first browser turned every kind on
-  await look(page, 'notices');
+  await checkScreen(page, 'notices');
   const stored = page.waitForResponse((response) => response.request().postDataJSON()?.operationName === 'UpdateNoticeSettings');
   await turn.uncheck();
   await stored;

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { openSales, saveAddress } from './api';
-import { look } from './axe';
-import { atTheBank, button, buy, demoPerson, signIn, stage, status } from './shop';
+import { checkScreen } from './axe';
+import { clickAtBank, button, buy, demoCredentials, signIn, demoFixture, status } from './shop';
 
-const it = stage({ SECKILL_SELLER_NAME: 'Lamps and More Ltd', SECKILL_SELLER_DETAILS: '1 Mill Lane, Leeds | VAT GB 123', SECKILL_SELLER_TAX_RATE: '20' });
+const it = demoFixture({ SECKILL_SELLER_NAME: 'Lamps and More Ltd', SECKILL_SELLER_DETAILS: '1 Mill Lane, Leeds | VAT GB 123', SECKILL_SELLER_TAX_RATE: '20' });
 
 test('a buyer keeps addresses before a sale, on the narrowest phone', async () => {
   const page = await it.page({ viewport: { width: 320, height: 640 } });
@@ -15,7 +15,7 @@ test('a buyer keeps addresses before a sale, on the narrowest phone', async () =
   await page.getByRole('button', { name: 'Save address' }).click();
   await page.getByText('Two letters, such as US.').waitFor();
   expect(await page.getByText('Fill in this field.').count()).toBe(3);
-  await look(page, 'address-errors');
+  await checkScreen(page, 'address-errors');
   for (const [label, value] of Object.entries({
     Recipient: 'Lin Xiaoyu',
     'Phone number': '+86 138 0000 1111',
@@ -25,12 +25,12 @@ test('a buyer keeps addresses before a sale, on the narrowest phone', async () =
   })) {
     await page.getByLabel(label, { exact: true }).fill(value);
   }
-  await look(page, 'address-form');
+  await checkScreen(page, 'address-form');
   await page.getByRole('button', { name: 'Save address' }).click();
   await page.getByText('Lin Xiaoyu · +86 138 0000 1111').waitFor();
   await page.getByText('Hangzhou 90 Wensan Road').waitFor();
   await page.getByText('Default', { exact: true }).waitFor();
-  await look(page, 'addresses');
+  await checkScreen(page, 'addresses');
   await page.getByRole('button', { name: 'Remove' }).click();
   await page.getByText('Lin Xiaoyu').waitFor({ state: 'detached' });
 });
@@ -40,7 +40,7 @@ test('a paid order prints as a receipt with its number, without buttons', async 
   await signIn(page, it.demo, 'bob', `/s/${it.demo.open.slug}`);
   await buy(page);
   await button(page, 'pay').click();
-  await atTheBank(page, 'Approve');
+  await clickAtBank(page, 'Approve');
   await status(page, 'Paid').waitFor();
   const number = (await page.getByRole('heading', { level: 1 }).innerText()).replace('Order ', '');
   const receipt = page.getByText(`Receipt ${number}`, { exact: true });
@@ -58,7 +58,7 @@ test('prices are in the currency of their sale everywhere, and the address of a 
     { title: 'Tokyo', currencyCode: 'JPY', price: '12800', listPrice: '25600', requiresAddress: true },
     { title: 'Berlin', currencyCode: 'EUR', price: '1299.50', listPrice: '1999.00' },
   ]);
-  const bob = demoPerson('bob');
+  const bob = demoCredentials('bob');
   await saveAddress(it.demo, bob, { name: 'Lin Xiaoyu', phone: '+86 138 0000 1111', country: 'CN', city: 'Hangzhou', street: '90 Wensan Road' });
   const page = await it.page();
   await signIn(page, it.demo, bob);
@@ -84,7 +84,7 @@ test('prices are in the currency of their sale everywhere, and the address of a 
   await buy(page);
   await button(page, 'pay').click();
   await page.getByRole('heading', { level: 1, name: /^Order / }).waitFor();
-  await atTheBank(page, 'Approve');
+  await clickAtBank(page, 'Approve');
   await status(page, 'Paid').waitFor();
   await shows(['JPY 25,600', 'JPY 12,800'], ['JP¥25,600', 'JP¥12,800']);
 
@@ -92,7 +92,7 @@ test('prices are in the currency of their sale everywhere, and the address of a 
   await page.getByRole('button', { name: 'Correct the address' }).click();
   const sheet = page.getByRole('dialog');
   await sheet.getByLabel('Street and number').fill('7 Lake Street');
-  await look(page, 'correct-address');
+  await checkScreen(page, 'correct-address');
   await sheet.getByRole('button', { name: 'Save address' }).click();
   await sheet.waitFor({ state: 'detached' });
   await page.getByText('Hangzhou 7 Lake Street').waitFor();

@@ -5,16 +5,16 @@
  */
 import type { Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
-import { look } from './axe';
-import { act, draft, fromNow, stands } from './admin';
-import { atTheBank, button, buy, fillSignIn, sent, signIn, stage, status } from './shop';
+import { checkScreen } from './axe';
+import { act, draft, fromNow, saleStatus } from './admin';
+import { clickAtBank, button, buy, fillSignIn, recordOperations, signIn, demoFixture, status } from './shop';
 
-const it = stage({ SECKILL_LIMITS: 'off', SECKILL_PAYMENT_WINDOW: '59m' });
+const it = demoFixture({ SECKILL_LIMITS: 'off', SECKILL_PAYMENT_WINDOW: '59m' });
 it.lasting = true;
 
 let operator: Page;
 let admin: Page;
-/** A sale that is written, and the open one. */
+/** Paths of the draft and of the open sale. */
 let written = '';
 let open = '';
 
@@ -24,11 +24,11 @@ beforeAll(async () => {
   await signIn(admin, it.demo, 'admin', '/operate');
 });
 
-/** Opens a sheet by the button of that name, looks at it, and puts it away. */
-async function lookAtSheet(page: Page, name: string | RegExp, file: string): Promise<void> {
+/** Opens a dialog with a button, checks it and closes it. */
+async function checkSheet(page: Page, name: string | RegExp, file: string): Promise<void> {
   await page.getByRole('main').getByRole('button', { name, exact: true }).first().click();
   await page.getByRole('dialog').waitFor();
-  await look(page, file);
+  await checkScreen(page, file);
   await page.keyboard.press('Escape');
   await page.getByRole('dialog').waitFor({ state: 'detached' });
 }
@@ -40,9 +40,9 @@ async function goto(page: Page, path: string, sign: string): Promise<void> {
 
 test('the list of sales and the editor', async () => {
   await goto(operator, '/operate', 'main li');
-  await look(operator, 'admin-sales');
+  await checkScreen(operator, 'admin-sales');
   await goto(operator, '/operate/new', 'fieldset');
-  await look(operator, 'admin-new');
+  await checkScreen(operator, 'admin-new');
   await operator.getByRole('button', { name: 'Add an item' }).click();
   await operator.getByLabel('Title').fill('Evening drop');
   for (const field of await operator.getByLabel('Price').all()) await field.fill('19.9');
@@ -51,7 +51,7 @@ test('the list of sales and the editor', async () => {
   await operator.getByLabel('Ends').fill(fromNow(60)); // before it opens
   await operator.getByRole('button', { name: 'Save draft' }).click();
   await operator.getByText('End: must be after the start.').waitFor();
-  await look(operator, 'admin-new-refused');
+  await checkScreen(operator, 'admin-new-refused');
   await operator.getByLabel('Ends').fill(ends);
   await operator.getByRole('button', { name: 'Remove Item 2' }).click();
   await draft(operator, 'Evening drop');
@@ -64,22 +64,22 @@ test('a sale on its way through review', async () => {
   await operator.getByLabel('Accent colour (').fill('#ff6a00');
   await operator.getByRole('button', { name: 'Save draft' }).click();
   await operator.getByText('Accent colour: its contrast with white is 2.87:1').waitFor();
-  await look(operator, 'admin-edit');
+  await checkScreen(operator, 'admin-edit');
   await operator.getByLabel('Accent colour (').fill('#b3261e');
   await operator.getByRole('button', { name: 'Save draft' }).click();
   await operator.getByRole('link', { name: 'Edit' }).waitFor();
-  await look(operator, 'admin-draft');
-  await lookAtSheet(operator, 'Submit for review', 'admin-submit');
+  await checkScreen(operator, 'admin-draft');
+  await checkSheet(operator, 'Submit for review', 'admin-submit');
   await act(operator, 'Submit for review');
-  await stands(operator, 'In review').waitFor();
-  await look(operator, 'admin-waits');
+  await saleStatus(operator, 'In review').waitFor();
+  await checkScreen(operator, 'admin-waits');
   await operator.getByText('Preview as buyers will see it').click();
   const preview = operator.locator('[data-preview]');
-  const names = sent(operator);
+  const names = recordOperations(operator);
   for (const [tab, text] of [['Before', 'Opens in'], ['Open', 'On sale now'], ['Over', 'This sale has ended']] as const) {
     await preview.getByRole('tab', { name: tab }).click();
     await preview.getByText(text, { exact: true }).first().waitFor();
-    await look(operator, `admin-preview-${tab.toLowerCase()}`);
+    await checkScreen(operator, `admin-preview-${tab.toLowerCase()}`);
     if (tab !== 'Open') continue;
     await operator.emulateMedia({ colorScheme: 'light' });
     await expect.poll(() => preview.locator('[data-button="buy"]').evaluate((main) => getComputedStyle(main).backgroundColor)).toBe('rgb(179, 38, 30)');
@@ -90,21 +90,21 @@ test('a sale on its way through review', async () => {
   const heights = await admin.locator('main li:has(a[href^="/operate/sales"])').evaluateAll((rows) => rows.map((row) => row.clientHeight));
   expect(new Set(heights).size, `heights of the rows: ${heights}`).toBe(1); // no mark on a line of its own
   await goto(admin, '/operate/nope', 'main h1');
-  await look(admin, 'admin-missing');
+  await checkScreen(admin, 'admin-missing');
   await goto(admin, written, 'main .btn-main');
-  await look(admin, 'admin-review');
-  await lookAtSheet(admin, 'Approve', 'admin-approve');
-  await lookAtSheet(admin, 'Reject', 'admin-reject');
-  await lookAtSheet(admin, 'Cancel sale', 'admin-cancel');
+  await checkScreen(admin, 'admin-review');
+  await checkSheet(admin, 'Approve', 'admin-approve');
+  await checkSheet(admin, 'Reject', 'admin-reject');
+  await checkSheet(admin, 'Cancel sale', 'admin-cancel');
   await act(admin, 'Approve', { 'Note (optional)': 'Fine.' });
-  await stands(admin, 'Approved').waitFor();
-  await lookAtSheet(admin, 'Schedule', 'admin-schedule');
+  await saleStatus(admin, 'Approved').waitFor();
+  await checkSheet(admin, 'Schedule', 'admin-schedule');
   await act(admin, 'Schedule', { Opens: fromNow(3_600), Ends: fromNow(7_200) });
-  await stands(admin, 'Scheduled').waitFor();
-  await lookAtSheet(admin, 'Preload', 'admin-load');
+  await saleStatus(admin, 'Scheduled').waitFor();
+  await checkSheet(admin, 'Preload', 'admin-load');
   await act(admin, 'Preload');
-  await stands(admin, 'Preloaded').waitFor();
-  await look(admin, 'admin-loaded');
+  await saleStatus(admin, 'Preloaded').waitFor();
+  await checkScreen(admin, 'admin-loaded');
 });
 
 test('orders: cancelled, refunded', async () => {
@@ -114,7 +114,7 @@ test('orders: cancelled, refunded', async () => {
     await buy(buyer);
     if (who === 'alice') {
       await button(buyer, 'pay').click();
-      await atTheBank(buyer, 'Approve');
+      await clickAtBank(buyer, 'Approve');
       await buyer.getByRole('button', { name: 'Request refund' }).click();
       await buyer.getByLabel('Reason').fill('Too heavy');
       await buyer.getByRole('dialog').getByRole('button', { name: /^Request refund of ¥/ }).click();
@@ -124,20 +124,20 @@ test('orders: cancelled, refunded', async () => {
   }
   await operator.getByRole('navigation').getByRole('link', { name: /^Inbox ?1$/ }).click(); // pushed to a page that was open
   await operator.getByRole('link', { name: 'Refund request' }).waitFor();
-  await look(operator, 'admin-inbox');
+  await checkScreen(operator, 'admin-inbox');
   await operator.getByRole('link', { name: 'Refund request' }).click();
   await operator.waitForURL('**/operate/refunds');
   await goto(operator, '/operate/orders', 'main li');
   await operator.getByRole('button', { name: /^Refund ¥/ }).waitFor();
-  await look(operator, 'admin-orders');
-  await lookAtSheet(operator, /^Cancel order/, 'admin-void');
+  await checkScreen(operator, 'admin-orders');
+  await checkSheet(operator, /^Cancel order/, 'admin-void');
   await goto(operator, '/operate/refunds', 'main li');
-  await look(operator, 'admin-refunds');
-  await lookAtSheet(operator, 'Reject', 'admin-refund-refused');
+  await checkScreen(operator, 'admin-refunds');
+  await checkSheet(operator, 'Reject', 'admin-refund-refused');
   await operator.getByRole('button', { name: /^Refund ¥/ }).click();
   await operator.getByRole('dialog').getByRole('button', { name: /^Refund ¥/ }).click();
   await operator.getByText(/^(Money on its way|Refunded)$/).waitFor();
-  await look(operator, 'admin-refund-approved');
+  await checkScreen(operator, 'admin-refund-approved');
 });
 
 test('a sale while it runs', async () => {
@@ -149,44 +149,44 @@ test('a sale while it runs', async () => {
   await operator.getByLabel(/^Admitted buyers per second/).fill('500');
   await operator.getByRole('button', { name: 'Save', exact: true }).click();
   await operator.getByText('Access controls changed').first().waitFor();
-  await look(operator, 'admin-live');
-  await lookAtSheet(operator, 'Pause', 'admin-pause');
+  await checkScreen(operator, 'admin-live');
+  await checkSheet(operator, 'Pause', 'admin-pause');
 
   await operator.getByRole('button', { name: /^Change stock/ }).first().click();
   await operator.getByRole('dialog').getByLabel('Units').fill('5000');
   await operator.getByRole('dialog').getByLabel('Reason').fill('A lorry came.');
-  await look(operator, 'admin-stock');
+  await checkScreen(operator, 'admin-stock');
   await operator.getByRole('dialog').getByRole('button', { name: 'Change stock' }).click();
   await operator.getByRole('button', { name: 'Withdraw' }).waitFor();
-  await lookAtSheet(operator, 'Withdraw', 'admin-take-back');
+  await checkSheet(operator, 'Withdraw', 'admin-take-back');
 });
 
-test('a sale that is held, by the second person', async () => {
+test('a paused sale, seen by the second member of staff', async () => {
   await goto(admin, open, '#figures');
-  await lookAtSheet(admin, 'End sale', 'admin-end');
-  await lookAtSheet(admin, 'Confirm', 'admin-confirm');
-  await lookAtSheet(admin, 'Decline', 'admin-decline');
+  await checkSheet(admin, 'End sale', 'admin-end');
+  await checkSheet(admin, 'Confirm', 'admin-confirm');
+  await checkSheet(admin, 'Decline', 'admin-decline');
   await act(admin, 'Pause', { Reason: 'A pause for tea.' });
-  await stands(admin, 'Paused').waitFor();
-  await look(admin, 'admin-paused');
-  await lookAtSheet(admin, 'Resume', 'admin-resume');
+  await saleStatus(admin, 'Paused').waitFor();
+  await checkScreen(admin, 'admin-paused');
+  await checkSheet(admin, 'Resume', 'admin-resume');
   const buyer = await it.page();
   await signIn(buyer, it.demo, 'bob', `/s/${it.demo.open.slug}`);
   await button(buyer, 'pay').waitFor();
-  await look(buyer, 'sale-paused');
+  await checkScreen(buyer, 'sale-paused');
   await act(admin, 'End sale', { Reason: 'Enough for today.' });
-  await stands(admin, 'Ended').waitFor();
-  await look(admin, 'admin-ended');
+  await saleStatus(admin, 'Ended').waitFor();
+  await checkScreen(admin, 'admin-ended');
   await buyer.goto(`${it.demo.url}/`);
   await buyer.locator('main summary').click();
   await buyer.locator('main .chip', { hasText: 'Ended' }).first().waitFor();
-  await look(buyer, 'list-over');
+  await checkScreen(buyer, 'list-over');
 });
 
-test('goods, their sheet with what was done to them, and the empty page of dead letters', async () => {
+test('products, their dialog with its change log, and the empty page of dead letters', async () => {
   await goto(operator, '/operate/goods', 'main li');
-  await look(operator, 'admin-goods');
-  await lookAtSheet(operator, 'New product', 'admin-goods-new');
+  await checkScreen(operator, 'admin-goods');
+  await checkSheet(operator, 'New product', 'admin-goods-new');
   const sheet = operator.getByRole('dialog');
   await operator.getByRole('button', { name: 'Glide robot vacuum' }).click();
   await sheet.getByLabel('List price').fill('2699');
@@ -195,14 +195,14 @@ test('goods, their sheet with what was done to them, and the empty page of dead 
   await operator.getByText('¥2,699').waitFor();
   await operator.getByRole('button', { name: 'Glide robot vacuum' }).click();
   await sheet.getByText('Changed', { exact: true }).waitFor();
-  await look(operator, 'admin-goods-edit');
+  await checkScreen(operator, 'admin-goods-edit');
   await goto(operator, '/operate/aside', 'main section');
-  await look(operator, 'admin-aside-none');
+  await checkScreen(operator, 'admin-aside-none');
   const customer = await it.page();
   await goto(customer, '/operate', 'main h1');
   await customer.getByRole('main').getByRole('link', { name: 'Sign in' }).click();
   await fillSignIn(customer, 'alice@demo.example');
   await customer.waitForURL('**/operate');
   await customer.getByRole('heading', { name: 'This page is for operators.' }).waitFor();
-  await look(customer, 'admin-denied');
+  await checkScreen(customer, 'admin-denied');
 });

@@ -1,8 +1,8 @@
 /** What operators do in the browser: the steps that their journeys share, and the journey from a draft to the end of a sale. */
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { button, buy, signIn, type Pages } from './shop';
-import type { SiteVenue } from './venue';
+import { button, buy, signIn, type BrowserFixture } from './shop';
+import type { SiteEnvironment } from './environment';
 
 /** What a dialog asks for: a text, or one that depends on the moment at which it is filled in. */
 export type Fields = Record<string, string | (() => string)>;
@@ -16,8 +16,8 @@ export async function act(page: Page, name: string, fields: Fields = {}): Promis
   await sheet.waitFor({ state: 'detached' });
 }
 
-/** The mark that says how the sale stands. */
-export const stands = (page: Page, text: string) => page.locator('main .chip', { hasText: text }).first();
+/** Locates the status chip of a sale. */
+export const saleStatus = (page: Page, text: string) => page.locator('main .chip', { hasText: text }).first();
 
 /** An instant as a field of date and time shows it in the browser's zone. */
 export function fromNow(seconds: number): string {
@@ -31,7 +31,7 @@ export async function draft(page: Page, title: string): Promise<void> {
   await page.getByLabel('Price').fill('19.9');
   await page.getByLabel('Stock', { exact: true }).fill('5');
   await page.getByRole('button', { name: 'Save draft' }).click();
-  await stands(page, 'Draft').waitFor();
+  await saleStatus(page, 'Draft').waitFor();
 }
 
 /** A figure of the dashboard. */
@@ -43,10 +43,10 @@ export async function figure(page: Page, name: string): Promise<string> {
 const reached = (page: Page, step: string): Promise<string> => page.locator('#figures ~ div li', { hasText: step }).locator('span > span').nth(1).innerText();
 
 /** The journey of a sale, by two people, with a buyer in between. */
-export function operatorJourney(it: Pages, venue: SiteVenue): void {
-  test('a sale goes from a draft through review, by two people, to the shop; is watched, held, resumed and ended', async () => {
-    await venue.startWorker();
-    const shop = venue.site;
+export function operatorJourney(it: BrowserFixture, environment: SiteEnvironment): void {
+  test('a sale goes from a draft through review, by two people, to the shop; is watched, paused, resumed and ended', async () => {
+    await environment.startWorker();
+    const shop = environment.site;
     const operator = await it.page();
     await signIn(operator, shop, 'operator', '/operate/new');
     await draft(operator, 'Evening drop');
@@ -57,14 +57,14 @@ export function operatorJourney(it: Pages, venue: SiteVenue): void {
     await operator.getByText('Changed', { exact: true }).waitFor(); // the log has what was changed, and into what
     await operator.getByText('One each.').first().waitFor();
     await act(operator, 'Submit for review');
-    await stands(operator, 'In review').waitFor();
+    await saleStatus(operator, 'In review').waitFor();
     expect(await operator.getByRole('button', { name: 'Approve' }).count()).toBe(0);
 
     const admin = await it.page();
     await signIn(admin, shop, 'admin', '/operate');
     await admin.getByRole('link', { name: 'Evening drop' }).click();
     await act(admin, 'Approve', { 'Note (optional)': 'Fine.' });
-    await stands(admin, 'Approved').waitFor();
+    await saleStatus(admin, 'Approved').waitFor();
     await act(admin, 'Schedule', { Ends: fromNow(7_200), Opens: () => fromNow(40) }); // so soon that it is loaded by itself
     await admin.getByRole('heading', { name: 'Live figures' }).waitFor();
 
@@ -92,7 +92,7 @@ export function operatorJourney(it: Pages, venue: SiteVenue): void {
     await act(admin, 'Resume');
     await button(other, 'buy').waitFor(); // by push, without a reload
     await act(admin, 'End sale', { Reason: 'Enough for today.' });
-    await stands(admin, 'Ended').waitFor();
+    await saleStatus(admin, 'Ended').waitFor();
     await button(other, 'none').waitFor();
   });
 }

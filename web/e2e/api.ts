@@ -1,9 +1,9 @@
-/** What journeys set up by the API: sales with prices and requirements of their own. */
+/** Test setup through the API: sales with given prices and requirements, addresses, push subscriptions. */
 import { createECDH, randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { demoPerson, type Demo, type Person } from './shop';
+import { demoCredentials, type Demo, type Credentials } from './shop';
 
-/** How soon a sale opens: enough for a busy machine to load it before. */
+/** Delay until a sale opens, in ms: long enough to preload it on a busy machine. */
 const OPENS_MS = 30_000;
 const TRIES = 900;
 const EVERY_MS = 200;
@@ -22,13 +22,13 @@ const mutate = <T>(url: string, token: string, name: string, selection: string, 
   ask(url, token, `mutation ($input: ${name[0]!.toUpperCase()}${name.slice(1)}Input!) { payload: ${name}(input: $input) { ${selection} userErrors { code message } } }`, { input });
 
 /** The access token of an account. */
-export async function tokenOf({ url }: Demo, { account, password }: Person): Promise<string> {
+export async function tokenOf({ url }: Demo, { account, password }: Credentials): Promise<string> {
   const { tokens } = await mutate<{ tokens: { accessToken: string } }>(url, '', 'login', 'tokens { accessToken }', { account, password });
   return tokens.accessToken;
 }
 
-/** Gives an account a browser that gets notices, at an address where none is. */
-export async function subscribeBrowser(demo: Demo, person: Person, label: string): Promise<void> {
+/** Registers a push subscription with a fake endpoint for an account. */
+export async function subscribeBrowser(demo: Demo, credentials: Credentials, label: string): Promise<void> {
   const browser = createECDH('prime256v1');
   const input = {
     endpoint: `https://updates.push.services.mozilla.com/wpush/v2/${randomUUID()}`,
@@ -36,12 +36,12 @@ export async function subscribeBrowser(demo: Demo, person: Person, label: string
     auth: randomBytes(16).toString('base64url'),
     label,
   };
-  await mutate(demo.url, await tokenOf(demo, person), 'subscribePush', 'settings { reaching }', input);
+  await mutate(demo.url, await tokenOf(demo, credentials), 'subscribePush', 'settings { reaching }', input);
 }
 
 /** Adds an address to the book of an account. */
-export async function saveAddress(demo: Demo, person: Person, address: object): Promise<void> {
-  await mutate(demo.url, await tokenOf(demo, person), 'saveAddress', 'address { id }', address);
+export async function saveAddress(demo: Demo, credentials: Credentials, address: object): Promise<void> {
+  await mutate(demo.url, await tokenOf(demo, credentials), 'saveAddress', 'address { id }', address);
 }
 
 /** A sale of products at one price. */
@@ -59,17 +59,17 @@ export interface OpenSale {
   purchaseLimit?: number;
 }
 
-/** Takes sales from their drafts to their opening, by two people, and returns their names in addresses. */
+/** Creates, approves and schedules sales, waits until they are open, and returns their slugs. */
 export async function openSales(demo: Demo, sales: OpenSale[]): Promise<string[]> {
   const slugs = await scheduleSales(demo, sales, OPENS_MS);
   for (const slug of slugs) await opened(demo, slug);
   return slugs;
 }
 
-/** Takes sales from their drafts until they are loaded, by two people, and returns their names in addresses. */
+/** Creates, approves, schedules and preloads sales, as an operator and an administrator, and returns their slugs. */
 export async function scheduleSales(demo: Demo, sales: OpenSale[], opensInMs: number): Promise<string[]> {
   const { url } = demo;
-  const [operator, admin] = await Promise.all(['operator', 'admin'].map((who) => tokenOf(demo, demoPerson(who))));
+  const [operator, admin] = await Promise.all(['operator', 'admin'].map((who) => tokenOf(demo, demoCredentials(who))));
   const at = (ms: number): string => new Date(Date.now() + ms).toISOString();
   return Promise.all(
     sales.map(async ({ title, currencyCode, price, listPrice, requiresAddress = false, products = 1, purchaseLimit = null, accent = null }) => {
@@ -99,10 +99,10 @@ export async function opened(demo: Demo, slug: string, tries = TRIES): Promise<v
   await opened(demo, slug, tries - 1);
 }
 
-/** A step of a sale by an administrator, with the reason that buyers see. */
+/** Runs a mutation on a sale as an administrator, with a note that buyers see. */
 async function step(demo: Demo, name: string, slug: string, note: string): Promise<void> {
   const { id } = await ask<{ id: string }>(demo.url, '', 'query ($slug: String!) { payload: sale(by: {slug: $slug}) { id } }', { slug });
-  await mutate(demo.url, await tokenOf(demo, demoPerson('admin')), name, 'sale { id }', { saleId: id, note });
+  await mutate(demo.url, await tokenOf(demo, demoCredentials('admin')), name, 'sale { id }', { saleId: id, note });
 }
 
 /** Pauses a sale. */
@@ -112,8 +112,8 @@ export const pauseSale = (demo: Demo, slug: string, note: string): Promise<void>
 export const endSale = (demo: Demo, slug: string, note: string): Promise<void> => step(demo, 'endSale', slug, note);
 
 /** Approves the refunds that were requested. */
-export async function decideRefunds(demo: Demo): Promise<void> {
-  const token = await tokenOf(demo, demoPerson('operator'));
+export async function approveRefunds(demo: Demo): Promise<void> {
+  const token = await tokenOf(demo, demoCredentials('operator'));
   const { edges } = await ask<{ edges: { node: { id: string } }[] }>(demo.url, token, 'query { payload: refunds(first: 10, filter: {states: [REQUESTED]}) { edges { node { id } } } }');
   for (const { node } of edges) await mutate(demo.url, token, 'decideRefund', 'order { id }', { refundId: node.id, approve: true });
 }

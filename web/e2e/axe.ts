@@ -1,4 +1,4 @@
-/** What is wrong with a screen, by axe and by its width, in both themes and both languages. */
+/** Checks screens in both languages and colour schemes: accessibility (axe), horizontal overflow, clipped content. */
 import { mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -12,17 +12,17 @@ const wide = { width: 1280, height: 860 };
 const narrow = { width: 320, height: 700 };
 
 /**
- * How a screen is looked at: each language on a phone and on a wide screen. axe takes a second for a screen, and checks
- * each theme, each language and each size once.
+ * Variants in which a screen is checked: each language on a phone and on a wide screen. A run of axe takes a second, so it
+ * covers each colour scheme, each language and each size only once.
  */
-const looks = [
+const variants = [
   { language: 'en', colorScheme: 'light', size: wide, axe: true },
   { language: 'en', colorScheme: 'dark', size: narrow, axe: false },
   { language: 'zh', colorScheme: 'dark', size: narrow, axe: true },
   { language: 'zh', colorScheme: 'light', size: wide, axe: false },
 ] as const;
 
-/** Where the pictures of a screen go, for a person to look at; nowhere unless SCREENS is set. */
+/** Returns the path prefix of a screen's screenshots; null unless SCREENS is set. */
 function pictureOf(name: string): string | null {
   if (!process.env['SCREENS']) return null;
   const folder = join(import.meta.dirname, '../screens');
@@ -30,15 +30,15 @@ function pictureOf(name: string): string | null {
   return join(folder, name);
 }
 
-/** What axe finds wrong, in one line each; under an open sheet, which nothing but itself can be reached through, it looks at the sheet alone. */
+/** Returns one line per axe violation. While a dialog is open, only the dialog is checked: the rest of the page is inert. */
 async function violations(page: Page): Promise<string[]> {
   if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(axeSource);
   const results = (await page.evaluate('axe.run(document.querySelector("dialog[open]") ?? document, { resultTypes: ["violations"] })')) as AxeResults;
   return results.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(' | ')}`);
 }
 
-/** Elements that are described or named by something that is not there. axe leaves that to people. */
-const dangling = (page: Page): Promise<string[]> =>
+/** Returns elements whose aria-describedby or aria-labelledby names a missing id. axe only marks these for manual review. */
+const danglingReferences = (page: Page): Promise<string[]> =>
   page.evaluate(() =>
     ['aria-describedby', 'aria-labelledby'].flatMap((name) =>
       [...document.querySelectorAll(`[${name}]`)]
@@ -47,12 +47,12 @@ const dangling = (page: Page): Promise<string[]> =>
     ),
   );
 
-/** Waits until the browser has drawn what changed. */
-const drawn = (page: Page): Promise<unknown> =>
+/** Waits two animation frames, so that pending changes are painted. */
+const nextPaint = (page: Page): Promise<unknown> =>
   page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 
-/** What still moves after it was drawn: pages of journeys want less motion. */
-const moving = (page: Page): Promise<string[]> =>
+/** Returns the animations that still run. There should be none: the pages of these tests prefer reduced motion. */
+const runningAnimations = (page: Page): Promise<string[]> =>
   page.evaluate(() =>
     document
       .getAnimations()
@@ -60,15 +60,15 @@ const moving = (page: Page): Promise<string[]> =>
       .map(({ effect }) => `moves: ${(effect as KeyframeEffect).target?.outerHTML.slice(0, 120)}`),
   );
 
-/** Changes the language, also under an open sheet, where no pointer reaches the switch. */
-async function speak(page: Page, language: string): Promise<void> {
+/** Changes the language by script, because a click cannot reach the switch while a dialog is open. */
+async function setLanguage(page: Page, language: string): Promise<void> {
   if ((await page.locator('html').getAttribute('lang'))!.startsWith(language)) return;
   await page.evaluate(() => document.querySelector<HTMLElement>('header button[lang]')!.click());
   await page.locator(`html[lang^="${language}"]`).waitFor({ state: 'attached' });
 }
 
-/** Sizes, and a size of text, at which the status of a buyer is seen without scrolling. */
-const sheets = [
+/** Viewport and text sizes at which a buyer's status must be visible without scrolling. */
+const viewports = [
   { width: 360, height: 640, text: '100%' },
   { width: 390, height: 844, text: '100%' },
   { width: 1280, height: 900, text: '100%' },
@@ -76,16 +76,16 @@ const sheets = [
   { width: 640, height: 360, text: '100%' },
 ];
 
-/** What of the status sheet, where the screen has one, is outside the window: its words, its time, its button. */
-async function outside(page: Page, picture: string | null = null): Promise<string[]> {
+/** Returns the parts of the status sheet (texts, countdown, button) that are outside the viewport; none on a page without the sheet. */
+async function clippedParts(page: Page, picture: string | null = null): Promise<string[]> {
   const sheet = page.locator('section.sheet');
   if (!new URL(page.url()).pathname.startsWith('/s/')) return []; // the preview of a review is part of a longer page
   if (!(await sheet.count()) || (await page.locator('dialog').count())) return [];
   const found: string[] = [];
-  for (const { width, height, text } of sheets) {
+  for (const { width, height, text } of viewports) {
     await page.setViewportSize({ width, height });
     await page.evaluate((size) => (scrollTo(0, 0), (document.documentElement.style.fontSize = size)), text);
-    await drawn(page);
+    await nextPaint(page);
     if (picture) await page.screenshot({ path: `${picture}-${width}x${height}-${text.slice(0, -1)}.png` });
     const hidden = await sheet.evaluate((it) =>
       [...it.querySelectorAll('p, .numeral, button.btn-big')]
@@ -101,28 +101,28 @@ async function outside(page: Page, picture: string | null = null): Promise<strin
   return found;
 }
 
-/** The faults of the screen that is open, one line each; the page is left in the language that it was in. */
-async function faults(page: Page, name: string): Promise<string[]> {
+/** Returns one line per issue of the current screen. The language of the page is restored. */
+async function screenIssues(page: Page, name: string): Promise<string[]> {
   const found: string[] = [];
   const picture = pictureOf(name);
   const before = (await page.locator('html').getAttribute('lang'))!.slice(0, 2);
-  for (const { language, colorScheme, size, axe } of looks) {
-    await speak(page, language);
+  for (const { language, colorScheme, size, axe } of variants) {
+    await setLanguage(page, language);
     await page.emulateMedia({ colorScheme });
     await page.setViewportSize(size);
-    await page.locator('[data-toast]').waitFor({ state: 'detached' }); // it lies over what is to be looked at
-    await drawn(page);
+    await page.locator('[data-toast]').waitFor({ state: 'detached' }); // it covers content
+    await nextPaint(page);
     if (picture) await page.screenshot({ path: `${picture}-${language}-${colorScheme}.png`, fullPage: !(await page.locator('dialog').count()) });
     const how = `${name}: ${language}, ${colorScheme}, ${size.width} px`;
-    // What is wrong for a moment, as while the browser mixes the colours of two themes, no user sees.
-    const passing = async (): Promise<string[]> => [...(axe ? await violations(page) : []), ...(await moving(page))];
-    let wrong = await passing();
+    // An issue can be transient, for example while colours change between schemes: check again after a paint.
+    const transientIssues = async (): Promise<string[]> => [...(axe ? await violations(page) : []), ...(await runningAnimations(page))];
+    let wrong = await transientIssues();
     if (wrong.length) {
-      await drawn(page);
-      wrong = await passing();
+      await nextPaint(page);
+      wrong = await transientIssues();
     }
-    wrong.push(...(await dangling(page)));
-    wrong.push(...(await outside(page, picture && `${picture}-${language}-${colorScheme}`)));
+    wrong.push(...(await danglingReferences(page)));
+    wrong.push(...(await clippedParts(page, picture && `${picture}-${language}-${colorScheme}`)));
     await page.setViewportSize(size);
     for (const fault of wrong) found.push(`${how}: ${fault}`);
     const over = await page.evaluate(() => {
@@ -131,25 +131,25 @@ async function faults(page: Page, name: string): Promise<string[]> {
     });
     if (over > 0) found.push(`${how}: ${over} px too wide`);
   }
-  await speak(page, before);
+  await setLanguage(page, before);
   return found;
 }
 
-/** Looks at the screen that is open: it has no faults. */
-export async function look(page: Page, name: string): Promise<void> {
-  expect(await faults(page, name)).toEqual([]);
+/** Fails if the current screen has issues. */
+export async function checkScreen(page: Page, name: string): Promise<void> {
+  expect(await screenIssues(page, name)).toEqual([]);
 }
 
-/** Nothing has moved since the page was loaded, and all that it asked for is there. */
-export async function stood(page: Page, name: string): Promise<void> {
+/** Waits until the network is idle and fails if content has shifted since the last call. */
+export async function expectNoLayoutShifts(page: Page, name: string): Promise<void> {
   await page.waitForLoadState('networkidle');
-  await drawn(page);
+  await nextPaint(page);
   expect(await page.evaluate(() => (window as unknown as { shifts: string[] }).shifts.splice(0)), `layout shifts of ${name}`).toEqual([]);
 }
 
-/** Looks at the status sheet alone: it is seen without scrolling, at each size. */
-export async function fits(page: Page, name: string): Promise<void> {
+/** Fails if a part of the status sheet needs scrolling at one of the sizes. */
+export async function expectStatusVisible(page: Page, name: string): Promise<void> {
   const size = page.viewportSize()!;
-  expect(await outside(page), name).toEqual([]);
+  expect(await clippedParts(page), name).toEqual([]);
   await page.setViewportSize(size);
 }

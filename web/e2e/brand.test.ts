@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { opened, openSales } from './api';
-import { look } from './axe';
-import { button, curtain, signIn, startDemo, type Demo } from './shop';
+import { checkScreen } from './axe';
+import { button, browserFixture, signIn, startDemo, type Demo } from './shop';
 
-const it = curtain();
+const it = browserFixture();
 const folder = mkdtempSync(join(tmpdir(), 'brand-'));
 const logo = (colour: string): string => {
   const file = join(folder, `${colour}.svg`);
@@ -47,7 +47,7 @@ test('name, logo and accent of the installation are on the pages, and nothing mo
   await page.emulateMedia({ colorScheme: 'dark' });
   await expect.poll(() => mark.getAttribute('src')).not.toBe(light);
   await page.emulateMedia({ colorScheme: 'light' });
-  await look(page, 'brand-list');
+  await checkScreen(page, 'brand-list');
 
   const cdp = await page.context().newCDPSession(page);
   const { url, errors, data } = await cdp.send('Page.getAppManifest');
@@ -71,11 +71,11 @@ test('name, logo and accent of the installation are on the pages, and nothing mo
   await signIn(page, demo, 'alice', `/s/${demo.open.slug}`);
   await button(page, 'buy').waitFor();
   expect(await button(page, 'buy').evaluate((main) => getComputedStyle(main).backgroundColor)).toBe('rgb(179, 38, 30)');
-  await look(page, 'brand-sale');
+  await checkScreen(page, 'brand-sale');
 
   const [slug] = await openSales(demo, [{ title: 'Forest', currencyCode: 'CNY', price: '10.00', listPrice: '20.00', accent: '#0b6e4f' }]);
   await page.goto(`${demo.url}/s/${slug}`);
   await button(page, 'buy').waitFor();
   expect(await button(page, 'buy').evaluate((main) => getComputedStyle(main).backgroundColor)).toBe('rgb(11, 110, 79)');
-  await look(page, 'brand-sale-accent');
+  await checkScreen(page, 'brand-sale-accent');
 });

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { look } from './axe';
-import { button, buy, checkByBrowser, fillSignIn, keysOfOrders, preferPictures, sent, signIn, stage } from './shop';
+import { checkScreen } from './axe';
+import { button, buy, checkByBrowser, fillSignIn, recordOrderKeys, preferPictures, recordOperations, signIn, demoFixture } from './shop';
 
-const it = stage();
+const it = demoFixture();
 
 test('a buyer goes from the list to an order, signing in on the way', async () => {
   const page = await it.page();
@@ -38,7 +38,7 @@ test('a new buyer makes an account by proof of work, in Chinese', async () => {
   await page.getByRole('button', { name: '注册账号' }).click(); // empty: nothing is sent
   expect(await page.getByText('请填写此项。').count()).toBe(3);
   expect(await page.getByLabel('昵称').evaluate((field) => field === document.activeElement)).toBe(true);
-  await look(page, 'register-empty');
+  await checkScreen(page, 'register-empty');
   await page.getByLabel('昵称').fill('小明');
   await page.getByLabel('邮箱或手机号').fill('xiaoming@');
   await page.getByText('请输入正确的邮箱').waitFor();
@@ -48,7 +48,7 @@ test('a new buyer makes an account by proof of work, in Chinese', async () => {
   await checkByBrowser(page);
   await page.getByText('密码过于简单').waitFor();
   expect(await page.getByLabel('密码', { exact: true }).evaluate((field) => field === document.activeElement)).toBe(true);
-  await look(page, 'register-refused');
+  await checkScreen(page, 'register-refused');
   await page.getByLabel('密码', { exact: true }).fill('a-long-password');
   await page.getByRole('button', { name: '注册账号' }).click();
   await checkByBrowser(page);
@@ -57,11 +57,11 @@ test('a new buyer makes an account by proof of work, in Chinese', async () => {
   await page.getByText('抢到了！').waitFor();
 });
 
-test('a reload in the middle of sending makes one order, by the same key', async () => {
+test('a reload while an order is sent creates one order, with the same idempotency key', async () => {
   const page = await it.page();
   await signIn(page, it.demo, 'operator', `/s/${it.demo.open.slug}`);
-  const keys = keysOfOrders(page);
-  const names = sent(page);
+  const keys = recordOrderKeys(page);
+  const names = recordOperations(page);
   let lost = false;
   await page.route('**/graphql', async (route) => {
     if (lost || route.request().postDataJSON()?.operationName !== 'PlaceOrder') return route.continue();
@@ -91,14 +91,14 @@ test('signing out in one tab signs the other out', async () => {
   expect(await other.locator('main li').count()).toBe(0);
 });
 
-test('the session is where no script can read it, and survives a reload', async () => {
+test('the session cookie is hidden from scripts and survives a reload', async () => {
   const page = await it.page();
   await signIn(page, it.demo, 'alice', '/orders');
   const cookies = await page.context().cookies(`${it.demo.url}/graphql`);
   expect(cookies.map(({ name }) => name)).toContain('seckill_refresh');
   for (const cookie of cookies) expect(cookie).toMatchObject({ httpOnly: true, sameSite: 'Strict' });
   expect(await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }))).not.toContain('oken');
-  const names = sent(page);
+  const names = recordOperations(page);
   await page.reload();
   await page.locator('main li').first().waitFor();
   expect(names).toContain('RefreshSession');
@@ -109,7 +109,7 @@ test('the session is where no script can read it, and survives a reload', async 
   expect(left.map(({ name }) => name)).not.toContain('seckill_refresh');
 });
 
-test('a buyer who was refused sees where and why, and what was left', async () => {
+test('a refused buyer sees the step, the reason and the units that were left', async () => {
   const page = await it.page();
   await signIn(page, it.demo, 'bob', `/s/${it.demo.open.slug}`);
   await preferPictures(page);

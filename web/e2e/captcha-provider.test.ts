@@ -1,9 +1,9 @@
-/** The shop with the captcha of another operator, whose script, frame and verification a server of the test plays. */
+/** The shop with a third-party captcha, whose script, iframe and verification endpoint a test server provides. */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { button, curtain, demoPerson, signIn, startDemo, type Demo } from './shop';
+import { button, browserFixture, demoCredentials, signIn, startDemo, type Demo } from './shop';
 
 const SECRET = 'secret of the shop';
 
@@ -33,7 +33,7 @@ const script = `(() => {
 })();`;
 const frame = `<!doctype html><button onclick="parent.postMessage('ticked', '*')">I am human</button>`;
 
-const it = curtain();
+const it = browserFixture();
 let check: Server;
 let demo: Demo;
 let host: string;
@@ -75,18 +75,18 @@ afterAll(async () => {
   check?.close();
 });
 
-/** Opens the sale as a buyer; answers what the page has loaded from the other operator. */
+/** Opens the sale as a buyer; also returns the paths that the page has loaded from the captcha provider. */
 async function visit(who: string, options: Parameters<typeof it.page>[0] = {}): Promise<{ page: Page; loaded: string[] }> {
   const page = await it.page(options);
   const loaded: string[] = [];
   page.on('request', (request) => {
     if (new URL(request.url()).host === host) loaded.push(new URL(request.url()).pathname);
   });
-  await signIn(page, demo, demoPerson(who), `/s/${demo.open.slug}`);
+  await signIn(page, demo, demoCredentials(who), `/s/${demo.open.slug}`);
   return { page, loaded };
 }
 
-/** Answers the widget that the page renders as its nth; the one before it may still be there, about to go. */
+/** Solves the nth widget that the page has rendered; the previous one may still be in the document. */
 async function answer(page: Page, nth = 1): Promise<void> {
   const title = `iframe[title="Check ${nth} of shop"]`;
   const again = page.getByRole('dialog').getByRole('button', { name: /Try again|重试/ }); // after 20 seconds without the script
@@ -96,7 +96,7 @@ async function answer(page: Page, nth = 1): Promise<void> {
   await page.getByRole('button', { name: 'Pick the drones' }).click();
 }
 
-test('a buyer answers the widget of another operator and buys; nothing of it is loaded before', async () => {
+test('a buyer solves the third-party captcha and buys; nothing is loaded from its provider before', async () => {
   const { page, loaded } = await visit('alice');
   await button(page, 'buy').waitFor();
   expect(loaded).toEqual([]);

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { fits } from './axe';
-import { withoutFirst } from './first';
-import { button, buy, pill, sent, signIn, stage, stock, stockMoves } from './shop';
+import { expectStatusVisible } from './axe';
+import { removePreloadedResponse } from './first';
+import { button, buy, pill, recordOperations, signIn, demoFixture, stock, stockMoves } from './shop';
 
-const it = stage();
+const it = demoFixture();
 const sale = (): string => `${it.demo.url}/s/${it.demo.open.slug}`;
 
 /** Another user buys. */
@@ -14,7 +14,7 @@ async function buyElsewhere(who: string): Promise<void> {
   await page.context().close();
 }
 
-test('over a cut line the page says so, comes back by itself, and misses nothing', async () => {
+test('after a lost connection the page says so, reconnects by itself and misses no update', async () => {
   const page = await it.page();
   await page.addInitScript(() => {
     const seen: string[] = ((window as unknown as { toasts: string[] }).toasts = []);
@@ -37,7 +37,7 @@ test('over a cut line the page says so, comes back by itself, and misses nothing
   blocked = true;
   for (const socket of open) await socket.close({ code: 1013 });
   await pill(page, 'retrying').waitFor();
-  await fits(page, 'a cut line');
+  await expectStatusVisible(page, 'a lost connection');
   expect(await page.locator('main').innerText()).toContain('Morning bargains'); // never a blank page
   await buyElsewhere('alice');
   blocked = false;
@@ -71,12 +71,12 @@ test('where streams are blocked altogether, the page asks now and then, and buyi
   await pill(page, 'polling').waitFor({ timeout: 120_000 });
   await buy(page);
   await page.getByText('You got it!').waitFor();
-  const names = sent(page);
+  const names = recordOperations(page);
   await page.goto(it.demo.url);
   await expect.poll(() => names).toContain('Sales'); // the list polls, too
 });
 
-test('a stream that the server refused for a while is followed again, not asked for ever after', async () => {
+test('a stream that the server refused for a while is subscribed to again, and polling stops', async () => {
   const page = await it.page();
   await page.clock.install();
   let refusing = true;
@@ -109,7 +109,7 @@ test('a request with an expired token is sent again with a new one', async () =>
     const errors = [{ message: 'expired', extensions: { code: 'UNAUTHENTICATED' } }];
     return route.fulfill({ status: 401, contentType: 'application/json', body: JSON.stringify({ errors }) });
   });
-  const names = sent(page);
+  const names = recordOperations(page);
   await page.getByRole('link', { name: 'My orders' }).click();
   await page.locator('main li').first().waitFor();
   expect(names.filter((name) => ['MyOrders', 'RefreshSession'].includes(name)).slice(0, 3)).toEqual(['MyOrders', 'RefreshSession', 'MyOrders']);
@@ -120,7 +120,7 @@ test('after sleep the page sets its clock and reads the state again', async () =
   await page.goto(sale());
   await pill(page, 'live').waitFor();
   await page.waitForLoadState('networkidle'); // the first setting of the clock is over
-  const names = sent(page);
+  const names = recordOperations(page);
   await page.evaluate(() => dispatchEvent(new Event('online')));
   await expect.poll(() => names).toContain('SaleBySlug');
   await expect.poll(() => names).toContain('Clock');
@@ -207,9 +207,9 @@ test('a sale that has ended is not followed again and again', async () => {
   expect(names.filter((name) => name === 'SaleStock').length).toBeLessThan(4);
 });
 
-test('a sale that the server hears of a moment later is found without a reload', async () => {
+test('a sale that the server learns of a moment later is shown without a reload', async () => {
   const page = await it.page();
-  await withoutFirst(page);
+  await removePreloadedResponse(page);
   let asked = 0;
   let know = (): void => {};
   const known = new Promise<void>((resolve) => (know = resolve));
@@ -226,7 +226,7 @@ test('a sale that the server hears of a moment later is found without a reload',
   await pill(page, 'live').waitFor();
 });
 
-test('an address of nothing says so, and the sale that is not there too', async () => {
+test('an unknown address and an unknown sale each show a not-found page', async () => {
   const page = await it.page();
   await page.goto(`${it.demo.url}/s/no-such-sale`);
   await page.getByRole('heading', { name: 'This sale does not exist.' }).waitFor();
@@ -238,7 +238,7 @@ test('an address of nothing says so, and the sale that is not there too', async 
 
 test('the first paint of the list and of a sale shows data, without a request for it, on a slow device too', async () => {
   const page = await it.page();
-  const names = sent(page);
+  const names = recordOperations(page);
   await page.addInitScript(() => {
     new MutationObserver(() => {
       const app = document.getElementById('app');

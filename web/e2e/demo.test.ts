@@ -1,6 +1,6 @@
-/** The journeys of buyers against `demo`, all in one process. The others depend on the page alone: serve.test.ts has them. */
+/** Tests of buyers against `demo`, in one process. The other tests of journeys.ts depend on the page only and run in serve.test.ts. */
 import { serverJourneys } from './journeys';
-import { curtain } from './shop';
-import { inTheDemo } from './venue';
+import { browserFixture } from './shop';
+import { demoEnvironment } from './environment';
 
-serverJourneys(curtain(), inTheDemo());
+serverJourneys(browserFixture(), demoEnvironment());

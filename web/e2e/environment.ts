@@ -1,12 +1,12 @@
-/** Where journeys go: the demo, all in one process, or `serve` on Postgres and Redis. */
+/** Environments of the browser tests: the demo in one process, or `serve` on Postgres and Redis. */
 import { afterAll, afterEach, beforeAll } from 'vitest';
-import { demoPerson, startDemo, type Demo, type Person, type Settings } from './shop';
+import { demoCredentials, startDemo, type Demo, type Credentials, type Settings } from './shop';
 import { startSite, type Site } from './site';
 
-/** What a journey wants to find. */
-export interface Wanted {
-  people?: number;
-  /** A single unit, so that it is soon gone. */
+/** Options of the sale that a test needs. */
+export interface SaleOptions {
+  buyerCount?: number;
+  /** Sell a single unit, so that it sells out at once. */
   single?: boolean;
   /** How long a buyer has to pay. */
   window?: string;
@@ -14,28 +14,28 @@ export interface Wanted {
   settings?: Settings;
 }
 
-/** A sale of the journey's own that is open, and people who have bought nothing yet. */
-export interface Stand {
+/** An open sale for one test, with buyers who have not bought yet. */
+export interface TestSale {
   url: string;
   slug: string;
-  /** Which of its items to take; null where there is but one. */
+  /** Name of the item to choose; null if the sale has only one. */
   item: string | null;
-  people: Person[];
+  buyers: Credentials[];
 }
 
-/** Where journeys go. */
-export interface Venue {
-  /** Whether screens on the way are looked at: once is enough, they are the same everywhere. */
-  readonly looks: boolean;
-  sell(wanted?: Wanted): Promise<Stand>;
-  /** Lets orders be written, where they are not anyhow. */
+/** A server that the tests run against. */
+export interface Environment {
+  /** Whether tests check the screens on the way. One environment is enough: screens are the same in all. */
+  readonly checksScreens: boolean;
+  sell(options?: SaleOptions): Promise<TestSale>;
+  /** Starts the worker, if this environment does not run one already. */
   startWorker(): Promise<void>;
 }
 
 const customers = ['alice', 'bob', 'operator', 'admin'];
 
-/** Every journey finds a demo of its own, so that what it leaves behind disturbs no other. */
-export function inTheDemo(): Venue {
+/** Starts a new demo for each sale, so that tests do not affect each other. */
+export function demoEnvironment(): Environment {
   let demos: Demo[] = [];
   afterEach(async () => {
     await Promise.all(demos.map((demo) => demo.stop()));
@@ -47,37 +47,37 @@ export function inTheDemo(): Venue {
     return demo;
   };
   return {
-    looks: false,
-    sell: async ({ people = 1, single = false, window = '15m', settings = {} } = {}) => {
+    checksScreens: false,
+    sell: async ({ buyerCount = 1, single = false, window = '15m', settings = {} } = {}) => {
       const { url, open } = await begin({ SECKILL_PAYMENT_WINDOW: window, SECKILL_WAITLIST_OFFER: '10m', ...settings });
       const item = single ? 'Kestrel mini drone' : 'Nimbus headphones';
-      return { url, slug: open.slug, item, people: customers.slice(0, people).map(demoPerson) };
+      return { url, slug: open.slug, item, buyers: customers.slice(0, buyerCount).map(demoCredentials) };
     },
     startWorker: () => Promise.resolve(),
   };
 }
 
 /** `serve` on Postgres and Redis, with an operator and an administrator. */
-export interface SiteVenue extends Venue {
+export interface SiteEnvironment extends Environment {
   readonly site: Site;
 }
 
-/** One site for all; every journey finds a sale and people of its own. */
-export function onASite(): SiteVenue {
+/** Starts one site for all tests of a file; each test gets its own sale and buyers. */
+export function siteEnvironment(): SiteEnvironment {
   let site: Site;
   beforeAll(async () => {
     site = await startSite({ SECKILL_WAITLIST_OFFER: '10m', SECKILL_PATH_TTL: '10m' });
   });
   afterAll(() => site?.stop());
   return {
-    looks: true,
+    checksScreens: true,
     get site() {
       return site;
     },
-    sell: async ({ people = 1, single = false, window = '15m', settings } = {}) => {
-      const url = settings ? await site.startBeside(settings) : site.url;
-      const { slug, buyers } = await site.seed({ users: people, stock: single ? 1 : 3, more: ['--payment-window', window], at: url });
-      return { url, slug, item: null, people: buyers };
+    sell: async ({ buyerCount = 1, single = false, window = '15m', settings } = {}) => {
+      const url = settings ? await site.startExtraApi(settings) : site.url;
+      const { slug, buyers } = await site.seed({ users: buyerCount, stock: single ? 1 : 3, more: ['--payment-window', window], at: url });
+      return { url, slug, item: null, buyers };
     },
     startWorker: () => site.startWorker(),
   };

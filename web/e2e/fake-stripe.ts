@@ -1,6 +1,6 @@
 /**
- * A server that stands in for Stripe: its API as far as the shop calls it, a page of Checkout, and Stripe.js with the documented calls `elements`,
- * `create('payment')`, `mount`, `on` and `confirmPayment`. It checks nothing that stripe-mock checks.
+ * A fake Stripe server: the API calls that the shop uses, a Checkout page, and Stripe.js with the documented calls `elements`,
+ * `create('payment')`, `mount`, `on` and `confirmPayment`. It does not validate requests; stripe-mock does.
  */
 import { createHmac, randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -128,7 +128,7 @@ export class FakeStripe {
     };
   }
 
-  /** What the script asks for when the buyer presses the button. */
+  /** Handles confirmPayment of the script. */
   private async confirm(secret: string, card: string) {
     const charge = this.charges.get(secret.split('_secret_')[0]!);
     if (!charge || charge.state !== 'open') return { error: { message: 'This payment is over.' } };

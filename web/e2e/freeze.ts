@@ -1,15 +1,14 @@
-/** Pages that can be held at a moment, to be looked at for as long as that takes. */
+/** Freezes a page in one state, so that the state can be checked without a time limit. */
 import type { Page } from 'playwright-core';
 
 type Stoppable = typeof window & { stopClock(ahead: number): void };
 
 /**
- * Prepares a page before it is opened. The returned function holds it: its clock stops, no event reaches it, and none of its requests is
- * answered. What it shows then is what the server and the clock had led to. The clock may be moved ahead, by milliseconds, and the texts
- * that come over the socket may be rewritten before.
+ * Prepares a page before it is opened. The returned function freezes it: the clock of the page stops (optionally moved ahead, in ms), no
+ * event reaches it, and its requests get no response. Until then `rewrite` may change the messages of the WebSocket.
  */
-export async function holdable(page: Page, rewrite = (text: string): string => text): Promise<(ahead?: number) => Promise<void>> {
-  let held = false;
+export async function freezable(page: Page, rewrite = (text: string): string => text): Promise<(ahead?: number) => Promise<void>> {
+  let frozen = false;
   await page.addInitScript(() => {
     const running = performance.now.bind(performance);
     let stopped: number | null = null;
@@ -18,10 +17,10 @@ export async function holdable(page: Page, rewrite = (text: string): string => t
   });
   await page.routeWebSocket('**/graphql', (socket) => {
     const server = socket.connectToServer();
-    server.onMessage((message) => void (held || socket.send(rewrite(String(message)))));
+    server.onMessage((message) => void (frozen || socket.send(rewrite(String(message)))));
   });
   return async (ahead = 0) => {
-    held = true;
+    frozen = true;
     await page.route('**/graphql', () => {}); // neither answered nor refused
     await page.evaluate((ms) => (window as Stoppable).stopClock(ms), ahead);
   };

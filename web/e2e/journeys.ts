@@ -1,83 +1,83 @@
-/** The journeys that hold in each place where the shop runs. Each test file sends them through one venue. */
+/** Tests that run in more than one environment. Each test file registers them for one. */
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { look } from './axe';
-import { atTheBank, button, buy, checkByBrowser, fillSignIn, keysOfOrders, pill, preferPictures, sent, signIn, status, stock, stockMoves, type Pages } from './shop';
+import { checkScreen } from './axe';
+import { clickAtBank, button, buy, checkByBrowser, fillSignIn, recordOrderKeys, pill, preferPictures, recordOperations, signIn, status, stock, stockMoves, type BrowserFixture } from './shop';
 import { operatorJourney } from './admin';
-import type { SiteVenue, Stand, Venue } from './venue';
+import type { SiteEnvironment, TestSale, Environment } from './environment';
 
-/** Opens the sale as one of its people, with the item that is to be bought chosen. */
-async function visit(page: Page, stand: Stand, n = 0): Promise<void> {
-  await signIn(page, stand, stand.people[n]!, `/s/${stand.slug}`);
-  await choose(page, stand);
+/** Signs in as one of the buyers, opens the sale and chooses the item. */
+async function visit(page: Page, sale: TestSale, n = 0): Promise<void> {
+  await signIn(page, sale, sale.buyers[n]!, `/s/${sale.slug}`);
+  await choose(page, sale);
 }
 
-async function choose(page: Page, { item }: Stand): Promise<void> {
+async function choose(page: Page, { item }: TestSale): Promise<void> {
   if (item) await page.getByRole('radio', { name: item }).check();
 }
 
-/** Goes from the order in hand to its page. */
+/** Opens the page of the order that was just created. */
 async function toOrder(page: Page): Promise<void> {
   await button(page, 'pay').click();
   await page.getByRole('heading', { level: 1, name: /^Order / }).waitFor();
 }
 
-/** A line that can be held, so that no news comes through it, and cut, so that nothing does. */
-async function wire(page: Page): Promise<{ hold(): void; cut(): Promise<void>; mend(): void }> {
-  let state: 'whole' | 'held' | 'cut' = 'whole';
+/** Controls the connection of a page: muted, it passes no events but stays open; disconnected, all requests fail. */
+async function controlConnection(page: Page): Promise<{ mute(): void; disconnect(): Promise<void>; restore(): void }> {
+  let state: 'connected' | 'muted' | 'disconnected' = 'connected';
   const open = new Set<{ close(options: { code: number }): Promise<void> }>();
   await page.routeWebSocket('**/graphql', (socket) => {
-    if (state === 'cut') return void socket.close({ code: 1013 });
+    if (state === 'disconnected') return void socket.close({ code: 1013 });
     const server = socket.connectToServer();
     const keepsAlive = (message: string | Buffer): boolean => ['connection_ack', 'ping', 'pong'].includes(JSON.parse(String(message)).type);
-    server.onMessage((message) => (state === 'whole' || (state === 'held' && keepsAlive(message))) && socket.send(message));
+    server.onMessage((message) => (state === 'connected' || (state === 'muted' && keepsAlive(message))) && socket.send(message));
     open.add(socket);
   });
-  await page.route('**/graphql', (route) => (state === 'cut' ? route.abort() : route.continue()));
+  await page.route('**/graphql', (route) => (state === 'disconnected' ? route.abort() : route.continue()));
   return {
-    hold: () => void (state = 'held'),
-    cut: async () => {
-      state = 'cut';
+    mute: () => void (state = 'muted'),
+    disconnect: async () => {
+      state = 'disconnected';
       for (const socket of open) await socket.close({ code: 1013 });
       open.clear();
     },
-    mend: () => void (state = 'whole'),
+    restore: () => void (state = 'connected'),
   };
 }
 
-function cutInMidQueue(it: Pages, venue: Venue): void {
-  test('a line that is cut in mid-queue costs nothing: the order is heard of when it is back', async () => {
-    const stand = await venue.sell();
+function disconnectInQueue(it: BrowserFixture, environment: Environment): void {
+  test('a connection lost in the queue costs nothing: the page shows the order after it reconnects', async () => {
+    const sale = await environment.sell();
     const page = await it.page();
-    const line = await wire(page);
-    await visit(page, stand);
+    const connection = await controlConnection(page);
+    await visit(page, sale);
     await pill(page, 'live').waitFor();
-    const keys = keysOfOrders(page);
-    line.hold();
+    const keys = recordOrderKeys(page);
+    connection.mute();
     await button(page, 'buy').click();
     await checkByBrowser(page);
     await button(page, 'queue').waitFor();
     await page.getByText('Reserved for you').waitFor();
-    await line.cut();
+    await connection.disconnect();
     await pill(page, 'retrying').waitFor();
     expect(await button(page, 'queue').count()).toBe(1);
-    await venue.startWorker();
-    line.mend();
+    await environment.startWorker();
+    connection.restore();
     await button(page, 'pay').waitFor();
     expect(keys.size).toBe(1);
   });
 }
 
-function buyAndPay(it: Pages, venue: Venue): void {
+function buyAndPay(it: BrowserFixture, environment: Environment): void {
   test('a buyer fails the captcha, then passes it, buys and pays, and a second tab hears of all of it', async () => {
-    await venue.startWorker();
-    const stand = await venue.sell();
+    await environment.startWorker();
+    const sale = await environment.sell();
     const page = await it.page();
-    await page.goto(`${stand.url}/s/${stand.slug}`);
+    await page.goto(`${sale.url}/s/${sale.slug}`);
     await button(page, 'sign-in').click();
-    await fillSignIn(page, stand.people[0]!.account, stand.people[0]!.password);
-    await page.waitForURL(`${stand.url}/s/${stand.slug}`);
-    await choose(page, stand);
+    await fillSignIn(page, sale.buyers[0]!.account, sale.buyers[0]!.password);
+    await page.waitForURL(`${sale.url}/s/${sale.slug}`);
+    await choose(page, sale);
     const other = await page.context().newPage();
     await other.goto(page.url());
     await button(other, 'buy').waitFor();
@@ -97,26 +97,26 @@ function buyAndPay(it: Pages, venue: Venue): void {
     await toOrder(page);
     expect(await page.locator('main').innerText()).toContain('Awaiting payment');
     await page.getByRole('img', { name: 'Scan to pay' }).waitFor();
-    await atTheBank(page, 'Approve');
+    await clickAtBank(page, 'Approve');
     await status(page, 'Paid').waitFor();
     expect(await page.getByRole('img', { name: 'Scan to pay' }).count()).toBe(0);
     await button(other, 'order').waitFor();
-    await page.goto(`${stand.url}/orders`);
+    await page.goto(`${sale.url}/orders`);
     await page.locator('main li').first().waitFor();
     expect(await page.locator('main li').count()).toBe(1);
   });
 }
 
-function expire(it: Pages, venue: Venue): void {
+function expire(it: BrowserFixture, environment: Environment): void {
   test('an order that is not paid expires on the page, and the buyer may try again', async () => {
-    await venue.startWorker();
-    const stand = await venue.sell({ single: true, window: '10s' });
+    await environment.startWorker();
+    const sale = await environment.sell({ single: true, window: '10s' });
     const page = await it.page();
-    await visit(page, stand);
+    await visit(page, sale);
     const ordered = async (count: number): Promise<void> => {
       await page.waitForResponse((response) => response.url().endsWith('/graphql') && response.request().postDataJSON()?.operationName === 'PlaceOrder');
       await expect.poll(async () => {
-        await page.goto(`${stand.url}/orders`);
+        await page.goto(`${sale.url}/orders`);
         await page.locator('main li, main .note').first().waitFor();
         return page.locator('main li').count();
       }).toBe(count);
@@ -128,43 +128,43 @@ function expire(it: Pages, venue: Venue): void {
     await first;
     await page.locator('main li a').first().click();
     await status(page, 'Expired').waitFor();
-    if (venue.looks) await look(page, 'order-expired');
+    if (environment.checksScreens) await checkScreen(page, 'order-expired');
     await page.locator('main dl a').click();
-    await choose(page, stand);
+    await choose(page, sale);
     const second = ordered(2);
     await button(page, 'buy').click();
     await second;
   });
 }
 
-function soldOutToOffer(it: Pages, venue: Venue): void {
+function soldOutToOffer(it: BrowserFixture, environment: Environment): void {
   test('a buyer who finds it sold out joins the waitlist, is notified of an offer, and buys', async () => {
-    await venue.startWorker();
-    const stand = await venue.sell({ people: 3, single: true });
+    await environment.startWorker();
+    const sale = await environment.sell({ buyerCount: 3, single: true });
     const [first, second, third] = await Promise.all(
-      stand.people.map(() => it.page({ permissions: ['notifications'] })),
+      sale.buyers.map(() => it.page({ permissions: ['notifications'] })),
     );
-    await visit(first!, stand);
+    await visit(first!, sale);
     await buy(first!);
     for (const [n, page] of [second!, third!].entries()) {
-      await visit(page, stand, n + 1);
+      await visit(page, sale, n + 1);
       await button(page, 'waitlist').waitFor();
-      if (n && venue.looks) await look(page, 'sold-out');
+      if (n && environment.checksScreens) await checkScreen(page, 'sold-out');
       await button(page, 'waitlist').click();
       await button(page, 'waiting').waitFor();
     }
     await second!.getByText('You are next on the waitlist').waitFor();
     await third!.getByText('1 ahead of you on the waitlist').waitFor();
-    if (venue.looks) await look(third!, 'waitlist');
+    if (environment.checksScreens) await checkScreen(third!, 'waitlist');
 
     await toOrder(first!);
     await first!.getByRole('button', { name: 'Cancel order', exact: true }).click();
     await first!.getByRole('button', { name: 'Yes, cancel' }).click();
     await second!.getByText('Reserved for you').first().waitFor();
     await second!.getByText('Buy before the time runs out').waitFor();
-    if (venue.looks) await look(second!, 'offer');
-    const names = sent(second!);
-    const keys = keysOfOrders(second!);
+    if (environment.checksScreens) await checkScreen(second!, 'offer');
+    const names = recordOperations(second!);
+    const keys = recordOrderKeys(second!);
     await button(second!, 'buy').click();
     await second!.getByText('You got it!').waitFor(); // no captcha, no path: the offer is the way in
     expect(keys.size).toBe(1);
@@ -174,10 +174,10 @@ function soldOutToOffer(it: Pages, venue: Venue): void {
   });
 }
 
-function tokenExpiry(it: Pages, venue: Venue): void {
+function tokenExpiry(it: BrowserFixture, environment: Environment): void {
   test('when the token expires the server closes the connection, and the page continues with a new one', async () => {
-    await venue.startWorker();
-    const stand = await venue.sell({ settings: { SECKILL_ACCESS_TOKEN_TTL: '30s' } });
+    await environment.startWorker();
+    const sale = await environment.sell({ settings: { SECKILL_ACCESS_TOKEN_TTL: '30s' } });
     const page = await it.page();
     const inits: string[] = [];
     const closed: (number | undefined)[] = [];
@@ -192,9 +192,9 @@ function tokenExpiry(it: Pages, venue: Venue): void {
         void socket.close({ code: code ?? 1000, reason: reason ?? '' });
       });
     });
-    await visit(page, stand);
+    await visit(page, sale);
     await pill(page, 'live').waitFor();
-    const names = sent(page);
+    const names = recordOperations(page);
     const before = await stock(page);
     const so = inits.length;
     await expect.poll(() => closed, { timeout: 120_000 }).toContain(4403);
@@ -208,17 +208,17 @@ function tokenExpiry(it: Pages, venue: Venue): void {
   });
 }
 
-/** Registers the journeys that need the order, payment, waitlist and expiry of the server, in each place. */
-export function serverJourneys(it: Pages, venue: Venue): void {
-  buyAndPay(it, venue);
-  soldOutToOffer(it, venue);
-  expire(it, venue);
+/** Registers the tests that depend on orders, payments, waitlist and expiry, and so on the environment. */
+export function serverJourneys(it: BrowserFixture, environment: Environment): void {
+  buyAndPay(it, environment);
+  soldOutToOffer(it, environment);
+  expire(it, environment);
 }
 
-/** Registers all journeys. The cut in mid-queue comes first: until the worker is started, orders wait. */
-export function journeys(it: Pages, venue: SiteVenue): void {
-  cutInMidQueue(it, venue);
-  serverJourneys(it, venue);
-  tokenExpiry(it, venue);
-  operatorJourney(it, venue);
+/** Registers all tests. The lost connection comes first, because it needs orders to wait: no worker runs yet. */
+export function journeys(it: BrowserFixture, environment: SiteEnvironment): void {
+  disconnectInQueue(it, environment);
+  serverJourneys(it, environment);
+  tokenExpiry(it, environment);
+  operatorJourney(it, environment);
 }

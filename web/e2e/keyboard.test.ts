@@ -1,9 +1,9 @@
 import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { stands } from './admin';
-import { button, buy, preferPictures, signIn, stage, status } from './shop';
+import { saleStatus } from './admin';
+import { button, buy, preferPictures, signIn, demoFixture, status } from './shop';
 
-const it = stage();
+const it = demoFixture();
 
 /** More stops than any page has. */
 const MOST_STOPS = 60;
@@ -85,12 +85,12 @@ test('after an act whose button is gone the focus is on what comes next, or on t
     const sheet = admin.getByRole('dialog');
     if (name === 'Pause') await sheet.getByLabel('Reason').fill('Tea.');
     await sheet.getByRole('button', { name, exact: true }).press('Enter');
-    await stands(admin, then).waitFor();
+    await saleStatus(admin, then).waitFor();
     await expect.poll(() => focused(admin)).toBe(it.demo.open.title);
   }
 });
 
-test('what ticks is not read out, what matters is', async () => {
+test('countdowns are hidden from screen readers, the purchase button is not', async () => {
   const page = await it.page();
   await signIn(page, it.demo, 'bob', `/s/${it.demo.open.slug}`);
   await button(page, 'buy').waitFor();
@@ -105,7 +105,7 @@ test('what ticks is not read out, what matters is', async () => {
   expect(await page.locator('[aria-live=polite]').count()).toBeGreaterThan(0);
 });
 
-test('where the person wants less motion, nothing turns or slides', async () => {
+test('with prefers-reduced-motion nothing is animated', async () => {
   const page = await it.page({ reducedMotion: 'reduce' });
   await page.goto(`${it.demo.url}/sign-in`);
   const moving = await page.evaluate(() => {

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { openSales } from './api';
-import { button, buy, signIn, stage } from './shop';
+import { button, buy, signIn, demoFixture } from './shop';
 
-const it = stage({ SECKILL_LIMITS: 'off' });
+const it = demoFixture({ SECKILL_LIMITS: 'off' });
 
 test('limits of an item and of a sale are what the page says, and every unpaid order is listed', async () => {
   const price = { currencyCode: 'CNY', price: '10.00', listPrice: '20.00', products: 2 };

@@ -1,11 +1,11 @@
-/** The life of an account by e-mail, with a real SMTP server: links, a forgotten password, personal data. */
+/** E-mails about an account, with a real SMTP server: confirmation links, password reset, personal data. */
 import { readFileSync } from 'node:fs';
 import { SMTPServer } from 'smtp-server';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { look } from './axe';
-import { buy, curtain, demoPerson, fillSignIn, signIn, startDemo, type Demo } from './shop';
+import { checkScreen } from './axe';
+import { buy, browserFixture, demoCredentials, fillSignIn, signIn, startDemo, type Demo } from './shop';
 
-const it = curtain();
+const it = browserFixture();
 const mails: { to: string; text: string }[] = [];
 let server: SMTPServer;
 let demo: Demo;
@@ -52,17 +52,17 @@ async function linkTo(address: string, path: string | RegExp): Promise<string> {
 }
 
 test('a user who forgot the password chooses another one with the link of an e-mail', async () => {
-  const { account } = demoPerson('alice');
+  const { account } = demoCredentials('alice');
   const page = await it.page();
   await page.goto(`${demo.url}/sign-in`);
   await page.getByRole('link', { name: 'Forgot your password?' }).click();
-  await look(page, 'forgot password');
+  await checkScreen(page, 'forgot password');
   await page.getByLabel('E-mail address').fill(account);
   await page.getByRole('button', { name: 'Send link' }).click();
   await page.getByText('If there is an account').waitFor();
 
   await page.goto(await linkTo(account, '/reset-password'));
-  await look(page, 'reset password');
+  await checkScreen(page, 'reset password');
   await page.getByLabel('New password').fill(chosen);
   await page.getByRole('button', { name: 'Save password' }).click();
   await page.getByText('Your password was changed').waitFor();
@@ -78,7 +78,7 @@ test('a user who forgot the password chooses another one with the link of an e-m
 });
 
 test('a user turns off a kind of notices, and another one with the link of its e-mail', async () => {
-  const { account } = demoPerson('alice');
+  const { account } = demoCredentials('alice');
   const page = await it.page({ viewport: { width: 800, height: 480 } });
   await page.goto(`${demo.url}/sign-in?next=/orders`);
   await fillSignIn(page, account, chosen);
@@ -104,18 +104,18 @@ test('a user turns off a kind of notices, and another one with the link of its e
   expect([await box('Order placed').isChecked(), await box('Payment deadline').isChecked()]).toEqual([false, true]);
 });
 
-test('a user confirms the address, changes it, takes the data along and deletes the account', async () => {
-  const { account, password } = demoPerson('bob');
+test('a user confirms and changes the address, downloads the personal data and deletes the account', async () => {
+  const { account, password } = demoCredentials('bob');
   const page = await it.page();
   await signIn(page, { ...demo }, 'bob', '/account');
   await page.getByText('Your address is not confirmed yet.').waitFor();
-  await look(page, 'account with e-mail');
+  await checkScreen(page, 'account with e-mail');
   const section = page.locator('section', { hasText: 'Change e-mail address' });
   await section.getByRole('button', { name: 'Send link' }).first().click();
   await page.getByText(`We have sent a link to ${account}.`).waitFor();
   await page.goto(await linkTo(account, '/verify-email'));
   await page.getByText(`${account} is confirmed.`).waitFor();
-  await look(page, 'confirmed address');
+  await checkScreen(page, 'confirmed address');
 
   await page.goto(`${demo.url}/account`);
   await page.getByText('Change e-mail address').click();

@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { look } from './axe';
-import { curtain, startDemo, type Demo } from './shop';
+import { checkScreen } from './axe';
+import { browserFixture, startDemo, type Demo } from './shop';
 
-const it = curtain();
+const it = browserFixture();
 const dir = mkdtempSync(join(tmpdir(), 'oidc-'));
 let provider: ChildProcess;
 let demo: Demo;
@@ -38,7 +38,7 @@ test('a user signs in with a provider, and is led back to the page from which th
   const page = await it.page();
   await page.goto(`${demo.url}/orders`);
   await page.getByRole('link', { name: 'Sign in' }).first().click();
-  await look(page, 'sign in with a provider');
+  await checkScreen(page, 'sign in with a provider');
   await page.getByRole('link', { name: 'Continue with Corp' }).click();
   await page.waitForURL(/localhost:\d+\/login\/username/);
   await page.locator('input[name="username"]').fill('test-user@localhost');
@@ -58,5 +58,5 @@ test('a user who declines at the provider is shown why they are not signed in', 
   const asked = new URL(state.headers()['location']!);
   await page.goto(`${demo.url}/auth/oidc/corp/callback?error=access_denied&state=${asked.searchParams.get('state')}`);
   await page.getByRole('alert').getByText('The sign-in was cancelled.').waitFor();
-  await look(page, 'a sign-in at a provider was declined');
+  await checkScreen(page, 'a sign-in at a provider was declined');
 });

@@ -1,16 +1,16 @@
 import { expect, test } from 'vitest';
-import { fits, look } from './axe';
-import { button, checkByBrowser, curtain, keysOfOrders, sent, signIn } from './shop';
-import { onASite } from './venue';
+import { expectStatusVisible, checkScreen } from './axe';
+import { button, checkByBrowser, browserFixture, recordOrderKeys, recordOperations, signIn } from './shop';
+import { siteEnvironment } from './environment';
 
-const it = curtain();
-const venue = onASite();
+const it = browserFixture();
+const environment = siteEnvironment();
 
-/** Most frames from a press to something that can be seen, 16 ms each where nothing else keeps the browser. */
+/** Maximum number of frames between a click and a visible change; a frame takes 16 ms on an idle machine. */
 const FEEDBACK_FRAMES = 3;
 
 test('joining the draw before the opening gives a turn, and one press then buys once, with feedback at once', async () => {
-  const { site } = venue;
+  const { site } = environment;
   await site.startWorker();
   const [page, list] = [await it.page(), await it.page()];
   await signIn(page, site, 'alice');
@@ -30,10 +30,10 @@ test('joining the draw before the opening gives a turn, and one press then buys 
   await page.reload();
   await page.getByText('You are in the draw').waitFor(); // the place is kept
 
-  const names = sent(page);
-  const keys = keysOfOrders(page);
+  const names = recordOperations(page);
+  const keys = recordOrderKeys(page);
   await page.getByText('Your turn', { exact: true }).waitFor({ timeout: 300_000 });
-  await fits(page, 'a turn');
+  await expectStatusVisible(page, 'a turn');
   const felt = await page.evaluate(async () => {
     const it = document.querySelector<HTMLElement>('[data-button="buy"]')!;
     let frames = 0;
@@ -64,7 +64,7 @@ test('joining the draw before the opening gives a turn, and one press then buys 
     }, { timeout: 300_000, interval: 2_000 })
     .toBe(3);
   expect(await check.getByRole('status').textContent()).toContain('The draw was fair to you');
-  await look(page, 'draw-checked');
+  await checkScreen(page, 'draw-checked');
 
   await page.route('**/graphql', async (route) => {
     if (route.request().postDataJSON().operationName !== 'TicketDraw') return route.continue();
@@ -76,7 +76,7 @@ test('joining the draw before the opening gives a turn, and one press then buys 
   await page.reload();
   await check.locator('summary').first().click();
   await check.getByRole('alert').waitFor();
-  await look(page, 'draw-wrong');
+  await checkScreen(page, 'draw-wrong');
   expect(await check.locator('[data-right="false"]').getAttribute('data-step')).toBe('number');
   await page.unrouteAll({ behavior: 'ignoreErrors' }); // the page may be reading the draw again
 });

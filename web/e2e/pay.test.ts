@@ -1,9 +1,9 @@
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { fits } from './axe';
-import { atTheBank, button, buy, signIn, stage, status } from './shop';
+import { expectStatusVisible } from './axe';
+import { clickAtBank, button, buy, signIn, demoFixture, status } from './shop';
 
-const it = stage();
+const it = demoFixture();
 
 /** Buys and goes to the order. */
 async function order(who: string): Promise<Page> {
@@ -22,12 +22,12 @@ test('a buyer pays by QR code after three presses from the list, sees it at once
   await page.getByRole('link', { name: it.demo.open.title }).click();
   await button(page, 'buy').click();
   await page.getByText('You got it!').waitFor();
-  await fits(page, 'an order that waits for its payment');
+  await expectStatusVisible(page, 'an order that waits for its payment');
   await button(page, 'pay').click();
   await page.getByText('Time left to pay').waitFor();
   await page.getByRole('img', { name: 'Scan to pay' }).waitFor();
   expect(await page.evaluate(() => sessionStorage.getItem('presses'))).toBe('3');
-  await atTheBank(page, 'Approve'); // a buyer without a second device presses once more
+  await clickAtBank(page, 'Approve'); // a buyer without a second device presses once more
   await status(page, 'Paid').waitFor();
   expect(await page.getByRole('img', { name: 'Scan to pay' }).count()).toBe(0);
 
@@ -41,14 +41,14 @@ test('a buyer pays by QR code after three presses from the list, sees it at once
 
 test('a buyer without enough money reads why, and pays again at once', async () => {
   const page = await order('bob');
-  await atTheBank(page, 'Decline: no money');
+  await clickAtBank(page, 'Decline: no money');
   await page.getByText('There is not enough money in the account.').waitFor(); // pushed to the open page
   await page.getByRole('button', { name: /^Pay ¥.* again$/ }).click();
-  await atTheBank(page, 'Approve, notify three times');
+  await clickAtBank(page, 'Approve, notify three times');
   await status(page, 'Paid').waitFor();
 });
 
-test('a payment begun is found again after a reload', async () => {
+test('a started payment continues after a reload', async () => {
   const page = await order('operator');
   const address = await page.getByRole('link', { name: 'Open the payment page' }).getAttribute('href');
   await page.reload();

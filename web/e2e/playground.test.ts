@@ -1,9 +1,9 @@
 /** The playground: its session is the shop's, and subscriptions are a log. */
 import { expect, test } from 'vitest';
 import type { Page } from 'playwright-core';
-import { button, buy, signIn, stage } from './shop';
+import { button, buy, signIn, demoFixture } from './shop';
 
-const it = stage({ SECKILL_LIMITS: 'off' });
+const it = demoFixture({ SECKILL_LIMITS: 'off' });
 
 /** Opens the playground with one document. */
 async function open(page: Page, query: string): Promise<void> {

@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { act, stands } from './admin';
-import { look } from './axe';
-import { buy, signIn, stage } from './shop';
+import { act, saleStatus } from './admin';
+import { checkScreen } from './axe';
+import { buy, signIn, demoFixture } from './shop';
 
-const it = stage();
+const it = demoFixture();
 
 /** Width between the margins of an A4 sheet, in CSS pixels. */
 const PAPER_PX = Math.floor(((210 - 2 * 14) / 25.4) * 96);
@@ -29,14 +29,14 @@ test('the report is read on the page, compared with an earlier sale, printed and
   await signIn(admin, it.demo, 'admin', '/operate');
   await admin.getByRole('link', { name: it.demo.open.title }).click();
   await act(admin, 'End sale', { Reason: 'Enough for today.' });
-  await stands(admin, 'Ended').waitFor();
+  await saleStatus(admin, 'Ended').waitFor();
   await admin.getByRole('link', { name: 'Report' }).click();
   await admin.getByRole('heading', { level: 1, name: it.demo.open.title }).waitFor();
   await admin.getByText('Everything adds up').waitFor();
   await admin.getByText('Times are those of Europe/Berlin.').waitFor();
   await admin.getByRole('cell', { name: 'Enough for today.' }).waitFor();
   expect(await admin.locator('.paper svg[role=img]').count()).toBeGreaterThanOrEqual(4);
-  await look(admin, 'report');
+  await checkScreen(admin, 'report');
 
   await admin.goto(`${it.demo.url}/operate/sales`);
   await admin.getByRole('link', { name: it.demo.soon.title }).click();
@@ -46,7 +46,7 @@ test('the report is read on the page, compared with an earlier sale, printed and
   const buyers = admin.getByRole('row', { name: 'Buyers' }).first();
   await buyers.waitFor();
   expect(await buyers.getByRole('cell').allInnerTexts()).toEqual(['Buyers', '0', '1']);
-  await look(admin, 'report-compared');
+  await checkScreen(admin, 'report-compared');
 
   await admin.getByText('Everything adds up').waitFor(); // in the language that the page was set back to
   const download = admin.waitForEvent('download');

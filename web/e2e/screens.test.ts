@@ -5,16 +5,16 @@
  */
 import type { Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
-import { look, stood } from './axe';
+import { checkScreen, expectNoLayoutShifts } from './axe';
 import { opened, scheduleSales } from './api';
-import { withoutFirst } from './first';
-import { atTheBank, button, buy, preferPictures, signIn, stage, status } from './shop';
+import { removePreloadedResponse } from './first';
+import { clickAtBank, button, buy, preferPictures, signIn, demoFixture, status } from './shop';
 
-const it = stage({ SECKILL_LIMITS: 'off', SECKILL_PAYMENT_WINDOW: '59m' });
+const it = demoFixture({ SECKILL_LIMITS: 'off', SECKILL_PAYMENT_WINDOW: '59m' });
 it.lasting = true;
 let soon: string;
 
-/** A screen: who looks, and how it is come to. */
+/** A screen: the account that opens it, and the steps that lead to it. */
 interface Screen {
   name: string;
   as?: string;
@@ -24,7 +24,7 @@ interface Screen {
 const goto = async (page: Page, path: string, sign: string): Promise<void> => {
   await page.goto(it.demo.url + path);
   await page.locator(sign).first().waitFor();
-  await stood(page, path);
+  await expectNoLayoutShifts(page, path);
 };
 const openSale = (page: Page): Promise<void> => goto(page, `/s/${it.demo.open.slug}`, '[data-button]');
 
@@ -35,7 +35,7 @@ const openCheck = async (page: Page): Promise<void> => {
   await page.locator('dialog canvas').waitFor();
 };
 
-/** Goes to the newest order of the person. */
+/** Opens the newest order of the user. */
 const openOrder = async (page: Page): Promise<void> => {
   await goto(page, '/orders', 'main li a');
   await page.locator('main li a').first().click();
@@ -133,7 +133,7 @@ const screens: Screen[] = [
     name: 'order-paid',
     as: 'alice',
     open: async (page) => {
-      await atTheBank(page, 'Approve');
+      await clickAtBank(page, 'Approve');
       await status(page, 'Paid').waitFor();
     },
   },
@@ -182,11 +182,11 @@ test.each(screens)('$name is accessible and fits, in both languages, light and d
     if (who) await signIn(page, it.demo, who);
   }
   await open(page);
-  await look(page, name);
+  await checkScreen(page, name);
   await page.unrouteAll();
 });
 
-/** Texts that people write, as the server names them, and what they may hold. */
+/** API fields with user-written text, which may contain long words and URLs. */
 const written = new Set(['title', 'name', 'displayName', 'description', 'rules', 'note', 'reason']);
 const long = `https://status.example.com/incidents/${'2026-11-22-phone-drop-'.repeat(4)} ${'Lagerraeumungsverkauf'.repeat(4)}`;
 const lengthened = (json: string | Buffer): string =>
@@ -194,7 +194,7 @@ const lengthened = (json: string | Buffer): string =>
 
 test('addresses and long words that people write are broken within the page', async () => {
   const page = await it.page();
-  await withoutFirst(page);
+  await removePreloadedResponse(page);
   await signIn(page, it.demo, 'admin', '/operate/orders');
   const order = await page.locator('main li a').first().getAttribute('href');
   await goto(page, '/operate', 'main li a');

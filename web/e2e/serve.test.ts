@@ -1,15 +1,15 @@
-/** The journeys against `serve` on Postgres and Redis, with the process that writes orders apart from the one that answers. */
+/** Tests against `serve` on Postgres and Redis, with worker and API in separate processes. */
 import { expect, test } from 'vitest';
-import { look } from './axe';
+import { checkScreen } from './axe';
 import { journeys } from './journeys';
-import { atTheBank, button, buy, checkByBrowser, curtain, signIn } from './shop';
-import { onASite } from './venue';
+import { clickAtBank, button, buy, checkByBrowser, browserFixture, signIn } from './shop';
+import { siteEnvironment } from './environment';
 
-const it = curtain();
-const venue = onASite();
+const it = browserFixture();
+const environment = siteEnvironment();
 
 test('in the queue, in the waiting room and in the draw a buyer sees where they stand', async () => {
-  const { site } = venue;
+  const { site } = environment;
   const now = await site.seed({ users: 2, stock: 1, more: ['--permit-ratio', '1'] });
   const [first, second, early] = await Promise.all([it.page(), it.page(), it.page()]);
   await signIn(first, site, now.buyers[0]!, `/s/${now.slug}`);
@@ -24,13 +24,13 @@ test('in the queue, in the waiting room and in the draw a buyer sees where they 
   await checkByBrowser(first);
   await asked;
   await button(first, 'sending').waitFor();
-  await look(first, 'sending');
+  await checkScreen(first, 'sending');
 
   await signIn(second, site, now.buyers[1]!, `/s/${now.slug}`); // the one permit is out
   await button(second, 'buy').click();
   await checkByBrowser(second);
   await second.getByText('You are next').waitFor();
-  await look(second, 'waiting-room');
+  await checkScreen(second, 'waiting-room');
 
   send();
   const again = first.getByRole('button', { name: 'Try again' }); // after half a minute without an answer
@@ -38,20 +38,20 @@ test('in the queue, in the waiting room and in the draw a buyer sees where they 
   if (await again.isVisible()) await again.click();
   await button(first, 'queue').waitFor(); // no worker runs yet
   await first.getByText('Reserved for you').waitFor();
-  await look(first, 'queue');
+  await checkScreen(first, 'queue');
 
   const later = await site.seed({ users: 1, stock: 1, more: ['--opens-in', '3m'] });
   await signIn(early, site, later.buyers[0]!, `/s/${later.slug}`);
   await early.getByRole('button', { name: 'Join the draw' }).click();
   await checkByBrowser(early);
   await early.getByText('You are in the draw').waitFor();
-  await look(early, 'draw');
+  await checkScreen(early, 'draw');
 });
 
-journeys(it, venue);
+journeys(it, environment);
 
-test('what was set aside is looked at and decided by an operator: a message of no sense, a payment of the wrong sum', async () => {
-  const { site } = venue;
+test('an operator decides on a dead letter and on a payment of the wrong amount', async () => {
+  const { site } = environment;
   await site.startWorker();
   await site.poison();
   const { slug, buyers } = await site.seed({ users: 1, stock: 1 });
@@ -61,7 +61,7 @@ test('what was set aside is looked at and decided by an operator: a message of n
   await button(buyer, 'pay').click();
   await buyer.getByRole('link', { name: 'Open the payment page' }).waitFor();
   await site.overcharge();
-  await atTheBank(buyer, 'Approve');
+  await clickAtBank(buyer, 'Approve');
 
   const page = await it.page();
   await signIn(page, site, 'operator', '/operate/aside');
@@ -71,12 +71,12 @@ test('what was set aside is looked at and decided by an operator: a message of n
     return acts.count();
   };
   await expect.poll(again, { timeout: 120_000, interval: 500 }).toBe(2);
-  await look(page, 'aside');
+  await checkScreen(page, 'aside');
   const sheet = page.getByRole('dialog');
   for (const [name, file] of [['Show content', 'aside-inside'], ['Retry', 'aside-replay'], ['Drop', 'aside-drop'], [/^Refund ¥/, 'aside-return']] as const) {
     await page.getByRole('button', { name }).click();
     await (name === 'Show content' ? sheet.getByText('of no sense') : sheet.getByLabel('Reason')).waitFor();
-    await look(page, file);
+    await checkScreen(page, file);
     await sheet.getByRole('button', { name: 'Close' }).click();
     await sheet.waitFor({ state: 'detached' });
   }
@@ -90,5 +90,5 @@ test('what was set aside is looked at and decided by an operator: a message of n
   await page.getByText('None. Every message was handled.').waitFor();
   await page.getByText('None. Every payment belongs to an order.').waitFor();
   await page.getByText('It says nothing.').waitFor();
-  await look(page, 'aside-decided');
+  await checkScreen(page, 'aside-decided');
 });

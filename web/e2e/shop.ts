@@ -1,4 +1,4 @@
-/** What every journey needs: a browser, a shop to walk through, and the steps that journeys share. */
+/** Fixtures and shared steps of the browser tests: a browser, a demo server, and common actions. */
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ export interface DemoSale {
   slug: string;
 }
 
-/** A running shop with what the demo shows: two sales, an account of each kind. */
+/** A running demo server with two sales and an account of each role. */
 export interface Demo {
   url: string;
   open: DemoSale;
@@ -20,8 +20,8 @@ export interface Demo {
   stop(): Promise<void>;
 }
 
-/** An account. */
-export interface Person {
+/** The credentials of an account. */
+export interface Credentials {
   account: string;
   password: string;
 }
@@ -31,12 +31,12 @@ export type Settings = Record<string, string>;
 
 const demoPassword = 'flash-sale-demo';
 
-/** Longest wait for one thing on a page, in ms: a busy machine is slow. */
-const PATIENCE_MS = 120_000;
+/** Timeout for one element or event on a page, in ms; long because test machines are busy. */
+const WAIT_TIMEOUT_MS = 120_000;
 
 const browsers = ['/usr/bin/chromium-headless-shell', '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 /** Flags of a browser that tests drive. */
-export const flags = [
+export const browserFlags = [
   '--headless',
   '--no-sandbox',
   '--disable-gpu',
@@ -47,10 +47,10 @@ export const flags = [
   '--disable-sync',
 ];
 
-/** An account of the demo, by the first part of its name. */
-export const demoPerson = (who: string): Person => ({ account: `${who}@demo.example`, password: demoPassword });
+/** Returns the credentials of a demo account, by the part of its address before the @. */
+export const demoCredentials = (who: string): Credentials => ({ account: `${who}@demo.example`, password: demoPassword });
 
-/** Starts a demo on free ports and reads from its greeting where things are. */
+/** Starts a demo on free ports and reads its address and sales from its output. */
 export async function startDemo(settings: Settings = {}): Promise<Demo> {
   const args = ['demo', '--http-addr', '127.0.0.1:0', '--admin-addr', '127.0.0.1:0', '--log-level', 'warn'];
   const env = { ...process.env, SECKILL_REQUEST_TIMEOUT: '1m', ...settings };
@@ -84,25 +84,25 @@ export function browserPath(): string {
 
 /** Starts a browser. */
 export function startBrowser(): Promise<Browser> {
-  return chromium.launch({ executablePath: browserPath(), args: flags });
+  return chromium.launch({ executablePath: browserPath(), args: browserFlags });
 }
 
-/** Pages of the browser of a test file. */
-export interface Pages {
+/** The browser of a test file. */
+export interface BrowserFixture {
   /** A page of a new, empty browser profile. It fails the test on any script error. */
   page(options?: BrowserContextOptions): Promise<Page>;
   /** Keeps the pages of a test open for those that follow. */
   lasting?: boolean;
 }
 
-/** What a test file has at hand. */
-export interface Stage extends Pages {
+/** The browser and the demo server of a test file. */
+export interface DemoFixture extends BrowserFixture {
   demo: Demo;
 }
 
-/** Sets a stage with a demo for the tests of a file. */
-export function stage(settings: Settings = {}): Stage {
-  const it = curtain() as Stage;
+/** Starts a browser and a demo server for the tests of a file. */
+export function demoFixture(settings: Settings = {}): DemoFixture {
+  const it = browserFixture() as DemoFixture;
   beforeAll(async () => {
     it.demo = await startDemo(settings);
   });
@@ -116,7 +116,7 @@ function waitLonger(): void {
   AbortSignal.timeout = (ms) => timeout(Math.max(ms, 120_000));
 }
 
-/** Keeps what moves on the page without a press, as layout shift counts it; `stood` in axe.ts reads it. */
+/** Records layout shifts without recent user input; `expectNoLayoutShifts` in axe.ts reads them. */
 function keepShifts(): void {
   interface Shift extends PerformanceEntry {
     value: number;
@@ -133,8 +133,8 @@ function keepShifts(): void {
   }).observe({ type: 'layout-shift', buffered: true });
 }
 
-/** Ends the process of a browser that draws; the browser starts another. */
-async function restartDrawing(browser: Browser): Promise<void> {
+/** Kills the GPU process of a browser; the browser starts another. */
+async function restartGpuProcess(browser: Browser): Promise<void> {
   const session = await browser.newBrowserCDPSession();
   const { processInfo } = await session.send('SystemInfo.getProcessInfo');
   for (const { type, id } of processInfo) if (type === 'GPU') process.kill(id, 'SIGKILL');
@@ -142,10 +142,10 @@ async function restartDrawing(browser: Browser): Promise<void> {
 }
 
 /**
- * Watches until a page is closed that the browser draws it. When the drawing process of Chromium hangs, which is rare, pages
- * still answer scripts, but a click waits for two frames that never come.
+ * Watches a page until it is closed, and restarts the GPU process if no frame is painted for 20 s. When that process hangs,
+ * which is rare, pages still run scripts, but a click waits forever for two frames.
  */
-async function keepDrawing(page: Page, restart: (why: string) => Promise<void>): Promise<void> {
+async function watchFrames(page: Page, restart: (why: string) => Promise<void>): Promise<void> {
   const answer = (patience: number): Promise<string> =>
     new Promise((resolve) => {
       const late = setTimeout(() => resolve(document.visibilityState), patience);
@@ -154,13 +154,13 @@ async function keepDrawing(page: Page, restart: (why: string) => Promise<void>):
   for (;;) {
     await new Promise((resolve) => setTimeout(resolve, 5_000).unref());
     if (page.isClosed()) return;
-    const stalled = await page.evaluate(answer, 20_000).catch(() => ''); // it goes to another page, or closes
-    if (stalled) await restart(`${page.url()}: ${stalled}, but no frame in 20 s; the drawing process was restarted`);
+    const stalled = await page.evaluate(answer, 20_000).catch(() => ''); // the page navigates or closes
+    if (stalled) await restart(`${page.url()}: ${stalled}, but no frame in 20 s; the GPU process was restarted`);
   }
 }
 
 /** Starts a browser for the tests of a file. */
-export function curtain(): Pages {
+export function browserFixture(): BrowserFixture {
   let browser: Browser;
   const errors: string[] = [];
   let stalls: string[] = [];
@@ -168,7 +168,7 @@ export function curtain(): Pages {
   let pages: Page[] = [];
   const restart = (why: string): Promise<void> => {
     stalls.push(why);
-    restarting ??= restartDrawing(browser)
+    restarting ??= restartGpuProcess(browser)
       .catch(() => {}) // the browser closes
       .finally(() => setTimeout(() => (restarting = undefined), 60_000).unref()); // one for all pages
     return restarting;
@@ -177,7 +177,7 @@ export function curtain(): Pages {
     browser = await startBrowser();
   });
   afterEach(async ({ task }) => {
-    // What a failed journey looked like at its end.
+    // Add the text and a screenshot of each page to a failed test.
     for (const [n, page] of pages.entries()) {
       if (task.result?.state !== 'fail' || page.isClosed()) continue;
       const text = await page.innerText('body').catch(String);
@@ -198,15 +198,15 @@ export function curtain(): Pages {
     await browser?.close();
     if (errors.length) throw new Error(`the page complained:\n${errors.join('\n')}`);
   });
-  const it: Pages = {
+  const it: BrowserFixture = {
     page: async (options = {}) => {
       const context = await browser.newContext({ locale: 'en-GB', timezoneId: 'Europe/Berlin', reducedMotion: 'reduce', ...options });
-      context.setDefaultTimeout(PATIENCE_MS); // also of tabs and popups
+      context.setDefaultTimeout(WAIT_TIMEOUT_MS); // also of tabs and popups
       await context.addInitScript(waitLonger);
       await context.addInitScript(keepShifts);
       const page = await context.newPage();
       pages.push(page);
-      void keepDrawing(page, restart);
+      void watchFrames(page, restart);
       page.on('pageerror', (error) => errors.push(error.message));
       page.on('console', (message) => {
         if (/Content Security Policy|Refused to/.test(message.text())) errors.push(message.text());
@@ -217,9 +217,9 @@ export function curtain(): Pages {
   return it;
 }
 
-/** Signs in and comes back to a page: as a demo account by its first part, or as a given person. */
-export async function signIn(page: Page, { url }: { url: string }, who: string | Person, next = '/'): Promise<void> {
-  const { account, password } = typeof who === 'string' ? demoPerson(who) : who;
+/** Signs in, as a demo account (see demoCredentials) or with given credentials, and waits for the page `next`. */
+export async function signIn(page: Page, { url }: { url: string }, who: string | Credentials, next = '/'): Promise<void> {
+  const { account, password } = typeof who === 'string' ? demoCredentials(who) : who;
   await page.goto(`${url}/sign-in?next=${encodeURIComponent(next)}`);
   await fillSignIn(page, account, password);
   await page.waitForURL(url + next);
@@ -232,10 +232,10 @@ export async function fillSignIn(page: Page, account: string, password = demoPas
   await page.locator('main form button.btn-main').click();
 }
 
-/** The big button in one of its states. */
+/** Locates the primary button of the sale page in one of its states. */
 export const button = (page: Page, kind: string) => page.locator(`[data-button="${kind}"]`);
 
-/** Makes the captcha a picture, as a buyer who chose so on an earlier visit. */
+/** Selects picture captchas, as if the buyer had chosen them on an earlier visit. */
 export const preferPictures = (page: Page): Promise<void> => page.evaluate(() => localStorage.setItem('captcha', 'picture'));
 
 /** Lets the browser answer the captcha: it does so by itself, unless the buyer prefers pictures and has to choose it in the dialog. */
@@ -252,7 +252,7 @@ export async function buy(page: Page): Promise<void> {
 }
 
 /** Opens the bank's page and presses one of its buttons. */
-export async function atTheBank(page: Page, act: string): Promise<void> {
+export async function clickAtBank(page: Page, act: string): Promise<void> {
   const opened = page.waitForEvent('popup');
   await page.getByRole('link', { name: 'Open the payment page' }).click();
   const bank = await opened;
@@ -261,10 +261,10 @@ export async function atTheBank(page: Page, act: string): Promise<void> {
   await bank.close();
 }
 
-/** The mark that says how an order stands. */
+/** Locates the status chip of an order. */
 export const status = (page: Page, text: string) => page.locator('main .chip', { hasText: text });
 
-/** The mark that says how live data comes in. */
+/** Locates the indicator of the live connection in one of its states. */
 export const pill = (page: Page, state: string) => page.locator(`[data-line="${state}"]`);
 
 /** What is left of the chosen item, as the page shows it. */
@@ -275,8 +275,8 @@ export async function stockMoves(page: Page, before: number): Promise<void> {
   await page.waitForFunction((was) => Number(document.querySelector('[data-stock]')?.getAttribute('data-stock')) < was, before);
 }
 
-/** The keys under which the page places orders: a request that is sent again has the same one. */
-export function keysOfOrders(page: Page): Set<string> {
+/** Records the idempotency keys of the orders that the page sends. A retry has the same key. */
+export function recordOrderKeys(page: Page): Set<string> {
   const keys = new Set<string>();
   page.on('request', (request) => {
     const body = request.url().endsWith('/graphql') && request.method() === 'POST' ? request.postDataJSON() : null;
@@ -285,8 +285,8 @@ export function keysOfOrders(page: Page): Set<string> {
   return keys;
 }
 
-/** Names of the operations that the page sends, as they go out. */
-export function sent(page: Page): string[] {
+/** Records the names of the operations that the page sends; the array grows with each request. */
+export function recordOperations(page: Page): string[] {
   const names: string[] = [];
   page.on('request', (request) => {
     if (request.url().endsWith('/graphql') && request.method() === 'POST') {

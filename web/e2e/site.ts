@@ -1,4 +1,4 @@
-/** The real thing for journeys: `serve` on Postgres and Redis, with a database and a key prefix of its own. */
+/** A site for browser tests: `serve` on Postgres and Redis, with its own database and key prefix. */
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -6,7 +6,7 @@ import { delimiter, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import type { Demo, DemoSale, Person, Settings } from './shop';
+import type { Demo, DemoSale, Credentials, Settings } from './shop';
 
 const run = promisify(execFile);
 const SLUG_TRIES = 600;
@@ -15,28 +15,28 @@ const SLUG_EVERY_MS = 200;
 /** A sale of one item with its buyers. */
 export interface SeededSale {
   slug: string;
-  buyers: Person[];
+  buyers: Credentials[];
 }
 
-/** What a seed may say, as `seed` takes it. */
+/** Options of `seckill seed`. */
 export interface Seed {
   users: number;
   stock: number;
   more?: string[];
-  /** The process that has to know of it; the first one unless said. */
+  /** Address of the process that must know the sale; by default the first one. */
   at?: string;
 }
 
-/** A running site. It has the sales and the accounts of the demo, and what is seeded besides. */
+/** A running site with the sales and accounts of the demo, and the seeded ones. */
 export interface Site extends Demo {
   seed(seed: Seed): Promise<SeededSale>;
   /** Starts the process that writes orders, once; until then they wait in the queue. */
   startWorker(): Promise<void>;
-  /** Starts one more process that answers, with settings of its own; answers its address. */
-  startBeside(settings: Settings): Promise<string>;
+  /** Starts another API process with its own settings and returns its address. */
+  startExtraApi(settings: Settings): Promise<string>;
   /** Puts a message into the order stream that cannot be handled. */
   poison(): Promise<void>;
-  /** Has the bank ask for a cent more than the order costs. */
+  /** Raises the amount of all sandbox charges by one cent above the price of the order. */
   overcharge(): Promise<void>;
 }
 
@@ -52,14 +52,14 @@ function services(): { database: URL; redis: string } {
   return { database: new URL(of('SECKILL_TEST_DATABASE_URL')), redis: of('SECKILL_TEST_REDIS_URL') };
 }
 
-/** PATH with the programs of Postgres, which Debian keeps out of it. */
+/** Returns PATH with the programs of Postgres, which Debian does not add. */
 function path(): string {
   const root = '/usr/lib/postgresql';
   const found = existsSync(root) ? readdirSync(root).map((version) => join(root, version, 'bin')) : [];
   return [process.env['PATH'], ...found].join(delimiter);
 }
 
-/** Starts a process of the site; answers its public address once it listens. */
+/** Starts a process of the site and returns its public address once it listens. */
 async function start(env: NodeJS.ProcessEnv, roles: string): Promise<{ child: ChildProcess; address: string }> {
   const args = ['serve', '--roles', roles, '--http-addr', '127.0.0.1:0', '--admin-addr', '127.0.0.1:0'];
   const child = spawn(process.env['SECKILL_BINARY']!, args, { env, stdio: ['ignore', 'ignore', 'pipe'] });
@@ -68,7 +68,7 @@ async function start(env: NodeJS.ProcessEnv, roles: string): Promise<{ child: Ch
     createInterface(child.stderr!).on('line', (line) => {
       said.push(line);
       if (!line.includes('"msg":"listening"')) return;
-      const found = JSON.parse(line).public; // none where no API is
+      const found = JSON.parse(line).public; // a process without the API role has none
       resolve(found ? `${found.IP}:${found.Port}` : '');
     });
     child.once('exit', (code) => reject(new Error(`serve ended with ${code}:\n${said.join('\n')}`)));
@@ -83,7 +83,7 @@ const ended = (child: ChildProcess): Promise<void> =>
     child.kill('SIGTERM');
   });
 
-/** The name in addresses of a sale, asked of the server: seeds print the id alone. */
+/** Asks the server for the slug of a sale: seed prints only the id. */
 async function slugOf(url: string, saleId: string, tries = SLUG_TRIES): Promise<string> {
   const body = JSON.stringify({ query: 'query ($id: ID!) { sale(by: {id: $id}) { slug } }', variables: { id: saleId } });
   const response = await fetch(`${url}/graphql`, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
@@ -94,13 +94,13 @@ async function slugOf(url: string, saleId: string, tries = SLUG_TRIES): Promise<
   return slugOf(url, saleId, tries - 1);
 }
 
-/** Makes a site: database, accounts, sales, the process that answers. */
+/** Creates a site: database, accounts, sales, and the API process. */
 export async function startSite(settings: Settings = {}): Promise<Site> {
   const { database, redis } = services();
   const name = `shop_${randomBytes(6).toString('hex')}`;
   const own = new URL(database);
   own.pathname = `/${name}`;
-  const patient = new URL(own); // a busy machine exceeds no timeout of these
+  const patient = new URL(own); // long timeouts, for busy machines
   for (const parameter of ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout']) patient.searchParams.set(parameter, '120000');
   const timeouts = ['dial', 'read', 'write', 'pool'].map((step) => `${step}_timeout=2m`).join('&');
   const env = {
@@ -133,12 +133,12 @@ export async function startSite(settings: Settings = {}): Promise<Site> {
     soon: soon!,
     seed: async ({ users, stock, more = [], at = url }) => {
       const { stdout } = await run(binary, ['seed', '--json', '--users', String(users), '--stock', String(stock), ...more], { env });
-      const { saleId, users: buyers } = JSON.parse(stdout) as { saleId: string; users: Person[] };
+      const { saleId, users: buyers } = JSON.parse(stdout) as { saleId: string; users: Credentials[] };
       return { slug: await slugOf(at, saleId), buyers };
     },
-    // The bank's call-backs go out from there, to the process that answers.
+    // The worker sends the bank's webhooks to the API process.
     startWorker: () => (worker ??= start({ ...env, SECKILL_PUBLIC_URL: url }, 'worker').then((one) => void running.push(one))),
-    startBeside: async (own) => {
+    startExtraApi: async (own) => {
       const one = await start({ ...env, ...own }, 'api');
       running.push(one);
       return `http://${one.address}`;

@@ -1,16 +1,16 @@
-/** The status sheet in each of its states: seen whole at each size, in both languages and both colour schemes, and accessible. */
+/** The status sheet in each state: fully visible at each size, accessible, in both languages and colour schemes. */
 import type { Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { decideRefunds, endSale, pauseSale } from './api';
-import { look } from './axe';
-import { holdable } from './hold';
-import { atTheBank, button, buy, checkByBrowser, curtain, signIn, status, type Person } from './shop';
+import { approveRefunds, endSale, pauseSale } from './api';
+import { checkScreen } from './axe';
+import { freezable } from './freeze';
+import { clickAtBank, button, buy, checkByBrowser, browserFixture, signIn, status, type Credentials } from './shop';
 import { startSite, type Seed, type SeededSale, type Site } from './site';
 
-const it = curtain();
+const it = browserFixture();
 let site: Site;
 beforeAll(async () => {
-  site = await startSite({ SECKILL_PATH_TTL: '118s' }); // a turn that a busy machine can show, and so short that it is shown as a ring
+  site = await startSite({ SECKILL_PATH_TTL: '118s' }); // long enough for a busy machine; below two minutes the page shows a ring
 });
 afterAll(() => site?.stop());
 
@@ -19,21 +19,21 @@ const sheet = (page: Page): Locator => page.locator('section.sheet');
 /** A sale with buyers. */
 const sell = (seed: Partial<Seed> = {}): Promise<SeededSale> => site.seed({ users: 1, stock: 5, ...seed });
 
-/** A page of a sale that can be held, signed in if a buyer is given. */
-async function open(sale: SeededSale, who?: Person, rewrite?: (text: string) => string): Promise<{ page: Page; hold(ahead?: number): Promise<void> }> {
+/** Opens the page of a sale, signed in if a buyer is given, and returns it with a function that freezes it. */
+async function open(sale: SeededSale, who?: Credentials, rewrite?: (text: string) => string): Promise<{ page: Page; freeze(ahead?: number): Promise<void> }> {
   const page = await it.page();
-  const hold = await holdable(page, rewrite);
+  const freeze = await freezable(page, rewrite);
   if (who) await signIn(page, site, who, `/s/${sale.slug}`);
   else await page.goto(`${site.url}/s/${sale.slug}`);
   await sheet(page).waitFor();
-  return { page, hold };
+  return { page, freeze };
 }
 
-/** Looks at a state: that of the sheet, before and after. */
-async function looks(page: Page, name: string, words: string | RegExp): Promise<void> {
+/** Checks the screen and that the sheet stays in the expected state meanwhile. */
+async function checkState(page: Page, name: string, words: string | RegExp): Promise<void> {
   await sheet(page).getByText(words).first().waitFor();
   const kind = await sheet(page).getAttribute('data-status');
-  await look(page, `state-${name}`);
+  await checkScreen(page, `state-${name}`);
   await sheet(page).getByText(words).first().waitFor();
   expect(await sheet(page).getAttribute('data-status')).toBe(kind);
 }
@@ -56,18 +56,18 @@ test('while orders wait to be written, a buyer sees how many are ahead, and that
   }
   const [first, , last] = pages;
   await sheet(last!.page).getByText(/[12] ahead of it/).waitFor();
-  await last!.hold();
-  await looks(last!.page, 'queue', /[12] ahead of it/);
-  await looks(first!.page, 'delayed', 'This takes longer than usual.');
+  await last!.freeze();
+  await checkState(last!.page, 'queue', /[12] ahead of it/);
+  await checkState(first!.page, 'delayed', 'This takes longer than usual.');
   await site.startWorker();
   await button(first!.page, 'pay').waitFor();
 });
 
 test('before the opening: signed out, too early for the draw, not joined, joined', async () => {
   const early = await sell({ more: ['--opens-in', '20m'] });
-  await looks((await open(early)).page, 'signed-out-early', 'Sign in before it opens');
+  await checkState((await open(early)).page, 'signed-out-early', 'Sign in before it opens');
   const { page } = await open(early, early.buyers[0]);
-  await looks(page, 'wait', 'Opens in');
+  await checkState(page, 'wait', 'Opens in');
   await page.locator('li', { hasText: 'Done: Signed in' }).waitFor();
   await page.locator('li', { hasText: 'Clock matches the shop' }).waitFor();
   const calendar = decodeURIComponent((await page.getByRole('link', { name: 'Add to calendar' }).getAttribute('href'))!);
@@ -76,9 +76,9 @@ test('before the opening: signed out, too early for the draw, not joined, joined
   const soon = await sell({ users: 2, more: ['--opens-in', '3m'] });
   const [out, joined] = await Promise.all(soon.buyers.map((who) => open(soon, who)));
   await join(joined!.page);
-  await Promise.all([out!.hold(), joined!.hold()]);
-  await looks(out!.page, 'join', 'Join the draw');
-  await looks(joined!.page, 'joined', 'You are in the draw');
+  await Promise.all([out!.freeze(), joined!.freeze()]);
+  await checkState(out!.page, 'join', 'Join the draw');
+  await checkState(joined!.page, 'joined', 'You are in the draw');
 });
 
 test('the last ten seconds, a turn, and the waiting room with a number, a range and a progress', async () => {
@@ -86,30 +86,30 @@ test('the last ten seconds, a turn, and the waiting room with a number, a range 
   const [visitor, out, ...players] = await Promise.all([open(sale), ...sale.buyers.map((who) => open(sale, who))]);
   for (const { page } of players) await join(page);
   const tab = await players[0]!.page.context().newPage();
-  const hold = await holdable(tab);
+  const freeze = await freezable(tab);
   await tab.goto(`${site.url}/s/${sale.slug}`);
   await button(tab, 'joined').waitFor();
 
   const startsAt = Date.parse((await out!.page.locator('main time').first().getAttribute('datetime'))!);
-  await Promise.all([visitor!.hold, out!.hold, hold].map((stop) => stop(startsAt - 5_000 - Date.now())));
-  const held = players.map(async ({ page, hold }) => {
+  await Promise.all([visitor!.freeze, out!.freeze, freeze].map((stop) => stop(startsAt - 5_000 - Date.now())));
+  const held = players.map(async ({ page, freeze }) => {
     const [turn, ahead, next] = ['Your turn', '1 ahead of you', 'You are next'].map((words) => sheet(page).getByText(words, { exact: true }));
     await turn!.or(ahead!).or(next!).waitFor({ timeout: 300_000 });
     if (await next!.count()) return null;
     await (await turn!.count() ? turn! : sheet(page).getByText(/^\d+ s to|^\d+ min to|Estimating/)).first().waitFor();
-    await hold();
+    await freeze();
     return page;
   });
   const pages = (await Promise.all(held)).filter((page) => page !== null);
-  await looks(out!.page, 'last-join', 'Get ready');
-  await looks(visitor!.page, 'last-signed-out', 'Get ready');
-  await looks(tab, 'last-joined', 'You are in the draw');
+  await checkState(out!.page, 'last-join', 'Get ready');
+  await checkState(visitor!.page, 'last-signed-out', 'Get ready');
+  await checkState(tab, 'last-joined', 'You are in the draw');
   expect(pages.length).toBe(2);
   for (const page of pages) {
     const turn = (await button(page, 'buy').count()) > 0;
     if (turn) expect(await sheet(page).locator('.ring').count()).toBe(1);
     else expect(await sheet(page).getByRole('progressbar').count()).toBe(1);
-    await looks(page, turn ? 'turn' : 'room', turn ? 'Your turn' : '1 ahead of you');
+    await checkState(page, turn ? 'turn' : 'room', turn ? 'Your turn' : '1 ahead of you');
   }
 });
 
@@ -118,31 +118,31 @@ test('an order near its payment deadline warns; a paid one, and one that is refu
   const short = await sell();
   const hurried = await open(short, short.buyers[0]);
   await buy(hurried.page);
-  await hurried.hold();
+  await hurried.freeze();
   const [, minutes, seconds] = /(\d+):(\d\d)/.exec(await button(hurried.page, 'pay').innerText())!;
-  await hurried.hold((Number(minutes) * 60 + Number(seconds) - 100) * 1_000);
+  await hurried.freeze((Number(minutes) * 60 + Number(seconds) - 100) * 1_000);
   await sheet(hurried.page).locator('p.text-warn').waitFor();
   expect(await sheet(hurried.page).locator('p.text-warn').count()).toBe(1);
-  await looks(hurried.page, 'pay-warning', 'You got it!');
+  await checkState(hurried.page, 'pay-warning', 'You got it!');
 
   const sale = await sell();
   const { page } = await open(sale, sale.buyers[0]);
   await buy(page);
-  await looks(page, 'pay', 'You got it!');
+  await checkState(page, 'pay', 'You got it!');
   await button(page, 'pay').click();
-  await atTheBank(page, 'Approve');
+  await clickAtBank(page, 'Approve');
   await status(page, 'Paid').waitFor();
   const order = page.url();
   await page.goto(`${site.url}/s/${sale.slug}`);
-  await looks(page, 'paid', 'Paid');
+  await checkState(page, 'paid', 'Paid');
   await page.goto(order);
   await page.getByRole('button', { name: 'Request refund' }).click();
   await page.getByLabel('Reason').fill('Too heavy');
   await page.getByRole('dialog').getByRole('button', { name: /^Request refund of ¥/ }).click();
   await status(page, 'Refund pending').waitFor();
   await page.goto(`${site.url}/s/${sale.slug}`);
-  await looks(page, 'refunding', 'Refund pending');
-  await decideRefunds(site);
+  await checkState(page, 'refunding', 'Refund pending');
+  await approveRefunds(site);
   await button(page, 'buy').waitFor(); // the unit can be bought again
 });
 
@@ -156,8 +156,8 @@ test('a sale that is paused, ended or cancelled says so, with the words of the s
   ] as const) {
     const [visitor, buyer] = await Promise.all([open(sale), open(sale, sale.buyers[0])]);
     await act(site, sale.slug, note);
-    await looks(visitor.page, `${name}-signed-out`, words);
-    await looks(buyer.page, name, words);
+    await checkState(visitor.page, `${name}-signed-out`, words);
+    await checkState(buyer.page, name, words);
     expect(await sheet(buyer.page).innerText()).toContain(note);
   }
 });
@@ -167,8 +167,8 @@ test('a sold-out sale offers the waitlist, signed in or out', async () => {
   const sale = await sell({ users: 2, stock: 1 });
   const [first, second, visitor] = [await open(sale, sale.buyers[0]), await open(sale, sale.buyers[1]), await open(sale)];
   await buy(first.page);
-  await looks(second.page, 'waitlist', 'Join the waitlist');
-  await looks(visitor.page, 'sold-out-signed-out', 'Join the waitlist');
+  await checkState(second.page, 'waitlist', 'Join the waitlist');
+  await checkState(visitor.page, 'sold-out-signed-out', 'Join the waitlist');
 });
 
 test('a page that is offline says so in the sheet', async () => {
@@ -180,7 +180,7 @@ test('a page that is offline says so in the sheet', async () => {
   await speak.click();
   await page.locator('html[lang^="en"]').waitFor({ state: 'attached' });
   await page.context().setOffline(true);
-  await looks(page, 'offline', 'You are offline');
+  await checkState(page, 'offline', 'You are offline');
   await page.context().setOffline(false);
   await sheet(page).getByText('You are offline').waitFor({ state: 'detached' });
 });

@@ -1,10 +1,10 @@
-/** What waits for a buyer, on every other page and tab. */
+/** The strip that shows an unpaid order on all other pages and tabs. */
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { look } from './axe';
-import { atTheBank, button, buy, signIn, stage, status } from './shop';
+import { checkScreen } from './axe';
+import { clickAtBank, button, buy, signIn, demoFixture, status } from './shop';
 
-const it = stage({ SECKILL_LIMITS: 'off' });
+const it = demoFixture({ SECKILL_LIMITS: 'off' });
 
 const strip = (page: Page) => page.locator('[data-strip]');
 const icon = (page: Page): Promise<string | null> => page.locator('link[rel=icon]').getAttribute('href');
@@ -25,7 +25,7 @@ test('an order that awaits payment is on every other page and tab, in the title 
     expect(await icon(tab)).toContain('icon-alert');
   }
   expect(await strip(page).count()).toBe(0); // the page of the sale has the sheet
-  await look(other, 'strip');
+  await checkScreen(other, 'strip');
   for (const path of ['/', '/orders']) {
     const session = other.waitForResponse((response) => response.request().postDataJSON()?.operationName === 'RefreshSession');
     await other.goto(it.demo.url + path);
@@ -39,7 +39,7 @@ test('an order that awaits payment is on every other page and tab, in the title 
   await page.goto(it.demo.url);
   await strip(page).waitFor();
   await other.getByRole('button', { name: /^Pay ¥/ }).click();
-  await atTheBank(other, 'Approve');
+  await clickAtBank(other, 'Approve');
   await status(other, 'Paid').waitFor();
   await strip(page).waitFor({ state: 'detached' });
   for (const tab of [page, other]) {

@@ -1,13 +1,13 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { look } from './axe';
+import { checkScreen } from './axe';
 import { DECLINED, FakeStripe } from './fake-stripe';
-import { button, buy, curtain, demoPerson, signIn, startDemo, status, type Demo } from './shop';
+import { button, buy, browserFixture, demoCredentials, signIn, startDemo, status, type Demo } from './shop';
 
-/** After so many failed calls in a row a provider is away. */
+/** Number of failed calls in a row after which a provider counts as unavailable. */
 const AWAY_AFTER = 5;
 
-const it = curtain();
+const it = browserFixture();
 
 /** A shop that takes cards at a server that stands in for Stripe. */
 function shop(embedded: boolean): { demo: Demo; stripe: FakeStripe } {
@@ -26,7 +26,7 @@ function shop(embedded: boolean): { demo: Demo; stripe: FakeStripe } {
 
 /** Buys, chooses the card and presses the button with the amount. */
 async function payByCard(page: Page, demo: Demo, who: string): Promise<void> {
-  await signIn(page, demo, demoPerson(who), `/s/${demo.open.slug}`);
+  await signIn(page, demo, demoCredentials(who), `/s/${demo.open.slug}`);
   await buy(page);
   await button(page, 'pay').click();
   await page.getByRole('radio', { name: 'Card' }).check();
@@ -49,7 +49,7 @@ describe('on the page of the order', () => {
     await card.or(failed).first().waitFor();
     if (await failed.count()) await page.reload();
     await card.fill(DECLINED);
-    await look(page, 'pay-card');
+    await checkScreen(page, 'pay-card');
     const send = page.getByRole('button', { name: /^Pay ¥/ });
     await send.click();
     await page.getByRole('alert').filter({ hasText: 'Your card was declined.' }).waitFor();
@@ -90,9 +90,9 @@ describe('on a page of the provider', () => {
     };
     for (let calls = 1; calls < AWAY_AFTER; calls++) await failAgain();
     const other = await it.page();
-    await signIn(other, its.demo, demoPerson('bob'), new URL(page.url()).pathname);
+    await signIn(other, its.demo, demoCredentials('bob'), new URL(page.url()).pathname);
     const card = other.getByRole('radio', { name: 'Card' });
-    // The provider counts as away for 30 seconds after a failed call: a slow page needs another one.
+    // The provider counts as unavailable for 30 seconds after a failed call: a slow page needs another failed call.
     const showsReason = async (reason: string): Promise<void> => {
       do {
         await failAgain();
@@ -101,7 +101,7 @@ describe('on a page of the provider', () => {
     };
     await showsReason('Not available at the moment. Please try again shortly.');
     expect([await card.isDisabled(), await card.isChecked()]).toEqual([true, false]);
-    await look(other, 'pay-away');
+    await checkScreen(other, 'pay-away');
     await other.locator('header button[lang]').click();
     await showsReason('暂时不可用，请稍后再试。');
 

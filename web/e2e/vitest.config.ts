@@ -2,12 +2,12 @@ import { basename } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** The longest journeys, in the order in which they begin: one that begins late would keep a browser waiting at the end. */
-const FIRST = ['serve.test.ts', 'states.test.ts', 'admin.test.ts', 'opening.test.ts', 'times.test.ts', 'screens.test.ts', 'line.test.ts', 'demo.test.ts'];
+/** The longest test files, which start first in this order: started late, one would run alone at the end. */
+const FIRST = ['serve.test.ts', 'states.test.ts', 'admin.test.ts', 'opening.test.ts', 'times.test.ts', 'screens.test.ts', 'connection.test.ts', 'demo.test.ts'];
 
 /**
- * The journeys of `make test`: how a buyer comes to a paid order and an operator steers a sale, on Postgres and Redis, and
- * the playground. `make e2e` has all.
+ * The tests of `make test`: a buyer pays an order and an operator runs a sale, on Postgres and Redis, and the playground.
+ * `make e2e` runs all.
  */
 const SHORT = ['serve.test.ts', 'buy.test.ts', 'pay.test.ts', 'stripe.test.ts', 'strip.test.ts', 'playground.test.ts', 'keyboard.test.ts'];
 
@@ -27,7 +27,7 @@ export default defineConfig({
     testTimeout: 1_200_000,
     hookTimeout: 300_000,
     expect: { poll: { timeout: 120_000 } },
-    maxWorkers: 3, // each file drives a browser and a server, and waits for half of the time
+    maxWorkers: 3, // a file starts a browser and a server, and is idle half of the time
     sequence: { sequencer: LongestFirst },
   },
 });

@@ -1,9 +1,9 @@
 /** The page of webhooks: an endpoint is created, its secret shown once and replaced, its deliveries read. */
 import { expect, test } from 'vitest';
-import { look } from './axe';
-import { signIn, stage } from './shop';
+import { checkScreen } from './axe';
+import { signIn, demoFixture } from './shop';
 
-const it = stage({ SECKILL_LIMITS: 'off', SECKILL_WEBHOOK_NETWORKS: '127.0.0.0/8' });
+const it = demoFixture({ SECKILL_LIMITS: 'off', SECKILL_WEBHOOK_NETWORKS: '127.0.0.0/8' });
 
 test('an administrator sets up an endpoint and replaces its secret', async () => {
   const page = await it.page();
@@ -11,17 +11,17 @@ test('an administrator sets up an endpoint and replaces its secret', async () =>
   await page.getByText('No other system receives events yet.').waitFor();
   await page.getByRole('button', { name: 'New endpoint' }).click();
   const sheet = page.getByRole('dialog');
-  await look(page, 'new webhook endpoint');
+  await checkScreen(page, 'new webhook endpoint');
   await sheet.getByLabel('Address', { exact: true }).fill('http://127.0.0.1:9/events');
   await sheet.getByLabel('Order placed').uncheck();
   await sheet.getByLabel('Sale changed state').uncheck(); // the second sale of the demo opens while this test runs
   await sheet.getByRole('button', { name: 'Save', exact: true }).click();
   const first = await sheet.locator('code').innerText();
   expect(first).toMatch(/^whsec_/);
-  await look(page, 'secret of a webhook endpoint');
+  await checkScreen(page, 'secret of a webhook endpoint');
   await page.keyboard.press('Escape');
   await page.getByText('http://127.0.0.1:9/events').waitFor();
-  await look(page, 'webhook endpoints');
+  await checkScreen(page, 'webhook endpoints');
 
   await page.getByRole('button', { name: 'Replace secret: http' }).click();
   await sheet.getByRole('button', { name: 'Replace secret' }).click();
@@ -31,5 +31,5 @@ test('an administrator sets up an endpoint and replaces its secret', async () =>
 
   await page.getByRole('link', { name: 'Deliveries: http' }).click();
   await page.getByText('Nothing here yet.').waitFor();
-  await look(page, 'webhook deliveries');
+  await checkScreen(page, 'webhook deliveries');
 });

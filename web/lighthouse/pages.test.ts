@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { chromium, type BrowserContext } from 'playwright-core';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { endSale, openSales, scheduleSales } from '../e2e/api';
-import { browserPath, button, buy, flags, signIn, startDemo, type Demo } from '../e2e/shop';
+import { browserPath, button, buy, browserFlags, signIn, startDemo, type Demo } from '../e2e/shop';
 
 const CATEGORIES = ['performance', 'accessibility', 'best-practices', 'seo'];
 const LEAST: Record<string, number> = { performance: 98, accessibility: 100, 'best-practices': 100, seo: 100 };
@@ -36,7 +36,7 @@ function debuggerPort(): number {
 
 beforeAll(async () => {
   demo = await startDemo({ SECKILL_LIMITS: 'off' });
-  const args = [...flags, '--remote-debugging-port=0'];
+  const args = [...browserFlags, '--remote-debugging-port=0'];
   browser = await chromium.launchPersistentContext(profile, { executablePath: browserPath(), args, locale: 'en-GB' });
   port = await vi.waitUntil(debuggerPort, { timeout: 120_000 });
   const price = { currencyCode: 'CNY', price: '10.00', listPrice: '20.00' };

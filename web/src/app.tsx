@@ -1,19 +1,19 @@
 /** The frame of every page: header, routes, messages. */
 import { useEffect, useRef } from 'preact/hooks';
 import { Link, Route, Switch, useLocation } from 'wouter-preact';
-import { person, signOut } from './api/session';
+import { currentUser, signOut } from './api/session';
 import { lang } from './i18n/lang';
-import { speak, t } from './i18n/text';
+import { setLanguage, t } from './i18n/text';
 import { preloadAdminPage } from './operator/pages';
 import { Sales } from './pages/sales';
-import { Strip } from './purchase/strip';
+import { StatusBanner } from './purchase/strip';
 import { LiveRegion } from './ui/live-region';
-import { Missing } from './ui/bits';
+import { NotFound } from './ui/bits';
 import { Mark } from './ui/brand';
 import { useFocus, useKeptFocus } from './ui/focus';
 import { Icon } from './ui/icons';
 import { lazy } from './ui/lazy';
-import { Pill } from './ui/pill';
+import { ConnectionStatus } from './ui/pill';
 import { nextTheme, theme } from './ui/theme';
 import { Toasts } from './ui/toast';
 
@@ -45,7 +45,7 @@ export function preloadPage(path: string): Promise<unknown> | void {
 
 const themeIcon = { system: 'half', light: 'sun', dark: 'moon' } as const;
 
-/** The frame with the page of the address. */
+/** The frame with the page for the current URL. */
 export function App() {
   const [where] = useLocation();
   useFocus(where);
@@ -56,7 +56,7 @@ export function App() {
         {t('app.skip')}
       </a>
       <Header where={where} />
-      <Strip />
+      <StatusBanner />
       <main id="main" tabIndex={-1} class="outline-none">
         <Switch>
           <Route path="/">{() => <Sales />}</Route>
@@ -73,7 +73,7 @@ export function App() {
           <Route path="/orders/:id">{({ id }) => <OrderPage key={id} id={id} />}</Route>
           <Route>
             <div class="page">
-              <Missing />
+              <NotFound />
             </div>
           </Route>
         </Switch>
@@ -104,15 +104,15 @@ function Header({ where }: { where: string }) {
         <nav aria-label={t('nav.main')} class="flex min-w-28 grow basis-0 overflow-x-auto">
           {tab('/', where === '/' || where.startsWith('/s/'), t('nav.sales'))}
           {tab('/orders', where.startsWith('/orders'), t('nav.orders'))}
-          {person.value && person.value.role !== 'CUSTOMER' && tab('/operate', where.startsWith('/operate'), t('nav.operator'))}
+          {currentUser.value && currentUser.value.role !== 'CUSTOMER' && tab('/operate', where.startsWith('/operate'), t('nav.operator'))}
         </nav>
         <div class="ml-auto flex shrink-0 items-center">
-          <Pill />
+          <ConnectionStatus />
           <button
             class="icon-btn text-sm font-semibold"
             aria-label={t('app.languageLabel')}
             lang={lang.value === 'zh' ? 'en' : 'zh-CN'}
-            onClick={() => void speak(lang.value === 'zh' ? 'en' : 'zh')}
+            onClick={() => void setLanguage(lang.value === 'zh' ? 'en' : 'zh')}
           >
             {lang.value === 'zh' ? 'EN' : '中'}
           </button>
@@ -123,7 +123,7 @@ function Header({ where }: { where: string }) {
   );
 }
 
-/** The choice of the theme, at the foot of every page. */
+/** The footer with the theme switch; sale pages have none. */
 function Footer({ where }: { where: string }) {
   return (
     <footer class={`page flex justify-end ${where.startsWith('/operate') ? 'max-w-7xl' : ''} py-4 max-lg:pb-8 print:hidden`}>
@@ -139,8 +139,8 @@ function Account({ where }: { where: string }) {
   const menu = useRef<HTMLDetailsElement>(null);
   useEffect(() => {
     if (menu.current) menu.current.open = false;
-  }, [where, person.value]);
-  if (!person.value) {
+  }, [where, currentUser.value]);
+  if (!currentUser.value) {
     const next = where.startsWith('/sign-in') || where.startsWith('/register') ? '' : `?next=${encodeURIComponent(where + location.search)}`;
     return (
       <Link href={`/sign-in${next}`} class="btn min-h-9 px-3 py-1.5 text-sm whitespace-nowrap">
@@ -158,11 +158,11 @@ function Account({ where }: { where: string }) {
         menu.current!.querySelector('summary')!.focus();
       }}
     >
-      <summary class="icon-btn list-none [&::-webkit-details-marker]:hidden" aria-label={`${t('nav.account')}: ${person.value.displayName}`}>
+      <summary class="icon-btn list-none [&::-webkit-details-marker]:hidden" aria-label={`${t('nav.account')}: ${currentUser.value.displayName}`}>
         <Icon name="person" />
       </summary>
       <div class="card rise absolute right-0 z-30 grid w-56 gap-1 p-2 shadow-xl">
-        <p class="truncate px-3 py-2 font-semibold">{person.value.displayName}</p>
+        <p class="truncate px-3 py-2 font-semibold">{currentUser.value.displayName}</p>
         <Link href="/account" class="rounded-lg px-3 py-2 hover:bg-sunk">
           {t('account.title')}
         </Link>

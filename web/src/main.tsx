@@ -1,26 +1,26 @@
 import { render } from 'preact';
-import { hasFirst } from './api/first';
+import { hasInlined } from './api/first';
 import { startClock, sync } from './api/clock';
-import { person, restore } from './api/session';
-import { forTab } from './api/storage';
+import { currentUser, restore } from './api/session';
+import { tabStore } from './api/storage';
 import { startWake } from './api/wake';
 import { App, preloadPage } from './app';
 import { loadTexts } from './i18n/text';
 import { followAnchor } from './ui/anchor';
-import { waitingFor } from '@seckill/client/places';
+import { salesWithTicket } from '@seckill/client/tickets';
 import './style.css';
 
 startClock();
 startWake();
 void restore().then(() => {
   // A place in a waiting room expires unless it is followed.
-  const waits = person.peek() && waitingFor(forTab).length > 0;
-  if (waits) void import('./purchase/attempt').then((module) => module.resumePlaces());
+  const waits = currentUser.peek() && salesWithTicket(tabStore).length > 0;
+  if (waits) void import('./purchase/attempt').then((module) => module.resumeWaitingRooms());
 });
 void sync();
-await Promise.allSettled([loadTexts(), preloadPage(location.pathname)]); // what failed is loaded again by the page that needs it
+await Promise.allSettled([loadTexts(), preloadPage(location.pathname)]); // a page that needs what failed loads it again
 
-/** Resolves after the effects of a render and the renders that they cause; in a tab without frames, after a moment. */
+/** Resolves after two animation frames, when effects and the renders they cause are done; after 100 ms in a background tab, which has no frames. */
 const settled = (): Promise<unknown> =>
   Promise.race([
     new Promise((done) => requestAnimationFrame(() => setTimeout(() => requestAnimationFrame(done)))),
@@ -28,8 +28,8 @@ const settled = (): Promise<unknown> =>
   ]);
 
 const root = document.getElementById('app')!;
-root.hidden = hasFirst; // the first paint shows the data, not that it loads
+root.hidden = hasInlined; // avoids a flash of the loading state before the inlined data
 render(<App />, root);
-if (hasFirst) await settled();
+if (hasInlined) await settled();
 root.hidden = false;
 followAnchor();

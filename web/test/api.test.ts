@@ -53,10 +53,10 @@ describe('an event stream', () => {
 describe('a fault', () => {
   test('carries the server’s code, id and wait', () => {
     const fault = faultOf([{ message: 'm', extensions: { code: 'RATE_LIMITED', retryAfterMs: 700, errorId: 'e1' } }]);
-    expect(fault).toMatchObject({ code: 'RATE_LIMITED', retryAfterMs: 700, errorId: 'e1', passing: true });
+    expect(fault).toMatchObject({ code: 'RATE_LIMITED', retryAfterMs: 700, errorId: 'e1', transient: true });
   });
   test('of another kind does not pass by itself', () => {
-    expect(new Fault('FORBIDDEN', '').passing).toBe(false);
+    expect(new Fault('FORBIDDEN', '').transient).toBe(false);
     expect(faultOf([{ message: 'm' }]).code).toBe('INTERNAL');
   });
 });

@@ -1,16 +1,16 @@
 import { h, render } from 'preact';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { adopt } from '../src/api/session';
-import { forTab } from '../src/api/storage';
+import { startSession } from '../src/api/session';
+import { tabStore } from '../src/api/storage';
 import type { Challenge } from '@seckill/client/types';
 import type { Purchase } from '@seckill/client/purchase';
-import { newPurchase, purchaseOf, resumePlaces } from '../src/purchase/attempt';
-import { speak } from '../src/i18n/text';
-import { drawn } from '@seckill/client/places';
-import { pending } from '@seckill/client/press';
+import { newPurchase, purchaseOf, resumeWaitingRooms } from '../src/purchase/attempt';
+import { setLanguage } from '../src/i18n/text';
+import { drawEntry } from '@seckill/client/tickets';
+import { pendingAttempt } from '@seckill/client/pending';
 import { Toasts } from '../src/ui/toast';
 import type { Waiting } from '@seckill/client/waiting';
-import { line, server, T0, type Reply, type Streamed } from './shop';
+import { stubWebSocket, server, T0, type Reply, type StubStream } from './shop';
 
 const now = new Date(T0).toISOString();
 const soon = new Date(T0 + 60_000).toISOString();
@@ -24,8 +24,8 @@ function refuse(field: string, error: Record<string, unknown>): Reply {
   return { [field]: { path: null, orderTask: null, userErrors: [{ __typename: 'BasicError', message: '', path: null, ...error }] } };
 }
 
-/** The streams of the page: it follows the task of each purchase. */
-const streams: Streamed[] = [];
+/** The subscriptions of the page; each purchase subscribes to its order task. */
+const streams: StubStream[] = [];
 const made: Purchase[] = [];
 let changed: ReturnType<typeof vi.fn<() => void>>;
 function purchase(): Purchase {
@@ -40,14 +40,14 @@ const pass = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms);
 
 function signIn(id: string): void {
   const tokens = { accessToken: 'a', accessTokenExpiresAt: new Date(T0 + 3_600_000).toISOString() };
-  adopt(tokens, { id, displayName: 'A', account: 'a', role: 'CUSTOMER' });
+  startSession(tokens, { id, displayName: 'A', account: 'a', role: 'CUSTOMER' });
 }
 
 beforeEach(() => {
   vi.useFakeTimers({ now: T0 });
   sessionStorage.clear();
   streams.length = 0;
-  line(streams);
+  stubWebSocket(streams);
   signIn('usr_1');
 });
 afterEach(() => {
@@ -56,11 +56,11 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-describe('a press', () => {
+describe('an attempt', () => {
   test('asks for the check, then for the path, then places the order', async () => {
     const asked = server({ IssuePath: [path], PlaceOrder: [placed] });
     const it = purchase();
-    it.press('itm_1', 1);
+    it.buy('itm_1', 1);
     expect(it.attempt.value.step).toBe('check');
     it.answer(answer);
     expect(it.attempt.value.step).toBe('sending');
@@ -68,7 +68,7 @@ describe('a press', () => {
     expect(asked.map(({ name }) => name)).toEqual(['IssuePath', 'PlaceOrder']);
     expect(asked[1]!.variables.input).toMatchObject({ itemId: 'itm_1', quantity: 1, pathToken: 'p1' });
     expect(it.attempt.value).toEqual({ step: 'queued', taskId: 'tsk_1' });
-    expect(pending(forTab, 'sal_1')).toBeNull();
+    expect(pendingAttempt(tabStore, 'sal_1')).toBeNull();
   });
 
   test('is sent at once with a check done ahead', async () => {
@@ -79,7 +79,7 @@ describe('a press', () => {
     it.answer(answer);
     await pass(0);
     expect(it.ready.value).toEqual(answer); // there is no waiting room yet, and nothing was used up
-    it.press('itm_1', 1);
+    it.buy('itm_1', 1);
     expect(it.attempt.value.step).toBe('sending');
     await pass(0);
     expect(it.attempt.value.step).toBe('queued');
@@ -92,7 +92,7 @@ describe('a press', () => {
     it.prepare('itm_1');
     it.answer({ ...answer, early: true });
     await pass(0);
-    it.press('itm_1', 1);
+    it.buy('itm_1', 1);
     expect(it.attempt.value.step).toBe('check');
     expect(asked.map(({ name }) => name)).toEqual(['EnterQueue']);
     it.answer({ ...answer, challengeId: 'cap_2' });
@@ -115,12 +115,12 @@ describe('a press', () => {
   test('cannot be sent twice', async () => {
     const asked = server({ IssuePath: [path], PlaceOrder: [placed] });
     const it = purchase();
-    it.press('itm_1', 1);
+    it.buy('itm_1', 1);
     it.answer(answer);
-    it.press('itm_1', 1);
-    it.press('itm_1', 1);
+    it.buy('itm_1', 1);
+    it.buy('itm_1', 1);
     await pass(0);
-    it.press('itm_1', 1);
+    it.buy('itm_1', 1);
     await pass(0);
     expect(asked).toHaveLength(2);
   });
@@ -128,7 +128,7 @@ describe('a press', () => {
   test('keeps its key through lost answers', async () => {
     const asked = server({ IssuePath: ['cut', path], PlaceOrder: ['cut', 'cut', placed] });
     const it = purchase();
-    it.press('itm_1', 1);
+    it.buy('itm_1', 1);
     it.answer(answer);
     await pass(20_000);
     expect(it.attempt.value.step).toBe('queued');
@@ -140,7 +140,7 @@ describe('a press', () => {
   test('is resumed with the same key after a reload', async () => {
     const before = server({ IssuePath: [path], PlaceOrder: ['never'] });
     const first = purchase();
-    first.press('itm_1', 1);
+    first.buy('itm_1', 1);
     first.answer(answer);
     await pass(0);
     const after = server({ PlaceOrder: [placed] });
@@ -154,11 +154,11 @@ describe('a press', () => {
   test('shows that it does not know when no answer ever comes, and goes on with the same key', async () => {
     const asked = server({ IssuePath: [path], PlaceOrder: [...Array<Reply>(40).fill('cut')] });
     const it = purchase();
-    it.press('itm_1', 1);
+    it.buy('itm_1', 1);
     it.answer(answer);
     await pass(34_000);
     expect(it.attempt.value.step).toBe('broken');
-    expect(pending(forTab, 'sal_1')!.key).toBe(asked[1]!.variables.input['idempotencyKey']);
+    expect(pendingAttempt(tabStore, 'sal_1')!.key).toBe(asked[1]!.variables.input['idempotencyKey']);
   });
 });
 
@@ -166,7 +166,7 @@ describe('a refusal', () => {
   async function refused(field: 'issueSeckillPath' | 'placeOrder', error: Record<string, unknown>) {
     server(field === 'placeOrder' ? { IssuePath: [path], PlaceOrder: [refuse(field, error)] } : { IssuePath: [refuse(field, error)] });
     const it = purchase();
-    it.press('itm_1', 1);
+    it.buy('itm_1', 1);
     it.answer(answer);
     await pass(0);
     return it;
@@ -184,13 +184,13 @@ describe('a refusal', () => {
   test('of the path asks for the check again and keeps the key', async () => {
     const it = await refused('placeOrder', { code: 'PATH_INVALID' });
     expect(it.attempt.value).toMatchObject({ step: 'check', failure: { code: 'PATH_INVALID' } });
-    expect(pending(forTab, 'sal_1')).toMatchObject({ path: null });
+    expect(pendingAttempt(tabStore, 'sal_1')).toMatchObject({ path: null });
   });
 
-  test('for good ends the press', async () => {
+  test('for good ends the attempt', async () => {
     const it = await refused('placeOrder', { __typename: 'SoldOutError', code: 'SOLD_OUT' });
     expect(it.attempt.value).toMatchObject({ step: 'refused', failure: { code: 'SOLD_OUT' } });
-    expect(pending(forTab, 'sal_1')).toBeNull();
+    expect(pendingAttempt(tabStore, 'sal_1')).toBeNull();
     expect(changed).toHaveBeenCalledOnce();
   });
 
@@ -198,7 +198,7 @@ describe('a refusal', () => {
     const limited = refuse('issueSeckillPath', { __typename: 'RateLimitedError', code: 'RATE_LIMITED', retryAfterMs: 2_000 });
     const asked = server({ IssuePath: [limited, path], PlaceOrder: [placed] });
     const it = purchase();
-    it.press('itm_1', 1);
+    it.buy('itm_1', 1);
     it.answer(answer);
     await pass(1_900);
     expect(asked).toHaveLength(1);
@@ -210,7 +210,7 @@ describe('a refusal', () => {
   test('a wait of many minutes is shown', async () => {
     server({ IssuePath: [refuse('issueSeckillPath', { __typename: 'RateLimitedError', code: 'RATE_LIMITED', retryAfterMs: 1_800_000 })] });
     const it = purchase();
-    it.press('itm_1', 1);
+    it.buy('itm_1', 1);
     it.answer(answer);
     await pass(0);
     expect(it.attempt.value).toMatchObject({ step: 'refused', failure: { code: 'RATE_LIMITED', retryAfterMs: 1_800_000 } });
@@ -227,7 +227,7 @@ describe('a refusal', () => {
     });
     server({ IssuePath: [early, path], PlaceOrder: [placed] });
     const it = purchase();
-    it.press('itm_1', 1);
+    it.buy('itm_1', 1);
     it.answer(answer);
     await pass(299);
     expect(it.attempt.value.step).toBe('sending');
@@ -242,8 +242,8 @@ describe('the waiting room', () => {
     queuePosition: { ticket: { __typename: 'QueueTicket', id, status, path: null, position: null, ...more } },
   });
   const entered: Reply = { enterQueue: { ticket: { id: 'tkt_1', item: { id: 'itm_1', draw: { commitment: 'c0ffee' } } }, userErrors: [] } };
-  /** The stream that keeps a place. */
-  const kept = async (): Promise<Streamed> => {
+  /** The subscription that keeps a waiting-room ticket alive. */
+  const kept = async (): Promise<StubStream> => {
     await vi.dynamicImportSettled();
     await pass(0);
     expect(streams.at(-1)).toMatchObject({ name: 'QueuePlace', open: true });
@@ -265,25 +265,25 @@ describe('the waiting room', () => {
     for (const ahead of [40, 12, 30]) stream.say(ticket('tkt_1', 'WAITING', { position: { ahead } }));
     expect([room(it).first.value, room(it).least.value]).toEqual([40, 12]); // a place never moves back
     stream.say(ticket('tkt_1', 'ADMITTED', { path: turn }));
-    expect(it.attempt.value.step).toBe('turn');
+    expect(it.attempt.value.step).toBe('admitted');
     expect(stream.open).toBe(false);
-    it.press('itm_1', 1);
+    it.buy('itm_1', 1);
     await pass(0);
     expect(asked[1]!.variables.input).toMatchObject({ pathToken: 'p2', itemId: 'itm_1' });
     expect(it.attempt.value.step).toBe('queued');
     const { drawNonce } = asked[0]!.variables.input; // what the number is checked with stays when the place is gone
-    expect(drawn(forTab, 'sal_1')).toEqual({ ticketId: 'tkt_1', itemId: 'itm_1', nonce: drawNonce, commitment: 'c0ffee' });
+    expect(drawEntry(tabStore, 'sal_1')).toEqual({ ticketId: 'tkt_1', itemId: 'itm_1', nonce: drawNonce, commitment: 'c0ffee' });
   });
 
   test('is kept without any page that shows it, and goes on with the press when the turn comes', async () => {
     server({ IssuePath: [{ issueSeckillPath: { path: null, ticket: { id: 'tkt_2' }, userErrors: [] } }], PlaceOrder: [placed] });
     const it = purchase();
-    it.press('itm_1', 1);
+    it.buy('itm_1', 1);
     it.answer(answer);
     await pass(0);
     const stream = await kept();
     expect(room(it).id).toBe('tkt_2');
-    it.press('itm_1', 1); // is taken already
+    it.buy('itm_1', 1); // is taken already
     await pass(60_000);
     expect(stream.open).toBe(true);
     stream.say(ticket('tkt_2', 'ADMITTED', { path: turn }));
@@ -291,7 +291,7 @@ describe('the waiting room', () => {
     expect(it.attempt.value.step).toBe('queued');
   });
 
-  test('is found again after a reload, and forgotten when it is over', async () => {
+  test('is resumed after a reload, and removed when it has ended', async () => {
     server({ EnterQueue: [entered] });
     const first = purchase();
     first.prepare('itm_1');
@@ -312,11 +312,11 @@ describe('the waiting room', () => {
   test('sends what was pressed, under its key, after a reload', async () => {
     const asked = server({ IssuePath: [{ issueSeckillPath: { path: null, ticket: { id: 'tkt_3' }, userErrors: [] } }], PlaceOrder: [placed] });
     const first = purchase();
-    first.press('itm_1', 3);
+    first.buy('itm_1', 3);
     first.answer(answer);
     await pass(0);
     await kept();
-    const { key } = pending(forTab, 'sal_1')!;
+    const { key } = pendingAttempt(tabStore, 'sal_1')!;
     first.close();
     const second = purchase();
     second.resume();
@@ -331,23 +331,23 @@ describe('the waiting room', () => {
     first.prepare('itm_1');
     first.answer(answer);
     (await kept()).say(ticket('tkt_1', 'ADMITTED', { path: turn }));
-    expect(first.attempt.value.step).toBe('turn');
-    resumePlaces();
+    expect(first.attempt.value.step).toBe('admitted');
+    resumeWaitingRooms();
     (await kept()).say(ticket('tkt_1', 'ADMITTED', { path: turn }));
-    expect(purchaseOf('sal_1', () => {}).attempt.value).toEqual({ step: 'turn', itemId: 'itm_1', path: turn });
+    expect(purchaseOf('sal_1', () => {}).attempt.value).toEqual({ step: 'admitted', itemId: 'itm_1', path: turn });
     purchaseOf('sal_1', () => {}).left();
   });
 
-  test('keeps the turn of one item while another is thought of', async () => {
+  test('keeps the turn of one item while the buyer opens and closes the captcha of another', async () => {
     server({ EnterQueue: [entered] });
     const it = purchase();
     it.prepare('itm_2');
     it.answer(answer);
     (await kept()).say(ticket('tkt_1', 'ADMITTED', { path: turn }));
-    it.press('itm_1', 1);
+    it.buy('itm_1', 1);
     expect(it.attempt.value.step).toBe('check');
     it.dismiss();
-    expect(it.attempt.value).toEqual({ step: 'turn', itemId: 'itm_2', path: turn });
+    expect(it.attempt.value).toEqual({ step: 'admitted', itemId: 'itm_2', path: turn });
   });
 
   test.each([
@@ -356,8 +356,8 @@ describe('the waiting room', () => {
     ['LEFT', 'You have as many units as this sale allows', 'PURCHASE_LIMIT_REACHED'],
     ['ADMITTED', 'Your turn expired'], // without a path: it expired, or was used elsewhere
     ['CLOSED', 'Everyone still waiting missed it'],
-  ])('shows what became of a place that is %s', async (status, words, endReason?: string) => {
-    await speak('en');
+  ])('shows why a ticket is %s', async (status, words, endReason?: string) => {
+    await setLanguage('en');
     server({ EnterQueue: [entered] });
     const it = purchase();
     it.prepare('itm_1');
@@ -378,7 +378,7 @@ describe('the waiting room', () => {
     vi.stubGlobal('Notification', Refusing);
     server({ IssuePath: [{ issueSeckillPath: { path: null, ticket: { id: 'tkt_4' }, userErrors: [] } }], PlaceOrder: [placed] });
     const it = purchase();
-    it.press('itm_1', 1);
+    it.buy('itm_1', 1);
     it.answer(answer);
     await pass(0);
     (await kept()).say(ticket('tkt_4', 'ADMITTED', { path: turn }));

@@ -1,15 +1,15 @@
 import { render } from 'preact';
 import { act } from 'preact/test-utils';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { forTab } from '../src/api/storage';
+import { tabStore } from '../src/api/storage';
 import type { Phase, Sale } from '@seckill/client/types';
-import { speak } from '../src/i18n/text';
+import { setLanguage } from '../src/i18n/text';
 import { Attempts } from '../src/pages/attempts';
 
-beforeEach(() => speak('en'));
+beforeEach(() => setLanguage('en'));
 afterEach(() => {
   render(null, document.body);
-  forTab.removeItem('refused:sal_1');
+  tabStore.removeItem('refused:sal_1');
 });
 
 const shown = async (phase: Phase, order: object | null = null): Promise<boolean> => {
@@ -24,6 +24,6 @@ test('why a buyer got nothing is shown after a refusal, and where nothing is lef
   expect(await shown('SOLD_OUT', { id: 'ord_1' })).toBe(false);
   expect(await shown('ENDED')).toBe(true);
   expect(await shown('ENDED', { id: 'ord_1' })).toBe(false);
-  forTab.setItem('refused:sal_1', 'yes');
+  tabStore.setItem('refused:sal_1', 'yes');
   expect(await shown('LIVE')).toBe(true);
 });

@@ -17,7 +17,7 @@ function situation(fields: Partial<Situation> = {}): Situation {
 
 describe('the phase', () => {
   const soon = sale({ phase: 'UPCOMING', startsAt: new Date(T0 + minute).toISOString() });
-  test('opens by the clock without waiting for the news', () => {
+  test('opens by the clock without waiting for an event', () => {
     expect(phaseAt(soon, T0)).toBe('UPCOMING');
     expect(phaseAt(soon, T0 + minute)).toBe('LIVE');
   });
@@ -26,7 +26,7 @@ describe('the phase', () => {
 });
 
 describe('the action', () => {
-  test('is the server’s word', () => {
+  test('is the one that the server returned', () => {
     expect(actionOf(situation({ sale: sale({ viewer: viewer('VIEW_ORDER') }) }))).toBe('VIEW_ORDER');
   });
   test('is to buy once the clock has passed the opening, whatever was said before', () => {
@@ -41,7 +41,7 @@ describe('the action', () => {
     expect(actionOf(situation({ sale: sale({ phase: 'PAUSED' }) }))).toBe('NONE');
     expect(actionOf(situation({ sale: sale({ phase: 'UPCOMING', startsAt: new Date(T0 + 1).toISOString() }) }))).toBe('WAIT');
   });
-  test('of a person who signed out is to sign in, though the sale was read signed in', () => {
+  test('of a user who signed out is to sign in, although the sale was loaded signed in', () => {
     expect(actionOf(situation({ signedIn: false, sale: sale({ viewer: viewer('BUY') }) }))).toBe('SIGN_IN');
   });
 });

@@ -1,8 +1,8 @@
 import { render } from 'preact';
 import { afterEach, expect, test, vi } from 'vitest';
 import type { Challenge, Failure } from '@seckill/client/types';
-import { Check } from '../src/captcha/check';
-import { speak } from '../src/i18n/text';
+import { Captcha } from '../src/captcha/check';
+import { setLanguage } from '../src/i18n/text';
 import { server } from './shop';
 
 afterEach(() => {
@@ -22,10 +22,10 @@ test('the answer to the newest request counts, whichever comes last', async () =
       }),
     ),
   );
-  await speak('en');
+  await setLanguage('en');
   vi.useFakeTimers();
   localStorage.setItem('captcha', 'browser');
-  render(<Check purpose="SECKILL" challenge={null} failure={null} onAnswer={() => {}} close={() => {}} />, document.body);
+  render(<Captcha purpose="SECKILL" challenge={null} failure={null} onAnswer={() => {}} close={() => {}} />, document.body);
   await vi.waitFor(() => expect(answers).toHaveLength(1));
   expect(document.querySelector('dialog')).toBeNull();
   await vi.advanceTimersByTimeAsync(3_000); // a check that takes long
@@ -40,13 +40,13 @@ test('the answer to the newest request counts, whichever comes last', async () =
 
 test('a check that could not be fetched comes by itself when the server is back', async () => {
   vi.stubGlobal('createImageBitmap', () => new Promise(() => {}));
-  await speak('en');
+  await setLanguage('en');
   vi.useFakeTimers();
   localStorage.setItem('captcha', 'picture');
   const expiresAt = new Date(Date.now() + 300_000).toISOString();
   const challenge = { id: 'cap_1', kind: 'MATH', image: 'data:image/png;base64,', prompt: 'What is the sum?', parameters: null, expiresAt };
   server({ CreateCaptcha: ['cut', 'cut', { createCaptcha: { challenge, userErrors: [] } }] });
-  render(<Check purpose="SECKILL" challenge={null} failure={null} onAnswer={() => {}} close={() => {}} />, document.body);
+  render(<Captcha purpose="SECKILL" challenge={null} failure={null} onAnswer={() => {}} close={() => {}} />, document.body);
   await vi.waitFor(() => expect(document.body.textContent).toContain('Cannot reach the shop'));
   await vi.advanceTimersByTimeAsync(10_000);
   expect(document.body.textContent).toContain('What is the sum?');
@@ -55,10 +55,10 @@ test('a check that could not be fetched comes by itself when the server is back'
 test('a refused challenge is gone before the next frame', async () => {
   vi.stubGlobal('createImageBitmap', () => new Promise(() => {}));
   vi.stubGlobal('requestAnimationFrame', () => 0); // no frame comes
-  await speak('en');
+  await setLanguage('en');
   const challenge = (id: string) =>
     ({ id, kind: 'MATH', image: 'data:image/png;base64,', prompt: `What is ${id}?`, parameters: null, early: false, expiresAt: new Date(Date.now() + 300_000).toISOString() }) as Challenge;
-  const shown = (id: string): void => render(<Check purpose="SECKILL" challenge={challenge(id)} failure={null} onAnswer={() => {}} close={() => {}} />, document.body);
+  const shown = (id: string): void => render(<Captcha purpose="SECKILL" challenge={challenge(id)} failure={null} onAnswer={() => {}} close={() => {}} />, document.body);
   shown('one');
   await Promise.resolve();
   await Promise.resolve();
@@ -72,7 +72,7 @@ test('a refused challenge is gone before the next frame', async () => {
 
 test('the browser answers by itself; a dialog opens for a picture, and after two refusals in a minute', async () => {
   vi.stubGlobal('createImageBitmap', () => new Promise(() => {}));
-  await speak('en');
+  await setLanguage('en');
   localStorage.removeItem('captcha');
   const expiresAt = new Date(Date.now() + 300_000).toISOString();
   const wants: unknown[] = [];
@@ -83,7 +83,7 @@ test('the browser answers by itself; a dialog opens for a picture, and after two
     return Promise.resolve(new Response(JSON.stringify({ data }), { headers: { 'content-type': 'application/json' } }));
   });
   const shown = (failure: Failure | null): void =>
-    render(<Check purpose="SECKILL" challenge={null} failure={failure} onAnswer={() => {}} close={() => {}} />, document.body);
+    render(<Captcha purpose="SECKILL" challenge={null} failure={failure} onAnswer={() => {}} close={() => {}} />, document.body);
   shown(null);
   await Promise.resolve();
   expect(document.querySelector('dialog')).toBeNull();

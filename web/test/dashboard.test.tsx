@@ -1,10 +1,10 @@
 import { render } from 'preact';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { adopt } from '../src/api/session';
+import { startSession } from '../src/api/session';
 import { Dashboard } from '../src/operator/dashboard';
 import { REACH_S, type Point } from '../src/operator/figures';
-import { holed, merge } from '../src/operator/series';
-import { line, T0, type Streamed } from './shop';
+import { hasGaps, merge } from '../src/operator/series';
+import { stubWebSocket, T0, type StubStream } from './shop';
 
 let plotted: Point[] = [];
 vi.mock('../src/operator/plot', () => ({ Plot: ({ series }: { series: Point[] }) => ((plotted = series), null) }));
@@ -12,7 +12,7 @@ vi.mock('../src/operator/plot', () => ({ Plot: ({ series }: { series: Point[] })
 const iso = (s: number): string => new Date(T0 + s * 1000).toISOString();
 const point = (s: number, left = 0): Point => ({ at: T0 / 1000 + s, requests: 1, orders: 1, left });
 
-/** The figures at a second, and how many units were left. */
+/** The figures at a second, with the number of remaining units. */
 const stats = (s: number, left: number) => ({
   at: iso(s), conserved: true, totalUnits: 100, remainingUnits: left, pendingUnits: 100 - left, paidUnits: 0,
   countedSince: null, captchas: 0, paths: 0, requests: 0, accepted: 0, orders: 0, paidOrders: 0, lapsedOrders: 0, refundedOrders: 0,
@@ -20,7 +20,7 @@ const stats = (s: number, left: number) => ({
   unpaidUnits: 100 - left, offeredUnits: 0, waitingBuyers: 0, items: [], netValue: { amount: '1.00', currencyCode: 'CNY' }, gate: [],
 });
 
-/** A whole answer: the figures, and the seconds since one that were over by then. */
+/** A full response: the figures at second s, and one point for each second from since to s. */
 const whole = (s: number, left: number, since: number) => {
   const series = Array.from({ length: s - since }, (_, i) => ({ at: iso(since + i), requests: 1, orders: 1, remainingUnits: left }));
   return { sale: { id: 'sal_1', saleStats: { ...stats(s, left), series } } };
@@ -29,7 +29,7 @@ const whole = (s: number, left: number, since: number) => {
 /** Requests that the server has not answered yet, and how many there were. */
 let open: ((data: object | 'cut') => Promise<void>)[] = [];
 let asks = 0;
-const streams: Streamed[] = [];
+const streams: StubStream[] = [];
 let div: HTMLElement;
 
 const pass = async (ms: number): Promise<void> => {
@@ -53,7 +53,7 @@ let person = 0;
 beforeEach(() => {
   vi.useFakeTimers({ now: T0 });
   [open, asks, plotted, streams.length] = [[], 0, [], 0];
-  line(streams);
+  stubWebSocket(streams);
   vi.stubGlobal('fetch', (_url: string, { signal }: RequestInit) => {
     asks++;
     return new Promise<Response>((done, fail) => {
@@ -66,7 +66,7 @@ beforeEach(() => {
     });
   });
   const tokens = { accessToken: 'a', accessTokenExpiresAt: iso(3600) };
-  adopt(tokens, { id: `usr_${++person}`, displayName: 'A', account: 'a', role: 'ADMIN' }); // nothing is kept from another test
+  startSession(tokens, { id: `usr_${++person}`, displayName: 'A', account: 'a', role: 'ADMIN' }); // nothing is kept from another test
   div = document.body.appendChild(document.createElement('div'));
 });
 afterEach(async () => {
@@ -101,8 +101,8 @@ describe('a series', () => {
     expect(long[0]).toEqual(point(100));
     expect(merge([], [])).toEqual([]);
   });
-  test('is holed where a second is missing', () => {
-    expect([[], [point(7)], [point(1), point(2)], [point(1), point(3)]].map(holed)).toEqual([false, false, false, true]);
+  test('has a gap where a second is missing', () => {
+    expect([[], [point(7)], [point(1), point(2)], [point(1), point(3)]].map(hasGaps)).toEqual([false, false, false, true]);
   });
 });
 
@@ -117,7 +117,7 @@ describe('the dashboard of a running sale', () => {
     expect(plotted.at(-1)!.left).toBe(80);
   });
 
-  test('asks for the seconds of a cut line, once', async () => {
+  test('requests the seconds missed during a lost connection once', async () => {
     await show(true);
     await open[0]!(whole(0, 100, -3));
     for (let s = 1; s < 4; s++) await frame(s, 70);
@@ -131,7 +131,7 @@ describe('the dashboard of a running sale', () => {
     expect(left()).toBe('10');
   });
 
-  test('asks no more than now and then where frames are always late', async () => {
+  test('limits its requests when frames are always late', async () => {
     await show(true);
     await open[0]!(whole(0, 100, -3));
     for (let s = 2; s <= 40; s += 2) {

@@ -1,7 +1,7 @@
 import { render } from 'preact';
 import { act } from 'preact/test-utils';
 import { afterEach, expect, test, vi } from 'vitest';
-import { speak } from '../src/i18n/text';
+import { setLanguage } from '../src/i18n/text';
 import { prepare } from '../src/operator';
 import { DeadLetters } from '../src/operator/deadletters';
 import { Toasts } from '../src/ui/toast';
@@ -37,7 +37,7 @@ test.each([
   ['en', 'Retry all', 'Messages: 3.', 'Retried: 2. Not retried: 1; their orders have ended, or their content is gone.'],
   ['zh', '全部重新投递', '共 3 条消息', '已重新投递 2 条；1 条未投递：订单已结束，或内容已丢失。'],
 ] as const)('all failed messages are retried after a confirmation that names their number (%s)', async (language, name, sure, result) => {
-  await speak(language);
+  await setLanguage(language);
   await prepare();
   const asked = server({
     SetAside: [page('1-0', '2-0', '3-0'), page('3-0')],
@@ -60,7 +60,7 @@ test.each([
 });
 
 test('decisions are shown page by page, with those of the command line', async () => {
-  await speak('en');
+  await setLanguage('en');
   await prepare();
   const decided = (n: number) => ({ node: { letterId: `${n}-0`, kind: 'REPLAY', at: '2026-11-20T12:00:00.000Z', note: `note ${n}`, reason: 'full', actor: n === 2 ? null : { displayName: 'Ann' } } });
   const asked = server({
@@ -80,7 +80,7 @@ test('decisions are shown page by page, with those of the command line', async (
 });
 
 test('unmatched money has a way to end it, also money that only its provider can return', async () => {
-  await speak('en');
+  await setLanguage('en');
   await prepare();
   const held = (id: string, order: { id: string; number: string } | null) => ({
     node: { id, at: '2026-11-20T12:00:00.000Z', amount: { amount: '1.00', currencyCode: 'CNY' }, order, provider: 'sandbox', reason: 'x', transaction: id },

@@ -1,9 +1,9 @@
 import { render } from 'preact';
 import { act } from 'preact/test-utils';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { keepDrawn, type Drawn } from '@seckill/client/places';
-import { forTab } from '../src/api/storage';
-import { speak } from '../src/i18n/text';
+import { storeDrawEntry, type DrawEntry } from '@seckill/client/tickets';
+import { tabStore } from '../src/api/storage';
+import { setLanguage } from '../src/i18n/text';
 import { compare } from '../src/pages/draw';
 import { DrawCheck } from '../src/pages/draw-check';
 import { server } from './shop';
@@ -15,17 +15,17 @@ const proof = {
   nonce: '5f2c17a0b4e94d0c',
   number: '3550435389445179',
 };
-const part: Drawn = { ticketId: 'tkt_1', itemId: 'itm_1', nonce: proof.nonce, commitment: proof.commitment };
+const part: DrawEntry = { ticketId: 'tkt_1', itemId: 'itm_1', nonce: proof.nonce, commitment: proof.commitment };
 
 const ticket = (of: { commitment?: string; seed?: string | null; nonce?: string; number?: string | null } = {}) => {
   const { commitment, seed, nonce, number } = { ...proof, ...of };
   return { node: { __typename: 'QueueTicket', draw: { nonce, number }, item: { draw: { commitment, seed } } } };
 };
 
-beforeEach(() => speak('en'));
+beforeEach(() => setLanguage('en'));
 afterEach(() => {
   render(null, document.body);
-  forTab.removeItem('draw:sal_1');
+  tabStore.removeItem('draw:sal_1');
   vi.unstubAllGlobals();
 });
 
@@ -64,7 +64,7 @@ const show = (phase: 'UPCOMING' | 'LIVE' = 'LIVE') => act(() => render(<DrawChec
 test('the check is offered from the opening on, to those who took part', async () => {
   await show();
   expect(document.querySelector('[data-draw]')).toBeNull();
-  keepDrawn(forTab, 'sal_1', part);
+  storeDrawEntry(tabStore, 'sal_1', part);
   await show('UPCOMING');
   expect(document.querySelector('[data-draw]')).toBeNull();
   await show();
@@ -73,7 +73,7 @@ test('the check is offered from the opening on, to those who took part', async (
 
 const opened = async (node: object): Promise<string> => {
   server({ TicketDraw: [node as Record<string, unknown>] });
-  keepDrawn(forTab, 'sal_1', { ...part, ticketId: `tkt_${JSON.stringify(node).length}` });
+  storeDrawEntry(tabStore, 'sal_1', { ...part, ticketId: `tkt_${JSON.stringify(node).length}` });
   await show();
   const details = document.querySelector<HTMLDetailsElement>('[data-draw]')!;
   details.open = true;
@@ -87,7 +87,7 @@ test('the page says what was checked, in both languages', async () => {
   expect(text).toContain('The draw was fair to you');
   expect(text).toContain('It is above 78 % of all possible numbers');
   expect(document.querySelectorAll('[data-right="true"]')).toHaveLength(3);
-  await act(() => speak('zh'));
+  await act(() => setLanguage('zh'));
   await vi.waitFor(() => expect(document.body.textContent).toContain('抽签结果核验一致'));
 });
 

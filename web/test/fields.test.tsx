@@ -1,13 +1,13 @@
 import { render } from 'preact';
 import { act } from 'preact/test-utils';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { speak } from '../src/i18n/text';
+import { setLanguage } from '../src/i18n/text';
 import { Addresses } from '../src/pages/addresses';
 import { phoneCountry } from '../src/pages/providers';
 import { Sign } from '../src/pages/sign';
 import { server } from './shop';
 
-beforeEach(() => speak('en'));
+beforeEach(() => setLanguage('en'));
 afterEach(() => {
   render(null, document.body);
   phoneCountry.value = undefined;
@@ -76,7 +76,7 @@ test('a form with errors is not sent; the first faulty field has the focus', asy
   expect(document.activeElement).toBe(input('account'));
   expect(['displayName', 'account', 'password'].map(wrong)).toEqual([false, true, true]);
   expect(document.querySelector('dialog')).toBeNull();
-  await act(() => speak('zh'));
+  await act(() => setLanguage('zh'));
   expect(note('account')).toBe('请填写此项。');
 });
 

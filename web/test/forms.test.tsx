@@ -1,7 +1,7 @@
 import { render } from 'preact';
 import { act } from 'preact/test-utils';
 import { afterEach, expect, test, vi } from 'vitest';
-import { speak } from '../src/i18n/text';
+import { setLanguage } from '../src/i18n/text';
 import { prepare } from '../src/operator';
 import { SaleEditor } from '../src/operator/editor';
 import { Goods } from '../src/operator/goods';
@@ -25,7 +25,7 @@ const submit = (form: string): Promise<void> =>
   act(() => void document.querySelector(form)!.dispatchEvent(new Event('submit', { bubbles: true, cancelable: true })));
 
 test('a draft that another operator changed meanwhile is not overwritten without a warning', async () => {
-  await speak('en');
+  await setLanguage('en');
   await prepare();
   const draft = (revision: number) => ({ sale: { ...sale({ revision }), status: 'DRAFT', timeline: [] } });
   const saved = { updateSale: { sale: null, userErrors: [{ code: 'NOT_FOUND', message: '', path: null }] } };
@@ -41,8 +41,8 @@ test('a draft that another operator changed meanwhile is not overwritten without
   await vi.waitFor(() => expect(asked.at(-1)!.name).toBe('UpdateSale'));
 });
 
-test('goods wait for the picture that is on its way', async () => {
-  await speak('en');
+test('saving a product waits for the upload of its picture', async () => {
+  await setLanguage('en');
   await prepare();
   const asked = server({ GoodsList: [{ goods: none }, { goods: none }], CreateGoods: [{ createGoods: { goods: null, userErrors: [] } }] });
   const answers = fetch;
@@ -62,7 +62,7 @@ test('goods wait for the picture that is on its way', async () => {
 });
 
 test('the alternative text of a picture is counted in characters, sent with the form and removed by an empty field', async () => {
-  await speak('en');
+  await setLanguage('en');
   await prepare();
   const money = { amount: '59.00', currencyCode: 'CNY' };
   const node = { id: 'gds_1', name: 'Lamp', description: '', imageUrl: '/media/lamp.png', imageAlt: 'A red lamp', listPrice: money };
@@ -96,7 +96,7 @@ test('the alternative text of a picture is counted in characters, sent with the 
 });
 
 test('what orders are searched for stands in the address, with dates and the sort', async () => {
-  await speak('en');
+  await setLanguage('en');
   await prepare();
   history.replaceState(null, '', '/operate/orders?q=thing&status=PAID&sale=sal_1&from=2026-11-20&sort=oldest');
   const order = (number: string, status: string) => ({

@@ -1,7 +1,7 @@
 import { render } from 'preact';
 import { act } from 'preact/test-utils';
 import { afterEach, expect, test, vi } from 'vitest';
-import { speak } from '../src/i18n/text';
+import { setLanguage } from '../src/i18n/text';
 import { prepare } from '../src/operator';
 import { Inbox } from '../src/operator/inbox';
 import { server } from './shop';
@@ -17,7 +17,7 @@ test.each([
   ['en', 'pause the sales'],
   ['zh', '暂停'],
 ] as const)('a payment provider that is away says what to do and leads to the sales (%s)', async (language, advice) => {
-  await speak(language);
+  await setLanguage(language);
   await prepare();
   server({ Inbox: [{ inbox: { totalCount: 1, decidableCount: 1, entries: [away] } }] });
   await act(() => render(<Inbox />, document.body));
@@ -28,7 +28,7 @@ test.each([
 });
 
 test('a disputed payment leads to its order', async () => {
-  await speak('en');
+  await setLanguage('en');
   await prepare();
   const disputed = { ...away, kind: 'PAYMENT_DISPUTED', subjectId: 'pay_1', order: { id: 'ord_1', number: '20261120-7H3K9QX' } };
   const answer = { inbox: { totalCount: 1, decidableCount: 1, entries: [disputed] } };
@@ -43,7 +43,7 @@ test.each([
   ['STOCK_CHANGE', 5_000, 'Summer +5,000'],
   ['SALE_APPROVAL', null, 'Summer'],
 ] as const)('an entry of the kind %s says of how many units it is', async (kind, quantity, words) => {
-  await speak('en');
+  await setLanguage('en');
   await prepare();
   const about = kind === 'ORDER_VOID' || kind === 'REFUND' ? { order: { id: 'ord_1', number: '20261120-7H3K9QX' } } : { sale: { id: 'sal_1', title: 'Summer' } };
   const answer = { inbox: { totalCount: 1, decidableCount: 1, entries: [{ ...away, ...about, kind, quantity, subjectId: kind }] } };

@@ -1,12 +1,12 @@
 import { render } from 'preact';
 import { expect, test, vi } from 'vitest';
-import { Later } from '../src/ui/later';
+import { Deferred } from '../src/ui/later';
 
 test('what is below the first screen is rendered after it', async () => {
   render(
-    <Later>
+    <Deferred>
       <p>below</p>
-    </Later>,
+    </Deferred>,
     document.body,
   );
   expect(document.body.textContent).toBe('');

@@ -6,7 +6,7 @@ let streams: { at: number; send(text: string): void; cut(): void }[];
 let asked: number;
 let pills: string[];
 
-/** Follows a stream with WebSockets blocked, by the client as it is before it tried anything. */
+/** Subscribes with WebSockets blocked, in a new client that has not detected this yet. */
 async function follow(): Promise<() => void> {
   vi.resetModules();
   const { connection, follow } = await import('../src/api/client');

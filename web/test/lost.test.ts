@@ -1,24 +1,24 @@
 import { h, render } from 'preact';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { adopt } from '../src/api/session';
+import { startSession } from '../src/api/session';
 import { newPurchase } from '../src/purchase/attempt';
 import { usePurchase } from '../src/purchase/follow';
-import { line, sale, server, T0, type Reply, type Streamed } from './shop';
+import { stubWebSocket, sale, server, T0, type Reply, type StubStream } from './shop';
 
 beforeEach(() => {
   vi.useFakeTimers({ now: T0 });
   const tokens = { accessToken: 'a', accessTokenExpiresAt: new Date(T0 + 3_600_000).toISOString() };
-  adopt(tokens, { id: 'usr_1', displayName: 'A', account: 'a', role: 'CUSTOMER' });
+  startSession(tokens, { id: 'usr_1', displayName: 'A', account: 'a', role: 'CUSTOMER' });
 });
 afterEach(() => {
   vi.useRealTimers();
   vi.unstubAllGlobals();
 });
 
-// Redis lost the last second before a crash, and the servers that had seen the task died with it.
+// Redis lost its last second of writes in a crash, and no server remembers the task.
 test('a task that the server does not know is given up, and the user can try again', async () => {
-  const streams: Streamed[] = [];
-  line(streams);
+  const streams: StubStream[] = [];
+  stubWebSocket(streams);
   const asked = server({ Task: Array<Reply>(100).fill({ orderTask: null }) });
   const reload = vi.fn<() => void>();
   const it = newPurchase('sal_1', reload);

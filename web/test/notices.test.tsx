@@ -1,8 +1,8 @@
 import { render } from 'preact';
 import { act } from 'preact/test-utils';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { adopt } from '../src/api/session';
-import { speak } from '../src/i18n/text';
+import { startSession } from '../src/api/session';
+import { setLanguage } from '../src/i18n/text';
 import { Notices } from '../src/pages/notices';
 import { Remind } from '../src/purchase/remind';
 import { server } from './shop';
@@ -11,9 +11,9 @@ const inMs = (ms: number): string => new Date(Date.now() + ms).toISOString();
 let user = 0;
 
 beforeEach(async () => {
-  await speak('en');
+  await setLanguage('en');
   const tokens = { accessToken: 'a', accessTokenExpiresAt: inMs(3_600_000) };
-  adopt(tokens, { id: `usr_notices_${++user}`, displayName: 'A', account: 'a', role: 'CUSTOMER' });
+  startSession(tokens, { id: `usr_notices_${++user}`, displayName: 'A', account: 'a', role: 'CUSTOMER' });
 });
 afterEach(() => {
   render(null, document.body);
@@ -59,7 +59,7 @@ test('the page says when e-mails do not arrive, and shows nothing where there is
   await act(() => render(<Notices />, document.body));
   await vi.waitFor(() => expect(text()).toContain('once your e-mail address is confirmed'));
   render(null, document.body);
-  adopt({ accessToken: 'b', accessTokenExpiresAt: inMs(3_600_000) }, { id: `usr_notices_${++user}`, displayName: 'B', account: 'b', role: 'CUSTOMER' });
+  startSession({ accessToken: 'b', accessTokenExpiresAt: inMs(3_600_000) }, { id: `usr_notices_${++user}`, displayName: 'B', account: 'b', role: 'CUSTOMER' });
   server({ NoticeSettings: [settings([], [])] });
   await act(() => render(<Notices />, document.body));
   await vi.waitFor(() => expect(text()).toBe(''));

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { Person } from '../src/api/session';
-import { actsOf, instant, localInput, type SaleStatus } from '../src/operator/acts';
-import { extend, sumHolds, REACH_S, type Figures, type Point } from '../src/operator/figures';
+import type { User } from '../src/api/session';
+import { actionsOf, instant, localInput, type SaleStatus } from '../src/operator/acts';
+import { extend, unitsAddUp, REACH_S, type Figures, type Point } from '../src/operator/figures';
 import { decimal } from '../src/operator/form';
 import { fieldName, fieldsOf, valueWords } from '../src/operator/log';
 import { textsOf } from '../src/operator/texts';
@@ -40,7 +40,7 @@ describe('the steps of a sale', () => {
   const operator = { id: 'usr_1', displayName: 'O', account: null, role: 'OPERATOR' } as const;
   const admin = { ...operator, role: 'ADMIN' } as const;
   const starts = new Date(T0).toISOString();
-  const acts = (status: SaleStatus, who: Person, at = T0 + 1) => actsOf({ status, startsAt: starts }, who, at);
+  const acts = (status: SaleStatus, who: User, at = T0 + 1) => actionsOf({ status, startsAt: starts }, who, at);
   test('depend on its status and the role of the user', () => {
     expect(acts('PENDING_APPROVAL', operator)).toEqual(['withdraw', 'duplicate', 'template']);
     expect(acts('PENDING_APPROVAL', admin)).toEqual(['approve', 'reject', 'withdraw', 'cancel', 'duplicate', 'template']);
@@ -59,9 +59,9 @@ describe('the steps of a sale', () => {
 
 describe('the figures', () => {
   test('must add up', () => {
-    expect(sumHolds(figures(T0))).toBe(true);
-    expect(sumHolds(figures(T0, { paidUnits: 21 }))).toBe(false);
-    expect(sumHolds(figures(T0, { conserved: false }))).toBe(false);
+    expect(unitsAddUp(figures(T0))).toBe(true);
+    expect(unitsAddUp(figures(T0, { paidUnits: 21 }))).toBe(false);
+    expect(unitsAddUp(figures(T0, { conserved: false }))).toBe(false);
   });
   test('make one point a second, in order, and reach back five minutes', () => {
     let series: Point[] = [];
@@ -77,7 +77,7 @@ describe('the forms', () => {
   test('send amounts with two decimals, without arithmetic', () => {
     expect(['19.9', '19', '.5', '0.129', '9007199254740993'].map(decimal)).toEqual(['19.90', '19.00', '0.50', '0.12', '9007199254740993.00']);
   });
-  test('show instants in the zone of the person', () => {
+  test('show instants in the time zone of the user', () => {
     expect(new Date(localInput(T0)).getTime()).toBe(T0);
   });
   test('leave an instant alone that was not touched, also in the hour that comes twice', () => {
@@ -98,7 +98,7 @@ test('the operators’ catalogues have the same keys', async () => {
   expect(Object.keys(await textsOf('zh')).sort()).toEqual(Object.keys(await textsOf('en')).sort());
 });
 
-test('a place in the waiting room never moves back', () => {
+test('the position in the waiting room never grows', () => {
   expect(ahead(null, 88)).toBe(88);
   expect(ahead(88, 161)).toBe(88);
   expect(ahead(88, 12)).toBe(12);

@@ -1,12 +1,12 @@
 import { render } from 'preact';
 import { act } from 'preact/test-utils';
 import { afterEach, expect, test, vi } from 'vitest';
-import { adopt } from '../src/api/session';
-import { speak } from '../src/i18n/text';
+import { startSession } from '../src/api/session';
+import { setLanguage } from '../src/i18n/text';
 import { OrderPage } from '../src/pages/order';
 import { OrderActions } from '../src/pages/order-actions';
 import type { Order } from '@seckill/client/types';
-import { line, server } from './shop';
+import { stubWebSocket, server } from './shop';
 
 afterEach(() => {
   render(null, document.body);
@@ -14,7 +14,7 @@ afterEach(() => {
 });
 
 test('an order that is opened signed out asks for the sign-in and leads back', async () => {
-  await speak('en');
+  await setLanguage('en');
   server({});
   await act(() => render(<OrderPage id="ord_1" />, document.body));
   expect(document.body.textContent).not.toContain('no such order');
@@ -22,7 +22,7 @@ test('an order that is opened signed out asks for the sign-in and leads back', a
 });
 
 test('the reason for a refund is kept when the request fails', async () => {
-  await speak('en');
+  await setLanguage('en');
   server({ RequestRefund: ['cut'] });
   const order = { id: 'ord_1', availableActions: ['REFUND'], total: { amount: '1.00', currencyCode: 'CNY' } } as unknown as Order;
   await act(() => render(<OrderActions order={order} />, document.body));
@@ -40,7 +40,7 @@ test('the reason for a refund is kept when the request fails', async () => {
 });
 
 test('a declined payment shows why and can be retried on the page', async () => {
-  await speak('en');
+  await setLanguage('en');
   const total = { amount: '1.00', currencyCode: 'CNY' };
   const option = { id: 'sandbox', displayName: 'Test bank', icon: 'bank', kind: 'QR', device: 'ANY' };
   const order = { id: 'ord_2', revision: 1, availableActions: ['PAY', 'CANCEL'], total, payments: [], paymentOptions: [option] } as unknown as Order;
@@ -75,16 +75,16 @@ test('the history of an order shows the units of its refunds as the server words
     ],
     refunds: [{ id: 'rfd_1', status: 'SUCCEEDED', quantity: 1, reason: 'one is enough', createdAt: '2026-11-20T12:02:00Z', amount: money('1.00') }],
   } as unknown as Order;
-  adopt({ accessToken: 't', accessTokenExpiresAt: new Date(Date.now() + 3_600_000).toISOString() }, { id: 'usr_1', displayName: 'Ann', account: 'ann', role: 'CUSTOMER' });
+  startSession({ accessToken: 't', accessTokenExpiresAt: new Date(Date.now() + 3_600_000).toISOString() }, { id: 'usr_1', displayName: 'Ann', account: 'ann', role: 'CUSTOMER' });
   const asked = 'A refund of 1 of 3 units was asked for.';
   const note = 'The money of 1 of 3 units went back.';
   for (const [language, texts, headings] of [
     ['en', [note, '× 1'], ['Awaiting payment', 'Paid', asked, note]],
     ['zh', [note, '1 件'], ['待付款', '已付款', asked, note]],
   ] as const) {
-    await speak(language);
+    await setLanguage(language);
     server({ OneOrder: [{ order }] });
-    line([]);
+    stubWebSocket([]);
     await act(() => render(<OrderPage id="ord_3" />, document.body));
     await vi.waitFor(() => expect(document.body.textContent).toContain(texts[0]));
     expect(document.querySelector('ul')!.textContent).toContain(texts[1]);

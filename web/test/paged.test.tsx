@@ -1,7 +1,7 @@
 import { render } from 'preact';
 import { act } from 'preact/test-utils';
 import { afterEach, expect, test, vi } from 'vitest';
-import { speak } from '../src/i18n/text';
+import { setLanguage } from '../src/i18n/text';
 import { Orders } from '../src/operator/orders';
 import { useFocus } from '../src/ui/focus';
 import { server } from './shop';
@@ -29,7 +29,7 @@ const pageOf = (n: number, hasNextPage: boolean) => ({
 const shown = (): string => document.body.textContent!;
 
 test('loaded pages of a list stay visible while more load, and are there again after going back', async () => {
-  await speak('en');
+  await setLanguage('en');
   const asked = server({ AdminOrders: [pageOf(1, true), pageOf(1, true), pageOf(2, false), pageOf(1, true), pageOf(2, false)] });
   const orders = () => asked.filter(({ name }) => name === 'AdminOrders');
   render(<Orders />, document.body);
@@ -46,7 +46,7 @@ test('loaded pages of a list stay visible while more load, and are there again a
   await vi.waitFor(() => expect(orders()).toHaveLength(5)); // as many pages as before
 });
 
-test('a page that was gone back to stands where it stood, one that was gone to at its top', async () => {
+test('going back restores the scroll position; a new page starts at its top', async () => {
   const scrolled = vi.fn();
   vi.stubGlobal('scrollTo', scrolled);
   const Page = ({ where }: { where: string }) => (useFocus(where), <main tabIndex={-1}><h1 tabIndex={-1}>{where}</h1></main>);

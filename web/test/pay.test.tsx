@@ -2,7 +2,7 @@ import { render } from 'preact';
 import { act } from 'preact/test-utils';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { Order, PaymentOption } from '@seckill/client/types';
-import { speak } from '../src/i18n/text';
+import { setLanguage } from '../src/i18n/text';
 import { OrderActions } from '../src/pages/order-actions';
 import { server, type Reply } from './shop';
 
@@ -27,7 +27,7 @@ const press = (text: string): Promise<void> => act(() => button(text).click());
 
 const assign = vi.fn();
 beforeEach(async () => {
-  await speak('en');
+  await setLanguage('en');
   assign.mockClear();
   vi.stubGlobal('location', new Proxy(location, { get: (of, key) => (key === 'assign' ? assign : Reflect.get(of, key)) }));
 });

@@ -1,7 +1,7 @@
 import { render } from 'preact';
 import { afterEach, expect, test, vi } from 'vitest';
-import { person } from '../src/api/session';
-import { speak } from '../src/i18n/text';
+import { currentUser } from '../src/api/session';
+import { setLanguage } from '../src/i18n/text';
 import { Providers } from '../src/pages/providers';
 import { server } from './shop';
 
@@ -13,7 +13,7 @@ afterEach(() => {
 const list = { signInProviders: [{ title: 'Corp', url: '/auth/oidc/corp/start' }] };
 
 test('a provider leads back to the page, and its session is taken over', async () => {
-  await speak('en');
+  await setLanguage('en');
   const expires = new Date(Date.now() + 300_000).toISOString();
   const asked = server({
     SignInProviders: [list],
@@ -25,12 +25,12 @@ test('a provider leads back to the page, and its session is taken over', async (
   expect(document.querySelector('a')!.getAttribute('href')).toBe(
     `/auth/oidc/corp/start?to=${encodeURIComponent('/sign-in?oidc=done&next=%2Forders')}`,
   );
-  await vi.waitFor(() => expect(person.value?.displayName).toBe('Ann'));
+  await vi.waitFor(() => expect(currentUser.value?.displayName).toBe('Ann'));
   expect(asked.map(({ name }) => name).sort()).toEqual(['RefreshSession', 'SignInProviders', 'Viewer']);
 });
 
 test('the reason of a failed sign-in is shown, an unknown one in general words', async () => {
-  await speak('en');
+  await setLanguage('en');
   server({ SignInProviders: [list, list] });
   render(<Providers search="?oidc=taken" next="/" />, document.body);
   expect(document.querySelector('[role=alert]')!.textContent).toContain('There is an account with this e-mail address');

@@ -1,8 +1,8 @@
 import { render } from 'preact';
 import { act } from 'preact/test-utils';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { adopt } from '../src/api/session';
-import { speak } from '../src/i18n/text';
+import { startSession } from '../src/api/session';
+import { setLanguage } from '../src/i18n/text';
 import { Notices } from '../src/pages/notices';
 import { browserName } from '../src/purchase/push';
 import { Remind } from '../src/purchase/remind';
@@ -20,7 +20,7 @@ interface Browser {
   subscribed: boolean;
 }
 
-/** Gives the page a browser with Web Push; reachable: whether its push service is. */
+/** Stubs the Web Push API of the browser. reachable = whether its push service responds. */
 function browser(permission: NotificationPermission, { answer = 'granted', reachable = true } = {}): Browser {
   const state: Browser = { permission, made: [], subscribed: false };
   const subscription = {
@@ -54,9 +54,9 @@ function browser(permission: NotificationPermission, { answer = 'granted', reach
 }
 
 beforeEach(async () => {
-  await speak('en');
+  await setLanguage('en');
   const tokens = { accessToken: 'a', accessTokenExpiresAt: inMs(3_600_000) };
-  adopt(tokens, { id: `usr_push_${++user}`, displayName: 'A', account: 'a', role: 'CUSTOMER' });
+  startSession(tokens, { id: `usr_push_${++user}`, displayName: 'A', account: 'a', role: 'CUSTOMER' });
 });
 afterEach(() => {
   render(null, document.body);
@@ -153,7 +153,7 @@ test('a tab on iOS says how the shop is put on the home screen, where it gets no
     expect(await shows('iPhone; CPU iPhone OS 16_0 like Mac OS X', true)).toContain('This browser shows notices only while'); // too old
     touches.mockReturnValue(0);
     expect(await shows('Macintosh; Intel Mac OS X 10_15_7', false)).toContain('This browser shows notices only while');
-    await speak('zh');
+    await setLanguage('zh');
     touches.mockReturnValue(5);
     server({ NoticeSettings: [settings()] });
     await show();

@@ -1,13 +1,13 @@
 import { render } from 'preact';
 import { afterEach, expect, test, vi } from 'vitest';
-import { speak } from '../src/i18n/text';
+import { setLanguage } from '../src/i18n/text';
 import { Remind } from '../src/purchase/remind';
 import { Toasts } from '../src/ui/toast';
 
 afterEach(() => void vi.useRealTimers());
 
 test('a reminder rings one minute before the opening, on whatever page the tab is', async () => {
-  await speak('en');
+  await setLanguage('en');
   vi.useFakeTimers();
   const sale = { id: 'sal_1', title: 'Morning bargains', startsAt: new Date(Date.now() + 10 * 60_000).toISOString() };
   const show = (page: 'sale' | 'list'): void => render(page === 'sale' ? <Remind sale={sale} /> : <Toasts />, document.body);

@@ -1,7 +1,7 @@
 import { render } from 'preact';
 import { act } from 'preact/test-utils';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { speak } from '../src/i18n/text';
+import { setLanguage } from '../src/i18n/text';
 import { prepare } from '../src/operator';
 import type { AdminSale } from '../src/operator/acts';
 import { Preview } from '../src/operator/preview';
@@ -10,7 +10,7 @@ import type { Previewed } from '../src/pages/sale-preview';
 import { sale, server } from './shop';
 
 beforeEach(async () => {
-  await speak('en');
+  await setLanguage('en');
   await prepare();
 });
 afterEach(() => {

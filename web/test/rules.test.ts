@@ -13,7 +13,7 @@ function boundsOf(file: string, input: string): Record<string, Bounds> {
   return Object.fromEntries(fields.map(([, name, least, most]) => [name, { least: Number(least ?? 0), most: Number(most) }]));
 }
 
-/** A pattern of the server: a part of a Go file. */
+/** Expects a Go file of the server to contain the same pattern. */
 const inGo = (file: string, pattern: RegExp): void => expect(read(file).replaceAll('` + "`" + `', '`')).toContain(pattern.source.replaceAll('\\/', '/'));
 
 const key = (rule: Rule, value: string): string | undefined => rule(value)?.key;

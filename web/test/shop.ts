@@ -1,4 +1,4 @@
-/** Things that several tests need: a sale, and a server with prepared answers. */
+/** Shared test helpers: a sale, and stubs of the server behind fetch and WebSocket. */
 import { vi } from 'vitest';
 import type { Sale } from '@seckill/client/types';
 
@@ -40,7 +40,7 @@ export function sale(fields: Partial<Sale> = {}): Sale {
 }
 
 /** One request as the server saw it. */
-export interface Asked {
+export interface SentRequest {
   name: string;
   variables: { input: Record<string, unknown> };
 }
@@ -49,8 +49,8 @@ export interface Asked {
 export type Reply = Record<string, unknown> | 'cut' | 'never';
 
 /** Stands in for the server behind fetch; answers each operation by the next reply of its list. */
-export function server(replies: Record<string, Reply[]>): Asked[] {
-  const asked: Asked[] = [];
+export function server(replies: Record<string, Reply[]>): SentRequest[] {
+  const asked: SentRequest[] = [];
   vi.stubGlobal('fetch', async (_url: string, init: RequestInit) => {
     const { operationName: name, variables } = JSON.parse(init.body as string);
     asked.push({ name, variables });
@@ -63,8 +63,8 @@ export function server(replies: Record<string, Reply[]>): Asked[] {
   return asked;
 }
 
-/** A stream as the server sees it: what it was asked for, and what it says. */
-export interface Streamed {
+/** A subscription as the server sees it: its operation, and functions that send events. */
+export interface StubStream {
   name: string;
   variables: Record<string, unknown>;
   open: boolean;
@@ -74,15 +74,15 @@ export interface Streamed {
 }
 
 /** Stands in for the server behind a WebSocket (graphql-transport-ws); adds each stream that is asked for. */
-export function line(streams: Streamed[]): void {
-  class Line extends EventTarget {
+export function stubWebSocket(streams: StubStream[]): void {
+  class StubSocket extends EventTarget {
     static readonly OPEN = 1;
     readonly protocol = 'graphql-transport-ws';
     readyState = 1;
     onopen = (): void => {};
     onmessage = (_: { data: string }): void => {};
     onclose = (_: object): void => {};
-    readonly #open = new Map<string, Streamed>();
+    readonly #open = new Map<string, StubStream>();
     constructor() {
       super();
       queueMicrotask(() => this.onopen());
@@ -109,5 +109,5 @@ export function line(streams: Streamed[]): void {
       this.onclose({ code: 1000, wasClean: true });
     }
   }
-  vi.stubGlobal('WebSocket', Line);
+  vi.stubGlobal('WebSocket', StubSocket);
 }

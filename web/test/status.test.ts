@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
 import type { Viewer } from '@seckill/client/types';
-import { speak } from '../src/i18n/text';
+import { setLanguage } from '../src/i18n/text';
 import { Fault } from '@seckill/client/fault';
 import { tasks } from '../src/api/stores';
 import type { Attempt } from '@seckill/client/purchase';
@@ -8,7 +8,7 @@ import { buttonOf, DRAW_MS, type Situation } from '../src/purchase/button';
 import { statusOf, WARN_MS } from '../src/purchase/status';
 import { sale, T0 } from './shop';
 
-beforeAll(() => speak('en'));
+beforeAll(() => setLanguage('en'));
 
 const at = (ms: number): string => new Date(T0 + ms).toISOString();
 const idle: Attempt = { step: 'idle' };
@@ -49,7 +49,7 @@ test('to a visitor an item that is sold out is not on sale', () => {
 });
 
 test('a turn and an offer count down strictly', () => {
-  const turn: Attempt = { step: 'turn', itemId: 'itm_1', path: { token: 'p', expiresAt: at(60_000) } };
+  const turn: Attempt = { step: 'admitted', itemId: 'itm_1', path: { token: 'p', expiresAt: at(60_000) } };
   expect(statusAt({ attempt: turn })).toMatchObject({ kind: 'buy', title: 'Your turn', until: T0 + 60_000, strict: true });
   const waitlistEntry = { id: 'wle_1', status: 'OFFERED', ahead: 0, offerExpiresAt: at(60_000), item: { id: 'itm_1' } } as const;
   expect(statusAt({ sale: sale({ viewer: viewer({ waitlistEntry }) }) })).toMatchObject({ kind: 'buy', title: 'Reserved for you', strict: true });

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { en } from '../src/i18n/en';
-import { digits, explain, fill, lowest, money, percentOff, saved, span, speak, t, times, total } from '../src/i18n/text';
+import { digits, explain, fill, lowest, money, percentOff, saved, span, setLanguage, t, times, total } from '../src/i18n/text';
 import { zh } from '../src/i18n/zh';
 import { safeNext } from '../src/pages/sign';
 import { slotsOf } from '../src/pages/slots';
@@ -18,7 +18,7 @@ describe('the catalogues', () => {
 });
 
 describe('in English', () => {
-  beforeEach(() => speak('en'));
+  beforeEach(() => setLanguage('en'));
   test('money is exact and in its currency', () => {
     expect(money({ amount: '1299.50', currencyCode: 'CNY' })).toBe('¥1,299.50');
     expect(money({ amount: '1299.00', currencyCode: 'CNY' })).toBe('¥1,299');
@@ -71,7 +71,7 @@ describe('in English', () => {
     expect(explain({ ...failure, path: ['input', 'title'] } as never)).toBe('server');
   });
   test('another language can be taken at any time', async () => {
-    await speak('zh');
+    await setLanguage('zh');
     expect(t('button.waitlist')).toBe(zh['button.waitlist']);
     expect(document.documentElement.lang).toBe('zh-CN');
   });
@@ -97,7 +97,7 @@ describe('the way back after signing in', () => {
 
 describe('the list', () => {
   test('groups by what is on, when it opens, what is over', async () => {
-    await speak('en');
+    await setLanguage('en');
     const soon = (id: string, s: number) => sale({ id, phase: 'UPCOMING', startsAt: new Date(T0 + s * 1000).toISOString() });
     const slots = slotsOf([soon('c', 7200), sale({ id: 'a' }), soon('b', 3600), soon('d', 3600), sale({ id: 'e', phase: 'ENDED' })], T0);
     expect(slots.map(({ sales }) => sales.map(({ id }) => id))).toEqual([['a'], ['b', 'd'], ['c'], ['e']]);

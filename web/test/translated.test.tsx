@@ -4,11 +4,11 @@ import { expect, test } from 'vitest';
 import { LiveRegion, readOut } from '../src/ui/live-region';
 import { PhaseChip, StockBar } from '../src/ui/bits';
 import { Tiles } from '../src/ui/countdown';
-import { speak } from '../src/i18n/text';
+import { setLanguage } from '../src/i18n/text';
 import { StatusChip } from '../src/pages/status';
 import { sale } from './shop';
 
-/** What a browser does that translates: its own text takes the place of each of ours, but where that is forbidden. */
+/** Replaces text nodes as the translation of a browser does, except inside `.notranslate`. */
 function translate(): void {
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   const found: Text[] = [];
@@ -22,7 +22,7 @@ function translate(): void {
 }
 
 test('what changes is shown in a page that the browser translates', async () => {
-  await speak('en');
+  await setLanguage('en');
   const stock = sale().items[0]!.stock;
   const show = (later: boolean): Promise<void> =>
     act(() =>

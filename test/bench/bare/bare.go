@@ -38,7 +38,7 @@ const (
 // that begins with ARGV[2]. Reply per call: 1 taken, 0 sold out, -1 the user already has
 // one.
 var reserve = redis.NewScript(`
-local n, users, holders, reply, lines = tonumber(ARGV[1]), {}, {}, {}, { ARGV[2] }
+local n, users, reservations, reply, lines = tonumber(ARGV[1]), {}, {}, {}, { ARGV[2] }
 for i = 1, n do users[i] = ARGV[2 * i + 1] end
 local held = redis.call('HMGET', KEYS[2], unpack(users))
 local stock = tonumber(redis.call('GET', KEYS[1]) or '0')
@@ -50,14 +50,14 @@ for i = 1, n do
   else
     local record = ARGV[2 * i + 2]
     stock, reply[i] = stock - 1, 1
-    holders[#holders + 1] = users[i]
-    holders[#holders + 1] = record
+    reservations[#reservations + 1] = users[i]
+    reservations[#reservations + 1] = record
     lines[#lines + 1] = users[i] .. '|' .. record
   end
 end
-if #holders > 0 then
+if #reservations > 0 then
   redis.call('SET', KEYS[1], stock)
-  redis.call('HSET', KEYS[2], unpack(holders))
+  redis.call('HSET', KEYS[2], unpack(reservations))
   redis.call('XADD', KEYS[3], '*', 'payload', table.concat(lines, '\n'))
 end
 return reply`)
@@ -95,10 +95,10 @@ func Open(ctx context.Context, cfg Config) (*Shop, error) {
 	return s, nil
 }
 
-func (s *Shop) stock() string   { return s.cfg.Prefix + "stock" }
-func (s *Shop) holders() string { return s.cfg.Prefix + "holders" }
-func (s *Shop) stream() string  { return s.cfg.Prefix + "orders" }
-func (s *Shop) states() string  { return s.cfg.Prefix + "states" }
+func (s *Shop) stock() string        { return s.cfg.Prefix + "stock" }
+func (s *Shop) reservations() string { return s.cfg.Prefix + "reservations" }
+func (s *Shop) stream() string       { return s.cfg.Prefix + "orders" }
+func (s *Shop) states() string       { return s.cfg.Prefix + "states" }
 
 // Run accepts and writes orders until ctx ends or a step fails.
 func (s *Shop) Run(ctx context.Context) error {
@@ -161,7 +161,7 @@ func (s *Shop) takeIn(ctx context.Context) error {
 		for _, c := range batch {
 			args = append(args, c.user, c.record)
 		}
-		codes, err := reserve.Run(ctx, s.cfg.Redis, []string{s.stock(), s.holders(), s.stream()}, args...).Int64Slice()
+		codes, err := reserve.Run(ctx, s.cfg.Redis, []string{s.stock(), s.reservations(), s.stream()}, args...).Int64Slice()
 		for i, c := range batch {
 			refused := err
 			if err == nil && codes[i] != 1 {

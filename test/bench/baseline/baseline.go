@@ -1,6 +1,6 @@
-// Package stand holds the baseline servers of the benchmark: the floor on net/http, and
+// Package baseline holds the baseline servers of the benchmark: the floor on net/http, and
 // the product's own edge with resolvers that do nothing.
-package stand
+package baseline
 
 import (
 	"context"
@@ -90,8 +90,8 @@ func Schema(place Place, watch Watch) graphql.ExecutableSchema {
 	})
 }
 
-// Nothing is a placeOrder resolver without a side effect.
-func Nothing(context.Context, model.PlaceOrderInput) (*model.PlaceOrderPayload, error) {
+// Noop is a placeOrder resolver without a side effect.
+func Noop(context.Context, model.PlaceOrderInput) (*model.PlaceOrderPayload, error) {
 	return &model.PlaceOrderPayload{
 		OrderTask:  &model.OrderTask{ID: NoTask, Status: order.Submitted},
 		UserErrors: []model.UserError{},

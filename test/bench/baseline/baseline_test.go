@@ -1,4 +1,4 @@
-package stand_test
+package baseline_test
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"seckill/test/bench/stand"
+	"seckill/test/bench/baseline"
 )
 
 const body = `{"query":"mutation P($i:PlaceOrderInput!){placeOrder(input:$i){orderTask{id status} replayed userErrors{code}}}",` +
@@ -24,12 +24,12 @@ func (d *discard) WriteHeader(int)             {}
 
 // BenchmarkNoop compares the product's edge with the floor, both without net/http.
 func BenchmarkNoop(b *testing.B) {
-	edge, err := stand.Edge(stand.Nothing, nil, nil, slog.New(slog.DiscardHandler))
+	edge, err := baseline.Edge(baseline.Noop, nil, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Run("edge", func(b *testing.B) { ask(b, edge) })
-	b.Run("floor", func(b *testing.B) { ask(b, stand.Floor()) })
+	b.Run("floor", func(b *testing.B) { ask(b, baseline.Floor()) })
 }
 
 func ask(b *testing.B, h http.Handler) {

@@ -1,4 +1,4 @@
-package stand
+package baseline
 
 import (
 	"context"
@@ -20,8 +20,8 @@ import (
 // pushKey is the key of the only state.
 const pushKey = "bench"
 
-// pushPatience bounds how long a change waits for the slowest subscriber.
-const pushPatience = 2 * time.Millisecond
+// pushTimeout bounds how long a change waits for the slowest subscriber.
+const pushTimeout = 2 * time.Millisecond
 
 // Push publishes one state through the product's hub. The state changes again once every
 // subscriber has received the last change.
@@ -80,9 +80,9 @@ func (p *Push) Run(ctx context.Context) {
 }
 
 // pace changes a value until ctx ends: each time when all subscribers of the last change
-// have received it, or pushPatience later.
+// have received it, or pushTimeout later.
 func pace(ctx context.Context, received <-chan struct{}, change func() (all func() bool)) {
-	late := time.NewTicker(pushPatience)
+	late := time.NewTicker(pushTimeout)
 	defer late.Stop()
 	for {
 		all := change()

@@ -28,7 +28,7 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/postgres"
-	"seckill/test/bench/stand"
+	"seckill/test/bench/baseline"
 )
 
 // queryCache is the number of parsed documents kept, the default of gqlgen's server.
@@ -85,16 +85,16 @@ func Open(ctx context.Context, cfg Config) (*Shop, error) {
 	return s, nil
 }
 
-func (s *Shop) stock() string   { return s.cfg.Prefix + "stock" }
-func (s *Shop) holders() string { return s.cfg.Prefix + "holders" }
-func (s *Shop) stream() string  { return s.cfg.Prefix + "orders" }
+func (s *Shop) stock() string        { return s.cfg.Prefix + "stock" }
+func (s *Shop) reservations() string { return s.cfg.Prefix + "reservations" }
+func (s *Shop) stream() string       { return s.cfg.Prefix + "orders" }
 
 // Run writes orders until ctx ends.
 func (s *Shop) Run(ctx context.Context) error { return s.router.Run(ctx) }
 
 // Handler serves GraphQL with gqlgen's handler.
 func (s *Shop) Handler() http.Handler {
-	srv := handler.New(stand.Schema(s.place, nil))
+	srv := handler.New(baseline.Schema(s.place, nil))
 	srv.AddTransport(transport.POST{})
 	srv.SetQueryCache(lru.New[*ast.QueryDocument](queryCache))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -112,7 +112,7 @@ func (s *Shop) Handler() http.Handler {
 func (s *Shop) place(ctx context.Context, in model.PlaceOrderInput) (*model.PlaceOrderPayload, error) {
 	user := auth.PrincipalFrom(ctx).UserID
 	task := id.NewTask(id.ShardOf(s.cfg.Sale))
-	taken, err := reserve.Run(ctx, s.cfg.Redis, []string{s.stock(), s.holders()}, user.String(), task.String()).Int()
+	taken, err := reserve.Run(ctx, s.cfg.Redis, []string{s.stock(), s.reservations()}, user.String(), task.String()).Int()
 	if err != nil {
 		return nil, err
 	}

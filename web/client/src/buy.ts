@@ -1,4 +1,4 @@
-/** A whole purchase as one call, with a captcha that needs no person. */
+/** A whole purchase as one call, with a captcha that needs no user interaction. */
 import { solve } from './captcha/solve.ts';
 import type { Client } from './client.ts';
 import { CreateCaptcha } from './documents/server.ts';
@@ -6,11 +6,11 @@ import { Purchase, type Answer, type Attempt } from './purchase.ts';
 import { Refusal } from './session.ts';
 import type { Challenge, Task } from './types.ts';
 
-/** Most captchas of one purchase: a path may expire, an answer come too late. */
+/** Maximum number of captchas per purchase: a path token may expire, or an answer may be late. */
 const MAX_CHECKS = 5;
 
 /** What to buy. */
-export interface Wish {
+export interface BuyInput {
   saleId: string;
   itemId: string;
   /** 1 without it. */
@@ -35,7 +35,7 @@ export async function answerByWork(client: Client, saleId: string, given: Challe
  * Buys: solves the captcha, waits in the waiting room, and follows the order task. Resolves to the task with
  * its order, or throws a Refusal or a Fault. `on` gets each state.
  */
-export function buy(client: Client, { saleId, itemId, quantity = 1 }: Wish, on: (attempt: Attempt) => void = () => {}): Promise<Task> {
+export function buy(client: Client, { saleId, itemId, quantity = 1 }: BuyInput, on: (attempt: Attempt) => void = () => {}): Promise<Task> {
   const purchase = new Purchase(client, saleId);
   let checks = 0;
   let stop = (): void => {};
@@ -54,7 +54,7 @@ export function buy(client: Client, { saleId, itemId, quantity = 1 }: Wish, on: 
           return reject(attempt.fault);
       }
     });
-    purchase.press(itemId, quantity);
+    purchase.buy(itemId, quantity);
   }).finally(() => {
     stop();
     purchase.close();

@@ -7,12 +7,12 @@ import type { Doc } from './operation.ts';
 import { signedOut, type Session } from './session.ts';
 import { kept, type Kept } from './storage.ts';
 
-/** What a client is made of. */
+/** Dependencies of a Client. */
 export interface Parts {
   http: Http;
   /** Signed out without it. */
   session?: Session;
-  /** Keeps idempotency keys and places across reloads: the storage of the tab without it. */
+  /** Keeps idempotency keys and waiting-room tickets across reloads; default: sessionStorage. */
   store?: Kept;
   clock?: Clock;
 }

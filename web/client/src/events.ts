@@ -2,9 +2,9 @@
 import { Fault } from './fault.ts';
 import type { Http } from './http.ts';
 
-/** Longest silence, in ms; the server sends comments in between. */
+/** Idle timeout of a stream in ms; the server sends comments as heartbeats. */
 const SILENCE_MS = 45_000;
-/** Longest wait for the first bytes, in ms: the server sends a comment at once. */
+/** Timeout of the first bytes in ms: the server sends a comment at once. */
 const FIRST_MS = 10_000;
 
 /** One parsed event. */

@@ -1,4 +1,4 @@
-/** A number in the draw, with what it follows from: SaleItem.draw and QueueTicket.draw. */
+/** A number in the draw with the values it is derived from: SaleItem.draw and QueueTicket.draw. */
 export interface DrawProof {
   /** `SaleItem.draw.commitment`, as it was before the opening. */
   commitment: string;
@@ -10,11 +10,11 @@ export interface DrawProof {
   number: string;
 }
 
-/** What follows from seed and nonce. */
+/** The result of checkDraw. */
 export interface DrawCheck {
-  /** Whether the commitment is that of the seed. */
+  /** Whether the commitment is the SHA-256 hash of the seed. */
   committed: boolean;
-  /** The number; null for a text that is no seed. */
+  /** The computed number; null if the seed is malformed. */
   number: string | null;
 }
 

@@ -24,7 +24,7 @@ export class Fault extends Error {
   }
 
   /** Whether the same request may succeed when sent again. */
-  get passing(): boolean {
+  get transient(): boolean {
     return ['NETWORK', 'RATE_LIMITED', 'OVERLOADED', 'UNAVAILABLE', 'TIMEOUT'].includes(this.code);
   }
 }

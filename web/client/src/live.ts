@@ -21,7 +21,7 @@ const PROBE_MS = 30_000;
 /** Consecutive faults after which a stream is polled instead. */
 const MAX_FAULTS = 4;
 
-/** The transport of live data; `at` counts in performance.now(). */
+/** The state of the live connection. `at` is the time of the next attempt, in ms of performance.now(). */
 export type Connection =
   | { state: 'idle' }
   | { state: 'connecting' }
@@ -72,15 +72,15 @@ export class Live {
     else for (const stream of [...this.streams]) stream.start();
   }
 
-  /** Subscribes to everything again without a loss of the connection: after a change of the language. */
+  /** Subscribes to everything again after a change of the language. A WebSocket is replaced, because the language is sent when it connects. */
   restart(): void {
-    this.#take(this.transport);
+    this.#switchTo(this.transport);
   }
 
   /** The shared socket. */
   async socket(): Promise<Socket> {
     const { Socket } = await loadSocket();
-    return (this.#socket ??= new Socket(this, () => this.fall('events')));
+    return (this.#socket ??= new Socket(this, () => this.fallBack('events')));
   }
 
   /** Connects the socket again, after its token expired. */
@@ -89,12 +89,12 @@ export class Live {
   }
 
   /** Uses the next transport, and tries WebSockets again from time to time. */
-  fall(next: Transport): void {
+  fallBack(next: Transport): void {
     if (this.transport === next || this.transport === 'poll') return;
-    this.#take(next);
+    this.#switchTo(next);
     const timer = setInterval(() => {
       if (this.transport === 'socket' || !this.http.webSocket) return clearInterval(timer);
-      if (this.streams.size) void this.#probe().then((works) => works && this.transport !== 'socket' && this.#take('socket'), () => {});
+      if (this.streams.size) void this.#probe().then((works) => works && this.transport !== 'socket' && this.#switchTo('socket'), () => {});
     }, PROBE_MS);
     unref(timer);
   }
@@ -110,7 +110,7 @@ export class Live {
     return (await loadSocket()).probe(this.http);
   }
 
-  #take(next: Transport): void {
+  #switchTo(next: Transport): void {
     this.transport = next;
     // The socket may be the caller: it is disposed of last.
     const old = this.#socket;
@@ -130,7 +130,7 @@ class Stream {
   #faults = 0;
   #ends = 0;
   #broken = 0;
-  #asking = false;
+  #polling = false;
 
   constructor(
     readonly live: Live,
@@ -141,7 +141,7 @@ class Stream {
   /** Subscribes over the current transport. */
   start(): void {
     this.#stop();
-    this.#asking = false;
+    this.#polling = false;
     const { transport } = this.live;
     const many = transport === 'events' && this.#rank() >= MAX_EVENT_STREAMS;
     switch (this.sink.poll ? (many ? 'poll' : transport) : transport === 'poll' ? 'events' : transport) {
@@ -165,14 +165,14 @@ class Stream {
 
   /** Subscribes again, with growing delays, after the server completed the stream without a last state. */
   #ended(): void {
-    this.#later(backoff(++this.#ends));
+    this.#restartIn(backoff(++this.#ends));
   }
 
   #rank(): number {
     return [...this.live.streams].indexOf(this);
   }
 
-  #later(ms: number): void {
+  #restartIn(ms: number): void {
     this.#stop();
     const timer = setTimeout(() => this.start(), ms);
     this.#stop = () => clearTimeout(timer);
@@ -188,16 +188,16 @@ class Stream {
     const { session } = this.live;
     const expired = fault.code === 'UNAUTHENTICATED' && session.signedIn();
     if (expired) void session.token().then((token) => (session.refused(token), this.live.reconnect()), () => {});
-    const again = fault.passing || expired || fault.code === 'INTERNAL';
-    if (again && ++this.#faults <= MAX_FAULTS) return this.#later(Math.max(fault.retryAfterMs, backoff(this.#faults)));
-    if (!this.#asking && this.sink.poll) return this.#askInstead();
-    if (again) return this.#later(backoff(this.#faults));
+    const again = fault.transient || expired || fault.code === 'INTERNAL';
+    if (again && ++this.#faults <= MAX_FAULTS) return this.#restartIn(Math.max(fault.retryAfterMs, backoff(this.#faults)));
+    if (!this.#polling && this.sink.poll) return this.#pollTemporarily();
+    if (again) return this.#restartIn(backoff(this.#faults));
     this.end();
     this.sink.failed?.(fault);
   }
 
   /** Polls for a while, then subscribes again. */
-  #askInstead(): void {
+  #pollTemporarily(): void {
     this.#stop();
     const quiet = this.#byPoll();
     const timer = setTimeout(() => this.start(), jitter(PROBE_MS));
@@ -215,12 +215,12 @@ class Stream {
           if (over) return;
           over = true;
           if (Array.isArray(thrown)) this.#fault(this.live.http.faultOf(thrown as GraphQLFault[]));
-          else this.live.fall('events');
+          else this.live.fallBack('events');
         },
         complete: () => over || this.#ended(),
       });
     };
-    this.live.socket().then(begin, () => over || this.live.fall('events'));
+    this.live.socket().then(begin, () => over || this.live.fallBack('events'));
     return () => {
       over = true;
       stop();
@@ -242,10 +242,10 @@ class Stream {
         if (!abort.signal.aborted) this.#ended();
       } catch {
         if (abort.signal.aborted) return;
-        if (++this.#broken > BLOCKED_AFTER && this.sink.poll) return this.live.fall('poll');
+        if (++this.#broken > BLOCKED_AFTER && this.sink.poll) return this.live.fallBack('poll');
         const wait = backoff(this.#broken);
         this.live.connection.value = { state: 'retrying', at: performance.now() + wait };
-        this.#later(wait);
+        this.#restartIn(wait);
       }
     };
     void read();
@@ -253,7 +253,7 @@ class Stream {
   }
 
   #byPoll(): () => void {
-    this.#asking = true;
+    this.#polling = true;
     let over = false;
     let timer: ReturnType<typeof setTimeout>;
     let tries = 0;
@@ -266,7 +266,7 @@ class Stream {
         this.live.connection.value = { state: 'polling' };
       } catch (thrown) {
         if (over) return;
-        if (!toFault(thrown).passing) return this.#fault(toFault(thrown));
+        if (!toFault(thrown).transient) return this.#fault(toFault(thrown));
         wait = backoff(++tries);
         this.live.connection.value = { state: 'retrying', at: performance.now() + wait };
       }

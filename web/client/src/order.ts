@@ -1,13 +1,13 @@
 import type { Client } from './client.ts';
 import { CancelOrder, OneOrder, OrderStatus, PayOrder } from './documents/order.ts';
-import { actKey, settleAct } from './press.ts';
+import { actionKey, clearActionKey } from './pending.ts';
 import type { Failure, Order, Payment } from './types.ts';
 
 const POLL_MS = 3_000;
 /** Final states. An expired order is not: a late payment may still be accepted. */
 const LAST: Order['status'][] = ['CANCELLED', 'REFUNDED'];
 
-/** What a mutation on an order answers. */
+/** The payload of a mutation on an order. */
 export interface OrderPayload {
   order: Order | null;
   userErrors: Failure[];
@@ -36,22 +36,22 @@ export function followOrder(client: Client, id: string, take: (order: Order) => 
   });
 }
 
-/** The act of paying with an option: a key belongs to one of them. */
-const payAct = (option: string): string => `pay ${option}`;
+/** Name of the payment action for idempotency keys: each option has its own key. */
+const payAction = (option: string): string => `pay ${option}`;
 
 /** Begins a payment, or returns the one that was begun before. A closed one is replaced. */
 export async function payOrder(client: Client, orderId: string, optionId: string): Promise<OrderPayload | null> {
-  const act = payAct(optionId);
-  const input = { orderId, optionId, idempotencyKey: actKey(client.store, act, orderId) };
+  const act = payAction(optionId);
+  const input = { orderId, optionId, idempotencyKey: actionKey(client.store, act, orderId) };
   const { payOrder: payload } = await client.request(PayOrder, { input });
   if (payload?.payment?.status === 'PENDING') return payload;
-  settleAct(client.store, act, orderId);
+  clearActionKey(client.store, act, orderId);
   return payload?.payment?.status === 'CLOSED' ? payOrder(client, orderId, optionId) : payload;
 }
 
 /** Begins another payment after a declined one. */
 export function payAgain(client: Client, orderId: string, optionId: string): Promise<OrderPayload | null> {
-  settleAct(client.store, payAct(optionId), orderId);
+  clearActionKey(client.store, payAction(optionId), orderId);
   return payOrder(client, orderId, optionId);
 }
 

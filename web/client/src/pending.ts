@@ -2,7 +2,7 @@
 import type { Kept } from './storage.ts';
 
 /** One attempt: what to buy, its idempotency key, and the path token once it is known. */
-export interface Press {
+export interface PendingAttempt {
   itemId: string;
   quantity: number;
   key: string;
@@ -16,8 +16,8 @@ export function randomKey(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
-/** The unanswered press of a sale. */
-export function pending(store: Kept, saleId: string): Press | null {
+/** The unanswered attempt of a sale. */
+export function pendingAttempt(store: Kept, saleId: string): PendingAttempt | null {
   try {
     return JSON.parse(store.getItem(name(saleId)) ?? 'null');
   } catch {
@@ -26,25 +26,25 @@ export function pending(store: Kept, saleId: string): Press | null {
 }
 
 /** The unanswered attempt for the same item and quantity, else a new one. */
-export function press(store: Kept, saleId: string, itemId: string, quantity: number): Press {
-  const before = pending(store, saleId);
+export function beginAttempt(store: Kept, saleId: string, itemId: string, quantity: number): PendingAttempt {
+  const before = pendingAttempt(store, saleId);
   if (before?.itemId === itemId && before.quantity === quantity) return before;
-  return keep(store, saleId, { itemId, quantity, key: randomKey(), path: null });
+  return savePendingAttempt(store, saleId, { itemId, quantity, key: randomKey(), path: null });
 }
 
-/** Remembers a press across reloads. */
-export function keep(store: Kept, saleId: string, value: Press): Press {
+/** Stores an attempt, so that a reload continues it. */
+export function savePendingAttempt(store: Kept, saleId: string, value: PendingAttempt): PendingAttempt {
   store.setItem(name(saleId), JSON.stringify(value));
   return value;
 }
 
-/** Forgets the press: the server has answered. */
-export function settle(store: Kept, saleId: string): void {
+/** Removes the attempt: the server has answered. */
+export function clearPendingAttempt(store: Kept, saleId: string): void {
   store.removeItem(name(saleId));
 }
 
 /** The key of an act on one order, the same until the act is settled. */
-export function actKey(store: Kept, act: string, orderId: string): string {
+export function actionKey(store: Kept, act: string, orderId: string): string {
   const name = `${act}:${orderId}`;
   const before = store.getItem(name);
   if (before) return before;
@@ -54,6 +54,6 @@ export function actKey(store: Kept, act: string, orderId: string): string {
 }
 
 /** Forgets the key of an act: the server has answered for certain. */
-export function settleAct(store: Kept, act: string, orderId: string): void {
+export function clearActionKey(store: Kept, act: string, orderId: string): void {
   store.removeItem(`${act}:${orderId}`);
 }

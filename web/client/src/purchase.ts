@@ -1,13 +1,13 @@
 /**
- * An attempt to buy, from the press of the button to the order. Reloading resumes it:
- * its idempotency key and its place in the waiting room are kept.
+ * An attempt to buy, from the click to the order. Reloading resumes it: its
+ * idempotency key and its ticket of the waiting room are kept.
  *
- *   idle ─press→ check ─answer→ sending ─task→ queued ─order→ bought
+ *   idle ──buy──→ check ─answer→ sending ─task→ queued ─order→ bought
  *                  ↑ wrong answer, path expired│         └─→ refused
  *                  └───────────────────────────┤─→ refused (the server said no)
  *                                              ├─→ broken  (no answer; same key again)
  *                                              └─→ room    (all permits are out)
- *   room ─turn comes→ sending; without a press, for a place taken before the opening: turn ─press→ sending
+ *   room ─admitted→ sending; without buy(), after an entry before the opening: admitted ─buy→ sending
  */
 import { signal, type Signal } from '@preact/signals-core';
 import { backoff, jitter } from './backoff.ts';
@@ -15,10 +15,10 @@ import type { Client } from './client.ts';
 import { IssuePath, PlaceOrder } from './documents/purchase.ts';
 import { EnterQueue } from './documents/queue.ts';
 import { Fault, toFault } from './fault.ts';
-import { keepDrawn, keepPlace, place, type Place } from './places.ts';
-import { keep, pending, press, randomKey, settle, type Press } from './press.ts';
+import { storeDrawEntry, storeTicket, storedTicket, type StoredTicket } from './tickets.ts';
+import { savePendingAttempt, pendingAttempt, beginAttempt, randomKey, clearPendingAttempt, type PendingAttempt } from './pending.ts';
 import { followTask } from './task.ts';
-import type { Challenge, Failure, Line, Task, Ticket } from './types.ts';
+import type { Challenge, Failure, TaskPosition, Task, Ticket } from './types.ts';
 import { Waiting } from './waiting.ts';
 
 /** The state of the attempt. */
@@ -27,7 +27,7 @@ export type Attempt =
   | { step: 'check'; challenge: Challenge | null; failure: Failure | null }
   | { step: 'sending'; slow: boolean }
   | { step: 'room'; waiting: Waiting }
-  | { step: 'turn'; itemId: string; path: Path }
+  | { step: 'admitted'; itemId: string; path: Path }
   | { step: 'queued'; taskId: string }
   | { step: 'bought'; task: Task }
   | { step: 'refused'; failure: Failure }
@@ -43,9 +43,9 @@ export interface Answer {
   early: boolean;
 }
 
-/** How long to retry before the user is informed, in ms. */
-const PATIENCE_MS = 30_000;
-/** Longest delay between two attempts, in ms: others buy meanwhile. */
+/** How long retryable faults are retried before the attempt is `broken`, in ms. */
+const RETRY_MS = 30_000;
+/** Upper bound of the backoff between retries, in ms. Short, because other buyers take the stock meanwhile. */
 const LONGEST_WAIT_MS = 3_000;
 /** Tokens that expire sooner than this, in ms, are not used. */
 const MARGIN_MS = 3_000;
@@ -56,7 +56,7 @@ const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(
 type Outcome<T> = { done: T } | { again: number } | { failure: Failure };
 
 /** A path token with its expiry. */
-export type Path = NonNullable<Press['path']>;
+export type Path = NonNullable<PendingAttempt['path']>;
 
 /** What a solved captcha gives: a path, or a ticket of the waiting room. */
 type Admission = { path: Path } | { ticketId: string };
@@ -65,17 +65,17 @@ type Admission = { path: Path } | { ticketId: string };
 export interface Hooks {
   /** After a refusal or the end of the task: the sale may have changed for the user. */
   changed?(): void;
-  /** Each state of the order task, with its place in the line of orders. */
-  task?(task: Task, line: Line | null): void;
+  /** Each state of the order task, with its position in the queue. */
+  task?(task: Task, line: TaskPosition | null): void;
   /** The task ended, with an order or a failure. */
   ended?(task: Task): void;
-  /** Title and slug of the sale, to be kept with a place. */
+  /** Title and slug of the sale, to be stored with a ticket. */
   describe?(): { title: string; slug: string };
-  /** A place in the waiting room is followed; the returned function is called when it no longer is. */
-  waiting?(place: Place, waiting: Waiting): () => void;
-  /** The place became a turn, or was lost; null is an unknown place. */
-  called?(place: Place, ticket: Ticket | null): void;
-  /** The place or the turn is gone. */
+  /** The ticket of a waiting room is followed; the returned function is called when it no longer is. */
+  waiting?(stored: StoredTicket, waiting: Waiting): () => void;
+  /** The buyer was admitted, or the ticket ended; null is an unknown ticket. */
+  called?(stored: StoredTicket, ticket: Ticket | null): void;
+  /** The ticket or the admission has ended. */
   left?(): void;
   /** The server refused a step of the attempt. */
   refused?(failure: Failure): void;
@@ -86,12 +86,12 @@ export class Purchase {
   readonly attempt: Signal<Attempt> = signal({ step: 'idle' });
   /** A captcha answered before the button was pressed. */
   readonly ready: Signal<Answer | null> = signal(null);
-  #press: Press | null = null;
+  #pending: PendingAttempt | null = null;
   /** The item of a captcha that is answered before the opening. */
   #early: string | null = null;
   /** The turn that was not used yet. */
-  #turn: { itemId: string; path: Path } | null = null;
-  /** Notifies the page that the place is no longer followed. */
+  #admission: { itemId: string; path: Path } | null = null;
+  /** Notifies the page that the ticket is no longer followed. */
   #unwait: () => void = () => {};
   #unfollow: () => void = () => {};
 
@@ -111,15 +111,15 @@ export class Purchase {
   }
 
   /** Buys; with an offer of the waitlist, without a captcha. Does nothing while an attempt is under way. */
-  press(itemId: string, quantity: number, offer: Path | null = null): void {
+  buy(itemId: string, quantity: number, offer: Path | null = null): void {
     if (this.busy) return;
-    this.#press = press(this.#store, this.saleId, itemId, quantity);
-    if (offer) this.#press = keep(this.#store, this.saleId, { ...this.#press, path: offer });
-    if (this.#turn?.itemId === itemId) {
-      this.#press = keep(this.#store, this.saleId, { ...this.#press, path: this.#turn.path });
-      this.#endTurn();
+    this.#pending = beginAttempt(this.#store, this.saleId, itemId, quantity);
+    if (offer) this.#pending = savePendingAttempt(this.#store, this.saleId, { ...this.#pending, path: offer });
+    if (this.#admission?.itemId === itemId) {
+      this.#pending = savePendingAttempt(this.#store, this.saleId, { ...this.#pending, path: this.#admission.path });
+      this.#clearAdmission();
     }
-    if (this.#usable(this.#press.path)) return void this.#place();
+    if (this.#usable(this.#pending.path)) return void this.#place();
     const ready = this.ready.peek();
     if (ready && !ready.early && ready.expires - this.client.clock.now() > MARGIN_MS) return void this.#enter(ready);
     this.attempt.value = { step: 'check', challenge: null, failure: null };
@@ -128,7 +128,7 @@ export class Purchase {
   /** Takes the answer to the captcha; continues at once when the button was pressed. */
   answer(answer: Answer): void {
     if (this.busy) return;
-    if (this.attempt.peek().step === 'check' && this.#press) void this.#enter(answer);
+    if (this.attempt.peek().step === 'check' && this.#pending) void this.#enter(answer);
     else if (this.#early) void this.#join(this.#early, answer);
     else this.#keepAnswer(answer);
   }
@@ -141,7 +141,7 @@ export class Purchase {
   /** Opens the captcha before the sale opens. */
   prepare(itemId: string): void {
     if (this.busy) return;
-    this.#press = null;
+    this.#pending = null;
     this.#early = itemId;
     this.attempt.value = { step: 'check', challenge: null, failure: null };
   }
@@ -150,19 +150,19 @@ export class Purchase {
   dismiss(): void {
     this.#early = null;
     if (this.busy) return;
-    this.attempt.value = this.#turn && this.#usable(this.#turn.path) ? { step: 'turn', ...this.#turn } : { step: 'idle' };
+    this.attempt.value = this.#admission && this.#usable(this.#admission.path) ? { step: 'admitted', ...this.#admission } : { step: 'idle' };
   }
 
   /** Resumes the attempt that a reload interrupted. */
   resume(): void {
     if (this.attempt.peek().step !== 'idle') return;
-    const before = pending(this.#store, this.saleId);
-    const kept = place(this.#store, this.saleId);
+    const before = pendingAttempt(this.#store, this.saleId);
+    const kept = storedTicket(this.#store, this.saleId);
     if (before && this.#usable(before.path)) {
-      this.#press = before;
+      this.#pending = before;
       void this.#place();
     } else if (kept) {
-      if (kept.pressed) this.#press = before;
+      if (kept.pressed) this.#pending = before;
       this.#wait(kept);
     }
   }
@@ -178,7 +178,7 @@ export class Purchase {
     });
   }
 
-  /** The user's place in the waiting room, taken on another device. */
+  /** Resumes the user's ticket of the waiting room from another device. */
   found(ticketId: string, itemId: string): void {
     if (this.attempt.peek().step === 'idle') this.#wait(this.#placeOf(ticketId, itemId, false));
   }
@@ -196,12 +196,12 @@ export class Purchase {
     this.hooks.changed?.();
   }
 
-  /** The place in the waiting room, or the turn, was left or has expired. */
+  /** The ticket or the admission was left or has expired. */
   left(): void {
-    settle(this.#store, this.saleId);
+    clearPendingAttempt(this.#store, this.saleId);
     this.#unwait();
     this.hooks.left?.();
-    this.#endTurn();
+    this.#clearAdmission();
     this.attempt.value = { step: 'idle' };
     this.hooks.changed?.();
   }
@@ -215,30 +215,30 @@ export class Purchase {
   }
 
   /** Handles a turn: continues the attempt, or waits for the button. */
-  #admitted({ itemId, pressed }: Place, path: Path): void {
+  #admitted({ itemId, pressed }: StoredTicket, path: Path): void {
     if (!pressed) {
-      this.#turn = { itemId, path }; // the place is kept: it restores the turn after a reload
-      this.attempt.value = { step: 'turn', itemId, path };
+      this.#admission = { itemId, path }; // the ticket is kept: it restores the admission after a reload
+      this.attempt.value = { step: 'admitted', itemId, path };
       return;
     }
-    this.#endTurn();
-    this.#press = keep(this.#store, this.saleId, { ...(this.#press ?? press(this.#store, this.saleId, itemId, 1)), path });
+    this.#clearAdmission();
+    this.#pending = savePendingAttempt(this.#store, this.saleId, { ...(this.#pending ?? beginAttempt(this.#store, this.saleId, itemId, 1)), path });
     void this.#place();
   }
 
-  #endTurn(): void {
-    this.#turn = null;
-    keepPlace(this.#store, this.saleId, null);
+  #clearAdmission(): void {
+    this.#admission = null;
+    storeTicket(this.#store, this.saleId, null);
   }
 
-  #usable(path: Press['path']): path is NonNullable<Press['path']> {
+  #usable(path: PendingAttempt['path']): path is NonNullable<PendingAttempt['path']> {
     return path !== null && Date.parse(path.expiresAt) - this.client.clock.now() > MARGIN_MS;
   }
 
   async #enter({ challengeId, answer }: Answer): Promise<void> {
-    const current = this.#press!;
+    const current = this.#pending!;
     this.ready.value = null;
-    this.#endTurn(); // a new path replaces the turn on the server
+    this.#clearAdmission(); // a new path replaces the turn on the server
     const input = { itemId: current.itemId, captcha: { challengeId, answer } };
     const outcome = await this.#exchange<Admission>(async () => {
       const { issueSeckillPath: payload } = await this.client.request(IssuePath, { input });
@@ -250,19 +250,19 @@ export class Purchase {
     if ('failure' in outcome) return this.#refuse(outcome.failure);
     if ('ticketId' in outcome.done) this.#wait(this.#placeOf(outcome.done.ticketId, current.itemId, true));
     else {
-      this.#press = keep(this.#store, this.saleId, { ...current, path: outcome.done.path });
+      this.#pending = savePendingAttempt(this.#store, this.saleId, { ...current, path: outcome.done.path });
       await this.#place();
     }
   }
 
-  /** Joins the draw: takes a place in the waiting room before the opening. */
+  /** Joins the draw: enters the waiting room before the opening. */
   async #join(itemId: string, answer: Answer): Promise<void> {
     const drawNonce = randomKey();
     const input = { itemId, captcha: { challengeId: answer.challengeId, answer: answer.answer }, drawNonce };
     const outcome = await this.#exchange<string>(async () => {
       const { enterQueue: payload } = await this.client.request(EnterQueue, { input });
       const commitment = payload?.ticket?.item.draw?.commitment;
-      if (payload?.ticket && commitment) keepDrawn(this.#store, this.saleId, { ticketId: payload.ticket.id, itemId, nonce: drawNonce, commitment });
+      if (payload?.ticket && commitment) storeDrawEntry(this.#store, this.saleId, { ticketId: payload.ticket.id, itemId, nonce: drawNonce, commitment });
       return payload?.ticket ? { done: payload.ticket.id } : this.#classify(payload?.userErrors[0]);
     });
     if (!outcome) return;
@@ -271,20 +271,20 @@ export class Purchase {
     else this.#refuse(outcome.failure);
   }
 
-  #placeOf(ticketId: string, itemId: string, pressed: boolean): Place {
+  #placeOf(ticketId: string, itemId: string, pressed: boolean): StoredTicket {
     return { ticketId, itemId, pressed, title: '', slug: '', ...this.hooks.describe?.() };
   }
 
-  #wait(kept: Place): void {
-    keepPlace(this.#store, this.saleId, kept);
+  #wait(kept: StoredTicket): void {
+    storeTicket(this.#store, this.saleId, kept);
     const waiting = new Waiting(this.client, kept.ticketId, (ticket) => this.#called(kept, ticket));
     this.attempt.value = { step: 'room', waiting };
     this.#unwait();
     this.#unwait = this.hooks.waiting?.(kept, waiting) ?? (() => {});
   }
 
-  /** The place in the waiting room became a turn, or was lost. */
-  #called(kept: Place, ticket: Ticket | null): void {
+  /** The buyer was admitted, or the ticket ended. */
+  #called(kept: StoredTicket, ticket: Ticket | null): void {
     this.#unwait();
     this.hooks.called?.(kept, ticket);
     if (ticket?.status === 'ADMITTED' && ticket.path) this.#admitted(kept, ticket.path);
@@ -292,7 +292,7 @@ export class Purchase {
   }
 
   async #place(): Promise<void> {
-    const { key, itemId, quantity, path } = this.#press!;
+    const { key, itemId, quantity, path } = this.#pending!;
     const input = { idempotencyKey: key, itemId, quantity, pathToken: path!.token };
     const outcome = await this.#exchange<Task>(async () => {
       const { placeOrder: payload } = await this.client.request(PlaceOrder, { input });
@@ -300,12 +300,12 @@ export class Purchase {
     });
     if (!outcome) return;
     if ('failure' in outcome) return this.#refuse(outcome.failure);
-    settle(this.#store, this.saleId);
+    clearPendingAttempt(this.#store, this.saleId);
     this.hooks.task?.(outcome.done, null);
     this.queued(outcome.done.id);
   }
 
-  /** Retries until there is an outcome; null after PATIENCE_MS. */
+  /** Retries until there is an outcome; null after a fault that is not retryable, or after PATIENCE_MS of faults. */
   async #exchange<T>(ask: () => Promise<Outcome<T>>): Promise<{ done: T } | { failure: Failure } | null> {
     const since = performance.now();
     this.attempt.value = { step: 'sending', slow: false };
@@ -317,7 +317,7 @@ export class Purchase {
         pause = outcome.again;
       } catch (thrown) {
         const fault = toFault(thrown);
-        if (!fault.passing || performance.now() - since > PATIENCE_MS) {
+        if (!fault.transient || performance.now() - since > RETRY_MS) {
           this.attempt.value = { step: 'broken', fault };
           return null;
         }
@@ -331,7 +331,7 @@ export class Purchase {
   /** Classifies a refusal as final or retryable. */
   #classify(failure: Failure | undefined): { again: number } | { failure: Failure } {
     if (!failure) throw new Fault('INTERNAL', 'neither answer nor reason');
-    if (failure.__typename === 'RateLimitedError' && failure.retryAfterMs < PATIENCE_MS) {
+    if (failure.__typename === 'RateLimitedError' && failure.retryAfterMs < RETRY_MS) {
       return { again: failure.retryAfterMs * (1 + Math.random() * 0.2) };
     }
     if (failure.code === 'IDEMPOTENCY_IN_PROGRESS') return { again: jitter(400) };
@@ -352,11 +352,11 @@ export class Purchase {
         return;
       }
       case 'PATH_INVALID':
-        if (this.#press) this.#press = keep(this.#store, this.saleId, { ...this.#press, path: null });
+        if (this.#pending) this.#pending = savePendingAttempt(this.#store, this.saleId, { ...this.#pending, path: null });
         this.attempt.value = { step: 'check', challenge: null, failure };
         return;
       default:
-        settle(this.#store, this.saleId);
+        clearPendingAttempt(this.#store, this.saleId);
         this.attempt.value = { step: 'refused', failure };
         this.hooks.changed?.();
     }

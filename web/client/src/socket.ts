@@ -10,7 +10,7 @@ const PING_MS = 12_000;
 const PONG_MS = 5_000;
 const ACK_MS = 8_000;
 /** How long a connection may stay signed out while the user is signed in. */
-const UNNAMED_MS = 10_000;
+const SIGNED_OUT_MS = 10_000;
 /** The server's close code for an expired token. */
 const FORBIDDEN = 4403;
 
@@ -45,7 +45,7 @@ export class Socket {
       connectionParams: async () => {
         // A refresh that fails transiently must not end the streams: the public ones work signed out.
         this.#token = await session.token().catch(() => null);
-        if (!this.#token && session.signedIn()) setTimeout(() => this.#token ?? this.reconnect(), jitter(UNNAMED_MS));
+        if (!this.#token && session.signedIn()) setTimeout(() => this.#token ?? this.reconnect(), jitter(SIGNED_OUT_MS));
         const { language } = http.options;
         return { ...(language && { 'accept-language': language() }), ...(this.#token && { authorization: `Bearer ${this.#token}` }) };
       },

@@ -1,6 +1,6 @@
 import type { Client } from './client.ts';
 import { Task as TaskDoc, TaskStatus } from './documents/purchase.ts';
-import type { Line, Task } from './types.ts';
+import type { TaskPosition, Task } from './types.ts';
 
 /** Default poll interval in ms. */
 const POLL_MS = 1_000;
@@ -14,11 +14,11 @@ export const isDecided = (task: Task): boolean => task.status !== 'SUBMITTED';
 export function followTask(
   client: Client,
   id: string,
-  on: { next?(task: Task, line: Line | null): void; ended(task: Task): void; lost(): void },
+  on: { next?(task: Task, line: TaskPosition | null): void; ended(task: Task): void; lost(): void },
 ): () => void {
   let missing = 0; // since when it is unknown
   let newest = -1;
-  const take = ({ queue, ...task }: Task & { queue: Line | null }): boolean => {
+  const take = ({ queue, ...task }: Task & { queue: TaskPosition | null }): boolean => {
     if (task.revision < newest) return false;
     newest = task.revision;
     on.next?.(task, isDecided(task) ? null : queue);

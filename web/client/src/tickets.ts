@@ -1,24 +1,24 @@
-/** Places in waiting rooms, kept across reloads. */
+/** Tickets of waiting rooms, kept across reloads. */
 import type { Kept } from './storage.ts';
 
 const PLACE = 'place:';
 
-/** A place in the waiting room, until its turn is used or has expired. */
-export interface Place {
+/** A ticket of a waiting room, until its admission is used or has expired. */
+export interface StoredTicket {
   ticketId: string;
   itemId: string;
   /** The title of the sale, as far as it is known. */
   title: string;
   /** The slug of the sale, as far as it is known. */
   slug: string;
-  /** Whether the button was pressed: then the order is sent when the turn comes. */
+  /** Whether the buyer has clicked: then the order is sent after the admission. */
   pressed: boolean;
   /** The nonce of its number in the draw; see verifyDraw. */
   nonce?: string;
 }
 
-/** The place in the waiting room of a sale. */
-export function place(store: Kept, saleId: string): Place | null {
+/** The ticket of the waiting room of a sale. */
+export function storedTicket(store: Kept, saleId: string): StoredTicket | null {
   try {
     return JSON.parse(store.getItem(PLACE + saleId) ?? 'null');
   } catch {
@@ -26,21 +26,21 @@ export function place(store: Kept, saleId: string): Place | null {
   }
 }
 
-/** The sales in whose waiting rooms there is a place. */
-export function waitingFor(store: Kept): string[] {
+/** The sales with a ticket. */
+export function salesWithTicket(store: Kept): string[] {
   return store.names().flatMap((name) => (name.startsWith(PLACE) ? [name.slice(PLACE.length)] : []));
 }
 
-/** Remembers the place across reloads, or forgets it. */
-export function keepPlace(store: Kept, saleId: string, value: Place | null): void {
+/** Stores the ticket, so that a reload keeps it, or removes it. */
+export function storeTicket(store: Kept, saleId: string, value: StoredTicket | null): void {
   if (value) store.setItem(PLACE + saleId, JSON.stringify(value));
   else store.removeItem(PLACE + saleId);
 }
 
 const DRAW = 'draw:';
 
-/** The part in a draw, as it was before the opening. It is kept after the place is gone, so that the number can be checked. */
-export interface Drawn {
+/** The user's entry in a draw, as of before the opening. It is kept after the ticket has ended, so that the number can be checked. */
+export interface DrawEntry {
   ticketId: string;
   itemId: string;
   /** The nonce that this client sent. */
@@ -49,8 +49,8 @@ export interface Drawn {
   commitment: string;
 }
 
-/** The part in the draw of a sale. */
-export function drawn(store: Kept, saleId: string): Drawn | null {
+/** The user's entry in the draw of a sale. */
+export function drawEntry(store: Kept, saleId: string): DrawEntry | null {
   try {
     return JSON.parse(store.getItem(DRAW + saleId) ?? 'null');
   } catch {
@@ -58,7 +58,7 @@ export function drawn(store: Kept, saleId: string): Drawn | null {
   }
 }
 
-/** Remembers the part in the draw of a sale. */
-export function keepDrawn(store: Kept, saleId: string, value: Drawn): void {
+/** Stores the user's entry in the draw of a sale. */
+export function storeDrawEntry(store: Kept, saleId: string, value: DrawEntry): void {
   store.setItem(DRAW + saleId, JSON.stringify(value));
 }

@@ -1,5 +1,5 @@
 /**
- * A place in the waiting room. It expires unless it is followed, so it is followed
+ * A ticket of the waiting room. It expires unless it is followed, so it is followed
  * until its turn comes.
  */
 import { signal, type Signal } from '@preact/signals-core';
@@ -8,10 +8,10 @@ import { LeaveQueue, QueuePlace, Ticket as TicketDoc } from './documents/queue.t
 import { Fault } from './fault.ts';
 import type { Ticket } from './types.ts';
 
-/** Poll interval in ms; a place expires after thirty seconds without a poll. */
+/** Poll interval in ms; a ticket expires after thirty seconds without a poll. */
 const POLL_MS = 2_000;
 
-/** The shown place: it never moves back when the estimate does. */
+/** The number of buyers ahead to show: it never grows, even if the estimate does. */
 export function ahead(before: number | null, now: number): number {
   return before === null ? now : Math.min(before, now);
 }
@@ -22,13 +22,13 @@ async function ask(client: Client, id: string): Promise<Ticket> {
   return node;
 }
 
-/** One place, from the moment it is taken until its turn comes or it is gone. */
+/** One ticket, from the entry until the buyer is admitted or it has ended. */
 export class Waiting {
   readonly ticket: Signal<Ticket | null> = signal(null);
   /** How many were ahead at first, and the least since. */
   readonly first: Signal<number | null> = signal(null);
   readonly least: Signal<number | null> = signal(null);
-  /** Stops following: the place expires. */
+  /** Stops following: the ticket expires. */
   readonly end: () => void;
 
   /** `over` is called once, with the last ticket, or null when it is unknown. */

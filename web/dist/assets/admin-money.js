@@ -1,1 +1,1 @@
-export{d as OrderMoneyPage}from"./admin.js?v=cf7a896770ff";
+export{d as OrderMoneyPage}from"./admin.js?v=baa8ab002e1c";

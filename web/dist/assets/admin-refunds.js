@@ -1,1 +1,1 @@
-export{i as Refunds}from"./admin.js?v=cf7a896770ff";
+export{i as Refunds}from"./admin.js?v=baa8ab002e1c";

@@ -1,1 +1,1 @@
-export{n as ReportPage}from"./admin.js?v=cf7a896770ff";
+export{n as ReportPage}from"./admin.js?v=baa8ab002e1c";

@@ -1,1 +1,1 @@
-export{P as ot,F as textsOf}from"./admin.js?v=cf7a896770ff";
+export{P as ot,F as textsOf}from"./admin.js?v=baa8ab002e1c";

@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=cf7a896770ff";
+export{r as resumeWaitingRooms}from"./attempt.js?v=baa8ab002e1c";

@@ -2,15 +2,15 @@ import { Client } from '@seckill/client/client';
 import { lang } from '../i18n/lang';
 import { clock } from './clock';
 import { http } from './http';
-import { bearer, onSwitch, person, refused } from './session';
-import { forTab } from './storage';
+import { bearer, onUserChange, currentUser, refused } from './session';
+import { tabStore } from './storage';
 
 /** The client of the page. */
 export const client = new Client({
   http,
   clock,
-  store: forTab,
-  session: { signedIn: () => person.peek() !== null, token: bearer, refused },
+  store: tabStore,
+  session: { signedIn: () => currentUser.peek() !== null, token: bearer, refused },
 });
 
 /** How live data arrives. */
@@ -22,5 +22,5 @@ export const request: Client['request'] = (doc, variables, signal) => client.req
 /** Follows a subscription until its last state or until the returned function is called. */
 export const follow: Client['follow'] = (doc, variables, sink) => client.follow(doc, variables, sink);
 
-onSwitch(() => client.renew());
+onUserChange(() => client.renew());
 lang.subscribe(() => client.restart()); // texts of the server are in the language of the subscription

@@ -1,4 +1,4 @@
-/** The response to the first query of the page, which the server puts into it. */
+/** The response to the first query, which the server inlines into the HTML. */
 
 let first: { body: string; data: unknown } | null = read();
 
@@ -14,11 +14,11 @@ function read(): { body: string; data: unknown } | null {
   }
 }
 
-/** Whether the page came with data. */
-export const hasFirst = first !== null;
+/** Whether the HTML has inlined data. */
+export const hasInlined = first !== null;
 
-/** The data for a request body, once: a second request is sent. */
-export function takeFirst(body: string): unknown {
+/** Returns the inlined data for a request body, once; null for other requests. */
+export function takeInlined(body: string): unknown {
   if (first?.body !== body) return null;
   const { data } = first;
   first = null;

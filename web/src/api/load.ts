@@ -2,12 +2,12 @@ import { signal, type ReadonlySignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { backoff } from '@seckill/client/backoff';
 import { toFault, type Fault } from '@seckill/client/fault';
-import { person } from './session';
+import { currentUser } from './session';
 import { lang } from '../i18n/lang';
 import { onWake } from './wake';
 
 /** The data of a page. */
-export type Page<T> =
+export type LoadState<T> =
   | { state: 'loading' }
   | { state: 'ready'; data: T; fault: Fault | null }
   | { state: 'missing' }
@@ -15,7 +15,7 @@ export type Page<T> =
 
 /** A loaded page with its reload. */
 export interface Loaded<T> {
-  page: ReadonlySignal<Page<T>>;
+  page: ReadonlySignal<LoadState<T>>;
   /** Loads again and aborts a load under way. Resolves when the load has ended. */
   reload: () => Promise<void>;
 }
@@ -29,10 +29,10 @@ const cache = new Map<string, unknown>();
  * and when that fails; transient faults are retried. Null means not found.
  */
 export function useLoad<T>(key: string, load: (signal: AbortSignal) => Promise<T | null>): Loaded<T> {
-  const who = `${person.value?.id ?? ''}|${key}`;
-  const held = useMemo(() => {
-    const page = signal<Page<T>>(
-      cache.has(who) ? { state: 'ready', data: cache.get(who) as T, fault: null } : { state: 'loading' },
+  const cacheKey = `${currentUser.value?.id ?? ''}|${key}`;
+  const loader = useMemo(() => {
+    const page = signal<LoadState<T>>(
+      cache.has(cacheKey) ? { state: 'ready', data: cache.get(cacheKey) as T, fault: null } : { state: 'loading' },
     );
     let running = new AbortController();
     let again: ReturnType<typeof setTimeout> | undefined;
@@ -47,7 +47,7 @@ export function useLoad<T>(key: string, load: (signal: AbortSignal) => Promise<T
       return load(mine.signal).then(
         (data) => {
           if (mine.signal.aborted) return;
-          if (data !== null) cache.set(who, data);
+          if (data !== null) cache.set(cacheKey, data);
           tries = 0;
           page.value = data === null ? { state: 'missing' } : { state: 'ready', data, fault: null };
         },
@@ -56,19 +56,19 @@ export function useLoad<T>(key: string, load: (signal: AbortSignal) => Promise<T
           const fault = toFault(thrown);
           const before = page.peek();
           page.value = before.state === 'ready' ? { ...before, fault } : { state: 'failed', fault };
-          if (fault.passing) again = setTimeout(() => void reload(), Math.max(fault.retryAfterMs, backoff(++tries)));
+          if (fault.transient) again = setTimeout(() => void reload(), Math.max(fault.retryAfterMs, backoff(++tries)));
         },
       );
     };
     return { page, reload, stop };
-  }, [who]);
+  }, [cacheKey]);
   useEffect(() => {
-    void held.reload();
-    const quiet = onWake(() => void held.reload());
+    void loader.reload();
+    const quiet = onWake(() => void loader.reload());
     return () => {
       quiet();
-      held.stop();
+      loader.stop();
     };
-  }, [held, lang.value]);
-  return held;
+  }, [loader, lang.value]);
+  return loader;
 }

@@ -1,8 +1,8 @@
 /**
- * The session. The access token is in memory; the refresh token in a
- * cookie that no script can read; only the user's name is kept in
- * localStorage, so that a reload shows it at once. A refresh token
- * is valid once, so tabs refresh under a lock and share the result.
+ * The session. The access token is in memory, the refresh token in an
+ * HttpOnly cookie. localStorage has the user (id, name, account, role),
+ * so that a reload shows it at once. A refresh token is valid once, so
+ * tabs refresh under a lock and share the result.
  */
 import { signal } from '@preact/signals';
 import { Logout, PersonParts, RefreshSession, TokenParts, Viewer } from '../documents/account';
@@ -10,11 +10,11 @@ import { now } from './clock';
 import { forgetSubscription } from './push';
 import { Fault, toFault } from '@seckill/client/fault';
 import { http } from './http';
-import { forGood } from './storage';
+import { persistentStore } from './storage';
 import type { ResultOf } from '@seckill/client/operation';
 
 /** A user. */
-export type Person = ResultOf<typeof PersonParts>;
+export type User = ResultOf<typeof PersonParts>;
 type Tokens = ResultOf<typeof TokenParts>;
 
 /** Refresh when less than this is left, in ms. */
@@ -22,62 +22,62 @@ const MARGIN_MS = 20_000;
 const STORE = 'session';
 
 /** The user of the last visit. */
-function kept(): Person | null {
+function kept(): User | null {
   try {
-    return JSON.parse(forGood.getItem(STORE) ?? 'null')?.person ?? null;
+    return JSON.parse(persistentStore.getItem(STORE) ?? 'null')?.person ?? null;
   } catch {
     return null;
   }
 }
 
-function keep(who: Person): void {
-  forGood.setItem(STORE, JSON.stringify({ person: who }));
+function keep(who: User): void {
+  persistentStore.setItem(STORE, JSON.stringify({ person: who }));
 }
 
 /** The signed-in user; null when signed out. Known at once after a reload, verified by the first refresh. */
-export const person = signal<Person | null>(kept());
+export const currentUser = signal<User | null>(kept());
 
 let access: { token: string; expires: number } | null = null;
 
 const channel = 'BroadcastChannel' in globalThis ? new BroadcastChannel(STORE) : null;
-type Notice = { person: Person; token: string; expires: number } | { person: null };
+type Notice = { person: User; token: string; expires: number } | { person: null };
 
 const listeners = new Set<() => void>();
 
 /** Calls back when a user signs in or out. */
-export function onSwitch(call: () => void): void {
+export function onUserChange(call: () => void): void {
   listeners.add(call);
 }
 
-function become(next: Person | null): void {
-  const other = next?.id !== person.peek()?.id;
-  person.value = next;
+function setUser(next: User | null): void {
+  const other = next?.id !== currentUser.peek()?.id;
+  currentUser.value = next;
   if (other) for (const call of listeners) call();
 }
 
 channel?.addEventListener('message', ({ data }: MessageEvent<Notice>) => {
   access = data.person ? { token: data.token, expires: data.expires } : null;
-  become(data.person);
+  setUser(data.person);
 });
 
 /** Takes over the tokens of a sign-in, registration or refresh. */
-export function adopt(tokens: Tokens, who: Person): void {
+export function startSession(tokens: Tokens, who: User): void {
   access = { token: tokens.accessToken, expires: Date.parse(tokens.accessTokenExpiresAt) };
   keep(who);
   channel?.postMessage({ person: who, ...access } satisfies Notice);
-  become(who);
+  setUser(who);
 }
 
 function forget(): void {
   access = null;
-  forGood.removeItem(STORE);
+  persistentStore.removeItem(STORE);
   channel?.postMessage({ person: null } satisfies Notice);
-  become(null);
+  setUser(null);
 }
 
 /** The access token, refreshed when it is about to expire; null when signed out. */
 export async function bearer(): Promise<string | null> {
-  if (!person.peek()) return null;
+  if (!currentUser.peek()) return null;
   if (!access || access.expires - now() < MARGIN_MS) await refresh();
   return access?.token ?? null;
 }
@@ -96,10 +96,10 @@ let refreshing: Promise<void> | null = null;
 
 /** Exchanges the cookie for an access token and the next cookie. Throws transient faults; an invalid session signs out. */
 function refresh(): Promise<void> {
-  return (refreshing ??= inTurn(exchange).finally(() => (refreshing = null)));
+  return (refreshing ??= withLock(exchange).finally(() => (refreshing = null)));
 }
 
-async function inTurn(work: () => Promise<void>): Promise<void> {
+async function withLock(work: () => Promise<void>): Promise<void> {
   // Plain http has no locks; there the server accepts a refresh token twice within its grace period.
   await (navigator.locks ? navigator.locks.request(STORE, work) : work());
 }
@@ -109,7 +109,7 @@ async function exchange(): Promise<void> {
   if (access && access.expires - now() >= MARGIN_MS) return; // another tab was first
   if (!before) return forget();
   const { refreshSession } = await http.post(RefreshSession, { input: {} }, null);
-  if (refreshSession?.tokens) return adopt(refreshSession.tokens, before);
+  if (refreshSession?.tokens) return startSession(refreshSession.tokens, before);
   const code = refreshSession?.userErrors[0]?.code;
   if (code === 'RATE_LIMITED') throw new Fault('RATE_LIMITED', '', 1000);
   forget();
@@ -120,21 +120,21 @@ export async function resume(): Promise<boolean> {
   const { refreshSession } = await http.post(RefreshSession, { input: {} }, null);
   if (!refreshSession?.tokens) return false;
   const { viewer } = await http.post(Viewer, {}, refreshSession.tokens.accessToken);
-  if (viewer) adopt(refreshSession.tokens, viewer);
+  if (viewer) startSession(refreshSession.tokens, viewer);
   return viewer !== null;
 }
 
 /** Verifies the kept session and reads the user. Transient faults are left to the next request. */
 export async function restore(): Promise<void> {
-  if (!person.peek()) return;
+  if (!currentUser.peek()) return;
   try {
     const token = await bearer();
     if (!token) return;
     const { viewer } = await http.post(Viewer, {}, token);
     if (viewer && kept()) {
       keep(viewer);
-      become(viewer);
-      person.value = viewer;
+      setUser(viewer);
+      currentUser.value = viewer;
     }
   } catch (thrown) {
     if (toFault(thrown).code === 'UNAUTHENTICATED') forget(); // no other fault ends the session

@@ -1,6 +1,6 @@
 import { kept } from '@seckill/client/storage';
 
 /** Permanent, shared by all tabs. */
-export const forGood = kept(() => localStorage);
+export const persistentStore = kept(() => localStorage);
 /** Per tab, across reloads. */
-export const forTab = kept(() => sessionStorage);
+export const tabStore = kept(() => sessionStorage);

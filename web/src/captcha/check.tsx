@@ -1,4 +1,4 @@
-/** The captcha: a proof of work by the browser, a picture to read, or the widget of another operator. */
+/** The captcha: a proof of work by the browser, a picture to read, or the widget of an external provider. */
 import { useSignal } from '@preact/signals';
 import { useEffect, useId, useLayoutEffect, useRef } from 'preact/hooks';
 import { now } from '../api/clock';
@@ -6,14 +6,14 @@ import { backoff } from '@seckill/client/backoff';
 import { work } from '@seckill/client/captcha/solve';
 import { toFault } from '@seckill/client/fault';
 import { request } from '../api/client';
-import { forGood } from '../api/storage';
+import { persistentStore } from '../api/storage';
 import type { CaptchaPurpose, Challenge, Failure } from '@seckill/client/types';
 import { CreateCaptcha } from '@seckill/client/documents/server';
-import { apologise, explain, t } from '../i18n/text';
+import { faultText, explain, t } from '../i18n/text';
 import { Dialog } from '../ui/dialog';
 import { readOut } from '../ui/live-region';
 import type { Answer } from '@seckill/client/purchase';
-import { Outside, readOutside } from './outside';
+import { ExternalCaptcha, readParameters } from './outside';
 import { Puzzle } from './picture';
 
 /** The state of the captcha. */
@@ -36,9 +36,9 @@ interface Props {
   close(): void;
 }
 
-const LIKING = 'captcha';
-/** The browser answers by itself, unless the user prefers pictures or the sale wants one. */
-const byBrowser = (): boolean => forGood.getItem(LIKING) !== 'picture';
+const PREFERENCE_KEY = 'captcha';
+/** Whether the user has not chosen pictures: then the browser solves the captcha if the sale allows it. */
+const byBrowser = (): boolean => persistentStore.getItem(PREFERENCE_KEY) !== 'picture';
 
 /** A check that takes longer than this, in ms, shows its progress and can be replaced by a picture. */
 const SLOW_MS = 3_000;
@@ -47,7 +47,7 @@ const REPEATED_MS = 60_000;
 let refusedAt = -Infinity;
 
 /** Loads a captcha and calls back once with the answer. It shows a dialog only where the user has to do something or to wait. */
-export function Check({ purpose, saleId, challenge, failure, onAnswer, close }: Props) {
+export function Captcha({ purpose, saleId, challenge, failure, onAnswer, close }: Props) {
   const state = useSignal<State>({ state: 'loading' });
   const asks = useSignal(!byBrowser());
   const stop = useRef(() => {});
@@ -72,7 +72,7 @@ export function Check({ purpose, saleId, challenge, failure, onAnswer, close }: 
 
   const show = (next: Challenge, quietly = false): void => {
     stop.current();
-    const outside = next.kind === 'EXTERNAL' && readOutside(next.parameters);
+    const outside = next.kind === 'EXTERNAL' && readParameters(next.parameters);
     if (next.image || outside) {
       asks.value = true;
       state.value = { state: next.image ? 'picture' : 'outside', challenge: next };
@@ -94,7 +94,7 @@ export function Check({ purpose, saleId, challenge, failure, onAnswer, close }: 
     const mine = ++latest.current;
     state.value = { state: 'loading' };
     try {
-      const kind = quietly || forGood.getItem(LIKING) === 'browser' ? { kind: 'PROOF_OF_WORK' as const } : { automatic: byBrowser() };
+      const kind = quietly || persistentStore.getItem(PREFERENCE_KEY) === 'browser' ? { kind: 'PROOF_OF_WORK' as const } : { automatic: byBrowser() };
       const { createCaptcha: made } = await request(CreateCaptcha, {
         input: { purpose, ...(saleId && { saleId }), ...kind },
       });
@@ -105,14 +105,14 @@ export function Check({ purpose, saleId, challenge, failure, onAnswer, close }: 
     } catch (thrown) {
       if (mine !== latest.current) return;
       const fault = toFault(thrown);
-      fail(apologise(fault));
-      if (!fault.passing) return;
+      fail(faultText(fault));
+      if (!fault.transient) return;
       const again = setTimeout(() => void fetchOne(quietly), Math.max(fault.retryAfterMs, backoff(++tries.current)));
       stop.current = () => clearTimeout(again);
     }
   };
 
-  useLayoutEffect(() => { // before the next frame: a refused widget must not be pressed
+  useLayoutEffect(() => { // before the next frame, so that a refused widget cannot be clicked
     const slow = setTimeout(() => (asks.value = true), SLOW_MS);
     const repeated = failure !== null && now() - refusedAt < REPEATED_MS;
     if (failure) refusedAt = now();
@@ -132,8 +132,8 @@ export function Check({ purpose, saleId, challenge, failure, onAnswer, close }: 
     if (picture) input.current?.focus();
   }, [picture?.id]);
 
-  const like = (browser: boolean): void => {
-    forGood.setItem(LIKING, browser ? 'browser' : 'picture');
+  const prefer = (browser: boolean): void => {
+    persistentStore.setItem(PREFERENCE_KEY, browser ? 'browser' : 'picture');
     asks.value = !browser;
     void fetchOne();
   };
@@ -146,7 +146,7 @@ export function Check({ purpose, saleId, challenge, failure, onAnswer, close }: 
         </p>
       )}
       <Body state={state.value} again={() => void fetchOne()} />
-      {outside && <Outside key={outside.id} parameters={outside.parameters} done={(token) => answered(outside, token)} broken={fail} />}
+      {outside && <ExternalCaptcha key={outside.id} parameters={outside.parameters} done={(token) => answered(outside, token)} broken={fail} />}
       {picture && (
         <form
           class="grid gap-3"
@@ -177,14 +177,14 @@ export function Check({ purpose, saleId, challenge, failure, onAnswer, close }: 
             <button type="button" class="link" onClick={() => void fetchOne()}>
               {t('check.another')}
             </button>
-            <button type="button" class="link text-left" onClick={() => like(true)}>
+            <button type="button" class="link text-left" onClick={() => prefer(true)}>
               {t('check.byBrowser')}
             </button>
           </p>
         </form>
       )}
       {!picture && !outside && byBrowser() && state.value.state !== 'worked' && (
-        <button type="button" class="link justify-self-start text-sm" onClick={() => like(false)}>
+        <button type="button" class="link justify-self-start text-sm" onClick={() => prefer(false)}>
           {t('check.byPicture')}
         </button>
       )}

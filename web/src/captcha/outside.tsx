@@ -1,4 +1,4 @@
-/** The widget of an outside captcha. hCaptcha, Turnstile and reCAPTCHA take the same script parameters and `render`. */
+/** The widget of an external captcha provider. hCaptcha, Turnstile and reCAPTCHA take the same script parameters and `render`. */
 import { useEffect, useRef } from 'preact/hooks';
 import { t } from '../i18n/text';
 
@@ -17,11 +17,11 @@ interface Widgets {
 /** Names that the scripts define. hCaptcha defines the one of reCAPTCHA too. */
 const NAMES = ['turnstile', 'hcaptcha', 'grecaptcha'];
 const READY = 'seckillCheckReady';
-/** Longest wait for a script with what it loads, in ms. */
+/** Timeout of loading a script and its dependencies, in ms. */
 const LOAD_MS = 20_000;
 
 /** Reads the parameters as the server writes them; null where the installation names no script. */
-export function readOutside(parameters: string | null): Parameters | null {
+export function readParameters(parameters: string | null): Parameters | null {
   const { siteKey, script } = JSON.parse(parameters ?? '{}');
   return siteKey && script ? { siteKey, script } : null;
 }
@@ -71,10 +71,10 @@ interface Props {
 }
 
 /** The widget. */
-export function Outside({ parameters, done, broken }: Props) {
+export function ExternalCaptcha({ parameters, done, broken }: Props) {
   const at = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    const { siteKey, script } = readOutside(parameters)!;
+    const { siteKey, script } = readParameters(parameters)!;
     const fail = (): void => broken(t('check.unreachable', { host: new URL(script).host }));
     let gone = false;
     let remove = (): void => {};

@@ -9,7 +9,7 @@ function bytes(dataUrl: string): Blob {
   return new Blob([Uint8Array.from(binary, (c) => c.charCodeAt(0))], { type });
 }
 
-/** A captcha's picture on a canvas: the Content-Security-Policy forbids data: URLs. */
+/** Draws the picture of a captcha on a canvas. */
 export function Puzzle({ dataUrl, broken }: { dataUrl: string; broken: () => void }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   useEffect(() => {

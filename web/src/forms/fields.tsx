@@ -4,10 +4,10 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useRef } from 'preact/hooks';
 import type { Failure } from '@seckill/client/types';
 import { explain, t } from '../i18n/text';
-import type { Flaw } from './rules';
+import type { FieldError } from './rules';
 
 /** What an input needs from its form. */
-export interface Bound {
+export interface InputProps {
   id: string;
   name: string;
   class: string;
@@ -19,7 +19,7 @@ export interface Bound {
 }
 
 /** The rule of each field; one may depend on the other values. */
-export type Rules<N extends string> = Record<N, (value: string, all: Record<N, string>) => Flaw | null>;
+export type Rules<N extends string> = Record<N, (value: string, all: Record<N, string>) => FieldError | null>;
 
 /** The fields of a form. */
 export interface Fields<N extends string> {
@@ -28,7 +28,7 @@ export interface Fields<N extends string> {
   /** What is wrong with a field, in words; null where nothing is shown. */
   error: (name: N) => string | null;
   /** The properties of an input; `noted` is whether a hint is shown below it. */
-  bind: (name: N, noted: boolean) => Bound;
+  bind: (name: N, noted: boolean) => InputProps;
   /** Whether the form can be sent. If not, all errors are shown, and the first faulty field has the focus. */
   ready: () => boolean;
   /** Shows refusals of the server at their fields, of which the first gets the focus, and returns the others. */
@@ -37,7 +37,7 @@ export interface Fields<N extends string> {
   forget: () => void;
 }
 
-/** Whether a pointer is pressed, and what waits until it is released. */
+/** Returns a function that defers a call until no pointer is pressed. */
 function usePointer(): (call: () => void) => void {
   const state = useRef({ pressed: false, waiting: [] as (() => void)[] });
   useEffect(() => {
@@ -54,7 +54,7 @@ function usePointer(): (call: () => void) => void {
   }, []);
   return (call) => {
     if (state.current.pressed) state.current.waiting.push(call);
-    else setTimeout(call); // a tap sends all events of its click at once
+    else setTimeout(call); // after the click: the mouse events of a tap are dispatched together
   };
 }
 
@@ -73,7 +73,7 @@ export function useFields<N extends string>(first: Record<N, string>, rules: Rul
 
   const fieldOf = (failure: Failure): N | undefined => names.find((name) => failure.path?.[1] === name);
   const inputOf = (name: N | undefined) => document.getElementById(`${id}-${name}`) as HTMLInputElement | null;
-  const check = (name: N): Flaw | null => rules[name](values.value[name], values.value);
+  const check = (name: N): FieldError | null => rules[name](values.value[name], values.value);
   const error = (name: N): string | null => {
     const failure = refused.value.find((each) => fieldOf(each) === name);
     if (failure) return explain(failure);
@@ -97,7 +97,7 @@ export function useFields<N extends string>(first: Record<N, string>, rules: Rul
           if (refused.peek().length) refused.value = refused.peek().filter((each) => fieldOf(each) !== name);
         },
         onBlur: ({ currentTarget }) => {
-          if (document.activeElement === currentTarget || checked.peek().includes(name)) return; // the window was left, not the field
+          if (document.activeElement === currentTarget || checked.peek().includes(name)) return; // the window lost the focus, not the field
           whenReleased(() => (checked.value = [...checked.peek(), name]));
         },
       };
@@ -129,7 +129,7 @@ interface FieldProps<N extends string> {
   label: string;
   hint?: string | undefined;
   class?: string;
-  children: (bound: Bound) => ComponentChildren;
+  children: (bound: InputProps) => ComponentChildren;
 }
 
 /** A field with its label, and below it the error, else the hint. */

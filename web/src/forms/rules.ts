@@ -1,18 +1,18 @@
 /**
  * Rules of form fields. They refuse nothing that the server accepts: the bounds are those of graph/schema, the formats those of
- * internal/account and internal/recipient. What only the server knows, such as the list of common passwords, it checks alone.
+ * internal/account and internal/recipient. Rules that need data of the server, such as the list of common passwords, are checked by the server only.
  */
 import type { Key } from '../i18n/en';
 import type { Values } from '../i18n/text';
 
 /** Why a value is refused: a text and its values. */
-export interface Flaw {
+export interface FieldError {
   key: Key;
   values?: Values;
 }
 
 /** Checks a value; null = nothing is wrong. */
-export type Rule = (value: string) => Flaw | null;
+export type Rule = (value: string) => FieldError | null;
 
 /** Fewest and most characters of a field. */
 export interface Bounds {
@@ -44,14 +44,14 @@ export const reason: Bounds = { least: 1, most: 200 };
 /** Characters as the server counts them: code points. */
 const lengthOf = (text: string): number => [...text].length;
 
-/** Without surrounding spaces, of which the server knows one more than JavaScript. */
+/** Trims white space as the server does: for Go, U+0085 is white space too. */
 export const trimmed = (text: string): string => text.replace(/^[\s\u0085]+|[\s\u0085]+$/g, '');
 
 /** Refuses an empty value. */
 export const required: Rule = (value) => (value ? null : { key: 'form.required' });
 
 /** Refuses a value that is empty where it may not be, too short or too long. */
-function outside(value: string, { least, most }: Bounds): Flaw | null {
+function outside(value: string, { least, most }: Bounds): FieldError | null {
   const n = lengthOf(value);
   if (n === 0 && least > 0) return { key: 'form.required' };
   if (n < least) return { key: 'form.short', values: { n: least } };
@@ -61,7 +61,7 @@ function outside(value: string, { least, most }: Bounds): Flaw | null {
 /** The rule of a text that may be anything within its bounds. */
 export const within = (bounds: Bounds): Rule => (value) => outside(value, bounds);
 
-/** What a display name may not contain besides spaces, which the server joins. */
+/** Characters that a display name may not contain. White space is allowed: the server collapses it. */
 const unprintable = /(?![\s\u0085])[\p{Cc}\p{Cf}\p{Co}]/u;
 
 /** The rule of a display name. */
@@ -74,21 +74,21 @@ export const displayName: Rule = (value) => {
 export const mailbox =
   /^[a-z0-9.!#$%&'*+/=?^_{|}~`-]{1,64}@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])$/;
 
-/** The form in which the server reads an account; İ becomes one letter there, and two in JavaScript. */
-const accountForm = (text: string): string => trimmed(text.normalize('NFKC')).replaceAll('İ', 'i').toLowerCase();
+/** Normalises an account as the server does. İ is replaced first: Go lower-cases it to one code point, JavaScript to two. */
+const normaliseAccount = (text: string): string => trimmed(text.normalize('NFKC')).replaceAll('İ', 'i').toLowerCase();
 
-/** Whether a text may be a phone number: the server knows which numbers exist. */
+/** Whether a text may be a phone number; only the server checks that the number is valid. */
 const maybePhone = (text: string): boolean => !/\p{L}/u.test(text) && (text.match(/\p{Nd}/gu)?.length ?? 0) >= (text.startsWith('+') ? 4 : 2);
 
 /**
- * The rule of an account: an e-mail address or a phone number, which needs its country code where `country` is null. Undefined: it is not
- * known yet what the installation has.
+ * The rule of an account: an e-mail address or a phone number, which needs its country code where `country` is null. Undefined while the
+ * setting of the installation is not loaded.
  */
 export function account(country: string | null | undefined): Rule {
   return (value) => {
     const flaw = outside(value, newAccount.account);
     if (flaw?.key === 'form.required' || flaw?.key === 'form.long') return flaw;
-    const text = accountForm(value);
+    const text = normaliseAccount(value);
     const isPhone = text.startsWith('+') || (country !== null && !text.includes('@'));
     if (!flaw && (isPhone ? maybePhone(text) : mailbox.test(text))) return null;
     return { key: country === null ? 'form.accountAny' : 'form.account' };
@@ -101,7 +101,7 @@ const DISTINCT = 5;
 /** Sequences of keys that a password must not be part of, in both directions. */
 export const keyRows = ['01234567890123456789', 'abcdefghijklmnopqrstuvwxyz', 'qwertyuiop', 'asdfghjkl', 'zxcvbnm'];
 
-/** Letters behind the characters that often replace them. */
+/** Letters by the characters that often replace them. */
 const leet: Record<string, string> = { '@': 'a', '4': 'a', '3': 'e', '1': 'i', '0': 'o', $: 's', '5': 's', '7': 't' };
 
 /** The shortest part whose repetition is the text. */
@@ -113,7 +113,7 @@ function repeated(text: string): string {
   return text;
 }
 
-/** Whether a password of ASCII is guessed first. The server counts bytes and has a list of words: it checks all others. */
+/** Whether an ASCII password is easy to guess. Other passwords are left to the server, which counts bytes and has a word list. */
 function guessable(password: string, name: string): boolean {
   const text = password.toLowerCase();
   if (new Set(text).size < DISTINCT) return true;
@@ -126,7 +126,7 @@ function guessable(password: string, name: string): boolean {
 
 /** The rule of the password of an account. */
 export function password(of: string): Rule {
-  const name = accountForm(of);
+  const name = normaliseAccount(of);
   return (value) => {
     const flaw = outside(value, newAccount.password);
     if (flaw) return flaw;
@@ -147,7 +147,7 @@ export const countryCode = /^[A-Z]{2}$/;
 const line = (bounds: Bounds): Rule => (value) => outside(trimmed(value), bounds) ?? (/\p{Cc}/u.test(trimmed(value)) ? { key: 'form.characters' } : null);
 
 /** A text of a format. */
-const formed = (bounds: Bounds, format: RegExp, key: Key): Rule => (value) => {
+const matching = (bounds: Bounds, format: RegExp, key: Key): Rule => (value) => {
   const text = trimmed(value);
   return outside(text, bounds) ?? (format.test(text) ? null : { key });
 };
@@ -155,10 +155,10 @@ const formed = (bounds: Bounds, format: RegExp, key: Key): Rule => (value) => {
 /** The rules of an address, whose fields are sent without surrounding spaces. */
 export const addressRules: Record<keyof typeof address, Rule> = {
   name: line(address.name),
-  phone: formed(address.phone, phoneNumber, 'form.phone'),
+  phone: matching(address.phone, phoneNumber, 'form.phone'),
   country: (value) => (trimmed(value) && !countryCode.test(trimmed(value).toUpperCase()) ? { key: 'form.country' } : required(trimmed(value))),
   region: line(address.region),
   city: line(address.city),
   street: line(address.street),
-  postalCode: formed(address.postalCode, postalCode, 'form.postalCode'),
+  postalCode: matching(address.postalCode, postalCode, 'form.postalCode'),
 };

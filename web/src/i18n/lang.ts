@@ -1,11 +1,11 @@
 import { effect, signal } from '@preact/signals';
-import { forGood } from '../api/storage';
+import { persistentStore } from '../api/storage';
 
 /** Languages of the shop. */
 export type Lang = 'en' | 'zh';
 
 function initial(): Lang {
-  const wanted = new URLSearchParams(location.search).get('lang') ?? forGood.getItem('lang') ?? navigator.language;
+  const wanted = new URLSearchParams(location.search).get('lang') ?? persistentStore.getItem('lang') ?? navigator.language;
   return wanted.toLowerCase().startsWith('zh') ? 'zh' : 'en';
 }
 

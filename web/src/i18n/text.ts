@@ -1,7 +1,7 @@
 import { batch, signal } from '@preact/signals';
 import type { Fault } from '@seckill/client/fault';
 import type { Failure, Money } from '@seckill/client/types';
-import { forGood } from '../api/storage';
+import { persistentStore } from '../api/storage';
 import { en, type Key } from './en';
 import { lang, tag, type Lang } from './lang';
 
@@ -21,13 +21,13 @@ async function read(of: Lang): Promise<Texts> {
 }
 
 /** Fetches the texts of a language, then changes to it and remembers it. */
-export async function speak(next: Lang): Promise<void> {
+export async function setLanguage(next: Lang): Promise<void> {
   const found = await read(next);
   batch(() => {
     texts.value = found;
     lang.value = next;
   });
-  forGood.setItem('lang', next);
+  persistentStore.setItem('lang', next);
 }
 
 /** Fetches the texts of the language in use; with a source, also its texts from now on. */
@@ -48,7 +48,7 @@ export function t(key: Key, values: Values = {}): string {
 }
 
 /** The text of a computed key, or the fallback. */
-export function maybe(key: string, fallback: string, values: Values = {}): string {
+export function textOr(key: string, fallback: string, values: Values = {}): string {
   const text = texts.value[key];
   return text ? fill(text, values) : fallback;
 }
@@ -56,19 +56,19 @@ export function maybe(key: string, fallback: string, values: Values = {}): strin
 /** The text of a refusal: by code and field, else by code, else the server's message. */
 export function explain(failure: Failure): string {
   if (failure.__typename === 'SaleNotOpenError' && failure.code === 'SALE_CLOSED') {
-    return maybe(`button.${failure.phase}`, t('error.SALE_CLOSED')); // the phase says more than "closed"
+    return textOr(`button.${failure.phase}`, t('error.SALE_CLOSED')); // the phase says more than "closed"
   }
   if (failure.__typename === 'PurchaseLimitError') {
     const which = failure.wholeSale ? (failure.remaining > 0 ? '.sale' : '.used') : '';
-    return maybe(`error.PURCHASE_LIMIT_REACHED${which}`, failure.message, { n: failure.limit, more: failure.remaining });
+    return textOr(`error.PURCHASE_LIMIT_REACHED${which}`, failure.message, { n: failure.limit, more: failure.remaining });
   }
   const s = failure.__typename === 'RateLimitedError' ? Math.ceil(failure.retryAfterMs / 1000) : 1;
-  return maybe(`error.${failure.code}.${failure.path?.at(-1)}`, maybe(`error.${failure.code}`, failure.message, { s }));
+  return textOr(`error.${failure.code}.${failure.path?.at(-1)}`, textOr(`error.${failure.code}`, failure.message, { s }));
 }
 
-/** A fault in words. */
-export function apologise(fault: Fault): string {
-  return maybe(`fault.${fault.code}`, t('fault.INTERNAL'));
+/** The message for a fault. */
+export function faultText(fault: Fault): string {
+  return textOr(`fault.${fault.code}`, t('fault.INTERNAL'));
 }
 
 const formats = new Map<string, unknown>();
@@ -80,7 +80,7 @@ function format<T>(name: string, make: (tag: string) => T): T {
   return formats.get(key) as T;
 }
 
-/** How Intl names a currency. Its narrow symbols and those of English share ¥: it is for CNY, and yen are JP¥ in Chinese and JPY elsewhere. */
+/** How Intl displays a currency. ¥ is used for CNY only, so JPY is shown as JP¥ in Chinese and as JPY in English. */
 function displayOf(currency: string): 'symbol' | 'narrowSymbol' | 'code' {
   if (currency === 'CNY') return 'narrowSymbol';
   return currency === 'JPY' && lang.value !== 'zh' ? 'code' : 'symbol';
@@ -95,13 +95,13 @@ export function money({ amount, currencyCode: currency }: Money): string {
 /** Decimals of an exact amount; no currency of the API has more. */
 const SCALE = 4;
 
-/** An exact amount in its smallest parts. */
+/** An amount in units of 10^-SCALE. */
 function units({ amount }: Money): bigint {
   const [whole = '0', fraction = ''] = amount.split('.');
   return BigInt(whole + fraction.padEnd(SCALE, '0').slice(0, SCALE));
 }
 
-/** The amount of so many smallest parts. */
+/** The amount of a number of units of 10^-SCALE, in the currency of another amount. */
 function ofUnits(units: bigint, { currencyCode }: Money): Money {
   const text = String(units).padStart(SCALE + 1, '0');
   const amount = `${text.slice(0, -SCALE)}.${text.slice(-SCALE)}`.replace(/00$/, '');

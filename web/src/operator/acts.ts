@@ -1,5 +1,5 @@
 /** The steps of a sale by its status, for the buttons. The server checks them again. */
-import type { Person } from '../api/session';
+import type { User } from '../api/session';
 import { request } from '../api/client';
 import type { Failure } from '@seckill/client/types';
 import type { ResultOf } from '@seckill/client/operation';
@@ -13,10 +13,10 @@ export type AdminSale = ResultOf<typeof AdminSaleParts>;
 export type SaleStatus = AdminSale['status'];
 
 /** A step. */
-export type Act = 'submit' | 'withdraw' | 'discard' | 'duplicate' | 'template' | 'approve' | 'reject' | 'schedule' | 'reschedule' | 'extend' | 'describe' | 'preheat' | 'pause' | 'resume' | 'end' | 'cancel';
+export type SaleAction = 'submit' | 'withdraw' | 'discard' | 'duplicate' | 'template' | 'approve' | 'reject' | 'schedule' | 'reschedule' | 'extend' | 'describe' | 'preheat' | 'pause' | 'resume' | 'end' | 'cancel';
 
 /** What a step needs: a note, and an administrator. */
-export const needs: Record<Act, { note: 'none' | 'optional' | 'required'; admin: boolean }> = {
+export const needs: Record<SaleAction, { note: 'none' | 'optional' | 'required'; admin: boolean }> = {
   submit: { note: 'none', admin: false },
   withdraw: { note: 'optional', admin: false },
   discard: { note: 'optional', admin: false },
@@ -35,7 +35,7 @@ export const needs: Record<Act, { note: 'none' | 'optional' | 'required'; admin:
   cancel: { note: 'required', admin: true },
 };
 
-const byStatus: Record<SaleStatus, Act[]> = {
+const byStatus: Record<SaleStatus, SaleAction[]> = {
   DRAFT: ['submit', 'discard', 'cancel'],
   PENDING_APPROVAL: ['approve', 'reject', 'withdraw', 'cancel'],
   REJECTED: ['discard', 'cancel'],
@@ -49,10 +49,10 @@ const byStatus: Record<SaleStatus, Act[]> = {
 };
 
 /** The steps of a sale that was paused before its opening. */
-const beforeOpening: Act[] = ['resume', 'reschedule', 'describe', 'cancel'];
+const beforeOpening: SaleAction[] = ['resume', 'reschedule', 'describe', 'cancel'];
 
 /** The steps that a user may take at a time, in ms. */
-export function actsOf({ status, startsAt }: Pick<AdminSale, 'status' | 'startsAt'>, who: Person, at: number): Act[] {
+export function actionsOf({ status, startsAt }: Pick<AdminSale, 'status' | 'startsAt'>, who: User, at: number): SaleAction[] {
   const admin = who.role === 'ADMIN';
   const steps = status === 'PAUSED' && at < Date.parse(startsAt) ? beforeOpening : byStatus[status];
   const acts = steps?.filter((act) => (act === 'discard' ? !admin : admin || !needs[act].admin)); // administrators cancel
@@ -77,7 +77,7 @@ export function instant(field = '', before?: string): string {
 }
 
 /** Takes a step with the values of its form. */
-export async function take(act: Act, { id: saleId, startsAt, endsAt }: Pick<AdminSale, 'id' | 'startsAt' | 'endsAt'>, { note = '', starts, ends, title = '', rules = '', accent = '', name = '' }: Record<string, string>): Promise<Pick<SalePayload, 'userErrors'> & Partial<SalePayload> | null> {
+export async function runAction(act: SaleAction, { id: saleId, startsAt, endsAt }: Pick<AdminSale, 'id' | 'startsAt' | 'endsAt'>, { note = '', starts, ends, title = '', rules = '', accent = '', name = '' }: Record<string, string>): Promise<Pick<SalePayload, 'userErrors'> & Partial<SalePayload> | null> {
   const input = { saleId };
   switch (act) {
     case 'submit':

@@ -4,31 +4,31 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo } from 'preact/hooks';
 import { Fault } from '@seckill/client/fault';
 import { follow } from '../api/client';
-import { useLoad, type Page } from '../api/load';
+import { useLoad, type LoadState } from '../api/load';
 import { request } from '../api/client';
 import { Figures as FiguresDoc, FiguresLive } from '../documents/figures';
-import { count, maybe, money, span } from '../i18n/text';
-import { Broken, Stale, When } from '../ui/bits';
+import { count, textOr, money, span } from '../i18n/text';
+import { FaultMessage, Stale, DateTime } from '../ui/bits';
 import { Feed } from './feed';
-import { extend, sumHolds, type Figures, type Point } from './figures';
+import { extend, unitsAddUp, type Figures, type Point } from './figures';
 import type { Names } from './log';
 import { Plot, type Mark } from './plot';
-import { holed, merge } from './series';
+import { hasGaps, merge } from './series';
 import { ot } from './texts';
 
 const POLL_MS = 2_000;
 /** Least time between two requests for missing seconds, in ms. */
 const FILL_MS = 10_000;
-/** How long after the opening the first count may come, although none is missing, in ms. */
+/** A count that begins later than this after the opening, in ms, is shown as incomplete. */
 const FIRST_COUNT_MS = 5_000;
 
 /** Milliseconds, with one decimal below ten. */
 const decimals = (ms: number): string => (ms < 10 ? ms.toFixed(1) : count(Math.round(ms)));
 
 /** The fault of a load. */
-const faultIn = <T,>(page: Page<T>): Fault | null => ('fault' in page ? page.fault : null);
+const faultIn = <T,>(page: LoadState<T>): Fault | null => ('fault' in page ? page.fault : null);
 
-/** The figures and the seconds before them. A response without figures is a failed one. */
+/** Loads the figures with their series. Throws a Fault if the response has no figures. */
 async function load(id: string, signal: AbortSignal) {
   const { sale } = await request(FiguresDoc, { id }, signal);
   if (sale && !sale.saleStats) throw new Fault('UNAVAILABLE', 'the figures are not known');
@@ -41,17 +41,17 @@ interface Props {
   opening: string;
   /** Names of the items. */
   names?: Names;
-  /** What people did, for the chart. */
+  /** Operators' actions, for the chart. */
   marks?: readonly Mark[];
 }
 
 /** The figures, the chart and the feed of a sale. */
 export function Dashboard({ id, live, opening, names = {}, marks = [] }: Props) {
-  // The figures are loaded again when the sale ends: the last frame is not final.
+  // Load the figures again when the sale ends: the last pushed ones are not final.
   const { page, reload } = useLoad(`figures ${id} ${live}`, (signal) => load(id, signal));
   const { figures, series } = useMemo(() => ({ figures: signal<Figures | null>(null), series: signal<Point[]>([]) }), [id]);
 
-  /** Takes figures unless newer ones are known: frames and responses overtake each other. */
+  /** Keeps figures unless newer ones are known: pushed figures and responses may arrive out of order. */
   const take = (next: Figures): void => {
     const last = figures.peek();
     if (last && Date.parse(next.at) < Date.parse(last.at)) return;
@@ -62,7 +62,7 @@ export function Dashboard({ id, live, opening, names = {}, marks = [] }: Props) 
   const loaded = page.value.state === 'ready' ? page.value.data : null;
   useEffect(() => {
     if (!loaded) return;
-    // A response has complete seconds, so it replaces what their frames said.
+    // A response has complete seconds, so it replaces the pushed points.
     const points = loaded.series.map(({ at, requests, orders, remainingUnits }) => ({
       at: Math.floor(Date.parse(at) / 1000),
       requests,
@@ -80,7 +80,7 @@ export function Dashboard({ id, live, opening, names = {}, marks = [] }: Props) 
       next: ({ saleStats: { saleStats } }) => {
         take(saleStats);
         const at = Date.parse(saleStats.at);
-        if (holed(series.peek()) && at - filled >= FILL_MS) {
+        if (hasGaps(series.peek()) && at - filled >= FILL_MS) {
           filled = at;
           void reload();
         }
@@ -98,7 +98,7 @@ export function Dashboard({ id, live, opening, names = {}, marks = [] }: Props) 
 
   const now = figures.value;
   const fault = faultIn(page.value);
-  if (!now) return fault ? <Broken fault={fault} again={reload} /> : <div class="min-h-dvh" />; // so that nothing below it is seen to move
+  if (!now) return fault ? <FaultMessage fault={fault} again={reload} /> : <div class="min-h-dvh" />; // reserves the space, to avoid a layout shift
   return (
     <section class="card grid gap-5 p-5" aria-labelledby="figures">
       <h2 id="figures" class="head">
@@ -107,7 +107,7 @@ export function Dashboard({ id, live, opening, names = {}, marks = [] }: Props) 
       <Stale fault={fault} again={reload} />
       {now.countedSince && Date.parse(now.countedSince) - Date.parse(opening) >= FIRST_COUNT_MS && (
         <p class="note text-warn">
-          {ot('op.countedSince')} <When at={now.countedSince} />
+          {ot('op.countedSince')} <DateTime at={now.countedSince} />
         </p>
       )}
       <dl class="grid grid-cols-2 gap-4 sm:grid-cols-5">
@@ -150,7 +150,7 @@ function Figure({ name, children }: { name: string; children: ComponentChildren 
 
 /** The equation of stock, which must hold at every moment. */
 function Sum({ figures }: { figures: Figures }) {
-  const holds = sumHolds(figures);
+  const holds = unitsAddUp(figures);
   return (
     <p class={`note flex flex-wrap justify-between gap-2 font-medium tabular-nums ${holds ? 'text-good' : 'text-danger'}`} role={holds ? undefined : 'alert'}>
       <span>{ot(holds ? 'op.sumHolds' : 'op.sumBroken')}</span>
@@ -251,7 +251,7 @@ function Refused({ figures }: { figures: Figures }) {
   return (
     <div>
       <h3 class="mb-2 font-semibold">{ot('op.refused')}</h3>
-      <Bars rows={rows.map((row) => [`${ot(`op.stage.${row.stage}`)}: ${maybe(`op.why.${row.code}`, row.code)}`, row.count])} most={rows[0]!.count} colour="bg-warn" />
+      <Bars rows={rows.map((row) => [`${ot(`op.stage.${row.stage}`)}: ${textOr(`op.why.${row.code}`, row.code)}`, row.count])} most={rows[0]!.count} colour="bg-warn" />
     </div>
   );
 }

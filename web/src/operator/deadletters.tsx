@@ -8,7 +8,7 @@ import type { ResultOf } from '@seckill/client/operation';
 import type { Failure } from '@seckill/client/types';
 import { DropLetter, Letter as LetterDoc, LetterActs, ReplayLetter, ReplayLetters, ReturnHeld, SetAside, SettleHeld } from '../documents/letters';
 import { count, money } from '../i18n/text';
-import { Broken, Loading, Stale, Title, When } from '../ui/bits';
+import { FaultMessage, Loading, Stale, Title, DateTime } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { toast } from '../ui/toast';
 import { Form, Note } from './form';
@@ -18,9 +18,8 @@ import { ot, type OpKey } from './texts';
 type Found = ResultOf<typeof SetAside>;
 type Letter = NonNullable<Found['letters']>['edges'][number]['node'];
 type Held = NonNullable<Found['held']>['edges'][number]['node'];
-type Past = NonNullable<ResultOf<typeof LetterActs>['acts']>['edges'][number]['node'];
+type Decision = NonNullable<ResultOf<typeof LetterActs>['acts']>['edges'][number]['node'];
 
-/** The page. */
 export function DeadLetters() {
   const { page, reload } = useLoad('dead-letters', (signal) => request(SetAside, {}, signal));
   switch (page.value.state) {
@@ -28,7 +27,7 @@ export function DeadLetters() {
     case 'missing':
       return <Loading />;
     case 'failed':
-      return <Broken fault={page.value.fault} again={reload} />;
+      return <FaultMessage fault={page.value.fault} again={reload} />;
     case 'ready': {
       const { letters, held, acts } = page.value.data;
       const all = letters?.totalCount ?? 0;
@@ -56,7 +55,7 @@ export function DeadLetters() {
               {(nodes) => (
                 <ul class="grid grid-cols-1 gap-2">
                   {nodes.map((past) => (
-                    <PastRow key={past.letterId + past.kind} past={past} />
+                    <DecisionRow key={past.letterId + past.kind} past={past} />
                   ))}
                 </ul>
               )}
@@ -81,7 +80,7 @@ function Part(props: { name: OpKey; none: OpKey; many: number; children: Compone
 }
 
 /** An action that is confirmed with a reason. */
-interface Ask {
+interface Confirmation {
   name: string;
   sure: string;
   send: (note: string) => Promise<Failure | undefined>;
@@ -90,7 +89,7 @@ interface Ask {
 }
 
 /** The dialog that confirms an action. */
-function Sheet({ ask, close, done }: { ask: Ask; close: () => void; done: () => void }) {
+function ConfirmDialog({ ask, close, done }: { ask: Confirmation; close: () => void; done: () => void }) {
   return (
     <Dialog title={ask.name} close={close}>
       <Form
@@ -116,7 +115,7 @@ const SHOWN = 100;
 function ReplayAll({ many, reload }: { many: number; reload: () => void }) {
   const asking = useSignal(false);
   let result = '';
-  const ask: Ask = {
+  const ask: Confirmation = {
     name: ot('op.replayAll'),
     sure: ot('op.sure.replayAll', { count: count(many) + (many < SHOWN ? '' : '+') }),
     send: async (note) => {
@@ -131,20 +130,20 @@ function ReplayAll({ many, reload }: { many: number; reload: () => void }) {
       <button class="btn" onClick={() => (asking.value = true)}>
         {ask.name}
       </button>
-      {asking.value && <Sheet ask={ask} close={() => (asking.value = false)} done={reload} />}
+      {asking.value && <ConfirmDialog ask={ask} close={() => (asking.value = false)} done={reload} />}
     </li>
   );
 }
 
 function LetterRow({ letter, reload }: { letter: Letter; reload: () => void }) {
-  const asking = useSignal<Ask | null>(null);
+  const asking = useSignal<Confirmation | null>(null);
   const looking = useSignal(false);
-  const replay: Ask = {
+  const replay: Confirmation = {
     name: ot('op.replay'),
     sure: ot('op.sure.replay'),
     send: async (note) => (await request(ReplayLetter, { input: { letterId: letter.id, note } })).act?.userErrors[0],
   };
-  const drop: Ask = {
+  const drop: Confirmation = {
     name: ot('op.drop'),
     sure: ot('op.sure.drop'),
     send: async (note) => (await request(DropLetter, { input: { letterId: letter.id, note } })).act?.userErrors[0],
@@ -153,7 +152,7 @@ function LetterRow({ letter, reload }: { letter: Letter; reload: () => void }) {
     <li class="note grid grid-cols-1 gap-2">
       <p class="font-medium break-words">{letter.reason}</p>
       <p class="text-sm break-words text-soft">
-        <When at={letter.setAsideAt} /> · {letter.stream} · {ot('op.letterTries', { tries: count(letter.attempts), times: count(letter.deliveries) })}
+        <DateTime at={letter.setAsideAt} /> · {letter.stream} · {ot('op.letterTries', { tries: count(letter.attempts), times: count(letter.deliveries) })}
         {letter.orderTask && ` · ${letter.orderTask.id}`}
       </p>
       <div class="flex flex-wrap gap-3">
@@ -167,7 +166,7 @@ function LetterRow({ letter, reload }: { letter: Letter; reload: () => void }) {
           {ot('op.inspect')}
         </button>
       </div>
-      {asking.value && <Sheet ask={asking.value} close={() => (asking.value = null)} done={reload} />}
+      {asking.value && <ConfirmDialog ask={asking.value} close={() => (asking.value = null)} done={reload} />}
       {looking.value && (
         <Dialog title={ot('op.inspect')} close={() => (looking.value = false)}>
           <Fields id={letter.id} />
@@ -186,7 +185,7 @@ function Fields({ id }: { id: string }) {
     case 'missing':
       return <p>{ot('op.none')}</p>;
     case 'failed':
-      return <Broken fault={page.value.fault} again={reload} />;
+      return <FaultMessage fault={page.value.fault} again={reload} />;
     case 'ready':
       return (
         <dl class="grid max-h-96 gap-3 overflow-y-auto text-sm" tabIndex={0}>
@@ -202,15 +201,15 @@ function Fields({ id }: { id: string }) {
 }
 
 function HeldRow({ held, reload }: { held: Held; reload: () => void }) {
-  const asking = useSignal<Ask | null>(null);
+  const asking = useSignal<Confirmation | null>(null);
   const amount = money(held.amount);
   const input = (note: string) => ({ input: { heldPaymentId: held.id, note } });
-  const back: Ask = {
+  const back: Confirmation = {
     name: ot('op.sendBack', { amount }),
     sure: ot('op.sure.sendBack', { amount }),
     send: async (note) => (await request(ReturnHeld, input(note))).act?.userErrors[0],
   };
-  const settle: Ask = {
+  const settle: Confirmation = {
     name: ot('op.heldSettle'),
     sure: ot('op.sure.heldSettle', { amount }),
     send: async (note) => (await request(SettleHeld, input(note))).act?.userErrors[0],
@@ -226,7 +225,7 @@ function HeldRow({ held, reload }: { held: Held; reload: () => void }) {
         )}
       </p>
       <p class="text-sm break-words text-soft">
-        <When at={held.at} /> · {held.provider} · {held.transaction} · {held.reason}
+        <DateTime at={held.at} /> · {held.provider} · {held.transaction} · {held.reason}
       </p>
       <p class="flex flex-wrap gap-2">
         {/* Only its provider can return money without a known payment. */}
@@ -236,19 +235,19 @@ function HeldRow({ held, reload }: { held: Held; reload: () => void }) {
           </button>
         ))}
       </p>
-      {asking.value && <Sheet ask={asking.value} close={() => (asking.value = null)} done={reload} />}
+      {asking.value && <ConfirmDialog ask={asking.value} close={() => (asking.value = null)} done={reload} />}
     </li>
   );
 }
 
-function PastRow({ past }: { past: Past }) {
+function DecisionRow({ past }: { past: Decision }) {
   return (
     <li class="border-t border-line pt-2 first:border-0 first:pt-0">
       <p class="font-medium break-words">
         {ot(`op.did.${past.kind}`)}: {past.reason}
       </p>
       <p class="text-sm text-soft">
-        <When at={past.at} /> · {past.actor?.displayName ?? ot('op.byCommand')} · {past.note}
+        <DateTime at={past.at} /> · {past.actor?.displayName ?? ot('op.byCommand')} · {past.note}
       </p>
     </li>
   );

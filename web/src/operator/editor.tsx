@@ -6,7 +6,7 @@ import { Fault } from '@seckill/client/fault';
 import { useLoad } from '../api/load';
 import { request } from '../api/client';
 import { CreateSale, AdminSale as AdminSaleDoc, GoodsList, UpdateSale } from '../documents/operator';
-import { Broken, Loading, NoSale, Title } from '../ui/bits';
+import { FaultMessage, Loading, SaleNotFound, Title } from '../ui/bits';
 import { Icon } from '../ui/icons';
 import { instant, type AdminSale } from './acts';
 import { Accent, decimal, Field, Form, Times, type Values } from './form';
@@ -21,7 +21,7 @@ interface Row {
   limit?: number;
 }
 
-interface Kind {
+interface Product {
   id: string;
   name: string;
   currency: string;
@@ -32,8 +32,8 @@ const MAX_ITEMS = 20;
 /** Most pages of products to choose from. */
 const MAX_PAGES = 5;
 
-async function allGoods(signal: AbortSignal): Promise<Kind[]> {
-  const found: Kind[] = [];
+async function allGoods(signal: AbortSignal): Promise<Product[]> {
+  const found: Product[] = [];
   let after: string | null = null;
   for (let page = 0; page < MAX_PAGES; page++) {
     const { goods }: Awaited<ReturnType<typeof ask>> = await ask(after, signal);
@@ -57,14 +57,14 @@ export function SaleEditor({ id }: { id?: string }) {
     ]);
     return { goods, sale };
   });
-  if (page.value.state === 'failed') return <Broken fault={page.value.fault} again={reload} />;
+  if (page.value.state === 'failed') return <FaultMessage fault={page.value.fault} again={reload} />;
   if (page.value.state !== 'ready') return <Loading />;
   const { goods, sale } = page.value.data;
-  if (id && !sale) return <NoSale again={reload} />; // an empty form would create another sale
-  return <Written key={id} goods={goods} sale={sale} />;
+  if (id && !sale) return <SaleNotFound again={reload} />; // an empty form would create another sale
+  return <SaleForm key={id} goods={goods} sale={sale} />;
 }
 
-function Written({ goods, sale }: { goods: Kind[]; sale: AdminSale | null }) {
+function SaleForm({ goods, sale }: { goods: Product[]; sale: AdminSale | null }) {
   const [, go] = useLocation();
   const rows = useSignal<Row[]>(
     sale?.items.map((item, key) => ({ key, goodsId: item.goods.id, price: item.price.amount, stock: item.stock.total ?? 1, limit: item.purchaseLimit })) ?? [{ key: 0 }],
@@ -177,7 +177,7 @@ function Written({ goods, sale }: { goods: Kind[]; sale: AdminSale | null }) {
   );
 }
 
-function ItemRow({ row, name, goods, remove }: { row: Row; name: string; goods: Kind[]; remove: (() => void) | null }) {
+function ItemRow({ row, name, goods, remove }: { row: Row; name: string; goods: Product[]; remove: (() => void) | null }) {
   return (
     <fieldset class="card grid items-end gap-4 p-5 sm:grid-cols-[2fr_1fr_1fr_1fr_auto]">
       <legend class="float-left font-semibold sm:col-span-5">{name}</legend>

@@ -5,7 +5,7 @@ import { Link } from 'wouter-preact';
 import { follow } from '../api/client';
 import { Feed as FeedDoc } from '../documents/figures';
 import { lang } from '../i18n/lang';
-import { When } from '../ui/bits';
+import { DateTime } from '../ui/bits';
 import { ot } from './texts';
 
 /** Lines that are kept. */
@@ -20,7 +20,7 @@ interface Line {
   order: { id: string; number: string } | null;
 }
 
-/** The instant in a cursor, in ms. */
+/** The time in a cursor as an ISO string; `other` if the cursor has none. */
 const instant = (cursor: string, other: string): string => {
   const ms = Number(cursor.split('-')[0]);
   return ms ? new Date(ms).toISOString() : other;
@@ -31,7 +31,7 @@ export function Feed({ id }: { id: string }) {
   const lines = useSignal<Line[]>([]);
   useEffect(() => {
     lines.value = [];
-    let fresh: Line[] = []; // the history comes at once and is shown at once
+    let fresh: Line[] = []; // entries that arrive together, such as the history, are rendered once
     let frame = 0;
     const show = (): void => {
       frame = 0;
@@ -65,7 +65,7 @@ export function Feed({ id }: { id: string }) {
         {lines.value.map((line) => (
           <li key={line.cursor} class="flex gap-3">
             <span class="shrink-0 text-soft">
-              <When at={line.at} />
+              <DateTime at={line.at} />
             </span>
             <span>
               {line.message}{' '}

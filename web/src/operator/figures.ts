@@ -17,7 +17,7 @@ export interface Point {
 export const REACH_S = 300;
 
 /** Whether the units add up, here and in the stores. */
-export function sumHolds(figures: Figures): boolean {
+export function unitsAddUp(figures: Figures): boolean {
   return figures.conserved && figures.remainingUnits + figures.pendingUnits + figures.paidUnits === figures.totalUnits;
 }
 

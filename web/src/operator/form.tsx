@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { toFault } from '@seckill/client/fault';
 import type { Failure } from '@seckill/client/types';
-import { apologise, count, explain } from '../i18n/text';
+import { faultText, count, explain } from '../i18n/text';
 import { localInput, type AdminSale } from './acts';
 import { fieldName } from './log';
 import { ot } from './texts';
@@ -17,7 +17,7 @@ export function Field({ label, children }: { label: string; children: ComponentC
   );
 }
 
-/** The values of a form, trimmed, by the names of its fields. Boxes that are not ticked are missing. */
+/** The values of a form, trimmed, by the names of its fields. Unchecked boxes are missing. */
 export type Values = Record<string, string>;
 
 function values(form: HTMLFormElement): Values {
@@ -55,7 +55,7 @@ interface Props {
 /** A form that cannot be sent twice and says why it was refused. */
 export function Form({ send, done, label, children, beside, class: layout = 'grid gap-3' }: Props) {
   const sending = useSignal(false);
-  const why = useSignal<(() => string)[]>([]); // in the language of the moment
+  const why = useSignal<(() => string)[]>([]); // functions, so that a change of the language applies
   const submit = async (form: HTMLFormElement): Promise<void> => {
     if (sending.peek()) return;
     sending.value = true;
@@ -64,7 +64,7 @@ export function Form({ send, done, label, children, beside, class: layout = 'gri
       why.value = failures.map((failure) => () => words(failure));
       if (!failures.length) done();
     } catch (thrown) {
-      why.value = [() => apologise(toFault(thrown))];
+      why.value = [() => faultText(toFault(thrown))];
     } finally {
       sending.value = false;
     }

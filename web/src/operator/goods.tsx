@@ -17,7 +17,6 @@ import { ot } from './texts';
 
 type Each = NonNullable<ResultOf<typeof GoodsList>['goods']>['edges'][number]['node'];
 
-/** The page. */
 export function Goods() {
   const [search, setSearch] = useQuery('q');
   const editing = useSignal<Each | 'new' | null>(null);
@@ -103,13 +102,13 @@ function Editor({ goods, close, done }: { goods: Each | null; close: () => void;
         <PictureField picture={picture} />
         <AltField text={goods?.imageAlt ?? ''} />
       </Form>
-      {goods && <Past id={goods.id} />}
+      {goods && <GoodsHistory id={goods.id} />}
     </Dialog>
   );
 }
 
 /** The audit log of the product. */
-function Past({ id }: { id: string }) {
+function GoodsHistory({ id }: { id: string }) {
   const { page } = useLoad(`goods log ${id}`, async (signal) => {
     const { node } = await request(GoodsLog, { id }, signal);
     return node?.__typename === 'Goods' ? node.timeline : null;

@@ -6,7 +6,7 @@ import { request } from '../api/client';
 import { InboxCountNow } from '../documents/inbox';
 import { AdminSales } from '../documents/operator';
 import { count } from '../i18n/text';
-import { Broken, Loading, Stale, Title } from '../ui/bits';
+import { FaultMessage, Loading, Stale, Title } from '../ui/bits';
 import type { AdminSale, SaleStatus } from './acts';
 import { SaleRow } from './sale-row';
 import { ot, type OpKey } from './texts';
@@ -22,7 +22,6 @@ async function load(abort: AbortSignal) {
   return { sales: (sales?.edges ?? []).map(({ node }) => node), waiting: inbox?.totalCount ?? 0 };
 }
 
-/** The page. */
 export function Home() {
   const { page, reload } = useLoad('admin home', load);
   switch (page.value.state) {
@@ -30,7 +29,7 @@ export function Home() {
     case 'missing':
       return <Loading />;
     case 'failed':
-      return <Broken fault={page.value.fault} again={reload} />;
+      return <FaultMessage fault={page.value.fault} again={reload} />;
     case 'ready': {
       const { sales, waiting } = page.value.data;
       const of = (...statuses: SaleStatus[]): AdminSale[] =>

@@ -1,4 +1,4 @@
-/** How much waits for a person, pushed. */
+/** The number of inbox entries, from a subscription. */
 import { signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { follow, request } from '../api/client';
@@ -9,13 +9,13 @@ interface Counted {
   decidableCount: number;
 }
 
-/** How much waits, as last pushed. */
+/** The newest counts. */
 export const waiting = signal<Counted>({ totalCount: 0, decidableCount: 0 });
 
-/** Pause between polls, where nothing can be pushed. */
+/** Poll interval in ms, where subscriptions are blocked. */
 const POLL_MS = 10_000;
 
-/** Follows the count, and returns how much waits for this person. */
+/** Subscribes to the count; returns the number of entries that the signed-in user can decide. */
 export function useInboxCount(): number {
   useEffect(
     () =>

@@ -1,4 +1,4 @@
-/** Everything that waits for a person, with links to where it is decided. */
+/** Everything that waits for a decision, with a link to the page of each. */
 import { useEffect } from 'preact/hooks';
 import { Link } from 'wouter-preact';
 import { useLoad } from '../api/load';
@@ -6,7 +6,7 @@ import { request } from '../api/client';
 import type { ResultOf } from '@seckill/client/operation';
 import { Inbox as InboxDoc } from '../documents/inbox';
 import { count, t } from '../i18n/text';
-import { Broken, Loading, Stale, Title, When } from '../ui/bits';
+import { FaultMessage, Loading, Stale, Title, DateTime } from '../ui/bits';
 import { waiting } from './inbox-count';
 import { ot } from './texts';
 
@@ -24,7 +24,7 @@ export function Inbox() {
     case 'missing':
       return <Loading />;
     case 'failed':
-      return <Broken fault={page.value.fault} again={reload} />;
+      return <FaultMessage fault={page.value.fault} again={reload} />;
     case 'ready': {
       const { entries, totalCount } = page.value.data;
       return (
@@ -74,7 +74,7 @@ function Row({ entry }: { entry: Entry }) {
         {!entry.decidable && <span class="chip">{ot('op.inboxOwn')}</span>}
       </p>
       <p class="min-w-0 text-sm break-words text-soft">
-        <When at={entry.since} />
+        <DateTime at={entry.since} />
         {entry.note && ` · ${entry.note}`}
         {entry.kind === 'PROVIDER_AWAY' && ` · ${ot('op.inboxAway')}`}
       </p>

@@ -3,11 +3,11 @@ import type { ComponentChildren } from 'preact';
 import { Link, Route, Switch, useLocation } from 'wouter-preact';
 import { useLoad } from '../api/load';
 import { request } from '../api/client';
-import { person } from '../api/session';
+import { currentUser } from '../api/session';
 import { Account } from '../documents/account';
 import { count, loadTexts, t } from '../i18n/text';
-import { Missing, Title } from '../ui/bits';
-import { Later } from '../ui/later';
+import { NotFound, Title } from '../ui/bits';
+import { Deferred } from '../ui/later';
 import { useTitle } from '../ui/title';
 import { useInboxCount } from './inbox-count';
 import { pages } from './pages';
@@ -20,11 +20,11 @@ export const prepare = (): Promise<void> => loadTexts(textsOf);
 export function Operator() {
   useTitle(ot('op.title'));
   const [where] = useLocation();
-  if (!person.value || person.value.role === 'CUSTOMER') {
+  if (!currentUser.value || currentUser.value.role === 'CUSTOMER') {
     return (
       <div class="page">
         <Title>{ot('op.denied')}</Title>
-        {!person.value && (
+        {!currentUser.value && (
           <Link class="link mt-4 inline-block" href={`/sign-in?next=${encodeURIComponent(where)}`}>
             {t('nav.signIn')}
           </Link>
@@ -36,16 +36,16 @@ export function Operator() {
     <div class="page grid max-w-7xl items-start gap-6 lg:grid-cols-[11rem_minmax(0,1fr)] lg:gap-8">
       <Nav />
       <div class="min-w-0">
-        <Later>
+        <Deferred>
           <NeedsCodes />
-        </Later>
+        </Deferred>
         <Switch>
           {Object.entries(pages).map(([path, Page]) => (
             <Route key={path} path={path}>
               {(params: Partial<Record<string, string>>) => <Page key={params['id']} id={params['id'] ?? ''} />}
             </Route>
           ))}
-          <Route component={Missing} />
+          <Route component={NotFound} />
         </Switch>
       </div>
     </div>
@@ -89,7 +89,7 @@ function Nav() {
       {link('/operate/refunds', ot('op.refunds'))}
       {link('/operate/aside', ot('op.aside'))}
       {link('/operate/people', ot('op.people'))}
-      {person.value?.role === 'ADMIN' && link('/operate/webhooks', ot('op.hooks'))}
+      {currentUser.value?.role === 'ADMIN' && link('/operate/webhooks', ot('op.hooks'))}
     </nav>
   );
 }

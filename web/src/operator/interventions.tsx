@@ -3,11 +3,11 @@ import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { useLoad } from '../api/load';
 import { request } from '../api/client';
-import { person } from '../api/session';
+import { currentUser } from '../api/session';
 import type { ResultOf } from '@seckill/client/operation';
 import { DecideIntervention, Interventions as InterventionsDoc, type InterventionParts } from '../documents/interventions';
 import { count, moment } from '../i18n/text';
-import { When } from '../ui/bits';
+import { DateTime } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { Form, Note } from './form';
 import { ot } from './texts';
@@ -18,7 +18,7 @@ type Intervention = ResultOf<typeof InterventionParts>;
 const UNDER_WAY = ['REQUESTED', 'TAKING', 'FINISHING', 'RETURNING', 'REFUNDING'];
 const REFRESH_MS = 1_000;
 
-/** The changes of a sale; nothing where there are none. `moved` is called when the state of one changed. */
+/** The changes of a sale; nothing where there are none. `moved` is called after the first load and after each change of a state. */
 export function Interventions({ saleId, moved }: { saleId: string; moved: () => void }) {
   const { page, reload } = useLoad(`interventions ${saleId}`, async (signal) =>
     (await request(InterventionsDoc, { saleId, states: null }, signal)).interventions?.edges.map(({ node }) => node) ?? [],
@@ -57,7 +57,7 @@ function Row({ act, reload }: { act: Intervention; reload: () => void }) {
       : act.kind === 'EXTEND_SALE'
       ? ot('op.extend.of', { time: act.endsAt ? moment(act.endsAt) : '' })
       : ot('op.adjust.of', { units: act.units > 0 ? `+${count(act.units)}` : count(act.units), name: act.item?.goods.name ?? '' });
-  const mine = act.requestedBy?.id === person.value?.id;
+  const mine = act.requestedBy?.id === currentUser.value?.id;
   const confirm = deciding.value;
   return (
     <li class="note grid gap-2">
@@ -66,7 +66,7 @@ function Row({ act, reload }: { act: Intervention; reload: () => void }) {
         <span class="chip">{ot(`op.state.${act.state}`)}</span>
       </p>
       <p class="text-sm text-soft">
-        <When at={act.createdAt} /> · {act.requestedBy?.displayName ?? ot('op.byClock')} · {act.note}
+        <DateTime at={act.createdAt} /> · {act.requestedBy?.displayName ?? ot('op.byClock')} · {act.note}
         {act.decidedBy && ` · ${act.decidedBy.displayName}${act.decision ? `: ${act.decision}` : ''}`}
       </p>
       {act.state === 'REQUESTED' && (

@@ -2,12 +2,12 @@
 import { useSignal } from '@preact/signals';
 import { stocks } from '../api/stores';
 import { request } from '../api/client';
-import { forTab } from '../api/storage';
+import { tabStore } from '../api/storage';
 import type { Stock } from '@seckill/client/types';
 import { AdjustStock } from '../documents/interventions';
 import { count, money, t } from '../i18n/text';
-import { actKey, settleAct } from '@seckill/client/press';
-import { When } from '../ui/bits';
+import { actionKey, clearActionKey } from '@seckill/client/pending';
+import { DateTime } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { toast } from '../ui/toast';
 import type { AdminSale } from './acts';
@@ -24,7 +24,7 @@ export function Items({ sale, acted }: { sale: AdminSale; acted: () => void }) {
     <section class="card p-5">
       <h2 class="head mb-3">{ot('op.items')}</h2>
       <p class="mb-3 text-sm text-soft">
-        <When at={sale.startsAt} zone /> – <When at={sale.endsAt} zone />
+        <DateTime at={sale.startsAt} zone /> – <DateTime at={sale.endsAt} zone />
       </p>
       <table class="w-full text-left">
         <thead class="text-sm text-soft">
@@ -79,9 +79,9 @@ function Adjust({ item, close, done }: { item: AdminSale['items'][number]; close
         label={ot('op.adjust')}
         send={async ({ units, note = '' }) => {
           const act = `stock ${units} ${note}`;
-          const input = { itemId: item.id, units: Number(units), note, idempotencyKey: actKey(forTab, act, item.id) };
+          const input = { itemId: item.id, units: Number(units), note, idempotencyKey: actionKey(tabStore, act, item.id) };
           const { adjustStock } = await request(AdjustStock, { input });
-          settleAct(forTab, act, item.id);
+          clearActionKey(tabStore, act, item.id);
           if (adjustStock?.intervention) toast(ot(adjustStock.intervention.state === 'REQUESTED' ? 'op.asked' : 'op.saved'));
           return adjustStock?.userErrors[0];
         }}

@@ -1,14 +1,14 @@
 /** The audit log of a sale or a product, newest first, with the changed fields. */
 import { Link } from 'wouter-preact';
 import type { graphql } from '@seckill/client/tada';
-import { count, maybe, span } from '../i18n/text';
-import { When } from '../ui/bits';
+import { count, textOr, span } from '../i18n/text';
+import { DateTime } from '../ui/bits';
 import { ot, type OpKey } from './texts';
 
-/** Kind of a value, and the form of its text. */
+/** Type of a logged value; it determines how its text is parsed. */
 type LogValueKind = ReturnType<typeof graphql.scalar<'LogValueKind'>>;
 
-/** A line of a log, as the API answers it. */
+/** An entry of a log, as the API returns it. */
 export interface Entry {
   at: string;
   action: string;
@@ -17,7 +17,7 @@ export interface Entry {
   actor: { displayName: string } | null;
 }
 
-/** Names of goods and items, by their ids. */
+/** Names of products and items, by id. */
 export type Names = Readonly<Record<string, string>>;
 
 /** Labels of the fields in a log. */
@@ -84,7 +84,7 @@ function read(kind: LogValueKind, text: string | null): unknown {
   }
 }
 
-/** The changed fields in the order in which they are shown. Units of an order are no change of the stock. */
+/** The changed fields in the order in which they are shown. `units` of an order get a name of their own, because they are not a stock change. */
 export function fieldsOf(changes: Entry['changes']): Change[] {
   const none = (value: unknown): boolean => value === undefined || value === null || value === '';
   const ofOrder = changes.some(({ name }) => name === 'order');
@@ -92,7 +92,7 @@ export function fieldsOf(changes: Entry['changes']): Change[] {
     const name = ofOrder && field === 'units' ? 'orderUnits' : field;
     return fromKnown ? [name, read(kind, to), read(kind, from)] : [name, read(kind, to)];
   });
-  const found = all.filter(([, value, before]) => !none(value) || !none(before)); // an optional remark that was not made
+  const found = all.filter(([, value, before]) => !none(value) || !none(before)); // leaves out optional fields that were never set
   return found.sort(([a], [b]) => order.indexOf(a) - order.indexOf(b));
 }
 
@@ -105,7 +105,7 @@ export function valueWords(name: string, value: unknown, names: Names): string {
     return name === 'units' && value > 0 ? `+${count(value)}` : count(value);
   }
   if (Array.isArray(value)) {
-    if (name === 'captchaKinds') return value.length ? value.map((kind) => maybe(`op.kind.${kind}`, String(kind))).join(', ') : ot('op.all');
+    if (name === 'captchaKinds') return value.length ? value.map((kind) => textOr(`op.kind.${kind}`, String(kind))).join(', ') : ot('op.all');
     return value.map((each) => valueWords('', each, names)).join('; ');
   }
   if (value && typeof value === 'object') {
@@ -117,7 +117,7 @@ export function valueWords(name: string, value: unknown, names: Names): string {
 }
 
 function Value({ name, value, names }: { name: string; value: unknown; names: Names }) {
-  if (typeof value === 'string' && name.endsWith('At')) return <When at={value} zone />;
+  if (typeof value === 'string' && name.endsWith('At')) return <DateTime at={value} zone />;
   if (name === 'order') {
     return (
       <Link class="link break-all" href={`/orders/${String(value)}`}>
@@ -134,9 +134,9 @@ export function Log({ entries, names }: { entries: readonly Entry[]; names: Name
     <ol class="grid gap-3 border-l-2 border-line pl-4">
       {entries.map((entry) => (
         <li key={`${entry.at}${entry.action}`} class="min-w-0">
-          <p class="font-medium">{maybe(`op.did.${entry.action}`, entry.action)}</p>
+          <p class="font-medium">{textOr(`op.did.${entry.action}`, entry.action)}</p>
           <p class="text-sm text-soft">
-            <When at={entry.at} /> · {entry.actor?.displayName ?? ot('op.byClock')}
+            <DateTime at={entry.at} /> · {entry.actor?.displayName ?? ot('op.byClock')}
             {entry.note && ` · ${entry.note}`}
           </p>
           <Changes fields={fieldsOf(entry.changes)} names={names} />

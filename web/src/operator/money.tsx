@@ -7,7 +7,7 @@ import { OrderMoney, SaleMoney, type TotalsParts } from '../documents/money';
 import { count, money } from '../i18n/text';
 import { Correction } from '../pages/correction';
 import { addressLine } from '../pages/address-book';
-import { Broken, Loading, Missing, Stale, Title, When } from '../ui/bits';
+import { FaultMessage, Loading, NotFound, Stale, Title, DateTime } from '../ui/bits';
 import { ot } from './texts';
 
 type Totals = ResultOf<typeof TotalsParts>;
@@ -48,7 +48,7 @@ export function SaleTotals({ id }: { id: string }) {
       </div>
       {page.value.state === 'ready' && <TotalsTable totals={page.value.data.moneyTotals ?? []} />}
       {page.value.state === 'loading' && <Loading />}
-      {page.value.state === 'failed' && <Broken fault={page.value.fault} again={reload} />}
+      {page.value.state === 'failed' && <FaultMessage fault={page.value.fault} again={reload} />}
     </section>
   );
 }
@@ -60,9 +60,9 @@ export function OrderMoneyPage({ id }: { id: string }) {
     case 'loading':
       return <Loading />;
     case 'failed':
-      return <Broken fault={page.value.fault} again={reload} />;
+      return <FaultMessage fault={page.value.fault} again={reload} />;
     case 'missing':
-      return <Missing />;
+      return <NotFound />;
     case 'ready': {
       const { number, moneyTotals, ledger, recipient } = page.value.data;
       return (
@@ -89,7 +89,7 @@ export function OrderMoneyPage({ id }: { id: string }) {
                       {entry.provider} {entry.transaction}
                     </span>
                     <span class="text-sm text-soft">
-                      <When at={entry.at} />
+                      <DateTime at={entry.at} />
                     </span>
                   </li>
                 ))}

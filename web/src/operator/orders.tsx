@@ -11,7 +11,7 @@ import { ExpireOrder, VoidOrder } from '../documents/interventions';
 import { AdminOrders, AdminSales } from '../documents/operator';
 import { count, money, t, times } from '../i18n/text';
 import { StatusChip } from '../pages/status';
-import { Title, When } from '../ui/bits';
+import { Title, DateTime } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { toast } from '../ui/toast';
 import { Field, Form, Note, type Values } from './form';
@@ -36,7 +36,7 @@ interface Choice {
   oldest: boolean;
 }
 
-/** Midnight of a day in the browser's time zone, some days later. */
+/** Midnight in the browser's time zone, `later` days after a day, as an ISO string. */
 function midnight(day: string, later = 0): string {
   const at = new Date(`${day}T00:00:00`);
   at.setDate(at.getDate() + later);
@@ -54,10 +54,9 @@ async function ask({ text, status, saleId, from, until, oldest }: Choice, after:
   return (await request(AdminOrders, { after, filter, orderBy: { direction: oldest ? 'ASC' : 'DESC' } }, signal)).orders;
 }
 
-/** A day of the address; empty where it is none. */
+/** A day from the URL; empty if it is not valid. */
 const day = (text: string): string => (/^\d{4}-\d\d-\d\d$/.test(text) ? text : '');
 
-/** The page. */
 export function Orders() {
   const [asked, setStatus] = useQuery('status');
   const status = statuses.find((each) => each === asked) ?? '';
@@ -111,7 +110,7 @@ export function Orders() {
   );
 }
 
-/** The filter by sale: the newest sales, and the one of the address. */
+/** The filter by sale: the newest sales, and the one in the URL. */
 function Sale({ id, choose }: { id: string; choose: (id: string) => void }) {
   const { page } = useLoad('admin-orders sales', async (signal) => (await request(AdminSales, { after: null, statuses: null, search: null }, signal)).sales);
   const sales = page.value.state === 'ready' ? page.value.data.edges.map(({ node }) => node) : [];
@@ -149,7 +148,7 @@ function Row({ order, reload }: { order: Found; reload: () => void }) {
         </span>
         <span class="text-sm text-soft">{order.buyer.account ?? order.buyer.displayName}</span>
         <span class="text-sm text-soft">
-          <When at={order.createdAt} />
+          <DateTime at={order.createdAt} />
         </span>
         <strong class="tabular-nums">{money(order.total)}</strong>
         <StatusChip status={order.status} />

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { usePaged, type Connection } from '../api/paged';
-import { Broken, Loading, More, Stale } from '../ui/bits';
+import { FaultMessage, Loading, More, Stale } from '../ui/bits';
 import { ot } from './texts';
 
 interface Props<T> {
@@ -17,7 +17,7 @@ export function Paged<T>({ name, ask, children }: Props<T>) {
     case 'loading':
       return <Loading />;
     case 'failed':
-      return <Broken fault={page.value.fault} again={reload} />;
+      return <FaultMessage fault={page.value.fault} again={reload} />;
     case 'missing':
       return null;
     case 'ready': {

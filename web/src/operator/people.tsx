@@ -3,12 +3,12 @@ import { useSignal } from '@preact/signals';
 import { Link } from 'wouter-preact';
 import { useLoad } from '../api/load';
 import { request } from '../api/client';
-import { person, type Person } from '../api/session';
+import { currentUser, type User } from '../api/session';
 import type { ResultOf, VariablesOf } from '@seckill/client/operation';
 import type { Failure } from '@seckill/client/types';
 import { SearchUsers } from '../documents/operator';
 import { DisableUser, EnableUser, EndUserSessions, SetUserRole, Users } from '../documents/users';
-import { Broken, Loading, Title } from '../ui/bits';
+import { FaultMessage, Loading, Title } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { Field, Form, Note, type Values } from './form';
 import { Paged } from './paged';
@@ -19,12 +19,11 @@ const SHORTEST_SEARCH = 2;
 const ROLES = ['CUSTOMER', 'OPERATOR', 'ADMIN'] as const;
 
 type Listed = NonNullable<ResultOf<typeof Users>['users']>['edges'][number]['node'];
-type Role = Person['role'];
+type Role = User['role'];
 
-/** The page. */
 export function People() {
   const [text, setText] = useQuery('q');
-  const admin = person.value?.role === 'ADMIN';
+  const admin = currentUser.value?.role === 'ADMIN';
   return (
     <>
       <div class="mb-4 flex flex-wrap items-center justify-between gap-3">
@@ -43,7 +42,7 @@ function Found({ text }: { text: string }) {
     case 'loading':
       return <Loading />;
     case 'failed':
-      return <Broken fault={page.value.fault} again={reload} />;
+      return <FaultMessage fault={page.value.fault} again={reload} />;
     case 'missing':
       return <p class="note">{ot('op.none')}</p>;
     case 'ready':
@@ -148,7 +147,7 @@ async function take(step: Step, userId: string, { role, note = '' }: Values): Pr
 
 /** The changes of one user. Each signs the user out everywhere. */
 function Change({ user, close, done }: { user: Listed; close: () => void; done: () => void }) {
-  const own = user.id === person.value?.id;
+  const own = user.id === currentUser.value?.id;
   const form = (step: Step, children?: preact.ComponentChildren) => (
     <Form label={ot(`op.user.${step}`)} send={(values) => take(step, user.id, values)} done={done}>
       {children}

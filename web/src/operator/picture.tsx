@@ -1,4 +1,4 @@
-/** The picture of a product: dropped or chosen, shown as the shop shows it, cut to a square and uploaded with the form. */
+/** The picture of a product: chosen or dropped, previewed, cropped to a square, and uploaded when the form is sent. */
 import { useSignal, type Signal } from '@preact/signals';
 import { useId } from 'preact/hooks';
 import { Fault } from '@seckill/client/fault';
@@ -7,8 +7,8 @@ import { count } from '../i18n/text';
 import { Field } from './form';
 import { ot } from './texts';
 
-/** The square that is kept of a picture: its place as shares of the way that it can go, and how much smaller it is than the largest. */
-export interface Cut {
+/** A square crop: its position from 0 to 1 along the free range of each axis, and the zoom; zoom 1 is the largest square. */
+export interface Crop {
   x: number;
   y: number;
   zoom: number;
@@ -16,29 +16,29 @@ export interface Cut {
 
 interface Chosen {
   file: File;
-  /** The file as a data URL; the policy of the page allows no other address of it. */
+  /** The file as a data URL: the Content-Security-Policy allows no blob: URLs. */
   url: string;
-  cut: Cut | null;
+  cut: Crop | null;
 }
 
 /** Sides of a cut picture, in pixels: the server scales longer ones down. */
 const LONGEST_PX = 1_600;
 const MOST_ZOOM = 4;
-const MIDDLE: Cut = { x: 0.5, y: 0.5, zoom: 1 };
+const MIDDLE: Crop = { x: 0.5, y: 0.5, zoom: 1 };
 
 /** The square of a cut, in pixels of the picture. */
-export function squareOf({ x, y, zoom }: Cut, width: number, height: number): { left: number; top: number; side: number } {
+export function cropRect({ x, y, zoom }: Crop, width: number, height: number): { left: number; top: number; side: number } {
   const side = Math.min(width, height) / zoom;
   return { left: (width - side) * x, top: (height - side) * y, side };
 }
 
 const refused = (): Fault => new Fault('REFUSED_PICTURE', '');
 
-async function cutOut(file: File, cut: Cut): Promise<Blob> {
+async function cropImage(file: File, cut: Crop): Promise<Blob> {
   const bitmap = await createImageBitmap(file).catch(() => {
     throw refused();
   });
-  const { left, top, side } = squareOf(cut, bitmap.width, bitmap.height);
+  const { left, top, side } = cropRect(cut, bitmap.width, bitmap.height);
   const canvas = document.createElement('canvas');
   canvas.width = canvas.height = Math.max(1, Math.min(Math.round(side), LONGEST_PX));
   canvas.getContext('2d')!.drawImage(bitmap, left, top, side, side, 0, 0, canvas.width, canvas.height);
@@ -78,7 +78,7 @@ export function usePicture(url: string): PictureChoice {
   const result = async (): Promise<string> => {
     const now = chosen.peek();
     if (now) {
-      address.value = await upload(now.cut ? await cutOut(now.file, now.cut) : now.file);
+      address.value = await upload(now.cut ? await cropImage(now.file, now.cut) : now.file);
       chosen.value = null;
     }
     return address.peek();
@@ -116,7 +116,7 @@ export function PictureField({ picture: { address, chosen } }: { picture: Pictur
         </Field>
         <p class="text-sm text-soft">{ot('op.pictureDrop')}</p>
         {shown && <Preview url={shown} cut={now?.cut ?? MIDDLE} />}
-        {now && <Cutting cut={now.cut ?? MIDDLE} set={(cut) => (chosen.value = { ...now, cut })} />}
+        {now && <CropFields cut={now.cut ?? MIDDLE} set={(cut) => (chosen.value = { ...now, cut })} />}
         {now && (
           <button type="button" class="link justify-self-start text-sm" onClick={() => (chosen.value = null)}>
             {ot('op.pictureDrop.undo')}
@@ -164,7 +164,7 @@ export function AltField({ text }: { text: string }) {
 }
 
 /** The picture as the shop shows it: in the list, and beside a name. */
-function Preview({ url, cut: { x, y, zoom } }: { url: string; cut: Cut }) {
+function Preview({ url, cut: { x, y, zoom } }: { url: string; cut: Crop }) {
   const at = `${x * 100}% ${y * 100}%`;
   return (
     <figure class="grid gap-1 text-sm text-soft">
@@ -180,9 +180,9 @@ function Preview({ url, cut: { x, y, zoom } }: { url: string; cut: Cut }) {
   );
 }
 
-/** What is kept of the picture. */
-function Cutting({ cut, set }: { cut: Cut; set: (cut: Cut) => void }) {
-  const range = (name: keyof Cut, least: number, most: number) => (
+/** The fields of the crop. */
+function CropFields({ cut, set }: { cut: Crop; set: (cut: Crop) => void }) {
+  const range = (name: keyof Crop, least: number, most: number) => (
     <Field label={ot(`op.cut.${name}`)}>
       <input
         type="range"

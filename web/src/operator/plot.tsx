@@ -5,13 +5,13 @@ import type UPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { lang } from '../i18n/lang';
 import { clockTime, count } from '../i18n/text';
-import { Broken } from '../ui/bits';
+import { FaultMessage } from '../ui/bits';
 import { dark } from '../ui/theme';
 import type { Point } from './figures';
 import { placeNames } from './marks';
 import { ot, type OpKey } from './texts';
 
-/** An act of a person, or of the clock, in the chart. */
+/** An operator's action, or the automatic opening, marked in the chart. */
 export interface Mark {
   /** Epoch in seconds. */
   at: number;
@@ -24,7 +24,7 @@ interface Props {
 }
 
 const HEIGHT = 300;
-/** Steps between ticks: what is counted comes in whole numbers. */
+/** Steps between ticks: whole numbers, because the axes show counts. */
 const WHOLE = Array.from({ length: 10 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat();
 
 /** Steps between ticks of time, in seconds. */
@@ -32,7 +32,7 @@ const MINUTES = [60, 120, 300];
 /** Width below which the axes have no names, in px. */
 const SLIM_PX = 500;
 
-/** A colour resolved for the theme, by a new element, which is not in transition. */
+/** Resolves a colour token for the current theme with a new element: existing ones may be in a colour transition. */
 function resolve(parent: HTMLElement, name: string): string {
   const probe = parent.appendChild(document.createElement('span'));
   probe.style.color = `var(--color-${name})`;
@@ -44,7 +44,7 @@ function resolve(parent: HTMLElement, name: string): string {
 /** Time of day of an epoch in seconds, without the seconds. */
 const minute = (at: number): string => clockTime(at * 1000).slice(0, 5);
 
-/** Rows of names, and the height of one in px. The list of activity below has the names for which there is no room. */
+/** Rows of names, and the height of one in px. Names without room are left out; the audit log below lists all of them. */
 const NAME_ROWS = 4;
 const NAME_PX = 14;
 
@@ -80,7 +80,7 @@ export function Plot({ series, marks }: Props) {
   const library = useSignal<typeof UPlot | 'failed' | null>(null);
   const data: UPlot.AlignedData = [series.map(({ at }) => at), series.map(({ left }) => left), series.map(({ requests }) => requests), series.map(({ orders }) => orders)];
 
-  // The chart is drawn after the figures, in a task of its own.
+  // uPlot is loaded after the figures are rendered.
   const fetch = (): void => {
     library.value = null;
     import('uplot').then(
@@ -152,7 +152,7 @@ export function Plot({ series, marks }: Props) {
         ))}
         {point && <span>{clockTime(point.at * 1000)}</span>}
       </figcaption>
-      {Library === 'failed' && <Broken fault={new Fault('NETWORK', '')} again={fetch} />}
+      {Library === 'failed' && <FaultMessage fault={new Fault('NETWORK', '')} again={fetch} />}
       <div ref={box} role="img" style={{ minHeight: HEIGHT }} aria-label={ot('op.plot', { name: keys.map(([, name]) => name).join(', ') })} />
     </figure>
   );

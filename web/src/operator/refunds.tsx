@@ -9,7 +9,7 @@ import type { Money } from '@seckill/client/types';
 import { DecideRefund } from '../documents/operator';
 import { Refunds as RefundsDoc, SettleRefund } from '../documents/refunds';
 import { count, money } from '../i18n/text';
-import { Broken, Loading, Stale, Title, When } from '../ui/bits';
+import { FaultMessage, Loading, Stale, Title, DateTime } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { toast } from '../ui/toast';
 import { Form, Note } from './form';
@@ -17,7 +17,6 @@ import { ot, type OpKey } from './texts';
 
 type Refund = NonNullable<ResultOf<typeof RefundsDoc>['waiting']>['edges'][number]['node'];
 
-/** The page. */
 export function Refunds() {
   const { page, reload } = useLoad('refunds', (signal) => request(RefundsDoc, {}, signal));
   switch (page.value.state) {
@@ -25,7 +24,7 @@ export function Refunds() {
     case 'missing':
       return <Loading />;
     case 'failed':
-      return <Broken fault={page.value.fault} again={reload} />;
+      return <FaultMessage fault={page.value.fault} again={reload} />;
     case 'ready': {
       const { waiting, decided } = page.value.data;
       const past = (decided?.edges ?? []).map(({ node }) => node).reverse();
@@ -55,7 +54,7 @@ export function Refunds() {
               <Row key={refund.id} refund={refund}>
                 <p class="text-sm text-soft">
                   <span class="chip">{ot(`op.refundState.${refund.state}`)}</span>{' '}
-                  {refund.decidedAt && <When at={refund.decidedAt} />} · {refund.decidedBy?.displayName ?? ot('op.byClock')}
+                  {refund.decidedAt && <DateTime at={refund.decidedAt} />} · {refund.decidedBy?.displayName ?? ot('op.byClock')}
                   {refund.decision && ` · ${refund.decision}`}
                 </p>
               </Row>
@@ -96,7 +95,7 @@ function Row({ refund, children }: { refund: Refund; children: ComponentChildren
         </strong>
       </p>
       <p class="text-sm break-words text-soft">
-        <When at={refund.createdAt} /> · {refund.reason}
+        <DateTime at={refund.createdAt} /> · {refund.reason}
       </p>
       {children}
     </li>

@@ -7,8 +7,8 @@ import { useLoad } from '../api/load';
 import { request } from '../api/client';
 import { bearer } from '../api/session';
 import { EndedSales, Report as ReportDoc } from '../documents/interventions';
-import { apologise, moment } from '../i18n/text';
-import { Broken, Loading, NoSale, Stale, Title } from '../ui/bits';
+import { faultText, moment } from '../i18n/text';
+import { FaultMessage, Loading, SaleNotFound, Stale, Title } from '../ui/bits';
 import { useTitle } from '../ui/title';
 import type { AdminSale } from './acts';
 import { Field } from './form';
@@ -35,7 +35,7 @@ export function Downloads({ sale }: { sale: AdminSale }) {
       save(await response.blob(), `${sale.slug}-orders.csv`);
       why.value = null;
     } catch (thrown) {
-      why.value = apologise(toFault(thrown));
+      why.value = faultText(toFault(thrown));
     }
   };
   return (
@@ -63,16 +63,16 @@ export function ReportPage({ id }: { id: string }) {
   });
   useTitle(ot('op.report'));
   const shown = page.value;
-  if (shown.state === 'missing') return <NoSale again={reload} />;
+  if (shown.state === 'missing') return <SaleNotFound again={reload} />;
   return (
     <>
       <Tools id={id} compared={compared} compare={compare} html={shown.state === 'ready' ? shown.data.html : null} />
       {shown.state === 'loading' && <Loading />}
-      {shown.state === 'failed' && <Broken fault={shown.fault} again={reload} />}
+      {shown.state === 'failed' && <FaultMessage fault={shown.fault} again={reload} />}
       {shown.state === 'ready' && (
         <>
           <Stale fault={shown.fault} again={reload} />
-          <Paper html={shown.data.html} />
+          <ReportDocument html={shown.data.html} />
         </>
       )}
     </>
@@ -124,7 +124,7 @@ function Tools({ id, compared, compare, html }: ToolsProps) {
 }
 
 /** The report with its own styles, as the file has them. The content policy of the page forbids style elements, so they become a style sheet. */
-function Paper({ html }: { html: string }) {
+function ReportDocument({ html }: { html: string }) {
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const [before = '', styles = '', after = ''] = html.split(/<\/?style>/);

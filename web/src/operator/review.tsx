@@ -1,6 +1,6 @@
 /** Everything that an approval approves, with warnings about prices. */
 import { count, hoursOrDays, money, percentOff, span, times, total } from '../i18n/text';
-import { Picture, When } from '../ui/bits';
+import { Picture, DateTime } from '../ui/bits';
 import { Markdown } from '../ui/markdown';
 import type { AdminSale } from './acts';
 import { fieldName, valueWords } from './log';
@@ -54,8 +54,8 @@ function factsOf(sale: AdminSale): Fact[] {
   const value = sale.items.some(({ stock }) => stock.total === null) ? null : total(sale.items.map(({ price, stock }) => times(price, stock.total!)));
   const needed = (is: boolean): string => ot(is ? 'op.required' : 'op.notRequired');
   return [
-    [ot('op.starts'), <When at={sale.startsAt} zone />],
-    [ot('op.ends'), <When at={sale.endsAt} zone />],
+    [ot('op.starts'), <DateTime at={sale.startsAt} zone />],
+    [ot('op.ends'), <DateTime at={sale.endsAt} zone />],
     [ot('op.saleLimitFact'), sale.purchaseLimit === null ? ot('op.noLimit') : count(sale.purchaseLimit)],
     [ot('op.detail.window'), span(sale.paymentWindowSeconds)],
     [ot('op.contactFact'), needed(sale.requireVerifiedContact)],

@@ -1,6 +1,6 @@
 import { Link } from 'wouter-preact';
 import { count } from '../i18n/text';
-import { When } from '../ui/bits';
+import { DateTime } from '../ui/bits';
 import type { AdminSale, SaleStatus } from './acts';
 import { ot } from './texts';
 
@@ -19,7 +19,7 @@ export function SaleRow({ sale }: { sale: AdminSale }) {
         {sale.title}
       </Link>
       <span class="flex flex-wrap gap-x-4 text-sm text-soft tabular-nums max-xl:order-last max-xl:w-full">
-        <When at={sale.startsAt} zone />
+        <DateTime at={sale.startsAt} zone />
         <span>
           {ot('op.stock')} {count(sale.items.reduce((sum, { stock }) => sum + (stock.total ?? 0), 0))}
         </span>

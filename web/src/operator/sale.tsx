@@ -4,17 +4,17 @@ import { Link, useLocation } from 'wouter-preact';
 import { now } from '../api/clock';
 import { useLoad } from '../api/load';
 import { request } from '../api/client';
-import { person } from '../api/session';
+import { currentUser } from '../api/session';
 import type { ResultOf } from '@seckill/client/operation';
 import { AdminSale as AdminSaleDoc } from '../documents/operator';
-import { maybe, t } from '../i18n/text';
+import { textOr, t } from '../i18n/text';
 import type { Previewed } from '../pages/sale-preview';
-import { Broken, Loading, NoSale, Stale, Title, When } from '../ui/bits';
+import { FaultMessage, Loading, SaleNotFound, Stale, Title, DateTime } from '../ui/bits';
 import { Ticking } from '../ui/countdown';
 import { Dialog } from '../ui/dialog';
-import { Later } from '../ui/later';
+import { Deferred } from '../ui/later';
 import { toast } from '../ui/toast';
-import { actsOf, needs, take, type Act, type AdminSale } from './acts';
+import { actionsOf, needs, runAction, type SaleAction, type AdminSale } from './acts';
 import { Dashboard } from './dashboard';
 import { Form, Note, TemplateName, Texts, Times } from './form';
 import { Interventions } from './interventions';
@@ -31,22 +31,21 @@ import { Switches } from './switches';
 import { ot } from './texts';
 
 /** States in which there are figures. */
-const SOLD = ['PREHEATED', 'LIVE', 'PAUSED', 'ENDED'];
+const WITH_FIGURES = ['PREHEATED', 'LIVE', 'PAUSED', 'ENDED'];
 /** States in which everything about the sale is shown for its review. */
 const REVIEWED = ['DRAFT', 'PENDING_APPROVAL', 'REJECTED', 'APPROVED'];
 /** States in which the sale can be edited. */
-const WRITTEN = ['DRAFT', 'REJECTED'];
+const EDITABLE = ['DRAFT', 'REJECTED'];
 
-/** The page. */
 export function SalePage({ id }: { id: string }) {
   const { page, reload } = useLoad(`admin-sale ${id}`, async (signal) => (await request(AdminSaleDoc, { id }, signal)).sale);
   switch (page.value.state) {
     case 'loading':
       return <Loading />;
     case 'failed':
-      return <Broken fault={page.value.fault} again={reload} />;
+      return <FaultMessage fault={page.value.fault} again={reload} />;
     case 'missing':
-      return <NoSale again={reload} />;
+      return <SaleNotFound again={reload} />;
     case 'ready':
       return (
         <>
@@ -57,12 +56,12 @@ export function SalePage({ id }: { id: string }) {
   }
 }
 
-type Whole = NonNullable<ResultOf<typeof AdminSaleDoc>['sale']>;
+type SaleDetails = NonNullable<ResultOf<typeof AdminSaleDoc>['sale']>;
 
-function Shown({ sale, reload }: { sale: Whole; reload: () => Promise<void> }) {
+function Shown({ sale, reload }: { sale: SaleDetails; reload: () => Promise<void> }) {
   useAdminSale(sale, reload);
   const acts = useSignal(0);
-  const sold = SOLD.includes(sale.status);
+  const sold = WITH_FIGURES.includes(sale.status);
   return (
     <div class="grid gap-6">
       <div class="flex flex-wrap items-center justify-between gap-3">
@@ -91,7 +90,7 @@ function Shown({ sale, reload }: { sale: Whole; reload: () => Promise<void> }) {
         <Acts sale={sale} reload={() => (acts.value++, void reload())} />
       )}
       {sold && <Dashboard id={sale.id} live={sale.status !== 'ENDED'} opening={sale.startsAt} names={namesOf(sale)} marks={marksOf(sale)} />}
-      <Later>
+      <Deferred>
         <Interventions key={acts.value} saleId={sale.id} moved={reload} />
         <div class="grid items-start gap-6 lg:grid-cols-2">
           <div class="grid gap-6">
@@ -107,25 +106,25 @@ function Shown({ sale, reload }: { sale: Whole; reload: () => Promise<void> }) {
             </section>
           </div>
         </div>
-      </Later>
+      </Deferred>
     </div>
   );
 }
 
-/** The sale with the type of its items: of two selections of one list, TypeScript keeps two lists. */
-const described = (sale: Whole): Previewed => ({ ...sale, items: sale.items as readonly unknown[] as Previewed['items'] });
+/** Casts the items: the document selects them twice, and TypeScript does not merge the two element types. */
+const described = (sale: SaleDetails): Previewed => ({ ...sale, items: sale.items as readonly unknown[] as Previewed['items'] });
 
 /** Names for the ids in the log. */
-function namesOf({ items, timeline }: Whole): Names {
+function namesOf({ items, timeline }: SaleDetails): Names {
   const people = timeline.flatMap(({ actor }) => (actor ? [[actor.id, actor.displayName]] : []));
   return Object.fromEntries([...people, ...items.flatMap(({ id, goods }) => [[id, goods.name], [goods.id, goods.name]])]);
 }
 
-/** What people did, and when the sale opened, for the chart. */
-function marksOf({ timeline }: Whole): Mark[] {
+/** Operators' actions and the opening, as marks of the chart. */
+function marksOf({ timeline }: SaleDetails): Mark[] {
   return timeline
     .filter(({ actor, action }) => actor || action === 'OPEN')
-    .map(({ at, action, actor }) => ({ at: Date.parse(at) / 1000, name: [maybe(`op.did.${action}`, action), actor?.displayName].filter(Boolean).join(' · ') }))
+    .map(({ at, action, actor }) => ({ at: Date.parse(at) / 1000, name: [textOr(`op.did.${action}`, action), actor?.displayName].filter(Boolean).join(' · ') }))
     .reverse();
 }
 
@@ -139,7 +138,7 @@ function Clock({ sale: { status, startsAt, endsAt } }: { sale: AdminSale }) {
       <span class="text-sm font-normal text-soft">{t(opens ? 'sale.opensIn' : 'sale.endsIn')}</span>
       <Ticking until={Date.parse(at)} />
       <span class="sr-only">
-        <When at={at} />
+        <DateTime at={at} />
       </span>
     </span>
   );
@@ -165,8 +164,8 @@ function Presets() {
 
 /** The steps that can be taken now; each is confirmed. */
 function Acts({ sale, reload }: { sale: AdminSale; reload: () => void }) {
-  const asking = useSignal<Act | null>(null);
-  const acts = person.value ? actsOf(sale, person.value, now()) : [];
+  const asking = useSignal<SaleAction | null>(null);
+  const acts = currentUser.value ? actionsOf(sale, currentUser.value, now()) : [];
   const [, go] = useLocation();
   const act = asking.value;
   let copy: string | undefined;
@@ -182,7 +181,7 @@ function Acts({ sale, reload }: { sale: AdminSale; reload: () => void }) {
           {ot(`op.act.${each}`)}
         </button>
       ))}
-      {WRITTEN.includes(sale.status) && (
+      {EDITABLE.includes(sale.status) && (
         <Link class="btn" href={`/operate/sales/${sale.id}/edit`}>
           {ot('op.edit')}
         </Link>
@@ -192,7 +191,7 @@ function Acts({ sale, reload }: { sale: AdminSale; reload: () => void }) {
           <Form
             label={ot(`op.act.${act}`)}
             send={async (values) => {
-              const outcome = await take(act, sale, values);
+              const outcome = await runAction(act, sale, values);
               copy = act === 'duplicate' ? outcome?.sale?.id : undefined;
               return outcome?.userErrors[0];
             }}

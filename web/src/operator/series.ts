@@ -10,6 +10,6 @@ export function merge(series: Point[], points: Point[]): Point[] {
 }
 
 /** Whether seconds between the first and the last are missing. */
-export function holed(series: Point[]): boolean {
+export function hasGaps(series: Point[]): boolean {
   return series.some(({ at }, i) => i > 0 && at - series[i - 1]!.at > 1);
 }

@@ -6,7 +6,7 @@ import { request } from '../api/client';
 import type { ResultOf } from '@seckill/client/operation';
 import { CreateFromTemplate, DeleteTemplate, Templates as TemplatesDoc } from '../documents/templates';
 import { count, span } from '../i18n/text';
-import { Broken, When } from '../ui/bits';
+import { FaultMessage, DateTime } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { toast } from '../ui/toast';
 import { instant } from './acts';
@@ -18,7 +18,7 @@ type Template = NonNullable<ResultOf<typeof TemplatesDoc>['saleTemplates']>[numb
 /** The list; nothing while there is none. */
 export function Templates() {
   const { page, reload } = useLoad('templates', async (signal) => (await request(TemplatesDoc, {}, signal)).saleTemplates);
-  if (page.value.state === 'failed') return <Broken fault={page.value.fault} again={reload} />;
+  if (page.value.state === 'failed') return <FaultMessage fault={page.value.fault} again={reload} />;
   if (page.value.state !== 'ready' || !page.value.data.length) return null;
   return (
     <details class="card mb-4 p-4" data-templates>
@@ -46,7 +46,7 @@ function Row({ template, reload }: { template: Template; reload: () => void }) {
       <div class="min-w-0">
         <p class="font-medium break-words">{template.name}</p>
         <p class="text-sm text-soft">
-          {ot('op.templateOf', { items: count(template.itemCount), time: span(template.lastsSeconds) })} · <When at={template.savedAt} /> ·{' '}
+          {ot('op.templateOf', { items: count(template.itemCount), time: span(template.lastsSeconds) })} · <DateTime at={template.savedAt} /> ·{' '}
           {template.savedBy?.displayName}
         </p>
       </div>

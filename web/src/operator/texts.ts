@@ -1,5 +1,5 @@
 import type { Lang } from '../i18n/lang';
-import { fill, maybe, type Texts, type Values } from '../i18n/text';
+import { fill, textOr, type Texts, type Values } from '../i18n/text';
 import { moneyEn } from './texts-money';
 import { pictureEn } from './texts-picture';
 import { reviewEn } from './texts-review';
@@ -387,5 +387,5 @@ export const textsOf = async (of: Lang): Promise<Texts> => (of === 'zh' ? (await
 
 /** A text of the admin pages in the language in use. */
 export function ot(key: OpKey, values: Values = {}): string {
-  return maybe(key, fill(en[key], values), values);
+  return textOr(key, fill(en[key], values), values);
 }

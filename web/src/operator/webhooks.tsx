@@ -6,7 +6,7 @@ import { request } from '../api/client';
 import type { ResultOf } from '@seckill/client/operation';
 import { CreateEndpoint, DeleteEndpoint, Deliveries as DeliveriesDoc, EndpointParts, Endpoints, ReplayDelivery, RotateSecret, UpdateEndpoint } from '../documents/webhooks';
 import { count } from '../i18n/text';
-import { Broken, Loading, Missing, Stale, Title, When } from '../ui/bits';
+import { FaultMessage, Loading, NotFound, Stale, Title, DateTime } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { toast } from '../ui/toast';
 import { Field, Form } from './form';
@@ -50,9 +50,9 @@ export function Webhooks() {
     case 'loading':
       return <Loading />;
     case 'missing':
-      return <Missing />;
+      return <NotFound />;
     case 'failed':
-      return <Broken fault={page.value.fault} again={reload} />;
+      return <FaultMessage fault={page.value.fault} again={reload} />;
     case 'ready':
       return (
         <div class="grid grid-cols-1 gap-4">
@@ -77,7 +77,7 @@ export function Webhooks() {
           </ul>
           {editing.value && <Edit endpoint={editing.value === 'new' ? null : editing.value} close={close} done={done} secret={secret} />}
           {rotating.value && (
-            <Sure
+            <ConfirmDialog
               name={ot('op.hooks.rotate')}
               words={ot('op.hooks.sureRotate')}
               close={close}
@@ -91,7 +91,7 @@ export function Webhooks() {
             />
           )}
           {deleting.value && (
-            <Sure
+            <ConfirmDialog
               name={ot('op.hooks.delete')}
               words={ot('op.hooks.sureDelete', { url: deleting.value.url })}
               close={close}
@@ -133,12 +133,12 @@ function Row({ endpoint, edit, rotate, remove }: { endpoint: Endpoint; edit: () 
       {disabledReason && <p class="text-sm font-medium text-warn">{disabledReason}</p>}
       {failingSince && (
         <p class="text-sm font-medium text-warn">
-          {ot('op.hooks.failing')} <When at={failingSince} />
+          {ot('op.hooks.failing')} <DateTime at={failingSince} />
         </p>
       )}
       {formerSecretUntil && (
         <p class="text-sm text-soft">
-          {ot('op.hooks.former')} <When at={formerSecretUntil} />
+          {ot('op.hooks.former')} <DateTime at={formerSecretUntil} />
         </p>
       )}
       <div class="flex flex-wrap items-center gap-2">
@@ -153,13 +153,13 @@ function Row({ endpoint, edit, rotate, remove }: { endpoint: Endpoint; edit: () 
   );
 }
 
-interface Sheet {
+interface DialogProps {
   close: () => void;
   done: () => void;
 }
 
 /** Creates an endpoint, or changes one. */
-function Edit({ endpoint, close, done, secret }: Sheet & { endpoint: Endpoint | null; secret: { value: string } }) {
+function Edit({ endpoint, close, done, secret }: DialogProps & { endpoint: Endpoint | null; secret: { value: string } }) {
   const title = ot(endpoint ? 'op.hooks.edit' : 'op.hooks.new');
   return (
     <Dialog title={title} close={close}>
@@ -186,16 +186,16 @@ function Edit({ endpoint, close, done, secret }: Sheet & { endpoint: Endpoint | 
         <fieldset class="grid gap-2">
           <legend class="mb-2 font-medium">{ot('op.hooks.events')}</legend>
           {EVENTS.map((event) => (
-            <Box key={event} name={event} words={ot(`op.hooks.event.${event}`)} on={endpoint?.events.includes(event) ?? true} />
+            <Checkbox key={event} name={event} words={ot(`op.hooks.event.${event}`)} on={endpoint?.events.includes(event) ?? true} />
           ))}
         </fieldset>
-        {endpoint && <Box name="enabled" words={ot('op.hooks.state.ENABLED')} on={endpoint.state === 'ENABLED'} />}
+        {endpoint && <Checkbox name="enabled" words={ot('op.hooks.state.ENABLED')} on={endpoint.state === 'ENABLED'} />}
       </Form>
     </Dialog>
   );
 }
 
-function Box({ name, words, on }: { name: string; words: string; on: boolean }) {
+function Checkbox({ name, words, on }: { name: string; words: string; on: boolean }) {
   return (
     <label class="flex items-center gap-2">
       <input type="checkbox" name={name} class="size-4 accent-fill" defaultChecked={on} />
@@ -207,7 +207,7 @@ function Box({ name, words, on }: { name: string; words: string; on: boolean }) 
 type Refused = Awaited<ReturnType<Parameters<typeof Form>[0]['send']>>;
 
 /** Confirms a step. */
-function Sure({ id, name, words, send, close, done }: Sheet & { id: string; name: string; words: string; send: (id: string) => Promise<Refused> }) {
+function ConfirmDialog({ id, name, words, send, close, done }: DialogProps & { id: string; name: string; words: string; send: (id: string) => Promise<Refused> }) {
   return (
     <Dialog title={name} close={close}>
       <Form label={name} send={() => send(id)} done={done}>
@@ -247,7 +247,7 @@ export function Deliveries({ id }: { id: string }) {
         {(deliveries, reload) => (
           <ul class="grid grid-cols-1 gap-2">
             {deliveries.map((delivery) => (
-              <Line key={delivery.id} delivery={delivery} reload={reload} />
+              <DeliveryRow key={delivery.id} delivery={delivery} reload={reload} />
             ))}
           </ul>
         )}
@@ -256,7 +256,7 @@ export function Deliveries({ id }: { id: string }) {
   );
 }
 
-function Line({ delivery, reload }: { delivery: Delivery; reload: () => void }) {
+function DeliveryRow({ delivery, reload }: { delivery: Delivery; reload: () => void }) {
   const { id, event, subject, payload, state, attempts, statusCode, error, durationMs, nextAttemptAt, createdAt } = delivery;
   return (
     <li class="card grid grid-cols-1 gap-2 p-4">
@@ -265,13 +265,13 @@ function Line({ delivery, reload }: { delivery: Delivery; reload: () => void }) 
         <span class={`chip ${state === 'GIVEN_UP' ? 'text-warn' : 'text-soft'}`}>{ot(`op.hooks.delivery.${state}`)}</span>
       </p>
       <p class="text-sm break-words text-soft">
-        <When at={createdAt} /> · <span class="break-all">{subject}</span> · {ot('op.hooks.tries', { count: count(attempts) })}
+        <DateTime at={createdAt} /> · <span class="break-all">{subject}</span> · {ot('op.hooks.tries', { count: count(attempts) })}
         {statusCode !== null && ` · HTTP ${statusCode} · ${count(durationMs)} ms`}
       </p>
       {error && <p class="text-sm wrap-anywhere text-warn">{error}</p>}
       {nextAttemptAt && (
         <p class="text-sm text-soft">
-          {ot('op.hooks.next')} <When at={nextAttemptAt} />
+          {ot('op.hooks.next')} <DateTime at={nextAttemptAt} />
         </p>
       )}
       <details>

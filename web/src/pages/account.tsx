@@ -3,25 +3,24 @@ import { useSignal } from '@preact/signals';
 import { Link } from 'wouter-preact';
 import { useLoad } from '../api/load';
 import { request } from '../api/client';
-import { person, renewAccess } from '../api/session';
+import { currentUser, renewAccess } from '../api/session';
 import { Account as AccountDoc, ChangePassword, ConfirmTotp, RemoveTotp, StartTotp } from '../documents/account';
 import { t } from '../i18n/text';
 import { Ask } from '../ui/ask';
-import { Broken, Good, Loading, Title } from '../ui/bits';
+import { FaultMessage, SuccessMessage, Loading, Title } from '../ui/bits';
 import { useTitle } from '../ui/title';
 import { Email, PersonalData } from './contact';
 import { Addresses } from './addresses';
 import { Notices } from './notices';
 import { Qr } from './qr';
 
-/** The page. */
 export function Account() {
   useTitle(t('account.title'));
   const { page, reload } = useLoad('account', async (signal) => {
     const { viewer, serverInfo } = await request(AccountDoc, {}, signal);
     return viewer && { ...viewer, mail: serverInfo?.mail === true };
   });
-  if (!person.value) {
+  if (!currentUser.value) {
     return (
       <div class="page max-w-md">
         <Title>{t('account.title')}</Title>
@@ -38,7 +37,7 @@ export function Account() {
     case 'failed':
       return (
         <div class="page">
-          <Broken fault={page.value.fault} again={reload} />
+          <FaultMessage fault={page.value.fault} again={reload} />
         </div>
       );
     case 'ready': {
@@ -87,7 +86,7 @@ function Password() {
       />
       {done.value && (
         <div role="status">
-          <Good>{t('account.changed')}</Good>
+          <SuccessMessage>{t('account.changed')}</SuccessMessage>
         </div>
       )}
     </section>
@@ -103,7 +102,7 @@ function Codes({ on, changed }: { on: boolean; changed: () => Promise<void> }) {
       <h2 class="head">{t('account.codes')}</h2>
       {recovery.value && (
         <div class="grid gap-3" role="status">
-          <Good>{t('account.on')}</Good>
+          <SuccessMessage>{t('account.on')}</SuccessMessage>
           <p>{t('account.recovery')}</p>
           <ul class="grid grid-cols-2 gap-2 font-mono text-sm">
             {recovery.value.map((code) => (
@@ -154,7 +153,7 @@ function Codes({ on, changed }: { on: boolean; changed: () => Promise<void> }) {
 function Remove({ removed }: { removed: () => void }) {
   return (
     <>
-      <Good>{t('account.isOn')}</Good>
+      <SuccessMessage>{t('account.isOn')}</SuccessMessage>
       <details>
         <summary class="link">{t('account.turnOff')}</summary>
         <div class="mt-3">

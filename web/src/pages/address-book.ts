@@ -4,7 +4,7 @@ import { type AddressParts, MyAddresses } from '../documents/addresses';
 
 /** An entry of an address book. */
 export type Address = ResultOf<typeof AddressParts>;
-/** A person and an address. */
+/** A recipient: name, phone number and postal address. */
 export type Recipient = Address['recipient'];
 
 /** The address on one line, in the order of its country. */

@@ -4,9 +4,9 @@ import { useLoad } from '../api/load';
 import { toFault } from '@seckill/client/fault';
 import { request } from '../api/client';
 import { RemoveAddress, SaveAddress } from '../documents/addresses';
-import { apologise, explain, t } from '../i18n/text';
+import { faultText, explain, t } from '../i18n/text';
 import { lang } from '../i18n/lang';
-import { Broken, Loading } from '../ui/bits';
+import { FaultMessage, Loading } from '../ui/bits';
 import { addressLine, readAddresses, type Address, type Recipient } from './address-book';
 import { AddressFields, addressOf, useAddress } from './address-form';
 
@@ -17,7 +17,7 @@ const MOST = 5;
 export function Addresses() {
   const { page, reload } = useLoad('addresses', readAddresses);
   const edited = useSignal<Address | 'new' | null>(null);
-  if (page.value.state === 'failed') return <Broken fault={page.value.fault} again={reload} />;
+  if (page.value.state === 'failed') return <FaultMessage fault={page.value.fault} again={reload} />;
   if (page.value.state !== 'ready') return <Loading />;
   const list = page.value.data;
   const saved = async (): Promise<void> => {
@@ -53,7 +53,7 @@ function Entry({ address, edit, changed }: { address: Address; edit: () => void;
       await send();
       await changed();
     } catch (thrown) {
-      why.value = apologise(toFault(thrown));
+      why.value = faultText(toFault(thrown));
     }
   };
   const prefer = (): Promise<void> =>
@@ -102,7 +102,7 @@ function Edit({ address, saved }: { address: Address | null; saved: () => Promis
       why.value = other ? () => explain(other) : null;
       if (!failures.length) await saved();
     } catch (thrown) {
-      why.value = () => apologise(toFault(thrown));
+      why.value = () => faultText(toFault(thrown));
     } finally {
       sending.value = false;
     }

@@ -1,4 +1,4 @@
-/** Why the signed-in user got nothing in a sale. */
+/** The rejected attempts of the signed-in user in a sale, with their reasons. */
 import { useSignal } from '@preact/signals';
 import { useLoad } from '../api/load';
 import { request } from '../api/client';
@@ -7,7 +7,7 @@ import type { Phase, Sale } from '@seckill/client/types';
 import { MyAttempts } from '../documents/attempts';
 import { count, t } from '../i18n/text';
 import { wasRefused } from '../purchase/attempt';
-import { Broken, Loading, When } from '../ui/bits';
+import { FaultMessage, Loading, DateTime } from '../ui/bits';
 
 type Attempt = ResultOf<typeof MyAttempts>['myAttempts']['attempts'][number];
 
@@ -17,7 +17,7 @@ function gotNothing({ id, viewer }: Sale, phase: Phase): boolean {
   return wasRefused(id) || (over && !viewer?.order);
 }
 
-/** The section of a sale's page. It asks the server only once it is opened: a crowd that finds a sale sold out asks nothing. */
+/** The section of a sale's page. It sends its request only when it is opened, so that a sell-out causes no burst of requests. */
 export function Attempts({ sale, phase }: { sale: Sale; phase: Phase }) {
   const open = useSignal(false);
   if (!gotNothing(sale, phase)) return null;
@@ -36,7 +36,7 @@ function List({ sale }: { sale: Sale }) {
     case 'missing':
       return <Loading />;
     case 'failed':
-      return <Broken fault={page.value.fault} again={reload} />;
+      return <FaultMessage fault={page.value.fault} again={reload} />;
     case 'ready': {
       const { attempts } = page.value.data;
       if (!attempts.length) return <p class="mt-3 text-sm text-soft">{t('why.none')}</p>;
@@ -62,7 +62,7 @@ function Row({ attempt, sale }: { attempt: Attempt; sale: Sale }) {
       <p class="font-medium">{message}</p>
       <p class="text-sm text-soft">
         {name && `${name} · `}
-        {t(`why.${stage}`)} · {t('why.times', { n: count(times) })} · <When at={lastAt} />
+        {t(`why.${stage}`)} · {t('why.times', { n: count(times) })} · <DateTime at={lastAt} />
       </p>
       {(unitsLeft !== null || ahead !== null) && (
         <p class="text-sm text-soft">

@@ -1,4 +1,4 @@
-/** The address, and the personal data, on the account page. */
+/** The e-mail address and the personal data, on the account page. */
 import { useSignal } from '@preact/signals';
 import { useLocation } from 'wouter-preact';
 import { request } from '../api/client';
@@ -6,9 +6,9 @@ import { signOut } from '../api/session';
 import { DeleteAccount, ExportPersonalData, RequestEmail } from '../documents/account';
 import { t } from '../i18n/text';
 import { Ask } from '../ui/ask';
-import { Good } from '../ui/bits';
+import { SuccessMessage } from '../ui/bits';
 
-/** The address: whether it is verified, a link for it, and another address. */
+/** The e-mail address: its verification, and the change to another one. */
 export function Email({ account, verified }: { account: string; verified: boolean }) {
   const sentTo = useSignal('');
   const ask = async (email: string, currentPassword?: string) => {
@@ -22,7 +22,7 @@ export function Email({ account, verified }: { account: string; verified: boolea
   return (
     <section class="card grid gap-3 p-5">
       <h2 class="head">{t('mail.head')}</h2>
-      {isEmail && verified && <Good>{t('mail.verified')}</Good>}
+      {isEmail && verified && <SuccessMessage>{t('mail.verified')}</SuccessMessage>}
       {isEmail && !verified && (
         <>
           <p class="text-soft">{t('mail.unverified')}</p>
@@ -31,7 +31,7 @@ export function Email({ account, verified }: { account: string; verified: boolea
       )}
       {sentTo.value && (
         <div class="wrap-anywhere" role="status">
-          <Good>{t('mail.sent', { email: sentTo.value })}</Good>
+          <SuccessMessage>{t('mail.sent', { email: sentTo.value })}</SuccessMessage>
         </div>
       )}
       <details>

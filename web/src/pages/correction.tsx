@@ -7,13 +7,13 @@ import type { Order } from '@seckill/client/types';
 import { CanCorrect, CorrectRecipient } from '../documents/addresses';
 import { Field, useFields } from '../forms/fields';
 import { reason as reasonBounds, within } from '../forms/rules';
-import { apologise, explain, t } from '../i18n/text';
+import { faultText, explain, t } from '../i18n/text';
 import { Dialog } from '../ui/dialog';
 import { AddressFields, addressOf, useAddress } from './address-form';
 
 interface Props {
   id: string;
-  /** Of the order: with each change, it is asked again whether the address can be corrected. */
+  /** Revision of the order; when it changes, the permission to correct the address is read again. */
   revision: number;
   recipient: NonNullable<Order['recipient']>;
   corrected: (order: Order) => void;
@@ -21,7 +21,7 @@ interface Props {
   reason?: boolean;
 }
 
-/** A button where the caller may correct the address, and its form. */
+/** A button with its form, shown if the user may correct the address. */
 export function Correction({ id, revision, ...rest }: Props) {
   const { page } = useLoad(`can-correct ${id} ${revision}`, async (signal) => (await request(CanCorrect, { id }, signal)).order);
   const open = useSignal(false);
@@ -57,7 +57,7 @@ function Edit({ id, recipient, corrected, reason, close }: Omit<Props, 'revision
       if (correctRecipient?.order) corrected(correctRecipient.order);
       if (!failures.length) close();
     } catch (thrown) {
-      why.value = () => apologise(toFault(thrown));
+      why.value = () => faultText(toFault(thrown));
     }
   };
   return (

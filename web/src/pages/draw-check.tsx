@@ -1,8 +1,8 @@
 /** The check of a draw on the page of its sale, for a user who took part in it in this tab. */
 import { useSignal } from '@preact/signals';
-import { drawn } from '@seckill/client/places';
+import { drawEntry } from '@seckill/client/tickets';
 import type { Phase, Sale } from '@seckill/client/types';
-import { forTab } from '../api/storage';
+import { tabStore } from '../api/storage';
 import { t } from '../i18n/text';
 import { lazy } from '../ui/lazy';
 
@@ -16,7 +16,7 @@ const Draw = lazy(() =>
 /** The section, from the opening on. What it computes with is loaded once it is opened. */
 export function DrawCheck({ sale, phase }: { sale: Pick<Sale, 'id'>; phase: Phase }) {
   const open = useSignal(false);
-  const part = phase === 'UPCOMING' || phase === 'CANCELLED' ? null : drawn(forTab, sale.id);
+  const part = phase === 'UPCOMING' || phase === 'CANCELLED' ? null : drawEntry(tabStore, sale.id);
   if (!part) return null;
   return (
     <details class="card p-4" data-draw onToggle={(event) => (open.value = event.currentTarget.open)}>

@@ -1,5 +1,5 @@
 /** Texts of the check of a draw, which are loaded with it. */
-import { fill, maybe, type Values } from '../i18n/text';
+import { fill, textOr, type Values } from '../i18n/text';
 
 const en = {
   'draw.how': 'Your browser computes your number again and compares it with what the shop says.',
@@ -50,5 +50,5 @@ export const texts = { en, zh };
 
 /** A text in the language in use. */
 export function dt(key: keyof typeof en, values: Values = {}): string {
-  return maybe(key, fill(en[key], values), values);
+  return textOr(key, fill(en[key], values), values);
 }

@@ -1,11 +1,11 @@
 /** What the check of a draw finds. */
 import { checkDraw } from '@seckill/client/fairness';
-import type { Drawn } from '@seckill/client/places';
+import type { DrawEntry } from '@seckill/client/tickets';
 import { useLoad } from '../api/load';
 import { request } from '../api/client';
 import { TicketDraw } from '../documents/draw';
 import { count, loadTexts } from '../i18n/text';
-import { Broken, Good, Loading } from '../ui/bits';
+import { FaultMessage, SuccessMessage, Loading } from '../ui/bits';
 import { Icon } from '../ui/icons';
 import { dt, texts } from './draw-texts';
 
@@ -27,7 +27,7 @@ interface Compared {
 type Outcome = Compared | { state: 'soon' | 'gone' | 'insecure' };
 
 /** Compares what the shop says of a ticket with what this browser kept before the opening. */
-export async function compare(part: Drawn, signal?: AbortSignal): Promise<Outcome> {
+export async function compare(part: DrawEntry, signal?: AbortSignal): Promise<Outcome> {
   const { node } = await request(TicketDraw, { id: part.ticketId }, signal);
   const draw = node?.__typename === 'QueueTicket' ? node.item.draw : null;
   const own = node?.__typename === 'QueueTicket' ? node.draw : null;
@@ -45,14 +45,14 @@ export async function compare(part: Drawn, signal?: AbortSignal): Promise<Outcom
 }
 
 /** The outcome, computed when it is shown. */
-export function Draw({ part }: { part: Drawn }) {
+export function Draw({ part }: { part: DrawEntry }) {
   const { page, reload } = useLoad(`draw ${part.ticketId}`, (signal) => compare(part, signal));
   switch (page.value.state) {
     case 'loading':
     case 'missing':
       return <Loading />;
     case 'failed':
-      return <Broken fault={page.value.fault} again={reload} />;
+      return <FaultMessage fault={page.value.fault} again={reload} />;
     case 'ready': {
       const found = page.value.data;
       return (
@@ -72,12 +72,12 @@ export function Draw({ part }: { part: Drawn }) {
 
 const steps = ['commitment', 'seed', 'number'] as const;
 
-function Shown({ part, found }: { part: Drawn; found: Compared }) {
+function Shown({ part, found }: { part: DrawEntry; found: Compared }) {
   const right = steps.every((step) => found[step]);
   const share = count(Math.floor((Number(found.values.computed) / NUMBERS) * 100) || 0);
   return (
     <>
-      <div role={right ? 'status' : 'alert'}>{right ? <Good>{dt('draw.right')}</Good> : <p class="font-medium text-danger">{dt('draw.wrong')}</p>}</div>
+      <div role={right ? 'status' : 'alert'}>{right ? <SuccessMessage>{dt('draw.right')}</SuccessMessage> : <p class="font-medium text-danger">{dt('draw.wrong')}</p>}</div>
       <ul class="grid gap-2">
         {steps.map((step) => (
           <li key={step} class={`flex gap-2 ${found[step] ? '' : 'text-danger'}`} data-step={step} data-right={found[step]}>
@@ -94,7 +94,7 @@ function Shown({ part, found }: { part: Drawn; found: Compared }) {
 }
 
 /** The values, to check them with another program. */
-function Values({ part, found: { values } }: { part: Drawn; found: Compared }) {
+function Values({ part, found: { values } }: { part: DrawEntry; found: Compared }) {
   const rows = [
     [dt('draw.valueCommitment'), values.commitment],
     [dt('draw.valueSeed'), values.seed],

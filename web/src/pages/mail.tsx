@@ -4,14 +4,14 @@ import { useEffect } from 'preact/hooks';
 import { Link } from 'wouter-preact';
 import { toFault } from '@seckill/client/fault';
 import { http } from '../api/http';
-import { person, signOut } from '../api/session';
+import { currentUser, signOut } from '../api/session';
 import { ConfirmEmail, RequestPasswordReset, ResetPassword } from '../documents/account';
-import { apologise, explain, t } from '../i18n/text';
+import { faultText, explain, t } from '../i18n/text';
 import { Ask } from '../ui/ask';
-import { Good, Loading, Title } from '../ui/bits';
+import { SuccessMessage, Loading, Title } from '../ui/bits';
 import { useTitle } from '../ui/title';
 
-/** What the address has behind #. Browsers do not send it to servers. */
+/** The token in the fragment of the URL. Browsers do not send fragments to servers. */
 const secretOfLink = (): string => decodeURIComponent(location.hash.slice(1));
 
 /** Asks for a link to choose a password. The answer is the same without an account. */
@@ -23,7 +23,7 @@ export function Forgot() {
       <Title>{t('forgot.title')}</Title>
       {done.value ? (
         <div class="card p-5" role="status">
-          <Good>{t('forgot.done')}</Good>
+          <SuccessMessage>{t('forgot.done')}</SuccessMessage>
         </div>
       ) : (
         <section class="card grid gap-3 p-5">
@@ -56,7 +56,7 @@ export function Reset() {
       <Title>{t('reset.title')}</Title>
       {done.value ? (
         <div class="card grid gap-3 p-5" role="status">
-          <Good>{t('reset.done')}</Good>
+          <SuccessMessage>{t('reset.done')}</SuccessMessage>
         </div>
       ) : (
         <section class="card grid gap-3 p-5">
@@ -68,7 +68,7 @@ export function Reset() {
               const { resetPassword } = await http.post(ResetPassword, { input: { token: secretOfLink() || '-', newPassword } }, null);
               const failure = resetPassword?.userErrors[0];
               if (failure) return failure;
-              if (person.peek()) await signOut(false);
+              if (currentUser.peek()) await signOut(false);
               done.value = true;
               return null;
             }}
@@ -96,7 +96,7 @@ export function VerifyEmail() {
           ? { state: 'failed', why: () => explain(failure) }
           : { state: 'done', email: confirmEmail?.email ?? '' };
       })
-      .catch((thrown: unknown) => (outcome.value = { state: 'failed', why: () => apologise(toFault(thrown)) }));
+      .catch((thrown: unknown) => (outcome.value = { state: 'failed', why: () => faultText(toFault(thrown)) }));
   }, []);
   if (outcome.value.state === 'working') return <Loading />;
   return (
@@ -105,7 +105,7 @@ export function VerifyEmail() {
       <div class="card p-5">
         {outcome.value.state === 'done' ? (
           <div class="wrap-anywhere" role="status">
-            <Good>{t('verify.done', { email: outcome.value.email })}</Good>
+            <SuccessMessage>{t('verify.done', { email: outcome.value.email })}</SuccessMessage>
           </div>
         ) : (
           <p class="font-medium text-warn" role="alert">
@@ -113,8 +113,8 @@ export function VerifyEmail() {
           </p>
         )}
       </div>
-      <Link class="link" href={person.value ? '/account' : '/'}>
-        {t(person.value ? 'account.title' : 'nav.sales')}
+      <Link class="link" href={currentUser.value ? '/account' : '/'}>
+        {t(currentUser.value ? 'account.title' : 'nav.sales')}
       </Link>
     </div>
   );

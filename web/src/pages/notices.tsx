@@ -5,8 +5,8 @@ import { toFault } from '@seckill/client/fault';
 import { request } from '../api/client';
 import type { ResultOf } from '@seckill/client/operation';
 import { NoticeSettings, UpdateNoticeSettings } from '../documents/notices';
-import { apologise, explain, t } from '../i18n/text';
-import { Broken, Loading } from '../ui/bits';
+import { faultText, explain, t } from '../i18n/text';
+import { FaultMessage, Loading } from '../ui/bits';
 import { Push } from './push';
 
 type Settings = NonNullable<NonNullable<ResultOf<typeof NoticeSettings>['viewer']>['noticeSettings']>;
@@ -20,7 +20,7 @@ export function Notices() {
     return viewer?.noticeSettings ? { ...viewer.noticeSettings, pushKey: serverInfo?.pushKey ?? null } : null;
   });
   const why = useSignal<string | null>(null);
-  if (page.value.state === 'failed') return <Broken fault={page.value.fault} again={reload} />;
+  if (page.value.state === 'failed') return <FaultMessage fault={page.value.fault} again={reload} />;
   if (page.value.state === 'loading') return <Loading />;
   if (page.value.state === 'missing' || page.value.data.offered.length === 0) return null;
   const { offered, reaching, choices, devices, pushKey } = page.value.data;
@@ -35,7 +35,7 @@ export function Notices() {
       const failure = updateNoticeSettings?.userErrors[0];
       if (failure) why.value = explain(failure);
     } catch (thrown) {
-      why.value = apologise(toFault(thrown));
+      why.value = faultText(toFault(thrown));
     }
     await reload();
   };

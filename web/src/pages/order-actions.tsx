@@ -5,15 +5,15 @@ import { useLocation, useSearch } from 'wouter-preact';
 import { orders } from '../api/stores';
 import { toFault } from '@seckill/client/fault';
 import { client, request } from '../api/client';
-import { forTab } from '../api/storage';
+import { tabStore } from '../api/storage';
 import type { Order, Payment } from '@seckill/client/types';
 import { cancelOrder, payAgain, payOrder, type OrderPayload } from '@seckill/client/order';
 import { RequestRefund } from '../documents/payment';
-import { apologise, digits, explain, money, t } from '../i18n/text';
-import { actKey, settleAct } from '@seckill/client/press';
+import { faultText, digits, explain, money, t } from '../i18n/text';
+import { actionKey, clearActionKey } from '@seckill/client/pending';
 import { useLeft } from '../ui/countdown';
 import { Dialog } from '../ui/dialog';
-import { fitting, PayOptions } from './pay-options';
+import { usableOptions, PayOptions } from './pay-options';
 import { Qr } from './qr';
 import { RefundDialog } from './refund-dialog';
 
@@ -26,13 +26,13 @@ type State =
   | { state: 'asking'; act: 'CANCEL' | 'REFUND' }
   | { state: 'sending'; act: 'PAY' | 'CANCEL' | 'REFUND' };
 
-/** Shows the payment of an order no longer. */
+/** Hides the payment of an order. */
 function forget(order: Order): void {
   const { [order.id]: _, ...others } = payments.peek();
   payments.value = others;
 }
 
-/** Shows a payment that was begun. The provider's page opens at once where paying means to go there. */
+/** Shows a payment that was begun; for a REDIRECT option, opens the provider's page at once. */
 async function begin(order: Order, payload: Promise<OrderPayload | null>): Promise<OrderPayload | null> {
   const begun = await payload;
   const payment = begun?.payment;
@@ -43,7 +43,7 @@ async function begin(order: Order, payload: Promise<OrderPayload | null>): Promi
   return begun;
 }
 
-/** Opens the page of a card form. It is loaded, not shown: its content policy differs. */
+/** Opens the card payment page for an EMBEDDED option, by a full page load: its Content-Security-Policy differs. Returns whether it did. */
 function openForm(order: Order, option: string): boolean {
   const embedded = order.paymentOptions.find(({ id }) => id === option)?.kind === 'EMBEDDED';
   if (embedded) location.assign(`/orders/${order.id}/pay`);
@@ -61,9 +61,9 @@ async function payAnother(order: Order, option: string): Promise<OrderPayload | 
 
 async function refund(order: Order, quantity: number, reason: string): Promise<OrderPayload | null> {
   const act = `refund of ${quantity}`; // a key is of one quantity
-  const input = { orderId: order.id, quantity, reason, idempotencyKey: actKey(forTab, act, order.id) };
+  const input = { orderId: order.id, quantity, reason, idempotencyKey: actionKey(tabStore, act, order.id) };
   const { requestRefund } = await request(RequestRefund, { input });
-  settleAct(forTab, act, order.id);
+  clearActionKey(tabStore, act, order.id);
   return requestRefund;
 }
 
@@ -80,7 +80,7 @@ export function OrderActions({ order }: { order: Order }) {
   const begun = can('PAY') ? payments.value[order.id] : undefined;
   const payment = begun?.id === declined ? undefined : begun;
   const sending = state.value.state === 'sending';
-  const shown = fitting(order.paymentOptions ?? []);
+  const shown = usableOptions(order.paymentOptions ?? []);
   const options = shown.filter(({ unavailableReason }) => !unavailableReason);
   const chosen = useSignal<string | null>(null);
   const option = (options.find(({ id }) => id === chosen.value) ?? options[0])?.id;
@@ -94,7 +94,7 @@ export function OrderActions({ order }: { order: Order }) {
       const failure = payload?.userErrors[0];
       state.value = { state: 'idle', why: failure ? explain(failure) : null };
     } catch (thrown) {
-      state.value = { state: 'idle', why: `${apologise(toFault(thrown))} ${t('fault.unsure')}` };
+      state.value = { state: 'idle', why: `${faultText(toFault(thrown))} ${t('fault.unsure')}` };
     }
   };
   const [where, go] = useLocation();
@@ -107,7 +107,7 @@ export function OrderActions({ order }: { order: Order }) {
   }, [start]);
   const close = (): void => void (state.value = { state: 'idle', why: null });
   const ask = (act: 'CANCEL' | 'REFUND'): void => {
-    if (!sending) state.value = { state: 'asking', act }; // the reply of a request closes the dialog
+    if (!sending) state.value = { state: 'asking', act }; // the response of a running request would close the dialog
   };
   const asking = state.value.state === 'asking' ? state.value.act : null;
   const idle = !order.availableActions?.length && state.value.state === 'idle' && !state.value.why;

@@ -5,12 +5,12 @@ import { orders } from '../api/stores';
 import { now } from '../api/clock';
 import { client } from '../api/client';
 import { useLoad } from '../api/load';
-import { person } from '../api/session';
+import { currentUser } from '../api/session';
 import { followOrder, readOrder } from '@seckill/client/order';
 import type { Order } from '@seckill/client/types';
 import { count, money, t } from '../i18n/text';
 import { withdraw } from '../purchase/shared';
-import { Broken, Loading, Picture, Stale, Title, When } from '../ui/bits';
+import { FaultMessage, Loading, Picture, Stale, Title, DateTime } from '../ui/bits';
 import { Tiles, useLeft, useThresholds } from '../ui/countdown';
 import { useTitle } from '../ui/title';
 import { addressLine } from './address-book';
@@ -25,21 +25,20 @@ async function ask(id: string, signal?: AbortSignal): Promise<Order | null> {
   return order && orders.put(order.id, order);
 }
 
-/** The page. */
 export function OrderPage({ id }: { id: string }) {
-  const { page, reload } = useLoad(`order ${id}`, (signal) => (person.peek() ? ask(id, signal) : Promise.resolve(null)));
+  const { page, reload } = useLoad(`order ${id}`, (signal) => (currentUser.peek() ? ask(id, signal) : Promise.resolve(null)));
   const order = orders.of(id).value;
   useTitle(order ? t('order.title', { number: order.number }) : t('orders.title'));
   useEffect(
     () =>
-      person.peek() ? followOrder(client, id, (order) => void orders.put(id, order)) : undefined,
-    [id, person.value?.id],
+      currentUser.peek() ? followOrder(client, id, (order) => void orders.put(id, order)) : undefined,
+    [id, currentUser.value?.id],
   );
   const settled = order && order.status !== 'PENDING_PAYMENT' ? order.id : null;
   useEffect(() => {
     if (settled) withdraw(settled); // paid or cancelled here, or seen only now
   }, [settled]);
-  if (!person.value) return <SignInFirst next={`/orders/${id}`} />;
+  if (!currentUser.value) return <SignInFirst next={`/orders/${id}`} />;
   if (order) {
     return (
       <div class="page max-w-3xl">
@@ -55,7 +54,7 @@ export function OrderPage({ id }: { id: string }) {
     case 'failed':
       return (
         <div class="page">
-          <Broken fault={page.value.fault} again={reload} />
+          <FaultMessage fault={page.value.fault} again={reload} />
         </div>
       );
     case 'missing':
@@ -143,7 +142,7 @@ function Deadline({ until }: { until: string }) {
   );
 }
 
-/** Where the goods go, and how far they are. */
+/** The shipping address and the state of the delivery. */
 function Shipping({ order }: { order: Order }) {
   const { recipient, fulfilment } = order;
   if (!recipient && !fulfilment) return null;
@@ -218,13 +217,13 @@ function Facts({ order }: { order: Order }) {
       )}
       <dt class="text-soft">{t('order.made')}</dt>
       <dd>
-        <When at={order.createdAt} />
+        <DateTime at={order.createdAt} />
       </dd>
       {order.paidAt && (
         <>
           <dt class="text-soft">{t('order.paid')}</dt>
           <dd>
-            <When at={order.paidAt} />
+            <DateTime at={order.paidAt} />
           </dd>
         </>
       )}
@@ -232,7 +231,7 @@ function Facts({ order }: { order: Order }) {
         <>
           <dt class="text-soft">{t('order.deadline')}</dt>
           <dd>
-            <When at={order.paymentDeadline} />
+            <DateTime at={order.paymentDeadline} />
           </dd>
         </>
       )}
@@ -265,13 +264,13 @@ function History({ order }: { order: Order }) {
           <h2 class="head mb-2">{t('order.history')}</h2>
           <ol class="grid gap-3 border-l-2 border-line pl-4">
             {order.timeline.map((step, i) => {
-              // A status that the order had before, as after a partial refund, does not say what happened: the note does. Of a refund, "pending" is read as its state now.
+              // A repeated status, as after a partial refund, says nothing new: show the note. Also for REFUNDING, which readers would take for the refund's current state.
               const named = !step.note || (step.status !== 'REFUNDING' && order.timeline.findIndex(({ status }) => status === step.status) === i);
               return (
                 <li key={i}>
                   <p class="font-medium">{named ? t(`status.${step.status}`) : step.note}</p>
                   <p class="text-sm text-soft">
-                    <When at={step.at} /> {named && step.note}
+                    <DateTime at={step.at} /> {named && step.note}
                   </p>
                 </li>
               );

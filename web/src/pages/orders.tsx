@@ -4,11 +4,11 @@ import { orders } from '../api/stores';
 import { now, second } from '../api/clock';
 import { usePaged } from '../api/paged';
 import { request } from '../api/client';
-import { person } from '../api/session';
+import { currentUser } from '../api/session';
 import type { Order } from '@seckill/client/types';
 import { MyOrders } from '../documents/orders';
 import { digits, money, t } from '../i18n/text';
-import { Broken, Loading, More, Picture, Stale, Title, When } from '../ui/bits';
+import { FaultMessage, Loading, More, Picture, Stale, Title, DateTime } from '../ui/bits';
 import { Icon } from '../ui/icons';
 import { useTitle } from '../ui/title';
 import { SignInFirst } from './order';
@@ -16,10 +16,9 @@ import { StatusChip } from './status';
 
 export { OrderPage } from './order';
 
-/** The page. */
 export function Orders() {
   useTitle(t('orders.title'));
-  if (!person.value) return <SignInFirst next="/orders" />;
+  if (!currentUser.value) return <SignInFirst next="/orders" />;
   return <Mine />;
 }
 
@@ -36,7 +35,7 @@ function Mine() {
         <Title>{t('orders.title')}</Title>
       </div>
       {page.value.state === 'loading' && <Loading />}
-      {page.value.state === 'failed' && <Broken fault={page.value.fault} again={reload} />}
+      {page.value.state === 'failed' && <FaultMessage fault={page.value.fault} again={reload} />}
       {ready && <Stale fault={ready.fault} again={reload} />}
       {ready && !ready.data.nodes.length && (
         <p class="note">
@@ -72,7 +71,7 @@ function Row({ order }: { order: Order }) {
           <StatusChip status={order.status} />
         </div>
         <p class="text-sm text-soft">
-          {order.sale.title} · <When at={order.createdAt} />
+          {order.sale.title} · <DateTime at={order.createdAt} />
         </p>
         <p class="flex flex-wrap gap-x-3 tabular-nums">
           <strong>{money(order.total)}</strong>

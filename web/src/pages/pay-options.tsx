@@ -1,16 +1,16 @@
 /** The choice of a provider to pay an order at. */
 import type { PaymentOption } from '@seckill/client/types';
 import { t } from '../i18n/text';
-import { Icon, known } from '../ui/icons';
+import { Icon, iconOf } from '../ui/icons';
 
-/** The options that can be paid at on this device; all of them where none can. */
-export function fitting(options: PaymentOption[]): PaymentOption[] {
+/** The options that work on this device; all of them if none does. */
+export function usableOptions(options: PaymentOption[]): PaymentOption[] {
   const other = matchMedia('(pointer: coarse)').matches ? 'DESKTOP' : 'PHONE';
   const fit = options.filter(({ device }) => device !== other);
   return fit.length ? fit : options;
 }
 
-/** One provider per line, those that are away with the reason; nothing where there is no choice. */
+/** One provider per line, unavailable ones with the reason; nothing if there is only one. */
 export function PayOptions({ options, chosen, choose }: { options: PaymentOption[]; chosen: string; choose: (id: string) => void }) {
   if (options.length < 2) return null;
   return (
@@ -19,7 +19,7 @@ export function PayOptions({ options, chosen, choose }: { options: PaymentOption
       {options.map(({ id, displayName, icon, unavailableReason }) => (
         <label key={id} class="note flex cursor-pointer items-center gap-3">
           <input type="radio" name="pay-option" value={id} checked={id === chosen} disabled={!!unavailableReason} aria-describedby={unavailableReason ? `away-${id}` : undefined} onChange={() => choose(id)} />
-          <Icon name={known(icon)} />
+          <Icon name={iconOf(icon)} />
           <span class="font-medium">{displayName}</span>
           {unavailableReason && (
             <span id={`away-${id}`} class="text-sm text-soft">

@@ -1,6 +1,6 @@
 /**
- * The page on which a card is paid, by Stripe's Payment Element. It is opened and left by loading it: only its content policy lets the browser
- * load from Stripe.
+ * The card payment page with Stripe's Payment Element. It is entered and left by a full page load, because only its
+ * Content-Security-Policy allows Stripe.
  */
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
@@ -10,15 +10,15 @@ import { toFault } from '@seckill/client/fault';
 import { followOrder, payOrder, readOrder } from '@seckill/client/order';
 import type { Failure, Money } from '@seckill/client/types';
 import { useLoad } from '../api/load';
-import { person } from '../api/session';
+import { currentUser } from '../api/session';
 import { lang } from '../i18n/lang';
-import { apologise, digits, explain, money, t } from '../i18n/text';
-import { Broken, Loading, Title } from '../ui/bits';
+import { faultText, digits, explain, money, t } from '../i18n/text';
+import { FaultMessage, Loading, Title } from '../ui/bits';
 import { useLeft } from '../ui/countdown';
 import { useTitle } from '../ui/title';
 import { elements, type Form } from './stripe';
 
-/** What the page takes a payment with. */
+/** A payment that can be made on this page. */
 interface Payable {
   number: string;
   amount: Money;
@@ -26,7 +26,7 @@ interface Payable {
   embedded: { clientSecret: string; publishableKey: string; scriptUrl: string };
 }
 
-/** The order page; `paid` says that the provider took the money, and the shop may not know yet. */
+/** Goes to the order page; `paid` means that the provider took the money and the server may not know it yet. */
 const leave = (id: string, paid = false): void => location.replace(`/orders/${id}${paid ? '?paid' : ''}`);
 
 /** Begins the payment, or returns the one that was begun. An order that cannot be paid here leads back to its page. */
@@ -40,19 +40,18 @@ async function begin(id: string, signal: AbortSignal): Promise<Payable | Failure
   return { number: order.number, amount: payment.amount, deadline: order.paymentDeadline, embedded: payment.embedded };
 }
 
-/** The page. */
 export function PayPage({ id }: { id: string }) {
-  const { page, reload } = useLoad(`pay ${id}`, (signal) => (person.peek() ? begin(id, signal) : Promise.resolve(null)));
+  const { page, reload } = useLoad(`pay ${id}`, (signal) => (currentUser.peek() ? begin(id, signal) : Promise.resolve(null)));
   useEffect(
     () =>
-      person.peek()
+      currentUser.peek()
         ? followOrder(client, id, (order) => {
             const over = orders.put(id, order).status !== 'PENDING_PAYMENT';
             if (over) leave(id);
             return over;
           })
         : undefined,
-    [id, person.value?.id],
+    [id, currentUser.value?.id],
   );
   const missing = page.value.state === 'missing';
   useEffect(() => {
@@ -65,7 +64,7 @@ export function PayPage({ id }: { id: string }) {
     case 'failed':
       return (
         <div class="page">
-          <Broken fault={page.value.fault} again={reload} />
+          <FaultMessage fault={page.value.fault} again={reload} />
         </div>
       );
     case 'ready': {
@@ -114,7 +113,7 @@ function Card({ id, payable }: { id: string; payable: Payable }) {
       if (!error) return leave(id, true);
       why.value = error.message ?? t('error.PAYMENT_DECLINED');
     } catch (thrown) {
-      why.value = apologise(toFault(thrown));
+      why.value = faultText(toFault(thrown));
     }
     sending.value = false;
   };

@@ -5,7 +5,7 @@ import { Link } from 'wouter-preact';
 import { http } from '../api/http';
 import { resume } from '../api/session';
 import { SignInProviders } from '../documents/account';
-import { maybe, t } from '../i18n/text';
+import { textOr, t } from '../i18n/text';
 
 /** The outcome of a sign-in at a provider, in the address to which the server returns. */
 const OUTCOME = 'oidc';
@@ -43,7 +43,7 @@ export function Providers({ search, next, isNew }: { search: string; next: strin
       )}
       {outcome.value && outcome.value !== 'done' && (
         <p class="note mt-5 font-medium text-warn" role="alert">
-          {maybe(`sign.oidc.${outcome.value}`, t('sign.oidc.failed'))}
+          {textOr(`sign.oidc.${outcome.value}`, t('sign.oidc.failed'))}
         </p>
       )}
       {found.value.length > 0 && (

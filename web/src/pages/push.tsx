@@ -7,9 +7,9 @@ import { request } from '../api/client';
 import { forgetSubscription } from '../api/push';
 import type { NoticeSettings } from '../documents/notices';
 import { UnsubscribePush } from '../documents/push';
-import { apologise, explain, moment, t } from '../i18n/text';
+import { faultText, explain, moment, t } from '../i18n/text';
 import { pushState, subscribe, type PushState } from '../purchase/push';
-import { Good } from '../ui/bits';
+import { SuccessMessage } from '../ui/bits';
 
 type Devices = NonNullable<NonNullable<ResultOf<typeof NoticeSettings>['viewer']>['noticeSettings']>['devices'];
 
@@ -30,7 +30,7 @@ export function Push({ devices, pushKey, changed }: { devices: Devices; pushKey:
     try {
       why.value = await work();
     } catch (thrown) {
-      why.value = apologise(toFault(thrown));
+      why.value = faultText(toFault(thrown));
     }
     await changed();
     state.value = await pushState();
@@ -59,7 +59,7 @@ export function Push({ devices, pushKey, changed }: { devices: Devices; pushKey:
       {here?.state === 'unsupported' && <p class="text-soft">{t('push.unsupported')}</p>}
       {here?.state === 'uninstalled' && <p class="text-soft">{t('push.install')}</p>}
       {here?.state === 'denied' && <p class="note text-warn">{t('push.denied')}</p>}
-      {current && <Good>{t('push.on')}</Good>}
+      {current && <SuccessMessage>{t('push.on')}</SuccessMessage>}
       {here?.state === 'ready' && !current && (
         <button class="btn" disabled={busy.value} onClick={() => void act(turnOn)}>
           {t('push.turnOn')}

@@ -11,7 +11,7 @@ import { quantityOf, SaleView } from './sale-view';
 /** What the preview needs of a sale. */
 export type Previewed = Omit<Sale, 'phase' | 'viewer'> & Omit<Required, 'viewer'>;
 
-/** Before the opening, the page is shown at least this long before it, in ms. */
+/** The UPCOMING preview shows a time at least this long before the opening, in ms. */
 const EARLY_MS = 3_600_000;
 
 interface Props {
@@ -30,7 +30,7 @@ export function SalePreview({ sale: of, itemId, phase, hidden }: Props) {
   const sale: Sale = { ...of, phase, notice: null, viewer: null };
   const item = sale.items.find(({ id }) => id === itemId) ?? sale.items[0];
   if (!item) return null;
-  // The stock is that of the opening, not one that was read some time ago.
+  // updatedAt is the end of the sale, so that the stock is not marked as old.
   const stockOf = ({ stock }: Item): Stock => ({ ...stock, ...(hidden && { remaining: null, total: null }), updatedAt: sale.endsAt });
   const starts = Date.parse(sale.startsAt);
   const at = { UPCOMING: Math.min(now(), starts - EARLY_MS), LIVE: starts, ENDED: Date.parse(sale.endsAt) }[phase];
@@ -51,7 +51,7 @@ export function SalePreview({ sale: of, itemId, phase, hidden }: Props) {
   );
   const required = { ...of, viewer: { needsVerifiedContact: of.requireVerifiedContact, accountTooNew: false } };
   return (
-    // The frame holds the sheet, which is fixed to the foot of the screen on a phone.
+    // contain: layout keeps the sheet inside this frame; on a phone it is position: fixed.
     <div inert class="overflow-clip rounded-2xl border border-edge bg-page px-4 pt-6 pb-52 [contain:layout] sm:pt-8 lg:pb-8">
       <SaleView
         sale={sale}

@@ -1,11 +1,11 @@
-/** The layout of a sale's page, without what it asks the server for. */
+/** The layout of a sale's page. It sends no requests, so the preview uses it too. */
 import type { ComponentChildren } from 'preact';
 import { Link } from 'wouter-preact';
 import { now, reading, second } from '../api/clock';
 import type { Item, Phase, Sale, Stock } from '@seckill/client/types';
 import { clockTime, money, span, t } from '../i18n/text';
 import { isOver } from '../purchase/button';
-import { altOf, leftOf, PhaseChip, Picture, Price, StockBar, Title, When } from '../ui/bits';
+import { altOf, shownLevel, PhaseChip, Picture, Price, StockBar, Title, DateTime } from '../ui/bits';
 import { Markdown } from '../ui/markdown';
 
 /** Most units that the quantity field offers. */
@@ -45,7 +45,7 @@ function styleOf(accent: Sale['accent']): Record<string, string> | undefined {
   return { '--color-fill': pair('fill'), '--color-press': pair('press'), '--color-accent': pair('text') };
 }
 
-/** The page below its loading: the item, and beside it the sheet, the price and the times. */
+/** The page of a loaded sale: the item, and beside it the status sheet, the price and the times. */
 export function SaleView({ sale, item, phase, stockOf, choose, wanted, want, sheet, checklist, remind, children }: Props) {
   const most = mostOf(sale, item);
   return (
@@ -147,7 +147,7 @@ function Prepare({ sale, phase, checklist, remind }: { sale: Sale; phase: Phase 
 /** A reading of the server's clock that is less exact than this, in ms, is shown. */
 const EXACT_MS = 100;
 
-/** The server's clock, where it is known too inexactly for a start to the second. Its line is kept free, because it is read after the first paint. */
+/** The server's clock, shown while its error is above EXACT_MS. The line always takes space: the clock is read after the first paint. */
 function Clock() {
   void second.value;
   const bound = reading.value?.bound ?? 0;
@@ -165,11 +165,11 @@ function Window({ sale, phase }: { sale: Sale; phase: Phase }) {
       <dl class="grid grid-cols-[auto_1fr] gap-x-4 gap-y-1">
         <dt class="text-soft">{t('sale.opens')}</dt>
         <dd>
-          <When at={sale.startsAt} zone />
+          <DateTime at={sale.startsAt} zone />
         </dd>
         <dt class="text-soft">{t('sale.ends')}</dt>
         <dd>
-          <When at={sale.endsAt} zone />
+          <DateTime at={sale.endsAt} zone />
         </dd>
       </dl>
       {phase === 'UPCOMING' && <Clock />}
@@ -185,7 +185,7 @@ function Items({ sale, chosen, choose, stockOf }: Pick<Props, 'sale' | 'choose' 
       <legend class="sr-only">{t('sale.item')}</legend>
       {sale.items.map((each) => {
         const { id, goods, price } = each;
-        const left = leftOf(stockOf(each));
+        const left = shownLevel(stockOf(each));
         return (
           <label
             key={id}

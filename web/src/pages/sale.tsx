@@ -7,20 +7,20 @@ import { Fault } from '@seckill/client/fault';
 import { follow } from '../api/client';
 import { useLoad } from '../api/load';
 import { request } from '../api/client';
-import { person } from '../api/session';
+import { currentUser } from '../api/session';
 import type { Item, Sale, Stock } from '@seckill/client/types';
 import { SaleBySlug, SaleStatus, SaleStock } from '@seckill/client/documents/sale';
 import { BuyBox } from '../purchase/buybox';
 import { Checklist } from '../purchase/checklist';
 import { Remind } from '../purchase/remind';
 import { isOver, usePhase } from '../purchase/button';
-import { Broken, Loading, NoSale, Stale, Title } from '../ui/bits';
+import { FaultMessage, Loading, SaleNotFound, Stale, Title } from '../ui/bits';
 import { useCountedTitle } from '../ui/title';
 import { Attempts } from './attempts';
 import { DrawCheck } from './draw-check';
 import { quantityOf, SaleView } from './sale-view';
 
-export { SalePreview } from './sale-preview'; // in the code of this page, whose components it shows
+export { SalePreview } from './sale-preview'; // exported here, so that it shares the chunk of this page
 
 const POLL_MS = 3_000;
 
@@ -28,11 +28,11 @@ const POLL_MS = 3_000;
 async function ask(slug: string, signal?: AbortSignal): Promise<Sale | null> {
   const { sale } = await request(SaleBySlug, { slug }, signal);
   if (sale) putSale(sale);
-  if (sale && !sale.viewer && person.peek()) throw new Fault('UNAVAILABLE', 'the server did not answer for the viewer');
+  if (sale && !sale.viewer && currentUser.peek()) throw new Fault('UNAVAILABLE', 'the server did not answer for the viewer');
   return sale;
 }
 
-/** Whether a sale has ended as far as is known; then the server ends its subscriptions. */
+/** Whether the newest known phase is final; the server then completes the subscriptions. */
 const hasEnded = (id: string): boolean => isOver(sales.of(id).peek()?.phase ?? 'UPCOMING');
 
 /** Follows a sale and its stock while the page is open. */
@@ -62,7 +62,6 @@ function useSale(id: string | null, slug: string): void {
   }, [id]);
 }
 
-/** The page. */
 export function SalePage({ slug }: { slug: string }) {
   const { page, reload } = useLoad(`sale ${slug}`, (signal) => ask(slug, signal));
   const loaded = page.value.state === 'ready' ? page.value : null;
@@ -73,13 +72,13 @@ export function SalePage({ slug }: { slug: string }) {
     case 'failed':
       return (
         <div class="page">
-          <Broken fault={page.value.fault} again={reload} />
+          <FaultMessage fault={page.value.fault} again={reload} />
         </div>
       );
     case 'missing':
       return (
         <div class="page">
-          <NoSale again={reload} />
+          <SaleNotFound again={reload} />
         </div>
       );
     case 'ready': {
@@ -123,12 +122,12 @@ function Shown({ sale, reload }: { sale: Sale; reload: () => void }) {
       choose={choose}
       wanted={wanted.value}
       want={(n) => (wanted.value = n)}
-      sheet={<BuyBox sale={sale} item={item} stock={stockOf(item)} quantity={quantity} signedIn={person.value !== null} reload={reload} choose={choose} />}
+      sheet={<BuyBox sale={sale} item={item} stock={stockOf(item)} quantity={quantity} signedIn={currentUser.value !== null} reload={reload} choose={choose} />}
       checklist={<Checklist sale={sale} />}
       remind={<Remind sale={sale} />}
     >
-      {person.value && <DrawCheck sale={sale} phase={phase} />}
-      {person.value && <Attempts sale={sale} phase={phase} />}
+      {currentUser.value && <DrawCheck sale={sale} phase={phase} />}
+      {currentUser.value && <Attempts sale={sale} phase={phase} />}
     </SaleView>
   );
 }

@@ -1,4 +1,4 @@
-/** The list of sales: the next drop large, then what is on now, each opening time, and what has ended. */
+/** The list of sales: the next sale large, then running sales, upcoming sales by opening time, and ended sales. */
 import { computed, useSignal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { Link, useLocation, useSearch } from 'wouter-preact';
@@ -11,7 +11,7 @@ import type { Card, Phase } from '@seckill/client/types';
 import { Sales as SalesDoc, SaleStock } from '@seckill/client/documents/sale';
 import { lowest, money, t, timeOfDay } from '../i18n/text';
 import { phaseAt, usePhase } from '../purchase/button';
-import { altOf, Broken, Loading, More, PhaseChip, Picture, Stale, StockBar, Title, When } from '../ui/bits';
+import { altOf, FaultMessage, Loading, More, PhaseChip, Picture, Stale, StockBar, Title, DateTime } from '../ui/bits';
 import { Ticking } from '../ui/countdown';
 import { Icon } from '../ui/icons';
 import { useTitle } from '../ui/title';
@@ -49,7 +49,7 @@ function usePhases(sales: Card[]): void {
   void phases.value;
 }
 
-/** The price that a sale starts at. */
+/** The lowest price of a sale's items. */
 function From({ sale }: { sale: Card }) {
   const least = lowest(sale.items.map(({ price }) => price));
   const amount = money(least);
@@ -73,7 +73,7 @@ function Hero({ sale }: { sale: Card }) {
           </Link>
         </h3>
         <p class="text-sm">
-          <When at={sale.startsAt} />
+          <DateTime at={sale.startsAt} />
         </p>
         <span class="numeral text-5xl">
           <Ticking until={Date.parse(sale.startsAt)} />
@@ -122,7 +122,7 @@ function State({ sale, phase }: { sale: Card; phase: Phase }) {
         <p class="text-sm font-semibold">
           <Ticking until={Date.parse(sale.startsAt)} />
           <span class="sr-only">
-            {t('sale.opens')} <When at={sale.startsAt} />
+            {t('sale.opens')} <DateTime at={sale.startsAt} />
           </span>
         </p>
       );
@@ -134,13 +134,13 @@ function State({ sale, phase }: { sale: Card; phase: Phase }) {
     case 'CANCELLED':
       return (
         <p class="text-sm text-soft">
-          {t('sale.ends')} <When at={sale.endsAt} />
+          {t('sale.ends')} <DateTime at={sale.endsAt} />
         </p>
       );
   }
 }
 
-/** The sales of one slot. Ended ones are folded. */
+/** The sales of one slot. Ended ones are collapsed. */
 function Section({ slot, followed, poll }: { slot: Slot; followed: ReadonlySet<Card>; poll: () => void }) {
   const list = (
     <ul class="grid gap-x-4 gap-y-8 sm:grid-cols-2 lg:grid-cols-3">
@@ -164,14 +164,13 @@ function Section({ slot, followed, poll }: { slot: Slot; followed: ReadonlySet<C
   return (
     <section aria-labelledby={slot.id}>
       <h2 id={slot.id} class="head mb-3">
-        {slot.at ? <When at={slot.at} zone /> : slot.title}
+        {slot.at ? <DateTime at={slot.at} zone /> : slot.title}
       </h2>
       {list}
     </section>
   );
 }
 
-/** The page. */
 export function Sales() {
   useTitle(t('sales.title'));
   const search = new URLSearchParams(useSearch()).get('q') ?? '';
@@ -190,7 +189,7 @@ export function Sales() {
   const open = sales.filter((sale) => ['LIVE', 'SOLD_OUT'].includes(phaseAt(sale, now())));
   const followed = new Set(open.slice(0, FOLLOWED));
 
-  // Phases move by the clock; the server is asked for the figures behind them.
+  // Phases change by the clock; the list is reloaded for the stock.
   const next = Math.min(...sales.map((sale) => Date.parse(sale.nextTransitionAt ?? '') || Infinity).filter((at) => at > now()));
   useEffect(() => {
     if (next === Infinity) return;
@@ -238,7 +237,7 @@ export function Sales() {
         </form>
       </div>
       {page.value.state === 'loading' && <Loading />}
-      {page.value.state === 'failed' && <Broken fault={page.value.fault} again={reload} />}
+      {page.value.state === 'failed' && <FaultMessage fault={page.value.fault} again={reload} />}
       {ready && <Stale fault={ready.fault} again={reload} />}
       {ready && !sales.length && (
         <p class="note">{search ? t('sales.noneFound', { text: search }) : t('sales.none')}</p>

@@ -4,19 +4,19 @@ import { useEffect } from 'preact/hooks';
 import { Link, useLocation, useSearch } from 'wouter-preact';
 import { toFault } from '@seckill/client/fault';
 import { http } from '../api/http';
-import { adopt, person } from '../api/session';
+import { startSession, currentUser } from '../api/session';
 import type { Challenge, Failure } from '@seckill/client/types';
 import { Login, Register } from '../documents/account';
 import { Field, useFields } from '../forms/fields';
 import { account, displayName, password, required } from '../forms/rules';
-import { apologise, explain, t } from '../i18n/text';
+import { faultText, explain, t } from '../i18n/text';
 import type { Answer } from '@seckill/client/purchase';
 import { Title } from '../ui/bits';
 import { lazy } from '../ui/lazy';
 import { useTitle } from '../ui/title';
 import { Providers, phoneCountry } from './providers';
 
-const Check = lazy(() => import('../captcha/check').then((module) => module.Check));
+const Check = lazy(() => import('../captcha/check').then((module) => module.Captcha));
 
 /** The state of the form. */
 type State =
@@ -68,8 +68,8 @@ export function Sign({ isNew }: { isNew: boolean }) {
   useTitle(title);
 
   useEffect(() => {
-    if (person.value) go(next, { replace: true });
-  }, [person.value]);
+    if (currentUser.value) go(next, { replace: true });
+  }, [currentUser.value]);
   useEffect(() => {
     state.value = { state: 'filling', why: null };
     needsCode.value = false;
@@ -84,7 +84,7 @@ export function Sign({ isNew }: { isNew: boolean }) {
     state.value = { state: 'sending' };
     try {
       const payload = await send(form.values(), isNew, answer);
-      if (payload?.tokens && payload.user) return adopt(payload.tokens, payload.user);
+      if (payload?.tokens && payload.user) return startSession(payload.tokens, payload.user);
       const failure = payload?.userErrors[0];
       if (failure?.code === 'CAPTCHA_REQUIRED' || failure?.code === 'CAPTCHA_INVALID') {
         const challenge = failure.__typename === 'CaptchaError' ? failure.challenge : null;
@@ -97,7 +97,7 @@ export function Sign({ isNew }: { isNew: boolean }) {
         state.value = { state: 'filling', why };
       }
     } catch (thrown) {
-      state.value = { state: 'filling', why: () => apologise(toFault(thrown)) };
+      state.value = { state: 'filling', why: () => faultText(toFault(thrown)) };
     }
   };
 

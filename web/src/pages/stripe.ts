@@ -1,4 +1,4 @@
-/** Stripe.js, as far as the shop calls it: https://docs.stripe.com/js. */
+/** Types of the part of Stripe.js that the shop uses: https://docs.stripe.com/js. */
 
 interface StripeElements {
   create(type: 'payment'): { mount(place: HTMLElement): void; on(event: 'ready' | 'loaderror', handle: () => void): void };
@@ -21,7 +21,7 @@ declare global {
 
 /** A mounted form. */
 export interface Form {
-  /** Confirms the payment. A bank that wants to see the buyer leads to its page and then to the address. */
+  /** Confirms the payment. If the bank requires authentication (3-D Secure), the browser goes to the bank's page and then to `back`. */
   confirm(back: string): Promise<Confirmation>;
 }
 

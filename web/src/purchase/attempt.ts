@@ -4,13 +4,13 @@
  */
 import { effect } from '@preact/signals';
 import { Purchase, type Hooks } from '@seckill/client/purchase';
-import { waitingFor, type Place } from '@seckill/client/places';
+import { salesWithTicket, type StoredTicket } from '@seckill/client/tickets';
 import type { Ticket } from '@seckill/client/types';
 import type { Waiting } from '@seckill/client/waiting';
 import { client } from '../api/client';
-import { onSwitch } from '../api/session';
-import { forTab } from '../api/storage';
-import { lines, sales, tasks } from '../api/stores';
+import { onUserChange } from '../api/session';
+import { tabStore } from '../api/storage';
+import { taskPositions, sales, tasks } from '../api/stores';
 import { t } from '../i18n/text';
 import { readOut } from '../ui/live-region';
 import { notify, toast } from '../ui/toast';
@@ -29,7 +29,7 @@ function hooksOf(saleId: string, changed: () => void): Hooks {
     changed,
     task: (task, line) => {
       tasks.put(task.id, task);
-      lines.value = line ? { [task.id]: line } : {}; // one attempt is followed at a time
+      taskPositions.value = line ? { [task.id]: line } : {}; // one attempt is followed at a time
     },
     ended: (task) => {
       if (task.status === 'SUCCEEDED') readOut(t('queue.done'));
@@ -38,7 +38,7 @@ function hooksOf(saleId: string, changed: () => void): Hooks {
       const sale = sales.of(saleId).peek();
       return { title: sale?.title ?? '', slug: sale?.slug ?? '' };
     },
-    waiting: ({ title, slug }: Place, waiting: Waiting) =>
+    waiting: ({ title, slug }: StoredTicket, waiting: Waiting) =>
       effect(() => {
         const kind = waiting.ticket.value && !waiting.ticket.value.position ? 'joined' : 'room';
         share(saleId, { title, slug, orderId: null, kind, until: null, amount: null });
@@ -49,7 +49,7 @@ function hooksOf(saleId: string, changed: () => void): Hooks {
       share(saleId, { title, slug, orderId: null, kind: 'turn', until: Date.parse(ticket.path.expiresAt), amount: null });
     },
     left: () => share(saleId, null),
-    refused: () => forTab.setItem(refusedKey(saleId), 'yes'),
+    refused: () => tabStore.setItem(refusedKey(saleId), 'yes'),
   };
 }
 
@@ -61,7 +61,7 @@ export function newPurchase(saleId: string, changed: () => void): Purchase {
 const refusedKey = (saleId: string): string => `refused:${saleId}`;
 
 /** Whether an attempt in this tab was refused. */
-export const wasRefused = (saleId: string): boolean => forTab.getItem(refusedKey(saleId)) !== null;
+export const wasRefused = (saleId: string): boolean => tabStore.getItem(refusedKey(saleId)) !== null;
 
 const purchases = new Map<string, Purchase>();
 
@@ -74,11 +74,11 @@ export function purchaseOf(saleId: string, changed: () => void): Purchase {
 }
 
 /** Resumes every waiting room that a reload of this tab interrupted, on any page. */
-export function resumePlaces(): void {
-  for (const saleId of waitingFor(client.store)) purchaseOf(saleId, () => {}).resume();
+export function resumeWaitingRooms(): void {
+  for (const saleId of salesWithTicket(client.store)) purchaseOf(saleId, () => {}).resume();
 }
 
-onSwitch(() => {
+onUserChange(() => {
   for (const purchase of purchases.values()) purchase.close();
   purchases.clear();
 });

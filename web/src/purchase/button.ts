@@ -108,7 +108,7 @@ export function buttonOf(at: Situation): Button {
   if (signedIn && attempt.step === 'sending') return { kind: 'sending', slow: attempt.slow };
   if (signedIn && attempt.step === 'queued') return { kind: 'queue', delayed: tasks.of(attempt.taskId).value?.delayed ?? false };
   if (signedIn && attempt.step === 'room') return { kind: phaseAt(sale, at.now) === 'UPCOMING' ? 'joined' : 'room' };
-  if (signedIn && attempt.step === 'turn' && attempt.itemId === at.itemId) return { kind: 'buy' };
+  if (signedIn && attempt.step === 'admitted' && attempt.itemId === at.itemId) return { kind: 'buy' };
   const action = actionOf(at);
   const order = sale.viewer?.order ?? null;
   const phase = phaseAt(sale, at.now);

@@ -16,7 +16,7 @@ import { Sheet } from './sheet';
 import { statusOf, type Status } from './status';
 import { useWaitlist, type Waitlist } from './waitlist';
 
-const Check = lazy(() => import('../captcha/check').then((module) => module.Check));
+const Check = lazy(() => import('../captcha/check').then((module) => module.Captcha));
 
 interface Props {
   sale: Sale;
@@ -40,7 +40,7 @@ function sharedOf(button: Button, at: Situation, status: Status): Omit<Shared, '
     case 'pay':
       return { ...base, kind: 'pay', orderId: button.order.id, amount: button.order.total };
     case 'buy':
-      if (at.attempt.step === 'turn') return { ...base, kind: 'turn' };
+      if (at.attempt.step === 'admitted') return { ...base, kind: 'turn' };
       return offerOf(sale, at.itemId) ? { ...base, kind: 'offer' } : null;
     default:
       return null;
@@ -56,7 +56,7 @@ function useShared(sale: Sale, shared: Omit<Shared, 'saleId'> | null): void {
 /** Ends a turn that was not used. */
 function useTurn(purchase: Purchase, choose: (itemId: string) => void): void {
   const attempt = purchase.attempt.value;
-  const turn = attempt.step === 'turn' ? attempt : null;
+  const turn = attempt.step === 'admitted' ? attempt : null;
   const left = useLeft(turn ? Date.parse(turn.path.expiresAt) : Infinity);
   useEffect(() => {
     if (turn) choose(turn.itemId);
@@ -95,7 +95,7 @@ export function BuyBox({ sale, item, stock, quantity, signedIn, reload, choose }
       case 'join':
         return purchase.prepare(item.id);
       case 'buy':
-        return purchase.press(item.id, offer ? 1 : quantity, offer);
+        return purchase.buy(item.id, offer ? 1 : quantity, offer);
       case 'pay':
         return go(`/orders/${button.order.id}?pay`);
       case 'order':

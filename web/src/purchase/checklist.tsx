@@ -4,7 +4,7 @@ import { Link } from 'wouter-preact';
 import { reading } from '../api/clock';
 import { useLoad } from '../api/load';
 import { request } from '../api/client';
-import { person } from '../api/session';
+import { currentUser } from '../api/session';
 import type { ResultOf } from '@seckill/client/operation';
 import type { Sale } from '@seckill/client/types';
 import { Requirements } from '../documents/requirements';
@@ -13,7 +13,7 @@ import { hoursOrDays, t } from '../i18n/text';
 import { addressLine, readAddresses } from '../pages/address-book';
 import { Icon } from '../ui/icons';
 
-/** A reading of the server's clock that is more exact than this, in ms, is good. */
+/** The clock step is done when the error of the server's clock is at most this, in ms. */
 const EXACT_MS = 500;
 
 /** The list; for a sale that requires an address also while it is open. */
@@ -22,7 +22,7 @@ export function Checklist({ sale }: { sale: Sale }) {
   const bound = reading.value?.bound;
   return (
     <List>
-      <Step done={person.value !== null} label="ready.signIn" href={`/sign-in?next=${back}`} />
+      <Step done={currentUser.value !== null} label="ready.signIn" href={`/sign-in?next=${back}`} />
       <Account sale={sale} back={back} />
       {sale.requiresAddress && <Address />}
       <Step done={bound !== undefined && bound <= EXACT_MS} label="ready.clock" />
@@ -33,7 +33,7 @@ export function Checklist({ sale }: { sale: Sale }) {
 /** What a sale requires of the account of a buyer, and what the user lacks; null without a session. */
 export type Required = NonNullable<ResultOf<typeof Requirements>['sale']>;
 
-/** The list of a signed-in buyer who lacks what the sale requires, which asks the server for nothing. */
+/** The checklist of the preview, for a signed-in buyer without an address. It sends no requests. */
 export function ChecklistPreview({ sale, required }: { sale: Sale; required: Required }) {
   return (
     <List>
@@ -77,7 +77,7 @@ function Step({ done, label, href, detail }: { done: boolean; label: Key; href?:
 
 /** What the sale requires of the account, and whether the user has it. */
 function Account({ sale, back }: { sale: Sale; back: string }) {
-  const { page } = useLoad(`requirements ${sale.id} ${person.value?.id ?? ''}`, (signal) => request(Requirements, { id: sale.id }, signal));
+  const { page } = useLoad(`requirements ${sale.id} ${currentUser.value?.id ?? ''}`, (signal) => request(Requirements, { id: sale.id }, signal));
   const found = page.value.state === 'ready' ? page.value.data.sale : null;
   return found && <AccountSteps required={found} back={back} />;
 }
@@ -103,7 +103,7 @@ function AccountSteps({ required: { viewer, minimumAccountAge: hours, requireVer
 
 /** Whether the user has an address; where the order will go. */
 function Address() {
-  const { page } = useLoad(`addresses ${person.value?.id ?? ''}`, (signal) => (person.peek() ? readAddresses(signal) : Promise.resolve([])));
+  const { page } = useLoad(`addresses ${currentUser.value?.id ?? ''}`, (signal) => (currentUser.peek() ? readAddresses(signal) : Promise.resolve([])));
   const chosen = page.value.state === 'ready' ? page.value.data.find((each) => each.default) : undefined;
   const detail = chosen && `${chosen.recipient.name}, ${addressLine(chosen.recipient)}`;
   return <Step done={chosen !== undefined} label="ready.address" href="/account#addresses" detail={detail} />;

@@ -4,7 +4,7 @@ import { request } from '../api/client';
 import { subscriptionHere } from '../api/push';
 import { SubscribePush } from '../documents/push';
 
-/** What this browser can do, and the address of its subscription. */
+/** The push support of this browser, and the endpoint of its subscription. */
 export type PushState = { state: 'unsupported' } | { state: 'uninstalled' } | { state: 'denied' } | { state: 'ready'; endpoint: string | null };
 
 /** The service worker; it is at the root, so that its scope is the shop. */
@@ -17,13 +17,13 @@ const supported = (): boolean =>
  * Whether this is a tab on iOS or iPadOS, which have Web Push only in web apps on the home screen. An iPad names itself a
  * Mac, but no Mac has a touch screen.
  */
-const inTabOfIos = (): boolean =>
+const isIosTab = (): boolean =>
   (/iPhone|iPad|iPod/.test(navigator.userAgent) || (/Macintosh/.test(navigator.userAgent) && navigator.maxTouchPoints > 1)) &&
   !matchMedia('(display-mode: standalone)').matches;
 
 /** The state of this browser. */
 export async function pushState(): Promise<PushState> {
-  if (!supported()) return { state: inTabOfIos() ? 'uninstalled' : 'unsupported' };
+  if (!supported()) return { state: isIosTab() ? 'uninstalled' : 'unsupported' };
   if (Notification.permission === 'denied') return { state: 'denied' };
   return { state: 'ready', endpoint: (await subscriptionHere())?.endpoint ?? null };
 }
@@ -51,10 +51,10 @@ export function browserName(agent: string): string {
 const base64url = (key: ArrayBuffer | null | undefined): string =>
   btoa(String.fromCharCode(...new Uint8Array(key ?? new ArrayBuffer(0)))).replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, '');
 
-/** What became of `subscribe`. */
+/** The outcome of subscribe. */
 export type Subscribed = { state: 'on' } | { state: 'denied' } | { state: 'unreachable' } | { state: 'refused'; failure: Failure };
 
-/** Asks for permission and gives this browser to the shop. Only after a click: browsers ignore the question otherwise. */
+/** Asks for permission and sends the push subscription of this browser to the server. Call it in a click handler: browsers ignore the prompt otherwise. */
 export async function subscribe(key: string): Promise<Subscribed> {
   if ((await Notification.requestPermission()) !== 'granted') return { state: 'denied' };
   let subscription: PushSubscription;

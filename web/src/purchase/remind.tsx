@@ -5,10 +5,10 @@ import { toFault } from '@seckill/client/fault';
 import { request } from '../api/client';
 import { now } from '../api/clock';
 import { useLoad } from '../api/load';
-import { person } from '../api/session';
+import { currentUser } from '../api/session';
 import type { Sale } from '@seckill/client/types';
 import { ForgetReminder, RemindMe, SaleReminder } from '../documents/notices';
-import { apologise, explain, moment, span, t } from '../i18n/text';
+import { faultText, explain, moment, span, t } from '../i18n/text';
 import { Icon } from '../ui/icons';
 import { notify, toast } from '../ui/toast';
 import { pushState, subscribe } from './push';
@@ -31,7 +31,7 @@ function want(id: string, on: boolean): void {
   if (!on) clearTimeout(timers.get(id));
 }
 
-/** Sets the timer of a sale again when its opening moved. */
+/** Sets or replaces the timer of a sale; removes the reminder if its time has passed. */
 function arm(sale: Opening): void {
   clearTimeout(timers.get(sale.id));
   const wait = Date.parse(sale.startsAt) - BEFORE_MS - now();
@@ -48,10 +48,10 @@ type Opening = Pick<Sale, 'id' | 'title' | 'startsAt'>;
 
 /** The switch for a reminder: by the channels of the account where one reaches the user, else by this tab. */
 export function Remind({ sale }: { sale: Opening }) {
-  return person.value ? <ByAccount sale={sale} /> : <ByTab sale={sale} />;
+  return currentUser.value ? <ByAccount sale={sale} /> : <ByTab sale={sale} />;
 }
 
-/** The reminder that the shop sends. It is promised only where it arrives. */
+/** The reminder that the server sends. Offered only if a channel reaches the user and its time has not passed. */
 function ByAccount({ sale }: { sale: Opening }) {
   const { page, reload } = useLoad(`reminder:${sale.id}:${sale.startsAt}`, (signal) => request(SaleReminder, { id: sale.id }, signal));
   const busy = useSignal(false);
@@ -91,7 +91,7 @@ function ByAccount({ sale }: { sale: Opening }) {
       const failure = answer?.userErrors[0];
       if (failure) toast(explain(failure));
     } catch (thrown) {
-      toast(apologise(toFault(thrown)));
+      toast(faultText(toFault(thrown)));
     }
     await reload();
     busy.value = false;
@@ -122,7 +122,7 @@ function ByDevice({ sale, pushKey, changed }: { sale: Opening; pushKey: string; 
   };
   const press = async (): Promise<void> => {
     busy.value = true;
-    await remind().catch((thrown: unknown) => toast(apologise(toFault(thrown))));
+    await remind().catch((thrown: unknown) => toast(faultText(toFault(thrown))));
     await changed();
     busy.value = false;
   };

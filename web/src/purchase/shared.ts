@@ -1,8 +1,8 @@
 /** The statuses that a user must not miss, shared between tabs and shown on every page. */
 import { computed, signal } from '@preact/signals';
 import { now, second } from '../api/clock';
-import { onSwitch } from '../api/session';
-import { forGood } from '../api/storage';
+import { onUserChange } from '../api/session';
+import { persistentStore } from '../api/storage';
 import type { Money } from '@seckill/client/types';
 
 /** A status of a sale that needs attention or runs out. */
@@ -28,7 +28,7 @@ type Stored = Shared & { at: number };
 
 function read(): Stored[] {
   try {
-    return JSON.parse(forGood.getItem(STORE) ?? '[]');
+    return JSON.parse(persistentStore.getItem(STORE) ?? '[]');
   } catch {
     return [];
   }
@@ -39,8 +39,8 @@ addEventListener('storage', ({ key }) => key === STORE && (all.value = read()));
 
 function write(next: Stored[]): void {
   all.value = next;
-  if (next.length) forGood.setItem(STORE, JSON.stringify(next));
-  else forGood.removeItem(STORE);
+  if (next.length) persistentStore.setItem(STORE, JSON.stringify(next));
+  else persistentStore.removeItem(STORE);
 }
 
 /** Shares the status of a sale; null withdraws it. */
@@ -66,4 +66,4 @@ export const urgent = computed<Shared | null>(() => {
   return all.value.filter(holds).sort((a, b) => urgency[a.kind] - urgency[b.kind])[0] ?? null;
 });
 
-onSwitch(() => write([]));
+onUserChange(() => write([]));

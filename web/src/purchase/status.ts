@@ -1,7 +1,7 @@
 /** The status of a buyer in a sale: one title, one line below it, one deadline. Every screen that shows the status uses it. */
-import { lines } from '../api/stores';
-import { apologise, count, explain, span, t } from '../i18n/text';
-import { leftOf } from '../ui/bits';
+import { taskPositions } from '../api/stores';
+import { faultText, count, explain, span, t } from '../i18n/text';
+import { shownLevel } from '../ui/bits';
 import { offerOf, phaseAt, type Button, type Situation } from './button';
 import type { Ticket } from '@seckill/client/types';
 
@@ -32,14 +32,14 @@ const plain = (title: string, detail: string | null = null, until: number | null
   ahead: null,
 });
 
-/** A place in a line; `words` is the title for it. */
+/** The status of a waiting buyer; `words` is the key of the title. */
 const placed = (words: 'queue.ahead' | 'waitlist.ahead', ahead: number, detail: string): Status => {
   const n = count(ahead);
   return { ...plain(t(words, { n }), detail), ahead: n };
 };
 
-/** What the waiting room shows of a ticket. */
-export function roomWords(ticket: Ticket | null, ahead: number | null): Status {
+/** The status of a buyer in the waiting room. */
+export function waitingRoomStatus(ticket: Ticket | null, ahead: number | null): Status {
   const position = ticket?.position;
   if (!position || ahead === null) return plain(t('room.title'), t('room.lead'));
   const chance = position.chancePercent === null ? null : t('queue.chance', { n: position.chancePercent });
@@ -50,10 +50,10 @@ export function roomWords(ticket: Ticket | null, ahead: number | null): Status {
   return ahead ? placed('queue.ahead', ahead, detail) : plain(t('queue.next'), detail);
 }
 
-/** The place of the attempt in the line of orders. */
-function lineWords({ attempt, sale }: Situation): string {
+/** The text for the position of the order task in the queue. */
+function queueText({ attempt, sale }: Situation): string {
   const id = attempt.step === 'queued' ? attempt.taskId : sale.viewer?.orderTask?.id;
-  const place = id ? lines.value[id] : null;
+  const place = id ? taskPositions.value[id] : null;
   if (!place?.ahead) return t('queue.lead');
   const n = count(place.ahead);
   return place.estimate === null ? t('queue.line', { n }) : t('queue.lineEta', { n, time: span(place.estimate) });
@@ -66,12 +66,12 @@ function beforeOpening(at: Situation, detail: string): Status {
 
 function buying(at: Situation): Status {
   const { attempt, sale, itemId } = at;
-  if (attempt.step === 'turn') {
+  if (attempt.step === 'admitted') {
     return { ...plain(t('room.yours'), null, Date.parse(attempt.path.expiresAt)), strict: true, tone: 'good' };
   }
   const offer = offerOf(sale, itemId);
   if (offer) return { ...plain(t('waitlist.offer'), t('waitlist.offerUntil'), Date.parse(offer.expiresAt)), strict: true, tone: 'good' };
-  return plain(t('sheet.live'), t(`stock.${leftOf(at.stock)}`));
+  return plain(t('sheet.live'), t(`stock.${shownLevel(at.stock)}`));
 }
 
 function closed(at: Situation, reason: string | null): Status {
@@ -84,7 +84,7 @@ function closed(at: Situation, reason: string | null): Status {
 /** The status that belongs to a button. */
 export function statusOf(at: Situation, button: Button): Status {
   const { attempt, sale } = at;
-  if (attempt.step === 'broken') return { ...plain(apologise(attempt.fault), t('fault.unsure')), tone: 'danger' };
+  if (attempt.step === 'broken') return { ...plain(faultText(attempt.fault), t('fault.unsure')), tone: 'danger' };
   const reopened = button.kind === 'buy' && attempt.step === 'refused' && attempt.failure.__typename === 'SaleNotOpenError';
   if (attempt.step === 'refused' && !reopened) {
     const detail = attempt.failure.code === 'SOLD_OUT' ? t('soldOut.lead') : null;
@@ -107,9 +107,9 @@ export function statusOf(at: Situation, button: Button): Status {
     case 'sending':
       return plain(t('sheet.sending'), button.slow ? t('sheet.slow') : null);
     case 'queue':
-      return { ...plain(t('queue.title'), button.delayed ? t('queue.delayed') : lineWords(at)), tone: 'good' };
+      return { ...plain(t('queue.title'), button.delayed ? t('queue.delayed') : queueText(at)), tone: 'good' };
     case 'room':
-      return attempt.step === 'room' ? roomWords(attempt.waiting.ticket.value, attempt.waiting.least.value) : plain(t('room.title'));
+      return attempt.step === 'room' ? waitingRoomStatus(attempt.waiting.ticket.value, attempt.waiting.least.value) : plain(t('room.title'));
     case 'pay': {
       const until = button.order.paymentDeadline ? Date.parse(button.order.paymentDeadline) : null;
       const tone = until !== null && until - at.now < WARN_MS ? 'warn' : 'good';

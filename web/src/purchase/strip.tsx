@@ -1,11 +1,11 @@
-/** The status in one line, on every page but the one that it leads to, in the title and in the icon of the tab. */
+/** The most urgent status: a line on the other pages, and in the title and the icon of the tab. */
 import { useSignalEffect } from '@preact/signals';
 import { Link, useLocation } from 'wouter-preact';
 import { now, second } from '../api/clock';
 import { digits, money, t } from '../i18n/text';
 import { Icon } from '../ui/icons';
 import { Ticking } from '../ui/countdown';
-import { calling } from '../ui/title';
+import { titlePrefix } from '../ui/title';
 import { urgent, type Shared } from './shared';
 
 function words({ kind, amount }: Shared): string {
@@ -25,33 +25,33 @@ function words({ kind, amount }: Shared): string {
   }
 }
 
-/** The page that goes on from a status. */
+/** The path of the page where the user continues. */
 const pageOf = ({ slug, orderId }: Shared): string => (orderId ? `/orders/${orderId}` : `/s/${slug}`);
 
-/** Statuses that wait for the user. */
-const CALLING: Shared['kind'][] = ['turn', 'offer', 'pay'];
+/** Statuses that need an action of the user. */
+const NEEDS_ACTION: Shared['kind'][] = ['turn', 'offer', 'pay'];
 
 /** Marks the icon and the title of the tab while something waits for the user. */
 function useTab(): void {
   useSignalEffect(() => {
     void second.value; // the title counts down
     const status = urgent.value;
-    const calls = status !== null && CALLING.includes(status.kind);
+    const calls = status !== null && NEEDS_ACTION.includes(status.kind);
     const icon = document.querySelector<HTMLLinkElement>('link[rel=icon]');
     const href = calls ? '/assets/icon-alert.svg' : '/assets/icon.svg';
     if (icon && !icon.href.endsWith(href)) icon.href = href;
     const left = calls && status.until ? `${digits(status.until - now(), 'down')} ` : '';
-    calling.value = calls ? `${left}${words(status)} · ` : '';
+    titlePrefix.value = calls ? `${left}${words(status)} · ` : '';
   });
 }
 
 /** The strip. */
-export function Strip() {
+export function StatusBanner() {
   const [where] = useLocation();
   useTab();
   const status = urgent.value;
   if (!status || pageOf(status) === where || `/s/${status.slug}` === where || where.startsWith('/sign-in') || where.startsWith('/register')) return null;
-  const calls = CALLING.includes(status.kind);
+  const calls = NEEDS_ACTION.includes(status.kind);
   return (
     <aside aria-label={t('sheet.label')} class={`print:hidden ${calls ? 'bg-fill text-white' : 'border-b border-line bg-sunk'}`} data-strip={status.kind}>
       <Link href={pageOf(status)} class="mx-auto flex min-h-11 max-w-5xl items-center gap-x-3 px-4 py-1 text-sm">

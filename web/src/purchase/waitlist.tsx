@@ -4,10 +4,10 @@ import { useEffect } from 'preact/hooks';
 import { jitter } from '@seckill/client/backoff';
 import { toFault } from '@seckill/client/fault';
 import { request } from '../api/client';
-import { putPlace } from '../api/stores';
+import { putWaitlistEntry } from '../api/stores';
 import type { Entry, Item, Sale } from '@seckill/client/types';
 import { JoinWaitlist, LeaveWaitlist } from '@seckill/client/documents/waitlist';
-import { apologise, explain, t } from '../i18n/text';
+import { faultText, explain, t } from '../i18n/text';
 import { notify } from '../ui/toast';
 
 /** How often to read the place again, in ms: the server pushes nothing when others leave. */
@@ -16,14 +16,14 @@ const AHEAD_MS = 15_000;
 async function join(sale: Sale, item: Item): Promise<string | null> {
   if ('Notification' in globalThis && Notification.permission === 'default') void Notification.requestPermission();
   const { joinWaitlist } = await request(JoinWaitlist, { input: { itemId: item.id } });
-  if (joinWaitlist?.waitlistEntry) putPlace(sale.id, joinWaitlist.waitlistEntry);
+  if (joinWaitlist?.waitlistEntry) putWaitlistEntry(sale.id, joinWaitlist.waitlistEntry);
   const failure = joinWaitlist?.userErrors[0];
   return failure ? explain(failure) : null;
 }
 
 async function leave(sale: Sale, entry: Entry): Promise<string | null> {
   const { leaveWaitlist } = await request(LeaveWaitlist, { input: { waitlistEntryId: entry.id } });
-  if (leaveWaitlist?.waitlistEntry) putPlace(sale.id, leaveWaitlist.waitlistEntry);
+  if (leaveWaitlist?.waitlistEntry) putWaitlistEntry(sale.id, leaveWaitlist.waitlistEntry);
   const failure = leaveWaitlist?.userErrors[0];
   return failure ? explain(failure) : null;
 }
@@ -61,7 +61,7 @@ export function useWaitlist(sale: Sale, reload: () => void): Waitlist {
     try {
       why.value = await work();
     } catch (thrown) {
-      why.value = apologise(toFault(thrown));
+      why.value = faultText(toFault(thrown));
     } finally {
       busy.value = false;
       reload();

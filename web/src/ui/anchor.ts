@@ -1,7 +1,7 @@
-/** How long an element that the address names may take to appear, in ms: its data has to load. */
-const PATIENCE_MS = 60_000;
+/** Timeout of waiting for the element of the URL fragment, in ms: its data has to load. */
+const TIMEOUT_MS = 60_000;
 
-/** Scrolls to the element that the fragment of the address names, once it is there. Browsers look for it only while the document loads. */
+/** Scrolls to the element of the URL fragment as soon as it exists. Browsers look for it only while the document loads. */
 export function followAnchor(): void {
   const name = location.hash.slice(1);
   if (!name) return;
@@ -13,5 +13,5 @@ export function followAnchor(): void {
   if (found()) return;
   const seen = new MutationObserver(() => found() && seen.disconnect());
   seen.observe(document.body, { childList: true, subtree: true });
-  setTimeout(() => seen.disconnect(), PATIENCE_MS);
+  setTimeout(() => seen.disconnect(), TIMEOUT_MS);
 }

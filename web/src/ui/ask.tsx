@@ -4,7 +4,7 @@ import { useId } from 'preact/hooks';
 import { toFault } from '@seckill/client/fault';
 import type { Failure } from '@seckill/client/types';
 import type { Key } from '../i18n/en';
-import { apologise, explain, t } from '../i18n/text';
+import { faultText, explain, t } from '../i18n/text';
 
 /** A field: a password, a one-time code, or an e-mail address. */
 export interface Asked {
@@ -37,7 +37,7 @@ export function Ask({ fields, label, send }: Props) {
       why.value = failure ? () => explain(failure) : null;
       if (!failure) form.reset();
     } catch (thrown) {
-      why.value = () => apologise(toFault(thrown));
+      why.value = () => faultText(toFault(thrown));
     } finally {
       sending.value = false;
     }

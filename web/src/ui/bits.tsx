@@ -6,7 +6,7 @@ import { Link } from 'wouter-preact';
 import { now, second } from '../api/clock';
 import type { Fault } from '@seckill/client/fault';
 import type { Card, Money, Phase, Stock } from '@seckill/client/types';
-import { apologise, clockTime, count, moment, money, saved, t } from '../i18n/text';
+import { faultText, clockTime, count, moment, money, saved, t } from '../i18n/text';
 import { Icon } from './icons';
 import { useTitle } from './title';
 
@@ -24,10 +24,10 @@ export function Loading() {
 }
 
 /** A fault with a button that tries again. */
-export function Broken({ fault, again }: { fault: Fault; again: () => void }) {
+export function FaultMessage({ fault, again }: { fault: Fault; again: () => void }) {
   return (
     <div class="note" role="alert">
-      <p>{apologise(fault)}</p>
+      <p>{faultText(fault)}</p>
       {fault.errorId && <p class="text-sm text-soft">{t('fault.id', { id: fault.errorId })}</p>}
       <button class="btn mt-3" onClick={again}>
         {t('fault.again')}
@@ -41,7 +41,7 @@ export function Stale({ fault, again }: { fault: Fault | null; again: () => void
   if (!fault) return null;
   return (
     <p class="note mb-4 flex flex-wrap items-center gap-3 py-2 text-sm" role="status">
-      {t('fault.stale', { why: apologise(fault) })}
+      {t('fault.stale', { why: faultText(fault) })}
       <button class="link" onClick={again}>
         {t('fault.again')}
       </button>
@@ -81,7 +81,7 @@ function NotThere({ what }: { what: string }) {
 }
 
 /** Nothing at this address. */
-export function Missing() {
+export function NotFound() {
   useTitle(t('page.missing'));
   return <NotThere what={t('page.missing')} />;
 }
@@ -90,7 +90,7 @@ export function Missing() {
 const UNKNOWN_MS = 1_500;
 
 /** An unknown sale. A new sale reaches every server within a second, so it is read once more. */
-export function NoSale({ again }: { again: () => void }) {
+export function SaleNotFound({ again }: { again: () => void }) {
   useEffect(() => {
     const timer = setTimeout(again, UNKNOWN_MS);
     return () => clearTimeout(timer);
@@ -116,11 +116,11 @@ export function Price({ now: price, usual, large }: { now: Money; usual: Money; 
   );
 }
 
-/** So few units are called low, however small the stock was. */
+/** Up to this many units are shown as low, however small the total is. */
 const FEW = 3;
 
-/** The level in words: the last unit of one is not plenty. */
-export function leftOf({ level, remaining }: Pick<Stock, 'level' | 'remaining'>): Stock['level'] {
+/** The level to show: FEW or fewer units are LOW, even if the server says otherwise. */
+export function shownLevel({ level, remaining }: Pick<Stock, 'level' | 'remaining'>): Stock['level'] {
   return level !== 'SOLD_OUT' && remaining !== null && remaining <= FEW ? 'LOW' : level;
 }
 
@@ -136,7 +136,7 @@ function useStale(updatedAt: string | null): void {
 /** What is left, in words; with a bar where the numbers are public. */
 export function StockBar({ stock, asOf }: { stock: Stock; asOf?: boolean }) {
   const { remaining, total } = stock;
-  const level = leftOf(stock);
+  const level = shownLevel(stock);
   const known = remaining !== null && total !== null && total > 0;
   useStale(asOf ? stock.updatedAt : null);
   const old = asOf && now() - Date.parse(stock.updatedAt) > OLD_MS;
@@ -169,7 +169,7 @@ export function PhaseChip({ phase }: { phase: Phase }) {
 }
 
 /** An instant in the browser's time zone, with the sale's time zone where that differs. */
-export function When({ at, zone }: { at: string; zone?: boolean }) {
+export function DateTime({ at, zone }: { at: string; zone?: boolean }) {
   const here = moment(at);
   const elsewhere = zone && moment(at, { timeZone: SALE_ZONE }) !== here;
   return (
@@ -204,7 +204,7 @@ export function Picture({ goods, alt = '', inList = false, class: size }: { good
 }
 
 /** A check mark with words. */
-export function Good({ children }: { children: ComponentChildren }) {
+export function SuccessMessage({ children }: { children: ComponentChildren }) {
   return (
     <p class="flex items-center gap-2 font-medium text-good">
       <Icon name="check" />

@@ -1,7 +1,7 @@
 /** Focus management across pages and removed elements. */
 import { useEffect, useRef } from 'preact/hooks';
 
-/** Longest wait for the heading of a page that loads, in ms. */
+/** Timeout of waiting for the heading of a page, in ms. */
 const HEADING_MS = 60_000;
 
 const address = (): string => location.pathname + location.search;

@@ -17,7 +17,7 @@ const paths = {
 };
 
 /** The icon of a name that the server gave; a card for names that are newer than this page. */
-export function known(name: string): keyof typeof paths {
+export function iconOf(name: string): keyof typeof paths {
   return name in paths ? (name as keyof typeof paths) : 'card';
 }
 

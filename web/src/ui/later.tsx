@@ -2,8 +2,8 @@ import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
 
-/** Renders its children in a task of their own after the frame with what surrounds them: for what is below the first screen. */
-export function Later({ children }: { children: ComponentChildren }) {
+/** Renders its children in a separate task after the first render, for content below the fold. */
+export function Deferred({ children }: { children: ComponentChildren }) {
   const shown = useSignal(false);
   useEffect(() => {
     const timer = setTimeout(() => (shown.value = true));

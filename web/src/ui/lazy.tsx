@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import type { ComponentType } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { Fault } from '@seckill/client/fault';
-import { Broken, Loading } from './bits';
+import { FaultMessage, Loading } from './bits';
 
 /** A component that is fetched when it is first shown, and kept. */
 export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): ComponentType<P> & { preload(): Promise<void> } {
@@ -21,7 +21,7 @@ export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): C
       if (loaded) state.value = 'ready'; // it may have loaded since the first render
       else run();
     }, []);
-    if (state.value === 'failed') return <Broken fault={new Fault('NETWORK', '')} again={run} />;
+    if (state.value === 'failed') return <FaultMessage fault={new Fault('NETWORK', '')} again={run} />;
     if (state.value === 'loading' || !loaded) return <Loading />;
     const Component = loaded;
     return <Component {...props} />;

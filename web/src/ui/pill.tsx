@@ -32,7 +32,7 @@ const dots: Record<Connection['state'], string> = {
 };
 
 /** The state of the live connection. The dot keeps its place whatever the words are. Its loss and its return are read out, its countdown is not. */
-export function Pill() {
+export function ConnectionStatus() {
   const lost = useRef(false);
   useSignalEffect(() => {
     const { state } = connection.value;

@@ -1,5 +1,5 @@
 import { computed, effect, signal } from '@preact/signals';
-import { forGood } from '../api/storage';
+import { persistentStore } from '../api/storage';
 
 /** The theme of the system, or the user's choice. */
 export type Theme = 'system' | 'light' | 'dark';
@@ -7,7 +7,7 @@ export type Theme = 'system' | 'light' | 'dark';
 const order: Theme[] = ['system', 'light', 'dark'];
 
 /** The theme in use. */
-export const theme = signal<Theme>((forGood.getItem('theme') as Theme | null) ?? 'system');
+export const theme = signal<Theme>((persistentStore.getItem('theme') as Theme | null) ?? 'system');
 
 const system = matchMedia('(prefers-color-scheme: dark)');
 const systemDark = signal(system.matches);
@@ -19,7 +19,7 @@ export const dark = computed(() => (theme.value === 'system' ? systemDark.value 
 /** Switches to the next theme and keeps it. */
 export function nextTheme(): void {
   theme.value = order[(order.indexOf(theme.value) + 1) % order.length]!;
-  forGood.setItem('theme', theme.value);
+  persistentStore.setItem('theme', theme.value);
 }
 
 effect(() => {

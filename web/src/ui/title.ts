@@ -4,16 +4,16 @@ import { now, second } from '../api/clock';
 import { digits } from '../i18n/text';
 import { shopName } from './brand';
 
-/** Longest span that is counted down in the title, in ms. */
+/** The title counts down only the last part of a wait, in ms. */
 const COUNTED_MS = 3_600_000;
 
 /** The title of the page. */
 const own = signal('');
-/** What waits for the user, which stands before the title of every page; empty = nothing. */
-export const calling = signal('');
+/** Prefix of the title of every page while a status needs the user; empty = none. */
+export const titlePrefix = signal('');
 
 effect(() => {
-  if (own.value) document.title = calling.value + own.value;
+  if (own.value) document.title = titlePrefix.value + own.value;
 });
 
 /** Sets the title of the window. */

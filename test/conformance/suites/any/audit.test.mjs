@@ -4,7 +4,7 @@ import test from 'node:test';
 import { auditServer } from 'graphql-http';
 import { graphqlURL, production } from '../../server.mjs';
 
-// the audits that ask for __type: production does not tell about its schema
+// audits that query __type; production refuses introspection
 const introspect = new Set(['2EA1', '28B9', 'D6D5', '6A70', 'BF61']);
 
 test('graphql-http audit', async () => {

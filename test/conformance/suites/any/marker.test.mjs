@@ -1,12 +1,11 @@
-// What a client sends comes back in no answer; the runner looks for it in the log,
-// which is written with every line that there is.
+// No response echoes what a client sent. The runner also searches the log, at level debug.
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import test from 'node:test';
 import { Socket, graphqlURL, socketURL, url } from '../../server.mjs';
-import { marker, operations, send, signedIn, values, words } from '../../marker.mjs';
+import { marker, operations, send, adminAuthorization, values, serverTexts } from '../../marker.mjs';
 
-async function silent(address, init = {}) {
+async function assertNotEchoed(address, init = {}) {
   const response = await fetch(address, { redirect: 'manual', ...init });
   const told = (await response.text()) + JSON.stringify([...response.headers]);
   assert.ok(!told.toLowerCase().includes(marker.toLowerCase()), `${address} ${JSON.stringify(init)}: ${told}`);
@@ -35,63 +34,63 @@ test('a marker in a body comes back in no answer', async () => {
   ].map((body) => (typeof body === 'string' ? body : JSON.stringify(body)));
   for (const body of bodies) {
     for (const accept of ['application/json', 'application/graphql-response+json', 'text/event-stream']) {
-      await silent(graphqlURL, { method: 'POST', headers: { ...json, accept }, body });
+      await assertNotEchoed(graphqlURL, { method: 'POST', headers: { ...json, accept }, body });
     }
   }
   for (const type of [marker, `application/json; charset=${marker}`, `multipart/form-data; boundary=${marker}`, 'application/x-www-form-urlencoded']) {
-    await silent(graphqlURL, { method: 'POST', headers: { 'content-type': type }, body: `query=${marker}` });
+    await assertNotEchoed(graphqlURL, { method: 'POST', headers: { 'content-type': type }, body: `query=${marker}` });
   }
 });
 
-test('nor one in a header', async () => {
+test('a marker in a header comes back in no answer', async () => {
   const names = [
     'x-request-id', 'user-agent', 'cookie', 'referer', 'accept-language', 'accept', 'x-forwarded-for', 'x-forwarded-proto', 'forwarded', 'x-real-ip', 'origin',
     'if-none-match', 'traceparent', 'tracestate', 'apollographql-client-name', 'x-seckill-session', 'sandbox-signature', 'range', marker,
   ];
   const tokens = [`Bearer ${marker}`, `Bearer e30.e30.${marker}`, marker, `Basic ${marker}`];
   const headers = [
-    ...names.map((name) => ({ [name]: name === 'x-request-id' ? `${marker} {}` : marker })), // an id in its right form is what answer and log are for
+    ...names.map((name) => ({ [name]: name === 'x-request-id' ? `${marker} {}` : marker })), // a valid request id is echoed and logged on purpose
     ...tokens.map((authorization) => ({ authorization })),
     { cookie: `seckill_refresh=${marker}`, 'x-seckill-session': 'cookie' },
     { 'content-encoding': marker },
   ];
   for (const header of headers) {
-    await silent(graphqlURL, { method: 'POST', headers: { ...json, ...header }, body: good });
-    await silent(`${graphqlURL}?query={__typename}`, { headers: header });
-    await silent(`${graphqlURL}?query={__typename}`, { headers: { accept: 'text/event-stream', ...header } });
-    await silent(url, { headers: header });
-    await silent(`${url}/webhooks/payments/sandbox`, { method: 'POST', headers: header, body: '{}' });
+    await assertNotEchoed(graphqlURL, { method: 'POST', headers: { ...json, ...header }, body: good });
+    await assertNotEchoed(`${graphqlURL}?query={__typename}`, { headers: header });
+    await assertNotEchoed(`${graphqlURL}?query={__typename}`, { headers: { accept: 'text/event-stream', ...header } });
+    await assertNotEchoed(url, { headers: header });
+    await assertNotEchoed(`${url}/webhooks/payments/sandbox`, { method: 'POST', headers: header, body: '{}' });
   }
 });
 
-test('nor one in an address', async () => {
+test('a marker in a URL comes back in no answer', async () => {
   for (const name of ['query', 'operationName', 'variables', 'extensions', 'documentId', marker]) {
     for (const value of [marker, `{${marker}`, `{"${marker}":"${marker}"}`]) {
       const search = new URLSearchParams({ query: '{__typename}', [name]: value });
-      await silent(`${graphqlURL}?${search}`);
-      await silent(`${graphqlURL}?${search}`, { headers: { accept: 'text/event-stream' } });
+      await assertNotEchoed(`${graphqlURL}?${search}`);
+      await assertNotEchoed(`${graphqlURL}?${search}`, { headers: { accept: 'text/event-stream' } });
     }
   }
   const places = ['', '/', '/x/', '/x//', '/assets', '/playground', '/webhooks', '/webhooks/payments', '/webhooks/payments//', '/sandbox', '/sandbox/pay', '/media', '/exports', '/graphql'];
   for (const place of places) {
     for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'M4RK3R']) {
-      await silent(`${url}${place}/${marker}?${marker}=${marker}`, { method, body: method === 'POST' ? marker : undefined });
-      await silent(`${url}${place}?${marker}`, { method });
+      await assertNotEchoed(`${url}${place}/${marker}?${marker}=${marker}`, { method, body: method === 'POST' ? marker : undefined });
+      await assertNotEchoed(`${url}${place}?${marker}`, { method });
     }
   }
-  await silent(`${url}/exports/orders.csv?sale=${marker}`);
-  await silent(`${url}/sandbox/pay/${marker}/approve`, { method: 'POST' });
+  await assertNotEchoed(`${url}/exports/orders.csv?sale=${marker}`);
+  await assertNotEchoed(`${url}/sandbox/pay/${marker}/approve`, { method: 'POST' });
 });
 
-test('nor one in a call-back, a picture or something that is no HTTP', async () => {
+test('a marker in a webhook, an upload or invalid HTTP comes back in no answer', async () => {
   for (const signature of [marker, `t=${marker},v1=${marker}`, `t=1,v1=${marker}`, `t=${Math.floor(Date.now() / 1000)},v1=${'00'.repeat(32)}`]) {
     for (const body of [marker, `{"id":"${marker}","type":"${marker}","payment":"${marker}"}`]) {
-      await silent(`${url}/webhooks/payments/sandbox`, { method: 'POST', headers: { ...json, 'sandbox-signature': signature }, body });
+      await assertNotEchoed(`${url}/webhooks/payments/sandbox`, { method: 'POST', headers: { ...json, 'sandbox-signature': signature }, body });
     }
   }
-  const authorization = await signedIn();
+  const authorization = await adminAuthorization();
   for (const headers of [{ 'content-type': 'image/png' }, { 'content-type': 'image/png', authorization }, { 'content-type': marker, authorization }]) {
-    await silent(`${url}/media/`, { method: 'POST', headers, body: marker });
+    await assertNotEchoed(`${url}/media/`, { method: 'POST', headers, body: marker });
   }
   for (const text of [`${marker}\r\n\r\n`, `GET / ${marker}\r\n\r\n`, `GET / HTTP/1.1\r\nHost: ${marker}/ {}\r\n\r\n`, `GET / HTTP/1.1\r\n${marker} ${marker}\r\n\r\n`,
     `POST /graphql HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: ${marker}\r\n\r\n`, `POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Length: ${marker}\r\n\r\n`,
@@ -113,13 +112,13 @@ function raw(text) {
   });
 }
 
-test('nor one in what operations are given', async () => {
-  const authorization = await signedIn();
+test('a marker in the variables of an operation comes back in no answer', async () => {
+  const authorization = await adminAuthorization();
   for (const operation of operations()) {
     for (const headers of [{}, { authorization }]) {
       for (const fitting of [true, false]) {
         const body = await send(operation.hash, values(operation, fitting), headers);
-        const told = JSON.stringify(words(body)); // data that was stored comes back as data
+        const told = JSON.stringify(serverTexts(body)); // stored data may be returned as data
         assert.ok(!told.includes(marker), `${operation.name} ${fitting}: ${told}`);
         assert.ok(!told.includes('INTERNAL'), `${operation.name} ${fitting}: ${told}`);
       }
@@ -127,7 +126,7 @@ test('nor one in what operations are given', async () => {
   }
 });
 
-test('nor one over a socket', async () => {
+test('a marker sent over a WebSocket comes back in no answer', async () => {
   const init = (payload) => ({ type: 'connection_init', payload });
   const frames = [
     [`{"type":"${marker}"}`], [marker], [`{"type":"ping","payload":"${marker}"}`], [init({ authorization: `Bearer ${marker}` })], [init({ authorization: marker })],
@@ -146,15 +145,15 @@ test('nor one over a socket', async () => {
     for (const frame of list) await socket.send(frame);
     for (;;) {
       const event = await socket.next();
-      const told = JSON.stringify(words(event.message ?? event));
+      const told = JSON.stringify(serverTexts(event.message ?? event));
       assert.ok(!told.includes(marker), `${JSON.stringify(list)}: ${told}`);
       if (!event.message) break;
     }
   }
-  const stranger = new Socket([marker]); // a client that offers only this must be given it, to see the code
+  const stranger = new Socket([marker]); // the server has to accept the only offered subprotocol, so that the client sees the close code
   assert.ok(!(await stranger.closed()).reason.includes(marker));
   for (const header of ['sec-websocket-key', 'sec-websocket-version', 'origin', 'connection']) {
-    await silent(socketURL.replace('ws', 'http'), { headers: { upgrade: 'websocket', 'sec-websocket-protocol': marker, [header]: marker } }).catch((error) => {
+    await assertNotEchoed(socketURL.replace('ws', 'http'), { headers: { upgrade: 'websocket', 'sec-websocket-protocol': marker, [header]: marker } }).catch((error) => {
       if (error instanceof assert.AssertionError) throw error; // fetch itself forbids some
     });
   }

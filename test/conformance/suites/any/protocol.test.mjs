@@ -16,7 +16,7 @@ const subscribe = (id, document = query) => ({ id, type: 'subscribe', payload: {
 
 test('ConnectionInit is answered by ConnectionAck', async () => {
   const socket = await Socket.acknowledged();
-  await socket.quiet();
+  await socket.assertIdle();
   socket.end();
 });
 
@@ -53,13 +53,13 @@ for (const protocols of [[], ['graphql-ws'], ['nonsense']]) {
 test('Ping is answered by Pong, an unasked Pong by nothing', async () => {
   const socket = await Socket.acknowledged();
   await socket.send({ type: 'pong' });
-  await socket.quiet();
+  await socket.assertIdle();
   socket.end();
 });
 
 test('Ping before ConnectionInit is answered', async () => {
   const socket = new Socket();
-  await socket.quiet();
+  await socket.assertIdle();
   socket.end();
 });
 
@@ -71,7 +71,7 @@ test('a query yields Next and Complete', async () => {
   assert.equal(next.id, 'q');
   assert.ok(next.payload.data);
   assert.deepEqual(await socket.message(), { type: 'complete', id: 'q' });
-  await socket.quiet();
+  await socket.assertIdle();
   socket.end();
 });
 
@@ -82,7 +82,7 @@ test('an invalid document yields Error, nothing after it, and the socket stays',
   assert.equal(error.type, 'error');
   assert.equal(error.id, 'e');
   assert.ok(Array.isArray(error.payload) && error.payload[0].message);
-  await socket.quiet();
+  await socket.assertIdle();
   await socket.send(subscribe('e')); // the id is free
   assert.equal((await socket.message()).type, 'next');
   socket.end();
@@ -92,14 +92,14 @@ test('mutations are refused', async () => {
   const socket = await Socket.acknowledged();
   await socket.send(subscribe('m', 'mutation { logout(input: {everywhere: true}) { endedSessions } }'));
   assert.equal((await socket.message()).type, 'error');
-  await socket.quiet();
+  await socket.assertIdle();
   socket.end();
 });
 
 test('Complete of an unknown id is ignored', async () => {
   const socket = await Socket.acknowledged();
   await socket.send({ id: 'never', type: 'complete' });
-  await socket.quiet();
+  await socket.assertIdle();
   socket.end();
 });
 

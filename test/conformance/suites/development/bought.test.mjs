@@ -1,11 +1,11 @@
-// The marker on the whole way of an order: gate, stream, worker, bank. The runner looks
-// for it in the log, which has the lines of all of them.
+// The marker in every text of an order, through gate, stream, worker and payment. The
+// runner searches the log of all of them.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import test from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { marker } from '../../marker.mjs';
-import { data, patience, post, signIn } from '../../server.mjs';
+import { data, waitTimeout, post, signIn } from '../../server.mjs';
 
 const solve = (parameters) => {
   const { salt, challenge, maxNumber } = JSON.parse(parameters);
@@ -15,7 +15,7 @@ const solve = (parameters) => {
   return assert.fail('the proof of work has no solution');
 };
 
-test('an order is written, paid and cancelled with a marker in every text', { timeout: 2 * patience }, async () => {
+test('an order is written, paid and cancelled with a marker in every text', { timeout: 2 * waitTimeout }, async () => {
   const headers = { authorization: `Bearer ${await signIn('bob@demo.example')}` };
   const { sales } = await data('{ sales(first: 1) { edges { node { id items { id } } } } }');
   const { id: saleId, items } = sales.edges[0].node;

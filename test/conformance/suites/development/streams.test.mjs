@@ -33,7 +33,7 @@ test("the client's Complete ends the stream without an echo, and frees the id", 
     assert.equal((await socket.message()).type, 'next');
     await socket.send({ id: 'a', type: 'complete' });
   }
-  await socket.quiet();
+  await socket.assertIdle();
   socket.end();
 });
 

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { createClient } from 'graphql-ws';
 import WebSocket from 'ws';
-import { anySale, data, password, patience, signIn, socketURL } from '../../server.mjs';
+import { anySale, data, password, waitTimeout, signIn, socketURL } from '../../server.mjs';
 
 const streams = 100;
 const perSocket = 20;
@@ -20,7 +20,7 @@ async function lifeOfTokens() {
   return Date.parse(login.tokens.accessTokenExpiresAt) - Date.parse(serverInfo.serverTime);
 }
 
-test('100 of 100 streams resume after their token has expired', { timeout: 2 * patience }, async () => {
+test('100 of 100 streams resume after their token has expired', { timeout: 2 * waitTimeout }, async () => {
   const tokenLife = await lifeOfTokens();
   assert.ok(tokenLife <= 30_000, 'start the server with SECKILL_ACCESS_TOKEN_TTL=10s');
   const sale = await anySale();
@@ -52,7 +52,7 @@ test('100 of 100 streams resume after their token has expired', { timeout: 2 * p
     }
   });
   const late = new Promise((resolve) => {
-    setTimeout(resolve, tokenLife + patience).unref();
+    setTimeout(resolve, tokenLife + waitTimeout).unref();
   });
   await Promise.race([resumed, late]);
   assert.deepEqual(ended, []);

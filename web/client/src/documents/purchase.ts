@@ -64,7 +64,7 @@ export const PlaceOrder = graphql(
   [TaskParts, FailureParts],
 );
 
-/** The place in the line of orders: apart, because the answer to placeOrder does without it. */
+/** The position in the queue. Not in TaskParts, because the response of placeOrder omits it. */
 export const LineParts = graphql(`
   fragment LineParts on OrderTask {
     queue {
