@@ -155,24 +155,20 @@ func https(cfg *config.Config) bool {
 func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *server.Readiness) (http.Handler, *periodic.Loop, error) {
 	build := telemetry.ReadBuild()
 	resolver := &graph.Resolver{
-		Accounts: in.accounts.service, Captchas: in.admission.captchas, Store: in.shop.store, Checkout: in.shop.checkout, Queue: in.admission.queue, Orders: in.orders.store, Limits: in.admission.limits,
-		Waitlist: in.waiting.service,
-		Payments: in.payments.service,
+		Store: in.shop.store, Checkout: in.shop.checkout, Addresses: in.shop.book, Captchas: in.admission.captchas, Queue: in.admission.queue,
+		Limits: in.admission.limits, RateLimits: b.rateLimits(), Waitlist: in.waiting.service,
+		Orders: in.orders.store, Letters: in.orders.letters, Positions: in.orders.positions,
+		Metadata:    order.MetadataStore{DB: b.svc.db, Clock: b.clock},
+		Corrections: order.Corrections{DB: b.svc.db, Publisher: in.orders.publisher, Outbox: b.outbox, Clock: b.clock},
+		Fulfilments: order.Fulfilments{DB: b.svc.db, Publisher: in.orders.publisher, Outbox: b.outbox, Clock: b.clock},
+		Payments:    in.payments.service, Receipts: in.receipts, Seller: seller(b.cfg),
+		Counts: in.stats.counts, Attempts: in.stats.refused, Figures: in.stats.figures, Feed: in.stats.feed, Reports: in.admin.reports,
+		Accounts: in.accounts.service, Tokens: in.accounts.serviceTokens, Providers: in.providers, Notices: in.notices,
+		Operator: in.admin.operator, Waiting: in.inbox, Webhooks: in.webhooks, Seals: audit.Seals{DB: b.svc.db},
 		Server: graph.ServerInfo{
 			Version: build.Version, Commit: build.Commit, Process: ready, ErrorReference: errorReference(b.cfg),
 		},
 	}
-	resolver.Letters, resolver.Positions, resolver.Counts = in.orders.letters, in.orders.positions, in.stats.counts
-	resolver.Attempts = in.stats.refused
-	resolver.Webhooks, resolver.Tokens, resolver.Providers, resolver.Waiting = in.webhooks, in.accounts.serviceTokens, in.providers, in.inbox
-	resolver.Operator, resolver.Figures, resolver.Feed, resolver.Reports = in.admin.operator, in.stats.figures, in.stats.feed, in.admin.reports
-	resolver.Addresses, resolver.Notices = in.shop.book, in.notices
-	resolver.Metadata = order.MetadataStore{DB: b.svc.db, Clock: b.clock}
-	resolver.Corrections = order.Corrections{DB: b.svc.db, Publisher: in.orders.publisher, Outbox: b.outbox, Clock: b.clock}
-	resolver.Seller, resolver.Receipts = seller(b.cfg), in.receipts
-	resolver.Fulfilments = order.Fulfilments{DB: b.svc.db, Publisher: in.orders.publisher, Outbox: b.outbox, Clock: b.clock}
-	resolver.Seals = audit.Seals{DB: b.svc.db}
-	resolver.RateLimits = b.rateLimits()
 	schema := generated.NewExecutableSchema(generated.Config{
 		Resolvers: resolver, Directives: resolver.Directives(),
 	})

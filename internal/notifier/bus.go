@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"math"
 	"sync"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -63,8 +62,11 @@ func NewBus(hub *Hub, broadcast *stream.Broadcast, log *slog.Logger) *Bus {
 
 // Publish publishes committed changes: to the followers in this process at once, to
 // other processes with one message per thousand changes. Entries without key or
-// revision are left out.
+// revision are left out. A caller whose ctx has ended, such as a request of a client that
+// has gone, publishes what it has committed all the same; see Broadcast.Send for the
+// timeout of a message.
 func (b *Bus) Publish(ctx context.Context, entries []StatusEntry) error {
+	ctx = context.WithoutCancel(ctx)
 	for _, e := range entries {
 		if e.valid() {
 			b.hub.Publish(e.event())
@@ -84,15 +86,9 @@ func (b *Bus) Publish(ctx context.Context, entries []StatusEntry) error {
 	return nil
 }
 
-// signalTimeout bounds one signal, because the operation that changed something returns
-// after it.
-const signalTimeout = 2 * time.Second
-
 // Signal signals a change of a key whose state the bus does not carry: followers of the
 // key load it again. Call it after the commit.
 func (b *Bus) Signal(ctx context.Context, key string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), signalTimeout)
-	defer cancel()
 	if err := b.Publish(ctx, []StatusEntry{{Key: key, Revision: math.MaxInt64}}); err != nil {
 		b.log.WarnContext(ctx, "signal after commit", slog.String("key", key), slog.Any("error", err))
 	}

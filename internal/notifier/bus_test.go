@@ -85,6 +85,22 @@ func receive(t *testing.T, s *Subscription) Event {
 	return Event{}
 }
 
+func TestAChangeIsPublishedAlthoughItsRequestHasEnded(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, conn *redisconn.Conn, key string) {
+		worker, api := startProcess(t, conn, key), startProcess(t, conn, key)
+		there := subscribe(t, api.hub, "k")
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := worker.bus.Publish(ended, []StatusEntry{{Key: "k", Revision: 2}}); err != nil {
+			t.Fatal(err)
+		}
+		if e := receive(t, there); e.Revision != 2 {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
 func TestAChangeReachesTheFollowersOfEveryProcess(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, conn *redisconn.Conn, key string) {

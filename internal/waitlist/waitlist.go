@@ -190,7 +190,7 @@ func (s *Service) publish(ctx context.Context, entries ...*Entry) {
 		return
 	}
 	if err := s.publishEntries(ctx, entries); err != nil {
-		s.log.WarnContext(ctx, "publish waitlist entries", slog.Int("places", len(entries)), slog.Any("error", err))
+		s.log.WarnContext(ctx, "publish waitlist entries", slog.Int("entries", len(entries)), slog.Any("error", err))
 	}
 }
 
