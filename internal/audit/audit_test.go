@@ -37,7 +37,7 @@ func TestASaleAddsUpAtEveryStepOfItsOrders(t *testing.T) {
 func everyStep(w *world) {
 	check := func(step string, record audit.Record, gate audit.Gate, queue audit.Queue) {
 		w.Helper()
-		want := &audit.Report{SaleID: w.sale.Public(), OK: true, Findings: []string{}, Postgres: record, Redis: gate, Stream: queue}
+		want := &audit.Report{SaleID: w.sale.Public(), OK: true, Findings: []string{}, Postgres: record, Redis: gate, Stream: queue, Epoch: 1}
 		got := w.audit()
 		want.Money = got.Money // has its own test
 		if diff := cmp.Diff(want, got); diff != "" {
