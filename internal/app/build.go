@@ -128,26 +128,26 @@ func (a *App) listen(ctx context.Context, b base, g gates, in serverParts) error
 
 // base holds what every stage needs.
 type base struct {
-	cfg      *config.Config
-	log      *slog.Logger
-	roles    Roles
-	svc      *services
-	keys     reservation.Keys
-	clock    clock.Clock // of this host; times compared across processes come from gates.clock
-	registry *prometheus.Registry
-	orders   *order.Metrics
-	streams  *stream.Metrics
-	outbox   *webhook.Outbox
-	notices  *notice.Outbox     // nil = buyers get none
-	admitted *notice.Admissions // nil = nothing is sent to browsers
-	tracer   *tracing.Tracer    // nil = off
+	cfg           *config.Config
+	log           *slog.Logger
+	roles         Roles
+	svc           *services
+	keys          reservation.Keys
+	clock         clock.Clock // of this host; times compared across processes come from gates.clock
+	registry      *prometheus.Registry
+	orderMetrics  *order.Metrics
+	streamMetrics *stream.Metrics
+	outbox        *webhook.Outbox
+	notices       *notice.Outbox     // nil = buyers get none
+	admitted      *notice.Admissions // nil = nothing is sent to browsers
+	tracer        *tracing.Tracer    // nil = off
 }
 
 func newBase(cfg *config.Config, roles Roles, svc *services, log *slog.Logger) base {
 	registry := telemetry.NewRegistry()
 	return base{
 		cfg: cfg, log: log, roles: roles, svc: svc, keys: reservation.Keys{Prefix: cfg.RedisPrefix}, clock: clock.System{},
-		registry: registry, orders: order.NewMetrics(registry), streams: stream.NewMetrics(registry),
+		registry: registry, orderMetrics: order.NewMetrics(registry), streamMetrics: stream.NewMetrics(registry),
 		outbox:  webhook.NewOutbox(clock.System{}, servicetoken.EventsAreRead(clock.System{}, webhook.KeepEvents)),
 		notices: newNoticeOutbox(cfg), admitted: newAdmissions(cfg),
 	}
@@ -251,7 +251,7 @@ type messages struct {
 func newMessages(b base) (messages, error) {
 	hub := notifier.NewHub(notifier.Options{Registerer: b.registry, Log: b.log})
 	broadcast, err := stream.NewBroadcast(stream.BroadcastConfig{
-		Publish: b.svc.redis.NewClient(), Read: b.svc.redis.NewBlocking(), Key: b.keys.Status(), Log: b.log, Metrics: b.streams,
+		Publish: b.svc.redis.NewClient(), Read: b.svc.redis.NewBlocking(), Key: b.keys.Status(), Log: b.log, Metrics: b.streamMetrics,
 	})
 	if err != nil {
 		return messages{}, err
@@ -273,7 +273,7 @@ func newMessages(b base) (messages, error) {
 
 func newDeadLetters(b base, in stream.Inbox) *stream.DeadLetters {
 	return stream.NewDeadLetters(stream.DeadLettersConfig{
-		Client: b.svc.redis.Cmd, Key: b.keys.DeadLetters(), Log: b.log, Metrics: b.streams, Inbox: in,
+		Client: b.svc.redis.Cmd, Key: b.keys.DeadLetters(), Log: b.log, Metrics: b.streamMetrics, Inbox: in,
 	})
 }
 
@@ -316,8 +316,7 @@ type orders struct {
 	status    *storefront.Publisher
 	publisher *order.Publisher
 	store     *order.Store
-	writer    *order.Writer // of the worker
-	failing   *order.Writer // fails tasks that no worker will write
+	writer    *order.Writer
 	letters   *orderintake.DeadLetters
 	backlog   *orderintake.Backlog
 	positions *orderintake.QueuePositions // of orders that wait for a worker
@@ -332,15 +331,17 @@ func newOrders(b base, g gates, m messages, s stats) orders {
 	})
 	status := storefront.NewPublisher(m.bus, s.feed)
 	publisher := order.NewPublisher(order.PublisherConfig{
-		Cache: cache, Tasks: status.Tasks, Orders: status.Orders, Metrics: b.orders, Timeout: b.scaled(order.PublishTimeout), Log: b.log,
+		Cache: cache, Tasks: status.Tasks, Orders: status.Orders, Metrics: b.orderMetrics, Timeout: b.scaled(order.PublishTimeout), Log: b.log,
 	})
-	writing := order.WriterConfig{DB: b.svc.db, Publisher: publisher, Outbox: b.outbox, Notices: b.notices, Clock: g.clock, Tracer: b.tracer, Metrics: b.orders, Timeout: b.scaled(order.BatchTimeout)}
-	failing := order.NewWriter(writing)
+	writer := order.NewWriter(order.WriterConfig{
+		DB: b.svc.db, Publisher: publisher, Outbox: b.outbox, Notices: b.notices, Clock: g.clock, Tracer: b.tracer,
+		Metrics: b.orderMetrics, Timeout: b.scaled(order.BatchTimeout),
+	})
 	letters := orderintake.NewDeadLetters(orderintake.DeadLettersConfig{
-		DB: b.svc.db, Letters: m.deadLetters, Orders: store, Writer: failing, Clock: g.clock, Log: b.log,
+		DB: b.svc.db, Letters: m.deadLetters, Orders: store, Writer: writer, Clock: g.clock, Log: b.log,
 	})
 	return orders{
-		status: status, publisher: publisher, store: store, writer: order.NewWriter(writing), failing: failing, letters: letters,
+		status: status, publisher: publisher, store: store, writer: writer, letters: letters,
 		backlog:   orderintake.NewBacklog(b.svc.redis, b.keys, letters),
 		positions: orderintake.NewQueuePositions(orderintake.QueuePositionsConfig{Clock: b.clock, Queue: orderQueue(b, m.inspector)}),
 	}
@@ -377,6 +378,6 @@ func orderTopics(b base) []string {
 // too: without any worker, they show that orders are delayed.
 func measureStreams(b base, m messages) periodic.Loop {
 	return periodic.Loop{Name: "measure streams", Every: measureEvery, Log: b.log, Step: func(ctx context.Context) (map[string]int, error) {
-		return nil, m.inspector.Measure(ctx, b.streams, ordersGroup, orderTopics(b))
+		return nil, m.inspector.Measure(ctx, b.streamMetrics, ordersGroup, orderTopics(b))
 	}}
 }

@@ -148,7 +148,7 @@ func newPayments(b base, g gates, m messages, o orders, in paymentSetup) (paymen
 	p.service = payment.New(cfg)
 	p.loops = append(p.loops, order.OrderReturns(b.svc.db, gate.ReturnAll, b.log))
 	p.loops = append(p.loops, p.service.Loops()...)
-	trimmer := stream.NewTrimmer(b.svc.redis.Cmd, []string{topic}, b.streams)
+	trimmer := stream.NewTrimmer(b.svc.redis.Cmd, []string{topic}, b.streamMetrics)
 	p.loops = append(p.loops, periodic.Loop{Name: "trim payments", Every: trimEvery, Idle: idleTrim, Step: trimmer.Step, Log: b.log})
 	p.router, err = newRouter(b, m, stream.Handler{Name: "payments", Topics: []string{topic}, Handle: p.service.Handle},
 		consumer{group: paymentsGroup})
@@ -185,11 +185,11 @@ func newRouter(b base, m messages, h stream.Handler, c consumer) (*stream.Router
 		NewSubscriber: func() (*stream.Subscriber, error) {
 			return stream.NewSubscriber(stream.SubscriberConfig{
 				Client: b.svc.redis.NewBlocking(), Group: c.group, Consumer: consumerName(b.cfg.AdminAddr),
-				Batch: c.batch, ClaimIdle: b.cfg.ClaimIdle, Drain: b.scaled(stream.DefaultDrain), Log: b.log, Metrics: b.streams,
+				Batch: c.batch, ClaimIdle: b.cfg.ClaimIdle, Drain: b.scaled(stream.DefaultDrain), Log: b.log, Metrics: b.streamMetrics,
 			})
 		},
 		Handlers: []stream.Handler{h}, DeadLetters: m.deadLetters,
-		HandlerTimeout: c.timeout, Log: b.log, Metrics: b.streams,
+		HandlerTimeout: c.timeout, Log: b.log, Metrics: b.streamMetrics,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("router of %s: %w", h.Name, err)
@@ -254,7 +254,7 @@ func newScheduler(b base, g gates, s stats, in schedulerParts) scheduler {
 		Orders:  o.store, Payments: p.service, DeadLetters: m.deadLetters, Clock: g.clock, Registerer: b.registry, Log: b.log,
 	})
 	lost := orderintake.NewLostTasks(orderintake.LostTasksConfig{
-		Orders: o.store, Writer: o.failing, Backlog: o.backlog, Clock: g.clock, Log: b.log,
+		Orders: o.store, Writer: o.writer, Backlog: o.backlog, Clock: g.clock, Log: b.log,
 		Gates: orderintake.RedisGates{Gate: g.gate, Stock: g.stock},
 	})
 	sealer := &audit.Sealer{DB: b.svc.db, Clock: g.clock, Log: b.log}
@@ -282,16 +282,16 @@ func newWorker(b base, g gates, m messages, o orders) (worker, error) {
 	if err != nil {
 		return worker{}, err
 	}
-	b.streams.ShowSilence(router, b.clock)
+	b.streamMetrics.ShowSilence(router, b.clock)
 	gate := payment.NewRedisGate(g.gate, func(r order.Reservation, epoch, revision int64, remaining int) {
-		b.orders.Released()
+		b.orderMetrics.Released()
 		g.stock.Update(r.Item, epoch, revision, remaining)
 	})
 	return worker{router: router, loops: []periodic.Loop{
 		order.TaskReturns(b.svc.db, gate.ReturnAll, b.log),
 		o.letters.Loop(),
 		inFlight.Loop(),
-		{Name: "trim streams", Every: trimEvery, Idle: idleTrim, Step: stream.NewTrimmer(b.svc.redis.Cmd, topics, b.streams).Step, Log: b.log},
+		{Name: "trim streams", Every: trimEvery, Idle: idleTrim, Step: stream.NewTrimmer(b.svc.redis.Cmd, topics, b.streamMetrics).Step, Log: b.log},
 	}}, nil
 }
 

@@ -13,6 +13,10 @@ import (
 // build their own from the same prefix. All keys of a sale have the hash tag of its
 // shard, so that one script uses one cluster slot. The prefix separates installations, or
 // tests, that share one Redis.
+//
+// Some keys keep the names that release 0.1 gave them: "holders:" has the reservations,
+// "lapses:" the counts of expired ones, "heat:" the penalty of captchas, "places:" the tickets of
+// waiting rooms.
 type Keys struct {
 	Prefix string // for example "sk:"
 }

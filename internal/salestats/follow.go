@@ -22,7 +22,8 @@ func parseCursor(text string) (string, error) {
 	return text, nil
 }
 
-// follower reads one log for one subscriber.
+// follower reads one log for one subscriber. It polls, unlike redisconn.Tail: a blocking
+// read holds a connection, and it must see whether lines behind its cursor were trimmed.
 type follower struct {
 	feed   *Feed
 	key    string
