@@ -10,7 +10,7 @@ import (
 
 // acks acknowledges in groups: while one XACK is in flight, new ids wait for the next.
 // There is no timer: a single id is sent at once. The queue is bounded by the window,
-// because an entry leaves the window only here. It does not use package batch: nobody
+// because an entry leaves the window only here. It does not use package batch: no caller
 // waits for the result of an id, and a batch is retried for as long as the subscription
 // lives.
 type acks struct {
