@@ -2,8 +2,8 @@
 // token, entering the waiting room, placing an order, joining the waitlist. Place turns
 // an attempt into an order task; the worker (package order) writes the order.
 //
-// The package stores nothing; Tries counts in memory. It combines the catalogue, the StockCache, the gate in
-// Redis and the admission services, and returns the outcome.
+// The package stores nothing; Tries counts in memory. It combines the catalogue, the
+// StockCache, the gate in Redis and the admission services, and returns the outcome.
 package checkout
 
 import (

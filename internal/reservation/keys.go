@@ -14,9 +14,7 @@ import (
 // shard, so that one script uses one cluster slot. The prefix separates installations, or
 // tests, that share one Redis.
 //
-// Some keys keep the names that release 0.1 gave them: "holders:" has the reservations,
-// "lapses:" the counts of expired ones, "heat:" the penalty of captchas, "places:" the tickets of
-// waiting rooms.
+// Keys keep the names that release 0.1 gave them, which may differ from the glossary.
 type Keys struct {
 	Prefix string // for example "sk:"
 }

@@ -214,7 +214,7 @@ export class Purchase {
     if (attempt.step === 'room') attempt.waiting.end();
   }
 
-  /** Handles a turn: continues the attempt, or waits for the button. */
+  /** Handles an admission: continues the attempt, or waits for buy(). */
   #admitted({ itemId, pressed }: StoredTicket, path: Path): void {
     if (!pressed) {
       this.#admission = { itemId, path }; // the ticket is kept: it restores the admission after a reload
@@ -238,7 +238,7 @@ export class Purchase {
   async #enter({ challengeId, answer }: Answer): Promise<void> {
     const current = this.#pending!;
     this.ready.value = null;
-    this.#clearAdmission(); // a new path replaces the turn on the server
+    this.#clearAdmission(); // a new path token replaces that of the admission on the server
     const input = { itemId: current.itemId, captcha: { challengeId, answer } };
     const outcome = await this.#exchange<Admission>(async () => {
       const { issueSeckillPath: payload } = await this.client.request(IssuePath, { input });
@@ -305,7 +305,7 @@ export class Purchase {
     this.queued(outcome.done.id);
   }
 
-  /** Retries until there is an outcome; null after a fault that is not retryable, or after PATIENCE_MS of faults. */
+  /** Retries until there is an outcome; null after a fault that is not retryable, or after RETRY_MS of faults. */
   async #exchange<T>(ask: () => Promise<Outcome<T>>): Promise<{ done: T } | { failure: Failure } | null> {
     const since = performance.now();
     this.attempt.value = { step: 'sending', slow: false };

@@ -1,6 +1,6 @@
 /**
  * A ticket of the waiting room. It expires unless it is followed, so it is followed
- * until its turn comes.
+ * until the buyer is admitted.
  */
 import { signal, type Signal } from '@preact/signals-core';
 import type { Client } from './client.ts';
