@@ -2,6 +2,7 @@ package payment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -140,8 +141,11 @@ func (s *Service) ReturnHeld(ctx context.Context, event id.Held, operator id.Use
 		})
 		return err
 	})
-	if postgres.IsUnique(err) { // two events about one transaction were held at the same time
+	switch {
+	case postgres.IsUnique(err): // two events about one transaction were held at the same time
 		noted, err = nil, s.dropHeld(ctx, e)
+	case errors.Is(err, order.ErrMoved):
+		err = busy("The payment is being changed. Please try again.")
 	}
 	if err != nil {
 		return id.Payment{}, fmt.Errorf("return held money of event %s: %w", event, err)
@@ -161,6 +165,15 @@ func (s *Service) dropHeld(ctx context.Context, e *ent.PaymentEvent) error {
 	})
 }
 
+// forestall makes a settlement of the payment that began earlier decide again: it may be
+// about the money that an operator gives back.
+func (s *Service) forestall(ctx context.Context, tx *ent.Tx, p *Payment) error {
+	if !p.Status.IsOpen() && p.Status != Closed {
+		return nil
+	}
+	return s.mark(ctx, tx, p, entpayment.Status(p.Status), nil)
+}
+
 // returnHeld returns the order, or nil when another operator was first.
 func (s *Service) returnHeld(ctx context.Context, tx *ent.Tx, e *ent.PaymentEvent, p *Payment, d refundDraft) (*order.Order, error) {
 	n, err := tx.PaymentEvent.Update().Where(paymentevent.ID(e.ID), paymentevent.StateEQ(paymentevent.StateHELD)).
@@ -169,9 +182,12 @@ func (s *Service) returnHeld(ctx context.Context, tx *ent.Tx, e *ent.PaymentEven
 		return nil, err // 0 rows: another operator did it
 	}
 	if e.Transaction == "" {
-		if err := s.mark(ctx, tx, p, entpayment.StatusSUCCEEDED, e); err != nil {
-			return nil, err
-		}
+		err = s.mark(ctx, tx, p, entpayment.StatusSUCCEEDED, e)
+	} else {
+		err = s.forestall(ctx, tx, p)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if err := s.newRefund(ctx, tx, d); err != nil {
 		return nil, err

@@ -139,3 +139,74 @@ func TestHeldMoneyOfAnOrderIsSettledInItsLog(t *testing.T) {
 		s.wantPayment(p, payment.Succeeded)
 	})
 }
+
+// A report and the answer to a query may both bring the money that an operator returned.
+func TestMoneyThatWasReturnedPaysNoOrder(t *testing.T) {
+	onBoth(t, 2, func(t *testing.T, s *shop) {
+		o := s.buy()
+		p := s.begin(o, "key-1")
+		s.expirePayments()
+		s.wantOrder(o, order.Expired)
+		s.flaky.lose(func(call string) fate {
+			if call == "reacquire" {
+				return unsent
+			}
+			return fine
+		})
+		report := payment.Event{
+			ID: "evt-1", Payment: p.ID, Kind: payment.EventSucceeded, Transaction: "tx-1", AmountMinor: 1999, Currency: "EUR", At: s.clock.Now(),
+		}
+		_, err := s.pay.Record(t.Context(), sandbox.Name, report)
+		s.must(err)
+		s.clock.Advance(25 * time.Hour)
+		s.step(s.pay.RetryEvents)
+		s.flaky.lose(nil)
+		s.returnHeld()
+		s.settleDown()
+		s.wantReturned("tx-1", 1999)
+
+		report.ID = "asked:evt-1"
+		event, err := s.pay.Record(t.Context(), sandbox.Name, report)
+		s.must(err)
+		s.must(s.pay.Settle(t.Context(), event))
+		s.wantOrder(o, order.Expired)
+		s.wantPayment(p, payment.Closed)
+		s.wantFigures(figures{available: 2, stock: 2})
+	})
+}
+
+// A settlement that read the payment before the operator's decision decides again.
+func TestTheReturnOfMoneyChangesItsPayment(t *testing.T) {
+	onBoth(t, 2, func(t *testing.T, s *shop) {
+		returned, settled := s.begin(s.buy(), "key-1"), s.begin(s.buy(), "key-1")
+		s.money(returned, "part-1", 500)
+		s.endHeld(returned, func(event id.Held) error {
+			_, err := s.pay.ReturnHeld(t.Context(), event, id.New[id.User](), "not ours")
+			return err
+		})
+		s.money(settled, "part-2", 500)
+		s.endHeld(settled, func(event id.Held) error {
+			_, err := s.pay.SettleHeld(t.Context(), event, id.New[id.User](), "by a transfer")
+			return err
+		})
+	})
+}
+
+// endHeld ends the only held money, and checks that the version of its payment
+// changes.
+func (s *shop) endHeld(p *payment.Payment, end func(event id.Held) error) {
+	s.t.Helper()
+	held, err := s.pay.HeldEvents(s.t.Context(), payment.HeldList{Limit: 10})
+	s.must(err)
+	if len(held) != 1 || held[0].Payment != p.ID {
+		s.t.Fatalf("held: %+v", held)
+	}
+	before, err := s.pay.Payment(s.t.Context(), p.ID)
+	s.must(err)
+	s.must(end(held[0].ID))
+	after, err := s.pay.Payment(s.t.Context(), p.ID)
+	s.must(err)
+	if after.Version == before.Version || after.Status != before.Status {
+		s.t.Errorf("before %+v, after %+v", before, after)
+	}
+}

@@ -128,13 +128,13 @@ func (s *Service) settle(ctx context.Context, e *ent.PaymentEvent) (done, error)
 		return done{}, err
 	case o == nil:
 		return done{}, putOffError{why: "no such order"}
+	}
+	switch known, err := s.heldBefore(ctx, e); {
+	case err != nil:
+		return done{}, err
+	case known:
+		return s.finish(ctx, e, outcomeRepeated, nil)
 	case e.AmountMinor != p.AmountMinor || e.Currency != p.Currency:
-		switch known, err := s.heldBefore(ctx, e); {
-		case err != nil:
-			return done{}, err
-		case known:
-			return s.finish(ctx, e, outcomeRepeated, nil)
-		}
 		return s.settleMismatch(ctx, e, p, o)
 	}
 	switch o.Status {
@@ -168,7 +168,8 @@ func (s *Service) settleClosed(ctx context.Context, e *ent.PaymentEvent, p *Paym
 }
 
 // heldBefore reports whether another event about the same transaction is held, or was: a
-// report and the answer to a query have different ids.
+// report and the answer to a query have different ids. An operator decides about that
+// money, or has given it back.
 func (s *Service) heldBefore(ctx context.Context, e *ent.PaymentEvent) (bool, error) {
 	known, err := s.db.Ent.PaymentEvent.Query().Where(paymentevent.PaymentID(e.PaymentID), paymentevent.Provider(e.Provider),
 		paymentevent.Transaction(e.Transaction), paymentevent.KindEQ(paymentevent.KindSUCCEEDED), paymentevent.IDNEQ(e.ID),

@@ -2,6 +2,7 @@ package payment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"seckill/ent"
@@ -31,6 +32,9 @@ func (s *Service) SettleHeld(ctx context.Context, event id.Held, operator id.Use
 		return paid, nil
 	}
 	ended, noted, err := s.settleHeld(ctx, e, p, note)
+	if errors.Is(err, order.ErrMoved) {
+		err = busy("The payment is being changed. Please try again.")
+	}
 	if err != nil {
 		return id.Payment{}, fmt.Errorf("settle held money of event %s: %w", event, err)
 	}
@@ -56,6 +60,9 @@ func (s *Service) settleHeld(ctx context.Context, e *ent.PaymentEvent, p *Paymen
 		n, err := tx.PaymentEvent.Update().Where(paymentevent.ID(e.ID), paymentevent.StateEQ(paymentevent.StateHELD)).
 			SetState(paymentevent.StateHANDLED).SetOutcome(fault.Shorten("settled by an operator: "+note, maxOutcome)).SetHandledAt(s.now()).Save(ctx)
 		if ended = n > 0; err != nil || !ended || p == nil {
+			return err
+		}
+		if err := s.forestall(ctx, tx, p); err != nil {
 			return err
 		}
 		noted, err = s.noteOrder(ctx, tx, p.Order, order.Entry{Code: order.CodeRefundSettled, Note: note})
