@@ -12,6 +12,7 @@ import (
 	"seckill/internal/order"
 	"seckill/internal/payment"
 	"seckill/internal/payment/sandbox"
+	"seckill/internal/testenv"
 )
 
 // offered returns the ids of the options of an order.
@@ -26,7 +27,7 @@ func (s *shop) offered(o *order.Order) string {
 func TestAProviderThatIsAwayIsNotOfferedUntilItAnswers(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 12)
-	s.patient(time.Second, s.flaky, branch{Provider: sandbox.NewProvider(s.bank, "https://bank.example", s.signer, s.clock), name: "card"})
+	s.patient(testenv.Wait, s.flaky, branch{Provider: sandbox.NewProvider(s.bank, "https://bank.example", s.signer, s.clock), name: "card"})
 	calls, away := 0, true
 	s.flaky.lose(func(call string) fate {
 		calls++

@@ -192,45 +192,68 @@ func (s *Service) splitByOpenPayment(ctx context.Context, orders []*order.Order)
 	return free, paying, nil
 }
 
+// closings is the result of closing the payments of several orders. Orders that were paid,
+// and those whose provider was not asked in time, are in neither list.
+type closings struct {
+	closed      []*order.Order // no money can arrive any more
+	unconfirmed []*order.Order // the provider failed; all of a provider that answered none
+}
+
 // closeFor closes the open payments of unpaid orders at their providers, in the given
 // order, for at most within. Providers are called in parallel: one that does not
-// respond delays no other. It returns the orders that can no longer receive money.
-func (s *Service) closeFor(ctx context.Context, orders []*order.Order, within time.Duration) ([]*order.Order, error) {
+// respond delays no other.
+func (s *Service) closeFor(ctx context.Context, orders []*order.Order, within time.Duration) (result closings, err error) {
 	open, err := s.openBy(ctx, orders)
 	if err != nil {
-		return nil, err
+		return closings{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	var mu sync.Mutex
-	var free []*order.Order
 	lines := map[string][]*order.Order{} // by provider
 	for _, o := range orders {
 		if p := open[o.ID]; p != nil {
 			lines[p.Provider] = append(lines[p.Provider], o)
 		} else {
-			free = append(free, o)
+			result.closed = append(result.closed, o)
 		}
 	}
 	var all sync.WaitGroup
 	var failed []error
 	for _, line := range lines {
 		all.Go(func() {
-			_, err := atOnce(ctx, line, func(o *order.Order) (string, error) {
-				if s.closeOne(ctx, open[o.ID]) == closedAll {
-					mu.Lock()
-					defer mu.Unlock()
-					free = append(free, o)
-				}
-				return "", nil
-			})
+			some, err := s.closeLine(ctx, line, open)
 			mu.Lock()
 			defer mu.Unlock()
+			result.closed, result.unconfirmed = append(result.closed, some.closed...), append(result.unconfirmed, some.unconfirmed...)
 			failed = append(failed, err)
 		})
 	}
 	all.Wait()
-	return free, errors.Join(failed...)
+	return result, errors.Join(failed...)
+}
+
+// closeLine closes the payments of orders at one provider until ctx ends.
+func (s *Service) closeLine(ctx context.Context, line []*order.Order, open map[id.Order]*Payment) (result closings, err error) {
+	var mu sync.Mutex
+	asked, answered := 0, false
+	_, err = atOnce(ctx, line, func(o *order.Order) (string, error) {
+		how := s.closeOne(ctx, open[o.ID])
+		mu.Lock()
+		defer mu.Unlock()
+		asked, answered = asked+1, answered || how != closedNot
+		switch {
+		case how == closedAll:
+			result.closed = append(result.closed, o)
+		case how == closedNot && ctx.Err() == nil:
+			result.unconfirmed = append(result.unconfirmed, o)
+		}
+		return "", nil
+	})
+	if asked > 0 && !answered {
+		result.unconfirmed = line
+	}
+	return result, err
 }
 
 // openBy returns the open payments by order; each order has at most one.

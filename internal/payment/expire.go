@@ -32,9 +32,9 @@ const (
 	// ProviderTimeout.
 	defaultPatience = 6 * time.Second
 	// providerGrace is how long after its deadline an order with an open payment
-	// expires although its provider has not confirmed the closure: a provider that is
-	// gone must not hold units forever. Money that arrives later is settled like any
-	// late money.
+	// expires although its provider was asked and has not confirmed the closure: a
+	// provider that is gone must not hold units forever. Money that arrives later is
+	// settled like any late money.
 	providerGrace = time.Hour
 	// expireTimeout bounds one step.
 	expireTimeout = 30 * time.Second
@@ -98,18 +98,18 @@ func (s *Service) ExpireOverdue(ctx context.Context) (map[string]int, error) {
 func (s *Service) closeAndExpire(ctx context.Context, paying []*order.Order, counts map[string]int) error {
 	rand.Shuffle(len(paying), func(i, j int) { paying[i], paying[j] = paying[j], paying[i] }) //nolint:gosec // fairness, not a secret
 	paying = paying[:min(len(paying), maxClosing)]
-	closed, err := s.closeFor(ctx, paying, s.patience)
+	result, err := s.closeFor(ctx, paying, s.patience)
 	var failed []error
 	if err != nil {
 		failed = append(failed, fmt.Errorf("close payments of overdue orders: %w", err))
 	}
-	waited := s.clock.Now().Add(-providerGrace)
-	for _, o := range paying {
-		if o.PaymentDeadline.Before(waited) && !slices.Contains(closed, o) {
-			closed = append(closed, o)
+	over, waited := result.closed, s.clock.Now().Add(-providerGrace)
+	for _, o := range result.unconfirmed {
+		if o.PaymentDeadline.Before(waited) {
+			over = append(over, o)
 		}
 	}
-	for some := range slices.Chunk(closed, expireBatch) {
+	for some := range slices.Chunk(over, expireBatch) {
 		failed = append(failed, s.expire(ctx, some, counts))
 	}
 	return errors.Join(failed...)

@@ -2,6 +2,8 @@ package payment_test
 
 import (
 	"context"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -148,5 +150,88 @@ func TestWhatHappensToPaymentsIsPublished(t *testing.T) {
 		if list := refunds[o.ID]; len(list) != 1 || list[0].Status != payment.RefundSucceeded || list[0].DecidedAt == nil {
 			t.Errorf("refunds %+v", list)
 		}
+	})
+}
+
+// After a long outage of the shop, every order is overdue by more than the grace: those
+// whose provider was not asked yet must not expire, because they may be paid.
+func TestAnOrderExpiresAfterTheGraceOnlyIfItsProviderWasAsked(t *testing.T) {
+	onBoth(t, 1, func(t *testing.T, s *shop) {
+		o := s.buy()
+		p := s.begin(o, "key-1")
+		s.approve(p, sandbox.Delayed)
+		s.clock.Advance(window + payment.ProviderGrace + 2*time.Second)
+		s.patient(time.Nanosecond, s.flaky) // the step ends before it asks
+		s.step(s.pay.ExpireOverdue)
+		s.wantOrder(o, order.PendingPayment)
+		s.patient(testenv.Wait, s.flaky)
+		s.step(s.pay.ExpireOverdue)
+		s.wantOrder(o, order.Paid)
+	})
+}
+
+// lasting is a provider whose payments stay open until they are closed.
+type lasting struct {
+	payment.Provider
+	closes atomic.Int64
+}
+
+func (l *lasting) Query(ctx context.Context, p payment.Known) (payment.State, error) {
+	if l.closes.Load() == 0 {
+		return payment.State{Phase: payment.PhaseOpen, Ref: p.Ref, At: opening}, nil
+	}
+	return l.Provider.Query(ctx, p)
+}
+
+func (l *lasting) Close(ctx context.Context, p payment.Known) (payment.State, error) {
+	l.closes.Add(1)
+	return l.Provider.Close(ctx, p)
+}
+
+// An order that an operator expired, or that another payment paid, does not close it.
+func TestAnOverduePaymentIsClosedWhateverBecameOfItsOrder(t *testing.T) {
+	onBoth(t, 1, func(t *testing.T, s *shop) {
+		o := s.buy()
+		p := s.begin(o, "key-1")
+		s.gone()
+		_, err := s.giveUp(o)
+		s.must(err)
+		s.wantOrder(o, order.Expired)
+		s.flaky.lose(nil)
+		provider := &lasting{Provider: s.flaky}
+		s.patient(testenv.Wait, provider)
+		s.clock.Advance(window - time.Second)
+		s.step(s.check)
+		s.wantPayment(p, payment.Pending)
+		s.clock.Advance(3 * time.Minute)
+		s.step(s.check)
+		s.wantPayment(p, payment.Closed)
+		if n := provider.closes.Load(); n != 1 {
+			t.Errorf("closed %d times", n)
+		}
+	})
+}
+
+// inTransaction is a provider at which every payment was paid in one transaction.
+type inTransaction struct {
+	payment.Provider
+	name string
+}
+
+func (i inTransaction) Query(_ context.Context, p payment.Known) (payment.State, error) {
+	return payment.State{
+		Phase: payment.PhasePaid, Ref: p.Ref, Transaction: i.name, AmountMinor: p.AmountMinor, Currency: p.Currency, At: opening,
+	}, nil
+}
+
+func TestATransactionWithALongNumberIsFoundByAQuery(t *testing.T) {
+	onBoth(t, 1, func(t *testing.T, s *shop) {
+		o := s.buy()
+		p := s.begin(o, "key-1")
+		s.patient(testenv.Wait, inTransaction{s.flaky, strings.Repeat("9", 128)})
+		s.clock.Advance(21 * time.Second)
+		s.step(s.check)
+		s.wantOrder(o, order.Paid)
+		s.wantPayment(p, payment.Succeeded)
 	})
 }

@@ -152,23 +152,25 @@ func (s *Service) later(ctx context.Context, row *ent.Payment, now time.Time) er
 	return nil
 }
 
-// check queries one payment and returns the result, "" when it is unchanged. A payment
-// that the provider does not know is left to be created, or closed at its deadline.
+// check queries one payment and returns the result, "" when it is unchanged. After its
+// deadline it is closed at the provider, also when its order is not unpaid any more: some
+// providers would take the money days later.
 func (s *Service) check(ctx context.Context, p *Payment) (string, error) {
 	state, err := s.query(ctx, p)
 	if err != nil {
 		return "", err
 	}
-	if state.Phase == PhaseUnknown && s.now().After(p.ExpiresAt) {
+	unpaid := state.Phase == PhaseOpen || state.Phase == PhaseUnknown
+	if unpaid && s.now().After(p.ExpiresAt.Add(expireGrace)) {
 		if how := s.closeOne(ctx, p); how == closedNot {
-			return "", fmt.Errorf("payment %s is neither known nor closed", p.ID)
+			return "", fmt.Errorf("payment %s is overdue and cannot be closed", p.ID)
 		}
 		return "closed", nil
 	}
 	if err := s.note(ctx, p, state); err != nil {
 		return "", err
 	}
-	if state.Phase == PhaseOpen || state.Phase == PhaseUnknown {
+	if unpaid {
 		return "", nil
 	}
 	return "found", nil

@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"seckill/internal/fault"
 	"seckill/internal/order"
 	"seckill/internal/payment"
 	"seckill/internal/payment/sandbox"
+	"seckill/internal/testenv"
 )
 
 // branch is the bank under another name and with other terms.
@@ -28,7 +28,7 @@ func (b branch) Terms() payment.Terms { return b.terms }
 func TestAnOrderIsOfferedOnlyProvidersThatTakeItsMoney(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 1)
-	s.patient(time.Second,
+	s.patient(testenv.Wait,
 		s.flaky,
 		branch{s.flaky, "card", payment.Terms{Kind: payment.Redirect, Least: map[string]int64{"EUR": 50, "USD": 0}, Most: map[string]int64{"EUR": 500000}}},
 		branch{s.flaky, "wallet", payment.Terms{Kind: payment.QR, Least: map[string]int64{"CNY": 1}}})
@@ -72,7 +72,7 @@ func TestAnOrderIsOfferedOnlyProvidersThatTakeItsMoney(t *testing.T) {
 
 func TestABuyerMayChooseAnotherOptionUntilTheFirstIsPaid(t *testing.T) {
 	onBoth(t, 2, func(t *testing.T, s *shop) {
-		s.patient(time.Second, s.flaky, branch{Provider: s.flaky, name: "card"})
+		s.patient(testenv.Wait, s.flaky, branch{Provider: s.flaky, name: "card"})
 		switched, paid := s.buy(), s.buy()
 		first := s.payAt(sandbox.Name, switched)
 		at := func(o *order.Order, provider, key string) (payment.Paying, error) {
@@ -104,7 +104,7 @@ func TestABuyerMayChooseAnotherOptionUntilTheFirstIsPaid(t *testing.T) {
 func TestAnOptionIsNotChangedWhileTheFirstProviderIsAway(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 1)
-	s.patient(time.Second, s.flaky, branch{Provider: s.flaky, name: "card"})
+	s.patient(testenv.Wait, s.flaky, branch{Provider: s.flaky, name: "card"})
 	o := s.buy()
 	s.payAt(sandbox.Name, o)
 	s.flaky.lose(func(string) fate { return unsent })
@@ -117,7 +117,7 @@ func TestAnOptionIsNotChangedWhileTheFirstProviderIsAway(t *testing.T) {
 func TestAProviderChoosesTheReplyToItsCallbacks(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 1)
-	s.patient(time.Second, branch{s.flaky, sandbox.Name, payment.Terms{
+	s.patient(testenv.Wait, branch{s.flaky, sandbox.Name, payment.Terms{
 		Reply: payment.Reply{Status: http.StatusAccepted, ContentType: "text/plain", Body: "success"},
 	}})
 	s.door.Config.Handler = s.pay.Webhooks()

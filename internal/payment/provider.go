@@ -3,6 +3,8 @@ package payment
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io"
 	"net/http"
@@ -232,8 +234,15 @@ func (s State) event(payment id.Payment) (Event, bool) {
 	kind, ok := map[Phase]EventKind{
 		PhasePaid: EventSucceeded, PhaseDeclined: EventDeclined, PhaseClosed: EventClosed,
 	}[s.Phase]
+	name := "asked:" + string(kind) + ":" + payment.String() + ":"
+	if len(name)+len(s.Transaction) <= maxEventID {
+		name += s.Transaction
+	} else {
+		sum := sha256.Sum256([]byte(s.Transaction))
+		name += hex.EncodeToString(sum[:])
+	}
 	return Event{
-		ID: "asked:" + string(kind) + ":" + payment.String() + ":" + s.Transaction, Payment: payment, Kind: kind, Ref: s.Ref,
+		ID: name, Payment: payment, Kind: kind, Ref: s.Ref,
 		Transaction: s.Transaction, AmountMinor: s.AmountMinor, Currency: s.Currency, Decline: s.Decline, At: s.At,
 	}, ok
 }

@@ -64,7 +64,7 @@ func (s *shop) patient(patience time.Duration, providers ...payment.Provider) {
 		Cache: order.NewCache(s.conn, s.keys.Tasks, s.clock), Orders: s.published.publish, Timeout: testenv.Wait, Log: quiet,
 	})
 	s.pay = payment.New(payment.Config{
-		DB: s.db, Orders: s.orders, Publisher: publisher, Gate: s.flaky, Providers: providers, Patience: patience, Clock: s.clock, Log: quiet,
+		DB: s.db, Orders: s.orders, Publisher: publisher, Gate: s.flaky, Providers: providers, Timeout: max(patience, payment.ProviderTimeout), Patience: patience, Clock: s.clock, Log: quiet,
 	})
 }
 
