@@ -4,7 +4,7 @@
 //
 // Requests, replies and webhooks are signed after the Standard Webhooks specification
 // (https://www.standardwebhooks.com) with one shared secret. A reply carries the id of its
-// request, so that it cannot be replayed.
+// request, so that it cannot be replayed, and differs from it.
 package signed
 
 import (
@@ -35,6 +35,8 @@ const (
 	callTimeout = 4 * time.Second
 	// maxReply bounds a reply in bytes; a reply has a few short fields.
 	maxReply = 16 << 10
+	// maxText bounds the service's numbers of transactions and payments in bytes.
+	maxText = 128
 )
 
 // Config holds the dependencies of a Provider.
@@ -138,6 +140,9 @@ func (p *Provider) state(ctx context.Context, path string, known payment.Known) 
 	if s.Phase == payment.PhasePaid && (s.Transaction == "" || len(s.Currency) != 3) {
 		return payment.State{}, fmt.Errorf("%s: PAID without a transaction or a currency", path)
 	}
+	if len(s.Transaction) > maxText || len(s.Ref) > maxText {
+		return payment.State{}, fmt.Errorf("%s: the transaction or ref has more than %d bytes", path, maxText)
+	}
 	switch s.Phase {
 	case payment.PhaseUnknown, payment.PhaseOpen, payment.PhasePaid, payment.PhaseDeclined, payment.PhaseClosed:
 	default:
@@ -203,6 +208,9 @@ func (p *Provider) call(ctx context.Context, path string, in, out any) error {
 		return fmt.Errorf("%s: status %d", path, res.StatusCode)
 	case res.Header.Get(standardwebhooks.HeaderWebhookID) != message:
 		return fmt.Errorf("%s: the reply is to another request", path)
+	}
+	if bytes.Equal(reply, body) { // has the signature of the request
+		return fmt.Errorf("%s: the reply repeats the request", path)
 	}
 	if err := p.verify(res.Header, reply); err != nil {
 		return fmt.Errorf("%s: reply: %w", path, err)

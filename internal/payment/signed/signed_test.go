@@ -173,6 +173,16 @@ func TestRepliesAreBelievedOnlyWithTheSignatureOfTheirRequest(t *testing.T) {
 			t.Errorf("%s: %+v", name, s)
 		}
 	}
+	echo := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, name := range []string{"webhook-id", "webhook-timestamp", "webhook-signature"} {
+			w.Header().Set(name, r.Header.Get(name))
+		}
+		_, _ = io.Copy(w, r.Body)
+	})
+	refund := payment.RefundInput{Refund: id.New[id.Refund](), Paid: k, Transaction: "tx", AmountMinor: 69900, Currency: "EUR"}
+	if err := provider(t, signed.Config{URL: serve(t, echo), Clock: at}).Refund(t.Context(), refund); err == nil {
+		t.Error("the request itself is believed as the reply")
+	}
 }
 
 func TestOldAndForgedWebhooksAreRefused(t *testing.T) {
