@@ -12,9 +12,10 @@ import (
 	"seckill/internal/money"
 )
 
-// moneyOf is what came for an order, and what went back.
+// moneyOf is the money of the payment that paid an order, and what went back of it.
+// Without such a payment it is that of the last one whose money came late.
 type moneyOf struct {
-	payment    *ent.Payment // the one that succeeded; nil = none
+	payment    *ent.Payment // nil = none
 	refund     *ent.Refund  // the newest; nil = none
 	refunded   money.Amount // the sum of finished refunds
 	refundedAt *time.Time   // when the last of them finished; nil = none
@@ -28,19 +29,32 @@ func (e *Export) money(ctx context.Context, rows []*ent.Order) (map[id.Order]*mo
 		ids[i], found[row.ID] = row.ID, &moneyOf{refunded: money.Amount{Currency: row.Currency}}
 	}
 	payments, err := e.s.cfg.DB.Ent.Payment.Query().
-		Where(entpayment.OrderIDIn(ids...), entpayment.StatusIn(entpayment.StatusSUCCEEDED, entpayment.StatusREFUNDED)).All(ctx)
+		Where(entpayment.OrderIDIn(ids...), entpayment.StatusIn(entpayment.StatusSUCCEEDED, entpayment.StatusREFUNDED)).
+		Order(ent.Asc(entpayment.FieldID)).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("export payments: %w", err)
 	}
-	for _, p := range payments {
-		found[p.OrderID].payment = p
-	}
-	refunds, err := e.s.cfg.DB.Ent.Refund.Query().Where(refund.OrderIDIn(ids...)).Order(ent.Asc(refund.FieldID)).All(ctx)
+	refunds, err := e.s.cfg.DB.Ent.Refund.Query().Where(refund.OrderIDIn(ids...), refund.Transaction("")).
+		Order(ent.Asc(refund.FieldID)).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("export refunds: %w", err)
 	}
+	unused := make(map[id.Payment]bool) // their money went back by itself
+	for _, r := range refunds {
+		if (r.Cause == refund.CauseLATE || r.Cause == refund.CauseDOUBLE) && r.Status != refund.StatusREJECTED {
+			unused[r.PaymentID] = true
+		}
+	}
+	for _, p := range payments {
+		if m := found[p.OrderID]; m.payment == nil || unused[m.payment.ID] {
+			m.payment = p
+		}
+	}
 	for _, r := range refunds {
 		m := found[r.OrderID]
+		if m.payment == nil || m.payment.ID != r.PaymentID {
+			continue
+		}
 		m.refund = r
 		if r.Status == refund.StatusSUCCEEDED || r.Status == refund.StatusSETTLED {
 			m.refunded.Minor += r.AmountMinor

@@ -9,12 +9,14 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/uuid"
 
 	"seckill/ent"
+	"seckill/ent/refund"
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/operator"
@@ -205,4 +207,36 @@ func execSQL(t *testing.T, e *env, statement string) error {
 	t.Helper()
 	_, err := e.db.SQL.ExecContext(t.Context(), statement)
 	return err
+}
+
+// The second payment paid the order first; the money of the other one went back.
+func TestAnExportHasThePaymentThatPaidTheOrder(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, e *env) {
+		v := e.put(sale.Live, 10)
+		o := e.order(v)
+		now := e.clock.Now()
+		double, paid, part := id.New[id.Payment](), id.New[id.Payment](), id.New[id.Payment]()
+		for i, p := range []id.Payment{part, paid, double} {
+			e.must(e.db.Ent.Payment.Create().SetID(p).SetOrderID(o.ID).SetUserID(o.User).SetProvider("SANDBOX").SetTransaction(fmt.Sprint("tx-", i)).
+				SetIdempotencyKey(uuid.NewString()).SetStatus("SUCCEEDED").SetAmountMinor(o.TotalMinor()).SetCurrency(o.Currency).
+				SetExpiresAt(now).SetCheckAt(now).SetCreatedAt(now).SetUpdatedAt(now).SetPaidAt(now).Exec(t.Context()))
+		}
+		for p, cause := range map[id.Payment]refund.Cause{part: refund.CauseLATE, double: refund.CauseDOUBLE} {
+			e.must(e.db.Ent.Refund.Create().SetID(id.New[id.Refund]()).SetOrderID(o.ID).SetPaymentID(p).SetIdempotencyKey(uuid.NewString()).
+				SetCause(cause).SetStatus(refund.StatusSUCCEEDED).SetAmountMinor(o.TotalMinor()).SetCurrency(o.Currency).SetReason("").
+				SetTryAt(now).SetCreatedAt(now).SetUpdatedAt(now).Exec(t.Context()))
+		}
+		export, err := e.ops.ExportOrders(t.Context(), ann, v.ID)
+		e.must(err)
+		var out bytes.Buffer
+		_, err = export.CSV(t.Context(), &out)
+		e.must(err)
+		rows, err := csv.NewReader(&out).ReadAll()
+		e.must(err)
+		column := func(name string) string { return rows[1][slices.Index(rows[0], name)] }
+		if column("payment_transaction") != "tx-1" || column("refund_status") != "" || column("refunded_amount") != "" {
+			t.Errorf("the row %q", rows[1])
+		}
+	})
 }
