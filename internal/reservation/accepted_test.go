@@ -173,3 +173,34 @@ func TestASaleThatIsGoneIsForgotten(t *testing.T) {
 		t.Error("refused by a gate that is gone")
 	}
 }
+
+// A worker reserves the unit of an accepted task again after Redis lost it.
+func TestAKeyWhoseUnitIsReservedAgainIsNotRefusedInMemory(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		f.open(1)
+		first := f.attempt(id.New[id.User]())
+		f.reserve(first)
+		now := clock.NewFake(time.Now())
+		b := f.stockCache(now)
+		learn(t, b)
+		if _, err := f.gate.Release(t.Context(), reservation.Ref{Sale: f.sale, Item: f.item, User: first.User, Task: first.Task}); err != nil {
+			t.Fatal(err)
+		}
+		now.Advance(time.Second)
+		learn(t, b) // the key of the first buyer is among the recorded ones
+		accepted := f.bare(id.New[id.User]())
+		got, err := f.gate.Reacquire(t.Context(), reservation.Reacquire{
+			Ref:      reservation.Ref{Sale: f.sale, Item: f.item, User: accepted.User, Task: accepted.Task},
+			Quantity: 1, IdempotencyKey: accepted.IdempotencyKey,
+		})
+		if err != nil || got.Code != reservation.Reacquired {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		now.Advance(time.Second)
+		learn(t, b)
+		if late := f.bare(id.New[id.User]()); refused(b, accepted) || !refused(b, late) {
+			t.Errorf("the buyer with the unit is refused: %v; a late buyer is refused: %v", refused(b, accepted), refused(b, late))
+		}
+	})
+}

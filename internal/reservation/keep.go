@@ -3,6 +3,7 @@ package reservation
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 
@@ -11,21 +12,19 @@ import (
 
 // keepKeys records the idempotency keys of the reservations in a hash that is about to
 // be removed, so that they answer repeated calls for another day. Doing it twice is
-// harmless. It calls progress after each page.
+// harmless. A recorded key stays: its quantity is that of the attempt, also when units of
+// the reservation were released. It calls progress after each page.
 func (g *Gate) keepKeys(ctx context.Context, sale id.Sale, item id.Item, hash string, progress func() error) error {
 	keys := g.keys.IdempotencyKeys(id.ShardOf(sale), sale)
 	err := g.eachReservation(ctx, hash, func(page []Reservation) error {
-		records := make([]any, 0, 2*len(page))
-		for _, r := range page {
-			if r.IdempotencyKey != "" {
-				records = append(records, r.User.String()+":"+r.IdempotencyKey, fmt.Sprintf("%s|%s|%d", r.Task, item, r.Quantity))
-			}
-		}
-		if len(records) == 0 {
+		page = slices.DeleteFunc(page, func(r Reservation) bool { return r.IdempotencyKey == "" })
+		if len(page) == 0 {
 			return progress()
 		}
 		_, err := g.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-			pipe.HSet(ctx, keys, records...)
+			for _, r := range page {
+				pipe.HSetNX(ctx, keys, r.User.String()+":"+r.IdempotencyKey, fmt.Sprintf("%s|%s|%d", r.Task, item, r.Quantity))
+			}
 			return pipe.PExpire(ctx, keys, recordTTL).Err()
 		})
 		if err != nil {

@@ -183,3 +183,33 @@ func TestAKeyOfAnEndedReservationIsNotRefusedInMemory(t *testing.T) {
 		}
 	})
 }
+
+// A refund of some units releases them; the key still answers the attempt of all.
+func TestAKeyKeepsTheQuantityOfItsAttempt(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		f.open(5, func(g *reservation.Contents) { g.Limit = 3 })
+		a := f.attempt(id.New[id.User]())
+		a.Quantity = 3
+		if o := f.reserve(a); o.Code != reservation.Accepted {
+			t.Fatalf("%+v", o)
+		}
+		ref := reservation.Ref{Sale: f.sale, Item: f.item, User: a.User, Task: a.Task, Keep: 2}
+		if r, err := f.gate.Release(t.Context(), ref); err != nil || !r.Done {
+			t.Fatal(r, err)
+		}
+		replayed := func(when string) {
+			t.Helper()
+			again := a
+			again.Task, again.Permit = id.NewTask(id.ShardOf(f.sale)), reservation.Permit{}
+			if o := f.reserve(again); o.Code != reservation.Replayed || o.Task != a.Task {
+				t.Errorf("%s: %+v, want task %s again", when, o, a.Task)
+			}
+		}
+		replayed("released")
+		if done, err := f.gate.Unload(t.Context(), f.sale, f.item, 1); err != nil || !done {
+			t.Fatal(done, err)
+		}
+		replayed("unloaded")
+	})
+}

@@ -44,6 +44,9 @@ end
 local stock, reserved, rev = g.stock - quantity, g.reserved + quantity, g.rev + 1
 redis.call('HSET', KEYS[2], ARGV[1], ARGV[2] .. '|' .. quantity .. '|' .. string.format('%.0f', redis_time()) .. '|' .. ARGV[5])
 redis.call('HSET', KEYS[1], 'stock', stock, 'reserved', reserved, 'rev', rev)
+if ARGV[5] ~= '' then
+  redis.call('HINCRBY', KEYS[1], 'taken', 1) -- caches read the accepted keys again
+end
 if g.sale_limit > 0 then
   add_units(KEYS[3], g.epoch, ARGV[1], quantity)
 end
