@@ -59,5 +59,13 @@ func (s DrawSeed) GoString() string { return s.String() }
 // LogValue hides the seed.
 func (s DrawSeed) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// Drawn reports whether the seeds of the draws of the sale are public at a time.
-func (s *Sale) Drawn(now time.Time) bool { return !now.Before(s.StartsAt.Add(revealAfter)) }
+// Drawn reports whether the seeds of the draws of the sale are public. A sale that was not
+// loaded at its opening can still be moved, and its draw takes place then. opens is the
+// opening of the gate, if that is known and later than the sale's own.
+func (s *Sale) Drawn(now, opens time.Time) bool {
+	if opens.Before(s.StartsAt) {
+		opens = s.StartsAt
+	}
+	movable := s.Status == Approved || s.Status == Scheduled
+	return !movable && !now.Before(opens.Add(revealAfter))
+}

@@ -61,8 +61,25 @@ func TestNumbersOfADrawAreUniform(t *testing.T) {
 func TestTheSeedIsPublicAMinuteAfterTheOpening(t *testing.T) {
 	t.Parallel()
 	opening := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	s := &sale.Sale{StartsAt: opening}
-	if s.Drawn(opening) || s.Drawn(opening.Add(time.Minute-1)) || !s.Drawn(opening.Add(time.Minute)) {
+	s, never := &sale.Sale{StartsAt: opening, Status: sale.Live}, time.Time{}
+	if s.Drawn(opening, never) || s.Drawn(opening.Add(time.Minute-1), never) || !s.Drawn(opening.Add(time.Minute), never) {
 		t.Error("the seed is not public from exactly a minute after the opening")
+	}
+	later := opening.Add(time.Hour)
+	if s.Drawn(opening.Add(time.Minute), later) || !s.Drawn(later.Add(time.Minute), later) {
+		t.Error("the seed is public before the gate has opened")
+	}
+}
+
+func TestASaleThatCanStillBeMovedKeepsItsSeed(t *testing.T) {
+	t.Parallel()
+	opening := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for status, want := range map[sale.Status]bool{
+		sale.Approved: false, sale.Scheduled: false, sale.Preheated: true, sale.Live: true, sale.Paused: true, sale.Ended: true, sale.Cancelled: true,
+	} {
+		s := &sale.Sale{StartsAt: opening, Status: status}
+		if got := s.Drawn(opening.Add(time.Hour), time.Time{}); got != want {
+			t.Errorf("%s: public %v", status, got)
+		}
 	}
 }

@@ -11,8 +11,12 @@ import (
 // a draw.
 func (s *Storefront) PublicSeed(ctx context.Context, itemID id.Item) (sale.DrawSeed, error) {
 	item, v, err := s.Item(ctx, itemID)
-	if item == nil || v == nil || err != nil || !v.Drawn(s.Now()) {
+	if item == nil || v == nil || err != nil {
 		return nil, err
+	}
+	gate, _ := s.stock.View(itemID) // knows the opening even if the catalogue is old
+	if !v.Drawn(s.Now(), gate.Opens) {
+		return nil, nil
 	}
 	return item.DrawSeed, nil
 }
