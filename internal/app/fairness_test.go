@@ -16,6 +16,9 @@ import (
 	"seckill/internal/audit"
 	"seckill/internal/clock"
 	"seckill/internal/id"
+	"seckill/internal/payment"
+	"seckill/internal/redisconn"
+	"seckill/internal/reservation"
 	"seckill/internal/sale"
 	"seckill/internal/seed"
 	"seckill/internal/testenv"
@@ -214,5 +217,43 @@ func TestStaffReadTheHeadOfTheLogOfASale(t *testing.T) {
 	}
 	if last, code := read(operator); last == nil || last.Number != 1 || last.Entries < 1 || len(last.Head) != 64 {
 		t.Errorf("after it: %+v %s", last, code)
+	}
+}
+
+// An order that was paid late has a reservation whose name is no task: an attempt on its
+// item is refused without a task, and nothing is signed.
+func TestTheReservationOfALateOrderIsNoAcceptedTask(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start("api", "worker", "scheduler")
+	made := s.seed(seed.Input{Users: 1, Stock: 5})
+	token := made.Users[0].AccessToken
+	var viewer struct{ Viewer struct{ ID string } }
+	s.ask(token, `{ viewer { id } }`, nil).into(t, &viewer)
+	conn, err := redisconn.Open(t.Context(), s.cfg.RedisURL.Reveal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	gate := reservation.NewGate(reservation.GateConfig{Client: conn.Script, Keys: reservation.Keys{Prefix: s.cfg.RedisPrefix}, Timeout: testenv.Wait})
+	held, err := gate.Reacquire(t.Context(), reservation.Reacquire{Quantity: 1, Ref: reservation.Ref{
+		Sale: parsed[id.Sale](t, id.KindSale, made.SaleID), Item: parsed[id.Item](t, id.KindItem, made.ItemID),
+		User: parsed[id.User](t, id.KindUser, viewer.Viewer.ID), Task: payment.LateReservation(id.New[id.Order]()),
+	}})
+	if err != nil || held.Code != reservation.Reacquired {
+		t.Fatalf("%+v, %v", held, err)
+	}
+	var data struct {
+		PlaceOrder struct {
+			OrderTask *struct{ ID, SignedReceipt string }
+			UserErrors
+		}
+	}
+	in := order(made.ItemID, "a guess")
+	in["quantity"] = 10
+	s.ask(token, `mutation($in: PlaceOrderInput!) { placeOrder(input: $in) { orderTask { id signedReceipt } userErrors { code } } }`,
+		map[string]any{"in": in}).into(t, &data)
+	if data.PlaceOrder.OrderTask != nil || data.PlaceOrder.why() != "PATH_INVALID" {
+		t.Errorf("%+v", data.PlaceOrder)
 	}
 }

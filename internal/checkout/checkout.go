@@ -136,7 +136,7 @@ func (c *Checkout) answer(ctx context.Context, parent *sale.Sale, in PlaceInput,
 		c.orders.NoteAccepted(*task, o.Epoch)
 		return Placed{Task: task}, nil
 	case reservation.Replayed:
-		return Placed{Task: c.task(ctx, in, o), Replayed: true}, nil
+		return Placed{Task: c.task(ctx, parent, in, o), Replayed: true}, nil
 	default:
 		return c.refuse(ctx, parent, in, o)
 	}
@@ -203,9 +203,9 @@ func (c *Checkout) refuse(ctx context.Context, parent *sale.Sale, in PlaceInput,
 	case reservation.OverSaleLimit:
 		return Placed{}, reservation.LimitReached{Limit: parent.PurchaseLimit, Remaining: o.LimitLeft, WholeSale: true, At: []string{"input", "quantity"}}
 	case reservation.PathInvalid:
-		return Placed{Task: c.task(ctx, in, o)}, fault.Refused{Why: fault.PathInvalid, At: []string{"input", "pathToken"}}
+		return Placed{Task: c.task(ctx, parent, in, o)}, fault.Refused{Why: fault.PathInvalid, At: []string{"input", "pathToken"}}
 	case reservation.AlreadyHolding:
-		return Placed{Task: c.task(ctx, in, o)}, reservation.AlreadyOrdered{Task: o.Task, At: []string{"input", "itemId"}}
+		return Placed{Task: c.task(ctx, parent, in, o)}, reservation.AlreadyOrdered{Task: o.Task, At: []string{"input", "itemId"}}
 	case reservation.Accepted, reservation.Replayed:
 	}
 	return Placed{}, fmt.Errorf("reserve answered %d", o.Code)
@@ -240,21 +240,17 @@ func notOpen(phase sale.Phase, parent *sale.Sale, o reservation.Outcome) sale.No
 	return sale.NewNotOpen(phase, opens, o.At)
 }
 
-// task reads the task that the gate returned; nil for none. If the record cannot be
-// read, the task is returned as SUBMITTED; its status follows later. A reservation of
-// an offer has no task.
-func (c *Checkout) task(ctx context.Context, in PlaceInput, o reservation.Outcome) *order.Task {
+// task reads the task of the reservation that the gate returned; nil for none: the
+// reservations of offers and of orders that were paid late have none. The gate proves that
+// the task of a replayed call was accepted: if its record cannot be read, it is returned
+// as SUBMITTED, and its status follows later.
+func (c *Checkout) task(ctx context.Context, parent *sale.Sale, in PlaceInput, o reservation.Outcome) *order.Task {
 	if o.Task.IsZero() {
 		return nil
 	}
 	task, err := c.orders.Task(ctx, o.Task, in.User)
-	if err == nil && task != nil {
+	if err == nil && task != nil || o.Code != reservation.Replayed {
 		return task
 	}
-	if err == nil && o.Code != reservation.Replayed {
-		if place, err := c.waitlist.Entry(ctx, id.Waitlist(o.Task)); err == nil && place != nil {
-			return nil
-		}
-	}
-	return order.NewSubmitted(order.Task{ID: o.Task, User: in.User, Item: in.Item, Quantity: in.Quantity}, o.At)
+	return order.NewSubmitted(order.Task{ID: o.Task, User: in.User, Sale: parent.ID, Item: in.Item, Quantity: in.Quantity}, id.TimeOf(o.Task))
 }
