@@ -105,7 +105,7 @@ func (doctorCmd) Help() string {
 
 // Run checks the settings and the services.
 func (d doctorCmd) Run(c *call) error {
-	findings := doctor.Check(c.ctx, doctor.Deps{Config: c.cfg, Settings: c.settings, Environ: c.env.environ, Clock: clock.System{}})
+	findings := doctor.Check(c.ctx, doctor.Deps{Config: c.cfg, Settings: c.settings, Environ: c.env.environ, Timeout: c.cfg.RequestTimeout, Clock: clock.System{}})
 	write := doctor.WriteTable
 	if d.JSON {
 		write = doctor.WriteJSON

@@ -173,7 +173,7 @@ func TestKeepAliveNeverWritesAfterTheHandler(t *testing.T) {
 
 func TestQuietStreamsStayOpenPastTheServersTimeouts(t *testing.T) {
 	t.Parallel()
-	const timeouts = 3 * time.Second // long enough for the start of the stream
+	const timeouts = 8 * time.Second // long enough for the start of the stream
 	f := setup(t, setupOptions{transport: transport.Options{KeepAlive: 20 * time.Millisecond}, configure: func(s *http.Server) {
 		s.ReadTimeout, s.WriteTimeout = timeouts, timeouts
 	}})

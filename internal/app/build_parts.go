@@ -101,7 +101,8 @@ func newAccounts(b base, adm admission, m mailing, keys auth.Keys) (accounts, er
 		return accounts{}, err
 	}
 	serviceTokens := servicetoken.New(servicetoken.Config{
-		DB: b.svc.db, Revocations: revocations, Security: security, Outbox: b.outbox, Clock: b.clock, Log: b.log,
+		DB: b.svc.db, Revocations: revocations, Security: security, Outbox: b.outbox,
+		Timeout: b.scaled(servicetoken.WriteTimeout), Clock: b.clock, Log: b.log,
 	})
 	a := accounts{store, service, tokens, revocations, security, serviceTokens, directory, nil}
 	a.issuers, err = newIssuers(b, a)
@@ -278,7 +279,7 @@ func newWorker(b base, g gates, m messages, o orders) (worker, error) {
 	})
 	handler := orderintake.NewHandler(o.writer, g.gate, inFlight)
 	router, err := newRouter(b, m, stream.Handler{Name: "orders", Topics: topics, Handle: handler.Handle, Split: order.Split},
-		consumer{group: ordersGroup, batch: b.cfg.OrderBatch, timeout: orderintake.HandleTimeout})
+		consumer{group: ordersGroup, batch: b.cfg.OrderBatch, timeout: b.scaled(orderintake.HandleTimeout)})
 	if err != nil {
 		return worker{}, err
 	}

@@ -145,7 +145,8 @@ func newProviders(b base, in accounts, keys auth.Keys, l net.Listener) (*oidc.Se
 		return nil, fmt.Errorf("SECKILL_OIDC: %w", err)
 	}
 	return oidc.New(oidc.Config{
-		Providers: providers, Address: baseURL(b.cfg, l), Keys: keys, Accounts: in.service, Clock: b.clock, Log: b.log,
+		Providers: providers, Address: baseURL(b.cfg, l), Keys: keys, Accounts: in.service,
+		Timeout: b.scaled(oidc.RequestTimeout), Clock: b.clock, Log: b.log,
 	}), nil
 }
 
@@ -161,7 +162,7 @@ func newIssuers(b base, in accounts) (*issuer.Service, error) {
 	}
 	s, err := issuer.New(issuer.Config{
 		Issuers: issuers, Accounts: in.service, Sessions: in.revocations, Roles: in.directory,
-		Cached: b.cfg.AccessTokenTTL, Clock: b.clock, Log: b.log,
+		Cached: b.cfg.AccessTokenTTL, Timeout: b.scaled(issuer.RequestTimeout), Clock: b.clock, Log: b.log,
 	})
 	if err != nil {
 		return nil, err

@@ -295,7 +295,7 @@ func (s *site) place(token string, in map[string]any) (placed, error) {
 // insist calls placeOrder until the outcome is known: it repeats retryable answers and
 // errors with the same input.
 func (s *site) insist(token string, in map[string]any) (p placed, err error) {
-	for range 20 {
+	for began := time.Now(); time.Since(began) < testenv.Wait; <-time.After(10 * time.Millisecond) {
 		var out answer
 		if out, err = s.try(token, placeOrder, map[string]any{"in": in}); err != nil {
 			continue
@@ -304,7 +304,7 @@ func (s *site) insist(token string, in map[string]any) (p placed, err error) {
 			return out.placed()
 		}
 	}
-	return placed{}, fmt.Errorf("twenty times no answer: %w", err)
+	return placed{}, fmt.Errorf("no answer: %w", err)
 }
 
 // placed decodes the payload of placeOrder.

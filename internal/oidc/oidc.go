@@ -8,6 +8,7 @@
 package oidc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,8 +28,8 @@ import (
 )
 
 const (
-	// requestTimeout bounds one request to a provider.
-	requestTimeout = 5 * time.Second
+	// RequestTimeout bounds one request to a provider.
+	RequestTimeout = 5 * time.Second
 	// maxAnswer bounds an answer of a provider, in bytes.
 	maxAnswer = 1 << 20
 	// discoverEvery is the least pause between two attempts to reach a provider that was
@@ -45,6 +46,7 @@ type Config struct {
 	Address   string // public address of the shop, without a slash at its end
 	Keys      auth.Keys
 	Accounts  *account.Service // opens sessions for users of providers
+	Timeout   time.Duration    // of one request to a provider; 0 = RequestTimeout
 	Clock     clock.Clock
 	Log       *slog.Logger
 }
@@ -61,7 +63,7 @@ type Service struct {
 func New(cfg Config) *Service {
 	s := &Service{
 		cfg: cfg, sealer: auth.NewSealer(cfg.Keys, "oidc sign-in"), providers: map[string]*provider{},
-		client: &http.Client{Timeout: requestTimeout, Transport: Bounded{Next: http.DefaultTransport}},
+		client: &http.Client{Timeout: cmp.Or(cfg.Timeout, RequestTimeout), Transport: Bounded{Next: http.DefaultTransport}},
 	}
 	for _, p := range cfg.Providers {
 		s.providers[p.Name] = &provider{Provider: p}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -197,7 +198,7 @@ func TestServersReportVersionRunIDAndClock(t *testing.T) {
 
 func TestAListOfAddressesIsACluster(t *testing.T) {
 	t.Parallel()
-	server := testenv.RedisServer(t, "--cluster-enabled", "yes")
+	server := testenv.RedisServer(t, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(testenv.ReservePort(t)))
 	admin := server.Conn().Cmd
 	if err := admin.Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", 0, 16383).Err(); err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 // serve runs a server at a free port until the test ends.
 func serve(t *testing.T, opts server.Options) *server.Server {
 	t.Helper()
-	opts.PublicAddr, opts.Log = "127.0.0.1:0", slog.New(slog.DiscardHandler)
+	opts.PublicAddr, opts.DrainTimeout, opts.Log = "127.0.0.1:0", testenv.Wait, slog.New(slog.DiscardHandler)
 	s, err := server.Listen(t.Context(), opts)
 	if err != nil {
 		t.Fatal(err)

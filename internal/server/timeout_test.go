@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -14,31 +13,8 @@ import (
 	"time"
 
 	"seckill/internal/server"
+	"seckill/internal/testenv"
 )
-
-// pipes is a listener in memory, so that a test can use a fake clock.
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error   { close(p.closed); return nil }
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
-
-func (p *pipes) dial() net.Conn {
-	near, far := net.Pipe()
-	p.conns <- far
-	return near
-}
 
 func TestConnectionsThatStandStillAreCutOff(t *testing.T) {
 	t.Parallel()
@@ -62,7 +38,7 @@ func TestConnectionsThatStandStillAreCutOff(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l, stop := listen(t, 0)
 				start := time.Now()
-				conn := l.dial()
+				conn := l.Dial()
 				go func() { _, _ = io.WriteString(conn, c.sent) }()
 				<-time.After(c.unread) // of the bubble's clock
 				got, err := io.ReadAll(conn)
@@ -89,7 +65,7 @@ func TestConnectionsOutliveTheMinuteThatProxiesKeepThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, stop := listen(t, 0)
 		defer stop()
-		conn := l.dial()
+		conn := l.Dial()
 		defer func() { _ = conn.Close() }()
 		answers := bufio.NewReader(conn)
 		for range 2 {
@@ -126,7 +102,7 @@ func TestTimeoutsOfConnectionsGrowWithThatOfRequests(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l, stop := listen(t, time.Minute)
 				defer stop()
-				conn := l.dial()
+				conn := l.Dial()
 				defer func() { _ = conn.Close() }()
 				go func() {
 					_, _ = io.WriteString(conn, c.head)
@@ -148,9 +124,9 @@ func TestTimeoutsOfConnectionsGrowWithThatOfRequests(t *testing.T) {
 }
 
 // listen runs a server on pipes until stop.
-func listen(t *testing.T, requests time.Duration) (l *pipes, stop func()) {
+func listen(t *testing.T, requests time.Duration) (l *testenv.Pipes, stop func()) {
 	t.Helper()
-	l = &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+	l = testenv.NewPipes()
 	s, err := server.Listen(t.Context(), server.Options{
 		PublicListener: l, Public: newPublic(t, server.PublicOptions{GraphQL: http.HandlerFunc(reads)}), Log: slog.New(slog.DiscardHandler),
 		RequestTimeout: requests,

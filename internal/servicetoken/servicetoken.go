@@ -46,8 +46,8 @@ const (
 	copyFor = 250 * time.Millisecond
 	// usedEvery is the least interval between two writes of the last use of a token.
 	usedEvery = time.Minute
-	// writeTimeout is the timeout of a write of the last use.
-	writeTimeout = 2 * time.Second
+	// WriteTimeout is the timeout of a write of the last use.
+	WriteTimeout = 2 * time.Second
 )
 
 // Token is a token without its secret.
@@ -72,8 +72,9 @@ type Config struct {
 		Added(ctx context.Context) // after a token was added
 		Forget()                   // after another change
 	}
-	Clock clock.Clock
-	Log   *slog.Logger
+	Timeout time.Duration // of a write of the last use; 0 = WriteTimeout
+	Clock   clock.Clock
+	Log     *slog.Logger
 }
 
 // Security records the changes of tokens; account.SecurityLog implements it.

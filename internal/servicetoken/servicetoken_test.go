@@ -25,7 +25,7 @@ import (
 func TestMain(m *testing.M) { testenv.Main(m) }
 
 func process(db *postgres.DB, c clock.Clock) *servicetoken.Service {
-	return servicetoken.New(servicetoken.Config{DB: db, Clock: c, Log: slog.New(slog.DiscardHandler)})
+	return servicetoken.New(servicetoken.Config{DB: db, Timeout: testenv.Wait, Clock: c, Log: slog.New(slog.DiscardHandler)})
 }
 
 func create(t testing.TB, s *servicetoken.Service, in servicetoken.Input) (*servicetoken.Token, string) {

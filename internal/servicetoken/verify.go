@@ -1,6 +1,7 @@
 package servicetoken
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"log/slog"
@@ -41,7 +42,7 @@ func (s *Service) Verify(ctx context.Context, token string) (*auth.Principal, er
 
 // used stores the last use of a token. An error is logged: the use is allowed.
 func (s *Service) used(ctx context.Context, p *auth.Principal, now time.Time) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(s.cfg.Timeout, WriteTimeout))
 	defer cancel()
 	err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		return tx.ServiceToken.Update().Where(servicetoken.ID(id.ServiceToken(p.UserID)), unusedSince(now.Add(-usedEvery))).SetLastUsedAt(now).Exec(ctx)

@@ -282,7 +282,7 @@ func TestTheEndOfTheContextDrainsOneTopic(t *testing.T) {
 	t.Parallel()
 	r := setup(t)
 	r.publish(0, 1)
-	s := r.subscriber("one", nil)
+	s := r.subscriber("one", func(c *SubscriberConfig) { c.Drain = patience })
 	ctx, cancel := context.WithCancel(t.Context())
 	messages, err := s.Subscribe(ctx, r.topic)
 	if err != nil {
@@ -301,9 +301,11 @@ func TestTheEndOfTheContextDrainsOneTopic(t *testing.T) {
 		t.Errorf("%d pending", n)
 	}
 	r.publish(1, 1)
-	if msg := r.next(r.subscribe(s)); msg.UUID != name(1) {
+	msg = r.next(r.subscribe(s))
+	if msg.UUID != name(1) {
 		t.Errorf("%s after subscribing again", msg.UUID)
 	}
+	msg.Ack()
 }
 
 func TestASubscriberRefusesWhatCannotWork(t *testing.T) {

@@ -38,7 +38,7 @@ func RedisCluster(t testing.TB) *Cluster {
 	for range 2 * clusterMasters {
 		bus := ReservePort(t)
 		n := &clusterNode{bus: bus, RedisProcess: RedisServer(t,
-			"--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus), "--cluster-node-timeout", "2000")}
+			"--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus), "--cluster-node-timeout", "15000")}
 		n.client = redis.NewClient(patientOptions(n.Addr()))
 		t.Cleanup(func() { _ = n.client.Close() })
 		var err error
@@ -126,9 +126,13 @@ func caughtUp(t testing.TB, master redis.Cmdable) {
 	}, "the replica has the writes of its master")
 }
 
-// KillMasterOf kills the server that was the master of a key at the start, by SIGKILL.
+// KillMasterOf kills the server that was the master of a key at the start, by SIGKILL. Its
+// replica takes over after 2 seconds; until now a busy machine caused no failover.
 func (c *Cluster) KillMasterOf(key string) {
 	c.t.Helper()
+	for _, n := range c.nodes {
+		c.must(n.client.ConfigSet(c.t.Context(), "cluster-node-timeout", "2000").Err())
+	}
 	c.masterOf(key).Kill()
 }
 

@@ -78,10 +78,12 @@ func (s *RedisProcess) ShortConn() *redisconn.Conn {
 
 func (s *RedisProcess) open(address string) *redisconn.Conn {
 	s.t.Helper()
-	conn, err := redisconn.Open(s.t.Context(), address)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	var conn *redisconn.Conn
+	Eventually(s.t, Wait, func() (opened bool) {
+		var err error
+		conn, err = redisconn.Open(s.t.Context(), address)
+		return err == nil
+	}, "the server answers within the timeout")
 	s.t.Cleanup(func() { _ = conn.Close() }) // the server may be gone
 	return conn
 }

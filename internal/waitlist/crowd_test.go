@@ -8,6 +8,7 @@ import (
 
 	"seckill/internal/fault"
 	"seckill/internal/id"
+	"seckill/internal/testenv"
 	"seckill/internal/waitlist"
 )
 
@@ -19,7 +20,7 @@ func TestACrowdThatJoinsAtOnceHasOnePlaceEachInOneLine(t *testing.T) {
 	h := newHall(t, 1)
 	buyer := h.buy().User
 	services := []*waitlist.Service{h.line, waitlist.New(waitlist.Config{
-		DB: h.db, Gate: h.gate, Clock: h.clock, Log: quiet,
+		DB: h.db, Gate: h.gate, Timeout: testenv.Wait, Clock: h.clock, Log: quiet,
 	})}
 	users := make([]id.User, people)
 	for i := range users {

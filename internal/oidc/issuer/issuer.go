@@ -11,6 +11,7 @@
 package issuer
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -49,8 +50,8 @@ const (
 	// unknownEvery bounds the reads of keys because of an unknown key id, per issuer: a new
 	// key works after that, and forged ids cost no more.
 	unknownEvery = 10 * time.Second
-	// requestTimeout bounds one read of keys, and the wait for it.
-	requestTimeout = 3 * time.Second
+	// RequestTimeout bounds one read of keys, and the wait for it.
+	RequestTimeout = 3 * time.Second
 )
 
 // algorithms are the signatures that are accepted. None is symmetric: a published key
@@ -65,9 +66,10 @@ type Config struct {
 	Roles    auth.Roles // asked for staff only
 	// Cached is how long a verified token is used without asking again: not longer than
 	// ended sessions are remembered.
-	Cached time.Duration
-	Clock  clock.Clock
-	Log    *slog.Logger
+	Cached  time.Duration
+	Timeout time.Duration // of one read of keys, and of the wait for it; 0 = RequestTimeout
+	Clock   clock.Clock
+	Log     *slog.Logger
 }
 
 // Service verifies tokens of other systems. It is safe for concurrent use.
@@ -93,6 +95,7 @@ type cached struct {
 // New returns a Service and begins to read the keys; an issuer that cannot be reached is
 // logged and asked again. Close ends it.
 func New(cfg Config) (*Service, error) {
+	cfg.Timeout = cmp.Or(cfg.Timeout, RequestTimeout)
 	verified, err := lru.New[[sha256.Size]byte, cached](maxCached)
 	if err != nil {
 		return nil, fmt.Errorf("cache of verified tokens: %w", err)
@@ -121,8 +124,8 @@ func (s *Service) Close() error {
 
 func (s *Service) keysOf(ctx context.Context, i Issuer) (keyfunc.Keyfunc, error) {
 	return keyfunc.NewDefaultOverrideCtx(ctx, []string{i.JWKS}, keyfunc.Override{
-		Client: client(), HTTPTimeout: requestTimeout, RefreshInterval: refreshEvery,
-		RefreshUnknownKID: rate.NewLimiter(rate.Every(unknownEvery), 1), RateLimitWaitMax: requestTimeout,
+		Client: client(s.cfg.Timeout), HTTPTimeout: s.cfg.Timeout, RefreshInterval: refreshEvery,
+		RefreshUnknownKID: rate.NewLimiter(rate.Every(unknownEvery), 1), RateLimitWaitMax: s.cfg.Timeout,
 		RefreshErrorHandlerFunc: func(string) func(context.Context, error) {
 			return func(ctx context.Context, err error) {
 				s.cfg.Log.WarnContext(ctx, "keys of an issuer cannot be read", slog.String("issuer", i.Issuer), slog.Any("error", err))
@@ -131,13 +134,13 @@ func (s *Service) keysOf(ctx context.Context, i Issuer) (keyfunc.Keyfunc, error)
 	})
 }
 
-func client() *http.Client {
-	return &http.Client{Timeout: requestTimeout, Transport: oidc.Bounded{Next: http.DefaultTransport}}
+func client(timeout time.Duration) *http.Client {
+	return &http.Client{Timeout: timeout, Transport: oidc.Bounded{Next: http.DefaultTransport}}
 }
 
 // Keys reads the keys of an issuer once and returns how many of them can verify tokens.
 func Keys(ctx context.Context, i Issuer) (int, error) {
-	store, err := jwkset.NewStorageFromHTTP(i.JWKS, jwkset.HTTPClientStorageOptions{Client: client(), Ctx: ctx, HTTPTimeout: requestTimeout})
+	store, err := jwkset.NewStorageFromHTTP(i.JWKS, jwkset.HTTPClientStorageOptions{Client: client(RequestTimeout), Ctx: ctx, HTTPTimeout: RequestTimeout})
 	if err != nil {
 		return 0, err
 	}
@@ -209,7 +212,7 @@ func (s *Service) Verify(ctx context.Context, token string) (*auth.Principal, er
 
 // admit verifies a token that is not cached, and finds its user.
 func (s *Service) admit(ctx context.Context, token string, hash [sha256.Size]byte) (cached, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	i := s.issuerOf(token)
 	if i == nil {
