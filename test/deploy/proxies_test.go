@@ -11,9 +11,11 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -138,12 +140,11 @@ func proxyReady(client *http.Client) func(string) bool {
 	}
 }
 
-func TestNginxPassesAPurchase(t *testing.T) {
-	t.Parallel()
-	s, dir := openShop(t), t.TempDir()
-	client := certificate(t, dir)
-	address := startProgram(t, func(address string) *exec.Cmd {
-		site := configured(t, "nginx/seckill.conf", dir, "127.0.0.1:8080", s.public, "listen 443", "listen "+address, "/etc/nginx/tls", dir)
+// startNginx runs deploy/nginx in front of a server until the test ends.
+func startNginx(t *testing.T, client *http.Client, dir, upstream string) (address string) {
+	t.Helper()
+	return startProgram(t, func(address string) *exec.Cmd {
+		site := configured(t, "nginx/seckill.conf", dir, "127.0.0.1:8080", upstream, "listen 443", "listen "+address, "/etc/nginx/tls", dir)
 		main := filepath.Join(dir, "nginx.conf")
 		text := fmt.Sprintf("pid %s/pid;\nerror_log stderr;\nevents {}\nhttp {\naccess_log off;\ninclude %s;\n}\n", dir, site)
 		for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
@@ -154,21 +155,68 @@ func TestNginxPassesAPurchase(t *testing.T) {
 		}
 		return exec.Command("nginx", "-e", "stderr", "-p", dir, "-c", main, "-g", "daemon off;")
 	}, proxyReady(client))
-	s.buysThrough("https://"+address, client)
+}
+
+// startHAProxy runs deploy/haproxy in front of a server until the test ends.
+func startHAProxy(t *testing.T, client *http.Client, dir, upstream, admin string) (address string) {
+	t.Helper()
+	_, adminPort, err := net.SplitHostPort(admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return startProgram(t, func(address string) *exec.Cmd {
+		config := configured(t, "haproxy/haproxy.cfg", dir, "127.0.0.1:8080", upstream, "bind :443", "bind "+address,
+			"/etc/haproxy/tls", dir, "port 9090", "port "+adminPort, "maxconn 100000", "maxconn 1000")
+		return exec.Command("haproxy", "-db", "-f", config)
+	}, proxyReady(client))
+}
+
+func TestNginxPassesAPurchase(t *testing.T) {
+	t.Parallel()
+	s, dir := openShop(t), t.TempDir()
+	client := certificate(t, dir)
+	s.buysThrough("https://"+startNginx(t, client, dir, s.public), client)
 }
 
 func TestHAProxyPassesAPurchase(t *testing.T) {
 	t.Parallel()
 	s, dir := openShop(t), t.TempDir()
 	client := certificate(t, dir)
-	_, adminPort, err := net.SplitHostPort(s.admin)
-	if err != nil {
-		t.Fatal(err)
+	s.buysThrough("https://"+startHAProxy(t, client, dir, s.public, s.admin), client)
+}
+
+// A client that chooses its own address would have as many rate limits as it likes.
+func TestProxiesReplaceTheClientsAddress(t *testing.T) {
+	t.Parallel()
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = fmt.Fprintf(w, "%s %v %v", r.Host, r.Header["X-Forwarded-For"], r.Header["X-Forwarded-Proto"])
+	}))
+	t.Cleanup(backend.Close)
+	upstream := strings.TrimPrefix(backend.URL, "http://")
+	for name, start := range map[string]func(client *http.Client, dir string) string{
+		"nginx":   func(client *http.Client, dir string) string { return startNginx(t, client, dir, upstream) },
+		"haproxy": func(client *http.Client, dir string) string { return startHAProxy(t, client, dir, upstream, upstream) },
+	} {
+		dir := t.TempDir()
+		client := certificate(t, dir)
+		address := start(client, dir)
+		for _, path := range []string{"/", "/graphql", "/media/x.png"} {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+address+path, http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Host = host
+			r.Header.Set("X-Forwarded-For", "198.51.100.7")
+			r.Header.Set("X-Forwarded-Proto", "http")
+			answer, err := client.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := io.ReadAll(answer.Body)
+			answer.Body.Close()
+			if want := host + " [127.0.0.1] [https]"; err != nil || string(got) != want {
+				t.Errorf("%s, %s: the server gets %q, %v, want %q", name, path, got, err, want)
+			}
+		}
 	}
-	address := startProgram(t, func(address string) *exec.Cmd {
-		config := configured(t, "haproxy/haproxy.cfg", dir, "127.0.0.1:8080", s.public, "bind :443", "bind "+address,
-			"/etc/haproxy/tls", dir, "port 9090", "port "+adminPort, "maxconn 100000", "maxconn 1000")
-		return exec.Command("haproxy", "-db", "-f", config)
-	}, proxyReady(client))
-	s.buysThrough("https://"+address, client)
 }
