@@ -11,17 +11,17 @@ import (
 // costs are CPU times of one core per operation, in microseconds. The defaults are those of
 // the hardware of docs/performance.md; docs/capacity.md has a table of them.
 type costs struct {
-	Image      float64 `default:"1200" help:"Of the API: an image captcha with the drawing of the next one, and the path token."`
-	Proof      float64 `default:"300" help:"Of the API: a proof of work and the path token."`
-	Order      float64 `default:"90" help:"Of the API and the worker: an attempt that is accepted and written."`
-	SoldOut    float64 `default:"42" help:"Of the API: an attempt that is refused from memory."`
+	Image      float64 `default:"1550" help:"Of the API: an image captcha with the drawing of the next one, and the path token."`
+	Proof      float64 `default:"650" help:"Of the API: a proof of work and the path token."`
+	Order      float64 `default:"150" help:"Of the API and the worker: an attempt that is accepted and written."`
+	SoldOut    float64 `default:"85" help:"Of the API: an attempt that is refused from memory."`
 	RedisBuyer float64 `default:"30" help:"Of the Redis core of the sale: captcha and path token."`
-	RedisOrder float64 `default:"22" help:"Of the same core: a reservation, its message and its acknowledgement."`
-	Postgres   float64 `default:"17" help:"Of Postgres: a stored order."`
+	RedisOrder float64 `default:"32" help:"Of the same core: a reservation, its message and its acknowledgement."`
+	Postgres   float64 `default:"68" help:"Of Postgres: a stored order."`
 }
 
 const (
-	bytesSocket = 35e3 // of API memory: a socket that follows a sale
+	bytesSocket = 26e3 // of API memory: a socket that follows a sale
 	// planned is the share of a core that is planned: beyond it waits grow fast.
 	planned = 0.6
 	// redisShare is how much of one Redis core a sale may take; it cannot use a second.

@@ -32,9 +32,9 @@ func TestCapacityFollowsTheSizingTable(t *testing.T) {
 		needsAnInflowLimit bool
 	}{
 		{"--buyers 5e3 --stock 200 --window 5s", 3, .03, false},
-		{"--buyers 1e5 --stock 5e3 --window 10s", 21, .31, false},
-		{"--buyers 1e6 --stock 5e4 --window 1m --proof", 10, .52, false},
-		{"--buyers 1e6 --stock 5e4 --window 1s --proof", 574, 31, true},
+		{"--buyers 1e5 --stock 5e3 --window 10s", 28, .316, false},
+		{"--buyers 1e6 --stock 5e4 --window 1m --proof", 21, .527, false},
+		{"--buyers 1e6 --stock 5e4 --window 1s --proof", 1231, 31.6, true},
 	} {
 		got := capacityOf(t, row.flags)
 		if got.APICores != row.cores || got.RedisLoad < row.redis*.95 || got.RedisLoad > row.redis*1.05 || got.Inflow > 0 != row.needsAnInflowLimit {
@@ -49,8 +49,8 @@ func TestBuyersWaitOnlyWhereAResourceIsTooSmall(t *testing.T) {
 	if got := capacityOf(t, "--buyers 1e5 --stock 5e3 --window 10s"); got.LongestWait > 100*time.Millisecond || got.Served > window+100*time.Millisecond {
 		t.Errorf("with enough cores: %+v", got)
 	}
-	work := 124 * time.Second // 1e5 buyers at 1.244 ms each
-	if got := capacityOf(t, "--buyers 1e5 --stock 5e3 --window 10s --api-cores 4"); got.First != "API cores" || got.Served < work/4 || got.Served > work/4+time.Second || got.LongestWait < 20*time.Second {
+	work := 164 * time.Second // 1e5 buyers at 1.638 ms each
+	if got := capacityOf(t, "--buyers 1e5 --stock 5e3 --window 10s --api-cores 4"); got.First != "API cores" || got.Served < work/4-100*time.Millisecond || got.Served > work/4+time.Second || got.LongestWait < 20*time.Second {
 		t.Errorf("with four cores: %+v", got)
 	}
 	// Two thousand buyers with path tokens at 0.1 ms of half a core.

@@ -22,7 +22,10 @@ var shown = map[string][]string{
 	"seed": {
 		"config", "profile", "services", "jwt-key", "path-ttl", "payment-window", "permit-ratio",
 	},
-	"user":        {"config", "database-url"},
+	"user":        {"config", "services"},
+	"token":       {"config", "services"},
+	"webhooks":    {"config", "database-url", "jwt-key"},
+	"events":      {"config", "database-url", "jwt-key"},
 	"sales":       {"config", "database-url"},
 	"audit":       {"config", "services"},
 	"log":         {"config", "database-url"},

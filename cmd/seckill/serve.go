@@ -34,8 +34,8 @@ type serveCmd struct {
 
 // Help returns the examples.
 func (serveCmd) Help() string {
-	return "Starts only when every setting and service is fit; says in one line each what is not. SIGTERM drains: " +
-		"/readyz says no, running requests finish, what was read from the stream is written.\n\n" + examples(
+	return "Starts only when all settings and services are valid; prints each problem on one line. SIGTERM drains: " +
+		"/readyz returns 503, running requests finish, what was read from the stream is written.\n\n" + examples(
 		"seckill serve",
 		"seckill serve --roles api --http-addr :8080",
 		"seckill serve --roles worker,scheduler --admin-addr 127.0.0.1:9091",

@@ -284,7 +284,7 @@ input RefreshSessionInput {
 Outcome of ` + "`" + `refreshSession` + "`" + `.
 """
 type RefreshSessionPayload {
-  """The next pair. The former refresh token cannot be used again: a second use ends the session."""
+  """The next pair. The former refresh token cannot be used again: a second use more than 10 seconds later ends the session."""
   tokens: AuthTokens
   """Errors that refused the call; empty on success."""
   userErrors: [UserError!]!
@@ -569,7 +569,7 @@ enum OrderDirection {
 }
 
 """
-Reads. None has a side effect; all can be sent by GET.
+Reads. None has a side effect. All can be sent by GET in the development profile; in production only trusted documents can.
 """
 type Query {
   """Any object by its global id; null when there is none that the caller may see."""
@@ -599,7 +599,7 @@ enum CaptchaPurpose {
   LOGIN
   """` + "`" + `register` + "`" + `."""
   REGISTER
-  """` + "`" + `issueSeckillPath` + "`" + `."""
+  """` + "`" + `issueSeckillPath` + "`" + ` and ` + "`" + `enterQueue` + "`" + `."""
   SECKILL
 }
 
@@ -2366,7 +2366,7 @@ type SaleSwitches {
   limitBurst: Int!
   """Calls that become available again each second."""
   limitPerSecond: Float!
-  """Unused path tokens at a time per unit left; 0 = no limit."""
+  """Unused path tokens at a time per unit left; 0 = no limit; 1.5, the default = the ratio of the server (` + "`" + `SECKILL_PERMIT_RATIO` + "`" + `)."""
   permitRatio: Float!
   """Highest number of a proof of work; 0 = the default of the server. Clients that request many challenges get harder ones."""
   proofOfWorkMax: Int!
@@ -2413,7 +2413,7 @@ enum SaleAct {
   CANCEL
   """Created as a draft."""
   CREATE
-  """Title or rules changed after the approval."""
+  """Title, rules or accent changed after the approval."""
   DESCRIBE
   """The author discarded the draft."""
   DISCARD
@@ -2421,7 +2421,7 @@ enum SaleAct {
   END
   """An unpaid order was expired before its deadline."""
   EXPIRE_ORDER
-  """A live sale got a later end."""
+  """A loaded sale got a later end."""
   EXTEND_SALE
   """Opened."""
   OPEN
@@ -2948,7 +2948,7 @@ type UpdateSalePayload {
 Input of ` + "`" + `adjustStock` + "`" + `.
 """
 input AdjustStockInput {
-  """Key that the client creates once per purchase and repeats in retries."""
+  """Key that the client creates once per change and repeats in retries only."""
   idempotencyKey: String! @constraint(minLength: 16, maxLength: 64, pattern: "[A-Za-z0-9_-]+")
   """Item whose stock changes."""
   itemId: ID!
@@ -3077,7 +3077,7 @@ input SetSaleSwitchesInput {
   limitPerSecond: Float
   """Reason, for the log."""
   note: String @constraint(maxLength: 200)
-  """Unused path tokens at a time per unit left; 0 = no limit."""
+  """Unused path tokens at a time per unit left; 0 = no limit; 1.5, the default = the ratio of the server (` + "`" + `SECKILL_PERMIT_RATIO` + "`" + `)."""
   permitRatio: Float
   """Highest number of a proof of work, 10000 to 10000000; 0 = the default of the server."""
   proofOfWorkMax: Int @constraint(min: 0, max: 10000000)
@@ -3812,7 +3812,7 @@ type Payment implements Node {
 Input of ` + "`" + `payOrder` + "`" + `.
 """
 input PayOrderInput {
-  """Key that the client creates once per purchase and repeats in retries."""
+  """Key that the client creates once per payment and repeats in retries only: a later attempt to pay needs another."""
   idempotencyKey: String! @constraint(minLength: 16, maxLength: 64, pattern: "[A-Za-z0-9_-]+")
   """Payment method. ` + "`" + `optionId` + "`" + ` takes precedence."""
   method: PaymentMethod @deprecated(reason: "Use ` + "`" + `optionId` + "`" + `.")
@@ -3860,7 +3860,7 @@ type CancelOrderPayload {
 Input of ` + "`" + `requestRefund` + "`" + `.
 """
 input RequestRefundInput {
-  """Key that the client creates once per purchase and repeats in retries."""
+  """Key that the client creates once per request and repeats in retries only: a further refund of the order needs another."""
   idempotencyKey: String! @constraint(minLength: 16, maxLength: 64, pattern: "[A-Za-z0-9_-]+")
   """Paid order to refund."""
   orderId: ID!
@@ -4045,7 +4045,7 @@ type IssueSeckillPathPayload {
 Input of ` + "`" + `placeOrder` + "`" + `.
 """
 input PlaceOrderInput {
-  """Key that the client creates once per purchase and repeats in retries: 16 to 64 characters, for example a UUID. Valid for 24 hours per user."""
+  """Key that the client creates once per purchase and repeats in retries: 16 to 64 characters, for example a UUID. Known per user and sale, for at least 24 hours after the reservation has ended."""
   idempotencyKey: String! @constraint(minLength: 16, maxLength: 64, pattern: "[A-Za-z0-9_-]+")
   """Item to buy; that of the path token."""
   itemId: ID!

@@ -78,7 +78,7 @@ type Address struct {
 
 // Input of `adjustStock`.
 type AdjustStockInput struct {
-	// Key that the client creates once per purchase and repeats in retries.
+	// Key that the client creates once per change and repeats in retries only.
 	IdempotencyKey string `json:"idempotencyKey"`
 	// Item whose stock changes.
 	ItemID string `json:"itemId"`
@@ -1529,7 +1529,7 @@ type PauseSalePayload struct {
 
 // Input of `payOrder`.
 type PayOrderInput struct {
-	// Key that the client creates once per purchase and repeats in retries.
+	// Key that the client creates once per payment and repeats in retries only: a later attempt to pay needs another.
 	IdempotencyKey string `json:"idempotencyKey"`
 	// Payment method. `optionId` takes precedence.
 	Method *PaymentMethod `json:"method,omitempty"`
@@ -1609,7 +1609,7 @@ type PaymentOption struct {
 
 // Input of `placeOrder`.
 type PlaceOrderInput struct {
-	// Key that the client creates once per purchase and repeats in retries: 16 to 64 characters, for example a UUID. Valid for 24 hours per user.
+	// Key that the client creates once per purchase and repeats in retries: 16 to 64 characters, for example a UUID. Known per user and sale, for at least 24 hours after the reservation has ended.
 	IdempotencyKey string `json:"idempotencyKey"`
 	// Item to buy; that of the path token.
 	ItemID string `json:"itemId"`
@@ -1680,7 +1680,7 @@ type PushDevice struct {
 	LastNoticeAt *time.Time `json:"lastNoticeAt,omitempty"`
 }
 
-// Reads. None has a side effect; all can be sent by GET.
+// Reads. None has a side effect. All can be sent by GET in the development profile; in production only trusted documents can.
 type Query struct {
 }
 
@@ -1816,7 +1816,7 @@ type RefreshSessionInput struct {
 
 // Outcome of `refreshSession`.
 type RefreshSessionPayload struct {
-	// The next pair. The former refresh token cannot be used again: a second use ends the session.
+	// The next pair. The former refresh token cannot be used again: a second use more than 10 seconds later ends the session.
 	Tokens *AuthTokens `json:"tokens,omitempty"`
 	// Errors that refused the call; empty on success.
 	UserErrors []UserError `json:"userErrors"`
@@ -2078,7 +2078,7 @@ type RequestPasswordResetPayload struct {
 
 // Input of `requestRefund`.
 type RequestRefundInput struct {
-	// Key that the client creates once per purchase and repeats in retries.
+	// Key that the client creates once per request and repeats in retries only: a further refund of the order needs another.
 	IdempotencyKey string `json:"idempotencyKey"`
 	// Paid order to refund.
 	OrderID string `json:"orderId"`
@@ -2540,7 +2540,7 @@ type SaleSwitches struct {
 	LimitBurst int `json:"limitBurst"`
 	// Calls that become available again each second.
 	LimitPerSecond float64 `json:"limitPerSecond"`
-	// Unused path tokens at a time per unit left; 0 = no limit.
+	// Unused path tokens at a time per unit left; 0 = no limit; 1.5, the default = the ratio of the server (`SECKILL_PERMIT_RATIO`).
 	PermitRatio float64 `json:"permitRatio"`
 	// Highest number of a proof of work; 0 = the default of the server. Clients that request many challenges get harder ones.
 	ProofOfWorkMax int `json:"proofOfWorkMax"`
@@ -2758,7 +2758,7 @@ type SetSaleSwitchesInput struct {
 	LimitPerSecond *float64 `json:"limitPerSecond,omitempty"`
 	// Reason, for the log.
 	Note *string `json:"note,omitempty"`
-	// Unused path tokens at a time per unit left; 0 = no limit.
+	// Unused path tokens at a time per unit left; 0 = no limit; 1.5, the default = the ratio of the server (`SECKILL_PERMIT_RATIO`).
 	PermitRatio *float64 `json:"permitRatio,omitempty"`
 	// Highest number of a proof of work, 10000 to 10000000; 0 = the default of the server.
 	ProofOfWorkMax *int `json:"proofOfWorkMax,omitempty"`

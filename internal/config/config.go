@@ -59,7 +59,7 @@ type Config struct {
 	JWTKey          Secret        `name:"jwt-key" group:"accounts" placeholder:"KEY" help:"Key that signs access tokens, at least 32 bytes: openssl rand -base64 48."`
 	JWTPreviousKeys []Secret      `name:"jwt-previous-keys" group:"accounts" placeholder:"KID=KEY" help:"Former keys whose tokens are still valid, by key id (see config print)."`
 	AccessTokenTTL  time.Duration `default:"10m" group:"accounts" help:"Life of an access token."`
-	RefreshTokenTTL time.Duration `default:"30m" group:"accounts" help:"A session ends after this long without a refresh; each refresh restarts it."`
+	RefreshTokenTTL time.Duration `default:"30m" group:"accounts" help:"A session ends after this long without a refresh; each refresh restarts it. It ends 24 hours after the sign-in in any case."`
 
 	PhoneCountry string    `group:"accounts" placeholder:"CC" help:"Country of phone numbers without a country code, two letters: CN. Without it, phone numbers need their country code."`
 	OIDC         string    `name:"oidc" group:"accounts" placeholder:"FILE" help:"File of OpenID providers with whose accounts users sign in, a JSON array: docs/sign-in-with-others.md."`
@@ -87,7 +87,7 @@ type Config struct {
 	CaptchaSiteKey     string        `group:"gate" placeholder:"KEY" help:"Public key of the outside captcha."`
 	CaptchaSecret      Secret        `group:"gate" placeholder:"SECRET" help:"Secret of the outside captcha."`
 	CaptchaScriptURL   string        `name:"captcha-script-url" group:"gate" placeholder:"URL" help:"Script of the outside captcha's widget: with it, the shop shows the widget, and its pages may load from the origin of the script."`
-	CaptchaOrigins     []string      `group:"gate" placeholder:"ORIGIN" help:"Origins, besides the script's own, of what the widget loads and frames: https://newassets.hcaptcha.com, https://*.hcaptcha.com."`
+	CaptchaOrigins     []string      `group:"gate" placeholder:"ORIGIN" help:"Origins, besides the script's own, of what the widget loads and frames: https://hcaptcha.com,https://*.hcaptcha.com."`
 	RiskURL            string        `name:"risk-url" group:"gate" placeholder:"URL" help:"A service that is asked whether a buyer gets a path token or a waiting-room ticket: docs/integrate-a-spa.md."`
 	RiskTimeout        time.Duration `default:"50ms" group:"gate" help:"How long the risk service may take."`
 	RiskFailure        RiskFailure   `default:"open" group:"gate" help:"When the risk service does not answer: open lets buyers pass, closed refuses them."`

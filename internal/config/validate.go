@@ -248,7 +248,7 @@ func (p *Problems) lifetimes(c *Config) {
 		{"drain-delay", c.DrainDelay, 0, 2 * time.Minute},
 		{"drain-timeout", c.DrainTimeout, time.Second, 10 * time.Minute},
 		{"access-token-ttl", c.AccessTokenTTL, 10 * time.Second, day},
-		{"refresh-token-ttl", c.RefreshTokenTTL, time.Minute, 90 * day},
+		{"refresh-token-ttl", c.RefreshTokenTTL, time.Minute, day}, // account.DefaultLongest
 		{"payment-window", c.PaymentWindow, time.Second, 7 * day},
 		{"captcha-ttl", c.CaptchaTTL, 5 * time.Second, time.Hour},
 		{"path-ttl", c.PathTTL, time.Second, time.Hour},

@@ -70,7 +70,7 @@ func (r *report) exposure(cfg *config.Config) {
 	if !cfg.Production() {
 		return
 	}
-	if cfg.SandboxOn() {
+	if cfg.Sandbox == config.SandboxOn {
 		r.add(areaConfig, Warning, "SECKILL_SANDBOX is on in production: anyone can pay orders without money; set it to off and connect a payment provider")
 	}
 	if cfg.PublicURL == "" {

@@ -27,6 +27,12 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- define "seckill.container" -}}
 image: {{ include "seckill.image" . }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
+{{- with .Values.envFrom }}
+envFrom: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.volumeMounts }}
+volumeMounts: {{- toYaml . | nindent 2 }}
+{{- end }}
 securityContext:
   readOnlyRootFilesystem: true
   allowPrivilegeEscalation: false
@@ -40,6 +46,9 @@ securityContext:
   runAsUser: 65532
   runAsGroup: 65532
   seccompProfile: {type: RuntimeDefault}
+{{- with .Values.volumes }}
+volumes: {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- with .Values.nodeSelector }}
 nodeSelector: {{- toYaml . | nindent 2 }}
 {{- end }}
