@@ -70,9 +70,6 @@ func (r *report) exposure(cfg *config.Config) {
 	if !cfg.Production() {
 		return
 	}
-	if cfg.Sandbox == config.SandboxOn {
-		r.add(areaConfig, Warning, "SECKILL_SANDBOX is on in production: anyone can pay orders without money; set it to off and connect a payment provider")
-	}
 	if cfg.PublicURL == "" {
 		r.add(areaConfig, Warning, "SECKILL_PUBLIC_URL is empty: cookies are not marked Secure behind a proxy that ends TLS, and payment pages have no address to return to")
 	}
