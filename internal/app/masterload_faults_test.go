@@ -115,12 +115,12 @@ func underLoad(t *testing.T, fault, url string, kill func(key string)) {
 }
 
 // tryToPlace runs the whole purchase once. A call without an answer is repeated with the
-// same input; a buyer whose answer stays lost finds the purchase limit used up by the order.
+// same input; a buyer whose answer stays lost is refused because of the order.
 func (s *site) tryToPlace(token string, made *seed.Result) (task string, done bool) {
 	s.t.Helper()
 	path, why := s.tryToPath(token, made)
 	if path == "" {
-		return "", why == "PURCHASE_LIMIT_REACHED"
+		return "", why == "ALREADY_ORDERED"
 	}
 	in := order(made.ItemID, path)
 	for range 20 {
@@ -131,7 +131,7 @@ func (s *site) tryToPlace(token string, made *seed.Result) (task string, done bo
 		case p.why() == "" && p.OrderTask != nil:
 			return p.OrderTask.ID, true
 		default:
-			return "", p.why() == "PURCHASE_LIMIT_REACHED"
+			return "", p.why() == "ALREADY_ORDERED"
 		}
 	}
 	return "", false
