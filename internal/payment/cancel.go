@@ -192,8 +192,9 @@ func (s *Service) splitByOpenPayment(ctx context.Context, orders []*order.Order)
 	return free, paying, nil
 }
 
-// closings is the result of closing the payments of several orders. Orders that were paid,
-// and those whose provider was not asked in time, are in neither list.
+// closings is the result of closing the payments of several orders. Neither list has orders
+// that were paid, and those whose provider was not asked before the context ended, or was
+// still being asked.
 type closings struct {
 	closed      []*order.Order // no money can arrive any more
 	unconfirmed []*order.Order // the provider failed; all of a provider that answered none

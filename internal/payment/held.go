@@ -141,14 +141,11 @@ func (s *Service) ReturnHeld(ctx context.Context, event id.Held, operator id.Use
 		})
 		return err
 	})
-	switch {
-	case postgres.IsUnique(err): // two events about one transaction were held at the same time
+	if postgres.IsUnique(err) { // two events about one transaction were held at the same time
 		noted, err = nil, s.dropHeld(ctx, e)
-	case errors.Is(err, order.ErrMoved):
-		err = busy("The payment is being changed. Please try again.")
 	}
 	if err != nil {
-		return id.Payment{}, fmt.Errorf("return held money of event %s: %w", event, err)
+		return id.Payment{}, fmt.Errorf("return held money of event %s: %w", event, unlessMoved(err))
 	}
 	if noted != nil {
 		s.publisher.Publish(ctx, noted)
@@ -163,6 +160,15 @@ func (s *Service) dropHeld(ctx context.Context, e *ent.PaymentEvent) error {
 		return tx.PaymentEvent.Update().Where(paymentevent.ID(e.ID), paymentevent.StateEQ(paymentevent.StateHELD)).
 			SetState(paymentevent.StateHANDLED).SetOutcome("its money was sent back").SetHandledAt(s.now()).Exec(ctx)
 	})
+}
+
+// unlessMoved returns a retryable error for a payment that changed meanwhile, and other
+// errors unchanged.
+func unlessMoved(err error) error {
+	if errors.Is(err, order.ErrMoved) {
+		return busy("The payment is being changed. Please try again.")
+	}
+	return err
 }
 
 // forestall makes a settlement of the payment that began earlier decide again: it may be

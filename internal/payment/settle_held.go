@@ -2,7 +2,6 @@ package payment
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"seckill/ent"
@@ -32,11 +31,8 @@ func (s *Service) SettleHeld(ctx context.Context, event id.Held, operator id.Use
 		return paid, nil
 	}
 	ended, noted, err := s.settleHeld(ctx, e, p, note)
-	if errors.Is(err, order.ErrMoved) {
-		err = busy("The payment is being changed. Please try again.")
-	}
 	if err != nil {
-		return id.Payment{}, fmt.Errorf("settle held money of event %s: %w", event, err)
+		return id.Payment{}, fmt.Errorf("settle held money of event %s: %w", event, unlessMoved(err))
 	}
 	if !ended {
 		return paid, nil

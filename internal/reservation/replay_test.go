@@ -11,6 +11,18 @@ import (
 	"seckill/internal/reservation"
 )
 
+// wantReplay repeats an attempt with its key and without its path token, checks that it is
+// answered with its task, and returns the repeated attempt.
+func (f *fixture) wantReplay(a reservation.Attempt, when string) reservation.Attempt {
+	f.t.Helper()
+	again := a
+	again.Task, again.Permit = id.NewTask(id.ShardOf(f.sale)), reservation.Permit{}
+	if o := f.reserve(again); o.Code != reservation.Replayed || o.Task != a.Task {
+		f.t.Errorf("%s: %+v, want task %s again", when, o, a.Task)
+	}
+	return again
+}
+
 // An idempotency key returns its first task through the whole life of a reservation and
 // for a day after it, in a sale of one item and in a sale of several.
 func TestAKeyReturnsItsTaskAsLongAsItLives(t *testing.T) {
@@ -25,11 +37,7 @@ func TestAKeyReturnsItsTaskAsLongAsItLives(t *testing.T) {
 				f.reserve(a)
 				replayed := func(when string) {
 					t.Helper()
-					again := a
-					again.Task, again.Permit = id.NewTask(id.ShardOf(f.sale)), reservation.Permit{}
-					if o := f.reserve(again); o.Code != reservation.Replayed || o.Task != a.Task {
-						t.Errorf("%s: %+v, want task %s again", when, o, a.Task)
-					}
+					again := f.wantReplay(a, when)
 					again.Quantity = 2
 					if o := f.reserve(again); o.Code != reservation.IdempotencyMismatch {
 						t.Errorf("%s: %+v with another quantity", when, o)
@@ -198,18 +206,10 @@ func TestAKeyKeepsTheQuantityOfItsAttempt(t *testing.T) {
 		if r, err := f.gate.Release(t.Context(), ref); err != nil || !r.Done {
 			t.Fatal(r, err)
 		}
-		replayed := func(when string) {
-			t.Helper()
-			again := a
-			again.Task, again.Permit = id.NewTask(id.ShardOf(f.sale)), reservation.Permit{}
-			if o := f.reserve(again); o.Code != reservation.Replayed || o.Task != a.Task {
-				t.Errorf("%s: %+v, want task %s again", when, o, a.Task)
-			}
-		}
-		replayed("released")
+		f.wantReplay(a, "released")
 		if done, err := f.gate.Unload(t.Context(), f.sale, f.item, 1); err != nil || !done {
 			t.Fatal(done, err)
 		}
-		replayed("unloaded")
+		f.wantReplay(a, "unloaded")
 	})
 }

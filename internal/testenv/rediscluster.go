@@ -126,8 +126,8 @@ func caughtUp(t testing.TB, master redis.Cmdable) {
 	}, "the replica has the writes of its master")
 }
 
-// KillMasterOf kills the server that was the master of a key at the start, by SIGKILL. Its
-// replica takes over after 2 seconds; until now a busy machine caused no failover.
+// KillMasterOf kills the server that was the master of a key at the start, by SIGKILL. It
+// first shortens the node timeout: until then, a stall of the machine causes no failover.
 func (c *Cluster) KillMasterOf(key string) {
 	c.t.Helper()
 	for _, n := range c.nodes {

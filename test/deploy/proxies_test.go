@@ -201,7 +201,7 @@ func TestProxiesReplaceTheClientsAddress(t *testing.T) {
 		client := certificate(t, dir)
 		address := start(client, dir)
 		for _, path := range []string{"/", "/graphql", "/media/x.png"} {
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+address+path, http.NoBody)
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+address+path, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
