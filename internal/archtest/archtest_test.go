@@ -1,5 +1,5 @@
-// Package archtest keeps the shape of the program: which room may import which,
-// which room may know which library, and how long a file may grow. A failure
+// Package archtest checks the structure of the program: which room may import which,
+// and which room may use which library. A failure
 // names the rule and its reason; to change a rule, change the table here and say
 // why in the commit.
 package archtest
