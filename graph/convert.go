@@ -17,7 +17,7 @@ import (
 const pollAfter = 500 * time.Millisecond
 
 func toMoney(a money.Amount) *model.Money {
-	return &model.Money{Amount: a.Decimal(), CurrencyCode: a.Currency}
+	return &model.Money{Amount: a.Decimal(), CurrencyCode: a.Currency, FractionDigits: a.Digits()}
 }
 
 func toGoods(g *sale.Goods) *model.Goods {

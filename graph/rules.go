@@ -104,7 +104,7 @@ var rulesInWords = map[fault.Rule]text{
 	fault.NotCommonPassword:   {"is a common password.", "密码过于常见。"},
 	fault.NotTheAccount:       {"must differ from the account.", "不能与账号相同。"},
 	fault.OneCurrency:         {"all items of a sale have one currency.", "同一活动的商品须使用同一币种。"},
-	fault.KnownCurrency:       {"must be an amount of a known currency.", "须为有效币种的金额。"},
+	fault.KnownCurrency:       {"must be an amount of a known currency, without more decimals than it has.", "须为有效币种的金额，小数位数不能超过该币种。"},
 	fault.StartInTheFuture:    {"its start has passed; set another first.", "开始时间已过，请先修改。"},
 	fault.EmailOrPhone:        {"must be an e-mail address or a phone number.", "须为邮箱地址或手机号。"},
 	fault.EmailOrPhoneWithCountry: {

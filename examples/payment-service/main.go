@@ -29,6 +29,7 @@ type charge struct {
 	Payment     string    `json:"payment"`
 	Description string    `json:"description"`
 	AmountMinor int64     `json:"amountMinor"`
+	Amount      string    `json:"amount"`
 	Currency    string    `json:"currency"`
 	ExpiresAt   time.Time `json:"expiresAt"`
 	ReturnURL   string    `json:"returnUrl"`
@@ -147,7 +148,7 @@ func (s *service) page(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Method != http.MethodPost {
-		fmt.Fprintf(w, `<form method=post><button name=as value=succeeded>Pay %d %s</button><button name=as value=declined>Decline</button></form>`, c.AmountMinor, c.Currency)
+		fmt.Fprintf(w, `<form method=post><button name=as value=succeeded>Pay %s %s</button><button name=as value=declined>Decline</button></form>`, c.Currency, c.Amount)
 		return
 	}
 	as := r.FormValue("as")

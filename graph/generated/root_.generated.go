@@ -500,10 +500,15 @@ type PageInfo {
 An exact amount in one currency.
 """
 type Money {
-  """The amount in major units, exact: ` + "`" + `"1299.00"` + "`" + `."""
+  """
+  The amount in major units, exact, with all decimals of its currency: ` + "`" + `"1299.00"` + "`" + `. It is what is charged: show these decimals, and not those of a table of
+  the client, which may have none for HUF, COP and others.
+  """
   amount: Decimal!
   """Its currency."""
   currencyCode: CurrencyCode!
+  """Decimals of its currency by ISO 4217; ` + "`" + `amount` + "`" + ` has as many."""
+  fractionDigits: Int!
 }
 
 """
@@ -2544,7 +2549,7 @@ type GoodsLogEntry {
 An exact amount in one currency.
 """
 input MoneyInput {
-  """The amount in major units, exact: ` + "`" + `"1299.00"` + "`" + `."""
+  """The amount in major units, exact: ` + "`" + `"1299.00"` + "`" + `. No more decimals than ` + "`" + `Money.fractionDigits` + "`" + ` of the currency."""
   amount: Decimal!
   """Its currency."""
   currencyCode: CurrencyCode!
@@ -6711,6 +6716,8 @@ func (ec *executionContext) childFields_Money(ctx context.Context, field graphql
 		return ec.fieldContext_Money_amount(ctx, field)
 	case "currencyCode":
 		return ec.fieldContext_Money_currencyCode(ctx, field)
+	case "fractionDigits":
+		return ec.fieldContext_Money_fractionDigits(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Money", field.Name)
 }

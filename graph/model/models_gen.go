@@ -1237,15 +1237,18 @@ type LogoutPayload struct {
 
 // An exact amount in one currency.
 type Money struct {
-	// The amount in major units, exact: `"1299.00"`.
+	// The amount in major units, exact, with all decimals of its currency: `"1299.00"`. It is what is charged: show these decimals, and not those of a table of
+	// the client, which may have none for HUF, COP and others.
 	Amount string `json:"amount"`
 	// Its currency.
 	CurrencyCode string `json:"currencyCode"`
+	// Decimals of its currency by ISO 4217; `amount` has as many.
+	FractionDigits int `json:"fractionDigits"`
 }
 
 // An exact amount in one currency.
 type MoneyInput struct {
-	// The amount in major units, exact: `"1299.00"`.
+	// The amount in major units, exact: `"1299.00"`. No more decimals than `Money.fractionDigits` of the currency.
 	Amount string `json:"amount"`
 	// Its currency.
 	CurrencyCode string `json:"currencyCode"`

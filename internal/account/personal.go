@@ -22,6 +22,7 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/locale"
 	"seckill/internal/mail"
+	"seckill/internal/money"
 	"seckill/internal/notice"
 	"seckill/internal/recipient"
 )
@@ -85,7 +86,8 @@ type personalOrder struct {
 	Status   string     `json:"status"`
 	Item     string     `json:"itemId"`
 	Quantity int        `json:"quantity"`
-	Total    int64      `json:"totalInMinorUnits"`
+	Total    string     `json:"total"` // with the decimals of the currency
+	Minor    int64      `json:"totalInMinorUnits"`
 	Currency string     `json:"currency"`
 	At       time.Time  `json:"createdAt"`
 	PaidAt   *time.Time `json:"paidAt"`
@@ -163,9 +165,10 @@ func (s *Store) purchases(ctx context.Context, user id.User, doc *personalData) 
 		return err
 	}
 	for _, r := range orders {
+		total := money.Amount{Minor: r.UnitPriceMinor, Currency: r.Currency}.Times(r.Quantity)
 		one := personalOrder{
 			Number: r.Number, Status: string(r.Status), Item: r.ItemID.Public(), Quantity: r.Quantity,
-			Total: r.UnitPriceMinor * int64(r.Quantity), Currency: r.Currency, At: r.CreatedAt, PaidAt: r.PaidAt,
+			Total: total.Decimal(), Minor: total.Minor, Currency: total.Currency, At: r.CreatedAt, PaidAt: r.PaidAt,
 		}
 		if to, ok := recipients[r.ID]; ok {
 			one.Recipient = &to

@@ -1,5 +1,6 @@
 // Package money holds exact amounts: an integer of minor units and a currency. It uses
-// no floats; the number of decimals comes from CLDR.
+// no floats. It is the one source of how many decimals a currency has: those of ISO 4217, in
+// which providers charge.
 package money
 
 import (
@@ -26,6 +27,15 @@ func (a Amount) Decimal() string {
 	}
 	return m.Number()
 }
+
+// Digits returns the number of decimals of the currency; 0 for NoCurrency.
+func (a Amount) Digits() int {
+	digits, _ := currency.GetDigits(a.Currency)
+	return int(digits)
+}
+
+// String returns the amount with its currency, for example "HUF 999.50".
+func (a Amount) String() string { return a.Currency + " " + a.Decimal() }
 
 // Times returns the amount multiplied by n.
 func (a Amount) Times(n int) Amount { return Amount{Minor: a.Minor * int64(n), Currency: a.Currency} }

@@ -86,7 +86,7 @@ func describe(ctx context.Context, tx *ent.Tx, kind Kind, subjects []subject) ([
 		}
 		n := notice{user: sub.User, subject: sub.ID, kind: kind, content: mail.Content{
 			Path:   "/orders/" + o.ID.Public(),
-			Notice: mail.NoticeContent{Name: products[o.ItemID].name, Number: o.Number, Amount: amount.Currency + " " + amount.Decimal()},
+			Notice: mail.NoticeContent{Name: products[o.ItemID].name, Number: o.Number, Amount: amount.String()},
 		}}
 		if kind != Refund && o.PaymentDeadline != nil {
 			n.until, n.content.Notice.At = *o.PaymentDeadline, *o.PaymentDeadline

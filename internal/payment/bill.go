@@ -117,7 +117,7 @@ func (s *Service) namesOf(b Biller) []string {
 
 // compareLine compares a line of a bill. p is nil when the shop does not know the payment.
 func (s *Service) compareLine(ctx context.Context, b Biller, p *Payment, line BillLine, result *Reconciled) error {
-	found := Finding{Payment: line.Payment, Mismatch: OtherMoney, Theirs: fmt.Sprintf("PAID %d %s", line.Amount.Minor, line.Amount.Currency)}
+	found := Finding{Payment: line.Payment, Mismatch: OtherMoney, Theirs: fmt.Sprintf("PAID %s", line.Amount)}
 	switch {
 	case line.Refund:
 		return s.compareBilledRefund(ctx, p, line, result)
@@ -146,7 +146,7 @@ func (s *Service) compareLine(ctx context.Context, b Biller, p *Payment, line Bi
 // compareBilledRefund compares a refund of a bill. One that was made at the provider is a
 // finding: the buyer has the money, and the order does not say so.
 func (s *Service) compareBilledRefund(ctx context.Context, p *Payment, line BillLine, result *Reconciled) error {
-	found := Finding{Payment: line.Payment, Mismatch: RefundUnknown, Theirs: fmt.Sprintf("REFUNDED %d %s", line.Amount.Minor, line.Amount.Currency)}
+	found := Finding{Payment: line.Payment, Mismatch: RefundUnknown, Theirs: fmt.Sprintf("REFUNDED %s", line.Amount)}
 	if p != nil {
 		found.Order, found.Ours = p.Order, string(p.Status)
 		rows, err := s.db.Ent.Refund.Query().Where(entrefund.PaymentID(p.ID)).All(ctx)
@@ -159,7 +159,7 @@ func (s *Service) compareBilledRefund(ctx context.Context, p *Payment, line Bill
 				if r.AmountMinor == line.Amount.Minor && r.Currency == line.Amount.Currency {
 					return nil
 				}
-				found.Mismatch, found.Ours = OtherMoney, fmt.Sprintf("%s %d %s", r.Status, r.AmountMinor, r.Currency)
+				found.Mismatch, found.Ours = OtherMoney, fmt.Sprintf("%s %s", r.Status, money.Amount{Minor: r.AmountMinor, Currency: r.Currency})
 			}
 		}
 	}
@@ -199,7 +199,7 @@ func (s *Service) missingInBill(ctx context.Context, b Biller, bill Bill, charge
 	}
 	for _, row := range rows {
 		result.Findings = append(result.Findings, Finding{
-			Payment: row.ID, Order: row.OrderID, Mismatch: MoneyMissing, Ours: fmt.Sprintf("%s %d %s", row.Status, row.AmountMinor, row.Currency), Theirs: "not in the bill",
+			Payment: row.ID, Order: row.OrderID, Mismatch: MoneyMissing, Ours: fmt.Sprintf("%s %s", row.Status, money.Amount{Minor: row.AmountMinor, Currency: row.Currency}), Theirs: "not in the bill",
 		})
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"seckill/ent"
 	entpayment "seckill/ent/payment"
 	"seckill/internal/id"
+	"seckill/internal/money"
 )
 
 // Mismatch is the kind of a Finding.
@@ -123,7 +124,7 @@ func (s *Service) compare(ctx context.Context, p *Payment, theirs State, failed 
 	paid := p.Status == Succeeded || p.Status == Refunded
 	if theirs.Phase == PhasePaid {
 		result.Paid[theirs.Currency] += theirs.AmountMinor
-		found.Theirs = fmt.Sprintf("%s %d %s", theirs.Phase, theirs.AmountMinor, theirs.Currency)
+		found.Theirs = fmt.Sprintf("%s %s", theirs.Phase, money.Amount{Minor: theirs.AmountMinor, Currency: theirs.Currency})
 		if theirs.FeeError != nil {
 			s.metrics.faults.WithLabelValues(stepFee).Inc()
 			s.log.WarnContext(ctx, "fee of payment not read", slog.String("payment", p.ID.String()), slog.Any("error", theirs.FeeError))

@@ -42,8 +42,8 @@ func (s *Service) SettleHeld(ctx context.Context, event id.Held, operator id.Use
 	}
 	if s.forged.security != nil {
 		amount := money.Amount{Minor: e.AmountMinor, Currency: e.Currency}
-		s.forged.security.HeldSettled(ctx, operator, fmt.Sprintf("%s: %s %s of %s at %s. %s",
-			e.ID.Public(), amount.Currency, amount.Decimal(), e.Transaction, e.Provider, note))
+		s.forged.security.HeldSettled(ctx, operator, fmt.Sprintf("%s: %s of %s at %s. %s",
+			e.ID.Public(), amount, e.Transaction, e.Provider, note))
 	}
 	s.reportChange(ctx)
 	return paid, nil

@@ -136,15 +136,12 @@ func (m Mailer) write(ctx context.Context, tx *ent.Tx, o *order.Order, msg messa
 		return fmt.Errorf("read goods: %w", err)
 	}
 	content := mail.Content{Path: "/orders/" + o.ID.Public(), Unsubscribe: msg.unsubscribe, Receipt: mail.ReceiptContent{
-		Number: o.Number, Item: goods.Name, Quantity: o.Quantity, Amount: text(msg.amount), Seller: m.Seller.Name, Details: strings.Join(m.Seller.Details, ", "),
+		Number: o.Number, Item: goods.Name, Quantity: o.Quantity, Amount: msg.amount.String(), Seller: m.Seller.Name, Details: strings.Join(m.Seller.Details, ", "),
 	}}
 	if t := m.Seller.Tax; t != nil {
-		content.Receipt.TaxName, content.Receipt.TaxRate, content.Receipt.Tax = t.Name, t.Rate, text(t.In(msg.amount))
+		content.Receipt.TaxName, content.Receipt.TaxRate, content.Receipt.Tax = t.Name, t.Rate, t.In(msg.amount).String()
 	}
 	return m.Outbox.Write(ctx, tx, mail.Message{
 		User: user.ID, To: user.Account, Kind: msg.kind, Language: locale.Language(user.Language), Content: content, Until: m.Clock.Now().Add(keepTrying),
 	})
 }
-
-// text formats an amount for both languages.
-func text(a money.Amount) string { return a.Currency + " " + a.Decimal() }

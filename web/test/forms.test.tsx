@@ -61,6 +61,23 @@ test('saving a product waits for the upload of its picture', async () => {
   await vi.waitFor(() => expect(asked.find(({ name }) => name === 'CreateGoods')?.variables.input['imageUrl']).toBe('/media/one.png'));
 });
 
+test('a price keeps the decimals of its currency when a product is edited', async () => {
+  await setLanguage('en');
+  await prepare();
+  const node = { id: 'gds_1', name: 'Lamp', description: '', imageUrl: null, imageAlt: null, listPrice: { amount: '1.234', currencyCode: 'KWD' } };
+  const done = { updateGoods: { goods: null, userErrors: [] } };
+  const list = { goods: { ...none, edges: [{ node }] } };
+  history.replaceState(null, '', '/?q=lamp'); // no other test has this list
+  const asked = server({ GoodsList: [list, list], UpdateGoods: [done], GoodsLog: [{ node: null }] });
+  await act(() => render(<Goods />, document.body));
+  await vi.waitFor(() => expect(document.querySelector('li button')).not.toBeNull());
+  await act(() => document.querySelector<HTMLElement>('li button')!.click());
+  expect(document.querySelector<HTMLFormElement>('dialog form')!.checkValidity()).toBe(true);
+  await act(() => type('price', '1.235'));
+  await submit('dialog form');
+  await vi.waitFor(() => expect(asked.find(({ name }) => name === 'UpdateGoods')?.variables.input['listPrice']).toEqual({ amount: '1.235', currencyCode: 'KWD' }));
+});
+
 test('the alternative text of a picture is counted in characters, sent with the form and removed by an empty field', async () => {
   await setLanguage('en');
   await prepare();

@@ -7,6 +7,14 @@ import { slotsOf } from '../src/pages/slots';
 import { crossed, OPENING } from '../src/ui/countdown';
 import { sale, T0 } from './shop';
 
+/** Decimals of the currencies that have not two, by ISO 4217: the server's amounts have as many. The browser's own table differs for 20 currencies. */
+const DECIMALS: Record<string, number> = {
+  ...Object.fromEntries('BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF'.split(' ').map((code) => [code, 0])),
+  ...Object.fromEntries('BHD IQD JOD KWD LYD OMR TND'.split(' ').map((code) => [code, 3])),
+  CLF: 4,
+  UYW: 4,
+};
+
 const places = (text: string): string[] => [...text.matchAll(/\{(\w+)\}/g)].map(([, name]) => name!).sort();
 
 describe('the catalogues', () => {
@@ -24,6 +32,19 @@ describe('in English', () => {
     expect(money({ amount: '1299.00', currencyCode: 'CNY' })).toBe('¥1,299');
     expect(money({ amount: '9007199254740993.01', currencyCode: 'USD' })).toBe('$9,007,199,254,740,993.01');
     expect(money({ amount: '12800', currencyCode: 'JPY' })).toBe('JPY\u00a012,800'); // not ¥
+  });
+  test('an amount of any currency is shown with the decimals that the server charges', async () => {
+    for (const language of ['en', 'zh'] as const) {
+      await setLanguage(language);
+      for (const currencyCode of new Set([...Intl.supportedValuesOf('currency'), ...Object.keys(DECIMALS)])) {
+        const fraction = '1234'.slice(0, DECIMALS[currencyCode] ?? 2);
+        const price = { amount: fraction ? `999.${fraction}` : '999', currencyCode };
+        const shown = (each: typeof price): string => /\d[\d,]*(\.\d+)?/.exec(money(each))![0];
+        expect(shown(price), currencyCode).toBe(price.amount);
+        const twice = fraction ? `1,998.${String(2 * Number(fraction)).padStart(fraction.length, '0')}` : '1,998';
+        for (const sum of [times(price, 2), total([price, price])!, saved(price, times(price, 3))!]) expect(shown(sum), currencyCode).toBe(twice);
+      }
+    }
   });
   test('spans are rounded up, so that zero means over', () => {
     expect(digits(1)).toBe('0:01');

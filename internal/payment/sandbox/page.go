@@ -73,7 +73,7 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	amount := money.Amount{Minor: c.AmountMinor, Currency: c.Currency}
-	v := view{Charge: c, Amount: amount.Decimal() + " " + c.Currency, Acts: acts, Open: c.Status == "OPEN" && c.SettlesAt == nil && p.bank.now().Before(c.ExpiresAt)}
+	v := view{Charge: c, Amount: amount.String(), Acts: acts, Open: c.Status == "OPEN" && c.SettlesAt == nil && p.bank.now().Before(c.ExpiresAt)}
 	switch {
 	case v.Open:
 	case c.Refunded > 0:

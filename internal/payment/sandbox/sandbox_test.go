@@ -275,7 +275,7 @@ func TestThePageLetsThePayerDecide(t *testing.T) {
 	c := b.charge()
 	page := server.URL + "/sandbox/pay/" + c.ID.String()
 	status, text := b.get(server, http.MethodGet, page)
-	for _, part := range []string{"19.99 EUR", "Order &lt;1&gt;", "qr.png", "/approve", "/decline", "/delay", "/duplicate", "/late"} {
+	for _, part := range []string{"EUR 19.99", "Order &lt;1&gt;", "qr.png", "/approve", "/decline", "/delay", "/duplicate", "/late"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("%d, no %q in\n%s", status, part, text)
 		}

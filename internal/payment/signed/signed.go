@@ -83,6 +83,7 @@ type charge struct {
 	Order       id.Order   `json:"order"`
 	Description string     `json:"description"`
 	AmountMinor int64      `json:"amountMinor"`
+	Amount      string     `json:"amount"` // the same with the decimals of the currency, as buyers read it
 	Currency    string     `json:"currency"`
 	ExpiresAt   time.Time  `json:"expiresAt"`
 	ReturnURL   string     `json:"returnUrl"`
@@ -93,6 +94,7 @@ type charge struct {
 func (p *Provider) charge(known payment.Known) charge {
 	return charge{
 		Payment: known.Payment, Order: known.Order, Description: known.Description, AmountMinor: known.AmountMinor, Currency: known.Currency,
+		Amount:    money.Amount{Minor: known.AmountMinor, Currency: known.Currency}.Decimal(),
 		ExpiresAt: known.ExpiresAt.UTC(), ReturnURL: p.cfg.ShopURL + "/orders/" + known.Order.Public(),
 		WebhookURL: p.cfg.ShopURL + "/webhooks/payments/" + p.cfg.Name, Ref: known.Ref,
 	}

@@ -14,6 +14,7 @@ export { drawEntry, type DrawEntry, type StoredTicket } from './tickets.ts';
 export { followTask, isDecided } from './task.ts';
 export { cancelOrder, followOrder, payAgain, payOrder, readOrder, type OrderPayload } from './order.ts';
 export { solve } from './captcha/solve.ts';
+export { formatMoney, moneyOptions } from './money.ts';
 export { kept, type Kept } from './storage.ts';
 export type * from './types.ts';
 export * as documents from './documents.ts';

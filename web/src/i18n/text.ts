@@ -1,5 +1,6 @@
 import { batch, signal } from '@preact/signals';
 import type { Fault } from '@seckill/client/fault';
+import { moneyOptions } from '@seckill/client/money';
 import type { Failure, Money } from '@seckill/client/types';
 import { persistentStore } from '../api/storage';
 import { en, type Key } from './en';
@@ -86,10 +87,13 @@ function displayOf(currency: string): 'symbol' | 'narrowSymbol' | 'code' {
   return currency === 'JPY' && lang.value !== 'zh' ? 'code' : 'symbol';
 }
 
-/** An amount in its currency. The API's decimals are exact, so they stay text. */
-export function money({ amount, currencyCode: currency }: Money): string {
-  const options = { style: 'currency', currency, currencyDisplay: displayOf(currency), trailingZeroDisplay: 'stripIfInteger' } as const;
-  return format(currency, (of) => new Intl.NumberFormat(of, options)).format(amount as Intl.StringNumericLiteral);
+/** An amount in its currency, exactly as the API gives it; whole amounts show no decimals. */
+export function money(of: Money): string {
+  const options = moneyOptions(of);
+  const name = `${of.currencyCode} ${options.maximumFractionDigits}`;
+  return format(name, (tag) => new Intl.NumberFormat(tag, { ...options, currencyDisplay: displayOf(of.currencyCode), trailingZeroDisplay: 'stripIfInteger' })).format(
+    of.amount as Intl.StringNumericLiteral,
+  );
 }
 
 /** Decimals of an exact amount; no currency of the API has more. */
@@ -101,11 +105,11 @@ function units({ amount }: Money): bigint {
   return BigInt(whole + fraction.padEnd(SCALE, '0').slice(0, SCALE));
 }
 
-/** The amount of a number of units of 10^-SCALE, in the currency of another amount. */
-function ofUnits(units: bigint, { currencyCode }: Money): Money {
+/** The amount of a number of units of 10^-SCALE, in the currency and with the decimals of another amount. */
+function ofUnits(units: bigint, { amount, currencyCode }: Money): Money {
   const text = String(units).padStart(SCALE + 1, '0');
-  const amount = `${text.slice(0, -SCALE)}.${text.slice(-SCALE)}`.replace(/00$/, '');
-  return { amount, currencyCode };
+  const fraction = text.slice(-SCALE).slice(0, amount.split('.')[1]?.length ?? 0);
+  return { amount: text.slice(0, -SCALE) + (fraction && `.${fraction}`), currencyCode };
 }
 
 /** An amount n times, exactly. */

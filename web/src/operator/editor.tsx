@@ -9,7 +9,7 @@ import { CreateSale, AdminSale as AdminSaleDoc, GoodsList, UpdateSale } from '..
 import { FaultMessage, Loading, SaleNotFound, Title } from '../ui/bits';
 import { Icon } from '../ui/icons';
 import { instant, type AdminSale } from './acts';
-import { Accent, decimal, Field, Form, Times, type Values } from './form';
+import { Accent, Field, Form, Times, type Values } from './form';
 import { ot } from './texts';
 
 /** A line of the form: one item. */
@@ -91,7 +91,7 @@ function SaleForm({ goods, sale }: { goods: Product[]; sale: AdminSale | null })
         const goodsId = of[`goods-${key}`]!;
         const currencyCode = goods.find((each) => each.id === goodsId)?.currency ?? 'CNY';
         const purchaseLimit = Number(of[`limit-${key}`]);
-        return { goodsId, purchaseLimit, stock: Number(of[`stock-${key}`]), price: { amount: decimal(of[`price-${key}`]!), currencyCode } };
+        return { goodsId, purchaseLimit, stock: Number(of[`stock-${key}`]), price: { amount: of[`price-${key}`]!, currencyCode } };
       }),
     };
     if (sale) {
@@ -191,7 +191,7 @@ function ItemRow({ row, name, goods, remove }: { row: Row; name: string; goods: 
         </select>
       </Field>
       <Field label={ot('op.price')}>
-        <input name={`price-${row.key}`} class="field font-normal" type="number" min="0.01" step="0.01" required defaultValue={row.price} />
+        <input name={`price-${row.key}`} class="field font-normal" type="number" min="0" step="any" required defaultValue={row.price} />
       </Field>
       <Field label={ot('op.stock')}>
         <input name={`stock-${row.key}`} class="field font-normal" type="number" min="1" max="10000000" required defaultValue={row.stock} />

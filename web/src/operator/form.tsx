@@ -26,12 +26,6 @@ function values(form: HTMLFormElement): Values {
   return found;
 }
 
-/** An amount with two decimals, as the API requires it. */
-export function decimal(text: string): string {
-  const [whole = '0', fraction = ''] = text.split('.');
-  return `${whole || '0'}.${fraction.padEnd(2, '0').slice(0, 2)}`;
-}
-
 /** A refusal with the field that it is about; the message of a broken rule names it already. */
 function words(failure: Failure): string {
   if (failure.code === 'INVALID_INPUT') return failure.message;

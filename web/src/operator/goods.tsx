@@ -8,7 +8,7 @@ import { CreateGoods, GoodsList, UpdateGoods } from '../documents/operator';
 import { money } from '../i18n/text';
 import { Picture, Title } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
-import { decimal, Field, Form, type Values } from './form';
+import { Field, Form, type Values } from './form';
 import { Log } from './log';
 import { Paged } from './paged';
 import { AltField, PictureField, usePicture } from './picture';
@@ -69,7 +69,7 @@ function Editor({ goods, close, done }: { goods: Each | null; close: () => void;
   const picture = usePicture(goods?.imageUrl ?? '');
   const send = async ({ name = '', price = '', currency = '', description = '', imageAlt = '' }: Values) => {
     const imageUrl = await picture.result();
-    const input = { name, description, listPrice: { amount: decimal(price), currencyCode: currency } };
+    const input = { name, description, listPrice: { amount: price, currencyCode: currency } };
     if (!goods) return (await request(CreateGoods, { input: { ...input, imageUrl: imageUrl || null, imageAlt: imageAlt || null } })).createGoods?.userErrors;
     const change = { ...input, imageAlt, goodsId: goods.id, ...(imageUrl !== (goods.imageUrl ?? '') && { imageUrl }) };
     return (await request(UpdateGoods, { input: change })).updateGoods?.userErrors;
@@ -82,7 +82,7 @@ function Editor({ goods, close, done }: { goods: Each | null; close: () => void;
         </Field>
         <div class="grid grid-cols-2 gap-3">
           <Field label={ot('op.usual')}>
-            <input name="price" class="field font-normal" type="number" min="0.01" step="0.01" required defaultValue={goods?.listPrice.amount} />
+            <input name="price" class="field font-normal" type="number" min="0" step="any" required defaultValue={goods?.listPrice.amount} />
           </Field>
           <Field label={ot('op.currency')}>
             <input
