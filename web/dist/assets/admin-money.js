@@ -1,1 +1,1 @@
-export{d as OrderMoneyPage}from"./admin.js?v=baa8ab002e1c";
+export{d as OrderMoneyPage}from"./admin.js?v=68d9198f9b00";

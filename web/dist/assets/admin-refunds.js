@@ -1,1 +1,1 @@
-export{i as Refunds}from"./admin.js?v=baa8ab002e1c";
+export{i as Refunds}from"./admin.js?v=68d9198f9b00";

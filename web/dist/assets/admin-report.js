@@ -1,1 +1,1 @@
-export{n as ReportPage}from"./admin.js?v=baa8ab002e1c";
+export{n as ReportPage}from"./admin.js?v=68d9198f9b00";

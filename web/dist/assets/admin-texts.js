@@ -1,1 +1,1 @@
-export{P as ot,F as textsOf}from"./admin.js?v=baa8ab002e1c";
+export{N as ot,P as textsOf}from"./admin.js?v=68d9198f9b00";

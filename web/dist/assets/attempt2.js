@@ -1,1 +1,1 @@
-export{r as resumeWaitingRooms}from"./attempt.js?v=baa8ab002e1c";
+export{r as resumeWaitingRooms}from"./attempt.js?v=68d9198f9b00";
