@@ -2,10 +2,13 @@ package account
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"net/netip"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/google/uuid"
@@ -36,17 +39,30 @@ type External struct {
 	Addr       netip.Addr // of the client
 }
 
+// AdmitExternal decides whether a callback may cost its provider a request: it counts the
+// client's address, and uses up the callback's state, which is new for life. first is false
+// for a state that was used before. Refusal: fault.Throttled.
+func (s *Service) AdmitExternal(ctx context.Context, from netip.Addr, state string, life time.Duration) (first bool, err error) {
+	if err := s.limit(ctx, loginsPerAddress, from); err != nil {
+		return false, err
+	}
+	hash := sha256.Sum256([]byte(state))
+	first, err = s.cfg.Redis.SetNX(ctx, s.cfg.Prefix+"oidc:"+hex.EncodeToString(hash[:16]), "1", life).Result()
+	if err != nil {
+		return false, fmt.Errorf("use up the state of a sign-in: %w", err)
+	}
+	return first, nil
+}
+
 // SignInExternal opens a session for a user of another provider, and creates the account
 // at the first time. An account with the same address is not taken over, because a
 // provider does not prove that it is the same person: its user signs in with the password.
+// The address of the account counts as verified, because the provider has verified it.
 // Refusals: INVALID_INPUT without a verified address, ACCOUNT_TAKEN, INVALID_CREDENTIALS
-// for a disabled user, fault.Throttled.
+// for a disabled user.
 func (s *Service) SignInExternal(ctx context.Context, in External) (*SignedIn, error) {
 	if in.Issuer == "" || in.Subject == "" || len(in.Issuer) > maxSubject || len(in.Subject) > maxSubject {
 		return nil, badField("subject", fault.Rule{Code: "1 to 255 bytes"})
-	}
-	if err := s.limit(ctx, loginsPerAddress, in.Addr); err != nil {
-		return nil, err
 	}
 	known, err := s.store.byIdentity(ctx, in)
 	if err != nil {
@@ -92,6 +108,7 @@ func (s *Service) registerExternal(ctx context.Context, in External) (*SignedIn,
 		return nil, badField("account", fault.Rule{Code: "e-mail address that the provider has verified"})
 	}
 	made := s.store.newUser(NewUser{Account: account, DisplayName: shownName(in.Name, account)}, auth.Customer)
+	made.Verified = true
 	if in.Role != nil {
 		made.Role = *in.Role
 	}
@@ -120,6 +137,13 @@ func (s *Service) signInKnown(ctx context.Context, in External, u *User) (*Signe
 		if _, err := s.cfg.Admin.endAll(ctx, u.ID, id.Session{}, endedByRole); err != nil {
 			return nil, err
 		}
+	}
+	if !u.Verified && u.Account == s.address(in.Email) {
+		verified, err := s.cfg.Admin.change(ctx, u.ID, func(up *ent.UserUpdateOne) { up.SetVerifiedAt(s.cfg.Clock.Now()) })
+		if err != nil || verified == nil {
+			return nil, fmt.Errorf("verify contact of a user of %s: %w", in.Issuer, err)
+		}
+		u = verified
 	}
 	return s.signIn(ctx, u, nil)
 }

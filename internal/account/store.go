@@ -58,8 +58,12 @@ func (s *Store) newUser(in NewUser, role auth.Role) *User {
 }
 
 func insertUser(ctx context.Context, tx *ent.Tx, u *User, hash string) error {
-	return tx.User.Create().SetID(u.ID).SetAccount(u.Account).SetDisplayName(u.DisplayName).SetPasswordHash(hash).
-		SetRole(user.Role(u.Role)).SetVersion(u.Version).SetCreatedAt(u.CreatedAt).Exec(ctx)
+	create := tx.User.Create().SetID(u.ID).SetAccount(u.Account).SetDisplayName(u.DisplayName).SetPasswordHash(hash).
+		SetRole(user.Role(u.Role)).SetVersion(u.Version).SetCreatedAt(u.CreatedAt)
+	if u.Verified {
+		create.SetVerifiedAt(u.CreatedAt)
+	}
+	return create.Exec(ctx)
 }
 
 // User returns a user; nil if there is none.

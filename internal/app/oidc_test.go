@@ -113,10 +113,10 @@ func (p *identityProvider) signIn(t *testing.T, b *http.Client) *url.URL {
 	return at
 }
 
-// session returns the account and role of a browser's session.
-func (p *identityProvider) session(t *testing.T, b *http.Client) (userID, account, role string) {
+// cookieToken returns an access token of a browser's session.
+func cookieToken(t *testing.T, s *site, b *http.Client) string {
 	t.Helper()
-	req := request(t, http.MethodPost, p.site.url+"/graphql", nil)
+	req := request(t, http.MethodPost, s.url+"/graphql", nil)
 	req.Body = io.NopCloser(strings.NewReader(`{"query":"mutation { refreshSession(input: {}) { tokens { accessToken } userErrors { code } } }"}`))
 	req.ContentLength = -1
 	req.Header.Set("Content-Type", "application/json")
@@ -130,10 +130,16 @@ func (p *identityProvider) session(t *testing.T, b *http.Client) (userID, accoun
 	if err := json.Unmarshal([]byte(text), &data); err != nil || data.Data.RefreshSession.Tokens.AccessToken == "" {
 		t.Fatalf("no session: %s", text)
 	}
+	return data.Data.RefreshSession.Tokens.AccessToken
+}
+
+// session returns the account and role of a browser's session.
+func (p *identityProvider) session(t *testing.T, b *http.Client) (userID, account, role string) {
+	t.Helper()
 	var who struct {
 		Viewer struct{ ID, Account, Role string }
 	}
-	p.site.ask(data.Data.RefreshSession.Tokens.AccessToken, `{ viewer { id account role } }`, nil).into(t, &who)
+	p.site.ask(cookieToken(t, p.site, b), `{ viewer { id account role } }`, nil).into(t, &who)
 	return who.Viewer.ID, who.Viewer.Account, who.Viewer.Role
 }
 

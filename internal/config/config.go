@@ -62,7 +62,7 @@ type Config struct {
 	RefreshTokenTTL time.Duration `default:"30m" group:"accounts" help:"A session ends after this long without a refresh; each refresh restarts it. It ends 24 hours after the sign-in in any case."`
 
 	PhoneCountry string    `group:"accounts" placeholder:"CC" help:"Country of phone numbers without a country code, two letters: CN. Without it, phone numbers need their country code."`
-	OIDC         string    `name:"oidc" group:"accounts" placeholder:"FILE" help:"File of OpenID providers with whose accounts users sign in, a JSON array: docs/sign-in-with-others.md."`
+	OIDC         string    `name:"oidc" group:"accounts" placeholder:"FILE" help:"File of OpenID providers with whose accounts users sign in, JSON or TOML; default: tables [oidc.NAME] of the file of settings. docs/sign-in-with-others.md."`
 	TokenIssuers string    `name:"token-issuers" group:"accounts" placeholder:"FILE" help:"File of other systems whose access tokens (JWT) are accepted, a JSON array: docs/sign-in-with-others.md."`
 	StaffTOTP    StaffTOTP `name:"staff-totp" default:"optional" group:"accounts" help:"One-time codes of operators and administrators: optional, or required: without one, they have the rights of a customer until they set it up on the account page."`
 

@@ -165,6 +165,10 @@ func (s *Source) decode(text []byte, settings map[string]*kong.Flag) {
 	}
 	slices.Sort(names)
 	for _, key := range names {
+		if _, isTable := keys[key].(map[string]any); isTable && key == "oidc" { // [oidc.NAME], which package oidc reads
+			s.file[key] = s.path
+			continue
+		}
 		flag := strings.ReplaceAll(key, "_", "-")
 		value, ok := flagText(keys[key])
 		switch {

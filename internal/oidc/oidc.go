@@ -15,6 +15,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -104,14 +105,36 @@ func (s *Service) discover(ctx context.Context, p *provider) (*gooidc.Provider, 
 
 // oauth returns the client of a provider.
 func (s *Service) oauth(p *provider, found *gooidc.Provider) *oauth2.Config {
+	endpoint := found.Endpoint()
+	endpoint.AuthStyle = p.tokenAuth(found)
 	return &oauth2.Config{
-		ClientID: p.ClientID, ClientSecret: p.secret, Endpoint: found.Endpoint(),
+		ClientID: p.ClientID, ClientSecret: p.secret, Endpoint: endpoint,
 		RedirectURL: s.cfg.Address + "/auth/oidc/" + p.Name + "/callback", Scopes: append([]string{gooidc.ScopeOpenID}, p.Scopes...),
 	}
 }
 
+// tokenAuth returns where the secret goes in a request for tokens. It is decided in advance,
+// because a try of one way and then the other would use up the code at some providers.
+func (p *provider) tokenAuth(found *gooidc.Provider) oauth2.AuthStyle {
+	style := p.TokenAuth
+	if style == "" {
+		var says struct {
+			Methods []string `json:"token_endpoint_auth_methods_supported"`
+		}
+		_ = found.Claims(&says) // without a list, basic is the default: OpenID Connect Discovery 1.0, 3
+		if len(says.Methods) > 0 && !slices.Contains(says.Methods, "client_secret_basic") {
+			style = tokenPost
+		}
+	}
+	if style == tokenPost || p.secret == "" {
+		return oauth2.AuthStyleInParams
+	}
+	return oauth2.AuthStyleInHeader
+}
+
 // identity exchanges the code of a callback and returns the user that the provider names.
-func (s *Service) identity(ctx context.Context, p *provider, st state, code string) (account.External, error) {
+// name is the name that the provider sent beside the code; "" = none.
+func (s *Service) identity(ctx context.Context, p *provider, st state, code, name string) (account.External, error) {
 	found, err := s.discover(ctx, p)
 	if err != nil {
 		return account.External{}, err
@@ -140,8 +163,9 @@ func (s *Service) identity(ctx context.Context, p *provider, st state, code stri
 	}
 	in := account.External{Issuer: verified.Issuer, Subject: verified.Subject, Role: p.role(claims)}
 	in.Name, _ = claims[p.NameClaim].(string)
+	in.Name = cmp.Or(in.Name, name)
 	in.ExternalID, _ = claims[p.ExternalIDClaim].(string)
-	if verifiedEmail, _ := claims["email_verified"].(bool); verifiedEmail {
+	if p.TrustEmail || IsTrue(claims[p.VerifiedClaim]) {
 		in.Email, _ = claims["email"].(string)
 	}
 	return in, nil

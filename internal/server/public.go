@@ -106,6 +106,7 @@ func NewPublic(opts PublicOptions) (http.Handler, error) {
 	protection := http.NewCrossOriginProtection()
 	protection.AddInsecureBypassPattern("/webhooks/")    // providers are not browsers, and sign their requests
 	protection.AddInsecureBypassPattern("/unsubscribe/") // the link itself is the permission, and mail programs post it
+	protection.AddInsecureBypassPattern("POST /auth/oidc/{name}/callback") // from the page of a provider; the state belongs to the browser
 	trusted := opts.Origins
 	if opts.Address != "" {
 		trusted = append(normalised([]string{opts.Address}), trusted...)

@@ -1,6 +1,6 @@
 // Command oidcprovider is a real OpenID provider for journeys through the shop, with the
-// users of its library's example. It prints its issuer, reads the address of the callback
-// from standard input, and serves until standard input ends.
+// users of its library's example. It prints its issuer, reads the addresses of
+// callbacks from a line of standard input, and serves until standard input ends.
 package main
 
 import (
@@ -37,11 +37,11 @@ func run(in io.Reader, out io.Writer) error {
 	issuer := "http://localhost:" + port
 	fmt.Fprintln(out, issuer)
 	lines := bufio.NewReader(in)
-	callback, err := lines.ReadString('\n')
+	callbacks, err := lines.ReadString('\n')
 	if err != nil {
-		return fmt.Errorf("read the address of the callback: %w", err)
+		return fmt.Errorf("read the addresses of callbacks: %w", err)
 	}
-	client := storage.WebClient("shop", "secret", strings.TrimSpace(callback))
+	client := storage.WebClient("shop", "secret", strings.Fields(callbacks)...)
 	store := storage.NewStorageWithClients(storage.NewUserStore(issuer), map[string]*storage.Client{client.GetID(): client})
 	server := &http.Server{
 		Handler: exampleop.SetupServer(issuer, store, slog.New(slog.DiscardHandler), false), ReadHeaderTimeout: 5 * time.Second,

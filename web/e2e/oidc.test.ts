@@ -20,9 +20,16 @@ beforeAll(async () => {
     provider.once('exit', (code) => reject(new Error(`the provider ended with ${code}`)));
   });
   writeFileSync(join(dir, 'secret'), 'secret');
-  writeFileSync(join(dir, 'oidc.json'), JSON.stringify([{ name: 'corp', title: 'Corp', issuer, clientId: 'shop', clientSecretFile: 'secret', externalIdClaim: 'sub' }]));
+  const settings = { issuer, clientId: 'shop', clientSecretFile: 'secret', externalIdClaim: 'sub' };
+  writeFileSync(
+    join(dir, 'oidc.json'),
+    JSON.stringify([
+      { name: 'corp', title: 'Corp', ...settings },
+      { name: 'post', title: 'Post', responseMode: 'form_post', ...settings },
+    ]),
+  );
   demo = await startDemo({ SECKILL_LIMITS: 'off', SECKILL_OIDC: join(dir, 'oidc.json') });
-  provider.stdin!.write(`${demo.url}/auth/oidc/corp/callback\n`);
+  provider.stdin!.write(`${demo.url}/auth/oidc/corp/callback ${demo.url}/auth/oidc/post/callback\n`);
   const start = (): Promise<Response> => fetch(`${demo.url}/auth/oidc/corp/start`, { redirect: 'manual' });
   const led = async (): Promise<void> => expect((await start()).headers.get('location')).toContain(issuer);
   await vi.waitFor(led, { timeout: 120_000, interval: 200 }); // then its metadata is cached
@@ -32,6 +39,21 @@ afterAll(async () => {
   await demo?.stop();
   provider?.stdin?.end();
   rmSync(dir, { recursive: true });
+});
+
+test('a provider of another site calls back by POST', async () => {
+  const page = await it.page();
+  await page.goto(`${demo.url}/sign-in`);
+  await page.getByRole('link', { name: 'Continue with Post' }).click();
+  await page.waitForURL(/localhost:\d+\/login\/username/);
+  const posted = page.waitForRequest((request) => request.method() === 'POST' && request.url().startsWith(`${demo.url}/auth/oidc/post/callback`));
+  await page.locator('input[name="username"]').fill('test-user@localhost');
+  await page.locator('input[name="password"]').fill('verysecure');
+  await page.locator('button[type="submit"]').click();
+  await posted;
+  await page.waitForURL((url) => url.origin === new URL(demo.url).origin && !/^\/(sign-in|auth)/.test(url.pathname));
+  await page.goto(`${demo.url}/account`);
+  await page.getByText('test-user@zitadel.ch').first().waitFor();
 });
 
 test('a user signs in with a provider, and is led back to the page from which they came', async () => {

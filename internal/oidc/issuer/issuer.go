@@ -264,7 +264,7 @@ func (i *issuer) holder(claims jwt.MapClaims) (account.Holder, error) {
 		}
 	}
 	in.Name, _ = claims[i.NameClaim].(string)
-	if in.Verified, _ = claims[i.VerifiedClaim].(bool); in.Verified {
+	if in.Verified = oidc.IsTrue(claims[i.VerifiedClaim]); in.Verified {
 		in.Email, _ = claims[i.EmailClaim].(string)
 	}
 	return in, nil

@@ -177,6 +177,7 @@ export const en = {
   'sign.oidc.email': 'Your account there has no verified e-mail address.',
   'sign.oidc.taken': 'There is an account with this e-mail address already. Sign in with its password.',
   'sign.oidc.disabled': 'This account is disabled.',
+  'sign.oidc.throttled': 'Too many sign-ins from this network. Wait a minute, then try again.',
   'sign.oidc.failed': 'The sign-in did not work. Please try again.',
   'sign.codeHint': 'From your authenticator app, or a recovery code',
   'form.required': 'Fill in this field.',

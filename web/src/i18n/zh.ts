@@ -178,6 +178,7 @@ export const zh: Record<Key, string> = {
   'sign.oidc.email': '您在该平台的账号没有已验证的邮箱。',
   'sign.oidc.taken': '该邮箱已注册，请使用密码登录。',
   'sign.oidc.disabled': '该账号已停用。',
+  'sign.oidc.throttled': '当前网络的登录次数过多，请一分钟后再试。',
   'sign.oidc.failed': '登录失败，请重试。',
   'sign.codeHint': '来自身份验证器，或使用恢复码',
   'form.required': '请填写此项。',
