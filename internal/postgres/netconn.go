@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -63,6 +64,7 @@ type netConn struct {
 	silence time.Duration
 
 	mu   sync.Mutex
+	wire wire  // guarded by mu
 	turn int64 // guarded by mu; counts bounds, so that a late cut affects only its own statement
 	cut  bool  // guarded by mu; the context of this turn has ended
 }
@@ -79,7 +81,20 @@ func (w *netConn) Read(p []byte) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return w.Conn.Read(p)
+	n, err := w.Conn.Read(p)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.wire.refusing {
+		return 0, io.ErrUnexpectedEOF // lib/pq closes the connection after this error
+	}
+	if n > 0 {
+		n = w.wire.received(p[:n])
+	}
+	if n == 0 && err == nil && w.wire.refusing {
+		return 0, io.ErrUnexpectedEOF
+	}
+	w.wire.broken = w.wire.broken || err != nil
+	return n, err
 }
 
 // Write writes with a deadline.
@@ -87,7 +102,24 @@ func (w *netConn) Write(p []byte) (int, error) {
 	if err := w.SetWriteDeadline(time.Now().Add(w.silence)); err != nil {
 		return 0, err
 	}
-	return w.Conn.Write(p)
+	w.mu.Lock()
+	w.wire.sent(p) // before its answer can arrive
+	w.mu.Unlock()
+	n, err := w.Conn.Write(p)
+	if err != nil {
+		w.mu.Lock()
+		w.wire.broken = true
+		w.mu.Unlock()
+	}
+	return n, err
+}
+
+// inStep reports whether the server has answered all requests, without an error of the
+// network. Of an encrypted connection it knows the errors only.
+func (w *netConn) inStep() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.wire.inStep()
 }
 
 // bound makes reads of this connection fail when ctx ends, until release is called.
