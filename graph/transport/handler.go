@@ -389,6 +389,11 @@ func recoverTo(log *slog.Logger) graphql.RecoverFunc {
 	}
 }
 
+// counted counts the panics of requests, also those that generated code catches.
+func counted(next graphql.RecoverFunc) graphql.RecoverFunc {
+	return func(ctx context.Context, v any) error { return next(ctx, fault.Caught(v, fault.InRequest)) }
+}
+
 func asFault(err error) *fault.Error {
 	f, _ := errors.AsType[*fault.Error](err)
 	return f

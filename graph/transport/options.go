@@ -104,6 +104,7 @@ func (o Options) withDefaults() Options {
 	if o.Recover == nil {
 		o.Recover = recoverTo(o.Log)
 	}
+	o.Recover = counted(o.Recover)
 	if o.Authenticate == nil {
 		o.Authenticate = func(context.Context, string) (Caller, error) {
 			return Caller{}, fault.New(fault.Unauthenticated, "Sign in again.")

@@ -18,6 +18,7 @@ import (
 // order. Dashboards and alerts depend on their names and labels.
 var shownMetrics = []string{
 	`seckill_graphql_operation_seconds_count{code="OK",field="placeOrder"} 1`,
+	`seckill_fault_panics_total{place="batch"}`, `seckill_fault_panics_total{place="request"}`,
 	"seckill_notifier_followers ",
 	`seckill_order_batch_size_bucket{le="1"}`,
 	`seckill_order_faults_total{step="announce"}`, `seckill_order_faults_total{step="record"}`, `seckill_order_faults_total{step="transaction"}`,

@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"seckill/internal/fault"
 )
 
 // ErrFull is returned when too many requests wait, ErrClosed after Close; nothing was
@@ -172,7 +174,7 @@ func (b *Batcher[Q, A]) process(requests []Q) (results []Result[A]) {
 	ctx, cancel := context.WithTimeout(context.Background(), b.cfg.Timeout)
 	defer cancel()
 	defer func() {
-		if v := recover(); v != nil {
+		if v := fault.Caught(recover(), fault.InBatch); v != nil {
 			results = Fail[A](len(requests), fmt.Errorf("batch: panic with a %T", v))
 		}
 	}()

@@ -21,10 +21,11 @@ const sqlTransient = "08 28 3D 40 53 55 57 58"
 const sqlStandby = "0A000 25006 25P03 25P04"
 
 // redisTransient lists the prefixes of Redis errors about the server and not the command:
-// loading its data, out of memory, persistence failing, a replica, a script running, or
-// the slot moved to another node of the Cluster.
+// loading its data, out of memory, persistence failing, a replica, a script running, the
+// slot moved to another node of the Cluster, or a password or right that operators have
+// changed.
 var redisTransient = []string{
-	"LOADING ", "OOM ", "MISCONF ", "READONLY ", "MASTERDOWN ", "NOREPLICAS ", "BUSY ", "ERR max number of clients",
+	"NOAUTH ", "WRONGPASS ", "NOPERM ", "LOADING ", "OOM ", "MISCONF ", "READONLY ", "MASTERDOWN ", "NOREPLICAS ", "BUSY ", "ERR max number of clients",
 	"CLUSTERDOWN ", "TRYAGAIN ", "MOVED ", "ASK ",
 }
 

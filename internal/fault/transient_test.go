@@ -36,6 +36,8 @@ func TestTransientErrorsSpeakOfTheServiceAlone(t *testing.T) {
 		&pq.Error{Code: "28P01"}, &pq.Error{Code: "3D000"}, // a password during its change; a database during its restore
 		answer("LOADING Redis is loading the dataset in memory"), answer("OOM command not allowed when used memory > 'maxmemory'."),
 		answer("READONLY You can't write against a read only replica."), answer("MOVED 3999 127.0.0.1:6381"),
+		answer("WRONGPASS invalid username-password pair or user is disabled."), answer("NOAUTH Authentication required."),
+		answer("NOPERM User shop has no permissions to run the 'hmget' command"), // a password or a right during its change
 		redis.ErrPoolTimeout,
 	} {
 		if !fault.IsTransient(err) || !fault.IsTransient(fmt.Errorf("read session: %w", err)) {

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"time"
+
+	"seckill/internal/fault"
 )
 
 // loadTimeout is the timeout of one load; a failed load is retried in the next round.
@@ -267,7 +269,7 @@ func (f *Follower[T]) read() {
 		defer cancel()
 		var result loaded[T]
 		defer func() {
-			if p := recover(); p != nil {
+			if p := fault.Caught(recover(), fault.InFollower); p != nil {
 				result.err = fmt.Errorf("load %s: panic with a %T", f.sub.key, p)
 			}
 			f.loaded <- result

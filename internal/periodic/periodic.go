@@ -11,6 +11,8 @@ import (
 	"math/rand/v2"
 	"runtime/debug"
 	"time"
+
+	"seckill/internal/fault"
 )
 
 // logEvery is the minimum time between two log lines about a step that keeps failing:
@@ -163,7 +165,7 @@ func (l Loop) step(ctx context.Context) (counts map[string]int, err error) {
 // Recover converts a panic to the caller's error. Defer it in a step and in every
 // goroutine that a step starts, where a panic would end the process.
 func Recover(err *error) {
-	if p := recover(); p != nil {
+	if p := fault.Caught(recover(), fault.InLoop); p != nil {
 		*err = fmt.Errorf("%w: %v\n%s", errPanic, p, debug.Stack())
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"seckill/internal/batch"
 	"seckill/internal/id"
+	"seckill/internal/redisconn"
 )
 
 const (
@@ -118,7 +119,7 @@ func (g *Gate) lookupAll(ctx context.Context, lookups []lookup) []batch.Result[f
 	for item, q := range records {
 		q.reply = pipe.HMGet(ctx, g.keys.Reservations(shards[item], item), q.users...)
 	}
-	_, _ = pipe.Exec(ctx) // each command has its own error: in a Cluster some may succeed
+	redisconn.ExecEach(ctx, pipe)
 	results := make([]batch.Result[found], len(lookups))
 	for i, l := range lookups {
 		results[i].Value, results[i].Err = l.read(records, waitlists)

@@ -14,6 +14,7 @@ import (
 
 	"seckill/internal/clock"
 	"seckill/internal/id"
+	"seckill/internal/redisconn"
 )
 
 const (
@@ -197,7 +198,7 @@ func (c *StockCache) Refresh(ctx context.Context) error {
 	for i, ref := range refs {
 		cmds[i] = pipe.HMGet(ctx, c.keys.Item(id.ShardOf(ref.Sale), ref.Item), viewFields...)
 	}
-	_, _ = pipe.Exec(ctx) // each command has its own error: in a Cluster one server may be down
+	redisconn.ExecEach(ctx, pipe)
 	now := c.clock.Now()
 	fresh, lost := make([]View, 0, len(refs)), map[id.Item]bool{}
 	var unread []id.Item

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"seckill/internal/auth"
+	"seckill/internal/fault"
 	"seckill/internal/telemetry"
 	"seckill/internal/tracing"
 )
@@ -81,6 +82,7 @@ func (h *publicHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() {
 		v := recover()
 		if v != nil && v != http.ErrAbortHandler { //nolint:errorlint // net/http's own sentinel, thrown as it is
+			fault.Caught(v, fault.InRequest)
 			h.opts.Log.ErrorContext(ctx, "panic", slog.String("panic", fmt.Sprintf("%T", v)), slog.String("stack", string(debug.Stack())))
 			if rec.status == 0 {
 				http.Error(rec, "Something went wrong.", http.StatusInternalServerError)

@@ -9,6 +9,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/redis/go-redis/v9"
 
+	"seckill/internal/fault"
 	"seckill/internal/redisconn"
 )
 
@@ -119,7 +120,7 @@ func decode(entry redis.XMessage) *Message {
 // the worker.
 func unmarshal(values map[string]any) (msg *Message, reason string) {
 	defer func() {
-		if recover() != nil {
+		if fault.Caught(recover(), fault.InEntry) != nil {
 			msg, reason = nil, "metadata cannot be decoded"
 		}
 	}()

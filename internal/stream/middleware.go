@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
+
+	"seckill/internal/fault"
 )
 
 // chain returns the middlewares of a handler, outermost first:
@@ -90,6 +93,9 @@ func (r *Router) classify(next message.HandlerFunc) message.HandlerFunc {
 			return nil, Permanent(fmt.Errorf("delivered %d times without an answer", n))
 		}
 		produced, err := next(msg)
+		if p, panicked := errors.AsType[middleware.RecoveredPanicError](err); panicked {
+			fault.Caught(p.V, fault.InHandler)
+		}
 		err = redactPanic(err)
 		switch {
 		case err == nil || IsPermanent(err) || IsRetryable(err):

@@ -28,6 +28,7 @@ func Sizes() []float64 { return []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512,
 func NewRegistry() *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r.MustRegister(panics{})
 	b := ReadBuild()
 	promauto.With(r).NewGaugeVec(prometheus.GaugeOpts{
 		Namespace: Namespace, Subsystem: "telemetry", Name: "build_info",

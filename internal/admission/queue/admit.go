@@ -12,6 +12,7 @@ import (
 
 	"seckill/internal/id"
 	"seckill/internal/notice"
+	"seckill/internal/redisconn"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
 )
@@ -41,7 +42,7 @@ func (s *Service) Step(ctx context.Context) (map[string]int, error) {
 	for shard := range sets {
 		sets[shard] = pipe.SMembers(ctx, s.cfg.Keys.WaitingRooms(shard))
 	}
-	_, _ = pipe.Exec(ctx) // each command has its own error: in a Cluster one server may be down
+	redisconn.ExecEach(ctx, pipe)
 	counts := map[string]int{}
 	var errs []error
 	found := 0

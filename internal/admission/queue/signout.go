@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/id"
+	"seckill/internal/redisconn"
 )
 
 // SignedOut ends the tickets of sessions, and voids their unused path tokens. A ticket
@@ -26,7 +27,7 @@ func (s *Service) signedOut(ctx context.Context, session id.Session) error {
 	for shard := range sets {
 		sets[shard] = pipe.SMembers(ctx, s.cfg.Keys.SessionTickets(shard, session))
 	}
-	_, _ = pipe.Exec(ctx) // each command has its own error: in a Cluster one server may be down
+	redisconn.ExecEach(ctx, pipe)
 	var errs []error
 	for shard, set := range sets {
 		if err := set.Err(); err != nil {
