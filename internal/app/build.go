@@ -327,7 +327,7 @@ func newOrders(b base, g gates, m messages, s stats) orders {
 	store := order.NewStore(order.StoreConfig{
 		DB: b.svc.db, Cache: cache, Clock: g.clock, Log: b.log,
 		Submitted: orderintake.Submitted{Gate: g.gate, Items: g.items},
-		Vanished:  orderintake.Vanished{Gate: g.gate, Items: g.items, Clock: g.clock},
+		Vanished:  orderintake.Vanished{Items: g.items, Clock: g.clock},
 	})
 	status := storefront.NewPublisher(m.bus, s.feed)
 	publisher := order.NewPublisher(order.PublisherConfig{

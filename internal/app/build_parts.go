@@ -256,7 +256,7 @@ func newScheduler(b base, g gates, s stats, in schedulerParts) scheduler {
 	})
 	lost := orderintake.NewLostTasks(orderintake.LostTasksConfig{
 		Orders: o.store, Writer: o.writer, Backlog: o.backlog, Clock: g.clock, Log: b.log,
-		Gates: orderintake.RedisGates{Gate: g.gate, Stock: g.stock},
+		Gates: orderintake.RedisGates{Gate: g.gate, Stock: g.stock, Items: g.items},
 	})
 	sealer := &audit.Sealer{DB: b.svc.db, Clock: g.clock, Log: b.log}
 	return scheduler{preloader, reconciler.Loop(), lost.Loop(), sealer.Loop()}

@@ -273,3 +273,69 @@ func TestDriftIsRepairedTowardsTheRecord(t *testing.T) {
 	}, "the gate holds what the record says again")
 	s.audit(made.SaleID)
 }
+
+// Redis is emptied while no worker runs. Two API processes are asked in turn, by query and
+// by subscription, as behind a load balancer: the status of no task ever goes back, and all
+// fail within 30 s after the gate is built again.
+func TestAllProcessesAgreeOnLostTasks(t *testing.T) {
+	t.Parallel()
+	for name, acceptorCrashes := range map[string]bool{"the process that accepted them runs": false, "it has crashed": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, server, client, keys := onOwnRedis(t)
+			s.start("scheduler")
+			first, crash := s.open("api")
+			made := s.seed(seed.Input{Users: 30, Stock: 30, PathTTL: 10 * time.Minute})
+			var tasks []string
+			for _, u := range made.Users {
+				p, err := s.place(u.AccessToken, order(made.ItemID, u.Path))
+				if err != nil || p.why() != "" {
+					t.Fatalf("placed: %+v %v", p, err)
+				}
+				tasks = append(tasks, p.OrderTask.ID)
+			}
+			second, _ := s.open("api")
+			if acceptorCrashes {
+				crash()
+				first, _ = s.open("api")
+			}
+			processes := []string{"http://" + first.PublicAddr().String(), "http://" + second.PublicAddr().String()}
+			server.FlushAll()
+			testenv.Eventually(t, testenv.Wait, func() bool {
+				g := gateOf(t, client, keys, made)
+				return g["epoch"] > "1" && g["gate"] == reservation.GateOpen
+			}, "the gate is built again")
+			known := time.Now()
+			var streams []*socket
+			for _, s.url = range processes {
+				k := s.dial(made.Users[0].AccessToken)
+				k.follow("t", tasks[0])
+				streams = append(streams, k)
+			}
+			failed := map[string]bool{}
+			for round := 0; len(failed) < len(tasks) && time.Since(known) < testenv.Wait; round++ {
+				for i, task := range tasks {
+					s.url = processes[(round+i)%2]
+					switch status := s.taskStatus(made.Users[i].AccessToken, task); {
+					case status == "FAILED":
+						failed[task] = true
+					case status != "SUBMITTED" || failed[task]:
+						t.Fatalf("after %v, task %d: %s, and failed before: %t", time.Since(known), i, status, failed[task])
+					}
+				}
+			}
+			for i, k := range streams {
+				e, done := k.event()
+				for !done && e.OrderTask.Status == "SUBMITTED" {
+					e, done = k.event()
+				}
+				if done || e.OrderTask.Status != "FAILED" {
+					t.Errorf("subscribed to process %d: %+v", i, e)
+				}
+			}
+			if took := time.Since(known); took > 30*time.Second {
+				t.Errorf("the last of %d tasks ended after %v", len(failed), took)
+			}
+		})
+	}
+}

@@ -56,23 +56,14 @@ func (a *acceptedTasks) add(n noted) {
 	a.next = (a.next + 1) % maxNoted
 }
 
-// Superseded adds tasks to those of Unresolved that were accepted by a gate with a lower
+// Superseded adds tasks to those of Open that were accepted by a gate with a lower
 // epoch than its item has now, and that have no end in Postgres; each once. epochOf
 // returns the epoch of an item's gate, 0 = unknown. It returns how many it added.
 func (s *Store) Superseded(ctx context.Context, epochOf func(item id.Item) int64) (added int, err error) {
 	due := s.accepted.below(epochOf)
-	open := make([]Task, 0, len(due))
-	for start := 0; start < len(due); start += endChunk {
-		chunk := due[start:min(start+endChunk, len(due))]
-		ended, err := s.ended(ctx, chunk)
-		if err != nil {
-			return 0, err
-		}
-		for _, t := range chunk {
-			if !ended[t.ID] {
-				open = append(open, t)
-			}
-		}
+	open, err := s.Unresolved(ctx, due)
+	if err != nil {
+		return 0, err
 	}
 	for i := range open {
 		s.open.note(&open[i])

@@ -41,8 +41,8 @@ type orderBatch struct {
 	// superseded are the tasks that were not decided, because their gate was rebuilt.
 	superseded []id.Task
 
-	attempt int    // attempts to decide one by one so far; order numbers grow with it
-	giveUp  string // reason for which all its tasks fail; "" = none
+	attempt int                // attempts to decide one by one so far; order numbers grow with it
+	giveUp  map[id.Task]string // tasks that fail in any case, with the reason
 }
 
 func (w *Writer) newBatch(known map[id.Item]terms, size int) *orderBatch {
@@ -50,8 +50,9 @@ func (w *Writer) newBatch(known map[id.Item]terms, size int) *orderBatch {
 }
 
 // persist ends every request in one transaction. It takes the fast path when all
-// requests are fresh and fit, and decides one by one otherwise.
-func (w *Writer) persist(ctx context.Context, requests []Requested) (*orderBatch, error) {
+// requests are fresh and fit, and decides one by one otherwise. The tasks in giveUp fail
+// unless they have ended before.
+func (w *Writer) persist(ctx context.Context, requests []Requested, giveUp map[id.Task]string) (*orderBatch, error) {
 	// All writers use the same order, so that batches that share rows lock them in the
 	// same sequence and cannot deadlock.
 	slices.SortFunc(requests, func(a, b Requested) int { return bytes.Compare(a.Task[:], b.Task[:]) })
@@ -59,12 +60,15 @@ func (w *Writer) persist(ctx context.Context, requests []Requested) (*orderBatch
 	if err != nil {
 		return nil, err
 	}
-	b, err := w.try(ctx, len(requests), known, func(ctx context.Context, tx *ent.Tx, b *orderBatch) error {
-		return b.fast(ctx, tx, requests)
-	})
+	b, err := (*orderBatch)(nil), errNeedsOneByOne
+	if !slices.ContainsFunc(requests, func(r Requested) bool { return giveUp[r.Task] != "" }) {
+		b, err = w.try(ctx, len(requests), known, func(ctx context.Context, tx *ent.Tx, b *orderBatch) error {
+			return b.fast(ctx, tx, requests)
+		})
+	}
 	for attempt := 0; attempt < maxAttempts && (errors.Is(err, errNeedsOneByOne) || postgres.IsUnique(err)); attempt++ {
 		b, err = w.try(ctx, len(requests), known, func(ctx context.Context, tx *ent.Tx, b *orderBatch) error {
-			b.attempt = attempt
+			b.attempt, b.giveUp = attempt, giveUp
 			return b.oneByOne(ctx, tx, requests)
 		})
 	}

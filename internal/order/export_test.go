@@ -22,13 +22,13 @@ func CopyOf(o *Order, atMs int64) (byHand, byJSON []byte, err error) {
 func RecordOf(t Task) ([]byte, error) {
 	return json.Marshal(taskRecord{
 		ID: t.ID, User: t.User, Sale: t.Sale, Item: t.Item, Quantity: t.Quantity, Status: t.Status, Revision: t.Revision,
-		Failure: t.Failure, CreatedAtMs: t.CreatedAt.UnixMilli(), UpdatedAtMs: t.UpdatedAt.UnixMilli(),
+		Failure: t.Failure, Vanished: t.Vanished, CreatedAtMs: t.CreatedAt.UnixMilli(), UpdatedAtMs: t.UpdatedAt.UnixMilli(),
 	})
 }
 
 // Persist writes requests in one transaction.
 func Persist(ctx context.Context, w *Writer, requests []Requested) error {
-	_, err := w.persist(ctx, requests)
+	_, err := w.persist(ctx, requests, nil)
 	return err
 }
 

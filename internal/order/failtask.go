@@ -4,44 +4,72 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
-	"seckill/ent"
 	"seckill/internal/money"
 )
 
-// ReasonLost is the reason of a task that was accepted and that Redis lost.
-const ReasonLost = "lost: neither a reservation nor a message is left"
+// Reasons of tasks that no store has any more.
+const (
+	// ReasonLost is the reason of a task that was accepted and that Redis lost.
+	ReasonLost = "lost: neither a reservation nor a message is left"
+	// ReasonVanished is the reason of a task that is known from its id alone.
+	ReasonVanished = "vanished: no store has the task, and no process remembers that it was accepted"
+)
 
-// FailLostTask is FailTask for a task whose message no longer exists.
-func (w *Writer) FailLostTask(ctx context.Context, t *Task, reason string) (Outcome, error) {
-	return w.FailTask(ctx, Requested{
-		V: requestVersion, Task: t.ID, User: t.User, Sale: t.Sale, Item: t.Item, Quantity: t.Quantity,
-		SubmittedAtMs: t.CreatedAt.UnixMilli(),
-		Currency:      money.NoCurrency, PaymentWindowSeconds: 1, // there is nothing to pay
-	}, reason)
+// FailLostTasks is FailTask for tasks whose messages no longer exist. The results are in
+// the order of the tasks.
+func (w *Writer) FailLostTasks(ctx context.Context, tasks []Task, reason string) []Result {
+	results := make([]Result, 0, len(tasks))
+	for part := range slices.Chunk(tasks, w.maxBatch) {
+		requests := make([]Requested, len(part))
+		for i, t := range part {
+			requests[i] = Requested{
+				V: requestVersion, Task: t.ID, User: t.User, Sale: t.Sale, Item: t.Item, Quantity: t.Quantity,
+				SubmittedAtMs: t.CreatedAt.UnixMilli(),
+				Currency:      money.NoCurrency, PaymentWindowSeconds: 1, // there is nothing to pay
+			}
+		}
+		results = append(results, w.fail(ctx, requests, reason)...)
+	}
+	return results
 }
 
 // FailTask ends a task as failed when its message is permanently lost or was dropped by
 // an operator. If the task has already ended, it returns that end. The units are
 // returned like those of any failed task. A message that arrives later finds the task
-// ended. The reason is for operators.
+// ended. The reason is for operators. Like Write, it may be repeated after an error.
 func (w *Writer) FailTask(ctx context.Context, r Requested, reason string) (Outcome, error) {
-	if reason == "" {
-		return Outcome{}, errors.New("fail a task: no reason")
+	result := w.fail(ctx, []Requested{r}, reason)[0]
+	return result.Outcome, result.Err
+}
+
+func (w *Writer) fail(ctx context.Context, requests []Requested, reason string) []Result {
+	results := make([]Result, len(requests))
+	var valid []int
+	for i := range requests {
+		err := requests[i].validateFields()
+		if reason == "" {
+			err = errors.New("no reason")
+		}
+		if err != nil {
+			results[i].Err = fmt.Errorf("fail task %s: %w", requests[i].Task, err)
+			continue
+		}
+		if requests[i].SubmittedAtMs <= 0 {
+			requests[i].SubmittedAtMs = w.clock.Now().UnixMilli()
+		}
+		valid = append(valid, i)
 	}
-	if err := r.validateFields(); err != nil {
-		return Outcome{}, fmt.Errorf("fail a task: %w", err)
+	c := call{giveUp: reason}
+	for _, i := range valid {
+		c.requests = append(c.requests, requests[i])
 	}
-	if r.SubmittedAtMs <= 0 {
-		r.SubmittedAtMs = w.clock.Now().UnixMilli()
+	if len(valid) == 0 {
+		return results
 	}
-	b, err := w.try(ctx, 1, nil, func(ctx context.Context, tx *ent.Tx, b *orderBatch) error {
-		b.giveUp = reason
-		return b.oneByOne(ctx, tx, []Requested{r})
-	})
-	if err != nil {
-		return Outcome{}, fmt.Errorf("fail task %s: %w", r.Task, err)
+	for n, result := range w.do(ctx, c) {
+		results[valid[n]] = result
 	}
-	w.publish(ctx, b.ends)
-	return b.ends[r.Task], nil
+	return results
 }

@@ -104,8 +104,20 @@ func (b *orderBatch) recogniseEnds(ctx context.Context, tx *ent.Tx, requests []R
 	if err != nil {
 		return fmt.Errorf("read known failures: %w", err)
 	}
+	var found []id.Task
 	for _, row := range rows {
 		b.ends[row.ID] = Outcome{Task: failureFromRow(row).Task(), Replayed: true}
+		if row.Released && b.giveUp[row.ID] == "" {
+			found = append(found, row.ID)
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	// The message of a task that counted as lost exists after all. A reservation that came
+	// with it, after the first release, must be released as well.
+	if err := tx.OrderFailure.Update().Where(orderfailure.IDIn(found...)).SetReleased(false).Exec(ctx); err != nil {
+		return fmt.Errorf("release failed tasks again: %w", err)
 	}
 	return nil
 }
@@ -173,8 +185,8 @@ func (b *orderBatch) choose(requests []Requested, live map[buyer]id.Order, stock
 
 // rejectCode is reject with the code for the buyer.
 func (b *orderBatch) rejectCode(r Requested) (fault.Reason, string) {
-	if b.giveUp != "" {
-		return fault.Conflict, b.giveUp
+	if reason := b.giveUp[r.Task]; reason != "" {
+		return fault.Conflict, reason
 	}
 	reason := b.reject(r)
 	if t, ok := b.terms[r.Item]; ok && t.sale == r.Sale {

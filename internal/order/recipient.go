@@ -33,7 +33,7 @@ func (b *orderBatch) copyRecipients(ctx context.Context, tx *ent.Tx, orders []*O
 func (b *orderBatch) refuseWithoutAddress(ctx context.Context, tx *ent.Tx, requests []Requested) (left []Requested, failed []Failure, err error) {
 	var users []id.User
 	for _, r := range requests {
-		if b.terms[r.Item].address {
+		if b.terms[r.Item].address && b.giveUp[r.Task] == "" {
 			users = append(users, r.User)
 		}
 	}
@@ -42,7 +42,7 @@ func (b *orderBatch) refuseWithoutAddress(ctx context.Context, tx *ent.Tx, reque
 		return nil, nil, err
 	}
 	for _, r := range requests {
-		if b.terms[r.Item].address && missing[r.User] {
+		if b.terms[r.Item].address && missing[r.User] && b.giveUp[r.Task] == "" {
 			failed = append(failed, b.failure(r, fault.AddressRequired, "no address when the order was written"))
 			continue
 		}

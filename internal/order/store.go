@@ -32,8 +32,8 @@ type StoreConfig struct {
 	// Submitted finds tasks whose order is not written yet; a Nil owner stands for any
 	// user. nil = there are none.
 	Submitted TaskFinder
-	// Vanished answers for a task of the owner that neither Redis nor Postgres has; nil =
-	// it is unknown.
+	// Vanished returns a SUBMITTED task for an id of the owner that neither Redis nor
+	// Postgres has, if it may have been accepted; nil = all of them are unknown.
 	Vanished TaskFinder
 	Clock    clock.Clock // nil = clock.System
 	Log      *slog.Logger
@@ -90,7 +90,9 @@ func NewStore(cfg StoreConfig) *Store {
 // is slow. The owner is not checked: an ended task is returned for any. A task that is
 // still SUBMITTED after taskTrust is looked up in Postgres, because Redis may have
 // missed its end. A task that this process has returned stays known when Redis loses
-// its record; orderintake.LostTasks ends it.
+// its record; orderintake.LostTasks ends it. So that all processes give the same answer,
+// one that no store has, and whose id is of the owner, is SUBMITTED until its end is in
+// Postgres.
 func (s *Store) Task(ctx context.Context, id id.Task, owner id.User) (*Task, error) {
 	t, err := s.task(ctx, id, owner)
 	return t.at(s.clock.Now()), err
@@ -117,14 +119,14 @@ func (s *Store) task(ctx context.Context, id id.Task, owner id.User) (*Task, err
 	case record != nil:
 		return record, nil
 	}
-	if record = s.open.last(id); record == nil && cacheErr == nil && owner.IsZero() {
+	if record = s.open.last(id, owner); record == nil && cacheErr == nil && owner.IsZero() {
 		record, cacheErr = s.submitted.Task(ctx, id, owner)
 	}
 	if record == nil && cacheErr != nil {
 		return nil, fmt.Errorf("look up task %s: %w", id, cacheErr) // it may be SUBMITTED
 	}
 	if record == nil && !owner.IsZero() {
-		return s.vanished.Task(ctx, id, owner)
+		return s.claim(ctx, id, owner)
 	}
 	s.open.note(record)
 	return record, nil

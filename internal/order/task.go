@@ -45,8 +45,8 @@ type Task struct {
 	Delayed  bool         // SUBMITTED for longer than DelayedAfter
 	OrderID  id.Order     // the task's own id once SUCCEEDED, else zero
 	Failure  fault.Reason // why it failed, else ""
-	// Vanished: no store has the task, it is known from its id alone, and anyone can make
-	// up an id. Nothing proves that the shop accepted it. Not stored.
+	// Vanished: no store had the task, it is known from its id alone, and anyone can make
+	// up an id. Nothing proves that the shop accepted it.
 	Vanished bool
 
 	CreatedAt time.Time // when stock was reserved
@@ -83,6 +83,7 @@ type taskRecord struct {
 	Status      TaskStatus   `json:"status"`
 	Revision    int64        `json:"revision"`
 	Failure     fault.Reason `json:"failure,omitempty"`
+	Vanished    bool         `json:"vanished,omitempty"`
 	CreatedAtMs int64        `json:"createdAtMs"`
 	UpdatedAtMs int64        `json:"updatedAtMs"`
 }
@@ -103,6 +104,9 @@ func (t *Task) appendRecord(dst []byte) []byte {
 	if t.Failure != "" {
 		dst = appendWord(append(dst, `,"failure":`...), string(t.Failure))
 	}
+	if t.Vanished {
+		dst = append(dst, `,"vanished":true`...)
+	}
 	dst = strconv.AppendInt(append(dst, `,"createdAtMs":`...), t.CreatedAt.UnixMilli(), 10)
 	dst = strconv.AppendInt(append(dst, `,"updatedAtMs":`...), t.UpdatedAt.UnixMilli(), 10)
 	return append(dst, '}')
@@ -116,7 +120,7 @@ func (t *Task) UnmarshalJSON(text []byte) error {
 	}
 	*t = Task{
 		ID: r.ID, User: r.User, Sale: r.Sale, Item: r.Item, Quantity: r.Quantity, Status: r.Status,
-		Revision: r.Revision, Failure: r.Failure,
+		Revision: r.Revision, Failure: r.Failure, Vanished: r.Vanished,
 		CreatedAt: time.UnixMilli(r.CreatedAtMs).UTC(), UpdatedAt: time.UnixMilli(r.UpdatedAtMs).UTC(),
 	}
 	if t.Status == Succeeded {
@@ -145,7 +149,7 @@ type Failure struct {
 func (f *Failure) Task() Task {
 	return Task{
 		ID: f.ID, User: f.User, Sale: f.Sale, Item: f.Item, Quantity: f.Quantity,
-		Status: Failed, Revision: RevisionEnded, Failure: f.Code,
+		Status: Failed, Revision: RevisionEnded, Failure: f.Code, Vanished: f.Reason == ReasonVanished,
 		CreatedAt: f.ReservedAt, UpdatedAt: f.CreatedAt,
 	}
 }

@@ -68,6 +68,7 @@ type Writer struct {
 	notices   *notice.Outbox
 	terms     *termsCache
 	rows      inserter
+	maxBatch  int // requests of one transaction
 	batches   *batch.Batcher[call, map[id.Task]Result]
 }
 
@@ -75,6 +76,7 @@ type Writer struct {
 type call struct {
 	requests []Requested
 	traced   tracing.Orders // of the requests
+	giveUp   string         // reason for which their tasks fail; "" = they become orders
 }
 
 // Result is how a request ended, or the error after which that is unknown.
@@ -93,18 +95,21 @@ type Outcome struct {
 // NewWriter returns a writer. Close waits for its running batches.
 func NewWriter(cfg WriterConfig) *Writer {
 	w := &Writer{
-		db: cfg.DB, publisher: cfg.Publisher, clock: cfg.Clock, rows: arrays{},
+		db: cfg.DB, publisher: cfg.Publisher, clock: cfg.Clock, rows: arrays{}, maxBatch: maxBatch,
 		metrics: cfg.Metrics, tracer: cfg.Tracer, outbox: cfg.Outbox, notices: cfg.Notices, terms: newTermsCache(cfg.DB),
 	}
 	if w.clock == nil {
 		w.clock = clock.System{}
 	}
+	if cfg.DB.Dialect == dialect.SQLite {
+		w.rows, w.maxBatch = portable{}, maxBatchSQLite
+	}
 	queue := batch.Config[call, map[id.Task]Result]{
 		Process: w.process, Size: func(c call) int { return len(c.requests) },
-		MaxBatch: maxBatch, MaxInFlight: inFlight, MaxWaiting: maxWaiting, Timeout: cmp.Or(cfg.Timeout, BatchTimeout),
+		MaxBatch: w.maxBatch, MaxInFlight: inFlight, MaxWaiting: maxWaiting, Timeout: cmp.Or(cfg.Timeout, BatchTimeout),
 	}
 	if cfg.DB.Dialect == dialect.SQLite {
-		w.rows, queue.MaxBatch, queue.MaxInFlight = portable{}, maxBatchSQLite, 1
+		queue.MaxInFlight = 1
 	}
 	w.batches = batch.New(queue)
 	return w
@@ -116,12 +121,16 @@ func NewWriter(cfg WriterConfig) *Writer {
 // first end. An error means that the outcome is unknown; writing the same request again
 // resolves it. batch.ErrFull and batch.ErrClosed mean that nothing was done.
 func (w *Writer) Write(ctx context.Context, requests ...Requested) []Result {
-	ends, err := w.batches.Do(ctx, call{requests, tracing.OrdersFrom(ctx)})
-	results := make([]Result, len(requests))
-	for i, r := range requests {
+	return w.do(ctx, call{requests: requests, traced: tracing.OrdersFrom(ctx)})
+}
+
+func (w *Writer) do(ctx context.Context, c call) []Result {
+	ends, err := w.batches.Do(ctx, c)
+	results := make([]Result, len(c.requests))
+	for i, r := range c.requests {
 		results[i] = ends[r.Task]
 		if err != nil {
-			results[i].Err = fmt.Errorf("write order %s: %w", r.Task, err)
+			results[i].Err = fmt.Errorf("end task %s: %w", r.Task, err)
 		}
 	}
 	return results
@@ -140,17 +149,20 @@ func (w *Writer) Close(ctx context.Context) error {
 // which repeats both.
 func (w *Writer) process(ctx context.Context, calls []call) []batch.Result[map[id.Task]Result] {
 	var requests []Requested
-	ended := map[id.Task]Result{}
+	ended, giveUp := map[id.Task]Result{}, map[id.Task]string{}
 	for _, c := range calls {
 		for _, r := range c.requests {
 			if _, twice := ended[r.Task]; !twice {
 				ended[r.Task] = Result{Err: fmt.Errorf("order %s was not decided", r.Task)}
 				requests = append(requests, r)
+				if c.giveUp != "" {
+					giveUp[r.Task] = c.giveUp
+				}
 			}
 		}
 	}
 	ctx, span := w.traceBatch(ctx, calls, len(requests))
-	ends, faults := w.settle(ctx, requests)
+	ends, faults := w.settle(ctx, requests, giveUp)
 	if len(ends) > 0 {
 		w.publish(ctx, ends)
 	} else {
@@ -173,9 +185,9 @@ func (w *Writer) process(ctx context.Context, calls []call) []batch.Result[map[i
 // settle ends requests in one transaction. If the requests themselves cause a failure,
 // and not the condition of the database, it tries each half, so that one request that
 // cannot be written does not block the others.
-func (w *Writer) settle(ctx context.Context, requests []Requested) (map[id.Task]Outcome, map[id.Task]error) {
+func (w *Writer) settle(ctx context.Context, requests []Requested, giveUp map[id.Task]string) (map[id.Task]Outcome, map[id.Task]error) {
 	began := time.Now()
-	b, err := w.persist(ctx, requests)
+	b, err := w.persist(ctx, requests, giveUp)
 	w.metrics.batch(len(requests), time.Since(began), tracing.RefOf(ctx), err)
 	if err == nil {
 		superseded := make(map[id.Task]error, len(b.superseded))
@@ -185,8 +197,8 @@ func (w *Writer) settle(ctx context.Context, requests []Requested) (map[id.Task]
 		return b.ends, superseded
 	}
 	if half := len(requests) / 2; half > 0 && !IsTransient(err) {
-		ends, faults := w.settle(ctx, requests[:half])
-		more, moreFaults := w.settle(ctx, requests[half:])
+		ends, faults := w.settle(ctx, requests[:half], giveUp)
+		more, moreFaults := w.settle(ctx, requests[half:], giveUp)
 		return merge(ends, more), merge(faults, moreFaults)
 	}
 	faults := make(map[id.Task]error, len(requests))

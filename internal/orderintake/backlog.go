@@ -44,20 +44,15 @@ func (b *Backlog) Requests(ctx context.Context, shard int) ([]order.Requested, e
 	return append(out, again...), err
 }
 
-// tasksIn returns the tasks of the messages of some shards.
-func (b *Backlog) tasksIn(ctx context.Context, shards map[int]bool) (map[id.Task]bool, error) {
-	tasks := map[id.Task]bool{}
-	for shard := range id.Shards {
-		if !shards[shard] {
-			continue
-		}
-		requests, err := b.Requests(ctx, shard)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range requests {
-			tasks[r.Task] = true
-		}
+// tasksIn returns the tasks of the messages of a shard.
+func (b *Backlog) tasksIn(ctx context.Context, shard int) (map[id.Task]bool, error) {
+	requests, err := b.Requests(ctx, shard)
+	if err != nil {
+		return nil, err
+	}
+	tasks := make(map[id.Task]bool, len(requests))
+	for _, r := range requests {
+		tasks[r.Task] = true
 	}
 	return tasks, nil
 }

@@ -289,8 +289,8 @@ func (d *DeadLetters) failOverdue(ctx context.Context, l stream.Letter) (bool, e
 // from its reservation at the gate; without a reservation there is nothing to fail.
 func (d *DeadLetters) failTask(ctx context.Context, l *Letter, reason string) (fresh bool, err error) {
 	if len(l.requests) == 0 && l.Task != nil && !l.Task.Ended() {
-		end, err := d.cfg.Writer.FailLostTask(ctx, l.Task, reason)
-		return err == nil && !end.Replayed, err
+		end := d.cfg.Writer.FailLostTasks(ctx, []order.Task{*l.Task}, reason)[0]
+		return end.Err == nil && !end.Outcome.Replayed, end.Err
 	}
 	for _, request := range l.requests {
 		end, err := d.cfg.Writer.FailTask(ctx, request, reason)

@@ -313,10 +313,9 @@ func TestAllDeadLettersAreReplayedAtOnce(t *testing.T) {
 		r.aside()
 	}
 	ended := r.aside()
-	_, err := r.writer.FailLostTask(t.Context(), &order.Task{
+	r.must(r.writer.FailLostTasks(t.Context(), []order.Task{{
 		ID: ended, User: id.New[id.User](), Sale: r.sale, Item: r.item, Quantity: 1, CreatedAt: r.clock.Now(),
-	}, "test")
-	r.must(err)
+	}}, "test")[0].Err)
 	if _, err := r.dead.ReplayAll(t.Context(), orderintake.Decision{Note: " "}); fault.ReasonOf(err) == "" {
 		t.Errorf("without a reason: %v", err)
 	}

@@ -21,16 +21,24 @@ func (r *rig) rebuilt(units int, held ...reservation.Reservation) *reservation.G
 	r.t.Helper()
 	gate := reservation.NewGate(reservation.GateConfig{Client: r.conn.Script, Keys: r.keys})
 	begun, err := gate.Begin(r.t.Context(), r.sale, r.item, 2)
-	r.must(err)
+	if r.must(err); !begun {
+		r.t.Fatal("no build has begun")
+	}
+	r.rebuiltFrom(gate, units, held...)
+	return gate
+}
+
+// rebuiltFrom opens the gate that a build has begun.
+func (r *rig) rebuiltFrom(gate *reservation.Gate, units int, held ...reservation.Reservation) {
+	r.t.Helper()
 	r.raise(2)
 	opened, err := gate.Open(r.t.Context(), reservation.Contents{
 		Sale: r.sale, Item: r.item, State: reservation.GateOpen, Epoch: 2, Opens: time.Now().Add(-time.Hour),
 		Closes: time.Now().Add(time.Hour), Limit: 1, Total: 9, Stock: units, Reserved: 9 - units - len(held), Revision: 1, Reservations: held,
 	})
-	if r.must(err); !begun || !opened {
+	if r.must(err); !opened {
 		r.t.Fatal("the gate is not open")
 	}
-	return gate
 }
 
 // raise records the epoch of a build, as package preload does before it reads the item.

@@ -1,6 +1,7 @@
 package orderintake_test
 
 import (
+	"encoding/binary"
 	"testing"
 	"time"
 
@@ -11,50 +12,119 @@ import (
 	"seckill/internal/testenv"
 )
 
-// A process accepted a task and crashed, and Redis lost the write. Another process is
-// asked.
-func TestAnOldTaskThatNoStoreKnowsIsFailedForItsBuyerOnly(t *testing.T) {
+// processes returns the stores of some API processes and their searches for lost tasks.
+func (r *rig) processes(n int, gate *reservation.Gate) (stores []*order.Store, steps []func() int) {
+	items := items{{Sale: r.sale, Item: r.item}}
+	for range n {
+		s := order.NewStore(order.StoreConfig{
+			DB: r.db, Cache: r.cache, Clock: r.clock, Log: quiet,
+			Submitted: orderintake.Submitted{Gate: gate, Items: items},
+			Vanished:  orderintake.Vanished{Items: items, Clock: r.clock},
+		})
+		search := r.redisLost(s, gate)
+		stores = append(stores, s)
+		steps = append(steps, func() int {
+			counts, err := search.Step(r.t.Context())
+			r.must(err)
+			return counts["failed"]
+		})
+	}
+	return stores, steps
+}
+
+// A process accepted a task and crashed, and Redis lost the write. The other processes are
+// asked in turn: all of them say SUBMITTED until the failure is recorded, then FAILED.
+func TestATaskThatNoStoreKnowsFailsInAllProcessesAtOnce(t *testing.T) {
 	t.Parallel()
 	r := setup(t)
 	a, _ := r.reserve()
 	gate := reservation.NewGate(reservation.GateConfig{Client: r.conn.Script, Keys: r.keys, Timeout: testenv.Wait})
-	items := items{{Sale: r.sale, Item: r.item}}
-	orders := order.NewStore(order.StoreConfig{
-		DB: r.db, Cache: r.cache, Clock: r.clock, Log: quiet,
-		Submitted: orderintake.Submitted{Gate: gate, Items: items},
-		Vanished:  orderintake.Vanished{Gate: gate, Items: items, Clock: r.clock},
-	})
-	want := func(when string, task id.Task, owner id.User, status order.TaskStatus) {
-		t.Helper()
-		got, err := orders.Task(t.Context(), task, owner)
-		if err != nil || (got == nil) != (status == "") || got != nil && got.Status != status {
-			t.Errorf("%s: %+v, %v; want %q", when, got, err, status)
+	stores, steps := r.processes(3, gate)
+	r.must(r.conn.Cmd.HDel(t.Context(), r.keys.Reservations(r.shard, r.item), a.User.String()).Err())
+	r.must(r.conn.Cmd.Del(t.Context(), r.key).Err())
+	failed := 0
+	for second := range 40 {
+		for i, s := range stores {
+			if second < 15 && i == 2 {
+				continue // a load balancer sends nothing here at first
+			}
+			got, err := s.Task(t.Context(), a.Task, a.User)
+			want := order.Submitted
+			if failed > 0 {
+				want = order.Failed
+			}
+			if r.must(err); got == nil || got.Status != want || !got.Vanished {
+				t.Fatalf("second %d, process %d: %+v, want %s", second, i, got, want)
+			}
+			if second%2 == 0 {
+				failed += steps[i]()
+			}
+		}
+		r.clock.Advance(time.Second)
+	}
+	if failed != 1 {
+		t.Errorf("failed %d times", failed)
+	}
+	if got, err := stores[0].Task(t.Context(), a.Task, id.New[id.User]()); err != nil || got.Status != order.Failed {
+		t.Errorf("in the end: %+v, %v", got, err)
+	}
+}
+
+// Its message is in the stream, and only its reservation is gone: the order is still written.
+func TestATaskThatOnlyItsMessageKnowsDoesNotFail(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	a, _ := r.reserve()
+	gate := reservation.NewGate(reservation.GateConfig{Client: r.conn.Script, Keys: r.keys, Timeout: testenv.Wait})
+	stores, steps := r.processes(1, gate)
+	r.must(r.conn.Cmd.HDel(t.Context(), r.keys.Reservations(r.shard, r.item), a.User.String()).Err())
+	for range 60 {
+		r.clock.Advance(2 * time.Second)
+		got, err := stores[0].Task(t.Context(), a.Task, a.User)
+		if r.must(err); got == nil || got.Status != order.Submitted || steps[0]() != 0 {
+			t.Fatalf("task %+v", got)
 		}
 	}
-	want("it is young", id.NewTaskOf(r.sale, r.item, a.User), a.User, "")
-	r.clock.Advance(2 * orderintake.VanishedAfter)
-	want("its units are reserved", a.Task, a.User, order.Submitted)
-	r.must(r.conn.Cmd.HDel(t.Context(), r.keys.Reservations(r.shard, r.item), a.User.String()).Err())
-	lost := order.NewStore(order.StoreConfig{ // of a process that has not seen it before
-		DB: r.db, Cache: r.cache, Clock: r.clock, Log: quiet,
-		Vanished: orderintake.Vanished{Gate: gate, Items: items, Clock: r.clock},
-	})
-	orders = lost
-	begun, err := gate.Begin(t.Context(), r.sale, r.item, 2)
-	if r.must(err); !begun {
-		t.Fatal("no build has begun")
+}
+
+// Users can make up ids: other users' are unknown, and few of their own are recorded.
+func TestMadeUpTasksAreUnknownOrFew(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	gate := r.rebuilt(9)
+	stores, steps := r.processes(2, gate)
+	user := id.New[id.User]()
+	ask := func(task id.Task) *order.Task {
+		t.Helper()
+		got, err := stores[0].Task(t.Context(), task, user)
+		r.must(err)
+		return got
 	}
-	want("the gate is being built", a.Task, a.User, "")
-	opened, err := gate.Open(t.Context(), reservation.Contents{
-		Sale: r.sale, Item: r.item, State: reservation.GateOpen, Epoch: 2, Opens: time.Now().Add(-time.Hour),
-		Closes: time.Now().Add(time.Hour), Limit: 1, Total: 9, Stock: 9, Revision: 1,
-	})
-	if r.must(err); !opened {
-		t.Fatal("the gate is not open")
+	future := id.NewTaskOf(r.sale, r.item, user)
+	binary.BigEndian.PutUint32(future[:4], binary.BigEndian.Uint32(future[:4])+2) // 131 s later
+	for what, task := range map[string]id.Task{
+		"of another user": id.NewTaskOf(r.sale, r.item, id.New[id.User]()), "of an unknown item": id.NewTaskOf(r.sale, id.Item{15: r.item[15] + 1}, user),
+		"any id": id.New[id.Task](), "of the future": future,
+	} {
+		if got := ask(task); got != nil {
+			t.Errorf("%s: %+v", what, got)
+		}
 	}
-	want("no store has it", a.Task, a.User, order.Failed)
-	want("asked by another user", a.Task, id.New[id.User](), "")
-	want("an unknown id", id.New[id.Task](), a.User, "")
+	known := 0
+	for range 4 {
+		for range 10 {
+			if ask(id.NewTaskOf(r.sale, r.item, user)) != nil {
+				known++
+			}
+		}
+		for range 12 {
+			steps[0]()
+			r.clock.Advance(2 * time.Second)
+		}
+	}
+	if n := r.db.Ent.OrderFailure.Query().CountX(t.Context()); n > 4 || n == 0 || known > 8 {
+		t.Errorf("%d made up tasks are recorded, %d were answered", n, known)
+	}
 }
 
 // Redis lost the writes of its last seconds, the acceptance of a task among them; no
