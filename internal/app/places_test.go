@@ -19,81 +19,109 @@ type positionedTask struct {
 	}
 }
 
-// Orders wait for a worker: their buyers see how many are ahead, and the number only
+// Orders wait for a worker: each buyer sees at once how many are ahead, and the number only
 // falls.
 func TestAWaitingOrderShowsHowManyAreAhead(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.start("api", "scheduler")
-	const buyers = 5
+	const buyers = 6
 	made := s.seed(seed.Input{Users: buyers, Stock: buyers, PathTTL: 10 * time.Minute})
+	document := `mutation($in: PlaceOrderInput!) { placeOrder(input: $in) { orderTask { id status queue { ahead estimate } } userErrors { code } } }`
 	var tasks []string
-	for _, u := range made.Users {
-		p, err := s.place(u.AccessToken, order(made.ItemID, u.Path))
-		if err != nil || p.why() != "" {
-			t.Fatalf("placed: %+v %v", p, err)
-		}
-		tasks = append(tasks, p.OrderTask.ID)
-	}
-	ask := func(which int) (task positionedTask) {
-		t.Helper()
-		var data struct{ OrderTask positionedTask }
-		s.ask(made.Users[which].AccessToken, `query($t: ID!) { orderTask(id: $t) { status queue { ahead estimate } } }`, map[string]any{"t": tasks[which]}).into(t, &data)
-		return data.OrderTask
-	}
-	last, place := buyers-1, 0
-	testenv.Eventually(t, patience, func() bool { // a reading is shared for a second
-		first, end := ask(0), ask(last)
-		if end.Queue != nil {
-			place = end.Queue.Ahead // an estimate by the times at which orders were appended
-		}
-		return first.Queue != nil && first.Queue.Ahead == 0 && place > 0 && place <= last
-	}, "the first and the last order know their places")
-
-	k := s.dial(made.Users[last].AccessToken)
-	payload, _ := json.Marshal(map[string]any{ //nolint:errchkjson // strings
-		"query":     `subscription($t: ID!) { orderTaskStatus(orderTaskId: $t) { kind orderTask { status queue { ahead estimate } } } }`,
-		"variables": map[string]string{"t": tasks[last]},
-	})
-	k.send(frame{ID: "line", Type: "subscribe", Payload: payload})
-	api := s.url
-	defer func() { s.url = api }()
-	ahead, ended := -1, false
-	for n := 0; ; n++ {
-		f := k.read()
-		if f.Type == "complete" {
-			break
-		}
-		var got struct {
-			Data struct {
-				OrderTaskStatus struct {
-					Kind      string
-					OrderTask positionedTask
+	for i, u := range made.Users {
+		var data struct {
+			PlaceOrder struct {
+				OrderTask *struct {
+					positionedTask
+					ID string
 				}
 			}
 		}
-		if err := json.Unmarshal(f.Payload, &got); err != nil || f.Type != "next" {
-			t.Fatalf("frame %s %s: %v", f.Type, f.Payload, err)
+		out := s.ask(u.AccessToken, document, map[string]any{"in": order(made.ItemID, u.Path)})
+		out.into(t, &data)
+		task := data.PlaceOrder.OrderTask
+		if task == nil {
+			t.Fatalf("placed: %s %+v", out.Data, out.Errors)
 		}
-		e := got.Data.OrderTaskStatus
-		switch {
-		case n == 0 && (e.Kind != "SNAPSHOT" || e.OrderTask.Queue == nil || e.OrderTask.Queue.Ahead != place):
-			t.Fatalf("before any worker: %+v", e)
-		case e.OrderTask.Status == "SUCCEEDED":
-			ended = e.OrderTask.Queue == nil
-		case e.OrderTask.Queue == nil || (ahead >= 0 && e.OrderTask.Queue.Ahead > ahead):
-			t.Errorf("%d ahead, then %+v", ahead, e.OrderTask)
-		default:
-			ahead = e.OrderTask.Queue.Ahead
+		if task.Queue == nil || task.Queue.Ahead != i {
+			t.Errorf("order %d is placed behind %+v", i, task.Queue)
 		}
-		if n == 0 {
-			s.start("worker")
-			s.url = api
+		tasks = append(tasks, task.ID)
+	}
+	api := s.url
+	s.start("api") // a process that has accepted none of them
+	for i, u := range made.Users {
+		for _, url := range []string{api, s.url} {
+			s.url = url
+			var data struct{ OrderTask positionedTask }
+			s.ask(u.AccessToken, `query($t: ID!) { orderTask(id: $t) { status queue { ahead estimate } } }`, map[string]any{"t": tasks[i]}).into(t, &data)
+			if q := data.OrderTask.Queue; q == nil || q.Ahead != i {
+				t.Errorf("order %d is read behind %+v", i, q)
+			}
 		}
 	}
-	if !ended {
-		t.Error("the stream ended without the end of the task, or the ended task has a place")
+	s.url = api
+	sockets := make([]*socket, buyers)
+	ahead := make([]int, buyers)
+	for i, u := range made.Users {
+		k := s.dial(u.AccessToken)
+		k.watchTaskQueue(tasks[i])
+		if e := k.taskInQueue(); e == nil || e.Kind != "SNAPSHOT" || e.OrderTask.Queue == nil || e.OrderTask.Queue.Ahead != i {
+			t.Errorf("before any worker, order %d: %+v", i, e)
+		}
+		sockets[i], ahead[i] = k, i
 	}
+	s.start("worker")
+	s.url = api
+	for i, k := range sockets {
+		ended := false
+		for e := k.taskInQueue(); e != nil; e = k.taskInQueue() {
+			switch {
+			case e.OrderTask.Status == "SUCCEEDED":
+				ended = e.OrderTask.Queue == nil
+			case e.OrderTask.Queue == nil || e.OrderTask.Queue.Ahead > ahead[i]:
+				t.Errorf("order %d: %d ahead, then %+v", i, ahead[i], e.OrderTask)
+			default:
+				ahead[i] = e.OrderTask.Queue.Ahead
+			}
+		}
+		if !ended {
+			t.Errorf("order %d: the stream ended without the end of the task, or the ended task has a place", i)
+		}
+	}
+}
+
+// taskInQueueEvent is an OrderTaskEvent with the place of the task.
+type taskInQueueEvent struct {
+	Kind      string
+	OrderTask positionedTask
+}
+
+// watchTaskQueue subscribes to a task with its place.
+func (k *socket) watchTaskQueue(task string) {
+	k.t.Helper()
+	payload, _ := json.Marshal(map[string]any{ //nolint:errchkjson // strings
+		"query":     `subscription($t: ID!) { orderTaskStatus(orderTaskId: $t) { kind orderTask { status queue { ahead estimate } } } }`,
+		"variables": map[string]string{"t": task},
+	})
+	k.send(frame{ID: "line", Type: "subscribe", Payload: payload})
+}
+
+// taskInQueue reads the next event of watchTaskQueue; nil at the end of the stream.
+func (k *socket) taskInQueue() *taskInQueueEvent {
+	k.t.Helper()
+	f := k.read()
+	if f.Type == "complete" {
+		return nil
+	}
+	var got struct {
+		Data struct{ OrderTaskStatus taskInQueueEvent }
+	}
+	if err := json.Unmarshal(f.Payload, &got); err != nil || f.Type != "next" {
+		k.t.Fatalf("frame %s %s: %v", f.Type, f.Payload, err)
+	}
+	return &got.Data.OrderTaskStatus
 }
 
 // viewed is what the viewer of a sale knows of the buyer's places.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/singleflight"
 
 	"seckill/internal/clock"
@@ -20,23 +21,32 @@ const (
 	// positionEvery is how long the reading of a shard is shared by all tasks of this process,
 	// and the interval at which a follower looks at it.
 	positionEvery = time.Second
+	// firstPositionAge is how old a reading may be for the first position of a task.
+	firstPositionAge = 50 * time.Millisecond
 	// positionTimeout bounds one reading: a follower waits for it.
 	positionTimeout = time.Second
+	// maxNumbers bounds the tasks whose numbers are kept (6 MB).
+	maxNumbers = 1 << 16
+	// rateMeasured is the shortest time over which a rate is measured.
+	rateMeasured = positionEvery / 2
 	// rateSmoothing is the weight of the newest rate in the average.
 	rateSmoothing = 0.3
 )
 
-// QueuePosition is the estimated position of an unfinished task in the queue of its shard.
+// QueuePosition is the position of an unfinished task in the queue of its shard.
 type QueuePosition struct {
-	Ahead int            // orders before it that no worker has read
-	Wait  *time.Duration // until a worker reads it; nil = unknown
+	Ahead int            // orders before it that are not written, those that workers hold included
+	Wait  *time.Duration // until it is written; nil = unknown
 }
 
-// QueuePositions returns how many orders are ahead of a task. It reads the stream of a
-// shard at most once a second, and only while it is asked: a task costs no read of its own.
+// QueuePositions returns how many orders are ahead of a task: the orders of a shard are
+// numbered as they are appended, and the number of an order never changes. It finds the
+// number of a task once, with one command for all tasks of a message, and reads what the
+// workers have done at most once a second, and only while it is asked.
 type QueuePositions struct {
-	cfg    QueuePositionsConfig
-	flight singleflight.Group
+	cfg     QueuePositionsConfig
+	flight  singleflight.Group
+	numbers *lru.Cache[id.Task, int64] // of unfinished tasks; 0 = the message is no longer there
 
 	mu       sync.Mutex
 	readings [id.Shards]reading // guarded by mu
@@ -50,13 +60,21 @@ type QueuePositionsConfig struct {
 
 // reading is what is known of one shard.
 type reading struct {
-	stream.Unread
-	at   time.Time // zero = never read
-	rate float64   // orders that workers read per second, smoothed; 0 = unknown
+	stream.Unfinished
+	at    time.Time // zero = never read
+	rate  float64   // orders that workers write per second, smoothed; 0 = unknown
+	since time.Time // the rate is measured from then on,
+	done  int64     // when so many orders were written
 }
 
 // NewQueuePositions returns a QueuePositions.
-func NewQueuePositions(cfg QueuePositionsConfig) *QueuePositions { return &QueuePositions{cfg: cfg} }
+func NewQueuePositions(cfg QueuePositionsConfig) *QueuePositions {
+	numbers, err := lru.New[id.Task, int64](maxNumbers)
+	if err != nil {
+		panic(err) // the size is positive
+	}
+	return &QueuePositions{cfg: cfg, numbers: numbers}
+}
 
 // Position returns the position of a task; nil when the task has ended.
 func (q *QueuePositions) Position(ctx context.Context, t *order.Task) (*QueuePosition, error) {
@@ -67,32 +85,58 @@ func (q *QueuePositions) Position(ctx context.Context, t *order.Task) (*QueuePos
 	if err != nil {
 		return nil, nil //nolint:nilnil,nilerr // no task has such an id
 	}
-	r, err := q.read(ctx, shard)
+	number, known := q.numbers.Get(t.ID)
+	age := positionEvery
+	if !known {
+		if number, err = q.number(ctx, t, shard); err != nil {
+			return nil, err
+		}
+		age = firstPositionAge
+	}
+	r, err := q.read(ctx, shard, age)
 	if err != nil {
 		return nil, err
 	}
-	return r.position(t.CreatedAt), nil
+	return r.position(number), nil
 }
 
-// read returns the reading of a shard, at most positionEvery old.
-func (q *QueuePositions) read(ctx context.Context, shard int) (reading, error) {
+// number finds the number of a task, and those of the tasks beside it.
+func (q *QueuePositions) number(ctx context.Context, t *order.Task, shard int) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, positionTimeout)
+	defer cancel()
+	numbers, err := q.cfg.Queue.Number(ctx, t, shard)
+	if err != nil {
+		return 0, fmt.Errorf("queue of shard %d: %w", shard, err)
+	}
+	for task, number := range numbers {
+		q.numbers.Add(task, number)
+	}
+	q.numbers.Add(t.ID, numbers[t.ID])
+	return numbers[t.ID], nil
+}
+
+// read returns the reading of a shard, at most age old.
+func (q *QueuePositions) read(ctx context.Context, shard int, age time.Duration) (reading, error) {
 	now := q.cfg.Clock.Now()
-	if r := q.last(shard); !r.at.IsZero() && now.Sub(r.at) < positionEvery {
+	if r := q.last(shard); !r.at.IsZero() && now.Sub(r.at) < age {
 		return r, nil
 	}
 	got, err, _ := q.flight.Do(fmt.Sprint(shard), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), positionTimeout)
 		defer cancel()
 		before := q.last(shard)
-		if !before.at.IsZero() && now.Sub(before.at) < positionEvery {
+		if !before.at.IsZero() && now.Sub(before.at) < age {
 			return before, nil
 		}
-		unread, err := q.cfg.Queue.Unread(ctx, shard)
+		unfinished, err := q.cfg.Queue.Unfinished(ctx, shard, before.Unfinished)
 		if err != nil {
 			return reading{}, err
 		}
-		r := reading{Unread: unread, at: now}
-		r.rate = before.rateUntil(r)
+		r := reading{Unfinished: unfinished, at: now}
+		r.measureRate(before)
+		if r.Appended < before.Appended {
+			q.numbers.Purge() // Redis has lost the stream, and numbers again from 1
+		}
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		q.readings[shard] = r
@@ -110,30 +154,28 @@ func (q *QueuePositions) last(shard int) reading {
 	return q.readings[shard]
 }
 
-// rateUntil returns the rate at a later reading.
-func (r reading) rateUntil(later reading) float64 {
-	took := later.at.Sub(r.at).Seconds()
-	if r.at.IsZero() || r.Read == 0 || later.Read < r.Read || took <= 0 {
-		return 0
+// measureRate sets the rate from an earlier reading. Over a short time it says little: then
+// the rate stays, and is measured from the same moment later.
+func (r *reading) measureRate(before reading) {
+	r.rate, r.since, r.done = before.rate, before.since, before.done
+	took := r.at.Sub(before.since)
+	switch {
+	case before.at.IsZero() || r.Done() < before.done:
+		r.rate, r.since, r.done = 0, r.at, r.Done()
+	case took >= rateMeasured:
+		rate := float64(r.Done()-before.done) / took.Seconds()
+		if before.rate != 0 {
+			rate = rateSmoothing*rate + (1-rateSmoothing)*before.rate
+		}
+		r.rate, r.since, r.done = rate, r.at, r.Done()
 	}
-	now := float64(later.Read-r.Read) / took
-	if r.rate == 0 {
-		return now
-	}
-	return rateSmoothing*now + (1-rateSmoothing)*r.rate
 }
 
-// position returns the position of an order that was appended at a time. Between the first
-// and the last unread entry, orders count as appended at an even rate.
-func (r reading) position(at time.Time) *QueuePosition {
+// position returns the position of the order with a number; 0 = it is no longer there.
+func (r reading) position(number int64) *QueuePosition {
 	p := &QueuePosition{}
-	switch {
-	case r.Orders == 0 || !at.After(r.First):
-	case !at.Before(r.Last):
-		p.Ahead = int(r.Orders - 1)
-	default:
-		share := float64(at.Sub(r.First)) / float64(r.Last.Sub(r.First))
-		p.Ahead = int(math.Ceil(share * float64(r.Orders-1))) // an entry is appended a little later than its order is made
+	if number > 0 {
+		p.Ahead = int(r.Ahead(number))
 	}
 	if r.rate > 0 {
 		wait := time.Duration(math.Ceil(float64(p.Ahead+1)/r.rate)) * time.Second

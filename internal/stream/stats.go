@@ -185,48 +185,6 @@ func (i Inspector) pending(ctx context.Context, key, group string) (orders int64
 	}
 }
 
-// Unread describes the orders that no consumer of a group has read.
-type Unread struct {
-	Orders      int64
-	Read        int64     // orders that were read so far; 0 = unknown
-	First, Last time.Time // when the first and the last unread entry were appended, by Redis; zero = all are read
-}
-
-// Unread returns what no consumer of a group has read, by four commands, unless the stream
-// has entries without a sum.
-func (i Inspector) Unread(ctx context.Context, key, group string) (u Unread, err error) {
-	info, err := i.group(ctx, key, group)
-	if err != nil {
-		return u, fmt.Errorf("unread orders of %s: %w", key, err)
-	}
-	newest, err := i.Client.XRevRangeN(ctx, key, "+", "-", 1).Result()
-	if err != nil || len(newest) == 0 {
-		return u, err
-	}
-	first, err := i.Client.XRangeN(ctx, key, nextID(info.LastDeliveredID), newest[0].ID, 1).Result()
-	if err != nil {
-		return u, fmt.Errorf("unread orders of %s: %w", key, err)
-	}
-	if len(first) == 0 {
-		return Unread{Read: sumOf(newest[0])}, nil
-	}
-	if u.Orders, err = i.unread(ctx, key, first[0], info); err != nil {
-		return u, fmt.Errorf("unread orders of %s: %w", key, err)
-	}
-	u.Read = max(0, sumOf(newest[0])-u.Orders)
-	u.First, u.Last = timeOf(first[0]), timeOf(newest[0])
-	return u, nil
-}
-
-// timeOf returns when an entry was appended.
-func timeOf(entry redis.XMessage) time.Time {
-	ms, _, err := redisconn.ParseEntryID(entry.ID)
-	if err != nil {
-		return time.Time{}
-	}
-	return time.UnixMilli(int64(ms)) //nolint:gosec // a time, far below the border
-}
-
 // Measure sets the depth gauges of some streams for a group. A gauge that cannot be
 // read keeps its last value.
 func (i Inspector) Measure(ctx context.Context, m *Metrics, group string, topics []string) error {
