@@ -57,6 +57,7 @@ var fieldNames = map[string]text{
 	"name":                 {"Name", "名称"},
 	"newPassword":          {"New password", "新密码"},
 	"note":                 {"Note", "备注"},
+	"optionId":             {"Payment option", "支付方式"},
 	"password":             {"Password", "密码"},
 	"paymentWindowSeconds": {"Seconds to pay", "支付时限（秒）"},
 	"phone":                {"Phone number", "手机号"},
@@ -83,6 +84,7 @@ var bounds = map[string]text{
 	fault.MaxCode:       {"at most %s.", "不能大于 %s。"},
 	fault.MinLengthCode: {"at least %s characters.", "至少 %s 个字符。"},
 	fault.MaxLengthCode: {"at most %s characters.", "最多 %s 个字符。"},
+	fault.PayableCode:   {"no payment provider takes an order of %s.", "订单无法支付：%s。"},
 	fault.ContrastCode:  {"its contrast with white is %s:1, and 4.5:1 is the least. Choose a darker colour.", "与白色的对比度仅为 %s:1，至少需要 4.5:1，请选择更深的颜色。"},
 }
 
@@ -103,6 +105,7 @@ var rulesInWords = map[fault.Rule]text{
 	fault.NotZero:             {"must not be zero.", "不能为零。"},
 	fault.NotCommonPassword:   {"is a common password.", "密码过于常见。"},
 	fault.NotTheAccount:       {"must differ from the account.", "不能与账号相同。"},
+	fault.NotOffered:          {"this way to pay does not take the order. Please choose another one.", "该支付方式不支持此订单，请选择其他方式。"},
 	fault.OneCurrency:         {"all items of a sale have one currency.", "同一活动的商品须使用同一币种。"},
 	fault.KnownCurrency:       {"must be an amount of a known currency, without more decimals than it has.", "须为有效币种的金额，小数位数不能超过该币种。"},
 	fault.StartInTheFuture:    {"its start has passed; set another first.", "开始时间已过，请先修改。"},

@@ -23,6 +23,7 @@ const (
 	PatternCode   = "pattern"
 	FormatCode    = "format"
 	ContrastCode  = "contrast" // the bound is the measured contrast with white
+	PayableCode   = "payable"  // the bound is the amount and the limits of the providers
 )
 
 // String returns the text of the rule, for example "maxLength: 64".
@@ -77,6 +78,7 @@ var (
 	NotCommonPassword       = Rule{Code: "not a common password"}
 	NotTheAccount           = Rule{Code: "not the account itself"}
 	OneCurrency             = Rule{Code: "one currency in a sale"}
+	NotOffered              = Rule{Code: "option is not offered for this order"}
 	KnownCurrency           = Rule{Code: "an amount of a known currency"}
 	StartInTheFuture        = Rule{Code: "startsAt in the future"}
 	EmailOrPhone            = Rule{Code: "e-mail address or phone number"}

@@ -20,7 +20,8 @@ type ActInput struct {
 	Note string
 }
 
-// Submit submits a draft for approval, unless its start has passed.
+// Submit submits a draft for approval, unless its start has passed, or no payment provider takes
+// an order of it.
 func (s *Service) Submit(ctx context.Context, in ActInput) (*sale.Sale, error) {
 	if err := checkText(in.Note, maxNote, "note"); err != nil {
 		return nil, err
@@ -31,7 +32,7 @@ func (s *Service) Submit(ctx context.Context, in ActInput) (*sale.Sale, error) {
 			if !v.StartsAt.After(s.cfg.Clock.Now()) {
 				return "", invalid(fault.StartInTheFuture, "saleId")
 			}
-			return sale.PendingApproval, nil
+			return sale.PendingApproval, s.cfg.Payments.CheckSale(v)
 		},
 	})
 }
@@ -52,7 +53,7 @@ func (s *Service) Approve(ctx context.Context, in ActInput) (*sale.Sale, error) 
 			if wrote {
 				return "", selfApproval("saleId")
 			}
-			return sale.Approved, nil
+			return sale.Approved, s.cfg.Payments.CheckSale(v)
 		},
 		within: func(ctx context.Context, tx *ent.Tx, v *sale.Sale) error { return s.openLedger(ctx, tx, v) },
 	})
@@ -156,7 +157,7 @@ func (s *Service) Schedule(ctx context.Context, in ScheduleInput) (*sale.Sale, e
 			}
 			t = in.of(v)
 			changed = t.changes(v)
-			return to, t.check(now)
+			return to, fault.All(t.check(now), s.cfg.Payments.CheckSale(v))
 		},
 		set: func(u *ent.SaleUpdate) { u.SetStartsAt(t.starts).SetEndsAt(t.ends).SetPreheatAt(t.preheat) },
 	})

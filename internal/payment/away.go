@@ -60,14 +60,15 @@ func (b *breakers) recordResult(provider string, failed bool, now time.Time) (aw
 	return true, !was
 }
 
-// noteCall records the result of a call. Refusals of a close or a refund are about one payment,
-// and say nothing about the provider.
+// noteCall records the result of a call. A refusal of the request is an answer; other errors of a
+// close or a refund are about one payment, and say nothing about the provider.
 func (s *Service) noteCall(ctx context.Context, provider, step string, err error) {
-	if err != nil && step != "create" && step != "query" {
+	failed := err != nil && !isRequestRefused(err)
+	if failed && step != "create" && step != "query" {
 		return
 	}
 	now := s.now()
-	away, changed := s.breakers.recordResult(provider, err != nil, now)
+	away, changed := s.breakers.recordResult(provider, failed, now)
 	s.metrics.setAway(provider, away)
 	switch {
 	case away:

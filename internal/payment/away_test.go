@@ -1,6 +1,9 @@
 package payment_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -80,6 +83,42 @@ func TestAProviderThatIsAwayIsNotOfferedUntilItAnswers(t *testing.T) {
 	if o, _ = try(); s.offered(o) != "sandbox card" {
 		t.Error("one lost call hides it")
 	}
+}
+
+// TestRefusalsOfRequestsDoNotHideAProvider has more refusals than failures that would.
+func TestRefusalsOfRequestsDoNotHideAProvider(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, 12)
+	refusing := refuser{Provider: sandbox.NewProvider(s.bank, "https://bank.example", s.signer, s.clock)}
+	s.patient(testenv.Wait, refusing, branch{Provider: sandbox.NewProvider(s.bank, "https://bank.example", s.signer, s.clock), name: "card"})
+	for range 6 {
+		o := s.buy()
+		_, err := s.pay.Pay(t.Context(), payment.PayInput{Order: o.ID, User: o.User, Provider: "refusing", IdempotencyKey: "key-0"})
+		var bad fault.BadField
+		if !errors.As(err, &bad) || bad.Rule != fault.NotOffered {
+			t.Fatalf("got %v", err)
+		}
+		if got := s.offered(o); got != "refusing card" {
+			t.Fatalf("offered %q after a refusal", got)
+		}
+		if p := s.payAt("card", o); p.String() == "" { // the refused payment is no obstacle
+			t.Error("the other one cannot be chosen")
+		}
+	}
+	o := s.buy()
+	_, _ = s.pay.Pay(t.Context(), payment.PayInput{Order: o.ID, User: o.User, Provider: "refusing", IdempotencyKey: "key-1"})
+	if _, err := s.pay.Cancel(t.Context(), o.ID, o.User, ""); err != nil {
+		t.Errorf("cancel after a refusal: %v", err)
+	}
+}
+
+// refuser is a provider that refuses all requests.
+type refuser struct{ payment.Provider }
+
+func (refuser) Name() string { return "refusing" }
+
+func (refuser) Create(context.Context, payment.CreateInput) (payment.Created, error) {
+	return payment.Created{}, fmt.Errorf("create: %w", payment.Refusal(400, errors.New("expires_at is too late")))
 }
 
 func TestCallsOfProvidersAndTheLagOfReportsAreMeasured(t *testing.T) {

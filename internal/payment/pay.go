@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"seckill/ent"
@@ -78,7 +79,7 @@ func (s *Service) tryPay(ctx context.Context, in PayInput) (Paying, error) {
 		return Paying{Order: o}, err
 	}
 	if provider := s.providers[in.Provider]; provider == nil || !provider.Terms().takes(o) {
-		return Paying{Order: o}, fault.BadField{At: []string{"input", "optionId"}, Rule: fault.Rule{Code: "option is not offered for this order"}}
+		return Paying{Order: o}, errNotOffered
 	}
 	if s.breakers.away(in.Provider, now) {
 		return Paying{Order: o}, errAway()
@@ -101,6 +102,23 @@ func (s *Service) tryPay(ctx context.Context, in PayInput) (Paying, error) {
 	}
 	p, err = s.create(ctx, p, in.Address)
 	return Paying{Order: o, Payment: p}, err
+}
+
+// errNotOffered refuses a provider that does not take the order.
+var errNotOffered = fault.BadField{At: []string{"input", "optionId"}, Rule: fault.NotOffered}
+
+// refuse closes a payment that its provider has refused to make, so that the buyer may choose
+// another provider, and returns the refusal.
+func (s *Service) refuse(ctx context.Context, p *Payment, why error) error {
+	s.log.ErrorContext(ctx, "payment provider refuses a payment", slog.String("provider", p.Provider), slog.String("payment", p.ID.String()), slog.Any("error", why))
+	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		return tx.Payment.Update().Where(entpayment.ID(p.ID), entpayment.StatusEQ(entpayment.StatusCREATING)).
+			SetStatus(entpayment.StatusCLOSED).SetDeclined(true).SetFailureCode(string(NotSupported)).AddVersion(1).SetUpdatedAt(s.now()).Exec(ctx)
+	})
+	if err != nil {
+		return fmt.Errorf("note refusal of payment %s: %w", p.ID, err)
+	}
+	return errNotOffered
 }
 
 func errAway() error {
@@ -188,6 +206,9 @@ func (s *Service) create(ctx context.Context, p *Payment, address string) (*Paym
 			made, err = provider.Create(ctx, input)
 			return err
 		})
+	}
+	if isRequestRefused(err) {
+		return nil, s.refuse(ctx, p, err)
 	}
 	if err != nil {
 		return nil, fault.Wrap(fault.Unavailable, "The payment provider does not answer. Please try again.", err)

@@ -92,7 +92,7 @@ type Payment struct {
 func (p *Payment) known() Known {
 	return Known{Ref: p.ProviderRef, Transaction: p.Transaction, CreateInput: CreateInput{
 		Payment: p.ID, Order: p.Order, Description: "Order " + p.Order.Public(), AmountMinor: p.AmountMinor,
-		Currency: p.Currency, ExpiresAt: p.ExpiresAt,
+		Currency: p.Currency, CreatedAt: p.CreatedAt, ExpiresAt: p.ExpiresAt,
 	}}
 }
 

@@ -27,7 +27,9 @@ type Provider interface {
 	Name() string
 	// Terms returns what buyers see of the provider, and what it takes.
 	Terms() Terms
-	// Create opens a payment that can be paid until it expires.
+	// Create opens a payment that can be paid until it expires. A provider with narrower bounds
+	// for the time moves the expiry: money that comes late is settled, and the shop closes
+	// the payment at its deadline. A RequestRefused means that no payment was made.
 	Create(ctx context.Context, in CreateInput) (Created, error)
 	// Query returns the state of a payment.
 	Query(ctx context.Context, p Known) (State, error)
@@ -57,13 +59,12 @@ type Terms struct {
 	Least map[string]int64
 	Most  map[string]int64 // greatest amounts, in minor units; none for a currency = no greatest
 	Reply Reply            // to its call-backs
+	Test  bool             // takes no real money
 }
 
 // takes reports whether the provider takes the money of an order.
 func (t Terms) takes(o *order.Order) bool {
-	least, ok := t.Least[o.Currency]
-	most, bounded := t.Most[o.Currency]
-	return (t.Least == nil || ok && o.TotalMinor() >= least) && (!bounded || o.TotalMinor() <= most)
+	return t.takesAmount(money.Amount{Minor: o.TotalMinor(), Currency: o.Currency})
 }
 
 // Embedder is a Provider whose payments are made on the page, by a script of the provider.
@@ -131,6 +132,7 @@ type CreateInput struct {
 	Description string // shown to the buyer
 	AmountMinor int64
 	Currency    string
+	CreatedAt   time.Time // when the shop began it: the same in repeated calls
 	ExpiresAt   time.Time
 	Address     string // the buyer's IP address; "" unless the buyer is there
 }

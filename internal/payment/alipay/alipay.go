@@ -247,6 +247,12 @@ func fen(yuan string) (int64, error) {
 	return amount.Minor, err
 }
 
+// unsettled are the refusals after which a payment may exist, or a repeated call may succeed.
+var unsettled = map[string]bool{
+	"ACQ.SYSTEM_ERROR": true, "aop.ACQ.SYSTEM_ERROR": true, "ACQ.TRADE_HAS_SUCCESS": true, "ACQ.TRADE_HAS_CLOSE": true, "ACQ.CONTEXT_INCONSISTENT": true,
+	"isv.app-call-limited": true, "isp.call-limited": true, "isp.unknow-error": true, "isp.service-unavailable": true,
+}
+
 // failure returns the error of a call: that of the connection, or of Alipay.
 func failure[T any](step string, err error, reply *T, of func() api.Error) error {
 	switch {
@@ -256,7 +262,11 @@ func failure[T any](step string, err error, reply *T, of func() api.Error) error
 		return errors.New(step + " at Alipay: no reply")
 	}
 	if e := of(); e.IsFailure() {
-		return fmt.Errorf("%s at Alipay: %s %s: %s", step, e.Code, e.SubCode, e.SubMsg)
+		err := fmt.Errorf("%s at Alipay: %s %s: %s", step, e.Code, e.SubCode, e.SubMsg)
+		if unsettled[e.SubCode] || e.Code == "20000" { // "20000" = Alipay is not available
+			return err
+		}
+		return payment.RequestRefused{Why: err}
 	}
 	return nil
 }

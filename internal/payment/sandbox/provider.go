@@ -36,7 +36,7 @@ func (*Provider) Name() string { return Name }
 
 // Terms returns that the bank takes every amount.
 func (*Provider) Terms() payment.Terms {
-	return payment.Terms{Label: payment.Label{English: "Test bank", Chinese: "测试银行"}, Kind: payment.QR, Icon: "bank"}
+	return payment.Terms{Label: payment.Label{English: "Test bank", Chinese: "测试银行"}, Kind: payment.QR, Icon: "bank", Test: true}
 }
 
 // Create opens a charge.

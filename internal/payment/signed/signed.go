@@ -207,7 +207,7 @@ func (p *Provider) call(ctx context.Context, path string, in, out any) error {
 	case err != nil:
 		return fmt.Errorf("%s: read the reply: %w", path, err)
 	case res.StatusCode != http.StatusOK:
-		return fmt.Errorf("%s: status %d", path, res.StatusCode)
+		return payment.Refusal(res.StatusCode, fmt.Errorf("%s: status %d", path, res.StatusCode))
 	case res.Header.Get(standardwebhooks.HeaderWebhookID) != message:
 		return fmt.Errorf("%s: the reply is to another request", path)
 	}

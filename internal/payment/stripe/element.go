@@ -42,7 +42,7 @@ func (p *Provider) intend(ctx context.Context, in payment.CreateInput) (*api.Pay
 		Metadata: map[string]string{"payment": in.Payment.String(), "order": in.Order.String(), shownBy: onElement},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("create payment intent: %w", err)
+		return nil, fmt.Errorf("create payment intent: %w", refusal(err))
 	}
 	return i, nil
 }
@@ -51,7 +51,7 @@ func (p *Provider) intend(ctx context.Context, in payment.CreateInput) (*api.Pay
 func (p *Provider) queryIntent(ctx context.Context, ref string) (payment.State, error) {
 	i, err := p.client.V1PaymentIntents.Retrieve(ctx, ref, nil)
 	if err != nil {
-		return payment.State{}, fmt.Errorf("read payment intent: %w", err)
+		return payment.State{}, fmt.Errorf("read payment intent: %w", refusal(err))
 	}
 	return p.stateOfIntent(i), nil
 }

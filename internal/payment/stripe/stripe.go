@@ -33,6 +33,9 @@ const (
 	// Stripe requires 30 minutes from its creation. The shop closes the page at the
 	// deadline. The minute more allows for clocks that differ.
 	outlives = 31 * time.Minute
+	// longest is how long after its beginning the page of a payment expires at the latest: Stripe
+	// allows 24 hours from the creation. The minutes less allow for clocks that differ.
+	longest = 24*time.Hour - 2*time.Minute
 	// callTimeout bounds one call, below the timeout of package payment.
 	callTimeout = 4 * time.Second
 )
@@ -42,7 +45,7 @@ const (
 // are left out.
 var least = map[string]int64{
 	"AED": 200, "AUD": 50, "BGN": 100, "BRL": 50, "CAD": 50, "CHF": 50, "CNY": 400, "CZK": 1500, "DKK": 250, "EUR": 50,
-	"GBP": 30, "HKD": 400, "INR": 50, "JPY": 50, "MXN": 1000, "MYR": 200, "NOK": 300, "NZD": 50, "PLN": 200, "RON": 200,
+	"GBP": 30, "HKD": 400, "HUF": 17500, "INR": 50, "JPY": 50, "MXN": 1000, "MYR": 200, "NOK": 300, "NZD": 50, "PLN": 200, "RON": 200,
 	"SEK": 300, "SGD": 50, "THB": 1000, "USD": 50,
 }
 
@@ -129,13 +132,32 @@ func (p *Provider) Create(ctx context.Context, in payment.CreateInput) (payment.
 	return payment.Created{Ref: s.ID, RedirectURL: s.URL}, nil
 }
 
+// expiry returns when the page of a payment expires by itself. It is the same in repeated calls,
+// as idempotency keys require.
+func expiry(in payment.CreateInput) time.Time {
+	at := in.ExpiresAt.Add(outlives)
+	if last := in.CreatedAt.Add(longest); at.After(last) {
+		return last
+	}
+	return at
+}
+
+// refusal tells refusals of a request from faults of Stripe.
+func refusal(err error) error {
+	said, ok := errors.AsType[*api.Error](err)
+	if !ok || said.Type == api.ErrorTypeIdempotency {
+		return err
+	}
+	return payment.Refusal(said.HTTPStatusCode, err)
+}
+
 func (p *Provider) open(ctx context.Context, in payment.CreateInput) (*api.CheckoutSession, error) {
 	back := p.shop + "/orders/" + in.Order.Public()
 	known := map[string]string{"payment": in.Payment.String(), "order": in.Order.String()}
 	s, err := p.client.V1CheckoutSessions.Create(ctx, &api.CheckoutSessionCreateParams{
 		Params: api.Params{IdempotencyKey: api.String(in.Payment.String())}, Mode: api.String("payment"),
 		PaymentMethodTypes: []*string{api.String("card")}, ClientReferenceID: api.String(in.Payment.String()),
-		SuccessURL: api.String(back), CancelURL: api.String(back), ExpiresAt: api.Int64(in.ExpiresAt.Add(outlives).Unix()),
+		SuccessURL: api.String(back), CancelURL: api.String(back), ExpiresAt: api.Int64(expiry(in).Unix()),
 		Metadata: known, PaymentIntentData: &api.CheckoutSessionCreatePaymentIntentDataParams{Metadata: known, Description: api.String(in.Description)},
 		LineItems: []*api.CheckoutSessionCreateLineItemParams{{
 			Quantity: api.Int64(1), PriceData: &api.CheckoutSessionCreateLineItemPriceDataParams{
@@ -145,7 +167,7 @@ func (p *Provider) open(ctx context.Context, in payment.CreateInput) (*api.Check
 		}},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("create checkout session: %w", err)
+		return nil, fmt.Errorf("create checkout session: %w", refusal(err))
 	}
 	return s, nil
 }
@@ -161,7 +183,7 @@ func (p *Provider) Query(ctx context.Context, known payment.Known) (payment.Stat
 	}
 	s, err := p.client.V1CheckoutSessions.Retrieve(ctx, known.Ref, nil)
 	if err != nil {
-		return payment.State{}, fmt.Errorf("read checkout session: %w", err)
+		return payment.State{}, fmt.Errorf("read checkout session: %w", refusal(err))
 	}
 	return p.withFee(ctx, known, p.state(s)), nil
 }
@@ -182,14 +204,17 @@ func (p *Provider) Close(ctx context.Context, known payment.Known) (payment.Stat
 		return p.cancelIntent(ctx, known.Ref)
 	case known.Ref == "" && p.publishable != "":
 		i, err := p.intend(ctx, known.CreateInput)
+		if _, ok := errors.AsType[payment.RequestRefused](err); ok {
+			return payment.State{Phase: payment.PhaseClosed, At: p.clock.Now()}, nil // never taken
+		}
 		if err != nil {
 			return payment.State{}, err
 		}
 		return p.cancelIntent(ctx, i.ID)
 	case known.Ref == "":
 		s, err := p.open(ctx, known.CreateInput)
-		if refusal, ok := errors.AsType[*api.Error](err); ok && refusal.Param == "expires_at" {
-			return payment.State{Phase: payment.PhaseClosed, At: p.clock.Now()}, nil // too late to open one, so there is none
+		if _, ok := errors.AsType[payment.RequestRefused](err); ok {
+			return payment.State{Phase: payment.PhaseClosed, At: p.clock.Now()}, nil // too late to open one, or never taken: there is none
 		}
 		if err != nil {
 			return payment.State{}, err

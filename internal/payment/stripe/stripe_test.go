@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -127,7 +128,7 @@ func provider(t *testing.T, at string) *stripe.Provider {
 
 func known(ref, transaction string) payment.Known {
 	return payment.Known{Ref: ref, Transaction: transaction, CreateInput: payment.CreateInput{
-		Payment: id.New[id.Payment](), Order: id.New[id.Order](), Description: "Order 1", AmountMinor: 69900, Currency: "CNY", ExpiresAt: deadline,
+		Payment: id.New[id.Payment](), Order: id.New[id.Order](), Description: "Order 1", AmountMinor: 69900, Currency: "CNY", CreatedAt: deadline.Add(-15 * time.Minute), ExpiresAt: deadline,
 	}}
 }
 
@@ -340,6 +341,56 @@ func TestOnlySignedEventsOfOurPaymentsCount(t *testing.T) {
 	} {
 		if _, err := p.Callback(header, []byte(body)); !errors.Is(err, payment.ErrForged) {
 			t.Errorf("%s: %v, want %v", name, err, payment.ErrForged)
+		}
+	}
+}
+
+// TestAPageOfAnyPaymentWindowIsOneThatStripeTakes has every window of a sale: Stripe takes pages
+// that expire 30 minutes to 24 hours after they were opened.
+func TestAPageOfAnyPaymentWindowIsOneThatStripeTakes(t *testing.T) {
+	t.Parallel()
+	var expires int64
+	p := provider(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+		form, err := url.ParseQuery(readAll(t, r))
+		if err != nil {
+			t.Error(err)
+		}
+		if at := form.Get("expires_at"); at != "" {
+			expires, _ = strconv.ParseInt(at, 10, 64)
+		}
+		_, _ = w.Write([]byte(`{"id":"cs_1","object":"checkout.session","url":"https://pay.example"}`))
+	}))
+	for _, window := range []time.Duration{30 * time.Second, 15 * time.Minute, 23 * time.Hour, 23*time.Hour + 29*time.Minute, 23*time.Hour + 45*time.Minute, 24 * time.Hour} {
+		k := known("", "")
+		k.CreatedAt = k.ExpiresAt.Add(-window)
+		if _, err := p.Create(t.Context(), k.CreateInput); err != nil {
+			t.Fatal(err)
+		}
+		first := expires
+		if open := time.Unix(expires, 0).Sub(k.CreatedAt); open < 30*time.Minute || open > 24*time.Hour-time.Minute {
+			t.Errorf("with a window of %s, the page is open for %s", window, open)
+		}
+		if _, err := p.Close(t.Context(), k); err != nil || expires != first {
+			t.Errorf("the repeated call differs: %d and %d, %v", first, expires, err)
+		}
+	}
+}
+
+func TestStripesRefusalsAreToldFromItsFaults(t *testing.T) {
+	t.Parallel()
+	for status, refused := range map[int]bool{400: true, 401: true, 402: true, 403: true, 404: true, 409: false, 429: false, 500: false, 503: false} {
+		p := provider(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(`{"error":{"type":"invalid_request_error","message":"no"}}`))
+		}))
+		k := known("", "")
+		_, err := p.Create(t.Context(), k.CreateInput)
+		if _, ok := errors.AsType[payment.RequestRefused](err); err == nil || ok != refused {
+			t.Errorf("status %d: %v", status, err)
+		}
+		state, err := p.Close(t.Context(), k)
+		if refused != (err == nil && state.Phase == payment.PhaseClosed) {
+			t.Errorf("status %d: close of a payment that was never made: %+v, %v", status, state, err)
 		}
 	}
 }

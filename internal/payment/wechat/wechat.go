@@ -188,6 +188,9 @@ func (p *Provider) Terms() payment.Terms {
 	return terms
 }
 
+// shortest is how long a payment can be paid at least: WeChat Pay requires more than a minute.
+const shortest = 90 * time.Second
+
 func number[T ~[16]byte](id T) *string { return core.String(hex.EncodeToString(id[:])) }
 
 // Create opens a payment. A repeated call with the same number returns a code for the same
@@ -195,6 +198,9 @@ func number[T ~[16]byte](id T) *string { return core.String(hex.EncodeToString(i
 func (p *Provider) Create(ctx context.Context, in payment.CreateInput) (payment.Created, error) {
 	notices := p.cfg.ShopURL + "/webhooks/payments/" + p.Name()
 	expires := in.ExpiresAt.Truncate(time.Second)
+	if first := in.CreatedAt.Add(shortest).Truncate(time.Second); expires.Before(first) {
+		expires = first
+	}
 	if !p.phone {
 		service := native.NativeApiService{Client: p.client}
 		made, _, err := service.Prepay(ctx, native.PrepayRequest{
@@ -324,7 +330,11 @@ func (p *Provider) Callback(header http.Header, body []byte) (payment.Event, err
 // refusal shortens an error of the library, which contains all headers.
 func refusal(step string, err error) error {
 	if api, ok := errors.AsType[*core.APIError](err); ok {
-		return fmt.Errorf("%s at WeChat Pay: status %d, %s: %s", step, api.StatusCode, api.Code, api.Message)
+		err := fmt.Errorf("%s at WeChat Pay: status %d, %s: %s", step, api.StatusCode, api.Code, api.Message)
+		if api.Code == "OUT_TRADE_NO_USED" || api.Code == "ORDERPAID" || api.Code == "ORDER_PAID" || api.Code == "ORDER_CLOSED" || api.Code == "ORDERCLOSED" {
+			return err // a payment exists
+		}
+		return payment.Refusal(api.StatusCode, err)
 	}
 	return fmt.Errorf("%s at WeChat Pay: %w", step, err)
 }
