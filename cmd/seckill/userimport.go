@@ -22,7 +22,7 @@ type userImportCmd struct {
 // Help describes the file.
 func (userImportCmd) Help() string {
 	return "Creates a customer for each row. Rows whose account or externalId exists are left alone, so that the command can be repeated.\n" +
-		"passwordHash is of argon2id, bcrypt, or PBKDF2 or scrypt as Django writes them, and is replaced at the first sign-in; without one, " +
+		"passwordHash is of argon2, bcrypt, or a hasher of Django, and is replaced at the first sign-in; without one, " +
 		"the customer resets the password by e-mail.\n\n" + examples(
 		"seckill user import --dry-run customers.csv",
 		"seckill user import customers.csv",

@@ -3,13 +3,10 @@ package account
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"seckill/ent"
@@ -18,21 +15,18 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/locale"
 	"seckill/internal/postgres"
+	"seckill/internal/spreadsheet"
 )
 
-const (
-	// importBatch is how many rows are written in one transaction.
-	importBatch = 500
-	// maxImportField bounds a field, in bytes.
-	maxImportField = 1024
-)
+// importBatch is how many rows are written in one transaction.
+const importBatch = 500
 
 // importColumns are the columns of a file of customers; account is required.
 var importColumns = []string{"account", "displayName", "externalId", "passwordHash", "verified", "language", "createdAt"}
 
 // Import describes an import of customers.
 type Import struct {
-	Rows   io.Reader // CSV with a header of column names
+	Rows   io.Reader // CSV as spreadsheets write it, with a header of column names
 	DryRun bool      // check and count, write nothing
 	// Problem is called for each row that is not imported; may be nil.
 	Problem func(line int, why string)
@@ -59,13 +53,12 @@ type newCustomer struct {
 
 // importer holds the state of one import: a batch, and the names of the file so far.
 type importer struct {
-	store   *Store
-	in      Import
-	columns map[string]int
-	seen    map[nameSum]struct{}
-	done    Imported
-	batch   []newCustomer
-	now     time.Time
+	store *Store
+	in    Import
+	seen  map[nameSum]struct{}
+	done  Imported
+	batch []newCustomer
+	now   time.Time
 }
 
 // nameSum stands for an account or an external id: a sum is shorter than a name.
@@ -77,24 +70,20 @@ func sumOf(kind, name string) nameSum {
 }
 
 // Import creates a customer for each row. Rows whose account or external id exists are
-// left alone, so that an import can be repeated. The error is of the file as a whole, or
-// of the database; what was written before stays.
+// left alone, so that an import can be repeated, and rows that cannot be read are reported
+// and end nothing. The error is of the file as a whole, or of the database; what was
+// written before stays.
 func (s *Store) Import(ctx context.Context, in Import) (Imported, error) {
 	i := importer{store: s, in: in, seen: map[nameSum]struct{}{}, now: s.clock.Now().UTC()}
 	if i.in.Problem == nil {
 		i.in.Problem = func(int, string) {}
 	}
-	rows := csv.NewReader(in.Rows)
-	rows.ReuseRecord = true
-	header, err := rows.Read()
+	rows, err := spreadsheet.NewReader(in.Rows, importColumns, "account")
 	if err != nil {
-		return i.done, fmt.Errorf("read the header: %w", err)
-	}
-	if i.columns, err = columnsOf(header); err != nil {
 		return i.done, err
 	}
 	for {
-		record, err := rows.Read()
+		row, err := rows.Next()
 		if errors.Is(err, io.EOF) {
 			return i.done, i.flush(ctx)
 		}
@@ -102,8 +91,7 @@ func (s *Store) Import(ctx context.Context, in Import) (Imported, error) {
 			return i.done, errors.Join(err, i.flush(ctx))
 		}
 		i.done.Rows++
-		line, _ := rows.FieldPos(0)
-		i.add(line, record)
+		i.add(row)
 		if len(i.batch) == importBatch {
 			if err := i.flush(ctx); err != nil {
 				return i.done, err
@@ -112,27 +100,12 @@ func (s *Store) Import(ctx context.Context, in Import) (Imported, error) {
 	}
 }
 
-func columnsOf(header []string) (map[string]int, error) {
-	columns := map[string]int{}
-	for n, name := range header {
-		name = strings.TrimSpace(strings.TrimPrefix(name, "\ufeff"))
-		if _, twice := columns[name]; twice || !slices.Contains(importColumns, name) {
-			return nil, fmt.Errorf("column %q is not known, or twice there: choose among %s", name, strings.Join(importColumns, ", "))
-		}
-		columns[name] = n
-	}
-	if _, ok := columns["account"]; !ok {
-		return nil, errors.New("the column account is missing")
-	}
-	return columns, nil
-}
-
 // add checks a row and appends it to the batch.
-func (i *importer) add(line int, record []string) {
-	c, err := i.parse(line, record)
+func (i *importer) add(row spreadsheet.Row) {
+	c, err := i.parse(row)
 	if err != nil {
 		i.done.Invalid++
-		i.in.Problem(line, err.Error())
+		i.in.Problem(row.Line, err.Error())
 		return
 	}
 	names := []nameSum{sumOf("a", c.user.Account)}
@@ -156,23 +129,16 @@ func (i *importer) duplicate(c newCustomer, why string) {
 	i.in.Problem(c.line, c.user.Account+" "+why)
 }
 
-func (i *importer) parse(line int, record []string) (newCustomer, error) {
-	field := func(name string) string {
-		if n, ok := i.columns[name]; ok {
-			return strings.TrimSpace(record[n])
-		}
-		return ""
+func (i *importer) parse(row spreadsheet.Row) (newCustomer, error) {
+	if row.Err != nil {
+		return newCustomer{}, row.Err
 	}
-	for _, text := range record {
-		if len(text) > maxImportField {
-			return newCustomer{}, errors.New("a field is too long")
-		}
-	}
+	field := row.Field
 	account, ok := i.store.names.Normalise(field("account"))
 	if !ok {
 		return newCustomer{}, fmt.Errorf("account: must be an %s", i.store.names.rule())
 	}
-	c := newCustomer{line: line, hash: field("passwordHash"), language: field("language")}
+	c := newCustomer{line: row.Line, hash: trimHashPrefix(field("passwordHash")), language: field("language")}
 	c.user = i.store.newUser(NewUser{Account: account, DisplayName: shownName(field("displayName"), account)}, auth.Customer)
 	c.user.ExternalID = field("externalId")
 	if c.user.ExternalID != "" && !externalIDFormat.MatchString(c.user.ExternalID) {

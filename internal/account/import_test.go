@@ -1,15 +1,21 @@
 package account
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
+	"golang.org/x/crypto/argon2"
 	"golang.org/x/crypto/bcrypt"
 
 	"seckill/ent/user"
 	"seckill/internal/fault"
+	"seckill/internal/spreadsheet"
 )
 
 // hashes are hashes of goodPassword as other systems write them.
@@ -23,7 +29,22 @@ func hashes(t *testing.T) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	sum := sha256.Sum256([]byte(goodPassword))
+	ofSum, err := bcrypt.GenerateFromPassword([]byte(hex.EncodeToString(sum[:])), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	salt := []byte("seasaltseasalt16")
+	raw := base64.RawStdEncoding.EncodeToString
 	return map[string]string{
+		// As Django, Spring Security, and PHP write them.
+		"django-argon@example.com":  "argon2" + argon,
+		"django-argoni@example.com": "argon2$argon2i$v=19$m=512,t=2,p=2$" + raw(salt) + "$" + raw(argon2.Key([]byte(goodPassword), salt, 2, 512, 2, 16)),
+		"django-bcrypt@example.com": "bcrypt$" + string(bc),
+		"django-sum@example.com":    "bcrypt_sha256$" + string(ofSum),
+		"spring@example.com":        "{bcrypt}" + string(bc),
+		"php@example.com":           strings.Replace(string(bc), "$2a$", "$2y$", 1),
+
 		"bcrypt@example.com": string(bc),
 		"argon@example.com":  argon,
 		"pbkdf2@example.com": "pbkdf2_sha256$1000$seasalt$DrdiWD40lyBuydnjvZiDrdQMx1S1mOA9O0QYex0R6ww=",
@@ -104,6 +125,33 @@ func TestAnImportCanBeRepeatedAndSaysWhatItLeftOut(t *testing.T) {
 			if _, err := f.store.Import(t.Context(), Import{Rows: strings.NewReader(header)}); err == nil {
 				t.Errorf("%s: no error", name)
 			}
+		}
+	})
+}
+
+// A dry run and an import check the same rows, to the end of the file.
+func TestAnImportChecksEachRowByItself(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		file := "\ufeff\"account\";\"displayName\"\r\n" +
+			"one@example.com;One\r\n" +
+			"two@example.com\r\n" + // 3: short
+			"three@example.com;\"Three\r\n" + // 4: a quote stays open
+			"four@example.com;\xc4\xe3\r\n" + // 5: not UTF-8
+			"five@example.com;\x00\r\n" + // 6: Postgres refuses it
+			spreadsheet.Safe("+8613800138000") + ";" + spreadsheet.Safe("=Six") + "\r\n" // as an export has it
+		for _, dry := range []bool{true, false} {
+			var lines []int
+			done, err := f.store.Import(t.Context(), Import{Rows: strings.NewReader(file), DryRun: dry, Problem: func(line int, _ string) {
+				lines = append(lines, line)
+			}})
+			if err != nil || done != (Imported{Rows: 6, Created: 2, Invalid: 4}) || !slices.Equal(lines, []int{3, 4, 5, 6}) {
+				t.Errorf("dry %t: %+v, lines %v, %v", dry, done, lines, err)
+			}
+		}
+		six, err := f.db.Ent.User.Query().Where(user.Account("+8613800138000")).Only(t.Context())
+		if err != nil || six.DisplayName != "=Six" {
+			t.Errorf("the row of an export is %+v, %v", six, err)
 		}
 	})
 }

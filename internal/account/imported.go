@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
@@ -13,11 +14,32 @@ import (
 	"strings"
 
 	"github.com/alexedwards/argon2id"
+	"golang.org/x/crypto/argon2"
 	"golang.org/x/crypto/bcrypt"
 	"golang.org/x/crypto/scrypt"
 )
 
-const argonPrefix = "$argon2id$"
+const (
+	argonPrefix = "$argon2id$"
+	// argonIndependent is the variant that PHP and older installations of Django use.
+	argonIndependent = "$argon2i$"
+	// bcryptOfSum is how Django writes bcrypt of the hexadecimal SHA-256 sum of a password.
+	bcryptOfSum = "bcrypt_sha256$"
+)
+
+// hashPrefixes are what frameworks write before the common encoding of a hash: Django
+// the name of its hasher, Spring Security the id of its encoder.
+var hashPrefixes = []string{"argon2$", "bcrypt$", "{argon2}", "{argon2@SpringSecurity_v5_8}", "{bcrypt}"}
+
+// trimHashPrefix returns a hash in the common encoding.
+func trimHashPrefix(encoded string) string {
+	for _, prefix := range hashPrefixes {
+		if rest, ok := strings.CutPrefix(encoded, prefix); ok {
+			return "$" + strings.TrimPrefix(rest, "$")
+		}
+	}
+	return encoded
+}
 
 // Bounds of imported hashes: one comparison takes at most about a second of a core and
 // 128 MiB. A sign-in replaces the hash.
@@ -40,24 +62,24 @@ type derived struct {
 }
 
 // CheckImportedHash returns an error for a password hash that this server cannot compare,
-// or whose comparison would cost too much: argon2id, bcrypt, and PBKDF2 and scrypt as
-// Django writes them.
+// or whose comparison would cost too much: argon2, bcrypt, and what Django makes of bcrypt,
+// PBKDF2 and scrypt.
 func CheckImportedHash(encoded string) error {
 	if len(encoded) > maxHashText {
 		return errHashFormat
 	}
 	switch {
-	case strings.HasPrefix(encoded, argonPrefix):
-		params, _, _, err := argon2id.DecodeHash(encoded)
+	case strings.HasPrefix(encoded, argonPrefix), strings.HasPrefix(encoded, argonIndependent):
+		params, _, _, err := argon2id.DecodeHash(strings.Replace(encoded, argonIndependent, argonPrefix, 1))
 		if err != nil {
 			return err
 		}
 		if int64(params.Memory)<<10 > maxHashMemory || params.Iterations > maxArgonPasses || params.Parallelism > maxHashLanes {
-			return errors.New("the parameters of argon2id are too high")
+			return errors.New("the parameters of argon2 are too high")
 		}
 		return nil
-	case strings.HasPrefix(encoded, "$2"):
-		cost, err := bcrypt.Cost([]byte(encoded))
+	case isBcrypt(strings.TrimPrefix(encoded, bcryptOfSum)):
+		cost, err := bcrypt.Cost([]byte(strings.TrimPrefix(encoded, bcryptOfSum)))
 		if err == nil && cost > maxBcryptCost {
 			err = errors.New("the cost of bcrypt is too high")
 		}
@@ -67,9 +89,27 @@ func CheckImportedHash(encoded string) error {
 	return err
 }
 
+// isBcrypt reports whether a hash is of bcrypt. Variant $2x$ repeats a fault of an old
+// version of PHP, which this server does not have.
+func isBcrypt(encoded string) bool {
+	return strings.HasPrefix(encoded, "$2a$") || strings.HasPrefix(encoded, "$2b$") || strings.HasPrefix(encoded, "$2y$")
+}
+
 // compareImported compares a password with a hash that another system made.
 func compareImported(password, encoded string) (bool, error) {
-	if strings.HasPrefix(encoded, "$2") {
+	if rest, ok := strings.CutPrefix(encoded, bcryptOfSum); ok {
+		sum := sha256.Sum256([]byte(password))
+		password, encoded = hex.EncodeToString(sum[:]), rest
+	}
+	if strings.HasPrefix(encoded, argonIndependent) {
+		params, salt, want, err := argon2id.DecodeHash(strings.Replace(encoded, argonIndependent, argonPrefix, 1))
+		if err != nil {
+			return false, err
+		}
+		got := argon2.Key([]byte(password), salt, params.Iterations, params.Memory, params.Parallelism, params.KeyLength)
+		return subtle.ConstantTimeCompare(got, want) == 1, nil
+	}
+	if isBcrypt(encoded) {
 		err := bcrypt.CompareHashAndPassword([]byte(encoded), []byte(password))
 		if errors.Is(err, bcrypt.ErrMismatchedHashAndPassword) {
 			return false, nil

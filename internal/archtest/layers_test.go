@@ -17,7 +17,7 @@ type layer struct {
 // layers.
 var layers = []layer{
 	{"values", []string{"internal/accent", "internal/id"}},
-	{"leaf", []string{"docs", "ent", "migrations", "web", "internal/clock", "internal/config", "internal/fault", "internal/locale", "internal/money", "internal/tracing"}},
+	{"leaf", []string{"docs", "ent", "migrations", "web", "internal/clock", "internal/config", "internal/fault", "internal/locale", "internal/money", "internal/spreadsheet", "internal/tracing"}},
 	{"services", []string{"internal/postgres", "internal/redisconn", "internal/periodic", "internal/batch", "internal/cursor", "internal/delivery", "internal/telemetry"}},
 	{"platform", []string{"internal/auth", "internal/ratelimit", "internal/stream", "internal/media"}},
 	{"services of tests", []string{"internal/testenv"}},

@@ -2,12 +2,10 @@ package operator
 
 import (
 	"context"
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"time"
 
 	"seckill/ent"
@@ -19,6 +17,7 @@ import (
 	"seckill/internal/order"
 	"seckill/internal/recipient"
 	"seckill/internal/sale"
+	"seckill/internal/spreadsheet"
 )
 
 // exportPage is the number of orders per read: the maximum that an export holds in
@@ -66,11 +65,13 @@ func (s *Service) OpenExport(ctx context.Context, by id.User, saleID id.Sale) (*
 // Name returns the file name of the export.
 func (e *Export) Name() string { return e.sale.Slug + "-orders.csv" }
 
-// CSV writes the orders as CSV (RFC 4180), oldest first, page by page, and returns their
-// number. Text that a spreadsheet would interpret as a formula is quoted.
+// CSV writes the orders as CSV for spreadsheets, oldest first, page by page, and returns
+// their number.
 func (e *Export) CSV(ctx context.Context, out io.Writer) (orders int, err error) {
-	w := csv.NewWriter(out)
-	w.UseCRLF = true
+	w, err := spreadsheet.NewWriter(out)
+	if err != nil {
+		return 0, fmt.Errorf("export orders: %w", err)
+	}
 	if err := w.Write(exportHeader); err != nil {
 		return 0, fmt.Errorf("export orders: %w", err)
 	}
@@ -144,7 +145,7 @@ func exportRow(r *ent.Order, goods, account string) []string {
 	unit := money.Amount{Minor: r.UnitPriceMinor, Currency: r.Currency}
 	return []string{
 		r.ID.Public(), r.Number, string(r.Status), r.SaleID.Public(), r.ItemID.Public(),
-		plain(goods), r.UserID.Public(), plain(account), strconv.Itoa(r.Quantity),
+		spreadsheet.Safe(goods), r.UserID.Public(), spreadsheet.Safe(account), strconv.Itoa(r.Quantity),
 		unit.Decimal(), unit.Times(r.Quantity).Decimal(), r.Currency,
 		stamp(&r.ReservedAt), stamp(&r.CreatedAt), stamp(r.PaymentDeadline), stamp(r.PaidAt), stamp(&r.UpdatedAt),
 	}
@@ -165,16 +166,7 @@ func metadataColumn(m order.Metadata) string {
 // recipientColumns returns the columns of a recipient; empty where an order has no
 // recipient.
 func recipientColumns(r recipient.Recipient) []string {
-	return []string{plain(r.Name), plain(r.Phone), r.Country, plain(r.Region), plain(r.City), plain(r.Street), plain(r.PostalCode)}
-}
-
-// plain prevents a spreadsheet from interpreting a text as a formula (OWASP, CSV
-// injection).
-func plain(text string) string {
-	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
-		return "'" + text
-	}
-	return text
+	return []string{spreadsheet.Safe(r.Name), spreadsheet.Safe(r.Phone), r.Country, spreadsheet.Safe(r.Region), spreadsheet.Safe(r.City), spreadsheet.Safe(r.Street), spreadsheet.Safe(r.PostalCode)}
 }
 
 func stamp(t *time.Time) string {

@@ -10,6 +10,7 @@ import (
 	"seckill/ent/refund"
 	"seckill/internal/id"
 	"seckill/internal/money"
+	"seckill/internal/spreadsheet"
 )
 
 // moneyOf is the money of the payment that paid an order, and what went back of it.
@@ -68,7 +69,7 @@ func (e *Export) money(ctx context.Context, rows []*ent.Order) (map[id.Order]*mo
 func (m *moneyOf) columns() []string {
 	columns := make([]string, 5)
 	if m.payment != nil {
-		columns[0], columns[1] = plain(m.payment.Provider), plain(m.payment.Transaction)
+		columns[0], columns[1] = spreadsheet.Safe(m.payment.Provider), spreadsheet.Safe(m.payment.Transaction)
 	}
 	if m.refund != nil {
 		columns[2] = string(m.refund.Status)

@@ -101,6 +101,9 @@ func TestAnExportIsStreamedWholeAndInOrder(t *testing.T) {
 	if err != nil || count != n+1 || out.writes < 3 || export.Name() != v.Slug+"-orders.csv" {
 		t.Fatalf("%d orders in %d writes, error %v", count, out.writes, err)
 	}
+	if !strings.HasPrefix(out.String(), "\ufefforder_id,") {
+		t.Errorf("the export begins %q: Excel reads it in the code page of the machine", out.String()[:8])
+	}
 	rows, err := csv.NewReader(&out).ReadAll()
 	if err != nil || len(rows) != n+2 {
 		t.Fatalf("%d rows, error %v", len(rows), err)
