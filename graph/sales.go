@@ -66,6 +66,7 @@ func saleFilter(ctx context.Context, f *model.SaleFilter) (storefront.SaleFilter
 		return out, fault.New(fault.Forbidden, "Only operators may filter by status.")
 	}
 	out.Search, out.Phases, out.Statuses = deref(f.Search), f.Phases, f.Statuses
+	out.StartsBefore = deref(f.StartsBefore)
 	return out, nil
 }
 

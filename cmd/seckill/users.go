@@ -16,7 +16,7 @@ import (
 	"seckill/internal/id"
 )
 
-// listedUsers limits the list of users.
+// listedUsers is the length of the pages in which users are read.
 const listedUsers = 200
 
 // named identifies the user that a command changes.
@@ -51,19 +51,24 @@ func (l userListCmd) Run(c *call) error {
 		return err
 	}
 	return app.ChangeUsers(c.ctx, c.cfg, c.logger(), func(users app.Users) error {
-		page, err := users.Admin.List(c.ctx, account.ListInput{Search: l.Search, Limit: listedUsers})
-		if err != nil {
-			return err
-		}
 		w := tabwriter.NewWriter(c.env.stdout, 0, 0, 2, ' ', 0)
-		for _, u := range page.Users {
-			state := "active"
-			if u.Disabled {
-				state = "disabled"
+		for in := (account.ListInput{Search: l.Search, Limit: listedUsers}); ; {
+			page, err := users.Admin.List(c.ctx, in)
+			if err != nil {
+				return err
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", u.ID.Public(), u.Role, state, u.CreatedAt.Format(time.RFC3339), u.Account)
+			for _, u := range page.Users {
+				state := "active"
+				if u.Disabled {
+					state = "disabled"
+				}
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", u.ID.Public(), u.Role, state, u.CreatedAt.Format(time.RFC3339), u.Account)
+				in.After = u.ID
+			}
+			if err := w.Flush(); err != nil || !page.HasNext {
+				return err
+			}
 		}
-		return w.Flush()
 	})
 }
 
@@ -172,6 +177,9 @@ func (l userLogCmd) Run(c *call) error {
 				address = e.Addr.String()
 			}
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%q\n", e.At.Format(time.RFC3339), e.Kind, name(e.Actor), name(e.Subject), address, e.Detail)
+		}
+		if len(events) == account.MaxLogged {
+			fmt.Fprintf(c.env.stderr, "only the newest %d entries: choose a shorter --since for all of a time\n", account.MaxLogged)
 		}
 		return w.Flush()
 	})

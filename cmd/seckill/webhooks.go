@@ -204,7 +204,7 @@ type webhookDeliveriesCmd struct {
 	State string `enum:"all,pending,delivered,given_up" default:"all" help:"all, pending, delivered or given_up."`
 }
 
-// Run prints the newest deliveries.
+// Run prints the deliveries, newest first.
 func (d webhookDeliveriesCmd) Run(c *call) error {
 	in := webhook.DeliveriesInput{Limit: 100}
 	var err error
@@ -215,16 +215,21 @@ func (d webhookDeliveriesCmd) Run(c *call) error {
 		in.State = &state
 	}
 	return changeWebhooks(c, func(hooks *webhook.Service) error {
-		page, _, err := hooks.Deliveries(c.ctx, in)
-		if err != nil {
-			return err
-		}
 		w := tabwriter.NewWriter(c.env.stdout, 0, 0, 2, ' ', 0)
-		for _, d := range page {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", d.ID.Public(), d.CreatedAt.Format(time.RFC3339),
-				d.Kind, d.Subject, strings.ToLower(string(d.State)), d.Attempts, d.Error)
+		for {
+			page, more, err := hooks.Deliveries(c.ctx, in)
+			if err != nil {
+				return err
+			}
+			for _, d := range page {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", d.ID.Public(), d.CreatedAt.Format(time.RFC3339),
+					d.Kind, d.Subject, strings.ToLower(string(d.State)), d.Attempts, d.Error)
+				in.After = d.ID
+			}
+			if err := w.Flush(); err != nil || !more {
+				return err
+			}
 		}
-		return w.Flush()
 	})
 }
 

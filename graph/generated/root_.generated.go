@@ -4819,6 +4819,8 @@ input SaleFilter {
   phases: [SalePhase!]
   """Only sales whose title contains this text."""
   search: String @constraint(maxLength: 64)
+  """Only sales that open before this time."""
+  startsBefore: DateTime
   """Only sales in one of these statuses; for operators only."""
   statuses: [SaleStatus!]
 }

@@ -2881,7 +2881,7 @@ func (ec *executionContext) unmarshalInputSaleFilter(ctx context.Context, obj an
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"phases", "search", "statuses"}
+	fieldsInOrder := [...]string{"phases", "search", "startsBefore", "statuses"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2902,6 +2902,13 @@ func (ec *executionContext) unmarshalInputSaleFilter(ctx context.Context, obj an
 				return it, err
 			}
 			it.Search = data
+		case "startsBefore":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("startsBefore"))
+			data, err := ec.unmarshalODateTime2ᚖtimeᚐTime(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.StartsBefore = data
 		case "statuses":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("statuses"))
 			data, err := ec.unmarshalOSaleStatus2ᚕseckillᚋinternalᚋsaleᚐStatusᚄ(ctx, v)

@@ -2300,6 +2300,8 @@ type SaleFilter struct {
 	Phases []sale.Phase `json:"phases,omitempty"`
 	// Only sales whose title contains this text.
 	Search *string `json:"search,omitempty"`
+	// Only sales that open before this time.
+	StartsBefore *time.Time `json:"startsBefore,omitempty"`
 	// Only sales in one of these statuses; for operators only.
 	Statuses []sale.Status `json:"statuses,omitempty"`
 }

@@ -27,7 +27,8 @@ import (
 	"seckill/internal/recipient"
 )
 
-// maxPersonal bounds each list of personal data; the newest entries are kept.
+// maxPersonal bounds each list of personal data. The newest entries are kept, and the
+// document names the lists that have more.
 const maxPersonal = 1000
 
 // PersonalData returns what is stored about the signed-in user, as a JSON document. It
@@ -67,6 +68,17 @@ type personalData struct {
 	Refused    []personalRefusal     `json:"refusedAttempts"`
 	Notices    notice.Stored         `json:"notices"`
 	Log        []personalEvent       `json:"securityLog"`
+	// Truncated names the lists that have more than maxPersonal entries.
+	Truncated []string `json:"truncated"`
+}
+
+// newest returns the newest maxPersonal entries of a list, and notes when there are more.
+func newest[T any](doc *personalData, name string, entries []T) []T {
+	if len(entries) <= maxPersonal {
+		return entries
+	}
+	doc.Truncated = append(doc.Truncated, name)
+	return entries[:maxPersonal]
 }
 
 type personalIdentity struct {
@@ -124,27 +136,27 @@ func (s *Store) personal(ctx context.Context, u *User) (*personalData, error) {
 	}
 	doc := &personalData{
 		ID: u.ID.Public(), Account: u.Account, ExternalID: u.ExternalID, Name: u.DisplayName, CreatedAt: u.CreatedAt, VerifiedAt: row.VerifiedAt, Language: row.Language,
-		Identities: []personalIdentity{}, Sessions: []personalSession{}, Addresses: []recipient.Recipient{}, Orders: []personalOrder{}, Waitlist: []personalWait{}, Refused: []personalRefusal{}, Log: []personalEvent{},
+		Identities: []personalIdentity{}, Sessions: []personalSession{}, Addresses: []recipient.Recipient{}, Orders: []personalOrder{}, Waitlist: []personalWait{}, Refused: []personalRefusal{}, Log: []personalEvent{}, Truncated: []string{},
 	}
-	identities, err := s.db.Ent.UserIdentity.Query().Where(useridentity.UserID(u.ID)).Limit(maxPersonal).All(ctx)
+	identities, err := s.db.Ent.UserIdentity.Query().Where(useridentity.UserID(u.ID)).Limit(maxPersonal + 1).All(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range identities {
+	for _, r := range newest(doc, "identities", identities) {
 		doc.Identities = append(doc.Identities, personalIdentity{r.Issuer, r.Subject, r.CreatedAt})
 	}
-	sessions, err := s.db.Ent.Session.Query().Where(session.UserID(u.ID)).Order(ent.Desc(session.FieldID)).Limit(maxPersonal).All(ctx)
+	sessions, err := s.db.Ent.Session.Query().Where(session.UserID(u.ID)).Order(ent.Desc(session.FieldID)).Limit(maxPersonal + 1).All(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range sessions {
+	for _, r := range newest(doc, "sessions", sessions) {
 		doc.Sessions = append(doc.Sessions, personalSession{r.CreatedAt, r.RotatedAt, r.RevokedAt})
 	}
-	events, err := s.db.Ent.SecurityEvent.Query().Where(securityevent.SubjectID(u.ID)).Order(ent.Desc(securityevent.FieldID)).Limit(maxPersonal).All(ctx)
+	events, err := s.db.Ent.SecurityEvent.Query().Where(securityevent.SubjectID(u.ID)).Order(ent.Desc(securityevent.FieldID)).Limit(maxPersonal + 1).All(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range events {
+	for _, r := range newest(doc, "securityLog", events) {
 		doc.Log = append(doc.Log, personalEvent{r.Kind, r.Address, r.CreatedAt})
 	}
 	return doc, s.purchases(ctx, u.ID, doc)
@@ -152,10 +164,11 @@ func (s *Store) personal(ctx context.Context, u *User) (*personalData, error) {
 
 // purchases adds the orders and places on the waitlist.
 func (s *Store) purchases(ctx context.Context, user id.User, doc *personalData) error {
-	orders, err := s.db.Ent.Order.Query().Where(order.UserID(user)).Order(ent.Desc(order.FieldID)).Limit(maxPersonal).All(ctx)
+	orders, err := s.db.Ent.Order.Query().Where(order.UserID(user)).Order(ent.Desc(order.FieldID)).Limit(maxPersonal + 1).All(ctx)
 	if err != nil {
 		return err
 	}
+	orders = newest(doc, "orders", orders)
 	ids := make([]id.Order, len(orders))
 	for i, r := range orders {
 		ids[i] = r.ID
@@ -182,21 +195,21 @@ func (s *Store) purchases(ctx context.Context, user id.User, doc *personalData) 
 	for _, a := range book {
 		doc.Addresses = append(doc.Addresses, a.Recipient)
 	}
-	waits, err := s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.UserID(user)).Order(ent.Desc(waitlistentry.FieldID)).Limit(maxPersonal).All(ctx)
+	waits, err := s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.UserID(user)).Order(ent.Desc(waitlistentry.FieldID)).Limit(maxPersonal + 1).All(ctx)
 	if err != nil {
 		return err
 	}
-	for _, r := range waits {
+	for _, r := range newest(doc, "waitlist", waits) {
 		doc.Waitlist = append(doc.Waitlist, personalWait{r.ItemID.Public(), string(r.Status), r.CreatedAt})
 	}
-	refused, err := attempt.Of(ctx, s.db.Ent.RefusedAttempt, user, maxPersonal)
+	refused, err := attempt.Of(ctx, s.db.Ent.RefusedAttempt, user, maxPersonal+1)
 	if err != nil {
 		return err
 	}
 	if doc.Notices, err = notice.StoredOf(ctx, s.db.Ent, user); err != nil {
 		return err
 	}
-	for _, r := range refused {
+	for _, r := range newest(doc, "refusedAttempts", refused) {
 		doc.Refused = append(doc.Refused, personalRefusal{r.Sale.Public(), r.Stage, string(r.Code), r.Times, r.First, r.Last})
 	}
 	return nil

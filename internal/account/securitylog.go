@@ -53,8 +53,8 @@ const (
 	EventTimeout = 2 * time.Second
 	// eventLife is the retention of entries.
 	eventLife = 180 * 24 * time.Hour
-	// maxEvents limits the length of a list.
-	maxEvents = 1000
+	// MaxLogged limits the length of a list of the security log.
+	MaxLogged = 1000
 	// maxDetail limits the detail, in bytes.
 	maxDetail = 800
 )
@@ -141,7 +141,7 @@ func (l *SecurityLog) HeldSettled(ctx context.Context, by id.User, what string) 
 // if subject is not Nil.
 func (l *SecurityLog) Since(ctx context.Context, since time.Time, subject id.User) ([]Event, error) {
 	query := l.db.Ent.SecurityEvent.Query().Where(securityevent.CreatedAtGTE(since)).
-		Order(ent.Desc(securityevent.FieldCreatedAt, securityevent.FieldID)).Limit(maxEvents)
+		Order(ent.Desc(securityevent.FieldCreatedAt, securityevent.FieldID)).Limit(MaxLogged)
 	if !subject.IsZero() {
 		query.Where(securityevent.SubjectID(subject))
 	}

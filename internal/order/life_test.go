@@ -3,6 +3,7 @@ package order_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -11,10 +12,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
 	"seckill/ent"
 	entorder "seckill/ent/order"
+	"seckill/ent/orderevent"
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/testenv"
@@ -322,6 +325,22 @@ func TestSweepersOfManyProcessesExpireEachOrderOnce(t *testing.T) {
 	if n := e.db.Ent.Order.Query().Where(entorder.ReturnDue(true)).CountX(t.Context()); n != 500 {
 		t.Errorf("%d returns due", n)
 	}
+}
+
+func TestALongTimelineKeepsItsNewestEntries(t *testing.T) {
+	onBoth(t, stock{units: 1, limit: 1}, func(t *testing.T, e *env) {
+		o := e.write(e.writer(nil), e.request()).Order
+		const many = 60
+		for i := range many {
+			e.must(e.db.Ent.OrderEvent.Create().SetID(id.New[uuid.UUID]()).SetOrderID(o.ID).SetStatus(orderevent.Status(o.Status)).SetVersion(o.Version).
+				SetActor(orderevent.Actor(order.Operator)).SetCode(orderevent.Code(order.CodePaid)).SetNote(fmt.Sprint(i)).SetCreatedAt(e.clock.Now()).Exec(t.Context()))
+		}
+		got, err := e.store().Timeline(t.Context(), o)
+		e.must(err)
+		if len(got) != 50 || got[0].Code != "" || got[1].Note != fmt.Sprint(many-49) || got[49].Note != fmt.Sprint(many-1) {
+			t.Errorf("%d entries, from %+v to %+v", len(got), got[0], got[len(got)-1])
+		}
+	})
 }
 
 func TestTheTimelineShowsWhatHappened(t *testing.T) {

@@ -3,6 +3,7 @@ package order
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -94,14 +95,15 @@ func logRow(tx *ent.Tx, o *Order, at time.Time, e Entry) *ent.OrderEventCreate {
 	return row
 }
 
-// Timeline returns the log of an order, oldest first, at most maxTimeline entries. The
-// first entry is the creation of the order; it has no code.
+// Timeline returns the log of an order, oldest first: its creation, which has no code, and
+// the newest entries, at most maxTimeline in all.
 func (s *Store) Timeline(ctx context.Context, o *Order) ([]LogEntry, error) {
 	rows, err := s.db.Ent.OrderEvent.Query().Where(orderevent.OrderID(o.ID)).
-		Order(ent.Asc(orderevent.FieldID)).Limit(maxTimeline - 1).All(ctx)
+		Order(ent.Desc(orderevent.FieldID)).Limit(maxTimeline - 1).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read log of order %s: %w", o.ID, err)
 	}
+	slices.Reverse(rows)
 	made := LogEntry{Entry: Entry{By: Actor{Kind: Buyer, User: o.User}}, At: o.CreatedAt, Status: PendingPayment}
 	entries := append(make([]LogEntry, 0, len(rows)+1), made)
 	for _, row := range rows {

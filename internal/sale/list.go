@@ -34,6 +34,8 @@ type Filter struct {
 	Statuses []Status
 	Search   string // part of the title
 	Hidden   bool   // include sales that buyers may not see
+	// StartsBefore is the time before which they open; zero = any.
+	StartsBefore time.Time
 }
 
 // Archived reports whether the filter may match sales that are not in the snapshot. Buyers
@@ -181,6 +183,9 @@ func (f Filter) predicates(now time.Time) []predicate.Sale {
 	}
 	if f.Search != "" {
 		ps = append(ps, entsale.TitleContainsFold(f.Search))
+	}
+	if !f.StartsBefore.IsZero() {
+		ps = append(ps, entsale.StartsAtLT(f.StartsBefore))
 	}
 	if len(f.Phases) > 0 {
 		phases := []predicate.Sale{entsale.IDIn()}

@@ -72,6 +72,7 @@ func (s *Storefront) matching(snap *sale.Snapshot, f SaleFilter) (list []*sale.S
 	for _, v := range snap.Sales {
 		if (f.Hidden || v.Public()) &&
 			(len(f.Statuses) == 0 || slices.Contains(f.Statuses, v.Status)) &&
+			(f.StartsBefore.IsZero() || v.StartsAt.Before(f.StartsBefore)) &&
 			(search == "" || strings.Contains(strings.ToLower(v.Title), search)) &&
 			(len(f.Phases) == 0 || slices.Contains(f.Phases, s.Phase(v, now))) {
 			list = append(list, v)

@@ -70,6 +70,7 @@ func TestPagesOfSalesRunThroughMemoryAndDatabase(t *testing.T) {
 		{"ended", storefront.SaleFilter{Phases: []sale.Phase{sale.PhaseEnded}}, storefront.SaleOrder{}, 30},
 		{"soon", storefront.SaleFilter{Phases: []sale.Phase{sale.PhaseUpcoming}}, storefront.SaleOrder{}, 4},
 		{"drafts", storefront.SaleFilter{Hidden: true, Statuses: []sale.Status{sale.Draft}}, storefront.SaleOrder{}, 1},
+		{"before", storefront.SaleFilter{StartsBefore: time.Now().Add(90 * time.Minute)}, storefront.SaleOrder{Descending: true}, 31},
 		{"search", storefront.SaleFilter{Search: "ended 1"}, storefront.SaleOrder{}, 10},
 	} {
 		var forward []string

@@ -6,7 +6,7 @@
 import type { Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
 import { checkScreen } from './axe';
-import { act, draft, fromNow, saleStatus } from './admin';
+import { act, chooseProducts, draft, fromNow, saleStatus } from './admin';
 import { clickAtBank, button, buy, fillSignIn, recordOperations, signIn, demoFixture, status } from './shop';
 
 const it = demoFixture({ SECKILL_LIMITS: 'off', SECKILL_PAYMENT_WINDOW: '59m' });
@@ -45,6 +45,7 @@ test('the list of sales and the editor', async () => {
   await checkScreen(operator, 'admin-new');
   await operator.getByRole('button', { name: 'Add an item' }).click();
   await operator.getByLabel('Title').fill('Evening drop');
+  await chooseProducts(operator);
   for (const field of await operator.getByLabel('Price').all()) await field.fill('19.9');
   for (const field of await operator.getByLabel('Stock', { exact: true }).all()) await field.fill('5');
   const ends = await operator.getByLabel('Ends').inputValue();

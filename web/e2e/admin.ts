@@ -28,10 +28,16 @@ export function fromNow(seconds: number): string {
 /** Writes a draft of one item, from the page for new sales. */
 export async function draft(page: Page, title: string): Promise<void> {
   await page.getByLabel('Title').fill(title);
+  await chooseProducts(page);
   await page.getByLabel('Price').fill('19.9');
   await page.getByLabel('Stock', { exact: true }).fill('5');
   await page.getByRole('button', { name: 'Save draft' }).click();
   await saleStatus(page, 'Draft').waitFor();
+}
+
+/** Chooses the newest product in each item that has none. */
+export async function chooseProducts(page: Page): Promise<void> {
+  for (const field of await page.getByLabel('Product', { exact: true }).all()) if (!(await field.inputValue())) await field.selectOption({ index: 1 });
 }
 
 /** A figure of the dashboard. */

@@ -117,3 +117,30 @@ export async function approveRefunds(demo: Demo): Promise<void> {
   const { edges } = await ask<{ edges: { node: { id: string } }[] }>(demo.url, token, 'query { payload: refunds(first: 10, filter: {states: [REQUESTED]}) { edges { node { id } } } }');
   for (const { node } of edges) await mutate(demo.url, token, 'decideRefund', 'order { id }', { refundId: node.id, approve: true });
 }
+
+/** Creates products one after the other, and returns their ids. */
+export async function createProducts(demo: Demo, names: string[]): Promise<string[]> {
+  const token = await tokenOf(demo, demoCredentials('operator'));
+  const ids: string[] = [];
+  for (const name of names) {
+    const { goods } = await mutate<{ goods: { id: string } }>(demo.url, token, 'createGoods', 'goods { id }', { name, listPrice: { amount: '10.00', currencyCode: 'EUR' } });
+    ids.push(goods.id);
+  }
+  return ids;
+}
+
+/** Writes a draft of one product, opening after some ms, and returns its id. */
+export async function createDraft(demo: Demo, title: string, goodsId: string, opensInMs = 3_600_000): Promise<string> {
+  const at = (ms: number): string => new Date(Date.now() + ms).toISOString();
+  const item = { goodsId, price: { amount: '9.00', currencyCode: 'EUR' }, stock: 5, purchaseLimit: 1 };
+  const input = { title, startsAt: at(opensInMs), endsAt: at(opensInMs + 3_600_000), items: [item] };
+  const { sale } = await mutate<{ sale: { id: string } }>(demo.url, await tokenOf(demo, demoCredentials('operator')), 'createSale', 'sale { id }', input);
+  return sale.id;
+}
+
+/** The names of the products of a sale. */
+export async function productsOf(demo: Demo, id: string): Promise<string[]> {
+  const token = await tokenOf(demo, demoCredentials('operator'));
+  const { items } = await ask<{ items: { goods: { name: string } }[] }>(demo.url, token, 'query ($id: ID!) { payload: sale(by: {id: $id}) { items { goods { name } } } }', { id });
+  return items.map(({ goods }) => goods.name);
+}

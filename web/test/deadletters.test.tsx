@@ -15,11 +15,9 @@ afterEach(() => {
 const letter = (id: string) => ({
   id, reason: 'the disk is full', stream: 'orders', attempts: 5, deliveries: 1, setAsideAt: '2026-11-20T12:00:00.000Z', orderTask: null,
 });
-const page = (...ids: string[]) => ({
-  letters: { totalCount: ids.length, edges: ids.map((id) => ({ node: letter(id) })) },
-  held: { totalCount: 0, edges: [] },
-  acts: null,
-});
+const pageInfo = { hasNextPage: false, endCursor: null };
+const counts = (letters: number, held = 0, acts = 0) => ({ letters: { totalCount: letters }, held: { totalCount: held }, acts: { totalCount: acts } });
+const page = (...ids: string[]) => ({ letters: { edges: ids.map((id) => ({ node: letter(id) })), pageInfo } });
 const shown = (): string => document.body.textContent!;
 const button = (name: string): HTMLElement | undefined => [...document.querySelectorAll('button')].find((b) => b.textContent === name);
 const show = (): Promise<void> =>
@@ -40,7 +38,8 @@ test.each([
   await setLanguage(language);
   await prepare();
   const asked = server({
-    SetAside: [page('1-0', '2-0', '3-0'), page('3-0')],
+    SetAside: [counts(3), counts(1)],
+    Letters: [page('1-0', '2-0', '3-0'), page('3-0')],
     ReplayLetters: ['cut', { act: { replayed: 2, refused: 1, userErrors: [] } }],
   });
   await show();
@@ -64,7 +63,7 @@ test('decisions are shown page by page, with those of the command line', async (
   await prepare();
   const decided = (n: number) => ({ node: { letterId: `${n}-0`, kind: 'REPLAY', at: '2026-11-20T12:00:00.000Z', note: `note ${n}`, reason: 'full', actor: n === 2 ? null : { displayName: 'Ann' } } });
   const asked = server({
-    SetAside: [{ ...page(), acts: { totalCount: 2 } }],
+    SetAside: [counts(0, 0, 2)],
     LetterActs: [
       { acts: { edges: [decided(1)], pageInfo: { hasNextPage: true, endCursor: 'c1' } } },
       { acts: { edges: [decided(1)], pageInfo: { hasNextPage: true, endCursor: 'c1' } } },
@@ -86,7 +85,8 @@ test('unmatched money has a way to end it, also money that only its provider can
     node: { id, at: '2026-11-20T12:00:00.000Z', amount: { amount: '1.00', currencyCode: 'CNY' }, order, provider: 'sandbox', reason: 'x', transaction: id },
   });
   const asked = server({
-    SetAside: [{ ...page(), held: { totalCount: 2, edges: [held('hld_1', { id: 'ord_1', number: 'N-1' }), held('hld_2', null)] } }, page()],
+    SetAside: [counts(0, 2), counts(0)],
+    HeldPayments: [{ held: { edges: [held('hld_1', { id: 'ord_1', number: 'N-1' }), held('hld_2', null)], pageInfo } }, { held: { edges: [], pageInfo } }],
     SettleHeld: [{ act: { userErrors: [] } }],
   });
   await show();
@@ -98,4 +98,16 @@ test('unmatched money has a way to end it, also money that only its provider can
   await act(() => void document.querySelector('form')!.dispatchEvent(new Event('submit', { bubbles: true, cancelable: true })));
   await vi.waitFor(() => expect(document.querySelectorAll('li.note')).toHaveLength(0));
   expect(asked.find((one) => one.name === 'SettleHeld')!.variables).toEqual({ input: { heldPaymentId: 'hld_2', note: 'returned in the dashboard' } });
+});
+
+test('messages beyond the first page can be reached', async () => {
+  await setLanguage('en');
+  await prepare();
+  const first = { letters: { edges: [{ node: letter('1-0') }], pageInfo: { hasNextPage: true, endCursor: 'c1' } } };
+  const asked = server({ SetAside: [counts(2), counts(2)], Letters: [first, first, page('2-0')] });
+  await show();
+  await vi.waitFor(() => expect(button('Show more')).toBeDefined());
+  await act(() => button('Show more')!.click());
+  await vi.waitFor(() => expect(document.querySelectorAll('li.note')).toHaveLength(2));
+  expect(asked.filter(({ name }) => name === 'Letters').at(-1)!.variables).toEqual({ after: 'c1' });
 });

@@ -19,7 +19,7 @@ test.each([
 ] as const)('a payment provider that is away says what to do and leads to the sales (%s)', async (language, advice) => {
   await setLanguage(language);
   await prepare();
-  server({ Inbox: [{ inbox: { totalCount: 1, decidableCount: 1, entries: [away] } }] });
+  server({ Inbox: [{ inbox: { totalCount: 1, decidableCount: 1, counts: [], entries: [away] } }] });
   await act(() => render(<Inbox />, document.body));
   await vi.waitFor(() => expect(document.querySelector('li')).not.toBeNull());
   expect(document.querySelector('li')!.textContent).toContain('wechat');
@@ -31,7 +31,7 @@ test('a disputed payment leads to its order', async () => {
   await setLanguage('en');
   await prepare();
   const disputed = { ...away, kind: 'PAYMENT_DISPUTED', subjectId: 'pay_1', order: { id: 'ord_1', number: '20261120-7H3K9QX' } };
-  const answer = { inbox: { totalCount: 1, decidableCount: 1, entries: [disputed] } };
+  const answer = { inbox: { totalCount: 1, decidableCount: 1, counts: [], entries: [disputed] } };
   server({ Inbox: [answer, answer] }); // a page that is known loads twice
   await act(() => render(<Inbox />, document.body));
   await vi.waitFor(() => expect(document.querySelector('li a')?.getAttribute('href')).toBe('/orders/ord_1'));
@@ -46,7 +46,7 @@ test.each([
   await setLanguage('en');
   await prepare();
   const about = kind === 'ORDER_VOID' || kind === 'REFUND' ? { order: { id: 'ord_1', number: '20261120-7H3K9QX' } } : { sale: { id: 'sal_1', title: 'Summer' } };
-  const answer = { inbox: { totalCount: 1, decidableCount: 1, entries: [{ ...away, ...about, kind, quantity, subjectId: kind }] } };
+  const answer = { inbox: { totalCount: 1, decidableCount: 1, counts: [], entries: [{ ...away, ...about, kind, quantity, subjectId: kind }] } };
   server({ Inbox: [answer, answer] });
   await act(() => render(<Inbox />, document.body));
   await vi.waitFor(() => expect(document.querySelector('li')?.textContent).toContain(words));

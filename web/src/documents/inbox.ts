@@ -5,6 +5,9 @@ export const Inbox = graphql(`
     inbox {
       totalCount
       decidableCount
+      counts {
+        more
+      }
       entries {
         kind
         subjectId

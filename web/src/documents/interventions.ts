@@ -40,12 +40,16 @@ export const InterventionParts = graphql(`
 
 export const Interventions = graphql(
   `
-  query Interventions($saleId: ID, $states: [InterventionState!]) {
-    interventions: interventionsConnection(first: 100, filter: { saleId: $saleId, states: $states }) {
+  query Interventions($saleId: ID, $after: String) {
+    interventions: interventionsConnection(first: 50, after: $after, filter: { saleId: $saleId }) {
       edges {
         node {
           ...InterventionParts
         }
+      }
+      pageInfo {
+        hasNextPage
+        endCursor
       }
     }
   }
@@ -145,21 +149,29 @@ export const Report = graphql(`
   }
 `);
 
-/** The sales that a report can be compared with, the latest first. */
-export const EndedSales = graphql(`
-  query EndedSales($saleId: ID!) {
+/** What the tools of a report need of its sale. */
+export const ReportedSale = graphql(`
+  query ReportedSale($saleId: ID!) {
     sale(by: { id: $saleId }) {
-      id
       slug
       startsAt
     }
-    sales(first: 50, filter: { statuses: [ENDED] }, orderBy: { field: STARTS_AT, direction: DESC }) {
+  }
+`);
+
+/** The sales that a report can be compared with, the latest first. */
+export const EarlierSales = graphql(`
+  query EarlierSales($before: DateTime!, $search: String) {
+    sales(first: 50, filter: { statuses: [ENDED], startsBefore: $before, search: $search }, orderBy: { field: STARTS_AT, direction: DESC }) {
       edges {
         node {
           id
           title
           startsAt
         }
+      }
+      pageInfo {
+        hasNextPage
       }
     }
   }

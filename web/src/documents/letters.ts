@@ -20,16 +20,42 @@ export const LetterParts = graphql(`
 export const SetAside = graphql(
   `
   query SetAside {
-    letters: deadLettersConnection(first: 100) {
+    letters: deadLettersConnection(first: 1) {
       totalCount
+    }
+    held: heldPaymentsConnection(first: 1) {
+      totalCount
+    }
+    acts: deadLetterActsConnection(first: 1) {
+      totalCount
+    }
+  }
+`,
+);
+
+export const Letters = graphql(
+  `
+  query Letters($after: String) {
+    letters: deadLettersConnection(first: 50, after: $after) {
       edges {
         node {
           ...LetterParts
         }
       }
+      pageInfo {
+        hasNextPage
+        endCursor
+      }
     }
-    held: heldPaymentsConnection(first: 100) {
-      totalCount
+  }
+`,
+  [LetterParts],
+);
+
+export const HeldPayments = graphql(
+  `
+  query HeldPayments($after: String) {
+    held: heldPaymentsConnection(first: 50, after: $after) {
       edges {
         node {
           id
@@ -46,13 +72,14 @@ export const SetAside = graphql(
           }
         }
       }
-    }
-    acts: deadLetterActsConnection(first: 1) {
-      totalCount
+      pageInfo {
+        hasNextPage
+        endCursor
+      }
     }
   }
 `,
-  [LetterParts, MoneyParts],
+  [MoneyParts],
 );
 
 export const LetterActs = graphql(`

@@ -38,6 +38,38 @@ export const AdminSaleParts = graphql(
   [HeadParts, AccentParts, ItemParts],
 );
 
+/** A row of a list of sales. */
+export const SaleRowParts = graphql(`
+  fragment SaleRowParts on Sale {
+    id
+    title
+    startsAt
+    status
+    items {
+      stock {
+        total
+      }
+    }
+  }
+`);
+
+/** A group of sales of the first page. */
+export const HomeGroup = graphql(
+  `
+  fragment HomeGroup on SaleConnection {
+    edges {
+      node {
+        ...SaleRowParts
+      }
+    }
+    pageInfo {
+      hasNextPage
+    }
+  }
+`,
+  [SaleRowParts],
+);
+
 export const LogParts = graphql(`
   fragment LogParts on SaleLogEntry {
     at
@@ -64,7 +96,7 @@ export const AdminSales = graphql(
     sales(first: 20, after: $after, filter: { search: $search, statuses: $statuses }, orderBy: { field: CREATED_AT, direction: DESC }) {
       edges {
         node {
-          ...AdminSaleParts
+          ...SaleRowParts
         }
       }
       pageInfo {
@@ -74,7 +106,28 @@ export const AdminSales = graphql(
     }
   }
 `,
-  [AdminSaleParts],
+  [SaleRowParts],
+);
+
+/** The sales of the first page of the admin pages: each group by itself, so that many drafts hide no running sale. */
+export const HomeSales = graphql(
+  `
+  query HomeSales {
+    running: sales(first: 20, filter: { statuses: [LIVE, PAUSED] }, orderBy: { field: STARTS_AT, direction: ASC }) {
+      ...HomeGroup
+    }
+    review: sales(first: 20, filter: { statuses: [PENDING_APPROVAL] }, orderBy: { field: STARTS_AT, direction: ASC }) {
+      ...HomeGroup
+    }
+    upcoming: sales(first: 20, filter: { statuses: [APPROVED, SCHEDULED, PREHEATED] }, orderBy: { field: STARTS_AT, direction: ASC }) {
+      ...HomeGroup
+    }
+    draft: sales(first: 20, filter: { statuses: [DRAFT, REJECTED] }, orderBy: { field: CREATED_AT, direction: DESC }) {
+      ...HomeGroup
+    }
+  }
+`,
+  [HomeGroup],
 );
 
 export const SearchUsers = graphql(`

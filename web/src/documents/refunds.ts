@@ -37,22 +37,50 @@ export const ListedRefundParts = graphql(
   [MoneyParts],
 );
 
-export const Refunds = graphql(
-  `
-  query Refunds {
-    waiting: refunds(first: 50, filter: { states: [REQUESTED, FAILED] }) {
+/** How many refunds wait, and how many are decided. */
+export const RefundCounts = graphql(`
+  query RefundCounts {
+    waiting: refunds(first: 1, filter: { states: [REQUESTED, FAILED] }) {
       totalCount
+    }
+    decided: refunds(first: 1, filter: { states: [APPROVED, DONE, REFUSED, SETTLED] }) {
+      totalCount
+    }
+  }
+`);
+
+export const WaitingRefunds = graphql(
+  `
+  query WaitingRefunds($after: String) {
+    waiting: refunds(first: 50, after: $after, filter: { states: [REQUESTED, FAILED] }) {
       edges {
         node {
           ...ListedRefundParts
         }
       }
+      pageInfo {
+        hasNextPage
+        endCursor
+      }
     }
-    decided: refunds(last: 20, filter: { states: [APPROVED, DONE, REFUSED, SETTLED] }) {
+  }
+`,
+  [ListedRefundParts],
+);
+
+/** The decided ones from the end, because the newest are asked for. */
+export const DecidedRefunds = graphql(
+  `
+  query DecidedRefunds($before: String) {
+    decided: refunds(last: 20, before: $before, filter: { states: [APPROVED, DONE, REFUSED, SETTLED] }) {
       edges {
         node {
           ...ListedRefundParts
         }
+      }
+      pageInfo {
+        hasPreviousPage
+        startCursor
       }
     }
   }

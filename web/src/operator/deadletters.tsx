@@ -6,7 +6,7 @@ import { useLoad } from '../api/load';
 import { request } from '../api/client';
 import type { ResultOf } from '@seckill/client/operation';
 import type { Failure } from '@seckill/client/types';
-import { DropLetter, Letter as LetterDoc, LetterActs, ReplayLetter, ReplayLetters, ReturnHeld, SetAside, SettleHeld } from '../documents/letters';
+import { DropLetter, HeldPayments, Letter as LetterDoc, LetterActs, Letters, ReplayLetter, ReplayLetters, ReturnHeld, SetAside, SettleHeld } from '../documents/letters';
 import { count, money } from '../i18n/text';
 import { FaultMessage, Loading, Stale, Title, DateTime } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
@@ -15,13 +15,17 @@ import { Form, Note } from './form';
 import { Paged } from './paged';
 import { ot, type OpKey } from './texts';
 
-type Found = ResultOf<typeof SetAside>;
-type Letter = NonNullable<Found['letters']>['edges'][number]['node'];
-type Held = NonNullable<Found['held']>['edges'][number]['node'];
+type Letter = NonNullable<ResultOf<typeof Letters>['letters']>['edges'][number]['node'];
+type Held = NonNullable<ResultOf<typeof HeldPayments>['held']>['edges'][number]['node'];
 type Decision = NonNullable<ResultOf<typeof LetterActs>['acts']>['edges'][number]['node'];
 
 export function DeadLetters() {
-  const { page, reload } = useLoad('dead-letters', (signal) => request(SetAside, {}, signal));
+  const { page, reload: recount } = useLoad('dead-letters', (signal) => request(SetAside, {}, signal));
+  const loads = useSignal(0);
+  const reload = (): void => {
+    loads.value++; // the lists load again as well
+    void recount();
+  };
   switch (page.value.state) {
     case 'loading':
     case 'missing':
@@ -42,10 +46,26 @@ export function DeadLetters() {
           <Stale fault={page.value.fault} again={reload} />
           <Part name="op.letters" none="op.lettersNone" many={all}>
             {all > 1 && <ReplayAll many={all} reload={reload} />}
-            {letters?.edges.map(({ node }) => <LetterRow key={node.id} letter={node} reload={reload} />)}
+            <Paged key={loads.value} name="letters" ask={async (after, signal) => (await request(Letters, { after }, signal)).letters}>
+              {(nodes) => (
+                <ul class="grid grid-cols-1 gap-2">
+                  {nodes.map((letter) => (
+                    <LetterRow key={letter.id} letter={letter} reload={reload} />
+                  ))}
+                </ul>
+              )}
+            </Paged>
           </Part>
           <Part name="op.held" none="op.heldNone" many={held?.totalCount ?? 0}>
-            {held?.edges.map(({ node }) => <HeldRow key={node.id} held={node} reload={reload} />)}
+            <Paged key={loads.value} name="held-payments" ask={async (after, signal) => (await request(HeldPayments, { after }, signal)).held}>
+              {(nodes) => (
+                <ul class="grid grid-cols-1 gap-2">
+                  {nodes.map((each) => (
+                    <HeldRow key={each.id} held={each} reload={reload} />
+                  ))}
+                </ul>
+              )}
+            </Paged>
           </Part>
           {!!acts?.totalCount && <section class="card p-5">
             <h2 class="head mb-3">
@@ -74,7 +94,7 @@ function Part(props: { name: OpKey; none: OpKey; many: number; children: Compone
       <h2 class="head mb-3">
         {ot(props.name)} <span class="font-normal text-soft tabular-nums">{count(props.many)}</span>
       </h2>
-      {props.many ? <ul class="grid grid-cols-1 gap-2">{props.children}</ul> : <p class="text-soft">{ot(props.none)}</p>}
+      {props.many ? <div class="grid grid-cols-1 gap-2">{props.children}</div> : <p class="text-soft">{ot(props.none)}</p>}
     </section>
   );
 }
@@ -108,16 +128,13 @@ function ConfirmDialog({ ask, close, done }: { ask: Confirmation; close: () => v
   );
 }
 
-/** The page shows no more messages than this; there may be others. */
-const SHOWN = 100;
-
 /** The button that puts all messages back into their streams. */
 function ReplayAll({ many, reload }: { many: number; reload: () => void }) {
   const asking = useSignal(false);
   let result = '';
   const ask: Confirmation = {
     name: ot('op.replayAll'),
-    sure: ot('op.sure.replayAll', { count: count(many) + (many < SHOWN ? '' : '+') }),
+    sure: ot('op.sure.replayAll', { count: count(many) }),
     send: async (note) => {
       const { act } = await request(ReplayLetters, { input: { note } });
       if (act) result = ot('op.replayedAll', { replayed: count(act.replayed), refused: count(act.refused) });
@@ -126,12 +143,12 @@ function ReplayAll({ many, reload }: { many: number; reload: () => void }) {
     result: () => result,
   };
   return (
-    <li>
+    <div>
       <button class="btn" onClick={() => (asking.value = true)}>
         {ask.name}
       </button>
       {asking.value && <ConfirmDialog ask={ask} close={() => (asking.value = false)} done={reload} />}
-    </li>
+    </div>
   );
 }
 

@@ -10,49 +10,40 @@ import { FaultMessage, Loading, SaleNotFound, Title } from '../ui/bits';
 import { Icon } from '../ui/icons';
 import { instant, type AdminSale } from './acts';
 import { Accent, Field, Form, Times, type Values } from './form';
+import { Pick, type Found } from './pick';
 import { ot } from './texts';
 
 /** A line of the form: one item. */
 interface Row {
   key: number;
   goodsId?: string;
+  /** The name of the product, and the currency of its price. */
+  name?: string;
+  currency?: string;
   price?: string;
   stock?: number;
   limit?: number;
 }
 
-interface Product {
-  id: string;
-  name: string;
-  currency: string;
-}
-
 const HOUR_MS = 3_600_000;
 const MAX_ITEMS = 20;
-/** Most pages of products to choose from. */
-const MAX_PAGES = 5;
 
-async function allGoods(signal: AbortSignal): Promise<Product[]> {
-  const found: Product[] = [];
-  let after: string | null = null;
-  for (let page = 0; page < MAX_PAGES; page++) {
-    const { goods }: Awaited<ReturnType<typeof ask>> = await ask(after, signal);
-    for (const { node } of goods?.edges ?? []) found.push({ id: node.id, name: node.name, currency: node.listPrice.currencyCode });
-    after = goods?.pageInfo.endCursor ?? null;
-    if (!goods?.pageInfo.hasNextPage) break;
-  }
-  return found;
-}
+/** Currencies of the products that were shown, by their ids. */
+const currencies = new Map<string, string>();
 
-function ask(after: string | null, signal: AbortSignal) {
-  return request(GoodsList, { after, search: null }, signal);
+/** The newest products whose names contain a text. */
+async function findGoods(search: string, signal: AbortSignal): Promise<Found> {
+  const { goods } = await request(GoodsList, { after: null, search: search || null }, signal);
+  const nodes = goods?.edges.map(({ node }) => node) ?? [];
+  for (const { id, listPrice } of nodes) currencies.set(id, listPrice.currencyCode);
+  return { choices: nodes.map(({ id, name }) => ({ value: id, label: name })), more: goods?.pageInfo.hasNextPage ?? false };
 }
 
 /** The page; with an id, that of a draft. */
 export function SaleEditor({ id }: { id?: string }) {
   const { page, reload } = useLoad(`editor ${id}`, async (signal) => {
     const [goods, sale] = await Promise.all([
-      allGoods(signal),
+      findGoods('', signal),
       id ? request(AdminSaleDoc, { id }, signal).then((answer) => answer.sale) : null,
     ]);
     return { goods, sale };
@@ -64,10 +55,10 @@ export function SaleEditor({ id }: { id?: string }) {
   return <SaleForm key={id} goods={goods} sale={sale} />;
 }
 
-function SaleForm({ goods, sale }: { goods: Product[]; sale: AdminSale | null }) {
+function SaleForm({ goods, sale }: { goods: Found; sale: AdminSale | null }) {
   const [, go] = useLocation();
   const rows = useSignal<Row[]>(
-    sale?.items.map((item, key) => ({ key, goodsId: item.goods.id, price: item.price.amount, stock: item.stock.total ?? 1, limit: item.purchaseLimit })) ?? [{ key: 0 }],
+    sale?.items.map((item, key) => ({ key, goodsId: item.goods.id, name: item.goods.name, currency: item.price.currencyCode, price: item.price.amount, stock: item.stock.total ?? 1, limit: item.purchaseLimit })) ?? [{ key: 0 }],
   );
   const made = useSignal(sale?.id ?? '');
   /** The revision that is edited: the draft may be reloaded meanwhile. */
@@ -87,9 +78,9 @@ function SaleForm({ goods, sale }: { goods: Product[]; sale: AdminSale | null })
       accent: of['accent'] || null,
       requireVerifiedContact: 'contact' in of,
       minimumAccountAge: Number(of['age'] || 0),
-      items: rows.peek().map(({ key }) => {
+      items: rows.peek().map(({ key, goodsId: former, currency }) => {
         const goodsId = of[`goods-${key}`]!;
-        const currencyCode = goods.find((each) => each.id === goodsId)?.currency ?? 'CNY';
+        const currencyCode = (goodsId === former ? currency : currencies.get(goodsId))!;
         const purchaseLimit = Number(of[`limit-${key}`]);
         return { goodsId, purchaseLimit, stock: Number(of[`stock-${key}`]), price: { amount: of[`price-${key}`]!, currencyCode } };
       }),
@@ -177,19 +168,21 @@ function SaleForm({ goods, sale }: { goods: Product[]; sale: AdminSale | null })
   );
 }
 
-function ItemRow({ row, name, goods, remove }: { row: Row; name: string; goods: Product[]; remove: (() => void) | null }) {
+function ItemRow({ row, name, goods, remove }: { row: Row; name: string; goods: Found; remove: (() => void) | null }) {
   return (
     <fieldset class="card grid items-end gap-4 p-5 sm:grid-cols-[2fr_1fr_1fr_1fr_auto]">
       <legend class="float-left font-semibold sm:col-span-5">{name}</legend>
-      <Field label={ot('op.goodsOf')}>
-        <select name={`goods-${row.key}`} class="field font-normal" required>
-          {goods.map((each) => (
-            <option key={each.id} value={each.id} selected={each.id === row.goodsId}>
-              {each.name}
-            </option>
-          ))}
-        </select>
-      </Field>
+      <Pick
+        label={ot('op.goodsOf')}
+        findLabel={ot('op.pick.goods')}
+        list="goods"
+        first={goods}
+        find={findGoods}
+        name={`goods-${row.key}`}
+        value={row.goodsId ?? ''}
+        kept={row.name}
+        required
+      />
       <Field label={ot('op.price')}>
         <input name={`price-${row.key}`} class="field font-normal" type="number" min="0" step="any" required defaultValue={row.price} />
       </Field>

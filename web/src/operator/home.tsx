@@ -4,22 +4,17 @@ import { Link } from 'wouter-preact';
 import { useLoad } from '../api/load';
 import { request } from '../api/client';
 import { InboxCountNow } from '../documents/inbox';
-import { AdminSales } from '../documents/operator';
+import type { ResultOf } from '@seckill/client/operation';
+import { HomeSales } from '../documents/operator';
 import { count } from '../i18n/text';
 import { FaultMessage, Loading, Stale, Title } from '../ui/bits';
-import type { AdminSale, SaleStatus } from './acts';
 import { SaleRow } from './sale-row';
+import type { SaleGroupName } from './sales';
 import { ot, type OpKey } from './texts';
 
-/** Statuses of the sales that need attention, from the most urgent. */
-const SHOWN: SaleStatus[] = ['LIVE', 'PAUSED', 'PREHEATED', 'SCHEDULED', 'APPROVED', 'PENDING_APPROVAL', 'DRAFT', 'REJECTED'];
-
 async function load(abort: AbortSignal) {
-  const [{ sales }, { inbox }] = await Promise.all([
-    request(AdminSales, { after: null, search: null, statuses: SHOWN }, abort),
-    request(InboxCountNow, {}, abort),
-  ]);
-  return { sales: (sales?.edges ?? []).map(({ node }) => node), waiting: inbox?.totalCount ?? 0 };
+  const [groups, { inbox }] = await Promise.all([request(HomeSales, {}, abort), request(InboxCountNow, {}, abort)]);
+  return { groups, waiting: inbox?.totalCount ?? 0 };
 }
 
 export function Home() {
@@ -31,9 +26,7 @@ export function Home() {
     case 'failed':
       return <FaultMessage fault={page.value.fault} again={reload} />;
     case 'ready': {
-      const { sales, waiting } = page.value.data;
-      const of = (...statuses: SaleStatus[]): AdminSale[] =>
-        sales.filter(({ status }) => statuses.includes(status)).sort((a, b) => Date.parse(a.startsAt) - Date.parse(b.startsAt));
+      const { groups, waiting } = page.value.data;
       return (
         <div class="grid gap-8">
           <div class="flex flex-wrap items-center justify-between gap-3">
@@ -48,11 +41,11 @@ export function Home() {
               <Waits href="/operate/inbox" text={ot('op.inbox')} n={waiting} />
             </Group>
           )}
-          <SaleGroup name="op.group.running" sales={of('LIVE', 'PAUSED')} />
-          <SaleGroup name="op.group.review" sales={of('PENDING_APPROVAL')} />
-          <SaleGroup name="op.nextUp" sales={of('PREHEATED', 'SCHEDULED', 'APPROVED')} />
-          <SaleGroup name="op.group.draft" sales={of('DRAFT', 'REJECTED')} />
-          {!sales.length && <p class="note">{ot('op.none')}</p>}
+          <SaleGroup name="op.group.running" of={groups.running} group="running" />
+          <SaleGroup name="op.group.review" of={groups.review} group="review" />
+          <SaleGroup name="op.nextUp" of={groups.upcoming} group="upcoming" />
+          <SaleGroup name="op.group.draft" of={groups.draft} group="draft" />
+          {!Object.values(groups).some((each) => each?.edges.length) && <p class="note">{ot('op.none')}</p>}
         </div>
       );
     }
@@ -68,13 +61,22 @@ function Group({ name, children }: { name: OpKey; children: ComponentChildren })
   );
 }
 
-function SaleGroup({ name, sales }: { name: OpKey; sales: AdminSale[] }) {
-  if (!sales.length) return null;
+/** The sales of a group, with a link to the list where it has more. */
+function SaleGroup({ name, of, group }: { name: OpKey; of: ResultOf<typeof HomeSales>['running']; group: SaleGroupName }) {
+  if (!of?.edges.length) return null;
   return (
     <Group name={name}>
-      {sales.map((sale) => (
-        <SaleRow key={sale.id} sale={sale} />
+      {of.edges.map(({ node }) => (
+        <SaleRow key={node.id} sale={node} />
       ))}
+      {of.pageInfo.hasNextPage && (
+        <li>
+          <Link class="link" href={`/operate/sales?group=${group}`}>
+            {ot('op.seeAll')}
+            <span class="sr-only"> {ot(name)}</span>
+          </Link>
+        </li>
+      )}
     </Group>
   );
 }

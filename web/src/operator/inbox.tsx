@@ -12,6 +12,9 @@ import { ot } from './texts';
 
 type Entry = NonNullable<ResultOf<typeof InboxDoc>['inbox']>['entries'][number];
 
+/** Most entries of one kind that the API returns. */
+const MOST_OF_KIND = 200;
+
 /** The page. It loads again when the count is pushed. */
 export function Inbox() {
   const { page, reload } = useLoad('inbox', async (abort) => (await request(InboxDoc, {}, abort)).inbox);
@@ -26,7 +29,7 @@ export function Inbox() {
     case 'failed':
       return <FaultMessage fault={page.value.fault} again={reload} />;
     case 'ready': {
-      const { entries, totalCount } = page.value.data;
+      const { entries, totalCount, counts } = page.value.data;
       return (
         <div class="grid grid-cols-1 gap-6">
           <div class="flex flex-wrap items-center justify-between gap-3">
@@ -47,6 +50,7 @@ export function Inbox() {
           ) : (
             <p class="note">{ot('op.inboxNone')}</p>
           )}
+          {counts.some(({ more }) => more) && <p class="note">{ot('op.inboxMore', { n: count(MOST_OF_KIND) })}</p>}
         </div>
       );
     }

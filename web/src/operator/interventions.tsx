@@ -1,13 +1,13 @@
 /** Stock and order changes, with the confirmation by a second person. */
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
-import { useLoad } from '../api/load';
+import { usePaged } from '../api/paged';
 import { request } from '../api/client';
 import { currentUser } from '../api/session';
 import type { ResultOf } from '@seckill/client/operation';
 import { DecideIntervention, Interventions as InterventionsDoc, type InterventionParts } from '../documents/interventions';
 import { count, moment } from '../i18n/text';
-import { DateTime } from '../ui/bits';
+import { DateTime, More } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { Form, Note } from './form';
 import { ot } from './texts';
@@ -20,10 +20,11 @@ const REFRESH_MS = 1_000;
 
 /** The changes of a sale; nothing where there are none. `moved` is called after the first load and after each change of a state. */
 export function Interventions({ saleId, moved }: { saleId: string; moved: () => void }) {
-  const { page, reload } = useLoad(`interventions ${saleId}`, async (signal) =>
-    (await request(InterventionsDoc, { saleId, states: null }, signal)).interventions?.edges.map(({ node }) => node) ?? [],
+  const { page, reload, next, busy } = usePaged(
+    `interventions ${saleId}`,
+    async (after, signal) => (await request(InterventionsDoc, { saleId, after }, signal)).interventions,
   );
-  const found = page.value.state === 'ready' ? page.value.data : [];
+  const { nodes: found, more } = page.value.state === 'ready' ? page.value.data : { nodes: [], more: false };
   const moving = found.some(({ state }) => UNDER_WAY.includes(state));
   useEffect(() => {
     if (!moving) return;
@@ -43,6 +44,7 @@ export function Interventions({ saleId, moved }: { saleId: string; moved: () => 
           <Row key={each.id} act={each} reload={reload} />
         ))}
       </ul>
+      {more && <More next={next} busy={busy} />}
     </section>
   );
 }

@@ -128,9 +128,13 @@ function Value({ name, value, names }: { name: string; value: unknown; names: Na
   return <>{valueWords(name, value, names)}</>;
 }
 
+/** Most entries that the API returns of a log. */
+const MOST_ENTRIES = 50;
+
 /** The log. */
 export function Log({ entries, names }: { entries: readonly Entry[]; names: Names }) {
   return (
+    <>
     <ol class="grid gap-3 border-l-2 border-line pl-4">
       {entries.map((entry) => (
         <li key={`${entry.at}${entry.action}`} class="min-w-0">
@@ -143,6 +147,8 @@ export function Log({ entries, names }: { entries: readonly Entry[]; names: Name
         </li>
       ))}
     </ol>
+    {entries.length >= MOST_ENTRIES && <p class="mt-3 text-sm text-soft">{ot('op.listMore', { n: count(MOST_ENTRIES) })}</p>}
+    </>
   );
 }
 

@@ -18,7 +18,9 @@ import { Field, Form, Note, type Values } from './form';
 import { Paged } from './paged';
 import { Decide } from './refunds';
 import { Search, useQuery } from './search';
+import { Pick, type Found as Choices } from './pick';
 import { ot } from './texts';
+import { Select, upTo } from '../ui/select';
 
 type Found = NonNullable<ResultOf<typeof AdminOrders>['orders']>['edges'][number]['node'];
 
@@ -73,14 +75,7 @@ export function Orders() {
         <div class="flex flex-wrap items-end gap-3 max-sm:w-full">
           <Search label={ot('op.searchOrders')} text={text} found={setText} shortest={SHORTEST_SEARCH} />
           <Field label={ot('op.status')}>
-            <select class="field font-normal" value={status} onChange={(event) => setStatus(event.currentTarget.value)}>
-              <option value="">{ot('op.all')}</option>
-              {statuses.map((each) => (
-                <option key={each} value={each}>
-                  {t(`status.${each}`)}
-                </option>
-              ))}
-            </select>
+            <Select value={status} none={ot('op.all')} change={setStatus} choices={statuses.map((each) => ({ value: each, label: t(`status.${each}`) }))} />
           </Field>
           <Sale id={saleId} choose={setSale} />
           <Field label={ot('op.from')}>
@@ -90,10 +85,7 @@ export function Orders() {
             <input class="field font-normal" type="date" value={choice.until} onChange={(event) => setUntil(event.currentTarget.value)} />
           </Field>
           <Field label={ot('op.sort')}>
-            <select class="field font-normal" value={choice.oldest ? 'oldest' : ''} onChange={(event) => setSort(event.currentTarget.value)}>
-              <option value="">{ot('op.newestFirst')}</option>
-              <option value="oldest">{ot('op.oldestFirst')}</option>
-            </select>
+            <Select value={choice.oldest ? 'oldest' : ''} none={ot('op.newestFirst')} change={setSort} choices={[{ value: 'oldest', label: ot('op.oldestFirst') }]} />
           </Field>
         </div>
       </div>
@@ -110,22 +102,20 @@ export function Orders() {
   );
 }
 
-/** The filter by sale: the newest sales, and the one in the URL. */
+/** The newest sales whose titles contain a text. */
+async function findSales(text: string, signal: AbortSignal): Promise<Choices> {
+  const { sales } = await request(AdminSales, { after: null, statuses: null, search: text || null }, signal);
+  return { choices: sales?.edges.map(({ node }) => ({ value: node.id, label: node.title })) ?? [], more: sales?.pageInfo.hasNextPage ?? false };
+}
+
+/** The filter by sale. */
 function Sale({ id, choose }: { id: string; choose: (id: string) => void }) {
-  const { page } = useLoad('admin-orders sales', async (signal) => (await request(AdminSales, { after: null, statuses: null, search: null }, signal)).sales);
-  const sales = page.value.state === 'ready' ? page.value.data.edges.map(({ node }) => node) : [];
+  const { page } = useLoad('admin-orders sales', (signal) => findSales('', signal));
+  const first = page.value.state === 'ready' ? page.value.data : { choices: [], more: false };
   return (
-    <Field label={ot('op.sale')}>
-      <select class="field w-48 max-w-full font-normal" value={id} onChange={(event) => choose(event.currentTarget.value)}>
-        <option value="">{ot('op.all')}</option>
-        {id && !sales.some((sale) => sale.id === id) && <option value={id}>{ot('op.chosenSale')}</option>}
-        {sales.map((sale) => (
-          <option key={sale.id} value={sale.id}>
-            {sale.title}
-          </option>
-        ))}
-      </select>
-    </Field>
+    <div class="w-48 max-w-full">
+      <Pick label={ot('op.sale')} findLabel={ot('op.pick.sale')} list="sales" first={first} find={findSales} value={id} kept={ot('op.chosenSale')} none={ot('op.all')} change={choose} />
+    </div>
   );
 }
 
@@ -213,13 +203,11 @@ function Voiding({ order, close, reload }: { order: Found; close: () => void; re
     >
       {paid && left > 1 && (
         <Field label={ot('op.unitsOf')}>
-          <select class="field font-normal" value={units.value} onChange={({ currentTarget: { value } }) => (units.value = Number(value))}>
-            {Array.from({ length: left }, (_, i) => (
-              <option key={i} value={i + 1}>
-                {t('order.refundOf', { n: count(i + 1), of: count(left) })}
-              </option>
-            ))}
-          </select>
+          <Select
+            value={String(units.value)}
+            change={(value) => (units.value = Number(value))}
+            choices={upTo(left, (n) => t('order.refundOf', { n: count(n), of: count(left) }))}
+          />
         </Field>
       )}
     </Ending>

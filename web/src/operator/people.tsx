@@ -8,8 +8,10 @@ import type { ResultOf, VariablesOf } from '@seckill/client/operation';
 import type { Failure } from '@seckill/client/types';
 import { SearchUsers } from '../documents/operator';
 import { DisableUser, EnableUser, EndUserSessions, SetUserRole, Users } from '../documents/users';
+import { count } from '../i18n/text';
 import { FaultMessage, Loading, Title } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
+import { Select, type Choice } from '../ui/select';
 import { Field, Form, Note, type Values } from './form';
 import { Paged } from './paged';
 import { Search, useQuery } from './search';
@@ -17,6 +19,10 @@ import { ot } from './texts';
 
 const SHORTEST_SEARCH = 2;
 const ROLES = ['CUSTOMER', 'OPERATOR', 'ADMIN'] as const;
+/** Most accounts that the API finds for an operator. */
+const MOST_FOUND = 50;
+
+const roles = (): Choice[] => ROLES.map((each) => ({ value: each, label: ot(`op.role.${each}`) }));
 
 type Listed = NonNullable<ResultOf<typeof Users>['users']>['edges'][number]['node'];
 type Role = User['role'];
@@ -48,36 +54,33 @@ function Found({ text }: { text: string }) {
     case 'ready':
       if (!page.value.data.length) return <p class="note">{ot('op.none')}</p>;
       return (
-        <ul class="grid gap-2">
-          {page.value.data.map((user) => (
-            <Row key={user.id} user={user} />
-          ))}
-        </ul>
+        <>
+          <ul class="grid gap-2">
+            {page.value.data.map((user) => (
+              <Row key={user.id} user={user} />
+            ))}
+          </ul>
+          {page.value.data.length >= MOST_FOUND && <p class="note mt-4">{ot('op.searchMore', { n: count(MOST_FOUND) })}</p>}
+        </>
       );
   }
 }
 
 /** All accounts, for administrators. */
 function All({ text }: { text: string }) {
-  const [role, setRole] = useQuery('role');
+  const [asked, setRole] = useQuery('role');
+  const role = ROLES.find((each) => each === asked) ?? '';
   const [state, setState] = useQuery('state');
   const chosen = useSignal<Listed | null>(null);
   const filter: Omit<VariablesOf<typeof Users>, 'after'> = {
     search: text || null,
-    role: ROLES.find((each) => each === role) ?? null,
+    role: role || null,
     disabled: state === 'disabled' ? true : null,
   };
   return (
     <>
       <div class="mb-4 flex flex-wrap gap-3">
-        <select class="field w-auto" aria-label={ot('op.role')} value={role} onChange={(event) => setRole(event.currentTarget.value)}>
-          <option value="">{ot('op.role.all')}</option>
-          {ROLES.map((each) => (
-            <option key={each} value={each}>
-              {ot(`op.role.${each}`)}
-            </option>
-          ))}
-        </select>
+        <Select class="w-auto" label={ot('op.role')} value={role} none={ot('op.role.all')} change={setRole} choices={roles()} />
         <label class="flex items-center gap-2">
           <input type="checkbox" class="size-4 accent-fill" checked={state === 'disabled'} onChange={() => setState(state ? '' : 'disabled')} />
           {ot('op.user.onlyDisabled')}
@@ -161,13 +164,7 @@ function Change({ user, close, done }: { user: Listed; close: () => void; done: 
           form(
             'role',
             <Field label={ot('op.role')}>
-              <select name="role" class="field font-normal" defaultValue={user.role}>
-                {ROLES.map((each) => (
-                  <option key={each} value={each} selected={each === user.role}>
-                    {ot(`op.role.${each}`)}
-                  </option>
-                ))}
-              </select>
+              <Select name="role" value={user.role} choices={roles()} />
             </Field>,
           )}
         {form('end')}

@@ -5,6 +5,7 @@ import type { Previewed } from '../pages/sale-preview';
 import { lazy } from '../ui/lazy';
 import { Field } from './form';
 import { ot } from './texts';
+import { Select } from '../ui/select';
 
 /** Buyers fetch the same code, which operators need only for a preview. */
 const SalePreview = lazy(() => import('../pages/sale').then((module) => module.SalePreview));
@@ -57,13 +58,7 @@ function Phases({ sale, hidden }: { sale: Previewed; hidden: boolean }) {
       </div>
       {sale.items.length > 1 && (
         <Field label={ot('op.detail.item')}>
-          <select class="field font-normal" value={item.value} onChange={(event) => (item.value = event.currentTarget.value)}>
-            {sale.items.map(({ id: itemId, goods }) => (
-              <option key={itemId} value={itemId}>
-                {goods.name}
-              </option>
-            ))}
-          </select>
+          <Select value={item.value} change={(value) => (item.value = value)} choices={sale.items.map((each) => ({ value: each.id, label: each.goods.name }))} />
         </Field>
       )}
       <div id={`${id}-panel`} role="tabpanel" aria-labelledby={`${id}-${phase.value}`}>

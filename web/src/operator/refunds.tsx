@@ -3,22 +3,29 @@ import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { Link } from 'wouter-preact';
 import { useLoad } from '../api/load';
+import type { Connection } from '../api/paged';
 import { request } from '../api/client';
 import type { ResultOf } from '@seckill/client/operation';
 import type { Money } from '@seckill/client/types';
 import { DecideRefund } from '../documents/operator';
-import { Refunds as RefundsDoc, SettleRefund } from '../documents/refunds';
+import { DecidedRefunds, RefundCounts, SettleRefund, WaitingRefunds, type ListedRefundParts } from '../documents/refunds';
 import { count, money } from '../i18n/text';
 import { FaultMessage, Loading, Stale, Title, DateTime } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { toast } from '../ui/toast';
 import { Form, Note } from './form';
+import { Paged } from './paged';
 import { ot, type OpKey } from './texts';
 
-type Refund = NonNullable<ResultOf<typeof RefundsDoc>['waiting']>['edges'][number]['node'];
+type Refund = ResultOf<typeof ListedRefundParts>;
 
 export function Refunds() {
-  const { page, reload } = useLoad('refunds', (signal) => request(RefundsDoc, {}, signal));
+  const { page, reload: recount } = useLoad('refunds', (signal) => request(RefundCounts, {}, signal));
+  const loads = useSignal(0);
+  const reload = (): void => {
+    loads.value++; // the lists load again as well
+    void recount();
+  };
   switch (page.value.state) {
     case 'loading':
     case 'missing':
@@ -27,7 +34,6 @@ export function Refunds() {
       return <FaultMessage fault={page.value.fault} again={reload} />;
     case 'ready': {
       const { waiting, decided } = page.value.data;
-      const past = (decided?.edges ?? []).map(({ node }) => node).reverse();
       return (
         <div class="grid grid-cols-1 gap-6">
           <div class="flex flex-wrap items-center justify-between gap-3">
@@ -38,32 +44,50 @@ export function Refunds() {
           </div>
           <Stale fault={page.value.fault} again={reload} />
           <Part name="op.toDecide" many={waiting?.totalCount ?? 0}>
-            {waiting?.edges.map(({ node }) => (
-              <Row key={node.id} refund={node}>
-                {node.state === 'FAILED' && (
-                  <p class="text-sm">
-                    <span class="chip">{ot('op.refundState.FAILED')}</span> {node.failure}
-                  </p>
-                )}
-                <Decide refund={node} reload={reload} />
-              </Row>
-            ))}
+            <Paged key={loads.value} name="refunds-waiting" ask={async (after, signal) => (await request(WaitingRefunds, { after }, signal)).waiting}>
+              {(nodes) => (
+                <ul class="grid grid-cols-1 gap-2">
+                  {nodes.map((refund) => (
+                    <Row key={refund.id} refund={refund}>
+                      {refund.state === 'FAILED' && (
+                        <p class="text-sm">
+                          <span class="chip">{ot('op.refundState.FAILED')}</span> {refund.failure}
+                        </p>
+                      )}
+                      <Decide refund={refund} reload={reload} />
+                    </Row>
+                  ))}
+                </ul>
+              )}
+            </Paged>
           </Part>
-          <Part name="op.decided" many={past.length}>
-            {past.map((refund) => (
-              <Row key={refund.id} refund={refund}>
-                <p class="text-sm text-soft">
-                  <span class="chip">{ot(`op.refundState.${refund.state}`)}</span>{' '}
-                  {refund.decidedAt && <DateTime at={refund.decidedAt} />} · {refund.decidedBy?.displayName ?? ot('op.byClock')}
-                  {refund.decision && ` · ${refund.decision}`}
-                </p>
-              </Row>
-            ))}
+          <Part name="op.decided" many={decided?.totalCount ?? 0}>
+            <Paged key={loads.value} name="refunds-decided" ask={newestDecided}>
+              {(nodes) => (
+                <ul class="grid grid-cols-1 gap-2">
+                  {nodes.map((refund) => (
+                    <Row key={refund.id} refund={refund}>
+                      <p class="text-sm text-soft">
+                        <span class="chip">{ot(`op.refundState.${refund.state}`)}</span>{' '}
+                        {refund.decidedAt && <DateTime at={refund.decidedAt} />} · {refund.decidedBy?.displayName ?? ot('op.byClock')}
+                        {refund.decision && ` · ${refund.decision}`}
+                      </p>
+                    </Row>
+                  ))}
+                </ul>
+              )}
+            </Paged>
           </Part>
         </div>
       );
     }
   }
+}
+
+/** The decided refunds, newest first. The API has them oldest first, so the pages are read from the end. */
+async function newestDecided(before: string | null, signal: AbortSignal): Promise<Connection<Refund> | null> {
+  const { decided } = await request(DecidedRefunds, { before }, signal);
+  return decided && { edges: [...decided.edges].reverse(), pageInfo: { hasNextPage: decided.pageInfo.hasPreviousPage, endCursor: decided.pageInfo.startCursor } };
 }
 
 function Part(props: { name: OpKey; many: number; children: ComponentChildren }) {
@@ -72,7 +96,7 @@ function Part(props: { name: OpKey; many: number; children: ComponentChildren })
       <h2 class="head mb-3">
         {ot(props.name)} <span class="font-normal text-soft tabular-nums">{count(props.many)}</span>
       </h2>
-      {props.many ? <ul class="grid grid-cols-1 gap-2">{props.children}</ul> : <p class="text-soft">{ot('op.none')}</p>}
+      {props.many ? props.children : <p class="text-soft">{ot('op.none')}</p>}
     </section>
   );
 }

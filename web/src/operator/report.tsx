@@ -6,13 +6,13 @@ import { Fault, toFault } from '@seckill/client/fault';
 import { useLoad } from '../api/load';
 import { request } from '../api/client';
 import { bearer } from '../api/session';
-import { EndedSales, Report as ReportDoc } from '../documents/interventions';
+import { EarlierSales, ReportedSale, Report as ReportDoc } from '../documents/interventions';
 import { faultText, moment } from '../i18n/text';
 import { FaultMessage, Loading, SaleNotFound, Stale, Title } from '../ui/bits';
 import { useTitle } from '../ui/title';
 import type { AdminSale } from './acts';
-import { Field } from './form';
 import { useQuery } from './search';
+import { Pick, type Found } from './pick';
 import { ot } from './texts';
 
 /** Downloads a blob under a name. */
@@ -86,11 +86,21 @@ interface ToolsProps {
   html: string | null;
 }
 
+/** The latest sales that ended before a time and whose titles contain a text. */
+async function findEarlier(before: string, text: string, signal: AbortSignal): Promise<Found> {
+  const { sales } = await request(EarlierSales, { before, search: text || null }, signal);
+  return {
+    choices: sales?.edges.map(({ node }) => ({ value: node.id, label: `${node.title} · ${moment(node.startsAt)}` })) ?? [],
+    more: sales?.pageInfo.hasNextPage ?? false,
+  };
+}
+
 function Tools({ id, compared, compare, html }: ToolsProps) {
-  const { page } = useLoad(`ended-sales ${id}`, async (signal) => request(EndedSales, { saleId: id }, signal));
+  const { page } = useLoad(`report-tools ${id}`, async (signal) => {
+    const { sale } = await request(ReportedSale, { saleId: id }, signal);
+    return sale && { slug: sale.slug, before: sale.startsAt, earlier: await findEarlier(sale.startsAt, '', signal) };
+  });
   const known = page.value.state === 'ready' ? page.value.data : null;
-  const opening = known?.sale?.startsAt ?? '';
-  const earlier = known?.sales?.edges.map(({ node }) => node).filter(({ startsAt }) => startsAt < opening) ?? [];
   return (
     <div class="mb-6 flex flex-wrap items-end gap-3 print:hidden">
       <div class="w-full">
@@ -102,21 +112,22 @@ function Tools({ id, compared, compare, html }: ToolsProps) {
       <button class="btn" disabled={!html} onClick={() => print()}>
         {ot('op.print')}
       </button>
-      <button class="btn" disabled={!html} onClick={() => html && save(new Blob([html], { type: 'text/html' }), `${known?.sale?.slug ?? 'report'}.html`)}>
+      <button class="btn" disabled={!html} onClick={() => html && save(new Blob([html], { type: 'text/html' }), `${known?.slug ?? 'report'}.html`)}>
         {ot('op.saveFile')}
       </button>
-      {earlier.length > 0 && (
+      {known && known.earlier.choices.length > 0 && (
         <div class="max-sm:w-full sm:w-80">
-          <Field label={ot('op.compare')}>
-            <select class="field font-normal" value={compared} onChange={(event) => compare(event.currentTarget.value)}>
-              <option value="">–</option>
-              {earlier.map((sale) => (
-                <option key={sale.id} value={sale.id}>
-                  {sale.title} · {moment(sale.startsAt)}
-                </option>
-              ))}
-            </select>
-          </Field>
+          <Pick
+            label={ot('op.compare')}
+            findLabel={ot('op.pick.sale')}
+            list={`earlier ${known.before}`}
+            first={known.earlier}
+            find={(text, signal) => findEarlier(known.before, text, signal)}
+            value={compared}
+            kept={ot('op.chosenSale')}
+            none="–"
+            change={compare}
+          />
         </div>
       )}
     </div>

@@ -1,7 +1,9 @@
 import { Link } from 'wouter-preact';
 import { count } from '../i18n/text';
 import { DateTime } from '../ui/bits';
-import type { AdminSale, SaleStatus } from './acts';
+import type { ResultOf } from '@seckill/client/operation';
+import type { SaleRowParts } from '../documents/operator';
+import type { SaleStatus } from './acts';
 import { ot } from './texts';
 
 const tones: Partial<Record<SaleStatus, string>> = { LIVE: 'text-good', PAUSED: 'text-warn', PENDING_APPROVAL: 'text-warn' };
@@ -12,7 +14,7 @@ export function StatusChip({ status }: { status: SaleStatus }) {
 }
 
 /** One sale of a list. */
-export function SaleRow({ sale }: { sale: AdminSale }) {
+export function SaleRow({ sale }: { sale: ResultOf<typeof SaleRowParts> }) {
   return (
     <li class="card relative flex flex-wrap items-center gap-x-4 gap-y-1 px-4 py-3 has-[a:hover]:border-edge">
       <Link href={`/operate/sales/${sale.id}`} class="grow basis-32 font-semibold after:absolute after:inset-0">

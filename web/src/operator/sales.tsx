@@ -19,13 +19,14 @@ const GROUPS = {
   ended: ['ENDED', 'CANCELLED'],
 } as const satisfies Record<string, SaleStatus[]>;
 
-type Group = keyof typeof GROUPS;
+/** A group of statuses, as in the URL. */
+export type SaleGroupName = keyof typeof GROUPS;
 
 /** All sales, newest first. */
 export function Sales() {
   const [search, setSearch] = useQuery('q');
   const [asked, setGroup] = useQuery('group');
-  const group = asked in GROUPS ? (asked as Group) : null;
+  const group = asked in GROUPS ? (asked as SaleGroupName) : null;
   return (
     <>
       <div class="mb-4 flex flex-wrap items-center justify-between gap-3">
@@ -39,7 +40,7 @@ export function Sales() {
       </div>
       <Templates />
       <div role="group" aria-label={ot('op.status')} class="mb-4 flex flex-wrap gap-2">
-        {[null, ...(Object.keys(GROUPS) as Group[])].map((each) => (
+        {[null, ...(Object.keys(GROUPS) as SaleGroupName[])].map((each) => (
           <button
             key={each ?? ''}
             class="chip min-h-10 px-3 hover:border-edge aria-pressed:border-ink aria-pressed:bg-ink aria-pressed:text-page"

@@ -13,6 +13,7 @@ import { Field, Form } from './form';
 import { Paged } from './paged';
 import { useQuery } from './search';
 import { ot } from './texts';
+import { Select } from '../ui/select';
 
 type Endpoint = ResultOf<typeof EndpointParts>;
 type Delivery = NonNullable<ResultOf<typeof DeliveriesDoc>['webhookDeliveries']>['edges'][number]['node'];
@@ -230,14 +231,14 @@ export function Deliveries({ id }: { id: string }) {
       </Link>
       <div class="my-4 flex flex-wrap items-center justify-between gap-3">
         <Title>{ot('op.hooks.log')}</Title>
-        <select class="field w-auto" aria-label={ot('op.hooks.outcome')} value={state} onChange={(event) => setState(event.currentTarget.value)}>
-          <option value="">{ot('op.all')}</option>
-          {STATES.map((each) => (
-            <option key={each} value={each}>
-              {ot(`op.hooks.delivery.${each}`)}
-            </option>
-          ))}
-        </select>
+        <Select
+          class="w-auto"
+          label={ot('op.hooks.outcome')}
+          value={chosen ?? ''}
+          none={ot('op.all')}
+          change={setState}
+          choices={STATES.map((each) => ({ value: each, label: ot(`op.hooks.delivery.${each}`) }))}
+        />
       </div>
       {endpoint && <p class="mb-4 break-all text-soft">{endpoint.url}</p>}
       <Paged

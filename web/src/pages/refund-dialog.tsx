@@ -3,6 +3,7 @@ import { useSignal, type Signal } from '@preact/signals';
 import type { Order } from '@seckill/client/types';
 import { count, money, t, times } from '../i18n/text';
 import { Dialog } from '../ui/dialog';
+import { Select, upTo } from '../ui/select';
 
 interface Props {
   order: Order;
@@ -29,13 +30,12 @@ export function RefundDialog({ order, reason, send, close }: Props) {
         {left > 1 && (
           <label class="grid gap-1.5 font-medium">
             {t('order.refundMany')}
-            <select class="field font-normal" name="units" value={units.value} onChange={(event) => (units.value = Number(event.currentTarget.value))}>
-              {Array.from({ length: left }, (_, i) => (
-                <option key={i} value={i + 1}>
-                  {t('order.refundOf', { n: count(i + 1), of: count(left) })}
-                </option>
-              ))}
-            </select>
+            <Select
+              name="units"
+              value={String(units.value)}
+              change={(value) => (units.value = Number(value))}
+              choices={upTo(left, (n) => t('order.refundOf', { n: count(n), of: count(left) }))}
+            />
           </label>
         )}
         <label class="grid gap-1.5 font-medium">

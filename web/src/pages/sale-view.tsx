@@ -7,6 +7,7 @@ import { clockTime, money, span, t } from '../i18n/text';
 import { isOver } from '../purchase/button';
 import { altOf, shownLevel, PhaseChip, Picture, Price, StockBar, Title, DateTime } from '../ui/bits';
 import { Markdown } from '../ui/markdown';
+import { Select, upTo } from '../ui/select';
 
 /** Most units that the quantity field offers. */
 const MOST_UNITS = 10;
@@ -101,11 +102,7 @@ function Quantity({ most, value, set }: { most: number; value: number; set: (n: 
   return (
     <label class="flex items-center justify-between gap-3">
       {t('sale.quantity')}
-      <select class="field w-24" value={value} onChange={(event) => set(Number(event.currentTarget.value))}>
-        {Array.from({ length: most }, (_, i) => (
-          <option key={i}>{i + 1}</option>
-        ))}
-      </select>
+      <Select class="w-24" value={String(value)} change={(next) => set(Number(next))} choices={upTo(most, String)} />
     </label>
   );
 }
