@@ -16,7 +16,7 @@ type layer struct {
 // layers lists the layers from the lowest up. A room may import itself and rooms of lower
 // layers.
 var layers = []layer{
-	{"values", []string{"internal/accent", "internal/id"}},
+	{"values", []string{"internal/accent", "internal/id", "internal/typed"}},
 	{"leaf", []string{"docs", "ent", "migrations", "web", "internal/clock", "internal/config", "internal/fault", "internal/locale", "internal/money", "internal/spreadsheet", "internal/tracing"}},
 	{"services", []string{"internal/postgres", "internal/redisconn", "internal/periodic", "internal/batch", "internal/cursor", "internal/delivery", "internal/telemetry"}},
 	{"platform", []string{"internal/auth", "internal/ratelimit", "internal/stream", "internal/media"}},

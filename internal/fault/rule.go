@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"seckill/internal/typed"
 )
 
 // Rule is a rule of input values. Clients receive its text (String), which is part of the
@@ -46,16 +48,32 @@ func MinLength(n int) Rule { return Rule{MinLengthCode, strconv.Itoa(n)} }
 // MaxLength allows at most n characters.
 func MaxLength(n int) Rule { return Rule{MaxLengthCode, strconv.Itoa(n)} }
 
-// Line returns the rule that a text of one line breaks: least to most characters, and no
-// control characters. It is zero for a text that breaks none.
+// Line returns the rule that a text in the form of typed.Line breaks: least to most
+// characters, one line, and no characters that hide or reorder others. It is zero for a
+// text that breaks none.
 func Line(text string, least, most int) Rule {
+	if rule := Lines(text, least, most); rule != (Rule{}) {
+		return rule
+	}
+	if strings.ContainsRune(text, '\n') {
+		return NoControlCharacters
+	}
+	return Rule{}
+}
+
+// Lines is Line for a text in the form of typed.Text, which may have several lines.
+func Lines(text string, least, most int) Rule {
 	n := utf8.RuneCountInString(text)
 	switch {
+	case !utf8.ValidString(text):
+		return UTF8
 	case n < least:
 		return MinLength(least)
 	case n > most:
 		return MaxLength(most)
-	case strings.ContainsFunc(text, unicode.IsControl):
+	case typed.Overrides(text):
+		return NoOverrides
+	case strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }):
 		return NoControlCharacters
 	}
 	return Rule{}
@@ -74,6 +92,8 @@ var (
 	ColorFormat             = Rule{FormatCode, "#rrggbb"}
 	URIFormat               = Rule{FormatCode, "uri"}
 	NoControlCharacters     = Rule{Code: "no control characters"}
+	NoOverrides             = Rule{Code: "no direction overrides"}
+	UTF8                    = Rule{Code: "UTF-8"}
 	NotZero                 = Rule{Code: "not 0"}
 	NotCommonPassword       = Rule{Code: "not a common password"}
 	NotTheAccount           = Rule{Code: "not the account itself"}
@@ -81,8 +101,10 @@ var (
 	NotOffered              = Rule{Code: "option is not offered for this order"}
 	KnownCurrency           = Rule{Code: "an amount of a known currency"}
 	StartInTheFuture        = Rule{Code: "startsAt in the future"}
+	PhoneNumber             = Rule{Code: "phone number"}
 	EmailOrPhone            = Rule{Code: "e-mail address or phone number"}
 	EmailOrPhoneWithCountry = Rule{Code: "e-mail address, or phone number with country code"}
 	PictureAddress          = Rule{Code: "an address of this server, of https, or a picture itself"}
+	DeliverableEmail        = Rule{Code: "an address that the mail server takes"}
 	EmailFormat             = Rule{FormatCode, "email"}
 )
