@@ -3,7 +3,8 @@
 //
 // A picture is named after the hash of its content: equal pictures are stored once,
 // none is ever replaced, and browsers and CDNs may cache them without limit. Encoding
-// removes all metadata, such as the location of a photograph. The package knows neither
+// removes all metadata, such as the location of a photograph; its orientation is applied
+// before, and its colour profile stays, without which its colours would change. The package knows neither
 // products nor roles.
 package media
 
@@ -15,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"image/color"
 	_ "image/gif" // accepted, and stored as PNG
 	"image/jpeg"
 	"image/png"
@@ -113,19 +115,23 @@ func cleaned(raw []byte) (clean []byte, kind string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	picture, _, err := image.Decode(bytes.NewReader(raw))
+	picture, format, err := image.Decode(bytes.NewReader(raw))
 	if err != nil || picture.Bounds().Size() != size {
 		return nil, "", bad(fault.Rule{Code: "a whole PNG, JPEG, GIF or WebP picture"})
 	}
-	picture = shrunk(picture, maxSide)
+	var icc []byte
+	if model := picture.ColorModel(); model != color.GrayModel && model != color.Gray16Model && model != color.CMYKModel { // those are encoded in other colours
+		icc = profile(raw, format)
+	}
+	picture = upright(shrunk(picture, maxSide), orientation(raw, format))
 	clean, kind, err = encoded(picture)
-	if err == nil && len(clean) > MaxBytes { // noise in grey or few colours grows when it is encoded
+	if err == nil && len(clean)+len(icc) > MaxBytes { // noise in grey or few colours grows when it is encoded
 		clean, kind, err = encoded(shrunk(picture, maxSide/2))
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("encode picture: %w", err)
 	}
-	return clean, kind, nil
+	return withProfile(clean, kind, icc), kind, nil
 }
 
 // declaredSize returns the size that decoding will allocate, or rejects the picture
