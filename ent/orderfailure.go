@@ -28,7 +28,7 @@ type OrderFailure struct {
 	Quantity int `json:"quantity,omitempty"`
 	// GraphQL ErrorCode shown to the buyer
 	Code string `json:"code,omitempty"`
-	// for operators
+	// for operators; may have the note of one
 	Reason string `json:"reason,omitempty"`
 	// whether the reservation was given back in Redis
 	Released bool `json:"released,omitempty"`

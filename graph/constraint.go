@@ -6,18 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/mail"
 	"net/url"
 	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"seckill/internal/fault"
+	"seckill/internal/typed"
 )
 
 // maxViolations is how many violations of a list end its check: a list may be long.
@@ -285,9 +286,12 @@ func (r *rules) broken(value any) fault.Rule {
 
 func (r *rules) brokenBy(text string) fault.Rule {
 	n := int64(utf8.RuneCountInString(text))
+	if r.maxLength != nil && n > *r.maxLength { // counted in the form in which a text is stored
+		n = int64(utf8.RuneCountInString(typed.Text(text)))
+	}
 	switch {
 	case !utf8.ValidString(text):
-		return fault.Rule{Code: "UTF-8"}
+		return fault.UTF8
 	case r.minLength != nil && n < *r.minLength:
 		return fault.MinLength(int(*r.minLength))
 	case r.maxLength != nil && n > *r.maxLength:
@@ -316,13 +320,13 @@ func (r *rules) outside(f float64) fault.Rule {
 func wellFormed(format, v string) bool {
 	switch format {
 	case "email":
-		a, err := mail.ParseAddress(v)
-		return err == nil && a.Address == v
+		_, ok := typed.Mailbox(v)
+		return ok
 	case "uri":
 		u, err := url.Parse(v)
 		return err == nil && (u.IsAbs() || (len(v) > 0 && v[0] == '/'))
 	case "slug":
-		return slug.MatchString(v)
+		return slug.MatchString(strings.ToLower(typed.Plain(v)))
 	}
 	return false
 }

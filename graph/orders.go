@@ -13,6 +13,7 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/storefront"
+	"seckill/internal/typed"
 )
 
 // unknown refuses an id in the input that names no object visible to the caller.
@@ -85,7 +86,7 @@ func orderFilter(f *model.OrderFilter) (order.Filter, error) {
 	}
 	out.Statuses, out.From, out.Until = f.Statuses, deref(f.CreatedFrom), deref(f.CreatedUntil)
 	if f.Search != nil {
-		out.Match = order.Numbered(*f.Search)
+		out.Match = order.Numbered(typed.QueryOf(*f.Search))
 	}
 	return out, nil
 }

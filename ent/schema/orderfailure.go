@@ -21,7 +21,7 @@ func (OrderFailure) Fields() []ent.Field {
 		field.UUID("user_id", id.User{}).Immutable(),
 		field.Int("quantity").Immutable(),
 		field.String("code").MaxLen(64).Immutable().Comment("GraphQL ErrorCode shown to the buyer"),
-		field.String("reason").MaxLen(200).Immutable().Comment("for operators"),
+		field.String("reason").MaxLen(4 * 256).Immutable().Comment("for operators; may have the note of one"),
 		field.Bool("released").Default(false).Comment("whether the reservation was given back in Redis"),
 		instant("reserved_at"),
 		instant("created_at"),

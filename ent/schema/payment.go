@@ -81,7 +81,7 @@ func (PaymentEvent) Fields() []ent.Field {
 		field.String("reason").MaxLen(200).Default("").Immutable().Comment("REFUND_FAILED: in the provider's words; declined: a code of the shop's list"),
 		field.Enum("state").Values("RECEIVED", "HANDLED", "HELD").Default("RECEIVED").
 			Comment("HELD: a person must look at it"),
-		field.String("outcome").MaxLen(200).Default("").Comment("what was done, or why it is held"),
+		field.String("outcome").MaxLen(4 * 256).Default("").Comment("what was done, or why it is held"),
 		field.Int("tries").Default(0),
 		field.Time("try_at").SchemaType(timestamptz).Comment("when to handle it, unless its message comes first"),
 		instant("happened_at"),

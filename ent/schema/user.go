@@ -17,7 +17,7 @@ func (User) Fields() []ent.Field {
 	return []ent.Field{
 		key(id.User{}),
 		field.String("account").MaxLen(254).Comment("normalised e-mail address or E.164 phone number"),
-		field.String("display_name").MaxLen(64),
+		field.String("display_name").MaxLen(4 * 32),
 		field.String("password_hash").Sensitive().Comment("argon2id, encoded with its parameters"),
 		field.Enum("role").Values("CUSTOMER", "OPERATOR", "ADMIN").Default("CUSTOMER"),
 		field.Int64("version").Default(1).Comment("grows with every change of the user; invalidates caches"),

@@ -1566,7 +1566,7 @@ extend type Query {
     """Only entries before this cursor."""
     before: String
     """Only products whose name contains this text."""
-    search: String @constraint(maxLength: 64)
+    search: String @constraint(maxLength: 254)
   ): GoodsConnection @listSize(assumedSize: 20, slicingArguments: ["first", "last"], sizedFields: ["edges"])
 }
 `, BuiltIn: false},
@@ -4818,7 +4818,7 @@ input SaleFilter {
   """Only sales in one of these phases."""
   phases: [SalePhase!]
   """Only sales whose title contains this text."""
-  search: String @constraint(maxLength: 64)
+  search: String @constraint(maxLength: 254)
   """Only sales that open before this time."""
   startsBefore: DateTime
   """Only sales in one of these statuses; for operators only."""

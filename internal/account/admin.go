@@ -14,6 +14,7 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/locale"
 	"seckill/internal/mail"
+	"seckill/internal/typed"
 )
 
 // AdminConfig configures an Admin. Fields are required unless stated otherwise.
@@ -62,8 +63,15 @@ func (a *Admin) SetRole(ctx context.Context, by, userID id.User, role auth.Role)
 	return changed, err
 }
 
+// maxReason bounds why a user is disabled, in characters.
+const maxReason = 200
+
 // Disable prevents a user from signing in. It returns nil if the user does not exist.
 func (a *Admin) Disable(ctx context.Context, by, userID id.User, reason string) (*User, error) {
+	reason = typed.Text(reason)
+	if rule := fault.Lines(reason, 0, maxReason); rule != (fault.Rule{}) {
+		return nil, badField("note", rule)
+	}
 	if by == userID {
 		return nil, fault.New(fault.Forbidden, "Another administrator has to disable your account.")
 	}

@@ -12,6 +12,7 @@ import (
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/postgres"
+	"seckill/internal/typed"
 )
 
 // TOTPSecret is a new secret for an authenticator app.
@@ -67,7 +68,7 @@ func (s *Service) ConfirmTOTP(ctx context.Context, p *auth.Principal, code strin
 	if err != nil {
 		return nil, 0, err
 	}
-	step, ok := totpStep(secret, cleanCode(code), s.cfg.Clock.Now(), row.TotpStep)
+	step, ok := totpStep(secret, typed.Code(code), s.cfg.Clock.Now(), row.TotpStep)
 	if !ok {
 		return nil, 0, refused(fault.OneTimeCodeInvalid, "input", "oneTimeCode")
 	}
@@ -158,7 +159,7 @@ func (s *Service) redeem(ctx context.Context, u *User, code string) (bool, error
 	if row.TotpSince == nil {
 		return true, nil
 	}
-	code = cleanCode(code)
+	code = typed.Code(code)
 	if left, ok := withoutRecovery(row.RecoveryCodes, code); ok {
 		moved, err := s.store.setTOTP(ctx, u.ID, func(up *ent.UserUpdate) {
 			up.Where(user.RecoveryCodes(row.RecoveryCodes)).SetRecoveryCodes(left)

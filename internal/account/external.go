@@ -9,10 +9,8 @@ import (
 	"net/netip"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/google/uuid"
-	"golang.org/x/text/unicode/norm"
 
 	"seckill/ent"
 	"seckill/ent/user"
@@ -21,6 +19,7 @@ import (
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/postgres"
+	"seckill/internal/typed"
 )
 
 // maxSubject bounds the subject of a provider, as OpenID Connect does.
@@ -163,17 +162,17 @@ func (s *Store) byIdentity(ctx context.Context, in External) (*User, error) {
 // shownName returns a name that NewUser accepts.
 func shownName(name, account string) string {
 	name = strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
+		if typed.Printable(r) {
 			return r
 		}
 		return -1
-	}, norm.NFC.String(name))
-	name = strings.Join(strings.Fields(name), " ")
+	}, typed.Line(name))
+	name = typed.Line(name)
 	if name == "" {
 		name, _, _ = strings.Cut(account, "@")
 	}
 	if runes := []rune(name); len(runes) > maxName {
-		name = string(runes[:maxName])
+		name = typed.Line(string(runes[:maxName]))
 	}
 	return name
 }

@@ -11,6 +11,7 @@ import (
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/postgres"
+	"seckill/internal/typed"
 )
 
 // externalIDFormat are the characters of ids of other systems: printable ASCII without
@@ -25,6 +26,7 @@ var externalIDFormat = regexp.MustCompile(`^[!-~]{1,255}$`)
 // FORBIDDEN for staff. Refusals: INVALID_INPUT; NOT_FOUND; CONFLICT when another user has the id, or this one
 // has another id.
 func (a *Admin) SetExternalID(ctx context.Context, by, userID id.User, externalID string) (*User, error) {
+	externalID = typed.Identifier(externalID)
 	if externalID != "" && !externalIDFormat.MatchString(externalID) {
 		return nil, badField("externalId", fault.Rule{Code: "1 to 255 printable ASCII characters"})
 	}
@@ -59,7 +61,7 @@ func (a *Admin) SetExternalID(ctx context.Context, by, userID id.User, externalI
 
 // ByExternalID returns the user with an id of another system; nil if there is none.
 func (a *Admin) ByExternalID(ctx context.Context, externalID string) (*User, error) {
-	return a.cfg.Store.byExternalID(ctx, externalID)
+	return a.cfg.Store.byExternalID(ctx, typed.Identifier(externalID))
 }
 
 func (s *Store) byExternalID(ctx context.Context, externalID string) (*User, error) {

@@ -16,6 +16,7 @@ import (
 	"seckill/internal/locale"
 	"seckill/internal/postgres"
 	"seckill/internal/spreadsheet"
+	"seckill/internal/typed"
 )
 
 // importBatch is how many rows are written in one transaction.
@@ -133,13 +134,13 @@ func (i *importer) parse(row spreadsheet.Row) (newCustomer, error) {
 	if row.Err != nil {
 		return newCustomer{}, row.Err
 	}
-	field := row.Field
+	field := func(name string) string { return typed.Identifier(row.Field(name)) }
 	account, ok := i.store.names.Normalise(field("account"))
 	if !ok {
 		return newCustomer{}, fmt.Errorf("account: must be an %s", i.store.names.rule())
 	}
 	c := newCustomer{line: row.Line, hash: trimHashPrefix(field("passwordHash")), language: field("language")}
-	c.user = i.store.newUser(NewUser{Account: account, DisplayName: shownName(field("displayName"), account)}, auth.Customer)
+	c.user = i.store.newUser(NewUser{Account: account, DisplayName: shownName(row.Field("displayName"), account)}, auth.Customer)
 	c.user.ExternalID = field("externalId")
 	if c.user.ExternalID != "" && !externalIDFormat.MatchString(c.user.ExternalID) {
 		return c, errors.New("externalId: 1 to 255 printable ASCII characters")

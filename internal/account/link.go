@@ -67,7 +67,14 @@ func (s *Service) RequestEmail(ctx context.Context, p *auth.Principal, in Reques
 	}
 	address, ok := s.store.names.Normalise(in.Email)
 	if !ok || !isEmail(address) {
-		return badField("email", fault.Rule{Code: "e-mail address"})
+		return badField("email", fault.EmailFormat)
+	}
+	undeliverable, err := mail.Undeliverable(ctx, s.store.db.Ent.Mail, address)
+	if err != nil {
+		return err
+	}
+	if undeliverable {
+		return badField("email", fault.DeliverableEmail)
 	}
 	link := newLink{user: user.ID, purpose: accountlink.PurposeVERIFY, to: address, language: in.Language}
 	if address == user.Account && user.Verified {

@@ -6,9 +6,11 @@ import (
 	"strings"
 
 	"seckill/ent"
+	"seckill/ent/predicate"
 	"seckill/ent/user"
 	"seckill/internal/auth"
 	"seckill/internal/id"
+	"seckill/internal/typed"
 )
 
 // maxPage limits the length of a page of users.
@@ -31,6 +33,28 @@ type Page struct {
 	HasPrevious bool // there may be newer users
 }
 
+// minDigits is how many digits of a phone number are searched in accounts of every country.
+const minDigits = 7
+
+// Search matches users by a public id, else by an account in any form or its beginning, a
+// part of the name, or the id in another system.
+func (n Names) Search(q typed.Query) predicate.User {
+	if userID, err := id.ParseUser(strings.ToLower(q.Key)); err == nil {
+		return user.ID(userID)
+	}
+	match := []predicate.User{user.AccountHasPrefix(strings.ToLower(q.Key)), user.DisplayNameContainsFold(q.Line), user.ExternalID(q.Key)}
+	if q.Plain != q.Line {
+		match = append(match, user.DisplayNameContainsFold(q.Plain))
+	}
+	if account, ok := n.Normalise(q.Key); ok {
+		match = append(match, user.Account(account))
+	}
+	if digits := typed.Digits(q.Key); len(digits) >= minDigits {
+		match = append(match, user.And(user.AccountHasPrefix("+"), user.AccountHasSuffix(digits)))
+	}
+	return user.Or(match...)
+}
+
 // List returns a page of users. Their ids grow with time.
 func (a *Admin) List(ctx context.Context, in ListInput) (Page, error) {
 	if in.Limit < 1 || in.Limit > maxPage {
@@ -48,12 +72,8 @@ func (a *Admin) List(ctx context.Context, in ListInput) (Page, error) {
 	} else if in.Disabled != nil {
 		query.Where(user.DisabledAtIsNil())
 	}
-	if text := strings.TrimSpace(in.Search); text != "" {
-		match := user.Or(user.AccountHasPrefix(strings.ToLower(text)), user.DisplayNameContainsFold(text))
-		if userID, err := id.ParseUser(text); err == nil {
-			match = user.ID(userID)
-		}
-		query.Where(match)
+	if q := typed.QueryOf(in.Search); q.Line != "" {
+		query.Where(a.cfg.Store.names.Search(q))
 	}
 	rows, err := query.All(ctx)
 	if err != nil {

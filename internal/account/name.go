@@ -5,13 +5,12 @@ import (
 	"encoding/hex"
 	"regexp"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
-	"github.com/nyaruka/phonenumbers"
 	"golang.org/x/text/unicode/norm"
 
 	"seckill/internal/fault"
+	"seckill/internal/typed"
 )
 
 // Limits of input, in characters.
@@ -40,33 +39,18 @@ func (n Names) rule() fault.Rule {
 	return fault.EmailOrPhone
 }
 
-// mailbox is an e-mail address as HTML forms accept it (HTML §4.10.5.1.5), with a dot in
-// its domain. International domains are given in ASCII form.
-var mailbox = regexp.MustCompile(`^[a-z0-9.!#$%&'*+/=?^_{|}~` + "`" + `-]{1,64}@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])$`)
+// formerMailbox is an e-mail address as releases up to 0.4 stored it. To some of them, such
+// as a..b@example.com, no e-mail can be sent; their users still sign in.
+var formerMailbox = regexp.MustCompile(`^[a-z0-9.!#$%&'*+/=?^_{|}~` + "`" + `-]{1,64}@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])$`)
 
 // Normalise returns the form in which an account is stored and looked up: an
 // e-mail address in lower case, or a phone number in E.164. ok is false if the text is
 // neither.
 func (n Names) Normalise(text string) (account string, ok bool) {
-	if len(text) > 4*maxAccount { // checked before further processing
-		return "", false
+	if address, ok := typed.Mailbox(text); ok {
+		return address, true
 	}
-	text = strings.ToLower(strings.TrimSpace(norm.NFKC.String(text)))
-	if len(text) > maxAccount {
-		return "", false
-	}
-	country := phonenumbers.UNKNOWN_REGION
-	if !strings.HasPrefix(text, "+") {
-		if n.Country == "" || strings.Contains(text, "@") {
-			return text, mailbox.MatchString(text)
-		}
-		country = n.Country
-	}
-	number, err := phonenumbers.Parse(text, country)
-	if err != nil || !phonenumbers.IsPossibleNumber(number) || strings.ContainsFunc(text, unicode.IsLetter) {
-		return "", false
-	}
-	return phonenumbers.Format(number, phonenumbers.E164), true
+	return typed.Phone(text, n.Country)
 }
 
 // lookup returns the normalised account. Invalid text becomes a name that no account
@@ -74,6 +58,9 @@ func (n Names) Normalise(text string) (account string, ok bool) {
 func (n Names) lookup(text string) string {
 	if account, ok := n.Normalise(text); ok {
 		return account
+	}
+	if former := strings.ToLower(typed.Identifier(text)); len(former) <= maxAccount && formerMailbox.MatchString(former) {
+		return former
 	}
 	sum := sha256.Sum256([]byte(text))
 	return "no account " + hex.EncodeToString(sum[:])
@@ -103,7 +90,7 @@ func (n Names) clean(in NewUser) (NewUser, error) {
 	if !ok {
 		badAccount = badField("account", n.rule())
 	}
-	name := strings.Join(strings.Fields(norm.NFC.String(in.DisplayName)), " ")
+	name := typed.Line(in.DisplayName)
 	password := normalisePassword(in.Password)
 	err := fault.All(badAccount, checkName(name), checkPassword(password, account, "password"))
 	if err != nil {
@@ -113,15 +100,14 @@ func (n Names) clean(in NewUser) (NewUser, error) {
 }
 
 func checkName(name string) error {
-	switch length := utf8.RuneCountInString(name); {
-	case length < 1:
-		return badField("displayName", fault.NotEmpty)
-	case length > maxName:
-		return badField("displayName", fault.MaxLength(maxName))
-	case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return badField("displayName", fault.NoControlCharacters)
+	rule := fault.Line(name, 1, maxName)
+	if rule == (fault.Rule{}) && strings.ContainsFunc(name, func(r rune) bool { return !typed.Printable(r) }) {
+		rule = fault.NoControlCharacters
 	}
-	return nil
+	if rule == (fault.Rule{}) {
+		return nil
+	}
+	return badField("displayName", rule)
 }
 
 // checkPassword refuses a normalised password that breaks a rule, with fault.BadField.

@@ -14,6 +14,7 @@ import (
 	"seckill/ent/securityevent"
 	"seckill/internal/auth"
 	"seckill/internal/clock"
+	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/postgres"
 )
@@ -93,9 +94,7 @@ func (l *SecurityLog) Write(ctx context.Context, e Event) {
 	if e.Addr.IsValid() {
 		address = e.Addr.Unmap().String()
 	}
-	if len(e.Detail) > maxDetail {
-		e.Detail = e.Detail[:maxDetail]
-	}
+	e.Detail = fault.Shorten(e.Detail, maxDetail)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(l.Timeout, EventTimeout))
 	defer cancel()
 	err := l.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {

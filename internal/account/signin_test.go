@@ -253,3 +253,64 @@ func mustOpen(t *testing.T, f *fixture, token string) refreshToken {
 	}
 	return opened
 }
+
+func TestAPastedAccountIsTheOneThatWasMeant(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		for account, pasted := range map[string][]string{
+			"foo@example.com":           {"\u202aｆｏｏ＠ｅｘａｍｐｌｅ．ｃｏｍ\u202c", "\u200bfoo@example.com\ufeff", "\u2066Foo@example.com\u2069", "\u00a0foo@exam\u00adple.com\u00a0"},
+			"+12065550123":              {"\u202a+1 (206) 555\u20110123\u202c", "＋１ 206.555.0123"},
+			"li@xn--mnchen-3ya.example": {"li@münchen.example", "LI@MÜNCHEN。example"},
+			"用户@xn--fsqu00a.xn--fiqs8s": {"用户@例子.中国", "用户＠例子。中国"},
+		} {
+			who := someone()
+			who.Account = pasted[0]
+			in := f.register(who)
+			if in.User.Account != account {
+				t.Errorf("%+q: account %q, want %q", pasted[0], in.User.Account, account)
+			}
+			for _, written := range append(pasted, account) {
+				if again := f.login(written, goodPassword); again.User.ID != in.User.ID {
+					t.Errorf("%+q signs in as %+v", written, again.User)
+				}
+			}
+		}
+	})
+}
+
+func TestAnAccountOfAnEarlierReleaseStillSignsIn(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		in := f.register(someone())
+		const former = "a..b@example.com" // to which no e-mail can be sent
+		if err := f.db.Ent.User.UpdateOneID(in.User.ID).SetAccount(former).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, written := range []string{former, " A..B@Example.com", "\u202aa..b@example.com\u202c"} {
+			if again := f.login(written, goodPassword); again.User.ID != in.User.ID {
+				t.Errorf("%+q signs in as %+v", written, again.User)
+			}
+		}
+		who := someone()
+		who.Account = "b..a@example.com"
+		if _, err := everywhere.clean(who); err == nil {
+			t.Error("a new account without a mailbox")
+		}
+	})
+}
+
+func TestADisplayNameMayBeOfEveryLanguage(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		for name, want := range map[string]string{
+			"می\u200cخواهم": "می\u200cخواهم", "👩\u200d💻": "👩\u200d💻", "\u200fשלום\u200f": "שלום", " \u202aJo\u00a0Li\u202c ": "Jo Li",
+			strings.Repeat("长", maxName): strings.Repeat("长", maxName), strings.Repeat("🐼", maxName): strings.Repeat("🐼", maxName),
+		} {
+			who := someone()
+			who.DisplayName = name
+			if in := f.register(who); in.User.DisplayName != want {
+				t.Errorf("%+q: %+q, want %+q", name, in.User.DisplayName, want)
+			}
+		}
+	})
+}

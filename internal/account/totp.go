@@ -91,8 +91,3 @@ func recoveryHash(code string) string {
 	sum := sha256.Sum256([]byte(code))
 	return base64.RawStdEncoding.EncodeToString(sum[:])
 }
-
-// cleanCode removes what people type between the characters of a code.
-func cleanCode(code string) string {
-	return strings.ToUpper(strings.NewReplacer(" ", "", "-", "").Replace(code))
-}

@@ -1,9 +1,12 @@
 package config
 
 import (
+	"fmt"
 	"net"
 	"net/mail"
 	"net/url"
+
+	"seckill/internal/typed"
 )
 
 // Mail are the settings of e-mail. Without SMTPURL no e-mail is sent.
@@ -59,6 +62,20 @@ func (c *Config) SMTP() *SMTP {
 	return server
 }
 
+// Sender returns a sender of e-mails, "Shop <shop@example.com>" or the address alone, with its
+// domain in ASCII.
+func Sender(text string) (*mail.Address, error) {
+	sender, err := mail.ParseAddress(text)
+	if err != nil {
+		return nil, err
+	}
+	address, ok := typed.Mailbox(sender.Address)
+	if !ok {
+		return nil, fmt.Errorf("%q is no address that e-mail can be sent from", sender.Address)
+	}
+	return &mail.Address{Name: sender.Name, Address: address}, nil
+}
+
 // mail checks the mail server, whose address may hold a password and is not printed.
 func (p *Problems) mail(c *Config) {
 	if c.SMTPURL == "" {
@@ -72,7 +89,7 @@ func (p *Problems) mail(c *Config) {
 		p.add("smtp-url", "is no mail server: write smtp://user@host:587, or smtps://user@host:465")
 		return
 	}
-	if _, err := mail.ParseAddress(c.SMTPFrom); err != nil {
+	if _, err := Sender(c.SMTPFrom); err != nil {
 		p.add("smtp-from", "is no sender: write Shop <shop@example.com>")
 	}
 	if c.PublicURL == "" && c.Production() {

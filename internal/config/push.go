@@ -5,10 +5,11 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
-	"net/mail"
 	"net/url"
 	"regexp"
 	"strings"
+
+	"seckill/internal/typed"
 )
 
 // Push are the settings of notices to browsers, by Web Push.
@@ -70,8 +71,8 @@ func (p *Problems) push(c *Config) {
 
 func isContact(text string) bool {
 	if address, ok := strings.CutPrefix(text, "mailto:"); ok {
-		parsed, err := mail.ParseAddress(address)
-		return err == nil && parsed.Address == address
+		_, ok = typed.Mailbox(address)
+		return ok
 	}
 	u, err := url.Parse(text)
 	return err == nil && u.Scheme == "https" && u.Host != ""

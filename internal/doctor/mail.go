@@ -23,8 +23,11 @@ func (r *report) mail(ctx context.Context, d Deps) {
 		r.add(areaMail, Error, fmt.Sprintf("SECKILL_SMTP_URL: %v", err))
 		return
 	}
-	_ = client.Close()
 	found := fmt.Sprintf("the mail server %s:%s accepts this shop", server.Host, server.Port)
+	if !client.International() {
+		found += "; it has no SMTPUTF8, so that addresses such as 用户@example.com get no e-mail"
+	}
+	_ = client.Close()
 	if server.Plain {
 		r.add(areaMail, Warning, found+", without encryption: keep it on this host or a private network, or set SECKILL_SMTP_TLS=required")
 		return

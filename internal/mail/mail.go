@@ -20,10 +20,12 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/ent"
+	entmail "seckill/ent/mail"
 	"seckill/internal/auth"
 	"seckill/internal/clock"
 	"seckill/internal/id"
 	"seckill/internal/locale"
+	"seckill/internal/typed"
 )
 
 // Kind names the text of an e-mail.
@@ -120,6 +122,22 @@ func NewOutbox(keys auth.Keys, c clock.Clock) *Outbox {
 }
 
 func newSealer(keys auth.Keys) auth.Sealer { return auth.NewSealer(keys, "mail contents") }
+
+// Undeliverable reports whether the mail server did not take the last e-mail to an address
+// because of the address itself: it knows no addresses outside ASCII.
+func Undeliverable(ctx context.Context, client *ent.MailClient, address string) (bool, error) {
+	if !typed.International(address) {
+		return false, nil
+	}
+	last, err := client.Query().Where(entmail.Recipient(address), entmail.StateNEQ(entmail.StatePENDING)).Order(ent.Desc(entmail.FieldID)).First(ctx)
+	if ent.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read the last e-mail to an address: %w", err)
+	}
+	return last.Error == ErrNotInternational.Error(), nil
+}
 
 // Write writes an e-mail. It is sent after the commit.
 func (o *Outbox) Write(ctx context.Context, tx *ent.Tx, m Message) error {

@@ -42,7 +42,12 @@ func onBoth(t *testing.T, test func(e *env)) {
 
 func setup(t *testing.T, db *postgres.DB) *env {
 	t.Helper()
-	e := &env{T: t, db: db, clock: clock.NewFake(time.Now().Truncate(time.Millisecond)), server: testenv.NewMailServer(t)}
+	return setupWith(t, db, testenv.NewMailServer(t))
+}
+
+func setupWith(t *testing.T, db *postgres.DB, server *testenv.MailServer) *env {
+	t.Helper()
+	e := &env{T: t, db: db, clock: clock.NewFake(time.Now().Truncate(time.Millisecond)), server: server}
 	e.outbox = mail.NewOutbox(testenv.Keys(t), e.clock)
 	e.sender = e.another()
 	return e
@@ -253,6 +258,50 @@ func TestOldEMailsAreDeleted(t *testing.T) {
 		e.clock.Advance(8 * 24 * time.Hour)
 		if counts, err := mail.Purge(e.Context(), e.db, e.clock); err != nil || counts["mails_deleted"] != 1 {
 			e.Errorf("%v, %v", counts, err)
+		}
+	})
+}
+
+func TestAnAddressOutsideASCIIIsSentToWhereTheServerTakesIt(t *testing.T) {
+	t.Parallel()
+	const address = "用户@xn--fsqu00a.xn--fiqs8s"
+	m := reset()
+	m.To = address
+	e := setupWith(t, testdb.Postgres(t), testenv.NewInternationalMailServer(t))
+	e.write(m)
+	if err := e.step(); err != nil {
+		t.Fatal(err)
+	}
+	if got := e.server.To(t, address, 1); !strings.Contains(got.Plain, "30 minutes") || e.row().State != entmail.StateSENT {
+		t.Errorf("%+v", e.row())
+	}
+	if bad, err := mail.Undeliverable(t.Context(), e.db.Ent.Mail, address); bad || err != nil {
+		t.Errorf("undeliverable: %t, %v", bad, err)
+	}
+
+	plain := setup(t, testdb.Postgres(t))
+	plain.write(m)
+	if err := plain.step(); err != nil {
+		t.Fatal(err)
+	}
+	if row := plain.row(); row.State != entmail.StateGIVEN_UP || row.Attempts != 1 || !strings.Contains(row.Error, "SMTPUTF8") || len(plain.server.Mails()) != 0 {
+		t.Errorf("row %+v, %d e-mails", row, len(plain.server.Mails()))
+	}
+	if bad, err := mail.Undeliverable(t.Context(), plain.db.Ent.Mail, address); !bad || err != nil {
+		t.Errorf("undeliverable: %t, %v", bad, err)
+	}
+}
+
+func TestARecipientOfAnEarlierReleaseThatIsNoAddressIsGivenUpAtOnce(t *testing.T) {
+	onBoth(t, func(e *env) {
+		m := reset()
+		m.To = "a..b@example.com"
+		e.write(m)
+		if err := e.step(); err != nil {
+			e.Fatal(err)
+		}
+		if row := e.row(); row.State != entmail.StateGIVEN_UP || row.Attempts != 1 {
+			e.Errorf("row %+v", row)
 		}
 	})
 }

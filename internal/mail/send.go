@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	gomail "github.com/wneessen/go-mail"
+	"github.com/wneessen/go-mail/smtp"
 
 	"seckill/ent"
 	entmail "seckill/ent/mail"
@@ -25,6 +26,7 @@ import (
 	"seckill/internal/locale"
 	"seckill/internal/periodic"
 	"seckill/internal/postgres"
+	"seckill/internal/typed"
 )
 
 const (
@@ -68,6 +70,12 @@ type Subjects interface {
 // errOver reports a notice of something that has ended before it was sent.
 var errOver = errors.New("of no use any more")
 
+// errNoAddress reports a recipient that an earlier release took as an address.
+var errNoAddress = errors.New("no e-mail can be sent to this address")
+
+// ErrNotInternational reports an address with characters that the mail server does not take.
+var ErrNotInternational = errors.New("the mail server takes no addresses outside ASCII (SMTPUTF8)")
+
 // Sender sends the e-mails of the outbox. Any number of processes share the work.
 type Sender struct {
 	cfg     Config
@@ -78,7 +86,7 @@ type Sender struct {
 
 // NewSender returns a Sender.
 func NewSender(cfg Config) (*Sender, error) {
-	from, err := mail.ParseAddress(cfg.Server.From)
+	from, err := config.Sender(cfg.Server.From)
 	if err != nil {
 		return nil, fmt.Errorf("sender of e-mails: %w", err)
 	}
@@ -126,9 +134,27 @@ func (s *Sender) Step(ctx context.Context) (map[string]int, error) {
 	return counts, nil
 }
 
+// Connection is a connection to a mail server.
+type Connection struct {
+	client *gomail.Client
+	smtp   *smtp.Client
+}
+
+// International reports whether the server takes e-mail for addresses whose name is not in
+// ASCII (RFC 6531).
+func (c *Connection) International() bool {
+	offered, _ := c.smtp.Extension("SMTPUTF8")
+	return offered
+}
+
+// Close ends the connection.
+func (c *Connection) Close() error { return c.client.CloseWithSMTPClient(c.smtp) }
+
+func (c *Connection) send(msg *gomail.Msg) error { return c.client.SendWithSMTPClient(c.smtp, msg) }
+
 // Dial connects to a mail server, with TLS and authentication as it is set up. A nil
 // tlsConfig uses the authorities of the system.
-func Dial(ctx context.Context, server config.SMTP, tlsConfig *tls.Config) (*gomail.Client, error) {
+func Dial(ctx context.Context, server config.SMTP, tlsConfig *tls.Config) (*Connection, error) {
 	port, err := strconv.Atoi(server.Port)
 	if err != nil {
 		return nil, fmt.Errorf("port of the mail server: %w", err)
@@ -150,10 +176,11 @@ func Dial(ctx context.Context, server config.SMTP, tlsConfig *tls.Config) (*goma
 	if err != nil {
 		return nil, fmt.Errorf("mail server %s: %w", server.Host, err)
 	}
-	if err := client.DialWithContext(ctx); err != nil {
+	connected, err := client.DialToSMTPClientWithContext(ctx)
+	if err != nil {
 		return nil, fmt.Errorf("mail server %s: %w", server.Host, err)
 	}
-	return client, nil
+	return &Connection{client, connected}, nil
 }
 
 // giveUpLate ends e-mails for which it is too late and returns their number.
@@ -195,10 +222,13 @@ func (s *Sender) claim(ctx context.Context) (claimed []*ent.Mail, err error) {
 }
 
 // send sends an e-mail and records the outcome.
-func (s *Sender) send(ctx context.Context, client *gomail.Client, row *ent.Mail) (outcome string, err error) {
+func (s *Sender) send(ctx context.Context, client *Connection, row *ent.Mail) (outcome string, err error) {
 	msg, err := s.message(ctx, row)
+	if err == nil && typed.International(row.Recipient+s.from.Address) && !client.International() {
+		err = ErrNotInternational
+	}
 	if err == nil {
-		err = client.Send(msg)
+		err = client.send(msg)
 	}
 	if ctx.Err() != nil {
 		return "", ctx.Err() // another process repeats it after the lease
@@ -228,7 +258,7 @@ func outcomeOf(err error) string {
 	}
 	refused, ok := errors.AsType[*gomail.SendError](err)
 	switch {
-	case errors.Is(err, errOver):
+	case errors.Is(err, errOver), errors.Is(err, ErrNotInternational), errors.Is(err, errNoAddress):
 		return givenUp
 	case !ok:
 		return failed
@@ -267,7 +297,7 @@ func (s *Sender) message(ctx context.Context, row *ent.Mail) (*gomail.Msg, error
 	msg := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
 	msg.FromMailAddress(s.from)
 	if err := msg.To(row.Recipient); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", errNoAddress, err)
 	}
 	msg.Subject(words.subject)
 	msg.SetDateWithValue(row.CreatedAt)

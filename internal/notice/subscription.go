@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
@@ -22,6 +21,7 @@ import (
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/postgres"
+	"seckill/internal/typed"
 )
 
 const (
@@ -170,15 +170,15 @@ func (s *Service) CheckSubscription(in Subscription) error {
 	if len(row.Auth) != authBytes {
 		secretFault = fault.BadField{At: []string{"input", "auth"}, Rule: fault.Rule{Code: "16 bytes in base64url"}}
 	}
-	if utf8.RuneCountInString(row.Label) > maxLabel {
-		labelFault = fault.BadField{At: []string{"input", "label"}, Rule: fault.MaxLength(maxLabel)}
+	if rule := fault.Line(row.Label, 0, maxLabel); rule != (fault.Rule{}) {
+		labelFault = fault.BadField{At: []string{"input", "label"}, Rule: rule}
 	}
 	return fault.All(s.push.check(in.Endpoint), keyFault, secretFault, labelFault)
 }
 
 // row returns what is stored; keys that are not base64url are nil.
 func (in Subscription) row() *ent.PushSubscription {
-	return &ent.PushSubscription{Endpoint: in.Endpoint, P256dh: decode(in.P256dh), Auth: decode(in.Auth), Label: strings.TrimSpace(in.Label)}
+	return &ent.PushSubscription{Endpoint: in.Endpoint, P256dh: decode(in.P256dh), Auth: decode(in.Auth), Label: typed.Line(in.Label)}
 }
 
 // decode reads base64url, which some browsers pad; nil if it is not.

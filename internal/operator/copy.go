@@ -11,7 +11,7 @@ import (
 
 // Withdraw takes a submission back: the sale is a draft again.
 func (s *Service) Withdraw(ctx context.Context, in ActInput) (*sale.Sale, error) {
-	if err := checkText(in.Note, maxNote, "note"); err != nil {
+	if err := optional(&in.Note, maxNote, "note"); err != nil {
 		return nil, err
 	}
 	return s.do(ctx, act{by: in.By, sale: in.Sale, what: sale.ActWithdraw, note: in.Note})
@@ -19,7 +19,7 @@ func (s *Service) Withdraw(ctx context.Context, in ActInput) (*sale.Sale, error)
 
 // Discard cancels a draft that the operator created. It stays in lists and logs.
 func (s *Service) Discard(ctx context.Context, in ActInput) (*sale.Sale, error) {
-	if err := checkText(in.Note, maxNote, "note"); err != nil {
+	if err := optional(&in.Note, maxNote, "note"); err != nil {
 		return nil, err
 	}
 	return s.do(ctx, act{

@@ -15,6 +15,7 @@ import (
 	"seckill/internal/money"
 	"seckill/internal/postgres"
 	"seckill/internal/sale"
+	"seckill/internal/typed"
 )
 
 // preheatBefore is the default time before its start at which a sale is loaded.
@@ -83,14 +84,22 @@ type terms struct {
 	products map[id.Goods]*sale.Goods
 }
 
+// clean puts the texts of a draft into the form in which they are stored, and returns their
+// faults.
+func (d *SaleDraft) clean() error {
+	return fault.All(
+		line(&d.Title, 1, "title"),
+		optional(&d.Rules, maxText, "rules"),
+		checkSlug(&d.Slug),
+		checkAccent(&d.Accent),
+		checkExternal(&d.Reference, "externalReference"),
+	)
+}
+
 // check returns all faults of a draft.
 func (d *SaleDraft) check(usual terms) error {
 	faults := []error{
-		required(&d.Title, maxName, "title"),
-		checkText(d.Rules, maxText, "rules"),
-		checkSlug(d.Slug),
-		checkAccent(&d.Accent),
-		checkExternal(d.Reference, "externalReference"),
+		d.clean(),
 		checkTimes(d.StartsAt, d.EndsAt, usual.after),
 		checkWindow(d.PaymentWindow, usual.window),
 		inRange(len(d.Items), 1, maxItems, "items"),
@@ -303,12 +312,13 @@ func (s *Service) CheckSaleUpdate(ctx context.Context, saleID id.Sale, p SalePat
 		return unknown("saleId")
 	}
 	d := p.of(v)
-	return fault.All(checkText(p.Note, maxNote, "note"), s.checkDraft(ctx, &d, p.after(s.cfg.Clock.Now())))
+	return fault.All(optional(&p.Note, maxNote, "note"), s.checkDraft(ctx, &d, p.after(s.cfg.Clock.Now())))
 }
 
 // UpdateSale changes a draft, or a rejected sale, which becomes a draft again. Of a sale
 // that was approved, only title, rules and accent change.
 func (s *Service) UpdateSale(ctx context.Context, by sale.Actor, saleID id.Sale, p SalePatch) (*sale.Sale, error) {
+	p.Note = typed.Text(p.Note)
 	v, err := s.cfg.Sales.ByID(ctx, saleID)
 	if err != nil {
 		return nil, err
@@ -329,8 +339,9 @@ func (s *Service) updateDraft(ctx context.Context, by sale.Actor, saleID id.Sale
 			if d.Slug == "" {
 				d.Slug = v.Slug
 			}
+			faults := fault.All(optional(&p.Note, maxNote, "note"), s.checkDraft(ctx, &d, p.after(s.cfg.Clock.Now())))
 			changed = d.changes(SalePatch{}.of(v))
-			return sale.Draft, fault.All(checkText(p.Note, maxNote, "note"), s.checkDraft(ctx, &d, p.after(s.cfg.Clock.Now())))
+			return sale.Draft, faults
 		},
 		set: func(u *ent.SaleUpdate) {
 			u.SetTitle(d.Title).SetSlug(d.Slug).SetRules(d.Rules).SetStartsAt(d.StartsAt).SetEndsAt(d.EndsAt).

@@ -3,7 +3,6 @@ package operator
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"seckill/ent"
 	entgoods "seckill/ent/goods"
@@ -12,6 +11,7 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/money"
 	"seckill/internal/sale"
+	"seckill/internal/typed"
 )
 
 // GoodsDraft is a product as input by an operator.
@@ -26,15 +26,14 @@ type GoodsDraft struct {
 }
 
 func (d *GoodsDraft) check() error {
-	d.ImageAlt = strings.TrimSpace(d.ImageAlt)
 	return fault.All(
-		required(&d.Name, maxName, "name"),
-		checkText(d.Description, maxText, "description"),
+		line(&d.Name, 1, "name"),
+		optional(&d.Description, maxText, "description"),
 		checkImageURL(d.ImageURL, "imageUrl"),
-		checkText(d.ImageAlt, maxImageAlt, "imageAlt"),
+		optional(&d.ImageAlt, maxImageAlt, "imageAlt"),
 		checkPrice(d.ListPrice, "listPrice"),
-		checkExternal(d.ExternalID, "externalId"),
-		checkExternal(d.SKU, "sku"),
+		checkExternal(&d.ExternalID, "externalId"),
+		checkExternal(&d.SKU, "sku"),
 	)
 }
 
@@ -97,7 +96,7 @@ func (p GoodsPatch) check(d *GoodsDraft, g *sale.Goods) error {
 	if d.ListPrice.Currency != g.ListPrice.Currency {
 		currency = invalid(fault.Rule{Code: "the currency stays " + g.ListPrice.Currency}, "listPrice", "currencyCode")
 	}
-	return fault.All(d.check(), currency, checkText(p.Note, maxNote, "note"))
+	return fault.All(d.check(), currency, optional(&p.Note, maxNote, "note"))
 }
 
 // CheckGoodsUpdate returns all faults of a change of a product.
@@ -123,6 +122,7 @@ func set[T any](to *T, from *T) {
 // UpdateGoods changes a product. Its currency cannot change. A patch without changes does
 // nothing.
 func (s *Service) UpdateGoods(ctx context.Context, by sale.Actor, goodsID id.Goods, p GoodsPatch) (*sale.Goods, error) {
+	p.Note = typed.Text(p.Note)
 	if err := requireStaff(by); err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ func (s *Service) CheckSchedule(ctx context.Context, in ScheduleInput) error {
 	if v == nil {
 		return unknown("saleId")
 	}
-	return fault.All(checkText(in.Note, maxNote, "note"), in.of(v).check(s.cfg.Clock.Now()), s.cfg.Payments.CheckSale(v))
+	return fault.All(optional(&in.Note, maxNote, "note"), in.of(v).check(s.cfg.Clock.Now()), s.cfg.Payments.CheckSale(v))
 }
 
 // CheckExtension returns all faults of the input of Extend.

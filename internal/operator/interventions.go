@@ -181,7 +181,7 @@ func (s *Service) Decide(ctx context.Context, in DecideInput) (*Intervention, er
 	if err := requireStaff(in.By); err != nil {
 		return nil, err
 	}
-	if err := checkText(in.Note, maxNote, "note"); err != nil {
+	if err := optional(&in.Note, maxNote, "note"); err != nil {
 		return nil, err
 	}
 	request, err := s.Intervention(ctx, in.Intervention)

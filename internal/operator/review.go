@@ -23,7 +23,7 @@ type ActInput struct {
 // Submit submits a draft for approval, unless its start has passed, or no payment provider takes
 // an order of it.
 func (s *Service) Submit(ctx context.Context, in ActInput) (*sale.Sale, error) {
-	if err := checkText(in.Note, maxNote, "note"); err != nil {
+	if err := optional(&in.Note, maxNote, "note"); err != nil {
 		return nil, err
 	}
 	return s.do(ctx, act{
@@ -40,7 +40,7 @@ func (s *Service) Submit(ctx context.Context, in ActInput) (*sale.Sale, error) {
 // Approve approves a sale. Users who created or edited it cannot approve it. Its stock
 // enters the ledger.
 func (s *Service) Approve(ctx context.Context, in ActInput) (*sale.Sale, error) {
-	if err := checkText(in.Note, maxNote, "note"); err != nil {
+	if err := optional(&in.Note, maxNote, "note"); err != nil {
 		return nil, err
 	}
 	return s.do(ctx, act{
@@ -139,7 +139,7 @@ const rescheduleMargin = 30 * time.Second
 // Schedule sets the times of an approved sale, and of a scheduled or loaded one before its
 // opening: not within rescheduleMargin of the opening of a loaded sale.
 func (s *Service) Schedule(ctx context.Context, in ScheduleInput) (*sale.Sale, error) {
-	if err := checkText(in.Note, maxNote, "note"); err != nil {
+	if err := optional(&in.Note, maxNote, "note"); err != nil {
 		return nil, err
 	}
 	var t times

@@ -6,11 +6,11 @@ import (
 	"regexp"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"seckill/internal/accent"
 	"seckill/internal/fault"
 	"seckill/internal/money"
+	"seckill/internal/typed"
 )
 
 // Limits of input; lengths are in characters.
@@ -31,27 +31,30 @@ const (
 
 var slugFormat = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
-// required trims a text, which must not be empty, and checks its length.
+// required puts a text, which must not be empty, into the form in which it is stored, and
+// checks it.
 func required(text *string, most int, path ...string) error {
-	*text = strings.TrimSpace(*text)
-	if *text == "" {
-		return invalid(fault.NotEmpty, path...)
-	}
-	return checkText(*text, most, path...)
+	*text = typed.Text(*text)
+	return checked(fault.Lines(*text, 1, most), path...)
 }
 
-// checkText checks the length of a text and refuses characters that Postgres cannot
-// store.
-func checkText(text string, most int, path ...string) error {
-	switch {
-	case !utf8.ValidString(text):
-		return invalid(fault.Rule{Code: "UTF-8"}, path...)
-	case strings.IndexByte(text, 0) >= 0:
-		return invalid(fault.Rule{Code: "no U+0000"}, path...)
-	case utf8.RuneCountInString(text) > most:
-		return invalid(fault.MaxLength(most), path...)
+// optional is required for a text that may be empty.
+func optional(text *string, most int, path ...string) error {
+	*text = typed.Text(*text)
+	return checked(fault.Lines(*text, 0, most), path...)
+}
+
+// line puts a text of one line into the form in which it is stored, and checks it.
+func line(text *string, least int, path ...string) error {
+	*text = typed.Line(*text)
+	return checked(fault.Line(*text, least, maxName), path...)
+}
+
+func checked(rule fault.Rule, path ...string) error {
+	if rule == (fault.Rule{}) {
+		return nil
 	}
-	return nil
+	return invalid(rule, path...)
 }
 
 // externalFormat are the characters of ids of other systems: printable ASCII without
@@ -59,8 +62,9 @@ func checkText(text string, most int, path ...string) error {
 var externalFormat = regexp.MustCompile(`^[!-~]{1,64}$`)
 
 // checkExternal checks the id that another system uses; "" = none.
-func checkExternal(text string, path ...string) error {
-	if text != "" && !externalFormat.MatchString(text) {
+func checkExternal(text *string, path ...string) error {
+	*text = typed.Identifier(*text)
+	if *text != "" && !externalFormat.MatchString(*text) {
 		return invalid(fault.Rule{Code: "1 to 64 printable ASCII characters"}, path...)
 	}
 	return nil
@@ -128,8 +132,9 @@ func checkWindow(window, usual time.Duration) error {
 }
 
 // checkSlug checks the name of a sale in addresses; "" = it is made from the title.
-func checkSlug(slug string) error {
-	if slug != "" && (len(slug) > maxSlug || !slugFormat.MatchString(slug)) {
+func checkSlug(slug *string) error {
+	*slug = strings.ToLower(typed.Plain(*slug))
+	if *slug != "" && (len(*slug) > maxSlug || !slugFormat.MatchString(*slug)) {
 		return invalid(fault.SlugFormat, "slug")
 	}
 	return nil

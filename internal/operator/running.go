@@ -18,7 +18,7 @@ func (s *Service) Preheat(ctx context.Context, in ActInput) (*sale.Sale, error) 
 	if err := authorise(in.By, sale.ActPreheat); err != nil {
 		return nil, err
 	}
-	if err := checkText(in.Note, maxNote, "note"); err != nil {
+	if err := optional(&in.Note, maxNote, "note"); err != nil {
 		return nil, err
 	}
 	for range maxTries {
@@ -56,7 +56,7 @@ func (s *Service) Pause(ctx context.Context, in ActInput) (*sale.Sale, error) {
 
 // Resume resumes a paused sale.
 func (s *Service) Resume(ctx context.Context, in ActInput) (*sale.Sale, error) {
-	if err := checkText(in.Note, maxNote, "note"); err != nil {
+	if err := optional(&in.Note, maxNote, "note"); err != nil {
 		return nil, err
 	}
 	return s.withGate(ctx, act{
@@ -208,7 +208,7 @@ func (p SwitchesPatch) of(v sale.Switches) sale.Switches {
 // SetSwitches changes the admission rules of a sale, also while it is live. All processes
 // apply them within a second.
 func (s *Service) SetSwitches(ctx context.Context, in ActInput, p SwitchesPatch) (*sale.Sale, error) {
-	if err := fault.All(p.Check(), checkText(in.Note, maxNote, "note")); err != nil {
+	if err := fault.All(p.Check(), optional(&in.Note, maxNote, "note")); err != nil {
 		return nil, err
 	}
 	var next sale.Switches

@@ -21,6 +21,7 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/sale"
+	"seckill/internal/typed"
 )
 
 const (
@@ -42,14 +43,16 @@ type Person struct {
 	TOTP        bool // sign-in needs a one-time code
 }
 
-// FindUsers returns users by id, account prefix, or part of the name; newest first, at
-// most 50.
+// FindUsers returns the users of account.Names.Search, newest first, at most 50.
 func (s *Service) FindUsers(ctx context.Context, by sale.Actor, text string) ([]Person, error) {
-	text, err := query(by, text)
+	if err := requireStaff(by); err != nil {
+		return nil, err
+	}
+	q, err := queryOf(text)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.users(ctx, text)
+	rows, err := s.users(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -62,33 +65,19 @@ func (s *Service) FindUsers(ctx context.Context, by sale.Actor, text string) ([]
 	return people, nil
 }
 
-func query(by sale.Actor, text string) (string, error) {
-	if err := requireStaff(by); err != nil {
-		return "", err
-	}
-	return searchText(text)
-}
-
-func searchText(text string) (string, error) {
-	text = strings.TrimSpace(text)
-	switch n := utf8.RuneCountInString(text); {
-	case n < minQuery:
-		return "", invalid(fault.MinLength(minQuery), "text")
+func queryOf(text string) (typed.Query, error) {
+	q := typed.QueryOf(text)
+	switch n := utf8.RuneCountInString(q.Line); {
+	case n < minQuery || q.Key == "":
+		return q, invalid(fault.MinLength(minQuery), "text")
 	case n > maxQuery:
-		return "", invalid(fault.MaxLength(maxQuery), "text")
+		return q, invalid(fault.MaxLength(maxQuery), "text")
 	}
-	return text, nil
+	return q, nil
 }
 
-func (s *Service) users(ctx context.Context, text string) ([]*ent.User, error) {
-	match := entuser.Or(entuser.AccountHasPrefix(strings.ToLower(text)), entuser.DisplayNameContainsFold(text))
-	if name, ok := s.cfg.Names.Normalise(text); ok {
-		match = entuser.Or(match, entuser.Account(name))
-	}
-	if userID, err := id.ParseUser(text); err == nil {
-		match = entuser.ID(userID)
-	}
-	rows, err := s.cfg.DB.Ent.User.Query().Where(match).
+func (s *Service) users(ctx context.Context, q typed.Query) ([]*ent.User, error) {
+	rows, err := s.cfg.DB.Ent.User.Query().Where(s.cfg.Names.Search(q)).
 		Order(ent.Desc(entuser.FieldCreatedAt, entuser.FieldID)).Limit(maxFound).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find users: %w", err)
@@ -129,11 +118,11 @@ func ofItem(item id.Item) predicate.Order {
 // OrderMatch matches orders by a public id, else by a number, a transaction of a payment,
 // or a buyer. A search for buyers is logged.
 func (s *Service) OrderMatch(ctx context.Context, by sale.Actor, text string) (predicate.Order, error) {
-	text, err := searchText(text)
+	q, err := queryOf(text)
 	if err != nil {
 		return nil, err
 	}
-	if kind, u, err := id.Split(text); err == nil {
+	if kind, u, err := id.Split(strings.ToLower(q.Key)); err == nil {
 		switch kind {
 		case id.KindOrder, id.KindTask:
 			return entorder.ID(id.Order(u)), nil
@@ -145,15 +134,15 @@ func (s *Service) OrderMatch(ctx context.Context, by sale.Actor, text string) (p
 			return entorder.UserID(id.User(u)), nil
 		}
 	}
-	paid, err := s.paidBy(ctx, text)
+	paid, err := s.paidBy(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	match := []predicate.Order{order.Numbered(text)}
+	match := []predicate.Order{order.Numbered(q)}
 	if len(paid) > 0 {
 		match = append(match, entorder.IDIn(paid...))
 	}
-	buyers, err := s.users(ctx, text)
+	buyers, err := s.users(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -174,8 +163,9 @@ const maxPaid = 100
 
 // paidBy returns the orders of payments with a transaction or name of their provider. The
 // search has their ids instead of a subquery, with which Postgres would read all orders.
-func (s *Service) paidBy(ctx context.Context, text string) ([]id.Order, error) {
-	rows, err := s.cfg.DB.Ent.Payment.Query().Where(entpayment.Or(entpayment.Transaction(text), entpayment.ProviderRef(text))).
+func (s *Service) paidBy(ctx context.Context, q typed.Query) ([]id.Order, error) {
+	refs := []string{q.Key, strings.Join(strings.Fields(q.Key), ""), strings.ToUpper(q.Key)} // providers write theirs in groups, some in capitals
+	rows, err := s.cfg.DB.Ent.Payment.Query().Where(entpayment.Or(entpayment.TransactionIn(refs...), entpayment.ProviderRefIn(refs...))).
 		Select(entpayment.FieldOrderID).Limit(maxPaid).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find payments: %w", err)

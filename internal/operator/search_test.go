@@ -61,6 +61,27 @@ func TestSupportFindsPeopleAndTheirOrders(t *testing.T) {
 				}
 			}
 		}
+		for text, want := range map[string]id.User{
+			"(138) 0000–0000": other.User, "0138.0000.0000": other.User, "tel:+86-138-0000-0000": other.User, "＋８６１３８": other.User,
+			"mailto:Li.Lei@Example.com": o.User, "Li Lei <li.lei@example.com>": o.User, "\u202aLI LEI\u202c": o.User, "Ｈａｎ": other.User,
+			strings.ToUpper(o.User.Public()): o.User, "https://shop.example/admin/people/" + o.User.Public() + "?x=1": o.User,
+		} {
+			people, err := e.ops.FindUsers(t.Context(), ann, text)
+			if err != nil || len(people) != 1 || people[0].ID != want {
+				t.Errorf("people by %q: %+v %v", text, people, err)
+			}
+		}
+		day, rest, _ := strings.Cut(o.Number, "-")
+		for _, text := range []string{
+			"#" + o.Number, " # " + o.Number, strings.ToLower(o.Number), day + rest, day + "–" + rest, day + " " + strings.ToLower(rest), "＃" + o.Number, "№ " + o.Number,
+			"Order #" + o.Number, "订单号：" + o.Number, strings.ToUpper(o.ID.Public()), "https://shop.example/orders/" + o.ID.Public(),
+			"shop.example/admin/orders/" + o.ID.Public() + "/refund#x", "\u200b" + o.Number + "\u202c", "mailto:li.lei@example.com", o.Number[:len(day)+4],
+		} {
+			found, err := e.ops.FindOrders(t.Context(), ann, text)
+			if err != nil || len(found) != 1 || found[0].ID != o.ID {
+				t.Errorf("orders by %q: %+v %v", text, found, err)
+			}
+		}
 		if _, err := e.ops.FindUsers(t.Context(), ann, " x "); fault.ReasonOf(err) != fault.InvalidInput {
 			t.Errorf("too short: %v", err)
 		}

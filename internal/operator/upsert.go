@@ -7,6 +7,7 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/postgres"
 	"seckill/internal/sale"
+	"seckill/internal/typed"
 )
 
 // UpsertGoods creates the product with an id of another system, or makes it equal to the
@@ -14,7 +15,7 @@ import (
 // product without such an id that gets it; Nil = none.
 // Refusals: INVALID_INPUT; NOT_FOUND for link; CONFLICT when link has another id already.
 func (s *Service) UpsertGoods(ctx context.Context, by sale.Actor, link id.Goods, d GoodsDraft) (g *sale.Goods, created bool, err error) {
-	if d.ExternalID == "" {
+	if d.ExternalID = typed.Identifier(d.ExternalID); d.ExternalID == "" {
 		return nil, false, invalid(fault.NotEmpty, "externalId")
 	}
 	for range maxTries {
@@ -62,7 +63,7 @@ func (s *Service) upsertTarget(ctx context.Context, link id.Goods, externalID st
 // equal to d. A call that changes nothing succeeds in every state of the sale.
 // Refusals: those of CreateSale and UpdateSale.
 func (s *Service) UpsertSale(ctx context.Context, by sale.Actor, d SaleDraft) (v *sale.Sale, created bool, err error) {
-	if d.Reference == "" {
+	if d.Reference = typed.Identifier(d.Reference); d.Reference == "" {
 		return nil, false, invalid(fault.NotEmpty, "externalReference")
 	}
 	for range maxTries {
@@ -90,6 +91,7 @@ func (s *Service) equalise(ctx context.Context, by sale.Actor, v *sale.Sale, d S
 	if err := authorise(by, sale.ActUpdate); err != nil {
 		return nil, err
 	}
+	d.clean()
 	p := d.patch()
 	if len(p.of(v).changes(SalePatch{}.of(v))) == 0 {
 		return v, nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"seckill/ent"
 	entfulfilment "seckill/ent/fulfilment"
@@ -14,6 +13,7 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/postgres"
 	"seckill/internal/recipient"
+	"seckill/internal/typed"
 	"seckill/internal/webhook"
 )
 
@@ -47,7 +47,7 @@ type Corrections struct {
 // Refusals: INVALID_INPUT; NOT_FOUND; CONFLICT when the order has no recipient, has ended, its
 // goods are on their way, or it was corrected too often.
 func (s Corrections) Set(ctx context.Context, in Correction) (o *Order, err error) {
-	in.Reason = strings.TrimSpace(in.Reason)
+	in.Reason = typed.Text(in.Reason)
 	if in.Recipient, err = in.Recipient.Ready(); err != nil {
 		return nil, fault.All(err, in.reasonFault())
 	}
@@ -78,7 +78,7 @@ func (in Correction) reasonFault() error {
 	if in.By.Kind == Operator {
 		least = 1
 	}
-	if rule := fault.Line(in.Reason, least, maxCorrectionReason); rule != (fault.Rule{}) {
+	if rule := fault.Lines(in.Reason, least, maxCorrectionReason); rule != (fault.Rule{}) {
 		return fault.BadField{At: []string{"input", "reason"}, Rule: rule}
 	}
 	return nil

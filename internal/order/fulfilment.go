@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"seckill/ent"
 	"seckill/ent/fulfilment"
@@ -16,6 +13,7 @@ import (
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/postgres"
+	"seckill/internal/typed"
 	"seckill/internal/webhook"
 )
 
@@ -54,10 +52,10 @@ func (f Fulfilment) Check() error {
 }
 
 func (f Fulfilment) ready() (Fulfilment, error) {
-	f.Carrier, f.TrackingURL = strings.TrimSpace(f.Carrier), strings.TrimSpace(f.TrackingURL)
+	f.Carrier, f.TrackingURL = typed.Line(f.Carrier), typed.Line(f.TrackingURL)
 	var carrier, tracking error
-	if utf8.RuneCountInString(f.Carrier) > maxCarrier || strings.ContainsFunc(f.Carrier, unicode.IsControl) {
-		carrier = fault.BadField{At: []string{"input", "carrier"}, Rule: fault.MaxLength(maxCarrier)}
+	if rule := fault.Line(f.Carrier, 0, maxCarrier); rule != (fault.Rule{}) {
+		carrier = fault.BadField{At: []string{"input", "carrier"}, Rule: rule}
 	}
 	if u, err := url.Parse(f.TrackingURL); f.TrackingURL != "" && (err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || len(f.TrackingURL) > maxTracking) {
 		tracking = fault.BadField{At: []string{"input", "trackingUrl"}, Rule: fault.HTTPSAddress}

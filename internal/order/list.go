@@ -3,6 +3,7 @@ package order
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"seckill/ent/predicate"
 	"seckill/internal/cursor"
 	"seckill/internal/id"
+	"seckill/internal/typed"
 )
 
 const maxPage = 200
@@ -130,9 +132,25 @@ func (f Filter) predicates() []predicate.Order {
 	return ps
 }
 
-// Numbered matches orders by their number or its beginning.
-func Numbered(text string) predicate.Order {
-	return entorder.NumberHasPrefix(strings.ToUpper(strings.TrimSpace(text)))
+// numberLike is a number of an order, or its beginning, without the hyphen.
+var numberLike = regexp.MustCompile(`^([0-9]{8})([0-9A-Z]*)$`)
+
+// misread restores characters of Number: it has none of those that people write instead.
+var misread = strings.NewReplacer("O", "0", "I", "1", "L", "1")
+
+// Numbered matches orders by their number or its beginning, however it is written; a public
+// id is one order's.
+func Numbered(q typed.Query) predicate.Order {
+	if kind, u, err := id.Split(strings.ToLower(q.Key)); err == nil && (kind == id.KindOrder || kind == id.KindTask) {
+		return entorder.ID(id.Order(u))
+	}
+	number := strings.ToUpper(q.Key)
+	if found := numberLike.FindStringSubmatch(typed.Code(q.Key)); found != nil {
+		if number = found[1]; found[2] != "" {
+			number += "-" + misread.Replace(found[2])
+		}
+	}
+	return entorder.NumberHasPrefix(number)
 }
 
 // olderThan and newerThan bound the indexed column first and then compare the id for

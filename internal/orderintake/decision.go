@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -17,6 +15,7 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/postgres"
 	"seckill/internal/stream"
+	"seckill/internal/typed"
 )
 
 // maxNote bounds operators' notes, in characters.
@@ -143,11 +142,11 @@ func (d *DeadLetters) open(ctx context.Context, in *Decision) (*Letter, error) {
 	return l, nil
 }
 
-// check trims the note and checks its length.
+// check puts the note into the form in which it is stored, and checks it.
 func (in *Decision) check() error {
-	in.Note = strings.TrimSpace(in.Note)
-	if in.Note == "" || utf8.RuneCountInString(in.Note) > maxNote {
-		return fault.BadField{At: []string{"input", "note"}, Rule: fault.Rule{Code: fmt.Sprintf("1 to %d characters", maxNote)}}
+	in.Note = typed.Text(in.Note)
+	if rule := fault.Lines(in.Note, 1, maxNote); rule != (fault.Rule{}) {
+		return fault.BadField{At: []string{"input", "note"}, Rule: rule}
 	}
 	return nil
 }

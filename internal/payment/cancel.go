@@ -30,6 +30,9 @@ const (
 // provider. Cancelling a cancelled order succeeds again. An order that is paid or expired
 // is returned beside the refusal.
 func (s *Service) Cancel(ctx context.Context, id id.Order, user id.User, reason string) (*order.Order, error) {
+	if err := remark(&reason, 0, "reason"); err != nil {
+		return nil, err
+	}
 	o, err := s.own(ctx, id, user)
 	if o == nil {
 		return nil, err

@@ -123,6 +123,9 @@ func (s *Service) endable(ctx context.Context, event id.Held, operator id.User) 
 // payment's own, which must be closed. Money without a known payment is refused: it can
 // only be settled directly with the provider.
 func (s *Service) ReturnHeld(ctx context.Context, event id.Held, operator id.User, note string) (id.Payment, error) {
+	if err := remark(&note, 1, "note"); err != nil {
+		return id.Payment{}, err
+	}
 	e, p, err := s.endable(ctx, event, operator)
 	switch {
 	case err != nil:

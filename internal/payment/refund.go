@@ -15,6 +15,7 @@ import (
 	"seckill/internal/money"
 	"seckill/internal/order"
 	"seckill/internal/postgres"
+	"seckill/internal/typed"
 )
 
 // maxRefunds bounds the refund requests of one order that operators reject.
@@ -43,6 +44,9 @@ type RefundResult struct {
 // AskRefund requests a refund of some or all units of a paid order. An operator decides on
 // it. An order has at most one refund at a time that is not finished.
 func (s *Service) AskRefund(ctx context.Context, in RefundRequest) (RefundResult, error) {
+	if err := remark(&in.Reason, 1, "reason"); err != nil {
+		return RefundResult{}, err
+	}
 	for range maxRaces {
 		result, err := s.tryAskRefund(ctx, in)
 		if err == nil || !(errors.Is(err, order.ErrMoved) || postgres.IsUnique(err)) {
@@ -199,6 +203,9 @@ type Decision struct {
 // sends the refund to the provider until it succeeds. Approving a refund that the provider
 // gave up orders another attempt.
 func (s *Service) DecideRefund(ctx context.Context, d Decision) (RefundResult, error) {
+	if err := remark(&d.Note, 0, "note"); err != nil {
+		return RefundResult{}, err
+	}
 	return racing(func() (RefundResult, error) { return s.tryDecide(ctx, d) })
 }
 
@@ -219,6 +226,18 @@ func busy(message string) error {
 }
 
 // refundIDField is the input field that names a refund.
+// maxRemark bounds what a buyer or an operator says about money, in characters.
+const maxRemark = 200
+
+// remark puts a remark into the form in which it is stored, and checks it.
+func remark(text *string, least int, field string) error {
+	*text = typed.Text(*text)
+	if rule := fault.Lines(*text, least, maxRemark); rule != (fault.Rule{}) {
+		return fault.BadField{At: []string{"input", field}, Rule: rule}
+	}
+	return nil
+}
+
 var refundIDField = []string{"input", "refundId"}
 
 // refundAndOrder returns a refund and its order. A refund that is unknown is refused.

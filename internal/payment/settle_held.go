@@ -6,19 +6,18 @@ import (
 
 	"seckill/ent"
 	"seckill/ent/paymentevent"
-	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/money"
 	"seckill/internal/order"
 )
 
-// maxOutcome bounds the stored outcome of an event, in bytes.
-const maxOutcome = 200
-
 // SettleHeld ends held money that was settled outside of the shop, such as money without a
 // known payment, which only its provider can return. It returns the payment; Nil when there
 // is none. Repeating it changes nothing.
 func (s *Service) SettleHeld(ctx context.Context, event id.Held, operator id.User, note string) (id.Payment, error) {
+	if err := remark(&note, 1, "note"); err != nil {
+		return id.Payment{}, err
+	}
 	e, p, err := s.endable(ctx, event, operator)
 	if err != nil {
 		return id.Payment{}, err
@@ -54,7 +53,7 @@ func (s *Service) SettleHeld(ctx context.Context, event id.Held, operator id.Use
 func (s *Service) settleHeld(ctx context.Context, e *ent.PaymentEvent, p *Payment, note string) (ended bool, noted *order.Order, err error) {
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		n, err := tx.PaymentEvent.Update().Where(paymentevent.ID(e.ID), paymentevent.StateEQ(paymentevent.StateHELD)).
-			SetState(paymentevent.StateHANDLED).SetOutcome(fault.Shorten("settled by an operator: "+note, maxOutcome)).SetHandledAt(s.now()).Save(ctx)
+			SetState(paymentevent.StateHANDLED).SetOutcome("settled by an operator: " + note).SetHandledAt(s.now()).Save(ctx)
 		if ended = n > 0; err != nil || !ended || p == nil {
 			return err
 		}

@@ -22,6 +22,9 @@ type Settlement struct {
 // which keeps the money of the payment. The order ends as with any refund. Repeating it changes
 // nothing.
 func (s *Service) SettleRefund(ctx context.Context, in Settlement) (RefundResult, error) {
+	if err := remark(&in.Reason, 1, "reason"); err != nil {
+		return RefundResult{}, err
+	}
 	return racing(func() (RefundResult, error) { return s.trySettleRefund(ctx, in) })
 }
 

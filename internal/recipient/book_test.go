@@ -134,7 +134,7 @@ func TestAnAddressIsBounded(t *testing.T) {
 		"country":    func(r *recipient.Recipient) { r.Country = "China" },
 		"region":     func(r *recipient.Recipient) { r.Region = strings.Repeat("省", 65) },
 		"city":       func(r *recipient.Recipient) { r.City = "" },
-		"street":     func(r *recipient.Recipient) { r.Street = "1\n2" },
+		"street":     func(r *recipient.Recipient) { r.Street = "1\x072" },
 		"postalCode": func(r *recipient.Recipient) { r.PostalCode = strings.Repeat("1", 17) },
 	} {
 		r := home
@@ -189,5 +189,34 @@ func TestAForgottenUserHasNoAddressLeft(t *testing.T) {
 	}
 	if got := streets(t, b, user) + "|" + streets(t, b, other); got != "|A*" {
 		t.Errorf("the books have %q", got)
+	}
+}
+
+func TestAnAddressIsStoredInOneForm(t *testing.T) {
+	t.Parallel()
+	for _, one := range []struct{ phone, country, want string }{
+		{"(206) 555-0123", "us", "+12065550123"}, {"206.555.0123", "ＵＳ", "+12065550123"}, {"030/1234567", " DE", "+49301234567"},
+		{"\u202a+86 138\u00a00000 1111\u202c", "CN", "+8613800001111"}, {"１３８００００１１１１", "CN", "+8613800001111"}, {"٠٥٠ ١٢٣ ٤٥٦٧", "SA", "+966501234567"},
+		{"555-0123", "US", "555-0123"}, // without its area code it is only known there
+	} {
+		r := home
+		r.Phone, r.Country = one.phone, one.country
+		ready, err := r.Ready()
+		if err != nil || ready.Phone != one.want {
+			t.Errorf("%+q in %s: %q, %v; want %q", one.phone, one.country, ready.Phone, err, one.want)
+		}
+		if again, err := ready.Ready(); err != nil || again != ready {
+			t.Errorf("%+v is stored again as %+v, %v", ready, again, err)
+		}
+	}
+	r := home
+	r.Name, r.Street, r.PostalCode = "\u200fمحمد\u200f", "شارع  \u202bالملك\u202c\nفهد", "３１００–１２"
+	if ready, err := r.Ready(); err != nil || ready.Name != "محمد" || ready.Street != "شارع الملك فهد" || ready.PostalCode != "3100-12" {
+		t.Errorf("%+q %+q %+q, %v", ready.Name, ready.Street, ready.PostalCode, err)
+	}
+	r = home
+	r.Street = "a\u202eb"
+	if _, err := r.Ready(); fault.ReasonOf(err) != fault.InvalidInput {
+		t.Errorf("an override: %v", err)
 	}
 }

@@ -12,9 +12,11 @@ import (
 	"log/slog"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"seckill/ent"
 	"seckill/internal/fault"
+	"seckill/internal/typed"
 )
 
 // Bounds of an address in characters. Postal codes and phone numbers are ASCII. The longest
@@ -52,20 +54,26 @@ func (Recipient) GoString() string { return hidden }
 func (Recipient) LogValue() slog.Value { return slog.StringValue(hidden) }
 
 var (
-	phoneNumber = regexp.MustCompile(`^\+?[0-9][0-9 ()-]{3,}[0-9]$`)
 	postalCode  = regexp.MustCompile(`^[0-9A-Za-z -]*$`)
 	countryCode = regexp.MustCompile(`^[A-Z]{2}$`)
 )
 
-// Ready returns the address without surrounding spaces, or all its faults.
+// Ready returns the address in the form in which it is stored, or all its faults. The phone
+// number is in E.164 with the country of the address, unless it is only known there.
 func (r Recipient) Ready() (Recipient, error) {
 	r = Recipient{
-		Name: strings.TrimSpace(r.Name), Phone: strings.TrimSpace(r.Phone), Country: strings.ToUpper(strings.TrimSpace(r.Country)),
-		Region: strings.TrimSpace(r.Region), City: strings.TrimSpace(r.City), Street: strings.TrimSpace(r.Street),
-		PostalCode: strings.TrimSpace(r.PostalCode),
+		Name: typed.Line(r.Name), Phone: r.Phone, Country: strings.ToUpper(typed.Plain(r.Country)),
+		Region: typed.Line(r.Region), City: typed.Line(r.City), Street: typed.Line(r.Street),
+		PostalCode: typed.Plain(r.PostalCode),
+	}
+	var phone error
+	if number, ok := typed.AnyPhone(r.Phone, r.Country); ok && len(number) <= maxPhone {
+		r.Phone = number
+	} else {
+		phone = bad("phone", fault.PhoneNumber)
 	}
 	return r, fault.All(
-		text(r.Name, "name", bounds{1, maxName}), matches(r.Phone, "phone", maxPhone, phoneNumber),
+		text(r.Name, "name", bounds{1, maxName}), phone,
 		matches(r.Country, "country", len("CN"), countryCode), text(r.Region, "region", bounds{0, maxRegion}),
 		text(r.City, "city", bounds{1, maxCity}), text(r.Street, "street", bounds{1, maxStreet}),
 		matches(r.PostalCode, "postalCode", maxPostal, postalCode),
@@ -83,7 +91,7 @@ func text(value, field string, in bounds) error {
 }
 
 func matches(value, field string, most int, pattern *regexp.Regexp) error {
-	if len(value) > most {
+	if utf8.RuneCountInString(value) > most {
 		return bad(field, fault.MaxLength(most))
 	}
 	if !pattern.MatchString(value) {

@@ -13,6 +13,7 @@ import (
 	entsale "seckill/ent/sale"
 	"seckill/internal/cursor"
 	"seckill/internal/id"
+	"seckill/internal/typed"
 )
 
 // public are the statuses of sales that buyers may see, beside those that were cancelled
@@ -103,8 +104,8 @@ func (s *Store) list(ctx context.Context, except []id.Sale, f Filter, byCreation
 
 func (s *Store) listGoods(ctx context.Context, text string, all bool, r Range) ([]*Goods, int, error) {
 	var where []predicate.Goods
-	if text != "" {
-		where = append(where, entgoods.NameContainsFold(text))
+	if q := typed.QueryOf(text); q.Line != "" {
+		where = append(where, goodsBy(q, all))
 	}
 	if !all {
 		where = append(where, inSales(isPublic))
@@ -181,8 +182,8 @@ func (f Filter) predicates(now time.Time) []predicate.Sale {
 		}
 		ps = append(ps, entsale.StatusIn(in...))
 	}
-	if f.Search != "" {
-		ps = append(ps, entsale.TitleContainsFold(f.Search))
+	if q := typed.QueryOf(f.Search); q.Line != "" {
+		ps = append(ps, salesBy(q, f.Hidden))
 	}
 	if !f.StartsBefore.IsZero() {
 		ps = append(ps, entsale.StartsAtLT(f.StartsBefore))

@@ -17,7 +17,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"seckill/ent"
 	"seckill/ent/servicetoken"
@@ -26,6 +25,7 @@ import (
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/postgres"
+	"seckill/internal/typed"
 )
 
 const (
@@ -118,17 +118,14 @@ func (in Input) Check() error { return in.clean() }
 
 // clean sets the defaults and returns all faults.
 func (in *Input) clean() error {
-	in.Name = strings.TrimSpace(in.Name)
+	in.Name = typed.Line(in.Name)
 	if in.Life == 0 {
 		in.Life = DefaultLife
 	}
 	in.Scopes = slices.Compact(slices.Sorted(slices.Values(in.Scopes)))
 	var name, scopes, life error
-	switch length := utf8.RuneCountInString(in.Name); {
-	case length == 0:
-		name = badField("name", fault.NotEmpty)
-	case length > maxName:
-		name = badField("name", fault.MaxLength(maxName))
+	if rule := fault.Line(in.Name, 1, maxName); rule != (fault.Rule{}) {
+		name = badField("name", rule)
 	}
 	switch {
 	case len(in.Scopes) == 0:

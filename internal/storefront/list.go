@@ -3,11 +3,11 @@ package storefront
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"seckill/internal/cursor"
 	"seckill/internal/fault"
 	"seckill/internal/sale"
+	"seckill/internal/typed"
 )
 
 // DefaultPage is the default length of a page; MaxPage is the maximum.
@@ -68,12 +68,12 @@ func (s *Storefront) Sales(ctx context.Context, f SaleFilter, o SaleOrder, p Pag
 // matching returns the active sales that match a filter.
 func (s *Storefront) matching(snap *sale.Snapshot, f SaleFilter) (list []*sale.Sale) {
 	now := s.Now()
-	search := strings.ToLower(f.Search)
+	q := typed.QueryOf(f.Search)
 	for _, v := range snap.Sales {
 		if (f.Hidden || v.Public()) &&
 			(len(f.Statuses) == 0 || slices.Contains(f.Statuses, v.Status)) &&
 			(f.StartsBefore.IsZero() || v.StartsAt.Before(f.StartsBefore)) &&
-			(search == "" || strings.Contains(strings.ToLower(v.Title), search)) &&
+			(q.Line == "" || sale.Matches(v, q, f.Hidden)) &&
 			(len(f.Phases) == 0 || slices.Contains(f.Phases, s.Phase(v, now))) {
 			list = append(list, v)
 		}

@@ -70,7 +70,13 @@ func NewMailServer(t testing.TB) *MailServer {
 	return startMailServer(t, false)
 }
 
-func startMailServer(t testing.TB, open bool) *MailServer {
+// NewInternationalMailServer is like NewMailServer with SMTPUTF8.
+func NewInternationalMailServer(t testing.TB) *MailServer {
+	t.Helper()
+	return startMailServer(t, false, func(s *smtp.Server) { s.EnableSMTPUTF8 = true })
+}
+
+func startMailServer(t testing.TB, open bool, set ...func(*smtp.Server)) *MailServer {
 	t.Helper()
 	certified := httptest.NewTLSServer(nil) // has a certificate of 127.0.0.1
 	defer certified.Close()
@@ -78,6 +84,9 @@ func startMailServer(t testing.TB, open bool) *MailServer {
 	roots.AddCert(certified.Certificate())
 	m := &MailServer{open: open, TLS: &tls.Config{RootCAs: roots, ServerName: "example.com", MinVersion: tls.VersionTLS12}}
 	m.server = smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return &mailSession{server: m}, nil }))
+	for _, each := range set {
+		each(m.server)
+	}
 	m.server.TLSConfig = &tls.Config{Certificates: certified.TLS.Certificates, MinVersion: tls.VersionTLS12}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

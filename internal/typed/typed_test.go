@@ -32,7 +32,7 @@ func TestALineKeepsWhatIsSeenAndHoldsItTogether(t *testing.T) {
 		"\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f": "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",
 		"a\U000e0041\U000e0042": "a",
 		"\u3164\u2800":          "",
-		"a\r\n b":              "a b",
+		"a\r\n b":               "a b",
 		"a\u202eb":              "a\u202eb",
 	})
 	each(t, typed.Text, map[string]string{
@@ -45,7 +45,7 @@ func TestIdentifiersAndCodesHaveOneForm(t *testing.T) {
 	t.Parallel()
 	each(t, typed.Identifier, map[string]string{
 		"\u202aｆｏｏ＠ｅｘａｍｐｌｅ．ｃｏｍ\u202c": "foo@example.com",
-		"\u00a0SKU\u200b-1\u2060 ":     "SKU-1",
+		"\u00a0SKU\u200b-1\u2060 ":    "SKU-1",
 	})
 	each(t, typed.Plain, map[string]string{"２０–١٢−۳": "20-12-3"})
 	each(t, typed.Code, map[string]string{
@@ -141,11 +141,11 @@ func FuzzFormsAreStable(f *testing.F) {
 func TestAQueryIsWhatThePastedTextNames(t *testing.T) {
 	t.Parallel()
 	each(t, func(text string) string { return typed.QueryOf(text).Key }, map[string]string{
-		"#20261127-B4YJ7ED":         "20261127-B4YJ7ED",
+		"#20261127-B4YJ7ED": "20261127-B4YJ7ED",
 		" ＃２０２６１１２７–Ｂ４ＹＪ７ＥＤ ": "20261127-B4YJ7ED",
-		"№ 20261127-b4yj7ed":        "20261127-b4yj7ed",
-		"订单号：20261127-B4YJ7ED":      "20261127-B4YJ7ED",
-		"Order #20261127-B4YJ7ED":   "20261127-B4YJ7ED",
+		"№ 20261127-b4yj7ed":                             "20261127-b4yj7ed",
+		"订单号：20261127-B4YJ7ED":                           "20261127-B4YJ7ED",
+		"Order #20261127-B4YJ7ED":                        "20261127-B4YJ7ED",
 		"https://shop.example/orders/ord_01kb/pay?x=1#y": "ord_01kb",
 		"shop.example:8080/admin/orders/ord_01kb":        "ord_01kb",
 		"https://dashboard.stripe.com/payments/pi_3NxAb": "pi_3NxAb",

@@ -13,6 +13,7 @@ import (
 	"seckill/ent/webhookendpoint"
 	"seckill/internal/fault"
 	"seckill/internal/id"
+	"seckill/internal/typed"
 )
 
 const (
@@ -55,6 +56,7 @@ type Endpoint struct {
 // secret, which is shown only here.
 // Refusals: INVALID_INPUT, and CONFLICT when there are 20 already.
 func (s *Service) Create(ctx context.Context, by id.User, in EndpointInput) (*Endpoint, string, error) {
+	in.clean()
 	if err := s.CheckInput(in); err != nil {
 		return nil, "", err
 	}
@@ -93,21 +95,39 @@ type EndpointInput struct {
 	Enabled     *bool
 }
 
+// maxDescription bounds a description, in characters.
+const maxDescription = 200
+
+// clean puts the texts of an input into the form in which they are stored.
+func (in *EndpointInput) clean() {
+	for _, text := range []**string{&in.URL, &in.Description} {
+		if *text != nil {
+			form := typed.Line(**text)
+			*text = &form
+		}
+	}
+}
+
 // CheckInput returns all faults of an input.
 func (s *Service) CheckInput(in EndpointInput) error {
-	var address, kinds error
+	in.clean()
+	var address, description, kinds error
+	if rule := fault.Line(deref(in.Description), 0, maxDescription); rule != (fault.Rule{}) {
+		description = fault.BadField{At: []string{"input", "description"}, Rule: rule}
+	}
 	if in.URL != nil {
 		address = s.target.check(*in.URL)
 	}
 	if slices.ContainsFunc(deref(in.Kinds), func(k Kind) bool { return !k.Valid() }) {
 		kinds = fault.BadField{At: []string{"input", "events"}, Rule: fault.Rule{Code: "known kinds of events"}}
 	}
-	return fault.All(address, kinds)
+	return fault.All(address, description, kinds)
 }
 
 // Update changes an endpoint. Enabling one that was disabled forgets its failures.
 // Refusals: INVALID_INPUT, NOT_FOUND.
 func (s *Service) Update(ctx context.Context, by id.User, endpoint id.Endpoint, in EndpointInput) (*Endpoint, error) {
+	in.clean()
 	if err := s.CheckInput(in); err != nil {
 		return nil, err
 	}

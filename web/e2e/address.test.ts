@@ -18,7 +18,7 @@ test('a buyer keeps addresses before a sale, on the narrowest phone', async () =
   await checkScreen(page, 'address-errors');
   for (const [label, value] of Object.entries({
     Recipient: 'Lin Xiaoyu',
-    'Phone number': '+86 138 0000 1111',
+    'Phone number': '138 0000.1111',
     'Country code (such as US)': 'cn',
     City: 'Hangzhou',
     'Street and number': '90 Wensan Road',
@@ -27,7 +27,7 @@ test('a buyer keeps addresses before a sale, on the narrowest phone', async () =
   }
   await checkScreen(page, 'address-form');
   await page.getByRole('button', { name: 'Save address' }).click();
-  await page.getByText('Lin Xiaoyu · +86 138 0000 1111').waitFor();
+  await page.getByText('Lin Xiaoyu · +8613800001111').waitFor();
   await page.getByText('Hangzhou 90 Wensan Road').waitFor();
   await page.getByText('Default', { exact: true }).waitFor();
   await checkScreen(page, 'addresses');

@@ -28,12 +28,12 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"golang.org/x/text/width"
 
 	"seckill/internal/clock"
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/reservation"
+	"seckill/internal/typed"
 )
 
 // Purpose is what a right answer allows.
@@ -245,10 +245,10 @@ func (s *Service) mac(scope Scope, challenge id.Challenge, answer string) string
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// normalise makes equivalent answers equal: it folds full-width characters (Chinese
-// keyboards) and capitals, and removes spaces and leading zeros.
+// normalise makes equivalent answers equal: it folds characters of other keyboards and
+// capitals, and removes spaces, invisible characters and leading zeros.
 func normalise(answer string) string {
-	answer = strings.ToLower(width.Fold.String(answer))
+	answer = strings.ToLower(typed.Plain(answer))
 	answer = strings.Join(strings.Fields(answer), "")
 	if trimmed := strings.TrimLeft(answer, "0"); trimmed != answer && isDigits(answer) {
 		if trimmed == "" {

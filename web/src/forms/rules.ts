@@ -4,6 +4,7 @@
  */
 import type { Key } from '../i18n/en';
 import type { Values } from '../i18n/text';
+import { identifier, lengthOf, line, overridden, plain } from './typed';
 
 /** Why a value is refused: a text and its values. */
 export interface FieldError {
@@ -41,12 +42,6 @@ export const address = {
 /** Bounds of the reason of a correction by staff. */
 export const reason: Bounds = { least: 1, most: 200 };
 
-/** Characters as the server counts them: code points. */
-const lengthOf = (text: string): number => [...text].length;
-
-/** Trims white space as the server does: for Go, U+0085 is white space too. */
-export const trimmed = (text: string): string => text.replace(/^[\s\u0085]+|[\s\u0085]+$/g, '');
-
 /** Refuses an empty value. */
 export const required: Rule = (value) => (value ? null : { key: 'form.required' });
 
@@ -58,24 +53,44 @@ function outside(value: string, { least, most }: Bounds): FieldError | null {
   return n > most ? { key: 'form.long', values: { n: most } } : null;
 }
 
-/** The rule of a text that may be anything within its bounds. */
-export const within = (bounds: Bounds): Rule => (value) => outside(value, bounds);
+/** Why a text cannot be stored as it is. */
+function unfit(form: string, bounds: Bounds): FieldError | null {
+  const flaw = outside(form, bounds);
+  if (flaw) return flaw;
+  if (overridden(form)) return { key: 'form.direction' };
+  return /(?!\n)\p{Cc}/u.test(form) ? { key: 'form.characters' } : null;
+}
 
-/** Characters that a display name may not contain. White space is allowed: the server collapses it. */
-const unprintable = /(?![\s\u0085])[\p{Cc}\p{Cf}\p{Co}]/u;
+/** The rule of a text that may be anything within its bounds. */
+export const within = (bounds: Bounds): Rule => (value) => unfit(value, bounds);
 
 /** The rule of a display name. */
-export const displayName: Rule = (value) => {
-  if (!trimmed(value)) return { key: 'form.required' };
-  return outside(value, newAccount.displayName) ?? (unprintable.test(trimmed(value)) ? { key: 'form.characters' } : null);
-};
+export const displayName: Rule = (value) => unfit(line(value), newAccount.displayName) ?? (/\p{Co}/u.test(value) ? { key: 'form.characters' } : null);
 
-/** An e-mail address in lower case. */
-export const mailbox =
-  /^[a-z0-9.!#$%&'*+/=?^_{|}~`-]{1,64}@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])$/;
+/** The domain of an e-mail address, in ASCII. */
+export const hostName = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])$/;
+/** The name before it: words with single dots between them. */
+const mailboxName = /^[\p{L}\p{M}\p{N}!#$%&'*+/=?^_{|}~`-]+(?:\.[\p{L}\p{M}\p{N}!#$%&'*+/=?^_{|}~`-]+)*$/u;
+
+/** A domain in ASCII; empty for another text. */
+function inASCII(domain: string): string {
+  if (!/^[\p{L}\p{M}\p{N}.。-]+$/u.test(domain)) return '';
+  try {
+    return new URL(`http://${domain}`).hostname;
+  } catch {
+    return '';
+  }
+}
+
+/** Whether e-mail can be sent to an address in lower case. */
+function isMailbox(text: string): boolean {
+  const at = text.lastIndexOf('@');
+  const name = text.slice(0, Math.max(at, 0));
+  return new TextEncoder().encode(name).length <= 64 && mailboxName.test(name) && hostName.test(inASCII(text.slice(at + 1)));
+}
 
 /** Normalises an account as the server does. İ is replaced first: Go lower-cases it to one code point, JavaScript to two. */
-const normaliseAccount = (text: string): string => trimmed(text.normalize('NFKC')).replaceAll('İ', 'i').toLowerCase();
+const normaliseAccount = (text: string): string => identifier(text).replaceAll('İ', 'i').toLowerCase();
 
 /** Whether a text may be a phone number; only the server checks that the number is valid. */
 const maybePhone = (text: string): boolean => !/\p{L}/u.test(text) && (text.match(/\p{Nd}/gu)?.length ?? 0) >= (text.startsWith('+') ? 4 : 2);
@@ -86,11 +101,11 @@ const maybePhone = (text: string): boolean => !/\p{L}/u.test(text) && (text.matc
  */
 export function account(country: string | null | undefined): Rule {
   return (value) => {
-    const flaw = outside(value, newAccount.account);
-    if (flaw?.key === 'form.required' || flaw?.key === 'form.long') return flaw;
     const text = normaliseAccount(value);
+    const flaw = outside(text, newAccount.account);
+    if (flaw?.key === 'form.required' || flaw?.key === 'form.long') return flaw;
     const isPhone = text.startsWith('+') || (country !== null && !text.includes('@'));
-    if (!flaw && (isPhone ? maybePhone(text) : mailbox.test(text))) return null;
+    if (!flaw && (isPhone ? maybePhone(text) : isMailbox(text))) return null;
     return { key: country === null ? 'form.accountAny' : 'form.account' };
   };
 }
@@ -136,29 +151,27 @@ export function password(of: string): Rule {
   };
 }
 
-/** A phone number of a recipient. */
-export const phoneNumber = /^\+?[0-9][0-9 ()-]{3,}[0-9]$/;
 /** A postal code. */
 export const postalCode = /^[0-9A-Za-z -]*$/;
 /** A country, in capitals. */
 export const countryCode = /^[A-Z]{2}$/;
 
 /** A text on one line. */
-const line = (bounds: Bounds): Rule => (value) => outside(trimmed(value), bounds) ?? (/\p{Cc}/u.test(trimmed(value)) ? { key: 'form.characters' } : null);
+const onLine = (bounds: Bounds): Rule => (value) => unfit(line(value), bounds);
 
 /** A text of a format. */
-const matching = (bounds: Bounds, format: RegExp, key: Key): Rule => (value) => {
-  const text = trimmed(value);
-  return outside(text, bounds) ?? (format.test(text) ? null : { key });
+const matching = (bounds: Bounds, fits: (form: string) => boolean, key: Key): Rule => (value) => {
+  const form = plain(value);
+  return outside(form, bounds) ?? (fits(form) ? null : { key });
 };
 
-/** The rules of an address, whose fields are sent without surrounding spaces. */
+/** The rules of an address. */
 export const addressRules: Record<keyof typeof address, Rule> = {
-  name: line(address.name),
-  phone: matching(address.phone, phoneNumber, 'form.phone'),
-  country: (value) => (trimmed(value) && !countryCode.test(trimmed(value).toUpperCase()) ? { key: 'form.country' } : required(trimmed(value))),
-  region: line(address.region),
-  city: line(address.city),
-  street: line(address.street),
-  postalCode: matching(address.postalCode, postalCode, 'form.postalCode'),
+  name: onLine(address.name),
+  phone: matching(address.phone, maybePhone, 'form.phone'),
+  country: (value) => (plain(value) && !countryCode.test(plain(value).toUpperCase()) ? { key: 'form.country' } : required(plain(value))),
+  region: onLine(address.region),
+  city: onLine(address.city),
+  street: onLine(address.street),
+  postalCode: matching(address.postalCode, (form) => postalCode.test(form), 'form.postalCode'),
 };

@@ -35,7 +35,7 @@ export function Search(props: { label: string; text: string; found: (text: strin
         aria-label={label}
         placeholder={label}
         minLength={shortest}
-        maxLength={64}
+        maxLength={254}
         value={draft.value}
         onInput={(event) => (draft.value = event.currentTarget.value)}
       />

@@ -1,6 +1,7 @@
 /** The fields of an address, for the address book and for the correction of an order. */
 import { Field, useFields, type Fields } from '../forms/fields';
-import { addressRules, trimmed } from '../forms/rules';
+import { addressRules } from '../forms/rules';
+import { line, plain } from '../forms/typed';
 import { t } from '../i18n/text';
 import type { Recipient } from './address-book';
 
@@ -30,13 +31,13 @@ export function useAddress(recipient: Partial<Recipient>): AddressForm {
 export function addressOf(form: AddressForm) {
   const of = form.values();
   return {
-    name: trimmed(of.name),
-    phone: trimmed(of.phone),
-    country: trimmed(of.country).toUpperCase(),
-    region: trimmed(of.region) || null,
-    city: trimmed(of.city),
-    street: trimmed(of.street),
-    postalCode: trimmed(of.postalCode) || null,
+    name: line(of.name),
+    phone: plain(of.phone),
+    country: plain(of.country).toUpperCase(),
+    region: line(of.region) || null,
+    city: line(of.city),
+    street: line(of.street),
+    postalCode: plain(of.postalCode) || null,
   };
 }
 

@@ -227,7 +227,7 @@ export function Sales() {
             class="field pl-10"
             aria-label={t('sales.search')}
             placeholder={t('sales.search')}
-            maxLength={64}
+            maxLength={254}
             value={draft.value}
             onInput={(event) => (draft.value = event.currentTarget.value)}
           />
