@@ -43,7 +43,7 @@ func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, error)
 	if parent.PreparedBy(in.User) {
 		return Issued{}, sale.OwnSale()
 	}
-	if o, refused := c.stock.Refuse(item.ID); refused {
+	if o, refused := c.stock.RefuseUser(item.ID, in.User); refused {
 		_, err = c.refuse(ctx, parent, PlaceInput{User: in.User, Item: in.Item}, o)
 		return Issued{}, err
 	}

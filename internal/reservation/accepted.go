@@ -17,8 +17,8 @@ import (
 const (
 	// acceptedPage is the COUNT of one HSCAN: it occupies Redis for less than 1 ms.
 	acceptedPage = 1_000
-	// maxAccepted bounds the keys of an item, and the recorded ones of a sale, in memory
-	// (8 MB each). With more keys, RefuseAttempt leaves every attempt to Redis.
+	// maxAccepted bounds the keys and the buyers of an item, and the recorded keys of a sale,
+	// in memory (8 MB each). With more, RefuseAttempt leaves every attempt to Redis.
 	maxAccepted = 1 << 20
 	// acceptedPause limits the share of time spent on reading keys: after a read that
 	// took d, the keys of that sale are not read again for acceptedPause × d.
@@ -39,14 +39,15 @@ type acceptedKeys struct {
 	next     time.Time             // earliest time of the next read
 }
 
-// itemKeys is the keys of an item's reservations. They stay complete until another order
-// is accepted: a reservation that ends leaves its key among them.
+// itemKeys is the keys and the buyers of an item's reservations. They stay complete until
+// another order is accepted: a reservation that ends leaves its key and its buyer among them.
 type itemKeys struct {
-	epoch, taken int64 // of the gate, before the keys were read
+	epoch, taken int64 // of the gate, before the reservations were read
 	keys         keySet
+	buyers       keySet
 }
 
-// keySet is sorted hashes of "user:key"; nil when there were too many.
+// keySet is sorted hashes of "user:key", or of users; nil when there were too many.
 type keySet []uint64
 
 func (s keySet) mayContain(hash uint64) bool {
@@ -64,27 +65,39 @@ func (t gateState) matches(o Outcome) bool {
 	return t.epoch == o.Epoch && (t.revision == o.Revision || t.ended && o.Code == Ended)
 }
 
-// RefuseAttempt is Refuse, except for an idempotency key that may have been accepted:
-// the outcome of that key is in Redis.
+// RefuseAttempt is Refuse, except for an idempotency key that may have been accepted, and
+// for a user who may have a reservation: the outcome is in Redis.
 func (c *StockCache) RefuseAttempt(item id.Item, user id.User, key string) (Outcome, bool) {
 	o, refused := c.Refuse(item)
-	if refused && o.Code != NotStarted && c.mayBeAccepted(item, o, user.String()+":"+key) {
+	if refused && o.Code != NotStarted && c.mayBeAccepted(item, o, user.String(), key) {
 		return Outcome{}, false
 	}
 	return o, refused
 }
 
-// mayBeAccepted returns false only if the idempotency key is known to have taken
-// nothing.
-func (c *StockCache) mayBeAccepted(item id.Item, o Outcome, field string) bool {
+// RefuseUser is Refuse, except for a user who may have a reservation.
+func (c *StockCache) RefuseUser(item id.Item, user id.User) (Outcome, bool) {
+	return c.RefuseAttempt(item, user, "")
+}
+
+// mayBeAccepted returns false only if it is known that the user has no reservation of the
+// item, and that the idempotency key, "" = none, has taken nothing.
+func (c *StockCache) mayBeAccepted(item id.Item, o Outcome, user, key string) bool {
 	c.mu.RLock()
 	known := c.accepted[c.views[item].Sale]
 	c.mu.RUnlock()
 	if known == nil || !known.gates[item].matches(o) {
 		return true
 	}
-	hash := maphash.String(c.seed, field)
-	return known.recorded.mayContain(hash) || known.reserved[item].keys.mayContain(hash)
+	reserved := known.reserved[item]
+	if reserved.buyers.mayContain(maphash.String(c.seed, user)) {
+		return true
+	}
+	if key == "" {
+		return false
+	}
+	hash := maphash.String(c.seed, user+":"+key)
+	return known.recorded.mayContain(hash) || reserved.keys.mayContain(hash)
 }
 
 // RefreshAccepted counts the accepted keys of each sale with an item that Refuse
@@ -146,7 +159,7 @@ func (c *StockCache) readAccepted(
 			}
 			read = true
 			last = itemKeys{epoch: gate.epoch, taken: taken}
-			if last.keys, err = c.readKeys(ctx, c.keys.Reservations(shard, item), keyOfReservation); err != nil {
+			if last.keys, last.buyers, err = c.readReservations(ctx, c.keys.Reservations(shard, item)); err != nil {
 				return now, false, err
 			}
 		}
@@ -159,7 +172,12 @@ func (c *StockCache) readAccepted(
 	if !may {
 		return now, false, errTooSoon
 	}
-	now.recorded, err = c.readKeys(ctx, recorded, func(field, _ string) string { return field })
+	now.recorded = nil
+	var keys keySet
+	complete, err := c.scan(ctx, recorded, func(field, _ string) { keys = append(keys, maphash.String(c.seed, field)) })
+	if complete {
+		now.recorded = keys.sorted()
+	}
 	return now, true, err
 }
 
@@ -205,29 +223,47 @@ func (c *StockCache) refused() map[id.Sale]map[id.Item]gateState {
 	return sales
 }
 
-// readKeys returns the hashes of the keys in a Redis hash; nil when there are too many.
-func (c *StockCache) readKeys(ctx context.Context, hash string, keyOf func(field, value string) string) (keySet, error) {
+// readReservations returns the keys and the users of reservations; nil when there are too
+// many.
+func (c *StockCache) readReservations(ctx context.Context, hash string) (keys, buyers keySet, err error) {
+	complete, err := c.scan(ctx, hash, func(user, record string) {
+		buyers = append(buyers, maphash.String(c.seed, user))
+		if key := keyOfReservation(user, record); key != "" {
+			keys = append(keys, maphash.String(c.seed, key))
+		}
+	})
+	if !complete {
+		return nil, nil, err
+	}
+	return keys.sorted(), buyers.sorted(), nil
+}
+
+// sorted returns the set for mayContain, which is not nil.
+func (s keySet) sorted() keySet {
+	slices.Sort(s)
+	return append(keySet{}, slices.Compact(s)...)
+}
+
+// scan visits the fields of a Redis hash; false when they are too many, or after an error.
+func (c *StockCache) scan(ctx context.Context, hash string, visit func(field, value string)) (complete bool, err error) {
 	count, err := c.client.HLen(ctx, hash).Result()
 	if err != nil || count > maxAccepted {
-		return nil, err
+		return false, err
 	}
-	keys := keySet{}
+	visited := 0
 	for cursor := uint64(0); ; {
 		page, next, err := c.client.HScan(ctx, hash, cursor, "", acceptedPage).Result()
 		if err != nil {
-			return nil, err
+			return false, err
 		}
 		for i := 0; i+1 < len(page); i += 2 { // field, value, …
-			if key := keyOf(page[i], page[i+1]); key != "" {
-				keys = append(keys, maphash.String(c.seed, key))
-			}
+			visit(page[i], page[i+1])
 		}
-		if len(keys) > maxAccepted {
-			return nil, nil
+		if visited += len(page) / 2; visited > maxAccepted {
+			return false, nil
 		}
 		if cursor = next; cursor == 0 {
-			slices.Sort(keys)
-			return slices.Compact(keys), nil
+			return true, nil
 		}
 	}
 }

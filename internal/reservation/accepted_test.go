@@ -47,6 +47,20 @@ func TestAKeyThatTookTheLastUnitIsNotRefusedInMemory(t *testing.T) {
 		if !refused(b, late) {
 			t.Error("a late buyer is not refused in memory")
 		}
+		for _, a := range takers { // in another tab: with a new key, and without a path token
+			if refused(b, f.bare(a.User)) {
+				t.Error("a buyer with a reservation is refused in memory")
+			}
+			if _, out := b.RefuseUser(f.item, a.User); out {
+				t.Error("a buyer with a reservation is refused a path token in memory")
+			}
+			if o := f.reserve(f.bare(a.User)); o.Code != reservation.AlreadyHolding || o.Task != a.Task {
+				t.Errorf("a buyer with a reservation of a sold-out item: %+v", o)
+			}
+		}
+		if _, out := b.RefuseUser(f.item, late.User); !out {
+			t.Error("a late buyer is not refused a path token in memory")
+		}
 		stolen := late
 		stolen.IdempotencyKey = takers[0].IdempotencyKey
 		if !refused(b, stolen) {

@@ -76,7 +76,7 @@ type Items interface {
 // StockCache is the in-memory copy of all loaded gates of one process. It refuses
 // attempts that Redis would certainly refuse. A view expires after viewTTL, so that
 // released units are for sale again within a second. Idempotency keys that may have
-// been accepted are left to Redis.
+// been accepted, and users who may have a reservation, are left to Redis.
 type StockCache struct {
 	client redis.UniversalClient
 	keys   Keys

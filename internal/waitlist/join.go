@@ -117,10 +117,10 @@ type ForSale struct{ fault.Refused }
 // refuse returns the refusal of a join; nil if the user may join.
 func refuse(in JoinInput, restock RestockOutlook, status reservation.GateStatus, user reservation.UserStatus) error {
 	switch {
-	case !status.Open:
-		return fault.Refused{Why: fault.SaleClosed, At: atItem}
 	case !user.Task.IsZero():
 		return reservation.AlreadyOrdered{Task: user.Task, At: atItem}
+	case !status.Open:
+		return fault.Refused{Why: fault.SaleClosed, At: atItem}
 	case user.LimitLeft >= 0 && user.LimitLeft < in.Quantity:
 		return reservation.LimitReached{Remaining: user.LimitLeft, WholeSale: true, At: atItem}
 	case user.Wait > 0:

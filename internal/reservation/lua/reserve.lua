@@ -20,7 +20,8 @@
 --       3 idempotency key used with other input
 --       4 not loaded      5 paused      6 not started     7 ended
 --       8 path token invalid (task: of the user's reservation, or "")
---       9 the user has a reservation (task: its task)
+--       9 the user has a reservation (task: its task); when there is nothing to take,
+--         sold out, paused or ended, whatever the path token
 --       10 over the limit of the item   11 sold out   12 fewer left than requested
 --       13 too many tries (remaining: wait, ms)   14 over the limit of the sale
 --
@@ -140,13 +141,15 @@ local function decide(i, a, it)
   if past then
     return string.sub(past, #known + 1) == it.input .. quantity and 2 or 3, known
   end
-  if it.refused then return CODES[it.refused] end
+  if it.refused == 'not_loaded' then return 4 end -- its reservations may be old
   local existing = it.tasks[user] or held[i] and string.match(held[i], '^[^|]*') or ''
-  local none = it.stock <= 0 or now < it.waitlist_until
+  local none = it.refused or it.stock <= 0 or now < it.waitlist_until
+  if none and existing ~= '' then return 9, existing end
+  if it.refused then return CODES[it.refused] end
   local permit = permits[i] and math.abs(tonumber(permits[i])) > now and it.epoch .. '|' .. permits[i]
   if it.tasks[user] or permit ~= ARGV[a + 3] then
     -- A new path token would not help: answer sold out, as the StockCache does.
-    if none and existing == '' then return 11 end
+    if none then return 11 end
     return 8, existing
   end
   if existing ~= '' then return 9, existing end

@@ -28,7 +28,8 @@
 --   paused       the gate is paused, or being built
 --   not_started  by Redis TIME; nothing was used up
 --   ended
---   holding      the user has a reservation; detail = task
+--   holding      the user has a reservation, also of a gate that is paused or ended;
+--                detail = task
 --   limit        the user's reservations use up the limit of the sale; detail = limit
 --   expiries     too many expiries; detail = wait, ms
 --   captcha      detail = "verdict|kind": see answer.lua
@@ -54,10 +55,10 @@ local stock = gate.stock
 local function reply(outcome, detail) return {outcome, ms(now), ms(gate.opens or 0), detail or ''} end
 
 local why = refusal(gate, now)
-if why then return reply(why) end
-
+if why == 'not_loaded' or gate.state == 'loading' then return reply(why) end
 local existing = redis.call('HGET', reservations, user)
 if existing then return reply('holding', string.match(existing, '^[^|]*')) end
+if why then return reply(why) end
 if gate.sale_limit > 0 and (units_in_sale(KEYS[7], gate.epoch, user) or 0) >= gate.sale_limit then
   return reply('limit', ms(gate.sale_limit))
 end

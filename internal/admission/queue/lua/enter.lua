@@ -73,9 +73,10 @@ if before then
 end
 
 local why = refusal(gate, now)
-if why and why ~= 'not_started' then return reply(why) end
+if why == 'not_loaded' or gate.state == 'loading' then return reply(why) end
 local existing = redis.call('HGET', reservations, user)
 if existing then return reply('holding', string.match(existing, '^[^|]*')) end
+if why and why ~= 'not_started' then return reply(why) end
 if gate.sale_limit > 0 and (units_in_sale(KEYS[14], gate.epoch, user) or 0) >= gate.sale_limit then
   return reply('limit', ms(gate.sale_limit))
 end
