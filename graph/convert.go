@@ -43,8 +43,18 @@ func (r *Resolver) toSale(v *sale.Sale) *model.Sale {
 		Revision: int(v.Revision), Notice: unlessZero(v.Notice), PreheatAt: &v.PreheatAt, HideExactStock: &v.HideExactStock, Switches: toSwitches(v.Switches), Source: v,
 		ExternalReference: unlessZero(v.ExternalReference), RequiresAddress: v.RequiresAddress,
 		RequireVerifiedContact: v.Requires.VerifiedContact, MinimumAccountAge: int(v.Requires.AccountAge / time.Hour),
-		Accent: toAccent(v.Accent),
+		Accent: toAccent(v.Accent), DrawOpensAt: drawOpensAt(v, now),
 	}
+}
+
+// drawOpensAt returns the time from which the waiting room takes buyers: that of the preload, or
+// now at the latest once the sale is loaded.
+func drawOpensAt(v *sale.Sale, now time.Time) *time.Time {
+	at := v.PreheatAt
+	if v.Status == sale.Preheated && now.Before(at) {
+		at = now
+	}
+	return unlessZero(at)
 }
 
 func toAccent(a accent.Accent) *model.Accent {

@@ -1,11 +1,13 @@
 package graph
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"runtime"
 	"runtime/debug"
 
@@ -32,7 +34,12 @@ func (r *Resolver) userError(ctx context.Context, refusal fault.Refusal) model.U
 	case fault.BadField:
 		return model.InputError{Code: code, Message: brokenRule(ctx, v), Path: path, Rule: v.Rule.String()}
 	case fault.Throttled:
-		return model.RateLimitedError{Code: code, Message: msg, Path: path, RetryAfterMs: max(1, int(v.RetryAfter.Milliseconds()))}
+		if v.Cause == fault.ExpiredReservations {
+			msg = expiredWait.with(ctx, int(math.Ceil(v.RetryAfter.Minutes())))
+		}
+		return model.RateLimitedError{
+			Code: code, Message: msg, Path: path, RetryAfterMs: max(1, int(v.RetryAfter.Milliseconds())), Cause: cmp.Or(v.Cause, fault.TooManyCalls),
+		}
 	case sale.NotOpen:
 		return model.SaleNotOpenError{
 			Code: code, Message: msg, Path: path,
@@ -55,7 +62,7 @@ func (r *Resolver) userError(ctx context.Context, refusal fault.Refusal) model.U
 	case captcha.Required:
 		return model.CaptchaError{Code: code, Message: msg, Path: path, Challenge: toChallenge(ctx, v.Challenge)}
 	case paths.NoPermit:
-		return model.RateLimitedError{Code: code, Message: msg, Path: path, RetryAfterMs: int(v.RetryAfter.Milliseconds())}
+		return model.RateLimitedError{Code: code, Message: msg, Path: path, RetryAfterMs: int(v.RetryAfter.Milliseconds()), Cause: fault.NoPermit}
 	}
 	return basicError(ctx, refusal.Reason(), path)
 }

@@ -125,6 +125,12 @@ var (
 	fewerFree    = text{"Fewer units are free than that: the others are in orders.", "可下架数量不足，其余已被订单占用。"}
 )
 
+// expiredWait is the message of a wait after expired reservations.
+var expiredWait = text{
+	"Two orders were not paid in time, or turns were not used. You can buy again in %d min.",
+	"您有两次未按时付款或未使用抢购资格，请在 %d 分钟后再试。",
+}
+
 // Messages of purchase limits.
 var (
 	itemLimit     = text{"One buyer may have at most %d of this item.", "该商品每人限购 %d 件。"}

@@ -109,7 +109,7 @@ func (r *Resolver) toViewer(ctx context.Context, of *sale.Sale, v storefront.Vie
 		Order: r.toOrder(v.Order), OrderTask: toTask(ctx, v.Task), WaitlistEntry: toWaitlistEntry(v.Entry), QueueTicket: toTicket(v.Ticket),
 	}
 	for _, item := range v.Items {
-		out.Items = append(out.Items, &model.SaleItemViewer{Item: toItem(item.Item), RemainingLimit: item.RemainingLimit, Source: item})
+		out.Items = append(out.Items, &model.SaleItemViewer{Item: toItem(item.Item), RemainingLimit: item.RemainingLimit, WaitlistEntry: toWaitlistEntry(item.Entry), Source: item})
 	}
 	if v.Action == storefront.ActionNone {
 		reason := disabledReasons[v.Phase].in(ctx)

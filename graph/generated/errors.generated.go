@@ -601,6 +601,29 @@ func (ec *executionContext) fieldContext_PurchaseLimitError_wholeSale(_ context.
 	return graphql.NewScalarFieldContext("PurchaseLimitError", field, false, false, errors.New("field of type Boolean does not have child fields"))
 }
 
+func (ec *executionContext) _RateLimitedError_cause(ctx context.Context, field graphql.CollectedField, obj *model.RateLimitedError) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RateLimitedError_cause(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cause, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v fault.Cause) graphql.Marshaler {
+			return ec.marshalNRateLimitCause2seckillᚋinternalᚋfaultᚐCause(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RateLimitedError_cause(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RateLimitedError", field, false, false, errors.New("field of type RateLimitCause does not have child fields"))
+}
+
 func (ec *executionContext) _RateLimitedError_code(ctx context.Context, field graphql.CollectedField, obj *model.RateLimitedError) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1463,6 +1486,11 @@ func (ec *executionContext) _RateLimitedError(ctx context.Context, sel ast.Selec
 		switch field.Name {
 		case "__typename":
 			out.Values[i] = graphql.MarshalString("RateLimitedError")
+		case "cause":
+			out.Values[i] = ec._RateLimitedError_cause(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "code":
 			out.Values[i] = ec._RateLimitedError_code(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -1684,6 +1712,23 @@ func (ec *executionContext) unmarshalNErrorCode2seckillᚋinternalᚋfaultᚐRea
 }
 
 func (ec *executionContext) marshalNErrorCode2seckillᚋinternalᚋfaultᚐReason(ctx context.Context, sel ast.SelectionSet, v fault.Reason) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
+}
+
+func (ec *executionContext) unmarshalNRateLimitCause2seckillᚋinternalᚋfaultᚐCause(ctx context.Context, v any) (fault.Cause, error) {
+	tmp, err := graphql.UnmarshalString(v)
+	res := fault.Cause(tmp)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNRateLimitCause2seckillᚋinternalᚋfaultᚐCause(ctx context.Context, sel ast.SelectionSet, v fault.Cause) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {

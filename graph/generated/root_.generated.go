@@ -990,6 +990,8 @@ type CaptchaError implements UserError {
 The caller has to wait before the next call.
 """
 type RateLimitedError implements UserError {
+  """What the wait is for."""
+  cause: RateLimitCause!
   """Machine-readable reason."""
   code: ErrorCode!
   """Text for the user, in the language of ` + "`" + `Accept-Language` + "`" + `."""
@@ -998,6 +1000,18 @@ type RateLimitedError implements UserError {
   path: [String!]
   """Minimum delay in milliseconds; add up to 20% of jitter."""
   retryAfterMs: Int!
+}
+
+"""
+What a wait is for.
+"""
+enum RateLimitCause {
+  """Two reservations of the caller expired in this sale: orders that were not paid in time, path tokens or offers that were not used."""
+  EXPIRED_RESERVATIONS
+  """As many buyers as the stock allows may order now, or others wait."""
+  NO_PERMIT
+  """Too many calls of one kind."""
+  TOO_MANY_CALLS
 }
 
 """
@@ -4648,6 +4662,8 @@ A flash sale: items, opening and closing time, and rules.
 type Sale implements Node {
   """Accent colour of the sale's page; null = that of the installation."""
   accent: Accent
+  """Time from which the waiting room can be entered before the opening; null when it is not known yet."""
+  drawOpensAt: DateTime
   """Closing time."""
   endsAt: DateTime!
   """Opaque global id."""
@@ -4663,13 +4679,13 @@ type Sale implements Node {
   """Most units per buyer over all items; null = no limit beside those of the items."""
   purchaseLimit: Int
   """
-  Grows by one with every change of the sale; ignore a state with a lower one than that you have. ` + "`" + `phase` + "`" + ` and ` + "`" + `nextTransitionAt` + "`" + ` also change
-  with clock and stock, under the same revision: of two with the same one the later to arrive is the newer.
+  Grows by one with every change of the sale; ignore a state with a lower one than that you have. ` + "`" + `phase` + "`" + `, ` + "`" + `nextTransitionAt` + "`" + ` and ` + "`" + `viewer` + "`" + ` also
+  change with clock, stock and the caller's orders, under the same revision: of two with the same one that with the later ` + "`" + `serverTime` + "`" + ` is the newer.
   """
   revision: Int!
   """Rules, in Markdown."""
   rules: String!
-  """Server time when this was resolved."""
+  """Server time when this was resolved: ` + "`" + `viewer` + "`" + ` has every change of the caller's state before it."""
   serverTime: DateTime!
   """Name in addresses: ` + "`" + `/s/<slug>` + "`" + `."""
   slug: String!
@@ -4771,7 +4787,7 @@ type SaleViewer {
   queueTicket: QueueTicket
   """Most units that the limits allow in the caller's next order, of any item; ` + "`" + `items` + "`" + ` has the number of each."""
   remainingLimit: Int!
-  """Waitlist entry of the caller in this sale."""
+  """Waitlist entry of the caller in this sale: one with an offer, else one that waits, else the newest. ` + "`" + `items` + "`" + ` has that of each item."""
   waitlistEntry: WaitlistEntry
 }
 
@@ -4787,6 +4803,8 @@ type SaleItemViewer {
   orderTask: OrderTask
   """Most units of the item that the limits allow in the caller's next order; 0 while the caller has a live order for it."""
   remainingLimit: Int!
+  """Open waitlist entry of the caller for the item: it waits or has an offer."""
+  waitlistEntry: WaitlistEntry
 }
 
 """
@@ -7470,6 +7488,8 @@ func (ec *executionContext) childFields_Sale(ctx context.Context, field graphql.
 	switch field.Name {
 	case "accent":
 		return ec.fieldContext_Sale_accent(ctx, field)
+	case "drawOpensAt":
+		return ec.fieldContext_Sale_drawOpensAt(ctx, field)
 	case "endsAt":
 		return ec.fieldContext_Sale_endsAt(ctx, field)
 	case "id":
@@ -7606,6 +7626,8 @@ func (ec *executionContext) childFields_SaleItemViewer(ctx context.Context, fiel
 		return ec.fieldContext_SaleItemViewer_orderTask(ctx, field)
 	case "remainingLimit":
 		return ec.fieldContext_SaleItemViewer_remainingLimit(ctx, field)
+	case "waitlistEntry":
+		return ec.fieldContext_SaleItemViewer_waitlistEntry(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type SaleItemViewer", field.Name)
 }

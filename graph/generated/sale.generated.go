@@ -409,6 +409,29 @@ func (ec *executionContext) fieldContext_Sale_accent(_ context.Context, field gr
 	return fc, nil
 }
 
+func (ec *executionContext) _Sale_drawOpensAt(ctx context.Context, field graphql.CollectedField, obj *model.Sale) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Sale_drawOpensAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DrawOpensAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Sale_drawOpensAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Sale", field, false, false, errors.New("field of type DateTime does not have child fields"))
+}
+
 func (ec *executionContext) _Sale_endsAt(ctx context.Context, field graphql.CollectedField, obj *model.Sale) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1830,6 +1853,38 @@ func (ec *executionContext) fieldContext_SaleItemViewer_remainingLimit(_ context
 	return graphql.NewScalarFieldContext("SaleItemViewer", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
+func (ec *executionContext) _SaleItemViewer_waitlistEntry(ctx context.Context, field graphql.CollectedField, obj *model.SaleItemViewer) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SaleItemViewer_waitlistEntry(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WaitlistEntry, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.WaitlistEntry) graphql.Marshaler {
+			return ec.marshalOWaitlistEntry2ᚖseckillᚋgraphᚋmodelᚐWaitlistEntry(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_SaleItemViewer_waitlistEntry(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SaleItemViewer",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WaitlistEntry(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _SaleViewer_action(ctx context.Context, field graphql.CollectedField, obj *model.SaleViewer) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -3166,6 +3221,11 @@ func (ec *executionContext) _Sale(ctx context.Context, sel ast.SelectionSet, obj
 			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "drawOpensAt":
+			out.Values[i] = ec._Sale_drawOpensAt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		case "endsAt":
 			out.Values[i] = ec._Sale_endsAt(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -3917,6 +3977,11 @@ func (ec *executionContext) _SaleItemViewer(ctx context.Context, sel ast.Selecti
 		case "remainingLimit":
 			out.Values[i] = ec._SaleItemViewer_remainingLimit(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "waitlistEntry":
+			out.Values[i] = ec._SaleItemViewer_waitlistEntry(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
 		default:

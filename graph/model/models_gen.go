@@ -1759,6 +1759,8 @@ type RateLimit struct {
 
 // The caller has to wait before the next call.
 type RateLimitedError struct {
+	// What the wait is for.
+	Cause fault.Cause `json:"cause"`
 	// Machine-readable reason.
 	Code fault.Reason `json:"code"`
 	// Text for the user, in the language of `Accept-Language`.
@@ -2186,6 +2188,8 @@ type RotateWebhookSecretPayload struct {
 type Sale struct {
 	// Accent colour of the sale's page; null = that of the installation.
 	Accent *Accent `json:"accent,omitempty"`
+	// Time from which the waiting room can be entered before the opening; null when it is not known yet.
+	DrawOpensAt *time.Time `json:"drawOpensAt,omitempty"`
 	// Closing time.
 	EndsAt time.Time `json:"endsAt"`
 	// Opaque global id.
@@ -2200,12 +2204,12 @@ type Sale struct {
 	Phase sale.Phase `json:"phase"`
 	// Most units per buyer over all items; null = no limit beside those of the items.
 	PurchaseLimit *int `json:"purchaseLimit,omitempty"`
-	// Grows by one with every change of the sale; ignore a state with a lower one than that you have. `phase` and `nextTransitionAt` also change
-	// with clock and stock, under the same revision: of two with the same one the later to arrive is the newer.
+	// Grows by one with every change of the sale; ignore a state with a lower one than that you have. `phase`, `nextTransitionAt` and `viewer` also
+	// change with clock, stock and the caller's orders, under the same revision: of two with the same one that with the later `serverTime` is the newer.
 	Revision int `json:"revision"`
 	// Rules, in Markdown.
 	Rules string `json:"rules"`
-	// Server time when this was resolved.
+	// Server time when this was resolved: `viewer` has every change of the caller's state before it.
 	ServerTime time.Time `json:"serverTime"`
 	// Name in addresses: `/s/<slug>`.
 	Slug string `json:"slug"`
@@ -2346,8 +2350,10 @@ type SaleItemViewer struct {
 	// Order task of the caller for the item, while it is SUBMITTED.
 	OrderTask *OrderTask `json:"orderTask,omitempty"`
 	// Most units of the item that the limits allow in the caller's next order; 0 while the caller has a live order for it.
-	RemainingLimit int                   `json:"remainingLimit"`
-	Source         storefront.ItemViewer `json:"-"`
+	RemainingLimit int `json:"remainingLimit"`
+	// Open waitlist entry of the caller for the item: it waits or has an offer.
+	WaitlistEntry *WaitlistEntry        `json:"waitlistEntry,omitempty"`
+	Source        storefront.ItemViewer `json:"-"`
 }
 
 // An entry of the log of a sale.
@@ -2585,7 +2591,7 @@ type SaleViewer struct {
 	QueueTicket *QueueTicket `json:"queueTicket,omitempty"`
 	// Most units that the limits allow in the caller's next order, of any item; `items` has the number of each.
 	RemainingLimit int `json:"remainingLimit"`
-	// Waitlist entry of the caller in this sale.
+	// Waitlist entry of the caller in this sale: one with an offer, else one that waits, else the newest. `items` has that of each item.
 	WaitlistEntry *WaitlistEntry `json:"waitlistEntry,omitempty"`
 	// Whether the caller has to verify the contact before buying here; false where the sale does not require it.
 	NeedsVerifiedContact bool `json:"needsVerifiedContact"`

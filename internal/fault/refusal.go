@@ -172,10 +172,21 @@ func (r Refusals) Unwrap() []error {
 	return errs
 }
 
+// Cause is what a wait is for: the RateLimitCause enum of the public API.
+type Cause string
+
+// Causes of waits.
+const (
+	TooManyCalls        Cause = "TOO_MANY_CALLS"       // calls of one kind
+	ExpiredReservations Cause = "EXPIRED_RESERVATIONS" // orders that were not paid in time, path tokens and offers that were not used
+	NoPermit            Cause = "NO_PERMIT"            // every permit of the item is in use, or others wait
+)
+
 // Throttled refuses an attempt that exceeds a rate limit.
 type Throttled struct {
 	RetryAfter time.Duration // minimum wait before a retry
 	At         []string
+	Cause      Cause // "" means TooManyCalls
 }
 
 // Reason returns TooManyTries.

@@ -52,6 +52,7 @@ type Viewer struct {
 type ItemViewer struct {
 	Item           *sale.Item
 	Held           *reservation.Reservation // of the buyer; nil = none
+	Entry          *waitlist.Entry          // open waitlist entry of the buyer; nil = none
 	RemainingLimit int                      // most units of the item that the limits allow the next order
 }
 
@@ -65,12 +66,16 @@ func (s *Storefront) Viewer(ctx context.Context, v *sale.Sale, user id.User) (Vi
 		return out, err
 	}
 	held := newest(all)
+	var entries []*waitlist.Entry
 	if hasEntries || s.hasEntries(v) {
-		if out.Entry, err = s.waitlist.In(ctx, user, v.ID); err != nil {
+		if entries, err = s.waitlist.Entries(ctx, user, v.ID); err != nil {
 			return out, err
 		}
 	}
-	out.Items, out.RemainingLimit = remaining(v, all, out.Entry)
+	if len(entries) > 0 {
+		out.Entry = entries[0]
+	}
+	out.Items, out.RemainingLimit = remaining(v, all, entries)
 	switch {
 	case held != nil && out.Entry != nil && out.Entry.ID == id.Waitlist(held.Task):
 	case held != nil:
@@ -90,7 +95,7 @@ func (s *Storefront) Viewer(ctx context.Context, v *sale.Sale, user id.User) (Vi
 // remaining returns the items of a sale for a buyer, and the most units that the next
 // order may have. An offer of the waitlist may be redeemed; beside any other reservation
 // there is no second order of the item.
-func remaining(v *sale.Sale, held map[id.Item]reservation.Reservation, entry *waitlist.Entry) (items []ItemViewer, most int) {
+func remaining(v *sale.Sale, held map[id.Item]reservation.Reservation, entries []*waitlist.Entry) (items []ItemViewer, most int) {
 	units := 0
 	for _, r := range held {
 		units += r.Quantity
@@ -100,9 +105,14 @@ func remaining(v *sale.Sale, held map[id.Item]reservation.Reservation, entry *wa
 		if v.PurchaseLimit > 0 {
 			one.RemainingLimit = max(0, min(item.PurchaseLimit, v.PurchaseLimit-units))
 		}
+		for _, entry := range entries {
+			if entry.Item == item.ID && entry.Status.IsOpen() {
+				one.Entry = entry
+			}
+		}
 		if r, ok := held[item.ID]; ok {
 			one.Held, one.RemainingLimit = &r, 0
-			if entry != nil && entry.ID == id.Waitlist(r.Task) {
+			if one.Entry != nil && one.Entry.ID == id.Waitlist(r.Task) {
 				one.RemainingLimit = r.Quantity
 			}
 		}

@@ -54,13 +54,16 @@ func (s *Storefront) watchEntry(ctx context.Context, v *sale.Sale, user id.User)
 func (w *entryWatch) load(ctx context.Context) (notifier.State[EntryState], error) {
 	state := notifier.State[EntryState]{Revision: 1}
 	if w.open.Load() || !w.asked.Load() && w.hasEntries(ctx) {
-		entry, err := w.store.waitlist.In(ctx, w.user, w.sale)
+		entries, err := w.store.waitlist.Entries(ctx, w.user, w.sale)
 		if err != nil {
 			return state, err
 		}
 		w.asked.Store(true)
-		if entry != nil {
-			state.Value, state.Revision = StateOf(entry), entry.Moment()
+		for n, entry := range entries {
+			if n == 0 {
+				state.Value = StateOf(entry)
+			}
+			state.Revision = max(state.Revision, entry.Moment()) // a change of any of them
 		}
 	}
 	if w.from == 0 { // first event

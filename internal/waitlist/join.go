@@ -124,7 +124,7 @@ func refuse(in JoinInput, restock RestockOutlook, status reservation.GateStatus,
 	case user.LimitLeft >= 0 && user.LimitLeft < in.Quantity:
 		return reservation.LimitReached{Remaining: user.LimitLeft, WholeSale: true, At: atItem}
 	case user.Wait > 0:
-		return fault.Throttled{RetryAfter: user.Wait}
+		return fault.Throttled{RetryAfter: user.Wait, Cause: fault.ExpiredReservations}
 	case status.Stock >= in.Quantity && restock.Waiting == 0:
 		return ForSale{fault.Refused{Why: fault.Conflict, At: atItem}}
 	case restock.Gone():

@@ -48,7 +48,7 @@ func TestWhoNeverPaysHasToWaitForThePlaceInLine(t *testing.T) {
 	h.must(h.conn.Cmd.Set(t.Context(), key, reservation.MaxExpired, time.Minute).Err())
 	_, refusal := h.join(user)
 	refused(t, refusal, fault.TooManyTries)
-	if wait, ok := refusal.(fault.Throttled); !ok || wait.RetryAfter <= 0 || wait.RetryAfter > time.Minute {
+	if wait, ok := refusal.(fault.Throttled); !ok || wait.RetryAfter <= 0 || wait.RetryAfter > time.Minute || wait.Cause != fault.ExpiredReservations {
 		t.Errorf("refusal %+v", refusal)
 	}
 	h.must(h.conn.Cmd.Del(t.Context(), key).Err())

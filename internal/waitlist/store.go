@@ -33,13 +33,23 @@ type person struct {
 }
 
 // In returns the most relevant entry of a user in a sale: an open one, else the newest;
-// nil if there is none. Concurrent calls, as when a sale changes, share a query.
+// nil if there is none.
 func (s *Service) In(ctx context.Context, user id.User, sale id.Sale) (*Entry, error) {
+	entries, err := s.Entries(ctx, user, sale)
+	if len(entries) == 0 {
+		return nil, err
+	}
+	return entries[0], err
+}
+
+// Entries returns the open entries of a user in a sale, and the newest one; the most
+// relevant is the first. Concurrent calls share a query.
+func (s *Service) Entries(ctx context.Context, user id.User, sale id.Sale) ([]*Entry, error) {
 	return s.owns.Do(ctx, person{user, sale})
 }
 
-func (s *Service) inAll(ctx context.Context, asked []person) []batch.Result[*Entry] {
-	results := make([]batch.Result[*Entry], len(asked))
+func (s *Service) inAll(ctx context.Context, asked []person) []batch.Result[[]*Entry] {
+	results := make([]batch.Result[[]*Entry], len(asked))
 	for sale, those := range byKey(asked, func(p person) id.Sale { return p.sale }) {
 		users := make([]id.User, len(those))
 		for n, i := range those {
@@ -52,14 +62,15 @@ func (s *Service) inAll(ctx context.Context, asked []person) []batch.Result[*Ent
 		if err != nil {
 			err = fmt.Errorf("read waitlist entries: %w", err)
 		}
-		best := make(map[id.User]*Entry, len(rows))
+		own := make(map[id.User][]*Entry, len(rows))
 		for _, row := range rows {
-			if e, b := fromRow(row), best[row.UserID]; b == nil || weight(e) > weight(b) {
-				best[row.UserID] = e
-			}
+			own[row.UserID] = append(own[row.UserID], fromRow(row))
+		}
+		for _, entries := range own {
+			slices.SortStableFunc(entries, func(a, b *Entry) int { return weight(b) - weight(a) })
 		}
 		for _, i := range those {
-			results[i] = batch.Result[*Entry]{Value: best[asked[i].user], Err: err}
+			results[i] = batch.Result[[]*Entry]{Value: own[asked[i].user], Err: err}
 		}
 	}
 	return results

@@ -142,7 +142,7 @@ type Service struct {
 	gates gates
 
 	joins *batch.Batcher[JoinInput, joined]
-	owns  *batch.Batcher[person, *Entry]
+	owns  *batch.Batcher[person, []*Entry]
 	ranks *batch.Batcher[rank, int]
 }
 
@@ -165,7 +165,7 @@ func New(cfg Config) *Service {
 	s.joins = batch.New(batch.Config[JoinInput, joined]{
 		Process: s.joinAll, MaxBatch: maxTogether, MaxInFlight: 1, MaxWaiting: maxAsking, Timeout: timeout, // one at a time: entries are appended in order
 	})
-	s.owns = batch.New(batch.Config[person, *Entry]{
+	s.owns = batch.New(batch.Config[person, []*Entry]{
 		Process: s.inAll, MaxBatch: maxTogether, MaxInFlight: 2, MaxWaiting: maxAsking, Timeout: timeout,
 	})
 	s.ranks = batch.New(batch.Config[rank, int]{

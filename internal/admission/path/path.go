@@ -277,7 +277,7 @@ func (s *Service) refusal(ctx context.Context, in IssueInput, r reply) error {
 		if err != nil {
 			return fmt.Errorf("issue path: wait of %s: %w", in.User, err)
 		}
-		return fault.Throttled{RetryAfter: time.Duration(wait) * time.Millisecond}
+		return fault.Throttled{RetryAfter: time.Duration(wait) * time.Millisecond, Cause: fault.ExpiredReservations}
 	case outcomeCaptcha:
 		verdict, kind, _ := strings.Cut(r.detail, "|")
 		return s.cfg.Captchas.Refuse(ctx, captcha.WrongAnswer{

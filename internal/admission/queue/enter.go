@@ -159,7 +159,7 @@ func (s *Service) refusal(ctx context.Context, in EnterInput, r entered) error {
 		if err != nil {
 			return fmt.Errorf("enter: wait of %s: %w", in.User, err)
 		}
-		return fault.Throttled{RetryAfter: time.Duration(wait) * time.Millisecond}
+		return fault.Throttled{RetryAfter: time.Duration(wait) * time.Millisecond, Cause: fault.ExpiredReservations}
 	case "captcha":
 		verdict, kind, _ := strings.Cut(r.detail, "|")
 		return s.cfg.Captchas.Refuse(ctx, captcha.WrongAnswer{

@@ -37,11 +37,11 @@ func TestABuyerWhoNeverPaysWaitsAfterTwoExpiries(t *testing.T) {
 			t.Fatalf("after one expiry: %#v", r)
 		}
 		release(true)
-		if r, ok := issue().(fault.Throttled); !ok || r.RetryAfter <= 0 || r.RetryAfter > reservation.ExpiredWait {
+		if r, ok := issue().(fault.Throttled); !ok || r.RetryAfter <= 0 || r.RetryAfter > reservation.ExpiredWait || r.Cause != fault.ExpiredReservations {
 			t.Errorf("a path after two expiries: %#v", r)
 		}
 		_, err := f.queue.Enter(t.Context(), f.input(user))
-		if r, ok := errors.AsType[fault.Throttled](err); !ok || r.RetryAfter < time.Minute {
+		if r, ok := errors.AsType[fault.Throttled](err); !ok || r.RetryAfter < time.Minute || r.Cause != fault.ExpiredReservations {
 			t.Errorf("a place after two expiries: %v", err)
 		}
 		f.must(f.redis.Del(t.Context(), f.keys.Expiries(f.shard, f.sale, user)).Err()) // the wait is over
