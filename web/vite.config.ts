@@ -25,7 +25,7 @@ export default defineConfig({
         assetFileNames: 'assets/app[extname]',
         codeSplitting: {
           groups: [
-            { name: 'core', test: /node_modules\/(@?preact|wouter|regexparam)|client\/src\/((backoff|client|clock|events|fault|http|live|operation|order|tickets|pending|session|storage|task)\.ts|documents\/(order|purchase|sale|server))|src\/(api|i18n\/(lang|text|en)|ui|documents\/account|operator\/pages|purchase\/button)/ },
+            { name: 'core', test: /node_modules\/(@?preact|wouter|regexparam)|client\/src\/((backoff|client|clock|events|fault|http|live|operation|order|tickets|pending|session|storage|task)\.ts|documents\/(order|purchase|sale|server))|src\/(api|i18n\/(lang|text|en)|ui|documents\/account|operator\/pages|purchase\/(button|refusal))/ },
             { name: 'admin', test: /src\/(operator|documents\/(operator|interventions|inbox|templates))/, minShareCount: 2, includeDependenciesRecursively: false },
           ],
         },

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import type { Action, Viewer } from '@seckill/client/types';
-import { t } from '../src/i18n/text';
 import { actionOf, buttonOf, phaseAt, type Situation } from '../src/purchase/button';
 import { sale, T0 } from './shop';
 
@@ -10,9 +9,15 @@ function viewer(action: Action, fields: Partial<Viewer> = {}): Viewer {
   return { action, disabledReason: null, items: [], order: null, orderTask: null, queueTicket: null, waitlistEntry: null, ...fields };
 }
 
+/** The fields of a viewer with a waitlist entry. */
+const waiting = (waitlistEntry: Viewer['waitlistEntry']): Partial<Viewer> => ({
+  waitlistEntry,
+  items: ['itm_1', 'itm_2'].map((id) => ({ item: { id }, remainingLimit: 1, order: null, waitlistEntry: waitlistEntry?.item.id === id ? waitlistEntry : null })),
+});
+
 function situation(fields: Partial<Situation> = {}): Situation {
   const it = sale();
-  return { sale: it, itemId: 'itm_1', stock: it.items[0]!.stock, signedIn: true, attempt: { step: 'idle' }, now: T0, ...fields };
+  return { sale: it, itemId: 'itm_1', stock: it.items[0]!.stock, quantity: 1, signedIn: true, attempt: { step: 'idle' }, now: T0, readAt: 0, ...fields };
 }
 
 describe('the phase', () => {
@@ -52,9 +57,33 @@ describe('the button', () => {
     const of = (mine: object | null, ordered = order, level: Situation['stock']['level'] = 'PLENTY') =>
       buttonOf(situation({ stock: { ...situation().stock, level }, sale: sale({ viewer: viewer('PAY', { order: ordered, items: [{ item: { id: 'itm_1' }, remainingLimit: 1, order: mine }] as Viewer['items'] }) }) }));
     expect(of(null)).toEqual({ kind: 'buy' });
-    expect(of(null, order, 'SOLD_OUT').kind).toBe('none'); // not the order of an item that is not shown
-    expect(of({ id: 'ord_0', status: 'PAID' })).toEqual({ kind: 'none', reason: t('status.PAID'), phase: 'LIVE' });
+    expect(of(null, order, 'SOLD_OUT').kind).toBe('waitlist'); // not the order of an item that is not shown
+    expect(of({ id: 'ord_0', status: 'PAID' })).toEqual({ kind: 'order', order: { id: 'ord_0', status: 'PAID' } });
+    expect(of({ id: 'ord_0', status: 'PENDING_PAYMENT' }).kind).toBe('pay');
     expect(of(null, { ...order, item: { id: 'itm_1' } }).kind).toBe('pay');
+  });
+  test('lets a buyer with an order of another item join the waitlist, wait on it, and take its offer', () => {
+    const gone = { ...situation().stock, level: 'SOLD_OUT' } as const;
+    const place = { id: 'wle_1', status: 'WAITING', ahead: 0, offerExpiresAt: null, item: { id: 'itm_1' } } as const;
+    const order = { id: 'ord_1', status: 'PAID', item: { id: 'itm_2' } } as NonNullable<Viewer['order']>;
+    for (const [action, fields] of [
+      ['VIEW_ORDER', { order }],
+      ['PAY', { order: { ...order, status: 'PENDING_PAYMENT' } }],
+      ['IN_WAITING_ROOM', { queueTicket: { id: 'tkt_1', item: { id: 'itm_2' } } }],
+    ] as [Action, Partial<Viewer>][]) {
+      for (const phase of ['LIVE', 'SOLD_OUT'] as const) {
+        const kind = (entry: Viewer['waitlistEntry']) =>
+          buttonOf(situation({ stock: gone, sale: sale({ phase, viewer: viewer(action, { ...waiting(entry), ...fields }) }) })).kind;
+        expect([action, phase, kind(null)]).toEqual([action, phase, 'waitlist']);
+        expect([action, phase, kind(place)]).toEqual([action, phase, 'waiting']);
+        expect([action, phase, kind({ ...place, status: 'OFFERED', offerExpiresAt: new Date(T0 + minute).toISOString() })]).toEqual([action, phase, 'buy']);
+      }
+    }
+  });
+  test('of an item says that the limit of the sale is used up by another', () => {
+    const order = { id: 'ord_1', status: 'PAID', item: { id: 'itm_2' } } as NonNullable<Viewer['order']>;
+    const items = [{ item: { id: 'itm_1' }, remainingLimit: 0, order: null, waitlistEntry: null }];
+    expect(buttonOf(situation({ sale: sale({ purchaseLimit: 1, viewer: viewer('VIEW_ORDER', { order, items }) }) }))).toMatchObject({ kind: 'none', reason: expect.stringContaining('error.PURCHASE_LIMIT_REACHED.used') });
   });
   test('shows the attempt under way before anything else', () => {
     const it = situation({ sale: sale({ viewer: viewer('BUY') }) });
@@ -72,7 +101,7 @@ describe('the button', () => {
     const place = { id: 'wle_1', status: 'WAITING', ahead: 0, offerExpiresAt: null, item: { id: 'itm_1' } } as const;
     const offered = { ...place, status: 'OFFERED', offerExpiresAt: new Date(T0 + minute).toISOString() } as const;
     const kind = (waitlistEntry: Viewer['waitlistEntry']) =>
-      buttonOf(situation({ stock: gone, sale: sale({ viewer: viewer('BUY', { waitlistEntry }) }) })).kind;
+      buttonOf(situation({ stock: gone, sale: sale({ viewer: viewer('BUY', waiting(waitlistEntry)) }) })).kind;
     expect(kind(null)).toBe('waitlist');
     expect(kind(place)).toBe('waiting');
     expect(kind({ ...place, item: { id: 'itm_2' } })).toBe('waitlist');

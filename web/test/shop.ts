@@ -19,6 +19,8 @@ export function sale(fields: Partial<Sale> = {}): Sale {
     endsAt: at(3600),
     nextTransitionAt: at(3600),
     revision: 1,
+    serverTime: at(0),
+    drawOpensAt: at(-660),
     purchaseLimit: null,
     paymentWindowSeconds: 900,
     requiresAddress: false,

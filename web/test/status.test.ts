@@ -1,10 +1,10 @@
 import { beforeAll, expect, test } from 'vitest';
 import type { Viewer } from '@seckill/client/types';
-import { setLanguage } from '../src/i18n/text';
+import { moment, setLanguage } from '../src/i18n/text';
 import { Fault } from '@seckill/client/fault';
 import { tasks } from '../src/api/stores';
 import type { Attempt } from '@seckill/client/purchase';
-import { buttonOf, DRAW_MS, type Situation } from '../src/purchase/button';
+import { buttonOf, type Situation } from '../src/purchase/button';
 import { statusOf, WARN_MS } from '../src/purchase/status';
 import { sale, T0 } from './shop';
 
@@ -12,10 +12,11 @@ beforeAll(() => setLanguage('en'));
 
 const at = (ms: number): string => new Date(T0 + ms).toISOString();
 const idle: Attempt = { step: 'idle' };
+const asked = { itemId: 'itm_1', quantity: 1, at: T0 };
 
 function statusAt(fields: Partial<Situation>) {
   const it = fields.sale ?? sale();
-  const situation: Situation = { sale: it, itemId: 'itm_1', stock: it.items[0]!.stock, signedIn: true, attempt: idle, now: T0, ...fields };
+  const situation: Situation = { sale: it, itemId: 'itm_1', stock: it.items[0]!.stock, quantity: 1, signedIn: true, attempt: idle, now: T0, readAt: 0, ...fields };
   const button = buttonOf(situation);
   return { kind: button.kind, ...statusOf(situation, button) };
 }
@@ -34,9 +35,11 @@ const viewer = (fields: Partial<Viewer>): Viewer => ({
 const order = (status: 'PENDING_PAYMENT' | 'PAID', ms: number) =>
   ({ id: 'ord_1', status, number: 'n', revision: 1, paymentDeadline: at(ms), total: { amount: '299.00', currencyCode: 'CNY' }, item: { id: 'itm_1' } }) as const;
 
-test('before the opening the draw can be joined from four minutes before, and the countdown is to the opening', () => {
-  expect(statusAt({ sale: upcoming(DRAW_MS + 1) })).toMatchObject({ kind: 'wait', title: 'Opens in', detail: 'You can join the draw from four minutes before it opens.', until: T0 + DRAW_MS + 1, strict: false });
-  expect(statusAt({ sale: upcoming(DRAW_MS - 1) })).toMatchObject({ kind: 'join', title: 'Opens in' });
+test('before the opening the draw can be joined as soon as its waiting room is open, and the countdown is to the opening', () => {
+  const early = { ...upcoming(3_600_000), drawOpensAt: at(1) };
+  expect(statusAt({ sale: early })).toMatchObject({ kind: 'wait', title: 'Opens in', detail: `You can join the draw from ${moment(early.drawOpensAt)}.`, until: T0 + 3_600_000, strict: false });
+  expect(statusAt({ sale: { ...early, drawOpensAt: null } })).toMatchObject({ kind: 'wait', detail: 'You can join the draw before it opens.' });
+  expect(statusAt({ sale: early, now: T0 + 1 })).toMatchObject({ kind: 'join', title: 'Opens in' });
   expect(statusAt({ sale: upcoming(9_000) })).toMatchObject({ kind: 'join', title: 'Get ready' });
   expect(statusAt({ sale: upcoming(9_000), verified: true })).toMatchObject({ kind: 'wait', detail: 'Verified. One press buys when it opens.' });
   expect(statusAt({ sale: upcoming(9_000), signedIn: false })).toMatchObject({ kind: 'sign-in', until: T0 + 9_000 });
@@ -52,7 +55,7 @@ test('a turn and an offer count down strictly', () => {
   const turn: Attempt = { step: 'admitted', itemId: 'itm_1', path: { token: 'p', expiresAt: at(60_000) } };
   expect(statusAt({ attempt: turn })).toMatchObject({ kind: 'buy', title: 'Your turn', until: T0 + 60_000, strict: true });
   const waitlistEntry = { id: 'wle_1', status: 'OFFERED', ahead: 0, offerExpiresAt: at(60_000), item: { id: 'itm_1' } } as const;
-  expect(statusAt({ sale: sale({ viewer: viewer({ waitlistEntry }) }) })).toMatchObject({ kind: 'buy', title: 'Reserved for you', strict: true });
+  expect(statusAt({ sale: sale({ viewer: viewer({ waitlistEntry, items: [{ item: { id: 'itm_1' }, remainingLimit: 1, order: null, waitlistEntry }] }) }) })).toMatchObject({ kind: 'buy', title: 'Reserved for you', strict: true });
 });
 
 test('an order that awaits payment counts down strictly and warns near its deadline', () => {
@@ -64,7 +67,7 @@ test('an order that awaits payment counts down strictly and warns near its deadl
 
 test('a pause shows the notice of the shop, and a lost answer says that trying again is safe', () => {
   expect(statusAt({ sale: sale({ phase: 'PAUSED', notice: 'Back at noon.' }) })).toMatchObject({ title: 'Paused by the shop', detail: 'Back at noon.', tone: 'warn' });
-  expect(statusAt({ attempt: { step: 'broken', fault: new Fault('NETWORK', '') } })).toMatchObject({
+  expect(statusAt({ attempt: { step: 'broken', fault: new Fault('NETWORK', ''), ...asked } })).toMatchObject({
     kind: 'buy',
     detail: 'No response. Try again – you will not be charged twice.',
     tone: 'danger',
@@ -79,8 +82,8 @@ test('a pause is called the same, signed in or out', () => {
 
 test('a refusal by a sale that is open again is not shown any more', () => {
   const failure = { __typename: 'SaleNotOpenError', code: 'SALE_CLOSED', message: '', path: null, phase: 'PAUSED' } as never;
-  expect(statusAt({ attempt: { step: 'refused', failure } })).toMatchObject({ kind: 'buy', title: 'On sale now' });
-  expect(statusAt({ sale: sale({ phase: 'PAUSED' }), attempt: { step: 'refused', failure } })).toMatchObject({ tone: 'danger' });
+  expect(statusAt({ attempt: { step: 'refused', failure, ...asked } })).toMatchObject({ kind: 'buy', title: 'On sale now' });
+  expect(statusAt({ sale: sale({ phase: 'PAUSED' }), attempt: { step: 'refused', failure, ...asked } })).toMatchObject({ tone: 'danger' });
 });
 
 test('a task that no worker ends is said to take longer', () => {
@@ -91,4 +94,44 @@ test('a task that no worker ends is said to take longer', () => {
   expect(statusAt({ attempt })).toMatchObject({ detail: expect.stringContaining('Creating your order') });
   tasks.put('otk_2', { ...orderTask!, id: 'otk_2' });
   expect(statusAt({ attempt })).toMatchObject({ detail: expect.stringContaining('longer than usual') });
+});
+
+test('a refusal is that of its item, and ends with what it says', () => {
+  const refused = (failure: object, more: object = {}): Attempt => ({ step: 'refused', failure: { message: '', path: null, ...failure } as never, ...asked, ...more });
+  const mine = (remainingLimit: number) => sale({ viewer: viewer({ items: [{ item: { id: 'itm_1' }, remainingLimit, order: null, waitlistEntry: null }] }) });
+  const stock = (level: 'LOW' | 'SOLD_OUT', ms: number) => ({ ...sale().items[0]!.stock, level, remaining: 1, updatedAt: at(ms) });
+  const ordered = refused({ __typename: 'AlreadyOrderedError', code: 'ALREADY_ORDERED' });
+  const limit = refused({ __typename: 'PurchaseLimitError', code: 'PURCHASE_LIMIT_REACHED', limit: 2, remaining: 1, wholeSale: false }, { quantity: 2 });
+  const gone = refused({ __typename: 'SoldOutError', code: 'SOLD_OUT' });
+  const few = refused({ __typename: 'BasicError', code: 'TOO_FEW_LEFT' }, { quantity: 2 });
+  const unsure: Attempt = { step: 'broken', fault: new Fault('NETWORK', ''), ...asked };
+  const holds = (fields: Partial<Situation>): boolean => statusAt(fields).tone === 'danger';
+
+  for (const attempt of [ordered, limit, gone, few, unsure]) {
+    expect(holds({ attempt, quantity: 2 })).toBe(true);
+    expect(holds({ attempt, quantity: 2, itemId: 'itm_2' })).toBe(false);
+    expect(holds({ attempt, quantity: 2, sale: sale({ viewer: viewer({ action: 'PAY', order: order('PENDING_PAYMENT', 900_000) }) }) })).toBe(false);
+  }
+  expect(holds({ attempt: ordered, sale: mine(1), readAt: T0 - 1 })).toBe(true); // read before the refusal
+  expect(holds({ attempt: ordered, sale: mine(0), readAt: T0 + 1 })).toBe(true);
+  expect(holds({ attempt: ordered, sale: mine(1), readAt: T0 + 1 })).toBe(false); // cancelled in another tab
+  expect(holds({ attempt: limit, quantity: 2, sale: mine(1), readAt: T0 + 1 })).toBe(true);
+  expect(holds({ attempt: limit, quantity: 1 })).toBe(false);
+  expect(holds({ attempt: limit, quantity: 2, sale: mine(2), readAt: T0 + 1 })).toBe(false);
+  expect(holds({ attempt: gone, stock: stock('LOW', -1) })).toBe(true);
+  expect(holds({ attempt: gone, stock: stock('LOW', 1) })).toBe(false);
+  expect(holds({ attempt: few, quantity: 2, stock: stock('LOW', 1) })).toBe(true);
+  expect(holds({ attempt: few, quantity: 1, stock: stock('LOW', -1) })).toBe(false);
+});
+
+test.each(['en', 'zh'] as const)('a wait names its cause, ticks in minutes, and ends by itself, in %s', async (language) => {
+  await setLanguage(language);
+  const failure = { __typename: 'RateLimitedError', code: 'RATE_LIMITED', cause: 'EXPIRED_RESERVATIONS', retryAfterMs: 1_224_000, message: '', path: null } as never;
+  const attempt: Attempt = { step: 'refused', failure, ...asked };
+  const [title, minutes] = language === 'en' ? ['Two orders were not paid in time', /21 minutes\.$/] : ['未按时付款', /21分钟/];
+  expect(statusAt({ attempt })).toMatchObject({ kind: 'blocked', title: expect.stringContaining(title), detail: expect.stringMatching(minutes), until: T0 + 1_224_000 });
+  expect(statusAt({ attempt, now: T0 + 1_200_000 }).detail).toMatch(language === 'en' ? /24 seconds/ : /24秒/);
+  expect(statusAt({ attempt, now: T0 + 1_224_000 })).toMatchObject({ kind: 'buy' });
+  expect(statusAt({ attempt, itemId: 'itm_2' })).toMatchObject({ kind: 'buy' });
+  await setLanguage('en');
 });

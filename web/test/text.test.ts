@@ -78,7 +78,7 @@ describe('in English', () => {
     const failure = { __typename: 'BasicError', code: 'SOLD_OUT', message: 'server', path: null } as const;
     expect(explain(failure)).toBe(en['error.SOLD_OUT']);
     expect(explain({ ...failure, code: 'NEW_CODE' as never })).toBe('server');
-    expect(explain({ ...failure, __typename: 'RateLimitedError', code: 'RATE_LIMITED', retryAfterMs: 1_200 })).toContain('2 s');
+    expect(explain({ ...failure, __typename: 'RateLimitedError', code: 'RATE_LIMITED', cause: 'TOO_MANY_CALLS', retryAfterMs: 1_200 })).toContain('2 s');
   });
   test('a refusal by a sale that is not open says why it is not', () => {
     const failure = { __typename: 'SaleNotOpenError', code: 'SALE_CLOSED', message: 'server', path: null } as const;

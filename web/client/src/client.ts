@@ -41,17 +41,22 @@ export class Client {
   /**
    * Sends one operation as the signed-in user. An expired token is
    * refreshed and the operation sent once more: it was refused before anything
-   * was done. Throws a Fault.
+   * was done. Throws a Fault, and the reason of the signal once it is aborted,
+   * also where the answer has arrived.
    */
   async request<R, V>(doc: Doc<R, V>, variables: V, signal?: AbortSignal): Promise<R> {
     const token = await this.session.token();
+    let data: R;
     try {
-      return await this.http.post(doc, variables, token, signal);
+      data = await this.http.post(doc, variables, token, signal);
     } catch (thrown) {
+      signal?.throwIfAborted();
       if (!token || toFault(thrown).code !== 'UNAUTHENTICATED') throw thrown;
       this.session.refused(token);
-      return this.http.post(doc, variables, await this.session.token(), signal);
+      data = await this.http.post(doc, variables, await this.session.token(), signal);
     }
+    signal?.throwIfAborted();
+    return data;
   }
 
   /** Follows a subscription until its last state or until the returned function is called. */

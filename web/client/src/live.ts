@@ -35,8 +35,11 @@ export interface Sink<R> {
   next(data: R): boolean;
   /** The stream failed permanently. */
   failed?(fault: Fault): void;
-  /** Reads the state once; returns the delay of the next poll in ms, or null after the last state. Without it nothing is polled. */
-  poll?(): Promise<number | null>;
+  /**
+   * Reads the state once; returns the delay of the next poll in ms, or null after the last state. Without it nothing is polled. The signal is
+   * aborted when the stream ends or starts again: a request that has it then throws, so that no late answer is taken.
+   */
+  poll?(signal: AbortSignal): Promise<number | null>;
 }
 
 type Transport = 'socket' | 'events' | 'poll';
@@ -254,18 +257,19 @@ class Stream {
 
   #byPoll(): () => void {
     this.#polling = true;
-    let over = false;
+    const abort = new AbortController();
+    const { signal } = abort;
     let timer: ReturnType<typeof setTimeout>;
     let tries = 0;
     const ask = async (): Promise<void> => {
       let wait: number | null;
       try {
-        wait = await this.sink.poll!();
-        if (over) return;
+        wait = await this.sink.poll!(signal);
+        if (signal.aborted) return;
         tries = 0;
         this.live.connection.value = { state: 'polling' };
       } catch (thrown) {
-        if (over) return;
+        if (signal.aborted) return;
         if (!toFault(thrown).transient) return this.#fault(toFault(thrown));
         wait = backoff(++tries);
         this.live.connection.value = { state: 'retrying', at: performance.now() + wait };
@@ -275,7 +279,7 @@ class Stream {
     };
     void ask();
     return () => {
-      over = true;
+      abort.abort();
       clearTimeout(timer);
     };
   }

@@ -29,8 +29,8 @@ export function followOrder(client: Client, id: string, take: (order: Order) => 
   };
   return client.follow(OrderStatus, { id }, {
     next: ({ orderStatus }) => next(orderStatus.order),
-    poll: async () => {
-      const order = await readOrder(client, id);
+    poll: async (signal) => {
+      const order = await readOrder(client, id, signal);
       return order && next(order) ? null : POLL_MS;
     },
   });

@@ -43,6 +43,11 @@ export function clearPendingAttempt(store: Kept, saleId: string): void {
   store.removeItem(name(saleId));
 }
 
+/** Removes the attempts and tickets of all sales: they are another user's. */
+export function forgetAttempts(store: Kept): void {
+  for (const name of store.names()) if (/^(press|place):/.test(name)) store.removeItem(name);
+}
+
 /** The key of an act on one order, the same until the act is settled. */
 export function actionKey(store: Kept, act: string, orderId: string): string {
   const name = `${act}:${orderId}`;

@@ -29,9 +29,17 @@ export type Attempt =
   | { step: 'room'; waiting: Waiting }
   | { step: 'admitted'; itemId: string; path: Path }
   | { step: 'queued'; taskId: string }
-  | { step: 'bought'; task: Task }
-  | { step: 'refused'; failure: Failure }
-  | { step: 'broken'; fault: Fault };
+  | { step: 'bought'; task: Task; at: number }
+  | ({ step: 'refused'; failure: Failure } & Ask)
+  | ({ step: 'broken'; fault: Fault } & Ask);
+
+/** What was asked for, and when the server's answer arrived, in ms of server time: a state that was read later decides. */
+export interface Ask {
+  /** The item; null where it is not known, as of a task that was begun elsewhere. */
+  itemId: string | null;
+  quantity: number;
+  at: number;
+}
 
 /** An answered captcha that was not used yet. */
 export interface Answer {
@@ -94,6 +102,9 @@ export class Purchase {
   /** Notifies the page that the ticket is no longer followed. */
   #unwait: () => void = () => {};
   #unfollow: () => void = () => {};
+  /** Tasks and tickets that have ended: a state that was read before is ignored. */
+  readonly #over = new Set<string>();
+  #closed = false;
 
   constructor(
     readonly client: Client,
@@ -128,7 +139,8 @@ export class Purchase {
   /** Takes the answer to the captcha; continues at once when the button was pressed. */
   answer(answer: Answer): void {
     if (this.busy) return;
-    if (this.attempt.peek().step === 'check' && this.#pending) void this.#enter(answer);
+    if (this.attempt.peek().step !== 'check') this.ready.value = answer; // of a captcha that was closed
+    else if (this.#pending) void this.#enter(answer);
     else if (this.#early) void this.#join(this.#early, answer);
     else this.#keepAnswer(answer);
   }
@@ -167,37 +179,58 @@ export class Purchase {
     }
   }
 
-  /** The user's order task in this sale, started anywhere: follows it to its end. */
+  /**
+   * The user's order task in this sale, started anywhere: follows it to its end. Does nothing while another attempt is
+   * under way, or when the task has ended.
+   */
   queued(taskId: string): void {
+    if (!this.busy && !this.#over.has(taskId)) this.#follow(taskId);
+  }
+
+  #follow(taskId: string): void {
     this.attempt.value = { step: 'queued', taskId };
     this.#unfollow();
     this.#unfollow = followTask(this.client, taskId, {
       next: (task, line) => this.hooks.task?.(task, line),
-      ended: (task) => this.ended(task),
-      lost: () => this.lost(),
+      ended: (task) => this.#ended(task),
+      lost: () => this.#lost(taskId),
     });
   }
 
   /** Resumes the user's ticket of the waiting room from another device. */
   found(ticketId: string, itemId: string): void {
-    if (this.attempt.peek().step === 'idle') this.#wait(this.#placeOf(ticketId, itemId, false));
+    if (this.attempt.peek().step === 'idle' && !this.#over.has(ticketId)) this.#wait(this.#placeOf(ticketId, itemId, false));
   }
 
   /** The task ended. */
-  ended(task: Task): void {
-    this.attempt.value = task.failure ? { step: 'refused', failure: task.failure } : { step: 'bought', task };
+  #ended(task: Task): void {
+    this.#over.add(task.id);
+    const at = this.client.clock.now();
+    this.attempt.value = task.failure
+      ? { step: 'refused', failure: task.failure, itemId: task.item?.id ?? null, quantity: task.quantity, at }
+      : { step: 'bought', task, at };
     this.hooks.ended?.(task);
     this.hooks.changed?.();
   }
 
   /** The task is unknown to the server: the user may try again. */
-  lost(): void {
-    this.attempt.value = { step: 'broken', fault: new Fault('UNAVAILABLE', '') };
+  #lost(taskId: string): void {
+    this.#over.add(taskId);
+    this.#break(new Fault('UNAVAILABLE', ''));
     this.hooks.changed?.();
+  }
+
+  #break(fault: Fault): void {
+    this.attempt.value = { step: 'broken', fault, ...this.#asked() };
+  }
+
+  #asked(): Ask {
+    return { itemId: this.#pending?.itemId ?? this.#early, quantity: this.#pending?.quantity ?? 1, at: this.client.clock.now() };
   }
 
   /** The ticket or the admission was left or has expired. */
   left(): void {
+    if (!['room', 'admitted'].includes(this.attempt.peek().step)) return; // the order is being sent already
     clearPendingAttempt(this.#store, this.saleId);
     this.#unwait();
     this.hooks.left?.();
@@ -209,6 +242,7 @@ export class Purchase {
   /** Stops background work, after another user signed in. */
   close(): void {
     const attempt = this.attempt.peek();
+    this.#closed = true;
     this.#unwait();
     this.#unfollow();
     if (attempt.step === 'room') attempt.waiting.end();
@@ -261,6 +295,7 @@ export class Purchase {
     const input = { itemId, captcha: { challengeId: answer.challengeId, answer: answer.answer }, drawNonce };
     const outcome = await this.#exchange<string>(async () => {
       const { enterQueue: payload } = await this.client.request(EnterQueue, { input });
+      if (this.#closed) return { again: 0 };
       const commitment = payload?.ticket?.item.draw?.commitment;
       if (payload?.ticket && commitment) storeDrawEntry(this.#store, this.saleId, { ticketId: payload.ticket.id, itemId, nonce: drawNonce, commitment });
       return payload?.ticket ? { done: payload.ticket.id } : this.#classify(payload?.userErrors[0]);
@@ -286,6 +321,7 @@ export class Purchase {
   /** The buyer was admitted, or the ticket ended. */
   #called(kept: StoredTicket, ticket: Ticket | null): void {
     this.#unwait();
+    this.#over.add(kept.ticketId);
     this.hooks.called?.(kept, ticket);
     if (ticket?.status === 'ADMITTED' && ticket.path) this.#admitted(kept, ticket.path);
     else this.left();
@@ -302,10 +338,10 @@ export class Purchase {
     if ('failure' in outcome) return this.#refuse(outcome.failure);
     clearPendingAttempt(this.#store, this.saleId);
     this.hooks.task?.(outcome.done, null);
-    this.queued(outcome.done.id);
+    this.#follow(outcome.done.id);
   }
 
-  /** Retries until there is an outcome; null after a fault that is not retryable, or after RETRY_MS of faults. */
+  /** Retries until there is an outcome; null after a fault that is not retryable, after RETRY_MS of faults, and once the purchase is closed. */
   async #exchange<T>(ask: () => Promise<Outcome<T>>): Promise<{ done: T } | { failure: Failure } | null> {
     const since = performance.now();
     this.attempt.value = { step: 'sending', slow: false };
@@ -313,18 +349,21 @@ export class Purchase {
       let pause: number;
       try {
         const outcome = await ask();
+        if (this.#closed) return null;
         if (!('again' in outcome)) return outcome;
         pause = outcome.again;
       } catch (thrown) {
+        if (this.#closed) return null;
         const fault = toFault(thrown);
         if (!fault.transient || performance.now() - since > RETRY_MS) {
-          this.attempt.value = { step: 'broken', fault };
+          this.#break(fault);
           return null;
         }
         pause = Math.max(jitter(fault.retryAfterMs), Math.min(backoff(tries), LONGEST_WAIT_MS));
       }
       this.attempt.value = { step: 'sending', slow: true };
       await wait(pause);
+      if (this.#closed) return null;
     }
   }
 
@@ -357,7 +396,7 @@ export class Purchase {
         return;
       default:
         clearPendingAttempt(this.#store, this.saleId);
-        this.attempt.value = { step: 'refused', failure };
+        this.attempt.value = { step: 'refused', failure, ...this.#asked() };
         this.hooks.changed?.();
     }
   }

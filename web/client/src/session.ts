@@ -63,7 +63,9 @@ export class PasswordSession implements Session {
   }
 
   async #renew(): Promise<void> {
-    const { refreshSession } = await this.http.post(RefreshTokens, { input: { refreshToken: this.#refresh } }, null);
+    const used = this.#refresh;
+    const { refreshSession } = await this.http.post(RefreshTokens, { input: { refreshToken: used } }, null);
+    if (this.#refresh !== used) return; // another sign-in was faster
     if (refreshSession?.userErrors[0]?.code === 'RATE_LIMITED') throw new Fault('RATE_LIMITED', '', 1000);
     this.#keep(refreshSession?.tokens ?? null);
   }

@@ -20,15 +20,15 @@ export function followTask(
   let newest = -1;
   const take = ({ queue, ...task }: Task & { queue: TaskPosition | null }): boolean => {
     if (task.revision < newest) return false;
-    newest = task.revision;
+    newest = isDecided(task) ? Infinity : task.revision; // an end is final
     on.next?.(task, isDecided(task) ? null : queue);
     if (isDecided(task)) on.ended(task);
     return isDecided(task);
   };
   return client.follow(TaskStatus, { id }, {
     next: ({ orderTaskStatus }) => take(orderTaskStatus.orderTask),
-    poll: async () => {
-      const { orderTask } = await client.request(TaskDoc, { id });
+    poll: async (signal) => {
+      const { orderTask } = await client.request(TaskDoc, { id }, signal);
       if (orderTask) {
         missing = 0;
         return take(orderTask) ? null : (orderTask.pollAfterMs ?? POLL_MS);

@@ -1,9 +1,10 @@
 /** Types of the entities, derived from the documents. */
 import type { ChallengeParts, FailureParts } from './documents/failure.ts';
 import type { OrderParts, PayOrder } from './documents/order.ts';
-import type { LineParts, TaskParts } from './documents/purchase.ts';
+import type { MoneyParts } from './documents/money.ts';
+import type { BoughtParts, LineParts, TaskParts } from './documents/purchase.ts';
 import type { TicketParts } from './documents/queue.ts';
-import type { CardParts, MoneyParts, SaleParts, StockParts } from './documents/sale.ts';
+import type { CardParts, SaleParts, StockParts } from './documents/sale.ts';
 import type { CreateCaptcha } from './documents/server.ts';
 import type { ResultOf, VariablesOf } from './operation.ts';
 
@@ -19,6 +20,8 @@ export type Entry = NonNullable<Viewer['waitlistEntry']>;
 export type Task = ResultOf<typeof TaskParts>;
 export type TaskPosition = NonNullable<ResultOf<typeof LineParts>['queue']>;
 export type Ticket = ResultOf<typeof TicketParts>;
+/** An order as the page of a sale shows it. */
+export type Bought = ResultOf<typeof BoughtParts>;
 export type Order = ResultOf<typeof OrderParts>;
 export type PaymentOption = Order['paymentOptions'][number];
 export type Payment = NonNullable<NonNullable<ResultOf<typeof PayOrder>['payOrder']>['payment']>;

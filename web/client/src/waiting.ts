@@ -16,8 +16,8 @@ export function ahead(before: number | null, now: number): number {
   return before === null ? now : Math.min(before, now);
 }
 
-async function ask(client: Client, id: string): Promise<Ticket> {
-  const { node } = await client.request(TicketDoc, { id });
+async function ask(client: Client, id: string, signal: AbortSignal): Promise<Ticket> {
+  const { node } = await client.request(TicketDoc, { id }, signal);
   if (node?.__typename !== 'QueueTicket') throw new Fault('NOT_FOUND', '');
   return node;
 }
@@ -37,16 +37,26 @@ export class Waiting {
     readonly id: string,
     over: (ticket: Ticket | null) => void,
   ) {
-    const take = (ticket: Ticket): boolean => {
-      this.#show(ticket);
-      if (ticket.status !== 'WAITING') over(ticket);
-      return ticket.status !== 'WAITING';
+    let ended = false;
+    const once = (ticket: Ticket | null): void => {
+      if (!ended) over(ticket);
+      ended = true;
     };
-    this.end = client.follow(QueuePlace, { id }, {
+    const take = (ticket: Ticket): boolean => {
+      if (ended) return true;
+      this.#show(ticket);
+      if (ticket.status !== 'WAITING') once(ticket);
+      return ended;
+    };
+    const stop = client.follow(QueuePlace, { id }, {
       next: ({ queuePosition }) => take(queuePosition.ticket),
-      failed: () => over(null),
-      poll: async () => (take(await ask(client, id)) ? null : POLL_MS),
+      failed: () => once(null),
+      poll: async (signal) => (take(await ask(client, id, signal)) ? null : POLL_MS),
     });
+    this.end = () => {
+      ended = true;
+      stop();
+    };
   }
 
   /** Leaves the queue. */
@@ -56,6 +66,8 @@ export class Waiting {
   }
 
   #show(ticket: Ticket): void {
+    const known = this.ticket.peek()?.position;
+    if (known && ticket.status === 'WAITING' && (!ticket.position || ticket.position.updatedAt < known.updatedAt)) return; // a late answer
     this.ticket.value = ticket;
     if (!ticket.position) return;
     this.first.value ??= Math.max(ticket.position.ahead, 1);

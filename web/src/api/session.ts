@@ -109,6 +109,7 @@ async function exchange(): Promise<void> {
   if (access && access.expires - now() >= MARGIN_MS) return; // another tab was first
   if (!before) return forget();
   const { refreshSession } = await http.post(RefreshSession, { input: {} }, null);
+  if (kept()?.id !== before.id) return; // signed out, or in as another user, meanwhile
   if (refreshSession?.tokens) return startSession(refreshSession.tokens, before);
   const code = refreshSession?.userErrors[0]?.code;
   if (code === 'RATE_LIMITED') throw new Fault('RATE_LIMITED', '', 1000);
@@ -131,7 +132,7 @@ export async function restore(): Promise<void> {
     const token = await bearer();
     if (!token) return;
     const { viewer } = await http.post(Viewer, {}, token);
-    if (viewer && kept()) {
+    if (viewer && kept()?.id === viewer.id) {
       keep(viewer);
       setUser(viewer);
       currentUser.value = viewer;

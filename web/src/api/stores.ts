@@ -1,5 +1,6 @@
 /** Entities of the server, newest revision by id. */
 import { signal } from '@preact/signals';
+import { now, reading } from './clock';
 import { RevisionStore } from './store';
 import { onUserChange, currentUser } from './session';
 import type { Entry, TaskPosition, Order, Sale, Stock, Task } from '@seckill/client/types';
@@ -15,32 +16,42 @@ export const taskPositions = signal<Record<string, TaskPosition | null>>({});
 /** Orders. */
 export const orders = new RevisionStore<Order>();
 
-/** The user's newest waitlist entry, by sale. */
-const waitlistEntries = new Map<string, Entry>();
+/** When the known viewer of a sale was read, in ms of server time, by sale. */
+const viewerTimes = new Map<string, number>();
+
+/** When the known viewer of a sale was read, in ms of server time; 0 without one. */
+export const viewerTime = (saleId: string): number => viewerTimes.get(saleId) ?? 0;
 
 /**
- * Keeps a sale and the stock of its items. A response without a viewer (the server could not read it) keeps the known viewer.
- * A response that was read before the user joined the waitlist keeps the known waitlist entry.
+ * Keeps a sale and the stock of its items. Responses and events arrive in any order: of two sales that with the higher revision is kept, and
+ * under the same revision that which was read later; of two viewers always that which was read later. A response without a viewer (the server
+ * could not read it) keeps the known one.
  */
 export function putSale(read: Sale): void {
-  const viewer = read.viewer ?? (currentUser.peek() && sales.of(read.id).peek()?.viewer) ?? null;
-  const sale = { ...read, viewer };
-  const place = sale.viewer?.waitlistEntry ?? waitlistEntries.get(sale.id) ?? null;
-  if (place) waitlistEntries.set(sale.id, place);
-  sales.put(sale.id, sale.viewer ? { ...sale, viewer: { ...sale.viewer, waitlistEntry: place } } : sale);
-  for (const item of sale.items) stocks.put(item.id, item.stock);
-  if (sale.viewer?.orderTask) tasks.put(sale.viewer.orderTask.id, sale.viewer.orderTask);
+  const known = sales.of(read.id).peek();
+  const at = Date.parse(read.serverTime);
+  const later = !known || read.revision > known.revision || (read.revision === known.revision && at >= Date.parse(known.serverTime));
+  const mine = known && currentUser.peek() ? known.viewer : null;
+  const newer = read.viewer !== null && (!mine || at >= viewerTime(read.id));
+  if (newer) viewerTimes.set(read.id, at);
+  sales.put(read.id, { ...(later ? read : known), viewer: newer ? read.viewer : mine });
+  for (const item of read.items) stocks.put(item.id, item.stock);
+  const task = newer ? read.viewer?.orderTask : null;
+  if (task) tasks.put(task.id, task);
 }
 
-/** Keeps a waitlist entry that was just created or left. */
+/** Keeps a waitlist entry that was just created or left: a viewer that was read before is ignored from now on. */
 export function putWaitlistEntry(saleId: string, place: Entry): void {
-  waitlistEntries.set(saleId, place);
-  const { viewer, ...sale } = sales.of(saleId).peek() ?? { viewer: null };
-  if (viewer) sales.put(saleId, { ...(sale as Sale), viewer: { ...viewer, waitlistEntry: place } });
+  const sale = sales.of(saleId).peek();
+  if (!sale?.viewer) return;
+  if (reading.peek()) viewerTimes.set(saleId, Math.max(viewerTime(saleId), now()));
+  const open = ['WAITING', 'OFFERED'].includes(place.status);
+  const items = sale.viewer.items.map((each) => (each.item.id === place.item.id ? { ...each, waitlistEntry: open ? place : null } : each));
+  sales.put(saleId, { ...sale, viewer: { ...sale.viewer, items, waitlistEntry: place } });
 }
 
 onUserChange(() => {
-  waitlistEntries.clear();
+  viewerTimes.clear();
   taskPositions.value = {};
   for (const store of [sales, tasks, orders]) store.clear();
 });

@@ -1,6 +1,6 @@
 /** What the dashboard of a running sale asks for and follows. */
 import { graphql } from '@seckill/client/tada';
-import { MoneyParts } from '@seckill/client/documents/sale';
+import { MoneyParts } from '@seckill/client/documents/money';
 
 export const FigureParts = graphql(
   `

@@ -1,6 +1,6 @@
 import { graphql } from '@seckill/client/tada';
 import { FailureParts } from '@seckill/client/documents/failure';
-import { MoneyParts } from '@seckill/client/documents/sale';
+import { MoneyParts } from '@seckill/client/documents/money';
 
 export const LetterParts = graphql(`
   fragment LetterParts on DeadLetter {

@@ -1,5 +1,5 @@
 import { graphql } from '@seckill/client/tada';
-import { MoneyParts } from '@seckill/client/documents/sale';
+import { MoneyParts } from '@seckill/client/documents/money';
 
 export const TotalsParts = graphql(
   `

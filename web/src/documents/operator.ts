@@ -1,6 +1,7 @@
 import { graphql } from '@seckill/client/tada';
 import { FailureParts } from '@seckill/client/documents/failure';
-import { AccentParts, HeadParts, ItemParts, MoneyParts } from '@seckill/client/documents/sale';
+import { MoneyParts } from '@seckill/client/documents/money';
+import { AccentParts, HeadParts, ItemParts } from '@seckill/client/documents/sale';
 import { OrderParts } from '@seckill/client/documents/order';
 
 export const AdminSaleParts = graphql(

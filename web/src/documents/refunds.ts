@@ -1,5 +1,5 @@
 import { graphql } from '@seckill/client/tada';
-import { MoneyParts } from '@seckill/client/documents/sale';
+import { MoneyParts } from '@seckill/client/documents/money';
 import { FailureParts } from '@seckill/client/documents/failure';
 
 export const ListedRefundParts = graphql(

@@ -63,8 +63,10 @@ export function explain(failure: Failure): string {
     const which = failure.wholeSale ? (failure.remaining > 0 ? '.sale' : '.used') : '';
     return textOr(`error.PURCHASE_LIMIT_REACHED${which}`, failure.message, { n: failure.limit, more: failure.remaining });
   }
-  const s = failure.__typename === 'RateLimitedError' ? Math.ceil(failure.retryAfterMs / 1000) : 1;
-  return textOr(`error.${failure.code}.${failure.path?.at(-1)}`, textOr(`error.${failure.code}`, failure.message, { s }));
+  if (failure.__typename === 'RateLimitedError') {
+    return `${t(`wait.${failure.cause}`)}${lang.value === 'zh' ? '' : ' '}${t('wait.again', { time: waitText(failure.retryAfterMs) })}`;
+  }
+  return textOr(`error.${failure.code}.${failure.path?.at(-1)}`, textOr(`error.${failure.code}`, failure.message));
 }
 
 /** The message for a fault. */
@@ -193,6 +195,11 @@ export function span(seconds: number): string {
   );
   return words.join(lang.value === 'zh' ? '' : ' ');
 }
+
+const MINUTE_MS = 60_000;
+
+/** The time until a retry in words, rounded up: whole minutes, and seconds in the last minute. */
+export const waitText = (ms: number): string => span(ms > MINUTE_MS ? Math.ceil(ms / MINUTE_MS) * 60 : Math.max(1, Math.ceil(ms / 1000)));
 
 const DAY_HOURS = 24;
 

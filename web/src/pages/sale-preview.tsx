@@ -9,7 +9,7 @@ import { statusOf } from '../purchase/status';
 import { quantityOf, SaleView } from './sale-view';
 
 /** What the preview needs of a sale. */
-export type Previewed = Omit<Sale, 'phase' | 'viewer'> & Omit<Required, 'viewer'>;
+export type Previewed = Omit<Sale, 'phase' | 'viewer' | 'serverTime' | 'drawOpensAt'> & Omit<Required, 'viewer'>;
 
 /** The UPCOMING preview shows a time at least this long before the opening, in ms. */
 const EARLY_MS = 3_600_000;
@@ -27,14 +27,14 @@ const nothing = (): void => {};
 
 /** The page for a signed-in buyer, in a phase. */
 export function SalePreview({ sale: of, itemId, phase, hidden }: Props) {
-  const sale: Sale = { ...of, phase, notice: null, viewer: null };
+  const sale: Sale = { ...of, phase, notice: null, viewer: null, serverTime: of.startsAt, drawOpensAt: null };
   const item = sale.items.find(({ id }) => id === itemId) ?? sale.items[0];
   if (!item) return null;
   // updatedAt is the end of the sale, so that the stock is not marked as old.
   const stockOf = ({ stock }: Item): Stock => ({ ...stock, ...(hidden && { remaining: null, total: null }), updatedAt: sale.endsAt });
   const starts = Date.parse(sale.startsAt);
   const at = { UPCOMING: Math.min(now(), starts - EARLY_MS), LIVE: starts, ENDED: Date.parse(sale.endsAt) }[phase];
-  const situation: Situation = { sale, itemId: item.id, stock: stockOf(item), signedIn: true, attempt: { step: 'idle' }, now: at };
+  const situation: Situation = { sale, itemId: item.id, stock: stockOf(item), quantity: quantityOf(sale, item, 1), signedIn: true, attempt: { step: 'idle' }, now: at, readAt: 0 };
   const button = buttonOf(situation);
   const sheet = (
     <Sheet

@@ -39,8 +39,8 @@ const hasEnded = (id: string): boolean => isOver(sales.of(id).peek()?.phase ?? '
 function useSale(id: string | null, slug: string): void {
   useEffect(() => {
     if (!id) return;
-    const poll = async (): Promise<number | null> => {
-      await ask(slug);
+    const poll = async (signal: AbortSignal): Promise<number | null> => {
+      await ask(slug, signal);
       return hasEnded(id) ? null : POLL_MS;
     };
     const stops = [
@@ -84,7 +84,7 @@ export function SalePage({ slug }: { slug: string }) {
     case 'ready': {
       const sale = sales.of(page.value.data.id).value ?? page.value.data;
       return (
-        <div class="page max-lg:pb-80">
+        <div class="page max-lg:pb-[max(20rem,calc(var(--sheet,0px)+2rem))]">
           <Stale fault={page.value.fault} again={reload} />
           <Shown sale={sale} reload={reload} />
         </div>

@@ -4,6 +4,7 @@
  */
 import { effect } from '@preact/signals';
 import { Purchase, type Hooks } from '@seckill/client/purchase';
+import { forgetAttempts } from '@seckill/client/pending';
 import { salesWithTicket, type StoredTicket } from '@seckill/client/tickets';
 import type { Ticket } from '@seckill/client/types';
 import type { Waiting } from '@seckill/client/waiting';
@@ -81,4 +82,5 @@ export function resumeWaitingRooms(): void {
 onUserChange(() => {
   for (const purchase of purchases.values()) purchase.close();
   purchases.clear();
+  forgetAttempts(tabStore);
 });

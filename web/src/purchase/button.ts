@@ -4,8 +4,9 @@ import { useMemo } from 'preact/hooks';
 import { now, second } from '../api/clock';
 import { tasks } from '../api/stores';
 import { t } from '../i18n/text';
-import type { Action, Phase, Sale, Stock, Viewer } from '@seckill/client/types';
+import type { Action, Bought, Entry, Phase, Sale, Stock } from '@seckill/client/types';
 import type { Attempt, Path } from '@seckill/client/purchase';
+import { standing, waitsUntil } from './refusal';
 
 /** The button. */
 export type Button =
@@ -18,8 +19,9 @@ export type Button =
   | { kind: 'sending'; slow: boolean }
   | { kind: 'queue'; delayed: boolean }
   | { kind: 'room' }
-  | { kind: 'pay'; order: NonNullable<Viewer['order']> }
-  | { kind: 'order'; order: NonNullable<Viewer['order']> }
+  | { kind: 'pay'; order: Bought }
+  | { kind: 'order'; order: Bought }
+  | { kind: 'blocked'; until: number }
   | { kind: 'waitlist' }
   | { kind: 'waiting' }
   | { kind: 'none'; reason: string | null; phase: Phase };
@@ -31,16 +33,17 @@ export interface Situation {
   itemId: string;
   /** Its stock. */
   stock: Stock;
+  /** How many units are bought. */
+  quantity: number;
   signedIn: boolean;
   attempt: Attempt;
   /** Whether a captcha was answered before the waiting room of the sale was open. */
   verified?: boolean;
   /** Server time in ms. */
   now: number;
+  /** When the viewer of the sale was read, in ms of server time. */
+  readAt: number;
 }
-
-/** The draw can be joined this long before the opening, in ms: its captcha expires after five minutes. */
-export const DRAW_MS = 240_000;
 
 /** Whether a phase is final. */
 export const isOver = (phase: Phase): boolean => phase === 'ENDED' || phase === 'CANCELLED';
@@ -57,6 +60,9 @@ export function phaseAt(sale: Pick<Sale, 'phase' | 'startsAt' | 'endsAt'>, now: 
 export function usePhase(sale: Pick<Sale, 'phase' | 'startsAt' | 'endsAt'>): Phase {
   return useMemo(() => computed(() => (second.value, phaseAt(sale, now()))), [sale]).value;
 }
+
+/** Whether the draw can be joined. */
+const drawOpen = ({ drawOpensAt }: Sale, now: number): boolean => drawOpensAt !== null && now >= Date.parse(drawOpensAt);
 
 /** What the user may do: the server's answer, corrected by the clock, else derived. */
 export function actionOf({ sale, stock, signedIn, now }: Situation): Action {
@@ -82,27 +88,38 @@ export function actionOf({ sale, stock, signedIn, now }: Situation): Action {
 
 /** The offer of the waitlist for an item, as a path; null where there is none. */
 export function offerOf(sale: Sale, itemId: string): Path | null {
-  const entry = sale.viewer?.waitlistEntry;
-  if (entry?.status !== 'OFFERED' || entry.item.id !== itemId || !entry.offerExpiresAt) return null;
+  const entry = entryOf(sale, itemId);
+  if (entry?.status !== 'OFFERED' || !entry.offerExpiresAt) return null;
   return { token: entry.id, expiresAt: entry.offerExpiresAt };
 }
 
-/** The button of the waitlist of the chosen item. */
-function waitlistOf({ sale, itemId }: Situation): Button {
-  const entry = sale.viewer?.waitlistEntry;
-  return { kind: entry?.status === 'WAITING' && entry.item.id === itemId ? 'waiting' : 'waitlist' };
+/** The user's open waitlist entry for an item; null where there is none. */
+export function entryOf(sale: Sale, itemId: string): Entry | null {
+  return sale.viewer?.items.find(({ item }) => item.id === itemId)?.waitlistEntry ?? null;
 }
 
-/** The button of an item where the newest order is of another one; null where that order decides. */
-function besideOrder({ sale, itemId, stock }: Situation, ordered: string, phase: Phase): Button | null {
+/** The button of an item where an order of another one, or another waiting room, decides nothing: what the user may do with this item. */
+function besideOther(at: Situation, phase: Phase): Button {
+  const { sale, itemId, stock } = at;
   const mine = sale.viewer?.items.find(({ item }) => item.id === itemId);
-  if (ordered === itemId || !mine) return null;
-  if (mine.order) return { kind: 'none', reason: t(`status.${mine.order.status}`), phase };
-  return phase === 'LIVE' && stock.level !== 'SOLD_OUT' ? { kind: 'buy' } : { kind: 'none', reason: null, phase };
+  const nothing: Button = { kind: 'none', reason: null, phase };
+  if (mine?.order) return { kind: mine.order.status === 'PENDING_PAYMENT' ? 'pay' : 'order', order: mine.order };
+  if (offerOf(sale, itemId)) return { kind: 'buy' };
+  if (entryOf(sale, itemId)) return { kind: 'waiting' };
+  if (phase !== 'LIVE' && phase !== 'SOLD_OUT') return nothing;
+  if (mine?.remainingLimit === 0 && sale.purchaseLimit) return { ...nothing, reason: t('error.PURCHASE_LIMIT_REACHED.used', { n: sale.purchaseLimit }) };
+  return { kind: stock.level === 'SOLD_OUT' ? 'waitlist' : 'buy' };
 }
 
 /** The button for a situation. */
 export function buttonOf(at: Situation): Button {
+  const button = openButton(at);
+  const until = button.kind === 'buy' || button.kind === 'waitlist' || button.kind === 'join' ? waitsUntil(at.attempt) : null;
+  return until !== null && standing(at, button) ? { kind: 'blocked', until } : button;
+}
+
+/** The button, as if nothing had been refused. */
+function openButton(at: Situation): Button {
   const { sale, attempt, signedIn } = at;
   if (signedIn && attempt.step === 'check') return { kind: 'checking' };
   if (signedIn && attempt.step === 'sending') return { kind: 'sending', slow: attempt.slow };
@@ -117,21 +134,21 @@ export function buttonOf(at: Situation): Button {
     case 'SIGN_IN':
       return at.stock.level === 'SOLD_OUT' && phase !== 'UPCOMING' ? { kind: 'sign-in', soldOut: true } : { kind: 'sign-in' };
     case 'WAIT':
-      return { kind: Date.parse(sale.startsAt) - at.now < DRAW_MS && !at.verified ? 'join' : 'wait' };
+      return { kind: drawOpen(sale, at.now) && !at.verified ? 'join' : 'wait' };
     case 'BUY':
-      return at.stock.level === 'SOLD_OUT' && !offerOf(sale, at.itemId) ? waitlistOf(at) : { kind: 'buy' };
+      return besideOther(at, phase);
+    case 'JOIN_WAITLIST':
+    case 'ON_WAITLIST':
+      return { kind: entryOf(sale, at.itemId) ? 'waiting' : 'waitlist' };
     case 'WATCH_QUEUE':
       return { kind: 'queue', delayed: sale.viewer?.orderTask?.delayed ?? false };
     case 'PAY':
     case 'VIEW_ORDER':
       if (!order) return none;
-      return besideOrder(at, order.item.id, phase) ?? { kind: action === 'PAY' ? 'pay' : 'order', order };
-    case 'IN_WAITING_ROOM': // of another item: this one can be bought
+      return order.item.id === at.itemId ? { kind: action === 'PAY' ? 'pay' : 'order', order } : besideOther(at, phase);
+    case 'IN_WAITING_ROOM':
       if (sale.viewer?.queueTicket?.item.id === at.itemId) return { kind: phase === 'UPCOMING' ? 'joined' : 'room' };
-      return at.stock.level === 'SOLD_OUT' || phase !== 'LIVE' ? none : { kind: 'buy' };
-    case 'JOIN_WAITLIST':
-    case 'ON_WAITLIST':
-      return waitlistOf(at);
+      return besideOther(at, phase);
     case 'NONE':
       return none;
   }

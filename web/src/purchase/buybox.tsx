@@ -2,6 +2,7 @@
 import { useEffect, useMemo } from 'preact/hooks';
 import { Link, useLocation } from 'wouter-preact';
 import { now } from '../api/clock';
+import { viewerTime } from '../api/stores';
 import type { Item, Sale, Stock } from '@seckill/client/types';
 import { t } from '../i18n/text';
 import { OPENING, useLeft, useThresholds } from '../ui/countdown';
@@ -10,6 +11,8 @@ import { toast } from '../ui/toast';
 import { type Purchase } from '@seckill/client/purchase';
 import { purchaseOf } from './attempt';
 import { buttonOf, offerOf, usePhase, type Button, type Situation } from './button';
+import { standing, type Failed } from './refusal';
+import { told } from './told';
 import { usePurchase } from './follow';
 import { share, type Shared } from './shared';
 import { Sheet } from './sheet';
@@ -69,20 +72,29 @@ function useTurn(purchase: Purchase, choose: (itemId: string) => void): void {
 }
 
 /** The status sheet, and the captcha over it. */
-export function BuyBox({ sale, item, stock, quantity, signedIn, reload, choose }: Props) {
+export function BuyBox({ sale: read, item, stock, quantity, signedIn, reload, choose }: Props) {
   const [, go] = useLocation();
-  const purchase = useMemo(() => purchaseOf(sale.id, reload), [sale.id, signedIn]);
+  const purchase = useMemo(() => purchaseOf(read.id, reload), [read.id, signedIn]);
+  const readAt = viewerTime(read.id);
+  const sale = signedIn ? told(read, purchase.attempt.value, readAt) : read;
   usePurchase(purchase, sale, signedIn, reload);
   const phase = usePhase(sale);
   useTurn(purchase, choose);
   useThresholds(useLeft(Date.parse(sale.startsAt)), OPENING);
-  const waitlist = useWaitlist(sale, reload);
+  const waitlist = useWaitlist(sale, item, reload);
   const attempt = purchase.attempt.value;
-  const situation: Situation = { sale, itemId: item.id, stock, signedIn, attempt, verified: purchase.ready.value !== null, now: now() };
+  const situation: Situation = { sale, itemId: item.id, stock, quantity, signedIn, attempt, verified: purchase.ready.value !== null, now: now(), readAt };
   const button = buttonOf(situation);
   const status = statusOf(situation, button);
   useShared(sale, signedIn ? sharedOf(button, situation, status) : null);
   const offer = offerOf(sale, item.id);
+  useEffect(
+    () => () => {
+      const { step } = purchase.attempt.peek();
+      if (step === 'refused' || step === 'broken') purchase.dismiss(); // what was refused may be in order when the page is opened again
+    },
+    [purchase],
+  );
   const gone = attempt.step === 'check' && phase !== 'UPCOMING' && (phase !== 'LIVE' || stock.level === 'SOLD_OUT');
   useEffect(() => {
     if (gone) purchase.dismiss(); // no captcha without a chance to buy
@@ -113,13 +125,13 @@ export function BuyBox({ sale, item, stock, quantity, signedIn, reload, choose }
         button={button}
         item={item}
         quantity={offer ? 1 : quantity}
-        failed={attempt.step === 'broken'}
+        failed={standing(situation, button)?.step === 'broken'}
         waiting={waitlist.busy.value}
         startsAt={Date.parse(sale.startsAt)}
         act={act}
         onPointerEnter={() => void Check.preload()}
       >
-        <Beside purchase={purchase} button={button} waitlist={waitlist} />
+        <Beside purchase={purchase} button={button} waitlist={waitlist} failed={standing(situation, button)} />
       </Sheet>
       {attempt.step === 'check' && (
         <Check
@@ -136,11 +148,11 @@ export function BuyBox({ sale, item, stock, quantity, signedIn, reload, choose }
 }
 
 /** What else the sheet shows: progress, and the way out of a queue. */
-function Beside({ purchase, button, waitlist }: { purchase: Purchase; button: Button; waitlist: Waitlist }) {
+function Beside({ purchase, button, waitlist, failed }: { purchase: Purchase; button: Button; waitlist: Waitlist; failed: Failed | null }) {
   const attempt = purchase.attempt.value;
-  if (attempt.step === 'refused' && attempt.failure.__typename === 'AlreadyOrderedError' && attempt.failure.order) {
+  if (failed?.step === 'refused' && failed.failure.__typename === 'AlreadyOrderedError' && failed.failure.order) {
     return (
-      <Link class="link text-sm" href={`/orders/${attempt.failure.order.id}`}>
+      <Link class="link text-sm" href={`/orders/${failed.failure.order.id}`}>
         {t('button.order')}
       </Link>
     );
@@ -160,10 +172,10 @@ function Beside({ purchase, button, waitlist }: { purchase: Purchase; button: Bu
       </>
     );
   }
-  if (waitlist.why.value) {
+  if (waitlist.why) {
     return (
       <p class="text-sm text-danger" role="alert">
-        {waitlist.why.value}
+        {waitlist.why}
       </p>
     );
   }

@@ -1,9 +1,9 @@
 /** The status sheet: what the status is, how long it lasts, what to press. At the foot of a phone, beside the sale on a desktop. */
-import { useRef } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import type { ComponentChildren } from 'preact';
 import { now } from '../api/clock';
 import { connection } from '../api/client';
-import { digits, money, t, times } from '../i18n/text';
+import { digits, money, t, times, waitText } from '../i18n/text';
 import type { Item } from '@seckill/client/types';
 import { useLeft } from '../ui/countdown';
 import type { Button } from './button';
@@ -11,6 +11,8 @@ import { LAST_MS, type Status } from './status';
 
 /** Buttons that do something when pressed. */
 const ACTIVE: Button['kind'][] = ['sign-in', 'join', 'buy', 'pay', 'order', 'waitlist'];
+/** Buttons that are shown although they cannot be pressed: they say when they can. */
+const SHOWN: Button['kind'][] = ['blocked'];
 /** Buttons that show that something is under way. */
 const BUSY: Button['kind'][] = ['checking', 'sending', 'queue'];
 
@@ -47,6 +49,8 @@ function labelOf({ button, item, quantity, early, failed }: LabelProps): string 
       return t('button.pay', { amount: money(button.order.total) });
     case 'none':
       return '';
+    case 'blocked':
+      return t('button.blocked', { time: waitText(button.until - now()) });
     default:
       return t(`button.${button.kind}`);
   }
@@ -112,16 +116,33 @@ interface Props extends Omit<LabelProps, 'early'> {
   children?: ComponentChildren;
 }
 
+/** Tells the style sheet how high the sheet is: a phone keeps the page clear of it, and what takes the focus is scrolled above it. */
+function useHeight(sheet: { current: HTMLElement | null }): void {
+  useEffect(() => {
+    if (!('ResizeObserver' in globalThis)) return;
+    const root = document.documentElement;
+    const watch = new ResizeObserver(([entry]) => root.style.setProperty('--sheet', `${entry!.borderBoxSize[0]!.blockSize}px`));
+    watch.observe(sheet.current!);
+    return () => {
+      watch.disconnect();
+      root.style.removeProperty('--sheet');
+    };
+  }, []);
+}
+
 /** The sheet. */
 export function Sheet({ status, button, waiting, act, onPointerEnter, startsAt, children, ...label }: Props) {
+  const box = useRef<HTMLElement>(null);
+  useHeight(box);
   const active = isActive(button);
+  const shown = active || SHOWN.includes(button.kind);
   const busy = BUSY.includes(button.kind) || waiting;
   const pay = button.kind === 'pay' && !label.failed;
   const offline = connection.value.state === 'retrying' && !navigator.onLine;
   const detail = offline ? t('sheet.offline') : status.detail;
   const text = labelOf({ ...label, button, early: now() < startsAt });
   return (
-    <section aria-label={t('sheet.label')} class="sheet" data-status={button.kind}>
+    <section ref={box} aria-label={t('sheet.label')} class="sheet" data-status={button.kind}>
       <div class="flow-root min-h-14">
         {status.until !== null && !pay && (
           <div class="float-right ml-3">
@@ -132,7 +153,7 @@ export function Sheet({ status, button, waiting, act, onPointerEnter, startsAt, 
           <p
             key={status.title}
             class={`moment text-lg leading-snug font-bold ${tones[status.tone]}`}
-            data-button={active || busy ? undefined : button.kind}
+            data-button={shown || busy ? undefined : button.kind}
             role={status.tone === 'danger' ? 'alert' : undefined}
           >
             <Title {...status} />
@@ -144,7 +165,7 @@ export function Sheet({ status, button, waiting, act, onPointerEnter, startsAt, 
           )}
         </div>
       </div>
-      {(active || busy) && (
+      {(shown || busy) && (
         <button
           type="button"
           class={`btn btn-big ${active ? 'btn-main' : ''}`}

@@ -1,8 +1,9 @@
 /** The status of a buyer in a sale: one title, one line below it, one deadline. Every screen that shows the status uses it. */
 import { taskPositions } from '../api/stores';
-import { faultText, count, explain, span, t } from '../i18n/text';
+import { faultText, count, explain, moment, span, t, waitText } from '../i18n/text';
 import { shownLevel } from '../ui/bits';
-import { offerOf, phaseAt, type Button, type Situation } from './button';
+import { entryOf, offerOf, phaseAt, type Button, type Situation } from './button';
+import { standing, type Failed } from './refusal';
 import type { Ticket } from '@seckill/client/types';
 
 /** What the buyer sees. */
@@ -81,27 +82,36 @@ function closed(at: Situation, reason: string | null): Status {
   return { ...plain(t(`button.${phase}`), detail), tone: phase === 'PAUSED' ? 'warn' : 'plain' };
 }
 
+function failure(failed: Failed): Status {
+  if (failed.step === 'broken') return { ...plain(faultText(failed.fault), t('fault.unsure')), tone: 'danger' };
+  return { ...plain(explain(failed.failure), failed.failure.code === 'SOLD_OUT' ? t('soldOut.lead') : null), tone: 'danger' };
+}
+
+/** The status of a buyer who has to wait before the next attempt. */
+function blocked({ attempt, now }: Situation, until: number): Status {
+  const cause = attempt.step === 'refused' && attempt.failure.__typename === 'RateLimitedError' ? attempt.failure.cause : 'TOO_MANY_CALLS';
+  return { ...plain(t(`wait.${cause}`), t('wait.again', { time: waitText(until - now) }), until), tone: 'warn' };
+}
+
 /** The status that belongs to a button. */
 export function statusOf(at: Situation, button: Button): Status {
   const { attempt, sale } = at;
-  if (attempt.step === 'broken') return { ...plain(faultText(attempt.fault), t('fault.unsure')), tone: 'danger' };
-  const reopened = button.kind === 'buy' && attempt.step === 'refused' && attempt.failure.__typename === 'SaleNotOpenError';
-  if (attempt.step === 'refused' && !reopened) {
-    const detail = attempt.failure.code === 'SOLD_OUT' ? t('soldOut.lead') : null;
-    return { ...plain(explain(attempt.failure), detail), tone: 'danger' };
-  }
+  const failed = button.kind === 'blocked' ? null : standing(at, button);
+  if (failed) return failure(failed);
   switch (button.kind) {
     case 'sign-in':
       if (button.soldOut) return plain(t('button.SOLD_OUT'), t('soldOut.lead'));
       return phaseAt(sale, at.now) === 'UPCOMING' ? beforeOpening(at, t('sheet.signIn')) : buying(at);
     case 'wait':
-      return beforeOpening(at, t(at.verified ? 'wait.ready' : 'wait.soon'));
+      return beforeOpening(at, at.verified ? t('wait.ready') : sale.drawOpensAt ? t('wait.soon', { time: moment(sale.drawOpensAt) }) : t('wait.later'));
     case 'join':
       return beforeOpening(at, t('wait.joinWhy'));
     case 'joined':
       return { ...plain(t('room.draw'), t('room.drawLead'), Date.parse(sale.startsAt)), tone: 'good' };
     case 'buy':
       return buying(at);
+    case 'blocked':
+      return blocked(at, button.until);
     case 'checking':
       return phaseAt(sale, at.now) === 'UPCOMING' ? beforeOpening(at, t('wait.joinWhy')) : buying(at);
     case 'sending':
@@ -122,7 +132,7 @@ export function statusOf(at: Situation, button: Button): Status {
     case 'waitlist':
       return plain(t('button.SOLD_OUT'), t('soldOut.lead'));
     case 'waiting': {
-      const ahead = sale.viewer?.waitlistEntry?.ahead;
+      const ahead = entryOf(sale, at.itemId)?.ahead;
       return ahead ? placed('waitlist.ahead', ahead, t('waitlist.lead')) : plain(t('waitlist.next'), t('waitlist.lead'));
     }
     case 'none':

@@ -8,6 +8,7 @@ import { putWaitlistEntry } from '../api/stores';
 import type { Entry, Item, Sale } from '@seckill/client/types';
 import { JoinWaitlist, LeaveWaitlist } from '@seckill/client/documents/waitlist';
 import { faultText, explain, t } from '../i18n/text';
+import { entryOf } from './button';
 import { notify } from '../ui/toast';
 
 /** How often to read the place again, in ms: the server pushes nothing when others leave. */
@@ -30,23 +31,25 @@ async function leave(sale: Sale, entry: Entry): Promise<string | null> {
 
 /** The waitlist for the status sheet. */
 export interface Waitlist {
-  /** Why joining or leaving failed. */
-  why: Signal<string | null>;
+  /** Why joining or leaving failed, for the chosen item. */
+  why: string | null;
   busy: Signal<boolean>;
   join(item: Item): void;
   leave(): void;
-  /** The entry that waits or has an offer. */
+  /** The entry of the chosen item, which waits or has an offer. */
   entry: Entry | null;
 }
 
-/** Follows the user's entry on the waitlist: reads the place regularly and notifies of an offer. */
-export function useWaitlist(sale: Sale, reload: () => void): Waitlist {
-  const why = useSignal<string | null>(null);
+/** Follows the user's entries on the waitlist: reads the places regularly and notifies of an offer. */
+export function useWaitlist(sale: Sale, item: Item, reload: () => void): Waitlist {
+  const why = useSignal<{ text: string; about: string } | null>(null);
   const busy = useSignal(false);
-  const known = sale.viewer?.waitlistEntry;
-  const entry = known && ['WAITING', 'OFFERED'].includes(known.status) ? known : null;
-  const offered = entry?.status === 'OFFERED' ? entry.offerExpiresAt : null;
-  const waiting = entry?.status === 'WAITING';
+  const entry = entryOf(sale, item.id);
+  const open = sale.viewer?.items.flatMap(({ waitlistEntry }) => waitlistEntry ?? []) ?? [];
+  const offered = open.find(({ status }) => status === 'OFFERED')?.offerExpiresAt ?? null;
+  const waiting = open.some(({ status }) => status === 'WAITING');
+  // A refusal is of one item and one state of its entry.
+  const about = `${item.id} ${entry?.id} ${entry?.status} ${sale.viewer?.order?.id} ${sale.viewer?.order?.status}`;
   useEffect(() => {
     if (offered) notify(`${t('waitlist.offer')}: ${sale.title}`);
   }, [offered]);
@@ -59,16 +62,17 @@ export function useWaitlist(sale: Sale, reload: () => void): Waitlist {
     if (busy.peek()) return;
     busy.value = true;
     try {
-      why.value = await work();
+      const text = await work();
+      why.value = text === null ? null : { text, about };
     } catch (thrown) {
-      why.value = faultText(toFault(thrown));
+      why.value = { text: faultText(toFault(thrown)), about };
     } finally {
       busy.value = false;
       reload();
     }
   };
   return {
-    why,
+    why: why.value?.about === about ? why.value.text : null,
     busy,
     entry,
     join: (item) => void run(() => join(sale, item)),

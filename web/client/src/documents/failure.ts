@@ -26,6 +26,7 @@ export const FailureParts = graphql(
       }
     }
     ... on RateLimitedError {
+      cause
       retryAfterMs
     }
     ... on SaleNotOpenError {

@@ -1,5 +1,5 @@
 import { graphql } from '../tada.ts';
-import { MoneyParts } from './sale.ts';
+import { MoneyParts } from './money.ts';
 import { FailureParts } from './failure.ts';
 
 export const OrderParts = graphql(

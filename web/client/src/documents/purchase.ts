@@ -1,5 +1,26 @@
 import { graphql } from '../tada.ts';
 import { FailureParts } from './failure.ts';
+import { MoneyParts } from './money.ts';
+
+/** What the page of a sale shows of an order. */
+export const BoughtParts = graphql(
+  `
+  fragment BoughtParts on Order {
+    id
+    status
+    number
+    revision
+    paymentDeadline
+    total {
+      ...MoneyParts
+    }
+    item {
+      id
+    }
+  }
+`,
+  [MoneyParts],
+);
 
 export const TaskParts = graphql(
   `
@@ -15,16 +36,14 @@ export const TaskParts = graphql(
       id
     }
     order {
-      id
-      status
-      number
+      ...BoughtParts
     }
     failure {
       ...FailureParts
     }
   }
 `,
-  [FailureParts],
+  [BoughtParts, FailureParts],
 );
 
 export const IssuePath = graphql(

@@ -1,12 +1,7 @@
 import { graphql } from '../tada.ts';
-import { TaskParts } from './purchase.ts';
-
-export const MoneyParts = graphql(`
-  fragment MoneyParts on Money {
-    amount
-    currencyCode
-  }
-`);
+import { BoughtParts, TaskParts } from './purchase.ts';
+import { MoneyParts } from './money.ts';
+import { WaitlistParts } from './waitlist.ts';
 
 export const StockParts = graphql(`
   fragment StockParts on Stock {
@@ -87,8 +82,10 @@ export const SaleParts = graphql(
   `
   fragment SaleParts on Sale {
     ...HeadParts
+    serverTime
     purchaseLimit
     paymentWindowSeconds
+    drawOpensAt
     requiresAddress
     rules
     notice
@@ -111,22 +108,14 @@ export const SaleParts = graphql(
         }
         remainingLimit
         order {
-          id
-          status
+          ...BoughtParts
+        }
+        waitlistEntry {
+          ...WaitlistParts
         }
       }
       order {
-        id
-        status
-        number
-        revision
-        paymentDeadline
-        total {
-          ...MoneyParts
-        }
-        item {
-          id
-        }
+        ...BoughtParts
       }
       orderTask {
         ...TaskParts
@@ -138,18 +127,12 @@ export const SaleParts = graphql(
         }
       }
       waitlistEntry {
-        id
-        status
-        ahead
-        offerExpiresAt
-        item {
-          id
-        }
+        ...WaitlistParts
       }
     }
   }
 `,
-  [HeadParts, AccentParts, ItemParts, MoneyParts, TaskParts],
+  [HeadParts, AccentParts, ItemParts, BoughtParts, TaskParts, WaitlistParts],
 );
 
 export const Sales = graphql(

@@ -1,0 +1,8 @@
+import { graphql } from '../tada.ts';
+
+export const MoneyParts = graphql(`
+  fragment MoneyParts on Money {
+    amount
+    currencyCode
+  }
+`);
