@@ -25,8 +25,8 @@ export function useInboxCount(): number {
           return false;
         },
         failed: () => {},
-        poll: async () => {
-          const { inbox } = await request(InboxCountNow, {});
+        poll: async (signal) => {
+          const { inbox } = await request(InboxCountNow, {}, signal);
           if (inbox) waiting.value = inbox;
           return POLL_MS;
         },

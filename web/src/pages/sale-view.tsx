@@ -33,8 +33,11 @@ interface Props {
 /** Most units of an item in one order. */
 function mostOf(sale: Sale, item: Item): number {
   const room = sale.viewer?.items.find((each) => each.item.id === item.id)?.remainingLimit;
-  return Math.max(1, Math.min(room ?? item.purchaseLimit, sale.purchaseLimit ?? MOST_UNITS, MOST_UNITS));
+  return Math.max(1, Math.min(room ?? item.purchaseLimit, limitOfOrder(sale, item)));
 }
+
+/** Most units of an item in one order of a buyer who has none. */
+const limitOfOrder = (sale: Sale, item: Item): number => Math.min(item.purchaseLimit, sale.purchaseLimit ?? MOST_UNITS, MOST_UNITS);
 
 /** How many units of an item are bought: as many as wanted, within the limits. */
 export const quantityOf = (sale: Sale, item: Item, wanted: number): number => Math.min(wanted, mostOf(sale, item));
@@ -61,7 +64,7 @@ export function SaleView({ sale, item, phase, stockOf, choose, wanted, want, she
         <div class="grid gap-4">
           <Title>{sale.title}</Title>
           <Items sale={sale} chosen={item.id} choose={choose} stockOf={stockOf} />
-          {most > 1 && !isOver(phase) && <Quantity most={most} value={quantityOf(sale, item, wanted)} set={want} />}
+          {limitOfOrder(sale, item) > 1 && !isOver(phase) && <Quantity most={most} value={quantityOf(sale, item, wanted)} set={want} />}
         </div>
         <Texts item={item} sale={sale} />
       </div>
@@ -98,6 +101,7 @@ function Ordered({ sale, id }: { sale: Sale; id: string }) {
   );
 }
 
+/** The quantity. It keeps its place where one unit is all that is left to the buyer. */
 function Quantity({ most, value, set }: { most: number; value: number; set: (n: number) => void }) {
   return (
     <label class="flex items-center justify-between gap-3">

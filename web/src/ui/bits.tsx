@@ -1,9 +1,8 @@
 /** Small components of several pages. */
 import type { ComponentChildren } from 'preact';
-import { useComputed } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { Link } from 'wouter-preact';
-import { now, second } from '../api/clock';
+import { lostAt } from '../api/client';
 import type { Fault } from '@seckill/client/fault';
 import type { Card, Money, Phase, Stock } from '@seckill/client/types';
 import { faultText, clockTime, count, moment, money, saved, t } from '../i18n/text';
@@ -119,27 +118,18 @@ export function Price({ now: price, usual, large }: { now: Money; usual: Money; 
 /** Up to this many units are shown as low, however small the total is. */
 const FEW = 3;
 
-/** The level to show: FEW or fewer units are LOW, even if the server says otherwise. */
-export function shownLevel({ level, remaining }: Pick<Stock, 'level' | 'remaining'>): Stock['level'] {
+/** The level to show: FEW or fewer units are LOW, even if the server says otherwise, unless none of them is gone. */
+export function shownLevel({ level, remaining, total }: Pick<Stock, 'level' | 'remaining' | 'total'>): Stock['level'] {
+  if (level !== 'SOLD_OUT' && remaining !== null && remaining === total) return 'PLENTY';
   return level !== 'SOLD_OUT' && remaining !== null && remaining <= FEW ? 'LOW' : level;
 }
 
-/** Stock that was read longer ago than this, in ms, is shown with its time. */
-const OLD_MS = 10_000;
-
-/** Renders again when a reading becomes old. */
-function useStale(updatedAt: string | null): void {
-  const old = useComputed(() => second.value > 0 && updatedAt !== null && now() - Date.parse(updatedAt) > OLD_MS);
-  void old.value;
-}
-
-/** What is left, in words; with a bar where the numbers are public. */
+/** What is left, in words; with a bar where the numbers are public. `asOf` adds the time of the last reading while no newer one arrives. */
 export function StockBar({ stock, asOf }: { stock: Stock; asOf?: boolean }) {
   const { remaining, total } = stock;
   const level = shownLevel(stock);
   const known = remaining !== null && total !== null && total > 0;
-  useStale(asOf ? stock.updatedAt : null);
-  const old = asOf && now() - Date.parse(stock.updatedAt) > OLD_MS;
+  const read = asOf && lostAt.value !== null ? Math.max(lostAt.value, Date.parse(stock.updatedAt)) : null;
   return (
     <div class="text-sm">
       {known && (
@@ -155,7 +145,7 @@ export function StockBar({ stock, asOf }: { stock: Stock; asOf?: boolean }) {
           {t(`stock.${level}`)}
           {known && ` · ${t('stock.of', { left: count(remaining), total: count(total) })}`}
         </span>
-        {old && <span key={stock.updatedAt} class="tabular-nums">{t('stock.asOf', { time: clockTime(Date.parse(stock.updatedAt)) })}</span>}
+        {read !== null && <span key={read} class="tabular-nums">{t('stock.asOf', { time: clockTime(read) })}</span>}
       </p>
     </div>
   );
