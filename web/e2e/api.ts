@@ -55,6 +55,10 @@ export interface OpenSale {
   accent?: string;
   /** How many products it has; 1 unless given. */
   products?: number;
+  /** Units of each product; 5 unless given. */
+  stock?: number[];
+  /** Markdown. */
+  rules?: string;
   /** The limit of a buyer over all products; none unless given. */
   purchaseLimit?: number;
 }
@@ -72,14 +76,14 @@ export async function scheduleSales(demo: Demo, sales: OpenSale[], opensInMs: nu
   const [operator, admin] = await Promise.all(['operator', 'admin'].map((who) => tokenOf(demo, demoCredentials(who))));
   const at = (ms: number): string => new Date(Date.now() + ms).toISOString();
   return Promise.all(
-    sales.map(async ({ title, currencyCode, price, listPrice, requiresAddress = false, products = 1, purchaseLimit = null, accent = null }) => {
+    sales.map(async ({ title, currencyCode, price, listPrice, requiresAddress = false, products = 1, stock = [], rules, purchaseLimit = null, accent = null }) => {
       const items = await Promise.all(
-        ['lamp', 'chair'].slice(0, products).map(async (what) => {
+        ['lamp', 'chair'].slice(0, products).map(async (what, n) => {
           const { goods } = await mutate<{ goods: { id: string } }>(url, operator!, 'createGoods', 'goods { id }', { name: `${title} ${what}`, listPrice: { amount: listPrice, currencyCode } });
-          return { goodsId: goods.id, price: { amount: price, currencyCode }, stock: 5, purchaseLimit: 2 };
+          return { goodsId: goods.id, price: { amount: price, currencyCode }, stock: stock[n] ?? 5, purchaseLimit: Math.min(2, stock[n] ?? 5) };
         }),
       );
-      const { sale } = await mutate<{ sale: { id: string; slug: string } }>(url, operator!, 'createSale', 'sale { id slug }', { title, startsAt: at(3_600_000), endsAt: at(7_200_000), items, requiresAddress, purchaseLimit, accent });
+      const { sale } = await mutate<{ sale: { id: string; slug: string } }>(url, operator!, 'createSale', 'sale { id slug }', { title, startsAt: at(3_600_000), endsAt: at(7_200_000), items, rules, requiresAddress, purchaseLimit, accent });
       const saleId = sale.id;
       await mutate(url, operator!, 'submitSale', 'sale { id }', { saleId });
       await mutate(url, admin!, 'approveSale', 'sale { id }', { saleId });
@@ -103,6 +107,13 @@ export async function opened(demo: Demo, slug: string, tries = TRIES): Promise<v
 async function step(demo: Demo, name: string, slug: string, note: string): Promise<void> {
   const { id } = await ask<{ id: string }>(demo.url, '', 'query ($slug: String!) { payload: sale(by: {slug: $slug}) { id } }', { slug });
   await mutate(demo.url, await tokenOf(demo, demoCredentials('admin')), name, 'sale { id }', { saleId: id, note });
+}
+
+/** Cancels the orders of a buyer that were not paid. */
+export async function cancelOrders(demo: Demo, who: Credentials): Promise<void> {
+  const token = await tokenOf(demo, who);
+  const { edges } = await ask<{ edges: { node: { id: string } }[] }>(demo.url, token, 'query { payload: myOrders(first: 10, filter: {statuses: [PENDING_PAYMENT]}) { edges { node { id } } } }');
+  for (const { node } of edges) await mutate(demo.url, token, 'cancelOrder', 'order { id }', { orderId: node.id });
 }
 
 /** Pauses a sale. */

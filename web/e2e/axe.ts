@@ -147,6 +147,13 @@ export async function expectNoLayoutShifts(page: Page, name: string): Promise<vo
   expect(await page.evaluate(() => (window as unknown as { shifts: string[] }).shifts.splice(0)), `layout shifts of ${name}`).toEqual([]);
 }
 
+/** The sum of the layout shifts of a page without recent input, since it was opened. */
+export async function shiftsOf(page: Page): Promise<number> {
+  const shifts = await page.evaluate(() => (window as unknown as { shifts: string[] }).shifts);
+  if (shifts.length) console.error(shifts.join('\n'));
+  return shifts.reduce((sum, shift) => sum + parseFloat(shift), 0);
+}
+
 /** Fails if a part of the status sheet needs scrolling at one of the sizes. */
 export async function expectStatusVisible(page: Page, name: string): Promise<void> {
   const size = page.viewportSize()!;

@@ -9,7 +9,7 @@ const FIRST = ['serve.test.ts', 'states.test.ts', 'admin.test.ts', 'opening.test
  * The tests of `make test`: a buyer pays an order and an operator runs a sale, on Postgres and Redis, and the playground.
  * `make e2e` runs all.
  */
-const SHORT = ['serve.test.ts', 'buy.test.ts', 'pay.test.ts', 'stripe.test.ts', 'strip.test.ts', 'playground.test.ts', 'keyboard.test.ts'];
+const SHORT = ['serve.test.ts', 'buy.test.ts', 'pay.test.ts', 'stripe.test.ts', 'strip.test.ts', 'playground.test.ts', 'keyboard.test.ts', 'slow.test.ts'];
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -1,0 +1,125 @@
+/** What a buyer is told on lines of 0, 400 and 2,000 ms: it is true, is about the chosen item, and never goes back. */
+import type { Page } from 'playwright-core';
+import { beforeAll, expect, test } from 'vitest';
+import { cancelOrders, openSales } from './api';
+import { shiftsOf } from './axe';
+import { siteEnvironment } from './environment';
+import { slowLine } from './line';
+import { browserFixture, button, checkByBrowser, signIn, type Credentials } from './shop';
+
+const it = browserFixture();
+const environment = siteEnvironment();
+beforeAll(() => environment.startWorker());
+
+/** The lines, in ms for a round trip; `make test` runs the one in the middle. */
+const LINES = process.env['SECKILL_JOURNEYS'] === 'short' ? [400] : [0, 400, 2_000];
+
+/** A page on a line, signed in, at a sale. It records each kind of button that it shows, and each alert. */
+async function open(line: number, who: Credentials, path: string): Promise<Page> {
+  const page = await it.page({ viewport: { width: 1280, height: 800 } });
+  await slowLine(page.context(), line);
+  await page.addInitScript(() => {
+    const seen: string[] = ((window as unknown as { seen: string[] }).seen = []);
+    const note = (text: string): void => void (seen.at(-1) !== text && seen.push(text));
+    new MutationObserver(() => {
+      const kind = document.querySelector('.sheet')?.getAttribute('data-status');
+      if (kind) note(kind);
+      const alert = document.querySelector('.sheet [role=alert]')?.textContent;
+      if (alert) note(`alert: ${alert}`);
+    }).observe(document, { childList: true, subtree: true, attributes: true });
+  });
+  await signIn(page, environment.site, who, path);
+  return page;
+}
+
+const seen = (page: Page): Promise<string[]> => page.evaluate(() => (window as unknown as { seen: string[] }).seen);
+const sheet = (page: Page) => page.locator('section.sheet');
+
+test.each(LINES)('on a line of %i ms the status of a purchase never goes back, and the layout stays', { timeout: 1_200_000 }, async (line) => {
+  const [slug] = await openSales(environment.site, [{ title: `Steady ${line}`, currencyCode: 'CNY', price: '9.00', listPrice: '12.00', rules: 'One order each.\n\n'.repeat(20) }]);
+  const page = await open(line, { account: 'alice@demo.example', password: 'flash-sale-demo' }, `/s/${slug}`);
+  await button(page, 'buy').click();
+  await checkByBrowser(page);
+  await button(page, 'pay').waitFor();
+  await page.waitForTimeout(2 * line + 1_000); // what is on its way has arrived
+  const kinds = await seen(page);
+  expect(kinds.slice(kinds.lastIndexOf('sending'))).toEqual(expect.arrayContaining(['pay']));
+  expect(kinds.slice(kinds.indexOf('sending')).filter((kind) => kind === 'buy' || kind.startsWith('alert'))).toEqual([]);
+  expect(await shiftsOf(page)).toBeLessThanOrEqual(0.02);
+});
+
+test.each(LINES)('on a line of %i ms a buyer with an order of one item waits for another, and a refusal stays with its item', { timeout: 1_200_000 }, async (line) => {
+  const { site } = environment;
+  const bob = { account: 'bob@demo.example', password: 'flash-sale-demo' };
+  const [slug] = await openSales(site, [{ title: `Two ${line}`, currencyCode: 'CNY', price: '9.00', listPrice: '12.00', products: 2, stock: [1, 5] }]);
+  const rival = await open(0, { account: 'alice@demo.example', password: 'flash-sale-demo' }, `/s/${slug}`);
+  const page = await open(line, bob, `/s/${slug}`);
+  const choose = (n: number): Promise<void> => page.getByRole('radio').nth(n).check();
+  await choose(0);
+  await button(rival, 'buy').click();
+  await checkByBrowser(rival);
+  await button(rival, 'pay').waitFor();
+
+  await button(page, 'waitlist').click();
+  await sheet(page).getByText('You are next').waitFor();
+  await choose(1);
+  await button(page, 'buy').click();
+  await checkByBrowser(page);
+  await button(page, 'pay').waitFor();
+  await choose(0);
+  await sheet(page).getByText('You are next').waitFor(); // not lost by the order
+  await sheet(page).getByRole('button', { name: 'Leave the waitlist' }).click();
+  await button(page, 'waitlist').waitFor(); // something to join
+
+  const other = await page.context().newPage(); // a tab that does not know of the order
+  let known = true;
+  await other.routeWebSocket('**/graphql', () => {});
+  await other.route('**/graphql', async (route) => {
+    if (route.request().postDataJSON().operationName !== 'SaleBySlug' || known) return route.fallback();
+    const response = await route.fetch();
+    const { data } = await response.json();
+    data.sale.viewer = { ...data.sale.viewer, action: 'BUY', order: null, orderTask: null, items: data.sale.viewer.items.map((item: object) => ({ ...item, order: null, remainingLimit: 0 })) };
+    return route.fulfill({ response, json: { data } });
+  });
+  known = false;
+  await other.goto(`${site.url}/s/${slug}`);
+  await other.getByRole('radio').nth(1).check();
+  await button(other, 'buy').click();
+  await checkByBrowser(other);
+  await sheet(other).getByText('You already have an order').waitFor();
+  await other.getByRole('radio').nth(0).check();
+  await sheet(other).getByText('You already have an order').waitFor({ state: 'detached' });
+  await other.getByRole('radio').nth(1).check();
+  await sheet(other).getByText('You already have an order').waitFor();
+  await cancelOrders(site, bob);
+  known = true;
+  await other.evaluate(() => dispatchEvent(new Event('online')));
+  await button(other, 'buy').waitFor();
+  await sheet(other).getByText('You already have an order').waitFor({ state: 'detached' });
+});
+
+test.each(LINES)('on a line of %i ms a buyer who let two orders expire reads why and how long to wait, in both languages', { timeout: 1_200_000 }, async (line) => {
+  const sale = await environment.sell({ window: '10s' });
+  const page = await open(line, sale.buyers[0]!, `/s/${sale.slug}`);
+  for (let n = 0; n < 2; n++) {
+    await button(page, 'buy').click();
+    await checkByBrowser(page);
+    await button(page, 'pay').waitFor();
+    await button(page, 'buy').waitFor(); // it has expired
+  }
+  await button(page, 'buy').click();
+  await checkByBrowser(page);
+  await sheet(page).getByText('Two orders were not paid in time').waitFor();
+  expect(await button(page, 'blocked').innerText()).toMatch(/^Try again in (29|30) minutes$/);
+  const digits = sheet(page).locator('.numeral').first();
+  const before = await digits.innerText();
+  expect(before).toMatch(/^(29|30):\d\d$/);
+  await expect.poll(() => digits.innerText()).not.toBe(before); // it ticks
+  await page.screenshot({ path: 'screens/blocked-1280.png' });
+  await page.setViewportSize({ width: 360, height: 740 });
+  await page.screenshot({ path: 'screens/blocked-360.png' });
+  await page.locator('header button[lang]').click();
+  await sheet(page).getByText('您有两次未按时付款').waitFor();
+  expect(await button(page, 'blocked').innerText()).toMatch(/^(29|30)\s?分钟后可重试$/);
+  await page.screenshot({ path: 'screens/blocked-zh-360.png' });
+});
