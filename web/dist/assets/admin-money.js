@@ -1,1 +1,1 @@
-export{d as OrderMoneyPage}from"./admin.js?v=68d9198f9b00";
+export{d as OrderMoneyPage}from"./admin.js?v=3ad09e644f8d";

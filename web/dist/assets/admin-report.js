@@ -1,1 +1,1 @@
-export{n as ReportPage}from"./admin.js?v=68d9198f9b00";
+export{n as ReportPage}from"./admin.js?v=3ad09e644f8d";

@@ -1,1 +1,1 @@
-export{N as ot,P as textsOf}from"./admin.js?v=68d9198f9b00";
+export{P as ot,F as textsOf}from"./admin.js?v=3ad09e644f8d";

@@ -1,1 +1,1 @@
-export{r as resumeWaitingRooms}from"./attempt.js?v=68d9198f9b00";
+export{r as resumeWaitingRooms}from"./attempt.js?v=3ad09e644f8d";

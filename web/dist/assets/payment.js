@@ -1,1 +1,1 @@
-var e={id:`11292784108df21f7b31c85a1053100011b47f55c14b863356fe838f405d03a5`,name:`RequestRefund`},t={id:`3e936ca06dfefd103f07c6fd7e1a7e9df2a5bcfe674b070b2ea03749d742ff25`,name:`MyOrderUpdates`};export{e as n,t};
+var e={id:`cb043f1c7692d946797a246823c5f07705753b123c222fcec82f95f900a9cbf9`,name:`RequestRefund`},t={id:`3e936ca06dfefd103f07c6fd7e1a7e9df2a5bcfe674b070b2ea03749d742ff25`,name:`MyOrderUpdates`};export{e as n,t};
