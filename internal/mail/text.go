@@ -33,8 +33,8 @@ func write(kind Kind, language locale.Language, base string, c Content, now time
 	if !ok {
 		templates = texts[locale.English]
 	}
-	values := map[string]any{"Shop": base, "Link": base + c.Path, "Life": duration(language, c.Life), "Receipt": c.Receipt, "Unsubscribe": ""}
-	c.Notice.Name = oneLine(c.Notice.Name)
+	values := map[string]any{"Shop": base, "Link": base + c.Path, "Life": duration(language, c.Life), "Receipt": c.Receipt.isolated(), "Unsubscribe": ""}
+	c.Notice.Name = locale.Isolate(oneLine(c.Notice.Name))
 	values["Notice"], values["At"], values["Left"] = c.Notice, moment(language, c.Notice.At), duration(language, left(kind, c.Notice.At.Sub(now)))
 	if c.Unsubscribe != "" {
 		values["Unsubscribe"] = base + c.Unsubscribe
@@ -61,6 +61,14 @@ func Summary(kind Kind, language locale.Language, c Content, now time.Time) (tit
 	words, err := write(kind, language, "", c, now)
 	body, _, _ = strings.Cut(words.plain, "\n\n")
 	return words.subject, strings.TrimSpace(body), err
+}
+
+// isolated returns the values with the texts of people isolated.
+func (r ReceiptContent) isolated() ReceiptContent {
+	for _, text := range []*string{&r.Item, &r.Seller, &r.Details, &r.TaxName} {
+		*text = locale.Isolate(*text)
+	}
+	return r
 }
 
 // oneLine returns a name without line breaks: the first line of a text is the subject.

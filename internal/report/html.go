@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"seckill/internal/fault"
+	"seckill/internal/locale"
 	"seckill/internal/sale"
 	"seckill/internal/salestats"
 )
@@ -74,8 +75,13 @@ func (r *Report) HTML(out io.Writer, reader Reader) error {
 
 // Methods of the template, in addition to those of Report.
 
-// Say returns a text of the page in the reader's language.
+// Say returns a text of the page in the reader's language. Names in it are isolated.
 func (v view) Say(name string, values ...any) (string, error) {
+	for n, value := range values {
+		if s, ok := value.(string); ok {
+			values[n] = locale.Isolate(s)
+		}
+	}
 	if _, ok := pageTexts[name]; !ok {
 		return "", fmt.Errorf("the page has no text %q", name)
 	}

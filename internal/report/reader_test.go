@@ -217,3 +217,20 @@ func (e *env) earlier() id.Sale {
 	e.must(e.count.Flush(ctx))
 	return e.sale
 }
+
+// Names from right to left do not mix with the figures beside them.
+func TestNamesFromRightToLeftAreIsolated(t *testing.T) {
+	t.Parallel()
+	const name = "هاتف ذكي 5G (أسود)"
+	e := setup(t)
+	e.rush()
+	e.must(errors.Join(e.db.Ent.Sale.UpdateOneID(e.sale).SetTitle(name).Exec(t.Context()), e.db.Ent.Goods.Update().SetName(name).Exec(t.Context())))
+	r := e.build()
+	r.Earlier = &r.Summary
+	var page strings.Builder
+	e.must(r.HTML(&page, report.Reader{}))
+	isolated := strings.Count(page.String(), `dir="auto">`+name) + strings.Count(page.String(), "\u2068"+name+"\u2069")
+	if all := strings.Count(page.String(), name); all < 3 || isolated != all {
+		t.Errorf("%d of %d names are isolated:\n%s", isolated, all, page.String())
+	}
+}

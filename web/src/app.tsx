@@ -3,7 +3,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { Link, Route, Switch, useLocation } from 'wouter-preact';
 import { currentUser, signOut } from './api/session';
 import { lang } from './i18n/lang';
-import { setLanguage, t } from './i18n/text';
+import { isolate, setLanguage, t } from './i18n/text';
 import { preloadAdminPage } from './operator/pages';
 import { Sales } from './pages/sales';
 import { StatusBanner } from './purchase/strip';
@@ -158,11 +158,11 @@ function Account({ where }: { where: string }) {
         menu.current!.querySelector('summary')!.focus();
       }}
     >
-      <summary class="icon-btn list-none [&::-webkit-details-marker]:hidden" aria-label={`${t('nav.account')}: ${currentUser.value.displayName}`}>
+      <summary class="icon-btn list-none [&::-webkit-details-marker]:hidden" aria-label={`${t('nav.account')}: ${isolate(currentUser.value.displayName)}`}>
         <Icon name="person" />
       </summary>
       <div class="card rise absolute right-0 z-30 grid w-56 gap-1 p-2 shadow-xl">
-        <p class="truncate px-3 py-2 font-semibold">{currentUser.value.displayName}</p>
+        <p class="truncate px-3 py-2 font-semibold"><bdi>{currentUser.value.displayName}</bdi></p>
         <Link href="/account" class="rounded-lg px-3 py-2 hover:bg-sunk">
           {t('account.title')}
         </Link>

@@ -11,6 +11,7 @@ export interface InputProps {
   id: string;
   name: string;
   class: string;
+  dir: 'auto';
   value: string;
   'aria-invalid': 'true' | undefined;
   'aria-describedby': string | undefined;
@@ -89,6 +90,7 @@ export function useFields<N extends string>(first: Record<N, string>, rules: Rul
         id: `${id}-${name}`,
         name,
         class: 'field',
+        dir: 'auto',
         value: values.value[name],
         'aria-invalid': wrong ? 'true' : undefined,
         'aria-describedby': wrong || noted ? `${id}-${name}-note` : undefined,

@@ -38,9 +38,15 @@ export async function loadTexts(source?: (of: Lang) => Promise<Texts>): Promise<
   texts.value = { ...texts.peek(), ...found };
 }
 
+/** Letters that are written from right to left. */
+const RIGHT_TO_LEFT = /[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
+
+/** A text that people typed, for use within another one: text from right to left does not mix with what is around it. Elements use `bdi` instead. */
+export const isolate = (text: string): string => (RIGHT_TO_LEFT.test(text) ? `\u2068${text}\u2069` : text);
+
 /** Fills {name} places of a text. */
 export function fill(text: string, values: Values): string {
-  return text.replace(/\{(\w+)\}/g, (_, name: string) => String(values[name] ?? ''));
+  return text.replace(/\{(\w+)\}/g, (_, name: string) => isolate(String(values[name] ?? '')));
 }
 
 /** A text in the language in use. */

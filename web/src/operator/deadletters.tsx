@@ -167,7 +167,7 @@ function LetterRow({ letter, reload }: { letter: Letter; reload: () => void }) {
   };
   return (
     <li class="note grid grid-cols-1 gap-2">
-      <p class="font-medium break-words">{letter.reason}</p>
+      <p class="font-medium break-words"><bdi>{letter.reason}</bdi></p>
       <p class="text-sm break-words text-soft">
         <DateTime at={letter.setAsideAt} /> · {letter.stream} · {ot('op.letterTries', { tries: count(letter.attempts), times: count(letter.deliveries) })}
         {letter.orderTask && ` · ${letter.orderTask.id}`}
@@ -242,7 +242,7 @@ function HeldRow({ held, reload }: { held: Held; reload: () => void }) {
         )}
       </p>
       <p class="text-sm break-words text-soft">
-        <DateTime at={held.at} /> · {held.provider} · {held.transaction} · {held.reason}
+        <DateTime at={held.at} /> · {held.provider} · {held.transaction} · <bdi>{held.reason}</bdi>
       </p>
       <p class="flex flex-wrap gap-2">
         {/* Only its provider can return money without a known payment. */}
@@ -261,10 +261,10 @@ function DecisionRow({ past }: { past: Decision }) {
   return (
     <li class="border-t border-line pt-2 first:border-0 first:pt-0">
       <p class="font-medium break-words">
-        {ot(`op.did.${past.kind}`)}: {past.reason}
+        {ot(`op.did.${past.kind}`)}: <bdi>{past.reason}</bdi>
       </p>
       <p class="text-sm text-soft">
-        <DateTime at={past.at} /> · {past.actor?.displayName ?? ot('op.byCommand')} · {past.note}
+        <DateTime at={past.at} /> · <bdi>{past.actor?.displayName ?? ot('op.byCommand')}</bdi> · <bdi>{past.note}</bdi>
       </p>
     </li>
   );

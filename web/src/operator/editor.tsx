@@ -104,7 +104,7 @@ function SaleForm({ goods, sale }: { goods: Found; sale: AdminSale | null }) {
   const add = (): void => void (rows.value = [...rows.value, { key: Math.max(...rows.value.map(({ key }) => key)) + 1 }]);
   return (
     <Form class="mx-auto grid max-w-3xl gap-5" send={send} done={() => go(`/operate/sales/${made.value}`)} label={ot('op.save')}>
-      <Title>{sale ? sale.title : ot('op.newSale')}</Title>
+      <Title><bdi>{sale ? sale.title : ot('op.newSale')}</bdi></Title>
       <div class="card grid gap-4 p-5 sm:grid-cols-2">
         <Field label={ot('op.saleTitle')}>
           <input name="title" class="field font-normal" required maxLength={120} defaultValue={sale?.title} />

@@ -42,7 +42,7 @@ export function Goods() {
               <li key={each.id} class="card relative flex items-center gap-3 p-3 has-[button:hover]:border-edge">
                 <Picture goods={each} inList class="size-14 shrink-0 rounded-lg" />
                 <button class="grow text-left font-medium after:absolute after:inset-0" onClick={() => (editing.value = each)}>
-                  {each.name}
+                  <bdi>{each.name}</bdi>
                 </button>
                 <span class="tabular-nums">{money(each.listPrice)}</span>
               </li>

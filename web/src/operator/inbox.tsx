@@ -5,7 +5,7 @@ import { useLoad } from '../api/load';
 import { request } from '../api/client';
 import type { ResultOf } from '@seckill/client/operation';
 import { Inbox as InboxDoc } from '../documents/inbox';
-import { count, t } from '../i18n/text';
+import { count, isolate, t } from '../i18n/text';
 import { FaultMessage, Loading, Stale, Title, DateTime } from '../ui/bits';
 import { waiting } from './inbox-count';
 import { ot } from './texts';
@@ -66,10 +66,10 @@ function Row({ entry }: { entry: Entry }) {
       <p class="flex flex-wrap items-baseline gap-x-3 gap-y-1">
         {href ? (
           <Link href={href} class="font-semibold after:absolute after:inset-0">
-            {name}
+            <bdi>{name}</bdi>
           </Link>
         ) : (
-          <span class="font-semibold">{name}</span>
+          <span class="font-semibold"><bdi>{name}</bdi></span>
         )}
         <span class="min-w-0 grow break-words">
           {about}
@@ -79,7 +79,7 @@ function Row({ entry }: { entry: Entry }) {
       </p>
       <p class="min-w-0 text-sm break-words text-soft">
         <DateTime at={entry.since} />
-        {entry.note && ` · ${entry.note}`}
+        {entry.note && ` · ${isolate(entry.note)}`}
         {entry.kind === 'PROVIDER_AWAY' && ` · ${ot('op.inboxAway')}`}
       </p>
     </li>

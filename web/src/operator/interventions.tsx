@@ -6,7 +6,7 @@ import { request } from '../api/client';
 import { currentUser } from '../api/session';
 import type { ResultOf } from '@seckill/client/operation';
 import { DecideIntervention, Interventions as InterventionsDoc, type InterventionParts } from '../documents/interventions';
-import { count, moment } from '../i18n/text';
+import { count, isolate, moment } from '../i18n/text';
 import { DateTime, More } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { Form, Note } from './form';
@@ -68,8 +68,8 @@ function Row({ act, reload }: { act: Intervention; reload: () => void }) {
         <span class="chip">{ot(`op.state.${act.state}`)}</span>
       </p>
       <p class="text-sm text-soft">
-        <DateTime at={act.createdAt} /> · {act.requestedBy?.displayName ?? ot('op.byClock')} · {act.note}
-        {act.decidedBy && ` · ${act.decidedBy.displayName}${act.decision ? `: ${act.decision}` : ''}`}
+        <DateTime at={act.createdAt} /> · <bdi>{act.requestedBy?.displayName ?? ot('op.byClock')}</bdi> · <bdi>{act.note}</bdi>
+        {act.decidedBy && ` · ${isolate(act.decidedBy.displayName)}${act.decision ? `: ${isolate(act.decision)}` : ''}`}
       </p>
       {act.state === 'REQUESTED' && (
         <div class="flex flex-wrap gap-3">

@@ -5,7 +5,7 @@ import { request } from '../api/client';
 import { tabStore } from '../api/storage';
 import type { Stock } from '@seckill/client/types';
 import { AdjustStock } from '../documents/interventions';
-import { count, money, t } from '../i18n/text';
+import { count, isolate, money, t } from '../i18n/text';
 import { actionKey, clearActionKey } from '@seckill/client/pending';
 import { DateTime } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
@@ -50,11 +50,11 @@ function Row({ item, change }: { item: AdminSale['items'][number]; change: (() =
   return (
     <tr class="border-t border-line tabular-nums">
       <td class="min-w-24 py-2 wrap-anywhere">
-        {item.goods.name}
+        <bdi>{item.goods.name}</bdi>
         {change && (
           <button class="link block text-left text-sm" onClick={change}>
             {ot('op.adjust')}
-            <span class="sr-only"> {item.goods.name}</span>
+            <span class="sr-only"> <bdi>{item.goods.name}</bdi></span>
           </button>
         )}
       </td>
@@ -74,7 +74,7 @@ function newer(pushed: Stock | null, asked: Stock): Stock {
 
 function Adjust({ item, close, done }: { item: AdminSale['items'][number]; close: () => void; done: () => void }) {
   return (
-    <Dialog title={`${ot('op.adjust')}: ${item.goods.name}`} close={close}>
+    <Dialog title={`${ot('op.adjust')}: ${isolate(item.goods.name)}`} close={close}>
       <Form
         label={ot('op.adjust')}
         send={async ({ units, note = '' }) => {

@@ -1,7 +1,7 @@
 /** The audit log of a sale or a product, newest first, with the changed fields. */
 import { Link } from 'wouter-preact';
 import type { graphql } from '@seckill/client/tada';
-import { count, textOr, span } from '../i18n/text';
+import { count, isolate, textOr, span } from '../i18n/text';
 import { DateTime } from '../ui/bits';
 import { ot, type OpKey } from './texts';
 
@@ -140,8 +140,8 @@ export function Log({ entries, names }: { entries: readonly Entry[]; names: Name
         <li key={`${entry.at}${entry.action}`} class="min-w-0">
           <p class="font-medium">{textOr(`op.did.${entry.action}`, entry.action)}</p>
           <p class="text-sm text-soft">
-            <DateTime at={entry.at} /> · {entry.actor?.displayName ?? ot('op.byClock')}
-            {entry.note && ` · ${entry.note}`}
+            <DateTime at={entry.at} /> · <bdi>{entry.actor?.displayName ?? ot('op.byClock')}</bdi>
+            {entry.note && ` · ${isolate(entry.note)}`}
           </p>
           <Changes fields={fieldsOf(entry.changes)} names={names} />
         </li>

@@ -99,7 +99,7 @@ export function OrderMoneyPage({ id }: { id: string }) {
           {recipient && (
             <section class="card grid gap-2 p-5">
               <p>
-                {recipient.name}, {recipient.phone}
+                <bdi>{recipient.name}</bdi>, {recipient.phone}
                 <br />
                 {addressLine(recipient)}
               </p>

@@ -130,13 +130,13 @@ function Row({ order, reload }: { order: Found; reload: () => void }) {
           {order.number}
         </Link>
         <span class="grow">
-          {order.item.goods.name}
+          <bdi>{order.item.goods.name}</bdi>
           {order.quantity > 1 && ` × ${count(order.quantity)}`}
           {order.refundedQuantity > 0 && (
             <span class="text-sm text-soft"> · {ot('op.refundedUnits', { n: count(order.refundedQuantity), of: count(order.quantity) })}</span>
           )}
         </span>
-        <span class="text-sm text-soft">{order.buyer.account ?? order.buyer.displayName}</span>
+        <span class="text-sm text-soft"><bdi>{order.buyer.account ?? order.buyer.displayName}</bdi></span>
         <span class="text-sm text-soft">
           <DateTime at={order.createdAt} />
         </span>

@@ -8,7 +8,7 @@ import type { ResultOf, VariablesOf } from '@seckill/client/operation';
 import type { Failure } from '@seckill/client/types';
 import { SearchUsers } from '../documents/operator';
 import { DisableUser, EnableUser, EndUserSessions, SetUserRole, Users } from '../documents/users';
-import { count } from '../i18n/text';
+import { count, isolate } from '../i18n/text';
 import { FaultMessage, Loading, Title } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { Select, type Choice } from '../ui/select';
@@ -117,15 +117,15 @@ function Row({ user, change }: { user: Shown; change?: () => void }) {
   const { displayName, account, role, disabled, totp } = user;
   return (
     <li class="card flex flex-wrap items-center gap-x-4 gap-y-1 px-4 py-3">
-      <span class="grow font-semibold">{displayName}</span>
+      <span class="grow font-semibold"><bdi>{displayName}</bdi></span>
       <Link class="link text-sm" href={`/operate/orders?q=${encodeURIComponent(account ?? displayName)}`}>
-        {account ?? displayName}
+        <bdi>{account ?? displayName}</bdi>
       </Link>
       {disabled && <span class="chip text-warn">{ot('op.user.disabled')}</span>}
       {totp && <span class="chip text-soft">{ot('op.user.totp')}</span>}
       <span class="chip text-soft">{ot(`op.role.${role}`)}</span>
       {change && (
-        <button class="btn min-h-9 px-3 py-1.5 text-sm" aria-label={`${ot('op.user.change')}: ${displayName}`} onClick={change}>
+        <button class="btn min-h-9 px-3 py-1.5 text-sm" aria-label={`${ot('op.user.change')}: ${isolate(displayName)}`} onClick={change}>
           {ot('op.user.change')}
         </button>
       )}

@@ -69,8 +69,8 @@ export function Refunds() {
                     <Row key={refund.id} refund={refund}>
                       <p class="text-sm text-soft">
                         <span class="chip">{ot(`op.refundState.${refund.state}`)}</span>{' '}
-                        {refund.decidedAt && <DateTime at={refund.decidedAt} />} · {refund.decidedBy?.displayName ?? ot('op.byClock')}
-                        {refund.decision && ` · ${refund.decision}`}
+                        {refund.decidedAt && <DateTime at={refund.decidedAt} />} · <bdi>{refund.decidedBy?.displayName ?? ot('op.byClock')}</bdi>
+                        {refund.decision && <> · <bdi>{refund.decision}</bdi></>}
                       </p>
                     </Row>
                   ))}
@@ -111,15 +111,15 @@ function Row({ refund, children }: { refund: Refund; children: ComponentChildren
             {order.number}
           </Link>
         )}
-        <span class="grow">{order?.sale?.title}</span>
-        <span class="text-sm text-soft">{order && (order.buyer.account ?? order.buyer.displayName)}</span>
+        <span class="grow"><bdi>{order?.sale?.title}</bdi></span>
+        <span class="text-sm text-soft"><bdi>{order && (order.buyer.account ?? order.buyer.displayName)}</bdi></span>
         <strong class="tabular-nums">
           {order && refund.quantity && order.quantity > 1 && <span class="font-normal">{ot('op.refundUnits', { n: count(refund.quantity), of: count(order.quantity) })} · </span>}
           {money(refund.amount)}
         </strong>
       </p>
       <p class="text-sm break-words text-soft">
-        <DateTime at={refund.createdAt} /> · {refund.reason}
+        <DateTime at={refund.createdAt} /> · <bdi>{refund.reason}</bdi>
       </p>
       {children}
     </li>

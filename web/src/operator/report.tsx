@@ -7,7 +7,7 @@ import { useLoad } from '../api/load';
 import { request } from '../api/client';
 import { bearer } from '../api/session';
 import { EarlierSales, ReportedSale, Report as ReportDoc } from '../documents/interventions';
-import { faultText, moment } from '../i18n/text';
+import { faultText, isolate, moment } from '../i18n/text';
 import { FaultMessage, Loading, SaleNotFound, Stale, Title } from '../ui/bits';
 import { useTitle } from '../ui/title';
 import type { AdminSale } from './acts';
@@ -90,7 +90,7 @@ interface ToolsProps {
 async function findEarlier(before: string, text: string, signal: AbortSignal): Promise<Found> {
   const { sales } = await request(EarlierSales, { before, search: text || null }, signal);
   return {
-    choices: sales?.edges.map(({ node }) => ({ value: node.id, label: `${node.title} · ${moment(node.startsAt)}` })) ?? [],
+    choices: sales?.edges.map(({ node }) => ({ value: node.id, label: `${isolate(node.title)} · ${moment(node.startsAt)}` })) ?? [],
     more: sales?.pageInfo.hasNextPage ?? false,
   };
 }

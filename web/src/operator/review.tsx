@@ -25,7 +25,7 @@ function Row({ item }: { item: Item }) {
     <li class="flex flex-wrap items-center gap-x-4 gap-y-1 border-t border-line py-3 first:border-0">
       <Picture goods={item.goods} class="size-12 shrink-0 rounded-lg" />
       <span class="grid grow basis-32">
-        <span class="font-medium">{item.goods.name}</span>
+        <span class="font-medium"><bdi>{item.goods.name}</bdi></span>
         {item.goods.imageUrl && (
           <span class="text-sm text-soft wrap-anywhere">
             {item.goods.imageAlt ? ot('op.altFact', { text: item.goods.imageAlt }) : ot('op.altNone')}

@@ -18,7 +18,7 @@ export function SaleRow({ sale }: { sale: ResultOf<typeof SaleRowParts> }) {
   return (
     <li class="card relative flex flex-wrap items-center gap-x-4 gap-y-1 px-4 py-3 has-[a:hover]:border-edge">
       <Link href={`/operate/sales/${sale.id}`} class="grow basis-32 font-semibold after:absolute after:inset-0">
-        {sale.title}
+        <bdi>{sale.title}</bdi>
       </Link>
       <span class="flex flex-wrap gap-x-4 text-sm text-soft tabular-nums max-xl:order-last max-xl:w-full">
         <DateTime at={sale.startsAt} zone />

@@ -66,7 +66,7 @@ function Shown({ sale, reload }: { sale: SaleDetails; reload: () => Promise<void
     <div class="grid gap-6">
       <div class="flex flex-wrap items-center justify-between gap-3">
         <div class="flex flex-wrap items-center gap-3">
-          <Title>{sale.title}</Title>
+          <Title><bdi>{sale.title}</bdi></Title>
           {!sold && <StatusChip status={sale.status} />}
         </div>
         <Link href={`/s/${sale.slug}`} class="link">

@@ -44,10 +44,10 @@ function Row({ template, reload }: { template: Template; reload: () => void }) {
   return (
     <li class="note flex flex-wrap items-center justify-between gap-3">
       <div class="min-w-0">
-        <p class="font-medium break-words">{template.name}</p>
+        <p class="font-medium break-words"><bdi>{template.name}</bdi></p>
         <p class="text-sm text-soft">
           {ot('op.templateOf', { items: count(template.itemCount), time: span(template.lastsSeconds) })} · <DateTime at={template.savedAt} /> ·{' '}
-          {template.savedBy?.displayName}
+          <bdi>{template.savedBy?.displayName}</bdi>
         </p>
       </div>
       <div class="flex flex-wrap gap-3">

@@ -5,7 +5,7 @@ import { useLoad } from '../api/load';
 import { request } from '../api/client';
 import type { ResultOf } from '@seckill/client/operation';
 import { CreateEndpoint, DeleteEndpoint, Deliveries as DeliveriesDoc, EndpointParts, Endpoints, ReplayDelivery, RotateSecret, UpdateEndpoint } from '../documents/webhooks';
-import { count } from '../i18n/text';
+import { count, isolate } from '../i18n/text';
 import { FaultMessage, Loading, NotFound, Stale, Title, DateTime } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { toast } from '../ui/toast';
@@ -119,8 +119,8 @@ const eventsOf = (events: Endpoint['events']): string =>
 function Row({ endpoint, edit, rotate, remove }: { endpoint: Endpoint; edit: () => void; rotate: () => void; remove: () => void }) {
   const { id, url, description, events, state, disabledReason, failingSince, formerSecretUntil } = endpoint;
   const button = (name: string, act: () => void) => (
-    <button class="btn min-h-9 px-3 py-1.5 text-sm" aria-label={`${name}: ${url}`} onClick={act}>
-      {name}
+    <button class="btn min-h-9 px-3 py-1.5 text-sm" aria-label={`${isolate(name)}: ${url}`} onClick={act}>
+      <bdi>{name}</bdi>
     </button>
   );
   return (
@@ -129,7 +129,7 @@ function Row({ endpoint, edit, rotate, remove }: { endpoint: Endpoint; edit: () 
         <strong class="break-all">{url}</strong>
         <span class={`chip ${state === 'ENABLED' ? 'text-soft' : 'text-warn'}`}>{ot(`op.hooks.state.${state}`)}</span>
       </p>
-      {description && <p class="wrap-anywhere">{description}</p>}
+      {description && <p class="wrap-anywhere"><bdi>{description}</bdi></p>}
       <p class="text-sm text-soft">{eventsOf(events)}</p>
       {disabledReason && <p class="text-sm font-medium text-warn">{disabledReason}</p>}
       {failingSince && (

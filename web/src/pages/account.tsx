@@ -45,7 +45,7 @@ export function Account() {
       return (
         <div class="page grid max-w-md gap-5">
           <div>
-            <Title>{displayName}</Title>
+            <Title><bdi>{displayName}</bdi></Title>
             <p class="wrap-anywhere text-soft">{account}</p>
           </div>
           {grantedRole !== role && (

@@ -1,5 +1,6 @@
 import type { ResultOf } from '@seckill/client/operation';
 import { request } from '../api/client';
+import { isolate } from '../i18n/text';
 import { type AddressParts, MyAddresses } from '../documents/addresses';
 
 /** An entry of an address book. */
@@ -8,7 +9,8 @@ export type Address = ResultOf<typeof AddressParts>;
 export type Recipient = Address['recipient'];
 
 /** The address on one line, in the order of its country. */
-export function addressLine({ country, region, city, street, postalCode }: Recipient): string {
+export function addressLine(recipient: Recipient): string {
+  const [country, region, city, street, postalCode] = (['country', 'region', 'city', 'street', 'postalCode'] as const).map((field) => isolate(recipient[field] ?? ''));
   if (country === 'CN') return [region, city, street, postalCode].filter(Boolean).join(' ');
   return [street, [postalCode, city].filter(Boolean).join(' '), region, country].filter(Boolean).join(', ');
 }

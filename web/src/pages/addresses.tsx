@@ -62,7 +62,7 @@ function Entry({ address, edit, changed }: { address: Address; edit: () => void;
   return (
     <li class="note grid gap-1">
       <p class="font-medium">
-        {recipient.name} · {recipient.phone} {address.default && <span class="chip">{t('address.default')}</span>}
+        <bdi>{recipient.name}</bdi> · {recipient.phone} {address.default && <span class="chip">{t('address.default')}</span>}
       </p>
       <p>{addressLine(recipient)}</p>
       <p class="flex flex-wrap gap-x-4">

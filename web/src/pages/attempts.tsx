@@ -5,7 +5,7 @@ import { request } from '../api/client';
 import type { ResultOf } from '@seckill/client/operation';
 import type { Phase, Sale } from '@seckill/client/types';
 import { MyAttempts } from '../documents/attempts';
-import { count, t } from '../i18n/text';
+import { count, isolate, t } from '../i18n/text';
 import { wasRefused } from '../purchase/attempt';
 import { FaultMessage, Loading, DateTime } from '../ui/bits';
 
@@ -61,7 +61,7 @@ function Row({ attempt, sale }: { attempt: Attempt; sale: Sale }) {
     <li class="border-t border-line pt-3">
       <p class="font-medium">{message}</p>
       <p class="text-sm text-soft">
-        {name && `${name} · `}
+        {name && `${isolate(name)} · `}
         {t(`why.${stage}`)} · {t('why.times', { n: count(times) })} · <DateTime at={lastAt} />
       </p>
       {(unitsLeft !== null || ahead !== null) && (

@@ -8,7 +8,7 @@ import { useLoad } from '../api/load';
 import { currentUser } from '../api/session';
 import { followOrder, readOrder } from '@seckill/client/order';
 import type { Order } from '@seckill/client/types';
-import { count, money, t } from '../i18n/text';
+import { count, isolate, money, t } from '../i18n/text';
 import { withdraw } from '../purchase/shared';
 import { FaultMessage, Loading, Picture, Stale, Title, DateTime } from '../ui/bits';
 import { Tiles, useLeft, useThresholds } from '../ui/countdown';
@@ -99,7 +99,7 @@ function Shown({ order }: { order: Order }) {
           <Picture goods={order.item.goods} alt={order.item.goods.imageAlt ?? ''} class="size-24 shrink-0 rounded-xl" />
           <div class="grid content-center gap-1">
             <p class="head">
-              {order.item.goods.name}
+              <bdi>{order.item.goods.name}</bdi>
               {order.quantity > 1 && ` × ${order.quantity}`}
             </p>
             <p class="numeral text-2xl">{money(order.total)}</p>
@@ -151,7 +151,7 @@ function Shipping({ order }: { order: Order }) {
       {fulfilment && (
         <p class="note" aria-live="polite">
           <strong>{t(`ship.${fulfilment.state}`)}</strong>
-          {fulfilment.carrier && ` · ${fulfilment.carrier}`}{' '}
+          {fulfilment.carrier && ` · ${isolate(fulfilment.carrier)}`}{' '}
           {fulfilment.trackingUrl && (
             <a class="link print:hidden" href={fulfilment.trackingUrl} rel="noopener noreferrer" target="_blank">
               {t('ship.track')}
@@ -161,7 +161,7 @@ function Shipping({ order }: { order: Order }) {
       )}
       {recipient && (
         <p>
-          <span class="text-soft">{t('ship.to')}</span> {recipient.name}, {recipient.phone}
+          <span class="text-soft">{t('ship.to')}</span> <bdi>{recipient.name}</bdi>, {recipient.phone}
           <br />
           {addressLine(recipient)}
         </p>
@@ -189,7 +189,7 @@ function Seller({ order: { receipt, total } }: { order: Order }) {
           <dt class="text-soft">{t('receipt.seller')}</dt>
           <dd>
             {[receipt.seller, ...receipt.sellerDetails].map((line) => (
-              <span key={line} class="block wrap-anywhere">
+              <span key={line} dir="auto" class="block wrap-anywhere">
                 {line}
               </span>
             ))}
@@ -206,7 +206,7 @@ function Facts({ order }: { order: Order }) {
       <dt class="text-soft">{t('order.from')}</dt>
       <dd>
         <Link class="link" href={`/s/${order.sale.slug}`}>
-          {order.sale.title}
+          <bdi>{order.sale.title}</bdi>
         </Link>
       </dd>
       {order.quantity > 1 && (
@@ -249,7 +249,7 @@ function History({ order }: { order: Order }) {
           <ul class="grid gap-2">
             {order.refunds.map((refund) => (
               <li key={refund.id} class="note flex flex-wrap justify-between gap-2">
-                <span>{refund.reason}</span>
+                <span><bdi>{refund.reason}</bdi></span>
                 <span>
                   {order.quantity > 1 && refund.quantity && `${t('order.refundUnits', { n: count(refund.quantity) })} · `}
                   {money(refund.amount)} · {t(`refund.${refund.status}`)}
@@ -268,9 +268,9 @@ function History({ order }: { order: Order }) {
               const named = !step.note || (step.status !== 'REFUNDING' && order.timeline.findIndex(({ status }) => status === step.status) === i);
               return (
                 <li key={i}>
-                  <p class="font-medium">{named ? t(`status.${step.status}`) : step.note}</p>
+                  <p class="font-medium"><bdi>{named ? t(`status.${step.status}`) : step.note}</bdi></p>
                   <p class="text-sm text-soft">
-                    <DateTime at={step.at} /> {named && step.note}
+                    <DateTime at={step.at} /> <bdi>{named && step.note}</bdi>
                   </p>
                 </li>
               );

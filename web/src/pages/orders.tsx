@@ -65,13 +65,13 @@ function Row({ order }: { order: Order }) {
       <div class="grid min-w-0 grow gap-1">
         <div class="flex flex-wrap items-center justify-between gap-2">
           <Link href={`/orders/${order.id}`} class="font-semibold after:absolute after:inset-0">
-            {order.item.goods.name}
+            <bdi>{order.item.goods.name}</bdi>
             {order.quantity > 1 && ` × ${order.quantity}`}
           </Link>
           <StatusChip status={order.status} />
         </div>
         <p class="text-sm text-soft">
-          {order.sale.title} · <DateTime at={order.createdAt} />
+          <bdi>{order.sale.title}</bdi> · <DateTime at={order.createdAt} />
         </p>
         <p class="flex flex-wrap gap-x-3 tabular-nums">
           <strong>{money(order.total)}</strong>

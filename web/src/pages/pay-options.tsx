@@ -20,7 +20,7 @@ export function PayOptions({ options, chosen, choose }: { options: PaymentOption
         <label key={id} class="note flex cursor-pointer items-center gap-3">
           <input type="radio" name="pay-option" value={id} checked={id === chosen} disabled={!!unavailableReason} aria-describedby={unavailableReason ? `away-${id}` : undefined} onChange={() => choose(id)} />
           <Icon name={iconOf(icon)} />
-          <span class="font-medium">{displayName}</span>
+          <span class="font-medium"><bdi>{displayName}</bdi></span>
           {unavailableReason && (
             <span id={`away-${id}`} class="text-sm text-soft">
               {unavailableReason}

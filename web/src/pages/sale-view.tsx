@@ -62,7 +62,7 @@ export function SaleView({ sale, item, phase, stockOf, choose, wanted, want, she
           </span>
         </div>
         <div class="grid gap-4">
-          <Title>{sale.title}</Title>
+          <Title><bdi>{sale.title}</bdi></Title>
           <Items sale={sale} chosen={item.id} choose={choose} stockOf={stockOf} />
           {limitOfOrder(sale, item) > 1 && !isOver(phase) && <Quantity most={most} value={quantityOf(sale, item, wanted)} set={want} />}
         </div>
@@ -180,7 +180,7 @@ function Window({ sale, phase }: { sale: Sale; phase: Phase }) {
 
 /** The choice between items, where there is more than one. */
 function Items({ sale, chosen, choose, stockOf }: Pick<Props, 'sale' | 'choose' | 'stockOf'> & { chosen: string }) {
-  if (sale.items.length === 1) return <p class="head">{sale.items[0]!.goods.name}</p>;
+  if (sale.items.length === 1) return <p class="head"><bdi>{sale.items[0]!.goods.name}</bdi></p>;
   return (
     <fieldset class="grid gap-2">
       <legend class="sr-only">{t('sale.item')}</legend>
@@ -195,7 +195,7 @@ function Items({ sale, chosen, choose, stockOf }: Pick<Props, 'sale' | 'choose' 
             <input type="radio" name="item" class="absolute inset-0 cursor-pointer opacity-0" checked={id === chosen} onChange={() => choose(id)} />
             <Picture goods={goods} class="size-14 shrink-0 rounded-lg" />
             <span class="grid min-w-24 grow basis-0">
-              <span class="font-medium">{goods.name}</span>
+              <span class="font-medium"><bdi>{goods.name}</bdi></span>
               <span key={left} class="text-sm text-soft">
                 {t(`stock.${left}`)}
               </span>

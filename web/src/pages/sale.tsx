@@ -110,7 +110,7 @@ function Shown({ sale, reload }: { sale: Sale; reload: () => void }) {
   const wanted = useSignal(1);
   const phase = usePhase(sale);
   useCountedTitle(sale.title, phase === 'UPCOMING' ? Date.parse(sale.startsAt) : null);
-  if (!item) return <Title>{sale.title}</Title>;
+  if (!item) return <Title><bdi>{sale.title}</bdi></Title>;
   const stockOf = ({ id, stock }: Item): Stock => stocks.of(id).value ?? stock;
   const quantity = quantityOf(sale, item, wanted.value);
   return (

@@ -69,7 +69,7 @@ function Hero({ sale }: { sale: Card }) {
         </h2>
         <h3 class="text-2xl font-extrabold tracking-tight text-balance sm:text-3xl">
           <Link href={`/s/${sale.slug}`} class="after:absolute after:inset-0">
-            {sale.title}
+            <bdi>{sale.title}</bdi>
           </Link>
         </h3>
         <p class="text-sm">
@@ -101,7 +101,7 @@ function SaleCard({ sale, followed, poll }: { sale: Card; followed: boolean; pol
       <div class="flex items-baseline justify-between gap-3">
         <h3 class="font-bold">
           <Link href={`/s/${sale.slug}`} class="after:absolute after:inset-0">
-            {sale.title}
+            <bdi>{sale.title}</bdi>
           </Link>
         </h3>
         <span class="shrink-0">

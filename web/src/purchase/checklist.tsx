@@ -9,7 +9,7 @@ import type { ResultOf } from '@seckill/client/operation';
 import type { Sale } from '@seckill/client/types';
 import { Requirements } from '../documents/requirements';
 import type { Key } from '../i18n/en';
-import { hoursOrDays, t } from '../i18n/text';
+import { hoursOrDays, isolate, t } from '../i18n/text';
 import { addressLine, readAddresses } from '../pages/address-book';
 import { Icon } from '../ui/icons';
 
@@ -105,6 +105,6 @@ function AccountSteps({ required: { viewer, minimumAccountAge: hours, requireVer
 function Address() {
   const { page } = useLoad(`addresses ${currentUser.value?.id ?? ''}`, (signal) => (currentUser.peek() ? readAddresses(signal) : Promise.resolve([])));
   const chosen = page.value.state === 'ready' ? page.value.data.find((each) => each.default) : undefined;
-  const detail = chosen && `${chosen.recipient.name}, ${addressLine(chosen.recipient)}`;
+  const detail = chosen && `${isolate(chosen.recipient.name)}, ${addressLine(chosen.recipient)}`;
   return <Step done={chosen !== undefined} label="ready.address" href="/account#addresses" detail={detail} />;
 }

@@ -3,7 +3,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import type { ComponentChildren } from 'preact';
 import { now } from '../api/clock';
 import { connection } from '../api/client';
-import { digits, money, t, times, waitText } from '../i18n/text';
+import { digits, isolate, money, t, times, waitText } from '../i18n/text';
 import type { Item } from '@seckill/client/types';
 import { useLeft } from '../ui/countdown';
 import type { Button } from './button';
@@ -32,7 +32,7 @@ interface LabelProps {
 function labelOf({ button, item, quantity, early, failed }: LabelProps): string {
   if (failed && isActive(button)) return t('fault.again');
   const wanted = {
-    item: quantity > 1 ? `${item.goods.name} × ${quantity}` : item.goods.name,
+    item: quantity > 1 ? `${isolate(item.goods.name)} × ${quantity}` : item.goods.name,
     amount: money(times(item.price, quantity)),
   };
   switch (button.kind) {
@@ -152,6 +152,7 @@ export function Sheet({ status, button, waiting, act, onPointerEnter, startsAt, 
         <div aria-live="polite">
           <p
             key={status.title}
+            dir="auto"
             class={`moment text-lg leading-snug font-bold ${tones[status.tone]}`}
             data-button={shown || busy ? undefined : button.kind}
             role={status.tone === 'danger' ? 'alert' : undefined}
@@ -159,7 +160,7 @@ export function Sheet({ status, button, waiting, act, onPointerEnter, startsAt, 
             <Title {...status} />
           </p>
           {detail && (
-            <p key={detail} class={`text-sm ${offline ? 'text-warn' : 'text-soft'}`}>
+            <p key={detail} dir="auto" class={`text-sm ${offline ? 'text-warn' : 'text-soft'}`}>
               {detail}
             </p>
           )}

@@ -56,7 +56,7 @@ export function StatusBanner() {
     <aside aria-label={t('sheet.label')} class={`print:hidden ${calls ? 'bg-fill text-white' : 'border-b border-line bg-sunk'}`} data-strip={status.kind}>
       <Link href={pageOf(status)} class="mx-auto flex min-h-11 max-w-5xl items-center gap-x-3 px-4 py-1 text-sm">
         <strong key={status.kind}>{words(status)}</strong>
-        <span class="min-w-0 grow truncate max-sm:hidden">{status.title}</span>
+        <span class="min-w-0 grow truncate max-sm:hidden"><bdi>{status.title}</bdi></span>
         <span class="ml-auto font-semibold">{status.until && <Ticking until={status.until} rounding={status.kind === 'joined' ? 'up' : 'down'} />}</span>
         <Icon name="next" size={16} />
       </Link>

@@ -7,7 +7,7 @@ import { request } from '../api/client';
 import { putWaitlistEntry } from '../api/stores';
 import type { Entry, Item, Sale } from '@seckill/client/types';
 import { JoinWaitlist, LeaveWaitlist } from '@seckill/client/documents/waitlist';
-import { faultText, explain, t } from '../i18n/text';
+import { faultText, explain, isolate, t } from '../i18n/text';
 import { entryOf } from './button';
 import { notify } from '../ui/toast';
 
@@ -51,7 +51,7 @@ export function useWaitlist(sale: Sale, item: Item, reload: () => void): Waitlis
   // A refusal is of one item and one state of its entry.
   const about = `${item.id} ${entry?.id} ${entry?.status} ${sale.viewer?.order?.id} ${sale.viewer?.order?.status}`;
   useEffect(() => {
-    if (offered) notify(`${t('waitlist.offer')}: ${sale.title}`);
+    if (offered) notify(`${t('waitlist.offer')}: ${isolate(sale.title)}`);
   }, [offered]);
   useEffect(() => {
     if (!waiting) return;

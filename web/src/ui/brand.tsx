@@ -30,7 +30,7 @@ export function Mark() {
         <rect width="32" height="32" rx="8" class="fill-ink" />
         <path d="M18.4 4 8 18h6.6L13 28l11-14.6h-6.8z" class="fill-page" />
       </svg>
-      <span class="max-sm:sr-only">{shopName()}</span>
+      <bdi class="max-sm:sr-only">{shopName()}</bdi>
     </>
   );
 }

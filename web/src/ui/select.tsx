@@ -47,7 +47,7 @@ export function Select({ value: stored, choices, kept, none, change, name, requi
       {(none !== undefined || (!value && required)) && <option value="">{none ?? '–'}</option>}
       {missing && <option value={value}>{value === stored && kept ? kept : value}</option>}
       {choices.map((each) => (
-        <option key={each.value} value={each.value}>
+        <option key={each.value} value={each.value} dir="auto">
           {each.label}
         </option>
       ))}

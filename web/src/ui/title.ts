@@ -1,7 +1,7 @@
 import { effect, signal, useComputed, useSignalEffect } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { now, second } from '../api/clock';
-import { digits } from '../i18n/text';
+import { digits, isolate } from '../i18n/text';
 import { shopName } from './brand';
 
 /** The title counts down only the last part of a wait, in ms. */
@@ -18,7 +18,7 @@ effect(() => {
 
 /** Sets the title of the window. */
 export function useTitle(title: string): void {
-  const text = `${title} · ${shopName()}`;
+  const text = `${isolate(title)} · ${isolate(shopName())}`;
   useEffect(() => {
     own.value = text;
   }, [text]);
@@ -29,6 +29,6 @@ export function useCountedTitle(title: string, until: number | null): void {
   const left = useComputed(() => (second.value && until ? until - now() : 0));
   useSignalEffect(() => {
     const ahead = left.value > 0 && left.value < COUNTED_MS ? `${digits(left.value)} ` : '';
-    own.value = `${ahead}${title} · ${shopName()}`;
+    own.value = `${ahead}${isolate(title)} · ${isolate(shopName())}`;
   });
 }

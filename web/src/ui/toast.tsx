@@ -26,7 +26,7 @@ export function Toasts() {
   return (
     <div class="pointer-events-none fixed inset-x-0 top-20 z-30 flex justify-center px-4 max-sm:top-28" role="status">
       {shown.value && (
-        <p key={shown.value.n} data-toast class="rise rounded-xl bg-ink px-4 py-2 text-page shadow-lg">
+        <p key={shown.value.n} data-toast dir="auto" class="rise rounded-xl bg-ink px-4 py-2 text-page shadow-lg">
           {shown.value.text}
         </p>
       )}
