@@ -309,15 +309,15 @@ func spend(b base) func(ctx context.Context, cost int64) (guard.Budget, error) {
 	if !b.cfg.LimitsOn() {
 		return nil
 	}
-	spent := ratelimit.NewLocal[ratelimit.Subject](b.clock, 0)
+	budget := ratelimit.NewBudget(b.clock, 0)
 	return func(ctx context.Context, cost int64) (guard.Budget, error) {
 		policy := addressBudget
-		var d ratelimit.Decision
+		var d ratelimit.Spent
 		if p := auth.PrincipalFrom(ctx); p != nil {
 			policy = userBudget
-			d = spent.AllowN(policy, ratelimit.User(p.UserID), int(cost))
+			d = budget.Spend(policy, ratelimit.User(p.UserID), int(cost))
 		} else {
-			d = ratelimit.AllowAddr(spent, policy, auth.ClientAddr(ctx), int(cost))
+			d = budget.SpendAddr(policy, auth.ClientAddr(ctx), int(cost))
 		}
 		if !d.Allowed {
 			return guard.Budget{}, &fault.Error{

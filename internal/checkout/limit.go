@@ -1,8 +1,6 @@
 package checkout
 
 import (
-	"time"
-
 	"seckill/internal/clock"
 	"seckill/internal/id"
 	"seckill/internal/ratelimit"
@@ -10,8 +8,8 @@ import (
 	"seckill/internal/sale"
 )
 
-// Rate limit of attempts per user in a sale without its own limit: the @rateLimit of
-// placeOrder in the schema.
+// Rate limit of attempts per user in a sale without its own limit, five in five seconds: the
+// @rateLimit of placeOrder in the schema.
 const (
 	TriesAtOnce    = 5
 	TriesPerSecond = 1.0
@@ -49,6 +47,7 @@ func (t *Tries) take(parent *sale.Sale, user id.User) (reservation.Tries, error)
 		return reservation.Tries{}, nil
 	}
 	burst, perSecond := parent.Switches.Limit(t.policy.Burst, t.policy.PerSecond)
-	d := t.local.Allow(ratelimit.Policy{Name: "placeOrder", Burst: burst, PerSecond: perSecond}, try{parent.ID, user})
-	return reservation.Tries{Burst: burst, Every: time.Duration(float64(time.Second) / perSecond)}, d.Refusal()
+	policy := ratelimit.Policy{Name: "placeOrder", Burst: burst, PerSecond: perSecond}
+	d := t.local.Allow(policy, try{parent.ID, user})
+	return reservation.Tries{Burst: burst, Window: policy.Window()}, d.Refusal()
 }

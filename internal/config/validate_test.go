@@ -240,8 +240,12 @@ func TestRateLimitsAreParsedAndBounded(t *testing.T) {
 	if err != nil || !slices.Equal(c.RateLimits, []RateLimit{{"placeOrder", 7, 2.5}, {"login", 10, 0.2}}) {
 		t.Errorf("%+v %v", c, err)
 	}
-	for _, text := range []string{"login", "login=", "login=5", "=5/1", "login=0/1", "login=5/0", "login=5/NaN", "login=x/1", "login=2000000/1"} {
-		if _, _, err := Parse(nil, env("SECKILL_RATE_LIMITS", text)); err == nil || !strings.Contains(err.Error(), "write operation=burst/perSecond") {
+	c, _, err = Parse(nil, env("SECKILL_RATE_LIMITS", "placeOrder=5/5s,login=3/1h"))
+	if err != nil || !slices.Equal(c.RateLimits, []RateLimit{{"placeOrder", 5, 1}, {"login", 3, 3.0 / 3600}}) || c.RateLimits[0].String() != "placeOrder=5/5s" {
+		t.Errorf("windows: %+v %v", c.RateLimits, err)
+	}
+	for _, text := range []string{"login=5/0s", "login=5/-5s", "login", "login=", "login=5", "=5/1", "login=0/1", "login=5/0", "login=5/NaN", "login=x/1", "login=2000000/1"} {
+		if _, _, err := Parse(nil, env("SECKILL_RATE_LIMITS", text)); err == nil || !strings.Contains(err.Error(), "write operation=calls/window") {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 )
@@ -174,31 +175,38 @@ func readNetwork(text string) (netip.Prefix, error) {
 	return network, nil
 }
 
-// RateLimit is the rate limit of one operation of the API.
+// RateLimit is the rate limit of one operation of the API: at most Burst calls in any
+// window of Burst / PerSecond seconds.
 type RateLimit struct {
 	Operation string
-	Burst     int     // calls at once
-	PerSecond float64 // calls given back each second
+	Burst     int
+	PerSecond float64
 }
 
 // String returns the limit as it is written in settings.
-func (r RateLimit) String() string { return fmt.Sprintf("%s=%d/%g", r.Operation, r.Burst, r.PerSecond) }
+func (r RateLimit) String() string {
+	return fmt.Sprintf("%s=%d/%s", r.Operation, r.Burst, time.Duration(float64(r.Burst)/r.PerSecond*float64(time.Second)))
+}
 
-// Bounds of rate limits, in calls: 0 would bar an operation, and more than a million is
-// no limit.
+// Bounds of rate limits, in calls a second, and of both in calls: 0 would bar an operation,
+// and more than a million is no limit.
 const (
-	leastPerSecond = 0.001
+	leastPerSecond = 1.0 / (24 * 60 * 60)
 	mostCalls      = 1_000_000
 )
 
-// readRateLimit parses operation=burst/perSecond.
+// readRateLimit parses operation=calls/window, or as in earlier releases
+// operation=calls/callsPerSecond, whose window is calls / callsPerSecond.
 func readRateLimit(text string) (RateLimit, error) {
 	operation, limit, _ := strings.Cut(strings.TrimSpace(text), "=")
 	first, second, _ := strings.Cut(limit, "/")
 	burst, err1 := strconv.Atoi(first)
 	perSecond, err2 := strconv.ParseFloat(second, 64)
+	if window, err := time.ParseDuration(second); err2 != nil && err == nil {
+		perSecond, err2 = float64(burst)/window.Seconds(), nil
+	}
 	if operation == "" || err1 != nil || err2 != nil || burst < 1 || burst > mostCalls || !(perSecond >= leastPerSecond && perSecond <= mostCalls) {
-		return RateLimit{}, fmt.Errorf("%q is not a rate limit: write operation=burst/perSecond, such as login=10/0.2, with at least 1 and %g", text, leastPerSecond)
+		return RateLimit{}, fmt.Errorf("%q is not a rate limit: write operation=calls/window, such as login=10/50s, with at least one call a day", text)
 	}
 	return RateLimit{Operation: operation, Burst: burst, PerSecond: perSecond}, nil
 }

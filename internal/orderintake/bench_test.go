@@ -65,7 +65,7 @@ func BenchmarkOrder(b *testing.B) {
 		attempts[i] = reservation.Attempt{
 			Task: id.NewTaskOf(saleID, item, user), Sale: saleID, Item: item, User: user, Quantity: 1,
 			IdempotencyKey: id.New[uuid.UUID]().String(), Terms: "1999|EUR|900", OnlyItem: true,
-			Tries: reservation.Tries{Burst: 5, Every: time.Second},
+			Tries: reservation.Tries{Burst: 5, Window: 5 * time.Second},
 		}
 		grant(b.Context(), pipe, keys, &attempts[i])
 		if pipe.Len() >= 1000 || i == b.N-1 {

@@ -16,10 +16,16 @@ import (
 	"seckill/internal/telemetry"
 )
 
-//go:embed lua/gcra.lua
-var gcraSource string
+// WindowLua defines the Lua function that counts attempts in a window; lua/window.lua
+// documents it.
+//
+//go:embed lua/window.lua
+var WindowLua string
 
-var gcra = redis.NewScript(gcraSource)
+//go:embed lua/allow.lua
+var allowSource string
+
+var allow = redis.NewScript(WindowLua + allowSource)
 
 // Outcome is the outcome of an attempt, for metrics.
 type Outcome string
@@ -68,82 +74,58 @@ func New(cfg Config) *Limiter {
 
 func (l *Limiter) count(policy string, o Outcome) { l.tries.WithLabelValues(policy, string(o)).Inc() }
 
-// Allow takes one token from a subject's bucket. The error is a fault UNAVAILABLE: Redis
-// did not answer, and the policy fails closed.
+// Allow counts one attempt of a subject, if it is allowed. The error is a fault
+// UNAVAILABLE: Redis did not answer, and the policy fails closed.
 func (l *Limiter) Allow(ctx context.Context, p Policy, subject Subject) (Decision, error) {
-	return l.AllowN(ctx, p, subject, 1)
-}
-
-// AllowN takes several tokens, or none if fewer are available; with 0 it returns the
-// state of the bucket and takes nothing.
-func (l *Limiter) AllowN(ctx context.Context, p Policy, subject Subject, tokens int) (Decision, error) {
 	if l.cfg.Off || p.unlimited() {
-		return free(), nil
+		return decision(0), nil
 	}
-	b, cost := bucket{p.Name, subject}, int64(tokens)
-	// The local state is ahead of Redis only by attempts in transit, so Redis would
-	// refuse whatever it refuses.
-	if d := l.local.take(p, b, l.local.now(), cost); !d.Allowed {
+	b, now := bucket{p.Name, subject}, l.local.now()
+	// The process has counted the attempts that Redis allowed, and those in transit, so
+	// Redis would refuse whatever it refuses.
+	if d := l.local.take(p, b, now); !d.Allowed {
 		l.count(p.Name, RefusedHere)
 		return d, nil
 	}
-	wait, ahead, err := l.ask(ctx, p, b, cost)
+	wait, err := l.ask(ctx, p, b)
 	if err != nil {
-		return l.uncounted(p, b, cost, err)
+		return l.uncounted(p, b, now, err)
 	}
-	now := l.local.now()
-	d := p.decision(now+ahead, now, wait)
-	if !d.Allowed {
-		l.local.giveBack(p, b, cost)
-	}
-	l.local.raise(b, now+ahead)
-	if d.Allowed {
-		l.count(p.Name, Passed)
-	} else {
+	if wait > 0 {
+		l.local.giveBack(b, now)
+		l.local.refuse(p, b, l.local.now()+wait)
 		l.count(p.Name, RefusedThere)
+		return decision(wait), nil
+	}
+	l.count(p.Name, Passed)
+	return decision(0), nil
+}
+
+// AllowAddr counts one attempt of each network that contains the address, the smallest
+// first: for IPv6 the /64, and the /56 and /48 with two and three times the limit. It
+// stops at the first network that refuses; what the smaller ones have counted stays.
+func (l *Limiter) AllowAddr(ctx context.Context, p Policy, ip netip.Addr) (d Decision, err error) {
+	for _, r := range Ranges(ip) {
+		if d, err = l.Allow(ctx, p.times(r.Factor), r.Subject); err != nil || !d.Allowed {
+			return d, err
+		}
 	}
 	return d, nil
 }
 
-// AllowAddr takes one token from each network that contains the address, the smallest
-// first: for IPv6 the /64, and the /56 and /48 with two and three times the limit. It
-// stops at the first network that refuses; tokens taken before are not returned. The
-// decision is that of the fullest bucket.
-func (l *Limiter) AllowAddr(ctx context.Context, p Policy, ip netip.Addr) (Decision, error) {
-	var tightest Decision
-	for i, r := range Ranges(ip) {
-		d, err := l.Allow(ctx, p.times(r.Factor), r.Subject)
-		if err != nil || !d.Allowed {
-			return d, err
-		}
-		if i == 0 || d.Remaining < tightest.Remaining {
-			tightest = d
-		}
-	}
-	return tightest, nil
+func (l *Limiter) ask(ctx context.Context, p Policy, b bucket) (wait int64, err error) {
+	key := l.cfg.Prefix + "window:" + b.policy + ":" + string(b.subject)
+	return allow.Run(ctx, l.cfg.Client, []string{key}, p.Burst, p.window()).Int64()
 }
 
-func (l *Limiter) ask(ctx context.Context, p Policy, b bucket, cost int64) (wait, ahead int64, err error) {
-	key := l.cfg.Prefix + "rate:" + b.policy + ":" + string(b.subject)
-	reply, err := gcra.Run(ctx, l.cfg.Client, []string{key}, p.interval(), p.Burst, cost).Int64Slice()
-	if err != nil {
-		return 0, 0, err
-	}
-	if len(reply) != 2 {
-		return 0, 0, fmt.Errorf("rate limit script replied %d values", len(reply))
-	}
-	return reply[0], reply[1], nil
-}
-
-// uncounted decides when Redis did not answer. Under FailOpen the token taken from the
-// local bucket is not returned: that bucket is the limit now.
-func (l *Limiter) uncounted(p Policy, b bucket, cost int64, cause error) (Decision, error) {
+// uncounted decides when Redis did not answer. Under FailOpen the attempt stays counted in
+// this process: its limit is the limit now.
+func (l *Limiter) uncounted(p Policy, b bucket, at int64, cause error) (Decision, error) {
 	l.count(p.Name, Faulted)
 	if p.Mode == FailOpen {
-		now := l.local.now()
-		return l.local.take(p, b, now, 0), nil
+		return decision(0), nil
 	}
-	l.local.giveBack(p, b, cost)
+	l.local.giveBack(b, at)
 	return Decision{}, &fault.Error{
 		Code: fault.Unavailable, Message: "tries cannot be counted now; try again shortly",
 		RetryAfter: time.Second, Err: fmt.Errorf("rate limit %s: %w", p.Name, cause),

@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"hash/maphash"
-	"net/netip"
 	"sync"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
@@ -12,108 +11,94 @@ import (
 
 const (
 	localShards = 16 // locks; more than the cores of one process
-	// DefaultLocalSize is the maximum number of subjects in a Local, about 150 bytes
-	// each.
+	// DefaultLocalSize is the maximum number of subjects in a Local, about 250 bytes
+	// each, and 16 for each attempt of a limit above 4.
 	DefaultLocalSize = 1 << 17
 )
 
 // Local counts the attempts of one operation in this process only. When full, it evicts
 // the least recently used subject. It is safe for concurrent use, does no I/O and
-// allocates only for a new subject.
+// allocates only for a new subject, and until it has the attempts of one window.
 type Local[K comparable] struct {
-	clock  clock.Clock
-	seed   maphash.Seed
-	off    bool
-	shards [localShards]localShard[K]
-}
-
-type localShard[K comparable] struct {
-	mu   sync.Mutex
-	tats *simplelru.LRU[K, int64] // guarded by mu; subject → theoretical arrival time, Unix microseconds
+	clock    clock.Clock
+	off      bool
+	subjects *subjects[K, history]
 }
 
 // NewLocal returns a Local for about size subjects, 0 = DefaultLocalSize.
 func NewLocal[K comparable](c clock.Clock, size int) *Local[K] {
-	if size <= 0 {
-		size = DefaultLocalSize
-	}
-	l := &Local[K]{clock: c, seed: maphash.MakeSeed()}
-	for i := range l.shards {
-		tats, err := simplelru.NewLRU[K, int64]((size+localShards-1)/localShards, nil)
-		if err != nil {
-			panic(err) // only for a size below 1
-		}
-		l.shards[i].tats = tats
-	}
-	return l
+	return &Local[K]{clock: c, subjects: newSubjects[K, history](size)}
 }
 
 // NewLocalOff returns a Local that allows everything: for drills and tests.
 func NewLocalOff[K comparable]() *Local[K] { return &Local[K]{off: true} }
 
-// Allow takes one token from the subject's bucket.
+// Allow counts one attempt of a subject, if it is allowed.
 func (l *Local[K]) Allow(p Policy, subject K) Decision {
 	if l.off || p.unlimited() {
-		return free()
+		return decision(0)
 	}
-	return l.take(p, subject, l.now(), 1)
-}
-
-// AllowN takes several tokens, or none if fewer are available.
-func (l *Local[K]) AllowN(p Policy, subject K, tokens int) Decision {
-	if l.off || p.unlimited() {
-		return free()
-	}
-	return l.take(p, subject, l.now(), int64(tokens))
-}
-
-// AllowAddr is Limiter.AllowAddr with several tokens, counted in this process only.
-func AllowAddr(l *Local[Subject], p Policy, ip netip.Addr, tokens int) Decision {
-	var tightest Decision
-	for i, r := range Ranges(ip) {
-		d := l.AllowN(p.times(r.Factor), r.Subject, tokens)
-		if !d.Allowed {
-			return d
-		}
-		if i == 0 || d.Remaining < tightest.Remaining {
-			tightest = d
-		}
-	}
-	return tightest
+	return l.take(p, subject, l.now())
 }
 
 func (l *Local[K]) now() int64 { return l.clock.Now().UnixMicro() }
 
-func (l *Local[K]) take(p Policy, subject K, now, cost int64) Decision {
-	s := l.shard(subject)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	tat, _ := s.tats.Get(subject)
-	next, d := p.decide(tat, now, cost)
-	s.tats.Add(subject, next)
+func (l *Local[K]) take(p Policy, subject K, now int64) (d Decision) {
+	l.subjects.with(subject, func(h *history) {
+		wait := h.wait(p.limit(), now)
+		if wait == 0 {
+			h.take(p.limit(), now)
+		}
+		d = decision(wait)
+	})
 	return d
 }
 
-// giveBack reverts a take.
-func (l *Local[K]) giveBack(p Policy, subject K, cost int64) {
-	s := l.shard(subject)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if tat, ok := s.tats.Get(subject); ok {
-		s.tats.Add(subject, tat-cost*p.interval())
-	}
+// giveBack reverts a take at a time.
+func (l *Local[K]) giveBack(subject K, at int64) {
+	l.subjects.with(subject, func(h *history) { h.giveBack(at) })
 }
 
-// raise stores an arrival time that is later than the local one.
-func (l *Local[K]) raise(subject K, tat int64) {
-	s := l.shard(subject)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if own, _ := s.tats.Get(subject); tat > own {
-		s.tats.Add(subject, tat)
-	}
+// refuse refuses attempts until a time, as Redis does.
+func (l *Local[K]) refuse(p Policy, subject K, until int64) {
+	l.subjects.with(subject, func(h *history) { h.refused, h.until = p.limit(), until })
 }
 
-func (l *Local[K]) shard(subject K) *localShard[K] {
-	return &l.shards[maphash.Comparable(l.seed, subject)%localShards]
+// subjects holds a state for each of a bounded number of subjects.
+type subjects[K comparable, S any] struct {
+	seed   maphash.Seed
+	shards [localShards]subjectShard[K, S]
+}
+
+type subjectShard[K comparable, S any] struct {
+	mu     sync.Mutex
+	states *simplelru.LRU[K, *S] // guarded by mu
+}
+
+func newSubjects[K comparable, S any](size int) *subjects[K, S] {
+	if size <= 0 {
+		size = DefaultLocalSize
+	}
+	s := &subjects[K, S]{seed: maphash.MakeSeed()}
+	for i := range s.shards {
+		states, err := simplelru.NewLRU[K, *S]((size+localShards-1)/localShards, nil)
+		if err != nil {
+			panic(err) // only for a size below 1
+		}
+		s.shards[i].states = states
+	}
+	return s
+}
+
+// with calls change with the state of a subject, zero for a new one.
+func (s *subjects[K, S]) with(subject K, change func(*S)) {
+	shard := &s.shards[maphash.Comparable(s.seed, subject)%localShards]
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	state, ok := shard.states.Get(subject)
+	if !ok {
+		state = new(S)
+		shard.states.Add(subject, state)
+	}
+	change(state)
 }

@@ -19,7 +19,7 @@ import (
 // path token: the accepted path through the script, with and without counted tries.
 func BenchmarkReserve(b *testing.B) {
 	for name, tries := range map[string]reservation.Tries{
-		"uncounted": {}, "counted": {Burst: 5, Every: time.Second},
+		"uncounted": {}, "counted": {Burst: 5, Window: 5 * time.Second},
 	} {
 		b.Run(name, func(b *testing.B) {
 			f := newFixture(b, patient(b, testenv.RedisServer(b).URL()), "t:")

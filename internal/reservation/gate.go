@@ -13,6 +13,7 @@ import (
 
 	"seckill/internal/batch"
 	"seckill/internal/id"
+	"seckill/internal/ratelimit"
 	"seckill/internal/stream"
 	"seckill/internal/tracing"
 )
@@ -92,7 +93,7 @@ var GateLua = source("prelude")
 
 // The scripts of the gate. redis.Script is immutable.
 var (
-	reserveScript         = appending("reserve")
+	reserveScript         = redis.NewScript(GateLua + stream.AppendLua + ratelimit.WindowLua + source("append_orders") + source("reserve"))
 	releaseScript         = script("release")
 	reacquireScript       = script("reacquire")
 	redeemScript          = appending("redeem")

@@ -142,11 +142,10 @@ func (k Keys) IdempotencyKeys(shard int, sale id.Sale) string {
 	return k.shard(shard, "idems:"+sale.String())
 }
 
-// Tries is the rate limit of a user's attempts in a sale: the theoretical arrival time
-// of GCRA (package ratelimit), in Unix milliseconds. Expires when the full burst is
-// available.
+// Tries is the list of a user's newest attempts in a sale (package ratelimit), in Unix
+// milliseconds. Expires when none is in the window of the limit.
 func (k Keys) Tries(shard int, sale id.Sale, user id.User) string {
-	return k.shard(shard, "tries:"+sale.String()+":"+user.String())
+	return k.shard(shard, "window:"+sale.String()+":"+user.String())
 }
 
 // Tasks is the hash of the ended order tasks whose ids were generated in the same 256 ms:

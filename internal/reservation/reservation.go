@@ -91,11 +91,11 @@ func (a *Attempt) Shard() int { return id.ShardOf(a.Sale) }
 // Tries limits the attempts of one user in one sale, over all processes: the script
 // that takes the stock counts them. The zero value is no limit.
 type Tries struct {
-	Burst int           // attempts allowed at once
-	Every time.Duration // time after which one more is allowed; whole milliseconds, at least one
+	Burst  int           // attempts allowed in a window, all at once if they come so
+	Window time.Duration // any; whole milliseconds, at least one
 }
 
-func (t Tries) everyMs() int64 { return max(1, t.Every.Milliseconds()) }
+func (t Tries) windowMs() int64 { return max(1, t.Window.Milliseconds()) }
 
 // Outcome is the result of an attempt.
 type Outcome struct {

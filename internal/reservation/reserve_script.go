@@ -65,7 +65,7 @@ func (g *Gate) sendReserve(ctx context.Context, attempts []*Attempt, traces stri
 		args = append(args, itemOf[i]+1, a.User.String(), a.Task.String(), a.Permit.text(), a.Quantity, a.IdempotencyKey)
 		if counted {
 			keys = append(keys, g.keys.Tries(shard, a.Sale, a.User))
-			args = append(args, a.Tries.Burst, a.Tries.everyMs())
+			args = append(args, a.Tries.Burst, a.Tries.windowMs())
 		}
 	}
 	reply, err := reserveScript.Run(ctx, g.reserveClient, keys, args...).Slice()

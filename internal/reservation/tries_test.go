@@ -16,7 +16,7 @@ func TestTriesAreCountedAcrossProcesses(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.open(5)
 		second := newFixture(t, f.client, f.keys.Prefix) // another process that uses the same gate
-		user, tries := id.New[id.User](), reservation.Tries{Burst: 5, Every: time.Hour}
+		user, tries := id.New[id.User](), reservation.Tries{Burst: 5, Window: 5 * time.Hour}
 		passed, refused := make(chan struct{}, 40), make(chan time.Duration, 40)
 		var wg sync.WaitGroup
 		for n := range 40 {
@@ -42,7 +42,7 @@ func TestTriesAreCountedAcrossProcesses(t *testing.T) {
 			t.Fatalf("%d tries passed and %d were refused, want %d and %d", len(passed), len(refused), tries.Burst, 40-tries.Burst)
 		}
 		for range len(refused) {
-			if wait := <-refused; wait <= 0 || wait > tries.Every {
+			if wait := <-refused; wait <= 0 || wait > tries.Window {
 				t.Errorf("has to wait %s", wait)
 			}
 		}
@@ -60,7 +60,7 @@ func TestAnAttemptSentAgainIsNotATry(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.open(5)
 		a := f.attempt(id.New[id.User]())
-		a.Tries = reservation.Tries{Burst: 1, Every: time.Hour}
+		a.Tries = reservation.Tries{Burst: 1, Window: 5 * time.Hour}
 		if o := f.reserve(a); o.Code != reservation.Accepted {
 			t.Fatalf("the only try: %+v", o)
 		}
@@ -82,9 +82,9 @@ func TestALimitThatWasLoosenedHoldsNoUserBack(t *testing.T) {
 		f.open(5)
 		a := f.attempt(id.New[id.User]())
 		spent := f.bare(a.User)
-		spent.Permit, spent.Tries = reservation.Permit{}, reservation.Tries{Burst: 1, Every: time.Hour}
+		spent.Permit, spent.Tries = reservation.Permit{}, reservation.Tries{Burst: 1, Window: 5 * time.Hour}
 		f.reserve(spent)
-		a.Tries = reservation.Tries{Burst: 2, Every: time.Millisecond}
+		a.Tries = reservation.Tries{Burst: 2, Window: 2 * time.Millisecond}
 		testenv.Eventually(t, testenv.Wait, func() bool { return f.reserve(a).Code == reservation.Accepted }, "the buyer gets a try by the new limit")
 	})
 }

@@ -57,9 +57,9 @@ test('a review shows all that is approved', () => {
     'Proof-of-work difficulty': 'Default',
     'Permits per available unit': '1.5',
     'Admitted buyers per second': 'No limit',
-    'Rate limit burst': 'Default',
+    'Rate limit: calls in a window': 'Default',
   });
-  expect(facts()).not.toHaveProperty('Rate limit per second');
+  expect(facts()).not.toHaveProperty('Rate limit: calls per second on average');
   expect(document.querySelector('li')!.textContent).toContain('List price ¥399 25% off');
 });
 
@@ -71,8 +71,8 @@ test('what a sale does not require is said, too', () => {
     'Minimum account age': 'Not required',
     'Delivery address': 'Not required',
     'Stock shown to buyers': 'In words only',
-    'Rate limit burst': '5',
-    'Rate limit per second': '1',
+    'Rate limit: calls in a window': '5',
+    'Rate limit: calls per second on average': '1',
   });
 });
 

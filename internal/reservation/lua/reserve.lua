@@ -11,8 +11,8 @@
 --       then for each item: sale, id, terms (see append_orders.lua), 1 = it is the only
 --       item of its sale
 --       then for each attempt: its item (1, 2, …), user, task, permit of its path token
---       ("epoch|expiry", "" = none), quantity, idempotency key, and if tries are counted their burst (0 = no limit) and the
---       time after which one more is allowed (ms)
+--       ("epoch|expiry", "" = none), quantity, idempotency key, and if tries are counted their
+--       maximum in a window (0 = no limit) and the length of the window (ms)
 -- Reply Redis time, ms; then for each item: epoch, opens (ms);
 --       then for each attempt: code, remaining, revision, after the codes 2, 3,
 --       8 and 9 a task, and after 10 and 14 the units that the limits leave to the user
@@ -33,7 +33,7 @@
 -- its reservation is recorded and its order is in the message of this call. Redis does not roll
 -- back: the script reads first, then decides all attempts in order, and writes last,
 -- the stock before everything else. Batches use multi-key commands. Only tries are
--- counted while deciding: by GCRA, as in package ratelimit, in whole milliseconds. An
+-- counted while deciding, by take_window of package ratelimit. An
 -- attempt that is sent again after a lost reply is not counted twice. The units of a user
 -- in a sale with a limit are the sum of the user's reservations of its items; they are
 -- read and written only there, with one command per batch. While their hash is of another
@@ -107,22 +107,6 @@ for i = 1, nItems do
   end
 end
 
--- try takes a token of a user's bucket and returns 0, or the wait for the next one.
-local function try(key, burst, every)
-  local depth = burst * every
-  local tat = tonumber(redis.call('GET', key) or 0)
-  if tat < now then
-    tat = now
-  elseif tat > now + depth then -- limited by an earlier, stricter setting
-    tat = now + depth
-    redis.call('SET', key, tat, 'PX', depth)
-  end
-  local ahead = tat + every - now
-  if ahead > depth then return ahead - depth end
-  redis.call('SET', key, now + ahead, 'PX', ahead)
-  return 0
-end
-
 local CODES = { not_loaded = 4, paused = 5, not_started = 6, ended = 7 }
 
 -- decide returns the code of attempt i and the task that it names.
@@ -135,7 +119,8 @@ local function decide(i, a, it)
   end
   local known = past and string.match(past, '^[^|]*')
   if counted and ARGV[a + 6] ~= '0' and known ~= task then
-    local wait = try(KEYS[firstKey + i - 1], tonumber(ARGV[a + 6]), tonumber(ARGV[a + 7]))
+    local window = tonumber(ARGV[a + 7])
+    local wait = take_window(KEYS[firstKey + i - 1], tonumber(ARGV[a + 6]), window, now, window)
     if wait > 0 then return 13, wait end
   end
   if past then
