@@ -55,8 +55,8 @@ func pngChunk(kind string, body []byte) []byte {
 	return binary.BigEndian.AppendUint32(out, crc32.ChecksumIEEE(out[4:]))
 }
 
-// asJPEG, asPNG and asWebP return a picture with metadata before its pixels.
-func asJPEG(t *testing.T, picture image.Image, meta, icc []byte) []byte {
+// jpegWith, pngWith and webpWith return a picture with metadata before its pixels.
+func jpegWith(t *testing.T, picture image.Image, meta, icc []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	if err := jpeg.Encode(&out, picture, &jpeg.Options{Quality: 95}); err != nil {
@@ -73,7 +73,7 @@ func asJPEG(t *testing.T, picture image.Image, meta, icc []byte) []byte {
 	return append(raw, out.Bytes()[2:]...)
 }
 
-func asPNG(t *testing.T, picture image.Image, meta, icc []byte) []byte {
+func pngWith(t *testing.T, picture image.Image, meta, icc []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	if err := png.Encode(&out, picture); err != nil {
@@ -91,7 +91,7 @@ func asPNG(t *testing.T, picture image.Image, meta, icc []byte) []byte {
 	return append(raw, out.Bytes()[33:]...)
 }
 
-func asWebP(width, height int, meta, icc []byte) []byte {
+func webpWith(width, height int, meta, icc []byte) []byte {
 	header := make([]byte, 10)
 	header[0] = 1<<5 | 1<<3
 	header[4], header[5], header[7], header[8] = byte(width-1), byte((width-1)>>8), byte(height-1), byte((height-1)>>8)
@@ -145,7 +145,7 @@ func TestAPhotographIsShownAsItWasTaken(t *testing.T) {
 				}
 			}
 			for name, raw := range map[string][]byte{
-				"JPEG": asJPEG(t, pixels, exif(turned, binary.LittleEndian), nil), "PNG": asPNG(t, pixels, exif(turned, binary.BigEndian), nil),
+				"JPEG": jpegWith(t, pixels, exif(turned, binary.LittleEndian), nil), "PNG": pngWith(t, pixels, exif(turned, binary.BigEndian), nil),
 			} {
 				_, picture := saved(t, raw)
 				want := image.Pt(w, h)
@@ -167,10 +167,10 @@ func TestAPhotographIsShownAsItWasTaken(t *testing.T) {
 			}
 		}
 	}
-	if _, picture := saved(t, asWebP(60, 40, exif(6, binary.LittleEndian), iccProfile("RGB ", 600))); picture.Bounds().Size() != image.Pt(40, 60) {
+	if _, picture := saved(t, webpWith(60, 40, exif(6, binary.LittleEndian), iccProfile("RGB ", 600))); picture.Bounds().Size() != image.Pt(40, 60) {
 		t.Errorf("WebP: %s", picture.Bounds())
 	}
-	if _, picture := saved(t, asPNG(t, picture(64, 32, false), []byte("II*\x00broken"), nil)); picture.Bounds().Size() != image.Pt(64, 32) {
+	if _, picture := saved(t, pngWith(t, picture(64, 32, false), []byte("II*\x00broken"), nil)); picture.Bounds().Size() != image.Pt(64, 32) {
 		t.Errorf("broken metadata: %s", picture.Bounds())
 	}
 }
@@ -181,8 +181,8 @@ func TestAColourProfileStaysWithItsPicture(t *testing.T) {
 	for _, size := range []int{600, 150_000} { // the second needs three segments of JPEG
 		icc := iccProfile("RGB ", size)
 		for name, raw := range map[string][]byte{
-			"JPEG": asJPEG(t, picture(64, 32, false), meta, icc[:min(size, 600)]), "WebP": asWebP(60, 40, meta, icc),
-			"PNG": asPNG(t, picture(64, 32, false), meta, icc), "PNG with a hole": asPNG(t, picture(64, 32, true), meta, icc),
+			"JPEG": jpegWith(t, picture(64, 32, false), meta, icc[:min(size, 600)]), "WebP": webpWith(60, 40, meta, icc),
+			"PNG": pngWith(t, picture(64, 32, false), meta, icc), "PNG with a hole": pngWith(t, picture(64, 32, true), meta, icc),
 		} {
 			if name == "JPEG" && size > 600 {
 				continue
@@ -198,8 +198,8 @@ func TestAColourProfileStaysWithItsPicture(t *testing.T) {
 	}
 	grey := image.NewGray(image.Rect(0, 0, 64, 32))
 	for name, raw := range map[string][]byte{
-		"of a printer": asJPEG(t, picture(64, 32, false), meta, iccProfile("CMYK", 600)), "cut": asPNG(t, picture(64, 32, false), meta, iccProfile("RGB ", 600)[:500]),
-		"of grey": asJPEG(t, grey, meta, iccProfile("GRAY", 600)), "of colours for grey": asPNG(t, grey, meta, iccProfile("RGB ", 600)),
+		"of a printer": jpegWith(t, picture(64, 32, false), meta, iccProfile("CMYK", 600)), "cut": pngWith(t, picture(64, 32, false), meta, iccProfile("RGB ", 600)[:500]),
+		"of grey": jpegWith(t, grey, meta, iccProfile("GRAY", 600)), "of colours for grey": pngWith(t, grey, meta, iccProfile("RGB ", 600)),
 	} {
 		if body, _ := saved(t, raw); bytes.Contains(body, []byte("acsp")) || bytes.Contains(body, []byte("ICC_PROFILE")) || bytes.Contains(body, []byte("iCCP")) {
 			t.Errorf("a profile %s stays", name)
