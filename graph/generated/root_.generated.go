@@ -444,13 +444,13 @@ directive @listSize(
 ) on FIELD_DEFINITION
 
 """
-Token-bucket limit of one operation, counted in Redis per caller: the user, or else the client address. A call
-above it gets a ` + "`" + `RateLimitedError` + "`" + `. Settings and sales may override the values.
+Rate limit of one operation, counted in Redis per caller: the user, or else the client address. At most ` + "`" + `burst` + "`" + ` calls are
+allowed in any window of ` + "`" + `burst / perSecond` + "`" + ` seconds. A call above it gets a ` + "`" + `RateLimitedError` + "`" + `. Settings and sales may override the values.
 """
 directive @rateLimit(
-  """Bucket size."""
+  """Calls allowed in a window, all at once if they come so."""
   burst: Int!
-  """Tokens that become available again each second."""
+  """Calls per second on average over a window; it sets its length."""
   perSecond: Float!
 ) on FIELD_DEFINITION
 
@@ -2381,9 +2381,9 @@ type SaleSwitches {
   captchaRequired: Boolean!
   """Buyers admitted from the waiting room each second; 0 = no limit."""
   inflowPerSecond: Int!
-  """Calls that one user may make at once; 0 = the default of the server."""
+  """Calls that one user may make in any window of ` + "`" + `limitBurst / limitPerSecond` + "`" + ` seconds; 0 = the default of the server."""
   limitBurst: Int!
-  """Calls that become available again each second."""
+  """Calls per second on average over a window; 0 = the default of the server."""
   limitPerSecond: Float!
   """Unused path tokens at a time per unit left; 0 = no limit; 1.5, the default = the ratio of the server (` + "`" + `SECKILL_PERMIT_RATIO` + "`" + `)."""
   permitRatio: Float!
@@ -3090,9 +3090,9 @@ input SetSaleSwitchesInput {
   captchaRequired: Boolean
   """Buyers to admit from the waiting room each second; 0 = no limit."""
   inflowPerSecond: Int @constraint(min: 0, max: 1000000)
-  """Calls that one user may make at once; 0 = the default of the server."""
+  """Calls that one user may make in any window of ` + "`" + `limitBurst / limitPerSecond` + "`" + ` seconds; 0 = the default of the server."""
   limitBurst: Int @constraint(min: 0, max: 10000)
-  """Calls that become available again each second."""
+  """Calls per second on average over a window; 0 = the default of the server."""
   limitPerSecond: Float
   """Reason, for the log."""
   note: String @constraint(maxLength: 200)

@@ -2547,9 +2547,9 @@ type SaleSwitches struct {
 	CaptchaRequired bool `json:"captchaRequired"`
 	// Buyers admitted from the waiting room each second; 0 = no limit.
 	InflowPerSecond int `json:"inflowPerSecond"`
-	// Calls that one user may make at once; 0 = the default of the server.
+	// Calls that one user may make in any window of `limitBurst / limitPerSecond` seconds; 0 = the default of the server.
 	LimitBurst int `json:"limitBurst"`
-	// Calls that become available again each second.
+	// Calls per second on average over a window; 0 = the default of the server.
 	LimitPerSecond float64 `json:"limitPerSecond"`
 	// Unused path tokens at a time per unit left; 0 = no limit; 1.5, the default = the ratio of the server (`SECKILL_PERMIT_RATIO`).
 	PermitRatio float64 `json:"permitRatio"`
@@ -2763,9 +2763,9 @@ type SetSaleSwitchesInput struct {
 	CaptchaRequired *bool `json:"captchaRequired,omitempty"`
 	// Buyers to admit from the waiting room each second; 0 = no limit.
 	InflowPerSecond *int `json:"inflowPerSecond,omitempty"`
-	// Calls that one user may make at once; 0 = the default of the server.
+	// Calls that one user may make in any window of `limitBurst / limitPerSecond` seconds; 0 = the default of the server.
 	LimitBurst *int `json:"limitBurst,omitempty"`
-	// Calls that become available again each second.
+	// Calls per second on average over a window; 0 = the default of the server.
 	LimitPerSecond *float64 `json:"limitPerSecond,omitempty"`
 	// Reason, for the log.
 	Note *string `json:"note,omitempty"`

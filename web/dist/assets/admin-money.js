@@ -1,1 +1,1 @@
-export{d as OrderMoneyPage}from"./admin.js?v=3ad09e644f8d";
+export{d as OrderMoneyPage}from"./admin.js?v=5782ba2a40eb";

@@ -1,1 +1,1 @@
-export{i as Refunds}from"./admin.js?v=3ad09e644f8d";
+export{i as Refunds}from"./admin.js?v=5782ba2a40eb";

@@ -1,1 +1,1 @@
-export{n as ReportPage}from"./admin.js?v=3ad09e644f8d";
+export{n as ReportPage}from"./admin.js?v=5782ba2a40eb";

@@ -1,1 +1,1 @@
-export{P as ot,F as textsOf}from"./admin.js?v=3ad09e644f8d";
+export{P as ot,F as textsOf}from"./admin.js?v=5782ba2a40eb";

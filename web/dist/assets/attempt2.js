@@ -1,1 +1,1 @@
-export{r as resumeWaitingRooms}from"./attempt.js?v=3ad09e644f8d";
+export{r as resumeWaitingRooms}from"./attempt.js?v=5782ba2a40eb";
