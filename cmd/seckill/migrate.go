@@ -22,7 +22,7 @@ type migrateUpCmd struct{}
 // Help returns the examples.
 func (migrateUpCmd) Help() string {
 	return "Safe to run by several processes at once, and again.\n\n" +
-		examples("SECKILL_DATABASE_URL=postgres://user:password@host/seckill seckill migrate up")
+		examples("SECKILL_DATABASE_URL='postgres://user:password@host/seckill?sslmode=require' seckill migrate up")
 }
 
 // Run applies migrations.

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -33,6 +34,36 @@ func TestThePathOfAnOrderNamesFunctionsThatExist(t *testing.T) {
 	}
 	if named < 10 {
 		t.Errorf("%d functions found: has the table another form?", named)
+	}
+}
+
+// address is an address of Postgres with a user or an ellipsis.
+var address = regexp.MustCompile(`postgres(?:ql)?://(?:\w+:\w+@|…)[^\s"'` + "`" + `)]*`)
+
+// TestEveryAddressOfPostgresSaysItsEncryption: versions of the driver differ in what they take
+// for an address that says nothing, and people copy what they read.
+func TestEveryAddressOfPostgresSaysItsEncryption(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	walk(t, func(rel, abs string) {
+		read := within(rel, "docs") || within(rel, "deploy") || within(rel, "examples") || within(rel, "cmd") || within(rel, "internal/config") ||
+			within(rel, "internal/postgres") || within(rel, "internal/doctor") || rel == "README.md" || rel == "CONTRIBUTING.md"
+		if !read || strings.HasSuffix(rel, "_test.go") {
+			return
+		}
+		text, err := os.ReadFile(abs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range address.FindAllString(string(text), -1) {
+			seen++
+			if !strings.Contains(found, "sslmode=") {
+				t.Errorf("%s: %s does not say ?sslmode=", rel, found)
+			}
+		}
+	})
+	if seen < 8 {
+		t.Errorf("%d addresses found: have they another form?", seen)
 	}
 }
 

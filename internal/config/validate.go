@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -61,18 +62,24 @@ func (p *Problems) add(flag, format string, args ...any) {
 
 func (p *Problems) database(raw Secret) {
 	if raw == "" {
-		p.add("database-url", "is not set: give the address of Postgres, postgres://user:password@host:5432/seckill")
+		p.add("database-url", "is not set: give the address of Postgres, postgres://user:password@host:5432/seckill?sslmode=require")
 		return
 	}
 	u, err := url.Parse(string(raw))
 	if err != nil || u.Host == "" && !u.Query().Has("host") || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
-		p.add("database-url", "is not an address of Postgres: write postgres://user:password@host:5432/seckill")
+		p.add("database-url", "is not an address of Postgres: write postgres://user:password@host:5432/seckill?sslmode=require")
 		return
 	}
 	if strings.Trim(u.Path, "/") == "" {
 		p.add("database-url", "names no database: put /seckill, or your database's name, behind the port")
 	}
+	if mode := u.Query()["sslmode"]; len(mode) > 0 && !slices.Contains(sslModes, mode[0]) {
+		p.add("database-url", "has an unknown sslmode: write one of %s", strings.Join(sslModes, ", "))
+	}
 }
+
+// sslModes are the modes of encryption that the driver of Postgres knows.
+var sslModes = []string{"disable", "allow", "prefer", "require", "verify-ca", "verify-full"}
 
 func (p *Problems) redis(raw Secret) {
 	if raw == "" {

@@ -251,6 +251,24 @@ func TestRateLimitsAreParsedAndBounded(t *testing.T) {
 	}
 }
 
+func TestAnUnknownEncryptionOfPostgresIsRefused(t *testing.T) {
+	t.Parallel()
+	for mode, good := range map[string]bool{
+		"disable": true, "allow": true, "prefer": true, "require": true, "verify-ca": true, "verify-full": true,
+		"required": false, "on": false, "": false, "Require": false,
+	} {
+		c := Default()
+		c.DatabaseURL = Secret("postgres://u:p@a:5432/shop?sslmode=" + mode)
+		err := c.Validate(NeedDatabase)
+		if (err == nil) != good {
+			t.Errorf("%q: %v", mode, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "u:p") {
+			t.Errorf("%q: the error shows the password: %v", mode, err)
+		}
+	}
+}
+
 func TestAddressesOfPostgresMayNameSeveralHostsOrASocket(t *testing.T) {
 	t.Parallel()
 	for _, address := range []Secret{

@@ -144,6 +144,32 @@ func TestADatabaseWithoutTablesIsReported(t *testing.T) {
 	wants(t, check(t, d), "postgres", doctor.Error, "run `seckill migrate up`")
 }
 
+func TestAnAddressThatMaySendPasswordsInPlainTextIsReported(t *testing.T) {
+	t.Parallel()
+	base := testdb.PostgresURL(t)
+	for mode, want := range map[string]string{
+		"":        "does not say how it is encrypted",
+		"prefer":  "sslmode=prefer, which sends passwords in plain text",
+		"allow":   "sslmode=allow, which sends passwords in plain text",
+		"disable": "",
+	} {
+		u, err := url.Parse(base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := u.Query()
+		q.Set("sslmode", strings.TrimSpace(mode))
+		if mode == "" {
+			q.Del("sslmode")
+		}
+		u.RawQuery = q.Encode()
+		got := strings.Join(find(check(t, deps(t, u.String(), testenv.RedisURL(t))), "postgres", doctor.Warning), "\n")
+		if want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("sslmode %q: warnings %q, want %q", mode, got, want)
+		}
+	}
+}
+
 func TestSettingsOfPostgresThatLoseOrdersAreReported(t *testing.T) {
 	t.Parallel()
 	u, err := url.Parse(testdb.PostgresURL(t))

@@ -22,6 +22,7 @@ func (r *report) postgres(ctx context.Context, d Deps) {
 	if d.Config.DatabaseURL == "" {
 		return // reported by the settings check
 	}
+	r.encryption(d.Config.DatabaseURL.Reveal())
 	ctx, cancel := context.WithTimeout(ctx, d.timeout())
 	defer cancel()
 	pooled := d.Config.DatabasePooling == config.PoolingTransaction
@@ -37,6 +38,16 @@ func (r *report) postgres(ctx context.Context, d Deps) {
 	r.pooling(ctx, db, pooled)
 	r.migrations(ctx, db)
 	r.postgresClock(ctx, db, d)
+}
+
+// encryption checks that the address says how the connection is encrypted.
+func (r *report) encryption(address string) {
+	switch mode := postgres.SSLMode(address); {
+	case mode == "allow" || mode == "prefer":
+		r.add(areaPostgres, Warning, "is reached with sslmode="+mode+", which sends passwords in plain text when TLS fails or is suppressed; write require, verify-full, or disable where the network is private")
+	case !postgres.SaysSSLMode(address) && mode == "require":
+		r.add(areaPostgres, Warning, "is reached by an address that does not say how it is encrypted: it is taken as ?sslmode=require, whose certificate is not checked; write that, verify-full with ?sslrootcert=FILE, or disable where the network is private")
+	}
 }
 
 // server checks the version and the settings required for durability.

@@ -30,7 +30,7 @@ func Hint(err error) string {
 	if _, ok := errors.AsType[*net.OpError](err); ok {
 		return "start Postgres there, or put the address right"
 	}
-	return "put the address right: postgres://user:password@host:5432/seckill?sslmode=disable"
+	return "put the address right: postgres://user:password@host:5432/seckill?sslmode=require"
 }
 
 func isTimeout(err error) bool {

@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -50,7 +51,8 @@ type DB struct {
 
 // Options configure a Postgres database.
 type Options struct {
-	// URL is postgres://user@host:port/name?sslmode=…, or lib/pq's key=value form. Several
+	// URL is postgres://user@host:port/name?sslmode=…, or lib/pq's key=value form. Without
+	// sslmode it is encrypted (require), see SaysSSLMode. Several
 	// hosts are tried in their order, with target_session_attrs=read-write until one takes
 	// writes; host=/directory is a Unix socket. The
 	// parameters statement_timeout, lock_timeout and
@@ -135,6 +137,42 @@ func sessionOf(address string) (session, error) {
 // not as in libpq's postgres://user@host1:5432,host2:5432/name, so that they become
 // parameters here.
 func configOf(raw string) (pq.Config, error) {
+	cfg, err := parse(raw)
+	if err == nil && !SaysSSLMode(raw) && (cfg.SSLMode == "" || cfg.SSLMode == pq.SSLModePrefer) {
+		cfg.SSLMode = pq.SSLModeRequire // the next lib/pq takes prefer, which sends passwords in plain text when TLS fails
+	}
+	return cfg, err
+}
+
+// keyedSSLMode finds sslmode in the key=value form of an address.
+var keyedSSLMode = regexp.MustCompile(`(^|\s)sslmode\s*=`)
+
+// SaysSSLMode reports whether an address, or PGSSLMODE, says how the connection is
+// encrypted.
+func SaysSSLMode(raw string) bool {
+	if os.Getenv("PGSSLMODE") != "" {
+		return true
+	}
+	_, rest, isURL := strings.Cut(raw, "://")
+	if !isURL {
+		return keyedSSLMode.MatchString(raw)
+	}
+	_, query, _ := strings.Cut(rest, "?") // url.Parse refuses several hosts with ports
+	values, err := url.ParseQuery(query)
+	return err == nil && values.Has("sslmode")
+}
+
+// SSLMode returns how the connections of an address are encrypted, "" for an address that
+// cannot be parsed.
+func SSLMode(raw string) string {
+	cfg, err := configOf(raw)
+	if err != nil {
+		return ""
+	}
+	return string(cfg.SSLMode)
+}
+
+func parse(raw string) (pq.Config, error) {
 	scheme, rest, isURL := strings.Cut(raw, "://")
 	end := strings.IndexAny(rest, "/?")
 	if !isURL || end < 0 || !strings.Contains(rest[:end], ",") {
