@@ -26,6 +26,7 @@ import (
 	"seckill/ent/payment"
 	"seckill/ent/paymentevent"
 	"seckill/ent/pushsubscription"
+	"seckill/ent/recordmark"
 	"seckill/ent/refund"
 	"seckill/ent/refusedattempt"
 	"seckill/ent/sale"
@@ -131,6 +132,7 @@ func checkColumn(t, c string) error {
 			payment.Table:          payment.ValidColumn,
 			paymentevent.Table:     paymentevent.ValidColumn,
 			pushsubscription.Table: pushsubscription.ValidColumn,
+			recordmark.Table:       recordmark.ValidColumn,
 			refund.Table:           refund.ValidColumn,
 			refusedattempt.Table:   refusedattempt.ValidColumn,
 			sale.Table:             sale.ValidColumn,

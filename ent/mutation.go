@@ -26,6 +26,7 @@ import (
 	"seckill/ent/paymentevent"
 	"seckill/ent/predicate"
 	"seckill/ent/pushsubscription"
+	"seckill/ent/recordmark"
 	"seckill/ent/refund"
 	"seckill/ent/refusedattempt"
 	"seckill/ent/sale"
@@ -84,6 +85,7 @@ const (
 	TypePayment          = "Payment"
 	TypePaymentEvent     = "PaymentEvent"
 	TypePushSubscription = "PushSubscription"
+	TypeRecordMark       = "RecordMark"
 	TypeRefund           = "Refund"
 	TypeRefusedAttempt   = "RefusedAttempt"
 	TypeSale             = "Sale"
@@ -17386,6 +17388,939 @@ func (m *PushSubscriptionMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *PushSubscriptionMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown PushSubscription edge %s", name)
+}
+
+// RecordMarkMutation represents an operation that mutates the RecordMark nodes in the graph.
+type RecordMarkMutation struct {
+	config
+	op             Op
+	typ            string
+	id             *int
+	mark           *int64
+	addmark        *int64
+	system_id      *int64
+	addsystem_id   *int64
+	timeline       *int64
+	addtimeline    *int64
+	database_id    *int64
+	adddatabase_id *int64
+	lost           *int64
+	addlost        *int64
+	recovered      *int64
+	addrecovered   *int64
+	marked_at      *time.Time
+	lost_at        *time.Time
+	clearedFields  map[string]struct{}
+	done           bool
+	oldValue       func(context.Context) (*RecordMark, error)
+	predicates     []predicate.RecordMark
+}
+
+var _ ent.Mutation = (*RecordMarkMutation)(nil)
+
+// recordmarkOption allows management of the mutation configuration using functional options.
+type recordmarkOption func(*RecordMarkMutation)
+
+// newRecordMarkMutation creates new mutation for the RecordMark entity.
+func newRecordMarkMutation(c config, op Op, opts ...recordmarkOption) *RecordMarkMutation {
+	m := &RecordMarkMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeRecordMark,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withRecordMarkID sets the ID field of the mutation.
+func withRecordMarkID(id int) recordmarkOption {
+	return func(m *RecordMarkMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *RecordMark
+		)
+		m.oldValue = func(ctx context.Context) (*RecordMark, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().RecordMark.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withRecordMark sets the old RecordMark of the mutation.
+func withRecordMark(node *RecordMark) recordmarkOption {
+	return func(m *RecordMarkMutation) {
+		m.oldValue = func(context.Context) (*RecordMark, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m RecordMarkMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m RecordMarkMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of RecordMark entities.
+func (m *RecordMarkMutation) SetID(id int) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *RecordMarkMutation) ID() (id int, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *RecordMarkMutation) IDs(ctx context.Context) ([]int, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []int{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().RecordMark.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetMark sets the "mark" field.
+func (m *RecordMarkMutation) SetMark(i int64) {
+	m.mark = &i
+	m.addmark = nil
+}
+
+// Mark returns the value of the "mark" field in the mutation.
+func (m *RecordMarkMutation) Mark() (r int64, exists bool) {
+	v := m.mark
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMark returns the old "mark" field's value of the RecordMark entity.
+// If the RecordMark object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RecordMarkMutation) OldMark(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMark is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMark requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMark: %w", err)
+	}
+	return oldValue.Mark, nil
+}
+
+// AddMark adds i to the "mark" field.
+func (m *RecordMarkMutation) AddMark(i int64) {
+	if m.addmark != nil {
+		*m.addmark += i
+	} else {
+		m.addmark = &i
+	}
+}
+
+// AddedMark returns the value that was added to the "mark" field in this mutation.
+func (m *RecordMarkMutation) AddedMark() (r int64, exists bool) {
+	v := m.addmark
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetMark resets all changes to the "mark" field.
+func (m *RecordMarkMutation) ResetMark() {
+	m.mark = nil
+	m.addmark = nil
+}
+
+// SetSystemID sets the "system_id" field.
+func (m *RecordMarkMutation) SetSystemID(i int64) {
+	m.system_id = &i
+	m.addsystem_id = nil
+}
+
+// SystemID returns the value of the "system_id" field in the mutation.
+func (m *RecordMarkMutation) SystemID() (r int64, exists bool) {
+	v := m.system_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSystemID returns the old "system_id" field's value of the RecordMark entity.
+// If the RecordMark object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RecordMarkMutation) OldSystemID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSystemID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSystemID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSystemID: %w", err)
+	}
+	return oldValue.SystemID, nil
+}
+
+// AddSystemID adds i to the "system_id" field.
+func (m *RecordMarkMutation) AddSystemID(i int64) {
+	if m.addsystem_id != nil {
+		*m.addsystem_id += i
+	} else {
+		m.addsystem_id = &i
+	}
+}
+
+// AddedSystemID returns the value that was added to the "system_id" field in this mutation.
+func (m *RecordMarkMutation) AddedSystemID() (r int64, exists bool) {
+	v := m.addsystem_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetSystemID resets all changes to the "system_id" field.
+func (m *RecordMarkMutation) ResetSystemID() {
+	m.system_id = nil
+	m.addsystem_id = nil
+}
+
+// SetTimeline sets the "timeline" field.
+func (m *RecordMarkMutation) SetTimeline(i int64) {
+	m.timeline = &i
+	m.addtimeline = nil
+}
+
+// Timeline returns the value of the "timeline" field in the mutation.
+func (m *RecordMarkMutation) Timeline() (r int64, exists bool) {
+	v := m.timeline
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTimeline returns the old "timeline" field's value of the RecordMark entity.
+// If the RecordMark object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RecordMarkMutation) OldTimeline(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTimeline is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTimeline requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTimeline: %w", err)
+	}
+	return oldValue.Timeline, nil
+}
+
+// AddTimeline adds i to the "timeline" field.
+func (m *RecordMarkMutation) AddTimeline(i int64) {
+	if m.addtimeline != nil {
+		*m.addtimeline += i
+	} else {
+		m.addtimeline = &i
+	}
+}
+
+// AddedTimeline returns the value that was added to the "timeline" field in this mutation.
+func (m *RecordMarkMutation) AddedTimeline() (r int64, exists bool) {
+	v := m.addtimeline
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetTimeline resets all changes to the "timeline" field.
+func (m *RecordMarkMutation) ResetTimeline() {
+	m.timeline = nil
+	m.addtimeline = nil
+}
+
+// SetDatabaseID sets the "database_id" field.
+func (m *RecordMarkMutation) SetDatabaseID(i int64) {
+	m.database_id = &i
+	m.adddatabase_id = nil
+}
+
+// DatabaseID returns the value of the "database_id" field in the mutation.
+func (m *RecordMarkMutation) DatabaseID() (r int64, exists bool) {
+	v := m.database_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDatabaseID returns the old "database_id" field's value of the RecordMark entity.
+// If the RecordMark object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RecordMarkMutation) OldDatabaseID(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDatabaseID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDatabaseID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDatabaseID: %w", err)
+	}
+	return oldValue.DatabaseID, nil
+}
+
+// AddDatabaseID adds i to the "database_id" field.
+func (m *RecordMarkMutation) AddDatabaseID(i int64) {
+	if m.adddatabase_id != nil {
+		*m.adddatabase_id += i
+	} else {
+		m.adddatabase_id = &i
+	}
+}
+
+// AddedDatabaseID returns the value that was added to the "database_id" field in this mutation.
+func (m *RecordMarkMutation) AddedDatabaseID() (r int64, exists bool) {
+	v := m.adddatabase_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDatabaseID resets all changes to the "database_id" field.
+func (m *RecordMarkMutation) ResetDatabaseID() {
+	m.database_id = nil
+	m.adddatabase_id = nil
+}
+
+// SetLost sets the "lost" field.
+func (m *RecordMarkMutation) SetLost(i int64) {
+	m.lost = &i
+	m.addlost = nil
+}
+
+// Lost returns the value of the "lost" field in the mutation.
+func (m *RecordMarkMutation) Lost() (r int64, exists bool) {
+	v := m.lost
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLost returns the old "lost" field's value of the RecordMark entity.
+// If the RecordMark object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RecordMarkMutation) OldLost(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLost is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLost requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLost: %w", err)
+	}
+	return oldValue.Lost, nil
+}
+
+// AddLost adds i to the "lost" field.
+func (m *RecordMarkMutation) AddLost(i int64) {
+	if m.addlost != nil {
+		*m.addlost += i
+	} else {
+		m.addlost = &i
+	}
+}
+
+// AddedLost returns the value that was added to the "lost" field in this mutation.
+func (m *RecordMarkMutation) AddedLost() (r int64, exists bool) {
+	v := m.addlost
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetLost resets all changes to the "lost" field.
+func (m *RecordMarkMutation) ResetLost() {
+	m.lost = nil
+	m.addlost = nil
+}
+
+// SetRecovered sets the "recovered" field.
+func (m *RecordMarkMutation) SetRecovered(i int64) {
+	m.recovered = &i
+	m.addrecovered = nil
+}
+
+// Recovered returns the value of the "recovered" field in the mutation.
+func (m *RecordMarkMutation) Recovered() (r int64, exists bool) {
+	v := m.recovered
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRecovered returns the old "recovered" field's value of the RecordMark entity.
+// If the RecordMark object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RecordMarkMutation) OldRecovered(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRecovered is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRecovered requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRecovered: %w", err)
+	}
+	return oldValue.Recovered, nil
+}
+
+// AddRecovered adds i to the "recovered" field.
+func (m *RecordMarkMutation) AddRecovered(i int64) {
+	if m.addrecovered != nil {
+		*m.addrecovered += i
+	} else {
+		m.addrecovered = &i
+	}
+}
+
+// AddedRecovered returns the value that was added to the "recovered" field in this mutation.
+func (m *RecordMarkMutation) AddedRecovered() (r int64, exists bool) {
+	v := m.addrecovered
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRecovered resets all changes to the "recovered" field.
+func (m *RecordMarkMutation) ResetRecovered() {
+	m.recovered = nil
+	m.addrecovered = nil
+}
+
+// SetMarkedAt sets the "marked_at" field.
+func (m *RecordMarkMutation) SetMarkedAt(t time.Time) {
+	m.marked_at = &t
+}
+
+// MarkedAt returns the value of the "marked_at" field in the mutation.
+func (m *RecordMarkMutation) MarkedAt() (r time.Time, exists bool) {
+	v := m.marked_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMarkedAt returns the old "marked_at" field's value of the RecordMark entity.
+// If the RecordMark object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RecordMarkMutation) OldMarkedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMarkedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMarkedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMarkedAt: %w", err)
+	}
+	return oldValue.MarkedAt, nil
+}
+
+// ResetMarkedAt resets all changes to the "marked_at" field.
+func (m *RecordMarkMutation) ResetMarkedAt() {
+	m.marked_at = nil
+}
+
+// SetLostAt sets the "lost_at" field.
+func (m *RecordMarkMutation) SetLostAt(t time.Time) {
+	m.lost_at = &t
+}
+
+// LostAt returns the value of the "lost_at" field in the mutation.
+func (m *RecordMarkMutation) LostAt() (r time.Time, exists bool) {
+	v := m.lost_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLostAt returns the old "lost_at" field's value of the RecordMark entity.
+// If the RecordMark object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RecordMarkMutation) OldLostAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLostAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLostAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLostAt: %w", err)
+	}
+	return oldValue.LostAt, nil
+}
+
+// ClearLostAt clears the value of the "lost_at" field.
+func (m *RecordMarkMutation) ClearLostAt() {
+	m.lost_at = nil
+	m.clearedFields[recordmark.FieldLostAt] = struct{}{}
+}
+
+// LostAtCleared returns if the "lost_at" field was cleared in this mutation.
+func (m *RecordMarkMutation) LostAtCleared() bool {
+	_, ok := m.clearedFields[recordmark.FieldLostAt]
+	return ok
+}
+
+// ResetLostAt resets all changes to the "lost_at" field.
+func (m *RecordMarkMutation) ResetLostAt() {
+	m.lost_at = nil
+	delete(m.clearedFields, recordmark.FieldLostAt)
+}
+
+// Where appends a list predicates to the RecordMarkMutation builder.
+func (m *RecordMarkMutation) Where(ps ...predicate.RecordMark) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the RecordMarkMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *RecordMarkMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.RecordMark, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *RecordMarkMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *RecordMarkMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (RecordMark).
+func (m *RecordMarkMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *RecordMarkMutation) Fields() []string {
+	fields := make([]string, 0, 8)
+	if m.mark != nil {
+		fields = append(fields, recordmark.FieldMark)
+	}
+	if m.system_id != nil {
+		fields = append(fields, recordmark.FieldSystemID)
+	}
+	if m.timeline != nil {
+		fields = append(fields, recordmark.FieldTimeline)
+	}
+	if m.database_id != nil {
+		fields = append(fields, recordmark.FieldDatabaseID)
+	}
+	if m.lost != nil {
+		fields = append(fields, recordmark.FieldLost)
+	}
+	if m.recovered != nil {
+		fields = append(fields, recordmark.FieldRecovered)
+	}
+	if m.marked_at != nil {
+		fields = append(fields, recordmark.FieldMarkedAt)
+	}
+	if m.lost_at != nil {
+		fields = append(fields, recordmark.FieldLostAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *RecordMarkMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case recordmark.FieldMark:
+		return m.Mark()
+	case recordmark.FieldSystemID:
+		return m.SystemID()
+	case recordmark.FieldTimeline:
+		return m.Timeline()
+	case recordmark.FieldDatabaseID:
+		return m.DatabaseID()
+	case recordmark.FieldLost:
+		return m.Lost()
+	case recordmark.FieldRecovered:
+		return m.Recovered()
+	case recordmark.FieldMarkedAt:
+		return m.MarkedAt()
+	case recordmark.FieldLostAt:
+		return m.LostAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *RecordMarkMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case recordmark.FieldMark:
+		return m.OldMark(ctx)
+	case recordmark.FieldSystemID:
+		return m.OldSystemID(ctx)
+	case recordmark.FieldTimeline:
+		return m.OldTimeline(ctx)
+	case recordmark.FieldDatabaseID:
+		return m.OldDatabaseID(ctx)
+	case recordmark.FieldLost:
+		return m.OldLost(ctx)
+	case recordmark.FieldRecovered:
+		return m.OldRecovered(ctx)
+	case recordmark.FieldMarkedAt:
+		return m.OldMarkedAt(ctx)
+	case recordmark.FieldLostAt:
+		return m.OldLostAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown RecordMark field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *RecordMarkMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case recordmark.FieldMark:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMark(v)
+		return nil
+	case recordmark.FieldSystemID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSystemID(v)
+		return nil
+	case recordmark.FieldTimeline:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTimeline(v)
+		return nil
+	case recordmark.FieldDatabaseID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDatabaseID(v)
+		return nil
+	case recordmark.FieldLost:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLost(v)
+		return nil
+	case recordmark.FieldRecovered:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRecovered(v)
+		return nil
+	case recordmark.FieldMarkedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMarkedAt(v)
+		return nil
+	case recordmark.FieldLostAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLostAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown RecordMark field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *RecordMarkMutation) AddedFields() []string {
+	var fields []string
+	if m.addmark != nil {
+		fields = append(fields, recordmark.FieldMark)
+	}
+	if m.addsystem_id != nil {
+		fields = append(fields, recordmark.FieldSystemID)
+	}
+	if m.addtimeline != nil {
+		fields = append(fields, recordmark.FieldTimeline)
+	}
+	if m.adddatabase_id != nil {
+		fields = append(fields, recordmark.FieldDatabaseID)
+	}
+	if m.addlost != nil {
+		fields = append(fields, recordmark.FieldLost)
+	}
+	if m.addrecovered != nil {
+		fields = append(fields, recordmark.FieldRecovered)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *RecordMarkMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case recordmark.FieldMark:
+		return m.AddedMark()
+	case recordmark.FieldSystemID:
+		return m.AddedSystemID()
+	case recordmark.FieldTimeline:
+		return m.AddedTimeline()
+	case recordmark.FieldDatabaseID:
+		return m.AddedDatabaseID()
+	case recordmark.FieldLost:
+		return m.AddedLost()
+	case recordmark.FieldRecovered:
+		return m.AddedRecovered()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *RecordMarkMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case recordmark.FieldMark:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddMark(v)
+		return nil
+	case recordmark.FieldSystemID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddSystemID(v)
+		return nil
+	case recordmark.FieldTimeline:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddTimeline(v)
+		return nil
+	case recordmark.FieldDatabaseID:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDatabaseID(v)
+		return nil
+	case recordmark.FieldLost:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddLost(v)
+		return nil
+	case recordmark.FieldRecovered:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRecovered(v)
+		return nil
+	}
+	return fmt.Errorf("unknown RecordMark numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *RecordMarkMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(recordmark.FieldLostAt) {
+		fields = append(fields, recordmark.FieldLostAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *RecordMarkMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *RecordMarkMutation) ClearField(name string) error {
+	switch name {
+	case recordmark.FieldLostAt:
+		m.ClearLostAt()
+		return nil
+	}
+	return fmt.Errorf("unknown RecordMark nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *RecordMarkMutation) ResetField(name string) error {
+	switch name {
+	case recordmark.FieldMark:
+		m.ResetMark()
+		return nil
+	case recordmark.FieldSystemID:
+		m.ResetSystemID()
+		return nil
+	case recordmark.FieldTimeline:
+		m.ResetTimeline()
+		return nil
+	case recordmark.FieldDatabaseID:
+		m.ResetDatabaseID()
+		return nil
+	case recordmark.FieldLost:
+		m.ResetLost()
+		return nil
+	case recordmark.FieldRecovered:
+		m.ResetRecovered()
+		return nil
+	case recordmark.FieldMarkedAt:
+		m.ResetMarkedAt()
+		return nil
+	case recordmark.FieldLostAt:
+		m.ResetLostAt()
+		return nil
+	}
+	return fmt.Errorf("unknown RecordMark field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *RecordMarkMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *RecordMarkMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *RecordMarkMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *RecordMarkMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *RecordMarkMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *RecordMarkMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *RecordMarkMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown RecordMark unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *RecordMarkMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown RecordMark edge %s", name)
 }
 
 // RefundMutation represents an operation that mutates the Refund nodes in the graph.

@@ -21,6 +21,7 @@ import (
 	"seckill/ent/payment"
 	"seckill/ent/paymentevent"
 	"seckill/ent/pushsubscription"
+	"seckill/ent/recordmark"
 	"seckill/ent/refund"
 	"seckill/ent/refusedattempt"
 	"seckill/ent/sale"
@@ -564,6 +565,32 @@ func init() {
 	pushsubscription.DefaultLabel = pushsubscriptionDescLabel.Default.(string)
 	// pushsubscription.LabelValidator is a validator for the "label" field. It is called by the builders before save.
 	pushsubscription.LabelValidator = pushsubscriptionDescLabel.Validators[0].(func(string) error)
+	recordmarkFields := schema.RecordMark{}.Fields()
+	_ = recordmarkFields
+	// recordmarkDescMark is the schema descriptor for mark field.
+	recordmarkDescMark := recordmarkFields[1].Descriptor()
+	// recordmark.DefaultMark holds the default value on creation for the mark field.
+	recordmark.DefaultMark = recordmarkDescMark.Default.(int64)
+	// recordmarkDescSystemID is the schema descriptor for system_id field.
+	recordmarkDescSystemID := recordmarkFields[2].Descriptor()
+	// recordmark.DefaultSystemID holds the default value on creation for the system_id field.
+	recordmark.DefaultSystemID = recordmarkDescSystemID.Default.(int64)
+	// recordmarkDescTimeline is the schema descriptor for timeline field.
+	recordmarkDescTimeline := recordmarkFields[3].Descriptor()
+	// recordmark.DefaultTimeline holds the default value on creation for the timeline field.
+	recordmark.DefaultTimeline = recordmarkDescTimeline.Default.(int64)
+	// recordmarkDescDatabaseID is the schema descriptor for database_id field.
+	recordmarkDescDatabaseID := recordmarkFields[4].Descriptor()
+	// recordmark.DefaultDatabaseID holds the default value on creation for the database_id field.
+	recordmark.DefaultDatabaseID = recordmarkDescDatabaseID.Default.(int64)
+	// recordmarkDescLost is the schema descriptor for lost field.
+	recordmarkDescLost := recordmarkFields[5].Descriptor()
+	// recordmark.DefaultLost holds the default value on creation for the lost field.
+	recordmark.DefaultLost = recordmarkDescLost.Default.(int64)
+	// recordmarkDescRecovered is the schema descriptor for recovered field.
+	recordmarkDescRecovered := recordmarkFields[6].Descriptor()
+	// recordmark.DefaultRecovered holds the default value on creation for the recovered field.
+	recordmark.DefaultRecovered = recordmarkDescRecovered.Default.(int64)
 	refundFields := schema.Refund{}.Fields()
 	_ = refundFields
 	// refundDescTransaction is the schema descriptor for transaction field.

@@ -52,6 +52,8 @@ type Tx struct {
 	PaymentEvent *PaymentEventClient
 	// PushSubscription is the client for interacting with the PushSubscription builders.
 	PushSubscription *PushSubscriptionClient
+	// RecordMark is the client for interacting with the RecordMark builders.
+	RecordMark *RecordMarkClient
 	// Refund is the client for interacting with the Refund builders.
 	Refund *RefundClient
 	// RefusedAttempt is the client for interacting with the RefusedAttempt builders.
@@ -244,6 +246,7 @@ func (tx *Tx) init() {
 	tx.Payment = NewPaymentClient(tx.config)
 	tx.PaymentEvent = NewPaymentEventClient(tx.config)
 	tx.PushSubscription = NewPushSubscriptionClient(tx.config)
+	tx.RecordMark = NewRecordMarkClient(tx.config)
 	tx.Refund = NewRefundClient(tx.config)
 	tx.RefusedAttempt = NewRefusedAttemptClient(tx.config)
 	tx.Sale = NewSaleClient(tx.config)

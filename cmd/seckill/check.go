@@ -1,16 +1,20 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"text/tabwriter"
+	"time"
 
 	"seckill/internal/app"
 	"seckill/internal/audit"
 	"seckill/internal/clock"
 	"seckill/internal/config"
 	"seckill/internal/doctor"
+	"seckill/internal/recordloss"
 )
 
 type auditCmd struct {
@@ -94,17 +98,24 @@ func printReport(out io.Writer, r *audit.Report) error {
 }
 
 type doctorCmd struct {
-	JSON bool `help:"Print {ok,findings}."`
+	JSON         bool `help:"Print JSON: {ok,findings}, or {lostAt,recovered,concerns} with --after-restore."`
+	AfterRestore bool `help:"List the orders and payments that Postgres lost in a failover or a restore, instead of the checks."`
 }
 
 // Help returns the examples.
 func (doctorCmd) Help() string {
 	return "Looks at the settings, Postgres (version, durability, migrations), Redis (version, eviction, persistence) " +
-		"and the clocks of all three. Exit 1 when something must be fixed.\n\n" + examples("seckill doctor", "seckill doctor --json")
+		"and the clocks of all three. Exit 1 when something must be fixed.\n\n" +
+		"With --after-restore it compares the copies in Redis with Postgres, and lists the orders, tasks and payments that a failover or a " +
+		"restore concerns. Exit 1 when there are any.\n\n" +
+		examples("seckill doctor", "seckill doctor --json", "seckill doctor --after-restore")
 }
 
 // Run checks the settings and the services.
 func (d doctorCmd) Run(c *call) error {
+	if d.AfterRestore {
+		return d.afterRestore(c)
+	}
 	findings := doctor.Check(c.ctx, doctor.Deps{Config: c.cfg, Settings: c.settings, Environ: c.env.environ, Timeout: c.cfg.RequestTimeout, Clock: clock.System{}})
 	write := doctor.WriteTable
 	if d.JSON {
@@ -117,4 +128,41 @@ func (d doctorCmd) Run(c *call) error {
 		return errFinding
 	}
 	return nil
+}
+
+// afterRestore lists what a loss of commits by Postgres concerns.
+func (d doctorCmd) afterRestore(c *call) error {
+	report, err := app.AfterRestore(c.ctx, c.cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	if d.JSON {
+		e := json.NewEncoder(c.env.stdout)
+		e.SetIndent("", "  ")
+		err = e.Encode(report)
+	} else {
+		err = printLoss(c.env.stdout, report)
+	}
+	if err == nil && len(report.Concerns) > 0 {
+		err = errFinding
+	}
+	return err
+}
+
+func printLoss(out io.Writer, report *recordloss.Report) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	switch {
+	case report.LostAt == nil:
+		fmt.Fprintln(w, "noticed\tno loss of commits")
+	case report.Recovered:
+		fmt.Fprintf(w, "noticed\tat %s; gates and copies follow Postgres again\n", report.LostAt.Format(time.RFC3339))
+	default:
+		fmt.Fprintf(w, "noticed\tat %s; gates and copies do not follow Postgres yet\n", report.LostAt.Format(time.RFC3339))
+	}
+	for _, o := range report.Concerns {
+		fmt.Fprintf(w, "%s\t%s\t%s\tsale %s\tuser %s\tseen %s\tPostgres %s\n",
+			o.What, cmp.Or(o.Order, o.Task, o.Payment), o.Task, cmp.Or(o.Sale, "-"), cmp.Or(o.User, "-"), cmp.Or(o.Copy, "-"), cmp.Or(o.Record, "-"))
+	}
+	fmt.Fprintf(w, "concerned\t%d; compare the money too: seckill payments reconcile\n", len(report.Concerns))
+	return w.Flush()
 }

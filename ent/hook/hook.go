@@ -236,6 +236,18 @@ func (f PushSubscriptionFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.V
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.PushSubscriptionMutation", m)
 }
 
+// The RecordMarkFunc type is an adapter to allow the use of ordinary
+// function as RecordMark mutator.
+type RecordMarkFunc func(context.Context, *ent.RecordMarkMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f RecordMarkFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.RecordMarkMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.RecordMarkMutation", m)
+}
+
 // The RefundFunc type is an adapter to allow the use of ordinary
 // function as Refund mutator.
 type RefundFunc func(context.Context, *ent.RefundMutation) (ent.Value, error)

@@ -63,6 +63,9 @@ type PaymentEvent func(*sql.Selector)
 // PushSubscription is the predicate function for pushsubscription builders.
 type PushSubscription func(*sql.Selector)
 
+// RecordMark is the predicate function for recordmark builders.
+type RecordMark func(*sql.Selector)
+
 // Refund is the predicate function for refund builders.
 type Refund func(*sql.Selector)
 

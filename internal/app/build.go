@@ -315,6 +315,7 @@ func orderQueue(b base, inspector stream.Inspector) orderintake.Queue {
 type orders struct {
 	status    *storefront.Publisher
 	publisher *order.Publisher
+	cache     *order.Cache
 	store     *order.Store
 	writer    *order.Writer
 	letters   *orderintake.DeadLetters
@@ -341,7 +342,7 @@ func newOrders(b base, g gates, m messages, s stats) orders {
 		DB: b.svc.db, Letters: m.deadLetters, Orders: store, Writer: writer, Clock: g.clock, Log: b.log,
 	})
 	return orders{
-		status: status, publisher: publisher, store: store, writer: writer, letters: letters,
+		status: status, publisher: publisher, cache: cache, store: store, writer: writer, letters: letters,
 		backlog:   orderintake.NewBacklog(b.svc.redis, b.keys, letters),
 		positions: orderintake.NewQueuePositions(orderintake.QueuePositionsConfig{Clock: b.clock, Queue: orderQueue(b, m.inspector)}),
 	}

@@ -24,6 +24,7 @@ import (
 	"seckill/internal/periodic"
 	"seckill/internal/preload"
 	"seckill/internal/reconcile"
+	"seckill/internal/recordloss"
 	"seckill/internal/report"
 	"seckill/internal/servicetoken"
 	"seckill/internal/stream"
@@ -233,6 +234,7 @@ type scheduler struct {
 	reconcile periodic.Loop
 	lostTasks periodic.Loop
 	seals     periodic.Loop
+	record    periodic.Loop // notices that Postgres has lost commits
 }
 
 // schedulerParts are the stages that only the scheduler needs.
@@ -259,7 +261,12 @@ func newScheduler(b base, g gates, s stats, in schedulerParts) scheduler {
 		Gates: orderintake.RedisGates{Gate: g.gate, Stock: g.stock, Items: g.items},
 	})
 	sealer := &audit.Sealer{DB: b.svc.db, Clock: g.clock, Log: b.log}
-	return scheduler{preloader, reconciler.Loop(), lost.Loop(), sealer.Loop()}
+	record := recordloss.NewWatch(recordloss.Config{
+		DB: b.svc.db, Redis: b.svc.redis, Keys: b.keys, Cache: o.cache, Orders: o.store, Writer: o.writer, Publisher: o.publisher,
+		Streams: stream.Appender{Client: b.svc.redis.Script}, Gate: g.gate, Gates: preloader, Sales: g.sales, Versions: g.versions, Catalog: g.catalog,
+		Clock: g.clock, Registerer: b.registry, Log: b.log,
+	})
+	return scheduler{preloader, reconciler.Loop(), lost.Loop(), sealer.Loop(), record.Loop()}
 }
 
 // worker holds the router that turns messages into orders.

@@ -24,6 +24,7 @@ import (
 	"seckill/internal/order"
 	"seckill/internal/orderintake"
 	"seckill/internal/payment"
+	"seckill/internal/recordloss"
 	"seckill/internal/report"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
@@ -49,6 +50,20 @@ func Audit(ctx context.Context, cfg *config.Config, sale id.Sale) (_ *audit.Repo
 	defer func() { err = errors.Join(err, svc.Close()) }()
 	auditor := audit.Auditor{DB: svc.db, Redis: svc.redis, Keys: reservation.Keys{Prefix: cfg.RedisPrefix}}
 	return auditor.Sale(ctx, sale)
+}
+
+// AfterRestore lists the orders and payments that a loss of commits by Postgres concerns.
+func AfterRestore(ctx context.Context, cfg *config.Config, log *slog.Logger) (_ *recordloss.Report, err error) {
+	svc, err := openServices(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, svc.Close()) }()
+	keys := reservation.Keys{Prefix: cfg.RedisPrefix}
+	cache := order.NewCache(svc.redis, keys.Tasks, clock.System{})
+	return recordloss.Reporter{
+		DB: svc.db, Keys: keys, Cache: cache, Orders: order.NewStore(order.StoreConfig{DB: svc.db, Log: log}),
+	}.Report(ctx)
 }
 
 // ExportLog writes the log of a sale. It uses Postgres only.

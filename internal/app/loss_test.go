@@ -53,7 +53,7 @@ func gateOf(t *testing.T, client redis.UniversalClient, keys reservation.Keys, m
 	return client.HGetAll(t.Context(), gateKey(t, keys, made)).Val()
 }
 
-func gateKey(t *testing.T, keys reservation.Keys, made *seed.Result) string {
+func gateKey(t testing.TB, keys reservation.Keys, made *seed.Result) string {
 	t.Helper()
 	saleID, err1 := id.ParseSale(made.SaleID)
 	itemID, err2 := id.ParseItem(made.ItemID)

@@ -200,6 +200,9 @@ func (a *App) schedule(g gates, m messages, s stats, in runningParts) {
 		gates := loop("preload", a.cfg.PreloadEvery, in.scheduler.preloader.Step)
 		gates.Timeout, gates.Retry = preload.StepTimeout, min(preload.RetryEvery, a.cfg.PreloadEvery)
 		store(gates.Name, gates.Run)
+		if !a.svc.embedded { // a database inside the process cannot go back
+			store(in.scheduler.record.Name, in.scheduler.record.Run)
+		}
 		store("reconcile", in.scheduler.reconcile.Run)
 		store("seal logs", in.scheduler.seals.Run)
 		store("interventions", in.admin.operator.Loop().Run)

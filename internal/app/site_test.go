@@ -20,6 +20,7 @@ import (
 	"seckill/internal/audit"
 	"seckill/internal/config"
 	"seckill/internal/id"
+	"seckill/internal/redisconn"
 	"seckill/internal/seed"
 	"seckill/internal/telemetry"
 	"seckill/internal/testdb"
@@ -38,9 +39,10 @@ type site struct {
 	t     testing.TB
 	cfg   *config.Config
 	http  *http.Client
-	url   string        // of the API process
-	files int           // open files that a process may have; 0 = as this one
-	logs  *lockedBuffer // receives everything that the processes log; nil = errors go to stderr
+	url   string          // of the API process
+	files int             // open files that a process may have; 0 = as this one
+	redis *redisconn.Conn // of the test; nil = not opened yet
+	logs  *lockedBuffer   // receives everything that the processes log; nil = errors go to stderr
 }
 
 // lockedBuffer is a buffer that many processes write.

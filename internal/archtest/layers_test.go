@@ -32,6 +32,7 @@ var layers = []layer{
 		"internal/checkout", "internal/storefront", "internal/operator", "internal/oidc",
 		"internal/orderintake", "internal/preload", "internal/reconcile", "internal/seed", "internal/report",
 	}},
+	{"losses of Postgres", []string{"internal/recordloss"}},
 	{"what waits", []string{"internal/inbox"}},
 	{"API", []string{"graph"}},
 	{"door", []string{"internal/server", "internal/doctor", "internal/drill"}},

@@ -24,7 +24,7 @@ var owners = []owner{
 		"github.com/redis/go-redis",
 		[]string{
 			"internal/redisconn", "internal/testenv", "internal/sale", "internal/reservation", "internal/admission", "internal/ratelimit",
-			"internal/order", "internal/stream", "internal/notifier", "internal/auth", "internal/account", "internal/audit", "internal/app",
+			"internal/order", "internal/stream", "internal/notifier", "internal/auth", "internal/account", "internal/audit", "internal/recordloss", "internal/app",
 			"internal/salestats", "test/bench",
 		},
 		"only packages that own keys talk to Redis",
@@ -33,7 +33,7 @@ var owners = []owner{
 		"ent",
 		[]string{
 			"ent", "internal/postgres", "internal/sale", "internal/order", "internal/payment", "internal/waitlist", "internal/account", "internal/webhook", "internal/servicetoken", "internal/recipient", "internal/mail", "internal/notice", "internal/receipt", "internal/attempt",
-			"internal/preload", "internal/audit", "internal/seed", "internal/app",
+			"internal/preload", "internal/audit", "internal/recordloss", "internal/seed", "internal/app",
 			"internal/operator", "internal/orderintake", "internal/salestats", "internal/report",
 		},
 		"only packages that own tables, or build from them, see ent",

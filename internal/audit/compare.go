@@ -36,8 +36,8 @@ func (s *state) findings() findings {
 		f.deadLetters(it)
 		f.money(it, time.Now())
 		f.promised(it)
-		f.stopped(s, it)
 		before := len(f.lines)
+		f.stopped(s, it)
 		f.inRedis(s, it)
 		f.drift += len(f.lines) - before
 	}
@@ -55,14 +55,18 @@ func (f *findings) promised(it *itemState) {
 	}
 }
 
-// stopped reports a gate that sells although its sale is paused or over: the operator's
-// act, or the end of the sale, did not reach it.
+// stopped reports a gate whose state is not that of its sale: the operator's act, or the
+// end of the sale, did not reach it, or Postgres has lost it.
 func (f *findings) stopped(s *state, it *itemState) {
-	if !it.gate.there || it.gate.state != reservation.GateOpen || it.later.state != reservation.GateOpen {
+	if !it.gate.there || it.gate.state != it.later.state || it.gate.state == reservation.GateLoading {
 		return
 	}
-	if s.status == sale.Paused || s.status == sale.Ended || s.status == sale.Cancelled {
+	over := s.status == sale.Ended || s.status == sale.Cancelled
+	switch {
+	case it.gate.state == reservation.GateOpen && (over || s.status == sale.Paused):
 		f.add("its gate is open, although its sale is %s", s.status)
+	case it.gate.state != reservation.GateOpen && (s.status == sale.Live || s.status == sale.Preheated):
+		f.add("its gate is %s, although its sale is %s", it.gate.state, s.status)
 	}
 }
 

@@ -35,6 +35,7 @@ func (r *report) postgres(ctx context.Context, d Deps) {
 	}
 	defer func() { _ = db.Close() }()
 	r.server(ctx, db, d.Config)
+	r.standbys(ctx, db)
 	r.pooling(ctx, db, pooled)
 	r.migrations(ctx, db)
 	r.postgresClock(ctx, db, d)
@@ -53,7 +54,7 @@ func (r *report) encryption(address string) {
 // server checks the version and the settings required for durability.
 func (r *report) server(ctx context.Context, db *postgres.DB, cfg *config.Config) {
 	names := []string{
-		"server_version", "server_version_num", "fsync", "synchronous_commit", "full_page_writes",
+		"server_version", "server_version_num", "fsync", "synchronous_commit", "synchronous_standby_names", "full_page_writes",
 		"default_transaction_read_only", "transaction_read_only", "max_connections",
 	}
 	values := map[string]string{}
@@ -87,6 +88,10 @@ func (r *report) server(ctx context.Context, db *postgres.DB, cfg *config.Config
 			"synchronous_commit is off: a crash loses orders that were confirmed to buyers; set synchronous_commit = on",
 		},
 		{
+			values["synchronous_commit"] == "local" && values["synchronous_standby_names"] != "", Warning,
+			"synchronous_commit is local: commits do not wait for the standbys of synchronous_standby_names; set synchronous_commit = on",
+		},
+		{
 			values["default_transaction_read_only"] == "on" || values["transaction_read_only"] == "on", Error,
 			"takes no writes: it is a replica or set to read-only; give the address of the primary",
 		},
@@ -97,6 +102,33 @@ func (r *report) server(ctx context.Context, db *postgres.DB, cfg *config.Config
 	}
 	if most, err := strconv.Atoi(values["max_connections"]); err == nil && cfg.DatabasePool > most-3 {
 		r.add(areaPostgres, Warning, fmt.Sprintf("max_connections is %d, and one process may open %d: lower SECKILL_DATABASE_POOL or raise it", most, cfg.DatabasePool))
+	}
+}
+
+// standbys reports what a failover to a standby may lose.
+func (r *report) standbys(ctx context.Context, db *postgres.DB) {
+	var (
+		named                 string
+		asynchronous, unknown int
+		lag                   float64 // s
+	)
+	err := db.SQL.QueryRowContext(ctx, `SELECT current_setting('synchronous_standby_names'),
+		count(*) FILTER (WHERE sync_state IN ('async', 'potential')), count(*) FILTER (WHERE sync_state IS NULL),
+		coalesce(max(extract(epoch FROM replay_lag)), 0)::float8
+		FROM pg_stat_replication WHERE state IS DISTINCT FROM 'backup'`).Scan(&named, &asynchronous, &unknown, &lag)
+	switch {
+	case err != nil:
+		r.add(areaPostgres, Warning, fmt.Sprintf("does not report its standbys: %v", err))
+	case unknown > 0:
+		r.add(areaPostgres, Warning, fmt.Sprintf("has %d standbys, and does not show this role whether they are synchronous: GRANT pg_monitor", unknown))
+	case asynchronous > 0 && named == "":
+		r.add(areaPostgres, Warning, fmt.Sprintf("has %d asynchronous standbys, up to %.1f s behind: a failover to one loses what it has not received, "+
+			"which takes orders from their buyers; set synchronous_standby_names, for example to ANY 1 (*)", asynchronous, lag))
+	case asynchronous > 0:
+		r.add(areaPostgres, Warning, fmt.Sprintf("has %d standbys that are not synchronous, up to %.1f s behind, beside those of synchronous_standby_names: "+
+			"promote one of these only", asynchronous, lag))
+	case named != "":
+		r.add(areaPostgres, OK, "waits for synchronous standbys: a failover to one loses nothing")
 	}
 }
 

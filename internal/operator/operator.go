@@ -209,13 +209,6 @@ func (s *Service) write(ctx context.Context, fn func(ctx context.Context, tx *en
 	return s.cfg.Versions.Write(ctx, func(ctx context.Context) error { return s.cfg.DB.WithTx(ctx, fn) })
 }
 
-// setState updates the gates of a sale. A failure does not undo the operation.
-func (s *Service) setState(ctx context.Context, saleID id.Sale) {
-	if err := s.cfg.Gates.SetState(ctx, saleID); err != nil {
-		s.cfg.Log.WarnContext(ctx, "gates follow later", slog.String("sale", saleID.Public()), slog.Any("error", err))
-	}
-}
-
 func (s *Service) forgetCatalog() {
 	if s.cfg.Catalog != nil {
 		s.cfg.Catalog.Forget()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"seckill/ent"
@@ -128,13 +129,21 @@ func (s *Service) End(ctx context.Context, in ActInput) (*sale.Sale, error) {
 // errOutdated reports that a decision was based on an outdated status.
 var errOutdated = errors.New("the status of the sale has changed")
 
-// withGate executes an operation and updates the gates after it.
+// withGate executes an operation and updates the gates after it. If they cannot be
+// updated, the operation stays, and the scheduler updates them; an operation that stops a
+// sale then returns UNAVAILABLE, because the gates may still sell.
 func (s *Service) withGate(ctx context.Context, a act) (*sale.Sale, error) {
 	v, err := s.do(ctx, a)
-	if err == nil {
-		s.setState(ctx, v.ID)
+	if err != nil {
+		return v, err
 	}
-	return v, err
+	if err := s.cfg.Gates.SetState(ctx, v.ID); err != nil {
+		s.cfg.Log.WarnContext(ctx, "gates follow later", slog.String("sale", v.ID.Public()), slog.Any("error", err))
+		if v.Status == sale.Paused || v.Status == sale.Ended {
+			return nil, fault.Wrap(fault.Unavailable, "The change is recorded, but the sale may go on for some seconds. Check it.", err)
+		}
+	}
+	return v, nil
 }
 
 // SwitchesPatch holds the changes of switches; nil leaves a switch unchanged.

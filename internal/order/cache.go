@@ -73,8 +73,9 @@ type record struct {
 
 // records are the records of a shard.
 type records struct {
-	changed []record // written unless Redis has a newer revision
-	packed  []record // of fresh orders: all have the same revision and content
+	changed []record  // written unless Redis has a newer revision
+	packed  []record  // of fresh orders: all have the same revision and content
+	failed  []id.Task // without an order: a record of one is of an order that Postgres has lost
 }
 
 // Put copies failed tasks and orders, unless Redis has a newer revision. It takes one
@@ -91,6 +92,9 @@ func (c *Cache) Put(ctx context.Context, tasks []Task, orders []*Order) error {
 		}
 		r := &shards[shard]
 		r.changed = append(r.changed, record{c.bucket(shard, t.ID), taskField(t.ID), t.Revision, t.appendRecord(make([]byte, 0, 320))})
+		if t.Status == Failed {
+			r.failed = append(r.failed, t.ID)
+		}
 	}
 	now := c.clock.Now()
 	for _, o := range orders {
@@ -128,6 +132,7 @@ func (c *Cache) write(ctx context.Context, shards *[id.Shards]records) error {
 		for part := range slices.Chunk(r.packed, recordsPerCall) {
 			put(ctx, pipe, part)
 		}
+		c.remove(ctx, pipe, r.failed, fieldsOfOrder)
 	}
 	_, err := pipe.Exec(ctx)
 	return err

@@ -15,6 +15,8 @@ const (
 	ReasonLost = "lost: neither a reservation nor a message is left"
 	// ReasonVanished is the reason of a task that is known from its id alone.
 	ReasonVanished = "vanished: no store has the task, and no process remembers that it was accepted"
+	// ReasonRecordLost is the reason of a task whose order, or whose failure, Postgres lost.
+	ReasonRecordLost = "lost: Postgres went back to a state without its end"
 )
 
 // FailLostTasks is FailTask for tasks whose messages no longer exist. The results are in

@@ -28,8 +28,8 @@ const (
 	// holdAfter is the age from which an event that cannot be handled is held for an
 	// operator.
 	holdAfter = 24 * time.Hour
-	// holdUnknown is that age where the payment is not known: a payment is written before
-	// its provider hears of it, so that waiting does not help.
+	// holdUnknown is that age where the payment or its order is not known: both are written
+	// before the provider hears of them, so that waiting does not help.
 	holdUnknown = 30 * time.Second
 )
 
@@ -127,7 +127,7 @@ func (s *Service) settle(ctx context.Context, e *ent.PaymentEvent) (done, error)
 	case err != nil:
 		return done{}, err
 	case o == nil:
-		return done{}, putOffError{why: "no such order"}
+		return done{}, putOffError{why: "no such order", hold: holdUnknown}
 	}
 	switch known, err := s.heldBefore(ctx, e); {
 	case err != nil:

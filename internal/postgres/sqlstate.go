@@ -40,6 +40,13 @@ func IsRefusal(err error) bool {
 	return e != nil && e.Code.Class() == pqerror.ClassSyntaxErrorOrAccessRuleViolation
 }
 
+// IsUnsupported reports whether Postgres does not have, or does not permit, a function:
+// class 42, or class 0A.
+func IsUnsupported(err error) bool {
+	e := pq.As(err)
+	return IsRefusal(err) || e != nil && e.Code.Class() == pqerror.ClassFeatureNotSupported
+}
+
 // isIntegrity reports whether a constraint was violated; a deferred one is checked at
 // commit.
 func isIntegrity(err error) bool {

@@ -122,17 +122,39 @@ func (p *Preloader) load(ctx context.Context, row *ent.Sale, by sale.Actor, note
 	if row.Status == entsale.StatusSCHEDULED {
 		c.Act, c.To = sale.ActPreheat, sale.Preheated
 	}
-	epoch := row.Epoch + 1
+	highest, err := p.highest(ctx, row)
+	if err != nil {
+		return false, err
+	}
+	c.Above = highest.SaleRevision
+	epoch := max(row.Epoch, highest.Epoch) + 1
 	taken, err := p.change(ctx, row, c, func(u *ent.SaleUpdate) { u.SetEpoch(epoch) })
 	if err != nil || !taken {
 		return false, err
 	}
-	row.Epoch, row.Status, row.Revision = epoch, entsale.Status(c.To), row.Revision+1
+	row.Epoch, row.Status, row.Revision = epoch, entsale.Status(c.To), max(row.Revision, c.Above)+1
 	done, err := p.fillGates(ctx, row)
 	if err != nil {
 		p.failed.Store(row.ID, epoch)
 	}
 	return done, err
+}
+
+// highest returns the highest epoch and revision of the gates of a sale. They are those of
+// the sale, unless Postgres has lost commits.
+func (p *Preloader) highest(ctx context.Context, row *ent.Sale) (highest reservation.State, err error) {
+	items, err := p.items(ctx, row)
+	if err != nil {
+		return highest, err
+	}
+	for _, item := range items {
+		state, err := p.gate.State(ctx, row.ID, item.ID)
+		if err != nil {
+			return highest, err
+		}
+		highest.Epoch, highest.SaleRevision = max(highest.Epoch, state.Epoch), max(highest.SaleRevision, state.SaleRevision)
+	}
+	return highest, nil
 }
 
 // fillGates builds the gates of a sale under its new epoch.

@@ -11,7 +11,8 @@ import (
 )
 
 // Differs reports whether the stock in an item's gate differs from the stock that
-// follows from Postgres and the unwritten messages. It may be wrong for a moment, while
+// follows from Postgres and the unwritten messages, or its total or its state from those
+// of the sale. It may be wrong for a moment, while
 // units are being released. A gate that is missing, stale or being built does not
 // differ: Step rebuilds it.
 func (p *Preloader) Differs(ctx context.Context, saleID id.Sale, itemID id.Item) (bool, error) {
@@ -23,7 +24,7 @@ func (p *Preloader) Differs(ctx context.Context, saleID id.Sale, itemID id.Item)
 	if err != nil {
 		return false, fmt.Errorf("read unwritten orders of %s: %w", saleID, err)
 	}
-	stock := 0
+	same := false
 	err = p.db.ReadSnapshot(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		item, err := tx.SaleItem.Get(ctx, itemID)
 		if err != nil {
@@ -37,17 +38,22 @@ func (p *Preloader) Differs(ctx context.Context, saleID id.Sale, itemID id.Item)
 		if err != nil {
 			return err
 		}
-		stock = item.Available
+		row, err := tx.Sale.Get(ctx, saleID)
+		if err != nil {
+			return err
+		}
+		stock := item.Available
 		for _, m := range messages {
 			stock -= m.Quantity
 		}
 		for _, e := range entries {
 			stock -= e.Quantity
 		}
+		same = state.Stock == stock && state.Total == item.Total && state.Gate == gateState(row)
 		return nil
 	})
 	if err != nil {
 		return false, fmt.Errorf("read item %s: %w", itemID, err)
 	}
-	return state.Stock != stock, nil
+	return !same, nil
 }

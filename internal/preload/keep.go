@@ -18,7 +18,8 @@ import (
 // keep checks the gate of every item of a sale, sets the state and times of gates that do
 // not match the sale, and records when a gate is empty for the first time. It
 // returns false if a gate is lost: not in Redis under the sale's epoch, built before
-// the last Redis restart or failover, or with older data than before. A gate that
+// the last Redis restart or failover, with older data than before, or ahead of the
+// sale: Postgres has lost commits. A gate that
 // another process builds, or has just taken the epoch for, counts as present until it
 // makes no progress for the timeout of that step. A build of this process that failed is
 // lost at once.
@@ -43,8 +44,8 @@ func (p *Preloader) keep(ctx context.Context, row *ent.Sale, items []*ent.SaleIt
 		switch {
 		case state.Epoch < row.Epoch:
 			return p.taken(ctx, row, now)
-		case state.Stale, building && now.Sub(built) > buildTimeout:
-			return false, nil
+		case state.Stale, building && now.Sub(built) > buildTimeout, ahead(state.Epoch, state.SaleRevision, row):
+			return false, nil // also if another process has changed the sale since: load changes nothing then
 		case building:
 			continue
 		case state.Revision < item.GateRevision: // Redis lost data since the revision was recorded
@@ -54,7 +55,7 @@ func (p *Preloader) keep(ctx context.Context, row *ent.Sale, items []*ent.SaleIt
 			return false, err
 		}
 		if !follows(state, row) {
-			if err := p.setGate(ctx, row, item.ID); err != nil {
+			if _, err := p.setGate(ctx, row, item.ID); err != nil {
 				return false, err
 			}
 		}
@@ -88,33 +89,61 @@ func follows(state reservation.State, row *ent.Sale) bool {
 	return state.Gate == gateState(row) && state.Opens.UnixMilli() == row.StartsAt.UnixMilli() && state.Closes.UnixMilli() == row.EndsAt.UnixMilli()
 }
 
-func (p *Preloader) setGate(ctx context.Context, row *ent.Sale, item id.Item) error {
-	_, err := p.gate.SetState(ctx, reservation.StateChange{
+// ahead reports whether a gate has an epoch, or the state of a revision, that its sale as
+// it was read does not have: the sale was changed since, or Postgres has lost commits.
+func ahead(epoch, revision int64, row *ent.Sale) bool {
+	return epoch > row.Epoch || revision > row.Revision
+}
+
+func (p *Preloader) setGate(ctx context.Context, row *ent.Sale, item id.Item) (isAhead bool, err error) {
+	set, err := p.gate.SetState(ctx, reservation.StateChange{
 		Sale: row.ID, Item: item, Epoch: row.Epoch, Revision: row.Revision,
 		State: gateState(row), Opens: row.StartsAt, Closes: row.EndsAt,
 	})
-	return err
+	return ahead(set.Epoch, set.SaleRevision, row), err
 }
 
+// setStateTries is how often SetState reads a sale that other processes change meanwhile.
+const setStateTries = 5
+
 // SetState sets the state of a sale's gates according to its status, at once. Operators
-// call it after a change; if they cannot, Step does it.
+// call it after a change; if they cannot, Step does it. A gate that is ahead of the sale,
+// because Postgres has lost commits, is rebuilt: it would ignore the change.
 func (p *Preloader) SetState(ctx context.Context, saleID id.Sale) error {
-	row, err := p.db.Ent.Sale.Get(ctx, saleID)
-	if err != nil {
-		return fmt.Errorf("read sale %s: %w", saleID, err)
+	for range setStateTries {
+		row, err := p.db.Ent.Sale.Get(ctx, saleID)
+		if err != nil {
+			return fmt.Errorf("read sale %s: %w", saleID, err)
+		}
+		if row.Epoch == 0 || row.SettledAt != nil {
+			return nil // it has no gate
+		}
+		anyAhead, err := p.setGates(ctx, row)
+		if err != nil || !anyAhead || !sale.Status(row.Status).Loaded() {
+			return err
+		}
+		if rebuilt, err := p.load(ctx, row, sale.TheClock, noteAhead); err != nil || rebuilt {
+			return err
+		}
 	}
-	if row.Epoch == 0 || row.SettledAt != nil {
-		return nil // it has no gate
-	}
+	return fmt.Errorf("set the gates of %s: the sale keeps changing", saleID)
+}
+
+// noteAhead is the note of a rebuild of gates that are ahead of Postgres.
+const noteAhead = "the gate was ahead of Postgres"
+
+// setGates sets the state of all gates of a sale, and reports whether one is ahead of it.
+func (p *Preloader) setGates(ctx context.Context, row *ent.Sale) (anyAhead bool, err error) {
 	items, err := p.items(ctx, row)
 	if err != nil {
-		return err
+		return false, err
 	}
 	var errs []error
 	for _, item := range items {
-		errs = append(errs, p.setGate(ctx, row, item.ID))
+		isAhead, err := p.setGate(ctx, row, item.ID)
+		anyAhead, errs = anyAhead || isAhead, append(errs, err)
 	}
-	return errors.Join(errs...)
+	return anyAhead, errors.Join(errs...)
 }
 
 // noteRevision records the stock revision of a gate: a gate with a lower revision later

@@ -91,11 +91,13 @@ func (p *Preloader) closeGate(ctx context.Context, row *ent.Sale, items []*ent.S
 	if err != nil || state.Gate == "" {
 		return err
 	}
-	if !state.Stale && state.Epoch == row.Epoch && state.Gate != reservation.GateLoading {
-		if state.Gate == reservation.GateEnded {
-			return nil
+	if state.Gate != reservation.GateEnded {
+		if _, err := p.setGate(ctx, row, item.ID); err != nil {
+			return err
 		}
-		return p.setGate(ctx, row, item.ID)
+	}
+	if !state.Stale && state.Epoch == row.Epoch && state.Gate != reservation.GateLoading {
+		return nil
 	}
 	if !retentionOver {
 		if waits, err := p.waits(ctx, row, items); err != nil || waits {
@@ -105,8 +107,9 @@ func (p *Preloader) closeGate(ctx context.Context, row *ent.Sale, items []*ent.S
 	return p.unload(ctx, row, item)
 }
 
-// unload removes the gate of an item. The revision in the row continues above the
-// gate's, so that clients never see a lower one.
+// unload removes the gate of an item, also one that is ahead of the sale because Postgres
+// has lost commits. The revision in the row continues above the gate's, so that clients
+// never see a lower one.
 func (p *Preloader) unload(ctx context.Context, row *ent.Sale, item *ent.SaleItem) error {
 	state, err := p.gate.State(ctx, row.ID, item.ID)
 	if err != nil {
@@ -119,7 +122,7 @@ func (p *Preloader) unload(ctx context.Context, row *ent.Sale, item *ent.SaleIte
 	if err != nil {
 		return fmt.Errorf("raise revision of item %s: %w", item.ID, err)
 	}
-	_, err = p.gate.Unload(ctx, row.ID, item.ID, row.Epoch)
+	_, err = p.gate.Unload(ctx, row.ID, item.ID, max(row.Epoch, state.Epoch))
 	return err
 }
 

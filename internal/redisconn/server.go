@@ -75,6 +75,42 @@ func (c *Conn) Times(ctx context.Context) ([]time.Time, error) {
 	return all, err
 }
 
+// keysPerScan is the COUNT of one SCAN: it occupies Redis for less than 1 ms.
+const keysPerScan = 1000
+
+// EachKey visits the keys that match a pattern, page by page, on every master. A key that
+// is there throughout is visited at least once.
+func (c *Conn) EachKey(ctx context.Context, pattern string, visit func(keys []string) error) error {
+	scan := func(ctx context.Context, node redis.Cmdable) error {
+		for cursor := uint64(0); ; {
+			keys, next, err := node.Scan(ctx, cursor, pattern, keysPerScan).Result()
+			if err != nil {
+				return fmt.Errorf("scan keys: %w", err)
+			}
+			if len(keys) > 0 {
+				if err := visit(keys); err != nil {
+					return err
+				}
+			}
+			if cursor = next; cursor == 0 {
+				return nil
+			}
+		}
+	}
+	cluster, ok := c.Cmd.(*redis.ClusterClient)
+	if !ok {
+		return scan(ctx, c.Cmd)
+	}
+	var mu sync.Mutex // visit is not called concurrently
+	inner := visit
+	visit = func(keys []string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		return inner(keys)
+	}
+	return cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return scan(ctx, node) })
+}
+
 // Check returns ErrEvicts for a server that would evict keys when its memory is full,
 // and ErrNoInfo for one whose gates would count as lost, because scripts cannot compare
 // its run id. A server that does not report its policy passes; Findings lists it.

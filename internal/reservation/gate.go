@@ -100,6 +100,7 @@ var (
 	waitlistStatusScript  = script("waitlist_status")
 	stateScript           = script("state")
 	setStateScript        = script("set_state")
+	suspendScript         = script("suspend")
 	adjustScript          = script("adjust")
 	beginScript           = script("begin")
 	addReservationsScript = script("add_reservations")
@@ -118,7 +119,7 @@ func appending(name string) *redis.Script {
 // it. In a Cluster, every master loads them.
 func LoadScripts(ctx context.Context, client redis.UniversalClient) error {
 	for _, s := range []*redis.Script{
-		reserveScript, releaseScript, reacquireScript, redeemScript, waitlistStatusScript, stateScript, setStateScript,
+		reserveScript, releaseScript, reacquireScript, redeemScript, waitlistStatusScript, stateScript, setStateScript, suspendScript,
 		adjustScript, beginScript, addReservationsScript, openScript, unloadScript,
 	} {
 		if err := s.Load(ctx, client).Err(); err != nil {

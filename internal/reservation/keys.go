@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"seckill/internal/id"
 )
@@ -35,6 +36,35 @@ func (k Keys) shard(shard int, rest string) string {
 func (k Keys) Item(shard int, item id.Item) string {
 	return k.shard(shard, "item:"+item.String())
 }
+
+// ItemOf returns the item of a key that Item built; false for any other key.
+func (k Keys) ItemOf(key string) (id.Item, bool) {
+	i := strings.LastIndexByte(key, ':') + 1
+	item, err := id.ParseUUID[id.Item](key[i:])
+	if err != nil {
+		return item, false
+	}
+	for shard := range id.Shards {
+		if k.Item(shard, item) == key {
+			return item, true
+		}
+	}
+	return item, false
+}
+
+// AnyItem is a pattern that matches the keys of Item.
+func (k Keys) AnyItem() string { return k.any("item") }
+
+// AnyTasks is a pattern that matches the keys of Tasks.
+func (k Keys) AnyTasks() string { return k.any("tasks") }
+
+// any returns a pattern for the keys of a kind in all shards.
+func (k Keys) any(kind string) string {
+	return globs.Replace(k.Prefix) + "{s[01][0-9]}:" + kind + ":*"
+}
+
+// globs quotes the characters that have a meaning in patterns.
+var globs = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
 
 // Reservations is the hash of an item's reservations: user → record. No TTL.
 func (k Keys) Reservations(shard int, item id.Item) string {

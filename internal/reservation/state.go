@@ -28,6 +28,7 @@ type State struct {
 	Opens        time.Time // zero while the gate is being built
 	Closes       time.Time // as Opens
 	Stock        int       // available units; 0 while the gate is being built
+	Total        int       // units put on sale; as Stock
 	Revision     int64     // of the stock; 0 if the gate was never built
 	// Stale means that the gate was built before the last restart, failover or restore
 	// of Redis, or that Redis has lost the units per buyer of its sale. Its units cannot be
@@ -38,7 +39,7 @@ type State struct {
 // State returns the state of the gate of an item.
 func (g *Gate) State(ctx context.Context, sale id.Sale, item id.Item) (State, error) {
 	f, err := stateScript.Run(ctx, g.client, []string{g.keys.Item(id.ShardOf(sale), item), g.keys.Units(id.ShardOf(sale), sale)}).StringSlice()
-	if err == nil && len(f) != 9 {
+	if err == nil && len(f) != 10 {
 		err = fmt.Errorf("reply of %d values", len(f))
 	}
 	if err != nil {
@@ -56,6 +57,7 @@ func (g *Gate) State(ctx context.Context, sale id.Sale, item id.Item) (State, er
 	st := State{
 		Gate: f[0], Epoch: number(f[1]), SaleRevision: number(f[3]), Stock: int(number(f[4])), Revision: number(f[6]), Stale: f[5] == "0",
 	}
+	st.Total = int(number(f[9]))
 	st.Since = moment(number(f[2]))
 	st.Opens, st.Closes = moment(number(f[7])), moment(number(f[8]))
 	if errs != nil {
@@ -83,16 +85,27 @@ type StateChange struct {
 	Closes   time.Time
 }
 
-// SetState sets the state and the times of a gate. It returns false if there is no gate, if it is
-// being built, if a later revision has set its state, or, for GateOpen, if it has
-// another epoch.
-func (g *Gate) SetState(ctx context.Context, c StateChange) (bool, error) {
-	done, err := setStateScript.Run(ctx, g.client, []string{g.keys.Item(id.ShardOf(c.Sale), c.Item)},
-		c.Epoch, c.Revision, c.State, c.Opens.UnixMilli(), c.Closes.UnixMilli()).Int()
-	if err != nil {
-		return false, fmt.Errorf("set gate of %s to %s: %w", c.Item, c.State, err)
+// StateSet is the outcome of SetState.
+type StateSet struct {
+	// Done is false if there is no gate, if it is being built, if a later revision has set
+	// its state, or, for GateOpen, if it has another epoch.
+	Done         bool
+	Epoch        int64 // of the gate; 0 = there is none
+	SaleRevision int64 // that set the former state; 0 = none
+}
+
+// SetState sets the state and the times of a gate. GateEnded applies whatever revision
+// the gate has: nothing comes after the end of a sale.
+func (g *Gate) SetState(ctx context.Context, c StateChange) (StateSet, error) {
+	reply, err := setStateScript.Run(ctx, g.client, []string{g.keys.Item(id.ShardOf(c.Sale), c.Item)},
+		c.Epoch, c.Revision, c.State, c.Opens.UnixMilli(), c.Closes.UnixMilli()).Int64Slice()
+	if err == nil && len(reply) != 3 {
+		err = fmt.Errorf("reply of %d values", len(reply))
 	}
-	return done == 1, nil
+	if err != nil {
+		return StateSet{}, fmt.Errorf("set gate of %s to %s: %w", c.Item, c.State, err)
+	}
+	return StateSet{Done: reply[0] == 1, Epoch: reply[1], SaleRevision: reply[2]}, nil
 }
 
 // AdjustCode is the outcome of an adjustment. The numbers are those of

@@ -148,13 +148,13 @@ func TestOfTwoTurnsTheLaterDecides(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		turn := func(epoch, revision int64, state string) bool {
-			done, err := f.gate.SetState(t.Context(), reservation.StateChange{
+			set, err := f.gate.SetState(t.Context(), reservation.StateChange{
 				Sale: f.sale, Item: f.item, Epoch: epoch, Revision: revision, State: state, Opens: time.Now().Add(-time.Hour), Closes: time.Now().Add(time.Hour),
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			return done
+			return set.Done
 		}
 		if turn(1, 5, reservation.GatePaused) {
 			t.Error("a gate that is not there was turned")

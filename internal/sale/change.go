@@ -39,13 +39,16 @@ type Change struct {
 	Sale     id.Sale
 	From     Status // compare-and-set condition, with Revision
 	Revision int64
-	Act      Act
-	To       Status
-	By       Actor
-	Note     string // reason; may be empty
-	Details  string // JSON of what changed besides the status; may be empty
-	At       time.Time
-	Outbox   *webhook.Outbox // for the event of a change of status; nil = none
+	// Above is a revision above which the sale must be after the change, too: that of a gate
+	// which is ahead of Postgres; 0 = none.
+	Above   int64
+	Act     Act
+	To      Status
+	By      Actor
+	Note    string // reason; may be empty
+	Details string // JSON of what changed besides the status; may be empty
+	At      time.Time
+	Outbox  *webhook.Outbox // for the event of a change of status; nil = none
 }
 
 // Apply makes a change in the caller's transaction: a compare-and-set on status and
@@ -58,7 +61,7 @@ func Apply(ctx context.Context, tx *ent.Tx, c Change, set func(*ent.SaleUpdate))
 	}
 	update := tx.Sale.Update().
 		Where(entsale.ID(c.Sale), entsale.StatusEQ(entsale.Status(c.From)), entsale.Revision(c.Revision)).
-		SetStatus(entsale.Status(c.To)).SetRevision(c.Revision + 1)
+		SetStatus(entsale.Status(c.To)).SetRevision(c.next())
 	if c.To == Cancelled {
 		update.SetWasPublic(c.From.public())
 	}
@@ -75,7 +78,7 @@ func Apply(ctx context.Context, tx *ent.Tx, c Change, set func(*ent.SaleUpdate))
 	if err := c.writeEvent(ctx, tx); err != nil {
 		return err
 	}
-	return c.log(ctx, tx, c.Revision+1)
+	return c.log(ctx, tx, c.next())
 }
 
 // LogCreation writes the first line of a sale's log in the caller's transaction.
@@ -87,7 +90,7 @@ func LogCreation(ctx context.Context, tx *ent.Tx, c Change) error {
 // Line returns the log line of an applied change.
 func (c Change) Line() LogLine {
 	line := LogLine{
-		ID: c.ID, Sale: c.Sale, Act: c.Act, From: c.From, To: c.To, Revision: c.Revision + 1,
+		ID: c.ID, Sale: c.Sale, Act: c.Act, From: c.From, To: c.To, Revision: c.next(),
 		Note: c.Note, Details: c.Details, At: c.At.UTC(),
 	}
 	if !c.By.Clock() {
@@ -95,6 +98,9 @@ func (c Change) Line() LogLine {
 	}
 	return line
 }
+
+// next returns the revision of the sale after the change.
+func (c Change) next() int64 { return max(c.Revision, c.Above) + 1 }
 
 func (c Change) allowed() bool {
 	for _, m := range moves {

@@ -25,7 +25,7 @@ func (c Change) writeEvent(ctx context.Context, tx *ent.Tx) error {
 	return c.Outbox.Write(ctx, tx, webhook.SaleStateChanged, func() []webhook.Event {
 		saleID := c.Sale.Public()
 		return []webhook.Event{{Kind: webhook.SaleStateChanged, Subject: saleID, At: c.At, Data: eventData{
-			SaleID: saleID, Status: c.To, PreviousStatus: c.From, Act: c.Act, Revision: c.Revision + 1,
+			SaleID: saleID, Status: c.To, PreviousStatus: c.From, Act: c.Act, Revision: c.next(),
 		}}}
 	})
 }

@@ -4,20 +4,22 @@
 -- KEYS  [1] item
 -- ARGV  [1] epoch   [2] revision of the sale   [3] state: open, paused or ended
 --       [4] opens (Unix ms)   [5] closes (Unix ms)
--- Reply 1 done | 0 the gate is being built or has a later revision, or, for open, has
---       another epoch
+-- Reply { 1 done | 0 there is no gate, it is being built or has a later revision, or, for
+--         open, has another epoch, epoch of the gate, revision of the sale that set its
+--         state } (0 = none)
 --
 -- Invariant: of two changes of a sale the later one applies, in whatever order they
--- arrive. Pausing and ending apply to a gate of every epoch: the process that took the
--- next epoch may have crashed before it began to build. Stock and reservations do not
--- change.
+-- arrive; nothing comes after the end of a sale. Pausing and ending apply to a gate of
+-- every epoch: the process that took the next epoch may have crashed before it began to
+-- build. Stock and reservations do not change.
 
 local g = read_gate(KEYS[1])
+local epoch, srev = tonumber(g.epoch or 0), g.srev or 0
 if not g.there or g.state == 'loading' or (ARGV[3] == 'open' and g.epoch ~= ARGV[1]) then
-  return 0
+  return { 0, epoch, srev }
 end
-if g.srev and g.srev > tonumber(ARGV[2]) then
-  return 0
+if srev > tonumber(ARGV[2]) and ARGV[3] ~= 'ended' then
+  return { 0, epoch, srev }
 end
-redis.call('HSET', KEYS[1], 'gate', ARGV[3], 'srev', ARGV[2], 'opens', ARGV[4], 'closes', ARGV[5])
-return 1
+redis.call('HSET', KEYS[1], 'gate', ARGV[3], 'srev', string.format('%.0f', math.max(srev, ARGV[2])), 'opens', ARGV[4], 'closes', ARGV[5])
+return { 1, epoch, srev }

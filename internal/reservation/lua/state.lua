@@ -3,7 +3,7 @@
 -- KEYS  [1] item   [2] units per user of the sale
 -- Reply state, epoch, since, revision of the sale, stock (strings, '' = none),
 --       1 = built since the last Redis restart or failover, and in a sale with a limit
---       its units per user are there | 0, revision of the stock, opens, closes (Unix ms)
+--       its units per user are there | 0, revision of the stock, opens, closes (Unix ms), total
 
 local f = redis.call('HMGET', KEYS[1], 'gate', 'epoch', 'since', 'srev', 'stock')
 local reply = {}
@@ -16,4 +16,5 @@ reply[6] = (g.stale or uncounted) and '0' or '1'
 reply[7] = redis.call('HGET', KEYS[1], 'rev') or ''
 reply[8] = g.opens and string.format('%.0f', g.opens) or ''
 reply[9] = g.closes and string.format('%.0f', g.closes) or ''
+reply[10] = g.total and string.format('%.0f', g.total) or ''
 return reply

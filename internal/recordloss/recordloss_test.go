@@ -1,0 +1,171 @@
+package recordloss_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"seckill/ent/recordmark"
+	"seckill/internal/clock"
+	"seckill/internal/order"
+	"seckill/internal/postgres"
+	"seckill/internal/preload"
+	"seckill/internal/recordloss"
+	"seckill/internal/redisconn"
+	"seckill/internal/reservation"
+	"seckill/internal/sale"
+	"seckill/internal/stream"
+	"seckill/internal/testdb"
+	"seckill/internal/testenv"
+)
+
+func TestMain(m *testing.M) { os.Exit(testenv.Run(m)) }
+
+// fixture is a database and a Redis with schedulers.
+type fixture struct {
+	t      *testing.T
+	url    string
+	db     *postgres.DB
+	server *testenv.RedisProcess
+	conn   *redisconn.Conn
+	keys   reservation.Keys
+}
+
+func setup(t *testing.T) *fixture {
+	t.Helper()
+	url, server := testdb.UnflushedPostgresURL(t), testenv.RedisServer(t)
+	return &fixture{t: t, url: url, db: testdb.Open(t, url), server: server, conn: server.Conn(), keys: reservation.Keys{Prefix: "sk:"}}
+}
+
+type noBacklog struct{}
+
+func (noBacklog) Requests(context.Context, int) ([]order.Requested, error) { return nil, nil }
+
+// scheduler returns the watch of a scheduler whose clock is off.
+func (f *fixture) scheduler(off time.Duration) *recordloss.Watch {
+	f.t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	now := clock.NewFake(time.Now().Add(off))
+	gate := reservation.NewGate(reservation.GateConfig{Client: f.conn.Script, ReadClient: f.conn.Cmd, Keys: f.keys})
+	sales := sale.NewStore(f.db.Ent)
+	cache := order.NewCache(f.conn, f.keys.Tasks, now)
+	return recordloss.NewWatch(recordloss.Config{
+		DB: f.db, Redis: f.conn, Keys: f.keys, Cache: cache,
+		Orders: order.NewStore(order.StoreConfig{DB: f.db, Cache: cache, Clock: now, Log: log}),
+		Writer: order.NewWriter(order.WriterConfig{DB: f.db, Clock: now}), Streams: stream.Appender{Client: f.conn.Script},
+		Gate: gate, Gates: preload.New(preload.Config{DB: f.db, Gate: gate, Backlog: noBacklog{}, Clock: now, Log: log}),
+		Sales: sales, Catalog: sale.NewCatalog(sales, now, log), Clock: now, Log: log,
+	})
+}
+
+func (f *fixture) step(w *recordloss.Watch) {
+	f.t.Helper()
+	if _, err := w.Step(f.t.Context()); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// lost returns the marks of the last loss and of the last recovery.
+func (f *fixture) lost() (lost, recovered int64) {
+	f.t.Helper()
+	row, err := f.db.Ent.RecordMark.Query().Where(recordmark.ID(1)).Only(f.t.Context())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return row.Lost, row.Recovered
+}
+
+func (f *fixture) noLoss(when string) {
+	f.t.Helper()
+	if lost, _ := f.lost(); lost != 0 {
+		f.t.Errorf("%s: a loss is found at mark %d", when, lost)
+	}
+}
+
+func TestALossOfRedisAndTheClocksOfSchedulersAreNoLossOfPostgres(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	early, late := f.scheduler(-30*time.Second), f.scheduler(30*time.Second)
+	f.step(early)
+	f.noLoss("the first start")
+	for range 3 {
+		f.step(late)
+		f.step(early)
+	}
+	f.noLoss("two schedulers whose clocks differ by a minute")
+	var both sync.WaitGroup
+	for _, w := range []*recordloss.Watch{early, late} {
+		both.Go(func() {
+			for range 20 {
+				if _, err := w.Step(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	both.Wait()
+	f.noLoss("two schedulers at once")
+	older := f.server.Backup()
+	for range 5 {
+		f.step(early)
+	}
+	older()
+	f.step(late)
+	f.step(early)
+	f.noLoss("Redis goes back")
+	f.server.FlushAll()
+	f.step(late)
+	f.noLoss("Redis is emptied")
+	f.server.Kill()
+	f.server.Restart()
+	f.step(f.scheduler(0))
+	f.noLoss("Redis and the scheduler restart")
+}
+
+func TestARecordThatGoesBackIsNoticedOnce(t *testing.T) {
+	t.Parallel()
+	for name, forget := range map[string]func(f *fixture){
+		"Redis remembers":         func(*fixture) {},
+		"the scheduler remembers": func(f *fixture) { f.server.FlushAll() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := setup(t)
+			one, other := f.scheduler(0), f.scheduler(time.Minute)
+			f.step(one)
+			goBack := testdb.Snapshot(t, f.url)
+			f.step(one)
+			goBack()
+			forget(f)
+			f.step(one)
+			lost, recovered := f.lost()
+			if lost == 0 || recovered != lost {
+				t.Fatalf("after one step: found at %d, recovered at %d", lost, recovered)
+			}
+			for range 3 {
+				f.step(other)
+				f.step(one)
+			}
+			if again, _ := f.lost(); again != lost {
+				t.Errorf("found again at %d", again)
+			}
+		})
+	}
+}
+
+// A process that starts after the failover knows nothing itself.
+func TestARecordThatWentBackIsNoticedAtTheStart(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.step(f.scheduler(0))
+	goBack := testdb.Snapshot(t, f.url)
+	f.step(f.scheduler(0))
+	goBack()
+	f.step(f.scheduler(0))
+	if lost, recovered := f.lost(); lost == 0 || recovered != lost {
+		t.Errorf("found at %d, recovered at %d", lost, recovered)
+	}
+}
