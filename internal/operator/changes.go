@@ -65,26 +65,23 @@ func loggedItems(items []ItemDraft) []map[string]any {
 	return out
 }
 
-// switchChanges are all switches as they are now, and before those that changed.
-type switchChanges struct {
-	sale.Switches
-	Before changes `json:"before,omitempty"`
-}
-
-func newSwitchChanges(before, now sale.Switches) switchChanges {
+// switchChanges returns the switches that changed, under the names of SetSaleSwitchesInput.
+func switchChanges(before, now sale.Switches) changes {
 	c := changes{}
 	put(c, "captchaRequired", before.CaptchaRequired, now.CaptchaRequired)
 	put(c, "proofOfWorkMax", before.PowMax, now.PowMax)
-	put(c, "permitPerMille", before.PermitPerMille, now.PermitPerMille)
+	put(c, "permitRatio", before.PermitRatio(), now.PermitRatio())
 	put(c, "inflowPerSecond", before.InflowPerSecond, now.InflowPerSecond)
 	put(c, "limitBurst", before.LimitBurst, now.LimitBurst)
 	put(c, "limitPerSecond", before.LimitPerSecond, now.LimitPerSecond)
 	if !slices.Equal(before.CaptchaKinds, now.CaptchaKinds) {
-		c.set("captchaKinds", before.CaptchaKinds, now.CaptchaKinds)
+		c.set("captchaKinds", listed(before.CaptchaKinds), listed(now.CaptchaKinds))
 	}
-	old, _ := c[sale.FormerValues].(changes)
-	return switchChanges{Switches: now, Before: old}
+	return c
 }
+
+// listed returns an empty list for none, which the log would have as null.
+func listed(kinds []string) []string { return append([]string{}, kinds...) }
 
 func (d GoodsDraft) changes(before GoodsDraft) changes {
 	c := changes{}

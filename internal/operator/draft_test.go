@@ -344,7 +344,7 @@ func TestSwitchesAreSeenByEveryProcessWithinASecond(t *testing.T) {
 			t.Errorf("switches %+v", w)
 		}
 		lines, err := e.sales.Log(t.Context(), v.ID, 1)
-		if err != nil || lines[0].Act != sale.ActSwitch || !strings.Contains(lines[0].Details, `"permitPerMille":1250`) || !strings.Contains(lines[0].Details, `"proofOfWorkMax":300000`) || lines[0].Note != "rush" {
+		if err != nil || lines[0].Act != sale.ActSwitch || !strings.Contains(lines[0].Details, `"permitRatio":1.25`) || !strings.Contains(lines[0].Details, `"proofOfWorkMax":300000`) || lines[0].Note != "rush" {
 			t.Errorf("log %+v %v", lines, err)
 		}
 		easy, endless := 9_999, 10_000_001
@@ -352,6 +352,26 @@ func TestSwitchesAreSeenByEveryProcessWithinASecond(t *testing.T) {
 		for _, p := range wrong {
 			if _, err := e.ops.SetSwitches(t.Context(), operator.ActInput{By: ann, Sale: v.ID}, p); fault.ReasonOf(err) != fault.InvalidInput {
 				t.Errorf("%+v: %v", p, err)
+			}
+		}
+	})
+}
+
+func TestTheLogHasOnlyWhatChangedUnderTheNamesOfTheInput(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, e *env) {
+		v := e.put(sale.Approved, 5)
+		ratio, required := 0.5, v.Switches.CaptchaRequired
+		_, err := e.ops.SetSwitches(t.Context(), operator.ActInput{By: ann, Sale: v.ID}, operator.SwitchesPatch{PermitRatio: &ratio, CaptchaRequired: &required, CaptchaKinds: []string{}})
+		e.must(err)
+		closes := v.EndsAt.Add(time.Hour)
+		_, err = e.ops.Schedule(t.Context(), operator.ScheduleInput{By: ann, Sale: v.ID, StartsAt: &v.StartsAt, EndsAt: &closes, PreheatAt: &v.PreheatAt})
+		e.must(err)
+		lines, err := e.ops.Timeline(t.Context(), v.ID)
+		e.must(err)
+		for i, want := range []string{"endsAt", "permitRatio"} {
+			if got := lines[i].Changes(); len(got) != 1 || got[0].Name != want || !got[0].FromKnown {
+				t.Errorf("%s has %+v, want %s alone", lines[i].Act, got, want)
 			}
 		}
 	})

@@ -104,13 +104,12 @@ type ScheduleInput struct {
 // times are the times of a sale.
 type times struct{ starts, ends, preheat time.Time }
 
-// changes returns the times for the log, and before those that changed.
+// changes returns the times that changed, for the log.
 func (t times) changes(v *sale.Sale) changes {
 	c := changes{}
 	putTime(c, "startsAt", v.StartsAt, t.starts)
 	putTime(c, "endsAt", v.EndsAt, t.ends)
 	putTime(c, "preheatAt", v.PreheatAt, t.preheat)
-	c["startsAt"], c["endsAt"], c["preheatAt"] = t.starts.UTC(), t.ends.UTC(), t.preheat.UTC()
 	return c
 }
 

@@ -221,13 +221,13 @@ func (s *Service) SetSwitches(ctx context.Context, in ActInput, p SwitchesPatch)
 		return nil, err
 	}
 	var next sale.Switches
-	var changed switchChanges
+	var changed changes
 	return s.do(ctx, act{
 		by: in.By, sale: in.Sale, what: sale.ActSwitch, note: in.Note,
 		details: &changed,
 		decide: func(v *sale.Sale) (sale.Status, error) {
 			next = p.of(v.Switches)
-			changed = newSwitchChanges(v.Switches, next)
+			changed = switchChanges(v.Switches, next)
 			return v.Status, nil
 		},
 		set: func(u *ent.SaleUpdate) {

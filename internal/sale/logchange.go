@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -46,7 +47,12 @@ func changesOf(details string) []LogChange {
 	if json.Unmarshal(now[FormerValues], &before) == nil {
 		delete(now, FormerValues)
 	}
+	renamed(now)
+	renamed(before)
 	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if _, changed := before[name]; len(before) > 0 && !changed && slices.Contains(loggedWhole, name) {
+			continue
+		}
 		change := LogChange{Name: name, Kind: kindOf(name, now[name]), To: plain(now[name])}
 		former, known := before[name]
 		change.FromKnown = known
@@ -60,6 +66,22 @@ func changesOf(details string) []LogChange {
 		changes = append(changes, change)
 	}
 	return changes
+}
+
+// loggedWhole are the fields that entries of former releases have also where they did not
+// change, together with those that did.
+var loggedWhole = []string{
+	"captchaRequired", "captchaKinds", "proofOfWorkMax", "permitRatio", "inflowPerSecond", "limitBurst", "limitPerSecond",
+	"startsAt", "endsAt", "preheatAt",
+}
+
+// renamed gives the fields of former releases the names of the inputs.
+func renamed(fields map[string]json.RawMessage) {
+	var perMille float64
+	if value, ok := fields["permitPerMille"]; ok && json.Unmarshal(value, &perMille) == nil {
+		delete(fields, "permitPerMille")
+		fields["permitRatio"] = json.RawMessage(strconv.FormatFloat(perMille/1000, 'g', -1, 64))
+	}
 }
 
 func none(value json.RawMessage) bool { return string(value) == "null" }

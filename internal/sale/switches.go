@@ -40,3 +40,6 @@ func splitKinds(text string) []string {
 	}
 	return strings.Split(text, ",")
 }
+
+// PermitRatio returns the permits per available unit, as operators set them; 0 = no limit.
+func (s Switches) PermitRatio() float64 { return float64(s.PermitPerMille) / 1000 }

@@ -131,7 +131,7 @@ describe('the log of a sale', () => {
     expect(valueWords('items', [{ goods: 'gds_1', stock: 5, price: '19.90' }], names)).toBe('Night lamp × 5, 19.90');
     expect(valueWords('units', 5000, names)).toBe('+5,000');
     expect(valueWords('units', -3, names)).toBe('-3');
-    expect(valueWords('permitPerMille', 1500, names)).toBe('1.5');
+    expect(valueWords('permitRatio', 1.5, names)).toBe('1.5');
     expect(valueWords('paymentWindowSeconds', 900, names)).toBe('15 minutes');
     expect(valueWords('captchaKinds', [], names)).toBe('All');
     expect(valueWords('hideExactStock', true, names)).toBe('yes');

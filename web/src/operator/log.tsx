@@ -42,7 +42,6 @@ const labels: Record<string, OpKey> = {
   captchaRequired: 'op.captchaRequired',
   captchaKinds: 'op.detail.captchaKinds',
   proofOfWorkMax: 'op.detail.proofOfWork',
-  permitPerMille: 'op.detail.permits',
   inflowPerSecond: 'op.detail.inflow',
   limitBurst: 'op.detail.limitBurst',
   limitPerSecond: 'op.limitPerSecond',
@@ -101,7 +100,6 @@ export function valueWords(name: string, value: unknown, names: Names): string {
   if (typeof value === 'boolean') return ot(value ? 'op.yes' : 'op.no');
   if (typeof value === 'number') {
     if (name === 'paymentWindowSeconds') return span(value);
-    if (name === 'permitPerMille') return count(value / 1000);
     return name === 'units' && value > 0 ? `+${count(value)}` : count(value);
   }
   if (Array.isArray(value)) {
