@@ -33,7 +33,7 @@ func TestTheErrorReferenceHasEveryCode(t *testing.T) {
 	sameRows(t, faults, []string{
 		string(fault.Unauthenticated), string(fault.Forbidden), string(fault.BadInput), string(fault.NotFound), string(fault.RateLimited),
 		string(fault.Overloaded), string(fault.Unavailable), string(fault.Timeout), string(fault.Internal),
-		guard.CodeTooComplex, guard.CodeNotTrusted, guard.CodeUnknownHash, "GRAPHQL_PARSE_FAILED", "GRAPHQL_VALIDATION_FAILED",
+		guard.CodeTooComplex, guard.CodeNotTrusted, guard.CodeUnknownHash, guard.CodeNoRegistration, "GRAPHQL_PARSE_FAILED", "GRAPHQL_VALIDATION_FAILED",
 	})
 	source, err := os.ReadFile("transport/sockets.go")
 	if err != nil {

@@ -78,8 +78,13 @@ func (g *Guard) resolve(p *graphql.RawParams) *gqlerror.Error {
 		return refuse(codeBadUserInput, "The document does not have that hash.")
 	case p.Query != "" && !g.opts.TrustedOnly:
 		return nil // the text was sent too: no lookup is needed
+	case p.Query != "":
+		return refuse(CodeNotTrusted, "This server answers trusted documents only.")
+	case p.Extensions["persistedQuery"] != nil && !g.opts.TrustedOnly:
+		// Clients send the text after either text, but after this one for all documents: a
+		// hash is never registered here. They check for the exact text.
+		return refuse(CodeNoRegistration, "PersistedQueryNotSupported")
 	default:
-		// Apollo's clients check for this exact text.
 		return refuse(CodeUnknownHash, "PersistedQueryNotFound")
 	}
 }

@@ -26,7 +26,7 @@ func TestOnlyTrustedDocumentsRunAndOthersAreNotParsed(t *testing.T) {
 		"by documentId":              {"", map[string]any{"documentId": "sha256:" + guard.Hash(trusted)}, ""},
 		"by bare documentId":         {"", map[string]any{"documentId": guard.Hash(trusted)}, ""},
 		"unknown hash":               {"", byHash(guard.Hash(other)), guard.CodeUnknownHash},
-		"unknown hash with its text": {other, byHash(guard.Hash(other)), guard.CodeUnknownHash},
+		"unknown hash with its text": {other, byHash(guard.Hash(other)), guard.CodeNotTrusted},
 		"text under another's hash":  {other, byHash(guard.Hash(trusted)), "BAD_USER_INPUT"},
 		"untrusted text":             {other, nil, guard.CodeNotTrusted},
 		"not even a document":        {"{{{{", nil, guard.CodeNotTrusted},
@@ -41,8 +41,11 @@ func TestOnlyTrustedDocumentsRunAndOthersAreNotParsed(t *testing.T) {
 	if _, err := open.send(graphql.RawParams{Query: other, Extensions: byHash(guard.Hash(other))}); err != nil {
 		t.Errorf("development, hash and text: %v", err)
 	}
-	if _, err := open.send(graphql.RawParams{Extensions: byHash(guard.Hash(other))}); code(err) != guard.CodeUnknownHash {
-		t.Errorf("development, unknown hash: %v", err)
+	if _, err := open.send(graphql.RawParams{Extensions: byHash(guard.Hash(other))}); code(err) != guard.CodeNoRegistration || err.Message != "PersistedQueryNotSupported" {
+		t.Errorf("any document, automatic persisted query: %v", err)
+	}
+	if _, err := open.send(graphql.RawParams{Extensions: map[string]any{"documentId": guard.Hash(other)}}); code(err) != guard.CodeUnknownHash {
+		t.Errorf("any document, unknown id: %v", err)
 	}
 }
 

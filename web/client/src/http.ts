@@ -4,7 +4,7 @@ import type { Doc, Operation } from './operation.ts';
 /** Timeout of a request in ms. The server's own timeout is shorter. */
 const ANSWER_MS = 10_000;
 /** Codes for unknown documents: the server has another build than this client. */
-const OUTDATED = ['PERSISTED_QUERY_NOT_FOUND', 'PERSISTED_QUERY_ONLY'];
+const OUTDATED = ['PERSISTED_QUERY_NOT_FOUND', 'PERSISTED_QUERY_NOT_SUPPORTED', 'PERSISTED_QUERY_ONLY'];
 
 /** How requests are sent. */
 export interface HttpOptions {
