@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"net/http/httptest"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -124,8 +126,8 @@ func normal(v any) any {
 		text, _ := json.Marshal(v)
 		return json.Number(text)
 	case json.Number:
-		if v == "-0" {
-			return json.Number("0")
+		if f, err := v.Float64(); err == nil && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+			return json.Number(strconv.FormatInt(int64(f), 10))
 		}
 	}
 	return v

@@ -278,7 +278,7 @@ func (h *Handler) prepare(ctx context.Context, params *graphql.RawParams) (op *g
 		errs = h.charged(ctx, errs)
 	}
 	if len(errs) > 0 {
-		return nil, h.exec.DispatchError(graphql.WithOperationContext(ctx, op), h.public(errs))
+		return nil, h.exec.DispatchError(graphql.WithOperationContext(ctx, op), h.public(errs, params.Variables))
 	}
 	op.ResolverMiddleware = h.fields
 	describe(ctx, op)
@@ -292,7 +292,7 @@ func (h *Handler) charged(ctx context.Context, errs gqlerror.List) gqlerror.List
 		return errs
 	}
 	switch codeOf(errs[0]) {
-	case string(fault.RateLimited), guard.CodeUnknownHash, guard.CodeNotTrusted:
+	case string(fault.RateLimited), guard.CodeUnknownHash, guard.CodeNoRegistration, guard.CodeNotTrusted:
 		return errs
 	}
 	if spent := h.opts.Guard.ChargeRefused(ctx); spent != nil {

@@ -29,8 +29,16 @@ func TestTakesWholeNumbersInVariables(t *testing.T) {
 	f := setup(t, setupOptions{})
 	const doc = `query($n: Int!){count(n:$n)}`
 	f.query(doc, `{"n":2147483647}`).contains(t, 200, `{"count":2147483647}`)
+	for text, n := range map[string]string{"2.0": "2", "1e3": "1000", "12.5e1": "125", "-0.0": "0", "2147483647.000": "2147483647"} {
+		f.query(doc, `{"n":`+text+`}`).contains(t, 200, `{"count":`+n+`}`)
+	}
+	// A message shows the number that was sent, or none.
+	for _, text := range []string{"2.5", "1e400", "99999999999999999999", "1e-1"} {
+		f.query(doc, `{"n":`+text+`}`).contains(t, 200, `"code":"BAD_USER_INPUT"`)
+		f.query(doc, `{"n":`+text+`}`).contains(t, 200, `"The value `+text+` is not a valid Int."`)
+		f.query(`mutation($i: SetInput!){set(input:$i){ok}}`, `{"i":{"key":"k","value":`+text+`}}`).contains(t, 200, `"The value `+text+` is not a valid Int."`)
+	}
 	f.query(doc, `{"n":1.5}`).contains(t, 200, `"code":"BAD_USER_INPUT"`)
-	f.query(doc, `{"n":1e3}`).contains(t, 200, `"code":"BAD_USER_INPUT"`)
 	f.query(doc, `{"n":2147483648}`).contains(t, 200, `"code":"BAD_USER_INPUT"`)
 	f.query(doc, `{"n":"7"}`).contains(t, 200, `"code":"BAD_USER_INPUT"`)
 	f.query(`{count(n:2147483648)}`, "").contains(t, 200, `"code":"GRAPHQL_VALIDATION_FAILED"`)

@@ -3,6 +3,7 @@ package transport
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -25,7 +26,8 @@ var (
 
 // scanner reads one JSON text (RFC 8259) from left to right. It allocates at most a small
 // multiple of the text: strings without escapes share its memory, others get a buffer of
-// their length, and the number of values is bounded. Whole numbers become int64, others
+// their length, and the number of values is bounded. Whole numbers become int64, also those
+// with a fraction or an exponent, such as 2.0 and 1e3 (GraphQL, §3.5.1). Others become
 // json.Number; never float64, which gqlgen refuses as an Int.
 type scanner struct {
 	text   string
@@ -196,6 +198,11 @@ func (s *scanner) number() (any, error) {
 	if whole {
 		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 			return n, nil
+		}
+	}
+	if !whole {
+		if f, err := strconv.ParseFloat(text, 64); err == nil && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+			return int64(f), nil
 		}
 	}
 	return json.Number(text), nil

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"encoding/json"
 	"strings"
 
 	"github.com/vektah/gqlparser/v2/ast"
@@ -11,7 +12,7 @@ import (
 
 // public returns errors about documents and variables in the form for clients: without
 // quoted values, and in production without names.
-func (h *Handler) public(errs gqlerror.List) gqlerror.List {
+func (h *Handler) public(errs gqlerror.List, variables map[string]any) gqlerror.List {
 	out := make(gqlerror.List, len(errs))
 	for i, err := range errs {
 		code := codeOf(err)
@@ -20,6 +21,9 @@ func (h *Handler) public(errs gqlerror.List) gqlerror.List {
 			code = string(fault.BadInput)
 		}
 		message := unquoted(err.Message)
+		if aboutVariable {
+			message = aboutNumber(message, err.Path[1:], variables)
+		}
 		if !h.opts.Development {
 			message = terse(code, message)
 		}
@@ -33,6 +37,35 @@ func (h *Handler) public(errs gqlerror.List) gqlerror.List {
 	}
 	return out
 }
+
+// aboutNumber replaces a message of gqlparser about a number that does not fit an Int or a
+// Float: it shows another number than the one that was sent, or the kind of a Go value.
+func aboutNumber(message string, path ast.Path, variables map[string]any) string {
+	at := strings.LastIndex(message, " as ")
+	if at < 0 || !strings.HasPrefix(message, "cannot use ") {
+		return message
+	}
+	var sent any = variables
+	for _, element := range path {
+		switch e := element.(type) {
+		case ast.PathName:
+			object, _ := sent.(map[string]any)
+			sent = object[string(e)]
+		case ast.PathIndex:
+			if list, ok := sent.([]any); ok && int(e) < len(list) {
+				sent = list[e]
+			}
+		}
+	}
+	number, ok := sent.(json.Number)
+	if !ok || len(number) > maxQuotedNumber {
+		return "The value is not a valid " + message[at+len(" as "):] + "."
+	}
+	return "The value " + string(number) + " is not a valid " + message[at+len(" as "):] + "."
+}
+
+// maxQuotedNumber is the longest number that a message has, in digits.
+const maxQuotedNumber = 32
 
 // unquoted removes the values that gqlparser's messages quote: of a variable, a literal,
 // or an unparsable document.
