@@ -176,12 +176,50 @@ func cors(origins []string, next http.Handler) http.Handler {
 		h.Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After")
 		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
 			h.Set("Access-Control-Allow-Methods", "GET, POST")
-			h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, X-Request-Id, X-Seckill-Session, Apollo-Require-Preflight")
+			h.Add("Vary", "Access-Control-Request-Headers")
+			h.Set("Access-Control-Allow-Headers", allowedHeaders(r.Header.Values("Access-Control-Request-Headers")))
 			h.Set("Access-Control-Max-Age", "7200")
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
 		next.ServeHTTP(w, r)
+	})
+}
+
+// ownHeaders are the request headers that the API reads.
+const ownHeaders = "Authorization, Content-Type, Accept-Language, X-Request-Id, X-Seckill-Session, Apollo-Require-Preflight"
+
+// Bounds of the header names that a preflight asks for.
+const (
+	maxAskedHeaders = 64 // names
+	maxHeaderName   = 64 // bytes of a name
+)
+
+// refusedHeaders are headers by which proxies say who sends a request. A page must not set
+// them.
+var refusedHeaders = []string{"forwarded", "x-real-ip", "true-client-ip", "cf-connecting-ip"}
+
+// allowedHeaders returns the request headers that a page of an allowed origin may send: all
+// that it asks for, because clients and tracing libraries add headers of their own, which
+// the API ignores, and one unknown name would refuse the whole request. "*" does not do:
+// browsers take it for a name where credentials are allowed.
+func allowedHeaders(asked []string) string {
+	names := strings.Split(ownHeaders, ", ")
+	for name := range strings.SplitSeq(strings.Join(asked, ","), ",") {
+		name = strings.ToLower(strings.TrimSpace(name))
+		known := slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
+		if known || !isHeaderName(name) || slices.Contains(refusedHeaders, name) || strings.HasPrefix(name, "x-forwarded-") || len(names) == maxAskedHeaders {
+			continue
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// isHeaderName reports whether a text is a lower-case name of a header (RFC 9110, token).
+func isHeaderName(name string) bool {
+	return name != "" && len(name) <= maxHeaderName && !strings.ContainsFunc(name, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < '0' || c > '9') && !strings.ContainsRune("!#$%&'*+-.^_`|~", c)
 	})
 }
 

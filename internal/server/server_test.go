@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -179,6 +180,24 @@ func TestOtherOriginsAreRefusedUnlessListed(t *testing.T) {
 		if w.Code != 204 || !strings.Contains(w.Header().Get("Access-Control-Allow-Headers"), header) {
 			t.Errorf("preflight of %s: %d %v", header, w.Code, w.Header())
 		}
+	}
+	// What clients and tracing libraries send, see the documentation of each.
+	sent := []string{
+		"apollographql-client-name", "apollographql-client-version", "apollo-require-preflight", "x-apollo-operation-name", "x-apollo-operation-id",
+		"x-requested-with", "sentry-trace", "baggage", "traceparent", "tracestate", "b3", "x-b3-traceid", "x-datadog-trace-id", "x-datadog-parent-id",
+		"x-datadog-origin", "x-datadog-sampling-priority", "newrelic", "x-amzn-trace-id", "x-graphql-client-name", "x-client-info", "cache-control", "accept-language",
+	}
+	w = call(t, h, http.MethodOptions, "/graphql", append(pre, set("Access-Control-Request-Headers", strings.Join(sent, ",")))...)
+	granted := strings.Split(strings.ToLower(w.Header().Get("Access-Control-Allow-Headers")), ", ")
+	for _, header := range sent {
+		if !slices.Contains(granted, header) {
+			t.Errorf("preflight of %s: %q", header, granted)
+		}
+	}
+	bad := "x-forwarded-for, x-real-ip, a b, x\u00e9, , " + strings.Repeat("x", 100)
+	w = call(t, h, http.MethodOptions, "/graphql", append(pre, set("Access-Control-Request-Headers", bad))...)
+	if got := w.Header().Get("Access-Control-Allow-Headers"); strings.Contains(got, "for") || strings.Contains(got, "a b") || strings.Contains(got, "xxx") || strings.Contains(got, "real") {
+		t.Errorf("preflight of %q: %q", bad, got)
 	}
 	if w := call(t, h, http.MethodOptions, "/graphql", append(foreign, set("Access-Control-Request-Method", "POST"))...); w.Header().Get("Access-Control-Allow-Methods") != "" {
 		t.Error("a foreign preflight was granted")
