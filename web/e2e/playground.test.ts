@@ -72,7 +72,7 @@ test('a sign-in by a document is used by the documents after it', async () => {
   await answer(page).getByText('bob@demo.example').waitFor();
 });
 
-test('examples are a collection: each opens in a tab of its own, also on a phone', async () => {
+test('examples are a collection: one that was not changed gives place to the next, also on a phone', async () => {
   const page = await it.page();
   await page.setViewportSize({ width: 360, height: 740 });
   await page.goto(`${it.demo.url}/playground`);
@@ -85,8 +85,36 @@ test('examples are a collection: each opens in a tab of its own, also on a phone
   await expect.poll(text).toContain('query Look');
   await execute(page);
   await answer(page).getByText('"phase"').first().waitFor();
-  await expect.poll(() => page.getByRole('tab').count()).toBe(2);
+  expect(await page.getByRole('tab').count()).toBe(1);
+  const titles = (await examples.locator('option').allTextContents()).filter((title) => title !== 'Examples');
+  expect(titles.length).toBeGreaterThan(3);
+  for (const label of titles) {
+    // One that was changed stays, and the next opens at once in a tab that is in sight.
+    await write(page, `${await text()}\n# changed`);
+    const before = Date.now();
+    await examples.selectOption({ label });
+    await expect.poll(text, { interval: 20 }).not.toContain('# changed');
+    await expect.poll(text, { interval: 20 }).not.toBe('');
+    expect(Date.now() - before).toBeLessThan(1_500);
+    const active = (await page.locator('.graphiql-tab-active').boundingBox())!;
+    const strip = (await page.locator('.graphiql-tabs').boundingBox())!;
+    expect(active.x + active.width).toBeGreaterThan(strip.x);
+    expect(active.x).toBeLessThan(360);
+  }
+  expect(await page.getByRole('tab').count()).toBe(1 + titles.length);
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);
+});
+
+test('a captcha in an answer is shown as a picture', async () => {
+  const page = await it.page();
+  await open(page, 'mutation { createCaptcha(input: { purpose: REGISTER, kind: TEXT }) { challenge { kind image } userErrors { code message } } }');
+  await execute(page);
+  const picture = page.getByRole('img', { name: 'Picture 1 of the answer' });
+  await picture.waitFor();
+  expect(await picture.evaluate((img) => (img as unknown as { naturalWidth: number }).naturalWidth)).toBeGreaterThan(50);
+  await write(page, '{ viewer { account } }');
+  await execute(page);
+  await picture.waitFor({ state: 'detached' });
 });
 
 test('the events of a subscription are a log', async () => {

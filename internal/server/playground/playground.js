@@ -4,6 +4,7 @@
 // session's token is added unless the tab has an Authorization header of its own.
 (async () => {
   const { React, ReactDOM, GraphiQL, playgroundSession: session } = window;
+  const PICTURES = 10; // shown of one answer
   const LOGGED = 100; // events that the log of a subscription holds
   const socket = new URL('/graphql', location.href);
   socket.protocol = location.protocol === 'https:' ? 'wss:' : 'ws:';
@@ -34,6 +35,21 @@
     };
   };
 
+  // Shows the pictures of an answer, such as a captcha, which the answer has as text.
+  const pictures = document.getElementById('pictures');
+  const illustrate = (data) => {
+    const found = [];
+    const visit = (value) => {
+      if (typeof value === 'string' && value.startsWith('data:image/')) found.push(value);
+      else if (value && typeof value === 'object') Object.values(value).forEach(visit);
+    };
+    visit(data);
+    pictures.replaceChildren(
+      ...found.slice(0, PICTURES).map((address, n) => Object.assign(new Image(), { src: address, alt: `Picture ${n + 1} of the answer` })),
+    );
+    pictures.hidden = found.length === 0;
+  };
+
   // GraphiQL reads the document a tenth of a second after the last key. Who executes
   // sooner would send a subscription by POST, or the name of an operation that is
   // gone: the document is read again as it is sent.
@@ -52,6 +68,7 @@
     const answer = await send({ ...params, operationName }, { ...options, documentAST });
     if (chosen?.operation === 'subscription' && answer?.[Symbol.asyncIterator]) return log(answer);
     session.adopt(answer?.data);
+    illustrate(answer?.data);
     return answer;
   };
 
@@ -83,12 +100,21 @@
   const editor = () => document.querySelector('.graphiql-query-editor .CodeMirror').CodeMirror;
   const frame = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
 
-  // Opens an example: in the present tab while that is empty, else in a tab of its own.
+  const active = () => document.querySelector('.graphiql-tab-active');
+
+  // Opens an example: in place of nothing or of an example that was not changed, else in
+  // a tab of its own.
   const show = async ({ query }) => {
-    if (editor().getValue().trim()) document.querySelector('.graphiql-tab-add').click();
-    for (let tries = 0; tries < 60 && editor().getValue().trim(); tries++) await frame();
+    const present = editor().getValue().trim();
+    if (present && !tabs.some((example) => example.query.trim() === present)) {
+      const former = active();
+      document.querySelector('.graphiql-tab-add').click();
+      for (let tries = 0; tries < 60 && active() === former; tries++) await frame();
+      await frame(); // the editor has the document of the new tab
+    }
     editor().setValue(query);
     editor().focus();
+    active()?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
   };
   const examples = bar.querySelector('select');
   examples.hidden = tabs.length === 0;
@@ -106,6 +132,7 @@
   }
   const page = React.createElement(GraphiQL, {
     fetcher,
+    defaultQuery: '', // of a new tab
     defaultTabs: tabs.length > 0 ? tabs.slice(0, 1) : undefined,
     defaultEditorToolsVisibility: true,
     inputValueDeprecation: true,
