@@ -3,6 +3,7 @@ import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { Link } from 'wouter-preact';
 import { useLoad } from '../api/load';
+import { useRefresh } from '../api/refresh';
 import { request } from '../api/client';
 import type { ResultOf } from '@seckill/client/operation';
 import type { Failure } from '@seckill/client/types';
@@ -21,6 +22,7 @@ type Decision = NonNullable<ResultOf<typeof LetterActs>['acts']>['edges'][number
 
 export function DeadLetters() {
   const { page, reload: recount } = useLoad('dead-letters', (signal) => request(SetAside, {}, signal));
+  useRefresh(recount);
   const loads = useSignal(0);
   const reload = (): void => {
     loads.value++; // the lists load again as well
@@ -46,7 +48,7 @@ export function DeadLetters() {
           <Stale fault={page.value.fault} again={reload} />
           <Part name="op.letters" none="op.lettersNone" many={all}>
             {all > 1 && <ReplayAll many={all} reload={reload} />}
-            <Paged key={loads.value} name="letters" ask={async (after, signal) => (await request(Letters, { after }, signal)).letters}>
+            <Paged key={loads.value} name="letters" live ask={async (after, signal) => (await request(Letters, { after }, signal)).letters}>
               {(nodes) => (
                 <ul class="grid grid-cols-1 gap-2">
                   {nodes.map((letter) => (
@@ -57,7 +59,7 @@ export function DeadLetters() {
             </Paged>
           </Part>
           <Part name="op.held" none="op.heldNone" many={held?.totalCount ?? 0}>
-            <Paged key={loads.value} name="held-payments" ask={async (after, signal) => (await request(HeldPayments, { after }, signal)).held}>
+            <Paged key={loads.value} name="held-payments" live ask={async (after, signal) => (await request(HeldPayments, { after }, signal)).held}>
               {(nodes) => (
                 <ul class="grid grid-cols-1 gap-2">
                   {nodes.map((each) => (

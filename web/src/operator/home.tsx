@@ -2,6 +2,7 @@
 import type { ComponentChildren } from 'preact';
 import { Link } from 'wouter-preact';
 import { useLoad } from '../api/load';
+import { useRefresh } from '../api/refresh';
 import { request } from '../api/client';
 import { InboxCountNow } from '../documents/inbox';
 import type { ResultOf } from '@seckill/client/operation';
@@ -19,6 +20,7 @@ async function load(abort: AbortSignal) {
 
 export function Home() {
   const { page, reload } = useLoad('admin home', load);
+  useRefresh(reload);
   switch (page.value.state) {
     case 'loading':
     case 'missing':

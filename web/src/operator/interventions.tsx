@@ -2,6 +2,7 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { usePaged } from '../api/paged';
+import { useRefresh } from '../api/refresh';
 import { request } from '../api/client';
 import { currentUser } from '../api/session';
 import type { ResultOf } from '@seckill/client/operation';
@@ -31,6 +32,7 @@ export function Interventions({ saleId, moved }: { saleId: string; moved: () => 
     const timer = setTimeout(reload, REFRESH_MS);
     return () => clearTimeout(timer);
   }, [moving, page.value]);
+  useRefresh(reload); // another operator asks for a change without changing the sale
   const states = found.map(({ state }) => state).join();
   useEffect(() => {
     if (states) moved();

@@ -1,6 +1,7 @@
 /** The money of an order and of a sale: what came in, went back, was kept, and is left. */
 import { Link } from 'wouter-preact';
 import { useLoad } from '../api/load';
+import { useRefresh } from '../api/refresh';
 import { request } from '../api/client';
 import type { ResultOf } from '@seckill/client/operation';
 import { OrderMoney, SaleMoney, type TotalsParts } from '../documents/money';
@@ -38,6 +39,7 @@ export function TotalsTable({ totals }: { totals: readonly Totals[] }) {
 /** The money of a sale, on its page. */
 export function SaleTotals({ id }: { id: string }) {
   const { page, reload } = useLoad(`sale-money ${id}`, async (signal) => (await request(SaleMoney, { id }, signal)).sale);
+  useRefresh(reload);
   return (
     <section class="card p-5" aria-label={ot('op.money')}>
       <div class="mb-3 flex flex-wrap items-center justify-between gap-3">
@@ -56,6 +58,7 @@ export function SaleTotals({ id }: { id: string }) {
 /** The page of the money of an order. */
 export function OrderMoneyPage({ id }: { id: string }) {
   const { page, reload } = useLoad(`order-money ${id}`, async (signal) => (await request(OrderMoney, { id }, signal)).order);
+  useRefresh(reload);
   switch (page.value.state) {
     case 'loading':
       return <Loading />;

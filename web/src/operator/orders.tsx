@@ -89,7 +89,7 @@ export function Orders() {
           </Field>
         </div>
       </div>
-      <Paged name={`admin-orders ${JSON.stringify(choice)}`} ask={(after, signal) => ask(choice, after, signal)}>
+      <Paged name={`admin-orders ${JSON.stringify(choice)}`} live={!text} ask={(after, signal) => ask(choice, after, signal)}>
         {(orders, reload) => (
           <ul class="grid gap-2">
             {orders.map((order) => (

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { usePaged, type Connection } from '../api/paged';
+import { REFRESH_MS, useRefresh } from '../api/refresh';
 import { FaultMessage, Loading, More, Stale } from '../ui/bits';
 import { ot } from './texts';
 
@@ -7,12 +8,15 @@ interface Props<T> {
   /** Names the list; another key loads another list. */
   name: string;
   ask: (after: string | null, signal: AbortSignal) => Promise<Connection<T> | null>;
+  /** Whether the list is read again and again. Not for searches of people, which are logged. */
+  live?: boolean;
   children: (nodes: T[], reload: () => void) => ComponentChildren;
 }
 
 /** A list that is loaded page by page. */
-export function Paged<T>({ name, ask, children }: Props<T>) {
+export function Paged<T>({ name, ask, live, children }: Props<T>) {
   const { page, reload, next, busy } = usePaged(name, ask);
+  useRefresh(reload, live ? REFRESH_MS : Infinity);
   switch (page.value.state) {
     case 'loading':
       return <Loading />;

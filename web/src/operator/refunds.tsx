@@ -3,6 +3,7 @@ import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { Link } from 'wouter-preact';
 import { useLoad } from '../api/load';
+import { useRefresh } from '../api/refresh';
 import type { Connection } from '../api/paged';
 import { request } from '../api/client';
 import type { ResultOf } from '@seckill/client/operation';
@@ -21,6 +22,7 @@ type Refund = ResultOf<typeof ListedRefundParts>;
 
 export function Refunds() {
   const { page, reload: recount } = useLoad('refunds', (signal) => request(RefundCounts, {}, signal));
+  useRefresh(recount);
   const loads = useSignal(0);
   const reload = (): void => {
     loads.value++; // the lists load again as well
@@ -44,7 +46,7 @@ export function Refunds() {
           </div>
           <Stale fault={page.value.fault} again={reload} />
           <Part name="op.toDecide" many={waiting?.totalCount ?? 0}>
-            <Paged key={loads.value} name="refunds-waiting" ask={async (after, signal) => (await request(WaitingRefunds, { after }, signal)).waiting}>
+            <Paged key={loads.value} name="refunds-waiting" live ask={async (after, signal) => (await request(WaitingRefunds, { after }, signal)).waiting}>
               {(nodes) => (
                 <ul class="grid grid-cols-1 gap-2">
                   {nodes.map((refund) => (
@@ -62,7 +64,7 @@ export function Refunds() {
             </Paged>
           </Part>
           <Part name="op.decided" many={decided?.totalCount ?? 0}>
-            <Paged key={loads.value} name="refunds-decided" ask={newestDecided}>
+            <Paged key={loads.value} name="refunds-decided" live ask={newestDecided}>
               {(nodes) => (
                 <ul class="grid grid-cols-1 gap-2">
                   {nodes.map((refund) => (

@@ -3,6 +3,7 @@ import { useSignal } from '@preact/signals';
 import { Link, useLocation } from 'wouter-preact';
 import { now } from '../api/clock';
 import { useLoad } from '../api/load';
+import { REFRESH_MS, useRefresh } from '../api/refresh';
 import { request } from '../api/client';
 import { currentUser } from '../api/session';
 import type { ResultOf } from '@seckill/client/operation';
@@ -34,6 +35,10 @@ import { ot } from './texts';
 const WITH_FIGURES = ['PREHEATED', 'LIVE', 'PAUSED', 'ENDED'];
 /** States in which everything about the sale is shown for its review. */
 const REVIEWED = ['DRAFT', 'PENDING_APPROVAL', 'REJECTED', 'APPROVED'];
+/** States whose changes are pushed: those of sales that buyers can see. */
+const PUSHED = ['SCHEDULED', 'PREHEATED', 'LIVE', 'PAUSED', 'ENDED'];
+/** Time between two reads of a sale in another state, in ms. */
+const UNPUSHED_MS = 3_000;
 /** States in which the sale can be edited. */
 const EDITABLE = ['DRAFT', 'REJECTED'];
 
@@ -60,6 +65,7 @@ type SaleDetails = NonNullable<ResultOf<typeof AdminSaleDoc>['sale']>;
 
 function Shown({ sale, reload }: { sale: SaleDetails; reload: () => Promise<void> }) {
   useAdminSale(sale, reload);
+  useRefresh(reload, PUSHED.includes(sale.status) ? REFRESH_MS : UNPUSHED_MS);
   const acts = useSignal(0);
   const sold = WITH_FIGURES.includes(sale.status);
   return (

@@ -53,6 +53,7 @@ export function Sales() {
       </div>
       <Paged
         name={`admin-sales ${search} ${group}`}
+        live
         ask={async (after, signal) =>
           (await request(AdminSales, { after, search: search || null, statuses: group && [...GROUPS[group]] }, signal)).sales
         }

@@ -2,6 +2,7 @@
 import { useSignal } from '@preact/signals';
 import { Link } from 'wouter-preact';
 import { useLoad } from '../api/load';
+import { useRefresh } from '../api/refresh';
 import { request } from '../api/client';
 import type { ResultOf } from '@seckill/client/operation';
 import { CreateEndpoint, DeleteEndpoint, Deliveries as DeliveriesDoc, EndpointParts, Endpoints, ReplayDelivery, RotateSecret, UpdateEndpoint } from '../documents/webhooks';
@@ -37,6 +38,7 @@ const loadEndpoints = async (signal: AbortSignal) => (await request(Endpoints, {
 /** The page of all endpoints. */
 export function Webhooks() {
   const { page, reload } = useLoad('webhooks', loadEndpoints);
+  useRefresh(reload);
   const editing = useSignal<Endpoint | 'new' | null>(null);
   const rotating = useSignal<Endpoint | null>(null);
   const deleting = useSignal<Endpoint | null>(null);
@@ -243,6 +245,7 @@ export function Deliveries({ id }: { id: string }) {
       {endpoint && <p class="mb-4 break-all text-soft">{endpoint.url}</p>}
       <Paged
         name={`deliveries ${id} ${state}`}
+        live
         ask={async (after, signal) => (await request(DeliveriesDoc, { endpointId: id, after, state: chosen }, signal)).webhookDeliveries}
       >
         {(deliveries, reload) => (
