@@ -202,6 +202,21 @@ func contains(list []sale.Status, s sale.Status) bool {
 	return false
 }
 
+func TestASaleWhoseStartHasPassedIsNotApproved(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, e *env) {
+		v := e.put(sale.PendingApproval, 5)
+		e.clock.Advance(v.StartsAt.Sub(e.clock.Now()))
+		got, err := e.ops.Approve(t.Context(), operator.ActInput{By: carla, Sale: v.ID})
+		if bad, ok := errors.AsType[fault.BadField](err); !ok || bad.Rule != fault.StartInTheFuture {
+			t.Errorf("%+v, %v; want that its start has passed", got, err)
+		}
+		if now := e.read(v.ID); now.Status != sale.PendingApproval {
+			t.Errorf("the sale is %s", now.Status)
+		}
+	})
+}
+
 func TestAnAuthorCannotApproveTheirOwnSale(t *testing.T) {
 	t.Parallel()
 	e := setup(t)

@@ -37,8 +37,8 @@ func (s *Service) Submit(ctx context.Context, in ActInput) (*sale.Sale, error) {
 	})
 }
 
-// Approve approves a sale. Users who created or edited it cannot approve it. Its stock
-// enters the ledger.
+// Approve approves a sale, unless its start has passed. Users who created or edited it
+// cannot approve it. Its stock enters the ledger.
 func (s *Service) Approve(ctx context.Context, in ActInput) (*sale.Sale, error) {
 	if err := optional(&in.Note, maxNote, "note"); err != nil {
 		return nil, err
@@ -52,6 +52,9 @@ func (s *Service) Approve(ctx context.Context, in ActInput) (*sale.Sale, error) 
 			}
 			if wrote {
 				return "", selfApproval("saleId")
+			}
+			if !v.StartsAt.After(s.cfg.Clock.Now()) {
+				return "", invalid(fault.StartInTheFuture, "saleId")
 			}
 			return sale.Approved, s.cfg.Payments.CheckSale(v)
 		},

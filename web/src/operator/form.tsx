@@ -2,9 +2,8 @@ import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { toFault } from '@seckill/client/fault';
 import type { Failure } from '@seckill/client/types';
-import { faultText, count, explain } from '../i18n/text';
+import { faultText, explain } from '../i18n/text';
 import { localInput, type AdminSale } from './acts';
-import { fieldName } from './log';
 import { ot } from './texts';
 
 /** A field with its label above it. */
@@ -26,11 +25,49 @@ function values(form: HTMLFormElement): Values {
   return found;
 }
 
-/** A refusal with the field that it is about; the message of a broken rule names it already. */
-function words(failure: Failure): string {
-  if (failure.code === 'INVALID_INPUT') return failure.message;
-  const field = failure.path?.slice(1).map((part) => (/^\d+$/.test(part) ? count(Number(part) + 1) : fieldName(part))).join(' ');
-  return field ? `${field}: ${explain(failure)}` : explain(failure);
+/** Names of fields in forms, by the names of the API, where they differ. */
+const inputNames: Record<string, string> = {
+  startsAt: 'starts',
+  endsAt: 'ends',
+  purchaseLimit: 'limit',
+  paymentWindowSeconds: 'window',
+  hideExactStock: 'hide',
+  requiresAddress: 'address',
+  requireVerifiedContact: 'contact',
+  minimumAccountAge: 'age',
+  captchaRequired: 'required',
+  goodsId: 'goods',
+  reason: 'note',
+};
+
+/** The words of a label, without those of its control and without an addition in brackets. */
+function wordsOf(label: Element | null | undefined): string {
+  const own = [...(label?.childNodes ?? [])].filter((node) => node.nodeType === Node.TEXT_NODE);
+  return own.map((node) => node.textContent).join('').trim().replace(/\s*[(（][^()（）]*[)）]$/, '');
+}
+
+/** What a form calls the field at a path of the API; null where the form has no such field. */
+export function labelIn(form: HTMLFormElement, path: readonly string[]): string | null {
+  const index = path.findIndex((part) => /^\d+$/.test(part));
+  for (const part of [...path].reverse()) {
+    const name = inputNames[part] ?? part;
+    const found = index < 0 ? form.elements.namedItem(name) : [...form.querySelectorAll(`[name^="${CSS.escape(name)}-"]`)][Number(path[index])];
+    const field = found instanceof RadioNodeList ? (found[0] as Element) : found;
+    if (!field) continue;
+    const label = wordsOf((field as HTMLInputElement).labels?.[0] ?? field.closest('label')) || field.getAttribute('aria-label');
+    const group = index < 0 ? '' : wordsOf(field.closest('fieldset')?.querySelector('legend'));
+    if (label) return group ? `${group} · ${label}` : label;
+  }
+  return null;
+}
+
+/** A refusal, with the name of the field that it is about as the form has it. */
+export function words(failure: Failure, form: HTMLFormElement): string {
+  const label = labelIn(form, failure.path?.slice(1) ?? []);
+  if (failure.code !== 'INVALID_INPUT') return label ? `${label}: ${explain(failure)}` : explain(failure);
+  const [, colon = ': ', rule = failure.message] = /^[^:：]*(: |：)(.*)$/s.exec(failure.message) ?? []; // the server's name of the field, and the rule
+  if (label) return label + colon + rule;
+  return rule.charAt(0).toUpperCase() + rule.slice(1);
 }
 
 interface Props {
@@ -55,7 +92,7 @@ export function Form({ send, done, label, children, beside, class: layout = 'gri
     sending.value = true;
     try {
       const failures = [(await send(values(form), form)) ?? []].flat();
-      why.value = failures.map((failure) => () => words(failure));
+      why.value = failures.map((failure) => () => words(failure, form));
       if (!failures.length) done();
     } catch (thrown) {
       why.value = [() => faultText(toFault(thrown))];
