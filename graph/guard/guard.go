@@ -25,7 +25,7 @@ const (
 	CodeTooComplex  = "COMPLEXITY_LIMIT_EXCEEDED"
 	CodeNotTrusted  = "PERSISTED_QUERY_ONLY"
 	CodeUnknownHash = "PERSISTED_QUERY_NOT_FOUND"
-	// CodeNoRegistration tells clients of automatic persisted queries to send texts.
+	// CodeNoRegistration answers automatic persisted queries: clients then send texts.
 	CodeNoRegistration = "PERSISTED_QUERY_NOT_SUPPORTED"
 
 	codeParseFailed      = "GRAPHQL_PARSE_FAILED"
