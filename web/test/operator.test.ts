@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest';
 import type { User } from '../src/api/session';
 import { actionsOf, instant, localInput, type SaleStatus } from '../src/operator/acts';
 import { extend, unitsAddUp, REACH_S, type Figures, type Point } from '../src/operator/figures';
-import { decimal } from '../src/operator/form';
 import { fieldName, fieldsOf, valueWords } from '../src/operator/log';
 import { textsOf } from '../src/operator/texts';
 import { ahead } from '@seckill/client/waiting';
@@ -74,9 +73,6 @@ describe('the figures', () => {
 });
 
 describe('the forms', () => {
-  test('send amounts with two decimals, without arithmetic', () => {
-    expect(['19.9', '19', '.5', '0.129', '9007199254740993'].map(decimal)).toEqual(['19.90', '19.00', '0.50', '0.12', '9007199254740993.00']);
-  });
   test('show instants in the time zone of the user', () => {
     expect(new Date(localInput(T0)).getTime()).toBe(T0);
   });
