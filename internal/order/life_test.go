@@ -416,3 +416,29 @@ func TestPublishingOrdersMayFail(t *testing.T) {
 	away.Kill()
 	e.publisher(order.PublisherConfig{Cache: order.NewCache(conn, e.keys.Tasks, e.clock)}).Publish(t.Context(), paid)
 }
+
+// The buyer's payment was declined after the order was read: its version grew, its status did
+// not. Expired with the old version, it would be published with a revision that its buyer
+// has already seen.
+func TestAnOrderThatChangedSinceItWasReadIsNotExpired(t *testing.T) {
+	onBoth(t, stock{units: 1, limit: 1}, func(t *testing.T, e *env) {
+		o := e.write(e.writer(nil), e.request()).Order
+		var noted *order.Order
+		e.must(e.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) (err error) {
+			noted, err = order.Note(ctx, tx, o, e.clock.Now(), order.Entry{By: order.Actor{Kind: order.Provider}, Code: order.CodePaymentDeclined})
+			return err
+		}))
+		expired, err := order.Expire(t.Context(), e.db, nil, []*order.Order{o}, e.clock.Now())
+		if err != nil || len(expired) != 0 {
+			t.Errorf("as it was read before: %+v, %v", expired, err)
+		}
+		expired, err = order.Expire(t.Context(), e.db, nil, []*order.Order{noted}, e.clock.Now())
+		if err != nil || len(expired) != 1 {
+			t.Fatalf("as it is: %+v, %v", expired, err)
+		}
+		if stored, err := e.store().Reload(t.Context(), o.ID); err != nil || stored.Version != expired[0].Version || stored.Version != noted.Version+1 {
+			t.Errorf("published version %d, stored %+v, %v", expired[0].Version, stored, err)
+		}
+		e.conserved()
+	})
+}

@@ -18,6 +18,7 @@ import (
 	"seckill/ent/saleitem"
 	"seckill/ent/stockmovement"
 	"seckill/internal/clock"
+	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/postgres"
@@ -195,6 +196,61 @@ func TestALostGateIsRebuiltFromTheRecordAndTheStream(t *testing.T) {
 	if n := f.redis.Cmd.HLen(t.Context(), f.keys.Reservations(id.ShardOf(f.sale), f.item)).Val(); n != 2 {
 		t.Errorf("%d holders, want 2", n)
 	}
+}
+
+// The build raises the fence of the writer: an order of the lost gate that the build did not
+// count takes no unit without a reservation in the new gate.
+func TestABuildFencesOffTheOrdersOfTheGateBefore(t *testing.T) {
+	t.Parallel()
+	testdb.OnDatabases(t, func(t *testing.T, db *postgres.DB) {
+		f := setupOn(t, db)
+		f.clock.Advance(6 * time.Second)
+		f.step(t)
+		w := order.NewWriter(order.WriterConfig{DB: f.db, Clock: f.clock, Timeout: testenv.Wait})
+		t.Cleanup(func() { f.must(t, w.Close(context.Background())) })
+		request := func(epoch int64) order.Requested {
+			return order.Requested{
+				V: 1, Task: id.NewTask(id.ShardOf(f.sale)), User: id.New[id.User](), Sale: f.sale, Item: f.item, Quantity: 1, Epoch: epoch,
+				UnitPriceMinor: 4900, Currency: "CNY", PaymentWindowSeconds: 900, SubmittedAtMs: f.clock.Now().UnixMilli(),
+			}
+		}
+		f.must(t, w.Write(t.Context(), request(1))[0].Err)
+		uncounted := request(1)
+		f.redis.Cmd.Del(t.Context(), f.keys.Item(id.ShardOf(f.sale), f.item), f.keys.Reservations(id.ShardOf(f.sale), f.item))
+		f.clock.Advance(5 * time.Second)
+		if counts := f.step(t); counts["rebuilt"] != 1 {
+			t.Fatalf("step: %v", counts)
+		}
+		if err := w.Write(t.Context(), uncounted)[0].Err; !errors.Is(err, order.ErrSuperseded) {
+			t.Errorf("an order of the lost gate: %v", err)
+		}
+		f.must(t, w.Write(t.Context(), request(2))[0].Err)
+	})
+}
+
+// The message of a task that failed is in the stream until it is trimmed: its unit is for sale.
+func TestABuildDoesNotCountFailedTasks(t *testing.T) {
+	t.Parallel()
+	testdb.OnDatabases(t, func(t *testing.T, db *postgres.DB) {
+		f := setupOn(t, db)
+		f.clock.Advance(6 * time.Second)
+		f.step(t)
+		f.pending = f.reserve(t, 3, 7)
+		f.fail(t, fault.Conflict, f.pending[0])
+		f.wantGate(t, "1", "8", "2")
+		if differs, err := f.preloader().Differs(t.Context(), f.sale, f.item); err != nil || differs {
+			t.Errorf("before the loss: differs %t, %v", differs, err)
+		}
+		f.redis.Cmd.Del(t.Context(), f.keys.Item(id.ShardOf(f.sale), f.item), f.keys.Reservations(id.ShardOf(f.sale), f.item))
+		f.clock.Advance(5 * time.Second)
+		if counts := f.step(t); counts["rebuilt"] != 1 {
+			t.Fatalf("step: %v", counts)
+		}
+		f.wantGate(t, "2", "8", "2")
+		if differs, err := f.preloader().Differs(t.Context(), f.sale, f.item); err != nil || differs {
+			t.Errorf("after the build: differs %t, %v", differs, err)
+		}
+	})
 }
 
 // A client drops a revision lower than one it has seen.
