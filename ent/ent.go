@@ -14,6 +14,7 @@ import (
 	"seckill/ent/goodslog"
 	"seckill/ent/intervention"
 	"seckill/ent/letteract"
+	"seckill/ent/logposition"
 	"seckill/ent/mail"
 	"seckill/ent/noticechoice"
 	"seckill/ent/noticedelivery"
@@ -120,6 +121,7 @@ func checkColumn(t, c string) error {
 			goodslog.Table:         goodslog.ValidColumn,
 			intervention.Table:     intervention.ValidColumn,
 			letteract.Table:        letteract.ValidColumn,
+			logposition.Table:      logposition.ValidColumn,
 			mail.Table:             mail.ValidColumn,
 			noticechoice.Table:     noticechoice.ValidColumn,
 			noticedelivery.Table:   noticedelivery.ValidColumn,

@@ -13,6 +13,7 @@ import (
 	"seckill/ent/goodslog"
 	"seckill/ent/intervention"
 	"seckill/ent/letteract"
+	"seckill/ent/logposition"
 	"seckill/ent/mail"
 	"seckill/ent/noticechoice"
 	"seckill/ent/noticedelivery"
@@ -73,6 +74,7 @@ const (
 	TypeGoodsLog         = "GoodsLog"
 	TypeIntervention     = "Intervention"
 	TypeLetterAct        = "LetterAct"
+	TypeLogPosition      = "LogPosition"
 	TypeMail             = "Mail"
 	TypeNoticeChoice     = "NoticeChoice"
 	TypeNoticeDelivery   = "NoticeDelivery"
@@ -5905,6 +5907,428 @@ func (m *LetterActMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *LetterActMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown LetterAct edge %s", name)
+}
+
+// LogPositionMutation represents an operation that mutates the LogPosition nodes in the graph.
+type LogPositionMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *uuid.UUID
+	sale_id       *typedid.Sale
+	position      *int64
+	addposition   *int64
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*LogPosition, error)
+	predicates    []predicate.LogPosition
+}
+
+var _ ent.Mutation = (*LogPositionMutation)(nil)
+
+// logpositionOption allows management of the mutation configuration using functional options.
+type logpositionOption func(*LogPositionMutation)
+
+// newLogPositionMutation creates new mutation for the LogPosition entity.
+func newLogPositionMutation(c config, op Op, opts ...logpositionOption) *LogPositionMutation {
+	m := &LogPositionMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeLogPosition,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withLogPositionID sets the ID field of the mutation.
+func withLogPositionID(id uuid.UUID) logpositionOption {
+	return func(m *LogPositionMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *LogPosition
+		)
+		m.oldValue = func(ctx context.Context) (*LogPosition, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().LogPosition.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withLogPosition sets the old LogPosition of the mutation.
+func withLogPosition(node *LogPosition) logpositionOption {
+	return func(m *LogPositionMutation) {
+		m.oldValue = func(context.Context) (*LogPosition, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m LogPositionMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m LogPositionMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of LogPosition entities.
+func (m *LogPositionMutation) SetID(id uuid.UUID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *LogPositionMutation) ID() (id uuid.UUID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *LogPositionMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []uuid.UUID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().LogPosition.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetSaleID sets the "sale_id" field.
+func (m *LogPositionMutation) SetSaleID(t typedid.Sale) {
+	m.sale_id = &t
+}
+
+// SaleID returns the value of the "sale_id" field in the mutation.
+func (m *LogPositionMutation) SaleID() (r typedid.Sale, exists bool) {
+	v := m.sale_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSaleID returns the old "sale_id" field's value of the LogPosition entity.
+// If the LogPosition object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *LogPositionMutation) OldSaleID(ctx context.Context) (v typedid.Sale, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSaleID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSaleID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSaleID: %w", err)
+	}
+	return oldValue.SaleID, nil
+}
+
+// ResetSaleID resets all changes to the "sale_id" field.
+func (m *LogPositionMutation) ResetSaleID() {
+	m.sale_id = nil
+}
+
+// SetPosition sets the "position" field.
+func (m *LogPositionMutation) SetPosition(i int64) {
+	m.position = &i
+	m.addposition = nil
+}
+
+// Position returns the value of the "position" field in the mutation.
+func (m *LogPositionMutation) Position() (r int64, exists bool) {
+	v := m.position
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPosition returns the old "position" field's value of the LogPosition entity.
+// If the LogPosition object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *LogPositionMutation) OldPosition(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPosition is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPosition requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPosition: %w", err)
+	}
+	return oldValue.Position, nil
+}
+
+// AddPosition adds i to the "position" field.
+func (m *LogPositionMutation) AddPosition(i int64) {
+	if m.addposition != nil {
+		*m.addposition += i
+	} else {
+		m.addposition = &i
+	}
+}
+
+// AddedPosition returns the value that was added to the "position" field in this mutation.
+func (m *LogPositionMutation) AddedPosition() (r int64, exists bool) {
+	v := m.addposition
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetPosition resets all changes to the "position" field.
+func (m *LogPositionMutation) ResetPosition() {
+	m.position = nil
+	m.addposition = nil
+}
+
+// Where appends a list predicates to the LogPositionMutation builder.
+func (m *LogPositionMutation) Where(ps ...predicate.LogPosition) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the LogPositionMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *LogPositionMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.LogPosition, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *LogPositionMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *LogPositionMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (LogPosition).
+func (m *LogPositionMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *LogPositionMutation) Fields() []string {
+	fields := make([]string, 0, 2)
+	if m.sale_id != nil {
+		fields = append(fields, logposition.FieldSaleID)
+	}
+	if m.position != nil {
+		fields = append(fields, logposition.FieldPosition)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *LogPositionMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case logposition.FieldSaleID:
+		return m.SaleID()
+	case logposition.FieldPosition:
+		return m.Position()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *LogPositionMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case logposition.FieldSaleID:
+		return m.OldSaleID(ctx)
+	case logposition.FieldPosition:
+		return m.OldPosition(ctx)
+	}
+	return nil, fmt.Errorf("unknown LogPosition field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *LogPositionMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case logposition.FieldSaleID:
+		v, ok := value.(typedid.Sale)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSaleID(v)
+		return nil
+	case logposition.FieldPosition:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPosition(v)
+		return nil
+	}
+	return fmt.Errorf("unknown LogPosition field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *LogPositionMutation) AddedFields() []string {
+	var fields []string
+	if m.addposition != nil {
+		fields = append(fields, logposition.FieldPosition)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *LogPositionMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case logposition.FieldPosition:
+		return m.AddedPosition()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *LogPositionMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case logposition.FieldPosition:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddPosition(v)
+		return nil
+	}
+	return fmt.Errorf("unknown LogPosition numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *LogPositionMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *LogPositionMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *LogPositionMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown LogPosition nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *LogPositionMutation) ResetField(name string) error {
+	switch name {
+	case logposition.FieldSaleID:
+		m.ResetSaleID()
+		return nil
+	case logposition.FieldPosition:
+		m.ResetPosition()
+		return nil
+	}
+	return fmt.Errorf("unknown LogPosition field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *LogPositionMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *LogPositionMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *LogPositionMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *LogPositionMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *LogPositionMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *LogPositionMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *LogPositionMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown LogPosition unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *LogPositionMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown LogPosition edge %s", name)
 }
 
 // MailMutation represents an operation that mutates the Mail nodes in the graph.

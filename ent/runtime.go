@@ -10,6 +10,7 @@ import (
 	"seckill/ent/goodslog"
 	"seckill/ent/intervention"
 	"seckill/ent/letteract"
+	"seckill/ent/logposition"
 	"seckill/ent/mail"
 	"seckill/ent/noticechoice"
 	"seckill/ent/noticedelivery"
@@ -225,6 +226,12 @@ func init() {
 	letteractDescNote := letteractFields[6].Descriptor()
 	// letteract.NoteValidator is a validator for the "note" field. It is called by the builders before save.
 	letteract.NoteValidator = letteractDescNote.Validators[0].(func(string) error)
+	logpositionFields := schema.LogPosition{}.Fields()
+	_ = logpositionFields
+	// logpositionDescPosition is the schema descriptor for position field.
+	logpositionDescPosition := logpositionFields[2].Descriptor()
+	// logposition.PositionValidator is a validator for the "position" field. It is called by the builders before save.
+	logposition.PositionValidator = logpositionDescPosition.Validators[0].(func(int64) error)
 	mailFields := schema.Mail{}.Fields()
 	_ = mailFields
 	// mailDescRecipient is the schema descriptor for recipient field.

@@ -28,6 +28,8 @@ type Tx struct {
 	Intervention *InterventionClient
 	// LetterAct is the client for interacting with the LetterAct builders.
 	LetterAct *LetterActClient
+	// LogPosition is the client for interacting with the LogPosition builders.
+	LogPosition *LogPositionClient
 	// Mail is the client for interacting with the Mail builders.
 	Mail *MailClient
 	// NoticeChoice is the client for interacting with the NoticeChoice builders.
@@ -234,6 +236,7 @@ func (tx *Tx) init() {
 	tx.GoodsLog = NewGoodsLogClient(tx.config)
 	tx.Intervention = NewInterventionClient(tx.config)
 	tx.LetterAct = NewLetterActClient(tx.config)
+	tx.LogPosition = NewLogPositionClient(tx.config)
 	tx.Mail = NewMailClient(tx.config)
 	tx.NoticeChoice = NewNoticeChoiceClient(tx.config)
 	tx.NoticeDelivery = NewNoticeDeliveryClient(tx.config)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"text/tabwriter"
 
 	"seckill/internal/app"
@@ -61,7 +62,7 @@ func (l logExportCmd) Run(c *call) (err error) {
 type logVerifyCmd struct {
 	File string `arg:"" help:"Exported log; - = standard input."`
 	Head string `placeholder:"HASH" help:"A head that was noted earlier: it must be in the log."`
-	JSON bool   `help:"Print {saleId,ok,findings,entries,seals,unsealed,head,sealed}."`
+	JSON bool   `help:"Print {saleId,ok,findings,entries,seals,unsealed,head,sealed,late}."`
 }
 
 // Help returns the examples.
@@ -99,12 +100,18 @@ func (l logVerifyCmd) Run(c *call) error {
 	return err
 }
 
+// maxLate bounds the late entries that are named.
+const maxLate = 10
+
 func printVerification(out io.Writer, v *audit.Verification) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "sale\t%s\n", v.SaleID)
 	fmt.Fprintf(w, "entries\t%d, of which %d are after the last of %d seals\n", v.Entries, v.Unsealed, v.Seals)
 	fmt.Fprintf(w, "sealed\t%s\n", v.Sealed)
 	fmt.Fprintf(w, "head\t%s\n", v.Head)
+	if len(v.Late) > 0 {
+		fmt.Fprintf(w, "late\t%d entries came more than a minute after they were made: %s\n", len(v.Late), strings.Join(v.Late[:min(len(v.Late), maxLate)], ", "))
+	}
 	for _, finding := range v.Findings {
 		fmt.Fprintf(w, "finding\t%s\n", finding)
 	}

@@ -92,6 +92,18 @@ func (f LetterActFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, e
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.LetterActMutation", m)
 }
 
+// The LogPositionFunc type is an adapter to allow the use of ordinary
+// function as LogPosition mutator.
+type LogPositionFunc func(context.Context, *ent.LogPositionMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f LogPositionFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.LogPositionMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.LogPositionMutation", m)
+}
+
 // The MailFunc type is an adapter to allow the use of ordinary
 // function as Mail mutator.
 type MailFunc func(context.Context, *ent.MailMutation) (ent.Value, error)

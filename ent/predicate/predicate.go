@@ -27,6 +27,9 @@ type Intervention func(*sql.Selector)
 // LetterAct is the predicate function for letteract builders.
 type LetterAct func(*sql.Selector)
 
+// LogPosition is the predicate function for logposition builders.
+type LogPosition func(*sql.Selector)
+
 // Mail is the predicate function for mail builders.
 type Mail func(*sql.Selector)
 

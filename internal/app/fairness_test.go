@@ -211,7 +211,7 @@ func TestStaffReadTheHeadOfTheLogOfASale(t *testing.T) {
 	if last, code := read(operator); last != nil || code != "" {
 		t.Errorf("before the first seal: %+v %s", last, code)
 	}
-	sealer := &audit.Sealer{DB: s.database(), Clock: clock.System{}, Log: slog.New(slog.DiscardHandler), Lag: time.Nanosecond}
+	sealer := &audit.Sealer{DB: s.database(), Clock: clock.System{}, Log: slog.New(slog.DiscardHandler)}
 	if _, err := sealer.Step(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,12 @@
 package audit
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -14,21 +16,27 @@ import (
 )
 
 // The log of a sale is a chain of hashes over its entries: the acts of operators and of the
-// clock (sale_logs) and the moves of stock (stock_movements), in the order of their ids,
-// which are UUIDv7:
+// clock (sale_logs) and the moves of stock (stock_movements), in the order in which they
+// were sealed:
 //
 //	head(0) = SHA-256 of the sale's public id
 //	head(n) = SHA-256 of head(n-1) and the JSON of entry n
 //
 // A Sealer writes heads into the log itself, as acts with the name ActSeal. It runs behind
-// the sale, so the chain costs the path of an order nothing.
+// the sale, so the chain costs the path of an order nothing. It seals what is committed and
+// visible, and records the positions (log_positions): neither the clock nor the id of an
+// entry decides which seal covers it. Release 0.1 sealed in the order of the ids, which
+// are UUIDv7.
 
 // ActSeal is the act of a sale's log that holds a seal. It is no act of a person or of the
 // clock, and is not shown among them.
 const ActSeal = "SEAL"
 
 // Algorithm names the chain in exported files.
-const Algorithm = "seckill-log-1: SHA-256 over the previous head and each entry's JSON"
+const Algorithm = "seckill-log-2: SHA-256 over the previous head and each entry's JSON, in the order of the seals"
+
+// idAlgorithm is that of files of release 0.1: all entries are in the order of their ids.
+const idAlgorithm = "seckill-log-1: SHA-256 over the previous head and each entry's JSON"
 
 // Entry is one line of the log. The fields depend on Type, in this order and without those
 // that are empty.
@@ -53,11 +61,15 @@ type Entry struct {
 type Seal struct {
 	Type    string    `json:"type"`    // seal
 	Seq     int64     `json:"seq"`     // from 1
-	Until   uuid.UUID `json:"until"`   // it covers the entries with smaller ids
+	Through int64     `json:"through,omitempty"` // it covers the entries up to this position; 0 = by Until
+	Until   uuid.UUID `json:"until"`             // of release 0.1: it covers the entries with smaller ids
 	Entries int       `json:"entries"` // since the start of the chain
 	Head    string    `json:"head"`    // hexadecimal
 	At      time.Time `json:"at"`
 }
+
+// positioned reports whether the seal covers entries by their positions.
+func (s *Seal) positioned() bool { return s.Through > 0 }
 
 // Types of the lines of an exported file.
 const (
@@ -115,9 +127,31 @@ func entryOfMove(r *ent.StockMovement) Entry {
 	}
 }
 
-// byID sorts entries as the chain has them.
 func byID(entries []Entry) {
 	slices.SortFunc(entries, func(a, b Entry) int { return compare(a.ID, b.ID) })
+}
+
+// byPosition sorts entries as the chain has them: the sealed ones, and the others by id.
+func byPosition(entries []Entry, positions map[uuid.UUID]int64) {
+	place := func(e Entry) int64 {
+		if n, sealed := positions[e.ID]; sealed {
+			return n
+		}
+		return math.MaxInt64
+	}
+	slices.SortFunc(entries, func(a, b Entry) int { return cmp.Or(cmp.Compare(place(a), place(b)), compare(a.ID, b.ID)) })
+}
+
+// endsBefore reports whether a seal ends before an entry at a position; 0 = none. Positions
+// of entries that release 0.1 sealed are their numbers.
+func (s *Seal) endsBefore(e Entry, position int64) bool {
+	switch {
+	case s.positioned():
+		return position == 0 || position > s.Through
+	case position > 0:
+		return position > int64(s.Entries)
+	}
+	return compare(e.ID, s.Until) >= 0
 }
 
 // before returns the smallest UUIDv7 of a time: ids that were made earlier are smaller.

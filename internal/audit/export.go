@@ -71,6 +71,11 @@ func (x Exporter) Export(ctx context.Context, of id.Sale, out io.Writer) (*Trail
 		if err != nil {
 			return err
 		}
+		positions, err := readPositions(ctx, tx, of)
+		if err != nil {
+			return err
+		}
+		byPosition(entries, positions)
 		seals, err := readSeals(ctx, tx.SaleLog, of)
 		if err != nil {
 			return err
@@ -88,7 +93,7 @@ func (x Exporter) Export(ctx context.Context, of id.Sale, out io.Writer) (*Trail
 		}
 		c, next := newChain(h.SaleID), 0
 		for i := 0; ; i++ {
-			for next < len(seals) && (i == len(entries) || compare(entries[i].ID, seals[next].Until) >= 0) {
+			for next < len(seals) && (i == len(entries) || seals[next].endsBefore(entries[i], positions[entries[i].ID])) {
 				if err := w.Encode(seals[next]); err != nil {
 					return err
 				}

@@ -10,9 +10,11 @@ import (
 	"slices"
 	"time"
 
+	"entgo.io/ent/dialect/sql"
 	"github.com/google/uuid"
 
 	"seckill/ent"
+	"seckill/ent/logposition"
 	"seckill/ent/sale"
 	"seckill/ent/saleitem"
 	"seckill/ent/salelog"
@@ -24,18 +26,22 @@ import (
 )
 
 const (
-	// SealLag is the age of an entry when it is sealed. Transactions end within seconds, and
-	// an entry of one that is still open would come before those that are sealed.
-	SealLag   = time.Minute
 	sealEvery = 30 * time.Second
-	// recent is how far back a pass looks for sales with new entries. Older ones, of a time
-	// without a scheduler, are found by looking at all sales once after the start.
+	// recent is how far back a pass looks for new entries. Ids say when an entry was made,
+	// by the clock of its process; it may appear later. Older ones are found by looking at
+	// all of a sale.
 	recent = 5 * time.Minute
-	// oldAtOnce is how many of all sales a pass looks at: tens of thousands of old sales are
+	// wholeEvery is the pause after which all sales that may still change are looked at again.
+	wholeEvery = time.Hour
+	// changesFor is how long after its end a sale is among them.
+	changesFor = 30 * 24 * time.Hour
+	// wholeAtOnce is how many whole sales a pass looks at: tens of thousands of old sales are
 	// done after some hours, and no pass takes long.
-	oldAtOnce = 200
+	wholeAtOnce = 200
 	// unsealed bounds the entries that one seal covers: the next pass continues.
-	unsealed = 200_000
+	unsealed = 50_000
+	// positionsAtOnce bounds the rows of one statement.
+	positionsAtOnce = 5000
 )
 
 // Sealer writes the seals of all sales. Any number of processes may run it at once: of two
@@ -44,11 +50,11 @@ type Sealer struct {
 	DB    *postgres.DB
 	Clock clock.Clock
 	Log   *slog.Logger
-	Lag   time.Duration // 0 = SealLag
 
 	// Used by Step alone.
 	looked time.Time // the last pass that failed for no sale; zero before the first
-	old    []id.Sale // sales that were not looked at since the start
+	whole  []id.Sale // sales that are yet to be looked at as a whole
+	listed time.Time // when whole was read last
 }
 
 // Loop returns the loop that seals.
@@ -56,46 +62,62 @@ func (s *Sealer) Loop() periodic.Loop {
 	return periodic.Loop{Name: "seal logs", Every: sealEvery, Timeout: sealEvery, Step: s.Step, Log: s.Log}
 }
 
-// Step seals what is old enough. It is a periodic.Step.
+// Step seals the entries that are visible and not sealed. It is a periodic.Step.
 func (s *Sealer) Step(ctx context.Context) (map[string]int, error) {
 	now := s.Clock.Now().UTC()
-	lag := s.Lag
-	if lag == 0 {
-		lag = SealLag
+	if err := s.list(ctx, now); err != nil {
+		return nil, err
 	}
-	if s.looked.IsZero() {
-		old, err := s.DB.Ent.Sale.Query().Order(ent.Desc(sale.FieldID)).IDs(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("list sales: %w", err)
-		}
-		s.looked, s.old = now, old
-	}
-	sales, err := s.changed(ctx)
+	from := before(s.looked.Add(-recent))
+	changed, err := s.changed(ctx, from)
 	if err != nil {
 		return nil, err
 	}
-	once := min(oldAtOnce, len(s.old))
-	sales = distinct(sales, s.old[:once])
+	once := min(wholeAtOnce, len(s.whole))
 	counts, errs := map[string]int{}, []error(nil)
-	for _, of := range sales {
-		seal, err := s.seal(ctx, of, before(now.Add(-lag)), now)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("seal the log of %s: %w", of.Public(), err))
-		}
-		if seal != nil {
-			counts["sealed"]++
+	sealAll := func(sales []id.Sale, from uuid.UUID) {
+		for _, of := range sales {
+			sealed, err := s.seal(ctx, of, from, now)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("seal the log of %s: %w", of.Public(), err))
+			}
+			if sealed {
+				counts["sealed"]++
+			}
 		}
 	}
+	sealAll(s.whole[:once], uuid.Nil)
+	sealAll(slices.DeleteFunc(changed, func(of id.Sale) bool { return slices.Contains(s.whole[:once], of) }), from)
 	if len(errs) == 0 {
-		s.looked, s.old = now, s.old[once:]
+		s.looked, s.whole = now, s.whole[once:]
 	}
 	return counts, errors.Join(errs...)
 }
 
-// changed returns the sales that have new entries.
-func (s *Sealer) changed(ctx context.Context) ([]id.Sale, error) {
+// list reads the sales to be looked at as a whole: all after the start, and those that may
+// still change later.
+func (s *Sealer) list(ctx context.Context, now time.Time) (err error) {
+	first := s.looked.IsZero()
+	if !first && (len(s.whole) > 0 || now.Sub(s.listed) < wholeEvery) {
+		return nil
+	}
+	sales := s.DB.Ent.Sale.Query().Order(ent.Desc(sale.FieldID))
+	if !first {
+		sales.Where(sale.EndsAtGT(now.Add(-changesFor)))
+	}
+	if s.whole, err = sales.IDs(ctx); err != nil {
+		return fmt.Errorf("list sales: %w", err)
+	}
+	s.listed = now
+	if first {
+		s.looked = now
+	}
+	return nil
+}
+
+// changed returns the sales that have entries with ids from a given one on.
+func (s *Sealer) changed(ctx context.Context, from uuid.UUID) ([]id.Sale, error) {
 	var acted []id.Sale
-	from := before(s.looked.Add(-recent))
 	err := s.DB.Ent.SaleLog.Query().Where(salelog.IDGTE(from), salelog.ActNEQ(ActSeal)).Unique(true).Select(salelog.FieldSaleID).Scan(ctx, &acted)
 	if err != nil {
 		return nil, fmt.Errorf("list sales with acts: %w", err)
@@ -126,63 +148,183 @@ func distinct(lists ...[]id.Sale) []id.Sale {
 	return out
 }
 
-// seal seals the entries of a sale with ids below until; nil = there are none.
-func (s *Sealer) seal(ctx context.Context, of id.Sale, until uuid.UUID, now time.Time) (*Seal, error) {
-	public := of.Public()
-	last, err := lastSeal(ctx, s.DB.Ent.SaleLog, of)
-	if err != nil {
-		return nil, err
+// seal seals the entries of a sale from an id on that have no position, and reports
+// whether there were any. An entry that becomes visible later gets a later position,
+// however old its id is.
+func (s *Sealer) seal(ctx context.Context, of id.Sale, from uuid.UUID, now time.Time) (sealed bool, err error) {
+	if some, err := s.hasUnsealed(ctx, of, from); err != nil || !some {
+		return false, err
 	}
-	c, next, from := newChain(public), int64(1), uuid.Nil
-	if last != nil {
-		if c, err = continueChain(last); err != nil {
-			return nil, err
-		}
-		next, from = last.Seq+1, last.Until
-	}
-	var added int
-	err = s.DB.ReadSnapshot(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		entries, err := readEntries(ctx, tx, of, span{from, until})
+	err = s.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		sealed = false
+		last, err := lastSeal(ctx, tx.SaleLog, of)
 		if err != nil {
 			return err
 		}
-		if len(entries) > unsealed {
-			entries = entries[:unsealed]
-			until = following(entries[len(entries)-1].ID)
+		c, next := newChain(of.Public()), int64(1)
+		if last != nil {
+			if c, err = continueChain(last); err != nil {
+				return err
+			}
+			next = last.Seq + 1
+			if !last.positioned() {
+				if err := numberEarlier(ctx, s.DB, tx, of, last.Until); err != nil {
+					return err
+				}
+			}
 		}
-		added = len(entries)
-		for _, e := range entries {
+		through, err := lastPosition(ctx, tx, of)
+		if err != nil {
+			return err
+		}
+		entries, err := readUnsealed(ctx, tx, of, from)
+		if err != nil || len(entries) == 0 {
+			return err
+		}
+		entries = entries[:min(len(entries), unsealed)]
+		rows := make([]*ent.LogPositionCreate, len(entries))
+		for i, e := range entries {
 			if _, err := c.add(e); err != nil {
 				return err
 			}
+			through++
+			rows[i] = tx.LogPosition.Create().SetID(e.ID).SetSaleID(of).SetPosition(through)
 		}
-		return nil
+		for part := range slices.Chunk(rows, positionsAtOnce) {
+			if err := tx.LogPosition.CreateBulk(part...).Exec(ctx); err != nil {
+				return fmt.Errorf("number %d entries: %w", len(part), err)
+			}
+		}
+		sealed = true
+		return writeSeal(ctx, tx, of, &Seal{
+			Type: typeSeal, Seq: next, Through: through, Until: uuid.Max, Entries: c.entries, Head: c.hex(), At: now,
+		})
 	})
-	if err != nil || added == 0 {
-		return nil, err
+	if postgres.IsUnique(err) {
+		return false, nil // another process sealed them
 	}
-	seal := &Seal{Type: typeSeal, Seq: next, Until: until, Entries: c.entries, Head: c.hex(), At: now}
-	return seal, s.write(ctx, of, seal)
+	return sealed && err == nil, err
 }
 
-// write stores a seal. Its id follows from sale and number.
-func (s *Sealer) write(ctx context.Context, of id.Sale, seal *Seal) error {
+// hasUnsealed reports whether seal may find entries.
+func (s *Sealer) hasUnsealed(ctx context.Context, of id.Sale, from uuid.UUID) (some bool, err error) {
+	err = s.DB.ReadSnapshot(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		last, err := lastSeal(ctx, tx.SaleLog, of)
+		if err != nil {
+			return err
+		}
+		if last != nil && !last.positioned() { // by a release that sealed by the clock
+			from = last.Until
+		}
+		acts, items, err := logQueries(ctx, tx, of, from)
+		if err != nil {
+			return err
+		}
+		some, err = acts.Where(actWithoutPosition).Exist(ctx)
+		if err == nil && !some && items != nil {
+			some, err = items.Where(moveWithoutPosition).Exist(ctx)
+		}
+		return err
+	})
+	return some, err
+}
+
+// numberEarlier gives positions to the entries that were sealed by the clock and the ids:
+// in their order, as the seals of that time have them.
+func numberEarlier(ctx context.Context, db *postgres.DB, tx *ent.Tx, of id.Sale, until uuid.UUID) error {
+	entries, err := readEntries(ctx, tx, of, span{uuid.Nil, until})
+	if err != nil {
+		return err
+	}
+	var position int64
+	for part := range slices.Chunk(entries, positionsAtOnce) {
+		rows := make([]*ent.LogPositionCreate, len(part))
+		for i, e := range part {
+			position++
+			rows[i] = tx.LogPosition.Create().SetID(e.ID).SetSaleID(of).SetPosition(position)
+		}
+		if err := tx.LogPosition.CreateBulk(rows...).Exec(ctx); err != nil {
+			return fmt.Errorf("number sealed entries: %w", err)
+		}
+	}
+	return nil
+}
+
+// lastPosition returns the last position in the log of a sale; 0 = none is sealed.
+func lastPosition(ctx context.Context, tx *ent.Tx, of id.Sale) (int64, error) {
+	row, err := tx.LogPosition.Query().Where(logposition.SaleID(of)).Order(ent.Desc(logposition.FieldPosition)).First(ctx)
+	if ent.IsNotFound(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read the last position: %w", err)
+	}
+	return row.Position, nil
+}
+
+// actWithoutPosition and moveWithoutPosition select entries that are not sealed.
+func actWithoutPosition(q *sql.Selector)  { withoutPosition(q, salelog.FieldID) }
+func moveWithoutPosition(q *sql.Selector) { withoutPosition(q, stockmovement.FieldID) }
+
+func withoutPosition(q *sql.Selector, field string) {
+	positions := sql.Dialect(q.Dialect()).Table(logposition.Table)
+	q.Where(sql.NotExists(sql.Dialect(q.Dialect()).Select(positions.C(logposition.FieldID)).From(positions).
+		Where(sql.ColumnsEQ(positions.C(logposition.FieldID), q.C(field)))))
+}
+
+// logQueries returns queries of the acts of a sale and of its moves with ids from a given
+// one on; nil = it has no items.
+func logQueries(ctx context.Context, tx *ent.Tx, of id.Sale, from uuid.UUID) (*ent.SaleLogQuery, *ent.StockMovementQuery, error) {
+	acts := tx.SaleLog.Query().Where(salelog.SaleID(of), salelog.IDGTE(from), salelog.ActNEQ(ActSeal))
+	items, err := tx.SaleItem.Query().Where(saleitem.SaleID(of)).IDs(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the items: %w", err)
+	}
+	if len(items) == 0 {
+		return acts, nil, nil
+	}
+	return acts, tx.StockMovement.Query().Where(stockmovement.ItemIDIn(items...), stockmovement.IDGTE(from)), nil
+}
+
+// readUnsealed returns up to unsealed acts and moves without a position, by id.
+func readUnsealed(ctx context.Context, tx *ent.Tx, of id.Sale, from uuid.UUID) ([]Entry, error) {
+	acts, moves, err := logQueries(ctx, tx, of, from)
+	if err != nil {
+		return nil, err
+	}
+	var entries []Entry
+	acted, err := acts.Where(actWithoutPosition).Order(ent.Asc(salelog.FieldID)).Limit(unsealed).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the acts: %w", err)
+	}
+	for _, row := range acted {
+		entries = append(entries, entryOfAct(row))
+	}
+	if moves != nil {
+		moved, err := moves.Where(moveWithoutPosition).Order(ent.Asc(stockmovement.FieldID)).Limit(unsealed).All(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("read the moves: %w", err)
+		}
+		for _, row := range moved {
+			entries = append(entries, entryOfMove(row))
+		}
+	}
+	byID(entries)
+	return entries, nil
+}
+
+// writeSeal stores a seal. Its id follows from sale and number.
+func writeSeal(ctx context.Context, tx *ent.Tx, of id.Sale, seal *Seal) error {
 	details, err := json.Marshal(seal)
 	if err != nil {
 		return err
 	}
-	err = s.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		row, err := tx.Sale.Get(ctx, of)
-		if err != nil {
-			return err
-		}
-		return tx.SaleLog.Create().SetID(sealID(of, seal.Seq)).SetSaleID(of).SetAct(ActSeal).SetFromStatus(string(row.Status)).
-			SetToStatus(string(row.Status)).SetRevision(row.Revision).SetDetails(string(details)).SetCreatedAt(seal.At).Exec(ctx)
-	})
-	if postgres.IsUnique(err) {
-		return nil // another process wrote it
+	row, err := tx.Sale.Get(ctx, of)
+	if err != nil {
+		return err
 	}
-	return err
+	return tx.SaleLog.Create().SetID(sealID(of, seal.Seq)).SetSaleID(of).SetAct(ActSeal).SetFromStatus(string(row.Status)).
+		SetToStatus(string(row.Status)).SetRevision(row.Revision).SetDetails(string(details)).SetCreatedAt(seal.At).Exec(ctx)
 }
 
 func sealID(of id.Sale, seq int64) uuid.UUID {
@@ -261,6 +403,25 @@ func readSeals(ctx context.Context, logs *ent.SaleLogClient, of id.Sale) ([]*Sea
 		seals[seal.Seq-1] = seal
 	}
 	return seals, nil
+}
+
+// readPositions returns the positions of the sealed entries of a sale; none were given by
+// releases that sealed by the clock.
+func readPositions(ctx context.Context, tx *ent.Tx, of id.Sale) (map[uuid.UUID]int64, error) {
+	positions := map[uuid.UUID]int64{}
+	for last := int64(0); ; {
+		rows, err := tx.LogPosition.Query().Where(logposition.SaleID(of), logposition.PositionGT(last)).
+			Order(ent.Asc(logposition.FieldPosition)).Limit(page).All(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("read the positions: %w", err)
+		}
+		for _, row := range rows {
+			positions[row.ID], last = row.Position, row.Position
+		}
+		if len(rows) < page {
+			return positions, nil
+		}
+	}
 }
 
 // span selects ids: from <= id < until.

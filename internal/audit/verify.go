@@ -7,14 +7,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/google/uuid"
 
+	"seckill/internal/id"
 	"seckill/internal/order"
 )
 
 // maxLine bounds a line of an exported log, in bytes: details and notes of one act.
 const maxLine = 1 << 20
+
+// lateAfter is the age of an entry from which it is late: its transaction was held up, for
+// example by a standby that was away, or the clock of its process was slow. An entry that
+// somebody inserted with an old id looks the same.
+const lateAfter = time.Minute
 
 // Verification is the result of Verify.
 type Verification struct {
@@ -26,6 +33,7 @@ type Verification struct {
 	Unsealed int      `json:"unsealed"` // entries after the last seal
 	Head     string   `json:"head"`     // of all entries
 	Sealed   string   `json:"sealed"`   // the last seal's head; "" = none
+	Late     []string `json:"late"`     // ids of entries that are much older than the seal before them
 }
 
 // verifier reads a file line by line.
@@ -33,8 +41,11 @@ type verifier struct {
 	Verification
 	header Header
 	chain  *chain
-	last   uuid.UUID // id of the previous entry
-	floor  uuid.UUID // where the previous seal ends
+	sealed time.Time // when the last seal was written
+	byID   bool      // the file is of release 0.1
+	last   uuid.UUID // id of the previous entry; of files of release 0.1
+	floor  uuid.UUID // where the previous seal ends; of files of release 0.1
+	seen   map[uuid.UUID]bool
 	ended  bool
 	units  map[string]map[string]int // item → kind of move → units
 	wanted string                    // head that must occur; "" = it did, or none was noted
@@ -47,7 +58,7 @@ type verifier struct {
 func Verify(in io.Reader, head string) (*Verification, error) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxLine)
-	v := &verifier{Verification: Verification{Findings: []string{}}, units: map[string]map[string]int{}, wanted: head}
+	v := &verifier{Verification: Verification{Findings: []string{}, Late: []string{}}, units: map[string]map[string]int{}, seen: map[uuid.UUID]bool{}, wanted: head}
 	for n := 1; lines.Scan(); n++ {
 		if err := v.line(lines.Bytes()); err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
@@ -91,7 +102,7 @@ func (v *verifier) line(text []byte) error {
 		if err := json.Unmarshal(text, &v.header); err != nil {
 			return err
 		}
-		if v.header.Algorithm != Algorithm {
+		if v.byID = v.header.Algorithm == idAlgorithm; !v.byID && v.header.Algorithm != Algorithm {
 			return fmt.Errorf("unknown algorithm %q", v.header.Algorithm)
 		}
 		v.SaleID, v.chain = v.header.SaleID, newChain(v.header.SaleID)
@@ -127,14 +138,17 @@ func (v *verifier) entry(text []byte) error {
 	if v.chain.hex() == v.wanted {
 		v.wanted = ""
 	}
-	if compare(e.ID, v.last) <= 0 {
-		v.found("entry %s is not in the order of the ids", e.ID)
+	if v.seen[e.ID] {
+		v.found("entry %s occurs twice", e.ID)
 	}
-	if e.ID.Version() != 7 || compare(e.ID, before(v.header.ExportedAt.Add(SealLag))) > 0 {
+	v.seen[e.ID] = true
+	if e.ID.Version() != 7 {
 		v.found("entry %s has an id that this program does not give", e.ID)
 	}
-	if compare(e.ID, v.floor) < 0 {
-		v.found("entry %s is older than the seal before it", e.ID)
+	if v.byID {
+		v.order(e)
+	} else if e.ID.Version() == 7 && v.sealed.Sub(id.TimeOf(e.ID)) > lateAfter {
+		v.Late = append(v.Late, e.ID.String())
 	}
 	v.last = e.ID
 	v.Unsealed++
@@ -147,6 +161,19 @@ func (v *verifier) entry(text []byte) error {
 	return nil
 }
 
+// order checks the place of an entry in a file of release 0.1.
+func (v *verifier) order(e Entry) {
+	if compare(e.ID, v.last) <= 0 {
+		v.found("entry %s is not in the order of the ids", e.ID)
+	}
+	if compare(e.ID, before(v.header.ExportedAt.Add(time.Minute))) > 0 {
+		v.found("entry %s has an id that this program does not give", e.ID)
+	}
+	if compare(e.ID, v.floor) < 0 {
+		v.found("entry %s is older than the seal before it", e.ID)
+	}
+}
+
 func (v *verifier) seal(text []byte) error {
 	var s Seal
 	if err := json.Unmarshal(text, &s); err != nil {
@@ -155,7 +182,7 @@ func (v *verifier) seal(text []byte) error {
 	if v.Seals++; s.Seq != int64(v.Seals) {
 		v.found("seal %d stands where %d is due", s.Seq, v.Seals)
 	}
-	if compare(v.last, s.Until) >= 0 {
+	if v.byID && compare(v.last, s.Until) >= 0 {
 		v.found("seal %d ends before entry %s", s.Seq, v.last)
 	}
 	if s.Entries != v.chain.entries || s.Head != v.chain.hex() {
@@ -167,7 +194,7 @@ func (v *verifier) seal(text []byte) error {
 		}
 		v.chain = c
 	}
-	v.floor, v.Sealed, v.Unsealed = s.Until, s.Head, 0
+	v.floor, v.Sealed, v.Unsealed, v.sealed = s.Until, s.Head, 0, s.At
 	return nil
 }
 

@@ -17,6 +17,8 @@ CREATE INDEX IF NOT EXISTS `intervention_sale_id_id` ON `interventions` (`sale_i
 CREATE INDEX IF NOT EXISTS `intervention_state_id` ON `interventions` (`state`, `id`);
 CREATE TABLE IF NOT EXISTS `letter_acts` (`id` uuid NOT NULL, `letter` text NOT NULL, `kind` text NOT NULL, `stream` text NOT NULL, `task_id` uuid NULL, `reason` text NOT NULL, `note` text NOT NULL, `actor_id` uuid NOT NULL, `created_at` datetime NOT NULL, PRIMARY KEY (`id`));
 CREATE UNIQUE INDEX IF NOT EXISTS `letteract_letter_kind` ON `letter_acts` (`letter`, `kind`);
+CREATE TABLE IF NOT EXISTS `log_positions` (`id` uuid NOT NULL, `sale_id` uuid NOT NULL, `position` integer NOT NULL, PRIMARY KEY (`id`));
+CREATE UNIQUE INDEX IF NOT EXISTS `logposition_sale_id_position` ON `log_positions` (`sale_id`, `position`);
 CREATE TABLE IF NOT EXISTS `mails` (`id` uuid NOT NULL, `user_id` uuid NULL, `recipient` text NOT NULL, `kind` text NOT NULL, `language` text NOT NULL, `content` blob NULL, `state` text NOT NULL DEFAULT ('PENDING'), `attempts` integer NOT NULL DEFAULT (0), `due_at` datetime NOT NULL, `retry_until` datetime NOT NULL, `error` text NOT NULL DEFAULT (''), `created_at` datetime NOT NULL, `ended_at` datetime NULL, PRIMARY KEY (`id`));
 CREATE INDEX IF NOT EXISTS `mail_due` ON `mails` (`due_at`) WHERE state = 'PENDING';
 CREATE INDEX IF NOT EXISTS `mail_ended_at` ON `mails` (`ended_at`);
