@@ -59,12 +59,12 @@ type Entry struct {
 
 // Seal is a head that was written into the log.
 type Seal struct {
-	Type    string    `json:"type"`    // seal
-	Seq     int64     `json:"seq"`     // from 1
+	Type    string    `json:"type"`              // seal
+	Seq     int64     `json:"seq"`               // from 1
 	Through int64     `json:"through,omitempty"` // it covers the entries up to this position; 0 = by Until
 	Until   uuid.UUID `json:"until"`             // of release 0.1: it covers the entries with smaller ids
-	Entries int       `json:"entries"` // since the start of the chain
-	Head    string    `json:"head"`    // hexadecimal
+	Entries int       `json:"entries"`           // since the start of the chain
+	Head    string    `json:"head"`              // hexadecimal
 	At      time.Time `json:"at"`
 }
 

@@ -20,7 +20,7 @@ const maxLine = 1 << 20
 
 // lateAfter is the age of an entry from which it is late: its transaction was held up, for
 // example by a standby that was away, or the clock of its process was slow. An entry that
-// somebody inserted with an old id looks the same.
+// was inserted with an old id looks the same.
 const lateAfter = time.Minute
 
 // Verification is the result of Verify.

@@ -112,7 +112,7 @@ func (o *openTasks) last(task id.Task, owner id.User) *Task {
 
 // Open returns the unfinished tasks that this Store has returned as SUBMITTED or that
 // Superseded has added, and that were submitted before the given time. They may have
-// ended: Unresolved tells.
+// ended: Unresolved excludes those.
 func (s *Store) Open(before time.Time) []Task {
 	s.open.mu.Lock()
 	defer s.open.mu.Unlock()

@@ -180,7 +180,7 @@ func TestATaskThatWasWrittenIsNotLost(t *testing.T) {
 // manyLost is the number of tasks that one process accepted before a loss.
 const manyLost = 20_000
 
-// I5: all of them end within 30 s after the loss is known, although nobody asks and no
+// I5: all of them end within 30 s after the loss is known, although no client asks and no
 // worker runs, and although others keep asking for some.
 func TestTwentyThousandLostTasksEndWithin30Seconds(t *testing.T) {
 	t.Parallel()
