@@ -29,6 +29,7 @@ import (
 	"seckill/ent/payment"
 	"seckill/ent/paymentevent"
 	"seckill/ent/pushsubscription"
+	"seckill/ent/recordmark"
 	"seckill/ent/refund"
 	"seckill/ent/refusedattempt"
 	"seckill/ent/sale"
@@ -103,6 +104,8 @@ type Client struct {
 	PaymentEvent *PaymentEventClient
 	// PushSubscription is the client for interacting with the PushSubscription builders.
 	PushSubscription *PushSubscriptionClient
+	// RecordMark is the client for interacting with the RecordMark builders.
+	RecordMark *RecordMarkClient
 	// Refund is the client for interacting with the Refund builders.
 	Refund *RefundClient
 	// RefusedAttempt is the client for interacting with the RefusedAttempt builders.
@@ -175,6 +178,7 @@ func (c *Client) init() {
 	c.Payment = NewPaymentClient(c.config)
 	c.PaymentEvent = NewPaymentEventClient(c.config)
 	c.PushSubscription = NewPushSubscriptionClient(c.config)
+	c.RecordMark = NewRecordMarkClient(c.config)
 	c.Refund = NewRefundClient(c.config)
 	c.RefusedAttempt = NewRefusedAttemptClient(c.config)
 	c.Sale = NewSaleClient(c.config)
@@ -308,6 +312,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		Payment:          NewPaymentClient(cfg),
 		PaymentEvent:     NewPaymentEventClient(cfg),
 		PushSubscription: NewPushSubscriptionClient(cfg),
+		RecordMark:       NewRecordMarkClient(cfg),
 		Refund:           NewRefundClient(cfg),
 		RefusedAttempt:   NewRefusedAttemptClient(cfg),
 		Sale:             NewSaleClient(cfg),
@@ -368,6 +373,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		Payment:          NewPaymentClient(cfg),
 		PaymentEvent:     NewPaymentEventClient(cfg),
 		PushSubscription: NewPushSubscriptionClient(cfg),
+		RecordMark:       NewRecordMarkClient(cfg),
 		Refund:           NewRefundClient(cfg),
 		RefusedAttempt:   NewRefusedAttemptClient(cfg),
 		Sale:             NewSaleClient(cfg),
@@ -421,11 +427,11 @@ func (c *Client) Use(hooks ...Hook) {
 		c.AccountLink, c.Address, c.Fulfilment, c.Goods, c.GoodsLog, c.Intervention,
 		c.LetterAct, c.LogPosition, c.Mail, c.NoticeChoice, c.NoticeDelivery,
 		c.NoticeFact, c.Order, c.OrderEvent, c.OrderFailure, c.OrderMetadata,
-		c.OrderRecipient, c.Payment, c.PaymentEvent, c.PushSubscription, c.Refund,
-		c.RefusedAttempt, c.Sale, c.SaleFigures, c.SaleItem, c.SaleLog, c.SaleReminder,
-		c.SaleTemplate, c.SandboxCall, c.SandboxCharge, c.SandboxRefund,
-		c.SecurityEvent, c.ServiceToken, c.Session, c.StockMovement, c.User,
-		c.UserIdentity, c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint,
+		c.OrderRecipient, c.Payment, c.PaymentEvent, c.PushSubscription, c.RecordMark,
+		c.Refund, c.RefusedAttempt, c.Sale, c.SaleFigures, c.SaleItem, c.SaleLog,
+		c.SaleReminder, c.SaleTemplate, c.SandboxCall, c.SandboxCharge,
+		c.SandboxRefund, c.SecurityEvent, c.ServiceToken, c.Session, c.StockMovement,
+		c.User, c.UserIdentity, c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint,
 		c.WebhookEvent,
 	} {
 		n.Use(hooks...)
@@ -439,11 +445,11 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 		c.AccountLink, c.Address, c.Fulfilment, c.Goods, c.GoodsLog, c.Intervention,
 		c.LetterAct, c.LogPosition, c.Mail, c.NoticeChoice, c.NoticeDelivery,
 		c.NoticeFact, c.Order, c.OrderEvent, c.OrderFailure, c.OrderMetadata,
-		c.OrderRecipient, c.Payment, c.PaymentEvent, c.PushSubscription, c.Refund,
-		c.RefusedAttempt, c.Sale, c.SaleFigures, c.SaleItem, c.SaleLog, c.SaleReminder,
-		c.SaleTemplate, c.SandboxCall, c.SandboxCharge, c.SandboxRefund,
-		c.SecurityEvent, c.ServiceToken, c.Session, c.StockMovement, c.User,
-		c.UserIdentity, c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint,
+		c.OrderRecipient, c.Payment, c.PaymentEvent, c.PushSubscription, c.RecordMark,
+		c.Refund, c.RefusedAttempt, c.Sale, c.SaleFigures, c.SaleItem, c.SaleLog,
+		c.SaleReminder, c.SaleTemplate, c.SandboxCall, c.SandboxCharge,
+		c.SandboxRefund, c.SecurityEvent, c.ServiceToken, c.Session, c.StockMovement,
+		c.User, c.UserIdentity, c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint,
 		c.WebhookEvent,
 	} {
 		n.Intercept(interceptors...)
@@ -493,6 +499,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.PaymentEvent.mutate(ctx, m)
 	case *PushSubscriptionMutation:
 		return c.PushSubscription.mutate(ctx, m)
+	case *RecordMarkMutation:
+		return c.RecordMark.mutate(ctx, m)
 	case *RefundMutation:
 		return c.Refund.mutate(ctx, m)
 	case *RefusedAttemptMutation:
@@ -3197,6 +3205,139 @@ func (c *PushSubscriptionClient) mutate(ctx context.Context, m *PushSubscription
 		return (&PushSubscriptionDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown PushSubscription mutation op: %q", m.Op())
+	}
+}
+
+// RecordMarkClient is a client for the RecordMark schema.
+type RecordMarkClient struct {
+	config
+}
+
+// NewRecordMarkClient returns a client for the RecordMark from the given config.
+func NewRecordMarkClient(c config) *RecordMarkClient {
+	return &RecordMarkClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `recordmark.Hooks(f(g(h())))`.
+func (c *RecordMarkClient) Use(hooks ...Hook) {
+	c.hooks.RecordMark = append(c.hooks.RecordMark, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `recordmark.Intercept(f(g(h())))`.
+func (c *RecordMarkClient) Intercept(interceptors ...Interceptor) {
+	c.inters.RecordMark = append(c.inters.RecordMark, interceptors...)
+}
+
+// Create returns a builder for creating a RecordMark entity.
+func (c *RecordMarkClient) Create() *RecordMarkCreate {
+	mutation := newRecordMarkMutation(c.config, OpCreate)
+	return &RecordMarkCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of RecordMark entities.
+func (c *RecordMarkClient) CreateBulk(builders ...*RecordMarkCreate) *RecordMarkCreateBulk {
+	return &RecordMarkCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *RecordMarkClient) MapCreateBulk(slice any, setFunc func(*RecordMarkCreate, int)) *RecordMarkCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &RecordMarkCreateBulk{err: fmt.Errorf("calling to RecordMarkClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*RecordMarkCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &RecordMarkCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for RecordMark.
+func (c *RecordMarkClient) Update() *RecordMarkUpdate {
+	mutation := newRecordMarkMutation(c.config, OpUpdate)
+	return &RecordMarkUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *RecordMarkClient) UpdateOne(_m *RecordMark) *RecordMarkUpdateOne {
+	mutation := newRecordMarkMutation(c.config, OpUpdateOne, withRecordMark(_m))
+	return &RecordMarkUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *RecordMarkClient) UpdateOneID(id int) *RecordMarkUpdateOne {
+	mutation := newRecordMarkMutation(c.config, OpUpdateOne, withRecordMarkID(id))
+	return &RecordMarkUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for RecordMark.
+func (c *RecordMarkClient) Delete() *RecordMarkDelete {
+	mutation := newRecordMarkMutation(c.config, OpDelete)
+	return &RecordMarkDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *RecordMarkClient) DeleteOne(_m *RecordMark) *RecordMarkDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *RecordMarkClient) DeleteOneID(id int) *RecordMarkDeleteOne {
+	builder := c.Delete().Where(recordmark.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &RecordMarkDeleteOne{builder}
+}
+
+// Query returns a query builder for RecordMark.
+func (c *RecordMarkClient) Query() *RecordMarkQuery {
+	return &RecordMarkQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeRecordMark},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a RecordMark entity by its id.
+func (c *RecordMarkClient) Get(ctx context.Context, id int) (*RecordMark, error) {
+	return c.Query().Where(recordmark.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *RecordMarkClient) GetX(ctx context.Context, id int) *RecordMark {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *RecordMarkClient) Hooks() []Hook {
+	return c.hooks.RecordMark
+}
+
+// Interceptors returns the client interceptors.
+func (c *RecordMarkClient) Interceptors() []Interceptor {
+	return c.inters.RecordMark
+}
+
+func (c *RecordMarkClient) mutate(ctx context.Context, m *RecordMarkMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&RecordMarkCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&RecordMarkUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&RecordMarkUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&RecordMarkDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown RecordMark mutation op: %q", m.Op())
 	}
 }
 
@@ -5999,19 +6140,21 @@ type (
 		AccountLink, Address, Fulfilment, Goods, GoodsLog, Intervention, LetterAct,
 		LogPosition, Mail, NoticeChoice, NoticeDelivery, NoticeFact, Order, OrderEvent,
 		OrderFailure, OrderMetadata, OrderRecipient, Payment, PaymentEvent,
-		PushSubscription, Refund, RefusedAttempt, Sale, SaleFigures, SaleItem, SaleLog,
-		SaleReminder, SaleTemplate, SandboxCall, SandboxCharge, SandboxRefund,
-		SecurityEvent, ServiceToken, Session, StockMovement, User, UserIdentity,
-		WaitlistEntry, WebhookDelivery, WebhookEndpoint, WebhookEvent []ent.Hook
+		PushSubscription, RecordMark, Refund, RefusedAttempt, Sale, SaleFigures,
+		SaleItem, SaleLog, SaleReminder, SaleTemplate, SandboxCall, SandboxCharge,
+		SandboxRefund, SecurityEvent, ServiceToken, Session, StockMovement, User,
+		UserIdentity, WaitlistEntry, WebhookDelivery, WebhookEndpoint,
+		WebhookEvent []ent.Hook
 	}
 	inters struct {
 		AccountLink, Address, Fulfilment, Goods, GoodsLog, Intervention, LetterAct,
 		LogPosition, Mail, NoticeChoice, NoticeDelivery, NoticeFact, Order, OrderEvent,
 		OrderFailure, OrderMetadata, OrderRecipient, Payment, PaymentEvent,
-		PushSubscription, Refund, RefusedAttempt, Sale, SaleFigures, SaleItem, SaleLog,
-		SaleReminder, SaleTemplate, SandboxCall, SandboxCharge, SandboxRefund,
-		SecurityEvent, ServiceToken, Session, StockMovement, User, UserIdentity,
-		WaitlistEntry, WebhookDelivery, WebhookEndpoint, WebhookEvent []ent.Interceptor
+		PushSubscription, RecordMark, Refund, RefusedAttempt, Sale, SaleFigures,
+		SaleItem, SaleLog, SaleReminder, SaleTemplate, SandboxCall, SandboxCharge,
+		SandboxRefund, SecurityEvent, ServiceToken, Session, StockMovement, User,
+		UserIdentity, WaitlistEntry, WebhookDelivery, WebhookEndpoint,
+		WebhookEvent []ent.Interceptor
 	}
 )
 

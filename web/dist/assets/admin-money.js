@@ -1,1 +1,1 @@
-export{d as OrderMoneyPage}from"./admin.js?v=5782ba2a40eb";
+export{d as OrderMoneyPage}from"./admin.js?v=844eb9bcec84";

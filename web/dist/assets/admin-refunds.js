@@ -1,1 +1,1 @@
-export{i as Refunds}from"./admin.js?v=5782ba2a40eb";
+export{i as Refunds}from"./admin.js?v=844eb9bcec84";

@@ -1,1 +1,1 @@
-export{n as ReportPage}from"./admin.js?v=5782ba2a40eb";
+export{n as ReportPage}from"./admin.js?v=844eb9bcec84";

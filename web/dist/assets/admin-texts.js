@@ -1,1 +1,1 @@
-export{P as ot,F as textsOf}from"./admin.js?v=5782ba2a40eb";
+export{P as ot,F as textsOf}from"./admin.js?v=844eb9bcec84";

@@ -1,1 +1,1 @@
-export{r as resumeWaitingRooms}from"./attempt.js?v=5782ba2a40eb";
+export{r as resumeWaitingRooms}from"./attempt.js?v=844eb9bcec84";

@@ -1,1 +1,1 @@
-import{$t as e,Lt as t}from"./core.js?v=5782ba2a40eb";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r}){return t(`span`,{class:`chip ${n[r]??`text-soft`}`,children:e(`status.${r}`)},r)}export{r as t};
+import{tn as e,zt as t}from"./core.js?v=844eb9bcec84";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r}){return t(`span`,{class:`chip ${n[r]??`text-soft`}`,children:e(`status.${r}`)},r)}export{r as t};
