@@ -141,6 +141,35 @@ test('while the server is away the page keeps what it has and offers to try agai
   await page.getByText(/Not up to date/).waitFor({ state: 'detached' }); // by itself
 });
 
+test('pages that are opened without a line load by themselves once it is back', async () => {
+  for (const [name, heading] of [['My orders', 'My orders'], ['Flash sales', 'Flash sales'], [it.demo.open.title, it.demo.open.title]] as const) {
+    const page = await it.page();
+    await signIn(page, it.demo, 'alice', name === 'Flash sales' ? '/orders' : '/');
+    const link = name === 'Flash sales' ? page.getByRole('link', { name: 'Sales', exact: true }) : page.getByRole('link', { name }).first();
+    await link.waitFor();
+    await page.context().setOffline(true);
+    await link.click();
+    await page.context().setOffline(false);
+    await page.getByRole('heading', { name: heading, level: 1 }).waitFor();
+    await page.getByText('Cannot reach the shop').waitFor({ state: 'detached' });
+    await page.context().close();
+  }
+});
+
+test('a page whose code could not be fetched loads by itself once the line is back', async () => {
+  const page = await it.page();
+  await signIn(page, it.demo, 'alice');
+  let cut = true;
+  await page.route('**/assets/account.js', (route) => (cut ? route.abort() : route.continue()));
+  await page.locator('summary').click();
+  await page.getByRole('link', { name: 'Account', exact: true }).click();
+  await page.getByText('Cannot reach the shop').waitFor();
+  cut = false;
+  await page.evaluate(() => dispatchEvent(new Event('online')));
+  await page.getByText('Cannot reach the shop').waitFor({ state: 'detached' });
+  await page.getByLabel('Current password').first().waitFor();
+});
+
 test('a reload while the database is down keeps the session', async () => {
   const page = await it.page();
   await signIn(page, it.demo, 'bob', '/orders');

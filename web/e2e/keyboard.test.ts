@@ -115,3 +115,27 @@ test('with prefers-reduced-motion nothing is animated', async () => {
   });
   expect(moving.split(', ').every((duration) => parseFloat(duration) < 0.001)).toBe(true);
 });
+
+test('on a phone the status sheet hides nothing that has the focus (WCAG 2.4.11)', async () => {
+  const page = await it.page({ viewport: { width: 390, height: 664 } });
+  await signIn(page, it.demo, 'bob', `/s/${it.demo.open.slug}`);
+  await button(page, 'buy').waitFor();
+  const hidden = (): Promise<string | null> =>
+    page.evaluate(() => {
+      const at = document.activeElement;
+      const sheet = document.querySelector('.sheet')!;
+      if (!at || at === document.body || sheet.contains(at)) return null;
+      const box = (at.closest('label') ?? at).getBoundingClientRect();
+      return box.bottom > sheet.getBoundingClientRect().top + 1 && box.top > 0 ? `${at.outerHTML.slice(0, 80)} ends at ${box.bottom}` : null;
+    });
+  const ways = ['Tab', 'Shift+Tab'];
+  for (const way of ways) {
+    const seen: string[] = [];
+    for (let stop = 0; stop < MOST_STOPS; stop++) {
+      await page.keyboard.press(way);
+      const what = await hidden();
+      if (what) seen.push(what);
+    }
+    expect(seen, way).toEqual([]);
+  }
+});

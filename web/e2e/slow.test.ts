@@ -1,4 +1,4 @@
-/** What a buyer is told on lines of 0, 400 and 2,000 ms: it is true, is about the chosen item, and never goes back. */
+/** What a buyer is shown on lines of 0, 400 and 2,000 ms: it is true, is about the chosen item, and never goes back. */
 import type { Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
 import { cancelOrders, openSales } from './api';

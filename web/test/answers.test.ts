@@ -15,7 +15,7 @@ import { tabStore } from '../src/api/storage';
 import { orders, putSale, putWaitlistEntry, sales, stocks, viewerTime } from '../src/api/stores';
 import '../src/purchase/attempt';
 import { buttonOf, type Button } from '../src/purchase/button';
-import { told } from '../src/purchase/told';
+import { currentSale } from '../src/purchase/current';
 import { sale, T0 } from './shop';
 
 const at = (ms: number): string => new Date(T0 + ms).toISOString();
@@ -119,7 +119,7 @@ function shown(purchase: Purchase): Button {
   const read = sales.of('sal_1').value!;
   const attempt = purchase.attempt.value;
   const readAt = viewerTime('sal_1');
-  const known = told(read, attempt, readAt);
+  const known = currentSale(read, attempt, readAt);
   return buttonOf({ sale: known, itemId: 'itm_1', stock: stocks.of('itm_1').value!, quantity: 1, signedIn: true, attempt, now: clock.now(), readAt });
 }
 

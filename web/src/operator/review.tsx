@@ -1,7 +1,7 @@
 /** Everything that an approval approves, with warnings about prices. */
 import { count, hoursOrDays, money, percentOff, span, times, total } from '../i18n/text';
 import { Picture, DateTime } from '../ui/bits';
-import { Markdown } from '../ui/markdown';
+import { Markdown } from '../pages/markdown';
 import type { AdminSale } from './acts';
 import { fieldName, valueWords } from './log';
 import { ot } from './texts';

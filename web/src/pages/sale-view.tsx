@@ -6,7 +6,7 @@ import type { Item, Phase, Sale, Stock } from '@seckill/client/types';
 import { clockTime, money, span, t } from '../i18n/text';
 import { isOver } from '../purchase/button';
 import { altOf, shownLevel, PhaseChip, Picture, Price, StockBar, Title, DateTime } from '../ui/bits';
-import { Markdown } from '../ui/markdown';
+import { Markdown } from './markdown';
 import { Select, upTo } from '../ui/select';
 
 /** Most units that the quantity field offers. */
@@ -36,7 +36,7 @@ function mostOf(sale: Sale, item: Item): number {
   return Math.max(1, Math.min(room ?? item.purchaseLimit, limitOfOrder(sale, item)));
 }
 
-/** Most units of an item in one order of a buyer who has none. */
+/** Most units of an item in a buyer's first order. */
 const limitOfOrder = (sale: Sale, item: Item): number => Math.min(item.purchaseLimit, sale.purchaseLimit ?? MOST_UNITS, MOST_UNITS);
 
 /** How many units of an item are bought: as many as wanted, within the limits. */

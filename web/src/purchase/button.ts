@@ -6,7 +6,7 @@ import { tasks } from '../api/stores';
 import { t } from '../i18n/text';
 import type { Action, Bought, Entry, Phase, Sale, Stock } from '@seckill/client/types';
 import type { Attempt, Path } from '@seckill/client/purchase';
-import { standing, waitsUntil } from './refusal';
+import { shownFailure, waitsUntil } from './refusal';
 
 /** The button. */
 export type Button =
@@ -115,7 +115,7 @@ function besideOther(at: Situation, phase: Phase): Button {
 export function buttonOf(at: Situation): Button {
   const button = openButton(at);
   const until = button.kind === 'buy' || button.kind === 'waitlist' || button.kind === 'join' ? waitsUntil(at.attempt) : null;
-  return until !== null && standing(at, button) ? { kind: 'blocked', until } : button;
+  return until !== null && shownFailure(at, button) ? { kind: 'blocked', until } : button;
 }
 
 /** The button, as if nothing had been refused. */

@@ -11,8 +11,8 @@ import { toast } from '../ui/toast';
 import { type Purchase } from '@seckill/client/purchase';
 import { purchaseOf } from './attempt';
 import { buttonOf, offerOf, usePhase, type Button, type Situation } from './button';
-import { standing, type Failed } from './refusal';
-import { told } from './told';
+import { shownFailure, type Failed } from './refusal';
+import { currentSale } from './current';
 import { usePurchase } from './follow';
 import { share, type Shared } from './shared';
 import { Sheet } from './sheet';
@@ -76,7 +76,7 @@ export function BuyBox({ sale: read, item, stock, quantity, signedIn, reload, ch
   const [, go] = useLocation();
   const purchase = useMemo(() => purchaseOf(read.id, reload), [read.id, signedIn]);
   const readAt = viewerTime(read.id);
-  const sale = signedIn ? told(read, purchase.attempt.value, readAt) : read;
+  const sale = signedIn ? currentSale(read, purchase.attempt.value, readAt) : read;
   usePurchase(purchase, sale, signedIn, reload);
   const phase = usePhase(sale);
   useTurn(purchase, choose);
@@ -125,13 +125,13 @@ export function BuyBox({ sale: read, item, stock, quantity, signedIn, reload, ch
         button={button}
         item={item}
         quantity={offer ? 1 : quantity}
-        failed={standing(situation, button)?.step === 'broken'}
+        failed={shownFailure(situation, button)?.step === 'broken'}
         waiting={waitlist.busy.value}
         startsAt={Date.parse(sale.startsAt)}
         act={act}
         onPointerEnter={() => void Check.preload()}
       >
-        <Beside purchase={purchase} button={button} waitlist={waitlist} failed={standing(situation, button)} />
+        <Beside purchase={purchase} button={button} waitlist={waitlist} failed={shownFailure(situation, button)} />
       </Sheet>
       {attempt.step === 'check' && (
         <Check

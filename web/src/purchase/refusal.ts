@@ -13,7 +13,7 @@ export const waitsUntil = (attempt: Attempt): number | null =>
   attempt.step === 'refused' && attempt.failure.__typename === 'RateLimitedError' ? attempt.at + attempt.failure.retryAfterMs : null;
 
 /** The refusal or the fault of the attempt, while it holds for the chosen item; null otherwise. */
-export function standing(at: Situation, button: Button): Failed | null {
+export function shownFailure(at: Situation, button: Button): Failed | null {
   const { attempt, sale, itemId, quantity, stock, now, readAt } = at;
   if ((attempt.step !== 'refused' && attempt.step !== 'broken') || !BESIDE.includes(button.kind)) return null;
   if (attempt.itemId !== null && attempt.itemId !== itemId) return null;

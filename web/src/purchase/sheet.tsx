@@ -116,7 +116,7 @@ interface Props extends Omit<LabelProps, 'early'> {
   children?: ComponentChildren;
 }
 
-/** Tells the style sheet how high the sheet is: a phone keeps the page clear of it, and what takes the focus is scrolled above it. */
+/** Sets the height of the sheet for the style sheet: a phone keeps the page clear of it, and what takes the focus is scrolled above it. */
 function useHeight(sheet: { current: HTMLElement | null }): void {
   useEffect(() => {
     if (!('ResizeObserver' in globalThis)) return;

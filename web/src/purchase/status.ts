@@ -3,7 +3,7 @@ import { taskPositions } from '../api/stores';
 import { faultText, count, explain, moment, span, t, waitText } from '../i18n/text';
 import { shownLevel } from '../ui/bits';
 import { entryOf, offerOf, phaseAt, type Button, type Situation } from './button';
-import { standing, type Failed } from './refusal';
+import { shownFailure, type Failed } from './refusal';
 import type { Ticket } from '@seckill/client/types';
 
 /** What the buyer sees. */
@@ -87,7 +87,7 @@ function failure(failed: Failed): Status {
   return { ...plain(explain(failed.failure), failed.failure.code === 'SOLD_OUT' ? t('soldOut.lead') : null), tone: 'danger' };
 }
 
-/** The status of a buyer who has to wait before the next attempt. */
+/** The status while the next attempt has to wait. */
 function blocked({ attempt, now }: Situation, until: number): Status {
   const cause = attempt.step === 'refused' && attempt.failure.__typename === 'RateLimitedError' ? attempt.failure.cause : 'TOO_MANY_CALLS';
   return { ...plain(t(`wait.${cause}`), t('wait.again', { time: waitText(until - now) }), until), tone: 'warn' };
@@ -96,7 +96,7 @@ function blocked({ attempt, now }: Situation, until: number): Status {
 /** The status that belongs to a button. */
 export function statusOf(at: Situation, button: Button): Status {
   const { attempt, sale } = at;
-  const failed = button.kind === 'blocked' ? null : standing(at, button);
+  const failed = button.kind === 'blocked' ? null : shownFailure(at, button);
   if (failed) return failure(failed);
   switch (button.kind) {
     case 'sign-in':

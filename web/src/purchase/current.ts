@@ -1,9 +1,9 @@
-/** What this page was told about a purchase after the sale was last read: a status never goes back. */
+/** The state of a sale with the results that arrived after it was read: a status never goes back. */
 import { orders } from '../api/stores';
 import type { Attempt } from '@seckill/client/purchase';
 import type { Bought, Sale, Viewer } from '@seckill/client/types';
 
-const nobody: Viewer = { action: 'NONE', disabledReason: null, items: [], order: null, orderTask: null, queueTicket: null, waitlistEntry: null };
+const noViewer: Viewer = { action: 'NONE', disabledReason: null, items: [], order: null, orderTask: null, queueTicket: null, waitlistEntry: null };
 
 /** The viewer with an order that is newer than it. */
 function withOrder(viewer: Viewer, order: Bought): Viewer {
@@ -21,11 +21,11 @@ function withOrder(viewer: Viewer, order: Bought): Viewer {
  * The sale as the user knows it: with the order of an attempt whose success arrived after the viewer was read, and with the newest
  * known state of an order. `readAt` is when the viewer was read, in ms of server time.
  */
-export function told(sale: Sale, attempt: Attempt, readAt: number): Sale {
+export function currentSale(sale: Sale, attempt: Attempt, readAt: number): Sale {
   const { viewer } = sale;
   const bought = attempt.step === 'bought' && attempt.task.order ? attempt : null;
   if (bought && (readAt < bought.at || viewer?.orderTask?.id === bought.task.id)) {
-    return { ...sale, viewer: withOrder(viewer ?? nobody, bought.task.order!) };
+    return { ...sale, viewer: withOrder(viewer ?? noViewer, bought.task.order!) };
   }
   const order = viewer?.order;
   const pushed = order ? orders.of(order.id).value : null;
