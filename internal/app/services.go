@@ -67,7 +67,7 @@ func (s *services) openRedis(ctx context.Context, cfg *config.Config) (err error
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, redisconn.ErrEvicts), errors.Is(err, redisconn.ErrNoInfo): // their text says what to do
+	case errors.Is(err, redisconn.ErrEvicts), errors.Is(err, redisconn.ErrNoInfo), errors.Is(err, redisconn.ErrNoLua): // their text says what to do
 		return fmt.Errorf("%s: %w", config.EnvName("redis-url"), err)
 	}
 	return doctor.RedisAway(cfg, err)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/fault"
 )
 
 // noEviction is the only policy that never evicts keys, and so never loses stock.
@@ -20,6 +22,8 @@ var (
 	ErrEvicts = errors.New("maxmemory-policy is not noeviction")
 	// ErrNoInfo reports a server whose ACL refuses INFO.
 	ErrNoInfo = errors.New("its user may not run INFO")
+	// ErrNoLua reports a server that runs no scripts.
+	ErrNoLua = errors.New("it runs no Lua scripts for its user")
 )
 
 // Server is the information that one server reports. Fields that it does not report are
@@ -27,13 +31,16 @@ var (
 type Server struct {
 	Addr       string
 	Version    string
+	Valkey     string    // version of Valkey, whose Version is that of the Redis it is like
 	RunID      string    // changes with every start of the process
 	Policy     string    // maxmemory-policy
 	AppendOnly string    // "yes" or "no"
 	AppendSync string    // appendfsync: "always", "everysec" or "no"
 	Replicas   string    // number of connected replicas
 	MinWrite   string    // min-replicas-to-write
+	MaxClients string    // maxclients
 	NoInfo     bool      // its ACL refuses INFO to this user
+	NoLua      string    // why it runs no scripts for this user; "" = it does
 	Now        time.Time // its clock, which determines the windows of gates
 }
 
@@ -123,6 +130,9 @@ func (c *Conn) Check(ctx context.Context) error {
 		if s.NoInfo {
 			return fmt.Errorf("redis %s: %w: no gate would be served; ACL SETUSER %s +info", s.Addr, ErrNoInfo, c.user())
 		}
+		if s.NoLua != "" {
+			return fmt.Errorf("redis %s: %w, and each purchase is one: %s; ACL SETUSER %s +eval +evalsha, or use another server", s.Addr, ErrNoLua, s.NoLua, c.user())
+		}
 		if s.Policy != "" && s.Policy != noEviction {
 			return fmt.Errorf("redis %s: %w but %s: stock would be lost under memory pressure; CONFIG SET maxmemory-policy noeviction",
 				s.Addr, ErrEvicts, s.Policy)
@@ -158,6 +168,9 @@ func (c *Conn) user() string {
 	return c.opts.Username
 }
 
+// probe is a script that does nothing.
+var probe = redis.NewScript("return 1")
+
 func describe(ctx context.Context, node redis.Cmdable, addr string) (Server, error) {
 	s := Server{Addr: addr}
 	now, err := node.Time(ctx).Result()
@@ -165,6 +178,12 @@ func describe(ctx context.Context, node redis.Cmdable, addr string) (Server, err
 		return s, fmt.Errorf("redis %s: time: %w", addr, err)
 	}
 	s.Now = now
+	if err := probe.Run(ctx, node.(redis.Scripter), nil).Err(); err != nil { //nolint:forcetypeassert // every client is one
+		if !answered(err) || fault.IsTransient(err) && !redis.HasErrorPrefix(err, "NOPERM") {
+			return s, fmt.Errorf("redis %s: script: %w", addr, err)
+		}
+		s.NoLua = err.Error()
+	}
 	// A server may forbid or not know the other commands; their fields stay empty.
 	for _, section := range []string{"server", "replication"} {
 		info, err := node.Info(ctx, section).Result()
@@ -172,7 +191,7 @@ func describe(ctx context.Context, node redis.Cmdable, addr string) (Server, err
 			return s, fmt.Errorf("redis %s: info: %w", addr, err)
 		}
 		s.NoInfo = s.NoInfo || redis.HasErrorPrefix(err, "NOPERM")
-		for name, into := range map[string]*string{"redis_version": &s.Version, "run_id": &s.RunID, "connected_slaves": &s.Replicas} {
+		for name, into := range map[string]*string{"redis_version": &s.Version, "valkey_version": &s.Valkey, "run_id": &s.RunID, "connected_slaves": &s.Replicas} {
 			if value := infoField(info, name); value != "" {
 				*into = value
 			}
@@ -180,6 +199,7 @@ func describe(ctx context.Context, node redis.Cmdable, addr string) (Server, err
 	}
 	for name, into := range map[string]*string{
 		"maxmemory-policy": &s.Policy, "appendonly": &s.AppendOnly, "appendfsync": &s.AppendSync, "min-replicas-to-write": &s.MinWrite,
+		"maxclients": &s.MaxClients,
 	} {
 		values, err := node.ConfigGet(ctx, name).Result()
 		if err != nil && !answered(err) {
