@@ -3,11 +3,13 @@ package doctor_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"seckill/internal/clock"
 	"seckill/internal/config"
 	"seckill/internal/doctor"
+	"seckill/internal/redisconn"
 	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
@@ -189,6 +192,25 @@ func TestSettingsOfPostgresThatLoseOrdersAreReported(t *testing.T) {
 	}
 }
 
+func TestServersWithoutConnectionsForCommandsAreReported(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisServer(t, "--maxclients", "150")
+	database := testdb.PostgresURL(t)
+	var most, reserved int
+	err := testdb.Open(t, database).SQL.QueryRowContext(t.Context(),
+		"SELECT current_setting('max_connections')::int, current_setting('superuser_reserved_connections')::int").Scan(&most, &reserved)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pool, warned := range map[int]bool{most - reserved - 5: false, most - reserved - 4: true} {
+		findings := check(t, deps(t, database, server.URL(), "SECKILL_DATABASE_POOL", strconv.Itoa(pool)))
+		wants(t, findings, "redis", doctor.Warning, "accepts 150 clients, and one process may open 200")
+		if got := strings.Contains(strings.Join(find(findings, "postgres", doctor.Warning), ""), "commands such as audit"); got != warned {
+			t.Errorf("a pool of %d beside %d connections, %d of them reserved: warned %t, want %t", pool, most, reserved, got, warned)
+		}
+	}
+}
+
 func TestARedisThatEvictsIsAnError(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisServer(t, "--maxmemory-policy", "allkeys-lru", "--appendonly", "no")
@@ -221,6 +243,24 @@ func TestWhatAFailoverOrACrashOfRedisLosesIsReported(t *testing.T) {
 	}
 	if got := find(findings(), "redis", doctor.Warning); len(got) != 0 {
 		t.Errorf("warnings are %q", got)
+	}
+}
+
+func TestARedisWithoutScriptsIsAnErrorThatSaysWhatToGrant(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisServer(t)
+	if err := server.Conn().Cmd.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">pw", "~*", "&*", "+@all", "-@scripting").Err(); err != nil {
+		t.Fatal(err)
+	}
+	url := strings.Replace(server.URL(), "redis://", "redis://app:pw@", 1)
+	wants(t, check(t, deps(t, testdb.PostgresURL(t), url)), "redis", doctor.Error, "runs no Lua scripts")
+	conn, err := redisconn.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.Check(t.Context()); !errors.Is(err, redisconn.ErrNoLua) || !strings.Contains(err.Error(), "+evalsha") {
+		t.Errorf("serve is refused with %v, want ErrNoLua and what to grant", err)
 	}
 }
 

@@ -16,6 +16,8 @@ const (
 	areaClock    = "clock"
 	// minPostgres is the oldest version, as server_version_num, that the tests run on or that is still served.
 	minPostgres = 130000
+	// commandConns are the connections that commands such as audit need beside the processes.
+	commandConns = 5
 )
 
 func (r *report) postgres(ctx context.Context, d Deps) {
@@ -55,7 +57,7 @@ func (r *report) encryption(address string) {
 func (r *report) server(ctx context.Context, db *postgres.DB, cfg *config.Config) {
 	names := []string{
 		"server_version", "server_version_num", "fsync", "synchronous_commit", "synchronous_standby_names", "full_page_writes",
-		"default_transaction_read_only", "transaction_read_only", "max_connections",
+		"default_transaction_read_only", "transaction_read_only", "max_connections", "superuser_reserved_connections",
 	}
 	values := map[string]string{}
 	for _, name := range names {
@@ -100,8 +102,10 @@ func (r *report) server(ctx context.Context, db *postgres.DB, cfg *config.Config
 			r.add(areaPostgres, c.level, c.message)
 		}
 	}
-	if most, err := strconv.Atoi(values["max_connections"]); err == nil && cfg.DatabasePool > most-3 {
-		r.add(areaPostgres, Warning, fmt.Sprintf("max_connections is %d, and one process may open %d: lower SECKILL_DATABASE_POOL or raise it", most, cfg.DatabasePool))
+	most, err := strconv.Atoi(values["max_connections"])
+	reserved, _ := strconv.Atoi(values["superuser_reserved_connections"])
+	if err == nil && cfg.DatabasePool > most-reserved-commandConns {
+		r.add(areaPostgres, Warning, fmt.Sprintf("max_connections is %d, of which %d are for superusers; one process may open %d, and commands such as audit need %d: lower SECKILL_DATABASE_POOL or raise it", most, reserved, cfg.DatabasePool, commandConns))
 	}
 }
 

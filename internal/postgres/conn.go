@@ -23,11 +23,19 @@ var ErrConnectionLost = fmt.Errorf("connection lost while the statement ran: %w"
 // connector opens connections of lib/pq and wraps them as conn.
 type connector struct {
 	*pq.Connector
-	keepsState bool // the connection leads to one server: it may keep prepared statements
+	keepsState bool          // the connection leads to one server: it may keep prepared statements
+	dials      chan struct{} // holds one value per connection that is being opened
 }
 
-// Connect opens one connection.
+// Connect opens one connection. Opening one costs the server a process and a check of the
+// password: a pool that opens all at once delays its own statements, and those of others.
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
+	select {
+	case c.dials <- struct{}{}:
+		defer func() { <-c.dials }()
+	case <-ctx.Done():
+		return nil, &connectError{fmt.Errorf("wait for other connections to open: %w", ctx.Err())}
+	}
 	var s netConnSlot
 	raw, err := c.Connector.Connect(context.WithValue(ctx, netConnKey{}, &s))
 	if s.release != nil {

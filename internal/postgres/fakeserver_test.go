@@ -27,7 +27,10 @@ type fakeServer struct {
 	armed       atomic.Pointer[misbehaviour]
 	fired       chan struct{} // closed when the armed misbehaviour has been sent
 	connections atomic.Int32
-	executed    atomic.Int32 // messages of type Execute and Query
+	starting    atomic.Int32  // connections that wait for the end of their start
+	mostAtOnce  atomic.Int32  // the highest value of starting
+	starts      chan struct{} // not nil: each start waits for a value
+	executed    atomic.Int32  // messages of type Execute and Query
 
 	mu   sync.Mutex
 	open []net.Conn // guarded by mu
@@ -164,6 +167,9 @@ func (s *fakeSession) serve() {
 		return
 	}
 	s.server.connections.Add(1)
+	if !s.server.start() {
+		return
+	}
 	s.send(message('R', number32(0)), message('S', text("server_version"), text("15.4")), message('K', number32(1), number32(2)), s.ready())
 	for s.flush() {
 		kind, err := s.in.ReadByte()
@@ -214,6 +220,23 @@ func (s *fakeSession) body() ([]byte, error) {
 	body := make([]byte, binary.BigEndian.Uint32(head)-4)
 	_, err := io.ReadFull(s.in, body)
 	return body, err
+}
+
+// start counts a connection that starts, and holds it back if the test does so.
+func (f *fakeServer) start() bool {
+	if f.starts == nil {
+		return true
+	}
+	n := f.starting.Add(1)
+	defer f.starting.Add(-1)
+	for most := f.mostAtOnce.Load(); n > most && !f.mostAtOnce.CompareAndSwap(most, n); most = f.mostAtOnce.Load() {
+	}
+	select {
+	case <-f.starts:
+		return true
+	case <-f.ended:
+		return false
+	}
 }
 
 var parameter = regexp.MustCompile(`\$\d+`)

@@ -32,6 +32,7 @@ const (
 	defaultMaxConns  = 16                      // per process; Postgres's default limit is 100 in total
 	connMaxIdle      = 5 * time.Minute         // idle connections are closed after a peak
 	connMaxLifetime  = time.Hour               // so that a failover or a new address takes effect eventually
+	maxDials         = 4                       // at a time and process: after an outage all processes connect at once
 	statementTimeout = 2 * time.Second         // the slowest statement takes milliseconds
 	lockTimeout      = 1500 * time.Millisecond // longer than deadlock_timeout of the server (1 s)
 	idleInTxTimeout  = 5 * time.Second         // releases the locks of a process that stopped inside a transaction
@@ -240,5 +241,5 @@ func openPool(o Options, s session) (*sql.DB, error) {
 		return nil, fmt.Errorf("database url: %w", err)
 	}
 	c.Dialer(dialer{silence: s.statement + replyMargin})
-	return sql.OpenDB(connector{Connector: c, keepsState: !o.TransactionPooling}), nil
+	return sql.OpenDB(connector{Connector: c, keepsState: !o.TransactionPooling, dials: make(chan struct{}, maxDials)}), nil
 }

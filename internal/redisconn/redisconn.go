@@ -32,6 +32,7 @@ const (
 	// is served in less time; refusing calls with a retry after 150 ms prolongs it.
 	poolTimeout = time.Second
 	poolSize    = 32 // per client; a group-committed script needs only a few
+	maxDials    = 8  // at a time and client: after an outage all processes connect at once
 
 	// blockingReadTimeout is longer than any blocking read.
 	blockingReadTimeout = 15 * time.Second
@@ -123,6 +124,7 @@ func defaults() redis.UniversalOptions {
 		WriteTimeout:          writeTimeout,
 		PoolTimeout:           poolTimeout,
 		PoolSize:              poolSize,
+		MaxConcurrentDials:    maxDials,
 		ContextTimeoutEnabled: true,
 		DisableIdentity:       true,
 		// Only managed services send maintenance notifications.
