@@ -36,7 +36,7 @@ func (r *queryResolver) Nodes(ctx context.Context, ids []string) ([]model.Node, 
 func (r *queryResolver) ServerInfo(ctx context.Context) (*model.ServerInfo, error) {
 	return &model.ServerInfo{
 		Version: r.Server.Version, Commit: r.Server.Commit, Ready: !r.Server.Process.Draining(), ServerTime: r.Store.Now(),
-		Mail: r.Accounts.SendsMail(), PhoneCountry: unlessZero(r.Accounts.PhoneCountry()), ErrorReference: r.Server.ErrorReference,
+		Mail: r.Accounts.SendsLinks(), PhoneCountry: unlessZero(r.Accounts.PhoneCountry()), ErrorReference: r.Server.ErrorReference,
 		PushKey: unlessZero(r.Notices.PushKey()),
 	}, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
 	"seckill/graph/model"
+	"seckill/internal/account"
 	"seckill/internal/admission/captcha"
 	paths "seckill/internal/admission/path"
 	"seckill/internal/fault"
@@ -47,6 +48,8 @@ func (r *Resolver) userError(ctx context.Context, refusal fault.Refusal) model.U
 		}
 	case operator.SelfApproval, payment.OwnOrder:
 		return model.BasicError{Code: code, Message: needsAnother.in(ctx), Path: path}
+	case account.NoTexts:
+		return model.BasicError{Code: code, Message: noTexts.in(ctx), Path: path}
 	case waitlist.ForSale:
 		return model.BasicError{Code: code, Message: buyInstead.in(ctx), Path: path}
 	case operator.TooFew:

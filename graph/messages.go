@@ -55,7 +55,7 @@ func languageOf(ctx context.Context) locale.Language {
 // reasons are the messages of refusals.
 var reasons = map[fault.Reason]text{
 	fault.AccountTooNew:         {"Your account is too new for this sale.", "您的账号注册时间过短，无法参加本场活动。"},
-	fault.ContactUnverified:     {"Please verify your e-mail address first.", "请先验证邮箱。"},
+	fault.ContactUnverified:     {"Please verify your e-mail address or phone number first.", "请先验证邮箱或手机号。"},
 	fault.AddressRequired:       {"Please add your delivery address first.", "请先添加收货地址。"},
 	fault.AlreadyOrdered:        {"You already have an order for this item. Each buyer may have one at a time.", "您已有该商品的订单，每人同时只能有一个。"},
 	fault.CaptchaInvalid:        {"The captcha answer is wrong. Please try the new one.", "验证码不正确，请重新作答。"},
@@ -67,7 +67,7 @@ var reasons = map[fault.Reason]text{
 	fault.InvalidCredentials:    {"Account or password is wrong.", "账号或密码错误。"},
 	fault.InvalidInput:          {"This value is not valid.", "输入内容不符合要求。"},
 	fault.LinkInvalid:           {"This link was used before or has expired. Please request a new one.", "链接已使用或已失效，请重新获取。"},
-	fault.MailUnavailable:       {"This shop sends no e-mails.", "本店暂不支持发送邮件。"},
+	fault.MailUnavailable:       {"This shop sends no e-mails. Ask the shop for help.", "本店暂不支持发送邮件，请联系店家。"},
 	fault.Unknown:               {"There is nothing with that id.", "未找到该内容。"},
 	fault.OneTimeCodeInvalid:    {"This code is wrong or was used before.", "验证码错误或已被使用。"},
 	fault.OneTimeCodeRequired:   {"Please enter the code of your authenticator app.", "请输入身份验证器中的验证码。"},
@@ -122,7 +122,11 @@ func message(ctx context.Context, why fault.Reason) string {
 var (
 	needsAnother = text{"Another operator or administrator must decide this.", "需由其他人员审批。"}
 	buyInstead   = text{"Units are on sale now: buy instead of waiting.", "目前有货，请直接购买，无需候补。"}
-	fewerFree    = text{"Fewer units are free than that: the others are in orders.", "可下架数量不足，其余已被订单占用。"}
+	noTexts      = text{
+		"This shop cannot send messages to phone numbers. Ask the shop for help, or use an e-mail address.",
+		"本店暂不支持向手机号发送消息，请联系店家，或改用邮箱。",
+	}
+	fewerFree = text{"Fewer units are free than that: the others are in orders.", "可下架数量不足，其余已被订单占用。"}
 )
 
 // expiredWait is the message of a wait after expired reservations.

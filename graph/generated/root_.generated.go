@@ -695,7 +695,7 @@ extend type Mutation {
 }
 `, BuiltIn: false},
 	{Name: "../schema/contact.graphqls", Input: `extend type ServerInfo {
-  """Whether the server sends e-mails: without them, passwords cannot be reset and addresses cannot be verified."""
+  """Whether the server sends links to e-mail addresses or phone numbers: without them, passwords cannot be reset and contacts cannot be verified."""
   mail: Boolean!
   """Country of phone numbers without a country code, such as ` + "`" + `CN` + "`" + `; null = numbers need their country code."""
   phoneCountry: String
@@ -718,7 +718,7 @@ extend type SaleViewer {
 }
 
 extend type User {
-  """Whether the user verified the address of the account by a link. Null except to the user and to operators."""
+  """Whether the user verified the e-mail address or phone number of the account by a link. Null except to the user and to operators."""
   contactVerified: Boolean
 }
 
@@ -726,7 +726,7 @@ extend type User {
 Input of ` + "`" + `requestEmail` + "`" + `.
 """
 input RequestEmailInput {
-  """The address of the account, or the one that is to replace it."""
+  """The e-mail address or phone number of the account, or the one that is to replace it."""
   email: String! @constraint(minLength: 3, maxLength: 254)
   """Current password; only needed for another address."""
   currentPassword: String @constraint(maxLength: 128)
@@ -744,7 +744,7 @@ type RequestEmailPayload {
 Input of ` + "`" + `confirmEmail` + "`" + `.
 """
 input ConfirmEmailInput {
-  """Text behind ` + "`" + `#` + "`" + ` in the link of the e-mail."""
+  """Text behind ` + "`" + `#` + "`" + ` in the link."""
   token: String! @constraint(minLength: 1, maxLength: 128)
 }
 
@@ -762,7 +762,7 @@ type ConfirmEmailPayload {
 Input of ` + "`" + `requestPasswordReset` + "`" + `.
 """
 input RequestPasswordResetInput {
-  """E-mail address of the account."""
+  """E-mail address or phone number of the account."""
   account: String! @constraint(minLength: 3, maxLength: 254)
 }
 
@@ -778,7 +778,7 @@ type RequestPasswordResetPayload {
 Input of ` + "`" + `resetPassword` + "`" + `.
 """
 input ResetPasswordInput {
-  """Text behind ` + "`" + `#` + "`" + ` in the link of the e-mail."""
+  """Text behind ` + "`" + `#` + "`" + ` in the link."""
   token: String! @constraint(minLength: 1, maxLength: 128)
   """The new password, at least 10 characters; common passwords are refused."""
   newPassword: String! @constraint(minLength: 10, maxLength: 128)
@@ -901,7 +901,7 @@ enum ErrorCode {
   INVALID_INPUT
   """The link of an e-mail is invalid, was used before, or has expired."""
   LINK_INVALID
-  """The installation sends no e-mails; see ` + "`" + `serverInfo.mail` + "`" + `."""
+  """Nothing is sent to such an address or phone number in this installation; see ` + "`" + `serverInfo.mail` + "`" + `."""
   MAIL_UNAVAILABLE
   """There is no object with this id that the caller may see."""
   NOT_FOUND

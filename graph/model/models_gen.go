@@ -236,7 +236,7 @@ type ChangePasswordPayload struct {
 
 // Input of `confirmEmail`.
 type ConfirmEmailInput struct {
-	// Text behind `#` in the link of the e-mail.
+	// Text behind `#` in the link.
 	Token string `json:"token"`
 }
 
@@ -2057,7 +2057,7 @@ type ReplayWebhookDeliveryPayload struct {
 
 // Input of `requestEmail`.
 type RequestEmailInput struct {
-	// The address of the account, or the one that is to replace it.
+	// The e-mail address or phone number of the account, or the one that is to replace it.
 	Email string `json:"email"`
 	// Current password; only needed for another address.
 	CurrentPassword *string `json:"currentPassword,omitempty"`
@@ -2071,7 +2071,7 @@ type RequestEmailPayload struct {
 
 // Input of `requestPasswordReset`.
 type RequestPasswordResetInput struct {
-	// E-mail address of the account.
+	// E-mail address or phone number of the account.
 	Account string `json:"account"`
 }
 
@@ -2108,7 +2108,7 @@ type RequestRefundPayload struct {
 
 // Input of `resetPassword`.
 type ResetPasswordInput struct {
-	// Text behind `#` in the link of the e-mail.
+	// Text behind `#` in the link.
 	Token string `json:"token"`
 	// The new password, at least 10 characters; common passwords are refused.
 	NewPassword string `json:"newPassword"`
@@ -2690,7 +2690,7 @@ type ServerInfo struct {
 	ServerTime time.Time `json:"serverTime"`
 	// Release of the binary.
 	Version string `json:"version"`
-	// Whether the server sends e-mails: without them, passwords cannot be reset and addresses cannot be verified.
+	// Whether the server sends links to e-mail addresses or phone numbers: without them, passwords cannot be reset and contacts cannot be verified.
 	Mail bool `json:"mail"`
 	// Country of phone numbers without a country code, such as `CN`; null = numbers need their country code.
 	PhoneCountry *string `json:"phoneCountry,omitempty"`
@@ -3179,7 +3179,7 @@ type User struct {
 	ID id.User `json:"id"`
 	// Rights of the user.
 	Role auth.Role `json:"role"`
-	// Whether the user verified the address of the account by a link. Null except to the user and to operators.
+	// Whether the user verified the e-mail address or phone number of the account by a link. Null except to the user and to operators.
 	ContactVerified *bool `json:"contactVerified,omitempty"`
 	// Id of the user in another system; null = none. Null except to the user, to operators, and to service tokens that read users or orders.
 	ExternalID *string `json:"externalId,omitempty"`

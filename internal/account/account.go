@@ -104,6 +104,7 @@ type Config struct {
 	Longest     time.Duration // 0 = DefaultLongest
 	Admin       *Admin
 	Mail        *mail.Outbox // nil = no e-mails are sent
+	Texts       *mail.Outbox // nil = nothing is sent to phone numbers
 }
 
 // Service implements registration, sign-in, refresh and sign-out. It is safe for

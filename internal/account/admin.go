@@ -26,6 +26,8 @@ type AdminConfig struct {
 	Log         *slog.Logger
 	// Mail sends users a notice of a new password; nil = none is sent.
 	Mail *mail.Outbox
+	// Texts does the same for accounts with a phone number; nil = none is sent.
+	Texts *mail.Outbox
 	// Queue ends the tickets of sessions that ended; nil = they end by themselves.
 	Queue *queue.Service
 }

@@ -50,6 +50,7 @@ type fixture struct {
 	mini   *miniredis.Miniredis // nil on real Redis
 
 	outbox    *mail.Outbox // before start; nil = no e-mails are sent
+	texts     *mail.Outbox // before start; nil = nothing is sent to phone numbers
 	staffTOTP bool         // before start: one-time codes are required from staff
 
 	admin    *Admin
@@ -132,10 +133,10 @@ func (f *fixture) start(keys auth.Keys) *fixture {
 	}
 	f.security = NewSecurityLog(f.db, f.clock, log)
 	f.security.Timeout = testenv.Wait
-	f.admin = NewAdmin(AdminConfig{Store: store, Directory: directory, Revocations: revocations, Security: f.security, Log: log, Mail: f.outbox})
+	f.admin = NewAdmin(AdminConfig{Store: store, Directory: directory, Revocations: revocations, Security: f.security, Log: log, Mail: f.outbox, Texts: f.texts})
 	f.Service, err = New(Config{
 		DB: f.db, Redis: f.conn.Script, Prefix: f.prefix, Keys: keys, Tokens: tokens, Revocations: revocations, Directory: directory,
-		Captchas: captchas, Clock: f.clock, Log: log, Admin: f.admin, Mail: f.outbox,
+		Captchas: captchas, Clock: f.clock, Log: log, Admin: f.admin, Mail: f.outbox, Texts: f.texts,
 		Limits: ratelimit.New(ratelimit.Config{Client: f.conn.Script, Prefix: f.prefix, Clock: f.clock, Off: true}),
 	})
 	if err != nil {

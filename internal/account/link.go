@@ -1,6 +1,7 @@
 package account
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -41,33 +42,69 @@ var (
 	resetsPerAddress = ratelimit.Policy{Name: "reset_address", Burst: 10, PerSecond: 0.02, Mode: ratelimit.FailClosed}
 )
 
-// SendsMail reports whether e-mails are sent. Without them, requests for links are
-// refused with MAIL_UNAVAILABLE.
-func (s *Service) SendsMail() bool { return s.cfg.Mail != nil }
+// SendsLinks reports whether links are sent to e-mail addresses or phone numbers. Requests
+// for others are refused with MAIL_UNAVAILABLE.
+func (s *Service) SendsLinks() bool { return s.cfg.Mail != nil || s.cfg.Texts != nil }
 
-// RequestEmailInput names the address to verify.
+// NoTexts refuses, with MAIL_UNAVAILABLE, to send a link to a phone number where no service
+// takes one.
+type NoTexts struct{ fault.Refused }
+
+// outbox returns what reaches an address or a number; nil = nothing does.
+func (s *Service) outbox(account string) *mail.Outbox {
+	return outboxOf(account, s.cfg.Mail, s.cfg.Texts)
+}
+
+func outboxOf(account string, mails, texts *mail.Outbox) *mail.Outbox {
+	switch {
+	case isEmail(account):
+		return mails
+	case strings.HasPrefix(account, "+"):
+		return texts
+	}
+	return nil
+}
+
+// reachable refuses addresses and numbers that nothing reaches. The refusal depends on the
+// form of the account only, and does not reveal whether there is one.
+func (s *Service) reachable(account, field string) error {
+	if s.outbox(account) != nil {
+		return nil
+	}
+	refusal := fault.Refused{Why: fault.MailUnavailable, At: []string{"input", field}}
+	switch {
+	case strings.HasPrefix(account, "+"):
+		return NoTexts{refusal}
+	case isEmail(account) || s.cfg.Mail == nil && s.cfg.Texts == nil:
+		return refusal
+	}
+	return nil
+}
+
+// RequestEmailInput names the contact to verify.
 type RequestEmailInput struct {
-	Email    string
+	Email    string // or a phone number
 	Password string // the present one, for another address than the account's
 	Language locale.Language
 	Addr     netip.Addr // of the client
 }
 
-// RequestEmail mails a link to an address. Opening it verifies the account's own address;
-// another one becomes the account's. Nothing is sent to an address that is verified.
+// RequestEmail sends a link to an e-mail address or a phone number. Using it verifies the
+// account's own contact; another one becomes the account's. Nothing is sent to a contact
+// that is verified.
 // Refusals: MAIL_UNAVAILABLE, BadField, fault.Throttled, and those of a wrong password,
 // see ChangePassword.
 func (s *Service) RequestEmail(ctx context.Context, p *auth.Principal, in RequestEmailInput) error {
-	if !s.SendsMail() {
-		return refused(fault.MailUnavailable)
+	address, ok := s.store.names.Normalise(in.Email)
+	if err := s.reachable(address, "email"); err != nil {
+		return err
+	}
+	if !ok {
+		return badField("email", s.store.names.rule())
 	}
 	user, err := s.signedIn(ctx, p)
 	if err != nil {
 		return err
-	}
-	address, ok := s.store.names.Normalise(in.Email)
-	if !ok || !isEmail(address) {
-		return badField("email", fault.EmailFormat)
 	}
 	undeliverable, err := mail.Undeliverable(ctx, s.store.db.Ent.Mail, address)
 	if err != nil {
@@ -96,7 +133,8 @@ func (s *Service) RequestEmail(ctx context.Context, p *auth.Principal, in Reques
 	return s.store.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error { return s.mailLink(ctx, tx, link) })
 }
 
-// ConfirmEmail uses a link of RequestEmail or Register and returns the verified address.
+// ConfirmEmail uses a link of RequestEmail or Register and returns the verified address. A
+// used link of an address that is verified returns it again: people open links twice.
 // Refusals: LINK_INVALID, and ACCOUNT_TAKEN when another account has the new address.
 func (s *Service) ConfirmEmail(ctx context.Context, token string, from netip.Addr) (string, error) {
 	if err := s.limit(ctx, loginsPerAddress, from); err != nil {
@@ -105,6 +143,12 @@ func (s *Service) ConfirmEmail(ctx context.Context, token string, from netip.Add
 	former := ""
 	changed, err := s.cfg.Admin.changeWith(ctx, func(ctx context.Context, tx *ent.Tx) (*ent.User, error) {
 		link, err := s.useLink(ctx, tx, token, accountlink.PurposeVERIFY, accountlink.PurposeCHANGE)
+		if fault.ReasonOf(err) == fault.LinkInvalid {
+			if row, known := verifiedBy(ctx, tx, token); known {
+				former = row.Account
+				return row, nil
+			}
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -140,6 +184,19 @@ func (s *Service) ConfirmEmail(ctx context.Context, token string, from netip.Add
 	return changed.Account, nil
 }
 
+// verifiedBy returns the user whose present address a used link has verified.
+func verifiedBy(ctx context.Context, tx *ent.Tx, token string) (row *ent.User, ok bool) {
+	link, err := tx.AccountLink.Query().Where(
+		accountlink.TokenHash(linkHash(token)), accountlink.PurposeIn(accountlink.PurposeVERIFY, accountlink.PurposeCHANGE),
+		accountlink.UserIDNotNil(), accountlink.UsedAtNotNil(),
+	).Only(ctx)
+	if err != nil {
+		return nil, false
+	}
+	row, err = tx.User.Get(ctx, *link.UserID)
+	return row, err == nil && row.Account == link.Address && row.VerifiedAt != nil
+}
+
 // RequestResetInput names the account whose password was forgotten.
 type RequestResetInput struct {
 	Account  string
@@ -147,18 +204,18 @@ type RequestResetInput struct {
 	Addr     netip.Addr // of the client
 }
 
-// RequestReset mails a link to choose a password, if there is such an account with an
-// e-mail address. Neither the answer nor its duration reveals whether there is one, or
+// RequestReset sends a link to choose a password, if there is such an account with an
+// address or number that is reached. Neither the answer nor its duration reveals whether there is one, or
 // whether the limit of its mailbox is reached. Refusals: MAIL_UNAVAILABLE,
 // fault.Throttled.
 func (s *Service) RequestReset(ctx context.Context, in RequestResetInput) error {
-	if !s.SendsMail() {
-		return refused(fault.MailUnavailable)
+	account := s.store.names.lookup(in.Account)
+	if err := s.reachable(account, "account"); err != nil {
+		return err
 	}
 	if err := s.limit(ctx, resetsPerAddress, in.Addr); err != nil {
 		return err
 	}
-	account := s.store.names.lookup(in.Account)
 	sum := sha256.Sum256([]byte(account))
 	allowed, err := s.cfg.Limits.Allow(ctx, mailsPerAccount, ratelimit.Subject("a:"+hex.EncodeToString(sum[:16])))
 	if err != nil {
@@ -169,7 +226,7 @@ func (s *Service) RequestReset(ctx context.Context, in RequestResetInput) error 
 		return err
 	}
 	link := newLink{purpose: accountlink.PurposeRESET, language: in.Language}
-	if user != nil && !user.Disabled && isEmail(user.Account) && allowed.Allowed {
+	if user != nil && !user.Disabled && s.outbox(user.Account) != nil && allowed.Allowed {
 		link.user, link.to = user.ID, user.Account
 	}
 	if err := s.store.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error { return s.mailLink(ctx, tx, link) }); err != nil {
@@ -242,7 +299,7 @@ type newLink struct {
 	language locale.Language
 }
 
-// mailLink stores a link and writes its e-mail.
+// mailLink stores a link and writes its message.
 func (s *Service) mailLink(ctx context.Context, tx *ent.Tx, l newLink) error {
 	secret := make([]byte, linkBytes)
 	if _, err := rand.Read(secret); err != nil {
@@ -267,12 +324,12 @@ func (s *Service) mailLink(ctx context.Context, tx *ent.Tx, l newLink) error {
 		if err := create.Exec(ctx); err != nil {
 			return fmt.Errorf("store link: %w", err)
 		}
-		return s.cfg.Mail.Pretend(ctx, tx, m)
+		return cmp.Or(s.cfg.Mail, s.cfg.Texts).Pretend(ctx, tx, m)
 	}
 	if err := create.SetUserID(l.user).Exec(ctx); err != nil {
 		return fmt.Errorf("store link: %w", err)
 	}
-	return s.cfg.Mail.Write(ctx, tx, m)
+	return s.outbox(l.to).Write(ctx, tx, m)
 }
 
 // useLink marks a link as used and returns it. Only one of concurrent calls succeeds. The

@@ -3,6 +3,7 @@ package account
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -37,13 +38,137 @@ func (f *fixture) withMail() *post {
 	var err error
 	p.sender, err = mail.NewSender(mail.Config{
 		DB: f.db, Keys: testKeys, Shop: "https://shop.example", TLS: p.server.TLS, Clock: f.clock, Log: slog.New(slog.DiscardHandler),
-		Server: config.SMTP{Host: p.server.Host, Port: p.server.Port, User: testenv.MailUser, Password: testenv.MailPassword, From: "shop@shop.example"},
+		Server: &config.SMTP{Host: p.server.Host, Port: p.server.Port, User: testenv.MailUser, Password: testenv.MailPassword, From: "shop@shop.example"},
 	})
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	p.fixture = f.another(testKeys)
 	return p
+}
+
+// phones takes messages to phone numbers.
+type phones struct{ texts []mail.Text }
+
+// SendText implements mail.Texts.
+func (p *phones) SendText(_ context.Context, t mail.Text) error {
+	p.texts = append(p.texts, t)
+	return nil
+}
+
+// withTexts adds a service that sends to phone numbers to a process without a mail server.
+func (f *fixture) withTexts() (*post, *phones) {
+	f.t.Helper()
+	f.texts = mail.NewOutbox(testKeys, f.clock)
+	to := &phones{}
+	sender, err := mail.NewSender(mail.Config{
+		DB: f.db, Keys: testKeys, Shop: "https://shop.example", Texts: to, Clock: f.clock, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return &post{fixture: f.another(testKeys), sender: sender}, to
+}
+
+func TestAPhoneAccountGetsItsLinksByTheOperatorsService(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		p, to := f.withTexts()
+		p.limited()
+		last := func(kind mail.Kind, n int) (token string) {
+			t.Helper()
+			if _, err := p.sender.Step(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if len(to.texts) != n {
+				t.Fatalf("%d messages, want %d: %+v", len(to.texts), n, to.texts)
+			}
+			m := to.texts[n-1]
+			if m.Kind != kind || m.To != "+12065550123" || m.Title == "" || m.Body == "" || strings.Contains(m.Body, "e-mail") {
+				t.Errorf("message %+v", m)
+			}
+			_, token, _ = strings.Cut(m.URL, "#")
+			return token
+		}
+		who := someone()
+		who.Account = "+1 (206) 555-0123"
+		in := p.register(who)
+		verify := last(mail.VerifyAddress, 1)
+		for range 2 { // people open links again
+			if account, err := p.ConfirmEmail(t.Context(), verify, address(1)); err != nil || account != "+12065550123" {
+				t.Errorf("confirmed %q, %v", account, err)
+			}
+		}
+		if u, err := p.store.User(t.Context(), in.User.ID); err != nil || !u.Verified {
+			t.Errorf("%+v %v", u, err)
+		}
+		wantReason(t, "request", p.forgot("+1 206.555.0123"), "")
+		reset := last(mail.ResetPassword, 2)
+		if _, err := p.reset(reset, freshPassword); err != nil {
+			t.Error(err)
+		}
+		_, err := p.reset(reset, "a third horse battery")
+		wantReason(t, "used link", err, fault.LinkInvalid)
+		last(mail.PasswordChanged, 3)
+		p.login("+12065550123", freshPassword)
+
+		for range 5 { // at most three links at once
+			wantReason(t, "request again", p.forgot(who.Account), "")
+		}
+		if _, err := p.sender.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		n := len(to.texts)
+		if n != 5 { // with the link of the registration and the notice
+			t.Errorf("%d messages to one number", n)
+		}
+		wantReason(t, "unknown number", p.forgot("+12065550199"), "")
+		wantReason(t, "e-mail without a mail server", p.forgot("a@b.co"), fault.MailUnavailable)
+		if _, err := p.sender.Step(t.Context()); err != nil || len(to.texts) != n {
+			t.Errorf("%d messages, %v", len(to.texts)-n, err)
+		}
+	})
+}
+
+func TestAPhoneNumberThatNothingReachesIsRefused(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		p := f.withMail()
+		who := someone()
+		who.Account = "+12065550123"
+		in := p.register(who)
+		for _, account := range []string{who.Account, "+12065550199"} { // the same with and without an account
+			err := p.forgot(account)
+			wantReason(t, "reset", err, fault.MailUnavailable)
+			if _, ok := errors.AsType[NoTexts](err); !ok {
+				t.Errorf("refused as %#v", err)
+			}
+		}
+		err := p.RequestEmail(t.Context(), p.principal(in.Tokens.Access), RequestEmailInput{Email: who.Account, Addr: address(1)})
+		wantReason(t, "verify", err, fault.MailUnavailable)
+	})
+}
+
+func TestAUsedLinkOfAVerifiedAddressSaysSoAgain(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		p := f.withMail()
+		who := someone()
+		in := p.register(who)
+		token := p.deliver(who.Account).Token()
+		for range 3 {
+			if account, err := p.ConfirmEmail(t.Context(), token, address(1)); err != nil || account != in.User.Account {
+				t.Errorf("confirmed %q, %v", account, err)
+			}
+		}
+		if err := f.db.Ent.User.UpdateOneID(in.User.ID).SetAccount("other@example.com").Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, err := p.ConfirmEmail(t.Context(), token, address(1))
+		wantReason(t, "a link of a former address", err, fault.LinkInvalid)
+		_, err = p.ConfirmEmail(t.Context(), "unknown", address(1))
+		wantReason(t, "an unknown link", err, fault.LinkInvalid)
+	})
 }
 
 // deliver sends what is in the outbox and returns the last e-mail to an address, nil
@@ -172,8 +297,11 @@ func TestAskingForAPasswordRevealsNoAccount(t *testing.T) {
 		phone.Account = "+8613800138000"
 		p.register(phone)
 		before := len(p.server.Mails())
-		for _, account := range []string{"stranger@example.com", disabled.User.Account, phone.Account, "no address at all"} {
+		for _, account := range []string{"stranger@example.com", disabled.User.Account, "no address at all"} {
 			wantReason(t, account, p.forgot(account), "")
+		}
+		for _, account := range []string{phone.Account, "+8613800138001"} {
+			wantReason(t, account, p.forgot(account), fault.MailUnavailable)
 		}
 		p.deliver("")
 		for _, m := range p.server.Mails()[before:] {
@@ -194,7 +322,7 @@ func TestAskingForAPasswordRevealsNoAccount(t *testing.T) {
 				}
 			}
 		}
-		if resets != 4 { // the same work for each
+		if resets != 3 { // the same work for each
 			t.Errorf("%d links", resets)
 		}
 	})
@@ -235,7 +363,7 @@ func TestAnAddressIsVerifiedByTheLinkOfTheRegistration(t *testing.T) {
 			t.Errorf("%+v %v", u, err)
 		}
 		_, err = p.ConfirmEmail(t.Context(), m.Token(), address(1))
-		wantReason(t, "used link", err, fault.LinkInvalid)
+		wantReason(t, "used link of a verified address", err, "")
 		_, err = p.reset(m.Token(), freshPassword)
 		wantReason(t, "a link of another purpose", err, fault.LinkInvalid)
 	})
@@ -254,7 +382,8 @@ func TestANewAddressReplacesTheFormerOneWhenItsLinkIsOpened(t *testing.T) {
 			return p.RequestEmail(t.Context(), me, RequestEmailInput{Email: email, Password: password, Language: locale.Chinese, Addr: address(1)})
 		}
 		wantReason(t, "without the password", ask(fresh, ""), fault.InvalidCredentials)
-		wantReason(t, "a phone number", ask("+8613800138000", who.Password), fault.InvalidInput)
+		wantReason(t, "a phone number", ask("+8613800138000", who.Password), fault.MailUnavailable)
+		wantReason(t, "neither", ask("13800138000", who.Password), fault.InvalidInput)
 		wantReason(t, "an address in use", ask(taken.Account, who.Password), "") // which the answer does not reveal
 		_, err := p.ConfirmEmail(t.Context(), p.deliver(taken.Account).Token(), address(1))
 		wantReason(t, "an address in use, by its owner", err, fault.AccountTaken)

@@ -28,10 +28,12 @@ func (a *Admin) voidLinks(ctx context.Context, tx *ent.Tx, user id.User) error {
 	return tx.AccountLink.Update().Where(accountlink.UserID(user), accountlink.UsedAtIsNil()).SetUsedAt(a.cfg.Store.clock.Now()).Exec(ctx)
 }
 
-// notify writes an e-mail without a secret to the user's address, if there is one.
+// notify writes a message without a secret to the user's address or number, if it is
+// reached.
 func (a *Admin) notify(ctx context.Context, tx *ent.Tx, to *ent.User, kind mail.Kind, language locale.Language) error {
-	if a.cfg.Mail == nil || !isEmail(to.Account) {
+	outbox := outboxOf(to.Account, a.cfg.Mail, a.cfg.Texts)
+	if outbox == nil {
 		return nil
 	}
-	return a.cfg.Mail.Write(ctx, tx, mail.Message{User: to.ID, To: to.Account, Kind: kind, Language: language, Content: mail.Content{Path: "/"}})
+	return outbox.Write(ctx, tx, mail.Message{User: to.ID, To: to.Account, Kind: kind, Language: language, Content: mail.Content{Path: "/"}})
 }

@@ -298,9 +298,9 @@ func (s *Service) erase(ctx context.Context, tx *ent.Tx, u *User, language local
 	if _, err := tx.Mail.Delete().Where(entmail.UserID(u.ID)).Exec(ctx); err != nil {
 		return nil, err
 	}
-	if s.SendsMail() && isEmail(u.Account) {
+	if outbox := s.outbox(u.Account); outbox != nil {
 		m := mail.Message{To: u.Account, Kind: mail.AccountDeleted, Language: language, Content: mail.Content{Path: "/"}}
-		if err := s.cfg.Mail.Write(ctx, tx, m); err != nil {
+		if err := outbox.Write(ctx, tx, m); err != nil {
 			return nil, err
 		}
 	}

@@ -57,7 +57,7 @@ func (s *Service) Register(ctx context.Context, in RegisterInput) (*SignedIn, er
 		if err := insertUser(ctx, tx, made, hash); err != nil {
 			return err
 		}
-		if err := tx.User.UpdateOneID(made.ID).SetLanguage(string(in.Language)).Exec(ctx); err != nil || !s.SendsMail() || !isEmail(made.Account) {
+		if err := tx.User.UpdateOneID(made.ID).SetLanguage(string(in.Language)).Exec(ctx); err != nil || s.outbox(made.Account) == nil {
 			return err
 		}
 		return s.mailLink(ctx, tx, newLink{user: made.ID, purpose: accountlink.PurposeVERIFY, to: made.Account, language: in.Language})

@@ -66,16 +66,16 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 	if err != nil {
 		return nil, err
 	}
-	mailing, err := newMailing(b, keys, listener)
-	if err != nil {
-		return nil, err
-	}
+	mailing := newMailing(b, keys)
 	accounts, err := newAccounts(b, admission, mailing, keys)
 	if err != nil {
 		return nil, err
 	}
 	noticed, err := newNotices(b, gates.clock, noticeParts{keys, mailing, listener})
 	if err != nil {
+		return nil, err
+	}
+	if mailing.sender, err = newSender(b, noticeParts{keys, mailing, listener}, noticed.Texts()); err != nil {
 		return nil, err
 	}
 	waiting := newWaitlist(b, gates, orders)

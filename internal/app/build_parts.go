@@ -91,12 +91,12 @@ func newAccounts(b base, adm admission, m mailing, keys auth.Keys) (accounts, er
 	security := account.NewSecurityLog(b.svc.db, b.clock, b.log)
 	security.Timeout = b.scaled(account.EventTimeout)
 	admin := account.NewAdmin(account.AdminConfig{
-		Store: store, Directory: directory, Revocations: revocations, Security: security, Log: b.log, Mail: m.outbox, Queue: adm.queue,
+		Store: store, Directory: directory, Revocations: revocations, Security: security, Log: b.log, Mail: m.outbox, Texts: m.texts, Queue: adm.queue,
 	})
 	service, err := account.New(account.Config{
 		DB: b.svc.db, Redis: b.svc.redis.Script, Prefix: b.keys.Prefix, Keys: keys, Tokens: tokens,
 		Revocations: revocations, Directory: directory, Captchas: adm.captchas, Limits: adm.limits,
-		Names: names(b.cfg), Clock: b.clock, Log: b.log, Idle: b.cfg.RefreshTokenTTL, Admin: admin, Mail: m.outbox,
+		Names: names(b.cfg), Clock: b.clock, Log: b.log, Idle: b.cfg.RefreshTokenTTL, Admin: admin, Mail: m.outbox, Texts: m.texts,
 	})
 	if err != nil {
 		return accounts{}, err

@@ -185,10 +185,11 @@ func newWaitlist(b base, g gates, o orders) waiting {
 	return waiting{service, waitlist.NewRestockOutlooks(service, waitlist.CatalogItems{Catalog: g.catalog, Stock: g.stock}, b.log)}
 }
 
-// mailing holds what writes and sends e-mails; both are nil without a mail server.
+// mailing holds what writes and sends messages.
 type mailing struct {
-	outbox *mail.Outbox
-	sender *mail.Sender
+	outbox *mail.Outbox // of e-mails; nil without a mail server
+	texts  *mail.Outbox // of messages to phone numbers; nil without the operator's service
+	sender *mail.Sender // nil without both
 	purge  func(context.Context) (map[string]int, error)
 }
 
@@ -209,19 +210,21 @@ func receipts(b base, m mailing, choices *notice.Service) payment.Receipts {
 	return receipt.Mailer{Outbox: m.outbox, Notices: b.notices, Choices: choices, Seller: seller(b.cfg), Clock: b.clock}
 }
 
-func newMailing(b base, keys auth.Keys, l net.Listener) (mailing, error) {
+func newMailing(b base, keys auth.Keys) mailing {
 	m := mailing{purge: func(ctx context.Context) (map[string]int, error) { return mail.Purge(ctx, b.svc.db, b.clock) }}
-	server := b.cfg.SMTP()
-	if server == nil {
-		return m, nil
+	m.outbox, m.texts = outboxesOf(b.cfg, mail.NewOutbox(keys, b.clock))
+	return m
+}
+
+// newSender returns what sends the messages of a mailing; nil without a way to users.
+func newSender(b base, in noticeParts, texts mail.Texts) (*mail.Sender, error) {
+	if in.mailing.outbox == nil && in.mailing.texts == nil {
+		return nil, nil //nolint:nilnil // none is an answer
 	}
-	m.outbox = mail.NewOutbox(keys, b.clock)
-	var err error
-	m.sender, err = mail.NewSender(mail.Config{
-		DB: b.svc.db, Keys: keys, Server: *server, Shop: baseURL(b.cfg, l),
+	return mail.NewSender(mail.Config{
+		DB: b.svc.db, Keys: in.keys, Server: b.cfg.SMTP(), Shop: baseURL(b.cfg, in.listener), Texts: texts,
 		Subjects: notice.Subjects{DB: b.svc.db}, Clock: b.clock, Registerer: b.registry, Log: b.log,
 	})
-	return m, err
 }
 
 // newNoticeOutbox returns what writes facts for notices; nil without a channel to buyers.

@@ -297,8 +297,9 @@ func ChangeUsers(ctx context.Context, cfg *config.Config, log *slog.Logger, fn f
 	revocations := auth.NewRevocations(auth.RevocationsConfig{
 		Client: svc.redis.Cmd, Prefix: cfg.RedisPrefix, Keep: cfg.AccessTokenTTL + leeway, Clock: c, Log: log,
 	})
+	mails, texts := outboxes(cfg, log)
 	admin := account.NewAdmin(account.AdminConfig{
-		Store: store, Security: security, Log: log, Mail: mailOutbox(cfg, log),
+		Store: store, Security: security, Log: log, Mail: mails, Texts: texts,
 		Directory:   account.NewDirectory(account.DirectoryConfig{Store: store, Client: svc.redis.Script, Prefix: cfg.RedisPrefix, Clock: c, Log: log}),
 		Revocations: revocations,
 	})
@@ -322,18 +323,30 @@ func ImportUsers(ctx context.Context, cfg *config.Config, in account.Import) (_ 
 	return done, err
 }
 
-// mailOutbox returns what writes e-mails about changed accounts; nil without a mail server or
-// the signing key, which seals them.
-func mailOutbox(cfg *config.Config, log *slog.Logger) *mail.Outbox {
-	if cfg.SMTP() == nil {
-		return nil
+// outboxes returns what writes e-mails, and messages to phone numbers, about changed accounts;
+// nil without a way to send them or the signing key, which seals them.
+func outboxes(cfg *config.Config, log *slog.Logger) (mails, texts *mail.Outbox) {
+	if cfg.SMTP() == nil && cfg.NoticeHookURL == "" {
+		return nil, nil
 	}
 	keys, err := signingKeys(cfg)
 	if err != nil {
-		log.Warn("users get no notice by e-mail", slog.Any("error", err))
-		return nil
+		log.Warn("users get no notice by e-mail or on their phones", slog.Any("error", err))
+		return nil, nil
 	}
-	return mail.NewOutbox(keys, clock.System{})
+	return outboxesOf(cfg, mail.NewOutbox(keys, clock.System{}))
+}
+
+// outboxesOf returns an outbox for e-mails and for messages to phone numbers; nil for a way
+// that the settings do not have.
+func outboxesOf(cfg *config.Config, outbox *mail.Outbox) (mails, texts *mail.Outbox) {
+	if cfg.SMTP() != nil {
+		mails = outbox
+	}
+	if cfg.NoticeHookURL != "" {
+		texts = outbox
+	}
+	return mails, texts
 }
 
 // names returns the names of accounts.

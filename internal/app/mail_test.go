@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"log/slog"
+	"strings"
 	"testing"
 
 	"seckill/internal/app"
@@ -94,5 +95,24 @@ func (s *site) mailed(document, want string, in map[string]any) {
 	}
 	if got != want {
 		s.t.Errorf("%s: %q, want %q", document, got, want)
+	}
+}
+
+func TestAPhoneNumberThatNothingReachesIsRefusedWithAdvice(t *testing.T) {
+	t.Parallel()
+	server := testenv.NewLocalMailServer(t)
+	s := newSite(t, func(c *config.Config) {
+		c.SMTPURL, c.SMTPFrom, c.SMTPTLS = config.Secret("smtp://"+server.Host+":"+server.Port), "Shop <shop@shop.example>", config.SMTPTLSOff
+	})
+	s.start("api")
+	const ask = `mutation($in: RequestPasswordResetInput!) { p: requestPasswordReset(input: $in) { userErrors { code message } } }`
+	var data struct {
+		P struct {
+			UserErrors []struct{ Code, Message string }
+		}
+	}
+	s.ask("", ask, map[string]any{"in": map[string]any{"account": "+1 (206) 555-0123"}}).into(t, &data)
+	if got := data.P.UserErrors; len(got) != 1 || got[0].Code != "MAIL_UNAVAILABLE" || !strings.Contains(got[0].Message, "phone numbers") {
+		t.Errorf("%+v", got)
 	}
 }

@@ -102,7 +102,7 @@ type ReceiptContent struct {
 // Message is an e-mail to send.
 type Message struct {
 	User     id.User // Nil = none
-	To       string  // e-mail address
+	To       string  // e-mail address, or phone number in E.164
 	Kind     Kind
 	Language locale.Language
 	Content  Content

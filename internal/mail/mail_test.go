@@ -58,7 +58,7 @@ func (e *env) another() *mail.Sender {
 	e.Helper()
 	sender, err := mail.NewSender(mail.Config{
 		DB: e.db, Keys: testenv.Keys(e.T), Shop: "https://shop.example", TLS: e.server.TLS, Clock: e.clock, Log: slog.New(slog.DiscardHandler),
-		Server: config.SMTP{Host: e.server.Host, Port: e.server.Port, User: testenv.MailUser, Password: testenv.MailPassword, From: "The Shop <shop@shop.example>"},
+		Server: &config.SMTP{Host: e.server.Host, Port: e.server.Port, User: testenv.MailUser, Password: testenv.MailPassword, From: "The Shop <shop@shop.example>"},
 	})
 	if err != nil {
 		e.Fatal(err)

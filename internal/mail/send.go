@@ -19,10 +19,12 @@ import (
 
 	"seckill/ent"
 	entmail "seckill/ent/mail"
+	"seckill/ent/predicate"
 	"seckill/internal/auth"
 	"seckill/internal/clock"
 	"seckill/internal/config"
 	"seckill/internal/delivery"
+	"seckill/internal/id"
 	"seckill/internal/locale"
 	"seckill/internal/periodic"
 	"seckill/internal/postgres"
@@ -51,11 +53,12 @@ var pauses = delivery.Pauses{First: 10 * time.Second, Most: time.Hour}
 // Config holds the dependencies of a Sender.
 type Config struct {
 	DB         *postgres.DB
-	Keys       auth.Keys // open the contents
-	Server     config.SMTP
-	Shop       string      // address of the shop, without a slash at the end
-	TLS        *tls.Config // nil = the authorities of the system
-	Subjects   Subjects    // nil = every notice is sent
+	Keys       auth.Keys    // open the contents
+	Server     *config.SMTP // nil = no e-mails are sent
+	Shop       string       // address of the shop, without a slash at the end
+	TLS        *tls.Config  // nil = the authorities of the system
+	Subjects   Subjects     // nil = every notice is sent
+	Texts      Texts        // nil = nothing is sent to phone numbers
 	Clock      clock.Clock
 	Registerer prometheus.Registerer // nil = metrics are not exported
 	Log        *slog.Logger
@@ -65,6 +68,26 @@ type Config struct {
 type Subjects interface {
 	// Holds reports whether a subject still is as the kind of its notice says.
 	Holds(ctx context.Context, kind Kind, subject uuid.UUID) (bool, error)
+}
+
+// Texts sends messages to phone numbers.
+type Texts interface {
+	// SendText sends a message. An error is tried again until it expires.
+	SendText(ctx context.Context, t Text) error
+}
+
+// Text is a message to a phone number.
+type Text struct {
+	ID        uuid.UUID // the same at each attempt
+	User      id.User
+	To        string // in E.164
+	Kind      Kind
+	Language  locale.Language
+	Title     string
+	Body      string
+	URL       string // of the link
+	CreatedAt time.Time
+	ExpiresAt time.Time
 }
 
 // errOver reports a notice of something that has ended before it was sent.
@@ -79,18 +102,22 @@ var ErrNotInternational = errors.New("the mail server takes no addresses outside
 // Sender sends the e-mails of the outbox. Any number of processes share the work.
 type Sender struct {
 	cfg     Config
-	from    *mail.Address
+	from    *mail.Address // nil without e-mails
 	sealer  auth.Sealer
 	metrics *metrics
 }
 
 // NewSender returns a Sender.
 func NewSender(cfg Config) (*Sender, error) {
-	from, err := config.Sender(cfg.Server.From)
-	if err != nil {
+	s := &Sender{cfg: cfg, sealer: newSealer(cfg.Keys), metrics: newMetrics(cfg.Registerer)}
+	if cfg.Server == nil {
+		return s, nil
+	}
+	var err error
+	if s.from, err = config.Sender(cfg.Server.From); err != nil {
 		return nil, fmt.Errorf("sender of e-mails: %w", err)
 	}
-	return &Sender{cfg: cfg, from: from, sealer: newSealer(cfg.Keys), metrics: newMetrics(cfg.Registerer)}, nil
+	return s, nil
 }
 
 // Loop returns the loop that sends.
@@ -100,8 +127,14 @@ func (s *Sender) Loop() periodic.Loop {
 	}
 }
 
-// Step sends the e-mails that are due, at most one batch. It is a periodic.Step. While
-// the mail server is not reached no attempt is counted.
+// byText matches messages to phone numbers, and byMail the others.
+var (
+	byText = entmail.Not(byMail)
+	byMail = entmail.RecipientContains("@")
+)
+
+// Step sends the e-mails and messages that are due, at most one batch of each. It is a
+// periodic.Step. While the mail server is not reached no attempt is counted.
 func (s *Sender) Step(ctx context.Context) (map[string]int, error) {
 	late, err := s.giveUpLate(ctx)
 	if err != nil {
@@ -109,30 +142,77 @@ func (s *Sender) Step(ctx context.Context) (map[string]int, error) {
 	}
 	counts := map[string]int{"too_late": late}
 	s.metrics.ended.WithLabelValues(givenUp).Add(float64(late))
-	due, err := s.cfg.DB.Ent.Mail.Query().Where(entmail.StateEQ(entmail.StatePENDING), entmail.DueAtLTE(s.cfg.Clock.Now())).Exist(ctx)
-	if err != nil || !due {
-		return counts, err
+	if s.cfg.Texts != nil {
+		err = s.sendTexts(ctx, counts)
 	}
-	client, err := Dial(ctx, s.cfg.Server, s.cfg.TLS)
+	if s.cfg.Server != nil {
+		err = errors.Join(err, s.sendMails(ctx, counts))
+	}
+	return counts, err
+}
+
+func (s *Sender) sendTexts(ctx context.Context, counts map[string]int) error {
+	if due, err := s.due(ctx, byText); err != nil || !due {
+		return err
+	}
+	return s.sendAll(ctx, byText, counts, func(row *ent.Mail, words text, content Content) error {
+		t := Text{
+			ID: row.ID, To: row.Recipient, Kind: Kind(row.Kind), Language: locale.Language(row.Language), Title: words.subject, Body: firstParagraph(words),
+			URL: s.cfg.Shop + content.Path, CreatedAt: row.CreatedAt.UTC(), ExpiresAt: row.RetryUntil.UTC(),
+		}
+		if row.UserID != nil {
+			t.User = *row.UserID
+		}
+		return s.cfg.Texts.SendText(ctx, t)
+	})
+}
+
+func (s *Sender) sendMails(ctx context.Context, counts map[string]int) error {
+	if due, err := s.due(ctx, byMail); err != nil || !due {
+		return err
+	}
+	client, err := Dial(ctx, *s.cfg.Server, s.cfg.TLS)
 	if err != nil {
 		s.metrics.unreachable.Inc()
-		return counts, err
+		return err
 	}
 	defer func() { _ = client.Close() }()
-	claimed, err := s.claim(ctx)
+	return s.sendAll(ctx, byMail, counts, func(row *ent.Mail, words text, content Content) error {
+		if typed.International(row.Recipient+s.from.Address) && !client.International() {
+			return ErrNotInternational
+		}
+		msg, err := s.message(row, words, content)
+		if err != nil {
+			return err
+		}
+		return client.send(msg)
+	})
+}
+
+// due reports whether a message of a way is due.
+func (s *Sender) due(ctx context.Context, way predicate.Mail) (bool, error) {
+	return s.cfg.DB.Ent.Mail.Query().Where(way, entmail.StateEQ(entmail.StatePENDING), entmail.DueAtLTE(s.cfg.Clock.Now())).Exist(ctx)
+}
+
+// sendAll sends a batch of one way.
+func (s *Sender) sendAll(ctx context.Context, way predicate.Mail, counts map[string]int, send sendFunc) error {
+	claimed, err := s.claim(ctx, way)
 	if err != nil {
-		return counts, err
+		return err
 	}
 	for _, row := range claimed {
-		outcome, err := s.send(ctx, client, row)
+		outcome, err := s.send(ctx, send, row)
 		if err != nil {
-			return counts, err
+			return err
 		}
 		counts[outcome]++
 		s.metrics.ended.WithLabelValues(outcome).Inc()
 	}
-	return counts, nil
+	return nil
 }
+
+// sendFunc sends one message in words.
+type sendFunc func(row *ent.Mail, words text, content Content) error
 
 // Connection is a connection to a mail server.
 type Connection struct {
@@ -199,10 +279,10 @@ func (s *Sender) giveUpLate(ctx context.Context) (n int, err error) {
 }
 
 // claim reserves due e-mails for this process, the oldest first.
-func (s *Sender) claim(ctx context.Context) (claimed []*ent.Mail, err error) {
+func (s *Sender) claim(ctx context.Context, way predicate.Mail) (claimed []*ent.Mail, err error) {
 	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		now := s.cfg.Clock.Now()
-		query := tx.Mail.Query().Where(entmail.StateEQ(entmail.StatePENDING), entmail.DueAtLTE(now)).
+		query := tx.Mail.Query().Where(way, entmail.StateEQ(entmail.StatePENDING), entmail.DueAtLTE(now)).
 			Order(ent.Asc(entmail.FieldDueAt)).Limit(batch)
 		postgres.SkipLocked(s.cfg.DB.Dialect, query)
 		if claimed, err = query.All(ctx); err != nil || len(claimed) == 0 {
@@ -222,13 +302,10 @@ func (s *Sender) claim(ctx context.Context) (claimed []*ent.Mail, err error) {
 }
 
 // send sends an e-mail and records the outcome.
-func (s *Sender) send(ctx context.Context, client *Connection, row *ent.Mail) (outcome string, err error) {
-	msg, err := s.message(ctx, row)
-	if err == nil && typed.International(row.Recipient+s.from.Address) && !client.International() {
-		err = ErrNotInternational
-	}
+func (s *Sender) send(ctx context.Context, send sendFunc, row *ent.Mail) (outcome string, err error) {
+	words, content, err := s.words(ctx, row)
 	if err == nil {
-		err = client.send(msg)
+		err = send(row, words, content)
 	}
 	if ctx.Err() != nil {
 		return "", ctx.Err() // another process repeats it after the lease
@@ -270,29 +347,35 @@ func outcomeOf(err error) string {
 	return failed
 }
 
-// message returns an e-mail as it is sent. The error wraps errOver if it is of no use.
-func (s *Sender) message(ctx context.Context, row *ent.Mail) (*gomail.Msg, error) {
+// words returns the text of a message, and what it is made of. The error wraps errOver if
+// it is of no use.
+func (s *Sender) words(ctx context.Context, row *ent.Mail) (words text, content Content, err error) {
 	sealed, _, err := s.sealer.Open(row.ID, row.Content)
 	if err != nil {
-		return nil, err
+		return words, content, err
 	}
-	var content Content
 	if err := json.Unmarshal(sealed, &content); err != nil {
-		return nil, fmt.Errorf("content of an e-mail: %w", err)
+		return words, content, fmt.Errorf("content of an e-mail: %w", err)
 	}
 	if s.cfg.Subjects != nil && content.Subject != uuid.Nil { // earlier releases wrote none
 		holds, err := s.cfg.Subjects.Holds(ctx, Kind(row.Kind), content.Subject)
 		if err != nil {
-			return nil, fmt.Errorf("read what an e-mail is about: %w", err)
+			return words, content, fmt.Errorf("read what an e-mail is about: %w", err)
 		}
 		if !holds {
-			return nil, errOver
+			return words, content, errOver
 		}
 	}
-	words, err := write(Kind(row.Kind), locale.Language(row.Language), s.cfg.Shop, content, s.cfg.Clock.Now())
-	if err != nil {
-		return nil, err
+	name := row.Kind
+	if !strings.Contains(row.Recipient, "@") {
+		name = "text_" + name
 	}
+	words, err = write(Kind(name), locale.Language(row.Language), s.cfg.Shop, content, s.cfg.Clock.Now())
+	return words, content, err
+}
+
+// message returns an e-mail as it is sent.
+func (s *Sender) message(row *ent.Mail, words text, content Content) (*gomail.Msg, error) {
 	_, domain, _ := strings.Cut(s.from.Address, "@")
 	msg := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
 	msg.FromMailAddress(s.from)

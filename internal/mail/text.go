@@ -59,8 +59,12 @@ func write(kind Kind, language locale.Language, base string, c Content, now time
 // messages that have no room for more.
 func Summary(kind Kind, language locale.Language, c Content, now time.Time) (title, body string, err error) {
 	words, err := write(kind, language, "", c, now)
-	body, _, _ = strings.Cut(words.plain, "\n\n")
-	return words.subject, strings.TrimSpace(body), err
+	return words.subject, firstParagraph(words), err
+}
+
+func firstParagraph(words text) string {
+	first, _, _ := strings.Cut(words.plain, "\n\n")
+	return strings.TrimSpace(first)
 }
 
 // isolated returns the values with the texts of people isolated.

@@ -225,10 +225,37 @@ func (s *Service) stillHolds(ctx context.Context, d *ent.NoticeDelivery) error {
 
 // send sends a delivery. The id of the message is that of the delivery, at each attempt.
 func (h *hook) send(ctx context.Context, d *ent.NoticeDelivery, now time.Time) error {
-	header, err := h.sign.Header(d.ID.Public(), now, d.Payload)
+	return h.post(ctx, d.ID, d.Payload, now)
+}
+
+func (h *hook) post(ctx context.Context, message id.Delivery, body []byte, now time.Time) error {
+	header, err := h.sign.Header(message.Public(), now, body)
 	if err != nil {
 		return err
 	}
-	_, err = h.client.Post(ctx, h.url, header, d.Payload)
+	_, err = h.client.Post(ctx, h.url, header, body)
 	return err
+}
+
+// Texts returns what sends the links of accounts to phone numbers; nil without the
+// operator's service.
+func (s *Service) Texts() mail.Texts {
+	if s.hook == nil {
+		return nil
+	}
+	return texter{s}
+}
+
+// texter sends messages through the operator's service.
+type texter struct{ service *Service }
+
+// SendText implements mail.Texts.
+func (t texter) SendText(ctx context.Context, m mail.Text) error {
+	body, err := json.Marshal(payload{Type: "account." + string(m.Kind), Timestamp: m.CreatedAt, Data: data{
+		UserID: m.User.Public(), Account: m.To, Language: string(m.Language), Title: m.Title, Text: m.Body, URL: m.URL, ExpiresAt: m.ExpiresAt,
+	}})
+	if err != nil {
+		return fmt.Errorf("encode message %s: %w", m.Kind, err)
+	}
+	return t.service.hook.post(ctx, id.Delivery(m.ID), body, t.service.now())
 }

@@ -12,14 +12,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"seckill/ent"
 	"seckill/ent/noticedelivery"
 	"seckill/ent/user"
 	"seckill/internal/id"
+	"seckill/internal/locale"
+	"seckill/internal/mail"
 	"seckill/internal/money"
 	"seckill/internal/notice"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
@@ -79,6 +83,30 @@ func (e *env) send() {
 	e.Helper()
 	_, err := e.notices.Send(e.Context())
 	e.must(err)
+}
+
+func TestTheOperatorsServiceGetsTheLinksOfPhoneAccounts(t *testing.T) {
+	t.Parallel()
+	e := setup(t, testdb.Postgres(t))
+	if e.notices.Texts() != nil {
+		t.Fatal("texts without the service")
+	}
+	o := newOperator(t)
+	e.hooked(o)
+	text := mail.Text{
+		ID: uuid.New(), User: e.user, To: "+12065550123", Kind: mail.ResetPassword, Language: locale.English, Title: "Choose a new password", Body: "Open this link",
+		URL: shop + "/reset-password#x", CreatedAt: e.clock.Now(), ExpiresAt: e.clock.Now().Add(time.Minute),
+	}
+	for range 2 {
+		e.must(e.notices.Texts().SendText(t.Context(), text))
+	}
+	if len(o.messages) != 2 || o.ids[0] != o.ids[1] {
+		t.Fatalf("messages %v", o.ids)
+	}
+	m := o.messages[0]
+	if d := m.Data; m.Type != "account.reset" || d.Account != text.To || d.URL != text.URL || d.UserID != e.user.Public() || !d.ExpiresAt.Equal(text.ExpiresAt) {
+		t.Errorf("message %+v", m)
+	}
 }
 
 func TestTheOperatorsServiceGetsSignedNoticesOfThoseWhoChoseIt(t *testing.T) {

@@ -73,7 +73,7 @@ func setup(t *testing.T, db *postgres.DB) *env {
 	e.sender, err = mail.NewSender(mail.Config{
 		DB: db, Keys: testenv.Keys(t), Shop: shop, TLS: e.server.TLS, Subjects: notice.Subjects{DB: db}, Clock: e.clock,
 		Log:    slog.New(slog.DiscardHandler),
-		Server: config.SMTP{Host: e.server.Host, Port: e.server.Port, User: testenv.MailUser, Password: testenv.MailPassword, From: "The Shop <shop@shop.example>"},
+		Server: &config.SMTP{Host: e.server.Host, Port: e.server.Port, User: testenv.MailUser, Password: testenv.MailPassword, From: "The Shop <shop@shop.example>"},
 	})
 	e.must(err)
 	e.opens = e.clock.Now().Add(time.Hour)

@@ -57,7 +57,7 @@ test('a user who forgot the password chooses another one with the link of an e-m
   await page.goto(`${demo.url}/sign-in`);
   await page.getByRole('link', { name: 'Forgot your password?' }).click();
   await checkScreen(page, 'forgot password');
-  await page.getByLabel('E-mail address').fill(account);
+  await page.getByLabel('E-mail or phone').fill(account);
   await page.getByRole('button', { name: 'Send link' }).click();
   await page.getByText('If there is an account').waitFor();
 
@@ -113,16 +113,35 @@ test('a user confirms and changes the address, downloads the personal data and d
   const section = page.locator('section', { hasText: 'Change e-mail address' });
   await section.getByRole('button', { name: 'Send link' }).first().click();
   await page.getByText(`We have sent a link to ${account}.`).waitFor();
-  await page.goto(await linkTo(account, '/verify-email'));
-  await page.getByText(`${account} is confirmed.`).waitFor();
+  const link = await linkTo(account, '/verify-email');
+  await page.goto(link);
+  await page.getByText('Press the button to confirm').waitFor();
+  await checkScreen(page, 'confirm address');
+  await page.goto(`${demo.url}/account`); // the link was opened, as by a scanner of e-mails, and its button was not pressed
+  await page.getByText('Your address is not confirmed yet.').waitFor();
+  for (const _ of ['first', 'again']) {
+    await page.goto(`${demo.url}/`);
+    await page.goto(link);
+    await page.getByRole('button', { name: 'Confirm' }).click();
+    await page.getByText(`${account} is confirmed.`).waitFor();
+  }
   await checkScreen(page, 'confirmed address');
+  const chinese = await it.page({ locale: 'zh-CN' });
+  await chinese.goto(link);
+  await chinese.getByRole('button', { name: '确认' }).click();
+  await chinese.getByText(`${account} 验证成功。`).waitFor();
 
   await page.goto(`${demo.url}/account`);
-  await page.getByText('Change e-mail address').click();
-  await section.getByLabel('New e-mail address').fill('robert@example.com');
+  await page.getByText('Change e-mail address or phone number').click();
+  await section.getByLabel('New e-mail address or phone number').fill('+1 (206) 555-0123'); // no service sends messages to phone numbers
+  await section.getByLabel('Current password').fill(password);
+  await section.getByRole('button', { name: 'Send link' }).click();
+  await section.getByRole('alert').getByText('cannot send messages to phone numbers').waitFor();
+  await section.getByLabel('New e-mail address or phone number').fill('robert@example.com');
   await section.getByLabel('Current password').fill(password);
   await section.getByRole('button', { name: 'Send link' }).click();
   await page.goto(await linkTo('robert@example.com', '/verify-email'));
+  await page.getByRole('button', { name: 'Confirm' }).click();
   await page.getByText('robert@example.com is confirmed.').waitFor();
 
   await page.goto(`${demo.url}/account`);

@@ -10,12 +10,12 @@ const overrides = /[\u202d\u202e]/u;
 const atEnd = `(?:[${space}\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u2800\\u3164\\uffa0]|(?![\\u202d\\u202e\\u{e0000}-\\u{e007f}])\\p{Cf})+`;
 const ends = new RegExp(`^${atEnd}|${atEnd}$`, 'gu');
 
-/** Embeddings and isolates, and tags that belong to no flag. */
-const hidden = /[\u202a-\u202c\u2066-\u2069]|(?<!\u{1f3f4}[\u{e0000}-\u{e007f}]*)[\u{e0000}-\u{e007f}]/gu;
+/** Embeddings and isolates, and tags, unless they spell a flag (the first group). */
+const hidden = /(\u{1f3f4}[\u{e0000}-\u{e007f}]+)|[\u202a-\u202c\u2066-\u2069\u{e0000}-\u{e007f}]/gu;
 
 /** A text that may have several lines. */
 export const text = (typed: string): string =>
-  typed.replace(/\r\n?|\u2028/g, '\n').replaceAll('\u2029', '\n\n').replace(hidden, '').replace(ends, '').normalize('NFC');
+  typed.replace(/\r\n?|\u2028/g, '\n').replaceAll('\u2029', '\n\n').replace(hidden, '$1').replace(ends, '').normalize('NFC');
 
 /** A text of one line. */
 export const line = (typed: string): string => text(typed).replace(new RegExp(`[${space}]+`, 'gu'), ' ');

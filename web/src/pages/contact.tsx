@@ -8,7 +8,7 @@ import { t } from '../i18n/text';
 import { Ask } from '../ui/ask';
 import { SuccessMessage } from '../ui/bits';
 
-/** The e-mail address: its verification, and the change to another one. */
+/** The e-mail address or phone number: its verification, and the change to another one. */
 export function Email({ account, verified }: { account: string; verified: boolean }) {
   const sentTo = useSignal('');
   const ask = async (email: string, currentPassword?: string) => {
@@ -22,10 +22,10 @@ export function Email({ account, verified }: { account: string; verified: boolea
   return (
     <section class="card grid gap-3 p-5">
       <h2 class="head">{t('mail.head')}</h2>
-      {isEmail && verified && <SuccessMessage>{t('mail.verified')}</SuccessMessage>}
-      {isEmail && !verified && (
+      {verified && <SuccessMessage>{t(isEmail ? 'mail.verified' : 'mail.numberVerified')}</SuccessMessage>}
+      {!verified && (
         <>
-          <p class="text-soft">{t('mail.unverified')}</p>
+          <p class="text-soft">{t(isEmail ? 'mail.unverified' : 'mail.numberUnverified')}</p>
           <Ask label="mail.sendLink" fields={[]} send={() => ask(account)} />
         </>
       )}
@@ -40,7 +40,7 @@ export function Email({ account, verified }: { account: string; verified: boolea
           <Ask
             label="mail.sendLink"
             fields={[
-              { name: 'email', label: 'mail.next', kind: 'email' },
+              { name: 'email', label: 'mail.next', kind: 'username' },
               { name: 'currentPassword', label: 'account.current', kind: 'current-password' },
             ]}
             send={({ email = '', currentPassword = '' }) => ask(email, currentPassword)}

@@ -1,14 +1,12 @@
 /** The pages behind the links of e-mails, and the one that asks for a link to choose a password. */
 import { useSignal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
 import { Link } from 'wouter-preact';
-import { toFault } from '@seckill/client/fault';
 import { http } from '../api/http';
 import { currentUser, signOut } from '../api/session';
 import { ConfirmEmail, RequestPasswordReset, ResetPassword } from '../documents/account';
-import { faultText, explain, t } from '../i18n/text';
+import { t } from '../i18n/text';
 import { Ask } from '../ui/ask';
-import { SuccessMessage, Loading, Title } from '../ui/bits';
+import { SuccessMessage, Title } from '../ui/bits';
 import { useTitle } from '../ui/title';
 
 /** The token in the fragment of the URL. Browsers do not send fragments to servers. */
@@ -30,7 +28,7 @@ export function Forgot() {
           <p class="text-soft">{t('forgot.hint')}</p>
           <Ask
             label="forgot.send"
-            fields={[{ name: 'account', label: 'mail.address', kind: 'email' }]}
+            fields={[{ name: 'account', label: 'sign.account', kind: 'username' }]}
             send={async ({ account = '' }) => {
               const { requestPasswordReset } = await http.post(RequestPasswordReset, { input: { account } }, null);
               const failure = requestPasswordReset?.userErrors[0];
@@ -82,35 +80,32 @@ export function Reset() {
   );
 }
 
-type Outcome = { state: 'working' } | { state: 'done'; email: string } | { state: 'failed'; why: () => string };
-
-/** Uses the link that verifies an address. */
+/** Uses the link that verifies an address, once its reader presses the button: programs that scan e-mails open links too. */
 export function VerifyEmail() {
-  const outcome = useSignal<Outcome>({ state: 'working' });
+  const email = useSignal<string | null>(null);
   useTitle(t('verify.title'));
-  useEffect(() => {
-    http.post(ConfirmEmail, { input: { token: secretOfLink() || '-' } }, null)
-      .then(({ confirmEmail }) => {
-        const failure = confirmEmail?.userErrors[0];
-        outcome.value = failure
-          ? { state: 'failed', why: () => explain(failure) }
-          : { state: 'done', email: confirmEmail?.email ?? '' };
-      })
-      .catch((thrown: unknown) => (outcome.value = { state: 'failed', why: () => faultText(toFault(thrown)) }));
-  }, []);
-  if (outcome.value.state === 'working') return <Loading />;
   return (
     <div class="page grid max-w-md gap-5">
       <Title>{t('verify.title')}</Title>
-      <div class="card p-5">
-        {outcome.value.state === 'done' ? (
-          <div class="wrap-anywhere" role="status">
-            <SuccessMessage>{t('verify.done', { email: outcome.value.email })}</SuccessMessage>
-          </div>
+      <div class="card grid gap-3 p-5">
+        {email.value === null ? (
+          <>
+            <p class="text-soft">{t('verify.ask')}</p>
+            <Ask
+              label="verify.confirm"
+              fields={[]}
+              send={async () => {
+                const { confirmEmail } = await http.post(ConfirmEmail, { input: { token: secretOfLink() || '-' } }, null);
+                const failure = confirmEmail?.userErrors[0];
+                if (!failure) email.value = confirmEmail?.email ?? '';
+                return failure;
+              }}
+            />
+          </>
         ) : (
-          <p class="font-medium text-warn" role="alert">
-            {outcome.value.why()}
-          </p>
+          <div class="wrap-anywhere" role="status">
+            <SuccessMessage>{t('verify.done', { email: email.value })}</SuccessMessage>
+          </div>
         )}
       </div>
       <Link class="link" href={currentUser.value ? '/account' : '/'}>

@@ -16,7 +16,7 @@ export const phoneCountry = signal<string | null | undefined>(undefined);
 /** A link for each provider; after the return from one, the session or the reason of the failure. */
 export function Providers({ search, next, isNew }: { search: string; next: string; isNew?: boolean }) {
   const found = useSignal<{ title: string; url: string }[]>([]);
-  const mail = useSignal(false);
+  const mail = useSignal<boolean | null>(null);
   const outcome = useSignal(new URLSearchParams(search).get(OUTCOME));
 
   useEffect(() => {
@@ -41,6 +41,7 @@ export function Providers({ search, next, isNew }: { search: string; next: strin
           {t('sign.forgot')}
         </Link>
       )}
+      {mail.value === false && !isNew && <p class="mt-4 text-center text-sm text-soft">{t('forgot.askShop')}</p>}
       {outcome.value && outcome.value !== 'done' && (
         <p class="note mt-5 font-medium text-warn" role="alert">
           {textOr(`sign.oidc.${outcome.value}`, t('sign.oidc.failed'))}

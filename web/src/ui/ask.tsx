@@ -6,15 +6,15 @@ import type { Failure } from '@seckill/client/types';
 import type { Key } from '../i18n/en';
 import { faultText, explain, t } from '../i18n/text';
 
-/** A field: a password, a one-time code, or an e-mail address. */
+/** A field: a password, a one-time code, or an e-mail address or phone number. */
 export interface Asked {
   name: string;
   label: Key;
-  kind: 'current-password' | 'new-password' | 'one-time-code' | 'email';
+  kind: 'current-password' | 'new-password' | 'one-time-code' | 'username';
 }
 
-const types = { 'current-password': 'password', 'new-password': 'password', 'one-time-code': 'text', email: 'email' };
-const lengths = { 'current-password': 128, 'new-password': 128, 'one-time-code': 32, email: 254 };
+const types = { 'current-password': 'password', 'new-password': 'password', 'one-time-code': 'text', username: 'text' };
+const lengths = { 'current-password': 128, 'new-password': 128, 'one-time-code': 32, username: 254 };
 
 interface Props {
   fields: readonly Asked[];
