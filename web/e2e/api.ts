@@ -149,6 +149,11 @@ export async function createDraft(demo: Demo, title: string, goodsId: string, op
   return sale.id;
 }
 
+/** Submits a draft for review. */
+export async function submitDraft(demo: Demo, saleId: string): Promise<void> {
+  await mutate(demo.url, await tokenOf(demo, demoCredentials('operator')), 'submitSale', 'sale { id }', { saleId });
+}
+
 /** The names of the products of a sale. */
 export async function productsOf(demo: Demo, id: string): Promise<string[]> {
   const token = await tokenOf(demo, demoCredentials('operator'));

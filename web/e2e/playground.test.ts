@@ -91,11 +91,10 @@ test('examples are a collection: one that was not changed gives place to the nex
   for (const label of titles) {
     // One that was changed stays, and the next opens at once in a tab that is in sight.
     await write(page, `${await text()}\n# changed`);
-    const before = Date.now();
     await examples.selectOption({ label });
     await expect.poll(text, { interval: 20 }).not.toContain('# changed');
+    expect(await text()).not.toContain('Welcome to GraphiQL');
     await expect.poll(text, { interval: 20 }).not.toBe('');
-    expect(Date.now() - before).toBeLessThan(1_500);
     const active = (await page.locator('.graphiql-tab-active').boundingBox())!;
     const strip = (await page.locator('.graphiql-tabs').boundingBox())!;
     expect(active.x + active.width).toBeGreaterThan(strip.x);
