@@ -1532,7 +1532,7 @@ A product of the catalogue.
 type Goods implements Node {
   """Time of creation."""
   createdAt: DateTime!
-  """Longer text, in Markdown."""
+  """Longer text, in Markdown, as ` + "`" + `Sale.rules` + "`" + `."""
   description: String!
   """Opaque global id."""
   id: ID!
@@ -4683,7 +4683,9 @@ type Sale implements Node {
   change with clock, stock and the caller's orders, under the same revision: of two with the same one that with the later ` + "`" + `serverTime` + "`" + ` is the newer.
   """
   revision: Int!
-  """Rules, in Markdown."""
+  """
+  Rules, in Markdown (CommonMark). The shop shows paragraphs, headings, lists, quotations, emphasis and code; HTML, links, pictures and tables stay text.
+  """
   rules: String!
   """Server time when this was resolved: ` + "`" + `viewer` + "`" + ` has every change of the caller's state before it."""
   serverTime: DateTime!

@@ -854,7 +854,7 @@ type GateStage struct {
 type Goods struct {
 	// Time of creation.
 	CreatedAt time.Time `json:"createdAt"`
-	// Longer text, in Markdown.
+	// Longer text, in Markdown, as `Sale.rules`.
 	Description string `json:"description"`
 	// Opaque global id.
 	ID id.Goods `json:"id"`
@@ -2207,7 +2207,7 @@ type Sale struct {
 	// Grows by one with every change of the sale; ignore a state with a lower one than that you have. `phase`, `nextTransitionAt` and `viewer` also
 	// change with clock, stock and the caller's orders, under the same revision: of two with the same one that with the later `serverTime` is the newer.
 	Revision int `json:"revision"`
-	// Rules, in Markdown.
+	// Rules, in Markdown (CommonMark). The shop shows paragraphs, headings, lists, quotations, emphasis and code; HTML, links, pictures and tables stay text.
 	Rules string `json:"rules"`
 	// Server time when this was resolved: `viewer` has every change of the caller's state before it.
 	ServerTime time.Time `json:"serverTime"`

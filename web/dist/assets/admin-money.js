@@ -1,1 +1,1 @@
-export{d as OrderMoneyPage}from"./admin.js?v=844eb9bcec84";
+export{d as OrderMoneyPage}from"./admin.js?v=e1a6260d3783";

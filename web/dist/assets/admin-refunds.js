@@ -1,1 +1,1 @@
-export{i as Refunds}from"./admin.js?v=844eb9bcec84";
+export{i as Refunds}from"./admin.js?v=e1a6260d3783";

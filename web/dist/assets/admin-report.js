@@ -1,1 +1,1 @@
-export{n as ReportPage}from"./admin.js?v=844eb9bcec84";
+export{n as ReportPage}from"./admin.js?v=e1a6260d3783";

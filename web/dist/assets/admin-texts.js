@@ -1,1 +1,1 @@
-export{P as ot,F as textsOf}from"./admin.js?v=844eb9bcec84";
+export{P as ot,F as textsOf}from"./admin.js?v=e1a6260d3783";

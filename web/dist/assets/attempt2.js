@@ -1,1 +1,1 @@
-export{r as resumeWaitingRooms}from"./attempt.js?v=844eb9bcec84";
+export{r as resumeWaitingRooms}from"./attempt.js?v=e1a6260d3783";

@@ -1,1 +1,1 @@
-import{tn as e,zt as t}from"./core.js?v=844eb9bcec84";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r}){return t(`span`,{class:`chip ${n[r]??`text-soft`}`,children:e(`status.${r}`)},r)}export{r as t};
+import{Rt as e,en as t}from"./core.js?v=e1a6260d3783";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r}){return e(`span`,{class:`chip ${n[r]??`text-soft`}`,children:t(`status.${r}`)},r)}export{r as t};
