@@ -145,7 +145,11 @@ func (d *DeadLetters) open(ctx context.Context, in *Decision) (*Letter, error) {
 // check puts the note into the form in which it is stored, and checks it.
 func (in *Decision) check() error {
 	in.Note = typed.Text(in.Note)
-	if rule := fault.Lines(in.Note, 1, maxNote); rule != (fault.Rule{}) {
+	rule := fault.Lines(in.Note, 1, maxNote)
+	if rule == fault.NotEmpty || rule == fault.MaxLength(maxNote) {
+		rule = fault.Rule{Code: fmt.Sprintf("1 to %d characters", maxNote)} // which the command line shows as it is
+	}
+	if rule != (fault.Rule{}) {
 		return fault.BadField{At: []string{"input", "note"}, Rule: rule}
 	}
 	return nil

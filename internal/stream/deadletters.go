@@ -220,6 +220,9 @@ func (d *DeadLetters) LenOf(ctx context.Context, stream string) (int64, error) {
 func (d *DeadLetters) List(ctx context.Context, after string, limit int) ([]Letter, error) {
 	from := "-"
 	if after != "" {
+		if _, _, err := redisconn.ParseEntryID(after); err != nil {
+			return nil, fault.Wrap(fault.BadInput, "Invalid cursor.", err)
+		}
 		from = nextID(after)
 	}
 	entries, err := d.client.XRangeN(ctx, d.key, from, "+", int64(min(max(limit, 1), maxLetters))).Result()

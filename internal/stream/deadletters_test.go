@@ -9,6 +9,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
 	"github.com/google/go-cmp/cmp"
 
+	"seckill/internal/fault"
 	"seckill/internal/redisconn"
 	"seckill/internal/testenv"
 )
@@ -60,6 +61,17 @@ func TestALetterHoldsTheEntryAsItWas(t *testing.T) {
 		}
 		if letter.Stream != r.topic || letter.Entry != entry || letter.Reason != "no such sale" || letter.MessageID != "message-"+entry || letter.At.IsZero() {
 			t.Errorf("%+v", letter)
+		}
+	})
+}
+
+func TestALetterThatIsNoEntryIsNoCursor(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, r *rig) {
+		for _, after := range []string{"some text", "1", "-", "(1-1", "1-x"} {
+			if _, err := r.dead.List(t.Context(), after, 1); fault.CodeOf(err) != fault.BadInput {
+				t.Errorf("after %q: %v", after, err)
+			}
 		}
 	})
 }
