@@ -117,6 +117,31 @@ func TestARecordNeverGoesBack(t *testing.T) {
 	}
 }
 
+// Two processes copy what they have changed, and the earlier copy arrives last. Both copies
+// are JSON, unlike that of a fresh order.
+func TestALateCopyDoesNotReplaceANewerOne(t *testing.T) {
+	t.Parallel()
+	e := setup(t, stock{units: 10, limit: 1})
+	w := e.writer(nil)
+	paid := e.move(e.write(w, e.request()).Order, order.Paid)
+	refunding := e.move(paid, order.Refunding)
+	failing := e.request()
+	failed, err := w.FailTask(t.Context(), failing, "test")
+	e.must(err)
+	submitted := failed.Task
+	submitted.Status, submitted.Revision, submitted.Failure = order.Submitted, 1, ""
+	e.must(e.cache.Put(t.Context(), nil, []*order.Order{refunding}))
+	e.must(e.cache.Put(t.Context(), []order.Task{submitted}, []*order.Order{paid})) // late
+	s := e.store()
+	e.must(e.db.Close()) // any query fails from here on
+	if got, err := s.Order(t.Context(), paid.ID); err != nil || got.Status != order.Refunding || got.Version != refunding.Version {
+		t.Errorf("order %+v, %v", got, err)
+	}
+	if got := e.task(s, failing.Task); got.Status != order.Failed {
+		t.Errorf("task %+v", got)
+	}
+}
+
 func TestLookUpsOfANewOrderDoNotTouchTheDatabase(t *testing.T) {
 	t.Parallel()
 	e := setup(t, stock{units: 10, limit: 1})
