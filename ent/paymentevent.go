@@ -24,7 +24,7 @@ type PaymentEvent struct {
 	EventID string `json:"event_id,omitempty"`
 	// our payment, as the provider names it; may be unknown
 	PaymentID typedid.Payment `json:"payment_id,omitempty"`
-	// Kind holds the value of the "kind" field.
+	// REFUNDED: the amount is all that went back of the payment so far
 	Kind paymentevent.Kind `json:"kind,omitempty"`
 	// AmountMinor holds the value of the "amount_minor" field.
 	AmountMinor int64 `json:"amount_minor,omitempty"`

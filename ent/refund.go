@@ -26,7 +26,7 @@ type Refund struct {
 	Transaction string `json:"transaction,omitempty"`
 	// the asker's, per order
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
-	// LATE, DOUBLE: money that came for an order that could not take it goes back by itself
+	// OUTSIDE: a part that went back on the provider's pages, of no units. LATE, DOUBLE: money that came for an order that could not take it goes back by itself
 	Cause refund.Cause `json:"cause,omitempty"`
 	// SENDING: decided; the provider is to be asked until it says done. FAILED: the provider gave up, maybe after it had said done. SETTLED: given back outside the provider
 	Status refund.Status `json:"status,omitempty"`

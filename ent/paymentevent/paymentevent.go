@@ -120,6 +120,7 @@ const (
 	KindCLOSED           Kind = "CLOSED"
 	KindATTEMPT_DECLINED Kind = "ATTEMPT_DECLINED"
 	KindREFUND_FAILED    Kind = "REFUND_FAILED"
+	KindREFUNDED         Kind = "REFUNDED"
 	KindDISPUTED         Kind = "DISPUTED"
 	KindDISPUTE_WON      Kind = "DISPUTE_WON"
 	KindDISPUTE_LOST     Kind = "DISPUTE_LOST"
@@ -132,7 +133,7 @@ func (k Kind) String() string {
 // KindValidator is a validator for the "kind" field enum values. It is called by the builders before save.
 func KindValidator(k Kind) error {
 	switch k {
-	case KindSUCCEEDED, KindDECLINED, KindCLOSED, KindATTEMPT_DECLINED, KindREFUND_FAILED, KindDISPUTED, KindDISPUTE_WON, KindDISPUTE_LOST:
+	case KindSUCCEEDED, KindDECLINED, KindCLOSED, KindATTEMPT_DECLINED, KindREFUND_FAILED, KindREFUNDED, KindDISPUTED, KindDISPUTE_WON, KindDISPUTE_LOST:
 		return nil
 	default:
 		return fmt.Errorf("paymentevent: invalid enum value for kind field: %q", k)

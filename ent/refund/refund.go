@@ -140,10 +140,11 @@ type Cause string
 
 // Cause values.
 const (
-	CauseASKED  Cause = "ASKED"
-	CauseVOIDED Cause = "VOIDED"
-	CauseLATE   Cause = "LATE"
-	CauseDOUBLE Cause = "DOUBLE"
+	CauseASKED   Cause = "ASKED"
+	CauseVOIDED  Cause = "VOIDED"
+	CauseLATE    Cause = "LATE"
+	CauseDOUBLE  Cause = "DOUBLE"
+	CauseOUTSIDE Cause = "OUTSIDE"
 )
 
 func (c Cause) String() string {
@@ -153,7 +154,7 @@ func (c Cause) String() string {
 // CauseValidator is a validator for the "cause" field enum values. It is called by the builders before save.
 func CauseValidator(c Cause) error {
 	switch c {
-	case CauseASKED, CauseVOIDED, CauseLATE, CauseDOUBLE:
+	case CauseASKED, CauseVOIDED, CauseLATE, CauseDOUBLE, CauseOUTSIDE:
 		return nil
 	default:
 		return fmt.Errorf("refund: invalid enum value for cause field: %q", c)

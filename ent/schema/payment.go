@@ -72,7 +72,8 @@ func (PaymentEvent) Fields() []ent.Field {
 		field.String("provider").MaxLen(32).Immutable(),
 		field.String("event_id").MaxLen(128).Immutable().Comment("the provider's, or one derived from the answer"),
 		field.UUID("payment_id", id.Payment{}).Immutable().Comment("our payment, as the provider names it; may be unknown"),
-		field.Enum("kind").Values("SUCCEEDED", "DECLINED", "CLOSED", "ATTEMPT_DECLINED", "REFUND_FAILED", "DISPUTED", "DISPUTE_WON", "DISPUTE_LOST").Immutable(),
+		field.Enum("kind").Values("SUCCEEDED", "DECLINED", "CLOSED", "ATTEMPT_DECLINED", "REFUND_FAILED", "REFUNDED", "DISPUTED", "DISPUTE_WON", "DISPUTE_LOST").Immutable().
+			Comment("REFUNDED: the amount is all that went back of the payment so far"),
 		field.Int64("amount_minor").Immutable(),
 		currency(),
 		field.String("provider_ref").MaxLen(128).Default("").Immutable(),
@@ -114,8 +115,8 @@ func (Refund) Fields() []ent.Field {
 		field.String("transaction").MaxLen(128).Default("").Immutable().
 			Comment("the provider's transaction that goes back; empty = the payment's own"),
 		field.String("idempotency_key").MaxLen(64).Immutable().Comment("the asker's, per order"),
-		field.Enum("cause").Values("ASKED", "VOIDED", "LATE", "DOUBLE").Immutable().
-			Comment("LATE, DOUBLE: money that came for an order that could not take it goes back by itself"),
+		field.Enum("cause").Values("ASKED", "VOIDED", "LATE", "DOUBLE", "OUTSIDE").Immutable().
+			Comment("OUTSIDE: a part that went back on the provider's pages, of no units. LATE, DOUBLE: money that came for an order that could not take it goes back by itself"),
 		field.Enum("status").Values("REQUESTED", "REJECTED", "SENDING", "SUCCEEDED", "FAILED", "SETTLED").
 			Comment("SENDING: decided; the provider is to be asked until it says done. FAILED: the provider gave up, maybe after it had said done. SETTLED: given back outside the provider"),
 		field.Int("attempts").Default(1).Comment("the provider's idempotency key is of one attempt; an operator may order another after FAILED"),

@@ -46,7 +46,7 @@ type refundRow struct {
 }
 
 // isLate reports whether the refund is of money that did not pay the order.
-func (r refundRow) isLate() bool { return r.cause != payment.Asked && r.cause != payment.Voided }
+func (r refundRow) isLate() bool { return r.cause == payment.Late || r.cause == payment.Double }
 
 // came reports whether money was received.
 func (p paymentRow) came() bool { return p.status == payment.Succeeded || p.status == payment.Refunded }
@@ -82,7 +82,7 @@ func readMoney(ctx context.Context, tx *ent.Tx, sale id.Sale, item id.Item) (map
 	}
 	for last := (id.Refund{}); ; {
 		rows, err := tx.Refund.Query().
-			Where(ofItem(entrefund.FieldOrderID), entrefund.IDGT(last), entrefund.Transaction(""), entrefund.StatusNEQ(entrefund.StatusREJECTED)).
+			Where(ofItem(entrefund.FieldOrderID), entrefund.IDGT(last), entrefund.Or(entrefund.Transaction(""), entrefund.CauseEQ(entrefund.CauseOUTSIDE)), entrefund.StatusNEQ(entrefund.StatusREJECTED)).
 			Order(entrefund.ByID()).Limit(page).All(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("read refunds: %w", err)
@@ -168,7 +168,7 @@ func (p paymentRow) sound() bool {
 			sum += r.amount
 		}
 		if r.status == payment.RefundSucceeded {
-			back, whole = back+r.amount, whole || r.quantity == 0
+			back, whole = back+r.amount, whole || r.quantity == 0 && r.cause != payment.Outside
 		}
 	}
 	return sum <= p.amount && p.came() && (whole || back > 0 && back == p.amount) == (p.status == payment.Refunded)

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	entpayment "seckill/ent/payment"
 	"seckill/ent/paymentevent"
 	entrefund "seckill/ent/refund"
+	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/money"
 )
@@ -37,6 +39,7 @@ type BillLine struct {
 	Number      string     // of the merchant, as in the bill
 	Transaction string
 	Refund      bool
+	RefundRef   string        // the provider's number of a refund; "" = the bill has none
 	RefundKey   id.Refund     // RefundInput.Refund of a refund; zero = not made by the shop
 	Amount      money.Amount  // positive
 	Fee         *money.Amount // kept, of money that came; nil = the bill does not say
@@ -120,7 +123,7 @@ func (s *Service) compareLine(ctx context.Context, b Biller, p *Payment, line Bi
 	found := Finding{Payment: line.Payment, Mismatch: OtherMoney, Theirs: fmt.Sprintf("PAID %s", line.Amount)}
 	switch {
 	case line.Refund:
-		return s.compareBilledRefund(ctx, p, line, result)
+		return s.compareBilledRefund(ctx, p, line, result.billed, result)
 	case p == nil:
 		found.Mismatch = MoneyUnknown
 		result.Findings = append(result.Findings, found)
@@ -145,7 +148,7 @@ func (s *Service) compareLine(ctx context.Context, b Biller, p *Payment, line Bi
 
 // compareBilledRefund compares a refund of a bill. One that was made at the provider is a
 // finding: the buyer has the money, and the order does not say so.
-func (s *Service) compareBilledRefund(ctx context.Context, p *Payment, line BillLine, result *Reconciled) error {
+func (s *Service) compareBilledRefund(ctx context.Context, p *Payment, line BillLine, billed map[id.Payment]int64, result *Reconciled) error {
 	found := Finding{Payment: line.Payment, Mismatch: RefundUnknown, Theirs: fmt.Sprintf("REFUNDED %s", line.Amount)}
 	if p != nil {
 		found.Order, found.Ours = p.Order, string(p.Status)
@@ -153,8 +156,12 @@ func (s *Service) compareBilledRefund(ctx context.Context, p *Payment, line Bill
 		if err != nil {
 			return fmt.Errorf("read refunds of payment %s: %w", p.ID, err)
 		}
+		var outside int64
 		for _, row := range rows {
 			r := refundFromRow(row)
+			if (r.Reason == outsideReason || r.Decision == outsideReason) && r.Status == RefundSucceeded {
+				outside += r.AmountMinor
+			}
 			if r.made(line.RefundKey) {
 				if r.AmountMinor == line.Amount.Minor && r.Currency == line.Amount.Currency {
 					return nil
@@ -162,9 +169,37 @@ func (s *Service) compareBilledRefund(ctx context.Context, p *Payment, line Bill
 				found.Mismatch, found.Ours = OtherMoney, fmt.Sprintf("%s %s", r.Status, money.Amount{Minor: r.AmountMinor, Currency: r.Currency})
 			}
 		}
+		if found.Mismatch == RefundUnknown {
+			billed[p.ID] += line.Amount.Minor
+			if billed[p.ID] <= outside {
+				return nil // noted by a report
+			}
+			event := Event{ID: line.refundID(), Payment: p.ID, Kind: EventRefundedPart, AmountMinor: line.Amount.Minor, Currency: line.Amount.Currency, At: line.At}
+			if fresh, err := s.total(ctx, p.Provider, &event); err != nil || !fresh {
+				return err
+			}
+			if _, err := s.noteRefunded(ctx, p, event); err != nil {
+				return err
+			}
+		}
 	}
 	result.Findings = append(result.Findings, found)
 	return nil
+}
+
+// refundID returns the event id of a refund of a bill.
+func (line BillLine) refundID() string {
+	name := line.RefundRef
+	if name == "" {
+		name = line.Transaction + ":" + line.At.UTC().Format(time.RFC3339) + ":" + strconv.FormatInt(line.Amount.Minor, 10)
+	}
+	return RefundEventID(name)
+}
+
+// RefundEventID returns the id of an event about one refund, by the provider's number of the
+// refund: its report and its line in a bill are one event.
+func RefundEventID(number string) string {
+	return "refunded:" + fault.Shorten(number, maxEventID-len("refunded:"))
 }
 
 // made reports whether one of the refund's attempts has an idempotency key.

@@ -13,7 +13,7 @@ import (
 
 // eventKinds are the kinds that providers may report.
 var eventKinds = []EventKind{
-	EventSucceeded, EventDeclined, EventAttemptDeclined, EventClosed, EventRefundFailed, EventDisputed, EventDisputeWon, EventDisputeLost,
+	EventSucceeded, EventDeclined, EventAttemptDeclined, EventClosed, EventRefundFailed, EventRefunded, EventDisputed, EventDisputeWon, EventDisputeLost,
 }
 
 // Dispute is how far the dispute of a payment has got.

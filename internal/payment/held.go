@@ -132,7 +132,7 @@ func (s *Service) ReturnHeld(ctx context.Context, event id.Held, operator id.Use
 		return id.Payment{}, err
 	case e.State == paymentevent.StateHANDLED:
 		return e.PaymentID, nil
-	case p == nil || p.Provider != e.Provider:
+	case p == nil || p.Provider != e.Provider || e.Kind != paymentevent.KindSUCCEEDED:
 		return id.Payment{}, refusedHeld(fault.Conflict)
 	case e.Transaction == "" && p.Status != Closed, e.Transaction != "" && e.Transaction == p.Transaction:
 		return id.Payment{}, refusedHeld(fault.Conflict)

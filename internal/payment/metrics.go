@@ -81,7 +81,7 @@ var outcomeLabels = map[outcome]string{
 	outcomePaid: "paid", outcomePaidLate: "paid_late", outcomeRefund: "refund_order_ended", outcomeDouble: "refund_paid_twice",
 	outcomeRepeated: "repeated", outcomeClosed: "closed", outcomeMismatch: "held_mismatch",
 	outcomeTwoTx: "held_second_transaction", outcomeUnmatched: "held_unmatched", outcomePutOff: "put_off",
-	outcomeRefundFailed: "refund_failed", outcomeDisputed: "disputed", outcomeAttempt: "attempt_declined",
+	outcomeRefundFailed: "refund_failed", outcomeRefundedWhole: "refunded_outside", outcomeRefundedPart: "held_refunded_part", outcomeDisputed: "disputed", outcomeAttempt: "attempt_declined",
 }
 
 func (m *metrics) event(kind EventKind, o outcome) {
@@ -119,6 +119,11 @@ func (m *metrics) settled(e *ent.PaymentEvent, o outcome) {
 		} else {
 			m.result(provider, resultClosed)
 		}
+	case outcomeRefundedWhole:
+		m.result(provider, resultRefunded)
+	case outcomeRefundedPart:
+		m.result(provider, resultRefunded)
+		m.result(provider, resultHeld)
 	case outcomeDisputed:
 		m.result(provider, resultDisputed)
 	case outcomeRepeated, outcomePutOff, outcomeRefundFailed, outcomeAttempt:

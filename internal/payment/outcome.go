@@ -16,7 +16,9 @@ const (
 	outcomeUnmatched outcome = "held: still nothing to match it with"
 	outcomePutOff    outcome = "put off"
 
-	outcomeAttempt      outcome = "attempt declined: the payment stays open"
-	outcomeDisputed     outcome = "dispute noted"
-	outcomeRefundFailed outcome = "refund failed: an operator sends it again"
+	outcomeAttempt       outcome = "attempt declined: the payment stays open"
+	outcomeDisputed      outcome = "dispute noted"
+	outcomeRefundedWhole outcome = "refunded on the provider's pages"
+	outcomeRefundedPart  outcome = "held: a part was refunded on the provider's pages"
+	outcomeRefundFailed  outcome = "refund failed: an operator sends it again"
 )

@@ -132,6 +132,8 @@ const (
 	Voided Cause = "VOIDED" // by an operator
 	Late   Cause = "LATE"   // paid after the order had ended
 	Double Cause = "DOUBLE" // paid twice
+	// Outside is a part that went back on the provider's pages. It is of no units.
+	Outside Cause = "OUTSIDE"
 )
 
 // moves reports whether units of the order are refunded. A refund of late or double money

@@ -193,6 +193,9 @@ type State struct {
 	// Fee is what the provider keeps, once PAID; nil = it does not say. It is only asked for
 	// with Known.Transaction.
 	Fee *money.Amount
+	// Refunded is how much went back so far, once PAID, in minor units; 0 = none, or it does not
+	// say. It is only asked for with Known.Transaction.
+	Refunded int64
 	// FeeError is why the fee could not be read, such as a key without the right to it. The rest
 	// of the state is known.
 	FeeError error
@@ -208,7 +211,13 @@ const (
 	EventDeclined     EventKind = "DECLINED"
 	EventClosed       EventKind = "CLOSED"
 	EventRefundFailed EventKind = "REFUND_FAILED" // money that went back has come back to the shop
-	EventDisputed     EventKind = "DISPUTED"      // the buyer disputes the payment at their bank
+	// EventRefunded reports how much of a payment went back so far, by the shop or on the
+	// provider's pages: the amount is the sum of all refunds of the transaction.
+	EventRefunded EventKind = "REFUNDED"
+	// EventRefundedPart reports one refund of a payment: the amount is its own, the event's id is
+	// that of the refund, and Refund is zero unless the shop made it.
+	EventRefundedPart EventKind = "REFUNDED_PART"
+	EventDisputed     EventKind = "DISPUTED" // the buyer disputes the payment at their bank
 	EventDisputeWon   EventKind = "DISPUTE_WON"
 	EventDisputeLost  EventKind = "DISPUTE_LOST" // the bank has taken the money back
 	// EventAttemptDeclined reports a declined attempt on a payment that stays open.
@@ -225,7 +234,7 @@ type Event struct {
 	AmountMinor int64
 	Currency    string
 	Decline     Decline   // DECLINED, ATTEMPT_DECLINED: why; other codes, and none, are OtherDecline
-	Refund      id.Refund // REFUND_FAILED: RefundInput.Refund of the refund
+	Refund      id.Refund // REFUND_FAILED, REFUNDED_PART: RefundInput.Refund of the refund
 	Reason      string    // REFUND_FAILED: in the provider's words; the first 200 bytes are kept
 	At          time.Time
 }

@@ -46,6 +46,8 @@ type Reconciled struct {
 	FeesUnread int
 	FeeError   error
 	Bill       *Billed // nil = the provider has none
+
+	billed map[id.Payment]int64 // by payment, refunds of the bill that the shop did not make
 }
 
 // Reconcile queries a provider for all payments that were begun on a day, in UTC, and
@@ -57,7 +59,7 @@ func (s *Service) Reconcile(ctx context.Context, provider string, day time.Time)
 	if err != nil {
 		return Reconciled{}, err
 	}
-	result := Reconciled{Paid: map[string]int64{}}
+	result := Reconciled{Paid: map[string]int64{}, billed: map[id.Payment]int64{}}
 	if err := s.reconcilePayments(ctx, provider, day, &result); err != nil {
 		return result, err
 	}
@@ -149,6 +151,14 @@ func (s *Service) compare(ctx context.Context, p *Payment, theirs State, failed 
 		found.Mismatch = OtherMoney
 	case theirs.Phase != PhasePaid && p.Status == Succeeded:
 		found.Mismatch = MoneyMissing
+	case theirs.Phase == PhasePaid && theirs.Refunded > 0:
+		unknown, err := s.noteRefunded(ctx, p, Event{
+			ID: fmt.Sprintf("asked:REFUNDED:%s:%d", p.ID, theirs.Refunded), Ref: p.ProviderRef, AmountMinor: theirs.Refunded, Currency: theirs.Currency, At: s.now(),
+		})
+		if err != nil || !unknown {
+			return err
+		}
+		found.Mismatch, found.Theirs = RefundUnknown, fmt.Sprintf("REFUNDED %s", money.Amount{Minor: theirs.Refunded, Currency: theirs.Currency})
 	default:
 		return nil
 	}

@@ -66,7 +66,7 @@ func (e Event) validate() error {
 		return fmt.Errorf("%w: refund %s of kind %s", ErrMalformed, e.Refund, e.Kind)
 	case len(e.Ref) > maxText || len(e.Transaction) > maxText:
 		return fmt.Errorf("%w: overlong reference", ErrMalformed)
-	case e.Kind == EventSucceeded && len(e.Currency) != 3:
+	case (e.Kind == EventSucceeded || e.Kind == EventRefunded) && len(e.Currency) != 3:
 		return fmt.Errorf("%w: currency of %d letters", ErrMalformed, len(e.Currency))
 	}
 	return nil
@@ -150,6 +150,9 @@ func (s *Service) webhook(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	known, err := s.match(r.Context(), provider.Name(), &event)
+	if err == nil && known {
+		known, err = s.total(r.Context(), provider.Name(), &event)
+	}
 	if err == nil && !known {
 		provider.Terms().Reply.write(w)
 		return

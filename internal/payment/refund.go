@@ -105,7 +105,11 @@ func (s *Service) tryAskRefund(ctx context.Context, in RefundRequest) (RefundRes
 
 // beginRefund moves a paid order to REFUNDING and writes the refund of some of its units.
 func (s *Service) beginRefund(ctx context.Context, o *order.Order, draft refundDraft, entry order.Entry) (moved *order.Order, r *Refund, err error) {
-	draft.id, draft.amount, entry.Units = id.New[id.Refund](), amountOf(o, draft.payment, draft.units), draft.units
+	left, err := s.toRefund(ctx, draft.payment)
+	if err != nil {
+		return nil, nil, err
+	}
+	draft.id, draft.amount, entry.Units = id.New[id.Refund](), amountOf(o, left, draft.units), draft.units
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		moved, err = s.apply(ctx, tx, order.Move{Order: o, To: order.Refunding, At: s.now(), Entry: entry})
 		if err != nil {
@@ -121,17 +125,18 @@ func (s *Service) beginRefund(ctx context.Context, o *order.Order, draft refundD
 }
 
 type refundDraft struct {
-	id      id.Refund // zero = a new one
-	payment *Payment
-	cause   Cause
-	status  RefundStatus
-	key     string
-	reason  string
-	restock bool
-	units   int               // of the order that are refunded; 0 = none: the money paid no units
-	amount  int64             // of these units
-	decider id.User           // for VOIDED
-	came    *ent.PaymentEvent // the received money, when it differs from the payment
+	id          id.Refund // zero = a new one
+	payment     *Payment
+	cause       Cause
+	status      RefundStatus
+	key         string
+	reason      string
+	restock     bool
+	units       int               // of the order that are refunded; 0 = none: the money paid no units
+	amount      int64             // of these units; 0 = that of the payment
+	decider     id.User           // for VOIDED
+	transaction string            // to refund; "" = the payment's own
+	came        *ent.PaymentEvent // the received money, when it differs from the payment
 }
 
 // ownKey returns the key of a refund that no buyer requested. It cannot collide with a
@@ -148,9 +153,10 @@ func (s *Service) newRefund(ctx context.Context, tx *ent.Tx, d refundDraft) erro
 	row := tx.Refund.Create().SetID(d.id).SetOrderID(d.payment.Order).SetPaymentID(d.payment.ID).SetIdempotencyKey(d.key).
 		SetCause(entrefund.Cause(d.cause)).SetStatus(entrefund.Status(d.status)).SetAmountMinor(d.payment.AmountMinor).
 		SetCurrency(d.payment.Currency).SetReason(d.reason).SetRestock(d.restock).SetTryAt(now).SetCreatedAt(now).SetUpdatedAt(now)
-	if d.units > 0 {
-		row.SetAmountMinor(d.amount).SetQuantity(d.units)
+	if d.amount > 0 {
+		row.SetAmountMinor(d.amount)
 	}
+	row.SetQuantity(d.units).SetTransaction(d.transaction)
 	if d.status != RefundRequested {
 		row.SetDecidedAt(now)
 	}

@@ -25,13 +25,13 @@ func UnitsOf(o *order.Order, asked *int) (int, error) {
 	return *asked, nil
 }
 
-// amountOf returns what is refunded for units of an order that p paid. The last units take
-// what the refunds before left of the payment.
-func amountOf(o *order.Order, p *Payment, units int) int64 {
+// amountOf returns what is refunded for units of an order of whose payment an amount is left. The
+// last units take all of it, and others no more than it.
+func amountOf(o *order.Order, left int64, units int) int64 {
 	if units == o.Left() {
-		return p.AmountMinor - o.RefundedMinor()
+		return left
 	}
-	return o.UnitPriceMinor * int64(units)
+	return min(left, o.UnitPriceMinor*int64(units))
 }
 
 // units returns the units of the refund. Rows of the first releases have none: they are of
@@ -78,8 +78,7 @@ func afterRefund(ctx context.Context, tx *ent.Tx, r *Refund, p *Payment) (entpay
 	if r.Quantity == 0 {
 		return entpayment.StatusREFUNDED, nil
 	}
-	others, err := tx.Refund.Query().Where(entrefund.PaymentID(p.ID), entrefund.Transaction(""), entrefund.IDNEQ(r.ID),
-		entrefund.StatusEQ(entrefund.StatusSUCCEEDED)).All(ctx)
+	others, err := tx.Refund.Query().Where(ownMoney(p)...).Where(entrefund.IDNEQ(r.ID), entrefund.StatusEQ(entrefund.StatusSUCCEEDED)).All(ctx)
 	if err != nil {
 		return "", fmt.Errorf("read refunds of payment %s: %w", p.ID, err)
 	}

@@ -76,8 +76,12 @@ func (s *Service) sent(ctx context.Context, r *Refund, p *Payment) (moved *order
 				return err
 			}
 		}
-		n, err := tx.Refund.Update().Where(entrefund.ID(r.ID), entrefund.Version(r.Version), entrefund.StatusEQ(entrefund.StatusSENDING)).
-			SetStatus(entrefund.StatusSUCCEEDED).AddVersion(1).SetUpdatedAt(s.now()).Save(ctx)
+		update := tx.Refund.Update().Where(entrefund.ID(r.ID), entrefund.Version(r.Version), entrefund.StatusEQ(entrefund.Status(r.Status))).
+			SetStatus(entrefund.StatusSUCCEEDED).AddVersion(1).SetUpdatedAt(s.now())
+		if r.Status != RefundSending { // made on the provider's pages
+			update.SetDecision(outsideReason).SetDecidedAt(s.now())
+		}
+		n, err := update.Save(ctx)
 		if err != nil {
 			return err
 		}

@@ -106,6 +106,9 @@ func (s *Service) settle(ctx context.Context, e *ent.PaymentEvent) (done, error)
 	if e.Kind == paymentevent.KindREFUND_FAILED {
 		return s.settleRefundFailed(ctx, e, p)
 	}
+	if e.Kind == paymentevent.KindREFUNDED {
+		return s.settleRefunded(ctx, e, p)
+	}
 	if code, ok := disputes[EventKind(e.Kind)]; ok {
 		return s.settleDispute(ctx, e, p, code)
 	}
@@ -321,7 +324,7 @@ func (s *Service) sendBack(ctx context.Context, e *ent.PaymentEvent, p *Payment,
 // finish commits the changes of an event and its result in one transaction.
 func (s *Service) finish(ctx context.Context, e *ent.PaymentEvent, what outcome, effect func(context.Context, *ent.Tx) (*order.Order, error)) (done, error) {
 	state := paymentevent.StateHANDLED
-	if what == outcomeMismatch || what == outcomeTwoTx || what == outcomeUnmatched {
+	if what == outcomeMismatch || what == outcomeTwoTx || what == outcomeUnmatched || what == outcomeRefundedPart {
 		state = paymentevent.StateHELD
 	}
 	result := done{what: what, held: state == paymentevent.StateHELD}

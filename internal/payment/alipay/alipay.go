@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	api "github.com/smartwalle/alipay/v3"
@@ -162,8 +163,15 @@ func (p *Provider) Query(ctx context.Context, known payment.Known) (payment.Stat
 		return payment.State{}, err
 	}
 	state := payment.State{Phase: cmp.Or(phases[t.TradeStatus], payment.PhaseOpen), Ref: t.OutTradeNo, Transaction: t.TradeNo, Currency: cny, At: p.clock.Now()}
+	whole := t.TradeStatus == api.TradeStatusClosed && known.Transaction != "" && known.Transaction == t.TradeNo
+	if whole { // a trade that was paid is closed once all of it was refunded
+		state.Phase = payment.PhasePaid
+	}
 	if state.AmountMinor, err = fen(t.TotalAmount); err != nil && state.Phase == payment.PhasePaid {
 		return payment.State{}, err
+	}
+	if whole {
+		state.Refunded = state.AmountMinor
 	}
 	if at, err := time.ParseInLocation(timeFormat, t.SendPayDate, beijing); err == nil {
 		state.At = at
@@ -236,7 +244,15 @@ func (p *Provider) Callback(_ http.Header, body []byte) (payment.Event, error) {
 	if e.AmountMinor, err = fen(n.TotalAmount); err != nil {
 		return payment.Event{}, fmt.Errorf("notice: %w", err)
 	}
-	if at, err := time.ParseInLocation(timeFormat, cmp.Or(n.GmtPayment, n.GmtClose), beijing); err == nil {
+	at := cmp.Or(n.GmtPayment, n.GmtClose)
+	if refunded := values.Get("gmt_refund"); refunded != "" { // refund_fee is the sum of all refunds
+		at, _, _ = strings.Cut(refunded, ".")
+		e.Kind = payment.EventRefunded
+		if e.AmountMinor, err = fen(values.Get("refund_fee")); err != nil {
+			return payment.Event{}, fmt.Errorf("notice: %w", err)
+		}
+	}
+	if at, err := time.ParseInLocation(timeFormat, at, beijing); err == nil {
 		e.At = at
 	}
 	return e, nil

@@ -228,3 +228,21 @@ func TestOnlyNoticesThatAlipaySignedForThisApplicationCount(t *testing.T) {
 		t.Errorf("reply %+v", reply)
 	}
 }
+
+// A notice about a refund has the trade's state and the sum of all its refunds.
+func TestARefundOnAlipaysPagesIsReported(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	k := r.created(t)
+	for state, sum := range map[string]string{"TRADE_SUCCESS": "5.00", "TRADE_CLOSED": "699.05"} {
+		body := r.Sign(url.Values{
+			"notify_id": {"n-1"}, "app_id": {providertest.AlipayApp}, "out_trade_no": {strings.ReplaceAll(k.Payment.String(), "-", "")}, "trade_no": {"2026"}, "trade_status": {state},
+			"total_amount": {"699.05"}, "refund_fee": {sum}, "gmt_payment": {"2026-11-21 04:00:00"}, "gmt_refund": {"2026-11-21 04:10:00.123"}, "out_biz_no": {"1"},
+		})
+		e, err := r.qr.Callback(nil, body)
+		if err != nil || e.ID != "n-1" || e.Kind != payment.EventRefunded || e.Payment != k.Payment || e.Transaction != "2026" ||
+			e.AmountMinor != map[string]int64{"5.00": 500, "699.05": 69905}[sum] || e.Currency != "CNY" || e.At.UTC().Format(time.TimeOnly) != "20:10:00" {
+			t.Errorf("%s: %+v, %v", state, e, err)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	api "github.com/smartwalle/alipay/v3"
@@ -136,6 +137,7 @@ func billLine(row billcsv.Row) (payment.BillLine, error) {
 		return line, err
 	}
 	if line.Refund {
+		line.RefundRef = strings.TrimSpace(row[colRefund])
 		line.RefundKey = billcsv.Number[id.Refund](row[colRefund])
 		return line, nil
 	}

@@ -75,6 +75,17 @@ func signedState(c Charge, ok bool) any {
 	return map[string]any{"phase": c.Phase, "ref": c.Payment, "transaction": c.Transaction, "amountMinor": c.AmountMinor, "currency": c.Currency}
 }
 
+// ReportRefund returns a webhook about how much went back of a charge.
+func (s *Signed) ReportRefund(id string, c Charge, back int64) (http.Header, []byte) {
+	body, _ := json.Marshal(map[string]any{
+		"type": "payment.refunded", "payment": c.Payment, "ref": c.Payment, "transaction": c.Transaction, "amountMinor": c.AmountMinor, "refundedMinor": back,
+		"currency": c.Currency, "at": s.now(),
+	})
+	header := http.Header{}
+	s.sign(header, id, body)
+	return header, body
+}
+
 // Report returns a webhook.
 func (s *Signed) Report(id string, c Charge) (http.Header, []byte, bool) {
 	kind, ok := map[payment.Phase]string{

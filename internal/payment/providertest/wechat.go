@@ -155,7 +155,22 @@ func weChatTrade(c Charge) any {
 
 // Report returns an encrypted notice. Only money is reported.
 func (s WeChat) Report(id string, c Charge) (http.Header, []byte, bool) {
-	plain, _ := json.Marshal(weChatTrade(c))
+	header, body := s.Notice(id, "TRANSACTION.SUCCESS", weChatTrade(c))
+	return header, body, c.Phase == payment.PhasePaid
+}
+
+// ReportRefund returns an encrypted notice about one refund with the number of the merchant.
+func (s WeChat) ReportRefund(id, refund string, c Charge, amount int64) (http.Header, []byte) {
+	return s.Notice(id, "REFUND.SUCCESS", map[string]any{
+		"mchid": WeChatMerchant, "out_trade_no": number(c.Payment), "transaction_id": c.Transaction, "out_refund_no": refund, "refund_id": "50" + id,
+		"refund_status": "SUCCESS", "success_time": c.PaidAt.Format(time.RFC3339), "user_received_account": "wallet",
+		"amount": map[string]any{"total": c.AmountMinor, "refund": amount, "payer_total": c.AmountMinor, "payer_refund": amount},
+	})
+}
+
+// Notice returns an encrypted notice.
+func (s WeChat) Notice(id, kind string, content any) (http.Header, []byte) {
+	plain, _ := json.Marshal(content)
 	block, err := aes.NewCipher([]byte(WeChatAPIKey))
 	if err != nil {
 		panic(err)
@@ -166,7 +181,7 @@ func (s WeChat) Report(id string, c Charge) (http.Header, []byte, bool) {
 	}
 	nonce := rand.Text()[:gcm.NonceSize()]
 	body, _ := json.Marshal(map[string]any{
-		"id": id, "event_type": "TRANSACTION.SUCCESS", "resource_type": "encrypt-resource", "create_time": time.Now().Format(time.RFC3339),
+		"id": id, "event_type": kind, "resource_type": "encrypt-resource", "create_time": time.Now().Format(time.RFC3339),
 		"resource": map[string]string{
 			"algorithm": "AEAD_AES_256_GCM", "nonce": nonce, "associated_data": "transaction",
 			"ciphertext": base64.StdEncoding.EncodeToString(gcm.Seal(nil, []byte(nonce), plain, []byte("transaction"))),
@@ -174,5 +189,5 @@ func (s WeChat) Report(id string, c Charge) (http.Header, []byte, bool) {
 	})
 	header := http.Header{}
 	s.sign(header, body)
-	return header, body, c.Phase == payment.PhasePaid
+	return header, body
 }

@@ -85,7 +85,7 @@ func (p *Provider) state(c *Charge, err error) (payment.State, error) {
 	now := p.clock.Now()
 	s := payment.State{
 		Phase: payment.Phase(c.Status), Ref: c.ID.String(), Transaction: c.Transaction,
-		AmountMinor: c.AmountMinor, Currency: c.Currency, Decline: payment.Decline(c.Decline), At: now,
+		AmountMinor: c.AmountMinor, Currency: c.Currency, Decline: payment.Decline(c.Decline), Refunded: c.Refunded, At: now,
 	}
 	if c.PaidAt != nil {
 		s.At = *c.PaidAt

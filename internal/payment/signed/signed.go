@@ -132,6 +132,7 @@ func (p *Provider) state(ctx context.Context, path string, known payment.Known) 
 		AmountMinor int64         `json:"amountMinor"`
 		Currency    string        `json:"currency"`
 		Reason      string        `json:"reason"`
+		Refunded    int64         `json:"refundedMinor"`
 		FeeMinor    *int64        `json:"feeMinor"`
 		FeeCurrency string        `json:"feeCurrency"`
 		At          time.Time     `json:"at"`
@@ -159,7 +160,7 @@ func (p *Provider) state(ctx context.Context, path string, known payment.Known) 
 	}
 	return payment.State{
 		Phase: s.Phase, Ref: cmp.Or(s.Ref, known.Ref), Transaction: s.Transaction, AmountMinor: s.AmountMinor, Currency: s.Currency,
-		Decline: payment.Decline(s.Reason), Fee: fee, At: s.At,
+		Decline: payment.Decline(s.Reason), Refunded: s.Refunded, Fee: fee, At: s.At,
 	}, nil
 }
 
@@ -236,7 +237,7 @@ func (p *Provider) verify(header http.Header, body []byte) error {
 
 var kinds = map[string]payment.EventKind{
 	"payment.succeeded": payment.EventSucceeded, "payment.declined": payment.EventDeclined, "payment.closed": payment.EventClosed,
-	"payment.attempt_declined": payment.EventAttemptDeclined,
+	"payment.attempt_declined": payment.EventAttemptDeclined, "payment.refunded": payment.EventRefunded,
 }
 
 // Callback verifies and decodes a webhook. Other types than those of payments are ignored.
@@ -251,6 +252,7 @@ func (p *Provider) Callback(header http.Header, body []byte) (payment.Event, err
 		Transaction string     `json:"transaction"`
 		AmountMinor int64      `json:"amountMinor"`
 		Currency    string     `json:"currency"`
+		Refunded    int64      `json:"refundedMinor"`
 		Reason      string     `json:"reason"`
 		At          time.Time  `json:"at"`
 	}
@@ -263,6 +265,9 @@ func (p *Provider) Callback(header http.Header, body []byte) (payment.Event, err
 	}
 	if kind == payment.EventSucceeded && e.Transaction == "" {
 		return payment.Event{}, fmt.Errorf("webhook of %s: no transaction", p.cfg.Name)
+	}
+	if kind == payment.EventRefunded {
+		e.AmountMinor = e.Refunded
 	}
 	return payment.Event{
 		ID: header.Get(standardwebhooks.HeaderWebhookID), Payment: e.Payment, Kind: kind, Ref: e.Ref, Transaction: e.Transaction,

@@ -201,6 +201,10 @@ func TestOldAndForgedWebhooksAreRefused(t *testing.T) {
 	if e, err := p.Callback(header, body); err != nil || e.ID != "evt_1" || e.Kind != payment.EventSucceeded {
 		t.Fatalf("%+v, %v", e, err)
 	}
+	header, body = service.ReportRefund("evt_2", paid, 500)
+	if e, err := p.Callback(header, body); err != nil || e.ID != "evt_2" || e.Kind != payment.EventRefunded || e.AmountMinor != 500 || e.Currency != "EUR" || e.Payment != k.Payment {
+		t.Fatalf("a refund of the service: %+v, %v", e, err)
+	}
 	at.Advance(6 * time.Minute)
 	if _, err := p.Callback(header, body); !errors.Is(err, payment.ErrForged) {
 		t.Errorf("an old webhook: %v", err)

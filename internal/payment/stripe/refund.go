@@ -3,8 +3,11 @@ package stripe
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	api "github.com/stripe/stripe-go/v82"
 
@@ -59,4 +62,20 @@ func (p *Provider) made(ctx context.Context, intent string, key id.Refund) (*api
 		}
 	}
 	return nil, nil //nolint:nilnil // none is an answer
+}
+
+// refunded decodes an event about how much of a charge was refunded so far, by the shop or in
+// Stripe's dashboard. It names its payment by the payment intent.
+func refunded(e api.Event) (payment.Event, error) {
+	var c api.Charge
+	if err := json.Unmarshal(e.Data.Raw, &c); err != nil {
+		return payment.Event{}, fmt.Errorf("event %s: %w", e.ID, err)
+	}
+	if c.PaymentIntent == nil || c.AmountRefunded <= 0 {
+		return payment.Event{}, nil // of a charge that Checkout did not make
+	}
+	return payment.Event{
+		ID: e.ID, Kind: payment.EventRefunded, Transaction: c.PaymentIntent.ID, AmountMinor: c.AmountRefunded,
+		Currency: strings.ToUpper(string(c.Currency)), At: time.Unix(e.Created, 0),
+	}, nil
 }

@@ -188,10 +188,11 @@ func (p *Provider) Query(ctx context.Context, known payment.Known) (payment.Stat
 	return p.withFee(ctx, known, p.state(s)), nil
 }
 
-// withFee adds the fee to the state of a payment that the shop knows as paid.
+// withFee adds the fee, and what was refunded, to the state of a payment that the shop knows as
+// paid.
 func (p *Provider) withFee(ctx context.Context, known payment.Known, s payment.State) payment.State {
 	if s.Phase == payment.PhasePaid && known.Transaction != "" {
-		s.Fee, s.FeeError = p.fee(ctx, s.Transaction)
+		s.Fee, s.Refunded, s.FeeError = p.fee(ctx, s.Transaction)
 	}
 	return s
 }
@@ -257,6 +258,7 @@ var kinds = map[api.EventType]payment.EventKind{
 	api.EventTypePaymentIntentPaymentFailed:           payment.EventAttemptDeclined,
 	api.EventTypePaymentIntentSucceeded:               payment.EventSucceeded,
 	api.EventTypePaymentIntentCanceled:                payment.EventClosed,
+	api.EventTypeChargeRefunded:                       payment.EventRefunded,
 	api.EventTypeRefundFailed:                         payment.EventRefundFailed,
 	api.EventTypeRefundUpdated:                        payment.EventRefundFailed,
 	api.EventTypeChargeRefundUpdated:                  payment.EventRefundFailed,
@@ -288,6 +290,9 @@ func (p *Provider) Callback(header http.Header, body []byte) (payment.Event, err
 	}
 	if kind == payment.EventRefundFailed {
 		return refundFailed(e)
+	}
+	if kind == payment.EventRefunded {
+		return refunded(e)
 	}
 	if kind == payment.EventAttemptDeclined {
 		return attemptDeclined(e)

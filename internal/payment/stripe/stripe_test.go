@@ -394,3 +394,20 @@ func TestStripesRefusalsAreToldFromItsFaults(t *testing.T) {
 		}
 	}
 }
+
+func TestARefundInStripesDashboardIsReportedAndRead(t *testing.T) {
+	t.Parallel()
+	p := provider(t, "http://127.0.0.1:1")
+	const charge = `{"id":"ch_1","object":"charge","amount":69900,"amount_refunded":500,"currency":"cny","payment_intent":%q,"refunded":false}`
+	body := event("charge.refunded", fmt.Sprintf(charge, "pi_1"))
+	e, err := p.Callback(sign(body, secret, time.Now()), []byte(body))
+	if err != nil || e.Kind != payment.EventRefunded || e.ID != "evt_1" || e.Transaction != "pi_1" || !e.Payment.IsZero() || e.AmountMinor != 500 || e.Currency != "CNY" {
+		t.Errorf("%+v, %v", e, err)
+	}
+	session := fmt.Sprintf(paid, uuid.New())
+	intent := `{"id":"pi_1","object":"payment_intent","latest_charge":` + fmt.Sprintf(charge, "pi_1") + `}`
+	state, err := provider(t, answers(t, map[string]string{"GET /v1/checkout/sessions/cs_1": session, "GET /v1/payment_intents/pi_1": intent})).Query(t.Context(), known("cs_1", "pi_1"))
+	if err != nil || state.Phase != payment.PhasePaid || state.Refunded != 500 {
+		t.Errorf("%+v, %v", state, err)
+	}
+}

@@ -138,6 +138,7 @@ func billLine(row billcsv.Row) (payment.BillLine, error) {
 		return line, fmt.Errorf("bill: %w", err)
 	}
 	if line.Refund {
+		line.RefundRef = strings.TrimSpace(row[colRefund])
 		line.RefundKey = billcsv.Number[id.Refund](row[colRefund])
 		line.Amount, err = billcsv.Yuan(row[colRefundSum])
 		return line, err

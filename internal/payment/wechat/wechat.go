@@ -13,6 +13,7 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/hex"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -298,17 +299,54 @@ func (p *Provider) Refund(ctx context.Context, in payment.RefundInput) error {
 	return nil
 }
 
-// Callback verifies and decrypts a notice. Notices of refunds and of other merchants'
-// payments are ignored.
+// refunded decodes a notice about one refund, made by the shop or on the merchant platform.
+func (p *Provider) refunded(content []byte) (payment.Event, error) {
+	var r struct {
+		Merchant    string    `json:"mchid"`
+		OutTradeNo  string    `json:"out_trade_no"`
+		Transaction string    `json:"transaction_id"`
+		OutRefundNo string    `json:"out_refund_no"`
+		RefundID    string    `json:"refund_id"`
+		At          time.Time `json:"success_time"`
+		Amount      struct {
+			Refund   int64  `json:"refund"`
+			Currency string `json:"currency"`
+		} `json:"amount"`
+	}
+	if err := json.Unmarshal(content, &r); err != nil {
+		return payment.Event{}, fmt.Errorf("notice: %w", err)
+	}
+	ours, err := id.ParseUUID[id.Payment](r.OutTradeNo)
+	if err != nil || r.Merchant != p.cfg.MerchantID {
+		return payment.Event{}, nil //nolint:nilerr // not a payment of ours
+	}
+	e := payment.Event{
+		ID: payment.RefundEventID(cmp.Or(r.OutRefundNo, r.RefundID)), Payment: ours, Kind: payment.EventRefundedPart, Ref: r.OutTradeNo,
+		Transaction: r.Transaction, AmountMinor: r.Amount.Refund, Currency: cmp.Or(r.Amount.Currency, "CNY"), At: r.At,
+	}
+	if made, err := id.ParseUUID[id.Refund](r.OutRefundNo); err == nil {
+		e.Refund = made
+	}
+	return e, nil
+}
+
+// Callback verifies and decrypts a notice. Notices of other merchants' payments are ignored.
 func (p *Provider) Callback(header http.Header, body []byte) (payment.Event, error) {
 	request := func() *http.Request { return &http.Request{Header: header, Body: io.NopCloser(bytes.NewReader(body))} }
 	if err := p.verifier.Validate(context.Background(), request()); err != nil {
 		return payment.Event{}, fmt.Errorf("%w: %w", payment.ErrForged, err)
 	}
-	var t payments.Transaction
-	n, err := p.notices.ParseNotifyRequest(context.Background(), request(), &t)
+	var content json.RawMessage
+	n, err := p.notices.ParseNotifyRequest(context.Background(), request(), &content)
 	if err != nil {
 		return payment.Event{}, errors.New("notice cannot be decrypted: the APIv3 key is another one, or the notice is malformed")
+	}
+	if n.EventType == "REFUND.SUCCESS" {
+		return p.refunded(content)
+	}
+	var t payments.Transaction
+	if err := json.Unmarshal(content, &t); err != nil {
+		return payment.Event{}, fmt.Errorf("notice: %w", err)
 	}
 	ours, err := id.ParseUUID[id.Payment](value(t.OutTradeNo))
 	if !strings.HasPrefix(n.EventType, "TRANSACTION.") || err != nil || value(t.Mchid) != p.cfg.MerchantID {

@@ -306,3 +306,23 @@ func TestPlatformCertificatesServeInsteadOfThePublicKey(t *testing.T) {
 		t.Error("a platform certificate that cannot be read is accepted")
 	}
 }
+
+func TestARefundOnTheMerchantPlatformIsReported(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	k := known()
+	if _, err := r.qr.Create(t.Context(), k.CreateInput); err != nil {
+		t.Fatal(err)
+	}
+	r.Pay(k.Payment, 69900, "CNY")
+	paid, _ := r.Charge(k.Payment)
+	made := id.New[id.Refund]()
+	for number, want := range map[string]id.Refund{"made in the platform": {}, strings.ReplaceAll(made.String(), "-", ""): made} {
+		header, body := r.ReportRefund("evt-2", number, paid, 500)
+		e, err := r.qr.Callback(header, body)
+		if err != nil || e.Kind != payment.EventRefundedPart || e.ID != payment.RefundEventID(number) || e.Payment != k.Payment || e.Refund != want ||
+			e.Transaction != paid.Transaction || e.AmountMinor != 500 || e.Currency != "CNY" || e.At.IsZero() {
+			t.Errorf("%q: %+v, %v", number, e, err)
+		}
+	}
+}
