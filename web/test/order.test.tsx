@@ -95,3 +95,29 @@ test('the history of an order shows the units of its refunds as the server words
     await act(() => render(null, document.body));
   }
 });
+
+test('a receipt has the full date, buyer, product, quantity, method, tax, seller and total, and no id', async () => {
+  const money = (amount: string, currencyCode = 'HUF') => ({ amount, currencyCode });
+  const order = {
+    id: 'ord_4', number: '20261120-7H3K9QX', revision: 3, status: 'PAID', quantity: 2, refundedQuantity: 0, refundedAmount: money('0.00'), total: money('1999.00'), unitPrice: money('999.50'),
+    availableActions: [], paymentOptions: [], createdAt: '2026-11-20T12:00:00Z', paidAt: '2026-11-20T12:01:00Z', paymentDeadline: null, recipient: null, fulfilment: null, timeline: [], refunds: [],
+    payments: [{ id: 'pay_1', status: 'CLOSED', option: { displayName: 'Other' } }, { id: 'pay_2', status: 'SUCCEEDED', option: { displayName: 'Card' } }],
+    receipt: { number: '20261120-7H3K9QX', seller: 'Shop Ltd', sellerDetails: ['1 Road', 'VAT 1'], tax: { name: 'VAT', rate: '27', amount: money('424.98') } },
+    item: { id: 'itm_1', goods: { id: 'gds_1', name: 'Thing', imageUrl: null } }, sale: { slug: 'one', title: 'One' },
+  } as unknown as Order;
+  startSession({ accessToken: 't', accessTokenExpiresAt: new Date(Date.now() + 3_600_000).toISOString() }, { id: 'usr_1', displayName: 'Ann', account: 'ann', role: 'CUSTOMER' });
+  for (const [language, texts] of [
+    ['en', ['November 20, 2026', 'Ann', 'Thing × 2', 'Card', 'HUF\u00a01,999', '27% VAT', 'HUF\u00a0424.98', 'Shop Ltd', 'VAT 1']],
+    ['zh', ['2026年11月20日', '买方', 'Thing × 2', '支付方式', 'Card', '1,999', '424.98', 'Shop Ltd']],
+  ] as const) {
+    await setLanguage(language);
+    server({ OneOrder: [{ order }] });
+    stubWebSocket([]);
+    await act(() => render(<OrderPage id="ord_4" />, document.body));
+    await vi.waitFor(() => expect(document.querySelector('[data-receipt]')).not.toBeNull());
+    const receipt = document.querySelector('[data-receipt]')!.textContent!;
+    for (const text of texts) expect(receipt).toContain(text);
+    expect(receipt).not.toMatch(/ord_|pay_/);
+    await act(() => render(null, document.body));
+  }
+});

@@ -163,6 +163,9 @@ export function moment(iso: string, zone: Zone = {}): string {
   return format(name, (of) => new Intl.DateTimeFormat(of, { ...day, ...time, ...zone })).format(at);
 }
 
+/** The date with its year, as in a receipt, in the browser's time zone. */
+export const fullDate = (iso: string): string => format('fullDate', (of) => new Intl.DateTimeFormat(of, { dateStyle: 'long' })).format(Date.parse(iso));
+
 /** Time of day without seconds. */
 export const timeOfDay = (iso: string): string => format('timeOfDay', (of) => new Intl.DateTimeFormat(of, minute)).format(Date.parse(iso));
 

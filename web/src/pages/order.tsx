@@ -8,7 +8,7 @@ import { useLoad } from '../api/load';
 import { currentUser } from '../api/session';
 import { followOrder, readOrder } from '@seckill/client/order';
 import type { Order } from '@seckill/client/types';
-import { count, isolate, money, t } from '../i18n/text';
+import { count, fullDate, isolate, money, t } from '../i18n/text';
 import { withdraw } from '../purchase/shared';
 import { FaultMessage, Loading, Picture, Stale, Title, DateTime } from '../ui/bits';
 import { Tiles, useLeft, useThresholds } from '../ui/countdown';
@@ -117,7 +117,7 @@ function Shown({ order }: { order: Order }) {
         </div>
         <Shipping order={order} />
         <Facts order={order} />
-        <Seller order={order} />
+        <Receipt order={order} />
         {order.paidAt && (
           <button class="btn justify-self-start print:hidden" onClick={() => print()}>
             {t('receipt.print')}
@@ -171,11 +171,45 @@ function Shipping({ order }: { order: Order }) {
   );
 }
 
-/** What a receipt says beside the order: the tax in its price, and the seller. */
-function Seller({ order: { receipt, total } }: { order: Order }) {
-  if (!receipt || !(receipt.tax || receipt.seller)) return null;
+/** What paid an order, as buyers know it; null before, and where the payment is not known. */
+function methodOf({ payments }: Order): string | null {
+  return payments?.find(({ status }) => status === 'SUCCEEDED' || status === 'REFUNDED')?.option?.displayName ?? null;
+}
+
+/** What a receipt says beside the order. */
+function Receipt({ order }: { order: Order }) {
+  const { receipt, total, paidAt, recipient, item, quantity } = order;
+  if (!receipt) return null;
+  const method = methodOf(order);
+  const buyer = recipient?.name ?? currentUser.value?.displayName;
   return (
     <dl class="grid grid-cols-[auto_1fr] gap-x-6 gap-y-2 border-t border-line pt-4" data-receipt>
+      {paidAt && (
+        <>
+          <dt class="text-soft">{t('receipt.date')}</dt>
+          <dd>
+            <time dateTime={paidAt}>{fullDate(paidAt)}</time>
+          </dd>
+        </>
+      )}
+      {buyer && (
+        <>
+          <dt class="text-soft">{t('receipt.buyer')}</dt>
+          <dd class="wrap-anywhere">
+            <bdi>{buyer}</bdi>
+          </dd>
+        </>
+      )}
+      <dt class="text-soft">{t('receipt.item')}</dt>
+      <dd class="wrap-anywhere">
+        <bdi>{item.goods.name}</bdi> × {count(quantity)}
+      </dd>
+      {method && (
+        <>
+          <dt class="text-soft">{t('receipt.method')}</dt>
+          <dd>{method}</dd>
+        </>
+      )}
       <dt class="text-soft">{t('receipt.total')}</dt>
       <dd class="tabular-nums">{money(total)}</dd>
       {receipt.tax && (

@@ -67,6 +67,10 @@ export const OrderParts = graphql(
     }
     payments {
       id
+      status
+      option {
+        displayName
+      }
       failure {
         code
       }
