@@ -9,6 +9,7 @@ import (
 	entsale "seckill/ent/sale"
 	"seckill/internal/id"
 	"seckill/internal/order"
+	"seckill/internal/reservation"
 	"seckill/internal/testdb"
 )
 
@@ -42,7 +43,10 @@ func TestDamageAfterALossIsFoundAndNothingElse(t *testing.T) {
 			})
 		}, "1 accepted tasks were lost by Redis and failed"},
 		"a pause that did not reach the gate": {func(w *world) { status(w, entsale.StatusPAUSED) }, "its gate is open, although its sale is PAUSED"},
-		"an end that did not reach the gate":  {func(w *world) { status(w, entsale.StatusENDED) }, "its gate is open, although its sale is ENDED"},
+		"a pause that Postgres lost": {func(w *world) {
+			w.must(w.redis.Cmd.HSet(w.Context(), w.keys.Item(w.shard(), w.item), "gate", reservation.GatePaused).Err())
+		}, "its gate is paused, although its sale is"},
+		"an end that did not reach the gate": {func(w *world) { status(w, entsale.StatusENDED) }, "its gate is open, although its sale is ENDED"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
