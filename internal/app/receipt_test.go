@@ -3,6 +3,7 @@ package app_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"seckill/internal/config"
 	"seckill/internal/seed"
@@ -60,7 +61,11 @@ func TestAReceiptIsMailedAfterPaymentAndAfterARefund(t *testing.T) {
 		if m.Subject != subject || m.Link() != s.url+"/orders/"+orderID {
 			t.Errorf("e-mail %q with the link %s", m.Subject, m.Link())
 		}
-		for _, part := range []string{amount, "Example Ltd, 1 High Street, VAT ID GB123", "20% VAT: ", o.Receipt.Tax.Amount.Amount} {
+		parts := []string{time.Now().UTC().Format("January 2006"), ", for ", " × 1: "}
+		if nth == 0 {
+			parts = append(parts, "paid by Test bank")
+		}
+		for _, part := range append(parts, amount, "Example Ltd, 1 High Street, VAT ID GB123", "20% VAT: ", o.Receipt.Tax.Amount.Amount) {
 			if !strings.Contains(m.Plain, part) {
 				t.Errorf("%q is not in %q", part, m.Plain)
 			}

@@ -97,6 +97,10 @@ type ReceiptContent struct {
 	TaxRate  string `json:"taxRate,omitempty"` // with Tax, in percent
 	Seller   string `json:"seller,omitempty"`
 	Details  string `json:"details,omitempty"` // of the seller, on one line
+
+	At     time.Time `json:"at,omitzero"`      // when the money moved; zero in e-mails of former releases
+	Buyer  string    `json:"buyer,omitempty"`  // display name
+	Method string    `json:"method,omitempty"` // of payment, in the language of the e-mail; "" = not named
 }
 
 // Message is an e-mail to send.

@@ -36,6 +36,8 @@ func write(kind Kind, language locale.Language, base string, c Content, now time
 	values := map[string]any{"Shop": base, "Link": base + c.Path, "Life": duration(language, c.Life), "Receipt": c.Receipt.isolated(), "Unsubscribe": ""}
 	c.Notice.Name = locale.Isolate(oneLine(c.Notice.Name))
 	values["Notice"], values["At"], values["Left"] = c.Notice, moment(language, c.Notice.At), duration(language, left(kind, c.Notice.At.Sub(now)))
+	c.Receipt.Buyer = oneLine(c.Receipt.Buyer)
+	values["Receipt"], values["Date"] = c.Receipt, date(language, c.Receipt.At)
 	if c.Unsubscribe != "" {
 		values["Unsubscribe"] = base + c.Unsubscribe
 	}
@@ -87,6 +89,17 @@ func moment(language locale.Language, t time.Time) string {
 		return t.In(beijing).Format("1月2日 15:04（北京时间）")
 	}
 	return t.UTC().Format("15:04 UTC on 2 January")
+}
+
+// date returns a date in words, with its year; "" for the zero time.
+func date(language locale.Language, t time.Time) string {
+	switch {
+	case t.IsZero():
+		return ""
+	case language == locale.Chinese:
+		return t.In(beijing).Format("2006年1月2日（北京时间）")
+	}
+	return t.UTC().Format("2 January 2006 (UTC)")
 }
 
 // left returns the time left as a text names it: in whole minutes, at least one. Where money

@@ -132,9 +132,13 @@ func (s *Service) closeOne(ctx context.Context, p *Payment) closing {
 	if err != nil {
 		return closedNot
 	}
+	known, err := s.knownTo(ctx, p)
+	if err != nil {
+		return closedNot
+	}
 	var state State
 	err = s.ask(ctx, p.Provider, "close", func(ctx context.Context) (err error) {
-		state, err = provider.Close(ctx, p.known())
+		state, err = provider.Close(ctx, known)
 		return err
 	})
 	if err != nil {

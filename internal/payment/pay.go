@@ -198,10 +198,14 @@ func (s *Service) create(ctx context.Context, p *Payment, address string) (*Paym
 		return p, nil
 	}
 	var made Created
+	known, err := s.knownTo(ctx, p)
+	if err != nil {
+		return nil, err
+	}
 	provider, err := s.provider(p.Provider)
 	if err == nil {
 		err = s.ask(ctx, p.Provider, "create", func(ctx context.Context) (err error) {
-			input := p.known().CreateInput
+			input := known.CreateInput
 			input.Address = address
 			made, err = provider.Create(ctx, input)
 			return err

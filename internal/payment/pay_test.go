@@ -361,3 +361,15 @@ func TestAnEventAboutNothingKnownIsKeptAndTriedAgain(t *testing.T) {
 		}
 	})
 }
+
+// TestAProviderIsToldTheNumberOfTheOrder has what buyers read at a provider: the number that the
+// shop shows, and no id.
+func TestAProviderIsToldTheNumberOfTheOrder(t *testing.T) {
+	onBoth(t, 1, func(t *testing.T, s *shop) {
+		o := s.buy()
+		c := s.charge(s.begin(o, "key-1"))
+		if want := "Order " + o.Number; o.Number == "" || c.Description != want {
+			t.Errorf("the bank shows %q, want %q", c.Description, want)
+		}
+	})
+}

@@ -88,10 +88,10 @@ type Payment struct {
 	UpdatedAt      time.Time
 }
 
-// known returns what the calls to the payment's provider need.
-func (p *Payment) known() Known {
+// known returns what the calls to the payment's provider need. number is that of the order.
+func (p *Payment) known(number string) Known {
 	return Known{Ref: p.ProviderRef, Transaction: p.Transaction, CreateInput: CreateInput{
-		Payment: p.ID, Order: p.Order, Description: "Order " + p.Order.Public(), AmountMinor: p.AmountMinor,
+		Payment: p.ID, Order: p.Order, Number: number, Description: "Order " + number, AmountMinor: p.AmountMinor,
 		Currency: p.Currency, CreatedAt: p.CreatedAt, ExpiresAt: p.ExpiresAt,
 	}}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"seckill/internal/id"
+	"seckill/internal/locale"
 	"seckill/internal/money"
 	"seckill/internal/order"
 )
@@ -85,6 +86,14 @@ type Label struct {
 	Chinese string // "" = the English one
 }
 
+// In returns the name in a language.
+func (l Label) In(language locale.Language) string {
+	if language == locale.Chinese {
+		return cmp.Or(l.Chinese, l.English)
+	}
+	return l.English
+}
+
 // Kind is how a buyer pays.
 type Kind string
 
@@ -129,7 +138,8 @@ var ErrForged = errors.New("call-back is not the provider's")
 type CreateInput struct {
 	Payment     id.Payment // idempotency key
 	Order       id.Order
-	Description string // shown to the buyer
+	Number      string // of the order, as the buyer knows it
+	Description string // shown to the buyer: it has the number
 	AmountMinor int64
 	Currency    string
 	CreatedAt   time.Time // when the shop began it: the same in repeated calls

@@ -112,8 +112,12 @@ func (s *Service) query(ctx context.Context, p *Payment) (state State, err error
 	if err != nil {
 		return State{}, err
 	}
+	known, err := s.knownTo(ctx, p)
+	if err != nil {
+		return State{}, err
+	}
 	err = s.ask(ctx, p.Provider, "query", func(ctx context.Context) (err error) {
-		state, err = provider.Query(ctx, p.known())
+		state, err = provider.Query(ctx, known)
 		return err
 	})
 	return state, err

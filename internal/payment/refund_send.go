@@ -24,9 +24,13 @@ func (s *Service) send(ctx context.Context, r *Refund) error {
 	if err != nil {
 		return err
 	}
+	known, err := s.knownTo(ctx, p)
+	if err != nil {
+		return err
+	}
 	err = s.ask(ctx, p.Provider, "refund", func(ctx context.Context) error {
 		return provider.Refund(ctx, RefundInput{
-			Refund: r.key(), Paid: p.known(), Transaction: r.Transaction, AmountMinor: r.AmountMinor, Currency: r.Currency, Reason: r.Reason,
+			Refund: r.key(), Paid: known, Transaction: r.Transaction, AmountMinor: r.AmountMinor, Currency: r.Currency, Reason: r.Reason,
 		})
 	})
 	if gaveUp, ok := errors.AsType[RefundFailed](err); ok {

@@ -217,7 +217,7 @@ func (s *Service) pay(ctx context.Context, e *ent.PaymentEvent, p *Payment, m or
 		if err != nil {
 			return nil, err
 		}
-		return paid, s.writePaid(ctx, tx, paid)
+		return paid, s.writePaid(ctx, tx, paid, p.Provider)
 	})
 }
 

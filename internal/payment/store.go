@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"seckill/ent"
+	entorder "seckill/ent/order"
 	entpayment "seckill/ent/payment"
 	"seckill/ent/refund"
 	"seckill/internal/id"
@@ -93,4 +94,13 @@ func (s *Service) RefundsOf(ctx context.Context, orders ...id.Order) (map[id.Ord
 		refunds[row.OrderID] = append(refunds[row.OrderID], refundFromRow(row))
 	}
 	return refunds, nil
+}
+
+// knownTo returns what the calls to a payment's provider need.
+func (s *Service) knownTo(ctx context.Context, p *Payment) (Known, error) {
+	row, err := s.db.Ent.Order.Query().Where(entorder.ID(p.Order)).Select(entorder.FieldNumber).Only(ctx)
+	if err != nil {
+		return Known{}, fmt.Errorf("read number of order %s: %w", p.Order, err)
+	}
+	return p.known(row.Number), nil
 }

@@ -84,8 +84,8 @@ type Choices interface {
 }
 
 // Paid writes the e-mail about the money that paid an order.
-func (m Mailer) Paid(ctx context.Context, tx *ent.Tx, o *order.Order) error {
-	return m.write(ctx, tx, o, message{kind: mail.Receipt, amount: money.Amount{Minor: o.TotalMinor(), Currency: o.Currency}})
+func (m Mailer) Paid(ctx context.Context, tx *ent.Tx, o *order.Order, method func(locale.Language) string) error {
+	return m.write(ctx, tx, o, message{kind: mail.Receipt, amount: money.Amount{Minor: o.TotalMinor(), Currency: o.Currency}, method: method})
 }
 
 // Refunded writes the notice about money that went back; the e-mail, unless the buyer turned
@@ -103,14 +103,15 @@ func (m Mailer) Refunded(ctx context.Context, tx *ent.Tx, o *order.Order, amount
 	}
 	part := *o
 	part.Quantity = units
-	return m.write(ctx, tx, &part, message{mail.RefundReceipt, amount, unsubscribe})
+	return m.write(ctx, tx, &part, message{kind: mail.RefundReceipt, amount: amount, unsubscribe: unsubscribe})
 }
 
 // message is an e-mail about money.
 type message struct {
 	kind        mail.Kind
 	amount      money.Amount
-	unsubscribe string // "" = the e-mail is always sent
+	unsubscribe string                       // "" = the e-mail is always sent
+	method      func(locale.Language) string // how it was paid; nil = not named
 }
 
 func (m Mailer) write(ctx context.Context, tx *ent.Tx, o *order.Order, msg message) error {
@@ -138,6 +139,10 @@ func (m Mailer) write(ctx context.Context, tx *ent.Tx, o *order.Order, msg messa
 	content := mail.Content{Path: "/orders/" + o.ID.Public(), Unsubscribe: msg.unsubscribe, Receipt: mail.ReceiptContent{
 		Number: o.Number, Item: goods.Name, Quantity: o.Quantity, Amount: msg.amount.String(), Seller: m.Seller.Name, Details: strings.Join(m.Seller.Details, ", "),
 	}}
+	content.Receipt.At, content.Receipt.Buyer = m.Clock.Now(), user.DisplayName
+	if msg.method != nil {
+		content.Receipt.Method = msg.method(locale.Language(user.Language))
+	}
 	if t := m.Seller.Tax; t != nil {
 		content.Receipt.TaxName, content.Receipt.TaxRate, content.Receipt.Tax = t.Name, t.Rate, t.In(msg.amount).String()
 	}

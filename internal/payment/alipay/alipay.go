@@ -126,7 +126,7 @@ func yuan(minor int64) string { return money.Amount{Minor: minor, Currency: cny}
 // call.
 func (p *Provider) Create(ctx context.Context, in payment.CreateInput) (payment.Created, error) {
 	trade := api.Trade{
-		Subject: in.Description, OutTradeNo: number(in.Payment), TotalAmount: yuan(in.AmountMinor),
+		Subject: "订单 " + in.Number, OutTradeNo: number(in.Payment), TotalAmount: yuan(in.AmountMinor),
 		NotifyURL: p.shop + "/webhooks/payments/" + p.Name(), TimeExpire: in.ExpiresAt.In(beijing).Format(timeFormat),
 	}
 	if p.phone {

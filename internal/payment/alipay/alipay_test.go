@@ -54,7 +54,7 @@ func serve(t *testing.T, handler http.Handler) string {
 
 func known() payment.Known {
 	return payment.Known{CreateInput: payment.CreateInput{
-		Payment: id.New[id.Payment](), Order: id.New[id.Order](), Description: "Order 1", AmountMinor: 69905, Currency: "CNY", ExpiresAt: now.Add(15 * time.Minute),
+		Payment: id.New[id.Payment](), Order: id.New[id.Order](), Number: "1", Description: "Order 1", AmountMinor: 69905, Currency: "CNY", ExpiresAt: now.Add(15 * time.Minute),
 	}}
 }
 

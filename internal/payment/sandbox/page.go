@@ -6,10 +6,13 @@ import (
 	"html/template"
 	"log/slog"
 	"net/http"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/skip2/go-qrcode"
+	"golang.org/x/text/language"
 
+	"seckill/internal/id"
 	"seckill/internal/money"
 	"seckill/internal/payment"
 )
@@ -49,22 +52,73 @@ func (p *Pages) Handler() http.Handler {
 // view is the data of the template.
 type view struct {
 	*Charge
+	Say     words
+	Number  string // of the order
 	Amount  string
 	Open    bool
 	Outcome string
 	Acts    []act
+	Query   template.URL // of the page, which names the order; "" = unknown
+	Back    string       // path of the order in the shop; "" = unknown
 }
 
 type act struct{ Path, Label, Hint string }
 
-// acts are the buttons of the page, in their order.
-var acts = []act{
-	{string(Prompt), "Approve", "pays, and notifies the shop at once"},
-	{"decline", "Decline", "refuses to pay"},
-	{"decline-funds", "Decline: no money", "refuses to pay, because the account has too little"},
-	{string(Delayed), "Approve, notify later", "pays now; the shop hears of it 20 seconds later"},
-	{string(Duplicate), "Approve, notify three times", "pays once; the shop hears of it three times"},
-	{string(Late), "Pay too late", "the money comes five seconds after the payment expired"},
+// words are the texts of the page in one language. Acts are in the order of the page.
+type words struct {
+	Lang, Title, Badge, Order, QR, Expires, Back string
+	Returned, Paid, Coming, Declined, Expired    string
+	Acts                                         []act
+}
+
+var english = words{
+	Lang: "en", Title: "Test bank", Badge: "Test bank: no real money", Order: "Order", QR: "QR code of this page, to open it on a phone", Expires: "Expires at", Back: "Back to the order",
+	Returned: "Paid, and given back.", Paid: "Paid. You may go back to the shop.", Coming: "Your money is on its way, and will be late.",
+	Declined: "Declined. You may go back to the shop and try again.", Expired: "This payment has expired.",
+	Acts: []act{
+		{string(Prompt), "Approve", "pays, and notifies the shop at once"},
+		{"decline", "Decline", "refuses to pay"},
+		{"decline-funds", "Decline: no money", "refuses to pay, because the account has too little"},
+		{string(Delayed), "Approve, notify later", "pays now; the shop hears of it 20 seconds later"},
+		{string(Duplicate), "Approve, notify three times", "pays once; the shop hears of it three times"},
+		{string(Late), "Pay too late", "the money comes five seconds after the payment expired"},
+	},
+}
+
+var chinese = words{
+	Lang: "zh-CN", Title: "测试银行", Badge: "测试银行：不涉及真实资金", Order: "订单", QR: "本页二维码，可在手机上打开", Expires: "支付截止时间：", Back: "返回订单",
+	Returned: "已支付，并已退款。", Paid: "已支付，可返回商城。", Coming: "款项正在途中，将逾期到账。",
+	Declined: "支付被拒绝，可返回商城重试。", Expired: "支付已过期。",
+	Acts: []act{
+		{string(Prompt), "同意支付", "支付，并立即通知商城"},
+		{"decline", "拒绝支付", "不予支付"},
+		{"decline-funds", "拒绝：余额不足", "因余额不足而不予支付"},
+		{string(Delayed), "支付，稍后通知", "立即支付，20 秒后通知商城"},
+		{string(Duplicate), "支付，通知三次", "支付一次，通知商城三次"},
+		{string(Late), "逾期支付", "支付过期五秒后款项才到账"},
+	},
+}
+
+var languages = language.NewMatcher([]language.Tag{language.English, language.Chinese})
+
+// wordsFor returns the words in the language that the browser asks for.
+func wordsFor(r *http.Request) words {
+	if _, i := language.MatchStrings(languages, r.Header.Get("Accept-Language")); i == 1 {
+		return chinese
+	}
+	return english
+}
+
+// orderQuery is the parameter of the page that names the order, so that its visitor can go back.
+const orderQuery = "order"
+
+// backTo returns the query of the page and the path of its order; "" for a request that names none.
+func backTo(r *http.Request) (query, path string) {
+	o, err := id.ParseOrder(r.URL.Query().Get(orderQuery))
+	if err != nil {
+		return "", ""
+	}
+	return "?" + orderQuery + "=" + o.Public(), "/orders/" + o.Public()
 }
 
 func (p *Pages) show(w http.ResponseWriter, r *http.Request) {
@@ -72,23 +126,28 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	amount := money.Amount{Minor: c.AmountMinor, Currency: c.Currency}
-	v := view{Charge: c, Amount: amount.String(), Acts: acts, Open: c.Status == "OPEN" && c.SettlesAt == nil && p.bank.now().Before(c.ExpiresAt)}
+	say := wordsFor(r)
+	query, back := backTo(r)
+	v := view{
+		Charge: c, Say: say, Number: strings.TrimPrefix(c.Description, "Order "), Amount: money.Amount{Minor: c.AmountMinor, Currency: c.Currency}.String(), Acts: say.Acts,
+		Open: c.Status == "OPEN" && c.SettlesAt == nil && p.bank.now().Before(c.ExpiresAt), Query: template.URL(query), Back: back, //nolint:gosec // of a parsed id
+	}
 	switch {
 	case v.Open:
 	case c.Refunded > 0:
-		v.Outcome = "Paid, and given back."
+		v.Outcome = say.Returned
 	case c.Status == "PAID":
-		v.Outcome = "Paid. You may go back to the shop."
+		v.Outcome = say.Paid
 	case c.SettlesAt != nil:
-		v.Outcome = "Your money is on its way, and will be late."
+		v.Outcome = say.Coming
 	case c.Status == "DECLINED":
-		v.Outcome = "Declined. You may go back to the shop and try again."
+		v.Outcome = say.Declined
 	default:
-		v.Outcome = "This payment has expired."
+		v.Outcome = say.Expired
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Vary", "Accept-Language")
 	if err := pageTemplate.Execute(w, v); err != nil {
 		p.log.WarnContext(r.Context(), "sandbox page", slog.Any("error", err))
 	}
@@ -99,7 +158,8 @@ func (p *Pages) qr(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	png, err := qrcode.Encode(p.pageURL+"/pay/"+c.ID.String(), qrcode.Medium, qrSize)
+	query, _ := backTo(r)
+	png, err := qrcode.Encode(p.pageURL+"/pay/"+c.ID.String()+query, qrcode.Medium, qrSize)
 	if err != nil {
 		http.Error(w, "no code", http.StatusInternalServerError)
 		return
@@ -131,7 +191,8 @@ func (p *Pages) act(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the sandbox bank is away; try again", http.StatusServiceUnavailable)
 		return
 	}
-	http.Redirect(w, r, "/sandbox/pay/"+c.ID.String(), http.StatusSeeOther)
+	query, _ := backTo(r)
+	http.Redirect(w, r, "/sandbox/pay/"+c.ID.String()+query, http.StatusSeeOther)
 }
 
 func (p *Pages) css(w http.ResponseWriter, r *http.Request) {

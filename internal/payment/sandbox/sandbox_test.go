@@ -275,7 +275,7 @@ func TestThePageLetsThePayerDecide(t *testing.T) {
 	c := b.charge()
 	page := server.URL + "/sandbox/pay/" + c.ID.String()
 	status, text := b.get(server, http.MethodGet, page)
-	for _, part := range []string{"EUR 19.99", "Order &lt;1&gt;", "qr.png", "/approve", "/decline", "/delay", "/duplicate", "/late"} {
+	for _, part := range []string{"EUR 19.99", "&lt;1&gt;", "qr.png", "/approve", "/decline", "/delay", "/duplicate", "/late"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("%d, no %q in\n%s", status, part, text)
 		}
@@ -300,9 +300,46 @@ func TestThePageLetsThePayerDecide(t *testing.T) {
 	if status, text := b.get(server, http.MethodPost, page+"/decline"); status != 200 || !strings.Contains(text, "Paid.") {
 		t.Errorf("decline what is paid: %d\n%s", status, text)
 	}
+	o := id.New[id.Order]()
+	paid := page + "?order=" + o.Public()
+	if _, text := b.get(server, http.MethodGet, paid); !strings.Contains(text, `<a href="/orders/`+o.Public()+`">Back to the order`) {
+		t.Errorf("no way back:\n%s", text)
+	}
+	for _, query := range []string{"", "?order=//evil.example", "?order=ord_1"} {
+		if _, text := b.get(server, http.MethodGet, page+query); strings.Contains(text, "<a ") {
+			t.Errorf("a way to %s:\n%s", query, text)
+		}
+	}
+	if _, text := b.get(server, http.MethodPost, paid[:len(page)]+"/approve?order="+o.Public()); !strings.Contains(text, "Back to the order") {
+		t.Errorf("no way back after the payment:\n%s", text)
+	}
 	declined := b.charge()
 	if _, text := b.get(server, http.MethodPost, server.URL+"/sandbox/pay/"+declined.ID.String()+"/decline"); !strings.Contains(text, "Declined.") {
 		t.Errorf("decline:\n%s", text)
+	}
+}
+
+func TestThePageIsInTheLanguageOfItsVisitor(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	pages := sandbox.NewPages(b.bank, "http://shop/sandbox", quiet).Handler()
+	c := b.charge()
+	for accept, want := range map[string][]string{
+		"": {`lang="en"`, "Order <bdi>", "Approve"}, "de": {`lang="en"`}, "en-GB,zh;q=0.5": {`lang="en"`},
+		"zh-CN,zh;q=0.9,en;q=0.8": {`lang="zh-CN"`, "订单 <bdi>", "同意支付", "拒绝支付", "测试银行"},
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/sandbox/pay/"+c.ID.String(), nil)
+		r.Header.Set("Accept-Language", accept)
+		w := httptest.NewRecorder()
+		pages.ServeHTTP(w, r)
+		for _, part := range want {
+			if !strings.Contains(w.Body.String(), part) {
+				t.Errorf("%q: no %q in\n%s", accept, part, w.Body)
+			}
+		}
+		if strings.HasPrefix(accept, "zh") && strings.Contains(w.Body.String(), "Approve") {
+			t.Errorf("English words on the Chinese page:\n%s", w.Body)
+		}
 	}
 }
 

@@ -81,6 +81,7 @@ func (p *Provider) Terms() payment.Terms { return p.cfg.Terms }
 type charge struct {
 	Payment     id.Payment `json:"payment"`
 	Order       id.Order   `json:"order"`
+	Number      string     `json:"orderNumber"` // as the buyer knows it
 	Description string     `json:"description"`
 	AmountMinor int64      `json:"amountMinor"`
 	Amount      string     `json:"amount"` // the same with the decimals of the currency, as buyers read it
@@ -93,7 +94,7 @@ type charge struct {
 
 func (p *Provider) charge(known payment.Known) charge {
 	return charge{
-		Payment: known.Payment, Order: known.Order, Description: known.Description, AmountMinor: known.AmountMinor, Currency: known.Currency,
+		Payment: known.Payment, Order: known.Order, Number: known.Number, Description: known.Description, AmountMinor: known.AmountMinor, Currency: known.Currency,
 		Amount:    money.Amount{Minor: known.AmountMinor, Currency: known.Currency}.Decimal(),
 		ExpiresAt: known.ExpiresAt.UTC(), ReturnURL: p.cfg.ShopURL + "/orders/" + known.Order.Public(),
 		WebhookURL: p.cfg.ShopURL + "/webhooks/payments/" + p.cfg.Name, Ref: known.Ref,

@@ -128,7 +128,7 @@ func provider(t *testing.T, at string) *stripe.Provider {
 
 func known(ref, transaction string) payment.Known {
 	return payment.Known{Ref: ref, Transaction: transaction, CreateInput: payment.CreateInput{
-		Payment: id.New[id.Payment](), Order: id.New[id.Order](), Description: "Order 1", AmountMinor: 69900, Currency: "CNY", CreatedAt: deadline.Add(-15 * time.Minute), ExpiresAt: deadline,
+		Payment: id.New[id.Payment](), Order: id.New[id.Order](), Number: "1", Description: "Order 1", AmountMinor: 69900, Currency: "CNY", CreatedAt: deadline.Add(-15 * time.Minute), ExpiresAt: deadline,
 	}}
 }
 

@@ -198,6 +198,7 @@ func number[T ~[16]byte](id T) *string { return core.String(hex.EncodeToString(i
 // payment.
 func (p *Provider) Create(ctx context.Context, in payment.CreateInput) (payment.Created, error) {
 	notices := p.cfg.ShopURL + "/webhooks/payments/" + p.Name()
+	description := "订单 " + in.Number
 	expires := in.ExpiresAt.Truncate(time.Second)
 	if first := in.CreatedAt.Add(shortest).Truncate(time.Second); expires.Before(first) {
 		expires = first
@@ -205,7 +206,7 @@ func (p *Provider) Create(ctx context.Context, in payment.CreateInput) (payment.
 	if !p.phone {
 		service := native.NativeApiService{Client: p.client}
 		made, _, err := service.Prepay(ctx, native.PrepayRequest{
-			Appid: &p.cfg.AppID, Mchid: &p.cfg.MerchantID, Description: &in.Description, OutTradeNo: number(in.Payment), TimeExpire: &expires,
+			Appid: &p.cfg.AppID, Mchid: &p.cfg.MerchantID, Description: &description, OutTradeNo: number(in.Payment), TimeExpire: &expires,
 			NotifyUrl: &notices, Amount: &native.Amount{Total: &in.AmountMinor, Currency: &in.Currency},
 		})
 		if err != nil {
@@ -215,7 +216,7 @@ func (p *Provider) Create(ctx context.Context, in payment.CreateInput) (payment.
 	}
 	service := h5.H5ApiService{Client: p.client}
 	made, _, err := service.Prepay(ctx, h5.PrepayRequest{
-		Appid: &p.cfg.AppID, Mchid: &p.cfg.MerchantID, Description: &in.Description, OutTradeNo: number(in.Payment), TimeExpire: &expires,
+		Appid: &p.cfg.AppID, Mchid: &p.cfg.MerchantID, Description: &description, OutTradeNo: number(in.Payment), TimeExpire: &expires,
 		NotifyUrl: &notices, Amount: &h5.Amount{Total: &in.AmountMinor, Currency: &in.Currency},
 		SceneInfo: &h5.SceneInfo{PayerClientIp: core.String(cmp.Or(in.Address, "127.0.0.1")), H5Info: &h5.H5Info{Type: core.String("Wap")}},
 	})

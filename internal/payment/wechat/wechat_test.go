@@ -97,7 +97,7 @@ func client(t *testing.T) *http.Client {
 
 func known() payment.Known {
 	return payment.Known{CreateInput: payment.CreateInput{
-		Payment: id.New[id.Payment](), Order: id.New[id.Order](), Description: "Order 1", AmountMinor: 69900, Currency: "CNY", CreatedAt: now, ExpiresAt: now.Add(15 * time.Minute), Address: "203.0.113.7",
+		Payment: id.New[id.Payment](), Order: id.New[id.Order](), Number: "1", Description: "Order 1", AmountMinor: 69900, Currency: "CNY", CreatedAt: now, ExpiresAt: now.Add(15 * time.Minute), Address: "203.0.113.7",
 	}}
 }
 
