@@ -43,7 +43,7 @@ func TestASaleThatNoProviderTakesIsRefused(t *testing.T) {
 		d.Items = []operator.ItemDraft{{Goods: g.ID, Price: c.price, Stock: 5, PurchaseLimit: c.limit}}
 		v, err := e.ops.CreateSale(ctx, ann, d)
 		e.must(err)
-		judge := func(step string, err error) {
+		check := func(step string, err error) {
 			t.Helper()
 			if c.field == "" {
 				if err != nil {
@@ -60,18 +60,18 @@ func TestASaleThatNoProviderTakesIsRefused(t *testing.T) {
 		}
 		in := func(by sale.Actor) operator.ActInput { return operator.ActInput{By: by, Sale: v.ID} }
 		_, err = strict.Submit(ctx, in(ann))
-		judge("submit", err)
+		check("submit", err)
 		if err != nil { // as with other providers
 			_, err = e.ops.Submit(ctx, in(ann))
 			e.must(err)
 		}
 		_, err = strict.Approve(ctx, in(carla))
-		judge("approve", err)
+		check("approve", err)
 		if err != nil {
 			_, err = e.ops.Approve(ctx, in(carla))
 			e.must(err)
 		}
 		_, err = strict.Schedule(ctx, operator.ScheduleInput{By: carla, Sale: v.ID})
-		judge("schedule", err)
+		check("schedule", err)
 	}
 }

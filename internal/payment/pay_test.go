@@ -362,9 +362,9 @@ func TestAnEventAboutNothingKnownIsKeptAndTriedAgain(t *testing.T) {
 	})
 }
 
-// TestAProviderIsToldTheNumberOfTheOrder has what buyers read at a provider: the number that the
+// TestAProviderShowsTheNumberOfTheOrder has what buyers read at a provider: the number that the
 // shop shows, and no id.
-func TestAProviderIsToldTheNumberOfTheOrder(t *testing.T) {
+func TestAProviderShowsTheNumberOfTheOrder(t *testing.T) {
 	onBoth(t, 1, func(t *testing.T, s *shop) {
 		o := s.buy()
 		c := s.charge(s.begin(o, "key-1"))

@@ -142,7 +142,7 @@ func expiry(in payment.CreateInput) time.Time {
 	return at
 }
 
-// refusal tells refusals of a request from faults of Stripe.
+// refusal marks refusals of a request, so that they do not count as faults of Stripe.
 func refusal(err error) error {
 	said, ok := errors.AsType[*api.Error](err)
 	if !ok || said.Type == api.ErrorTypeIdempotency {

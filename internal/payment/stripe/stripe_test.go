@@ -376,7 +376,7 @@ func TestAPageOfAnyPaymentWindowIsOneThatStripeTakes(t *testing.T) {
 	}
 }
 
-func TestStripesRefusalsAreToldFromItsFaults(t *testing.T) {
+func TestStripesRefusalsAreNotItsFaults(t *testing.T) {
 	t.Parallel()
 	for status, refused := range map[int]bool{400: true, 401: true, 402: true, 403: true, 404: true, 409: false, 429: false, 500: false, 503: false} {
 		p := provider(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
