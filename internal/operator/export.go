@@ -30,7 +30,7 @@ var exportHeader = []string{
 	"unit_price", "total", "currency", "reserved_at", "created_at", "payment_deadline", "paid_at", "updated_at",
 	"payment_provider", "payment_transaction", "refund_status", "refunded_amount", "refunded_at",
 	"recipient_name", "recipient_phone", "recipient_country", "recipient_region", "recipient_city", "recipient_street", "recipient_postal_code",
-	"metadata", "refunded_quantity",
+	"metadata", "refunded_quantity", "type",
 }
 
 // Export is the table of a sale's orders.
@@ -102,7 +102,7 @@ func (e *Export) CSV(ctx context.Context, out io.Writer) (orders int, err error)
 		}
 		for _, row := range rows {
 			columns := append(exportRow(row, goods[row.ItemID], accounts[row.UserID]), money[row.ID].columns()...)
-			if err := w.Write(append(append(columns, recipientColumns(recipients[row.ID])...), metadataColumn(metadata[row.ID]), strconv.Itoa(order.FromRow(row).RefundedUnits()))); err != nil {
+			if err := w.Write(append(append(columns, recipientColumns(recipients[row.ID])...), metadataColumn(metadata[row.ID]), strconv.Itoa(order.FromRow(row).RefundedUnits()), string(row.Kind))); err != nil {
 				return orders, fmt.Errorf("export orders: %w", err)
 			}
 			last = row.ID

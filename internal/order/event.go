@@ -21,6 +21,7 @@ const lowShare = 10
 type eventData struct {
 	OrderID         string      `json:"orderId"`
 	Number          string      `json:"number"`
+	Type            Kind        `json:"type"`
 	SaleID          string      `json:"saleId"`
 	ItemID          string      `json:"itemId"`
 	BuyerID         string      `json:"buyerId"`
@@ -153,7 +154,7 @@ func (c change) write(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, o
 
 func eventDataOf(o *Order) eventData {
 	data := eventData{
-		OrderID: o.ID.Public(), Number: o.Number, SaleID: o.Sale.Public(), ItemID: o.Item.Public(),
+		OrderID: o.ID.Public(), Number: o.Number, Type: o.Kind, SaleID: o.Sale.Public(), ItemID: o.Item.Public(),
 		BuyerID: o.User.Public(), Status: o.Status, Quantity: o.Quantity,
 		UnitPrice: amountOf(o.UnitPriceMinor, o.Currency), Total: amountOf(o.TotalMinor(), o.Currency),
 		Revision: o.Version, PlacedAt: o.CreatedAt, PaymentDeadline: o.PaymentDeadline, PaidAt: o.PaidAt,

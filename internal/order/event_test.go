@@ -30,6 +30,7 @@ type event struct {
 	Type webhook.Kind
 	Data struct {
 		OrderID, ItemID, Status string
+		Type                    order.Kind
 		UnitPrice               struct{ Amount, CurrencyCode string }
 		Revision                int64
 		Available               *int
@@ -69,7 +70,7 @@ func TestABatchOfOrdersWritesItsEvents(t *testing.T) {
 			switch got.Type {
 			case webhook.OrderPlaced:
 				placed[got.Data.OrderID] = true
-				if got.Data.Status != "PENDING_PAYMENT" || got.Data.UnitPrice.Amount != "19.99" || got.Data.UnitPrice.CurrencyCode != "EUR" || got.Data.Revision != 1 {
+				if got.Data.Status != "PENDING_PAYMENT" || got.Data.UnitPrice.Amount != "19.99" || got.Data.UnitPrice.CurrencyCode != "EUR" || got.Data.Revision != 1 || got.Data.Type != order.Seckill {
 					t.Errorf("the event of a new order is %+v", got)
 				}
 			case webhook.StockLow:
