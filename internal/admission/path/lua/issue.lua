@@ -81,8 +81,8 @@ end
 if stock <= 0 or now < gate.waitlist_until then return reply('sold_out') end
 if (own <= now and ARGV[8] == '1') or redis.call('ZCARD', KEYS[5]) > 0 then return reply('no_permit') end
 if ratio > 0 then
-  local unused = redis.call('ZCOUNT', permits, '(' .. ms(now), '+inf')
-  if own > now then unused = unused - 1 end
+  local unused = unused_permits(permits, now, life)
+  if own > now and own <= now + life then unused = unused - 1 end
   if unused >= math.floor((stock * ratio + 999) / 1000) then return reply('no_permit') end
 end
 

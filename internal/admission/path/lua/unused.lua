@@ -7,6 +7,9 @@
 -- expire_unused(permits, now, prefix, wait, users)  removes the expired permits of the
 --   given users and counts one expiry for each: the key of the count is prefix .. user;
 --   it expires after wait, ms
+-- unused_permits(permits, now, life)  the number of unused tokens: those that expire within
+--   the lifetime of a token, ms. Later ones are from before the clock was set back. They
+--   stay valid for their users, but keep no unit from others any longer than that
 -- void_unused(permits, user, now)  removes the permit of an unused token; an expired one
 --   stays until it is counted
 -- keep_permits(permits, ttl)  keeps expired permits until they are counted: the key lives
@@ -23,6 +26,10 @@ local function expire_unused(permits, now, prefix, wait, users)
       redis.call('PEXPIRE', prefix .. user, wait)
     end
   end
+end
+
+local function unused_permits(permits, now, life)
+  return redis.call('ZCOUNT', permits, string.format('(%.0f', now), string.format('%.0f', now + life))
 end
 
 local function void_unused(permits, user, now)

@@ -93,7 +93,7 @@ local free = tonumber(ARGV[12])
 if ratio > 0 then
   local expired = redis.call('ZRANGEBYSCORE', permits, 0, ms(now), 'LIMIT', 0, 100) -- bounded: later calls remove the rest
   expire_unused(permits, now, ARGV[11], ARGV[10], expired)
-  local unused = redis.call('ZCOUNT', permits, '(' .. ms(now), '+inf')
+  local unused = unused_permits(permits, now, life)
   free = math.min(free, math.floor((stock * ratio + 999) / 1000) - unused)
 end
 local figures = redis.call('HMGET', room, 'second', 'let', 'window', 'now', 'last')
