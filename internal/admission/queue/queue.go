@@ -5,7 +5,8 @@
 //	buyer  ─────────────► WAITING ───────────────────────────────────► ADMITTED (has a path token)
 //	                         │ leaves, signs out, or no heartbeat for 30 s │ leaves, signs out
 //	                         ├────────────────────────────────────► LEFT ◄─┘
-//	                         │ the sale is over, or all units are paid
+//	                         │ the sale is over, or all units are paid   │ the sale is over, and
+//	                         │                                           ▼ nothing was bought
 //	                         └────────────────────────────────────► CLOSED
 //
 // Buyers who enter after the opening are served in order of arrival. Buyers who entered
@@ -300,8 +301,9 @@ func (s *Service) look(ctx context.Context, t Ticket, beat bool) (*Ticket, error
 	keys := []string{
 		s.cfg.Keys.Item(shard, t.Item), s.cfg.Keys.WaitingRoom(shard, t.Item), s.cfg.Keys.WaitingRoomBeats(shard, t.Item),
 		s.cfg.Keys.WaitingRoomStats(shard, t.Item), s.cfg.Keys.Permits(shard, t.Item), s.cfg.Keys.Ticket(shard, t.ID),
+		s.cfg.Keys.Reservations(shard, t.Item),
 	}
-	reply, err := lookScript.Run(ctx, s.cfg.Client, keys, t.ID.String(), beat, rules.Inflow).Slice()
+	reply, err := lookScript.Run(ctx, s.cfg.Client, keys, t.ID.String(), beat, rules.Inflow, rules.Over).Slice()
 	if err != nil {
 		return nil, unavailable("read place", err)
 	}

@@ -109,3 +109,31 @@ func TestPathsThatExpireUnusedCountLikeUnpaidReservations(t *testing.T) {
 		}
 	})
 }
+
+// A buyer who was admitted while away finds the sale over: the ticket says so, whether the
+// path token has expired or not. A ticket that became an order stays as it was.
+func TestAnAdmissionThatBoughtNothingEndsWithTheSale(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		away, late, buyer := f.enter(id.New[id.User]()), f.enter(id.New[id.User]()), f.enter(id.New[id.User]())
+		f.step()
+		for _, ticket := range []*queue.Ticket{away, late, buyer} {
+			if got := f.ticket(ticket); got.Status != queue.Admitted {
+				t.Fatalf("not admitted: %+v", got)
+			}
+		}
+		f.expire(away.User)
+		if !f.buy(f.ticket(buyer)) {
+			t.Fatal("the third buyer bought nothing")
+		}
+		f.set("gate", "ended")
+		for _, ticket := range []*queue.Ticket{away, late} {
+			if got := f.ticket(ticket); got.Status != queue.Closed || got.Path != nil {
+				t.Errorf("an admission that bought nothing, after the end: %+v", got)
+			}
+		}
+		if got := f.ticket(buyer); got.Status != queue.Admitted {
+			t.Errorf("an admission that became an order: %+v", got)
+		}
+	})
+}
