@@ -94,6 +94,7 @@ var rulesInWords = map[fault.Rule]text{
 	fault.NotEmpty:            {"must not be empty.", "不能为空。"},
 	fault.AfterStart:          {"must be after the start.", "须晚于开始时间。"},
 	fault.BeforeStart:         {"must not be after the start.", "不能晚于开始时间。"},
+	fault.NearStart:           {"must be at most 8 hours before the start.", "不能早于开始前 8 小时。"},
 	fault.InTheFuture:         {"must be in the future.", "须晚于当前时间。"},
 	fault.EachGoodsOnce:       {"the product is listed twice.", "商品重复。"},
 	fault.MoreThanNothing:     {"must be more than zero.", "须大于零。"},

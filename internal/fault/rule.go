@@ -84,6 +84,7 @@ var (
 	NotEmpty                = MinLength(1)
 	AfterStart              = Rule{Code: "after startsAt"}
 	BeforeStart             = Rule{Code: "before startsAt"}
+	NearStart               = Rule{Code: "at most 8 hours before startsAt"}
 	InTheFuture             = Rule{Code: "in the future"}
 	EachGoodsOnce           = Rule{Code: "each goods once"}
 	MoreThanNothing         = Rule{Code: "more than nothing"}

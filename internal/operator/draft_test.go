@@ -1,6 +1,7 @@
 package operator_test
 
 import (
+	"errors"
 	"regexp"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/money"
 	"seckill/internal/operator"
+	"seckill/internal/preload"
 	"seckill/internal/sale"
 	"seckill/internal/testenv"
 )
@@ -305,6 +307,15 @@ func TestTimesThatMakeNoSenseAreRefused(t *testing.T) {
 		if fault.ReasonOf(err) != fault.InvalidInput || refusal.Path()[1] != field {
 			t.Errorf("%s: %v", field, err)
 		}
+	}
+	// The scheduler would not load it at that time.
+	early := operator.ScheduleInput{By: ann, Sale: v.ID, StartsAt: at(72 * time.Hour), EndsAt: at(73 * time.Hour), PreheatAt: at(time.Hour)}
+	_, err := e.ops.Schedule(t.Context(), early)
+	if refusal, ok := errors.AsType[fault.BadField](err); !ok || refusal.At[1] != "preheatAt" || refusal.Rule != fault.NearStart {
+		t.Errorf("preloaded days before the start: %v", err)
+	}
+	if covered := (preload.DefaultSlots - 1) * preload.DefaultSlot; operator.MaxPreheat != covered {
+		t.Errorf("a preload is allowed %s before the start, the slots cover %s", operator.MaxPreheat, covered)
 	}
 	in := operator.ScheduleInput{By: ann, Sale: v.ID, StartsAt: at(2 * time.Hour), EndsAt: at(3 * time.Hour), Note: "later"}
 	got, err := e.ops.Schedule(t.Context(), in)

@@ -125,10 +125,18 @@ func (in ScheduleInput) of(v *sale.Sale) times {
 	return t
 }
 
+// MaxPreheat is the longest time from its preload to the opening of a sale: the load slots
+// that the scheduler certainly covers. A sale with an earlier one would stay SCHEDULED after
+// that time.
+const MaxPreheat = 8 * time.Hour
+
 func (t times) check(now time.Time) error {
 	var preheat error
-	if t.preheat.After(t.starts) {
+	switch {
+	case t.preheat.After(t.starts):
 		preheat = invalid(fault.BeforeStart, "preheatAt")
+	case t.preheat.Before(t.starts.Add(-MaxPreheat)):
+		preheat = invalid(fault.NearStart, "preheatAt")
 	}
 	return fault.All(checkTimes(t.starts, t.ends, now), preheat)
 }
