@@ -93,7 +93,7 @@ func TestSalesAreLoadedAcrossSlotBorders(t *testing.T) {
 		outside: sale.Preheated, added: sale.Preheated, later: sale.Scheduled, empty: sale.Scheduled,
 	})
 	f.clock.Advance(border.Add(-10 * time.Minute).Sub(f.clock.Now()))
-	want("ten minutes before it opens", map[id.Sale]sale.Status{later: sale.Preheated})
+	want("ten minutes before it opens", map[id.Sale]sale.Status{later: sale.Preheated, empty: sale.Preheated})
 }
 
 func TestEachActOfTheClockIsLoggedOnce(t *testing.T) {

@@ -51,6 +51,8 @@ const (
 	DefaultSlot = 2 * time.Hour
 	// DefaultSlots is the number of slots.
 	DefaultSlots = 5
+	// emptyBefore is the time before its opening at which a sale without stock is loaded.
+	emptyBefore = 10 * time.Minute
 	// revisionsPerEpoch keeps the stock revisions of a new epoch above every revision
 	// that the previous epoch may have shown and Postgres and the stream do not
 	// include.
@@ -247,11 +249,15 @@ func nameIf(made bool, name string) string {
 }
 
 // due reports whether a scheduled sale is to be loaded: its preheat time has passed, it
-// starts within the coming slots, and it has stock.
+// starts within the coming slots, and it has stock. One without stock may still get some; it
+// is loaded emptyBefore its opening, so that it opens sold out.
 func (p *Preloader) due(ctx context.Context, row *ent.Sale, now time.Time) (bool, error) {
 	horizon := now.Truncate(p.slot).Add(time.Duration(p.slots) * p.slot)
 	if now.Before(row.PreheatAt) || !row.StartsAt.Before(horizon) {
 		return false, nil
+	}
+	if !now.Before(row.StartsAt.Add(-emptyBefore)) {
+		return true, nil
 	}
 	stocked, err := p.db.Ent.SaleItem.Query().Where(saleitem.SaleID(row.ID), saleitem.AvailableGT(0)).Exist(ctx)
 	if err != nil {
