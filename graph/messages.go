@@ -12,6 +12,7 @@ import (
 	"seckill/internal/locale"
 	"seckill/internal/order"
 	"seckill/internal/payment"
+	"seckill/internal/sale"
 )
 
 // text is a message for users in the languages of the product.
@@ -133,6 +134,12 @@ var (
 var expiredWait = text{
 	"Two orders were not paid in time, or turns were not used. You can buy again in %d min.",
 	"您有两次未按时付款或未使用抢购资格，请在 %d 分钟后再试。",
+}
+
+// closed are the texts of SALE_CLOSED by the phase of the sale.
+var closed = map[sale.Phase]text{
+	sale.PhasePaused: {"The sale is paused. Please wait.", "抢购已暂停，请稍候。"},
+	sale.PhaseEnded:  {"The sale is over.", "抢购已结束。"},
 }
 
 // Messages of purchase limits.
