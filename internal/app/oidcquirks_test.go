@@ -331,7 +331,7 @@ func TestSignInsOfSeveralTabsEndInAnyOrder(t *testing.T) {
 }
 
 // A callback that is sent again costs its provider nothing, and neither does a flood of
-// callbacks with codes that nobody issued.
+// callbacks with codes that were not issued.
 func TestRepeatedCallbacksCostTheProviderNothing(t *testing.T) {
 	t.Parallel()
 	limited := func(c *config.Config) { c.Limits = config.SwitchOn }

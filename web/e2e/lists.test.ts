@@ -27,7 +27,7 @@ test('a draft keeps its product behind 112 newer ones, and an older one can be c
   expect(await productsOf(it.demo, id)).toEqual(['Product B']);
 });
 
-test('an open page and an open list follow a sale that somebody else approves', async () => {
+test('an open page and an open list follow a sale that another person approves', async () => {
   const [product] = await createProducts(it.demo, ['Followed product']);
   const id = await createDraft(it.demo, 'Followed drop', product!);
   const operator = await it.page();

@@ -89,7 +89,7 @@ test('examples are a collection: one that was not changed gives place to the nex
   const titles = (await examples.locator('option').allTextContents()).filter((title) => title !== 'Examples');
   expect(titles.length).toBeGreaterThan(3);
   for (const label of titles) {
-    // One that was changed stays, and the next opens at once in a tab that is in sight.
+    // One that was changed stays, and the next opens at once in a tab that is visible.
     await write(page, `${await text()}\n# changed`);
     await examples.selectOption({ label });
     await expect.poll(text, { interval: 20 }).not.toContain('# changed');
