@@ -428,6 +428,9 @@ func TestAnOrderThatChangedSinceItWasReadIsNotExpired(t *testing.T) {
 			noted, err = order.Note(ctx, tx, o, e.clock.Now(), order.Entry{By: order.Actor{Kind: order.Provider}, Code: order.CodePaymentDeclined})
 			return err
 		}))
+		if _, err := e.try(order.Move{Order: o, To: order.Paid, At: e.clock.Now(), Entry: entryOf(order.Paid)}); !errors.Is(err, order.ErrMoved) {
+			t.Errorf("paid as it was read before: %v", err)
+		}
 		expired, err := order.Expire(t.Context(), e.db, nil, []*order.Order{o}, e.clock.Now())
 		if err != nil || len(expired) != 0 {
 			t.Errorf("as it was read before: %+v, %v", expired, err)
