@@ -1,1 +1,1 @@
-export{d as OrderMoneyPage}from"./admin.js?v=e1a6260d3783";
+export{d as OrderMoneyPage}from"./admin.js?v=dbd849e2a7f4";

@@ -1,1 +1,1 @@
-export{i as Refunds}from"./admin.js?v=e1a6260d3783";
+export{i as Refunds}from"./admin.js?v=dbd849e2a7f4";

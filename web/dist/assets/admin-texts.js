@@ -1,1 +1,1 @@
-export{P as ot,F as textsOf}from"./admin.js?v=e1a6260d3783";
+export{P as ot,F as textsOf}from"./admin.js?v=dbd849e2a7f4";

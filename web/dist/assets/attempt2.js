@@ -1,1 +1,1 @@
-export{r as resumeWaitingRooms}from"./attempt.js?v=e1a6260d3783";
+export{r as resumeWaitingRooms}from"./attempt.js?v=dbd849e2a7f4";

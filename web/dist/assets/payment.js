@@ -1,1 +1,1 @@
-var e={id:`cb043f1c7692d946797a246823c5f07705753b123c222fcec82f95f900a9cbf9`,name:`RequestRefund`},t={id:`3e936ca06dfefd103f07c6fd7e1a7e9df2a5bcfe674b070b2ea03749d742ff25`,name:`MyOrderUpdates`};export{e as n,t};
+var e={id:`211b65ffecc8eea9a799b94d3c23c7d40dad69a24a71cf09c3a157c367d71909`,name:`RequestRefund`},t={id:`998a7e28a24dc3e5aacab64d323802fb0e7a2e58607ccfd4a8ecbd91cf6f3d35`,name:`MyOrderUpdates`};export{e as n,t};
