@@ -130,7 +130,7 @@ func TestOperatorsTakeASaleThroughItsLife(t *testing.T) {
 	s.drained(saleID, 1)
 
 	s.onSale(operator, "pauseSale", saleID, "a look at the stock", "PAUSED")
-	if p, err := s.place(buyer, order(itemID, path)); err != nil || p.why() != "SALE_CLOSED" {
+	if p, err := s.place(buyer, order(itemID, path)); err != nil || p.why() != "ALREADY_ORDERED" {
 		t.Errorf("while the sale is held: %+v %v", p, err)
 	}
 	s.onSale(operator, "resumeSale", saleID, "", "LIVE")

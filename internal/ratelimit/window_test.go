@@ -101,8 +101,8 @@ func TestScriptAgreesWithTheReference(t *testing.T) {
 	})
 }
 
-// A clock that was set back by more than a window holds nobody back for longer than that.
-func TestAClockSetBackHoldsNobodyBack(t *testing.T) {
+// A clock that was set back by more than a window holds no client back for longer than that.
+func TestAClockSetBackHoldsNoClientBack(t *testing.T) {
 	t.Parallel()
 	p := ratelimit.Policy{Name: "p", Burst: 5, PerSecond: 1}
 	conn, mini := embedded(t)
