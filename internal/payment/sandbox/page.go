@@ -45,6 +45,9 @@ func (p *Pages) Handler() http.Handler {
 	mux.HandleFunc("GET /sandbox/pay/{charge}", p.show)
 	mux.HandleFunc("GET /sandbox/pay/{charge}/qr.png", p.qr)
 	mux.HandleFunc("POST /sandbox/pay/{charge}/{act}", p.act)
+	mux.HandleFunc("GET /sandbox/pay/{charge}/{order}", p.show)
+	mux.HandleFunc("GET /sandbox/pay/{charge}/{order}/qr.png", p.qr)
+	mux.HandleFunc("POST /sandbox/pay/{charge}/{order}/{act}", p.act)
 	mux.HandleFunc("GET /sandbox/page.css", p.css)
 	return mux
 }
@@ -58,8 +61,8 @@ type view struct {
 	Open    bool
 	Outcome string
 	Acts    []act
-	Query   template.URL // of the page, which names the order; "" = unknown
-	Back    string       // path of the order in the shop; "" = unknown
+	Tail    string // of the path of the page, which names the order; "" = unknown
+	Back    string // path of the order in the shop; "" = unknown
 }
 
 type act struct{ Path, Label, Hint string }
@@ -109,16 +112,14 @@ func wordsFor(r *http.Request) words {
 	return english
 }
 
-// orderQuery is the parameter of the page that names the order, so that its visitor can go back.
-const orderQuery = "order"
-
-// backTo returns the query of the page and the path of its order; "" for a request that names none.
-func backTo(r *http.Request) (query, path string) {
-	o, err := id.ParseOrder(r.URL.Query().Get(orderQuery))
+// backTo returns the part of the page's path that names the order, so that its visitor can go
+// back, and the path of the order; "" for a page that names none.
+func backTo(r *http.Request) (tail, path string) {
+	o, err := id.ParseOrder(r.PathValue("order"))
 	if err != nil {
 		return "", ""
 	}
-	return "?" + orderQuery + "=" + o.Public(), "/orders/" + o.Public()
+	return "/" + o.Public(), "/orders/" + o.Public()
 }
 
 func (p *Pages) show(w http.ResponseWriter, r *http.Request) {
@@ -127,10 +128,10 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	say := wordsFor(r)
-	query, back := backTo(r)
+	tail, back := backTo(r)
 	v := view{
 		Charge: c, Say: say, Number: strings.TrimPrefix(c.Description, "Order "), Amount: money.Amount{Minor: c.AmountMinor, Currency: c.Currency}.String(), Acts: say.Acts,
-		Open: c.Status == "OPEN" && c.SettlesAt == nil && p.bank.now().Before(c.ExpiresAt), Query: template.URL(query), Back: back, //nolint:gosec // of a parsed id
+		Open: c.Status == "OPEN" && c.SettlesAt == nil && p.bank.now().Before(c.ExpiresAt), Tail: tail, Back: back,
 	}
 	switch {
 	case v.Open:
@@ -158,8 +159,8 @@ func (p *Pages) qr(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	query, _ := backTo(r)
-	png, err := qrcode.Encode(p.pageURL+"/pay/"+c.ID.String()+query, qrcode.Medium, qrSize)
+	tail, _ := backTo(r)
+	png, err := qrcode.Encode(p.pageURL+"/pay/"+c.ID.String()+tail, qrcode.Medium, qrSize)
 	if err != nil {
 		http.Error(w, "no code", http.StatusInternalServerError)
 		return
@@ -191,8 +192,8 @@ func (p *Pages) act(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the sandbox bank is away; try again", http.StatusServiceUnavailable)
 		return
 	}
-	query, _ := backTo(r)
-	http.Redirect(w, r, "/sandbox/pay/"+c.ID.String()+query, http.StatusSeeOther)
+	tail, _ := backTo(r)
+	http.Redirect(w, r, "/sandbox/pay/"+c.ID.String()+tail, http.StatusSeeOther)
 }
 
 func (p *Pages) css(w http.ResponseWriter, r *http.Request) {

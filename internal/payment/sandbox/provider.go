@@ -47,7 +47,7 @@ func (p *Provider) Create(ctx context.Context, in payment.CreateInput) (payment.
 	if err != nil {
 		return payment.Created{}, err
 	}
-	page := p.pageURL + "/pay/" + c.ID.String() + "?" + orderQuery + "=" + in.Order.Public()
+	page := p.pageURL + "/pay/" + c.ID.String() + "/" + in.Order.Public()
 	return payment.Created{Ref: c.ID.String(), QRCode: page, RedirectURL: page}, nil
 }
 
