@@ -7,7 +7,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-// A buyer who has the unit of a sold-out item gets the order from every step, in every process,
+// A buyer with an order of a sold-out item gets the order from every step, in every process,
 // in a second tab or another page without the key of the order, and also once the sale is
 // paused or over. Buyers without an order get the state of the item.
 func TestABuyerWithAnOrderOfASoldOutItemIsLedToIt(t *testing.T) {

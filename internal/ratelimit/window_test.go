@@ -12,7 +12,7 @@ import (
 	"seckill/internal/ratelimit"
 )
 
-// "5 in 5 s" means that no window of five seconds has more than five, wherever it begins,
+// "5 in 5 s" means that no window of five seconds has more than five, at any time it begins,
 // and that an attempt is allowed as soon as its window has room.
 func TestNoWindowLetsMoreThrough(t *testing.T) {
 	t.Parallel()
