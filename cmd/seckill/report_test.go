@@ -36,7 +36,7 @@ func TestASaleIsReportedAndExported(t *testing.T) {
 		t.Errorf("JSON: %v %+v", err, report)
 	}
 	command(t, environ, "export", "--sale", made.SaleID, "--out", table).wants(t, exitOK)
-	if text, err := os.ReadFile(table); err != nil || !strings.HasPrefix(string(text), "order_id,number,status") {
+	if text, err := os.ReadFile(table); err != nil || !strings.HasPrefix(string(text), "\ufefforder_id,number,status") {
 		t.Errorf("table %s, error %v", text, err)
 	}
 	log := command(t, environ, "user", "log")

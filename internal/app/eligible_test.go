@@ -137,7 +137,7 @@ func TestErrorsLinkToTheirCauseAndWhatToDo(t *testing.T) {
 		`{"query":"{"}`:                                      "GRAPHQL_PARSE_FAILED",
 		`{"query":"query($i: ID!) { node(id: $i) { id } }"}`: "BAD_USER_INPUT",
 		`not json`: "BAD_USER_INPUT",
-		`{"extensions":{"persistedQuery":{"version":1,"sha256Hash":"` + strings.Repeat("0", 64) + `"}}}`: "PERSISTED_QUERY_NOT_FOUND",
+		`{"extensions":{"persistedQuery":{"version":1,"sha256Hash":"` + strings.Repeat("0", 64) + `"}}}`: "PERSISTED_QUERY_NOT_SUPPORTED",
 	} {
 		if answer := get(http.MethodPost, "/graphql", body); !strings.Contains(answer, `"documentation":"https://shop.example.com/errors#`+code+`"`) {
 			t.Errorf("%s: %s", body, answer)

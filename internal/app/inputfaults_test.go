@@ -107,7 +107,7 @@ func TestEachMutationReturnsAllFaultsOfItsInputAtOnce(t *testing.T) {
 	long := strings.Repeat("x", 10_001)
 	past := time.Now().UTC().Add(-time.Hour).Format(time.RFC3339Nano)
 	price := map[string]any{"amount": "0.00", "currencyCode": "CNY"}
-	address := map[string]any{"name": long, "phone": "call me", "country": "1x", "city": "", "street": "a\tb", "postalCode": "?"}
+	address := map[string]any{"name": long, "phone": "call me", "country": "1x", "city": "", "street": "a\u202eb", "postalCode": "?"}
 	addressFaults := "name phone country city street postalCode"
 	ofOrder := func(more map[string]any) map[string]any {
 		in := map[string]any{"orderId": orderID}

@@ -16,7 +16,7 @@ func TestNamesFromRightToLeftAreIsolated(t *testing.T) {
 	content := Content{
 		Path: "/orders/1", Life: time.Hour,
 		Notice:  NoticeContent{Name: name, Number: "1", Amount: "9.00 CNY", At: time.Now().Add(time.Hour)},
-		Receipt: ReceiptContent{Number: "1", Item: name, Quantity: 2, Amount: "9.00 CNY", Seller: name, Details: name, Tax: "1.00 CNY", TaxRate: "19", TaxName: name},
+		Receipt: ReceiptContent{Number: "1", Item: name, Quantity: 2, Amount: "9.00 CNY", Buyer: name, At: time.Now(), Seller: name, Details: name, Tax: "1.00 CNY", TaxRate: "19", TaxName: name},
 	}
 	for _, kind := range append([]Kind{VerifyAddress, Receipt, RefundReceipt}, PaymentDeadline, Admitted) {
 		for _, language := range []locale.Language{locale.English, locale.Chinese} {

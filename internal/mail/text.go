@@ -33,11 +33,10 @@ func write(kind Kind, language locale.Language, base string, c Content, now time
 	if !ok {
 		templates = texts[locale.English]
 	}
-	values := map[string]any{"Shop": base, "Link": base + c.Path, "Life": duration(language, c.Life), "Receipt": c.Receipt.isolated(), "Unsubscribe": ""}
+	values := map[string]any{"Shop": base, "Link": base + c.Path, "Life": duration(language, c.Life), "Unsubscribe": ""}
 	c.Notice.Name = locale.Isolate(oneLine(c.Notice.Name))
 	values["Notice"], values["At"], values["Left"] = c.Notice, moment(language, c.Notice.At), duration(language, left(kind, c.Notice.At.Sub(now)))
-	c.Receipt.Buyer = oneLine(c.Receipt.Buyer)
-	values["Receipt"], values["Date"] = c.Receipt, date(language, c.Receipt.At)
+	values["Receipt"], values["Date"] = c.Receipt.isolated(), date(language, c.Receipt.At)
 	if c.Unsubscribe != "" {
 		values["Unsubscribe"] = base + c.Unsubscribe
 	}
@@ -71,7 +70,8 @@ func firstParagraph(words text) string {
 
 // isolated returns the values with the texts of people isolated.
 func (r ReceiptContent) isolated() ReceiptContent {
-	for _, text := range []*string{&r.Item, &r.Seller, &r.Details, &r.TaxName} {
+	r.Buyer = oneLine(r.Buyer)
+	for _, text := range []*string{&r.Item, &r.Buyer, &r.Seller, &r.Details, &r.TaxName} {
 		*text = locale.Isolate(*text)
 	}
 	return r

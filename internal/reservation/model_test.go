@@ -128,7 +128,7 @@ func TestTheReserveScriptAgreesWithTheReference(t *testing.T) {
 				done, err := f.gate.SetState(t.Context(), reservation.StateChange{
 					Sale: f.sale, Item: f.item, Epoch: 1, Revision: revision, State: r.state, Opens: time.Now().Add(-time.Hour), Closes: time.Now().Add(time.Hour),
 				})
-				if err != nil || !done {
+				if err != nil || !done.Done {
 					rt.Fatalf("state: %v %v", done, err)
 				}
 			},
