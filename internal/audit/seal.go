@@ -168,7 +168,7 @@ func (s *Sealer) seal(ctx context.Context, of id.Sale, from uuid.UUID, now time.
 			}
 			next = last.Seq + 1
 			if !last.positioned() {
-				if err := numberEarlier(ctx, s.DB, tx, of, last.Until); err != nil {
+				if err := numberEarlier(ctx, tx, of, last.Until); err != nil {
 					return err
 				}
 			}
@@ -231,7 +231,7 @@ func (s *Sealer) hasUnsealed(ctx context.Context, of id.Sale, from uuid.UUID) (s
 
 // numberEarlier gives positions to the entries that were sealed by the clock and the ids:
 // in their order, as the seals of that time have them.
-func numberEarlier(ctx context.Context, db *postgres.DB, tx *ent.Tx, of id.Sale, until uuid.UUID) error {
+func numberEarlier(ctx context.Context, tx *ent.Tx, of id.Sale, until uuid.UUID) error {
 	entries, err := readEntries(ctx, tx, of, span{uuid.Nil, until})
 	if err != nil {
 		return err

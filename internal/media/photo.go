@@ -201,7 +201,7 @@ func withProfile(body []byte, kind string, icc []byte) []byte {
 		icc = icc[len(part):]
 		out = append(out, 0xff, 0xe2)
 		out = binary.BigEndian.AppendUint16(out, uint16(2+len(jpegProfile)+2+len(part))) //nolint:gosec // at most 0xffff
-		out = append(append(append(out, jpegProfile...), byte(n), byte(total)), part...)
+		out = append(append(append(out, jpegProfile...), byte(n), byte(total)), part...) //nolint:gosec // a profile has a few segments
 	}
 	return append(out, body[2:]...)
 }

@@ -24,7 +24,7 @@ func (s *Service) describe(ctx context.Context, by sale.Actor, saleID id.Sale, p
 		by: by, sale: saleID, what: sale.ActDescribe, note: p.Note, details: &changed,
 		decide: func(v *sale.Sale) (sale.Status, error) {
 			d = p.of(v)
-			faults := fault.All(optional(&p.Note, maxNote, "note"), line(&d.Title, 1, "title"), optional(&d.Rules, maxText, "rules"), checkAccent(&d.Accent))
+			faults := fault.All(optional(&p.Note, maxNote, "note"), line(&d.Title, "title"), optional(&d.Rules, maxText, "rules"), checkAccent(&d.Accent))
 			changed = d.changes(SalePatch{}.of(v))
 			for _, field := range slices.Sorted(maps.Keys(changed)) {
 				if field != sale.FormerValues && !slices.Contains(described, field) {

@@ -88,7 +88,7 @@ type terms struct {
 // faults.
 func (d *SaleDraft) clean() error {
 	return fault.All(
-		line(&d.Title, 1, "title"),
+		line(&d.Title, "title"),
 		optional(&d.Rules, maxText, "rules"),
 		checkSlug(&d.Slug),
 		checkAccent(&d.Accent),

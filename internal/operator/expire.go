@@ -26,7 +26,7 @@ func (s *Service) ExpireOrder(ctx context.Context, in ExpireInput) (*order.Order
 	if err := authorise(in.By, sale.ActExpire); err != nil {
 		return nil, err
 	}
-	if err := required(&in.Note, maxNote, "note"); err != nil {
+	if err := requireNote(&in.Note); err != nil {
 		return nil, err
 	}
 	o, err := s.cfg.Orders.Reload(ctx, in.Order)

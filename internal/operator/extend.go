@@ -42,7 +42,7 @@ func (s *Service) Extend(ctx context.Context, in ExtendInput) (Extended, error) 
 	if err := authorise(in.By, sale.ActExtend); err != nil {
 		return Extended{}, err
 	}
-	if err := required(&in.Note, maxNote, "note"); err != nil {
+	if err := requireNote(&in.Note); err != nil {
 		return Extended{}, err
 	}
 	v, err := s.cfg.Sales.ByID(ctx, in.Sale)

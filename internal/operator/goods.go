@@ -27,7 +27,7 @@ type GoodsDraft struct {
 
 func (d *GoodsDraft) check() error {
 	return fault.All(
-		line(&d.Name, 1, "name"),
+		line(&d.Name, "name"),
 		optional(&d.Description, maxText, "description"),
 		checkImageURL(d.ImageURL, "imageUrl"),
 		optional(&d.ImageAlt, maxImageAlt, "imageAlt"),

@@ -50,7 +50,7 @@ func (s *Service) CheckExtension(ctx context.Context, in ExtendInput) error {
 	if v == nil {
 		return unknown("saleId")
 	}
-	return fault.All(required(&in.Note, maxNote, "note"), checkEnd(v.EndsAt, in.EndsAt))
+	return fault.All(requireNote(&in.Note), checkEnd(v.EndsAt, in.EndsAt))
 }
 
 // checkEnd checks the new end of a sale.
@@ -73,7 +73,7 @@ func (in *AdjustInput) check() error {
 	if in.Units == 0 {
 		units = invalid(fault.NotZero, "units")
 	}
-	return fault.All(required(&in.Note, maxNote, "note"), units)
+	return fault.All(requireNote(&in.Note), units)
 }
 
 // units returns the units of an order to refund.
@@ -86,7 +86,7 @@ func (in VoidInput) units(o *order.Order) (int, error) {
 
 // CheckVoid returns all faults of the input of VoidOrder.
 func (s *Service) CheckVoid(ctx context.Context, in VoidInput) error {
-	note := required(&in.Note, maxNote, "note")
+	note := requireNote(&in.Note)
 	o, err := s.cfg.Orders.Reload(ctx, in.Order)
 	switch {
 	case err != nil:

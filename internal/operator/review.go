@@ -88,7 +88,7 @@ func (s *Service) openLedger(ctx context.Context, tx *ent.Tx, v *sale.Sale) erro
 
 // Reject sends a sale back to its author with a reason.
 func (s *Service) Reject(ctx context.Context, in ActInput) (*sale.Sale, error) {
-	if err := required(&in.Note, maxNote, "note"); err != nil {
+	if err := requireNote(&in.Note); err != nil {
 		return nil, err
 	}
 	return s.do(ctx, act{by: in.By, sale: in.Sale, what: sale.ActReject, note: in.Note})

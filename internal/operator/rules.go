@@ -31,23 +31,24 @@ const (
 
 var slugFormat = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
-// required puts a text, which must not be empty, into the form in which it is stored, and
+// requireNote puts a note, which must not be empty, into the form in which it is stored, and
 // checks it.
-func required(text *string, most int, path ...string) error {
-	*text = typed.Text(*text)
-	return checked(fault.Lines(*text, 1, most), path...)
+func requireNote(note *string) error {
+	*note = typed.Text(*note)
+	return checked(fault.Lines(*note, 1, maxNote), "note")
 }
 
-// optional is required for a text that may be empty.
+// optional puts a text, which may be empty, into the form in which it is stored, and checks
+// it.
 func optional(text *string, most int, path ...string) error {
 	*text = typed.Text(*text)
 	return checked(fault.Lines(*text, 0, most), path...)
 }
 
-// line puts a text of one line into the form in which it is stored, and checks it.
-func line(text *string, least int, path ...string) error {
+// line puts a text of one line, which must not be empty, into the form in which it is stored, and checks it.
+func line(text *string, path ...string) error {
 	*text = typed.Line(*text)
-	return checked(fault.Line(*text, least, maxName), path...)
+	return checked(fault.Line(*text, 1, maxName), path...)
 }
 
 func checked(rule fault.Rule, path ...string) error {

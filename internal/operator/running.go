@@ -45,7 +45,7 @@ func (s *Service) Preheat(ctx context.Context, in ActInput) (*sale.Sale, error) 
 
 // Pause pauses a live sale; buyers see the reason.
 func (s *Service) Pause(ctx context.Context, in ActInput) (*sale.Sale, error) {
-	if err := required(&in.Note, maxNote, "note"); err != nil {
+	if err := requireNote(&in.Note); err != nil {
 		return nil, err
 	}
 	return s.withGate(ctx, act{
@@ -83,7 +83,7 @@ func (s *Service) checkNotOver(v *sale.Sale) error {
 
 // End ends a sale that has begun, or cancels one that has not; buyers see the reason.
 func (s *Service) End(ctx context.Context, in ActInput) (*sale.Sale, error) {
-	if err := required(&in.Note, maxNote, "note"); err != nil {
+	if err := requireNote(&in.Note); err != nil {
 		return nil, err
 	}
 	if err := authorise(in.By, sale.ActEnd); err != nil {

@@ -62,7 +62,7 @@ func (s *Service) SaveTemplate(ctx context.Context, by sale.Actor, saleID id.Sal
 	if err := requireStaff(by); err != nil {
 		return nil, err
 	}
-	if err := line(&name, 1, "name"); err != nil {
+	if err := line(&name, "name"); err != nil {
 		return nil, err
 	}
 	v, err := s.cfg.Sales.ByID(ctx, saleID)

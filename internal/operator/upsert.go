@@ -91,7 +91,9 @@ func (s *Service) equalise(ctx context.Context, by sale.Actor, v *sale.Sale, d S
 	if err := authorise(by, sale.ActUpdate); err != nil {
 		return nil, err
 	}
-	d.clean()
+	if err := d.clean(); err != nil {
+		return nil, err
+	}
 	p := d.patch()
 	if len(p.of(v).changes(SalePatch{}.of(v))) == 0 {
 		return v, nil

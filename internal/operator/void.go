@@ -37,7 +37,7 @@ func (s *Service) VoidOrder(ctx context.Context, in VoidInput) (Voided, error) {
 	if err := authorise(in.By, sale.ActVoid); err != nil {
 		return Voided{}, err
 	}
-	if err := required(&in.Note, maxNote, "note"); err != nil {
+	if err := requireNote(&in.Note); err != nil {
 		return Voided{}, err
 	}
 	o, err := s.cfg.Orders.Reload(ctx, in.Order)

@@ -97,12 +97,12 @@ func (s *Service) settleRefunded(ctx context.Context, e *ent.PaymentEvent, p *Pa
 		if err := s.mark(ctx, tx, p, to, nil); err != nil { // of two at once, the second one counts the first
 			return nil, err
 		}
+		draft := refundDraft{payment: p, cause: Outside, status: RefundSucceeded, key: ownKey("outside", e.ID), reason: outsideReason, amount: excess}
 		if whole && o.Status == order.Paid {
-			return s.refundedWhole(ctx, tx, e, p, o, excess)
+			return s.refundedWhole(ctx, tx, o, draft)
 		}
-		if err := s.newRefund(ctx, tx, refundDraft{
-			payment: p, cause: Outside, status: RefundSucceeded, key: ownKey("outside", e.ID), reason: outsideReason, amount: excess, transaction: "outside:" + e.ID.String(),
-		}); err != nil {
+		draft.transaction = "outside:" + e.ID.String()
+		if err := s.newRefund(ctx, tx, draft); err != nil {
 			return nil, err
 		}
 		return s.noteOrder(ctx, tx, o.ID, order.Entry{Code: order.CodeRefundSettled, Note: money.Amount{Minor: excess, Currency: p.Currency}.String()})
@@ -110,12 +110,9 @@ func (s *Service) settleRefunded(ctx context.Context, e *ent.PaymentEvent, p *Pa
 }
 
 // refundedWhole refunds the units of an order that are left, with money that is back already.
-func (s *Service) refundedWhole(ctx context.Context, tx *ent.Tx, e *ent.PaymentEvent, p *Payment, o *order.Order, amount int64) (*order.Order, error) {
+func (s *Service) refundedWhole(ctx context.Context, tx *ent.Tx, o *order.Order, draft refundDraft) (*order.Order, error) {
 	entry := order.Entry{By: order.Actor{Kind: order.Provider}, Code: order.CodeRefunded, Units: o.Left()}
-	draft := refundDraft{
-		id: id.New[id.Refund](), payment: p, cause: Voided, status: RefundSucceeded, key: ownKey("outside", e.ID), reason: outsideReason,
-		restock: true, units: o.Left(), amount: amount,
-	}
+	draft.id, draft.cause, draft.restock, draft.units = id.New[id.Refund](), Voided, true, o.Left()
 	begun, err := s.apply(ctx, tx, order.Move{Order: o, To: order.Refunding, At: s.now(), Entry: order.Entry{
 		By: entry.By, Code: order.CodeRefundSettled, Units: entry.Units,
 	}})

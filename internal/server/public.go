@@ -104,8 +104,8 @@ func NewPublic(opts PublicOptions) (http.Handler, error) {
 		mux.Handle("/playground/", p)
 	}
 	protection := http.NewCrossOriginProtection()
-	protection.AddInsecureBypassPattern("/webhooks/")    // providers are not browsers, and sign their requests
-	protection.AddInsecureBypassPattern("/unsubscribe/") // the link itself is the permission, and mail programs post it
+	protection.AddInsecureBypassPattern("/webhooks/")                      // providers are not browsers, and sign their requests
+	protection.AddInsecureBypassPattern("/unsubscribe/")                   // the link itself is the permission, and mail programs post it
 	protection.AddInsecureBypassPattern("POST /auth/oidc/{name}/callback") // from the page of a provider; the state belongs to the browser
 	trusted := opts.Origins
 	if opts.Address != "" {

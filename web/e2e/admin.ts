@@ -37,7 +37,7 @@ export async function draft(page: Page, title: string): Promise<void> {
 
 /** Chooses the newest product in each item that has none. */
 export async function chooseProducts(page: Page): Promise<void> {
-  for (const field of await page.getByLabel('Product', { exact: true }).all()) if (!(await field.inputValue())) await field.selectOption({ index: 1 });
+  for (const field of await page.getByLabel(/^Product/).all()) if (!(await field.inputValue())) await field.selectOption({ index: 1 });
 }
 
 /** A figure of the dashboard. */
