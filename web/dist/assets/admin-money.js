@@ -1,1 +1,1 @@
-export{d as OrderMoneyPage}from"./admin.js?v=dbd849e2a7f4";
+export{d as OrderMoneyPage}from"./admin.js?v=a589a1eacc74";

@@ -1,1 +1,1 @@
-export{i as Refunds}from"./admin.js?v=dbd849e2a7f4";
+export{i as Refunds}from"./admin.js?v=a589a1eacc74";

@@ -1,1 +1,1 @@
-export{n as ReportPage}from"./admin.js?v=dbd849e2a7f4";
+export{n as ReportPage}from"./admin.js?v=a589a1eacc74";

@@ -1,1 +1,1 @@
-export{P as ot,F as textsOf}from"./admin.js?v=dbd849e2a7f4";
+export{P as ot,F as textsOf}from"./admin.js?v=a589a1eacc74";

@@ -1,1 +1,1 @@
-export{r as resumeWaitingRooms}from"./attempt.js?v=dbd849e2a7f4";
+export{r as resumeWaitingRooms}from"./attempt.js?v=a589a1eacc74";

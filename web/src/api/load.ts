@@ -26,13 +26,14 @@ const cache = new Map<string, unknown>();
 /**
  * Loads data for a page: at once, when the key, the user or the language
  * changes, and when the browser wakes up. Old data stays visible while new data loads,
- * and when that fails; transient faults are retried. Null means not found.
+ * and when that fails; transient faults are retried. Null means not found. With `fresh`
+ * the page does not begin with an earlier response: a form would save its old values.
  */
-export function useLoad<T>(key: string, load: (signal: AbortSignal) => Promise<T | null>): Loaded<T> {
+export function useLoad<T>(key: string, load: (signal: AbortSignal) => Promise<T | null>, fresh = false): Loaded<T> {
   const cacheKey = `${currentUser.value?.id ?? ''}|${key}`;
   const loader = useMemo(() => {
     const page = signal<LoadState<T>>(
-      cache.has(cacheKey) ? { state: 'ready', data: cache.get(cacheKey) as T, fault: null } : { state: 'loading' },
+      cache.has(cacheKey) && !fresh ? { state: 'ready', data: cache.get(cacheKey) as T, fault: null } : { state: 'loading' },
     );
     let running = new AbortController();
     let again: ReturnType<typeof setTimeout> | undefined;

@@ -47,7 +47,7 @@ export function SaleEditor({ id }: { id?: string }) {
       id ? request(AdminSaleDoc, { id }, signal).then((answer) => answer.sale) : null,
     ]);
     return { goods, sale };
-  });
+  }, true);
   if (page.value.state === 'failed') return <FaultMessage fault={page.value.fault} again={reload} />;
   if (page.value.state !== 'ready') return <Loading />;
   const { goods, sale } = page.value.data;
