@@ -104,7 +104,7 @@ func (s *Service) posted(w http.ResponseWriter, r *http.Request) {
 			query.Set(name, value)
 		}
 	}
-	http.Redirect(w, r, "/auth/oidc/"+p.Name+"/callback?"+query.Encode(), http.StatusSeeOther) //nolint:gosec // a path of this server
+	http.Redirect(w, r, "/auth/oidc/"+p.Name+"/callback?"+query.Encode(), http.StatusSeeOther)
 }
 
 // callback signs in and sends the browser to the page from which it started.
