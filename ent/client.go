@@ -11,6 +11,7 @@ import (
 
 	"seckill/ent/accountlink"
 	"seckill/ent/address"
+	"seckill/ent/deadletter"
 	"seckill/ent/fulfilment"
 	"seckill/ent/goods"
 	"seckill/ent/goodslog"
@@ -68,6 +69,8 @@ type Client struct {
 	AccountLink *AccountLinkClient
 	// Address is the client for interacting with the Address builders.
 	Address *AddressClient
+	// DeadLetter is the client for interacting with the DeadLetter builders.
+	DeadLetter *DeadLetterClient
 	// Fulfilment is the client for interacting with the Fulfilment builders.
 	Fulfilment *FulfilmentClient
 	// Goods is the client for interacting with the Goods builders.
@@ -160,6 +163,7 @@ func NewClient(opts ...Option) *Client {
 func (c *Client) init() {
 	c.AccountLink = NewAccountLinkClient(c.config)
 	c.Address = NewAddressClient(c.config)
+	c.DeadLetter = NewDeadLetterClient(c.config)
 	c.Fulfilment = NewFulfilmentClient(c.config)
 	c.Goods = NewGoodsClient(c.config)
 	c.GoodsLog = NewGoodsLogClient(c.config)
@@ -294,6 +298,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		config:           cfg,
 		AccountLink:      NewAccountLinkClient(cfg),
 		Address:          NewAddressClient(cfg),
+		DeadLetter:       NewDeadLetterClient(cfg),
 		Fulfilment:       NewFulfilmentClient(cfg),
 		Goods:            NewGoodsClient(cfg),
 		GoodsLog:         NewGoodsLogClient(cfg),
@@ -355,6 +360,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		config:           cfg,
 		AccountLink:      NewAccountLinkClient(cfg),
 		Address:          NewAddressClient(cfg),
+		DeadLetter:       NewDeadLetterClient(cfg),
 		Fulfilment:       NewFulfilmentClient(cfg),
 		Goods:            NewGoodsClient(cfg),
 		GoodsLog:         NewGoodsLogClient(cfg),
@@ -424,15 +430,15 @@ func (c *Client) Close() error {
 // In order to add hooks to a specific client, call: `client.Node.Use(...)`.
 func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
-		c.AccountLink, c.Address, c.Fulfilment, c.Goods, c.GoodsLog, c.Intervention,
-		c.LetterAct, c.LogPosition, c.Mail, c.NoticeChoice, c.NoticeDelivery,
-		c.NoticeFact, c.Order, c.OrderEvent, c.OrderFailure, c.OrderMetadata,
-		c.OrderRecipient, c.Payment, c.PaymentEvent, c.PushSubscription, c.RecordMark,
-		c.Refund, c.RefusedAttempt, c.Sale, c.SaleFigures, c.SaleItem, c.SaleLog,
-		c.SaleReminder, c.SaleTemplate, c.SandboxCall, c.SandboxCharge,
-		c.SandboxRefund, c.SecurityEvent, c.ServiceToken, c.Session, c.StockMovement,
-		c.User, c.UserIdentity, c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint,
-		c.WebhookEvent,
+		c.AccountLink, c.Address, c.DeadLetter, c.Fulfilment, c.Goods, c.GoodsLog,
+		c.Intervention, c.LetterAct, c.LogPosition, c.Mail, c.NoticeChoice,
+		c.NoticeDelivery, c.NoticeFact, c.Order, c.OrderEvent, c.OrderFailure,
+		c.OrderMetadata, c.OrderRecipient, c.Payment, c.PaymentEvent,
+		c.PushSubscription, c.RecordMark, c.Refund, c.RefusedAttempt, c.Sale,
+		c.SaleFigures, c.SaleItem, c.SaleLog, c.SaleReminder, c.SaleTemplate,
+		c.SandboxCall, c.SandboxCharge, c.SandboxRefund, c.SecurityEvent,
+		c.ServiceToken, c.Session, c.StockMovement, c.User, c.UserIdentity,
+		c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint, c.WebhookEvent,
 	} {
 		n.Use(hooks...)
 	}
@@ -442,15 +448,15 @@ func (c *Client) Use(hooks ...Hook) {
 // In order to add interceptors to a specific client, call: `client.Node.Intercept(...)`.
 func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
-		c.AccountLink, c.Address, c.Fulfilment, c.Goods, c.GoodsLog, c.Intervention,
-		c.LetterAct, c.LogPosition, c.Mail, c.NoticeChoice, c.NoticeDelivery,
-		c.NoticeFact, c.Order, c.OrderEvent, c.OrderFailure, c.OrderMetadata,
-		c.OrderRecipient, c.Payment, c.PaymentEvent, c.PushSubscription, c.RecordMark,
-		c.Refund, c.RefusedAttempt, c.Sale, c.SaleFigures, c.SaleItem, c.SaleLog,
-		c.SaleReminder, c.SaleTemplate, c.SandboxCall, c.SandboxCharge,
-		c.SandboxRefund, c.SecurityEvent, c.ServiceToken, c.Session, c.StockMovement,
-		c.User, c.UserIdentity, c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint,
-		c.WebhookEvent,
+		c.AccountLink, c.Address, c.DeadLetter, c.Fulfilment, c.Goods, c.GoodsLog,
+		c.Intervention, c.LetterAct, c.LogPosition, c.Mail, c.NoticeChoice,
+		c.NoticeDelivery, c.NoticeFact, c.Order, c.OrderEvent, c.OrderFailure,
+		c.OrderMetadata, c.OrderRecipient, c.Payment, c.PaymentEvent,
+		c.PushSubscription, c.RecordMark, c.Refund, c.RefusedAttempt, c.Sale,
+		c.SaleFigures, c.SaleItem, c.SaleLog, c.SaleReminder, c.SaleTemplate,
+		c.SandboxCall, c.SandboxCharge, c.SandboxRefund, c.SecurityEvent,
+		c.ServiceToken, c.Session, c.StockMovement, c.User, c.UserIdentity,
+		c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint, c.WebhookEvent,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -463,6 +469,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.AccountLink.mutate(ctx, m)
 	case *AddressMutation:
 		return c.Address.mutate(ctx, m)
+	case *DeadLetterMutation:
+		return c.DeadLetter.mutate(ctx, m)
 	case *FulfilmentMutation:
 		return c.Fulfilment.mutate(ctx, m)
 	case *GoodsMutation:
@@ -811,6 +819,139 @@ func (c *AddressClient) mutate(ctx context.Context, m *AddressMutation) (Value, 
 		return (&AddressDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown Address mutation op: %q", m.Op())
+	}
+}
+
+// DeadLetterClient is a client for the DeadLetter schema.
+type DeadLetterClient struct {
+	config
+}
+
+// NewDeadLetterClient returns a client for the DeadLetter from the given config.
+func NewDeadLetterClient(c config) *DeadLetterClient {
+	return &DeadLetterClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `deadletter.Hooks(f(g(h())))`.
+func (c *DeadLetterClient) Use(hooks ...Hook) {
+	c.hooks.DeadLetter = append(c.hooks.DeadLetter, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `deadletter.Intercept(f(g(h())))`.
+func (c *DeadLetterClient) Intercept(interceptors ...Interceptor) {
+	c.inters.DeadLetter = append(c.inters.DeadLetter, interceptors...)
+}
+
+// Create returns a builder for creating a DeadLetter entity.
+func (c *DeadLetterClient) Create() *DeadLetterCreate {
+	mutation := newDeadLetterMutation(c.config, OpCreate)
+	return &DeadLetterCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of DeadLetter entities.
+func (c *DeadLetterClient) CreateBulk(builders ...*DeadLetterCreate) *DeadLetterCreateBulk {
+	return &DeadLetterCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *DeadLetterClient) MapCreateBulk(slice any, setFunc func(*DeadLetterCreate, int)) *DeadLetterCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &DeadLetterCreateBulk{err: fmt.Errorf("calling to DeadLetterClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*DeadLetterCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &DeadLetterCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for DeadLetter.
+func (c *DeadLetterClient) Update() *DeadLetterUpdate {
+	mutation := newDeadLetterMutation(c.config, OpUpdate)
+	return &DeadLetterUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *DeadLetterClient) UpdateOne(_m *DeadLetter) *DeadLetterUpdateOne {
+	mutation := newDeadLetterMutation(c.config, OpUpdateOne, withDeadLetter(_m))
+	return &DeadLetterUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *DeadLetterClient) UpdateOneID(id uuid.UUID) *DeadLetterUpdateOne {
+	mutation := newDeadLetterMutation(c.config, OpUpdateOne, withDeadLetterID(id))
+	return &DeadLetterUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for DeadLetter.
+func (c *DeadLetterClient) Delete() *DeadLetterDelete {
+	mutation := newDeadLetterMutation(c.config, OpDelete)
+	return &DeadLetterDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *DeadLetterClient) DeleteOne(_m *DeadLetter) *DeadLetterDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *DeadLetterClient) DeleteOneID(id uuid.UUID) *DeadLetterDeleteOne {
+	builder := c.Delete().Where(deadletter.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &DeadLetterDeleteOne{builder}
+}
+
+// Query returns a query builder for DeadLetter.
+func (c *DeadLetterClient) Query() *DeadLetterQuery {
+	return &DeadLetterQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeDeadLetter},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a DeadLetter entity by its id.
+func (c *DeadLetterClient) Get(ctx context.Context, id uuid.UUID) (*DeadLetter, error) {
+	return c.Query().Where(deadletter.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *DeadLetterClient) GetX(ctx context.Context, id uuid.UUID) *DeadLetter {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *DeadLetterClient) Hooks() []Hook {
+	return c.hooks.DeadLetter
+}
+
+// Interceptors returns the client interceptors.
+func (c *DeadLetterClient) Interceptors() []Interceptor {
+	return c.inters.DeadLetter
+}
+
+func (c *DeadLetterClient) mutate(ctx context.Context, m *DeadLetterMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&DeadLetterCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&DeadLetterUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&DeadLetterUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&DeadLetterDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown DeadLetter mutation op: %q", m.Op())
 	}
 }
 
@@ -6137,9 +6278,9 @@ func (c *WebhookEventClient) mutate(ctx context.Context, m *WebhookEventMutation
 // hooks and interceptors per client, for fast access.
 type (
 	hooks struct {
-		AccountLink, Address, Fulfilment, Goods, GoodsLog, Intervention, LetterAct,
-		LogPosition, Mail, NoticeChoice, NoticeDelivery, NoticeFact, Order, OrderEvent,
-		OrderFailure, OrderMetadata, OrderRecipient, Payment, PaymentEvent,
+		AccountLink, Address, DeadLetter, Fulfilment, Goods, GoodsLog, Intervention,
+		LetterAct, LogPosition, Mail, NoticeChoice, NoticeDelivery, NoticeFact, Order,
+		OrderEvent, OrderFailure, OrderMetadata, OrderRecipient, Payment, PaymentEvent,
 		PushSubscription, RecordMark, Refund, RefusedAttempt, Sale, SaleFigures,
 		SaleItem, SaleLog, SaleReminder, SaleTemplate, SandboxCall, SandboxCharge,
 		SandboxRefund, SecurityEvent, ServiceToken, Session, StockMovement, User,
@@ -6147,9 +6288,9 @@ type (
 		WebhookEvent []ent.Hook
 	}
 	inters struct {
-		AccountLink, Address, Fulfilment, Goods, GoodsLog, Intervention, LetterAct,
-		LogPosition, Mail, NoticeChoice, NoticeDelivery, NoticeFact, Order, OrderEvent,
-		OrderFailure, OrderMetadata, OrderRecipient, Payment, PaymentEvent,
+		AccountLink, Address, DeadLetter, Fulfilment, Goods, GoodsLog, Intervention,
+		LetterAct, LogPosition, Mail, NoticeChoice, NoticeDelivery, NoticeFact, Order,
+		OrderEvent, OrderFailure, OrderMetadata, OrderRecipient, Payment, PaymentEvent,
 		PushSubscription, RecordMark, Refund, RefusedAttempt, Sale, SaleFigures,
 		SaleItem, SaleLog, SaleReminder, SaleTemplate, SandboxCall, SandboxCharge,
 		SandboxRefund, SecurityEvent, ServiceToken, Session, StockMovement, User,

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"seckill/ent/accountlink"
 	"seckill/ent/address"
+	"seckill/ent/deadletter"
 	"seckill/ent/fulfilment"
 	"seckill/ent/goods"
 	"seckill/ent/goodslog"
@@ -116,6 +117,7 @@ func checkColumn(t, c string) error {
 		columnCheck = sql.NewColumnCheck(map[string]func(string) bool{
 			accountlink.Table:      accountlink.ValidColumn,
 			address.Table:          address.ValidColumn,
+			deadletter.Table:       deadletter.ValidColumn,
 			fulfilment.Table:       fulfilment.ValidColumn,
 			goods.Table:            goods.ValidColumn,
 			goodslog.Table:         goodslog.ValidColumn,

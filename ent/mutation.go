@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"seckill/ent/accountlink"
 	"seckill/ent/address"
+	"seckill/ent/deadletter"
 	"seckill/ent/fulfilment"
 	"seckill/ent/goods"
 	"seckill/ent/goodslog"
@@ -69,6 +70,7 @@ const (
 	// Node types.
 	TypeAccountLink      = "AccountLink"
 	TypeAddress          = "Address"
+	TypeDeadLetter       = "DeadLetter"
 	TypeFulfilment       = "Fulfilment"
 	TypeGoods            = "Goods"
 	TypeGoodsLog         = "GoodsLog"
@@ -1714,6 +1716,969 @@ func (m *AddressMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *AddressMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown Address edge %s", name)
+}
+
+// DeadLetterMutation represents an operation that mutates the DeadLetter nodes in the graph.
+type DeadLetterMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *uuid.UUID
+	stream        *string
+	entry         *string
+	message_id    *string
+	handler       *string
+	reason        *string
+	deliveries    *int
+	adddeliveries *int
+	attempts      *int
+	addattempts   *int
+	fields        *[]byte
+	state         *deadletter.State
+	created_at    *time.Time
+	ended_at      *time.Time
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*DeadLetter, error)
+	predicates    []predicate.DeadLetter
+}
+
+var _ ent.Mutation = (*DeadLetterMutation)(nil)
+
+// deadletterOption allows management of the mutation configuration using functional options.
+type deadletterOption func(*DeadLetterMutation)
+
+// newDeadLetterMutation creates new mutation for the DeadLetter entity.
+func newDeadLetterMutation(c config, op Op, opts ...deadletterOption) *DeadLetterMutation {
+	m := &DeadLetterMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeDeadLetter,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withDeadLetterID sets the ID field of the mutation.
+func withDeadLetterID(id uuid.UUID) deadletterOption {
+	return func(m *DeadLetterMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *DeadLetter
+		)
+		m.oldValue = func(ctx context.Context) (*DeadLetter, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().DeadLetter.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withDeadLetter sets the old DeadLetter of the mutation.
+func withDeadLetter(node *DeadLetter) deadletterOption {
+	return func(m *DeadLetterMutation) {
+		m.oldValue = func(context.Context) (*DeadLetter, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m DeadLetterMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m DeadLetterMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of DeadLetter entities.
+func (m *DeadLetterMutation) SetID(id uuid.UUID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *DeadLetterMutation) ID() (id uuid.UUID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *DeadLetterMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []uuid.UUID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().DeadLetter.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetStream sets the "stream" field.
+func (m *DeadLetterMutation) SetStream(s string) {
+	m.stream = &s
+}
+
+// Stream returns the value of the "stream" field in the mutation.
+func (m *DeadLetterMutation) Stream() (r string, exists bool) {
+	v := m.stream
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldStream returns the old "stream" field's value of the DeadLetter entity.
+// If the DeadLetter object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeadLetterMutation) OldStream(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldStream is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldStream requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldStream: %w", err)
+	}
+	return oldValue.Stream, nil
+}
+
+// ResetStream resets all changes to the "stream" field.
+func (m *DeadLetterMutation) ResetStream() {
+	m.stream = nil
+}
+
+// SetEntry sets the "entry" field.
+func (m *DeadLetterMutation) SetEntry(s string) {
+	m.entry = &s
+}
+
+// Entry returns the value of the "entry" field in the mutation.
+func (m *DeadLetterMutation) Entry() (r string, exists bool) {
+	v := m.entry
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEntry returns the old "entry" field's value of the DeadLetter entity.
+// If the DeadLetter object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeadLetterMutation) OldEntry(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEntry is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEntry requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEntry: %w", err)
+	}
+	return oldValue.Entry, nil
+}
+
+// ResetEntry resets all changes to the "entry" field.
+func (m *DeadLetterMutation) ResetEntry() {
+	m.entry = nil
+}
+
+// SetMessageID sets the "message_id" field.
+func (m *DeadLetterMutation) SetMessageID(s string) {
+	m.message_id = &s
+}
+
+// MessageID returns the value of the "message_id" field in the mutation.
+func (m *DeadLetterMutation) MessageID() (r string, exists bool) {
+	v := m.message_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMessageID returns the old "message_id" field's value of the DeadLetter entity.
+// If the DeadLetter object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeadLetterMutation) OldMessageID(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMessageID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMessageID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMessageID: %w", err)
+	}
+	return oldValue.MessageID, nil
+}
+
+// ResetMessageID resets all changes to the "message_id" field.
+func (m *DeadLetterMutation) ResetMessageID() {
+	m.message_id = nil
+}
+
+// SetHandler sets the "handler" field.
+func (m *DeadLetterMutation) SetHandler(s string) {
+	m.handler = &s
+}
+
+// Handler returns the value of the "handler" field in the mutation.
+func (m *DeadLetterMutation) Handler() (r string, exists bool) {
+	v := m.handler
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldHandler returns the old "handler" field's value of the DeadLetter entity.
+// If the DeadLetter object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeadLetterMutation) OldHandler(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldHandler is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldHandler requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldHandler: %w", err)
+	}
+	return oldValue.Handler, nil
+}
+
+// ResetHandler resets all changes to the "handler" field.
+func (m *DeadLetterMutation) ResetHandler() {
+	m.handler = nil
+}
+
+// SetReason sets the "reason" field.
+func (m *DeadLetterMutation) SetReason(s string) {
+	m.reason = &s
+}
+
+// Reason returns the value of the "reason" field in the mutation.
+func (m *DeadLetterMutation) Reason() (r string, exists bool) {
+	v := m.reason
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReason returns the old "reason" field's value of the DeadLetter entity.
+// If the DeadLetter object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeadLetterMutation) OldReason(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReason is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReason requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReason: %w", err)
+	}
+	return oldValue.Reason, nil
+}
+
+// ResetReason resets all changes to the "reason" field.
+func (m *DeadLetterMutation) ResetReason() {
+	m.reason = nil
+}
+
+// SetDeliveries sets the "deliveries" field.
+func (m *DeadLetterMutation) SetDeliveries(i int) {
+	m.deliveries = &i
+	m.adddeliveries = nil
+}
+
+// Deliveries returns the value of the "deliveries" field in the mutation.
+func (m *DeadLetterMutation) Deliveries() (r int, exists bool) {
+	v := m.deliveries
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeliveries returns the old "deliveries" field's value of the DeadLetter entity.
+// If the DeadLetter object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeadLetterMutation) OldDeliveries(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeliveries is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeliveries requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeliveries: %w", err)
+	}
+	return oldValue.Deliveries, nil
+}
+
+// AddDeliveries adds i to the "deliveries" field.
+func (m *DeadLetterMutation) AddDeliveries(i int) {
+	if m.adddeliveries != nil {
+		*m.adddeliveries += i
+	} else {
+		m.adddeliveries = &i
+	}
+}
+
+// AddedDeliveries returns the value that was added to the "deliveries" field in this mutation.
+func (m *DeadLetterMutation) AddedDeliveries() (r int, exists bool) {
+	v := m.adddeliveries
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetDeliveries resets all changes to the "deliveries" field.
+func (m *DeadLetterMutation) ResetDeliveries() {
+	m.deliveries = nil
+	m.adddeliveries = nil
+}
+
+// SetAttempts sets the "attempts" field.
+func (m *DeadLetterMutation) SetAttempts(i int) {
+	m.attempts = &i
+	m.addattempts = nil
+}
+
+// Attempts returns the value of the "attempts" field in the mutation.
+func (m *DeadLetterMutation) Attempts() (r int, exists bool) {
+	v := m.attempts
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAttempts returns the old "attempts" field's value of the DeadLetter entity.
+// If the DeadLetter object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeadLetterMutation) OldAttempts(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAttempts is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAttempts requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAttempts: %w", err)
+	}
+	return oldValue.Attempts, nil
+}
+
+// AddAttempts adds i to the "attempts" field.
+func (m *DeadLetterMutation) AddAttempts(i int) {
+	if m.addattempts != nil {
+		*m.addattempts += i
+	} else {
+		m.addattempts = &i
+	}
+}
+
+// AddedAttempts returns the value that was added to the "attempts" field in this mutation.
+func (m *DeadLetterMutation) AddedAttempts() (r int, exists bool) {
+	v := m.addattempts
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetAttempts resets all changes to the "attempts" field.
+func (m *DeadLetterMutation) ResetAttempts() {
+	m.attempts = nil
+	m.addattempts = nil
+}
+
+// SetFields sets the "fields" field.
+func (m *DeadLetterMutation) SetFields(b []byte) {
+	m.fields = &b
+}
+
+// GetFields returns the value of the "fields" field in the mutation.
+func (m *DeadLetterMutation) GetFields() (r []byte, exists bool) {
+	v := m.fields
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFields returns the old "fields" field's value of the DeadLetter entity.
+// If the DeadLetter object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeadLetterMutation) OldFields(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFields is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFields requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFields: %w", err)
+	}
+	return oldValue.Fields, nil
+}
+
+// ResetFields resets all changes to the "fields" field.
+func (m *DeadLetterMutation) ResetFields() {
+	m.fields = nil
+}
+
+// SetState sets the "state" field.
+func (m *DeadLetterMutation) SetState(d deadletter.State) {
+	m.state = &d
+}
+
+// State returns the value of the "state" field in the mutation.
+func (m *DeadLetterMutation) State() (r deadletter.State, exists bool) {
+	v := m.state
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldState returns the old "state" field's value of the DeadLetter entity.
+// If the DeadLetter object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeadLetterMutation) OldState(ctx context.Context) (v deadletter.State, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldState is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldState requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldState: %w", err)
+	}
+	return oldValue.State, nil
+}
+
+// ResetState resets all changes to the "state" field.
+func (m *DeadLetterMutation) ResetState() {
+	m.state = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *DeadLetterMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *DeadLetterMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the DeadLetter entity.
+// If the DeadLetter object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeadLetterMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *DeadLetterMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// SetEndedAt sets the "ended_at" field.
+func (m *DeadLetterMutation) SetEndedAt(t time.Time) {
+	m.ended_at = &t
+}
+
+// EndedAt returns the value of the "ended_at" field in the mutation.
+func (m *DeadLetterMutation) EndedAt() (r time.Time, exists bool) {
+	v := m.ended_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEndedAt returns the old "ended_at" field's value of the DeadLetter entity.
+// If the DeadLetter object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *DeadLetterMutation) OldEndedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEndedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEndedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEndedAt: %w", err)
+	}
+	return oldValue.EndedAt, nil
+}
+
+// ClearEndedAt clears the value of the "ended_at" field.
+func (m *DeadLetterMutation) ClearEndedAt() {
+	m.ended_at = nil
+	m.clearedFields[deadletter.FieldEndedAt] = struct{}{}
+}
+
+// EndedAtCleared returns if the "ended_at" field was cleared in this mutation.
+func (m *DeadLetterMutation) EndedAtCleared() bool {
+	_, ok := m.clearedFields[deadletter.FieldEndedAt]
+	return ok
+}
+
+// ResetEndedAt resets all changes to the "ended_at" field.
+func (m *DeadLetterMutation) ResetEndedAt() {
+	m.ended_at = nil
+	delete(m.clearedFields, deadletter.FieldEndedAt)
+}
+
+// Where appends a list predicates to the DeadLetterMutation builder.
+func (m *DeadLetterMutation) Where(ps ...predicate.DeadLetter) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the DeadLetterMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *DeadLetterMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.DeadLetter, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *DeadLetterMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *DeadLetterMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (DeadLetter).
+func (m *DeadLetterMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *DeadLetterMutation) Fields() []string {
+	fields := make([]string, 0, 11)
+	if m.stream != nil {
+		fields = append(fields, deadletter.FieldStream)
+	}
+	if m.entry != nil {
+		fields = append(fields, deadletter.FieldEntry)
+	}
+	if m.message_id != nil {
+		fields = append(fields, deadletter.FieldMessageID)
+	}
+	if m.handler != nil {
+		fields = append(fields, deadletter.FieldHandler)
+	}
+	if m.reason != nil {
+		fields = append(fields, deadletter.FieldReason)
+	}
+	if m.deliveries != nil {
+		fields = append(fields, deadletter.FieldDeliveries)
+	}
+	if m.attempts != nil {
+		fields = append(fields, deadletter.FieldAttempts)
+	}
+	if m.fields != nil {
+		fields = append(fields, deadletter.FieldFields)
+	}
+	if m.state != nil {
+		fields = append(fields, deadletter.FieldState)
+	}
+	if m.created_at != nil {
+		fields = append(fields, deadletter.FieldCreatedAt)
+	}
+	if m.ended_at != nil {
+		fields = append(fields, deadletter.FieldEndedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *DeadLetterMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case deadletter.FieldStream:
+		return m.Stream()
+	case deadletter.FieldEntry:
+		return m.Entry()
+	case deadletter.FieldMessageID:
+		return m.MessageID()
+	case deadletter.FieldHandler:
+		return m.Handler()
+	case deadletter.FieldReason:
+		return m.Reason()
+	case deadletter.FieldDeliveries:
+		return m.Deliveries()
+	case deadletter.FieldAttempts:
+		return m.Attempts()
+	case deadletter.FieldFields:
+		return m.GetFields()
+	case deadletter.FieldState:
+		return m.State()
+	case deadletter.FieldCreatedAt:
+		return m.CreatedAt()
+	case deadletter.FieldEndedAt:
+		return m.EndedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *DeadLetterMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case deadletter.FieldStream:
+		return m.OldStream(ctx)
+	case deadletter.FieldEntry:
+		return m.OldEntry(ctx)
+	case deadletter.FieldMessageID:
+		return m.OldMessageID(ctx)
+	case deadletter.FieldHandler:
+		return m.OldHandler(ctx)
+	case deadletter.FieldReason:
+		return m.OldReason(ctx)
+	case deadletter.FieldDeliveries:
+		return m.OldDeliveries(ctx)
+	case deadletter.FieldAttempts:
+		return m.OldAttempts(ctx)
+	case deadletter.FieldFields:
+		return m.OldFields(ctx)
+	case deadletter.FieldState:
+		return m.OldState(ctx)
+	case deadletter.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case deadletter.FieldEndedAt:
+		return m.OldEndedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown DeadLetter field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *DeadLetterMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case deadletter.FieldStream:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetStream(v)
+		return nil
+	case deadletter.FieldEntry:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEntry(v)
+		return nil
+	case deadletter.FieldMessageID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMessageID(v)
+		return nil
+	case deadletter.FieldHandler:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetHandler(v)
+		return nil
+	case deadletter.FieldReason:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReason(v)
+		return nil
+	case deadletter.FieldDeliveries:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeliveries(v)
+		return nil
+	case deadletter.FieldAttempts:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAttempts(v)
+		return nil
+	case deadletter.FieldFields:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFields(v)
+		return nil
+	case deadletter.FieldState:
+		v, ok := value.(deadletter.State)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetState(v)
+		return nil
+	case deadletter.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case deadletter.FieldEndedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEndedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown DeadLetter field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *DeadLetterMutation) AddedFields() []string {
+	var fields []string
+	if m.adddeliveries != nil {
+		fields = append(fields, deadletter.FieldDeliveries)
+	}
+	if m.addattempts != nil {
+		fields = append(fields, deadletter.FieldAttempts)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *DeadLetterMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case deadletter.FieldDeliveries:
+		return m.AddedDeliveries()
+	case deadletter.FieldAttempts:
+		return m.AddedAttempts()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *DeadLetterMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case deadletter.FieldDeliveries:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddDeliveries(v)
+		return nil
+	case deadletter.FieldAttempts:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddAttempts(v)
+		return nil
+	}
+	return fmt.Errorf("unknown DeadLetter numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *DeadLetterMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(deadletter.FieldEndedAt) {
+		fields = append(fields, deadletter.FieldEndedAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *DeadLetterMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *DeadLetterMutation) ClearField(name string) error {
+	switch name {
+	case deadletter.FieldEndedAt:
+		m.ClearEndedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown DeadLetter nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *DeadLetterMutation) ResetField(name string) error {
+	switch name {
+	case deadletter.FieldStream:
+		m.ResetStream()
+		return nil
+	case deadletter.FieldEntry:
+		m.ResetEntry()
+		return nil
+	case deadletter.FieldMessageID:
+		m.ResetMessageID()
+		return nil
+	case deadletter.FieldHandler:
+		m.ResetHandler()
+		return nil
+	case deadletter.FieldReason:
+		m.ResetReason()
+		return nil
+	case deadletter.FieldDeliveries:
+		m.ResetDeliveries()
+		return nil
+	case deadletter.FieldAttempts:
+		m.ResetAttempts()
+		return nil
+	case deadletter.FieldFields:
+		m.ResetFields()
+		return nil
+	case deadletter.FieldState:
+		m.ResetState()
+		return nil
+	case deadletter.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case deadletter.FieldEndedAt:
+		m.ResetEndedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown DeadLetter field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *DeadLetterMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *DeadLetterMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *DeadLetterMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *DeadLetterMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *DeadLetterMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *DeadLetterMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *DeadLetterMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown DeadLetter unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *DeadLetterMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown DeadLetter edge %s", name)
 }
 
 // FulfilmentMutation represents an operation that mutates the Fulfilment nodes in the graph.

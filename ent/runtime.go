@@ -5,6 +5,7 @@ package ent
 import (
 	"seckill/ent/accountlink"
 	"seckill/ent/address"
+	"seckill/ent/deadletter"
 	"seckill/ent/fulfilment"
 	"seckill/ent/goods"
 	"seckill/ent/goodslog"
@@ -114,6 +115,46 @@ func init() {
 	address.DefaultPostalCode = addressDescPostalCode.Default.(string)
 	// address.PostalCodeValidator is a validator for the "postal_code" field. It is called by the builders before save.
 	address.PostalCodeValidator = addressDescPostalCode.Validators[0].(func(string) error)
+	deadletterFields := schema.DeadLetter{}.Fields()
+	_ = deadletterFields
+	// deadletterDescStream is the schema descriptor for stream field.
+	deadletterDescStream := deadletterFields[1].Descriptor()
+	// deadletter.StreamValidator is a validator for the "stream" field. It is called by the builders before save.
+	deadletter.StreamValidator = deadletterDescStream.Validators[0].(func(string) error)
+	// deadletterDescEntry is the schema descriptor for entry field.
+	deadletterDescEntry := deadletterFields[2].Descriptor()
+	// deadletter.EntryValidator is a validator for the "entry" field. It is called by the builders before save.
+	deadletter.EntryValidator = deadletterDescEntry.Validators[0].(func(string) error)
+	// deadletterDescMessageID is the schema descriptor for message_id field.
+	deadletterDescMessageID := deadletterFields[3].Descriptor()
+	// deadletter.DefaultMessageID holds the default value on creation for the message_id field.
+	deadletter.DefaultMessageID = deadletterDescMessageID.Default.(string)
+	// deadletter.MessageIDValidator is a validator for the "message_id" field. It is called by the builders before save.
+	deadletter.MessageIDValidator = deadletterDescMessageID.Validators[0].(func(string) error)
+	// deadletterDescHandler is the schema descriptor for handler field.
+	deadletterDescHandler := deadletterFields[4].Descriptor()
+	// deadletter.DefaultHandler holds the default value on creation for the handler field.
+	deadletter.DefaultHandler = deadletterDescHandler.Default.(string)
+	// deadletter.HandlerValidator is a validator for the "handler" field. It is called by the builders before save.
+	deadletter.HandlerValidator = deadletterDescHandler.Validators[0].(func(string) error)
+	// deadletterDescReason is the schema descriptor for reason field.
+	deadletterDescReason := deadletterFields[5].Descriptor()
+	// deadletter.DefaultReason holds the default value on creation for the reason field.
+	deadletter.DefaultReason = deadletterDescReason.Default.(string)
+	// deadletter.ReasonValidator is a validator for the "reason" field. It is called by the builders before save.
+	deadletter.ReasonValidator = deadletterDescReason.Validators[0].(func(string) error)
+	// deadletterDescDeliveries is the schema descriptor for deliveries field.
+	deadletterDescDeliveries := deadletterFields[6].Descriptor()
+	// deadletter.DefaultDeliveries holds the default value on creation for the deliveries field.
+	deadletter.DefaultDeliveries = deadletterDescDeliveries.Default.(int)
+	// deadletter.DeliveriesValidator is a validator for the "deliveries" field. It is called by the builders before save.
+	deadletter.DeliveriesValidator = deadletterDescDeliveries.Validators[0].(func(int) error)
+	// deadletterDescAttempts is the schema descriptor for attempts field.
+	deadletterDescAttempts := deadletterFields[7].Descriptor()
+	// deadletter.DefaultAttempts holds the default value on creation for the attempts field.
+	deadletter.DefaultAttempts = deadletterDescAttempts.Default.(int)
+	// deadletter.AttemptsValidator is a validator for the "attempts" field. It is called by the builders before save.
+	deadletter.AttemptsValidator = deadletterDescAttempts.Validators[0].(func(int) error)
 	fulfilmentFields := schema.Fulfilment{}.Fields()
 	_ = fulfilmentFields
 	// fulfilmentDescCarrier is the schema descriptor for carrier field.

@@ -18,6 +18,8 @@ type Tx struct {
 	AccountLink *AccountLinkClient
 	// Address is the client for interacting with the Address builders.
 	Address *AddressClient
+	// DeadLetter is the client for interacting with the DeadLetter builders.
+	DeadLetter *DeadLetterClient
 	// Fulfilment is the client for interacting with the Fulfilment builders.
 	Fulfilment *FulfilmentClient
 	// Goods is the client for interacting with the Goods builders.
@@ -231,6 +233,7 @@ func (tx *Tx) Client() *Client {
 func (tx *Tx) init() {
 	tx.AccountLink = NewAccountLinkClient(tx.config)
 	tx.Address = NewAddressClient(tx.config)
+	tx.DeadLetter = NewDeadLetterClient(tx.config)
 	tx.Fulfilment = NewFulfilmentClient(tx.config)
 	tx.Goods = NewGoodsClient(tx.config)
 	tx.GoodsLog = NewGoodsLogClient(tx.config)

@@ -111,7 +111,7 @@ func (r *Resolver) toOrder(o *order.Order) *model.Order {
 	}
 	unit := money.Amount{Minor: o.UnitPriceMinor, Currency: o.Currency}
 	return &model.Order{
-		ID: o.ID, Number: o.Number, Status: o.Status,
+		ID: o.ID, Number: o.Number, Type: o.Kind, Status: o.Status,
 		Quantity: o.Quantity, UnitPrice: toMoney(unit), Total: toMoney(unit.Times(o.Quantity)),
 		RefundedQuantity: o.RefundedUnits(), RefundedAmount: toMoney(unit.Times(o.RefundedUnits())),
 		Revision: int(o.Version), CreatedAt: o.CreatedAt, PaidAt: o.PaidAt, PaymentDeadline: o.PaymentDeadline,

@@ -32,6 +32,18 @@ func (f AddressFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, err
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.AddressMutation", m)
 }
 
+// The DeadLetterFunc type is an adapter to allow the use of ordinary
+// function as DeadLetter mutator.
+type DeadLetterFunc func(context.Context, *ent.DeadLetterMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f DeadLetterFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.DeadLetterMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.DeadLetterMutation", m)
+}
+
 // The FulfilmentFunc type is an adapter to allow the use of ordinary
 // function as Fulfilment mutator.
 type FulfilmentFunc func(context.Context, *ent.FulfilmentMutation) (ent.Value, error)

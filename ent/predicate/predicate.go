@@ -12,6 +12,9 @@ type AccountLink func(*sql.Selector)
 // Address is the predicate function for address builders.
 type Address func(*sql.Selector)
 
+// DeadLetter is the predicate function for deadletter builders.
+type DeadLetter func(*sql.Selector)
+
 // Fulfilment is the predicate function for fulfilment builders.
 type Fulfilment func(*sql.Selector)
 

@@ -761,6 +761,29 @@ func (ec *executionContext) fieldContext_Order_total(_ context.Context, field gr
 	return fc, nil
 }
 
+func (ec *executionContext) _Order_type(ctx context.Context, field graphql.CollectedField, obj *model.Order) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Order_type(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Type, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v order.Kind) graphql.Marshaler {
+			return ec.marshalNOrderType2seckillᚋinternalᚋorderᚐKind(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Order_type(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Order", field, false, false, errors.New("field of type OrderType does not have child fields"))
+}
+
 func (ec *executionContext) _Order_unitPrice(ctx context.Context, field graphql.CollectedField, obj *model.Order) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1905,6 +1928,11 @@ func (ec *executionContext) _Order(ctx context.Context, sel ast.SelectionSet, ob
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "type":
+			out.Values[i] = ec._Order_type(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		case "unitPrice":
 			out.Values[i] = ec._Order_unitPrice(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -2390,6 +2418,23 @@ func (ec *executionContext) unmarshalNOrderStatus2seckillᚋinternalᚋorderᚐS
 }
 
 func (ec *executionContext) marshalNOrderStatus2seckillᚋinternalᚋorderᚐStatus(ctx context.Context, sel ast.SelectionSet, v order.Status) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
+}
+
+func (ec *executionContext) unmarshalNOrderType2seckillᚋinternalᚋorderᚐKind(ctx context.Context, v any) (order.Kind, error) {
+	tmp, err := graphql.UnmarshalString(v)
+	res := order.Kind(tmp)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNOrderType2seckillᚋinternalᚋorderᚐKind(ctx context.Context, sel ast.SelectionSet, v order.Kind) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {

@@ -921,10 +921,12 @@ enum ErrorCode {
   PURCHASE_LIMIT_REACHED
   """Too many calls; see ` + "`" + `retryAfterMs` + "`" + `."""
   RATE_LIMITED
-  """The sale is paused, over or cancelled; see ` + "`" + `phase` + "`" + `."""
+  """The sale is over or cancelled; see ` + "`" + `phase` + "`" + `."""
   SALE_CLOSED
   """The sale is not open yet; see ` + "`" + `startsAt` + "`" + `."""
   SALE_NOT_STARTED
+  """The sale is paused and may go on; follow ` + "`" + `saleStatus` + "`" + `."""
+  SALE_PAUSED
   """The refresh token is unknown, has expired or was used twice; sign in again."""
   SESSION_INVALID
   """No unit is left now. Units may return when unpaid orders expire."""
@@ -3315,6 +3317,16 @@ enum OrderStatus {
 }
 
 """
+Type of an order.
+"""
+enum OrderType {
+  """Placed outside a sale. This server places none."""
+  ORDINARY
+  """Placed in a sale."""
+  SECKILL
+}
+
+"""
 An order of a buyer for units of one item.
 """
 type Order implements Node {
@@ -3367,6 +3379,8 @@ type Order implements Node {
   timeline: [OrderLogEntry!]! @listSize(assumedSize: 50)
   """Total price."""
   total: Money!
+  """Its type."""
+  type: OrderType!
   """Price of one unit, as it was when ordered."""
   unitPrice: Money!
 }
@@ -4119,7 +4133,7 @@ type OrderTask implements Node {
   pollAfterMs: Int
   """Number of units."""
   quantity: Int!
-  """Its place among the orders that wait for a worker; null once it has ended, and while the stream cannot be read."""
+  """Its place among the orders that are not written yet; null once it has ended, and while the stream cannot be read."""
   queue: OrderQueue
   """
   Grows by one with every change; ignore a state with a lower one than that you have. ` + "`" + `queue` + "`" + ` changes under the same revision: of two with the
@@ -4138,11 +4152,10 @@ type OrderTask implements Node {
 }
 
 """
-Place of an order task among the orders that wait for a worker. An estimate: while ` + "`" + `orderTaskStatus` + "`" + ` is
-followed, ` + "`" + `ahead` + "`" + ` never grows.
+Place of an order task among the orders of its shard that are not written yet. ` + "`" + `ahead` + "`" + ` never grows while the task is followed; ` + "`" + `estimate` + "`" + ` may.
 """
 type OrderQueue {
-  """Number of orders ahead."""
+  """Number of earlier orders that are not written yet, including those that a worker holds."""
   ahead: Int!
   """Estimated wait in seconds; null when unknown."""
   estimate: Int
@@ -6834,6 +6847,8 @@ func (ec *executionContext) childFields_Order(ctx context.Context, field graphql
 		return ec.fieldContext_Order_timeline(ctx, field)
 	case "total":
 		return ec.fieldContext_Order_total(ctx, field)
+	case "type":
+		return ec.fieldContext_Order_type(ctx, field)
 	case "unitPrice":
 		return ec.fieldContext_Order_unitPrice(ctx, field)
 	case "metadata":

@@ -1350,6 +1350,8 @@ type Order struct {
 	Timeline []*OrderLogEntry `json:"timeline"`
 	// Total price.
 	Total *Money `json:"total"`
+	// Its type.
+	Type order.Kind `json:"type"`
 	// Price of one unit, as it was when ordered.
 	UnitPrice *Money `json:"unitPrice"`
 	// Texts that other systems stored with the order, by key; at most 20 entries.
@@ -1437,10 +1439,9 @@ type OrderMetadataEntryInput struct {
 	Value string `json:"value"`
 }
 
-// Place of an order task among the orders that wait for a worker. An estimate: while `orderTaskStatus` is
-// followed, `ahead` never grows.
+// Place of an order task among the orders of its shard that are not written yet. `ahead` never grows while the task is followed; `estimate` may.
 type OrderQueue struct {
-	// Number of orders ahead.
+	// Number of earlier orders that are not written yet, including those that a worker holds.
 	Ahead int `json:"ahead"`
 	// Estimated wait in seconds; null when unknown.
 	Estimate *int `json:"estimate,omitempty"`
@@ -1472,7 +1473,7 @@ type OrderTask struct {
 	PollAfterMs *int `json:"pollAfterMs,omitempty"`
 	// Number of units.
 	Quantity int `json:"quantity"`
-	// Its place among the orders that wait for a worker; null once it has ended, and while the stream cannot be read.
+	// Its place among the orders that are not written yet; null once it has ended, and while the stream cannot be read.
 	Queue *OrderQueue `json:"queue,omitempty"`
 	// Grows by one with every change; ignore a state with a lower one than that you have. `queue` changes under the same revision: of two with the
 	// same one the later to arrive is the newer.

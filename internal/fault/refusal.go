@@ -37,6 +37,7 @@ const (
 	TooManyTries          Reason = "RATE_LIMITED"
 	SaleClosed            Reason = "SALE_CLOSED"
 	SaleNotStarted        Reason = "SALE_NOT_STARTED"
+	SalePaused            Reason = "SALE_PAUSED"
 	SessionInvalid        Reason = "SESSION_INVALID"
 	SoldOut               Reason = "SOLD_OUT"
 	TooFewLeft            Reason = "TOO_FEW_LEFT"
