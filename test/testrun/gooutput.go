@@ -47,6 +47,9 @@ func goOutput(s *step, r *report, line []byte) string {
 // testEnded records the end of one test or subtest.
 func (r *report) testEnded(e event) {
 	r.tests++
+	if e.Action == "pass" {
+		r.passed++
+	}
 	if e.Action != "fail" {
 		r.drop(e.Package, e.Test)
 		return
@@ -58,7 +61,7 @@ func (r *report) testEnded(e event) {
 			return // a parent fails with its subtests
 		}
 	}
-	r.fail(failure{unit: e.Package, test: e.Test, at: at, text: text, again: goCommand(e.Package, e.Test)})
+	r.fail(failure{unit: e.Package, test: e.Test, at: at, text: text, again: goCommand(e.Package, e.Test), alone: aloneGo(e.Package, e.Test), read: goOutput})
 }
 
 // packageEnded records the end of a package. A package that failed without a failed test

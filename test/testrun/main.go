@@ -53,6 +53,7 @@ func run(ctx context.Context, mode string) int {
 	r := newReport(logDir)
 	bar := newProgress(os.Stdout, p.size())
 	p.run(ctx, r, bar)
+	p.rerun(ctx, r, bar)
 	bar.close()
 	if err := printFaults(os.Stdout, p.faults); err != nil {
 		fmt.Fprintln(os.Stderr, "testrun:", err)

@@ -53,6 +53,7 @@ type plan struct {
 	lanes   [][]step
 	environ []string
 	faults  string // file for the rows of `make faults`
+	reruns  bool   // a failed test is run again alone, see rerun
 }
 
 // size returns the number of steps.
@@ -89,6 +90,7 @@ func planOf(ctx context.Context, mode, binary string) (plan, error) {
 		p.environ = append(p.environ, "GOGC=300") // uses more memory and about a sixth less CPU time in compiler and tests
 	}
 	p.build = step{name: "build", command: []string{"go", "build", "-o", binary, "./cmd/seckill"}, again: "go build ./cmd/seckill"}
+	p.reruns = mode == "all" || mode == "e2e"
 	switch mode {
 	case "all":
 		p.lanes = [][]step{

@@ -21,7 +21,11 @@ type failure struct {
 	at    string // file:line; "" when unknown
 	text  string // its output
 	log   string // file with the full output of the package; "" when there is none
-	again string // command that runs only this test
+	again string // command that runs only this test, for the reader
+
+	alone []string // command that runs only this test, for rerun; nil = it is not run again
+	read  reader   // of the output of alone
+	flaky bool     // it passed when it was run again
 }
 
 // report collects results. Concurrent steps lock it for each line that they read; its methods
@@ -31,6 +35,7 @@ type report struct {
 
 	dir      string // for logs
 	tests    int
+	passed   int // of them
 	failures []failure
 
 	durations []duration
@@ -44,7 +49,10 @@ func newReport(dir string) *report {
 	return &report{dir: dir, outputs: map[string]map[string]*tail{}, whole: map[string]*strings.Builder{}}
 }
 
-func (r *report) failed() bool { return len(r.failures) > 0 }
+// failed reports whether a failure is not flaky.
+func (r *report) failed() bool {
+	return slices.ContainsFunc(r.failures, func(f failure) bool { return !f.flaky })
+}
 
 func (r *report) fail(f failure) { r.failures = append(r.failures, f) }
 
@@ -113,16 +121,24 @@ func (r *report) write(pkg string) string {
 
 // print writes the summary: the output of every failure, then the list of failures.
 func (r *report) print(w io.Writer, took time.Duration) {
-	if !r.failed() {
-		fmt.Fprintf(w, "PASSED %d tests in %s\n", r.tests, took.Round(time.Second))
-		return
-	}
 	for _, f := range r.failures {
 		fmt.Fprintf(w, "\n---- %s\n%s", f.title(), shown(f.text))
 	}
-	fmt.Fprintf(w, "\nFAILED: %d failures in %d tests, %s\n", len(r.failures), r.tests, took.Round(time.Second))
+	switch {
+	case r.failed():
+		fmt.Fprintf(w, "\nFAILED: %d failures in %d tests, %s\n", len(r.failures), r.tests, took.Round(time.Second))
+	case len(r.failures) > 0:
+		fmt.Fprintf(w, "\nPASSED %d tests in %s; FLAKY: %d failed, and passed when run again alone. Explain them in the next change.\n",
+			r.tests, took.Round(time.Second), len(r.failures))
+	default:
+		fmt.Fprintf(w, "PASSED %d tests in %s\n", r.tests, took.Round(time.Second))
+	}
 	for _, f := range r.failures {
-		fmt.Fprintf(w, "\n  %s\n", f.title())
+		flaky := ""
+		if f.flaky {
+			flaky = " (flaky)"
+		}
+		fmt.Fprintf(w, "\n  %s%s\n", f.title(), flaky)
 		for _, line := range []struct{ label, text string }{{"at", f.at}, {"run", f.again}, {"log", f.log}} {
 			if line.text != "" {
 				fmt.Fprintf(w, "    %-4s %s\n", line.label, line.text)

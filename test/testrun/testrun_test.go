@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +69,67 @@ func TestOneSummaryNamesEveryFailure(t *testing.T) {
 	}
 	if !r.failed() || strings.Contains(out.String(), "noise") {
 		t.Errorf("failed %t, with the noise of what passed:\n%s", r.failed(), out.String())
+	}
+}
+
+// onceAndAlways is a package with a test that fails the first time and one that always fails.
+const onceAndAlways = `package once
+
+import (
+	"os"
+	"testing"
+)
+
+func TestOnce(t *testing.T) {
+	t.Run("a case", func(t *testing.T) {
+		if os.Mkdir("begun", 0o700) == nil {
+			t.Error("the first time")
+		}
+	})
+}
+
+func TestAlways(t *testing.T) { t.Error("always") }
+`
+
+func TestATestThatPassesAloneIsFlaky(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "once"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"go.mod": files["go.mod"], "once/once_test.go": onceAndAlways} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log, err := os.Create(filepath.Join(t.TempDir(), "progress"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	r, bar := newReport(filepath.Join(dir, "logs")), newProgress(log, 1)
+	inDir := func(command []string) []string { return append([]string{"go", "-C", dir}, command[1:]...) }
+	tests := goStep("go", []string{"./once"}, nil)
+	tests.command = inDir(tests.command)
+	p := plan{build: tests, environ: append(os.Environ(), "GOFLAGS=-mod=mod"), reruns: true}
+	p.run(t.Context(), r, bar)
+	for i := range r.failures {
+		r.failures[i].alone = inDir(r.failures[i].alone)
+	}
+	p.rerun(t.Context(), r, bar)
+	bar.close()
+	summary := func() string {
+		var out bytes.Buffer
+		r.print(&out, time.Second)
+		return out.String()
+	}
+	if text := summary(); !r.failed() || !strings.Contains(text, "FAILED: 2 failures in 3 tests") ||
+		!strings.Contains(text, "  once TestOnce/a_case (flaky)\n") || !strings.Contains(text, "  once TestAlways\n") {
+		t.Errorf("failed %t:\n%s", r.failed(), text)
+	}
+	r.failures = slices.DeleteFunc(r.failures, func(f failure) bool { return f.test == "TestAlways" })
+	if text := summary(); r.failed() || !strings.Contains(text, "PASSED 3 tests in 1s; FLAKY: 1 failed") || !strings.Contains(text, "the first time") {
+		t.Errorf("failed %t:\n%s", r.failed(), text)
 	}
 }
 

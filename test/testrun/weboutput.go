@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -27,13 +29,19 @@ func vitestOutput(s *step, r *report, line []byte) string {
 	}
 	r.tests++
 	r.took("test", e.File+" "+e.Name, e.Took)
+	if e.State == "passed" {
+		r.passed++
+	}
 	if e.State != "failed" {
 		return ""
 	}
+	name := strings.ReplaceAll(e.Name, " > ", " ") // as -t expects it
 	again := s.again + " " + strings.TrimPrefix(e.File, "web/")
+	var alone []string
 	if e.Name != "" {
-		again += " -t '" + strings.ReplaceAll(e.Name, "'", `'\''`) + "'"
+		again += " -t '" + strings.ReplaceAll(name, "'", `'\''`) + "'"
+		alone = append(slices.Clone(s.command), strings.TrimPrefix(e.File, "web/"), "-t", "^"+regexp.QuoteMeta(name)+"$")
 	}
-	r.fail(failure{unit: e.File, test: e.Name, at: e.At, text: e.Error, again: again})
+	r.fail(failure{unit: e.File, test: e.Name, at: e.At, text: e.Error, again: again, alone: alone, read: vitestOutput})
 	return ""
 }
