@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -72,20 +73,35 @@ func walk(t *testing.T, visit func(rel, abs string)) {
 	}
 }
 
+var (
+	parsing sync.Mutex
+	parsed  []file // guarded by parsing
+)
+
 // goFiles returns all Go files of the module with their imports.
 func goFiles(t *testing.T) []file {
+	t.Helper()
+	parsing.Lock()
+	defer parsing.Unlock()
+	if parsed == nil {
+		parsed = parseGoFiles(t)
+	}
+	return parsed
+}
+
+func parseGoFiles(t *testing.T) []file {
 	t.Helper()
 	var files []file
 	walk(t, func(rel, abs string) {
 		if !strings.HasSuffix(rel, ".go") {
 			return
 		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), abs, nil, parser.ImportsOnly|parser.ParseComments)
+		syntax, err := parser.ParseFile(token.NewFileSet(), abs, nil, parser.ImportsOnly|parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
 		}
 		f := file{path: rel, generated: isGenerated(t, rel, abs)}
-		for _, spec := range parsed.Imports {
+		for _, spec := range syntax.Imports {
 			imported, err := strconv.Unquote(spec.Path.Value)
 			if err != nil {
 				t.Fatal(err)
