@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lib/pq"
+	"golang.org/x/sync/errgroup"
 
 	"seckill/ent"
 	"seckill/ent/goods"
@@ -268,31 +269,48 @@ var ways = []way{
 func TestNoStatementFailsAfterTheFirst(t *testing.T) {
 	t.Parallel()
 	for _, w := range ways {
-		for _, m := range misbehaviours() {
-			if !strings.ContainsAny(w.messages, m.at) {
-				continue
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			var cases errgroup.Group // most of them wait: subtests would run two at a time
+			cases.SetLimit(16)
+			for _, m := range misbehaviours() {
+				if strings.ContainsAny(w.messages, m.at) {
+					cases.Go(func() error { failsOnce(t, w, m); return nil })
+				}
 			}
-			t.Run(w.name+"/"+m.name, func(t *testing.T) {
-				t.Parallel()
-				server := newFakeServer(t)
-				db := server.dial(t, w.pooling)
-				ctx := t.Context()
-				if m.silent && w.name != "query" { // which waits for the deadline of a read, 2 s
-					var cancel context.CancelFunc
-					ctx, cancel = context.WithTimeout(ctx, 100*time.Millisecond)
-					defer cancel()
+			_ = cases.Wait()
+		})
+	}
+}
+
+// failsOnce runs a statement on a connection that misbehaves, and ten after it.
+func failsOnce(t *testing.T, w way, m misbehaviour) {
+	t.Helper()
+	server := newFakeServer(t)
+	db := server.dial(t, w.pooling)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	err := w.run(ctx, db, func() {
+		server.arm(m)
+		if m.silent && w.name != "query" { // which waits for the deadline of a read, 2 s
+			fired := server.fired
+			go func() {
+				select {
+				case <-fired:
+					cancel()
+				case <-ctx.Done():
 				}
-				err := w.run(ctx, db, func() { server.arm(m) })
-				server.misbehaved(t)
-				if _, ofStatement := errors.AsType[*pq.Error](err); err != nil && !ofStatement && !fault.IsTransient(err) {
-					t.Errorf("the first statement: %v is not transient", err)
-				}
-				for i := range 10 {
-					if later := w.run(t.Context(), db, func() {}); later != nil {
-						t.Fatalf("statement %d after the first, whose error was %v: %v", i+1, err, later)
-					}
-				}
-			})
+			}()
+		}
+	})
+	server.misbehaved(t)
+	if _, ofStatement := errors.AsType[*pq.Error](err); err != nil && !ofStatement && !fault.IsTransient(err) {
+		t.Errorf("%s: the first statement: %v is not transient", m.name, err)
+	}
+	for i := range 10 {
+		if later := w.run(t.Context(), db, func() {}); later != nil {
+			t.Errorf("%s: statement %d after the first, whose error was %v: %v", m.name, i+1, err, later)
+			return
 		}
 	}
 }
