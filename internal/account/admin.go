@@ -8,7 +8,6 @@ import (
 
 	"seckill/ent"
 	"seckill/ent/user"
-	"seckill/internal/admission/queue"
 	"seckill/internal/auth"
 	"seckill/internal/fault"
 	"seckill/internal/id"
@@ -28,8 +27,13 @@ type AdminConfig struct {
 	Mail *mail.Outbox
 	// Texts does the same for accounts with a phone number; nil = none is sent.
 	Texts *mail.Outbox
-	// Queue ends the tickets of sessions that ended; nil = they end by themselves.
-	Queue *queue.Service
+	// Sessions learns which sessions ended; nil = what they hold expires.
+	Sessions EndedSessions
+}
+
+// EndedSessions releases what sessions hold that have ended; queue.Service implements it.
+type EndedSessions interface {
+	SignedOut(ctx context.Context, sessions ...id.Session) error
 }
 
 // Admin changes users for operators. Each change ends the user's sessions, with tokens
@@ -167,10 +171,10 @@ func (a *Admin) endAll(ctx context.Context, userID id.User, keep id.Session, why
 }
 
 func (a *Admin) signedOut(ctx context.Context, sessions ...id.Session) error {
-	if err := a.cfg.Revocations.Revoke(ctx, sessions...); err != nil || a.cfg.Queue == nil {
+	if err := a.cfg.Revocations.Revoke(ctx, sessions...); err != nil || a.cfg.Sessions == nil {
 		return err
 	}
-	if err := a.cfg.Queue.SignedOut(ctx, sessions...); err != nil {
+	if err := a.cfg.Sessions.SignedOut(ctx, sessions...); err != nil {
 		a.cfg.Log.WarnContext(ctx, "what ended sessions held is released later", slog.Any("error", err))
 	}
 	return nil

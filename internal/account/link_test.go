@@ -11,8 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"seckill/ent"
-	"seckill/internal/attempt"
+	"seckill/ent/refusedattempt"
 	"seckill/internal/auth"
 	"seckill/internal/config"
 	"seckill/internal/fault"
@@ -457,11 +459,7 @@ func TestADeletedAccountLeavesOrdersWithoutAName(t *testing.T) {
 			len(data.Addresses) != 1 || data.Orders[0].Recipient.Street != data.Addresses[0].Street {
 			t.Errorf("personal data %s %v", document, err)
 		}
-		waiting := p.attempts(in.User.ID)
 		wantReason(t, "delete", p.Delete(t.Context(), me, del), "")
-		if _, err := waiting.Flush(t.Context()); err != nil {
-			t.Error(err)
-		}
 		if p.principal(in.Tokens.Access) != nil {
 			t.Error("the session goes on")
 		}
@@ -475,8 +473,8 @@ func TestADeletedAccountLeavesOrdersWithoutAName(t *testing.T) {
 		if notice := p.deliver(who.Account); notice.Subject != "Your account was deleted" {
 			t.Errorf("notice %q", notice.Subject)
 		}
-		if left, err := attempt.Of(t.Context(), p.db.Ent.RefusedAttempt, in.User.ID, 1); err != nil || len(left) != 0 {
-			t.Errorf("refused attempts are left: %+v %v", left, err)
+		if left, err := p.db.Ent.RefusedAttempt.Query().Where(refusedattempt.UserID(in.User.ID)).Count(t.Context()); err != nil || left != 0 {
+			t.Errorf("%d refused attempts are left, %v", left, err)
 		}
 		if n := p.addresses(); n != 0 {
 			t.Errorf("%d addresses are left", n)
@@ -487,17 +485,13 @@ func TestADeletedAccountLeavesOrdersWithoutAName(t *testing.T) {
 	})
 }
 
-// attempts returns a log with a refused attempt of a user that is not written yet.
-func (f *fixture) attempts(user id.User) *attempt.Log {
-	log := attempt.NewLog(attempt.Config{DB: f.db, Clock: f.clock, Log: slog.New(slog.DiscardHandler)})
-	log.Note(attempt.Refused{User: user, Sale: id.New[id.Sale](), Stage: "ORDER", Code: fault.SoldOut})
-	return log
-}
-
 // refused writes a refused attempt of a user.
 func (f *fixture) refused(user id.User) {
 	f.t.Helper()
-	if _, err := f.attempts(user).Flush(f.t.Context()); err != nil {
+	now := f.clock.Now()
+	err := f.db.Ent.RefusedAttempt.Create().SetID(id.New[uuid.UUID]()).SetUserID(user).SetSaleID(id.New[id.Sale]()).SetItemID(id.Item{}).
+		SetStage("ORDER").SetCode(string(fault.SoldOut)).SetTimes(1).SetFirstAt(now).SetLastAt(now).Exec(f.t.Context())
+	if err != nil {
 		f.t.Fatal(err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"strings"
 	"time"
 
 	"seckill/ent"
@@ -12,11 +13,11 @@ import (
 	entmail "seckill/ent/mail"
 	"seckill/ent/order"
 	"seckill/ent/refund"
+	"seckill/ent/refusedattempt"
 	"seckill/ent/securityevent"
 	"seckill/ent/session"
 	"seckill/ent/useridentity"
 	"seckill/ent/waitlistentry"
-	"seckill/internal/attempt"
 	"seckill/internal/auth"
 	"seckill/internal/fault"
 	"seckill/internal/id"
@@ -202,7 +203,8 @@ func (s *Store) purchases(ctx context.Context, user id.User, doc *personalData) 
 	for _, r := range newest(doc, "waitlist", waits) {
 		doc.Waitlist = append(doc.Waitlist, personalWait{r.ItemID.Public(), string(r.Status), r.CreatedAt})
 	}
-	refused, err := attempt.Of(ctx, s.db.Ent.RefusedAttempt, user, maxPersonal+1)
+	refused, err := s.db.Ent.RefusedAttempt.Query().Where(refusedattempt.UserID(user)).
+		Order(ent.Desc(refusedattempt.FieldLastAt), ent.Desc(refusedattempt.FieldID)).Limit(maxPersonal + 1).All(ctx)
 	if err != nil {
 		return err
 	}
@@ -210,10 +212,16 @@ func (s *Store) purchases(ctx context.Context, user id.User, doc *personalData) 
 		return err
 	}
 	for _, r := range newest(doc, "refusedAttempts", refused) {
-		doc.Refused = append(doc.Refused, personalRefusal{r.Sale.Public(), r.Stage, string(r.Code), r.Times, r.First, r.Last})
+		doc.Refused = append(doc.Refused, personalRefusal{r.SaleID.Public(), r.Stage, r.Code, r.Times, r.FirstAt, r.LastAt})
 	}
 	return nil
 }
+
+// deletedPrefix begins the account names of deleted users, and of no others.
+const deletedPrefix = "deleted "
+
+// IsDeleted reports whether an account name is that of a deleted user.
+func IsDeleted(account string) bool { return strings.HasPrefix(account, deletedPrefix) }
 
 // DeleteInput holds what the signed-in user enters to delete the account.
 type DeleteInput struct {
@@ -304,12 +312,13 @@ func (s *Service) erase(ctx context.Context, tx *ent.Tx, u *User, language local
 			return nil, err
 		}
 	}
-	update := tx.User.UpdateOneID(u.ID).AddVersion(1).SetAccount(attempt.DeletedPrefix + u.ID.String()).SetDisplayName("–").SetPasswordHash("").
+	update := tx.User.UpdateOneID(u.ID).AddVersion(1).SetAccount(deletedPrefix + u.ID.String()).SetDisplayName("–").SetPasswordHash("").
 		SetLanguage("").ClearVerifiedAt().ClearExternalID().SetDisabledAt(s.cfg.Clock.Now()).SetDisabledReason("deleted by the user")
 	clearTOTP(update)
 	changed, err := update.Save(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return changed, attempt.Forget(ctx, tx, u.ID)
+	_, err = tx.RefusedAttempt.Delete().Where(refusedattempt.UserID(u.ID)).Exec(ctx)
+	return changed, err
 }

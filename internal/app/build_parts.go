@@ -91,7 +91,7 @@ func newAccounts(b base, adm admission, m mailing, keys auth.Keys) (accounts, er
 	security := account.NewSecurityLog(b.svc.db, b.clock, b.log)
 	security.Timeout = b.scaled(account.EventTimeout)
 	admin := account.NewAdmin(account.AdminConfig{
-		Store: store, Directory: directory, Revocations: revocations, Security: security, Log: b.log, Mail: m.outbox, Texts: m.texts, Queue: adm.queue,
+		Store: store, Directory: directory, Revocations: revocations, Security: security, Log: b.log, Mail: m.outbox, Texts: m.texts, Sessions: adm.queue,
 	})
 	service, err := account.New(account.Config{
 		DB: b.svc.db, Redis: b.svc.redis.Script, Prefix: b.keys.Prefix, Keys: keys, Tokens: tokens,

@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"seckill/ent"
+	"seckill/internal/account"
 	"seckill/internal/attempt"
 	"seckill/internal/clock"
 	"seckill/internal/fault"
@@ -211,10 +211,10 @@ func TestAProcessWritesItsLastRefusals(t *testing.T) {
 	}
 }
 
-func TestRefusalsAreKeptFor30DaysAndForgottenWithTheirUser(t *testing.T) {
+func TestRefusalsAreKeptFor30Days(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f fixture) {
-		sale, old, gone, other := id.New[id.Sale](), id.New[id.User](), id.New[id.User](), id.New[id.User]()
+		sale, old := id.New[id.Sale](), id.New[id.User]()
 		purged := func() int {
 			t.Helper()
 			counts, err := f.Purge(t.Context())
@@ -229,18 +229,28 @@ func TestRefusalsAreKeptFor30DaysAndForgottenWithTheirUser(t *testing.T) {
 		if n := purged(); n != 0 {
 			t.Errorf("%d purged on the last day", n)
 		}
-		f.Note(refused(gone, sale, "ORDER", fault.SoldOut))
-		f.Note(refused(other, sale, "ORDER", fault.SoldOut))
-		f.written()
 		f.clock.Advance(time.Second)
 		if n := purged(); n != 1 || len(f.list(old, sale)) != 0 {
 			t.Errorf("%d purged", n)
 		}
-		if err := f.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error { return attempt.Forget(ctx, tx, gone) }); err != nil {
+	})
+}
+
+func TestRefusalsOfADeletedUserAreNotKept(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f fixture) {
+		sale, user, now := id.New[id.Sale](), id.New[id.User](), f.clock.Now()
+		deleted := "deleted " + user.String()
+		if !account.IsDeleted(deleted) {
+			t.Fatal("names of deleted accounts have another form")
+		}
+		if err := f.db.Ent.User.Create().SetID(user).SetAccount(deleted).SetDisplayName("–").SetPasswordHash("").SetCreatedAt(now).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if len(f.list(gone, sale)) != 0 || len(f.list(other, sale)) != 1 {
-			t.Error("the refusals of one user are not forgotten alone")
+		f.Note(refused(user, sale, "ORDER", fault.SoldOut))
+		f.written()
+		if list := f.list(user, sale); len(list) != 0 {
+			t.Errorf("kept %+v", list)
 		}
 	})
 }

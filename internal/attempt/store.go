@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"entgo.io/ent/dialect"
@@ -15,6 +14,7 @@ import (
 	"seckill/ent"
 	"seckill/ent/refusedattempt"
 	"seckill/ent/user"
+	"seckill/internal/account"
 	"seckill/internal/fault"
 	"seckill/internal/id"
 )
@@ -25,9 +25,6 @@ const (
 	// maxListed bounds a list: a buyer has at most a few rows for each item of a sale.
 	maxListed = 200
 )
-
-// DeletedPrefix begins the account names of deleted users, and of no others.
-const DeletedPrefix = "deleted "
 
 // write adds rows to those in Postgres.
 func (l *Log) write(ctx context.Context, rows map[key]*Refusal) error {
@@ -62,7 +59,7 @@ func (l *Log) write(ctx context.Context, rows map[key]*Refusal) error {
 }
 
 // deleted returns the users of rows whose accounts are deleted. It locks the accounts of the
-// others against deletion until the transaction ends: Forget then finds the rows.
+// others against deletion until the transaction ends: a deletion then finds the rows.
 func (l *Log) deleted(ctx context.Context, tx *ent.Tx, rows map[key]*Refusal) ([]id.User, error) {
 	users := make(map[id.User]bool, len(rows))
 	for k := range rows {
@@ -78,7 +75,7 @@ func (l *Log) deleted(ctx context.Context, tx *ent.Tx, rows map[key]*Refusal) ([
 	}
 	var deleted []id.User
 	for _, u := range found {
-		if strings.HasPrefix(u.Account, DeletedPrefix) {
+		if account.IsDeleted(u.Account) {
 			deleted = append(deleted, u.ID)
 		}
 	}
@@ -92,20 +89,6 @@ func (l *Log) List(ctx context.Context, user id.User, sale id.Sale) ([]Refusal, 
 	if err != nil {
 		return nil, fmt.Errorf("read refused attempts: %w", err)
 	}
-	return refusals(rows), nil
-}
-
-// Of returns what was refused to a user in all sales, the latest first, at most limit.
-func Of(ctx context.Context, client *ent.RefusedAttemptClient, user id.User, limit int) ([]Refusal, error) {
-	rows, err := client.Query().Where(refusedattempt.UserID(user)).
-		Order(ent.Desc(refusedattempt.FieldLastAt), ent.Desc(refusedattempt.FieldID)).Limit(limit).All(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read refused attempts: %w", err)
-	}
-	return refusals(rows), nil
-}
-
-func refusals(rows []*ent.RefusedAttempt) []Refusal {
 	list := make([]Refusal, len(rows))
 	for i, row := range rows {
 		list[i] = Refusal{
@@ -113,16 +96,7 @@ func refusals(rows []*ent.RefusedAttempt) []Refusal {
 			First: row.FirstAt, Last: row.LastAt, Left: row.UnitsLeft, Ahead: row.Ahead,
 		}
 	}
-	return list
-}
-
-// Forget removes the refused attempts of a user, in the caller's transaction, which has
-// given the account a name of a deleted one.
-func Forget(ctx context.Context, tx *ent.Tx, user id.User) error {
-	if _, err := tx.RefusedAttempt.Delete().Where(refusedattempt.UserID(user)).Exec(ctx); err != nil {
-		return fmt.Errorf("remove refused attempts: %w", err)
-	}
-	return nil
+	return list, nil
 }
 
 // Purge deletes rows whose last refusal was 30 days ago, in batches. It is a

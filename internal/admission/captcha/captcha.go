@@ -32,7 +32,6 @@ import (
 	"seckill/internal/clock"
 	"seckill/internal/fault"
 	"seckill/internal/id"
-	"seckill/internal/reservation"
 	"seckill/internal/typed"
 )
 
@@ -144,10 +143,18 @@ var (
 	checkScript  = redis.NewScript(AnswerLua + checkSource)
 )
 
+// Keys names the Redis keys of captchas; reservation.Keys implements it. Those of a sale are in
+// the slot of its shard.
+type Keys interface {
+	Captcha(shard int, sale id.Sale, user id.User) string
+	Challenge(shard int, challenge id.Challenge) string
+	Penalty(shard int, sale id.Sale, subject string) string
+}
+
 // Config holds the dependencies and settings of a Service.
 type Config struct {
 	Client   redis.UniversalClient // without retries
-	Keys     reservation.Keys
+	Keys     Keys
 	Secret   []byte        // at least 32 bytes, for this purpose only; the same in all processes
 	Life     time.Duration // lifetime of a challenge; 0 = DefaultLife
 	PowMax   int           // highest number of a proof of work at level 1; below 10^4 only for tests and drills
