@@ -168,7 +168,6 @@ export function Captcha({ purpose, saleId, challenge, failure, onAnswer, close }
               autocomplete="off"
               autocapitalize="off"
               spellcheck={false}
-              maxLength={32}
               required
             />
             <button class="btn btn-main shrink-0">{t('check.send')}</button>

@@ -6,6 +6,7 @@ import { Fault } from '@seckill/client/fault';
 import { useLoad } from '../api/load';
 import { request } from '../api/client';
 import { CreateSale, AdminSale as AdminSaleDoc, GoodsList, UpdateSale } from '../documents/operator';
+import { bounded } from '../forms/bounded';
 import { FaultMessage, Loading, SaleNotFound, Title } from '../ui/bits';
 import { Icon } from '../ui/icons';
 import { instant, type AdminSale } from './acts';
@@ -107,10 +108,10 @@ function SaleForm({ goods, sale }: { goods: Found; sale: AdminSale | null }) {
       <Title><bdi>{sale ? sale.title : ot('op.newSale')}</bdi></Title>
       <div class="card grid gap-4 p-5 sm:grid-cols-2">
         <Field label={ot('op.saleTitle')}>
-          <input name="title" class="field font-normal" required maxLength={120} defaultValue={sale?.title} />
+          <input name="title" class="field font-normal" required ref={bounded({ most: 120 })} defaultValue={sale?.title} />
         </Field>
         <Field label={ot('op.slug')}>
-          <input name="slug" class="field font-normal" pattern="[a-z0-9]+(-[a-z0-9]+)*" maxLength={64} defaultValue={sale?.slug} />
+          <input name="slug" class="field font-normal" pattern="[a-z0-9]+(-[a-z0-9]+)*" ref={bounded({ most: 64 })} defaultValue={sale?.slug} />
         </Field>
         <Times sale={times} />
         <Field label={ot('op.saleLimit')}>
@@ -130,7 +131,7 @@ function SaleForm({ goods, sale }: { goods: Found; sale: AdminSale | null }) {
         </Field>
         <div class="sm:col-span-2">
           <Field label={ot('op.rules')}>
-            <textarea name="rules" class="field font-normal" rows={3} maxLength={10000} defaultValue={sale?.rules} />
+            <textarea name="rules" class="field font-normal" rows={3} ref={bounded({ most: 10_000 })} defaultValue={sale?.rules} />
           </Field>
         </div>
         <label class="flex items-center gap-2 sm:col-span-2">

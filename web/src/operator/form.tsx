@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { toFault } from '@seckill/client/fault';
 import type { Failure } from '@seckill/client/types';
+import { bounded } from '../forms/bounded';
 import { faultText, explain } from '../i18n/text';
 import { localInput, type AdminSale } from './acts';
 import { ot } from './texts';
@@ -131,7 +132,7 @@ export function Form({ send, done, label, children, beside, class: layout = 'gri
 export function Note({ label, required }: { label: string; required?: boolean }) {
   return (
     <Field label={label}>
-      <textarea name="note" class="field font-normal" rows={2} maxLength={200} required={required} />
+      <textarea name="note" class="field font-normal" rows={2} ref={bounded({ most: 200 })} required={required} />
     </Field>
   );
 }
@@ -140,7 +141,7 @@ export function Note({ label, required }: { label: string; required?: boolean })
 export function TemplateName({ title }: { title: string }) {
   return (
     <Field label={ot('op.name')}>
-      <input name="name" class="field font-normal" maxLength={120} required defaultValue={title} />
+      <input name="name" class="field font-normal" ref={bounded({ most: 120 })} required defaultValue={title} />
     </Field>
   );
 }
@@ -153,7 +154,7 @@ export function Accent({ color }: { color: string }) {
     <div class="flex items-end gap-2">
       <div class="min-w-0 grow">
         <Field label={ot('op.accent')}>
-          <input name="accent" class="field font-normal" pattern="#[0-9a-fA-F]{6}" placeholder="#2b34d9" maxLength={7} value={value.value} onInput={set} />
+          <input name="accent" class="field font-normal" pattern="#[0-9a-fA-F]{6}" placeholder="#2b34d9" value={value.value} onInput={set} />
         </Field>
       </div>
       <input
@@ -172,10 +173,10 @@ export function Texts({ sale }: { sale: Pick<AdminSale, 'title' | 'rules' | 'acc
   return (
     <>
       <Field label={ot('op.saleTitle')}>
-        <input name="title" class="field font-normal" maxLength={120} required defaultValue={sale.title} />
+        <input name="title" class="field font-normal" ref={bounded({ most: 120 })} required defaultValue={sale.title} />
       </Field>
       <Field label={ot('op.rules')}>
-        <textarea name="rules" class="field font-normal" rows={6} maxLength={10_000} defaultValue={sale.rules} />
+        <textarea name="rules" class="field font-normal" rows={6} ref={bounded({ most: 10_000 })} defaultValue={sale.rules} />
       </Field>
       <Accent color={sale.accent?.color ?? ''} />
     </>

@@ -5,6 +5,7 @@ import { request } from '../api/client';
 import type { ResultOf } from '@seckill/client/operation';
 import { GoodsLog } from '../documents/goods-log';
 import { CreateGoods, GoodsList, UpdateGoods } from '../documents/operator';
+import { bounded } from '../forms/bounded';
 import { money } from '../i18n/text';
 import { Picture, Title } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
@@ -78,7 +79,7 @@ function Editor({ goods, close, done }: { goods: Each | null; close: () => void;
     <Dialog title={goods ? goods.name : ot('op.newGoods')} close={close}>
       <Form send={send} done={done} label={ot(goods ? 'op.change' : 'op.create')}>
         <Field label={ot('op.name')}>
-          <input name="name" class="field font-normal" required maxLength={120} defaultValue={goods?.name} />
+          <input name="name" class="field font-normal" required ref={bounded({ most: 120 })} defaultValue={goods?.name} />
         </Field>
         <div class="grid grid-cols-2 gap-3">
           <Field label={ot('op.usual')}>
@@ -92,12 +93,11 @@ function Editor({ goods, close, done }: { goods: Each | null; close: () => void;
               readOnly={goods !== null}
               required
               pattern="[A-Z]{3}"
-              maxLength={3}
             />
           </Field>
         </div>
         <Field label={ot('op.description')}>
-          <textarea name="description" class="field font-normal" rows={4} maxLength={10000} defaultValue={goods?.description} />
+          <textarea name="description" class="field font-normal" rows={4} ref={bounded({ most: 10_000 })} defaultValue={goods?.description} />
         </Field>
         <PictureField picture={picture} />
         <AltField text={goods?.imageAlt ?? ''} />

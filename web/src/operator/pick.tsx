@@ -56,7 +56,6 @@ export function Pick({ label, findLabel, list, first, find, value, ...rest }: Pr
           <input
             type="search"
             class="field font-normal"
-            maxLength={64}
             onInput={(event) => search(event.currentTarget.value)}
             onKeyDown={(event) => {
               if (event.key !== 'Enter') return;

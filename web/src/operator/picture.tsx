@@ -125,7 +125,7 @@ export function PictureField({ picture: { address, chosen } }: { picture: Pictur
       </div>
       {!now && (
         <Field label={ot('op.picture')}>
-          <input class="field font-normal" maxLength={2048} value={address.value} onInput={(event) => (address.value = event.currentTarget.value)} />
+          <input class="field font-normal" value={address.value} onInput={(event) => (address.value = event.currentTarget.value)} />
         </Field>
       )}
     </>

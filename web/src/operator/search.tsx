@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { useLocation, useSearch } from 'wouter-preact';
+import { bounded } from '../forms/bounded';
 
 /** A filter of a page, kept in the URL. */
 export function useQuery(name: string): [string, (value: string) => void] {
@@ -34,8 +35,7 @@ export function Search(props: { label: string; text: string; found: (text: strin
         class="field"
         aria-label={label}
         placeholder={label}
-        minLength={shortest}
-        maxLength={254}
+        ref={bounded({ least: shortest, most: 254 })}
         value={draft.value}
         onInput={(event) => (draft.value = event.currentTarget.value)}
       />

@@ -2,6 +2,7 @@
 import { request } from '../api/client';
 import type { CaptchaKind } from '@seckill/client/types';
 import { SetSaleSwitches } from '../documents/interventions';
+import { bounded } from '../forms/bounded';
 import { toast } from '../ui/toast';
 import type { AdminSale } from './acts';
 import { Field, Form } from './form';
@@ -72,7 +73,7 @@ export function Switches({ sale, reload }: { sale: AdminSale; reload: () => void
           {number('proofOfWorkMax', ot('op.proofOfWorkMax'), '1')}
         </div>
         <Field label={ot('op.note')}>
-          <input name="note" class="field font-normal" maxLength={200} />
+          <input name="note" class="field font-normal" ref={bounded({ most: 200 })} />
         </Field>
       </Form>
     </details>

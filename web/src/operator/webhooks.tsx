@@ -6,6 +6,7 @@ import { useRefresh } from '../api/refresh';
 import { request } from '../api/client';
 import type { ResultOf } from '@seckill/client/operation';
 import { CreateEndpoint, DeleteEndpoint, Deliveries as DeliveriesDoc, EndpointParts, Endpoints, ReplayDelivery, RotateSecret, UpdateEndpoint } from '../documents/webhooks';
+import { bounded } from '../forms/bounded';
 import { count, isolate } from '../i18n/text';
 import { FaultMessage, Loading, NotFound, Stale, Title, DateTime } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
@@ -181,10 +182,10 @@ function Edit({ endpoint, close, done, secret }: DialogProps & { endpoint: Endpo
         }}
       >
         <Field label={ot('op.hooks.url')}>
-          <input name="url" class="field font-normal" type="url" required maxLength={1024} defaultValue={endpoint?.url ?? ''} />
+          <input name="url" class="field font-normal" type="url" required ref={bounded({ most: 1024 })} defaultValue={endpoint?.url ?? ''} />
         </Field>
         <Field label={ot('op.hooks.description')}>
-          <input name="description" class="field font-normal" maxLength={200} defaultValue={endpoint?.description ?? ''} />
+          <input name="description" class="field font-normal" ref={bounded({ most: 200 })} defaultValue={endpoint?.description ?? ''} />
         </Field>
         <fieldset class="grid gap-2">
           <legend class="mb-2 font-medium">{ot('op.hooks.events')}</legend>

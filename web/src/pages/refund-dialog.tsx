@@ -1,6 +1,7 @@
 /** Asks why, and for how many units, an order is to be refunded. */
 import { useSignal, type Signal } from '@preact/signals';
 import type { Order } from '@seckill/client/types';
+import { bounded } from '../forms/bounded';
 import { count, money, t, times } from '../i18n/text';
 import { Dialog } from '../ui/dialog';
 import { Select, upTo } from '../ui/select';
@@ -44,7 +45,7 @@ export function RefundDialog({ order, reason, send, close }: Props) {
             class="field font-normal"
             rows={3}
             required
-            maxLength={200}
+            ref={bounded({ most: 200 })}
             value={reason.value}
             onInput={(event) => (reason.value = event.currentTarget.value)}
           />

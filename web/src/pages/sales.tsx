@@ -9,6 +9,7 @@ import { usePaged } from '../api/paged';
 import { http } from '../api/http';
 import type { Card, Phase } from '@seckill/client/types';
 import { Sales as SalesDoc, SaleStock } from '@seckill/client/documents/sale';
+import { bounded } from '../forms/bounded';
 import { lowest, money, t, timeOfDay } from '../i18n/text';
 import { phaseAt, usePhase } from '../purchase/button';
 import { altOf, FaultMessage, Loading, More, PhaseChip, Picture, Stale, StockBar, Title, DateTime } from '../ui/bits';
@@ -227,7 +228,7 @@ export function Sales() {
             class="field pl-10"
             aria-label={t('sales.search')}
             placeholder={t('sales.search')}
-            maxLength={254}
+            ref={bounded({ most: 254 })}
             value={draft.value}
             onInput={(event) => (draft.value = event.currentTarget.value)}
           />

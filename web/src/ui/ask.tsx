@@ -3,6 +3,8 @@ import { useSignal } from '@preact/signals';
 import { useId } from 'preact/hooks';
 import { toFault } from '@seckill/client/fault';
 import type { Failure } from '@seckill/client/types';
+import { bounded } from '../forms/bounded';
+import { newAccount } from '../forms/rules';
 import type { Key } from '../i18n/en';
 import { faultText, explain, t } from '../i18n/text';
 
@@ -14,7 +16,7 @@ export interface Asked {
 }
 
 const types = { 'current-password': 'password', 'new-password': 'password', 'one-time-code': 'text', username: 'text' };
-const lengths = { 'current-password': 128, 'new-password': 128, 'one-time-code': 32, username: 254 };
+const bounds = { 'current-password': { most: 128 }, 'new-password': newAccount.password, 'one-time-code': { most: 32 }, username: { most: 254 } };
 
 interface Props {
   fields: readonly Asked[];
@@ -62,8 +64,7 @@ export function Ask({ fields, label, send }: Props) {
             type={types[kind] as 'password'}
             autocomplete={kind as 'current-password'}
             required
-            minLength={kind === 'new-password' ? 10 : 1}
-            maxLength={lengths[kind]}
+            ref={bounded(bounds[kind])}
           />
         </div>
       ))}
