@@ -42,8 +42,8 @@ func (r *Resolver) userError(ctx context.Context, refusal fault.Refusal) model.U
 			Code: code, Message: msg, Path: path, RetryAfterMs: max(1, int(v.RetryAfter.Milliseconds())), Cause: cmp.Or(v.Cause, fault.TooManyCalls),
 		}
 	case sale.NotOpen:
-		if words, ok := closed[v.Phase]; ok {
-			msg = words.in(ctx)
+		if v.Phase == sale.PhaseCancelled {
+			msg = saleCancelled.in(ctx)
 		}
 		return model.SaleNotOpenError{
 			Code: code, Message: msg, Path: path,

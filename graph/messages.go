@@ -12,7 +12,6 @@ import (
 	"seckill/internal/locale"
 	"seckill/internal/order"
 	"seckill/internal/payment"
-	"seckill/internal/sale"
 )
 
 // text is a message for users in the languages of the product.
@@ -78,8 +77,9 @@ var reasons = map[fault.Reason]text{
 	fault.PaymentDeclined:       {"The payment was declined.", "支付被拒绝。"},
 	fault.PurchaseLimitReached:  {"This exceeds the purchase limit.", "超出限购数量。"},
 	fault.TooManyTries:          {"Too many attempts. Please wait a moment.", "操作过于频繁，请稍后再试。"},
-	fault.SaleClosed:            {"The sale is not open.", "抢购未开放。"},
+	fault.SaleClosed:            {"The sale is over.", "抢购已结束。"},
 	fault.SaleNotStarted:        {"The sale has not started.", "抢购尚未开始。"},
+	fault.SalePaused:            {"The sale is paused. Please wait.", "抢购已暂停，请稍候。"},
 	fault.SessionInvalid:        {"Please sign in again.", "登录已失效，请重新登录。"},
 	fault.SoldOut:               {"Sold out at present.", "商品已抢光。"},
 	fault.TooFewLeft:            {"Fewer units are left than you want.", "剩余数量不足。"},
@@ -136,11 +136,8 @@ var expiredWait = text{
 	"您有两次未按时付款或未使用抢购资格，请在 %d 分钟后再试。",
 }
 
-// closed are the texts of SALE_CLOSED by the phase of the sale.
-var closed = map[sale.Phase]text{
-	sale.PhasePaused: {"The sale is paused. Please wait.", "抢购已暂停，请稍候。"},
-	sale.PhaseEnded:  {"The sale is over.", "抢购已结束。"},
-}
+// saleCancelled is the text of SALE_CLOSED for a sale that was cancelled.
+var saleCancelled = text{"The sale was cancelled.", "抢购已取消。"}
 
 // Messages of purchase limits.
 var (

@@ -60,7 +60,7 @@ func TestABuyerWithAnOrderOfASoldOutItemIsLedToIt(t *testing.T) {
 	}
 	for _, state := range []struct{ name, act, status, others string }{
 		{name: "sold out", others: "SOLD_OUT"},
-		{"paused", "pauseSale", "PAUSED", "SALE_CLOSED"},
+		{"paused", "pauseSale", "PAUSED", "SALE_PAUSED"},
 		{"over", "endSale", "ENDED", "SALE_CLOSED"},
 	} {
 		if state.act != "" {

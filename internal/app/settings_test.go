@@ -135,7 +135,7 @@ func TestARefusalDuringAPauseCarriesNoStartInThePast(t *testing.T) {
 		"placeOrder": order(made.ItemID, u.Path), "issueSeckillPath": {"itemId": made.ItemID, "captcha": answer},
 		"enterQueue": {"itemId": made.ItemID, "captcha": answer}, "joinWaitlist": {"itemId": made.ItemID},
 	} {
-		if got := s.closed(u.AccessToken, field, input); got.Code != "SALE_CLOSED" || got.Phase != "PAUSED" || got.StartsAt != nil {
+		if got := s.closed(u.AccessToken, field, input); got.Code != "SALE_PAUSED" || got.Phase != "PAUSED" || got.StartsAt != nil {
 			t.Errorf("%s: %+v", field, got)
 		}
 	}

@@ -189,7 +189,7 @@ func (c *Checkout) refuse(ctx context.Context, parent *sale.Sale, in PlaceInput,
 	case reservation.Ended:
 		return Placed{}, notOpen(sale.PhaseEnded, parent, o)
 	case reservation.Paused, reservation.NotLoaded:
-		return Placed{}, notOpen(closedPhase(parent, o), parent, o)
+		return Placed{}, notOpen(closedPhase(parent, o.At), parent, o)
 	case reservation.SoldOut: // what remains is for the waitlist
 		return Placed{}, reservation.NoneLeft{Item: in.Item}
 	case reservation.TooFewLeft:
@@ -223,8 +223,8 @@ func limitOf(parent *sale.Sale, itemID id.Item) int {
 
 // closedPhase returns the phase of a sale whose gate is closed: a missing gate before
 // the opening means "not open yet", not "paused".
-func closedPhase(parent *sale.Sale, o reservation.Outcome) sale.Phase {
-	phase := parent.Phase(o.At, false)
+func closedPhase(parent *sale.Sale, at time.Time) sale.Phase {
+	phase := parent.Phase(at, false)
 	if phase == sale.PhaseLive {
 		return sale.PhasePaused
 	}

@@ -64,7 +64,7 @@ func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, error)
 	if err == nil {
 		c.counts.Stepped(parent.ID, salestats.StepPath, 1)
 	}
-	return Issued{Path: issued}, err
+	return Issued{Path: issued}, closedAs(parent, err)
 }
 
 // EnterQueue returns a ticket of the waiting room, also before the opening.
@@ -90,10 +90,22 @@ func (in IssueInput) question(action risk.Action, parent *sale.Sale) risk.Questi
 }
 
 func (c *Checkout) enter(ctx context.Context, in IssueInput, item *sale.Item, parent *sale.Sale) (*queue.Ticket, error) {
-	return c.queue.Enter(ctx, queue.EnterInput{
+	ticket, err := c.queue.Enter(ctx, queue.EnterInput{
 		Sale: parent.ID, Item: in.Item, User: in.User, Session: in.Session, From: in.From, Captcha: in.Captcha,
 		Waived: !parent.Switches.CaptchaRequired, Opens: parent.StartsAt, Seed: item.DrawSeed, Nonce: in.Nonce,
 	})
+	return ticket, closedAs(parent, err)
+}
+
+// closedAs returns a refusal by a gate that is paused or missing with the phase of its
+// sale: the gates of a sale that is over leave Redis, and may be paused until the end is
+// written.
+func closedAs(parent *sale.Sale, err error) error {
+	if refusal, ok := errors.AsType[sale.NotOpen](err); ok && refusal.Phase == sale.PhasePaused {
+		refusal.Phase = closedPhase(parent, refusal.ServerTime)
+		return refusal
+	}
+	return err
 }
 
 // permits returns the sale's own permit ratio; nil if it is the default, which leaves

@@ -29,8 +29,11 @@ func (c *Checkout) JoinWaitlist(ctx context.Context, user id.User, itemID id.Ite
 		return nil, err
 	}
 	entry, err := c.waitlist.Join(ctx, waitlist.JoinInput{Sale: parent.ID, Item: item.ID, User: user, Quantity: 1})
-	if fault.ReasonOf(err) == fault.SaleClosed {
-		return nil, notOpen(closedPhase(parent, now), parent, now)
+	switch fault.ReasonOf(err) {
+	case fault.SaleClosed:
+		return nil, notOpen(sale.PhaseEnded, parent, now)
+	case fault.SalePaused:
+		return nil, notOpen(closedPhase(parent, now.At), parent, now)
 	}
 	if limit, ok := errors.AsType[reservation.LimitReached](err); ok {
 		limit.Limit = parent.PurchaseLimit // which the gate's script does not return

@@ -124,7 +124,7 @@ func (v view) WaitedFor() string { return v.waited(v.Lag) }
 // reasons are the refusals in words.
 var reasons = map[fault.Reason]text{
 	fault.SoldOut: {"Sold out", "已抢光"}, fault.PathInvalid: {"Invalid path", "资格无效"}, fault.TooManyTries: {"Rate limited", "过于频繁"}, fault.SaleNotStarted: {"Not started", "尚未开始"},
-	fault.SaleClosed: {"Sale closed", "活动已关闭"}, fault.PurchaseLimitReached: {"Limit reached", "已达限购"}, fault.AlreadyOrdered: {"Ordered already", "已有订单"},
+	fault.SaleClosed: {"Sale closed", "活动已关闭"}, fault.SalePaused: {"Sale paused", "活动已暂停"}, fault.PurchaseLimitReached: {"Limit reached", "已达限购"}, fault.AlreadyOrdered: {"Ordered already", "已有订单"},
 	fault.TooFewLeft: {"Too few left", "库存不足"}, fault.IdempotencyMismatch: {"Idempotency key reused", "幂等键不符"}, fault.IdempotencyInProgress: {"Duplicate request", "重复提交"},
 	fault.CaptchaInvalid: {"Wrong captcha", "验证错误"}, fault.CaptchaRequired: {"No captcha", "未验证"}, fault.InvalidInput: {"Invalid input", "输入有误"},
 	fault.Unknown: {"Not found", "不存在"}, fault.AddressRequired: {"No address", "无收货地址"}, fault.ContactUnverified: {"Contact not verified", "联系方式未验证"}, fault.AccountTooNew: {"Account too new", "注册时间过短"}, fault.OwnSale: {"Own sale", "员工自办场次"}, fault.Conflict: {"Wrong state", "状态不符"},

@@ -15,6 +15,7 @@ import (
 type GateStatus struct {
 	Loaded bool // false: no gate, or it is being built
 	Open   bool
+	Ended  bool // neither Open nor Ended: the gate is paused
 	Stock  int
 	Users  []UserStatus // in the order of the request
 }
@@ -53,7 +54,7 @@ func (g *Gate) Status(ctx context.Context, sale id.Sale, item id.Item, waiting W
 	}
 	r := replyReader{values: reply}
 	state := take[int64](&r)
-	s := GateStatus{Loaded: state >= 0, Open: state == 1, Stock: int(take[int64](&r)), Users: make([]UserStatus, len(users))}
+	s := GateStatus{Loaded: state >= 0, Open: state == 1, Ended: state == 0, Stock: int(take[int64](&r)), Users: make([]UserStatus, len(users))}
 	for i := range users {
 		task := take[string](&r)
 		s.Users[i].Wait = time.Duration(take[int64](&r)) * time.Millisecond

@@ -24,10 +24,15 @@ func NewNotOpen(phase Phase, opens, now time.Time) NotOpen {
 	return n
 }
 
-// Reason returns SaleNotStarted before the opening, and SaleClosed otherwise.
+// Reason returns SaleNotStarted before the opening, SalePaused while the sale may go on,
+// and SaleClosed once it is over.
 func (n NotOpen) Reason() fault.Reason {
-	if n.Phase == PhaseUpcoming {
+	switch n.Phase {
+	case PhaseUpcoming:
 		return fault.SaleNotStarted
+	case PhasePaused:
+		return fault.SalePaused
+	case PhaseLive, PhaseSoldOut, PhaseEnded, PhaseCancelled:
 	}
 	return fault.SaleClosed
 }

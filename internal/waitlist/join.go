@@ -43,7 +43,7 @@ type joined struct {
 // reservation.AlreadyOrdered for a user with an order or an attempt,
 // reservation.LimitReached (without the limit: the sale knows it) for a user whose orders
 // use up the limit of the sale, fault.Throttled for a user with too many expired reservations,
-// SALE_CLOSED, ForSale while units are for sale, and reservation.NoneLeft if no unit
+// SALE_PAUSED, SALE_CLOSED, ForSale while units are for sale, and reservation.NoneLeft if no unit
 // can be released any more.
 func (s *Service) Join(ctx context.Context, in JoinInput) (*Entry, error) {
 	j, err := s.joins.Do(ctx, in)
@@ -119,8 +119,10 @@ func refuse(in JoinInput, restock RestockOutlook, status reservation.GateStatus,
 	switch {
 	case !user.Task.IsZero():
 		return reservation.AlreadyOrdered{Task: user.Task, At: atItem}
-	case !status.Open:
+	case status.Ended:
 		return fault.Refused{Why: fault.SaleClosed, At: atItem}
+	case !status.Open:
+		return fault.Refused{Why: fault.SalePaused, At: atItem}
 	case user.LimitLeft >= 0 && user.LimitLeft < in.Quantity:
 		return reservation.LimitReached{Remaining: user.LimitLeft, WholeSale: true, At: atItem}
 	case user.Wait > 0:

@@ -81,7 +81,7 @@ test('a pause is called the same, signed in or out', () => {
 });
 
 test('a refusal by a sale that is open again is not shown any more', () => {
-  const failure = { __typename: 'SaleNotOpenError', code: 'SALE_CLOSED', message: '', path: null, phase: 'PAUSED' } as never;
+  const failure = { __typename: 'SaleNotOpenError', code: 'SALE_PAUSED', message: '', path: null, phase: 'PAUSED' } as never;
   expect(statusAt({ attempt: { step: 'refused', failure, ...asked } })).toMatchObject({ kind: 'buy', title: 'On sale now' });
   expect(statusAt({ sale: sale({ phase: 'PAUSED' }), attempt: { step: 'refused', failure, ...asked } })).toMatchObject({ tone: 'danger' });
 });

@@ -82,7 +82,7 @@ describe('in English', () => {
   });
   test('a refusal by a sale that is not open says why it is not', () => {
     const failure = { __typename: 'SaleNotOpenError', code: 'SALE_CLOSED', message: 'server', path: null } as const;
-    expect(explain({ ...failure, phase: 'PAUSED' } as never)).toBe(en['button.PAUSED']);
+    expect(explain({ ...failure, code: 'SALE_PAUSED', phase: 'PAUSED' } as never)).toBe(en['error.SALE_PAUSED']);
     expect(explain({ ...failure, phase: 'ENDED' } as never)).toBe(en['button.ENDED']);
     expect(explain({ ...failure, phase: 'LIVE' } as never)).toBe(en['error.SALE_CLOSED']);
   });

@@ -7,8 +7,8 @@
 --       then for each user the expiries in the sale
 -- ARGV  [1] '1' buyers wait | '0' no buyer waits | '' not known: the record stays
 --       [2] expiries that call for a wait, then each user
--- Reply { 1 the gate is open | 0 the gate is closed | -1 no gate, or it is being
---         built, stock, then for each user: task of the user's reservation, or '',
+-- Reply { 1 the gate is open | 2 it is paused | 0 it has ended | -1 no gate, or it is
+--         being built, stock, then for each user: task of the user's reservation, or '',
 --         wait of the user after expiries, ms, units that the limit of the sale leaves
 --         to the user, -1 = no limit }
 --
@@ -38,5 +38,7 @@ if ARGV[1] == '1' then
 elseif ARGV[1] == '0' then
   redis.call('HDEL', KEYS[1], 'line')
 end
-reply[1], reply[2] = (g.state == 'open' and now < g.closes) and 1 or 0, g.stock
+local open = g.state == 'open' and 1 or 2
+if g.state == 'ended' or now >= g.closes then open = 0 end
+reply[1], reply[2] = open, g.stock
 return reply

@@ -365,6 +365,7 @@ export const en = {
   'wait.again': 'You can try again in {time}.',
   'error.SALE_CLOSED': 'This sale is closed.',
   'error.SALE_NOT_STARTED': 'This sale has not started.',
+  'error.SALE_PAUSED': 'Paused by the shop',
   'error.SESSION_INVALID': 'You were signed out. Sign in again.',
   'error.TOO_FEW_LEFT': 'Fewer are left than you want.',
   'error.SOLD_OUT': 'Sold out – units may return.',

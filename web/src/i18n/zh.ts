@@ -366,6 +366,7 @@ export const zh: Record<Key, string> = {
   'wait.again': '请在{time}后重试。',
   'error.SALE_CLOSED': '活动已关闭。',
   'error.SALE_NOT_STARTED': '活动尚未开始。',
+  'error.SALE_PAUSED': '商家已暂停抢购',
   'error.SESSION_INVALID': '登录已失效，请重新登录。',
   'error.TOO_FEW_LEFT': '剩余数量不足。',
   'error.SOLD_OUT': '手慢了，已抢光。',

@@ -132,6 +132,7 @@ export const zh: Record<OpKey, string> = {
   'op.why.RATE_LIMITED': '过于频繁',
   'op.why.SALE_CLOSED': '活动已关闭',
   'op.why.SALE_NOT_STARTED': '尚未开始',
+  'op.why.SALE_PAUSED': '活动已暂停',
   'op.why.SESSION_INVALID': '登录失效',
   'op.why.SOLD_OUT': '已抢光',
   'op.why.TOO_FEW_LEFT': '库存不足',

@@ -133,6 +133,7 @@ const en = {
   'op.why.RATE_LIMITED': 'Rate limited',
   'op.why.SALE_CLOSED': 'Sale closed',
   'op.why.SALE_NOT_STARTED': 'Not started',
+  'op.why.SALE_PAUSED': 'Sale paused',
   'op.why.SESSION_INVALID': 'Signed out',
   'op.why.SOLD_OUT': 'Sold out',
   'op.why.TOO_FEW_LEFT': 'Too few left',
