@@ -38,7 +38,7 @@ func (r *Resolver) toSale(v *sale.Sale) *model.Sale {
 	return &model.Sale{
 		ID: v.ID, Slug: v.Slug, Title: v.Title, Rules: v.Rules,
 		StartsAt: v.StartsAt, EndsAt: v.EndsAt, ServerTime: now, NextTransitionAt: v.NextTransition(now),
-		Phase: r.Store.Phase(v, now), Status: v.Status,
+		Phase: r.Store.Phase(v, now), Status: v.StatusAt(now),
 		PaymentWindowSeconds: int(v.PaymentWindow / time.Second), PurchaseLimit: unlessZero(v.PurchaseLimit),
 		Revision: int(v.Revision), Notice: unlessZero(v.Notice), PreheatAt: &v.PreheatAt, HideExactStock: &v.HideExactStock, Switches: toSwitches(v.Switches), Source: v,
 		ExternalReference: unlessZero(v.ExternalReference), RequiresAddress: v.RequiresAddress,

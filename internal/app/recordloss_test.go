@@ -84,10 +84,7 @@ func (s *site) gateState(made *seed.Result) string {
 
 func (s *site) gateFields(made *seed.Result) map[string]string {
 	s.t.Helper()
-	if s.redis == nil {
-		s.redis, _ = testenv.Redis(s.t)
-	}
-	return s.redis.Cmd.HGetAll(s.t.Context(), gateKey(s.t, reservation.Keys{Prefix: s.cfg.RedisPrefix}, made)).Val()
+	return s.conn().Cmd.HGetAll(s.t.Context(), gateKey(s.t, reservation.Keys{Prefix: s.cfg.RedisPrefix}, made)).Val()
 }
 
 // fastSite returns an installation whose schedulers look at the gates often.

@@ -199,6 +199,7 @@ func (a *App) schedule(g gates, m messages, s stats, in runningParts) {
 	if a.roles.Scheduler {
 		gates := loop("preload", a.cfg.PreloadEvery, in.scheduler.preloader.Step)
 		gates.Timeout, gates.Retry = preload.StepTimeout, min(preload.RetryEvery, a.cfg.PreloadEvery)
+		gates.Due = in.scheduler.preloader.Due
 		store(gates.Name, gates.Run)
 		if !a.svc.embedded { // a database inside the process cannot go back
 			store(in.scheduler.record.Name, in.scheduler.record.Run)

@@ -86,6 +86,15 @@ func newSite(t testing.TB, change ...func(*config.Config)) *site {
 	return &site{t: t, cfg: cfg, http: &http.Client{Transport: transport, Timeout: testenv.Wait}}
 }
 
+// conn returns connections of the test to the shared Redis.
+func (s *site) conn() *redisconn.Conn {
+	s.t.Helper()
+	if s.redis == nil {
+		s.redis, _ = testenv.Redis(s.t)
+	}
+	return s.redis
+}
+
 // start runs a process inside the test process and returns a function that stops it.
 func (s *site) start(roles ...string) (stop func()) {
 	s.t.Helper()

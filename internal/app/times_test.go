@@ -1,11 +1,16 @@
 package app_test
 
 import (
+	"context"
 	"encoding/json"
+	"log/slog"
 	"testing"
 	"time"
 
 	"seckill/internal/config"
+	"seckill/internal/id"
+	"seckill/internal/sale"
+	"seckill/internal/seed"
 	"seckill/internal/testenv"
 )
 
@@ -93,4 +98,60 @@ func TestOpenPagesShowNewTimesAndTextsAndBuyersBuyByThem(t *testing.T) {
 	shows("the new end", func(v shown) bool { return v.EndsAt.Equal(longer) })
 	s.says(ann, saleID, "OPERATOR: extended it (Live)")
 	s.audit(saleID)
+}
+
+// A scheduler that has not recorded the opening or the end of a sale yet does not change what
+// is shown.
+func TestStatusOfASaleOfTwoSecondsFollowsTheClock(t *testing.T) {
+	t.Parallel()
+	const atMost = time.Second
+	s := newSite(t)
+	s.start("api")
+	ann := s.staff("ann@example.com", "OPERATOR")
+	made := s.seed(seed.Input{Users: 1, Stock: 1, OpensIn: time.Hour})
+	saleID, err := id.ParseSale(made.SaleID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := s.dial(ann)
+	k.send(frame{ID: "page", Type: "subscribe", Payload: subscription(t, `subscription($id: ID!) { saleStatus(saleId: $id) { sale { status } } }`, made.SaleID)})
+	db, redis := s.database(), s.conn()
+	var opens, ends time.Time
+	err = sale.NewVersions(redis.Cmd, s.cfg.RedisPrefix, slog.New(slog.DiscardHandler)).Write(t.Context(), func(ctx context.Context) error {
+		opens = time.Now().Add(2 * time.Second) // the catalogue in memory is at most a second old
+		ends = opens.Add(2 * time.Second)
+		return db.Ent.Sale.UpdateOneID(saleID).SetStartsAt(opens).SetEndsAt(ends).AddRevision(1).Exec(ctx)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range []struct {
+		status string
+		at     time.Time
+	}{{"LIVE", opens}, {"ENDED", ends}} {
+		for status := ""; status != change.status; {
+			var event struct {
+				Data struct {
+					SaleStatus struct{ Sale struct{ Status string } }
+				}
+			}
+			f := k.read()
+			if err := json.Unmarshal(f.Payload, &event); err != nil || f.Type != "next" {
+				t.Fatalf("waiting for %s: %+v %s %v", change.status, f, f.Payload, err)
+			}
+			status = event.Data.SaleStatus.Sale.Status
+		}
+		if late := time.Since(change.at); late < 0 || late > atMost {
+			t.Errorf("%s is pushed %s after its time", change.status, late)
+		}
+		var read struct {
+			Sale  struct{ Status string }
+			Sales struct{ TotalCount int }
+		}
+		s.ask(ann, `query($id: ID!, $status: SaleStatus!) { sale(by: {id: $id}) { status } sales(first: 1, filter: {statuses: [$status]}) { totalCount } }`,
+			map[string]any{"id": made.SaleID, "status": change.status}).into(t, &read)
+		if read.Sale.Status != change.status || read.Sales.TotalCount != 1 {
+			t.Errorf("while %s is pushed, queries show %+v", change.status, read)
+		}
+	}
 }

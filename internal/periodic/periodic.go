@@ -41,6 +41,10 @@ type Loop struct {
 	// Busy reports after a step that changed nothing whether there is work that only waits;
 	// the pause is then Every. nil = never.
 	Busy func() bool
+
+	// Due returns the time until the next step if it must run before the pause ends; false =
+	// the pause decides. It is asked after each step. nil = always the pause.
+	Due func() (time.Duration, bool)
 }
 
 // Run runs the step immediately and then repeatedly until ctx ends. A failed step is
@@ -66,7 +70,7 @@ func (l Loop) Run(ctx context.Context) error {
 		if failed && l.Retry > 0 {
 			pause = l.Retry
 		}
-		timer.Reset(l.wait(pause, idle))
+		timer.Reset(l.untilDue(l.wait(pause, idle)))
 	}
 }
 
@@ -78,6 +82,16 @@ func (l Loop) wait(pause time.Duration, idle bool) time.Duration {
 		return UntilTick(longest)
 	}
 	return pause + time.Duration(rand.Int64N(int64(pause)/10+1)) //nolint:gosec // jitter, not a secret
+}
+
+// untilDue returns the time until the next step, given when the pause ends.
+func (l Loop) untilDue(pauseEnds time.Duration) time.Duration {
+	if l.Due != nil {
+		if due, ok := l.Due(); ok {
+			return min(pauseEnds, due)
+		}
+	}
+	return pauseEnds
 }
 
 // Tick is the interval of the ticks at which what an idle process does at least that

@@ -199,3 +199,24 @@ func TestIdleLoopsOfAProcessWakeTogether(t *testing.T) {
 		}
 	})
 }
+
+func TestAStepThatIsDueDoesNotWaitForThePause(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var at []time.Duration
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+		defer cancel()
+		err := periodic.Loop{
+			Name: "test", Every: 10 * time.Second, Log: slog.New(slog.DiscardHandler),
+			Step: func(context.Context) (map[string]int, error) {
+				at = append(at, time.Since(began))
+				return nil, nil
+			},
+			Due: func() (time.Duration, bool) { return 1500*time.Millisecond - time.Since(began), len(at) == 1 },
+		}.Run(ctx)
+		if err != nil || len(at) != 3 || at[1] != 1500*time.Millisecond || at[2] < 11*time.Second {
+			t.Errorf("%v, steps at %v", err, at)
+		}
+	})
+}

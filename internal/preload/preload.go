@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -89,6 +90,8 @@ type Preloader struct {
 	// failed has the epochs of this process's builds that returned an error, by sale: no
 	// process continues such a build.
 	failed sync.Map
+	// next is the next time that a sale of the last Step opens or ends at; nil = none.
+	next atomic.Pointer[time.Time]
 }
 
 // Config holds the dependencies of a Preloader.
@@ -164,6 +167,7 @@ func (p *Preloader) forgetCatalog() {
 // the others.
 func (p *Preloader) Step(ctx context.Context) (map[string]int, error) {
 	counts := map[string]int{}
+	p.next.Store(nil) // also if the sales cannot be read: the loop would run without a pause
 	rows, err := p.db.Ent.Sale.Query().Where(entsale.Or(
 		entsale.StatusIn(entsale.StatusSCHEDULED, entsale.StatusPREHEATED, entsale.StatusLIVE, entsale.StatusPAUSED),
 		entsale.And(entsale.StatusIn(entsale.StatusENDED, entsale.StatusCANCELLED), entsale.SettledAtIsNil()),
@@ -172,6 +176,7 @@ func (p *Preloader) Step(ctx context.Context) (map[string]int, error) {
 		return counts, fmt.Errorf("list sales: %w", err)
 	}
 	now := p.clock.Now()
+	p.next.Store(nextTime(rows, now))
 	var (
 		mu   sync.Mutex
 		errs []error // guarded by mu, as counts
@@ -196,6 +201,29 @@ func (p *Preloader) Step(ctx context.Context) (map[string]int, error) {
 		p.forgetCatalog()
 	}
 	return counts, errors.Join(errs...)
+}
+
+// nextTime returns the first opening or end of a sale after now; nil if there is none.
+func nextTime(rows []*ent.Sale, now time.Time) *time.Time {
+	var next *time.Time
+	for _, row := range rows {
+		for _, at := range []time.Time{row.StartsAt, row.EndsAt} {
+			if at.After(now) && (next == nil || at.Before(*next)) {
+				next = &at
+			}
+		}
+	}
+	return next
+}
+
+// Due returns the time until the next opening or end of a sale, as the last Step read
+// them, so that a sale changes its status on time; false without one.
+func (p *Preloader) Due() (time.Duration, bool) {
+	next := p.next.Load()
+	if next == nil {
+		return 0, false
+	}
+	return next.Sub(p.clock.Now()), true
 }
 
 func (p *Preloader) advanceSafely(ctx context.Context, row *ent.Sale, now time.Time) (moved string, err error) {

@@ -366,3 +366,34 @@ func TestABuildThatFailedIsBegunAgainAtOnce(t *testing.T) {
 	}
 	f.wantGate(t, "2", "10", "0")
 }
+
+// The scheduler runs Step in a loop: the status of a sale changes when it opens and ends.
+func TestStatusChangesAtTheTimesOfTheSale(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	p := f.preloader()
+	step := func() {
+		t.Helper()
+		if _, err := p.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.Load(t.Context(), f.sale); err != nil {
+		t.Fatal(err)
+	}
+	step()
+	for _, want := range []entsale.Status{entsale.StatusLIVE, entsale.StatusENDED} {
+		due, ok := p.Due()
+		if !ok {
+			t.Fatalf("nothing is due before the sale is %s", want)
+		}
+		f.clock.Advance(due)
+		step()
+		if status := f.row(t).Status; status != want {
+			t.Errorf("the status is %s after the step that was due, want %s", status, want)
+		}
+	}
+	if due, ok := p.Due(); ok {
+		t.Errorf("%s after the end something is due", due)
+	}
+}

@@ -184,6 +184,18 @@ func (s *Sale) Phase(now time.Time, soldOut bool) Phase {
 	return PhaseLive
 }
 
+// StatusAt returns the status at now: the scheduler records the opening and the end after
+// they have happened.
+func (s *Sale) StatusAt(now time.Time) Status {
+	switch {
+	case (s.Status == Scheduled || s.Status.Loaded()) && !now.Before(s.EndsAt):
+		return Ended
+	case s.Status == Preheated && !now.Before(s.StartsAt):
+		return Live
+	}
+	return s.Status
+}
+
 // NextTransition returns when the clock alone will next change the phase; nil if it
 // will not.
 func (s *Sale) NextTransition(now time.Time) *time.Time {

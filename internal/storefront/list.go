@@ -71,7 +71,7 @@ func (s *Storefront) matching(snap *sale.Snapshot, f SaleFilter) (list []*sale.S
 	q := typed.QueryOf(f.Search)
 	for _, v := range snap.Sales {
 		if (f.Hidden || v.Public()) &&
-			(len(f.Statuses) == 0 || slices.Contains(f.Statuses, v.Status)) &&
+			(len(f.Statuses) == 0 || slices.Contains(f.Statuses, v.StatusAt(now))) &&
 			(f.StartsBefore.IsZero() || v.StartsAt.Before(f.StartsBefore)) &&
 			(q.Line == "" || sale.Matches(v, q, f.Hidden)) &&
 			(len(f.Phases) == 0 || slices.Contains(f.Phases, s.Phase(v, now))) {
