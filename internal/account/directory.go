@@ -17,6 +17,7 @@ import (
 	"seckill/internal/clock"
 	"seckill/internal/fault"
 	"seckill/internal/id"
+	"seckill/internal/redisconn"
 )
 
 const (
@@ -104,6 +105,24 @@ func (d *Directory) granted(u *User) auth.Role {
 
 // Forget removes a user from the process cache.
 func (d *Directory) Forget(id id.User) { d.local.Remove(id) }
+
+// ForgetAll removes all users from Redis, after Postgres has lost commits that their copies
+// have: a copy with a later version than the record would stay for customerTTL. Processes
+// forget theirs within localTTL.
+func (d *Directory) ForgetAll(ctx context.Context, conn *redisconn.Conn) error {
+	err := conn.EachKey(ctx, redisconn.Literal(d.cfg.Prefix)+"user:*", func(keys []string) error {
+		pipe := d.cfg.Client.Pipeline()
+		for _, key := range keys {
+			pipe.Unlink(ctx, key)
+		}
+		_, err := pipe.Exec(ctx)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("forget the users in redis: %w", err)
+	}
+	return nil
+}
 
 func (d *Directory) fetch(ctx context.Context, id id.User) (*User, error) {
 	u, err := d.fromRedis(ctx, id)

@@ -83,7 +83,7 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 	if err != nil {
 		return nil, err
 	}
-	scheduler := newScheduler(b, gates, stats, schedulerParts{messages, orders, payments})
+	scheduler := newScheduler(b, gates, stats, schedulerParts{messages, orders, payments, accounts.directory})
 	worker, err := newWorker(b, gates, messages, orders)
 	if err != nil {
 		return nil, err

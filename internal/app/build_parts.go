@@ -242,6 +242,7 @@ type schedulerParts struct {
 	messages messages
 	orders   orders
 	payments payments
+	users    *account.Directory
 }
 
 func newScheduler(b base, g gates, s stats, in schedulerParts) scheduler {
@@ -264,7 +265,7 @@ func newScheduler(b base, g gates, s stats, in schedulerParts) scheduler {
 	record := recordloss.NewWatch(recordloss.Config{
 		DB: b.svc.db, Redis: b.svc.redis, Keys: b.keys, Cache: o.cache, Orders: o.store, Writer: o.writer, Publisher: o.publisher,
 		Streams: stream.Appender{Client: b.svc.redis.Script}, Gate: g.gate, Gates: preloader, Sales: g.sales, Versions: g.versions, Catalog: g.catalog,
-		Clock: g.clock, Registerer: b.registry, Log: b.log,
+		Users: in.users, Clock: g.clock, Registerer: b.registry, Log: b.log,
 	})
 	return scheduler{preloader, reconciler.Loop(), lost.Loop(), sealer.Loop(), record.Loop()}
 }

@@ -62,7 +62,7 @@ func AfterRestore(ctx context.Context, cfg *config.Config, log *slog.Logger) (_ 
 	keys := reservation.Keys{Prefix: cfg.RedisPrefix}
 	cache := order.NewCache(svc.redis, keys.Tasks, clock.System{})
 	return recordloss.Reporter{
-		DB: svc.db, Keys: keys, Cache: cache, Orders: order.NewStore(order.StoreConfig{DB: svc.db, Log: log}),
+		DB: svc.db, Redis: svc.redis, Keys: keys, Cache: cache, Orders: order.NewStore(order.StoreConfig{DB: svc.db, Log: log}),
 	}.Report(ctx)
 }
 

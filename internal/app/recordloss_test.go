@@ -345,6 +345,32 @@ func TestARefundInARecordThatWentBackCanBeMadeAgain(t *testing.T) {
 	s.drained(made.SaleID, 1)
 }
 
+// An account that Postgres lost has no order, and a buyer whose place on the waitlist is lost
+// is not kept from buying, or from joining again.
+func TestAccountsAndWaitlistEntriesThatPostgresLostAreMadeAgain(t *testing.T) {
+	t.Parallel()
+	s := fastSite(t)
+	made := s.seed(seed.Input{Users: 3, Stock: 2})
+	token := func(i int) string { return made.Users[i].AccessToken }
+	s.bought(token(0), made)
+	s.drained(made.SaleID, 1)
+	goBack := s.snapshot()
+	newcomer := s.staff("eve@example.com", "CUSTOMER")
+	task := s.bought(newcomer, made)
+	s.becomes(newcomer, task, "PENDING_PAYMENT")
+	s.joined(token(1), made.ItemID)
+	goBack()
+	testenv.Eventually(t, testenv.Wait, func() bool { return s.taskStatus(newcomer, task) == "FAILED" }, "the task of an account that is gone fails")
+	s.recovered(made, 1, "open")
+	if place := s.button(token(1), made.SaleID).Viewer.WaitlistEntry; place != nil {
+		t.Errorf("a place without a row: %+v", place)
+	}
+	s.bought(token(1), made)
+	s.joined(token(2), made.ItemID)
+	s.staff("eve@example.com", "CUSTOMER")
+	s.drained(made.SaleID, 2)
+}
+
 // Postgres goes back to a moment before the one to which Redis goes back, or after it.
 func TestBothStoresMayGoBackToDifferentMoments(t *testing.T) {
 	t.Parallel()

@@ -11,12 +11,17 @@
 //
 // The recovery compares the copies of tasks and orders in Redis with Postgres. An order
 // that is gone is requested again while nothing had happened to it: it is written if the
-// record still has its units, else its task fails. Any other task that is gone fails. An
+// record still has its units, else its task fails. Any other task that is gone fails, as does
+// one whose user is gone. An
 // order that is in an older state gets a version above that of its copy, so that Redis,
 // subscribers and clients take it. All gates are rebuilt from the record and the streams,
 // under epochs and revisions above theirs, or removed if the record has no such sale.
 //
-// The package owns the table record_marks and the key of the mark in Redis.
+// What a loss concerns is noted in Redis before it is recovered: afterwards it can no longer
+// be seen. Report lists it.
+//
+// The package owns the table record_marks, and the keys of the mark and of what is concerned
+// in Redis.
 package recordloss
 
 import (
@@ -35,6 +40,7 @@ import (
 
 	"seckill/ent"
 	"seckill/ent/recordmark"
+	"seckill/internal/account"
 	"seckill/internal/clock"
 	"seckill/internal/order"
 	"seckill/internal/periodic"
@@ -83,6 +89,7 @@ type Config struct {
 	Sales     *sale.Store
 	Versions  *sale.Versions
 	Catalog   *sale.Catalog
+	Users     *account.Directory // nil = no copies of users
 
 	Clock      clock.Clock
 	Registerer prometheus.Registerer // nil = metrics are not exported
@@ -104,11 +111,14 @@ type Watch struct {
 
 // NewWatch returns a Watch.
 func NewWatch(cfg Config) *Watch {
-	return &Watch{cfg: cfg, key: cfg.Keys.Prefix + "{record}:mark", found: promauto.With(cfg.Registerer).NewCounter(prometheus.CounterOpts{
+	return &Watch{cfg: cfg, key: keyOf(cfg.Keys, "mark"), found: promauto.With(cfg.Registerer).NewCounter(prometheus.CounterOpts{
 		Namespace: telemetry.Namespace, Subsystem: "recordloss", Name: "found_total",
 		Help: "Losses of commits by Postgres that this process found: it went back, was promoted or was replaced.",
 	})}
 }
+
+// keyOf returns a key of the package. All have one slot.
+func keyOf(keys reservation.Keys, name string) string { return keys.Prefix + "{record}:" + name }
 
 // Loop returns the loop of the watch. A database inside the process cannot go back.
 func (w *Watch) Loop() periodic.Loop {
@@ -127,7 +137,7 @@ func (w *Watch) Step(ctx context.Context) (map[string]int, error) {
 	mine := w.mine == row.Lost
 	w.mu.Unlock()
 	if row.Lost > row.Recovered && (mine || row.LostAt == nil || now.Sub(*row.LostAt) > takeOver) {
-		counts, err := w.recover(ctx)
+		counts, err := w.recover(ctx, row.Lost)
 		if err != nil {
 			return counts, fmt.Errorf("recover from the loss at mark %d: %w", row.Lost, err)
 		}
@@ -139,7 +149,7 @@ func (w *Watch) Step(ctx context.Context) (map[string]int, error) {
 	if !w.due(now) {
 		return nil, nil //nolint:nilnil // nothing was done
 	}
-	return w.compare(ctx)
+	return w.compare(ctx, row.Lost)
 }
 
 // due reports whether the copies are to be compared again, once.

@@ -10,6 +10,7 @@ import (
 
 	"seckill/ent/recordmark"
 	"seckill/internal/clock"
+	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/postgres"
 	"seckill/internal/preload"
@@ -32,6 +33,8 @@ type fixture struct {
 	server *testenv.RedisProcess
 	conn   *redisconn.Conn
 	keys   reservation.Keys
+
+	restarted bool // the scheduler that knew the mark has ended
 }
 
 func setup(t *testing.T) *fixture {
@@ -125,21 +128,43 @@ func TestALossOfRedisAndTheClocksOfSchedulersAreNoLossOfPostgres(t *testing.T) {
 	f.noLoss("Redis and the scheduler restart")
 }
 
+// markOnly returns a function that takes only the mark back, in the same database of the
+// same server: nothing else proves the loss.
+func (f *fixture) markOnly() (goBack func()) {
+	f.t.Helper()
+	was := f.db.Ent.RecordMark.GetX(f.t.Context(), 1)
+	return func() {
+		f.t.Helper()
+		f.db.Ent.RecordMark.UpdateOne(was).SetMark(was.Mark).SetMarkedAt(was.MarkedAt).ExecX(f.t.Context())
+	}
+}
+
 func TestARecordThatGoesBackIsNoticedOnce(t *testing.T) {
 	t.Parallel()
-	for name, forget := range map[string]func(f *fixture){
-		"Redis remembers":         func(*fixture) {},
-		"the scheduler remembers": func(f *fixture) { f.server.FlushAll() },
+	nothing := func(*fixture) {}
+	for name, how := range map[string]struct {
+		snapshot func(f *fixture) (goBack func())
+		forget   func(f *fixture)
+	}{
+		"Redis remembers":             {func(f *fixture) func() { return testdb.Snapshot(f.t, f.url) }, nothing},
+		"the scheduler remembers":     {func(f *fixture) func() { return testdb.Snapshot(f.t, f.url) }, func(f *fixture) { f.server.FlushAll() }},
+		"the mark alone":              {(*fixture).markOnly, nothing},
+		"the mark of a scheduler":     {(*fixture).markOnly, func(f *fixture) { f.server.FlushAll() }},
+		"the mark after a restart":    {(*fixture).markOnly, func(f *fixture) { f.restarted = true }},
+		"the mark of another process": {(*fixture).markOnly, func(f *fixture) { f.server.Kill(); f.server.Restart(); f.restarted = true }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := setup(t)
 			one, other := f.scheduler(0), f.scheduler(time.Minute)
 			f.step(one)
-			goBack := testdb.Snapshot(t, f.url)
+			goBack := how.snapshot(f)
 			f.step(one)
 			goBack()
-			forget(f)
+			how.forget(f)
+			if f.restarted {
+				one = f.scheduler(0)
+			}
 			f.step(one)
 			lost, recovered := f.lost()
 			if lost == 0 || recovered != lost {
@@ -154,6 +179,52 @@ func TestARecordThatGoesBackIsNoticedOnce(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What a loss concerns is listed before the recovery, and after it, when Redis and Postgres
+// agree again.
+func TestWhatALossConcernsIsListedBeforeAndAfterTheRecovery(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	w := f.scheduler(0)
+	f.step(w)
+	goBack := f.markOnly()
+	f.step(w)
+	goBack()
+	saleID, now := id.New[id.Sale](), time.Now()
+	gone := &order.Order{
+		ID: id.Order(id.NewTask(id.ShardOf(saleID))), Sale: saleID, Item: id.New[id.Item](), User: id.New[id.User](), Kind: order.Seckill, Status: order.Paid,
+		Quantity: 1, UnitPriceMinor: 100, Currency: "EUR", Version: 2, Epoch: 1, ReservedAt: now, CreatedAt: now, UpdatedAt: now,
+	}
+	failed := order.Task{
+		ID: id.NewTask(id.ShardOf(saleID)), Sale: saleID, Item: gone.Item, User: id.New[id.User](), Quantity: 1, Status: order.Failed,
+		Revision: order.RevisionEnded, Failure: "SOLD_OUT", CreatedAt: now,
+	}
+	cache := order.NewCache(f.conn, f.keys.Tasks, clock.System{})
+	if err := cache.Put(t.Context(), []order.Task{failed}, []*order.Order{gone}); err != nil {
+		t.Fatal(err)
+	}
+	reporter := recordloss.Reporter{
+		DB: f.db, Redis: f.conn, Keys: f.keys, Cache: cache, Orders: order.NewStore(order.StoreConfig{DB: f.db, Log: slog.New(slog.DiscardHandler)}),
+	}
+	wants := func(when string, noticed, recorded bool) {
+		t.Helper()
+		report, err := reporter.Report(t.Context())
+		if err != nil || (report.LostAt != nil) != noticed || len(report.Concerns) != 2 {
+			t.Fatalf("%s: %+v, %v", when, report, err)
+		}
+		for _, c := range report.Concerns {
+			order, failure := c.What == recordloss.OrderMissing && c.Order == gone.ID.Public() && c.Copy == "PAID", c.What == recordloss.FailureMissing && c.Task == failed.ID.Public() && c.Copy == "SOLD_OUT"
+			if !order && !failure || (c.Record != "") != recorded {
+				t.Errorf("%s: %+v", when, c)
+			}
+		}
+	}
+	wants("before", false, false)
+	f.step(w)
+	wants("after", true, true)
+	f.step(f.scheduler(0))
+	wants("later", true, true)
 }
 
 // A process that starts after the failover knows nothing itself.

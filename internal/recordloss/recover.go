@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 
+	"seckill/ent/user"
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/reservation"
@@ -16,7 +18,7 @@ import (
 // recover makes Redis follow the record again. Repeating it is harmless. The gates stop
 // first, so that none sells what the record does not have, and are built last, so that
 // they count the orders that are requested again.
-func (w *Watch) recover(ctx context.Context) (map[string]int, error) {
+func (w *Watch) recover(ctx context.Context, lost int64) (map[string]int, error) {
 	gates, err := w.gates(ctx)
 	if err != nil {
 		return nil, err
@@ -31,7 +33,12 @@ func (w *Watch) recover(ctx context.Context) (map[string]int, error) {
 		return nil, err
 	}
 	w.cfg.Catalog.Forget()
-	counts, err := w.compare(ctx)
+	if w.cfg.Users != nil {
+		if err := w.cfg.Users.ForgetAll(ctx, w.cfg.Redis); err != nil {
+			return nil, err
+		}
+	}
+	counts, err := w.compare(ctx, lost)
 	rebuilt, rebuildErr := w.cfg.Gates.Recover(ctx, gates)
 	if counts == nil {
 		counts = map[string]int{}
@@ -59,12 +66,16 @@ func (w *Watch) gates(ctx context.Context) (refs []reservation.ItemRef, err erro
 }
 
 // compare compares all copies in Redis with the record, and gives every task that lost
-// its end, and every order that lost its state, one again.
-func (w *Watch) compare(ctx context.Context) (map[string]int, error) {
+// its end, and every order that lost its state, one again. It notes them as concerned by the
+// loss at a mark.
+func (w *Watch) compare(ctx context.Context, lost int64) (map[string]int, error) {
 	counts := map[string]int{}
 	err := w.cfg.Cache.EachCopy(ctx, w.cfg.Keys.AnyTasks(), func(copies []order.Copy) error {
 		found, err := w.cfg.Orders.Unrecorded(ctx, copies)
 		if err != nil {
+			return err
+		}
+		if err := w.note(ctx, lost, found); err != nil {
 			return err
 		}
 		return w.resolve(ctx, found, counts)
@@ -111,8 +122,12 @@ func (w *Watch) resolve(ctx context.Context, found order.Unrecorded, counts map[
 
 // divide divides orders that the record does not have into those that are requested again,
 // and those whose tasks fail: something had happened to them since, such as a payment or a
-// cancellation, or the record does not have their sale.
+// cancellation, or the record does not have their sale or their user.
 func (w *Watch) divide(ctx context.Context, orders []*order.Order) (again, gone []*order.Order, err error) {
+	users, err := w.users(ctx, orders)
+	if err != nil {
+		return nil, nil, err
+	}
 	sales := map[id.Sale]bool{}
 	for _, o := range orders {
 		sells, known := sales[o.Sale]
@@ -124,13 +139,32 @@ func (w *Watch) divide(ctx context.Context, orders []*order.Order) (again, gone 
 			sells = v != nil && (v.Status.Loaded() || v.Status == sale.Scheduled || v.Status == sale.Ended)
 			sales[o.Sale] = sells
 		}
-		if sells && o.Untouched() {
+		if sells && users[o.User] && o.Untouched() {
 			again = append(again, o)
 		} else {
 			gone = append(gone, o)
 		}
 	}
 	return again, gone, nil
+}
+
+// users returns the users of orders that the record has.
+func (w *Watch) users(ctx context.Context, orders []*order.Order) (map[id.User]bool, error) {
+	there := map[id.User]bool{}
+	for part := range slices.Chunk(orders, idChunk) {
+		ids := make([]id.User, len(part))
+		for i, o := range part {
+			ids[i] = o.User
+		}
+		found, err := w.cfg.DB.Ent.User.Query().Where(user.IDIn(ids...)).IDs(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("look up the users of %d orders: %w", len(part), err)
+		}
+		for _, u := range found {
+			there[u] = true
+		}
+	}
+	return there, nil
 }
 
 // request appends the messages of orders to their streams again.

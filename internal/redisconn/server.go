@@ -85,6 +85,11 @@ func (c *Conn) Times(ctx context.Context) ([]time.Time, error) {
 // keysPerScan is the COUNT of one SCAN: it occupies Redis for less than 1 ms.
 const keysPerScan = 1000
 
+// Literal quotes the characters of a text that have a meaning in patterns.
+func Literal(text string) string { return globs.Replace(text) }
+
+var globs = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
+
 // EachKey visits the keys that match a pattern, page by page, on every master. A key that
 // is there throughout is visited at least once.
 func (c *Conn) EachKey(ctx context.Context, pattern string, visit func(keys []string) error) error {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"seckill/internal/id"
+	"seckill/internal/redisconn"
 )
 
 // Keys builds the Redis keys of sales and captchas, of the order streams and dead
@@ -60,11 +61,8 @@ func (k Keys) AnyTasks() string { return k.any("tasks") }
 
 // any returns a pattern for the keys of a kind in all shards.
 func (k Keys) any(kind string) string {
-	return globs.Replace(k.Prefix) + "{s[01][0-9]}:" + kind + ":*"
+	return redisconn.Literal(k.Prefix) + "{s[01][0-9]}:" + kind + ":*"
 }
-
-// globs quotes the characters that have a meaning in patterns.
-var globs = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
 
 // Reservations is the hash of an item's reservations: user → record. No TTL.
 func (k Keys) Reservations(shard int, item id.Item) string {
