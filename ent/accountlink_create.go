@@ -10,8 +10,6 @@ import (
 	typedid "seckill/internal/id"
 	"time"
 
-	"entgo.io/ent/dialect"
-	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
 	"github.com/google/uuid"
@@ -22,7 +20,6 @@ type AccountLinkCreate struct {
 	config
 	mutation *AccountLinkMutation
 	hooks    []Hook
-	conflict []sql.ConflictOption
 }
 
 // SetUserID sets the "user_id" field.
@@ -184,7 +181,6 @@ func (_c *AccountLinkCreate) createSpec() (*AccountLink, *sqlgraph.CreateSpec) {
 		_node = &AccountLink{config: _c.config}
 		_spec = sqlgraph.NewCreateSpec(accountlink.Table, sqlgraph.NewFieldSpec(accountlink.FieldID, field.TypeUUID))
 	)
-	_spec.OnConflict = _c.conflict
 	if id, ok := _c.mutation.ID(); ok {
 		_node.ID = id
 		_spec.ID.Value = &id
@@ -220,227 +216,11 @@ func (_c *AccountLinkCreate) createSpec() (*AccountLink, *sqlgraph.CreateSpec) {
 	return _node, _spec
 }
 
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.AccountLink.Create().
-//		SetUserID(v).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.AccountLinkUpsert) {
-//			SetUserID(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *AccountLinkCreate) OnConflict(opts ...sql.ConflictOption) *AccountLinkUpsertOne {
-	_c.conflict = opts
-	return &AccountLinkUpsertOne{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.AccountLink.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *AccountLinkCreate) OnConflictColumns(columns ...string) *AccountLinkUpsertOne {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &AccountLinkUpsertOne{
-		create: _c,
-	}
-}
-
-type (
-	// AccountLinkUpsertOne is the builder for "upsert"-ing
-	//  one AccountLink node.
-	AccountLinkUpsertOne struct {
-		create *AccountLinkCreate
-	}
-
-	// AccountLinkUpsert is the "OnConflict" setter.
-	AccountLinkUpsert struct {
-		*sql.UpdateSet
-	}
-)
-
-// SetCreatedAt sets the "created_at" field.
-func (u *AccountLinkUpsert) SetCreatedAt(v time.Time) *AccountLinkUpsert {
-	u.Set(accountlink.FieldCreatedAt, v)
-	return u
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *AccountLinkUpsert) UpdateCreatedAt() *AccountLinkUpsert {
-	u.SetExcluded(accountlink.FieldCreatedAt)
-	return u
-}
-
-// SetUsedAt sets the "used_at" field.
-func (u *AccountLinkUpsert) SetUsedAt(v time.Time) *AccountLinkUpsert {
-	u.Set(accountlink.FieldUsedAt, v)
-	return u
-}
-
-// UpdateUsedAt sets the "used_at" field to the value that was provided on create.
-func (u *AccountLinkUpsert) UpdateUsedAt() *AccountLinkUpsert {
-	u.SetExcluded(accountlink.FieldUsedAt)
-	return u
-}
-
-// ClearUsedAt clears the value of the "used_at" field.
-func (u *AccountLinkUpsert) ClearUsedAt() *AccountLinkUpsert {
-	u.SetNull(accountlink.FieldUsedAt)
-	return u
-}
-
-// UpdateNewValues updates the mutable fields using the new values that were set on create except the ID field.
-// Using this option is equivalent to using:
-//
-//	client.AccountLink.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(accountlink.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *AccountLinkUpsertOne) UpdateNewValues() *AccountLinkUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		if _, exists := u.create.mutation.ID(); exists {
-			s.SetIgnore(accountlink.FieldID)
-		}
-		if _, exists := u.create.mutation.UserID(); exists {
-			s.SetIgnore(accountlink.FieldUserID)
-		}
-		if _, exists := u.create.mutation.Purpose(); exists {
-			s.SetIgnore(accountlink.FieldPurpose)
-		}
-		if _, exists := u.create.mutation.Address(); exists {
-			s.SetIgnore(accountlink.FieldAddress)
-		}
-		if _, exists := u.create.mutation.TokenHash(); exists {
-			s.SetIgnore(accountlink.FieldTokenHash)
-		}
-		if _, exists := u.create.mutation.ExpiresAt(); exists {
-			s.SetIgnore(accountlink.FieldExpiresAt)
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.AccountLink.Create().
-//	    OnConflict(sql.ResolveWithIgnore()).
-//	    Exec(ctx)
-func (u *AccountLinkUpsertOne) Ignore() *AccountLinkUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *AccountLinkUpsertOne) DoNothing() *AccountLinkUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the AccountLinkCreate.OnConflict
-// documentation for more info.
-func (u *AccountLinkUpsertOne) Update(set func(*AccountLinkUpsert)) *AccountLinkUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&AccountLinkUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (u *AccountLinkUpsertOne) SetCreatedAt(v time.Time) *AccountLinkUpsertOne {
-	return u.Update(func(s *AccountLinkUpsert) {
-		s.SetCreatedAt(v)
-	})
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *AccountLinkUpsertOne) UpdateCreatedAt() *AccountLinkUpsertOne {
-	return u.Update(func(s *AccountLinkUpsert) {
-		s.UpdateCreatedAt()
-	})
-}
-
-// SetUsedAt sets the "used_at" field.
-func (u *AccountLinkUpsertOne) SetUsedAt(v time.Time) *AccountLinkUpsertOne {
-	return u.Update(func(s *AccountLinkUpsert) {
-		s.SetUsedAt(v)
-	})
-}
-
-// UpdateUsedAt sets the "used_at" field to the value that was provided on create.
-func (u *AccountLinkUpsertOne) UpdateUsedAt() *AccountLinkUpsertOne {
-	return u.Update(func(s *AccountLinkUpsert) {
-		s.UpdateUsedAt()
-	})
-}
-
-// ClearUsedAt clears the value of the "used_at" field.
-func (u *AccountLinkUpsertOne) ClearUsedAt() *AccountLinkUpsertOne {
-	return u.Update(func(s *AccountLinkUpsert) {
-		s.ClearUsedAt()
-	})
-}
-
-// Exec executes the query.
-func (u *AccountLinkUpsertOne) Exec(ctx context.Context) error {
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for AccountLinkCreate.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *AccountLinkUpsertOne) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *AccountLinkUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
-	if u.create.driver.Dialect() == dialect.MySQL {
-		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
-		// fields from the database since MySQL does not support the RETURNING clause.
-		return id, errors.New("ent: AccountLinkUpsertOne.ID is not supported by MySQL driver. Use AccountLinkUpsertOne.Exec instead")
-	}
-	node, err := u.create.Save(ctx)
-	if err != nil {
-		return id, err
-	}
-	return node.ID, nil
-}
-
-// IDX is like ID, but panics if an error occurs.
-func (u *AccountLinkUpsertOne) IDX(ctx context.Context) uuid.UUID {
-	id, err := u.ID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
 // AccountLinkCreateBulk is the builder for creating many AccountLink entities in bulk.
 type AccountLinkCreateBulk struct {
 	config
 	err      error
 	builders []*AccountLinkCreate
-	conflict []sql.ConflictOption
 }
 
 // Save creates the AccountLink entities in the database.
@@ -469,7 +249,6 @@ func (_c *AccountLinkCreateBulk) Save(ctx context.Context) ([]*AccountLink, erro
 					_, err = mutators[i+1].Mutate(root, _c.builders[i+1].mutation)
 				} else {
 					spec := &sqlgraph.BatchCreateSpec{Nodes: specs}
-					spec.OnConflict = _c.conflict
 					// Invoke the actual operation on the latest mutation in the chain.
 					if err = sqlgraph.BatchCreate(ctx, _c.driver, spec); err != nil {
 						if sqlgraph.IsConstraintError(err) {
@@ -516,170 +295,6 @@ func (_c *AccountLinkCreateBulk) Exec(ctx context.Context) error {
 // ExecX is like Exec, but panics if an error occurs.
 func (_c *AccountLinkCreateBulk) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.AccountLink.CreateBulk(builders...).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.AccountLinkUpsert) {
-//			SetUserID(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *AccountLinkCreateBulk) OnConflict(opts ...sql.ConflictOption) *AccountLinkUpsertBulk {
-	_c.conflict = opts
-	return &AccountLinkUpsertBulk{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.AccountLink.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *AccountLinkCreateBulk) OnConflictColumns(columns ...string) *AccountLinkUpsertBulk {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &AccountLinkUpsertBulk{
-		create: _c,
-	}
-}
-
-// AccountLinkUpsertBulk is the builder for "upsert"-ing
-// a bulk of AccountLink nodes.
-type AccountLinkUpsertBulk struct {
-	create *AccountLinkCreateBulk
-}
-
-// UpdateNewValues updates the mutable fields using the new values that
-// were set on create. Using this option is equivalent to using:
-//
-//	client.AccountLink.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(accountlink.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *AccountLinkUpsertBulk) UpdateNewValues() *AccountLinkUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		for _, b := range u.create.builders {
-			if _, exists := b.mutation.ID(); exists {
-				s.SetIgnore(accountlink.FieldID)
-			}
-			if _, exists := b.mutation.UserID(); exists {
-				s.SetIgnore(accountlink.FieldUserID)
-			}
-			if _, exists := b.mutation.Purpose(); exists {
-				s.SetIgnore(accountlink.FieldPurpose)
-			}
-			if _, exists := b.mutation.Address(); exists {
-				s.SetIgnore(accountlink.FieldAddress)
-			}
-			if _, exists := b.mutation.TokenHash(); exists {
-				s.SetIgnore(accountlink.FieldTokenHash)
-			}
-			if _, exists := b.mutation.ExpiresAt(); exists {
-				s.SetIgnore(accountlink.FieldExpiresAt)
-			}
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.AccountLink.Create().
-//		OnConflict(sql.ResolveWithIgnore()).
-//		Exec(ctx)
-func (u *AccountLinkUpsertBulk) Ignore() *AccountLinkUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *AccountLinkUpsertBulk) DoNothing() *AccountLinkUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the AccountLinkCreateBulk.OnConflict
-// documentation for more info.
-func (u *AccountLinkUpsertBulk) Update(set func(*AccountLinkUpsert)) *AccountLinkUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&AccountLinkUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (u *AccountLinkUpsertBulk) SetCreatedAt(v time.Time) *AccountLinkUpsertBulk {
-	return u.Update(func(s *AccountLinkUpsert) {
-		s.SetCreatedAt(v)
-	})
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *AccountLinkUpsertBulk) UpdateCreatedAt() *AccountLinkUpsertBulk {
-	return u.Update(func(s *AccountLinkUpsert) {
-		s.UpdateCreatedAt()
-	})
-}
-
-// SetUsedAt sets the "used_at" field.
-func (u *AccountLinkUpsertBulk) SetUsedAt(v time.Time) *AccountLinkUpsertBulk {
-	return u.Update(func(s *AccountLinkUpsert) {
-		s.SetUsedAt(v)
-	})
-}
-
-// UpdateUsedAt sets the "used_at" field to the value that was provided on create.
-func (u *AccountLinkUpsertBulk) UpdateUsedAt() *AccountLinkUpsertBulk {
-	return u.Update(func(s *AccountLinkUpsert) {
-		s.UpdateUsedAt()
-	})
-}
-
-// ClearUsedAt clears the value of the "used_at" field.
-func (u *AccountLinkUpsertBulk) ClearUsedAt() *AccountLinkUpsertBulk {
-	return u.Update(func(s *AccountLinkUpsert) {
-		s.ClearUsedAt()
-	})
-}
-
-// Exec executes the query.
-func (u *AccountLinkUpsertBulk) Exec(ctx context.Context) error {
-	if u.create.err != nil {
-		return u.create.err
-	}
-	for i, b := range u.create.builders {
-		if len(b.conflict) != 0 {
-			return fmt.Errorf("ent: OnConflict was set for builder %d. Set it on the AccountLinkCreateBulk instead", i)
-		}
-	}
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for AccountLinkCreateBulk.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *AccountLinkUpsertBulk) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
 		panic(err)
 	}
 }

@@ -10,8 +10,6 @@ import (
 	typedid "seckill/internal/id"
 	"time"
 
-	"entgo.io/ent/dialect"
-	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
 )
@@ -21,7 +19,6 @@ type FulfilmentCreate struct {
 	config
 	mutation *FulfilmentMutation
 	hooks    []Hook
-	conflict []sql.ConflictOption
 }
 
 // SetState sets the "state" field.
@@ -175,7 +172,6 @@ func (_c *FulfilmentCreate) createSpec() (*Fulfilment, *sqlgraph.CreateSpec) {
 		_node = &Fulfilment{config: _c.config}
 		_spec = sqlgraph.NewCreateSpec(fulfilment.Table, sqlgraph.NewFieldSpec(fulfilment.FieldID, field.TypeUUID))
 	)
-	_spec.OnConflict = _c.conflict
 	if id, ok := _c.mutation.ID(); ok {
 		_node.ID = id
 		_spec.ID.Value = &id
@@ -199,251 +195,11 @@ func (_c *FulfilmentCreate) createSpec() (*Fulfilment, *sqlgraph.CreateSpec) {
 	return _node, _spec
 }
 
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.Fulfilment.Create().
-//		SetState(v).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.FulfilmentUpsert) {
-//			SetState(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *FulfilmentCreate) OnConflict(opts ...sql.ConflictOption) *FulfilmentUpsertOne {
-	_c.conflict = opts
-	return &FulfilmentUpsertOne{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.Fulfilment.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *FulfilmentCreate) OnConflictColumns(columns ...string) *FulfilmentUpsertOne {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &FulfilmentUpsertOne{
-		create: _c,
-	}
-}
-
-type (
-	// FulfilmentUpsertOne is the builder for "upsert"-ing
-	//  one Fulfilment node.
-	FulfilmentUpsertOne struct {
-		create *FulfilmentCreate
-	}
-
-	// FulfilmentUpsert is the "OnConflict" setter.
-	FulfilmentUpsert struct {
-		*sql.UpdateSet
-	}
-)
-
-// SetState sets the "state" field.
-func (u *FulfilmentUpsert) SetState(v fulfilment.State) *FulfilmentUpsert {
-	u.Set(fulfilment.FieldState, v)
-	return u
-}
-
-// UpdateState sets the "state" field to the value that was provided on create.
-func (u *FulfilmentUpsert) UpdateState() *FulfilmentUpsert {
-	u.SetExcluded(fulfilment.FieldState)
-	return u
-}
-
-// SetCarrier sets the "carrier" field.
-func (u *FulfilmentUpsert) SetCarrier(v string) *FulfilmentUpsert {
-	u.Set(fulfilment.FieldCarrier, v)
-	return u
-}
-
-// UpdateCarrier sets the "carrier" field to the value that was provided on create.
-func (u *FulfilmentUpsert) UpdateCarrier() *FulfilmentUpsert {
-	u.SetExcluded(fulfilment.FieldCarrier)
-	return u
-}
-
-// SetTrackingURL sets the "tracking_url" field.
-func (u *FulfilmentUpsert) SetTrackingURL(v string) *FulfilmentUpsert {
-	u.Set(fulfilment.FieldTrackingURL, v)
-	return u
-}
-
-// UpdateTrackingURL sets the "tracking_url" field to the value that was provided on create.
-func (u *FulfilmentUpsert) UpdateTrackingURL() *FulfilmentUpsert {
-	u.SetExcluded(fulfilment.FieldTrackingURL)
-	return u
-}
-
-// SetUpdatedAt sets the "updated_at" field.
-func (u *FulfilmentUpsert) SetUpdatedAt(v time.Time) *FulfilmentUpsert {
-	u.Set(fulfilment.FieldUpdatedAt, v)
-	return u
-}
-
-// UpdateUpdatedAt sets the "updated_at" field to the value that was provided on create.
-func (u *FulfilmentUpsert) UpdateUpdatedAt() *FulfilmentUpsert {
-	u.SetExcluded(fulfilment.FieldUpdatedAt)
-	return u
-}
-
-// UpdateNewValues updates the mutable fields using the new values that were set on create except the ID field.
-// Using this option is equivalent to using:
-//
-//	client.Fulfilment.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(fulfilment.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *FulfilmentUpsertOne) UpdateNewValues() *FulfilmentUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		if _, exists := u.create.mutation.ID(); exists {
-			s.SetIgnore(fulfilment.FieldID)
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.Fulfilment.Create().
-//	    OnConflict(sql.ResolveWithIgnore()).
-//	    Exec(ctx)
-func (u *FulfilmentUpsertOne) Ignore() *FulfilmentUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *FulfilmentUpsertOne) DoNothing() *FulfilmentUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the FulfilmentCreate.OnConflict
-// documentation for more info.
-func (u *FulfilmentUpsertOne) Update(set func(*FulfilmentUpsert)) *FulfilmentUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&FulfilmentUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// SetState sets the "state" field.
-func (u *FulfilmentUpsertOne) SetState(v fulfilment.State) *FulfilmentUpsertOne {
-	return u.Update(func(s *FulfilmentUpsert) {
-		s.SetState(v)
-	})
-}
-
-// UpdateState sets the "state" field to the value that was provided on create.
-func (u *FulfilmentUpsertOne) UpdateState() *FulfilmentUpsertOne {
-	return u.Update(func(s *FulfilmentUpsert) {
-		s.UpdateState()
-	})
-}
-
-// SetCarrier sets the "carrier" field.
-func (u *FulfilmentUpsertOne) SetCarrier(v string) *FulfilmentUpsertOne {
-	return u.Update(func(s *FulfilmentUpsert) {
-		s.SetCarrier(v)
-	})
-}
-
-// UpdateCarrier sets the "carrier" field to the value that was provided on create.
-func (u *FulfilmentUpsertOne) UpdateCarrier() *FulfilmentUpsertOne {
-	return u.Update(func(s *FulfilmentUpsert) {
-		s.UpdateCarrier()
-	})
-}
-
-// SetTrackingURL sets the "tracking_url" field.
-func (u *FulfilmentUpsertOne) SetTrackingURL(v string) *FulfilmentUpsertOne {
-	return u.Update(func(s *FulfilmentUpsert) {
-		s.SetTrackingURL(v)
-	})
-}
-
-// UpdateTrackingURL sets the "tracking_url" field to the value that was provided on create.
-func (u *FulfilmentUpsertOne) UpdateTrackingURL() *FulfilmentUpsertOne {
-	return u.Update(func(s *FulfilmentUpsert) {
-		s.UpdateTrackingURL()
-	})
-}
-
-// SetUpdatedAt sets the "updated_at" field.
-func (u *FulfilmentUpsertOne) SetUpdatedAt(v time.Time) *FulfilmentUpsertOne {
-	return u.Update(func(s *FulfilmentUpsert) {
-		s.SetUpdatedAt(v)
-	})
-}
-
-// UpdateUpdatedAt sets the "updated_at" field to the value that was provided on create.
-func (u *FulfilmentUpsertOne) UpdateUpdatedAt() *FulfilmentUpsertOne {
-	return u.Update(func(s *FulfilmentUpsert) {
-		s.UpdateUpdatedAt()
-	})
-}
-
-// Exec executes the query.
-func (u *FulfilmentUpsertOne) Exec(ctx context.Context) error {
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for FulfilmentCreate.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *FulfilmentUpsertOne) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *FulfilmentUpsertOne) ID(ctx context.Context) (id typedid.Order, err error) {
-	if u.create.driver.Dialect() == dialect.MySQL {
-		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
-		// fields from the database since MySQL does not support the RETURNING clause.
-		return id, errors.New("ent: FulfilmentUpsertOne.ID is not supported by MySQL driver. Use FulfilmentUpsertOne.Exec instead")
-	}
-	node, err := u.create.Save(ctx)
-	if err != nil {
-		return id, err
-	}
-	return node.ID, nil
-}
-
-// IDX is like ID, but panics if an error occurs.
-func (u *FulfilmentUpsertOne) IDX(ctx context.Context) typedid.Order {
-	id, err := u.ID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
 // FulfilmentCreateBulk is the builder for creating many Fulfilment entities in bulk.
 type FulfilmentCreateBulk struct {
 	config
 	err      error
 	builders []*FulfilmentCreate
-	conflict []sql.ConflictOption
 }
 
 // Save creates the Fulfilment entities in the database.
@@ -473,7 +229,6 @@ func (_c *FulfilmentCreateBulk) Save(ctx context.Context) ([]*Fulfilment, error)
 					_, err = mutators[i+1].Mutate(root, _c.builders[i+1].mutation)
 				} else {
 					spec := &sqlgraph.BatchCreateSpec{Nodes: specs}
-					spec.OnConflict = _c.conflict
 					// Invoke the actual operation on the latest mutation in the chain.
 					if err = sqlgraph.BatchCreate(ctx, _c.driver, spec); err != nil {
 						if sqlgraph.IsConstraintError(err) {
@@ -520,176 +275,6 @@ func (_c *FulfilmentCreateBulk) Exec(ctx context.Context) error {
 // ExecX is like Exec, but panics if an error occurs.
 func (_c *FulfilmentCreateBulk) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.Fulfilment.CreateBulk(builders...).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.FulfilmentUpsert) {
-//			SetState(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *FulfilmentCreateBulk) OnConflict(opts ...sql.ConflictOption) *FulfilmentUpsertBulk {
-	_c.conflict = opts
-	return &FulfilmentUpsertBulk{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.Fulfilment.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *FulfilmentCreateBulk) OnConflictColumns(columns ...string) *FulfilmentUpsertBulk {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &FulfilmentUpsertBulk{
-		create: _c,
-	}
-}
-
-// FulfilmentUpsertBulk is the builder for "upsert"-ing
-// a bulk of Fulfilment nodes.
-type FulfilmentUpsertBulk struct {
-	create *FulfilmentCreateBulk
-}
-
-// UpdateNewValues updates the mutable fields using the new values that
-// were set on create. Using this option is equivalent to using:
-//
-//	client.Fulfilment.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(fulfilment.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *FulfilmentUpsertBulk) UpdateNewValues() *FulfilmentUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		for _, b := range u.create.builders {
-			if _, exists := b.mutation.ID(); exists {
-				s.SetIgnore(fulfilment.FieldID)
-			}
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.Fulfilment.Create().
-//		OnConflict(sql.ResolveWithIgnore()).
-//		Exec(ctx)
-func (u *FulfilmentUpsertBulk) Ignore() *FulfilmentUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *FulfilmentUpsertBulk) DoNothing() *FulfilmentUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the FulfilmentCreateBulk.OnConflict
-// documentation for more info.
-func (u *FulfilmentUpsertBulk) Update(set func(*FulfilmentUpsert)) *FulfilmentUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&FulfilmentUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// SetState sets the "state" field.
-func (u *FulfilmentUpsertBulk) SetState(v fulfilment.State) *FulfilmentUpsertBulk {
-	return u.Update(func(s *FulfilmentUpsert) {
-		s.SetState(v)
-	})
-}
-
-// UpdateState sets the "state" field to the value that was provided on create.
-func (u *FulfilmentUpsertBulk) UpdateState() *FulfilmentUpsertBulk {
-	return u.Update(func(s *FulfilmentUpsert) {
-		s.UpdateState()
-	})
-}
-
-// SetCarrier sets the "carrier" field.
-func (u *FulfilmentUpsertBulk) SetCarrier(v string) *FulfilmentUpsertBulk {
-	return u.Update(func(s *FulfilmentUpsert) {
-		s.SetCarrier(v)
-	})
-}
-
-// UpdateCarrier sets the "carrier" field to the value that was provided on create.
-func (u *FulfilmentUpsertBulk) UpdateCarrier() *FulfilmentUpsertBulk {
-	return u.Update(func(s *FulfilmentUpsert) {
-		s.UpdateCarrier()
-	})
-}
-
-// SetTrackingURL sets the "tracking_url" field.
-func (u *FulfilmentUpsertBulk) SetTrackingURL(v string) *FulfilmentUpsertBulk {
-	return u.Update(func(s *FulfilmentUpsert) {
-		s.SetTrackingURL(v)
-	})
-}
-
-// UpdateTrackingURL sets the "tracking_url" field to the value that was provided on create.
-func (u *FulfilmentUpsertBulk) UpdateTrackingURL() *FulfilmentUpsertBulk {
-	return u.Update(func(s *FulfilmentUpsert) {
-		s.UpdateTrackingURL()
-	})
-}
-
-// SetUpdatedAt sets the "updated_at" field.
-func (u *FulfilmentUpsertBulk) SetUpdatedAt(v time.Time) *FulfilmentUpsertBulk {
-	return u.Update(func(s *FulfilmentUpsert) {
-		s.SetUpdatedAt(v)
-	})
-}
-
-// UpdateUpdatedAt sets the "updated_at" field to the value that was provided on create.
-func (u *FulfilmentUpsertBulk) UpdateUpdatedAt() *FulfilmentUpsertBulk {
-	return u.Update(func(s *FulfilmentUpsert) {
-		s.UpdateUpdatedAt()
-	})
-}
-
-// Exec executes the query.
-func (u *FulfilmentUpsertBulk) Exec(ctx context.Context) error {
-	if u.create.err != nil {
-		return u.create.err
-	}
-	for i, b := range u.create.builders {
-		if len(b.conflict) != 0 {
-			return fmt.Errorf("ent: OnConflict was set for builder %d. Set it on the FulfilmentCreateBulk instead", i)
-		}
-	}
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for FulfilmentCreateBulk.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *FulfilmentUpsertBulk) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
 		panic(err)
 	}
 }

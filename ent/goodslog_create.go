@@ -10,8 +10,6 @@ import (
 	typedid "seckill/internal/id"
 	"time"
 
-	"entgo.io/ent/dialect"
-	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
 	"github.com/google/uuid"
@@ -22,7 +20,6 @@ type GoodsLogCreate struct {
 	config
 	mutation *GoodsLogMutation
 	hooks    []Hook
-	conflict []sql.ConflictOption
 }
 
 // SetGoodsID sets the "goods_id" field.
@@ -198,7 +195,6 @@ func (_c *GoodsLogCreate) createSpec() (*GoodsLog, *sqlgraph.CreateSpec) {
 		_node = &GoodsLog{config: _c.config}
 		_spec = sqlgraph.NewCreateSpec(goodslog.Table, sqlgraph.NewFieldSpec(goodslog.FieldID, field.TypeUUID))
 	)
-	_spec.OnConflict = _c.conflict
 	if id, ok := _c.mutation.ID(); ok {
 		_node.ID = id
 		_spec.ID.Value = &id
@@ -234,191 +230,11 @@ func (_c *GoodsLogCreate) createSpec() (*GoodsLog, *sqlgraph.CreateSpec) {
 	return _node, _spec
 }
 
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.GoodsLog.Create().
-//		SetGoodsID(v).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.GoodsLogUpsert) {
-//			SetGoodsID(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *GoodsLogCreate) OnConflict(opts ...sql.ConflictOption) *GoodsLogUpsertOne {
-	_c.conflict = opts
-	return &GoodsLogUpsertOne{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.GoodsLog.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *GoodsLogCreate) OnConflictColumns(columns ...string) *GoodsLogUpsertOne {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &GoodsLogUpsertOne{
-		create: _c,
-	}
-}
-
-type (
-	// GoodsLogUpsertOne is the builder for "upsert"-ing
-	//  one GoodsLog node.
-	GoodsLogUpsertOne struct {
-		create *GoodsLogCreate
-	}
-
-	// GoodsLogUpsert is the "OnConflict" setter.
-	GoodsLogUpsert struct {
-		*sql.UpdateSet
-	}
-)
-
-// SetCreatedAt sets the "created_at" field.
-func (u *GoodsLogUpsert) SetCreatedAt(v time.Time) *GoodsLogUpsert {
-	u.Set(goodslog.FieldCreatedAt, v)
-	return u
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *GoodsLogUpsert) UpdateCreatedAt() *GoodsLogUpsert {
-	u.SetExcluded(goodslog.FieldCreatedAt)
-	return u
-}
-
-// UpdateNewValues updates the mutable fields using the new values that were set on create except the ID field.
-// Using this option is equivalent to using:
-//
-//	client.GoodsLog.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(goodslog.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *GoodsLogUpsertOne) UpdateNewValues() *GoodsLogUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		if _, exists := u.create.mutation.ID(); exists {
-			s.SetIgnore(goodslog.FieldID)
-		}
-		if _, exists := u.create.mutation.GoodsID(); exists {
-			s.SetIgnore(goodslog.FieldGoodsID)
-		}
-		if _, exists := u.create.mutation.ActorID(); exists {
-			s.SetIgnore(goodslog.FieldActorID)
-		}
-		if _, exists := u.create.mutation.Act(); exists {
-			s.SetIgnore(goodslog.FieldAct)
-		}
-		if _, exists := u.create.mutation.Revision(); exists {
-			s.SetIgnore(goodslog.FieldRevision)
-		}
-		if _, exists := u.create.mutation.Note(); exists {
-			s.SetIgnore(goodslog.FieldNote)
-		}
-		if _, exists := u.create.mutation.Details(); exists {
-			s.SetIgnore(goodslog.FieldDetails)
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.GoodsLog.Create().
-//	    OnConflict(sql.ResolveWithIgnore()).
-//	    Exec(ctx)
-func (u *GoodsLogUpsertOne) Ignore() *GoodsLogUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *GoodsLogUpsertOne) DoNothing() *GoodsLogUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the GoodsLogCreate.OnConflict
-// documentation for more info.
-func (u *GoodsLogUpsertOne) Update(set func(*GoodsLogUpsert)) *GoodsLogUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&GoodsLogUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (u *GoodsLogUpsertOne) SetCreatedAt(v time.Time) *GoodsLogUpsertOne {
-	return u.Update(func(s *GoodsLogUpsert) {
-		s.SetCreatedAt(v)
-	})
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *GoodsLogUpsertOne) UpdateCreatedAt() *GoodsLogUpsertOne {
-	return u.Update(func(s *GoodsLogUpsert) {
-		s.UpdateCreatedAt()
-	})
-}
-
-// Exec executes the query.
-func (u *GoodsLogUpsertOne) Exec(ctx context.Context) error {
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for GoodsLogCreate.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *GoodsLogUpsertOne) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *GoodsLogUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
-	if u.create.driver.Dialect() == dialect.MySQL {
-		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
-		// fields from the database since MySQL does not support the RETURNING clause.
-		return id, errors.New("ent: GoodsLogUpsertOne.ID is not supported by MySQL driver. Use GoodsLogUpsertOne.Exec instead")
-	}
-	node, err := u.create.Save(ctx)
-	if err != nil {
-		return id, err
-	}
-	return node.ID, nil
-}
-
-// IDX is like ID, but panics if an error occurs.
-func (u *GoodsLogUpsertOne) IDX(ctx context.Context) uuid.UUID {
-	id, err := u.ID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
 // GoodsLogCreateBulk is the builder for creating many GoodsLog entities in bulk.
 type GoodsLogCreateBulk struct {
 	config
 	err      error
 	builders []*GoodsLogCreate
-	conflict []sql.ConflictOption
 }
 
 // Save creates the GoodsLog entities in the database.
@@ -448,7 +264,6 @@ func (_c *GoodsLogCreateBulk) Save(ctx context.Context) ([]*GoodsLog, error) {
 					_, err = mutators[i+1].Mutate(root, _c.builders[i+1].mutation)
 				} else {
 					spec := &sqlgraph.BatchCreateSpec{Nodes: specs}
-					spec.OnConflict = _c.conflict
 					// Invoke the actual operation on the latest mutation in the chain.
 					if err = sqlgraph.BatchCreate(ctx, _c.driver, spec); err != nil {
 						if sqlgraph.IsConstraintError(err) {
@@ -495,152 +310,6 @@ func (_c *GoodsLogCreateBulk) Exec(ctx context.Context) error {
 // ExecX is like Exec, but panics if an error occurs.
 func (_c *GoodsLogCreateBulk) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.GoodsLog.CreateBulk(builders...).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.GoodsLogUpsert) {
-//			SetGoodsID(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *GoodsLogCreateBulk) OnConflict(opts ...sql.ConflictOption) *GoodsLogUpsertBulk {
-	_c.conflict = opts
-	return &GoodsLogUpsertBulk{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.GoodsLog.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *GoodsLogCreateBulk) OnConflictColumns(columns ...string) *GoodsLogUpsertBulk {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &GoodsLogUpsertBulk{
-		create: _c,
-	}
-}
-
-// GoodsLogUpsertBulk is the builder for "upsert"-ing
-// a bulk of GoodsLog nodes.
-type GoodsLogUpsertBulk struct {
-	create *GoodsLogCreateBulk
-}
-
-// UpdateNewValues updates the mutable fields using the new values that
-// were set on create. Using this option is equivalent to using:
-//
-//	client.GoodsLog.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(goodslog.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *GoodsLogUpsertBulk) UpdateNewValues() *GoodsLogUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		for _, b := range u.create.builders {
-			if _, exists := b.mutation.ID(); exists {
-				s.SetIgnore(goodslog.FieldID)
-			}
-			if _, exists := b.mutation.GoodsID(); exists {
-				s.SetIgnore(goodslog.FieldGoodsID)
-			}
-			if _, exists := b.mutation.ActorID(); exists {
-				s.SetIgnore(goodslog.FieldActorID)
-			}
-			if _, exists := b.mutation.Act(); exists {
-				s.SetIgnore(goodslog.FieldAct)
-			}
-			if _, exists := b.mutation.Revision(); exists {
-				s.SetIgnore(goodslog.FieldRevision)
-			}
-			if _, exists := b.mutation.Note(); exists {
-				s.SetIgnore(goodslog.FieldNote)
-			}
-			if _, exists := b.mutation.Details(); exists {
-				s.SetIgnore(goodslog.FieldDetails)
-			}
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.GoodsLog.Create().
-//		OnConflict(sql.ResolveWithIgnore()).
-//		Exec(ctx)
-func (u *GoodsLogUpsertBulk) Ignore() *GoodsLogUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *GoodsLogUpsertBulk) DoNothing() *GoodsLogUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the GoodsLogCreateBulk.OnConflict
-// documentation for more info.
-func (u *GoodsLogUpsertBulk) Update(set func(*GoodsLogUpsert)) *GoodsLogUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&GoodsLogUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (u *GoodsLogUpsertBulk) SetCreatedAt(v time.Time) *GoodsLogUpsertBulk {
-	return u.Update(func(s *GoodsLogUpsert) {
-		s.SetCreatedAt(v)
-	})
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *GoodsLogUpsertBulk) UpdateCreatedAt() *GoodsLogUpsertBulk {
-	return u.Update(func(s *GoodsLogUpsert) {
-		s.UpdateCreatedAt()
-	})
-}
-
-// Exec executes the query.
-func (u *GoodsLogUpsertBulk) Exec(ctx context.Context) error {
-	if u.create.err != nil {
-		return u.create.err
-	}
-	for i, b := range u.create.builders {
-		if len(b.conflict) != 0 {
-			return fmt.Errorf("ent: OnConflict was set for builder %d. Set it on the GoodsLogCreateBulk instead", i)
-		}
-	}
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for GoodsLogCreateBulk.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *GoodsLogUpsertBulk) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
 		panic(err)
 	}
 }

@@ -10,8 +10,6 @@ import (
 	typedid "seckill/internal/id"
 	"time"
 
-	"entgo.io/ent/dialect"
-	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
 	"github.com/google/uuid"
@@ -22,7 +20,6 @@ type LetterActCreate struct {
 	config
 	mutation *LetterActMutation
 	hooks    []Hook
-	conflict []sql.ConflictOption
 }
 
 // SetLetter sets the "letter" field.
@@ -198,7 +195,6 @@ func (_c *LetterActCreate) createSpec() (*LetterAct, *sqlgraph.CreateSpec) {
 		_node = &LetterAct{config: _c.config}
 		_spec = sqlgraph.NewCreateSpec(letteract.Table, sqlgraph.NewFieldSpec(letteract.FieldID, field.TypeUUID))
 	)
-	_spec.OnConflict = _c.conflict
 	if id, ok := _c.mutation.ID(); ok {
 		_node.ID = id
 		_spec.ID.Value = &id
@@ -238,194 +234,11 @@ func (_c *LetterActCreate) createSpec() (*LetterAct, *sqlgraph.CreateSpec) {
 	return _node, _spec
 }
 
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.LetterAct.Create().
-//		SetLetter(v).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.LetterActUpsert) {
-//			SetLetter(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *LetterActCreate) OnConflict(opts ...sql.ConflictOption) *LetterActUpsertOne {
-	_c.conflict = opts
-	return &LetterActUpsertOne{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.LetterAct.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *LetterActCreate) OnConflictColumns(columns ...string) *LetterActUpsertOne {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &LetterActUpsertOne{
-		create: _c,
-	}
-}
-
-type (
-	// LetterActUpsertOne is the builder for "upsert"-ing
-	//  one LetterAct node.
-	LetterActUpsertOne struct {
-		create *LetterActCreate
-	}
-
-	// LetterActUpsert is the "OnConflict" setter.
-	LetterActUpsert struct {
-		*sql.UpdateSet
-	}
-)
-
-// SetCreatedAt sets the "created_at" field.
-func (u *LetterActUpsert) SetCreatedAt(v time.Time) *LetterActUpsert {
-	u.Set(letteract.FieldCreatedAt, v)
-	return u
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *LetterActUpsert) UpdateCreatedAt() *LetterActUpsert {
-	u.SetExcluded(letteract.FieldCreatedAt)
-	return u
-}
-
-// UpdateNewValues updates the mutable fields using the new values that were set on create except the ID field.
-// Using this option is equivalent to using:
-//
-//	client.LetterAct.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(letteract.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *LetterActUpsertOne) UpdateNewValues() *LetterActUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		if _, exists := u.create.mutation.ID(); exists {
-			s.SetIgnore(letteract.FieldID)
-		}
-		if _, exists := u.create.mutation.Letter(); exists {
-			s.SetIgnore(letteract.FieldLetter)
-		}
-		if _, exists := u.create.mutation.Kind(); exists {
-			s.SetIgnore(letteract.FieldKind)
-		}
-		if _, exists := u.create.mutation.Stream(); exists {
-			s.SetIgnore(letteract.FieldStream)
-		}
-		if _, exists := u.create.mutation.TaskID(); exists {
-			s.SetIgnore(letteract.FieldTaskID)
-		}
-		if _, exists := u.create.mutation.Reason(); exists {
-			s.SetIgnore(letteract.FieldReason)
-		}
-		if _, exists := u.create.mutation.Note(); exists {
-			s.SetIgnore(letteract.FieldNote)
-		}
-		if _, exists := u.create.mutation.ActorID(); exists {
-			s.SetIgnore(letteract.FieldActorID)
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.LetterAct.Create().
-//	    OnConflict(sql.ResolveWithIgnore()).
-//	    Exec(ctx)
-func (u *LetterActUpsertOne) Ignore() *LetterActUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *LetterActUpsertOne) DoNothing() *LetterActUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the LetterActCreate.OnConflict
-// documentation for more info.
-func (u *LetterActUpsertOne) Update(set func(*LetterActUpsert)) *LetterActUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&LetterActUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (u *LetterActUpsertOne) SetCreatedAt(v time.Time) *LetterActUpsertOne {
-	return u.Update(func(s *LetterActUpsert) {
-		s.SetCreatedAt(v)
-	})
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *LetterActUpsertOne) UpdateCreatedAt() *LetterActUpsertOne {
-	return u.Update(func(s *LetterActUpsert) {
-		s.UpdateCreatedAt()
-	})
-}
-
-// Exec executes the query.
-func (u *LetterActUpsertOne) Exec(ctx context.Context) error {
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for LetterActCreate.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *LetterActUpsertOne) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *LetterActUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
-	if u.create.driver.Dialect() == dialect.MySQL {
-		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
-		// fields from the database since MySQL does not support the RETURNING clause.
-		return id, errors.New("ent: LetterActUpsertOne.ID is not supported by MySQL driver. Use LetterActUpsertOne.Exec instead")
-	}
-	node, err := u.create.Save(ctx)
-	if err != nil {
-		return id, err
-	}
-	return node.ID, nil
-}
-
-// IDX is like ID, but panics if an error occurs.
-func (u *LetterActUpsertOne) IDX(ctx context.Context) uuid.UUID {
-	id, err := u.ID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
 // LetterActCreateBulk is the builder for creating many LetterAct entities in bulk.
 type LetterActCreateBulk struct {
 	config
 	err      error
 	builders []*LetterActCreate
-	conflict []sql.ConflictOption
 }
 
 // Save creates the LetterAct entities in the database.
@@ -454,7 +267,6 @@ func (_c *LetterActCreateBulk) Save(ctx context.Context) ([]*LetterAct, error) {
 					_, err = mutators[i+1].Mutate(root, _c.builders[i+1].mutation)
 				} else {
 					spec := &sqlgraph.BatchCreateSpec{Nodes: specs}
-					spec.OnConflict = _c.conflict
 					// Invoke the actual operation on the latest mutation in the chain.
 					if err = sqlgraph.BatchCreate(ctx, _c.driver, spec); err != nil {
 						if sqlgraph.IsConstraintError(err) {
@@ -501,155 +313,6 @@ func (_c *LetterActCreateBulk) Exec(ctx context.Context) error {
 // ExecX is like Exec, but panics if an error occurs.
 func (_c *LetterActCreateBulk) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.LetterAct.CreateBulk(builders...).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.LetterActUpsert) {
-//			SetLetter(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *LetterActCreateBulk) OnConflict(opts ...sql.ConflictOption) *LetterActUpsertBulk {
-	_c.conflict = opts
-	return &LetterActUpsertBulk{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.LetterAct.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *LetterActCreateBulk) OnConflictColumns(columns ...string) *LetterActUpsertBulk {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &LetterActUpsertBulk{
-		create: _c,
-	}
-}
-
-// LetterActUpsertBulk is the builder for "upsert"-ing
-// a bulk of LetterAct nodes.
-type LetterActUpsertBulk struct {
-	create *LetterActCreateBulk
-}
-
-// UpdateNewValues updates the mutable fields using the new values that
-// were set on create. Using this option is equivalent to using:
-//
-//	client.LetterAct.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(letteract.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *LetterActUpsertBulk) UpdateNewValues() *LetterActUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		for _, b := range u.create.builders {
-			if _, exists := b.mutation.ID(); exists {
-				s.SetIgnore(letteract.FieldID)
-			}
-			if _, exists := b.mutation.Letter(); exists {
-				s.SetIgnore(letteract.FieldLetter)
-			}
-			if _, exists := b.mutation.Kind(); exists {
-				s.SetIgnore(letteract.FieldKind)
-			}
-			if _, exists := b.mutation.Stream(); exists {
-				s.SetIgnore(letteract.FieldStream)
-			}
-			if _, exists := b.mutation.TaskID(); exists {
-				s.SetIgnore(letteract.FieldTaskID)
-			}
-			if _, exists := b.mutation.Reason(); exists {
-				s.SetIgnore(letteract.FieldReason)
-			}
-			if _, exists := b.mutation.Note(); exists {
-				s.SetIgnore(letteract.FieldNote)
-			}
-			if _, exists := b.mutation.ActorID(); exists {
-				s.SetIgnore(letteract.FieldActorID)
-			}
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.LetterAct.Create().
-//		OnConflict(sql.ResolveWithIgnore()).
-//		Exec(ctx)
-func (u *LetterActUpsertBulk) Ignore() *LetterActUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *LetterActUpsertBulk) DoNothing() *LetterActUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the LetterActCreateBulk.OnConflict
-// documentation for more info.
-func (u *LetterActUpsertBulk) Update(set func(*LetterActUpsert)) *LetterActUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&LetterActUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (u *LetterActUpsertBulk) SetCreatedAt(v time.Time) *LetterActUpsertBulk {
-	return u.Update(func(s *LetterActUpsert) {
-		s.SetCreatedAt(v)
-	})
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *LetterActUpsertBulk) UpdateCreatedAt() *LetterActUpsertBulk {
-	return u.Update(func(s *LetterActUpsert) {
-		s.UpdateCreatedAt()
-	})
-}
-
-// Exec executes the query.
-func (u *LetterActUpsertBulk) Exec(ctx context.Context) error {
-	if u.create.err != nil {
-		return u.create.err
-	}
-	for i, b := range u.create.builders {
-		if len(b.conflict) != 0 {
-			return fmt.Errorf("ent: OnConflict was set for builder %d. Set it on the LetterActCreateBulk instead", i)
-		}
-	}
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for LetterActCreateBulk.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *LetterActUpsertBulk) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
 		panic(err)
 	}
 }

@@ -9,8 +9,6 @@ import (
 	"seckill/ent/logposition"
 	typedid "seckill/internal/id"
 
-	"entgo.io/ent/dialect"
-	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
 	"github.com/google/uuid"
@@ -21,7 +19,6 @@ type LogPositionCreate struct {
 	config
 	mutation *LogPositionMutation
 	hooks    []Hook
-	conflict []sql.ConflictOption
 }
 
 // SetSaleID sets the "sale_id" field.
@@ -118,7 +115,6 @@ func (_c *LogPositionCreate) createSpec() (*LogPosition, *sqlgraph.CreateSpec) {
 		_node = &LogPosition{config: _c.config}
 		_spec = sqlgraph.NewCreateSpec(logposition.Table, sqlgraph.NewFieldSpec(logposition.FieldID, field.TypeUUID))
 	)
-	_spec.OnConflict = _c.conflict
 	if id, ok := _c.mutation.ID(); ok {
 		_node.ID = id
 		_spec.ID.Value = &id
@@ -134,153 +130,11 @@ func (_c *LogPositionCreate) createSpec() (*LogPosition, *sqlgraph.CreateSpec) {
 	return _node, _spec
 }
 
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.LogPosition.Create().
-//		SetSaleID(v).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.LogPositionUpsert) {
-//			SetSaleID(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *LogPositionCreate) OnConflict(opts ...sql.ConflictOption) *LogPositionUpsertOne {
-	_c.conflict = opts
-	return &LogPositionUpsertOne{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.LogPosition.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *LogPositionCreate) OnConflictColumns(columns ...string) *LogPositionUpsertOne {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &LogPositionUpsertOne{
-		create: _c,
-	}
-}
-
-type (
-	// LogPositionUpsertOne is the builder for "upsert"-ing
-	//  one LogPosition node.
-	LogPositionUpsertOne struct {
-		create *LogPositionCreate
-	}
-
-	// LogPositionUpsert is the "OnConflict" setter.
-	LogPositionUpsert struct {
-		*sql.UpdateSet
-	}
-)
-
-// UpdateNewValues updates the mutable fields using the new values that were set on create except the ID field.
-// Using this option is equivalent to using:
-//
-//	client.LogPosition.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(logposition.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *LogPositionUpsertOne) UpdateNewValues() *LogPositionUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		if _, exists := u.create.mutation.ID(); exists {
-			s.SetIgnore(logposition.FieldID)
-		}
-		if _, exists := u.create.mutation.SaleID(); exists {
-			s.SetIgnore(logposition.FieldSaleID)
-		}
-		if _, exists := u.create.mutation.Position(); exists {
-			s.SetIgnore(logposition.FieldPosition)
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.LogPosition.Create().
-//	    OnConflict(sql.ResolveWithIgnore()).
-//	    Exec(ctx)
-func (u *LogPositionUpsertOne) Ignore() *LogPositionUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *LogPositionUpsertOne) DoNothing() *LogPositionUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the LogPositionCreate.OnConflict
-// documentation for more info.
-func (u *LogPositionUpsertOne) Update(set func(*LogPositionUpsert)) *LogPositionUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&LogPositionUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// Exec executes the query.
-func (u *LogPositionUpsertOne) Exec(ctx context.Context) error {
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for LogPositionCreate.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *LogPositionUpsertOne) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *LogPositionUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
-	if u.create.driver.Dialect() == dialect.MySQL {
-		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
-		// fields from the database since MySQL does not support the RETURNING clause.
-		return id, errors.New("ent: LogPositionUpsertOne.ID is not supported by MySQL driver. Use LogPositionUpsertOne.Exec instead")
-	}
-	node, err := u.create.Save(ctx)
-	if err != nil {
-		return id, err
-	}
-	return node.ID, nil
-}
-
-// IDX is like ID, but panics if an error occurs.
-func (u *LogPositionUpsertOne) IDX(ctx context.Context) uuid.UUID {
-	id, err := u.ID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
 // LogPositionCreateBulk is the builder for creating many LogPosition entities in bulk.
 type LogPositionCreateBulk struct {
 	config
 	err      error
 	builders []*LogPositionCreate
-	conflict []sql.ConflictOption
 }
 
 // Save creates the LogPosition entities in the database.
@@ -309,7 +163,6 @@ func (_c *LogPositionCreateBulk) Save(ctx context.Context) ([]*LogPosition, erro
 					_, err = mutators[i+1].Mutate(root, _c.builders[i+1].mutation)
 				} else {
 					spec := &sqlgraph.BatchCreateSpec{Nodes: specs}
-					spec.OnConflict = _c.conflict
 					// Invoke the actual operation on the latest mutation in the chain.
 					if err = sqlgraph.BatchCreate(ctx, _c.driver, spec); err != nil {
 						if sqlgraph.IsConstraintError(err) {
@@ -356,126 +209,6 @@ func (_c *LogPositionCreateBulk) Exec(ctx context.Context) error {
 // ExecX is like Exec, but panics if an error occurs.
 func (_c *LogPositionCreateBulk) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.LogPosition.CreateBulk(builders...).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.LogPositionUpsert) {
-//			SetSaleID(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *LogPositionCreateBulk) OnConflict(opts ...sql.ConflictOption) *LogPositionUpsertBulk {
-	_c.conflict = opts
-	return &LogPositionUpsertBulk{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.LogPosition.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *LogPositionCreateBulk) OnConflictColumns(columns ...string) *LogPositionUpsertBulk {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &LogPositionUpsertBulk{
-		create: _c,
-	}
-}
-
-// LogPositionUpsertBulk is the builder for "upsert"-ing
-// a bulk of LogPosition nodes.
-type LogPositionUpsertBulk struct {
-	create *LogPositionCreateBulk
-}
-
-// UpdateNewValues updates the mutable fields using the new values that
-// were set on create. Using this option is equivalent to using:
-//
-//	client.LogPosition.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(logposition.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *LogPositionUpsertBulk) UpdateNewValues() *LogPositionUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		for _, b := range u.create.builders {
-			if _, exists := b.mutation.ID(); exists {
-				s.SetIgnore(logposition.FieldID)
-			}
-			if _, exists := b.mutation.SaleID(); exists {
-				s.SetIgnore(logposition.FieldSaleID)
-			}
-			if _, exists := b.mutation.Position(); exists {
-				s.SetIgnore(logposition.FieldPosition)
-			}
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.LogPosition.Create().
-//		OnConflict(sql.ResolveWithIgnore()).
-//		Exec(ctx)
-func (u *LogPositionUpsertBulk) Ignore() *LogPositionUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *LogPositionUpsertBulk) DoNothing() *LogPositionUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the LogPositionCreateBulk.OnConflict
-// documentation for more info.
-func (u *LogPositionUpsertBulk) Update(set func(*LogPositionUpsert)) *LogPositionUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&LogPositionUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// Exec executes the query.
-func (u *LogPositionUpsertBulk) Exec(ctx context.Context) error {
-	if u.create.err != nil {
-		return u.create.err
-	}
-	for i, b := range u.create.builders {
-		if len(b.conflict) != 0 {
-			return fmt.Errorf("ent: OnConflict was set for builder %d. Set it on the LogPositionCreateBulk instead", i)
-		}
-	}
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for LogPositionCreateBulk.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *LogPositionUpsertBulk) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
 		panic(err)
 	}
 }

@@ -9,8 +9,6 @@ import (
 	"seckill/ent/noticefact"
 	"time"
 
-	"entgo.io/ent/dialect"
-	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
 	"github.com/google/uuid"
@@ -21,7 +19,6 @@ type NoticeFactCreate struct {
 	config
 	mutation *NoticeFactMutation
 	hooks    []Hook
-	conflict []sql.ConflictOption
 }
 
 // SetKind sets the "kind" field.
@@ -145,7 +142,6 @@ func (_c *NoticeFactCreate) createSpec() (*NoticeFact, *sqlgraph.CreateSpec) {
 		_node = &NoticeFact{config: _c.config}
 		_spec = sqlgraph.NewCreateSpec(noticefact.Table, sqlgraph.NewFieldSpec(noticefact.FieldID, field.TypeUUID))
 	)
-	_spec.OnConflict = _c.conflict
 	if id, ok := _c.mutation.ID(); ok {
 		_node.ID = id
 		_spec.ID.Value = &id
@@ -173,208 +169,11 @@ func (_c *NoticeFactCreate) createSpec() (*NoticeFact, *sqlgraph.CreateSpec) {
 	return _node, _spec
 }
 
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.NoticeFact.Create().
-//		SetKind(v).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.NoticeFactUpsert) {
-//			SetKind(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *NoticeFactCreate) OnConflict(opts ...sql.ConflictOption) *NoticeFactUpsertOne {
-	_c.conflict = opts
-	return &NoticeFactUpsertOne{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.NoticeFact.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *NoticeFactCreate) OnConflictColumns(columns ...string) *NoticeFactUpsertOne {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &NoticeFactUpsertOne{
-		create: _c,
-	}
-}
-
-type (
-	// NoticeFactUpsertOne is the builder for "upsert"-ing
-	//  one NoticeFact node.
-	NoticeFactUpsertOne struct {
-		create *NoticeFactCreate
-	}
-
-	// NoticeFactUpsert is the "OnConflict" setter.
-	NoticeFactUpsert struct {
-		*sql.UpdateSet
-	}
-)
-
-// SetDueAt sets the "due_at" field.
-func (u *NoticeFactUpsert) SetDueAt(v time.Time) *NoticeFactUpsert {
-	u.Set(noticefact.FieldDueAt, v)
-	return u
-}
-
-// UpdateDueAt sets the "due_at" field to the value that was provided on create.
-func (u *NoticeFactUpsert) UpdateDueAt() *NoticeFactUpsert {
-	u.SetExcluded(noticefact.FieldDueAt)
-	return u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (u *NoticeFactUpsert) SetCreatedAt(v time.Time) *NoticeFactUpsert {
-	u.Set(noticefact.FieldCreatedAt, v)
-	return u
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *NoticeFactUpsert) UpdateCreatedAt() *NoticeFactUpsert {
-	u.SetExcluded(noticefact.FieldCreatedAt)
-	return u
-}
-
-// UpdateNewValues updates the mutable fields using the new values that were set on create except the ID field.
-// Using this option is equivalent to using:
-//
-//	client.NoticeFact.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(noticefact.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *NoticeFactUpsertOne) UpdateNewValues() *NoticeFactUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		if _, exists := u.create.mutation.ID(); exists {
-			s.SetIgnore(noticefact.FieldID)
-		}
-		if _, exists := u.create.mutation.Kind(); exists {
-			s.SetIgnore(noticefact.FieldKind)
-		}
-		if _, exists := u.create.mutation.Subjects(); exists {
-			s.SetIgnore(noticefact.FieldSubjects)
-		}
-		if _, exists := u.create.mutation.Until(); exists {
-			s.SetIgnore(noticefact.FieldUntil)
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.NoticeFact.Create().
-//	    OnConflict(sql.ResolveWithIgnore()).
-//	    Exec(ctx)
-func (u *NoticeFactUpsertOne) Ignore() *NoticeFactUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *NoticeFactUpsertOne) DoNothing() *NoticeFactUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the NoticeFactCreate.OnConflict
-// documentation for more info.
-func (u *NoticeFactUpsertOne) Update(set func(*NoticeFactUpsert)) *NoticeFactUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&NoticeFactUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// SetDueAt sets the "due_at" field.
-func (u *NoticeFactUpsertOne) SetDueAt(v time.Time) *NoticeFactUpsertOne {
-	return u.Update(func(s *NoticeFactUpsert) {
-		s.SetDueAt(v)
-	})
-}
-
-// UpdateDueAt sets the "due_at" field to the value that was provided on create.
-func (u *NoticeFactUpsertOne) UpdateDueAt() *NoticeFactUpsertOne {
-	return u.Update(func(s *NoticeFactUpsert) {
-		s.UpdateDueAt()
-	})
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (u *NoticeFactUpsertOne) SetCreatedAt(v time.Time) *NoticeFactUpsertOne {
-	return u.Update(func(s *NoticeFactUpsert) {
-		s.SetCreatedAt(v)
-	})
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *NoticeFactUpsertOne) UpdateCreatedAt() *NoticeFactUpsertOne {
-	return u.Update(func(s *NoticeFactUpsert) {
-		s.UpdateCreatedAt()
-	})
-}
-
-// Exec executes the query.
-func (u *NoticeFactUpsertOne) Exec(ctx context.Context) error {
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for NoticeFactCreate.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *NoticeFactUpsertOne) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *NoticeFactUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
-	if u.create.driver.Dialect() == dialect.MySQL {
-		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
-		// fields from the database since MySQL does not support the RETURNING clause.
-		return id, errors.New("ent: NoticeFactUpsertOne.ID is not supported by MySQL driver. Use NoticeFactUpsertOne.Exec instead")
-	}
-	node, err := u.create.Save(ctx)
-	if err != nil {
-		return id, err
-	}
-	return node.ID, nil
-}
-
-// IDX is like ID, but panics if an error occurs.
-func (u *NoticeFactUpsertOne) IDX(ctx context.Context) uuid.UUID {
-	id, err := u.ID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
 // NoticeFactCreateBulk is the builder for creating many NoticeFact entities in bulk.
 type NoticeFactCreateBulk struct {
 	config
 	err      error
 	builders []*NoticeFactCreate
-	conflict []sql.ConflictOption
 }
 
 // Save creates the NoticeFact entities in the database.
@@ -403,7 +202,6 @@ func (_c *NoticeFactCreateBulk) Save(ctx context.Context) ([]*NoticeFact, error)
 					_, err = mutators[i+1].Mutate(root, _c.builders[i+1].mutation)
 				} else {
 					spec := &sqlgraph.BatchCreateSpec{Nodes: specs}
-					spec.OnConflict = _c.conflict
 					// Invoke the actual operation on the latest mutation in the chain.
 					if err = sqlgraph.BatchCreate(ctx, _c.driver, spec); err != nil {
 						if sqlgraph.IsConstraintError(err) {
@@ -450,157 +248,6 @@ func (_c *NoticeFactCreateBulk) Exec(ctx context.Context) error {
 // ExecX is like Exec, but panics if an error occurs.
 func (_c *NoticeFactCreateBulk) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.NoticeFact.CreateBulk(builders...).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.NoticeFactUpsert) {
-//			SetKind(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *NoticeFactCreateBulk) OnConflict(opts ...sql.ConflictOption) *NoticeFactUpsertBulk {
-	_c.conflict = opts
-	return &NoticeFactUpsertBulk{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.NoticeFact.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *NoticeFactCreateBulk) OnConflictColumns(columns ...string) *NoticeFactUpsertBulk {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &NoticeFactUpsertBulk{
-		create: _c,
-	}
-}
-
-// NoticeFactUpsertBulk is the builder for "upsert"-ing
-// a bulk of NoticeFact nodes.
-type NoticeFactUpsertBulk struct {
-	create *NoticeFactCreateBulk
-}
-
-// UpdateNewValues updates the mutable fields using the new values that
-// were set on create. Using this option is equivalent to using:
-//
-//	client.NoticeFact.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(noticefact.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *NoticeFactUpsertBulk) UpdateNewValues() *NoticeFactUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		for _, b := range u.create.builders {
-			if _, exists := b.mutation.ID(); exists {
-				s.SetIgnore(noticefact.FieldID)
-			}
-			if _, exists := b.mutation.Kind(); exists {
-				s.SetIgnore(noticefact.FieldKind)
-			}
-			if _, exists := b.mutation.Subjects(); exists {
-				s.SetIgnore(noticefact.FieldSubjects)
-			}
-			if _, exists := b.mutation.Until(); exists {
-				s.SetIgnore(noticefact.FieldUntil)
-			}
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.NoticeFact.Create().
-//		OnConflict(sql.ResolveWithIgnore()).
-//		Exec(ctx)
-func (u *NoticeFactUpsertBulk) Ignore() *NoticeFactUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *NoticeFactUpsertBulk) DoNothing() *NoticeFactUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the NoticeFactCreateBulk.OnConflict
-// documentation for more info.
-func (u *NoticeFactUpsertBulk) Update(set func(*NoticeFactUpsert)) *NoticeFactUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&NoticeFactUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// SetDueAt sets the "due_at" field.
-func (u *NoticeFactUpsertBulk) SetDueAt(v time.Time) *NoticeFactUpsertBulk {
-	return u.Update(func(s *NoticeFactUpsert) {
-		s.SetDueAt(v)
-	})
-}
-
-// UpdateDueAt sets the "due_at" field to the value that was provided on create.
-func (u *NoticeFactUpsertBulk) UpdateDueAt() *NoticeFactUpsertBulk {
-	return u.Update(func(s *NoticeFactUpsert) {
-		s.UpdateDueAt()
-	})
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (u *NoticeFactUpsertBulk) SetCreatedAt(v time.Time) *NoticeFactUpsertBulk {
-	return u.Update(func(s *NoticeFactUpsert) {
-		s.SetCreatedAt(v)
-	})
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *NoticeFactUpsertBulk) UpdateCreatedAt() *NoticeFactUpsertBulk {
-	return u.Update(func(s *NoticeFactUpsert) {
-		s.UpdateCreatedAt()
-	})
-}
-
-// Exec executes the query.
-func (u *NoticeFactUpsertBulk) Exec(ctx context.Context) error {
-	if u.create.err != nil {
-		return u.create.err
-	}
-	for i, b := range u.create.builders {
-		if len(b.conflict) != 0 {
-			return fmt.Errorf("ent: OnConflict was set for builder %d. Set it on the NoticeFactCreateBulk instead", i)
-		}
-	}
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for NoticeFactCreateBulk.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *NoticeFactUpsertBulk) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
 		panic(err)
 	}
 }

@@ -10,8 +10,6 @@ import (
 	typedid "seckill/internal/id"
 	"time"
 
-	"entgo.io/ent/dialect"
-	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
 )
@@ -21,7 +19,6 @@ type OrderFailureCreate struct {
 	config
 	mutation *OrderFailureMutation
 	hooks    []Hook
-	conflict []sql.ConflictOption
 }
 
 // SetSaleID sets the "sale_id" field.
@@ -203,7 +200,6 @@ func (_c *OrderFailureCreate) createSpec() (*OrderFailure, *sqlgraph.CreateSpec)
 		_node = &OrderFailure{config: _c.config}
 		_spec = sqlgraph.NewCreateSpec(orderfailure.Table, sqlgraph.NewFieldSpec(orderfailure.FieldID, field.TypeUUID))
 	)
-	_spec.OnConflict = _c.conflict
 	if id, ok := _c.mutation.ID(); ok {
 		_node.ID = id
 		_spec.ID.Value = &id
@@ -247,243 +243,11 @@ func (_c *OrderFailureCreate) createSpec() (*OrderFailure, *sqlgraph.CreateSpec)
 	return _node, _spec
 }
 
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.OrderFailure.Create().
-//		SetSaleID(v).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.OrderFailureUpsert) {
-//			SetSaleID(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *OrderFailureCreate) OnConflict(opts ...sql.ConflictOption) *OrderFailureUpsertOne {
-	_c.conflict = opts
-	return &OrderFailureUpsertOne{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.OrderFailure.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *OrderFailureCreate) OnConflictColumns(columns ...string) *OrderFailureUpsertOne {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &OrderFailureUpsertOne{
-		create: _c,
-	}
-}
-
-type (
-	// OrderFailureUpsertOne is the builder for "upsert"-ing
-	//  one OrderFailure node.
-	OrderFailureUpsertOne struct {
-		create *OrderFailureCreate
-	}
-
-	// OrderFailureUpsert is the "OnConflict" setter.
-	OrderFailureUpsert struct {
-		*sql.UpdateSet
-	}
-)
-
-// SetReleased sets the "released" field.
-func (u *OrderFailureUpsert) SetReleased(v bool) *OrderFailureUpsert {
-	u.Set(orderfailure.FieldReleased, v)
-	return u
-}
-
-// UpdateReleased sets the "released" field to the value that was provided on create.
-func (u *OrderFailureUpsert) UpdateReleased() *OrderFailureUpsert {
-	u.SetExcluded(orderfailure.FieldReleased)
-	return u
-}
-
-// SetReservedAt sets the "reserved_at" field.
-func (u *OrderFailureUpsert) SetReservedAt(v time.Time) *OrderFailureUpsert {
-	u.Set(orderfailure.FieldReservedAt, v)
-	return u
-}
-
-// UpdateReservedAt sets the "reserved_at" field to the value that was provided on create.
-func (u *OrderFailureUpsert) UpdateReservedAt() *OrderFailureUpsert {
-	u.SetExcluded(orderfailure.FieldReservedAt)
-	return u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (u *OrderFailureUpsert) SetCreatedAt(v time.Time) *OrderFailureUpsert {
-	u.Set(orderfailure.FieldCreatedAt, v)
-	return u
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *OrderFailureUpsert) UpdateCreatedAt() *OrderFailureUpsert {
-	u.SetExcluded(orderfailure.FieldCreatedAt)
-	return u
-}
-
-// UpdateNewValues updates the mutable fields using the new values that were set on create except the ID field.
-// Using this option is equivalent to using:
-//
-//	client.OrderFailure.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(orderfailure.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *OrderFailureUpsertOne) UpdateNewValues() *OrderFailureUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		if _, exists := u.create.mutation.ID(); exists {
-			s.SetIgnore(orderfailure.FieldID)
-		}
-		if _, exists := u.create.mutation.SaleID(); exists {
-			s.SetIgnore(orderfailure.FieldSaleID)
-		}
-		if _, exists := u.create.mutation.ItemID(); exists {
-			s.SetIgnore(orderfailure.FieldItemID)
-		}
-		if _, exists := u.create.mutation.UserID(); exists {
-			s.SetIgnore(orderfailure.FieldUserID)
-		}
-		if _, exists := u.create.mutation.Quantity(); exists {
-			s.SetIgnore(orderfailure.FieldQuantity)
-		}
-		if _, exists := u.create.mutation.Code(); exists {
-			s.SetIgnore(orderfailure.FieldCode)
-		}
-		if _, exists := u.create.mutation.Reason(); exists {
-			s.SetIgnore(orderfailure.FieldReason)
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.OrderFailure.Create().
-//	    OnConflict(sql.ResolveWithIgnore()).
-//	    Exec(ctx)
-func (u *OrderFailureUpsertOne) Ignore() *OrderFailureUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *OrderFailureUpsertOne) DoNothing() *OrderFailureUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the OrderFailureCreate.OnConflict
-// documentation for more info.
-func (u *OrderFailureUpsertOne) Update(set func(*OrderFailureUpsert)) *OrderFailureUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&OrderFailureUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// SetReleased sets the "released" field.
-func (u *OrderFailureUpsertOne) SetReleased(v bool) *OrderFailureUpsertOne {
-	return u.Update(func(s *OrderFailureUpsert) {
-		s.SetReleased(v)
-	})
-}
-
-// UpdateReleased sets the "released" field to the value that was provided on create.
-func (u *OrderFailureUpsertOne) UpdateReleased() *OrderFailureUpsertOne {
-	return u.Update(func(s *OrderFailureUpsert) {
-		s.UpdateReleased()
-	})
-}
-
-// SetReservedAt sets the "reserved_at" field.
-func (u *OrderFailureUpsertOne) SetReservedAt(v time.Time) *OrderFailureUpsertOne {
-	return u.Update(func(s *OrderFailureUpsert) {
-		s.SetReservedAt(v)
-	})
-}
-
-// UpdateReservedAt sets the "reserved_at" field to the value that was provided on create.
-func (u *OrderFailureUpsertOne) UpdateReservedAt() *OrderFailureUpsertOne {
-	return u.Update(func(s *OrderFailureUpsert) {
-		s.UpdateReservedAt()
-	})
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (u *OrderFailureUpsertOne) SetCreatedAt(v time.Time) *OrderFailureUpsertOne {
-	return u.Update(func(s *OrderFailureUpsert) {
-		s.SetCreatedAt(v)
-	})
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *OrderFailureUpsertOne) UpdateCreatedAt() *OrderFailureUpsertOne {
-	return u.Update(func(s *OrderFailureUpsert) {
-		s.UpdateCreatedAt()
-	})
-}
-
-// Exec executes the query.
-func (u *OrderFailureUpsertOne) Exec(ctx context.Context) error {
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for OrderFailureCreate.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *OrderFailureUpsertOne) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *OrderFailureUpsertOne) ID(ctx context.Context) (id typedid.Task, err error) {
-	if u.create.driver.Dialect() == dialect.MySQL {
-		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
-		// fields from the database since MySQL does not support the RETURNING clause.
-		return id, errors.New("ent: OrderFailureUpsertOne.ID is not supported by MySQL driver. Use OrderFailureUpsertOne.Exec instead")
-	}
-	node, err := u.create.Save(ctx)
-	if err != nil {
-		return id, err
-	}
-	return node.ID, nil
-}
-
-// IDX is like ID, but panics if an error occurs.
-func (u *OrderFailureUpsertOne) IDX(ctx context.Context) typedid.Task {
-	id, err := u.ID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
 // OrderFailureCreateBulk is the builder for creating many OrderFailure entities in bulk.
 type OrderFailureCreateBulk struct {
 	config
 	err      error
 	builders []*OrderFailureCreate
-	conflict []sql.ConflictOption
 }
 
 // Save creates the OrderFailure entities in the database.
@@ -513,7 +277,6 @@ func (_c *OrderFailureCreateBulk) Save(ctx context.Context) ([]*OrderFailure, er
 					_, err = mutators[i+1].Mutate(root, _c.builders[i+1].mutation)
 				} else {
 					spec := &sqlgraph.BatchCreateSpec{Nodes: specs}
-					spec.OnConflict = _c.conflict
 					// Invoke the actual operation on the latest mutation in the chain.
 					if err = sqlgraph.BatchCreate(ctx, _c.driver, spec); err != nil {
 						if sqlgraph.IsConstraintError(err) {
@@ -560,180 +323,6 @@ func (_c *OrderFailureCreateBulk) Exec(ctx context.Context) error {
 // ExecX is like Exec, but panics if an error occurs.
 func (_c *OrderFailureCreateBulk) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.OrderFailure.CreateBulk(builders...).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.OrderFailureUpsert) {
-//			SetSaleID(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *OrderFailureCreateBulk) OnConflict(opts ...sql.ConflictOption) *OrderFailureUpsertBulk {
-	_c.conflict = opts
-	return &OrderFailureUpsertBulk{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.OrderFailure.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *OrderFailureCreateBulk) OnConflictColumns(columns ...string) *OrderFailureUpsertBulk {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &OrderFailureUpsertBulk{
-		create: _c,
-	}
-}
-
-// OrderFailureUpsertBulk is the builder for "upsert"-ing
-// a bulk of OrderFailure nodes.
-type OrderFailureUpsertBulk struct {
-	create *OrderFailureCreateBulk
-}
-
-// UpdateNewValues updates the mutable fields using the new values that
-// were set on create. Using this option is equivalent to using:
-//
-//	client.OrderFailure.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(orderfailure.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *OrderFailureUpsertBulk) UpdateNewValues() *OrderFailureUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		for _, b := range u.create.builders {
-			if _, exists := b.mutation.ID(); exists {
-				s.SetIgnore(orderfailure.FieldID)
-			}
-			if _, exists := b.mutation.SaleID(); exists {
-				s.SetIgnore(orderfailure.FieldSaleID)
-			}
-			if _, exists := b.mutation.ItemID(); exists {
-				s.SetIgnore(orderfailure.FieldItemID)
-			}
-			if _, exists := b.mutation.UserID(); exists {
-				s.SetIgnore(orderfailure.FieldUserID)
-			}
-			if _, exists := b.mutation.Quantity(); exists {
-				s.SetIgnore(orderfailure.FieldQuantity)
-			}
-			if _, exists := b.mutation.Code(); exists {
-				s.SetIgnore(orderfailure.FieldCode)
-			}
-			if _, exists := b.mutation.Reason(); exists {
-				s.SetIgnore(orderfailure.FieldReason)
-			}
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.OrderFailure.Create().
-//		OnConflict(sql.ResolveWithIgnore()).
-//		Exec(ctx)
-func (u *OrderFailureUpsertBulk) Ignore() *OrderFailureUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *OrderFailureUpsertBulk) DoNothing() *OrderFailureUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the OrderFailureCreateBulk.OnConflict
-// documentation for more info.
-func (u *OrderFailureUpsertBulk) Update(set func(*OrderFailureUpsert)) *OrderFailureUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&OrderFailureUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// SetReleased sets the "released" field.
-func (u *OrderFailureUpsertBulk) SetReleased(v bool) *OrderFailureUpsertBulk {
-	return u.Update(func(s *OrderFailureUpsert) {
-		s.SetReleased(v)
-	})
-}
-
-// UpdateReleased sets the "released" field to the value that was provided on create.
-func (u *OrderFailureUpsertBulk) UpdateReleased() *OrderFailureUpsertBulk {
-	return u.Update(func(s *OrderFailureUpsert) {
-		s.UpdateReleased()
-	})
-}
-
-// SetReservedAt sets the "reserved_at" field.
-func (u *OrderFailureUpsertBulk) SetReservedAt(v time.Time) *OrderFailureUpsertBulk {
-	return u.Update(func(s *OrderFailureUpsert) {
-		s.SetReservedAt(v)
-	})
-}
-
-// UpdateReservedAt sets the "reserved_at" field to the value that was provided on create.
-func (u *OrderFailureUpsertBulk) UpdateReservedAt() *OrderFailureUpsertBulk {
-	return u.Update(func(s *OrderFailureUpsert) {
-		s.UpdateReservedAt()
-	})
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (u *OrderFailureUpsertBulk) SetCreatedAt(v time.Time) *OrderFailureUpsertBulk {
-	return u.Update(func(s *OrderFailureUpsert) {
-		s.SetCreatedAt(v)
-	})
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *OrderFailureUpsertBulk) UpdateCreatedAt() *OrderFailureUpsertBulk {
-	return u.Update(func(s *OrderFailureUpsert) {
-		s.UpdateCreatedAt()
-	})
-}
-
-// Exec executes the query.
-func (u *OrderFailureUpsertBulk) Exec(ctx context.Context) error {
-	if u.create.err != nil {
-		return u.create.err
-	}
-	for i, b := range u.create.builders {
-		if len(b.conflict) != 0 {
-			return fmt.Errorf("ent: OnConflict was set for builder %d. Set it on the OrderFailureCreateBulk instead", i)
-		}
-	}
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for OrderFailureCreateBulk.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *OrderFailureUpsertBulk) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
 		panic(err)
 	}
 }

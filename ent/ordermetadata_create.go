@@ -10,8 +10,6 @@ import (
 	typedid "seckill/internal/id"
 	"time"
 
-	"entgo.io/ent/dialect"
-	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
 )
@@ -21,7 +19,6 @@ type OrderMetadataCreate struct {
 	config
 	mutation *OrderMetadataMutation
 	hooks    []Hook
-	conflict []sql.ConflictOption
 }
 
 // SetEntries sets the "entries" field.
@@ -144,7 +141,6 @@ func (_c *OrderMetadataCreate) createSpec() (*OrderMetadata, *sqlgraph.CreateSpe
 		_node = &OrderMetadata{config: _c.config}
 		_spec = sqlgraph.NewCreateSpec(ordermetadata.Table, sqlgraph.NewFieldSpec(ordermetadata.FieldID, field.TypeUUID))
 	)
-	_spec.OnConflict = _c.conflict
 	if id, ok := _c.mutation.ID(); ok {
 		_node.ID = id
 		_spec.ID.Value = &id
@@ -164,238 +160,11 @@ func (_c *OrderMetadataCreate) createSpec() (*OrderMetadata, *sqlgraph.CreateSpe
 	return _node, _spec
 }
 
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.OrderMetadata.Create().
-//		SetEntries(v).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.OrderMetadataUpsert) {
-//			SetEntries(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *OrderMetadataCreate) OnConflict(opts ...sql.ConflictOption) *OrderMetadataUpsertOne {
-	_c.conflict = opts
-	return &OrderMetadataUpsertOne{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.OrderMetadata.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *OrderMetadataCreate) OnConflictColumns(columns ...string) *OrderMetadataUpsertOne {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &OrderMetadataUpsertOne{
-		create: _c,
-	}
-}
-
-type (
-	// OrderMetadataUpsertOne is the builder for "upsert"-ing
-	//  one OrderMetadata node.
-	OrderMetadataUpsertOne struct {
-		create *OrderMetadataCreate
-	}
-
-	// OrderMetadataUpsert is the "OnConflict" setter.
-	OrderMetadataUpsert struct {
-		*sql.UpdateSet
-	}
-)
-
-// SetEntries sets the "entries" field.
-func (u *OrderMetadataUpsert) SetEntries(v []byte) *OrderMetadataUpsert {
-	u.Set(ordermetadata.FieldEntries, v)
-	return u
-}
-
-// UpdateEntries sets the "entries" field to the value that was provided on create.
-func (u *OrderMetadataUpsert) UpdateEntries() *OrderMetadataUpsert {
-	u.SetExcluded(ordermetadata.FieldEntries)
-	return u
-}
-
-// SetVersion sets the "version" field.
-func (u *OrderMetadataUpsert) SetVersion(v int64) *OrderMetadataUpsert {
-	u.Set(ordermetadata.FieldVersion, v)
-	return u
-}
-
-// UpdateVersion sets the "version" field to the value that was provided on create.
-func (u *OrderMetadataUpsert) UpdateVersion() *OrderMetadataUpsert {
-	u.SetExcluded(ordermetadata.FieldVersion)
-	return u
-}
-
-// AddVersion adds v to the "version" field.
-func (u *OrderMetadataUpsert) AddVersion(v int64) *OrderMetadataUpsert {
-	u.Add(ordermetadata.FieldVersion, v)
-	return u
-}
-
-// SetUpdatedAt sets the "updated_at" field.
-func (u *OrderMetadataUpsert) SetUpdatedAt(v time.Time) *OrderMetadataUpsert {
-	u.Set(ordermetadata.FieldUpdatedAt, v)
-	return u
-}
-
-// UpdateUpdatedAt sets the "updated_at" field to the value that was provided on create.
-func (u *OrderMetadataUpsert) UpdateUpdatedAt() *OrderMetadataUpsert {
-	u.SetExcluded(ordermetadata.FieldUpdatedAt)
-	return u
-}
-
-// UpdateNewValues updates the mutable fields using the new values that were set on create except the ID field.
-// Using this option is equivalent to using:
-//
-//	client.OrderMetadata.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(ordermetadata.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *OrderMetadataUpsertOne) UpdateNewValues() *OrderMetadataUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		if _, exists := u.create.mutation.ID(); exists {
-			s.SetIgnore(ordermetadata.FieldID)
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.OrderMetadata.Create().
-//	    OnConflict(sql.ResolveWithIgnore()).
-//	    Exec(ctx)
-func (u *OrderMetadataUpsertOne) Ignore() *OrderMetadataUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *OrderMetadataUpsertOne) DoNothing() *OrderMetadataUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the OrderMetadataCreate.OnConflict
-// documentation for more info.
-func (u *OrderMetadataUpsertOne) Update(set func(*OrderMetadataUpsert)) *OrderMetadataUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&OrderMetadataUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// SetEntries sets the "entries" field.
-func (u *OrderMetadataUpsertOne) SetEntries(v []byte) *OrderMetadataUpsertOne {
-	return u.Update(func(s *OrderMetadataUpsert) {
-		s.SetEntries(v)
-	})
-}
-
-// UpdateEntries sets the "entries" field to the value that was provided on create.
-func (u *OrderMetadataUpsertOne) UpdateEntries() *OrderMetadataUpsertOne {
-	return u.Update(func(s *OrderMetadataUpsert) {
-		s.UpdateEntries()
-	})
-}
-
-// SetVersion sets the "version" field.
-func (u *OrderMetadataUpsertOne) SetVersion(v int64) *OrderMetadataUpsertOne {
-	return u.Update(func(s *OrderMetadataUpsert) {
-		s.SetVersion(v)
-	})
-}
-
-// AddVersion adds v to the "version" field.
-func (u *OrderMetadataUpsertOne) AddVersion(v int64) *OrderMetadataUpsertOne {
-	return u.Update(func(s *OrderMetadataUpsert) {
-		s.AddVersion(v)
-	})
-}
-
-// UpdateVersion sets the "version" field to the value that was provided on create.
-func (u *OrderMetadataUpsertOne) UpdateVersion() *OrderMetadataUpsertOne {
-	return u.Update(func(s *OrderMetadataUpsert) {
-		s.UpdateVersion()
-	})
-}
-
-// SetUpdatedAt sets the "updated_at" field.
-func (u *OrderMetadataUpsertOne) SetUpdatedAt(v time.Time) *OrderMetadataUpsertOne {
-	return u.Update(func(s *OrderMetadataUpsert) {
-		s.SetUpdatedAt(v)
-	})
-}
-
-// UpdateUpdatedAt sets the "updated_at" field to the value that was provided on create.
-func (u *OrderMetadataUpsertOne) UpdateUpdatedAt() *OrderMetadataUpsertOne {
-	return u.Update(func(s *OrderMetadataUpsert) {
-		s.UpdateUpdatedAt()
-	})
-}
-
-// Exec executes the query.
-func (u *OrderMetadataUpsertOne) Exec(ctx context.Context) error {
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for OrderMetadataCreate.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *OrderMetadataUpsertOne) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *OrderMetadataUpsertOne) ID(ctx context.Context) (id typedid.Order, err error) {
-	if u.create.driver.Dialect() == dialect.MySQL {
-		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
-		// fields from the database since MySQL does not support the RETURNING clause.
-		return id, errors.New("ent: OrderMetadataUpsertOne.ID is not supported by MySQL driver. Use OrderMetadataUpsertOne.Exec instead")
-	}
-	node, err := u.create.Save(ctx)
-	if err != nil {
-		return id, err
-	}
-	return node.ID, nil
-}
-
-// IDX is like ID, but panics if an error occurs.
-func (u *OrderMetadataUpsertOne) IDX(ctx context.Context) typedid.Order {
-	id, err := u.ID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
 // OrderMetadataCreateBulk is the builder for creating many OrderMetadata entities in bulk.
 type OrderMetadataCreateBulk struct {
 	config
 	err      error
 	builders []*OrderMetadataCreate
-	conflict []sql.ConflictOption
 }
 
 // Save creates the OrderMetadata entities in the database.
@@ -425,7 +194,6 @@ func (_c *OrderMetadataCreateBulk) Save(ctx context.Context) ([]*OrderMetadata, 
 					_, err = mutators[i+1].Mutate(root, _c.builders[i+1].mutation)
 				} else {
 					spec := &sqlgraph.BatchCreateSpec{Nodes: specs}
-					spec.OnConflict = _c.conflict
 					// Invoke the actual operation on the latest mutation in the chain.
 					if err = sqlgraph.BatchCreate(ctx, _c.driver, spec); err != nil {
 						if sqlgraph.IsConstraintError(err) {
@@ -472,169 +240,6 @@ func (_c *OrderMetadataCreateBulk) Exec(ctx context.Context) error {
 // ExecX is like Exec, but panics if an error occurs.
 func (_c *OrderMetadataCreateBulk) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.OrderMetadata.CreateBulk(builders...).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.OrderMetadataUpsert) {
-//			SetEntries(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *OrderMetadataCreateBulk) OnConflict(opts ...sql.ConflictOption) *OrderMetadataUpsertBulk {
-	_c.conflict = opts
-	return &OrderMetadataUpsertBulk{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.OrderMetadata.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *OrderMetadataCreateBulk) OnConflictColumns(columns ...string) *OrderMetadataUpsertBulk {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &OrderMetadataUpsertBulk{
-		create: _c,
-	}
-}
-
-// OrderMetadataUpsertBulk is the builder for "upsert"-ing
-// a bulk of OrderMetadata nodes.
-type OrderMetadataUpsertBulk struct {
-	create *OrderMetadataCreateBulk
-}
-
-// UpdateNewValues updates the mutable fields using the new values that
-// were set on create. Using this option is equivalent to using:
-//
-//	client.OrderMetadata.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(ordermetadata.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *OrderMetadataUpsertBulk) UpdateNewValues() *OrderMetadataUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		for _, b := range u.create.builders {
-			if _, exists := b.mutation.ID(); exists {
-				s.SetIgnore(ordermetadata.FieldID)
-			}
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.OrderMetadata.Create().
-//		OnConflict(sql.ResolveWithIgnore()).
-//		Exec(ctx)
-func (u *OrderMetadataUpsertBulk) Ignore() *OrderMetadataUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *OrderMetadataUpsertBulk) DoNothing() *OrderMetadataUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the OrderMetadataCreateBulk.OnConflict
-// documentation for more info.
-func (u *OrderMetadataUpsertBulk) Update(set func(*OrderMetadataUpsert)) *OrderMetadataUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&OrderMetadataUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// SetEntries sets the "entries" field.
-func (u *OrderMetadataUpsertBulk) SetEntries(v []byte) *OrderMetadataUpsertBulk {
-	return u.Update(func(s *OrderMetadataUpsert) {
-		s.SetEntries(v)
-	})
-}
-
-// UpdateEntries sets the "entries" field to the value that was provided on create.
-func (u *OrderMetadataUpsertBulk) UpdateEntries() *OrderMetadataUpsertBulk {
-	return u.Update(func(s *OrderMetadataUpsert) {
-		s.UpdateEntries()
-	})
-}
-
-// SetVersion sets the "version" field.
-func (u *OrderMetadataUpsertBulk) SetVersion(v int64) *OrderMetadataUpsertBulk {
-	return u.Update(func(s *OrderMetadataUpsert) {
-		s.SetVersion(v)
-	})
-}
-
-// AddVersion adds v to the "version" field.
-func (u *OrderMetadataUpsertBulk) AddVersion(v int64) *OrderMetadataUpsertBulk {
-	return u.Update(func(s *OrderMetadataUpsert) {
-		s.AddVersion(v)
-	})
-}
-
-// UpdateVersion sets the "version" field to the value that was provided on create.
-func (u *OrderMetadataUpsertBulk) UpdateVersion() *OrderMetadataUpsertBulk {
-	return u.Update(func(s *OrderMetadataUpsert) {
-		s.UpdateVersion()
-	})
-}
-
-// SetUpdatedAt sets the "updated_at" field.
-func (u *OrderMetadataUpsertBulk) SetUpdatedAt(v time.Time) *OrderMetadataUpsertBulk {
-	return u.Update(func(s *OrderMetadataUpsert) {
-		s.SetUpdatedAt(v)
-	})
-}
-
-// UpdateUpdatedAt sets the "updated_at" field to the value that was provided on create.
-func (u *OrderMetadataUpsertBulk) UpdateUpdatedAt() *OrderMetadataUpsertBulk {
-	return u.Update(func(s *OrderMetadataUpsert) {
-		s.UpdateUpdatedAt()
-	})
-}
-
-// Exec executes the query.
-func (u *OrderMetadataUpsertBulk) Exec(ctx context.Context) error {
-	if u.create.err != nil {
-		return u.create.err
-	}
-	for i, b := range u.create.builders {
-		if len(b.conflict) != 0 {
-			return fmt.Errorf("ent: OnConflict was set for builder %d. Set it on the OrderMetadataCreateBulk instead", i)
-		}
-	}
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for OrderMetadataCreateBulk.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *OrderMetadataUpsertBulk) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
 		panic(err)
 	}
 }

@@ -10,8 +10,6 @@ import (
 	typedid "seckill/internal/id"
 	"time"
 
-	"entgo.io/ent/dialect"
-	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
 )
@@ -21,7 +19,6 @@ type PushSubscriptionCreate struct {
 	config
 	mutation *PushSubscriptionMutation
 	hooks    []Hook
-	conflict []sql.ConflictOption
 }
 
 // SetUserID sets the "user_id" field.
@@ -223,7 +220,6 @@ func (_c *PushSubscriptionCreate) createSpec() (*PushSubscription, *sqlgraph.Cre
 		_node = &PushSubscription{config: _c.config}
 		_spec = sqlgraph.NewCreateSpec(pushsubscription.Table, sqlgraph.NewFieldSpec(pushsubscription.FieldID, field.TypeUUID))
 	)
-	_spec.OnConflict = _c.conflict
 	if id, ok := _c.mutation.ID(); ok {
 		_node.ID = id
 		_spec.ID.Value = &id
@@ -267,233 +263,11 @@ func (_c *PushSubscriptionCreate) createSpec() (*PushSubscription, *sqlgraph.Cre
 	return _node, _spec
 }
 
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.PushSubscription.Create().
-//		SetUserID(v).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.PushSubscriptionUpsert) {
-//			SetUserID(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *PushSubscriptionCreate) OnConflict(opts ...sql.ConflictOption) *PushSubscriptionUpsertOne {
-	_c.conflict = opts
-	return &PushSubscriptionUpsertOne{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.PushSubscription.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *PushSubscriptionCreate) OnConflictColumns(columns ...string) *PushSubscriptionUpsertOne {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &PushSubscriptionUpsertOne{
-		create: _c,
-	}
-}
-
-type (
-	// PushSubscriptionUpsertOne is the builder for "upsert"-ing
-	//  one PushSubscription node.
-	PushSubscriptionUpsertOne struct {
-		create *PushSubscriptionCreate
-	}
-
-	// PushSubscriptionUpsert is the "OnConflict" setter.
-	PushSubscriptionUpsert struct {
-		*sql.UpdateSet
-	}
-)
-
-// SetCreatedAt sets the "created_at" field.
-func (u *PushSubscriptionUpsert) SetCreatedAt(v time.Time) *PushSubscriptionUpsert {
-	u.Set(pushsubscription.FieldCreatedAt, v)
-	return u
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *PushSubscriptionUpsert) UpdateCreatedAt() *PushSubscriptionUpsert {
-	u.SetExcluded(pushsubscription.FieldCreatedAt)
-	return u
-}
-
-// SetSentAt sets the "sent_at" field.
-func (u *PushSubscriptionUpsert) SetSentAt(v time.Time) *PushSubscriptionUpsert {
-	u.Set(pushsubscription.FieldSentAt, v)
-	return u
-}
-
-// UpdateSentAt sets the "sent_at" field to the value that was provided on create.
-func (u *PushSubscriptionUpsert) UpdateSentAt() *PushSubscriptionUpsert {
-	u.SetExcluded(pushsubscription.FieldSentAt)
-	return u
-}
-
-// ClearSentAt clears the value of the "sent_at" field.
-func (u *PushSubscriptionUpsert) ClearSentAt() *PushSubscriptionUpsert {
-	u.SetNull(pushsubscription.FieldSentAt)
-	return u
-}
-
-// UpdateNewValues updates the mutable fields using the new values that were set on create except the ID field.
-// Using this option is equivalent to using:
-//
-//	client.PushSubscription.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(pushsubscription.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *PushSubscriptionUpsertOne) UpdateNewValues() *PushSubscriptionUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		if _, exists := u.create.mutation.ID(); exists {
-			s.SetIgnore(pushsubscription.FieldID)
-		}
-		if _, exists := u.create.mutation.UserID(); exists {
-			s.SetIgnore(pushsubscription.FieldUserID)
-		}
-		if _, exists := u.create.mutation.SessionID(); exists {
-			s.SetIgnore(pushsubscription.FieldSessionID)
-		}
-		if _, exists := u.create.mutation.Endpoint(); exists {
-			s.SetIgnore(pushsubscription.FieldEndpoint)
-		}
-		if _, exists := u.create.mutation.P256dh(); exists {
-			s.SetIgnore(pushsubscription.FieldP256dh)
-		}
-		if _, exists := u.create.mutation.Auth(); exists {
-			s.SetIgnore(pushsubscription.FieldAuth)
-		}
-		if _, exists := u.create.mutation.ServerKey(); exists {
-			s.SetIgnore(pushsubscription.FieldServerKey)
-		}
-		if _, exists := u.create.mutation.Label(); exists {
-			s.SetIgnore(pushsubscription.FieldLabel)
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.PushSubscription.Create().
-//	    OnConflict(sql.ResolveWithIgnore()).
-//	    Exec(ctx)
-func (u *PushSubscriptionUpsertOne) Ignore() *PushSubscriptionUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *PushSubscriptionUpsertOne) DoNothing() *PushSubscriptionUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the PushSubscriptionCreate.OnConflict
-// documentation for more info.
-func (u *PushSubscriptionUpsertOne) Update(set func(*PushSubscriptionUpsert)) *PushSubscriptionUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&PushSubscriptionUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (u *PushSubscriptionUpsertOne) SetCreatedAt(v time.Time) *PushSubscriptionUpsertOne {
-	return u.Update(func(s *PushSubscriptionUpsert) {
-		s.SetCreatedAt(v)
-	})
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *PushSubscriptionUpsertOne) UpdateCreatedAt() *PushSubscriptionUpsertOne {
-	return u.Update(func(s *PushSubscriptionUpsert) {
-		s.UpdateCreatedAt()
-	})
-}
-
-// SetSentAt sets the "sent_at" field.
-func (u *PushSubscriptionUpsertOne) SetSentAt(v time.Time) *PushSubscriptionUpsertOne {
-	return u.Update(func(s *PushSubscriptionUpsert) {
-		s.SetSentAt(v)
-	})
-}
-
-// UpdateSentAt sets the "sent_at" field to the value that was provided on create.
-func (u *PushSubscriptionUpsertOne) UpdateSentAt() *PushSubscriptionUpsertOne {
-	return u.Update(func(s *PushSubscriptionUpsert) {
-		s.UpdateSentAt()
-	})
-}
-
-// ClearSentAt clears the value of the "sent_at" field.
-func (u *PushSubscriptionUpsertOne) ClearSentAt() *PushSubscriptionUpsertOne {
-	return u.Update(func(s *PushSubscriptionUpsert) {
-		s.ClearSentAt()
-	})
-}
-
-// Exec executes the query.
-func (u *PushSubscriptionUpsertOne) Exec(ctx context.Context) error {
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for PushSubscriptionCreate.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *PushSubscriptionUpsertOne) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *PushSubscriptionUpsertOne) ID(ctx context.Context) (id typedid.Device, err error) {
-	if u.create.driver.Dialect() == dialect.MySQL {
-		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
-		// fields from the database since MySQL does not support the RETURNING clause.
-		return id, errors.New("ent: PushSubscriptionUpsertOne.ID is not supported by MySQL driver. Use PushSubscriptionUpsertOne.Exec instead")
-	}
-	node, err := u.create.Save(ctx)
-	if err != nil {
-		return id, err
-	}
-	return node.ID, nil
-}
-
-// IDX is like ID, but panics if an error occurs.
-func (u *PushSubscriptionUpsertOne) IDX(ctx context.Context) typedid.Device {
-	id, err := u.ID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
 // PushSubscriptionCreateBulk is the builder for creating many PushSubscription entities in bulk.
 type PushSubscriptionCreateBulk struct {
 	config
 	err      error
 	builders []*PushSubscriptionCreate
-	conflict []sql.ConflictOption
 }
 
 // Save creates the PushSubscription entities in the database.
@@ -523,7 +297,6 @@ func (_c *PushSubscriptionCreateBulk) Save(ctx context.Context) ([]*PushSubscrip
 					_, err = mutators[i+1].Mutate(root, _c.builders[i+1].mutation)
 				} else {
 					spec := &sqlgraph.BatchCreateSpec{Nodes: specs}
-					spec.OnConflict = _c.conflict
 					// Invoke the actual operation on the latest mutation in the chain.
 					if err = sqlgraph.BatchCreate(ctx, _c.driver, spec); err != nil {
 						if sqlgraph.IsConstraintError(err) {
@@ -570,176 +343,6 @@ func (_c *PushSubscriptionCreateBulk) Exec(ctx context.Context) error {
 // ExecX is like Exec, but panics if an error occurs.
 func (_c *PushSubscriptionCreateBulk) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.PushSubscription.CreateBulk(builders...).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.PushSubscriptionUpsert) {
-//			SetUserID(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *PushSubscriptionCreateBulk) OnConflict(opts ...sql.ConflictOption) *PushSubscriptionUpsertBulk {
-	_c.conflict = opts
-	return &PushSubscriptionUpsertBulk{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.PushSubscription.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *PushSubscriptionCreateBulk) OnConflictColumns(columns ...string) *PushSubscriptionUpsertBulk {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &PushSubscriptionUpsertBulk{
-		create: _c,
-	}
-}
-
-// PushSubscriptionUpsertBulk is the builder for "upsert"-ing
-// a bulk of PushSubscription nodes.
-type PushSubscriptionUpsertBulk struct {
-	create *PushSubscriptionCreateBulk
-}
-
-// UpdateNewValues updates the mutable fields using the new values that
-// were set on create. Using this option is equivalent to using:
-//
-//	client.PushSubscription.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(pushsubscription.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *PushSubscriptionUpsertBulk) UpdateNewValues() *PushSubscriptionUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		for _, b := range u.create.builders {
-			if _, exists := b.mutation.ID(); exists {
-				s.SetIgnore(pushsubscription.FieldID)
-			}
-			if _, exists := b.mutation.UserID(); exists {
-				s.SetIgnore(pushsubscription.FieldUserID)
-			}
-			if _, exists := b.mutation.SessionID(); exists {
-				s.SetIgnore(pushsubscription.FieldSessionID)
-			}
-			if _, exists := b.mutation.Endpoint(); exists {
-				s.SetIgnore(pushsubscription.FieldEndpoint)
-			}
-			if _, exists := b.mutation.P256dh(); exists {
-				s.SetIgnore(pushsubscription.FieldP256dh)
-			}
-			if _, exists := b.mutation.Auth(); exists {
-				s.SetIgnore(pushsubscription.FieldAuth)
-			}
-			if _, exists := b.mutation.ServerKey(); exists {
-				s.SetIgnore(pushsubscription.FieldServerKey)
-			}
-			if _, exists := b.mutation.Label(); exists {
-				s.SetIgnore(pushsubscription.FieldLabel)
-			}
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.PushSubscription.Create().
-//		OnConflict(sql.ResolveWithIgnore()).
-//		Exec(ctx)
-func (u *PushSubscriptionUpsertBulk) Ignore() *PushSubscriptionUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *PushSubscriptionUpsertBulk) DoNothing() *PushSubscriptionUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the PushSubscriptionCreateBulk.OnConflict
-// documentation for more info.
-func (u *PushSubscriptionUpsertBulk) Update(set func(*PushSubscriptionUpsert)) *PushSubscriptionUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&PushSubscriptionUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (u *PushSubscriptionUpsertBulk) SetCreatedAt(v time.Time) *PushSubscriptionUpsertBulk {
-	return u.Update(func(s *PushSubscriptionUpsert) {
-		s.SetCreatedAt(v)
-	})
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *PushSubscriptionUpsertBulk) UpdateCreatedAt() *PushSubscriptionUpsertBulk {
-	return u.Update(func(s *PushSubscriptionUpsert) {
-		s.UpdateCreatedAt()
-	})
-}
-
-// SetSentAt sets the "sent_at" field.
-func (u *PushSubscriptionUpsertBulk) SetSentAt(v time.Time) *PushSubscriptionUpsertBulk {
-	return u.Update(func(s *PushSubscriptionUpsert) {
-		s.SetSentAt(v)
-	})
-}
-
-// UpdateSentAt sets the "sent_at" field to the value that was provided on create.
-func (u *PushSubscriptionUpsertBulk) UpdateSentAt() *PushSubscriptionUpsertBulk {
-	return u.Update(func(s *PushSubscriptionUpsert) {
-		s.UpdateSentAt()
-	})
-}
-
-// ClearSentAt clears the value of the "sent_at" field.
-func (u *PushSubscriptionUpsertBulk) ClearSentAt() *PushSubscriptionUpsertBulk {
-	return u.Update(func(s *PushSubscriptionUpsert) {
-		s.ClearSentAt()
-	})
-}
-
-// Exec executes the query.
-func (u *PushSubscriptionUpsertBulk) Exec(ctx context.Context) error {
-	if u.create.err != nil {
-		return u.create.err
-	}
-	for i, b := range u.create.builders {
-		if len(b.conflict) != 0 {
-			return fmt.Errorf("ent: OnConflict was set for builder %d. Set it on the PushSubscriptionCreateBulk instead", i)
-		}
-	}
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for PushSubscriptionCreateBulk.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *PushSubscriptionUpsertBulk) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
 		panic(err)
 	}
 }

@@ -10,8 +10,6 @@ import (
 	typedid "seckill/internal/id"
 	"time"
 
-	"entgo.io/ent/dialect"
-	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
 )
@@ -21,7 +19,6 @@ type SaleFiguresCreate struct {
 	config
 	mutation *SaleFiguresMutation
 	hooks    []Hook
-	conflict []sql.ConflictOption
 }
 
 // SetFigures sets the "figures" field.
@@ -113,7 +110,6 @@ func (_c *SaleFiguresCreate) createSpec() (*SaleFigures, *sqlgraph.CreateSpec) {
 		_node = &SaleFigures{config: _c.config}
 		_spec = sqlgraph.NewCreateSpec(salefigures.Table, sqlgraph.NewFieldSpec(salefigures.FieldID, field.TypeUUID))
 	)
-	_spec.OnConflict = _c.conflict
 	if id, ok := _c.mutation.ID(); ok {
 		_node.ID = id
 		_spec.ID.Value = &id
@@ -129,199 +125,11 @@ func (_c *SaleFiguresCreate) createSpec() (*SaleFigures, *sqlgraph.CreateSpec) {
 	return _node, _spec
 }
 
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.SaleFigures.Create().
-//		SetFigures(v).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.SaleFiguresUpsert) {
-//			SetFigures(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *SaleFiguresCreate) OnConflict(opts ...sql.ConflictOption) *SaleFiguresUpsertOne {
-	_c.conflict = opts
-	return &SaleFiguresUpsertOne{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.SaleFigures.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *SaleFiguresCreate) OnConflictColumns(columns ...string) *SaleFiguresUpsertOne {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &SaleFiguresUpsertOne{
-		create: _c,
-	}
-}
-
-type (
-	// SaleFiguresUpsertOne is the builder for "upsert"-ing
-	//  one SaleFigures node.
-	SaleFiguresUpsertOne struct {
-		create *SaleFiguresCreate
-	}
-
-	// SaleFiguresUpsert is the "OnConflict" setter.
-	SaleFiguresUpsert struct {
-		*sql.UpdateSet
-	}
-)
-
-// SetFigures sets the "figures" field.
-func (u *SaleFiguresUpsert) SetFigures(v string) *SaleFiguresUpsert {
-	u.Set(salefigures.FieldFigures, v)
-	return u
-}
-
-// UpdateFigures sets the "figures" field to the value that was provided on create.
-func (u *SaleFiguresUpsert) UpdateFigures() *SaleFiguresUpsert {
-	u.SetExcluded(salefigures.FieldFigures)
-	return u
-}
-
-// SetUpdatedAt sets the "updated_at" field.
-func (u *SaleFiguresUpsert) SetUpdatedAt(v time.Time) *SaleFiguresUpsert {
-	u.Set(salefigures.FieldUpdatedAt, v)
-	return u
-}
-
-// UpdateUpdatedAt sets the "updated_at" field to the value that was provided on create.
-func (u *SaleFiguresUpsert) UpdateUpdatedAt() *SaleFiguresUpsert {
-	u.SetExcluded(salefigures.FieldUpdatedAt)
-	return u
-}
-
-// UpdateNewValues updates the mutable fields using the new values that were set on create except the ID field.
-// Using this option is equivalent to using:
-//
-//	client.SaleFigures.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(salefigures.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *SaleFiguresUpsertOne) UpdateNewValues() *SaleFiguresUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		if _, exists := u.create.mutation.ID(); exists {
-			s.SetIgnore(salefigures.FieldID)
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.SaleFigures.Create().
-//	    OnConflict(sql.ResolveWithIgnore()).
-//	    Exec(ctx)
-func (u *SaleFiguresUpsertOne) Ignore() *SaleFiguresUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *SaleFiguresUpsertOne) DoNothing() *SaleFiguresUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the SaleFiguresCreate.OnConflict
-// documentation for more info.
-func (u *SaleFiguresUpsertOne) Update(set func(*SaleFiguresUpsert)) *SaleFiguresUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&SaleFiguresUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// SetFigures sets the "figures" field.
-func (u *SaleFiguresUpsertOne) SetFigures(v string) *SaleFiguresUpsertOne {
-	return u.Update(func(s *SaleFiguresUpsert) {
-		s.SetFigures(v)
-	})
-}
-
-// UpdateFigures sets the "figures" field to the value that was provided on create.
-func (u *SaleFiguresUpsertOne) UpdateFigures() *SaleFiguresUpsertOne {
-	return u.Update(func(s *SaleFiguresUpsert) {
-		s.UpdateFigures()
-	})
-}
-
-// SetUpdatedAt sets the "updated_at" field.
-func (u *SaleFiguresUpsertOne) SetUpdatedAt(v time.Time) *SaleFiguresUpsertOne {
-	return u.Update(func(s *SaleFiguresUpsert) {
-		s.SetUpdatedAt(v)
-	})
-}
-
-// UpdateUpdatedAt sets the "updated_at" field to the value that was provided on create.
-func (u *SaleFiguresUpsertOne) UpdateUpdatedAt() *SaleFiguresUpsertOne {
-	return u.Update(func(s *SaleFiguresUpsert) {
-		s.UpdateUpdatedAt()
-	})
-}
-
-// Exec executes the query.
-func (u *SaleFiguresUpsertOne) Exec(ctx context.Context) error {
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for SaleFiguresCreate.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *SaleFiguresUpsertOne) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *SaleFiguresUpsertOne) ID(ctx context.Context) (id typedid.Sale, err error) {
-	if u.create.driver.Dialect() == dialect.MySQL {
-		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
-		// fields from the database since MySQL does not support the RETURNING clause.
-		return id, errors.New("ent: SaleFiguresUpsertOne.ID is not supported by MySQL driver. Use SaleFiguresUpsertOne.Exec instead")
-	}
-	node, err := u.create.Save(ctx)
-	if err != nil {
-		return id, err
-	}
-	return node.ID, nil
-}
-
-// IDX is like ID, but panics if an error occurs.
-func (u *SaleFiguresUpsertOne) IDX(ctx context.Context) typedid.Sale {
-	id, err := u.ID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
 // SaleFiguresCreateBulk is the builder for creating many SaleFigures entities in bulk.
 type SaleFiguresCreateBulk struct {
 	config
 	err      error
 	builders []*SaleFiguresCreate
-	conflict []sql.ConflictOption
 }
 
 // Save creates the SaleFigures entities in the database.
@@ -350,7 +158,6 @@ func (_c *SaleFiguresCreateBulk) Save(ctx context.Context) ([]*SaleFigures, erro
 					_, err = mutators[i+1].Mutate(root, _c.builders[i+1].mutation)
 				} else {
 					spec := &sqlgraph.BatchCreateSpec{Nodes: specs}
-					spec.OnConflict = _c.conflict
 					// Invoke the actual operation on the latest mutation in the chain.
 					if err = sqlgraph.BatchCreate(ctx, _c.driver, spec); err != nil {
 						if sqlgraph.IsConstraintError(err) {
@@ -397,148 +204,6 @@ func (_c *SaleFiguresCreateBulk) Exec(ctx context.Context) error {
 // ExecX is like Exec, but panics if an error occurs.
 func (_c *SaleFiguresCreateBulk) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.SaleFigures.CreateBulk(builders...).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.SaleFiguresUpsert) {
-//			SetFigures(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *SaleFiguresCreateBulk) OnConflict(opts ...sql.ConflictOption) *SaleFiguresUpsertBulk {
-	_c.conflict = opts
-	return &SaleFiguresUpsertBulk{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.SaleFigures.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *SaleFiguresCreateBulk) OnConflictColumns(columns ...string) *SaleFiguresUpsertBulk {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &SaleFiguresUpsertBulk{
-		create: _c,
-	}
-}
-
-// SaleFiguresUpsertBulk is the builder for "upsert"-ing
-// a bulk of SaleFigures nodes.
-type SaleFiguresUpsertBulk struct {
-	create *SaleFiguresCreateBulk
-}
-
-// UpdateNewValues updates the mutable fields using the new values that
-// were set on create. Using this option is equivalent to using:
-//
-//	client.SaleFigures.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(salefigures.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *SaleFiguresUpsertBulk) UpdateNewValues() *SaleFiguresUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		for _, b := range u.create.builders {
-			if _, exists := b.mutation.ID(); exists {
-				s.SetIgnore(salefigures.FieldID)
-			}
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.SaleFigures.Create().
-//		OnConflict(sql.ResolveWithIgnore()).
-//		Exec(ctx)
-func (u *SaleFiguresUpsertBulk) Ignore() *SaleFiguresUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *SaleFiguresUpsertBulk) DoNothing() *SaleFiguresUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the SaleFiguresCreateBulk.OnConflict
-// documentation for more info.
-func (u *SaleFiguresUpsertBulk) Update(set func(*SaleFiguresUpsert)) *SaleFiguresUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&SaleFiguresUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// SetFigures sets the "figures" field.
-func (u *SaleFiguresUpsertBulk) SetFigures(v string) *SaleFiguresUpsertBulk {
-	return u.Update(func(s *SaleFiguresUpsert) {
-		s.SetFigures(v)
-	})
-}
-
-// UpdateFigures sets the "figures" field to the value that was provided on create.
-func (u *SaleFiguresUpsertBulk) UpdateFigures() *SaleFiguresUpsertBulk {
-	return u.Update(func(s *SaleFiguresUpsert) {
-		s.UpdateFigures()
-	})
-}
-
-// SetUpdatedAt sets the "updated_at" field.
-func (u *SaleFiguresUpsertBulk) SetUpdatedAt(v time.Time) *SaleFiguresUpsertBulk {
-	return u.Update(func(s *SaleFiguresUpsert) {
-		s.SetUpdatedAt(v)
-	})
-}
-
-// UpdateUpdatedAt sets the "updated_at" field to the value that was provided on create.
-func (u *SaleFiguresUpsertBulk) UpdateUpdatedAt() *SaleFiguresUpsertBulk {
-	return u.Update(func(s *SaleFiguresUpsert) {
-		s.UpdateUpdatedAt()
-	})
-}
-
-// Exec executes the query.
-func (u *SaleFiguresUpsertBulk) Exec(ctx context.Context) error {
-	if u.create.err != nil {
-		return u.create.err
-	}
-	for i, b := range u.create.builders {
-		if len(b.conflict) != 0 {
-			return fmt.Errorf("ent: OnConflict was set for builder %d. Set it on the SaleFiguresCreateBulk instead", i)
-		}
-	}
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for SaleFiguresCreateBulk.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *SaleFiguresUpsertBulk) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
 		panic(err)
 	}
 }

@@ -10,8 +10,6 @@ import (
 	typedid "seckill/internal/id"
 	"time"
 
-	"entgo.io/ent/dialect"
-	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
 	"github.com/google/uuid"
@@ -22,7 +20,6 @@ type SaleLogCreate struct {
 	config
 	mutation *SaleLogMutation
 	hooks    []Hook
-	conflict []sql.ConflictOption
 }
 
 // SetSaleID sets the "sale_id" field.
@@ -231,7 +228,6 @@ func (_c *SaleLogCreate) createSpec() (*SaleLog, *sqlgraph.CreateSpec) {
 		_node = &SaleLog{config: _c.config}
 		_spec = sqlgraph.NewCreateSpec(salelog.Table, sqlgraph.NewFieldSpec(salelog.FieldID, field.TypeUUID))
 	)
-	_spec.OnConflict = _c.conflict
 	if id, ok := _c.mutation.ID(); ok {
 		_node.ID = id
 		_spec.ID.Value = &id
@@ -275,197 +271,11 @@ func (_c *SaleLogCreate) createSpec() (*SaleLog, *sqlgraph.CreateSpec) {
 	return _node, _spec
 }
 
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.SaleLog.Create().
-//		SetSaleID(v).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.SaleLogUpsert) {
-//			SetSaleID(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *SaleLogCreate) OnConflict(opts ...sql.ConflictOption) *SaleLogUpsertOne {
-	_c.conflict = opts
-	return &SaleLogUpsertOne{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.SaleLog.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *SaleLogCreate) OnConflictColumns(columns ...string) *SaleLogUpsertOne {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &SaleLogUpsertOne{
-		create: _c,
-	}
-}
-
-type (
-	// SaleLogUpsertOne is the builder for "upsert"-ing
-	//  one SaleLog node.
-	SaleLogUpsertOne struct {
-		create *SaleLogCreate
-	}
-
-	// SaleLogUpsert is the "OnConflict" setter.
-	SaleLogUpsert struct {
-		*sql.UpdateSet
-	}
-)
-
-// SetCreatedAt sets the "created_at" field.
-func (u *SaleLogUpsert) SetCreatedAt(v time.Time) *SaleLogUpsert {
-	u.Set(salelog.FieldCreatedAt, v)
-	return u
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *SaleLogUpsert) UpdateCreatedAt() *SaleLogUpsert {
-	u.SetExcluded(salelog.FieldCreatedAt)
-	return u
-}
-
-// UpdateNewValues updates the mutable fields using the new values that were set on create except the ID field.
-// Using this option is equivalent to using:
-//
-//	client.SaleLog.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(salelog.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *SaleLogUpsertOne) UpdateNewValues() *SaleLogUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		if _, exists := u.create.mutation.ID(); exists {
-			s.SetIgnore(salelog.FieldID)
-		}
-		if _, exists := u.create.mutation.SaleID(); exists {
-			s.SetIgnore(salelog.FieldSaleID)
-		}
-		if _, exists := u.create.mutation.ActorID(); exists {
-			s.SetIgnore(salelog.FieldActorID)
-		}
-		if _, exists := u.create.mutation.Act(); exists {
-			s.SetIgnore(salelog.FieldAct)
-		}
-		if _, exists := u.create.mutation.FromStatus(); exists {
-			s.SetIgnore(salelog.FieldFromStatus)
-		}
-		if _, exists := u.create.mutation.ToStatus(); exists {
-			s.SetIgnore(salelog.FieldToStatus)
-		}
-		if _, exists := u.create.mutation.Revision(); exists {
-			s.SetIgnore(salelog.FieldRevision)
-		}
-		if _, exists := u.create.mutation.Note(); exists {
-			s.SetIgnore(salelog.FieldNote)
-		}
-		if _, exists := u.create.mutation.Details(); exists {
-			s.SetIgnore(salelog.FieldDetails)
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.SaleLog.Create().
-//	    OnConflict(sql.ResolveWithIgnore()).
-//	    Exec(ctx)
-func (u *SaleLogUpsertOne) Ignore() *SaleLogUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *SaleLogUpsertOne) DoNothing() *SaleLogUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the SaleLogCreate.OnConflict
-// documentation for more info.
-func (u *SaleLogUpsertOne) Update(set func(*SaleLogUpsert)) *SaleLogUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&SaleLogUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (u *SaleLogUpsertOne) SetCreatedAt(v time.Time) *SaleLogUpsertOne {
-	return u.Update(func(s *SaleLogUpsert) {
-		s.SetCreatedAt(v)
-	})
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *SaleLogUpsertOne) UpdateCreatedAt() *SaleLogUpsertOne {
-	return u.Update(func(s *SaleLogUpsert) {
-		s.UpdateCreatedAt()
-	})
-}
-
-// Exec executes the query.
-func (u *SaleLogUpsertOne) Exec(ctx context.Context) error {
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for SaleLogCreate.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *SaleLogUpsertOne) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *SaleLogUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
-	if u.create.driver.Dialect() == dialect.MySQL {
-		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
-		// fields from the database since MySQL does not support the RETURNING clause.
-		return id, errors.New("ent: SaleLogUpsertOne.ID is not supported by MySQL driver. Use SaleLogUpsertOne.Exec instead")
-	}
-	node, err := u.create.Save(ctx)
-	if err != nil {
-		return id, err
-	}
-	return node.ID, nil
-}
-
-// IDX is like ID, but panics if an error occurs.
-func (u *SaleLogUpsertOne) IDX(ctx context.Context) uuid.UUID {
-	id, err := u.ID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
 // SaleLogCreateBulk is the builder for creating many SaleLog entities in bulk.
 type SaleLogCreateBulk struct {
 	config
 	err      error
 	builders []*SaleLogCreate
-	conflict []sql.ConflictOption
 }
 
 // Save creates the SaleLog entities in the database.
@@ -495,7 +305,6 @@ func (_c *SaleLogCreateBulk) Save(ctx context.Context) ([]*SaleLog, error) {
 					_, err = mutators[i+1].Mutate(root, _c.builders[i+1].mutation)
 				} else {
 					spec := &sqlgraph.BatchCreateSpec{Nodes: specs}
-					spec.OnConflict = _c.conflict
 					// Invoke the actual operation on the latest mutation in the chain.
 					if err = sqlgraph.BatchCreate(ctx, _c.driver, spec); err != nil {
 						if sqlgraph.IsConstraintError(err) {
@@ -542,158 +351,6 @@ func (_c *SaleLogCreateBulk) Exec(ctx context.Context) error {
 // ExecX is like Exec, but panics if an error occurs.
 func (_c *SaleLogCreateBulk) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.SaleLog.CreateBulk(builders...).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.SaleLogUpsert) {
-//			SetSaleID(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *SaleLogCreateBulk) OnConflict(opts ...sql.ConflictOption) *SaleLogUpsertBulk {
-	_c.conflict = opts
-	return &SaleLogUpsertBulk{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.SaleLog.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *SaleLogCreateBulk) OnConflictColumns(columns ...string) *SaleLogUpsertBulk {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &SaleLogUpsertBulk{
-		create: _c,
-	}
-}
-
-// SaleLogUpsertBulk is the builder for "upsert"-ing
-// a bulk of SaleLog nodes.
-type SaleLogUpsertBulk struct {
-	create *SaleLogCreateBulk
-}
-
-// UpdateNewValues updates the mutable fields using the new values that
-// were set on create. Using this option is equivalent to using:
-//
-//	client.SaleLog.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(salelog.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *SaleLogUpsertBulk) UpdateNewValues() *SaleLogUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		for _, b := range u.create.builders {
-			if _, exists := b.mutation.ID(); exists {
-				s.SetIgnore(salelog.FieldID)
-			}
-			if _, exists := b.mutation.SaleID(); exists {
-				s.SetIgnore(salelog.FieldSaleID)
-			}
-			if _, exists := b.mutation.ActorID(); exists {
-				s.SetIgnore(salelog.FieldActorID)
-			}
-			if _, exists := b.mutation.Act(); exists {
-				s.SetIgnore(salelog.FieldAct)
-			}
-			if _, exists := b.mutation.FromStatus(); exists {
-				s.SetIgnore(salelog.FieldFromStatus)
-			}
-			if _, exists := b.mutation.ToStatus(); exists {
-				s.SetIgnore(salelog.FieldToStatus)
-			}
-			if _, exists := b.mutation.Revision(); exists {
-				s.SetIgnore(salelog.FieldRevision)
-			}
-			if _, exists := b.mutation.Note(); exists {
-				s.SetIgnore(salelog.FieldNote)
-			}
-			if _, exists := b.mutation.Details(); exists {
-				s.SetIgnore(salelog.FieldDetails)
-			}
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.SaleLog.Create().
-//		OnConflict(sql.ResolveWithIgnore()).
-//		Exec(ctx)
-func (u *SaleLogUpsertBulk) Ignore() *SaleLogUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *SaleLogUpsertBulk) DoNothing() *SaleLogUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the SaleLogCreateBulk.OnConflict
-// documentation for more info.
-func (u *SaleLogUpsertBulk) Update(set func(*SaleLogUpsert)) *SaleLogUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&SaleLogUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (u *SaleLogUpsertBulk) SetCreatedAt(v time.Time) *SaleLogUpsertBulk {
-	return u.Update(func(s *SaleLogUpsert) {
-		s.SetCreatedAt(v)
-	})
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *SaleLogUpsertBulk) UpdateCreatedAt() *SaleLogUpsertBulk {
-	return u.Update(func(s *SaleLogUpsert) {
-		s.UpdateCreatedAt()
-	})
-}
-
-// Exec executes the query.
-func (u *SaleLogUpsertBulk) Exec(ctx context.Context) error {
-	if u.create.err != nil {
-		return u.create.err
-	}
-	for i, b := range u.create.builders {
-		if len(b.conflict) != 0 {
-			return fmt.Errorf("ent: OnConflict was set for builder %d. Set it on the SaleLogCreateBulk instead", i)
-		}
-	}
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for SaleLogCreateBulk.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *SaleLogUpsertBulk) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
 		panic(err)
 	}
 }

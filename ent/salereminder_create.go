@@ -10,8 +10,6 @@ import (
 	typedid "seckill/internal/id"
 	"time"
 
-	"entgo.io/ent/dialect"
-	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
 	"github.com/google/uuid"
@@ -22,7 +20,6 @@ type SaleReminderCreate struct {
 	config
 	mutation *SaleReminderMutation
 	hooks    []Hook
-	conflict []sql.ConflictOption
 }
 
 // SetUserID sets the "user_id" field.
@@ -137,7 +134,6 @@ func (_c *SaleReminderCreate) createSpec() (*SaleReminder, *sqlgraph.CreateSpec)
 		_node = &SaleReminder{config: _c.config}
 		_spec = sqlgraph.NewCreateSpec(salereminder.Table, sqlgraph.NewFieldSpec(salereminder.FieldID, field.TypeUUID))
 	)
-	_spec.OnConflict = _c.conflict
 	if id, ok := _c.mutation.ID(); ok {
 		_node.ID = id
 		_spec.ID.Value = &id
@@ -161,218 +157,11 @@ func (_c *SaleReminderCreate) createSpec() (*SaleReminder, *sqlgraph.CreateSpec)
 	return _node, _spec
 }
 
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.SaleReminder.Create().
-//		SetUserID(v).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.SaleReminderUpsert) {
-//			SetUserID(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *SaleReminderCreate) OnConflict(opts ...sql.ConflictOption) *SaleReminderUpsertOne {
-	_c.conflict = opts
-	return &SaleReminderUpsertOne{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.SaleReminder.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *SaleReminderCreate) OnConflictColumns(columns ...string) *SaleReminderUpsertOne {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &SaleReminderUpsertOne{
-		create: _c,
-	}
-}
-
-type (
-	// SaleReminderUpsertOne is the builder for "upsert"-ing
-	//  one SaleReminder node.
-	SaleReminderUpsertOne struct {
-		create *SaleReminderCreate
-	}
-
-	// SaleReminderUpsert is the "OnConflict" setter.
-	SaleReminderUpsert struct {
-		*sql.UpdateSet
-	}
-)
-
-// SetSentFor sets the "sent_for" field.
-func (u *SaleReminderUpsert) SetSentFor(v time.Time) *SaleReminderUpsert {
-	u.Set(salereminder.FieldSentFor, v)
-	return u
-}
-
-// UpdateSentFor sets the "sent_for" field to the value that was provided on create.
-func (u *SaleReminderUpsert) UpdateSentFor() *SaleReminderUpsert {
-	u.SetExcluded(salereminder.FieldSentFor)
-	return u
-}
-
-// ClearSentFor clears the value of the "sent_for" field.
-func (u *SaleReminderUpsert) ClearSentFor() *SaleReminderUpsert {
-	u.SetNull(salereminder.FieldSentFor)
-	return u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (u *SaleReminderUpsert) SetCreatedAt(v time.Time) *SaleReminderUpsert {
-	u.Set(salereminder.FieldCreatedAt, v)
-	return u
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *SaleReminderUpsert) UpdateCreatedAt() *SaleReminderUpsert {
-	u.SetExcluded(salereminder.FieldCreatedAt)
-	return u
-}
-
-// UpdateNewValues updates the mutable fields using the new values that were set on create except the ID field.
-// Using this option is equivalent to using:
-//
-//	client.SaleReminder.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(salereminder.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *SaleReminderUpsertOne) UpdateNewValues() *SaleReminderUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		if _, exists := u.create.mutation.ID(); exists {
-			s.SetIgnore(salereminder.FieldID)
-		}
-		if _, exists := u.create.mutation.UserID(); exists {
-			s.SetIgnore(salereminder.FieldUserID)
-		}
-		if _, exists := u.create.mutation.SaleID(); exists {
-			s.SetIgnore(salereminder.FieldSaleID)
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.SaleReminder.Create().
-//	    OnConflict(sql.ResolveWithIgnore()).
-//	    Exec(ctx)
-func (u *SaleReminderUpsertOne) Ignore() *SaleReminderUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *SaleReminderUpsertOne) DoNothing() *SaleReminderUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the SaleReminderCreate.OnConflict
-// documentation for more info.
-func (u *SaleReminderUpsertOne) Update(set func(*SaleReminderUpsert)) *SaleReminderUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&SaleReminderUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// SetSentFor sets the "sent_for" field.
-func (u *SaleReminderUpsertOne) SetSentFor(v time.Time) *SaleReminderUpsertOne {
-	return u.Update(func(s *SaleReminderUpsert) {
-		s.SetSentFor(v)
-	})
-}
-
-// UpdateSentFor sets the "sent_for" field to the value that was provided on create.
-func (u *SaleReminderUpsertOne) UpdateSentFor() *SaleReminderUpsertOne {
-	return u.Update(func(s *SaleReminderUpsert) {
-		s.UpdateSentFor()
-	})
-}
-
-// ClearSentFor clears the value of the "sent_for" field.
-func (u *SaleReminderUpsertOne) ClearSentFor() *SaleReminderUpsertOne {
-	return u.Update(func(s *SaleReminderUpsert) {
-		s.ClearSentFor()
-	})
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (u *SaleReminderUpsertOne) SetCreatedAt(v time.Time) *SaleReminderUpsertOne {
-	return u.Update(func(s *SaleReminderUpsert) {
-		s.SetCreatedAt(v)
-	})
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *SaleReminderUpsertOne) UpdateCreatedAt() *SaleReminderUpsertOne {
-	return u.Update(func(s *SaleReminderUpsert) {
-		s.UpdateCreatedAt()
-	})
-}
-
-// Exec executes the query.
-func (u *SaleReminderUpsertOne) Exec(ctx context.Context) error {
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for SaleReminderCreate.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *SaleReminderUpsertOne) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *SaleReminderUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
-	if u.create.driver.Dialect() == dialect.MySQL {
-		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
-		// fields from the database since MySQL does not support the RETURNING clause.
-		return id, errors.New("ent: SaleReminderUpsertOne.ID is not supported by MySQL driver. Use SaleReminderUpsertOne.Exec instead")
-	}
-	node, err := u.create.Save(ctx)
-	if err != nil {
-		return id, err
-	}
-	return node.ID, nil
-}
-
-// IDX is like ID, but panics if an error occurs.
-func (u *SaleReminderUpsertOne) IDX(ctx context.Context) uuid.UUID {
-	id, err := u.ID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
 // SaleReminderCreateBulk is the builder for creating many SaleReminder entities in bulk.
 type SaleReminderCreateBulk struct {
 	config
 	err      error
 	builders []*SaleReminderCreate
-	conflict []sql.ConflictOption
 }
 
 // Save creates the SaleReminder entities in the database.
@@ -401,7 +190,6 @@ func (_c *SaleReminderCreateBulk) Save(ctx context.Context) ([]*SaleReminder, er
 					_, err = mutators[i+1].Mutate(root, _c.builders[i+1].mutation)
 				} else {
 					spec := &sqlgraph.BatchCreateSpec{Nodes: specs}
-					spec.OnConflict = _c.conflict
 					// Invoke the actual operation on the latest mutation in the chain.
 					if err = sqlgraph.BatchCreate(ctx, _c.driver, spec); err != nil {
 						if sqlgraph.IsConstraintError(err) {
@@ -448,161 +236,6 @@ func (_c *SaleReminderCreateBulk) Exec(ctx context.Context) error {
 // ExecX is like Exec, but panics if an error occurs.
 func (_c *SaleReminderCreateBulk) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.SaleReminder.CreateBulk(builders...).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.SaleReminderUpsert) {
-//			SetUserID(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *SaleReminderCreateBulk) OnConflict(opts ...sql.ConflictOption) *SaleReminderUpsertBulk {
-	_c.conflict = opts
-	return &SaleReminderUpsertBulk{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.SaleReminder.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *SaleReminderCreateBulk) OnConflictColumns(columns ...string) *SaleReminderUpsertBulk {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &SaleReminderUpsertBulk{
-		create: _c,
-	}
-}
-
-// SaleReminderUpsertBulk is the builder for "upsert"-ing
-// a bulk of SaleReminder nodes.
-type SaleReminderUpsertBulk struct {
-	create *SaleReminderCreateBulk
-}
-
-// UpdateNewValues updates the mutable fields using the new values that
-// were set on create. Using this option is equivalent to using:
-//
-//	client.SaleReminder.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(salereminder.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *SaleReminderUpsertBulk) UpdateNewValues() *SaleReminderUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		for _, b := range u.create.builders {
-			if _, exists := b.mutation.ID(); exists {
-				s.SetIgnore(salereminder.FieldID)
-			}
-			if _, exists := b.mutation.UserID(); exists {
-				s.SetIgnore(salereminder.FieldUserID)
-			}
-			if _, exists := b.mutation.SaleID(); exists {
-				s.SetIgnore(salereminder.FieldSaleID)
-			}
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.SaleReminder.Create().
-//		OnConflict(sql.ResolveWithIgnore()).
-//		Exec(ctx)
-func (u *SaleReminderUpsertBulk) Ignore() *SaleReminderUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *SaleReminderUpsertBulk) DoNothing() *SaleReminderUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the SaleReminderCreateBulk.OnConflict
-// documentation for more info.
-func (u *SaleReminderUpsertBulk) Update(set func(*SaleReminderUpsert)) *SaleReminderUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&SaleReminderUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// SetSentFor sets the "sent_for" field.
-func (u *SaleReminderUpsertBulk) SetSentFor(v time.Time) *SaleReminderUpsertBulk {
-	return u.Update(func(s *SaleReminderUpsert) {
-		s.SetSentFor(v)
-	})
-}
-
-// UpdateSentFor sets the "sent_for" field to the value that was provided on create.
-func (u *SaleReminderUpsertBulk) UpdateSentFor() *SaleReminderUpsertBulk {
-	return u.Update(func(s *SaleReminderUpsert) {
-		s.UpdateSentFor()
-	})
-}
-
-// ClearSentFor clears the value of the "sent_for" field.
-func (u *SaleReminderUpsertBulk) ClearSentFor() *SaleReminderUpsertBulk {
-	return u.Update(func(s *SaleReminderUpsert) {
-		s.ClearSentFor()
-	})
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (u *SaleReminderUpsertBulk) SetCreatedAt(v time.Time) *SaleReminderUpsertBulk {
-	return u.Update(func(s *SaleReminderUpsert) {
-		s.SetCreatedAt(v)
-	})
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *SaleReminderUpsertBulk) UpdateCreatedAt() *SaleReminderUpsertBulk {
-	return u.Update(func(s *SaleReminderUpsert) {
-		s.UpdateCreatedAt()
-	})
-}
-
-// Exec executes the query.
-func (u *SaleReminderUpsertBulk) Exec(ctx context.Context) error {
-	if u.create.err != nil {
-		return u.create.err
-	}
-	for i, b := range u.create.builders {
-		if len(b.conflict) != 0 {
-			return fmt.Errorf("ent: OnConflict was set for builder %d. Set it on the SaleReminderCreateBulk instead", i)
-		}
-	}
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for SaleReminderCreateBulk.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *SaleReminderUpsertBulk) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
 		panic(err)
 	}
 }

@@ -10,8 +10,6 @@ import (
 	typedid "seckill/internal/id"
 	"time"
 
-	"entgo.io/ent/dialect"
-	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
 )
@@ -21,7 +19,6 @@ type SaleTemplateCreate struct {
 	config
 	mutation *SaleTemplateMutation
 	hooks    []Hook
-	conflict []sql.ConflictOption
 }
 
 // SetName sets the "name" field.
@@ -136,7 +133,6 @@ func (_c *SaleTemplateCreate) createSpec() (*SaleTemplate, *sqlgraph.CreateSpec)
 		_node = &SaleTemplate{config: _c.config}
 		_spec = sqlgraph.NewCreateSpec(saletemplate.Table, sqlgraph.NewFieldSpec(saletemplate.FieldID, field.TypeUUID))
 	)
-	_spec.OnConflict = _c.conflict
 	if id, ok := _c.mutation.ID(); ok {
 		_node.ID = id
 		_spec.ID.Value = &id
@@ -160,251 +156,11 @@ func (_c *SaleTemplateCreate) createSpec() (*SaleTemplate, *sqlgraph.CreateSpec)
 	return _node, _spec
 }
 
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.SaleTemplate.Create().
-//		SetName(v).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.SaleTemplateUpsert) {
-//			SetName(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *SaleTemplateCreate) OnConflict(opts ...sql.ConflictOption) *SaleTemplateUpsertOne {
-	_c.conflict = opts
-	return &SaleTemplateUpsertOne{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.SaleTemplate.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *SaleTemplateCreate) OnConflictColumns(columns ...string) *SaleTemplateUpsertOne {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &SaleTemplateUpsertOne{
-		create: _c,
-	}
-}
-
-type (
-	// SaleTemplateUpsertOne is the builder for "upsert"-ing
-	//  one SaleTemplate node.
-	SaleTemplateUpsertOne struct {
-		create *SaleTemplateCreate
-	}
-
-	// SaleTemplateUpsert is the "OnConflict" setter.
-	SaleTemplateUpsert struct {
-		*sql.UpdateSet
-	}
-)
-
-// SetName sets the "name" field.
-func (u *SaleTemplateUpsert) SetName(v string) *SaleTemplateUpsert {
-	u.Set(saletemplate.FieldName, v)
-	return u
-}
-
-// UpdateName sets the "name" field to the value that was provided on create.
-func (u *SaleTemplateUpsert) UpdateName() *SaleTemplateUpsert {
-	u.SetExcluded(saletemplate.FieldName)
-	return u
-}
-
-// SetContent sets the "content" field.
-func (u *SaleTemplateUpsert) SetContent(v string) *SaleTemplateUpsert {
-	u.Set(saletemplate.FieldContent, v)
-	return u
-}
-
-// UpdateContent sets the "content" field to the value that was provided on create.
-func (u *SaleTemplateUpsert) UpdateContent() *SaleTemplateUpsert {
-	u.SetExcluded(saletemplate.FieldContent)
-	return u
-}
-
-// SetSavedBy sets the "saved_by" field.
-func (u *SaleTemplateUpsert) SetSavedBy(v typedid.User) *SaleTemplateUpsert {
-	u.Set(saletemplate.FieldSavedBy, v)
-	return u
-}
-
-// UpdateSavedBy sets the "saved_by" field to the value that was provided on create.
-func (u *SaleTemplateUpsert) UpdateSavedBy() *SaleTemplateUpsert {
-	u.SetExcluded(saletemplate.FieldSavedBy)
-	return u
-}
-
-// SetSavedAt sets the "saved_at" field.
-func (u *SaleTemplateUpsert) SetSavedAt(v time.Time) *SaleTemplateUpsert {
-	u.Set(saletemplate.FieldSavedAt, v)
-	return u
-}
-
-// UpdateSavedAt sets the "saved_at" field to the value that was provided on create.
-func (u *SaleTemplateUpsert) UpdateSavedAt() *SaleTemplateUpsert {
-	u.SetExcluded(saletemplate.FieldSavedAt)
-	return u
-}
-
-// UpdateNewValues updates the mutable fields using the new values that were set on create except the ID field.
-// Using this option is equivalent to using:
-//
-//	client.SaleTemplate.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(saletemplate.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *SaleTemplateUpsertOne) UpdateNewValues() *SaleTemplateUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		if _, exists := u.create.mutation.ID(); exists {
-			s.SetIgnore(saletemplate.FieldID)
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.SaleTemplate.Create().
-//	    OnConflict(sql.ResolveWithIgnore()).
-//	    Exec(ctx)
-func (u *SaleTemplateUpsertOne) Ignore() *SaleTemplateUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *SaleTemplateUpsertOne) DoNothing() *SaleTemplateUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the SaleTemplateCreate.OnConflict
-// documentation for more info.
-func (u *SaleTemplateUpsertOne) Update(set func(*SaleTemplateUpsert)) *SaleTemplateUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&SaleTemplateUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// SetName sets the "name" field.
-func (u *SaleTemplateUpsertOne) SetName(v string) *SaleTemplateUpsertOne {
-	return u.Update(func(s *SaleTemplateUpsert) {
-		s.SetName(v)
-	})
-}
-
-// UpdateName sets the "name" field to the value that was provided on create.
-func (u *SaleTemplateUpsertOne) UpdateName() *SaleTemplateUpsertOne {
-	return u.Update(func(s *SaleTemplateUpsert) {
-		s.UpdateName()
-	})
-}
-
-// SetContent sets the "content" field.
-func (u *SaleTemplateUpsertOne) SetContent(v string) *SaleTemplateUpsertOne {
-	return u.Update(func(s *SaleTemplateUpsert) {
-		s.SetContent(v)
-	})
-}
-
-// UpdateContent sets the "content" field to the value that was provided on create.
-func (u *SaleTemplateUpsertOne) UpdateContent() *SaleTemplateUpsertOne {
-	return u.Update(func(s *SaleTemplateUpsert) {
-		s.UpdateContent()
-	})
-}
-
-// SetSavedBy sets the "saved_by" field.
-func (u *SaleTemplateUpsertOne) SetSavedBy(v typedid.User) *SaleTemplateUpsertOne {
-	return u.Update(func(s *SaleTemplateUpsert) {
-		s.SetSavedBy(v)
-	})
-}
-
-// UpdateSavedBy sets the "saved_by" field to the value that was provided on create.
-func (u *SaleTemplateUpsertOne) UpdateSavedBy() *SaleTemplateUpsertOne {
-	return u.Update(func(s *SaleTemplateUpsert) {
-		s.UpdateSavedBy()
-	})
-}
-
-// SetSavedAt sets the "saved_at" field.
-func (u *SaleTemplateUpsertOne) SetSavedAt(v time.Time) *SaleTemplateUpsertOne {
-	return u.Update(func(s *SaleTemplateUpsert) {
-		s.SetSavedAt(v)
-	})
-}
-
-// UpdateSavedAt sets the "saved_at" field to the value that was provided on create.
-func (u *SaleTemplateUpsertOne) UpdateSavedAt() *SaleTemplateUpsertOne {
-	return u.Update(func(s *SaleTemplateUpsert) {
-		s.UpdateSavedAt()
-	})
-}
-
-// Exec executes the query.
-func (u *SaleTemplateUpsertOne) Exec(ctx context.Context) error {
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for SaleTemplateCreate.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *SaleTemplateUpsertOne) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *SaleTemplateUpsertOne) ID(ctx context.Context) (id typedid.Template, err error) {
-	if u.create.driver.Dialect() == dialect.MySQL {
-		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
-		// fields from the database since MySQL does not support the RETURNING clause.
-		return id, errors.New("ent: SaleTemplateUpsertOne.ID is not supported by MySQL driver. Use SaleTemplateUpsertOne.Exec instead")
-	}
-	node, err := u.create.Save(ctx)
-	if err != nil {
-		return id, err
-	}
-	return node.ID, nil
-}
-
-// IDX is like ID, but panics if an error occurs.
-func (u *SaleTemplateUpsertOne) IDX(ctx context.Context) typedid.Template {
-	id, err := u.ID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
 // SaleTemplateCreateBulk is the builder for creating many SaleTemplate entities in bulk.
 type SaleTemplateCreateBulk struct {
 	config
 	err      error
 	builders []*SaleTemplateCreate
-	conflict []sql.ConflictOption
 }
 
 // Save creates the SaleTemplate entities in the database.
@@ -433,7 +189,6 @@ func (_c *SaleTemplateCreateBulk) Save(ctx context.Context) ([]*SaleTemplate, er
 					_, err = mutators[i+1].Mutate(root, _c.builders[i+1].mutation)
 				} else {
 					spec := &sqlgraph.BatchCreateSpec{Nodes: specs}
-					spec.OnConflict = _c.conflict
 					// Invoke the actual operation on the latest mutation in the chain.
 					if err = sqlgraph.BatchCreate(ctx, _c.driver, spec); err != nil {
 						if sqlgraph.IsConstraintError(err) {
@@ -480,176 +235,6 @@ func (_c *SaleTemplateCreateBulk) Exec(ctx context.Context) error {
 // ExecX is like Exec, but panics if an error occurs.
 func (_c *SaleTemplateCreateBulk) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.SaleTemplate.CreateBulk(builders...).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.SaleTemplateUpsert) {
-//			SetName(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *SaleTemplateCreateBulk) OnConflict(opts ...sql.ConflictOption) *SaleTemplateUpsertBulk {
-	_c.conflict = opts
-	return &SaleTemplateUpsertBulk{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.SaleTemplate.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *SaleTemplateCreateBulk) OnConflictColumns(columns ...string) *SaleTemplateUpsertBulk {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &SaleTemplateUpsertBulk{
-		create: _c,
-	}
-}
-
-// SaleTemplateUpsertBulk is the builder for "upsert"-ing
-// a bulk of SaleTemplate nodes.
-type SaleTemplateUpsertBulk struct {
-	create *SaleTemplateCreateBulk
-}
-
-// UpdateNewValues updates the mutable fields using the new values that
-// were set on create. Using this option is equivalent to using:
-//
-//	client.SaleTemplate.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(saletemplate.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *SaleTemplateUpsertBulk) UpdateNewValues() *SaleTemplateUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		for _, b := range u.create.builders {
-			if _, exists := b.mutation.ID(); exists {
-				s.SetIgnore(saletemplate.FieldID)
-			}
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.SaleTemplate.Create().
-//		OnConflict(sql.ResolveWithIgnore()).
-//		Exec(ctx)
-func (u *SaleTemplateUpsertBulk) Ignore() *SaleTemplateUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *SaleTemplateUpsertBulk) DoNothing() *SaleTemplateUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the SaleTemplateCreateBulk.OnConflict
-// documentation for more info.
-func (u *SaleTemplateUpsertBulk) Update(set func(*SaleTemplateUpsert)) *SaleTemplateUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&SaleTemplateUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// SetName sets the "name" field.
-func (u *SaleTemplateUpsertBulk) SetName(v string) *SaleTemplateUpsertBulk {
-	return u.Update(func(s *SaleTemplateUpsert) {
-		s.SetName(v)
-	})
-}
-
-// UpdateName sets the "name" field to the value that was provided on create.
-func (u *SaleTemplateUpsertBulk) UpdateName() *SaleTemplateUpsertBulk {
-	return u.Update(func(s *SaleTemplateUpsert) {
-		s.UpdateName()
-	})
-}
-
-// SetContent sets the "content" field.
-func (u *SaleTemplateUpsertBulk) SetContent(v string) *SaleTemplateUpsertBulk {
-	return u.Update(func(s *SaleTemplateUpsert) {
-		s.SetContent(v)
-	})
-}
-
-// UpdateContent sets the "content" field to the value that was provided on create.
-func (u *SaleTemplateUpsertBulk) UpdateContent() *SaleTemplateUpsertBulk {
-	return u.Update(func(s *SaleTemplateUpsert) {
-		s.UpdateContent()
-	})
-}
-
-// SetSavedBy sets the "saved_by" field.
-func (u *SaleTemplateUpsertBulk) SetSavedBy(v typedid.User) *SaleTemplateUpsertBulk {
-	return u.Update(func(s *SaleTemplateUpsert) {
-		s.SetSavedBy(v)
-	})
-}
-
-// UpdateSavedBy sets the "saved_by" field to the value that was provided on create.
-func (u *SaleTemplateUpsertBulk) UpdateSavedBy() *SaleTemplateUpsertBulk {
-	return u.Update(func(s *SaleTemplateUpsert) {
-		s.UpdateSavedBy()
-	})
-}
-
-// SetSavedAt sets the "saved_at" field.
-func (u *SaleTemplateUpsertBulk) SetSavedAt(v time.Time) *SaleTemplateUpsertBulk {
-	return u.Update(func(s *SaleTemplateUpsert) {
-		s.SetSavedAt(v)
-	})
-}
-
-// UpdateSavedAt sets the "saved_at" field to the value that was provided on create.
-func (u *SaleTemplateUpsertBulk) UpdateSavedAt() *SaleTemplateUpsertBulk {
-	return u.Update(func(s *SaleTemplateUpsert) {
-		s.UpdateSavedAt()
-	})
-}
-
-// Exec executes the query.
-func (u *SaleTemplateUpsertBulk) Exec(ctx context.Context) error {
-	if u.create.err != nil {
-		return u.create.err
-	}
-	for i, b := range u.create.builders {
-		if len(b.conflict) != 0 {
-			return fmt.Errorf("ent: OnConflict was set for builder %d. Set it on the SaleTemplateCreateBulk instead", i)
-		}
-	}
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for SaleTemplateCreateBulk.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *SaleTemplateUpsertBulk) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
 		panic(err)
 	}
 }

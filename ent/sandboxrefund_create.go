@@ -10,8 +10,6 @@ import (
 	typedid "seckill/internal/id"
 	"time"
 
-	"entgo.io/ent/dialect"
-	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
 	"github.com/google/uuid"
@@ -22,7 +20,6 @@ type SandboxRefundCreate struct {
 	config
 	mutation *SandboxRefundMutation
 	hooks    []Hook
-	conflict []sql.ConflictOption
 }
 
 // SetMerchantRefund sets the "merchant_refund" field.
@@ -137,7 +134,6 @@ func (_c *SandboxRefundCreate) createSpec() (*SandboxRefund, *sqlgraph.CreateSpe
 		_node = &SandboxRefund{config: _c.config}
 		_spec = sqlgraph.NewCreateSpec(sandboxrefund.Table, sqlgraph.NewFieldSpec(sandboxrefund.FieldID, field.TypeUUID))
 	)
-	_spec.OnConflict = _c.conflict
 	if id, ok := _c.mutation.ID(); ok {
 		_node.ID = id
 		_spec.ID.Value = &id
@@ -161,182 +157,11 @@ func (_c *SandboxRefundCreate) createSpec() (*SandboxRefund, *sqlgraph.CreateSpe
 	return _node, _spec
 }
 
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.SandboxRefund.Create().
-//		SetMerchantRefund(v).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.SandboxRefundUpsert) {
-//			SetMerchantRefund(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *SandboxRefundCreate) OnConflict(opts ...sql.ConflictOption) *SandboxRefundUpsertOne {
-	_c.conflict = opts
-	return &SandboxRefundUpsertOne{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.SandboxRefund.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *SandboxRefundCreate) OnConflictColumns(columns ...string) *SandboxRefundUpsertOne {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &SandboxRefundUpsertOne{
-		create: _c,
-	}
-}
-
-type (
-	// SandboxRefundUpsertOne is the builder for "upsert"-ing
-	//  one SandboxRefund node.
-	SandboxRefundUpsertOne struct {
-		create *SandboxRefundCreate
-	}
-
-	// SandboxRefundUpsert is the "OnConflict" setter.
-	SandboxRefundUpsert struct {
-		*sql.UpdateSet
-	}
-)
-
-// SetCreatedAt sets the "created_at" field.
-func (u *SandboxRefundUpsert) SetCreatedAt(v time.Time) *SandboxRefundUpsert {
-	u.Set(sandboxrefund.FieldCreatedAt, v)
-	return u
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *SandboxRefundUpsert) UpdateCreatedAt() *SandboxRefundUpsert {
-	u.SetExcluded(sandboxrefund.FieldCreatedAt)
-	return u
-}
-
-// UpdateNewValues updates the mutable fields using the new values that were set on create except the ID field.
-// Using this option is equivalent to using:
-//
-//	client.SandboxRefund.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(sandboxrefund.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *SandboxRefundUpsertOne) UpdateNewValues() *SandboxRefundUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		if _, exists := u.create.mutation.ID(); exists {
-			s.SetIgnore(sandboxrefund.FieldID)
-		}
-		if _, exists := u.create.mutation.MerchantRefund(); exists {
-			s.SetIgnore(sandboxrefund.FieldMerchantRefund)
-		}
-		if _, exists := u.create.mutation.ChargeID(); exists {
-			s.SetIgnore(sandboxrefund.FieldChargeID)
-		}
-		if _, exists := u.create.mutation.AmountMinor(); exists {
-			s.SetIgnore(sandboxrefund.FieldAmountMinor)
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.SandboxRefund.Create().
-//	    OnConflict(sql.ResolveWithIgnore()).
-//	    Exec(ctx)
-func (u *SandboxRefundUpsertOne) Ignore() *SandboxRefundUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *SandboxRefundUpsertOne) DoNothing() *SandboxRefundUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the SandboxRefundCreate.OnConflict
-// documentation for more info.
-func (u *SandboxRefundUpsertOne) Update(set func(*SandboxRefundUpsert)) *SandboxRefundUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&SandboxRefundUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (u *SandboxRefundUpsertOne) SetCreatedAt(v time.Time) *SandboxRefundUpsertOne {
-	return u.Update(func(s *SandboxRefundUpsert) {
-		s.SetCreatedAt(v)
-	})
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *SandboxRefundUpsertOne) UpdateCreatedAt() *SandboxRefundUpsertOne {
-	return u.Update(func(s *SandboxRefundUpsert) {
-		s.UpdateCreatedAt()
-	})
-}
-
-// Exec executes the query.
-func (u *SandboxRefundUpsertOne) Exec(ctx context.Context) error {
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for SandboxRefundCreate.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *SandboxRefundUpsertOne) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *SandboxRefundUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
-	if u.create.driver.Dialect() == dialect.MySQL {
-		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
-		// fields from the database since MySQL does not support the RETURNING clause.
-		return id, errors.New("ent: SandboxRefundUpsertOne.ID is not supported by MySQL driver. Use SandboxRefundUpsertOne.Exec instead")
-	}
-	node, err := u.create.Save(ctx)
-	if err != nil {
-		return id, err
-	}
-	return node.ID, nil
-}
-
-// IDX is like ID, but panics if an error occurs.
-func (u *SandboxRefundUpsertOne) IDX(ctx context.Context) uuid.UUID {
-	id, err := u.ID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
 // SandboxRefundCreateBulk is the builder for creating many SandboxRefund entities in bulk.
 type SandboxRefundCreateBulk struct {
 	config
 	err      error
 	builders []*SandboxRefundCreate
-	conflict []sql.ConflictOption
 }
 
 // Save creates the SandboxRefund entities in the database.
@@ -365,7 +190,6 @@ func (_c *SandboxRefundCreateBulk) Save(ctx context.Context) ([]*SandboxRefund, 
 					_, err = mutators[i+1].Mutate(root, _c.builders[i+1].mutation)
 				} else {
 					spec := &sqlgraph.BatchCreateSpec{Nodes: specs}
-					spec.OnConflict = _c.conflict
 					// Invoke the actual operation on the latest mutation in the chain.
 					if err = sqlgraph.BatchCreate(ctx, _c.driver, spec); err != nil {
 						if sqlgraph.IsConstraintError(err) {
@@ -412,143 +236,6 @@ func (_c *SandboxRefundCreateBulk) Exec(ctx context.Context) error {
 // ExecX is like Exec, but panics if an error occurs.
 func (_c *SandboxRefundCreateBulk) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.SandboxRefund.CreateBulk(builders...).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.SandboxRefundUpsert) {
-//			SetMerchantRefund(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *SandboxRefundCreateBulk) OnConflict(opts ...sql.ConflictOption) *SandboxRefundUpsertBulk {
-	_c.conflict = opts
-	return &SandboxRefundUpsertBulk{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.SandboxRefund.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *SandboxRefundCreateBulk) OnConflictColumns(columns ...string) *SandboxRefundUpsertBulk {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &SandboxRefundUpsertBulk{
-		create: _c,
-	}
-}
-
-// SandboxRefundUpsertBulk is the builder for "upsert"-ing
-// a bulk of SandboxRefund nodes.
-type SandboxRefundUpsertBulk struct {
-	create *SandboxRefundCreateBulk
-}
-
-// UpdateNewValues updates the mutable fields using the new values that
-// were set on create. Using this option is equivalent to using:
-//
-//	client.SandboxRefund.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(sandboxrefund.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *SandboxRefundUpsertBulk) UpdateNewValues() *SandboxRefundUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		for _, b := range u.create.builders {
-			if _, exists := b.mutation.ID(); exists {
-				s.SetIgnore(sandboxrefund.FieldID)
-			}
-			if _, exists := b.mutation.MerchantRefund(); exists {
-				s.SetIgnore(sandboxrefund.FieldMerchantRefund)
-			}
-			if _, exists := b.mutation.ChargeID(); exists {
-				s.SetIgnore(sandboxrefund.FieldChargeID)
-			}
-			if _, exists := b.mutation.AmountMinor(); exists {
-				s.SetIgnore(sandboxrefund.FieldAmountMinor)
-			}
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.SandboxRefund.Create().
-//		OnConflict(sql.ResolveWithIgnore()).
-//		Exec(ctx)
-func (u *SandboxRefundUpsertBulk) Ignore() *SandboxRefundUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *SandboxRefundUpsertBulk) DoNothing() *SandboxRefundUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the SandboxRefundCreateBulk.OnConflict
-// documentation for more info.
-func (u *SandboxRefundUpsertBulk) Update(set func(*SandboxRefundUpsert)) *SandboxRefundUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&SandboxRefundUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (u *SandboxRefundUpsertBulk) SetCreatedAt(v time.Time) *SandboxRefundUpsertBulk {
-	return u.Update(func(s *SandboxRefundUpsert) {
-		s.SetCreatedAt(v)
-	})
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *SandboxRefundUpsertBulk) UpdateCreatedAt() *SandboxRefundUpsertBulk {
-	return u.Update(func(s *SandboxRefundUpsert) {
-		s.UpdateCreatedAt()
-	})
-}
-
-// Exec executes the query.
-func (u *SandboxRefundUpsertBulk) Exec(ctx context.Context) error {
-	if u.create.err != nil {
-		return u.create.err
-	}
-	for i, b := range u.create.builders {
-		if len(b.conflict) != 0 {
-			return fmt.Errorf("ent: OnConflict was set for builder %d. Set it on the SandboxRefundCreateBulk instead", i)
-		}
-	}
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for SandboxRefundCreateBulk.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *SandboxRefundUpsertBulk) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
 		panic(err)
 	}
 }

@@ -10,8 +10,6 @@ import (
 	typedid "seckill/internal/id"
 	"time"
 
-	"entgo.io/ent/dialect"
-	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
 	"github.com/google/uuid"
@@ -22,7 +20,6 @@ type SecurityEventCreate struct {
 	config
 	mutation *SecurityEventMutation
 	hooks    []Hook
-	conflict []sql.ConflictOption
 }
 
 // SetKind sets the "kind" field.
@@ -204,7 +201,6 @@ func (_c *SecurityEventCreate) createSpec() (*SecurityEvent, *sqlgraph.CreateSpe
 		_node = &SecurityEvent{config: _c.config}
 		_spec = sqlgraph.NewCreateSpec(securityevent.Table, sqlgraph.NewFieldSpec(securityevent.FieldID, field.TypeUUID))
 	)
-	_spec.OnConflict = _c.conflict
 	if id, ok := _c.mutation.ID(); ok {
 		_node.ID = id
 		_spec.ID.Value = &id
@@ -236,188 +232,11 @@ func (_c *SecurityEventCreate) createSpec() (*SecurityEvent, *sqlgraph.CreateSpe
 	return _node, _spec
 }
 
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.SecurityEvent.Create().
-//		SetKind(v).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.SecurityEventUpsert) {
-//			SetKind(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *SecurityEventCreate) OnConflict(opts ...sql.ConflictOption) *SecurityEventUpsertOne {
-	_c.conflict = opts
-	return &SecurityEventUpsertOne{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.SecurityEvent.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *SecurityEventCreate) OnConflictColumns(columns ...string) *SecurityEventUpsertOne {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &SecurityEventUpsertOne{
-		create: _c,
-	}
-}
-
-type (
-	// SecurityEventUpsertOne is the builder for "upsert"-ing
-	//  one SecurityEvent node.
-	SecurityEventUpsertOne struct {
-		create *SecurityEventCreate
-	}
-
-	// SecurityEventUpsert is the "OnConflict" setter.
-	SecurityEventUpsert struct {
-		*sql.UpdateSet
-	}
-)
-
-// SetCreatedAt sets the "created_at" field.
-func (u *SecurityEventUpsert) SetCreatedAt(v time.Time) *SecurityEventUpsert {
-	u.Set(securityevent.FieldCreatedAt, v)
-	return u
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *SecurityEventUpsert) UpdateCreatedAt() *SecurityEventUpsert {
-	u.SetExcluded(securityevent.FieldCreatedAt)
-	return u
-}
-
-// UpdateNewValues updates the mutable fields using the new values that were set on create except the ID field.
-// Using this option is equivalent to using:
-//
-//	client.SecurityEvent.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(securityevent.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *SecurityEventUpsertOne) UpdateNewValues() *SecurityEventUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		if _, exists := u.create.mutation.ID(); exists {
-			s.SetIgnore(securityevent.FieldID)
-		}
-		if _, exists := u.create.mutation.Kind(); exists {
-			s.SetIgnore(securityevent.FieldKind)
-		}
-		if _, exists := u.create.mutation.ActorID(); exists {
-			s.SetIgnore(securityevent.FieldActorID)
-		}
-		if _, exists := u.create.mutation.SubjectID(); exists {
-			s.SetIgnore(securityevent.FieldSubjectID)
-		}
-		if _, exists := u.create.mutation.Address(); exists {
-			s.SetIgnore(securityevent.FieldAddress)
-		}
-		if _, exists := u.create.mutation.Detail(); exists {
-			s.SetIgnore(securityevent.FieldDetail)
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.SecurityEvent.Create().
-//	    OnConflict(sql.ResolveWithIgnore()).
-//	    Exec(ctx)
-func (u *SecurityEventUpsertOne) Ignore() *SecurityEventUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *SecurityEventUpsertOne) DoNothing() *SecurityEventUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the SecurityEventCreate.OnConflict
-// documentation for more info.
-func (u *SecurityEventUpsertOne) Update(set func(*SecurityEventUpsert)) *SecurityEventUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&SecurityEventUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (u *SecurityEventUpsertOne) SetCreatedAt(v time.Time) *SecurityEventUpsertOne {
-	return u.Update(func(s *SecurityEventUpsert) {
-		s.SetCreatedAt(v)
-	})
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *SecurityEventUpsertOne) UpdateCreatedAt() *SecurityEventUpsertOne {
-	return u.Update(func(s *SecurityEventUpsert) {
-		s.UpdateCreatedAt()
-	})
-}
-
-// Exec executes the query.
-func (u *SecurityEventUpsertOne) Exec(ctx context.Context) error {
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for SecurityEventCreate.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *SecurityEventUpsertOne) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *SecurityEventUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
-	if u.create.driver.Dialect() == dialect.MySQL {
-		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
-		// fields from the database since MySQL does not support the RETURNING clause.
-		return id, errors.New("ent: SecurityEventUpsertOne.ID is not supported by MySQL driver. Use SecurityEventUpsertOne.Exec instead")
-	}
-	node, err := u.create.Save(ctx)
-	if err != nil {
-		return id, err
-	}
-	return node.ID, nil
-}
-
-// IDX is like ID, but panics if an error occurs.
-func (u *SecurityEventUpsertOne) IDX(ctx context.Context) uuid.UUID {
-	id, err := u.ID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
 // SecurityEventCreateBulk is the builder for creating many SecurityEvent entities in bulk.
 type SecurityEventCreateBulk struct {
 	config
 	err      error
 	builders []*SecurityEventCreate
-	conflict []sql.ConflictOption
 }
 
 // Save creates the SecurityEvent entities in the database.
@@ -447,7 +266,6 @@ func (_c *SecurityEventCreateBulk) Save(ctx context.Context) ([]*SecurityEvent, 
 					_, err = mutators[i+1].Mutate(root, _c.builders[i+1].mutation)
 				} else {
 					spec := &sqlgraph.BatchCreateSpec{Nodes: specs}
-					spec.OnConflict = _c.conflict
 					// Invoke the actual operation on the latest mutation in the chain.
 					if err = sqlgraph.BatchCreate(ctx, _c.driver, spec); err != nil {
 						if sqlgraph.IsConstraintError(err) {
@@ -494,149 +312,6 @@ func (_c *SecurityEventCreateBulk) Exec(ctx context.Context) error {
 // ExecX is like Exec, but panics if an error occurs.
 func (_c *SecurityEventCreateBulk) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.SecurityEvent.CreateBulk(builders...).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.SecurityEventUpsert) {
-//			SetKind(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *SecurityEventCreateBulk) OnConflict(opts ...sql.ConflictOption) *SecurityEventUpsertBulk {
-	_c.conflict = opts
-	return &SecurityEventUpsertBulk{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.SecurityEvent.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *SecurityEventCreateBulk) OnConflictColumns(columns ...string) *SecurityEventUpsertBulk {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &SecurityEventUpsertBulk{
-		create: _c,
-	}
-}
-
-// SecurityEventUpsertBulk is the builder for "upsert"-ing
-// a bulk of SecurityEvent nodes.
-type SecurityEventUpsertBulk struct {
-	create *SecurityEventCreateBulk
-}
-
-// UpdateNewValues updates the mutable fields using the new values that
-// were set on create. Using this option is equivalent to using:
-//
-//	client.SecurityEvent.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(securityevent.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *SecurityEventUpsertBulk) UpdateNewValues() *SecurityEventUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		for _, b := range u.create.builders {
-			if _, exists := b.mutation.ID(); exists {
-				s.SetIgnore(securityevent.FieldID)
-			}
-			if _, exists := b.mutation.Kind(); exists {
-				s.SetIgnore(securityevent.FieldKind)
-			}
-			if _, exists := b.mutation.ActorID(); exists {
-				s.SetIgnore(securityevent.FieldActorID)
-			}
-			if _, exists := b.mutation.SubjectID(); exists {
-				s.SetIgnore(securityevent.FieldSubjectID)
-			}
-			if _, exists := b.mutation.Address(); exists {
-				s.SetIgnore(securityevent.FieldAddress)
-			}
-			if _, exists := b.mutation.Detail(); exists {
-				s.SetIgnore(securityevent.FieldDetail)
-			}
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.SecurityEvent.Create().
-//		OnConflict(sql.ResolveWithIgnore()).
-//		Exec(ctx)
-func (u *SecurityEventUpsertBulk) Ignore() *SecurityEventUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *SecurityEventUpsertBulk) DoNothing() *SecurityEventUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the SecurityEventCreateBulk.OnConflict
-// documentation for more info.
-func (u *SecurityEventUpsertBulk) Update(set func(*SecurityEventUpsert)) *SecurityEventUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&SecurityEventUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (u *SecurityEventUpsertBulk) SetCreatedAt(v time.Time) *SecurityEventUpsertBulk {
-	return u.Update(func(s *SecurityEventUpsert) {
-		s.SetCreatedAt(v)
-	})
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *SecurityEventUpsertBulk) UpdateCreatedAt() *SecurityEventUpsertBulk {
-	return u.Update(func(s *SecurityEventUpsert) {
-		s.UpdateCreatedAt()
-	})
-}
-
-// Exec executes the query.
-func (u *SecurityEventUpsertBulk) Exec(ctx context.Context) error {
-	if u.create.err != nil {
-		return u.create.err
-	}
-	for i, b := range u.create.builders {
-		if len(b.conflict) != 0 {
-			return fmt.Errorf("ent: OnConflict was set for builder %d. Set it on the SecurityEventCreateBulk instead", i)
-		}
-	}
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for SecurityEventCreateBulk.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *SecurityEventUpsertBulk) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
 		panic(err)
 	}
 }

@@ -10,8 +10,6 @@ import (
 	typedid "seckill/internal/id"
 	"time"
 
-	"entgo.io/ent/dialect"
-	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
 	"github.com/google/uuid"
@@ -22,7 +20,6 @@ type StockMovementCreate struct {
 	config
 	mutation *StockMovementMutation
 	hooks    []Hook
-	conflict []sql.ConflictOption
 }
 
 // SetOrderID sets the "order_id" field.
@@ -146,7 +143,6 @@ func (_c *StockMovementCreate) createSpec() (*StockMovement, *sqlgraph.CreateSpe
 		_node = &StockMovement{config: _c.config}
 		_spec = sqlgraph.NewCreateSpec(stockmovement.Table, sqlgraph.NewFieldSpec(stockmovement.FieldID, field.TypeUUID))
 	)
-	_spec.OnConflict = _c.conflict
 	if id, ok := _c.mutation.ID(); ok {
 		_node.ID = id
 		_spec.ID.Value = &id
@@ -174,185 +170,11 @@ func (_c *StockMovementCreate) createSpec() (*StockMovement, *sqlgraph.CreateSpe
 	return _node, _spec
 }
 
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.StockMovement.Create().
-//		SetOrderID(v).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.StockMovementUpsert) {
-//			SetOrderID(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *StockMovementCreate) OnConflict(opts ...sql.ConflictOption) *StockMovementUpsertOne {
-	_c.conflict = opts
-	return &StockMovementUpsertOne{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.StockMovement.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *StockMovementCreate) OnConflictColumns(columns ...string) *StockMovementUpsertOne {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &StockMovementUpsertOne{
-		create: _c,
-	}
-}
-
-type (
-	// StockMovementUpsertOne is the builder for "upsert"-ing
-	//  one StockMovement node.
-	StockMovementUpsertOne struct {
-		create *StockMovementCreate
-	}
-
-	// StockMovementUpsert is the "OnConflict" setter.
-	StockMovementUpsert struct {
-		*sql.UpdateSet
-	}
-)
-
-// SetCreatedAt sets the "created_at" field.
-func (u *StockMovementUpsert) SetCreatedAt(v time.Time) *StockMovementUpsert {
-	u.Set(stockmovement.FieldCreatedAt, v)
-	return u
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *StockMovementUpsert) UpdateCreatedAt() *StockMovementUpsert {
-	u.SetExcluded(stockmovement.FieldCreatedAt)
-	return u
-}
-
-// UpdateNewValues updates the mutable fields using the new values that were set on create except the ID field.
-// Using this option is equivalent to using:
-//
-//	client.StockMovement.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(stockmovement.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *StockMovementUpsertOne) UpdateNewValues() *StockMovementUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		if _, exists := u.create.mutation.ID(); exists {
-			s.SetIgnore(stockmovement.FieldID)
-		}
-		if _, exists := u.create.mutation.OrderID(); exists {
-			s.SetIgnore(stockmovement.FieldOrderID)
-		}
-		if _, exists := u.create.mutation.ItemID(); exists {
-			s.SetIgnore(stockmovement.FieldItemID)
-		}
-		if _, exists := u.create.mutation.Kind(); exists {
-			s.SetIgnore(stockmovement.FieldKind)
-		}
-		if _, exists := u.create.mutation.Quantity(); exists {
-			s.SetIgnore(stockmovement.FieldQuantity)
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.StockMovement.Create().
-//	    OnConflict(sql.ResolveWithIgnore()).
-//	    Exec(ctx)
-func (u *StockMovementUpsertOne) Ignore() *StockMovementUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *StockMovementUpsertOne) DoNothing() *StockMovementUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the StockMovementCreate.OnConflict
-// documentation for more info.
-func (u *StockMovementUpsertOne) Update(set func(*StockMovementUpsert)) *StockMovementUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&StockMovementUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (u *StockMovementUpsertOne) SetCreatedAt(v time.Time) *StockMovementUpsertOne {
-	return u.Update(func(s *StockMovementUpsert) {
-		s.SetCreatedAt(v)
-	})
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *StockMovementUpsertOne) UpdateCreatedAt() *StockMovementUpsertOne {
-	return u.Update(func(s *StockMovementUpsert) {
-		s.UpdateCreatedAt()
-	})
-}
-
-// Exec executes the query.
-func (u *StockMovementUpsertOne) Exec(ctx context.Context) error {
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for StockMovementCreate.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *StockMovementUpsertOne) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *StockMovementUpsertOne) ID(ctx context.Context) (id uuid.UUID, err error) {
-	if u.create.driver.Dialect() == dialect.MySQL {
-		// In case of "ON CONFLICT", there is no way to get back non-numeric ID
-		// fields from the database since MySQL does not support the RETURNING clause.
-		return id, errors.New("ent: StockMovementUpsertOne.ID is not supported by MySQL driver. Use StockMovementUpsertOne.Exec instead")
-	}
-	node, err := u.create.Save(ctx)
-	if err != nil {
-		return id, err
-	}
-	return node.ID, nil
-}
-
-// IDX is like ID, but panics if an error occurs.
-func (u *StockMovementUpsertOne) IDX(ctx context.Context) uuid.UUID {
-	id, err := u.ID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
 // StockMovementCreateBulk is the builder for creating many StockMovement entities in bulk.
 type StockMovementCreateBulk struct {
 	config
 	err      error
 	builders []*StockMovementCreate
-	conflict []sql.ConflictOption
 }
 
 // Save creates the StockMovement entities in the database.
@@ -381,7 +203,6 @@ func (_c *StockMovementCreateBulk) Save(ctx context.Context) ([]*StockMovement, 
 					_, err = mutators[i+1].Mutate(root, _c.builders[i+1].mutation)
 				} else {
 					spec := &sqlgraph.BatchCreateSpec{Nodes: specs}
-					spec.OnConflict = _c.conflict
 					// Invoke the actual operation on the latest mutation in the chain.
 					if err = sqlgraph.BatchCreate(ctx, _c.driver, spec); err != nil {
 						if sqlgraph.IsConstraintError(err) {
@@ -428,146 +249,6 @@ func (_c *StockMovementCreateBulk) Exec(ctx context.Context) error {
 // ExecX is like Exec, but panics if an error occurs.
 func (_c *StockMovementCreateBulk) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.StockMovement.CreateBulk(builders...).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.StockMovementUpsert) {
-//			SetOrderID(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *StockMovementCreateBulk) OnConflict(opts ...sql.ConflictOption) *StockMovementUpsertBulk {
-	_c.conflict = opts
-	return &StockMovementUpsertBulk{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.StockMovement.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *StockMovementCreateBulk) OnConflictColumns(columns ...string) *StockMovementUpsertBulk {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &StockMovementUpsertBulk{
-		create: _c,
-	}
-}
-
-// StockMovementUpsertBulk is the builder for "upsert"-ing
-// a bulk of StockMovement nodes.
-type StockMovementUpsertBulk struct {
-	create *StockMovementCreateBulk
-}
-
-// UpdateNewValues updates the mutable fields using the new values that
-// were set on create. Using this option is equivalent to using:
-//
-//	client.StockMovement.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(stockmovement.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *StockMovementUpsertBulk) UpdateNewValues() *StockMovementUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		for _, b := range u.create.builders {
-			if _, exists := b.mutation.ID(); exists {
-				s.SetIgnore(stockmovement.FieldID)
-			}
-			if _, exists := b.mutation.OrderID(); exists {
-				s.SetIgnore(stockmovement.FieldOrderID)
-			}
-			if _, exists := b.mutation.ItemID(); exists {
-				s.SetIgnore(stockmovement.FieldItemID)
-			}
-			if _, exists := b.mutation.Kind(); exists {
-				s.SetIgnore(stockmovement.FieldKind)
-			}
-			if _, exists := b.mutation.Quantity(); exists {
-				s.SetIgnore(stockmovement.FieldQuantity)
-			}
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.StockMovement.Create().
-//		OnConflict(sql.ResolveWithIgnore()).
-//		Exec(ctx)
-func (u *StockMovementUpsertBulk) Ignore() *StockMovementUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *StockMovementUpsertBulk) DoNothing() *StockMovementUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the StockMovementCreateBulk.OnConflict
-// documentation for more info.
-func (u *StockMovementUpsertBulk) Update(set func(*StockMovementUpsert)) *StockMovementUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&StockMovementUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (u *StockMovementUpsertBulk) SetCreatedAt(v time.Time) *StockMovementUpsertBulk {
-	return u.Update(func(s *StockMovementUpsert) {
-		s.SetCreatedAt(v)
-	})
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *StockMovementUpsertBulk) UpdateCreatedAt() *StockMovementUpsertBulk {
-	return u.Update(func(s *StockMovementUpsert) {
-		s.UpdateCreatedAt()
-	})
-}
-
-// Exec executes the query.
-func (u *StockMovementUpsertBulk) Exec(ctx context.Context) error {
-	if u.create.err != nil {
-		return u.create.err
-	}
-	for i, b := range u.create.builders {
-		if len(b.conflict) != 0 {
-			return fmt.Errorf("ent: OnConflict was set for builder %d. Set it on the StockMovementCreateBulk instead", i)
-		}
-	}
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for StockMovementCreateBulk.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *StockMovementUpsertBulk) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
 		panic(err)
 	}
 }

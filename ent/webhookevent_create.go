@@ -10,7 +10,6 @@ import (
 	typedid "seckill/internal/id"
 	"time"
 
-	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
 )
@@ -20,7 +19,6 @@ type WebhookEventCreate struct {
 	config
 	mutation *WebhookEventMutation
 	hooks    []Hook
-	conflict []sql.ConflictOption
 }
 
 // SetMessageID sets the "message_id" field.
@@ -172,7 +170,6 @@ func (_c *WebhookEventCreate) createSpec() (*WebhookEvent, *sqlgraph.CreateSpec)
 		_node = &WebhookEvent{config: _c.config}
 		_spec = sqlgraph.NewCreateSpec(webhookevent.Table, sqlgraph.NewFieldSpec(webhookevent.FieldID, field.TypeInt64))
 	)
-	_spec.OnConflict = _c.conflict
 	if id, ok := _c.mutation.ID(); ok {
 		_node.ID = id
 		_spec.ID.Value = id
@@ -204,219 +201,11 @@ func (_c *WebhookEventCreate) createSpec() (*WebhookEvent, *sqlgraph.CreateSpec)
 	return _node, _spec
 }
 
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.WebhookEvent.Create().
-//		SetMessageID(v).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.WebhookEventUpsert) {
-//			SetMessageID(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *WebhookEventCreate) OnConflict(opts ...sql.ConflictOption) *WebhookEventUpsertOne {
-	_c.conflict = opts
-	return &WebhookEventUpsertOne{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.WebhookEvent.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *WebhookEventCreate) OnConflictColumns(columns ...string) *WebhookEventUpsertOne {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &WebhookEventUpsertOne{
-		create: _c,
-	}
-}
-
-type (
-	// WebhookEventUpsertOne is the builder for "upsert"-ing
-	//  one WebhookEvent node.
-	WebhookEventUpsertOne struct {
-		create *WebhookEventCreate
-	}
-
-	// WebhookEventUpsert is the "OnConflict" setter.
-	WebhookEventUpsert struct {
-		*sql.UpdateSet
-	}
-)
-
-// SetBatch sets the "batch" field.
-func (u *WebhookEventUpsert) SetBatch(v int64) *WebhookEventUpsert {
-	u.Set(webhookevent.FieldBatch, v)
-	return u
-}
-
-// UpdateBatch sets the "batch" field to the value that was provided on create.
-func (u *WebhookEventUpsert) UpdateBatch() *WebhookEventUpsert {
-	u.SetExcluded(webhookevent.FieldBatch)
-	return u
-}
-
-// AddBatch adds v to the "batch" field.
-func (u *WebhookEventUpsert) AddBatch(v int64) *WebhookEventUpsert {
-	u.Add(webhookevent.FieldBatch, v)
-	return u
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (u *WebhookEventUpsert) SetCreatedAt(v time.Time) *WebhookEventUpsert {
-	u.Set(webhookevent.FieldCreatedAt, v)
-	return u
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *WebhookEventUpsert) UpdateCreatedAt() *WebhookEventUpsert {
-	u.SetExcluded(webhookevent.FieldCreatedAt)
-	return u
-}
-
-// UpdateNewValues updates the mutable fields using the new values that were set on create except the ID field.
-// Using this option is equivalent to using:
-//
-//	client.WebhookEvent.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(webhookevent.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *WebhookEventUpsertOne) UpdateNewValues() *WebhookEventUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		if _, exists := u.create.mutation.ID(); exists {
-			s.SetIgnore(webhookevent.FieldID)
-		}
-		if _, exists := u.create.mutation.MessageID(); exists {
-			s.SetIgnore(webhookevent.FieldMessageID)
-		}
-		if _, exists := u.create.mutation.Kind(); exists {
-			s.SetIgnore(webhookevent.FieldKind)
-		}
-		if _, exists := u.create.mutation.Subject(); exists {
-			s.SetIgnore(webhookevent.FieldSubject)
-		}
-		if _, exists := u.create.mutation.Payload(); exists {
-			s.SetIgnore(webhookevent.FieldPayload)
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.WebhookEvent.Create().
-//	    OnConflict(sql.ResolveWithIgnore()).
-//	    Exec(ctx)
-func (u *WebhookEventUpsertOne) Ignore() *WebhookEventUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *WebhookEventUpsertOne) DoNothing() *WebhookEventUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the WebhookEventCreate.OnConflict
-// documentation for more info.
-func (u *WebhookEventUpsertOne) Update(set func(*WebhookEventUpsert)) *WebhookEventUpsertOne {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&WebhookEventUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// SetBatch sets the "batch" field.
-func (u *WebhookEventUpsertOne) SetBatch(v int64) *WebhookEventUpsertOne {
-	return u.Update(func(s *WebhookEventUpsert) {
-		s.SetBatch(v)
-	})
-}
-
-// AddBatch adds v to the "batch" field.
-func (u *WebhookEventUpsertOne) AddBatch(v int64) *WebhookEventUpsertOne {
-	return u.Update(func(s *WebhookEventUpsert) {
-		s.AddBatch(v)
-	})
-}
-
-// UpdateBatch sets the "batch" field to the value that was provided on create.
-func (u *WebhookEventUpsertOne) UpdateBatch() *WebhookEventUpsertOne {
-	return u.Update(func(s *WebhookEventUpsert) {
-		s.UpdateBatch()
-	})
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (u *WebhookEventUpsertOne) SetCreatedAt(v time.Time) *WebhookEventUpsertOne {
-	return u.Update(func(s *WebhookEventUpsert) {
-		s.SetCreatedAt(v)
-	})
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *WebhookEventUpsertOne) UpdateCreatedAt() *WebhookEventUpsertOne {
-	return u.Update(func(s *WebhookEventUpsert) {
-		s.UpdateCreatedAt()
-	})
-}
-
-// Exec executes the query.
-func (u *WebhookEventUpsertOne) Exec(ctx context.Context) error {
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for WebhookEventCreate.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *WebhookEventUpsertOne) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// Exec executes the UPSERT query and returns the inserted/updated ID.
-func (u *WebhookEventUpsertOne) ID(ctx context.Context) (id int64, err error) {
-	node, err := u.create.Save(ctx)
-	if err != nil {
-		return id, err
-	}
-	return node.ID, nil
-}
-
-// IDX is like ID, but panics if an error occurs.
-func (u *WebhookEventUpsertOne) IDX(ctx context.Context) int64 {
-	id, err := u.ID(ctx)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
 // WebhookEventCreateBulk is the builder for creating many WebhookEvent entities in bulk.
 type WebhookEventCreateBulk struct {
 	config
 	err      error
 	builders []*WebhookEventCreate
-	conflict []sql.ConflictOption
 }
 
 // Save creates the WebhookEvent entities in the database.
@@ -446,7 +235,6 @@ func (_c *WebhookEventCreateBulk) Save(ctx context.Context) ([]*WebhookEvent, er
 					_, err = mutators[i+1].Mutate(root, _c.builders[i+1].mutation)
 				} else {
 					spec := &sqlgraph.BatchCreateSpec{Nodes: specs}
-					spec.OnConflict = _c.conflict
 					// Invoke the actual operation on the latest mutation in the chain.
 					if err = sqlgraph.BatchCreate(ctx, _c.driver, spec); err != nil {
 						if sqlgraph.IsConstraintError(err) {
@@ -497,167 +285,6 @@ func (_c *WebhookEventCreateBulk) Exec(ctx context.Context) error {
 // ExecX is like Exec, but panics if an error occurs.
 func (_c *WebhookEventCreateBulk) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
-		panic(err)
-	}
-}
-
-// OnConflict allows configuring the `ON CONFLICT` / `ON DUPLICATE KEY` clause
-// of the `INSERT` statement. For example:
-//
-//	client.WebhookEvent.CreateBulk(builders...).
-//		OnConflict(
-//			// Update the row with the new values
-//			// the was proposed for insertion.
-//			sql.ResolveWithNewValues(),
-//		).
-//		// Override some of the fields with custom
-//		// update values.
-//		Update(func(u *ent.WebhookEventUpsert) {
-//			SetMessageID(v+v).
-//		}).
-//		Exec(ctx)
-func (_c *WebhookEventCreateBulk) OnConflict(opts ...sql.ConflictOption) *WebhookEventUpsertBulk {
-	_c.conflict = opts
-	return &WebhookEventUpsertBulk{
-		create: _c,
-	}
-}
-
-// OnConflictColumns calls `OnConflict` and configures the columns
-// as conflict target. Using this option is equivalent to using:
-//
-//	client.WebhookEvent.Create().
-//		OnConflict(sql.ConflictColumns(columns...)).
-//		Exec(ctx)
-func (_c *WebhookEventCreateBulk) OnConflictColumns(columns ...string) *WebhookEventUpsertBulk {
-	_c.conflict = append(_c.conflict, sql.ConflictColumns(columns...))
-	return &WebhookEventUpsertBulk{
-		create: _c,
-	}
-}
-
-// WebhookEventUpsertBulk is the builder for "upsert"-ing
-// a bulk of WebhookEvent nodes.
-type WebhookEventUpsertBulk struct {
-	create *WebhookEventCreateBulk
-}
-
-// UpdateNewValues updates the mutable fields using the new values that
-// were set on create. Using this option is equivalent to using:
-//
-//	client.WebhookEvent.Create().
-//		OnConflict(
-//			sql.ResolveWithNewValues(),
-//			sql.ResolveWith(func(u *sql.UpdateSet) {
-//				u.SetIgnore(webhookevent.FieldID)
-//			}),
-//		).
-//		Exec(ctx)
-func (u *WebhookEventUpsertBulk) UpdateNewValues() *WebhookEventUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithNewValues())
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(s *sql.UpdateSet) {
-		for _, b := range u.create.builders {
-			if _, exists := b.mutation.ID(); exists {
-				s.SetIgnore(webhookevent.FieldID)
-			}
-			if _, exists := b.mutation.MessageID(); exists {
-				s.SetIgnore(webhookevent.FieldMessageID)
-			}
-			if _, exists := b.mutation.Kind(); exists {
-				s.SetIgnore(webhookevent.FieldKind)
-			}
-			if _, exists := b.mutation.Subject(); exists {
-				s.SetIgnore(webhookevent.FieldSubject)
-			}
-			if _, exists := b.mutation.Payload(); exists {
-				s.SetIgnore(webhookevent.FieldPayload)
-			}
-		}
-	}))
-	return u
-}
-
-// Ignore sets each column to itself in case of conflict.
-// Using this option is equivalent to using:
-//
-//	client.WebhookEvent.Create().
-//		OnConflict(sql.ResolveWithIgnore()).
-//		Exec(ctx)
-func (u *WebhookEventUpsertBulk) Ignore() *WebhookEventUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWithIgnore())
-	return u
-}
-
-// DoNothing configures the conflict_action to `DO NOTHING`.
-// Supported only by SQLite and PostgreSQL.
-func (u *WebhookEventUpsertBulk) DoNothing() *WebhookEventUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.DoNothing())
-	return u
-}
-
-// Update allows overriding fields `UPDATE` values. See the WebhookEventCreateBulk.OnConflict
-// documentation for more info.
-func (u *WebhookEventUpsertBulk) Update(set func(*WebhookEventUpsert)) *WebhookEventUpsertBulk {
-	u.create.conflict = append(u.create.conflict, sql.ResolveWith(func(update *sql.UpdateSet) {
-		set(&WebhookEventUpsert{UpdateSet: update})
-	}))
-	return u
-}
-
-// SetBatch sets the "batch" field.
-func (u *WebhookEventUpsertBulk) SetBatch(v int64) *WebhookEventUpsertBulk {
-	return u.Update(func(s *WebhookEventUpsert) {
-		s.SetBatch(v)
-	})
-}
-
-// AddBatch adds v to the "batch" field.
-func (u *WebhookEventUpsertBulk) AddBatch(v int64) *WebhookEventUpsertBulk {
-	return u.Update(func(s *WebhookEventUpsert) {
-		s.AddBatch(v)
-	})
-}
-
-// UpdateBatch sets the "batch" field to the value that was provided on create.
-func (u *WebhookEventUpsertBulk) UpdateBatch() *WebhookEventUpsertBulk {
-	return u.Update(func(s *WebhookEventUpsert) {
-		s.UpdateBatch()
-	})
-}
-
-// SetCreatedAt sets the "created_at" field.
-func (u *WebhookEventUpsertBulk) SetCreatedAt(v time.Time) *WebhookEventUpsertBulk {
-	return u.Update(func(s *WebhookEventUpsert) {
-		s.SetCreatedAt(v)
-	})
-}
-
-// UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
-func (u *WebhookEventUpsertBulk) UpdateCreatedAt() *WebhookEventUpsertBulk {
-	return u.Update(func(s *WebhookEventUpsert) {
-		s.UpdateCreatedAt()
-	})
-}
-
-// Exec executes the query.
-func (u *WebhookEventUpsertBulk) Exec(ctx context.Context) error {
-	if u.create.err != nil {
-		return u.create.err
-	}
-	for i, b := range u.create.builders {
-		if len(b.conflict) != 0 {
-			return fmt.Errorf("ent: OnConflict was set for builder %d. Set it on the WebhookEventCreateBulk instead", i)
-		}
-	}
-	if len(u.create.conflict) == 0 {
-		return errors.New("ent: missing options for WebhookEventCreateBulk.OnConflict")
-	}
-	return u.create.Exec(ctx)
-}
-
-// ExecX is like Exec, but panics if an error occurs.
-func (u *WebhookEventUpsertBulk) ExecX(ctx context.Context) {
-	if err := u.create.Exec(ctx); err != nil {
 		panic(err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"seckill/internal/account"
 	"seckill/internal/fault"
 	"seckill/internal/id"
+	"seckill/internal/postgres"
 )
 
 const (
@@ -37,20 +38,18 @@ func (l *Log) write(ctx context.Context, rows map[key]*Refusal) error {
 		if len(keys) == 0 {
 			return nil
 		}
-		bulk := make([]*ent.RefusedAttemptCreate, len(keys))
-		for i, k := range keys {
+		insert := sql.Insert(refusedattempt.Table).Columns(refusedattempt.Columns...)
+		for _, k := range keys {
 			r := rows[k]
-			bulk[i] = tx.RefusedAttempt.Create().SetID(id.New[uuid.UUID]()).SetUserID(k.user).SetSaleID(k.sale).SetItemID(k.item).
-				SetStage(k.stage).SetCode(string(k.code)).SetTimes(r.Times).SetFirstAt(r.First).SetLastAt(r.Last).
-				SetNillableUnitsLeft(r.Left).SetNillableAhead(r.Ahead)
+			insert.Values(id.New[uuid.UUID](), k.user, k.sale, k.item, k.stage, string(k.code), r.Times, r.First, r.Last, r.Left, r.Ahead)
 		}
-		return tx.RefusedAttempt.CreateBulk(bulk...).OnConflict(
+		return postgres.Insert(ctx, tx, insert.OnConflict(
 			sql.ConflictColumns(refusedattempt.FieldUserID, refusedattempt.FieldSaleID, refusedattempt.FieldItemID, refusedattempt.FieldStage, refusedattempt.FieldCode),
 			sql.ResolveWith(func(u *sql.UpdateSet) {
 				u.Set(refusedattempt.FieldTimes, sql.Expr("refused_attempts.times + excluded.times"))
 				u.SetExcluded(refusedattempt.FieldLastAt).SetExcluded(refusedattempt.FieldUnitsLeft).SetExcluded(refusedattempt.FieldAhead)
 			}),
-		).Exec(ctx)
+		))
 	})
 	if err != nil {
 		return fmt.Errorf("write refused attempts: %w", err)

@@ -16,6 +16,7 @@ import (
 	"seckill/ent/saleitem"
 	"seckill/internal/fault"
 	"seckill/internal/id"
+	"seckill/internal/postgres"
 )
 
 // buyer identifies a user and an item; a buyer has at most one live order.
@@ -208,16 +209,14 @@ func (b *orderBatch) insertFailures(ctx context.Context, tx *ent.Tx, failed []Fa
 	if len(failed) == 0 {
 		return nil
 	}
-	rows := make([]*ent.OrderFailureCreate, 0, len(failed))
+	rows := sql.Insert(orderfailure.Table).Columns(orderfailure.Columns...)
 	for _, f := range failed {
-		rows = append(rows, tx.OrderFailure.Create().SetID(f.ID).SetSaleID(f.Sale).SetItemID(f.Item).SetUserID(f.User).
-			SetQuantity(f.Quantity).SetCode(string(f.Code)).SetReason(f.Reason).
-			SetReservedAt(f.ReservedAt).SetCreatedAt(f.CreatedAt))
+		rows.Values(f.ID, f.Sale, f.Item, f.User, f.Quantity, string(f.Code), f.Reason, false, f.ReservedAt, f.CreatedAt)
 		b.ends[f.ID] = Outcome{Task: f.Task()}
 	}
 	// A task of an unknown item has no row to lock, so another writer may have failed
 	// it in the same way.
-	if err := tx.OrderFailure.CreateBulk(rows...).OnConflict(sql.DoNothing()).Exec(ctx); err != nil {
+	if err := postgres.Insert(ctx, tx, rows.OnConflict(sql.DoNothing())); err != nil {
 		return fmt.Errorf("insert failures: %w", err)
 	}
 	return nil

@@ -10,10 +10,10 @@ import (
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	entsale "seckill/ent/sale"
-	"seckill/ent/salefigures"
 	"seckill/ent/salelog"
 	"seckill/internal/id"
 	"seckill/internal/order"
+	"seckill/internal/postgres"
 	"seckill/internal/preload"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
@@ -308,6 +308,9 @@ type keeper struct {
 // Keep implements preload.Figures.
 func (k *keeper) Keep(ctx context.Context, sale id.Sale) error {
 	k.times++
-	return k.db.Ent.SaleFigures.Create().SetID(sale).SetFigures("{}").SetUpdatedAt(k.clock.Now()).
-		OnConflictColumns(salefigures.FieldID).UpdateNewValues().Exec(ctx)
+	err := k.db.Ent.SaleFigures.Create().SetID(sale).SetFigures("{}").SetUpdatedAt(k.clock.Now()).Exec(ctx)
+	if postgres.IsUnique(err) {
+		return nil
+	}
+	return err
 }

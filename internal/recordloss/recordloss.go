@@ -34,6 +34,7 @@ import (
 	"time"
 
 	"entgo.io/ent/dialect"
+	"entgo.io/ent/dialect/sql"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/redis/go-redis/v9"
@@ -201,7 +202,8 @@ func (w *Watch) mark(ctx context.Context) (row *ent.RecordMark, err error) {
 	var was *ent.RecordMark
 	found := false
 	err = w.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		err := tx.RecordMark.Create().SetID(markID).SetMarkedAt(now).OnConflictColumns(recordmark.FieldID).Ignore().Exec(ctx)
+		err := postgres.Insert(ctx, tx, sql.Insert(recordmark.Table).Columns(recordmark.FieldID, recordmark.FieldMarkedAt).
+			Values(markID, now).OnConflict(sql.DoNothing()))
 		if err != nil {
 			return fmt.Errorf("create the mark: %w", err)
 		}

@@ -7,9 +7,12 @@ import (
 	"sort"
 	"time"
 
+	"entgo.io/ent/dialect/sql"
+
 	"seckill/ent"
 	"seckill/ent/salefigures"
 	"seckill/internal/id"
+	"seckill/internal/postgres"
 )
 
 const (
@@ -58,8 +61,8 @@ func (r *Reader) Keep(ctx context.Context, sale id.Sale) error {
 		return fmt.Errorf("keep figures of sale %s: %w", sale, err)
 	}
 	err = r.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		return tx.SaleFigures.Create().SetID(sale).SetFigures(string(text)).SetUpdatedAt(r.cfg.Clock.Now()).
-			OnConflictColumns(salefigures.FieldID).UpdateNewValues().Exec(ctx)
+		return postgres.Insert(ctx, tx, sql.Insert(salefigures.Table).Columns(salefigures.FieldID, salefigures.FieldFigures, salefigures.FieldUpdatedAt).
+			Values(sale, string(text), r.cfg.Clock.Now()).OnConflict(sql.ConflictColumns(salefigures.FieldID), sql.ResolveWithNewValues()))
 	})
 	if err != nil {
 		return fmt.Errorf("keep figures of sale %s: %w", sale, err)

@@ -42,7 +42,7 @@ func run(ctx context.Context) error {
 	withoutMigration := *storage
 	withoutMigration.SchemaMode &^= gen.Migrate
 	err = entc.Generate("./"+schemaDir, &gen.Config{Storage: &withoutMigration, Hooks: []gen.Hook{renameIDs}},
-		entc.FeatureNames("sql/upsert", "sql/lock", "sql/modifier", "sql/execquery"))
+		entc.FeatureNames("sql/lock", "sql/modifier", "sql/execquery"))
 	if err != nil {
 		return err
 	}
