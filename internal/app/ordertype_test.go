@@ -9,7 +9,7 @@ import (
 	"seckill/internal/seed"
 )
 
-// TestTheTypeOfAnOrderIsShown has the table of orders. The events have it too, see TestABatchOfOrdersWritesItsEvents.
+// TestTheTypeOfAnOrderIsShown has the API, for the buyer and for staff, and the table of orders. The events have it too, see TestABatchOfOrdersWritesItsEvents.
 func TestTheTypeOfAnOrderIsShown(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -17,7 +17,16 @@ func TestTheTypeOfAnOrderIsShown(t *testing.T) {
 	ann := s.staff("ann@example.com", "OPERATOR")
 	made := s.seed(seed.Input{Users: 1, Stock: 1})
 	token := made.Users[0].AccessToken
-	s.paid(token, s.bought(token, made))
+	task := s.bought(token, made)
+	s.paid(token, task)
+	const ofBuyer = `query($t: ID!) { task: orderTask(id: $t) { order { type } } list: myOrders(first: 1) { edges { node { type } } } }`
+	if got := string(s.ask(token, ofBuyer, map[string]any{"t": task}).Data); got != `{"task":{"order":{"type":"SECKILL"}},"list":{"edges":[{"node":{"type":"SECKILL"}}]}}` {
+		t.Errorf("the buyer reads %s", got)
+	}
+	const ofStaff = `query($s: ID!) { list: orders(first: 1, filter: { saleId: $s }) { edges { node { type } } } }`
+	if got := string(s.ask(ann, ofStaff, map[string]any{"s": made.SaleID}).Data); got != `{"list":{"edges":[{"node":{"type":"SECKILL"}}]}}` {
+		t.Errorf("staff read %s", got)
+	}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/exports/orders.csv?sale="+made.SaleID, nil)
 	if err != nil {
 		t.Fatal(err)
