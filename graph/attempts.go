@@ -5,6 +5,7 @@ import (
 
 	"seckill/graph/model"
 	"seckill/internal/attempt"
+	"seckill/internal/fault"
 	"seckill/internal/salestats"
 )
 
@@ -14,7 +15,7 @@ func (r *Resolver) toAttempts(ctx context.Context, list []attempt.Refusal) *mode
 	for i, a := range list {
 		out.Total += a.Times
 		one := &model.RefusedAttempt{
-			Stage: salestats.Stage(a.Stage), Code: a.Code, Message: reasons[a.Code].in(ctx), Times: a.Times,
+			Stage: salestats.Stage(a.Stage), Code: a.Code, Message: refusedAs(ctx, a), Times: a.Times,
 			FirstAt: a.First, LastAt: a.Last, Ahead: a.Ahead,
 		}
 		if item := r.item(ctx, a.Item); !a.Item.IsZero() && item != nil {
@@ -26,4 +27,13 @@ func (r *Resolver) toAttempts(ctx context.Context, list []attempt.Refusal) *mode
 		out.Attempts[i] = one
 	}
 	return out
+}
+
+// refusedAs returns the message of a refusal that is over. No call is refused at the stage
+// of the waiting room for its path token: there, an admission expired unused.
+func refusedAs(ctx context.Context, a attempt.Refusal) string {
+	if a.Stage == string(salestats.StageQueue) && a.Code == fault.PathInvalid {
+		return turnPassed.in(ctx)
+	}
+	return reasons[a.Code].in(ctx)
 }

@@ -136,6 +136,9 @@ var expiredWait = text{
 	"您有两次未按时付款或未使用抢购资格，请在 %d 分钟后再试。",
 }
 
+// turnPassed is the text of PATH_INVALID at the stage of the waiting room.
+var turnPassed = text{"Your turn came, and passed because it was not used in time.", "排队已轮到您，但您未在规定时间内下单，本次购买机会已失效。"}
+
 // saleCancelled is the text of SALE_CLOSED for a sale that was cancelled.
 var saleCancelled = text{"The sale was cancelled.", "抢购已取消。"}
 

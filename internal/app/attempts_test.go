@@ -2,9 +2,16 @@ package app_test
 
 import (
 	"reflect"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/config"
+	"seckill/internal/id"
+	"seckill/internal/redisconn"
+	"seckill/internal/reservation"
 	"seckill/internal/seed"
 	"seckill/internal/testenv"
 )
@@ -98,5 +105,60 @@ func TestARefusedBuyerSeesWhereAndWhy(t *testing.T) {
 		if list, total := s.attempts(token, made.SaleID); total != 0 || len(list) != 0 {
 			t.Errorf("another user sees %+v", list)
 		}
+	}
+}
+
+// A buyer who was admitted from the waiting room while away finds it among the refusals,
+// once, whichever of several processes noticed it; the ticket says it too.
+func TestAnAdmissionThatExpiredUnusedIsAmongTheRefusals(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start("worker", "scheduler")
+	s.start("api", "scheduler")
+	made := s.seed(seed.Input{Users: 1, Stock: 5})
+	token := made.Users[0].AccessToken
+	_, ticket, why := s.knock("enterQueue", token, made)
+	if ticket == nil {
+		t.Fatalf("no ticket: %s", why)
+	}
+	read := func() (state struct {
+		Status, EndReason string
+		Path              *struct{ Token string }
+	}) {
+		var data struct{ Node any }
+		data.Node = &state
+		s.ask(token, `query($t: ID!) { node(id: $t) { ... on QueueTicket { status endReason path { token } } } }`, map[string]any{"t": ticket.ID}).into(t, &data)
+		return state
+	}
+	testenv.Eventually(t, patience, func() bool { return read().Path != nil }, "the buyer is admitted")
+	conn, err := redisconn.Open(t.Context(), s.cfg.RedisURL.Reveal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	var viewer struct{ Viewer struct{ ID string } }
+	s.ask(token, `{ viewer { id } }`, nil).into(t, &viewer)
+	user, item := parsed[id.User](t, id.KindUser, viewer.Viewer.ID), parsed[id.Item](t, id.KindItem, made.ItemID)
+	keys, shard := reservation.Keys{Prefix: s.cfg.RedisPrefix}, id.ShardOf(parsed[id.Sale](t, id.KindSale, made.SaleID))
+	till := time.Now().Add(-time.Second).UnixMilli()
+	over := redis.Z{Score: float64(till), Member: user.String()}
+	pipe := conn.Cmd.TxPipeline()
+	pipe.HSet(t.Context(), keys.Ticket(shard, parsed[id.Ticket](t, id.KindTicket, ticket.ID)), "expires", till)
+	pipe.ZAddXX(t.Context(), keys.Permits(shard, item), over)
+	pipe.ZAddXX(t.Context(), keys.Admissions(shard, item), over)
+	if _, err := pipe.Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var list []refusedAttempt
+	testenv.Eventually(t, patience, func() bool {
+		list, _ = s.attempts(token, made.SaleID)
+		return len(list) > 0
+	}, "the buyer sees that the admission passed")
+	if got := list[0]; len(list) != 1 || got.Stage != "QUEUE" || got.Code != "PATH_INVALID" || got.Times != 1 || !strings.Contains(got.Message, "not used in time") ||
+		got.Item == nil || got.Item.ID != made.ItemID {
+		t.Errorf("%+v", list)
+	}
+	if got := read(); got.Status != "ADMITTED" || got.EndReason != "PATH_INVALID" || got.Path != nil {
+		t.Errorf("the ticket reads %+v", got)
 	}
 }

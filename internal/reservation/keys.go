@@ -97,6 +97,13 @@ func (k Keys) Permits(shard int, item id.Item) string {
 	return k.shard(shard, "permits:"+item.String())
 }
 
+// Admissions is the sorted set of the path tokens that a waiting room gave out and that
+// were not seen to end: user → expiry (Unix milliseconds), negative once the token has
+// expired unused.
+func (k Keys) Admissions(shard int, item id.Item) string {
+	return k.shard(shard, "admissions:"+item.String())
+}
+
 // WaitingRoom is the sorted set of an item's waiting tickets: ticket → score. The keys
 // of a waiting room expire two days after the last entry.
 func (k Keys) WaitingRoom(shard int, item id.Item) string {
@@ -118,7 +125,8 @@ func (k Keys) WaitingRoomStats(shard int, item id.Item) string {
 	return k.shard(shard, "room:"+item.String())
 }
 
-// WaitingRooms is the set of a shard's waiting rooms that are not empty: "sale|item".
+// WaitingRooms is the set of a shard's waiting rooms with buyers who wait, or with admitted
+// buyers whose path tokens have not been seen to end: "sale|item".
 func (k Keys) WaitingRooms(shard int) string { return k.shard(shard, "rooms") }
 
 // Ticket is the hash of one ticket: sale, item, user, status and the path token it

@@ -33,9 +33,5 @@ func (r *Refusals) Note(a attempt.Refused) {
 
 // unserved keeps the end of a ticket among the refusals of its buyer.
 func (r *Refusals) unserved(u queue.Unserved) {
-	a := attempt.Refused{User: u.User, Sale: u.Sale, Item: u.Item, Stage: string(StageQueue), Code: fault.SaleClosed, Ahead: u.Ahead}
-	if u.SoldOut {
-		a.Code = fault.SoldOut
-	}
-	r.Note(a)
+	r.Note(attempt.Refused{User: u.User, Sale: u.Sale, Item: u.Item, Stage: string(StageQueue), Code: u.Why, Ahead: u.Ahead})
 }

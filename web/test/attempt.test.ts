@@ -354,7 +354,7 @@ describe('the waiting room', () => {
     ['LEFT', 'You lost your place in the queue'],
     ['LEFT', 'You have an order for', 'ALREADY_ORDERED'],
     ['LEFT', 'You have as many units as this sale allows', 'PURCHASE_LIMIT_REACHED'],
-    ['ADMITTED', 'Your turn expired'], // without a path: it expired, or was used elsewhere
+    ['ADMITTED', 'Your turn expired', 'PATH_INVALID'],
     ['CLOSED', 'Everyone still waiting missed it'],
   ])('shows why a ticket is %s', async (status, words, endReason?: string) => {
     await setLanguage('en');
@@ -363,7 +363,8 @@ describe('the waiting room', () => {
     it.prepare('itm_1');
     it.answer(answer);
     (await kept()).say(ticket('tkt_1', status, { endReason }));
-    expect(it.attempt.value.step).toBe('idle');
+    if (endReason !== 'PATH_INVALID') expect(it.attempt.value.step).toBe('idle');
+    else expect(it.attempt.value).toMatchObject({ step: 'refused', failure: { code: 'PATH_INVALID' }, itemId: 'itm_1' }); // stays on the page
     render(h(Toasts, {}), document.body);
     expect(document.body.textContent).toContain(words);
   });

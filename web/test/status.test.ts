@@ -86,6 +86,16 @@ test('a refusal by a sale that is open again is not shown any more', () => {
   expect(statusAt({ sale: sale({ phase: 'PAUSED' }), attempt: { step: 'refused', failure, ...asked } })).toMatchObject({ tone: 'danger' });
 });
 
+test('a turn that passed unused is named, and the buyer may line up again while the sale is open', async () => {
+  const passed: Attempt = { step: 'refused', failure: { __typename: 'BasicError', code: 'PATH_INVALID', message: '', path: null }, ...asked };
+  expect(statusAt({ attempt: passed })).toMatchObject({ kind: 'buy', title: 'Your turn passed: it was not used in time.', detail: 'You can line up again.' });
+  const over = statusAt({ sale: sale({ phase: 'ENDED' }), attempt: passed });
+  expect(over).toMatchObject({ title: 'Your turn passed: it was not used in time.', detail: null });
+  await setLanguage('zh');
+  expect(statusAt({ attempt: passed })).toMatchObject({ title: '已轮到您，但您未在规定时间内下单，本次机会已失效。', detail: '您可以重新排队。' });
+  await setLanguage('en');
+});
+
 test('a task that no worker ends is said to take longer', () => {
   const orderTask = { id: 'otk_1', status: 'SUBMITTED', revision: 2, delayed: true, quantity: 1 } as Viewer['orderTask'];
   const waiting = viewer({ action: 'WATCH_QUEUE', orderTask });

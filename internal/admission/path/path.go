@@ -222,6 +222,7 @@ func (s *Service) run(ctx context.Context, in IssueInput, request string) (reply
 		s.cfg.Keys.Item(shard, in.Item), s.cfg.Keys.Reservations(shard, in.Item), s.cfg.Keys.Permits(shard, in.Item),
 		s.cfg.Captchas.Key(scope, challenge), s.cfg.Keys.WaitingRoom(shard, in.Item),
 		s.cfg.Keys.Expiries(shard, in.Sale, in.User), s.cfg.Keys.Units(shard, in.Sale),
+		s.cfg.Keys.Admissions(shard, in.Item),
 	}, in.User.String(), request, s.cfg.Life.Milliseconds(), perMille, challenge.String(), mac, !in.Waived, in.Queued, reservation.MaxExpired,
 		reservation.ExpiredWait.Milliseconds(), s.cfg.Keys.ExpiriesPrefix(shard, in.Sale)).StringSlice()
 	if err != nil {

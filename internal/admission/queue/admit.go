@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/notice"
 	"seckill/internal/redisconn"
@@ -88,14 +89,14 @@ func (s *Service) serveRoom(ctx context.Context, room string, counts map[string]
 		}
 		counts["freed"] += p.freed
 		counts["closed"] += p.closed
-		for _, u := range p.unserved {
+		for _, u := range append(p.unserved, p.lapsed...) {
 			u.Sale, u.Item = saleID, itemID
 			s.cfg.Counts.Unserved(u)
 		}
 		if at, skipped = p.at, skipped+p.skipped; skipped >= maxSkipped {
 			return nil
 		}
-		if p.more || p.admitted+p.freed >= admitBatch || p.freed >= clearBatch || p.closed >= clearBatch {
+		if len(p.lapsed) >= clearBatch || p.more || p.admitted+p.freed >= admitBatch || p.freed >= clearBatch || p.closed >= clearBatch {
 			continue
 		}
 		if rules.Over || p.waiting == 0 || p.left != 0 {
@@ -117,7 +118,8 @@ type passed struct {
 	at                      int64 // score at which the pass ended
 	more                    bool  // permits are free, and buyers behind at may get them
 	until                   time.Time
-	unserved                []Unserved
+	unserved                []Unserved // tickets that were closed
+	lapsed                  []Unserved // admissions that expired unused
 	served                  []served
 }
 
@@ -151,7 +153,7 @@ func (s *Service) pass(ctx context.Context, saleID id.Sale, itemID id.Item, rule
 	reply, err := admitScript.Run(ctx, s.cfg.Client, []string{
 		k.Item(shard, itemID), k.Reservations(shard, itemID), k.WaitingRoom(shard, itemID), k.WaitingRoomTickets(shard, itemID),
 		k.WaitingRoomBeats(shard, itemID), k.WaitingRoomStats(shard, itemID), k.WaitingRooms(shard), k.Permits(shard, itemID),
-		k.Units(shard, saleID),
+		k.Units(shard, saleID), k.Admissions(shard, itemID),
 	}, args...).Slice()
 	if err != nil {
 		return passed{}, err
@@ -162,7 +164,7 @@ func (s *Service) pass(ctx context.Context, saleID id.Sale, itemID id.Item, rule
 // passedFrom parses a reply of admit.lua.
 func passedFrom(reply []any) (passed, error) {
 	const figures = 9
-	if len(reply) != figures+2 {
+	if len(reply) != figures+3 {
 		return passed{}, fmt.Errorf("admit replied %d values", len(reply))
 	}
 	var n [figures]int64
@@ -180,12 +182,24 @@ func passedFrom(reply []any) (passed, error) {
 		if err != nil {
 			return p, fmt.Errorf("admit replied user %q: %w", text, err)
 		}
-		u := Unserved{User: user, SoldOut: p.left == 0}
+		u := Unserved{User: user, Why: fault.SaleClosed}
+		if p.left == 0 {
+			u.Why = fault.SoldOut
+		}
 		if ahead, ok := closed[i+1].(int64); ok && ahead >= 0 {
 			position := int(ahead)
 			u.Ahead = &position
 		}
 		p.unserved = append(p.unserved, u)
+	}
+	lapsed, _ := reply[figures+2].([]any)
+	for _, value := range lapsed {
+		text, _ := value.(string)
+		user, err := id.ParseUUID[id.User](text)
+		if err != nil {
+			return p, fmt.Errorf("admit replied user %q: %w", text, err)
+		}
+		p.lapsed = append(p.lapsed, Unserved{User: user, Why: fault.PathInvalid})
 	}
 	admitted, _ := reply[figures+1].([]any)
 	for i := 0; i+1 < len(admitted); i += 2 {

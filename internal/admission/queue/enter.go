@@ -116,6 +116,7 @@ func (s *Service) enter(ctx context.Context, in EnterInput, ticket id.Ticket, pl
 		k.WaitingRoom(shard, in.Item), k.WaitingRoomTickets(shard, in.Item), k.WaitingRoomBeats(shard, in.Item),
 		k.WaitingRoomStats(shard, in.Item), k.WaitingRooms(shard), k.Ticket(shard, ticket),
 		k.Expiries(shard, in.Sale, in.User), k.SessionTickets(shard, in.Session), k.Permits(shard, in.Item), k.Units(shard, in.Sale),
+		k.Admissions(shard, in.Item),
 	}, in.User.String(), ticket.String(), place.number, challenge.String(), mac, !in.Waived, k.TicketPrefix(shard),
 		in.Sale.String(), in.Item.String(), recordLife.Milliseconds(), reservation.MaxExpired, in.session(),
 		reservation.ExpiredWait.Milliseconds(), k.ExpiriesPrefix(shard, in.Sale), place.nonce).StringSlice()

@@ -3,6 +3,7 @@ package queue_test
 import (
 	"context"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -42,7 +43,8 @@ type fixture struct {
 	item  id.Item
 	shard int
 
-	unserved []queue.Unserved  // buyers whose tickets were closed
+	mu       sync.Mutex
+	unserved []queue.Unserved  // buyers whose tickets brought nothing; guarded by mu while steps run at once
 	notices  notice.Admissions // buyers who were admitted, by any process
 }
 
@@ -95,8 +97,13 @@ func (s sales) Gone(ctx context.Context, item id.Item) (bool, error) {
 // counts keeps the buyers that were not served.
 type counts struct{ f *fixture }
 
-func (counts) Admitted(id.Sale, int)       {}
-func (c counts) Unserved(u queue.Unserved) { c.f.unserved = append(c.f.unserved, u) }
+func (counts) Admitted(id.Sale, int) {}
+
+func (c counts) Unserved(u queue.Unserved) {
+	c.f.mu.Lock()
+	defer c.f.mu.Unlock()
+	c.f.unserved = append(c.f.unserved, u)
+}
 
 // gate builds the gate of the item once and sets fields.
 func (f *fixture) gate(changes ...any) {

@@ -9,6 +9,10 @@
 //	                         │                                           ▼ nothing was bought
 //	                         └────────────────────────────────────► CLOSED
 //
+// An admission whose path token expires unused stays ADMITTED, without a path token and
+// with PATH_INVALID as its reason, until the sale is over. It is reported once, as are
+// the tickets that are closed before admission (Unserved).
+//
 // Buyers who enter after the opening are served in order of arrival. Buyers who entered
 // before it are drawn: each gets a number, and they are served in the order of these
 // numbers, the highest first, before all later buyers. The draw is fair: a number is the
@@ -74,7 +78,7 @@ type Ticket struct {
 	User     id.User
 	Status   Status
 	Nonce    string       // from which its number in the draw was computed; "" = it was not drawn by a seed
-	Ended    fault.Reason // why the buyer may not buy any more; LEFT only, "" = not noted
+	Ended    fault.Reason // LEFT: why the buyer may not buy any more; PathInvalid: the admission expired unused; "" = not noted
 	Position *Position    // nil before the draw, and when the ticket no longer waits
 	Path     *path.Path   // the path token, while it is unused; ADMITTED only
 	At       time.Time    // Redis time of the read
@@ -88,13 +92,14 @@ type Position struct {
 	Chance *int           // probability in percent that a unit is left; nil = unknown
 }
 
-// Unserved is a buyer whose ticket was closed before admission.
+// Unserved is a buyer whose ticket brought nothing: it was closed before admission, or the
+// admission expired unused.
 type Unserved struct {
-	Sale    id.Sale
-	Item    id.Item
-	User    id.User
-	SoldOut bool // no unit was left; else the sale was over
-	Ahead   *int // the last position that the buyer saw; nil = none
+	Sale  id.Sale
+	Item  id.Item
+	User  id.User
+	Why   fault.Reason // SoldOut, SaleClosed, or PathInvalid for an admission
+	Ahead *int         // the last position that the buyer saw before the ticket was closed; nil = none
 }
 
 // Rules are the present rules of a sale for its waiting rooms.
@@ -130,7 +135,7 @@ type Sales interface {
 type Counts interface {
 	// Admitted counts n admitted buyers of a sale.
 	Admitted(sale id.Sale, n int)
-	// Unserved keeps a buyer whose ticket was closed.
+	// Unserved keeps a buyer whose ticket brought nothing, once for each ticket.
 	Unserved(u Unserved)
 }
 
@@ -259,7 +264,7 @@ func (s *Service) Leave(ctx context.Context, ticketID id.Ticket, user id.User) (
 	shard := id.ShardOf(t.Sale)
 	keys := []string{
 		s.cfg.Keys.WaitingRoom(shard, t.Item), s.cfg.Keys.WaitingRoomTickets(shard, t.Item), s.cfg.Keys.WaitingRoomBeats(shard, t.Item),
-		s.cfg.Keys.Permits(shard, t.Item), s.cfg.Keys.Ticket(shard, t.ID),
+		s.cfg.Keys.Permits(shard, t.Item), s.cfg.Keys.Ticket(shard, t.ID), s.cfg.Keys.Admissions(shard, t.Item),
 	}
 	if err := leaveScript.Run(ctx, s.cfg.Client, keys, t.ID.String(), user.String()).Err(); err != nil {
 		return nil, unavailable("leave", err)

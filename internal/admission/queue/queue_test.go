@@ -217,7 +217,7 @@ func TestTheEndIsShownToAllWhoWait(t *testing.T) {
 			t.Errorf("%d were notified, %d kept", n, len(f.unserved))
 		}
 		for _, u := range f.unserved {
-			if u.Sale != f.sale || u.Item != f.item || !u.SoldOut || (u.Ahead != nil) != (u.User == last.User) ||
+			if u.Sale != f.sale || u.Item != f.item || u.Why != fault.SoldOut || (u.Ahead != nil) != (u.User == last.User) ||
 				u.Ahead != nil && *u.Ahead != last.Position.Ahead {
 				t.Fatalf("%+v", u)
 			}

@@ -52,7 +52,7 @@ func (t Ticket) seen(reply []any, tokens path.Tokens) (*Ticket, error) {
 }
 
 // endings maps the words of admit.lua.
-var endings = map[string]fault.Reason{"holding": fault.AlreadyOrdered, "limit": fault.PurchaseLimitReached}
+var endings = map[string]fault.Reason{"holding": fault.AlreadyOrdered, "limit": fault.PurchaseLimitReached, "unused": fault.PathInvalid}
 
 // millis parses Unix milliseconds that a script returned as text.
 func millis(v any) (time.Time, error) {

@@ -228,15 +228,26 @@ export class Purchase {
     return { itemId: this.#pending?.itemId ?? this.#early, quantity: this.#pending?.quantity ?? 1, at: this.client.clock.now() };
   }
 
-  /** The ticket or the admission was left or has expired. */
+  /** The ticket or the admission was left, or is unknown. */
   left(): void {
-    if (!['room', 'admitted'].includes(this.attempt.peek().step)) return; // the order is being sent already
+    this.#leave({ step: 'idle' });
+  }
+
+  /** The admission to an item expired unused. */
+  expired(itemId: string): void {
+    const failure: Failure = { __typename: 'BasicError', code: 'PATH_INVALID', message: '', path: null };
+    if (this.#leave({ step: 'refused', failure, itemId, quantity: 1, at: this.client.clock.now() })) this.hooks.refused?.(failure);
+  }
+
+  #leave(then: Attempt): boolean {
+    if (!['room', 'admitted'].includes(this.attempt.peek().step)) return false; // the order is being sent already
     clearPendingAttempt(this.#store, this.saleId);
     this.#unwait();
     this.hooks.left?.();
     this.#clearAdmission();
-    this.attempt.value = { step: 'idle' };
+    this.attempt.value = then;
     this.hooks.changed?.();
+    return true;
   }
 
   /** Stops background work, after another user signed in. */
@@ -324,6 +335,7 @@ export class Purchase {
     this.#over.add(kept.ticketId);
     this.hooks.called?.(kept, ticket);
     if (ticket?.status === 'ADMITTED' && ticket.path) this.#admitted(kept, ticket.path);
+    else if (ticket?.endReason === 'PATH_INVALID') this.expired(kept.itemId);
     else this.left();
   }
 

@@ -19,7 +19,8 @@ import { share } from './shared';
 
 /** Notifies of the end of a place, on any page; null is an unknown place. */
 function notifyEnd(ticket: Ticket | null, title: string): void {
-  if (ticket?.status === 'ADMITTED') return ticket.path ? notify(t('room.turn', { title })) : toast(t('room.expired'));
+  if (ticket?.endReason === 'PATH_INVALID') return toast(t('room.expired'));
+  if (ticket?.status === 'ADMITTED') return ticket.path ? notify(t('room.turn', { title })) : undefined; // the turn was used
   if (ticket?.endReason === 'ALREADY_ORDERED' || ticket?.endReason === 'PURCHASE_LIMIT_REACHED') return toast(t(`room.${ticket.endReason}`, { title }));
   toast(t(ticket?.status === 'CLOSED' ? 'room.closed' : 'room.lost'));
 }

@@ -67,7 +67,7 @@ function useTurn(purchase: Purchase, choose: (itemId: string) => void): void {
   useEffect(() => {
     if (left > 0) return;
     toast(t('room.expired'));
-    purchase.left();
+    if (turn) purchase.expired(turn.itemId);
   }, [left <= 0]);
 }
 

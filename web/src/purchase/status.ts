@@ -82,9 +82,11 @@ function closed(at: Situation, reason: string | null): Status {
   return { ...plain(t(`button.${phase}`), detail), tone: phase === 'PAUSED' ? 'warn' : 'plain' };
 }
 
-function failure(failed: Failed): Status {
+function failure(failed: Failed, button: Button): Status {
   if (failed.step === 'broken') return { ...plain(faultText(failed.fault), t('fault.unsure')), tone: 'danger' };
-  return { ...plain(explain(failed.failure), failed.failure.code === 'SOLD_OUT' ? t('soldOut.lead') : null), tone: 'danger' };
+  const { code } = failed.failure;
+  const detail = code === 'SOLD_OUT' ? t('soldOut.lead') : code === 'PATH_INVALID' && button.kind === 'buy' ? t('room.again') : null;
+  return { ...plain(explain(failed.failure), detail), tone: 'danger' };
 }
 
 /** The status while the next attempt has to wait. */
@@ -97,7 +99,7 @@ function blocked({ attempt, now }: Situation, until: number): Status {
 export function statusOf(at: Situation, button: Button): Status {
   const { attempt, sale } = at;
   const failed = button.kind === 'blocked' ? null : shownFailure(at, button);
-  if (failed) return failure(failed);
+  if (failed) return failure(failed, button);
   switch (button.kind) {
     case 'sign-in':
       if (button.soldOut) return plain(t('button.SOLD_OUT'), t('soldOut.lead'));

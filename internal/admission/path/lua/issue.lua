@@ -10,7 +10,7 @@
 --           slot.
 --       [5] waiting room of the item
 --       [6] expiries of the user in the sale: of unpaid reservations and unused tokens
---       [7] units per user of the sale
+--       [7] units per user of the sale   [8] admissions of the waiting room
 -- ARGV  [1] user
 --       [2] name of this request, random
 --       [3] TTL of the path token, ms
@@ -64,7 +64,7 @@ if gate.sale_limit > 0 and (units_in_sale(KEYS[7], gate.epoch, user) or 0) >= ga
 end
 
 local wait, prefix = ARGV[10], ARGV[11]
-if stock > 0 then expire_unused(permits, now, prefix, wait, {user}) end
+if stock > 0 then expire_unused(permits, KEYS[8], now, prefix, wait, {user}) end
 if tonumber(redis.call('GET', KEYS[6]) or '0') >= tonumber(ARGV[9]) then
   return reply('expiries', ms(redis.call('PTTL', KEYS[6])))
 end
@@ -92,7 +92,8 @@ if before[1] and before[1] ~= permits then void_unused(before[1], before[2], now
 redis.call('HSET', captcha, 'permits', permits, 'user', user, 'request', request)
 redis.call('PEXPIRE', captcha, ms(math.max(1, till - now)))
 local expired = redis.call('ZRANGEBYSCORE', permits, 0, ms(now), 'LIMIT', 0, 100) -- bounded: later calls remove the rest
-expire_unused(permits, now, prefix, wait, expired)
+expire_unused(permits, KEYS[8], now, prefix, wait, expired)
 redis.call('ZADD', permits, ms(till), user)
+if own > now then redis.call('ZADD', KEYS[8], 'XX', ms(till), user) end
 keep_permits(permits, life + wait)
 return reply('issued', gate.epoch .. '|' .. ms(till))

@@ -4,9 +4,10 @@
 --
 -- Permits with a negative expiry were granted to a load tool. They are not counted.
 --
--- expire_unused(permits, now, prefix, wait, users)  removes the expired permits of the
---   given users and counts one expiry for each: the key of the count is prefix .. user;
---   it expires after wait, ms
+-- expire_unused(permits, admissions, now, prefix, wait, users)  removes the expired permits
+--   of the given users and counts one expiry for each: the key of the count is
+--   prefix .. user; it expires after wait, ms. If the token came from the waiting room,
+--   its expiry in admissions becomes negative: it was not used
 -- unused_permits(permits, now, life)  the number of unused tokens: those that expire within
 --   the lifetime of a token, ms. Later ones are from before the clock was set back. They
 --   stay valid for their users, but keep no unit from others any longer than that
@@ -17,11 +18,12 @@
 --
 -- Invariant: a token is counted once, in the step that removes its permit; a used or
 -- voided token has no permit and is not counted.
-local function expire_unused(permits, now, prefix, wait, users)
+local function expire_unused(permits, admissions, now, prefix, wait, users)
   for _, user in ipairs(users) do
     local till = redis.call('ZSCORE', permits, user)
     if till and tonumber(till) <= now and tonumber(till) > 0 then
       redis.call('ZREM', permits, user)
+      if redis.call('ZSCORE', admissions, user) == till then redis.call('ZADD', admissions, '-' .. till, user) end
       redis.call('INCR', prefix .. user)
       redis.call('PEXPIRE', prefix .. user, wait)
     end

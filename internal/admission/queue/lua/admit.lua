@@ -4,7 +4,7 @@
 --
 -- KEYS  [1] item   [2] reservations  [3] waiting room  [4] tickets of users  [5] beats
 --       [6] stats of the room   [7] rooms of the shard    [8] permits
---       [9] units per user of the sale
+--       [9] units per user of the sale   [10] admissions
 --       Tickets, and the captchas that they name, are in the same slot.
 -- ARGV  [1] "1" = the sale is over
 --       [2] unused path tokens at a time per thousand units left; 0 = no limit
@@ -23,7 +23,8 @@
 --         score where this pass ended, 1 = continue in another pass,
 --         expiry of the path tokens of admitted buyers (Unix ms),
 --         user and last reported position (-1 = none) of each closed ticket,
---         ticket and user of each admitted buyer }
+--         ticket and user of each admitted buyer,
+--         user of each admission that expired unused }
 -- Passes search beyond that limit once a second, over all processes.
 --
 -- Invariant: buyers are admitted in the order of their scores, except those who have an
@@ -32,20 +33,21 @@
 -- first again once that token is used or expires. Buyers who may not buy any more leave,
 -- with the reason in the ticket: holding or limit. The unused path tokens of an item
 -- never exceed the ratio of its stock; no second admits more than the inflow; the ticket
--- names epoch and expiry of its path token. Any number of processes may run it at once.
+-- names epoch and expiry of its path token. An admission that expired unused is
+-- replied once, whatever the state of the gate and whether others wait. Any number of processes may run it at once.
 local item, holders, queue, places, beats = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local room, rooms, permits, units = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local room, rooms, permits, units, admissions = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local ratio, inflow, life, patience, prefix = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 local most, at = tonumber(ARGV[8]), tonumber(ARGV[9])
 local now = redis_time()
 
 local function ms(n) return string.format('%.0f', n) end
 
-local admitted, freed, closed, left, passed, more, unserved, served = 0, 0, 0, -1, 0, 0, {}, {}
+local admitted, freed, closed, left, passed, more, unserved, served, lapsed = 0, 0, 0, -1, 0, 0, {}, {}, {}
 local function done()
   local waiting = redis.call('ZCARD', queue)
-  if waiting == 0 then redis.call('SREM', rooms, ARGV[7]) end
-  return {admitted, freed, closed, waiting, left, passed, at, more, now + life, unserved, served}
+  if waiting == 0 and redis.call('EXISTS', admissions) == 0 then redis.call('SREM', rooms, ARGV[7]) end
+  return {admitted, freed, closed, waiting, left, passed, at, more, now + life, unserved, served, lapsed}
 end
 
 local function out(ticket, status, why)
@@ -61,6 +63,23 @@ end
 local gate = read_gate(item)
 local stock = gate.stock
 left = stock or -1
+
+-- An expired token was not used if its permit is still there, was removed as unused, or
+-- went away with a former gate.
+local ended = redis.call('ZRANGEBYSCORE', admissions, '-inf', ms(now), 'WITHSCORES', 'LIMIT', 0, most)
+for i = 1, #ended, 2 do
+  local user, till = ended[i], tonumber(ended[i + 1])
+  local ticket = prefix .. (redis.call('HGET', places, user) or '')
+  local t = redis.call('HMGET', ticket, 'expires', 'epoch')
+  local own = tonumber(t[1] or '0') == math.abs(till)
+  redis.call('ZREM', admissions, user)
+  if till < 0 or tonumber(redis.call('ZSCORE', permits, user) or '0') == till
+    or (own and gate.epoch and tonumber(t[2]) < tonumber(gate.epoch) and redis.call('HEXISTS', holders, user) == 0) then
+    table.insert(lapsed, user)
+    if own then redis.call('HSET', ticket, 'why', 'unused') end
+  end
+end
+
 if ARGV[1] == '1' or gate.state == 'ended' then
   for _, ticket in ipairs(redis.call('ZRANGE', queue, 0, most - 1)) do
     local t = redis.call('HMGET', prefix .. ticket, 'user', 'ahead')
@@ -92,7 +111,7 @@ if refusal(gate, now) or now < gate.waitlist_until or stock <= 0 then return don
 local free = tonumber(ARGV[12])
 if ratio > 0 then
   local expired = redis.call('ZRANGEBYSCORE', permits, 0, ms(now), 'LIMIT', 0, 100) -- bounded: later calls remove the rest
-  expire_unused(permits, now, ARGV[11], ARGV[10], expired)
+  expire_unused(permits, admissions, now, ARGV[11], ARGV[10], expired)
   local unused = unused_permits(permits, now, life)
   free = math.min(free, math.floor((stock * ratio + 999) / 1000) - unused)
 end
@@ -126,6 +145,7 @@ for i = 1, #heads, 2 do
     redis.call('HSET', captcha, 'permits', permits, 'user', user, 'request', '')
     redis.call('PEXPIRE', captcha, life)
     redis.call('ZADD', permits, ms(now + life), user)
+    redis.call('ZADD', admissions, ms(now + life), user)
     redis.call('HSET', prefix .. ticket, 'status', 'ADMITTED', 'epoch', gate.epoch, 'expires', ms(now + life), 'score', ms(at))
     redis.call('ZREM', queue, ticket)
     redis.call('ZREM', beats, ticket)
@@ -138,6 +158,7 @@ if admitted < free and #heads == 2 * (free + most) then
 end
 if admitted > 0 then
   keep_permits(permits, life + ARGV[10])
+  keep_permits(admissions, life + ARGV[10])
   local window, n, last = math.floor(now / 10000), 0, 0 -- windows of ten seconds: see look.lua
   if tonumber(figures[3]) == window then
     n, last = tonumber(figures[4]), tonumber(figures[5])

@@ -9,6 +9,7 @@
 --       [9] rooms of the shard with buyers: "sale|item"
 --       [10] the new ticket           [11] expiries of the user in the sale
 --       [12] tickets of the session   [13] permits   [14] units per user of the sale
+--       [15] admissions
 -- ARGV  [1] user      [2] new ticket   [3] number in the draw, 1 to 2^52
 --       [4] challenge [5] MAC          [6] "1" = a right answer is required
 --       [7] prefix of the key of a ticket
@@ -59,6 +60,10 @@ if before then
     stay(before)
     return reply('placed', before)
   end
+  if t[1] == 'ADMITTED' and tonumber(t[2]) <= now and (tonumber(redis.call('ZSCORE', KEYS[13], user) or '0') == tonumber(t[2])
+    or tonumber(redis.call('ZSCORE', KEYS[15], user) or '0') == -tonumber(t[2])) then
+    redis.call('HSET', ARGV[7] .. before, 'why', 'unused') -- admit.lua no longer finds this ticket once there is another
+  end
   -- A rebuild of the gate took the path token away: the buyer is first again.
   if t[1] == 'ADMITTED' and t[4] and tonumber(t[2]) > now and gate.loaded and tonumber(t[3]) < tonumber(gate.epoch)
     and redis.call('HEXISTS', reservations, user) == 0 then
@@ -80,7 +85,7 @@ if why and why ~= 'not_started' then return reply(why) end
 if gate.sale_limit > 0 and (units_in_sale(KEYS[14], gate.epoch, user) or 0) >= gate.sale_limit then
   return reply('limit', ms(gate.sale_limit))
 end
-if gate.stock > 0 then expire_unused(KEYS[13], now, ARGV[14], ARGV[13], {user}) end
+if gate.stock > 0 then expire_unused(KEYS[13], KEYS[15], now, ARGV[14], ARGV[13], {user}) end
 if tonumber(redis.call('GET', KEYS[11]) or '0') >= tonumber(ARGV[11]) then
   return reply('expiries', ms(redis.call('PTTL', KEYS[11])))
 end

@@ -6,7 +6,8 @@
 --       [4] "1" = the sale is over
 -- Reply { status ("" = no such ticket), now (Unix ms), ahead, seconds to wait, chance in
 --         percent (each -1 = unknown), epoch and expiry (Unix ms) of the unused path
---         token (0 = none), why the ticket ended (see admit.lua; "" = not noted), nonce of
+--         token (0 = none), why the ticket ended (see admit.lua; "" = not noted;
+--         unused: the path token expired unused), nonce of
 --         its number in the draw ("" = none) }
 --
 -- The wait is the number ahead divided by the admissions per second in the present and
@@ -32,7 +33,11 @@ end
 if t[1] == 'ADMITTED' and epoch and tonumber(t[4]) > now and tonumber(redis.call('ZSCORE', permits, t[5]) or '0') == tonumber(t[4]) then
   return {t[1], ms(now), -1, -1, -1, epoch, t[4], '', t[8] or ''}
 end
-if t[1] ~= 'WAITING' then return {t[1], ms(now), -1, -1, -1, '0', '0', t[7] or '', t[8] or ''} end
+if t[1] ~= 'WAITING' then
+  local why = t[7] or ''
+  if why == '' and tonumber(t[4] or '0') > 0 and tonumber(t[4]) <= now and tonumber(redis.call('ZSCORE', permits, t[5]) or '0') == tonumber(t[4]) then why = 'unused' end
+  return {t[1], ms(now), -1, -1, -1, '0', '0', why, t[8] or ''}
+end
 
 if ARGV[2] == '1' then redis.call('ZADD', beats, 'XX', ms(now), ARGV[1]) end
 local opens, stock, limit = gate.opens, gate.stock, gate.limit or 1
