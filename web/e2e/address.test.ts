@@ -11,7 +11,7 @@ test('a buyer keeps addresses before a sale, on the narrowest phone', async () =
   await page.getByRole('button', { name: 'Add an address' }).click();
   await page.getByLabel('Phone number').fill('one two');
   await page.getByLabel('Country code (such as US)').fill('CHN'); // a field that is left is checked
-  await page.getByText('Begin with a digit or +').waitFor();
+  await page.getByText('Enter a phone number, such as').waitFor();
   await page.getByRole('button', { name: 'Save address' }).click();
   await page.getByText('Two letters, such as US.').waitFor();
   expect(await page.getByText('Fill in this field.').count()).toBe(3);

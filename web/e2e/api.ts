@@ -55,6 +55,8 @@ export interface OpenSale {
   accent?: string;
   /** How many products it has; 1 unless given. */
   products?: number;
+  /** Names of the products; made of the title unless given. */
+  names?: string[];
   /** Units of each product; 5 unless given. */
   stock?: number[];
   /** Markdown. */
@@ -76,10 +78,10 @@ export async function scheduleSales(demo: Demo, sales: OpenSale[], opensInMs: nu
   const [operator, admin] = await Promise.all(['operator', 'admin'].map((who) => tokenOf(demo, demoCredentials(who))));
   const at = (ms: number): string => new Date(Date.now() + ms).toISOString();
   return Promise.all(
-    sales.map(async ({ title, currencyCode, price, listPrice, requiresAddress = false, products = 1, stock = [], rules, purchaseLimit = null, accent = null }) => {
+    sales.map(async ({ title, currencyCode, price, listPrice, requiresAddress = false, products = 1, names = [], stock = [], rules, purchaseLimit = null, accent = null }) => {
       const items = await Promise.all(
         ['lamp', 'chair'].slice(0, products).map(async (what, n) => {
-          const { goods } = await mutate<{ goods: { id: string } }>(url, operator!, 'createGoods', 'goods { id }', { name: `${title} ${what}`, listPrice: { amount: listPrice, currencyCode } });
+          const { goods } = await mutate<{ goods: { id: string } }>(url, operator!, 'createGoods', 'goods { id }', { name: names[n] ?? `${title} ${what}`, listPrice: { amount: listPrice, currencyCode } });
           return { goodsId: goods.id, price: { amount: price, currencyCode }, stock: stock[n] ?? 5, purchaseLimit: Math.min(2, stock[n] ?? 5) };
         }),
       );
@@ -109,6 +111,25 @@ async function step(demo: Demo, name: string, slug: string, note: string): Promi
   await mutate(demo.url, await tokenOf(demo, demoCredentials('admin')), name, 'sale { id }', { saleId: id, note });
 }
 
+/** The ticket of a buyer in the waiting room of a sale. */
+export async function ticketOf(demo: Demo, who: Credentials, slug: string): Promise<string> {
+  const query = 'query ($slug: String!) { payload: sale(by: {slug: $slug}) { viewer { queueTicket { id } } } }';
+  const { viewer } = await ask<{ viewer: { queueTicket: { id: string } } }>(demo.url, await tokenOf(demo, who), query, { slug });
+  return viewer.queueTicket.id;
+}
+
+/** Waits until a buyer was admitted, and the admission has expired. */
+export async function turnExpired(demo: Demo, who: Credentials, ticketId: string): Promise<void> {
+  const token = await tokenOf(demo, who);
+  const query = 'query ($id: ID!) { payload: node(id: $id) { ... on QueueTicket { status path { token } } } }';
+  for (let tries = TRIES; ; tries--) {
+    const { status, path } = await ask<{ status: string; path: object | null }>(demo.url, token, query, { id: ticketId });
+    if (status === 'ADMITTED' && !path) return;
+    if (!tries || status === 'LEFT') throw new Error(`the ticket is ${status}`);
+    await sleep(EVERY_MS);
+  }
+}
+
 /** Cancels the orders of a buyer that were not paid. */
 export async function cancelOrders(demo: Demo, who: Credentials): Promise<void> {
   const token = await tokenOf(demo, who);
@@ -118,6 +139,9 @@ export async function cancelOrders(demo: Demo, who: Credentials): Promise<void> 
 
 /** Pauses a sale. */
 export const pauseSale = (demo: Demo, slug: string, note: string): Promise<void> => step(demo, 'pauseSale', slug, note);
+
+/** Resumes a paused sale. */
+export const resumeSale = (demo: Demo, slug: string): Promise<void> => step(demo, 'resumeSale', slug, 'It goes on.');
 
 /** Ends a sale; one that is not open is cancelled. */
 export const endSale = (demo: Demo, slug: string, note: string): Promise<void> => step(demo, 'endSale', slug, note);

@@ -17,9 +17,23 @@ function fieldOf(shown: ts.Expression): string | null {
   if (ts.isParenthesizedExpression(shown) || ts.isNonNullExpression(shown)) return fieldOf(shown.expression);
   if (ts.isBinaryExpression(shown)) return fieldOf(shown.right) ?? (shown.operatorToken.kind === ts.SyntaxKind.AmpersandAmpersandToken ? null : fieldOf(shown.left));
   if (ts.isConditionalExpression(shown)) return fieldOf(shown.whenTrue) ?? fieldOf(shown.whenFalse);
+  if (ts.isElementAccessExpression(shown)) return shown.expression.getText() === 'names' ? shown.getText() : null;
   if (ts.isIdentifier(shown)) return ['displayName', 'description'].includes(shown.text) ? shown.text : null;
   return ts.isPropertyAccessExpression(shown) && FIELDS.has(shown.name.text) && !OWN.has(shown.expression.getText()) ? shown.getText() : null;
 }
+
+/** The field that is among the texts of a list. */
+function partOf(list: ts.Expression): string | null {
+  if (ts.isArrayLiteralExpression(list)) return list.elements.map(fieldOf).find(Boolean) ?? null;
+  if (!ts.isCallExpression(list) || !ts.isPropertyAccessExpression(list.expression)) return null;
+  const [each] = list.arguments;
+  const shown = list.expression.name.text === 'map' && each && ts.isArrowFunction(each) && !ts.isBlock(each.body) && fieldOf(each.body);
+  return shown || partOf(list.expression.expression);
+}
+
+/** The field that a call joins with others. */
+const joined = (call: ts.Node): string | null =>
+  ts.isCallExpression(call) && ts.isPropertyAccessExpression(call.expression) && call.expression.name.text === 'join' ? partOf(call.expression.expression) : null;
 
 /** Whether an element isolates its text. */
 const isolates = (element: ts.Node): boolean =>
@@ -35,6 +49,8 @@ function mixed(file: string): string[] {
     const child = ts.isJsxExpression(node) && (ts.isJsxElement(node.parent) || ts.isJsxFragment(node.parent)) ? node.expression : undefined;
     const field = child && fieldOf(child);
     if (field && !isolates(node.parent)) note(node, field);
+    const part = joined(node);
+    if (part) note(node, part);
     if (ts.isTemplateExpression(node)) {
       for (const { expression } of node.templateSpans) {
         const part = fieldOf(expression);

@@ -185,7 +185,9 @@ function Items({ figures, names }: { figures: Figures; names: Names }) {
         <tbody>
           {figures.items.map((item) => (
             <tr key={item.itemId} class="border-t border-line">
-              <td class="min-w-32 py-2">{names[item.itemId] ?? item.itemId}</td>
+              <td class="min-w-32 py-2">
+                <bdi>{names[item.itemId] ?? item.itemId}</bdi>
+              </td>
               <td class="py-2 pl-3 text-right whitespace-nowrap">
                 {ot('op.sold', { percent: Math.floor((100 * item.paidUnits) / Math.max(1, item.totalUnits)), paid: count(item.paidUnits), total: count(item.totalUnits) })}
               </td>

@@ -108,7 +108,7 @@ export function valueWords(name: string, value: unknown, names: Names): string {
   }
   if (value && typeof value === 'object') {
     const { goods, stock, price } = value as Record<string, unknown>;
-    if (goods) return `${names[String(goods)] ?? String(goods)} × ${count(Number(stock))}, ${String(price)}`;
+    if (goods) return `${isolate(names[String(goods)] ?? String(goods))} × ${count(Number(stock))}, ${String(price)}`;
     return JSON.stringify(value);
   }
   return names[String(value)] ?? (value === null || value === '' ? '–' : String(value));
@@ -123,7 +123,7 @@ function Value({ name, value, names }: { name: string; value: unknown; names: Na
       </Link>
     );
   }
-  return <>{valueWords(name, value, names)}</>;
+  return <bdi>{valueWords(name, value, names)}</bdi>;
 }
 
 /** Most entries that the API returns of a log. */

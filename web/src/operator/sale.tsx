@@ -8,7 +8,7 @@ import { request } from '../api/client';
 import { currentUser } from '../api/session';
 import type { ResultOf } from '@seckill/client/operation';
 import { AdminSale as AdminSaleDoc } from '../documents/operator';
-import { textOr, t } from '../i18n/text';
+import { isolate, textOr, t } from '../i18n/text';
 import type { Previewed } from '../pages/sale-preview';
 import { FaultMessage, Loading, SaleNotFound, Stale, Title, DateTime } from '../ui/bits';
 import { Ticking } from '../ui/countdown';
@@ -130,7 +130,7 @@ function namesOf({ items, timeline }: SaleDetails): Names {
 function marksOf({ timeline }: SaleDetails): Mark[] {
   return timeline
     .filter(({ actor, action }) => actor || action === 'OPEN')
-    .map(({ at, action, actor }) => ({ at: Date.parse(at) / 1000, name: [textOr(`op.did.${action}`, action), actor?.displayName].filter(Boolean).join(' · ') }))
+    .map(({ at, action, actor }) => ({ at: Date.parse(at) / 1000, name: [textOr(`op.did.${action}`, action), isolate(actor?.displayName ?? '')].filter(Boolean).join(' · ') }))
     .reverse();
 }
 

@@ -223,8 +223,8 @@ function Receipt({ order }: { order: Order }) {
           <dt class="text-soft">{t('receipt.seller')}</dt>
           <dd>
             {[receipt.seller, ...receipt.sellerDetails].map((line) => (
-              <span key={line} dir="auto" class="block wrap-anywhere">
-                {line}
+              <span key={line} class="block wrap-anywhere">
+                <bdi>{line}</bdi>
               </span>
             ))}
           </dd>

@@ -10,7 +10,7 @@ import { http } from '../api/http';
 import type { Card, Phase } from '@seckill/client/types';
 import { Sales as SalesDoc, SaleStock } from '@seckill/client/documents/sale';
 import { bounded } from '../forms/bounded';
-import { lowest, money, t, timeOfDay } from '../i18n/text';
+import { isolate, lowest, money, t, timeOfDay } from '../i18n/text';
 import { phaseAt, usePhase } from '../purchase/button';
 import { altOf, FaultMessage, Loading, More, PhaseChip, Picture, Stale, StockBar, Title, DateTime } from '../ui/bits';
 import { Ticking } from '../ui/countdown';
@@ -109,7 +109,7 @@ function SaleCard({ sale, followed, poll }: { sale: Card; followed: boolean; pol
           <From sale={sale} />
         </span>
       </div>
-      <p class="line-clamp-1 text-sm text-soft">{sale.items.map(({ goods }) => goods.name).join(' · ')}</p>
+      <p class="line-clamp-1 text-sm text-soft">{sale.items.map(({ goods }) => isolate(goods.name)).join(' · ')}</p>
       <State sale={sale} phase={phase} />
     </li>
   );
