@@ -204,6 +204,9 @@ test('while the server does not know the status of a buyer, the page keeps what 
   await page.evaluate(() => dispatchEvent(new Event('online')));
   await page.getByText(/Not up to date/).waitFor();
   expect(await button(page, 'pay').count()).toBe(1);
+  await page.setViewportSize({ width: 390, height: 844 });
+  const [note, picture] = await Promise.all([page.locator('main .note'), page.locator('main .aspect-\\[4\\/3\\]')].map((part) => part.first().boundingBox()));
+  expect(note!.y + note!.height).toBeLessThanOrEqual(picture!.y); // the picture does not cover it
   losing = false;
   await page.getByText(/Not up to date/).waitFor({ state: 'detached' });
   expect(await button(page, 'pay').count()).toBe(1);

@@ -17,6 +17,7 @@ export const phoneCountry = signal<string | null | undefined>(undefined);
 export function Providers({ search, next, isNew }: { search: string; next: string; isNew?: boolean }) {
   const found = useSignal<{ title: string; url: string }[]>([]);
   const mail = useSignal<boolean | null>(null);
+  const asked = useSignal(false);
   const outcome = useSignal(new URLSearchParams(search).get(OUTCOME));
 
   useEffect(() => {
@@ -26,7 +27,8 @@ export function Providers({ search, next, isNew }: { search: string; next: strin
         mail.value = serverInfo?.mail === true;
         if (serverInfo) phoneCountry.value = serverInfo.phoneCountry;
       })
-      .catch(() => {}); // the form works without them
+      .catch(() => {}) // the form works without them
+      .finally(() => (asked.value = true));
     if (outcome.peek() !== 'done') return;
     resume()
       .catch(() => false)
@@ -36,6 +38,7 @@ export function Providers({ search, next, isNew }: { search: string; next: strin
   const to = encodeURIComponent(`/sign-in?${OUTCOME}=done&next=${encodeURIComponent(next)}`);
   return (
     <>
+      {!asked.value && <span data-waits />}
       {mail.value && !isNew && (
         <Link class="link mt-4 block text-center" href="/forgot-password">
           {t('sign.forgot')}

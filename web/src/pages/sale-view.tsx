@@ -53,9 +53,9 @@ function styleOf(accent: Sale['accent']): Record<string, string> | undefined {
 export function SaleView({ sale, item, phase, stockOf, choose, wanted, want, sheet, checklist, remind, children }: Props) {
   const most = mostOf(sale, item);
   return (
-    <div style={styleOf(sale.accent)} class="grid grid-cols-1 items-start gap-6 lg:grid-cols-[minmax(0,1fr)_24rem] lg:gap-8">
+    <div style={styleOf(sale.accent)} class="grid grid-cols-1 items-start gap-6 max-sm:first:-mt-6 lg:grid-cols-[minmax(0,1fr)_24rem] lg:gap-8">
       <div class="grid min-w-0 gap-6">
-        <div class="relative -mx-4 -mt-6 sm:mx-0 sm:mt-0">
+        <div class="relative -mx-4 sm:mx-0">
           <Picture goods={item.goods} alt={altOf(item.goods)} class="aspect-[4/3] max-h-[60dvh] w-full sm:rounded-2xl" />
           <span class="absolute top-3 left-3">
             <PhaseChip phase={phase} />
@@ -95,7 +95,7 @@ function Ordered({ sale, id }: { sale: Sale; id: string }) {
   const order = sale.viewer?.items.find((each) => each.item.id === id)?.order;
   if (!order) return null;
   return (
-    <Link class="link relative z-10 text-sm" href={`/orders/${order.id}`}>
+    <Link class="link relative z-10" href={`/orders/${order.id}`}>
       {t(`status.${order.status}`)}
     </Link>
   );
@@ -196,11 +196,11 @@ function Items({ sale, chosen, choose, stockOf }: Pick<Props, 'sale' | 'choose' 
             <Picture goods={goods} class="size-14 shrink-0 rounded-lg" />
             <span class="grid min-w-24 grow basis-0">
               <span class="font-medium"><bdi>{goods.name}</bdi></span>
-              <span key={left} class="text-sm text-soft">
-                {t(`stock.${left}`)}
+              <span class="flex flex-wrap gap-x-2 text-sm text-soft">
+                <span key={left}>{t(`stock.${left}`)}</span>
+                <Ordered sale={sale} id={id} />
               </span>
             </span>
-            <Ordered sale={sale} id={id} />
             <strong class="numeral">{money(price)}</strong>
           </label>
         );
