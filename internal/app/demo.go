@@ -129,7 +129,7 @@ var walk = []step{
     }
   }
 }`},
-	{"Get a captcha", "Open the picture (the data: URL) in a new browser tab and read it.", `mutation Captcha {
+	{"Get a captcha", "Read the picture: the playground shows it above the answer, other clients open its data: URL in a browser tab.", `mutation Captcha {
   createCaptcha(input: { purpose: SECKILL, saleId: "SALE_ID", kind: TEXT }) {
     challenge { id prompt image parameters expiresAt }
     userErrors { code message }
