@@ -18,7 +18,7 @@ const maxNodes = 100
 func (r *Resolver) node(ctx context.Context, nodeID string) (model.Node, error) {
 	kind, u, err := id.Split(nodeID)
 	if err != nil {
-		return r.letterNode(ctx, nodeID) // the ids of dead letters are those of their stream
+		return r.letterNode(ctx, nodeID) // the ids of dead letters are plain UUIDs
 	}
 	switch kind {
 	case id.KindSale, id.KindItem, id.KindGoods:

@@ -27,7 +27,7 @@ func (replayCmd) Help() string {
 	return "Workers handle a replayed message like a new one. A message whose order task has ended stays. May be run " +
 		"again, and has no timeout: use it instead of the admin pages for thousands of messages.\n\n" + examples(
 		"seckill deadletters replay --all --note 'the disk was full'",
-		"seckill deadletters replay 1732300000000-0 --note 'the trigger is dropped'",
+		"seckill deadletters replay 019ac5f2-0e1c-7c3b-9d52-6f1f4a0b7c11 --note 'the trigger is dropped'",
 	)
 }
 

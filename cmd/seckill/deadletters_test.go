@@ -9,10 +9,12 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
 	"github.com/redis/go-redis/v9"
 
+	"seckill/internal/deadletter"
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/reservation"
 	"seckill/internal/stream"
+	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
 
@@ -22,7 +24,9 @@ func TestDeadLettersAreReplayedFromTheCommandLine(t *testing.T) {
 	environ := services(t)
 	prefix, _ := lookupIn(environ)("SECKILL_REDIS_PREFIX")
 	keys := reservation.Keys{Prefix: prefix}
-	letters := stream.NewDeadLetters(stream.DeadLettersConfig{Client: conn.Cmd, Key: keys.DeadLetters(), Log: slog.New(slog.DiscardHandler)})
+	address, _ := lookupIn(environ)("SECKILL_DATABASE_URL")
+	store := deadletter.NewStore(deadletter.Config{DB: testdb.Open(t, address)})
+	letters := stream.NewDeadLetters(stream.DeadLettersConfig{Client: conn.Cmd, Record: store, Log: slog.New(slog.DiscardHandler)})
 	sale := id.New[id.Sale]()
 	orders := keys.Orders(id.ShardOf(sale))
 	must := func(err error) {
@@ -43,10 +47,10 @@ func TestDeadLettersAreReplayedFromTheCommandLine(t *testing.T) {
 		must(err)
 		msg.Metadata.Set("_stream_entry", entry) // as the subscriber does
 		msg.Metadata.Set(middleware.PoisonedTopicKey, orders)
-		must(letters.Publish(letters.Key(), msg))
+		must(letters.Publish("", msg))
 		must(conn.Cmd.XDel(t.Context(), orders, entry).Err())
 	}
-	list, err := letters.List(t.Context(), "", 10)
+	list, err := store.List(t.Context(), deadletter.List{Limit: 10})
 	must(err)
 
 	replay := func(code int, printed, complaint string, args ...string) {
@@ -61,14 +65,14 @@ func TestDeadLettersAreReplayedFromTheCommandLine(t *testing.T) {
 	replay(exitUnfit, "", "either --all or ids", "--note", "x")
 	replay(exitUnfit, "", "either --all or ids", "--note", "x", "--all", list[0].ID)
 	replay(exitUnfit, "", "--note: give 1 to 200 characters", "--note", " ", "--all")
-	replay(exitUnfit, "", "there is no dead letter 1-1", "--note", "x", "1-1")
+	replay(exitUnfit, "", "there is no dead letter 1732300000000-0", "--note", "x", "1732300000000-0") // of an older release
 	replay(exitOK, "replayed 1, refused 0\n", "", "--note", "a first try", list[0].ID)
 	replay(exitOK, "replayed 2, refused 0\n", "", "--note", "the disk was full", "--all")
 	replay(exitOK, "replayed 0, refused 0\n", "", "--note", "the disk was full", "--all")
 	if n := conn.Cmd.XLen(t.Context(), orders).Val(); n != 3 {
 		t.Errorf("%d messages are back in the stream", n)
 	}
-	if n, err := letters.Len(t.Context()); err != nil || n != 0 {
+	if n, err := store.Count(t.Context()); err != nil || n != 0 {
 		t.Errorf("%d letters are left, %v", n, err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"seckill/internal/attempt"
 	"seckill/internal/clock"
 	"seckill/internal/config"
+	"seckill/internal/deadletter"
 	"seckill/internal/id"
 	"seckill/internal/inbox"
 	"seckill/internal/notice"
@@ -243,6 +244,7 @@ type messages struct {
 	hub         *notifier.Hub
 	bus         *notifier.Bus
 	publisher   stream.Publisher
+	letters     *deadletter.Store
 	deadLetters *stream.DeadLetters
 	inspector   stream.Inspector
 	inbox       *inbox.Reporter
@@ -264,16 +266,16 @@ func newMessages(b base) (messages, error) {
 	b.svc.onClose(publisher.Close)
 	bus := notifier.NewBus(hub, broadcast, b.log)
 	reporter := inbox.NewReporter(bus, b.clock, b.log)
-	dead := newDeadLetters(b, reporter)
+	letters := deadletter.NewStore(deadletter.Config{DB: b.svc.db, Clock: b.clock, Inbox: reporter})
 	return messages{
-		hub: hub, bus: bus, publisher: publisher, deadLetters: dead, inbox: reporter,
-		inspector: stream.Inspector{Client: b.svc.redis.Cmd, Dead: dead, Clock: b.clock},
+		hub: hub, bus: bus, publisher: publisher, letters: letters, deadLetters: newDeadLetters(b, letters), inbox: reporter,
+		inspector: stream.Inspector{Client: b.svc.redis.Cmd, Clock: b.clock},
 	}, nil
 }
 
-func newDeadLetters(b base, in stream.Inbox) *stream.DeadLetters {
+func newDeadLetters(b base, letters *deadletter.Store) *stream.DeadLetters {
 	return stream.NewDeadLetters(stream.DeadLettersConfig{
-		Client: b.svc.redis.Cmd, Key: b.keys.DeadLetters(), Log: b.log, Metrics: b.streamMetrics, Inbox: in,
+		Client: b.svc.redis.Cmd, Record: letters, Key: b.keys.DeadLetters(), Log: b.log, Metrics: b.streamMetrics,
 	})
 }
 
@@ -339,7 +341,7 @@ func newOrders(b base, g gates, m messages, s stats) orders {
 		Metrics: b.orderMetrics, Timeout: b.scaled(order.BatchTimeout),
 	})
 	letters := orderintake.NewDeadLetters(orderintake.DeadLettersConfig{
-		DB: b.svc.db, Letters: m.deadLetters, Orders: store, Writer: writer, Clock: g.clock, Log: b.log,
+		DB: b.svc.db, Store: m.letters, Letters: m.deadLetters, Orders: store, Writer: writer, Clock: g.clock, Log: b.log,
 	})
 	return orders{
 		status: status, publisher: publisher, cache: cache, store: store, writer: writer, letters: letters,

@@ -255,7 +255,7 @@ func newScheduler(b base, g gates, s stats, in schedulerParts) scheduler {
 		Catalog: g.catalog, Gates: preloader, Keys: b.keys,
 		Auditor: audit.Auditor{DB: b.svc.db, Redis: b.svc.redis, Keys: b.keys},
 		Streams: stream.Appender{Client: b.svc.redis.Script},
-		Orders:  o.store, Payments: p.service, DeadLetters: m.deadLetters, Clock: g.clock, Registerer: b.registry, Log: b.log,
+		Orders:  o.store, Payments: p.service, DeadLetters: m.letters, Clock: g.clock, Registerer: b.registry, Log: b.log,
 	})
 	lost := orderintake.NewLostTasks(orderintake.LostTasksConfig{
 		Orders: o.store, Writer: o.writer, Backlog: o.backlog, Clock: g.clock, Log: b.log,
@@ -359,7 +359,7 @@ type inboxParts struct {
 func newInbox(b base, g gates, m messages, in inboxParts) *inbox.Inbox {
 	return inbox.New(inbox.Config{
 		Hub: m.hub, Sales: g.sales, Catalog: g.catalog, Stock: g.stock, Operator: in.admin.operator,
-		Payments: in.payments.service, Providers: in.payments.service.Names(), Letters: m.deadLetters, Webhooks: in.webhooks,
+		Payments: in.payments.service, Providers: in.payments.service.Names(), Letters: m.letters, Webhooks: in.webhooks,
 		Clock: b.clock, Log: b.log,
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"seckill/internal/auth"
 	"seckill/internal/clock"
 	"seckill/internal/config"
+	"seckill/internal/deadletter"
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/mail"
@@ -167,7 +168,7 @@ func Report(ctx context.Context, cfg *config.Config, saleID, earlier id.Sale, lo
 	}
 	defer func() { err = errors.Join(err, svc.Close()) }()
 	b := newBase(cfg, Roles{}, svc, log)
-	inspector := stream.Inspector{Client: svc.redis.Cmd, Dead: newDeadLetters(b, nil), Clock: b.clock}
+	inspector := stream.Inspector{Client: svc.redis.Cmd, Clock: b.clock}
 	source := report.Source{DB: svc.db, Sales: sale.NewStore(svc.db.Ent), Stats: newFigures(b, inspector), Clock: b.clock}
 	made, err := source.Build(ctx, saleID)
 	if err != nil || earlier.IsZero() {
@@ -211,8 +212,9 @@ func ChangeDeadLetters(ctx context.Context, cfg *config.Config, log *slog.Logger
 	store := order.NewStore(order.StoreConfig{
 		DB: svc.db, Cache: order.NewCache(svc.redis, b.keys.Tasks, b.clock), Clock: b.clock, Log: log,
 	})
+	letters := deadletter.NewStore(deadletter.Config{DB: svc.db, Clock: b.clock})
 	return fn(orderintake.NewDeadLetters(orderintake.DeadLettersConfig{
-		DB: svc.db, Letters: newDeadLetters(b, nil), Orders: store, Clock: b.clock, Log: log,
+		DB: svc.db, Store: letters, Letters: newDeadLetters(b, letters), Orders: store, Clock: b.clock, Log: log,
 	}))
 }
 

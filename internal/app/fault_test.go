@@ -245,6 +245,7 @@ func TestMalformedEntriesAreSetAsideAndCountedAndGoodOrdersAreWritten(t *testing
 		t.Fatal(err)
 	}
 	defer conn.Close()
+	db := s.database()
 	sale, err := id.ParseSale(made.SaleID)
 	if err != nil {
 		t.Fatal(err)
@@ -269,8 +270,8 @@ func TestMalformedEntriesAreSetAsideAndCountedAndGoodOrdersAreWritten(t *testing
 		t.Errorf("report %+v", report)
 	}
 	testenv.Eventually(t, testenv.Wait, func() bool {
-		n, err := conn.Cmd.XLen(context.Background(), keys.DeadLetters()).Result()
-		return err == nil && n == int64(bad)
+		n, err := db.Ent.DeadLetter.Query().Count(context.Background())
+		return err == nil && n == bad
 	}, fmt.Sprintf("%d entries are set aside", bad))
 	testenv.Eventually(t, testenv.Wait, func() bool {
 		n, err := worker.metric("seckill_stream_dead_letters_total")

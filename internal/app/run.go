@@ -208,7 +208,7 @@ func (a *App) schedule(g gates, m messages, s stats, in runningParts) {
 		store("seal logs", in.scheduler.seals.Run)
 		store("interventions", in.admin.operator.Loop().Run)
 		store("blocked users", in.admin.operator.BlockedLoop().Run)
-		for name, purge := range purges(s, in) {
+		for name, purge := range purges(m, s, in) {
 			store(name, loop(name, purgeEvery, purge).Run)
 		}
 		rooms := loop("waiting rooms", admitEvery, in.admission.queue.Step)
@@ -229,12 +229,13 @@ func (a *App) schedule(g gates, m messages, s stats, in runningParts) {
 }
 
 // purges returns what deletes rows after their retention, by the name of its part.
-func purges(s stats, in runningParts) map[string]periodic.Step {
+func purges(m messages, s stats, in runningParts) map[string]periodic.Step {
 	return map[string]periodic.Step{
 		"purge sessions":     in.accounts.store.Purge,
 		"purge security log": in.accounts.security.Purge,
 		"purge links":        in.accounts.store.PurgeLinks,
 		"purge attempts":     s.refused.Purge,
+		"purge dead letters": m.letters.Purge,
 		"purge mail":         in.mailing.purge,
 		"purge notices":      in.notices.Purge,
 		"purge waitlist":     in.waiting.service.Purge,

@@ -21,7 +21,7 @@ var layers = []layer{
 	{"services", []string{"internal/postgres", "internal/redisconn", "internal/periodic", "internal/batch", "internal/cursor", "internal/delivery", "internal/telemetry"}},
 	{"platform", []string{"internal/auth", "internal/ratelimit", "internal/stream", "internal/media"}},
 	{"services of tests", []string{"internal/testenv"}},
-	{"facts for others", []string{"internal/webhook", "internal/servicetoken", "internal/recipient", "internal/mail", "internal/testdb"}},
+	{"facts for others", []string{"internal/deadletter", "internal/webhook", "internal/servicetoken", "internal/recipient", "internal/mail", "internal/testdb"}},
 	{"notices", []string{"internal/notice"}},
 	{"nouns", []string{"internal/sale", "internal/reservation", "internal/order", "internal/notifier"}},
 	{"after the order", []string{"internal/payment", "internal/receipt", "internal/acceptance", "internal/waitlist"}},

@@ -32,7 +32,7 @@ var owners = []owner{
 	{
 		"ent",
 		[]string{
-			"ent", "internal/postgres", "internal/sale", "internal/order", "internal/payment", "internal/waitlist", "internal/account", "internal/webhook", "internal/servicetoken", "internal/recipient", "internal/mail", "internal/notice", "internal/receipt", "internal/attempt",
+			"ent", "internal/postgres", "internal/sale", "internal/order", "internal/payment", "internal/waitlist", "internal/account", "internal/webhook", "internal/servicetoken", "internal/recipient", "internal/mail", "internal/notice", "internal/receipt", "internal/attempt", "internal/deadletter",
 			"internal/preload", "internal/audit", "internal/recordloss", "internal/seed", "internal/app",
 			"internal/operator", "internal/orderintake", "internal/salestats", "internal/report",
 		},

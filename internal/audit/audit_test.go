@@ -16,6 +16,7 @@ import (
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/internal/audit"
+	"seckill/internal/deadletter"
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/postgres"
@@ -276,7 +277,7 @@ func TestEveryWayNotToAddUpIsFound(t *testing.T) {
 // setAside moves one message to the dead letters, as the worker's router does.
 func setAside(w *world) {
 	key := w.keys.Orders(w.shard())
-	letters := stream.NewDeadLetters(stream.DeadLettersConfig{Client: w.redis.Cmd, Key: w.keys.DeadLetters(), Log: slog.New(slog.DiscardHandler)})
+	letters := stream.NewDeadLetters(stream.DeadLettersConfig{Client: w.redis.Cmd, Record: deadletter.NewStore(deadletter.Config{DB: w.db}), Log: slog.New(slog.DiscardHandler)})
 	subscriber, err := stream.NewSubscriber(stream.SubscriberConfig{
 		Client: w.redis.NewBlocking(), Group: group, Consumer: "test", Batch: 1, Log: slog.New(slog.DiscardHandler),
 	})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"seckill/internal/deadletter"
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/stream"
@@ -57,21 +58,14 @@ func (a *Auditor) readQueue(ctx context.Context, sale id.Sale, s *state) error {
 // readDead reads the dead letters of the sale's stream. They are few: an operator has to
 // handle each.
 func (a *Auditor) readDead(ctx context.Context, sale id.Sale, key string, s *state) error {
-	letters := stream.NewDeadLetters(stream.DeadLettersConfig{Client: a.Redis.Cmd, Key: a.Keys.DeadLetters()})
-	for after := ""; ; {
-		page, err := letters.List(ctx, after, chunk)
+	letters := deadletter.NewStore(deadletter.Config{DB: a.DB})
+	for in := (deadletter.List{Stream: key, Limit: chunk, Fields: true}); ; {
+		page, err := letters.List(ctx, in)
 		if err != nil || len(page) == 0 {
 			return err
 		}
-		for _, summary := range page {
-			after = summary.ID
-			if summary.Stream != key {
-				continue
-			}
-			letter, err := letters.Inspect(ctx, summary.ID)
-			if err != nil || letter == nil {
-				continue // unreadable, or replayed meanwhile
-			}
+		for _, letter := range page {
+			in.After = letter.ID
 			s.queue.Dead += s.enter(sale, ordersOfLetter(letter), func(it *itemState) map[id.Task]int { return it.dead })
 		}
 	}
@@ -87,7 +81,7 @@ func ordersOf(entry redis.XMessage) []order.Requested {
 	return requests
 }
 
-func ordersOfLetter(letter *stream.Letter) []order.Requested {
+func ordersOfLetter(letter stream.Letter) []order.Requested {
 	msg, ok := letter.Message()
 	if !ok {
 		return nil

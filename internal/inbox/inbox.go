@@ -18,13 +18,13 @@ import (
 
 	"seckill/internal/auth"
 	"seckill/internal/clock"
+	"seckill/internal/deadletter"
 	"seckill/internal/id"
 	"seckill/internal/notifier"
 	"seckill/internal/operator"
 	"seckill/internal/payment"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
-	"seckill/internal/stream"
 	"seckill/internal/webhook"
 )
 
@@ -91,7 +91,7 @@ type Config struct {
 	Operator  *operator.Service
 	Payments  *payment.Service
 	Providers []string // names of the payment providers
-	Letters   *stream.DeadLetters
+	Letters   *deadletter.Store
 	Webhooks  *webhook.Service
 	Clock     clock.Clock
 	Log       *slog.Logger
@@ -190,7 +190,7 @@ func (b *Inbox) disputes(ctx context.Context) ([]Entry, error) {
 }
 
 func (b *Inbox) letters(ctx context.Context) ([]Entry, error) {
-	letters, err := b.cfg.Letters.List(ctx, "", maxPerKind)
+	letters, err := b.cfg.Letters.List(ctx, deadletter.List{Limit: maxPerKind})
 	entries := make([]Entry, len(letters))
 	for i, l := range letters {
 		entries[i] = Entry{Kind: DeadLetter, Subject: l.ID, Since: l.At, Note: l.Reason}

@@ -15,6 +15,7 @@ import (
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/ent/sale"
+	"seckill/internal/deadletter"
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/orderintake"
@@ -83,7 +84,7 @@ func BenchmarkOrder(b *testing.B) {
 		Handlers: []stream.Handler{{
 			Name: "orders", Topics: []string{keys.Orders(id.ShardOf(saleID))}, Handle: orderintake.NewHandler(writer, nil, nil).Handle, Split: order.Split,
 		}},
-		DeadLetters: stream.NewDeadLetters(stream.DeadLettersConfig{Client: conn.Cmd, Key: keys.DeadLetters(), Log: quiet}), Log: quiet,
+		DeadLetters: stream.NewDeadLetters(stream.DeadLettersConfig{Client: conn.Cmd, Record: deadletter.NewStore(deadletter.Config{DB: db}), Log: quiet}), Log: quiet,
 	})
 	must(err)
 

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"seckill/internal/clock"
+	"seckill/internal/deadletter"
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/periodic"
@@ -50,6 +51,7 @@ const (
 // DeadLettersConfig holds the dependencies of DeadLetters.
 type DeadLettersConfig struct {
 	DB              *postgres.DB
+	Store           *deadletter.Store
 	Letters         *stream.DeadLetters
 	Orders          *order.Store
 	Writer          *order.Writer // ends tasks
@@ -90,55 +92,41 @@ type Letter struct {
 // List returns up to limit letters after the one with id after, oldest first; ""
 // begins at the first. Their fields are left out.
 func (d *DeadLetters) List(ctx context.Context, after string, limit int) ([]*Letter, error) {
-	raw, err := d.cfg.Letters.List(ctx, after, limit)
+	raw, err := d.cfg.Store.List(ctx, deadletter.List{After: after, Limit: limit, Fields: true})
 	if err != nil {
 		return nil, err
 	}
 	letters := make([]*Letter, len(raw))
 	for i, l := range raw {
-		letters[i] = &Letter{Letter: l}
-		if l.Unreadable {
-			continue
-		}
-		whole, err := d.Letter(ctx, l.ID)
-		if err != nil {
+		letters[i] = &Letter{Letter: l, requests: requestsOf(l)}
+		if letters[i].Task, err = d.taskOf(ctx, letters[i]); err != nil {
 			return nil, err
 		}
-		if whole != nil { // else it was decided in the meantime
-			whole.Fields = nil
-			letters[i] = whole
-		}
+		letters[i].Fields = nil
 	}
 	return letters, nil
 }
 
 // Count returns the number of letters.
-func (d *DeadLetters) Count(ctx context.Context) (int, error) {
-	n, err := d.cfg.Letters.Len(ctx)
-	return int(n), err
-}
+func (d *DeadLetters) Count(ctx context.Context) (int, error) { return d.cfg.Store.Count(ctx) }
 
 // Letter returns one letter with its fields; nil when there is none with that id.
 func (d *DeadLetters) Letter(ctx context.Context, letterID string) (*Letter, error) {
-	l, err := d.read(ctx, letterID)
-	if l == nil || err != nil {
+	raw, err := d.cfg.Store.Letter(ctx, letterID)
+	if raw == nil || err != nil {
 		return nil, err
 	}
+	l := &Letter{Letter: *raw, requests: requestsOf(*raw)}
 	l.Task, err = d.taskOf(ctx, l)
 	return l, err
 }
 
-// read returns a letter as Letter does, without its task.
-func (d *DeadLetters) read(ctx context.Context, letterID string) (*Letter, error) {
-	raw, err := d.cfg.Letters.Inspect(ctx, letterID)
-	if raw == nil {
-		return nil, err
+// requestsOf returns the valid orders of a letter with its fields.
+func requestsOf(l stream.Letter) (requests []order.Requested) {
+	if msg, ok := l.Message(); ok && strings.HasSuffix(l.Stream, orderStreamSuffix) {
+		requests, _ = order.Decode(msg)
 	}
-	l := &Letter{Letter: *raw}
-	if msg, ok := raw.Message(); ok && strings.HasSuffix(raw.Stream, orderStreamSuffix) {
-		l.requests, _ = order.Decode(msg)
-	}
-	return l, nil
+	return requests
 }
 
 // taskOf returns the task of a message of an order stream, the first of several; both
@@ -163,31 +151,25 @@ func (d *DeadLetters) taskOf(ctx context.Context, l *Letter) (*order.Task, error
 // units are reserved like those of messages that are not handled yet.
 func (d *DeadLetters) waiting(ctx context.Context, key string) ([]order.Requested, error) {
 	var waiting []order.Requested
-	err := d.each(ctx, func(l stream.Letter) error {
-		if l.Stream != key {
-			return nil
-		}
-		whole, err := d.read(ctx, l.ID)
-		if err == nil && whole != nil {
-			waiting = append(waiting, whole.requests...)
-		}
-		return err
+	err := d.each(ctx, deadletter.List{Stream: key, Fields: true}, func(l stream.Letter) {
+		waiting = append(waiting, requestsOf(l)...)
 	})
 	return waiting, err
 }
 
-// each visits every letter, oldest first.
-func (d *DeadLetters) each(ctx context.Context, visit func(stream.Letter) error) error {
-	for after := ""; ; {
-		letters, err := d.cfg.Letters.List(ctx, after, pageSize)
+// each visits every selected letter, oldest first, those of an older release in Redis too.
+func (d *DeadLetters) each(ctx context.Context, in deadletter.List, visit func(stream.Letter)) error {
+	if err := d.cfg.Letters.Import(ctx); err != nil {
+		return err
+	}
+	for in.Limit = pageSize; ; {
+		letters, err := d.cfg.Store.List(ctx, in)
 		if err != nil {
 			return err
 		}
 		for _, l := range letters {
-			after = l.ID
-			if err := visit(l); err != nil {
-				return err
-			}
+			in.After = l.ID
+			visit(l)
 		}
 		if len(letters) < pageSize {
 			return nil
@@ -207,11 +189,11 @@ func (d *DeadLetters) Step(ctx context.Context) (map[string]int, error) {
 	counts := map[string]int{}
 	present := map[string]bool{}
 	var failed []error
-	err := d.each(ctx, func(l stream.Letter) error {
+	err := d.each(ctx, deadletter.List{}, func(l stream.Letter) {
 		present[l.ID] = true
 		age := d.cfg.Clock.Now().Sub(l.At)
 		if d.failedBefore(l.ID) || age < min(RetryAfter, d.cfg.DecisionTimeout) {
-			return nil
+			return
 		}
 		if retried, err := d.retry(ctx, l); err != nil || retried {
 			if retried {
@@ -219,26 +201,23 @@ func (d *DeadLetters) Step(ctx context.Context) (map[string]int, error) {
 			} else {
 				failed = append(failed, err)
 			}
-			return nil
+			return
 		}
 		if age < d.cfg.DecisionTimeout {
-			return nil
+			return
 		}
 		ended, err := d.failOverdue(ctx, l)
 		if err != nil {
 			failed = append(failed, err)
-			return nil
-		}
-		if ended {
+		} else if ended {
 			counts["given_up"]++
 		}
-		return nil
 	})
 	d.forgetAllBut(present)
 	return counts, errors.Join(append(failed, err)...)
 }
 
-// retry replays a letter that was not retried before, if a task waits for it.
+// retry replays a letter of a message that was not retried before, if a task waits for it.
 func (d *DeadLetters) retry(ctx context.Context, l stream.Letter) (bool, error) {
 	d.mu.Lock()
 	known := d.retried[l.ID]
@@ -246,13 +225,19 @@ func (d *DeadLetters) retry(ctx context.Context, l stream.Letter) (bool, error) 
 	if known {
 		return false, nil
 	}
-	whole, err := d.Letter(ctx, l.ID)
+	whole, err := d.undecided(ctx, l.ID)
 	if err != nil || whole == nil || len(whole.requests) == 0 || whole.Task != nil && whole.Task.Ended() {
 		return false, err
 	}
-	retried, err := d.cfg.Letters.RetryOnce(ctx, l)
+	before, err := d.cfg.Store.Retried(ctx, l.MessageID)
 	if err != nil {
 		return false, err
+	}
+	retried := false
+	if !before {
+		if _, retried, err = d.replay(ctx, whole, deadletter.Retried); err != nil {
+			return false, err
+		}
 	}
 	d.mu.Lock()
 	d.retried[l.ID] = true
@@ -263,10 +248,33 @@ func (d *DeadLetters) retry(ctx context.Context, l stream.Letter) (bool, error) 
 	return retried, nil
 }
 
+// replay appends the message of a letter to its stream and ends the letter. It reports
+// whether the message can be replayed, and whether this call ended the letter. Both steps may
+// be repeated: a process may end between them.
+func (d *DeadLetters) replay(ctx context.Context, l *Letter, as deadletter.State) (can, ended bool, err error) {
+	if can, err = d.cfg.Letters.Replay(ctx, l.Letter); !can || err != nil {
+		return can, false, err
+	}
+	ended, err = d.cfg.Store.End(ctx, l.ID, as)
+	return true, ended, err
+}
+
+// undecided returns a letter as Letter does, and nil if its order exists: a process ended
+// after it had replayed the letter, or Redis went back and delivered the entry again. There
+// is nothing to decide then, and the letter ends.
+func (d *DeadLetters) undecided(ctx context.Context, letterID string) (*Letter, error) {
+	l, err := d.Letter(ctx, letterID)
+	if l == nil || err != nil || len(l.requests) != 1 || l.Task == nil || l.Task.Status != order.Succeeded {
+		return l, err
+	}
+	_, err = d.cfg.Store.End(ctx, letterID, deadletter.Replayed)
+	return nil, err
+}
+
 // failOverdue fails the task of an overdue letter and reports whether it had not
 // ended before.
 func (d *DeadLetters) failOverdue(ctx context.Context, l stream.Letter) (bool, error) {
-	whole, err := d.Letter(ctx, l.ID)
+	whole, err := d.undecided(ctx, l.ID)
 	if err != nil || whole == nil {
 		return false, err
 	}

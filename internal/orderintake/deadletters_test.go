@@ -2,6 +2,7 @@ package orderintake_test
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"sync"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"seckill/ent"
 	"seckill/ent/sale"
 	"seckill/internal/clock"
+	"seckill/internal/deadletter"
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/order"
@@ -36,6 +38,7 @@ type rig struct {
 	db      *postgres.DB
 	conn    *redisconn.Conn
 	clock   *clock.Fake
+	store   *deadletter.Store
 	letters *stream.DeadLetters
 	cache   *order.Cache
 	writer  *order.Writer
@@ -69,7 +72,8 @@ func setup(t *testing.T) *rig {
 		return tx.SaleItem.Create().SetID(r.item).SetSaleID(r.sale).SetGoodsID(id.New[id.Goods]()).SetPosition(0).
 			SetPriceMinor(1999).SetCurrency("EUR").SetTotal(9).SetAvailable(9).Exec(ctx)
 	}))
-	r.letters = stream.NewDeadLetters(stream.DeadLettersConfig{Client: conn.Cmd, Key: keys.DeadLetters(), Log: quiet})
+	r.store = deadletter.NewStore(deadletter.Config{DB: r.db, Clock: r.clock})
+	r.letters = stream.NewDeadLetters(stream.DeadLettersConfig{Client: conn.Cmd, Record: r.store, Key: keys.DeadLetters(), Log: quiet})
 	r.cache = order.NewCache(conn, keys.Tasks, r.clock)
 	r.orders = order.NewStore(order.StoreConfig{DB: r.db, Cache: r.cache, Clock: r.clock, Log: quiet})
 	r.writer = order.NewWriter(order.WriterConfig{
@@ -77,7 +81,7 @@ func setup(t *testing.T) *rig {
 	})
 	t.Cleanup(func() { r.must(r.writer.Close(context.Background())) })
 	r.dead = orderintake.NewDeadLetters(orderintake.DeadLettersConfig{
-		DB: r.db, Letters: r.letters, Orders: r.orders, Writer: r.writer, Clock: r.clock, Log: quiet,
+		DB: r.db, Store: r.store, Letters: r.letters, Orders: r.orders, Writer: r.writer, Clock: r.clock, Log: quiet,
 	})
 	r.backlog = orderintake.NewBacklog(conn, keys, r.dead)
 	return r
@@ -114,7 +118,7 @@ func (r *rig) spoil(msg *stream.Message) {
 	copied.Metadata.Set("_stream_entry", entry) // as the subscriber does
 	copied.Metadata.Set(middleware.PoisonedTopicKey, r.key)
 	copied.Metadata.Set(middleware.ReasonForPoisonedKey, "the database refused it")
-	r.must(r.letters.Publish(r.letters.Key(), copied))
+	r.must(r.letters.Publish("", copied))
 	r.must(r.conn.Cmd.XDel(r.t.Context(), r.key, entry).Err()) // acknowledged and trimmed
 }
 
@@ -268,7 +272,7 @@ func TestDroppingALetterWithAnUnreadablePayloadFailsItsTask(t *testing.T) {
 	if n := r.db.Ent.OrderFailure.Query().CountX(t.Context()); n != 1 {
 		t.Errorf("%d failures recorded", n)
 	}
-	if n, err := r.letters.Len(t.Context()); err != nil || n != 0 {
+	if n, err := r.store.Count(t.Context()); err != nil || n != 0 {
 		t.Errorf("%d letters left, %v", n, err)
 	}
 }
@@ -283,7 +287,7 @@ func (r *rig) comesBack(task id.Task) {
 	}
 	entries, err := r.conn.Cmd.XRange(r.t.Context(), r.key, "-", "+").Result()
 	r.must(err)
-	if n, err := r.letters.Len(r.t.Context()); err != nil || n != 0 || len(entries) != 1 {
+	if n, err := r.store.Count(r.t.Context()); err != nil || n != 0 || len(entries) != 1 {
 		r.t.Fatalf("%d letters, %d messages, %v", n, len(entries), err)
 	}
 	msg, ok := stream.FromEntry(entries[0])
@@ -301,7 +305,7 @@ func TestADeadLetterWithoutADecisionIsReplayedOnce(t *testing.T) {
 	r.comesBack(task)
 	r.clock.Advance(orderintake.RetryAfter + time.Second)
 	counts, err := r.dead.Step(t.Context())
-	if n, failed := r.letters.Len(t.Context()); err != nil || failed != nil || len(counts) != 0 || n != 1 {
+	if n, failed := r.store.Count(t.Context()); err != nil || failed != nil || len(counts) != 0 || n != 1 {
 		t.Errorf("after its second failure: %v, %v, %d letters", counts, err, n)
 	}
 }
@@ -323,7 +327,7 @@ func TestAllDeadLettersAreReplayedAtOnce(t *testing.T) {
 	if err != nil || out.Replayed != 3 || out.Refused != 1 {
 		t.Errorf("%+v, %v", out, err)
 	}
-	if n, err := r.letters.Len(t.Context()); err != nil || n != 1 {
+	if n, err := r.store.Count(t.Context()); err != nil || n != 1 {
 		t.Errorf("%d letters are left, %v", n, err)
 	}
 	if n := r.conn.Cmd.XLen(t.Context(), r.key).Val(); n != 3 {
@@ -342,5 +346,104 @@ func TestDeadLettersBelongToTheBacklog(t *testing.T) {
 	}
 	if other, err := r.backlog.Requests(t.Context(), (r.shard+1)%id.Shards); err != nil || len(other) != 0 {
 		t.Errorf("%+v %v", other, err)
+	}
+}
+
+// emptyRedis deletes all keys of the test.
+func (r *rig) emptyRedis() {
+	r.t.Helper()
+	keys, err := r.conn.Cmd.Keys(r.t.Context(), r.keys.Prefix+"*").Result()
+	r.must(err)
+	r.must(r.conn.Cmd.Del(r.t.Context(), append(keys, r.key)...).Err())
+}
+
+func TestDeadLettersOutliveRedis(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	task := r.aside()
+	r.emptyRedis()
+	if waiting, err := r.backlog.Requests(t.Context(), r.shard); err != nil || len(waiting) == 0 || waiting[0].Task != task {
+		t.Errorf("waiting %+v %v", waiting, err)
+	}
+	if _, err := r.dead.Replay(t.Context(), r.decide("Redis is back")); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := r.conn.Cmd.XRange(t.Context(), r.key, "-", "+").Result()
+	r.must(err)
+	if msg, ok := stream.FromEntry(entries[0]); len(entries) != 1 || !ok || msg.UUID != task.String() {
+		t.Errorf("replayed %+v", entries)
+	}
+	// The only retry is remembered too.
+	r.must(r.conn.Cmd.Del(t.Context(), r.key).Err())
+	retried := r.aside()
+	r.comesBack(retried)
+	r.emptyRedis()
+	r.clock.Advance(orderintake.RetryAfter + time.Second)
+	if counts, err := r.dead.Step(t.Context()); err != nil || len(counts) != 0 {
+		t.Errorf("after its second failure: %v, %v", counts, err)
+	}
+	if _, err := r.dead.Drop(t.Context(), r.decide("poison")); err != nil || r.status(retried) != order.Failed {
+		t.Errorf("drop: %v, task %s", err, r.status(retried))
+	}
+}
+
+// The process is killed after it appended the message, and before it ended the letter.
+func TestAReplayCutInTheMiddleIsFinished(t *testing.T) {
+	t.Parallel()
+	for name, finish := range map[string]func(r *rig){
+		"by the next": func(r *rig) {
+			_, err := r.dead.Replay(t.Context(), r.decide("again"))
+			r.must(err)
+		},
+		"when its order exists": func(r *rig) {
+			r.must(stream.Backlog(t.Context(), r.conn.Cmd, r.key, func(msg *stream.Message) {
+				requests, err := order.Decode(msg)
+				r.must(err)
+				r.must(r.writer.Write(t.Context(), requests[0])[0].Err)
+			}))
+			r.clock.Advance(orderintake.RetryAfter + time.Second)
+			if counts, err := r.dead.Step(t.Context()); err != nil || len(counts) != 0 {
+				t.Errorf("%v, %v", counts, err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := setup(t)
+			r.aside()
+			letter, err := r.store.Letter(t.Context(), r.only().ID)
+			r.must(err)
+			if ok, err := r.letters.Replay(t.Context(), *letter); !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+			finish(r)
+			if n, err := r.store.Count(t.Context()); err != nil || n != 0 {
+				t.Errorf("%d letters, %v", n, err)
+			}
+			if n := r.conn.Cmd.XLen(t.Context(), r.key).Val(); n != 1 {
+				t.Errorf("%d messages", n)
+			}
+		})
+	}
+}
+
+// A rebuild of a gate right after the update counts them.
+func TestLettersOfAnOlderReleaseAreInTheBacklog(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	task := r.aside()
+	letter, err := r.store.Letter(t.Context(), r.only().ID)
+	r.must(err)
+	fields, err := json.Marshal(letter.Fields)
+	r.must(err)
+	r.must(r.db.Ent.DeadLetter.DeleteOneID(uuid.MustParse(letter.ID)).Exec(t.Context()))
+	r.must(r.conn.Cmd.XAdd(t.Context(), &redis.XAddArgs{Stream: r.keys.DeadLetters(), Values: []string{
+		"stream", r.key, "entry", letter.Entry, "message", letter.MessageID, "fields", string(fields),
+	}}).Err())
+	if waiting, err := r.backlog.Requests(t.Context(), r.shard); err != nil || len(waiting) == 0 || waiting[0].Task != task {
+		t.Errorf("%+v %v", waiting, err)
+	}
+	if r.only().MessageID != task.String() {
+		t.Errorf("%+v", r.only())
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"seckill/ent"
 	"seckill/ent/letteract"
 	"seckill/ent/predicate"
+	"seckill/internal/deadletter"
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/postgres"
@@ -62,14 +63,12 @@ func (d *DeadLetters) Replay(ctx context.Context, in Decision) (*Letter, error) 
 	if err := d.log(ctx, l, in, Replayed); err != nil {
 		return nil, err
 	}
-	done, err := d.cfg.Letters.Replay(ctx, l.ID)
+	can, _, err := d.replay(ctx, l, deadletter.Replayed) // or another process did at the same time
 	if err != nil {
 		return nil, err
 	}
-	switch done {
-	case stream.NotReplayable:
+	if !can {
 		return l, conflict()
-	case stream.Replayed, stream.NoLetter: // or another process replayed it at the same time
 	}
 	return l, nil
 }
@@ -87,10 +86,7 @@ func (d *DeadLetters) ReplayAll(ctx context.Context, in Decision) (out ReplayedA
 		return out, err
 	}
 	var letters []string
-	err = d.each(ctx, func(l stream.Letter) error {
-		letters = append(letters, l.ID)
-		return nil
-	})
+	err = d.each(ctx, deadletter.List{}, func(l stream.Letter) { letters = append(letters, l.ID) })
 	for _, letter := range letters {
 		if err != nil {
 			break
@@ -121,7 +117,7 @@ func (d *DeadLetters) Drop(ctx context.Context, in Decision) (*Letter, error) {
 	if _, err := d.failTask(ctx, l, "dropped by an operator: "+in.Note); err != nil {
 		return nil, err
 	}
-	if _, err := d.cfg.Letters.Drop(ctx, l.ID); err != nil {
+	if _, err := d.cfg.Store.End(ctx, l.ID, deadletter.Dropped); err != nil {
 		return nil, err
 	}
 	l.Task, err = d.taskOf(ctx, l)

@@ -141,6 +141,7 @@ func TestATaskWithADeadLetterIsNotLost(t *testing.T) {
 		ID: task, Sale: r.sale, Item: r.item, Status: order.Submitted, Revision: 1, CreatedAt: at, UpdatedAt: at,
 	}}, nil))
 	r.task(r.orders, task)
+	r.emptyRedis()
 	for range 3 {
 		r.clock.Advance(time.Minute)
 		if counts, err := search.Step(t.Context()); err != nil || counts["failed"] != 0 {

@@ -60,7 +60,7 @@ func TestOrdersThatWorkersHoldAreAhead(t *testing.T) {
 	positions := func() *orderintake.QueuePositions {
 		return orderintake.NewQueuePositions(orderintake.QueuePositionsConfig{
 			Queue: orderintake.Queue{
-				Inspector: stream.Inspector{Client: r.conn.Cmd, Dead: r.letters, Clock: r.clock}, Keys: r.keys, Group: positionGroup,
+				Inspector: stream.Inspector{Client: r.conn.Cmd, Clock: r.clock}, Keys: r.keys, Group: positionGroup,
 			},
 			Clock: r.clock,
 		})

@@ -1,43 +1,35 @@
 package reconcile
 
 import (
-	"fmt"
-	"log/slog"
+	"strconv"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
-	"seckill/internal/reservation"
+	"seckill/internal/clock"
+	"seckill/internal/deadletter"
 	"seckill/internal/stream"
-	"seckill/internal/testenv"
+	"seckill/internal/testdb"
 )
 
 func TestADeadLetterIsOverdueAfterSomeTime(t *testing.T) {
 	t.Parallel()
-	conn, prefix := testenv.Redis(t)
-	keys := reservation.Keys{Prefix: prefix}
-	letters := stream.NewDeadLetters(stream.DeadLettersConfig{
-		Client: conn.Cmd, Key: keys.DeadLetters(), Log: slog.New(slog.DiscardHandler),
-	})
-	s := installation{Config{DeadLetters: letters}}
 	now := time.Now()
-	const old = letterPage + 3
-	set := func(at time.Time, seq int) {
+	at := clock.NewFake(now.Add(-5 * time.Minute))
+	letters := deadletter.NewStore(deadletter.Config{DB: testdb.Postgres(t), Clock: at})
+	add := func(entry int) {
 		t.Helper()
-		err := conn.Cmd.XAdd(t.Context(), &redis.XAddArgs{
-			Stream: keys.DeadLetters(), ID: fmt.Sprintf("%d-%d", at.UnixMilli(), seq), Values: []string{"stream", "s"},
-		}).Err()
-		if err != nil {
+		if _, err := letters.Add(t.Context(), stream.Letter{Stream: "s", Entry: strconv.Itoa(entry)}); err != nil {
 			t.Fatal(err)
 		}
 	}
+	const old = 3
 	for i := range old {
-		set(now.Add(-5*time.Minute), i)
+		add(i)
 	}
-	set(now.Add(-time.Second), 0)
+	at.Advance(5*time.Minute - time.Second)
+	add(old)
 	for before, want := range map[time.Time]int{now.Add(-overdueAfter): old, now: old + 1, now.Add(-time.Hour): 0} {
-		if n, err := s.lettersBefore(t.Context(), before); err != nil || n != want {
+		if n, err := letters.CountBefore(t.Context(), before); err != nil || n != want {
 			t.Errorf("before %s: %d letters (%v), want %d", now.Sub(before), n, err, want)
 		}
 	}

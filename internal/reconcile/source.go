@@ -11,6 +11,7 @@ import (
 
 	"seckill/internal/audit"
 	"seckill/internal/clock"
+	"seckill/internal/deadletter"
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/payment"
@@ -19,13 +20,9 @@ import (
 	"seckill/internal/stream"
 )
 
-const (
-	// overdueAfter is the time after which unfinished work of other loops is overdue:
-	// several rounds of the slowest loop.
-	overdueAfter = 2 * time.Minute
-	// letterPage is the page size of reads of dead letters.
-	letterPage = 200
-)
+// overdueAfter is the time after which unfinished work of other loops is overdue:
+// several rounds of the slowest loop.
+const overdueAfter = 2 * time.Minute
 
 // Gates compares and rebuilds gates.
 type Gates interface {
@@ -45,7 +42,7 @@ type Config struct {
 	Streams     stream.Appender
 	Orders      *order.Store
 	Payments    *payment.Service
-	DeadLetters *stream.DeadLetters
+	DeadLetters *deadletter.Store
 	Clock       clock.Clock           // of Redis
 	Registerer  prometheus.Registerer // nil = metrics are not exported
 	Log         *slog.Logger
@@ -109,26 +106,6 @@ func (s installation) Unfinished(ctx context.Context) (map[string]int, error) {
 		return nil, err
 	}
 	maps.Copy(counts, money)
-	counts["dead_letters"], err = s.lettersBefore(ctx, before)
+	counts["dead_letters"], err = s.cfg.DeadLetters.CountBefore(ctx, before)
 	return counts, err
-}
-
-// lettersBefore counts the dead letters older than before, on which operators have had
-// time to decide.
-func (s installation) lettersBefore(ctx context.Context, before time.Time) (n int, err error) {
-	for last := ""; ; {
-		letters, err := s.cfg.DeadLetters.List(ctx, last, letterPage)
-		if err != nil {
-			return n, err
-		}
-		for _, l := range letters { // oldest first
-			if !l.At.Before(before) {
-				return n, nil
-			}
-			n, last = n+1, l.ID
-		}
-		if len(letters) < letterPage {
-			return n, nil
-		}
-	}
 }

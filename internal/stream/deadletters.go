@@ -6,88 +6,69 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/fault"
-	"seckill/internal/redisconn"
 )
-
-//go:embed lua/dead_append.lua
-var deadAppend string
-
-//go:embed lua/dead_remove.lua
-var deadRemove string
 
 //go:embed lua/replay.lua
 var replay string
 
 // Bounds of the dead letters.
 const (
-	maxLetters     = 500            // letters per List
 	maxReplay      = 1000           // fields of a replayable entry; a script can pass only some thousands
 	replayMemory   = 24 * time.Hour // how long a replay is remembered, so that it is not repeated
-	indexSuffix    = ":index"       // appended to the key of the letters
 	replayedSuffix = ":replayed:"   // appended to the key of a stream, followed by the id of a letter
-	retriedSuffix  = ":retried:"    // appended to the key of the letters, followed by the id of a message
 )
 
-// DeadLetters keeps dead letters until an operator replays or drops them. It implements
-// watermill's message.Publisher for the poison middleware, and Close of that publisher
-// does not end it.
+// Record keeps dead letters until an operator decides about them. It outlives Redis;
+// package deadletter implements it.
+type Record interface {
+	// Add stores a letter, unless one with its id was stored before or its entry has an
+	// undecided one, and reports whether it did. A letter without an id is new.
+	Add(ctx context.Context, l Letter) (bool, error)
+}
+
+// DeadLetters moves messages that cannot be handled to the record, and from there back to
+// their streams. It implements watermill's message.Publisher for the poison middleware, and
+// Close of that publisher does not end it.
 //
 // A letter holds the raw fields of the stream entry, not a new encoding of the decoded
 // message: a replay is the same message.
 type DeadLetters struct {
 	client  redis.UniversalClient
+	record  Record
 	key     string
 	log     *slog.Logger
 	metrics *Metrics
-	inbox   Inbox
 
-	append, remove, replay *redis.Script
+	replay, remove *redis.Script
 }
 
 // DeadLettersConfig configures DeadLetters.
 type DeadLettersConfig struct {
 	Client  redis.UniversalClient // shared; sending a command twice is harmless
-	Key     string                // with a hash tag, so that the index shares its slot
+	Record  Record
+	Key     string // where release 0.1 keeps letters, see Import
 	Log     *slog.Logger
 	Metrics *Metrics
-	Inbox   Inbox // nil = changes are not reported
 }
 
-// Inbox learns that a letter is new or gone; inbox.Reporter implements it.
-type Inbox interface {
-	Changed(ctx context.Context)
-}
-
-// NewDeadLetters returns the dead letters under a key.
+// NewDeadLetters returns DeadLetters.
 func NewDeadLetters(cfg DeadLettersConfig) *DeadLetters {
 	return &DeadLetters{
-		client: cfg.Client, key: cfg.Key, log: cfg.Log, metrics: cfg.Metrics, inbox: cfg.Inbox,
-		append: redis.NewScript(deadAppend),
-		remove: redis.NewScript(deadRemove),
+		client: cfg.Client, record: cfg.Record, key: cfg.Key, log: cfg.Log, metrics: cfg.Metrics,
 		replay: redis.NewScript(AppendLua + replay),
+		remove: redis.NewScript(deadRemove),
 	}
 }
 
-// reportChange reports to the inbox that a letter is new or gone.
-func (d *DeadLetters) reportChange(ctx context.Context) {
-	if d.inbox != nil {
-		d.inbox.Changed(ctx)
-	}
-}
-
-// Key returns the key of the stream of letters.
-func (d *DeadLetters) Key() string { return d.key }
-
-// Publish stores messages that watermill's poison middleware gave up. It ignores the
-// topic and uses its own key. The context of a message may be done; the letter must be
-// written before the entry is acknowledged.
+// Publish records messages that watermill's poison middleware gave up. It ignores the
+// topic. The context of a message may be done; the letter must be recorded before the entry
+// is acknowledged. After an error the entry stays pending and is delivered again.
 func (d *DeadLetters) Publish(_ string, messages ...*Message) error {
 	for _, msg := range messages {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(msg.Context()), commandTimeout)
@@ -124,20 +105,14 @@ func (d *DeadLetters) setAside(ctx context.Context, msg *Message) error {
 	if letter.Fields == nil { // Redis was emptied: only the decoded message is left
 		letter.Fields = fieldsOf(msg)
 	}
-	args, err := letter.args()
+	fresh, err := d.record.Add(ctx, letter)
 	if err != nil {
 		return fmt.Errorf("set aside %s/%s: %w", letter.Stream, letter.Entry, err)
 	}
-	args = append([]any{letter.Stream, letter.Entry}, args...)
-	reply, err := d.append.Run(ctx, d.client, []string{d.key, d.key + indexSuffix}, args...).Slice()
-	if err != nil {
-		return fmt.Errorf("set aside %s/%s: %w", letter.Stream, letter.Entry, err)
-	}
-	if len(reply) == 2 && reply[1] == int64(1) {
+	if fresh {
 		d.metrics.count(DeadLettered, letter.Stream, 1)
 		d.log.Error("message set aside", slog.String("stream", letter.Stream), slog.String("entry", letter.Entry),
 			slog.String("message_id", letter.MessageID), slog.String("reason", letter.Reason))
-		d.reportChange(ctx)
 	}
 	return nil
 }
@@ -194,148 +169,27 @@ func bytesOf(v any) []byte {
 	return nil
 }
 
-// Len returns the number of letters.
-func (d *DeadLetters) Len(ctx context.Context) (int64, error) {
-	n, err := d.client.XLen(ctx, d.key).Result()
-	if err != nil {
-		return 0, fmt.Errorf("count dead letters: %w", err)
-	}
-	return n, nil
-}
-
-// LenOf returns the number of letters from one stream.
-func (d *DeadLetters) LenOf(ctx context.Context, stream string) (int64, error) {
-	text, err := d.client.HGet(ctx, d.key+indexSuffix, "n:"+stream).Result()
-	if errors.Is(err, redis.Nil) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("count dead letters of %s: %w", stream, err)
-	}
-	return strconv.ParseInt(text, 10, 64)
-}
-
-// List returns up to limit letters (at most 500) after the letter with id after, oldest
-// first; "" starts at the first. Their Fields are nil.
-func (d *DeadLetters) List(ctx context.Context, after string, limit int) ([]Letter, error) {
-	from := "-"
-	if after != "" {
-		if _, _, err := redisconn.ParseEntryID(after); err != nil {
-			return nil, fault.Wrap(fault.BadInput, "Invalid cursor.", err)
-		}
-		from = nextID(after)
-	}
-	entries, err := d.client.XRangeN(ctx, d.key, from, "+", int64(min(max(limit, 1), maxLetters))).Result()
-	if err != nil {
-		return nil, fmt.Errorf("list dead letters: %w", err)
-	}
-	letters := make([]Letter, 0, len(entries))
-	for _, e := range entries {
-		l, err := readLetter(e.ID, e.Values)
-		if err != nil {
-			l.Reason, l.Unreadable = "unreadable letter: "+l.Reason, true
-		}
-		l.Fields = nil
-		letters = append(letters, l)
-	}
-	return letters, nil
-}
-
-// Inspect returns one letter with its fields, or nil when no letter has that id.
-func (d *DeadLetters) Inspect(ctx context.Context, id string) (*Letter, error) {
-	if _, _, err := redisconn.ParseEntryID(id); err != nil {
-		return nil, nil // no letter has such an id
-	}
-	entries, err := d.client.XRangeN(ctx, d.key, id, id, 1).Result()
-	if err != nil {
-		return nil, fmt.Errorf("inspect dead letter %s: %w", id, err)
-	}
-	if len(entries) == 0 {
-		return nil, nil
-	}
-	l, err := readLetter(entries[0].ID, entries[0].Values)
-	return &l, err
-}
-
-// Replay is the outcome of replaying a letter.
-type Replay string
-
-// Outcomes of a replay.
-const (
-	Replayed      Replay = "replayed"       // the entry was appended to its stream
-	NoLetter      Replay = "no_letter"      // no letter has that id: replayed or dropped before, or never existed
-	NotReplayable Replay = "not_replayable" // the entry has no fields, or too many
-)
-
-// Replay appends the fields of a letter to their original stream and removes the
-// letter. It appends at most once, even for repeated and concurrent calls. Each step
-// may be repeated: a crash between them leaves a letter that the next replay removes.
-func (d *DeadLetters) Replay(ctx context.Context, id string) (Replay, error) {
-	letter, err := d.Inspect(ctx, id)
-	if err != nil {
-		return "", err
-	}
-	if letter == nil {
-		return NoLetter, nil
-	}
-	if len(letter.Fields) == 0 || len(letter.Fields) > maxReplay {
-		return NotReplayable, nil
+// Replay appends the fields of a letter to their original stream, at most once in 24 hours
+// even for repeated and concurrent calls, and reports whether they can be appended: a letter
+// may have no fields, or too many. The caller ends the letter afterwards; a crash in between
+// leaves a letter that may be replayed again.
+func (d *DeadLetters) Replay(ctx context.Context, l Letter) (bool, error) {
+	if l.Stream == "" || len(l.Fields) == 0 || len(l.Fields) > maxReplay {
+		return false, nil
 	}
 	orders := 1
-	if msg, ok := letter.Message(); ok {
+	if msg, ok := l.Message(); ok {
 		orders = Count(msg)
 	}
 	args := []any{replayMemory.Milliseconds(), orders}
-	for _, f := range letter.Fields {
+	for _, f := range l.Fields {
 		if name := string(f.Name); name != FieldCount && name != fieldSum {
 			args = append(args, f.Name, f.Value)
 		}
 	}
-	keys := []string{letter.Stream, SumKey(letter.Stream), letter.Stream + replayedSuffix + id}
+	keys := []string{l.Stream, SumKey(l.Stream), l.Stream + replayedSuffix + l.ID}
 	if err := d.replay.Run(ctx, d.client, keys, args...).Err(); err != nil {
-		return "", fmt.Errorf("replay dead letter %s: %w", id, err)
+		return false, fmt.Errorf("replay dead letter %s: %w", l.ID, err)
 	}
-	if _, err := d.delete(ctx, *letter); err != nil {
-		return "", fmt.Errorf("replay dead letter %s: %w", id, err)
-	}
-	return Replayed, nil
-}
-
-// RetryOnce replays a letter unless a letter of the same message was retried in the last
-// 24 hours. It reports whether it did.
-func (d *DeadLetters) RetryOnce(ctx context.Context, l Letter) (bool, error) {
-	if l.MessageID == "" {
-		return false, nil
-	}
-	key := d.key + retriedSuffix + l.MessageID
-	first, err := d.client.SetNX(ctx, key, l.ID, replayMemory).Result()
-	if err != nil {
-		return false, err
-	}
-	if !first {
-		// The same letter: a process ended before the replay, or the reply was lost.
-		if of, err := d.client.Get(ctx, key).Result(); err != nil || of != l.ID {
-			return false, err
-		}
-	}
-	done, err := d.Replay(ctx, l.ID)
-	return done == Replayed, err
-}
-
-// Drop removes a letter permanently and reports whether it existed.
-func (d *DeadLetters) Drop(ctx context.Context, id string) (bool, error) {
-	letter, err := d.Inspect(ctx, id)
-	if letter == nil {
-		return false, err
-	}
-	return d.delete(ctx, *letter)
-}
-
-func (d *DeadLetters) delete(ctx context.Context, l Letter) (bool, error) {
-	n, err := d.remove.Run(ctx, d.client, []string{d.key, d.key + indexSuffix}, l.ID, l.Stream, l.Entry).Int()
-	if err != nil {
-		return false, fmt.Errorf("remove dead letter %s: %w", l.ID, err)
-	}
-	d.reportChange(ctx)
-	return n == 1, nil
+	return true, nil
 }

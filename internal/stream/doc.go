@@ -53,4 +53,6 @@
 // without a reply (it kills its workers). Retryable errors (a service is unavailable, a
 // deadline passed, a lock was not free) never count: an outage of Postgres of any
 // length makes no valid order a dead letter.
+// The letter is recorded before the entry is acknowledged; while the record refuses it, the
+// entry stays pending and is tried again like a failed one.
 package stream

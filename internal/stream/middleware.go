@@ -25,7 +25,7 @@ import (
 //	recover     turns a panic into an error of the handler
 //	deadline    bounds the handler's context, and then restores the message's own
 func (r *Router) chain(h Handler) ([]message.HandlerMiddleware, error) {
-	aside, err := middleware.PoisonQueueWithFilter(r.cfg.DeadLetters, r.cfg.DeadLetters.Key(), IsPermanent)
+	aside, err := middleware.PoisonQueueWithFilter(r.cfg.DeadLetters, "dead letters", IsPermanent)
 	if err != nil {
 		return nil, err
 	}

@@ -103,7 +103,7 @@ func TestNothingIsLostWhenRedisIsKilledAgainAndAgain(t *testing.T) {
 		server.Restart() // kill -9, and a restart with its append-only file
 	}
 	testenv.Eventually(t, testenv.Wait, func() bool {
-		s, err := Inspector{Client: r.redis, Dead: r.dead, Clock: systemClock{}}.Stats(context.Background(), r.topic, "orders")
+		s, err := Inspector{Client: r.redis, Clock: systemClock{}}.Stats(context.Background(), r.topic, "orders")
 		return err == nil && s.Unread == 0 && s.Pending == 0
 	}, "entries are left")
 	distinct, counted, _ := r.effects()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -55,11 +56,9 @@ func (r *rig) effect(msg *Message) error { return effect(msg.Context(), r.redis,
 
 func (r *rig) letters() []Letter {
 	r.t.Helper()
-	letters, err := r.dead.List(context.Background(), "", maxLetters)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return letters
+	r.kept.mu.Lock()
+	defer r.kept.mu.Unlock()
+	return slices.Clone(r.kept.letters)
 }
 
 func TestAPanickingHandlerIsTriedAgainAndSetAsideInTheEnd(t *testing.T) {
@@ -236,21 +235,17 @@ func TestAMessageThatKillsItsWorkersIsSetAside(t *testing.T) {
 	}
 }
 
-func TestWhileRedisRefusesTheLetterTheEntryStaysPending(t *testing.T) {
+func TestWhileTheRecordRefusesTheLetterTheEntryStaysPending(t *testing.T) {
 	t.Parallel()
 	r := setup(t)
 	r.publish(0, 1)
-	if err := r.redis.Set(t.Context(), r.dead.Key(), "in the way", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	r.kept.refuse(errors.New("the database is away"))
 	r.route(func(*Message) error { return Permanent(errors.New("no")) }, nil)
 	testenv.Eventually(t, patience, func() bool { return r.tally.of(DeadFailed) >= 2 }, "not tried again")
 	if r.pending() != 1 {
 		t.Fatal("the entry was acknowledged and is nowhere")
 	}
-	if err := r.redis.Del(t.Context(), r.dead.Key()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	r.kept.refuse(nil)
 	r.settled()
 	if len(r.letters()) != 1 {
 		t.Error("no letter")
@@ -331,7 +326,7 @@ func TestNoPayloadReachesTheLog(t *testing.T) {
 	}, func(c *RouterConfig) {
 		c.MaxFailures = 3
 		c.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-		c.DeadLetters = NewDeadLetters(DeadLettersConfig{Client: r.redis, Key: r.dead.Key(), Log: c.Log})
+		c.DeadLetters = NewDeadLetters(DeadLettersConfig{Client: r.redis, Record: r.kept, Log: c.Log})
 	})
 	r.settled()
 	stop()

@@ -6,7 +6,9 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -35,6 +37,7 @@ type rig struct {
 	redis redis.UniversalClient
 	topic string // stream used only by this test
 	dead  *DeadLetters
+	kept  *record
 	tally *tally
 	pad   string // appended to the payload of published messages
 }
@@ -63,12 +66,34 @@ func setupMini(t testing.TB) *rig {
 }
 
 func newRig(t testing.TB, conn *redisconn.Conn, prefix string) *rig {
-	r := &rig{t: t, conn: conn, redis: conn.Cmd, topic: prefix + "{s07}:orders", tally: newTally()}
+	r := &rig{t: t, conn: conn, redis: conn.Cmd, topic: prefix + "{s07}:orders", kept: &record{}, tally: newTally()}
 	r.dead = NewDeadLetters(DeadLettersConfig{
-		Client: r.redis, Key: prefix + "{dead}:orders", Log: silent(), Metrics: r.tally.metrics(),
+		Client: r.redis, Record: r.kept, Key: prefix + "{dead}:orders", Log: silent(), Metrics: r.tally.metrics(),
 	})
 	return r
 }
+
+// record keeps the letters of a test in memory: package deadletter imports this one.
+type record struct {
+	mu      sync.Mutex
+	letters []Letter // guarded by mu
+	refuses error    // guarded by mu
+}
+
+// Add implements Record.
+func (r *record) Add(_ context.Context, l Letter) (bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	same := func(other Letter) bool { return other.Stream == l.Stream && other.Entry == l.Entry }
+	if r.refuses != nil || slices.ContainsFunc(r.letters, same) {
+		return false, r.refuses
+	}
+	l.ID = strconv.Itoa(len(r.letters))
+	r.letters = append(r.letters, l)
+	return true, nil
+}
+
+func (r *record) refuse(err error) { r.mu.Lock(); defer r.mu.Unlock(); r.refuses = err }
 
 // onBoth runs a test on a real Redis and on the in-process one.
 func onBoth(t *testing.T, test func(t *testing.T, r *rig)) {
@@ -190,7 +215,7 @@ func (r *rig) pending() int64 {
 
 func (r *rig) stats() Stats {
 	r.t.Helper()
-	s, err := Inspector{Client: r.redis, Dead: r.dead, Clock: systemClock{}}.Stats(context.Background(), r.topic, "orders")
+	s, err := Inspector{Client: r.redis, Clock: systemClock{}}.Stats(context.Background(), r.topic, "orders")
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -55,8 +55,8 @@ func TestOnePoisonOrderOfAMessageIsSetAsideAlone(t *testing.T) {
 		mu.Lock()
 		sick = false
 		mu.Unlock()
-		if outcome, err := r.dead.Replay(t.Context(), letter.ID); outcome != Replayed || err != nil {
-			t.Fatal(outcome, err)
+		if ok, err := r.dead.Replay(t.Context(), letter); !ok || err != nil {
+			t.Fatal(ok, err)
 		}
 		testenv.Eventually(t, patience, func() bool { mu.Lock(); defer mu.Unlock(); return handled["poison"] == 1 }, "the replayed order is handled")
 		r.settled()

@@ -23,14 +23,12 @@ type Stats struct {
 	Length    int64         // entries in the stream, including finished ones that are not trimmed
 	Unread    int64         // orders that no consumer has read
 	Pending   int64         // orders that were read but not acknowledged
-	Dead      int64         // dead letters from this stream
 	OldestAge time.Duration // age of the oldest unread or pending entry, 0 when there is none
 }
 
 // Inspector reads statistics of streams, for metrics and the audit.
 type Inspector struct {
 	Client redis.UniversalClient
-	Dead   *DeadLetters
 	Clock  clock.Clock
 }
 
@@ -46,9 +44,6 @@ func (i Inspector) Stats(ctx context.Context, key, group string) (Stats, error) 
 
 func (i Inspector) stats(ctx context.Context, key, group string) (s Stats, err error) {
 	if s.Length, err = i.Client.XLen(ctx, key).Result(); err != nil {
-		return s, err
-	}
-	if s.Dead, err = i.Dead.LenOf(ctx, key); err != nil {
 		return s, err
 	}
 	info, err := i.group(ctx, key, group)

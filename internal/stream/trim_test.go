@@ -189,7 +189,7 @@ func TestStatisticsAreTrue(t *testing.T) {
 		now := clock.NewFake(systemClock{}.Now().Add(1e12))
 		look := func() Stats {
 			t.Helper()
-			s, err := Inspector{Client: r.redis, Dead: r.dead, Clock: now}.Stats(ctx, r.topic, "orders")
+			s, err := Inspector{Client: r.redis, Clock: now}.Stats(ctx, r.topic, "orders")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,6 +1,7 @@
--- Removes a dead letter, once.
+-- Removes a dead letter that an earlier release keeps in Redis, once.
 -- KEYS[1] stream of dead letters
--- KEYS[2] its index (see dead_append.lua)
+-- KEYS[2] its index, a hash in the same slot: "e:<stream>/<entry>" -> id of the
+--         letter, "n:<stream>" -> number of letters from that stream
 -- ARGV[1] id of the letter
 -- ARGV[2] stream of its entry
 -- ARGV[3] id of its entry
