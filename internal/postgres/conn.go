@@ -106,20 +106,27 @@ func (c *conn) ResetSession(ctx context.Context) error {
 	return c.pqConn.ResetSession(ctx)
 }
 
-// QueryContext runs a query.
+// QueryContext runs a query. Only one that changes nothing is cancelled at the server, see
+// ExecContext.
 func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	cancels := ctx
+	if !isRead(query) {
+		cancels = context.WithoutCancel(ctx)
+	}
 	return c.query(ctx, query, func() (driver.Rows, error) {
 		return run(ctx, c, query,
-			func() (driver.Rows, error) { return c.pqConn.QueryContext(ctx, query, args) },
+			func() (driver.Rows, error) { return c.pqConn.QueryContext(cancels, query, args) },
 			func(stmt pqStmt) (driver.Rows, error) { return stmt.QueryContext(context.WithoutCancel(ctx), args) })
 	})
 }
 
-// ExecContext runs a statement once.
+// ExecContext runs a statement once. The end of its context is not sent to the server: it would
+// end the wait of a commit for a synchronous standby, so that what the standby does not have
+// becomes visible. The timeouts of the session bound the statement there.
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	return c.exec(ctx, query, func() (driver.Result, error) {
 		return run(ctx, c, query,
-			func() (driver.Result, error) { return c.pqConn.ExecContext(ctx, query, args) },
+			func() (driver.Result, error) { return c.pqConn.ExecContext(context.WithoutCancel(ctx), query, args) },
 			func(stmt pqStmt) (driver.Result, error) { return stmt.ExecContext(context.WithoutCancel(ctx), args) })
 	})
 }
@@ -251,10 +258,11 @@ func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, e
 	return &stmt{pqStmt: full, conn: c, query: query}, nil
 }
 
-// BeginTx begins a transaction.
+// BeginTx begins a transaction. lib/pq would send the end of its context to the server also
+// during the commit, see ExecContext.
 func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	defer c.netConn.bound(ctx)()
-	raw, err := guard(func() (driver.Tx, error) { return c.pqConn.BeginTx(ctx, opts) })
+	raw, err := guard(func() (driver.Tx, error) { return c.pqConn.BeginTx(context.WithoutCancel(ctx), opts) })
 	if err != nil {
 		return nil, c.outcome(ctx, err)
 	}
