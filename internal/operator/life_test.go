@@ -13,6 +13,8 @@ import (
 	"seckill/internal/operator"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
+	"seckill/internal/testdb"
+	"seckill/internal/testenv"
 )
 
 func TestASaleGoesThroughItsWholeLife(t *testing.T) {
@@ -80,6 +82,31 @@ func TestASaleIsCalledOffBeforeItBeginsAndEndedAfter(t *testing.T) {
 		if loaded := status.Loaded(); loaded == (got.SettledAt != nil) || (loaded && e.gate(v)["gate"] != reservation.GateEnded) {
 			t.Errorf("end of %s: settled at %v, gate %v", status, got.SettledAt, e.gate(v))
 		}
+	}
+}
+
+// The change is recorded, and the operator learns that the gates may still sell.
+func TestAnActThatStopsASaleWhoseGatesCannotBeReachedIsUnavailable(t *testing.T) {
+	t.Parallel()
+	for name, act := range map[sale.Status]func(e *env, in operator.ActInput) (*sale.Sale, error){
+		sale.Paused: func(e *env, in operator.ActInput) (*sale.Sale, error) { return e.ops.Pause(e.t.Context(), in) },
+		sale.Ended:  func(e *env, in operator.ActInput) (*sale.Sale, error) { return e.ops.End(e.t.Context(), in) },
+	} {
+		server := testenv.RedisServer(t)
+		e := newEnv(t, testdb.Postgres(t), server.ShortConn(), "t:")
+		v := e.put(sale.Live, 5)
+		server.Kill()
+		if _, err := act(e, operator.ActInput{By: carla, Sale: v.ID, Note: "stop"}); fault.CodeOf(err) != fault.Unavailable {
+			t.Errorf("%s: %v", name, err)
+		}
+		if now := e.read(v.ID).Status; now != name {
+			t.Errorf("%s: the record says %s", name, now)
+		}
+		server.Restart()
+		testenv.Eventually(t, testenv.Wait, func() bool {
+			_, err := e.pre.Step(t.Context())
+			return err == nil && e.gate(v)["gate"] != reservation.GateOpen
+		}, "the scheduler stops the gate")
 	}
 }
 

@@ -80,7 +80,7 @@ func (s *Service) settleRefunded(ctx context.Context, e *ent.PaymentEvent, p *Pa
 	case err != nil:
 		return done{}, err
 	case o == nil:
-		return done{}, putOffError{why: "no such order"}
+		return done{}, putOffError{why: "no such order", hold: holdUnknown}
 	case whole && o.Status == order.Refunding:
 		return done{}, putOffError{why: "another refund is not finished"}
 	}
