@@ -59,13 +59,13 @@ check: ## check what is committed: generated code, formatting, lints, layers, kn
 
 .PHONY: generate
 generate: ## write the generated code: types of ids, ent, GraphQL, the types of the shop
-	go generate ./internal/id ./ent
+	go generate ./internal/platform/id ./ent
 	scripts/generate-graph
 	scripts/test-web schema
 
 .PHONY: migration
 migration: services ## write the next SQL file from the change of ent's schema: make migration NAME=add_waiting_room
-	@set -a; . .services/env; go run ./internal/postgres/migratediff "$(NAME)"
+	@set -a; . .services/env; go run ./internal/platform/postgres/migratediff "$(NAME)"
 
 .PHONY: picture
 picture: ## draw docs/architecture.svg from its source (needs Graphviz)

@@ -8,7 +8,7 @@ import (
 	"math"
 	"seckill/ent/address"
 	"seckill/ent/predicate"
-	typedid "seckill/internal/id"
+	typedid "seckill/internal/platform/id"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect"

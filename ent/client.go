@@ -52,7 +52,7 @@ import (
 	"seckill/ent/webhookdelivery"
 	"seckill/ent/webhookendpoint"
 	"seckill/ent/webhookevent"
-	typedid "seckill/internal/id"
+	typedid "seckill/internal/platform/id"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect"

@@ -2,4 +2,4 @@
 // hand, everything else here is generated from them by `make generate`.
 package ent
 
-//go:generate go run -C .. ./internal/postgres/entgen
+//go:generate go run -C .. ./internal/platform/postgres/entgen

@@ -50,7 +50,7 @@ import (
 	"seckill/ent/webhookdelivery"
 	"seckill/ent/webhookendpoint"
 	"seckill/ent/webhookevent"
-	typedid "seckill/internal/id"
+	typedid "seckill/internal/platform/id"
 	"sync"
 	"time"
 

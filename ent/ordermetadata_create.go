@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/ordermetadata"
-	typedid "seckill/internal/id"
+	typedid "seckill/internal/platform/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql/sqlgraph"

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/orderrecipient"
-	typedid "seckill/internal/id"
+	typedid "seckill/internal/platform/id"
 
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"

@@ -5,7 +5,7 @@ package ent
 import (
 	"fmt"
 	"seckill/ent/refund"
-	typedid "seckill/internal/id"
+	typedid "seckill/internal/platform/id"
 	"strings"
 	"time"
 

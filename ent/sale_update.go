@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"seckill/ent/predicate"
 	"seckill/ent/sale"
-	typedid "seckill/internal/id"
+	typedid "seckill/internal/platform/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"

@@ -8,7 +8,7 @@ import (
 	"math"
 	"seckill/ent/predicate"
 	"seckill/ent/waitlistentry"
-	typedid "seckill/internal/id"
+	typedid "seckill/internal/platform/id"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect"

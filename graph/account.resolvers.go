@@ -9,9 +9,9 @@ import (
 	"context"
 	"seckill/graph/generated"
 	"seckill/graph/model"
-	"seckill/internal/account"
-	"seckill/internal/auth"
-	"seckill/internal/fault"
+	"seckill/internal/identity/account"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/fault"
 )
 
 func (r *mutationResolver) Login(ctx context.Context, input model.LoginInput) (*model.LoginPayload, error) {

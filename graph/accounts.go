@@ -4,10 +4,10 @@ import (
 	"context"
 
 	"seckill/graph/model"
-	"seckill/internal/account"
-	"seckill/internal/auth"
-	"seckill/internal/cursor"
-	"seckill/internal/id"
+	"seckill/internal/identity/account"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/cursor"
+	"seckill/internal/platform/id"
 )
 
 // user reads a user: the caller, or any user for operators and tokens with ORDERS_READ or

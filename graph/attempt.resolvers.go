@@ -8,8 +8,8 @@ package graph
 import (
 	"context"
 	"seckill/graph/model"
-	"seckill/internal/auth"
-	idpkg "seckill/internal/id"
+	"seckill/internal/platform/auth"
+	idpkg "seckill/internal/platform/id"
 )
 
 func (r *queryResolver) MyAttempts(ctx context.Context, saleID string) (*model.RefusedAttempts, error) {

@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"seckill/graph/model"
-	"seckill/internal/attempt"
-	"seckill/internal/fault"
-	"seckill/internal/salestats"
+	"seckill/internal/buy/attempt"
+	"seckill/internal/buy/salestats"
+	"seckill/internal/platform/fault"
 )
 
 // toAttempts returns what was refused to a user, without the units that a sale hides.

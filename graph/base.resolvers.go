@@ -10,7 +10,7 @@ import (
 	"seckill/graph/generated"
 	"seckill/graph/guard"
 	"seckill/graph/model"
-	"seckill/internal/fault"
+	"seckill/internal/platform/fault"
 
 	"github.com/99designs/gqlgen/graphql"
 )

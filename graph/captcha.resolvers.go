@@ -8,9 +8,9 @@ package graph
 import (
 	"context"
 	"seckill/graph/model"
-	"seckill/internal/admission/captcha"
-	"seckill/internal/auth"
-	"seckill/internal/fault"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/captcha"
+	"seckill/internal/platform/fault"
 )
 
 func (r *mutationResolver) CreateCaptcha(ctx context.Context, input model.CreateCaptchaInput) (*model.CreateCaptchaPayload, error) {

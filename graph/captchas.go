@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"seckill/graph/model"
-	"seckill/internal/admission/captcha"
-	"seckill/internal/admission/path"
+	"seckill/internal/buy/admission/path"
+	"seckill/internal/platform/captcha"
 )
 
 // prompts are the instructions for each kind of captcha.

@@ -17,8 +17,8 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
 
-	"seckill/internal/fault"
-	"seckill/internal/typed"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/typed"
 )
 
 // maxViolations is how many violations of a list end its check: a list may be long.

@@ -22,9 +22,9 @@ import (
 	"seckill/graph/guard"
 	"seckill/graph/scalar"
 	"seckill/graph/transport"
-	"seckill/internal/auth"
-	"seckill/internal/fault"
-	"seckill/internal/id"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
 )
 
 // door returns the API without any domain services, for a principal with a role, or

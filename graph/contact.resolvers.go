@@ -8,8 +8,8 @@ package graph
 import (
 	"context"
 	"seckill/graph/model"
-	"seckill/internal/account"
-	"seckill/internal/auth"
+	"seckill/internal/identity/account"
+	"seckill/internal/platform/auth"
 )
 
 func (r *mutationResolver) RequestEmail(ctx context.Context, input model.RequestEmailInput) (*model.RequestEmailPayload, error) {

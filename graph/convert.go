@@ -6,11 +6,11 @@ import (
 
 	"seckill/graph/guard"
 	"seckill/graph/model"
-	"seckill/internal/accent"
-	"seckill/internal/money"
-	"seckill/internal/order"
-	"seckill/internal/sale"
-	"seckill/internal/storefront"
+	"seckill/internal/buy/order"
+	"seckill/internal/buy/sale"
+	"seckill/internal/buy/storefront"
+	"seckill/internal/platform/accent"
+	"seckill/internal/platform/money"
 )
 
 // pollAfter is the poll interval that clients of an order task receive.

@@ -7,10 +7,10 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/graph/model"
-	"seckill/internal/auth"
-	"seckill/internal/cursor"
-	"seckill/internal/id"
-	"seckill/internal/orderintake"
+	"seckill/internal/buy/orderintake"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/cursor"
+	"seckill/internal/platform/id"
 )
 
 // maxFieldText bounds the shown text of a message field, in bytes.

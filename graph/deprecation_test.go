@@ -44,7 +44,7 @@ func TestEveryDeprecationIsListedWithItsReplacement(t *testing.T) {
 // Every act that the log of a sale can have is a value of the enum.
 func TestEveryActOfALogIsAValueOfItsEnum(t *testing.T) {
 	t.Parallel()
-	source, err := os.ReadFile("../internal/sale/status.go")
+	source, err := os.ReadFile("../internal/buy/sale/status.go")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,11 +11,11 @@ import (
 
 	"seckill/graph/generated"
 	"seckill/graph/model"
-	"seckill/internal/auth"
-	"seckill/internal/fault"
-	"seckill/internal/id"
-	"seckill/internal/ratelimit"
-	"seckill/internal/sale"
+	"seckill/internal/buy/sale"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/ratelimit"
 )
 
 // Directives returns the run-time directives of the schema.

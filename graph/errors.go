@@ -16,16 +16,16 @@ import (
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
 	"seckill/graph/model"
-	"seckill/internal/account"
-	"seckill/internal/admission/captcha"
-	paths "seckill/internal/admission/path"
-	"seckill/internal/fault"
-	"seckill/internal/id"
-	"seckill/internal/operator"
-	"seckill/internal/payment"
-	"seckill/internal/reservation"
-	"seckill/internal/sale"
-	"seckill/internal/waitlist"
+	paths "seckill/internal/buy/admission/path"
+	"seckill/internal/buy/reservation"
+	"seckill/internal/buy/sale"
+	"seckill/internal/buy/waitlist"
+	"seckill/internal/identity/account"
+	"seckill/internal/pay/payment"
+	"seckill/internal/platform/captcha"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
+	"seckill/internal/staff/operator"
 )
 
 // userError converts a refusal. Refusals of the domains are converted nowhere else.

@@ -9,7 +9,7 @@ import (
 	"context"
 	"seckill/graph/generated"
 	"seckill/graph/model"
-	"seckill/internal/id"
+	"seckill/internal/platform/id"
 )
 
 func (r *alreadyOrderedErrorResolver) Order(ctx context.Context, obj *model.AlreadyOrderedError) (*model.Order, error) {

@@ -9,7 +9,7 @@ import (
 
 	"seckill/graph/generated"
 	"seckill/graph/guard"
-	"seckill/internal/fault"
+	"seckill/internal/platform/fault"
 )
 
 // docs/errors.md has a row for each code that a client can receive, and no other.

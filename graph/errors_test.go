@@ -19,7 +19,7 @@ import (
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
 	"seckill/graph"
-	"seckill/internal/fault"
+	"seckill/internal/platform/fault"
 )
 
 // An unexpected error gets an id that is logged with the whole chain. The response

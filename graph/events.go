@@ -2,8 +2,8 @@ package graph
 
 import (
 	"seckill/graph/model"
-	"seckill/internal/cursor"
-	"seckill/internal/webhook"
+	"seckill/internal/outbox/webhook"
+	"seckill/internal/platform/cursor"
 )
 
 // eventPage parses the arguments of the events query.

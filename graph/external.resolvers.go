@@ -8,8 +8,8 @@ package graph
 import (
 	"context"
 	"seckill/graph/model"
-	"seckill/internal/account"
-	idpkg "seckill/internal/id"
+	"seckill/internal/identity/account"
+	idpkg "seckill/internal/platform/id"
 )
 
 func (r *mutationResolver) SetOrderMetadata(ctx context.Context, input model.SetOrderMetadataInput) (*model.SetOrderMetadataPayload, error) {

@@ -5,9 +5,9 @@ import (
 	"slices"
 
 	"seckill/graph/model"
-	"seckill/internal/id"
-	"seckill/internal/operator"
-	"seckill/internal/order"
+	"seckill/internal/buy/order"
+	"seckill/internal/platform/id"
+	"seckill/internal/staff/operator"
 )
 
 // linkedGoods parses the id of a product that gets an id of another system; Nil = none.

@@ -5,9 +5,9 @@ import (
 	"strconv"
 
 	"seckill/graph/model"
-	"seckill/internal/admission/queue"
-	"seckill/internal/audit"
-	"seckill/internal/sale"
+	"seckill/internal/buy/admission/queue"
+	"seckill/internal/buy/sale"
+	"seckill/internal/gate/audit"
 )
 
 func (r *Resolver) draw(ctx context.Context, item *sale.Item) (*model.Draw, error) {

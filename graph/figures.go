@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"seckill/graph/model"
-	"seckill/internal/fault"
-	"seckill/internal/id"
-	"seckill/internal/order"
-	"seckill/internal/report"
-	"seckill/internal/salestats"
+	"seckill/internal/buy/order"
+	"seckill/internal/buy/salestats"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
+	"seckill/internal/staff/report"
 )
 
 func toStats(s *salestats.Stats) *model.SaleStats {

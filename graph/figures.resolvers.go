@@ -10,8 +10,8 @@ import (
 	"seckill/graph/generated"
 	"seckill/graph/model"
 	"seckill/graph/push"
-	"seckill/internal/notifier"
-	"seckill/internal/salestats"
+	"seckill/internal/buy/salestats"
+	"seckill/internal/platform/notifier"
 	"strings"
 )
 

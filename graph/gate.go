@@ -6,9 +6,9 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 
 	"seckill/graph/model"
-	"seckill/internal/auth"
-	"seckill/internal/id"
-	"seckill/internal/salestats"
+	"seckill/internal/buy/salestats"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/id"
 )
 
 // stages are the mutations that are counted as stages of the gate, whatever refuses them:

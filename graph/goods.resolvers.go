@@ -9,9 +9,9 @@ import (
 	"context"
 	"seckill/graph/generated"
 	"seckill/graph/model"
-	"seckill/internal/auth"
-	"seckill/internal/sale"
-	"seckill/internal/storefront"
+	"seckill/internal/buy/sale"
+	"seckill/internal/buy/storefront"
+	"seckill/internal/platform/auth"
 )
 
 func (r *queryResolver) Goods(ctx context.Context, first *int, after *string, last *int, before *string, search *string) (*model.GoodsConnection, error) {

@@ -4,11 +4,11 @@ import (
 	"context"
 
 	"seckill/graph/model"
-	"seckill/internal/auth"
-	"seckill/internal/cursor"
-	"seckill/internal/id"
-	"seckill/internal/money"
-	"seckill/internal/payment"
+	"seckill/internal/pay/payment"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/cursor"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/money"
 )
 
 func toHeld(h *payment.Held) *model.HeldPayment {

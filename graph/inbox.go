@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"seckill/graph/model"
-	"seckill/internal/auth"
-	"seckill/internal/inbox"
+	"seckill/internal/platform/auth"
+	"seckill/internal/staff/inbox"
 )
 
 // inboxViewer returns the caller as a reader of the inbox.

@@ -10,7 +10,7 @@ import (
 	"seckill/graph/generated"
 	"seckill/graph/model"
 	"seckill/graph/push"
-	"seckill/internal/inbox"
+	"seckill/internal/staff/inbox"
 )
 
 func (r *inboxEntryResolver) Order(ctx context.Context, obj *model.InboxEntry) (*model.Order, error) {

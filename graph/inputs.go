@@ -5,16 +5,16 @@ import (
 	"time"
 
 	"seckill/graph/model"
-	"seckill/internal/account"
-	"seckill/internal/auth"
-	"seckill/internal/fault"
-	"seckill/internal/id"
-	"seckill/internal/notice"
-	"seckill/internal/operator"
-	"seckill/internal/order"
-	"seckill/internal/payment"
-	"seckill/internal/servicetoken"
-	"seckill/internal/webhook"
+	"seckill/internal/buy/order"
+	"seckill/internal/identity/account"
+	"seckill/internal/identity/servicetoken"
+	"seckill/internal/outbox/notice"
+	"seckill/internal/outbox/webhook"
+	"seckill/internal/pay/payment"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
+	"seckill/internal/staff/operator"
 )
 
 // inputFaults returns all faults of the input of a mutation, as its domain sees them; nil

@@ -4,10 +4,10 @@ import (
 	"context"
 
 	"seckill/graph/model"
-	"seckill/internal/cursor"
-	"seckill/internal/fault"
-	"seckill/internal/id"
-	"seckill/internal/operator"
+	"seckill/internal/platform/cursor"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
+	"seckill/internal/staff/operator"
 )
 
 // interventions lists operator actions that move units. A malformed id is that of no sale.

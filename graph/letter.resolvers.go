@@ -9,7 +9,7 @@ import (
 	"context"
 	"seckill/graph/generated"
 	"seckill/graph/model"
-	"seckill/internal/orderintake"
+	"seckill/internal/buy/orderintake"
 )
 
 func (r *deadLetterResolver) OrderTask(ctx context.Context, obj *model.DeadLetter) (*model.OrderTask, error) {

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"seckill/graph/generated"
-	"seckill/internal/checkout"
+	"seckill/internal/buy/checkout"
 )
 
 func TestTheLimitOfPlaceOrderIsThatOfTheSchema(t *testing.T) {

@@ -8,10 +8,10 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 	"golang.org/x/text/language"
 
-	"seckill/internal/fault"
-	"seckill/internal/locale"
-	"seckill/internal/order"
-	"seckill/internal/payment"
+	"seckill/internal/buy/order"
+	"seckill/internal/pay/payment"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/locale"
 )
 
 // text is a message for users in the languages of the product.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"seckill/internal/auth"
+	"seckill/internal/platform/auth"
 )
 
 // send posts a document with variables.

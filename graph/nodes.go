@@ -6,8 +6,8 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/graph/model"
-	"seckill/internal/auth"
-	"seckill/internal/id"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/id"
 )
 
 // maxNodes bounds the ids of one nodes query.

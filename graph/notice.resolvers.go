@@ -8,9 +8,9 @@ package graph
 import (
 	"context"
 	"seckill/graph/model"
-	"seckill/internal/auth"
-	idpkg "seckill/internal/id"
-	"seckill/internal/notice"
+	"seckill/internal/outbox/notice"
+	"seckill/internal/platform/auth"
+	idpkg "seckill/internal/platform/id"
 )
 
 func (r *mutationResolver) SubscribePush(ctx context.Context, input model.SubscribePushInput) (*model.SubscribePushPayload, error) {

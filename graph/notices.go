@@ -5,10 +5,10 @@ import (
 	"slices"
 
 	"seckill/graph/model"
-	"seckill/internal/auth"
-	"seckill/internal/id"
-	"seckill/internal/notice"
-	"seckill/internal/sale"
+	"seckill/internal/buy/sale"
+	"seckill/internal/outbox/notice"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/id"
 )
 
 // noticeSettings returns the settings of a user as the API shows them.

@@ -9,10 +9,10 @@ import (
 	"context"
 	"seckill/graph/generated"
 	"seckill/graph/model"
-	"seckill/internal/id"
-	"seckill/internal/operator"
-	"seckill/internal/sale"
-	"seckill/internal/storefront"
+	"seckill/internal/buy/sale"
+	"seckill/internal/buy/storefront"
+	"seckill/internal/platform/id"
+	"seckill/internal/staff/operator"
 )
 
 func (r *goodsResolver) Timeline(ctx context.Context, obj *model.Goods) ([]*model.GoodsLogEntry, error) {

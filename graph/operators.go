@@ -7,14 +7,14 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/graph/model"
-	"seckill/internal/admission/captcha"
-	"seckill/internal/auth"
-	"seckill/internal/fault"
-	"seckill/internal/id"
-	"seckill/internal/money"
-	"seckill/internal/operator"
-	"seckill/internal/order"
-	"seckill/internal/sale"
+	"seckill/internal/buy/order"
+	"seckill/internal/buy/sale"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/captcha"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/money"
+	"seckill/internal/staff/operator"
 )
 
 // actor returns the caller as the actor of an operator action.

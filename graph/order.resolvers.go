@@ -10,11 +10,11 @@ import (
 	"seckill/graph/generated"
 	"seckill/graph/model"
 	"seckill/graph/push"
-	"seckill/internal/auth"
-	idpkg "seckill/internal/id"
-	"seckill/internal/order"
-	"seckill/internal/payment"
-	"seckill/internal/storefront"
+	"seckill/internal/buy/order"
+	"seckill/internal/buy/storefront"
+	"seckill/internal/pay/payment"
+	"seckill/internal/platform/auth"
+	idpkg "seckill/internal/platform/id"
 )
 
 func (r *orderResolver) Sale(ctx context.Context, obj *model.Order) (*model.Sale, error) {

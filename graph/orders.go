@@ -7,13 +7,13 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 
 	"seckill/graph/model"
-	"seckill/internal/auth"
-	"seckill/internal/cursor"
-	"seckill/internal/fault"
-	"seckill/internal/id"
-	"seckill/internal/order"
-	"seckill/internal/storefront"
-	"seckill/internal/typed"
+	"seckill/internal/buy/order"
+	"seckill/internal/buy/storefront"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/cursor"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/typed"
 )
 
 // unknown refuses an id in the input that names no object visible to the caller.

@@ -7,8 +7,8 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 
 	"seckill/graph/model"
-	"seckill/internal/fault"
-	"seckill/internal/telemetry"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/telemetry"
 )
 
 // refused converts the error of a mutation. A refusal becomes userErrors of the payload

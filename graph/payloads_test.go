@@ -17,9 +17,9 @@ import (
 	"seckill/graph/guard"
 	"seckill/graph/model"
 	"seckill/graph/transport"
-	"seckill/internal/auth"
-	"seckill/internal/fault"
-	"seckill/internal/id"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
 )
 
 // cancelling answers cancelOrder alone.

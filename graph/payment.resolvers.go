@@ -9,10 +9,10 @@ import (
 	"context"
 	"seckill/graph/generated"
 	"seckill/graph/model"
-	"seckill/internal/auth"
-	"seckill/internal/id"
-	"seckill/internal/payment"
-	"seckill/internal/storefront"
+	"seckill/internal/buy/storefront"
+	"seckill/internal/pay/payment"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/id"
 )
 
 func (r *mutationResolver) CancelOrder(ctx context.Context, input model.CancelOrderInput) (*model.CancelOrderPayload, error) {

@@ -5,12 +5,12 @@ import (
 	"context"
 
 	"seckill/graph/model"
-	"seckill/internal/auth"
-	"seckill/internal/fault"
-	"seckill/internal/money"
-	"seckill/internal/order"
-	"seckill/internal/payment"
-	"seckill/internal/payment/sandbox"
+	"seckill/internal/buy/order"
+	"seckill/internal/pay/payment"
+	"seckill/internal/pay/payment/sandbox"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/money"
 )
 
 // providerOf returns the name of the provider that an input names; "" for none.

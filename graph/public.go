@@ -3,7 +3,7 @@ package graph
 import (
 	"context"
 
-	"seckill/internal/auth"
+	"seckill/internal/platform/auth"
 )
 
 // PublicFields returns the fields, by type, whose values depend on the caller only by

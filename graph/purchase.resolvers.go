@@ -10,13 +10,13 @@ import (
 	"seckill/graph/generated"
 	"seckill/graph/model"
 	"seckill/graph/push"
-	"seckill/internal/auth"
-	"seckill/internal/checkout"
-	"seckill/internal/fault"
-	idpkg "seckill/internal/id"
-	"seckill/internal/notifier"
-	"seckill/internal/order"
-	"seckill/internal/orderintake"
+	"seckill/internal/buy/checkout"
+	"seckill/internal/buy/order"
+	"seckill/internal/buy/orderintake"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/fault"
+	idpkg "seckill/internal/platform/id"
+	"seckill/internal/platform/notifier"
 )
 
 func (r *mutationResolver) IssueSeckillPath(ctx context.Context, input model.IssueSeckillPathInput) (*model.IssueSeckillPathPayload, error) {

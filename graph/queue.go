@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"seckill/graph/model"
-	"seckill/internal/admission/queue"
-	"seckill/internal/orderintake"
+	"seckill/internal/buy/admission/queue"
+	"seckill/internal/buy/orderintake"
 )
 
 func toTicket(t *queue.Ticket) *model.QueueTicket {

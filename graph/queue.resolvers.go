@@ -10,12 +10,12 @@ import (
 	"seckill/graph/generated"
 	"seckill/graph/model"
 	"seckill/graph/push"
-	"seckill/internal/admission/queue"
-	"seckill/internal/auth"
-	"seckill/internal/checkout"
-	"seckill/internal/fault"
-	idpkg "seckill/internal/id"
-	"seckill/internal/notifier"
+	"seckill/internal/buy/admission/queue"
+	"seckill/internal/buy/checkout"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/fault"
+	idpkg "seckill/internal/platform/id"
+	"seckill/internal/platform/notifier"
 )
 
 func (r *mutationResolver) EnterQueue(ctx context.Context, input model.EnterQueueInput) (*model.EnterQueuePayload, error) {

@@ -2,9 +2,9 @@ package graph
 
 import (
 	"seckill/graph/model"
-	"seckill/internal/money"
-	"seckill/internal/order"
-	"seckill/internal/receipt"
+	"seckill/internal/buy/order"
+	"seckill/internal/pay/receipt"
+	"seckill/internal/platform/money"
 )
 
 // toReceipt returns the receipt of an order; nil before it was paid.

@@ -8,9 +8,9 @@ package graph
 import (
 	"context"
 	"seckill/graph/model"
-	"seckill/internal/auth"
-	idpkg "seckill/internal/id"
-	"seckill/internal/order"
+	"seckill/internal/buy/order"
+	"seckill/internal/platform/auth"
+	idpkg "seckill/internal/platform/id"
 )
 
 func (r *mutationResolver) CorrectRecipient(ctx context.Context, input model.CorrectRecipientInput) (*model.CorrectRecipientPayload, error) {

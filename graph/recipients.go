@@ -4,10 +4,10 @@ import (
 	"context"
 
 	"seckill/graph/model"
-	"seckill/internal/auth"
-	"seckill/internal/id"
-	"seckill/internal/order"
-	"seckill/internal/recipient"
+	"seckill/internal/buy/order"
+	"seckill/internal/identity/recipient"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/id"
 )
 
 func toRecipient(r *recipient.Recipient) *model.Recipient {

@@ -4,12 +4,12 @@ import (
 	"context"
 
 	"seckill/graph/model"
-	"seckill/internal/auth"
-	"seckill/internal/cursor"
-	"seckill/internal/fault"
-	"seckill/internal/id"
-	"seckill/internal/payment"
-	"seckill/internal/storefront"
+	"seckill/internal/buy/storefront"
+	"seckill/internal/pay/payment"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/cursor"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
 )
 
 // refundPage parses the page arguments of a list of refunds.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/99designs/gqlgen/graphql"
 
-	"seckill/internal/order"
+	"seckill/internal/buy/order"
 )
 
 func TestAnOrderOfOneUnitNamesNoUnits(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"strconv"
 
-	"seckill/internal/fault"
+	"seckill/internal/platform/fault"
 )
 
 // brokenRule returns the message of a broken rule: the field, the rule and its bound.

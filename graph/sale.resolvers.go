@@ -10,9 +10,9 @@ import (
 	"seckill/graph/generated"
 	"seckill/graph/model"
 	"seckill/graph/push"
-	"seckill/internal/id"
-	"seckill/internal/sale"
-	"seckill/internal/storefront"
+	"seckill/internal/buy/sale"
+	"seckill/internal/buy/storefront"
+	"seckill/internal/platform/id"
 )
 
 func (r *queryResolver) Sales(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.SaleFilter, orderBy *model.SaleSort) (*model.SaleConnection, error) {

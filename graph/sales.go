@@ -4,11 +4,11 @@ import (
 	"context"
 
 	"seckill/graph/model"
-	"seckill/internal/auth"
-	"seckill/internal/fault"
-	"seckill/internal/id"
-	"seckill/internal/sale"
-	"seckill/internal/storefront"
+	"seckill/internal/buy/sale"
+	"seckill/internal/buy/storefront"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
 )
 
 func deref[T any](p *T) T {

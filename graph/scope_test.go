@@ -8,8 +8,8 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"seckill/graph/generated"
-	"seckill/internal/auth"
-	"seckill/internal/fault"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/fault"
 )
 
 // mayUse reports whether a principal may read a field with an @auth directive.

@@ -8,8 +8,8 @@ package graph
 import (
 	"context"
 	"seckill/graph/model"
-	"seckill/internal/auth"
-	"seckill/internal/id"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/id"
 )
 
 func (r *mutationResolver) CreateServiceToken(ctx context.Context, input model.CreateServiceTokenInput) (*model.CreateServiceTokenPayload, error) {

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"seckill/graph/model"
-	"seckill/internal/auth"
-	"seckill/internal/servicetoken"
+	"seckill/internal/identity/servicetoken"
+	"seckill/internal/platform/auth"
 )
 
 // reads reports whether the caller is an operator, or a service account with a scope.

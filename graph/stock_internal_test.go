@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/storefront"
+	"seckill/internal/buy/storefront"
 )
 
 // The true revision of a gate grows by one with each order.

@@ -8,8 +8,8 @@ package graph
 import (
 	"context"
 	"seckill/graph/model"
-	"seckill/internal/id"
-	"seckill/internal/operator"
+	"seckill/internal/platform/id"
+	"seckill/internal/staff/operator"
 )
 
 func (r *mutationResolver) SaveSaleTemplate(ctx context.Context, input model.SaveSaleTemplateInput) (*model.SaveSaleTemplatePayload, error) {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"seckill/graph/model"
-	"seckill/internal/operator"
+	"seckill/internal/staff/operator"
 )
 
 // toTemplate returns a template as the API shows it, or nil.

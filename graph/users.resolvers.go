@@ -8,9 +8,9 @@ package graph
 import (
 	"context"
 	"seckill/graph/model"
-	"seckill/internal/account"
-	"seckill/internal/auth"
-	"seckill/internal/id"
+	"seckill/internal/identity/account"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/id"
 )
 
 func (r *mutationResolver) ChangePassword(ctx context.Context, input model.ChangePasswordInput) (*model.ChangePasswordPayload, error) {

@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"seckill/graph/model"
-	"seckill/internal/auth"
-	"seckill/internal/id"
-	"seckill/internal/reservation"
-	"seckill/internal/sale"
-	"seckill/internal/waitlist"
+	"seckill/internal/buy/reservation"
+	"seckill/internal/buy/sale"
+	"seckill/internal/buy/waitlist"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/id"
 )
 
 // ownWaitlistEntry returns a waitlist entry of the caller, or nil.

@@ -9,9 +9,9 @@ import (
 	"context"
 	"seckill/graph/generated"
 	"seckill/graph/model"
-	"seckill/internal/auth"
-	idpkg "seckill/internal/id"
-	"seckill/internal/waitlist"
+	"seckill/internal/buy/waitlist"
+	"seckill/internal/platform/auth"
+	idpkg "seckill/internal/platform/id"
 )
 
 func (r *mutationResolver) JoinWaitlist(ctx context.Context, input model.JoinWaitlistInput) (*model.JoinWaitlistPayload, error) {

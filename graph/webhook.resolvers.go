@@ -8,9 +8,9 @@ package graph
 import (
 	"context"
 	"seckill/graph/model"
-	"seckill/internal/auth"
-	"seckill/internal/id"
-	"seckill/internal/webhook"
+	"seckill/internal/outbox/webhook"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/id"
 )
 
 func (r *mutationResolver) CreateWebhookEndpoint(ctx context.Context, input model.CreateWebhookEndpointInput) (*model.CreateWebhookEndpointPayload, error) {

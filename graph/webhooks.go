@@ -4,9 +4,9 @@ import (
 	"strings"
 
 	"seckill/graph/model"
-	"seckill/internal/cursor"
-	"seckill/internal/id"
-	"seckill/internal/webhook"
+	"seckill/internal/outbox/webhook"
+	"seckill/internal/platform/cursor"
+	"seckill/internal/platform/id"
 )
 
 // toEventKind returns the name of a kind of event in the API: ORDER_PLACED for

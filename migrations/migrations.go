@@ -1,7 +1,7 @@
 // Package migrations embeds the versioned SQL migrations, oldest first by file name. The
 // files are generated from ent's schema by
 //
-//	go run ./internal/postgres/migratediff NAME
+//	go run ./internal/platform/postgres/migratediff NAME
 //
 // then reviewed, corrected by hand where a change needs more than the difference (filling
 // a new column, for example), and never changed once released. The predicate of a partial

@@ -16,7 +16,7 @@ import (
 	"strconv"
 	"strings"
 
-	"seckill/internal/accent"
+	"seckill/internal/platform/accent"
 )
 
 // Brand is what an installation shows instead of the look that was built. The zero value

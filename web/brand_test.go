@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"seckill/internal/accent"
+	"seckill/internal/platform/accent"
 	"seckill/web"
 )
 

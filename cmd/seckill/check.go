@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"seckill/internal/app"
-	"seckill/internal/audit"
-	"seckill/internal/clock"
-	"seckill/internal/config"
-	"seckill/internal/doctor"
-	"seckill/internal/recordloss"
+	"seckill/internal/gate/audit"
+	"seckill/internal/gate/recordloss"
+	"seckill/internal/ops/doctor"
+	"seckill/internal/platform/clock"
+	"seckill/internal/platform/config"
 )
 
 type auditCmd struct {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"seckill/internal/audit"
+	"seckill/internal/gate/audit"
 )
 
 func TestTheAuditSaysWhatItDidNotCheckAndThatIsNoFinding(t *testing.T) {

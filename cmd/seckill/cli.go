@@ -13,8 +13,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"seckill/internal/config"
-	"seckill/internal/telemetry"
+	"seckill/internal/platform/config"
+	"seckill/internal/platform/telemetry"
 )
 
 // errFinding ends a command whose check had findings. They are printed already.

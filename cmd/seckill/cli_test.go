@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"seckill/internal/config"
-	"seckill/internal/telemetry"
+	"seckill/internal/platform/config"
+	"seckill/internal/platform/telemetry"
 )
 
 // commands lists all commands.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"seckill/internal/config"
+	"seckill/internal/platform/config"
 )
 
 // The scripts call the binary itself for the candidates, so that they always match its

@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"seckill/internal/app"
-	"seckill/internal/config"
-	"seckill/internal/fault"
-	"seckill/internal/id"
-	"seckill/internal/orderintake"
+	"seckill/internal/buy/orderintake"
+	"seckill/internal/platform/config"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
 )
 
 type deadLettersCmd struct {

@@ -9,11 +9,11 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
 	"github.com/redis/go-redis/v9"
 
-	"seckill/internal/deadletter"
-	"seckill/internal/id"
-	"seckill/internal/order"
-	"seckill/internal/reservation"
-	"seckill/internal/stream"
+	"seckill/internal/buy/order"
+	"seckill/internal/buy/reservation"
+	"seckill/internal/platform/deadletter"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/stream"
 	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )

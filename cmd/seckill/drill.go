@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"seckill/internal/app"
-	"seckill/internal/config"
-	"seckill/internal/drill"
-	"seckill/internal/telemetry"
+	"seckill/internal/ops/drill"
+	"seckill/internal/platform/config"
+	"seckill/internal/platform/telemetry"
 )
 
 // Faults that --faults may list.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"seckill/internal/drill"
+	"seckill/internal/ops/drill"
 	"seckill/internal/testenv"
 )
 

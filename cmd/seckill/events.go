@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"seckill/internal/webhook"
+	"seckill/internal/outbox/webhook"
 )
 
 // followEvery is the pause between two looks for new events.

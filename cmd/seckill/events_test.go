@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/id"
-	"seckill/internal/postgres"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/postgres"
 )
 
 func TestEventsAreFollowedFromTheCommandLine(t *testing.T) {

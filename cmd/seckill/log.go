@@ -10,8 +10,8 @@ import (
 	"text/tabwriter"
 
 	"seckill/internal/app"
-	"seckill/internal/audit"
-	"seckill/internal/config"
+	"seckill/internal/gate/audit"
+	"seckill/internal/platform/config"
 )
 
 type logCmd struct {

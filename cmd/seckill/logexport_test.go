@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"seckill/internal/audit"
-	"seckill/internal/seed"
+	"seckill/internal/gate/audit"
+	"seckill/internal/ops/seed"
 )
 
 func TestAnExportedLogIsVerifiedWithoutServices(t *testing.T) {

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/clock"
-	"seckill/internal/id"
-	"seckill/internal/order"
-	"seckill/internal/recordloss"
-	"seckill/internal/reservation"
+	"seckill/internal/buy/order"
+	"seckill/internal/buy/reservation"
+	"seckill/internal/gate/recordloss"
+	"seckill/internal/platform/clock"
+	"seckill/internal/platform/id"
 	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )

@@ -7,9 +7,9 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"seckill/internal/config"
-	"seckill/internal/doctor"
-	"seckill/internal/postgres"
+	"seckill/internal/ops/doctor"
+	"seckill/internal/platform/config"
+	"seckill/internal/platform/postgres"
 )
 
 type migrateCmd struct {

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/id"
-	"seckill/internal/order"
-	"seckill/internal/postgres"
-	"seckill/internal/seed"
+	"seckill/internal/buy/order"
+	"seckill/internal/ops/seed"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/postgres"
 	"seckill/internal/testenv"
 )
 

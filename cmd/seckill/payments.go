@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"seckill/internal/app"
-	"seckill/internal/config"
-	"seckill/internal/money"
-	"seckill/internal/payment"
+	"seckill/internal/pay/payment"
+	"seckill/internal/platform/config"
+	"seckill/internal/platform/money"
 )
 
 type paymentsCmd struct {

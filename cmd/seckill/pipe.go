@@ -9,7 +9,7 @@ import (
 	"sync"
 	"syscall"
 
-	"seckill/internal/telemetry"
+	"seckill/internal/platform/telemetry"
 )
 
 // outliveReaders ignores SIGPIPE, so that a command survives when the reader of its

@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"seckill/internal/config"
+	"seckill/internal/platform/config"
 )
 
 type pushKeyCmd struct{}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"seckill/internal/config"
+	"seckill/internal/platform/config"
 )
 
 func TestAPushKeyIsPrintedAloneForAFile(t *testing.T) {

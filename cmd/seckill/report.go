@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"seckill/internal/app"
-	"seckill/internal/config"
-	"seckill/internal/id"
-	"seckill/internal/locale"
-	"seckill/internal/report"
+	"seckill/internal/platform/config"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/locale"
+	"seckill/internal/staff/report"
 )
 
 type reportCmd struct {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
 )
 
 func TestASaleIsReportedAndExported(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"seckill/internal/app"
-	"seckill/internal/config"
+	"seckill/internal/platform/config"
 )
 
 type salesCmd struct {

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"seckill/internal/app"
-	"seckill/internal/config"
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
+	"seckill/internal/platform/config"
 )
 
 type seedCmd struct {

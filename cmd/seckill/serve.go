@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"seckill/internal/app"
-	"seckill/internal/config"
+	"seckill/internal/platform/config"
 )
 
 // heapGrowth is the default of GOGC, in percent. The hot path produces much garbage and

@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/audit"
-	"seckill/internal/id"
-	"seckill/internal/reservation"
-	"seckill/internal/seed"
+	"seckill/internal/buy/reservation"
+	"seckill/internal/gate/audit"
+	"seckill/internal/ops/seed"
+	"seckill/internal/platform/id"
 	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )

@@ -5,7 +5,7 @@ import (
 	"text/tabwriter"
 
 	"seckill/internal/app"
-	"seckill/internal/telemetry"
+	"seckill/internal/platform/telemetry"
 )
 
 type schemaCmd struct {

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"seckill/internal/app"
-	"seckill/internal/auth"
-	"seckill/internal/config"
-	"seckill/internal/fault"
-	"seckill/internal/id"
-	"seckill/internal/servicetoken"
+	"seckill/internal/identity/servicetoken"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/config"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
 )
 
 type tokenCmd struct {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"seckill/internal/app"
-	"seckill/internal/config"
+	"seckill/internal/platform/config"
 )
 
 // accountRoles lists the roles of accounts.

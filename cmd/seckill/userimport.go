@@ -6,9 +6,9 @@ import (
 	"io"
 	"os"
 
-	"seckill/internal/account"
 	"seckill/internal/app"
-	"seckill/internal/config"
+	"seckill/internal/identity/account"
+	"seckill/internal/platform/config"
 )
 
 // maxProblems bounds the rows that are printed.

@@ -8,12 +8,12 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"seckill/internal/account"
 	"seckill/internal/app"
-	"seckill/internal/auth"
-	"seckill/internal/config"
-	"seckill/internal/fault"
-	"seckill/internal/id"
+	"seckill/internal/identity/account"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/config"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
 )
 
 // listedUsers is the length of the pages in which users are read.

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"seckill/internal/acceptance"
-	"seckill/internal/sale"
+	"seckill/internal/buy/acceptance"
+	"seckill/internal/buy/sale"
 )
 
 const (

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/acceptance"
-	"seckill/internal/order"
-	"seckill/internal/sale"
+	"seckill/internal/buy/acceptance"
+	"seckill/internal/buy/order"
+	"seckill/internal/buy/sale"
 )
 
 // prints runs a command and wants an exit code and a text on either output.

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"seckill/internal/app"
-	"seckill/internal/config"
-	"seckill/internal/fault"
-	"seckill/internal/id"
-	"seckill/internal/webhook"
+	"seckill/internal/outbox/webhook"
+	"seckill/internal/platform/config"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
 )
 
 type webhooksCmd struct {

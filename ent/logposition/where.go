@@ -4,7 +4,7 @@ package logposition
 
 import (
 	"seckill/ent/predicate"
-	typedid "seckill/internal/id"
+	typedid "seckill/internal/platform/id"
 
 	"entgo.io/ent/dialect/sql"
 	"github.com/google/uuid"

@@ -4,7 +4,7 @@ package orderrecipient
 
 import (
 	"seckill/ent/predicate"
-	typedid "seckill/internal/id"
+	typedid "seckill/internal/platform/id"
 
 	"entgo.io/ent/dialect/sql"
 )

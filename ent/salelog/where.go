@@ -4,7 +4,7 @@ package salelog
 
 import (
 	"seckill/ent/predicate"
-	typedid "seckill/internal/id"
+	typedid "seckill/internal/platform/id"
 	"time"
 
 	"entgo.io/ent/dialect/sql"

@@ -7,7 +7,7 @@ import (
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
 
-	"seckill/internal/id"
+	"seckill/internal/platform/id"
 )
 
 // Address is an entry of a user's address book.

@@ -6,7 +6,7 @@ import (
 	"entgo.io/ent/schema/index"
 	"github.com/google/uuid"
 
-	"seckill/internal/id"
+	"seckill/internal/platform/id"
 )
 
 // LetterAct is what an operator decided about a message that was set aside. The

@@ -7,7 +7,7 @@ import (
 	"entgo.io/ent/schema/index"
 	"github.com/google/uuid"
 
-	"seckill/internal/id"
+	"seckill/internal/platform/id"
 )
 
 // Mail is an e-mail on its way. It is written in the transaction of its reason, and kept

@@ -7,7 +7,7 @@ import (
 	"entgo.io/ent/schema/index"
 	"github.com/google/uuid"
 
-	"seckill/internal/id"
+	"seckill/internal/platform/id"
 )
 
 // noticeKinds are what notices are about.

@@ -7,7 +7,7 @@ import (
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
 
-	"seckill/internal/id"
+	"seckill/internal/platform/id"
 )
 
 // Order is a purchase. Its id is the id of the order task, chosen before stock

@@ -6,7 +6,7 @@ import (
 	"entgo.io/ent/schema"
 	"entgo.io/ent/schema/field"
 
-	"seckill/internal/id"
+	"seckill/internal/platform/id"
 )
 
 // OrderMetadata is what other systems stored with an order. Its id is the order's. It has

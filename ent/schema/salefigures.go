@@ -6,7 +6,7 @@ import (
 	"entgo.io/ent/schema"
 	"entgo.io/ent/schema/field"
 
-	"seckill/internal/id"
+	"seckill/internal/platform/id"
 )
 
 // SaleFigures is what the counters of a sale had come to when it left Redis. Its

@@ -5,7 +5,7 @@ import (
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
 
-	"seckill/internal/id"
+	"seckill/internal/platform/id"
 )
 
 // SaleTemplate is a sale without its times, under a name, from which operators create

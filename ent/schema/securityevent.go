@@ -6,7 +6,7 @@ import (
 	"entgo.io/ent/schema/index"
 	"github.com/google/uuid"
 
-	"seckill/internal/id"
+	"seckill/internal/platform/id"
 )
 
 // SecurityEvent is a line of the security log: who did what to whose account, and from

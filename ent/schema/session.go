@@ -6,7 +6,7 @@ import (
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
 
-	"seckill/internal/id"
+	"seckill/internal/platform/id"
 )
 
 // Session is a family of refresh tokens: one sign-in on one device. Only the

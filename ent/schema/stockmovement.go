@@ -7,7 +7,7 @@ import (
 	"entgo.io/ent/schema/index"
 	"github.com/google/uuid"
 
-	"seckill/internal/id"
+	"seckill/internal/platform/id"
 )
 
 // StockMovement is one line of the append-only ledger of stock. The key

@@ -6,7 +6,7 @@ import (
 	"entgo.io/ent/schema/index"
 	"github.com/google/uuid"
 
-	"seckill/internal/id"
+	"seckill/internal/platform/id"
 )
 
 // UserIdentity is a user's account at another provider, with which the user signs in.

@@ -6,7 +6,7 @@ import (
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
 
-	"seckill/internal/id"
+	"seckill/internal/platform/id"
 )
 
 // WaitlistEntry is a place in line for an item that is sold out for now. Ids are

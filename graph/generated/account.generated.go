@@ -7,8 +7,8 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
-	"seckill/internal/auth"
-	"seckill/internal/id"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/id"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -1567,7 +1567,7 @@ func (ec *executionContext) _Mutation_logout(ctx context.Context, field graphql.
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.LogoutPayload
 					return zeroVal, err
@@ -1830,7 +1830,7 @@ func (ec *executionContext) _Mutation_requestEmail(ctx context.Context, field gr
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.RequestEmailPayload
 					return zeroVal, err
@@ -2110,7 +2110,7 @@ func (ec *executionContext) _Mutation_exportPersonalData(ctx context.Context, fi
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.ExportPersonalDataPayload
 					return zeroVal, err
@@ -2189,7 +2189,7 @@ func (ec *executionContext) _Mutation_deleteAccount(ctx context.Context, field g
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.DeleteAccountPayload
 					return zeroVal, err
@@ -2268,12 +2268,12 @@ func (ec *executionContext) _Mutation_setOrderMetadata(ctx context.Context, fiel
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.SetOrderMetadataPayload
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "ORDERS_WRITE")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "ORDERS_WRITE")
 				if err != nil {
 					var zeroVal *model.SetOrderMetadataPayload
 					return zeroVal, err
@@ -2335,12 +2335,12 @@ func (ec *executionContext) _Mutation_setUserExternalId(ctx context.Context, fie
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "ADMIN")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "ADMIN")
 				if err != nil {
 					var zeroVal *model.SetUserExternalIDPayload
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "USERS_WRITE")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "USERS_WRITE")
 				if err != nil {
 					var zeroVal *model.SetUserExternalIDPayload
 					return zeroVal, err
@@ -2402,12 +2402,12 @@ func (ec *executionContext) _Mutation_upsertGoods(ctx context.Context, field gra
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.UpsertGoodsPayload
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "CATALOGUE_WRITE")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "CATALOGUE_WRITE")
 				if err != nil {
 					var zeroVal *model.UpsertGoodsPayload
 					return zeroVal, err
@@ -2469,12 +2469,12 @@ func (ec *executionContext) _Mutation_upsertSale(ctx context.Context, field grap
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.UpsertSalePayload
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_WRITE")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "SALES_WRITE")
 				if err != nil {
 					var zeroVal *model.UpsertSalePayload
 					return zeroVal, err
@@ -2536,7 +2536,7 @@ func (ec *executionContext) _Mutation_dropDeadLetter(ctx context.Context, field 
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.DropDeadLetterPayload
 					return zeroVal, err
@@ -2598,7 +2598,7 @@ func (ec *executionContext) _Mutation_replayDeadLetter(ctx context.Context, fiel
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.ReplayDeadLetterPayload
 					return zeroVal, err
@@ -2660,7 +2660,7 @@ func (ec *executionContext) _Mutation_replayDeadLetters(ctx context.Context, fie
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.ReplayDeadLettersPayload
 					return zeroVal, err
@@ -2722,7 +2722,7 @@ func (ec *executionContext) _Mutation_returnHeldPayment(ctx context.Context, fie
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.ReturnHeldPaymentPayload
 					return zeroVal, err
@@ -2784,7 +2784,7 @@ func (ec *executionContext) _Mutation_settleHeldPayment(ctx context.Context, fie
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.SettleHeldPaymentPayload
 					return zeroVal, err
@@ -2846,7 +2846,7 @@ func (ec *executionContext) _Mutation_subscribePush(ctx context.Context, field g
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.SubscribePushPayload
 					return zeroVal, err
@@ -2925,7 +2925,7 @@ func (ec *executionContext) _Mutation_unsubscribePush(ctx context.Context, field
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.UnsubscribePushPayload
 					return zeroVal, err
@@ -3004,7 +3004,7 @@ func (ec *executionContext) _Mutation_updateNoticeSettings(ctx context.Context, 
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.UpdateNoticeSettingsPayload
 					return zeroVal, err
@@ -3083,7 +3083,7 @@ func (ec *executionContext) _Mutation_remindMe(ctx context.Context, field graphq
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.RemindMePayload
 					return zeroVal, err
@@ -3162,7 +3162,7 @@ func (ec *executionContext) _Mutation_forgetReminder(ctx context.Context, field 
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.ForgetReminderPayload
 					return zeroVal, err
@@ -3241,12 +3241,12 @@ func (ec *executionContext) _Mutation_createGoods(ctx context.Context, field gra
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.CreateGoodsPayload
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "CATALOGUE_WRITE")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "CATALOGUE_WRITE")
 				if err != nil {
 					var zeroVal *model.CreateGoodsPayload
 					return zeroVal, err
@@ -3308,12 +3308,12 @@ func (ec *executionContext) _Mutation_createSale(ctx context.Context, field grap
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.CreateSalePayload
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_WRITE")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "SALES_WRITE")
 				if err != nil {
 					var zeroVal *model.CreateSalePayload
 					return zeroVal, err
@@ -3375,7 +3375,7 @@ func (ec *executionContext) _Mutation_submitSale(ctx context.Context, field grap
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.SubmitSalePayload
 					return zeroVal, err
@@ -3437,7 +3437,7 @@ func (ec *executionContext) _Mutation_withdrawSale(ctx context.Context, field gr
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.WithdrawSalePayload
 					return zeroVal, err
@@ -3499,7 +3499,7 @@ func (ec *executionContext) _Mutation_discardSale(ctx context.Context, field gra
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.DiscardSalePayload
 					return zeroVal, err
@@ -3561,7 +3561,7 @@ func (ec *executionContext) _Mutation_duplicateSale(ctx context.Context, field g
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.DuplicateSalePayload
 					return zeroVal, err
@@ -3623,7 +3623,7 @@ func (ec *executionContext) _Mutation_approveSale(ctx context.Context, field gra
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "ADMIN")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "ADMIN")
 				if err != nil {
 					var zeroVal *model.ApproveSalePayload
 					return zeroVal, err
@@ -3685,7 +3685,7 @@ func (ec *executionContext) _Mutation_rejectSale(ctx context.Context, field grap
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "ADMIN")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "ADMIN")
 				if err != nil {
 					var zeroVal *model.RejectSalePayload
 					return zeroVal, err
@@ -3747,7 +3747,7 @@ func (ec *executionContext) _Mutation_scheduleSale(ctx context.Context, field gr
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.ScheduleSalePayload
 					return zeroVal, err
@@ -3809,7 +3809,7 @@ func (ec *executionContext) _Mutation_preheatSale(ctx context.Context, field gra
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.PreheatSalePayload
 					return zeroVal, err
@@ -3871,7 +3871,7 @@ func (ec *executionContext) _Mutation_pauseSale(ctx context.Context, field graph
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.PauseSalePayload
 					return zeroVal, err
@@ -3933,7 +3933,7 @@ func (ec *executionContext) _Mutation_resumeSale(ctx context.Context, field grap
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.ResumeSalePayload
 					return zeroVal, err
@@ -3995,7 +3995,7 @@ func (ec *executionContext) _Mutation_endSale(ctx context.Context, field graphql
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "ADMIN")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "ADMIN")
 				if err != nil {
 					var zeroVal *model.EndSalePayload
 					return zeroVal, err
@@ -4057,12 +4057,12 @@ func (ec *executionContext) _Mutation_updateGoods(ctx context.Context, field gra
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.UpdateGoodsPayload
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "CATALOGUE_WRITE")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "CATALOGUE_WRITE")
 				if err != nil {
 					var zeroVal *model.UpdateGoodsPayload
 					return zeroVal, err
@@ -4124,12 +4124,12 @@ func (ec *executionContext) _Mutation_updateSale(ctx context.Context, field grap
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.UpdateSalePayload
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_WRITE")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "SALES_WRITE")
 				if err != nil {
 					var zeroVal *model.UpdateSalePayload
 					return zeroVal, err
@@ -4191,7 +4191,7 @@ func (ec *executionContext) _Mutation_adjustStock(ctx context.Context, field gra
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.AdjustStockPayload
 					return zeroVal, err
@@ -4253,7 +4253,7 @@ func (ec *executionContext) _Mutation_extendSale(ctx context.Context, field grap
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.ExtendSalePayload
 					return zeroVal, err
@@ -4315,7 +4315,7 @@ func (ec *executionContext) _Mutation_voidOrder(ctx context.Context, field graph
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.VoidOrderPayload
 					return zeroVal, err
@@ -4377,7 +4377,7 @@ func (ec *executionContext) _Mutation_expireOrder(ctx context.Context, field gra
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.ExpireOrderPayload
 					return zeroVal, err
@@ -4439,7 +4439,7 @@ func (ec *executionContext) _Mutation_decideIntervention(ctx context.Context, fi
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.DecideInterventionPayload
 					return zeroVal, err
@@ -4501,7 +4501,7 @@ func (ec *executionContext) _Mutation_setSaleSwitches(ctx context.Context, field
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.SetSaleSwitchesPayload
 					return zeroVal, err
@@ -4563,7 +4563,7 @@ func (ec *executionContext) _Mutation_cancelOrder(ctx context.Context, field gra
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.CancelOrderPayload
 					return zeroVal, err
@@ -4625,7 +4625,7 @@ func (ec *executionContext) _Mutation_decideRefund(ctx context.Context, field gr
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.DecideRefundPayload
 					return zeroVal, err
@@ -4687,7 +4687,7 @@ func (ec *executionContext) _Mutation_payOrder(ctx context.Context, field graphq
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.PayOrderPayload
 					return zeroVal, err
@@ -4749,7 +4749,7 @@ func (ec *executionContext) _Mutation_requestRefund(ctx context.Context, field g
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.RequestRefundPayload
 					return zeroVal, err
@@ -4811,7 +4811,7 @@ func (ec *executionContext) _Mutation_settleRefund(ctx context.Context, field gr
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.SettleRefundPayload
 					return zeroVal, err
@@ -4873,7 +4873,7 @@ func (ec *executionContext) _Mutation_issueSeckillPath(ctx context.Context, fiel
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.IssueSeckillPathPayload
 					return zeroVal, err
@@ -4952,7 +4952,7 @@ func (ec *executionContext) _Mutation_placeOrder(ctx context.Context, field grap
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.PlaceOrderPayload
 					return zeroVal, err
@@ -5031,7 +5031,7 @@ func (ec *executionContext) _Mutation_enterQueue(ctx context.Context, field grap
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.EnterQueuePayload
 					return zeroVal, err
@@ -5110,7 +5110,7 @@ func (ec *executionContext) _Mutation_leaveQueue(ctx context.Context, field grap
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.LeaveQueuePayload
 					return zeroVal, err
@@ -5172,7 +5172,7 @@ func (ec *executionContext) _Mutation_correctRecipient(ctx context.Context, fiel
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.CorrectRecipientPayload
 					return zeroVal, err
@@ -5251,7 +5251,7 @@ func (ec *executionContext) _Mutation_removeAddress(ctx context.Context, field g
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.RemoveAddressPayload
 					return zeroVal, err
@@ -5313,7 +5313,7 @@ func (ec *executionContext) _Mutation_saveAddress(ctx context.Context, field gra
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.SaveAddressPayload
 					return zeroVal, err
@@ -5392,12 +5392,12 @@ func (ec *executionContext) _Mutation_setFulfilment(ctx context.Context, field g
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.SetFulfilmentPayload
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "ORDERS_WRITE")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "ORDERS_WRITE")
 				if err != nil {
 					var zeroVal *model.SetFulfilmentPayload
 					return zeroVal, err
@@ -5459,7 +5459,7 @@ func (ec *executionContext) _Mutation_createServiceToken(ctx context.Context, fi
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "ADMIN")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "ADMIN")
 				if err != nil {
 					var zeroVal *model.CreateServiceTokenPayload
 					return zeroVal, err
@@ -5521,7 +5521,7 @@ func (ec *executionContext) _Mutation_revokeServiceToken(ctx context.Context, fi
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "ADMIN")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "ADMIN")
 				if err != nil {
 					var zeroVal *model.RevokeServiceTokenPayload
 					return zeroVal, err
@@ -5583,7 +5583,7 @@ func (ec *executionContext) _Mutation_saveSaleTemplate(ctx context.Context, fiel
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.SaveSaleTemplatePayload
 					return zeroVal, err
@@ -5645,7 +5645,7 @@ func (ec *executionContext) _Mutation_createSaleFromTemplate(ctx context.Context
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.CreateSaleFromTemplatePayload
 					return zeroVal, err
@@ -5707,7 +5707,7 @@ func (ec *executionContext) _Mutation_deleteSaleTemplate(ctx context.Context, fi
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.DeleteSaleTemplatePayload
 					return zeroVal, err
@@ -5769,7 +5769,7 @@ func (ec *executionContext) _Mutation_changePassword(ctx context.Context, field 
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.ChangePasswordPayload
 					return zeroVal, err
@@ -5848,7 +5848,7 @@ func (ec *executionContext) _Mutation_startTotp(ctx context.Context, field graph
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.StartTotpPayload
 					return zeroVal, err
@@ -5927,7 +5927,7 @@ func (ec *executionContext) _Mutation_confirmTotp(ctx context.Context, field gra
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.ConfirmTotpPayload
 					return zeroVal, err
@@ -6006,7 +6006,7 @@ func (ec *executionContext) _Mutation_removeTotp(ctx context.Context, field grap
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.RemoveTotpPayload
 					return zeroVal, err
@@ -6085,7 +6085,7 @@ func (ec *executionContext) _Mutation_setUserRole(ctx context.Context, field gra
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "ADMIN")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "ADMIN")
 				if err != nil {
 					var zeroVal *model.SetUserRolePayload
 					return zeroVal, err
@@ -6147,7 +6147,7 @@ func (ec *executionContext) _Mutation_disableUser(ctx context.Context, field gra
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "ADMIN")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "ADMIN")
 				if err != nil {
 					var zeroVal *model.DisableUserPayload
 					return zeroVal, err
@@ -6209,7 +6209,7 @@ func (ec *executionContext) _Mutation_enableUser(ctx context.Context, field grap
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "ADMIN")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "ADMIN")
 				if err != nil {
 					var zeroVal *model.EnableUserPayload
 					return zeroVal, err
@@ -6271,7 +6271,7 @@ func (ec *executionContext) _Mutation_endUserSessions(ctx context.Context, field
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "ADMIN")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "ADMIN")
 				if err != nil {
 					var zeroVal *model.EndUserSessionsPayload
 					return zeroVal, err
@@ -6333,7 +6333,7 @@ func (ec *executionContext) _Mutation_joinWaitlist(ctx context.Context, field gr
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.JoinWaitlistPayload
 					return zeroVal, err
@@ -6412,7 +6412,7 @@ func (ec *executionContext) _Mutation_leaveWaitlist(ctx context.Context, field g
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.LeaveWaitlistPayload
 					return zeroVal, err
@@ -6491,7 +6491,7 @@ func (ec *executionContext) _Mutation_createWebhookEndpoint(ctx context.Context,
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "ADMIN")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "ADMIN")
 				if err != nil {
 					var zeroVal *model.CreateWebhookEndpointPayload
 					return zeroVal, err
@@ -6553,7 +6553,7 @@ func (ec *executionContext) _Mutation_updateWebhookEndpoint(ctx context.Context,
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "ADMIN")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "ADMIN")
 				if err != nil {
 					var zeroVal *model.UpdateWebhookEndpointPayload
 					return zeroVal, err
@@ -6615,7 +6615,7 @@ func (ec *executionContext) _Mutation_rotateWebhookSecret(ctx context.Context, f
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "ADMIN")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "ADMIN")
 				if err != nil {
 					var zeroVal *model.RotateWebhookSecretPayload
 					return zeroVal, err
@@ -6677,7 +6677,7 @@ func (ec *executionContext) _Mutation_deleteWebhookEndpoint(ctx context.Context,
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "ADMIN")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "ADMIN")
 				if err != nil {
 					var zeroVal *model.DeleteWebhookEndpointPayload
 					return zeroVal, err
@@ -6739,7 +6739,7 @@ func (ec *executionContext) _Mutation_replayWebhookDelivery(ctx context.Context,
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "ADMIN")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "ADMIN")
 				if err != nil {
 					var zeroVal *model.ReplayWebhookDeliveryPayload
 					return zeroVal, err
@@ -7027,7 +7027,7 @@ func (ec *executionContext) _User_id(ctx context.Context, field graphql.Collecte
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v id.User) graphql.Marshaler {
-			return ec.marshalNID2seckillᚋinternalᚋidᚐUser(ctx, selections, v)
+			return ec.marshalNID2seckillᚋinternalᚋplatformᚋidᚐUser(ctx, selections, v)
 		},
 		true,
 		true,
@@ -7050,7 +7050,7 @@ func (ec *executionContext) _User_role(ctx context.Context, field graphql.Collec
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v auth.Role) graphql.Marshaler {
-			return ec.marshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, selections, v)
+			return ec.marshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, selections, v)
 		},
 		true,
 		true,
@@ -7174,7 +7174,7 @@ func (ec *executionContext) _User_grantedRole(ctx context.Context, field graphql
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *auth.Role) graphql.Marshaler {
-			return ec.marshalORole2ᚖseckillᚋinternalᚋauthᚐRole(ctx, selections, v)
+			return ec.marshalORole2ᚖseckillᚋinternalᚋplatformᚋauthᚐRole(ctx, selections, v)
 		},
 		true,
 		false,
@@ -8371,13 +8371,13 @@ func (ec *executionContext) unmarshalNRegisterInput2seckillᚋgraphᚋmodelᚐRe
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx context.Context, v any) (auth.Role, error) {
+func (ec *executionContext) unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx context.Context, v any) (auth.Role, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := auth.Role(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNRole2seckillᚋinternalᚋauthᚐRole(ctx context.Context, sel ast.SelectionSet, v auth.Role) graphql.Marshaler {
+func (ec *executionContext) marshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx context.Context, sel ast.SelectionSet, v auth.Role) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {
@@ -8433,7 +8433,7 @@ func (ec *executionContext) marshalORegisterPayload2ᚖseckillᚋgraphᚋmodel�
 	return ec._RegisterPayload(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalORole2ᚖseckillᚋinternalᚋauthᚐRole(ctx context.Context, v any) (*auth.Role, error) {
+func (ec *executionContext) unmarshalORole2ᚖseckillᚋinternalᚋplatformᚋauthᚐRole(ctx context.Context, v any) (*auth.Role, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -8442,7 +8442,7 @@ func (ec *executionContext) unmarshalORole2ᚖseckillᚋinternalᚋauthᚐRole(c
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalORole2ᚖseckillᚋinternalᚋauthᚐRole(ctx context.Context, sel ast.SelectionSet, v *auth.Role) graphql.Marshaler {
+func (ec *executionContext) marshalORole2ᚖseckillᚋinternalᚋplatformᚋauthᚐRole(ctx context.Context, sel ast.SelectionSet, v *auth.Role) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}

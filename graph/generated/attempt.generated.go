@@ -7,8 +7,8 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
-	"seckill/internal/fault"
-	"seckill/internal/salestats"
+	"seckill/internal/buy/salestats"
+	"seckill/internal/platform/fault"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -63,7 +63,7 @@ func (ec *executionContext) _RefusedAttempt_code(ctx context.Context, field grap
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v fault.Reason) graphql.Marshaler {
-			return ec.marshalNErrorCode2seckillᚋinternalᚋfaultᚐReason(ctx, selections, v)
+			return ec.marshalNErrorCode2seckillᚋinternalᚋplatformᚋfaultᚐReason(ctx, selections, v)
 		},
 		true,
 		true,
@@ -187,7 +187,7 @@ func (ec *executionContext) _RefusedAttempt_stage(ctx context.Context, field gra
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v salestats.Stage) graphql.Marshaler {
-			return ec.marshalNGateStageName2seckillᚋinternalᚋsalestatsᚐStage(ctx, selections, v)
+			return ec.marshalNGateStageName2seckillᚋinternalᚋbuyᚋsalestatsᚐStage(ctx, selections, v)
 		},
 		true,
 		true,

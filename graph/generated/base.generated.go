@@ -9,11 +9,11 @@ import (
 	"math"
 	"seckill/graph/model"
 	"seckill/graph/scalar"
-	"seckill/internal/auth"
-	"seckill/internal/inbox"
-	"seckill/internal/operator"
-	"seckill/internal/orderintake"
-	"seckill/internal/webhook"
+	"seckill/internal/buy/orderintake"
+	"seckill/internal/outbox/webhook"
+	"seckill/internal/platform/auth"
+	"seckill/internal/staff/inbox"
+	"seckill/internal/staff/operator"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -73,7 +73,7 @@ func (ec *executionContext) dir_auth_args(ctx context.Context, rawArgs map[strin
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "role",
 		func(ctx context.Context, v any) (auth.Role, error) {
-			return ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, v)
+			return ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (ec *executionContext) dir_auth_args(ctx context.Context, rawArgs map[strin
 	args["role"] = arg0
 	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "scope",
 		func(ctx context.Context, v any) (*auth.Scope, error) {
-			return ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, v)
+			return ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func (ec *executionContext) field_Query_deadLetterActsConnection_args(ctx contex
 	args["after"] = arg1
 	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "kind",
 		func(ctx context.Context, v any) (*orderintake.Kind, error) {
-			return ec.unmarshalODeadLetterActKind2ᚖseckillᚋinternalᚋorderintakeᚐKind(ctx, v)
+			return ec.unmarshalODeadLetterActKind2ᚖseckillᚋinternalᚋbuyᚋorderintakeᚐKind(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -347,7 +347,7 @@ func (ec *executionContext) field_Query_inbox_args(ctx context.Context, rawArgs 
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "kinds",
 		func(ctx context.Context, v any) ([]inbox.Kind, error) {
-			return ec.unmarshalOInboxKind2ᚕseckillᚋinternalᚋinboxᚐKindᚄ(ctx, v)
+			return ec.unmarshalOInboxKind2ᚕseckillᚋinternalᚋstaffᚋinboxᚐKindᚄ(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -399,7 +399,7 @@ func (ec *executionContext) field_Query_interventions_args(ctx context.Context, 
 	args["saleId"] = arg0
 	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "states",
 		func(ctx context.Context, v any) ([]operator.State, error) {
-			return ec.unmarshalOInterventionState2ᚕseckillᚋinternalᚋoperatorᚐStateᚄ(ctx, v)
+			return ec.unmarshalOInterventionState2ᚕseckillᚋinternalᚋstaffᚋoperatorᚐStateᚄ(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -785,7 +785,7 @@ func (ec *executionContext) field_Query_users_args(ctx context.Context, rawArgs 
 	args["search"] = arg2
 	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "role",
 		func(ctx context.Context, v any) (*auth.Role, error) {
-			return ec.unmarshalORole2ᚖseckillᚋinternalᚋauthᚐRole(ctx, v)
+			return ec.unmarshalORole2ᚖseckillᚋinternalᚋplatformᚋauthᚐRole(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -831,7 +831,7 @@ func (ec *executionContext) field_Query_webhookDeliveries_args(ctx context.Conte
 	args["after"] = arg2
 	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "state",
 		func(ctx context.Context, v any) (*webhook.DeliveryState, error) {
-			return ec.unmarshalOWebhookDeliveryState2ᚖseckillᚋinternalᚋwebhookᚐDeliveryState(ctx, v)
+			return ec.unmarshalOWebhookDeliveryState2ᚖseckillᚋinternalᚋoutboxᚋwebhookᚐDeliveryState(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -1205,7 +1205,7 @@ func (ec *executionContext) _Query_myAttempts(ctx context.Context, field graphql
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.RefusedAttempts
 					return zeroVal, err
@@ -1267,12 +1267,12 @@ func (ec *executionContext) _Query_userByExternalId(ctx context.Context, field g
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.User
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "USERS_READ")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "USERS_READ")
 				if err != nil {
 					var zeroVal *model.User
 					return zeroVal, err
@@ -1334,12 +1334,12 @@ func (ec *executionContext) _Query_saleReport(ctx context.Context, field graphql
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.SaleReport
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_READ")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "SALES_READ")
 				if err != nil {
 					var zeroVal *model.SaleReport
 					return zeroVal, err
@@ -1445,7 +1445,7 @@ func (ec *executionContext) _Query_inbox(ctx context.Context, field graphql.Coll
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.Inbox
 					return zeroVal, err
@@ -1507,7 +1507,7 @@ func (ec *executionContext) _Query_deadLetter(ctx context.Context, field graphql
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.DeadLetter
 					return zeroVal, err
@@ -1569,7 +1569,7 @@ func (ec *executionContext) _Query_deadLetters(ctx context.Context, field graphq
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal []*model.DeadLetter
 					return zeroVal, err
@@ -1631,7 +1631,7 @@ func (ec *executionContext) _Query_deadLettersConnection(ctx context.Context, fi
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.DeadLetterConnection
 					return zeroVal, err
@@ -1692,7 +1692,7 @@ func (ec *executionContext) _Query_deadLetterActs(ctx context.Context, field gra
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal []*model.DeadLetterAct
 					return zeroVal, err
@@ -1743,7 +1743,7 @@ func (ec *executionContext) _Query_deadLetterActsConnection(ctx context.Context,
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.DeadLetterActConnection
 					return zeroVal, err
@@ -1805,7 +1805,7 @@ func (ec *executionContext) _Query_heldPayments(ctx context.Context, field graph
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal []*model.HeldPayment
 					return zeroVal, err
@@ -1867,7 +1867,7 @@ func (ec *executionContext) _Query_heldPaymentsConnection(ctx context.Context, f
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.HeldPaymentConnection
 					return zeroVal, err
@@ -1929,12 +1929,12 @@ func (ec *executionContext) _Query_orders(ctx context.Context, field graphql.Col
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.OrderConnection
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "ORDERS_READ")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "ORDERS_READ")
 				if err != nil {
 					var zeroVal *model.OrderConnection
 					return zeroVal, err
@@ -1996,7 +1996,7 @@ func (ec *executionContext) _Query_searchOrders(ctx context.Context, field graph
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal []*model.Order
 					return zeroVal, err
@@ -2058,7 +2058,7 @@ func (ec *executionContext) _Query_searchUsers(ctx context.Context, field graphq
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal []*model.User
 					return zeroVal, err
@@ -2120,7 +2120,7 @@ func (ec *executionContext) _Query_interventions(ctx context.Context, field grap
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal []*model.Intervention
 					return zeroVal, err
@@ -2182,7 +2182,7 @@ func (ec *executionContext) _Query_interventionsConnection(ctx context.Context, 
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.InterventionConnection
 					return zeroVal, err
@@ -2244,7 +2244,7 @@ func (ec *executionContext) _Query_myOrders(ctx context.Context, field graphql.C
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.OrderConnection
 					return zeroVal, err
@@ -2306,12 +2306,12 @@ func (ec *executionContext) _Query_order(ctx context.Context, field graphql.Coll
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.Order
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "ORDERS_READ")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "ORDERS_READ")
 				if err != nil {
 					var zeroVal *model.Order
 					return zeroVal, err
@@ -2373,12 +2373,12 @@ func (ec *executionContext) _Query_refunds(ctx context.Context, field graphql.Co
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.RefundConnection
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "ORDERS_READ")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "ORDERS_READ")
 				if err != nil {
 					var zeroVal *model.RefundConnection
 					return zeroVal, err
@@ -2472,7 +2472,7 @@ func (ec *executionContext) _Query_orderTask(ctx context.Context, field graphql.
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.OrderTask
 					return zeroVal, err
@@ -2533,7 +2533,7 @@ func (ec *executionContext) _Query_myAddresses(ctx context.Context, field graphq
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal []*model.Address
 					return zeroVal, err
@@ -2671,7 +2671,7 @@ func (ec *executionContext) _Query_serviceTokens(ctx context.Context, field grap
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "ADMIN")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "ADMIN")
 				if err != nil {
 					var zeroVal []*model.ServiceToken
 					return zeroVal, err
@@ -2721,7 +2721,7 @@ func (ec *executionContext) _Query_saleTemplates(ctx context.Context, field grap
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal []*model.SaleTemplate
 					return zeroVal, err
@@ -2772,7 +2772,7 @@ func (ec *executionContext) _Query_users(ctx context.Context, field graphql.Coll
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "ADMIN")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "ADMIN")
 				if err != nil {
 					var zeroVal *model.UserConnection
 					return zeroVal, err
@@ -2833,7 +2833,7 @@ func (ec *executionContext) _Query_webhookEndpoints(ctx context.Context, field g
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "ADMIN")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "ADMIN")
 				if err != nil {
 					var zeroVal []*model.WebhookEndpoint
 					return zeroVal, err
@@ -2884,7 +2884,7 @@ func (ec *executionContext) _Query_webhookDeliveries(ctx context.Context, field 
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "ADMIN")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "ADMIN")
 				if err != nil {
 					var zeroVal *model.WebhookDeliveryConnection
 					return zeroVal, err
@@ -2946,12 +2946,12 @@ func (ec *executionContext) _Query_events(ctx context.Context, field graphql.Col
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.WebhookEventConnection
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "EVENTS_READ")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "EVENTS_READ")
 				if err != nil {
 					var zeroVal *model.WebhookEventConnection
 					return zeroVal, err

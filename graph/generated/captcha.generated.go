@@ -7,7 +7,7 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
-	"seckill/internal/admission/captcha"
+	"seckill/internal/platform/captcha"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -131,7 +131,7 @@ func (ec *executionContext) _CaptchaChallenge_kind(ctx context.Context, field gr
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v captcha.Kind) graphql.Marshaler {
-			return ec.marshalNCaptchaKind2seckillᚋinternalᚋadmissionᚋcaptchaᚐKind(ctx, selections, v)
+			return ec.marshalNCaptchaKind2seckillᚋinternalᚋplatformᚋcaptchaᚐKind(ctx, selections, v)
 		},
 		true,
 		true,
@@ -353,14 +353,14 @@ func (ec *executionContext) unmarshalInputCreateCaptchaInput(ctx context.Context
 			it.SaleID = data
 		case "kind":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("kind"))
-			data, err := ec.unmarshalOCaptchaKind2ᚖseckillᚋinternalᚋadmissionᚋcaptchaᚐKind(ctx, v)
+			data, err := ec.unmarshalOCaptchaKind2ᚖseckillᚋinternalᚋplatformᚋcaptchaᚐKind(ctx, v)
 			if err != nil {
 				return it, err
 			}
 			it.Kind = data
 		case "purpose":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("purpose"))
-			data, err := ec.unmarshalNCaptchaPurpose2seckillᚋinternalᚋadmissionᚋcaptchaᚐPurpose(ctx, v)
+			data, err := ec.unmarshalNCaptchaPurpose2seckillᚋinternalᚋplatformᚋcaptchaᚐPurpose(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -503,13 +503,13 @@ func (ec *executionContext) unmarshalNCaptchaAnswerInput2ᚖseckillᚋgraphᚋmo
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNCaptchaKind2seckillᚋinternalᚋadmissionᚋcaptchaᚐKind(ctx context.Context, v any) (captcha.Kind, error) {
+func (ec *executionContext) unmarshalNCaptchaKind2seckillᚋinternalᚋplatformᚋcaptchaᚐKind(ctx context.Context, v any) (captcha.Kind, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := captcha.Kind(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNCaptchaKind2seckillᚋinternalᚋadmissionᚋcaptchaᚐKind(ctx context.Context, sel ast.SelectionSet, v captcha.Kind) graphql.Marshaler {
+func (ec *executionContext) marshalNCaptchaKind2seckillᚋinternalᚋplatformᚋcaptchaᚐKind(ctx context.Context, sel ast.SelectionSet, v captcha.Kind) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {
@@ -520,13 +520,13 @@ func (ec *executionContext) marshalNCaptchaKind2seckillᚋinternalᚋadmission�
 	return res
 }
 
-func (ec *executionContext) unmarshalNCaptchaKind2ᚕseckillᚋinternalᚋadmissionᚋcaptchaᚐKindᚄ(ctx context.Context, v any) ([]captcha.Kind, error) {
+func (ec *executionContext) unmarshalNCaptchaKind2ᚕseckillᚋinternalᚋplatformᚋcaptchaᚐKindᚄ(ctx context.Context, v any) ([]captcha.Kind, error) {
 	vSlice := graphql.CoerceList(v)
 	var err error
 	res := make([]captcha.Kind, len(vSlice))
 	for i := range vSlice {
 		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
-		res[i], err = ec.unmarshalNCaptchaKind2seckillᚋinternalᚋadmissionᚋcaptchaᚐKind(ctx, vSlice[i])
+		res[i], err = ec.unmarshalNCaptchaKind2seckillᚋinternalᚋplatformᚋcaptchaᚐKind(ctx, vSlice[i])
 		if err != nil {
 			return nil, err
 		}
@@ -534,11 +534,11 @@ func (ec *executionContext) unmarshalNCaptchaKind2ᚕseckillᚋinternalᚋadmiss
 	return res, nil
 }
 
-func (ec *executionContext) marshalNCaptchaKind2ᚕseckillᚋinternalᚋadmissionᚋcaptchaᚐKindᚄ(ctx context.Context, sel ast.SelectionSet, v []captcha.Kind) graphql.Marshaler {
+func (ec *executionContext) marshalNCaptchaKind2ᚕseckillᚋinternalᚋplatformᚋcaptchaᚐKindᚄ(ctx context.Context, sel ast.SelectionSet, v []captcha.Kind) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
-		return ec.marshalNCaptchaKind2seckillᚋinternalᚋadmissionᚋcaptchaᚐKind(ctx, sel, v[i])
+		return ec.marshalNCaptchaKind2seckillᚋinternalᚋplatformᚋcaptchaᚐKind(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {
@@ -550,13 +550,13 @@ func (ec *executionContext) marshalNCaptchaKind2ᚕseckillᚋinternalᚋadmissio
 	return ret
 }
 
-func (ec *executionContext) unmarshalNCaptchaPurpose2seckillᚋinternalᚋadmissionᚋcaptchaᚐPurpose(ctx context.Context, v any) (captcha.Purpose, error) {
+func (ec *executionContext) unmarshalNCaptchaPurpose2seckillᚋinternalᚋplatformᚋcaptchaᚐPurpose(ctx context.Context, v any) (captcha.Purpose, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := captcha.Purpose(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNCaptchaPurpose2seckillᚋinternalᚋadmissionᚋcaptchaᚐPurpose(ctx context.Context, sel ast.SelectionSet, v captcha.Purpose) graphql.Marshaler {
+func (ec *executionContext) marshalNCaptchaPurpose2seckillᚋinternalᚋplatformᚋcaptchaᚐPurpose(ctx context.Context, sel ast.SelectionSet, v captcha.Purpose) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {
@@ -587,7 +587,7 @@ func (ec *executionContext) marshalOCaptchaChallenge2ᚖseckillᚋgraphᚋmodel�
 	return ec._CaptchaChallenge(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalOCaptchaKind2ᚕseckillᚋinternalᚋadmissionᚋcaptchaᚐKindᚄ(ctx context.Context, v any) ([]captcha.Kind, error) {
+func (ec *executionContext) unmarshalOCaptchaKind2ᚕseckillᚋinternalᚋplatformᚋcaptchaᚐKindᚄ(ctx context.Context, v any) ([]captcha.Kind, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -596,7 +596,7 @@ func (ec *executionContext) unmarshalOCaptchaKind2ᚕseckillᚋinternalᚋadmiss
 	res := make([]captcha.Kind, len(vSlice))
 	for i := range vSlice {
 		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
-		res[i], err = ec.unmarshalNCaptchaKind2seckillᚋinternalᚋadmissionᚋcaptchaᚐKind(ctx, vSlice[i])
+		res[i], err = ec.unmarshalNCaptchaKind2seckillᚋinternalᚋplatformᚋcaptchaᚐKind(ctx, vSlice[i])
 		if err != nil {
 			return nil, err
 		}
@@ -604,14 +604,14 @@ func (ec *executionContext) unmarshalOCaptchaKind2ᚕseckillᚋinternalᚋadmiss
 	return res, nil
 }
 
-func (ec *executionContext) marshalOCaptchaKind2ᚕseckillᚋinternalᚋadmissionᚋcaptchaᚐKindᚄ(ctx context.Context, sel ast.SelectionSet, v []captcha.Kind) graphql.Marshaler {
+func (ec *executionContext) marshalOCaptchaKind2ᚕseckillᚋinternalᚋplatformᚋcaptchaᚐKindᚄ(ctx context.Context, sel ast.SelectionSet, v []captcha.Kind) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
-		return ec.marshalNCaptchaKind2seckillᚋinternalᚋadmissionᚋcaptchaᚐKind(ctx, sel, v[i])
+		return ec.marshalNCaptchaKind2seckillᚋinternalᚋplatformᚋcaptchaᚐKind(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {
@@ -623,7 +623,7 @@ func (ec *executionContext) marshalOCaptchaKind2ᚕseckillᚋinternalᚋadmissio
 	return ret
 }
 
-func (ec *executionContext) unmarshalOCaptchaKind2ᚖseckillᚋinternalᚋadmissionᚋcaptchaᚐKind(ctx context.Context, v any) (*captcha.Kind, error) {
+func (ec *executionContext) unmarshalOCaptchaKind2ᚖseckillᚋinternalᚋplatformᚋcaptchaᚐKind(ctx context.Context, v any) (*captcha.Kind, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -632,7 +632,7 @@ func (ec *executionContext) unmarshalOCaptchaKind2ᚖseckillᚋinternalᚋadmiss
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalOCaptchaKind2ᚖseckillᚋinternalᚋadmissionᚋcaptchaᚐKind(ctx context.Context, sel ast.SelectionSet, v *captcha.Kind) graphql.Marshaler {
+func (ec *executionContext) marshalOCaptchaKind2ᚖseckillᚋinternalᚋplatformᚋcaptchaᚐKind(ctx context.Context, sel ast.SelectionSet, v *captcha.Kind) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}

@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"math"
 	"seckill/graph/model"
-	"seckill/internal/fault"
-	"seckill/internal/sale"
+	"seckill/internal/buy/sale"
+	"seckill/internal/platform/fault"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -49,7 +49,7 @@ func (ec *executionContext) _AlreadyOrderedError_code(ctx context.Context, field
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v fault.Reason) graphql.Marshaler {
-			return ec.marshalNErrorCode2seckillᚋinternalᚋfaultᚐReason(ctx, selections, v)
+			return ec.marshalNErrorCode2seckillᚋinternalᚋplatformᚋfaultᚐReason(ctx, selections, v)
 		},
 		true,
 		true,
@@ -182,7 +182,7 @@ func (ec *executionContext) _BasicError_code(ctx context.Context, field graphql.
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v fault.Reason) graphql.Marshaler {
-			return ec.marshalNErrorCode2seckillᚋinternalᚋfaultᚐReason(ctx, selections, v)
+			return ec.marshalNErrorCode2seckillᚋinternalᚋplatformᚋfaultᚐReason(ctx, selections, v)
 		},
 		true,
 		true,
@@ -283,7 +283,7 @@ func (ec *executionContext) _CaptchaError_code(ctx context.Context, field graphq
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v fault.Reason) graphql.Marshaler {
-			return ec.marshalNErrorCode2seckillᚋinternalᚋfaultᚐReason(ctx, selections, v)
+			return ec.marshalNErrorCode2seckillᚋinternalᚋplatformᚋfaultᚐReason(ctx, selections, v)
 		},
 		true,
 		true,
@@ -352,7 +352,7 @@ func (ec *executionContext) _InputError_code(ctx context.Context, field graphql.
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v fault.Reason) graphql.Marshaler {
-			return ec.marshalNErrorCode2seckillᚋinternalᚋfaultᚐReason(ctx, selections, v)
+			return ec.marshalNErrorCode2seckillᚋinternalᚋplatformᚋfaultᚐReason(ctx, selections, v)
 		},
 		true,
 		true,
@@ -444,7 +444,7 @@ func (ec *executionContext) _PurchaseLimitError_code(ctx context.Context, field 
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v fault.Reason) graphql.Marshaler {
-			return ec.marshalNErrorCode2seckillᚋinternalᚋfaultᚐReason(ctx, selections, v)
+			return ec.marshalNErrorCode2seckillᚋinternalᚋplatformᚋfaultᚐReason(ctx, selections, v)
 		},
 		true,
 		true,
@@ -614,7 +614,7 @@ func (ec *executionContext) _RateLimitedError_cause(ctx context.Context, field g
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v fault.Cause) graphql.Marshaler {
-			return ec.marshalNRateLimitCause2seckillᚋinternalᚋfaultᚐCause(ctx, selections, v)
+			return ec.marshalNRateLimitCause2seckillᚋinternalᚋplatformᚋfaultᚐCause(ctx, selections, v)
 		},
 		true,
 		true,
@@ -637,7 +637,7 @@ func (ec *executionContext) _RateLimitedError_code(ctx context.Context, field gr
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v fault.Reason) graphql.Marshaler {
-			return ec.marshalNErrorCode2seckillᚋinternalᚋfaultᚐReason(ctx, selections, v)
+			return ec.marshalNErrorCode2seckillᚋinternalᚋplatformᚋfaultᚐReason(ctx, selections, v)
 		},
 		true,
 		true,
@@ -729,7 +729,7 @@ func (ec *executionContext) _SaleNotOpenError_code(ctx context.Context, field gr
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v fault.Reason) graphql.Marshaler {
-			return ec.marshalNErrorCode2seckillᚋinternalᚋfaultᚐReason(ctx, selections, v)
+			return ec.marshalNErrorCode2seckillᚋinternalᚋplatformᚋfaultᚐReason(ctx, selections, v)
 		},
 		true,
 		true,
@@ -798,7 +798,7 @@ func (ec *executionContext) _SaleNotOpenError_phase(ctx context.Context, field g
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v sale.Phase) graphql.Marshaler {
-			return ec.marshalNSalePhase2seckillᚋinternalᚋsaleᚐPhase(ctx, selections, v)
+			return ec.marshalNSalePhase2seckillᚋinternalᚋbuyᚋsaleᚐPhase(ctx, selections, v)
 		},
 		true,
 		true,
@@ -867,7 +867,7 @@ func (ec *executionContext) _SoldOutError_code(ctx context.Context, field graphq
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v fault.Reason) graphql.Marshaler {
-			return ec.marshalNErrorCode2seckillᚋinternalᚋfaultᚐReason(ctx, selections, v)
+			return ec.marshalNErrorCode2seckillᚋinternalᚋplatformᚋfaultᚐReason(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1705,13 +1705,13 @@ func (ec *executionContext) _SoldOutError(ctx context.Context, sel ast.Selection
 
 // region    ***************************** type.gotpl *****************************
 
-func (ec *executionContext) unmarshalNErrorCode2seckillᚋinternalᚋfaultᚐReason(ctx context.Context, v any) (fault.Reason, error) {
+func (ec *executionContext) unmarshalNErrorCode2seckillᚋinternalᚋplatformᚋfaultᚐReason(ctx context.Context, v any) (fault.Reason, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := fault.Reason(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNErrorCode2seckillᚋinternalᚋfaultᚐReason(ctx context.Context, sel ast.SelectionSet, v fault.Reason) graphql.Marshaler {
+func (ec *executionContext) marshalNErrorCode2seckillᚋinternalᚋplatformᚋfaultᚐReason(ctx context.Context, sel ast.SelectionSet, v fault.Reason) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {
@@ -1722,13 +1722,13 @@ func (ec *executionContext) marshalNErrorCode2seckillᚋinternalᚋfaultᚐReaso
 	return res
 }
 
-func (ec *executionContext) unmarshalNRateLimitCause2seckillᚋinternalᚋfaultᚐCause(ctx context.Context, v any) (fault.Cause, error) {
+func (ec *executionContext) unmarshalNRateLimitCause2seckillᚋinternalᚋplatformᚋfaultᚐCause(ctx context.Context, v any) (fault.Cause, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := fault.Cause(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNRateLimitCause2seckillᚋinternalᚋfaultᚐCause(ctx context.Context, sel ast.SelectionSet, v fault.Cause) graphql.Marshaler {
+func (ec *executionContext) marshalNRateLimitCause2seckillᚋinternalᚋplatformᚋfaultᚐCause(ctx context.Context, sel ast.SelectionSet, v fault.Cause) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {
@@ -1765,7 +1765,7 @@ func (ec *executionContext) marshalNUserError2ᚕseckillᚋgraphᚋmodelᚐUserE
 	return ret
 }
 
-func (ec *executionContext) unmarshalOErrorCode2ᚖseckillᚋinternalᚋfaultᚐReason(ctx context.Context, v any) (*fault.Reason, error) {
+func (ec *executionContext) unmarshalOErrorCode2ᚖseckillᚋinternalᚋplatformᚋfaultᚐReason(ctx context.Context, v any) (*fault.Reason, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -1774,7 +1774,7 @@ func (ec *executionContext) unmarshalOErrorCode2ᚖseckillᚋinternalᚋfaultᚐ
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalOErrorCode2ᚖseckillᚋinternalᚋfaultᚐReason(ctx context.Context, sel ast.SelectionSet, v *fault.Reason) graphql.Marshaler {
+func (ec *executionContext) marshalOErrorCode2ᚖseckillᚋinternalᚋplatformᚋfaultᚐReason(ctx context.Context, sel ast.SelectionSet, v *fault.Reason) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}

@@ -7,9 +7,9 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
-	"seckill/internal/fault"
-	"seckill/internal/id"
-	"seckill/internal/salestats"
+	"seckill/internal/buy/salestats"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -157,12 +157,12 @@ func (ec *executionContext) _GateStage_rejections(ctx context.Context, field gra
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal []*model.RejectionCount
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_READ")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "SALES_READ")
 				if err != nil {
 					var zeroVal []*model.RejectionCount
 					return zeroVal, err
@@ -210,7 +210,7 @@ func (ec *executionContext) _GateStage_stage(ctx context.Context, field graphql.
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v salestats.Stage) graphql.Marshaler {
-			return ec.marshalNGateStageName2seckillᚋinternalᚋsalestatsᚐStage(ctx, selections, v)
+			return ec.marshalNGateStageName2seckillᚋinternalᚋbuyᚋsalestatsᚐStage(ctx, selections, v)
 		},
 		true,
 		true,
@@ -233,7 +233,7 @@ func (ec *executionContext) _ItemFigures_itemId(ctx context.Context, field graph
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v id.Item) graphql.Marshaler {
-			return ec.marshalNID2seckillᚋinternalᚋidᚐItem(ctx, selections, v)
+			return ec.marshalNID2seckillᚋinternalᚋplatformᚋidᚐItem(ctx, selections, v)
 		},
 		true,
 		true,
@@ -371,7 +371,7 @@ func (ec *executionContext) _RejectionCount_code(ctx context.Context, field grap
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v fault.Reason) graphql.Marshaler {
-			return ec.marshalNErrorCode2seckillᚋinternalᚋfaultᚐReason(ctx, selections, v)
+			return ec.marshalNErrorCode2seckillᚋinternalᚋplatformᚋfaultᚐReason(ctx, selections, v)
 		},
 		true,
 		true,
@@ -863,12 +863,12 @@ func (ec *executionContext) _SaleStats_gate(ctx context.Context, field graphql.C
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal []*model.GateStage
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_READ")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "SALES_READ")
 				if err != nil {
 					var zeroVal []*model.GateStage
 					return zeroVal, err
@@ -996,12 +996,12 @@ func (ec *executionContext) _SaleStats_items(ctx context.Context, field graphql.
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal []*model.ItemFigures
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_READ")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "SALES_READ")
 				if err != nil {
 					var zeroVal []*model.ItemFigures
 					return zeroVal, err
@@ -1336,12 +1336,12 @@ func (ec *executionContext) _SaleStats_rejections(ctx context.Context, field gra
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal []*model.RejectionCount
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_READ")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "SALES_READ")
 				if err != nil {
 					var zeroVal []*model.RejectionCount
 					return zeroVal, err
@@ -1538,12 +1538,12 @@ func (ec *executionContext) _SaleStats_series(ctx context.Context, field graphql
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal []*model.SaleStatsPoint
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_READ")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "SALES_READ")
 				if err != nil {
 					var zeroVal []*model.SaleStatsPoint
 					return zeroVal, err
@@ -1685,12 +1685,12 @@ func (ec *executionContext) _SaleStatsEvent_saleStats(ctx context.Context, field
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.SaleStats
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_READ")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "SALES_READ")
 				if err != nil {
 					var zeroVal *model.SaleStats
 					return zeroVal, err
@@ -2608,13 +2608,13 @@ func (ec *executionContext) marshalNGateStage2ᚖseckillᚋgraphᚋmodelᚐGateS
 	return ec._GateStage(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNGateStageName2seckillᚋinternalᚋsalestatsᚐStage(ctx context.Context, v any) (salestats.Stage, error) {
+func (ec *executionContext) unmarshalNGateStageName2seckillᚋinternalᚋbuyᚋsalestatsᚐStage(ctx context.Context, v any) (salestats.Stage, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := salestats.Stage(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNGateStageName2seckillᚋinternalᚋsalestatsᚐStage(ctx context.Context, sel ast.SelectionSet, v salestats.Stage) graphql.Marshaler {
+func (ec *executionContext) marshalNGateStageName2seckillᚋinternalᚋbuyᚋsalestatsᚐStage(ctx context.Context, sel ast.SelectionSet, v salestats.Stage) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
-	"seckill/internal/id"
+	"seckill/internal/platform/id"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -89,7 +89,7 @@ func (ec *executionContext) _Goods_id(ctx context.Context, field graphql.Collect
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v id.Goods) graphql.Marshaler {
-			return ec.marshalNID2seckillᚋinternalᚋidᚐGoods(ctx, selections, v)
+			return ec.marshalNID2seckillᚋinternalᚋplatformᚋidᚐGoods(ctx, selections, v)
 		},
 		true,
 		true,
@@ -215,12 +215,12 @@ func (ec *executionContext) _Goods_externalId(ctx context.Context, field graphql
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *string
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "CATALOGUE_READ")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "CATALOGUE_READ")
 				if err != nil {
 					var zeroVal *string
 					return zeroVal, err
@@ -284,12 +284,12 @@ func (ec *executionContext) _Goods_timeline(ctx context.Context, field graphql.C
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal []*model.GoodsLogEntry
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "CATALOGUE_READ")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "CATALOGUE_READ")
 				if err != nil {
 					var zeroVal []*model.GoodsLogEntry
 					return zeroVal, err

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
-	"seckill/internal/inbox"
+	"seckill/internal/staff/inbox"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -302,7 +302,7 @@ func (ec *executionContext) _InboxEntry_kind(ctx context.Context, field graphql.
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v inbox.Kind) graphql.Marshaler {
-			return ec.marshalNInboxKind2seckillᚋinternalᚋinboxᚐKind(ctx, selections, v)
+			return ec.marshalNInboxKind2seckillᚋinternalᚋstaffᚋinboxᚐKind(ctx, selections, v)
 		},
 		true,
 		true,
@@ -527,7 +527,7 @@ func (ec *executionContext) _InboxKindCount_kind(ctx context.Context, field grap
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v inbox.Kind) graphql.Marshaler {
-			return ec.marshalNInboxKind2seckillᚋinternalᚋinboxᚐKind(ctx, selections, v)
+			return ec.marshalNInboxKind2seckillᚋinternalᚋstaffᚋinboxᚐKind(ctx, selections, v)
 		},
 		true,
 		true,
@@ -915,13 +915,13 @@ func (ec *executionContext) marshalNInboxEntry2ᚖseckillᚋgraphᚋmodelᚐInbo
 	return ec._InboxEntry(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNInboxKind2seckillᚋinternalᚋinboxᚐKind(ctx context.Context, v any) (inbox.Kind, error) {
+func (ec *executionContext) unmarshalNInboxKind2seckillᚋinternalᚋstaffᚋinboxᚐKind(ctx context.Context, v any) (inbox.Kind, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := inbox.Kind(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNInboxKind2seckillᚋinternalᚋinboxᚐKind(ctx context.Context, sel ast.SelectionSet, v inbox.Kind) graphql.Marshaler {
+func (ec *executionContext) marshalNInboxKind2seckillᚋinternalᚋstaffᚋinboxᚐKind(ctx context.Context, sel ast.SelectionSet, v inbox.Kind) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {
@@ -965,7 +965,7 @@ func (ec *executionContext) marshalOInbox2ᚖseckillᚋgraphᚋmodelᚐInbox(ctx
 	return ec._Inbox(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalOInboxKind2ᚕseckillᚋinternalᚋinboxᚐKindᚄ(ctx context.Context, v any) ([]inbox.Kind, error) {
+func (ec *executionContext) unmarshalOInboxKind2ᚕseckillᚋinternalᚋstaffᚋinboxᚐKindᚄ(ctx context.Context, v any) ([]inbox.Kind, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -974,7 +974,7 @@ func (ec *executionContext) unmarshalOInboxKind2ᚕseckillᚋinternalᚋinboxᚐ
 	res := make([]inbox.Kind, len(vSlice))
 	for i := range vSlice {
 		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
-		res[i], err = ec.unmarshalNInboxKind2seckillᚋinternalᚋinboxᚐKind(ctx, vSlice[i])
+		res[i], err = ec.unmarshalNInboxKind2seckillᚋinternalᚋstaffᚋinboxᚐKind(ctx, vSlice[i])
 		if err != nil {
 			return nil, err
 		}
@@ -982,14 +982,14 @@ func (ec *executionContext) unmarshalOInboxKind2ᚕseckillᚋinternalᚋinboxᚐ
 	return res, nil
 }
 
-func (ec *executionContext) marshalOInboxKind2ᚕseckillᚋinternalᚋinboxᚐKindᚄ(ctx context.Context, sel ast.SelectionSet, v []inbox.Kind) graphql.Marshaler {
+func (ec *executionContext) marshalOInboxKind2ᚕseckillᚋinternalᚋstaffᚋinboxᚐKindᚄ(ctx context.Context, sel ast.SelectionSet, v []inbox.Kind) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
-		return ec.marshalNInboxKind2seckillᚋinternalᚋinboxᚐKind(ctx, sel, v[i])
+		return ec.marshalNInboxKind2seckillᚋinternalᚋstaffᚋinboxᚐKind(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
-	"seckill/internal/id"
-	"seckill/internal/orderintake"
+	"seckill/internal/buy/orderintake"
+	"seckill/internal/platform/id"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -309,7 +309,7 @@ func (ec *executionContext) _DeadLetterAct_kind(ctx context.Context, field graph
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v orderintake.Kind) graphql.Marshaler {
-			return ec.marshalNDeadLetterActKind2seckillᚋinternalᚋorderintakeᚐKind(ctx, selections, v)
+			return ec.marshalNDeadLetterActKind2seckillᚋinternalᚋbuyᚋorderintakeᚐKind(ctx, selections, v)
 		},
 		true,
 		true,
@@ -882,7 +882,7 @@ func (ec *executionContext) _HeldPayment_id(ctx context.Context, field graphql.C
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v id.Held) graphql.Marshaler {
-			return ec.marshalNID2seckillᚋinternalᚋidᚐHeld(ctx, selections, v)
+			return ec.marshalNID2seckillᚋinternalᚋplatformᚋidᚐHeld(ctx, selections, v)
 		},
 		true,
 		true,
@@ -2522,13 +2522,13 @@ func (ec *executionContext) marshalNDeadLetterActEdge2ᚖseckillᚋgraphᚋmodel
 	return ec._DeadLetterActEdge(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNDeadLetterActKind2seckillᚋinternalᚋorderintakeᚐKind(ctx context.Context, v any) (orderintake.Kind, error) {
+func (ec *executionContext) unmarshalNDeadLetterActKind2seckillᚋinternalᚋbuyᚋorderintakeᚐKind(ctx context.Context, v any) (orderintake.Kind, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := orderintake.Kind(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNDeadLetterActKind2seckillᚋinternalᚋorderintakeᚐKind(ctx context.Context, sel ast.SelectionSet, v orderintake.Kind) graphql.Marshaler {
+func (ec *executionContext) marshalNDeadLetterActKind2seckillᚋinternalᚋbuyᚋorderintakeᚐKind(ctx context.Context, sel ast.SelectionSet, v orderintake.Kind) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {
@@ -2704,7 +2704,7 @@ func (ec *executionContext) marshalODeadLetterActConnection2ᚖseckillᚋgraph�
 	return ec._DeadLetterActConnection(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalODeadLetterActKind2ᚖseckillᚋinternalᚋorderintakeᚐKind(ctx context.Context, v any) (*orderintake.Kind, error) {
+func (ec *executionContext) unmarshalODeadLetterActKind2ᚖseckillᚋinternalᚋbuyᚋorderintakeᚐKind(ctx context.Context, v any) (*orderintake.Kind, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -2713,7 +2713,7 @@ func (ec *executionContext) unmarshalODeadLetterActKind2ᚖseckillᚋinternalᚋ
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalODeadLetterActKind2ᚖseckillᚋinternalᚋorderintakeᚐKind(ctx context.Context, sel ast.SelectionSet, v *orderintake.Kind) graphql.Marshaler {
+func (ec *executionContext) marshalODeadLetterActKind2ᚖseckillᚋinternalᚋbuyᚋorderintakeᚐKind(ctx context.Context, sel ast.SelectionSet, v *orderintake.Kind) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
-	"seckill/internal/id"
-	"seckill/internal/notice"
+	"seckill/internal/outbox/notice"
+	"seckill/internal/platform/id"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -104,7 +104,7 @@ func (ec *executionContext) _NoticeChoice_channels(ctx context.Context, field gr
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []notice.Channel) graphql.Marshaler {
-			return ec.marshalNNoticeChannel2ᚕseckillᚋinternalᚋnoticeᚐChannelᚄ(ctx, selections, v)
+			return ec.marshalNNoticeChannel2ᚕseckillᚋinternalᚋoutboxᚋnoticeᚐChannelᚄ(ctx, selections, v)
 		},
 		true,
 		true,
@@ -127,7 +127,7 @@ func (ec *executionContext) _NoticeChoice_kind(ctx context.Context, field graphq
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v notice.Kind) graphql.Marshaler {
-			return ec.marshalNNoticeKind2seckillᚋinternalᚋnoticeᚐKind(ctx, selections, v)
+			return ec.marshalNNoticeKind2seckillᚋinternalᚋoutboxᚋnoticeᚐKind(ctx, selections, v)
 		},
 		true,
 		true,
@@ -150,7 +150,7 @@ func (ec *executionContext) _NoticeChoice_offered(ctx context.Context, field gra
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []notice.Channel) graphql.Marshaler {
-			return ec.marshalNNoticeChannel2ᚕseckillᚋinternalᚋnoticeᚐChannelᚄ(ctx, selections, v)
+			return ec.marshalNNoticeChannel2ᚕseckillᚋinternalᚋoutboxᚋnoticeᚐChannelᚄ(ctx, selections, v)
 		},
 		true,
 		true,
@@ -237,7 +237,7 @@ func (ec *executionContext) _NoticeSettings_offered(ctx context.Context, field g
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []notice.Channel) graphql.Marshaler {
-			return ec.marshalNNoticeChannel2ᚕseckillᚋinternalᚋnoticeᚐChannelᚄ(ctx, selections, v)
+			return ec.marshalNNoticeChannel2ᚕseckillᚋinternalᚋoutboxᚋnoticeᚐChannelᚄ(ctx, selections, v)
 		},
 		true,
 		true,
@@ -260,7 +260,7 @@ func (ec *executionContext) _NoticeSettings_reaching(ctx context.Context, field 
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []notice.Channel) graphql.Marshaler {
-			return ec.marshalNNoticeChannel2ᚕseckillᚋinternalᚋnoticeᚐChannelᚄ(ctx, selections, v)
+			return ec.marshalNNoticeChannel2ᚕseckillᚋinternalᚋoutboxᚋnoticeᚐChannelᚄ(ctx, selections, v)
 		},
 		true,
 		true,
@@ -329,7 +329,7 @@ func (ec *executionContext) _PushDevice_id(ctx context.Context, field graphql.Co
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v id.Device) graphql.Marshaler {
-			return ec.marshalNID2seckillᚋinternalᚋidᚐDevice(ctx, selections, v)
+			return ec.marshalNID2seckillᚋinternalᚋplatformᚋidᚐDevice(ctx, selections, v)
 		},
 		true,
 		true,
@@ -462,7 +462,7 @@ func (ec *executionContext) _SaleReminder_channels(ctx context.Context, field gr
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []notice.Channel) graphql.Marshaler {
-			return ec.marshalNNoticeChannel2ᚕseckillᚋinternalᚋnoticeᚐChannelᚄ(ctx, selections, v)
+			return ec.marshalNNoticeChannel2ᚕseckillᚋinternalᚋoutboxᚋnoticeᚐChannelᚄ(ctx, selections, v)
 		},
 		true,
 		true,
@@ -764,14 +764,14 @@ func (ec *executionContext) unmarshalInputNoticeChoiceInput(ctx context.Context,
 		switch k {
 		case "channels":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("channels"))
-			data, err := ec.unmarshalNNoticeChannel2ᚕseckillᚋinternalᚋnoticeᚐChannelᚄ(ctx, v)
+			data, err := ec.unmarshalNNoticeChannel2ᚕseckillᚋinternalᚋoutboxᚋnoticeᚐChannelᚄ(ctx, v)
 			if err != nil {
 				return it, err
 			}
 			it.Channels = data
 		case "kind":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("kind"))
-			data, err := ec.unmarshalNNoticeKind2seckillᚋinternalᚋnoticeᚐKind(ctx, v)
+			data, err := ec.unmarshalNNoticeKind2seckillᚋinternalᚋoutboxᚋnoticeᚐKind(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -1361,13 +1361,13 @@ func (ec *executionContext) unmarshalNForgetReminderInput2seckillᚋgraphᚋmode
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNNoticeChannel2seckillᚋinternalᚋnoticeᚐChannel(ctx context.Context, v any) (notice.Channel, error) {
+func (ec *executionContext) unmarshalNNoticeChannel2seckillᚋinternalᚋoutboxᚋnoticeᚐChannel(ctx context.Context, v any) (notice.Channel, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := notice.Channel(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNNoticeChannel2seckillᚋinternalᚋnoticeᚐChannel(ctx context.Context, sel ast.SelectionSet, v notice.Channel) graphql.Marshaler {
+func (ec *executionContext) marshalNNoticeChannel2seckillᚋinternalᚋoutboxᚋnoticeᚐChannel(ctx context.Context, sel ast.SelectionSet, v notice.Channel) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {
@@ -1378,13 +1378,13 @@ func (ec *executionContext) marshalNNoticeChannel2seckillᚋinternalᚋnoticeᚐ
 	return res
 }
 
-func (ec *executionContext) unmarshalNNoticeChannel2ᚕseckillᚋinternalᚋnoticeᚐChannelᚄ(ctx context.Context, v any) ([]notice.Channel, error) {
+func (ec *executionContext) unmarshalNNoticeChannel2ᚕseckillᚋinternalᚋoutboxᚋnoticeᚐChannelᚄ(ctx context.Context, v any) ([]notice.Channel, error) {
 	vSlice := graphql.CoerceList(v)
 	var err error
 	res := make([]notice.Channel, len(vSlice))
 	for i := range vSlice {
 		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
-		res[i], err = ec.unmarshalNNoticeChannel2seckillᚋinternalᚋnoticeᚐChannel(ctx, vSlice[i])
+		res[i], err = ec.unmarshalNNoticeChannel2seckillᚋinternalᚋoutboxᚋnoticeᚐChannel(ctx, vSlice[i])
 		if err != nil {
 			return nil, err
 		}
@@ -1392,11 +1392,11 @@ func (ec *executionContext) unmarshalNNoticeChannel2ᚕseckillᚋinternalᚋnoti
 	return res, nil
 }
 
-func (ec *executionContext) marshalNNoticeChannel2ᚕseckillᚋinternalᚋnoticeᚐChannelᚄ(ctx context.Context, sel ast.SelectionSet, v []notice.Channel) graphql.Marshaler {
+func (ec *executionContext) marshalNNoticeChannel2ᚕseckillᚋinternalᚋoutboxᚋnoticeᚐChannelᚄ(ctx context.Context, sel ast.SelectionSet, v []notice.Channel) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
-		return ec.marshalNNoticeChannel2seckillᚋinternalᚋnoticeᚐChannel(ctx, sel, v[i])
+		return ec.marshalNNoticeChannel2seckillᚋinternalᚋoutboxᚋnoticeᚐChannel(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {
@@ -1453,13 +1453,13 @@ func (ec *executionContext) unmarshalNNoticeChoiceInput2ᚖseckillᚋgraphᚋmod
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNNoticeKind2seckillᚋinternalᚋnoticeᚐKind(ctx context.Context, v any) (notice.Kind, error) {
+func (ec *executionContext) unmarshalNNoticeKind2seckillᚋinternalᚋoutboxᚋnoticeᚐKind(ctx context.Context, v any) (notice.Kind, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := notice.Kind(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNNoticeKind2seckillᚋinternalᚋnoticeᚐKind(ctx context.Context, sel ast.SelectionSet, v notice.Kind) graphql.Marshaler {
+func (ec *executionContext) marshalNNoticeKind2seckillᚋinternalᚋoutboxᚋnoticeᚐKind(ctx context.Context, sel ast.SelectionSet, v notice.Kind) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {

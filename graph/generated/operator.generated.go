@@ -7,10 +7,10 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
-	"seckill/internal/admission/captcha"
-	"seckill/internal/id"
-	"seckill/internal/operator"
-	"seckill/internal/sale"
+	"seckill/internal/buy/sale"
+	"seckill/internal/platform/captcha"
+	"seckill/internal/platform/id"
+	"seckill/internal/staff/operator"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -753,7 +753,7 @@ func (ec *executionContext) _GoodsLogEntry_action(ctx context.Context, field gra
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v sale.Act) graphql.Marshaler {
-			return ec.marshalNGoodsAct2seckillᚋinternalᚋsaleᚐAct(ctx, selections, v)
+			return ec.marshalNGoodsAct2seckillᚋinternalᚋbuyᚋsaleᚐAct(ctx, selections, v)
 		},
 		true,
 		true,
@@ -831,7 +831,7 @@ func (ec *executionContext) _GoodsLogEntry_changes(ctx context.Context, field gr
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*sale.LogChange) graphql.Marshaler {
-			return ec.marshalNLogChange2ᚕᚖseckillᚋinternalᚋsaleᚐLogChangeᚄ(ctx, selections, v)
+			return ec.marshalNLogChange2ᚕᚖseckillᚋinternalᚋbuyᚋsaleᚐLogChangeᚄ(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1010,7 +1010,7 @@ func (ec *executionContext) _Intervention_id(ctx context.Context, field graphql.
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v id.Act) graphql.Marshaler {
-			return ec.marshalNID2seckillᚋinternalᚋidᚐAct(ctx, selections, v)
+			return ec.marshalNID2seckillᚋinternalᚋplatformᚋidᚐAct(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1065,7 +1065,7 @@ func (ec *executionContext) _Intervention_kind(ctx context.Context, field graphq
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v operator.Kind) graphql.Marshaler {
-			return ec.marshalNInterventionKind2seckillᚋinternalᚋoperatorᚐKind(ctx, selections, v)
+			return ec.marshalNInterventionKind2seckillᚋinternalᚋstaffᚋoperatorᚐKind(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1207,7 +1207,7 @@ func (ec *executionContext) _Intervention_state(ctx context.Context, field graph
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v operator.State) graphql.Marshaler {
-			return ec.marshalNInterventionState2seckillᚋinternalᚋoperatorᚐState(ctx, selections, v)
+			return ec.marshalNInterventionState2seckillᚋinternalᚋstaffᚋoperatorᚐState(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1441,7 +1441,7 @@ func (ec *executionContext) _LogChange_kind(ctx context.Context, field graphql.C
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v sale.ValueKind) graphql.Marshaler {
-			return ec.marshalNLogValueKind2seckillᚋinternalᚋsaleᚐValueKind(ctx, selections, v)
+			return ec.marshalNLogValueKind2seckillᚋinternalᚋbuyᚋsaleᚐValueKind(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1904,7 +1904,7 @@ func (ec *executionContext) _SaleLogEntry_action(ctx context.Context, field grap
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v sale.Act) graphql.Marshaler {
-			return ec.marshalNSaleAct2seckillᚋinternalᚋsaleᚐAct(ctx, selections, v)
+			return ec.marshalNSaleAct2seckillᚋinternalᚋbuyᚋsaleᚐAct(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1982,7 +1982,7 @@ func (ec *executionContext) _SaleLogEntry_changes(ctx context.Context, field gra
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*sale.LogChange) graphql.Marshaler {
-			return ec.marshalNLogChange2ᚕᚖseckillᚋinternalᚋsaleᚐLogChangeᚄ(ctx, selections, v)
+			return ec.marshalNLogChange2ᚕᚖseckillᚋinternalᚋbuyᚋsaleᚐLogChangeᚄ(ctx, selections, v)
 		},
 		true,
 		true,
@@ -2060,7 +2060,7 @@ func (ec *executionContext) _SaleLogEntry_status(ctx context.Context, field grap
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v sale.Status) graphql.Marshaler {
-			return ec.marshalNSaleStatus2seckillᚋinternalᚋsaleᚐStatus(ctx, selections, v)
+			return ec.marshalNSaleStatus2seckillᚋinternalᚋbuyᚋsaleᚐStatus(ctx, selections, v)
 		},
 		true,
 		true,
@@ -2083,7 +2083,7 @@ func (ec *executionContext) _SaleSwitches_captchaKinds(ctx context.Context, fiel
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []captcha.Kind) graphql.Marshaler {
-			return ec.marshalNCaptchaKind2ᚕseckillᚋinternalᚋadmissionᚋcaptchaᚐKindᚄ(ctx, selections, v)
+			return ec.marshalNCaptchaKind2ᚕseckillᚋinternalᚋplatformᚋcaptchaᚐKindᚄ(ctx, selections, v)
 		},
 		true,
 		true,
@@ -3265,7 +3265,7 @@ func (ec *executionContext) unmarshalInputInterventionFilter(ctx context.Context
 		switch k {
 		case "kind":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("kind"))
-			data, err := ec.unmarshalOInterventionKind2ᚖseckillᚋinternalᚋoperatorᚐKind(ctx, v)
+			data, err := ec.unmarshalOInterventionKind2ᚖseckillᚋinternalᚋstaffᚋoperatorᚐKind(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -3279,7 +3279,7 @@ func (ec *executionContext) unmarshalInputInterventionFilter(ctx context.Context
 			it.SaleID = data
 		case "states":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("states"))
-			data, err := ec.unmarshalOInterventionState2ᚕseckillᚋinternalᚋoperatorᚐStateᚄ(ctx, v)
+			data, err := ec.unmarshalOInterventionState2ᚕseckillᚋinternalᚋstaffᚋoperatorᚐStateᚄ(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -3603,7 +3603,7 @@ func (ec *executionContext) unmarshalInputSetSaleSwitchesInput(ctx context.Conte
 		switch k {
 		case "captchaKinds":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("captchaKinds"))
-			data, err := ec.unmarshalOCaptchaKind2ᚕseckillᚋinternalᚋadmissionᚋcaptchaᚐKindᚄ(ctx, v)
+			data, err := ec.unmarshalOCaptchaKind2ᚕseckillᚋinternalᚋplatformᚋcaptchaᚐKindᚄ(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -5707,13 +5707,13 @@ func (ec *executionContext) unmarshalNExtendSaleInput2seckillᚋgraphᚋmodelᚐ
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNGoodsAct2seckillᚋinternalᚋsaleᚐAct(ctx context.Context, v any) (sale.Act, error) {
+func (ec *executionContext) unmarshalNGoodsAct2seckillᚋinternalᚋbuyᚋsaleᚐAct(ctx context.Context, v any) (sale.Act, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := sale.Act(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNGoodsAct2seckillᚋinternalᚋsaleᚐAct(ctx context.Context, sel ast.SelectionSet, v sale.Act) graphql.Marshaler {
+func (ec *executionContext) marshalNGoodsAct2seckillᚋinternalᚋbuyᚋsaleᚐAct(ctx context.Context, sel ast.SelectionSet, v sale.Act) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {
@@ -5786,13 +5786,13 @@ func (ec *executionContext) marshalNInterventionEdge2ᚖseckillᚋgraphᚋmodel�
 	return ec._InterventionEdge(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNInterventionKind2seckillᚋinternalᚋoperatorᚐKind(ctx context.Context, v any) (operator.Kind, error) {
+func (ec *executionContext) unmarshalNInterventionKind2seckillᚋinternalᚋstaffᚋoperatorᚐKind(ctx context.Context, v any) (operator.Kind, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := operator.Kind(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNInterventionKind2seckillᚋinternalᚋoperatorᚐKind(ctx context.Context, sel ast.SelectionSet, v operator.Kind) graphql.Marshaler {
+func (ec *executionContext) marshalNInterventionKind2seckillᚋinternalᚋstaffᚋoperatorᚐKind(ctx context.Context, sel ast.SelectionSet, v operator.Kind) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {
@@ -5803,13 +5803,13 @@ func (ec *executionContext) marshalNInterventionKind2seckillᚋinternalᚋoperat
 	return res
 }
 
-func (ec *executionContext) unmarshalNInterventionState2seckillᚋinternalᚋoperatorᚐState(ctx context.Context, v any) (operator.State, error) {
+func (ec *executionContext) unmarshalNInterventionState2seckillᚋinternalᚋstaffᚋoperatorᚐState(ctx context.Context, v any) (operator.State, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := operator.State(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNInterventionState2seckillᚋinternalᚋoperatorᚐState(ctx context.Context, sel ast.SelectionSet, v operator.State) graphql.Marshaler {
+func (ec *executionContext) marshalNInterventionState2seckillᚋinternalᚋstaffᚋoperatorᚐState(ctx context.Context, sel ast.SelectionSet, v operator.State) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {
@@ -5820,11 +5820,11 @@ func (ec *executionContext) marshalNInterventionState2seckillᚋinternalᚋopera
 	return res
 }
 
-func (ec *executionContext) marshalNLogChange2ᚕᚖseckillᚋinternalᚋsaleᚐLogChangeᚄ(ctx context.Context, sel ast.SelectionSet, v []*sale.LogChange) graphql.Marshaler {
+func (ec *executionContext) marshalNLogChange2ᚕᚖseckillᚋinternalᚋbuyᚋsaleᚐLogChangeᚄ(ctx context.Context, sel ast.SelectionSet, v []*sale.LogChange) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
-		return ec.marshalNLogChange2ᚖseckillᚋinternalᚋsaleᚐLogChange(ctx, sel, v[i])
+		return ec.marshalNLogChange2ᚖseckillᚋinternalᚋbuyᚋsaleᚐLogChange(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {
@@ -5836,7 +5836,7 @@ func (ec *executionContext) marshalNLogChange2ᚕᚖseckillᚋinternalᚋsaleᚐ
 	return ret
 }
 
-func (ec *executionContext) marshalNLogChange2ᚖseckillᚋinternalᚋsaleᚐLogChange(ctx context.Context, sel ast.SelectionSet, v *sale.LogChange) graphql.Marshaler {
+func (ec *executionContext) marshalNLogChange2ᚖseckillᚋinternalᚋbuyᚋsaleᚐLogChange(ctx context.Context, sel ast.SelectionSet, v *sale.LogChange) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
 			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
@@ -5846,13 +5846,13 @@ func (ec *executionContext) marshalNLogChange2ᚖseckillᚋinternalᚋsaleᚐLog
 	return ec._LogChange(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNLogValueKind2seckillᚋinternalᚋsaleᚐValueKind(ctx context.Context, v any) (sale.ValueKind, error) {
+func (ec *executionContext) unmarshalNLogValueKind2seckillᚋinternalᚋbuyᚋsaleᚐValueKind(ctx context.Context, v any) (sale.ValueKind, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := sale.ValueKind(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNLogValueKind2seckillᚋinternalᚋsaleᚐValueKind(ctx context.Context, sel ast.SelectionSet, v sale.ValueKind) graphql.Marshaler {
+func (ec *executionContext) marshalNLogValueKind2seckillᚋinternalᚋbuyᚋsaleᚐValueKind(ctx context.Context, sel ast.SelectionSet, v sale.ValueKind) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {
@@ -5888,13 +5888,13 @@ func (ec *executionContext) unmarshalNResumeSaleInput2seckillᚋgraphᚋmodelᚐ
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNSaleAct2seckillᚋinternalᚋsaleᚐAct(ctx context.Context, v any) (sale.Act, error) {
+func (ec *executionContext) unmarshalNSaleAct2seckillᚋinternalᚋbuyᚋsaleᚐAct(ctx context.Context, v any) (sale.Act, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := sale.Act(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNSaleAct2seckillᚋinternalᚋsaleᚐAct(ctx context.Context, sel ast.SelectionSet, v sale.Act) graphql.Marshaler {
+func (ec *executionContext) marshalNSaleAct2seckillᚋinternalᚋbuyᚋsaleᚐAct(ctx context.Context, sel ast.SelectionSet, v sale.Act) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {
@@ -6096,7 +6096,7 @@ func (ec *executionContext) unmarshalOInterventionFilter2ᚖseckillᚋgraphᚋmo
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalOInterventionKind2ᚖseckillᚋinternalᚋoperatorᚐKind(ctx context.Context, v any) (*operator.Kind, error) {
+func (ec *executionContext) unmarshalOInterventionKind2ᚖseckillᚋinternalᚋstaffᚋoperatorᚐKind(ctx context.Context, v any) (*operator.Kind, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -6105,7 +6105,7 @@ func (ec *executionContext) unmarshalOInterventionKind2ᚖseckillᚋinternalᚋo
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalOInterventionKind2ᚖseckillᚋinternalᚋoperatorᚐKind(ctx context.Context, sel ast.SelectionSet, v *operator.Kind) graphql.Marshaler {
+func (ec *executionContext) marshalOInterventionKind2ᚖseckillᚋinternalᚋstaffᚋoperatorᚐKind(ctx context.Context, sel ast.SelectionSet, v *operator.Kind) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
@@ -6115,7 +6115,7 @@ func (ec *executionContext) marshalOInterventionKind2ᚖseckillᚋinternalᚋope
 	return res
 }
 
-func (ec *executionContext) unmarshalOInterventionState2ᚕseckillᚋinternalᚋoperatorᚐStateᚄ(ctx context.Context, v any) ([]operator.State, error) {
+func (ec *executionContext) unmarshalOInterventionState2ᚕseckillᚋinternalᚋstaffᚋoperatorᚐStateᚄ(ctx context.Context, v any) ([]operator.State, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -6124,7 +6124,7 @@ func (ec *executionContext) unmarshalOInterventionState2ᚕseckillᚋinternalᚋ
 	res := make([]operator.State, len(vSlice))
 	for i := range vSlice {
 		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
-		res[i], err = ec.unmarshalNInterventionState2seckillᚋinternalᚋoperatorᚐState(ctx, vSlice[i])
+		res[i], err = ec.unmarshalNInterventionState2seckillᚋinternalᚋstaffᚋoperatorᚐState(ctx, vSlice[i])
 		if err != nil {
 			return nil, err
 		}
@@ -6132,14 +6132,14 @@ func (ec *executionContext) unmarshalOInterventionState2ᚕseckillᚋinternalᚋ
 	return res, nil
 }
 
-func (ec *executionContext) marshalOInterventionState2ᚕseckillᚋinternalᚋoperatorᚐStateᚄ(ctx context.Context, sel ast.SelectionSet, v []operator.State) graphql.Marshaler {
+func (ec *executionContext) marshalOInterventionState2ᚕseckillᚋinternalᚋstaffᚋoperatorᚐStateᚄ(ctx context.Context, sel ast.SelectionSet, v []operator.State) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
-		return ec.marshalNInterventionState2seckillᚋinternalᚋoperatorᚐState(ctx, sel, v[i])
+		return ec.marshalNInterventionState2seckillᚋinternalᚋstaffᚋoperatorᚐState(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {

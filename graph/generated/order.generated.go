@@ -7,8 +7,8 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
-	"seckill/internal/id"
-	"seckill/internal/order"
+	"seckill/internal/buy/order"
+	"seckill/internal/platform/id"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -111,7 +111,7 @@ func (ec *executionContext) _Order_availableActions(ctx context.Context, field g
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []order.Action) graphql.Marshaler {
-			return ec.marshalNOrderAction2ᚕseckillᚋinternalᚋorderᚐActionᚄ(ctx, selections, v)
+			return ec.marshalNOrderAction2ᚕseckillᚋinternalᚋbuyᚋorderᚐActionᚄ(ctx, selections, v)
 		},
 		true,
 		true,
@@ -189,7 +189,7 @@ func (ec *executionContext) _Order_id(ctx context.Context, field graphql.Collect
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v id.Order) graphql.Marshaler {
-			return ec.marshalNID2seckillᚋinternalᚋidᚐOrder(ctx, selections, v)
+			return ec.marshalNID2seckillᚋinternalᚋplatformᚋidᚐOrder(ctx, selections, v)
 		},
 		true,
 		true,
@@ -533,12 +533,12 @@ func (ec *executionContext) _Order_moneyTotals(ctx context.Context, field graphq
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal []*model.MoneyTotals
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "ORDERS_READ")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "ORDERS_READ")
 				if err != nil {
 					var zeroVal []*model.MoneyTotals
 					return zeroVal, err
@@ -588,12 +588,12 @@ func (ec *executionContext) _Order_ledger(ctx context.Context, field graphql.Col
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal []*model.LedgerEntry
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "ORDERS_READ")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "ORDERS_READ")
 				if err != nil {
 					var zeroVal []*model.LedgerEntry
 					return zeroVal, err
@@ -687,7 +687,7 @@ func (ec *executionContext) _Order_status(ctx context.Context, field graphql.Col
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v order.Status) graphql.Marshaler {
-			return ec.marshalNOrderStatus2seckillᚋinternalᚋorderᚐStatus(ctx, selections, v)
+			return ec.marshalNOrderStatus2seckillᚋinternalᚋbuyᚋorderᚐStatus(ctx, selections, v)
 		},
 		true,
 		true,
@@ -774,7 +774,7 @@ func (ec *executionContext) _Order_type(ctx context.Context, field graphql.Colle
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v order.Kind) graphql.Marshaler {
-			return ec.marshalNOrderType2seckillᚋinternalᚋorderᚐKind(ctx, selections, v)
+			return ec.marshalNOrderType2seckillᚋinternalᚋbuyᚋorderᚐKind(ctx, selections, v)
 		},
 		true,
 		true,
@@ -831,12 +831,12 @@ func (ec *executionContext) _Order_metadata(ctx context.Context, field graphql.C
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal []*model.OrderMetadataEntry
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "ORDERS_READ")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "ORDERS_READ")
 				if err != nil {
 					var zeroVal []*model.OrderMetadataEntry
 					return zeroVal, err
@@ -1409,7 +1409,7 @@ func (ec *executionContext) unmarshalInputOrderFilter(ctx context.Context, obj a
 			it.Search = data
 		case "statuses":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("statuses"))
-			data, err := ec.unmarshalOOrderStatus2ᚕseckillᚋinternalᚋorderᚐStatusᚄ(ctx, v)
+			data, err := ec.unmarshalOOrderStatus2ᚕseckillᚋinternalᚋbuyᚋorderᚐStatusᚄ(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -2411,13 +2411,13 @@ func (ec *executionContext) marshalNOrderSortField2seckillᚋgraphᚋmodelᚐOrd
 	return v
 }
 
-func (ec *executionContext) unmarshalNOrderStatus2seckillᚋinternalᚋorderᚐStatus(ctx context.Context, v any) (order.Status, error) {
+func (ec *executionContext) unmarshalNOrderStatus2seckillᚋinternalᚋbuyᚋorderᚐStatus(ctx context.Context, v any) (order.Status, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := order.Status(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNOrderStatus2seckillᚋinternalᚋorderᚐStatus(ctx context.Context, sel ast.SelectionSet, v order.Status) graphql.Marshaler {
+func (ec *executionContext) marshalNOrderStatus2seckillᚋinternalᚋbuyᚋorderᚐStatus(ctx context.Context, sel ast.SelectionSet, v order.Status) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {
@@ -2428,13 +2428,13 @@ func (ec *executionContext) marshalNOrderStatus2seckillᚋinternalᚋorderᚐSta
 	return res
 }
 
-func (ec *executionContext) unmarshalNOrderType2seckillᚋinternalᚋorderᚐKind(ctx context.Context, v any) (order.Kind, error) {
+func (ec *executionContext) unmarshalNOrderType2seckillᚋinternalᚋbuyᚋorderᚐKind(ctx context.Context, v any) (order.Kind, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := order.Kind(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNOrderType2seckillᚋinternalᚋorderᚐKind(ctx context.Context, sel ast.SelectionSet, v order.Kind) graphql.Marshaler {
+func (ec *executionContext) marshalNOrderType2seckillᚋinternalᚋbuyᚋorderᚐKind(ctx context.Context, sel ast.SelectionSet, v order.Kind) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {
@@ -2494,7 +2494,7 @@ func (ec *executionContext) unmarshalOOrderSort2ᚖseckillᚋgraphᚋmodelᚐOrd
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalOOrderStatus2ᚕseckillᚋinternalᚋorderᚐStatusᚄ(ctx context.Context, v any) ([]order.Status, error) {
+func (ec *executionContext) unmarshalOOrderStatus2ᚕseckillᚋinternalᚋbuyᚋorderᚐStatusᚄ(ctx context.Context, v any) ([]order.Status, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -2503,7 +2503,7 @@ func (ec *executionContext) unmarshalOOrderStatus2ᚕseckillᚋinternalᚋorder�
 	res := make([]order.Status, len(vSlice))
 	for i := range vSlice {
 		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
-		res[i], err = ec.unmarshalNOrderStatus2seckillᚋinternalᚋorderᚐStatus(ctx, vSlice[i])
+		res[i], err = ec.unmarshalNOrderStatus2seckillᚋinternalᚋbuyᚋorderᚐStatus(ctx, vSlice[i])
 		if err != nil {
 			return nil, err
 		}
@@ -2511,14 +2511,14 @@ func (ec *executionContext) unmarshalOOrderStatus2ᚕseckillᚋinternalᚋorder�
 	return res, nil
 }
 
-func (ec *executionContext) marshalOOrderStatus2ᚕseckillᚋinternalᚋorderᚐStatusᚄ(ctx context.Context, sel ast.SelectionSet, v []order.Status) graphql.Marshaler {
+func (ec *executionContext) marshalOOrderStatus2ᚕseckillᚋinternalᚋbuyᚋorderᚐStatusᚄ(ctx context.Context, sel ast.SelectionSet, v []order.Status) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
-		return ec.marshalNOrderStatus2seckillᚋinternalᚋorderᚐStatus(ctx, sel, v[i])
+		return ec.marshalNOrderStatus2seckillᚋinternalᚋbuyᚋorderᚐStatus(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {

@@ -7,9 +7,9 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
-	"seckill/internal/id"
-	"seckill/internal/order"
-	"seckill/internal/payment"
+	"seckill/internal/buy/order"
+	"seckill/internal/pay/payment"
+	"seckill/internal/platform/id"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -299,7 +299,7 @@ func (ec *executionContext) _LedgerEntry_kind(ctx context.Context, field graphql
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v payment.LedgerKind) graphql.Marshaler {
-			return ec.marshalNLedgerKind2seckillᚋinternalᚋpaymentᚐLedgerKind(ctx, selections, v)
+			return ec.marshalNLedgerKind2seckillᚋinternalᚋpayᚋpaymentᚐLedgerKind(ctx, selections, v)
 		},
 		true,
 		true,
@@ -322,7 +322,7 @@ func (ec *executionContext) _LedgerEntry_paymentId(ctx context.Context, field gr
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v id.Payment) graphql.Marshaler {
-			return ec.marshalNID2seckillᚋinternalᚋidᚐPayment(ctx, selections, v)
+			return ec.marshalNID2seckillᚋinternalᚋplatformᚋidᚐPayment(ctx, selections, v)
 		},
 		true,
 		true,
@@ -588,7 +588,7 @@ func (ec *executionContext) _OrderLogEntry_status(ctx context.Context, field gra
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v order.Status) graphql.Marshaler {
-			return ec.marshalNOrderStatus2seckillᚋinternalᚋorderᚐStatus(ctx, selections, v)
+			return ec.marshalNOrderStatus2seckillᚋinternalᚋbuyᚋorderᚐStatus(ctx, selections, v)
 		},
 		true,
 		true,
@@ -787,12 +787,12 @@ func (ec *executionContext) _Payment_dispute(ctx context.Context, field graphql.
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.PaymentDispute
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "ORDERS_READ")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "ORDERS_READ")
 				if err != nil {
 					var zeroVal *model.PaymentDispute
 					return zeroVal, err
@@ -918,7 +918,7 @@ func (ec *executionContext) _Payment_failureCode(ctx context.Context, field grap
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *payment.Decline) graphql.Marshaler {
-			return ec.marshalOPaymentFailureCode2ᚖseckillᚋinternalᚋpaymentᚐDecline(ctx, selections, v)
+			return ec.marshalOPaymentFailureCode2ᚖseckillᚋinternalᚋpayᚋpaymentᚐDecline(ctx, selections, v)
 		},
 		true,
 		false,
@@ -966,12 +966,12 @@ func (ec *executionContext) _Payment_fee(ctx context.Context, field graphql.Coll
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.Money
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "ORDERS_READ")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "ORDERS_READ")
 				if err != nil {
 					var zeroVal *model.Money
 					return zeroVal, err
@@ -1019,7 +1019,7 @@ func (ec *executionContext) _Payment_id(ctx context.Context, field graphql.Colle
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v id.Payment) graphql.Marshaler {
-			return ec.marshalNID2seckillᚋinternalᚋidᚐPayment(ctx, selections, v)
+			return ec.marshalNID2seckillᚋinternalᚋplatformᚋidᚐPayment(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1191,12 +1191,12 @@ func (ec *executionContext) _Payment_transaction(ctx context.Context, field grap
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *string
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "ORDERS_READ")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "ORDERS_READ")
 				if err != nil {
 					var zeroVal *string
 					return zeroVal, err
@@ -1235,7 +1235,7 @@ func (ec *executionContext) _PaymentOption_device(ctx context.Context, field gra
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v payment.Device) graphql.Marshaler {
-			return ec.marshalNPaymentDevice2seckillᚋinternalᚋpaymentᚐDevice(ctx, selections, v)
+			return ec.marshalNPaymentDevice2seckillᚋinternalᚋpayᚋpaymentᚐDevice(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1327,7 +1327,7 @@ func (ec *executionContext) _PaymentOption_kind(ctx context.Context, field graph
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v payment.Kind) graphql.Marshaler {
-			return ec.marshalNPaymentKind2seckillᚋinternalᚋpaymentᚐKind(ctx, selections, v)
+			return ec.marshalNPaymentKind2seckillᚋinternalᚋpayᚋpaymentᚐKind(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1453,7 +1453,7 @@ func (ec *executionContext) _Refund_decidedBy(ctx context.Context, field graphql
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.User
 					return zeroVal, err
@@ -1526,7 +1526,7 @@ func (ec *executionContext) _Refund_failure(ctx context.Context, field graphql.C
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *string
 					return zeroVal, err
@@ -1565,7 +1565,7 @@ func (ec *executionContext) _Refund_id(ctx context.Context, field graphql.Collec
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v id.Refund) graphql.Marshaler {
-			return ec.marshalNID2seckillᚋinternalᚋidᚐRefund(ctx, selections, v)
+			return ec.marshalNID2seckillᚋinternalᚋplatformᚋidᚐRefund(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1714,12 +1714,12 @@ func (ec *executionContext) _Refund_transaction(ctx context.Context, field graph
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *string
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "ORDERS_READ")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "ORDERS_READ")
 				if err != nil {
 					var zeroVal *string
 					return zeroVal, err
@@ -3306,13 +3306,13 @@ func (ec *executionContext) marshalNLedgerEntry2ᚖseckillᚋgraphᚋmodelᚐLed
 	return ec._LedgerEntry(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNLedgerKind2seckillᚋinternalᚋpaymentᚐLedgerKind(ctx context.Context, v any) (payment.LedgerKind, error) {
+func (ec *executionContext) unmarshalNLedgerKind2seckillᚋinternalᚋpayᚋpaymentᚐLedgerKind(ctx context.Context, v any) (payment.LedgerKind, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := payment.LedgerKind(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNLedgerKind2seckillᚋinternalᚋpaymentᚐLedgerKind(ctx context.Context, sel ast.SelectionSet, v payment.LedgerKind) graphql.Marshaler {
+func (ec *executionContext) marshalNLedgerKind2seckillᚋinternalᚋpayᚋpaymentᚐLedgerKind(ctx context.Context, sel ast.SelectionSet, v payment.LedgerKind) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {
@@ -3333,13 +3333,13 @@ func (ec *executionContext) marshalNMoneyTotals2ᚖseckillᚋgraphᚋmodelᚐMon
 	return ec._MoneyTotals(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNOrderAction2seckillᚋinternalᚋorderᚐAction(ctx context.Context, v any) (order.Action, error) {
+func (ec *executionContext) unmarshalNOrderAction2seckillᚋinternalᚋbuyᚋorderᚐAction(ctx context.Context, v any) (order.Action, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := order.Action(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNOrderAction2seckillᚋinternalᚋorderᚐAction(ctx context.Context, sel ast.SelectionSet, v order.Action) graphql.Marshaler {
+func (ec *executionContext) marshalNOrderAction2seckillᚋinternalᚋbuyᚋorderᚐAction(ctx context.Context, sel ast.SelectionSet, v order.Action) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {
@@ -3350,13 +3350,13 @@ func (ec *executionContext) marshalNOrderAction2seckillᚋinternalᚋorderᚐAct
 	return res
 }
 
-func (ec *executionContext) unmarshalNOrderAction2ᚕseckillᚋinternalᚋorderᚐActionᚄ(ctx context.Context, v any) ([]order.Action, error) {
+func (ec *executionContext) unmarshalNOrderAction2ᚕseckillᚋinternalᚋbuyᚋorderᚐActionᚄ(ctx context.Context, v any) ([]order.Action, error) {
 	vSlice := graphql.CoerceList(v)
 	var err error
 	res := make([]order.Action, len(vSlice))
 	for i := range vSlice {
 		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
-		res[i], err = ec.unmarshalNOrderAction2seckillᚋinternalᚋorderᚐAction(ctx, vSlice[i])
+		res[i], err = ec.unmarshalNOrderAction2seckillᚋinternalᚋbuyᚋorderᚐAction(ctx, vSlice[i])
 		if err != nil {
 			return nil, err
 		}
@@ -3364,11 +3364,11 @@ func (ec *executionContext) unmarshalNOrderAction2ᚕseckillᚋinternalᚋorder�
 	return res, nil
 }
 
-func (ec *executionContext) marshalNOrderAction2ᚕseckillᚋinternalᚋorderᚐActionᚄ(ctx context.Context, sel ast.SelectionSet, v []order.Action) graphql.Marshaler {
+func (ec *executionContext) marshalNOrderAction2ᚕseckillᚋinternalᚋbuyᚋorderᚐActionᚄ(ctx context.Context, sel ast.SelectionSet, v []order.Action) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
-		return ec.marshalNOrderAction2seckillᚋinternalᚋorderᚐAction(ctx, sel, v[i])
+		return ec.marshalNOrderAction2seckillᚋinternalᚋbuyᚋorderᚐAction(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {
@@ -3437,13 +3437,13 @@ func (ec *executionContext) marshalNPayment2ᚖseckillᚋgraphᚋmodelᚐPayment
 	return ec._Payment(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNPaymentDevice2seckillᚋinternalᚋpaymentᚐDevice(ctx context.Context, v any) (payment.Device, error) {
+func (ec *executionContext) unmarshalNPaymentDevice2seckillᚋinternalᚋpayᚋpaymentᚐDevice(ctx context.Context, v any) (payment.Device, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := payment.Device(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNPaymentDevice2seckillᚋinternalᚋpaymentᚐDevice(ctx context.Context, sel ast.SelectionSet, v payment.Device) graphql.Marshaler {
+func (ec *executionContext) marshalNPaymentDevice2seckillᚋinternalᚋpayᚋpaymentᚐDevice(ctx context.Context, sel ast.SelectionSet, v payment.Device) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {
@@ -3454,13 +3454,13 @@ func (ec *executionContext) marshalNPaymentDevice2seckillᚋinternalᚋpayment�
 	return res
 }
 
-func (ec *executionContext) unmarshalNPaymentKind2seckillᚋinternalᚋpaymentᚐKind(ctx context.Context, v any) (payment.Kind, error) {
+func (ec *executionContext) unmarshalNPaymentKind2seckillᚋinternalᚋpayᚋpaymentᚐKind(ctx context.Context, v any) (payment.Kind, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := payment.Kind(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNPaymentKind2seckillᚋinternalᚋpaymentᚐKind(ctx context.Context, sel ast.SelectionSet, v payment.Kind) graphql.Marshaler {
+func (ec *executionContext) marshalNPaymentKind2seckillᚋinternalᚋpayᚋpaymentᚐKind(ctx context.Context, sel ast.SelectionSet, v payment.Kind) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {
@@ -3688,7 +3688,7 @@ func (ec *executionContext) marshalOPaymentDispute2ᚖseckillᚋgraphᚋmodelᚐ
 	return v
 }
 
-func (ec *executionContext) unmarshalOPaymentFailureCode2ᚖseckillᚋinternalᚋpaymentᚐDecline(ctx context.Context, v any) (*payment.Decline, error) {
+func (ec *executionContext) unmarshalOPaymentFailureCode2ᚖseckillᚋinternalᚋpayᚋpaymentᚐDecline(ctx context.Context, v any) (*payment.Decline, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -3697,7 +3697,7 @@ func (ec *executionContext) unmarshalOPaymentFailureCode2ᚖseckillᚋinternal�
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalOPaymentFailureCode2ᚖseckillᚋinternalᚋpaymentᚐDecline(ctx context.Context, sel ast.SelectionSet, v *payment.Decline) graphql.Marshaler {
+func (ec *executionContext) marshalOPaymentFailureCode2ᚖseckillᚋinternalᚋpayᚋpaymentᚐDecline(ctx context.Context, sel ast.SelectionSet, v *payment.Decline) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}

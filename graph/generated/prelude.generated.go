@@ -6,7 +6,7 @@ import (
 	"context"
 	"errors"
 	"math"
-	"seckill/internal/id"
+	"seckill/internal/platform/id"
 	"strconv"
 	"sync/atomic"
 
@@ -1594,193 +1594,193 @@ func (ec *executionContext) marshalNFloat2float64(ctx context.Context, sel ast.S
 	return graphql.WrapContextMarshaler(ctx, res)
 }
 
-func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋidᚐAct(ctx context.Context, v any) (id.Act, error) {
+func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋplatformᚋidᚐAct(ctx context.Context, v any) (id.Act, error) {
 	var res id.Act
 	err := res.UnmarshalGQL(v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNID2seckillᚋinternalᚋidᚐAct(ctx context.Context, sel ast.SelectionSet, v id.Act) graphql.Marshaler {
+func (ec *executionContext) marshalNID2seckillᚋinternalᚋplatformᚋidᚐAct(ctx context.Context, sel ast.SelectionSet, v id.Act) graphql.Marshaler {
 	return v
 }
 
-func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋidᚐAddress(ctx context.Context, v any) (id.Address, error) {
+func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋplatformᚋidᚐAddress(ctx context.Context, v any) (id.Address, error) {
 	var res id.Address
 	err := res.UnmarshalGQL(v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNID2seckillᚋinternalᚋidᚐAddress(ctx context.Context, sel ast.SelectionSet, v id.Address) graphql.Marshaler {
+func (ec *executionContext) marshalNID2seckillᚋinternalᚋplatformᚋidᚐAddress(ctx context.Context, sel ast.SelectionSet, v id.Address) graphql.Marshaler {
 	return v
 }
 
-func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋidᚐDelivery(ctx context.Context, v any) (id.Delivery, error) {
+func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋplatformᚋidᚐDelivery(ctx context.Context, v any) (id.Delivery, error) {
 	var res id.Delivery
 	err := res.UnmarshalGQL(v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNID2seckillᚋinternalᚋidᚐDelivery(ctx context.Context, sel ast.SelectionSet, v id.Delivery) graphql.Marshaler {
+func (ec *executionContext) marshalNID2seckillᚋinternalᚋplatformᚋidᚐDelivery(ctx context.Context, sel ast.SelectionSet, v id.Delivery) graphql.Marshaler {
 	return v
 }
 
-func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋidᚐDevice(ctx context.Context, v any) (id.Device, error) {
+func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋplatformᚋidᚐDevice(ctx context.Context, v any) (id.Device, error) {
 	var res id.Device
 	err := res.UnmarshalGQL(v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNID2seckillᚋinternalᚋidᚐDevice(ctx context.Context, sel ast.SelectionSet, v id.Device) graphql.Marshaler {
+func (ec *executionContext) marshalNID2seckillᚋinternalᚋplatformᚋidᚐDevice(ctx context.Context, sel ast.SelectionSet, v id.Device) graphql.Marshaler {
 	return v
 }
 
-func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋidᚐEndpoint(ctx context.Context, v any) (id.Endpoint, error) {
+func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋplatformᚋidᚐEndpoint(ctx context.Context, v any) (id.Endpoint, error) {
 	var res id.Endpoint
 	err := res.UnmarshalGQL(v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNID2seckillᚋinternalᚋidᚐEndpoint(ctx context.Context, sel ast.SelectionSet, v id.Endpoint) graphql.Marshaler {
+func (ec *executionContext) marshalNID2seckillᚋinternalᚋplatformᚋidᚐEndpoint(ctx context.Context, sel ast.SelectionSet, v id.Endpoint) graphql.Marshaler {
 	return v
 }
 
-func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋidᚐEvent(ctx context.Context, v any) (id.Event, error) {
+func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋplatformᚋidᚐEvent(ctx context.Context, v any) (id.Event, error) {
 	var res id.Event
 	err := res.UnmarshalGQL(v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNID2seckillᚋinternalᚋidᚐEvent(ctx context.Context, sel ast.SelectionSet, v id.Event) graphql.Marshaler {
+func (ec *executionContext) marshalNID2seckillᚋinternalᚋplatformᚋidᚐEvent(ctx context.Context, sel ast.SelectionSet, v id.Event) graphql.Marshaler {
 	return v
 }
 
-func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋidᚐGoods(ctx context.Context, v any) (id.Goods, error) {
+func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋplatformᚋidᚐGoods(ctx context.Context, v any) (id.Goods, error) {
 	var res id.Goods
 	err := res.UnmarshalGQL(v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNID2seckillᚋinternalᚋidᚐGoods(ctx context.Context, sel ast.SelectionSet, v id.Goods) graphql.Marshaler {
+func (ec *executionContext) marshalNID2seckillᚋinternalᚋplatformᚋidᚐGoods(ctx context.Context, sel ast.SelectionSet, v id.Goods) graphql.Marshaler {
 	return v
 }
 
-func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋidᚐHeld(ctx context.Context, v any) (id.Held, error) {
+func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋplatformᚋidᚐHeld(ctx context.Context, v any) (id.Held, error) {
 	var res id.Held
 	err := res.UnmarshalGQL(v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNID2seckillᚋinternalᚋidᚐHeld(ctx context.Context, sel ast.SelectionSet, v id.Held) graphql.Marshaler {
+func (ec *executionContext) marshalNID2seckillᚋinternalᚋplatformᚋidᚐHeld(ctx context.Context, sel ast.SelectionSet, v id.Held) graphql.Marshaler {
 	return v
 }
 
-func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋidᚐItem(ctx context.Context, v any) (id.Item, error) {
+func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋplatformᚋidᚐItem(ctx context.Context, v any) (id.Item, error) {
 	var res id.Item
 	err := res.UnmarshalGQL(v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNID2seckillᚋinternalᚋidᚐItem(ctx context.Context, sel ast.SelectionSet, v id.Item) graphql.Marshaler {
+func (ec *executionContext) marshalNID2seckillᚋinternalᚋplatformᚋidᚐItem(ctx context.Context, sel ast.SelectionSet, v id.Item) graphql.Marshaler {
 	return v
 }
 
-func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋidᚐOrder(ctx context.Context, v any) (id.Order, error) {
+func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋplatformᚋidᚐOrder(ctx context.Context, v any) (id.Order, error) {
 	var res id.Order
 	err := res.UnmarshalGQL(v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNID2seckillᚋinternalᚋidᚐOrder(ctx context.Context, sel ast.SelectionSet, v id.Order) graphql.Marshaler {
+func (ec *executionContext) marshalNID2seckillᚋinternalᚋplatformᚋidᚐOrder(ctx context.Context, sel ast.SelectionSet, v id.Order) graphql.Marshaler {
 	return v
 }
 
-func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋidᚐPayment(ctx context.Context, v any) (id.Payment, error) {
+func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋplatformᚋidᚐPayment(ctx context.Context, v any) (id.Payment, error) {
 	var res id.Payment
 	err := res.UnmarshalGQL(v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNID2seckillᚋinternalᚋidᚐPayment(ctx context.Context, sel ast.SelectionSet, v id.Payment) graphql.Marshaler {
+func (ec *executionContext) marshalNID2seckillᚋinternalᚋplatformᚋidᚐPayment(ctx context.Context, sel ast.SelectionSet, v id.Payment) graphql.Marshaler {
 	return v
 }
 
-func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋidᚐRefund(ctx context.Context, v any) (id.Refund, error) {
+func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋplatformᚋidᚐRefund(ctx context.Context, v any) (id.Refund, error) {
 	var res id.Refund
 	err := res.UnmarshalGQL(v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNID2seckillᚋinternalᚋidᚐRefund(ctx context.Context, sel ast.SelectionSet, v id.Refund) graphql.Marshaler {
+func (ec *executionContext) marshalNID2seckillᚋinternalᚋplatformᚋidᚐRefund(ctx context.Context, sel ast.SelectionSet, v id.Refund) graphql.Marshaler {
 	return v
 }
 
-func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋidᚐSale(ctx context.Context, v any) (id.Sale, error) {
+func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋplatformᚋidᚐSale(ctx context.Context, v any) (id.Sale, error) {
 	var res id.Sale
 	err := res.UnmarshalGQL(v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNID2seckillᚋinternalᚋidᚐSale(ctx context.Context, sel ast.SelectionSet, v id.Sale) graphql.Marshaler {
+func (ec *executionContext) marshalNID2seckillᚋinternalᚋplatformᚋidᚐSale(ctx context.Context, sel ast.SelectionSet, v id.Sale) graphql.Marshaler {
 	return v
 }
 
-func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋidᚐServiceToken(ctx context.Context, v any) (id.ServiceToken, error) {
+func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋplatformᚋidᚐServiceToken(ctx context.Context, v any) (id.ServiceToken, error) {
 	var res id.ServiceToken
 	err := res.UnmarshalGQL(v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNID2seckillᚋinternalᚋidᚐServiceToken(ctx context.Context, sel ast.SelectionSet, v id.ServiceToken) graphql.Marshaler {
+func (ec *executionContext) marshalNID2seckillᚋinternalᚋplatformᚋidᚐServiceToken(ctx context.Context, sel ast.SelectionSet, v id.ServiceToken) graphql.Marshaler {
 	return v
 }
 
-func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋidᚐTask(ctx context.Context, v any) (id.Task, error) {
+func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋplatformᚋidᚐTask(ctx context.Context, v any) (id.Task, error) {
 	var res id.Task
 	err := res.UnmarshalGQL(v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNID2seckillᚋinternalᚋidᚐTask(ctx context.Context, sel ast.SelectionSet, v id.Task) graphql.Marshaler {
+func (ec *executionContext) marshalNID2seckillᚋinternalᚋplatformᚋidᚐTask(ctx context.Context, sel ast.SelectionSet, v id.Task) graphql.Marshaler {
 	return v
 }
 
-func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋidᚐTemplate(ctx context.Context, v any) (id.Template, error) {
+func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋplatformᚋidᚐTemplate(ctx context.Context, v any) (id.Template, error) {
 	var res id.Template
 	err := res.UnmarshalGQL(v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNID2seckillᚋinternalᚋidᚐTemplate(ctx context.Context, sel ast.SelectionSet, v id.Template) graphql.Marshaler {
+func (ec *executionContext) marshalNID2seckillᚋinternalᚋplatformᚋidᚐTemplate(ctx context.Context, sel ast.SelectionSet, v id.Template) graphql.Marshaler {
 	return v
 }
 
-func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋidᚐTicket(ctx context.Context, v any) (id.Ticket, error) {
+func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋplatformᚋidᚐTicket(ctx context.Context, v any) (id.Ticket, error) {
 	var res id.Ticket
 	err := res.UnmarshalGQL(v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNID2seckillᚋinternalᚋidᚐTicket(ctx context.Context, sel ast.SelectionSet, v id.Ticket) graphql.Marshaler {
+func (ec *executionContext) marshalNID2seckillᚋinternalᚋplatformᚋidᚐTicket(ctx context.Context, sel ast.SelectionSet, v id.Ticket) graphql.Marshaler {
 	return v
 }
 
-func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋidᚐUser(ctx context.Context, v any) (id.User, error) {
+func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋplatformᚋidᚐUser(ctx context.Context, v any) (id.User, error) {
 	var res id.User
 	err := res.UnmarshalGQL(v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNID2seckillᚋinternalᚋidᚐUser(ctx context.Context, sel ast.SelectionSet, v id.User) graphql.Marshaler {
+func (ec *executionContext) marshalNID2seckillᚋinternalᚋplatformᚋidᚐUser(ctx context.Context, sel ast.SelectionSet, v id.User) graphql.Marshaler {
 	return v
 }
 
-func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋidᚐWaitlist(ctx context.Context, v any) (id.Waitlist, error) {
+func (ec *executionContext) unmarshalNID2seckillᚋinternalᚋplatformᚋidᚐWaitlist(ctx context.Context, v any) (id.Waitlist, error) {
 	var res id.Waitlist
 	err := res.UnmarshalGQL(v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNID2seckillᚋinternalᚋidᚐWaitlist(ctx context.Context, sel ast.SelectionSet, v id.Waitlist) graphql.Marshaler {
+func (ec *executionContext) marshalNID2seckillᚋinternalᚋplatformᚋidᚐWaitlist(ctx context.Context, sel ast.SelectionSet, v id.Waitlist) graphql.Marshaler {
 	return v
 }
 

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
-	"seckill/internal/id"
-	"seckill/internal/order"
+	"seckill/internal/buy/order"
+	"seckill/internal/platform/id"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -269,7 +269,7 @@ func (ec *executionContext) _OrderTask_id(ctx context.Context, field graphql.Col
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v id.Task) graphql.Marshaler {
-			return ec.marshalNID2seckillᚋinternalᚋidᚐTask(ctx, selections, v)
+			return ec.marshalNID2seckillᚋinternalᚋplatformᚋidᚐTask(ctx, selections, v)
 		},
 		true,
 		true,
@@ -480,7 +480,7 @@ func (ec *executionContext) _OrderTask_status(ctx context.Context, field graphql
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v order.TaskStatus) graphql.Marshaler {
-			return ec.marshalNOrderTaskStatus2seckillᚋinternalᚋorderᚐTaskStatus(ctx, selections, v)
+			return ec.marshalNOrderTaskStatus2seckillᚋinternalᚋbuyᚋorderᚐTaskStatus(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1317,13 +1317,13 @@ func (ec *executionContext) marshalNOrderTaskEvent2ᚖseckillᚋgraphᚋmodelᚐ
 	return ec._OrderTaskEvent(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNOrderTaskStatus2seckillᚋinternalᚋorderᚐTaskStatus(ctx context.Context, v any) (order.TaskStatus, error) {
+func (ec *executionContext) unmarshalNOrderTaskStatus2seckillᚋinternalᚋbuyᚋorderᚐTaskStatus(ctx context.Context, v any) (order.TaskStatus, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := order.TaskStatus(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNOrderTaskStatus2seckillᚋinternalᚋorderᚐTaskStatus(ctx context.Context, sel ast.SelectionSet, v order.TaskStatus) graphql.Marshaler {
+func (ec *executionContext) marshalNOrderTaskStatus2seckillᚋinternalᚋbuyᚋorderᚐTaskStatus(ctx context.Context, sel ast.SelectionSet, v order.TaskStatus) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {

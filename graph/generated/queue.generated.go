@@ -7,9 +7,9 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
-	"seckill/internal/admission/queue"
-	"seckill/internal/fault"
-	"seckill/internal/id"
+	"seckill/internal/buy/admission/queue"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -409,7 +409,7 @@ func (ec *executionContext) _QueueTicket_endReason(ctx context.Context, field gr
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *fault.Reason) graphql.Marshaler {
-			return ec.marshalOErrorCode2ᚖseckillᚋinternalᚋfaultᚐReason(ctx, selections, v)
+			return ec.marshalOErrorCode2ᚖseckillᚋinternalᚋplatformᚋfaultᚐReason(ctx, selections, v)
 		},
 		true,
 		false,
@@ -432,7 +432,7 @@ func (ec *executionContext) _QueueTicket_id(ctx context.Context, field graphql.C
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v id.Ticket) graphql.Marshaler {
-			return ec.marshalNID2seckillᚋinternalᚋidᚐTicket(ctx, selections, v)
+			return ec.marshalNID2seckillᚋinternalᚋplatformᚋidᚐTicket(ctx, selections, v)
 		},
 		true,
 		true,
@@ -551,7 +551,7 @@ func (ec *executionContext) _QueueTicket_status(ctx context.Context, field graph
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v queue.Status) graphql.Marshaler {
-			return ec.marshalNQueueTicketStatus2seckillᚋinternalᚋadmissionᚋqueueᚐStatus(ctx, selections, v)
+			return ec.marshalNQueueTicketStatus2seckillᚋinternalᚋbuyᚋadmissionᚋqueueᚐStatus(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1185,13 +1185,13 @@ func (ec *executionContext) marshalNQueueTicket2ᚖseckillᚋgraphᚋmodelᚐQue
 	return ec._QueueTicket(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNQueueTicketStatus2seckillᚋinternalᚋadmissionᚋqueueᚐStatus(ctx context.Context, v any) (queue.Status, error) {
+func (ec *executionContext) unmarshalNQueueTicketStatus2seckillᚋinternalᚋbuyᚋadmissionᚋqueueᚐStatus(ctx context.Context, v any) (queue.Status, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := queue.Status(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNQueueTicketStatus2seckillᚋinternalᚋadmissionᚋqueueᚐStatus(ctx context.Context, sel ast.SelectionSet, v queue.Status) graphql.Marshaler {
+func (ec *executionContext) marshalNQueueTicketStatus2seckillᚋinternalᚋbuyᚋadmissionᚋqueueᚐStatus(ctx context.Context, sel ast.SelectionSet, v queue.Status) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {

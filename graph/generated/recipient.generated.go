@@ -7,8 +7,8 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
-	"seckill/internal/id"
-	"seckill/internal/order"
+	"seckill/internal/buy/order"
+	"seckill/internal/platform/id"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -63,7 +63,7 @@ func (ec *executionContext) _Address_id(ctx context.Context, field graphql.Colle
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v id.Address) graphql.Marshaler {
-			return ec.marshalNID2seckillᚋinternalᚋidᚐAddress(ctx, selections, v)
+			return ec.marshalNID2seckillᚋinternalᚋplatformᚋidᚐAddress(ctx, selections, v)
 		},
 		true,
 		true,
@@ -205,7 +205,7 @@ func (ec *executionContext) _Fulfilment_state(ctx context.Context, field graphql
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v order.FulfilmentState) graphql.Marshaler {
-			return ec.marshalNFulfilmentState2seckillᚋinternalᚋorderᚐFulfilmentState(ctx, selections, v)
+			return ec.marshalNFulfilmentState2seckillᚋinternalᚋbuyᚋorderᚐFulfilmentState(ctx, selections, v)
 		},
 		true,
 		true,
@@ -858,7 +858,7 @@ func (ec *executionContext) unmarshalInputSetFulfilmentInput(ctx context.Context
 			it.OrderID = data
 		case "state":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("state"))
-			data, err := ec.unmarshalNFulfilmentState2seckillᚋinternalᚋorderᚐFulfilmentState(ctx, v)
+			data, err := ec.unmarshalNFulfilmentState2seckillᚋinternalᚋbuyᚋorderᚐFulfilmentState(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -1259,13 +1259,13 @@ func (ec *executionContext) unmarshalNCorrectRecipientInput2seckillᚋgraphᚋmo
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNFulfilmentState2seckillᚋinternalᚋorderᚐFulfilmentState(ctx context.Context, v any) (order.FulfilmentState, error) {
+func (ec *executionContext) unmarshalNFulfilmentState2seckillᚋinternalᚋbuyᚋorderᚐFulfilmentState(ctx context.Context, v any) (order.FulfilmentState, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := order.FulfilmentState(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNFulfilmentState2seckillᚋinternalᚋorderᚐFulfilmentState(ctx context.Context, sel ast.SelectionSet, v order.FulfilmentState) graphql.Marshaler {
+func (ec *executionContext) marshalNFulfilmentState2seckillᚋinternalᚋbuyᚋorderᚐFulfilmentState(ctx context.Context, sel ast.SelectionSet, v order.FulfilmentState) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {

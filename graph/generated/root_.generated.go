@@ -6,7 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"seckill/internal/auth"
+	"seckill/internal/platform/auth"
 	"sync/atomic"
 
 	"github.com/99designs/gqlgen/graphql"

@@ -7,9 +7,9 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
-	"seckill/internal/id"
-	"seckill/internal/sale"
-	"seckill/internal/storefront"
+	"seckill/internal/buy/sale"
+	"seckill/internal/buy/storefront"
+	"seckill/internal/platform/id"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -468,7 +468,7 @@ func (ec *executionContext) _Sale_id(ctx context.Context, field graphql.Collecte
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v id.Sale) graphql.Marshaler {
-			return ec.marshalNID2seckillᚋinternalᚋidᚐSale(ctx, selections, v)
+			return ec.marshalNID2seckillᚋinternalᚋplatformᚋidᚐSale(ctx, selections, v)
 		},
 		true,
 		true,
@@ -569,7 +569,7 @@ func (ec *executionContext) _Sale_phase(ctx context.Context, field graphql.Colle
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v sale.Phase) graphql.Marshaler {
-			return ec.marshalNSalePhase2seckillᚋinternalᚋsaleᚐPhase(ctx, selections, v)
+			return ec.marshalNSalePhase2seckillᚋinternalᚋbuyᚋsaleᚐPhase(ctx, selections, v)
 		},
 		true,
 		true,
@@ -732,12 +732,12 @@ func (ec *executionContext) _Sale_status(ctx context.Context, field graphql.Coll
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal sale.Status
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_READ")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "SALES_READ")
 				if err != nil {
 					var zeroVal sale.Status
 					return zeroVal, err
@@ -753,7 +753,7 @@ func (ec *executionContext) _Sale_status(ctx context.Context, field graphql.Coll
 			return next
 		},
 		func(ctx context.Context, selections ast.SelectionSet, v sale.Status) graphql.Marshaler {
-			return ec.marshalNSaleStatus2seckillᚋinternalᚋsaleᚐStatus(ctx, selections, v)
+			return ec.marshalNSaleStatus2seckillᚋinternalᚋbuyᚋsaleᚐStatus(ctx, selections, v)
 		},
 		true,
 		true,
@@ -879,12 +879,12 @@ func (ec *executionContext) _Sale_externalReference(ctx context.Context, field g
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *string
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_READ")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "SALES_READ")
 				if err != nil {
 					var zeroVal *string
 					return zeroVal, err
@@ -925,12 +925,12 @@ func (ec *executionContext) _Sale_saleStats(ctx context.Context, field graphql.C
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.SaleStats
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_READ")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "SALES_READ")
 				if err != nil {
 					var zeroVal *model.SaleStats
 					return zeroVal, err
@@ -942,12 +942,12 @@ func (ec *executionContext) _Sale_saleStats(ctx context.Context, field graphql.C
 				return ec.Directives.Auth(ctx, obj, directive0, role, scope)
 			}
 			directive2 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.SaleStats
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_READ")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "SALES_READ")
 				if err != nil {
 					var zeroVal *model.SaleStats
 					return zeroVal, err
@@ -997,12 +997,12 @@ func (ec *executionContext) _Sale_hideExactStock(ctx context.Context, field grap
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *bool
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_READ")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "SALES_READ")
 				if err != nil {
 					var zeroVal *bool
 					return zeroVal, err
@@ -1043,12 +1043,12 @@ func (ec *executionContext) _Sale_logSeal(ctx context.Context, field graphql.Col
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.LogSeal
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_READ")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "SALES_READ")
 				if err != nil {
 					var zeroVal *model.LogSeal
 					return zeroVal, err
@@ -1121,12 +1121,12 @@ func (ec *executionContext) _Sale_preheatAt(ctx context.Context, field graphql.C
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *time.Time
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_READ")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "SALES_READ")
 				if err != nil {
 					var zeroVal *time.Time
 					return zeroVal, err
@@ -1167,12 +1167,12 @@ func (ec *executionContext) _Sale_switches(ctx context.Context, field graphql.Co
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.SaleSwitches
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_READ")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "SALES_READ")
 				if err != nil {
 					var zeroVal *model.SaleSwitches
 					return zeroVal, err
@@ -1222,12 +1222,12 @@ func (ec *executionContext) _Sale_timeline(ctx context.Context, field graphql.Co
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal []*model.SaleLogEntry
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_READ")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "SALES_READ")
 				if err != nil {
 					var zeroVal []*model.SaleLogEntry
 					return zeroVal, err
@@ -1277,12 +1277,12 @@ func (ec *executionContext) _Sale_moneyTotals(ctx context.Context, field graphql
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal []*model.MoneyTotals
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "ORDERS_READ")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "ORDERS_READ")
 				if err != nil {
 					var zeroVal []*model.MoneyTotals
 					return zeroVal, err
@@ -1605,7 +1605,7 @@ func (ec *executionContext) _SaleItem_id(ctx context.Context, field graphql.Coll
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v id.Item) graphql.Marshaler {
-			return ec.marshalNID2seckillᚋinternalᚋidᚐItem(ctx, selections, v)
+			return ec.marshalNID2seckillᚋinternalᚋplatformᚋidᚐItem(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1898,7 +1898,7 @@ func (ec *executionContext) _SaleViewer_action(ctx context.Context, field graphq
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v storefront.Action) graphql.Marshaler {
-			return ec.marshalNPurchaseAction2seckillᚋinternalᚋstorefrontᚐAction(ctx, selections, v)
+			return ec.marshalNPurchaseAction2seckillᚋinternalᚋbuyᚋstorefrontᚐAction(ctx, selections, v)
 		},
 		true,
 		true,
@@ -2228,7 +2228,7 @@ func (ec *executionContext) _Stock_level(ctx context.Context, field graphql.Coll
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v storefront.Level) graphql.Marshaler {
-			return ec.marshalNStockLevel2seckillᚋinternalᚋstorefrontᚐLevel(ctx, selections, v)
+			return ec.marshalNStockLevel2seckillᚋinternalᚋbuyᚋstorefrontᚐLevel(ctx, selections, v)
 		},
 		true,
 		true,
@@ -2512,12 +2512,12 @@ func (ec *executionContext) _Subscription_saleFeed(ctx context.Context, field gr
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.SaleFeedEvent
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_READ")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "SALES_READ")
 				if err != nil {
 					var zeroVal *model.SaleFeedEvent
 					return zeroVal, err
@@ -2579,12 +2579,12 @@ func (ec *executionContext) _Subscription_saleStats(ctx context.Context, field g
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.SaleStatsEvent
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_READ")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "SALES_READ")
 				if err != nil {
 					var zeroVal *model.SaleStatsEvent
 					return zeroVal, err
@@ -2645,7 +2645,7 @@ func (ec *executionContext) _Subscription_inboxCount(ctx context.Context, field 
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.InboxCountEvent
 					return zeroVal, err
@@ -2695,7 +2695,7 @@ func (ec *executionContext) _Subscription_myOrderUpdates(ctx context.Context, fi
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.OrderEvent
 					return zeroVal, err
@@ -2746,12 +2746,12 @@ func (ec *executionContext) _Subscription_orderStatus(ctx context.Context, field
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.OrderEvent
 					return zeroVal, err
 				}
-				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "ORDERS_READ")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx, "ORDERS_READ")
 				if err != nil {
 					var zeroVal *model.OrderEvent
 					return zeroVal, err
@@ -2813,7 +2813,7 @@ func (ec *executionContext) _Subscription_orderTaskStatus(ctx context.Context, f
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.OrderTaskEvent
 					return zeroVal, err
@@ -2875,7 +2875,7 @@ func (ec *executionContext) _Subscription_queuePosition(ctx context.Context, fie
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.QueuePositionEvent
 					return zeroVal, err
@@ -2945,7 +2945,7 @@ func (ec *executionContext) unmarshalInputSaleFilter(ctx context.Context, obj an
 		switch k {
 		case "phases":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("phases"))
-			data, err := ec.unmarshalOSalePhase2ᚕseckillᚋinternalᚋsaleᚐPhaseᚄ(ctx, v)
+			data, err := ec.unmarshalOSalePhase2ᚕseckillᚋinternalᚋbuyᚋsaleᚐPhaseᚄ(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -2966,7 +2966,7 @@ func (ec *executionContext) unmarshalInputSaleFilter(ctx context.Context, obj an
 			it.StartsBefore = data
 		case "statuses":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("statuses"))
-			data, err := ec.unmarshalOSaleStatus2ᚕseckillᚋinternalᚋsaleᚐStatusᚄ(ctx, v)
+			data, err := ec.unmarshalOSaleStatus2ᚕseckillᚋinternalᚋbuyᚋsaleᚐStatusᚄ(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -4386,13 +4386,13 @@ func (ec *executionContext) marshalNAccentShades2ᚖseckillᚋgraphᚋmodelᚐAc
 	return ec._AccentShades(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNPurchaseAction2seckillᚋinternalᚋstorefrontᚐAction(ctx context.Context, v any) (storefront.Action, error) {
+func (ec *executionContext) unmarshalNPurchaseAction2seckillᚋinternalᚋbuyᚋstorefrontᚐAction(ctx context.Context, v any) (storefront.Action, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := storefront.Action(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNPurchaseAction2seckillᚋinternalᚋstorefrontᚐAction(ctx context.Context, sel ast.SelectionSet, v storefront.Action) graphql.Marshaler {
+func (ec *executionContext) marshalNPurchaseAction2seckillᚋinternalᚋbuyᚋstorefrontᚐAction(ctx context.Context, sel ast.SelectionSet, v storefront.Action) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {
@@ -4506,13 +4506,13 @@ func (ec *executionContext) unmarshalNSaleLookup2seckillᚋgraphᚋmodelᚐSaleL
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNSalePhase2seckillᚋinternalᚋsaleᚐPhase(ctx context.Context, v any) (sale.Phase, error) {
+func (ec *executionContext) unmarshalNSalePhase2seckillᚋinternalᚋbuyᚋsaleᚐPhase(ctx context.Context, v any) (sale.Phase, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := sale.Phase(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNSalePhase2seckillᚋinternalᚋsaleᚐPhase(ctx context.Context, sel ast.SelectionSet, v sale.Phase) graphql.Marshaler {
+func (ec *executionContext) marshalNSalePhase2seckillᚋinternalᚋbuyᚋsaleᚐPhase(ctx context.Context, sel ast.SelectionSet, v sale.Phase) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {
@@ -4533,13 +4533,13 @@ func (ec *executionContext) marshalNSaleSortField2seckillᚋgraphᚋmodelᚐSale
 	return v
 }
 
-func (ec *executionContext) unmarshalNSaleStatus2seckillᚋinternalᚋsaleᚐStatus(ctx context.Context, v any) (sale.Status, error) {
+func (ec *executionContext) unmarshalNSaleStatus2seckillᚋinternalᚋbuyᚋsaleᚐStatus(ctx context.Context, v any) (sale.Status, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := sale.Status(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNSaleStatus2seckillᚋinternalᚋsaleᚐStatus(ctx context.Context, sel ast.SelectionSet, v sale.Status) graphql.Marshaler {
+func (ec *executionContext) marshalNSaleStatus2seckillᚋinternalᚋbuyᚋsaleᚐStatus(ctx context.Context, sel ast.SelectionSet, v sale.Status) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {
@@ -4570,13 +4570,13 @@ func (ec *executionContext) marshalNStockEvent2ᚖseckillᚋgraphᚋmodelᚐStoc
 	return ec._StockEvent(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNStockLevel2seckillᚋinternalᚋstorefrontᚐLevel(ctx context.Context, v any) (storefront.Level, error) {
+func (ec *executionContext) unmarshalNStockLevel2seckillᚋinternalᚋbuyᚋstorefrontᚐLevel(ctx context.Context, v any) (storefront.Level, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := storefront.Level(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNStockLevel2seckillᚋinternalᚋstorefrontᚐLevel(ctx context.Context, sel ast.SelectionSet, v storefront.Level) graphql.Marshaler {
+func (ec *executionContext) marshalNStockLevel2seckillᚋinternalᚋbuyᚋstorefrontᚐLevel(ctx context.Context, sel ast.SelectionSet, v storefront.Level) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {
@@ -4630,7 +4630,7 @@ func (ec *executionContext) marshalOSaleItem2ᚖseckillᚋgraphᚋmodelᚐSaleIt
 	return ec._SaleItem(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalOSalePhase2ᚕseckillᚋinternalᚋsaleᚐPhaseᚄ(ctx context.Context, v any) ([]sale.Phase, error) {
+func (ec *executionContext) unmarshalOSalePhase2ᚕseckillᚋinternalᚋbuyᚋsaleᚐPhaseᚄ(ctx context.Context, v any) ([]sale.Phase, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -4639,7 +4639,7 @@ func (ec *executionContext) unmarshalOSalePhase2ᚕseckillᚋinternalᚋsaleᚐP
 	res := make([]sale.Phase, len(vSlice))
 	for i := range vSlice {
 		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
-		res[i], err = ec.unmarshalNSalePhase2seckillᚋinternalᚋsaleᚐPhase(ctx, vSlice[i])
+		res[i], err = ec.unmarshalNSalePhase2seckillᚋinternalᚋbuyᚋsaleᚐPhase(ctx, vSlice[i])
 		if err != nil {
 			return nil, err
 		}
@@ -4647,14 +4647,14 @@ func (ec *executionContext) unmarshalOSalePhase2ᚕseckillᚋinternalᚋsaleᚐP
 	return res, nil
 }
 
-func (ec *executionContext) marshalOSalePhase2ᚕseckillᚋinternalᚋsaleᚐPhaseᚄ(ctx context.Context, sel ast.SelectionSet, v []sale.Phase) graphql.Marshaler {
+func (ec *executionContext) marshalOSalePhase2ᚕseckillᚋinternalᚋbuyᚋsaleᚐPhaseᚄ(ctx context.Context, sel ast.SelectionSet, v []sale.Phase) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
-		return ec.marshalNSalePhase2seckillᚋinternalᚋsaleᚐPhase(ctx, sel, v[i])
+		return ec.marshalNSalePhase2seckillᚋinternalᚋbuyᚋsaleᚐPhase(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {
@@ -4674,7 +4674,7 @@ func (ec *executionContext) unmarshalOSaleSort2ᚖseckillᚋgraphᚋmodelᚐSale
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalOSaleStatus2ᚕseckillᚋinternalᚋsaleᚐStatusᚄ(ctx context.Context, v any) ([]sale.Status, error) {
+func (ec *executionContext) unmarshalOSaleStatus2ᚕseckillᚋinternalᚋbuyᚋsaleᚐStatusᚄ(ctx context.Context, v any) ([]sale.Status, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -4683,7 +4683,7 @@ func (ec *executionContext) unmarshalOSaleStatus2ᚕseckillᚋinternalᚋsaleᚐ
 	res := make([]sale.Status, len(vSlice))
 	for i := range vSlice {
 		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
-		res[i], err = ec.unmarshalNSaleStatus2seckillᚋinternalᚋsaleᚐStatus(ctx, vSlice[i])
+		res[i], err = ec.unmarshalNSaleStatus2seckillᚋinternalᚋbuyᚋsaleᚐStatus(ctx, vSlice[i])
 		if err != nil {
 			return nil, err
 		}
@@ -4691,14 +4691,14 @@ func (ec *executionContext) unmarshalOSaleStatus2ᚕseckillᚋinternalᚋsaleᚐ
 	return res, nil
 }
 
-func (ec *executionContext) marshalOSaleStatus2ᚕseckillᚋinternalᚋsaleᚐStatusᚄ(ctx context.Context, sel ast.SelectionSet, v []sale.Status) graphql.Marshaler {
+func (ec *executionContext) marshalOSaleStatus2ᚕseckillᚋinternalᚋbuyᚋsaleᚐStatusᚄ(ctx context.Context, sel ast.SelectionSet, v []sale.Status) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
-		return ec.marshalNSaleStatus2seckillᚋinternalᚋsaleᚐStatus(ctx, sel, v[i])
+		return ec.marshalNSaleStatus2seckillᚋinternalᚋbuyᚋsaleᚐStatus(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {

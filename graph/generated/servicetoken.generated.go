@@ -7,8 +7,8 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
-	"seckill/internal/auth"
-	"seckill/internal/id"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/id"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -191,7 +191,7 @@ func (ec *executionContext) _ServiceToken_id(ctx context.Context, field graphql.
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v id.ServiceToken) graphql.Marshaler {
-			return ec.marshalNID2seckillᚋinternalᚋidᚐServiceToken(ctx, selections, v)
+			return ec.marshalNID2seckillᚋinternalᚋplatformᚋidᚐServiceToken(ctx, selections, v)
 		},
 		true,
 		true,
@@ -237,7 +237,7 @@ func (ec *executionContext) _ServiceToken_scopes(ctx context.Context, field grap
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []auth.Scope) graphql.Marshaler {
-			return ec.marshalNServiceScope2ᚕseckillᚋinternalᚋauthᚐScopeᚄ(ctx, selections, v)
+			return ec.marshalNServiceScope2ᚕseckillᚋinternalᚋplatformᚋauthᚐScopeᚄ(ctx, selections, v)
 		},
 		true,
 		true,
@@ -383,7 +383,7 @@ func (ec *executionContext) unmarshalInputCreateServiceTokenInput(ctx context.Co
 			it.Name = data
 		case "scopes":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("scopes"))
-			data, err := ec.unmarshalNServiceScope2ᚕseckillᚋinternalᚋauthᚐScopeᚄ(ctx, v)
+			data, err := ec.unmarshalNServiceScope2ᚕseckillᚋinternalᚋplatformᚋauthᚐScopeᚄ(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -611,13 +611,13 @@ func (ec *executionContext) unmarshalNRevokeServiceTokenInput2seckillᚋgraphᚋ
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNServiceScope2seckillᚋinternalᚋauthᚐScope(ctx context.Context, v any) (auth.Scope, error) {
+func (ec *executionContext) unmarshalNServiceScope2seckillᚋinternalᚋplatformᚋauthᚐScope(ctx context.Context, v any) (auth.Scope, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := auth.Scope(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNServiceScope2seckillᚋinternalᚋauthᚐScope(ctx context.Context, sel ast.SelectionSet, v auth.Scope) graphql.Marshaler {
+func (ec *executionContext) marshalNServiceScope2seckillᚋinternalᚋplatformᚋauthᚐScope(ctx context.Context, sel ast.SelectionSet, v auth.Scope) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {
@@ -628,13 +628,13 @@ func (ec *executionContext) marshalNServiceScope2seckillᚋinternalᚋauthᚐSco
 	return res
 }
 
-func (ec *executionContext) unmarshalNServiceScope2ᚕseckillᚋinternalᚋauthᚐScopeᚄ(ctx context.Context, v any) ([]auth.Scope, error) {
+func (ec *executionContext) unmarshalNServiceScope2ᚕseckillᚋinternalᚋplatformᚋauthᚐScopeᚄ(ctx context.Context, v any) ([]auth.Scope, error) {
 	vSlice := graphql.CoerceList(v)
 	var err error
 	res := make([]auth.Scope, len(vSlice))
 	for i := range vSlice {
 		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
-		res[i], err = ec.unmarshalNServiceScope2seckillᚋinternalᚋauthᚐScope(ctx, vSlice[i])
+		res[i], err = ec.unmarshalNServiceScope2seckillᚋinternalᚋplatformᚋauthᚐScope(ctx, vSlice[i])
 		if err != nil {
 			return nil, err
 		}
@@ -642,11 +642,11 @@ func (ec *executionContext) unmarshalNServiceScope2ᚕseckillᚋinternalᚋauth�
 	return res, nil
 }
 
-func (ec *executionContext) marshalNServiceScope2ᚕseckillᚋinternalᚋauthᚐScopeᚄ(ctx context.Context, sel ast.SelectionSet, v []auth.Scope) graphql.Marshaler {
+func (ec *executionContext) marshalNServiceScope2ᚕseckillᚋinternalᚋplatformᚋauthᚐScopeᚄ(ctx context.Context, sel ast.SelectionSet, v []auth.Scope) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
-		return ec.marshalNServiceScope2seckillᚋinternalᚋauthᚐScope(ctx, sel, v[i])
+		return ec.marshalNServiceScope2seckillᚋinternalᚋplatformᚋauthᚐScope(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {
@@ -682,7 +682,7 @@ func (ec *executionContext) marshalORevokeServiceTokenPayload2ᚖseckillᚋgraph
 	return ec._RevokeServiceTokenPayload(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx context.Context, v any) (*auth.Scope, error) {
+func (ec *executionContext) unmarshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx context.Context, v any) (*auth.Scope, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -691,7 +691,7 @@ func (ec *executionContext) unmarshalOServiceScope2ᚖseckillᚋinternalᚋauth�
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx context.Context, sel ast.SelectionSet, v *auth.Scope) graphql.Marshaler {
+func (ec *executionContext) marshalOServiceScope2ᚖseckillᚋinternalᚋplatformᚋauthᚐScope(ctx context.Context, sel ast.SelectionSet, v *auth.Scope) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}

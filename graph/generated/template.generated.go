@@ -7,7 +7,7 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
-	"seckill/internal/id"
+	"seckill/internal/platform/id"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -167,7 +167,7 @@ func (ec *executionContext) _SaleTemplate_id(ctx context.Context, field graphql.
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v id.Template) graphql.Marshaler {
-			return ec.marshalNID2seckillᚋinternalᚋidᚐTemplate(ctx, selections, v)
+			return ec.marshalNID2seckillᚋinternalᚋplatformᚋidᚐTemplate(ctx, selections, v)
 		},
 		true,
 		true,

@@ -888,7 +888,7 @@ func (ec *executionContext) unmarshalInputSetUserRoleInput(ctx context.Context, 
 			it.UserID = data
 		case "role":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("role"))
-			data, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, v)
+			data, err := ec.unmarshalNRole2seckillᚋinternalᚋplatformᚋauthᚐRole(ctx, v)
 			if err != nil {
 				return it, err
 			}

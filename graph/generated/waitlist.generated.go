@@ -7,8 +7,8 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
-	"seckill/internal/id"
-	"seckill/internal/waitlist"
+	"seckill/internal/buy/waitlist"
+	"seckill/internal/platform/id"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -197,7 +197,7 @@ func (ec *executionContext) _WaitlistEntry_id(ctx context.Context, field graphql
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v id.Waitlist) graphql.Marshaler {
-			return ec.marshalNID2seckillᚋinternalᚋidᚐWaitlist(ctx, selections, v)
+			return ec.marshalNID2seckillᚋinternalᚋplatformᚋidᚐWaitlist(ctx, selections, v)
 		},
 		true,
 		true,
@@ -275,7 +275,7 @@ func (ec *executionContext) _WaitlistEntry_status(ctx context.Context, field gra
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v waitlist.Status) graphql.Marshaler {
-			return ec.marshalNWaitlistStatus2seckillᚋinternalᚋwaitlistᚐStatus(ctx, selections, v)
+			return ec.marshalNWaitlistStatus2seckillᚋinternalᚋbuyᚋwaitlistᚐStatus(ctx, selections, v)
 		},
 		true,
 		true,
@@ -581,13 +581,13 @@ func (ec *executionContext) unmarshalNLeaveWaitlistInput2seckillᚋgraphᚋmodel
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNWaitlistStatus2seckillᚋinternalᚋwaitlistᚐStatus(ctx context.Context, v any) (waitlist.Status, error) {
+func (ec *executionContext) unmarshalNWaitlistStatus2seckillᚋinternalᚋbuyᚋwaitlistᚐStatus(ctx context.Context, v any) (waitlist.Status, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := waitlist.Status(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNWaitlistStatus2seckillᚋinternalᚋwaitlistᚐStatus(ctx context.Context, sel ast.SelectionSet, v waitlist.Status) graphql.Marshaler {
+func (ec *executionContext) marshalNWaitlistStatus2seckillᚋinternalᚋbuyᚋwaitlistᚐStatus(ctx context.Context, sel ast.SelectionSet, v waitlist.Status) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
-	"seckill/internal/id"
-	"seckill/internal/webhook"
+	"seckill/internal/outbox/webhook"
+	"seckill/internal/platform/id"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -406,7 +406,7 @@ func (ec *executionContext) _WebhookDelivery_id(ctx context.Context, field graph
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v id.Delivery) graphql.Marshaler {
-			return ec.marshalNID2seckillᚋinternalᚋidᚐDelivery(ctx, selections, v)
+			return ec.marshalNID2seckillᚋinternalᚋplatformᚋidᚐDelivery(ctx, selections, v)
 		},
 		true,
 		true,
@@ -429,7 +429,7 @@ func (ec *executionContext) _WebhookDelivery_endpointId(ctx context.Context, fie
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v id.Endpoint) graphql.Marshaler {
-			return ec.marshalNID2seckillᚋinternalᚋidᚐEndpoint(ctx, selections, v)
+			return ec.marshalNID2seckillᚋinternalᚋplatformᚋidᚐEndpoint(ctx, selections, v)
 		},
 		true,
 		true,
@@ -452,7 +452,7 @@ func (ec *executionContext) _WebhookDelivery_eventId(ctx context.Context, field 
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v id.Event) graphql.Marshaler {
-			return ec.marshalNID2seckillᚋinternalᚋidᚐEvent(ctx, selections, v)
+			return ec.marshalNID2seckillᚋinternalᚋplatformᚋidᚐEvent(ctx, selections, v)
 		},
 		true,
 		true,
@@ -544,7 +544,7 @@ func (ec *executionContext) _WebhookDelivery_state(ctx context.Context, field gr
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v webhook.DeliveryState) graphql.Marshaler {
-			return ec.marshalNWebhookDeliveryState2seckillᚋinternalᚋwebhookᚐDeliveryState(ctx, selections, v)
+			return ec.marshalNWebhookDeliveryState2seckillᚋinternalᚋoutboxᚋwebhookᚐDeliveryState(ctx, selections, v)
 		},
 		true,
 		true,
@@ -847,7 +847,7 @@ func (ec *executionContext) _WebhookEndpoint_id(ctx context.Context, field graph
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v id.Endpoint) graphql.Marshaler {
-			return ec.marshalNID2seckillᚋinternalᚋidᚐEndpoint(ctx, selections, v)
+			return ec.marshalNID2seckillᚋinternalᚋplatformᚋidᚐEndpoint(ctx, selections, v)
 		},
 		true,
 		true,
@@ -939,7 +939,7 @@ func (ec *executionContext) _WebhookEndpoint_state(ctx context.Context, field gr
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v webhook.State) graphql.Marshaler {
-			return ec.marshalNWebhookEndpointState2seckillᚋinternalᚋwebhookᚐState(ctx, selections, v)
+			return ec.marshalNWebhookEndpointState2seckillᚋinternalᚋoutboxᚋwebhookᚐState(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1077,7 +1077,7 @@ func (ec *executionContext) _WebhookEvent_id(ctx context.Context, field graphql.
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v id.Event) graphql.Marshaler {
-			return ec.marshalNID2seckillᚋinternalᚋidᚐEvent(ctx, selections, v)
+			return ec.marshalNID2seckillᚋinternalᚋplatformᚋidᚐEvent(ctx, selections, v)
 		},
 		true,
 		true,
@@ -2215,13 +2215,13 @@ func (ec *executionContext) marshalNWebhookDeliveryEdge2ᚖseckillᚋgraphᚋmod
 	return ec._WebhookDeliveryEdge(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNWebhookDeliveryState2seckillᚋinternalᚋwebhookᚐDeliveryState(ctx context.Context, v any) (webhook.DeliveryState, error) {
+func (ec *executionContext) unmarshalNWebhookDeliveryState2seckillᚋinternalᚋoutboxᚋwebhookᚐDeliveryState(ctx context.Context, v any) (webhook.DeliveryState, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := webhook.DeliveryState(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNWebhookDeliveryState2seckillᚋinternalᚋwebhookᚐDeliveryState(ctx context.Context, sel ast.SelectionSet, v webhook.DeliveryState) graphql.Marshaler {
+func (ec *executionContext) marshalNWebhookDeliveryState2seckillᚋinternalᚋoutboxᚋwebhookᚐDeliveryState(ctx context.Context, sel ast.SelectionSet, v webhook.DeliveryState) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {
@@ -2242,13 +2242,13 @@ func (ec *executionContext) marshalNWebhookEndpoint2ᚖseckillᚋgraphᚋmodel�
 	return ec._WebhookEndpoint(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNWebhookEndpointState2seckillᚋinternalᚋwebhookᚐState(ctx context.Context, v any) (webhook.State, error) {
+func (ec *executionContext) unmarshalNWebhookEndpointState2seckillᚋinternalᚋoutboxᚋwebhookᚐState(ctx context.Context, v any) (webhook.State, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := webhook.State(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNWebhookEndpointState2seckillᚋinternalᚋwebhookᚐState(ctx context.Context, sel ast.SelectionSet, v webhook.State) graphql.Marshaler {
+func (ec *executionContext) marshalNWebhookEndpointState2seckillᚋinternalᚋoutboxᚋwebhookᚐState(ctx context.Context, sel ast.SelectionSet, v webhook.State) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {
@@ -2384,7 +2384,7 @@ func (ec *executionContext) marshalOWebhookDeliveryConnection2ᚖseckillᚋgraph
 	return ec._WebhookDeliveryConnection(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalOWebhookDeliveryState2ᚖseckillᚋinternalᚋwebhookᚐDeliveryState(ctx context.Context, v any) (*webhook.DeliveryState, error) {
+func (ec *executionContext) unmarshalOWebhookDeliveryState2ᚖseckillᚋinternalᚋoutboxᚋwebhookᚐDeliveryState(ctx context.Context, v any) (*webhook.DeliveryState, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -2393,7 +2393,7 @@ func (ec *executionContext) unmarshalOWebhookDeliveryState2ᚖseckillᚋinternal
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalOWebhookDeliveryState2ᚖseckillᚋinternalᚋwebhookᚐDeliveryState(ctx context.Context, sel ast.SelectionSet, v *webhook.DeliveryState) graphql.Marshaler {
+func (ec *executionContext) marshalOWebhookDeliveryState2ᚖseckillᚋinternalᚋoutboxᚋwebhookᚐDeliveryState(ctx context.Context, sel ast.SelectionSet, v *webhook.DeliveryState) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}

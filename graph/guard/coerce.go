@@ -10,7 +10,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
-	"seckill/internal/fault"
+	"seckill/internal/platform/fault"
 )
 
 // Input coercion of variables by the specification

@@ -8,7 +8,7 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 
 	"seckill/graph/guard"
-	"seckill/internal/fault"
+	"seckill/internal/platform/fault"
 )
 
 func TestCostFollowsTheSchema(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"github.com/vektah/gqlparser/v2/gqlerror"
 	"github.com/vektah/gqlparser/v2/validator"
 
-	"seckill/internal/fault"
+	"seckill/internal/platform/fault"
 )
 
 // Codes of refusals, in extensions.code.

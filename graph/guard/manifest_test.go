@@ -10,7 +10,7 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 
 	"seckill/graph/guard"
-	"seckill/internal/fault"
+	"seckill/internal/platform/fault"
 )
 
 func write(t *testing.T, name, text string) {

@@ -9,7 +9,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
-	"seckill/internal/fault"
+	"seckill/internal/platform/fault"
 )
 
 // Recall prepares an operation whose document is cached and whose variables match their

@@ -5,7 +5,7 @@ package push
 import (
 	"context"
 
-	"seckill/internal/notifier"
+	"seckill/internal/platform/notifier"
 )
 
 // Event identifies an event. Subscribers whose events have the same key and revision see

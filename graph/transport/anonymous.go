@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"seckill/internal/auth"
-	"seckill/internal/fault"
-	"seckill/internal/ratelimit"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/ratelimit"
 )
 
 // Share of MaxSockets that one network may use for anonymous sockets. A smaller share

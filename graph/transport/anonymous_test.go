@@ -11,7 +11,7 @@ import (
 	"github.com/coder/websocket"
 
 	"seckill/graph/transport"
-	"seckill/internal/auth"
+	"seckill/internal/platform/auth"
 	"seckill/internal/testenv"
 )
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"seckill/graph/transport"
-	"seckill/internal/fault"
+	"seckill/internal/platform/fault"
 )
 
 // fickle returns a server and a function after which Caller.Recheck fails for its callers.

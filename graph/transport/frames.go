@@ -12,7 +12,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"seckill/graph/push"
-	"seckill/internal/tracing"
+	"seckill/internal/platform/tracing"
 )
 
 // maxFrames bounds the frames in memory; further ones are not shared.

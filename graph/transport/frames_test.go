@@ -14,7 +14,7 @@ import (
 
 	"seckill/graph/push"
 	"seckill/graph/transport"
-	"seckill/internal/notifier"
+	"seckill/internal/platform/notifier"
 	"seckill/internal/testenv"
 )
 

@@ -20,8 +20,8 @@ import (
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
 	"seckill/graph/guard"
-	"seckill/internal/fault"
-	"seckill/internal/telemetry"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/telemetry"
 )
 
 // Handler serves GraphQL requests of all transports on one path.

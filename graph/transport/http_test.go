@@ -11,7 +11,7 @@ import (
 
 	"seckill/graph/guard"
 	"seckill/graph/transport"
-	"seckill/internal/fault"
+	"seckill/internal/platform/fault"
 )
 
 func TestAnswersAQueryInOnePieceOfKnownLength(t *testing.T) {

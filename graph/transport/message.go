@@ -7,7 +7,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
-	"seckill/internal/fault"
+	"seckill/internal/platform/fault"
 )
 
 // public returns errors about documents and variables in the form for clients: without

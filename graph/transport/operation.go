@@ -6,8 +6,8 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
 
-	"seckill/internal/telemetry"
-	"seckill/internal/tracing"
+	"seckill/internal/platform/telemetry"
+	"seckill/internal/platform/tracing"
 )
 
 // describe records which operation a context serves.

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"seckill/graph/transport"
-	"seckill/internal/telemetry"
+	"seckill/internal/platform/telemetry"
 	"seckill/internal/testenv"
 )
 

@@ -11,9 +11,9 @@ import (
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
 	"seckill/graph/guard"
-	"seckill/internal/fault"
-	"seckill/internal/id"
-	"seckill/internal/tracing"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/tracing"
 )
 
 // Caller is the user of a bearer token.

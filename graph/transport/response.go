@@ -13,7 +13,7 @@ import (
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
 	"seckill/graph/guard"
-	"seckill/internal/fault"
+	"seckill/internal/platform/fault"
 )
 
 // mediaType is the media type of a response, as defined in the GraphQL-over-HTTP draft.

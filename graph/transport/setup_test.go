@@ -15,9 +15,9 @@ import (
 	"seckill/graph/guard"
 	"seckill/graph/transport"
 	"seckill/graph/transport/internal/testschema"
-	"seckill/internal/auth"
-	"seckill/internal/fault"
-	"seckill/internal/id"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
 	"seckill/internal/testenv"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"seckill/internal/fault"
+	"seckill/internal/platform/fault"
 )
 
 // socket is one graphql-transport-ws connection. It has one goroutine that reads, and one

@@ -15,7 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/graph/transport"
-	"seckill/internal/id"
+	"seckill/internal/platform/id"
 	"seckill/internal/testenv"
 )
 

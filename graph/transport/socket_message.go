@@ -10,7 +10,7 @@ import (
 
 	"github.com/99designs/gqlgen/graphql"
 
-	"seckill/internal/fault"
+	"seckill/internal/platform/fault"
 )
 
 // message is one frame of graphql-transport-ws

@@ -13,9 +13,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"seckill/internal/fault"
-	"seckill/internal/id"
-	"seckill/internal/telemetry"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/telemetry"
 )
 
 // Close codes of graphql-transport-ws and of this server. A graphql-ws client reconnects

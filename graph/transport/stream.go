@@ -9,9 +9,9 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
-	"seckill/internal/fault"
-	"seckill/internal/telemetry"
-	"seckill/internal/tracing"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/telemetry"
+	"seckill/internal/platform/tracing"
 )
 
 // stream is one operation on a socket.

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"seckill/internal/auth"
+	"seckill/internal/platform/auth"
 )
 
 // Buffers of one socket. The upgrade frees net/http's own buffers of 4 kB each, which an

@@ -13,9 +13,9 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/internal/app"
-	"seckill/internal/money"
-	"seckill/internal/report"
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
+	"seckill/internal/platform/money"
+	"seckill/internal/staff/report"
 	"seckill/internal/testenv"
 )
 

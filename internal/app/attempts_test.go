@@ -8,11 +8,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"seckill/internal/config"
-	"seckill/internal/id"
-	"seckill/internal/redisconn"
-	"seckill/internal/reservation"
-	"seckill/internal/seed"
+	"seckill/internal/buy/reservation"
+	"seckill/internal/ops/seed"
+	"seckill/internal/platform/config"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/redisconn"
 	"seckill/internal/testenv"
 )
 

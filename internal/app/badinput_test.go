@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"seckill/internal/id"
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
+	"seckill/internal/platform/id"
 	"seckill/internal/testenv"
 )
 

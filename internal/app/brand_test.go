@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"seckill/internal/config"
+	"seckill/internal/platform/config"
 )
 
 func TestEveryPageHasTheBrandOfTheInstallation(t *testing.T) {

@@ -3,7 +3,7 @@ package app_test
 import (
 	"testing"
 
-	"seckill/internal/config"
+	"seckill/internal/platform/config"
 	"seckill/internal/testenv"
 )
 

@@ -13,8 +13,8 @@ import (
 
 	"github.com/coder/websocket"
 
-	"seckill/internal/config"
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
+	"seckill/internal/platform/config"
 	"seckill/internal/testenv"
 )
 

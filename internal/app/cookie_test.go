@@ -10,8 +10,8 @@ import (
 
 	"github.com/coder/websocket"
 
-	"seckill/internal/config"
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
+	"seckill/internal/platform/config"
 )
 
 // browse posts a document as the shop does, with the refresh token in a cookie.

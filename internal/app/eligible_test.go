@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"seckill/ent"
-	"seckill/internal/config"
-	"seckill/internal/id"
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
+	"seckill/internal/platform/config"
+	"seckill/internal/platform/id"
 	"seckill/internal/testenv"
 )
 

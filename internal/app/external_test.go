@@ -6,8 +6,8 @@ import (
 	"sync"
 	"testing"
 
-	"seckill/internal/account"
-	"seckill/internal/seed"
+	"seckill/internal/identity/account"
+	"seckill/internal/ops/seed"
 	"seckill/internal/testenv"
 )
 

@@ -11,12 +11,12 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/app"
-	"seckill/internal/audit"
-	"seckill/internal/id"
-	"seckill/internal/postgres"
-	"seckill/internal/redisconn"
-	"seckill/internal/reservation"
-	"seckill/internal/seed"
+	"seckill/internal/buy/reservation"
+	"seckill/internal/gate/audit"
+	"seckill/internal/ops/seed"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/postgres"
+	"seckill/internal/platform/redisconn"
 	"seckill/internal/testenv"
 )
 

@@ -12,8 +12,8 @@ import (
 
 	"github.com/vektah/gqlparser/v2/ast"
 
-	"seckill/internal/id"
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
+	"seckill/internal/platform/id"
 	"seckill/internal/testenv"
 )
 

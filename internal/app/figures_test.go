@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/report"
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
+	"seckill/internal/staff/report"
 	"seckill/internal/testenv"
 	"seckill/web"
 )

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"seckill/internal/config"
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
+	"seckill/internal/platform/config"
 	"seckill/internal/testenv"
 )
 

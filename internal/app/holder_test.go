@@ -3,7 +3,7 @@ package app_test
 import (
 	"testing"
 
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
 	"seckill/internal/testenv"
 )
 

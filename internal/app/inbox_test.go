@@ -9,10 +9,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"seckill/internal/account"
-	"seckill/internal/config"
-	"seckill/internal/id"
-	"seckill/internal/seed"
+	"seckill/internal/identity/account"
+	"seckill/internal/ops/seed"
+	"seckill/internal/platform/config"
+	"seckill/internal/platform/id"
 	"seckill/internal/testenv"
 )
 

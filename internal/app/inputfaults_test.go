@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/id"
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
+	"seckill/internal/platform/id"
 )
 
 // refused is a refusal of an input with its message.

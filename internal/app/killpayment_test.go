@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"seckill/internal/postgres"
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
+	"seckill/internal/platform/postgres"
 	"seckill/internal/testenv"
 )
 

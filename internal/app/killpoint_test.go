@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/audit"
-	"seckill/internal/seed"
+	"seckill/internal/gate/audit"
+	"seckill/internal/ops/seed"
 	"seckill/internal/testenv"
 )
 

@@ -5,8 +5,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"seckill/internal/audit"
-	"seckill/internal/seed"
+	"seckill/internal/gate/audit"
+	"seckill/internal/ops/seed"
 	"seckill/internal/testenv"
 )
 

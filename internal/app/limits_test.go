@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/config"
-	"seckill/internal/id"
-	"seckill/internal/redisconn"
-	"seckill/internal/reservation"
+	"seckill/internal/buy/reservation"
+	"seckill/internal/platform/config"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/redisconn"
 	"seckill/internal/testenv"
 )
 

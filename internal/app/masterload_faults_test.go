@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/audit"
-	"seckill/internal/config"
-	"seckill/internal/id"
-	"seckill/internal/reservation"
-	"seckill/internal/seed"
+	"seckill/internal/buy/reservation"
+	"seckill/internal/gate/audit"
+	"seckill/internal/ops/seed"
+	"seckill/internal/platform/config"
+	"seckill/internal/platform/id"
 	"seckill/internal/testenv"
 )
 

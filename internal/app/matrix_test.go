@@ -18,10 +18,10 @@ import (
 
 	"seckill/graph/generated"
 	"seckill/internal/app"
-	"seckill/internal/auth"
-	"seckill/internal/clock"
-	"seckill/internal/id"
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/clock"
+	"seckill/internal/platform/id"
 	"seckill/internal/testenv"
 )
 

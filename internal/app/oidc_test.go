@@ -18,7 +18,7 @@ import (
 	"github.com/zitadel/oidc/v3/example/server/storage"
 
 	"seckill/internal/app"
-	"seckill/internal/config"
+	"seckill/internal/platform/config"
 )
 
 // identityProvider is a real OpenID provider with the users of its library's example.

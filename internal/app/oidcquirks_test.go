@@ -19,7 +19,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"seckill/internal/config"
+	"seckill/internal/platform/config"
 )
 
 // oddProvider is an OpenID provider whose answers a test chooses: those of public providers

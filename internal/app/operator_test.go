@@ -14,7 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/internal/app"
-	"seckill/internal/config"
+	"seckill/internal/platform/config"
 	"seckill/internal/testenv"
 )
 

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/operator"
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
+	"seckill/internal/staff/operator"
 )
 
 // listOrders returns the ids of the orders query for arguments in GraphQL.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
 )
 
 // TestTheTypeOfAnOrderIsShown has the API, for the buyer and for staff, and the table of orders. The events have it too, see TestABatchOfOrdersWritesItsEvents.

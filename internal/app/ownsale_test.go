@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/config"
+	"seckill/internal/platform/config"
 )
 
 // mainButton is the button of a sale for one user, and why it is disabled.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
 )
 
 // queueTicket is a QueueTicket.

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"testing"
 
-	"seckill/internal/auth"
-	"seckill/internal/clock"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/clock"
 	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"seckill/internal/id"
-	"seckill/internal/operator"
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
+	"seckill/internal/platform/id"
+	"seckill/internal/staff/operator"
 	"seckill/internal/testenv"
 )
 

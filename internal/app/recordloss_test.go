@@ -7,10 +7,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"seckill/internal/audit"
-	"seckill/internal/config"
-	"seckill/internal/reservation"
-	"seckill/internal/seed"
+	"seckill/internal/buy/reservation"
+	"seckill/internal/gate/audit"
+	"seckill/internal/ops/seed"
+	"seckill/internal/platform/config"
 	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )

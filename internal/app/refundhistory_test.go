@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
 	"seckill/internal/testenv"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
 )
 
 // A role can be changed directly in Postgres; then no event reaches the processes.

@@ -18,16 +18,16 @@ import (
 	"syscall"
 	"time"
 
-	"seckill/internal/config"
-	"seckill/internal/inbox"
-	"seckill/internal/notice"
-	"seckill/internal/operator"
-	"seckill/internal/order"
-	"seckill/internal/payment"
-	"seckill/internal/periodic"
-	"seckill/internal/preload"
-	"seckill/internal/server"
-	"seckill/internal/webhook"
+	"seckill/internal/app/server"
+	"seckill/internal/buy/order"
+	"seckill/internal/gate/preload"
+	"seckill/internal/outbox/notice"
+	"seckill/internal/outbox/webhook"
+	"seckill/internal/pay/payment"
+	"seckill/internal/platform/config"
+	"seckill/internal/platform/periodic"
+	"seckill/internal/staff/inbox"
+	"seckill/internal/staff/operator"
 )
 
 // Roles select what a process does.

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/account"
 	"seckill/internal/app"
-	"seckill/internal/id"
-	"seckill/internal/payment/sandbox"
-	"seckill/internal/seed"
+	"seckill/internal/identity/account"
+	"seckill/internal/ops/seed"
+	"seckill/internal/pay/payment/sandbox"
+	"seckill/internal/platform/id"
 )
 
 // securityLog returns the entries of a kind, oldest first.

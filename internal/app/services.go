@@ -9,12 +9,12 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
-	"seckill/internal/config"
-	"seckill/internal/doctor"
-	"seckill/internal/postgres"
-	"seckill/internal/redisconn"
-	"seckill/internal/telemetry"
-	"seckill/internal/tracing"
+	"seckill/internal/ops/doctor"
+	"seckill/internal/platform/config"
+	"seckill/internal/platform/postgres"
+	"seckill/internal/platform/redisconn"
+	"seckill/internal/platform/telemetry"
+	"seckill/internal/platform/tracing"
 )
 
 // services holds the connections of a process.

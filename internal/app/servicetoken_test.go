@@ -9,11 +9,11 @@ import (
 
 	"github.com/coder/websocket"
 
-	"seckill/internal/account"
-	"seckill/internal/clock"
-	"seckill/internal/id"
-	"seckill/internal/seed"
-	"seckill/internal/servicetoken"
+	"seckill/internal/identity/account"
+	"seckill/internal/identity/servicetoken"
+	"seckill/internal/ops/seed"
+	"seckill/internal/platform/clock"
+	"seckill/internal/platform/id"
 	"seckill/internal/testenv"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
 	"seckill/internal/testenv"
 )
 

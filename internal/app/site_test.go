@@ -17,12 +17,12 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/internal/app"
-	"seckill/internal/audit"
-	"seckill/internal/config"
-	"seckill/internal/id"
-	"seckill/internal/redisconn"
-	"seckill/internal/seed"
-	"seckill/internal/telemetry"
+	"seckill/internal/gate/audit"
+	"seckill/internal/ops/seed"
+	"seckill/internal/platform/config"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/redisconn"
+	"seckill/internal/platform/telemetry"
 	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )

@@ -7,9 +7,9 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
-	"seckill/internal/config"
-	"seckill/internal/id"
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
+	"seckill/internal/platform/config"
+	"seckill/internal/platform/id"
 	"seckill/internal/testenv"
 )
 

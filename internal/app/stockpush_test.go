@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/id"
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
+	"seckill/internal/platform/id"
 )
 
 // stockEvent is the payload of an event of saleStock or saleStatus: one of the two.

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/config"
-	"seckill/internal/id"
-	"seckill/internal/sale"
-	"seckill/internal/seed"
+	"seckill/internal/buy/sale"
+	"seckill/internal/ops/seed"
+	"seckill/internal/platform/config"
+	"seckill/internal/platform/id"
 	"seckill/internal/testenv"
 )
 

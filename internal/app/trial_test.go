@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"seckill/internal/config"
+	"seckill/internal/platform/config"
 )
 
 func TestATrialSaysOnEveryPageThatNoMoneyMoves(t *testing.T) {

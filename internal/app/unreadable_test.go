@@ -6,9 +6,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"seckill/internal/id"
-	"seckill/internal/reservation"
-	"seckill/internal/seed"
+	"seckill/internal/buy/reservation"
+	"seckill/internal/ops/seed"
+	"seckill/internal/platform/id"
 	"seckill/internal/testenv"
 )
 

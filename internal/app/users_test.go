@@ -5,7 +5,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
 )
 
 // ended reads a socket until the server closes it and returns the close code.

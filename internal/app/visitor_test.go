@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
 	"seckill/internal/testenv"
 )
 

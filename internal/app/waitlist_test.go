@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/id"
-	"seckill/internal/reservation"
-	"seckill/internal/seed"
+	"seckill/internal/buy/reservation"
+	"seckill/internal/ops/seed"
+	"seckill/internal/platform/id"
 	"seckill/internal/testenv"
 )
 

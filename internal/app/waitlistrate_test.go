@@ -3,8 +3,8 @@ package app_test
 import (
 	"testing"
 
-	"seckill/internal/config"
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
+	"seckill/internal/platform/config"
 )
 
 func TestOneBuyerJoinsAndLeavesAWaitlistAtABoundedRate(t *testing.T) {

@@ -12,9 +12,9 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
-	"seckill/internal/config"
-	"seckill/internal/id"
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
+	"seckill/internal/platform/config"
+	"seckill/internal/platform/id"
 	"seckill/internal/testenv"
 )
 

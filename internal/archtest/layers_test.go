@@ -2,55 +2,68 @@ package archtest
 
 import (
 	"fmt"
+	"os"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 )
 
-// layer is a set of rooms that do not import each other. A room is a package with all
-// packages below it.
-type layer struct {
-	name  string
-	rooms []string
+// room is a folder of packages with one purpose. Its floors are from the lowest up: the packages of a
+// floor do not import each other. A package is a folder of the room with all below it; "/" begins a
+// path from the root.
+type room struct {
+	name   string
+	floors [][]string
 }
 
-// layers lists the layers from the lowest up. A room may import itself and rooms of lower
-// layers.
-var layers = []layer{
-	{"values", []string{"internal/accent", "internal/id", "internal/typed"}},
-	{"leaf", []string{"docs", "ent", "migrations", "web", "internal/clock", "internal/config", "internal/fault", "internal/locale", "internal/money", "internal/spreadsheet", "internal/tracing"}},
-	{"services", []string{"internal/postgres", "internal/redisconn", "internal/periodic", "internal/batch", "internal/cursor", "internal/delivery", "internal/telemetry"}},
-	{"platform", []string{"internal/auth", "internal/ratelimit", "internal/stream", "internal/media"}},
-	{"services of tests", []string{"internal/testenv"}},
-	{"facts for others", []string{"internal/deadletter", "internal/webhook", "internal/servicetoken", "internal/recipient", "internal/mail", "internal/testdb"}},
-	{"notices", []string{"internal/notice"}},
-	{"nouns", []string{"internal/sale", "internal/reservation", "internal/order", "internal/notifier"}},
-	{"after the order", []string{"internal/payment", "internal/receipt", "internal/acceptance", "internal/waitlist"}},
-	{"gate", []string{"internal/admission"}},
-	{"people", []string{"internal/account"}},
-	{"refusals", []string{"internal/attempt"}},
-	{"figures", []string{"internal/salestats", "internal/audit"}},
-	{"use cases", []string{
-		"internal/checkout", "internal/storefront", "internal/operator", "internal/oidc",
-		"internal/orderintake", "internal/preload", "internal/reconcile", "internal/seed", "internal/report",
+// rooms lists the rooms from the lowest up. A package may import itself, lower floors of its room, and
+// lower rooms. README.md has the same list.
+var rooms = []room{
+	{"internal/platform", [][]string{
+		{"accent", "id", "typed"},
+		{"/docs", "/ent", "/migrations", "/web", "clock", "config", "fault", "locale", "money", "spreadsheet", "tracing"},
+		{"postgres", "redisconn", "periodic", "batch", "cursor", "telemetry"},
+		{"auth", "captcha", "media", "ratelimit", "stream"},
+		{"deadletter", "notifier"},
 	}},
-	{"losses of Postgres", []string{"internal/recordloss"}},
-	{"what waits", []string{"internal/inbox"}},
-	{"API", []string{"graph"}},
-	{"door", []string{"internal/server", "internal/doctor", "internal/drill"}},
-	{"wiring", []string{"internal/app"}},
-	{"outside", []string{"cmd", "examples", "test", "internal/archtest"}},
+	{"tests", [][]string{{"/internal/testenv"}, {"/internal/testdb"}}},
+	{"internal/outbox", [][]string{{"delivery"}, {"mail", "webhook"}, {"notice"}}},
+	{"internal/identity", [][]string{{"recipient", "servicetoken"}, {"account"}, {"oidc"}}},
+	{"internal/buy", [][]string{
+		{"order", "reservation", "sale"}, {"acceptance", "admission", "attempt", "waitlist"}, {"salestats"}, {"checkout", "orderintake", "storefront"},
+	}},
+	{"internal/pay", [][]string{{"payment", "receipt"}}},
+	{"internal/gate", [][]string{{"audit"}, {"preload", "reconcile"}, {"recordloss"}}},
+	{"internal/staff", [][]string{{"operator", "report"}, {"inbox"}}},
+	{"internal/ops", [][]string{{"seed"}, {"doctor", "drill"}}},
+	{"API", [][]string{{"/graph"}}},
+	{"internal/app", [][]string{{"server"}, {"/internal/app"}}},
+	{"outside", [][]string{{"/cmd", "/examples", "/test", "/internal/archtest"}}},
 }
 
-// place returns the room of a package and the index of its layer.
-func place(pkg string) (room string, height int, ok bool) {
-	for h, l := range layers {
-		for _, r := range l.rooms {
-			if within(pkg, r) {
-				return r, h, true
+// site is the place of a package in the table.
+type site struct {
+	pkg         string
+	room, floor int
+}
+
+// place returns the place of a package.
+func place(pkg string) (site, bool) {
+	for r, room := range rooms {
+		for f, floor := range room.floors {
+			for _, p := range floor {
+				dir, rooted := strings.CutPrefix(p, "/")
+				if !rooted {
+					dir = room.name + "/" + p
+				}
+				if within(pkg, dir) {
+					return site{dir, r, f}, true
+				}
 			}
 		}
 	}
-	return "", 0, false
+	return site{}, false
 }
 
 // climbs returns the imports of a file that do not go down. Tests may import anything.
@@ -58,19 +71,18 @@ func climbs(f file) []string {
 	if f.isTest() {
 		return nil
 	}
-	room, height, ok := place(f.pkg())
+	own, ok := place(f.pkg())
 	if !ok {
-		return []string{fmt.Sprintf("%s: package %s has no place in the table of layers; give it one", f.path, f.pkg())}
+		return []string{fmt.Sprintf("%s: package %s has no place in the table of rooms; give it one", f.path, f.pkg())}
 	}
 	var wrong []string
 	for _, imported := range f.imports {
-		theirs, below, ours := place(imported)
-		if !ours || theirs == room || below < height {
+		other, ours := place(imported)
+		if !ours || other.pkg == own.pkg || other.room < own.room || other.room == own.room && other.floor < own.floor {
 			continue
 		}
-		wrong = append(wrong, fmt.Sprintf("%s: %s (%s) imports %s (%s): imports go down only, "+
-			"so that a lower room can be read, tested and kept without the ones above",
-			f.path, room, layers[height].name, theirs, layers[below].name))
+		wrong = append(wrong, fmt.Sprintf("%s: %s imports %s: imports go down only, "+
+			"so that a lower package can be read, tested and kept without the ones above", f.path, own.pkg, other.pkg))
 	}
 	return wrong
 }
@@ -84,29 +96,36 @@ func TestImportsGoDown(t *testing.T) {
 	}
 }
 
-func TestEveryRoomHasOnePlace(t *testing.T) {
+// TestTheMapHasEveryPackage compares the README with the table.
+func TestTheMapHasEveryPackage(t *testing.T) {
 	t.Parallel()
-	seen := map[string]string{}
-	for _, l := range layers {
-		for _, room := range l.rooms {
-			if other, twice := seen[room]; twice {
-				t.Errorf("%s is in %s and in %s", room, other, l.name)
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rooms {
+		name := strings.TrimPrefix(r.name, "internal/")
+		for _, p := range slices.Concat(r.floors...) {
+			if strings.HasPrefix(p, "/") {
+				continue
 			}
-			seen[room] = l.name
+			if !regexp.MustCompile(`(?m)^  ` + name + `/ [^\n]*(\n {10}[^\n]*)*\b` + p + `\b`).Match(text) {
+				t.Errorf("README.md: the map has no %s in %s/", p, name)
+			}
 		}
 	}
 }
 
-func TestTheLayersBite(t *testing.T) {
+func TestTheRoomsBite(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		file file
 		want int
 	}{
-		{file{path: "internal/order/x.go", imports: []string{"internal/id", "internal/postgres", "ent/order", "fmt"}}, 0},
-		{file{path: "internal/order/x.go", imports: []string{"internal/checkout", "graph/model"}}, 2},
-		{file{path: "internal/order/x.go", imports: []string{"internal/sale"}}, 1},
-		{file{path: "internal/order/x_test.go", imports: []string{"internal/checkout"}}, 0},
+		{file{path: "internal/buy/order/x.go", imports: []string{"internal/platform/id", "internal/platform/postgres", "ent/order", "fmt"}}, 0},
+		{file{path: "internal/buy/order/x.go", imports: []string{"internal/buy/checkout", "graph/model"}}, 2},
+		{file{path: "internal/buy/order/x.go", imports: []string{"internal/buy/sale"}}, 1},
+		{file{path: "internal/buy/order/x_test.go", imports: []string{"internal/buy/checkout"}}, 0},
 		{file{path: "graph/guard/x.go", imports: []string{"graph/model"}}, 0},
 		{file{path: "internal/helpers/x.go"}, 1},
 	} {
@@ -114,7 +133,7 @@ func TestTheLayersBite(t *testing.T) {
 			t.Errorf("%+v: %q, want %d findings", c.file, got, c.want)
 		}
 	}
-	if !slices.ContainsFunc(goFiles(t), func(f file) bool { return f.path == "internal/postgres/tx.go" && len(f.imports) > 0 }) {
+	if !slices.ContainsFunc(goFiles(t), func(f file) bool { return f.path == "internal/platform/postgres/tx.go" && len(f.imports) > 0 }) {
 		t.Error("the walk does not see the files")
 	}
 }

@@ -17,44 +17,44 @@ type owner struct {
 var owners = []owner{
 	{
 		"github.com/ThreeDotsLabs",
-		[]string{"internal/stream", "internal/notifier", "internal/order", "test/bench"},
-		"messages go through internal/stream; order and notifier know the message type only",
+		[]string{"internal/platform/stream", "internal/platform/notifier", "internal/buy/order", "test/bench"},
+		"messages go through internal/platform/stream; order and notifier know the message type only",
 	},
 	{
 		"github.com/redis/go-redis",
 		[]string{
-			"internal/redisconn", "internal/testenv", "internal/sale", "internal/reservation", "internal/admission", "internal/ratelimit",
-			"internal/order", "internal/stream", "internal/notifier", "internal/auth", "internal/account", "internal/audit", "internal/recordloss", "internal/app",
-			"internal/salestats", "test/bench",
+			"internal/platform/redisconn", "internal/testenv", "internal/buy/sale", "internal/buy/reservation", "internal/buy/admission", "internal/platform/captcha", "internal/platform/ratelimit",
+			"internal/buy/order", "internal/platform/stream", "internal/platform/notifier", "internal/platform/auth", "internal/identity/account", "internal/gate/audit", "internal/gate/recordloss", "internal/app",
+			"internal/buy/salestats", "test/bench",
 		},
 		"only packages that own keys talk to Redis",
 	},
 	{
 		"ent",
 		[]string{
-			"ent", "internal/postgres", "internal/sale", "internal/order", "internal/payment", "internal/waitlist", "internal/account", "internal/webhook", "internal/servicetoken", "internal/recipient", "internal/mail", "internal/notice", "internal/receipt", "internal/attempt", "internal/deadletter",
-			"internal/preload", "internal/audit", "internal/recordloss", "internal/seed", "internal/app",
-			"internal/operator", "internal/orderintake", "internal/salestats", "internal/report",
+			"ent", "internal/platform/postgres", "internal/buy/sale", "internal/buy/order", "internal/pay/payment", "internal/buy/waitlist", "internal/identity/account", "internal/outbox/webhook", "internal/identity/servicetoken", "internal/identity/recipient", "internal/outbox/mail", "internal/outbox/notice", "internal/pay/receipt", "internal/buy/attempt", "internal/platform/deadletter",
+			"internal/gate/preload", "internal/gate/audit", "internal/gate/recordloss", "internal/ops/seed", "internal/app",
+			"internal/staff/operator", "internal/buy/orderintake", "internal/buy/salestats", "internal/staff/report",
 		},
 		"only packages that own tables, or build from them, see ent",
 	},
-	{"github.com/coreos/go-oidc", []string{"internal/oidc"}, "internal/oidc talks to providers"},
-	{"github.com/MicahParks", []string{"internal/oidc/issuer", "internal/acceptance"}, "key sets: of other systems in internal/oidc/issuer, of receipts in internal/acceptance"},
-	{"github.com/wneessen/go-mail", []string{"internal/mail"}, "internal/mail talks to the mail server"},
-	{"github.com/SherClockHolmes/webpush-go", []string{"internal/notice"}, "internal/notice talks to push services"},
+	{"github.com/coreos/go-oidc", []string{"internal/identity/oidc"}, "internal/identity/oidc talks to providers"},
+	{"github.com/MicahParks", []string{"internal/identity/oidc/issuer", "internal/buy/acceptance"}, "key sets: of other systems in internal/identity/oidc/issuer, of receipts in internal/buy/acceptance"},
+	{"github.com/wneessen/go-mail", []string{"internal/outbox/mail"}, "internal/outbox/mail talks to the mail server"},
+	{"github.com/SherClockHolmes/webpush-go", []string{"internal/outbox/notice"}, "internal/outbox/notice talks to push services"},
 	{"github.com/emersion", []string{"internal/testenv"}, "the mail server of tests"},
-	{"github.com/stripe/stripe-go", []string{"internal/payment/stripe", "internal/payment/providertest"}, "one package per payment provider"},
-	{"github.com/wechatpay-apiv3/wechatpay-go", []string{"internal/payment/wechat", "internal/payment/providertest"}, "one package per payment provider"},
-	{"github.com/smartwalle", []string{"internal/payment/alipay", "internal/payment/providertest"}, "one package per payment provider"},
-	{"internal/payment/providertest", nil, "it is for tests"},
-	{"github.com/lib/pq", []string{"internal/postgres", "internal/testdb"}, "internal/postgres classifies the errors of the database; internal/testdb keeps connections that clone databases"},
-	{"modernc.org/sqlite", []string{"internal/postgres"}, "internal/postgres classifies the errors of the database"},
-	{"github.com/prometheus/client_golang/prometheus/promhttp", []string{"internal/telemetry"}, "internal/telemetry serves the metrics; packages take a prometheus.Registerer"},
-	{"github.com/prometheus/client_golang/prometheus/collectors", []string{"internal/telemetry"}, "internal/telemetry serves the metrics; packages take a prometheus.Registerer"},
-	{"go.opentelemetry.io", []string{"internal/tracing"}, "spans are made through internal/tracing"},
+	{"github.com/stripe/stripe-go", []string{"internal/pay/payment/stripe", "internal/pay/payment/providertest"}, "one package per payment provider"},
+	{"github.com/wechatpay-apiv3/wechatpay-go", []string{"internal/pay/payment/wechat", "internal/pay/payment/providertest"}, "one package per payment provider"},
+	{"github.com/smartwalle", []string{"internal/pay/payment/alipay", "internal/pay/payment/providertest"}, "one package per payment provider"},
+	{"internal/pay/payment/providertest", nil, "it is for tests"},
+	{"github.com/lib/pq", []string{"internal/platform/postgres", "internal/testdb"}, "internal/platform/postgres classifies the errors of the database; internal/testdb keeps connections that clone databases"},
+	{"modernc.org/sqlite", []string{"internal/platform/postgres"}, "internal/platform/postgres classifies the errors of the database"},
+	{"github.com/prometheus/client_golang/prometheus/promhttp", []string{"internal/platform/telemetry"}, "internal/platform/telemetry serves the metrics; packages take a prometheus.Registerer"},
+	{"github.com/prometheus/client_golang/prometheus/collectors", []string{"internal/platform/telemetry"}, "internal/platform/telemetry serves the metrics; packages take a prometheus.Registerer"},
+	{"go.opentelemetry.io", []string{"internal/platform/tracing"}, "spans are made through internal/platform/tracing"},
 	{"github.com/99designs/gqlgen", []string{"graph", "internal/app", "test/bench"}, "domains do not know the API"},
 	{"github.com/alicebob/miniredis", []string{"internal/app"}, "the embedded Redis is for the demo; other packages are given a connection"},
-	{"github.com/alecthomas/kong", []string{"cmd", "internal/config"}, "arguments are parsed at the edge"},
+	{"github.com/alecthomas/kong", []string{"cmd", "internal/platform/config"}, "arguments are parsed at the edge"},
 	{"internal/testenv", []string{"internal/testdb"}, "it is for tests"},
 	{"internal/testdb", nil, "it is for tests"},
 	{"testing", []string{"internal/testenv", "internal/testdb"}, "it is for tests"},
@@ -96,7 +96,7 @@ func TestTheTablesImportOnlyTheTypesOfIds(t *testing.T) {
 			continue
 		}
 		for _, imported := range f.imports {
-			if _, _, ours := place(imported); ours && imported != "internal/id" && !f.isTest() {
+			if _, ours := place(imported); ours && imported != "internal/platform/id" && !f.isTest() {
 				t.Errorf("%s imports %s: the tables are the bottom, the generated code is built from them", f.path, imported)
 			}
 		}
@@ -110,9 +110,9 @@ func TestTheOwnersBite(t *testing.T) {
 		want int
 	}{
 		{file{path: "graph/x.go", imports: []string{"github.com/redis/go-redis/v9", "ent/sale", "testing", "internal/testenv"}}, 4},
-		{file{path: "internal/order/x.go", imports: []string{"github.com/redis/go-redis/v9", "ent/order"}}, 0},
-		{file{path: "internal/order/x_test.go", imports: []string{"internal/testenv", "testing"}}, 0},
-		{file{path: "internal/sale/x.go", imports: []string{"testing/fstest", "entgo.io/ent"}}, 1},
+		{file{path: "internal/buy/order/x.go", imports: []string{"github.com/redis/go-redis/v9", "ent/order"}}, 0},
+		{file{path: "internal/buy/order/x_test.go", imports: []string{"internal/testenv", "testing"}}, 0},
+		{file{path: "internal/buy/sale/x.go", imports: []string{"testing/fstest", "entgo.io/ent"}}, 1},
 	} {
 		if got := strangers(c.file); len(got) != c.want {
 			t.Errorf("%+v: %q, want %d findings", c.file, got, c.want)

@@ -21,7 +21,7 @@ import (
 	"github.com/lib/pq"
 	"github.com/lib/pq/pqerror"
 
-	"seckill/internal/postgres"
+	"seckill/internal/platform/postgres"
 	"seckill/internal/testenv"
 	"seckill/migrations"
 )

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"seckill/internal/auth"
+	"seckill/internal/platform/auth"
 )
 
 // Keys returns signing keys.

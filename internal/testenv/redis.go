@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"seckill/internal/id"
-	"seckill/internal/redisconn"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/redisconn"
 )
 
 // cleanupTimeout bounds the deletion of one test's keys, which scans the keys of all

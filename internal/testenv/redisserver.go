@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/redisconn"
+	"seckill/internal/platform/redisconn"
 )
 
 // startTimeout bounds the start of a server; startTries bounds how many ports are tried

@@ -3,7 +3,7 @@ package testenv
 import (
 	"testing"
 
-	"seckill/internal/fault"
+	"seckill/internal/platform/fault"
 )
 
 // Refusal returns the refusal in an error, nil for no error. Any other error fails the

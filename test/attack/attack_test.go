@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"seckill/internal/app"
-	"seckill/internal/config"
+	"seckill/internal/platform/config"
 	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 	"seckill/web"

@@ -17,7 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/internal/app"
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
 	"seckill/internal/testenv"
 )
 

@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
 )
 
 const (

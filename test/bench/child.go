@@ -16,10 +16,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"seckill/internal/auth"
-	"seckill/internal/config"
-	"seckill/internal/id"
-	"seckill/internal/postgres"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/config"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/postgres"
 	"seckill/test/bench/bare"
 	"seckill/test/bench/baseline"
 	"seckill/test/bench/naive"

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"seckill/internal/app"
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
 )
 
 const (

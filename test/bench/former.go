@@ -9,8 +9,8 @@ import (
 	"os/exec"
 	"strconv"
 
-	"seckill/internal/postgres"
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
+	"seckill/internal/platform/postgres"
 )
 
 // former is the product as an earlier commit built it, on an installation of its own: one

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
 )
 
 // further holds measurements of the whole path beside the rounds: latencies at fixed rates,

@@ -7,12 +7,12 @@ import (
 	"strconv"
 	"sync/atomic"
 
-	"seckill/internal/config"
-	"seckill/internal/id"
-	"seckill/internal/postgres"
-	"seckill/internal/redisconn"
-	"seckill/internal/reservation"
-	"seckill/internal/seed"
+	"seckill/internal/buy/reservation"
+	"seckill/internal/ops/seed"
+	"seckill/internal/platform/config"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/postgres"
+	"seckill/internal/platform/redisconn"
 )
 
 // growthConnections is the number of connections of the generator: fewer than in the

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"seckill/internal/app"
-	"seckill/internal/id"
-	"seckill/internal/postgres"
-	"seckill/internal/redisconn"
-	"seckill/internal/reservation"
-	"seckill/internal/seed"
+	"seckill/internal/buy/reservation"
+	"seckill/internal/ops/seed"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/postgres"
+	"seckill/internal/platform/redisconn"
 )
 
 // settleTimeout bounds the wait for the orders of one round.

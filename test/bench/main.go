@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"seckill/internal/redisconn"
+	"seckill/internal/platform/redisconn"
 )
 
 // options set the durations and sizes of the run.

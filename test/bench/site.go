@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"seckill/internal/app"
-	"seckill/internal/config"
-	"seckill/internal/postgres"
-	"seckill/internal/redisconn"
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
+	"seckill/internal/platform/config"
+	"seckill/internal/platform/postgres"
+	"seckill/internal/platform/redisconn"
 )
 
 // cleanupTimeout bounds the removal of the run's database and keys.

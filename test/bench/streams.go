@@ -12,8 +12,8 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/redis/go-redis/v9"
 
-	"seckill/internal/redisconn"
-	"seckill/internal/stream"
+	"seckill/internal/platform/redisconn"
+	"seckill/internal/platform/stream"
 )
 
 // fillBatch is the number of entries appended in one pipeline.

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"seckill/internal/postgres"
-	"seckill/internal/redisconn"
+	"seckill/internal/platform/postgres"
+	"seckill/internal/platform/redisconn"
 )
 
 // services holds the processes whose share of an order's CPU time is reported.

@@ -21,21 +21,21 @@ const installationTests = "seckill/internal/app"
 
 // extraFaultPackages lists packages whose ordinary tests include faults: masters of Redis are
 // killed, and all orders are refused.
-var extraFaultPackages = []string{"seckill/internal/redisconn", "seckill/internal/order"}
+var extraFaultPackages = []string{"seckill/internal/platform/redisconn", "seckill/internal/buy/order"}
 
 // longest lists the packages that start first, so that none of them runs alone at the
 // end.
-var longest = []string{"seckill/test/conformance", "seckill/internal/stream", "seckill/internal/payment"}
+var longest = []string{"seckill/test/conformance", "seckill/internal/platform/stream", "seckill/internal/pay/payment"}
 
 // singleGoroutine lists the packages whose tests use a single goroutine: they read source files or run
 // other programs. `make race` omits them, because the race detector can find nothing there.
 var singleGoroutine = []string{
-	"seckill/cmd/...", "seckill/internal/archtest", "seckill/internal/config",
-	"seckill/internal/postgres/migratediff", "seckill/test/attack", "seckill/test/conformance", "seckill/test/deploy", "seckill/web",
+	"seckill/cmd/...", "seckill/internal/archtest", "seckill/internal/platform/config",
+	"seckill/internal/platform/postgres/migratediff", "seckill/test/attack", "seckill/test/conformance", "seckill/test/deploy", "seckill/web",
 }
 
 // slow lists the packages that test-short omits: each takes minutes.
-var slow = []string{installationTests, "seckill/test/conformance", "seckill/internal/stream", "seckill/cmd/seckill"}
+var slow = []string{installationTests, "seckill/test/conformance", "seckill/internal/platform/stream", "seckill/cmd/seckill"}
 
 // withoutRaceDetector lists packages that only compute: SQLite, password hashes and images. They
 // run without the race detector, which makes them many times slower. Such a package must

@@ -147,9 +147,9 @@ func TestARunThatPassesSaysSo(t *testing.T) {
 
 func TestPackagesOfAPlan(t *testing.T) {
 	t.Parallel()
-	all := []string{"seckill/graph", "seckill/internal/app", "seckill/internal/stand", "seckill/internal/stand/low", "seckill/internal/stream"}
+	all := []string{"seckill/graph", "seckill/internal/app", "seckill/internal/stand", "seckill/internal/stand/low", "seckill/internal/platform/stream"}
 	got := strings.Join(without(all, []string{"seckill/internal/app", "seckill/internal/stand/..."}), " ")
-	if want := "seckill/internal/stream seckill/graph"; got != want {
+	if want := "seckill/internal/platform/stream seckill/graph"; got != want {
 		t.Errorf("packages %q, want %q", got, want)
 	}
 	if got := faultPackages([]string{"seckill/a x_test.go", "seckill/b kill_faults_test.go", "seckill/b faults_test.go"}); len(got) != 1 || got[0] != "seckill/b" {

@@ -24,9 +24,9 @@ test('the bounds and formats are those of the server', () => {
   const { reason: { most } = reason, ...corrected } = boundsOf('recipient.graphqls', 'CorrectRecipientInput');
   expect(corrected).toEqual(address);
   expect(most).toBe(reason.most);
-  inGo('internal/typed/mailbox.go', hostName);
-  for (const pattern of [postalCode, countryCode]) inGo('internal/recipient/recipient.go', pattern);
-  expect(read('internal/account/common.go')).toContain(`{${keyRows.map((row) => `"${row}"`).join(', ')}}`);
+  inGo('internal/platform/typed/mailbox.go', hostName);
+  for (const pattern of [postalCode, countryCode]) inGo('internal/identity/recipient/recipient.go', pattern);
+  expect(read('internal/identity/account/common.go')).toContain(`{${keyRows.map((row) => `"${row}"`).join(', ')}}`);
 });
 
 test('characters are counted as the server counts them', () => {
@@ -43,7 +43,7 @@ test('a display name needs a letter and no control characters', () => {
   expect(key(displayName, 'a\u202eb')).toBe('form.direction');
 });
 
-/** Accounts that the server accepts with any setting: see internal/account/name_test.go. */
+/** Accounts that the server accepts with any setting: see internal/identity/account/name_test.go. */
 const accounts = [
   'a@b.co', ' A.B+Tag@Example.Com ', 'ｕｓｅｒ@example.com', 'user@sub.xn--fiqs8s', 'İvan@example.com', `${'a'.repeat(64)}@example.com`,
   '+8613800138000', '+86 138 0013 8000', '+1 (202) 555-0123', '+44 20 7946 0958', '＋8613800138000',

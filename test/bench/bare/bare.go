@@ -18,11 +18,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"seckill/graph/model"
-	"seckill/internal/auth"
-	"seckill/internal/id"
-	"seckill/internal/order"
-	"seckill/internal/postgres"
-	"seckill/internal/stream"
+	"seckill/internal/buy/order"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/postgres"
+	"seckill/internal/platform/stream"
 )
 
 const (

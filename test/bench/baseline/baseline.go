@@ -15,13 +15,13 @@ import (
 	"seckill/graph/guard"
 	"seckill/graph/model"
 	"seckill/graph/transport"
-	"seckill/internal/auth"
-	"seckill/internal/clock"
-	"seckill/internal/id"
-	"seckill/internal/order"
-	"seckill/internal/server"
-	"seckill/internal/storefront"
-	"seckill/internal/telemetry"
+	"seckill/internal/app/server"
+	"seckill/internal/buy/order"
+	"seckill/internal/buy/storefront"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/clock"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/telemetry"
 )
 
 // Place resolves placeOrder.

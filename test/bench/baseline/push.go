@@ -12,9 +12,9 @@ import (
 
 	"seckill/graph/model"
 	"seckill/graph/push"
-	"seckill/internal/id"
-	"seckill/internal/notifier"
-	"seckill/internal/sale"
+	"seckill/internal/buy/sale"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/notifier"
 )
 
 // pushKey is the key of the only state.

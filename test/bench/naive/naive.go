@@ -24,10 +24,10 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"seckill/graph/model"
-	"seckill/internal/auth"
-	"seckill/internal/id"
-	"seckill/internal/order"
-	"seckill/internal/postgres"
+	"seckill/internal/buy/order"
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/postgres"
 	"seckill/test/bench/baseline"
 )
 

@@ -1,6 +1,6 @@
 /**
  * Rules of form fields. They refuse nothing that the server accepts: the bounds are those of graph/schema, the formats those of
- * internal/account and internal/recipient. Rules that need data of the server, such as the list of common passwords, are checked by the server only.
+ * internal/identity/account and internal/identity/recipient. Rules that need data of the server, such as the list of common passwords, are checked by the server only.
  */
 import type { Key } from '../i18n/en';
 import type { Values } from '../i18n/text';

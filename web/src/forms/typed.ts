@@ -1,4 +1,4 @@
-/** The forms of what people type, as internal/typed makes them on the server. A form counts and checks characters as the server will. */
+/** The forms of what people type, as internal/platform/typed makes them on the server. A form counts and checks characters as the server will. */
 
 /** White space for Go: U+0085 belongs to it, U+FEFF does not and is invisible. */
 const space = '\\s\\u0085';

@@ -132,7 +132,7 @@ export function PictureField({ picture: { address, chosen } }: { picture: Pictur
   );
 }
 
-/** Most characters of an alternative text, as internal/operator counts them. */
+/** Most characters of an alternative text, as internal/staff/operator counts them. */
 const MOST_ALT = 200;
 
 /** The alternative text of the picture, with a hint and a counter. A text that is too long is refused by the server: maxLength would count other units. */

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"seckill/internal/fault"
+	"seckill/internal/platform/fault"
 )
 
 // Resolver answers the schema and counts what runs.

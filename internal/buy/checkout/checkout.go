@@ -1,0 +1,256 @@
+// Package checkout implements the buyer's use cases that cross domains: issuing a path
+// token, entering the waiting room, placing an order, joining the waitlist. Place turns
+// an attempt into an order task; the worker (package order) writes the order.
+//
+// The package stores nothing; Tries counts in memory. It combines the catalogue, the
+// StockCache, the gate in Redis and the admission services, and returns the outcome.
+package checkout
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"seckill/internal/buy/admission/path"
+	"seckill/internal/buy/admission/queue"
+	"seckill/internal/buy/admission/risk"
+	"seckill/internal/buy/order"
+	"seckill/internal/buy/reservation"
+	"seckill/internal/buy/sale"
+	"seckill/internal/buy/salestats"
+	"seckill/internal/buy/waitlist"
+	"seckill/internal/identity/account"
+	"seckill/internal/identity/recipient"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
+)
+
+// Checkout implements the use cases. It is safe for concurrent use.
+type Checkout struct {
+	catalog  *sale.Catalog
+	stock    *reservation.StockCache
+	gate     *reservation.Gate
+	orders   *order.Store
+	paths    *path.Service
+	queue    *queue.Service
+	waitlist *waitlist.Service
+	tries    *Tries
+	risk     *risk.Hook
+	book     *recipient.Book
+	users    *account.Directory
+	counts   *salestats.Recorder
+}
+
+// Config holds the dependencies of a Checkout.
+type Config struct {
+	Catalog  *sale.Catalog
+	Stock    *reservation.StockCache
+	Gate     *reservation.Gate
+	Orders   *order.Store
+	Paths    *path.Service
+	Queue    *queue.Service
+	Waitlist *waitlist.Service
+	Tries    *Tries             // required; NoLimit() = none
+	Risk     *risk.Hook         // asked about buyers before admission; nil = none
+	Book     *recipient.Book    // for sales whose orders have an address
+	Users    *account.Directory // for sales that require something of an account
+	// Counts counts calls of Place on public items, and issued path tokens.
+	Counts *salestats.Recorder
+}
+
+// New returns a Checkout.
+func New(cfg Config) *Checkout {
+	return &Checkout{
+		catalog: cfg.Catalog, stock: cfg.Stock, gate: cfg.Gate, orders: cfg.Orders, paths: cfg.Paths,
+		queue: cfg.Queue, waitlist: cfg.Waitlist, tries: cfg.Tries, risk: cfg.Risk, book: cfg.Book, users: cfg.Users, counts: cfg.Counts,
+	}
+}
+
+// PlaceInput is one attempt to buy.
+type PlaceInput struct {
+	User           id.User
+	Item           id.Item
+	Quantity       int
+	PathToken      string
+	IdempotencyKey string
+}
+
+// Placed is the result of Place. Beside a refusal, Task is the task of the buyer's
+// existing reservation of the item, or nil.
+type Placed struct {
+	Task     *order.Task
+	Replayed bool // an earlier call with the same idempotency key was accepted
+}
+
+// Place takes stock and queues the order. It returns once Redis has taken the stock and
+// stored the message, in one step; a worker writes the order row later.
+func (c *Checkout) Place(ctx context.Context, in PlaceInput) (Placed, error) {
+	item, parent, err := c.find(ctx, in.Item)
+	if err != nil {
+		return Placed{}, err
+	}
+	began := time.Now()
+	placed, err := c.take(ctx, parent, item, in)
+	c.counts.Placed(salestats.Placement{
+		Sale: parent.ID, User: in.User, Item: in.Item, Took: time.Since(began), Replayed: placed.Replayed, Err: err,
+	})
+	return placed, err
+}
+
+// take checks the StockCache, then the gate in Redis. An offer of the waitlist skips
+// both the cache and the path token.
+func (c *Checkout) take(ctx context.Context, parent *sale.Sale, item *sale.Item, in PlaceInput) (Placed, error) {
+	if parent.PreparedBy(in.User) {
+		return Placed{}, sale.OwnSale()
+	}
+	tries, err := c.tries.take(parent, in.User)
+	if err != nil {
+		return Placed{}, err
+	}
+	if _, ok := offerOf(in.PathToken); ok {
+		return c.redeem(ctx, parent, item, in)
+	}
+	if o, refused := c.stock.RefuseAttempt(item.ID, in.User, in.IdempotencyKey); refused {
+		return c.refuse(ctx, parent, in, o)
+	}
+	attempt, err := c.newAttempt(in, parent, item)
+	if err != nil {
+		return Placed{}, err
+	}
+	attempt.Tries = tries
+	o, err := c.gate.Reserve(ctx, attempt)
+	if err != nil {
+		return Placed{}, err
+	}
+	return c.answer(ctx, parent, in, attempt, o)
+}
+
+// answer maps an outcome of the gate in Redis to a result.
+func (c *Checkout) answer(ctx context.Context, parent *sale.Sale, in PlaceInput, attempt reservation.Attempt, o reservation.Outcome) (Placed, error) {
+	if o.Epoch > 0 {
+		c.stock.Update(in.Item, o.Epoch, o.Revision, o.Remaining)
+	}
+	switch o.Code {
+	case reservation.Accepted:
+		task := submitted(attempt, o)
+		c.orders.NoteAccepted(*task, o.Epoch)
+		return Placed{Task: task}, nil
+	case reservation.Replayed:
+		return Placed{Task: c.task(ctx, parent, in, o), Replayed: true}, nil
+	default:
+		return c.refuse(ctx, parent, in, o)
+	}
+}
+
+// find returns a public item and its sale.
+func (c *Checkout) find(ctx context.Context, itemID id.Item) (*sale.Item, *sale.Sale, error) {
+	catalog, err := c.catalog.Snapshot(ctx)
+	if err != nil {
+		return nil, nil, fault.Wrap(fault.Unavailable, "The sales cannot be read now. Please try again shortly.", err)
+	}
+	item := catalog.Item(itemID)
+	if item == nil {
+		return nil, nil, fault.Refused{Why: fault.Unknown, At: []string{"input", "itemId"}}
+	}
+	parent := catalog.Sale(item.SaleID)
+	if !parent.Public() {
+		return nil, nil, fault.Refused{Why: fault.Unknown, At: []string{"input", "itemId"}}
+	}
+	return item, parent, nil
+}
+
+// newAttempt builds the input of the reserve script; it generates the task id.
+func (c *Checkout) newAttempt(in PlaceInput, parent *sale.Sale, item *sale.Item) (reservation.Attempt, error) {
+	task := id.NewTaskOf(parent.ID, item.ID, in.User)
+	terms, err := order.Requested{
+		V: 1, Task: task, User: in.User, Sale: parent.ID, Item: item.ID, Quantity: in.Quantity,
+		UnitPriceMinor: item.Price.Minor, Currency: item.Price.Currency,
+		PaymentWindowSeconds: int(parent.PaymentWindow / time.Second), IdempotencyKey: in.IdempotencyKey,
+	}.ItemTerms()
+	if err != nil {
+		return reservation.Attempt{}, fmt.Errorf("make attempt: %w", err)
+	}
+	return reservation.Attempt{
+		Task: task, Sale: parent.ID, Item: item.ID, User: in.User, Quantity: in.Quantity,
+		Permit: c.paths.Permit(in.User, item.ID, in.PathToken), IdempotencyKey: in.IdempotencyKey,
+		Terms: terms, OnlyItem: len(parent.Items) == 1,
+	}, nil
+}
+
+func submitted(a reservation.Attempt, o reservation.Outcome) *order.Task {
+	return order.NewSubmitted(order.Task{ID: a.Task, User: a.User, Sale: a.Sale, Item: a.Item, Quantity: a.Quantity}, o.At)
+}
+
+// refuse maps an outcome without stock to a refusal.
+func (c *Checkout) refuse(ctx context.Context, parent *sale.Sale, in PlaceInput, o reservation.Outcome) (Placed, error) {
+	switch o.Code {
+	case reservation.NotStarted:
+		return Placed{}, notOpen(sale.PhaseUpcoming, parent, o)
+	case reservation.Ended:
+		return Placed{}, notOpen(sale.PhaseEnded, parent, o)
+	case reservation.Paused, reservation.NotLoaded:
+		return Placed{}, notOpen(closedPhase(parent, o.At), parent, o)
+	case reservation.SoldOut: // what remains is for the waitlist
+		return Placed{}, reservation.NoneLeft{Item: in.Item}
+	case reservation.TooFewLeft:
+		return Placed{}, reservation.NoneLeft{Item: in.Item, Left: max(0, o.Remaining)}
+	case reservation.IdempotencyMismatch:
+		return Placed{}, fault.Refused{Why: fault.IdempotencyMismatch, At: []string{"input", "idempotencyKey"}}
+	case reservation.TooManyTries:
+		return Placed{}, fault.Throttled{RetryAfter: o.RetryAfter}
+	case reservation.OverLimit:
+		return Placed{}, reservation.LimitReached{Limit: limitOf(parent, in.Item), Remaining: o.LimitLeft, At: []string{"input", "quantity"}}
+	case reservation.OverSaleLimit:
+		return Placed{}, reservation.LimitReached{Limit: parent.PurchaseLimit, Remaining: o.LimitLeft, WholeSale: true, At: []string{"input", "quantity"}}
+	case reservation.PathInvalid:
+		return Placed{Task: c.task(ctx, parent, in, o)}, fault.Refused{Why: fault.PathInvalid, At: []string{"input", "pathToken"}}
+	case reservation.AlreadyHolding:
+		return Placed{Task: c.task(ctx, parent, in, o)}, reservation.AlreadyOrdered{Task: o.Task, At: []string{"input", "itemId"}}
+	case reservation.Accepted, reservation.Replayed:
+	}
+	return Placed{}, fmt.Errorf("reserve answered %d", o.Code)
+}
+
+// limitOf returns the purchase limit of an item of a sale.
+func limitOf(parent *sale.Sale, itemID id.Item) int {
+	for _, item := range parent.Items {
+		if item.ID == itemID {
+			return item.PurchaseLimit
+		}
+	}
+	return 0
+}
+
+// closedPhase returns the phase of a sale whose gate is closed: a missing gate before
+// the opening means "not open yet", not "paused".
+func closedPhase(parent *sale.Sale, at time.Time) sale.Phase {
+	phase := parent.Phase(at, false)
+	if phase == sale.PhaseLive {
+		return sale.PhasePaused
+	}
+	return phase
+}
+
+// notOpen names the opening of the gate, or that of the sale while its gate is not loaded.
+func notOpen(phase sale.Phase, parent *sale.Sale, o reservation.Outcome) sale.NotOpen {
+	opens := o.Opens
+	if opens.UnixMilli() <= 0 {
+		opens = parent.StartsAt
+	}
+	return sale.NewNotOpen(phase, opens, o.At)
+}
+
+// task reads the task of the reservation that the gate returned; nil for none: the
+// reservations of offers and of orders that were paid late have none. The gate proves that
+// the task of a replayed call was accepted: if its record cannot be read, it is returned
+// as SUBMITTED, and its status follows later.
+func (c *Checkout) task(ctx context.Context, parent *sale.Sale, in PlaceInput, o reservation.Outcome) *order.Task {
+	if o.Task.IsZero() {
+		return nil
+	}
+	task, err := c.orders.Task(ctx, o.Task, in.User)
+	if err == nil && task != nil || o.Code != reservation.Replayed {
+		return task
+	}
+	return order.NewSubmitted(order.Task{ID: o.Task, User: in.User, Sale: parent.ID, Item: in.Item, Quantity: in.Quantity}, id.TimeOf(o.Task))
+}

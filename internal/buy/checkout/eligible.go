@@ -1,0 +1,70 @@
+package checkout
+
+import (
+	"context"
+
+	"seckill/internal/buy/sale"
+	"seckill/internal/identity/account"
+	"seckill/internal/identity/recipient"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
+)
+
+// eligible refuses a buyer who lacks what the sale requires: an address, a verified
+// contact, an older account. Place does not ask again: it needs a path token or an offer,
+// which only admitted buyers have. The writer of orders refuses a buyer who removed the
+// address since.
+func (c *Checkout) eligible(ctx context.Context, parent *sale.Sale, user id.User) error {
+	if parent.Requires != (sale.Requirements{}) {
+		buyer, err := c.buyer(ctx, user)
+		switch {
+		case err != nil:
+			return err
+		case parent.TooNew(buyer.CreatedAt):
+			return fault.Refused{Why: fault.AccountTooNew, At: []string{"input", "itemId"}}
+		case parent.Requires.VerifiedContact && !buyer.Verified:
+			return fault.Refused{Why: fault.ContactUnverified, At: []string{"input", "itemId"}}
+		}
+	}
+	needs, err := c.NeedsAddress(ctx, parent, user)
+	if err == nil && needs {
+		err = recipient.Required()
+	}
+	return err
+}
+
+// NeedsAddress reports whether a buyer has to add an address before buying in a sale.
+func (c *Checkout) NeedsAddress(ctx context.Context, parent *sale.Sale, user id.User) (bool, error) {
+	if !parent.RequiresAddress {
+		return false, nil
+	}
+	has, err := c.book.HasDefault(ctx, user)
+	return !has, err
+}
+
+// NeedsContact reports whether a buyer has to verify the contact before buying in a sale.
+func (c *Checkout) NeedsContact(ctx context.Context, parent *sale.Sale, user id.User) (bool, error) {
+	if !parent.Requires.VerifiedContact {
+		return false, nil
+	}
+	buyer, err := c.buyer(ctx, user)
+	return err == nil && !buyer.Verified, err
+}
+
+// TooNew reports whether the account of a buyer is younger than a sale requires.
+func (c *Checkout) TooNew(ctx context.Context, parent *sale.Sale, user id.User) (bool, error) {
+	if parent.Requires.AccountAge == 0 {
+		return false, nil
+	}
+	buyer, err := c.buyer(ctx, user)
+	return err == nil && parent.TooNew(buyer.CreatedAt), err
+}
+
+// buyer returns the account of a user as the directory has it, at most seconds old.
+func (c *Checkout) buyer(ctx context.Context, user id.User) (*account.User, error) {
+	u, err := c.users.User(ctx, user)
+	if err == nil && u == nil {
+		err = fault.New(fault.Unauthenticated, "the account is gone; sign in")
+	}
+	return u, err
+}

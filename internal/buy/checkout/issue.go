@@ -1,0 +1,169 @@
+package checkout
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+
+	"seckill/internal/buy/admission/path"
+	"seckill/internal/buy/admission/queue"
+	"seckill/internal/buy/admission/risk"
+	"seckill/internal/buy/sale"
+	"seckill/internal/buy/salestats"
+	"seckill/internal/platform/captcha"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
+)
+
+// IssueInput is a request for a path token or a place in the waiting room.
+type IssueInput struct {
+	User    id.User
+	Session id.Session // its sign-out removes the waiting-room ticket
+	Item    id.Item
+	From    netip.Addr // address of the request
+	Captcha captcha.Answer
+	Nonce   string // of the client, for the draw; "" = none
+}
+
+// Issued is a path token, or a ticket of the waiting room if no permit is free.
+type Issued struct {
+	Path   path.Path
+	Ticket *queue.Ticket
+}
+
+// IssuePath exchanges an answered captcha for a path token, or for a ticket of the
+// waiting room if no permit is free, other buyers wait, or the sale limits its inflow.
+// Requests that the StockCache refuses do not reach Redis and do not use up the
+// captcha.
+func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, error) {
+	item, parent, err := c.find(ctx, in.Item)
+	if err != nil {
+		return Issued{}, err
+	}
+	if parent.PreparedBy(in.User) {
+		return Issued{}, sale.OwnSale()
+	}
+	if o, refused := c.stock.RefuseUser(item.ID, in.User); refused {
+		_, err = c.refuse(ctx, parent, PlaceInput{User: in.User, Item: in.Item}, o)
+		return Issued{}, err
+	}
+	if err := c.eligible(ctx, parent, in.User); err != nil {
+		return Issued{}, err
+	}
+	if err := c.risk.Ask(ctx, in.question(risk.IssuePath, parent)); err != nil {
+		return Issued{}, err
+	}
+	issued, err := c.paths.Issue(ctx, path.IssueInput{
+		Sale: parent.ID, Item: item.ID, User: in.User, From: in.From, Captcha: in.Captcha, Waived: !parent.Switches.CaptchaRequired,
+		PerMille: permits(parent), Queued: parent.Switches.InflowPerSecond > 0, Opens: parent.StartsAt,
+	})
+	if _, full := errors.AsType[path.NoPermit](err); full {
+		ticket, err := c.enter(ctx, in, item, parent)
+		return Issued{Ticket: ticket}, err
+	}
+	if err == nil {
+		c.counts.Stepped(parent.ID, salestats.StepPath, 1)
+	}
+	return Issued{Path: issued}, closedAs(parent, err)
+}
+
+// EnterQueue returns a ticket of the waiting room, also before the opening.
+func (c *Checkout) EnterQueue(ctx context.Context, in IssueInput) (*queue.Ticket, error) {
+	item, parent, err := c.find(ctx, in.Item)
+	if err != nil {
+		return nil, err
+	}
+	if parent.PreparedBy(in.User) {
+		return nil, sale.OwnSale()
+	}
+	if err := c.eligible(ctx, parent, in.User); err != nil {
+		return nil, err
+	}
+	if err := c.risk.Ask(ctx, in.question(risk.EnterQueue, parent)); err != nil {
+		return nil, err
+	}
+	return c.enter(ctx, in, item, parent)
+}
+
+func (in IssueInput) question(action risk.Action, parent *sale.Sale) risk.Question {
+	return risk.Question{Action: action, User: in.User, Sale: parent.ID, Item: in.Item, From: in.From}
+}
+
+func (c *Checkout) enter(ctx context.Context, in IssueInput, item *sale.Item, parent *sale.Sale) (*queue.Ticket, error) {
+	ticket, err := c.queue.Enter(ctx, queue.EnterInput{
+		Sale: parent.ID, Item: in.Item, User: in.User, Session: in.Session, From: in.From, Captcha: in.Captcha,
+		Waived: !parent.Switches.CaptchaRequired, Opens: parent.StartsAt, Seed: item.DrawSeed, Nonce: in.Nonce,
+	})
+	return ticket, closedAs(parent, err)
+}
+
+// closedAs returns a refusal by a gate that is paused or missing with the phase of its
+// sale: the gates of a sale that is over leave Redis, and may be paused until the end is
+// written.
+func closedAs(parent *sale.Sale, err error) error {
+	if refusal, ok := errors.AsType[sale.NotOpen](err); ok && refusal.Phase == sale.PhasePaused {
+		refusal.Phase = closedPhase(parent, refusal.ServerTime)
+		return refusal
+	}
+	return err
+}
+
+// permits returns the sale's own permit ratio; nil if it is the default, which leaves
+// the ratio to the server's settings.
+func permits(parent *sale.Sale) *int {
+	if parent.Switches.PermitPerMille == sale.DefaultSwitches().PermitPerMille {
+		return nil
+	}
+	return &parent.Switches.PermitPerMille
+}
+
+// SaleRules are the present rules of sales before the gate: captcha.SaleRules and
+// queue.Sales.
+type SaleRules struct {
+	Catalog  *sale.Catalog
+	Store    *sale.Store
+	PerMille int // the server's permit ratio in thousandths
+}
+
+// Queue implements queue.Sales.
+func (r SaleRules) Queue(ctx context.Context, saleID id.Sale) (queue.Rules, error) {
+	parent, err := r.sale(ctx, saleID)
+	if parent == nil {
+		return queue.Rules{PerMille: r.PerMille}, err // the catalogue may be one second old
+	}
+	rules := queue.Rules{
+		PerMille: r.PerMille, Inflow: parent.Switches.InflowPerSecond,
+		Over: parent.Status == sale.Ended || parent.Status == sale.Cancelled,
+	}
+	if own := permits(parent); own != nil {
+		rules.PerMille = *own
+	}
+	return rules, nil
+}
+
+// Gone implements queue.Sales.
+func (r SaleRules) Gone(ctx context.Context, item id.Item) (bool, error) {
+	return r.Store.Gone(ctx, item)
+}
+
+// Captchas implements captcha.SaleRules.
+func (r SaleRules) Captchas(ctx context.Context, saleID id.Sale) (captcha.Rules, error) {
+	parent, err := r.sale(ctx, saleID)
+	if parent == nil {
+		return captcha.Rules{}, err
+	}
+	rules := captcha.Rules{PowMax: parent.Switches.PowMax, Opens: parent.StartsAt}
+	for _, kind := range parent.Switches.CaptchaKinds {
+		rules.Kinds = append(rules.Kinds, captcha.Kind(kind))
+	}
+	return rules, nil
+}
+
+// sale returns a sale of the catalogue; nil if there is none.
+func (r SaleRules) sale(ctx context.Context, saleID id.Sale) (*sale.Sale, error) {
+	snap, err := r.Catalog.Snapshot(ctx)
+	if err != nil {
+		return nil, fault.Wrap(fault.Unavailable, "The sales cannot be read now. Please try again shortly.", err)
+	}
+	return snap.Sale(saleID), nil
+}

@@ -1,0 +1,65 @@
+package checkout
+
+import (
+	"context"
+	"errors"
+
+	"seckill/internal/buy/reservation"
+	"seckill/internal/buy/sale"
+	"seckill/internal/buy/waitlist"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
+)
+
+// JoinWaitlist adds a user to the waitlist of an item. Joining again returns the same
+// entry. For the refusals see waitlist.Service.Join.
+func (c *Checkout) JoinWaitlist(ctx context.Context, user id.User, itemID id.Item) (*waitlist.Entry, error) {
+	item, parent, err := c.find(ctx, itemID)
+	if err != nil {
+		return nil, err
+	}
+	if parent.PreparedBy(user) {
+		return nil, sale.OwnSale()
+	}
+	now := reservation.Outcome{At: c.stock.ServerTime()}
+	if phase := parent.Phase(now.At, false); phase == sale.PhaseUpcoming {
+		return nil, notOpen(phase, parent, now)
+	}
+	if err := c.eligible(ctx, parent, user); err != nil {
+		return nil, err
+	}
+	entry, err := c.waitlist.Join(ctx, waitlist.JoinInput{Sale: parent.ID, Item: item.ID, User: user, Quantity: 1})
+	switch fault.ReasonOf(err) {
+	case fault.SaleClosed:
+		return nil, notOpen(sale.PhaseEnded, parent, now)
+	case fault.SalePaused:
+		return nil, notOpen(closedPhase(parent, now.At), parent, now)
+	}
+	if limit, ok := errors.AsType[reservation.LimitReached](err); ok {
+		limit.Limit = parent.PurchaseLimit // which the gate's script does not return
+		return nil, limit
+	}
+	return entry, err
+}
+
+// offerOf parses the token of an offer: the public id of the waitlist entry. It is used
+// in place of a path token.
+func offerOf(token string) (id.Waitlist, bool) {
+	place, err := id.ParseWaitlist(token)
+	return place, err == nil
+}
+
+// redeem turns an offer into an order task, without captcha, permit or StockCache: the
+// unit is already reserved.
+func (c *Checkout) redeem(ctx context.Context, parent *sale.Sale, item *sale.Item, in PlaceInput) (Placed, error) {
+	place, _ := offerOf(in.PathToken)
+	attempt, err := c.newAttempt(in, parent, item)
+	if err != nil {
+		return Placed{}, err
+	}
+	o, err := c.waitlist.Redeem(ctx, place, attempt)
+	if err != nil {
+		return Placed{}, err
+	}
+	return c.answer(ctx, parent, in, attempt, o)
+}

@@ -1,0 +1,208 @@
+package order
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"seckill/ent"
+	"seckill/ent/fulfilment"
+	"seckill/internal/identity/recipient"
+	"seckill/internal/outbox/webhook"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/money"
+)
+
+// lowShare is the share of an item's units at which its stock is low: a tenth.
+const lowShare = 10
+
+// eventData is an order as other systems receive it. Fields are only ever added.
+type eventData struct {
+	OrderID         string      `json:"orderId"`
+	Number          string      `json:"number"`
+	Type            Kind        `json:"type"`
+	SaleID          string      `json:"saleId"`
+	ItemID          string      `json:"itemId"`
+	BuyerID         string      `json:"buyerId"`
+	Status          Status      `json:"status"`
+	Quantity        int         `json:"quantity"`
+	UnitPrice       eventAmount `json:"unitPrice"`
+	Total           eventAmount `json:"total"`
+	Revision        int64       `json:"revision"`
+	PlacedAt        time.Time   `json:"placedAt"`
+	PaymentDeadline *time.Time  `json:"paymentDeadline,omitempty"`
+	PaidAt          *time.Time  `json:"paidAt,omitempty"`
+	// Recipient is to whom the order goes, where its sale requires an address.
+	Recipient  *recipient.Recipient `json:"recipient,omitempty"`
+	Fulfilment *eventFulfilment     `json:"fulfilment,omitempty"`
+	Metadata   Metadata             `json:"metadata,omitempty"`
+	// RefundedQuantity and RefundedAmount are what went back so far.
+	RefundedQuantity int          `json:"refundedQuantity,omitempty"`
+	RefundedAmount   *eventAmount `json:"refundedAmount,omitempty"`
+	Refund           *eventRefund `json:"refund,omitempty"` // of order.refunded
+}
+
+// eventRefund is a refund as other systems receive it.
+type eventRefund struct {
+	Quantity int         `json:"quantity"`
+	Amount   eventAmount `json:"amount"`
+}
+
+// eventFulfilment is how far the goods of an order are, as other systems receive it.
+type eventFulfilment struct {
+	State       FulfilmentState `json:"state"`
+	Carrier     string          `json:"carrier,omitempty"`
+	TrackingURL string          `json:"trackingUrl,omitempty"`
+	UpdatedAt   time.Time       `json:"updatedAt"`
+}
+
+// eventAmount is an amount as other systems receive it, and as the API returns it.
+type eventAmount struct {
+	Amount   string `json:"amount"`
+	Currency string `json:"currencyCode"`
+}
+
+func amountOf(minor int64, currency string) eventAmount {
+	return eventAmount{money.Amount{Minor: minor, Currency: currency}.Decimal(), currency}
+}
+
+// eventOf returns the kind of event of a move; "" = none. A new order moves from "".
+func eventOf(from, to Status) webhook.Kind {
+	switch to {
+	case PendingPayment:
+		return webhook.OrderPlaced
+	case Paid:
+		if from == Refunding { // the refund was rejected
+			return ""
+		}
+		return webhook.OrderPaid
+	case Expired:
+		return webhook.OrderExpired
+	case Cancelled:
+		return webhook.OrderCancelled
+	case Refunding, Refunded: // see writeRefund
+	}
+	return ""
+}
+
+// writeEvents writes the events of orders that made the same move, in its transaction.
+func writeEvents(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, from Status, orders ...*Order) error {
+	kind := eventOf(from, orders[0].Status)
+	if kind == "" {
+		return nil
+	}
+	return writeKind(ctx, tx, outbox, kind, orders...)
+}
+
+// writeRefund writes the event of a refund of some or all units, in the transaction of its move.
+func writeRefund(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, o *Order, units int) error {
+	refund := &eventRefund{Quantity: units, Amount: amountOf(o.UnitPriceMinor*int64(units), o.Currency)}
+	return change{webhook.OrderRefunded, refund}.write(ctx, tx, outbox, o)
+}
+
+// writeKind writes events of one kind.
+func writeKind(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, kind webhook.Kind, orders ...*Order) error {
+	return change{kind: kind}.write(ctx, tx, outbox, orders...)
+}
+
+// change is what an event is about.
+type change struct {
+	kind   webhook.Kind
+	refund *eventRefund // of OrderRefunded
+}
+
+// write writes an event of the change for each order. It reads what belongs to the orders
+// only when another system receives the events.
+func (c change) write(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, orders ...*Order) error {
+	if wants, err := outbox.Wants(ctx, tx, c.kind); err != nil || !wants {
+		return err
+	}
+	ids := make([]id.Order, len(orders))
+	for i, o := range orders {
+		ids[i] = o.ID
+	}
+	recipients, err := recipient.Of(ctx, tx.OrderRecipient, ids...)
+	if err != nil {
+		return err
+	}
+	fulfilments, err := tx.Fulfilment.Query().Where(fulfilment.IDIn(ids...)).All(ctx)
+	if err != nil {
+		return fmt.Errorf("read fulfilments of orders: %w", err)
+	}
+	metadata, err := MetadataOf(ctx, tx.OrderMetadata, ids...)
+	if err != nil {
+		return err
+	}
+	return outbox.Write(ctx, tx, c.kind, func() []webhook.Event {
+		events := make([]webhook.Event, len(orders))
+		for i, o := range orders {
+			data := eventDataOf(o)
+			data.Metadata, data.Refund = metadata[o.ID], c.refund
+			if r, ok := recipients[o.ID]; ok {
+				data.Recipient = &r
+			}
+			if at := slices.IndexFunc(fulfilments, func(row *ent.Fulfilment) bool { return row.ID == o.ID }); at >= 0 {
+				row := fulfilments[at]
+				data.Fulfilment = &eventFulfilment{FulfilmentState(row.State), row.Carrier, row.TrackingURL, row.UpdatedAt.UTC()}
+			}
+			events[i] = webhook.Event{Kind: c.kind, Subject: data.OrderID, At: o.UpdatedAt, Data: data}
+		}
+		return events
+	})
+}
+
+func eventDataOf(o *Order) eventData {
+	data := eventData{
+		OrderID: o.ID.Public(), Number: o.Number, Type: o.Kind, SaleID: o.Sale.Public(), ItemID: o.Item.Public(),
+		BuyerID: o.User.Public(), Status: o.Status, Quantity: o.Quantity,
+		UnitPrice: amountOf(o.UnitPriceMinor, o.Currency), Total: amountOf(o.TotalMinor(), o.Currency),
+		Revision: o.Version, PlacedAt: o.CreatedAt, PaymentDeadline: o.PaymentDeadline, PaidAt: o.PaidAt,
+		RefundedQuantity: o.RefundedUnits(),
+	}
+	if data.RefundedQuantity > 0 {
+		refunded := amountOf(o.RefundedMinor(), o.Currency)
+		data.RefundedAmount = &refunded
+	}
+	return data
+}
+
+// stockData is the stock of an item as other systems receive it.
+type stockData struct {
+	SaleID    string `json:"saleId"`
+	ItemID    string `json:"itemId"`
+	Available int    `json:"available"`
+	Total     int    `json:"total"`
+	Revision  int64  `json:"revision"`
+}
+
+// LostUnits are units that an item lost at a time.
+type LostUnits struct {
+	Available int // units that are no longer available
+	Total     int // units that left the item
+	At        time.Time
+}
+
+// WriteLowStock writes an event when the units that an item just lost took its available
+// units to a tenth of the total or below, in the caller's transaction. The item's row is
+// locked.
+func WriteLowStock(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, item id.Item, lost LostUnits) error {
+	wants, err := outbox.Wants(ctx, tx, webhook.StockLow)
+	if err != nil || !wants {
+		return err
+	}
+	row, err := tx.SaleItem.Get(ctx, item)
+	if err != nil {
+		return fmt.Errorf("read stock of item %s: %w", item, err)
+	}
+	if !isLow(row.Available, row.Total) || isLow(row.Available+lost.Available, row.Total+lost.Total) {
+		return nil
+	}
+	return outbox.Write(ctx, tx, webhook.StockLow, func() []webhook.Event {
+		return []webhook.Event{{Kind: webhook.StockLow, Subject: item.Public(), At: lost.At, Data: stockData{
+			SaleID: row.SaleID.Public(), ItemID: item.Public(), Available: row.Available, Total: row.Total, Revision: row.Revision,
+		}}}
+	})
+}
+
+func isLow(available, total int) bool { return available <= total/lowShare }

@@ -1,0 +1,128 @@
+package order
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	entorder "seckill/ent/order"
+	"seckill/ent/stockmovement"
+	"seckill/internal/outbox/webhook"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/postgres"
+)
+
+// Overdue returns unpaid orders with a deadline before the given time, the most overdue
+// first, after the given order (nil = from the beginning).
+func (s *Store) Overdue(ctx context.Context, before time.Time, after *Order, limit int) ([]*Order, error) {
+	query := s.db.Ent.Order.Query().
+		Where(entorder.StatusEQ(entorder.StatusPENDING_PAYMENT), entorder.PaymentDeadlineLT(before))
+	if after != nil {
+		query.Where(entorder.PaymentDeadlineGTE(*after.PaymentDeadline), entorder.Or(
+			entorder.PaymentDeadlineGT(*after.PaymentDeadline), entorder.IDGT(after.ID)))
+	}
+	rows, err := query.Order(ent.Asc(entorder.FieldPaymentDeadline, entorder.FieldID)).Limit(limit).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find overdue orders: %w", err)
+	}
+	orders := make([]*Order, 0, len(rows))
+	for _, row := range rows {
+		orders = append(orders, FromRow(row))
+	}
+	return orders, nil
+}
+
+// Expire moves many unpaid orders to EXPIRED in one transaction with one update per
+// item; Apply moves one. Orders that another process has moved since they were read, or
+// is moving, are left out. It returns the expired orders. Their events are written to
+// outbox, which may be nil.
+func Expire(ctx context.Context, db *postgres.DB, outbox *webhook.Outbox, overdue []*Order, at time.Time) ([]*Order, error) {
+	x := expiry{dialect: db.Dialect, outbox: outbox, at: instant(at)}
+	var expired []*Order
+	err := db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
+		expired, err = x.expire(ctx, tx, overdue)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("expire %d orders: %w", len(overdue), err)
+	}
+	return expired, nil
+}
+
+// expiry is what the steps of Expire share.
+type expiry struct {
+	dialect string
+	outbox  *webhook.Outbox
+	at      time.Time
+}
+
+func (x expiry) expire(ctx context.Context, tx *ent.Tx, overdue []*Order) ([]*Order, error) {
+	still, err := lockOverdue(ctx, tx, x.dialect, overdue)
+	if err != nil || len(still) == 0 {
+		return nil, err
+	}
+	ids := make([]id.Order, 0, len(still))
+	units := map[id.Item]int{}
+	expired := make([]*Order, 0, len(still))
+	ledger := make([]*ent.StockMovementCreate, 0, len(still))
+	log := make([]*ent.OrderEventCreate, 0, len(still))
+	for _, o := range still {
+		o = o.moved(Expired, x.at)
+		expired, ids = append(expired, o), append(ids, o.ID)
+		units[o.Item] += o.Quantity
+		ledger = append(ledger, tx.StockMovement.Create().SetID(id.New[uuid.UUID]()).SetOrderID(o.ID.UUID()).SetItemID(o.Item).
+			SetKind(stockmovement.KindRELEASE).SetQuantity(o.Quantity).SetCreatedAt(x.at))
+		log = append(log, logRow(tx, o, x.at, Entry{By: Actor{Kind: Clock}, Code: CodeExpired}))
+	}
+	n, err := tx.Order.Update().Where(entorder.IDIn(ids...), entorder.StatusEQ(entorder.StatusPENDING_PAYMENT)).
+		SetStatus(entorder.StatusEXPIRED).AddVersion(1).SetUpdatedAt(x.at).ClearPaymentDeadline().SetReturnDue(true).Save(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if n != len(ids) {
+		return nil, ErrMoved // impossible: the rows are locked
+	}
+	if err := tx.StockMovement.CreateBulk(ledger...).Exec(ctx); err != nil {
+		return nil, err
+	}
+	if err := tx.OrderEvent.CreateBulk(log...).Exec(ctx); err != nil {
+		return nil, err
+	}
+	if err := writeEvents(ctx, tx, x.outbox, PendingPayment, expired...); err != nil {
+		return nil, err
+	}
+	for _, item := range sortedIDs(maps.Keys(units)) {
+		if err := changeStock(ctx, tx, Release, item, units[item]); err != nil {
+			return nil, err
+		}
+	}
+	return expired, nil
+}
+
+// lockOverdue locks and returns the orders that are unchanged since they were read. It
+// skips rows that another process has locked, because that process is moving them.
+func lockOverdue(ctx context.Context, tx *ent.Tx, name string, overdue []*Order) ([]*Order, error) {
+	read := make(map[id.Order]*Order, len(overdue))
+	ids := make([]id.Order, 0, len(overdue))
+	for _, o := range overdue {
+		read[o.ID] = o
+		ids = append(ids, o.ID)
+	}
+	query := tx.Order.Query().Where(entorder.IDIn(ids...), entorder.StatusEQ(entorder.StatusPENDING_PAYMENT))
+	postgres.SkipLocked(name, query)
+	rows, err := query.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	still := make([]*Order, 0, len(rows))
+	for _, row := range rows {
+		if o := read[row.ID]; o.Version == row.Version {
+			still = append(still, o)
+		}
+	}
+	return still, nil
+}

@@ -1,0 +1,195 @@
+package order_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	entorder "seckill/ent/order"
+	"seckill/internal/buy/order"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/periodic"
+	"seckill/internal/platform/postgres"
+)
+
+var silent = slog.New(slog.DiscardHandler)
+
+// given returns all reservations immediately.
+func given(context.Context, []order.Reservation) ([]id.Item, error) { return nil, nil }
+
+func TestAReturnIsMadeAgainUntilItIsNoted(t *testing.T) {
+	onBoth(t, stock{units: 1, limit: 1}, func(t *testing.T, e *env) {
+		o := e.move(e.write(e.writer(nil), e.request()).Order, order.Cancelled)
+		var given []id.Task
+		away := true
+		r := order.OrderReturns(e.db, func(_ context.Context, reservations []order.Reservation) ([]id.Item, error) {
+			for _, c := range reservations {
+				given = append(given, c.Name)
+			}
+			if away {
+				return nil, errors.New("redis is away")
+			}
+			return nil, nil
+		}, silent)
+		if _, err := r.Step(t.Context()); err == nil {
+			t.Error("a failing return is no error")
+		}
+		away = false
+		for i, want := range []map[string]int{{"orders": 1, "units": 1}, nil} {
+			got, err := r.Step(t.Context())
+			if err != nil || got["orders"] != want["orders"] || got["units"] != want["units"] {
+				t.Errorf("step %d: %v, %v, want %v", i, got, err, want)
+			}
+		}
+		if len(given) != 2 || given[0] != id.Task(o.ID) || given[1] != id.Task(o.ID) {
+			t.Errorf("given %v", given)
+		}
+	})
+}
+
+func TestFailedTasksAreReleasedAndThenMarked(t *testing.T) {
+	onBoth(t, stock{units: 5, limit: 1}, func(t *testing.T, e *env) {
+		requests := e.requests(12)
+		e.deliver([]*order.Writer{e.writer(nil)}, requests)
+		if e.failures() != 7 {
+			t.Fatalf("%d failures", e.failures())
+		}
+		users := map[id.Task]id.User{} // by task
+		for _, r := range requests {
+			users[r.Task] = r.User
+		}
+		down := true
+		released := map[id.Task]int{}
+		r := order.TaskReturns(e.db, func(_ context.Context, reservations []order.Reservation) ([]id.Item, error) {
+			for _, c := range reservations {
+				if want := (order.Reservation{Name: c.Name, Order: id.Order(c.Name), Sale: e.sale, Item: e.item, User: users[c.Name], Quantity: 1, Oversold: true}); c != want {
+					t.Errorf("reservation %+v, want %+v", c, want)
+				}
+				released[c.Name]++
+			}
+			if down {
+				return nil, errors.New("redis is away")
+			}
+			return nil, nil
+		}, silent)
+		if _, err := r.Step(t.Context()); err == nil {
+			t.Error("a failing release is no error")
+		}
+		down = false
+		if counts, err := r.Step(t.Context()); err != nil || counts["tasks"] != 7 || counts["units"] != 7 {
+			t.Errorf("second step %v, %v", counts, err)
+		}
+		if counts, err := r.Step(t.Context()); err != nil || len(counts) != 0 {
+			t.Errorf("third step %v, %v", counts, err)
+		}
+		if len(released) != 7 {
+			t.Errorf("%d released", len(released))
+		}
+		for task, n := range released {
+			if n != 2 {
+				t.Errorf("task %s was offered %d times, want 2", task, n)
+			}
+		}
+	})
+}
+
+func TestLoopsOfManyProcessesMarkEachFailureOnce(t *testing.T) {
+	t.Parallel()
+	e := setup(t, stock{units: 1, limit: 1})
+	e.deliver([]*order.Writer{e.writer(nil)}, e.requests(51))
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	marked := 0
+	for range 4 {
+		r := order.TaskReturns(e.db, given, silent)
+		wg.Go(func() {
+			counts, err := r.Step(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			marked += counts["tasks"]
+		})
+	}
+	wg.Wait()
+	if marked != 50 {
+		t.Errorf("%d marked", marked)
+	}
+}
+
+// A slow returner must not mark the return of a later reservation: while it was
+// working, the order reacquired its units under another name and ended again.
+func TestASlowReturnerDoesNotNoteAReturnThatItDidNotMake(t *testing.T) {
+	onBoth(t, stock{units: 1, limit: 1}, func(t *testing.T, e *env) {
+		o := e.move(e.write(e.writer(nil), e.request()).Order, order.Expired)
+		quick := order.OrderReturns(e.db, given, silent)
+		slow := order.OrderReturns(e.db, func(ctx context.Context, reservations []order.Reservation) ([]id.Item, error) {
+			if _, err := quick.Step(ctx); err != nil {
+				return nil, err
+			}
+			reserved := id.New[id.Task]()
+			paid, err := e.try(order.Move{Order: o, To: order.Paid, NewReservation: &reserved, At: e.clock.Now(), Entry: entryOf(order.Paid)})
+			if err != nil {
+				return nil, err
+			}
+			e.move(e.move(paid, order.Refunding), order.Refunded)
+			return nil, nil
+		}, silent)
+		if _, err := slow.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := e.db.Ent.Order.Query().Where(entorder.ReturnDue(true)).CountX(t.Context()); n != 1 {
+			t.Errorf("%d returns due: the second one is lost", n)
+		}
+	})
+}
+
+// many is more than one batch of reservations.
+const many = 501
+
+func TestReturnsToAGateThatIsBeingBuiltWaitAndHoldUpNoOther(t *testing.T) {
+	t.Parallel()
+	e := setup(t, stock{units: many, limit: 1})
+	e.deliver([]*order.Writer{e.writer(nil)}, e.requests(many))
+	overdue, err := e.store().Overdue(t.Context(), e.clock.Now().Add(time.Hour), nil, many)
+	e.must(err)
+	_, err = order.Expire(t.Context(), e.db, nil, overdue, e.clock.Now())
+	e.must(err)
+	built := e.item
+	e.item = e.addItem(e.sale, 1, 1)
+	e.move(e.write(e.writer(nil), e.request()).Order, order.Cancelled)
+	e.holdsUpNoOther(order.OrderReturns, built, "orders")
+}
+
+func TestReleasesAtAGateThatIsBeingBuiltWaitAndHoldUpNoOther(t *testing.T) {
+	t.Parallel()
+	e := setup(t, stock{units: 0, limit: 1})
+	e.deliver([]*order.Writer{e.writer(nil)}, e.requests(many))
+	built := e.item
+	e.item = e.addItem(e.sale, 0, 1)
+	e.deliver([]*order.Writer{e.writer(nil)}, e.requests(1))
+	e.holdsUpNoOther(order.TaskReturns, built, "tasks")
+}
+
+// holdsUpNoOther checks that a reservation of one item is returned, however many
+// reservations of another item wait for their gate.
+func (e *env) holdsUpNoOther(loop func(*postgres.DB, order.ReturnReservations, *slog.Logger) periodic.Loop, built id.Item, what string) {
+	e.t.Helper()
+	waits := true
+	r := loop(e.db, func(context.Context, []order.Reservation) ([]id.Item, error) {
+		if waits {
+			return []id.Item{built}, nil
+		}
+		return nil, nil
+	}, silent)
+	for i, want := range []int{1, 0, 500, 1} {
+		waits = i < 2
+		if counts, err := r.Step(e.t.Context()); err != nil || counts[what] != want || counts["units"] != want {
+			e.t.Errorf("step %d: %v %v, want %d %s", i, counts, err, want, what)
+		}
+	}
+}

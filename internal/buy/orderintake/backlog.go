@@ -1,0 +1,58 @@
+package orderintake
+
+import (
+	"context"
+
+	"seckill/internal/buy/order"
+	"seckill/internal/buy/reservation"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/redisconn"
+	"seckill/internal/platform/stream"
+)
+
+// Backlog reads the order messages that are not handled yet: their units are reserved,
+// but no row exists.
+type Backlog struct {
+	conn    *redisconn.Conn
+	keys    reservation.Keys
+	letters *DeadLetters
+}
+
+// NewBacklog returns a backlog.
+func NewBacklog(conn *redisconn.Conn, keys reservation.Keys, letters *DeadLetters) *Backlog {
+	return &Backlog{conn: conn, keys: keys, letters: letters}
+}
+
+// Requests returns the valid orders of the messages in a shard's stream and among its dead
+// letters. The dead letters are read before and after the stream, so that a message
+// that moves between the two in the meantime is seen; it may be returned twice. Handled
+// messages that are not trimmed yet are included.
+func (b *Backlog) Requests(ctx context.Context, shard int) ([]order.Requested, error) {
+	key := b.keys.Orders(shard)
+	out, err := b.letters.waiting(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	err = stream.Backlog(ctx, b.conn.Cmd, key, func(msg *stream.Message) {
+		requests, _ := order.Decode(msg) // the valid ones: the worker splits the message
+		out = append(out, requests...)
+	})
+	if err != nil {
+		return nil, err
+	}
+	again, err := b.letters.waiting(ctx, key)
+	return append(out, again...), err
+}
+
+// tasksIn returns the tasks of the messages of a shard.
+func (b *Backlog) tasksIn(ctx context.Context, shard int) (map[id.Task]bool, error) {
+	requests, err := b.Requests(ctx, shard)
+	if err != nil {
+		return nil, err
+	}
+	tasks := make(map[id.Task]bool, len(requests))
+	for _, r := range requests {
+		tasks[r.Task] = true
+	}
+	return tasks, nil
+}

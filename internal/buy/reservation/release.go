@@ -1,0 +1,78 @@
+package reservation
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"seckill/internal/platform/id"
+)
+
+// Ref identifies a reservation.
+type Ref struct {
+	Sale id.Sale
+	Item id.Item
+	User id.User
+	Task id.Task // or the waitlist entry of an offer
+	// Expired counts the release as an expiry of the buyer, who did not pay in time.
+	Expired bool
+	// Oversold removes the units instead of returning them: Postgres refused the order
+	// because it has no available units.
+	Oversold bool
+	// Withdrawn removes the units instead of returning them: they are no longer part of
+	// the sale.
+	Withdrawn bool
+	// Keep is how many units of the reservation are not released; 0 = none.
+	Keep int
+}
+
+// end returns what becomes of the units, in the format of lua/release.lua.
+func (r Ref) end() int {
+	switch {
+	case r.Oversold:
+		return 1
+	case r.Withdrawn:
+		return 2
+	}
+	return 0
+}
+
+const (
+	// MaxExpired is the number of expired reservations in a sale after which a buyer
+	// has to wait: an unpaid reservation withholds units from others.
+	MaxExpired = 2
+	// ExpiredWait is that wait, counted from the last expiry.
+	ExpiredWait = 30 * time.Minute
+)
+
+// Released is the outcome of a release.
+type Released struct {
+	Done      bool // false: no reservation has that task, or no gate is loaded; nothing changed
+	Building  bool // the gate is being built and may contain the reservation: release again later
+	Remaining int
+	Revision  int64
+	Epoch     int64
+}
+
+// Release returns the units of one reservation to the available stock, once per task, or
+// all but those to keep.
+func (g *Gate) Release(ctx context.Context, r Ref) (Released, error) {
+	shard := id.ShardOf(r.Sale)
+	keys := []string{g.keys.Item(shard, r.Item), g.keys.Reservations(shard, r.Item), g.keys.Expiries(shard, r.Sale, r.User), g.keys.IdempotencyKeys(shard, r.Sale), g.keys.Units(shard, r.Sale)}
+	var wait time.Duration
+	if r.Expired {
+		wait = ExpiredWait
+	}
+	reply, err := releaseScript.Run(ctx, g.client, keys, r.User.String(), r.Task.String(), wait.Milliseconds(), r.end(),
+		recordTTL.Milliseconds(), r.Item.String(), r.Keep).Int64Slice()
+	if err == nil && len(reply) != 4 {
+		err = fmt.Errorf("reply of %d values", len(reply))
+	}
+	if err != nil {
+		return Released{}, fmt.Errorf("release %s: %w", r.Task, err)
+	}
+	return Released{
+		Done: reply[0] == 1, Building: reply[0] == -2,
+		Remaining: int(reply[1]), Revision: reply[2], Epoch: reply[3],
+	}, nil
+}

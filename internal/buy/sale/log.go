@@ -1,0 +1,90 @@
+package sale
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/ent/goodslog"
+	"seckill/ent/salelog"
+	"seckill/internal/platform/id"
+)
+
+// LogLine is one act on a sale.
+type LogLine struct {
+	ID       uuid.UUID
+	Sale     id.Sale
+	Actor    *id.User // nil = the clock
+	Act      Act
+	From, To Status
+	Revision int64 // of the sale after the act
+	Note     string
+	Details  string // JSON, or empty
+	At       time.Time
+}
+
+// actSeal is the act of the seals that package audit writes into the log; they are not
+// shown.
+const actSeal = "SEAL"
+
+// Log returns the newest lines of a sale's log, newest first, at most limit.
+func (s *Store) Log(ctx context.Context, saleID id.Sale, limit int) ([]LogLine, error) {
+	rows, err := s.db.SaleLog.Query().Where(salelog.SaleID(saleID), salelog.ActNEQ(actSeal)).
+		Order(ent.Desc(salelog.FieldRevision), ent.Desc(salelog.FieldID)).Limit(limit).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read log of sale %s: %w", saleID, err)
+	}
+	lines := make([]LogLine, len(rows))
+	for i, r := range rows {
+		lines[i] = LogLine{
+			ID: r.ID, Sale: r.SaleID, Actor: r.ActorID, Act: Act(r.Act),
+			From: Status(r.FromStatus), To: Status(r.ToStatus), Revision: r.Revision,
+			Note: r.Note, Details: r.Details, At: r.CreatedAt.UTC(),
+		}
+	}
+	return lines, nil
+}
+
+// WroteIt reports whether a user created or edited a sale: such a user must not approve
+// it.
+func (s *Store) WroteIt(ctx context.Context, saleID id.Sale, authors ...id.User) (bool, error) {
+	wrote, err := s.db.SaleLog.Query().Where(
+		salelog.SaleID(saleID), salelog.ActorIDIn(authors...), salelog.ActIn(string(ActCreate), string(ActUpdate)),
+	).Exist(ctx)
+	if err != nil {
+		return false, fmt.Errorf("read who wrote sale %s: %w", saleID, err)
+	}
+	return wrote, nil
+}
+
+// GoodsLine is one change of a product.
+type GoodsLine struct {
+	ID       uuid.UUID
+	Goods    id.Goods
+	Actor    id.User
+	Act      Act   // ActCreate or ActUpdate
+	Revision int64 // of the product after the change
+	Note     string
+	Details  string // JSON of what changed, or empty
+	At       time.Time
+}
+
+// GoodsLog returns the newest lines of a product's log, newest first, at most limit.
+func (s *Store) GoodsLog(ctx context.Context, goodsID id.Goods, limit int) ([]GoodsLine, error) {
+	rows, err := s.db.GoodsLog.Query().Where(goodslog.GoodsID(goodsID)).
+		Order(ent.Desc(goodslog.FieldRevision), ent.Desc(goodslog.FieldID)).Limit(limit).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read log of goods %s: %w", goodsID, err)
+	}
+	lines := make([]GoodsLine, len(rows))
+	for i, r := range rows {
+		lines[i] = GoodsLine{
+			ID: r.ID, Goods: r.GoodsID, Actor: r.ActorID, Act: Act(r.Act), Revision: r.Revision,
+			Note: r.Note, Details: r.Details, At: r.CreatedAt.UTC(),
+		}
+	}
+	return lines, nil
+}

@@ -1,0 +1,22 @@
+package storefront
+
+import (
+	"context"
+
+	"seckill/internal/buy/sale"
+	"seckill/internal/platform/id"
+)
+
+// PublicSeed returns the seed of the draw of an item; nil until it is public, and without
+// a draw.
+func (s *Storefront) PublicSeed(ctx context.Context, itemID id.Item) (sale.DrawSeed, error) {
+	item, v, err := s.Item(ctx, itemID)
+	if item == nil || v == nil || err != nil {
+		return nil, err
+	}
+	gate, _ := s.stock.View(itemID) // knows the opening even if the catalogue is old
+	if !v.Drawn(s.Now(), gate.Opens) {
+		return nil, nil
+	}
+	return item.DrawSeed, nil
+}

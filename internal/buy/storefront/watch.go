@@ -1,0 +1,327 @@
+package storefront
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"seckill/internal/buy/order"
+	"seckill/internal/buy/sale"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/notifier"
+)
+
+const (
+	// phaseEvery is the interval of phase checks. It bounds the delay of a pushed
+	// opening; clients show the opening on time by their own clock.
+	phaseEvery = 200 * time.Millisecond
+	// stockEvery bounds the stock events of a sale to two per second.
+	stockEvery = 500 * time.Millisecond
+	// departuresEvery bounds the events of a waitlist whose first buyers leave it.
+	departuresEvery = time.Second
+)
+
+// TaskKey is the status bus key of an order task.
+func TaskKey(task id.Task) string { return "task:" + task.String() }
+
+// OrderKey is the status bus key of an order.
+func OrderKey(o id.Order) string { return "order:" + o.String() }
+
+func saleKey(v id.Sale) string       { return "sale:" + v.String() }
+func stockKey(v id.Sale) string      { return "stock:" + v.String() }
+func levelKey(v id.Sale) string      { return "level:" + v.String() }
+func departuresKey(v id.Sale) string { return "line:" + v.String() }
+
+// errGone ends a stream whose subject no longer exists.
+func errGone(what string) error { return fault.New(fault.NotFound, "There is no such "+what+".") }
+
+// WatchTask follows an order task of a user until it ends.
+func (s *Storefront) WatchTask(ctx context.Context, taskID id.Task, owner id.User) (*notifier.Follower[*order.Task], error) {
+	return notifier.Follow(ctx, s.hub, TaskKey(taskID), func(ctx context.Context) (notifier.State[*order.Task], error) {
+		t, err := s.orders.Task(ctx, taskID, owner)
+		if err == nil && t == nil {
+			err = errGone("attempt")
+		}
+		if err != nil {
+			return notifier.State[*order.Task]{}, err
+		}
+		return notifier.State[*order.Task]{Value: t, Revision: t.Revision, Terminal: t.Ended()}, nil
+	})
+}
+
+// WatchOrder follows an order until it ends.
+func (s *Storefront) WatchOrder(ctx context.Context, orderID id.Order) (*notifier.Follower[*order.Order], error) {
+	return notifier.Follow(ctx, s.hub, OrderKey(orderID), func(ctx context.Context) (notifier.State[*order.Order], error) {
+		o, err := s.orders.Order(ctx, orderID)
+		if err == nil && o == nil {
+			err = errGone("order")
+		}
+		if err != nil {
+			return notifier.State[*order.Order]{}, err
+		}
+		return notifier.State[*order.Order]{Value: o, Revision: o.Version, Terminal: o.Status.Ended()}, nil
+	})
+}
+
+// WatchStatus follows the state of a sale for a user until the sale ends: the public
+// state, and the user's own waitlist entry. uuid.Nil means no user.
+func (s *Storefront) WatchStatus(ctx context.Context, saleID id.Sale, user id.User) (notifier.Source[*sale.Sale], error) {
+	if user.IsZero() {
+		return s.watchPhase(ctx, saleID)
+	}
+	v, err := s.find(ctx, saleID)
+	if err != nil {
+		return nil, err
+	}
+	watch, err := s.watchEntry(ctx, v, user)
+	if err != nil {
+		return nil, err
+	}
+	if watch.sales, err = s.watchPhase(ctx, saleID); err != nil {
+		watch.entries.Close()
+		return nil, err
+	}
+	return watch, nil
+}
+
+// watchPhase follows the public state of a sale.
+func (s *Storefront) watchPhase(ctx context.Context, saleID id.Sale) (*notifier.Follower[*sale.Sale], error) {
+	return notifier.Follow(ctx, s.hub, saleKey(saleID), func(ctx context.Context) (notifier.State[*sale.Sale], error) {
+		v, revision, err := s.begin(ctx, saleID, &s.seen.phases, s.phaseMark)
+		if err != nil {
+			return notifier.State[*sale.Sale]{}, err
+		}
+		return notifier.State[*sale.Sale]{Value: v, Revision: revision, Terminal: s.over(v)}, nil
+	})
+}
+
+// WatchStock follows the stock of a sale's items until the sale ends: every change, or
+// only changes of a level for those who do not see numbers.
+func (s *Storefront) WatchStock(ctx context.Context, saleID id.Sale, levels bool) (*notifier.Follower[[]*sale.Item], error) {
+	key, seen, mark := stockKey(saleID), &s.seen.stocks, s.stockMark
+	if levels {
+		key, seen, mark = levelKey(saleID), &s.seen.levels, s.levelMark
+	}
+	return notifier.Follow(ctx, s.hub, key, func(ctx context.Context) (notifier.State[[]*sale.Item], error) {
+		v, revision, err := s.begin(ctx, saleID, seen, mark)
+		if err != nil {
+			return notifier.State[[]*sale.Item]{}, err
+		}
+		return notifier.State[[]*sale.Item]{Value: v.Items, Revision: revision, Terminal: s.over(v)}, nil
+	})
+}
+
+// begin reads a sale with the revision of its state of one kind. A first state is the
+// snapshot of its follower, not a change after it. Sales that are not in the catalogue do
+// not change and have the revision 0.
+func (s *Storefront) begin(ctx context.Context, saleID id.Sale, seen *numbered, mark func(*sale.Sale) string) (*sale.Sale, int64, error) {
+	revision := seen.read(saleID)
+	v, err := s.find(ctx, saleID)
+	if err != nil || revision > 0 {
+		return v, revision, err
+	}
+	snap, err := s.catalog.Snapshot(ctx)
+	if err != nil || snap.Sale(saleID) == nil {
+		return v, 0, unreadable(err)
+	}
+	return v, seen.begin(saleID, mark(v)), nil
+}
+
+func (s *Storefront) find(ctx context.Context, saleID id.Sale) (*sale.Sale, error) {
+	v, err := s.Sale(ctx, saleID)
+	if err != nil {
+		return nil, err
+	}
+	if v == nil {
+		return nil, errGone("sale")
+	}
+	return v, nil
+}
+
+// over reports whether a sale can no longer change for buyers.
+func (s *Storefront) over(v *sale.Sale) bool {
+	switch s.Phase(v, s.Now()) {
+	case sale.PhaseEnded, sale.PhaseCancelled:
+		return true
+	case sale.PhaseUpcoming, sale.PhaseLive, sale.PhaseSoldOut, sale.PhasePaused:
+		return false
+	}
+	return false
+}
+
+// Run checks the phases and the stock of all active sales and publishes changes to the hub,
+// until ctx ends.
+func (s *Storefront) Run(ctx context.Context) error {
+	phases, stocks, departures := time.NewTicker(phaseEvery), time.NewTicker(stockEvery), time.NewTicker(departuresEvery)
+	defer phases.Stop()
+	defer stocks.Stop()
+	defer departures.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-phases.C:
+			s.publish(ctx, s.phasesChanged)
+		case <-stocks.C:
+			s.publish(ctx, s.stockChanged)
+			s.publish(ctx, s.levelsChanged)
+		case <-departures.C:
+			s.publish(ctx, s.departuresChanged)
+			s.forget(ctx)
+		}
+	}
+}
+
+// publish publishes changes. An unreadable catalogue is reported by other code.
+func (s *Storefront) publish(ctx context.Context, changed func(*sale.Sale) (notifier.Event, bool)) {
+	snap, err := s.catalog.Snapshot(ctx)
+	if err != nil {
+		return
+	}
+	for _, v := range snap.Sales {
+		if !v.Public() {
+			continue
+		}
+		if e, ok := changed(v); ok {
+			s.hub.Publish(e)
+		}
+	}
+}
+
+// forget drops the states of sales that have left the catalogue: they have ended.
+func (s *Storefront) forget(ctx context.Context) {
+	snap, err := s.catalog.Snapshot(ctx)
+	if err != nil {
+		return
+	}
+	for _, states := range []*numbered{&s.seen.phases, &s.seen.stocks, &s.seen.levels, &s.seen.departures} {
+		states.keep(func(saleID id.Sale) bool { return snap.Sale(saleID) != nil })
+	}
+}
+
+func (s *Storefront) phaseMark(v *sale.Sale) string {
+	phase := s.Phase(v, s.Now())
+	mark := fmt.Sprintf("%s/%d/%t", phase, v.Revision, phase == sale.PhaseSoldOut && s.gone(v))
+	for _, item := range v.Items {
+		if item.Goods != nil {
+			mark += fmt.Sprintf("/%d", item.Goods.Revision) // name and picture
+		}
+	}
+	return mark
+}
+
+func (s *Storefront) phasesChanged(v *sale.Sale) (notifier.Event, bool) {
+	revision, changed := s.seen.phases.note(v.ID, s.phaseMark(v))
+	return notifier.Event{Key: saleKey(v.ID), Revision: revision, Terminal: s.over(v), Value: v}, changed
+}
+
+func (s *Storefront) stockMark(v *sale.Sale) string {
+	mark := ""
+	for _, item := range v.Items {
+		st := s.Stock(item)
+		mark += fmt.Sprintf("%d/%d ", st.Revision, st.Remaining)
+	}
+	return mark
+}
+
+func (s *Storefront) levelMark(v *sale.Sale) string {
+	mark := ""
+	for _, item := range v.Items {
+		mark += string(s.Stock(item).Level) + " "
+	}
+	return mark
+}
+
+func (s *Storefront) stockChanged(v *sale.Sale) (notifier.Event, bool) {
+	revision, changed := s.seen.stocks.note(v.ID, s.stockMark(v))
+	return notifier.Event{Key: stockKey(v.ID), Revision: revision, Terminal: s.over(v), Value: v.Items}, changed
+}
+
+// levelsChanged is stockChanged for buyers of a sale that hides its stock: the number of
+// events must not show how many units were sold.
+func (s *Storefront) levelsChanged(v *sale.Sale) (notifier.Event, bool) {
+	if !v.HideExactStock {
+		return notifier.Event{}, false
+	}
+	revision, changed := s.seen.levels.note(v.ID, s.levelMark(v))
+	return notifier.Event{Key: levelKey(v.ID), Revision: revision, Terminal: s.over(v), Value: v.Items}, changed
+}
+
+// departuresChanged reports whether buyers left the waitlists of a sale: those behind them
+// moved up.
+func (s *Storefront) departuresChanged(v *sale.Sale) (notifier.Event, bool) {
+	mark := ""
+	for _, item := range v.Items {
+		if restock, known := s.restockOutlooks.Of(item.ID); known {
+			mark += fmt.Sprintf("%s/%d/%d ", item.ID, restock.Offered, restock.Ended)
+		}
+	}
+	revision, changed := s.seen.departures.note(v.ID, mark)
+	return notifier.Event{Key: departuresKey(v.ID), Revision: revision, Value: revision}, changed
+}
+
+// sightings number the states of each sale that this process observed, so that its
+// subscribers never receive an older state after a newer one.
+type sightings struct{ phases, stocks, levels, departures numbered }
+
+// numbered are the states of one kind.
+type numbered struct {
+	mu    sync.Mutex
+	known map[id.Sale]sighting // guarded by mu
+	last  int64                // guarded by mu; revision of the newest state of any sale
+}
+
+type sighting struct {
+	mark     string
+	revision int64
+}
+
+// read returns the revision of the last state; 0 = none was noted.
+func (n *numbered) read(v id.Sale) int64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.known[v].revision
+}
+
+// begin stores the first state and returns its revision; 0 when another state was stored
+// meanwhile.
+func (n *numbered) begin(v id.Sale, mark string) int64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.known[v].revision > 0 {
+		return 0
+	}
+	return n.add(v, mark)
+}
+
+// add stores a state under the next revision. The caller holds mu. Revisions grow over all
+// sales, so that a sale that is forgotten and seen again has a higher one.
+func (n *numbered) add(v id.Sale, mark string) int64 {
+	if n.known == nil {
+		n.known = map[id.Sale]sighting{}
+	}
+	n.last++
+	n.known[v] = sighting{mark: mark, revision: n.last}
+	return n.last
+}
+
+// keep forgets the states of all other sales.
+func (n *numbered) keep(kept func(id.Sale) bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	maps.DeleteFunc(n.known, func(v id.Sale, _ sighting) bool { return !kept(v) })
+}
+
+// note returns the revision of a state, and whether it differs from the last one.
+func (n *numbered) note(v id.Sale, mark string) (int64, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	old := n.known[v]
+	if old.mark == mark {
+		return old.revision, false
+	}
+	return n.add(v, mark), true
+}

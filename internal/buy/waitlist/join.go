@@ -1,0 +1,246 @@
+package waitlist
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"seckill/ent"
+	entorder "seckill/ent/order"
+	"seckill/ent/waitlistentry"
+	"seckill/internal/buy/reservation"
+	"seckill/internal/platform/batch"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/postgres"
+)
+
+// busyRetry is the RetryAfter of OVERLOADED.
+const busyRetry = time.Second
+
+// atItem is the input path of the item.
+var atItem = []string{"input", "itemId"}
+
+// JoinInput is a request to join the waitlist of an item.
+type JoinInput struct {
+	Sale     id.Sale
+	Item     id.Item
+	User     id.User
+	Quantity int // 1 to the sale's purchase limit; the caller checks it
+}
+
+// joined is the result of one JoinInput.
+type joined struct {
+	entry   *Entry
+	refusal error
+}
+
+// Join adds a user to the waitlist of an item. Joining again returns the same entry.
+// Concurrent calls, as when an item has just sold out, share a batch. Refusals:
+// reservation.AlreadyOrdered for a user with an order or an attempt,
+// reservation.LimitReached (without the limit: the sale knows it) for a user whose orders
+// use up the limit of the sale, fault.Throttled for a user with too many expired reservations,
+// SALE_PAUSED, SALE_CLOSED, ForSale while units are for sale, and reservation.NoneLeft if no unit
+// can be released any more.
+func (s *Service) Join(ctx context.Context, in JoinInput) (*Entry, error) {
+	j, err := s.joins.Do(ctx, in)
+	if errors.Is(err, batch.ErrFull) {
+		err = &fault.Error{Code: fault.Overloaded, Message: "too many join at once", RetryAfter: busyRetry, Err: err}
+	}
+	return j.entry, cmp.Or(err, j.refusal)
+}
+
+// joinAll processes a batch of joins, item by item.
+func (s *Service) joinAll(ctx context.Context, asked []JoinInput) []batch.Result[joined] {
+	results := make([]batch.Result[joined], len(asked))
+	for item, those := range byKey(asked, func(in JoinInput) id.Item { return in.Item }) {
+		var inputs []JoinInput // one per user, in the order of arrival
+		seen := map[id.User]bool{}
+		for _, i := range those {
+			if in := asked[i]; !seen[in.User] {
+				seen[in.User] = true
+				inputs = append(inputs, in)
+			}
+		}
+		ends, err := s.joinItem(ctx, item, inputs)
+		for _, i := range those {
+			results[i] = batch.Result[joined]{Value: ends[asked[i].User], Err: err}
+		}
+	}
+	return results
+}
+
+// joinItem processes the joins of one item.
+func (s *Service) joinItem(ctx context.Context, item id.Item, inputs []JoinInput) (map[id.User]joined, error) {
+	ends, err := s.openOf(ctx, item, inputs)
+	if err != nil {
+		return nil, err
+	}
+	if inputs = without(inputs, ends); len(inputs) == 0 {
+		return ends, nil
+	}
+	if err := s.refuseBuyers(ctx, item, inputs, ends); err != nil {
+		return nil, err
+	}
+	if inputs = without(inputs, ends); len(inputs) == 0 {
+		return ends, nil
+	}
+	restock, err := s.RestockOutlook(ctx, item)
+	if err != nil {
+		return nil, err
+	}
+	waiting := reservation.WaitingUnknown // the first may join after restock was read
+	if restock.Waiting > 0 {
+		waiting = reservation.BuyersWait
+	}
+	status, err := s.gate.Status(ctx, inputs[0].Sale, item, waiting, usersOf(inputs)...)
+	if err != nil {
+		return nil, fault.Wrap(fault.Unavailable, "The sale cannot be reached now. Please try again shortly.", err)
+	}
+	if !status.Loaded {
+		return nil, fault.New(fault.Unavailable, "The sale is being loaded. Please try again.")
+	}
+	for i, in := range inputs {
+		if why := refuse(in, restock, status, status.Users[i]); why != nil {
+			ends[in.User] = joined{refusal: why}
+		}
+	}
+	return ends, s.enter(ctx, item, without(inputs, ends), ends)
+}
+
+// ForSale refuses a join while any buyer may take the units.
+type ForSale struct{ fault.Refused }
+
+// refuse returns the refusal of a join; nil if the user may join.
+func refuse(in JoinInput, restock RestockOutlook, status reservation.GateStatus, user reservation.UserStatus) error {
+	switch {
+	case !user.Task.IsZero():
+		return reservation.AlreadyOrdered{Task: user.Task, At: atItem}
+	case status.Ended:
+		return fault.Refused{Why: fault.SaleClosed, At: atItem}
+	case !status.Open:
+		return fault.Refused{Why: fault.SalePaused, At: atItem}
+	case user.LimitLeft >= 0 && user.LimitLeft < in.Quantity:
+		return reservation.LimitReached{Remaining: user.LimitLeft, WholeSale: true, At: atItem}
+	case user.Wait > 0:
+		return fault.Throttled{RetryAfter: user.Wait, Cause: fault.ExpiredReservations}
+	case status.Stock >= in.Quantity && restock.Waiting == 0:
+		return ForSale{fault.Refused{Why: fault.Conflict, At: atItem}}
+	case restock.Gone():
+		return reservation.NoneLeft{Item: in.Item}
+	}
+	return nil
+}
+
+// enter writes the entries of users in one transaction and adds them to ends. A user
+// who got an entry in the meantime, through another process, gets that entry.
+func (s *Service) enter(ctx context.Context, item id.Item, inputs []JoinInput, ends map[id.User]joined) error {
+	for range maxRaces {
+		if len(inputs) == 0 {
+			return nil
+		}
+		now, entryIDs := s.now(), make([]id.Waitlist, len(inputs))
+		err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+			rows := make([]*ent.WaitlistEntryCreate, len(inputs))
+			for i, in := range inputs {
+				entryIDs[i] = id.New[id.Waitlist]()
+				rows[i] = tx.WaitlistEntry.Create().SetID(entryIDs[i]).SetSaleID(in.Sale).SetItemID(in.Item).SetUserID(in.User).
+					SetQuantity(in.Quantity).SetCreatedAt(now).SetUpdatedAt(now)
+			}
+			return tx.WaitlistEntry.CreateBulk(rows...).Exec(ctx)
+		})
+		if err == nil {
+			return s.entered(ctx, inputs[0].Sale, item, entryIDs, ends)
+		}
+		if !postgres.IsUnique(err) {
+			return fmt.Errorf("join waitlist of item %s: %w", item, err)
+		}
+		there, err := s.openOf(ctx, item, inputs)
+		if err != nil {
+			return err
+		}
+		for user, end := range there {
+			ends[user] = end
+		}
+		inputs = without(inputs, ends)
+	}
+	return fault.New(fault.Unavailable, "The waitlist is being changed. Please try again.")
+}
+
+// entered publishes new entries.
+func (s *Service) entered(ctx context.Context, saleID id.Sale, item id.Item, entryIDs []id.Waitlist, ends map[id.User]joined) error {
+	if _, err := s.gate.Status(ctx, saleID, item, reservation.BuyersWait); err != nil {
+		s.log.WarnContext(ctx, "keep units for the waitlist", slog.Any("error", err)) // the next step of the loop does it
+	}
+	s.metrics.turned("joined", len(entryIDs))
+	rows, err := s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.IDIn(entryIDs...)).All(ctx)
+	if err != nil {
+		return fmt.Errorf("read new entries of item %s: %w", item, err)
+	}
+	entries := make([]*Entry, len(rows))
+	for i, row := range rows {
+		entries[i] = fromRow(row)
+		ends[row.UserID] = joined{entry: entries[i]}
+	}
+	s.publish(ctx, entries...)
+	return nil
+}
+
+// openOf returns the open entries of users.
+func (s *Service) openOf(ctx context.Context, item id.Item, inputs []JoinInput) (map[id.User]joined, error) {
+	rows, err := s.db.Ent.WaitlistEntry.Query().
+		Where(waitlistentry.ItemID(item), waitlistentry.UserIDIn(usersOf(inputs)...), waitlistentry.StatusIn(openStatuses...)).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read waitlist entries: %w", err)
+	}
+	ends := make(map[id.User]joined, len(inputs))
+	for _, row := range rows {
+		ends[row.UserID] = joined{entry: fromRow(row)}
+	}
+	return ends, nil
+}
+
+// refuseBuyers refuses users with a live order of an item.
+func (s *Service) refuseBuyers(ctx context.Context, item id.Item, inputs []JoinInput, ends map[id.User]joined) error {
+	rows, err := s.db.Ent.Order.Query().
+		Where(entorder.ItemID(item), entorder.UserIDIn(usersOf(inputs)...), entorder.StatusIn(liveStatuses()...)).
+		Select(entorder.FieldID, entorder.FieldUserID).All(ctx)
+	if err != nil {
+		return fmt.Errorf("look for live orders: %w", err)
+	}
+	for _, row := range rows {
+		ends[row.UserID] = joined{refusal: reservation.AlreadyOrdered{Task: id.Task(row.ID), At: atItem}}
+	}
+	return nil
+}
+
+func usersOf(inputs []JoinInput) []id.User {
+	users := make([]id.User, len(inputs))
+	for i, in := range inputs {
+		users[i] = in.User
+	}
+	return users
+}
+
+// without returns the inputs of users that have no result yet.
+func without(inputs []JoinInput, ends map[id.User]joined) []JoinInput {
+	var left []JoinInput
+	for _, in := range inputs {
+		if _, done := ends[in.User]; !done {
+			left = append(left, in)
+		}
+	}
+	return left
+}
+
+// byKey groups requests by key: for each key the indexes, in order.
+func byKey[Q any, K comparable](asked []Q, key func(Q) K) map[K][]int {
+	groups := map[K][]int{}
+	for i, q := range asked {
+		groups[key(q)] = append(groups[key(q)], i)
+	}
+	return groups
+}

@@ -1,0 +1,300 @@
+package waitlist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"seckill/ent"
+	"seckill/ent/predicate"
+	"seckill/ent/waitlistentry"
+	"seckill/internal/buy/reservation"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/periodic"
+)
+
+const (
+	// every is the interval between steps, and so about the time until a released unit
+	// is offered.
+	every = 250 * time.Millisecond
+	// idle is the longest interval while no item has a waitlist; it delays the first offer
+	// of a new one.
+	idle = time.Second
+	// stepTimeout is the timeout of one step.
+	stepTimeout = 10 * time.Second
+	// maxItems, maxPlaces and maxOffers bound one step: items with a waitlist, and per
+	// item the waiting entries and the open offers.
+	maxItems  = 1000
+	maxPlaces = 200
+	maxOffers = 1000
+)
+
+// Loop returns the loop that makes and expires offers and releases units.
+func (s *Service) Loop() periodic.Loop {
+	return periodic.Loop{Name: "waitlist", Every: every, Idle: idle, Busy: s.waiting.Load, Timeout: stepTimeout, Step: s.Step, Log: s.log}
+}
+
+// item is an item with a waitlist.
+type item struct {
+	sale      id.Sale
+	id        id.Item
+	saleState // of its sale
+}
+
+// Step processes every item with a waitlist: it expires offers, releases the units of
+// ended entries, and offers available units to the next buyers. The entries of a sale
+// that is over end.
+func (s *Service) Step(ctx context.Context) (map[string]int, error) {
+	items, err := s.itemsWithWaitlist(ctx)
+	s.waiting.Store(len(items) > 0)
+	if err != nil || len(items) == 0 {
+		return nil, err
+	}
+	counts := map[string]int{}
+	var failed []error
+	s.gates.keep(items)
+	for _, it := range items {
+		it.resumed = latest(it.resumed, s.gates.backSince(it.id))
+		for _, step := range []func(context.Context, item, map[string]int) error{s.renew, s.expire, s.giveBack, s.offer} {
+			if err := step(ctx, it, counts); err != nil {
+				failed = append(failed, fmt.Errorf("waitlist of item %s: %w", it.id, err))
+				break
+			}
+		}
+	}
+	for what, n := range counts {
+		s.metrics.turned(what, n)
+	}
+	return counts, errors.Join(failed...)
+}
+
+// itemsWithWaitlist returns the items with a waitlist, and sets the metrics of entries.
+func (s *Service) itemsWithWaitlist(ctx context.Context) ([]item, error) {
+	var rows []struct {
+		SaleID id.Sale              `json:"sale_id"`
+		ItemID id.Item              `json:"item_id"`
+		Status waitlistentry.Status `json:"status"`
+		Count  int                  `json:"count"`
+	}
+	err := s.db.Ent.WaitlistEntry.Query().
+		Where(waitlistentry.Or(waitlistentry.StatusIn(openStatuses...), waitlistentry.ReturnDue(true))).
+		Limit(maxItems).GroupBy(waitlistentry.FieldSaleID, waitlistentry.FieldItemID, waitlistentry.FieldStatus).
+		Aggregate(ent.Count()).Scan(ctx, &rows)
+	if err != nil {
+		return nil, fmt.Errorf("find items with waitlist entries: %w", err)
+	}
+	counts := map[waitlistentry.Status]int{}
+	known := map[id.Item]bool{}
+	var items []item
+	var sales []id.Sale
+	for _, row := range rows {
+		counts[row.Status] += row.Count
+		if !known[row.ItemID] {
+			known[row.ItemID] = true
+			items, sales = append(items, item{sale: row.SaleID, id: row.ItemID}), append(sales, row.SaleID)
+		}
+	}
+	s.metrics.setEntries(counts[waitlistentry.StatusWAITING], counts[waitlistentry.StatusOFFERED])
+	if len(items) == 0 {
+		return nil, nil
+	}
+	saleStates, err := s.saleStates(ctx, sales)
+	for i := range items {
+		items[i].saleState = saleStates[items[i].sale]
+	}
+	return items, err
+}
+
+// expire ends offers that were not redeemed in time, and all entries if the sale is
+// over. While the sale is paused, or its gate cannot be reached, no offer can be
+// redeemed, and none expires; nor does one while the clocks disagree.
+func (s *Service) expire(ctx context.Context, it item, counts map[string]int) error {
+	if it.held || !it.over && !s.gates.serves(it.id) {
+		return nil
+	}
+	ending := waitlistentry.And(waitlistentry.StatusEQ(waitlistentry.StatusOFFERED), waitlistentry.OfferExpiresAtLT(s.now()))
+	if it.over {
+		ending = waitlistentry.StatusIn(openStatuses...)
+	}
+	rows, err := s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.ItemID(it.id), ending).
+		Order(ent.Asc(waitlistentry.FieldID)).Limit(maxPlaces).All(ctx)
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	if err := s.shared.Agree(ctx); err != nil {
+		return fmt.Errorf("%d or more offers are to expire: %w", len(rows), err)
+	}
+	for _, row := range rows {
+		moved, err := s.change(ctx, fromRow(row), func(u *ent.WaitlistEntryUpdate) {
+			u.SetStatus(waitlistentry.StatusEXPIRED).SetReturnDue(true)
+		})
+		if err != nil {
+			return err
+		}
+		if moved != nil {
+			counts["lapsed"]++
+		}
+	}
+	return nil
+}
+
+// giveBack releases the units of ended entries, and then marks the rows. An entry that
+// was redeemed at the last moment has no reservation under its own id. While the gate
+// is being built, entries wait. A row that was marked again in the meantime stays marked.
+func (s *Service) giveBack(ctx context.Context, it item, counts map[string]int) error {
+	rows, err := s.db.Ent.WaitlistEntry.Query().
+		Where(waitlistentry.ItemID(it.id), waitlistentry.ReturnDue(true)).Limit(maxPlaces).All(ctx)
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	done := make([]predicate.WaitlistEntry, 0, len(rows))
+	for _, row := range rows {
+		ref := fromRow(row).ref()
+		ref.Expired = ref.Expired && !it.over
+		r, err := s.gate.Release(ctx, ref)
+		if err != nil {
+			return err
+		}
+		if r.Building {
+			break
+		}
+		if r.Done {
+			counts["returned"]++
+		}
+		done = append(done, waitlistentry.And(waitlistentry.ID(row.ID), waitlistentry.Version(row.Version)))
+	}
+	if len(done) == 0 {
+		return nil
+	}
+	return s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		return tx.WaitlistEntry.Update().Where(waitlistentry.Or(done...)).SetReturnDue(false).Exec(ctx)
+	})
+}
+
+// offer records at the gate whether buyers wait, and offers available units to them,
+// first come, first served. An entry for more units than are available is skipped, so
+// that no unit stays unoffered.
+func (s *Service) offer(ctx context.Context, it item, counts map[string]int) error {
+	if it.over {
+		return nil
+	}
+	open := func(status waitlistentry.Status, limit int) ([]*ent.WaitlistEntry, error) {
+		return s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.ItemID(it.id), waitlistentry.StatusEQ(status)).
+			Order(ent.Asc(waitlistentry.FieldID)).Limit(limit).All(ctx)
+	}
+	offered, err := open(waitlistentry.StatusOFFERED, maxOffers)
+	if err != nil {
+		return err
+	}
+	waiting, err := open(waitlistentry.StatusWAITING, maxPlaces)
+	if err != nil {
+		return err
+	}
+	wait := reservation.NoBuyerWaits
+	if len(waiting) > 0 {
+		wait = reservation.BuyersWait
+	}
+	status, err := s.gate.Status(ctx, it.sale, it.id, wait)
+	s.gates.note(it.id, err == nil && status.Loaded, s.now())
+	if err != nil || !status.Loaded || !status.Open {
+		return err
+	}
+	users := make([]id.User, len(waiting))
+	for i, row := range waiting {
+		users[i] = row.UserID
+	}
+	held, err := s.gate.ReservationTasks(ctx, it.sale, it.id, users)
+	if err != nil {
+		return err
+	}
+	stock := status.Stock
+	for _, row := range append(offered, waiting...) {
+		e := fromRow(row)
+		begun := held[e.User] == id.Task(e.ID) // a process reserved its units and crashed
+		if e.Status == Waiting && e.Quantity > stock && !begun {
+			continue
+		}
+		if stock, err = s.offerTo(ctx, e, stock, counts); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// offerTo reserves units for an entry and records the offer. For an entry with an offer
+// it ensures that the units are reserved: the gate may have been rebuilt.
+func (s *Service) offerTo(ctx context.Context, e *Entry, stock int, counts map[string]int) (int, error) {
+	r, err := s.gate.Reacquire(ctx, reservation.Reacquire{Ref: e.ref(), Quantity: e.Quantity})
+	if err != nil {
+		return stock, err
+	}
+	var set func(*ent.WaitlistEntryUpdate)
+	var what string
+	switch r.Code {
+	case reservation.Reacquired, reservation.ReacquiredBefore:
+		stock = r.Remaining
+		if e.Status == Offered {
+			return stock, s.holdsRightly(ctx, e, r.Code)
+		}
+		what, set = "offered", func(u *ent.WaitlistEntryUpdate) {
+			u.SetStatus(waitlistentry.StatusOFFERED).SetOfferExpiresAt(s.now().Add(s.offerFor))
+		}
+	case reservation.ReacquireTooFew:
+		if e.Status == Waiting {
+			return r.Remaining, nil
+		}
+		what, set = "withdrawn", func(u *ent.WaitlistEntryUpdate) {
+			u.SetStatus(waitlistentry.StatusWAITING).ClearOfferExpiresAt()
+		}
+	case reservation.ReacquireOther: // the user has another reservation, or is redeeming now
+		if former, err := s.holdsFormer(ctx, e); err != nil || former || e.Status == Offered {
+			return stock, err
+		}
+		what, set = "left", func(u *ent.WaitlistEntryUpdate) { u.SetStatus(waitlistentry.StatusLEFT) }
+	case reservation.ReacquireOverLimit: // the next buyer gets the units
+		if e.Status == Offered {
+			return stock, nil
+		}
+		what, set = "left", func(u *ent.WaitlistEntryUpdate) { u.SetStatus(waitlistentry.StatusLEFT) }
+	case reservation.ReacquireNotLoaded, reservation.ReacquireNotYet:
+		return stock, nil
+	}
+	moved, err := s.change(ctx, e, set)
+	if err != nil {
+		return stock, err
+	}
+	if moved == nil {
+		return stock, s.holdsRightly(ctx, e, r.Code)
+	}
+	counts[what]++
+	return stock, nil
+}
+
+// holdsFormer reports whether the reservation of the user is that of a former entry, or
+// has gone meanwhile: the entry gets its offer once those units are released.
+func (s *Service) holdsFormer(ctx context.Context, e *Entry) (bool, error) {
+	held, err := s.gate.ReservationTasks(ctx, e.Sale, e.Item, []id.User{e.User})
+	if err != nil {
+		return false, err
+	}
+	task, reserved := held[e.User]
+	if !reserved {
+		return true, nil
+	}
+	former, err := s.Entry(ctx, id.Waitlist(task))
+	return former != nil, err
+}
+
+// holdsRightly marks an entry for release if it had ended before units were reserved
+// for it. The version grows, so that a release that saw the entry before clears no mark.
+func (s *Service) holdsRightly(ctx context.Context, e *Entry, code reservation.ReacquireCode) error {
+	if code != reservation.Reacquired {
+		return nil
+	}
+	return s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		return tx.WaitlistEntry.Update().
+			Where(waitlistentry.ID(e.ID), waitlistentry.StatusNotIn(openStatuses...)).
+			AddVersion(1).SetReturnDue(true).Exec(ctx)
+	})
+}

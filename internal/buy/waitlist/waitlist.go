@@ -1,0 +1,267 @@
+// Package waitlist owns the waitlist of a sold-out item: its entries, and the offers
+// that are made of released units.
+//
+// It does not own the units. An offer is a reservation in the gate
+// (internal/buy/reservation) under the entry's id, as an order has one under its own;
+// redeeming turns it into an order task in one step. The task belongs to
+// internal/buy/order.
+//
+//	WAITING ──► OFFERED ──► REDEEMED
+//	   │           │  └───► EXPIRED       not taken in time, or the sale is over
+//	   └──► LEFT ◄─┘
+//
+// First come, first served: while buyers wait, the gate keeps released units for the
+// waitlist, and offers are made in the order of the entries' ids, several times a
+// second, by any process. The row of an entry that ends with reserved units is marked,
+// and a loop releases them: to the next buyer, or for sale if no buyer waits. An entry
+// that ended before its redemption was written becomes REDEEMED when the buyer repeats
+// the call. Every step is idempotent: units are reserved once per entry, and each
+// change of a row is a compare-and-set. When the sale is over, its entries end. While
+// it is paused, or its gate cannot be reached, no offer expires, and afterwards open
+// offers get their whole time again.
+package waitlist
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"seckill/ent"
+	entorder "seckill/ent/order"
+	"seckill/ent/waitlistentry"
+	"seckill/internal/buy/order"
+	"seckill/internal/buy/reservation"
+	"seckill/internal/outbox/notice"
+	"seckill/internal/platform/batch"
+	"seckill/internal/platform/clock"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/postgres"
+)
+
+// OfferFor is the default lifetime of an offer.
+const OfferFor = time.Minute
+
+// Status is the state of an entry.
+type Status string
+
+// Statuses of an entry.
+const (
+	Waiting  Status = "WAITING"
+	Offered  Status = "OFFERED"  // units are reserved until OfferExpiresAt
+	Redeemed Status = "REDEEMED" // became an order task
+	Expired  Status = "EXPIRED"  // the offer expired, or the sale is over
+	Left     Status = "LEFT"     // the buyer left
+)
+
+// IsOpen reports whether the entry may still lead to an order.
+func (s Status) IsOpen() bool { return s == Waiting || s == Offered }
+
+// Entry is the entry of one buyer in the waitlist of an item.
+type Entry struct {
+	ID             id.Waitlist // UUIDv7: its order is the order of the waitlist
+	Sale           id.Sale
+	Item           id.Item
+	User           id.User
+	Quantity       int
+	Status         Status
+	Version        int64      // grows by one with every change
+	OfferExpiresAt *time.Time // set from OFFERED on
+	Task           *id.Task   // the order task; set from REDEEMED on
+	ReturnDue      bool       // units reserved for it in the gate have to be released
+	CreatedAt      time.Time
+	UpdatedAt      time.Time
+}
+
+func fromRow(row *ent.WaitlistEntry) *Entry {
+	return &Entry{
+		ID: row.ID, Sale: row.SaleID, Item: row.ItemID, User: row.UserID, Quantity: row.Quantity, Status: Status(row.Status),
+		Version: row.Version, OfferExpiresAt: row.OfferExpiresAt, Task: row.OrderID, ReturnDue: row.ReturnDue,
+		CreatedAt: row.CreatedAt.UTC(), UpdatedAt: row.UpdatedAt.UTC(),
+	}
+}
+
+// Moment returns the revision of a user's entries as clients see them, so that nothing
+// older is shown later: a later entry, or a later version of the same one, has a higher
+// one.
+func (e *Entry) Moment() int64 {
+	sec, nsec := e.ID.UUID().Time().UnixTime()
+	return (sec*1000+nsec/1e6)*momentsPerMilli + min(e.Version, momentsPerMilli-1)
+}
+
+// momentsPerMilli is the number of versions that Moment distinguishes.
+const momentsPerMilli = 1000
+
+// ref identifies the reservation of the entry in the gate. An offer that was left to
+// expire counts as an expiry of the buyer.
+func (e *Entry) ref() reservation.Ref {
+	ignored := e.Status == Expired && e.OfferExpiresAt != nil && !e.UpdatedAt.Before(*e.OfferExpiresAt)
+	return reservation.Ref{Sale: e.Sale, Item: e.Item, User: e.User, Task: id.Task(e.ID), Expired: ignored}
+}
+
+// Publish publishes entries after the commit. It may lose them.
+type Publish func(ctx context.Context, entries []*Entry) error
+
+// Config holds the dependencies of a Service.
+type Config struct {
+	DB      *postgres.DB
+	Gate    *reservation.Gate
+	Publish Publish        // nil = not published
+	Notices *notice.Outbox // nil = buyers get no notices
+	// Registerer registers the metrics; nil = metrics are not exported.
+	Registerer prometheus.Registerer
+	OfferFor   time.Duration // 0 = OfferFor
+	Timeout    time.Duration // of one batch of requests; 0 = DefaultTimeout
+	Clock      clock.Clock   // nil = clock.System
+	// Shared compares the clocks before an act that cannot be undone; nil = Clock alone.
+	Shared *clock.Shared
+	Log    *slog.Logger
+}
+
+// Service implements the use cases of the waitlist. It is safe for concurrent use, and
+// for use by several processes.
+type Service struct {
+	db             *postgres.DB
+	gate           *reservation.Gate
+	publishEntries Publish
+	notices        *notice.Outbox
+	metrics        *metrics
+	offerFor       time.Duration
+	clock          clock.Clock
+	shared         *clock.Shared
+	log            *slog.Logger
+	waiting        atomic.Bool // an item had a waitlist in the last Step
+
+	// Batchers of reads and writes that many buyers cause at the same moment: when an
+	// item sells out, and when entries change.
+	gates gates
+
+	joins *batch.Batcher[JoinInput, joined]
+	owns  *batch.Batcher[person, []*Entry]
+	ranks *batch.Batcher[rank, int]
+}
+
+// New returns a service.
+func New(cfg Config) *Service {
+	s := &Service{
+		db: cfg.DB, gate: cfg.Gate, publishEntries: cfg.Publish, notices: cfg.Notices, metrics: newMetrics(cfg.Registerer),
+		offerFor: cfg.OfferFor, clock: cfg.Clock, shared: cfg.Shared, log: cfg.Log, gates: gates{seen: map[id.Item]service{}},
+	}
+	if s.offerFor == 0 {
+		s.offerFor = OfferFor
+	}
+	if s.clock == nil {
+		s.clock = clock.System{}
+	}
+	if s.shared == nil {
+		s.shared = clock.NewShared(s.clock, nil, nil, s.log)
+	}
+	timeout := cmp.Or(cfg.Timeout, DefaultTimeout)
+	s.joins = batch.New(batch.Config[JoinInput, joined]{
+		Process: s.joinAll, MaxBatch: maxTogether, MaxInFlight: 1, MaxWaiting: maxAsking, Timeout: timeout, // one at a time: entries are appended in order
+	})
+	s.owns = batch.New(batch.Config[person, []*Entry]{
+		Process: s.inAll, MaxBatch: maxTogether, MaxInFlight: 2, MaxWaiting: maxAsking, Timeout: timeout,
+	})
+	s.ranks = batch.New(batch.Config[rank, int]{
+		Process: s.aheadAll, MaxBatch: maxTogether, MaxInFlight: 1, MaxWaiting: maxAsking, Timeout: timeout,
+	})
+	return s
+}
+
+const (
+	maxTogether = 256     // requests in one batch
+	maxAsking   = 100_000 // queued requests of one kind in one process
+
+	// DefaultTimeout is the timeout of one batch.
+	DefaultTimeout = 5 * time.Second
+)
+
+func (s *Service) now() time.Time { return s.clock.Now().UTC().Truncate(time.Microsecond) }
+
+// publish publishes entries.
+func (s *Service) publish(ctx context.Context, entries ...*Entry) {
+	if s.publishEntries == nil {
+		return
+	}
+	if err := s.publishEntries(ctx, entries); err != nil {
+		s.log.WarnContext(ctx, "publish waitlist entries", slog.Int("entries", len(entries)), slog.Any("error", err))
+	}
+}
+
+// Leave ends an entry. Leaving again changes nothing.
+func (s *Service) Leave(ctx context.Context, entry id.Waitlist, user id.User) (*Entry, error) {
+	at := []string{"input", "waitlistEntryId"}
+	for range maxRaces {
+		e, err := s.Entry(ctx, entry)
+		switch {
+		case err != nil:
+			return nil, err
+		case e == nil || e.User != user:
+			return nil, fault.Refused{Why: fault.Unknown, At: at}
+		case e.Status == Left:
+			return e, nil
+		case !e.Status.IsOpen():
+			return e, fault.Refused{Why: fault.Conflict, At: at}
+		}
+		// Units may be reserved for an entry that is still WAITING.
+		moved, err := s.change(ctx, e, func(u *ent.WaitlistEntryUpdate) {
+			u.SetStatus(waitlistentry.StatusLEFT).SetReturnDue(true)
+		})
+		if err != nil {
+			return nil, err
+		}
+		if moved != nil {
+			s.metrics.turned("left", 1)
+			return moved, nil
+		}
+	}
+	return nil, fault.New(fault.Unavailable, "The waitlist is being changed. Please try again.")
+}
+
+// maxRaces bounds the retries of a use case after a lost compare-and-set.
+const maxRaces = 5
+
+// change is the only way to update an entry: a compare-and-set on its version. It
+// returns nil if another change came first.
+func (s *Service) change(ctx context.Context, e *Entry, set func(*ent.WaitlistEntryUpdate)) (*Entry, error) {
+	changed := 0
+	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		u := tx.WaitlistEntry.Update().Where(waitlistentry.ID(e.ID), waitlistentry.Version(e.Version)).
+			AddVersion(1).SetUpdatedAt(s.now())
+		set(u)
+		var err error
+		if changed, err = u.Save(ctx); err != nil || changed == 0 || e.Status == Offered {
+			return err
+		}
+		expires, offered := u.Mutation().OfferExpiresAt()
+		if !offered {
+			return nil
+		}
+		return s.notices.Offered(ctx, tx, notice.Offer{Entry: e.ID, User: e.User, At: s.now(), Until: expires})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("change waitlist entry %s: %w", e.ID, err)
+	}
+	if changed == 0 {
+		return nil, nil //nolint:nilnil // another process was faster
+	}
+	moved, err := s.Entry(ctx, e.ID)
+	if moved != nil {
+		s.publish(ctx, moved)
+	}
+	return moved, err
+}
+
+func liveStatuses() []entorder.Status {
+	var live []entorder.Status
+	for _, status := range order.Live() {
+		live = append(live, entorder.Status(status))
+	}
+	return live
+}

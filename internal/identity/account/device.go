@@ -1,0 +1,67 @@
+package account
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"seckill/internal/platform/auth"
+)
+
+// A device token proves that a device signed in to an account before (OWASP, "Slow Down
+// Online Guessing Attacks with Device Cookies"). It only gives the device its own failure
+// counter and access to the whole hash queue, so that failures of other clients do not
+// lock the device out. It is base64url(nonce | issued | tag); the tag binds it to the
+// account.
+const (
+	deviceNonceBytes = 16
+	deviceBytes      = deviceNonceBytes + 8 + tagBytes
+	// DeviceLife is how long a device token stays valid after the last sign-in.
+	DeviceLife = 180 * 24 * time.Hour
+)
+
+// devices issues and verifies device tokens.
+type devices struct {
+	keys [][]byte // the first signs, all verify
+}
+
+func newDevices(keys auth.Keys) devices { return devices{keys: keys.Derive("device tokens")} }
+
+// issue returns a token for the account.
+func (d devices) issue(account string, now time.Time) (string, error) {
+	raw := make([]byte, deviceNonceBytes, deviceBytes)
+	if _, err := rand.Read(raw); err != nil {
+		return "", fmt.Errorf("device token: %w", err)
+	}
+	raw = binary.BigEndian.AppendUint64(raw, uint64(now.Unix())) //nolint:gosec // the time is after 1970
+	raw = append(raw, d.tag(d.keys[0], raw, account)...)
+	return base64.RawURLEncoding.EncodeToString(raw), nil
+}
+
+// open returns the id of the device; "" if the token is expired, invalid, or for another
+// account.
+func (d devices) open(token, account string, now time.Time) string {
+	if base64.RawURLEncoding.DecodedLen(len(token)) != deviceBytes {
+		return ""
+	}
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(token)
+	if err != nil || len(raw) != deviceBytes {
+		return ""
+	}
+	body, sent := raw[:deviceBytes-tagBytes], raw[deviceBytes-tagBytes:]
+	issued := time.Unix(int64(binary.BigEndian.Uint64(body[deviceNonceBytes:])), 0) //nolint:gosec // checked by the tag
+	for _, key := range d.keys {
+		if hmac.Equal(sent, d.tag(key, body, account)) && now.Before(issued.Add(DeviceLife)) {
+			return hex.EncodeToString(body[:deviceNonceBytes])
+		}
+	}
+	return ""
+}
+
+func (devices) tag(key, body []byte, account string) []byte {
+	return mac(key, "device", body, []byte(account))[:tagBytes]
+}

@@ -1,0 +1,264 @@
+package oidc
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	gooidc "github.com/coreos/go-oidc/v3/oidc"
+	"github.com/google/uuid"
+	"golang.org/x/oauth2"
+
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/fault"
+)
+
+const (
+	// stateLife is how long a user may take at the provider.
+	stateLife = 10 * time.Minute
+	// maxPath bounds the path after the sign-in, in bytes.
+	maxPath = 512
+	// maxCode bounds the code of a provider, in bytes.
+	maxCode = 4096
+	// maxForm bounds the form that a provider lets the browser post, in bytes.
+	maxForm = 16 << 10
+	// maxStates bounds the sign-ins that a browser has begun and not ended, one per tab.
+	maxStates = 5
+	// stateName is the length of the part of a state that names its cookie.
+	stateName = 8
+)
+
+// state is what the callback needs of the start. The browser has it in a sealed cookie, so
+// that the callback belongs to the browser that started. Each sign-in has a cookie of its
+// own: a browser may begin several in its tabs.
+type state struct {
+	Provider string    `json:"p"`
+	State    string    `json:"s"`
+	Nonce    string    `json:"n"`
+	Verifier string    `json:"v"`
+	To       string    `json:"t"`
+	Expires  time.Time `json:"e"`
+}
+
+// ServeHTTP serves the two addresses of each provider.
+func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /auth/oidc/{name}/start", s.start)
+	mux.HandleFunc("GET /auth/oidc/{name}/callback", s.callback)
+	mux.HandleFunc("POST /auth/oidc/{name}/callback", s.posted)
+	w.Header().Set("Cache-Control", "no-store")
+	mux.ServeHTTP(w, r)
+}
+
+// start sends the browser to the provider.
+func (s *Service) start(w http.ResponseWriter, r *http.Request) {
+	p := s.providers[r.PathValue("name")]
+	if p == nil {
+		http.NotFound(w, r)
+		return
+	}
+	found, err := s.discover(r.Context(), p)
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	st := state{
+		Provider: p.Name, State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(),
+		To: local(r.URL.Query().Get("to")), Expires: s.cfg.Clock.Now().Add(stateLife),
+	}
+	if err := s.keep(w, r, st); err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	options := []oauth2.AuthCodeOption{gooidc.Nonce(st.Nonce), oauth2.S256ChallengeOption(st.Verifier)}
+	if p.ResponseMode == responseForm {
+		options = append(options, oauth2.SetAuthURLParam("response_mode", responseForm))
+	}
+	http.Redirect(w, r, s.oauth(p, found).AuthCodeURL(st.State, options...), http.StatusFound)
+}
+
+// posted turns a callback by POST (response_mode form_post) into one by GET: the cookie of
+// the state is SameSite=Lax, so the browser does not send it with a POST from another site.
+func (s *Service) posted(w http.ResponseWriter, r *http.Request) {
+	p := s.providers[r.PathValue("name")]
+	if p == nil {
+		http.NotFound(w, r)
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		s.fail(w, r, p, errForeign)
+		return
+	}
+	query := url.Values{}
+	for _, name := range []string{"code", "state", "error", "user"} {
+		if value := r.PostForm.Get(name); value != "" {
+			query.Set(name, value)
+		}
+	}
+	http.Redirect(w, r, "/auth/oidc/"+p.Name+"/callback?"+query.Encode(), http.StatusSeeOther)
+}
+
+// callback signs in and sends the browser to the page from which it started.
+func (s *Service) callback(w http.ResponseWriter, r *http.Request) {
+	p := s.providers[r.PathValue("name")]
+	if p == nil {
+		http.NotFound(w, r)
+		return
+	}
+	query := r.URL.Query()
+	code := query.Get("code")
+	st, err := s.kept(r, query.Get("state"))
+	s.drop(w, r, query.Get("state"))
+	switch {
+	case err != nil, st.Provider != p.Name, subtle.ConstantTimeCompare([]byte(st.State), []byte(query.Get("state"))) != 1,
+		s.cfg.Clock.Now().After(st.Expires):
+		s.fail(w, r, p, errors.Join(err, errForeign))
+		return
+	case query.Get("error") != "" || code == "" || len(code) > maxCode:
+		s.fail(w, r, p, errDeclined)
+		return
+	}
+	addr := auth.ClientAddr(r.Context())
+	first, err := s.cfg.Accounts.AdmitExternal(r.Context(), addr, st.State, stateLife)
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	if !first { // the browser repeats a callback, which has signed in or said why not
+		http.Redirect(w, r, st.To, http.StatusSeeOther)
+		return
+	}
+	in, err := s.identity(r.Context(), p, st, code, postedName(query.Get("user")))
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	in.Addr = addr
+	signed, err := s.cfg.Accounts.SignInExternal(r.Context(), in)
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	auth.NewCookie(w, auth.ClientFrom(r.Context()).Secure).Set(signed.Tokens.Refresh, signed.Tokens.RefreshExpiresAt)
+	http.Redirect(w, r, st.To, http.StatusSeeOther)
+}
+
+// postedName returns the name in the field "user", which Apple sends with the first sign-in
+// of a user. It is not signed, and is shown to its own user only.
+func postedName(text string) string {
+	var user struct {
+		Name struct{ FirstName, LastName string }
+	}
+	if json.Unmarshal([]byte(text), &user) != nil {
+		return ""
+	}
+	return strings.TrimSpace(user.Name.FirstName + " " + user.Name.LastName)
+}
+
+var (
+	errForeign  = errors.New("the callback belongs to no sign-in of this browser")
+	errDeclined = errors.New("the provider declined")
+)
+
+// fail sends the browser to the sign-in page with a reason. Details are in the log only.
+func (s *Service) fail(w http.ResponseWriter, r *http.Request, p *provider, err error) {
+	why := "failed"
+	switch {
+	case errors.Is(err, errForeign):
+		why = "expired"
+	case errors.Is(err, errDeclined):
+		why = "declined"
+	case fault.ReasonOf(err) == fault.AccountTaken:
+		why = "taken"
+	case fault.ReasonOf(err) == fault.InvalidInput:
+		why = "email"
+	case fault.ReasonOf(err) == fault.InvalidCredentials:
+		why = "disabled"
+	case errors.As(err, new(fault.Throttled)):
+		why = "throttled"
+	default:
+		s.cfg.Log.WarnContext(r.Context(), "sign-in with a provider failed", slog.String("provider", p.Name), slog.Any("error", err))
+	}
+	http.Redirect(w, r, "/sign-in?oidc="+why, http.StatusSeeOther)
+}
+
+// cookieOwner is the authenticated owner of the sealed cookie: it has none.
+var cookieOwner = uuid.Nil
+
+// cookiePrefix begins the names of the cookies of states.
+const cookiePrefix = "seckill_oidc_"
+
+// cookie returns the cookie of a state, without its value.
+func (s *Service) cookie(r *http.Request, name string) *http.Cookie {
+	c := &http.Cookie{Name: cookiePrefix + name[:min(len(name), stateName)], Path: "/auth/oidc/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: auth.ClientFrom(r.Context()).Secure} //nolint:gosec // Secure follows the request
+	if c.Secure {
+		c.Name, c.Path = "__Host-"+c.Name, "/"
+	}
+	return c
+}
+
+// keep gives the browser a state, and removes the oldest ones beyond maxStates.
+func (s *Service) keep(w http.ResponseWriter, r *http.Request, st state) error {
+	text, err := json.Marshal(st)
+	if err != nil {
+		return err
+	}
+	sealed, err := s.sealer.Seal(cookieOwner, text)
+	if err != nil {
+		return err
+	}
+	var older []state
+	for _, sent := range r.Cookies() {
+		if _, name, found := strings.Cut(sent.Name, cookiePrefix); found {
+			if begun, err := s.open(sent); err == nil && begun.Expires.After(s.cfg.Clock.Now()) {
+				older = append(older, begun)
+			} else {
+				s.drop(w, r, name)
+			}
+		}
+	}
+	slices.SortFunc(older, func(a, b state) int { return b.Expires.Compare(a.Expires) })
+	for i := maxStates - 1; i < len(older); i++ {
+		s.drop(w, r, older[i].State)
+	}
+	c := s.cookie(r, st.State) //nolint:gosec // Secure follows the request
+	c.Value, c.MaxAge = base64.RawURLEncoding.EncodeToString(sealed), int(stateLife/time.Second)
+	http.SetCookie(w, c)
+	return nil
+}
+
+// kept returns the state of a callback that the browser has.
+func (s *Service) kept(r *http.Request, named string) (st state, err error) {
+	sent, err := r.Cookie(s.cookie(r, named).Name)
+	if err != nil {
+		return st, err
+	}
+	return s.open(sent)
+}
+
+func (s *Service) open(sent *http.Cookie) (st state, err error) {
+	sealed, err := base64.RawURLEncoding.DecodeString(sent.Value)
+	if err != nil {
+		return st, err
+	}
+	text, _, err := s.sealer.Open(cookieOwner, sealed)
+	if err != nil {
+		return st, err
+	}
+	return st, json.Unmarshal(text, &st)
+}
+
+func (s *Service) drop(w http.ResponseWriter, r *http.Request, named string) {
+	c := s.cookie(r, named) //nolint:gosec // Secure follows the request
+	c.MaxAge = -1
+	http.SetCookie(w, c)
+}

@@ -1,0 +1,75 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"seckill/internal/pay/payment"
+	"seckill/internal/pay/payment/setup"
+	"seckill/internal/pay/payment/stripe"
+	"seckill/internal/platform/config"
+)
+
+const areaPayments = "payments"
+
+// payments reports whether the keys of the providers can be read, where each must send its
+// reports, whether that address leads to this shop, and what keeps real money out.
+func (r *report) payments(ctx context.Context, d Deps) {
+	cfg := d.Config
+	if cfg.Production() && cfg.Sandbox == config.SandboxOn {
+		r.add(areaPayments, Error, "SECKILL_SANDBOX=on in production: its bank approves whatever a visitor wants, so that goods are given away; "+
+			"set it to off, or for a trial to trial, which says so on every page")
+	}
+	if cfg.Production() && cfg.Sandbox == config.SandboxTrial {
+		r.add(areaPayments, OK, "SECKILL_SANDBOX=trial: orders can be paid without money, and every page says so; set it to off before the first real sale")
+	}
+	if cfg.Production() && strings.Contains(cfg.StripeKey.Reveal(), "_test_") {
+		r.add(areaPayments, Warning, "SECKILL_STRIPE_KEY is a key of test mode: anyone can pay orders with a test card")
+	}
+	base := strings.TrimSuffix(cfg.PublicURL, "/")
+	providers, err := setup.Providers(cfg, base, d.Clock)
+	if err != nil {
+		r.add(areaPayments, Error, fmt.Sprintf("a key of a payment provider cannot be read: %v", err))
+	}
+	if len(providers) == 0 {
+		return
+	}
+	if !strings.HasPrefix(strings.ToLower(base), "https://") {
+		r.add(areaPayments, Warning, "SECKILL_PUBLIC_URL is not https: payment providers report to https addresses only")
+		return
+	}
+	for _, p := range providers {
+		r.callbacks(ctx, d, p)
+	}
+}
+
+// callbacks checks that the address for call-backs leads to this shop: it takes them by
+// POST alone, so that it refuses a GET as no other server would.
+func (r *report) callbacks(ctx context.Context, d Deps, p payment.Provider) {
+	at := strings.TrimSuffix(d.Config.PublicURL, "/") + "/webhooks/payments/" + p.Name()
+	found := p.Name() + " reports to " + at
+	if p.Name() == stripe.Name {
+		found = "Stripe: its endpoint must send checkout.session and refund events to " + at
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.timeout())
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	if err != nil {
+		r.add(areaPayments, Error, fmt.Sprintf("%s, which is no address: %v", found, err))
+		return
+	}
+	res, err := cmp.Or(d.Client, &http.Client{}).Do(req)
+	if err != nil {
+		r.add(areaPayments, Warning, fmt.Sprintf("%s, which this host does not reach: %v; start the shop, and check SECKILL_PUBLIC_URL, DNS and the proxy", found, err))
+		return
+	}
+	_ = res.Body.Close()
+	if res.StatusCode != http.StatusMethodNotAllowed || !strings.Contains(res.Header.Get("Allow"), http.MethodPost) {
+		r.add(areaPayments, Error, fmt.Sprintf("%s, which is not this shop: it answered %d instead of 405; check SECKILL_PUBLIC_URL and the proxy", found, res.StatusCode))
+		return
+	}
+	r.add(areaPayments, OK, found+", which leads to this shop")
+}

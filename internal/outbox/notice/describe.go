@@ -1,0 +1,177 @@
+package notice
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/ent/goods"
+	"seckill/ent/order"
+	"seckill/ent/sale"
+	"seckill/ent/saleitem"
+	"seckill/ent/waitlistentry"
+	"seckill/internal/outbox/mail"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/locale"
+	"seckill/internal/platform/money"
+)
+
+// notice is a notice to one user, before the channels are known.
+type notice struct {
+	user    id.User
+	subject uuid.UUID // the order, waitlist entry, sale or ticket of the waiting room
+	kind    Kind
+	content mail.Content
+	until   time.Time // from when on it is of no use
+}
+
+// texts are the texts of the kinds.
+var texts = map[Kind]mail.Kind{
+	OrderPlaced: mail.OrderPlaced, PaymentDeadline: mail.PaymentDeadline, WaitlistOffer: mail.WaitlistOffer,
+	Refund: mail.Refunded, SaleReminder: mail.SaleReminder, Admitted: mail.Admitted,
+}
+
+func (s *Service) mail(ctx context.Context, tx *ent.Tx, n notice, to *ent.User) error {
+	unsubscribe, err := s.unsubscribePath(n.user, n.kind)
+	if err != nil {
+		return err
+	}
+	n.content.Unsubscribe, n.content.Subject = unsubscribe, n.subject
+	s.metrics.written.WithLabelValues(string(n.kind), string(Mail)).Inc()
+	return s.cfg.Mail.Write(ctx, tx, mail.Message{
+		User: n.user, To: to.Account, Kind: texts[n.kind], Language: locale.Language(to.Language), Content: n.content, Until: n.until,
+	})
+}
+
+// describe returns the notices of subjects that still are as the kind says: an order that
+// was paid meanwhile needs no notice of its deadline.
+func describe(ctx context.Context, tx *ent.Tx, kind Kind, subjects []subject) ([]notice, error) {
+	if kind == WaitlistOffer {
+		return describeOffers(ctx, tx, subjects)
+	}
+	ids := make([]id.Order, len(subjects))
+	for i, sub := range subjects {
+		ids[i] = id.Order(sub.ID)
+	}
+	query := tx.Order.Query().Where(order.IDIn(ids...))
+	if kind != Refund {
+		query.Where(order.StatusEQ(order.StatusPENDING_PAYMENT))
+	}
+	rows, err := query.All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read orders of notices: %w", err)
+	}
+	orders := make(map[id.Order]*ent.Order, len(rows))
+	items := make([]id.Item, 0, len(rows))
+	for _, row := range rows {
+		orders[row.ID] = row
+		items = append(items, row.ItemID)
+	}
+	products, err := productsOf(ctx, tx, items)
+	if err != nil {
+		return nil, err
+	}
+	var notices []notice
+	for _, sub := range subjects {
+		o, known := orders[id.Order(sub.ID)]
+		if !known {
+			continue
+		}
+		amount := money.Amount{Minor: o.UnitPriceMinor * int64(o.Quantity), Currency: o.Currency}
+		if kind == Refund {
+			amount = money.Amount{Minor: sub.Minor, Currency: sub.Currency}
+		}
+		n := notice{user: sub.User, subject: sub.ID, kind: kind, content: mail.Content{
+			Path:   "/orders/" + o.ID.Public(),
+			Notice: mail.NoticeContent{Name: products[o.ItemID].name, Number: o.Number, Amount: amount.String()},
+		}}
+		if kind != Refund && o.PaymentDeadline != nil {
+			n.until, n.content.Notice.At = *o.PaymentDeadline, *o.PaymentDeadline
+		}
+		notices = append(notices, n)
+	}
+	return notices, nil
+}
+
+// describeOffers returns the notices of offers of the waitlist. Their link opens the sale,
+// where the offer waits whether or not the tab is the one that joined.
+func describeOffers(ctx context.Context, tx *ent.Tx, subjects []subject) ([]notice, error) {
+	ids := make([]id.Waitlist, len(subjects))
+	for i, sub := range subjects {
+		ids[i] = id.Waitlist(sub.ID)
+	}
+	rows, err := tx.WaitlistEntry.Query().Where(waitlistentry.IDIn(ids...), waitlistentry.StatusEQ(waitlistentry.StatusOFFERED)).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read offers of notices: %w", err)
+	}
+	items := make([]id.Item, len(rows))
+	for i, row := range rows {
+		items[i] = row.ItemID
+	}
+	products, err := productsOf(ctx, tx, items)
+	if err != nil {
+		return nil, err
+	}
+	notices := make([]notice, 0, len(rows))
+	for _, row := range rows {
+		p := products[row.ItemID]
+		n := notice{user: row.UserID, subject: row.ID.UUID(), kind: WaitlistOffer, content: mail.Content{
+			Path: p.path(row.ItemID), Notice: mail.NoticeContent{Name: p.name},
+		}}
+		if row.OfferExpiresAt != nil {
+			n.until, n.content.Notice.At = *row.OfferExpiresAt, *row.OfferExpiresAt
+		}
+		notices = append(notices, n)
+	}
+	return notices, nil
+}
+
+// openingContent returns the content of the reminder of a sale.
+func openingContent(row *ent.Sale) mail.Content {
+	return mail.Content{Path: "/s/" + row.Slug, Notice: mail.NoticeContent{Name: row.Title, At: row.StartsAt}}
+}
+
+// product is the name of an item, and the sale that it is in.
+type product struct{ name, slug string }
+
+// path returns the path of the sale, with the item chosen.
+func (p product) path(item id.Item) string {
+	return "/s/" + p.slug + "?item=" + item.Public()
+}
+
+func productsOf(ctx context.Context, tx *ent.Tx, items []id.Item) (map[id.Item]product, error) {
+	rows, err := tx.SaleItem.Query().Where(saleitem.IDIn(items...)).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read items of notices: %w", err)
+	}
+	var (
+		goodsIDs []id.Goods
+		saleIDs  []id.Sale
+	)
+	for _, row := range rows {
+		goodsIDs, saleIDs = append(goodsIDs, row.GoodsID), append(saleIDs, row.SaleID)
+	}
+	names, slugs := map[id.Goods]string{}, map[id.Sale]string{}
+	described, err := tx.Goods.Query().Where(goods.IDIn(goodsIDs...)).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read goods of notices: %w", err)
+	}
+	for _, row := range described {
+		names[row.ID] = row.Name
+	}
+	sales, err := tx.Sale.Query().Where(sale.IDIn(saleIDs...)).Select(sale.FieldID, sale.FieldSlug).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read sales of notices: %w", err)
+	}
+	for _, row := range sales {
+		slugs[row.ID] = row.Slug
+	}
+	products := make(map[id.Item]product, len(rows))
+	for _, row := range rows {
+		products[row.ID] = product{names[row.GoodsID], slugs[row.SaleID]}
+	}
+	return products, nil
+}

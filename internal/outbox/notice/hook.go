@@ -1,0 +1,261 @@
+package notice
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"seckill/ent"
+	"seckill/ent/noticedelivery"
+	"seckill/internal/outbox/delivery"
+	"seckill/internal/outbox/mail"
+	"seckill/internal/outbox/webhook"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/locale"
+	"seckill/internal/platform/periodic"
+	"seckill/internal/platform/postgres"
+)
+
+const (
+	// parallel is how many deliveries a process sends at a time, and sendBatch how many it
+	// claims.
+	parallel  = 8
+	sendBatch = 4 * parallel
+	// lease is how long a claimed delivery belongs to its process: as long as all attempts of
+	// a batch take.
+	lease = (sendBatch/parallel + 1) * webhook.AttemptTimeout
+	// sendEvery and idleSend bound the pause between two looks for deliveries.
+	sendEvery = 250 * time.Millisecond
+	idleSend  = time.Second
+)
+
+var pauses = delivery.Pauses{First: 5 * time.Second, Most: 10 * time.Minute}
+
+// hook is the operator's service.
+type hook struct {
+	url    string
+	sign   webhook.Signer
+	client webhook.Client
+}
+
+// payload is the body of a request to the operator's service.
+type payload struct {
+	Type      string    `json:"type"` // "notice.payment_deadline"
+	Timestamp time.Time `json:"timestamp"`
+	Data      data      `json:"data"`
+}
+
+type data struct {
+	UserID     string    `json:"userId"`
+	ExternalID string    `json:"externalId,omitempty"`
+	Account    string    `json:"account"` // e-mail address, or phone number in E.164
+	Verified   bool      `json:"verified"`
+	Language   string    `json:"language"`
+	Title      string    `json:"title"`
+	Text       string    `json:"text"`
+	URL        string    `json:"url"`
+	ExpiresAt  time.Time `json:"expiresAt"`
+}
+
+// summary is a notice in a few words.
+type summary struct{ language, title, text string }
+
+// summarise returns a notice in the language of a user.
+func (s *Service) summarise(n notice, to *ent.User) (summary, error) {
+	language := locale.Language(to.Language)
+	if language != locale.Chinese {
+		language = locale.English
+	}
+	title, text, err := mail.Summary(texts[n.kind], language, n.content, s.now())
+	return summary{string(language), title, text}, err
+}
+
+// deliver writes the delivery of a notice to the operator's service.
+func (s *Service) deliver(ctx context.Context, tx *ent.Tx, n notice, to *ent.User) error {
+	sum, err := s.summarise(n, to)
+	if err != nil {
+		return err
+	}
+	p := payload{Type: "notice." + strings.ToLower(string(n.kind)), Timestamp: s.now(), Data: data{
+		UserID: n.user.Public(), Account: to.Account, Verified: to.VerifiedAt != nil, Language: sum.language,
+		Title: sum.title, Text: sum.text, URL: s.cfg.Shop + n.content.Path, ExpiresAt: n.until.UTC(),
+	}}
+	if to.ExternalID != nil {
+		p.Data.ExternalID = *to.ExternalID
+	}
+	body, err := json.Marshal(p)
+	if err != nil {
+		return fmt.Errorf("encode notice %s: %w", n.kind, err)
+	}
+	s.metrics.written.WithLabelValues(string(n.kind), string(Hook)).Inc()
+	return s.enqueue(tx, n, body).Exec(ctx)
+}
+
+// deliverToBrowsers writes the deliveries of a notice to the browsers of a user.
+func (s *Service) deliverToBrowsers(ctx context.Context, tx *ent.Tx, n notice, to recipient) error {
+	sum, err := s.summarise(n, to.row)
+	if err != nil {
+		return err
+	}
+	body, err := encodePush(n, sum)
+	if err != nil {
+		return err
+	}
+	s.metrics.written.WithLabelValues(string(n.kind), string(Push)).Inc()
+	rows := make([]*ent.NoticeDeliveryCreate, len(to.subscriptions))
+	for i, subscription := range to.subscriptions {
+		rows[i] = s.enqueue(tx, n, body).SetSubscriptionID(subscription)
+	}
+	return tx.NoticeDelivery.CreateBulk(rows...).Exec(ctx)
+}
+
+// enqueue returns a delivery that is due.
+func (s *Service) enqueue(tx *ent.Tx, n notice, body []byte) *ent.NoticeDeliveryCreate {
+	return tx.NoticeDelivery.Create().SetID(id.New[id.Delivery]()).SetUserID(n.user).SetKind(noticedelivery.Kind(n.kind)).SetSubjectID(n.subject).
+		SetPayload(body).SetDueAt(s.now()).SetRetryUntil(n.until).SetCreatedAt(s.now())
+}
+
+// Send sends the deliveries that are due, at most one batch. It is a periodic.Step.
+func (s *Service) Send(ctx context.Context) (map[string]int, error) {
+	claimed, err := s.claim(ctx)
+	if err != nil || len(claimed) == 0 {
+		return nil, err
+	}
+	var tasks errgroup.Group
+	tasks.SetLimit(parallel)
+	for _, d := range claimed {
+		tasks.Go(func() (err error) {
+			defer periodic.Recover(&err)
+			return s.attempt(ctx, d)
+		})
+	}
+	return map[string]int{"tried": len(claimed)}, tasks.Wait()
+}
+
+// claim reserves due deliveries for this process.
+func (s *Service) claim(ctx context.Context) (claimed []*ent.NoticeDelivery, err error) {
+	now := s.now()
+	due := noticedelivery.And(noticedelivery.StateEQ(noticedelivery.StatePENDING), noticedelivery.DueAtLTE(now))
+	if found, err := s.cfg.DB.Ent.NoticeDelivery.Query().Where(due).Exist(ctx); err != nil || !found {
+		return nil, err
+	}
+	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		query := tx.NoticeDelivery.Query().Where(due).Order(ent.Asc(noticedelivery.FieldDueAt)).Limit(sendBatch)
+		postgres.SkipLocked(s.cfg.DB.Dialect, query)
+		if claimed, err = query.All(ctx); err != nil || len(claimed) == 0 {
+			return err
+		}
+		ids := make([]id.Delivery, len(claimed))
+		for i, d := range claimed {
+			ids[i] = d.ID
+			d.Attempts++
+		}
+		return tx.NoticeDelivery.Update().Where(noticedelivery.IDIn(ids...)).AddAttempts(1).SetDueAt(now.Add(lease)).Exec(ctx)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("claim notices: %w", err)
+	}
+	return claimed, nil
+}
+
+// errOver reports a notice of something that has ended meanwhile.
+var errOver = errors.New("of no use any more")
+
+// attempt sends a delivery once and records the outcome.
+func (s *Service) attempt(ctx context.Context, d *ent.NoticeDelivery) error {
+	err := s.stillHolds(ctx, d)
+	if err == nil {
+		err = s.sendOne(ctx, d)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err() // another process repeats it after the lease
+	}
+	now := s.now()
+	next := now.Add(pauses.After(d.Attempts))
+	update := s.cfg.DB.Ent.NoticeDelivery.Update().
+		Where(noticedelivery.ID(d.ID), noticedelivery.Attempts(d.Attempts), noticedelivery.StateEQ(noticedelivery.StatePENDING))
+	outcome := sent
+	switch {
+	case err == nil:
+		update.SetState(noticedelivery.StateSENT).SetEndedAt(now).SetError("").ClearPayload()
+	case errors.Is(err, errOver) || next.After(d.RetryUntil):
+		outcome = givenUp
+		update.SetState(noticedelivery.StateGIVEN_UP).SetEndedAt(now).SetError(delivery.Reason(err)).ClearPayload()
+	default:
+		outcome = failed
+		update.SetDueAt(next).SetError(delivery.Reason(err))
+	}
+	s.metrics.of(d).WithLabelValues(outcome).Inc()
+	if err := update.Exec(ctx); err != nil {
+		return fmt.Errorf("record notice %s: %w", d.ID, err)
+	}
+	return nil
+}
+
+// sendOne sends a delivery by its channel.
+func (s *Service) sendOne(ctx context.Context, d *ent.NoticeDelivery) error {
+	switch {
+	case d.SubscriptionID != nil:
+		return s.pushTo(ctx, d)
+	case s.hook != nil:
+		return s.hook.send(ctx, d, s.now())
+	}
+	return errOver // the operator removed the service
+}
+
+// stillHolds returns errOver if the subject of a delivery has ended.
+func (s *Service) stillHolds(ctx context.Context, d *ent.NoticeDelivery) error {
+	if !s.now().Before(d.RetryUntil) {
+		return errOver
+	}
+	if Kind(d.Kind) == Admitted && d.Attempts > 1 && d.Error == "" {
+		return errOver // a process ended during an attempt, and it may have arrived
+	}
+	holds, err := Subjects{s.cfg.DB}.Holds(ctx, texts[Kind(d.Kind)], d.SubjectID)
+	if err == nil && !holds {
+		err = errOver
+	}
+	return err
+}
+
+// send sends a delivery. The id of the message is that of the delivery, at each attempt.
+func (h *hook) send(ctx context.Context, d *ent.NoticeDelivery, now time.Time) error {
+	return h.post(ctx, d.ID, d.Payload, now)
+}
+
+func (h *hook) post(ctx context.Context, message id.Delivery, body []byte, now time.Time) error {
+	header, err := h.sign.Header(message.Public(), now, body)
+	if err != nil {
+		return err
+	}
+	_, err = h.client.Post(ctx, h.url, header, body)
+	return err
+}
+
+// Texts returns what sends the links of accounts to phone numbers; nil without the
+// operator's service.
+func (s *Service) Texts() mail.Texts {
+	if s.hook == nil {
+		return nil
+	}
+	return texter{s}
+}
+
+// texter sends messages through the operator's service.
+type texter struct{ service *Service }
+
+// SendText implements mail.Texts.
+func (t texter) SendText(ctx context.Context, m mail.Text) error {
+	body, err := json.Marshal(payload{Type: "account." + string(m.Kind), Timestamp: m.CreatedAt, Data: data{
+		UserID: m.User.Public(), Account: m.To, Language: string(m.Language), Title: m.Title, Text: m.Body, URL: m.URL, ExpiresAt: m.ExpiresAt,
+	}})
+	if err != nil {
+		return fmt.Errorf("encode message %s: %w", m.Kind, err)
+	}
+	return t.service.hook.post(ctx, id.Delivery(m.ID), body, t.service.now())
+}

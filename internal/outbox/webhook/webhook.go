@@ -1,0 +1,166 @@
+// Package webhook owns the events for other systems: the outbox that domains write in
+// the transaction of a fact, the endpoints that receive events, their deliveries, and
+// the sender.
+//
+// It does not own the facts or the content of events; the domains do.
+//
+//	fact + event ──► WebhookEvent ──► WebhookDelivery  PENDING ──► DELIVERED
+//	(one transaction)   (dispatch)     one per endpoint    │  ▲
+//	                                                       ▼  │ replay
+//	                                                    GIVEN_UP, DELIVERED
+//
+// Delivery is at least once: a receiver recognises a repeated event by the header
+// webhook-id. The events of one subject, such as an order, are delivered to an endpoint
+// in their order: the next one is sent when the one before was delivered or given up.
+// Requests are signed as Standard Webhooks defines.
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"seckill/internal/platform/auth"
+	"seckill/internal/platform/clock"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/postgres"
+)
+
+// Kind is the type of an event, as receivers read it.
+type Kind string
+
+// Kinds of events.
+const (
+	OrderPlaced      Kind = "order.placed"
+	OrderPaid        Kind = "order.paid"
+	OrderExpired     Kind = "order.expired"
+	OrderCancelled   Kind = "order.cancelled"
+	OrderRefunded    Kind = "order.refunded"
+	OrderRecipient   Kind = "order.recipient_changed"
+	OrderFulfilment  Kind = "order.fulfilment_changed"
+	SaleStateChanged Kind = "sale.state_changed"
+	StockLow         Kind = "stock.low"
+	PaymentUnmatched Kind = "payment.unmatched"
+)
+
+// Kinds lists every kind of event.
+func Kinds() []Kind {
+	return []Kind{OrderPlaced, OrderPaid, OrderExpired, OrderCancelled, OrderRefunded, OrderRecipient, OrderFulfilment, SaleStateChanged, StockLow, PaymentUnmatched}
+}
+
+// Valid reports whether k is a known kind.
+func (k Kind) Valid() bool { return slices.Contains(Kinds(), k) }
+
+// maxPayload bounds the body of an event in bytes. The largest, an order, has less than
+// 1 kB.
+const maxPayload = 16 << 10
+
+// Event is a fact for other systems.
+type Event struct {
+	Kind    Kind
+	Subject string    // public id of the order, sale or item; its events are delivered in order
+	At      time.Time // of the fact
+	Data    any       // content, encoded as JSON
+}
+
+// payload returns the body of the event as it is sent.
+func (e Event) payload() ([]byte, error) {
+	body, err := json.Marshal(struct {
+		Type      Kind      `json:"type"`
+		Timestamp time.Time `json:"timestamp"`
+		Data      any       `json:"data"`
+	}{e.Kind, e.At.UTC(), e.Data})
+	if err != nil {
+		return nil, fmt.Errorf("encode event %s: %w", e.Kind, err)
+	}
+	if len(body) > maxPayload {
+		return nil, fmt.Errorf("event %s of %s has %d bytes, at most %d are allowed", e.Kind, e.Subject, len(body), maxPayload)
+	}
+	return body, nil
+}
+
+// Config holds the dependencies of a Service.
+type Config struct {
+	DB   *postgres.DB
+	Keys auth.Keys // seal the secrets of endpoints
+	// Networks are private networks to which events may be sent although they are not
+	// public. When there are any, endpoints may use http.
+	Networks   []netip.Prefix
+	Outbox     *Outbox               // of this process, which learns of a new endpoint at once; may be nil
+	Security   Security              // nil = changes are not recorded
+	Inbox      Inbox                 // nil = changes are not reported
+	Clock      clock.Clock           // nil = clock.System
+	Registerer prometheus.Registerer // nil = metrics are not exported
+	Log        *slog.Logger
+}
+
+// Security records the changes of endpoints; account.SecurityLog implements it.
+type Security interface {
+	WebhookChanged(ctx context.Context, by id.User, what string)
+}
+
+// Inbox learns after the commit that an endpoint was changed or disabled;
+// inbox.Reporter implements it.
+type Inbox interface {
+	Changed(ctx context.Context)
+}
+
+// Service manages endpoints and sends events to them. It is safe for concurrent use by
+// any number of processes.
+type Service struct {
+	db       *postgres.DB
+	sealer   auth.Sealer
+	target   target
+	outbox   *Outbox
+	security Security
+	inbox    Inbox
+	clock    clock.Clock
+	metrics  *metrics
+	log      *slog.Logger
+
+	mu      sync.Mutex
+	sending map[id.Endpoint]bool // guarded by mu; endpoints to which this process sends now
+	senders sync.WaitGroup
+	busy    atomic.Bool // there were new events
+}
+
+// New returns a Service.
+func New(cfg Config) *Service {
+	s := &Service{
+		db: cfg.DB, sealer: auth.NewSealer(cfg.Keys, "webhook secrets"), target: newTarget(cfg.Networks), outbox: cfg.Outbox, security: cfg.Security, inbox: cfg.Inbox,
+		clock: cfg.Clock, metrics: newMetrics(cfg.Registerer), log: cfg.Log, sending: map[id.Endpoint]bool{},
+	}
+	if s.clock == nil {
+		s.clock = clock.System{}
+	}
+	return s
+}
+
+// changed records and reports a change of an endpoint by a user.
+func (s *Service) changed(ctx context.Context, by id.User, what string) {
+	if s.security != nil {
+		s.security.WebhookChanged(ctx, by, what)
+	}
+	s.reportChange(ctx)
+}
+
+// reportChange reports to the inbox that an endpoint was changed or disabled.
+func (s *Service) reportChange(ctx context.Context) {
+	if s.inbox != nil {
+		s.inbox.Changed(ctx)
+	}
+}
+
+// now returns the time of an operation, in the precision of the database.
+func (s *Service) now() time.Time { return s.clock.Now().UTC().Truncate(time.Microsecond) }
+
+// publicID returns the id of an event that receivers see.
+func publicID(message id.Event) string { return message.Public() }

@@ -1,0 +1,109 @@
+package payment
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"seckill/internal/buy/sale"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/money"
+)
+
+// RequestRefused reports that a provider has refused the request itself, and has made no payment
+// by it. The provider works: a repeated call would be refused again.
+type RequestRefused struct{ Why error } // in the provider's words
+
+// Error returns the provider's words.
+func (e RequestRefused) Error() string { return "the request is refused: " + e.Why.Error() }
+
+// Unwrap returns the provider's error.
+func (e RequestRefused) Unwrap() error { return e.Why }
+
+// Refusal wraps the error of a call by its HTTP status: one of 4xx is a RequestRefused, unless a
+// repeated call may be answered otherwise.
+func Refusal(status int, err error) error {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests:
+		return err
+	}
+	if err == nil || status < 400 || status > 499 {
+		return err
+	}
+	return RequestRefused{err}
+}
+
+func isRequestRefused(err error) bool {
+	_, ok := errors.AsType[RequestRefused](err)
+	return ok
+}
+
+// takesAmount reports whether the provider takes an amount.
+func (t Terms) takesAmount(a money.Amount) bool { return t.limit(a) == "" }
+
+// limit returns the limit that an amount breaks, the same in all languages; "" = none.
+func (t Terms) limit(a money.Amount) string {
+	if t.Least != nil {
+		least, ok := t.Least[a.Currency]
+		if !ok {
+			codes := make([]string, 0, len(t.Least))
+			for code := range t.Least {
+				codes = append(codes, code)
+			}
+			slices.Sort(codes)
+			return strings.Join(codes, ", ")
+		}
+		if a.Minor < least {
+			return "≥ " + money.Amount{Minor: least, Currency: a.Currency}.String()
+		}
+	}
+	if most, ok := t.Most[a.Currency]; ok && a.Minor > most {
+		return "≤ " + money.Amount{Minor: most, Currency: a.Currency}.String()
+	}
+	return ""
+}
+
+// CheckSale returns the limits of the providers that orders of a sale would break, by the fields
+// of the sale; nil when each order can be paid at one of them. A test bank takes everything, and
+// counts only where there is no other provider.
+func (s *Service) CheckSale(v *sale.Sale) error {
+	providers := slices.DeleteFunc(slices.Clone(s.offered), func(p Provider) bool { return p.Terms().Test })
+	if len(providers) == 0 {
+		return nil
+	}
+	var faults []error
+	for i, item := range v.Items {
+		for units := 1; units <= max(item.PurchaseLimit, 1); units++ {
+			broken := brokenLimits(providers, item.Price.Times(units))
+			if broken == "" {
+				continue
+			}
+			field := "price"
+			if units > 1 {
+				field = "purchaseLimit" // fewer units can be paid
+			}
+			faults = append(faults, fault.BadField{
+				At: []string{"input", "items", strconv.Itoa(i), field}, Rule: fault.Rule{Code: fault.PayableCode, Bound: broken},
+			})
+			break
+		}
+	}
+	return fault.All(faults...)
+}
+
+// brokenLimits returns which limit of each provider an amount breaks; "" when one takes it.
+func brokenLimits(providers []Provider, a money.Amount) string {
+	var broken []string
+	for _, p := range providers {
+		limit := p.Terms().limit(a)
+		if limit == "" {
+			return ""
+		}
+		if text := p.Name() + " " + limit; !slices.Contains(broken, text) {
+			broken = append(broken, text)
+		}
+	}
+	return a.String() + "; " + strings.Join(broken, "; ")
+}

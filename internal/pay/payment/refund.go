@@ -1,0 +1,348 @@
+package payment
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"seckill/ent"
+	entpayment "seckill/ent/payment"
+	entrefund "seckill/ent/refund"
+	"seckill/internal/buy/order"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/money"
+	"seckill/internal/platform/postgres"
+	"seckill/internal/platform/typed"
+)
+
+// maxRefunds bounds the refund requests of one order that operators reject.
+const maxRefunds = 5
+
+// busyRetry is when a request that other changes came before may be repeated: units of a
+// refund are back at the gate after about this time.
+const busyRetry = time.Second
+
+// RefundRequest is the input of AskRefund.
+type RefundRequest struct {
+	Order          id.Order
+	User           id.User // the principal
+	Quantity       *int    // units to refund; nil = all that are left
+	Reason         string
+	IdempotencyKey string
+}
+
+// RefundResult is an order and its refund.
+type RefundResult struct {
+	Order    *order.Order // current state, also beside a refusal; nil when the user may not see it
+	Refund   *Refund      // nil when refused
+	Replayed bool
+}
+
+// AskRefund requests a refund of some or all units of a paid order. An operator decides on
+// it. An order has at most one refund at a time that is not finished.
+func (s *Service) AskRefund(ctx context.Context, in RefundRequest) (RefundResult, error) {
+	if err := remark(&in.Reason, 1, "reason"); err != nil {
+		return RefundResult{}, err
+	}
+	for range maxRaces {
+		result, err := s.tryAskRefund(ctx, in)
+		if err == nil || !(errors.Is(err, order.ErrMoved) || postgres.IsUnique(err)) {
+			return result, err
+		}
+	}
+	return RefundResult{}, busy("The order is being changed. Please try again.")
+}
+
+func (s *Service) tryAskRefund(ctx context.Context, in RefundRequest) (RefundResult, error) {
+	o, err := s.own(ctx, in.Order, in.User)
+	if o == nil {
+		return RefundResult{}, err
+	}
+	all, err := s.RefundsOf(ctx, o.ID)
+	if err != nil {
+		return RefundResult{}, err
+	}
+	for _, r := range all[o.ID] {
+		if r.IdempotencyKey != in.IdempotencyKey {
+			continue
+		}
+		if in.Quantity != nil && *in.Quantity != r.units(o) {
+			return RefundResult{Order: o}, fault.Refused{Why: fault.IdempotencyMismatch, At: []string{"input", "idempotencyKey"}}
+		}
+		return RefundResult{Order: o, Refund: r, Replayed: true}, nil
+	}
+	conflict := fault.Refused{Why: fault.Conflict, At: []string{"input", "orderId"}}
+	if o.Status != order.Paid || rejected(all[o.ID]) >= maxRefunds {
+		return RefundResult{Order: o}, conflict
+	}
+	units, err := UnitsOf(o, in.Quantity)
+	if err != nil {
+		return RefundResult{Order: o}, err
+	}
+	p, err := s.paidBy(ctx, o.ID)
+	if err != nil {
+		return RefundResult{}, err
+	}
+	if p == nil {
+		if now, err := s.orders.Reload(ctx, o.ID); err != nil || now.Version != o.Version {
+			return RefundResult{}, cmp.Or(err, order.ErrMoved) // another refund began in the meantime
+		}
+		return RefundResult{Order: o}, conflict
+	}
+	moved, r, err := s.beginRefund(ctx, o, refundDraft{
+		payment: p, cause: Asked, status: RefundRequested, key: in.IdempotencyKey, reason: in.Reason, restock: true, units: units,
+	}, order.Entry{By: order.Actor{Kind: order.Buyer, User: in.User}, Code: order.CodeRefundAsked, Note: in.Reason})
+	if err != nil {
+		return RefundResult{}, err
+	}
+	s.publisher.Publish(ctx, moved)
+	s.reportChange(ctx)
+	return RefundResult{Order: moved, Refund: r}, nil
+}
+
+// beginRefund moves a paid order to REFUNDING and writes the refund of some of its units.
+func (s *Service) beginRefund(ctx context.Context, o *order.Order, draft refundDraft, entry order.Entry) (moved *order.Order, r *Refund, err error) {
+	left, err := s.toRefund(ctx, draft.payment)
+	if err != nil {
+		return nil, nil, err
+	}
+	draft.id, draft.amount, entry.Units = id.New[id.Refund](), amountOf(o, left, draft.units), draft.units
+	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		moved, err = s.apply(ctx, tx, order.Move{Order: o, To: order.Refunding, At: s.now(), Entry: entry})
+		if err != nil {
+			return err
+		}
+		return s.newRefund(ctx, tx, draft)
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("begin refund of order %s: %w", o.ID, err)
+	}
+	r, err = s.Refund(ctx, draft.id)
+	return moved, r, err
+}
+
+type refundDraft struct {
+	id          id.Refund // zero = a new one
+	payment     *Payment
+	cause       Cause
+	status      RefundStatus
+	key         string
+	reason      string
+	restock     bool
+	units       int               // of the order that are refunded; 0 = none: the money paid no units
+	amount      int64             // of these units; 0 = that of the payment
+	decider     id.User           // for VOIDED
+	transaction string            // to refund; "" = the payment's own
+	came        *ent.PaymentEvent // the received money, when it differs from the payment
+}
+
+// ownKey returns the key of a refund that no buyer requested. It cannot collide with a
+// buyer's key, because the API accepts no colon in keys.
+func ownKey(why string, cause fmt.Stringer) string { return why + ":" + cause.String() }
+
+// newRefund writes a refund of units, of the whole payment, or of the money of an event. A
+// unique index allows one of the latter each, and one of units that is not finished.
+func (s *Service) newRefund(ctx context.Context, tx *ent.Tx, d refundDraft) error {
+	if d.id.IsZero() {
+		d.id = id.New[id.Refund]()
+	}
+	now := s.now()
+	row := tx.Refund.Create().SetID(d.id).SetOrderID(d.payment.Order).SetPaymentID(d.payment.ID).SetIdempotencyKey(d.key).
+		SetCause(entrefund.Cause(d.cause)).SetStatus(entrefund.Status(d.status)).SetAmountMinor(d.payment.AmountMinor).
+		SetCurrency(d.payment.Currency).SetReason(d.reason).SetRestock(d.restock).SetTryAt(now).SetCreatedAt(now).SetUpdatedAt(now)
+	if d.amount > 0 {
+		row.SetAmountMinor(d.amount)
+	}
+	row.SetQuantity(d.units).SetTransaction(d.transaction)
+	if d.status != RefundRequested {
+		row.SetDecidedAt(now)
+	}
+	if !d.decider.IsZero() {
+		row.SetDecidedBy(d.decider)
+	}
+	if d.came != nil {
+		row.SetAmountMinor(d.came.AmountMinor).SetCurrency(d.came.Currency).SetTransaction(d.came.Transaction)
+	}
+	if err := row.Exec(ctx); err != nil {
+		return fmt.Errorf("write refund of payment %s: %w", d.payment.ID, err)
+	}
+	return nil
+}
+
+// paidBy returns the payment that paid an order and has money left, or nil: also while a
+// refund of it is not finished.
+func (s *Service) paidBy(ctx context.Context, o id.Order) (*Payment, error) {
+	rows, err := s.db.Ent.Payment.Query().
+		Where(entpayment.OrderID(o), entpayment.StatusEQ(entpayment.StatusSUCCEEDED)).Order(ent.Asc(entpayment.FieldPaidAt)).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read payments of order %s: %w", o, err)
+	}
+	for _, row := range rows {
+		going, err := s.db.Ent.Refund.Query().
+			Where(entrefund.PaymentID(row.ID), entrefund.Transaction(""), entrefund.StatusNEQ(entrefund.StatusREJECTED), entrefund.Not(finishedPart())).Exist(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("read refunds of payment %s: %w", row.ID, err)
+		}
+		if !going {
+			return fromRow(row), nil
+		}
+	}
+	return nil, nil
+}
+
+// Decision is an operator's decision about a requested refund.
+type Decision struct {
+	Refund   id.Refund
+	Operator id.User
+	Approve  bool
+	Note     string
+	// Amount is the amount that the operator has confirmed; nil = that of the refund.
+	Amount *money.Amount
+	// KeepUnits does not return the units of an approved refund to stock.
+	KeepUnits bool
+}
+
+// DecideRefund decides on a refund. Repeating the same decision changes nothing. A loop
+// sends the refund to the provider until it succeeds. Approving a refund that the provider
+// gave up orders another attempt.
+func (s *Service) DecideRefund(ctx context.Context, d Decision) (RefundResult, error) {
+	if err := remark(&d.Note, 0, "note"); err != nil {
+		return RefundResult{}, err
+	}
+	return racing(func() (RefundResult, error) { return s.tryDecide(ctx, d) })
+}
+
+// racing repeats a change of a refund that another change came before.
+func racing(try func() (RefundResult, error)) (RefundResult, error) {
+	for range maxRaces {
+		result, err := try()
+		if !errors.Is(err, order.ErrMoved) {
+			return result, err
+		}
+	}
+	return RefundResult{}, busy("The refund is being changed. Please try again.")
+}
+
+// busy returns the fault of a request that other changes came before each time.
+func busy(message string) error {
+	return &fault.Error{Code: fault.Unavailable, Message: message, RetryAfter: busyRetry}
+}
+
+// refundIDField is the input field that names a refund.
+// maxRemark bounds what a buyer or an operator says about money, in characters.
+const maxRemark = 200
+
+// remark puts a remark into the form in which it is stored, and checks it.
+func remark(text *string, least int, field string) error {
+	*text = typed.Text(*text)
+	if rule := fault.Lines(*text, least, maxRemark); rule != (fault.Rule{}) {
+		return fault.BadField{At: []string{"input", field}, Rule: rule}
+	}
+	return nil
+}
+
+var refundIDField = []string{"input", "refundId"}
+
+// refundAndOrder returns a refund and its order. A refund that is unknown is refused.
+func (s *Service) refundAndOrder(ctx context.Context, refund id.Refund) (*Refund, *order.Order, error) {
+	r, err := s.Refund(ctx, refund)
+	if err != nil {
+		return nil, nil, err
+	}
+	if r == nil {
+		return nil, nil, fault.Refused{Why: fault.Unknown, At: refundIDField}
+	}
+	o, err := s.orders.Reload(ctx, r.Order)
+	if err != nil || o == nil {
+		return nil, nil, errors.Join(err, missing(o, r))
+	}
+	return r, o, nil
+}
+
+func (s *Service) tryDecide(ctx context.Context, d Decision) (RefundResult, error) {
+	r, o, err := s.refundAndOrder(ctx, d.Refund)
+	if err != nil {
+		return RefundResult{}, err
+	}
+	if d.Approve && d.Amount != nil && *d.Amount != (money.Amount{Minor: r.AmountMinor, Currency: r.Currency}) {
+		return RefundResult{}, fault.BadField{At: []string{"input", "amount"}, Rule: fault.Rule{Code: "the amount of the refund"}}
+	}
+	if r.Status != RefundRequested && !(r.Status == RefundGivenUp && d.Approve && r.Attempts < maxAttempts) {
+		approved := r.Status != RefundRejected
+		if approved != d.Approve || r.DecidedBy == nil || r.Status == RefundGivenUp {
+			return RefundResult{Order: o, Refund: r}, fault.Refused{Why: fault.Conflict, At: refundIDField}
+		}
+		return RefundResult{Order: o, Refund: r, Replayed: true}, nil
+	}
+	if o.User == d.Operator {
+		return RefundResult{Order: o, Refund: r}, OwnOrder{fault.Refused{Why: fault.Conflict, At: refundIDField}}
+	}
+	decide := s.decide
+	if r.Status == RefundGivenUp {
+		decide = s.sendAgain
+	}
+	moved, err := decide(ctx, r, o, d)
+	if postgres.IsUnique(err) { // another refund of the payment is not finished
+		return RefundResult{Order: o, Refund: r}, fault.Refused{Why: fault.Conflict, At: refundIDField}
+	}
+	if err != nil {
+		return RefundResult{}, err
+	}
+	s.publisher.Publish(ctx, moved)
+	s.reportChange(ctx)
+	r, err = s.Refund(ctx, r.ID)
+	return RefundResult{Order: moved, Refund: r}, err
+}
+
+// OwnOrder refuses a decision of an operator about the money of their own order.
+type OwnOrder struct{ fault.Refused }
+
+func missing(o *order.Order, r *Refund) error {
+	if o != nil {
+		return nil
+	}
+	return fmt.Errorf("refund %s is of no order", r.ID)
+}
+
+func (s *Service) decide(ctx context.Context, r *Refund, o *order.Order, d Decision) (moved *order.Order, err error) {
+	status, code := entrefund.StatusREJECTED, order.CodeRefundRejected
+	if d.Approve {
+		status, code = entrefund.StatusSENDING, order.CodeRefundApproved
+	}
+	entry := order.Entry{By: order.Actor{Kind: order.Operator, User: d.Operator}, Code: code, Note: d.Note, Units: r.Quantity}
+	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		now := s.now()
+		n, err := tx.Refund.Update().Where(entrefund.ID(r.ID), entrefund.Version(r.Version)).
+			SetStatus(status).SetDecidedBy(d.Operator).SetDecidedAt(now).SetDecision(d.Note).SetRestock(!d.KeepUnits).
+			SetTryAt(now).SetUpdatedAt(now).AddVersion(1).Save(ctx)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return order.ErrMoved
+		}
+		if !d.Approve {
+			moved, err = s.apply(ctx, tx, order.Move{Order: o, To: order.Paid, At: now, Entry: entry})
+			return err
+		}
+		moved, err = order.Note(ctx, tx, o, now, entry)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("decide on refund %s: %w", r.ID, err)
+	}
+	return moved, nil
+}
+
+// noteOrder writes to the log of an order whose state does not change; see order.Note.
+func (s *Service) noteOrder(ctx context.Context, tx *ent.Tx, id id.Order, entry order.Entry) (*order.Order, error) {
+	row, err := tx.Order.Get(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("read order %s: %w", id, err)
+	}
+	entry.By = order.Actor{Kind: order.Provider}
+	return order.Note(ctx, tx, order.FromRow(row), s.now(), entry)
+}

@@ -1,0 +1,202 @@
+package payment
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"seckill/ent"
+	entpayment "seckill/ent/payment"
+	"seckill/ent/predicate"
+	entrefund "seckill/ent/refund"
+	"seckill/internal/buy/order"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/money"
+)
+
+// outsideReason is the reason of refunds that were made on the provider's pages.
+const outsideReason = "refunded on the provider's pages"
+
+// ownMoney matches refunds of the money that a payment received by its own transaction.
+func ownMoney(p *Payment) []predicate.Refund {
+	return []predicate.Refund{entrefund.PaymentID(p.ID), entrefund.Or(entrefund.Transaction(""), entrefund.CauseEQ(entrefund.CauseOUTSIDE))}
+}
+
+// back is what went back of a payment, as the shop knows it.
+type back struct {
+	minor   int64   // by the provider
+	waiting *Refund // requested, or given up by the provider: no money has gone back for it
+	sending bool    // a refund is on its way
+}
+
+func backOf(ctx context.Context, refunds *ent.RefundClient, p *Payment) (known back, err error) {
+	rows, err := refunds.Query().Where(ownMoney(p)...).All(ctx)
+	if err != nil {
+		return back{}, fmt.Errorf("read refunds of payment %s: %w", p.ID, err)
+	}
+	for _, row := range rows {
+		switch r := refundFromRow(row); r.Status {
+		case RefundSucceeded:
+			known.minor += r.AmountMinor
+		case RefundSending:
+			known.sending = true
+		case RefundRequested, RefundGivenUp:
+			known.waiting = r
+		case RefundRejected, RefundSettled:
+		}
+	}
+	return known, nil
+}
+
+// settleRefunded records money that went back on the provider's pages: what the provider says
+// went back of the payment, less what the shop knows of. It never sends money.
+//
+// When all money is back, the order is refunded as by a void, and its units return to stock.
+// A part that is the amount of a refund that waits ends that refund. Any other part leaves the
+// order and its units as they are, and waits for an operator: it may be for anything.
+func (s *Service) settleRefunded(ctx context.Context, e *ent.PaymentEvent, p *Payment) (done, error) {
+	switch {
+	case e.Transaction != "" && p.Transaction != "" && e.Transaction != p.Transaction:
+		return s.finish(ctx, e, outcomeRepeated, nil) // of other money, which never paid the order
+	case p.Status != Succeeded && p.Status != Refunded:
+		return done{}, putOffError{why: "the payment is not known as paid"}
+	}
+	known, err := backOf(ctx, s.db.Ent.Refund, p)
+	if err != nil {
+		return done{}, err
+	}
+	excess := e.AmountMinor - known.minor
+	whole := e.AmountMinor >= p.AmountMinor
+	switch {
+	case e.Currency != p.Currency, excess <= 0:
+		return s.finish(ctx, e, outcomeRepeated, nil)
+	case known.sending:
+		return done{}, putOffError{why: "a refund is on its way"}
+	case known.waiting != nil && (known.waiting.AmountMinor == excess || whole && known.waiting.AmountMinor < excess):
+		return done{}, s.endOutside(ctx, known.waiting, p)
+	}
+	o, err := s.orders.Reload(ctx, p.Order)
+	switch {
+	case err != nil:
+		return done{}, err
+	case o == nil:
+		return done{}, putOffError{why: "no such order", hold: holdUnknown}
+	case whole && o.Status == order.Refunding:
+		return done{}, putOffError{why: "another refund is not finished"}
+	}
+	what := outcomeRefundedPart
+	if whole {
+		what = outcomeRefundedWhole
+	}
+	s.log.WarnContext(ctx, "money went back on the provider's pages", slog.String("payment", p.ID.String()), slog.Int64("minor", excess), slog.Bool("whole", whole))
+	return s.finish(ctx, e, what, func(ctx context.Context, tx *ent.Tx) (*order.Order, error) {
+		to := entpayment.StatusSUCCEEDED
+		if whole {
+			to = entpayment.StatusREFUNDED
+		}
+		if err := s.mark(ctx, tx, p, to, nil); err != nil { // of two at once, the second one counts the first
+			return nil, err
+		}
+		draft := refundDraft{payment: p, cause: Outside, status: RefundSucceeded, key: ownKey("outside", e.ID), reason: outsideReason, amount: excess}
+		if whole && o.Status == order.Paid {
+			return s.refundedWhole(ctx, tx, o, draft)
+		}
+		draft.transaction = "outside:" + e.ID.String()
+		if err := s.newRefund(ctx, tx, draft); err != nil {
+			return nil, err
+		}
+		return s.noteOrder(ctx, tx, o.ID, order.Entry{Code: order.CodeRefundSettled, Note: money.Amount{Minor: excess, Currency: p.Currency}.String()})
+	})
+}
+
+// refundedWhole refunds the units of an order that are left, with money that is back already.
+func (s *Service) refundedWhole(ctx context.Context, tx *ent.Tx, o *order.Order, draft refundDraft) (*order.Order, error) {
+	entry := order.Entry{By: order.Actor{Kind: order.Provider}, Code: order.CodeRefunded, Units: o.Left()}
+	draft.id, draft.cause, draft.restock, draft.units = id.New[id.Refund](), Voided, true, o.Left()
+	begun, err := s.apply(ctx, tx, order.Move{Order: o, To: order.Refunding, At: s.now(), Entry: order.Entry{
+		By: entry.By, Code: order.CodeRefundSettled, Units: entry.Units,
+	}})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.newRefund(ctx, tx, draft); err != nil {
+		return nil, err
+	}
+	row, err := tx.Refund.Get(ctx, draft.id)
+	if err != nil {
+		return nil, fmt.Errorf("read refund %s: %w", draft.id, err)
+	}
+	return s.endRefund(ctx, tx, refundFromRow(row), begun, entry)
+}
+
+// endOutside ends a refund that an operator has made on the provider's pages instead. The event
+// is then decided again.
+func (s *Service) endOutside(ctx context.Context, r *Refund, p *Payment) error {
+	moved, err := s.sent(ctx, r, p)
+	if err != nil {
+		return err
+	}
+	s.metrics.result(p.Provider, resultRefunded)
+	s.publisher.Publish(ctx, moved)
+	s.reportChange(ctx)
+	return order.ErrMoved
+}
+
+// noteRefunded settles what a provider says went back of a payment, and reports whether the shop
+// did not know it.
+func (s *Service) noteRefunded(ctx context.Context, p *Payment, e Event) (unknown bool, err error) {
+	known, err := backOf(ctx, s.db.Ent.Refund, p)
+	if err != nil || e.AmountMinor <= known.minor || known.sending {
+		return false, err
+	}
+	e.Payment, e.Kind, e.Transaction = p.ID, EventRefunded, p.Transaction
+	stored, err := s.store(ctx, p.Provider, e)
+	if err != nil {
+		return false, fmt.Errorf("store refund of payment %s: %w", p.ID, err)
+	}
+	return true, s.Settle(ctx, stored)
+}
+
+// total completes an event about one refund that the shop did not make: what is stored is how
+// much went back of the payment in all. It reports false for one that is known.
+func (s *Service) total(ctx context.Context, provider string, e *Event) (bool, error) {
+	if e.Kind != EventRefundedPart {
+		return true, nil
+	}
+	if known, err := s.known(ctx, provider, e.ID); err != nil || known != nil {
+		return false, err
+	}
+	p, err := s.Payment(ctx, e.Payment)
+	if err != nil {
+		return false, err
+	}
+	e.Kind = EventRefunded
+	if p == nil {
+		return true, nil // held
+	}
+	rows, err := s.db.Ent.Refund.Query().Where(entrefund.PaymentID(p.ID)).All(ctx)
+	if err != nil {
+		return false, fmt.Errorf("read refunds of payment %s: %w", p.ID, err)
+	}
+	for _, row := range rows {
+		if refundFromRow(row).made(e.Refund) {
+			return false, nil
+		}
+	}
+	known, err := backOf(ctx, s.db.Ent.Refund, p)
+	e.AmountMinor, e.Refund = min(e.AmountMinor+known.minor, p.AmountMinor), id.Refund{}
+	return true, err
+}
+
+// toRefund returns what is left of a payment that the provider has not given back.
+func (s *Service) toRefund(ctx context.Context, p *Payment) (int64, error) {
+	rows, err := s.db.Ent.Refund.Query().Where(ownMoney(p)...).Where(entrefund.StatusIn(entrefund.StatusSUCCEEDED, entrefund.StatusSETTLED)).All(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("read refunds of payment %s: %w", p.ID, err)
+	}
+	left := p.AmountMinor
+	for _, row := range rows {
+		left -= row.AmountMinor
+	}
+	return left, nil
+}

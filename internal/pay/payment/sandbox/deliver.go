@@ -1,0 +1,151 @@
+package sandbox
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"seckill/ent"
+	"seckill/ent/sandboxcall"
+	"seckill/internal/platform/periodic"
+)
+
+const (
+	// batch bounds one step.
+	batch = 100
+	// parallel is how many call-backs are sent concurrently.
+	parallel = 8
+	// CallTimeout bounds one delivery.
+	CallTimeout = 5 * time.Second
+	// firstPause and maxPause bound the pause before a rejected call-back is sent
+	// again; it doubles.
+	firstPause = 500 * time.Millisecond
+	maxPause   = time.Minute
+	// lease prevents other processes from sending the same call-back concurrently.
+	lease = 10 * time.Second
+)
+
+// Courier delivers the bank's call-backs to the merchant until they are accepted.
+type Courier struct {
+	bank   *Bank
+	url    string
+	signer *Signer
+	client *http.Client
+	log    *slog.Logger
+
+	Timeout time.Duration // of one delivery; 0 = CallTimeout
+}
+
+// NewCourier returns a courier to the merchant's address,
+// ".../webhooks/payments/sandbox".
+func NewCourier(bank *Bank, url string, signer *Signer, log *slog.Logger) *Courier {
+	return &Courier{bank: bank, url: url, signer: signer, client: &http.Client{}, log: log}
+}
+
+// Loop returns the delivery loop.
+func (c *Courier) Loop() periodic.Loop {
+	return periodic.Loop{Name: "sandbox call-backs", Every: 200 * time.Millisecond, Idle: time.Second, Timeout: 30 * time.Second, Step: c.Step, Log: c.log}
+}
+
+// Step settles late money and delivers due call-backs.
+func (c *Courier) Step(ctx context.Context) (map[string]int, error) {
+	if _, err := c.bank.SettleLate(ctx); err != nil {
+		return nil, err
+	}
+	due, err := c.bank.db.Ent.SandboxCall.Query().
+		Where(sandboxcall.Done(false), sandboxcall.DueAtLTE(c.bank.now())).
+		Order(ent.Asc(sandboxcall.FieldDueAt)).Limit(batch).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find call-backs: %w", err)
+	}
+	var mu sync.Mutex
+	var failed []error
+	counts := map[string]int{}
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, parallel)
+	for _, call := range due {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			what, err := c.deliver(ctx, call)
+			mu.Lock()
+			defer mu.Unlock()
+			counts[what]++
+			if err != nil {
+				failed = append(failed, err)
+			}
+		})
+	}
+	wg.Wait()
+	return counts, errors.Join(failed...)
+}
+
+// deliver sends one call-back and records whether it was accepted.
+func (c *Courier) deliver(ctx context.Context, call *ent.SandboxCall) (string, error) {
+	mine, err := c.update(ctx, call, func(u *ent.SandboxCallUpdate) { u.SetDueAt(c.bank.now().Add(lease)).AddTries(1) })
+	if err != nil || !mine {
+		return "passed", err
+	}
+	call.Tries++
+	if err := c.post(ctx, call.Body); err != nil {
+		c.log.InfoContext(ctx, "call-back not taken", slog.String("call", call.ID.String()), slog.Any("error", err))
+		pause := min(firstPause<<min(call.Tries-1, 10), maxPause)
+		_, err := c.update(ctx, call, func(u *ent.SandboxCallUpdate) { u.SetDueAt(c.bank.now().Add(pause)) })
+		return "refused", err
+	}
+	_, err = c.update(ctx, call, func(u *ent.SandboxCallUpdate) {
+		if call.Times == 1 {
+			u.SetDone(true)
+		} else {
+			u.AddTimes(-1).SetDueAt(c.bank.now())
+		}
+	})
+	return "delivered", err
+}
+
+// update changes a call-back unless another process has changed it since it was read.
+func (c *Courier) update(ctx context.Context, call *ent.SandboxCall, set func(*ent.SandboxCallUpdate)) (bool, error) {
+	changed := 0
+	err := c.bank.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		u := tx.SandboxCall.Update().Where(sandboxcall.ID(call.ID), sandboxcall.Tries(call.Tries), sandboxcall.Done(false))
+		set(u)
+		var err error
+		changed, err = u.Save(ctx)
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("write down call-back %s: %w", call.ID, err)
+	}
+	return changed == 1, nil
+}
+
+func (c *Courier) post(ctx context.Context, body []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.Timeout, CallTimeout))
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set(SignatureHeader, c.signer.Sign(body, c.bank.clock.Now()))
+	res, err := c.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 4<<10)) // so that the connection is reused
+	if res.StatusCode/100 != 2 {
+		return fmt.Errorf("merchant answered %s", res.Status)
+	}
+	return nil
+}
+
+// Close closes idle connections.
+func (c *Courier) Close() { c.client.CloseIdleConnections() }

@@ -1,0 +1,175 @@
+package payment
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"seckill/internal/buy/order"
+	"seckill/internal/outbox/webhook"
+	"seckill/internal/platform/clock"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/postgres"
+)
+
+const (
+	// ProviderTimeout bounds one call to a provider.
+	ProviderTimeout = 5 * time.Second
+	// maxRaces bounds the retries of a use case after another process moved the order.
+	maxRaces = 5
+)
+
+// Gate is the part of the gate in Redis that late payments need.
+type Gate interface {
+	// Reacquire reserves units for an expired order under a new name, and returns the
+	// epoch of the gate. Repeating it with the same name changes nothing.
+	Reacquire(ctx context.Context, r order.Reservation) (outcome ReacquireOutcome, epoch int64, err error)
+	// Return returns the units reserved under a name. Repeating it changes nothing.
+	// False means that the gate is being rebuilt and will take its state from Postgres.
+	Return(ctx context.Context, r order.Reservation) (bool, error)
+}
+
+// ReacquireOutcome is the outcome of Reacquire.
+type ReacquireOutcome string
+
+// Outcomes of Reacquire.
+const (
+	ReacquireDone   ReacquireOutcome = "DONE"
+	ReacquireNoGate ReacquireOutcome = "NO_GATE" // the item is not in Redis
+	ReacquireNone   ReacquireOutcome = "NONE"    // too few units
+	ReacquireOther  ReacquireOutcome = "OTHER"   // the user's other orders leave no room for it
+	ReacquireNotYet ReacquireOutcome = "NOT_YET" // the order's previous reservation is not returned yet
+)
+
+// Config holds the dependencies of a Service.
+type Config struct {
+	DB        *postgres.DB
+	Orders    *order.Store
+	Publisher *order.Publisher
+	Outbox    *webhook.Outbox // nil = events for other systems are not written
+	Receipts  Receipts        // nil = buyers get none
+	Gate      Gate
+	Providers []Provider    // in the order in which buyers see them
+	Events    Events        // nil = a loop finds stored events
+	Security  Security      // nil = neither is recorded
+	Inbox     Inbox         // nil = what waits for an operator is not reported
+	Timeout   time.Duration // of one call to a provider; 0 = ProviderTimeout
+	Patience  time.Duration // bound on the wait for providers in one expiry step; 0 = 6 s
+	Clock     clock.Clock   // nil = clock.System
+	// Shared compares the clocks before an act that cannot be undone; nil = Clock alone.
+	Shared *clock.Shared
+	// Registerer registers the metrics; nil = they are not exported.
+	Registerer prometheus.Registerer
+	Log        *slog.Logger
+}
+
+// Events publishes the message about a stored event; EventStream implements it. It may
+// fail: a loop finds the event.
+type Events interface {
+	Publish(ctx context.Context, event id.Held) error
+}
+
+// Security records forged call-backs and settled money; account.SecurityLog implements it.
+type Security interface {
+	// HeldSettled is called when an operator ends held money that was settled elsewhere.
+	HeldSettled(ctx context.Context, by id.User, what string)
+	// CallbacksForged is called at most every 10 s, with the number since the last call.
+	CallbacksForged(ctx context.Context, provider string, count int)
+}
+
+// Inbox learns what waits for an operator; inbox.Reporter implements it.
+type Inbox interface {
+	// Changed is called after the commit of a change.
+	Changed(ctx context.Context)
+	// ProviderAway is called with each failed call of a provider that is away: it is not
+	// offered until then. A zero time means that it answers again.
+	ProviderAway(ctx context.Context, provider string, until time.Time)
+}
+
+// Service implements the payment use cases. It is safe for concurrent use by any number
+// of processes.
+type Service struct {
+	db        *postgres.DB
+	orders    *order.Store
+	publisher *order.Publisher
+	outbox    *webhook.Outbox
+	receipts  Receipts
+	gate      Gate
+	providers map[string]Provider
+	offered   []Provider // in the order of the settings
+	events    Events
+	inbox     Inbox
+	timeout   time.Duration // of one call to a provider
+	patience  time.Duration
+	expiry    expiryScan
+	clock     clock.Clock
+	shared    *clock.Shared
+	metrics   *metrics
+	breakers  breakers
+	forged    forgeries
+	log       *slog.Logger
+}
+
+// New returns a service.
+func New(cfg Config) *Service {
+	s := &Service{
+		db: cfg.DB, orders: cfg.Orders, publisher: cfg.Publisher, outbox: cfg.Outbox, receipts: cfg.Receipts, gate: cfg.Gate, providers: map[string]Provider{}, offered: cfg.Providers,
+		events: cfg.Events, inbox: cfg.Inbox, timeout: cmp.Or(cfg.Timeout, ProviderTimeout), patience: cmp.Or(cfg.Patience, defaultPatience), expiry: expiryScan{batches: maxExpireBatches}, clock: cfg.Clock, shared: cfg.Shared,
+		metrics: newMetrics(cfg.Registerer), log: cfg.Log,
+	}
+	for _, p := range cfg.Providers {
+		s.providers[p.Name()] = p
+		s.metrics.start(p.Name())
+	}
+	if s.clock == nil {
+		s.clock = clock.System{}
+	}
+	if s.shared == nil {
+		s.shared = clock.NewShared(s.clock, nil, nil, s.log)
+	}
+	s.forged.security, s.forged.clock = cfg.Security, s.clock
+	return s
+}
+
+// Names returns the names of the providers.
+func (s *Service) Names() []string { return slices.Sorted(maps.Keys(s.providers)) }
+
+func (s *Service) provider(name string) (Provider, error) {
+	p, ok := s.providers[name]
+	if !ok {
+		return nil, fmt.Errorf("no payment provider %q", name)
+	}
+	return p, nil
+}
+
+// ask calls a provider with a timeout, and measures the call.
+func (s *Service) ask(ctx context.Context, provider, step string, call func(ctx context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	began := s.clock.Now()
+	err := call(limited)
+	s.metrics.called(provider, step, err, s.clock.Now().Sub(began))
+	if ctx.Err() == nil { // otherwise it was this process that ended the call
+		s.noteCall(ctx, provider, step, err)
+	}
+	if err != nil {
+		return fmt.Errorf("%s at the provider: %w", step, err)
+	}
+	return nil
+}
+
+// reportChange reports to the inbox that what waits for an operator has changed.
+func (s *Service) reportChange(ctx context.Context) {
+	if s.inbox != nil {
+		s.inbox.Changed(ctx)
+	}
+}
+
+// now returns the time of an operation, in the precision of the database.
+func (s *Service) now() time.Time { return s.clock.Now().UTC().Truncate(time.Microsecond) }

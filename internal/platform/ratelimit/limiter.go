@@ -1,0 +1,133 @@
+package ratelimit
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/platform/clock"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/telemetry"
+)
+
+// WindowLua defines the Lua function that counts attempts in a window; lua/window.lua
+// documents it.
+//
+//go:embed lua/window.lua
+var WindowLua string
+
+//go:embed lua/allow.lua
+var allowSource string
+
+var allow = redis.NewScript(WindowLua + allowSource)
+
+// Outcome is the outcome of an attempt, for metrics.
+type Outcome string
+
+// Outcomes.
+const (
+	Passed       Outcome = "passed"
+	RefusedHere  Outcome = "refused_locally" // without a call to Redis
+	RefusedThere Outcome = "refused"
+	Faulted      Outcome = "fault" // Redis did not answer
+)
+
+// Config configures a Limiter.
+type Config struct {
+	Client redis.UniversalClient // without retries: an attempt executed twice counts twice
+	Prefix string                // of every key, for example "sk:"
+	Clock  clock.Clock
+	Size   int  // subjects stored in the process; 0 = DefaultLocalSize
+	Off    bool // allow everything: for drills and tests
+	// Registerer registers the metrics; nil = they are not exported.
+	Registerer prometheus.Registerer
+}
+
+// Limiter counts attempts across all processes. It is safe for concurrent use.
+type Limiter struct {
+	cfg   Config
+	tries *prometheus.CounterVec // by policy and outcome
+	local *Local[bucket]
+}
+
+// bucket identifies one subject under one policy.
+type bucket struct {
+	policy  string
+	subject Subject
+}
+
+// New returns a Limiter.
+func New(cfg Config) *Limiter {
+	tries := promauto.With(cfg.Registerer).NewCounterVec(prometheus.CounterOpts{
+		Namespace: telemetry.Namespace, Subsystem: "ratelimit", Name: "tries_total",
+		Help: "Attempts counted against a rate limit. Label policy: its name. " +
+			"Label outcome: passed, refused, refused_locally (without asking Redis), fault (Redis did not answer).",
+	}, []string{"policy", "outcome"})
+	return &Limiter{cfg: cfg, tries: tries, local: NewLocal[bucket](cfg.Clock, cfg.Size)}
+}
+
+func (l *Limiter) count(policy string, o Outcome) { l.tries.WithLabelValues(policy, string(o)).Inc() }
+
+// Allow counts one attempt of a subject, if it is allowed. The error is a fault
+// UNAVAILABLE: Redis did not answer, and the policy fails closed.
+func (l *Limiter) Allow(ctx context.Context, p Policy, subject Subject) (Decision, error) {
+	if l.cfg.Off || p.unlimited() {
+		return decision(0), nil
+	}
+	b, now := bucket{p.Name, subject}, l.local.now()
+	// The process has counted the attempts that Redis allowed, and those in transit, so
+	// Redis would refuse whatever it refuses.
+	if d := l.local.take(p, b, now); !d.Allowed {
+		l.count(p.Name, RefusedHere)
+		return d, nil
+	}
+	wait, err := l.ask(ctx, p, b)
+	if err != nil {
+		return l.uncounted(p, b, now, err)
+	}
+	if wait > 0 {
+		l.local.giveBack(b, now)
+		l.local.refuse(p, b, l.local.now()+wait)
+		l.count(p.Name, RefusedThere)
+		return decision(wait), nil
+	}
+	l.count(p.Name, Passed)
+	return decision(0), nil
+}
+
+// AllowAddr counts one attempt of each network that contains the address, the smallest
+// first: for IPv6 the /64, and the /56 and /48 with two and three times the limit. It
+// stops at the first network that refuses; what the smaller ones have counted stays.
+func (l *Limiter) AllowAddr(ctx context.Context, p Policy, ip netip.Addr) (d Decision, err error) {
+	for _, r := range Ranges(ip) {
+		if d, err = l.Allow(ctx, p.times(r.Factor), r.Subject); err != nil || !d.Allowed {
+			return d, err
+		}
+	}
+	return d, nil
+}
+
+func (l *Limiter) ask(ctx context.Context, p Policy, b bucket) (wait int64, err error) {
+	key := l.cfg.Prefix + "window:" + b.policy + ":" + string(b.subject)
+	return allow.Run(ctx, l.cfg.Client, []string{key}, p.Burst, p.window()).Int64()
+}
+
+// uncounted decides when Redis did not answer. Under FailOpen the attempt stays counted in
+// this process: its limit is the limit now.
+func (l *Limiter) uncounted(p Policy, b bucket, at int64, cause error) (Decision, error) {
+	l.count(p.Name, Faulted)
+	if p.Mode == FailOpen {
+		return decision(0), nil
+	}
+	l.local.giveBack(b, at)
+	return Decision{}, &fault.Error{
+		Code: fault.Unavailable, Message: "tries cannot be counted now; try again shortly",
+		RetryAfter: time.Second, Err: fmt.Errorf("rate limit %s: %w", p.Name, cause),
+	}
+}

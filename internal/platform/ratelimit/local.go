@@ -1,0 +1,104 @@
+package ratelimit
+
+import (
+	"hash/maphash"
+	"sync"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"seckill/internal/platform/clock"
+)
+
+const (
+	localShards = 16 // locks; more than the cores of one process
+	// DefaultLocalSize is the maximum number of subjects in a Local, about 250 bytes
+	// each, and 16 for each attempt of a limit above 4.
+	DefaultLocalSize = 1 << 17
+)
+
+// Local counts the attempts of one operation in this process only. When full, it evicts
+// the least recently used subject. It is safe for concurrent use, does no I/O and
+// allocates only for a new subject, and until it has the attempts of one window.
+type Local[K comparable] struct {
+	clock    clock.Clock
+	off      bool
+	subjects *subjects[K, history]
+}
+
+// NewLocal returns a Local for about size subjects, 0 = DefaultLocalSize.
+func NewLocal[K comparable](c clock.Clock, size int) *Local[K] {
+	return &Local[K]{clock: c, subjects: newSubjects[K, history](size)}
+}
+
+// NewLocalOff returns a Local that allows everything: for drills and tests.
+func NewLocalOff[K comparable]() *Local[K] { return &Local[K]{off: true} }
+
+// Allow counts one attempt of a subject, if it is allowed.
+func (l *Local[K]) Allow(p Policy, subject K) Decision {
+	if l.off || p.unlimited() {
+		return decision(0)
+	}
+	return l.take(p, subject, l.now())
+}
+
+func (l *Local[K]) now() int64 { return l.clock.Now().UnixMicro() }
+
+func (l *Local[K]) take(p Policy, subject K, now int64) (d Decision) {
+	l.subjects.with(subject, func(h *history) {
+		wait := h.wait(p.limit(), now)
+		if wait == 0 {
+			h.take(p.limit(), now)
+		}
+		d = decision(wait)
+	})
+	return d
+}
+
+// giveBack reverts a take at a time.
+func (l *Local[K]) giveBack(subject K, at int64) {
+	l.subjects.with(subject, func(h *history) { h.giveBack(at) })
+}
+
+// refuse refuses attempts until a time, as Redis does.
+func (l *Local[K]) refuse(p Policy, subject K, until int64) {
+	l.subjects.with(subject, func(h *history) { h.refused, h.until = p.limit(), until })
+}
+
+// subjects holds a state for each of a bounded number of subjects.
+type subjects[K comparable, S any] struct {
+	seed   maphash.Seed
+	shards [localShards]subjectShard[K, S]
+}
+
+type subjectShard[K comparable, S any] struct {
+	mu     sync.Mutex
+	states *simplelru.LRU[K, *S] // guarded by mu
+}
+
+func newSubjects[K comparable, S any](size int) *subjects[K, S] {
+	if size <= 0 {
+		size = DefaultLocalSize
+	}
+	s := &subjects[K, S]{seed: maphash.MakeSeed()}
+	for i := range s.shards {
+		states, err := simplelru.NewLRU[K, *S]((size+localShards-1)/localShards, nil)
+		if err != nil {
+			panic(err) // only for a size below 1
+		}
+		s.shards[i].states = states
+	}
+	return s
+}
+
+// with calls change with the state of a subject, zero for a new one.
+func (s *subjects[K, S]) with(subject K, change func(*S)) {
+	shard := &s.shards[maphash.Comparable(s.seed, subject)%localShards]
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	state, ok := shard.states.Get(subject)
+	if !ok {
+		state = new(S)
+		shard.states.Add(subject, state)
+	}
+	change(state)
+}

@@ -1,0 +1,85 @@
+package ratelimit
+
+import (
+	"net/netip"
+	"strconv"
+
+	"seckill/internal/platform/id"
+)
+
+// Subject is the key that attempts are counted by.
+type Subject string
+
+// All counts all requests together.
+const All Subject = "all"
+
+// User counts one user.
+func User(id id.User) Subject { return Subject("u:" + id.String()) }
+
+// Session counts one session.
+func Session(id id.Session) Subject { return Subject("s:" + id.String()) }
+
+// In counts the subject separately in one sale.
+func (s Subject) In(sale id.Sale) Subject { return s + "@" + Subject(sale.String()) }
+
+// Addr counts one address; for IPv6 the /64, the smallest network assigned to a customer.
+// Invalid addresses count together. A limit by address uses AllowAddr, which counts the
+// wider IPv6 networks too.
+func Addr(ip netip.Addr) Subject { return Ranges(ip)[0].Subject }
+
+// Range is a network that contains an address, and the factor by which its limit exceeds
+// that of a single address.
+type Range struct {
+	Subject Subject
+	Factor  int
+}
+
+// ipv6Ranges are the networks that providers assign to one customer: a /64, a /56 or a
+// /48 (RFC 6177). The limits grow far more slowly than the number of /64s, because one
+// customer can use all of them.
+var ipv6Ranges = [...]struct{ bits, factor int }{{64, 1}, {56, 2}, {48, 3}}
+
+// Ranges returns the networks of an address, the smallest first; at least one.
+func Ranges(ip netip.Addr) []Range {
+	ip = ip.Unmap().WithZone("")
+	if !ip.IsValid() {
+		return []Range{{"a:unknown", 1}}
+	}
+	if ip.Is4() {
+		return []Range{{Subject("a:" + ip.String()), 1}}
+	}
+	out := make([]Range, 0, len(ipv6Ranges))
+	for _, r := range ipv6Ranges {
+		prefix, err := ip.Prefix(r.bits)
+		if err != nil {
+			continue // only for bits beyond the length of an IPv6 address
+		}
+		out = append(out, Range{Subject("a:" + prefix.Addr().String() + "/" + strconv.Itoa(r.bits)), r.factor})
+	}
+	return out
+}
+
+// times returns the policy with its limits multiplied.
+func (p Policy) times(factor int) Policy {
+	p.Burst, p.PerSecond = p.Burst*factor, p.PerSecond*float64(factor)
+	return p
+}
+
+// Network returns the /24 of an IPv4 or the /48 of an IPv6 address, for limits per
+// network. It is invalid for an address that is not public: that of a proxy or of the
+// machine itself does not identify the client.
+func Network(ip netip.Addr) netip.Prefix {
+	ip = ip.Unmap().WithZone("")
+	if !ip.IsGlobalUnicast() || ip.IsPrivate() {
+		return netip.Prefix{}
+	}
+	bits := 48
+	if ip.Is4() {
+		bits = 24
+	}
+	network, err := ip.Prefix(bits)
+	if err != nil {
+		return netip.Prefix{} // only for bits beyond the length of an address
+	}
+	return network
+}

@@ -1,0 +1,112 @@
+package operator
+
+import (
+	"slices"
+	"time"
+
+	"seckill/internal/buy/sale"
+)
+
+// changes are the fields that an edit changed, each with its new value, as written to the
+// log. The field sale.FormerValues has the former values.
+type changes map[string]any
+
+// set records the values of a field that changed.
+func (c changes) set(field string, before, now any) {
+	old, ok := c[sale.FormerValues].(changes)
+	if !ok {
+		old = changes{}
+		c[sale.FormerValues] = old
+	}
+	c[field], old[field] = now, before
+}
+
+// put records a field if it changed.
+func put[T comparable](c changes, field string, before, now T) {
+	if before != now {
+		c.set(field, before, now)
+	}
+}
+
+func putTime(c changes, field string, before, now time.Time) {
+	if !before.Equal(now) {
+		c.set(field, before.UTC(), now.UTC())
+	}
+}
+
+// accountAge returns the least age of a buyer's account in hours, as stored.
+func (d SaleDraft) accountAge() int { return int(d.Requires.AccountAge / time.Hour) }
+
+func (d SaleDraft) changes(before SaleDraft) changes {
+	c := changes{}
+	put(c, "title", before.Title, d.Title)
+	put(c, "slug", before.Slug, d.Slug)
+	put(c, "rules", before.Rules, d.Rules)
+	putTime(c, "startsAt", before.StartsAt, d.StartsAt)
+	putTime(c, "endsAt", before.EndsAt, d.EndsAt)
+	put(c, "paymentWindowSeconds", int(before.PaymentWindow/time.Second), int(d.PaymentWindow/time.Second))
+	put(c, "purchaseLimit", before.PurchaseLimit, d.PurchaseLimit)
+	put(c, "hideExactStock", before.HideExactStock, d.HideExactStock)
+	put(c, "requiresAddress", before.RequiresAddress, d.RequiresAddress)
+	put(c, "requireVerifiedContact", before.Requires.VerifiedContact, d.Requires.VerifiedContact)
+	put(c, "minimumAccountAge", before.accountAge(), d.accountAge())
+	put(c, "accent", before.Accent, d.Accent)
+	if !slices.Equal(before.Items, d.Items) {
+		c.set("items", loggedItems(before.Items), loggedItems(d.Items))
+	}
+	return c
+}
+
+func loggedItems(items []ItemDraft) []map[string]any {
+	out := make([]map[string]any, len(items))
+	for i, item := range items {
+		out[i] = map[string]any{"goods": item.Goods.Public(), "price": item.Price.Decimal(), "stock": item.Stock, "purchaseLimit": item.PurchaseLimit}
+	}
+	return out
+}
+
+// switchChanges returns the switches that changed, under the names of SetSaleSwitchesInput.
+func switchChanges(before, now sale.Switches) changes {
+	c := changes{}
+	put(c, "captchaRequired", before.CaptchaRequired, now.CaptchaRequired)
+	put(c, "proofOfWorkMax", before.PowMax, now.PowMax)
+	put(c, "permitRatio", before.PermitRatio(), now.PermitRatio())
+	put(c, "inflowPerSecond", before.InflowPerSecond, now.InflowPerSecond)
+	put(c, "limitBurst", before.LimitBurst, now.LimitBurst)
+	put(c, "limitPerSecond", before.LimitPerSecond, now.LimitPerSecond)
+	if !slices.Equal(before.CaptchaKinds, now.CaptchaKinds) {
+		c.set("captchaKinds", listed(before.CaptchaKinds), listed(now.CaptchaKinds))
+	}
+	return c
+}
+
+// listed returns an empty list for none, which the log would have as null.
+func listed(kinds []string) []string { return append([]string{}, kinds...) }
+
+func (d GoodsDraft) changes(before GoodsDraft) changes {
+	c := changes{}
+	put(c, "name", before.Name, d.Name)
+	put(c, "description", before.Description, d.Description)
+	put(c, "listPrice", before.ListPrice.Decimal(), d.ListPrice.Decimal())
+	put(c, "externalId", before.ExternalID, d.ExternalID)
+	put(c, "sku", before.SKU, d.SKU)
+	put(c, "imageAlt", before.ImageAlt, d.ImageAlt)
+	if picture := pictureName(d.ImageURL); picture != pictureName(before.ImageURL) {
+		c.set("imageUrl", pictureName(before.ImageURL), picture)
+	}
+	return c
+}
+
+// maxPictureName limits what the log stores of a picture in a data URL.
+const maxPictureName = 128
+
+// pictureName returns the log's name for a picture; "" = none.
+func pictureName(address *string) string {
+	if address == nil {
+		return ""
+	}
+	if len(*address) > maxPictureName {
+		return (*address)[:maxPictureName] + "…"
+	}
+	return *address
+}

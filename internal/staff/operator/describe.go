@@ -1,0 +1,38 @@
+package operator
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"seckill/ent"
+	"seckill/internal/buy/sale"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
+)
+
+// described are the fields that change after the approval of a sale: buyers read them, but
+// neither the gate nor an order depends on them.
+var described = []string{"title", "rules", "accent"}
+
+// describe changes title, rules and accent of a sale that was approved. A patch that changes
+// another field is refused.
+func (s *Service) describe(ctx context.Context, by sale.Actor, saleID id.Sale, p SalePatch) (*sale.Sale, error) {
+	var d SaleDraft
+	var changed changes
+	return s.do(ctx, act{
+		by: by, sale: saleID, what: sale.ActDescribe, note: p.Note, details: &changed,
+		decide: func(v *sale.Sale) (sale.Status, error) {
+			d = p.of(v)
+			faults := fault.All(optional(&p.Note, maxNote, "note"), line(&d.Title, "title"), optional(&d.Rules, maxText, "rules"), checkAccent(&d.Accent))
+			changed = d.changes(SalePatch{}.of(v))
+			for _, field := range slices.Sorted(maps.Keys(changed)) {
+				if field != sale.FormerValues && !slices.Contains(described, field) {
+					return "", conflict(field)
+				}
+			}
+			return v.Status, faults
+		},
+		set: func(u *ent.SaleUpdate) { u.SetTitle(d.Title).SetRules(d.Rules).SetAccent(d.Accent) },
+	})
+}

@@ -1,0 +1,81 @@
+package operator
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"seckill/internal/buy/sale"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
+)
+
+// ExportPath is the download URL of a sale's orders: ?sale=<public id>.
+const ExportPath = "/exports/orders.csv"
+
+// writeDeadline is the timeout of one write of a download.
+const writeDeadline = 30 * time.Second
+
+// Downloads serves exports to operators. authenticate returns the user of a request; its
+// error is a fault.
+func (s *Service) Downloads(authenticate func(*http.Request) (sale.Actor, error)) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+ExportPath, func(w http.ResponseWriter, r *http.Request) {
+		by, err := authenticate(r)
+		if err != nil {
+			s.refuse(w, r, err)
+			return
+		}
+		saleID, err := id.ParseSale(r.URL.Query().Get("sale"))
+		if err != nil {
+			http.Error(w, "There is no such sale.", http.StatusNotFound)
+			return
+		}
+		export, err := s.ExportOrders(r.Context(), by, saleID)
+		switch {
+		case fault.ReasonOf(err) == fault.Unknown:
+			http.Error(w, "There is no such sale.", http.StatusNotFound)
+		case err != nil:
+			s.refuse(w, r, err)
+		default:
+			s.send(w, r, export)
+		}
+	})
+	return mux
+}
+
+// send streams an export. After an error the connection is aborted, so that a partial
+// file is not taken for a complete one.
+func (s *Service) send(w http.ResponseWriter, r *http.Request, export *Export) {
+	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+	w.Header().Set("Content-Disposition", `attachment; filename="`+export.Name()+`"`)
+	w.Header().Set("Cache-Control", "no-store")
+	if _, err := export.CSV(r.Context(), deadlineWriter{w}); err != nil {
+		s.cfg.Log.WarnContext(r.Context(), "export broke off", slog.Any("error", err))
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// deadlineWriter sets a deadline for each write, independent of the total duration.
+type deadlineWriter struct{ w http.ResponseWriter }
+
+func (p deadlineWriter) Write(b []byte) (int, error) {
+	err := http.NewResponseController(p.w).SetWriteDeadline(time.Now().Add(writeDeadline))
+	if err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return 0, err
+	}
+	return p.w.Write(b)
+}
+
+func (s *Service) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	switch fault.CodeOf(err) {
+	case fault.Unauthenticated:
+		http.Error(w, "Please sign in first.", http.StatusUnauthorized)
+	case fault.Forbidden:
+		http.Error(w, "Your role may not do this.", http.StatusForbidden)
+	default:
+		s.cfg.Log.ErrorContext(r.Context(), "export", slog.Any("error", err))
+		http.Error(w, "The orders cannot be read now.", http.StatusServiceUnavailable)
+	}
+}

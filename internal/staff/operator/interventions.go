@@ -1,0 +1,226 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"seckill/ent"
+	"seckill/ent/intervention"
+	"seckill/internal/buy/sale"
+	"seckill/internal/platform/id"
+)
+
+// Kind is the type of an intervention.
+type Kind string
+
+// Kinds of interventions.
+const (
+	AdjustStock Kind = "ADJUST_STOCK"
+	VoidOrder   Kind = "VOID_ORDER"
+	ExtendSale  Kind = "EXTEND_SALE"
+)
+
+// State is the progress of an intervention.
+//
+//	a change of stock                          the void of an order
+//
+//	REQUESTED ──► DECLINED                     REQUESTED (paid) ──► DECLINED
+//	    │ confirmed by a second operator           │ confirmed by a second operator
+//	    │                                          ▼
+//	    ├─ units added:                        REFUNDING ──► DONE
+//	    │    Postgres, then FINISHING, then gate
+//	    │    ──► DONE                          FINISHING (unpaid) ──► DONE
+//	    │                                          │
+//	    └─ units taken off:                        └─ paid meanwhile ──► REFUSED
+//	         TAKING: gate, then Postgres ──► DONE
+//	           │ ├─ fewer are left ──► REFUSED
+//	           └─ Postgres has fewer: RETURNING to the gate ──► REFUSED
+//
+// An intervention that needs no confirmation begins at once. Step finishes those that a
+// crashed process left.
+type State string
+
+// States of an intervention.
+const (
+	Requested State = "REQUESTED" // waits for confirmation
+	Declined  State = "DECLINED"
+	Taking    State = "TAKING"    // units are to be taken from the gate, then from Postgres
+	Returning State = "RETURNING" // Postgres could not release them: they go back to the gate
+	Refunding State = "REFUNDING" // the money of a paid order is to be refunded
+	Finishing State = "FINISHING" // units were added to Postgres, the gate is to follow; or an unpaid order is to end
+	Done      State = "DONE"
+	Refused   State = "REFUSED" // fewer units were left than requested, or the sale ended first
+)
+
+// Intervention is an operation of an operator that may need a second one: it moves units,
+// or extends a sale.
+type Intervention struct {
+	ID          id.Act
+	Kind        Kind
+	State       State
+	Sale        id.Sale
+	Item        id.Item    // Nil for ExtendSale
+	Order       *id.Order  // of VoidOrder
+	Units       int        // signed for AdjustStock; 0 for ExtendSale
+	EndsAt      *time.Time // new end of the sale, for ExtendSale
+	Extension   int        // of ExtendSale: by how many seconds
+	Note        string
+	RequestedBy id.User
+	DecidedBy   *id.User // the second operator
+	Decision    string   // remark of the second operator
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+}
+
+func fromRow(r *ent.Intervention) *Intervention {
+	return &Intervention{
+		ID: r.ID, Kind: Kind(r.Kind), State: State(r.State), Sale: r.SaleID, Item: r.ItemID, Order: r.OrderID,
+		Units: r.Quantity, EndsAt: r.EndsAt, Extension: r.ExtensionSeconds, Note: r.Note, RequestedBy: r.RequestedBy, DecidedBy: r.DecidedBy, Decision: r.Decision,
+		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
+	}
+}
+
+// Entries of the live feed about requests for confirmation. They do not change the sale.
+const (
+	ActRequestAdjust sale.Act = "REQUEST_ADJUST_STOCK"
+	ActRequestVoid   sale.Act = "REQUEST_VOID_ORDER"
+	ActRequestExtend sale.Act = "REQUEST_EXTEND_SALE"
+)
+
+// publishRequest publishes an entry about a request to the live feed.
+func (s *Service) publishRequest(ctx context.Context, v *sale.Sale, act *Intervention, what sale.Act) {
+	details, err := act.details()
+	if err != nil {
+		s.cfg.Log.ErrorContext(ctx, "request not published", slog.Any("error", err))
+		return
+	}
+	s.publish(ctx, sale.LogLine{
+		ID: act.ID.UUID(), Sale: v.ID, Actor: &act.RequestedBy, Act: what, From: v.Status, To: v.Status, Revision: v.Revision,
+		Note: act.Note, Details: details, At: act.CreatedAt.UTC(),
+	})
+}
+
+// details returns the log details: what moves, who requested and who confirmed it, each
+// with the reason.
+func (act *Intervention) details() (string, error) {
+	d := map[string]any{}
+	switch {
+	case act.Kind == ExtendSale:
+		d["endsAt"] = act.EndsAt.UTC()
+	case act.Order != nil:
+		d["units"], d["order"] = act.Units, act.Order.Public()
+	default:
+		d["units"], d["item"] = act.Units, act.Item.Public()
+	}
+	act.persons(d)
+	return detailsOf(d)
+}
+
+// insert writes a new intervention in the caller's transaction.
+func (s *Service) insert(ctx context.Context, tx *ent.Tx, in *Intervention) error {
+	now := s.cfg.Clock.Now()
+	in.CreatedAt, in.UpdatedAt = now, now
+	return tx.Intervention.Create().SetID(in.ID).SetKind(intervention.Kind(in.Kind)).SetState(intervention.State(in.State)).
+		SetSaleID(in.Sale).SetItemID(in.Item).SetNillableOrderID(in.Order).SetQuantity(in.Units).SetNillableEndsAt(in.EndsAt).SetExtensionSeconds(in.Extension).SetNote(in.Note).
+		SetRequestedBy(in.RequestedBy).SetCreatedAt(now).SetUpdatedAt(now).Exec(ctx)
+}
+
+// errConflict reports that another process advanced the intervention first.
+var errConflict = errors.New("intervention was changed by another operator")
+
+// advance moves an intervention by compare-and-set in the caller's transaction.
+func (s *Service) advance(ctx context.Context, tx *ent.Tx, in *Intervention, to State) error {
+	update := tx.Intervention.Update().Where(intervention.ID(in.ID), intervention.StateEQ(intervention.State(in.State))).
+		SetState(intervention.State(to)).SetUpdatedAt(s.cfg.Clock.Now()).SetNillableDecidedBy(in.DecidedBy).SetDecision(in.Decision)
+	n, err := update.Save(ctx)
+	if err != nil {
+		return fmt.Errorf("move intervention %s to %s: %w", in.ID, to, err)
+	}
+	if n == 0 {
+		return errConflict
+	}
+	return nil
+}
+
+// move is advance in its own transaction. After a conflict it returns the intervention as
+// read again.
+func (s *Service) move(ctx context.Context, in *Intervention, to State) (*Intervention, error) {
+	err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error { return s.advance(ctx, tx, in, to) })
+	if err != nil && !errors.Is(err, errConflict) {
+		return nil, err
+	}
+	return s.Intervention(ctx, in.ID)
+}
+
+// Intervention returns an intervention; nil if there is none.
+func (s *Service) Intervention(ctx context.Context, interventionID id.Act) (*Intervention, error) {
+	row, err := s.cfg.DB.Ent.Intervention.Get(ctx, interventionID)
+	if ent.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // none is an answer
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read intervention %s: %w", interventionID, err)
+	}
+	return fromRow(row), nil
+}
+
+// DecideInput is the decision of the second operator on a request.
+type DecideInput struct {
+	By           sale.Actor
+	Intervention id.Act
+	Confirm      bool
+	Note         string
+}
+
+// Decide confirms or declines a request. The requester cannot confirm it, nor can the
+// buyer of an order confirm its void; a requester who declines cancels the request.
+func (s *Service) Decide(ctx context.Context, in DecideInput) (*Intervention, error) {
+	if err := requireStaff(in.By); err != nil {
+		return nil, err
+	}
+	if err := optional(&in.Note, maxNote, "note"); err != nil {
+		return nil, err
+	}
+	request, err := s.Intervention(ctx, in.Intervention)
+	switch {
+	case err != nil:
+		return nil, err
+	case request == nil:
+		return nil, unknown("interventionId")
+	case request.State != Requested:
+		return request, conflict("interventionId")
+	case in.Confirm && request.RequestedBy == in.By.ID:
+		return request, selfApproval("interventionId")
+	}
+	if in.Confirm && request.Order != nil {
+		o, err := s.cfg.Orders.Reload(ctx, *request.Order)
+		if err != nil {
+			return nil, err
+		}
+		if o != nil && o.User == in.By.ID {
+			return request, selfApproval("interventionId")
+		}
+	}
+	request.DecidedBy, request.Decision = &in.By.ID, in.Note
+	if !in.Confirm {
+		now, err := s.move(ctx, request, Declined)
+		s.reportChange(ctx)
+		if err == nil && now.State != Declined {
+			return now, conflict("interventionId")
+		}
+		return now, err
+	}
+	switch request.Kind {
+	case VoidOrder:
+		return s.voidConfirmed(ctx, request)
+	case ExtendSale:
+		extended, err := s.extend(ctx, in.By, request)
+		s.reportChange(ctx)
+		return extended.Intervention, err
+	case AdjustStock:
+	}
+	return s.adjust(ctx, in.By, request)
+}

@@ -1,0 +1,174 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"seckill/ent"
+	"seckill/ent/stockmovement"
+	"seckill/internal/buy/sale"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
+)
+
+// ActInput is the input of an operation on a sale that only needs a reason.
+type ActInput struct {
+	By   sale.Actor
+	Sale id.Sale
+	Note string
+}
+
+// Submit submits a draft for approval, unless its start has passed, or no payment provider takes
+// an order of it.
+func (s *Service) Submit(ctx context.Context, in ActInput) (*sale.Sale, error) {
+	if err := optional(&in.Note, maxNote, "note"); err != nil {
+		return nil, err
+	}
+	return s.do(ctx, act{
+		by: in.By, sale: in.Sale, what: sale.ActSubmit, note: in.Note,
+		decide: func(v *sale.Sale) (sale.Status, error) {
+			if !v.StartsAt.After(s.cfg.Clock.Now()) {
+				return "", invalid(fault.StartInTheFuture, "saleId")
+			}
+			return sale.PendingApproval, s.cfg.Payments.CheckSale(v)
+		},
+	})
+}
+
+// Approve approves a sale, unless its start has passed. Users who created or edited it
+// cannot approve it. Its stock enters the ledger.
+func (s *Service) Approve(ctx context.Context, in ActInput) (*sale.Sale, error) {
+	if err := optional(&in.Note, maxNote, "note"); err != nil {
+		return nil, err
+	}
+	return s.do(ctx, act{
+		by: in.By, sale: in.Sale, what: sale.ActApprove, note: in.Note,
+		decide: func(v *sale.Sale) (sale.Status, error) {
+			wrote, err := s.wrote(ctx, v, in.By.ID)
+			if err != nil {
+				return "", err
+			}
+			if wrote {
+				return "", selfApproval("saleId")
+			}
+			if !v.StartsAt.After(s.cfg.Clock.Now()) {
+				return "", invalid(fault.StartInTheFuture, "saleId")
+			}
+			return sale.Approved, s.cfg.Payments.CheckSale(v)
+		},
+		within: func(ctx context.Context, tx *ent.Tx, v *sale.Sale) error { return s.openLedger(ctx, tx, v) },
+	})
+}
+
+// wrote reports whether a user, or a service account of the user, wrote a sale.
+func (s *Service) wrote(ctx context.Context, v *sale.Sale, user id.User) (bool, error) {
+	agents, err := s.Agents(ctx, user)
+	if err != nil {
+		return false, err
+	}
+	authors := append(agents, user)
+	if v.CreatedBy != nil && slices.Contains(authors, *v.CreatedBy) {
+		return true, nil
+	}
+	return s.cfg.Sales.WroteIt(ctx, v.ID, authors...)
+}
+
+func (s *Service) openLedger(ctx context.Context, tx *ent.Tx, v *sale.Sale) error {
+	for _, item := range v.Items {
+		err := tx.StockMovement.Create().SetID(s.cfg.NewID()).SetOrderID(item.ID.UUID()).SetItemID(item.ID).
+			SetKind(stockmovement.KindOPEN).SetQuantity(item.Total).SetCreatedAt(s.cfg.Clock.Now()).Exec(ctx)
+		if err != nil {
+			return fmt.Errorf("open the ledger of item %s: %w", item.ID, err)
+		}
+	}
+	return nil
+}
+
+// Reject sends a sale back to its author with a reason.
+func (s *Service) Reject(ctx context.Context, in ActInput) (*sale.Sale, error) {
+	if err := requireNote(&in.Note); err != nil {
+		return nil, err
+	}
+	return s.do(ctx, act{by: in.By, sale: in.Sale, what: sale.ActReject, note: in.Note})
+}
+
+// ScheduleInput sets the times of an approved sale; nil leaves a time unchanged.
+type ScheduleInput struct {
+	By        sale.Actor
+	Sale      id.Sale
+	StartsAt  *time.Time
+	EndsAt    *time.Time
+	PreheatAt *time.Time // nil = ten minutes before the start
+	Note      string
+}
+
+// times are the times of a sale.
+type times struct{ starts, ends, preheat time.Time }
+
+// changes returns the times that changed, for the log.
+func (t times) changes(v *sale.Sale) changes {
+	c := changes{}
+	putTime(c, "startsAt", v.StartsAt, t.starts)
+	putTime(c, "endsAt", v.EndsAt, t.ends)
+	putTime(c, "preheatAt", v.PreheatAt, t.preheat)
+	return c
+}
+
+func (in ScheduleInput) of(v *sale.Sale) times {
+	t := times{starts: v.StartsAt, ends: v.EndsAt}
+	set(&t.starts, in.StartsAt)
+	set(&t.ends, in.EndsAt)
+	t.preheat = t.starts.Add(-preheatBefore)
+	set(&t.preheat, in.PreheatAt)
+	return t
+}
+
+// MaxPreheat is the longest time from its preload to the opening of a sale: the load slots
+// that the scheduler certainly covers. A sale with an earlier one would stay SCHEDULED after
+// that time.
+const MaxPreheat = 8 * time.Hour
+
+func (t times) check(now time.Time) error {
+	var preheat error
+	switch {
+	case t.preheat.After(t.starts):
+		preheat = invalid(fault.BeforeStart, "preheatAt")
+	case t.preheat.Before(t.starts.Add(-MaxPreheat)):
+		preheat = invalid(fault.NearStart, "preheatAt")
+	}
+	return fault.All(checkTimes(t.starts, t.ends, now), preheat)
+}
+
+// rescheduleMargin is the time before its opening in which a loaded sale keeps its times.
+// The gates have new times at once, or after the next step of the scheduler, every
+// preload.Every.
+const rescheduleMargin = 30 * time.Second
+
+// Schedule sets the times of an approved sale, and of a scheduled or loaded one before its
+// opening: not within rescheduleMargin of the opening of a loaded sale.
+func (s *Service) Schedule(ctx context.Context, in ScheduleInput) (*sale.Sale, error) {
+	if err := optional(&in.Note, maxNote, "note"); err != nil {
+		return nil, err
+	}
+	var t times
+	var changed changes
+	return s.withGate(ctx, act{
+		by: in.By, sale: in.Sale, what: sale.ActSchedule, note: in.Note, details: &changed,
+		decide: func(v *sale.Sale) (sale.Status, error) {
+			now := s.cfg.Clock.Now()
+			to := sale.Scheduled
+			if v.Status.Loaded() {
+				to = v.Status
+				if !v.StartsAt.After(now.Add(rescheduleMargin)) {
+					return "", conflict("saleId")
+				}
+			}
+			t = in.of(v)
+			changed = t.changes(v)
+			return to, fault.All(t.check(now), s.cfg.Payments.CheckSale(v))
+		},
+		set: func(u *ent.SaleUpdate) { u.SetStartsAt(t.starts).SetEndsAt(t.ends).SetPreheatAt(t.preheat) },
+	})
+}
