@@ -144,6 +144,42 @@ func TestABuildKnowsTheActsThatItCounted(t *testing.T) {
 	})
 }
 
+// While Postgres is compared with Redis, buyers read that the sale is paused, and no unit is
+// taken. The revision of the sale stays, so that the next check opens the gate again.
+func TestASuspendedGateSellsNothingUntilItsStateIsSet(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		ref := reservation.ItemRef{Sale: f.sale, Item: f.item}
+		f.must(f.gate.Suspend(t.Context(), ref))
+		f.wantField("gate", "") // no gate is made
+		f.open(10, func(g *reservation.Contents) { g.SaleRevision = 3 })
+		set := func(state string) {
+			t.Helper()
+			done, err := f.gate.SetState(t.Context(), reservation.StateChange{
+				Sale: f.sale, Item: f.item, Epoch: 1, Revision: 3, State: state, Opens: time.Now().Add(-time.Hour), Closes: time.Now().Add(time.Hour),
+			})
+			if err != nil || !done.Done {
+				t.Errorf("%s: %+v %v", state, done, err)
+			}
+		}
+		for range 2 {
+			f.must(f.gate.Suspend(t.Context(), ref))
+			if o := f.reserve(f.attempt(id.New[id.User]())); o.Code != reservation.Paused {
+				t.Errorf("a suspended gate answered %d", o.Code)
+			}
+			f.want(figures{stock: 10})
+			f.wantField("srev", "3")
+		}
+		set(reservation.GateOpen)
+		if o := f.reserve(f.attempt(id.New[id.User]())); o.Code != reservation.Accepted {
+			t.Errorf("afterwards it answered %d", o.Code)
+		}
+		set(reservation.GateEnded)
+		f.must(f.gate.Suspend(t.Context(), ref))
+		f.wantField("gate", reservation.GateEnded)
+	})
+}
+
 func TestOfTwoTurnsTheLaterDecides(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
