@@ -219,7 +219,7 @@ func (k Keys) Feed(shard int, sale id.Sale) string {
 	return k.shard(shard, "feed:"+sale.String())
 }
 
-// DeadLetters is the stream of dead letters.
+// DeadLetters is the stream in which release 0.1 keeps dead letters.
 func (k Keys) DeadLetters() string { return k.Prefix + "{dead}:orders" }
 
 // Status is the fan-out stream of status messages.
