@@ -63,7 +63,7 @@ export function Feed({ id }: { id: string }) {
       {!lines.value.length && <p class="text-sm text-soft">{ot('op.feedEmpty')}</p>}
       <ol class="grid max-h-96 gap-1 overflow-y-auto text-sm" tabIndex={0} aria-label={ot('op.feed')}>
         {lines.value.map((line) => (
-          <li key={line.cursor} class="flex gap-3">
+          <li key={line.cursor} class="flex gap-x-3 max-sm:flex-col">
             <span class="shrink-0 text-soft">
               <DateTime at={line.at} />
             </span>

@@ -231,7 +231,7 @@ const en = {
   'op.pause.price': 'We are checking a price.',
   'op.did.EXPIRE_ORDER': 'Order expired',
   'op.csv': 'Orders as CSV',
-  'op.searchOrders': 'Number, account, name or transaction',
+  'op.searchOrders': 'Order, account or transaction',
   'op.from': 'From',
   'op.until': 'Until',
   'op.sort': 'Sort',
