@@ -12,6 +12,7 @@ import (
 	"seckill/internal/buy/salestats"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
+	"seckill/internal/platform/locale"
 	"seckill/internal/staff/report"
 )
 
@@ -144,9 +145,9 @@ func (r *Resolver) lineMessage(ctx context.Context, l *salestats.Line) string {
 		if l.Actor != nil {
 			who = r.displayName(ctx, *l.Actor)
 		}
-		line := text{"%s: %s (%s)", "%s：%s（%s）"}.with(ctx, who, report.Did(languageOf(ctx), l.Act, l.Units), report.State(languageOf(ctx), l.To))
+		line := text{"%s: %s (%s)", "%s：%s（%s）"}.with(ctx, locale.Isolate(who), report.Did(languageOf(ctx), l.Act, l.Units), report.State(languageOf(ctx), l.To))
 		if l.Note != "" {
-			line += " – " + l.Note
+			line += " – " + locale.Isolate(l.Note)
 		}
 		return line
 	case salestats.LineOrders:
@@ -154,7 +155,7 @@ func (r *Resolver) lineMessage(ctx context.Context, l *salestats.Line) string {
 	case salestats.LineFailed:
 		return fmt.Sprintf(text{"Attempts that failed: %d. %s", "抢购失败：%d。%s"}.in(ctx), l.Count, message(ctx, fault.Reason(l.Reason)))
 	case salestats.LineMoved:
-		return fmt.Sprintf("%s: %d", movedTexts[l.Status].in(ctx), l.Count)
+		return text{"%s: %d", "%s：%d"}.with(ctx, movedTexts[l.Status].in(ctx), l.Count)
 	}
 	return string(l.Kind)
 }

@@ -161,7 +161,7 @@ func TestOperatorsTakeASaleThroughItsLife(t *testing.T) {
 	if code := s.ask(operator, end, map[string]any{"id": saleID}).code(); code != "FORBIDDEN" {
 		t.Errorf("ended by an operator: %q", code)
 	}
-	s.onSale(admin, "endSale", saleID, "enough", "ENDED")
+	s.onSale(admin, "endSale", saleID, "enough (كفى)", "ENDED")
 	s.follow(operator, saleID)
 }
 
@@ -186,7 +186,7 @@ func (s *site) follow(token, saleID string) {
 		}
 		seen += event.Data.SaleFeed.Kind + " " + event.Data.SaleFeed.Message + "\n"
 	}
-	for _, line := range []string{"The system: opened it (Live)", "a look at the stock", "Orders written: 1", "Orders cancelled: 1", "created the sale", "ADMIN: ended it (Ended)"} {
+	for _, line := range []string{"The system: opened it (Live)", "a look at the stock", "Orders written: 1", "Orders cancelled: 1", "created the sale", "ADMIN: ended it (Ended) – \u2068enough (كفى)\u2069"} {
 		if !strings.Contains(seen, line) {
 			s.t.Errorf("no line %q in\n%s", line, seen)
 		}
