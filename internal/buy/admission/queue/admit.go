@@ -89,14 +89,14 @@ func (s *Service) serveRoom(ctx context.Context, room string, counts map[string]
 		}
 		counts["freed"] += p.freed
 		counts["closed"] += p.closed
-		for _, u := range append(p.unserved, p.lapsed...) {
+		for _, u := range append(p.unserved, p.missed...) {
 			u.Sale, u.Item = saleID, itemID
 			s.cfg.Counts.Unserved(u)
 		}
 		if at, skipped = p.at, skipped+p.skipped; skipped >= maxSkipped {
 			return nil
 		}
-		if len(p.lapsed) >= clearBatch || p.more || p.admitted+p.freed >= admitBatch || p.freed >= clearBatch || p.closed >= clearBatch {
+		if len(p.missed) >= clearBatch || p.more || p.admitted+p.freed >= admitBatch || p.freed >= clearBatch || p.closed >= clearBatch {
 			continue
 		}
 		if rules.Over || p.waiting == 0 || p.left != 0 {
@@ -119,7 +119,7 @@ type passed struct {
 	more                    bool  // permits are free, and buyers behind at may get them
 	until                   time.Time
 	unserved                []Unserved // tickets that were closed
-	lapsed                  []Unserved // admissions that expired unused
+	missed                  []Unserved // admissions that expired unused
 	served                  []served
 }
 
@@ -192,14 +192,14 @@ func passedFrom(reply []any) (passed, error) {
 		}
 		p.unserved = append(p.unserved, u)
 	}
-	lapsed, _ := reply[figures+2].([]any)
-	for _, value := range lapsed {
+	missed, _ := reply[figures+2].([]any)
+	for _, value := range missed {
 		text, _ := value.(string)
 		user, err := id.ParseUUID[id.User](text)
 		if err != nil {
 			return p, fmt.Errorf("admit replied user %q: %w", text, err)
 		}
-		p.lapsed = append(p.lapsed, Unserved{User: user, Why: fault.PathInvalid})
+		p.missed = append(p.missed, Unserved{User: user, Why: fault.PathInvalid})
 	}
 	admitted, _ := reply[figures+1].([]any)
 	for i := 0; i+1 < len(admitted); i += 2 {

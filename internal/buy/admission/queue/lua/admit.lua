@@ -43,11 +43,11 @@ local now = redis_time()
 
 local function ms(n) return string.format('%.0f', n) end
 
-local admitted, freed, closed, left, passed, more, unserved, served, lapsed = 0, 0, 0, -1, 0, 0, {}, {}, {}
+local admitted, freed, closed, left, passed, more, unserved, served, missed = 0, 0, 0, -1, 0, 0, {}, {}, {}
 local function done()
   local waiting = redis.call('ZCARD', queue)
   if waiting == 0 and redis.call('EXISTS', admissions) == 0 then redis.call('SREM', rooms, ARGV[7]) end
-  return {admitted, freed, closed, waiting, left, passed, at, more, now + life, unserved, served, lapsed}
+  return {admitted, freed, closed, waiting, left, passed, at, more, now + life, unserved, served, missed}
 end
 
 local function out(ticket, status, why)
@@ -75,7 +75,7 @@ for i = 1, #ended, 2 do
   redis.call('ZREM', admissions, user)
   if till < 0 or tonumber(redis.call('ZSCORE', permits, user) or '0') == till
     or (own and gate.epoch and tonumber(t[2]) < tonumber(gate.epoch) and redis.call('HEXISTS', holders, user) == 0) then
-    table.insert(lapsed, user)
+    table.insert(missed, user)
     if own then redis.call('HSET', ticket, 'why', 'unused') end
   end
 end

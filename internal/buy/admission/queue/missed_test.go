@@ -13,8 +13,8 @@ import (
 	"seckill/internal/platform/id"
 )
 
-// lapse lets the path tokens of admitted tickets expire now. A used one stays used.
-func (f *fixture) lapse(tickets ...*queue.Ticket) {
+// expireTurns lets the path tokens of admitted tickets expire now. A used one stays used.
+func (f *fixture) expireTurns(tickets ...*queue.Ticket) {
 	f.t.Helper()
 	ctx, till := f.t.Context(), time.Now().Add(-time.Second).UnixMilli()
 	for _, ticket := range tickets {
@@ -55,9 +55,9 @@ func (f *fixture) reported() []id.User {
 	return users
 }
 
-// lapsed requires that exactly one buyer is reported by the next steps, and that the
+// missed requires that exactly one buyer is reported by the next steps, and that the
 // ticket says why it ended.
-func (f *fixture) lapsed(ticket *queue.Ticket, when string) {
+func (f *fixture) missed(ticket *queue.Ticket, when string) {
 	f.t.Helper()
 	f.step()
 	f.step()
@@ -92,7 +92,7 @@ func TestAnAdmissionThatExpiresUnusedIsReportedOnce(t *testing.T) {
 				if !f.buy(buyer) {
 					t.Fatal("a buyer bought nothing")
 				}
-				f.lapse(late, buyer)
+				f.expireTurns(late, buyer)
 				if len(state.fields) > 0 {
 					f.set(state.fields...)
 				}
@@ -100,7 +100,7 @@ func TestAnAdmissionThatExpiresUnusedIsReportedOnce(t *testing.T) {
 				if got := f.ticket(late); got.Status != state.status || got.Ended != fault.PathInvalid || got.Path != nil {
 					t.Errorf("before the step: %+v", got)
 				}
-				f.lapsed(late, "no buyer waits")
+				f.missed(late, "no buyer waits")
 				for _, ticket := range []*queue.Ticket{buyer, early} {
 					if got := f.ticket(ticket); got.Ended != "" {
 						t.Errorf("another buyer reads %+v", got)
@@ -109,8 +109,8 @@ func TestAnAdmissionThatExpiresUnusedIsReportedOnce(t *testing.T) {
 				if rooms := f.redis.SCard(t.Context(), f.keys.WaitingRooms(f.shard)).Val(); rooms != 1 {
 					t.Errorf("%d rooms beside an unexpired admission", rooms)
 				}
-				f.lapse(early)
-				f.lapsed(early, "later")
+				f.expireTurns(early)
+				f.missed(early, "later")
 				if rooms := f.redis.SCard(t.Context(), f.keys.WaitingRooms(f.shard)).Val(); rooms != 0 || f.queue.Busy() {
 					t.Errorf("%d rooms left", rooms)
 				}
@@ -123,7 +123,7 @@ func TestBuyersWhoComeBackAreReportedOnce(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		all := f.admitted(3)
-		f.lapse(all...)
+		f.expireTurns(all...)
 		f.issue(all[0].User) // both remove the permit before the step does
 		again := f.enter(all[1].User)
 		f.step()
@@ -163,15 +163,15 @@ func TestAdmissionsThatTheBuyerEndedAreNotReported(t *testing.T) {
 			t.Fatal("bought nothing")
 		}
 		f.must(f.redis.HDel(t.Context(), f.keys.Reservations(f.shard, f.item), cancelled.User.String()).Err()) // cancelled at once
-		f.lapse(left, cancelled)
+		f.expireTurns(left, cancelled)
 		f.step()
 		if got := f.reported(); len(got) != 0 {
 			t.Errorf("reported %v", got)
 		}
 		rebuilt := f.admitted(1)[0]
 		f.build(8) // takes the path tokens away
-		f.lapse(rebuilt)
-		f.lapsed(rebuilt, "the gate was rebuilt, and the buyer did not come back")
+		f.expireTurns(rebuilt)
+		f.missed(rebuilt, "the gate was rebuilt, and the buyer did not come back")
 	})
 }
 
@@ -180,7 +180,7 @@ func TestProcessesReportAnAdmissionOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		const buyers, processes = 250, 4 // more than one pass
 		f.set("stock", buyers, "total", buyers)
-		f.lapse(f.admitted(buyers)...)
+		f.expireTurns(f.admitted(buyers)...)
 		var done sync.WaitGroup
 		for range processes {
 			done.Go(func() {
