@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Client } from '@seckill/client/client';
 import type { Sink } from '@seckill/client/live';
-import { followOrder } from '@seckill/client/order';
+import { followOrder, payOrder } from '@seckill/client/order';
 import { Purchase } from '@seckill/client/purchase';
 import { PasswordSession } from '@seckill/client/session';
 import { followTask } from '@seckill/client/task';
@@ -109,6 +109,38 @@ describe('an object that is followed by pushes and polls', () => {
       }),
     );
   });
+});
+
+test('a payment that was begun is not begun again, whenever the answers arrive, or if they are lost', async () => {
+  const step = fc.record({ act: fc.constantFrom('press', 'press', 'close', 'answer', 'answer', 'lose'), n: fc.nat({ max: 5 }) });
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 6, maxLength: 24 }), async (steps) => {
+      sessionStorage.clear();
+      const begun = new Map<string, { status: 'PENDING' | 'CLOSED' }>(); // at the server, by idempotency key
+      const held: { resolve: (data: object) => void; reject: (why: Error) => void; data: object }[] = [];
+      const client = {
+        request: (_doc: unknown, { input }: { input: { idempotencyKey: string } }) => {
+          const payment = begun.get(input.idempotencyKey) ?? { status: 'PENDING' };
+          begun.set(input.idempotencyKey, payment);
+          const data = { payOrder: { order: null, userErrors: [], payment: { ...payment } } };
+          return new Promise<object>((resolve, reject) => held.push({ resolve, reject, data }));
+        },
+        store: tabStore,
+      } as unknown as Client;
+      for (const { act, n } of steps) {
+        if (act === 'press') void payOrder(client, 'ord_1', 'card').catch(() => {});
+        else if (act === 'close') for (const payment of begun.values()) payment.status = 'CLOSED';
+        else {
+          const [reply] = held.splice(n % Math.max(held.length, 1), 1);
+          if (act === 'answer') reply?.resolve(reply.data);
+          else reply?.reject(new TypeError('Failed to fetch'));
+        }
+        await pass(0);
+        expect([...begun.values()].filter(({ status }) => status === 'PENDING').length).toBeLessThanOrEqual(1);
+      }
+    }),
+    { numRuns: 60 },
+  );
 });
 
 /** How far a buyer is, by the button. */

@@ -42,16 +42,18 @@ const payAction = (option: string): string => `pay ${option}`;
 /** Begins a payment, or returns the one that was begun before. A closed one is replaced. */
 export async function payOrder(client: Client, orderId: string, optionId: string): Promise<OrderPayload | null> {
   const act = payAction(optionId);
-  const input = { orderId, optionId, idempotencyKey: actionKey(client.store, act, orderId) };
+  const idempotencyKey = actionKey(client.store, act, orderId);
+  const input = { orderId, optionId, idempotencyKey };
   const { payOrder: payload } = await client.request(PayOrder, { input });
   if (payload?.payment?.status === 'PENDING') return payload;
-  clearActionKey(client.store, act, orderId);
+  clearActionKey(client.store, act, orderId, idempotencyKey);
   return payload?.payment?.status === 'CLOSED' ? payOrder(client, orderId, optionId) : payload;
 }
 
 /** Begins another payment after a declined one. */
 export function payAgain(client: Client, orderId: string, optionId: string): Promise<OrderPayload | null> {
-  clearActionKey(client.store, payAction(optionId), orderId);
+  const act = payAction(optionId);
+  clearActionKey(client.store, act, orderId, actionKey(client.store, act, orderId));
   return payOrder(client, orderId, optionId);
 }
 

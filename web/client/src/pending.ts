@@ -58,7 +58,7 @@ export function actionKey(store: Kept, act: string, orderId: string): string {
   return key;
 }
 
-/** Forgets the key of an act: the server has answered for certain. */
-export function clearActionKey(store: Kept, act: string, orderId: string): void {
-  store.removeItem(`${act}:${orderId}`);
+/** Forgets a key of an act: the server has answered for certain. A late answer leaves the key of a newer act. */
+export function clearActionKey(store: Kept, act: string, orderId: string, key: string): void {
+  if (store.getItem(`${act}:${orderId}`) === key) store.removeItem(`${act}:${orderId}`);
 }

@@ -79,9 +79,10 @@ function Adjust({ item, close, done }: { item: AdminSale['items'][number]; close
         label={ot('op.adjust')}
         send={async ({ units, note = '' }) => {
           const act = `stock ${units} ${note}`;
-          const input = { itemId: item.id, units: Number(units), note, idempotencyKey: actionKey(tabStore, act, item.id) };
+          const idempotencyKey = actionKey(tabStore, act, item.id);
+          const input = { itemId: item.id, units: Number(units), note, idempotencyKey };
           const { adjustStock } = await request(AdjustStock, { input });
-          clearActionKey(tabStore, act, item.id);
+          clearActionKey(tabStore, act, item.id, idempotencyKey);
           if (adjustStock?.intervention) toast(ot(adjustStock.intervention.state === 'REQUESTED' ? 'op.asked' : 'op.saved'));
           return adjustStock?.userErrors[0];
         }}

@@ -61,9 +61,10 @@ async function payAnother(order: Order, option: string): Promise<OrderPayload | 
 
 async function refund(order: Order, quantity: number, reason: string): Promise<OrderPayload | null> {
   const act = `refund of ${quantity}`; // a key is of one quantity
-  const input = { orderId: order.id, quantity, reason, idempotencyKey: actionKey(tabStore, act, order.id) };
+  const idempotencyKey = actionKey(tabStore, act, order.id);
+  const input = { orderId: order.id, quantity, reason, idempotencyKey };
   const { requestRefund } = await request(RequestRefund, { input });
-  clearActionKey(tabStore, act, order.id);
+  clearActionKey(tabStore, act, order.id, idempotencyKey);
   return requestRefund;
 }
 
