@@ -6,8 +6,11 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/graph/model"
+	"seckill/internal/buy/admission/queue"
+	"seckill/internal/pay/payment"
 	"seckill/internal/platform/auth"
 	"seckill/internal/platform/id"
+	"seckill/internal/platform/ratelimit"
 )
 
 // maxNodes bounds the ids of one nodes query.
@@ -33,13 +36,15 @@ func (r *Resolver) node(ctx context.Context, nodeID string) (model.Node, error) 
 	}
 	switch kind {
 	case id.KindOrder:
-		o, err := r.Orders.OrderFor(ctx, id.Order(u), p.UserID, reads(ctx, auth.OrdersRead))
+		o, err := r.visibleOrder(ctx, id.Order(u))
 		return orNil(r.toOrder(o)), err
 	case id.KindTask:
 		t, err := r.ownTask(ctx, nodeID)
 		return orNil(toTask(ctx, t)), err
 	case id.KindTicket:
-		t, err := r.Queue.Own(ctx, id.Ticket(u), p.UserID)
+		t, err := ratelimit.Find(ctx, r.Absences, func(ctx context.Context) (*queue.Ticket, error) {
+			return r.Queue.Own(ctx, id.Ticket(u), p.UserID)
+		})
 		return orNil(toTicket(t)), err
 	case id.KindWaitlist:
 		e, err := r.ownWaitlistEntry(ctx, id.Waitlist(u))
@@ -59,13 +64,17 @@ func (r *Resolver) moneyNode(ctx context.Context, kind id.Kind, u uuid.UUID) (mo
 	var node model.Node
 	var orderID id.Order
 	if kind == id.KindPayment {
-		p, err := r.Payments.Payment(ctx, id.Payment(u))
+		p, err := ratelimit.Find(ctx, r.Absences, func(ctx context.Context) (*payment.Payment, error) {
+			return r.Payments.Payment(ctx, id.Payment(u))
+		})
 		if err != nil || p == nil {
 			return nil, err
 		}
 		node, orderID = r.toPayment(ctx, p), p.Order
 	} else {
-		f, err := r.Payments.Refund(ctx, id.Refund(u))
+		f, err := ratelimit.Find(ctx, r.Absences, func(ctx context.Context) (*payment.Refund, error) {
+			return r.Payments.Refund(ctx, id.Refund(u))
+		})
 		if err != nil || f == nil {
 			return nil, err
 		}

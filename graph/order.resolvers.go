@@ -88,12 +88,11 @@ func (r *queryResolver) MyOrders(ctx context.Context, first *int, after *string,
 }
 
 func (r *queryResolver) Order(ctx context.Context, id string) (*model.Order, error) {
-	p := auth.PrincipalFrom(ctx)
 	orderID, err := idpkg.ParseOrder(id)
 	if err != nil {
 		return nil, nil
 	}
-	o, err := r.Resolver.Orders.OrderFor(ctx, orderID, p.UserID, reads(ctx, auth.OrdersRead))
+	o, err := r.visibleOrder(ctx, orderID)
 	return r.toOrder(o), err
 }
 

@@ -13,6 +13,7 @@ import (
 	"seckill/internal/platform/cursor"
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
+	"seckill/internal/platform/ratelimit"
 	"seckill/internal/platform/typed"
 )
 
@@ -28,11 +29,18 @@ func (r *Resolver) ownOrder(ctx context.Context, orderID string) (*order.Order, 
 	if err != nil {
 		return nil, missing
 	}
-	o, err := r.Orders.OrderFor(ctx, u, auth.PrincipalFrom(ctx).UserID, reads(ctx, auth.OrdersRead))
+	o, err := r.visibleOrder(ctx, u)
 	if err == nil && o == nil {
 		err = missing
 	}
 	return o, err
+}
+
+// visibleOrder returns an order that the caller may see, or nil.
+func (r *Resolver) visibleOrder(ctx context.Context, orderID id.Order) (*order.Order, error) {
+	return ratelimit.Find(ctx, r.Absences, func(ctx context.Context) (*order.Order, error) {
+		return r.Orders.OrderFor(ctx, orderID, auth.PrincipalFrom(ctx).UserID, reads(ctx, auth.OrdersRead))
+	})
 }
 
 // ownTask returns a task of the caller; nil when it does not exist or belongs to another
@@ -43,7 +51,7 @@ func (r *Resolver) ownTask(ctx context.Context, taskID string) (*order.Task, err
 		return nil, nil
 	}
 	user := auth.PrincipalFrom(ctx).UserID
-	t, err := r.Orders.Task(ctx, u, user)
+	t, err := ratelimit.Find(ctx, r.Absences, func(ctx context.Context) (*order.Task, error) { return r.Orders.Task(ctx, u, user) })
 	switch {
 	case err != nil:
 		return nil, err

@@ -16,6 +16,7 @@ import (
 	"seckill/internal/platform/fault"
 	idpkg "seckill/internal/platform/id"
 	"seckill/internal/platform/notifier"
+	"seckill/internal/platform/ratelimit"
 )
 
 func (r *mutationResolver) EnterQueue(ctx context.Context, input model.EnterQueueInput) (*model.EnterQueuePayload, error) {
@@ -60,11 +61,18 @@ func (r *subscriptionResolver) QueuePosition(ctx context.Context, ticketID strin
 	if err != nil {
 		return nil, fault.New(fault.NotFound, "There is no such ticket.")
 	}
-	states, err := r.Queue.Watch(ctx, ticket, auth.PrincipalFrom(ctx).UserID)
+	user := auth.PrincipalFrom(ctx).UserID
+	states, err := ratelimit.Find(ctx, r.Absences, func(ctx context.Context) (*<-chan notifier.State[*queue.Ticket], error) {
+		states, err := r.Queue.Watch(ctx, ticket, user)
+		if err != nil {
+			return nil, err
+		}
+		return &states, nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	return push.Events(ctx, notifier.FromChannel(ctx, states), func(t *queue.Ticket, snapshot bool) *model.QueuePositionEvent {
+	return push.Events(ctx, notifier.FromChannel(ctx, *states), func(t *queue.Ticket, snapshot bool) *model.QueuePositionEvent {
 		return &model.QueuePositionEvent{Kind: kindOf(snapshot), Ticket: toTicket(t), ServerTime: r.Store.Now()}
 	}), nil
 }

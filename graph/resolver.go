@@ -62,6 +62,7 @@ type Resolver struct {
 
 	Providers *oidc.Service // with whose accounts users sign in; nil = there are none
 	Limits    *ratelimit.Limiter
+	Absences  *ratelimit.Absences // nil = limits are off
 	// RateLimits replace the @rateLimit of the operations that they name.
 	RateLimits map[string]ratelimit.Policy
 	Server     ServerInfo

@@ -23,12 +23,14 @@ import (
 	"seckill/internal/identity/servicetoken"
 	"seckill/internal/outbox/notice"
 	"seckill/internal/outbox/webhook"
+	"seckill/internal/platform/auth"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/config"
 	"seckill/internal/platform/deadletter"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/notifier"
 	"seckill/internal/platform/periodic"
+	"seckill/internal/platform/ratelimit"
 	"seckill/internal/platform/stream"
 	"seckill/internal/platform/telemetry"
 	"seckill/internal/platform/tracing"
@@ -142,6 +144,7 @@ type base struct {
 	notices       *notice.Outbox     // nil = buyers get none
 	admitted      *notice.Admissions // nil = nothing is sent to browsers
 	tracer        *tracing.Tracer    // nil = off
+	absences      *ratelimit.Absences
 }
 
 func newBase(cfg *config.Config, roles Roles, svc *services, log *slog.Logger) base {
@@ -150,8 +153,27 @@ func newBase(cfg *config.Config, roles Roles, svc *services, log *slog.Logger) b
 		cfg: cfg, log: log, roles: roles, svc: svc, keys: reservation.Keys{Prefix: cfg.RedisPrefix}, clock: clock.System{},
 		registry: registry, orderMetrics: order.NewMetrics(registry), streamMetrics: stream.NewMetrics(registry),
 		outbox:  webhook.NewOutbox(clock.System{}, servicetoken.EventsAreRead(clock.System{}, webhook.KeepEvents)),
-		notices: newNoticeOutbox(cfg), admitted: newAdmissions(cfg),
+		notices: newNoticeOutbox(cfg), admitted: newAdmissions(cfg), absences: newAbsences(cfg),
 	}
+}
+
+// newAbsences returns the limit of look-ups of ids that nothing has; nil when limits are
+// off. Staff and the server itself are not limited.
+func newAbsences(cfg *config.Config) *ratelimit.Absences {
+	if !cfg.LimitsOn() {
+		return nil
+	}
+	return ratelimit.NewAbsences(clock.System{}, func(ctx context.Context) ratelimit.Caller {
+		p := auth.PrincipalFrom(ctx)
+		switch addr := auth.ClientAddr(ctx); {
+		case p != nil && p.Role.AtLeast(auth.Operator):
+		case p != nil:
+			return ratelimit.Caller{User: ratelimit.User(p.UserID)}
+		case addr.IsValid():
+			return ratelimit.Caller{Ranges: ratelimit.Ranges(addr)}
+		}
+		return ratelimit.Caller{}
+	})
 }
 
 // scaled grows a timeout inside a request in proportion to the timeout of requests, if
@@ -193,7 +215,7 @@ func newGates(ctx context.Context, b base) (gates, error) {
 	}
 	sales := sale.NewStore(b.svc.db.Ent)
 	versions := sale.NewVersions(b.svc.redis.Cmd, b.keys.Prefix, b.log)
-	catalog := sale.NewCatalog(sales, b.clock, b.log).Following(versions)
+	catalog := sale.NewCatalog(sales, b.clock, b.log).Following(versions).Bounded(b.absences)
 	reserve := b.svc.redis.NewClient()
 	b.svc.onClose(reserve.Close)
 	gate := reservation.NewGate(reservation.GateConfig{

@@ -156,7 +156,7 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 	build := telemetry.ReadBuild()
 	resolver := &graph.Resolver{
 		Store: in.shop.store, Checkout: in.shop.checkout, Addresses: in.shop.book, Captchas: in.admission.captchas, Queue: in.admission.queue,
-		Limits: in.admission.limits, RateLimits: b.rateLimits(), Waitlist: in.waiting.service,
+		Limits: in.admission.limits, Absences: b.absences, RateLimits: b.rateLimits(), Waitlist: in.waiting.service,
 		Orders: in.orders.store, Letters: in.orders.letters, Positions: in.orders.positions,
 		Metadata:    order.MetadataStore{DB: b.svc.db, Clock: b.clock},
 		Corrections: order.Corrections{DB: b.svc.db, Publisher: in.orders.publisher, Outbox: b.outbox, Clock: b.clock},

@@ -9,6 +9,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"seckill/internal/platform/id"
+	"seckill/internal/platform/ratelimit"
 )
 
 const (
@@ -132,7 +133,7 @@ func (c *Catalog) lookUp(ctx context.Context, key string, active func(*Snapshot)
 		return v, nil
 	}
 	return archived(ctx, c, key, func(ctx context.Context) (*Sale, error) {
-		v, err := read(ctx)
+		v, err := ratelimit.Find(ctx, c.absences, read)
 		if err == nil && v != nil && (v.Status == Scheduled || v.Status.Loaded()) {
 			c.Forget() // newer than the snapshot: a buyer who sees it can order from it
 		}
@@ -157,7 +158,8 @@ func (c *Catalog) Goods(ctx context.Context, id id.Goods) (_ *Goods, public bool
 		return g, true, nil
 	}
 	one, err := archived(ctx, c, "goods "+id.String(), func(ctx context.Context) (o offered, err error) {
-		if o.goods, err = c.store.GoodsByID(ctx, id); o.goods != nil && err == nil {
+		read := func(ctx context.Context) (*Goods, error) { return c.store.GoodsByID(ctx, id) }
+		if o.goods, err = ratelimit.Find(ctx, c.absences, read); o.goods != nil && err == nil {
 			o.public, err = c.store.Offered(ctx, id)
 		}
 		return o, err

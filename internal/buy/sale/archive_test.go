@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,8 +16,10 @@ import (
 	entsale "seckill/ent/sale"
 	"seckill/internal/buy/sale"
 	"seckill/internal/platform/clock"
+	"seckill/internal/platform/fault"
 	"seckill/internal/platform/id"
 	"seckill/internal/platform/postgres"
+	"seckill/internal/platform/ratelimit"
 	"seckill/internal/testdb"
 	"seckill/internal/testenv"
 )
@@ -203,5 +206,49 @@ func TestASaleThatWasShownIsInTheSnapshot(t *testing.T) {
 	}
 	if snapshot(t, c).Item(item) == nil {
 		t.Error("the sale was shown, but its item cannot be ordered")
+	}
+}
+
+// TestRandomIdsCostABoundedNumberOfStatements: an id that nothing has is not in the
+// snapshot, and each one is new to the archive.
+func TestRandomIdsCostABoundedNumberOfStatements(t *testing.T) {
+	t.Parallel()
+	db, now := testdb.Postgres(t), clock.NewFake(time.Now())
+	var statements atomic.Int64
+	client := ent.NewClient(ent.Driver(dialect.DebugWithContext(entsql.OpenDB(dialect.Postgres, db.SQL), func(context.Context, ...any) { statements.Add(1) })))
+	from := ratelimit.Caller{Ranges: ratelimit.Ranges(netip.MustParseAddr("192.0.2.7"))}
+	absences := ratelimit.NewAbsences(now, func(context.Context) ratelimit.Caller { return from })
+	c := sale.NewCatalog(sale.NewStore(client), now, slog.New(slog.DiscardHandler)).Bounded(absences)
+	saleID, itemID := addSale(t, db, "only", now.Now())
+	snapshot(t, c)
+	statements.Store(0)
+	refused := 0
+	for i := range 500 {
+		var err error
+		switch i % 4 {
+		case 0:
+			_, err = c.Sale(t.Context(), id.New[id.Sale]())
+		case 1:
+			_, _, err = c.Item(t.Context(), id.New[id.Item]())
+		case 2:
+			_, _, err = c.Goods(t.Context(), id.New[id.Goods]())
+		case 3:
+			_, err = c.BySlug(t.Context(), fmt.Sprint("random-", i))
+		}
+		switch fault.CodeOf(err) {
+		case fault.RateLimited:
+			refused++
+		default:
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if n := statements.Load(); n > 130 || refused != 380 {
+		t.Errorf("500 random ids cost %d statements, %d were refused", n, refused)
+	}
+	v, err := c.Sale(t.Context(), saleID)
+	if item, _, itemErr := c.Item(t.Context(), itemID); err != nil || itemErr != nil || v == nil || item == nil {
+		t.Errorf("a sale that is on: %v, %v", err, itemErr)
 	}
 }

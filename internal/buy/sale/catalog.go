@@ -12,6 +12,7 @@ import (
 
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/id"
+	"seckill/internal/platform/ratelimit"
 )
 
 const (
@@ -41,6 +42,7 @@ type Catalog struct {
 	busy     atomic.Bool // a refresh is running
 	current  atomic.Pointer[Snapshot]
 	archive  archive
+	absences *ratelimit.Absences
 }
 
 // Snapshot is the active part of the catalogue at one moment: sales that are on sale, will
@@ -69,6 +71,13 @@ func NewCatalog(store *Store, c clock.Clock, log *slog.Logger) *Catalog {
 // it before the first read.
 func (c *Catalog) Following(v *Versions) *Catalog {
 	c.versions = v
+	return c
+}
+
+// Bounded makes the catalogue bound the reads of ids that nothing has. Call it before the
+// first read.
+func (c *Catalog) Bounded(a *ratelimit.Absences) *Catalog {
+	c.absences = a
 	return c
 }
 

@@ -105,8 +105,8 @@ func (s *Storefront) Product(ctx context.Context, goodsID id.Goods) (_ *sale.Goo
 }
 
 func unreadable(err error) error {
-	if err == nil {
-		return nil
+	if err == nil || fault.CodeOf(err) == fault.RateLimited {
+		return err
 	}
 	return fault.Wrap(fault.Unavailable, "The sales cannot be read now. Please try again shortly.", err)
 }
