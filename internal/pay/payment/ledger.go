@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	entsql "entgo.io/ent/dialect/sql"
+
 	"seckill/ent"
 	entpayment "seckill/ent/payment"
 	"seckill/ent/paymentevent"
@@ -15,8 +17,9 @@ import (
 	"seckill/internal/platform/money"
 )
 
-// maxEntries bounds the entries of each kind in the ledger of an order: its payments, each
-// with what was repeated about it, are few.
+// maxEntries bounds the entries of each kind in the ledger of an order: payments that moved
+// money, what was reported about them, and refunds. Payments that were begun and left are
+// not among them, however many.
 const maxEntries = 100
 
 // LedgerKind is what money did.
@@ -44,7 +47,7 @@ type LedgerEntry struct {
 // Ledger returns the movements of the money of an order as its providers reported them,
 // oldest first. Money that waits for an operator is in it, and so is what came twice.
 func (s *Service) Ledger(ctx context.Context, of id.Order) ([]LedgerEntry, error) {
-	rows, err := s.db.Ent.Payment.Query().Where(entpayment.OrderID(of)).Order(ent.Asc(entpayment.FieldID)).Limit(maxEntries).All(ctx)
+	rows, err := s.db.Ent.Payment.Query().Where(entpayment.OrderID(of), movedMoney).Order(ent.Asc(entpayment.FieldID)).Limit(maxEntries).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read ledger of order %s: %w", of, err)
 	}
@@ -83,11 +86,21 @@ func (s *Service) Ledger(ctx context.Context, of id.Order) ([]LedgerEntry, error
 	return entries, nil
 }
 
+// movesMoney are the kinds of events that are entries of a ledger.
+var movesMoney = paymentevent.KindIn(paymentevent.KindSUCCEEDED, paymentevent.KindDISPUTE_LOST)
+
+// movedMoney matches the payments with entries in a ledger.
+func movedMoney(s *entsql.Selector) {
+	events := entsql.Table(paymentevent.Table)
+	reported := entsql.Dialect(s.Dialect()).Select(events.C(paymentevent.FieldPaymentID)).From(events)
+	movesMoney(reported)
+	s.Where(entsql.Or(entsql.NotNull(s.C(entpayment.FieldPaidAt)), entsql.In(s.C(entpayment.FieldID), reported)))
+}
+
 // reported returns the money that events of payments are about, each transaction once: a
 // call-back and the answer to a query are two events.
 func (s *Service) reported(ctx context.Context, payments []id.Payment) (entries []LedgerEntry, err error) {
-	events, err := s.db.Ent.PaymentEvent.Query().Where(paymentevent.PaymentIDIn(payments...),
-		paymentevent.KindIn(paymentevent.KindSUCCEEDED, paymentevent.KindDISPUTE_LOST)).Order(ent.Asc(paymentevent.FieldID)).Limit(maxEntries).All(ctx)
+	events, err := s.db.Ent.PaymentEvent.Query().Where(paymentevent.PaymentIDIn(payments...), movesMoney).Order(ent.Asc(paymentevent.FieldID)).Limit(maxEntries).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read events of %d payments: %w", len(payments), err)
 	}

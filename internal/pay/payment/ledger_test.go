@@ -6,9 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+	"seckill/ent"
+	entpayment "seckill/ent/payment"
 	"seckill/internal/buy/order"
 	"seckill/internal/pay/payment"
 	"seckill/internal/pay/payment/sandbox"
+	"seckill/internal/platform/id"
 	"seckill/internal/platform/money"
 )
 
@@ -56,6 +60,31 @@ func TestTheLedgerOfAnOrderHasChargeFeeAndRefund(t *testing.T) {
 			}
 		}
 		if !slices.Equal(got, []payment.LedgerKind{payment.LedgerCharged, payment.LedgerFee, payment.LedgerRefunded}) {
+			t.Errorf("ledger %+v", ledger)
+		}
+	})
+}
+
+// A buyer begins one payment after the other until the deadline, and pays the last.
+func TestTheLedgerHasAPaymentAfterManyThatWereLeft(t *testing.T) {
+	onBoth(t, 1, func(t *testing.T, s *shop) {
+		const left = 101
+		o := s.buy()
+		now := s.clock.Now()
+		s.must(s.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+			for range left {
+				if err := tx.Payment.Create().SetID(id.New[id.Payment]()).SetOrderID(o.ID).SetUserID(o.User).SetProvider(sandbox.Name).
+					SetIdempotencyKey(uuid.NewString()).SetAmountMinor(1999).SetCurrency("EUR").SetStatus(entpayment.StatusCLOSED).
+					SetExpiresAt(now).SetCheckAt(now).SetCreatedAt(now).SetUpdatedAt(now).Exec(ctx); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		p := s.payNow(o)
+		ledger, err := s.pay.Ledger(t.Context(), o.ID)
+		s.must(err)
+		if len(ledger) != 1 || ledger[0].Kind != payment.LedgerCharged || ledger[0].Payment != p.ID {
 			t.Errorf("ledger %+v", ledger)
 		}
 	})
