@@ -79,7 +79,7 @@ func newAccounts(b base, adm admission, m mailing, keys auth.Keys) (accounts, er
 	b.svc.onClose(tail.Close)
 	revocations := auth.NewRevocations(auth.RevocationsConfig{
 		Client: b.svc.redis.Cmd, Tail: tail, Prefix: b.keys.Prefix, Keep: b.cfg.AccessTokenTTL + leeway,
-		Clock: b.clock, Log: b.log, Store: store,
+		Clock: b.clock, Log: b.log, Store: store, Release: adm.queue.SignedOut,
 	})
 	revocations.OnUserChanged(directory.Forget)
 	tokens, err := auth.NewTokens(auth.TokensConfig{
@@ -91,7 +91,7 @@ func newAccounts(b base, adm admission, m mailing, keys auth.Keys) (accounts, er
 	security := account.NewSecurityLog(b.svc.db, b.clock, b.log)
 	security.Timeout = b.scaled(account.EventTimeout)
 	admin := account.NewAdmin(account.AdminConfig{
-		Store: store, Directory: directory, Revocations: revocations, Security: security, Log: b.log, Mail: m.outbox, Texts: m.texts, Sessions: adm.queue,
+		Store: store, Directory: directory, Revocations: revocations, Security: security, Log: b.log, Mail: m.outbox, Texts: m.texts,
 	})
 	service, err := account.New(account.Config{
 		DB: b.svc.db, Redis: b.svc.redis.Script, Prefix: b.keys.Prefix, Keys: keys, Tokens: tokens,

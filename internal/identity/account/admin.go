@@ -27,13 +27,6 @@ type AdminConfig struct {
 	Mail *mail.Outbox
 	// Texts does the same for accounts with a phone number; nil = none is sent.
 	Texts *mail.Outbox
-	// Sessions learns which sessions ended; nil = what they hold expires.
-	Sessions EndedSessions
-}
-
-// EndedSessions releases what sessions hold that have ended; queue.Service implements it.
-type EndedSessions interface {
-	SignedOut(ctx context.Context, sessions ...id.Session) error
 }
 
 // Admin changes users for operators. Each change ends the user's sessions, with tokens
@@ -167,15 +160,5 @@ func (a *Admin) endAll(ctx context.Context, userID id.User, keep id.Session, why
 	if err != nil {
 		return 0, err
 	}
-	return len(live), a.signedOut(ctx, live...)
-}
-
-func (a *Admin) signedOut(ctx context.Context, sessions ...id.Session) error {
-	if err := a.cfg.Revocations.Revoke(ctx, sessions...); err != nil || a.cfg.Sessions == nil {
-		return err
-	}
-	if err := a.cfg.Sessions.SignedOut(ctx, sessions...); err != nil {
-		a.cfg.Log.WarnContext(ctx, "what ended sessions held is released later", slog.Any("error", err))
-	}
-	return nil
+	return len(live), a.cfg.Revocations.Revoke(ctx, live...)
 }

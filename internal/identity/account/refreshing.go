@@ -123,18 +123,18 @@ func (s *Service) endReused(ctx context.Context, session id.Session) error {
 // Logout ends the user's session, or all of them, with their access tokens and open
 // sockets, in all processes within a second. It returns the number of sessions ended.
 // After an error, call again: ending twice is harmless, and UNAUTHENTICATED means that
-// the session is ended; other processes are notified as soon as Redis answers.
+// the session is ended; other processes are notified, and its tickets end, as soon as Redis answers.
 func (s *Service) Logout(ctx context.Context, p *auth.Principal, everywhere bool) (int, error) {
 	if !everywhere {
 		count, err := s.store.end(ctx, p.SessionID, endedByLogout)
 		if err != nil {
 			return 0, err
 		}
-		return count, s.cfg.Admin.signedOut(ctx, p.SessionID)
+		return count, s.cfg.Revocations.Revoke(ctx, p.SessionID)
 	}
 	live, err := s.store.endAll(ctx, p.UserID, id.Session{}, endedByLogout)
 	if err != nil {
 		return 0, err
 	}
-	return len(live), s.cfg.Admin.signedOut(ctx, append(live, p.SessionID)...)
+	return len(live), s.cfg.Revocations.Revoke(ctx, append(live, p.SessionID)...)
 }

@@ -41,6 +41,9 @@ type RevocationsConfig struct {
 	Clock clock.Clock
 	Log   *slog.Logger
 	Store SessionStore // nil = the stream alone is read
+	// Release frees what sessions held that this process has ended, such as tickets of waiting
+	// rooms. It may be repeated, and is after an error. nil = that ends by itself.
+	Release func(ctx context.Context, sessions ...id.Session) error
 }
 
 // SessionStore reads sessions from Postgres; account.Store implements it.
@@ -97,9 +100,9 @@ func (r *Revocations) Revoked(session id.Session) bool {
 	return ended
 }
 
-// Revoke ends sessions in this process at once and publishes their end to all others. An
-// error is a fault UNAVAILABLE: other processes may not know yet. The caller need not
-// retry: Run publishes as soon as Redis answers.
+// Revoke ends sessions in this process at once, publishes their end to all others and
+// releases what they held. An error is a fault UNAVAILABLE: other processes may not know
+// yet. The caller need not retry: Run publishes and releases as soon as Redis answers.
 func (r *Revocations) Revoke(ctx context.Context, sessions ...id.Session) error {
 	r.markEnded(sessions)
 	for len(sessions) > 0 {
@@ -108,12 +111,24 @@ func (r *Revocations) Revoke(ctx context.Context, sessions ...id.Session) error 
 			r.keepUnsent(sessions)
 			return err
 		}
+		if err := r.release(ctx, sessions[:n]); err != nil {
+			r.keepUnsent(sessions[:n])
+			r.cfg.Log.WarnContext(ctx, "what ended sessions held is released later", slog.Any("error", err))
+		}
 		sessions = sessions[n:]
 	}
 	return nil
 }
 
-// keepUnsent stores sessions whose end was not published, while that matters.
+func (r *Revocations) release(ctx context.Context, sessions []id.Session) error {
+	if r.cfg.Release == nil {
+		return nil
+	}
+	return r.cfg.Release(ctx, sessions...)
+}
+
+// keepUnsent stores sessions whose end was not published, or which hold something, while
+// that matters.
 func (r *Revocations) keepUnsent(sessions []id.Session) {
 	until := r.cfg.Clock.Now().Add(r.cfg.Keep)
 	r.mu.Lock()
@@ -123,7 +138,7 @@ func (r *Revocations) keepUnsent(sessions []id.Session) {
 	}
 }
 
-// resend publishes the sessions of unsent. Publishing twice is harmless.
+// resend publishes and releases the sessions of unsent. Doing so twice is harmless.
 func (r *Revocations) resend(ctx context.Context) error {
 	for {
 		batch := r.unsentBatch()
@@ -132,6 +147,9 @@ func (r *Revocations) resend(ctx context.Context) error {
 		}
 		if err := publish(ctx, r, kindSessions, batch); err != nil {
 			return err
+		}
+		if err := r.release(ctx, batch); err != nil {
+			return fmt.Errorf("release what ended sessions held: %w", err)
 		}
 		r.mu.Lock()
 		for _, s := range batch {

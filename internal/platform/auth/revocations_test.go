@@ -2,6 +2,7 @@ package auth_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -206,6 +207,42 @@ func TestEndOfASessionThatCouldNotBePublishedIsPublishedLater(t *testing.T) {
 			return !slices.ContainsFunc(sessions, func(s id.Session) bool { return !there.Revoked(s) })
 		}, "the other process knows all sessions that were ended")
 	})
+}
+
+func TestWhatAnEndedSessionHoldsIsReleasedOnceThatCanBeDone(t *testing.T) {
+	t.Parallel()
+	conn, prefix := testenv.Redis(t)
+	released := make(chan id.Session, 10)
+	var tries atomic.Int32
+	r := auth.NewRevocations(auth.RevocationsConfig{
+		Client: conn.Script, Tail: conn.NewBlocking(), Prefix: prefix, Keep: time.Minute, Clock: clock.System{}, Log: slog.New(slog.DiscardHandler),
+		Release: func(_ context.Context, sessions ...id.Session) error {
+			if tries.Add(1) < 3 {
+				return errors.New("away")
+			}
+			for _, s := range sessions {
+				released <- s
+			}
+			return nil
+		},
+	})
+	session := id.New[id.Session]()
+	if err := r.Revoke(t.Context(), session); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = r.Run(ctx) })
+	select {
+	case got := <-released:
+		if got != session {
+			t.Errorf("released %s", got)
+		}
+	case <-time.After(testenv.Wait):
+		t.Error("not released")
+	}
+	cancel()
+	running.Wait()
 }
 
 func TestEndOfASessionIsNotPublishedOnceItDoesNotMatter(t *testing.T) {
