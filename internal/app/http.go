@@ -32,6 +32,7 @@ import (
 	"seckill/internal/platform/fault"
 	"seckill/internal/platform/media"
 	"seckill/internal/platform/periodic"
+	"seckill/internal/platform/postgres"
 	"seckill/internal/platform/ratelimit"
 	"seckill/internal/platform/telemetry"
 	"seckill/internal/staff/inbox"
@@ -234,6 +235,7 @@ func (b bearer) authenticate(ctx context.Context, token string) (transport.Calle
 	}
 	c := transport.Caller{Context: auth.WithPrincipal(ctx, p), User: p.UserID, Session: p.SessionID, ExpiresAt: p.ExpiresAt}
 	if p.Role != auth.Customer {
+		c.Context = postgres.Urgent(c.Context)
 		c.Recheck = func(ctx context.Context) error { return b.sameRole(ctx, token, p.Role) }
 	}
 	return c, nil

@@ -33,7 +33,7 @@ type Config struct {
 	TracesShare float64 `default:"0.01" group:"general" help:"Share of the requests that are traced, from 0 to 1; trusted proxies may ask for more with a traceparent header."`
 
 	DatabaseURL     Secret  `group:"services" placeholder:"URL" help:"Postgres: postgres://user:password@host:5432/seckill?sslmode=require. sslmode is disable, require (the default), verify-ca or verify-full (with ?sslrootcert=FILE). Several hosts, comma separated, are tried in their order, with ?target_session_attrs=read-write until one takes writes; ?host=/directory is a Unix socket."`
-	DatabasePool    int     `default:"16" group:"services" help:"Most Postgres connections of one process."`
+	DatabasePool    int     `default:"16" group:"services" help:"Most Postgres connections of one process, without two in reserve for requests of staff."`
 	DatabasePooling Pooling `default:"session" group:"services" help:"session, or transaction: the address leads to a pooler in transaction mode, such as PgBouncer. Timeouts are then those of the role."`
 	RedisURL        Secret  `group:"services" placeholder:"URL" help:"Redis: redis://host:6379/0, rediss for TLS (?ca=FILE). Several, comma separated, are the nodes of a Cluster. redis+sentinel://host:26379,host:26379/mymaster asks Sentinels for the master."`
 	RedisPrefix     string  `default:"sk:" group:"services" help:"First part of every Redis key; keeps installations on one Redis apart."`

@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"entgo.io/ent/dialect"
-	entsql "entgo.io/ent/dialect/sql"
 	"github.com/lib/pq"
 
 	"seckill/ent"
@@ -47,6 +46,7 @@ type DB struct {
 	Dialect string // dialect.Postgres or dialect.SQLite
 
 	options   Options // Postgres only: Migrate opens its own connections
+	reserve   *sql.DB // Postgres only: connections for urgent work
 	temporary string  // SQLite only: directory that Close removes, or ""
 }
 
@@ -60,7 +60,7 @@ type Options struct {
 	// idle_in_transaction_session_timeout, in milliseconds, override the defaults of 2
 	// s, 1.5 s and 5 s.
 	URL      string
-	MaxConns int // maximum connections of this process; 0 = 16
+	MaxConns int // maximum connections of this process, without ReserveConns; 0 = 16
 	// TransactionPooling says that the URL leads to a pooler in transaction mode, such as
 	// PgBouncer. Every statement is then one round trip without a prepared name, and the
 	// timeouts are not sent, because a pooler refuses them: the role sets them.
@@ -80,26 +80,41 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool.SetMaxOpenConns(o.MaxConns)
-	pool.SetMaxIdleConns(o.MaxConns) // fewer would open and close connections during a peak
-	pool.SetConnMaxIdleTime(connMaxIdle)
-	pool.SetConnMaxLifetime(connMaxLifetime)
+	keep(pool, o.MaxConns)
 	if err := pool.PingContext(ctx); err != nil {
 		_ = pool.Close()
 		return nil, fmt.Errorf("connect to postgres: %w", err)
 	}
-	return newDB(dialect.Postgres, pool, &DB{options: o}), nil
+	reserve, err := openPool(o, s)
+	if err != nil {
+		_ = pool.Close()
+		return nil, err
+	}
+	keep(reserve, ReserveConns)
+	return newDB(dialect.Postgres, pool, withReserve(pool, reserve), &DB{options: o, reserve: reserve}), nil
 }
 
-func newDB(name string, pool *sql.DB, db *DB) *DB {
+// keep bounds a pool to n connections. Fewer idle ones would open and close connections
+// during a peak.
+func keep(pool *sql.DB, n int) {
+	pool.SetMaxOpenConns(n)
+	pool.SetMaxIdleConns(n)
+	pool.SetConnMaxIdleTime(connMaxIdle)
+	pool.SetConnMaxLifetime(connMaxLifetime)
+}
+
+func newDB(name string, pool *sql.DB, driver dialect.Driver, db *DB) *DB {
 	db.SQL, db.Dialect = pool, name
-	db.Ent = ent.NewClient(ent.Driver(entsql.OpenDB(name, pool)))
+	db.Ent = ent.NewClient(ent.Driver(driver))
 	return db
 }
 
 // Close closes all connections, and removes a temporary SQLite file.
 func (db *DB) Close() error {
 	err := db.SQL.Close()
+	if db.reserve != nil {
+		err = errors.Join(err, db.reserve.Close())
+	}
 	if db.temporary != "" {
 		if rmErr := os.RemoveAll(db.temporary); err == nil {
 			err = rmErr

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"entgo.io/ent/dialect"
+	entsql "entgo.io/ent/dialect/sql"
 )
 
 // sqliteConns bounds the connections to the file: in WAL mode many read while one
@@ -39,7 +40,7 @@ func OpenSQLite(ctx context.Context, path string) (*DB, error) {
 	}
 	pool.SetMaxOpenConns(sqliteConns)
 	pool.SetMaxIdleConns(sqliteConns)
-	newDB(dialect.SQLite, pool, db)
+	newDB(dialect.SQLite, pool, entsql.OpenDB(dialect.SQLite, pool), db)
 	if _, err := pool.ExecContext(ctx, sqliteSchema); err != nil {
 		_ = db.Close()
 		return nil, fmt.Errorf("create the tables in %s: %w", path, err)

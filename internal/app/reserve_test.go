@@ -1,0 +1,80 @@
+package app_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"seckill/internal/seed"
+	"seckill/internal/testenv"
+)
+
+// TestStaffActWhileBuyersUseAllConnectionsToPostgres: a sale that overwhelms Postgres is the
+// one that must be paused.
+func TestStaffActWhileBuyersUseAllConnectionsToPostgres(t *testing.T) {
+	t.Parallel()
+	const buyers = 12
+	s := newSite(t)
+	s.start("api", "worker", "scheduler")
+	ann := s.staff("ann@example.com", "OPERATOR")
+	made := s.seed(seed.Input{Users: buyers, Stock: buyers + 1, PathTTL: 10 * time.Minute})
+	tasks := make([]string, buyers)
+	for i, u := range made.Users {
+		p, err := s.insist(u.AccessToken, order(made.ItemID, u.Path))
+		if err != nil || p.why() != "" {
+			t.Fatalf("buyer %d: %+v %v", i, p, err)
+		}
+		tasks[i] = p.OrderTask.ID
+	}
+	s.drained(made.SaleID, buyers)
+
+	db := s.database()
+	locks, err := db.SQL.BeginTx(context.Background(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := locks.ExecContext(t.Context(), "SELECT FROM orders FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	var cancels sync.WaitGroup
+	for i, u := range made.Users {
+		cancels.Go(func() {
+			out, err := s.try(u.AccessToken, `mutation($o: ID!) { cancelOrder(input: {orderId: $o}) { userErrors { code } } }`,
+				map[string]any{"o": "ord_" + strings.TrimPrefix(tasks[i], "tsk_")})
+			if string(out.Data) != `{"cancelOrder":{"userErrors":[]}}` || err != nil {
+				t.Errorf("cancel: %s %+v %v", out.Data, out.Errors, err)
+			}
+		})
+	}
+	testenv.Eventually(t, testenv.Wait, func() bool {
+		waiting := 0
+		err := db.SQL.QueryRowContext(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waiting)
+		return err == nil && waiting >= s.cfg.DatabasePool
+	}, "buyers use all connections")
+	took := map[string]time.Duration{}
+	timed := func(what string, do func()) {
+		began := time.Now()
+		do()
+		took[what] = time.Since(began)
+	}
+	timed("pause", func() { s.onSale(ann, "pauseSale", made.SaleID, "too much", "PAUSED") })
+	timed("read", func() {
+		if status := s.statusOf(ann, made.SaleID); status != "PAUSED" {
+			t.Errorf("the sale is %s", status)
+		}
+	})
+	timed("audit", func() { s.audit(made.SaleID) })
+	if err := locks.Rollback(); err != nil {
+		t.Error(err)
+	}
+	cancels.Wait()
+	t.Log(fmt.Sprint(took))
+	for what, d := range took {
+		if d > 10*time.Second { // of the minute that a request may take
+			t.Errorf("%s took %s", what, d)
+		}
+	}
+}
