@@ -86,8 +86,10 @@ func (s *Service) Ledger(ctx context.Context, of id.Order) ([]LedgerEntry, error
 	return entries, nil
 }
 
-// movesMoney are the kinds of events that are entries of a ledger.
-var movesMoney = paymentevent.KindIn(paymentevent.KindSUCCEEDED, paymentevent.KindDISPUTE_LOST)
+// movesMoney matches the events that are entries of a ledger.
+func movesMoney(s *entsql.Selector) {
+	paymentevent.KindIn(paymentevent.KindSUCCEEDED, paymentevent.KindDISPUTE_LOST)(s)
+}
 
 // movedMoney matches the payments with entries in a ledger.
 func movedMoney(s *entsql.Selector) {
