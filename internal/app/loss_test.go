@@ -19,9 +19,15 @@ import (
 // onOwnRedis returns an installation with its own Redis server.
 func onOwnRedis(t *testing.T) (*site, *testenv.RedisProcess, redis.UniversalClient, reservation.Keys) {
 	t.Helper()
-	server := testenv.RedisServer(t)
-	s := newSite(t, func(c *config.Config) { c.RedisURL = config.Secret(server.URL()) })
+	s, server := onRedisWith(t)
 	return s, server, server.Conn().Cmd, reservation.Keys{Prefix: s.cfg.RedisPrefix}
+}
+
+// onRedisWith is onOwnRedis for a server with settings of the test.
+func onRedisWith(t *testing.T, settings ...string) (*site, *testenv.RedisProcess) {
+	t.Helper()
+	server := testenv.RedisServer(t, settings...)
+	return newSite(t, func(c *config.Config) { c.RedisURL = config.Secret(server.URL()) }), server
 }
 
 // buy runs the whole purchase for some of the buyers, from the captcha on, and returns
