@@ -3,9 +3,9 @@ package app_test
 import (
 	"testing"
 
-	"seckill/internal/config"
-	"seckill/internal/id"
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
+	"seckill/internal/platform/config"
+	"seckill/internal/platform/id"
 )
 
 // TestRandomIdsAreRefusedAndOwnObjectsAreNot: one visitor and one user look up ids that

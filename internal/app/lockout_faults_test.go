@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/config"
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
+	"seckill/internal/platform/config"
 	"seckill/internal/testenv"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/seed"
+	"seckill/internal/ops/seed"
 	"seckill/internal/testenv"
 )
 

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/id"
-	"seckill/internal/reservation"
+	"seckill/internal/buy/reservation"
+	"seckill/internal/platform/id"
 )
 
 // offered reserves one unit for an offer of the waitlist to a user.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"seckill/internal/clock"
-	"seckill/internal/fault"
+	"seckill/internal/platform/clock"
+	"seckill/internal/platform/fault"
 )
 
 // Limits of ids that nothing has, as one process grants them: well above what a page with

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/clock"
-	"seckill/internal/fault"
-	"seckill/internal/id"
-	"seckill/internal/ratelimit"
+	"seckill/internal/platform/clock"
+	"seckill/internal/platform/fault"
+	"seckill/internal/platform/id"
+	"seckill/internal/platform/ratelimit"
 )
 
 type callerKey struct{}
