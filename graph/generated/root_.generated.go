@@ -4223,7 +4223,10 @@ The ticket of a buyer in the waiting room of an item.
 type QueueTicket implements Node {
   """Its number in the draw; null when it was entered after the opening, or the item has no draw."""
   draw: TicketDraw
-  """Why the ticket ended early: ALREADY_ORDERED, or PURCHASE_LIMIT_REACHED by orders of other items of the sale. Null otherwise."""
+  """
+  Why the ticket ended early: ALREADY_ORDERED, PURCHASE_LIMIT_REACHED by orders of other items of the sale, or PATH_INVALID: the turn passed
+  unused. Null otherwise.
+  """
   endReason: ErrorCode
   """Opaque global id."""
   id: ID!

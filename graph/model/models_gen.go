@@ -1719,7 +1719,8 @@ func (QueuePositionEvent) IsStreamEvent() {}
 type QueueTicket struct {
 	// Its number in the draw; null when it was entered after the opening, or the item has no draw.
 	Draw *TicketDraw `json:"draw,omitempty"`
-	// Why the ticket ended early: ALREADY_ORDERED, or PURCHASE_LIMIT_REACHED by orders of other items of the sale. Null otherwise.
+	// Why the ticket ended early: ALREADY_ORDERED, PURCHASE_LIMIT_REACHED by orders of other items of the sale, or PATH_INVALID: the turn passed
+	// unused. Null otherwise.
 	EndReason *fault.Reason `json:"endReason,omitempty"`
 	// Opaque global id.
 	ID id.Ticket `json:"id"`

@@ -1,1 +1,1 @@
-export{i as Refunds}from"./admin.js?v=a589a1eacc74";
+export{i as Refunds}from"./admin.js?v=3928d27272f4";

@@ -1,1 +1,1 @@
-export{n as ReportPage}from"./admin.js?v=a589a1eacc74";
+export{n as ReportPage}from"./admin.js?v=3928d27272f4";

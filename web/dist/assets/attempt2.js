@@ -1,1 +1,1 @@
-export{r as resumeWaitingRooms}from"./attempt.js?v=a589a1eacc74";
+export{r as resumeWaitingRooms}from"./attempt.js?v=3928d27272f4";
