@@ -194,35 +194,6 @@ func documents(t *testing.T) []string {
 	return list
 }
 
-func TestTheMapOfTheREADMEListsEveryPackage(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(text), "\ninternal/\n")
-	chart, _, _ := strings.Cut(rest, "\nent/schema")
-	listed := map[string]bool{}
-	for line := range strings.Lines(chart) {
-		names, _, _ := strings.Cut(strings.TrimSpace(line), "  ")
-		for _, name := range strings.Fields(names) {
-			listed[name] = true
-			if _, err := os.Stat("../../internal/" + name); err != nil {
-				t.Errorf("the map of the README has %s, which is not in internal/", name)
-			}
-		}
-	}
-	packages, err := os.ReadDir("../../internal")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, dir := range packages {
-		if dir.IsDir() && !listed[dir.Name()] {
-			t.Errorf("internal/%s is not in the map of the README", dir.Name())
-		}
-	}
-}
-
 func TestTheIndexOfDecisionsHasTheTitleOfEachPage(t *testing.T) {
 	t.Parallel()
 	index, err := os.ReadFile("../../docs/adr/README.md")

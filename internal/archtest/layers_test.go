@@ -3,6 +3,7 @@ package archtest
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -108,6 +109,9 @@ func TestTheMapHasEveryPackage(t *testing.T) {
 		for _, p := range slices.Concat(r.floors...) {
 			if strings.HasPrefix(p, "/") {
 				continue
+			}
+			if _, err := os.Stat(filepath.Join("../..", r.name, p)); err != nil {
+				t.Error(err)
 			}
 			if !regexp.MustCompile(`(?m)^  ` + name + `/ [^\n]*(\n {10}[^\n]*)*\b` + p + `\b`).Match(text) {
 				t.Errorf("README.md: the map has no %s in %s/", p, name)
