@@ -12,6 +12,7 @@ import (
 
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/id"
+	"seckill/internal/platform/postgres"
 	"seckill/internal/platform/ratelimit"
 )
 
@@ -138,7 +139,7 @@ func (c *Catalog) Forget() {
 }
 
 func (c *Catalog) refresh(ctx context.Context) (*Snapshot, error) {
-	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
+	ctx, cancel := context.WithTimeout(postgres.Urgent(ctx), refreshTimeout) // all readers wait for it
 	defer cancel()
 	now := c.clock.Now()
 	have := c.current.Load()

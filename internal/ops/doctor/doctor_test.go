@@ -17,6 +17,7 @@ import (
 	"seckill/internal/ops/doctor"
 	"seckill/internal/platform/clock"
 	"seckill/internal/platform/config"
+	"seckill/internal/platform/postgres"
 	"seckill/internal/platform/redisconn"
 	"seckill/internal/testdb"
 	"seckill/internal/testenv"
@@ -187,7 +188,7 @@ func TestSettingsOfPostgresThatLoseOrdersAreReported(t *testing.T) {
 	findings := check(t, d)
 	wants(t, findings, "postgres", doctor.Error, "synchronous_commit is off")
 	wants(t, findings, "postgres", doctor.Error, "takes no writes")
-	if got := find(findings, "postgres", doctor.Warning); len(got) != 1 || !strings.Contains(got[0], "may open 1000") {
+	if got := find(findings, "postgres", doctor.Warning); len(got) != 1 || !strings.Contains(got[0], "may open 1002") {
 		t.Errorf("warnings are %q", got)
 	}
 }
@@ -202,7 +203,7 @@ func TestServersWithoutConnectionsForCommandsAreReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for pool, warned := range map[int]bool{most - reserved - 5: false, most - reserved - 4: true} {
+	for pool, warned := range map[int]bool{most - reserved - 5 - postgres.ReserveConns: false, most - reserved - 4 - postgres.ReserveConns: true} {
 		findings := check(t, deps(t, database, server.URL(), "SECKILL_DATABASE_POOL", strconv.Itoa(pool)))
 		wants(t, findings, "redis", doctor.Warning, "accepts 150 clients, and one process may open 200")
 		if got := strings.Contains(strings.Join(find(findings, "postgres", doctor.Warning), ""), "commands such as audit"); got != warned {

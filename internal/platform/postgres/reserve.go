@@ -16,7 +16,8 @@ type urgentKey struct{}
 
 // Urgent returns a context whose statements through ent do not queue for a connection
 // behind others: while all of the pool are in use, they take one of the reserve. It is for
-// requests of staff, who pause a sale when buyers use everything.
+// requests of staff, who pause a sale when buyers use everything, and for reads that all
+// requests of a process share.
 func Urgent(ctx context.Context) context.Context { return context.WithValue(ctx, urgentKey{}, true) }
 
 // pools is the driver of ent on a pool with a reserve.
