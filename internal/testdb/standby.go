@@ -133,7 +133,7 @@ func newServer(t testing.TB) *server {
 	if _, err := os.Stat("/dev/shm"); err == nil {
 		parent = "/dev/shm"
 	}
-	dir, err := os.MkdirTemp(parent, "seckill-standby-")
+	dir, err := os.MkdirTemp(parent, "seckill-standby-") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func (s *server) command(name string, args ...string) *exec.Cmd {
 	if found, err := filepath.Glob("/usr/lib/postgresql/*/bin/" + name); err == nil && len(found) > 0 {
 		path = slices.MaxFunc(found, func(a, b string) int { return versionOf(a) - versionOf(b) })
 	}
-	cmd := exec.CommandContext(context.Background(), path, args...) //nolint:gosec // programs of Postgres
+	cmd := exec.CommandContext(context.Background(), path, args...)
 	cmd.Dir, cmd.SysProcAttr = "/", &syscall.SysProcAttr{Credential: s.as}
 	return cmd
 }

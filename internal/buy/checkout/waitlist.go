@@ -29,10 +29,10 @@ func (c *Checkout) JoinWaitlist(ctx context.Context, user id.User, itemID id.Ite
 		return nil, err
 	}
 	entry, err := c.waitlist.Join(ctx, waitlist.JoinInput{Sale: parent.ID, Item: item.ID, User: user, Quantity: 1})
-	switch fault.ReasonOf(err) {
-	case fault.SaleClosed:
+	switch reason := fault.ReasonOf(err); {
+	case reason == fault.SaleClosed:
 		return nil, notOpen(sale.PhaseEnded, parent, now)
-	case fault.SalePaused:
+	case reason == fault.SalePaused:
 		return nil, notOpen(closedPhase(parent, now.At), parent, now)
 	}
 	if limit, ok := errors.AsType[reservation.LimitReached](err); ok {

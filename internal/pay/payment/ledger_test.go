@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
 	"seckill/ent"
 	entpayment "seckill/ent/payment"
 	"seckill/internal/buy/order"

@@ -59,12 +59,10 @@ func (a *Absences) spend(ctx context.Context, points int) (tightest Spent) {
 	if a == nil {
 		return Spent{}
 	}
-	policy, ranges := addressAbsences, []Range(nil)
-	switch c := a.caller(ctx); {
-	case c.User != "":
+	c := a.caller(ctx)
+	policy, ranges := addressAbsences, c.Ranges
+	if c.User != "" {
 		policy, ranges = userAbsences, []Range{{c.User, 1}}
-	default:
-		ranges = c.Ranges
 	}
 	for i, r := range ranges {
 		s := a.budget.Spend(policy.times(r.Factor), r.Subject, points)

@@ -57,8 +57,8 @@ func (d *DeadLetters) importLetter(ctx context.Context, entry string, values map
 			return err
 		}
 		ms = min(ms, maxMillis)
-		l.ID, l.At = importedID(d.key, entry, ms), time.UnixMilli(int64(ms)).UTC() //nolint:gosec // below maxMillis
-		l.Entry = cmp.Or(l.Entry, entry)                                           // a damaged letter
+		l.ID, l.At = importedID(d.key, entry, ms), time.UnixMilli(int64(ms)).UTC()
+		l.Entry = cmp.Or(l.Entry, entry) // a damaged letter
 		if _, err := d.record.Add(ctx, l); err != nil {
 			return err
 		}
