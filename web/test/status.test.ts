@@ -90,7 +90,8 @@ test('a turn that passed unused is named, and the buyer may line up again while 
   const passed: Attempt = { step: 'refused', failure: { __typename: 'BasicError', code: 'PATH_INVALID', message: '', path: null }, ...asked };
   expect(statusAt({ attempt: passed })).toMatchObject({ kind: 'buy', title: 'Your turn passed: it was not used in time.', detail: 'You can line up again.' });
   const over = statusAt({ sale: sale({ phase: 'ENDED' }), attempt: passed });
-  expect(over).toMatchObject({ title: 'Your turn passed: it was not used in time.', detail: null });
+  expect(over).toMatchObject({ title: 'This sale has ended', detail: 'Your turn passed: it was not used in time.' });
+  expect(statusAt({ sale: sale({ phase: 'PAUSED', notice: 'Back at noon.' }), attempt: passed })).toMatchObject({ title: 'Paused by the shop', detail: 'Back at noon.' });
   await setLanguage('zh');
   expect(statusAt({ attempt: passed })).toMatchObject({ title: '已轮到您，但您未在规定时间内下单，本次机会已失效。', detail: '您可以重新排队。' });
   await setLanguage('en');

@@ -1,1 +1,1 @@
-export{n as ReportPage}from"./admin.js?v=3928d27272f4";
+export{n as ReportPage}from"./admin.js?v=f0784892470a";

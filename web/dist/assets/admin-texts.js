@@ -1,1 +1,1 @@
-export{P as ot,F as textsOf}from"./admin.js?v=3928d27272f4";
+export{P as ot,F as textsOf}from"./admin.js?v=f0784892470a";

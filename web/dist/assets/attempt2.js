@@ -1,1 +1,1 @@
-export{r as resumeWaitingRooms}from"./attempt.js?v=3928d27272f4";
+export{r as resumeWaitingRooms}from"./attempt.js?v=f0784892470a";

@@ -75,9 +75,9 @@ function buying(at: Situation): Status {
   return plain(t('sheet.live'), t(`stock.${shownLevel(at.stock)}`));
 }
 
-function closed(at: Situation, reason: string | null): Status {
+function closed(at: Situation, reason: string | null, missed: string | null): Status {
   const phase = phaseAt(at.sale, at.now);
-  const detail = at.sale.notice ?? null;
+  const detail = at.sale.notice ?? missed;
   if (phase === 'LIVE' || phase === 'UPCOMING' || phase === 'SOLD_OUT') return plain(reason && reason !== detail ? reason : t('button.SOLD_OUT'), detail);
   return { ...plain(t(`button.${phase}`), detail), tone: phase === 'PAUSED' ? 'warn' : 'plain' };
 }
@@ -99,7 +99,9 @@ function blocked({ attempt, now }: Situation, until: number): Status {
 export function statusOf(at: Situation, button: Button): Status {
   const { attempt, sale } = at;
   const failed = button.kind === 'blocked' ? null : shownFailure(at, button);
-  if (failed) return failure(failed, button);
+  // Where nothing can be bought, the state of the sale comes first.
+  const missed = button.kind === 'none' && failed?.step === 'refused' && failed.failure.code === 'PATH_INVALID' ? explain(failed.failure) : null;
+  if (failed && missed === null) return failure(failed, button);
   switch (button.kind) {
     case 'sign-in':
       if (button.soldOut) return plain(t('button.SOLD_OUT'), t('soldOut.lead'));
@@ -138,6 +140,6 @@ export function statusOf(at: Situation, button: Button): Status {
       return ahead ? placed('waitlist.ahead', ahead, t('waitlist.lead')) : plain(t('waitlist.next'), t('waitlist.lead'));
     }
     case 'none':
-      return closed(at, button.reason);
+      return closed(at, button.reason, missed);
   }
 }
