@@ -111,11 +111,14 @@ async function step(demo: Demo, name: string, slug: string, note: string): Promi
   await mutate(demo.url, await tokenOf(demo, demoCredentials('admin')), name, 'sale { id }', { saleId: id, note });
 }
 
-/** The ticket of a buyer in the waiting room of a sale. */
-export async function ticketOf(demo: Demo, who: Credentials, slug: string): Promise<string> {
+/** The ticket of a buyer in the waiting room of a sale; the server may show a room a second after its first buyer has entered. */
+export async function ticketOf(demo: Demo, who: Credentials, slug: string, tries = TRIES): Promise<string> {
   const query = 'query ($slug: String!) { payload: sale(by: {slug: $slug}) { viewer { queueTicket { id } } } }';
-  const { viewer } = await ask<{ viewer: { queueTicket: { id: string } } }>(demo.url, await tokenOf(demo, who), query, { slug });
-  return viewer.queueTicket.id;
+  const { viewer } = await ask<{ viewer: { queueTicket: { id: string } | null } }>(demo.url, await tokenOf(demo, who), query, { slug });
+  if (viewer.queueTicket) return viewer.queueTicket.id;
+  if (!tries) throw new Error('the buyer has no ticket');
+  await sleep(EVERY_MS);
+  return ticketOf(demo, who, slug, tries - 1);
 }
 
 /** Waits until a buyer was admitted, and the admission has expired. */
